@@ -1,0 +1,112 @@
+// The accelerator as registers and buffers, the same on a simulator and on a board; a device is named by a URI.
+//
+// Ownership: the accelerator owns its buffers' memory; a Buffer is a handle that allocate() returns and free() ends.
+// Buffers that are alive when the accelerator is destroyed die with it. Addresses are physical, as the hardware sees
+// them. Data reaches the device only by write() and comes back only by read(). Not thread-safe; one client at a time.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hw/spec/config.h"
+#include "hw/spec/diagnostic.h"
+#include "hw/spec/isa.h"
+#include "hw/spec/registers.h"
+
+namespace tenon::sim {
+class Simulator;
+}
+
+namespace tenon::driver {
+
+struct Info {
+  std::string uri;
+  spec::Config config;
+  bool simulated = false;
+  bool cycle_accurate = false;
+  double clock_hz = 0;  // 0: unknown
+};
+
+struct Buffer {
+  uint64_t address = 0;
+  uint64_t size = 0;
+};
+
+struct Launch {
+  spec::Profile profile = spec::Profile::kNative;
+  uint64_t instructions = 0;  // physical address, a multiple of 16
+  uint32_t count = 0;         // slots
+  std::array<uint64_t, spec::kBases> bases{};
+};
+
+// What the counters say after a launch; all in cycles but where the name says otherwise.
+struct Counters {
+  uint64_t cycles = 0, instructions = 0, macs = 0;
+  uint64_t read_beats = 0, write_beats = 0, read_bursts = 0, write_bursts = 0;
+  std::array<uint64_t, spec::kEngines> busy{}, stall{};
+};
+
+class Accelerator {
+ public:
+  virtual ~Accelerator() = default;
+  Accelerator(const Accelerator&) = delete;
+  Accelerator& operator=(const Accelerator&) = delete;
+
+  virtual const Info& info() const = 0;
+
+  virtual Expected<Buffer> allocate(uint64_t bytes, uint64_t alignment = 64) = 0;
+  virtual void free(const Buffer& buffer) = 0;
+  virtual Status write(const Buffer& buffer, uint64_t offset, std::span<const std::byte> data) = 0;
+  virtual Status read(const Buffer& buffer, uint64_t offset, std::span<std::byte> data) = 0;
+
+  virtual Expected<uint32_t> read_register(uint32_t offset) = 0;
+  virtual Status write_register(uint32_t offset, uint32_t value) = 0;
+
+  // Waits until the accelerator is idle or the limit is over; returns whether it is idle. What passes in between is
+  // the transport's: simulated cycles, an interrupt, sleep.
+  virtual Expected<bool> wait_idle(std::chrono::nanoseconds limit) = 0;
+
+  // What the transport can say about a stop or hang, for people; empty where nothing.
+  virtual std::string explain() { return {}; }
+
+  // The simulator behind the device, or nullptr: for lockstep, timelines and debuggers.
+  virtual sim::Simulator* simulator() { return nullptr; }
+
+ protected:
+  Accelerator() = default;
+};
+
+// Writes the arguments and starts; an accelerator that is busy is an error.
+Status start(Accelerator& accelerator, const Launch& launch);
+
+// Waits for the end of a launch. A stop with an error, or the limit passing, is a Diagnostic that carries the stop
+// code, the instruction's index, token counts and what the transport explains; after the limit the run is stopped by a
+// soft reset.
+Status finish(Accelerator& accelerator, std::chrono::nanoseconds limit);
+
+Expected<Counters> read_counters(Accelerator& accelerator);
+
+// Opens a device: "behavioral:default", "verilator:tiny", "verilator:/path/my.json". Options follow behind '?':
+// "verilator:default?latency=80&stalls=1". An unknown scheme lists the known ones.
+Expected<std::unique_ptr<Accelerator>> open(std::string_view uri);
+
+// One transport: how its URIs look and how to open them.
+struct Transport {
+  std::string scheme;
+  std::string doc;
+  std::function<Expected<std::unique_ptr<Accelerator>>(std::string_view rest)> open;
+  std::function<std::string()> missing;  // what is missing on this machine and how to get it; empty: usable
+};
+
+// The transports of this build: those that are linked in and the shared libraries tenon-driver-SCHEME.so in the driver
+// directories (beside the program's libraries, and TENON_DRIVER_PATH).
+std::vector<Transport> transports();
+
+}  // namespace tenon::driver

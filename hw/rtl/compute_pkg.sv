@@ -1,0 +1,78 @@
+// Commands of the compute engines as the decoder hands them over: one struct an engine, for both profiles.
+//
+// Widths are those of the widest configuration (depths up to 2^14); an index is checked against its scratchpad's depth
+// when it is used. `index` is the instruction's slot, for errors and traces.
+package compute_pkg;
+
+  // GEMM. In the base profile (`is_base`) the loops are y (iter_out), x (iter_in) and the micro-ops [uop_begin,
+  // uop_end), and dst, src, wgt come from the micro-op; in the native profile they are r0, r1, r2, y, x and the bases.
+  typedef struct packed {
+    logic [31:0] index;
+    logic        is_base;
+    logic        reset;      // base: acc[dst] = 0
+    logic        first;      // native: acc reads as 0 while r0 = r1 = r2 = 0
+    logic [9:0]  r0;
+    logic [9:0]  r1;
+    logic [9:0]  r2;
+    logic [13:0] y;
+    logic [13:0] x;
+    logic [13:0] uop_begin;
+    logic [14:0] uop_end;
+    logic [13:0] dst_base;
+    logic [13:0] src_base;
+    logic [13:0] wgt_base;
+    logic [13:0] dst_y;
+    logic [13:0] dst_x;
+    logic [13:0] src_r0;
+    logic [13:0] src_r1;
+    logic [13:0] src_r2;
+    logic [13:0] src_y;
+    logic [13:0] src_x;
+    logic [13:0] wgt_r0;
+    logic [13:0] wgt_r1;
+    logic [13:0] wgt_r2;
+    logic [13:0] wgt_y;      // base only
+    logic [13:0] wgt_x;      // base only
+  } gemm_cmd_t;
+
+  // ALU, base profile only.
+  typedef struct packed {
+    logic [31:0] index;
+    logic [2:0]  op;         // tenon_pkg::ALU_MIN ...
+    logic        use_imm;
+    logic [15:0] imm;        // signed
+    logic [13:0] y;
+    logic [13:0] x;
+    logic [13:0] uop_begin;
+    logic [14:0] uop_end;
+    logic [13:0] dst_y;
+    logic [13:0] dst_x;
+    logic [13:0] src_y;
+    logic [13:0] src_x;
+  } alu_cmd_t;
+
+  // RQ, native profile only; the meaning of each field is in hw/spec/isa.h.
+  typedef struct packed {
+    logic [31:0] index;
+    logic        residual;
+    logic [9:0]  rows;
+    logic [9:0]  cols;
+    logic [13:0] acc_base;
+    logic [11:0] acc_pitch;
+    logic [11:0] acc_step;
+    logic [13:0] out_base;
+    logic [11:0] out_pitch;
+    logic [11:0] par_base;
+    logic [11:0] v_lo;       // signed
+    logic [11:0] v_hi;       // signed
+    logic [7:0]  zero;       // signed
+    logic [7:0]  lo;         // signed
+    logic [7:0]  hi;         // signed
+    logic [13:0] res_base;
+    logic [11:0] res_pitch;
+    logic [7:0]  r_zero;     // signed
+    logic [15:0] r_multiplier;
+    logic [4:0]  r_shift;
+  } rq_cmd_t;
+
+endpackage

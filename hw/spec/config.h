@@ -1,0 +1,77 @@
+// The configuration of an accelerator: the one file from which hardware, simulators, driver and compiler are cut.
+//
+// Units: buffers in bytes, as people know them from data sheets; depths in elements. An element is what one address
+// of a scratchpad names: a micro-op (4 bytes), an input vector (block_in bytes), a weight matrix (block_out x
+// block_in bytes), an accumulator vector (block_out x 4 bytes), a residual or output vector (block_out bytes), a
+// parameter vector (block_out x 8 bytes).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hw/spec/diagnostic.h"
+
+namespace tenon::spec {
+
+inline constexpr int kConfigVersion = 1;
+
+// Scratchpads, in the order in which references and dumps list them. kDram is no scratchpad, but it is a place that
+// instructions write to.
+enum class Memory : uint8_t { kUop, kWgt, kInp, kAcc, kOut, kPar, kRes, kDram };
+inline constexpr int kScratchpads = 7;
+std::string_view name(Memory memory);  // "uop", "wgt", ...
+
+struct Config {
+  std::string name;
+  int block_in = 16;        // lanes of an input vector
+  int block_out = 16;       // lanes of an accumulator vector
+  int axi_data_bits = 64;   // width of the memory port
+  int max_burst_beats = 64;  // beats of an AXI burst
+  int queue_depth = 32;     // commands an engine's queue holds
+  bool base = true;         // VTA's instruction set
+  bool native = true;       // the native instruction set
+  // Scratchpad sizes in bytes, by Memory.
+  std::array<int64_t, kScratchpads> bytes{};
+
+  bool operator==(const Config&) const = default;
+
+  int element_bytes(Memory memory) const;  // bytes of one element as it lies in the scratchpad
+  int unit_bytes(Memory memory) const;     // bytes of one DMA unit: what a MOVE calls a vector
+  int units_per_element(Memory memory) const { return element_bytes(memory) / unit_bytes(memory); }
+  int64_t depth(Memory memory) const { return bytes[static_cast<size_t>(memory)] / element_bytes(memory); }
+  int index_bits(Memory memory) const;     // log2 of the depth
+  int axi_bytes() const { return axi_data_bits / 8; }
+  int64_t macs_per_cycle() const { return int64_t{block_in} * block_out; }
+};
+
+// Reads a configuration from JSON text; `where` names it in messages. Every unknown key, missing key and broken limit
+// is an error that gives the limit and its reason.
+Expected<Config> parse_config(std::string_view json, std::string_view where);
+
+// Finds a configuration by name ("default") in the directories of config_path(), or by path ("my.json").
+Expected<Config> load_config(std::string_view name_or_path);
+
+// The directories with named configurations: TENON_CONFIG_PATH (colon separated), then the installed and source ones.
+std::vector<std::filesystem::path> config_path();
+
+// The names that load_config accepts, sorted.
+std::vector<std::string> named_configs();
+
+// Checks all limits; parse_config has already done so, others (random configurations) call it.
+Status validate(const Config& config, std::string_view where);
+
+// Canonical JSON: parse_config(to_json(c)) == c, and equal configurations have equal text.
+std::string to_json(const Config& config);
+
+// Ties program, driver and bitstream together: 64-bit FNV-1a over the canonical JSON without the name, and the
+// versions of ISA and register map.
+uint64_t hash(const Config& config);
+
+// The fields in which two configurations differ, one "field: A here, B there" a line; empty if none.
+std::string difference(const Config& a, const Config& b);
+
+}  // namespace tenon::spec

@@ -1,0 +1,249 @@
+// The instruction set: every instruction's fields, their bit offsets, and what execution means. The RTL package, the
+// encoder, the decoder, the assembler and the reference page (hw/spec/isa.md) are all made from the tables here.
+//
+// Common to both profiles
+//   An instruction stream is a sequence of 16-byte slots; `count` in the register map counts slots. Instructions after
+//   FINISH are an error; a stream without FINISH is complete when all queues have drained. Each engine executes its
+//   own instructions in order; nothing else orders two engines but tokens. The index of an instruction, in errors and
+//   traces, is the index of its first slot. An extent or trip count of 0 moves or computes nothing and still handles
+//   tokens. Accumulators wrap (two's complement). An address outside its scratchpad is an error.
+//
+// Base profile (VTA's instruction set, one slot each)
+//   Three classes in order: load (LOAD of inp and wgt), store (STORE), compute (everything else). pop_prev/pop_next
+//   take a token from the class before/after before the instruction starts, push_prev/push_next give one when it is
+//   done; the order of classes is load, compute, store. A pop or push beyond the ends (load's prev, store's next) is
+//   ignored. On the token matrix, load is LDI, compute is GEMM, store is ST. Free bits are ignored.
+//   LOAD   fills (pad_top + y_size + pad_bottom) x (pad_left + x_size + pad_right) elements from sram_base on; the
+//          pads with zeros, row y of the rest from element dram_base + y * x_stride of the memory type's base
+//          address. x_size = 0 moves nothing, pads included, whatever the type; y_size = 0 writes pads only. Type 5
+//          reads block_out-byte elements and sign-extends them into acc.
+//   STORE  writes the low byte of each lane of acc[sram_base + i] for i over y_size rows of x_size elements to
+//          element dram_base + y * x_stride. Type 4 and no pads, else an error; x_size = 0 ignores both.
+//   GEMM   for y < iter_out, x < iter_in, u in [uop_begin, uop_end): dst, src, wgt = uop[u] + y * factor_out
+//          + x * factor_in; acc[dst] = reset ? 0 : acc[dst] + inp[src] . wgt[wgt]^T. A reset uses only dst.
+//   ALU    same loops; acc[dst] = op(acc[dst], use_imm ? imm : acc[src]) on every lane. With use_imm src is not used.
+//          MIN, MAX, ADD, SHR (n >= 0: x >> min(n, 31), n < 0: x << min(-n, 31), wrapping), MUL (low 32 bits).
+//          Results equal sequential execution at any index distance.
+//   A micro-op is 32 bits: dst, src, wgt from bit 0 on, as wide as log2 of the depths of acc, max(inp, acc), wgt.
+//   In a stream of 16-byte slots a field that would cross bit 64 starts at bit 64.
+//
+// Native profile (two slots each)
+//   Seven engines with a queue each. `wait` has a bit for each producer: one token is taken from counter (producer,
+//   this engine) before the instruction starts; `signal` a bit for each consumer: one token is added to counter (this
+//   engine, consumer) when its effects are visible (for ST: after the last write response). Counters hold 0 .. 255; a
+//   push into a full counter stalls. Reserved bits must be 0.
+//   MOVE   by function: 0 inp (LDI), 1 wgt (LDW), 2 par, 3 res (LDM), 4 out (ST). The unit is block_in bytes for inp
+//          and wgt, block_out bytes for par, res and out; an element of wgt is block_out units, of par 8, else 1.
+//          Vector (y, x), y < rows, x < vectors, is unit y * vectors + x after the first of element sram_base. Its
+//          byte j has k = x * x_step - left + j and lies in DRAM at base[base] + offset + (y - top) * y_step + k where
+//          0 <= k < row_bytes and 0 <= y - top < source_rows. A load writes 0 to bytes j >= valid (valid = 0 means all
+//          bytes are valid), else the byte of DRAM, or pad_value where there is none. A store writes only bytes
+//          j < valid that have a place in DRAM, in the order of (y, x).
+//   GEMM   for r0, r1, r2, y, x below their extents, outermost first: dst = dst_base + y * dst_y + x * dst_x,
+//          src = src_base + r0 * src_r0 + ... + x * src_x, wgt = wgt_base + r0 * wgt_r0 + r1 * wgt_r1 + r2 * wgt_r2;
+//          acc[dst] = (first and r0 = r1 = r2 = 0 ? 0 : acc[dst]) + inp[src] . wgt[wgt]^T.
+//   RQ     for y < rows, x < cols: out[out_base + y * out_pitch + x] = requantize (requantize.h) of lane c of
+//          acc[acc_base + y * acc_pitch + x * acc_step] with parameters par[par_base] lane c and, where `residual` is
+//          set, res[res_base + y * res_pitch + x] lane c.
+//   SYNC   tokens only, on the engine whose number is function - 8.
+//   FINISH opcode 3, everything else 0.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "hw/spec/config.h"
+#include "hw/spec/diagnostic.h"
+
+namespace tenon::spec {
+
+inline constexpr int kIsaVersion = 1;
+inline constexpr int kSlotBytes = 16;
+
+enum class Profile : uint8_t { kBase, kNative };
+std::string_view name(Profile profile);  // "base", "native"
+
+enum class Engine : uint8_t { kLdi, kLdw, kLdm, kGemm, kDw, kRq, kSt };
+inline constexpr int kEngines = 7;
+std::string_view name(Engine engine);  // "ldi", "ldw", ...
+inline constexpr unsigned bit(Engine engine) { return 1u << static_cast<unsigned>(engine); }
+
+inline constexpr int kMaxTokens = 255;
+
+enum class Opcode : uint8_t { kLoad, kStore, kGemm, kFinish, kAlu, kMove, kMac, kPost };
+
+// Why the accelerator stopped; the status register holds the number.
+enum class StopCode : uint8_t {
+  kNone = 0,
+  kBadOpcode = 1,         // unknown opcode or function, one of the other profile, or of an engine that is absent
+  kBadField = 2,          // reserved bits set, a token of an absent engine, or a combination that isa.h excludes
+  kScratchpadRange = 3,   // an element outside its scratchpad
+  kReadError = 4,         // the memory answered a read with an error
+  kWriteError = 5,        // the memory answered a write with an error
+  kAfterFinish = 6,       // an instruction behind FINISH
+  kTruncated = 7,         // the stream ends inside an instruction
+  kDeadlock = 8,          // every engine that has work waits for tokens that nobody will give
+  kUnaligned = 9,         // the address of the instructions is no multiple of 16
+  kProfileOff = 10,       // the configuration has not the profile of this launch
+};
+std::string_view describe(StopCode code);
+
+// The fields of the instructions. Every member is one field of the encoding, in its order; int64_t holds each of them.
+namespace base {
+
+struct Tokens {
+  int64_t pop_prev = 0, pop_next = 0, push_prev = 0, push_next = 0;
+  bool operator==(const Tokens&) const = default;
+};
+enum class MemoryType : uint8_t { kUop, kWgt, kInp, kAcc, kOut, kAcc8 };
+struct Transfer : Tokens {
+  int64_t memory_type = 0, sram_base = 0, dram_base = 0, y_size = 0, x_size = 0, x_stride = 0;
+  int64_t y_pad_top = 0, y_pad_bottom = 0, x_pad_left = 0, x_pad_right = 0;
+  bool operator==(const Transfer&) const = default;
+};
+struct Load : Transfer {};
+struct Store : Transfer {};
+struct Gemm : Tokens {
+  int64_t reset = 0, uop_begin = 0, uop_end = 0, iter_out = 0, iter_in = 0;
+  int64_t dst_factor_out = 0, dst_factor_in = 0, src_factor_out = 0, src_factor_in = 0;
+  int64_t wgt_factor_out = 0, wgt_factor_in = 0;
+  bool operator==(const Gemm&) const = default;
+};
+enum class AluOp : uint8_t { kMin, kMax, kAdd, kShr, kMul };
+struct Alu : Tokens {
+  int64_t reset = 0, uop_begin = 0, uop_end = 0, iter_out = 0, iter_in = 0;
+  int64_t dst_factor_out = 0, dst_factor_in = 0, src_factor_out = 0, src_factor_in = 0;
+  int64_t alu_opcode = 0, use_imm = 0, imm = 0;
+  bool operator==(const Alu&) const = default;
+};
+struct Finish : Tokens {};
+
+// A decoded micro-op; see uop_fields() for its encoding.
+struct Uop {
+  uint32_t dst = 0, src = 0, wgt = 0;
+  bool operator==(const Uop&) const = default;
+};
+
+}  // namespace base
+
+namespace native {
+
+struct Tokens {
+  int64_t wait = 0, signal = 0;
+  bool operator==(const Tokens&) const = default;
+};
+enum class MoveFunction : uint8_t { kInp, kWgt, kPar, kRes, kOut };
+struct Move : Tokens {
+  int64_t function = 0;
+  int64_t base = 0, offset = 0, sram_base = 0, rows = 0, vectors = 0, x_step = 0, y_step = 0, row_bytes = 0;
+  int64_t left = 0, top = 0, pad_value = 0, valid = 0, source_rows = 0;
+  bool operator==(const Move&) const = default;
+};
+struct Gemm : Tokens {
+  int64_t first = 0;
+  int64_t r0 = 0, r1 = 0, r2 = 0, y = 0, x = 0;
+  int64_t dst_base = 0, src_base = 0, wgt_base = 0;
+  int64_t dst_y = 0, dst_x = 0, src_r0 = 0, src_r1 = 0, src_r2 = 0, src_y = 0, src_x = 0;
+  int64_t wgt_r0 = 0, wgt_r1 = 0, wgt_r2 = 0;
+  bool operator==(const Gemm&) const = default;
+};
+struct Requantize : Tokens {
+  int64_t residual = 0;
+  int64_t rows = 0, cols = 0, acc_base = 0, acc_pitch = 0, acc_step = 0, out_base = 0, out_pitch = 0, par_base = 0;
+  int64_t v_lo = -2048, v_hi = 2047, zero = 0, lo = -128, hi = 127;
+  int64_t res_base = 0, res_pitch = 0, r_zero = 0, r_multiplier = 0, r_shift = 0;
+  bool operator==(const Requantize&) const = default;
+};
+struct Sync : Tokens {
+  int64_t engine = 0;
+  bool operator==(const Sync&) const = default;
+};
+struct Finish {
+  bool operator==(const Finish&) const = default;
+};
+
+}  // namespace native
+
+using Instruction = std::variant<base::Load, base::Store, base::Gemm, base::Alu, base::Finish, native::Move,
+                                 native::Gemm, native::Requantize, native::Sync, native::Finish>;
+
+Profile profile_of(const Instruction& instruction);
+// The engine whose queue takes it. Base: the engine that stands for its class (LDI, GEMM, ST), see above.
+Engine engine_of(const Instruction& instruction);
+// The tokens on the matrix: bit p of `wait` takes from (p, engine), bit c of `signal` gives to (engine, c).
+struct TokenMasks {
+  unsigned wait = 0, signal = 0;
+  bool operator==(const TokenMasks&) const = default;
+};
+TokenMasks tokens_of(const Instruction& instruction);
+
+// One field of a format: bits [lsb, lsb + width) of the instruction.
+struct Field {
+  std::string_view name;
+  int lsb = 0;
+  int width = 0;
+  bool is_signed = false;
+  std::string_view doc;
+  int64_t min() const { return is_signed ? -(int64_t{1} << (width - 1)) : 0; }
+  int64_t max() const { return (int64_t{1} << (is_signed ? width - 1 : width)) - 1; }
+};
+// One instruction's encoding; `fields` are in the order of the struct's members, opcode and function left out.
+struct Format {
+  std::string_view mnemonic;  // unique: "load", "store", "gemm", "alu", "finish", "move", "mac", "rq", "sync", "end"
+  Profile profile = Profile::kBase;
+  Opcode opcode = Opcode::kLoad;
+  int fixed_function = -1;  // the value of [6:3] in native formats, or -1 where it is a field or there is none
+  std::vector<Field> fields;
+  std::string_view doc;
+};
+
+using Slot = std::array<uint64_t, 2>;  // one 16-byte slot, low word first
+
+// A decoded stream: `index` is the slot of each instruction.
+struct Decoded {
+  Instruction instruction;
+  uint32_t index = 0;
+};
+// What decode refuses, as the hardware does: the code and the slot, and a message for people.
+struct DecodeError {
+  StopCode code = StopCode::kNone;
+  uint32_t index = 0;
+  std::string message;
+};
+
+// The instruction set of one configuration: the tables and what is made from them.
+class Isa {
+ public:
+  explicit Isa(const Config& config);
+
+  const Config& config() const { return config_; }
+  std::span<const Format> formats() const { return formats_; }  // index = Instruction::index()
+  std::span<const Field> uop_fields() const { return uop_fields_; }
+
+  // Appends the instruction's slots. A field out of range is an error that names field, value and limits.
+  Status encode(const Instruction& instruction, std::vector<Slot>& stream) const;
+  // Decodes the instruction at slot `index` of the stream; checks what the hardware's decoder checks.
+  std::expected<Instruction, DecodeError> decode(std::span<const Slot> stream, uint32_t index, Profile profile) const;
+  // Decodes a whole stream, FINISH rules included.
+  std::expected<std::vector<Decoded>, DecodeError> decode_all(std::span<const Slot> stream, Profile profile) const;
+
+  uint32_t encode_uop(const base::Uop& uop) const;
+  base::Uop decode_uop(uint32_t word) const;
+
+  // Assembly text: "mac wait=ldi,ldw signal=rq first=1 r0=3 ..."; fields that are 0 are left out, `#` starts a comment.
+  std::string disassemble(const Instruction& instruction) const;
+  Expected<Instruction> assemble(std::string_view line, std::string_view where) const;
+  Expected<std::vector<Instruction>> assemble_all(std::string_view text, std::string_view where) const;
+
+ private:
+  Config config_;
+  std::vector<Format> formats_;
+  std::vector<Field> uop_fields_;
+};
+
+}  // namespace tenon::spec

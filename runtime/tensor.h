@@ -1,0 +1,87 @@
+// Tensors of the runtime: dense, row-major, typed; the buffer is shared between copies of the handle.
+#pragma once
+
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hw/spec/diagnostic.h"
+
+namespace tenon::runtime {
+
+enum class DType : uint8_t { kBool, kI8, kU8, kI16, kU16, kI32, kI64, kF32, kF64 };
+std::string_view name(DType dtype);  // "bool", "i8", ..., "f64"
+int bytes(DType dtype);
+Expected<DType> parse_dtype(std::string_view text);
+
+template <class T>
+inline constexpr DType dtype_of = [] {
+  if constexpr (std::is_same_v<T, bool>) return DType::kBool;
+  else if constexpr (std::is_same_v<T, int8_t>) return DType::kI8;
+  else if constexpr (std::is_same_v<T, uint8_t>) return DType::kU8;
+  else if constexpr (std::is_same_v<T, int16_t>) return DType::kI16;
+  else if constexpr (std::is_same_v<T, uint16_t>) return DType::kU16;
+  else if constexpr (std::is_same_v<T, int32_t>) return DType::kI32;
+  else if constexpr (std::is_same_v<T, int64_t>) return DType::kI64;
+  else if constexpr (std::is_same_v<T, float>) return DType::kF32;
+  else return DType::kF64;
+}();
+
+using Shape = std::vector<int64_t>;
+int64_t element_count(std::span<const int64_t> shape);
+std::string to_string(std::span<const int64_t> shape);  // "(1, 16, 28, 28)"
+
+class Tensor {
+ public:
+  Tensor() = default;                 // no tensor
+  Tensor(DType dtype, Shape shape);   // zeros
+
+  // A tensor with a copy of `values`; their number must be the shape's.
+  template <class T>
+  static Tensor of(Shape shape, std::span<const T> values) {
+    Tensor tensor(dtype_of<T>, std::move(shape));
+    std::copy(values.begin(), values.end(), tensor.data<T>().begin());
+    return tensor;
+  }
+
+  explicit operator bool() const { return data_ != nullptr; }
+  DType dtype() const { return dtype_; }
+  const Shape& shape() const { return shape_; }
+  int64_t size() const { return element_count(shape_); }
+  std::span<std::byte> bytes() { return {data_.get(), byte_size_}; }
+  std::span<const std::byte> bytes() const { return {data_.get(), byte_size_}; }
+
+  // The elements; T must be the dtype (asserted).
+  template <class T>
+  std::span<T> data() {
+    check(dtype_of<T>);
+    return {reinterpret_cast<T*>(data_.get()), byte_size_ / sizeof(T)};
+  }
+  template <class T>
+  std::span<const T> data() const {
+    check(dtype_of<T>);
+    return {reinterpret_cast<const T*>(data_.get()), byte_size_ / sizeof(T)};
+  }
+
+  // The same buffer under another shape of the same size.
+  Tensor reshaped(Shape shape) const;
+  Tensor clone() const;
+
+  // Same dtype, shape and bytes.
+  bool operator==(const Tensor& other) const;
+
+ private:
+  void check(DType wanted) const;
+
+  DType dtype_ = DType::kF32;
+  Shape shape_;
+  std::shared_ptr<std::byte[]> data_;
+  size_t byte_size_ = 0;
+};
+
+}  // namespace tenon::runtime
