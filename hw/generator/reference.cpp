@@ -1,0 +1,102 @@
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "hw/generator/generator.h"
+#include "hw/spec/isa.h"
+#include "hw/spec/registers.h"
+
+namespace tenon::generator {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace spec;
+
+std::string bits(const Field& field) {
+  return field.width == 1 ? std::to_string(field.lsb) : fmt::format("{}:{}", field.lsb + field.width - 1, field.lsb);
+}
+
+Status write_file(const fs::path& path, const std::string& text) {
+  std::ofstream stream(path, std::ios::binary);
+  stream << text;
+  stream.close();
+  if (!stream) return error("cannot write", path.string(), "check the directory's permissions and the free space");
+  return {};
+}
+
+}  // namespace
+
+std::string isa_page(const Config& config) {
+  const Isa isa(config);
+  std::string text = fmt::format(
+      "# Instruction set, version {}\n\nGenerated from hw/spec for the configuration `{}`; its meaning is told in "
+      "hw/spec/isa.h.\nWidths of micro-op numbers, indices and factors follow the depths of the scratchpads.\n",
+      kIsaVersion, config.name);
+  for (const Format& format : isa.formats()) {
+    text += fmt::format("\n## {}: {}\n\n{} profile, {} bits, opcode {} in 2:0", format.mnemonic, format.doc,
+                        name(format.profile), format.profile == Profile::kBase ? 128 : 256, static_cast<int>(format.opcode));
+    if (format.fixed_function >= 0) text += fmt::format(", function {} in 6:3", format.fixed_function);
+    if (format.mnemonic == "sync") text += ", bit 6 is 1";
+    text += ".\n\n";
+    if (format.fields.empty()) continue;
+    text += "| field | bits | values | meaning |\n| --- | --- | --- | --- |\n";
+    for (const Field& field : format.fields) {
+      text += fmt::format("| {} | {} | {} .. {} | {} |\n", field.name, bits(field), field.min(), field.max(), field.doc);
+    }
+  }
+  text += "\n## Micro-op, 32 bits\n\n| field | bits | meaning |\n| --- | --- | --- |\n";
+  for (const Field& field : isa.uop_fields()) text += fmt::format("| {} | {} | {} |\n", field.name, bits(field), field.doc);
+  text += "\n## Stop codes\n\n| code | meaning |\n| --- | --- |\n";
+  for (int code = 0; code <= static_cast<int>(StopCode::kProfileOff); ++code) {
+    text += fmt::format("| {} | {} |\n", code, describe(static_cast<StopCode>(code)));
+  }
+  return text;
+}
+
+std::string register_page() {
+  std::string text = fmt::format(
+      "# Register map, version {}\n\nGenerated from hw/spec; how a launch goes is told in hw/spec/registers.h. Registers "
+      "are 32 bits wide.\n\n| offset | name | access | meaning |\n| --- | --- | --- | --- |\n",
+      kRegisterMapVersion);
+  for (const Register& r : registers()) text += fmt::format("| 0x{:03x} | {} | {} | {} |\n", r.offset, r.name, r.access, r.doc);
+  return text;
+}
+
+Expected<fs::path> rtl_directory() {
+  for (const fs::path& candidate : {fs::path(TENON_SOURCE_RTL), fs::path(TENON_INSTALLED_RTL)}) {
+    std::error_code ignored;
+    if (fs::is_regular_file(candidate / "files.f", ignored)) return candidate;
+  }
+  return error("the RTL sources are missing", TENON_INSTALLED_RTL, "install Tenon again, or keep its source tree");
+}
+
+Expected<std::vector<fs::path>> generate(const Config& config, const fs::path& directory) {
+  auto rtl = rtl_directory();
+  if (!rtl) return forward_error(rtl);
+  std::error_code fault;
+  fs::create_directories(directory, fault);
+  if (fault) return error(fmt::format("cannot create the directory: {}", fault.message()), directory.string());
+
+  std::vector<fs::path> written;
+  const auto put = [&](const char* name, const std::string& text) {
+    written.push_back(directory / name);
+    return write_file(written.back(), text);
+  };
+  for (const auto& [name, text] : {std::pair<const char*, std::string>{"tenon_pkg.sv", package_text(config)},
+                                   {"config.json", to_json(config)},
+                                   {"isa.md", isa_page(config)},
+                                   {"registers.md", register_page()}}) {
+    if (auto status = put(name, text); !status) return forward_error(status);
+  }
+  for (const auto& entry : fs::directory_iterator(*rtl, fault)) {
+    if (entry.path().extension() != ".sv" && entry.path().filename() != "files.f") continue;
+    written.push_back(directory / entry.path().filename());
+    fs::copy_file(entry.path(), written.back(), fs::copy_options::overwrite_existing, fault);
+    if (fault) return error(fmt::format("cannot copy {}: {}", entry.path().string(), fault.message()), directory.string());
+  }
+  if (fault) return error(fmt::format("cannot read the RTL sources: {}", fault.message()), rtl->string());
+  return written;
+}
+
+}  // namespace tenon::generator

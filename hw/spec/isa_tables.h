@@ -1,0 +1,18 @@
+// The tables behind Isa: formats of one configuration, and access to an instruction's members by field number.
+#pragma once
+
+#include "hw/spec/isa.h"
+
+namespace tenon::spec {
+
+// In the order of Instruction's alternatives.
+std::vector<Format> make_formats(const Config& config);
+// dst, src, wgt.
+std::vector<Field> make_uop_fields(const Config& config);
+
+// A default instruction of alternative `which`, all fields 0.
+Instruction make_instruction(size_t which);
+int64_t get_field(const Instruction& instruction, size_t field);
+void set_field(Instruction& instruction, size_t field, int64_t value);
+
+}  // namespace tenon::spec

@@ -1,0 +1,40 @@
+#include "hw/spec/registers.h"
+
+#include <array>
+
+namespace tenon::spec {
+namespace {
+
+constexpr std::array kRegisters = {
+    Register{"CONTROL", reg::kControl, "rw", "bit 0 ap_start, 1 ap_done (cleared by reading), 2 ap_idle, 3 ap_ready"},
+    Register{"GLOBAL_INTERRUPT_ENABLE", reg::kGlobalInterruptEnable, "rw", "bit 0 enables the interrupt output"},
+    Register{"INTERRUPT_ENABLE", reg::kInterruptEnable, "rw", "bit 0 on ap_done, bit 1 on ap_ready"},
+    Register{"INTERRUPT_STATUS", reg::kInterruptStatus, "rw", "bit 0 ap_done, bit 1 ap_ready happened; writing 1 toggles"},
+    Register{"INSTRUCTIONS", reg::kInstructions, "rw", "64 bits: address of the instruction stream, a multiple of 16"},
+    Register{"COUNT", reg::kCount, "rw", "16-byte slots of the stream"},
+    Register{"MODE", reg::kMode, "rw", "bit 0: profile of the launch, 0 base, 1 native"},
+    Register{"BASE0", reg::kBase0, "rw", "64 bits each, eight of them: base addresses; base profile: uop, wgt, inp, acc, out"},
+    Register{"COMMAND", reg::kCommand, "w", "bit 0 SOFT_RESET, bit 1 TOKEN_CLEAR"},
+    Register{"STATUS", reg::kStatus, "r", "bits 7:0 stop code, bit 8 busy"},
+    Register{"ERROR_INDEX", reg::kErrorIndex, "r", "slot of the instruction that the stop code is about"},
+    Register{"VERSION", reg::kVersion, "r", "bits 31:16 version of the instruction set, 15:0 of this map"},
+    Register{"CONFIG_HASH", reg::kConfigHash, "r", "64 bits: hash of the configuration"},
+    Register{"CAPABILITIES", reg::kCapabilities, "r", "bit 0 base, bit 1 native profile; bits 14:8 engines present"},
+    Register{"TOKEN_WAIT", reg::kTokenWait, "r", "bit i: the head of engine i's queue waits for tokens"},
+    Register{"TOKENS", reg::kTokens, "r", "49 bytes: counter (producer p, consumer c) in byte 7 p + c"},
+    Register{"CYCLES", reg::kCycles, "r", "64 bits: cycles of the launch"},
+    Register{"INSTRUCTIONS_DONE", reg::kInstructionsDone, "r", "64 bits: instructions that are done"},
+    Register{"MACS", reg::kMacs, "r", "64 bits: multiply-accumulates of the tensor core"},
+    Register{"READ_BEATS", reg::kReadBeats, "r", "64 bits: AXI read beats"},
+    Register{"WRITE_BEATS", reg::kWriteBeats, "r", "64 bits: AXI write beats"},
+    Register{"READ_BURSTS", reg::kReadBursts, "r", "64 bits: AXI read bursts"},
+    Register{"WRITE_BURSTS", reg::kWriteBursts, "r", "64 bits: AXI write bursts"},
+    Register{"BUSY0", reg::kBusy0, "r", "64 bits each, seven of them: cycles in which engine i executes"},
+    Register{"STALL0", reg::kStall0, "r", "64 bits each, seven of them: cycles in which engine i's head waits for tokens"},
+};
+
+}  // namespace
+
+std::span<const Register> registers() { return kRegisters; }
+
+}  // namespace tenon::spec
