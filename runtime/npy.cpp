@@ -1,0 +1,226 @@
+#include "runtime/npy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cstring>
+#include <optional>
+
+#include "runtime/file.h"
+
+namespace tenon::runtime {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "to_npy writes the bytes as they lie");
+
+constexpr std::string_view kMagic("\x93NUMPY", 6);
+constexpr size_t kMaxRank = 32;  // NumPy's own limit
+
+struct Descr {
+  std::string_view text;  // without the byte order
+  DType dtype;
+};
+constexpr std::array<Descr, 9> kDescrs = {{{"b1", DType::kBool},
+                                           {"i1", DType::kI8},
+                                           {"u1", DType::kU8},
+                                           {"i2", DType::kI16},
+                                           {"u2", DType::kU16},
+                                           {"i4", DType::kI32},
+                                           {"i8", DType::kI64},
+                                           {"f4", DType::kF32},
+                                           {"f8", DType::kF64}}};
+
+struct Header {
+  DType dtype = DType::kF32;
+  bool swapped = false;
+  bool fortran = false;
+  Shape shape;
+};
+
+// Reads the header's Python dictionary, as far as NumPy writes it: three keys, strings, booleans, a tuple of integers.
+class HeaderParser {
+ public:
+  HeaderParser(std::string_view text, std::string_view where) : text_(text), where_(where) {}
+
+  Expected<Header> parse() {
+    Header header;
+    bool descr = false, order = false, shape = false;
+    if (!take('{')) return fail("a dictionary");
+    while (!take('}')) {
+      auto key = string();
+      if (!key || !take(':')) return fail("a key");
+      if (*key == "descr" && !descr) {
+        auto value = string();
+        if (!value) return error("the elements are records, not numbers", std::string(where_));
+        if (auto status = set_type(*value, header); !status) return forward_error(status);
+        descr = true;
+      } else if (*key == "fortran_order" && !order) {
+        if (word("True"))
+          header.fortran = true;
+        else if (!word("False"))
+          return fail("True or False");
+        order = true;
+      } else if (*key == "shape" && !shape) {
+        if (!tuple(header.shape)) return fail("a tuple of sizes");
+        shape = true;
+      } else {
+        return fail("one each of descr, fortran_order and shape");
+      }
+      if (!take(',') && peek() != '}') return fail("',' or '}'");
+    }
+    if (!descr || !order || !shape) return fail("descr, fortran_order and shape");
+    return header;
+  }
+
+ private:
+  char peek() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
+    return at_ < text_.size() ? text_[at_] : '\0';
+  }
+  bool take(char c) { return peek() == c && ++at_ > 0; }
+  bool word(std::string_view w) {
+    peek();
+    if (!text_.substr(at_).starts_with(w)) return false;
+    at_ += w.size();
+    return true;
+  }
+  std::optional<std::string_view> string() {
+    char quote = peek();
+    if (quote != '\'' && quote != '"') return std::nullopt;
+    size_t end = text_.find(quote, at_ + 1);
+    if (end == std::string_view::npos) return std::nullopt;
+    auto result = text_.substr(at_ + 1, end - at_ - 1);
+    at_ = end + 1;
+    return result;
+  }
+  bool tuple(Shape& shape) {
+    if (!take('(')) return false;
+    while (!take(')')) {
+      peek();
+      int64_t dim = 0;
+      auto [end, code] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), dim);
+      if (code != std::errc{} || dim < 0 || shape.size() == kMaxRank) return false;
+      at_ = static_cast<size_t>(end - text_.data());
+      shape.push_back(dim);
+      if (!take(',') && peek() != ')') return false;
+    }
+    return true;
+  }
+  Status set_type(std::string_view descr, Header& header) {
+    auto known = std::ranges::find(kDescrs, descr.empty() ? descr : descr.substr(1), &Descr::text);
+    if (known == kDescrs.end() || !std::string_view("<>|=").contains(descr[0])) {
+      return error(fmt::format("elements of type '{}' are not supported", descr), std::string(where_),
+                   "convert them with NumPy's astype to bool, int8/16/32/64, uint8/16, float32 or float64");
+    }
+    header.dtype = known->dtype;
+    header.swapped = descr[0] == '>' && bytes(known->dtype) > 1;
+    return {};
+  }
+  std::unexpected<Diagnostic> fail(std::string_view expected) const {
+    return error(fmt::format("damaged header at character {}: expected {}", at_, expected), std::string(where_));
+  }
+
+  std::string_view text_, where_;
+  size_t at_ = 0;
+};
+
+// Column-major elements into row-major order: walks the destination, advancing the source by its strides.
+void transpose(const std::byte* source, Tensor& tensor) {
+  const Shape& shape = tensor.shape();
+  size_t width = static_cast<size_t>(bytes(tensor.dtype()));
+  std::vector<size_t> stride(shape.size()), index(shape.size(), 0);
+  size_t step = width;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    stride[d] = step;
+    step *= static_cast<size_t>(shape[d]);
+  }
+  std::byte* out = tensor.bytes().data();
+  size_t from = 0;
+  for (int64_t i = 0; i < tensor.size(); ++i, out += width) {
+    std::memcpy(out, source + from, width);
+    for (size_t d = shape.size(); d-- > 0;) {
+      from += stride[d];
+      if (++index[d] < static_cast<size_t>(shape[d])) break;
+      from -= stride[d] * index[d];
+      index[d] = 0;
+    }
+  }
+}
+
+}  // namespace
+
+Expected<Tensor> parse_npy(std::span<const std::byte> file, std::string_view where) {
+  auto fail = [&](std::string what) { return error(std::move(what), std::string(where)); };
+  std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
+  if (!text.starts_with(kMagic)) {
+    return error("not a .npy file: it does not begin with \\x93NUMPY", std::string(where), "write it with numpy.save");
+  }
+  if (file.size() < 10) return fail("the file ends inside its header");
+  int major = static_cast<uint8_t>(text[6]);
+  if (major < 1 || major > 3) return fail(fmt::format("format version is {}, known are 1 to 3", major));
+  size_t width = major == 1 ? 2 : 4, length = 0;
+  if (file.size() < 8 + width) return fail("the file ends inside its header");
+  std::memcpy(&length, file.data() + 8, width);
+  size_t begin = 8 + width;
+  if (length > file.size() - begin) return fail("the file ends inside its header");
+  auto header = HeaderParser(text.substr(begin, length), where).parse();
+  if (!header) return forward_error(header);
+
+  int64_t size = bytes(header->dtype);
+  bool empty = std::ranges::find(header->shape, 0) != header->shape.end(), overflow = false;
+  for (int64_t dim : header->shape) overflow |= !empty && __builtin_mul_overflow(size, dim, &size);
+  if (empty) size = 0;
+  auto data = file.subspan(begin + length);
+  if (overflow || static_cast<uint64_t>(size) != data.size()) {
+    return fail(fmt::format("{} of {} takes {} bytes, the file holds {}", to_string(header->shape), name(header->dtype),
+                            overflow ? "more than 2^63" : std::to_string(size), data.size()));
+  }
+  // A dimension of 2^62 beside one of 0 would overflow the shape's product later.
+  if (empty && std::ranges::any_of(header->shape, [](int64_t dim) { return dim > INT32_MAX; })) {
+    return fail(fmt::format("shape {} is not plausible", to_string(header->shape)));
+  }
+  Tensor tensor(header->dtype, header->shape);
+  if (header->fortran && header->shape.size() > 1)
+    transpose(data.data(), tensor);
+  else
+    std::ranges::copy(data, tensor.bytes().begin());
+  if (header->swapped) {
+    auto element = static_cast<size_t>(bytes(header->dtype));
+    for (auto rest = tensor.bytes(); !rest.empty(); rest = rest.subspan(element)) {
+      std::ranges::reverse(rest.first(element));
+    }
+  }
+  // A bool that is neither 0 nor 1 is undefined behaviour for whoever reads it.
+  if (header->dtype == DType::kBool) {
+    for (auto& b : tensor.bytes()) b = static_cast<std::byte>(b != std::byte{0});
+  }
+  return tensor;
+}
+
+std::vector<std::byte> to_npy(const Tensor& tensor) {
+  auto descr = std::ranges::find(kDescrs, tensor.dtype(), &Descr::dtype)->text;
+  std::string header = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': {}, }}",
+                                   bytes(tensor.dtype()) == 1 ? '|' : '<', descr, to_string(tensor.shape()));
+  // The data begins at a multiple of 64, as NumPy does it, so that it can be mapped.
+  header.append(63 - (10 + header.size()) % 64, ' ').push_back('\n');
+  std::string lead(kMagic);
+  lead += {1, 0, static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
+  lead += header;
+  std::vector<std::byte> file(lead.size() + tensor.bytes().size());
+  std::memcpy(file.data(), lead.data(), lead.size());
+  std::ranges::copy(tensor.bytes(), file.begin() + static_cast<std::ptrdiff_t>(lead.size()));
+  return file;
+}
+
+Expected<Tensor> load_npy(const std::filesystem::path& path) {
+  auto file = read_file(path);
+  if (!file) return forward_error(file);
+  return parse_npy(*file, path.string());
+}
+
+Status save_npy(const std::filesystem::path& path, const Tensor& tensor) { return write_file(path, to_npy(tensor)); }
+
+}  // namespace tenon::runtime

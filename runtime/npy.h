@@ -1,0 +1,32 @@
+// NumPy's files: .npy (one tensor) and .npz (a ZIP archive of them), the way tensors come in and go out.
+//
+// Reads format versions 1 to 3, both byte orders, C and Fortran order (turned into row-major), stored and deflated
+// archives; writes version 1, little endian, C order. The bytes are taken as hostile: sizes are checked before memory
+// is taken, checksums of archives are compared, and every fault is a Diagnostic that names the file.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hw/spec/diagnostic.h"
+#include "runtime/tensor.h"
+
+namespace tenon::runtime {
+
+using NamedTensors = std::map<std::string, Tensor, std::less<>>;
+
+// `where` names the bytes in messages.
+Expected<Tensor> parse_npy(std::span<const std::byte> bytes, std::string_view where);
+Expected<NamedTensors> parse_npz(std::span<const std::byte> bytes, std::string_view where);  // names without ".npy"
+std::vector<std::byte> to_npy(const Tensor& tensor);
+
+Expected<Tensor> load_npy(const std::filesystem::path& path);
+Expected<NamedTensors> load_npz(const std::filesystem::path& path);
+Status save_npy(const std::filesystem::path& path, const Tensor& tensor);
+
+}  // namespace tenon::runtime

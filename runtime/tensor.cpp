@@ -1,0 +1,76 @@
+#include "runtime/tensor.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cassert>
+#include <cstring>
+#include <new>
+
+namespace tenon::runtime {
+namespace {
+
+// Vector kernels and DMA like whole cache lines.
+constexpr std::align_val_t kAlignment{64};
+
+constexpr std::array<std::string_view, 9> kNames = {"bool", "i8", "u8", "i16", "u16", "i32", "i64", "f32", "f64"};
+constexpr std::array<int, 9> kBytes = {1, 1, 1, 2, 2, 4, 8, 4, 8};
+
+}  // namespace
+
+std::string_view name(DType dtype) { return kNames[static_cast<size_t>(dtype)]; }
+
+int bytes(DType dtype) { return kBytes[static_cast<size_t>(dtype)]; }
+
+Expected<DType> parse_dtype(std::string_view text) {
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    if (kNames[i] == text) return static_cast<DType>(i);
+  }
+  return error(fmt::format("unknown element type '{}'", text), {},
+               fmt::format("the types are {}", fmt::join(kNames, ", ")));
+}
+
+int64_t element_count(std::span<const int64_t> shape) {
+  int64_t count = 1;
+  for (int64_t dim : shape) {
+    [[maybe_unused]] bool overflow = dim < 0 || __builtin_mul_overflow(count, dim, &count);
+    assert(!overflow && "a shape from outside is checked before it becomes a tensor");
+  }
+  return count;
+}
+
+std::string to_string(std::span<const int64_t> shape) {
+  return fmt::format("({}{})", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
+}
+
+Tensor::Tensor(DType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape)) {
+  byte_size_ = static_cast<size_t>(element_count(shape_)) * static_cast<size_t>(runtime::bytes(dtype));
+  // A tensor of no elements still has a buffer: that is what tells it from no tensor.
+  auto* raw = static_cast<std::byte*>(::operator new(std::max<size_t>(byte_size_, 1), kAlignment));
+  data_ = std::shared_ptr<std::byte[]>(raw, [](std::byte* p) { ::operator delete(p, kAlignment); });
+  std::memset(raw, 0, byte_size_);
+}
+
+Tensor Tensor::reshaped(Shape shape) const {
+  assert(element_count(shape) == size());
+  Tensor result = *this;
+  result.shape_ = std::move(shape);
+  return result;
+}
+
+Tensor Tensor::clone() const {
+  if (!*this) return {};
+  Tensor result(dtype_, shape_);
+  std::memcpy(result.data_.get(), data_.get(), byte_size_);
+  return result;
+}
+
+bool Tensor::operator==(const Tensor& other) const {
+  if (!*this || !other) return !*this && !other;
+  return dtype_ == other.dtype_ && shape_ == other.shape_ &&
+         std::memcmp(data_.get(), other.data_.get(), byte_size_) == 0;
+}
+
+void Tensor::check([[maybe_unused]] DType wanted) const { assert(data_ && wanted == dtype_); }
+
+}  // namespace tenon::runtime
