@@ -1,0 +1,2 @@
+tenon_pkg.sv
+compute_pkg.sv

@@ -1,0 +1,105 @@
+#include "hw/spec/config.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+namespace tenon::spec {
+namespace {
+
+std::string default_text() {
+  std::ifstream stream(TENON_SOURCE_DIR "/hw/configs/default.json");
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+// The default configuration with one piece of its text replaced.
+Expected<Config> parse_with(const std::string& from, const std::string& to) {
+  std::string text = default_text();
+  const auto at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  text.replace(at, from.size(), to);
+  return parse_config(text, "test.json");
+}
+
+void expect_message(const Expected<Config>& config, const std::string& part) {
+  ASSERT_FALSE(config.has_value()) << "accepted; wanted: " << part;
+  EXPECT_NE(config.error().str().find(part), std::string::npos) << config.error().str();
+  EXPECT_NE(config.error().str().find("test.json"), std::string::npos) << config.error().str();
+}
+
+TEST(Config, DefaultHasTheDepthsOfTheBaseInstructionSet) {
+  const auto config = load_config("default");
+  ASSERT_TRUE(config) << config.error().str();
+  EXPECT_EQ(config->depth(Memory::kUop), 8192);
+  EXPECT_EQ(config->depth(Memory::kInp), 2048);
+  EXPECT_EQ(config->depth(Memory::kWgt), 1024);
+  EXPECT_EQ(config->depth(Memory::kAcc), 2048);
+  EXPECT_EQ(config->units_per_element(Memory::kWgt), 16);
+  EXPECT_EQ(config->units_per_element(Memory::kPar), 8);
+}
+
+TEST(Config, EveryNamedConfigurationIsValidAndRoundTrips) {
+  ASSERT_GE(named_configs().size(), 4u);
+  for (const std::string& name : named_configs()) {
+    const auto config = load_config(name);
+    ASSERT_TRUE(config) << config.error().str();
+    EXPECT_EQ(config->name, name);
+    const auto again = parse_config(to_json(*config), name);
+    ASSERT_TRUE(again) << again.error().str();
+    EXPECT_EQ(*again, *config);
+    EXPECT_EQ(hash(*again), hash(*config));
+  }
+}
+
+TEST(Config, HashDependsOnEveryFieldButTheName) {
+  const Config config = *load_config("default");
+  Config other = config;
+  other.name = "another";
+  EXPECT_EQ(hash(other), hash(config));
+  other.axi_data_bits = 128;
+  EXPECT_NE(hash(other), hash(config));
+  EXPECT_EQ(difference(config, other), "axi_data_bits: 64 here, 128 there\n");
+  other = config;
+  other.native = false;
+  EXPECT_NE(hash(other), hash(config));
+  EXPECT_EQ(difference(config, other), "profiles.1: \"native\" here, absent there\n");
+}
+
+TEST(Config, BadInputSaysWhatIsWrong) {
+  expect_message(parse_with("\"version\": 1", "\"version\": 7"), "version is 7, this build reads version 1");
+  expect_message(parse_with("{", "{{"), "not valid JSON");
+  expect_message(parse_config("[]", "test.json"), "a configuration is a JSON object");
+  expect_message(parse_with("\"block_in\": 16", "\"block_in\": 12"), "block_in is 12, must be a power of two in 2 .. 64");
+  expect_message(parse_with("\"block_in\": 16", "\"block_in\": \"x\""), "block_in is \"x\", must be an integer");
+  expect_message(parse_with("\"block_in\": 16", "\"block_in\": 99999999999"), "block_in is 99999999999");
+  expect_message(parse_with("\"block_in\": 16,", ""), "\"block_in\" is missing");
+  expect_message(parse_with("\"block_in\": 16", "\"block_in\": 16, \"colour\": 1"), "unknown key \"colour\"");
+  expect_message(parse_with("\"res\": 8192", "\"res\": 8192, \"x\": 1"), "unknown key \"x\"");
+  expect_message(parse_with("\"axi_data_bits\": 64", "\"axi_data_bits\": 16"), "axi_data_bits is 16");
+  expect_message(parse_with("\"max_burst_beats\": 64", "\"max_burst_beats\": 512"), "at most 256 beats");
+  expect_message(parse_with("\"queue_depth\": 32", "\"queue_depth\": 1"), "queue_depth is 1");
+  expect_message(parse_with("[\"base\", \"native\"]", "[]"), "profiles is empty");
+  expect_message(parse_with("[\"base\", \"native\"]", "[\"turbo\"]"), "unknown profile \"turbo\"");
+  expect_message(parse_with("[\"base\", \"native\"]", "3"), "profiles must be an array");
+  expect_message(parse_with("\"inp\": 32768", "\"inp\": 30000"), "a power of two of elements");
+  expect_message(parse_with("\"inp\": 32768", "\"inp\": 0"), "at least 2");
+  expect_message(parse_with("\"uop\": 32768", "\"uop\": 65536"), "at most 8192 elements");
+  expect_message(parse_with("\"acc\": 131072", "\"acc\": 262144"), "a micro-op needs 34 bits");
+  expect_message(parse_with("\"wgt\": 262144, \"inp\": 32768, \"acc\": 131072", "\"wgt\": 512, \"inp\": 32768, \"acc\": 262144"),
+                 "2 x (12 + 12) bits");
+  expect_message(parse_with("\"default\"", "\"a/b\""), "name is \"a/b\"");
+}
+
+TEST(Config, UnknownNameListsTheKnownOnes) {
+  const auto config = load_config("nowhere");
+  ASSERT_FALSE(config);
+  EXPECT_NE(config.error().str().find("no configuration is called \"nowhere\""), std::string::npos);
+  EXPECT_NE(config.error().str().find("default"), std::string::npos);
+  const auto file = load_config("/nonexistent/x.json");
+  ASSERT_FALSE(file);
+  EXPECT_NE(file.error().str().find("cannot read the configuration"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tenon::spec
