@@ -1,0 +1,120 @@
+# What the scripts share: steps with their time, packages, configuring and building. Sourced, never run.
+# shellcheck shell=bash
+
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+# The scripts read what tools print, so tools speak one language; some containers have no locale at all.
+export LC_ALL=C.UTF-8
+
+fail() {  # fail MESSAGE [HELP]: ends the script
+  printf 'error: %s\n' "$1" >&2
+  [ $# -lt 2 ] || printf '  help: %s\n' "$2" >&2
+  exit 1
+}
+
+usage_error() {
+  printf 'error: %s; see %s --help\n' "$1" "$0" >&2
+  exit 2
+}
+
+step() {  # step TITLE COMMAND...: says what starts, runs it, says how long it took
+  local title=$1 start=$SECONDS status=0
+  shift
+  printf '== %s\n' "$title"
+  "$@" || status=$?
+  [ "$status" = 0 ] || { printf '== %s: failed after %d s\n' "$title" $((SECONDS - start)) >&2; exit "$status"; }
+  printf '== %s: done in %d s\n' "$title" $((SECONDS - start))
+}
+
+# quietly LOG COMMAND...: a terminal sees the command's own progress; elsewhere its output goes to LOG, with a line of
+# progress now and then, and the end of it where the command fails.
+quietly() {
+  local log=$1 status=0 pid shown=$SECONDS
+  shift
+  if [ -t 1 ]; then
+    "$@"
+    return
+  fi
+  mkdir -p "$(dirname "$log")"
+  "$@" >"$log" 2>&1 </dev/null &
+  pid=$!
+  trap 'kill "$pid" 2>/dev/null; exit 143' INT TERM
+  while kill -0 "$pid" 2>/dev/null; do
+    sleep 0.2
+    if [ $((SECONDS - shown)) -ge 20 ]; then
+      shown=$SECONDS
+      printf '   %s\n' "$(tail -n 1 "$log" | cut -c 1-150)"
+    fi
+  done
+  wait "$pid" || status=$?
+  trap - INT TERM
+  [ "$status" = 0 ] || { tail -n 60 "$log" >&2; printf 'the whole output: %s\n' "$log" >&2; }
+  return "$status"
+}
+
+jobs_of_machine() {  # one job a core, but no more than memory has room for: a heavy file takes 1 GiB
+  local cores gib
+  cores=$(nproc)
+  gib=$(awk '/^MemAvailable/ {print int($2 / 1048576)}' /proc/meminfo)
+  [ "${gib:-0}" -ge 1 ] || gib=1
+  echo $((cores < gib ? cores : gib))
+}
+
+packages_of() {  # packages_of SECTION...: the names in these sections of packages.txt
+  awk -v wanted=" $* " '
+    /^\[/ { on = index(wanted, " " substr($1, 2, length($1) - 2) " ") }
+    on && /^[a-z0-9]/ { print $1 }' scripts/packages.txt
+}
+
+missing_packages() {
+  local have name
+  have=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' | awk '$1 == "installed" {print $2}')
+  for name in $(packages_of "$@"); do
+    grep -qxF "$name" <<<"$have" || printf '%s\n' "$name"
+  done
+}
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    fail "packages are missing, and neither root nor sudo is at hand" "as root: apt-get install $(xargs <<<"$missing")"
+  fi
+}
+
+install_packages() {  # install_packages SECTION...: what is missing of these sections, and nothing where nothing is
+  command -v dpkg-query >/dev/null ||
+    fail "this is no Debian, so packages cannot be installed" \
+         "install the like of what scripts/packages.txt names, then add --no-install"
+  missing=$(missing_packages "$@")
+  [ -n "$missing" ] || return 0
+  step "Install packages: $(xargs <<<"$missing")" fetch_packages
+}
+
+fetch_packages() {
+  # Without Error-Mode=any, apt takes an unreachable server for a success and fails later with a riddle.
+  if ! quietly build/apt-update.log as_root apt-get update -q -o APT::Update::Error-Mode=any; then
+    fail "the package lists could not be fetched (apt's own words are above)" \
+         "check the network, the proxy and /etc/apt, then run this command again: it goes on where it stopped"
+  fi
+  # shellcheck disable=SC2086 # one word a package
+  if ! quietly build/apt-install.log as_root env DEBIAN_FRONTEND=noninteractive \
+      apt-get install -qy --no-install-recommends -o DPkg::Lock::Timeout=300 $missing; then
+    fail "packages could not be installed (apt's own words are above)" \
+         "repair what apt names, then run this command again"
+  fi
+}
+
+build_preset() {  # build_preset PRESET [TARGET...]: configures where that was not done yet, and builds
+  local preset=$1 jobs
+  shift
+  jobs=$(jobs_of_machine)
+  if [ ! -f "build/$preset/build.ninja" ]; then
+    step "Configure the $preset build" quietly "build/$preset/configure.log" cmake --preset "$preset"
+  fi
+  NINJA_STATUS='[%f/%t %es] ' step "Build $preset with $jobs jobs" \
+    quietly "build/$preset/build.log" ninja -C "build/$preset" -j "$jobs" "$@"
+}

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# The commands' help, wrong usage, and what they say where packages are missing and the network is away.
+set -euo pipefail
+
+expect() {  # expect STATUS TEXT COMMAND...
+  local want=$1 text=$2 status=0 output
+  shift 2
+  output=$("$@" 2>&1) || status=$?
+  if [ "$status" != "$want" ] || [[ $output != *"$text"* ]]; then
+    printf '%s\nexit code %s, want %s; want text: %s\noutput: %s\n' "$*" "$status" "$want" "$text" "$output"
+    exit 1
+  fi
+}
+
+for script in test demo; do
+  [ -e "scripts/$script" ] || continue
+  expect 0 "Usage: scripts/$script" "scripts/$script" --help
+  expect 2 "unknown argument --nonsense" "scripts/$script" --nonsense
+done
+expect 2 "--tier is quick or full, not 'slow'" scripts/test --tier slow
+
+# A machine without any package: dpkg-query knows none, apt-get reaches nobody, and the user is root or is not.
+stubs=$(mktemp -d)
+trap 'rm -rf "$stubs"' EXIT
+stub() { printf '#!/bin/bash\n%s\n' "$2" >"$stubs/$1"; chmod +x "$stubs/$1"; }
+copy=$stubs/clone
+mkdir "$copy"
+cp -r scripts "$copy"
+stub dpkg-query 'exit 0'
+stub apt-get 'echo "E: Failed to fetch"; exit 100'
+stub id 'echo 0'
+expect 1 "the package lists could not be fetched" env PATH="$stubs:$PATH" "$copy/scripts/test"
+# shellcheck disable=SC2016 # $1 is the stub's
+stub apt-get '[ "$1" = update ] || { echo "E: Unable to fetch some archives"; exit 100; }'
+expect 1 "packages could not be installed" env PATH="$stubs:$PATH" "$copy/scripts/test"
+stub id 'echo 1000'
+for tool in bash dirname cat awk grep sed printf xargs mkdir tail cut sleep; do ln -s "$(command -v "$tool")" "$stubs"; done
+expect 1 "neither root nor sudo is at hand" env PATH="$stubs" "$copy/scripts/test"
+rm "$stubs/dpkg-query"
+expect 1 "this is no Debian" env PATH="$stubs" "$copy/scripts/test"
