@@ -1,0 +1,38 @@
+// What a session measured: the one record from which traces and reports are made.
+//
+// Times are wall clock in nanoseconds since the profile began; cycles are the accelerator's own.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "driver/accelerator.h"
+#include "sim/simulator.h"
+
+namespace tenon::runtime {
+
+// One executed instruction of the machine.
+struct CallRecord {
+  std::string name;    // kernel, program or function
+  std::string layer;   // the model's node; may be empty
+  std::string device;  // "cpu", "accel"
+  int64_t begin_ns = 0, end_ns = 0;
+  int32_t launch = -1;  // index into launches where it was one
+};
+
+// One launch of an accelerator program.
+struct LaunchRecord {
+  uint32_t program = 0;  // index into the executable's programs
+  int64_t begin_ns = 0, end_ns = 0;
+  driver::Counters counters;
+  std::vector<sim::Interval> timeline;  // empty where it was not recorded
+};
+
+struct Profile {
+  uint64_t runs = 0;
+  std::vector<CallRecord> calls;
+  std::vector<LaunchRecord> launches;
+};
+
+}  // namespace tenon::runtime

@@ -1,0 +1,59 @@
+// A session runs one executable again and again: it holds the devices, keeps each accelerator program's instructions
+// and constants on its device, and feeds a profile.
+//
+// Not thread-safe. An error leaves the session usable: the next run begins afresh. The machine's calls do not use the
+// C++ stack, so recursion is limited by `max_frames` alone.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "driver/accelerator.h"
+#include "runtime/executable/executable.h"
+#include "runtime/profile/profile.h"
+
+namespace tenon::runtime {
+
+// What a hook sees after each instruction of a model: enough to compare layer by layer.
+struct Step {
+  const Function* function = nullptr;
+  uint32_t index = 0;  // into function->code
+  const Instruction* instruction = nullptr;
+  std::span<const Tensor> args, results;  // of calls; empty for the rest
+};
+using Hook = std::function<Status(const Step&)>;  // an error ends the run with it
+
+struct SessionOptions {
+  driver::Accelerator* accelerator = nullptr;  // may be null where the executable has no program; outlives the session
+  std::chrono::nanoseconds launch_limit = std::chrono::minutes(10);  // of each wait for the accelerator
+  bool timeline = false;  // record each launch's intervals where the device is simulated
+  uint32_t max_frames = 1 << 16;
+  uint64_t max_steps = 0;  // instructions of a run; 0: no limit
+  Hook hook;
+};
+
+class Session {
+ public:
+  // Checks the device against the executable and uploads its programs. The executable outlives the session.
+  static Expected<Session> create(const Executable& executable, SessionOptions options);
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+  ~Session();
+
+  // Runs the entry function; inputs in the order of its parameters.
+  Expected<std::vector<Tensor>> run(std::span<const Tensor> inputs);
+
+  const Profile& profile() const;  // of all runs since creation or the last clear_profile()
+  void clear_profile();
+
+ private:
+  struct State;
+  explicit Session(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tenon::runtime
