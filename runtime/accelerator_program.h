@@ -45,6 +45,17 @@ struct InstructionNote {
   bool operator==(const InstructionNote&) const = default;
 };
 
+// An intermediate tensor that is still in the workspace when the program has run, for comparison layer by layer. Present
+// for every layer whose output is no output of the region, if the program was compiled to keep intermediates (no reuse
+// of workspace); `name` is that of the value in the model, the shape as it lies in memory.
+struct Tap {
+  std::string name;
+  DType dtype = DType::kI8;
+  Shape shape;
+  uint64_t offset = 0;  // in the workspace
+  bool operator==(const Tap&) const = default;
+};
+
 struct AcceleratorProgram {
   std::string name;
   spec::Config config;                     // what it was compiled for; its hash must be the device's
@@ -55,6 +66,7 @@ struct AcceleratorProgram {
   std::vector<TensorSlot> inputs, outputs;
   std::vector<LayerNote> layers;
   std::vector<InstructionNote> notes;
+  std::vector<Tap> taps;
   bool operator==(const AcceleratorProgram&) const = default;
 };
 
