@@ -1,0 +1,393 @@
+// The compute half of the accelerator: scratchpads, matrix engine, vector ALU and requantizer.
+//
+// Loads are always accepted. An engine takes a command with valid and ready, and answers with one cycle of done when
+// all effects are visible, in the order of the commands; GEMM takes the next command while one is under way. With done
+// comes a stop code; after one other than STOP_NONE the engine accepts nothing until reset.
+//
+// acc has one read port: GEMM before RQ and ALU before the store, but who was refused kRefusals times goes first once.
+// Its write port serves GEMM, ALU and loads, of which the base profile runs one at a time and the native profile has
+// only GEMM. All other scratchpads have one writer and one reader.
+module compute (
+  input  logic                                clk_i,
+  input  logic                                rst_ni,  // also low during a soft reset
+  // Loads. A unit is BLOCK_IN bytes of inp and of wgt (element * BLOCK_OUT + output lane).
+  input  logic                                inp_we_i,
+  input  logic [31:0]                         inp_unit_i,
+  input  logic [tenon_pkg::BLOCK_IN*8-1:0]    inp_wdata_i,
+  input  logic                                wgt_we_i,
+  input  logic [31:0]                         wgt_unit_i,
+  input  logic [tenon_pkg::BLOCK_IN*8-1:0]    wgt_wdata_i,
+  // UOP: a word; ACC: a quarter of an element, little endian; ACC8: an element, sign-extended; PAR: an eighth of an
+  // element; RES: an element.
+  input  logic                                ldm_we_i,
+  input  logic [2:0]                          ldm_mem_i,
+  input  logic [31:0]                         ldm_unit_i,
+  input  logic [(tenon_pkg::BLOCK_OUT > 4 ? tenon_pkg::BLOCK_OUT*8 : 32)-1:0] ldm_wdata_i,
+  // Reads of the store: data in the cycle after the grant.
+  input  logic                                st_req_i,
+  input  logic                                st_acc_i,  // 1: the low byte of each lane of acc, 0: out
+  input  logic [15:0]                         st_addr_i,
+  output logic                                st_gnt_o,
+  output logic [tenon_pkg::BLOCK_OUT*8-1:0]   st_rdata_o,
+  // Engines.
+  input  logic                                gemm_valid_i,
+  input  compute_pkg::gemm_cmd_t              gemm_cmd_i,
+  output logic                                gemm_ready_o,
+  output logic                                gemm_done_o,
+  output logic [7:0]                          gemm_error_o,
+  output logic                                gemm_active_o,  // a MAC step retires
+  input  logic                                alu_valid_i,
+  input  compute_pkg::alu_cmd_t               alu_cmd_i,
+  output logic                                alu_ready_o,
+  output logic                                alu_done_o,
+  output logic [7:0]                          alu_error_o,
+  input  logic                                rq_valid_i,
+  input  compute_pkg::rq_cmd_t                rq_cmd_i,
+  output logic                                rq_ready_o,
+  output logic                                rq_done_o,
+  output logic [7:0]                          rq_error_o
+`ifdef TENON_TRACE
+  ,
+  // Writes of GEMM and ALU to acc and of RQ to out; those of loads are seen where they are made.
+  output logic                                trace_acc_valid_o,
+  output logic [31:0]                         trace_acc_index_o,
+  output logic [15:0]                         trace_acc_addr_o,
+  output logic [tenon_pkg::BLOCK_OUT*32-1:0]  trace_acc_data_o,
+  output logic                                trace_out_valid_o,
+  output logic [31:0]                         trace_out_index_o,
+  output logic [15:0]                         trace_out_addr_o,
+  output logic [tenon_pkg::BLOCK_OUT*8-1:0]   trace_out_data_o
+`endif
+);
+
+  localparam int         Lanes    = tenon_pkg::BLOCK_OUT;
+  localparam int         InpBits  = tenon_pkg::BLOCK_IN * 8;
+  localparam int         ByteBits = Lanes * 8;   // a vector of bytes
+  localparam int         AccBits  = Lanes * 32;
+  localparam int         ParBits  = Lanes * 64;
+  localparam logic [3:0] Refusals = 4'd8;
+
+  // inp.
+  logic                         inp_re;
+  logic [tenon_pkg::INP_AW-1:0] inp_raddr;
+  logic [InpBits-1:0]           inp_rdata;
+
+  prim_ram_1r1w #(
+    .Width    (InpBits),
+    .Depth    (tenon_pkg::INP_DEPTH),
+    .AddrWidth(tenon_pkg::INP_AW)
+  ) u_inp (
+    .clk_i,
+    .we_i   (inp_we_i),
+    .waddr_i(inp_unit_i[tenon_pkg::INP_AW-1:0]),
+    .wdata_i(inp_wdata_i),
+    .re_i   (inp_re),
+    .raddr_i(inp_raddr),
+    .rdata_o(inp_rdata)
+  );
+
+  // acc: the read port.
+  logic                         gemm_acc_req, post_acc_req, alu_acc_req, rq_acc_req, st_acc_req;
+  logic                         gemm_acc_gnt, post_acc_gnt, st_acc_gnt, acc_re;
+  logic [tenon_pkg::ACC_AW-1:0] gemm_acc_raddr, alu_acc_raddr, rq_acc_raddr, acc_raddr;
+  logic [AccBits-1:0]           acc_rdata;
+  logic [3:0]                   post_refused_q, st_refused_q;
+  logic                         post_first, st_first;
+
+  assign post_acc_req = alu_acc_req | rq_acc_req;
+  assign st_acc_req   = st_req_i & st_acc_i;
+  assign st_first     = st_acc_req & st_refused_q == Refusals;
+  assign post_first   = post_acc_req & post_refused_q == Refusals & ~st_first;
+  assign gemm_acc_gnt = ~st_first & ~post_first;
+  assign post_acc_gnt = ~st_first & (post_first | ~gemm_acc_req);
+  assign st_acc_gnt   = st_first | (~gemm_acc_req & ~post_acc_req);
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      post_refused_q <= 4'd0;
+      st_refused_q   <= 4'd0;
+    end else begin
+      if (~post_acc_req | post_acc_gnt) post_refused_q <= 4'd0;
+      else if (post_refused_q != Refusals) post_refused_q <= post_refused_q + 4'd1;
+      if (~st_acc_req | st_acc_gnt) st_refused_q <= 4'd0;
+      else if (st_refused_q != Refusals) st_refused_q <= st_refused_q + 4'd1;
+    end
+  end
+
+  always_comb begin
+    acc_re    = gemm_acc_req | post_acc_req | st_acc_req;
+    acc_raddr = st_addr_i[tenon_pkg::ACC_AW-1:0];
+    if (gemm_acc_req & gemm_acc_gnt) acc_raddr = gemm_acc_raddr;
+    else if (alu_acc_req & post_acc_gnt) acc_raddr = alu_acc_raddr;
+    else if (rq_acc_req & post_acc_gnt) acc_raddr = rq_acc_raddr;
+  end
+
+  // acc: the write port. A unit of a load is a quarter of an element.
+  logic                         gemm_acc_we, alu_acc_we, ldm_acc_we, ldm_acc8_we;
+  logic [3:0]                   acc_we;
+  logic [tenon_pkg::ACC_AW-1:0] gemm_acc_waddr, alu_acc_waddr, acc_waddr;
+  logic [AccBits-1:0]           gemm_acc_wdata, alu_acc_wdata, acc8_wdata, acc_wdata;
+
+  assign ldm_acc_we  = ldm_we_i & ldm_mem_i == tenon_pkg::MEM_ACC;
+  assign ldm_acc8_we = ldm_we_i & ldm_mem_i == tenon_pkg::MEM_ACC8;
+
+  for (genvar l = 0; l < Lanes; l++) begin : g_acc8
+    assign acc8_wdata[l*32+:32] = {{24{ldm_wdata_i[l*8+7]}}, ldm_wdata_i[l*8+:8]};
+  end
+
+  always_comb begin
+    acc_we    = {4{gemm_acc_we}};
+    acc_waddr = gemm_acc_waddr;
+    acc_wdata = gemm_acc_wdata;
+    if (alu_acc_we) begin
+      acc_we    = 4'b1111;
+      acc_waddr = alu_acc_waddr;
+      acc_wdata = alu_acc_wdata;
+    end else if (ldm_acc_we) begin
+      acc_we    = 4'b0001 << ldm_unit_i[1:0];
+      acc_waddr = ldm_unit_i[2+:tenon_pkg::ACC_AW];
+      acc_wdata = {4{ldm_wdata_i[ByteBits-1:0]}};
+    end else if (ldm_acc8_we) begin
+      acc_we    = 4'b1111;
+      acc_waddr = ldm_unit_i[tenon_pkg::ACC_AW-1:0];
+      acc_wdata = acc8_wdata;
+    end
+  end
+
+  prim_ram_1r1w #(
+    .Width    (AccBits),
+    .Depth    (tenon_pkg::ACC_DEPTH),
+    .SubWords (4),
+    .AddrWidth(tenon_pkg::ACC_AW)
+  ) u_acc (
+    .clk_i,
+    .we_i   (acc_we),
+    .waddr_i(acc_waddr),
+    .wdata_i(acc_wdata),
+    .re_i   (acc_re),
+    .raddr_i(acc_raddr),
+    .rdata_o(acc_rdata)
+  );
+
+  // Micro-ops.
+  logic                         gemm_uop_re, alu_uop_re;
+  logic [tenon_pkg::UOP_AW-1:0] gemm_uop_addr, alu_uop_addr;
+  logic [31:0]                  uop_rdata;
+
+`ifdef TENON_TRACE
+  logic [31:0] gemm_trace_index, alu_trace_index;
+`endif
+
+  // The matrix engine.
+  gemm u_gemm (
+    .clk_i,
+    .rst_ni,
+    .valid_i    (gemm_valid_i),
+    .cmd_i      (gemm_cmd_i),
+    .ready_o    (gemm_ready_o),
+    .done_o     (gemm_done_o),
+    .error_o    (gemm_error_o),
+    .active_o   (gemm_active_o),
+    .uop_re_o   (gemm_uop_re),
+    .uop_addr_o (gemm_uop_addr),
+    .uop_data_i (uop_rdata),
+    .inp_re_o   (inp_re),
+    .inp_addr_o (inp_raddr),
+    .inp_data_i (inp_rdata),
+    .wgt_we_i,
+    .wgt_unit_i,
+    .wgt_wdata_i,
+    .acc_req_o  (gemm_acc_req),
+    .acc_gnt_i  (gemm_acc_gnt),
+    .acc_raddr_o(gemm_acc_raddr),
+    .acc_rdata_i(acc_rdata),
+    .acc_we_o   (gemm_acc_we),
+    .acc_waddr_o(gemm_acc_waddr),
+    .acc_wdata_o(gemm_acc_wdata)
+`ifdef TENON_TRACE
+    ,
+    .trace_index_o(gemm_trace_index)
+`endif
+  );
+
+  // What only the base profile has: micro-ops and ALU.
+  if (tenon_pkg::HAS_BASE) begin : g_base
+    prim_ram_1r1w #(
+      .Width    (32),
+      .Depth    (tenon_pkg::UOP_DEPTH),
+      .AddrWidth(tenon_pkg::UOP_AW)
+    ) u_uop (
+      .clk_i,
+      .we_i   (ldm_we_i & ldm_mem_i == tenon_pkg::MEM_UOP),
+      .waddr_i(ldm_unit_i[tenon_pkg::UOP_AW-1:0]),
+      .wdata_i(ldm_wdata_i[31:0]),
+      .re_i   (gemm_uop_re | alu_uop_re),
+      .raddr_i(alu_uop_re ? alu_uop_addr : gemm_uop_addr),
+      .rdata_o(uop_rdata)
+    );
+
+    alu u_alu (
+      .clk_i,
+      .rst_ni,
+      .valid_i    (alu_valid_i),
+      .cmd_i      (alu_cmd_i),
+      .ready_o    (alu_ready_o),
+      .done_o     (alu_done_o),
+      .error_o    (alu_error_o),
+      .uop_re_o   (alu_uop_re),
+      .uop_addr_o (alu_uop_addr),
+      .uop_data_i (uop_rdata),
+      .acc_req_o  (alu_acc_req),
+      .acc_gnt_i  (post_acc_gnt),
+      .acc_raddr_o(alu_acc_raddr),
+      .acc_rdata_i(acc_rdata),
+      .acc_we_o   (alu_acc_we),
+      .acc_waddr_o(alu_acc_waddr),
+      .acc_wdata_o(alu_acc_wdata)
+`ifdef TENON_TRACE
+      ,
+      .trace_index_o(alu_trace_index)
+`endif
+    );
+  end else begin : g_no_base
+    logic unused_base;
+    assign unused_base = ^{alu_valid_i, alu_cmd_i, gemm_uop_re, gemm_uop_addr};
+    assign uop_rdata = '0;
+    assign {alu_uop_re, alu_uop_addr} = '0;
+    assign {alu_ready_o, alu_done_o, alu_error_o} = '0;
+    assign {alu_acc_req, alu_acc_raddr, alu_acc_we, alu_acc_waddr, alu_acc_wdata} = '0;
+`ifdef TENON_TRACE
+    assign alu_trace_index = '0;
+`endif
+  end
+
+  // What only the native profile has: parameters, residuals, out and the requantizer.
+  logic                out_we;
+  logic [ByteBits-1:0] out_wdata, out_rdata;
+  if (tenon_pkg::HAS_NATIVE) begin : g_native
+    logic                         par_re, res_re;
+    logic [tenon_pkg::PAR_AW-1:0] par_raddr;
+    logic [tenon_pkg::RES_AW-1:0] res_raddr;
+    logic [tenon_pkg::OUT_AW-1:0] out_waddr;
+    logic [ParBits-1:0]           par_rdata;
+    logic [ByteBits-1:0]          res_rdata;
+
+    prim_ram_1r1w #(
+      .Width    (ParBits),
+      .Depth    (tenon_pkg::PAR_DEPTH),
+      .SubWords (8),
+      .AddrWidth(tenon_pkg::PAR_AW)
+    ) u_par (
+      .clk_i,
+      .we_i   (ldm_we_i & ldm_mem_i == tenon_pkg::MEM_PAR ? 8'd1 << ldm_unit_i[2:0] : 8'd0),
+      .waddr_i(ldm_unit_i[3+:tenon_pkg::PAR_AW]),
+      .wdata_i({8{ldm_wdata_i[ByteBits-1:0]}}),
+      .re_i   (par_re),
+      .raddr_i(par_raddr),
+      .rdata_o(par_rdata)
+    );
+
+    prim_ram_1r1w #(
+      .Width    (ByteBits),
+      .Depth    (tenon_pkg::RES_DEPTH),
+      .AddrWidth(tenon_pkg::RES_AW)
+    ) u_res (
+      .clk_i,
+      .we_i   (ldm_we_i & ldm_mem_i == tenon_pkg::MEM_RES),
+      .waddr_i(ldm_unit_i[tenon_pkg::RES_AW-1:0]),
+      .wdata_i(ldm_wdata_i[ByteBits-1:0]),
+      .re_i   (res_re),
+      .raddr_i(res_raddr),
+      .rdata_o(res_rdata)
+    );
+
+    prim_ram_1r1w #(
+      .Width    (ByteBits),
+      .Depth    (tenon_pkg::OUT_DEPTH),
+      .AddrWidth(tenon_pkg::OUT_AW)
+    ) u_out (
+      .clk_i,
+      .we_i   (out_we),
+      .waddr_i(out_waddr),
+      .wdata_i(out_wdata),
+      .re_i   (st_req_i & ~st_acc_i),
+      .raddr_i(st_addr_i[tenon_pkg::OUT_AW-1:0]),
+      .rdata_o(out_rdata)
+    );
+
+    rq u_rq (
+      .clk_i,
+      .rst_ni,
+      .valid_i    (rq_valid_i),
+      .cmd_i      (rq_cmd_i),
+      .ready_o    (rq_ready_o),
+      .done_o     (rq_done_o),
+      .error_o    (rq_error_o),
+      .par_re_o   (par_re),
+      .par_addr_o (par_raddr),
+      .par_data_i (par_rdata),
+      .res_re_o   (res_re),
+      .res_addr_o (res_raddr),
+      .res_data_i (res_rdata),
+      .acc_req_o  (rq_acc_req),
+      .acc_gnt_i  (post_acc_gnt),
+      .acc_raddr_o(rq_acc_raddr),
+      .acc_rdata_i(acc_rdata),
+      .out_we_o   (out_we),
+      .out_addr_o (out_waddr),
+      .out_data_o (out_wdata)
+`ifdef TENON_TRACE
+      ,
+      .trace_index_o(trace_out_index_o)
+`endif
+    );
+`ifdef TENON_TRACE
+    assign trace_out_addr_o = 16'(out_waddr);
+`endif
+  end else begin : g_no_native
+    logic unused_native;
+    assign unused_native = ^{rq_valid_i, rq_cmd_i, out_we, out_wdata};
+    assign {rq_ready_o, rq_done_o, rq_error_o, rq_acc_req, rq_acc_raddr} = '0;
+    assign {out_we, out_wdata, out_rdata} = '0;
+`ifdef TENON_TRACE
+    assign {trace_out_index_o, trace_out_addr_o} = '0;
+`endif
+  end
+
+  // The store.
+  logic                st_acc_q;
+  logic [ByteBits-1:0] acc_low;
+  always_ff @(posedge clk_i) begin
+    if (st_req_i) st_acc_q <= st_acc_i;
+  end
+  for (genvar l = 0; l < Lanes; l++) begin : g_store
+    assign acc_low[l*8+:8] = acc_rdata[l*32+:8];
+  end
+  assign st_gnt_o   = st_req_i & (~st_acc_i | st_acc_gnt);
+  assign st_rdata_o = st_acc_q ? acc_low : out_rdata;
+
+  logic unused_bits;
+  assign unused_bits = ^{inp_unit_i, ldm_unit_i, ldm_wdata_i, st_addr_i};
+
+`ifdef TENON_TRACE
+  assign trace_acc_valid_o = gemm_acc_we | alu_acc_we;
+  assign trace_acc_index_o = gemm_acc_we ? gemm_trace_index : alu_trace_index;
+  assign trace_acc_addr_o  = 16'(acc_waddr);
+  assign trace_acc_data_o  = acc_wdata;
+  assign trace_out_valid_o = out_we;
+  assign trace_out_data_o  = out_wdata;
+`endif
+
+  always_ff @(posedge clk_i) begin
+    if (rst_ni) begin
+      // acc has one writer at a time, ALU and RQ never run together, and loads stay inside their scratchpads.
+      assert (!((gemm_acc_we & alu_acc_we) | ((gemm_acc_we | alu_acc_we) & (ldm_acc_we | ldm_acc8_we))));
+      assert (!(alu_acc_req & rq_acc_req));
+      assert (!(inp_we_i & inp_unit_i >= tenon_pkg::INP_DEPTH));
+      assert (!(wgt_we_i & wgt_unit_i >= tenon_pkg::WGT_DEPTH * tenon_pkg::BLOCK_OUT));
+      assert (!(ldm_acc_we & ldm_unit_i >= tenon_pkg::ACC_DEPTH * 4));
+      assert (!(ldm_acc8_we & ldm_unit_i >= tenon_pkg::ACC_DEPTH));
+    end
+  end
+
+endmodule

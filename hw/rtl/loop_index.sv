@@ -1,0 +1,54 @@
+// An index that a loop nest carries along: base + sum over the levels of iteration * stride, by one addition a step.
+// `at_k` is the index where level k stands with all inner levels at 0; the level that goes on adds its stride, and the
+// levels inside it start there. Wide enough never to wrap: the caller compares it with the depth of its scratchpad.
+module loop_index #(
+  parameter int Width = 30
+) (
+  input  logic             clk_i,
+  input  logic             load_i,
+  input  logic [13:0]      base_i,
+  input  logic [4:0]       step_i,    // one hot, from loop_nest
+  input  logic [69:0]      stride_i,  // level k at [14k +: 14]
+  output logic [Width-1:0] index_o
+);
+
+  logic [Width-1:0] at0_q, at1_q, at2_q, at3_q, at4_q;
+  logic [Width-1:0] from, next;
+  logic [13:0]      stride;
+
+  always_comb begin
+    from   = at4_q;
+    stride = stride_i[69:56];
+    if (step_i[3]) begin
+      from   = at3_q;
+      stride = stride_i[55:42];
+    end
+    if (step_i[2]) begin
+      from   = at2_q;
+      stride = stride_i[41:28];
+    end
+    if (step_i[1]) begin
+      from   = at1_q;
+      stride = stride_i[27:14];
+    end
+    if (step_i[0]) begin
+      from   = at0_q;
+      stride = stride_i[13:0];
+    end
+    next = from + {{(Width - 14) {1'b0}}, stride};
+    if (load_i) next = {{(Width - 14) {1'b0}}, base_i};
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (load_i | (|step_i)) begin
+      at4_q <= next;
+      if (load_i | ~step_i[4]) at3_q <= next;
+      if (load_i | (|step_i[2:0])) at2_q <= next;
+      if (load_i | (|step_i[1:0])) at1_q <= next;
+      if (load_i | step_i[0]) at0_q <= next;
+    end
+  end
+
+  assign index_o = at4_q;
+
+endmodule

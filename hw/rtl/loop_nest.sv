@@ -1,0 +1,79 @@
+// Five nested loops, level 0 outermost, one iteration for each `advance_i`. A loop nest without iterations (an extent
+// of 0) is one iteration with `empty_o` set, so that every command has a last item that carries its completion.
+module loop_nest (
+  input  logic        clk_i,
+  input  logic        rst_ni,
+  input  logic        load_i,    // takes the extents; allowed when idle and together with the last advance
+  input  logic [74:0] extent_i,  // level k at [15k +: 15]
+  input  logic        advance_i,
+  output logic        valid_o,   // an iteration is present
+  output logic        empty_o,
+  output logic        last_o,
+  output logic [4:0]  step_o     // one hot: the level that goes on with this advance; 0 at the last iteration
+);
+
+  logic        valid_q, empty_q;
+  logic [14:0] reload0_q, reload1_q, reload2_q, reload3_q, reload4_q;  // extent - 1
+  logic [14:0] left0_q, left1_q, left2_q, left3_q, left4_q;            // iterations after this one
+  logic        end0, end1, end2, end3, end4;
+
+  assign end0 = left0_q == 15'd0;
+  assign end1 = left1_q == 15'd0;
+  assign end2 = left2_q == 15'd0;
+  assign end3 = left3_q == 15'd0;
+  assign end4 = left4_q == 15'd0;
+
+  assign valid_o = valid_q;
+  assign empty_o = empty_q;
+  assign last_o  = empty_q | (end0 & end1 & end2 & end3 & end4);
+  assign step_o[4] = advance_i & ~empty_q & ~end4;
+  assign step_o[3] = advance_i & ~empty_q & end4 & ~end3;
+  assign step_o[2] = advance_i & ~empty_q & end4 & end3 & ~end2;
+  assign step_o[1] = advance_i & ~empty_q & end4 & end3 & end2 & ~end1;
+  assign step_o[0] = advance_i & ~empty_q & end4 & end3 & end2 & end1 & ~end0;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) valid_q <= 1'b0;
+    else if (load_i) valid_q <= 1'b1;
+    else if (advance_i & last_o) valid_q <= 1'b0;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (load_i) begin
+      empty_q <= extent_i[14:0] == 15'd0 | extent_i[29:15] == 15'd0 | extent_i[44:30] == 15'd0 |
+                 extent_i[59:45] == 15'd0 | extent_i[74:60] == 15'd0;
+      reload0_q <= extent_i[14:0] - 15'd1;
+      reload1_q <= extent_i[29:15] - 15'd1;
+      reload2_q <= extent_i[44:30] - 15'd1;
+      reload3_q <= extent_i[59:45] - 15'd1;
+      reload4_q <= extent_i[74:60] - 15'd1;
+      left0_q   <= extent_i[14:0] - 15'd1;
+      left1_q   <= extent_i[29:15] - 15'd1;
+      left2_q   <= extent_i[44:30] - 15'd1;
+      left3_q   <= extent_i[59:45] - 15'd1;
+      left4_q   <= extent_i[74:60] - 15'd1;
+    end else if (advance_i) begin
+      left4_q <= end4 ? reload4_q : left4_q - 15'd1;
+      if (end4) begin
+        left3_q <= end3 ? reload3_q : left3_q - 15'd1;
+        if (end3) begin
+          left2_q <= end2 ? reload2_q : left2_q - 15'd1;
+          if (end2) begin
+            left1_q <= end1 ? reload1_q : left1_q - 15'd1;
+            if (end1) left0_q <= end0 ? reload0_q : left0_q - 15'd1;
+          end
+        end
+      end
+    end
+  end
+
+  // verilator lint_off SYNCASYNCNET
+  always_ff @(posedge clk_i) begin
+    if (rst_ni) begin
+      assert (!(advance_i & ~valid_q));                      // an advance needs an iteration
+      assert (!(load_i & valid_q & ~(advance_i & last_o)));  // a load never cuts a nest short
+    end
+  end
+  // verilator lint_on SYNCASYNCNET
+
+endmodule

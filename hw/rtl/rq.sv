@@ -1,0 +1,181 @@
+// The requantizer of the native profile: out[..] = requantize(acc[..]) over rows and columns, one vector a cycle.
+//
+// Stages   c  loops, indices, range check; acc and res are read
+//          d to h  the lanes (rq_lane.sv)
+//          i  out is written
+// One command at a time: its parameter vector is read as it enters and stays at the output of par. While the acc port
+// is given to another engine, c waits and the rest drains. Completion and errors as in gemm.
+module rq (
+  input  logic                               clk_i,
+  input  logic                               rst_ni,
+  input  logic                               valid_i,
+  input  compute_pkg::rq_cmd_t               cmd_i,
+  output logic                               ready_o,
+  output logic                               done_o,
+  output logic [7:0]                         error_o,
+  // Parameters and residuals: the data comes in the next cycle and stays.
+  output logic                               par_re_o,
+  output logic [tenon_pkg::PAR_AW-1:0]       par_addr_o,
+  input  logic [tenon_pkg::BLOCK_OUT*64-1:0] par_data_i,
+  output logic                               res_re_o,
+  output logic [tenon_pkg::RES_AW-1:0]       res_addr_o,
+  input  logic [tenon_pkg::BLOCK_OUT*8-1:0]  res_data_i,
+  // acc: data in the cycle after the grant.
+  output logic                               acc_req_o,
+  input  logic                               acc_gnt_i,
+  output logic [tenon_pkg::ACC_AW-1:0]       acc_raddr_o,
+  input  logic [tenon_pkg::BLOCK_OUT*32-1:0] acc_rdata_i,
+  output logic                               out_we_o,
+  output logic [tenon_pkg::OUT_AW-1:0]       out_addr_o,
+  output logic [tenon_pkg::BLOCK_OUT*8-1:0]  out_data_o
+`ifdef TENON_TRACE
+  ,
+  output logic [31:0]                        trace_index_o
+`endif
+);
+
+  localparam int IndexWidth = 30;
+
+  compute_pkg::rq_cmd_t cmd_q;
+  logic                 load, en, busy_q, dead_q;
+
+  assign ready_o = ~busy_q & ~dead_q;
+  assign load    = valid_i & ready_o;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) busy_q <= 1'b0;
+    else if (load) busy_q <= 1'b1;
+    else if (done_o) busy_q <= 1'b0;
+  end
+  always_ff @(posedge clk_i) begin
+    if (load) cmd_q <= cmd_i;
+  end
+
+  assign par_re_o   = load;
+  assign par_addr_o = cmd_i.par_base[tenon_pkg::PAR_AW-1:0];
+
+  // c: loops.
+  logic                  c_valid, c_empty, c_last, c_work, c_bad;
+  logic [4:0]            c_step;
+  logic [IndexWidth-1:0] c_acc, c_out, c_res;
+
+  loop_nest u_nest (
+    .clk_i,
+    .rst_ni,
+    .load_i   (load),
+    .extent_i ({5'd0, cmd_i.cols, 5'd0, cmd_i.rows, 15'd1, 15'd1, 15'd1}),
+    .advance_i(c_valid & en),
+    .valid_o  (c_valid),
+    .empty_o  (c_empty),
+    .last_o   (c_last),
+    .step_o   (c_step)
+  );
+  loop_index #(.Width(IndexWidth)) u_acc (
+    .clk_i,
+    .load_i  (load),
+    .base_i  (cmd_i.acc_base),
+    .step_i  (c_step),
+    .stride_i({2'd0, cmd_q.acc_step, 2'd0, cmd_q.acc_pitch, 42'd0}),
+    .index_o (c_acc)
+  );
+  loop_index #(.Width(IndexWidth)) u_out (
+    .clk_i,
+    .load_i  (load),
+    .base_i  (cmd_i.out_base),
+    .step_i  (c_step),
+    .stride_i({14'd1, 2'd0, cmd_q.out_pitch, 42'd0}),
+    .index_o (c_out)
+  );
+  loop_index #(.Width(IndexWidth)) u_res (
+    .clk_i,
+    .load_i  (load),
+    .base_i  (cmd_i.res_base),
+    .step_i  (c_step),
+    .stride_i({14'd1, 2'd0, cmd_q.res_pitch, 42'd0}),
+    .index_o (c_res)
+  );
+
+  assign c_bad = c_valid & ~c_empty & ~dead_q &
+                 (c_acc >= IndexWidth'(tenon_pkg::ACC_DEPTH) | c_out >= IndexWidth'(tenon_pkg::OUT_DEPTH) |
+                  (cmd_q.residual & c_res >= IndexWidth'(tenon_pkg::RES_DEPTH)) |
+                  {3'd0, cmd_q.par_base} >= 15'(tenon_pkg::PAR_DEPTH));
+  assign c_work      = c_valid & ~c_empty & ~dead_q & ~c_bad;
+  assign acc_req_o   = c_work;
+  assign acc_raddr_o = c_acc[tenon_pkg::ACC_AW-1:0];
+  assign en          = ~acc_req_o | acc_gnt_i;
+  assign res_re_o    = c_work & acc_gnt_i & cmd_q.residual;
+  assign res_addr_o  = c_res[tenon_pkg::RES_AW-1:0];
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) dead_q <= 1'b0;
+    else if (c_bad) dead_q <= 1'b1;
+  end
+
+  // d to i: control. Bit 0 is stage d.
+  logic [5:0] work_q, last_q, bad_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      work_q <= '0;
+      last_q <= '0;
+      bad_q  <= '0;
+    end else begin
+      work_q <= {work_q[4:0], c_work & acc_gnt_i};
+      last_q <= {last_q[4:0], en & ((c_valid & c_last & ~dead_q) | c_bad)};
+      bad_q  <= {bad_q[4:0], c_bad};
+    end
+  end
+
+  logic [tenon_pkg::OUT_AW-1:0] d_out_q, e_out_q, f_out_q, g_out_q, h_out_q, i_out_q;
+  always_ff @(posedge clk_i) begin
+    if (c_work & acc_gnt_i) d_out_q <= c_out[tenon_pkg::OUT_AW-1:0];
+    if (work_q[0]) e_out_q <= d_out_q;
+    if (work_q[1]) f_out_q <= e_out_q;
+    if (work_q[2]) g_out_q <= f_out_q;
+    if (work_q[3]) h_out_q <= g_out_q;
+    if (work_q[4]) i_out_q <= h_out_q;
+  end
+
+  for (genvar l = 0; l < tenon_pkg::BLOCK_OUT; l++) begin : g_lane
+    rq_lane u_lane (
+      .clk_i,
+      .d_en_i        (work_q[0]),
+      .e_en_i        (work_q[1]),
+      .f_en_i        (work_q[2]),
+      .g_en_i        (work_q[3]),
+      .h_en_i        (work_q[4]),
+      .acc_i         (acc_rdata_i[l*32+:32]),
+      .res_i         (res_data_i[l*8+:8]),
+      .bias_i        (par_data_i[l*64+:32]),
+      .multiplier_i  (par_data_i[l*64+32+:16]),
+      .shift_i       (par_data_i[l*64+48+:6]),
+      .residual_i    (cmd_q.residual),
+      .v_lo_i        (cmd_q.v_lo),
+      .v_hi_i        (cmd_q.v_hi),
+      .zero_i        (cmd_q.zero),
+      .lo_i          (cmd_q.lo),
+      .hi_i          (cmd_q.hi),
+      .r_zero_i      (cmd_q.r_zero),
+      .r_multiplier_i(cmd_q.r_multiplier),
+      .r_shift_i     (cmd_q.r_shift),
+      .out_o         (out_data_o[l*8+:8])
+    );
+  end
+  assign out_we_o   = work_q[5];
+  assign out_addr_o = i_out_q;
+
+  logic done_q, error_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) {done_q, error_q} <= 2'b00;
+    else {done_q, error_q} <= {last_q[5], bad_q[5]};
+  end
+  assign done_o  = done_q;
+  assign error_o = error_q ? tenon_pkg::STOP_SCRATCHPAD_RANGE : tenon_pkg::STOP_NONE;
+
+`ifdef TENON_TRACE
+  assign trace_index_o = cmd_q.index;
+`endif
+
+  logic unused_bits;
+  assign unused_bits = ^{par_data_i, cmd_q, cmd_i.par_base};
+
+endmodule

@@ -1,0 +1,74 @@
+// BLOCK_OUT lanes, each with its slice of the weight scratchpad, a dot product and an accumulation. Stages, enabled by
+// gemm: c reads weights, d products, e groups, f sums, g adds to the accumulator; the result of g is written to acc in
+// the same cycle, and kept for the next step, which forwards it where it has the same dst.
+module tensor_core (
+  input  logic                                clk_i,
+  // Loads of weights: one lane of one element.
+  input  logic                                wgt_we_i,
+  input  logic [31:0]                         wgt_unit_i,
+  input  logic [tenon_pkg::BLOCK_IN*8-1:0]    wgt_wdata_i,
+  // The pipeline.
+  input  logic                                c_en_i,
+  input  logic                                d_en_i,
+  input  logic                                e_en_i,
+  input  logic                                f_en_i,
+  input  logic                                g_en_i,
+  input  logic [tenon_pkg::WGT_AW-1:0]        c_wgt_addr_i,
+  input  logic [tenon_pkg::BLOCK_IN*8-1:0]    d_inp_i,
+  input  logic                                g_zero_i,     // acc reads as 0
+  input  logic                                g_forward_i,  // acc reads as the last result
+  input  logic                                g_reset_i,    // the dot product counts as 0
+  input  logic [tenon_pkg::BLOCK_OUT*32-1:0]  g_acc_i,
+  output logic [tenon_pkg::BLOCK_OUT*32-1:0]  g_result_o
+);
+
+  localparam int LaneBits = $clog2(tenon_pkg::BLOCK_OUT);
+  localparam int SumWidth = 16 + $clog2(tenon_pkg::BLOCK_IN);
+
+  logic [31:0] element;
+  logic        unused_element;
+  assign element        = wgt_unit_i >> LaneBits;
+  assign unused_element = ^element;
+
+  for (genvar l = 0; l < tenon_pkg::BLOCK_OUT; l++) begin : g_lane
+    logic [tenon_pkg::BLOCK_IN*8-1:0] weights;
+    logic signed [SumWidth-1:0]       sum;
+    logic [31:0]                      base, addend, result, result_q;
+
+    prim_ram_1r1w #(
+      .Width    (tenon_pkg::BLOCK_IN * 8),
+      .Depth    (tenon_pkg::WGT_DEPTH),
+      .AddrWidth(tenon_pkg::WGT_AW)
+    ) u_wgt (
+      .clk_i,
+      .we_i   (wgt_we_i & (wgt_unit_i & (tenon_pkg::BLOCK_OUT - 1)) == l),
+      .waddr_i(element[tenon_pkg::WGT_AW-1:0]),
+      .wdata_i(wgt_wdata_i),
+      .re_i   (c_en_i),
+      .raddr_i(c_wgt_addr_i),
+      .rdata_o(weights)
+    );
+
+    dot #(
+      .Lanes   (tenon_pkg::BLOCK_IN),
+      .SumWidth(SumWidth)
+    ) u_dot (
+      .clk_i,
+      .product_en_i(d_en_i),
+      .group_en_i  (e_en_i),
+      .sum_en_i    (f_en_i),
+      .a_i         (d_inp_i),
+      .b_i         (weights),
+      .sum_o       (sum)
+    );
+
+    assign base   = g_zero_i ? 32'd0 : g_forward_i ? result_q : g_acc_i[l*32+:32];
+    assign addend = g_reset_i ? 32'd0 : 32'(sum);
+    assign result = base + addend;
+    always_ff @(posedge clk_i) begin
+      if (g_en_i) result_q <= result;
+    end
+    assign g_result_o[l*32+:32] = result;
+  end
+
+endmodule
