@@ -1,0 +1,102 @@
+// The list of commands, and the way from the command line to one of them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "compiler/cli/command.h"
+#include "hw/spec/isa.h"
+#include "hw/spec/registers.h"
+
+namespace tenon::cli {
+
+Action hw_generate(Options&);
+Action hw_list(Options&);
+Action hw_show(Options&);
+Action assemble(Options&);
+Action disassemble(Options&);
+
+namespace {
+
+constexpr Command kCommands[] = {
+    {"hw generate", "write the accelerator of a configuration: RTL, register map, references", hw_generate},
+    {"hw list", "list the named configurations", hw_list},
+    {"hw show", "explain one configuration", hw_show},
+    {"asm", "assemble instructions", assemble},
+    {"disasm", "print the instructions of a program", disassemble},
+};
+
+constexpr std::string_view kTail =
+    "\nEach command explains itself: tenon COMMAND --help\n"
+    "Exit codes: 0 done, 1 the input's fault, 2 wrong usage, 3 Tenon's own or the machine's.\n";
+
+std::string overview(std::string_view group) {
+  std::string text = "Usage: tenon COMMAND [OPTIONS]\n\n";
+  for (const Command& command : kCommands) {
+    if (command.name.starts_with(group)) text += fmt::format("  {:<14}{}\n", command.name, command.doc);
+  }
+  return text + std::string(kTail);
+}
+
+// The command whose words the arguments start with, and the number of words.
+std::pair<const Command*, size_t> find(const std::vector<std::string>& arguments) {
+  for (const size_t words : {size_t{2}, size_t{1}}) {
+    if (arguments.size() < words) continue;
+    const std::string name = words == 2 ? arguments[0] + " " + arguments[1] : arguments[0];
+    const auto* command = std::ranges::find(kCommands, name, &Command::name);
+    if (command != std::end(kCommands)) return {command, words};
+  }
+  return {nullptr, 0};
+}
+
+Status run_one(const std::vector<std::string>& arguments) {
+  const std::string first = arguments.empty() ? "" : arguments[0];
+  if (first == "--version") {
+    fmt::print("tenon {} (instruction set {}, register map {})\n", TENON_VERSION, spec::kIsaVersion,
+               spec::kRegisterMapVersion);
+    return {};
+  }
+  if (first == "--help" || first == "-h" || first == "help") {
+    fmt::print("Tenon: from a model and a configuration to an accelerator that runs it.\n\n{}", overview(""));
+    return {};
+  }
+  const auto [command, words] = find(arguments);
+  if (command == nullptr) {
+    const std::string group = first + " ";
+    const bool is_group = std::ranges::any_of(kCommands, [&](const Command& c) { return c.name.starts_with(group); });
+    const bool help = arguments.size() == 2 && (arguments[1] == "--help" || arguments[1] == "-h");
+    if (is_group && help) {
+      fmt::print("{}", overview(group));
+      return {};
+    }
+    std::string names;
+    for (const Command& c : kCommands) {
+      if (!is_group || c.name.starts_with(group)) names += fmt::format("{}{}", names.empty() ? "" : ", ", c.name);
+    }
+    std::string what = fmt::format("unknown command \"{}\"", first);
+    if (arguments.empty()) what = "no command is given";
+    if (is_group) what = arguments.size() < 2 ? "\"" + first + "\" needs a second word"
+                                              : fmt::format("unknown command \"{} {}\"", first, arguments[1]);
+    return error(what, "tenon", "the commands are: " + names, Fault::kUsage);
+  }
+  Options options(command->name, command->doc);
+  const Action action = command->declare(options);
+  auto parsed = options.parse({arguments.begin() + static_cast<std::ptrdiff_t>(words), arguments.end()});
+  if (!parsed) return forward_error(parsed);
+  return *parsed ? action() : Status{};
+}
+
+}  // namespace
+
+std::span<const Command> commands() { return kCommands; }
+
+int exit_code(const Status& status) { return status ? 0 : static_cast<int>(status.error().fault); }
+
+int run(const std::vector<std::string>& arguments) {
+  const Status status = run_one(arguments);
+  std::fflush(stdout);
+  if (!status) fmt::print(stderr, "{}\n", status.error().str());
+  return exit_code(status);
+}
+
+}  // namespace tenon::cli
