@@ -1,0 +1,174 @@
+// start, finish and read_counters: the register protocol of a launch, the same for every transport.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <utility>
+
+#include "driver/accelerator.h"
+
+namespace tenon::driver {
+namespace {
+
+using namespace spec;
+
+// How long a soft reset may take to drain what is outstanding.
+constexpr auto kResetLimit = std::chrono::milliseconds(100);
+
+Status write64(Accelerator& accelerator, uint32_t offset, uint64_t value) {
+  if (auto status = accelerator.write_register(offset, static_cast<uint32_t>(value)); !status) return status;
+  return accelerator.write_register(offset + 4, static_cast<uint32_t>(value >> 32));
+}
+
+Expected<uint64_t> read64(Accelerator& accelerator, uint32_t offset) {
+  const auto low = accelerator.read_register(offset);
+  if (!low) return std::unexpected(low.error());
+  const auto high = accelerator.read_register(offset + 4);
+  if (!high) return std::unexpected(high.error());
+  return uint64_t{*high} << 32 | *low;
+}
+
+Engine engine(int i) { return static_cast<Engine>(i); }
+
+// The engines whose heads wait, and the counters that hold tokens: what a hang is explained by.
+Expected<std::string> describe_tokens(Accelerator& accelerator) {
+  const auto waiting = accelerator.read_register(reg::kTokenWait);
+  if (!waiting) return std::unexpected(waiting.error());
+  std::vector<std::string_view> engines;
+  for (int i = 0; i < kEngines; ++i) {
+    if (*waiting >> i & 1) engines.push_back(name(engine(i)));
+  }
+  std::array<uint32_t, (kEngines * kEngines + 3) / 4> words{};
+  for (size_t i = 0; i < words.size(); ++i) {
+    const auto word = accelerator.read_register(reg::kTokens + 4 * static_cast<uint32_t>(i));
+    if (!word) return std::unexpected(word.error());
+    words[i] = *word;
+  }
+  std::vector<std::string> tokens;
+  for (int i = 0; i < kEngines * kEngines; ++i) {
+    const uint32_t count = words[i / 4] >> (8 * (i % 4)) & 0xff;
+    if (count == 0) continue;
+    tokens.push_back(fmt::format("{}->{} {}", name(engine(i / kEngines)), name(engine(i % kEngines)), count));
+  }
+  return fmt::format("engines that wait for tokens: {}; tokens: {}",
+                     engines.empty() ? "none" : fmt::format("{}", fmt::join(engines, ", ")),
+                     tokens.empty() ? "none" : fmt::format("{}", fmt::join(tokens, ", ")));
+}
+
+// "instruction 12 (mac wait=ldi ...)"; the text only where the stream can be read back and decoded.
+Expected<std::string> describe_instruction(Accelerator& accelerator, uint32_t index) {
+  auto at = read64(accelerator, reg::kInstructions);
+  const auto count = accelerator.read_register(reg::kCount);
+  const auto mode = accelerator.read_register(reg::kMode);
+  if (!at) return forward_error(at);
+  if (!count || !mode) return std::unexpected((!count ? count : mode).error());
+  std::string text = fmt::format("instruction {}", index);
+  if (index >= *count) return text;
+  std::vector<Slot> slots(std::min<uint32_t>(2, *count - index));
+  const Buffer window{*at + uint64_t{index} * kSlotBytes, slots.size() * kSlotBytes};
+  if (!accelerator.read(window, 0, std::as_writable_bytes(std::span(slots)))) return text;
+  const Isa isa(accelerator.info().config);
+  const Profile profile = *mode & kModeNative ? Profile::kNative : Profile::kBase;
+  const auto instruction = isa.decode(slots, 0, profile);
+  return instruction ? fmt::format("{} ({})", text, isa.disassemble(*instruction))
+                     : fmt::format("{} ({})", text, instruction.error().message);
+}
+
+// Leaves the device as a launch expects it, whatever the last one did: idle, no tokens, no ap_done.
+Status reset(Accelerator& accelerator) {
+  if (auto status = accelerator.write_register(reg::kCommand, kSoftReset | kTokenClear); !status) return status;
+  auto idle = accelerator.wait_idle(kResetLimit);
+  if (!idle) return forward_error(idle);
+  if (!*idle) {
+    return error("the accelerator does not become idle after a soft reset", accelerator.info().uri,
+                 "reload the bitstream or power-cycle the board", Fault::kInternal);
+  }
+  const auto control = accelerator.read_register(reg::kControl);
+  if (!control) return std::unexpected(control.error());
+  return {};
+}
+
+}  // namespace
+
+Status start(Accelerator& accelerator, const Launch& launch) {
+  const Info& info = accelerator.info();
+  auto found = read64(accelerator, reg::kConfigHash);
+  if (!found) return forward_error(found);
+  if (*found != hash(info.config)) {
+    return error(fmt::format("the device's configuration hash is {:016x}, configuration {} has {:016x}", *found,
+                             info.config.name, hash(info.config)),
+                 info.uri, "load the bitstream of this configuration, or name the configuration of this bitstream");
+  }
+  const auto status = accelerator.read_register(reg::kStatus);
+  if (!status) return std::unexpected(status.error());
+  if (*status & kStatusBusy) {
+    return error("the accelerator is busy with another launch", info.uri,
+                 "wait for it with finish() before the next start()");
+  }
+  if (auto done = write64(accelerator, reg::kInstructions, launch.instructions); !done) return done;
+  if (auto done = accelerator.write_register(reg::kCount, launch.count); !done) return done;
+  const uint32_t mode = launch.profile == Profile::kNative ? kModeNative : 0;
+  if (auto done = accelerator.write_register(reg::kMode, mode); !done) return done;
+  for (uint32_t i = 0; i < kBases; ++i) {
+    if (auto done = write64(accelerator, reg::kBase0 + 8 * i, launch.bases[i]); !done) return done;
+  }
+  return accelerator.write_register(reg::kControl, kApStart);
+}
+
+Status finish(Accelerator& accelerator, std::chrono::nanoseconds limit) {
+  auto idle = accelerator.wait_idle(limit);
+  if (!idle) return forward_error(idle);
+  const auto status = accelerator.read_register(reg::kStatus);
+  if (!status) return std::unexpected(status.error());
+  const auto code = static_cast<StopCode>(*status & 0xff);
+  if (*idle && code == StopCode::kNone) {
+    const auto control = accelerator.read_register(reg::kControl);  // takes ap_done away
+    if (!control) return std::unexpected(control.error());
+    return {};
+  }
+
+  std::string what, help;
+  if (!*idle) {
+    const auto done = read64(accelerator, reg::kInstructionsDone);
+    const auto count = accelerator.read_register(reg::kCount);
+    if (!done || !count) return std::unexpected(!done ? done.error() : count.error());
+    what =
+        fmt::format("the accelerator is still busy after {:.3g} ms; {} instructions of a stream of {} slots are done",
+                    std::chrono::duration<double, std::milli>(limit).count(), *done, *count);
+    help = "give it more time, or look for an engine that waits for a token that comes too late";
+  } else {
+    const auto index = accelerator.read_register(reg::kErrorIndex);
+    if (!index) return std::unexpected(index.error());
+    auto place = describe_instruction(accelerator, *index);
+    if (!place) return forward_error(place);
+    what = fmt::format("the accelerator stopped: {} (code {}), {}", describe(code), *status & 0xff, *place);
+  }
+  auto tokens = describe_tokens(accelerator);
+  if (!tokens) return forward_error(tokens);
+  what += fmt::format("\n  {}", *tokens);
+  if (const std::string more = accelerator.explain(); !more.empty()) what += fmt::format("\n  {}", more);
+  if (auto done = reset(accelerator); !done) return done;
+  return error(std::move(what), accelerator.info().uri, std::move(help));
+}
+
+Expected<Counters> read_counters(Accelerator& accelerator) {
+  Counters counters;
+  std::vector<std::pair<uint32_t, uint64_t*>> all = {{reg::kCycles, &counters.cycles},
+                                                     {reg::kInstructionsDone, &counters.instructions},
+                                                     {reg::kMacs, &counters.macs},
+                                                     {reg::kReadBeats, &counters.read_beats},
+                                                     {reg::kWriteBeats, &counters.write_beats},
+                                                     {reg::kReadBursts, &counters.read_bursts},
+                                                     {reg::kWriteBursts, &counters.write_bursts}};
+  for (uint32_t i = 0; i < kEngines; ++i) {
+    all.emplace_back(reg::kBusy0 + 8 * i, &counters.busy[i]);
+    all.emplace_back(reg::kStall0 + 8 * i, &counters.stall[i]);
+  }
+  for (const auto& [offset, value] : all) {
+    auto read = read64(accelerator, offset);
+    if (!read) return forward_error(read);
+    *value = *read;
+  }
+  return counters;
+}
+
+}  // namespace tenon::driver

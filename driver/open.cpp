@@ -1,0 +1,96 @@
+// Finding transports and opening devices by URI.
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+#include "driver/plugin.h"
+
+namespace tenon::driver {
+namespace {
+
+namespace fs = std::filesystem;
+
+// TENON_DRIVER_PATH, then where the libraries lie beside the program (or library) that this code is linked into: in
+// the build tree and in an installation.
+std::vector<fs::path> directories() {
+  std::vector<fs::path> found;
+  if (const char* variable = std::getenv("TENON_DRIVER_PATH")) {
+    std::istringstream stream(variable);
+    for (std::string part; std::getline(stream, part, ':');) {
+      if (!part.empty()) found.emplace_back(part);
+    }
+  }
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<void*>(&directories), &info) != 0 && info.dli_fname != nullptr) {
+    std::error_code ignored;
+    fs::path file = fs::canonical(info.dli_fname, ignored);
+    if (ignored) file = fs::read_symlink("/proc/self/exe", ignored);
+    const fs::path here = file.parent_path();
+    for (const char* place : {".", "tenon", "../lib", "../lib/tenon", "../" TENON_INSTALLED_DRIVERS}) {
+      found.push_back((here / place).lexically_normal());
+    }
+  }
+  return found;
+}
+
+void add_plugins(const fs::path& directory, std::vector<Transport>& transports) {
+  std::error_code ignored;
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(directory, ignored)) files.push_back(entry.path());
+  std::ranges::sort(files);
+  for (const fs::path& file : files) {
+    const std::string stem = file.stem().string();
+    if (file.extension() != ".so" || !stem.starts_with(kPluginPrefix)) continue;
+    const std::string scheme = stem.substr(sizeof kPluginPrefix - 1);
+    if (std::ranges::any_of(transports, [&](const Transport& t) { return t.scheme == scheme; })) continue;
+    // Never closed again: devices that it opened run its code. RTLD_LOCAL: its symbols are its own affair.
+    void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    const char* const failure = library == nullptr ? dlerror() : nullptr;
+    const auto function = library ? reinterpret_cast<PluginFunction>(dlsym(library, kPluginFunction)) : nullptr;
+    Transport transport;
+    if (function == nullptr || !function(kPluginAbi, &transport)) {
+      const std::string reason =
+          failure
+              ? fmt::format("{} cannot be opened: {}", file.string(), failure)
+              : fmt::format("{} belongs to another build of Tenon; build and install the whole again", file.string());
+      transport.scheme = scheme;
+      transport.doc = "(unusable)";
+      transport.missing = [reason] { return reason; };
+      transport.open = [reason, scheme](std::string_view rest) -> Expected<std::unique_ptr<Accelerator>> {
+        return error(reason, fmt::format("{}:{}", scheme, rest));
+      };
+    }
+    transports.push_back(std::move(transport));
+  }
+}
+
+}  // namespace
+
+std::vector<Transport> transports() {
+  std::vector<Transport> all;
+  for (const fs::path& directory : directories()) add_plugins(directory, all);
+  return all;
+}
+
+Expected<std::unique_ptr<Accelerator>> open(std::string_view uri) {
+  const auto known = transports();
+  const size_t colon = uri.find(':');
+  if (colon != std::string_view::npos) {
+    for (const Transport& transport : known) {
+      if (transport.scheme == uri.substr(0, colon)) return transport.open(uri.substr(colon + 1));
+    }
+  }
+  std::vector<std::string> schemes;
+  for (const Transport& transport : known) schemes.push_back(transport.scheme + ":");
+  return error(colon == std::string_view::npos ? fmt::format("\"{}\" names no device: it has no scheme", uri)
+                                               : fmt::format("unknown device scheme \"{}\"", uri.substr(0, colon)),
+               std::string(uri), fmt::format("known: {}; for example behavioral:default", fmt::join(schemes, ", ")),
+               Fault::kUsage);
+}
+
+}  // namespace tenon::driver

@@ -1,0 +1,117 @@
+#include "driver/simulated.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "driver/allocator.h"
+
+namespace tenon::driver {
+namespace {
+
+// advance() is asked for this much at a time; only the last piece is shorter, so the limit is exact.
+constexpr uint64_t kCyclesAtATime = 1 << 20;
+
+class Simulated final : public Accelerator {
+ public:
+  Simulated(std::string uri, std::unique_ptr<sim::Simulator> simulator, bool cycle_accurate)
+      : simulator_(std::move(simulator)),
+        info_{std::move(uri), simulator_->config(), true, cycle_accurate, kNominalHz},
+        allocator_(simulator_->memory().size()) {}
+
+  const Info& info() const override { return info_; }
+
+  Expected<Buffer> allocate(uint64_t bytes, uint64_t alignment) override {
+    auto address = allocator_.allocate(bytes, alignment);
+    if (!address) return locate(std::move(address.error()));
+    return Buffer{*address, bytes};
+  }
+
+  void free(const Buffer& buffer) override {
+    if (auto status = allocator_.release(buffer.address, buffer.size); !status) {
+      // A second free is a bug of the caller's: going on would hand the memory out twice.
+      fmt::print(stderr, "{}\n", status.error().str());
+      std::abort();
+    }
+  }
+
+  Status write(const Buffer& buffer, uint64_t offset, std::span<const std::byte> data) override {
+    if (auto status = check(buffer, offset, data.size(), "write"); !status) return status;
+    if (!data.empty()) std::memcpy(simulator_->memory().data() + buffer.address + offset, data.data(), data.size());
+    return {};
+  }
+
+  Status read(const Buffer& buffer, uint64_t offset, std::span<std::byte> data) override {
+    if (auto status = check(buffer, offset, data.size(), "read"); !status) return status;
+    if (!data.empty()) std::memcpy(data.data(), simulator_->memory().data() + buffer.address + offset, data.size());
+    return {};
+  }
+
+  Expected<uint32_t> read_register(uint32_t offset) override {
+    if (auto status = check_register(offset); !status) return forward_error(status);
+    return simulator_->read_register(offset);
+  }
+
+  Status write_register(uint32_t offset, uint32_t value) override {
+    if (auto status = check_register(offset); !status) return status;
+    simulator_->write_register(offset, value);
+    return {};
+  }
+
+  Expected<bool> wait_idle(std::chrono::nanoseconds limit) override {
+    auto left = static_cast<uint64_t>(std::max(0.0, static_cast<double>(limit.count()) * 1e-9 * kNominalHz));
+    while (left > 0) {
+      const uint64_t cycles = std::min(left, kCyclesAtATime);
+      if (!simulator_->advance(cycles)) return true;
+      left -= cycles;
+    }
+    return (simulator_->read_register(spec::reg::kStatus) & spec::kStatusBusy) == 0;
+  }
+
+  std::string explain() override { return simulator_->explain(); }
+  sim::Simulator* simulator() override { return simulator_.get(); }
+
+ private:
+  std::unexpected<Diagnostic> locate(Diagnostic diagnostic) const {
+    diagnostic.where = info_.uri;
+    return std::unexpected(std::move(diagnostic));
+  }
+
+  Status check(const Buffer& buffer, uint64_t offset, uint64_t bytes, std::string_view verb) const {
+    if (!allocator_.contains(buffer.address, buffer.size)) {
+      return error(
+          fmt::format("{} of a buffer that is not alive: address {:#x}, {} bytes", verb, buffer.address, buffer.size),
+          info_.uri, "allocate it first, and do not use it behind free()");
+    }
+    if (offset > buffer.size || bytes > buffer.size - offset) {
+      return error(
+          fmt::format("{} of bytes [{}, {}) of a buffer of {} bytes", verb, offset, offset + bytes, buffer.size),
+          info_.uri);
+    }
+    return {};
+  }
+
+  Status check_register(uint32_t offset) const {
+    if (offset % 4 == 0 && offset < spec::kRegisterSpaceBytes) return {};
+    return error(
+        fmt::format("register offset {:#x} must be a multiple of 4 below {:#x}", offset, spec::kRegisterSpaceBytes),
+        info_.uri);
+  }
+
+  std::unique_ptr<sim::Simulator> simulator_;
+  Info info_;
+  Allocator allocator_;
+};
+
+}  // namespace
+
+std::unique_ptr<Accelerator> make_simulated(std::string uri, std::unique_ptr<sim::Simulator> simulator,
+                                            bool cycle_accurate) {
+  return std::make_unique<Simulated>(std::move(uri), std::move(simulator), cycle_accurate);
+}
+
+}  // namespace tenon::driver

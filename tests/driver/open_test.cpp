@@ -1,0 +1,42 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "driver/accelerator.h"
+
+namespace tenon::driver {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Open, AnUnknownSchemeListsTheKnownOnes) {
+  const auto device = open("nosuch:default");
+  ASSERT_FALSE(device);
+  EXPECT_THAT(device.error().str(),
+              HasSubstr("nosuch:default: error: unknown device scheme \"nosuch\"\n  help: known: "));
+  for (const Transport& transport : transports()) EXPECT_THAT(device.error().help, HasSubstr(transport.scheme + ":"));
+}
+
+TEST(Open, AUriWithoutSchemeIsExplained) {
+  const auto device = open("default");
+  ASSERT_FALSE(device);
+  EXPECT_THAT(device.error().what, HasSubstr("\"default\" names no device: it has no scheme"));
+}
+
+TEST(Open, ALibraryThatIsNoneIsReportedWhereItIsUsed) {
+  const auto directory = std::filesystem::temp_directory_path() / "tenon-open-test";
+  std::filesystem::create_directories(directory);
+  std::ofstream(directory / "tenon-driver-broken.so") << "not a library";
+  ASSERT_EQ(setenv("TENON_DRIVER_PATH", directory.c_str(), 1), 0);
+  const auto device = open("broken:x");
+  unsetenv("TENON_DRIVER_PATH");
+  std::filesystem::remove_all(directory);
+  ASSERT_FALSE(device);
+  EXPECT_THAT(device.error().str(), HasSubstr("tenon-driver-broken.so cannot be opened"));
+}
+
+}  // namespace
+}  // namespace tenon::driver
