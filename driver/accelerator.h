@@ -87,8 +87,8 @@ class Accelerator {
 Status start(Accelerator& accelerator, const Launch& launch);
 
 // Waits for the end of a launch. A stop with an error, or the limit passing, is a Diagnostic that carries the stop
-// code, the instruction's index, token counts and what the transport explains; after the limit the run is stopped by a
-// soft reset.
+// code, the instruction's index, token counts and what the transport explains; behind either the accelerator has been
+// soft-reset and holds no tokens. On a simulator the limit counts simulated time (simulated.h).
 Status finish(Accelerator& accelerator, std::chrono::nanoseconds limit);
 
 Expected<Counters> read_counters(Accelerator& accelerator);
