@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "hw/generator/generator.h"
+#include "hw/spec/data_path.h"
 #include "hw/spec/isa.h"
 #include "hw/spec/registers.h"
 
@@ -64,11 +65,12 @@ std::string register_page() {
 }
 
 Expected<fs::path> rtl_directory() {
-  for (const fs::path& candidate : {fs::path(TENON_SOURCE_RTL), fs::path(TENON_INSTALLED_RTL)}) {
+  const auto candidates = spec::data_path("hw/rtl");
+  for (const fs::path& candidate : candidates) {
     std::error_code ignored;
     if (fs::is_regular_file(candidate / "files.f", ignored)) return candidate;
   }
-  return error("the RTL sources are missing", TENON_INSTALLED_RTL, "install Tenon again, or keep its source tree");
+  return error("the RTL sources are missing", candidates.back().string(), "install Tenon again, or keep its source tree");
 }
 
 Expected<std::vector<fs::path>> generate(const Config& config, const fs::path& directory) {

@@ -11,6 +11,7 @@
 #include <set>
 #include <sstream>
 
+#include "hw/spec/data_path.h"
 #include "hw/spec/isa.h"
 #include "hw/spec/registers.h"
 
@@ -260,8 +261,7 @@ std::vector<std::filesystem::path> config_path() {
       if (!part.empty()) path.emplace_back(part);
     }
   }
-  path.emplace_back(TENON_SOURCE_CONFIGS);
-  path.emplace_back(TENON_INSTALLED_CONFIGS);
+  for (std::filesystem::path& directory : data_path("hw/configs")) path.push_back(std::move(directory));
   return path;
 }
 

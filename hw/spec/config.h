@@ -55,7 +55,7 @@ Expected<Config> parse_config(std::string_view json, std::string_view where);
 // Finds a configuration by name ("default") in the directories of config_path(), or by path ("my.json").
 Expected<Config> load_config(std::string_view name_or_path);
 
-// The directories with named configurations: TENON_CONFIG_PATH (colon separated), then the installed and source ones.
+// The directories with named configurations: TENON_CONFIG_PATH (colon separated), then those of data_path("hw/configs").
 std::vector<std::filesystem::path> config_path();
 
 // The names that load_config accepts, sorted.

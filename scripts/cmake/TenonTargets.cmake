@@ -36,7 +36,9 @@ if(TENON_MOLD)
 endif()
 
 add_library(tenon_options INTERFACE)
-target_compile_options(tenon_options INTERFACE -Wall -Wextra -Wpedantic -Werror=return-type -Werror=switch)
+target_compile_options(tenon_options INTERFACE
+  $<BUILD_INTERFACE:-Wall -Wextra -Wpedantic -Werror=return-type -Werror=switch>)
+target_compile_features(tenon_options INTERFACE cxx_std_23)
 target_include_directories(tenon_options INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>
                                                    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/tenon>)
 install(TARGETS tenon_options EXPORT TenonTargets)
@@ -49,8 +51,9 @@ function(tenon_library name)
   install(TARGETS ${name} EXPORT TenonTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 
-# tenon_test(NAME SOURCES a_test.cpp ... [DEPS ...] [LABELS ...]): one GoogleTest program of one folder of tests/; ctest
-# sees each of its cases.
+# tenon_test(NAME SOURCES a_test.cpp ... [DEPS ...] [LABELS ...] [TIMEOUT seconds]): one GoogleTest program of one folder
+# of tests/; ctest sees each of its cases. Labels: `full` takes long and runs in the full tier only, `rtl` needs
+# Verilator and does not run in sanitized builds, `once` does not depend on the build.
 function(tenon_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
   if(NOT arg_TIMEOUT)
@@ -60,5 +63,9 @@ function(tenon_test name)
   target_link_libraries(${name} PRIVATE tenon_options ${arg_DEPS} GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE TENON_SOURCE_DIR="${CMAKE_SOURCE_DIR}" TENON_BINARY_DIR="${CMAKE_BINARY_DIR}")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+  set(properties TIMEOUT ${arg_TIMEOUT})
+  if(arg_LABELS)  # an empty value would swallow the next property's name
+    list(APPEND properties LABELS "${arg_LABELS}")
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES ${properties})
 endfunction()

@@ -2,15 +2,8 @@
 # The commands' help, wrong usage, and what they say where packages are missing and the network is away.
 set -euo pipefail
 
-expect() {  # expect STATUS TEXT COMMAND...
-  local want=$1 text=$2 status=0 output
-  shift 2
-  output=$("$@" 2>&1) || status=$?
-  if [ "$status" != "$want" ] || [[ $output != *"$text"* ]]; then
-    printf '%s\nexit code %s, want %s; want text: %s\noutput: %s\n' "$*" "$status" "$want" "$text" "$output"
-    exit 1
-  fi
-}
+# shellcheck source=tests/expect.sh
+source tests/expect.sh
 
 for script in test demo; do
   [ -e "scripts/$script" ] || continue

@@ -1,0 +1,170 @@
+// tenon devices | doctor: what this machine has, what is missing for what, and how to get it.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+#include <string>
+
+#include "compiler/cli/command.h"
+#include "compiler/cli/json.h"
+#include "driver/accelerator.h"
+#include "hw/spec/config.h"
+
+namespace tenon::cli {
+namespace {
+
+// A tool outside Tenon. One that is no program is known by a file.
+struct Tool {
+  std::string_view name;
+  std::string_view program;  // looked for in PATH, and asked for its version with `question`
+  std::string_view question;
+  std::string_view file;
+  std::string_view purpose;
+  std::string_view remedy;
+};
+
+constexpr Tool kTools[] = {
+    {"g++", "g++", "--version", "", "verilator: devices (compiles the model)", "apt-get install g++"},
+    {"make", "make", "--version", "", "verilator: devices", "apt-get install make"},
+    {"verilator", "verilator", "--version", "", "verilator: devices, tenon fuzz accel", "apt-get install verilator"},
+    {"ccache", "ccache", "--version", "", "faster second builds", "apt-get install ccache"},
+    {"yosys", "yosys", "-V", "", "lint and cell counts of the RTL", "apt-get install yosys"},
+    {"iverilog", "iverilog", "-V", "", "simulation of netlists", "apt-get install iverilog"},
+    {"systemc", "", "", "/usr/include/systemc.h", "the TLM-2.0 virtual platform", "apt-get install libsystemc-dev"},
+    {"xrt", "xbutil", "--version", "", "xrt: devices (Alveo, Zynq UltraScale+)", "AMD's XRT packages"},
+    {"clang 19", "clang++-19", "--version", "", "the fuzz preset", "apt-get install clang-19 libclang-rt-19-dev"},
+};
+
+std::string find_program(std::string_view name) {
+  const char* path = std::getenv("PATH");
+  std::istringstream parts(path == nullptr ? "" : path);
+  for (std::string part; std::getline(parts, part, ':');) {
+    const std::string candidate = part + "/" + std::string(name);
+    if (access(candidate.c_str(), X_OK) == 0) return candidate;
+  }
+  return {};
+}
+
+// The first line that says a version; some tools greet with an empty line.
+std::string version(const Tool& tool) {
+  const std::string command = fmt::format("{} {} 2>/dev/null </dev/null", tool.program, tool.question);
+  FILE* pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) return {};
+  std::string text;
+  std::array<char, 512> line{};
+  while (std::fgets(line.data(), line.size(), pipe) != nullptr) {
+    if (text.empty()) text = line.data();
+  }
+  pclose(pipe);
+  return text.substr(0, text.find('\n')).substr(0, 60);
+}
+
+struct Finding {
+  std::string name, found, purpose, remedy;
+};
+
+Finding examine(const Tool& tool) {
+  Finding finding{std::string(tool.name), "", std::string(tool.purpose), std::string(tool.remedy)};
+  if (!tool.program.empty() && !find_program(tool.program).empty()) finding.found = version(tool);
+  if (!tool.file.empty() && std::filesystem::exists(tool.file)) finding.found = tool.file;
+  return finding;
+}
+
+std::string cpu_note() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512vnni")) return "AVX-512 with VNNI: the behavioral simulator's fastest kernels";
+  if (__builtin_cpu_supports("avx2")) return "AVX2: the behavioral simulator takes its second kernels";
+#endif
+  return "no AVX2: the behavioral simulator takes its portable kernels, which are several times slower";
+}
+
+struct Doctor {
+  bool json = false;
+
+  Status run() const {
+    std::vector<Finding> findings;
+    for (const Tool& tool : kTools) findings.push_back(examine(tool));
+    return json ? print_json(findings) : print_text(findings);
+  }
+
+  Status print_text(const std::vector<Finding>& findings) const {
+    fmt::print("Processor\n  {}\n\nTools\n", cpu_note());
+    for (const Finding& f : findings) {
+      if (f.found.empty()) fmt::print("  {:<11}missing; for {}; get it: {}\n", f.name, f.purpose, f.remedy);
+      else fmt::print("  {:<11}{}\n", f.name, f.found);
+    }
+    fmt::print("\nDevices\n");
+    for (const auto& transport : driver::transports()) {
+      const std::string missing = transport.missing();
+      fmt::print("  {:<13}{}\n", transport.scheme + ":", missing.empty() ? "ready: " + transport.doc : missing);
+    }
+    fmt::print("\nConfigurations\n");
+    Status status;
+    for (const std::string& name : spec::named_configs()) {
+      auto config = spec::load_config(name);
+      fmt::print("  {:<16}{}\n", name, config ? "good" : config.error().str());
+      if (!config) status = error(fmt::format("configuration {} is broken", name));
+    }
+    return status;
+  }
+
+  Status print_json(const std::vector<Finding>& findings) const {
+    Json out;
+    out.begin_object().field("processor", cpu_note()).key("tools").begin_array();
+    for (const Finding& f : findings) {
+      out.begin_object().field("name", f.name).field("found", f.found).field("for", f.purpose);
+      out.field("remedy", f.remedy).end();
+    }
+    out.end().key("devices").begin_array();
+    for (const auto& transport : driver::transports()) {
+      out.begin_object().field("scheme", transport.scheme).field("missing", transport.missing()).end();
+    }
+    out.end().key("configurations").begin_array();
+    for (const std::string& name : spec::named_configs()) {
+      auto config = spec::load_config(name);
+      out.begin_object().field("name", name).field("fault", config ? "" : config.error().str()).end();
+    }
+    fmt::print("{}", out.end().end().str());
+    return {};
+  }
+};
+
+struct Devices {
+  bool json = false;
+
+  Status run() const {
+    Json out;
+    out.begin_array();
+    for (const auto& transport : driver::transports()) {
+      const std::string missing = transport.missing();
+      out.begin_object().field("scheme", transport.scheme).field("doc", transport.doc).field("missing", missing).end();
+      if (json) continue;
+      fmt::print("{:<13}{}\n", transport.scheme + ":", transport.doc);
+      if (!missing.empty()) fmt::print("{:<13}not usable here: {}\n", "", missing);
+    }
+    if (json) fmt::print("{}", out.end().str());
+    else fmt::print("\nA device is SCHEME:CONFIGURATION, as behavioral:default; `tenon hw list` names configurations.\n");
+    return {};
+  }
+};
+
+}  // namespace
+
+Action doctor(Options& options) {
+  auto command = std::make_shared<Doctor>();
+  options.flag(command->json, "--json", "print JSON");
+  return [command] { return command->run(); };
+}
+
+Action list_devices(Options& options) {
+  auto command = std::make_shared<Devices>();
+  options.flag(command->json, "--json", "print JSON");
+  return [command] { return command->run(); };
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# The command `tenon`: help, exit codes, and what each command says to good and bad input. Argument: the program.
+set -euo pipefail
+# shellcheck source=tests/expect.sh
+source tests/expect.sh
+tenon=$1
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+expect 0 "Usage: tenon COMMAND" "$tenon" --help
+expect 0 "tenon 0." "$tenon" --version
+expect 2 "no command is given" "$tenon"
+expect 2 'unknown command "nonsense"' "$tenon" nonsense
+expect 2 '"hw" needs a second word' "$tenon" hw
+expect 2 'unknown command "hw nonsense"' "$tenon" hw nonsense
+expect 2 "--output is required" "$tenon" hw generate
+expect 2 "tenon disasm --help" "$tenon" disasm
+expect 0 "Usage: tenon hw generate" "$tenon" hw generate --help
+"$tenon" --help | sed -n 's/^  \([a-z]\+\( [a-z]\+\)\?\)  .*/\1/p' | while read -r -a command; do
+  expect 0 "Usage: tenon ${command[*]}" "$tenon" "${command[@]}" --help
+  expect 2 "--help shows the options" "$tenon" "${command[@]}" --nonsense
+done
+
+# Configurations.
+expect 0 "default" "$tenon" hw list
+expect 0 '"name": "tiny"' "$tenon" hw list --json
+expect 0 "1x4x4" "$tenon" hw show tiny
+expect 1 'no configuration is called "nowhere"' "$tenon" hw show nowhere
+expect 1 "cannot read the configuration" "$tenon" hw show ./nowhere.json
+"$tenon" hw show tiny --json >"$scratch/copy.json"
+expect 0 "$("$tenon" hw show tiny | grep hash)" "$tenon" hw show "$scratch/copy.json"
+sed 's/"block_in": [0-9]*/"block_in": 5/' "$scratch/copy.json" >"$scratch/odd.json"
+expect 1 "block_in" "$tenon" hw generate --config "$scratch/odd.json" -o "$scratch/odd"
+[ ! -e "$scratch/odd" ] || { echo "a broken configuration left files"; exit 1; }
+expect 0 "tenon_pkg.sv" "$tenon" hw generate --config tiny -o "$scratch/rtl"
+expect 1 "cannot create the directory" "$tenon" hw generate --config tiny -o "$scratch/copy.json/rtl"
+mkdir "$scratch/configs"
+echo '{' >"$scratch/configs/broken.json"
+expect 1 "broken" env TENON_CONFIG_PATH="$scratch/configs" "$tenon" hw list
+
+# Assembly: text to stream to text.
+printf 'sync engine=ldi signal=gemm # a token\nmac wait=ldi first=1 r0=1 r1=1 r2=1 y=3 x=4\nend\n' >"$scratch/a.txt"
+expect 0 "3 instructions, 6 slots" "$tenon" asm "$scratch/a.txt" -o "$scratch/a.bin"
+expect 0 "mac wait=ldi first=1" "$tenon" disasm "$scratch/a.bin"
+"$tenon" disasm "$scratch/a.bin" >"$scratch/b.txt"
+"$tenon" asm "$scratch/b.txt" -o "$scratch/b.bin" >/dev/null
+cmp "$scratch/a.bin" "$scratch/b.bin"
+expect 1 "slot 0" "$tenon" disasm --profile base "$scratch/a.bin"
+expect 2 "profile" "$tenon" disasm --profile third "$scratch/a.bin"
+head -c 40 "$scratch/a.bin" >"$scratch/cut.bin"
+expect 1 "40 bytes are no stream of 16-byte slots" "$tenon" disasm "$scratch/cut.bin"
+head -c 48 "$scratch/a.bin" >"$scratch/half.bin"
+expect 1 "the stream ends inside an instruction" "$tenon" disasm "$scratch/half.bin"
+echo 'mac first=2' >"$scratch/wrong.txt"
+expect 1 "first" "$tenon" asm "$scratch/wrong.txt" -o "$scratch/wrong.bin"
+expect 1 "wrong.txt" "$tenon" asm "$scratch/wrong.txt" -o "$scratch/wrong.bin"
+expect 1 "nowhere.bin" "$tenon" disasm "$scratch/nowhere.bin"
