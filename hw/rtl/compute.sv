@@ -170,8 +170,8 @@ module compute (
   );
 
   // Micro-ops.
-  logic                         gemm_uop_re, alu_uop_re;
-  logic [tenon_pkg::UOP_AW-1:0] gemm_uop_addr, alu_uop_addr;
+  logic                         gemm_uop_re;
+  logic [tenon_pkg::UOP_AW-1:0] gemm_uop_addr;
   logic [31:0]                  uop_rdata;
 
 `ifdef TENON_TRACE
@@ -211,7 +211,10 @@ module compute (
   );
 
   // What only the base profile has: micro-ops and ALU.
-  if (tenon_pkg::HAS_BASE) begin : g_base
+  if (tenon_pkg::HAS_BASE != 0) begin : g_base
+    logic                         alu_uop_re;
+    logic [tenon_pkg::UOP_AW-1:0] alu_uop_addr;
+
     prim_ram_1r1w #(
       .Width    (32),
       .Depth    (tenon_pkg::UOP_DEPTH),
@@ -253,7 +256,6 @@ module compute (
     logic unused_base;
     assign unused_base = ^{alu_valid_i, alu_cmd_i, gemm_uop_re, gemm_uop_addr};
     assign uop_rdata = '0;
-    assign {alu_uop_re, alu_uop_addr} = '0;
     assign {alu_ready_o, alu_done_o, alu_error_o} = '0;
     assign {alu_acc_req, alu_acc_raddr, alu_acc_we, alu_acc_waddr, alu_acc_wdata} = '0;
 `ifdef TENON_TRACE
@@ -264,7 +266,7 @@ module compute (
   // What only the native profile has: parameters, residuals, out and the requantizer.
   logic                out_we;
   logic [ByteBits-1:0] out_wdata, out_rdata;
-  if (tenon_pkg::HAS_NATIVE) begin : g_native
+  if (tenon_pkg::HAS_NATIVE != 0) begin : g_native
     logic                         par_re, res_re;
     logic [tenon_pkg::PAR_AW-1:0] par_raddr;
     logic [tenon_pkg::RES_AW-1:0] res_raddr;

@@ -1,2 +1,13 @@
 tenon_pkg.sv
 compute_pkg.sv
+prim_ram_1r1w.sv
+loop_nest.sv
+loop_index.sv
+dot.sv
+tensor_core.sv
+gemm.sv
+alu_lane.sv
+alu.sv
+rq_lane.sv
+rq.sv
+compute.sv

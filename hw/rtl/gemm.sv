@@ -59,7 +59,7 @@ module gemm (
   logic [74:0] extent;
   logic [14:0] uop_count;
 
-  assign is_base_d = tenon_pkg::HAS_BASE & (cmd_i.is_base | ~tenon_pkg::HAS_NATIVE);
+  assign is_base_d = (tenon_pkg::HAS_BASE != 0) & (cmd_i.is_base | (tenon_pkg::HAS_NATIVE == 0));
   assign uop_count = cmd_i.uop_end > {1'b0, cmd_i.uop_begin} ? cmd_i.uop_end - {1'b0, cmd_i.uop_begin} : 15'd0;
 
   always_comb begin
