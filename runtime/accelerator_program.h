@@ -29,10 +29,10 @@ struct TensorSlot {
 
 // One operator of the region.
 struct LayerNote {
-  std::string name;        // the model's node
-  std::string op;          // composite name, as accel.conv2d
-  int64_t macs = 0;        // of the operator as the model states it
-  int64_t padded_macs = 0; // with channels filled up to blocks
+  std::string name;                         // the model's node
+  std::string op;                           // composite name, as accel.conv2d
+  int64_t macs = 0;                         // of the operator as the model states it
+  int64_t padded_macs = 0;                  // with channels filled up to blocks
   int64_t read_bytes = 0, write_bytes = 0;  // DRAM traffic of its instructions
   bool operator==(const LayerNote&) const = default;
 };
@@ -40,8 +40,8 @@ struct LayerNote {
 // One instruction and where it came from; `slot` ascends.
 struct InstructionNote {
   uint32_t slot = 0;
-  uint32_t layer = 0;      // index into layers
-  std::string tile;        // the tile operation, as "load inp co=0 rows 0..13"
+  uint32_t layer = 0;  // index into layers
+  std::string tile;    // the tile operation, as "load inp co=0 rows 0..13"
   bool operator==(const InstructionNote&) const = default;
 };
 
@@ -58,10 +58,10 @@ struct Tap {
 
 struct AcceleratorProgram {
   std::string name;
-  spec::Config config;                     // what it was compiled for; its hash must be the device's
+  spec::Config config;  // what it was compiled for; its hash must be the device's
   spec::Profile profile = spec::Profile::kNative;
   std::vector<spec::Slot> instructions;
-  std::vector<std::byte> constants;        // weights and parameters
+  std::vector<std::byte> constants;  // weights and parameters
   uint64_t workspace_bytes = 0;
   std::vector<TensorSlot> inputs, outputs;
   std::vector<LayerNote> layers;

@@ -58,10 +58,8 @@ class HeaderParser {
         if (auto status = set_type(*value, header); !status) return forward_error(status);
         descr = true;
       } else if (*key == "fortran_order" && !order) {
-        if (word("True"))
-          header.fortran = true;
-        else if (!word("False"))
-          return fail("True or False");
+        if (word("True")) header.fortran = true;
+        else if (!word("False")) return fail("True or False");
         order = true;
       } else if (*key == "shape" && !shape) {
         if (!tuple(header.shape)) return fail("a tuple of sizes");
@@ -169,24 +167,16 @@ Expected<Tensor> parse_npy(std::span<const std::byte> file, std::string_view whe
   auto header = HeaderParser(text.substr(begin, length), where).parse();
   if (!header) return forward_error(header);
 
-  int64_t size = bytes(header->dtype);
-  bool empty = std::ranges::find(header->shape, 0) != header->shape.end(), overflow = false;
-  for (int64_t dim : header->shape) overflow |= !empty && __builtin_mul_overflow(size, dim, &size);
-  if (empty) size = 0;
+  auto size = checked_bytes(header->dtype, header->shape);
   auto data = file.subspan(begin + length);
-  if (overflow || static_cast<uint64_t>(size) != data.size()) {
+  if (!size) return fail(fmt::format("shape {} is not plausible", to_string(header->shape)));
+  if (static_cast<uint64_t>(*size) != data.size()) {
     return fail(fmt::format("{} of {} takes {} bytes, the file holds {}", to_string(header->shape), name(header->dtype),
-                            overflow ? "more than 2^63" : std::to_string(size), data.size()));
-  }
-  // A dimension of 2^62 beside one of 0 would overflow the shape's product later.
-  if (empty && std::ranges::any_of(header->shape, [](int64_t dim) { return dim > INT32_MAX; })) {
-    return fail(fmt::format("shape {} is not plausible", to_string(header->shape)));
+                            *size, data.size()));
   }
   Tensor tensor(header->dtype, header->shape);
-  if (header->fortran && header->shape.size() > 1)
-    transpose(data.data(), tensor);
-  else
-    std::ranges::copy(data, tensor.bytes().begin());
+  if (header->fortran && header->shape.size() > 1) transpose(data.data(), tensor);
+  else std::ranges::copy(data, tensor.bytes().begin());
   if (header->swapped) {
     auto element = static_cast<size_t>(bytes(header->dtype));
     for (auto rest = tensor.bytes(); !rest.empty(); rest = rest.subspan(element)) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <cstring>
@@ -37,6 +38,20 @@ int64_t element_count(std::span<const int64_t> shape) {
     assert(!overflow && "a shape from outside is checked before it becomes a tensor");
   }
   return count;
+}
+
+std::optional<int64_t> checked_bytes(DType dtype, std::span<const int64_t> shape) {
+  constexpr size_t kMaxRank = 32;
+  constexpr int64_t kLimit = int64_t{1} << 48;
+  if (shape.size() > kMaxRank) return std::nullopt;
+  int64_t product = bytes(dtype);
+  bool empty = false;
+  for (int64_t dim : shape) {
+    if (dim < 0 || dim >= kLimit) return std::nullopt;
+    empty |= dim == 0;
+    if (__builtin_mul_overflow(product, std::max<int64_t>(dim, 1), &product) || product >= kLimit) return std::nullopt;
+  }
+  return empty ? 0 : product;
 }
 
 std::string to_string(std::span<const int64_t> shape) {

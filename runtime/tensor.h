@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,12 +35,15 @@ inline constexpr DType dtype_of = [] {
 
 using Shape = std::vector<int64_t>;
 int64_t element_count(std::span<const int64_t> shape);
+// The bytes of a tensor from an untrusted shape; nothing where a size is negative, the rank above 32 or the whole,
+// taken without its zeros, at 2^48 or more.
+std::optional<int64_t> checked_bytes(DType dtype, std::span<const int64_t> shape);
 std::string to_string(std::span<const int64_t> shape);  // "(1, 16, 28, 28)"
 
 class Tensor {
  public:
-  Tensor() = default;                 // no tensor
-  Tensor(DType dtype, Shape shape);   // zeros
+  Tensor() = default;                // no tensor
+  Tensor(DType dtype, Shape shape);  // zeros
 
   // A tensor with a copy of `values`; their number must be the shape's.
   template <class T>

@@ -2,7 +2,7 @@
 // and constants on its device, and feeds a profile.
 //
 // Not thread-safe. An error leaves the session usable: the next run begins afresh. The machine's calls do not use the
-// C++ stack, so recursion is limited by `max_frames` alone.
+// C++ stack, so recursion is limited by `max_stack` alone.
 #pragma once
 
 #include <chrono>
@@ -18,21 +18,27 @@
 
 namespace tenon::runtime {
 
+struct TapValue {
+  const Tap* tap = nullptr;
+  Tensor value;
+};
+
 // What a hook sees after each instruction of a model: enough to compare layer by layer.
 struct Step {
   const Function* function = nullptr;
   uint32_t index = 0;  // into function->code
   const Instruction* instruction = nullptr;
-  std::span<const Tensor> args, results;  // of calls; empty for the rest
+  std::span<const Tensor> args, results;  // of kernels and programs; empty for the rest
+  std::span<const TapValue> taps;         // a program's intermediate tensors, where it keeps them
 };
 using Hook = std::function<Status(const Step&)>;  // an error ends the run with it
 
 struct SessionOptions {
   driver::Accelerator* accelerator = nullptr;  // may be null where the executable has no program; outlives the session
   std::chrono::nanoseconds launch_limit = std::chrono::minutes(10);  // of each wait for the accelerator
-  bool timeline = false;  // record each launch's intervals where the device is simulated
-  uint32_t max_frames = 1 << 16;
-  uint64_t max_steps = 0;  // instructions of a run; 0: no limit
+  bool timeline = false;         // record each launch's intervals where the device is simulated
+  uint64_t max_stack = 1 << 22;  // registers of all live frames, one more for each: the limit of recursion
+  uint64_t max_steps = 0;        // instructions of a run; 0: no limit
   Hook hook;
 };
 

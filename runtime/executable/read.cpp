@@ -1,0 +1,291 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "executable_generated.h"
+#include "runtime/executable/executable.h"
+#include "runtime/executable/layout.h"
+#include "runtime/file.h"
+
+namespace tenon::runtime {
+namespace {
+
+namespace fb = flatbuffers;
+
+// FlatBuffers allows many references to one object, so a small file could unpack into a huge structure. Ours never
+// share, so what was unpacked can never exceed the header: the rest is refused.
+class Reader {
+ public:
+  Reader(std::span<const std::byte> file, const file::Header& header, uint64_t header_bytes)
+      : file_(file), sections_(*header.sections()), budget_(header_bytes), used_(sections_.size(), false) {}
+
+  Executable read(const file::Header& h) {
+    Executable e;
+    e.name = text(h.name());
+    e.facts = list<std::pair<std::string, std::string>>(
+        h.facts(), [&](const file::Fact& f) { return std::pair(text(f.key()), text(f.value())); });
+    e.functions = list<Function>(h.functions(), [&](const file::Function& f) { return function(f); });
+    e.entry = h.entry();
+    e.constants = list<Tensor>(h.constants(), [&](const file::Constant& c) { return constant(c); });
+    e.programs = list<AcceleratorProgram>(h.programs(), [&](const file::Program& p) { return program(p); });
+    e.graph.nodes = list<GraphNode>(h.nodes(), [&](const file::GraphNode& n) {
+      return GraphNode{text(n.name()), text(n.op()), text(n.device()), text(n.detail())};
+    });
+    if (charge(h.edges()->size() * 8)) {
+      for (const file::GraphEdge* edge : *h.edges()) e.graph.edges.push_back({edge->from(), edge->to()});
+    }
+    return e;
+  }
+
+  // The first fault that read() met; what it returned is then incomplete.
+  const std::string& fault() const { return fault_; }
+
+ private:
+  void fail(std::string fault) {
+    if (fault_.empty()) fault_ = std::move(fault);
+  }
+
+  bool charge(uint64_t bytes) {
+    if (bytes > budget_) fail("the header refers to the same data several times");
+    budget_ -= std::min(bytes, budget_);
+    return fault_.empty();
+  }
+
+  std::string text(const fb::String* s) { return charge(s->size()) ? s->str() : std::string(); }
+
+  template <class T>
+  std::vector<T> numbers(const fb::Vector<T>* v) {
+    return charge(v->size() * sizeof(T)) ? std::vector<T>(v->begin(), v->end()) : std::vector<T>();
+  }
+
+  template <class T, class U, class F>
+  std::vector<T> list(const fb::Vector<fb::Offset<U>>* v, F make) {
+    std::vector<T> result;
+    if (!charge(v->size() * uint64_t{8})) return result;
+    result.reserve(v->size());
+    for (const U* item : *v) {
+      if (!fault_.empty()) break;
+      result.push_back(make(*item));
+    }
+    return result;
+  }
+
+  DType dtype(uint8_t number) {
+    if (number > static_cast<uint8_t>(DType::kF64)) {
+      fail(fmt::format("element type {} is unknown", number));
+      return DType::kF32;
+    }
+    return static_cast<DType>(number);
+  }
+
+  std::span<const std::byte> section(uint32_t index) {
+    if (index >= sections_.size()) {
+      fail(fmt::format("section {} of {} is referred to", index, sections_.size()));
+      return {};
+    }
+    if (used_[index]) {
+      fail(fmt::format("section {} is used twice", index));
+      return {};
+    }
+    used_[index] = true;
+    const file::Section& s = *sections_.Get(index);
+    return file_.subspan(s.offset(), s.length());
+  }
+
+  Tensor constant(const file::Constant& c) {
+    DType type = dtype(c.dtype());
+    Shape shape = numbers(c.shape());
+    auto data = section(c.section());
+    auto bytes = checked_bytes(type, shape);
+    if (!fault_.empty()) return {};
+    if (!bytes || static_cast<uint64_t>(*bytes) != data.size()) {
+      fail(fmt::format("constant {} of {} lies in a section of {} bytes", to_string(shape), name(type), data.size()));
+      return {};
+    }
+    Tensor tensor(type, std::move(shape));
+    std::ranges::copy(data, tensor.bytes().begin());
+    if (type == DType::kBool) {
+      for (auto& b : tensor.bytes()) b = static_cast<std::byte>(b != std::byte{0});
+    }
+    return tensor;
+  }
+
+  Attr attr(const file::Attr& a) {
+    switch (a.value_type()) {
+      case file::AttrValue::Integer: return a.value_as_Integer()->value();
+      case file::AttrValue::Real: return a.value_as_Real()->value();
+      case file::AttrValue::Text: return text(a.value_as_Text()->value());
+      case file::AttrValue::Integers: return numbers(a.value_as_Integers()->value());
+      case file::AttrValue::Reals: return numbers(a.value_as_Reals()->value());
+      case file::AttrValue::NONE: break;
+    }
+    fail(fmt::format("attribute '{}' has a value of unknown kind {}", a.name()->c_str(),
+                     static_cast<int>(a.value_type())));
+    return int64_t{0};
+  }
+
+  Operation operation(const file::Instruction& i) {
+    switch (i.operation_type()) {
+      case file::Operation::CallKernel: {
+        const auto& c = *i.operation_as_CallKernel();
+        CallKernel call{text(c.kernel()), {}, numbers(c.args()), numbers(c.results())};
+        for (const file::Attr* a : *c.attrs()) {
+          if (!charge(8)) break;
+          call.attrs.insert_or_assign(text(a->name()), attr(*a));
+        }
+        return call;
+      }
+      case file::Operation::CallProgram: {
+        const auto& c = *i.operation_as_CallProgram();
+        return CallProgram{c.program(), numbers(c.args()), numbers(c.results())};
+      }
+      case file::Operation::CallFunction: {
+        const auto& c = *i.operation_as_CallFunction();
+        return CallFunction{c.function(), numbers(c.args()), numbers(c.results())};
+      }
+      case file::Operation::Move: return Move{i.operation_as_Move()->to(), i.operation_as_Move()->from()};
+      case file::Operation::LoadConstant:
+        return LoadConstant{i.operation_as_LoadConstant()->to(), i.operation_as_LoadConstant()->constant()};
+      case file::Operation::Jump: return Jump{i.operation_as_Jump()->target()};
+      case file::Operation::Branch:
+        return Branch{i.operation_as_Branch()->condition(), i.operation_as_Branch()->otherwise()};
+      case file::Operation::Kill: return Kill{numbers(i.operation_as_Kill()->registers())};
+      case file::Operation::Return: return Return{numbers(i.operation_as_Return()->values())};
+      case file::Operation::NONE: break;
+    }
+    fail(fmt::format("an instruction has the unknown operation {}", static_cast<int>(i.operation_type())));
+    return Return{};
+  }
+
+  Port port(const file::Port& p) { return {text(p.name()), dtype(p.dtype()), numbers(p.shape())}; }
+
+  Function function(const file::Function& f) {
+    auto ports = [&](const file::Port& p) { return port(p); };
+    return {text(f.name()), list<Port>(f.params(), ports), list<Port>(f.results(), ports), f.registers(),
+            list<Instruction>(f.code(), [&](const file::Instruction& i) {
+              return Instruction{operation(i), text(i.layer())};
+            })};
+  }
+
+  AcceleratorProgram program(const file::Program& p) {
+    AcceleratorProgram program;
+    program.name = text(p.name());
+    auto config = spec::parse_config(text(p.config()), fmt::format("the configuration of program '{}'", program.name));
+    if (!config) {
+      fail(config.error().str());
+      return program;
+    }
+    program.config = std::move(*config);
+    if (p.profile() > static_cast<uint8_t>(spec::Profile::kNative))
+      fail(fmt::format("profile {} is unknown", p.profile()));
+    else program.profile = static_cast<spec::Profile>(p.profile());
+    auto instructions = section(p.instructions());
+    if (instructions.size() % spec::kSlotBytes != 0) {
+      fail(fmt::format("the instructions of program '{}' take {} bytes, no multiple of {}", program.name,
+                       instructions.size(), spec::kSlotBytes));
+    }
+    program.instructions.resize(instructions.size() / spec::kSlotBytes);
+    if (!program.instructions.empty()) {
+      std::memcpy(program.instructions.data(), instructions.data(), program.instructions.size() * spec::kSlotBytes);
+    }
+    auto constants = section(p.constants());
+    program.constants.assign(constants.begin(), constants.end());
+    program.workspace_bytes = p.workspace_bytes();
+    auto slots = [&](const file::TensorSlot& s) {
+      return TensorSlot{text(s.name()), dtype(s.dtype()), numbers(s.shape()), s.base()};
+    };
+    program.inputs = list<TensorSlot>(p.inputs(), slots);
+    program.outputs = list<TensorSlot>(p.outputs(), slots);
+    program.layers = list<LayerNote>(p.layers(), [&](const file::LayerNote& l) {
+      return LayerNote{text(l.name()), text(l.op()), l.macs(), l.padded_macs(), l.read_bytes(), l.write_bytes()};
+    });
+    program.notes = list<InstructionNote>(p.notes(), [&](const file::InstructionNote& n) {
+      return InstructionNote{n.slot(), n.layer(), text(n.tile())};
+    });
+    program.taps = list<Tap>(p.taps(), [&](const file::Tap& t) {
+      return Tap{text(t.name()), dtype(t.dtype()), numbers(t.shape()), t.offset()};
+    });
+    return program;
+  }
+
+  std::span<const std::byte> file_;
+  const fb::Vector<const file::Section*>& sections_;
+  uint64_t budget_;
+  std::vector<bool> used_;
+  std::string fault_;
+};
+
+// Sections lie in the file, behind each other, with the content that their hashes say.
+std::string check_sections(std::span<const std::byte> file, const fb::Vector<const file::Section*>& sections,
+                           uint64_t end) {
+  for (uint32_t i = 0; i < sections.size(); ++i) {
+    const file::Section& s = *sections.Get(i);
+    if (s.offset() % kSectionAlignment != 0 || s.offset() < end || s.offset() > file.size() ||
+        s.length() > file.size() - s.offset()) {
+      return fmt::format("section {} at [{}, +{}) lies not behind {} in a file of {} bytes", i, s.offset(), s.length(),
+                         end, file.size());
+    }
+    end = s.offset() + s.length();
+    Sha256 hash = sha256(file.subspan(s.offset(), s.length()));
+    if (!std::ranges::equal(hash, *s.sha256())) return fmt::format("section {} does not match its SHA-256", i);
+  }
+  return {};
+}
+
+}  // namespace
+
+Expected<Executable> deserialize(std::span<const std::byte> file, std::string_view where) {
+  auto damaged = [&](std::string what) {
+    return error("damaged executable: " + std::move(what), std::string(where), "compile the model again");
+  };
+  Preface preface;
+  if (file.size() < sizeof(preface)) {
+    return error(fmt::format("not an executable: {} bytes", file.size()), std::string(where));
+  }
+  std::memcpy(&preface, file.data(), sizeof(preface));
+  if (preface.magic != kMagic) {
+    return error("not an executable: it does not begin with Tenon's mark", std::string(where),
+                 "tenon compile makes one from a model");
+  }
+  if (preface.version != kExecutableVersion) {
+    return error(
+        fmt::format("executable of format version {}, this runtime reads {}", preface.version, kExecutableVersion),
+        std::string(where), "compile the model again with this version's tenon compile");
+  }
+  if (preface.file_bytes != file.size()) {
+    return damaged(fmt::format("it has {} bytes, its preface says {}", file.size(), preface.file_bytes));
+  }
+  if (preface.header_bytes > file.size() - sizeof(preface)) return damaged("the header ends behind the file");
+  auto head = file.subspan(sizeof(preface), preface.header_bytes);
+  if (sha256(head) != preface.header_hash) return damaged("the header does not match its SHA-256");
+
+  // A copy, because FlatBuffers wants its alignment. No valid table is smaller than 4 bytes.
+  std::vector<uint64_t> aligned(head.size() / 8 + 1);
+  std::memcpy(aligned.data(), head.data(), head.size());
+  fb::Verifier verifier(reinterpret_cast<const uint8_t*>(aligned.data()), head.size(), 64,
+                        static_cast<fb::uoffset_t>(head.size() / 4 + 1));
+  if (head.size() >= FLATBUFFERS_MAX_BUFFER_SIZE || !file::VerifyHeaderBuffer(verifier)) {
+    return damaged("the header is no valid FlatBuffer");
+  }
+  const file::Header& header = *file::GetHeader(aligned.data());
+  if (auto fault = check_sections(file, *header.sections(), sizeof(preface) + head.size()); !fault.empty()) {
+    return damaged(std::move(fault));
+  }
+  Reader reader(file, header, head.size());
+  Executable executable = reader.read(header);
+  if (!reader.fault().empty()) return damaged(reader.fault());
+  if (auto status = verify(executable, where); !status) {
+    status.error().what = "damaged executable: " + status.error().what;
+    return forward_error(status);
+  }
+  return executable;
+}
+
+Expected<Executable> load(const std::filesystem::path& path) {
+  auto file = read_file(path);
+  if (!file) return forward_error(file);
+  return deserialize(*file, path.string());
+}
+
+}  // namespace tenon::runtime

@@ -1,0 +1,146 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "runtime/executable/executable.h"
+#include "runtime/executable/verify_program.h"
+
+namespace tenon::runtime {
+namespace {
+
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+
+class Verifier {
+ public:
+  Verifier(const Executable& executable, std::string_view where) : executable_(executable), where_(where) {}
+
+  Status run() {
+    if (executable_.entry >= executable_.functions.size()) {
+      return fail(fmt::format("the entry is function {} of {}", executable_.entry, executable_.functions.size()));
+    }
+    for (size_t i = 0; i < executable_.constants.size(); ++i) {
+      if (!executable_.constants[i]) return fail(fmt::format("constant {} is empty", i));
+    }
+    for (const Function& function : executable_.functions) {
+      if (auto status = check(function); !status) return status;
+    }
+    for (const AcceleratorProgram& program : executable_.programs) {
+      if (auto status = verify_program(program, where_); !status) return status;
+    }
+    return check(executable_.graph);
+  }
+
+ private:
+  std::unexpected<Diagnostic> fail(std::string what) const { return error(std::move(what), where_); }
+
+  Status check(const Function& f) {
+    auto here = [&](std::string what) { return fail(fmt::format("function '{}': {}", f.name, what)); };
+    for (auto* ports : {&f.params, &f.results}) {
+      std::set<std::string_view> names;
+      for (const Port& port : *ports) {
+        if (!checked_bytes(port.dtype, port.shape))
+          return here(fmt::format("'{}' has the shape {}", port.name, to_string(port.shape)));
+        if (!names.insert(port.name).second) return here(fmt::format("two ports are named '{}'", port.name));
+      }
+    }
+    if (f.params.size() > f.registers) {
+      return here(fmt::format("{} parameters do not fit {} registers", f.params.size(), f.registers));
+    }
+    if (f.code.empty()) return here("it has no instructions");
+    // A hostile register count would be memory that nothing else in the file pays for.
+    uint64_t mentions = f.params.size();
+    for (size_t i = 0; i < f.code.size(); ++i) {
+      auto problem = check(f, f.code[i], mentions);
+      if (!problem.empty()) return here(fmt::format("instruction {}: {}", i, problem));
+    }
+    if (f.registers > mentions) {
+      return here(fmt::format("it has {} registers, its code mentions {} at most", f.registers, mentions));
+    }
+    const Operation& last = f.code.back().operation;
+    if (!std::holds_alternative<Return>(last) && !std::holds_alternative<Jump>(last)) {
+      return here("the last instruction is neither return nor jump");
+    }
+    return {};
+  }
+
+  // Empty where the instruction is sound.
+  std::string check(const Function& f, const Instruction& instruction, uint64_t& mentions) const {
+    std::string problem;
+    auto reg = [&](Register r) {
+      ++mentions;
+      if (r >= f.registers && problem.empty()) problem = fmt::format("register {} of {}", r, f.registers);
+    };
+    auto regs = [&](const Registers& registers) { std::ranges::for_each(registers, reg); };
+    auto index = [&](std::string_view what, size_t i, size_t count) {
+      if (i >= count && problem.empty()) problem = fmt::format("{} {} of {}", what, i, count);
+      return i < count;
+    };
+    auto counts = [&](std::string_view what, size_t found, size_t expected) {
+      if (found != expected && problem.empty()) problem = fmt::format("{} {}, must be {}", found, what, expected);
+    };
+    auto call = [&](const Registers& args, const Registers& results) {
+      regs(args);
+      regs(results);
+      if (std::set<Register>(results.begin(), results.end()).size() != results.size() && problem.empty()) {
+        problem = "two results go to one register";
+      }
+    };
+    std::visit(Overloaded{[&](const CallKernel& c) { call(c.args, c.results); },
+                          [&](const CallProgram& c) {
+                            call(c.args, c.results);
+                            if (!index("program", c.program, executable_.programs.size())) return;
+                            counts("arguments", c.args.size(), executable_.programs[c.program].inputs.size());
+                            counts("results", c.results.size(), executable_.programs[c.program].outputs.size());
+                          },
+                          [&](const CallFunction& c) {
+                            call(c.args, c.results);
+                            if (!index("function", c.function, executable_.functions.size())) return;
+                            counts("arguments", c.args.size(), executable_.functions[c.function].params.size());
+                            counts("results", c.results.size(), executable_.functions[c.function].results.size());
+                          },
+                          [&](const Move& m) { reg(m.to), reg(m.from); },
+                          [&](const LoadConstant& c) {
+                            reg(c.to);
+                            index("constant", c.constant, executable_.constants.size());
+                          },
+                          [&](const Jump& j) { index("a jump to instruction", j.target, f.code.size()); },
+                          [&](const Branch& b) {
+                            reg(b.condition);
+                            index("a branch to instruction", b.otherwise, f.code.size());
+                          },
+                          [&](const Kill& k) { regs(k.registers); },
+                          [&](const Return& r) {
+                            regs(r.values);
+                            counts("values", r.values.size(), f.results.size());
+                          }},
+               instruction.operation);
+    return problem;
+  }
+
+  Status check(const Graph& graph) const {
+    for (const GraphEdge& edge : graph.edges) {
+      if (edge.from >= graph.nodes.size() || edge.to >= graph.nodes.size()) {
+        return fail(
+            fmt::format("the graph has {} nodes and an edge from {} to {}", graph.nodes.size(), edge.from, edge.to));
+      }
+    }
+    return {};
+  }
+
+  const Executable& executable_;
+  std::string where_;
+};
+
+}  // namespace
+
+std::string to_string(const Port& port) {
+  return fmt::format("{}: {} {}", port.name, name(port.dtype), to_string(port.shape));
+}
+
+Status verify(const Executable& executable, std::string_view where) { return Verifier(executable, where).run(); }
+
+}  // namespace tenon::runtime

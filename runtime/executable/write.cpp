@@ -1,0 +1,201 @@
+#include <cstring>
+#include <type_traits>
+
+#include "executable_generated.h"
+#include "runtime/executable/executable.h"
+#include "runtime/executable/layout.h"
+#include "runtime/file.h"
+
+namespace tenon::runtime {
+namespace {
+
+namespace fb = flatbuffers;
+
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+
+class Writer {
+ public:
+  std::vector<std::byte> write(const Executable& executable) {
+    // Offsets depend on the header's size, and the header's size does not depend on offsets: build it twice.
+    for (const Tensor& constant : executable.constants) section(constant.bytes());
+    for (const auto& program : executable.programs) {
+      section(std::as_bytes(std::span(program.instructions)));
+      section(program.constants);
+    }
+    place(0);
+    uint64_t header_bytes = header(executable).size();
+    uint64_t end = place(sizeof(Preface) + header_bytes);
+    auto head = header(executable);
+
+    Preface preface;
+    preface.version = kExecutableVersion;
+    preface.header_bytes = head.size();
+    preface.file_bytes = end;
+    preface.header_hash = sha256(std::as_bytes(head));
+    std::vector<std::byte> file(end);
+    std::memcpy(file.data(), &preface, sizeof(preface));
+    std::memcpy(file.data() + sizeof(preface), head.data(), head.size());
+    for (size_t i = 0; i < data_.size(); ++i) {
+      if (!data_[i].empty()) std::memcpy(file.data() + sections_[i].offset(), data_[i].data(), data_[i].size());
+    }
+    return file;
+  }
+
+ private:
+  void section(std::span<const std::byte> data) {
+    data_.push_back(data);
+    hashes_.push_back(sha256(data));
+  }
+
+  uint64_t place(uint64_t at) {
+    sections_.clear();
+    for (size_t i = 0; i < data_.size(); ++i) {
+      at = align(at);
+      sections_.emplace_back(at, data_[i].size(), fb::span<const uint8_t, 32>(hashes_[i]));
+      at += data_[i].size();
+    }
+    return at;
+  }
+
+  auto text(const std::string& s) { return builder_.CreateString(s); }
+
+  template <class T, class F>
+  auto list(const std::vector<T>& values, F make) {
+    std::vector<decltype(make(values[0]))> offsets;
+    offsets.reserve(values.size());
+    for (const T& value : values) offsets.push_back(make(value));
+    return builder_.CreateVector(offsets);
+  }
+
+  fb::Offset<file::Attr> attr(const std::pair<const std::string, Attr>& entry) {
+    auto type = file::AttrValue::NONE;
+    auto value = std::visit(
+        Overloaded{[&](int64_t v) { return type = file::AttrValue::Integer, file::CreateInteger(builder_, v).Union(); },
+                   [&](double v) { return type = file::AttrValue::Real, file::CreateReal(builder_, v).Union(); },
+                   [&](const std::string& v) {
+                     return type = file::AttrValue::Text, file::CreateText(builder_, text(v)).Union();
+                   },
+                   [&](const std::vector<int64_t>& v) {
+                     return type = file::AttrValue::Integers,
+                            file::CreateIntegers(builder_, builder_.CreateVector(v)).Union();
+                   },
+                   [&](const std::vector<double>& v) {
+                     return type = file::AttrValue::Reals,
+                            file::CreateReals(builder_, builder_.CreateVector(v)).Union();
+                   }},
+        entry.second);
+    return file::CreateAttr(builder_, text(entry.first), type, value);
+  }
+
+  fb::Offset<file::Instruction> instruction(const Instruction& instruction) {
+    using Op = file::Operation;
+    auto regs = [&](const Registers& registers) { return builder_.CreateVector(registers); };
+    Op type = Op::NONE;
+    auto as = [&](Op op, auto offset) { return type = op, offset.Union(); };
+    auto operation = std::visit(
+        Overloaded{
+            [&](const CallKernel& c) {
+              std::vector<fb::Offset<file::Attr>> attrs;
+              for (const auto& entry : c.attrs) attrs.push_back(attr(entry));
+              return as(Op::CallKernel, file::CreateCallKernel(builder_, text(c.kernel), builder_.CreateVector(attrs),
+                                                               regs(c.args), regs(c.results)));
+            },
+            [&](const CallProgram& c) {
+              return as(Op::CallProgram, file::CreateCallProgram(builder_, c.program, regs(c.args), regs(c.results)));
+            },
+            [&](const CallFunction& c) {
+              return as(Op::CallFunction,
+                        file::CreateCallFunction(builder_, c.function, regs(c.args), regs(c.results)));
+            },
+            [&](const Move& m) { return as(Op::Move, file::CreateMove(builder_, m.to, m.from)); },
+            [&](const LoadConstant& c) {
+              return as(Op::LoadConstant, file::CreateLoadConstant(builder_, c.to, c.constant));
+            },
+            [&](const Jump& j) { return as(Op::Jump, file::CreateJump(builder_, j.target)); },
+            [&](const Branch& b) { return as(Op::Branch, file::CreateBranch(builder_, b.condition, b.otherwise)); },
+            [&](const Kill& k) { return as(Op::Kill, file::CreateKill(builder_, regs(k.registers))); },
+            [&](const Return& r) { return as(Op::Return, file::CreateReturn(builder_, regs(r.values))); }},
+        instruction.operation);
+    return file::CreateInstruction(builder_, type, operation, text(instruction.layer));
+  }
+
+  auto port(const Port& p) {
+    return file::CreatePort(builder_, text(p.name), static_cast<uint8_t>(p.dtype), builder_.CreateVector(p.shape));
+  }
+  auto slot(const TensorSlot& s) {
+    return file::CreateTensorSlot(builder_, text(s.name), static_cast<uint8_t>(s.dtype), builder_.CreateVector(s.shape),
+                                  s.base);
+  }
+  auto function(const Function& f) {
+    auto ports = [&](const Port& p) { return port(p); };
+    auto params = list(f.params, ports), results = list(f.results, ports);
+    auto code = list(f.code, [&](const Instruction& i) { return instruction(i); });
+    return file::CreateFunction(builder_, text(f.name), params, results, f.registers, code);
+  }
+  auto program(const AcceleratorProgram& p, uint32_t section) {
+    auto slots = [&](const TensorSlot& s) { return slot(s); };
+    auto inputs = list(p.inputs, slots), outputs = list(p.outputs, slots);
+    auto layers = list(p.layers, [&](const LayerNote& l) {
+      return file::CreateLayerNote(builder_, text(l.name), text(l.op), l.macs, l.padded_macs, l.read_bytes,
+                                   l.write_bytes);
+    });
+    auto notes = list(p.notes, [&](const InstructionNote& n) {
+      return file::CreateInstructionNote(builder_, n.slot, n.layer, text(n.tile));
+    });
+    auto taps = list(p.taps, [&](const Tap& t) {
+      return file::CreateTap(builder_, text(t.name), static_cast<uint8_t>(t.dtype), builder_.CreateVector(t.shape),
+                             t.offset);
+    });
+    return file::CreateProgram(builder_, text(p.name), text(spec::to_json(p.config)), static_cast<uint8_t>(p.profile),
+                               section, section + 1, p.workspace_bytes, inputs, outputs, layers, notes, taps);
+  }
+
+  std::span<const uint8_t> header(const Executable& e) {
+    builder_.Clear();
+    auto facts =
+        list(e.facts, [&](const auto& f) { return file::CreateFact(builder_, text(f.first), text(f.second)); });
+    auto functions = list(e.functions, [&](const Function& f) { return function(f); });
+    uint32_t section = 0;
+    auto constants = list(e.constants, [&](const Tensor& t) {
+      return file::CreateConstant(builder_, static_cast<uint8_t>(t.dtype()), builder_.CreateVector(t.shape()),
+                                  section++);
+    });
+    auto programs = list(e.programs, [&](const AcceleratorProgram& p) {
+      section += 2;
+      return program(p, section - 2);
+    });
+    auto nodes = list(e.graph.nodes, [&](const GraphNode& n) {
+      return file::CreateGraphNode(builder_, text(n.name), text(n.op), text(n.device), text(n.detail));
+    });
+    std::vector<file::GraphEdge> edge_list;
+    for (const GraphEdge& edge : e.graph.edges) edge_list.emplace_back(edge.from, edge.to);
+    auto edges = builder_.CreateVectorOfStructs(edge_list);
+    auto sections = builder_.CreateVectorOfStructs(sections_);
+    builder_.Finish(file::CreateHeader(builder_, text(e.name), facts, functions, e.entry, constants, programs, nodes,
+                                       edges, sections));
+    return {builder_.GetBufferPointer(), builder_.GetSize()};
+  }
+
+  fb::FlatBufferBuilder builder_;
+  std::vector<std::span<const std::byte>> data_;
+  std::vector<Sha256> hashes_;
+  std::vector<file::Section> sections_;
+};
+
+}  // namespace
+
+Expected<std::vector<std::byte>> serialize(const Executable& executable) {
+  if (auto status = verify(executable, executable.name); !status) return forward_error(status);
+  return Writer().write(executable);
+}
+
+Status save(const Executable& executable, const std::filesystem::path& path) {
+  auto file = serialize(executable);
+  if (!file) return forward_error(file);
+  return write_file(path, *file);
+}
+
+}  // namespace tenon::runtime
