@@ -106,6 +106,8 @@ std::string_view describe(StopCode code) {
     case StopCode::kDeadlock: return "deadlock: every engine that has work waits for tokens";
     case StopCode::kUnaligned: return "the address of the instructions is no multiple of 16";
     case StopCode::kProfileOff: return "this configuration has not the profile of the launch";
+    case StopCode::kRace: return "race: two accesses that no token orders";
+    case StopCode::kUninitialised: return "a scratchpad element is read that nobody wrote";
   }
   return "unknown stop code";
 }

@@ -90,6 +90,8 @@ enum class StopCode : uint8_t {
   kDeadlock = 8,          // every engine that has work waits for tokens that nobody will give
   kUnaligned = 9,         // the address of the instructions is no multiple of 16
   kProfileOff = 10,       // the configuration has not the profile of this launch
+  kRace = 64,             // simulator only: two accesses that no token orders
+  kUninitialised = 65,    // simulator only: a scratchpad element is read that nobody wrote
 };
 std::string_view describe(StopCode code);
 

@@ -1,0 +1,82 @@
+// Finds accesses that no token orders, and reads of scratchpad elements that nobody wrote.
+//
+// Order: instructions of one engine (base profile: of one class) as they stand in the stream; the k-th push into a
+// counter before the k-th pop from it; a launch before the next. Full queues and full counters are no order: a program
+// that leans on them is wrong on an accelerator with deeper queues. One vector clock per engine counts instructions; a
+// scratchpad element remembers when it was last written and last read, which is enough since each scratchpad has one
+// writing engine and one other reader. DRAM is compared byte by byte between a store and the loads that are not ordered
+// with it, transfer by transfer. A store into slots of the running stream behind its own races with their fetch.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hw/spec/isa.h"
+#include "sim/behavioral/footprint.h"
+
+namespace tenon::sim {
+
+struct Conflict {
+  bool race = true;     // false: an uninitialised read
+  bool writes = false;  // what this instruction does
+  bool other_writes = false;
+  spec::Engine other_engine = spec::Engine::kLdi;
+  uint32_t other = 0;       // slot of the other instruction
+  bool with_fetch = false;  // the other side is the fetch of slot `other`
+  std::string region;       // "inp[4..7]", "dram[0x1000..0x103f]"
+};
+
+class RaceDetector {
+ public:
+  using Clock = std::array<uint32_t, spec::kEngines>;
+
+  explicit RaceDetector(const spec::Config& config);
+
+  // All earlier launches happen before this one; `stream` is where its instructions lie.
+  void begin_launch(spec::Profile profile, Range stream);
+  void clear_tokens();
+  // One token of counter (producer, consumer): given after the producer's instruction, taken before the consumer's.
+  void push(spec::Engine producer, spec::Engine consumer);
+  void pop(spec::Engine producer, spec::Engine consumer);
+
+  // The next instruction of the engine and all that it touches. Finds the first conflict; the accesses are recorded
+  // either way.
+  std::optional<Conflict> access(spec::Engine engine, uint32_t slot, const Footprint& footprint);
+  // The conflict that access() would find; nothing is recorded.
+  std::optional<Conflict> check(spec::Engine engine, uint32_t slot, const Footprint& footprint) const;
+
+  const Clock& clock(spec::Engine engine) const { return clocks_[static_cast<size_t>(engine)]; }
+
+ private:
+  struct Transfer {
+    uint32_t time, slot;
+    Range bounds;
+    Dma dma;
+  };
+  struct Shadow {  // of one scratchpad
+    std::vector<uint32_t> written, read;
+    Bitmap initialised, units;
+    int per_element = 1;
+  };
+  spec::Engine writer(spec::Memory memory) const;
+  spec::Engine reader(spec::Memory memory) const;
+  std::optional<Conflict> check_elements(spec::Engine engine, const Footprint& footprint) const;
+  std::optional<Conflict> check_dram(spec::Engine engine, uint32_t slot, const Footprint& footprint) const;
+  void record(spec::Engine engine, uint32_t slot, const Footprint& footprint);
+  std::string describe(spec::Memory memory, size_t index, const Bitmap& set) const;
+
+  const spec::Config config_;
+  spec::Profile profile_ = spec::Profile::kNative;
+  Range stream_;
+  std::array<Clock, spec::kEngines> clocks_{};
+  std::array<std::array<std::deque<Clock>, spec::kEngines>, spec::kEngines> tokens_;
+  std::array<Shadow, spec::kScratchpads> shadows_;
+  std::array<std::vector<uint32_t>, spec::kEngines> history_;    // slot by time
+  std::array<std::vector<Transfer>, spec::kEngines> transfers_;  // DRAM accesses by engine, in the order of time
+};
+
+}  // namespace tenon::sim
