@@ -380,6 +380,8 @@ module compute (
   assign trace_out_data_o  = out_wdata;
 `endif
 
+  // Only assertions look at the reset synchronously.
+  // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
     if (rst_ni) begin
       // acc has one writer at a time, ALU and RQ never run together, and loads stay inside their scratchpads.
@@ -391,5 +393,6 @@ module compute (
       assert (!(ldm_acc8_we & ldm_unit_i >= tenon_pkg::ACC_DEPTH));
     end
   end
+  // verilator lint_on SYNCASYNCNET
 
 endmodule

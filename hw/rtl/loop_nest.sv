@@ -67,6 +67,7 @@ module loop_nest (
     end
   end
 
+  // Only assertions look at the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
     if (rst_ni) begin

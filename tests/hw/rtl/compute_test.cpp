@@ -1,0 +1,315 @@
+// Module `compute` against compute_model.h: every write to acc and out, in order, and what the store reads afterwards.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "tests/hw/rtl/compute_random.h"
+
+namespace tenon::rtl_test {
+namespace {
+
+using spec::Memory;
+
+const spec::Config& config() {
+  static const spec::Config loaded = spec::load_config(TENON_TEST_CONFIG).value();
+  return loaded;
+}
+
+std::string describe(const Write& write) {
+  std::string text = "instruction " + std::to_string(write.index) + ", element " + std::to_string(write.address) + ":";
+  for (int32_t lane : write.lanes) text += " " + std::to_string(lane);
+  return text;
+}
+
+void expect_equal(const std::vector<Write>& got, const std::vector<Write>& want, std::string_view memory) {
+  for (size_t i = 0; i < std::min(got.size(), want.size()); ++i) {
+    ASSERT_TRUE(got[i] == want[i]) << memory << " write " << i << "\n got  " << describe(got[i]) << "\n want "
+                                   << describe(want[i]);
+  }
+  ASSERT_EQ(got.size(), want.size()) << memory;
+}
+
+// One scene after the other on the same accelerator and the same model.
+class ComputeTest : public ::testing::Test {
+ protected:
+  static constexpr uint64_t kSeed = 20261121;
+
+  void load(const std::vector<LoadItem>& items) {
+    for (const LoadItem& item : items) {
+      model.load(item.memory, item.unit, item.bytes, item.sign_extended);
+      bench.loads.push_back(item);
+    }
+  }
+  void load_everything() {
+    load(random.fill(random.whole(), {Memory::kWgt, Memory::kInp, Memory::kAcc, Memory::kPar, Memory::kRes}));
+    ASSERT_TRUE(bench.run());
+  }
+  // Everything that was written since the last call, and the bytes that the store reads now.
+  void check() {
+    ASSERT_NO_FATAL_FAILURE(expect_equal(bench.acc_writes, model.acc_writes, "acc"));
+    ASSERT_NO_FATAL_FAILURE(expect_equal(bench.out_writes, model.out_writes, "out"));
+    check_store_results();
+    bench.acc_writes.clear(), bench.out_writes.clear(), model.acc_writes.clear(), model.out_writes.clear();
+  }
+  void check_store_results() {
+    for (const StoreResult& result : bench.store_results) {
+      for (int o = 0; o < config().block_out; ++o) {
+        const size_t at = static_cast<size_t>(result.item.address) * config().block_out + o;
+        const auto want = static_cast<uint8_t>(result.item.from_acc ? model.acc[at] : model.out[at]);
+        ASSERT_EQ(result.bytes[o], want) << (result.item.from_acc ? "acc " : "out ") << result.item.address << " lane " << o;
+      }
+    }
+    bench.store_results.clear();
+  }
+  void read_all_of_acc() {
+    for (uint32_t i = 0; i < config().depth(Memory::kAcc); ++i) bench.stores.push_back({true, i});
+    ASSERT_TRUE(bench.run());
+    ASSERT_NO_FATAL_FAILURE(check_store_results());
+  }
+
+  Model model{config()};
+  Bench bench{config(), kSeed};
+  Random random{config(), kSeed};
+  std::vector<uint32_t> written_;  // elements of out that hold a result
+};
+
+TEST_F(ComputeTest, NativeGemmEqualsSequentialExecution) {
+  load_everything();
+  for (int scene = 0; scene < 400; ++scene) {
+    SCOPED_TRACE("scene " + std::to_string(scene));
+    bench.gap_percent = scene % 2 ? 0 : 30;
+    for (uint32_t i = 0; i < 8; ++i) {
+      bench.gemm.push_back(random.native_gemm(random.whole(), scene * 16 + i));
+      ASSERT_TRUE(model.execute(bench.gemm.back()));
+    }
+    ASSERT_TRUE(bench.run());
+    ASSERT_EQ(bench.gemm_done.size(), 8u * (scene + 1));
+    ASSERT_NO_FATAL_FAILURE(check());
+  }
+  read_all_of_acc();
+}
+
+TEST_F(ComputeTest, BaseGemmAndAluEqualSequentialExecution) {
+  load_everything();
+  for (int scene = 0; scene < 400; ++scene) {
+    SCOPED_TRACE("scene " + std::to_string(scene));
+    bench.gap_percent = scene % 2 ? 0 : 30;
+    std::vector<LoadItem> uops;
+    if (random.chance(60)) {
+      const AluCommand command = random.alu(random.whole(), scene, uops);
+      load(uops);
+      ASSERT_TRUE(bench.run());
+      bench.alu.push_back(command);
+      ASSERT_TRUE(model.execute(command));
+    } else {
+      const GemmCommand command = random.base_gemm(random.whole(), scene, uops);
+      load(uops);
+      ASSERT_TRUE(bench.run());
+      bench.gemm.push_back(command);
+      ASSERT_TRUE(model.execute(command));
+    }
+    ASSERT_TRUE(bench.run());
+    if (scene % 16 == 0) {  // fresh values: repeated shifts and minima forget the old ones
+      Windows windows;
+      windows.acc = random.part(random.whole(Memory::kAcc));
+      load(random.fill(windows, {Memory::kAcc}));
+      ASSERT_TRUE(bench.run());
+    }
+    ASSERT_NO_FATAL_FAILURE(check());
+  }
+  read_all_of_acc();
+}
+
+TEST_F(ComputeTest, RqEqualsRequantize) {
+  load_everything();
+  for (int scene = 0; scene < 1000; ++scene) {
+    SCOPED_TRACE("scene " + std::to_string(scene));
+    bench.gap_percent = scene % 2 ? 0 : 30;
+    for (uint32_t i = 0; i < 4; ++i) {
+      bench.rq.push_back(random.rq(random.whole(), scene * 16 + i));
+      ASSERT_TRUE(model.execute(bench.rq.back()));
+    }
+    ASSERT_TRUE(bench.run());
+    ASSERT_NO_FATAL_FAILURE(check());
+  }
+  ASSERT_GT(model.out.size(), 0u);
+  for (uint32_t i = 0; i < config().depth(Memory::kOut); ++i) {
+    // Elements that no command has written are undefined.
+    if (std::ranges::any_of(std::span(model.out).subspan(i * config().block_out, config().block_out),
+                            [](int8_t v) { return v != 0; }))
+      bench.stores.push_back({false, i});
+  }
+  ASSERT_GT(bench.stores.size(), 0u);
+  ASSERT_TRUE(bench.run());
+  ASSERT_NO_FATAL_FAILURE(check_store_results());
+}
+
+// GEMM works in one half of acc while RQ reads the other; loads fill the halves of inp and wgt that GEMM does not
+// read, and stores read the half of out that RQ does not write. The halves change sides from scene to scene.
+TEST_F(ComputeTest, EnginesLoadsAndStoresOverlapOnDisjointAddresses) {
+  load_everything();
+  const auto half = [](Window window, bool upper) { return Window{upper ? window.size / 2 : 0, window.size / 2}; };
+  const Windows whole = random.whole();
+  for (int scene = 0; scene < 400; ++scene) {
+    SCOPED_TRACE("scene " + std::to_string(scene));
+    bench.gap_percent = scene % 3 == 0 ? 0 : 20;
+    const bool side = scene % 2;
+    const Windows mine{whole.uop,          half(whole.wgt, side), half(whole.inp, side), half(whole.acc, side),
+                       half(whole.out, side), half(whole.par, side), half(whole.res, side)};
+    const Windows other{whole.uop,           half(whole.wgt, !side), half(whole.inp, !side), half(whole.acc, !side),
+                        half(whole.out, !side), half(whole.par, !side), half(whole.res, !side)};
+    for (uint32_t i = 0; i < 6; ++i) {
+      bench.gemm.push_back(random.native_gemm(mine, scene * 16 + i));
+      ASSERT_TRUE(model.execute(bench.gemm.back()));
+    }
+    Windows rq = mine;
+    rq.acc = other.acc;
+    for (uint32_t i = 0; i < 6; ++i) {
+      bench.rq.push_back(random.rq(rq, scene * 16 + i));
+      ASSERT_TRUE(model.execute(bench.rq.back()));
+    }
+    load(random.fill(other, {Memory::kInp, Memory::kWgt, Memory::kPar, Memory::kRes}));
+    if (scene > 0) {
+      for (const uint32_t address : written_) bench.stores.push_back({false, address});
+    }
+    written_.clear();
+    for (const Write& write : model.out_writes) written_.push_back(write.address);
+    ASSERT_TRUE(bench.run());
+    ASSERT_NO_FATAL_FAILURE(check());
+  }
+}
+
+// In the base profile stores read acc while GEMM or ALU work elsewhere in it.
+TEST_F(ComputeTest, StoresOfAccOverlapWithGemmAndAlu) {
+  load_everything();
+  const uint32_t half = static_cast<uint32_t>(config().depth(Memory::kAcc)) / 2;
+  for (int scene = 0; scene < 400; ++scene) {
+    SCOPED_TRACE("scene " + std::to_string(scene));
+    const bool side = scene % 2;
+    Windows windows = random.whole();
+    windows.acc = {side ? half : 0, half};
+    std::vector<LoadItem> uops;
+    const bool is_gemm = scene % 4 < 2;
+    if (is_gemm) bench.gemm.push_back(random.base_gemm(windows, scene, uops));
+    else bench.alu.push_back(random.alu(windows, scene, uops));
+    const auto gemm = std::exchange(bench.gemm, {});
+    const auto alu = std::exchange(bench.alu, {});
+    load(uops);
+    ASSERT_TRUE(bench.run());
+    bench.gemm = gemm, bench.alu = alu;
+    ASSERT_TRUE(is_gemm ? model.execute(gemm.front()) : model.execute(alu.front()));
+    for (uint32_t i = 0; i < 40; ++i) bench.stores.push_back({true, (side ? 0 : half) + random.below(half)});
+    ASSERT_TRUE(bench.run());
+    ASSERT_NO_FATAL_FAILURE(check());
+  }
+}
+
+TEST_F(ComputeTest, IndicesOutsideTheirScratchpadStopTheEngine) {
+  load_everything();
+  int errors = 0;
+  for (int scene = 0; scene < 1000; ++scene) {
+    SCOPED_TRACE("scene " + std::to_string(scene));
+    Windows windows = random.whole();
+    // The windows reach beyond the end; micro-ops cannot, but their offsets do.
+    for (Window* window : {&windows.wgt, &windows.inp, &windows.acc, &windows.out, &windows.par, &windows.res}) {
+      if (random.chance(40)) *window = {window->size - window->size / 4, window->size / 2};
+    }
+    bool ok = true;
+    std::vector<LoadItem> uops;
+    const int kind = scene % 4;
+    if (kind == 0) {
+      bench.gemm.push_back(random.native_gemm(windows, scene));
+      ok = model.execute(bench.gemm.back());
+      bench.gemm.push_back(random.native_gemm(random.whole(), scene + 1));
+      ASSERT_TRUE(!ok || model.execute(bench.gemm.back()));
+    } else if (kind == 1) {
+      bench.rq.push_back(random.rq(windows, scene));
+      ok = model.execute(bench.rq.back());
+    } else {
+      GemmCommand gemm = random.base_gemm(random.whole(), scene, uops);
+      AluCommand alu = random.alu(random.whole(), scene, uops);
+      load(uops);
+      ASSERT_TRUE(bench.run());
+      gemm.dst_y = random.below(1 << 14), gemm.src_x = random.below(1 << 14), gemm.wgt_y = random.below(1 << 14);
+      alu.dst_x = random.below(1 << 14), alu.src_y = random.below(1 << 14);
+      if (random.chance(20)) gemm.uop_end = alu.uop_end = static_cast<uint32_t>(config().depth(Memory::kUop)) + 1;
+      if (kind == 2) bench.gemm.push_back(gemm), ok = model.execute(gemm);
+      else bench.alu.push_back(alu), ok = model.execute(alu);
+    }
+    ASSERT_EQ(bench.run(), ok);
+    const uint8_t code = kind == 1   ? bench.rq_done.back().error
+                         : kind == 3 ? bench.alu_done.back().error
+                                     : bench.gemm_done.back().error;
+    ASSERT_EQ(code, static_cast<uint8_t>(ok ? spec::StopCode::kNone : spec::StopCode::kScratchpadRange));
+    if (!ok) {
+      ++errors;
+      for (int i = 0; i < 40; ++i) bench.step();  // nothing may come after the error
+      bench.reset();
+    }
+    ASSERT_NO_FATAL_FAILURE(check());
+  }
+  EXPECT_GT(errors, 200);
+  EXPECT_LT(errors, 900);
+}
+
+// Cycle counts are deterministic: one step, vector or element a cycle, and a fixed latency.
+TEST_F(ComputeTest, RatesAreOneStepACycle) {
+  load_everything();
+  GemmCommand gemm;
+  gemm.r0 = 4, gemm.y = 4, gemm.x = 8, gemm.dst_x = 0;  // always the same dst: the worst case of forwarding
+  for (int i = 0; i < 3; ++i) {
+    bench.gemm.push_back(gemm);
+    ASSERT_TRUE(model.execute(gemm));
+  }
+  uint64_t start = bench.cycle;
+  ASSERT_TRUE(bench.run());
+  EXPECT_EQ(bench.gemm_done.back().cycle - start, 3 * 128u + 7);
+  EXPECT_EQ(bench.active_cycles, 3 * 128u);
+
+  RqCommand rq;
+  rq.rows = 4, rq.cols = 16, rq.acc_pitch = 16, rq.acc_step = 1, rq.out_pitch = 16;
+  bench.rq.push_back(rq);
+  ASSERT_TRUE(model.execute(rq));
+  start = bench.cycle;
+  ASSERT_TRUE(bench.run());
+  EXPECT_EQ(bench.rq_done.back().cycle - start, 64u + 7);
+
+  load({{Memory::kUop, 0, {0, 0, 0, 0}, false}});
+  ASSERT_TRUE(bench.run());
+  AluCommand alu;
+  alu.uop_end = 1, alu.y = 4, alu.x = 8, alu.dst_y = 8, alu.dst_x = 1, alu.src_y = 8, alu.src_x = 1, alu.use_imm = true;
+  bench.alu.push_back(alu);
+  ASSERT_TRUE(model.execute(alu));
+  start = bench.cycle;
+  ASSERT_TRUE(bench.run());
+  EXPECT_EQ(bench.alu_done.back().cycle - start, 32u + 5);
+  alu.use_imm = false;
+  bench.alu.push_back(alu);
+  ASSERT_TRUE(model.execute(alu));
+  start = bench.cycle;
+  ASSERT_TRUE(bench.run());
+  EXPECT_EQ(bench.alu_done.back().cycle - start, 64u + 5);
+  ASSERT_NO_FATAL_FAILURE(check());
+}
+
+TEST_F(ComputeTest, NobodyStarvesAtThePortOfAcc) {
+  load_everything();
+  GemmCommand gemm;
+  gemm.r0 = 64, gemm.y = 4, gemm.x = 8, gemm.dst_y = 8, gemm.dst_x = 1;
+  bench.gemm.push_back(gemm);
+  ASSERT_TRUE(model.execute(gemm));
+  RqCommand rq;
+  rq.rows = 2, rq.cols = 16, rq.acc_base = 40, rq.acc_step = 0;
+  bench.rq.push_back(rq);
+  ASSERT_TRUE(model.execute(rq));
+  for (uint32_t i = 0; i < 32; ++i) bench.stores.push_back({true, 40});
+  ASSERT_TRUE(bench.run());
+  ASSERT_NO_FATAL_FAILURE(check());
+  EXPECT_LT(bench.rq_done.back().cycle, bench.gemm_done.back().cycle);
+  EXPECT_LE(bench.gemm_done.back().cycle - bench.rq_done.front().cycle, 2048u);
+}
+
+}  // namespace
+}  // namespace tenon::rtl_test
