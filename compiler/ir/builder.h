@@ -1,0 +1,61 @@
+// Builds functions binding by binding: attributes are completed and types inferred as each is made, so what a Builder
+// has made is well typed.
+#pragma once
+
+#include <initializer_list>
+#include <string_view>
+
+#include "compiler/ir/module.h"
+#include "compiler/ir/operator.h"
+
+namespace tenon::compiler {
+
+class Builder {
+ public:
+  // Appends to `function`, which is part of no module yet; constants and spans go into `module`.
+  Builder(Context& context, Module& module, Function& function)
+      : context_(context), module_(module), function_(function) {}
+
+  // What is made from now on comes from there.
+  void at(SpanId span) { span_ = span; }
+  SpanId span() const { return span_; }
+
+  Atom param(Type type, std::string_view name);
+  Atom constant(runtime::Tensor tensor) { return module_.add_constant(std::move(tensor)); }
+  template <class T>
+  Atom constant(runtime::Shape shape, const std::vector<T>& values) {
+    return constant(runtime::Tensor::of<T>(std::move(shape), values));
+  }
+
+  // Errors carry the span's place.
+  Expected<Atom> apply(std::string_view op, Atoms args, Attrs attrs = {}, std::string_view name = {});
+  Expected<Atom> call(Symbol callee, Atoms args, std::string_view name = {});
+  Expected<Atom> tuple(Atoms fields, std::string_view name = {});
+  Expected<Atom> project(Atom tuple, uint32_t index, std::string_view name = {});
+  // Any value; its attributes must be complete.
+  Expected<Atom> bind(Value value, Symbol name);
+
+  void finish(Atom result);  // the function's result and its type
+
+  Expected<Type> type_of(const Atom& atom) const;         // an error for a global: it is not a value yet
+  const TensorType* tensor_type(const Atom& atom) const;  // nullptr where it is no tensor
+
+  Context& context() const { return context_; }
+  Module& module() const { return module_; }
+  Function& function() const { return function_; }
+
+ private:
+  Context& context_;
+  Module& module_;
+  Function& function_;
+  SpanId span_{};
+};
+
+// The type of `value`, whose operands are variables of `function` and constants and functions of `module`.
+Expected<Type> infer_value(Context& context, const Module& module, const Function& function, const Value& value);
+Expected<Type> infer_atom(Context& context, const Module& module, const Function& function, const Atom& atom);
+
+// The result of calling `callee`: its dim variables are bound by the arguments' types.
+Expected<Type> infer_call(Context& context, std::string_view name, const Function& callee, std::span<const Type> args);
+
+}  // namespace tenon::compiler

@@ -1,0 +1,70 @@
+// What modules share: interned names, dims and types, and the operators. A Context outlives every module made with it;
+// one thread uses it at a time.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "compiler/ir/type.h"
+
+namespace tenon::compiler {
+
+struct Operator;
+
+class Context {
+ public:
+  Context();  // with the built-in operators
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  Symbol symbol(std::string_view name);
+  std::string_view name(Symbol symbol) const { return names_[static_cast<uint32_t>(symbol)]; }
+
+  Dim dim(int64_t value);
+  Dim dim(Symbol variable);
+  Dim add(Dim a, Dim b);
+  Dim subtract(Dim a, Dim b);
+  Dim multiply(Dim a, Dim b);
+  // a / b where that is exact for all values of the variables: b a constant, or a single term.
+  std::optional<Dim> divide(Dim a, Dim b);
+  Dim product(std::span<const Dim> dims);
+  // Each variable of `dim` that `values` has, replaced.
+  Dim substitute(Dim dim, const std::map<Symbol, Dim>& values);
+  Type substitute(Type type, const std::map<Symbol, Dim>& values);
+
+  Type tensor(Dims dims, DType dtype);
+  Type tensor(std::span<const int64_t> shape, DType dtype);
+  Type tuple(std::vector<Type> fields);
+  Type type_of(const runtime::Tensor& tensor) { return this->tensor(tensor.shape(), tensor.dtype()); }
+
+  // As the text form writes them: "4*n + 1", "(N, 64)", "Tensor[(N, 64), f32]".
+  std::string str(Dim dim) const;
+  std::string str(const Dims& dims) const;
+  std::string str(Type type) const;
+
+  // nullptr where there is none. A record never moves once it is added.
+  const Operator* find_operator(std::string_view name) const;
+  // Takes the place of an operator of that name.
+  const Operator* add_operator(Operator op);
+  // By name, for messages and the reference page.
+  std::vector<const Operator*> operators() const;
+
+ private:
+  Dim intern(DimNode node);
+  Type intern(TypeNode node);
+
+  std::deque<std::string> names_;  // a deque: the views in symbols_ stay valid
+  std::unordered_map<std::string_view, Symbol> symbols_;
+  std::set<DimNode> dims_;
+  std::set<TypeNode> types_;
+  std::map<std::string, std::unique_ptr<Operator>, std::less<>> operators_;
+};
+
+}  // namespace tenon::compiler

@@ -1,0 +1,151 @@
+#include "compiler/ir/lexer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tenon::compiler {
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool is_name(char c) { return is_start(c) || is_digit(c); }
+
+int hex(char c) {
+  if (is_digit(c)) return c - '0';
+  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+class Lexer {
+ public:
+  explicit Lexer(const Source& source) : source_(source), text_(source.text()) {}
+
+  Expected<std::vector<Token>> run() {
+    while (true) {
+      skip_blank();
+      const size_t start = at_;
+      if (at_ == text_.size()) {
+        tokens_.push_back({Tok::kEnd, "", start});
+        return std::move(tokens_);
+      }
+      const char c = text_[at_];
+      if (c == '%' || c == '@' || c == '$') {
+        ++at_;
+        // A global may have dots, as @main.region; a dot behind a local is a projection.
+        const std::string name = take([&](char next) { return is_name(next) || (c == '@' && next == '.'); });
+        if (name.empty()) return source_.error_at(start, fmt::format("'{}' must be followed by a name", c));
+        push(c == '%' ? Tok::kLocal : c == '@' ? Tok::kGlobal : Tok::kConstant, name, start);
+      } else if (is_start(c)) {
+        push(Tok::kName, take(is_name), start);
+      } else if (is_digit(c)) {
+        number(start);
+      } else if (c == '"') {
+        if (Status status = string(start); !status) return std::unexpected(status.error());
+      } else if (const std::string_view two = text_.substr(at_, 2); two == "->" || two == "#[") {
+        at_ += 2;
+        push(Tok::kPunct, std::string(two), start);
+      } else if (std::string_view("()[]{},;:=.*+-").find(c) != std::string_view::npos) {
+        ++at_;
+        push(Tok::kPunct, std::string(1, c), start);
+      } else {
+        const auto byte = static_cast<unsigned char>(c);
+        return source_.error_at(start, byte > 0x20 && byte < 0x7f ? fmt::format("unexpected '{}'", c)
+                                                                  : fmt::format("unexpected byte 0x{:02x}", byte));
+      }
+    }
+  }
+
+ private:
+  void push(Tok kind, std::string text, size_t start) { tokens_.push_back({kind, std::move(text), start}); }
+
+  void skip_blank() {
+    while (at_ < text_.size()) {
+      if (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r') ++at_;
+      else if (text_.substr(at_, 2) == "//") at_ = std::min(text_.find('\n', at_), text_.size());
+      else return;
+    }
+  }
+  template <class F>
+  std::string take(F&& accept) {
+    const size_t start = at_;
+    while (at_ < text_.size() && accept(text_[at_])) ++at_;
+    return std::string(text_.substr(start, at_ - start));
+  }
+  void number(size_t start) {
+    std::string digits = take(is_digit);
+    Tok kind = Tok::kInteger;
+    // Behind a local and a dot there is a field: %x.1 is not a float.
+    const bool field = tokens_.size() >= 2 && tokens_.back().text == "." && tokens_.back().kind == Tok::kPunct;
+    if (!field && at_ + 1 < text_.size() && text_[at_] == '.' && is_digit(text_[at_ + 1])) {
+      kind = Tok::kFloat;
+      ++at_;
+      digits += "." + take(is_digit);
+    }
+    size_t exponent = at_ + 1;
+    if (exponent < text_.size() && (text_[exponent] == '-' || text_[exponent] == '+')) ++exponent;
+    if (at_ < text_.size() && text_[at_] == 'e' && exponent < text_.size() && is_digit(text_[exponent])) {
+      kind = Tok::kFloat;
+      digits += text_.substr(at_, exponent - at_);
+      at_ = exponent;
+      digits += take(is_digit);
+    }
+    push(kind, std::move(digits), start);
+  }
+  Status string(size_t start) {
+    std::string value;
+    for (++at_; at_ < text_.size() && text_[at_] != '"'; ++at_) {
+      const char c = text_[at_];
+      if (c == '\n') break;
+      if (c != '\\') {
+        value += c;
+        continue;
+      }
+      const char next = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
+      if (next == '"' || next == '\\') {
+        value += next;
+        ++at_;
+      } else if (next == 'x' && at_ + 3 < text_.size() && hex(text_[at_ + 2]) >= 0 && hex(text_[at_ + 3]) >= 0) {
+        value += static_cast<char>(hex(text_[at_ + 2]) * 16 + hex(text_[at_ + 3]));
+        at_ += 3;
+      } else {
+        return source_.error_at(at_, "unknown escape", "\\\", \\\\ and \\x0a are known");
+      }
+    }
+    if (at_ >= text_.size() || text_[at_] != '"') return source_.error_at(start, "the string has no end");
+    ++at_;
+    push(Tok::kString, std::move(value), start);
+    return {};
+  }
+
+  const Source& source_;
+  std::string_view text_;
+  size_t at_ = 0;
+  std::vector<Token> tokens_;
+};
+
+}  // namespace
+
+std::pair<int, int> Source::place(size_t offset) const {
+  const std::string_view before = text_.substr(0, offset);
+  const size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
+  return {static_cast<int>(std::ranges::count(before, '\n')) + 1, static_cast<int>(offset - line_start) + 1};
+}
+
+std::unexpected<Diagnostic> Source::error_at(size_t offset, std::string what, std::string help) const {
+  const auto [line, column] = place(offset);
+  std::string_view shown = text_.substr(offset - (column - 1));
+  shown = shown.substr(0, shown.find('\n'));
+  size_t caret = column - 1;
+  constexpr size_t kWide = 100;
+  if (shown.size() > kWide) {  // a window around the place
+    const size_t start = caret > kWide / 2 ? caret - kWide / 2 : 0;
+    shown = shown.substr(start, kWide);
+    caret -= start;
+  }
+  return error(fmt::format("{}\n  {}\n  {:>{}}", what, shown, '^', caret + 1),
+               fmt::format("{}:{}:{}", file_, line, column), std::move(help));
+}
+
+Expected<std::vector<Token>> tokenize(const Source& source) { return Lexer(source).run(); }
+
+}  // namespace tenon::compiler

@@ -1,0 +1,120 @@
+#include "compiler/ir/operator.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+
+namespace tenon::compiler {
+namespace {
+
+// Larger tensors are a broken model, not a need; products of their sizes stay exact.
+constexpr int64_t kMaxElements = int64_t{1} << 40;
+
+std::string attribute_list(const Operator& op) {
+  std::vector<std::string> names;
+  for (const AttrSpec& spec : op.attributes) names.push_back(spec.name);
+  return names.empty() ? "it has none" : fmt::format("it has {}", fmt::join(names, ", "));
+}
+
+bool finite_or_infinite(const runtime::Attr& attr) {
+  if (auto* value = std::get_if<double>(&attr)) return !std::isnan(*value);
+  if (auto* values = std::get_if<std::vector<double>>(&attr)) {
+    for (double value : *values) {
+      if (std::isnan(value)) return false;
+    }
+  }
+  return true;
+}
+
+Status check_size(Context& context, Type type) {
+  if (const TupleType* tuple = type.tuple()) {
+    for (Type field : tuple->fields) {
+      if (Status status = check_size(context, field); !status) return status;
+    }
+    return {};
+  }
+  int64_t elements = 1;
+  for (Dim dim : type.tensor()->dims) {
+    const auto value = dim.constant();
+    if (!value) continue;
+    if (*value < 0) return error(fmt::format("the result {} has a negative size", context.str(type)));
+    if (*value > kMaxElements || (elements *= std::max<int64_t>(*value, 1)) > kMaxElements) {
+      return error(fmt::format("the result {} has more than 2^40 elements", context.str(type)));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view name(AttrKind kind) {
+  switch (kind) {
+    case AttrKind::kInt: return "integer";
+    case AttrKind::kFloat: return "float";
+    case AttrKind::kString: return "string";
+    case AttrKind::kInts: return "list of integers";
+    case AttrKind::kFloats: return "list of floats";
+  }
+  return "";
+}
+
+const AttrSpec* Operator::attribute(std::string_view wanted) const {
+  for (const AttrSpec& spec : attributes) {
+    if (spec.name == wanted) return &spec;
+  }
+  return nullptr;
+}
+
+Expected<runtime::Attrs> complete_attrs(const Operator& op, runtime::Attrs attrs) {
+  for (auto& [name, value] : attrs) {
+    const AttrSpec* spec = op.attribute(name);
+    if (!spec) {
+      return error(fmt::format("{} has no attribute '{}'", op.name, name), "", fmt::format("{}", attribute_list(op)));
+    }
+    if (spec->kind == AttrKind::kFloat) {
+      if (auto* integer = std::get_if<int64_t>(&value)) value = static_cast<double>(*integer);
+    } else if (spec->kind == AttrKind::kFloats) {
+      if (auto* list = std::get_if<std::vector<int64_t>>(&value)) {
+        value = std::vector<double>(list->begin(), list->end());
+      }
+    } else if (spec->kind == AttrKind::kInts) {
+      if (auto* list = std::get_if<std::vector<double>>(&value); list && list->empty()) value = std::vector<int64_t>{};
+    }
+    if (value.index() != static_cast<size_t>(spec->kind)) {
+      return error(fmt::format("{}: attribute '{}' must be a {}, found a {}", op.name, name, compiler::name(spec->kind),
+                               compiler::name(static_cast<AttrKind>(value.index()))));
+    }
+    if (!finite_or_infinite(value)) return error(fmt::format("{}: attribute '{}' is not a number", op.name, name));
+  }
+  for (const AttrSpec& spec : op.attributes) {
+    if (attrs.contains(spec.name)) continue;
+    if (!spec.default_value) {
+      return error(fmt::format("{} needs the attribute '{}' ({})", op.name, spec.name, spec.documentation));
+    }
+    attrs.emplace(spec.name, *spec.default_value);
+  }
+  return attrs;
+}
+
+Expected<Type> infer_apply(Context& context, const Operator& op, const runtime::Attrs& attrs,
+                           std::span<const Type> args) {
+  const size_t wanted = op.inputs.size();
+  if (op.variadic() ? args.size() < wanted : args.size() != wanted) {
+    return error(fmt::format("{} takes {}{} ({}), found {}", op.name, op.variadic() ? "at least " : "",
+                             wanted == 1 ? "1 argument" : fmt::format("{} arguments", wanted),
+                             fmt::join(op.inputs, ", "), args.size()));
+  }
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (!args[i].tensor()) {
+      return error(fmt::format("{}: argument {} must be a tensor, found {}", op.name, i, context.str(args[i])));
+    }
+  }
+  Expected<Type> type = op.rule(RuleInput{context, attrs, args});
+  Status sized = type ? check_size(context, *type) : Status{};
+  if (!sized) type = std::unexpected(sized.error());
+  if (!type) type.error().what = op.name + ": " + type.error().what;
+  return type;
+}
+
+}  // namespace tenon::compiler

@@ -1,0 +1,133 @@
+// Between real and integer values; hw/spec/requantize.h has the arithmetic of requantization.
+#include "compiler/ir/operators/rules.h"
+#include "hw/spec/requantize.h"
+
+namespace tenon::compiler {
+namespace {
+
+constexpr double kSmallestScale = 1e-37;  // an f32 that is no denormal
+
+// scale and zero_point: one value for all, or one for each index along axis.
+Status check_scales(const RuleInput& in, int64_t zero_lo, int64_t zero_hi) {
+  const auto& scales = floats_attr(in.attrs, "scale");
+  const auto& zeros = ints_attr(in.attrs, "zero_point");
+  if (scales.empty() || (zeros.size() != 1 && zeros.size() != scales.size())) {
+    return error(
+        fmt::format("needs one zero_point, or one a scale; found {} and {} scales", zeros.size(), scales.size()));
+  }
+  for (double scale : scales) {
+    if (!(scale >= kSmallestScale && scale <= 1e37))
+      return error(fmt::format("scale must be positive, found {}", scale));
+  }
+  TENON_TRY(check_ints(in, "zero_point", zeros.size(), zero_lo, zero_hi));
+  if (scales.size() == 1) return {};
+  const auto axis = axis_of(in, "axis", in.arg(0).rank());
+  if (!axis) return std::unexpected(axis.error());
+  const auto channels = in.arg(0).dims[*axis].constant();
+  if (channels != static_cast<int64_t>(scales.size())) {
+    return error(fmt::format("{} scales for {} channels of axis {}: {}", scales.size(),
+                             in.context.str(in.arg(0).dims[*axis]), *axis, describe(in, {"x"})));
+  }
+  return {};
+}
+
+Expected<Type> quantize(const RuleInput& in) {
+  TENON_TRY(check_dtype(in, 0, "x", {DType::kF32}));
+  auto dtype = runtime::parse_dtype(string_attr(in.attrs, "dtype"));
+  if (!dtype) return forward_error(dtype);
+  if (*dtype != DType::kI8 && *dtype != DType::kU8) {
+    return error(fmt::format("dtype must be i8 or u8, found {}", runtime::name(*dtype)));
+  }
+  const bool is_signed = *dtype == DType::kI8;
+  TENON_TRY(check_scales(in, is_signed ? -128 : 0, is_signed ? 127 : 255));
+  return in.context.tensor(in.arg(0).dims, *dtype);
+}
+
+Expected<Type> dequantize(const RuleInput& in) {
+  TENON_TRY(check_dtype(in, 0, "x", {DType::kI8, DType::kU8, DType::kI32}));
+  switch (in.arg(0).dtype) {
+    case DType::kI8: TENON_TRY(check_scales(in, -128, 127)); break;
+    case DType::kU8: TENON_TRY(check_scales(in, 0, 255)); break;
+    default: TENON_TRY(check_scales(in, INT32_MIN, INT32_MAX)); break;
+  }
+  return in.context.tensor(in.arg(0).dims, DType::kF32);
+}
+
+Expected<Type> requantize(const RuleInput& in) {
+  TENON_TRY(check_dtype(in, 0, "acc", {DType::kI32}));
+  const auto axis = axis_of(in, "axis", in.arg(0).rank());
+  if (!axis) return std::unexpected(axis.error());
+  const Dim channels = in.arg(0).dims[*axis];
+  TENON_TRY(check_vector(in, 1, "bias", DType::kI32, channels));
+  TENON_TRY(check_vector(in, 2, "multiplier", DType::kU16, channels));
+  TENON_TRY(check_vector(in, 3, "shift", DType::kU8, channels));
+  TENON_TRY(check_int(in, "zero", -128, 127));
+  TENON_TRY(check_int(in, "lo", -128, 127));
+  TENON_TRY(check_int(in, "hi", -128, 127));
+  TENON_TRY(check_int(in, "v_lo", -2048, 2047));
+  TENON_TRY(check_int(in, "v_hi", -2048, 2047));
+  return in.context.tensor(in.arg(0).dims, DType::kI8);
+}
+
+Expected<Type> requantize_add(const RuleInput& in) {
+  auto result = requantize(in);
+  if (!result) return result;
+  if (in.args[4] != *result) {
+    return error(fmt::format("residual must be {}, found {}", in.context.str(*result), in.context.str(in.args[4])));
+  }
+  TENON_TRY(check_int(in, "r_zero", -128, 127));
+  TENON_TRY(check_int(in, "r_multiplier", 0, 65535));
+  TENON_TRY(check_int(in, "r_shift", 0, spec::kMaxResidualShift));
+  return result;
+}
+
+std::vector<AttrSpec> scale_attributes(bool to_integer) {
+  std::vector<AttrSpec> specs{{"scale", AttrKind::kFloats, std::nullopt, "one, or one a channel"},
+                              {"zero_point", AttrKind::kInts, std::vector<int64_t>{0}, "the integer that stands for 0"},
+                              {"axis", AttrKind::kInt, int64_t{1}, "axis of the channels"}};
+  if (to_integer) specs.push_back({"dtype", AttrKind::kString, std::string("i8"), "i8 or u8"});
+  return specs;
+}
+
+std::vector<AttrSpec> requantize_attributes(bool residual) {
+  std::vector<AttrSpec> specs{{"axis", AttrKind::kInt, int64_t{1}, "axis of the channels"},
+                              {"zero", AttrKind::kInt, int64_t{0}, "zero point of the result"},
+                              {"lo", AttrKind::kInt, int64_t{-128}, "smallest result"},
+                              {"hi", AttrKind::kInt, int64_t{127}, "largest result"},
+                              {"v_lo", AttrKind::kInt, int64_t{-2048}, "smallest value before the add"},
+                              {"v_hi", AttrKind::kInt, int64_t{2047}, "largest value before the add"}};
+  if (residual) {
+    specs.push_back({"r_zero", AttrKind::kInt, int64_t{0}, "zero point of the residual"});
+    specs.push_back({"r_multiplier", AttrKind::kInt, std::nullopt, "its multiplier"});
+    specs.push_back({"r_shift", AttrKind::kInt, std::nullopt, "its shift, less the eight fractional bits"});
+  }
+  return specs;
+}
+
+}  // namespace
+
+std::vector<Operator> quantize_operators() {
+  return {
+      {"quantize",
+       "clamp(round_half_even(x / scale) + zero_point) to the range of dtype.",
+       {"x"},
+       scale_attributes(true),
+       quantize,
+       Pattern::kElementwise},
+      {"dequantize", "(x - zero_point) * scale.", {"x"}, scale_attributes(false), dequantize, Pattern::kElementwise},
+      {"requantize",
+       "i32 accumulators to i8: bias, multiplier and shift per channel as hw/spec/requantize.h says.",
+       {"acc", "bias", "multiplier", "shift"},
+       requantize_attributes(false),
+       requantize,
+       Pattern::kBroadcast},
+      {"requantize_add",
+       "requantize, with a scaled i8 residual added before the rounding.",
+       {"acc", "bias", "multiplier", "shift", "residual"},
+       requantize_attributes(true),
+       requantize_add,
+       Pattern::kBroadcast},
+  };
+}
+
+}  // namespace tenon::compiler

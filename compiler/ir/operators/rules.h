@@ -1,0 +1,47 @@
+// What the type rules of the operator families share.
+#pragma once
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <string>
+
+#include "compiler/ir/module.h"
+#include "compiler/ir/operator.h"
+
+namespace tenon::compiler {
+
+// "x Tensor[(1, 3, 8, 8), f32], w Tensor[...]": all the shapes that a message about two of them should show.
+std::string describe(const RuleInput& in, std::initializer_list<std::string_view> names);
+
+Status check_rank(const RuleInput& in, size_t arg, std::string_view name, int64_t rank);
+Status check_dtype(const RuleInput& in, size_t arg, std::string_view name, std::initializer_list<DType> allowed);
+// Whether arg is a vector of `length`, as a bias or a scale is.
+Status check_vector(const RuleInput& in, size_t arg, std::string_view name, DType dtype, Dim length);
+// `count` values, each in [lo, hi].
+Status check_ints(const RuleInput& in, std::string_view attr, size_t count, int64_t lo, int64_t hi);
+Status check_int(const RuleInput& in, std::string_view attr, int64_t lo, int64_t hi);
+// The attribute as an axis of a tensor of that rank; negative ones count from the end.
+Expected<int64_t> axis_of(const RuleInput& in, std::string_view attr, int64_t rank);
+
+// Number of windows of `kernel` taps over `extent` with pads, or why there is none.
+struct Window {
+  int64_t kernel, stride, before, after, dilation = 1;
+  bool ceil = false;
+};
+Expected<Dim> windows(Context& context, Dim extent, const Window& window, std::string_view axis);
+// Both spatial dims of a [N, C, H, W] tensor under the attributes strides, padding [t, l, b, r] and dilation (where the
+// operator has it).
+Expected<std::pair<Dim, Dim>> windows_2d(const RuleInput& in, int64_t kernel_h, int64_t kernel_w, bool ceil);
+
+Expected<Dims> broadcast(const RuleInput& in, const Dims& a, const Dims& b);
+
+inline const AttrSpec kStrides{"strides", AttrKind::kInts, std::vector<int64_t>{1, 1}, "step of the window, [y, x]"};
+inline const AttrSpec kPadding{"padding", AttrKind::kInts, std::vector<int64_t>{0, 0, 0, 0},
+                               "rows and columns added: [top, left, bottom, right]"};
+
+}  // namespace tenon::compiler
+
+// Returns the error of a Status or Expected from the function.
+#define TENON_TRY(expression) \
+  if (auto tenon_try = (expression); !tenon_try) return std::unexpected(std::move(tenon_try.error()))

@@ -1,0 +1,53 @@
+// The text form of modules.
+//
+// Semantics: parse(print(m)) equals m (`equal`): attributes, constants, types and dims included; spans become places in
+// the text. Small constants stand in the text, the others in a side file of raw little-endian bytes, whose length and
+// checksum the text states. The reader takes nested expressions and binds each inner one; types in bindings may be left
+// out, and are checked where they are given. Attributes at their defaults are not printed.
+//
+//   #[version = "1"]
+//   const $0: Tensor[(16, 1, 3, 3), f32] = side(0);
+//   #[target = "accel", composite = "accel.conv2d"]
+//   def @f[N](%x: Tensor[(N, 1, 28, 28), f32]) -> Tensor[(N, 16, 26, 26), f32] {
+//     let %0: Tensor[(N, 16, 26, 26), f32] = conv2d(%x, $0, strides=[1, 1]);
+//     relu(%0)
+//   }
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/module.h"
+
+namespace tenon::compiler {
+
+struct Text {
+  std::string text;
+  std::vector<std::byte> side;  // empty where every constant is small
+};
+
+struct PrintOptions {
+  bool spans = false;     // "// model.onnx: Conv 'x'" behind each binding
+  bool constants = true;  // false: no constants, only for people to read
+};
+
+Text print(const Context& context, const Module& module, const PrintOptions& options = {});
+// One function, without the module's constants: for people.
+std::string print(const Context& context, const Module& module, Symbol name, const Function& function,
+                  const PrintOptions& options = {});
+// The value, as "conv2d(%x, $0, strides=[2, 2])".
+std::string print(const Context& context, const Function& function, const Value& value);
+
+// Errors have FILE:LINE:COLUMN and the line with a caret below the place.
+Expected<Module> parse(Context& context, std::string_view text, std::span<const std::byte> side = {},
+                       std::string_view file = "text");
+
+// PATH, and PATH with .bin in place of its ending for the side file where there is one.
+Status save(const Context& context, const Module& module, const std::filesystem::path& path);
+Expected<Module> load(Context& context, const std::filesystem::path& path);
+
+uint64_t checksum(std::span<const std::byte> bytes);  // FNV-1a
+
+}  // namespace tenon::compiler

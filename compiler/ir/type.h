@@ -1,0 +1,83 @@
+// Dimensions and types.
+//
+// Semantics: a Dim is an integer polynomial over named variables in normal form (terms sorted, no zero coefficient), so
+// two dims are equal for all values of their variables exactly when they are the same node. A variable stands for a
+// size >= 0. Arithmetic saturates at the limits of int64; sizes of that order are refused where a type is checked.
+// Nodes are interned in a Context, live as long as it and compare by address.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "runtime/tensor.h"
+
+namespace tenon::compiler {
+
+using runtime::DType;
+
+enum class Symbol : uint32_t {};  // an interned name
+
+using Monomial = std::vector<Symbol>;  // a product of variables, sorted; empty: the constant 1
+
+struct DimNode {
+  std::vector<std::pair<Monomial, int64_t>> terms;
+  auto operator<=>(const DimNode&) const = default;
+};
+
+struct Dim {
+  const DimNode* node = nullptr;
+  bool operator==(const Dim&) const = default;
+  auto operator<=>(const Dim&) const = default;
+
+  // The value, where it has no variable.
+  std::optional<int64_t> constant() const {
+    if (node->terms.empty()) return 0;
+    if (node->terms.size() == 1 && node->terms[0].first.empty()) return node->terms[0].second;
+    return std::nullopt;
+  }
+  // The variable, where it is nothing else.
+  std::optional<Symbol> variable() const {
+    if (node->terms.size() != 1 || node->terms[0].second != 1 || node->terms[0].first.size() != 1) return std::nullopt;
+    return node->terms[0].first[0];
+  }
+};
+using Dims = std::vector<Dim>;
+
+struct Type {
+  const struct TypeNode* node = nullptr;
+  explicit operator bool() const { return node != nullptr; }
+  bool operator==(const Type&) const = default;
+  auto operator<=>(const Type&) const = default;
+
+  // The alternative, or nullptr.
+  const struct TensorType* tensor() const;
+  const struct TupleType* tuple() const;
+};
+
+struct TensorType {
+  Dims dims;
+  DType dtype = DType::kF32;
+  auto operator<=>(const TensorType&) const = default;
+
+  int64_t rank() const { return static_cast<int64_t>(dims.size()); }
+  // The shape, where no dim has a variable.
+  std::optional<runtime::Shape> shape() const;
+};
+
+struct TupleType {
+  std::vector<Type> fields;
+  auto operator<=>(const TupleType&) const = default;
+};
+
+struct TypeNode : std::variant<TensorType, TupleType> {
+  using variant::variant;
+};
+
+inline const TensorType* Type::tensor() const { return node ? std::get_if<TensorType>(node) : nullptr; }
+inline const TupleType* Type::tuple() const { return node ? std::get_if<TupleType>(node) : nullptr; }
+
+}  // namespace tenon::compiler

@@ -1,0 +1,244 @@
+// Moving elements, whatever their type.
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "runtime/reference/layout.h"
+#include "runtime/reference/support.h"
+
+namespace tenon::runtime::reference {
+namespace {
+
+std::vector<int64_t> dense_strides(const Shape& shape) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+  return strides;
+}
+
+// to[at] = from[offset(at)] for every index of `to`; a negative offset leaves the element as it is.
+template <class F>
+void gather(const Tensor& from, Tensor& to, F&& offset) {
+  const size_t width = static_cast<size_t>(bytes(from.dtype()));
+  const Shape& shape = to.shape();
+  Shape at(shape.size(), 0);
+  const int64_t count = to.size();
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t source = offset(at);
+    if (source >= 0) std::memcpy(to.bytes().data() + i * width, from.bytes().data() + source * width, width);
+    for (size_t d = shape.size(); d-- > 0;) {
+      if (++at[d] < shape[d]) break;
+      at[d] = 0;
+    }
+  }
+}
+
+Result flatten(const Attrs& attrs, std::span<const Tensor> inputs) {
+  Call call("flatten", attrs, inputs);
+  call.expect_inputs(1);
+  const auto rank = static_cast<int64_t>(call.input(0).shape().size());
+  int64_t axis = call.integer("axis", -rank, rank);
+  if (!call.ok()) return call.fail();
+  if (axis < 0) axis += rank;
+  const std::span<const int64_t> shape(inputs[0].shape());
+  return std::vector{inputs[0].reshaped(Shape{element_count(shape.first(axis)), element_count(shape.subspan(axis))})};
+}
+
+Result reshape(const Attrs& attrs, std::span<const Tensor> inputs) {
+  Call call("reshape", attrs, inputs);
+  call.expect_inputs(1);
+  Shape shape = call.integers("shape", 0, -1, kMaxExtent);
+  if (!call.ok()) return call.fail();
+  int64_t known = 1;
+  int64_t* open = nullptr;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    call.expect(shape[i] != 0 || i < inputs[0].shape().size(), "0 copies a size that the input does not have");
+    call.expect(shape[i] != -1 || !open, "only one size may be -1");
+    if (!call.ok()) return call.fail();
+    if (shape[i] == 0) shape[i] = inputs[0].shape()[i];
+    if (shape[i] == -1) open = &shape[i];
+    else known = std::min(known, kMaxExtent) * shape[i];
+  }
+  if (open) {
+    call.expect(known > 0 && inputs[0].size() % known == 0, "the number of elements differs");
+    if (call.ok()) *open = inputs[0].size() / known;
+  } else {
+    call.expect(known == inputs[0].size(), "the number of elements differs");
+  }
+  if (!call.ok()) return call.fail();
+  return std::vector{inputs[0].reshaped(std::move(shape))};
+}
+
+Result transpose(const Attrs& attrs, std::span<const Tensor> inputs) {
+  Call call("transpose", attrs, inputs);
+  call.expect_inputs(1);
+  const size_t rank = call.input(0).shape().size();
+  const std::vector<int64_t> axes = call.integers("axes", 0, 0, static_cast<int64_t>(rank) - 1);
+  std::vector<int64_t> sorted = axes, all(rank);
+  std::ranges::sort(sorted);
+  std::iota(all.begin(), all.end(), 0);
+  call.expect(sorted == all, "axes must be a permutation");
+  if (!call.ok()) return call.fail();
+  const std::vector<int64_t> strides = dense_strides(inputs[0].shape());
+  Shape shape;
+  for (int64_t axis : axes) shape.push_back(inputs[0].shape()[axis]);
+  Tensor out(inputs[0].dtype(), shape);
+  gather(inputs[0], out, [&](const Shape& at) {
+    int64_t offset = 0;
+    for (size_t d = 0; d < rank; ++d) offset += at[d] * strides[axes[d]];
+    return offset;
+  });
+  return std::vector{out};
+}
+
+Result concat(const Attrs& attrs, std::span<const Tensor> inputs) {
+  Call call("concat", attrs, inputs);
+  call.expect_inputs(std::max<size_t>(inputs.size(), 1));
+  const int64_t axis = call.axis("axis", static_cast<int64_t>(call.input(0).shape().size()));
+  if (!call.ok()) return call.fail();
+  Shape shape = inputs[0].shape();
+  for (const Tensor& next : inputs.subspan(1)) {
+    Shape other = next.shape();
+    if (other.size() == shape.size()) other[axis] = inputs[0].shape()[axis];
+    call.expect(next.dtype() == inputs[0].dtype() && other == inputs[0].shape(), "the inputs differ beside the axis");
+    if (!call.ok()) return call.fail();
+    shape[axis] += next.shape()[axis];
+  }
+  call.expect_size(shape);
+  if (!call.ok()) return call.fail();
+  Tensor out(inputs[0].dtype(), shape);
+  const AxisView view = view_axis(shape, axis);
+  const int64_t row = view.inner * bytes(out.dtype());
+  int64_t done = 0;
+  for (const Tensor& next : inputs) {
+    const int64_t length = next.shape()[axis] * row;
+    for (int64_t o = 0; o < view.outer && length > 0; ++o) {
+      std::memcpy(out.bytes().data() + o * view.length * row + done, next.bytes().data() + o * length, length);
+    }
+    done += length;
+  }
+  return std::vector{out};
+}
+
+void fill(Tensor& tensor, double value) {
+  auto all = [&]<class T>(T) { std::ranges::fill(tensor.data<T>(), static_cast<T>(value)); };
+  switch (tensor.dtype()) {
+    case DType::kBool: all(bool{}); break;
+    case DType::kI8: all(int8_t{}); break;
+    case DType::kU8: all(uint8_t{}); break;
+    case DType::kI16: all(int16_t{}); break;
+    case DType::kU16: all(uint16_t{}); break;
+    case DType::kI32: all(int32_t{}); break;
+    case DType::kI64: all(int64_t{}); break;
+    case DType::kF32: all(float{}); break;
+    case DType::kF64: all(double{}); break;
+  }
+}
+
+// Whether a value that a float attribute carries is one of the dtype's.
+bool representable(DType dtype, double value) {
+  switch (dtype) {
+    case DType::kBool: return value == 0 || value == 1;
+    case DType::kI8: return value >= -128 && value <= 127;
+    case DType::kU8: return value >= 0 && value <= 255;
+    case DType::kI16: return value >= -32768 && value <= 32767;
+    case DType::kU16: return value >= 0 && value <= 65535;
+    case DType::kI32: return value >= INT32_MIN && value <= INT32_MAX;
+    case DType::kI64: return value >= -9e18 && value <= 9e18;
+    case DType::kF32:
+    case DType::kF64: return true;
+  }
+  return false;
+}
+
+Result pad(const Attrs& attrs, std::span<const Tensor> inputs) {
+  Call call("pad", attrs, inputs);
+  call.expect_inputs(1);
+  const size_t rank = call.input(0).shape().size();
+  const auto before = call.integers("before", rank, 0, kMaxExtent), after = call.integers("after", rank, 0, kMaxExtent);
+  const double value = call.real("value");
+  if (call.ok()) {
+    call.expect(before.size() == rank && after.size() == rank, "needs a pad for each dim");
+    call.expect(representable(inputs[0].dtype(), value), "the value is none of the dtype");
+  }
+  if (!call.ok()) return call.fail();
+  Shape shape = inputs[0].shape();
+  for (size_t d = 0; d < rank; ++d) shape[d] += before[d] + after[d];
+  call.expect_size(shape);
+  if (!call.ok()) return call.fail();
+  Tensor out(inputs[0].dtype(), shape);
+  fill(out, value);
+  const std::vector<int64_t> strides = dense_strides(inputs[0].shape());
+  gather(inputs[0], out, [&](const Shape& at) -> int64_t {
+    int64_t offset = 0;
+    for (size_t d = 0; d < rank; ++d) {
+      const int64_t source = at[d] - before[d];
+      if (source < 0 || source >= inputs[0].shape()[d]) return -1;
+      offset += source * strides[d];
+    }
+    return offset;
+  });
+  return std::vector{out};
+}
+
+Result layout_transform(const Attrs& attrs, std::span<const Tensor> inputs) {
+  Call call("layout_transform", attrs, inputs);
+  call.expect_inputs(1);
+  auto from = Layout::parse(call.string("from")), to = Layout::parse(call.string("to"));
+  const int64_t channels = call.integer("channels", 0, kMaxExtent);
+  if (!call.ok()) return call.fail();
+  if (!from) return forward_error(from);
+  if (!to) return forward_error(to);
+  if (Status status = check_same_axes(*from, *to); !status) return std::unexpected(status.error());
+  call.expect_rank(0, from->rank());
+  if (!call.ok()) return call.fail();
+  const Shape& x = inputs[0].shape();
+  call.expect(!from->blocked || x.back() == from->block, "the last dim is not the block");
+  if (!call.ok()) return call.fail();
+
+  const size_t axes = to->axes.size();
+  Shape shape(axes), logical(axes);  // by the axes of `to`
+  std::vector<size_t> source(axes);  // the axis of x
+  for (size_t i = 0; i < axes; ++i) {
+    source[i] = from->axes.find(to->axes[i]);
+    logical[i] = x[source[i]];
+    if (from->blocked == to->axes[i]) {
+      const int64_t stored = logical[i] * from->block;
+      call.expect(!channels || (channels <= stored && channels > stored - from->block),
+                  "channels do not fill the blocks");
+      logical[i] = channels ? channels : stored;
+    }
+    shape[i] = to->blocked == to->axes[i] ? (logical[i] + to->block - 1) / to->block : logical[i];
+  }
+  if (to->blocked) shape.push_back(to->block);
+  call.expect_size(shape);
+  if (!call.ok()) return call.fail();
+
+  const std::vector<int64_t> strides = dense_strides(x);
+  Tensor out(inputs[0].dtype(), shape);  // zeros
+  gather(inputs[0], out, [&](const Shape& at) -> int64_t {
+    int64_t offset = 0;
+    for (size_t i = 0; i < axes; ++i) {
+      int64_t index = at[i];
+      if (to->blocked == to->axes[i]) index = index * to->block + at.back();
+      if (index >= logical[i]) return -1;
+      if (from->blocked == to->axes[i]) {
+        offset += index / from->block * strides[source[i]] + index % from->block;
+      } else {
+        offset += index * strides[source[i]];
+      }
+    }
+    return offset;
+  });
+  return std::vector{out};
+}
+
+}  // namespace
+
+std::span<const Entry> shape_kernels() {
+  static constexpr Entry kEntries[] = {
+      {"flatten", flatten}, {"reshape", reshape}, {"transpose", transpose},
+      {"concat", concat},   {"pad", pad},         {"layout_transform", layout_transform}};
+  return kEntries;
+}
+
+}  // namespace tenon::runtime::reference

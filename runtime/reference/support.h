@@ -1,0 +1,74 @@
+// What the reference kernels share: checked access to attributes and inputs.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/reference/kernels.h"
+
+namespace tenon::runtime::reference {
+
+using Result = Expected<std::vector<Tensor>>;
+
+struct Entry {
+  std::string_view op;
+  Kernel kernel;
+};
+std::span<const Entry> contraction_kernels();
+std::span<const Entry> elementwise_kernels();
+std::span<const Entry> pool_kernels();
+std::span<const Entry> quantize_kernels();
+std::span<const Entry> shape_kernels();
+
+// A kernel's view of its call. A failed access is remembered and reads as zero, so that a kernel reads everything it
+// needs, asks `ok()` once and computes.
+class Call {
+ public:
+  Call(std::string_view op, const Attrs& attrs, std::span<const Tensor> inputs);
+
+  // Exactly `count` inputs, all of them tensors.
+  void expect_inputs(size_t count);
+  void expect(bool condition, std::string_view what);
+  void expect_dtype(size_t input, std::initializer_list<DType> allowed);
+  void expect_rank(size_t input, int64_t rank);
+  // Refuses results so large that no machine could hold them, before they are allocated.
+  void expect_size(std::span<const int64_t> shape);
+
+  int64_t integer(std::string_view name, int64_t lo, int64_t hi);
+  double real(std::string_view name);
+  std::string string(std::string_view name);
+  std::vector<int64_t> integers(std::string_view name, size_t count, int64_t lo, int64_t hi);  // count 0: any
+  std::vector<double> reals(std::string_view name);
+  int64_t axis(std::string_view name, int64_t rank);  // 0 .. rank - 1
+
+  const Tensor& input(size_t i) const { return i < inputs_.size() ? inputs_[i] : none_; }
+  int64_t dim(size_t input, size_t axis) const;
+  size_t count() const { return inputs_.size(); }
+
+  bool ok() const { return problem_.empty(); }
+  std::unexpected<Diagnostic> fail() const { return error(problem_); }
+
+ private:
+  std::string_view op_;
+  const Attrs& attrs_;
+  std::span<const Tensor> inputs_;
+  std::string problem_;
+  static const Tensor none_;
+};
+
+inline constexpr int64_t kMaxExtent = int64_t{1} << 31;
+
+// How a dense tensor looks from one axis: elements before, along and after it.
+struct AxisView {
+  int64_t outer = 1, length = 1, inner = 1;
+};
+AxisView view_axis(const Shape& shape, int64_t axis);
+
+// Number of windows; 0 where none fits.
+int64_t window_count(int64_t extent, int64_t kernel, int64_t stride, int64_t before, int64_t after, int64_t dilation,
+                     bool ceil);
+
+}  // namespace tenon::runtime::reference
