@@ -14,6 +14,7 @@
 
 #include "driver/accelerator.h"
 #include "runtime/executable/executable.h"
+#include "runtime/npy.h"
 #include "runtime/profile/profile.h"
 
 namespace tenon::runtime {
@@ -33,13 +34,18 @@ struct Step {
 };
 using Hook = std::function<Status(const Step&)>;  // an error ends the run with it
 
+// A kernel of the CPU, and where kernels come from by name; as in runtime/reference, which is the default.
+using Kernel = Expected<std::vector<Tensor>> (*)(const Attrs& attrs, std::span<const Tensor> inputs);
+using KernelLookup = std::function<Kernel(std::string_view name)>;  // nullptr: unknown
+
 struct SessionOptions {
   driver::Accelerator* accelerator = nullptr;  // may be null where the executable has no program; outlives the session
   std::chrono::nanoseconds launch_limit = std::chrono::minutes(10);  // of each wait for the accelerator
-  bool timeline = false;         // record each launch's intervals where the device is simulated
+  bool timeline = false;         // record the intervals of each program's first launch, where the device is simulated
+  KernelLookup kernels = {};     // empty: runtime/reference
   uint64_t max_stack = 1 << 22;  // registers of all live frames, one more for each: the limit of recursion
   uint64_t max_steps = 0;        // instructions of a run; 0: no limit
-  Hook hook;
+  Hook hook = {};
 };
 
 class Session {
@@ -52,6 +58,8 @@ class Session {
 
   // Runs the entry function; inputs in the order of its parameters.
   Expected<std::vector<Tensor>> run(std::span<const Tensor> inputs);
+  // The same by name; a missing, unknown or wrongly shaped input is an error that lists what the model takes.
+  Expected<NamedTensors> run(const NamedTensors& inputs);
 
   const Profile& profile() const;  // of all runs since creation or the last clear_profile()
   void clear_profile();

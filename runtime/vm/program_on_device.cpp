@@ -1,0 +1,122 @@
+#include "runtime/vm/program_on_device.h"
+
+#include <fmt/format.h>
+
+#include <cassert>
+#include <utility>
+
+namespace tenon::runtime {
+
+Status check_configuration(const AcceleratorProgram& program, const driver::Accelerator& accelerator) {
+  const driver::Info& device = accelerator.info();
+  uint64_t wanted = spec::hash(program.config), found = spec::hash(device.config);
+  if (wanted == found) return {};
+  return error(
+      fmt::format("program '{}' was compiled for configuration '{}' ({:016x}), the device has '{}' ({:016x}):\n{}",
+                  program.name, program.config.name, wanted, device.config.name, found,
+                  spec::difference(program.config, device.config)),
+      device.uri,
+      fmt::format("compile the model for this device: tenon compile MODEL --config {}", device.config.name));
+}
+
+ProgramOnDevice::ProgramOnDevice(driver::Accelerator& accelerator, const AcceleratorProgram& program)
+    : accelerator_(&accelerator), program_(&program) {}
+
+ProgramOnDevice::ProgramOnDevice(ProgramOnDevice&& other) noexcept
+    : accelerator_(other.accelerator_),
+      program_(other.program_),
+      instructions_(other.instructions_),
+      constants_(other.constants_),
+      workspace_(other.workspace_),
+      inputs_(std::move(other.inputs_)),
+      outputs_(std::move(other.outputs_)),
+      owned_(std::exchange(other.owned_, {})) {}
+
+ProgramOnDevice::~ProgramOnDevice() {
+  for (const driver::Buffer& buffer : owned_) accelerator_->free(buffer);
+}
+
+Expected<driver::Buffer> ProgramOnDevice::allocate(uint64_t bytes, std::string_view what) {
+  auto buffer = accelerator_->allocate(std::max<uint64_t>(bytes, 1));
+  if (!buffer) {
+    buffer.error().what =
+        fmt::format("no device memory for {} of program '{}': {}", what, program_->name, buffer.error().what);
+    return buffer;
+  }
+  owned_.push_back(*buffer);
+  return buffer;
+}
+
+Expected<ProgramOnDevice> ProgramOnDevice::upload(driver::Accelerator& accelerator, const AcceleratorProgram& program) {
+  if (auto status = check_configuration(program, accelerator); !status) return forward_error(status);
+  ProgramOnDevice result(accelerator, program);
+  auto instructions = std::as_bytes(std::span(program.instructions));
+  struct Part {
+    driver::Buffer* buffer;
+    uint64_t bytes;
+    std::string_view what;
+  };
+  std::vector<Part> parts = {{&result.instructions_, instructions.size(), "the instructions"},
+                             {&result.constants_, program.constants.size(), "the constants"},
+                             {&result.workspace_, program.workspace_bytes, "the workspace"}};
+  result.inputs_.resize(program.inputs.size());
+  result.outputs_.resize(program.outputs.size());
+  for (size_t i = 0; i < program.inputs.size(); ++i) {
+    const TensorSlot& slot = program.inputs[i];
+    parts.push_back({&result.inputs_[i], static_cast<uint64_t>(*checked_bytes(slot.dtype, slot.shape)), slot.name});
+  }
+  for (size_t i = 0; i < program.outputs.size(); ++i) {
+    const TensorSlot& slot = program.outputs[i];
+    parts.push_back({&result.outputs_[i], static_cast<uint64_t>(*checked_bytes(slot.dtype, slot.shape)), slot.name});
+  }
+  for (const Part& part : parts) {
+    auto buffer = result.allocate(part.bytes, part.what);
+    if (!buffer) return forward_error(buffer);
+    *part.buffer = *buffer;
+  }
+  if (auto status = accelerator.write(result.instructions_, 0, instructions); !status) return forward_error(status);
+  if (auto status = accelerator.write(result.constants_, 0, program.constants); !status) return forward_error(status);
+  return result;
+}
+
+Expected<std::vector<Tensor>> ProgramOnDevice::run(std::span<const Tensor> inputs, std::chrono::nanoseconds limit) {
+  assert(inputs.size() == inputs_.size());
+  driver::Launch launch;
+  launch.profile = program_->profile;
+  launch.instructions = instructions_.address;
+  launch.count = static_cast<uint32_t>(program_->instructions.size());
+  launch.bases[kBaseConstants] = constants_.address;
+  launch.bases[kBaseWorkspace] = workspace_.address;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const TensorSlot& slot = program_->inputs[i];
+    if (inputs[i].dtype() != slot.dtype || inputs[i].shape() != slot.shape) {
+      return error(fmt::format("input '{}' of program '{}' is {} {}, must be {} {}", slot.name, program_->name,
+                               name(inputs[i].dtype()), to_string(inputs[i].shape()), name(slot.dtype),
+                               to_string(slot.shape)));
+    }
+    if (auto status = accelerator_->write(inputs_[i], 0, inputs[i].bytes()); !status) return forward_error(status);
+    launch.bases[static_cast<size_t>(slot.base)] = inputs_[i].address;
+  }
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    launch.bases[static_cast<size_t>(program_->outputs[i].base)] = outputs_[i].address;
+  }
+  if (auto status = driver::start(*accelerator_, launch); !status) return forward_error(status);
+  if (auto status = driver::finish(*accelerator_, limit); !status) return forward_error(status);
+  std::vector<Tensor> results;
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    auto tensor = read(outputs_[i], 0, program_->outputs[i].dtype, program_->outputs[i].shape);
+    if (!tensor) return forward_error(tensor);
+    results.push_back(std::move(*tensor));
+  }
+  return results;
+}
+
+Expected<Tensor> ProgramOnDevice::read(const Tap& tap) { return read(workspace_, tap.offset, tap.dtype, tap.shape); }
+
+Expected<Tensor> ProgramOnDevice::read(const driver::Buffer& buffer, uint64_t offset, DType dtype, const Shape& shape) {
+  Tensor tensor(dtype, shape);
+  if (auto status = accelerator_->read(buffer, offset, tensor.bytes()); !status) return forward_error(status);
+  return tensor;
+}
+
+}  // namespace tenon::runtime

@@ -1,0 +1,44 @@
+// An accelerator program with its buffers on a device: uploaded once, launched often.
+#pragma once
+
+#include <chrono>
+#include <span>
+#include <vector>
+
+#include "driver/accelerator.h"
+#include "runtime/accelerator_program.h"
+
+namespace tenon::runtime {
+
+// Refuses a device of another configuration: the message has the fields that differ and the command that rebuilds.
+Status check_configuration(const AcceleratorProgram& program, const driver::Accelerator& accelerator);
+
+class ProgramOnDevice {
+ public:
+  // Takes all the device memory that the program will ever need; program and accelerator outlive it.
+  static Expected<ProgramOnDevice> upload(driver::Accelerator& accelerator, const AcceleratorProgram& program);
+  ProgramOnDevice(ProgramOnDevice&& other) noexcept;
+  ProgramOnDevice& operator=(ProgramOnDevice&&) = delete;
+  ~ProgramOnDevice();
+
+  const AcceleratorProgram& program() const { return *program_; }
+
+  // Writes the inputs, launches, waits and reads the outputs.
+  Expected<std::vector<Tensor>> run(std::span<const Tensor> inputs, std::chrono::nanoseconds limit);
+
+  // An intermediate tensor of the last run.
+  Expected<Tensor> read(const Tap& tap);
+
+ private:
+  ProgramOnDevice(driver::Accelerator& accelerator, const AcceleratorProgram& program);
+  Expected<driver::Buffer> allocate(uint64_t bytes, std::string_view what);
+  Expected<Tensor> read(const driver::Buffer& buffer, uint64_t offset, DType dtype, const Shape& shape);
+
+  driver::Accelerator* accelerator_;
+  const AcceleratorProgram* program_;
+  driver::Buffer instructions_, constants_, workspace_;
+  std::vector<driver::Buffer> inputs_, outputs_;
+  std::vector<driver::Buffer> owned_;
+};
+
+}  // namespace tenon::runtime
