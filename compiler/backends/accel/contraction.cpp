@@ -1,0 +1,103 @@
+#include "compiler/backends/accel/contraction.h"
+
+#include <cassert>
+
+namespace tenon::compiler::accel {
+
+Contraction contraction(const spec::Config& config, const Layer& layer, const RegionTensor& input,
+                        const RegionTensor& output, bool rows) {
+  Contraction c;
+  c.block_in = config.block_in;
+  c.block_out = config.block_out;
+  c.lane_block = lane_block(config);
+  c.n = output.n;
+  c.out_h = output.h;
+  c.out_w = output.w;
+  c.out_blocks = ceil_div(output.c, c.lane_block) * (c.lane_block / c.block_out);
+  c.residual = layer.parameters.residual;
+  c.height = input.h;
+  c.width = input.w;
+  c.pixel_bytes = c.lane_block;
+  c.plane_bytes = input.h * input.w * c.lane_block;
+  c.image_bytes = ceil_div(input.c, c.lane_block) * c.plane_bytes;
+  c.steps = ceil_div(input.c, c.block_in);
+  switch (layer.kind) {
+    case LayerKind::kConv2d:
+      c.kernel_h = layer.kernel_h;
+      c.kernel_w = layer.kernel_w;
+      c.stride_y = layer.stride_y;
+      c.stride_x = layer.stride_x;
+      c.dilation_y = layer.dilation_y;
+      c.dilation_x = layer.dilation_x;
+      c.pad_top = layer.pad_top;
+      c.pad_left = layer.pad_left;
+      c.pad_value = layer.pad_value;
+      c.diagonal = layer.groups != 1;
+      break;
+    case LayerKind::kAdd:
+      c.diagonal = c.shared = true;
+      break;
+    case LayerKind::kGlobalSumPool:
+      c.kernel_h = input.h;
+      c.kernel_w = input.w;
+      c.diagonal = c.shared = true;
+      break;
+  }
+  if (c.diagonal) c.steps = c.in_per_out();
+  if (rows) {
+    assert(gains_by_unfolding(layer, input, config));
+    c.unfolded = true;
+    c.unfolded_bytes = layer.kernel_w * input.c;
+    c.steps = ceil_div(c.unfolded_bytes, c.block_in);
+    c.kernel_w = 1;
+    c.pixel_bytes = input.c;
+    c.plane_bytes = 0;
+    c.image_bytes = input.h * input.w * input.c;
+  }
+  return c;
+}
+
+int8_t weight_at(const Contraction& c, const Layer& layer, const RegionTensor& input, const RegionTensor& output,
+                 int64_t block, int64_t step, int64_t ky, int64_t kx, int64_t out, int64_t in) {
+  const int64_t o = block * c.block_out + out;
+  if (c.shared) {  // block and step count from any aligned pair of lanes
+    const int64_t lane = c.block_in > c.block_out ? in - block % c.out_per_in() * c.block_out : in + step * c.block_in;
+    return lane == out ? 1 : 0;
+  }
+  if (o >= output.c) return 0;
+  const int64_t kernel = layer.kernel_h * layer.kernel_w;
+  if (c.diagonal) {
+    const int64_t i = c.block_in > c.block_out ? block / c.out_per_in() * c.block_in + in
+                                               : (block * c.in_per_out() + step) * c.block_in + in;
+    return i == o ? layer.weights[o * kernel + ky * layer.kernel_w + kx] : 0;
+  }
+  int64_t i = step * c.block_in + in;
+  if (c.unfolded) {
+    if (i >= c.unfolded_bytes) return 0;
+    kx = i / input.c;
+    i %= input.c;
+  }
+  if (i >= input.c) return 0;
+  return layer.weights[(o * input.c + i) * kernel + ky * layer.kernel_w + kx];
+}
+
+Window window(const Contraction& c, int64_t rows, int64_t cols, int64_t kernel_h, int64_t kernel_w) {
+  // One kernel row needs only every stride-th row of the map; the same holds for columns.
+  const bool dense_y = kernel_h > 1, dense_x = kernel_w > 1;
+  return {dense_y ? (rows - 1) * c.stride_y + (kernel_h - 1) * c.dilation_y + 1 : rows,
+          dense_x ? (cols - 1) * c.stride_x + (kernel_w - 1) * c.dilation_x + 1 : cols, dense_y ? 1 : c.stride_y,
+          dense_x ? 1 : c.stride_x};
+}
+
+int64_t chunk_input_blocks(const Contraction& c, int64_t out_blocks, int64_t steps) {
+  if (!c.diagonal) return steps;
+  if (c.block_in > c.block_out) return out_blocks == 1 ? 1 : ceil_div(out_blocks, c.out_per_in()) + 1;
+  return out_blocks == 1 ? steps : out_blocks * steps;
+}
+
+int64_t chunk_weights(const Contraction& c, int64_t out_blocks, int64_t steps, int64_t kernel_h, int64_t kernel_w) {
+  if (!c.shared) return out_blocks * steps * kernel_h * kernel_w;
+  return c.block_in > c.block_out && out_blocks > 1 ? c.out_per_in() : steps;
+}
+
+}  // namespace tenon::compiler::accel

@@ -1,0 +1,162 @@
+#include "compiler/backends/accel/layer.h"
+
+#include <fmt/format.h>
+
+#include "hw/spec/registers.h"
+#include "runtime/accelerator_program.h"
+
+namespace tenon::compiler::accel {
+namespace {
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// The limits of the fields that a tiling cannot work around.
+constexpr int64_t kMaxTop = 255, kMaxLeftBytes = 2047, kMaxStepBytes = 65535, kMaxTensorBytes = int64_t{1} << 32;
+
+std::unexpected<Diagnostic> refuse(const Layer& layer, std::string what, std::string help = {}) {
+  return error(std::move(what), layer.name, help.empty() ? "it runs on the CPU" : std::move(help));
+}
+
+int64_t blocked_bytes(const RegionTensor& t, const spec::Config& config) {
+  const int64_t block = lane_block(config);
+  return t.n * ceil_div(t.c, block) * t.h * t.w * block;
+}
+
+}  // namespace
+
+runtime::Shape border_shape(const RegionTensor& t, Layout layout, const spec::Config& config) {
+  if (layout == Layout::kRows) return {t.n, t.h, t.w, t.c};
+  const int64_t block = lane_block(config);
+  return {t.n, ceil_div(t.c, block), t.h, t.w, block};
+}
+
+bool gains_by_unfolding(const Layer& layer, const RegionTensor& input, const spec::Config& config) {
+  if (layer.kind != LayerKind::kConv2d || layer.groups != 1 || layer.kernel_w == 1 || layer.dilation_x != 1) return false;
+  const int64_t lanes = layer.kernel_w * input.c;
+  if (lanes > kMaxLeftBytes || layer.pad_left * input.c > kMaxLeftBytes || layer.stride_x * input.c > kMaxStepBytes) return false;
+  return ceil_div(lanes, config.block_in) < ceil_div(input.c, config.block_in) * layer.kernel_w;
+}
+
+Layout border_layout(const Region& region, int tensor, const spec::Config& config) {
+  if (std::find(region.inputs.begin(), region.inputs.end(), tensor) == region.inputs.end()) return Layout::kBlocked;
+  if (std::find(region.outputs.begin(), region.outputs.end(), tensor) != region.outputs.end()) return Layout::kBlocked;
+  bool used = false;
+  for (const Layer& layer : region.layers) {
+    if (layer.residual == tensor) return Layout::kBlocked;
+    if (layer.input != tensor) continue;
+    if (!gains_by_unfolding(layer, region.tensors[tensor], config)) return Layout::kBlocked;
+    used = true;
+  }
+  return used ? Layout::kRows : Layout::kBlocked;
+}
+
+Status supports(const spec::Config& config, const Layer& layer, const RegionTensor& input, const RegionTensor& output) {
+  if (!config.native) return refuse(layer, fmt::format("configuration {} has no native profile", config.name));
+  for (const RegionTensor* t : {&input, &output}) {
+    if (t->n < 1 || t->c < 1 || t->h < 1 || t->w < 1) {
+      return refuse(layer, fmt::format("tensor {} has shape ({}, {}, {}, {}), every dimension must be at least 1", t->name,
+                                       t->n, t->c, t->h, t->w));
+    }
+    if (blocked_bytes(*t, config) >= kMaxTensorBytes) {
+      return refuse(layer, fmt::format("tensor {} has {} bytes, a transfer's offset holds 2^32", t->name,
+                                       blocked_bytes(*t, config)));
+    }
+  }
+  if (input.n != output.n) return refuse(layer, fmt::format("batch {} in, {} out", input.n, output.n));
+  switch (layer.kind) {
+    case LayerKind::kAdd:
+      if (input.c != output.c || input.h != output.h || input.w != output.w) {
+        return refuse(layer, "an add whose operands have different shapes");
+      }
+      return {};
+    case LayerKind::kGlobalSumPool:
+      if (input.c != output.c || output.h != 1 || output.w != 1) return refuse(layer, "the pool's output is not (n, c, 1, 1)");
+      return {};
+    case LayerKind::kConv2d: break;
+  }
+  const bool depthwise = layer.groups == input.c && layer.groups == output.c;
+  if (layer.groups != 1 && !depthwise) {
+    return refuse(layer, fmt::format("groups is {}, must be 1 or the number of channels ({})", layer.groups, input.c));
+  }
+  for (const int64_t x : {layer.kernel_h, layer.kernel_w, layer.stride_y, layer.stride_x, layer.dilation_y, layer.dilation_x}) {
+    if (x < 1) return refuse(layer, fmt::format("a kernel, stride or dilation is {}, must be at least 1", x));
+  }
+  for (const int64_t x : {layer.pad_top, layer.pad_left, layer.pad_bottom, layer.pad_right}) {
+    if (x < 0) return refuse(layer, fmt::format("a pad is {}, must be at least 0", x));
+  }
+  const int64_t block = lane_block(config);
+  if (layer.pad_top > kMaxTop) return refuse(layer, fmt::format("the top pad is {}, MOVE holds {}", layer.pad_top, kMaxTop));
+  if (layer.pad_left * block > kMaxLeftBytes) {
+    return refuse(layer, fmt::format("the left pad is {} x {} bytes, MOVE holds {}", layer.pad_left, block, kMaxLeftBytes));
+  }
+  if (layer.stride_x * block > kMaxStepBytes) {
+    return refuse(layer, fmt::format("the stride is {} x {} bytes, MOVE holds {}", layer.stride_x, block, kMaxStepBytes));
+  }
+  if (layer.stride_y * input.w * block >= kMaxTensorBytes) return refuse(layer, "the stride exceeds 2^32 bytes");
+  const auto extent = [](int64_t in, int64_t pads, int64_t kernel, int64_t dilation, int64_t stride) {
+    const int64_t room = in + pads - (kernel - 1) * dilation - 1;
+    return room < 0 ? 0 : room / stride + 1;
+  };
+  const int64_t h = extent(input.h, layer.pad_top + layer.pad_bottom, layer.kernel_h, layer.dilation_y, layer.stride_y);
+  const int64_t w = extent(input.w, layer.pad_left + layer.pad_right, layer.kernel_w, layer.dilation_x, layer.stride_x);
+  if (h != output.h || w != output.w) {
+    return refuse(layer, fmt::format("the output is {} x {}, the convolution gives {} x {}", output.h, output.w, h, w),
+                  "correct the shape");
+  }
+  return {};
+}
+
+Status validate(const spec::Config& config, const Region& region) {
+  const auto valid = [&](int t) { return t >= 0 && t < static_cast<int>(region.tensors.size()); };
+  const size_t border = region.inputs.size() + region.outputs.size();
+  if (border > spec::kBases - runtime::kBaseFirstTensor) {
+    return error(fmt::format("the region has {} inputs and outputs, base registers are left for {}", border,
+                             spec::kBases - runtime::kBaseFirstTensor),
+                 region.name, "split the region");
+  }
+  std::vector<bool> known(region.tensors.size(), false), written(region.tensors.size(), false);
+  for (const int t : region.inputs) {
+    if (!valid(t) || known[t]) return error(fmt::format("input {} is no tensor, or named twice", t), region.name);
+    known[t] = true;
+  }
+  for (const Layer& layer : region.layers) {
+    if (!valid(layer.input) || !valid(layer.output) || (layer.residual != -1 && !valid(layer.residual))) {
+      return error("a tensor index is out of range", layer.name);
+    }
+    if (!known[layer.input] || (layer.residual != -1 && !known[layer.residual])) {
+      return error("a layer reads a tensor before it is computed", layer.name, "sort the layers");
+    }
+    if (known[layer.output]) return error("two layers write one tensor, or one writes an input", layer.name);
+    known[layer.output] = true;
+    const RegionTensor& in = region.tensors[layer.input];
+    const RegionTensor& out = region.tensors[layer.output];
+    if (auto status = supports(config, layer, in, out); !status) return status;
+    if (static_cast<int64_t>(layer.channels.size()) != out.c) {
+      return error(fmt::format("{} channel parameters for {} channels", layer.channels.size(), out.c), layer.name);
+    }
+    const int64_t weights =
+        layer.kind == LayerKind::kConv2d ? out.c * (in.c / layer.groups) * layer.kernel_h * layer.kernel_w : 0;
+    if (static_cast<int64_t>(layer.weights.size()) != weights) {
+      return error(fmt::format("{} weights, must be {}", layer.weights.size(), weights), layer.name);
+    }
+    if (layer.parameters.residual != (layer.residual != -1)) {
+      return error("the residual tensor and the requantization's residual flag disagree", layer.name);
+    }
+    if (layer.residual != -1) {
+      const RegionTensor& r = region.tensors[layer.residual];
+      if (r.n != out.n || r.c != out.c || r.h != out.h || r.w != out.w) {
+        return error("the residual has another shape than the output", layer.name);
+      }
+    }
+  }
+  for (const int t : region.outputs) {
+    if (!valid(t) || !known[t] || written[t]) return error(fmt::format("output {} is not computed, or named twice", t), region.name);
+    if (std::find(region.inputs.begin(), region.inputs.end(), t) != region.inputs.end()) {
+      return error(fmt::format("output {} is an input", t), region.name);
+    }
+    written[t] = true;
+  }
+  return {};
+}
+
+}  // namespace tenon::compiler::accel

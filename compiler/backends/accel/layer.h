@@ -1,0 +1,79 @@
+// What the accelerator's back end compiles: a region of layers over int8 activation tensors, free of the IR.
+//
+// Semantics of a layer, for each image n, output channel o and position (y, x):
+//   conv2d           acc = sum over c, ky, kx of input[c][y * stride_y - top + ky * dilation_y][...] * weight[o][c][ky][kx],
+//                    pad_value where the position is outside the map; groups is 1, or the channels (depthwise). A dense
+//                    layer is a 1x1 convolution of a 1x1 map.
+//   add              acc = input[o][y][x]; the other operand is the residual
+//   global_sum_pool  acc = sum of input[o] over the map
+//   output = requantize(acc, channels[o], parameters, residual[o][y][x])   (hw/spec/requantize.h; acc wraps)
+//
+// Layout in DRAM, between layers and at the border: blocked, [n][ceil(c / B)][h][w][B] int8 with B = lane_block(config);
+// the lanes beyond c may hold anything, no layer lets them reach a lane below c. An input that only first convolutions with few
+// channels read may be rows instead, [n][h][w][c]: the load then unfolds kernel_w * c bytes into the lanes.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hw/spec/config.h"
+#include "hw/spec/diagnostic.h"
+#include "hw/spec/requantize.h"
+#include "runtime/tensor.h"
+
+namespace tenon::compiler::accel {
+
+enum class LayerKind : uint8_t { kConv2d, kAdd, kGlobalSumPool };
+
+struct RegionTensor {
+  std::string name;
+  int64_t n = 1, c = 1, h = 1, w = 1;
+};
+
+struct Layer {
+  std::string name;  // the model's node
+  std::string op;    // composite name, for notes: "accel.conv2d"
+  LayerKind kind = LayerKind::kConv2d;
+  int input = 0, residual = -1, output = 0;  // indices into Region::tensors; residual exactly where parameters say so
+
+  int64_t kernel_h = 1, kernel_w = 1, stride_y = 1, stride_x = 1, dilation_y = 1, dilation_x = 1, groups = 1;
+  int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
+  int8_t pad_value = 0;         // the input's zero point
+  std::vector<int8_t> weights;  // [o][c / groups][kernel_h][kernel_w]; empty for add and global_sum_pool
+
+  std::vector<spec::ChannelParameters> channels;  // one an output channel
+  spec::LayerParameters parameters;
+};
+
+enum class Layout : uint8_t { kBlocked, kRows };
+
+struct Region {
+  std::string name;
+  std::vector<RegionTensor> tensors;
+  std::vector<Layer> layers;         // in an order in which inputs come before their uses
+  std::vector<int> inputs, outputs;  // border tensors, in the order of the region's parameters and results
+};
+
+// Lanes of a block in DRAM. The larger of the two: every vector that the accelerator loads or stores then lies in one
+// block, and a smaller vector is a part of it that MOVE reaches by x_step and offset.
+inline int64_t lane_block(const spec::Config& config) { return std::max(config.block_in, config.block_out); }
+
+// The shape of a border tensor as the caller passes it.
+runtime::Shape border_shape(const RegionTensor& tensor, Layout layout, const spec::Config& config);
+
+// The layout in which region input or output `tensor` crosses the border: rows where that makes first convolutions
+// cheaper, else blocked. Deterministic, so that partitioning and code generation agree.
+Layout border_layout(const Region& region, int tensor, const spec::Config& config);
+
+// Whether the load of this convolution can unfold the kernel's columns into lanes, and gains by it.
+bool gains_by_unfolding(const Layer& layer, const RegionTensor& input, const spec::Config& config);
+
+// Whether the accelerator takes this layer; the reason where not. Weights are looked at only if there are any.
+Status supports(const spec::Config& config, const Layer& layer, const RegionTensor& input, const RegionTensor& output);
+
+// Checks the region as a whole: indices, shapes, sizes of weights and parameters, supports() of each layer.
+Status validate(const spec::Config& config, const Region& region);
+
+}  // namespace tenon::compiler::accel

@@ -1,0 +1,51 @@
+// Regions of a scratchpad, handed out in a ring: the oldest go first, across tiles and layers alike, so that the next
+// tile's or layer's loads find a region that has long been read. What is still there need not be loaded again.
+#pragma once
+
+#include <array>
+#include <cassert>
+#include <cstdint>
+#include <deque>
+
+namespace tenon::compiler::accel {
+
+class ScratchpadRing {
+ public:
+  using Key = std::array<int64_t, 8>;  // what a region holds
+  struct Place {
+    int64_t base = 0;
+    bool held = false;  // it is there already
+  };
+
+  explicit ScratchpadRing(int64_t depth) : depth_(depth) {}
+
+  // A region whose contents nobody asks for later.
+  int64_t take(int64_t size) {
+    assert(size >= 1 && size <= depth_);
+    if (next_ + size > depth_) next_ = 0;
+    const int64_t base = next_;
+    std::erase_if(held_, [&](const Held& h) { return h.base < base + size && base < h.base + h.size; });
+    next_ += size;
+    return base;
+  }
+
+  // The region that holds `key`; taken if there is none. The caller fills it unless it is held.
+  Place find_or_take(const Key& key, int64_t size) {
+    for (const Held& h : held_) {
+      if (h.key == key && h.size == size) return {h.base, true};
+    }
+    const int64_t base = take(size);
+    held_.push_back({key, base, size});
+    return {base, false};
+  }
+
+ private:
+  struct Held {
+    Key key;
+    int64_t base, size;
+  };
+  int64_t depth_, next_ = 0;
+  std::deque<Held> held_;
+};
+
+}  // namespace tenon::compiler::accel

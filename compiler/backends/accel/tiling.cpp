@@ -1,0 +1,138 @@
+#include <algorithm>
+#include <cassert>
+#include <optional>
+
+#include "compiler/backends/accel/contraction.h"
+
+namespace tenon::compiler::accel {
+namespace {
+
+using spec::Memory;
+
+// Field limits (hw/spec/isa.h) that a smaller tile satisfies.
+constexpr int64_t kMaxExtent = 1023, kMaxFactor = 4095, kMaxRowBytes = 65535;
+
+// Cycles that an instruction and a row of a transfer cost beyond their work; estimates that only rank tilings.
+constexpr double kInstructionCycles = 8, kRowCycles = 2, kLatency = 60;
+
+// Sizes worth trying for a dimension: equal parts, as parts of unequal size waste the last one; down to 1.
+std::vector<int64_t> sizes(int64_t extent) {
+  std::vector<int64_t> list;
+  for (int64_t parts = 1; parts < 2 * extent; parts = parts < 8 ? parts + 1 : parts + parts / 2) {
+    const int64_t size = std::min(ceil_div(extent, parts), kMaxExtent);
+    if (list.empty() || list.back() != size) list.push_back(size);
+  }
+  if (list.empty() || list.back() != 1) list.push_back(1);
+  return list;
+}
+
+class Search {
+ public:
+  Search(const spec::Config& config, const Contraction& c) : config_(config), c_(c) {}
+
+  Tiling run() {
+    // The whole kernel in one chunk, if that fits at all; else some of its rows, else some columns of one row.
+    for (const int64_t kh : sizes(c_.kernel_h)) {
+      if (try_kernel(kh, std::min(c_.kernel_w, kMaxExtent)); best_) return *best_;
+    }
+    for (const int64_t kw : sizes(c_.kernel_w)) {
+      if (try_kernel(1, kw); best_) return *best_;
+    }
+    assert(false && "tiles of one vector fit every configuration");
+    return {};
+  }
+
+ private:
+  void try_kernel(int64_t kernel_h, int64_t kernel_w) {
+    for (const int64_t steps : sizes(c_.steps)) {
+      for (const int64_t blocks : sizes(c_.out_blocks)) {
+        if (c_.diagonal && steps < c_.steps && blocks > 1) continue;  // a part of each block's inputs is no interval
+        if (blocks > depth(Memory::kPar)) continue;
+        if (chunk_weights(c_, blocks, steps, kernel_h, kernel_w) > depth(Memory::kWgt)) continue;
+        for (const int64_t rows : sizes(c_.out_h)) {
+          for (const int64_t cols : sizes(c_.out_w)) {
+            if (blocks * rows * cols > depth(Memory::kAcc)) continue;
+            for (const bool outer : {true, false}) {
+              consider({.out_blocks = blocks, .rows = rows, .cols = cols, .steps = steps, .kernel_h = kernel_h,
+                        .kernel_w = kernel_w, .weights_outer = outer});
+            }
+          }
+        }
+      }
+    }
+  }
+
+  void consider(Tiling t) {
+    const Window w = window(c_, t.rows, t.cols, t.kernel_h, t.kernel_w);
+    const int64_t in_blocks = chunk_input_blocks(c_, t.out_blocks, t.steps);
+    const int64_t in_vectors = in_blocks * w.rows * w.cols;
+    if (in_vectors > depth(Memory::kInp)) return;
+    if (w.rows > 65535 || w.cols > 65535 || in_blocks > 65535) return;
+    if ((w.cols - 1) * w.col_step * c_.pixel_bytes + c_.block_in > kMaxRowBytes) return;
+    if (t.cols * c_.lane_block > kMaxRowBytes) return;
+    const int64_t row_factor = t.kernel_h > 1 ? c_.stride_y : 1, col_factor = t.kernel_w > 1 ? c_.stride_x : 1;
+    const bool factors = (t.steps == 1 || w.rows * w.cols <= kMaxFactor) &&
+                         (t.kernel_h == 1 || c_.dilation_y * w.cols <= kMaxFactor) &&
+                         (t.kernel_w == 1 || c_.dilation_x <= kMaxFactor) &&
+                         (t.rows == 1 || row_factor * w.cols <= kMaxFactor) && (t.cols == 1 || col_factor <= kMaxFactor) &&
+                         (t.steps == 1 || t.kernel_h * t.kernel_w <= kMaxFactor);
+    if (!factors) return;
+
+    // Two pieces at a time, so that one is stored while the next is requantized.
+    int64_t piece = depth(Memory::kOut);
+    if (c_.residual) piece = std::min(piece, depth(Memory::kRes));
+    piece = std::max<int64_t>(1, piece / 2);
+    t.piece_cols = std::min(t.cols, piece);
+    t.piece_rows = t.piece_cols < t.cols ? 1 : std::min(t.rows, piece / t.cols);
+    t.cycles = cost(t, w, in_blocks, in_vectors);
+    if (!best_ || t.cycles < best_->cycles) best_ = t;
+  }
+
+  double cost(const Tiling& t, const Window& w, int64_t in_blocks, int64_t in_vectors) const {
+    const double bus = config_.axi_bytes();
+    const auto tiles_o = static_cast<double>(ceil_div(c_.out_blocks, t.out_blocks));
+    const auto tiles_s = static_cast<double>(c_.n * ceil_div(c_.out_h, t.rows) * ceil_div(c_.out_w, t.cols));
+    const auto chunks = static_cast<double>(ceil_div(c_.steps, t.steps) * ceil_div(c_.kernel_h, t.kernel_h) *
+                                            ceil_div(c_.kernel_w, t.kernel_w));
+    const double tiles = tiles_o * tiles_s;
+    const double gemm = static_cast<double>(c_.gemm_cycles()) +
+                        kInstructionCycles * tiles_s * static_cast<double>(c_.out_blocks) * chunks;
+
+    const int64_t weights = chunk_weights(c_, t.out_blocks, t.steps, t.kernel_h, t.kernel_w);
+    const double input_load = static_cast<double>(in_vectors * c_.block_in) / bus +
+                              static_cast<double>(in_blocks) * (kInstructionCycles + kRowCycles * static_cast<double>(w.rows));
+    const double weight_load = static_cast<double>(weights * c_.block_in * c_.block_out) / bus + kInstructionCycles;
+    const auto fits = [&](double amount, Memory memory) { return amount <= static_cast<double>(depth(memory)); };
+    // How often each chunk is loaded: what the ring still holds is not loaded again.
+    const auto inputs = static_cast<double>(in_vectors), wgt = static_cast<double>(weights);
+    const bool keeps_input = t.weights_outer ? fits(inputs * chunks * tiles_s, Memory::kInp) : fits(inputs * chunks, Memory::kInp);
+    const bool keeps_weights = t.weights_outer ? fits(wgt * chunks, Memory::kWgt) : fits(wgt * chunks * tiles_o, Memory::kWgt);
+    const double input_loads = chunks * tiles_s * (keeps_input && !c_.diagonal ? 1 : tiles_o);
+    const double weight_loads = c_.shared ? 1 : chunks * tiles_o * (keeps_weights ? 1 : tiles_s);
+    const auto outputs = static_cast<double>(c_.n * c_.out_h * c_.out_w * c_.out_blocks);
+    const double pieces = tiles_s * static_cast<double>(c_.out_blocks * ceil_div(t.rows, t.piece_rows) * ceil_div(t.cols, t.piece_cols));
+    const double store = outputs * static_cast<double>(c_.block_out) / bus + kInstructionCycles * pieces;
+    const double requantize = outputs + kInstructionCycles * pieces;
+    const double read = input_load * input_loads + weight_load * weight_loads + (c_.residual ? store : 0);
+
+    double total = std::max({gemm, read, store, requantize});
+    // What cannot be double buffered runs one after the other.
+    if (!fits(2 * inputs, Memory::kInp) && tiles * chunks > 1) total += std::min(gemm, input_load * input_loads);
+    if (!fits(2 * wgt, Memory::kWgt) && !keeps_weights) total += std::min(gemm, weight_load * weight_loads);
+    if (!fits(2.0 * static_cast<double>(t.out_blocks * t.rows * t.cols), Memory::kAcc) && tiles > 1) total += std::min(gemm, requantize);
+    // Filling and draining the pipeline.
+    return total + kLatency + input_load + weight_load + requantize / tiles + store / pieces;
+  }
+
+  int64_t depth(Memory memory) const { return config_.depth(memory); }
+
+  const spec::Config& config_;
+  const Contraction& c_;
+  std::optional<Tiling> best_;
+};
+
+}  // namespace
+
+Tiling choose_tiling(const spec::Config& config, const Contraction& c) { return Search(config, c).run(); }
+
+}  // namespace tenon::compiler::accel

@@ -1,0 +1,195 @@
+#include "tests/compiler/backends/accel/random_region.h"
+
+#include <cassert>
+
+namespace tenon::compiler::accel {
+namespace {
+
+int64_t pick(Random& random, int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); }
+int8_t byte(Random& random) { return static_cast<int8_t>(pick(random, -128, 127)); }
+
+Values noise(Random& random, int64_t size) {
+  Values values(size);
+  for (int8_t& value : values) value = byte(random);
+  return values;
+}
+
+// Parameters that keep sums of `terms` products of bytes in the range of the output, mostly.
+void fill_parameters(Random& random, Layer& layer, int64_t channels, int64_t terms, bool residual) {
+  for (int64_t i = 0; i < channels; ++i) {
+    spec::ChannelParameters p;
+    p.bias = static_cast<int32_t>(pick(random, -50000, 50000));
+    p.multiplier = pick(random, 0, 20) == 0 ? 0 : static_cast<uint16_t>(pick(random, 1 << 15, (1 << 16) - 1));
+    int shift = 8;
+    for (int64_t t = terms; t > 1; t /= 4) ++shift;
+    p.shift = static_cast<uint8_t>(std::min<int64_t>(spec::kMaxShift, shift + pick(random, -1, 3)));
+    layer.channels.push_back(p);
+  }
+  layer.parameters.zero = byte(random);
+  if (pick(random, 0, 1) == 0) layer.parameters.lo = layer.parameters.zero;
+  if (pick(random, 0, 3) == 0) layer.parameters.v_lo = 0;
+  layer.parameters.residual = residual;
+  if (residual) {
+    layer.parameters.r_zero = byte(random);
+    layer.parameters.r_multiplier = static_cast<uint16_t>(pick(random, 1 << 15, (1 << 16) - 1));
+    layer.parameters.r_shift = static_cast<uint8_t>(pick(random, 6, 12));
+  }
+}
+
+}  // namespace
+
+std::string Case::str() const {
+  std::string text;
+  const Case standard;
+  for (const auto& [name, field] : kFields) {
+    if (this->*field == standard.*field) continue;
+    text += (text.empty() ? "" : " ") + std::string(name) + "=" + std::to_string(this->*field);
+  }
+  return text;
+}
+
+Case random_case(Random& random, const spec::Config& config, int64_t macs) {
+  for (;;) {
+    Case c;
+    c.n = pick(random, 0, 7) == 0 ? pick(random, 2, 3) : 1;
+    const int64_t block = lane_block(config);
+    c.c = pick(random, 1, 3 * block);
+    c.o = pick(random, 1, 3 * block);
+    if (pick(random, 0, 4) == 0) {  // dense
+      c.c = pick(random, 1, 40 * block);
+      c.o = pick(random, 1, 20 * block);
+    } else {
+      const bool square = pick(random, 0, 1) == 0;
+      c.h = pick(random, 1, 40);
+      c.w = pick(random, 1, 40);
+      c.kernel_h = pick(random, 1, 7);
+      c.kernel_w = square ? c.kernel_h : pick(random, 1, 7);
+      c.stride_y = pick(random, 1, 3);
+      c.stride_x = square ? c.stride_y : pick(random, 1, 3);
+      if (pick(random, 0, 4) == 0) c.dilation_y = pick(random, 1, 3);
+      if (pick(random, 0, 4) == 0) c.dilation_x = pick(random, 1, 3);
+      for (auto pad : {&Case::top, &Case::left, &Case::bottom, &Case::right}) c.*pad = pick(random, 0, 3);
+      switch (pick(random, 0, 5)) {  // beyond a scratchpad
+        case 0: c.h = c.w = pick(random, 40, 90); break;
+        case 1: c.c = pick(random, 3 * block, 20 * block); break;
+        case 2: c.o = pick(random, 3 * block, 20 * block); break;
+        case 3: c.c = pick(random, 1, 4); break;  // a first layer
+        default: break;
+      }
+      if (pick(random, 0, 9) == 0) {
+        c.depthwise = 1;
+        c.o = c.c;
+      }
+      c.tail = pick(random, 0, static_cast<int64_t>(Tail::kEnd) - 1);
+    }
+    c.data = pick(random, 0, 1 << 30);
+    if (c.valid() && c.macs() <= macs) return c;
+  }
+}
+
+spec::Config random_config(Random& random) {
+  for (;;) {
+    spec::Config config;
+    config.name = "random";
+    config.block_in = 1 << pick(random, 1, 5);
+    config.block_out = 1 << pick(random, 1, 5);
+    config.axi_data_bits = 32 << pick(random, 0, 3);
+    config.queue_depth = 1 << pick(random, 1, 5);
+    config.base = false;
+    for (int i = 0; i < spec::kScratchpads; ++i) {
+      config.bytes[i] = int64_t{config.element_bytes(static_cast<spec::Memory>(i))} << pick(random, 1, 10);
+    }
+    if (validate(config, "random")) return config;
+  }
+}
+
+Problem problem_of(const Case& c) {
+  Random random(static_cast<uint64_t>(c.data));
+  Problem problem;
+  Region& region = problem.region;
+  region.name = "test";
+  const auto tensor = [&](int64_t channels, int64_t h, int64_t w) {
+    region.tensors.push_back({"t" + std::to_string(region.tensors.size()), c.n, channels, h, w});
+    return static_cast<int>(region.tensors.size()) - 1;
+  };
+  const auto input = [&](int64_t channels, int64_t h, int64_t w) {
+    region.inputs.push_back(tensor(channels, h, w));
+    problem.inputs.push_back(noise(random, c.n * channels * h * w));
+    return region.inputs.back();
+  };
+
+  Layer first;
+  first.name = "first";
+  first.op = "accel.conv2d";
+  first.input = input(c.c, c.h, c.w);
+  first.output = tensor(c.o, c.out_h(), c.out_w());
+  first.kernel_h = c.kernel_h, first.kernel_w = c.kernel_w, first.stride_y = c.stride_y, first.stride_x = c.stride_x;
+  first.dilation_y = c.dilation_y, first.dilation_x = c.dilation_x;
+  first.pad_top = c.top, first.pad_left = c.left, first.pad_bottom = c.bottom, first.pad_right = c.right;
+  first.pad_value = byte(random);
+  first.groups = c.depthwise ? c.c : 1;
+  const int64_t terms = c.c / first.groups * c.kernel_h * c.kernel_w;
+  first.weights = noise(random, c.o * terms);
+  fill_parameters(random, first, c.o, terms, false);
+  int last = first.output;
+  region.layers.push_back(std::move(first));
+
+  switch (static_cast<Tail>(c.tail)) {
+    case Tail::kNone: break;
+    case Tail::kResidualConvolution: {
+      Layer layer;
+      layer.name = "second";
+      layer.op = "accel.conv2d";
+      layer.input = layer.residual = last;
+      layer.output = tensor(c.o, c.out_h(), c.out_w());
+      layer.kernel_h = layer.kernel_w = 3;
+      layer.pad_top = layer.pad_left = layer.pad_bottom = layer.pad_right = 1;
+      layer.pad_value = byte(random);
+      layer.weights = noise(random, c.o * c.o * 9);
+      fill_parameters(random, layer, c.o, c.o * 9, true);
+      last = layer.output;
+      region.layers.push_back(std::move(layer));
+      break;
+    }
+    case Tail::kAdd: {
+      Layer layer;
+      layer.name = "add";
+      layer.op = "accel.add";
+      layer.kind = LayerKind::kAdd;
+      layer.input = last;
+      layer.residual = input(c.o, c.out_h(), c.out_w());
+      layer.output = tensor(c.o, c.out_h(), c.out_w());
+      fill_parameters(random, layer, c.o, 1, true);
+      region.outputs.push_back(last);  // also a result, and read again
+      last = layer.output;
+      region.layers.push_back(std::move(layer));
+      break;
+    }
+    case Tail::kPoolAndDense: {
+      Layer pool;
+      pool.name = "pool";
+      pool.op = "accel.global_sum_pool";
+      pool.kind = LayerKind::kGlobalSumPool;
+      pool.input = last;
+      pool.output = tensor(c.o, 1, 1);
+      fill_parameters(random, pool, c.o, c.out_h() * c.out_w(), false);
+      last = pool.output;
+      region.layers.push_back(std::move(pool));
+      Layer dense;
+      dense.name = "dense";
+      dense.op = "accel.dense";
+      dense.input = last;
+      dense.output = tensor(10, 1, 1);
+      dense.weights = noise(random, 10 * c.o);
+      fill_parameters(random, dense, 10, c.o, false);
+      last = dense.output;
+      region.layers.push_back(std::move(dense));
+      break;
+    }
+    case Tail::kEnd: assert(false);
+  }
+  region.outputs.push_back(last);
+  return problem;
+}
+
+}  // namespace tenon::compiler::accel
