@@ -96,7 +96,8 @@ install_packages() {  # install_packages SECTION...: what is missing of these se
 
 fetch_packages() {
   # Without Error-Mode=any, apt takes an unreachable server for a success and fails later with a riddle.
-  if ! quietly build/apt-update.log as_root apt-get update -q -o APT::Update::Error-Mode=any; then
+  if ! quietly build/apt-update.log as_root apt-get update -q -o APT::Update::Error-Mode=any \
+      -o Acquire::Languages=none; then
     fail "the package lists could not be fetched (apt's own words are above)" \
          "check the network, the proxy and /etc/apt, then run this command again: it goes on where it stopped"
   fi
@@ -108,13 +109,19 @@ fetch_packages() {
   fi
 }
 
-build_preset() {  # build_preset PRESET [TARGET...]: configures where that was not done yet, and builds
+configure() {  # configure PRESET TESTS: where that was not done yet; TESTS is ON or OFF, and ON stays on
+  local preset=$1 tests=$2
+  if [ -f "build/$preset/build.ninja" ]; then
+    [ "$tests" = ON ] && grep -q '^BUILD_TESTING:BOOL=OFF' "build/$preset/CMakeCache.txt" || return 0
+  fi
+  step "Configure the $preset build" \
+    quietly "build/$preset/configure.log" cmake --preset "$preset" -DBUILD_TESTING="$tests"
+}
+
+build() {  # build PRESET [TARGET...]
   local preset=$1 jobs
   shift
   jobs=$(jobs_of_machine)
-  if [ ! -f "build/$preset/build.ninja" ]; then
-    step "Configure the $preset build" quietly "build/$preset/configure.log" cmake --preset "$preset"
-  fi
   NINJA_STATUS='[%f/%t %es] ' step "Build $preset with $jobs jobs" \
     quietly "build/$preset/build.log" ninja -C "build/$preset" -j "$jobs" "$@"
 }

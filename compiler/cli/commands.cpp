@@ -15,6 +15,8 @@ Action hw_list(Options&);
 Action hw_show(Options&);
 Action assemble(Options&);
 Action disassemble(Options&);
+Action list_devices(Options&);
+Action doctor(Options&);
 
 namespace {
 
@@ -24,6 +26,8 @@ constexpr Command kCommands[] = {
     {"hw show", "explain one configuration", hw_show},
     {"asm", "assemble instructions", assemble},
     {"disasm", "print the instructions of a program", disassemble},
+    {"devices", "list the kinds of devices and what each lacks on this machine", list_devices},
+    {"doctor", "list tools, devices and what is missing for what", doctor},
 };
 
 constexpr std::string_view kTail =

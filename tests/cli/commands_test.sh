@@ -55,3 +55,12 @@ echo 'mac first=2' >"$scratch/wrong.txt"
 expect 1 "first" "$tenon" asm "$scratch/wrong.txt" -o "$scratch/wrong.bin"
 expect 1 "wrong.txt" "$tenon" asm "$scratch/wrong.txt" -o "$scratch/wrong.bin"
 expect 1 "nowhere.bin" "$tenon" disasm "$scratch/nowhere.bin"
+
+# The machine: what is there is named, and what is not comes with the way to get it.
+expect 0 "tenon hw list" "$tenon" devices
+expect 0 "[" "$tenon" devices --json
+expect 0 "g++" "$tenon" doctor
+expect 0 '"tools": [' "$tenon" doctor --json
+expect 0 "verilator  missing; for verilator: devices, tenon fuzz accel; get it: apt-get install verilator" \
+  env PATH=/nowhere "$tenon" doctor
+expect 1 "configuration broken is broken" env TENON_CONFIG_PATH="$scratch/configs" "$tenon" doctor
