@@ -1,0 +1,427 @@
+#include "compiler/partition/partition.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <optional>
+
+#include "compiler/partition/groups.h"
+
+namespace tenon::compiler {
+namespace {
+
+// A composite that was found in the function.
+struct Composite {
+  const Target* target = nullptr;
+  const TargetPattern* row = nullptr;
+  std::vector<size_t> bindings;
+};
+
+// Some bindings of a function as a function of their own.
+struct Outlined {
+  Function function;
+  std::vector<VarId> args;     // what its parameters are in the original
+  std::vector<VarId> results;  // what its results are in the original, ascending by binding
+};
+
+// Copies bindings from one function to another that a Builder makes; knows what became of each variable.
+class Copier {
+ public:
+  Copier(const Function& from, Builder& to) : from_(from), to_(to), atoms_(from.vars.size()) {}
+
+  void define(VarId var, Atom atom) { atoms_[index(var)] = atom; }
+  Atom operator()(const Atom& atom) const {
+    const auto* var = std::get_if<VarId>(&atom);
+    assert(!var || atoms_[index(*var)]);
+    return var ? *atoms_[index(*var)] : atom;
+  }
+  Status copy(const Binding& binding) {
+    Value value = binding.value;
+    for_each_operand(value, [&](Atom& atom) { atom = (*this)(atom); });
+    return bind(binding.var, std::move(value));
+  }
+  Status bind(VarId var, Value value) {
+    const VarInfo& info = from_.info(var);
+    to_.at(info.span);
+    auto atom = to_.bind(std::move(value), info.name);
+    if (!atom) return forward_error(atom);
+    define(var, *atom);
+    return {};
+  }
+
+ private:
+  const Function& from_;
+  Builder& to_;
+  std::vector<std::optional<Atom>> atoms_;
+};
+
+// One result as it is, several as a tuple.
+Expected<Atom> pack(Builder& builder, Atoms results) {
+  if (results.size() == 1) return results[0];
+  return builder.tuple(std::move(results));
+}
+
+class Partitioner {
+ public:
+  Partitioner(Context& context, Module& module, Symbol entry, std::span<const Target> targets)
+      : context_(context), module_(module), entry_(entry), targets_(targets) {}
+
+  Expected<std::vector<Placement>> run() {
+    Function* function = module_.function(entry_);
+    if (!function) {
+      return error(fmt::format("the module has no function @{}", context_.name(entry_)), {}, {}, Fault::kInternal);
+    }
+    std::vector<Placement> placements = find_composites(*function);
+    auto with_composites = replace_composites(*function);
+    if (!with_composites) return forward_error(with_composites);
+    auto with_regions = replace_regions(*with_composites);
+    if (!with_regions) return forward_error(with_regions);
+    *module_.function(entry_) = std::move(*with_regions);
+    return placements;
+  }
+
+ private:
+  std::vector<Placement> find_composites(const Function& function) {
+    const auto& bindings = function.body.bindings;
+    const DataFlow flow(function);
+    std::vector<bool> taken(bindings.size());
+    std::vector<std::string> reasons(bindings.size());
+    // From the results up, so that the root of a pattern is met before what it may take in.
+    for (size_t root = bindings.size(); root-- > 0;) {
+      if (taken[root]) continue;
+      if (auto composite = find_composite(function, flow, root, taken, reasons)) {
+        for (const size_t binding : composite->bindings) taken[binding] = true;
+        composites_.push_back(std::move(*composite));
+      }
+    }
+    std::ranges::reverse(composites_);
+
+    std::vector<const Composite*> owner(bindings.size());
+    for (const Composite& composite : composites_) {
+      for (const size_t binding : composite.bindings) owner[binding] = &composite;
+    }
+    std::vector<Placement> placements;
+    for (size_t i = 0; i < bindings.size(); ++i) {
+      const auto* apply = std::get_if<Apply>(&bindings[i].value);
+      if (!apply) continue;
+      Placement placement{.op = apply->op->name, .span = function.info(bindings[i].var).span, .target = {}, .composite = {}, .reason = {}};
+      if (owner[i]) {
+        placement.target = owner[i]->target->name;
+        placement.composite = owner[i]->row->composite;
+      } else {
+        placement.reason = reasons[i].empty() ? no_pattern(apply->op->name) : reasons[i];
+      }
+      placements.push_back(std::move(placement));
+    }
+    return placements;
+  }
+
+  std::optional<Composite> find_composite(const Function& function, const DataFlow& flow, size_t root,
+                                          const std::vector<bool>& taken, std::vector<std::string>& reasons) {
+    for (const Target& target : targets_) {
+      for (const TargetPattern& row : target.patterns) {
+        auto found = match(row.pattern, flow, root, taken);
+        if (!found) continue;
+        const Status accepted = row.accepts ? row.accepts(context_, module_, function, *found) : Status();
+        if (accepted) return Composite{&target, &row, std::move(found->bindings)};
+        for (const size_t binding : found->bindings) {
+          reasons[binding] += fmt::format("{}{}: {}", reasons[binding].empty() ? "" : "; ", row.composite, accepted.error().what);
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
+  std::string no_pattern(const std::string& op) const {
+    std::string text;
+    for (const Target& target : targets_) {
+      const auto row = std::ranges::find_if(target.patterns, [&](const TargetPattern& r) { return mentions(r.pattern, op); });
+      if (!text.empty()) text += "; ";
+      if (row == target.patterns.end()) text += fmt::format("no pattern of {} has {}", target.name, op);
+      else text += fmt::format("{} takes {} only within {} = {}", target.name, op, row->composite, to_string(row->pattern));
+    }
+    return text.empty() ? "no target" : text;
+  }
+
+  // The bindings as a function; `visible` are those whose values are used elsewhere.
+  Expected<Outlined> outline(const Function& function, const std::vector<size_t>& bindings, std::vector<VarId> results) {
+    Outlined outlined;
+    outlined.results = std::move(results);
+    std::vector<bool> inside(function.vars.size()), is_param(function.vars.size());
+    for (const size_t binding : bindings) inside[index(function.body.bindings[binding].var)] = true;
+    Builder builder(context_, module_, outlined.function);
+    Copier copier(function, builder);
+    for (const size_t binding : bindings) {
+      for_each_operand(function.body.bindings[binding].value, [&](const Atom& atom) {
+        const auto* var = std::get_if<VarId>(&atom);
+        if (!var || inside[index(*var)] || is_param[index(*var)]) return;
+        is_param[index(*var)] = true;
+        outlined.args.push_back(*var);
+        builder.at(function.info(*var).span);
+        copier.define(*var, builder.param(function.type(*var), context_.name(function.info(*var).name)));
+      });
+    }
+    outlined.function.dims = function.dims;
+    for (const size_t binding : bindings) {
+      if (auto status = copier.copy(function.body.bindings[binding]); !status) return forward_error(status);
+    }
+    Atoms atoms;
+    for (const VarId var : outlined.results) atoms.push_back(copier(var));
+    auto packed = pack(builder, std::move(atoms));
+    if (!packed) return forward_error(packed);
+    builder.finish(*packed);
+    return outlined;
+  }
+
+  Symbol fresh_global(const std::string& base) {
+    for (int i = 0;; ++i) {
+      const Symbol symbol = context_.symbol(fmt::format("{}_{}", base, i));
+      if (!module_.globals.contains(symbol)) return symbol;
+    }
+  }
+
+  Expected<Function> replace_composites(const Function& function) {
+    std::vector<const Composite*> owner(function.body.bindings.size());
+    for (const Composite& composite : composites_) {
+      for (const size_t binding : composite.bindings) owner[binding] = &composite;
+    }
+    Function result;
+    result.dims = function.dims;
+    Builder builder(context_, module_, result);
+    Copier copier(function, builder);
+    for (const VarId param : function.params) {
+      builder.at(function.info(param).span);
+      copier.define(param, builder.param(function.type(param), context_.name(function.info(param).name)));
+    }
+    for (size_t i = 0; i < function.body.bindings.size(); ++i) {
+      const Binding& binding = function.body.bindings[i];
+      if (!owner[i]) {
+        if (auto status = copier.copy(binding); !status) return forward_error(status);
+        continue;
+      }
+      if (i != owner[i]->bindings.back()) continue;
+      auto outlined = outline(function, owner[i]->bindings, {binding.var});
+      if (!outlined) return forward_error(outlined);
+      outlined->function.composite = owner[i]->row->composite;
+      outlined->function.target = owner[i]->target->name;
+      std::string name = owner[i]->row->composite;
+      std::ranges::replace(name, '.', '_');
+      const Symbol symbol = fresh_global(name);
+      module_.globals.emplace(symbol, std::move(outlined->function));
+      Call call{symbol, {}};
+      for (const VarId arg : outlined->args) call.args.push_back(copier(arg));
+      if (auto status = copier.bind(binding.var, std::move(call)); !status) return forward_error(status);
+    }
+    builder.finish(copier(function.body.result));
+    return result;
+  }
+
+  // The target whose composite a binding calls, or nullptr.
+  const Target* target_of(const Binding& binding) const {
+    const auto* call = std::get_if<Call>(&binding.value);
+    const auto* symbol = call ? std::get_if<Symbol>(&call->callee) : nullptr;
+    const Function* callee = symbol ? module_.function(*symbol) : nullptr;
+    if (!callee || callee->composite.empty()) return nullptr;
+    const auto target = std::ranges::find(targets_, callee->target, &Target::name);
+    return target == targets_.end() ? nullptr : &*target;
+  }
+
+  ConvexGroups merge_regions(const Function& function) const {
+    const auto& bindings = function.body.bindings;
+    const DataFlow flow(function);
+    std::vector<std::vector<uint32_t>> operands(bindings.size());
+    for (size_t i = 0; i < bindings.size(); ++i) {
+      for_each_operand(bindings[i].value, [&](const Atom& atom) {
+        const auto* var = std::get_if<VarId>(&atom);
+        if (const auto producer = var ? flow.producer(*var) : std::nullopt) operands[i].push_back(static_cast<uint32_t>(*producer));
+      });
+    }
+    ConvexGroups groups(operands);
+    // A merge can only make others illegal, so what is refused once stays refused: one pass finds all.
+    for (uint32_t i = 0; i < bindings.size(); ++i) {
+      const Target* target = target_of(bindings[i]);
+      if (!target) continue;
+      for (const uint32_t operand : operands[i]) {
+        if (target_of(bindings[operand]) == target) groups.merge(operand, i);
+      }
+    }
+    return groups;
+  }
+
+  Expected<Function> replace_regions(const Function& function) {
+    const auto& bindings = function.body.bindings;
+    const ConvexGroups groups = merge_regions(function);
+    std::vector<std::vector<size_t>> members(bindings.size());
+    for (uint32_t i = 0; i < bindings.size(); ++i) members[groups.find(i)].push_back(i);
+
+    Function result;
+    result.dims = function.dims;
+    Builder builder(context_, module_, result);
+    Copier copier(function, builder);
+    for (const VarId param : function.params) {
+      builder.at(function.info(param).span);
+      copier.define(param, builder.param(function.type(param), context_.name(function.info(param).name)));
+    }
+    for (const uint32_t group : groups.topological()) {
+      const Target* target = target_of(bindings[members[group][0]]);
+      const Status status = target ? emit_region(function, members[group], *target, builder, copier)
+                                   : copier.copy(bindings[members[group][0]]);
+      if (!status) return std::unexpected(status.error());
+    }
+    builder.finish(copier(function.body.result));
+    return result;
+  }
+
+  // Values of the group that someone outside uses.
+  static std::vector<VarId> visible(const Function& function, const std::vector<size_t>& members) {
+    std::vector<uint32_t> inside(function.vars.size());
+    for (const size_t member : members) {
+      for_each_operand(function.body.bindings[member].value, [&](const Atom& atom) {
+        if (const auto* var = std::get_if<VarId>(&atom)) ++inside[index(*var)];
+      });
+    }
+    const std::vector<uint32_t> uses = use_counts(function);
+    std::vector<VarId> vars;
+    for (const size_t member : members) {
+      const VarId var = function.body.bindings[member].var;
+      if (inside[index(var)] != uses[index(var)]) vars.push_back(var);
+    }
+    return vars;
+  }
+
+  Status emit_region(const Function& function, const std::vector<size_t>& members, const Target& target, Builder& builder,
+                     Copier& copier) {
+    std::vector<VarId> results = visible(function, members);
+    if (results.empty()) results.push_back(function.body.bindings[members.back()].var);  // dead, but still a function
+    auto outlined = outline(function, members, std::move(results));
+    if (!outlined) return forward_error(outlined);
+    outlined->function.target = target.name;
+    Border border;
+    if (target.border) {
+      auto wanted = target.border(context_, module_, outlined->function);
+      if (!wanted) return forward_error(wanted);
+      border = std::move(*wanted);
+    }
+    border.params.resize(outlined->args.size());
+    border.results.resize(outlined->results.size());
+    auto region = with_border(outlined->function, border);
+    if (!region) return forward_error(region);
+    const Symbol symbol = fresh_global(target.name);
+    module_.globals.emplace(symbol, std::move(*region));
+
+    Atoms args;
+    for (size_t i = 0; i < outlined->args.size(); ++i) {
+      const VarId var = outlined->args[i];
+      builder.at(function.info(var).span);
+      auto stored = store(builder, copier(var), border.params[i], function.info(var).name);
+      if (!stored) return forward_error(stored);
+      args.push_back(*stored);
+    }
+    builder.at(function.info(outlined->results.back()).span);
+    auto call = builder.call(symbol, std::move(args), target.name);
+    if (!call) return forward_error(call);
+    for (size_t i = 0; i < outlined->results.size(); ++i) {
+      const VarInfo& info = function.info(outlined->results[i]);
+      builder.at(info.span);
+      auto value = outlined->results.size() == 1 ? call : builder.project(*call, static_cast<uint32_t>(i));
+      if (value) value = restore(builder, *value, border.results[i], info.type, info.name);
+      if (!value) return forward_error(value);
+      copier.define(outlined->results[i], *value);
+    }
+    return {};
+  }
+
+  Expected<Atom> store(Builder& builder, Atom atom, const BorderLayout& layout, Symbol name) {
+    if (layout.stored == layout.plain) return atom;
+    return builder.apply("layout_transform", {atom}, {{"from", layout.plain}, {"to", layout.stored}}, context_.name(name));
+  }
+
+  // `type` is that of the plain value.
+  Expected<Atom> restore(Builder& builder, Atom atom, const BorderLayout& layout, Type type, Symbol name) {
+    if (layout.stored == layout.plain) return atom;
+    runtime::Attrs attrs{{"from", layout.stored}, {"to", layout.plain}};
+    const bool blocked = layout.stored.find_first_of("0123456789") != std::string::npos;
+    if (const auto at = layout.plain.find('C'); blocked && at != std::string::npos) {
+      if (const auto channels = type.tensor()->dims[at].constant()) attrs["channels"] = *channels;
+    }
+    return builder.apply("layout_transform", {atom}, std::move(attrs), context_.name(name));
+  }
+
+  // The region with parameters and results as they are stored.
+  Expected<Function> with_border(const Function& region, const Border& border) {
+    Function result;
+    result.dims = region.dims;
+    result.target = region.target;
+    Builder builder(context_, module_, result);
+    Copier copier(region, builder);
+    std::vector<Atom> stored;
+    for (size_t i = 0; i < region.params.size(); ++i) {
+      const VarInfo& info = region.info(region.params[i]);
+      builder.at(info.span);
+      // The stored type is that of the transform, which a scratch function tells.
+      Function scratch;
+      Builder scratch_builder(context_, module_, scratch);
+      auto transformed = store(scratch_builder, scratch_builder.param(info.type, "x"), border.params[i], info.name);
+      if (!transformed) return forward_error(transformed);
+      auto type = scratch_builder.type_of(*transformed);
+      if (!type) return forward_error(type);
+      stored.push_back(builder.param(*type, context_.name(info.name)));
+    }
+    for (size_t i = 0; i < region.params.size(); ++i) {
+      const VarInfo& info = region.info(region.params[i]);
+      builder.at(info.span);
+      auto plain = restore(builder, stored[i], border.params[i], info.type, info.name);
+      if (!plain) return forward_error(plain);
+      copier.define(region.params[i], *plain);
+    }
+    // outline() packs several results into a last tuple binding, which is packed anew here.
+    const auto* packed = region.body.bindings.empty() ? nullptr : std::get_if<Tuple>(&region.body.bindings.back().value);
+    const Atoms plain_results = packed ? packed->fields : Atoms{region.body.result};
+    for (const Binding& binding : region.body.bindings) {
+      if (std::holds_alternative<Tuple>(binding.value)) continue;
+      if (auto status = copier.copy(binding); !status) return forward_error(status);
+    }
+    Atoms results;
+    for (size_t i = 0; i < plain_results.size(); ++i) {
+      const auto* var = std::get_if<VarId>(&plain_results[i]);
+      assert(var);
+      builder.at(region.info(*var).span);
+      auto atom = store(builder, copier(*var), border.results[i], region.info(*var).name);
+      if (!atom) return forward_error(atom);
+      results.push_back(*atom);
+    }
+    auto atom = pack(builder, std::move(results));
+    if (!atom) return forward_error(atom);
+    builder.finish(*atom);
+    return result;
+  }
+
+  Context& context_;
+  Module& module_;
+  Symbol entry_;
+  std::span<const Target> targets_;
+  std::vector<Composite> composites_;
+};
+
+}  // namespace
+
+Expected<std::vector<Placement>> partition(Context& context, Module& module, Symbol entry, std::span<const Target> targets) {
+  return Partitioner(context, module, entry, targets).run();
+}
+
+std::string explain(const Module& module, std::span<const Placement> placements) {
+  size_t name_width = 8, op_width = 8;
+  for (const Placement& p : placements) {
+    name_width = std::max(name_width, module.span(p.span).node.size());
+    op_width = std::max(op_width, p.op.size());
+  }
+  std::string text;
+  for (const Placement& p : placements) {
+    text += fmt::format("{:<{}}  {:<{}}  {}\n", module.span(p.span).node, name_width, p.op, op_width,
+                        p.target.empty() ? fmt::format("cpu    ({})", p.reason) : fmt::format("{}  ({})", p.target, p.composite));
+  }
+  return text;
+}
+
+}  // namespace tenon::compiler

@@ -1,0 +1,138 @@
+#include "compiler/partition/pattern.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+
+namespace tenon::compiler {
+namespace {
+
+class Matcher {
+ public:
+  Matcher(const DataFlow& flow, const std::vector<bool>& taken) : flow_(flow), taken_(taken) {}
+
+  bool at_binding(const GraphPattern& pattern, size_t binding) {
+    if (pattern.kind == GraphPattern::Kind::kEither) {
+      return std::ranges::any_of(pattern.parts, [&](const GraphPattern& part) { return attempt(part, binding); });
+    }
+    if (pattern.kind != GraphPattern::Kind::kOp || taken_[binding]) return false;
+    const auto* apply = std::get_if<Apply>(&flow_.function().body.bindings[binding].value);
+    if (!apply || apply->op->name != pattern.op || apply->args.size() != pattern.parts.size()) return false;
+    for (size_t i = 0; i < apply->args.size(); ++i) {
+      if (!at_atom(pattern.parts[i], apply->args[i])) return false;
+    }
+    if (std::ranges::find(found_, binding) == found_.end()) found_.push_back(binding);
+    return true;
+  }
+
+  std::vector<size_t> found() && { return std::move(found_); }
+
+ private:
+  // Forgets what a failed alternative has found.
+  bool attempt(const GraphPattern& pattern, size_t binding) {
+    const size_t mark = found_.size();
+    if (at_binding(pattern, binding)) return true;
+    found_.resize(mark);
+    return false;
+  }
+
+  bool at_atom(const GraphPattern& pattern, const Atom& atom) {
+    switch (pattern.kind) {
+      case GraphPattern::Kind::kAny: return true;
+      case GraphPattern::Kind::kConstant: return std::holds_alternative<ConstId>(atom);
+      case GraphPattern::Kind::kEither: {
+        const size_t mark = found_.size();
+        for (const GraphPattern& part : pattern.parts) {
+          if (at_atom(part, atom)) return true;
+          found_.resize(mark);
+        }
+        return false;
+      }
+      case GraphPattern::Kind::kOp: break;
+    }
+    const auto* var = std::get_if<VarId>(&atom);
+    const auto producer = var ? flow_.producer(*var) : std::nullopt;
+    return producer && at_binding(pattern, *producer);
+  }
+
+  const DataFlow& flow_;
+  const std::vector<bool>& taken_;
+  std::vector<size_t> found_;
+};
+
+}  // namespace
+
+GraphPattern any() { return {}; }
+GraphPattern constant() { return {.kind = GraphPattern::Kind::kConstant, .op = {}, .parts = {}}; }
+GraphPattern op(std::string name, std::vector<GraphPattern> operands) {
+  return {.kind = GraphPattern::Kind::kOp, .op = std::move(name), .parts = std::move(operands)};
+}
+GraphPattern either(std::vector<GraphPattern> alternatives) {
+  return {.kind = GraphPattern::Kind::kEither, .op = {}, .parts = std::move(alternatives)};
+}
+GraphPattern optional(std::string name, GraphPattern operand) {
+  return either({op(std::move(name), {operand}), operand});
+}
+
+std::string to_string(const GraphPattern& pattern) {
+  std::vector<std::string> parts;
+  for (const GraphPattern& part : pattern.parts) parts.push_back(to_string(part));
+  switch (pattern.kind) {
+    case GraphPattern::Kind::kAny: return "_";
+    case GraphPattern::Kind::kConstant: return "const";
+    case GraphPattern::Kind::kOp: return fmt::format("{}({})", pattern.op, fmt::join(parts, ", "));
+    case GraphPattern::Kind::kEither: return fmt::format("[{}]", fmt::join(parts, " | "));
+  }
+  return {};
+}
+
+bool mentions(const GraphPattern& pattern, std::string_view name) {
+  return (pattern.kind == GraphPattern::Kind::kOp && pattern.op == name) ||
+         std::ranges::any_of(pattern.parts, [&](const GraphPattern& part) { return mentions(part, name); });
+}
+
+DataFlow::DataFlow(const Function& function)
+    : function_(&function), producers_(function.vars.size(), SIZE_MAX), uses_(use_counts(function)) {
+  for (size_t i = 0; i < function.body.bindings.size(); ++i) producers_[index(function.body.bindings[i].var)] = i;
+}
+
+std::optional<size_t> DataFlow::producer(VarId var) const {
+  const size_t binding = producers_[index(var)];
+  return binding == SIZE_MAX ? std::nullopt : std::optional(binding);
+}
+
+const Apply* Match::find(const Function& function, std::string_view op) const {
+  for (const size_t binding : bindings) {
+    const auto* apply = std::get_if<Apply>(&function.body.bindings[binding].value);
+    if (apply && apply->op->name == op) return apply;
+  }
+  return nullptr;
+}
+
+const Apply& Match::apply(const Function& function, std::string_view op) const {
+  const Apply* found = find(function, op);
+  assert(found);
+  return *found;
+}
+
+std::optional<Match> match(const GraphPattern& pattern, const DataFlow& flow, size_t root, const std::vector<bool>& taken) {
+  Matcher matcher(flow, taken);
+  if (!matcher.at_binding(pattern, root)) return std::nullopt;
+  Match result{std::move(matcher).found()};
+  std::ranges::sort(result.bindings);
+  // Every use of an interior value must lie inside.
+  std::vector<uint32_t> inside(flow.function().vars.size());
+  for (const size_t binding : result.bindings) {
+    for_each_operand(flow.function().body.bindings[binding].value, [&](const Atom& atom) {
+      if (const auto* var = std::get_if<VarId>(&atom)) ++inside[index(*var)];
+    });
+  }
+  for (const size_t binding : result.bindings) {
+    const VarId var = flow.function().body.bindings[binding].var;
+    if (binding != root && inside[index(var)] != flow.uses(var)) return std::nullopt;
+  }
+  return result;
+}
+
+}  // namespace tenon::compiler
