@@ -238,12 +238,16 @@ class Partitioner {
       });
     }
     ConvexGroups groups(operands);
-    // A merge can only make others illegal, so what is refused once stays refused: one pass finds all.
-    for (uint32_t i = 0; i < bindings.size(); ++i) {
-      const Target* target = target_of(bindings[i]);
-      if (!target) continue;
-      for (const uint32_t operand : operands[i]) {
-        if (target_of(bindings[operand]) == target) groups.merge(operand, i);
+    // A merge that was refused because of a third group becomes legal when that group has joined: repeat.
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (uint32_t i = 0; i < bindings.size(); ++i) {
+        const Target* target = target_of(bindings[i]);
+        if (!target) continue;
+        for (const uint32_t operand : operands[i]) {
+          if (target_of(bindings[operand]) != target || groups.find(operand) == groups.find(i)) continue;
+          changed |= groups.merge(operand, i);
+        }
       }
     }
     return groups;

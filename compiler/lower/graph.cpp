@@ -1,0 +1,81 @@
+#include "compiler/lower/graph.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+namespace tenon::compiler {
+namespace {
+
+class GraphMaker {
+ public:
+  GraphMaker(const Context& context, const Module& module) : context_(context), module_(module) {}
+
+  runtime::Graph run(const Function& function) {
+    std::vector<Makers> params;
+    for (const VarId param : function.params) {
+      params.push_back({add(std::string(context_.name(function.info(param).name)), "input", "input", function.type(param), {})});
+    }
+    const Makers results = walk(function, params);
+    add("output", "output", "output", function.result, results);
+    return std::move(graph_);
+  }
+
+ private:
+  using Makers = std::set<uint32_t>;  // the nodes that a value comes from
+
+  uint32_t add(std::string name, std::string op, std::string device, Type type, const Makers& from) {
+    std::string unique = name.empty() ? op : name;
+    for (int i = 2; !names_.insert(unique).second; ++i) unique = fmt::format("{} ({})", name.empty() ? op : name, i);
+    const auto node = static_cast<uint32_t>(graph_.nodes.size());
+    graph_.nodes.push_back({unique, std::move(op), std::move(device), context_.str(type)});
+    for (const uint32_t source : from) graph_.edges.push_back({source, node});
+    return node;
+  }
+
+  // The makers of the function's result, when its parameters come from `params`.
+  Makers walk(const Function& function, const std::vector<Makers>& params) {
+    std::vector<Makers> makers(function.vars.size());
+    for (size_t i = 0; i < params.size(); ++i) makers[index(function.params[i])] = params[i];
+    const auto of = [&](const Atom& atom) {
+      const auto* var = std::get_if<VarId>(&atom);
+      return var ? makers[index(*var)] : Makers();
+    };
+    for (const Binding& binding : function.body.bindings) {
+      Makers from;
+      for_each_operand(binding.value, [&](const Atom& atom) { from.merge(of(atom)); });
+      Makers& result = makers[index(binding.var)];
+      const std::string node = module_.span(function.info(binding.var).span).node;
+      const Type type = function.type(binding.var);
+      if (const auto* apply = std::get_if<Apply>(&binding.value)) {
+        // Inside a region only the border's layout_transforms are operators: they are the layout of its buffers.
+        result = function.target.empty() ? Makers{add(node, apply->op->name, "cpu", type, from)} : from;
+      } else if (const auto* call = std::get_if<Call>(&binding.value)) {
+        const Function* callee = module_.function(std::get<Symbol>(call->callee));
+        if (callee && callee->composite.empty()) {
+          std::vector<Makers> args;
+          for (const Atom& arg : call->args) args.push_back(of(arg));
+          result = walk(*callee, args);
+        } else if (callee) {
+          result = {add(node, callee->composite, callee->target, type, from)};
+        }
+      } else {
+        result = from;
+      }
+    }
+    return of(function.body.result);
+  }
+
+  const Context& context_;
+  const Module& module_;
+  runtime::Graph graph_;
+  std::set<std::string> names_;
+};
+
+}  // namespace
+
+runtime::Graph make_graph(const Context& context, const Module& module, const Function& function) {
+  return GraphMaker(context, module).run(function);
+}
+
+}  // namespace tenon::compiler

@@ -1,0 +1,253 @@
+#include "compiler/lower/lower.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <map>
+
+#include "compiler/lower/graph.h"
+
+namespace tenon::compiler {
+namespace {
+
+using runtime::Register;
+using runtime::Registers;
+
+class Lowering {
+ public:
+  Lowering(Context& context, const Module& module, const Function& function, std::span<const Target> targets,
+           runtime::Executable& out)
+      : context_(context), module_(module), function_(function), targets_(targets), out_(out), values_(function.vars.size()) {}
+
+  Status run(std::string name) {
+    code_.name = std::move(name);
+    for (const VarId param : function_.params) {
+      auto port = make_port(param, "parameter");
+      if (!port) return forward_error(port);
+      code_.params.push_back(std::move(*port));
+      values_[index(param)] = {fresh()};
+    }
+    for (const Binding& binding : function_.body.bindings) {
+      if (auto status = lower_binding(binding); !status) return status;
+    }
+    auto results = registers_of(function_.body.result);
+    if (!results) return forward_error(results);
+    if (auto status = add_result_ports(*results); !status) return status;
+    code_.code.push_back({runtime::Return{*results}, ""});
+    insert_kills();
+    code_.registers = next_;
+    out_.functions.push_back(std::move(code_));
+    return {};
+  }
+
+ private:
+  Register fresh() { return next_++; }
+
+  std::string place(VarId var) const { return module_.span(function_.info(var).span).str(); }
+  std::string layer(VarId var) const { return module_.span(function_.info(var).span).node; }
+
+  Expected<runtime::Port> port_of(Type type, std::string name, const std::string& where) {
+    const TensorType* tensor = type.tensor();
+    if (!tensor) return error("the border of a model has tensors only", where, {}, Fault::kInternal);
+    const auto shape = tensor->shape();
+    if (!shape) {
+      return error(fmt::format("the shape {} is not static", context_.str(tensor->dims)), where,
+                   "bind its variables, as --shapes N=1");
+    }
+    return runtime::Port{std::move(name), tensor->dtype, *shape};
+  }
+  Expected<runtime::Port> make_port(VarId var, std::string_view kind) {
+    std::string name(context_.name(function_.info(var).name));
+    return port_of(function_.type(var), name, fmt::format("{} {}", kind, name));
+  }
+
+  // Constants are loaded where they are used: an instruction costs nothing beside a kernel.
+  Expected<Registers> registers_of(const Atom& atom) {
+    if (const auto* var = std::get_if<VarId>(&atom)) return values_[index(*var)];
+    if (const auto* constant = std::get_if<ConstId>(&atom)) {
+      const auto [it, is_new] = constants_.emplace(index(*constant), static_cast<uint32_t>(out_.constants.size()));
+      if (is_new) out_.constants.push_back(module_.constant(*constant));
+      const Register to = fresh();
+      code_.code.push_back({runtime::LoadConstant{to, it->second}, ""});
+      return Registers{to};
+    }
+    return error("a function is no value yet", {}, {}, Fault::kInternal);
+  }
+  Expected<Registers> registers_of(const Atoms& atoms) {
+    Registers all;
+    for (const Atom& atom : atoms) {
+      auto registers = registers_of(atom);
+      if (!registers) return registers;
+      all.insert(all.end(), registers->begin(), registers->end());
+    }
+    return all;
+  }
+
+  Registers fresh_for(Type type) {
+    const TupleType* tuple = type.tuple();
+    if (!tuple) return {fresh()};
+    Registers all;
+    for (const Type field : tuple->fields) {
+      const Registers part = fresh_for(field);
+      all.insert(all.end(), part.begin(), part.end());
+    }
+    return all;
+  }
+
+  static size_t width(Type type) {
+    const TupleType* tuple = type.tuple();
+    if (!tuple) return 1;
+    size_t sum = 0;
+    for (const Type field : tuple->fields) sum += width(field);
+    return sum;
+  }
+
+  Status lower_binding(const Binding& binding) {
+    if (const auto* apply = std::get_if<Apply>(&binding.value)) {
+      auto args = registers_of(apply->args);
+      if (!args) return forward_error(args);
+      if (!apply->op->reference) {
+        return error(fmt::format("{} has no kernel on the CPU", apply->op->name), place(binding.var));
+      }
+      const Registers results = fresh_for(function_.type(binding.var));
+      values_[index(binding.var)] = results;
+      code_.code.push_back({runtime::CallKernel{apply->op->name, apply->attrs, *args, results}, layer(binding.var)});
+      return {};
+    }
+    if (const auto* call = std::get_if<Call>(&binding.value)) return lower_call(binding, *call);
+    if (const auto* tuple = std::get_if<Tuple>(&binding.value)) {
+      auto fields = registers_of(tuple->fields);
+      if (!fields) return forward_error(fields);
+      values_[index(binding.var)] = std::move(*fields);
+      return {};
+    }
+    const auto& project = std::get<Project>(binding.value);
+    const auto* from = std::get_if<VarId>(&project.tuple);
+    assert(from && function_.type(*from).tuple());
+    const auto& fields = function_.type(*from).tuple()->fields;
+    size_t offset = 0;
+    for (uint32_t i = 0; i < project.index; ++i) offset += width(fields[i]);
+    const auto begin = values_[index(*from)].begin() + static_cast<ptrdiff_t>(offset);
+    values_[index(binding.var)] = Registers(begin, begin + static_cast<ptrdiff_t>(width(fields[project.index])));
+    return {};
+  }
+
+  Status lower_call(const Binding& binding, const Call& call) {
+    const auto* symbol = std::get_if<Symbol>(&call.callee);
+    const Function* callee = symbol ? module_.function(*symbol) : nullptr;
+    if (!callee) return error("the callee is no function of the module", place(binding.var), {}, Fault::kInternal);
+    const auto target = std::ranges::find(targets_, callee->target, &Target::name);
+    if (target == targets_.end()) {
+      return error(fmt::format("@{} is for target \"{}\", which is not given", context_.name(*symbol), callee->target),
+                   place(binding.var));
+    }
+    auto args = registers_of(call.args);
+    if (!args) return forward_error(args);
+    const Registers results = fresh_for(function_.type(binding.var));
+    values_[index(binding.var)] = results;
+    auto kernel = target->generate(context_, module_, *symbol, *callee);
+    if (!kernel) return forward_error(kernel);
+    auto& program = std::get<runtime::AcceleratorProgram>(*kernel);
+    if (program.inputs.size() != args->size() || program.outputs.size() != results.size()) {
+      return error(fmt::format("target {} made a program of {} inputs and {} outputs for a region of {} and {}", target->name,
+                               program.inputs.size(), program.outputs.size(), args->size(), results.size()),
+                   place(binding.var), {}, Fault::kInternal);
+    }
+    const auto number = static_cast<uint32_t>(out_.programs.size());
+    out_.programs.push_back(std::move(program));
+    code_.code.push_back({runtime::CallProgram{number, *args, results}, std::string(context_.name(*symbol))});
+    return {};
+  }
+
+  Status add_result_ports(const Registers& results) {
+    const auto* var = std::get_if<VarId>(&function_.body.result);
+    const std::vector<Type> types = function_.result.tuple() ? function_.result.tuple()->fields : std::vector{function_.result};
+    if (types.size() != results.size()) return error("results are nested tuples", {}, {}, Fault::kInternal);
+    const Atoms fields = result_fields();
+    for (size_t i = 0; i < types.size(); ++i) {
+      const auto* field = i < fields.size() ? std::get_if<VarId>(&fields[i]) : var;
+      std::string name = field ? std::string(context_.name(function_.info(*field).name)) : "";
+      if (name.empty()) name = fmt::format("output{}", i);
+      auto port = port_of(types[i], name, "result " + name);
+      if (!port) return forward_error(port);
+      code_.results.push_back(std::move(*port));
+    }
+    return {};
+  }
+
+  // The atoms of the last tuple, where the result is one.
+  Atoms result_fields() const {
+    const auto* var = std::get_if<VarId>(&function_.body.result);
+    for (const Binding& binding : function_.body.bindings) {
+      if (var && binding.var == *var) {
+        if (const auto* tuple = std::get_if<Tuple>(&binding.value)) return tuple->fields;
+      }
+    }
+    return {function_.body.result};
+  }
+
+  static void for_each_read(const runtime::Operation& operation, const auto& visit) {
+    std::visit(
+        [&]<class T>(const T& x) {
+          if constexpr (requires { x.args; }) std::ranges::for_each(x.args, visit);
+          if constexpr (std::is_same_v<T, runtime::Return>) std::ranges::for_each(x.values, visit);
+        },
+        operation);
+  }
+  static void for_each_write(const runtime::Operation& operation, const auto& visit) {
+    std::visit(
+        [&]<class T>(const T& x) {
+          if constexpr (requires { x.results; }) std::ranges::for_each(x.results, visit);
+          if constexpr (std::is_same_v<T, runtime::LoadConstant>) visit(x.to);
+        },
+        operation);
+  }
+
+  // The code is one straight line: a register dies behind its last read, or where it is written and never read.
+  void insert_kills() {
+    std::vector<size_t> last(next_, SIZE_MAX);
+    for (size_t i = 0; i < code_.code.size(); ++i) {
+      const auto mark = [&](Register r) { last[r] = i; };
+      for_each_write(code_.code[i].operation, mark);
+      for_each_read(code_.code[i].operation, mark);
+    }
+    std::vector<Registers> dying(code_.code.size());
+    for (Register r = 0; r < next_; ++r) dying[last[r] == SIZE_MAX ? 0 : last[r]].push_back(r);
+    std::vector<runtime::Instruction> with_kills;
+    for (size_t i = 0; i < code_.code.size(); ++i) {
+      const bool ends = std::holds_alternative<runtime::Return>(code_.code[i].operation);
+      with_kills.push_back(std::move(code_.code[i]));
+      if (!ends && !dying[i].empty()) with_kills.push_back({runtime::Kill{std::move(dying[i])}, ""});
+    }
+    code_.code = std::move(with_kills);
+  }
+
+  Context& context_;
+  const Module& module_;
+  const Function& function_;
+  std::span<const Target> targets_;
+  runtime::Executable& out_;
+  std::vector<Registers> values_;
+  std::map<size_t, uint32_t> constants_;
+  runtime::Function code_;
+  Register next_ = 0;
+};
+
+}  // namespace
+
+Expected<runtime::Executable> lower(Context& context, const Module& module, Symbol entry, std::span<const Target> targets,
+                                    const LowerOptions& options) {
+  const Function* function = module.function(entry);
+  if (!function) return error(fmt::format("the module has no function @{}", context.name(entry)), {}, {}, Fault::kInternal);
+  runtime::Executable executable;
+  executable.name = options.name;
+  executable.facts = options.facts;
+  if (auto status = Lowering(context, module, *function, targets, executable).run(std::string(context.name(entry))); !status) {
+    return forward_error(status);
+  }
+  executable.graph = make_graph(context, module, *function);
+  return executable;
+}
+
+}  // namespace tenon::compiler
