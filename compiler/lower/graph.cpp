@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "compiler/ir/operator.h"
+
 namespace tenon::compiler {
 namespace {
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "compiler/ir/operator.h"
+
 namespace tenon::compiler {
 namespace {
 
