@@ -1,0 +1,174 @@
+// The AXI4-Lite slave s_axi_control: arguments, commands, status, interrupt. The map is hw/spec/registers.h's; the
+// handshake is that of Xilinx's ap_ctrl_hs kernels. One read and one write are under way at most.
+module control (
+  input  logic         clk_i,
+  input  logic         rst_ni,
+  input  logic         awvalid_i,
+  output logic         awready_o,
+  // verilator lint_off UNUSEDSIGNAL
+  input  logic [11:0]  awaddr_i,       // the low two bits do not count
+  // verilator lint_on UNUSEDSIGNAL
+  input  logic         wvalid_i,
+  output logic         wready_o,
+  input  logic [31:0]  wdata_i,
+  input  logic [3:0]   wstrb_i,
+  output logic         bvalid_o,
+  input  logic         bready_i,
+  input  logic         arvalid_i,
+  output logic         arready_o,
+  // verilator lint_off UNUSEDSIGNAL
+  input  logic [11:0]  araddr_i,
+  // verilator lint_on UNUSEDSIGNAL
+  output logic         rvalid_o,
+  input  logic         rready_i,
+  output logic [31:0]  rdata_o,
+  output logic         interrupt_o,
+  // Launch.
+  output logic         start_o,        // one cycle
+  output logic         soft_reset_o,   // one cycle
+  output logic         token_clear_o,  // one cycle
+  input  logic         done_i,         // one cycle: ap_done rises
+  input  logic         idle_i,
+  input  logic         clear_i,        // soft reset: all but the arguments
+  input  logic [7:0]   code_i,
+  input  logic [31:0]  error_index_i,
+  input  logic [6:0]   waiting_i,
+  output logic [63:0]  instructions_o,
+  output logic [31:0]  count_o,
+  output logic         native_o,
+  input  logic [2:0]   base_i,
+  output logic [63:0]  base_addr_o,
+  // Words that are held elsewhere.
+  output logic [11:0]  read_addr_o,
+  input  logic [31:0]  tokens_word_i,
+  input  logic [31:0]  counters_word_i
+);
+
+  localparam logic [6:0] Engines = 7'h6f;  // DW is absent
+
+  logic         write, read;
+  logic [31:0]  mask;
+  logic [11:0]  waddr, raddr;
+  logic [63:0]  instructions_q;
+  logic [31:0]  count_q;
+  logic         native_q, global_enable_q, start_q, done_q;
+  logic [1:0]   enable_q, status_q;
+  logic [511:0] bases_q;
+  logic [511:0] base_mask;
+
+  assign write     = awvalid_i & wvalid_i & ~bvalid_o;
+  assign awready_o = write;
+  assign wready_o  = write;
+  assign waddr     = {awaddr_i[11:2], 2'd0};
+  assign mask      = {{8{wstrb_i[3]}}, {8{wstrb_i[2]}}, {8{wstrb_i[1]}}, {8{wstrb_i[0]}}};
+  assign arready_o = ~rvalid_o;
+  assign read      = arvalid_i & arready_o;
+  assign raddr     = {araddr_i[11:2], 2'd0};
+
+  assign instructions_o = instructions_q;
+  assign count_o        = count_q;
+  assign native_o       = native_q;
+  assign base_addr_o    = bases_q[{base_i, 6'd0}+:64];
+  assign interrupt_o    = global_enable_q & |status_q;
+  assign read_addr_o    = raddr;
+  assign start_o        = write & waddr == tenon_pkg::REG_CONTROL & wdata_i[0] & wstrb_i[0] & idle_i & ~start_q;
+  assign soft_reset_o   = write & waddr == tenon_pkg::REG_COMMAND & wdata_i[0] & wstrb_i[0];
+  assign token_clear_o  = write & waddr == tenon_pkg::REG_COMMAND & wdata_i[1] & wstrb_i[0];
+
+  logic [8:0] base_bit;
+  logic       is_base;
+  assign is_base   = waddr >= tenon_pkg::REG_BASE0 & waddr < tenon_pkg::REG_BASE0 + 12'd64;
+  assign base_bit  = {4'(6'(waddr[6:2]) - 6'(tenon_pkg::REG_BASE0 >> 2)), 5'd0};
+  assign base_mask = 512'(mask) << base_bit;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      instructions_q <= '0;
+      count_q        <= '0;
+      native_q       <= 1'b0;
+      bases_q        <= '0;
+    end else if (write) begin
+      if (waddr == tenon_pkg::REG_INSTRUCTIONS) begin
+        instructions_q[31:0] <= (instructions_q[31:0] & ~mask) | (wdata_i & mask);
+      end
+      if (waddr == tenon_pkg::REG_INSTRUCTIONS + 12'd4) begin
+        instructions_q[63:32] <= (instructions_q[63:32] & ~mask) | (wdata_i & mask);
+      end
+      if (waddr == tenon_pkg::REG_COUNT) count_q <= (count_q & ~mask) | (wdata_i & mask);
+      if (waddr == tenon_pkg::REG_MODE & wstrb_i[0]) native_q <= wdata_i[0];
+      if (is_base) bases_q <= (bases_q & ~base_mask) | ((512'(wdata_i) << base_bit) & base_mask);
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      start_q         <= 1'b0;
+      done_q          <= 1'b0;
+      global_enable_q <= 1'b0;
+      enable_q        <= 2'd0;
+      status_q        <= 2'd0;
+    end else if (clear_i) begin
+      start_q         <= 1'b0;
+      done_q          <= 1'b0;
+      global_enable_q <= 1'b0;
+      enable_q        <= 2'd0;
+      status_q        <= 2'd0;
+    end else begin
+      if (start_o) start_q <= 1'b1;
+      else if (done_i) start_q <= 1'b0;
+      if (done_i) done_q <= 1'b1;
+      else if (read & raddr == tenon_pkg::REG_CONTROL) done_q <= 1'b0;
+      if (write & wstrb_i[0]) begin
+        if (waddr == tenon_pkg::REG_GLOBAL_INTERRUPT_ENABLE) global_enable_q <= wdata_i[0];
+        if (waddr == tenon_pkg::REG_INTERRUPT_ENABLE) enable_q <= wdata_i[1:0];
+      end
+      status_q <= (status_q ^ (write & wstrb_i[0] & waddr == tenon_pkg::REG_INTERRUPT_STATUS ? wdata_i[1:0] : 2'd0)) |
+                  (done_i ? enable_q : 2'd0);
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      bvalid_o <= 1'b0;
+      rvalid_o <= 1'b0;
+    end else begin
+      bvalid_o <= write | (bvalid_o & ~bready_i);
+      rvalid_o <= read | (rvalid_o & ~rready_i);
+    end
+  end
+
+  logic [31:0] word;
+  always_comb begin
+    unique case (raddr)
+      tenon_pkg::REG_CONTROL:                 word = {28'd0, done_q, idle_i & ~start_q, done_q, start_q};
+      tenon_pkg::REG_GLOBAL_INTERRUPT_ENABLE: word = {31'd0, global_enable_q};
+      tenon_pkg::REG_INTERRUPT_ENABLE:        word = {30'd0, enable_q};
+      tenon_pkg::REG_INTERRUPT_STATUS:        word = {30'd0, status_q};
+      tenon_pkg::REG_INSTRUCTIONS:            word = instructions_q[31:0];
+      tenon_pkg::REG_INSTRUCTIONS + 12'd4:    word = instructions_q[63:32];
+      tenon_pkg::REG_COUNT:                   word = count_q;
+      tenon_pkg::REG_MODE:                    word = {31'd0, native_q};
+      tenon_pkg::REG_STATUS:                  word = {23'd0, ~idle_i | start_q, code_i};
+      tenon_pkg::REG_ERROR_INDEX:             word = error_index_i;
+      tenon_pkg::REG_VERSION:                 word = {tenon_pkg::ISA_VERSION, tenon_pkg::REGMAP_VERSION};
+      tenon_pkg::REG_CONFIG_HASH:             word = tenon_pkg::CONFIG_HASH[31:0];
+      tenon_pkg::REG_CONFIG_HASH + 12'd4:     word = tenon_pkg::CONFIG_HASH[63:32];
+      tenon_pkg::REG_CAPABILITIES:            word = {17'd0, Engines, 6'd0, 1'(tenon_pkg::HAS_NATIVE),
+                                                      1'(tenon_pkg::HAS_BASE)};
+      tenon_pkg::REG_TOKEN_WAIT:              word = {25'd0, waiting_i};
+      default: begin
+        if (raddr >= tenon_pkg::REG_BASE0 & raddr < tenon_pkg::REG_BASE0 + 12'd64) begin
+          word = bases_q[{4'(6'(raddr[6:2]) - 6'(tenon_pkg::REG_BASE0 >> 2)), 5'd0}+:32];
+        end else if (raddr >= tenon_pkg::REG_TOKENS & raddr < tenon_pkg::REG_TOKENS + 12'd52) begin
+          word = tokens_word_i;
+        end else begin
+          word = counters_word_i;
+        end
+      end
+    endcase
+  end
+  always_ff @(posedge clk_i) begin
+    if (read) rdata_o <= word;
+  end
+
+endmodule

@@ -1,0 +1,84 @@
+// The performance counters of a launch, 64 bits each: cleared when it starts, still when it is over.
+module counters (
+  input  logic        clk_i,
+  input  logic        rst_ni,
+  input  logic        clear_i,
+  input  logic        running_i,
+  input  logic [6:0]  retire_i,      // an instruction of engine i is done
+  input  logic        mac_i,         // a step of the tensor core
+  input  logic        read_beat_i,
+  input  logic        write_beat_i,
+  input  logic        read_burst_i,
+  input  logic        write_burst_i,
+  input  logic [6:0]  busy_i,
+  input  logic [6:0]  stall_i,
+  // verilator lint_off UNUSEDSIGNAL
+  input  logic [11:0] address_i,     // of a register of the counters, a multiple of 4
+  // verilator lint_on UNUSEDSIGNAL
+  output logic [31:0] word_o
+);
+
+  logic [63:0] cycles_q, instructions_q, macs_q, read_beats_q, write_beats_q, read_bursts_q, write_bursts_q;
+  logic [447:0] busy_q, stall_q;
+  logic [2:0]   retired;
+
+  assign retired = 3'(retire_i[0]) + 3'(retire_i[1]) + 3'(retire_i[2]) + 3'(retire_i[3]) + 3'(retire_i[4]) +
+                   3'(retire_i[5]) + 3'(retire_i[6]);
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      cycles_q       <= '0;
+      instructions_q <= '0;
+      macs_q         <= '0;
+      read_beats_q   <= '0;
+      write_beats_q  <= '0;
+      read_bursts_q  <= '0;
+      write_bursts_q <= '0;
+      busy_q         <= '0;
+      stall_q        <= '0;
+    end else if (clear_i) begin
+      cycles_q       <= '0;
+      instructions_q <= '0;
+      macs_q         <= '0;
+      read_beats_q   <= '0;
+      write_beats_q  <= '0;
+      read_bursts_q  <= '0;
+      write_bursts_q <= '0;
+      busy_q         <= '0;
+      stall_q        <= '0;
+    end else if (running_i) begin
+      cycles_q <= cycles_q + 64'd1;
+      if (|retire_i) instructions_q <= instructions_q + 64'(retired);
+      if (mac_i) macs_q <= macs_q + 64'd1;
+      if (read_beat_i) read_beats_q <= read_beats_q + 64'd1;
+      if (write_beat_i) write_beats_q <= write_beats_q + 64'd1;
+      if (read_burst_i) read_bursts_q <= read_bursts_q + 64'd1;
+      if (write_burst_i) write_bursts_q <= write_bursts_q + 64'd1;
+      for (int i = 0; i < 7; i++) begin
+        if (busy_i[i]) busy_q[i*64+:64] <= busy_q[i*64+:64] + 64'd1;
+        if (stall_i[i]) stall_q[i*64+:64] <= stall_q[i*64+:64] + 64'd1;
+      end
+    end
+  end
+
+  logic [63:0] value;
+  always_comb begin
+    unique case ({address_i[11:3], 3'd0})
+      tenon_pkg::REG_CYCLES:            value = cycles_q;
+      tenon_pkg::REG_INSTRUCTIONS_DONE: value = instructions_q;
+      tenon_pkg::REG_MACS:              value = macs_q * 64'(tenon_pkg::BLOCK_IN * tenon_pkg::BLOCK_OUT);
+      tenon_pkg::REG_READ_BEATS:        value = read_beats_q;
+      tenon_pkg::REG_WRITE_BEATS:       value = write_beats_q;
+      tenon_pkg::REG_READ_BURSTS:       value = read_bursts_q;
+      tenon_pkg::REG_WRITE_BURSTS:      value = write_bursts_q;
+      default: begin
+        if (address_i[5:3] == 3'd7) value = 64'd0;
+        else if (address_i[11:6] == tenon_pkg::REG_BUSY0[11:6]) value = busy_q[{address_i[5:3], 6'd0}+:64];
+        else if (address_i[11:6] == tenon_pkg::REG_STALL0[11:6]) value = stall_q[{address_i[5:3], 6'd0}+:64];
+        else value = 64'd0;
+      end
+    endcase
+  end
+  assign word_o = address_i[2] ? value[63:32] : value[31:0];
+
+endmodule

@@ -1,0 +1,318 @@
+// Turns instruction slots into entries of the class queues and commands of the units; the rules are hw/spec/isa.h's.
+//
+// Four steps, each with a register behind it: assemble the slots, check and classify, multiply (see decode_transfer),
+// hand over. What is wrong travels with its instruction and is reported in order; nothing is decoded behind it.
+module decode (
+  input  logic                       clk_i,
+  input  logic                       rst_ni,
+  input  logic                       clear_i,
+  input  logic                       stop_i,         // hand over no more
+  input  logic                       native_i,       // profile of the launch
+  input  logic                       slot_valid_i,
+  output logic                       slot_ready_o,
+  input  logic [127:0]               slot_i,
+  input  logic [31:0]                slot_index_i,
+  input  logic                       slot_last_i,
+  input  logic                       slot_error_i,
+  // The base address of a transfer.
+  output logic [2:0]                 base_o,
+  input  logic [63:0]                base_addr_i,
+  // Class queues, by engine number, and units' command queues, by unit number.
+  output logic [6:0]                 entry_valid_o,
+  input  logic [6:0]                 entry_ready_i,
+  output dma_pkg::entry_t            entry_o,
+  output logic [7:0]                 cmd_valid_o,
+  input  logic [7:0]                 cmd_ready_i,
+  output dma_pkg::dma_cmd_t          dma_cmd_o,
+  output compute_pkg::gemm_cmd_t     gemm_cmd_o,
+  output compute_pkg::alu_cmd_t      alu_cmd_o,
+  output compute_pkg::rq_cmd_t       rq_cmd_o,
+  // State.
+  output logic                       blocked_o,      // waits for a full queue
+  output logic                       done_o,         // the whole stream has been handed over
+  output logic                       error_valid_o,
+  output logic [7:0]                 error_code_o,
+  output logic [31:0]                error_index_o
+);
+
+  localparam logic [6:0] Gemm = 7'd1 << tenon_pkg::ENG_GEMM;
+  localparam logic [6:0] Ldi  = 7'd1 << tenon_pkg::ENG_LDI;
+  localparam logic [6:0] St   = 7'd1 << tenon_pkg::ENG_ST;
+  localparam logic [6:0] Dw   = 7'd1 << tenon_pkg::ENG_DW;
+
+  logic advance;
+
+  // ---------------------------------------------------------------------------------------------------- step 1: slots
+  logic         insn_valid_q, half_q, finished_q, dead_q, last_q;
+  logic [127:0] low_q;
+  logic [31:0]  low_index_q;
+  logic         low_error_q;
+  logic [255:0] insn_q;
+  logic [31:0]  insn_index_q;
+  logic [7:0]   insn_error_q;
+  logic         take, whole;
+  logic [7:0]   slot_code;
+  logic [2:0]   opcode;
+
+  assign slot_ready_o = (~insn_valid_q | advance) & ~dead_q;
+  assign take         = slot_valid_i & slot_ready_o;
+  // The slot completes an instruction, or shows that there is none.
+  assign whole        = take & (~native_i | half_q | slot_last_i | finished_q);
+  assign opcode       = half_q ? low_q[2:0] : slot_i[2:0];
+
+  always_comb begin
+    if (finished_q) slot_code = tenon_pkg::STOP_AFTER_FINISH;
+    else if (slot_error_i | (half_q & low_error_q)) slot_code = tenon_pkg::STOP_READ_ERROR;
+    else if (native_i & ~half_q) slot_code = tenon_pkg::STOP_TRUNCATED;
+    else slot_code = tenon_pkg::STOP_NONE;
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      insn_valid_q <= 1'b0;
+      half_q       <= 1'b0;
+      finished_q   <= 1'b0;
+      dead_q       <= 1'b0;
+      last_q       <= 1'b0;
+    end else if (clear_i) begin
+      insn_valid_q <= 1'b0;
+      half_q       <= 1'b0;
+      finished_q   <= 1'b0;
+      dead_q       <= 1'b0;
+      last_q       <= 1'b0;
+    end else begin
+      if (whole) insn_valid_q <= 1'b1;
+      else if (advance) insn_valid_q <= 1'b0;
+      if (take) half_q <= native_i & ~half_q;
+      if (whole & opcode == tenon_pkg::OP_FINISH) finished_q <= 1'b1;
+      if (whole & slot_code != tenon_pkg::STOP_NONE) dead_q <= 1'b1;
+      if (take & slot_last_i) last_q <= 1'b1;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (take) begin
+      low_q       <= slot_i;
+      low_index_q <= slot_index_i;
+      low_error_q <= slot_error_i;
+    end
+    if (whole) begin
+      insn_q       <= half_q ? {slot_i, low_q} : {128'd0, slot_i};
+      insn_index_q <= half_q ? low_index_q : slot_index_i;
+      insn_error_q <= slot_code;
+    end
+  end
+
+  // ------------------------------------------------------------------------------------- step 2: check and classify
+  logic [7:0]      code;
+  logic [2:0]      unit, fn, engine, mem_type;
+  logic [6:0]      prev, next;
+  logic            tokens_absent, pads;
+  dma_pkg::entry_t entry;
+  logic            native_finish;
+
+  assign fn            = insn_q[5:3];
+  assign mem_type      = insn_q[tenon_pkg::LOAD_MEMORY_TYPE_LSB+:3];
+  assign tokens_absent = |((insn_q[tenon_pkg::MOVE_WAIT_LSB+:7] | insn_q[tenon_pkg::MOVE_SIGNAL_LSB+:7]) & Dw);
+  assign native_finish = insn_q[2:0] == tenon_pkg::OP_FINISH;
+  assign pads          = |{insn_q[tenon_pkg::STORE_Y_PAD_TOP_LSB+:4], insn_q[tenon_pkg::STORE_Y_PAD_BOTTOM_LSB+:4],
+                           insn_q[tenon_pkg::STORE_X_PAD_LEFT_LSB+:4], insn_q[tenon_pkg::STORE_X_PAD_RIGHT_LSB+:4]};
+
+  always_comb begin
+    code   = tenon_pkg::STOP_NONE;
+    engine = 3'(tenon_pkg::ENG_GEMM);
+    unit   = dma_pkg::UNIT_NONE;
+    if (native_i) begin
+      unique case (insn_q[2:0])
+        tenon_pkg::OP_FINISH: begin
+          if (insn_q[6:3] != 4'd0) code = tenon_pkg::STOP_BAD_OPCODE;
+          else if (|(insn_q & tenon_pkg::END_RESERVED)) code = tenon_pkg::STOP_BAD_FIELD;
+        end
+        tenon_pkg::OP_MOVE: begin
+          unique case (insn_q[6:3])
+            tenon_pkg::FN_MOVE_INP: engine = 3'(tenon_pkg::ENG_LDI);
+            tenon_pkg::FN_MOVE_WGT: engine = 3'(tenon_pkg::ENG_LDW);
+            tenon_pkg::FN_MOVE_PAR,
+            tenon_pkg::FN_MOVE_RES: engine = 3'(tenon_pkg::ENG_LDM);
+            tenon_pkg::FN_MOVE_OUT: engine = 3'(tenon_pkg::ENG_ST);
+            default:                code   = tenon_pkg::STOP_BAD_OPCODE;
+          endcase
+          unit = engine;
+          if (code == tenon_pkg::STOP_NONE & |(insn_q & tenon_pkg::MOVE_RESERVED)) code = tenon_pkg::STOP_BAD_FIELD;
+        end
+        tenon_pkg::OP_MAC: begin
+          unit = dma_pkg::UNIT_GEMM;
+          if (insn_q[6:3] != tenon_pkg::FN_MAC) code = tenon_pkg::STOP_BAD_OPCODE;
+          else if (|(insn_q & tenon_pkg::MAC_RESERVED)) code = tenon_pkg::STOP_BAD_FIELD;
+        end
+        tenon_pkg::OP_POST: begin
+          if (insn_q[6:3] == tenon_pkg::FN_RQ) begin
+            engine = 3'(tenon_pkg::ENG_RQ);
+            unit   = dma_pkg::UNIT_RQ;
+            if (|(insn_q & tenon_pkg::RQ_RESERVED)) code = tenon_pkg::STOP_BAD_FIELD;
+          end else begin
+            engine = fn;
+            if (!insn_q[6] | fn == 3'd7 | fn == 3'(tenon_pkg::ENG_DW)) begin
+              code   = tenon_pkg::STOP_BAD_OPCODE;
+            end else if (|(insn_q & tenon_pkg::SYNC_RESERVED)) begin
+              code = tenon_pkg::STOP_BAD_FIELD;
+            end
+          end
+        end
+        default: code = tenon_pkg::STOP_BAD_OPCODE;
+      endcase
+      if (code == tenon_pkg::STOP_NONE & ~native_finish & tokens_absent) code = tenon_pkg::STOP_BAD_FIELD;
+    end else begin
+      unique case (insn_q[2:0])
+        tenon_pkg::OP_LOAD: begin
+          unique case (mem_type)
+            tenon_pkg::MEMTYPE_INP: begin
+              engine = 3'(tenon_pkg::ENG_LDI);
+              unit   = dma_pkg::UNIT_LDI;
+            end
+            tenon_pkg::MEMTYPE_WGT: begin
+              engine = 3'(tenon_pkg::ENG_LDI);
+              unit   = dma_pkg::UNIT_LDW;
+            end
+            tenon_pkg::MEMTYPE_UOP,
+            tenon_pkg::MEMTYPE_ACC,
+            tenon_pkg::MEMTYPE_ACC8: unit = dma_pkg::UNIT_LDM;
+            default: begin
+              if (insn_q[tenon_pkg::LOAD_X_SIZE_LSB+:16] != 16'd0) code = tenon_pkg::STOP_BAD_FIELD;
+            end
+          endcase
+        end
+        tenon_pkg::OP_STORE: begin
+          engine = 3'(tenon_pkg::ENG_ST);
+          unit   = dma_pkg::UNIT_ST;
+          if (insn_q[tenon_pkg::STORE_X_SIZE_LSB+:16] != 16'd0 & (mem_type != tenon_pkg::MEMTYPE_OUT | pads)) begin
+            code = tenon_pkg::STOP_BAD_FIELD;
+          end
+        end
+        tenon_pkg::OP_GEMM: unit = dma_pkg::UNIT_GEMM;
+        tenon_pkg::OP_ALU: begin
+          unit = dma_pkg::UNIT_ALU;
+          if (insn_q[tenon_pkg::ALU_ALU_OPCODE_LSB+:3] > tenon_pkg::ALU_MUL) code = tenon_pkg::STOP_BAD_FIELD;
+        end
+        tenon_pkg::OP_FINISH: unit = dma_pkg::UNIT_NONE;
+        default: code = tenon_pkg::STOP_BAD_OPCODE;
+      endcase
+    end
+    if (insn_error_q != tenon_pkg::STOP_NONE) code = insn_error_q;
+  end
+
+  always_comb begin
+    prev = 7'd0;
+    next = 7'd0;
+    if (engine == 3'(tenon_pkg::ENG_GEMM)) begin
+      prev = Ldi;
+      next = St;
+    end else if (engine == 3'(tenon_pkg::ENG_ST)) begin
+      prev = Gemm;
+    end else begin
+      next = Gemm;
+    end
+    entry.index       = insn_index_q;
+    entry.target      = unit;
+    entry.range_error = 1'b0;
+    entry.wait_mask   = 7'd0;
+    entry.signal_mask = 7'd0;
+    if (native_i) begin
+      if (!native_finish) begin
+        entry.wait_mask   = insn_q[tenon_pkg::MOVE_WAIT_LSB+:7];
+        entry.signal_mask = insn_q[tenon_pkg::MOVE_SIGNAL_LSB+:7];
+      end
+    end else begin
+      entry.wait_mask   = (insn_q[tenon_pkg::LOAD_POP_PREV_LSB] ? prev : 7'd0) |
+                          (insn_q[tenon_pkg::LOAD_POP_NEXT_LSB] ? next : 7'd0);
+      entry.signal_mask = (insn_q[tenon_pkg::LOAD_PUSH_PREV_LSB] ? prev : 7'd0) |
+                          (insn_q[tenon_pkg::LOAD_PUSH_NEXT_LSB] ? next : 7'd0);
+    end
+  end
+
+  // ------------------------------------------------------------------------------------- steps 3 and 4: what travels on
+  logic            checked_valid_q, multiplied_valid_q, out_valid_q;
+  logic [7:0]      checked_code_q, multiplied_code_q, out_code_q;
+  logic [2:0]      checked_engine_q, multiplied_engine_q, out_engine_q;
+  dma_pkg::entry_t checked_entry_q, multiplied_entry_q, out_entry_q;
+  logic [255:0]    checked_insn_q, multiplied_insn_q, out_insn_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      checked_valid_q    <= 1'b0;
+      multiplied_valid_q <= 1'b0;
+      out_valid_q        <= 1'b0;
+    end else if (clear_i) begin
+      checked_valid_q    <= 1'b0;
+      multiplied_valid_q <= 1'b0;
+      out_valid_q        <= 1'b0;
+    end else if (advance) begin
+      checked_valid_q    <= insn_valid_q;
+      multiplied_valid_q <= checked_valid_q;
+      out_valid_q        <= multiplied_valid_q;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (advance) begin
+      checked_code_q      <= code;
+      checked_engine_q    <= engine;
+      checked_entry_q     <= entry;
+      checked_insn_q      <= insn_q;
+      multiplied_code_q   <= checked_code_q;
+      multiplied_engine_q <= checked_engine_q;
+      multiplied_entry_q  <= checked_entry_q;
+      multiplied_insn_q   <= checked_insn_q;
+      out_code_q          <= multiplied_code_q;
+      out_engine_q        <= multiplied_engine_q;
+      out_entry_q         <= multiplied_entry_q;
+      out_insn_q          <= multiplied_insn_q;
+    end
+  end
+
+  logic nothing, range, is_dma, bad, has_cmd, fire;
+
+  decode_transfer u_transfer (
+    .clk_i,
+    .advance_i(advance),
+    .native_i,
+    .insn_i   (insn_q),
+    .index_i  (insn_index_q),
+    .base_o,
+    .base_addr_i,
+    .cmd_o    (dma_cmd_o),
+    .nothing_o(nothing),
+    .range_o  (range)
+  );
+
+  assign is_dma = out_entry_q.target == dma_pkg::UNIT_LDI | out_entry_q.target == dma_pkg::UNIT_LDW |
+                  out_entry_q.target == dma_pkg::UNIT_LDM | out_entry_q.target == dma_pkg::UNIT_ST;
+
+  always_comb begin
+    entry_o             = out_entry_q;
+    entry_o.range_error = is_dma & range;
+    if (is_dma & nothing) entry_o.target = dma_pkg::UNIT_NONE;
+  end
+
+  assign bad           = out_code_q != tenon_pkg::STOP_NONE;
+  assign has_cmd       = entry_o.target != dma_pkg::UNIT_NONE & ~entry_o.range_error;
+  assign fire          = out_valid_q & ~bad & ~stop_i & entry_ready_i[out_engine_q] &
+                         (~has_cmd | cmd_ready_i[entry_o.target]);
+  assign entry_valid_o = fire ? 7'd1 << out_engine_q : 7'd0;
+  assign cmd_valid_o   = fire & has_cmd ? 8'd1 << entry_o.target : 8'd0;
+  assign advance       = ~out_valid_q | fire;
+  assign blocked_o     = out_valid_q & ~bad & ~fire;
+  assign done_o        = last_q & ~insn_valid_q & ~checked_valid_q & ~multiplied_valid_q & ~out_valid_q;
+  assign error_valid_o = out_valid_q & bad;
+  assign error_code_o  = out_code_q;
+  assign error_index_o = out_entry_q.index;
+
+  decode_compute u_compute (
+    .native_i,
+    .insn_i (out_insn_q),
+    .index_i(out_entry_q.index),
+    .gemm_o (gemm_cmd_o),
+    .alu_o  (alu_cmd_o),
+    .rq_o   (rq_cmd_o)
+  );
+
+endmodule

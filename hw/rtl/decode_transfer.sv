@@ -1,0 +1,211 @@
+// Makes a DMA command of a base LOAD or STORE or a native MOVE, in three steps of one cycle each: fields, products,
+// command. Everything that the DMA would otherwise find out per command (which bytes of a row it needs, whether all
+// rows are one run of bytes, whether the units fit in the scratchpad) is settled here, before memory is touched.
+module decode_transfer (
+  input  logic              clk_i,
+  input  logic              advance_i,    // all steps go on
+  // Step 1: the instruction.
+  input  logic              native_i,
+  input  logic [255:0]      insn_i,
+  input  logic [31:0]       index_i,
+  // Step 2: which base address it wants.
+  output logic [2:0]        base_o,
+  input  logic [63:0]       base_addr_i,
+  // After step 3.
+  output dma_pkg::dma_cmd_t cmd_o,
+  output logic              nothing_o,    // moves nothing
+  output logic              range_o       // a unit outside its scratchpad
+);
+
+  localparam int InpShift = $clog2(tenon_pkg::BLOCK_IN);
+  localparam int OutShift = $clog2(tenon_pkg::BLOCK_OUT);
+
+  // ------------------------------------------------------------------------------------------------------------ fields
+  logic [2:0]  mem;
+  logic [2:0]  type_bits;
+  logic [3:0]  function_bits;
+  logic        is_store;
+  logic [2:0]  unit_shift;   // log2 of the bytes of a unit
+  logic [3:0]  elem_shift;   // log2 of the units of an element
+  logic [3:0]  dram_shift;   // log2 of the bytes of an element in DRAM
+  logic [15:0] sram_base, x_size, y_size;
+  logic [20:0] x_all;
+
+  assign function_bits = insn_i[6:3];
+  assign is_store      = insn_i[2:0] == tenon_pkg::OP_STORE;
+  assign type_bits     = is_store ? tenon_pkg::MEMTYPE_OUT :
+                         insn_i[tenon_pkg::LOAD_MEMORY_TYPE_LSB+:tenon_pkg::LOAD_MEMORY_TYPE_W];
+
+  always_comb begin
+    if (native_i) begin
+      unique case (function_bits)
+        tenon_pkg::FN_MOVE_INP: mem = tenon_pkg::MEM_INP;
+        tenon_pkg::FN_MOVE_WGT: mem = tenon_pkg::MEM_WGT;
+        tenon_pkg::FN_MOVE_PAR: mem = tenon_pkg::MEM_PAR;
+        tenon_pkg::FN_MOVE_RES: mem = tenon_pkg::MEM_RES;
+        default:                mem = tenon_pkg::MEM_OUT;
+      endcase
+    end else begin
+      unique case (type_bits)
+        tenon_pkg::MEMTYPE_UOP: mem = tenon_pkg::MEM_UOP;
+        tenon_pkg::MEMTYPE_WGT: mem = tenon_pkg::MEM_WGT;
+        tenon_pkg::MEMTYPE_INP: mem = tenon_pkg::MEM_INP;
+        tenon_pkg::MEMTYPE_OUT: mem = tenon_pkg::MEM_ACC;  // a STORE's source
+        tenon_pkg::MEMTYPE_ACC: mem = tenon_pkg::MEM_ACC;
+        default:                mem = tenon_pkg::MEM_ACC8;
+      endcase
+    end
+    unique case (mem)
+      tenon_pkg::MEM_UOP: unit_shift = 3'd2;
+      tenon_pkg::MEM_INP,
+      tenon_pkg::MEM_WGT: unit_shift = 3'(InpShift);
+      default:            unit_shift = 3'(OutShift);
+    endcase
+    unique case (mem)
+      tenon_pkg::MEM_WGT: elem_shift = 4'(OutShift);
+      tenon_pkg::MEM_ACC: elem_shift = is_store & ~native_i ? 4'd0 : 4'd2;
+      tenon_pkg::MEM_PAR: elem_shift = 4'd3;
+      default:            elem_shift = 4'd0;
+    endcase
+    dram_shift = 4'(unit_shift) + elem_shift;
+  end
+
+  assign sram_base = native_i ? insn_i[tenon_pkg::MOVE_SRAM_BASE_LSB+:16] : insn_i[tenon_pkg::LOAD_SRAM_BASE_LSB+:16];
+  assign x_size    = insn_i[tenon_pkg::LOAD_X_SIZE_LSB+:16];
+  assign y_size    = insn_i[tenon_pkg::LOAD_Y_SIZE_LSB+:16];
+  assign x_all     = 21'(x_size) + 21'(insn_i[tenon_pkg::LOAD_X_PAD_LEFT_LSB+:4]) +
+                     21'(insn_i[tenon_pkg::LOAD_X_PAD_RIGHT_LSB+:4]);
+
+  // Rows, vectors, steps, pads as in the instruction; addr is the offset, len the row's bytes.
+  dma_pkg::dma_cmd_t f_q;
+  logic [2:0]        f_shift_q;
+  logic              f_nothing_q;
+
+  always_ff @(posedge clk_i) begin
+    if (advance_i) begin
+      f_shift_q      <= unit_shift;
+      f_q.index      <= index_i;
+      f_q.mem        <= mem;
+      f_q.unit       <= 23'(sram_base) << elem_shift;
+      f_q.unit_bytes <= 7'd1 << unit_shift;
+      f_q.total      <= '0;  // these two come with the products
+      f_q.row_end    <= '0;
+      if (native_i) begin
+        f_nothing_q     <= insn_i[tenon_pkg::MOVE_ROWS_LSB+:16] == 16'd0 | insn_i[tenon_pkg::MOVE_VECTORS_LSB+:16] == 16'd0;
+        base_o          <= insn_i[tenon_pkg::MOVE_BASE_LSB+:3];
+        f_q.valid       <= insn_i[tenon_pkg::MOVE_VALID_LSB+:8] == 8'd0 |
+                           insn_i[tenon_pkg::MOVE_VALID_LSB+:8] > (8'd1 << unit_shift) ? 7'd1 << unit_shift :
+                           insn_i[tenon_pkg::MOVE_VALID_LSB+:7];
+        f_q.pad_value   <= insn_i[tenon_pkg::MOVE_PAD_VALUE_LSB+:8];
+        f_q.rows        <= 17'(insn_i[tenon_pkg::MOVE_ROWS_LSB+:16]);
+        f_q.vectors     <= 24'(insn_i[tenon_pkg::MOVE_VECTORS_LSB+:16]);
+        f_q.top         <= insn_i[tenon_pkg::MOVE_TOP_LSB+:8];
+        f_q.source_rows <= 17'(insn_i[tenon_pkg::MOVE_SOURCE_ROWS_LSB+:16]);
+        f_q.addr        <= 64'(insn_i[tenon_pkg::MOVE_OFFSET_LSB+:32]);
+        f_q.len         <= 32'(insn_i[tenon_pkg::MOVE_ROW_BYTES_LSB+:16]);
+        f_q.y_step      <= insn_i[tenon_pkg::MOVE_Y_STEP_LSB+:32];
+        f_q.x_step      <= insn_i[tenon_pkg::MOVE_X_STEP_LSB+:16];
+        f_q.left        <= {{6{insn_i[tenon_pkg::MOVE_LEFT_LSB+tenon_pkg::MOVE_LEFT_W-1]}},
+                            insn_i[tenon_pkg::MOVE_LEFT_LSB+:12]};
+      end else begin
+        f_nothing_q     <= x_size == 16'd0 | (y_size == 16'd0 & insn_i[tenon_pkg::LOAD_Y_PAD_TOP_LSB+:4] == 4'd0 &
+                           insn_i[tenon_pkg::LOAD_Y_PAD_BOTTOM_LSB+:4] == 4'd0);
+        base_o          <= type_bits == tenon_pkg::MEMTYPE_ACC8 ? 3'(tenon_pkg::MEMTYPE_ACC) : type_bits;
+        f_q.valid       <= 7'd1 << unit_shift;
+        f_q.pad_value   <= 8'd0;
+        f_q.rows        <= 17'(y_size) + 17'(insn_i[tenon_pkg::LOAD_Y_PAD_TOP_LSB+:4]) +
+                           17'(insn_i[tenon_pkg::LOAD_Y_PAD_BOTTOM_LSB+:4]);
+        f_q.vectors     <= 24'(x_all) << elem_shift;
+        f_q.top         <= 8'(insn_i[tenon_pkg::LOAD_Y_PAD_TOP_LSB+:4]);
+        f_q.source_rows <= 17'(y_size);
+        f_q.addr        <= 64'(insn_i[tenon_pkg::LOAD_DRAM_BASE_LSB+:32]) << dram_shift;
+        f_q.len         <= 32'(x_size) << dram_shift;
+        f_q.y_step      <= 32'(insn_i[tenon_pkg::LOAD_X_STRIDE_LSB+:16]) << dram_shift;
+        f_q.x_step      <= 16'd1 << unit_shift;
+        f_q.left        <= 18'(insn_i[tenon_pkg::LOAD_X_PAD_LEFT_LSB+:4]) << dram_shift;
+      end
+    end
+  end
+
+  // ---------------------------------------------------------------------------------------------------------- products
+  dma_pkg::dma_cmd_t p_q;
+  logic [40:0]       p_total_q;
+  logic signed [42:0] p_end_q;    // byte of the row behind the last one that a vector wants
+  logic [2:0]        p_shift_q;
+  logic              p_dense_q, p_nothing_q;
+  logic [16:0]       rows_below;
+  logic [23:0]       steps;
+
+  assign steps      = f_q.vectors - 24'd1;
+  assign rows_below = f_q.rows > 17'(f_q.top) ? f_q.rows - 17'(f_q.top) : 17'd0;
+
+  always_ff @(posedge clk_i) begin
+    if (advance_i) begin
+      p_q             <= f_q;
+      p_q.addr        <= base_addr_i + f_q.addr;
+      p_q.source_rows <= f_q.source_rows < rows_below ? f_q.source_rows : rows_below;
+      p_q.row_end     <= {{16{f_q.left[17]}}, f_q.left} + 34'(f_q.len);
+      p_shift_q       <= f_shift_q;
+      p_nothing_q     <= f_nothing_q;
+      p_total_q       <= 41'(f_q.rows) * 41'(f_q.vectors);
+      p_end_q         <= $signed(43'(40'(steps) * 40'(f_q.x_step))) + $signed(43'(f_q.valid)) -
+                         $signed({{25{f_q.left[17]}}, f_q.left});
+      p_dense_q       <= f_q.left == 18'd0 & f_q.top == 8'd0 & f_q.source_rows >= f_q.rows & f_q.valid == f_q.unit_bytes &
+                         f_q.x_step == 16'(f_q.unit_bytes) & f_q.len == 32'(f_q.vectors) << f_shift_q &
+                         (f_q.y_step == f_q.len | f_q.rows == 17'd1);
+    end
+  end
+
+  // ----------------------------------------------------------------------------------------------------------- command
+  logic [17:0]        right;    // bytes of the row before the first vector
+  logic [33:0]        first;    // byte of the row that is needed first
+  logic signed [42:0] last;     // and the one behind the last
+  logic               some;
+  logic [20:0]        depth;    // of the scratchpad, in units
+
+  assign right = 18'd0 - p_q.left;
+  assign first = p_q.left[17] ? 34'(right) : 34'd0;
+  assign last  = p_end_q < $signed(43'(p_q.len)) ? p_end_q : $signed(43'(p_q.len));
+  assign some  = last > $signed(43'(first));
+
+  always_comb begin
+    unique case (p_q.mem)
+      tenon_pkg::MEM_UOP: depth = 21'(tenon_pkg::UOP_DEPTH);
+      tenon_pkg::MEM_WGT: depth = 21'(tenon_pkg::WGT_DEPTH * tenon_pkg::WGT_UNITS);
+      tenon_pkg::MEM_INP: depth = 21'(tenon_pkg::INP_DEPTH);
+      tenon_pkg::MEM_ACC: depth = p_store_q ? 21'(tenon_pkg::ACC_DEPTH) : 21'(tenon_pkg::ACC_DEPTH * tenon_pkg::ACC_UNITS);
+      tenon_pkg::MEM_OUT: depth = 21'(tenon_pkg::OUT_DEPTH);
+      tenon_pkg::MEM_PAR: depth = 21'(tenon_pkg::PAR_DEPTH * tenon_pkg::PAR_UNITS);
+      tenon_pkg::MEM_RES: depth = 21'(tenon_pkg::RES_DEPTH);
+      default:            depth = 21'(tenon_pkg::ACC_DEPTH);  // acc8
+    endcase
+  end
+
+  logic f_store_q, p_store_q;
+  always_ff @(posedge clk_i) begin
+    if (advance_i) begin
+      f_store_q <= is_store;
+      p_store_q <= f_store_q;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (advance_i) begin
+      cmd_o       <= p_q;
+      cmd_o.total <= p_total_q[20:0];
+      cmd_o.addr  <= p_q.addr + 64'(first);
+      cmd_o.len   <= 32'(last - $signed(43'(first)));
+      if (!some) cmd_o.source_rows <= 17'd0;
+      if (p_dense_q) begin
+        cmd_o.rows        <= 17'd1;
+        cmd_o.source_rows <= 17'd1;
+        cmd_o.vectors     <= p_total_q[23:0];
+        cmd_o.len         <= p_total_q[31:0] << p_shift_q;
+        cmd_o.row_end     <= 34'(p_total_q) << p_shift_q;
+      end
+      nothing_o <= p_nothing_q;
+      range_o   <= ~p_nothing_q & 42'(p_q.unit) + 42'(p_total_q) > 42'(depth);
+    end
+  end
+
+endmodule

@@ -1,0 +1,48 @@
+// Commands of the DMA engines, as decode makes them: base LOAD and STORE and native MOVE come out as one form.
+//
+// Vector (y, x), y < rows, x < vectors, is unit `unit` + y * vectors + x of scratchpad `mem`. Its byte j has
+// k = x * x_step - left + j. It has a place in DRAM where y is one of the source_rows rows from row `top` on, and
+// 0 <= k < row_bytes. Of each such row the DMA touches only the `len` bytes from k = max(0, -left) on; `addr` is the
+// address of that byte in the first such row, and the next row's is y_step further.
+package dma_pkg;
+
+  typedef struct packed {
+    logic [31:0] index;        // slot of the instruction
+    logic [2:0]  mem;          // tenon_pkg::MEM_*
+    logic [22:0] unit;         // first unit in the scratchpad
+    logic [6:0]  unit_bytes;
+    logic [6:0]  valid;        // bytes of a unit that are data, 1 .. unit_bytes
+    logic [7:0]  pad_value;
+    logic [16:0] rows;         // at least 1
+    logic [23:0] vectors;      // at least 1
+    logic [20:0] total;        // rows * vectors
+    logic [7:0]  top;
+    logic [16:0] source_rows;  // rows that have bytes in DRAM; 0 if len would be 0
+    logic [63:0] addr;         // of the first byte needed of the first such row
+    logic [31:0] len;          // bytes from there to the last byte needed
+    logic [31:0] y_step;
+    logic [15:0] x_step;
+    logic [17:0] left;         // signed: padding bytes before a row
+    logic [33:0] row_end;      // signed: left + row_bytes
+  } dma_cmd_t;
+
+  // A command's entry in its class's queue. `target` is the unit that executes it.
+  typedef struct packed {
+    logic [31:0] index;
+    logic [6:0]  wait_mask;
+    logic [6:0]  signal_mask;
+    logic [2:0]  target;
+    logic        range_error;  // stops the accelerator instead of starting
+  } entry_t;
+
+  // Units. ALU and RQ are two commands of one queue of commands; DW is absent and lends ALU its number.
+  localparam logic [2:0] UNIT_LDI  = 3'd0;
+  localparam logic [2:0] UNIT_LDW  = 3'd1;
+  localparam logic [2:0] UNIT_LDM  = 3'd2;
+  localparam logic [2:0] UNIT_GEMM = 3'd3;
+  localparam logic [2:0] UNIT_ALU  = 3'd4;
+  localparam logic [2:0] UNIT_RQ   = 3'd5;
+  localparam logic [2:0] UNIT_ST   = 3'd6;
+  localparam logic [2:0] UNIT_NONE = 3'd7;
+
+endpackage

@@ -1,0 +1,157 @@
+// The life of a launch: start, run, the end or a stop, quiet memory, clear.
+//
+// A stop by error starts nothing more and lets what runs finish; a soft reset sends no more addresses and waits only
+// for what the memory owes. Both end in `clear_o`, as every launch does, so that the next one finds nothing left over.
+// Deadlock: nothing is in flight that can finish, every head waits for tokens, and the decoder has nothing to hand
+// over or no room for it. That lasts once it is true, so it is asked for sixteen cycles running to let the queues' and
+// counters' registers settle.
+module launch (
+  input  logic         clk_i,
+  input  logic         rst_ni,
+  input  logic         start_i,
+  input  logic         soft_reset_i,
+  input  logic [3:0]   instructions_i,  // the address's low bits
+  input  logic [31:0]  count_i,
+  input  logic         native_i,
+  output logic         fetch_start_o,
+  output logic         running_o,       // cycles count
+  output logic         stop_o,          // start nothing more
+  output logic         halt_o,          // send no more addresses
+  output logic         clear_o,
+  output logic         soft_clear_o,    // with clear_o: tokens, counters and registers as well
+  output logic         done_o,
+  output logic         idle_o,
+  output logic [7:0]   code_o,
+  output logic [31:0]  error_index_o,
+  // State of the parts.
+  input  logic         decode_done_i,
+  input  logic         decode_blocked_i,
+  input  logic         decode_error_i,
+  input  logic [7:0]   decode_code_i,
+  input  logic [31:0]  decode_index_i,
+  input  logic [6:0]   empty_i,
+  input  logic [6:0]   busy_i,
+  input  logic [6:0]   stuck_i,
+  input  logic [223:0] index_i,         // engine e at 32 e
+  input  logic [6:0]   error_valid_i,
+  input  logic [55:0]  error_code_i,
+  input  logic [223:0] error_index_i,
+  input  logic         memory_idle_i    // nothing is outstanding, instructions included
+);
+
+  typedef enum logic [2:0] {
+    Idle,
+    Run,
+    Drain,
+    Halt,
+    Clear,
+    Settle
+  } state_e;
+
+  state_e      state_q;
+  logic        soft_q, wanted_q, soft_reset;
+  logic [7:0]  code_q;
+  logic [31:0] index_q;
+  logic [3:0]  still_q;
+  logic        still, deadlock;
+
+  // The error that came first; of several in one cycle, that of the first engine.
+  logic        found;
+  logic [7:0]  found_code;
+  logic [31:0] found_index;
+  always_comb begin
+    found       = |error_valid_i | decode_error_i;
+    found_code  = decode_code_i;
+    found_index = decode_index_i;
+    if (|error_valid_i) begin
+      for (int e = 6; e >= 0; e--) begin
+        if (error_valid_i[e]) begin
+          found_code  = error_code_i[e*8+:8];
+          found_index = error_index_i[e*32+:32];
+        end
+      end
+    end
+  end
+
+  assign still    = state_q == Run & &stuck_i & ~(&empty_i) & (decode_done_i | decode_blocked_i);
+  assign deadlock = still & still_q == 4'd15;
+
+  logic [31:0] oldest;
+  always_comb begin
+    oldest = 32'hffffffff;
+    if (deadlock) begin
+      for (int e = 0; e < 7; e++) begin
+        if (!empty_i[e] & index_i[e*32+:32] < oldest) oldest = index_i[e*32+:32];
+      end
+    end
+  end
+
+  logic       profile_off;
+  logic [7:0] refusal;
+  assign soft_reset  = soft_reset_i | wanted_q;  // one that came while the last launch was cleared away waits
+  assign profile_off = native_i ? tenon_pkg::HAS_NATIVE == 0 : tenon_pkg::HAS_BASE == 0;
+  always_comb begin
+    if (profile_off) refusal = tenon_pkg::STOP_PROFILE_OFF;
+    else if (instructions_i != 4'd0) refusal = tenon_pkg::STOP_UNALIGNED;
+    else refusal = tenon_pkg::STOP_NONE;
+  end
+
+  assign fetch_start_o = state_q == Idle & start_i & ~soft_reset & refusal == tenon_pkg::STOP_NONE & count_i != 32'd0;
+  assign running_o     = state_q == Run | state_q == Drain;
+  assign stop_o        = state_q != Run;
+  assign halt_o        = state_q == Halt;
+  assign clear_o       = state_q == Clear;
+  assign soft_clear_o  = state_q == Clear & soft_q;
+  assign done_o        = state_q == Settle & ~soft_q;
+  assign idle_o        = state_q == Idle;
+  assign code_o        = code_q;
+  assign error_index_o = index_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      state_q <= Idle;
+      soft_q   <= 1'b0;
+      wanted_q <= 1'b0;
+      code_q  <= tenon_pkg::STOP_NONE;
+      index_q <= '0;
+      still_q <= '0;
+    end else begin
+      wanted_q <= soft_reset & state_q != Halt;
+      still_q <= still ? still_q + 4'd1 : 4'd0;
+      unique case (state_q)
+        Idle: begin
+          soft_q <= 1'b0;
+          if (soft_reset) begin
+            state_q <= Halt;
+          end else if (start_i) begin
+            code_q  <= refusal;
+            index_q <= '0;
+            state_q <= fetch_start_o ? Run : Clear;
+          end
+        end
+        Run: begin
+          if (found | deadlock) begin
+            code_q  <= found ? found_code : tenon_pkg::STOP_DEADLOCK;
+            index_q <= found ? found_index : oldest;
+            state_q <= Drain;
+          end else if (decode_done_i & &empty_i & memory_idle_i) begin
+            state_q <= Clear;
+          end
+        end
+        Drain: begin
+          if (~|busy_i & memory_idle_i) state_q <= Clear;
+        end
+        Halt: begin
+          soft_q  <= 1'b1;
+          code_q  <= tenon_pkg::STOP_NONE;
+          index_q <= '0;
+          if (soft_q & memory_idle_i) state_q <= Clear;
+        end
+        Clear: state_q <= Settle;
+        default: state_q <= Idle;
+      endcase
+      if (soft_reset & (state_q == Run | state_q == Drain)) state_q <= Halt;
+    end
+  end
+
+endmodule

@@ -1,0 +1,47 @@
+// FIFO with the oldest item at its output, for look-up-table RAM: the output is an asynchronous read. Depth is a power
+// of two, at least 2. `clear_i` empties it.
+module prim_fifo #(
+  parameter int Width = 32,
+  parameter int Depth = 4
+) (
+  input  logic             clk_i,
+  input  logic             rst_ni,
+  input  logic             clear_i,
+  input  logic             push_valid_i,
+  output logic             push_ready_o,
+  input  logic [Width-1:0] push_data_i,
+  output logic             pop_valid_o,
+  input  logic             pop_ready_i,
+  output logic [Width-1:0] pop_data_o
+);
+
+  localparam int PtrWidth = $clog2(Depth);
+
+  logic [Width-1:0]  mem[Depth];
+  logic [PtrWidth:0] write_q, read_q;
+  logic              push, pop;
+
+  assign push_ready_o = (write_q ^ read_q) != {1'b1, {PtrWidth{1'b0}}};
+  assign pop_valid_o  = write_q != read_q;
+  assign push         = push_valid_i & push_ready_o;
+  assign pop          = pop_valid_o & pop_ready_i;
+  assign pop_data_o   = mem[read_q[PtrWidth-1:0]];
+
+  always_ff @(posedge clk_i) begin
+    if (push) mem[write_q[PtrWidth-1:0]] <= push_data_i;
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      write_q <= '0;
+      read_q  <= '0;
+    end else if (clear_i) begin
+      write_q <= '0;
+      read_q  <= '0;
+    end else begin
+      if (push) write_q <= write_q + 1'b1;
+      if (pop) read_q <= read_q + 1'b1;
+    end
+  end
+
+endmodule

@@ -1,0 +1,63 @@
+// FIFO on a RAM with a registered read, for depths that deserve block RAM: an item appears at the output two cycles
+// after it was pushed; one item a cycle after that. It holds Depth items (a power of two) besides the one at its
+// output. It has no push_ready_o: whoever pushes has reserved the space.
+module prim_ram_fifo #(
+  parameter int Width = 32,
+  parameter int Depth = 64
+) (
+  input  logic             clk_i,
+  input  logic             rst_ni,
+  input  logic             clear_i,
+  input  logic             push_i,
+  input  logic [Width-1:0] push_data_i,
+  output logic             pop_valid_o,
+  input  logic             pop_ready_i,
+  output logic [Width-1:0] pop_data_o
+);
+
+  localparam int PtrWidth = $clog2(Depth);
+
+  logic [PtrWidth:0] write_q, read_q;
+  logic              valid_q, fetch;
+
+  assign fetch       = write_q != read_q & (~valid_q | pop_ready_i);
+  assign pop_valid_o = valid_q;
+
+  prim_ram_1r1w #(
+    .Width    (Width),
+    .Depth    (Depth),
+    .SubWords (1),
+    .AddrWidth(PtrWidth)
+  ) u_ram (
+    .clk_i,
+    .we_i   (push_i),
+    .waddr_i(write_q[PtrWidth-1:0]),
+    .wdata_i(push_data_i),
+    .re_i   (fetch),
+    .raddr_i(read_q[PtrWidth-1:0]),
+    .rdata_o(pop_data_o)
+  );
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      write_q <= '0;
+      read_q  <= '0;
+      valid_q <= 1'b0;
+    end else if (clear_i) begin
+      write_q <= '0;
+      read_q  <= '0;
+      valid_q <= 1'b0;
+    end else begin
+      if (push_i) write_q <= write_q + 1'b1;
+      if (fetch) read_q <= read_q + 1'b1;
+      valid_q <= fetch | (valid_q & ~pop_ready_i);
+    end
+  end
+
+  // verilator lint_off SYNCASYNCNET
+  always_ff @(posedge clk_i) begin
+    if (rst_ni) assert (!(push_i && (write_q ^ read_q) == {1'b1, {PtrWidth{1'b0}}}));  // never pushed when full
+  end
+  // verilator lint_on SYNCASYNCNET
+
+endmodule

@@ -1,0 +1,94 @@
+// One reader's side of the memory port: turns runs of bytes into read bursts and delivers their beats in order. A
+// burst is asked for only when the FIFO has room for all of it, so that the read channel never waits for a reader.
+module read_port #(
+  parameter int BeatBytes = 8,
+  parameter int MaxBurst  = 64,
+  parameter int FifoDepth = 128,  // power of two, at least MaxBurst
+  parameter int LenWidth  = 32
+) (
+  input  logic                   clk_i,
+  input  logic                   rst_ni,
+  input  logic                   clear_i,
+  input  logic                   halt_i,      // send no more addresses
+  input  logic                   run_valid_i,
+  output logic                   run_ready_o,
+  input  logic [63:0]            run_addr_i,
+  input  logic [LenWidth-1:0]    run_bytes_i,
+  output logic                   beat_valid_o,
+  input  logic                   beat_ready_i,
+  output logic [BeatBytes*8-1:0] beat_data_o,
+  output logic                   beat_error_o,
+  output logic                   idle_o,      // no beat is outstanding
+  // To the arbiter.
+  output logic                   ar_valid_o,
+  input  logic                   ar_ready_i,
+  output logic [63:0]            ar_addr_o,
+  output logic [7:0]             ar_len_o,
+  input  logic                   r_valid_i,
+  input  logic [BeatBytes*8-1:0] r_data_i,
+  input  logic                   r_error_i
+);
+
+  localparam int CountWidth = $clog2(FifoDepth) + 1;
+
+  logic                  burst_valid, burst_ready, fits, grant;
+  logic [8:0]            burst_beats;
+  logic [CountWidth-1:0] space_q, outstanding_q;
+  logic                  pop;
+
+  burst_split #(
+    .BeatBytes(BeatBytes),
+    .MaxBurst (MaxBurst),
+    .LenWidth (LenWidth)
+  ) u_split (
+    .clk_i,
+    .rst_ni,
+    .clear_i,
+    .run_valid_i,
+    .run_ready_o,
+    .run_addr_i,
+    .run_bytes_i,
+    .burst_valid_o(burst_valid),
+    .burst_ready_i(burst_ready),
+    .burst_addr_o (ar_addr_o),
+    .burst_beats_o(burst_beats)
+  );
+
+  assign fits        = space_q >= CountWidth'(burst_beats);
+  assign ar_valid_o  = burst_valid & fits & ~halt_i;
+  assign ar_len_o    = 8'(burst_beats - 9'd1);
+  assign burst_ready = ar_ready_i & fits & ~halt_i;
+  assign grant       = ar_valid_o & ar_ready_i;
+  assign pop         = beat_valid_o & beat_ready_i;
+  assign idle_o      = outstanding_q == '0;
+
+  prim_ram_fifo #(
+    .Width(BeatBytes * 8 + 1),
+    .Depth(FifoDepth)
+  ) u_fifo (
+    .clk_i,
+    .rst_ni,
+    .clear_i,
+    .push_i     (r_valid_i),
+    .push_data_i({r_error_i, r_data_i}),
+    .pop_valid_o(beat_valid_o),
+    .pop_ready_i(beat_ready_i),
+    .pop_data_o ({beat_error_o, beat_data_o})
+  );
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      space_q       <= CountWidth'(FifoDepth);
+      outstanding_q <= '0;
+    end else if (clear_i) begin
+      space_q       <= CountWidth'(FifoDepth);
+      outstanding_q <= '0;
+    end else begin
+      if (grant | pop) space_q <= space_q - (grant ? CountWidth'(burst_beats) : '0) + CountWidth'(pop);
+      if (grant | r_valid_i) begin
+        outstanding_q <= outstanding_q + (grant ? CountWidth'(burst_beats) : '0) - CountWidth'(r_valid_i);
+      end
+    end
+  end
+
+endmodule

@@ -1,0 +1,149 @@
+// Executes one class of instructions in order: each waits for its tokens, takes them, starts its unit, and gives its
+// tokens when it is done and the instructions before it have given theirs.
+//
+// Up to two instructions are in flight, so that a unit that can take a command early never pauses: two of the same
+// unit, two loads of the base profile's load class (they overlap and still complete in order), or one without a unit.
+// A push into a full counter waits.
+module sequencer #(
+  parameter int Depth = 32
+) (
+  input  logic              clk_i,
+  input  logic              rst_ni,
+  input  logic              clear_i,
+  input  logic              stop_i,         // start no more, and give no more tokens
+  input  logic              push_valid_i,
+  output logic              push_ready_o,
+  input  dma_pkg::entry_t   push_entry_i,
+  // Tokens, by producer and by consumer.
+  input  logic [6:0]        some_i,
+  output logic [6:0]        take_o,
+  input  logic [6:0]        full_i,
+  output logic [6:0]        give_o,
+  // Units, by number.
+  output logic [7:0]        start_o,
+  input  logic [7:0]        ready_i,
+  input  logic [7:0]        done_i,         // bit UNIT_NONE is 0
+  input  logic [63:0]       error_i,        // stop code with done, unit u at 8 u
+  // State.
+  output logic              start_any_o,
+  output logic              retire_o,
+  output logic              busy_o,         // an instruction is in flight
+  output logic              waiting_o,      // the head waits for tokens
+  output logic              empty_o,        // no instruction
+  output logic              stuck_o,        // nothing happens without another class's tokens
+  output logic [31:0]       index_o,        // of the oldest instruction in flight, else of the head
+  output logic [31:0]       head_index_o,
+  output logic              error_valid_o,
+  output logic [7:0]        error_code_o,
+  output logic [31:0]       error_index_o
+);
+
+  dma_pkg::entry_t head;
+  logic            head_valid, pop;
+
+  prim_fifo #(
+    .Width($bits(push_entry_i)),
+    .Depth(Depth)
+  ) u_queue (
+    .clk_i,
+    .rst_ni,
+    .clear_i,
+    .push_valid_i,
+    .push_ready_o,
+    .push_data_i(push_entry_i),
+    .pop_valid_o(head_valid),
+    .pop_ready_i(pop),
+    .pop_data_o (head)
+  );
+
+  // In flight: the older one and the younger one, which is there only with the older one.
+  logic        old_valid_q, young_valid_q;
+  logic [31:0] old_index_q, young_index_q;
+  logic [6:0]  old_signal_q, young_signal_q;
+  logic [2:0]  old_unit_q, young_unit_q;
+  // Its unit is done, but it is not its turn, or its push waits.
+  logic        old_done_q, young_done_q;
+
+  logic        old_done, retire, tokens_there, space, unit_ready, start, done_young, blocked;
+  logic [2:0]  stays;
+  logic        stays_valid, compatible;
+
+  // Where both use one unit, its first `done` belongs to the older one.
+  assign done_young   = young_valid_q & done_i[young_unit_q] & (young_unit_q != old_unit_q | old_done_q);
+  assign old_done     = old_valid_q & (old_unit_q == dma_pkg::UNIT_NONE | done_i[old_unit_q] | old_done_q);
+  assign blocked      = |(old_signal_q & full_i) & ~stop_i;
+  assign retire       = old_done & ~blocked;
+  assign give_o       = retire & ~stop_i ? old_signal_q : 7'd0;
+
+  assign tokens_there = (head.wait_mask & ~some_i) == 7'd0;
+  assign stays_valid  = old_valid_q & (~retire | young_valid_q);
+  assign stays        = retire ? young_unit_q : old_unit_q;
+  assign space        = ~young_valid_q | retire;
+  assign compatible   = ~stays_valid | head.target == dma_pkg::UNIT_NONE | stays == head.target |
+                        (stays[2:1] == 2'd0 & head.target[2:1] == 2'd0);
+  assign unit_ready   = head.target == dma_pkg::UNIT_NONE | head.range_error | ready_i[head.target];
+  assign start        = head_valid & tokens_there & space & compatible & unit_ready & ~stop_i;
+  assign pop          = start;
+  assign take_o       = start ? head.wait_mask : 7'd0;
+  assign start_o      = start & ~head.range_error & head.target != dma_pkg::UNIT_NONE ? 8'd1 << head.target : 8'd0;
+
+  assign start_any_o  = start;
+  assign retire_o     = retire;
+  assign busy_o       = old_valid_q;
+  assign waiting_o    = head_valid & ~tokens_there;
+  assign empty_o      = ~old_valid_q & ~head_valid;
+  assign stuck_o      = old_valid_q ? old_done & blocked : ~head_valid | ~tokens_there;
+  assign head_index_o = head.index;
+  assign index_o      = old_valid_q ? old_index_q : head.index;
+
+  // Errors: of the unit that says done, which is that of the older one unless only the younger one's is.
+  logic [7:0] old_code, young_code;
+  assign old_code      = old_valid_q & done_i[old_unit_q] & ~old_done_q ?
+                         error_i[{old_unit_q, 3'd0}+:8] : tenon_pkg::STOP_NONE;
+  assign young_code    = done_young ? error_i[{young_unit_q, 3'd0}+:8] : tenon_pkg::STOP_NONE;
+  assign error_valid_o = old_code != tenon_pkg::STOP_NONE | young_code != tenon_pkg::STOP_NONE | (start & head.range_error);
+  assign error_code_o  = old_code != tenon_pkg::STOP_NONE ? old_code :
+                         young_code != tenon_pkg::STOP_NONE ? young_code : tenon_pkg::STOP_SCRATCHPAD_RANGE;
+  assign error_index_o = old_code != tenon_pkg::STOP_NONE ? old_index_q :
+                         young_code != tenon_pkg::STOP_NONE ? young_index_q : head.index;
+
+  logic [2:0] start_unit;
+  assign start_unit = head.range_error ? dma_pkg::UNIT_NONE : head.target;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      old_valid_q   <= 1'b0;
+      young_valid_q <= 1'b0;
+      old_done_q    <= 1'b0;
+      young_done_q  <= 1'b0;
+    end else if (clear_i) begin
+      old_valid_q   <= 1'b0;
+      young_valid_q <= 1'b0;
+      old_done_q    <= 1'b0;
+      young_done_q  <= 1'b0;
+    end else begin
+      old_valid_q   <= stays_valid | start;
+      young_valid_q <= (young_valid_q & ~retire) | (start & stays_valid);
+      old_done_q    <= retire ? young_done_q | done_young : old_done;
+      young_done_q  <= ~retire & (young_done_q | done_young);
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (retire) begin
+      old_index_q  <= young_valid_q ? young_index_q : head.index;
+      old_signal_q <= young_valid_q ? young_signal_q : head.signal_mask;
+      old_unit_q   <= young_valid_q ? young_unit_q : start_unit;
+    end else if (!old_valid_q) begin
+      old_index_q  <= head.index;
+      old_signal_q <= head.signal_mask;
+      old_unit_q   <= start_unit;
+    end
+    if (start) begin
+      young_index_q  <= head.index;
+      young_signal_q <= head.signal_mask;
+      young_unit_q   <= start_unit;
+    end
+  end
+
+endmodule

@@ -1,0 +1,361 @@
+// Executes stores: reads units of a scratchpad in order and writes them to DRAM, by the rule of MOVE backwards.
+//
+// A window of bytes with a strobe each stands at a beat's address; vectors are merged into it where they belong, later
+// ones over earlier ones, and beats that no later vector reaches go out in front. What no vector covers has strobe 0,
+// so memory is never read to be written. `done_o` comes after the last write response.
+module store_dma #(
+  parameter int UnitBytes = 16
+) (
+  input  logic                             clk_i,
+  input  logic                             rst_ni,
+  input  logic                             clear_i,
+  input  logic                             halt_i,       // no more addresses; open bursts end with strobes 0
+  input  logic                             cmd_valid_i,
+  output logic                             cmd_ready_o,
+  input  dma_pkg::dma_cmd_t                cmd_i,
+  output logic                             done_o,
+  output logic                             error_o,      // with done: the memory answered with an error
+  output logic                             idle_o,       // nothing is outstanding in the memory
+  output logic [31:0]                      index_o,
+  // Scratchpad: granted in the cycle of the request, data in the next one.
+  output logic                             st_req_o,
+  output logic                             st_acc_o,
+  output logic [15:0]                      st_addr_o,
+  input  logic                             st_gnt_i,
+  input  logic [UnitBytes*8-1:0]           st_rdata_i,
+  // Write channels of the memory port.
+  output logic                             awvalid_o,
+  input  logic                             awready_i,
+  output logic [63:0]                      awaddr_o,
+  output logic [7:0]                       awlen_o,
+  output logic                             wvalid_o,
+  input  logic                             wready_i,
+  output logic [tenon_pkg::AXI_BITS-1:0]   wdata_o,
+  output logic [tenon_pkg::AXI_BYTES-1:0]  wstrb_o,
+  output logic                             wlast_o,
+  input  logic                             bvalid_i,
+  input  logic                             berror_i
+);
+
+  localparam int BeatBytes = tenon_pkg::AXI_BYTES;
+  localparam int BeatShift = $clog2(BeatBytes);
+  localparam int Window    = UnitBytes + BeatBytes;  // bytes
+
+  logic              valid_q, start_cmd;
+  // verilator lint_off UNUSEDSIGNAL
+  dma_pkg::dma_cmd_t cmd_q;  // of which the counters below hold some fields
+  // verilator lint_on UNUSEDSIGNAL
+  assign cmd_ready_o = ~valid_q;
+  assign start_cmd   = cmd_valid_i & cmd_ready_o;
+  assign index_o     = cmd_q.index;
+
+  // -------------------------------------------------------------------------------------------- units from scratchpad
+  logic [20:0]            read_left_q;
+  logic [15:0]            read_addr_q;
+  logic                   reading_q;  // data of a granted read is on st_rdata_i
+  logic [1:0]             space_q;    // free places, those reserved by reads in flight taken off
+  logic                   data_valid, merge, read;
+  logic [UnitBytes*8-1:0] data;
+
+  assign st_req_o  = valid_q & read_left_q != 21'd0 & space_q != 2'd0 & ~halt_i;
+  assign st_acc_o  = cmd_q.mem == tenon_pkg::MEM_ACC;
+  assign st_addr_o = read_addr_q;
+  assign read      = st_req_o & st_gnt_i;
+
+  // verilator lint_off PINCONNECTEMPTY
+  prim_fifo #(
+    .Width(UnitBytes * 8),
+    .Depth(4)
+  ) u_units (
+    .clk_i,
+    .rst_ni,
+    .clear_i,
+    .push_valid_i(reading_q),
+    .push_ready_o(),  // space_q counts
+    .push_data_i (st_rdata_i),
+    .pop_valid_o (data_valid),
+    .pop_ready_i (merge),
+    .pop_data_o  (data)
+  );
+  // verilator lint_on PINCONNECTEMPTY
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      reading_q <= 1'b0;
+      space_q   <= 2'd3;
+    end else if (clear_i) begin
+      reading_q <= 1'b0;
+      space_q   <= 2'd3;
+    end else begin
+      reading_q <= read;
+      space_q   <= space_q - 2'(read) + 2'(merge);
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (start_cmd) begin
+      read_left_q <= cmd_i.total;
+      read_addr_q <= cmd_i.unit[15:0];
+    end else if (read) begin
+      read_left_q <= read_left_q - 21'd1;
+      read_addr_q <= read_addr_q + 16'd1;
+    end
+  end
+
+  // ------------------------------------------------------------------------------------------ addresses, row by row
+  logic        addr_valid_q, run_ready, burst_valid, burst_ready, length_ready;
+  logic [16:0] addr_rows_q;  // after this one
+  logic [63:0] addr_q, burst_addr;
+  logic [8:0]  burst_beats;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) addr_valid_q <= 1'b0;
+    else if (clear_i) addr_valid_q <= 1'b0;
+    else if (start_cmd) addr_valid_q <= cmd_i.source_rows != 17'd0;
+    else if (run_ready & addr_rows_q == 17'd0) addr_valid_q <= 1'b0;
+  end
+  always_ff @(posedge clk_i) begin
+    if (start_cmd) begin
+      addr_rows_q <= cmd_i.source_rows - 17'd1;
+      addr_q      <= cmd_i.addr;
+    end else if (addr_valid_q & run_ready) begin
+      addr_rows_q <= addr_rows_q - 17'd1;
+      addr_q      <= addr_q + 64'(cmd_q.y_step);
+    end
+  end
+
+  burst_split #(
+    .BeatBytes(BeatBytes),
+    .MaxBurst (tenon_pkg::MAX_BURST),
+    .LenWidth (32)
+  ) u_split (
+    .clk_i,
+    .rst_ni,
+    .clear_i,
+    .run_valid_i  (addr_valid_q),
+    .run_ready_o  (run_ready),
+    .run_addr_i   (addr_q),
+    .run_bytes_i  (cmd_q.len),
+    .burst_valid_o(burst_valid),
+    .burst_ready_i(burst_ready),
+    .burst_addr_o (burst_addr),
+    .burst_beats_o(burst_beats)
+  );
+
+  logic aw_valid_q, aw_sent;
+  assign aw_sent     = aw_valid_q & awready_i;
+  assign awvalid_o   = aw_valid_q;
+  assign burst_ready = (~aw_valid_q | awready_i) & length_ready & ~halt_i;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) aw_valid_q <= 1'b0;
+    else if (burst_valid & burst_ready) aw_valid_q <= 1'b1;
+    else if (aw_sent) aw_valid_q <= 1'b0;
+  end
+  always_ff @(posedge clk_i) begin
+    if (burst_valid & burst_ready) begin
+      awaddr_o <= burst_addr;
+      awlen_o  <= 8'(burst_beats - 9'd1);
+    end
+  end
+
+  // Lengths of the bursts whose data has not begun. Room for one is kept for the address that waits at the port.
+  logic       length_valid, length_pop, length_push_ready;
+  logic [7:0] length;
+  logic [3:0] open_q;  // bursts without response
+  assign length_ready = open_q < 4'd6;
+
+  prim_fifo #(
+    .Width(8),
+    .Depth(8)
+  ) u_lengths (
+    .clk_i,
+    .rst_ni,
+    .clear_i,
+    .push_valid_i(aw_sent),
+    .push_ready_o(length_push_ready),
+    .push_data_i (awlen_o),
+    .pop_valid_o (length_valid),
+    .pop_ready_i (length_pop),
+    .pop_data_o  (length)
+  );
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) open_q <= 4'd0;
+    else if (aw_sent != bvalid_i) open_q <= aw_sent ? open_q + 4'd1 : open_q - 4'd1;
+  end
+
+  // -------------------------------------------------------------------------------------------------- window of bytes
+  logic [16:0]           rows_left_q;     // after this one
+  logic [23:0]           vectors_left_q;  // from the next one on
+  logic [7:0]            top_left_q;
+  logic [16:0]           source_left_q;
+  logic                  rows_done_q;
+  logic [BeatShift-1:0]  row_offset_q;
+  logic [32:0]           beats_left_q;    // beats that this row still gives
+  logic signed [19:0]    ahead_q;         // of the next vector, relative to the window
+  logic signed [34:0]    low_q, high_q;
+  logic [Window*8-1:0]   window_q;
+  logic [Window-1:0]     strobe_q;
+
+  logic               present, merged_all, flush, w_free, row_end, burst_open, no_beats;
+  logic signed [19:0] ahead;
+  logic [7:0]         burst_left_q;
+  logic               burst_open_q;
+
+  assign present    = top_left_q == 8'd0 & source_left_q != 17'd0;
+  assign merged_all = vectors_left_q == 24'd0;
+  assign w_free     = ~wvalid_o | wready_i;
+  assign burst_open = burst_open_q | length_valid;
+  assign flush      = valid_q & ~rows_done_q & beats_left_q != 33'd0 & (merged_all | ahead_q >= $signed(20'(BeatBytes))) &
+                      w_free & burst_open & ~halt_i;
+  assign ahead      = flush ? ahead_q - $signed(20'(BeatBytes)) : ahead_q;
+  assign no_beats   = beats_left_q == 33'd0 | (flush & beats_left_q == 33'd1);
+  assign merge      = valid_q & ~rows_done_q & ~merged_all & data_valid & (no_beats | ahead < $signed(20'(BeatBytes)));
+  assign row_end    = valid_q & ~rows_done_q & merged_all & no_beats;
+
+  // Merging.
+  logic [UnitBytes*8-1:0] put;
+  logic [UnitBytes-1:0]   placed;
+  logic [Window*8-1:0]    window, wide, blend;
+  logic [Window-1:0]      strobe, wide_placed;
+  always_comb begin
+    window      = flush ? window_q >> (BeatBytes * 8) : window_q;
+    strobe      = flush ? strobe_q >> BeatBytes : strobe_q;
+    placed      = '0;
+    put         = data;
+    wide        = '0;
+    wide_placed = '0;
+    blend       = '0;
+    if (merge & ~no_beats) begin
+      placed = ~({UnitBytes{1'b1}} << cmd_q.valid);
+      if (high_q <= 0) placed = '0;
+      else if (high_q < 35'(UnitBytes)) placed = placed & ~({UnitBytes{1'b1}} << high_q[6:0]);
+      if (low_q >= 35'(UnitBytes)) placed = '0;
+      else if (low_q > 0) placed = placed & ({UnitBytes{1'b1}} << low_q[6:0]);
+      if (ahead < 0) begin
+        // The row begins inside this vector, or behind it.
+        if (ahead <= -20'(UnitBytes)) placed = '0;
+        placed = placed >> (~ahead[7:0] + 8'd1);
+        put    = put >> {~ahead[7:0] + 8'd1, 3'd0};
+        wide        = (Window * 8)'(put);
+        wide_placed = Window'(placed);
+      end else begin
+        wide        = (Window * 8)'(put) << {ahead[BeatShift-1:0], 3'd0};
+        wide_placed = Window'(placed) << ahead[BeatShift-1:0];
+      end
+      if (&placed & strobe == '0) begin
+        window = wide;  // the usual case: nothing to keep
+      end else begin
+        for (int j = 0; j < Window; j++) blend[j*8+:8] = {8{wide_placed[j]}};
+        window = (window & ~blend) | (wide & blend);
+      end
+      strobe = strobe | wide_placed;
+    end
+  end
+
+  // The next row, or the first one of the command.
+  logic                 start, start_present;
+  logic [BeatShift-1:0] start_offset;
+  logic [17:0]          start_left;
+  logic [33:0]          start_end;
+  logic [31:0]          start_len;
+  assign start         = start_cmd | (row_end & rows_left_q != 17'd0);
+  assign start_left    = start_cmd ? cmd_i.left : cmd_q.left;
+  assign start_end     = start_cmd ? cmd_i.row_end : cmd_q.row_end;
+  assign start_len     = start_cmd ? cmd_i.len : cmd_q.len;
+  assign start_offset  = start_cmd ? cmd_i.addr[BeatShift-1:0] :
+                         present ? row_offset_q + cmd_q.y_step[BeatShift-1:0] : row_offset_q;
+  assign start_present = start_cmd ? cmd_i.top == 8'd0 & cmd_i.source_rows != 17'd0 :
+                         top_left_q <= 8'd1 & (present ? source_left_q != 17'd1 : source_left_q != 17'd0);
+
+  always_ff @(posedge clk_i) begin
+    if (start_cmd) begin
+      cmd_q         <= cmd_i;
+      rows_left_q   <= cmd_i.rows - 17'd1;
+      top_left_q    <= cmd_i.top;
+      source_left_q <= cmd_i.source_rows;
+      rows_done_q   <= 1'b0;
+    end else if (row_end) begin
+      rows_left_q <= rows_left_q - 17'd1;
+      rows_done_q <= rows_left_q == 17'd0;
+      if (top_left_q != 8'd0) top_left_q <= top_left_q - 8'd1;
+      if (present) source_left_q <= source_left_q - 17'd1;
+    end
+    if (start) begin
+      vectors_left_q <= start_cmd ? cmd_i.vectors : cmd_q.vectors;
+      row_offset_q   <= start_offset;
+      beats_left_q   <= start_present ? (33'(start_len) + 33'(start_offset) + 33'(BeatBytes - 1)) >> BeatShift : '0;
+      ahead_q        <= $signed(20'(start_offset)) - (start_left[17] ? 20'sd0 : $signed({2'd0, start_left}));
+      low_q          <= {{17{start_left[17]}}, start_left};
+      high_q         <= {start_end[33], start_end};
+      window_q       <= '0;
+      strobe_q       <= '0;
+    end else if (valid_q) begin
+      if (flush) beats_left_q <= beats_left_q - 33'd1;
+      if (merge) begin
+        vectors_left_q <= vectors_left_q - 24'd1;
+        low_q          <= low_q - $signed({19'd0, cmd_q.x_step});
+        high_q         <= high_q - $signed({19'd0, cmd_q.x_step});
+      end
+      ahead_q <= ahead + (merge ? $signed({4'd0, cmd_q.x_step}) : 20'sd0);
+      if (merge | flush) begin
+        window_q <= window;
+        strobe_q <= strobe;
+      end
+    end
+  end
+
+  // ---------------------------------------------------------------------------------------- write data and responses
+  logic w_load;
+  assign w_load     = flush | (halt_i & w_free & burst_open);
+  assign length_pop = w_load & ~burst_open_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      wvalid_o     <= 1'b0;
+      burst_open_q <= 1'b0;
+    end else begin
+      if (w_free) wvalid_o <= w_load;
+      if (w_load) burst_open_q <= burst_open_q ? burst_left_q != 8'd1 : length != 8'd0;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (w_load) begin
+      wdata_o      <= window_q[BeatBytes*8-1:0];
+      wstrb_o      <= flush ? strobe_q[BeatBytes-1:0] : '0;
+      wlast_o      <= burst_open_q ? burst_left_q == 8'd1 : length == 8'd0;
+      burst_left_q <= burst_open_q ? burst_left_q - 8'd1 : length;
+    end
+  end
+
+  logic error_q, finish;
+  assign finish  = valid_q & rows_done_q & ~addr_valid_q & ~burst_valid & ~aw_valid_q & open_q == 4'd0;
+  assign done_o  = finish;
+  assign error_o = error_q;
+  assign idle_o  = ~aw_valid_q & open_q == 4'd0;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      valid_q <= 1'b0;
+      error_q <= 1'b0;
+    end else if (clear_i) begin
+      valid_q <= 1'b0;
+      error_q <= 1'b0;
+    end else begin
+      if (start_cmd) valid_q <= 1'b1;
+      else if (finish) valid_q <= 1'b0;
+      if (start_cmd) error_q <= 1'b0;
+      else if (bvalid_i & berror_i) error_q <= 1'b1;
+    end
+  end
+
+  // verilator lint_off SYNCASYNCNET
+  always_ff @(posedge clk_i) begin
+    if (rst_ni) begin
+      assert (!(aw_sent & ~length_push_ready));    // bursts are not lost
+      assert (!(bvalid_i & open_q == 4'd0));       // responses belong to bursts
+    end
+  end
+  // verilator lint_on SYNCASYNCNET
+
+endmodule

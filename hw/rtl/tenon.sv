@@ -1,0 +1,762 @@
+// Tenon, the accelerator: one AXI4-Lite slave for control, one AXI4 master for memory, one interrupt.
+//
+// fetch -> decode -> a queue for each class of instructions and one for each unit's commands -> sequencers, tied by the
+// token matrix, start the units: three load engines, a store engine, and the compute half. Port names are those that
+// tools for AXI expect.
+module tenon (
+  input  logic                            clk_i,
+  input  logic                            rst_ni,
+  input  logic                            s_axi_control_awvalid,
+  output logic                            s_axi_control_awready,
+  input  logic [11:0]                     s_axi_control_awaddr,
+  input  logic                            s_axi_control_wvalid,
+  output logic                            s_axi_control_wready,
+  input  logic [31:0]                     s_axi_control_wdata,
+  input  logic [3:0]                      s_axi_control_wstrb,
+  output logic                            s_axi_control_bvalid,
+  input  logic                            s_axi_control_bready,
+  output logic [1:0]                      s_axi_control_bresp,
+  input  logic                            s_axi_control_arvalid,
+  output logic                            s_axi_control_arready,
+  input  logic [11:0]                     s_axi_control_araddr,
+  output logic                            s_axi_control_rvalid,
+  input  logic                            s_axi_control_rready,
+  output logic [31:0]                     s_axi_control_rdata,
+  output logic [1:0]                      s_axi_control_rresp,
+  output logic                            m_axi_gmem_awvalid,
+  input  logic                            m_axi_gmem_awready,
+  output logic [63:0]                     m_axi_gmem_awaddr,
+  output logic [1:0]                      m_axi_gmem_awid,
+  output logic [7:0]                      m_axi_gmem_awlen,
+  output logic [2:0]                      m_axi_gmem_awsize,
+  output logic [1:0]                      m_axi_gmem_awburst,
+  output logic [1:0]                      m_axi_gmem_awlock,
+  output logic [3:0]                      m_axi_gmem_awcache,
+  output logic [2:0]                      m_axi_gmem_awprot,
+  output logic [3:0]                      m_axi_gmem_awqos,
+  output logic                            m_axi_gmem_wvalid,
+  input  logic                            m_axi_gmem_wready,
+  output logic [tenon_pkg::AXI_BITS-1:0]  m_axi_gmem_wdata,
+  output logic [tenon_pkg::AXI_BYTES-1:0] m_axi_gmem_wstrb,
+  output logic                            m_axi_gmem_wlast,
+  input  logic                            m_axi_gmem_bvalid,
+  output logic                            m_axi_gmem_bready,
+  // verilator lint_off UNUSEDSIGNAL
+  input  logic [1:0]                      m_axi_gmem_bid,    // there is one writer
+  input  logic [1:0]                      m_axi_gmem_bresp,  // bit 1 says error
+  // verilator lint_on UNUSEDSIGNAL
+  output logic                            m_axi_gmem_arvalid,
+  input  logic                            m_axi_gmem_arready,
+  output logic [63:0]                     m_axi_gmem_araddr,
+  output logic [1:0]                      m_axi_gmem_arid,
+  output logic [7:0]                      m_axi_gmem_arlen,
+  output logic [2:0]                      m_axi_gmem_arsize,
+  output logic [1:0]                      m_axi_gmem_arburst,
+  output logic [1:0]                      m_axi_gmem_arlock,
+  output logic [3:0]                      m_axi_gmem_arcache,
+  output logic [2:0]                      m_axi_gmem_arprot,
+  output logic [3:0]                      m_axi_gmem_arqos,
+  input  logic                            m_axi_gmem_rvalid,
+  output logic                            m_axi_gmem_rready,
+  input  logic [tenon_pkg::AXI_BITS-1:0]  m_axi_gmem_rdata,
+  input  logic [1:0]                      m_axi_gmem_rid,
+  // verilator lint_off UNUSEDSIGNAL
+  input  logic                            m_axi_gmem_rlast,  // beats are counted
+  input  logic [1:0]                      m_axi_gmem_rresp,  // bit 1 says error
+  // verilator lint_on UNUSEDSIGNAL
+  output logic                            interrupt_o
+`ifdef TENON_TRACE
+  ,
+  // For simulators. Units that loads write, final writes of the compute half, and what every class does.
+  output logic                                 trace_ldi_valid_o,
+  output logic [31:0]                          trace_ldi_index_o,
+  output logic [31:0]                          trace_ldi_unit_o,
+  output logic [tenon_pkg::BLOCK_IN*8-1:0]     trace_ldi_data_o,
+  output logic                                 trace_ldw_valid_o,
+  output logic [31:0]                          trace_ldw_index_o,
+  output logic [31:0]                          trace_ldw_unit_o,
+  output logic [tenon_pkg::BLOCK_IN*8-1:0]     trace_ldw_data_o,
+  output logic                                 trace_ldm_valid_o,
+  output logic [31:0]                          trace_ldm_index_o,
+  output logic [2:0]                           trace_ldm_mem_o,
+  output logic [31:0]                          trace_ldm_unit_o,
+  output logic [(tenon_pkg::BLOCK_OUT > 4 ? tenon_pkg::BLOCK_OUT*8 : 32)-1:0] trace_ldm_data_o,
+  output logic [31:0]                          trace_st_index_o,     // whose data is on the write channel
+  output logic                                 trace_acc_valid_o,
+  output logic [31:0]                          trace_acc_index_o,
+  output logic [15:0]                          trace_acc_addr_o,
+  output logic [tenon_pkg::BLOCK_OUT*32-1:0]   trace_acc_data_o,
+  output logic                                 trace_out_valid_o,
+  output logic [31:0]                          trace_out_index_o,
+  output logic [15:0]                          trace_out_addr_o,
+  output logic [tenon_pkg::BLOCK_OUT*8-1:0]    trace_out_data_o,
+  // By engine number; the base profile's classes are LDI, GEMM and ST.
+  output logic [6:0]                           trace_start_o,        // the head starts
+  output logic [6:0]                           trace_done_o,         // the oldest instruction is done
+  output logic [6:0]                           trace_busy_o,         // an instruction is in flight
+  output logic [6:0]                           trace_wait_o,         // the head waits for tokens
+  output logic [223:0]                         trace_index_o,        // oldest instruction in flight, else the head
+  output logic [223:0]                         trace_head_o          // the head: what starts with trace_start_o
+`endif
+);
+
+  localparam int LdmBytes  = tenon_pkg::BLOCK_OUT > 4 ? tenon_pkg::BLOCK_OUT : 4;
+  localparam int FifoDepth = tenon_pkg::MAX_BURST < 16 ? 32 : 2 * tenon_pkg::MAX_BURST;
+
+  // ------------------------------------------------------------------------------------------------ launch and control
+  logic         start, soft_reset, token_clear, fetch_start, running, stop, halt, clear, soft_clear, done, idle;
+  logic [7:0]   code;
+  logic [31:0]  error_index, count, tokens_word, counters_word;
+  logic [63:0]  instructions, base_addr;
+  logic         native;
+  logic [2:0]   base_number;
+  logic [11:0]  read_addr;
+  logic         decode_done, decode_blocked, decode_error;
+  logic [7:0]   decode_code;
+  logic [31:0]  decode_index;
+  logic [6:0]   seq_empty, seq_busy, seq_waiting, seq_stuck, seq_retire, seq_error;
+  logic [223:0] seq_index, seq_error_index;
+  logic [55:0]  seq_error_code;
+  logic         fetch_idle, ldi_idle, ldw_idle, ldm_idle, st_idle, arbiter_idle, memory_idle, gemm_active;
+
+  assign memory_idle = fetch_idle & ldi_idle & ldw_idle & ldm_idle & st_idle & arbiter_idle;
+  assign s_axi_control_bresp = 2'd0;
+  assign s_axi_control_rresp = 2'd0;
+
+  control u_control (
+    .clk_i,
+    .rst_ni,
+    .awvalid_i      (s_axi_control_awvalid),
+    .awready_o      (s_axi_control_awready),
+    .awaddr_i       (s_axi_control_awaddr),
+    .wvalid_i       (s_axi_control_wvalid),
+    .wready_o       (s_axi_control_wready),
+    .wdata_i        (s_axi_control_wdata),
+    .wstrb_i        (s_axi_control_wstrb),
+    .bvalid_o       (s_axi_control_bvalid),
+    .bready_i       (s_axi_control_bready),
+    .arvalid_i      (s_axi_control_arvalid),
+    .arready_o      (s_axi_control_arready),
+    .araddr_i       (s_axi_control_araddr),
+    .rvalid_o       (s_axi_control_rvalid),
+    .rready_i       (s_axi_control_rready),
+    .rdata_o        (s_axi_control_rdata),
+    .interrupt_o,
+    .start_o        (start),
+    .soft_reset_o   (soft_reset),
+    .token_clear_o  (token_clear),
+    .done_i         (done),
+    .idle_i         (idle),
+    .clear_i        (soft_clear),
+    .code_i         (code),
+    .error_index_i  (error_index),
+    .waiting_i      (seq_waiting),
+    .instructions_o (instructions),
+    .count_o        (count),
+    .native_o       (native),
+    .base_i         (base_number),
+    .base_addr_o    (base_addr),
+    .read_addr_o    (read_addr),
+    .tokens_word_i  (tokens_word),
+    .counters_word_i(counters_word)
+  );
+
+  launch u_launch (
+    .clk_i,
+    .rst_ni,
+    .start_i         (start),
+    .soft_reset_i    (soft_reset),
+    .instructions_i  (instructions[3:0]),
+    .count_i         (count),
+    .native_i        (native),
+    .fetch_start_o   (fetch_start),
+    .running_o       (running),
+    .stop_o          (stop),
+    .halt_o          (halt),
+    .clear_o         (clear),
+    .soft_clear_o    (soft_clear),
+    .done_o          (done),
+    .idle_o          (idle),
+    .code_o          (code),
+    .error_index_o   (error_index),
+    .decode_done_i   (decode_done),
+    .decode_blocked_i(decode_blocked),
+    .decode_error_i  (decode_error),
+    .decode_code_i   (decode_code),
+    .decode_index_i  (decode_index),
+    .empty_i         (seq_empty),
+    .busy_i          (seq_busy),
+    .stuck_i         (seq_stuck),
+    .index_i         (seq_index),
+    .error_valid_i   (seq_error),
+    .error_code_i    (seq_error_code),
+    .error_index_i   (seq_error_index),
+    .memory_idle_i   (memory_idle)
+  );
+
+  counters u_counters (
+    .clk_i,
+    .rst_ni,
+    .clear_i      (start | soft_clear),
+    .running_i    (running),
+    .retire_i     (seq_retire),
+    .mac_i        (gemm_active),
+    .read_beat_i  (m_axi_gmem_rvalid & m_axi_gmem_rready),
+    .write_beat_i (m_axi_gmem_wvalid & m_axi_gmem_wready),
+    .read_burst_i (m_axi_gmem_arvalid & m_axi_gmem_arready),
+    .write_burst_i(m_axi_gmem_awvalid & m_axi_gmem_awready),
+    .busy_i       (seq_busy),
+    .stall_i      (seq_waiting),
+    .address_i    (read_addr),
+    .word_o       (counters_word)
+  );
+
+  // ------------------------------------------------------------------------------------------------ memory, read side
+  logic [3:0]   reader_valid, reader_ready, reader_r_valid;
+  logic [255:0] reader_addr;
+  logic [31:0]  reader_len;
+
+  read_arbiter u_arbiter (
+    .clk_i,
+    .rst_ni,
+    .ar_valid_i(reader_valid),
+    .ar_ready_o(reader_ready),
+    .ar_addr_i (reader_addr),
+    .ar_len_i  (reader_len),
+    .r_valid_o (reader_r_valid),
+    .idle_o    (arbiter_idle),
+    .arvalid_o (m_axi_gmem_arvalid),
+    .arready_i (m_axi_gmem_arready),
+    .araddr_o  (m_axi_gmem_araddr),
+    .arlen_o   (m_axi_gmem_arlen),
+    .arid_o    (m_axi_gmem_arid),
+    .rvalid_i  (m_axi_gmem_rvalid),
+    .rid_i     (m_axi_gmem_rid)
+  );
+
+  assign m_axi_gmem_rready  = 1'b1;
+  assign m_axi_gmem_bready  = 1'b1;
+  assign m_axi_gmem_arsize  = 3'($clog2(tenon_pkg::AXI_BYTES));
+  assign m_axi_gmem_arburst = 2'b01;
+  assign m_axi_gmem_arlock  = 2'd0;
+  assign m_axi_gmem_arcache = 4'b0011;
+  assign m_axi_gmem_arprot  = 3'd0;
+  assign m_axi_gmem_arqos   = 4'd0;
+  assign m_axi_gmem_awid    = 2'd0;
+  assign m_axi_gmem_awsize  = 3'($clog2(tenon_pkg::AXI_BYTES));
+  assign m_axi_gmem_awburst = 2'b01;
+  assign m_axi_gmem_awlock  = 2'd0;
+  assign m_axi_gmem_awcache = 4'b0011;
+  assign m_axi_gmem_awprot  = 3'd0;
+  assign m_axi_gmem_awqos   = 4'd0;
+
+  // -------------------------------------------------------------------------------------------------- fetch and decode
+  logic                      slot_valid, slot_ready, slot_last, slot_error;
+  logic [127:0]              slot;
+  logic [31:0]               slot_index;
+  // verilator lint_off UNUSEDSIGNAL
+  logic [6:0]                entry_valid;  // bit DW stays 0
+  // verilator lint_on UNUSEDSIGNAL
+  logic [6:0]                entry_ready;
+  dma_pkg::entry_t           entry;
+  logic [7:0]                cmd_valid, cmd_ready;
+  dma_pkg::dma_cmd_t         dma_cmd;
+  compute_pkg::gemm_cmd_t    gemm_cmd;
+  compute_pkg::alu_cmd_t     alu_cmd;
+  compute_pkg::rq_cmd_t      rq_cmd;
+
+  fetch u_fetch (
+    .clk_i,
+    .rst_ni,
+    .clear_i     (clear),
+    .halt_i      (stop),
+    .start_i     (fetch_start),
+    .address_i   (instructions),
+    .count_i     (count),
+    .slot_valid_o(slot_valid),
+    .slot_ready_i(slot_ready),
+    .slot_o      (slot),
+    .slot_index_o(slot_index),
+    .slot_last_o (slot_last),
+    .slot_error_o(slot_error),
+    .idle_o      (fetch_idle),
+    .ar_valid_o  (reader_valid[0]),
+    .ar_ready_i  (reader_ready[0]),
+    .ar_addr_o   (reader_addr[63:0]),
+    .ar_len_o    (reader_len[7:0]),
+    .r_valid_i   (reader_r_valid[0]),
+    .r_data_i    (m_axi_gmem_rdata),
+    .r_error_i   (m_axi_gmem_rresp[1])
+  );
+
+  decode u_decode (
+    .clk_i,
+    .rst_ni,
+    .clear_i      (clear),
+    .stop_i       (stop),
+    .native_i     (native),
+    .slot_valid_i (slot_valid),
+    .slot_ready_o (slot_ready),
+    .slot_i       (slot),
+    .slot_index_i (slot_index),
+    .slot_last_i  (slot_last),
+    .slot_error_i (slot_error),
+    .base_o       (base_number),
+    .base_addr_i  (base_addr),
+    .entry_valid_o(entry_valid),
+    .entry_ready_i(entry_ready),
+    .entry_o      (entry),
+    .cmd_valid_o  (cmd_valid),
+    .cmd_ready_i  (cmd_ready),
+    .dma_cmd_o    (dma_cmd),
+    .gemm_cmd_o   (gemm_cmd),
+    .alu_cmd_o    (alu_cmd),
+    .rq_cmd_o     (rq_cmd),
+    .blocked_o    (decode_blocked),
+    .done_o       (decode_done),
+    .error_valid_o(decode_error),
+    .error_code_o (decode_code),
+    .error_index_o(decode_index)
+  );
+
+  // -------------------------------------------------------------------------------------------- sequencers and tokens
+  logic [48:0] give, take, some;
+  // verilator lint_off UNUSEDSIGNAL
+  logic [48:0] full;  // those of DW stay 0
+  // verilator lint_on UNUSEDSIGNAL
+  logic [7:0]  unit_ready, unit_done, unit_start;
+  logic [63:0] unit_error;
+  logic [55:0] seq_start;
+  // verilator lint_off UNUSEDSIGNAL
+  logic [6:0]   seq_started;
+  logic [223:0] seq_head;  // both for the trace
+  // verilator lint_on UNUSEDSIGNAL
+
+  tokens u_tokens (
+    .clk_i,
+    .rst_ni,
+    .clear_i(soft_clear | token_clear),
+    .give_i (give),
+    .take_i (take),
+    .some_o (some),
+    .full_o (full),
+    .word_i (4'((read_addr - tenon_pkg::REG_TOKENS) >> 2)),
+    .word_o (tokens_word)
+  );
+
+  for (genvar e = 0; e < 7; e++) begin : g_engine
+    // verilator lint_off UNUSEDSIGNAL
+    logic [6:0] from;          // counters to this engine, by producer; not used of DW
+    // verilator lint_on UNUSEDSIGNAL
+    logic [6:0] given, taken;  // by consumer and by producer
+    for (genvar p = 0; p < 7; p++) begin : g_producer
+      assign from[p]       = some[p*7+e];
+      assign take[p*7+e]   = taken[p];
+      assign give[e*7+p]   = given[p];
+    end
+    if (e == tenon_pkg::ENG_DW) begin : g_absent
+      assign given = 7'd0;
+      assign taken = 7'd0;
+      assign entry_ready[e] = 1'b0;
+      assign seq_start[e*8+:8] = 8'd0;
+      assign seq_started[e] = 1'b0;
+      assign seq_retire[e] = 1'b0;
+      assign seq_busy[e] = 1'b0;
+      assign seq_waiting[e] = 1'b0;
+      assign seq_empty[e] = 1'b1;
+      assign seq_stuck[e] = 1'b1;
+      assign seq_index[e*32+:32] = 32'd0;
+      assign seq_head[e*32+:32] = 32'd0;
+      assign seq_error[e] = 1'b0;
+      assign seq_error_code[e*8+:8] = tenon_pkg::STOP_NONE;
+      assign seq_error_index[e*32+:32] = 32'd0;
+    end else begin : g_sequencer
+      sequencer #(
+        .Depth(tenon_pkg::QUEUE_DEPTH)
+      ) u_sequencer (
+        .clk_i,
+        .rst_ni,
+        .clear_i      (clear),
+        .stop_i       (stop),
+        .push_valid_i (entry_valid[e]),
+        .push_ready_o (entry_ready[e]),
+        .push_entry_i (entry),
+        .some_i       (from),
+        .take_o       (taken),
+        .full_i       (full[e*7+:7]),
+        .give_o       (given),
+        .start_o      (seq_start[e*8+:8]),
+        .ready_i      (unit_ready),
+        .done_i       (unit_done),
+        .error_i      (unit_error),
+        .start_any_o  (seq_started[e]),
+        .retire_o     (seq_retire[e]),
+        .busy_o       (seq_busy[e]),
+        .waiting_o    (seq_waiting[e]),
+        .empty_o      (seq_empty[e]),
+        .stuck_o      (seq_stuck[e]),
+        .index_o      (seq_index[e*32+:32]),
+        .head_index_o (seq_head[e*32+:32]),
+        .error_valid_o(seq_error[e]),
+        .error_code_o (seq_error_code[e*8+:8]),
+        .error_index_o(seq_error_index[e*32+:32])
+      );
+    end
+  end
+
+  assign unit_start = seq_start[7:0] | seq_start[15:8] | seq_start[23:16] | seq_start[31:24] | seq_start[39:32] |
+                      seq_start[47:40] | seq_start[55:48];
+
+  // ------------------------------------------------------------------------------------------- command queues of units
+  logic              ldi_there, ldi_ready, ldi_done, ldi_error;
+  dma_pkg::dma_cmd_t ldi_cmd;
+  prim_fifo #(
+    .Width($bits(dma_cmd)),
+    .Depth(tenon_pkg::QUEUE_DEPTH)
+  ) u_ldi_queue (
+    .clk_i,
+    .rst_ni,
+    .clear_i     (clear),
+    .push_valid_i(cmd_valid[dma_pkg::UNIT_LDI]),
+    .push_ready_o(cmd_ready[dma_pkg::UNIT_LDI]),
+    .push_data_i (dma_cmd),
+    .pop_valid_o (ldi_there),
+    .pop_ready_i (unit_start[dma_pkg::UNIT_LDI]),
+    .pop_data_o  (ldi_cmd)
+  );
+
+  logic              ldw_there, ldw_ready, ldw_done, ldw_error;
+  dma_pkg::dma_cmd_t ldw_cmd;
+  prim_fifo #(
+    .Width($bits(dma_cmd)),
+    .Depth(tenon_pkg::QUEUE_DEPTH)
+  ) u_ldw_queue (
+    .clk_i,
+    .rst_ni,
+    .clear_i     (clear),
+    .push_valid_i(cmd_valid[dma_pkg::UNIT_LDW]),
+    .push_ready_o(cmd_ready[dma_pkg::UNIT_LDW]),
+    .push_data_i (dma_cmd),
+    .pop_valid_o (ldw_there),
+    .pop_ready_i (unit_start[dma_pkg::UNIT_LDW]),
+    .pop_data_o  (ldw_cmd)
+  );
+
+  logic              ldm_there, ldm_ready, ldm_done, ldm_error;
+  dma_pkg::dma_cmd_t ldm_cmd;
+  prim_fifo #(
+    .Width($bits(dma_cmd)),
+    .Depth(tenon_pkg::QUEUE_DEPTH)
+  ) u_ldm_queue (
+    .clk_i,
+    .rst_ni,
+    .clear_i     (clear),
+    .push_valid_i(cmd_valid[dma_pkg::UNIT_LDM]),
+    .push_ready_o(cmd_ready[dma_pkg::UNIT_LDM]),
+    .push_data_i (dma_cmd),
+    .pop_valid_o (ldm_there),
+    .pop_ready_i (unit_start[dma_pkg::UNIT_LDM]),
+    .pop_data_o  (ldm_cmd)
+  );
+
+  logic              st_there, st_ready, st_done, st_error;
+  dma_pkg::dma_cmd_t st_cmd;
+  prim_fifo #(
+    .Width($bits(dma_cmd)),
+    .Depth(tenon_pkg::QUEUE_DEPTH)
+  ) u_st_queue (
+    .clk_i,
+    .rst_ni,
+    .clear_i     (clear),
+    .push_valid_i(cmd_valid[dma_pkg::UNIT_ST]),
+    .push_ready_o(cmd_ready[dma_pkg::UNIT_ST]),
+    .push_data_i (dma_cmd),
+    .pop_valid_o (st_there),
+    .pop_ready_i (unit_start[dma_pkg::UNIT_ST]),
+    .pop_data_o  (st_cmd)
+  );
+
+  logic                   gemm_there, gemm_ready, gemm_done;
+  logic [7:0]             gemm_error;
+  compute_pkg::gemm_cmd_t gemm_head;
+  prim_fifo #(
+    .Width($bits(gemm_cmd)),
+    .Depth(tenon_pkg::QUEUE_DEPTH)
+  ) u_gemm_queue (
+    .clk_i,
+    .rst_ni,
+    .clear_i     (clear),
+    .push_valid_i(cmd_valid[dma_pkg::UNIT_GEMM]),
+    .push_ready_o(cmd_ready[dma_pkg::UNIT_GEMM]),
+    .push_data_i (gemm_cmd),
+    .pop_valid_o (gemm_there),
+    .pop_ready_i (unit_start[dma_pkg::UNIT_GEMM]),
+    .pop_data_o  (gemm_head)
+  );
+
+  // ALU is of the base profile and RQ of the native one: they share a queue.
+  localparam int AluBits  = $bits(alu_cmd);
+  localparam int RqBits   = $bits(rq_cmd);
+  localparam int PostBits = AluBits > RqBits ? AluBits : RqBits;
+  logic                 post_there, post_push_ready, alu_ready, alu_done, rq_ready, rq_done;
+  logic [7:0]           alu_error, rq_error;
+  // verilator lint_off UNUSEDSIGNAL
+  logic [PostBits-1:0]  post_head;
+  // verilator lint_on UNUSEDSIGNAL
+  compute_pkg::alu_cmd_t alu_head;
+  compute_pkg::rq_cmd_t  rq_head;
+  prim_fifo #(
+    .Width(PostBits),
+    .Depth(tenon_pkg::QUEUE_DEPTH)
+  ) u_post_queue (
+    .clk_i,
+    .rst_ni,
+    .clear_i     (clear),
+    .push_valid_i(cmd_valid[dma_pkg::UNIT_ALU] | cmd_valid[dma_pkg::UNIT_RQ]),
+    .push_ready_o(post_push_ready),
+    .push_data_i (native ? PostBits'(rq_cmd) : PostBits'(alu_cmd)),
+    .pop_valid_o (post_there),
+    .pop_ready_i (unit_start[dma_pkg::UNIT_ALU] | unit_start[dma_pkg::UNIT_RQ]),
+    .pop_data_o  (post_head)
+  );
+  assign alu_head = post_head[AluBits-1:0];
+  assign rq_head  = post_head[RqBits-1:0];
+  assign cmd_ready[dma_pkg::UNIT_ALU]  = post_push_ready;
+  assign cmd_ready[dma_pkg::UNIT_RQ]   = post_push_ready;
+  assign cmd_ready[dma_pkg::UNIT_NONE] = 1'b1;
+
+  assign unit_ready = {1'b0, st_there & st_ready, post_there & rq_ready, post_there & alu_ready,
+                       gemm_there & gemm_ready, ldm_there & ldm_ready, ldw_there & ldw_ready, ldi_there & ldi_ready};
+  assign unit_done  = {1'b0, st_done, rq_done, alu_done, gemm_done, ldm_done, ldw_done, ldi_done};
+  assign unit_error = {tenon_pkg::STOP_NONE,
+                       st_error ? tenon_pkg::STOP_WRITE_ERROR : tenon_pkg::STOP_NONE, rq_error, alu_error, gemm_error,
+                       ldm_error ? tenon_pkg::STOP_READ_ERROR : tenon_pkg::STOP_NONE,
+                       ldw_error ? tenon_pkg::STOP_READ_ERROR : tenon_pkg::STOP_NONE,
+                       ldi_error ? tenon_pkg::STOP_READ_ERROR : tenon_pkg::STOP_NONE};
+
+  // ------------------------------------------------------------------------------------------------------------- units
+  logic          ldi_we;
+  logic [31:0]   ldi_unit;
+  // verilator lint_off UNUSEDSIGNAL
+  logic [31:0]   ldi_index;  // for the trace
+  // verilator lint_on UNUSEDSIGNAL
+  logic [tenon_pkg::BLOCK_IN*8-1:0] ldi_data;
+  // verilator lint_off PINCONNECTEMPTY
+  load_dma #(
+    .UnitBytes(tenon_pkg::BLOCK_IN),
+    .FifoDepth(FifoDepth)
+  ) u_ldi (
+    .clk_i,
+    .rst_ni,
+    .clear_i     (clear),
+    .halt_i      (halt),
+    .cmd_valid_i (unit_start[dma_pkg::UNIT_LDI]),
+    .cmd_ready_o (ldi_ready),
+    .cmd_i       (ldi_cmd),
+    .done_o      (ldi_done),
+    .error_o     (ldi_error),
+    .idle_o      (ldi_idle),
+    .we_o        (ldi_we),
+    .mem_o       (),  // one scratchpad
+    .unit_o      (ldi_unit),
+    .index_o     (ldi_index),
+    .data_o      (ldi_data),
+    .ar_valid_o  (reader_valid[1]),
+    .ar_ready_i  (reader_ready[1]),
+    .ar_addr_o   (reader_addr[64+:64]),
+    .ar_len_o    (reader_len[8+:8]),
+    .r_valid_i   (reader_r_valid[1]),
+    .r_data_i    (m_axi_gmem_rdata),
+    .r_error_i   (m_axi_gmem_rresp[1])
+  );
+  // verilator lint_on PINCONNECTEMPTY
+
+  logic          ldw_we;
+  logic [31:0]   ldw_unit;
+  // verilator lint_off UNUSEDSIGNAL
+  logic [31:0]   ldw_index;  // for the trace
+  // verilator lint_on UNUSEDSIGNAL
+  logic [tenon_pkg::BLOCK_IN*8-1:0] ldw_data;
+  // verilator lint_off PINCONNECTEMPTY
+  load_dma #(
+    .UnitBytes(tenon_pkg::BLOCK_IN),
+    .FifoDepth(FifoDepth)
+  ) u_ldw (
+    .clk_i,
+    .rst_ni,
+    .clear_i     (clear),
+    .halt_i      (halt),
+    .cmd_valid_i (unit_start[dma_pkg::UNIT_LDW]),
+    .cmd_ready_o (ldw_ready),
+    .cmd_i       (ldw_cmd),
+    .done_o      (ldw_done),
+    .error_o     (ldw_error),
+    .idle_o      (ldw_idle),
+    .we_o        (ldw_we),
+    .mem_o       (),  // one scratchpad
+    .unit_o      (ldw_unit),
+    .index_o     (ldw_index),
+    .data_o      (ldw_data),
+    .ar_valid_o  (reader_valid[2]),
+    .ar_ready_i  (reader_ready[2]),
+    .ar_addr_o   (reader_addr[128+:64]),
+    .ar_len_o    (reader_len[16+:8]),
+    .r_valid_i   (reader_r_valid[2]),
+    .r_data_i    (m_axi_gmem_rdata),
+    .r_error_i   (m_axi_gmem_rresp[1])
+  );
+  // verilator lint_on PINCONNECTEMPTY
+
+  logic          ldm_we;
+  logic [2:0]    ldm_mem;
+  logic [31:0]   ldm_unit;
+  // verilator lint_off UNUSEDSIGNAL
+  logic [31:0]   ldm_index;  // for the trace
+  // verilator lint_on UNUSEDSIGNAL
+  logic [LdmBytes*8-1:0] ldm_data;
+  // verilator lint_off PINCONNECTEMPTY
+  load_dma #(
+    .UnitBytes(LdmBytes),
+    .FifoDepth(FifoDepth)
+  ) u_ldm (
+    .clk_i,
+    .rst_ni,
+    .clear_i     (clear),
+    .halt_i      (halt),
+    .cmd_valid_i (unit_start[dma_pkg::UNIT_LDM]),
+    .cmd_ready_o (ldm_ready),
+    .cmd_i       (ldm_cmd),
+    .done_o      (ldm_done),
+    .error_o     (ldm_error),
+    .idle_o      (ldm_idle),
+    .we_o        (ldm_we),
+    .mem_o       (ldm_mem),
+    .unit_o      (ldm_unit),
+    .index_o     (ldm_index),
+    .data_o      (ldm_data),
+    .ar_valid_o  (reader_valid[3]),
+    .ar_ready_i  (reader_ready[3]),
+    .ar_addr_o   (reader_addr[192+:64]),
+    .ar_len_o    (reader_len[24+:8]),
+    .r_valid_i   (reader_r_valid[3]),
+    .r_data_i    (m_axi_gmem_rdata),
+    .r_error_i   (m_axi_gmem_rresp[1])
+  );
+  // verilator lint_on PINCONNECTEMPTY
+
+  logic                              st_req, st_acc, st_gnt;
+  logic [15:0]                       st_addr;
+  logic [tenon_pkg::BLOCK_OUT*8-1:0] st_rdata;
+  // verilator lint_off UNUSEDSIGNAL
+  logic [31:0]                       st_index;  // for the trace
+  // verilator lint_on UNUSEDSIGNAL
+  store_dma #(
+    .UnitBytes(tenon_pkg::BLOCK_OUT)
+  ) u_st (
+    .clk_i,
+    .rst_ni,
+    .clear_i    (clear),
+    .halt_i     (halt),
+    .cmd_valid_i(unit_start[dma_pkg::UNIT_ST]),
+    .cmd_ready_o(st_ready),
+    .cmd_i      (st_cmd),
+    .done_o     (st_done),
+    .error_o    (st_error),
+    .idle_o     (st_idle),
+    .index_o    (st_index),
+    .st_req_o   (st_req),
+    .st_acc_o   (st_acc),
+    .st_addr_o  (st_addr),
+    .st_gnt_i   (st_gnt),
+    .st_rdata_i (st_rdata),
+    .awvalid_o  (m_axi_gmem_awvalid),
+    .awready_i  (m_axi_gmem_awready),
+    .awaddr_o   (m_axi_gmem_awaddr),
+    .awlen_o    (m_axi_gmem_awlen),
+    .wvalid_o   (m_axi_gmem_wvalid),
+    .wready_i   (m_axi_gmem_wready),
+    .wdata_o    (m_axi_gmem_wdata),
+    .wstrb_o    (m_axi_gmem_wstrb),
+    .wlast_o    (m_axi_gmem_wlast),
+    .bvalid_i   (m_axi_gmem_bvalid),
+    .berror_i   (m_axi_gmem_bresp[1])
+  );
+
+  // The compute half starts every launch from reset: a command that never ends, or one that met an error, ends here.
+  logic compute_rst_nq;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) compute_rst_nq <= 1'b0;
+    else compute_rst_nq <= ~clear;
+  end
+
+  compute u_compute (
+    .clk_i,
+    .rst_ni       (compute_rst_nq),
+    .inp_we_i     (ldi_we),
+    .inp_unit_i   (ldi_unit),
+    .inp_wdata_i  (ldi_data),
+    .wgt_we_i     (ldw_we),
+    .wgt_unit_i   (ldw_unit),
+    .wgt_wdata_i  (ldw_data),
+    .ldm_we_i     (ldm_we),
+    .ldm_mem_i    (ldm_mem),
+    .ldm_unit_i   (ldm_unit),
+    .ldm_wdata_i  (ldm_data),
+    .st_req_i     (st_req),
+    .st_acc_i     (st_acc),
+    .st_addr_i    (st_addr),
+    .st_gnt_o     (st_gnt),
+    .st_rdata_o   (st_rdata),
+    .gemm_valid_i (unit_start[dma_pkg::UNIT_GEMM]),
+    .gemm_cmd_i   (gemm_head),
+    .gemm_ready_o (gemm_ready),
+    .gemm_done_o  (gemm_done),
+    .gemm_error_o (gemm_error),
+    .gemm_active_o(gemm_active),
+    .alu_valid_i  (unit_start[dma_pkg::UNIT_ALU]),
+    .alu_cmd_i    (alu_head),
+    .alu_ready_o  (alu_ready),
+    .alu_done_o   (alu_done),
+    .alu_error_o  (alu_error),
+    .rq_valid_i   (unit_start[dma_pkg::UNIT_RQ]),
+    .rq_cmd_i     (rq_head),
+    .rq_ready_o   (rq_ready),
+    .rq_done_o    (rq_done),
+    .rq_error_o   (rq_error)
+`ifdef TENON_TRACE
+    ,
+    .trace_acc_valid_o,
+    .trace_acc_index_o,
+    .trace_acc_addr_o,
+    .trace_acc_data_o,
+    .trace_out_valid_o,
+    .trace_out_index_o,
+    .trace_out_addr_o,
+    .trace_out_data_o
+`endif
+  );
+
+`ifdef TENON_TRACE
+  assign trace_ldi_valid_o = ldi_we;
+  assign trace_ldi_index_o = ldi_index;
+  assign trace_ldi_unit_o  = ldi_unit;
+  assign trace_ldi_data_o  = ldi_data;
+  assign trace_ldw_valid_o = ldw_we;
+  assign trace_ldw_index_o = ldw_index;
+  assign trace_ldw_unit_o  = ldw_unit;
+  assign trace_ldw_data_o  = ldw_data;
+  assign trace_ldm_valid_o = ldm_we;
+  assign trace_ldm_index_o = ldm_index;
+  assign trace_ldm_mem_o   = ldm_mem;
+  assign trace_ldm_unit_o  = ldm_unit;
+  assign trace_ldm_data_o  = ldm_data;
+  assign trace_st_index_o  = st_index;
+  assign trace_start_o     = seq_started;
+  assign trace_done_o      = seq_retire;
+  assign trace_busy_o      = seq_busy;
+  assign trace_wait_o      = seq_waiting;
+  assign trace_index_o     = seq_index;
+  assign trace_head_o      = seq_head;
+`endif
+
+endmodule
