@@ -13,6 +13,12 @@ namespace {
 
 namespace fb = flatbuffers;
 
+// FlatBuffers' verifier checks the place of a vector's length, not that of its elements.
+template <class V>
+bool is_aligned(const V* vector, size_t alignment) {
+  return vector->size() == 0 || reinterpret_cast<uintptr_t>(vector->Data()) % alignment == 0;
+}
+
 // FlatBuffers allows many references to one object, so a small file could unpack into a huge structure. Ours never
 // share, so what was unpacked can never exceed the header: the rest is refused.
 class Reader {
@@ -56,6 +62,7 @@ class Reader {
 
   template <class T>
   std::vector<T> numbers(const fb::Vector<T>* v) {
+    if (!is_aligned(v, sizeof(T))) fail("a list of numbers is not aligned");
     return charge(v->size() * sizeof(T)) ? std::vector<T>(v->begin(), v->end()) : std::vector<T>();
   }
 
@@ -269,6 +276,7 @@ Expected<Executable> deserialize(std::span<const std::byte> file, std::string_vi
     return damaged("the header is no valid FlatBuffer");
   }
   const file::Header& header = *file::GetHeader(aligned.data());
+  if (!is_aligned(header.sections(), alignof(file::Section))) return damaged("the list of sections is not aligned");
   if (auto fault = check_sections(file, *header.sections(), sizeof(preface) + head.size()); !fault.empty()) {
     return damaged(std::move(fault));
   }

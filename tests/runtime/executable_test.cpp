@@ -241,7 +241,9 @@ TEST(Executable, MutatedFilesNeverCrash) {
       // What loads must round-trip: it is as sound as what the compiler made.
       auto bytes = serialize(*result);
       ASSERT_TRUE(bytes) << bytes.error().str();
-      EXPECT_EQ(serialize(deserialize(*bytes, "again").value()).value(), *bytes);
+      auto again = deserialize(*bytes, "again");
+      ASSERT_TRUE(again) << again.error().str();
+      EXPECT_EQ(serialize(*again).value(), *bytes);
     }
   }
   EXPECT_GT(loaded, rounds / 100);
