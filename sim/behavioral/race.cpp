@@ -258,6 +258,12 @@ void RaceDetector::record(Engine engine, uint32_t slot, const Footprint& f) {
   }
 }
 
+bool RaceDetector::initialised(const Footprint& f) const {
+  for (size_t m = 0; m < spec::kScratchpads; ++m)
+    if (f.reading[m] && !shadows_[m].initialised.contains(f.reads[m])) return false;
+  return true;
+}
+
 std::optional<Conflict> RaceDetector::check(Engine engine, uint32_t slot, const Footprint& f) const {
   auto conflict = check_elements(engine, f);
   return conflict ? conflict : check_dram(engine, slot, f);

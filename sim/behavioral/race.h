@@ -49,6 +49,9 @@ class RaceDetector {
   // The conflict that access() would find; nothing is recorded.
   std::optional<Conflict> check(spec::Engine engine, uint32_t slot, const Footprint& footprint) const;
 
+  // Whether all scratchpad elements that it reads were written.
+  bool initialised(const Footprint& footprint) const;
+
   const Clock& clock(spec::Engine engine) const { return clocks_[static_cast<size_t>(engine)]; }
 
  private:
