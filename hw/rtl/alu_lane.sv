@@ -12,41 +12,38 @@ module alu_lane (
 );
   /* verilator no_inline_module */
 
-  logic [31:0] a, b, b_q, simple_d, result_q, magnitude;
-  logic [31:0] product_ll_q;
+  logic [31:0] b, b_q, result_q, product_ll_q;
   logic [15:0] product_lh_q, product_hl_q;
-  logic [4:0]  shift;
   logic        mul_q;
+
+  // x >> n, or x << -n where n is negative; by 31 at most.
+  function automatic logic [31:0] shift_right(logic [31:0] x, logic [31:0] n);
+    logic [31:0] magnitude;
+    logic [4:0]  amount;
+    magnitude   = n[31] ? -n : n;  // of -2^31 as well: its upper bits are not 0
+    amount      = (|magnitude[31:5]) ? 5'd31 : magnitude[4:0];
+    shift_right = n[31] ? x << amount : $unsigned($signed(x) >>> amount);
+  endfunction
 
   always_ff @(posedge clk_i) begin
     if (b_en_i) b_q <= acc_i;
   end
-
-  assign a         = acc_i;
-  assign b         = use_imm_i ? imm_i : b_q;
-  assign magnitude = b[31] ? -b : b;  // of -2^31 as well: its upper bits are not 0
-  assign shift     = (|magnitude[31:5]) ? 5'd31 : magnitude[4:0];
-
-  always_comb begin
-    simple_d = a + b;
-    unique case (op_i)
-      tenon_pkg::ALU_MIN: simple_d = $signed(a) < $signed(b) ? a : b;
-      tenon_pkg::ALU_MAX: simple_d = $signed(a) > $signed(b) ? a : b;
-      tenon_pkg::ALU_SHR: simple_d = b[31] ? a << shift : $unsigned($signed(a) >>> shift);
-      default: simple_d = a + b;
-    endcase
-  end
+  assign b = use_imm_i ? imm_i : b_q;
 
   always_ff @(posedge clk_i) begin
     if (d_en_i) begin
       mul_q <= op_i == tenon_pkg::ALU_MUL;
-      if (op_i == tenon_pkg::ALU_MUL) begin
-        product_ll_q <= {16'd0, a[15:0]} * {16'd0, b[15:0]};
-        product_lh_q <= a[15:0] * b[31:16];
-        product_hl_q <= a[31:16] * b[15:0];
-      end else begin
-        result_q <= simple_d;
-      end
+      unique case (op_i)
+        tenon_pkg::ALU_MIN: result_q <= $signed(acc_i) < $signed(b) ? acc_i : b;
+        tenon_pkg::ALU_MAX: result_q <= $signed(acc_i) > $signed(b) ? acc_i : b;
+        tenon_pkg::ALU_SHR: result_q <= shift_right(acc_i, b);
+        tenon_pkg::ALU_MUL: begin
+          product_ll_q <= {16'd0, acc_i[15:0]} * {16'd0, b[15:0]};
+          product_lh_q <= acc_i[15:0] * b[31:16];
+          product_hl_q <= acc_i[31:16] * b[15:0];
+        end
+        default: result_q <= acc_i + b;
+      endcase
     end
   end
 

@@ -1,7 +1,8 @@
-// One output lane's dot product of BLOCK_IN int8 pairs in three registered stages: products, sums of groups, sum. Each
-// is registered at its natural width: wider registered sums of products break in some mappings to DSP blocks.
+// One output lane's dot product of BLOCK_IN int8 pairs in three registered stages: products, sums of four, sum. Each is
+// registered at its natural width: wider registered sums of products break in some mappings to DSP blocks.
 //
-// Not inlined by Verilator: the lanes share one C++ function instead of a copy each.
+// Not inlined by Verilator, so that its compiler sees small functions; the sums stand inside the enables, so that an
+// idle lane costs nothing.
 module dot #(
   parameter int Lanes    = 16,
   parameter int SumWidth = 20  // 16 + log2 Lanes
@@ -16,43 +17,57 @@ module dot #(
 );
   /* verilator no_inline_module */
 
-  localparam int GroupLanes = 1 << (($clog2(Lanes) + 1) / 2);
-  localparam int Groups     = Lanes / GroupLanes;
-  localparam int GroupWidth = 16 + $clog2(GroupLanes);
-
-  logic signed [Groups*GroupWidth-1:0] groups;
-
-  for (genvar g = 0; g < Groups; g++) begin : g_group
-    logic [GroupLanes*16-1:0] products;
-    for (genvar l = 0; l < GroupLanes; l++) begin : g_lane
-      logic signed [7:0]  a, b;
-      logic signed [15:0] product_q;
-      assign a = a_i[(g*GroupLanes+l)*8+:8];
-      assign b = b_i[(g*GroupLanes+l)*8+:8];
-      always_ff @(posedge clk_i) begin
-        if (product_en_i) product_q <= a * b;
+  // 16 groups of 4 lanes; those beyond Lanes are 0.
+  for (genvar g = 0; g < 16; g++) begin : g_group
+    logic signed [SumWidth-1:0] sum;
+    if (g * 4 < Lanes) begin : g_used
+      for (genvar l = 0; l < 4; l++) begin : g_lane
+        logic signed [31:0] product;
+        if (g * 4 + l < Lanes) begin : g_used
+          logic signed [7:0]  a, b;
+          logic signed [31:0] a_times_b;  // a machine word, which simulates faster; 16 bits hold it
+          logic signed [15:0] product_q;
+          logic               unused_sign;
+          assign a           = a_i[(g*4+l)*8+:8];
+          assign b           = b_i[(g*4+l)*8+:8];
+          assign a_times_b   = a * b;
+          assign unused_sign = ^a_times_b[31:16];
+          always_ff @(posedge clk_i) begin
+            if (product_en_i) product_q <= a_times_b[15:0];
+          end
+          assign product = 32'(product_q);
+        end else begin : g_unused
+          assign product = '0;
+        end
       end
-      assign products[l*16+:16] = product_q;
+      logic signed [31:0] group;
+      logic signed [17:0] group_q;
+      logic               unused_group;
+      assign group = (g_lane[0].product + g_lane[1].product) + (g_lane[2].product + g_lane[3].product);
+      assign unused_group = ^group[31:18];
+      always_ff @(posedge clk_i) begin
+        if (group_en_i) group_q <= group[17:0];
+      end
+      // Of one or two products the upper bits only repeat the sign.
+      if (SumWidth > 18) begin : g_wider
+        assign sum = {{(SumWidth - 18) {group_q[17]}}, group_q};
+      end else begin : g_narrower
+        assign sum = group_q[SumWidth-1:0];
+        logic unused_sign;
+        assign unused_sign = ^group_q;
+      end
+    end else begin : g_unused
+      assign sum = '0;
     end
-
-    logic signed [GroupWidth-1:0] group_d, group_q;
-    always_comb begin
-      group_d = '0;
-      for (int l = 0; l < GroupLanes; l++) group_d = group_d + GroupWidth'($signed(products[l*16+:16]));
-    end
-    always_ff @(posedge clk_i) begin
-      if (group_en_i) group_q <= group_d;
-    end
-    assign groups[g*GroupWidth+:GroupWidth] = group_q;
   end
 
-  logic signed [SumWidth-1:0] sum_d;
-  always_comb begin
-    sum_d = '0;
-    for (int g = 0; g < Groups; g++) sum_d = sum_d + SumWidth'($signed(groups[g*GroupWidth+:GroupWidth]));
-  end
   always_ff @(posedge clk_i) begin
-    if (sum_en_i) sum_o <= sum_d;
+    if (sum_en_i) begin
+      sum_o <= (((g_group[0].sum + g_group[1].sum) + (g_group[2].sum + g_group[3].sum)) +
+                ((g_group[4].sum + g_group[5].sum) + (g_group[6].sum + g_group[7].sum))) +
+               (((g_group[8].sum + g_group[9].sum) + (g_group[10].sum + g_group[11].sum)) +
+                ((g_group[12].sum + g_group[13].sum) + (g_group[14].sum + g_group[15].sum)));
+    end
   end
 
 endmodule

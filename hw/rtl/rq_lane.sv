@@ -33,12 +33,39 @@ module rq_lane (
   /* verilator no_inline_module */
 
   logic signed [31:0] t_q;
-  logic signed [47:0] p_q, shifted_q, v_lo, v_hi, at_least_lo;
+  logic signed [47:0] p_q, shifted_q;
   logic signed [19:0] v_q, w_q;
   logic signed [8:0]  r_q;
   logic signed [24:0] r_product_q, r_shifted_q;
-  logic signed [15:0] sum, out, lo, hi, out_at_least_lo, out_clamped;
-  logic signed [21:0] rounded;
+
+  // min(max(x, lo), hi), also where lo > hi. Functions, so that what stands behind an enable costs nothing without it.
+  function automatic logic signed [19:0] clamp_v(logic signed [47:0] x, logic signed [11:0] lo,
+                                                 logic signed [11:0] hi);
+    logic signed [39:0] top;  // 256 * lo and 256 * hi have no low byte
+    top = x[47:8];
+    if (top < $signed({{28{lo[11]}}, lo})) begin
+      clamp_v = lo < hi ? {lo, 8'd0} : {hi, 8'd0};
+    end else begin
+      clamp_v = top < $signed({{28{hi[11]}}, hi}) ? x[19:0] : {hi, 8'd0};
+    end
+  endfunction
+
+  function automatic logic signed [19:0] saturate_w(logic signed [24:0] x);
+    if (x[24:19] == 6'd0 | x[24:19] == 6'h3f) saturate_w = x[19:0];
+    else saturate_w = {x[24], {19{~x[24]}}};
+  endfunction
+
+  function automatic logic [7:0] round_out(logic signed [19:0] v, logic signed [19:0] w, logic signed [7:0] zero,
+                                           logic signed [7:0] lo, logic signed [7:0] hi);
+    logic signed [21:0] sum;  // 14 bits after the shift
+    logic signed [15:0] x;
+    logic               unused_sign;
+    sum = ($signed({{2{v[19]}}, v}) + $signed({{2{w[19]}}, w}) + 22'sd128) >>> 8;
+    unused_sign = ^sum[21:16];
+    x = sum[15:0] + $signed({{8{zero[7]}}, zero});
+    if (x < $signed({{8{lo[7]}}, lo})) round_out = lo < hi ? lo : hi;
+    else round_out = x < $signed({{8{hi[7]}}, hi}) ? x[7:0] : hi;
+  endfunction
 
   always_ff @(posedge clk_i) begin
     if (d_en_i) begin
@@ -62,30 +89,15 @@ module rq_lane (
     end
   end
 
-  assign v_lo        = $signed({{28{v_lo_i[11]}}, v_lo_i, 8'd0});
-  assign v_hi        = $signed({{28{v_hi_i[11]}}, v_hi_i, 8'd0});
-  assign at_least_lo = shifted_q > v_lo ? shifted_q : v_lo;
   always_ff @(posedge clk_i) begin
     if (g_en_i) begin
-      v_q <= at_least_lo < v_hi ? at_least_lo[19:0] : v_hi[19:0];
-      if (!residual_i) w_q <= 20'd0;
-      else if (r_shifted_q[24:19] == 6'd0 | r_shifted_q[24:19] == 6'h3f) w_q <= r_shifted_q[19:0];
-      else w_q <= {r_shifted_q[24], {19{~r_shifted_q[24]}}};
+      v_q <= clamp_v(shifted_q, v_lo_i, v_hi_i);
+      w_q <= residual_i ? saturate_w(r_shifted_q) : 20'd0;
     end
   end
 
-  assign rounded         = $signed({{2{v_q[19]}}, v_q}) + $signed({{2{w_q[19]}}, w_q}) + 22'sd128;
-  assign sum             = $signed({{2{rounded[21]}}, rounded[21:8]});
-  assign out             = sum + $signed({{8{zero_i[7]}}, zero_i});
-  assign lo              = $signed({{8{lo_i[7]}}, lo_i});
-  assign hi              = $signed({{8{hi_i[7]}}, hi_i});
-  assign out_at_least_lo = out > lo ? out : lo;
-  assign out_clamped     = out_at_least_lo < hi ? out_at_least_lo : hi;
   always_ff @(posedge clk_i) begin
-    if (h_en_i) out_o <= out_clamped[7:0];
+    if (h_en_i) out_o <= round_out(v_q, w_q, zero_i, lo_i, hi_i);
   end
-
-  logic unused_bits;
-  assign unused_bits = ^{rounded[7:0], out_clamped[15:8]};
 
 endmodule

@@ -68,9 +68,7 @@ Packed pack(const RqCommand& c) {
   return p.add(c.acc_base, 14).add(c.cols, 10).add(c.rows, 10).add(l.residual, 1).add(c.index, 32);
 }
 
-uint8_t memory_code(const LoadItem& item) {
-  return item.sign_extended ? 7 : static_cast<uint8_t>(item.memory);
-}
+uint8_t memory_code(const LoadItem& item) { return item.sign_extended ? 7 : static_cast<uint8_t>(item.memory); }
 
 }  // namespace
 
@@ -188,9 +186,9 @@ bool Bench::run(uint64_t limit) {
     for (const auto* done : {&gemm_done, &alu_done, &rq_done}) {
       if (!done->empty() && done->back().error != 0) return false;
     }
-    if (loads.empty() && inp_.empty() && wgt_.empty() && ldm_.empty() && stores.empty() && !read_pending_ && gemm.empty() &&
-        alu.empty() && rq.empty() && gemm_done.size() == issued_gemm_ && alu_done.size() == issued_alu_ &&
-        rq_done.size() == issued_rq_) {
+    if (loads.empty() && inp_.empty() && wgt_.empty() && ldm_.empty() && stores.empty() && !read_pending_ &&
+        gemm.empty() && alu.empty() && rq.empty() && gemm_done.size() == issued_gemm_ &&
+        alu_done.size() == issued_alu_ && rq_done.size() == issued_rq_) {
       step();  // the last load is in its memory
       return true;
     }

@@ -81,11 +81,10 @@ GemmCommand Random::native_gemm(const Windows& w, uint32_t index) {
   c.r0 = extent(4), c.r1 = extent(3), c.r2 = extent(3), c.y = extent(5), c.x = extent(8);
   const Window dst = part(w.acc), src = part(w.inp), wgt = part(w.wgt);
   c.dst_base = dst.begin + below(spread(dst, {{c.y, &c.dst_y}, {c.x, &c.dst_x}}) + 1);
-  c.src_base = src.begin + below(spread(src, {{c.r0, &c.src_r0},
-                                              {c.y, &c.src_y},
-                                              {c.r1, &c.src_r1},
-                                              {c.x, &c.src_x},
-                                              {c.r2, &c.src_r2}}) + 1);
+  c.src_base =
+      src.begin +
+      below(spread(src, {{c.r0, &c.src_r0}, {c.y, &c.src_y}, {c.r1, &c.src_r1}, {c.x, &c.src_x}, {c.r2, &c.src_r2}}) +
+            1);
   c.wgt_base = wgt.begin + below(spread(wgt, {{c.r0, &c.wgt_r0}, {c.r1, &c.wgt_r1}, {c.r2, &c.wgt_r2}}) + 1);
   return c;
 }
@@ -124,8 +123,8 @@ std::vector<LoadItem> Random::micro_ops(uint32_t begin, uint32_t end, Window dst
   const spec::Isa isa(config_);
   std::vector<LoadItem> loads;
   for (uint32_t u = begin; u < end; ++u) {
-    const uint32_t word = isa.encode_uop(
-        {dst.begin + below(dst.size), src.begin + below(src.size), wgt.begin + below(wgt.size)});
+    const uint32_t word =
+        isa.encode_uop({dst.begin + below(dst.size), src.begin + below(src.size), wgt.begin + below(wgt.size)});
     LoadItem item{Memory::kUop, u, std::vector<uint8_t>(4), false};
     std::memcpy(item.bytes.data(), &word, 4);
     loads.push_back(item);

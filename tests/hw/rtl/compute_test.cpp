@@ -58,7 +58,8 @@ class ComputeTest : public ::testing::Test {
       for (int o = 0; o < config().block_out; ++o) {
         const size_t at = static_cast<size_t>(result.item.address) * config().block_out + o;
         const auto want = static_cast<uint8_t>(result.item.from_acc ? model.acc[at] : model.out[at]);
-        ASSERT_EQ(result.bytes[o], want) << (result.item.from_acc ? "acc " : "out ") << result.item.address << " lane " << o;
+        ASSERT_EQ(result.bytes[o], want) << (result.item.from_acc ? "acc " : "out ") << result.item.address << " lane "
+                                         << o;
       }
     }
     bench.store_results.clear();
@@ -156,10 +157,20 @@ TEST_F(ComputeTest, EnginesLoadsAndStoresOverlapOnDisjointAddresses) {
     SCOPED_TRACE("scene " + std::to_string(scene));
     bench.gap_percent = scene % 3 == 0 ? 0 : 20;
     const bool side = scene % 2;
-    const Windows mine{whole.uop,          half(whole.wgt, side), half(whole.inp, side), half(whole.acc, side),
-                       half(whole.out, side), half(whole.par, side), half(whole.res, side)};
-    const Windows other{whole.uop,           half(whole.wgt, !side), half(whole.inp, !side), half(whole.acc, !side),
-                        half(whole.out, !side), half(whole.par, !side), half(whole.res, !side)};
+    const Windows mine{whole.uop,
+                       half(whole.wgt, side),
+                       half(whole.inp, side),
+                       half(whole.acc, side),
+                       half(whole.out, side),
+                       half(whole.par, side),
+                       half(whole.res, side)};
+    const Windows other{whole.uop,
+                        half(whole.wgt, !side),
+                        half(whole.inp, !side),
+                        half(whole.acc, !side),
+                        half(whole.out, !side),
+                        half(whole.par, !side),
+                        half(whole.res, !side)};
     for (uint32_t i = 0; i < 6; ++i) {
       bench.gemm.push_back(random.native_gemm(mine, scene * 16 + i));
       ASSERT_TRUE(model.execute(bench.gemm.back()));
