@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "driver/behavioral.h"
 #include "driver/plugin.h"
 
 namespace tenon::driver {
@@ -73,6 +74,7 @@ void add_plugins(const fs::path& directory, std::vector<Transport>& transports) 
 
 std::vector<Transport> transports() {
   std::vector<Transport> all;
+  all.push_back(behavioral_transport());
   for (const fs::path& directory : directories()) add_plugins(directory, all);
   return all;
 }

@@ -34,7 +34,7 @@ Expected<Options> Options::parse(std::string_view uri, std::string_view rest) {
 }
 
 const std::string* Options::find(std::string_view key) {
-  known_.emplace_back(key);
+  if (std::ranges::find(known_, key) == known_.end()) known_.emplace_back(key);
   for (Entry& entry : entries_) {
     if (entry.key != key) continue;
     entry.asked = true;

@@ -108,6 +108,7 @@ std::string_view describe(StopCode code) {
     case StopCode::kProfileOff: return "this configuration has not the profile of the launch";
     case StopCode::kRace: return "race: two accesses that no token orders";
     case StopCode::kUninitialised: return "a scratchpad element is read that nobody wrote";
+    case StopCode::kDivergence: return "two simulators in lockstep differ";
   }
   return "unknown stop code";
 }

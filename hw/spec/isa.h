@@ -92,6 +92,7 @@ enum class StopCode : uint8_t {
   kProfileOff = 10,       // the configuration has not the profile of this launch
   kRace = 64,             // simulator only: two accesses that no token orders
   kUninitialised = 65,    // simulator only: a scratchpad element is read that nobody wrote
+  kDivergence = 66,       // lockstep only: two simulators leave different values
 };
 std::string_view describe(StopCode code);
 

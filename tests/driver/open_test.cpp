@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "driver/accelerator.h"
+#include "sim/simulator.h"
 
 namespace tenon::driver {
 namespace {
@@ -24,6 +25,28 @@ TEST(Open, AUriWithoutSchemeIsExplained) {
   const auto device = open("default");
   ASSERT_FALSE(device);
   EXPECT_THAT(device.error().what, HasSubstr("\"default\" names no device: it has no scheme"));
+}
+
+TEST(Open, TheBehavioralSimulatorIsLinkedIn) {
+  const auto device = open("behavioral:tiny?memory=1M&race=off");
+  ASSERT_TRUE(device) << device.error().str();
+  EXPECT_EQ((*device)->info().config.name, "tiny");
+  EXPECT_TRUE((*device)->info().simulated);
+  EXPECT_FALSE((*device)->info().cycle_accurate);
+  EXPECT_EQ((*device)->simulator()->memory().size(), 1u << 20);
+}
+
+TEST(Open, AnUnknownConfigurationListsTheKnownOnes) {
+  const auto device = open("behavioral:nosuch");
+  ASSERT_FALSE(device);
+  EXPECT_THAT(device.error().str(), HasSubstr("no configuration is called \"nosuch\""));
+  EXPECT_THAT(device.error().help, HasSubstr("default, "));
+}
+
+TEST(Open, AnUnknownOptionListsTheKnownOnes) {
+  const auto device = open("behavioral:tiny?rase=off");
+  ASSERT_FALSE(device);
+  EXPECT_THAT(device.error().str(), HasSubstr("there is no option rase\n  help: known: memory, race, kernels"));
 }
 
 TEST(Open, ALibraryThatIsNoneIsReportedWhereItIsUsed) {

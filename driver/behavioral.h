@@ -1,0 +1,15 @@
+// The transport behavioral: -- the fast model in this process.
+#pragma once
+
+#include "driver/accelerator.h"
+#include "driver/uri.h"
+#include "sim/behavioral/behavioral.h"
+
+namespace tenon::driver {
+
+Transport behavioral_transport();
+
+// Reads the behavioral simulator's options; lockstep takes the same.
+sim::BehavioralOptions behavioral_options(Options& options);
+
+}  // namespace tenon::driver

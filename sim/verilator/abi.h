@@ -1,0 +1,76 @@
+/* The border between Tenon and a Verilated model: one shared object a configuration, opened with dlopen.
+ *
+ * Plain C, because the two sides are compiled at different times, and by flags that differ. The object exports
+ * tenon_rtl_get and nothing else; `abi` of what it returns must be TENON_RTL_ABI. Everything runs in the caller's
+ * thread. Cycles pass in step() and, a few each, in read_register() and write_register(): the registers are reached
+ * through AXI4-Lite as software reaches them. */
+#ifndef TENON_SIM_VERILATOR_ABI_H_
+#define TENON_SIM_VERILATOR_ABI_H_
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TENON_RTL_ABI 1
+
+typedef struct tenon_rtl tenon_rtl;
+
+typedef struct {
+  uint8_t* memory; /* DRAM, owned by the caller, at physical address 0 */
+  uint64_t memory_bytes;
+  uint32_t read_latency;  /* cycles from a burst's address to its first beat */
+  uint32_t write_latency; /* cycles from a burst's last beat to its response */
+  uint32_t outstanding;   /* bursts that the memory accepts at once, of reads and of writes each */
+  uint32_t max_beats;     /* a longer burst breaks the protocol */
+  uint32_t stall_percent; /* chance that a channel stands still in a cycle */
+  uint32_t interleave;    /* nonzero: bursts of different IDs are answered in random order, beat by beat */
+  uint64_t seed;          /* of stalls, order and the scratchpads' first contents */
+  const char* trace_path; /* a VCD file, or NULL; only in models built for it */
+} tenon_rtl_options;
+
+/* What a write went to. The first eight are MEM_* of tenon_pkg: DMA units of a load, `address` counts units, ACC8 is
+ * an accumulator element that is loaded from one byte a lane. The others are whole elements, and bytes of DRAM. */
+enum {
+  TENON_RTL_UOP,
+  TENON_RTL_WGT,
+  TENON_RTL_INP,
+  TENON_RTL_ACC,
+  TENON_RTL_OUT,
+  TENON_RTL_PAR,
+  TENON_RTL_RES,
+  TENON_RTL_ACC8,
+  TENON_RTL_ACC_ELEMENT,
+  TENON_RTL_OUT_ELEMENT,
+  TENON_RTL_DRAM,
+};
+
+/* Callbacks during step(); each may be NULL, which is fast. */
+typedef struct {
+  void* context;
+  void (*write)(void* context, uint32_t kind, uint32_t instruction, uint64_t address, const uint8_t* data);
+  void (*dram)(void* context, uint32_t instruction, uint64_t address, const uint8_t* data, uint32_t bytes);
+  void (*done)(void* context, uint32_t instruction);
+  /* One engine in one state over [begin, end), in cycles since reset; kind: 0 busy, 1 waits for tokens. */
+  void (*interval)(void* context, uint32_t engine, uint32_t kind, uint32_t instruction, uint64_t begin, uint64_t end);
+} tenon_rtl_observer;
+
+typedef struct {
+  uint32_t abi;
+  uint32_t traces; /* whether the model can write a VCD file */
+  tenon_rtl* (*create)(const tenon_rtl_options* options);
+  void (*destroy)(tenon_rtl* rtl);
+  void (*observe)(tenon_rtl* rtl, const tenon_rtl_observer* observer);
+  uint32_t (*read_register)(tenon_rtl* rtl, uint32_t offset);
+  void (*write_register)(tenon_rtl* rtl, uint32_t offset, uint32_t value);
+  void (*step)(tenon_rtl* rtl, uint64_t cycles);
+  uint64_t (*cycles)(const tenon_rtl* rtl); /* since reset */
+  /* A broken protocol rule or a failed assertion, "" if none. After one, the model stands still. */
+  const char* (*failure)(const tenon_rtl* rtl);
+} tenon_rtl_api;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

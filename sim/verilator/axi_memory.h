@@ -1,0 +1,230 @@
+// The memory behind m_axi: an AXI4 slave, cycle by cycle, with latency, back-pressure and a watch on the protocol.
+//
+// Semantics: clock() is one rising edge. It takes what the master drove before the edge and what the slave drove (the
+// last Outputs), and computes the Outputs behind the edge; so every output is registered. Reads are answered
+// read_latency cycles after their address, one beat a cycle, in order, or beat by beat in random order between IDs.
+// Writes change the memory when their response is given, as late as AXI allows: a master that does not wait for it
+// reads the old bytes. A beat beyond the memory's end is answered with SLVERR and writes nothing.
+//
+// Checked: full-width INCR bursts that stay in 4 KiB and within max_beats; payload stable while valid waits for
+// ready; WLAST in the last beat and only there; no data before its address.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <string>
+
+namespace tenon::sim {
+
+struct AxiMemoryOptions {
+  uint8_t* memory = nullptr;
+  uint64_t memory_bytes = 0;  // a multiple of 4096
+  uint32_t beat_bytes = 8;
+  uint32_t read_latency = 60, write_latency = 40;
+  uint32_t outstanding = 16;
+  uint32_t max_beats = 256;
+  uint32_t stall_percent = 0;
+  bool interleave = false;
+  uint64_t seed = 1;
+};
+
+class AxiMemory {
+ public:
+  static constexpr size_t kMaxBeatBytes = 64;
+  static constexpr uint32_t kOkay = 0, kSlvErr = 2;
+
+  struct Address {
+    bool valid = false;
+    uint64_t addr = 0;
+    uint32_t len = 0, size = 0, burst = 1, id = 0;
+    bool operator==(const Address&) const = default;
+  };
+  struct Data {
+    bool valid = false;
+    bool last = false;
+    uint64_t strobe = 0;
+    uint32_t tag = 0;  // the instruction that the beat belongs to; not a signal of AXI
+    std::array<uint8_t, kMaxBeatBytes> bytes{};
+    bool operator==(const Data&) const = default;
+  };
+  struct Inputs {
+    Address ar, aw;
+    Data w;
+    bool r_ready = false, b_ready = false;
+  };
+  struct Outputs {
+    bool ar_ready = false, aw_ready = false, w_ready = false;
+    bool r_valid = false, r_last = false;
+    uint32_t r_resp = 0, r_id = 0;
+    std::array<uint8_t, kMaxBeatBytes> r_bytes{};
+    bool b_valid = false;
+    uint32_t b_resp = 0, b_id = 0;
+  };
+  // Called for each run of bytes that a beat writes: (tag, address, bytes, length).
+  using Written = std::function<void(uint32_t, uint64_t, const uint8_t*, uint32_t)>;
+
+  explicit AxiMemory(const AxiMemoryOptions& options) : options_(options), random_(options.seed * 2 + 1) {}
+
+  void set_written(Written written) { written_ = std::move(written); }
+  const Outputs& outputs() const { return out_; }
+  const std::string& failure() const { return failure_; }
+  bool idle() const {
+    return reads_.empty() && writes_.empty() && responses_.empty() && !out_.r_valid && !out_.b_valid;
+  }
+
+  void clock(const Inputs& in) {
+    ++cycle_;
+    check_stable(in);
+    if (in.ar.valid && out_.ar_ready) accept(in.ar, "AR", reads_);
+    if (in.aw.valid && out_.aw_ready) accept(in.aw, "AW", writes_);
+    if (in.w.valid && out_.w_ready) accept(in.w);
+    if (out_.r_valid && in.r_ready) out_.r_valid = false;
+    if (out_.b_valid && in.b_ready) out_.b_valid = false;
+    if (!out_.r_valid && !reads_.empty() && !stall()) next_read();
+    if (!out_.b_valid && !responses_.empty() && responses_.front().due <= cycle_ && !stall()) respond();
+    out_.ar_ready = reads_.size() < options_.outstanding && !stall();
+    out_.aw_ready = writes_.size() + responses_.size() < options_.outstanding && !stall();
+    out_.w_ready = !writes_.empty() && !stall();
+  }
+
+ private:
+  struct Burst {
+    uint64_t addr = 0;  // of the first beat, aligned
+    uint32_t beats = 0, done = 0, id = 0;
+    uint64_t due = 0;
+  };
+  struct Beat {
+    uint64_t addr = 0, strobe = 0;
+    std::array<uint8_t, kMaxBeatBytes> bytes{};
+  };
+  struct Response {
+    uint32_t id = 0, resp = 0;
+    uint64_t due = 0;
+    std::deque<Beat> beats;
+  };
+
+  uint64_t random() {  // xorshift64
+    random_ ^= random_ << 13;
+    random_ ^= random_ >> 7;
+    random_ ^= random_ << 17;
+    return random_;
+  }
+  bool stall() { return options_.stall_percent != 0 && random() % 100 < options_.stall_percent; }
+
+  void fail(const std::string& what) {
+    if (failure_.empty()) failure_ = "cycle " + std::to_string(cycle_) + ": AXI: " + what;
+  }
+
+  void check_stable(const Inputs& in) {
+    const auto check = [this](auto& before, const auto& now, bool ready, const char* channel) {
+      if (before.valid && !(before == now)) fail(std::string(channel) + " changes while valid waits for ready");
+      before.valid = false;
+      if (now.valid && !ready) before = now;
+    };
+    check(waiting_.ar, in.ar, out_.ar_ready, "AR");
+    check(waiting_.aw, in.aw, out_.aw_ready, "AW");
+    check(waiting_.w, in.w, out_.w_ready, "W");
+  }
+
+  void accept(const Address& a, const char* channel, std::deque<Burst>& bursts) {
+    const uint64_t width = options_.beat_bytes;
+    const Burst burst{a.addr & ~(width - 1), a.len + 1, 0, a.id, cycle_ + options_.read_latency};
+    if (uint64_t{1} << a.size != width) fail(std::string(channel) + " has beats narrower than the bus");
+    if (a.burst != 1) fail(std::string(channel) + " is no INCR burst");
+    if (burst.beats > options_.max_beats) fail(std::string(channel) + " has " + std::to_string(burst.beats) + " beats");
+    if ((burst.addr + burst.beats * width - 1) >> 12 != burst.addr >> 12) {
+      fail(std::string(channel) + " crosses 4 KiB: address " + std::to_string(a.addr) + ", " +
+           std::to_string(burst.beats) + " beats");
+    }
+    bursts.push_back(burst);
+  }
+
+  bool inside(uint64_t addr) const {
+    return addr < options_.memory_bytes && options_.memory_bytes - addr >= options_.beat_bytes;
+  }
+
+  void accept(const Data& w) {
+    if (writes_.empty()) return fail("W comes before its address");  // w_ready is never high then
+    Burst& burst = writes_.front();
+    const uint64_t addr = burst.addr + uint64_t{burst.done} * options_.beat_bytes;
+    ++burst.done;
+    if (w.last != (burst.done == burst.beats)) fail("WLAST is wrong in beat " + std::to_string(burst.done));
+    pending_.push_back({addr, w.strobe, w.bytes});
+    if (written_ && inside(addr)) report(w, addr);
+    if (burst.done < burst.beats) return;
+    uint32_t resp = kOkay;
+    for (const Beat& beat : pending_) resp = beat.strobe != 0 && !inside(beat.addr) ? kSlvErr : resp;
+    responses_.push_back({burst.id, resp, cycle_ + options_.write_latency, std::move(pending_)});
+    pending_.clear();
+    writes_.pop_front();
+  }
+
+  void report(const Data& w, uint64_t addr) const {
+    for (uint32_t i = 0; i < options_.beat_bytes; ++i) {
+      if ((w.strobe >> i & 1) == 0) continue;
+      const uint32_t begin = i;
+      while (i < options_.beat_bytes && (w.strobe >> i & 1) != 0) ++i;
+      written_(w.tag, addr + begin, w.bytes.data() + begin, i - begin);
+    }
+  }
+
+  void next_read() {
+    size_t chosen = 0;
+    if (options_.interleave) {
+      // Any burst that is due and the oldest of its ID.
+      uint32_t seen = 0;
+      chosen = reads_.size();
+      for (size_t i = 0; i < reads_.size(); ++i) {
+        bool oldest = reads_[i].due <= cycle_;
+        for (size_t j = 0; j < i && oldest; ++j) oldest = reads_[j].id != reads_[i].id;
+        if (oldest && random() % ++seen == 0) chosen = i;
+      }
+      if (chosen == reads_.size()) return;
+    } else if (reads_.front().due > cycle_) {
+      return;
+    }
+    Burst& burst = reads_[chosen];
+    const uint64_t addr = burst.addr + uint64_t{burst.done} * options_.beat_bytes;
+    ++burst.done;
+    out_.r_valid = true;
+    out_.r_id = burst.id;
+    out_.r_last = burst.done == burst.beats;
+    out_.r_resp = inside(addr) ? kOkay : kSlvErr;
+    if (inside(addr)) {
+      std::memcpy(out_.r_bytes.data(), options_.memory + addr, options_.beat_bytes);
+    } else {
+      out_.r_bytes.fill(0xa5);
+    }
+    if (out_.r_last) reads_.erase(reads_.begin() + static_cast<std::ptrdiff_t>(chosen));
+  }
+
+  void respond() {
+    Response& response = responses_.front();
+    for (const Beat& beat : response.beats) {
+      if (!inside(beat.addr)) continue;
+      for (uint32_t i = 0; i < options_.beat_bytes; ++i) {
+        if ((beat.strobe >> i & 1) != 0) options_.memory[beat.addr + i] = beat.bytes[i];
+      }
+    }
+    out_.b_valid = true;
+    out_.b_id = response.id;
+    out_.b_resp = response.resp;
+    responses_.pop_front();
+  }
+
+  const AxiMemoryOptions options_;
+  uint64_t random_;
+  uint64_t cycle_ = 0;
+  Written written_;
+  Outputs out_;
+  std::deque<Burst> reads_, writes_;
+  std::deque<Beat> pending_;  // of the front of writes_
+  std::deque<Response> responses_;
+  Inputs waiting_;  // channels on which valid waited for ready
+  std::string failure_;
+};
+
+}  // namespace tenon::sim

@@ -1,0 +1,243 @@
+#include "sim/verilator/builder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "hw/generator/generator.h"
+#include "sim/verilator/process.h"
+
+namespace tenon::sim {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kHarnessFiles[] = {"harness.cpp", "axi_memory.h", "abi.h"};
+// --x-initial unique: registers and memories without a reset start with random contents, chosen by the seed.
+constexpr std::string_view kVerilatorFlags =
+    "--cc --top-module tenon --prefix Vtenon -O3 --x-assign fast --x-initial unique --assert -Wno-fatal "
+    "--timescale 1ns/1ps --output-split 20000 -DTENON_TRACE";
+constexpr std::string_view kCompilerFlags = "-std=c++20 -O2 -fPIC -fvisibility=hidden -w";
+
+constexpr std::string_view kInstallHelp = "sudo apt-get install verilator make g++";
+
+std::string read_file(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+class Fnv {
+ public:
+  void add(std::string_view text) {
+    for (const char c : text) hash_ = (hash_ ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+    hash_ = (hash_ ^ 0xff) * 0x100000001b3;  // no two lists of texts run together
+  }
+  uint64_t value() const { return hash_; }
+
+ private:
+  uint64_t hash_ = 0xcbf29ce484222325;
+};
+
+// An exclusive lock on a file, for as long as the object lives.
+class FileLock {
+ public:
+  explicit FileLock(const fs::path& file) : descriptor_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+    while (descriptor_ >= 0 && flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+  ~FileLock() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+  bool ok() const { return descriptor_ >= 0; }
+
+ private:
+  int descriptor_;
+};
+
+Expected<fs::path> cache_directory() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return fs::path(value == nullptr ? "" : value);
+  };
+  fs::path cache = variable("TENON_CACHE");
+  if (cache.empty() && !variable("XDG_CACHE_HOME").empty()) cache = variable("XDG_CACHE_HOME") / "tenon";
+  if (cache.empty() && !variable("HOME").empty()) cache = variable("HOME") / ".cache" / "tenon";
+  if (cache.empty()) cache = fs::temp_directory_path() / "tenon-cache";
+  std::error_code fault;
+  fs::create_directories(cache, fault);
+  if (fault) {
+    return error(fmt::format("cannot create the cache directory: {}", fault.message()), cache.string(),
+                 "set TENON_CACHE to a directory that can be written");
+  }
+  return fs::absolute(cache);
+}
+
+Expected<fs::path> harness_directory() {
+  for (const char* candidate : {TENON_SOURCE_HARNESS, TENON_INSTALLED_HARNESS}) {
+    std::error_code ignored;
+    if (fs::is_regular_file(fs::path(candidate) / kHarnessFiles[0], ignored)) return candidate;
+  }
+  return error("the harness of the Verilated model is missing", TENON_INSTALLED_HARNESS,
+               "install Tenon again, or keep its source tree");
+}
+
+std::vector<std::string> words(std::string_view text) {
+  std::vector<std::string> list;
+  for (size_t end = 0; !text.empty(); text.remove_prefix(std::min(end + 1, text.size()))) {
+    end = std::min(text.find(' '), text.size());
+    list.emplace_back(text.substr(0, end));
+  }
+  return list;
+}
+
+std::string makefile(const fs::path& verilator_include, const spec::Config& config, bool vcd, bool ccache) {
+  std::vector<std::string> sources = {"harness.cpp", (verilator_include / "verilated.cpp").string()};
+  if (vcd) sources.push_back((verilator_include / "verilated_vcd_c.cpp").string());
+  return fmt::format(
+      "CXX := {ccache}c++\n"
+      "CXXFLAGS := {flags} -I. -Imodel -I{include} -I{include}/vltstd -DTENON_AXI_BYTES={axi} "
+      "-DVL_USER_FINISH -DVL_USER_STOP -DVL_USER_FATAL -DVM_TRACE={vcd} -DVM_COVERAGE=0 -DVM_SC=0 {define}\n"
+      "SOURCES := {sources} $(wildcard model/*.cpp)\n"
+      "OBJECTS := $(patsubst %.cpp,%.o,$(notdir $(SOURCES)))\n"
+      "VPATH := . model {include}\n"
+      "model.so: $(OBJECTS)\n"
+      "\tc++ -shared -Wl,-Bsymbolic -o $@ $^\n"
+      "%.o: %.cpp\n"
+      "\t$(CXX) $(CXXFLAGS) -c -o $@ $<\n",
+      fmt::arg("ccache", ccache ? "ccache " : ""), fmt::arg("flags", kCompilerFlags),
+      fmt::arg("include", verilator_include.string()), fmt::arg("axi", config.axi_bytes()),
+      fmt::arg("vcd", vcd ? 1 : 0), fmt::arg("define", vcd ? "-DTENON_VCD" : ""),
+      fmt::arg("sources", fmt::join(sources, " ")));
+}
+
+// The output of a short command; empty if it fails.
+std::string output_of(const std::vector<std::string>& command, const fs::path& cache) {
+  const fs::path file = cache / fmt::format("tool-{}.txt", getpid());
+  const int status = run_program(command, cache, file);
+  std::string text = status == 0 ? read_file(file) : std::string();
+  std::error_code ignored;
+  fs::remove(file, ignored);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+// Everything into `work`: sources, model, objects, model.so.
+Status build(const spec::Config& config, const BuildOptions& options, const fs::path& harness, const fs::path& cache,
+             const fs::path& work, const fs::path& log) {
+  const auto fail = [&](const std::string& what, std::string help = {}) -> Status {
+    if (help.empty()) help = fmt::format("see what the tools printed in {}", log.string());
+    return error(fmt::format("building the Verilated model of {}: {}", config.name, what), {}, std::move(help),
+                 Fault::kInternal);
+  };
+  auto sources = generator::generate(config, work);
+  if (!sources) return forward_error(sources);
+  std::error_code fault;
+  for (const auto& file : kHarnessFiles) {
+    fs::copy_file(harness / file, work / file, fs::copy_options::overwrite_existing, fault);
+    if (fault) return fail(fmt::format("cannot copy {}: {}", file, fault.message()));
+  }
+  std::vector<std::string> command = {"verilator"};
+  std::ranges::copy(words(kVerilatorFlags), std::back_inserter(command));
+  if (options.vcd) command.insert(command.end(), {"--trace", "--trace-structs"});
+  command.insert(command.end(), {"--Mdir", "model", "-f", "files.f"});
+  if (const int status = run_program(command, work, log); status != 0) {
+    return fail(fmt::format("verilator ends with status {}", status));
+  }
+  const fs::path root = output_of({"verilator", "--getenv", "VERILATOR_ROOT"}, cache);
+  std::ofstream(work / "Makefile") << makefile(root / "include", config, options.vcd,
+                                               find_program("ccache").has_value());
+  const unsigned jobs = std::clamp(std::thread::hardware_concurrency(), 1u, 16u);
+  if (const int status = run_program({"make", "-j", std::to_string(jobs), "model.so"}, work, log); status != 0) {
+    return fail(fmt::format("the C++ compiler or linker ends with status {}", status));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string missing_verilator_tools() {
+  std::vector<std::string_view> missing;
+  for (const char* tool : {"verilator", "make", "c++"}) {
+    if (!find_program(tool)) missing.push_back(tool);
+  }
+  if (missing.empty()) return {};
+  return fmt::format("{} not found in PATH; install: {}", fmt::join(missing, ", "), kInstallHelp);
+}
+
+Expected<fs::path> build_verilated_model(const spec::Config& config, const BuildOptions& options) {
+  if (auto status = spec::validate(config, config.name); !status) return forward_error(status);
+  if (const std::string missing = missing_verilator_tools(); !missing.empty()) {
+    return error(fmt::format("the Verilated model of {} cannot be built: {}", config.name, missing), {},
+                 "or use behavioral:, which needs no tools", Fault::kInternal);
+  }
+  auto cache = cache_directory();
+  if (!cache) return forward_error(cache);
+  auto rtl = generator::rtl_directory();
+  if (!rtl) return forward_error(rtl);
+  auto harness = harness_directory();
+  if (!harness) return forward_error(harness);
+
+  Fnv hash;
+  hash.add(generator::package_text(config));
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(*rtl)) files.push_back(entry.path());
+  std::ranges::sort(files);
+  for (const auto& file : kHarnessFiles) files.push_back(*harness / file);
+  for (const fs::path& file : files) {
+    hash.add(file.filename().string());
+    hash.add(read_file(file));
+  }
+  hash.add(output_of({"verilator", "--version"}, *cache));
+  hash.add(output_of({"c++", "--version"}, *cache));
+  hash.add(kVerilatorFlags);
+  hash.add(makefile("", config, options.vcd, false));
+
+  const std::string stem = fmt::format("verilator-{:016x}", hash.value());
+  const fs::path directory = *cache / stem, model = directory / "model.so", log = *cache / (stem + ".log");
+  std::error_code fault;
+  if (fs::is_regular_file(model, fault)) return model;
+  const FileLock lock(*cache / (stem + ".lock"));
+  if (!lock.ok())
+    return error("cannot lock the cache", cache->string(), "set TENON_CACHE to a directory that can be written");
+  if (fs::is_regular_file(model, fault)) return model;  // another process built it meanwhile
+
+  const auto begin = std::chrono::steady_clock::now();
+  const auto say = [&](const std::string& line) {
+    if (options.progress) options.progress(line);
+  };
+  say(fmt::format("building the Verilated model of {} (once; about a minute; log: {})", config.name, log.string()));
+  const fs::path work = *cache / (stem + ".build");
+  fs::remove_all(work, fault);
+  fs::remove(log, fault);
+  fs::create_directories(work, fault);
+  if (fault) return error(fmt::format("cannot create a directory: {}", fault.message()), work.string());
+  if (auto status = build(config, options, *harness, *cache, work, log); !status) return forward_error(status);
+
+  // model.so alone moves into a directory that is then renamed: a reader sees the whole or nothing.
+  const fs::path ready = *cache / (stem + ".ready");
+  fs::remove_all(ready, fault);
+  fs::create_directories(ready, fault);
+  fs::rename(work / "model.so", ready / "model.so", fault);
+  if (!fault) fs::rename(log, ready / "build.log", fault);
+  std::ofstream(ready / "config.json") << spec::to_json(config);
+  if (!fault) fs::rename(ready, directory, fault);
+  if (fault)
+    return error(fmt::format("cannot put the Verilated model in its place: {}", fault.message()), directory.string());
+  fs::remove_all(work, fault);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  say(fmt::format("built in {:.0f} s", seconds.count()));
+  return model;
+}
+
+}  // namespace tenon::sim

@@ -1,0 +1,318 @@
+// The C++ around a Verilated `tenon`: clock and reset, the AXI4 memory, AXI4-Lite register access, the trace ports.
+// Compiled together with the model into one shared object; see abi.h.
+//
+// Time: outputs are sampled while the clock is low and everything has settled, then come the rising edge, the memory's
+// edge and the falling edge with the new inputs. So every signal that crosses the border is registered on one side.
+#include <verilated.h>
+#ifdef TENON_VCD
+#include <verilated_vcd_c.h>
+#endif
+
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "Vtenon.h"
+#include "abi.h"
+#include "axi_memory.h"
+
+namespace {
+
+using tenon::sim::AxiMemory;
+using tenon::sim::AxiMemoryOptions;
+
+constexpr int kEngines = 7;
+constexpr int kRegisterTimeout = 10000;  // cycles; stalls do not reach AXI4-Lite
+
+thread_local std::string* failing = nullptr;  // the model under eval(), for Verilator's hooks
+
+// A port of any width as bytes: Verilator stores them as little-endian words.
+template <class Port>
+const uint8_t* bytes_of(const Port& port) {
+  return reinterpret_cast<const uint8_t*>(&port);
+}
+template <class Port>
+void copy_to(Port& port, const uint8_t* bytes, size_t count) {
+  static_assert(std::is_trivially_copyable_v<Port>);
+  std::memcpy(&port, bytes, count);
+}
+
+}  // namespace
+
+struct tenon_rtl {
+  explicit tenon_rtl(const tenon_rtl_options& options)
+      : top_((context_.randReset(2), context_.randSeed(static_cast<int>(options.seed & 0x7fffffff) + 1), &context_)),
+        memory_(AxiMemoryOptions{options.memory, options.memory_bytes, kBeatBytes, options.read_latency,
+                                 options.write_latency, options.outstanding, options.max_beats, options.stall_percent,
+                                 options.interleave != 0, options.seed}) {
+    memory_.set_written([this](uint32_t tag, uint64_t address, const uint8_t* data, uint32_t bytes) {
+      if (observer_.dram != nullptr) observer_.dram(observer_.context, tag, address, data, bytes);
+    });
+#ifdef TENON_VCD
+    if (options.trace_path != nullptr) {
+      context_.traceEverOn(true);
+      vcd_ = std::make_unique<VerilatedVcdC>();
+      top_.trace(vcd_.get(), 99);
+      vcd_->open(options.trace_path);
+    }
+#endif
+    top_.clk_i = 0;
+    top_.rst_ni = 0;
+    top_.s_axi_control_awvalid = top_.s_axi_control_wvalid = top_.s_axi_control_arvalid = 0;
+    top_.s_axi_control_bready = top_.s_axi_control_rready = 1;
+    top_.s_axi_control_wstrb = 0xf;
+    drive();
+    eval();
+    for (int i = 0; i < 8; ++i) cycle();
+    top_.rst_ni = 1;
+    eval();
+    for (int i = 0; i < 4; ++i) cycle();
+  }
+
+  ~tenon_rtl() {
+    top_.final();
+#ifdef TENON_VCD
+    if (vcd_) vcd_->close();
+#endif
+  }
+
+  void observe(const tenon_rtl_observer* observer) {
+    observer_ = observer != nullptr ? *observer : tenon_rtl_observer{};
+    watching_ = observer_.write != nullptr || observer_.dram != nullptr || observer_.done != nullptr ||
+                observer_.interval != nullptr;
+    for (auto& running : running_) running.clear();
+    waiting_ = 0;
+  }
+
+  uint32_t read_register(uint32_t offset) {
+    top_.s_axi_control_araddr = offset;
+    top_.s_axi_control_arvalid = 1;
+    eval();
+    uint32_t value = 0;
+    bool addressed = false;
+    for (int i = 0; i < kRegisterTimeout; ++i) {
+      const bool accepted = top_.s_axi_control_arvalid && top_.s_axi_control_arready;
+      const bool answered = top_.s_axi_control_rvalid;
+      if (answered) value = top_.s_axi_control_rdata;
+      cycle();
+      if (!failure_.empty()) return 0;
+      if (accepted) {
+        addressed = true;
+        top_.s_axi_control_arvalid = 0;
+        eval();
+      }
+      if (answered && addressed) return value;
+    }
+    fail("the register read of offset " + std::to_string(offset) + " is not answered");
+    return 0;
+  }
+
+  void write_register(uint32_t offset, uint32_t value) {
+    top_.s_axi_control_awaddr = offset;
+    top_.s_axi_control_wdata = value;
+    top_.s_axi_control_awvalid = top_.s_axi_control_wvalid = 1;
+    eval();
+    for (int i = 0; i < kRegisterTimeout; ++i) {
+      const bool aw = top_.s_axi_control_awvalid && top_.s_axi_control_awready;
+      const bool w = top_.s_axi_control_wvalid && top_.s_axi_control_wready;
+      const bool b = top_.s_axi_control_bvalid;
+      cycle();
+      if (!failure_.empty()) return;
+      if (aw) top_.s_axi_control_awvalid = 0;
+      if (w) top_.s_axi_control_wvalid = 0;
+      if (aw || w) eval();
+      if (b) return;
+    }
+    fail("the register write of offset " + std::to_string(offset) + " is not answered");
+  }
+
+  void step(uint64_t cycles) {
+    for (uint64_t i = 0; i < cycles && failure_.empty(); ++i) cycle();
+  }
+
+  uint64_t cycles() const { return cycles_; }
+  const char* failure() const { return failure_.c_str(); }
+
+ private:
+  static constexpr uint32_t kBeatBytes = TENON_AXI_BYTES;
+
+  void fail(const std::string& what) {
+    if (failure_.empty()) failure_ = what;
+  }
+
+  void eval() {
+    failing = &failure_;
+    top_.eval();
+    failing = nullptr;
+  }
+
+  void dump(uint64_t half) {
+#ifdef TENON_VCD
+    if (vcd_) vcd_->dump(cycles_ * 10 + half * 5);
+#else
+    (void)half;
+#endif
+  }
+
+  void cycle() {
+    AxiMemory::Inputs& in = inputs_;
+    in.ar.valid = top_.m_axi_gmem_arvalid;
+    if (in.ar.valid) {
+      in.ar = {true,
+               top_.m_axi_gmem_araddr,
+               top_.m_axi_gmem_arlen,
+               top_.m_axi_gmem_arsize,
+               top_.m_axi_gmem_arburst,
+               top_.m_axi_gmem_arid};
+    }
+    in.aw.valid = top_.m_axi_gmem_awvalid;
+    if (in.aw.valid) {
+      in.aw = {true,
+               top_.m_axi_gmem_awaddr,
+               top_.m_axi_gmem_awlen,
+               top_.m_axi_gmem_awsize,
+               top_.m_axi_gmem_awburst,
+               top_.m_axi_gmem_awid};
+    }
+    in.w.valid = top_.m_axi_gmem_wvalid;
+    if (in.w.valid) {
+      in.w.last = top_.m_axi_gmem_wlast;
+      in.w.strobe = top_.m_axi_gmem_wstrb;
+      in.w.tag = top_.trace_st_index_o;
+      std::memcpy(in.w.bytes.data(), bytes_of(top_.m_axi_gmem_wdata), kBeatBytes);
+    }
+    in.r_ready = top_.m_axi_gmem_rready;
+    in.b_ready = top_.m_axi_gmem_bready;
+    if (watching_ && top_.rst_ni) watch();
+
+    dump(0);
+    top_.clk_i = 1;
+    eval();
+    dump(1);
+    memory_.clock(in);
+    if (!memory_.failure().empty()) fail(memory_.failure());
+    drive();
+    top_.clk_i = 0;
+    eval();
+    ++cycles_;
+  }
+
+  void drive() {
+    const AxiMemory::Outputs& out = memory_.outputs();
+    top_.m_axi_gmem_arready = out.ar_ready;
+    top_.m_axi_gmem_awready = out.aw_ready;
+    top_.m_axi_gmem_wready = out.w_ready;
+    top_.m_axi_gmem_rvalid = out.r_valid;
+    if (out.r_valid) {
+      top_.m_axi_gmem_rlast = out.r_last;
+      top_.m_axi_gmem_rresp = out.r_resp;
+      top_.m_axi_gmem_rid = out.r_id;
+      copy_to(top_.m_axi_gmem_rdata, out.r_bytes.data(), kBeatBytes);
+    }
+    top_.m_axi_gmem_bvalid = out.b_valid;
+    top_.m_axi_gmem_bresp = out.b_resp;
+    top_.m_axi_gmem_bid = out.b_id;
+  }
+
+  void write(uint32_t kind, uint32_t instruction, uint64_t address, const uint8_t* data) {
+    observer_.write(observer_.context, kind, instruction, address, data);
+  }
+
+  // Trace ports: what happens at the coming edge. Writes come first: an instruction may be done in the cycle of its
+  // last one.
+  void watch() {
+    if (observer_.write != nullptr) {
+      if (top_.trace_ldi_valid_o)
+        write(TENON_RTL_INP, top_.trace_ldi_index_o, top_.trace_ldi_unit_o, bytes_of(top_.trace_ldi_data_o));
+      if (top_.trace_ldw_valid_o)
+        write(TENON_RTL_WGT, top_.trace_ldw_index_o, top_.trace_ldw_unit_o, bytes_of(top_.trace_ldw_data_o));
+      if (top_.trace_ldm_valid_o)
+        write(top_.trace_ldm_mem_o, top_.trace_ldm_index_o, top_.trace_ldm_unit_o, bytes_of(top_.trace_ldm_data_o));
+      if (top_.trace_acc_valid_o)
+        write(TENON_RTL_ACC_ELEMENT, top_.trace_acc_index_o, top_.trace_acc_addr_o, bytes_of(top_.trace_acc_data_o));
+      if (top_.trace_out_valid_o)
+        write(TENON_RTL_OUT_ELEMENT, top_.trace_out_index_o, top_.trace_out_addr_o, bytes_of(top_.trace_out_data_o));
+    }
+    const uint32_t start = top_.trace_start_o, done = top_.trace_done_o, wait = top_.trace_wait_o;
+    if ((start | done | (wait ^ waiting_)) == 0) return;
+    for (uint32_t e = 0; e < kEngines; ++e) {
+      uint32_t index;
+      std::memcpy(&index, bytes_of(top_.trace_head_o) + 4 * e, 4);
+      if (((wait ^ waiting_) >> e & 1) != 0) {
+        if ((wait >> e & 1) != 0) {
+          wait_begin_[e] = cycles_;
+          wait_index_[e] = index;
+        } else {
+          interval(e, 1, wait_index_[e], wait_begin_[e]);
+        }
+      }
+      if ((start >> e & 1) != 0) running_[e].push_back({index, cycles_});
+      if ((done >> e & 1) != 0 && !running_[e].empty()) {
+        const Running& finished = running_[e].front();
+        interval(e, 0, finished.index, finished.begin);
+        if (observer_.done != nullptr) observer_.done(observer_.context, finished.index);
+        running_[e].pop_front();
+      }
+    }
+    waiting_ = wait;
+  }
+
+  void interval(uint32_t engine, uint32_t kind, uint32_t instruction, uint64_t begin) {
+    if (observer_.interval != nullptr) observer_.interval(observer_.context, engine, kind, instruction, begin, cycles_);
+  }
+
+  struct Running {
+    uint32_t index;
+    uint64_t begin;
+  };
+
+  VerilatedContext context_;
+  Vtenon top_;
+  AxiMemory memory_;
+  AxiMemory::Inputs inputs_;
+  tenon_rtl_observer observer_{};
+  bool watching_ = false;
+  std::deque<Running> running_[kEngines];
+  uint32_t waiting_ = 0;
+  uint64_t wait_begin_[kEngines] = {};
+  uint32_t wait_index_[kEngines] = {};
+  uint64_t cycles_ = 0;
+  std::string failure_;
+#ifdef TENON_VCD
+  std::unique_ptr<VerilatedVcdC> vcd_;
+#endif
+};
+
+// Verilator's ways out ($stop of a failed assertion, fatal errors) end the run, not the process.
+void vl_finish(const char*, int, const char*) VL_MT_UNSAFE {}
+void vl_stop(const char* file, int line, const char*) VL_MT_UNSAFE {
+  if (failing != nullptr && failing->empty())
+    *failing = std::string("assertion failed at ") + file + ":" + std::to_string(line);
+}
+void vl_fatal(const char* file, int line, const char*, const char* message) VL_MT_UNSAFE {
+  if (failing != nullptr && failing->empty())
+    *failing = std::string(file) + ":" + std::to_string(line) + ": " + message;
+}
+
+extern "C" __attribute__((visibility("default"))) const tenon_rtl_api* tenon_rtl_get() {
+  static const tenon_rtl_api api = {
+      .abi = TENON_RTL_ABI,
+#ifdef TENON_VCD
+      .traces = 1,
+#else
+      .traces = 0,
+#endif
+      .create = [](const tenon_rtl_options* options) { return new tenon_rtl(*options); },
+      .destroy = [](tenon_rtl* rtl) { delete rtl; },
+      .observe = [](tenon_rtl* rtl, const tenon_rtl_observer* observer) { rtl->observe(observer); },
+      .read_register = [](tenon_rtl* rtl, uint32_t offset) { return rtl->read_register(offset); },
+      .write_register = [](tenon_rtl* rtl, uint32_t offset, uint32_t value) { rtl->write_register(offset, value); },
+      .step = [](tenon_rtl* rtl, uint64_t cycles) { rtl->step(cycles); },
+      .cycles = [](const tenon_rtl* rtl) { return rtl->cycles(); },
+      .failure = [](const tenon_rtl* rtl) { return rtl->failure(); },
+  };
+  return &api;
+}

@@ -1,0 +1,37 @@
+// The RTL of a configuration as a Simulator: cycle-accurate, with an AXI4 memory model around it.
+//
+// Semantics: sim/simulator.h, with registers reached through AXI4-Lite, so that reading one takes a few cycles.
+// advance() may run up to kPollCycles past the cycle in which the accelerator becomes idle; the hardware's own counters
+// stand still by then. Scratchpads start with contents chosen by the seed. A broken AXI rule or a failed assertion
+// stops the model for good: it stays busy, and explain() says what was broken.
+//
+// Writes are reported as whole elements. Where an instruction loads a part of an element, the rest is what was loaded
+// before while an observer watched, or 0.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "hw/spec/config.h"
+#include "sim/simulator.h"
+
+namespace tenon::sim {
+
+inline constexpr uint64_t kPollCycles = 64;
+
+struct VerilatedOptions {
+  uint64_t memory_bytes = uint64_t{256} << 20;  // rounded up to 4 KiB
+  uint32_t read_latency = 60, write_latency = 40;
+  uint32_t outstanding = 16;
+  uint32_t stall_percent = 0;
+  bool interleave = false;
+  uint64_t seed = 1;
+  std::string vcd;  // a file for waves; empty: none
+  std::function<void(const std::string&)> progress;
+};
+
+Expected<std::unique_ptr<Simulator>> make_verilated(const spec::Config& config, const VerilatedOptions& options = {});
+
+}  // namespace tenon::sim
