@@ -30,7 +30,7 @@ module alu (
 `endif
 );
 
-  localparam int IndexWidth = 30;
+  localparam int IndexWidth = 16;  // see loop_index
   localparam int AccBits    = tenon_pkg::ACC_AW;
 
   logic en;  // stages a to c go on

@@ -47,7 +47,7 @@ module gemm (
 `endif
 );
 
-  localparam int IndexWidth = 30;  // 2^14 * 2^14 twice, and a base
+  localparam int IndexWidth = 16;  // see loop_index
 
   logic en;    // stages a to f go on
   logic load;  // a command enters

@@ -1,8 +1,11 @@
 // An index that a loop nest carries along: base + sum over the levels of iteration * stride, by one addition a step.
 // `at_k` is the index where level k stands with all inner levels at 0; the level that goes on adds its stride, and the
-// levels inside it start there. Wide enough never to wrap: the caller compares it with the depth of its scratchpad.
+// levels inside it start there.
+//
+// 16 bits are enough: an index comes from one that was inside its scratchpad (at most 2^14 - 1) by adding one stride
+// and one micro-op, 14 bits each. What comes after the first index outside may wrap, but is never used.
 module loop_index #(
-  parameter int Width = 30
+  parameter int Width = 16
 ) (
   input  logic             clk_i,
   input  logic             load_i,

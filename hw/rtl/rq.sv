@@ -34,7 +34,7 @@ module rq (
 `endif
 );
 
-  localparam int IndexWidth = 30;
+  localparam int IndexWidth = 16;  // see loop_index
 
   compute_pkg::rq_cmd_t cmd_q;
   logic                 load, en, busy_q, dead_q;
