@@ -1,0 +1,106 @@
+#include "compiler/quantize/calibrate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "compiler/ir/interpreter.h"
+
+namespace tenon::compiler {
+namespace {
+
+constexpr int kBins = 4096;
+
+struct Histogram {
+  std::vector<uint64_t> bins = std::vector<uint64_t>(kBins);
+  uint64_t total = 0;
+
+  void add(float value, const Range& range) {
+    const float width = range.hi - range.lo;
+    const auto bin = width > 0 ? static_cast<int>((value - range.lo) / width * kBins) : 0;
+    ++bins[static_cast<size_t>(std::clamp(bin, 0, kBins - 1))];
+    ++total;
+  }
+
+  // The range without the outermost `tail` of the values on each side.
+  Range cut(const Range& range, double tail) const {
+    const auto edge = [&](bool low) {
+      const auto allowed = static_cast<uint64_t>(tail * static_cast<double>(total));
+      uint64_t sum = 0;
+      for (int i = 0; i < kBins; ++i) {
+        const int bin = low ? i : kBins - 1 - i;
+        sum += bins[static_cast<size_t>(bin)];
+        if (sum > allowed) return range.lo + (range.hi - range.lo) * static_cast<float>(low ? bin : bin + 1) / kBins;
+      }
+      return low ? range.lo : range.hi;
+    };
+    return {edge(true), edge(false), true};
+  }
+};
+
+// Shows every f32 tensor of the entry function, parameters included, to `visit`.
+template <class F>
+Status run_samples(const Context& context, const Module& module, Symbol entry, const Samples& samples, F&& visit) {
+  const Function& function = *module.function(entry);
+  for (const auto& sample : samples) {
+    for (size_t i = 0; i < std::min(sample.size(), function.params.size()); ++i) visit(function.params[i], sample[i]);
+    const auto observe = [&](const Function& running, const Binding& binding, const RunValue& value) {
+      if (&running == &function && value.tensor) visit(binding.var, value.tensor);
+    };
+    if (auto result = interpret(context, module, entry, std::span<const runtime::Tensor>(sample), observe); !result) {
+      return forward_error(result);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Expected<Calibration> parse_calibration(std::string_view text) {
+  if (text == "minmax") return Calibration::kMinMax;
+  if (text == "percentile") return Calibration::kPercentile;
+  return error(fmt::format("unknown calibration \"{}\"", text), {}, "the methods are minmax and percentile", Fault::kUsage);
+}
+
+Expected<Ranges> calibrate(const Context& context, const Module& module, Symbol entry, const Samples& samples,
+                           const CalibrationOptions& options) {
+  if (!module.function(entry)) {
+    return error(fmt::format("the module has no function @{}", context.name(entry)), {}, {}, Fault::kInternal);
+  }
+  if (samples.empty()) return error("calibration needs at least one sample", {}, "give data like that which the model will see");
+  if (!(options.percentile > 0.5 && options.percentile <= 1)) {
+    return error(fmt::format("percentile is {}, must be above 0.5 and at most 1", options.percentile), {}, {}, Fault::kUsage);
+  }
+  const Function& function = *module.function(entry);
+  Ranges ranges(function.vars.size());
+  std::string not_finite;
+  const auto widen = [&](VarId var, const runtime::Tensor& tensor) {
+    if (tensor.dtype() != runtime::DType::kF32) return;
+    Range& range = ranges[index(var)];
+    for (const float value : tensor.data<float>()) {
+      if (!std::isfinite(value) && not_finite.empty()) {
+        not_finite = fmt::format("a value of %{} is {}", context.name(function.info(var).name), value);
+      }
+      range.lo = range.seen ? std::min(range.lo, value) : value;
+      range.hi = range.seen ? std::max(range.hi, value) : value;
+      range.seen = true;
+    }
+  };
+  if (auto status = run_samples(context, module, entry, samples, widen); !status) return forward_error(status);
+  if (!not_finite.empty()) return error(not_finite + " during calibration", {}, "check the data and its normalization");
+  if (options.method == Calibration::kMinMax) return ranges;
+
+  std::vector<Histogram> histograms(ranges.size());
+  const auto count = [&](VarId var, const runtime::Tensor& tensor) {
+    if (tensor.dtype() != runtime::DType::kF32) return;
+    for (const float value : tensor.data<float>()) histograms[index(var)].add(value, ranges[index(var)]);
+  };
+  if (auto status = run_samples(context, module, entry, samples, count); !status) return forward_error(status);
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    if (ranges[i].seen) ranges[i] = histograms[i].cut(ranges[i], (1 - options.percentile) / 2);
+  }
+  return ranges;
+}
+
+}  // namespace tenon::compiler

@@ -1,0 +1,36 @@
+// Calibration: the range of every value of a float function over data that the user gives.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/module.h"
+
+namespace tenon::compiler {
+
+enum class Calibration : uint8_t {
+  kMinMax,      // all that was seen
+  kPercentile,  // all but the outermost (1 - percentile) / 2 on each side, by a histogram
+};
+Expected<Calibration> parse_calibration(std::string_view text);  // "minmax", "percentile"
+
+struct CalibrationOptions {
+  Calibration method = Calibration::kMinMax;
+  double percentile = 0.9999;  // 0.5 .. 1
+};
+
+struct Range {
+  float lo = 0, hi = 0;
+  bool seen = false;
+};
+using Ranges = std::vector<Range>;  // by VarId of the calibrated function; tensors of f32 only
+
+// One list of inputs a sample, as interpret() takes them.
+using Samples = std::vector<std::vector<runtime::Tensor>>;
+
+// Runs `entry` on every sample with the reference kernels. No sample at all, or a value that is not finite, is an error.
+Expected<Ranges> calibrate(const Context& context, const Module& module, Symbol entry, const Samples& samples,
+                           const CalibrationOptions& options = {});
+
+}  // namespace tenon::compiler

@@ -1,0 +1,279 @@
+#include "compiler/quantize/quantize.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "compiler/ir/builder.h"
+#include "compiler/ir/rewrite.h"
+#include "compiler/quantize/chains.h"
+#include "compiler/quantize/parameters.h"
+
+namespace tenon::compiler {
+namespace {
+
+using runtime::Tensor;
+
+// A value of the float function in the new one: in one form or in both.
+struct Forms {
+  std::optional<Atom> real;
+  std::optional<Atom> integer;
+  Scale scale;  // of `integer`
+};
+
+class Quantizer {
+ public:
+  Quantizer(Context& context, const Module& from, const Function& function, const Ranges& ranges, const QuantizeOptions& options)
+      : context_(context), from_(from), function_(function), ranges_(ranges), options_(options), values_(function.vars.size()) {
+    to_.spans = from.spans;
+    result_.dims = function.dims;
+  }
+
+  Expected<Module> run(Symbol entry) {
+    for (const VarId param : function_.params) {
+      const VarInfo& info = function_.info(param);
+      builder_.at(info.span);
+      values_[index(param)].real = builder_.param(info.type, context_.name(info.name));
+    }
+    const Chains chains = find_chains(from_, function_);
+    for (size_t i = 0; i < function_.body.bindings.size(); ++i) {
+      const Binding& binding = function_.body.bindings[i];
+      if (chains.inner[i]) continue;  // computed with its chain's root
+      builder_.at(function_.info(binding.var).span);
+      const Status status = chains.at_root[i] ? emit_chain(*chains.at_root[i], binding.var) : emit(binding);
+      if (!status) return std::unexpected(status.error());
+    }
+    auto result = real(function_.body.result);
+    if (!result) return forward_error(result);
+    builder_.finish(*result);
+    to_.globals.emplace(entry, std::move(result_));
+    return std::move(to_);
+  }
+
+ private:
+  std::string_view name(VarId var) const { return context_.name(function_.info(var).name); }
+  Scale scale_of(VarId var) const { return scale_for(ranges_[index(var)], options_.symmetric); }
+  static Attrs scale_attrs(const Scale& scale) {
+    return {{"scale", std::vector<double>{scale.scale}}, {"zero_point", std::vector<int64_t>{scale.zero}}};
+  }
+
+  // The float form.
+  Expected<Atom> real(const Atom& atom) {
+    if (const auto* constant = std::get_if<ConstId>(&atom)) return builder_.constant(from_.constant(*constant));
+    const auto* var = std::get_if<VarId>(&atom);
+    if (!var) return error("a function is no value yet", {}, {}, Fault::kInternal);
+    Forms& forms = values_[index(*var)];
+    if (!forms.real) {
+      auto made = builder_.apply("dequantize", {*forms.integer}, scale_attrs(forms.scale), name(*var));
+      if (!made) return made;
+      forms.real = *made;
+    }
+    return *forms.real;
+  }
+
+  // The int8 form.
+  Expected<Atom> integer(VarId var) {
+    Forms& forms = values_[index(var)];
+    if (!forms.integer) {
+      forms.scale = scale_of(var);
+      auto made = builder_.apply("quantize", {*forms.real}, scale_attrs(forms.scale), name(var));
+      if (!made) return made;
+      forms.integer = *made;
+    }
+    return *forms.integer;
+  }
+  const Scale& scale(VarId var) const { return values_[index(var)].scale; }
+
+  bool has_integer(const Atom& atom) const {
+    const auto* var = std::get_if<VarId>(&atom);
+    return var && values_[index(*var)].integer;
+  }
+
+  // What keeps its representation passes through; all else is float.
+  Status emit(const Binding& binding) {
+    const auto* apply = std::get_if<Apply>(&binding.value);
+    const auto* input = apply && !apply->args.empty() ? std::get_if<VarId>(&apply->args[0]) : nullptr;
+    if (apply && input && values_[index(*input)].integer) {
+      const std::string& op = apply->op->name;
+      if (op == "flatten" || op == "reshape" || op == "transpose" || op == "identity" || op == "max_pool2d") {
+        return keep(binding.var, builder_.apply(op, {*values_[index(*input)].integer}, apply->attrs, name(binding.var)),
+                    scale(*input));
+      }
+      if (op == "relu" || op == "clip") return emit_clip(binding.var, *apply, *input);
+      if (op == "global_avg_pool") return emit_average(binding.var, *input);
+    }
+    if (apply && apply->op->name == "add" && std::ranges::all_of(apply->args, [&](const Atom& a) { return has_integer(a); }) &&
+        function_.type(std::get<VarId>(apply->args[0])) == function_.type(std::get<VarId>(apply->args[1]))) {
+      return emit_add({.anchor = nullptr, .weights = {}, .bias = {}, .before = {}, .residual = std::get<VarId>(apply->args[1]), .after = {}},
+                      binding.var, std::get<VarId>(apply->args[0]));
+    }
+    Value value = binding.value;
+    Status status;
+    for_each_operand(value, [&](Atom& atom) {
+      auto form = real(atom);
+      if (form) atom = *form;
+      else if (status) status = std::unexpected(form.error());
+    });
+    if (!status) return status;
+    auto made = builder_.bind(std::move(value), function_.info(binding.var).name);
+    if (!made) return forward_error(made);
+    values_[index(binding.var)].real = *made;
+    return {};
+  }
+
+  Status keep(VarId var, const Expected<Atom>& made, const Scale& scale) {
+    if (!made) return std::unexpected(made.error());
+    values_[index(var)].integer = *made;
+    values_[index(var)].scale = scale;
+    return {};
+  }
+
+  Status emit_clip(VarId var, const Apply& apply, VarId input) {
+    const Scale& s = scale(input);
+    const auto [lo, hi] = bounds(rectifier_of(apply), s);
+    return keep(var, builder_.apply("clip", {*values_[index(input)].integer},
+                                    {{"min", static_cast<double>(lo)}, {"max", static_cast<double>(hi)}}, name(var)), s);
+  }
+
+  // The clamp of int8 values that a rectifier is.
+  static std::pair<int64_t, int64_t> bounds(const Rectifier& rectifier, const Scale& s) {
+    const auto bound = [&](double real, int64_t none) {
+      if (std::isinf(real)) return none;
+      return std::clamp<int64_t>(static_cast<int64_t>(std::clamp(std::nearbyint(real / s.scale), -1e6, 1e6)) + s.zero, -128, 127);
+    };
+    return {bound(rectifier.lo, -128), bound(rectifier.hi, 127)};
+  }
+
+  // Sum of the map, then a requantization that divides.
+  Status emit_average(VarId var, VarId input) {
+    const Dims& dims = function_.type(input).tensor()->dims;
+    const auto channels = dims[1].constant(), height = dims[2].constant(), width = dims[3].constant();
+    if (!channels || !height || !width) {
+      return error("global_avg_pool needs a map of known size to be quantized", from_.span(builder_.span()).str(),
+                   "bind the variables of the shape, as --shapes H=224");
+    }
+    const Scale in = scale(input), out = scale_of(var);
+    auto sum = builder_.apply("global_sum_pool", {*values_[index(input)].integer}, {}, name(var));
+    if (!sum) return forward_error(sum);
+    const int64_t area = *height * *width;
+    std::vector<spec::ChannelParameters> parameters(static_cast<size_t>(*channels), requantize_ratio(in.scale / (out.scale * static_cast<double>(area))));
+    for (auto& p : parameters) p.bias = static_cast<int32_t>(-in.zero * area);
+    return requantize(var, *sum, parameters, spec::LayerParameters{.zero = out.zero}, out, std::nullopt);
+  }
+
+  Status emit_chain(const Chain& chain, VarId root) {
+    const auto* input = std::get_if<VarId>(&chain.anchor->args[0]);
+    assert(input);
+    auto x = integer(*input);
+    if (!x) return forward_error(x);
+    const Scale in = scale(*input), out = scale_of(root);
+    const Tensor& weights = from_.constant(chain.weights);
+    const auto channels = static_cast<size_t>(weights.shape()[0]);
+    const Tensor* bias = chain.bias ? &from_.constant(*chain.bias) : nullptr;
+    const std::span<const float> bias_values = bias ? bias->data<float>() : std::span<const float>();
+    const QuantizedWeights q = quantize_weights(weights.data<float>(), channels, bias_values, in.scale);
+
+    Attrs attrs = chain.anchor->attrs;
+    if (chain.anchor->op->name == "conv2d") attrs["pad_value"] = int64_t{in.zero};
+    auto acc = builder_.apply(chain.anchor->op->name, {*x, builder_.constant(Tensor::of<int8_t>(weights.shape(), q.values))},
+                              std::move(attrs), name(root));
+    if (!acc) return forward_error(acc);
+    std::vector<spec::ChannelParameters> parameters(channels);
+    for (size_t c = 0; c < channels; ++c) {
+      const double step = in.scale * q.scales[c];
+      parameters[c] = requantize_ratio(step / out.scale);
+      const double real_bias = bias ? static_cast<double>(bias_values[c]) / step : 0;
+      const double whole = std::nearbyint(real_bias) - static_cast<double>(in.zero) * static_cast<double>(q.sums[c]);
+      constexpr double kLimit = std::numeric_limits<int32_t>::max();
+      parameters[c].bias = static_cast<int32_t>(std::clamp(whole, -kLimit - 1, kLimit));
+    }
+    return finish_chain(chain, root, *acc, parameters, out);
+  }
+
+  // An addition that no convolution takes: the first operand is the accumulator.
+  Status emit_add(const Chain& chain, VarId root, VarId operand) {
+    auto x = integer(operand);
+    if (!x) return forward_error(x);
+    const Scale in = scale(operand), out = scale_of(root);
+    const auto channels = function_.type(operand).tensor()->rank() > 1 ? function_.type(operand).tensor()->dims[1].constant() : std::nullopt;
+    if (!channels) {
+      return error("an addition needs a known number of channels (axis 1) to be quantized", from_.span(builder_.span()).str(),
+                   "bind the variables of the shape, as --shapes C=16");
+    }
+    auto acc = builder_.apply("cast", {*x}, {{"dtype", std::string("i32")}}, name(root));
+    if (!acc) return forward_error(acc);
+    std::vector<spec::ChannelParameters> parameters(static_cast<size_t>(*channels), requantize_ratio(in.scale / out.scale));
+    for (auto& p : parameters) p.bias = -in.zero;
+    return finish_chain(chain, root, *acc, parameters, out);
+  }
+
+  Status finish_chain(const Chain& chain, VarId root, Atom acc, const std::vector<spec::ChannelParameters>& parameters,
+                      const Scale& out) {
+    spec::LayerParameters layer{.zero = out.zero};
+    const auto [lo, hi] = bounds(chain.after, out);
+    layer.lo = static_cast<int8_t>(lo);
+    layer.hi = static_cast<int8_t>(hi);
+    if (!chain.residual) return requantize(root, acc, parameters, layer, out, std::nullopt);
+    auto residual = integer(*chain.residual);
+    if (!residual) return forward_error(residual);
+    // In output steps, before the zero point is added.
+    const auto steps = [&](double real, int64_t none) {
+      if (std::isinf(real)) return none;
+      return static_cast<int64_t>(std::clamp(std::nearbyint(real / out.scale), -2048.0, 2047.0));
+    };
+    layer.v_lo = static_cast<int16_t>(steps(chain.before.lo, -2048));
+    layer.v_hi = static_cast<int16_t>(steps(chain.before.hi, 2047));
+    set_residual(layer, scale(*chain.residual).scale / out.scale, scale(*chain.residual).zero);
+    return requantize(root, acc, parameters, layer, out, *residual);
+  }
+
+  Status requantize(VarId var, Atom acc, const std::vector<spec::ChannelParameters>& parameters, const spec::LayerParameters& layer,
+                    const Scale& out, std::optional<Atom> residual) {
+    std::vector<int32_t> bias;
+    std::vector<uint16_t> multiplier;
+    std::vector<uint8_t> shift;
+    for (const auto& p : parameters) {
+      bias.push_back(p.bias);
+      multiplier.push_back(p.multiplier);
+      shift.push_back(p.shift);
+    }
+    const runtime::Shape shape{static_cast<int64_t>(parameters.size())};
+    Atoms args{acc, builder_.constant(shape, bias), builder_.constant(shape, multiplier), builder_.constant(shape, shift)};
+    Attrs attrs{{"axis", int64_t{1}},         {"zero", int64_t{layer.zero}}, {"lo", int64_t{layer.lo}}, {"hi", int64_t{layer.hi}},
+                {"v_lo", int64_t{layer.v_lo}}, {"v_hi", int64_t{layer.v_hi}}};
+    if (residual) {
+      args.push_back(*residual);
+      attrs["r_zero"] = int64_t{layer.r_zero};
+      attrs["r_multiplier"] = int64_t{layer.r_multiplier};
+      attrs["r_shift"] = int64_t{layer.r_shift};
+    }
+    return keep(var, builder_.apply(residual ? "requantize_add" : "requantize", std::move(args), std::move(attrs), name(var)), out);
+  }
+
+  Context& context_;
+  const Module& from_;
+  const Function& function_;
+  const Ranges& ranges_;
+  const QuantizeOptions& options_;
+  std::vector<Forms> values_;
+  Module to_;
+  Function result_;
+  Builder builder_{context_, to_, result_};
+};
+
+}  // namespace
+
+Expected<Module> quantize(Context& context, const Module& module, Symbol entry, const Ranges& ranges, const QuantizeOptions& options) {
+  const Function* function = module.function(entry);
+  if (!function) return error(fmt::format("the module has no function @{}", context.name(entry)), {}, {}, Fault::kInternal);
+  if (ranges.size() != function->vars.size()) {
+    return error("the ranges were calibrated on another function", {}, "calibrate again after the last pass", Fault::kInternal);
+  }
+  return Quantizer(context, module, *function, ranges, options).run(entry);
+}
+
+}  // namespace tenon::compiler

@@ -1,0 +1,170 @@
+#include "compiler/quantize/quantize.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <random>
+
+#include "compiler/ir/builder.h"
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/operator.h"
+
+namespace tenon::compiler {
+namespace {
+
+using runtime::Shape;
+using runtime::Tensor;
+
+class QuantizeTest : public testing::Test {
+ protected:
+  Tensor random_tensor(const Shape& shape, float scale) {
+    Tensor tensor(DType::kF32, shape);
+    std::normal_distribution<float> normal(0, scale);
+    for (float& value : tensor.data<float>()) value = normal(random_);
+    return tensor;
+  }
+  Atom param(const Shape& shape) {
+    shape_ = shape;
+    return builder_.param(context_.tensor(shape, DType::kF32), "x");
+  }
+  Atom apply(const char* op, Atoms args, Attrs attrs = {}) {
+    auto atom = builder_.apply(op, std::move(args), std::move(attrs));
+    EXPECT_TRUE(atom) << atom.error().str();
+    return *atom;
+  }
+  Atom conv(Atom x, int64_t in, int64_t out, int64_t kernel, float scale = 0.2f) {
+    const int64_t pad = kernel / 2;
+    const Atom y = apply("conv2d", {x, builder_.constant(random_tensor({out, in, kernel, kernel}, scale))},
+                         {{"padding", std::vector<int64_t>{pad, pad, pad, pad}}});
+    return apply("bias_add", {y, builder_.constant(random_tensor({out}, 0.3f))});
+  }
+
+  // Quantizes what was built, runs both on fresh data, and returns the largest difference over the largest value.
+  double relative_error(Atom result, const QuantizeOptions& options = {}) {
+    builder_.finish(result);
+    module_.globals.emplace(main_, std::move(function_));
+    Samples samples;
+    for (int i = 0; i < 8; ++i) samples.push_back({random_tensor(shape_, 1)});
+    const auto ranges = calibrate(context_, module_, main_, samples);
+    EXPECT_TRUE(ranges) << ranges.error().str();
+    auto quantized = quantize(context_, module_, main_, *ranges, options);
+    EXPECT_TRUE(quantized) << quantized.error().str();
+    quantized_ = std::move(*quantized);
+    double most = 0, difference = 0;
+    for (const auto& sample : samples) {
+      const auto real = interpret(context_, module_, main_, std::span<const Tensor>(sample));
+      const auto integer = interpret(context_, quantized_, main_, std::span<const Tensor>(sample));
+      EXPECT_TRUE(integer) << integer.error().str();
+      const auto a = (*real)[0].data<float>(), b = (*integer)[0].data<float>();
+      for (size_t i = 0; i < a.size(); ++i) {
+        most = std::max(most, static_cast<double>(std::abs(a[i])));
+        difference = std::max(difference, static_cast<double>(std::abs(a[i] - b[i])));
+      }
+    }
+    return difference / most;
+  }
+  std::map<std::string, int> operators() {
+    std::map<std::string, int> count;
+    for (const Binding& binding : quantized_.function(main_)->body.bindings) {
+      if (const auto* apply = std::get_if<Apply>(&binding.value)) ++count[apply->op->name];
+    }
+    return count;
+  }
+
+  std::mt19937 random_{7};
+  Context context_;
+  Module module_, quantized_;
+  Function function_;
+  Builder builder_{context_, module_, function_};
+  Symbol main_ = context_.symbol("main");
+  Shape shape_;
+};
+
+TEST_F(QuantizeTest, AResidualBlockIsOneRequantizationAConvolution) {
+  const Atom x = param({1, 3, 8, 8});
+  const Atom stem = apply("relu", {conv(x, 3, 8, 3)});
+  const Atom inner = apply("relu", {conv(stem, 8, 8, 3)});
+  const Atom block = apply("relu", {apply("add", {conv(inner, 8, 8, 3), stem})});
+  const Atom features = apply("flatten", {apply("global_avg_pool", {block})});
+  const Atom logits = apply("dense", {features, builder_.constant(random_tensor({5, 8}, 0.3f))});
+  EXPECT_LT(relative_error(apply("bias_add", {logits, builder_.constant(random_tensor({5}, 0.3f))})), 0.04);
+  const std::map<std::string, int> expected{{"quantize", 1}, {"conv2d", 3}, {"requantize", 4}, {"requantize_add", 1},
+                                            {"global_sum_pool", 1}, {"flatten", 1}, {"dense", 1}, {"dequantize", 1}};
+  EXPECT_EQ(operators(), expected);
+}
+
+TEST_F(QuantizeTest, OfTwoConvolutionsThatFeedAnAdditionTheLaterOneTakesIt) {
+  const Atom x = param({1, 4, 6, 6});
+  const Atom a = conv(x, 4, 4, 1), b = conv(x, 4, 4, 3);
+  EXPECT_LT(relative_error(apply("add", {a, b})), 0.03);
+  EXPECT_EQ(operators()["requantize"], 1);
+  EXPECT_EQ(operators()["requantize_add"], 1);
+}
+
+TEST_F(QuantizeTest, ARectifierBeforeTheAdditionIsAClampBeforeIt) {
+  const Atom x = param({1, 4, 6, 6});
+  const Atom a = conv(x, 4, 4, 1);
+  const Atom b = apply("clip", {conv(x, 4, 4, 3)}, {{"min", 0.0}, {"max", 1.5}});
+  EXPECT_LT(relative_error(apply("add", {a, b})), 0.03);
+  EXPECT_EQ(operators()["clip"], 0);
+}
+
+TEST_F(QuantizeTest, AnAdditionWithoutAConvolutionIsARequantizationOfItsOwn) {
+  const Atom x = param({1, 4, 6, 6});
+  const Atom a = conv(x, 4, 4, 1);
+  const Atom pooled = apply("max_pool2d", {a}, {{"kernel", std::vector<int64_t>{3, 3}}, {"padding", std::vector<int64_t>{1, 1, 1, 1}}});
+  EXPECT_LT(relative_error(apply("relu", {apply("add", {pooled, a})})), 0.03);
+  EXPECT_EQ(operators()["cast"], 1);
+  EXPECT_EQ(operators()["max_pool2d"], 1);
+}
+
+TEST_F(QuantizeTest, WhatHasNoIntegerFormRunsInFloat) {
+  const Atom x = param({1, 4, 6, 6});
+  EXPECT_LT(relative_error(conv(apply("sigmoid", {conv(x, 4, 4, 3)}), 4, 4, 3)), 0.04);
+  EXPECT_EQ(operators()["sigmoid"], 1);
+  EXPECT_EQ(operators()["dequantize"], 2);
+  EXPECT_EQ(operators()["quantize"], 2);
+}
+
+TEST_F(QuantizeTest, SymmetricActivationsHaveNoZeroPoint) {
+  const Atom x = param({1, 4, 6, 6});
+  EXPECT_LT(relative_error(apply("relu", {conv(conv(x, 4, 4, 3), 4, 4, 3)}), {.symmetric = true}), 0.05);
+  for (const Binding& binding : quantized_.function(main_)->body.bindings) {
+    const auto* apply = std::get_if<Apply>(&binding.value);
+    if (apply && apply->op->name == "requantize") {
+      EXPECT_EQ(int_attr(apply->attrs, "zero"), 0);
+    }
+  }
+}
+
+TEST_F(QuantizeTest, PercentileCutsOutliers) {
+  const Atom x = param({1, 1, 100, 100});
+  builder_.finish(apply("relu", {x}));
+  module_.globals.emplace(main_, std::move(function_));
+  Tensor sample = random_tensor(shape_, 1);
+  sample.data<float>()[17] = 1000;
+  const auto all = calibrate(context_, module_, main_, {{sample}});
+  const auto most = calibrate(context_, module_, main_, {{sample}}, {.method = Calibration::kPercentile, .percentile = 0.999});
+  ASSERT_TRUE(all && most);
+  EXPECT_EQ((*all)[0].hi, 1000);
+  EXPECT_LT((*most)[0].hi, 10);
+}
+
+TEST_F(QuantizeTest, BadCalibrationIsAnError) {
+  const Atom x = param({1, 4});
+  builder_.finish(apply("relu", {x}));
+  module_.globals.emplace(main_, std::move(function_));
+  const auto message = [](const auto& result) { return result ? std::string("accepted") : result.error().str(); };
+  EXPECT_NE(message(calibrate(context_, module_, main_, {})).find("at least one sample"), std::string::npos);
+  Tensor sample(DType::kF32, {1, 4});
+  sample.data<float>()[0] = NAN;
+  EXPECT_NE(message(calibrate(context_, module_, main_, {{sample}})).find("a value of %x is nan during calibration"), std::string::npos);
+  EXPECT_NE(message(calibrate(context_, module_, main_, {{Tensor(DType::kF32, {1, 5})}})).find("(1, 5)"), std::string::npos);
+  EXPECT_NE(message(calibrate(context_, module_, main_, {{sample}}, {.percentile = 2})).find("percentile is 2"), std::string::npos);
+  EXPECT_NE(message(parse_calibration("kl")).find("unknown calibration \"kl\""), std::string::npos);
+  EXPECT_NE(message(quantize(context_, module_, main_, {})).find("calibrated on another function"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tenon::compiler
