@@ -102,7 +102,8 @@ std::vector<std::string> words(std::string_view text) {
 }
 
 std::string makefile(const fs::path& verilator_include, const spec::Config& config, bool vcd, bool ccache) {
-  std::vector<std::string> sources = {"harness.cpp", (verilator_include / "verilated.cpp").string()};
+  std::vector<std::string> sources = {"harness.cpp", (verilator_include / "verilated.cpp").string(),
+                                      (verilator_include / "verilated_threads.cpp").string()};
   if (vcd) sources.push_back((verilator_include / "verilated_vcd_c.cpp").string());
   return fmt::format(
       "CXX := {ccache}c++\n"
@@ -112,7 +113,7 @@ std::string makefile(const fs::path& verilator_include, const spec::Config& conf
       "OBJECTS := $(patsubst %.cpp,%.o,$(notdir $(SOURCES)))\n"
       "VPATH := . model {include}\n"
       "model.so: $(OBJECTS)\n"
-      "\tc++ -shared -Wl,-Bsymbolic -o $@ $^\n"
+      "\tc++ -shared -pthread -Wl,-Bsymbolic -Wl,-z,defs -o $@ $^\n"
       "%.o: %.cpp\n"
       "\t$(CXX) $(CXXFLAGS) -c -o $@ $<\n",
       fmt::arg("ccache", ccache ? "ccache " : ""), fmt::arg("flags", kCompilerFlags),

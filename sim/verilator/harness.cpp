@@ -60,11 +60,14 @@ struct tenon_rtl {
     }
 #endif
     top_.clk_i = 0;
-    top_.rst_ni = 0;
     top_.s_axi_control_awvalid = top_.s_axi_control_wvalid = top_.s_axi_control_arvalid = 0;
     top_.s_axi_control_bready = top_.s_axi_control_rready = 1;
     top_.s_axi_control_wstrb = 0xf;
     drive();
+    // Resets are asynchronous: only an edge reaches the registers, and they start with random contents.
+    top_.rst_ni = 1;
+    eval();
+    top_.rst_ni = 0;
     eval();
     for (int i = 0; i < 8; ++i) cycle();
     top_.rst_ni = 1;
