@@ -15,14 +15,18 @@ if(NOT TARGET verilated_runtime)
   target_link_libraries(verilated_runtime PUBLIC Threads::Threads)
 endif()
 
-# tenon_verilate(NAME CONFIG config TOP module [ARGS verilator arguments]): generates the RTL of a configuration and makes
-# NAME, an interface library with the Verilated module: include "V<module>.h" and link it. Lint warnings are errors.
+# tenon_verilate(NAME CONFIG config TOP module [SOURCES a.sv ...] [ARGS verilator arguments]): generates the RTL of a
+# configuration (a name or a path) and makes NAME, an interface library with the Verilated module: include "V<module>.h"
+# and link it. SOURCES are modules of tests, behind those of the accelerator. Lint warnings are errors.
 function(tenon_verilate name)
-  cmake_parse_arguments(arg "" "CONFIG;TOP" "ARGS" ${ARGN})
+  cmake_parse_arguments(arg "" "CONFIG;TOP" "ARGS;SOURCES" ${ARGN})
   set(rtl "${CMAKE_CURRENT_BINARY_DIR}/${name}.rtl")
   set(model "${CMAKE_CURRENT_BINARY_DIR}/${name}.model")
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/hw/rtl/*.sv" "${CMAKE_SOURCE_DIR}/hw/rtl/files.f")
   set(json "${CMAKE_SOURCE_DIR}/hw/configs/${arg_CONFIG}.json")
+  if(IS_ABSOLUTE "${arg_CONFIG}")
+    set(json "${arg_CONFIG}")
+  endif()
   # The Makefile of Verilator does the work of ninja's compiler rules, so it gets the cache and the flags by hand.
   set(cache "")
   if(TENON_CCACHE)
@@ -37,8 +41,8 @@ function(tenon_verilate name)
     COMMAND generate_rtl ${json} ${rtl}
     COMMAND ${CMAKE_COMMAND} -E chdir ${rtl} ${CMAKE_COMMAND} -E env ${cache} ${TENON_VERILATOR} --cc --build -j 2 -Wall
             --assert -O3 --x-assign fast --x-initial fast --top-module ${arg_TOP} --Mdir ${model} -CFLAGS ${flags}
-            -MAKEFLAGS OPT_FAST=-O2 -MAKEFLAGS OPT_SLOW=-O0 -MAKEFLAGS OPT_GLOBAL=-O2 ${arg_ARGS} -F files.f
-    DEPENDS generate_rtl ${sources} ${json}
+            -MAKEFLAGS OPT_FAST=-O2 -MAKEFLAGS OPT_SLOW=-O0 -MAKEFLAGS OPT_GLOBAL=-O2 ${arg_ARGS} -F files.f ${arg_SOURCES}
+    DEPENDS generate_rtl ${sources} ${arg_SOURCES} ${json}
     COMMENT "Verilating ${arg_TOP} of ${arg_CONFIG}"
     VERBATIM)
   add_custom_target(${name}_model DEPENDS "${model}/V${arg_TOP}__ALL.a")

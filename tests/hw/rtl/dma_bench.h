@@ -1,0 +1,86 @@
+// Drives the Verilated module `dma_bench`: transfers in, what the engines write out; a memory with random latency,
+// stalls and errors that also checks the rules of AXI4. A broken rule is text in `complaints`.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "hw/spec/isa.h"
+
+class Vdma_bench;
+class VerilatedContext;
+
+namespace tenon::rtl_test {
+
+struct UnitWrite {
+  uint32_t instruction = 0;
+  int memory = 0;  // tenon_pkg::MEM_*
+  uint32_t unit = 0;
+  std::vector<uint8_t> bytes;
+  bool operator==(const UnitWrite&) const = default;
+};
+
+struct DmaDone {
+  int engine = 0;  // 0 inp, 1 the other loads, 2 store
+  bool error = false;
+};
+
+class DmaBench {
+ public:
+  DmaBench(const spec::Config& config, uint64_t seed);
+  ~DmaBench();
+
+  // Hands the instruction to an engine as soon as that takes it. Returns "", "nothing" or "range": with these the
+  // decoder has settled it.
+  std::string issue(const spec::Instruction& instruction, uint32_t index, uint64_t base);
+  void step();
+  // Steps until `dones` has `count` entries; false if that takes too long.
+  bool wait(size_t count);
+  // A soft reset: no new addresses, wait until memory owes nothing, clear. False if that does not happen.
+  bool halt_and_clear();
+
+  int stall_percent = 0;
+  int latency = 4;
+  uint64_t bad_address = ~uint64_t{0};  // a beat that holds this byte is answered with an error
+
+  std::vector<uint8_t> memory;
+  std::vector<uint8_t> source;      // what stores read: byte `lane` of unit u at u * block_out + lane
+  std::vector<UnitWrite> writes;
+  std::vector<DmaDone> dones;
+  std::vector<std::string> complaints;
+  uint64_t cycle = 0, read_beats = 0, write_beats = 0;
+
+ private:
+  struct Burst {
+    uint64_t address = 0;
+    int beats = 0, id = 0;
+    uint64_t ready = 0;
+  };
+  bool stall();
+  void check_burst(uint64_t address, int beats, const char* which);
+
+  spec::Config config_;
+  spec::Isa isa_;
+  std::mt19937_64 random_;
+  std::unique_ptr<VerilatedContext> context_;
+  std::unique_ptr<Vdma_bench> dut_;
+  std::deque<Burst> reads_, writes_;
+  std::deque<uint64_t> responses_;
+  std::deque<bool> response_errors_;
+  bool write_error_ = false;
+  uint64_t held_address_ = 0;  // of a read address that waits
+  bool held_ = false;
+};
+
+// The rule of MOVE and LOAD, from the text of isa.h: the units that a load writes, in order.
+std::vector<UnitWrite> expected_writes(const spec::Config& config, const spec::Instruction& instruction, uint32_t index,
+                                       uint64_t base, const std::vector<uint8_t>& memory);
+// And what a store leaves in memory.
+void expected_store(const spec::Config& config, const spec::Instruction& instruction, uint64_t base,
+                    const std::vector<uint8_t>& source, std::vector<uint8_t>& memory);
+
+}  // namespace tenon::rtl_test
