@@ -10,6 +10,7 @@
 #include "compiler/ir/builder.h"
 #include "compiler/ir/lexer.h"
 #include "compiler/ir/text.h"
+#include "compiler/ir/try.h"
 #include "runtime/file.h"
 
 namespace tenon::compiler {
@@ -17,11 +18,6 @@ namespace {
 
 constexpr int kMaxNesting = 200;
 constexpr std::string_view kVersion = "1";
-
-// Returns the error of an Expected from the function, or gives its value.
-#define TENON_TAKE(variable, expression) \
-  auto variable = (expression);          \
-  if (!variable) return std::unexpected(std::move(variable.error()))
 
 class Parser {
  public:

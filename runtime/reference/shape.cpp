@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "runtime/reference/layout.h"
+#include "runtime/reference/slice.h"
 #include "runtime/reference/support.h"
 
 namespace tenon::runtime::reference {
@@ -116,6 +117,29 @@ Result concat(const Attrs& attrs, std::span<const Tensor> inputs) {
     }
     done += length;
   }
+  return std::vector{out};
+}
+
+Result slice(const Attrs& attrs, std::span<const Tensor> inputs) {
+  Call call("slice", attrs, inputs);
+  call.expect_inputs(1);
+  const size_t rank = call.input(0).shape().size();
+  const auto begin = call.integers("begin", 0, INT64_MIN, INT64_MAX),
+             end = call.integers("end", 0, INT64_MIN, INT64_MAX), step = call.integers("step", 0, INT64_MIN, INT64_MAX);
+  call.expect(begin.size() == rank && end.size() == rank && step.size() == rank, "needs bounds for each dim");
+  call.expect(std::ranges::find(step, 0) == step.end(), "a step is 0");
+  if (!call.ok()) return call.fail();
+  Shape shape;
+  for (size_t d = 0; d < rank; ++d) shape.push_back(slice_length(inputs[0].shape()[d], begin[d], end[d], step[d]));
+  const std::vector<int64_t> strides = dense_strides(inputs[0].shape());
+  Tensor out(inputs[0].dtype(), shape);
+  gather(inputs[0], out, [&](const Shape& at) {
+    int64_t offset = 0;
+    for (size_t d = 0; d < rank; ++d) {
+      offset += (slice_begin(inputs[0].shape()[d], begin[d], step[d]) + at[d] * step[d]) * strides[d];
+    }
+    return offset;
+  });
   return std::vector{out};
 }
 
@@ -235,9 +259,13 @@ Result layout_transform(const Attrs& attrs, std::span<const Tensor> inputs) {
 }  // namespace
 
 std::span<const Entry> shape_kernels() {
-  static constexpr Entry kEntries[] = {
-      {"flatten", flatten}, {"reshape", reshape}, {"transpose", transpose},
-      {"concat", concat},   {"pad", pad},         {"layout_transform", layout_transform}};
+  static constexpr Entry kEntries[] = {{"flatten", flatten},
+                                       {"reshape", reshape},
+                                       {"transpose", transpose},
+                                       {"concat", concat},
+                                       {"slice", slice},
+                                       {"pad", pad},
+                                       {"layout_transform", layout_transform}};
   return kEntries;
 }
 

@@ -8,6 +8,7 @@
 
 #include "compiler/ir/module.h"
 #include "compiler/ir/operator.h"
+#include "compiler/ir/try.h"
 
 namespace tenon::compiler {
 
@@ -41,7 +42,3 @@ inline const AttrSpec kPadding{"padding", AttrKind::kInts, std::vector<int64_t>{
                                "rows and columns added: [top, left, bottom, right]"};
 
 }  // namespace tenon::compiler
-
-// Returns the error of a Status or Expected from the function.
-#define TENON_TRY(expression) \
-  if (auto tenon_try = (expression); !tenon_try) return std::unexpected(std::move(tenon_try.error()))

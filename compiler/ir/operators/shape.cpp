@@ -3,6 +3,7 @@
 
 #include "compiler/ir/operators/rules.h"
 #include "runtime/reference/layout.h"
+#include "runtime/reference/slice.h"
 
 namespace tenon::compiler {
 namespace {
@@ -93,6 +94,30 @@ Expected<Type> pad(const RuleInput& in) {
   return in.context.tensor(std::move(dims), x.dtype);
 }
 
+Expected<Type> slice(const RuleInput& in) {
+  const TensorType& x = in.arg(0);
+  const auto &begin = ints_attr(in.attrs, "begin"), &end = ints_attr(in.attrs, "end"),
+             &step = ints_attr(in.attrs, "step");
+  if (begin.size() != x.dims.size() || end.size() != x.dims.size() || step.size() != x.dims.size()) {
+    return error(fmt::format("needs a begin, an end and a step for each dim, found {}, {} and {}: {}", begin.size(),
+                             end.size(), step.size(), describe(in, {"x"})));
+  }
+  Dims dims;
+  for (size_t i = 0; i < x.dims.size(); ++i) {
+    if (step[i] == 0) return error(fmt::format("step 0 along axis {}", i));
+    const auto size = x.dims[i].constant();
+    if (!size && begin[i] == 0 && end[i] == INT64_MAX && step[i] == 1) {
+      dims.push_back(x.dims[i]);
+    } else if (!size) {
+      return error(fmt::format("a part of axis {}, whose size {} is unknown", i, in.context.str(x.dims[i])), "",
+                   "bind the size, as --shapes N=1");
+    } else {
+      dims.push_back(in.context.dim(runtime::reference::slice_length(*size, begin[i], end[i], step[i])));
+    }
+  }
+  return in.context.tensor(std::move(dims), x.dtype);
+}
+
 Expected<Type> layout_transform(const RuleInput& in) {
   using runtime::reference::Layout;
   auto from = Layout::parse(string_attr(in.attrs, "from")), to = Layout::parse(string_attr(in.attrs, "to"));
@@ -162,6 +187,15 @@ std::vector<Operator> shape_operators() {
        {"...x"},
        {{"axis", AttrKind::kInt, std::nullopt, "axis that grows"}},
        concat,
+       Pattern::kInjective},
+      {"slice",
+       "Elements begin, begin + step, ... before end of each dim. Negative ones count from the end of the dim; those "
+       "beyond it are moved to it. Where step < 0, the end -2^63 is before the first element.",
+       {"x"},
+       {{"begin", AttrKind::kInts, std::nullopt, "first index, one a dim"},
+        {"end", AttrKind::kInts, std::nullopt, "index behind the last, one a dim; 2^63 - 1: all"},
+        {"step", AttrKind::kInts, std::nullopt, "distance, one a dim, not 0"}},
+       slice,
        Pattern::kInjective},
       {"pad",
        "x with elements of `value` around it.",

@@ -1,0 +1,34 @@
+// ONNX models into modules.
+//
+// Semantics: the graph becomes the function @main, its inputs the parameters, its outputs the result (a tuple where
+// there are several). Unknown sizes become dim variables, unless they are bound. Every variable has a span that names
+// its node. Shape arithmetic on constants is carried out; everything else is imported as it stands, QuantizeLinear and
+// DequantizeLinear included.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+
+#include "compiler/ir/module.h"
+
+namespace tenon::compiler {
+
+struct ImportOptions {
+  std::string file = "model";             // for messages and spans
+  std::map<std::string, int64_t> shapes;  // values of named unknown sizes, as N = 1
+};
+
+Expected<Module> import_onnx(Context& context, std::span<const std::byte> bytes, const ImportOptions& options);
+Expected<Module> load_onnx(Context& context, const std::filesystem::path& path,
+                           const std::map<std::string, int64_t>& shapes = {});
+
+// "N=1,T=64" as ImportOptions::shapes.
+Expected<std::map<std::string, int64_t>> parse_shapes(std::string_view text);
+
+// The ONNX operators that the importer knows, sorted.
+std::vector<std::string> onnx_operators();
+
+}  // namespace tenon::compiler

@@ -1,0 +1,46 @@
+// An ONNX model as plain values: what the importer needs, free of protobuf.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "hw/spec/diagnostic.h"
+#include "runtime/tensor.h"
+
+namespace tenon::compiler {
+
+using OnnxAttr = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>, runtime::Tensor>;
+
+struct OnnxNode {
+  std::string op, domain, name;
+  std::vector<std::string> inputs, outputs;  // an empty name: left out
+  std::map<std::string, OnnxAttr> attrs;
+};
+
+struct OnnxDim {
+  int64_t value = -1;  // -1: unknown
+  std::string name;    // of an unknown size; may be empty
+};
+
+struct OnnxValue {
+  std::string name;
+  runtime::DType dtype = runtime::DType::kF32;
+  std::vector<OnnxDim> dims;
+};
+
+struct OnnxModel {
+  int64_t opset = 0;
+  std::vector<OnnxNode> nodes;
+  std::map<std::string, runtime::Tensor> initializers;
+  std::vector<OnnxValue> inputs;  // without those that are initializers
+  std::vector<std::string> outputs;
+};
+
+// The bytes are hostile: every size is checked against the data before memory is taken.
+Expected<OnnxModel> read_onnx(std::span<const std::byte> bytes, const std::string& file);
+
+}  // namespace tenon::compiler

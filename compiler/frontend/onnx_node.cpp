@@ -1,0 +1,124 @@
+#include "compiler/frontend/onnx_node.h"
+
+#include <fmt/format.h>
+
+#include "compiler/ir/rewrite.h"
+
+namespace tenon::compiler {
+namespace {
+
+constexpr int64_t kMaxFolded = 1 << 16;  // elements: shapes, not weights
+
+bool is_shape_arithmetic(const TensorType& type) {
+  return type.dtype == DType::kI64 || type.dtype == DType::kI32 || type.dtype == DType::kBool;
+}
+
+}  // namespace
+
+std::unexpected<Diagnostic> NodeImport::fail(std::string what, std::string help) const {
+  return error(std::move(what), builder_.module().span(builder_.span()).str(), std::move(help));
+}
+
+Expected<Atom> NodeImport::input(size_t i) const {
+  if (!has_input(i)) return fail(fmt::format("input {} is missing", i));
+  return names_.at(node_.inputs[i]);  // the importer has checked that it is there
+}
+
+Expected<TensorType> NodeImport::type(size_t i) const {
+  TENON_TAKE(atom, input(i));
+  const TensorType* type = builder_.tensor_type(*atom);
+  if (!type) return fail(fmt::format("input {} is no tensor", i));
+  return *type;
+}
+
+const runtime::Tensor* NodeImport::known(const Atom& atom) const { return constant_of(builder_.module(), atom); }
+
+Expected<runtime::Tensor> NodeImport::constant(size_t i, std::string_view what) const {
+  TENON_TAKE(atom, input(i));
+  const runtime::Tensor* tensor = known(*atom);
+  if (!tensor) {
+    return fail(fmt::format("{} ('{}') must be a constant", what, node_.inputs[i]),
+                "run the model through a constant folder, or export it with fixed shapes");
+  }
+  return *tensor;
+}
+
+Expected<std::vector<int64_t>> NodeImport::integers(size_t i, std::string_view what) const {
+  TENON_TAKE(tensor, constant(i, what));
+  if (tensor->dtype() == DType::kI64) {
+    return std::vector<int64_t>(tensor->data<int64_t>().begin(), tensor->data<int64_t>().end());
+  }
+  if (tensor->dtype() == DType::kI32) {
+    return std::vector<int64_t>(tensor->data<int32_t>().begin(), tensor->data<int32_t>().end());
+  }
+  return fail(fmt::format("{} must be integers, found {}", what, runtime::name(tensor->dtype())));
+}
+
+Expected<int64_t> NodeImport::integer(const std::string& attr, std::optional<int64_t> fallback) const {
+  auto found = node_.attrs.find(attr);
+  if (found == node_.attrs.end() && fallback) return *fallback;
+  if (found == node_.attrs.end()) return fail(fmt::format("the attribute '{}' is missing", attr));
+  if (auto* value = std::get_if<int64_t>(&found->second)) return *value;
+  return fail(fmt::format("the attribute '{}' must be an integer", attr));
+}
+
+Expected<double> NodeImport::real(const std::string& attr, std::optional<double> fallback) const {
+  auto found = node_.attrs.find(attr);
+  if (found == node_.attrs.end() && fallback) return *fallback;
+  if (found == node_.attrs.end()) return fail(fmt::format("the attribute '{}' is missing", attr));
+  if (auto* value = std::get_if<double>(&found->second)) return *value;
+  return fail(fmt::format("the attribute '{}' must be a float", attr));
+}
+
+Expected<std::string> NodeImport::string(const std::string& attr, const std::string& fallback) const {
+  auto found = node_.attrs.find(attr);
+  if (found == node_.attrs.end()) return fallback;
+  if (auto* value = std::get_if<std::string>(&found->second)) return *value;
+  return fail(fmt::format("the attribute '{}' must be a string", attr));
+}
+
+Expected<std::vector<int64_t>> NodeImport::list(const std::string& attr,
+                                                std::optional<std::vector<int64_t>> fallback) const {
+  auto found = node_.attrs.find(attr);
+  if (found == node_.attrs.end() && fallback) return *fallback;
+  if (found == node_.attrs.end()) return fail(fmt::format("the attribute '{}' is missing", attr));
+  if (auto* value = std::get_if<std::vector<int64_t>>(&found->second)) return *value;
+  return fail(fmt::format("the attribute '{}' must be a list of integers", attr));
+}
+
+Expected<Atom> NodeImport::apply(std::string_view op, Atoms args, Attrs attrs) {
+  const std::string name = node_.outputs.empty() ? "" : node_.outputs[0];
+  TENON_TAKE(atom, builder_.apply(op, args, std::move(attrs), name));
+  std::vector<runtime::Tensor> inputs;
+  for (const Atom& arg : args) {
+    const runtime::Tensor* tensor = known(arg);
+    if (!tensor) return atom;
+    inputs.push_back(*tensor);
+  }
+  const TensorType* type = builder_.tensor_type(*atom);
+  const auto shape = type->shape();
+  if (!is_shape_arithmetic(*type) || !shape || runtime::element_count(*shape) > kMaxFolded) return atom;
+  const Binding& binding = builder_.function().body.bindings.back();
+  const Apply& apply = std::get<Apply>(binding.value);
+  auto result = apply.op->reference(apply.attrs, inputs);
+  if (!result) return fail(result.error().what);
+  // The binding goes again; its variable was the last.
+  builder_.function().body.bindings.pop_back();
+  builder_.function().vars.pop_back();
+  return builder_.constant(std::move(result->front()));
+}
+
+Status NodeImport::result(size_t output, Atom atom) {
+  if (output >= node_.outputs.size() || node_.outputs[output].empty()) return {};
+  if (!names_.emplace(node_.outputs[output], atom).second) {
+    return fail(fmt::format("output '{}' has the name of another tensor", node_.outputs[output]));
+  }
+  return {};
+}
+
+Status NodeImport::result(Expected<Atom> atom) {
+  if (!atom) return std::unexpected(std::move(atom.error()));
+  return result(0, *atom);
+}
+
+}  // namespace tenon::compiler

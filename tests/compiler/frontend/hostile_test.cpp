@@ -1,0 +1,194 @@
+// Models that are broken, strange or hostile: each gives a message with file, node, operator and reason.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <functional>
+
+#include "compiler/frontend/onnx.h"
+#include "compiler/frontend/onnx.pb.h"
+#include "compiler/ir/verifier.h"
+#include "runtime/file.h"
+
+namespace tenon::compiler {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<std::byte> read_model(const char* name) {
+  auto bytes = runtime::read_file(std::filesystem::path(TENON_SOURCE_DIR) / "tests/models" / name);
+  EXPECT_TRUE(bytes) << bytes.error().str();
+  return *bytes;
+}
+
+onnx::ModelProto tiny() {
+  const auto bytes = read_model("tiny_digits.onnx");
+  onnx::ModelProto model;
+  EXPECT_TRUE(model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())));
+  return model;
+}
+
+Expected<Module> import(Context& context, const onnx::ModelProto& model) {
+  const std::string bytes = model.SerializeAsString();
+  return import_onnx(context, std::as_bytes(std::span(bytes)), {.file = "m.onnx", .shapes = {}});
+}
+
+onnx::NodeProto* node_of(onnx::ModelProto& model, const std::string& op) {
+  for (auto& node : *model.mutable_graph()->mutable_node()) {
+    if (node.op_type() == op) return &node;
+  }
+  return nullptr;
+}
+
+onnx::AttributeProto* attribute_of(onnx::NodeProto* node, const std::string& name) {
+  for (auto& attr : *node->mutable_attribute()) {
+    if (attr.name() == name) return &attr;
+  }
+  return nullptr;
+}
+
+struct Broken {
+  std::string name;
+  std::function<void(onnx::ModelProto&)> change;
+  std::string message;
+};
+void PrintTo(const Broken& broken, std::ostream* out) { *out << broken.name; }
+
+class BrokenModel : public testing::TestWithParam<Broken> {};
+
+TEST_P(BrokenModel, IsExplained) {
+  Context context;
+  onnx::ModelProto model = tiny();
+  GetParam().change(model);
+  auto module = import(context, model);
+  ASSERT_FALSE(module);
+  EXPECT_THAT(module.error().str(), HasSubstr("m.onnx"));
+  EXPECT_THAT(module.error().str(), HasSubstr(GetParam().message));
+}
+
+const std::string kConv = "m.onnx: Conv '/f/f.0/f.0.0/Conv': error: ";
+
+INSTANTIATE_TEST_SUITE_P(
+    All, BrokenModel,
+    testing::Values(
+        Broken{"operator", [](auto& m) { node_of(m, "Relu")->set_op_type("Frobnicate"); },
+               "m.onnx: Frobnicate '/f/f.0/f.0.2/Relu': error: the operator Frobnicate is not supported"},
+        Broken{"domain", [](auto& m) { node_of(m, "Relu")->set_domain("com.example"); },
+               "the operator com.example.Relu is not supported"},
+        Broken{"opset", [](auto& m) { m.mutable_opset_import(0)->set_version(99); },
+               "opset 99 is not supported, 7 .. 23 are"},
+        Broken{"no_opset", [](auto& m) { m.clear_opset_import(); }, "opset 0 is not supported"},
+        Broken{"no_graph", [](auto& m) { m.clear_graph(); }, "the model has no graph"},
+        Broken{"dtype",
+               [](auto& m) { m.mutable_graph()->mutable_initializer(0)->set_data_type(onnx::TensorProto::FLOAT16); },
+               "initializer 'fc.weight' has the data type FLOAT16, which is not supported"},
+        Broken{"input_dtype",
+               [](auto& m) {
+                 m.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(8);
+               },
+               "input 'input' has the data type STRING"},
+        Broken{"short_data", [](auto& m) { m.mutable_graph()->mutable_initializer(2)->mutable_raw_data()->pop_back(); },
+               "has 575 bytes of data, its shape (16, 1, 3, 3) needs 576"},
+        Broken{"huge", [](auto& m) { m.mutable_graph()->mutable_initializer(2)->set_dims(0, int64_t{1} << 62); },
+               "has an impossible size"},
+        Broken{"negative", [](auto& m) { m.mutable_graph()->mutable_initializer(2)->set_dims(0, -16); },
+               "has an impossible size -16"},
+        Broken{
+            "external",
+            [](auto& m) { m.mutable_graph()->mutable_initializer(0)->set_data_location(onnx::TensorProto::EXTERNAL); },
+            "lies in an external file"},
+        Broken{"dangling", [](auto& m) { node_of(m, "Conv")->set_input(0, "nothing"); },
+               kConv + "input 'nothing' is made by nothing"},
+        Broken{"cycle", [](auto& m) { node_of(m, "Conv")->set_input(0, "/f/f.4/f.4.0/Conv_output_0"); },
+               kConv + "input '/f/f.4/f.4.0/Conv_output_0' is made by Conv '/f/f.4/f.4.0/Conv', which does not come "
+                       "before it\n"
+                       "  help: the graph has a cycle or is not sorted"},
+        Broken{"output", [](auto& m) { m.mutable_graph()->mutable_output(0)->set_name("none"); },
+               "output 'none' is made by nothing"},
+        Broken{"same_name", [](auto& m) { node_of(m, "Relu")->set_output(0, "input"); },
+               "output 'input' has the name of another tensor"},
+        Broken{"missing_attribute", [](auto& m) { node_of(m, "MaxPool")->clear_attribute(); },
+               "m.onnx: MaxPool '/f/f.1/MaxPool': error: the attribute 'kernel_shape' is missing"},
+        Broken{"attribute_kind",
+               [](auto& m) { attribute_of(node_of(m, "Flatten"), "axis")->set_type(onnx::AttributeProto::FLOAT); },
+               "m.onnx: Flatten '/Flatten': error: the attribute 'axis' must be an integer"},
+        Broken{"inputs", [](auto& m) { node_of(m, "Relu")->add_input("input"); }, "takes 1 .. 1 inputs, found 2"},
+        Broken{"second_output", [](auto& m) { node_of(m, "MaxPool")->add_output("indices"); },
+               "the output 'indices' is not supported, only the first is"},
+        Broken{"channels",
+               [](auto& m) {
+                 m.mutable_graph()
+                     ->mutable_input(0)
+                     ->mutable_type()
+                     ->mutable_tensor_type()
+                     ->mutable_shape()
+                     ->mutable_dim(1)
+                     ->set_dim_value(3);
+               },
+               kConv + "conv2d: w takes 1 x 1 group input channels, x has 3: x Tensor[(N, 3, 28, 28), f32], w "
+                       "Tensor[(16, 1, 3, 3), f32]"},
+        Broken{"bias_length", [](auto& m) { node_of(m, "Conv")->set_input(2, "fc.bias"); },
+               "bias_add: b must be Tensor[(16,), f32], found Tensor[(10,), f32]"},
+        Broken{"kernel_shape", [](auto& m) { attribute_of(node_of(m, "Conv"), "kernel_shape")->set_ints(0, 5); },
+               kConv + "kernel_shape [5, 3] is not the weight's (16, 1, 3, 3)"},
+        Broken{"stride", [](auto& m) { attribute_of(node_of(m, "Conv"), "strides")->set_ints(0, 0); },
+               "strides must be in 1 .. 1048576, found [0, 1]"},
+        Broken{"pads", [](auto& m) { attribute_of(node_of(m, "Conv"), "pads")->set_ints(3, -1); },
+               "padding must be in 0"},
+        Broken{"groups", [](auto& m) { attribute_of(node_of(m, "Conv"), "group")->set_i(0); }, "groups must be in 1"},
+        Broken{"unknown_height",
+               [](auto& m) {
+                 m.mutable_graph()
+                     ->mutable_input(0)
+                     ->mutable_type()
+                     ->mutable_tensor_type()
+                     ->mutable_shape()
+                     ->mutable_dim(2)
+                     ->set_dim_param("H");
+               },
+               "stride 2 over a height of unknown size H: x Tensor[(N, 16, H, 28), f32]\n  help: bind the size, as "
+               "--shapes"},
+        Broken{
+            "no_shape",
+            [](auto& m) { m.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->clear_shape(); },
+            "input 'input' is no tensor with a shape"}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(Hostile, ACutModelIsExplained) {
+  const auto bytes = read_model("tiny_digits.onnx");
+  Context context;
+  for (const size_t length : {size_t{0}, size_t{1}, size_t{100}, bytes.size() / 2, bytes.size() - 1}) {
+    auto module = import_onnx(context, std::span(bytes).first(length), {.file = "cut.onnx", .shapes = {}});
+    ASSERT_FALSE(module) << length;
+    EXPECT_THAT(module.error().str(), HasSubstr("cut.onnx"));
+  }
+}
+
+// Bytes changed at random: a consistent module or a message, nothing else.
+TEST(Hostile, ChangedBytesNeverCrash) {
+  // Without most of the weights, so that changes hit what has structure.
+  onnx::ModelProto small = tiny();
+  const std::string original = small.SerializeAsString();
+  uint32_t state = 7;
+  auto next = [&] { return (state = state * 1664525 + 1013904223) >> 8; };
+  for (int i = 0; i < 2000; ++i) {
+    std::string bytes = original;
+    for (uint32_t k = 0; k <= next() % 3; ++k) {
+      // Two thirds of the changes hit the nodes at the start, the others anything.
+      const size_t at = next() % 3 ? next() % 3000 : next() % bytes.size();
+      if (next() % 4 == 0) bytes.erase(at, next() % 5);
+      else bytes[at] = static_cast<char>(next() % 4 ? bytes[at] ^ (1 << next() % 8) : next());
+    }
+    Context context;
+    auto module = import_onnx(context, std::as_bytes(std::span(bytes)), {.file = "fuzz.onnx", .shapes = {}});
+    if (module) {
+      const Status status = verify(context, *module);
+      EXPECT_TRUE(status) << "seed 7, case " << i << ": " << status.error().str();
+    } else {
+      EXPECT_THAT(module.error().str(), HasSubstr("fuzz.onnx")) << "seed 7, case " << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tenon::compiler
