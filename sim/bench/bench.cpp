@@ -1,0 +1,184 @@
+#include "sim/bench/bench.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include "hw/spec/registers.h"
+#include "sim/behavioral/behavioral.h"
+#include "sim/behavioral/kernels.h"
+#include "sim/fuzz/random.h"
+#include "sim/vta/vta_program.h"
+
+namespace tenon::sim::bench {
+namespace {
+
+using spec::Engine;
+using spec::Memory;
+
+double cpu_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+uint64_t counter(Simulator& s, uint32_t offset) {
+  return s.read_register(offset) | uint64_t{s.read_register(offset + 4)} << 32;
+}
+
+// `once` runs the program and returns a Status; the median of `runs` behind a first one that warms up.
+template <class F>
+Expected<double> median(int runs, F&& once) {
+  std::vector<double> seconds;
+  for (int i = 0; i <= runs; ++i) {
+    const double begin = cpu_seconds();
+    if (Status status = once(); !status) return forward_error(status);
+    if (i > 0) seconds.push_back(cpu_seconds() - begin);
+  }
+  std::ranges::nth_element(seconds, seconds.begin() + runs / 2);
+  return seconds[static_cast<size_t>(runs / 2)];
+}
+
+Status launch(Simulator& simulator, const fuzz::Program& program) {
+  fuzz::start(simulator, program, 0);
+  while (simulator.advance(uint64_t{1} << 30)) {
+  }
+  const auto code = static_cast<spec::StopCode>(simulator.read_register(spec::reg::kStatus) & 0xff);
+  if (code == spec::StopCode::kNone) return {};
+  return error(std::string(spec::describe(code)) + ": " + simulator.explain(), "benchmark", {}, Fault::kInternal);
+}
+
+template <class F>
+Expected<std::vector<Measurement>> each_kernel_set(const spec::Config& config, uint64_t memory_bytes, F&& one) {
+  std::vector<Measurement> all;
+  for (const Kernels* kernels : all_kernels()) {
+    if (!kernels->supported()) continue;
+    auto simulator = make_behavioral(config, {.memory_bytes = memory_bytes, .kernels = std::string(kernels->name)});
+    if (!simulator) return forward_error(simulator);
+    Expected<Measurement> m = one(**simulator, "behavioral, " + std::string(kernels->name));
+    if (!m) return forward_error(m);
+    all.push_back(std::move(*m));
+  }
+  return all;
+}
+
+}  // namespace
+
+fuzz::Program convolution(const spec::Config& config, int tiles) {
+  constexpr int64_t kMap = 14, kPadded = kMap + 2, kKernel = 3;  // width; rows as the output scratchpad holds them
+  const auto depth = [&](Memory m) { return config.depth(m); };
+  const int64_t rows = std::clamp<int64_t>(depth(Memory::kOut) / kMap, 1, kMap);
+  const int64_t plane = (rows + 2) * kPadded;
+  const int64_t in = std::clamp<int64_t>(depth(Memory::kInp) / plane, 1, 64);
+  int64_t out = std::max<int64_t>(
+      std::min(depth(Memory::kAcc) / (rows * kMap), depth(Memory::kWgt) / (kKernel * kKernel * in)), 1);
+  out = std::min(out, depth(Memory::kPar));
+
+  fuzz::Program program;
+  program.config = config;
+  program.memory.resize(size_t{1} << 21);
+  fuzz::Random random(1);
+  for (std::byte& b : program.memory) b = static_cast<std::byte>(random.next());
+  program.launches.push_back({.profile = spec::Profile::kNative, .instructions = {}, .stream = program.memory.size()});
+  auto& code = program.launches[0].instructions;
+  const auto bits = [](auto... engines) { return static_cast<int64_t>((spec::bit(engines) | ...)); };
+
+  const auto dense = [&](spec::native::MoveFunction function, int64_t units, int64_t unit, int64_t offset) {
+    spec::native::Move m;
+    m.function = static_cast<int64_t>(function);
+    m.rows = m.source_rows = std::max<int64_t>(units / kPadded, 1);
+    m.vectors = std::min<int64_t>(units, kPadded);
+    m.x_step = unit;
+    m.row_bytes = m.vectors * unit;
+    m.y_step = m.row_bytes;
+    m.offset = offset;
+    return m;
+  };
+  const int64_t weights = kKernel * kKernel * in * out;
+  for (int tile = 0; tile < tiles; ++tile) {
+    // Each engine waits for those that read what it overwrites.
+    auto input = dense(spec::native::MoveFunction::kInp, plane * in, config.block_in, 4096 * (tile % 8));
+    input.wait = tile > 0 ? bits(Engine::kGemm) : 0;
+    input.signal = bits(Engine::kGemm);
+    code.push_back(input);
+    spec::native::Move weight = dense(spec::native::MoveFunction::kWgt, 0, config.block_in, 65536);
+    weight.rows = weight.source_rows = weights;
+    weight.vectors = config.block_out;
+    weight.row_bytes = weight.y_step = int64_t{config.block_in} * config.block_out;
+    weight.wait = input.wait;
+    weight.signal = bits(Engine::kGemm);
+    code.push_back(weight);
+    spec::native::Move parameter = dense(spec::native::MoveFunction::kPar, 8, config.block_out, 1 << 19);
+    parameter.rows = parameter.source_rows = out;
+    parameter.wait = tile > 0 ? bits(Engine::kRq) : 0;
+    parameter.signal = bits(Engine::kRq);
+    code.push_back(parameter);
+    for (int64_t o = 0; o < out; ++o) {
+      spec::native::Gemm g;
+      g.first = 1;
+      g.r0 = in, g.r1 = kKernel, g.r2 = kKernel, g.y = rows, g.x = kMap;
+      g.dst_base = o * rows * kMap, g.dst_y = kMap, g.dst_x = 1;
+      g.src_r0 = plane, g.src_r1 = kPadded, g.src_r2 = 1, g.src_y = kPadded, g.src_x = 1;
+      g.wgt_base = o * kKernel * kKernel * in, g.wgt_r0 = kKernel * kKernel, g.wgt_r1 = kKernel, g.wgt_r2 = 1;
+      g.wait = (o == 0 ? bits(Engine::kLdi, Engine::kLdw) : 0) | (tile > 0 ? bits(Engine::kRq) : 0);
+      g.signal = bits(Engine::kRq) | (o == out - 1 && tile + 1 < tiles ? bits(Engine::kLdi, Engine::kLdw) : 0);
+      code.push_back(g);
+    }
+    for (int64_t o = 0; o < out; ++o) {
+      spec::native::Requantize q;
+      q.rows = rows, q.cols = kMap;
+      q.acc_base = o * rows * kMap, q.acc_pitch = kMap, q.acc_step = 1, q.out_pitch = kMap, q.par_base = o;
+      q.wait = bits(Engine::kGemm) | (o == 0 ? bits(Engine::kLdm) : 0) | (tile + o > 0 ? bits(Engine::kSt) : 0);
+      q.signal = bits(Engine::kSt) | (tile + 1 < tiles ? bits(Engine::kGemm) : 0) |
+                 (o == out - 1 && tile + 1 < tiles ? bits(Engine::kLdm) : 0);
+      code.push_back(q);
+      auto store = dense(spec::native::MoveFunction::kOut, 0, config.block_out, (1 << 20) + o * 65536);
+      store.rows = store.source_rows = rows;
+      store.vectors = kMap;
+      store.row_bytes = store.y_step = kMap * config.block_out;
+      store.wait = bits(Engine::kRq);
+      store.signal = tile + 1 == tiles && o == out - 1 ? 0 : bits(Engine::kRq);
+      code.push_back(store);
+    }
+  }
+  code.push_back(spec::native::Finish{});
+  program.memory.resize(program.memory.size() +
+                        (program.launches[0].slots() * size_t{spec::kSlotBytes} + 4095) / 4096 * 4096);
+  return program;
+}
+
+Expected<Measurement> measure(Simulator& simulator, const fuzz::Program& program, const std::string& name,
+                              const std::string& simulator_name, int runs) {
+  fuzz::load(simulator, program);
+  auto seconds = median(runs, [&] { return launch(simulator, program); });
+  if (!seconds) return forward_error(seconds);
+  return Measurement{name, simulator_name, counter(simulator, spec::reg::kMacs), counter(simulator, spec::reg::kCycles),
+                     *seconds};
+}
+
+Expected<std::vector<Measurement>> behavioral(const fuzz::Program& program, const std::string& name, int runs) {
+  return each_kernel_set(program.config, program.memory.size(),
+                         [&](Simulator& simulator, const std::string& simulator_name) {
+                           return measure(simulator, program, name, simulator_name, runs);
+                         });
+}
+
+Expected<std::vector<Measurement>> behavioral_vta(const std::filesystem::path& file, int runs) {
+  auto config = spec::load_config("default");
+  if (!config) return forward_error(config);
+  auto program = vta::read_program(file);
+  if (!program) return forward_error(program);
+  return each_kernel_set(*config, program->memory_bytes,
+                         [&](Simulator& s, const std::string& name) -> Expected<Measurement> {
+                           auto seconds = median(runs, [&]() -> Status {
+                             if (Status started = vta::start(s, *program); !started) return started;
+                             while (s.advance(uint64_t{1} << 30)) {
+                             }
+                             return {};
+                           });
+                           if (!seconds) return forward_error(seconds);
+                           return Measurement{file.stem().string(), name, counter(s, spec::reg::kMacs),
+                                              counter(s, spec::reg::kCycles), *seconds};
+                         });
+}
+
+}  // namespace tenon::sim::bench
