@@ -9,6 +9,7 @@
 #include "sim/behavioral/behavioral.h"
 #include "sim/behavioral/kernels.h"
 #include "sim/fuzz/builder.h"
+#include "sim/fuzz/campaign.h"
 #include "sim/fuzz/generator.h"
 #include "sim/fuzz/shrink.h"
 #include "tests/sim/oracle.h"
@@ -150,6 +151,31 @@ TEST_P(Fuzz, a_failing_program_shrinks_to_the_instructions_that_matter) {
     EXPECT_TRUE(fails(small));
     EXPECT_LE(small.length(), 16u) << to_text(small);
   }
+}
+
+TEST_P(Fuzz, a_campaign_reports_seed_command_and_the_smallest_program) {
+  const auto all_pass = campaign(GetParam(), {.seed = 100, .count = 5}, behavioral_runner());
+  EXPECT_FALSE(all_pass.failure);
+  EXPECT_EQ(all_pass.programs, 5);
+  // A machine with a defect: it cannot store more than two rows.
+  const Runner broken = [](const Program& p) -> Status {
+    for (const Launch& l : p.launches) {
+      for (const auto& i : l.instructions) {
+        const auto dma = dma_of(p.config, i, p.bases);
+        if (dma && dma->store && dma->rows > 2 && dma->vectors > 0) return error("row 2 is lost");
+      }
+    }
+    return {};
+  };
+  const auto found = campaign(GetParam(), {.seed = 1, .count = 50}, broken);
+  ASSERT_TRUE(found.failure);
+  const std::string& report = found.failure->report;
+  const std::string repeat =
+      fmt::format("repeat with: tenon fuzz accel --config {} --seed {} --count 1 --length 50..200", GetParam().name,
+                  found.failure->seed);
+  EXPECT_NE(report.find(repeat), std::string::npos) << report;
+  EXPECT_LE(found.failure->smallest.length(), 12u) << report;
+  EXPECT_NE(report.find("row 2 is lost"), std::string::npos) << report;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Fuzz, ::testing::ValuesIn(configs()), [](const auto& info) {

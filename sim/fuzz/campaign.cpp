@@ -1,0 +1,59 @@
+#include "sim/fuzz/campaign.h"
+
+#include <fmt/format.h>
+
+#include "sim/behavioral/behavioral.h"
+#include "sim/fuzz/shrink.h"
+
+namespace tenon::sim::fuzz {
+
+std::string command(const spec::Config& config, uint64_t seed, const GeneratorOptions& options) {
+  std::string text = fmt::format("tenon fuzz accel --config {} --seed {} --count 1 --length {}..{}", config.name, seed,
+                                 options.min_length, options.max_length);
+  if (options.profile) text += fmt::format(" --profile {}", name(*options.profile));
+  return text;
+}
+
+CampaignResult campaign(const spec::Config& config, const CampaignOptions& options, const Runner& run,
+                        const std::function<void(const Program&)>& progress) {
+  CampaignResult result;
+  for (int i = 0; i < options.count; ++i) {
+    const uint64_t seed = options.seed + static_cast<uint64_t>(i);
+    Program program = generate(config, seed, options.generator);
+    ++result.programs;
+    result.instructions += program.length();
+    Status status = run(program);
+    if (status) {
+      if (progress) progress(program);
+      continue;
+    }
+    const size_t length = program.length();
+    Failure failure{.seed = seed, .found = status.error(), .smallest = {}, .remaining = status.error(), .report = {}};
+    const Fails fails = [&](const Program& candidate) {
+      Status again = run(candidate);
+      if (!again) failure.remaining = again.error();
+      return !again;
+    };
+    failure.smallest =
+        options.shrink_budget > 0 ? shrink(std::move(program), fails, options.shrink_budget) : std::move(program);
+    if (Status last = run(failure.smallest); !last) failure.remaining = last.error();
+    failure.report = fmt::format(
+        "seed {} fails ({} instructions):\n{}\nrepeat with: {}\n\nsmallest program that fails ({} "
+        "instructions):\n{}\n{}",
+        seed, length, failure.found.str(), command(config, seed, options.generator), failure.smallest.length(),
+        failure.remaining.str(), to_text(failure.smallest));
+    result.failure = std::move(failure);
+    return result;
+  }
+  return result;
+}
+
+Runner behavioral_runner() {
+  return [](const Program& program) -> Status {
+    auto simulator = make_behavioral(program.config, {.memory_bytes = program.memory.size()});
+    if (!simulator) return forward_error(simulator);
+    return fuzz::run(**simulator, program);
+  };
+}
+
+}  // namespace tenon::sim::fuzz
