@@ -1,0 +1,206 @@
+// tenon-run: runs an executable where there is no compiler, as on a board.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "driver/accelerator.h"
+#include "runtime/file.h"
+#include "runtime/profile/analysis.h"
+#include "runtime/profile/report.h"
+#include "runtime/vm/session.h"
+
+namespace tenon::runtime {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string model, device, output, report, trace;
+  std::vector<std::string> inputs;
+  double limit_seconds = 600;
+  uint64_t runs = 1;
+  bool json = false, info = false;
+};
+
+Expected<NamedTensors> read_inputs(const Executable& executable, const std::vector<std::string>& args) {
+  NamedTensors inputs;
+  auto add = [&](std::string name, Tensor tensor) -> Status {
+    if (!inputs.emplace(name, std::move(tensor)).second) return error(fmt::format("input '{}' was given twice", name));
+    return {};
+  };
+  for (const std::string& arg : args) {
+    auto equals = arg.find('=');
+    std::filesystem::path path = equals == std::string::npos ? arg : arg.substr(equals + 1);
+    if (path.extension() == ".npz") {
+      auto all = load_npz(path);
+      if (!all) return forward_error(all);
+      for (auto& [name, tensor] : *all) {
+        if (auto status = add(name, std::move(tensor)); !status) return forward_error(status);
+      }
+      continue;
+    }
+    if (equals == std::string::npos && executable.main().params.size() != 1) {
+      return error(fmt::format("'{}' names no input, and the model has {}", arg, executable.main().params.size()), {},
+                   "write --input NAME=FILE.npy", Fault::kUsage);
+    }
+    auto tensor = load_npy(path);
+    if (!tensor) return forward_error(tensor);
+    auto name = equals == std::string::npos ? executable.main().params[0].name : arg.substr(0, equals);
+    if (auto status = add(name, std::move(*tensor)); !status) return forward_error(status);
+  }
+  return inputs;
+}
+
+Json ports(const std::vector<Port>& ports) {
+  Json list = Json::array();
+  for (const Port& p : ports) list.push_back({{"name", p.name}, {"dtype", name(p.dtype)}, {"shape", p.shape}});
+  return list;
+}
+
+void print_info(const Executable& executable, bool json) {
+  const Function& main = executable.main();
+  if (json) {
+    Json programs = Json::array();
+    for (const AcceleratorProgram& p : executable.programs) {
+      programs.push_back({{"name", p.name},
+                          {"config", p.config.name},
+                          {"config_hash", fmt::format("{:016x}", spec::hash(p.config))},
+                          {"layers", p.layers.size()},
+                          {"slots", p.instructions.size()},
+                          {"constant_bytes", p.constants.size()},
+                          {"workspace_bytes", p.workspace_bytes}});
+    }
+    Json info = {{"name", executable.name},
+                 {"inputs", ports(main.params)},
+                 {"outputs", ports(main.results)},
+                 {"programs", programs}};
+    for (const auto& [key, value] : executable.facts) info["facts"][key] = value;
+    fmt::print("{}\n", info.dump(2, ' ', false, Json::error_handler_t::replace));
+    return;
+  }
+  fmt::print("{}\n", executable.name);
+  for (const auto& [key, value] : executable.facts) fmt::print("  {}: {}\n", key, value);
+  for (const Port& port : main.params) fmt::print("  input   {}\n", to_string(port));
+  for (const Port& port : main.results) fmt::print("  output  {}\n", to_string(port));
+  for (const AcceleratorProgram& p : executable.programs) {
+    fmt::print("  program {}: configuration {} ({:016x}), {} layers, {} slots, {} bytes of constants\n", p.name,
+               p.config.name, spec::hash(p.config), p.layers.size(), p.instructions.size(), p.constants.size());
+  }
+}
+
+Status run(const Options& options) {
+  auto executable = load(options.model);
+  if (!executable) return forward_error(executable);
+  if (options.info) {
+    print_info(*executable, options.json);
+    return {};
+  }
+  std::unique_ptr<driver::Accelerator> accelerator;
+  std::string uri = options.device;
+  if (uri.empty() && !executable->programs.empty()) uri = "behavioral:" + executable->programs[0].config.name;
+  if (!uri.empty()) {
+    auto opened = driver::open(uri);
+    if (!opened) return forward_error(opened);
+    accelerator = std::move(*opened);
+  }
+  auto inputs = read_inputs(*executable, options.inputs);
+  if (!inputs) return forward_error(inputs);
+
+  SessionOptions session_options;
+  session_options.accelerator = accelerator.get();
+  session_options.timeline = !options.report.empty() || !options.trace.empty();
+  session_options.launch_limit = std::chrono::nanoseconds(static_cast<int64_t>(options.limit_seconds * 1e9));
+  auto session = Session::create(*executable, std::move(session_options));
+  if (!session) return forward_error(session);
+  NamedTensors outputs;
+  for (uint64_t i = 0; i < options.runs; ++i) {
+    auto result = session->run(*inputs);
+    if (!result) return forward_error(result);
+    outputs = std::move(*result);
+  }
+
+  if (!options.output.empty()) {
+    std::error_code failed;
+    std::filesystem::create_directories(options.output, failed);
+    if (failed) return error(fmt::format("cannot make the directory: {}", failed.message()), options.output);
+    for (const auto& [name, tensor] : outputs) {
+      // A name from a model may hold slashes; the file stays in the directory.
+      std::string file = name;
+      std::ranges::replace(file, '/', '_');
+      if (auto status = save_npy(std::filesystem::path(options.output) / (file + ".npy"), tensor); !status)
+        return status;
+    }
+  }
+  ReportInput report{
+      executable->name, {}, &*executable, &session->profile(), accelerator ? &accelerator->info() : nullptr};
+  if (!options.report.empty()) {
+    if (auto status = write_file(options.report, make_report(report)); !status) return status;
+  }
+  if (!options.trace.empty()) {
+    if (auto status = write_file(options.trace, make_trace(report)); !status) return status;
+  }
+
+  Analysis figures = analyze(*executable, session->profile());
+  if (options.json) {
+    Json json = {{"runs", options.runs},
+                 {"device", uri},
+                 {"outputs", ports(executable->main().results)},
+                 {"cycles", figures.cycles},
+                 {"macs", figures.macs},
+                 {"utilization", figures.utilization},
+                 {"read_bytes", figures.read_bytes},
+                 {"write_bytes", figures.write_bytes}};
+    fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+    return {};
+  }
+  for (const Port& port : executable->main().results) {
+    fmt::print("{}{}\n", to_string(port), options.output.empty() ? "" : " -> " + options.output);
+  }
+  if (figures.launches > 0) {
+    fmt::print("{}: {:.0f} cycles a run, {:.1f} % utilization, {:.0f} bytes read, {:.0f} written\n", uri,
+               figures.cycles, 100 * figures.utilization, figures.read_bytes, figures.write_bytes);
+  }
+  return {};
+}
+
+int command(int argc, char** argv) {
+  Options options;
+  CLI::App app("Runs a compiled model (.tnx) on a device", "tenon-run");
+  app.set_version_flag("--version", "tenon-run " TENON_VERSION);
+  app.add_option("MODEL", options.model, "executable that tenon compile made")->required();
+  app.add_option("--device", options.device, "URI of the accelerator; default: behavioral:CONFIG of the executable");
+  app.add_option("--input", options.inputs, "NAME=FILE.npy for each input, or FILE.npz with all of them");
+  app.add_option("--output", options.output, "directory for NAME.npy of each output");
+  app.add_option("--report", options.report, "write a self-contained HTML report");
+  app.add_option("--trace", options.trace, "write a trace for ui.perfetto.dev");
+  app.add_option("--runs", options.runs, "run so often")->check(CLI::Range(uint64_t{1}, uint64_t{1} << 32));
+  app.add_option("--limit", options.limit_seconds, "seconds that one launch may take")->check(CLI::Range(0.0, 1e6));
+  app.add_flag("--info", options.info, "print inputs, outputs and programs, and run nothing");
+  app.add_flag("--json", options.json, "print figures as JSON");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    // CLI11 prints help and version as "errors" of code 0; all others are wrong usage.
+    return app.exit(e) == 0 ? 0 : static_cast<int>(Fault::kUsage);
+  }
+  auto status = run(options);
+  if (status) return 0;
+  fmt::print(stderr, "{}\n", status.error().str());
+  return static_cast<int>(status.error().fault);
+}
+
+}  // namespace
+}  // namespace tenon::runtime
+
+int main(int argc, char** argv) {
+  try {
+    return tenon::runtime::command(argc, argv);
+  } catch (const std::exception& e) {  // out of memory and what nobody thought of
+    std::fprintf(stderr, "tenon-run: internal error: %s\n", e.what());
+    return static_cast<int>(tenon::Fault::kInternal);
+  }
+}

@@ -1,0 +1,72 @@
+#include "runtime/profile/analysis.h"
+
+#include <algorithm>
+#include <map>
+
+namespace tenon::runtime {
+
+const InstructionNote* find_note(const AcceleratorProgram& program, uint32_t slot) {
+  auto next = std::ranges::upper_bound(program.notes, slot, {}, &InstructionNote::slot);
+  return next == program.notes.begin() ? nullptr : &*std::prev(next);
+}
+
+std::vector<LayerCost> layer_costs(const AcceleratorProgram& program, uint32_t index, const LaunchRecord& launch) {
+  std::vector<uint64_t> complete(program.layers.size(), 0);
+  for (const sim::Interval& interval : launch.timeline) {
+    if (interval.kind != sim::Interval::Kind::kBusy) continue;
+    if (const InstructionNote* note = find_note(program, interval.instruction)) {
+      complete[note->layer] = std::max(complete[note->layer], interval.end);
+    }
+  }
+  std::vector<uint32_t> order;
+  for (uint32_t i = 0; i < complete.size(); ++i) {
+    if (complete[i] != 0) order.push_back(i);
+  }
+  std::ranges::stable_sort(order, {}, [&](uint32_t i) { return complete[i]; });
+  std::vector<LayerCost> costs;
+  uint64_t previous = 0;
+  for (uint32_t i : order) {
+    const LayerNote& note = program.layers[i];
+    LayerCost cost{note.name, note.op,          index,           previous,         complete[i] - previous,
+                   note.macs, note.padded_macs, note.read_bytes, note.write_bytes, 0};
+    if (cost.cycles != 0) {
+      cost.utilization = static_cast<double>(note.macs) /
+                         (static_cast<double>(cost.cycles) * static_cast<double>(program.config.macs_per_cycle()));
+    }
+    previous = complete[i];
+    costs.push_back(std::move(cost));
+  }
+  return costs;
+}
+
+Analysis analyze(const Executable& executable, const Profile& profile) {
+  Analysis result;
+  double runs = static_cast<double>(std::max<uint64_t>(profile.runs, 1)), possible = 0;
+  for (const LaunchRecord& launch : profile.launches) {
+    const AcceleratorProgram& program = executable.programs[launch.program];
+    auto cycles = static_cast<double>(launch.counters.cycles);
+    auto beat = static_cast<double>(program.config.axi_bytes());
+    result.cycles += cycles;
+    result.read_bytes += static_cast<double>(launch.counters.read_beats) * beat;
+    result.write_bytes += static_cast<double>(launch.counters.write_beats) * beat;
+    for (const LayerNote& layer : program.layers) result.macs += static_cast<double>(layer.macs);
+    possible += cycles * static_cast<double>(program.config.macs_per_cycle());
+    if (launch.timeline.empty()) continue;
+    auto layers = layer_costs(program, launch.program, launch);
+    result.layers.insert(result.layers.end(), layers.begin(), layers.end());
+  }
+  result.utilization = possible > 0 ? result.macs / possible : 0;
+  result.launches = static_cast<double>(profile.launches.size()) / runs;
+  for (double* sum : {&result.cycles, &result.macs, &result.read_bytes, &result.write_bytes}) *sum /= runs;
+
+  std::map<std::pair<std::string_view, std::string_view>, size_t> rows;
+  for (const CallRecord& call : profile.calls) {
+    if (call.device != "cpu") continue;
+    auto [at, fresh] = rows.try_emplace({call.layer, call.name}, result.cpu.size());
+    if (fresh) result.cpu.push_back({call.layer, call.name, 0});
+    result.cpu[at->second].microseconds += static_cast<double>(call.end_ns - call.begin_ns) / 1e3 / runs;
+  }
+  return result;
+}
+
+}  // namespace tenon::runtime

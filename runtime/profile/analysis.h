@@ -1,0 +1,48 @@
+// From what a session measured to what people ask: cycles, utilization and traffic of each layer and of the whole.
+//
+// A layer is complete when the last busy interval of its instructions ends. Its cycles run from the latest completion
+// of any layer before it, in the order of completion, to its own: layers overlap, and this way their cycles add up to
+// the launch's. Utilization is the model's MACs / (cycles * MACs a cycle): padding of channels does not count as work.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/executable/executable.h"
+#include "runtime/profile/profile.h"
+
+namespace tenon::runtime {
+
+struct LayerCost {
+  std::string name, op;
+  uint32_t program = 0;
+  uint64_t begin = 0, cycles = 0;  // in its launch
+  int64_t macs = 0, padded_macs = 0, read_bytes = 0, write_bytes = 0;
+  double utilization = 0;
+};
+
+// CPU work of one layer: mean time of a run.
+struct CpuCost {
+  std::string layer, kernel;
+  double microseconds = 0;
+};
+
+struct Analysis {
+  // Of one run on average.
+  double cycles = 0, macs = 0, read_bytes = 0, write_bytes = 0;
+  double utilization = 0;  // of all launches
+  double launches = 0;
+  std::vector<LayerCost> layers;  // of the launches with a timeline, in order of completion; empty without
+  std::vector<CpuCost> cpu;       // in order of first execution
+};
+
+Analysis analyze(const Executable& executable, const Profile& profile);
+
+// The layers of one launch; empty where it has no timeline.
+std::vector<LayerCost> layer_costs(const AcceleratorProgram& program, uint32_t index, const LaunchRecord& launch);
+
+// The note that covers a slot, or nullptr.
+const InstructionNote* find_note(const AcceleratorProgram& program, uint32_t slot);
+
+}  // namespace tenon::runtime

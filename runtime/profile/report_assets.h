@@ -1,0 +1,11 @@
+// The report's page, style and script, compiled in from the files of the same names beside this header, so that a board
+// needs no data directory.
+#pragma once
+
+#include <string_view>
+
+namespace tenon::runtime {
+
+extern const std::string_view kReportHtml, kReportCss, kReportJs;
+
+}  // namespace tenon::runtime

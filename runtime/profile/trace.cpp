@@ -1,0 +1,94 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/profile/analysis.h"
+#include "runtime/profile/report.h"
+
+namespace tenon::runtime {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kHost = 1, kDevice = 2;
+constexpr int kLayerRow = spec::kEngines;  // behind the engines
+
+Json label(std::string_view what, int process, int thread, std::string_view name) {
+  return {{"ph", "M"}, {"name", what}, {"pid", process}, {"tid", thread}, {"args", {{"name", name}}}};
+}
+
+std::string_view describe(sim::Interval::Kind kind) {
+  switch (kind) {
+    case sim::Interval::Kind::kBusy: return "busy";
+    case sim::Interval::Kind::kWaitTokens: return "waits for tokens";
+    case sim::Interval::Kind::kWaitMemory: return "waits for memory";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string make_trace(const ReportInput& input) {
+  Json events = Json::array();
+  events.push_back(label("process_name", kHost, 0, "host: " + input.executable->name));
+  events.push_back(label("thread_name", kHost, 0, "virtual machine"));
+  for (const CallRecord& call : input.profile->calls) {
+    events.push_back({{"ph", "X"},
+                      {"name", call.layer.empty() ? call.name : call.layer},
+                      {"cat", call.device},
+                      {"pid", kHost},
+                      {"tid", 0},
+                      {"ts", static_cast<double>(call.begin_ns) / 1e3},
+                      {"dur", static_cast<double>(call.end_ns - call.begin_ns) / 1e3},
+                      {"args", {{"kernel", call.name}, {"device", call.device}}}});
+  }
+  // Simulated cycles are not the wall's time: the device has a process and a clock of its own.
+  double clock = input.device && input.device->clock_hz > 0 ? input.device->clock_hz : 100e6;
+  events.push_back(label(
+      "process_name", kDevice, 0,
+      fmt::format("accelerator: {} at {:.0f} MHz", input.device ? input.device->uri : "unknown device", clock / 1e6)));
+  for (int i = 0; i < spec::kEngines; ++i) {
+    events.push_back(label("thread_name", kDevice, i, spec::name(static_cast<spec::Engine>(i))));
+  }
+  events.push_back(label("thread_name", kDevice, kLayerRow, "layers"));
+  uint64_t offset = 0;
+  for (const LaunchRecord& launch : input.profile->launches) {
+    if (launch.timeline.empty()) continue;
+    const AcceleratorProgram& program = input.executable->programs[launch.program];
+    auto add = [&](int row, std::string_view name, std::string_view category, uint64_t begin, uint64_t cycles,
+                   Json args) {
+      events.push_back({{"ph", "X"},
+                        {"name", name},
+                        {"cat", category},
+                        {"pid", kDevice},
+                        {"tid", row},
+                        {"ts", static_cast<double>(offset + begin) / clock * 1e6},
+                        {"dur", static_cast<double>(cycles) / clock * 1e6},
+                        {"args", std::move(args)}});
+    };
+    uint64_t end = launch.counters.cycles;
+    for (const sim::Interval& interval : launch.timeline) {
+      const InstructionNote* note = find_note(program, interval.instruction);
+      std::string_view kind = describe(interval.kind);
+      Json args = {{"instruction", interval.instruction}, {"cycles", interval.end - interval.begin}};
+      if (note) {
+        args["layer"] = program.layers[note->layer].name;
+        args["tile"] = note->tile;
+      }
+      bool busy = interval.kind == sim::Interval::Kind::kBusy;
+      add(interval.engine, busy && note ? std::string_view(note->tile) : kind, kind, interval.begin,
+          interval.end - interval.begin, std::move(args));
+      end = std::max(end, interval.end);
+    }
+    for (const LayerCost& layer : layer_costs(program, launch.program, launch)) {
+      add(kLayerRow, layer.name, "layer", layer.begin, layer.cycles,
+          {{"op", layer.op}, {"cycles", layer.cycles}, {"macs", layer.macs}, {"utilization", layer.utilization}});
+    }
+    offset += end;
+  }
+  // Names from a model may be any bytes: what is no UTF-8 is replaced, not refused.
+  return Json{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ns"}}.dump(-1, ' ', false,
+                                                                                  Json::error_handler_t::replace);
+}
+
+}  // namespace tenon::runtime
