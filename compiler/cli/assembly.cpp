@@ -1,10 +1,12 @@
-// tenon asm | disasm: instruction streams as text and back. A stream is a file of 16-byte slots.
+// tenon asm | disasm: instructions as text and back. A stream is a file of 16-byte slots.
 #include <fmt/format.h>
 
 #include <cstring>
 
 #include "compiler/cli/command.h"
 #include "hw/spec/isa.h"
+#include "runtime/executable/executable.h"
+#include "runtime/executable/layout.h"
 #include "runtime/file.h"
 
 namespace tenon::cli {
@@ -32,34 +34,78 @@ struct Assemble {
   }
 };
 
+// One instruction a line with its slot as a comment, so that the output is input of `tenon asm` again.
+void print_line(const spec::Isa& isa, const spec::Decoded& decoded, std::string_view note) {
+  fmt::print("{:<100} # {}{}{}\n", isa.disassemble(decoded.instruction), decoded.index, note.empty() ? "" : " ", note);
+}
+
+Status print_stream(const spec::Isa& isa, std::span<const spec::Slot> stream, spec::Profile profile,
+                    const std::string& where) {
+  auto decoded = isa.decode_all(stream, profile);
+  if (!decoded) {
+    const auto& fault = decoded.error();
+    return error(fmt::format("{}: {}", describe(fault.code), fault.message),
+                 fmt::format("{}: slot {}", where, fault.index),
+                 fmt::format("read as the {} profile of configuration {}; --profile and --config choose others",
+                             name(profile), isa.config().name));
+  }
+  for (const auto& line : *decoded) print_line(isa, line, {});
+  return {};
+}
+
+// An instruction's note names the tile operation and the operator of the model from which it was made.
+Status print_program(const runtime::AcceleratorProgram& program, const std::string& where) {
+  const spec::Isa isa(program.config);
+  const auto decoded = isa.decode_all(program.instructions, program.profile);
+  if (!decoded) return error(decoded.error().message, where, {}, Fault::kInternal);  // loading has checked it
+  fmt::print("# program {}: {} instructions of the {} profile for configuration {}\n", program.name, decoded->size(),
+             name(program.profile), program.config.name);
+  auto note = program.notes.begin();
+  uint32_t layer = UINT32_MAX;
+  for (const auto& line : *decoded) {
+    while (note != program.notes.end() && note->slot < line.index) ++note;
+    const bool noted = note != program.notes.end() && note->slot == line.index;
+    if (noted && note->layer != layer && note->layer < program.layers.size()) {
+      layer = note->layer;
+      fmt::print("# {}: {}\n", program.layers[layer].name, program.layers[layer].op);
+    }
+    print_line(isa, line, noted ? note->tile : std::string_view());
+  }
+  return {};
+}
+
 struct Disassemble {
   std::string config = "default", input, profile = "native";
 
   Status run() const {
-    auto loaded = spec::load_config(config);
-    if (!loaded) return forward_error(loaded);
     auto bytes = runtime::read_file(input);
     if (!bytes) return forward_error(bytes);
+    if (is_executable(*bytes)) return print_executable(*bytes);
+    auto loaded = spec::load_config(config);
+    if (!loaded) return forward_error(loaded);
     if (bytes->size() % spec::kSlotBytes != 0) {
-      return error(fmt::format("{} bytes are no stream of {}-byte slots", bytes->size(), spec::kSlotBytes), input);
+      return error(fmt::format("{} bytes are neither an executable nor a stream of {}-byte slots", bytes->size(),
+                               spec::kSlotBytes),
+                   input);
     }
     std::vector<spec::Slot> stream(bytes->size() / spec::kSlotBytes);
     std::memcpy(stream.data(), bytes->data(), bytes->size());
-    return print(spec::Isa(*loaded), stream);
+    const auto kind = profile == "base" ? spec::Profile::kBase : spec::Profile::kNative;
+    return print_stream(spec::Isa(*loaded), stream, kind, input);
   }
 
-  Status print(const spec::Isa& isa, std::span<const spec::Slot> stream) const {
-    const auto kind = profile == "base" ? spec::Profile::kBase : spec::Profile::kNative;
-    auto decoded = isa.decode_all(stream, kind);
-    if (!decoded) {
-      const auto& fault = decoded.error();
-      return error(fmt::format("{}: {}", describe(fault.code), fault.message),
-                   fmt::format("{}: slot {}", input, fault.index),
-                   fmt::format("read as the {} profile of configuration {}; --profile and --config choose others",
-                               profile, isa.config().name));
+  static bool is_executable(std::span<const std::byte> bytes) {
+    return bytes.size() >= sizeof runtime::kMagic &&
+           std::memcmp(bytes.data(), &runtime::kMagic, sizeof runtime::kMagic) == 0;
+  }
+
+  Status print_executable(std::span<const std::byte> bytes) const {
+    auto executable = runtime::deserialize(bytes, input);
+    if (!executable) return forward_error(executable);
+    if (executable->programs.empty()) fmt::print("# {} has no program for the accelerator\n", executable->name);
+    for (const auto& program : executable->programs) {
+      if (auto status = print_program(program, input); !status) return status;
     }
-    // The slot as a comment: the output is input of `tenon asm`.
-    for (const auto& [instruction, index] : *decoded) fmt::print("{:<100} # {}\n", isa.disassemble(instruction), index);
     return {};
   }
 };
@@ -76,9 +122,9 @@ Action assemble(Options& options) {
 
 Action disassemble(Options& options) {
   auto command = std::make_shared<Disassemble>();
-  options.argument(command->input, "FILE", "an instruction stream in 16-byte slots");
-  options.option(command->config, "-c,--config", "NAME", "the configuration, which decides the fields' widths");
-  options.choice(command->profile, "-p,--profile", {"base", "native"}, "the instruction set of the stream");
+  options.argument(command->input, "FILE", "an executable (.tnx), or an instruction stream in 16-byte slots");
+  options.option(command->config, "-c,--config", "NAME", "the configuration of a stream; an executable knows its own");
+  options.choice(command->profile, "-p,--profile", {"base", "native"}, "the instruction set of a stream");
   return [command] { return command->run(); };
 }
 

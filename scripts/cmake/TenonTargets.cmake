@@ -48,6 +48,7 @@ function(tenon_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPS;PRIVATE" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
   target_link_libraries(${name} PUBLIC tenon_options ${arg_DEPS} PRIVATE ${arg_PRIVATE})
+  set_property(GLOBAL APPEND PROPERTY TENON_PRODUCT ${name})
   install(TARGETS ${name} EXPORT TenonTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 

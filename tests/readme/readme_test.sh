@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Runs the commands of README.md and HACKING.md: what they tell a reader to type works. Argument: quick or slow.
+#
+# A block that begins with ```sh is run by every call, one with ```sh slow only by "slow". One with ```sh fresh takes a
+# fresh machine: scripts/prove-fresh runs it there. Any other word behind ```sh is an error, as is a file without blocks.
+set -euo pipefail
+tier=$1
+
+# blocks KIND FILE: the lines of the blocks whose opening line is ```KIND.
+blocks() { awk -v open="\`\`\`$1" '/^```/ {on = !on && $0 == open; next} on' "$2"; }
+
+for page in README.md HACKING.md; do
+  unknown=$(grep '^```sh' "$page" | grep -vxE '```sh( slow| fresh)?' || true)
+  [ -z "$unknown" ] || { echo "$page: unknown kind of block: $unknown"; exit 1; }
+  commands=$(blocks sh "$page")
+  [ -n "$commands" ] || { echo "$page has no commands"; exit 1; }
+  [ "$tier" = quick ] || commands+=$'\n'$(blocks "sh slow" "$page")
+  printf '=== %s\n' "$page"
+  bash -euo pipefail -x -c "$commands"
+  # A path that the page names must be there.
+  grep -oE '\]\([^)#]+\)' "$page" | tr -d '()]' | while read -r link; do
+    case $link in http*) continue ;; esac
+    [ -e "$link" ] || { echo "$page: a link leads to $link, which is not there"; exit 1; }
+  done
+done
