@@ -1,0 +1,81 @@
+// What a user sees when a Verilated model cannot be built.
+#include "sim/verilator/builder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+namespace tenon::sim {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+struct BuilderTest : testing::Test {
+  BuilderTest()
+      : directory(fs::temp_directory_path() / ("tenon-builder-test-" + std::to_string(getpid()))),
+        path(std::getenv("PATH")) {
+    fs::create_directories(directory / "bin");
+    setenv("TENON_CACHE", (directory / "cache").c_str(), 1);
+  }
+  ~BuilderTest() override {
+    setenv("PATH", path.c_str(), 1);
+    unsetenv("TENON_CACHE");
+    fs::remove_all(directory);
+  }
+  void tool(const std::string& name, const std::string& script) {
+    std::ofstream(directory / "bin" / name) << "#!/bin/sh\n" << script << "\n";
+    fs::permissions(directory / "bin" / name, fs::perms::owner_all);
+  }
+  fs::path directory;
+  std::string path;
+  spec::Config config = spec::load_config("tiny").value();
+};
+
+TEST_F(BuilderTest, MissingToolsAreNamedWithTheCommandThatInstallsThem) {
+  setenv("PATH", (directory / "bin").c_str(), 1);
+  const auto model = build_verilated_model(config);
+  ASSERT_FALSE(model);
+  EXPECT_THAT(model.error().str(),
+              HasSubstr("the Verilated model of tiny cannot be built: verilator, make, c++ not found in PATH"));
+  EXPECT_THAT(model.error().str(), HasSubstr("apt-get install verilator make g++"));
+  tool("verilator", "exit 0");
+  tool("c++", "exit 0");
+  EXPECT_THAT(missing_verilator_tools(), testing::StartsWith("make not found in PATH"));
+}
+
+TEST_F(BuilderTest, AFailedBuildNamesTheToolAndItsLog) {
+  setenv("PATH", (directory / "bin:").string().append(path).c_str(), 1);
+  tool("verilator", "echo the verilator of this test fails; exit 3");
+  const auto model = build_verilated_model(config);
+  ASSERT_FALSE(model);
+  EXPECT_THAT(model.error().what, HasSubstr("building the Verilated model of tiny: verilator ends with status 3"));
+  const std::string help = model.error().help;
+  const fs::path log = help.substr(help.find('/'));
+  std::ifstream stream(log);
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  EXPECT_THAT(text, HasSubstr("the verilator of this test fails"));
+}
+
+TEST_F(BuilderTest, ACacheThatCannotBeMadeIsNamed) {
+  std::ofstream(directory / "file") << "x";
+  setenv("TENON_CACHE", (directory / "file" / "cache").c_str(), 1);
+  const auto model = build_verilated_model(config);
+  ASSERT_FALSE(model);
+  EXPECT_THAT(model.error().str(), HasSubstr("cannot create the cache directory"));
+  EXPECT_THAT(model.error().help, HasSubstr("set TENON_CACHE"));
+}
+
+TEST_F(BuilderTest, AnImpossibleConfigurationIsRefusedBeforeAnyTool) {
+  config.block_in = 3;
+  const auto model = build_verilated_model(config);
+  ASSERT_FALSE(model);
+  EXPECT_THAT(model.error().what, HasSubstr("block_in is 3"));
+}
+
+}  // namespace
+}  // namespace tenon::sim
