@@ -1,0 +1,35 @@
+#include <algorithm>
+
+#include "compiler/passes/passes.h"
+
+namespace tenon::compiler {
+namespace {
+
+constexpr int64_t kMaxElements = 1 << 26;
+
+// quantize and dequantize of constants stay: they carry the scales of a model that came quantized.
+bool carries_scales(const Operator& op) { return op.name == "quantize" || op.name == "dequantize"; }
+
+}  // namespace
+
+Expected<Module> fold_constants(Context& context, Module module) {
+  return rewrite(context, std::move(module), [&](Builder& builder, Binding& binding) -> Expected<std::optional<Atom>> {
+    auto* apply = std::get_if<Apply>(&binding.value);
+    if (!apply || !apply->op->reference || carries_scales(*apply->op)) return std::nullopt;
+    std::vector<runtime::Tensor> inputs;
+    for (const Atom& arg : apply->args) {
+      const runtime::Tensor* constant = constant_of(builder.module(), arg);
+      if (!constant) return std::nullopt;
+      inputs.push_back(*constant);
+    }
+    const Expected<Type> type = infer_value(context, builder.module(), builder.function(), binding.value);
+    const auto shape = type && type->tensor() ? type->tensor()->shape() : std::nullopt;
+    if (!shape || runtime::element_count(*shape) > kMaxElements) return std::nullopt;
+    // What fails (a division by zero) fails when it is run, not here.
+    auto result = apply->op->reference(apply->attrs, inputs);
+    if (!result) return std::nullopt;
+    return builder.constant(std::move(result->front()));
+  });
+}
+
+}  // namespace tenon::compiler

@@ -1,0 +1,157 @@
+// y = s * (conv(x, w) + b) + t is conv(x, s w) + (s b + t), with s and t per output channel.
+#include <algorithm>
+#include <cmath>
+
+#include "compiler/ir/try.h"
+#include "compiler/passes/passes.h"
+
+namespace tenon::compiler {
+namespace {
+
+using runtime::Tensor;
+
+// s and t of a batch norm or of a factor, where they are known.
+struct Affine {
+  std::vector<double> scale, shift;
+};
+
+bool is_float(const Tensor* tensor) { return tensor && tensor->dtype() == DType::kF32; }
+
+// The value per channel of a constant that broadcasts along the channels of a tensor of that rank, and no other axis.
+std::optional<std::vector<double>> per_channel(const Tensor& tensor, int64_t channels, int64_t rank) {
+  const auto& shape = tensor.shape();
+  if (static_cast<int64_t>(shape.size()) > rank) return std::nullopt;
+  for (size_t back = 1; back <= shape.size(); ++back) {
+    const bool is_channel = static_cast<int64_t>(back) == rank - 1;
+    if (shape[shape.size() - back] != 1 && !(is_channel && shape[shape.size() - back] == channels)) return std::nullopt;
+  }
+  auto data = tensor.data<float>();
+  std::vector<double> values(data.begin(), data.end());
+  if (values.size() == 1) values.resize(channels, values[0]);
+  return values;
+}
+
+std::optional<Affine> affine_of(const Module& module, const Function& function, const Apply& apply, Atom& base) {
+  if (apply.op->name == "batch_norm") {
+    std::vector<std::span<const float>> values;
+    for (size_t i = 1; i < 5; ++i) {
+      const Tensor* tensor = constant_of(module, apply.args[i]);
+      if (!is_float(tensor)) return std::nullopt;
+      values.push_back(tensor->data<float>());
+    }
+    Affine affine;
+    for (size_t c = 0; c < values[0].size(); ++c) {
+      const double scale = values[0][c] / std::sqrt(double{values[3][c]} + float_attr(apply.attrs, "epsilon"));
+      affine.scale.push_back(scale);
+      affine.shift.push_back(values[1][c] - scale * values[2][c]);
+    }
+    base = apply.args[0];
+    return affine;
+  }
+  if (apply.op->name != "multiply") return std::nullopt;
+  for (size_t i : {0, 1}) {
+    const Tensor* factor = constant_of(module, apply.args[1 - i]);
+    auto* var = std::get_if<VarId>(&apply.args[i]);
+    if (!is_float(factor) || !var) continue;
+    const TensorType* type = function.type(*var).tensor();
+    const auto channels = type && type->rank() >= 2 ? type->dims[1].constant() : std::nullopt;
+    if (!channels) continue;
+    auto scale = per_channel(*factor, *channels, type->rank());
+    if (!scale) continue;
+    base = apply.args[i];
+    return Affine{std::move(*scale), std::vector<double>(static_cast<size_t>(*channels), 0.0)};
+  }
+  return std::nullopt;
+}
+
+// The anchor below an optional bias, all of constants.
+struct Layer {
+  const Apply* anchor = nullptr;
+  const Tensor* weights = nullptr;
+  const Tensor* bias = nullptr;
+};
+std::optional<Layer> layer_of(const Module& module, const Function& function, const Atom& atom) {
+  Layer layer;
+  Atom below = atom;
+  if (const Apply* bias = application(function, atom, "bias_add")) {
+    if (int_attr(bias->attrs, "axis") != 1) return std::nullopt;
+    layer.bias = constant_of(module, bias->args[1]);
+    if (!is_float(layer.bias)) return std::nullopt;
+    below = bias->args[0];
+  }
+  layer.anchor = application(function, below);
+  if (!layer.anchor || (layer.anchor->op->name != "conv2d" && layer.anchor->op->name != "dense")) return std::nullopt;
+  layer.weights = constant_of(module, layer.anchor->args[1]);
+  if (!is_float(layer.weights)) return std::nullopt;
+  return layer;
+}
+
+bool finite(std::span<const float> values) {
+  return std::ranges::all_of(values, [](float v) { return std::isfinite(v); });
+}
+
+}  // namespace
+
+Expected<Module> fold_scales(Context& context, Module module) {
+  for (auto& [name, global] : module.globals) {
+    Function& old = std::get<Function>(global);
+    // Where a layer has further users, folding would compute it twice: then the norm becomes a scale and a shift.
+    const std::vector<uint32_t> uses = use_counts(old);
+    std::vector<bool> single(old.vars.size(), false);
+    for (const Binding& binding : old.body.bindings) {
+      bool all = true;
+      Value copy = binding.value;
+      while (auto* apply = std::get_if<Apply>(&copy)) {
+        auto* var = apply->args.empty() ? nullptr : std::get_if<VarId>(&apply->args[0]);
+        if (apply->op->name == "multiply" && !var) var = std::get_if<VarId>(&apply->args[1]);
+        if (!var || apply->op->name == "conv2d" || apply->op->name == "dense") break;
+        all &= uses[index(*var)] == 1;
+        const Apply* below = application(old, *var);
+        if (!below) break;
+        copy = *below;
+      }
+      single[index(binding.var)] = all;
+    }
+    auto step = [&](Builder& builder, Binding& binding) -> Expected<std::optional<Atom>> {
+      auto* apply = std::get_if<Apply>(&binding.value);
+      Atom base;
+      const auto affine = apply ? affine_of(builder.module(), builder.function(), *apply, base) : std::nullopt;
+      if (!affine) return std::nullopt;
+      const std::string text(context.name(old.info(binding.var).name));
+      const auto layer =
+          single[index(binding.var)] ? layer_of(builder.module(), builder.function(), base) : std::nullopt;
+      const auto channels = static_cast<int64_t>(affine->scale.size());
+      if (!layer) {
+        if (apply->op->name == "multiply") return std::nullopt;
+        const TensorType* type = builder.tensor_type(base);
+        runtime::Shape shape(static_cast<size_t>(type->rank()) - 1, 1);
+        shape[0] = channels;
+        const Atom scale = builder.constant(shape, std::vector<float>(affine->scale.begin(), affine->scale.end()));
+        const Atom shift = builder.constant(shape, std::vector<float>(affine->shift.begin(), affine->shift.end()));
+        TENON_TAKE(scaled, builder.apply("multiply", {base, scale}, {}, text));
+        TENON_TAKE(shifted, builder.apply("add", {*scaled, shift}, {}, text));
+        return *shifted;
+      }
+      Tensor weights = layer->weights->clone(), bias(DType::kF32, {channels});
+      auto w = weights.data<float>(), b = bias.data<float>();
+      const size_t taps = channels ? w.size() / static_cast<size_t>(channels) : 0;
+      for (size_t c = 0; c < affine->scale.size(); ++c) {
+        for (size_t k = 0; k < taps; ++k) w[c * taps + k] = static_cast<float>(affine->scale[c] * w[c * taps + k]);
+        const double below = layer->bias ? layer->bias->data<float>()[c] : 0.0;
+        b[c] = static_cast<float>(affine->scale[c] * below + affine->shift[c]);
+      }
+      if (!finite(w) || !finite(b)) return std::nullopt;
+      Apply anchor = *layer->anchor;
+      const Atom x = anchor.args[0];
+      const std::string op = anchor.op->name;
+      TENON_TAKE(product, builder.apply(op, {x, builder.constant(std::move(weights))}, std::move(anchor.attrs), text));
+      TENON_TAKE(sum, builder.apply("bias_add", {*product, builder.constant(std::move(bias))}, {}, text));
+      return *sum;
+    };
+    TENON_TAKE(function, rewrite(context, module, old, step));
+    global = std::move(*function);
+  }
+  return dead_code(context, std::move(module));
+}
+
+}  // namespace tenon::compiler

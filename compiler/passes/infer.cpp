@@ -1,0 +1,54 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "compiler/ir/try.h"
+#include "compiler/passes/passes.h"
+
+namespace tenon::compiler {
+
+Expected<Module> infer(Context& context, Module module) {
+  return rewrite(context, std::move(module), [](Builder&, Binding&) { return std::nullopt; });
+}
+
+Expected<Module> bind_shapes(Context& context, Module module, Symbol name,
+                             const std::map<std::string, int64_t>& shapes) {
+  Function* function = module.function(name);
+  if (!function) return error(fmt::format("there is no function @{}", context.name(name)));
+  std::map<Symbol, Dim> values;
+  for (const auto& [text, size] : shapes) {
+    const Symbol variable = context.symbol(text);
+    if (std::ranges::find(function->dims, variable) == function->dims.end()) {
+      std::vector<std::string_view> known;
+      for (Symbol dim : function->dims) known.push_back(context.name(dim));
+      return error(fmt::format("@{} has no unknown size '{}'", context.name(name), text), "",
+                   known.empty() ? "all of its sizes are fixed" : fmt::format("it has {}", fmt::join(known, ", ")));
+    }
+    values.emplace(variable, context.dim(size));
+  }
+  std::erase_if(function->dims, [&](Symbol variable) { return values.contains(variable); });
+  for (VarId param : function->params) {
+    Type& type = function->vars[index(param)].type;
+    type = context.substitute(type, values);
+  }
+  TENON_TAKE(bound, rewrite(context, module, *function, [](Builder&, Binding&) { return std::nullopt; }));
+  *function = std::move(*bound);
+  return module;
+}
+
+const Apply* application(const Function& function, const Atom& atom) {
+  auto* var = std::get_if<VarId>(&atom);
+  if (!var || index(*var) < function.params.size()) return nullptr;
+  // A Builder numbers parameters first and bindings in order.
+  const size_t at = index(*var) - function.params.size();
+  if (at >= function.body.bindings.size() || function.body.bindings[at].var != *var) return nullptr;
+  return std::get_if<Apply>(&function.body.bindings[at].value);
+}
+
+const Apply* application(const Function& function, const Atom& atom, std::string_view op) {
+  const Apply* apply = application(function, atom);
+  return apply && apply->op->name == op ? apply : nullptr;
+}
+
+}  // namespace tenon::compiler

@@ -1,0 +1,193 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "compiler/ir/try.h"
+#include "compiler/passes/passes.h"
+
+namespace tenon::compiler {
+namespace {
+
+using Ints = std::vector<int64_t>;
+using Outcome = Expected<std::optional<Atom>>;
+
+class Simplifier {
+ public:
+  Simplifier(Context& context, Builder& builder, Binding& binding)
+      : context_(context), builder_(builder), function_(builder.function()), binding_(binding) {}
+
+  // Changes the binding as far as it goes; an atom replaces it.
+  Outcome run() {
+    if (auto* project = std::get_if<Project>(&binding_.value)) return field(*project);
+    auto* apply = std::get_if<Apply>(&binding_.value);
+    if (!apply || apply->args.empty()) return std::nullopt;
+    const std::string& op = apply->op->name;
+    if (op == "identity") return apply->args[0];
+    if (op == "cast" || op == "transpose" || op == "reshape" || op == "flatten" || op == "pad" || op == "slice") {
+      TENON_TAKE(joined, op == "transpose" ? transposes(*apply) : reshapes(*apply));
+      TENON_TAKE(type, infer_value(context_, builder_.module(), function_, binding_.value));
+      const Apply& now = std::get<Apply>(binding_.value);
+      if (moves_nothing(now, *type)) return now.args[0];
+      return std::nullopt;
+    }
+    if (op == "relu" || op == "clip") return rectifiers(*apply);
+    if (op == "conv2d") return padding(*apply);
+    if (op == "matmul") return product(*apply);
+    if (op == "quantize") return requantized(*apply);
+    if (op == "layout_transform") return layouts(*apply);
+    return std::nullopt;
+  }
+
+ private:
+  const Apply* below(const Apply& apply, std::string_view op) const {
+    return application(function_, apply.args[0], op);
+  }
+  Expected<Apply> make(std::string_view op, Atoms args, Attrs attrs) const {
+    const Operator* record = context_.find_operator(op);
+    TENON_TAKE(complete, complete_attrs(*record, std::move(attrs)));
+    return Apply{record, std::move(*complete), std::move(args)};
+  }
+
+  Outcome field(const Project& project) const {
+    auto* var = std::get_if<VarId>(&project.tuple);
+    if (!var) return std::nullopt;
+    for (const Binding& binding : function_.body.bindings) {
+      if (binding.var != *var) continue;
+      if (auto* tuple = std::get_if<Tuple>(&binding.value)) return tuple->fields[project.index];
+    }
+    return std::nullopt;
+  }
+
+  // With equal types a reshape, cast, pad or slice moves nothing, unless a slice turns an axis round.
+  bool moves_nothing(const Apply& apply, Type type) const {
+    const Expected<Type> from = builder_.type_of(apply.args[0]);
+    if (!from || *from != type) return false;
+    if (apply.op->name == "slice") {
+      return std::ranges::all_of(ints_attr(apply.attrs, "step"), [](int64_t step) { return step == 1; });
+    }
+    return apply.op->name != "transpose" || std::ranges::is_sorted(ints_attr(apply.attrs, "axes"));
+  }
+
+  // reshape(reshape(x)) -> reshape(x), flattens included.
+  Outcome reshapes(const Apply& apply) {
+    auto reorders = [](const Apply* a) { return a && (a->op->name == "reshape" || a->op->name == "flatten"); };
+    const Apply* inner = application(function_, apply.args[0]);
+    if (!reorders(&apply) || !reorders(inner)) return std::nullopt;
+    TENON_TAKE(type, infer_value(context_, builder_.module(), function_, binding_.value));
+    Ints shape;
+    for (Dim dim : type->tensor()->dims) shape.push_back(dim.constant().value_or(-1));
+    // Sizes of 0 mean something else in the attribute, and only one may be open.
+    if (std::ranges::count(shape, -1) > 1 || std::ranges::count(shape, 0) > 0) return std::nullopt;
+    TENON_TAKE(joined, make("reshape", {inner->args[0]}, {{"shape", shape}}));
+    binding_.value = std::move(*joined);
+    return std::nullopt;
+  }
+
+  Outcome transposes(Apply& apply) {
+    const Apply* inner = below(apply, "transpose");
+    if (!inner) return std::nullopt;
+    const Ints &first = ints_attr(inner->attrs, "axes"), second = ints_attr(apply.attrs, "axes");
+    Ints both;
+    for (int64_t axis : second) both.push_back(first[axis]);
+    const Atom x = inner->args[0];
+    apply.attrs["axes"] = both;
+    apply.args[0] = x;
+    return std::nullopt;
+  }
+
+  // Each rectifier is min(max(x, lo), hi); two of them are one where the ranges meet.
+  Outcome rectifiers(const Apply& apply) {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    auto range = [=](const Apply& a) {
+      return a.op->name == "relu" ? std::pair{0.0, kInfinity}
+                                  : std::pair{float_attr(a.attrs, "min"), float_attr(a.attrs, "max")};
+    };
+    auto [lo, hi] = range(apply);
+    Atom x = apply.args[0];
+    const Apply* inner = application(function_, x);
+    if (inner && (inner->op->name == "relu" || inner->op->name == "clip")) {
+      const auto [inner_lo, inner_hi] = range(*inner);
+      if (std::max(lo, inner_lo) <= std::min(hi, inner_hi)) {
+        lo = std::max(lo, inner_lo), hi = std::min(hi, inner_hi);
+        x = inner->args[0];
+      }
+    }
+    if (lo == -kInfinity && hi == kInfinity) return x;
+    const bool relu = lo == 0 && hi == kInfinity;
+    const Attrs bounds = relu ? Attrs{} : Attrs{{"min", lo}, {"max", hi}};
+    TENON_TAKE(joined, make(relu ? "relu" : "clip", {x}, bounds));
+    binding_.value = std::move(*joined);
+    return std::nullopt;
+  }
+
+  // conv2d(pad(x)) -> conv2d(x) with padding
+  Outcome padding(Apply& apply) {
+    const Apply* pad = below(apply, "pad");
+    if (!pad || float_attr(pad->attrs, "value") != static_cast<double>(int_attr(apply.attrs, "pad_value"))) {
+      return std::nullopt;
+    }
+    const Ints &before = ints_attr(pad->attrs, "before"), &after = ints_attr(pad->attrs, "after");
+    if (before[0] || before[1] || after[0] || after[1]) return std::nullopt;
+    Ints sum = ints_attr(apply.attrs, "padding");
+    sum[0] += before[2], sum[1] += before[3], sum[2] += after[2], sum[3] += after[3];
+    const Atom x = pad->args[0];
+    apply.attrs["padding"] = sum;
+    apply.args[0] = x;
+    return std::nullopt;
+  }
+
+  // A matrix product with constant weights is a dense layer.
+  Outcome product(const Apply& apply) {
+    const runtime::Tensor* weights = constant_of(builder_.module(), apply.args[1]);
+    const TensorType* type = builder_.tensor_type(apply.args[0]);
+    if (!weights || weights->shape().size() != 2 || type->rank() != 2) return std::nullopt;
+    const Operator* transpose = context_.find_operator("transpose");
+    auto turned = transpose->reference({{"axes", Ints{1, 0}}}, std::span(weights, 1));
+    if (!turned) return std::nullopt;
+    TENON_TAKE(dense, make("dense", {apply.args[0], builder_.constant(std::move(turned->front()))}, {}));
+    binding_.value = std::move(*dense);
+    return std::nullopt;
+  }
+
+  // quantize(dequantize(q)) by the same scale is q: the division finds the integer again within half an ulp.
+  Outcome requantized(const Apply& apply) const {
+    const Apply* inner = below(apply, "dequantize");
+    if (!inner) return std::nullopt;
+    for (const char* attr : {"scale", "zero_point", "axis"}) {
+      if (inner->attrs.find(attr)->second != apply.attrs.find(attr)->second) return std::nullopt;
+    }
+    const TensorType* type = builder_.tensor_type(inner->args[0]);
+    if (runtime::name(type->dtype) != string_attr(apply.attrs, "dtype")) return std::nullopt;
+    return inner->args[0];
+  }
+
+  // A layout and back again. Blocks that were filled up come back as zeros, so this way round only full ones cancel.
+  Outcome layouts(const Apply& apply) const {
+    if (string_attr(apply.attrs, "from") == string_attr(apply.attrs, "to")) return apply.args[0];
+    const Apply* inner = below(apply, "layout_transform");
+    if (!inner || string_attr(inner->attrs, "from") != string_attr(apply.attrs, "to") ||
+        string_attr(inner->attrs, "to") != string_attr(apply.attrs, "from") ||
+        int_attr(inner->attrs, "channels") != 0) {
+      return std::nullopt;
+    }
+    TENON_TAKE(type, infer_value(context_, builder_.module(), function_, binding_.value));
+    TENON_TAKE(original, builder_.type_of(inner->args[0]));
+    if (*type != *original) return std::nullopt;
+    return inner->args[0];
+  }
+
+  Context& context_;
+  Builder& builder_;
+  const Function& function_;
+  Binding& binding_;
+};
+
+}  // namespace
+
+Expected<Module> simplify(Context& context, Module module) {
+  auto step = [&](Builder& builder, Binding& binding) { return Simplifier(context, builder, binding).run(); };
+  TENON_TAKE(simple, rewrite(context, std::move(module), step));
+  return dead_code(context, std::move(*simple));
+}
+
+}  // namespace tenon::compiler

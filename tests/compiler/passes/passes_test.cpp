@@ -1,0 +1,309 @@
+// What each pass does to small functions, written as text; and that it keeps their meaning.
+#include "compiler/passes/passes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/verifier.h"
+#include "compiler/passes/pass.h"
+
+namespace tenon::compiler {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class Passes : public testing::Test {
+ protected:
+  // @main of this body; the declared result is `result`.
+  Module read(const std::string& params, const std::string& result, const std::string& body,
+              const std::string& constants = "") {
+    const std::string text =
+        "#[version = \"1\"]\n" + constants + "def @main[N](" + params + ") -> " + result + " {\n" + body + "\n}\n";
+    auto module = parse(context_, text);
+    EXPECT_TRUE(module) << module.error().str();
+    return module ? std::move(*module) : Module{};
+  }
+  Module apply(Expected<Module> (*pass)(Context&, Module), Module module) {
+    auto result = pass(context_, std::move(module));
+    EXPECT_TRUE(result) << result.error().str();
+    if (!result) return {};
+    const Status status = verify(context_, *result);
+    EXPECT_TRUE(status) << status.error().str();
+    return std::move(*result);
+  }
+  // The operators of @main, in order.
+  std::vector<std::string> operators(const Module& module) {
+    std::vector<std::string> names;
+    for (const Binding& binding : module.function(context_.symbol("main"))->body.bindings) {
+      auto* apply = std::get_if<Apply>(&binding.value);
+      names.push_back(apply ? apply->op->name : "other");
+    }
+    return names;
+  }
+  runtime::Tensor random(runtime::Shape shape, float lo = -1, float hi = 1) {
+    runtime::Tensor tensor(DType::kF32, std::move(shape));
+    std::uniform_real_distribution<float> values(lo, hi);
+    for (float& value : tensor.data<float>()) value = values(generator_);
+    return tensor;
+  }
+  // Both modules give the same on this input.
+  void expect_same(const Module& a, const Module& b, const runtime::Tensor& input, float tolerance = 0) {
+    const Symbol main = context_.symbol("main");
+    auto left = interpret(context_, a, main, std::vector{input}),
+         right = interpret(context_, b, main, std::vector{input});
+    ASSERT_TRUE(left) << left.error().str();
+    ASSERT_TRUE(right) << right.error().str();
+    ASSERT_EQ(left->at(0).shape(), right->at(0).shape());
+    auto x = left->at(0).data<float>(), y = right->at(0).data<float>();
+    for (size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(x[i], y[i], tolerance * std::max(1.0f, std::abs(x[i]))) << i;
+  }
+
+  Context context_;
+  std::mt19937 generator_{1};
+};
+
+const std::string kMap = "Tensor[(N, 2, 4, 4), f32]";
+
+TEST_F(Passes, SimplifyDropsWhatDoesNothing) {
+  Module module =
+      read("%x: " + kMap, kMap,
+           "  let %a = identity(%x); let %b = cast(%a, dtype=\"f32\"); let %c = reshape(%b, shape=[0, 2, 4, 4]);"
+           "  let %d = transpose(%c, axes=[0, 1, 2, 3]); let %e = pad(%d, before=[0, 0, 0, 0], after=[0, 0, 0, 0]);"
+           "  slice(%e, begin=[0, 0, 0, 0], end=[9223372036854775807, 2, 4, 9], step=[1, 1, 1, 1])");
+  EXPECT_THAT(operators(apply(simplify, std::move(module))), ElementsAre());
+}
+
+TEST_F(Passes, SimplifyKeepsASliceThatTurnsAnAxisRound) {
+  Module module = read("%x: Tensor[(3,), f32]", "Tensor[(3,), f32]",
+                       "  slice(%x, begin=[-1], end=[-9223372036854775808], step=[-1])");
+  EXPECT_THAT(operators(apply(simplify, std::move(module))), ElementsAre("slice"));
+}
+
+TEST_F(Passes, SimplifyJoinsReshapesAndTransposes) {
+  Module module = read("%x: " + kMap, "Tensor[(N, 8, 4), f32]",
+                       "  reshape(flatten(reshape(%x, shape=[0, 4, 8])), shape=[0, 8, 4])");
+  Module simple = apply(simplify, clone(module));
+  EXPECT_THAT(operators(simple), ElementsAre("reshape"));
+  expect_same(module, simple, random({3, 2, 4, 4}));
+
+  Module turns = read("%x: Tensor[(N, 2, 3), f32]", "Tensor[(2, 3, N), f32]",
+                      "  transpose(transpose(%x, axes=[2, 0, 1]), axes=[2, 0, 1])");
+  Module turned = apply(simplify, clone(turns));
+  EXPECT_THAT(operators(turned), ElementsAre("transpose"));
+  expect_same(turns, turned, random({5, 2, 3}));
+  Module back = read("%x: Tensor[(N, 2, 3), f32]", "Tensor[(N, 2, 3), f32]",
+                     "  transpose(transpose(%x, axes=[2, 0, 1]), axes=[1, 2, 0])");
+  EXPECT_THAT(operators(apply(simplify, std::move(back))), ElementsAre());
+}
+
+TEST_F(Passes, SimplifyJoinsRectifiers) {
+  for (const char* body :
+       {"relu(relu(%x))", "relu(clip(%x, min=-1, max=6))", "clip(relu(%x), min=-1, max=0.5)",
+        "clip(%x, min=0, max=inf)", "relu(clip(%x, min=-6, max=-1))", "clip(%x, min=-inf, max=inf)"}) {
+    Module module = read("%x: Tensor[(N,), f32]", "Tensor[(N,), f32]", body);
+    Module simple = apply(simplify, clone(module));
+    expect_same(module, simple, random({100}, -8, 8));
+    EXPECT_LE(operators(simple).size(), std::string_view(body).starts_with("relu(clip(%x, min=-6") ? 2u : 1u) << body;
+  }
+  Module relu = read("%x: Tensor[(N,), f32]", "Tensor[(N,), f32]", "clip(%x, min=0, max=inf)");
+  EXPECT_THAT(operators(apply(simplify, std::move(relu))), ElementsAre("relu"));
+}
+
+TEST_F(Passes, SimplifyMovesPaddingIntoTheConvolution) {
+  const std::string constants = "const $0: Tensor[(1, 2, 2, 2), f32] = [1, 2, 3, 4, 5, 6, 7, 8];\n";
+  auto body = [](const std::string& value) {
+    return "conv2d(pad(%x, before=[0, 0, 1, 0], after=[0, 0, 0, 2], value=" + value + "), $0, padding=[0, 1, 1, 0])";
+  };
+  Module module = read("%x: " + kMap, "Tensor[(N, 1, 5, 6), f32]", body("0.0"), constants);
+  Module simple = apply(simplify, clone(module));
+  EXPECT_THAT(operators(simple), ElementsAre("conv2d"));
+  expect_same(module, simple, random({2, 2, 4, 4}));
+  Module other = read("%x: " + kMap, "Tensor[(N, 1, 5, 6), f32]", body("1.0"), constants);
+  EXPECT_THAT(operators(apply(simplify, std::move(other))), ElementsAre("pad", "conv2d"));
+}
+
+TEST_F(Passes, SimplifyCancelsLayoutsOnlyWhereNothingIsLost) {
+  Module module = read("%x: " + kMap, kMap,
+                       "  layout_transform(layout_transform(%x, from=\"NCHW\", to=\"NCHW16c\"), from=\"NCHW16c\", "
+                       "to=\"NCHW\", channels=2)");
+  EXPECT_THAT(operators(apply(simplify, std::move(module))), ElementsAre());
+  // The 14 lanes beyond the channels may hold anything before and hold zeros after.
+  const std::string blocked = "Tensor[(N, 1, 4, 4, 16), f32]";
+  Module lossy = read("%x: " + blocked, blocked,
+                      "  layout_transform(layout_transform(%x, from=\"NCHW16c\", to=\"NCHW\", channels=2), "
+                      "from=\"NCHW\", to=\"NCHW16c\")");
+  EXPECT_THAT(operators(apply(simplify, std::move(lossy))), ElementsAre("layout_transform", "layout_transform"));
+}
+
+TEST_F(Passes, SimplifyMakesDenseLayersOfMatrixProducts) {
+  Module module = read("%x: Tensor[(N, 2), f32]", "Tensor[(N, 3), f32]", "matmul(%x, $0)",
+                       "const $0: Tensor[(2, 3), f32] = [1, 2, 3, 4, 5, 6];\n");
+  Module simple = apply(simplify, clone(module));
+  EXPECT_THAT(operators(simple), ElementsAre("dense"));
+  expect_same(module, simple, random({4, 2}));
+}
+
+TEST_F(Passes, SimplifyProjectsTuples) {
+  Module module = read("%x: Tensor[(N,), f32]", "Tensor[(N,), f32]", "  let %t = (relu(%x), %x); %t.1");
+  EXPECT_THAT(operators(apply(simplify, std::move(module))), ElementsAre());
+}
+
+TEST_F(Passes, SimplifyDropsAQuantizationOfTheSameScale) {
+  const std::string q = "Tensor[(N,), i8]";
+  auto body = [](const std::string& scale) {
+    return "quantize(dequantize(%x, scale=[0.1], zero_point=[3]), scale=[" + scale + "], zero_point=[3])";
+  };
+  EXPECT_THAT(operators(apply(simplify, read("%x: " + q, q, body("0.1")))), ElementsAre());
+  EXPECT_THAT(operators(apply(simplify, read("%x: " + q, q, body("0.2")))), ElementsAre("dequantize", "quantize"));
+}
+
+TEST_F(Passes, FoldConstantsComputesThem) {
+  Module module = read("%x: Tensor[(N, 2), f32]", "Tensor[(N, 2), f32]", "add(%x, multiply($0, relu($0)))",
+                       "const $0: Tensor[(2,), f32] = [-1, 3];\n");
+  Module folded = apply(fold_constants, clone(module));
+  EXPECT_THAT(operators(folded), ElementsAre("add"));
+  expect_same(module, folded, random({4, 2}));
+}
+
+TEST_F(Passes, FoldConstantsLeavesFailuresToTheRun) {
+  Module module = read("%x: Tensor[(1,), i32]", "Tensor[(1,), i32]", "add(%x, divide($0, $1))",
+                       "const $0: Tensor[(1,), i32] = [1];\nconst $1: Tensor[(1,), i32] = [0];\n");
+  EXPECT_THAT(operators(apply(fold_constants, std::move(module))), ElementsAre("divide", "add"));
+}
+
+TEST_F(Passes, FoldConstantsKeepsTheScalesOfQuantizedWeights) {
+  Module module = read("%x: Tensor[(N, 2), f32]", "Tensor[(N, 1), f32]", "dense(%x, dequantize($0, scale=[0.5]))",
+                       "const $0: Tensor[(1, 2), i8] = [1, 2];\n");
+  EXPECT_THAT(operators(apply(fold_constants, std::move(module))), ElementsAre("dequantize", "dense"));
+}
+
+// conv -> batch norm -> relu -> depthwise conv with bias -> batch norm -> factor -> dense -> batch norm
+class Norms : public Passes {
+ protected:
+  Module build(bool shared) {
+    Module module;
+    Function function;
+    const Symbol n = context_.symbol("N");
+    function.dims = {n};
+    Builder b(context_, module, function);
+    const Atom x = b.param(
+        context_.tensor(Dims{context_.dim(n), context_.dim(3), context_.dim(8), context_.dim(8)}, DType::kF32), "x");
+    auto norm = [&](Atom in, int64_t channels) {
+      return *b.apply("batch_norm",
+                      {in, b.constant(random({channels}, 0.5, 2)), b.constant(random({channels})),
+                       b.constant(random({channels})), b.constant(random({channels}, 0.1, 2))},
+                      {{"epsilon", 1e-3}});
+    };
+    const Atom first = *b.apply("conv2d", {x, b.constant(random({6, 3, 3, 3}))});
+    Atom y = *b.apply("relu", {norm(first, 6)});
+    if (shared) y = *b.apply("add", {y, first});
+    y = *b.apply("conv2d", {y, b.constant(random({6, 1, 3, 3}))}, {{"groups", int64_t{6}}});
+    y = *b.apply("bias_add", {y, b.constant(random({6}))});
+    y = *b.apply("multiply", {norm(y, 6), b.constant(random({6, 1, 1}))});
+    y = *b.apply("multiply", {b.constant(random({})), y});
+    y = *b.apply("dense", {*b.apply("flatten", {y}), b.constant(random({5, 96}))});
+    y = *b.apply("add", {norm(y, 5), b.constant(random({1, 5}))});
+    b.finish(y);
+    module.globals.emplace(context_.symbol("main"), std::move(function));
+    EXPECT_TRUE(verify(context_, module));
+    return module;
+  }
+};
+
+TEST_F(Norms, FoldIntoWeightsAndLeaveNoMultiplication) {
+  Module module = build(false);
+  auto folded = run_passes(context_, clone(module), standard_passes(), {.verify = true});
+  ASSERT_TRUE(folded) << folded.error().str();
+  EXPECT_THAT(operators(*folded),
+              ElementsAre("conv2d", "bias_add", "relu", "conv2d", "bias_add", "flatten", "dense", "bias_add"));
+  expect_same(module, *folded, random({2, 3, 8, 8}), 1e-5f);
+}
+
+TEST_F(Norms, BecomeScaleAndShiftWhereTheLayerHasOtherUsers) {
+  Module module = build(true);
+  Module folded = apply(fold_scales, clone(module));
+  const auto names = operators(folded);
+  EXPECT_EQ(std::ranges::count(names, "multiply"), 1);
+  EXPECT_EQ(std::ranges::count(names, "batch_norm"), 0);
+  EXPECT_EQ(std::ranges::count(names, "conv2d"), 2);
+  expect_same(module, folded, random({2, 3, 8, 8}), 1e-5f);
+}
+
+TEST_F(Passes, FoldBiasTakesOnlyConstantsPerChannel) {
+  const std::string constants =
+      "const $0: Tensor[(2, 2, 1, 1), f32] = [1, 2, 3, 4];\nconst $1: Tensor[(2, 1, 1), f32] = [5, 6];\n"
+      "const $2: Tensor[(4,), f32] = [1, 2, 3, 4];\nconst $3: Tensor[(2,), f32] = [7, 8];\n";
+  Module module = read("%x: " + kMap, kMap, "bias_add(add($1, conv2d(%x, $0)), $3)", constants);
+  Module folded = apply(fold_bias, clone(module));
+  folded = apply(dead_code, std::move(folded));
+  EXPECT_THAT(operators(folded), ElementsAre("conv2d", "bias_add"));
+  expect_same(module, folded, random({2, 2, 4, 4}), 1e-6f);
+  Module columns = read("%x: " + kMap, kMap, "add(conv2d(%x, $0), $2)", constants);
+  EXPECT_THAT(operators(apply(fold_bias, std::move(columns))), ElementsAre("conv2d", "add"));
+}
+
+TEST_F(Passes, DeadCodeDropsUnusedBindingsAndConstants) {
+  Module module =
+      read("%x: Tensor[(N, 2), f32]", "Tensor[(N, 2), f32]", "  let %a = add(%x, $0); let %b = relu(%a); add(%x, $1)",
+           "const $0: Tensor[(2,), f32] = [-1, 3];\nconst $1: Tensor[(2,), f32] = [4, 5];\n");
+  Module live = apply(dead_code, std::move(module));
+  EXPECT_THAT(operators(live), ElementsAre("add"));
+  ASSERT_EQ(live.constants.size(), 1u);
+  EXPECT_EQ(live.constants[0].data<float>()[0], 4);
+}
+
+TEST_F(Passes, BindShapesMakesSizesConstant) {
+  Module module = read("%x: Tensor[(N, 2), f32]", "Tensor[(2*N,), f32]", "reshape(%x, shape=[-1])");
+  auto bound = bind_shapes(context_, std::move(module), context_.symbol("main"), {{"N", 3}});
+  ASSERT_TRUE(bound) << bound.error().str();
+  EXPECT_EQ(context_.str(bound->function(context_.symbol("main"))->result), "Tensor[(6,), f32]");
+  EXPECT_TRUE(verify(context_, *bound));
+  auto again = bind_shapes(context_, std::move(*bound), context_.symbol("main"), {{"N", 3}});
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().what, "@main has no unknown size 'N'");
+}
+
+TEST_F(Passes, TheManagerPrintsTimesAndVerifies) {
+  Module module = read("%x: Tensor[(N,), f32]", "Tensor[(N,), f32]", "  relu(identity(%x))");
+  std::vector<std::string> titles, reports;
+  PassOptions options{.verify = true,
+                      .print_before = {"simplify"},
+                      .print_after = {"simplify", "dead_code"},
+                      .print = {},
+                      .report = {}};
+  options.print = [&](std::string_view title, const std::string& text) {
+    titles.emplace_back(title);
+    EXPECT_EQ(text.find("identity") != std::string::npos, title == "before simplify") << text;
+  };
+  options.report = [&](const PassReport& report) { reports.push_back(report.name); };
+  ASSERT_TRUE(run_passes(context_, std::move(module), standard_passes(), options));
+  EXPECT_THAT(titles, ElementsAre("before simplify", "after simplify", "after dead_code"));
+  EXPECT_EQ(reports.size(), standard_passes().size());
+
+  const Pass broken{"broken", "", [](Context&, Module m) -> Expected<Module> {
+                      for (auto& [name, global] : m.globals) std::get<Function>(global).body.bindings.clear();
+                      return m;
+                    }};
+  Module other = read("%x: Tensor[(N,), f32]", "Tensor[(N,), f32]", "  relu(%x)");
+  auto result = run_passes(context_, std::move(other), std::span(&broken, 1), {.verify = true});
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().fault, Fault::kInternal);
+  EXPECT_THAT(result.error().what,
+              HasSubstr("after pass broken, the module is inconsistent: variable 1 is used before"));
+}
+
+TEST_F(Passes, UnknownNamesListTheKnown) {
+  auto passes = find_passes(std::vector<std::string>{"simplify", "simplfy"});
+  ASSERT_FALSE(passes);
+  EXPECT_EQ(passes.error().what, "there is no pass 'simplfy'");
+  EXPECT_THAT(passes.error().help, HasSubstr("fold_scales"));
+}
+
+}  // namespace
+}  // namespace tenon::compiler
