@@ -20,6 +20,7 @@ Rectifier rectifier_of(const Apply& apply);  // a relu or a clip
 
 struct Chain {
   const Apply* anchor = nullptr;
+  SpanId span{};                  // of the anchor
   ConstId weights{};
   std::optional<ConstId> bias;
   Rectifier before;               // the residual is added; with no residual everything is in `after`

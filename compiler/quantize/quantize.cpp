@@ -108,7 +108,7 @@ class Quantizer {
     }
     if (apply && apply->op->name == "add" && std::ranges::all_of(apply->args, [&](const Atom& a) { return has_integer(a); }) &&
         function_.type(std::get<VarId>(apply->args[0])) == function_.type(std::get<VarId>(apply->args[1]))) {
-      return emit_add({.anchor = nullptr, .weights = {}, .bias = {}, .before = {}, .residual = std::get<VarId>(apply->args[1]), .after = {}},
+      return emit_add({.anchor = nullptr, .span = builder_.span(), .weights = {}, .bias = {}, .before = {}, .residual = std::get<VarId>(apply->args[1]), .after = {}},
                       binding.var, std::get<VarId>(apply->args[0]));
     }
     Value value = binding.value;
@@ -170,6 +170,7 @@ class Quantizer {
     assert(input);
     auto x = integer(*input);
     if (!x) return forward_error(x);
+    builder_.at(chain.span);
     const Scale in = scale(*input), out = scale_of(root);
     const Tensor& weights = from_.constant(chain.weights);
     const auto channels = static_cast<size_t>(weights.shape()[0]);

@@ -1,0 +1,64 @@
+// tenon compile: a model into an executable file.
+#include <fmt/format.h>
+
+#include "compiler/cli/json.h"
+#include "compiler/cli/model_options.h"
+#include "compiler/ir/text.h"
+
+namespace tenon::cli {
+namespace {
+
+struct CompileCommand {
+  ModelOptions model;
+  std::string output, config = "default", print;
+  bool cpu = false, explain = false, json = false;
+
+  Status run() const {
+    auto loaded = load(model);
+    if (!loaded) return forward_error(loaded);
+    std::optional<spec::Config> accelerator;
+    if (!cpu) {
+      auto found = spec::load_config(config);
+      if (!found) return forward_error(found);
+      accelerator = std::move(*found);
+    }
+    auto compiled = cli::compile(*loaded, model, accelerator ? &*accelerator : nullptr, false);
+    if (!compiled) return forward_error(compiled);
+    if (!print.empty()) {
+      const compiler::Module& module = print == "model" ? loaded->model.module : print == "quantized" ? compiled->quantized : compiled->partitioned;
+      fmt::print("{}", compiler::print(*loaded->model.context, module, {.spans = true, .constants = false}).text);
+    }
+    if (explain) fmt::print("{}", compiler::explain(compiled->partitioned, compiled->placements));
+    if (auto status = runtime::save(compiled->executable, output); !status) return status;
+    size_t instructions = 0, constants = 0;
+    for (const auto& program : compiled->executable.programs) {
+      instructions += program.notes.size();
+      constants += program.constants.size();
+    }
+    if (json) {
+      fmt::print("{}", Json().begin_object().field("output", output).field("programs", compiled->executable.programs.size())
+                           .field("instructions", instructions).field("constant_bytes", constants).end().str());
+    } else {
+      fmt::print("{}: {} accelerator program{} ({} instructions, {} bytes of weights and parameters)\n", output,
+                 compiled->executable.programs.size(), compiled->executable.programs.size() == 1 ? "" : "s", instructions, constants);
+    }
+    return {};
+  }
+};
+
+}  // namespace
+
+Action compile_model(Options& options) {
+  auto command = std::make_shared<CompileCommand>();
+  command->model.declare(options);
+  options.required(command->output, "-o,--output", "FILE.tnx", "the executable");
+  options.option(command->config, "--config", "NAME", "configuration of the accelerator: a name or a .json file");
+  options.flag(command->cpu, "--cpu", "everything on the CPU");
+  options.flag(command->explain, "--explain", "say where each operator runs, and why");
+  options.choice(command->print, "--print", {"model", "quantized", "partitioned"}, "print the module at this station");
+  options.flag(command->json, "--json", "figures as JSON");
+  options.footer("tenon compile model.onnx --shapes N=1 --calibrate data.npz:calib --divide 255 -o model.tnx");
+  return [command] { return command->run(); };
+}
+
+}  // namespace tenon::cli

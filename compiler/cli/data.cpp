@@ -1,0 +1,103 @@
+#include "compiler/cli/data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/npy.h"
+
+namespace tenon::cli {
+
+using runtime::DType;
+using runtime::Tensor;
+
+namespace {
+
+// Calls visit(span of elements) with the tensor's type; false for bool.
+template <class F>
+bool visit_numbers(const Tensor& tensor, F&& visit) {
+  switch (tensor.dtype()) {
+    case DType::kBool: return false;
+    case DType::kI8: visit(tensor.data<int8_t>()); return true;
+    case DType::kU8: visit(tensor.data<uint8_t>()); return true;
+    case DType::kI16: visit(tensor.data<int16_t>()); return true;
+    case DType::kU16: visit(tensor.data<uint16_t>()); return true;
+    case DType::kI32: visit(tensor.data<int32_t>()); return true;
+    case DType::kI64: visit(tensor.data<int64_t>()); return true;
+    case DType::kF32: visit(tensor.data<float>()); return true;
+    case DType::kF64: visit(tensor.data<double>()); return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Expected<Tensor> load_tensor(std::string_view spec) {
+  const auto colon = spec.rfind(':');
+  const std::string path(spec.substr(0, colon));
+  if (!path.ends_with(".npz")) return runtime::load_npy(std::string(spec));
+  auto tensors = runtime::load_npz(path);
+  if (!tensors) return forward_error(tensors);
+  const auto it = colon == std::string_view::npos ? tensors->end() : tensors->find(spec.substr(colon + 1));
+  if (it != tensors->end()) return it->second;
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : *tensors) names.push_back(name);
+  return error(colon == std::string_view::npos ? "an .npz file holds several tensors: say which"
+                                               : fmt::format("no tensor is called \"{}\"", spec.substr(colon + 1)),
+               path, fmt::format("write {}:NAME; its tensors are {}", path, fmt::join(names, ", ")), Fault::kUsage);
+}
+
+Expected<std::vector<Tensor>> split_samples(const Tensor& batch, const runtime::Port& port, double divide) {
+  if (batch.dtype() != port.dtype && port.dtype != DType::kF32) {
+    return error(fmt::format("the data is {}, the model's input is {}", runtime::name(batch.dtype()), to_string(port)), {},
+                 "convert the data");
+  }
+  const runtime::Shape& whole = batch.shape();
+  const bool fits = whole.size() == port.shape.size() && !whole.empty() && std::equal(whole.begin() + 1, whole.end(), port.shape.begin() + 1);
+  if (!fits || (port.shape[0] != 1 && whole[0] != port.shape[0])) {
+    return error(fmt::format("the data is {} {}, the model's input is {}", runtime::name(batch.dtype()), runtime::to_string(whole),
+                             to_string(port)),
+                 {}, "the data's first dim counts samples, the others must be the input's");
+  }
+  Tensor converted = batch;
+  if (batch.dtype() != port.dtype || divide != 1) {
+    converted = Tensor(port.dtype, whole);
+    bool numbers = port.dtype == DType::kF32;
+    if (numbers) {
+      numbers = visit_numbers(batch, [&](auto values) {
+        std::ranges::transform(values, converted.data<float>().begin(), [&](auto v) { return static_cast<float>(static_cast<double>(v) / divide); });
+      });
+    }
+    if (!numbers) return error(fmt::format("{} data cannot be scaled", runtime::name(batch.dtype())), {}, "leave --divide out");
+  }
+  std::vector<Tensor> samples;
+  const int64_t count = whole[0] / std::max<int64_t>(port.shape[0], 1);
+  const size_t bytes = count > 0 ? converted.bytes().size() / static_cast<size_t>(count) : 0;
+  for (int64_t i = 0; i < count; ++i) {
+    Tensor sample(port.dtype, port.shape);
+    std::ranges::copy(std::as_const(converted).bytes().subspan(static_cast<size_t>(i) * bytes, bytes), sample.bytes().begin());
+    samples.push_back(std::move(sample));
+  }
+  return samples;
+}
+
+int64_t arg_max(const Tensor& tensor) {
+  int64_t best = 0;
+  visit_numbers(tensor, [&](auto values) { best = std::ranges::max_element(values) - values.begin(); });
+  return best;
+}
+
+Expected<std::vector<int64_t>> load_labels(std::string_view spec, size_t samples) {
+  auto tensor = load_tensor(spec);
+  if (!tensor) return forward_error(tensor);
+  std::vector<int64_t> labels;
+  visit_numbers(*tensor, [&](auto values) {
+    for (const auto value : values) labels.push_back(static_cast<int64_t>(value));
+  });
+  if (labels.size() < samples) {
+    return error(fmt::format("{} labels for {} samples", labels.size(), samples), std::string(spec));
+  }
+  return labels;
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,35 @@
+// The options that say what to compile, shared by `tenon compile` and `tenon run`.
+#pragma once
+
+#include <string>
+
+#include "compiler/cli/command.h"
+#include "compiler/pipeline/pipeline.h"
+
+namespace tenon::cli {
+
+struct ModelOptions {
+  std::string model;
+  std::string shapes;
+  std::string calibration_data;
+  std::string method = "minmax";
+  double percentile = 0.9999;
+  bool symmetric = false;
+  double divide = 1;
+
+  void declare(Options& options);
+};
+
+// The model, and its calibration samples (none where no data was given).
+struct LoadedModel {
+  compiler::Model model;
+  compiler::Samples calibration;
+};
+Expected<LoadedModel> load(const ModelOptions& options);
+Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOptions& options,
+                                        const spec::Config* accelerator, bool keep_intermediates);
+
+// The only input of a model that is run on samples.
+Expected<runtime::Port> only_input(const compiler::Model& model);
+
+}  // namespace tenon::cli

@@ -1,0 +1,31 @@
+#include "compiler/cli/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace tenon::cli {
+
+Progress::Progress(std::string what, size_t total, bool quiet)
+    : what_(std::move(what)), total_(total), shown_(!quiet && total > 1 && isatty(STDERR_FILENO)) {}
+
+Progress::~Progress() {
+  if (shown_) fmt::print(stderr, "\r\033[K");
+}
+
+void Progress::step() {
+  using namespace std::chrono;
+  ++done_;
+  const auto now = steady_clock::now();
+  if (!shown_ || (now - last_ < milliseconds(100) && done_ < total_)) return;
+  last_ = now;
+  const double elapsed = duration<double>(now - begin_).count();
+  const double left = elapsed / static_cast<double>(done_) * static_cast<double>(total_ - done_);
+  constexpr size_t kWidth = 30;
+  const size_t full = kWidth * done_ / total_;
+  fmt::print(stderr, "\r\033[K{} [{:#<{}}{:.<{}}] {}/{}, {:.0f} s left", what_, "", full, "", kWidth - full, done_, total_, left);
+  std::fflush(stderr);
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,72 @@
+#include "compiler/pipeline/compare.h"
+
+#include <fmt/format.h>
+
+#include "compiler/ir/try.h"
+
+namespace tenon::compiler {
+
+using runtime::Shape;
+using runtime::Tensor;
+
+Expected<std::vector<Tensor>> Comparison::reference(std::span<const Tensor> inputs) {
+  values_.clear();
+  const auto keep = [&](const Function& function, const Binding& binding, const RunValue& value) {
+    const bool in_region = !function.target.empty() && function.composite.empty();
+    if (in_region && value.tensor) values_[std::string(model_.context->name(function.info(binding.var).name))] = value.tensor;
+  };
+  return interpret(*model_.context, compilation_.partitioned, model_.entry, inputs, keep);
+}
+
+runtime::Hook Comparison::hook() {
+  return [this](const runtime::Step& step) -> Status {
+    for (const runtime::TapValue& tap : step.taps) TENON_TRY(compare(tap));
+    return {};
+  };
+}
+
+// A tap is blocked, [n][ceil(c / B)][h][w][B], the reference's value plain, [n][c][h][w] or [n][c].
+Status Comparison::compare(const runtime::TapValue& tap) {
+  const auto it = values_.find(tap.tap->name);
+  if (it == values_.end()) return error("the reference has no such value", tap.tap->name, {}, Fault::kInternal);
+  const Shape& blocked = tap.value.shape();
+  Shape plain = it->second.shape();
+  plain.resize(4, 1);
+  const int64_t lanes = blocked.back();
+  if (blocked.size() != 5 || blocked[0] != plain[0] || blocked[1] != (plain[1] + lanes - 1) / lanes || blocked[2] != plain[2] ||
+      blocked[3] != plain[3]) {
+    return error(fmt::format("the device holds {}, the reference {}", runtime::to_string(blocked), runtime::to_string(it->second.shape())),
+                 tap.tap->name, {}, Fault::kInternal);
+  }
+  const auto found = tap.value.data<int8_t>();
+  const auto expected = it->second.data<int8_t>();
+  size_t at = 0;
+  for (int64_t n = 0; n < plain[0]; ++n) {
+    for (int64_t c = 0; c < plain[1]; ++c) {
+      for (int64_t y = 0; y < plain[2]; ++y) {
+        for (int64_t x = 0; x < plain[3]; ++x, ++at) {
+          const int64_t place = (((n * blocked[1] + c / lanes) * plain[2] + y) * plain[3] + x) * lanes + c % lanes;
+          if (found[static_cast<size_t>(place)] == expected[at]) continue;
+          return error(fmt::format("layer {}: image {}, channel {}, y {}, x {} is {} on the device, {} in the reference",
+                                   tap.tap->name, n, c, y, x, found[static_cast<size_t>(place)], expected[at]),
+                       compilation_.executable.name, "this is a fault of the accelerator or its compiler: please report it",
+                       Fault::kInternal);
+        }
+      }
+    }
+  }
+  ++layers_;
+  elements_ += static_cast<int64_t>(at);
+  return {};
+}
+
+Status Comparison::results(std::span<const Tensor> expected, std::span<const Tensor> found) const {
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (expected[i] == found[i]) continue;
+    return error(fmt::format("result {} differs between device and reference", i), compilation_.executable.name,
+                 "this is a fault of the accelerator or its compiler: please report it", Fault::kInternal);
+  }
+  return {};
+}
+
+}  // namespace tenon::compiler

@@ -1,0 +1,41 @@
+// Device against integer reference, layer by layer and bit for bit.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "compiler/ir/interpreter.h"
+#include "compiler/pipeline/pipeline.h"
+#include "runtime/vm/session.h"
+
+namespace tenon::compiler {
+
+// Holds what a session computes against the reference interpreter's run of the same partitioned module: every
+// intermediate tensor that a program keeps (CompileOptions::keep_intermediates) and every result of the model.
+class Comparison {
+ public:
+  Comparison(const Model& model, const Compilation& compilation) : model_(model), compilation_(compilation) {}
+
+  // Runs the reference on one sample and keeps all its values; returns its results.
+  Expected<std::vector<runtime::Tensor>> reference(std::span<const runtime::Tensor> inputs);
+
+  // For SessionOptions::hook: compares each program's taps with the values of the last reference(). A difference ends
+  // the run with an error that names the layer, the place and both values.
+  runtime::Hook hook();
+
+  // The results of the session against those of the reference.
+  Status results(std::span<const runtime::Tensor> expected, std::span<const runtime::Tensor> found) const;
+
+  int64_t layers() const { return layers_; }      // compared so far
+  int64_t elements() const { return elements_; }
+
+ private:
+  Status compare(const runtime::TapValue& tap);
+
+  const Model& model_;
+  const Compilation& compilation_;
+  std::map<std::string, runtime::Tensor, std::less<>> values_;  // of regions, by name
+  int64_t layers_ = 0, elements_ = 0;
+};
+
+}  // namespace tenon::compiler

@@ -1,0 +1,59 @@
+#include "compiler/pipeline/pipeline.h"
+
+#include <fmt/format.h>
+
+#include "compiler/backends/accel/target.h"
+#include "compiler/frontend/onnx.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/try.h"
+#include "compiler/lower/lower.h"
+#include "compiler/passes/pass.h"
+
+namespace tenon::compiler {
+
+Expected<Model> load_model(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes) {
+  Model model{.context = std::make_unique<Context>(), .module = {}, .entry = {}, .name = path.stem().string()};
+  model.entry = model.context->symbol("main");
+  if (path.extension() == ".onnx") {
+    TENON_TAKE(module, load_onnx(*model.context, path, shapes));
+    model.module = std::move(*module);
+  } else if (path.extension() == ".tn") {
+    TENON_TAKE(module, load(*model.context, path));
+    model.module = std::move(*module);
+  } else {
+    return error(fmt::format("a model's file ends in .onnx or .tn, not in \"{}\"", path.extension().string()), path.string(), {},
+                 Fault::kUsage);
+  }
+  if (!model.module.function(model.entry)) return error("the module has no function @main", path.string());
+  TENON_TAKE(simplified, run_passes(*model.context, std::move(model.module), standard_passes()));
+  model.module = std::move(*simplified);
+  return model;
+}
+
+Expected<Compilation> compile(const Model& model, const CompileOptions& options) {
+  Context& context = *model.context;
+  Compilation result;
+  std::string numbers = "as in the model";
+  if (options.calibration) {
+    TENON_TAKE(ranges, calibrate(context, model.module, model.entry, *options.calibration, options.calibrate));
+    TENON_TAKE(quantized, quantize(context, model.module, model.entry, *ranges, options.quantize));
+    result.quantized = std::move(*quantized);
+    numbers = fmt::format("int8, calibrated on {} samples", options.calibration->size());
+  } else {
+    result.quantized = clone(model.module);
+  }
+  std::vector<Target> targets;
+  if (options.accelerator) {
+    targets.push_back(accel::make_target(*options.accelerator, {.keep_intermediates = options.keep_intermediates}));
+  }
+  result.partitioned = clone(result.quantized);
+  TENON_TAKE(placements, partition(context, result.partitioned, model.entry, targets));
+  result.placements = std::move(*placements);
+  LowerOptions lowering{.name = model.name, .facts = {{"model", model.name}, {"numbers", numbers}}};
+  if (options.accelerator) lowering.facts.emplace_back("configuration", options.accelerator->name);
+  TENON_TAKE(executable, lower(context, result.partitioned, model.entry, targets, lowering));
+  result.executable = std::move(*executable);
+  return result;
+}
+
+}  // namespace tenon::compiler

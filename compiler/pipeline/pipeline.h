@@ -1,0 +1,52 @@
+// The way of one model, from its file to an executable: import, simplify, quantize, partition, lower. The stations are
+// kept, so that each can be printed, run and compared with the next.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/module.h"
+#include "compiler/partition/partition.h"
+#include "compiler/quantize/calibrate.h"
+#include "compiler/quantize/quantize.h"
+#include "hw/spec/config.h"
+#include "runtime/executable/executable.h"
+
+namespace tenon::compiler {
+
+// A model as it was read and simplified: still in the numbers that it came with.
+struct Model {
+  std::unique_ptr<Context> context;  // owns types, names and operators of every module made from the model
+  Module module;
+  Symbol entry{};
+  std::string name;                  // the file's, without folder and ending
+
+  const Function& main() const { return *module.function(entry); }
+};
+
+// Reads a model by the ending of its file: .onnx, or the text form .tn. `shapes` binds unknown sizes by name.
+Expected<Model> load_model(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes);
+
+struct CompileOptions {
+  std::optional<spec::Config> accelerator;  // none: everything runs on the CPU
+  const Samples* calibration = nullptr;     // none: the model stays in the numbers that it came with
+  CalibrationOptions calibrate;
+  QuantizeOptions quantize;
+  bool keep_intermediates = false;          // for comparison layer by layer
+};
+
+struct Compilation {
+  Module quantized;    // what the executable computes, before partitioning; the model itself where it was not quantized
+  Module partitioned;
+  std::vector<Placement> placements;
+  runtime::Executable executable;
+};
+
+// The model outlives the compilation.
+Expected<Compilation> compile(const Model& model, const CompileOptions& options);
+
+}  // namespace tenon::compiler

@@ -1,0 +1,98 @@
+// The main job as a test: ResNet-8 from ONNX to the accelerator, equal to the integer reference on every layer.
+#include "compiler/pipeline/pipeline.h"
+
+#include <gtest/gtest.h>
+
+#include "compiler/pipeline/compare.h"
+#include "driver/accelerator.h"
+#include "runtime/npy.h"
+
+namespace tenon::compiler {
+namespace {
+
+using runtime::Tensor;
+
+constexpr const char* kModels = TENON_SOURCE_DIR "/tests/models/";
+
+// `count` digits of an array of bytes, as the model takes them.
+std::vector<Tensor> digits(const std::string& array, size_t count) {
+  const auto arrays = runtime::load_npz(std::string(kModels) + "resnet8_digits_test.npz");
+  EXPECT_TRUE(arrays) << arrays.error().str();
+  const auto bytes = arrays->find(array)->second.data<uint8_t>();
+  std::vector<Tensor> samples;
+  for (size_t i = 0; i < count; ++i) {
+    Tensor sample(DType::kF32, {1, 1, 28, 28});
+    for (size_t k = 0; k < 784; ++k) sample.data<float>()[k] = static_cast<float>(bytes[i * 784 + k]) / 255;
+    samples.push_back(std::move(sample));
+  }
+  return samples;
+}
+
+class PipelineOnConfiguration : public testing::TestWithParam<const char*> {};
+
+TEST_P(PipelineOnConfiguration, ResNet8EqualsTheIntegerReferenceOnEveryLayer) {
+  auto model = load_model(std::string(kModels) + "resnet8_digits.onnx", {{"N", 1}});
+  ASSERT_TRUE(model) << model.error().str();
+  Samples calibration;
+  for (Tensor& sample : digits("calib", 64)) calibration.push_back({std::move(sample)});
+  auto accelerator = driver::open(std::string("behavioral:") + GetParam());
+  ASSERT_TRUE(accelerator) << accelerator.error().str();
+  auto compiled = compile(*model, {.accelerator = (*accelerator)->info().config, .calibration = &calibration, .keep_intermediates = true});
+  ASSERT_TRUE(compiled) << compiled.error().str();
+
+  // One region takes everything between quantize and dequantize.
+  ASSERT_EQ(compiled->executable.programs.size(), 1u) << explain(compiled->partitioned, compiled->placements);
+  for (const Placement& placement : compiled->placements) {
+    EXPECT_EQ(placement.target, placement.op == "quantize" || placement.op == "dequantize" ? "" : "accel") << placement.op;
+  }
+
+  Comparison comparison(*model, *compiled);
+  runtime::SessionOptions options;
+  options.accelerator = accelerator->get();
+  options.hook = comparison.hook();
+  auto session = runtime::Session::create(compiled->executable, std::move(options));
+  ASSERT_TRUE(session) << session.error().str();
+  for (const Tensor& sample : digits("x", 5)) {
+    const auto expected = comparison.reference({&sample, 1});
+    ASSERT_TRUE(expected) << expected.error().str();
+    const auto found = session->run({&sample, 1});
+    ASSERT_TRUE(found) << found.error().str();
+    const auto equal = comparison.results(*expected, *found);
+    EXPECT_TRUE(equal) << equal.error().str();
+  }
+  EXPECT_EQ(comparison.layers() % 5, 0);
+  EXPECT_GE(comparison.layers(), 5 * 9);
+}
+
+INSTANTIATE_TEST_SUITE_P(Named, PipelineOnConfiguration, testing::Values("tiny", "default", "wide-8x16", "default-128"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+TEST(Pipeline, WithoutCalibrationEverythingRunsOnTheCpuInFloat) {
+  auto model = load_model(std::string(kModels) + "tiny_digits.onnx", {{"N", 1}});
+  ASSERT_TRUE(model) << model.error().str();
+  const auto compiled = compile(*model, {.accelerator = *spec::load_config("default")});
+  ASSERT_TRUE(compiled) << compiled.error().str();
+  EXPECT_TRUE(compiled->executable.programs.empty());
+  for (const Placement& placement : compiled->placements) EXPECT_FALSE(placement.reason.empty());
+}
+
+TEST(Pipeline, AnUnboundSizeIsAnErrorThatSaysHowToBindIt) {
+  auto model = load_model(std::string(kModels) + "tiny_digits.onnx", {});
+  ASSERT_TRUE(model) << model.error().str();
+  const auto compiled = compile(*model, {});
+  ASSERT_FALSE(compiled);
+  EXPECT_NE(compiled.error().str().find("--shapes N=1"), std::string::npos) << compiled.error().str();
+}
+
+TEST(Pipeline, AnUnknownKindOfFileIsAnError) {
+  const auto model = load_model("model.pt", {});
+  ASSERT_FALSE(model);
+  EXPECT_NE(model.error().str().find("ends in .onnx or .tn, not in \".pt\""), std::string::npos) << model.error().str();
+}
+
+}  // namespace
+}  // namespace tenon::compiler
