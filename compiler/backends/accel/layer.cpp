@@ -27,11 +27,12 @@ int64_t blocked_bytes(const RegionTensor& t, const spec::Config& config) {
 runtime::Shape border_shape(const RegionTensor& t, Layout layout, const spec::Config& config) {
   if (layout == Layout::kRows) return {t.n, t.h, t.w, t.c};
   const int64_t block = lane_block(config);
+  if (t.rank == 2) return {t.n, ceil_div(t.c, block), block};
   return {t.n, ceil_div(t.c, block), t.h, t.w, block};
 }
 
 bool gains_by_unfolding(const Layer& layer, const RegionTensor& input, const spec::Config& config) {
-  if (layer.kind != LayerKind::kConv2d || layer.groups != 1 || layer.kernel_w == 1 || layer.dilation_x != 1) return false;
+  if (input.rank != 4 || layer.kind != LayerKind::kConv2d || layer.groups != 1 || layer.kernel_w == 1 || layer.dilation_x != 1) return false;
   const int64_t lanes = layer.kernel_w * input.c;
   if (lanes > kMaxLeftBytes || layer.pad_left * input.c > kMaxLeftBytes || layer.stride_x * input.c > kMaxStepBytes) return false;
   return ceil_div(lanes, config.block_in) < ceil_div(input.c, config.block_in) * layer.kernel_w;

@@ -30,6 +30,7 @@ enum class LayerKind : uint8_t { kConv2d, kAdd, kGlobalSumPool };
 struct RegionTensor {
   std::string name;
   int64_t n = 1, c = 1, h = 1, w = 1;
+  int rank = 4;  // 2: a matrix (n, c) of the model; it lies in memory as a 1x1 map, only its shape's text differs
 };
 
 struct Layer {

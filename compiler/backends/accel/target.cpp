@@ -1,0 +1,70 @@
+#include "compiler/backends/accel/target.h"
+
+#include <fmt/format.h>
+
+#include <cassert>
+
+#include "compiler/backends/accel/translate.h"
+
+namespace tenon::compiler::accel {
+namespace {
+
+std::vector<TargetPattern> patterns(const spec::Config& config) {
+  const auto accepts = [config](Context& context, const Module& module, const Function& function, const Match& match) -> Status {
+    auto translated = translate_layer(context, module, function, match.bindings);
+    if (!translated) return forward_error(translated);
+    return supports(config, translated->layer, translated->input, translated->output);
+  };
+  const GraphPattern c = constant();
+  const auto requantize = [&](GraphPattern product) { return op("requantize", {std::move(product), c, c, c}); };
+  const auto requantize_add = [&](GraphPattern product) { return op("requantize_add", {std::move(product), c, c, c, any()}); };
+  const GraphPattern conv = op("conv2d", {any(), c});
+  std::vector<TargetPattern> rows{{"accel.conv2d", requantize(conv), accepts}, {"accel.conv2d_add", requantize_add(conv), accepts}};
+  // A row each: where a flattened value has other users, the last one still matches.
+  for (const GraphPattern& x : {op("flatten", {any()}), op("reshape", {any()}), any()}) {
+    rows.push_back({"accel.dense", requantize(op("dense", {x, c})), accepts});
+    rows.push_back({"accel.dense_add", requantize_add(op("dense", {x, c})), accepts});
+  }
+  rows.push_back({"accel.add", requantize_add(op("cast", {any()})), accepts});
+  rows.push_back({"accel.global_sum_pool", requantize(op("global_sum_pool", {any()})), accepts});
+  return rows;
+}
+
+Expected<Border> border(const spec::Config& config, Context& context, const Module& module, const Function& function) {
+  auto region = translate_region(context, module, "region", function);
+  if (!region) return forward_error(region);
+  const auto layout = [&](int tensor) -> BorderLayout {
+    const std::string plain = region->tensors[tensor].rank == 4 ? "NCHW" : "NC";
+    if (border_layout(*region, tensor, config) == Layout::kRows) return {plain, "NHWC"};
+    return {plain, fmt::format("{}{}c", plain, lane_block(config))};
+  };
+  Border border;
+  for (const int tensor : region->inputs) border.params.push_back(layout(tensor));
+  for (const int tensor : region->outputs) border.results.push_back(layout(tensor));
+  return border;
+}
+
+}  // namespace
+
+Target make_target(const spec::Config& config, const CompileOptions& options) {
+  Target target;
+  target.name = "accel";
+  target.documentation = fmt::format("the generated accelerator, configuration {}", config.name);
+  target.patterns = patterns(config);
+  target.border = [config](Context& context, const Module& module, const Function& region) {
+    return border(config, context, module, region);
+  };
+  target.generate = [config, options](Context& context, const Module& module, Symbol name, const Function& function) -> Expected<Kernel> {
+    auto region = translate_region(context, module, context.name(name), function);
+    if (!region) return forward_error(region);
+    auto program = compile(config, *region, options);
+    if (!program) return forward_error(program);
+    for (size_t i = 0; i < program->inputs.size(); ++i) {
+      assert(program->inputs[i].shape == function.type(function.params[i]).tensor()->shape());
+    }
+    return *std::move(program);
+  };
+  return target;
+}
+
+}  // namespace tenon::compiler::accel

@@ -1,0 +1,23 @@
+// From the IR to layers: the one place that knows what the operators mean for the accelerator.
+#pragma once
+
+#include <span>
+
+#include "compiler/backends/accel/layer.h"
+#include "compiler/ir/module.h"
+
+namespace tenon::compiler::accel {
+
+// The layer that a group of bindings (a match, or the body of a composite) is, with the tensors around it.
+struct TranslatedLayer {
+  Layer layer;  // its tensor indices are not set
+  RegionTensor input, output;
+  Atom input_atom, residual_atom;  // the latter only where parameters.residual
+};
+Expected<TranslatedLayer> translate_layer(Context& context, const Module& module, const Function& function,
+                                          std::span<const size_t> bindings);
+
+// A region function, with or without the layout_transforms of its border.
+Expected<Region> translate_region(Context& context, const Module& module, std::string_view name, const Function& function);
+
+}  // namespace tenon::compiler::accel
