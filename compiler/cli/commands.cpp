@@ -10,6 +10,8 @@
 
 namespace tenon::cli {
 
+Action run_model(Options&);
+Action compile_model(Options&);
 Action hw_generate(Options&);
 Action hw_list(Options&);
 Action hw_show(Options&);
@@ -21,6 +23,8 @@ Action doctor(Options&);
 namespace {
 
 constexpr Command kCommands[] = {
+    {"run", "run a model over data on a device: accuracy, cycles, comparison, report", run_model},
+    {"compile", "compile a model into an executable", compile_model},
     {"hw generate", "write the accelerator of a configuration: RTL, register map, references", hw_generate},
     {"hw list", "list the named configurations", hw_list},
     {"hw show", "explain one configuration", hw_show},

@@ -34,8 +34,8 @@ Expected<Model> load_model(const std::filesystem::path& path, const std::map<std
 struct CompileOptions {
   std::optional<spec::Config> accelerator;  // none: everything runs on the CPU
   const Samples* calibration = nullptr;     // none: the model stays in the numbers that it came with
-  CalibrationOptions calibrate;
-  QuantizeOptions quantize;
+  CalibrationOptions calibrate{};
+  QuantizeOptions quantize{};
   bool keep_intermediates = false;          // for comparison layer by layer
 };
 

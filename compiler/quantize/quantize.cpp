@@ -80,7 +80,10 @@ class Quantizer {
     Forms& forms = values_[index(var)];
     if (!forms.integer) {
       forms.scale = scale_of(var);
+      const SpanId user = builder_.span();
+      builder_.at(function_.info(var).span);
       auto made = builder_.apply("quantize", {*forms.real}, scale_attrs(forms.scale), name(var));
+      builder_.at(user);
       if (!made) return made;
       forms.integer = *made;
     }
