@@ -8,7 +8,7 @@ namespace tenon::driver {
 
 sim::BehavioralOptions behavioral_options(Options& options) {
   sim::BehavioralOptions read;
-  read.memory_bytes = options.bytes("memory", read.memory_bytes, 64 << 10, uint64_t{64} << 30);
+  read.memory_bytes = options.bytes("memory", read.memory_bytes, 8 << 10, uint64_t{64} << 30);
   read.detect_races = options.flag("race", read.detect_races);
   read.kernels = options.text("kernels", read.kernels);
   return read;

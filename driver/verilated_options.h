@@ -12,7 +12,7 @@ namespace tenon::driver {
 
 inline sim::VerilatedOptions verilated_options(Options& options) {
   sim::VerilatedOptions read;
-  read.memory_bytes = options.bytes("memory", read.memory_bytes, 64 << 10, uint64_t{64} << 30);
+  read.memory_bytes = options.bytes("memory", read.memory_bytes, 8 << 10, uint64_t{64} << 30);
   read.read_latency = static_cast<uint32_t>(options.number("latency", read.read_latency, 1, 100000));
   read.write_latency = static_cast<uint32_t>(options.number("write_latency", read.write_latency, 1, 100000));
   read.outstanding = static_cast<uint32_t>(options.number("outstanding", read.outstanding, 1, 1024));

@@ -133,6 +133,14 @@ std::string output_of(const std::vector<std::string>& command, const fs::path& c
   return text;
 }
 
+// Which program this is, without the tenth of a second that asking for its version takes: an upgrade changes the file.
+std::string identity_of(const fs::path& program) {
+  std::error_code ignored;
+  const fs::path file = fs::canonical(program, ignored);
+  return fmt::format("{} {} {}", file.string(), fs::file_size(file, ignored),
+                     fs::last_write_time(file, ignored).time_since_epoch().count());
+}
+
 // Everything into `work`: sources, model, objects, model.so.
 Status build(const spec::Config& config, const BuildOptions& options, const fs::path& harness, const fs::path& cache,
              const fs::path& work, const fs::path& log) {
@@ -199,8 +207,7 @@ Expected<fs::path> build_verilated_model(const spec::Config& config, const Build
     hash.add(file.filename().string());
     hash.add(read_file(file));
   }
-  hash.add(output_of({"verilator", "--version"}, *cache));
-  hash.add(output_of({"c++", "--version"}, *cache));
+  for (const char* tool : {"verilator", "c++"}) hash.add(identity_of(*find_program(tool)));
   hash.add(kVerilatorFlags);
   hash.add(makefile("", config, options.vcd, false));
 

@@ -1,9 +1,9 @@
 // The Verilated model of a configuration: one shared object, built when it is first asked for and kept.
 //
 // Semantics: the object lies in CACHE/verilator-HASH/model.so; HASH covers everything that shapes it: the generated
-// package, all RTL, the harness, the tools' versions and the flags. So a model never is stale and needs no command to
-// be refreshed. CACHE is TENON_CACHE, else XDG_CACHE_HOME/tenon, else ~/.cache/tenon. Two processes that want the same
-// model do not both build it: one waits. What a failed build printed stays in CACHE/verilator-HASH.log.
+// package, all RTL, the harness, the tools (path, size, date) and the flags. So a model never is stale and needs no
+// command to be refreshed. CACHE is TENON_CACHE, else XDG_CACHE_HOME/tenon, else ~/.cache/tenon. Two processes that
+// want the same model do not both build it: one waits. What a failed build printed stays in CACHE/verilator-HASH.log.
 #pragma once
 
 #include <filesystem>
