@@ -22,7 +22,7 @@ function scaled(n, base = 1000, units = ['', 'k', 'M', 'G', 'T']) {
   while (Math.abs(n) >= base && i < units.length - 1) { n /= base; ++i; }
   return [n >= 100 || (i === 0 && Number.isInteger(n)) ? n.toFixed(0) : n >= 10 ? n.toFixed(1) : n.toFixed(2), units[i]];
 }
-const bytes = n => { const [v, u] = scaled(n, 1024, ['B', 'KiB', 'MiB', 'GiB']); return `${v}${nbsp}${u}`; };
+const bytes = n => { const [v, u] = scaled(n, 1024, ['B', 'KiB', 'MiB', 'GiB']); return `${v.replace(/\.0+$/, '')}${nbsp}${u}`; };
 const short = n => { const [v, u] = scaled(n); return u ? `${v}${nbsp}${u}` : v; };
 const percent = x => `${(100 * x).toFixed(1)}${nbsp}%`;
 const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -64,7 +64,8 @@ function summary() {
   $('subtitle').textContent = parts.join(' · ');
   const tile = (label, value, unit, hint) => $('tiles').append(el('div', { class: 'tile' }, el('div', { class: 'label' }, label),
     el('div', { class: 'value' }, value, ...(unit ? [el('small', {}, unit)] : [])), el('div', { class: 'hint' }, hint)));
-  for (const [key, value] of data.facts.filter(([key]) => /accuracy/i.test(key)).slice(0, 3)) tile(key, value, '', '');
+  const head = data.facts.filter(([key]) => /accuracy/i.test(key)).slice(0, 3);
+  for (const [key, value] of head) tile(key, value, '', '');
   if (run.launches > 0) {
     const clock = device?.clock_hz || 0;
     tile('Cycles per run', group(run.cycles), '', clock ? `${(run.cycles / clock * 1e3).toFixed(2)} ms at ${(clock / 1e6).toFixed(0)} MHz` : 'on the accelerator');
@@ -74,8 +75,8 @@ function summary() {
     tile('DRAM traffic per run', value, unit, `${bytes(run.read_bytes)} read, ${bytes(run.write_bytes)} written`);
   }
   tile('Runs', group(run.runs), '', `${data.graph.nodes.filter(n => n.device === 'accel').length} operators on the accelerator, ${data.graph.nodes.filter(n => n.device === 'cpu').length} on the CPU`);
-  const facts = [...data.facts, ...data.model];
-  if (config) facts.push(['Scratchpads', config.buffers.map(([name, size]) => `${name} ${bytes(size)}`).join(', ')]);
+  const facts = [...data.facts.filter(fact => !head.includes(fact)), ...data.model];
+  if (config) facts.push(['Scratchpads', config.buffers.map(([name, size]) => `${name}\u00a0${bytes(size)}`).join(', ')]);
   if (!facts.length) $('facts-card').remove();
   $('facts').append(...facts.map(([key, value]) => el('div', {}, el('dt', {}, key), el('dd', {}, value))));
 }
@@ -130,7 +131,7 @@ function drawGraph() {
   if (!nodes.length) { $('graph-card').remove(); document.querySelector('.columns').style.gridTemplateColumns = 'minmax(0,1fr)'; return; }
   legend('graph-legend', [['var(--accel)', 'accelerator'], ['var(--cpu)', 'CPU'], ['var(--io)', 'input, output']]);
   const { items, lanes, at, rank } = layout(nodes, edges);
-  const W = 216, H = 44, GX = 22, GY = 26, LANE = 26;
+  const W = 182, H = 44, GX = 20, GY = 26, LANE = 26;
   // Columns: boxes are wide, lanes of passing edges narrow.
   let width = 0;
   const y = r => 6 + r * (H + GY);
@@ -162,10 +163,12 @@ function drawGraph() {
   nodes.forEach((node, i) => {
     const x = center[i] - W / 2, top = y(rank[i]);
     const fit = (text, n) => text.length > n ? text.slice(0, n - 1) + '…' : text;
+    const tail = (text, n) => text.length > n ? '…' + text.slice(1 - n) : text;
     const g = el('g', { class: `node ${kind(node)}` },
       el('rect', { x, y: top, width: W, height: H, rx: 8 }),
-      el('text', { x: x + 11, y: top + 18, 'font-weight': 600 }, fit(node.op || node.name, 30)),
-      el('text', { x: x + 11, y: top + 34, class: 'soft' }, fit(node.detail || node.name, 36)));
+      el('text', { x: x + 11, y: top + 18, class: 'strong' }, fit(node.op || node.name, 22)),
+      ...(node.op && node.op !== node.name && node.op.length < 15 ? [el('text', { x: x + W - 10, y: top + 18, class: 'faint', 'text-anchor': 'end' }, tail(node.name, 23 - node.op.length))] : []),
+      el('text', { x: x + 11, y: top + 34, class: 'soft' }, fit(node.detail || node.name, 30)));
     const lines = [node.op === node.name ? '' : node.op, node.detail, node.device === 'accel' ? 'on the accelerator' : node.device === 'cpu' ? 'on the CPU' : ''];
     const c = cost.get(node.name);
     if (c) lines.push(`${group(c.cycles)} cycles, ${short(c.macs)} MACs, ${percent(c.utilization)} utilization`);
@@ -182,7 +185,7 @@ function drawLayers() {
   if (!data.layers.length) { $('layers-card').remove(); return; }
   const most = Math.max(...data.layers.map(l => l.cycles), 1);
   const head = el('tr', {}, ...['Layer', 'Cycles', 'MACs', 'Utilization', 'DRAM'].map((t, i) => el('th', i ? {} : {}, t)));
-  head.insertBefore(el('th', { class: 'bar' }, 'dark: what its MACs need at the roof'), head.children[1]);
+  head.insertBefore(el('th', { class: 'bar' }, 'solid: what its MACs need at the roof'), head.children[1]);
   $('layers').append(el('thead', {}, head));
   const body = el('tbody');
   for (const l of data.layers) {
@@ -210,7 +213,7 @@ function drawRoofline() {
     .map(l => ({ ...l, x: l.macs / Math.max(l.read, l.write), y: l.macs / l.cycles }));
   if (!points.length) { $('roofline-card').remove(); return; }
   const peak = data.config.macs_per_cycle, slope = data.config.axi_bytes, knee = peak / slope;
-  const low = Math.min(...points.map(p => p.x), knee) / 1.8, high = Math.max(...points.map(p => p.x), knee) * 2.5;
+  const low = Math.min(...points.map(p => p.x / 1.6), knee / 6), high = Math.max(...points.map(p => p.x), knee) * 2.5;
   const bottom = Math.min(...points.map(p => p.y), low * slope) / 1.5, top = peak * 1.7;
   const W = 860, H = 330, L = 52, R = 18, T = 12, B = 40;
   const log = (v, a, b) => Math.log(v / a) / Math.log(b / a);
@@ -228,22 +231,26 @@ function drawRoofline() {
   const sx = Math.sqrt(low * knee), angle = Math.atan2(Y(knee * slope) - Y(low * slope), X(knee) - X(low)) * 180 / Math.PI;
   svg.append(halo(el('text', { class: 'soft', transform: `translate(${X(sx) - 5} ${Y(sx * slope) - 7}) rotate(${angle})`, 'text-anchor': 'middle' }, `${slope} bytes a cycle`)));
   const named = [...points].sort((a, b) => b.cycles - a.cycles);
-  const most = named[0].cycles, boxes = [];
-  for (const p of [...points].sort((a, b) => b.cycles - a.cycles)) {
-    const r = 4 + 5 * Math.sqrt(p.cycles / most);
+  const most = named[0].cycles, radius = p => 4 + 5 * Math.sqrt(p.cycles / most);
+  const labels = [], boxes = points.map(p => ({ x0: X(p.x) - radius(p), y0: Y(p.y) - radius(p), w: 2 * radius(p), h: 2 * radius(p) }));
+  const free = box => boxes.every(b => box.x0 + box.w < b.x0 || b.x0 + b.w < box.x0 || box.y0 + box.h < b.y0 || b.y0 + b.h < box.y0);
+  for (const p of named) {
+    const r = radius(p);
     const dot = el('circle', { class: 'dot', cx: X(p.x), cy: Y(p.y), r });
     dot.addEventListener('mousemove', event => { tip(event, p.name, [p.op, `${p.y.toFixed(1)} MACs a cycle, ${p.x.toFixed(1)} MACs a byte`, `${(100 * p.y / Math.min(peak, slope * p.x)).toFixed(0)} % of its roof, ${group(p.cycles)} cycles`]); mark(p.name); });
     dot.addEventListener('mouseleave', () => { untip(); mark(null); });
     register(p.name, dot);
     svg.append(dot);
-    // A label where it hits no other and stays in the plot.
-    const w = 6.6 * p.name.length, end = X(p.x) + r + 6 + w > W - R;
-    const box = { x0: end ? X(p.x) - r - 5 - w : X(p.x) + r + 5, y0: Y(p.y) - 8, w, h: 16 };
-    if (boxes.length < 8 && boxes.every(b => box.x0 + box.w < b.x0 || b.x0 + b.w < box.x0 || box.y0 + box.h < b.y0 || b.y0 + b.h < box.y0)) {
+    // A label beside, above or below its dot, where it hits neither dot nor label.
+    const w = 6.4 * p.name.length, x = X(p.x), y = Y(p.y);
+    const box = [[x + r + 5, y - 8], [x - r - 5 - w, y - 8], [x - w / 2, y + r + 3], [x - w / 2, y - r - 19]]
+      .map(([x0, y0]) => ({ x0, y0, w, h: 16 })).find(b => b.x0 > L && b.x0 + w < W - R && b.y0 + 16 < H - B && b.y0 > Y(peak) && free(b));
+    if (box && labels.length < 12) {
       boxes.push(box);
-      svg.append(halo(el('text', { class: 'soft', x: end ? X(p.x) - r - 5 : X(p.x) + r + 5, y: Y(p.y) + 4, 'text-anchor': end ? 'end' : 'start' }, p.name)));
+      labels.push(halo(el('text', { class: 'soft', x: box.x0, y: box.y0 + 12 }, p.name)));
     }
   }
+  svg.append(...labels);
   $('roofline').append(svg, el('p', { class: 'note' }, 'A dot is a layer; its area grows with its cycles.'));
 }
 
