@@ -23,6 +23,7 @@ module launch (
   output logic         idle_o,
   output logic [7:0]   code_o,
   output logic [31:0]  error_index_o,
+  output logic [6:0]   waiting_o,       // of this run, or when the last one was stopped
   // State of the parts.
   input  logic         decode_done_i,
   input  logic         decode_blocked_i,
@@ -32,6 +33,7 @@ module launch (
   input  logic [6:0]   empty_i,
   input  logic [6:0]   busy_i,
   input  logic [6:0]   stuck_i,
+  input  logic [6:0]   waiting_i,
   input  logic [223:0] index_i,         // engine e at 32 e
   input  logic [6:0]   error_valid_i,
   input  logic [55:0]  error_code_i,
@@ -52,6 +54,7 @@ module launch (
   logic        soft_q, wanted_q, soft_reset;
   logic [7:0]  code_q;
   logic [31:0] index_q;
+  logic [6:0]  waiting_q;
   logic [3:0]  still_q;
   logic        still, deadlock;
 
@@ -99,41 +102,45 @@ module launch (
   assign fetch_start_o = state_q == Idle & start_i & ~soft_reset & refusal == tenon_pkg::STOP_NONE & count_i != 32'd0;
   assign running_o     = state_q == Run | state_q == Drain;
   assign stop_o        = state_q != Run;
-  assign halt_o        = state_q == Halt;
+  assign halt_o        = state_q == Halt | state_q == Clear;  // nothing may start in the cycle that clears it
   assign clear_o       = state_q == Clear;
   assign soft_clear_o  = state_q == Clear & soft_q;
   assign done_o        = state_q == Settle & ~soft_q;
   assign idle_o        = state_q == Idle;
   assign code_o        = code_q;
   assign error_index_o = index_q;
+  assign waiting_o     = state_q == Run ? waiting_i : waiting_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      state_q <= Idle;
-      soft_q   <= 1'b0;
-      wanted_q <= 1'b0;
-      code_q  <= tenon_pkg::STOP_NONE;
-      index_q <= '0;
-      still_q <= '0;
+      state_q   <= Idle;
+      soft_q    <= 1'b0;
+      wanted_q  <= 1'b0;
+      code_q    <= tenon_pkg::STOP_NONE;
+      index_q   <= '0;
+      still_q   <= '0;
+      waiting_q <= '0;
     end else begin
       wanted_q <= soft_reset & state_q != Halt;
-      still_q <= still ? still_q + 4'd1 : 4'd0;
+      still_q  <= still ? still_q + 4'd1 : 4'd0;
       unique case (state_q)
         Idle: begin
           soft_q <= 1'b0;
           if (soft_reset) begin
             state_q <= Halt;
           end else if (start_i) begin
-            code_q  <= refusal;
-            index_q <= '0;
-            state_q <= fetch_start_o ? Run : Clear;
+            code_q    <= refusal;
+            index_q   <= '0;
+            waiting_q <= '0;
+            state_q   <= fetch_start_o ? Run : Clear;
           end
         end
         Run: begin
           if (found | deadlock) begin
-            code_q  <= found ? found_code : tenon_pkg::STOP_DEADLOCK;
-            index_q <= found ? found_index : oldest;
-            state_q <= Drain;
+            code_q    <= found ? found_code : tenon_pkg::STOP_DEADLOCK;
+            index_q   <= found ? found_index : oldest;
+            waiting_q <= waiting_i;
+            state_q   <= Drain;
           end else if (decode_done_i & &empty_i & memory_idle_i) begin
             state_q <= Clear;
           end
@@ -142,9 +149,10 @@ module launch (
           if (~|busy_i & memory_idle_i) state_q <= Clear;
         end
         Halt: begin
-          soft_q  <= 1'b1;
-          code_q  <= tenon_pkg::STOP_NONE;
-          index_q <= '0;
+          soft_q    <= 1'b1;
+          code_q    <= tenon_pkg::STOP_NONE;
+          index_q   <= '0;
+          waiting_q <= '0;
           if (soft_q & memory_idle_i) state_q <= Clear;
         end
         Clear: state_q <= Settle;

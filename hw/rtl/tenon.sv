@@ -114,7 +114,7 @@ module tenon (
   logic         decode_done, decode_blocked, decode_error;
   logic [7:0]   decode_code;
   logic [31:0]  decode_index;
-  logic [6:0]   seq_empty, seq_busy, seq_waiting, seq_stuck, seq_retire, seq_error;
+  logic [6:0]   seq_empty, seq_busy, seq_waiting, waiting, seq_stuck, seq_retire, seq_error;
   logic [223:0] seq_index, seq_error_index;
   logic [55:0]  seq_error_code;
   logic         fetch_idle, ldi_idle, ldw_idle, ldm_idle, st_idle, arbiter_idle, memory_idle, gemm_active;
@@ -150,7 +150,7 @@ module tenon (
     .clear_i        (soft_clear),
     .code_i         (code),
     .error_index_i  (error_index),
-    .waiting_i      (seq_waiting),
+    .waiting_i      (waiting),
     .instructions_o (instructions),
     .count_o        (count),
     .native_o       (native),
@@ -179,6 +179,7 @@ module tenon (
     .idle_o          (idle),
     .code_o          (code),
     .error_index_o   (error_index),
+    .waiting_o       (waiting),
     .decode_done_i   (decode_done),
     .decode_blocked_i(decode_blocked),
     .decode_error_i  (decode_error),
@@ -187,6 +188,7 @@ module tenon (
     .empty_i         (seq_empty),
     .busy_i          (seq_busy),
     .stuck_i         (seq_stuck),
+    .waiting_i       (seq_waiting),
     .index_i         (seq_index),
     .error_valid_i   (seq_error),
     .error_code_i    (seq_error_code),

@@ -1,0 +1,290 @@
+// How launches end, the same on each simulator: what decode refuses, what stops a run, what survives it, and that the
+// next launch finds nothing of it.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "driver/accelerator.h"
+#include "sim/simulator.h"
+
+namespace tenon::driver {
+namespace {
+
+using spec::StopCode;
+namespace reg = spec::reg;
+using namespace std::chrono_literals;
+
+class Stops : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    auto opened = open(GetParam());
+    ASSERT_TRUE(opened) << opened.error().str();
+    accelerator_ = std::move(*opened);
+    isa_ = std::make_unique<spec::Isa>(accelerator_->info().config);
+    code_ = *accelerator_->allocate(1 << 16, 4096);
+    data_ = *accelerator_->allocate(1 << 16, 4096);
+  }
+
+  uint32_t read(uint32_t offset) { return *accelerator_->read_register(offset); }
+  void write(uint32_t offset, uint32_t value) { ASSERT_TRUE(accelerator_->write_register(offset, value)); }
+  void write64(uint32_t offset, uint64_t value) {
+    write(offset, static_cast<uint32_t>(value));
+    write(offset + 4, static_cast<uint32_t>(value >> 32));
+  }
+  uint32_t token(spec::Engine p, spec::Engine c) {
+    const unsigned byte = 7 * static_cast<unsigned>(p) + static_cast<unsigned>(c);
+    return read(reg::kTokens + byte / 4 * 4) >> 8 * (byte % 4) & 0xff;
+  }
+
+  std::vector<spec::Slot> assemble(std::string_view text) {
+    auto instructions = isa_->assemble_all(text, "test");
+    EXPECT_TRUE(instructions) << instructions.error().str();
+    std::vector<spec::Slot> slots;
+    if (!instructions) return slots;
+    for (const auto& instruction : *instructions) {
+      const auto status = isa_->encode(instruction, slots);
+      EXPECT_TRUE(status) << status.error().str();
+    }
+    return slots;
+  }
+
+  void begin(const std::vector<spec::Slot>& slots, bool native, uint64_t skew = 0) {
+    if (!slots.empty()) {
+      ASSERT_TRUE(accelerator_->write(code_, skew, std::as_bytes(std::span(slots))));
+    }
+    write64(reg::kInstructions, code_.address + skew);
+    write(reg::kCount, static_cast<uint32_t>(slots.size()));
+    write(reg::kMode, native ? spec::kModeNative : 0);
+    for (uint32_t i = 0; i < spec::kBases; ++i) write64(reg::kBase0 + 8 * i, data_.address);
+    write(reg::kControl, spec::kApStart);
+  }
+  // Runs and returns "CODE at INDEX"; only the code where there is no error.
+  std::string run(const std::vector<spec::Slot>& slots, bool native, uint64_t skew = 0) {
+    begin(slots, native, skew);
+    const auto idle = accelerator_->wait_idle(2ms);
+    if (!idle) return idle.error().str();
+    if (!*idle) return "does not end";
+    const uint32_t control = read(reg::kControl);
+    if ((control & (spec::kApDone | spec::kApReady | spec::kApIdle)) != (spec::kApDone | spec::kApReady | spec::kApIdle)) {
+      return fmt::format("control is {:#x}", control);
+    }
+    if (read(reg::kControl) & spec::kApDone) return "ap_done outlives a read";
+    const uint32_t code = read(reg::kStatus) & 0xff;
+    return code == 0 ? "ok" : fmt::format("{} at {}", code, read(reg::kErrorIndex));
+  }
+  std::string run(std::string_view text, bool native = true) { return run(assemble(text), native); }
+  static std::string stop(StopCode code, uint32_t index) { return fmt::format("{} at {}", static_cast<int>(code), index); }
+
+  // A program that works: what was left behind would show.
+  void expect_usable() {
+    write(reg::kCommand, spec::kTokenClear);
+    EXPECT_EQ(run(kGood), "ok");
+    EXPECT_EQ(run("load memory_type=2 y_size=1 x_size=2 x_stride=2\nfinish", false), "ok");
+  }
+  static constexpr const char* kGood =
+      "move function=0 rows=1 vectors=4 x_step=4 row_bytes=16 source_rows=1 signal=ldw\n"
+      "move function=1 wait=ldi rows=1 vectors=4 x_step=4 row_bytes=16 source_rows=1\n"
+      "end";
+
+  std::unique_ptr<Accelerator> accelerator_;
+  std::unique_ptr<spec::Isa> isa_;
+  Buffer code_, data_;
+};
+
+TEST_P(Stops, GoodProgramsEndWell) { expect_usable(); }
+
+TEST_P(Stops, AnEmptyStreamIsDoneAtOnce) { EXPECT_EQ(run(std::vector<spec::Slot>{}, true), "ok"); }
+
+TEST_P(Stops, AStreamWithoutFinishIsCompleteWhenItsQueuesAreEmpty) {
+  EXPECT_EQ(run("sync engine=0 signal=gemm\nsync engine=3 wait=ldi"), "ok");
+  EXPECT_EQ(read(reg::kInstructionsDone), 2U);
+}
+
+TEST_P(Stops, AnUnalignedStreamIsRefused) {
+  EXPECT_EQ(run(assemble(kGood), true, 8), stop(StopCode::kUnaligned, 0));
+  expect_usable();
+}
+
+TEST_P(Stops, UnknownAndForeignOpcodesAreRefusedWithTheirSlot) {
+  const auto native = [&](uint64_t word) {
+    auto slots = assemble("sync engine=0\nsync engine=0");
+    slots.insert(slots.begin() + 2, {spec::Slot{word, 0}, spec::Slot{0, 0}});
+    return run(slots, true);
+  };
+  for (uint64_t opcode : {0, 1, 2, 4}) EXPECT_EQ(native(opcode), stop(StopCode::kBadOpcode, 2)) << opcode;
+  EXPECT_EQ(native(5 | 5 << 3), stop(StopCode::kBadOpcode, 2));   // MOVE to nowhere
+  EXPECT_EQ(native(6 | 1 << 3), stop(StopCode::kBadOpcode, 2));   // DW is absent
+  EXPECT_EQ(native(7 | 12 << 3), stop(StopCode::kBadOpcode, 2));  // SYNC of DW
+  EXPECT_EQ(native(7 | 15 << 3), stop(StopCode::kBadOpcode, 2));
+  EXPECT_EQ(native(3 | 1 << 3), stop(StopCode::kBadOpcode, 2));
+  for (uint64_t opcode : {5, 6, 7}) {
+    EXPECT_EQ(run({spec::Slot{3, 0}, spec::Slot{opcode, 0}}, false), stop(StopCode::kAfterFinish, 1)) << opcode;
+    EXPECT_EQ(run({spec::Slot{opcode, 0}, spec::Slot{3, 0}}, false), stop(StopCode::kBadOpcode, 0)) << opcode;
+  }
+  expect_usable();
+}
+
+TEST_P(Stops, ReservedBitsAndExcludedFieldsAreRefused) {
+  for (const char* text : {"sync engine=0", "move function=0", "mac", "rq", "end"}) {
+    auto slots = assemble(text);
+    slots[1][1] |= uint64_t{1} << 63;  // bit 255
+    slots[0][0] |= std::string_view(text) == "rq" || std::string_view(text) == "move function=0" ? 0 : uint64_t{1} << 31;
+    EXPECT_EQ(run(slots, true), stop(StopCode::kBadField, 0)) << text;
+  }
+  auto dw = assemble("sync engine=0");
+  dw[0][0] |= uint64_t{1} << (7 + 4);
+  EXPECT_EQ(run(dw, true), stop(StopCode::kBadField, 0));
+  const auto base = [&](uint64_t low, uint64_t high) { return run({spec::Slot{low, high}}, false); };
+  EXPECT_EQ(base(0 | 4 << 7, uint64_t{1} << 16), stop(StopCode::kBadField, 0));                        // LOAD of out
+  EXPECT_EQ(base(0 | 4 << 7, 0), "ok");                                                                // of nothing
+  EXPECT_EQ(base(1 | 3 << 7, uint64_t{1} << 16 | 1), stop(StopCode::kBadField, 0));                    // STORE of acc
+  EXPECT_EQ(base(1 | 4 << 7, uint64_t{1} << 16 | 1 | uint64_t{1} << 48), stop(StopCode::kBadField, 0));  // with a pad
+  expect_usable();
+}
+
+TEST_P(Stops, AnInstructionBehindFinishIsAnError) {
+  EXPECT_EQ(run("sync engine=0\nend\nsync engine=0"), stop(StopCode::kAfterFinish, 4));
+  EXPECT_EQ(run("finish\nfinish", false), stop(StopCode::kAfterFinish, 1));
+  expect_usable();
+}
+
+TEST_P(Stops, HalfAnInstructionIsAnError) {
+  auto slots = assemble("sync engine=0\nsync engine=1");
+  slots.pop_back();
+  EXPECT_EQ(run(slots, true), stop(StopCode::kTruncated, 2));
+  expect_usable();
+}
+
+TEST_P(Stops, UnitsOutsideTheirScratchpadStop) {
+  const std::string sync = "sync engine=0\n";
+  const auto& config = accelerator_->info().config;
+  const auto depth = [&](spec::Memory memory) { return config.depth(memory); };
+  const auto move = [&](const char* function, int64_t at) {
+    return fmt::format("{}move function={} sram_base={} rows=1 vectors=1 x_step=4 row_bytes=4 source_rows=1", sync, function, at);
+  };
+  EXPECT_EQ(run(move("0", depth(spec::Memory::kInp))), stop(StopCode::kScratchpadRange, 2));
+  EXPECT_EQ(run(move("1", depth(spec::Memory::kWgt))), stop(StopCode::kScratchpadRange, 2));
+  EXPECT_EQ(run(move("2", depth(spec::Memory::kPar))), stop(StopCode::kScratchpadRange, 2));
+  EXPECT_EQ(run(move("3", depth(spec::Memory::kRes))), stop(StopCode::kScratchpadRange, 2));
+  EXPECT_EQ(run(move("4", depth(spec::Memory::kOut))), stop(StopCode::kScratchpadRange, 2));
+  EXPECT_EQ(run(fmt::format("load memory_type=3 sram_base={} y_size=1 x_size=2 x_stride=2", depth(spec::Memory::kAcc) - 1), false),
+            stop(StopCode::kScratchpadRange, 0));
+  EXPECT_EQ(run(fmt::format("store memory_type=4 sram_base={} y_size=1 x_size=2 x_stride=2", depth(spec::Memory::kAcc) - 1), false),
+            stop(StopCode::kScratchpadRange, 0));
+  expect_usable();
+}
+
+TEST_P(Stops, MemoryThatIsNotThereStopsWithTheInstruction) {
+  constexpr uint64_t kNowhere = uint64_t{1} << 44;
+  const auto run_again = [&] {
+    write(reg::kControl, spec::kApStart);
+    const auto idle = accelerator_->wait_idle(2ms);
+    EXPECT_TRUE(idle && *idle);
+    read(reg::kControl);
+    return fmt::format("{} at {}", read(reg::kStatus) & 0xff, read(reg::kErrorIndex));
+  };
+  EXPECT_EQ(run("sync engine=0\nmove function=0 rows=1 vectors=1 x_step=4 row_bytes=4 source_rows=1"), "ok");
+  write64(reg::kBase0, kNowhere);
+  EXPECT_EQ(run_again(), stop(StopCode::kReadError, 2));
+  write64(reg::kInstructions, kNowhere);
+  EXPECT_EQ(run_again(), stop(StopCode::kReadError, 0));
+  EXPECT_EQ(run("load memory_type=3 y_size=1 x_size=1 x_stride=1 push_next=1\n"
+                "store memory_type=4 y_size=1 x_size=1 x_stride=1 pop_prev=1", false), "ok");
+  write64(reg::kBase0 + 8 * spec::kBaseOut, kNowhere);
+  EXPECT_EQ(run_again(), stop(StopCode::kWriteError, 1));
+  expect_usable();
+}
+
+TEST_P(Stops, HeadsThatWaitForeverAreADeadlock) {
+  EXPECT_EQ(run("sync engine=0 wait=gemm"), stop(StopCode::kDeadlock, 0));
+  EXPECT_EQ(read(reg::kTokenWait), 1U);  // who waited then
+  EXPECT_EQ(run("sync engine=1\nsync engine=3 wait=ldi\nsync engine=0 wait=gemm signal=gemm"), stop(StopCode::kDeadlock, 2));
+  EXPECT_EQ(run("finish pop_prev=1", false), stop(StopCode::kDeadlock, 0));
+  expect_usable();
+}
+
+TEST_P(Stops, AFullQueueInFrontOfItsGiverIsADeadlock) {
+  std::string text = "sync engine=0 wait=ldw\n";
+  for (int i = 0; i < 2 * accelerator_->info().config.queue_depth; ++i) text += "sync engine=0\n";
+  text += "sync engine=1 signal=ldi";
+  EXPECT_EQ(run(text), stop(StopCode::kDeadlock, 0));
+  expect_usable();
+}
+
+TEST_P(Stops, ACounterHolds255AndThePushBehindItWaits) {
+  std::string pushes;
+  for (int i = 0; i < 255; ++i) pushes += "sync engine=0 signal=gemm\n";
+  EXPECT_EQ(run(pushes), "ok");
+  EXPECT_EQ(token(spec::Engine::kLdi, spec::Engine::kGemm), 255U);
+  EXPECT_EQ(run("sync engine=0 signal=gemm\nsync engine=3 wait=ldi"), "ok");
+  EXPECT_EQ(token(spec::Engine::kLdi, spec::Engine::kGemm), 255U);
+  EXPECT_EQ(run("sync engine=0 signal=gemm"), stop(StopCode::kDeadlock, 0));
+  EXPECT_EQ(token(spec::Engine::kLdi, spec::Engine::kGemm), 255U);
+  expect_usable();
+}
+
+TEST_P(Stops, TokensSurviveALaunchAndFallToBothCommands) {
+  EXPECT_EQ(run("sync engine=0 signal=gemm,st"), "ok");
+  EXPECT_EQ(token(spec::Engine::kLdi, spec::Engine::kGemm), 1U);
+  EXPECT_EQ(run("sync engine=3 wait=ldi"), "ok");
+  EXPECT_EQ(token(spec::Engine::kLdi, spec::Engine::kGemm), 0U);
+  EXPECT_EQ(token(spec::Engine::kLdi, spec::Engine::kSt), 1U);
+  write(reg::kCommand, spec::kTokenClear);
+  EXPECT_EQ(token(spec::Engine::kLdi, spec::Engine::kSt), 0U);
+  EXPECT_EQ(run("sync engine=0 signal=gemm,st"), "ok");
+  write(reg::kCommand, spec::kSoftReset);
+  ASSERT_TRUE(*accelerator_->wait_idle(1ms));
+  EXPECT_EQ(token(spec::Engine::kLdi, spec::Engine::kSt), 0U);
+  expect_usable();
+}
+
+TEST_P(Stops, ASoftResetEndsARunAtAnyMoment) {
+  // Loads, stores and a GEMM that would take 10^12 cycles.
+  std::string text = "mac r0=1000 r1=1000 r2=1000 y=1000 x=1 first=1\n";
+  for (int i = 0; i < 8; ++i) {
+    text += "move function=0 rows=1 vectors=64 x_step=4 row_bytes=256 source_rows=1\n"
+            "move function=4 rows=1 vectors=64 x_step=4 row_bytes=256 source_rows=1 offset=4096\n";
+  }
+  for (int cycles = 1; cycles < 400; cycles += 7) {
+    SCOPED_TRACE(cycles);
+    begin(assemble(text), true);
+    if (auto* simulator = accelerator_->simulator()) simulator->advance(static_cast<uint64_t>(cycles));
+    write(reg::kCommand, spec::kSoftReset);
+    ASSERT_TRUE(*accelerator_->wait_idle(1ms));
+    EXPECT_EQ(read(reg::kControl), spec::kApIdle);
+    EXPECT_EQ(read(reg::kStatus), 0U);
+    EXPECT_EQ(read(reg::kCycles), 0U);
+  }
+  expect_usable();
+}
+
+TEST_P(Stops, AnInterruptComesWithTheEndAndGoesWhenItIsAcknowledged) {
+  write(reg::kInterruptEnable, 1);
+  EXPECT_EQ(run(kGood), "ok");
+  EXPECT_EQ(read(reg::kInterruptStatus), 1U);
+  write(reg::kInterruptStatus, 1);
+  EXPECT_EQ(read(reg::kInterruptStatus), 0U);
+  write(reg::kInterruptEnable, 0);
+  EXPECT_EQ(run(kGood), "ok");
+  EXPECT_EQ(read(reg::kInterruptStatus), 0U);
+}
+
+TEST_P(Stops, ArgumentsAndIdentityReadBack) {
+  for (uint32_t i = 0; i < spec::kBases; ++i) write64(reg::kBase0 + 8 * i, 0x0123456789abcdefULL * (i + 1));
+  for (uint32_t i = 0; i < spec::kBases; ++i) {
+    EXPECT_EQ(read(reg::kBase0 + 8 * i), static_cast<uint32_t>(0x0123456789abcdefULL * (i + 1)));
+    EXPECT_EQ(read(reg::kBase0 + 8 * i + 4), static_cast<uint32_t>(0x0123456789abcdefULL * (i + 1) >> 32));
+  }
+  const uint64_t hash = spec::hash(accelerator_->info().config);
+  EXPECT_EQ(read(reg::kConfigHash), static_cast<uint32_t>(hash));
+  EXPECT_EQ(read(reg::kConfigHash + 4), static_cast<uint32_t>(hash >> 32));
+  EXPECT_EQ(read(reg::kVersion), static_cast<uint32_t>(spec::kIsaVersion) << 16 | static_cast<uint32_t>(spec::kRegisterMapVersion));
+  EXPECT_EQ(read(reg::kCapabilities), 0x6f03U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Simulators, Stops, testing::Values("behavioral:tiny", "verilator:tiny", "verilator:tiny?stalls=40"),
+                         [](const auto& info) { return info.index == 0 ? "behavioral" : info.index == 1 ? "rtl" : "rtl_stalls"; });
+
+}  // namespace
+}  // namespace tenon::driver
