@@ -7,6 +7,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/try.h"
 #include "compiler/lower/lower.h"
+#include "compiler/passes/pass.h"
 
 namespace tenon::compiler {
 
@@ -24,8 +25,8 @@ Expected<Model> load_model(const std::filesystem::path& path, const std::map<std
                  Fault::kUsage);
   }
   if (!model.module.function(model.entry)) return error("the module has no function @main", path.string());
-
-
+  TENON_TAKE(simplified, run_passes(*model.context, std::move(model.module), standard_passes()));
+  model.module = std::move(*simplified);
   return model;
 }
 

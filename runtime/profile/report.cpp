@@ -69,8 +69,9 @@ Json launch(const AcceleratorProgram& program, const LaunchRecord& record) {
 }
 
 void replace(std::string& text, std::string_view mark, std::string_view value) {
-  auto at = text.find(mark);
-  if (at != std::string::npos) text.replace(at, mark.size(), value);
+  for (auto at = text.find(mark); at != std::string::npos; at = text.find(mark, at + value.size())) {
+    text.replace(at, mark.size(), value);
+  }
 }
 
 std::string escape(std::string_view text) {
