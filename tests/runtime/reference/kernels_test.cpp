@@ -1,0 +1,270 @@
+// Kernels against the formulas of their definitions, element by element; and what they refuse.
+#include "runtime/reference/kernels.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "hw/spec/requantize.h"
+
+namespace tenon::runtime::reference {
+namespace {
+
+using testing::HasSubstr;
+using Ints = std::vector<int64_t>;
+
+std::mt19937 generator{3};
+
+template <class T>
+Tensor random(Shape shape) {
+  Tensor tensor(dtype_of<T>, std::move(shape));
+  for (T& value : tensor.data<T>()) {
+    if constexpr (std::is_floating_point_v<T>) value = std::uniform_real_distribution<T>(-1, 1)(generator);
+    else value = static_cast<T>(generator());
+  }
+  return tensor;
+}
+
+Tensor run(std::string_view op, const Attrs& attrs, std::vector<Tensor> inputs) {
+  auto result = find(op)(attrs, inputs);
+  EXPECT_TRUE(result) << result.error().str();
+  return result ? result->at(0) : Tensor();
+}
+
+template <class T>
+T at(const Tensor& t, int64_t a, int64_t b, int64_t c, int64_t d) {
+  const Shape& s = t.shape();
+  return t.data<T>()[static_cast<size_t>(((a * s[1] + b) * s[2] + c) * s[3] + d)];
+}
+
+// The sum over all taps, as one would write it on paper.
+template <class In, class Sum>
+void expect_convolution(int64_t groups, Ints strides, Ints padding, Ints dilation, int64_t pad_value) {
+  const Tensor x = random<In>({2, 6, 9, 7}), w = random<In>({4, 6 / groups, 3, 2});
+  const Tensor y = run("conv2d",
+                       {{"groups", groups},
+                        {"strides", strides},
+                        {"padding", padding},
+                        {"dilation", dilation},
+                        {"pad_value", pad_value}},
+                       {x, w});
+  ASSERT_EQ(y.shape()[2], (9 + padding[0] + padding[2] - 2 * dilation[0] - 1) / strides[0] + 1);
+  ASSERT_EQ(y.shape()[3], (7 + padding[1] + padding[3] - dilation[1] - 1) / strides[1] + 1);
+  for (int64_t n = 0; n < 2; ++n) {
+    for (int64_t o = 0; o < 4; ++o) {
+      for (int64_t oy = 0; oy < y.shape()[2]; ++oy) {
+        for (int64_t ox = 0; ox < y.shape()[3]; ++ox) {
+          double sum = 0;
+          for (int64_t i = 0; i < 6 / groups; ++i) {
+            for (int64_t ky = 0; ky < 3; ++ky) {
+              for (int64_t kx = 0; kx < 2; ++kx) {
+                const int64_t row = oy * strides[0] + ky * dilation[0] - padding[0],
+                              column = ox * strides[1] + kx * dilation[1] - padding[1];
+                const bool inside = row >= 0 && row < 9 && column >= 0 && column < 7;
+                const int64_t channel = o / (4 / groups) * (6 / groups) + i;
+                const double value =
+                    inside ? static_cast<double>(at<In>(x, n, channel, row, column)) : static_cast<double>(pad_value);
+                sum += value * at<In>(w, o, i, ky, kx);
+              }
+            }
+          }
+          ASSERT_NEAR(static_cast<double>(at<Sum>(y, n, o, oy, ox)), sum, std::is_integral_v<In> ? 0 : 1e-4);
+        }
+      }
+    }
+  }
+}
+
+TEST(Kernels, ConvolutionIsTheSumOverItsTaps) {
+  for (int64_t groups : {1, 2}) {
+    expect_convolution<int8_t, int32_t>(groups, {1, 1}, {0, 0, 0, 0}, {1, 1}, 0);
+    expect_convolution<int8_t, int32_t>(groups, {2, 3}, {1, 2, 3, 0}, {2, 1}, -77);
+    expect_convolution<float, float>(groups, {1, 2}, {2, 0, 1, 1}, {1, 3}, 0);
+  }
+}
+
+TEST(Kernels, LongIntegerSumsWrap) {
+  const int64_t taps = 200000;  // 200000 * 2^14 is beyond 2^31
+  Tensor x(DType::kI8, {1, taps}), w(DType::kI8, {1, taps});
+  std::ranges::fill(x.data<int8_t>(), int8_t{-128});
+  std::ranges::fill(w.data<int8_t>(), int8_t{-128});
+  EXPECT_EQ(run("dense", {}, {x, w}).data<int32_t>()[0], static_cast<int32_t>(static_cast<uint32_t>(taps * 16384)));
+}
+
+TEST(Kernels, MatrixProductsBroadcast) {
+  const Tensor a = random<float>({2, 1, 3, 4}), b = random<float>({5, 4, 2});
+  const Tensor c = run("matmul", {}, {a, b});
+  ASSERT_EQ(c.shape(), (Shape{2, 5, 3, 2}));
+  for (int64_t n = 0; n < 2; ++n) {
+    for (int64_t m = 0; m < 5; ++m) {
+      for (int64_t i = 0; i < 3; ++i) {
+        for (int64_t j = 0; j < 2; ++j) {
+          float sum = 0;
+          for (int64_t k = 0; k < 4; ++k)
+            sum += at<float>(a, n, 0, i, k) * b.data<float>()[static_cast<size_t>((m * 4 + k) * 2 + j)];
+          EXPECT_NEAR(at<float>(c, n, m, i, j), sum, 1e-6);
+        }
+      }
+    }
+  }
+}
+
+TEST(Kernels, RequantizationIsTheOneOfTheSpecification) {
+  const Tensor acc = random<int32_t>({2, 3, 5, 4}), bias = random<int32_t>({3}), multiplier = random<uint16_t>({3}),
+               r = random<int8_t>({2, 3, 5, 4});
+  Tensor shift(DType::kU8, {3});
+  for (uint8_t& s : shift.data<uint8_t>()) s = static_cast<uint8_t>(generator() % 40);
+  spec::LayerParameters layer{-500, 600, 3, -100, 99, true, -7, 50000, 9};
+  const Attrs attrs{
+      {"axis", int64_t{1}},    {"zero", int64_t{3}},   {"lo", int64_t{-100}},   {"hi", int64_t{99}},
+      {"v_lo", int64_t{-500}}, {"v_hi", int64_t{600}}, {"r_zero", int64_t{-7}}, {"r_multiplier", int64_t{50000}},
+      {"r_shift", int64_t{9}}};
+  const Tensor with = run("requantize_add", attrs, {acc, bias, multiplier, shift, r});
+  const Tensor without = run("requantize", attrs, {acc, bias, multiplier, shift});
+  for (size_t i = 0; i < 120; ++i) {
+    const size_t c = i / 20 % 3;
+    const spec::ChannelParameters channel{bias.data<int32_t>()[c], multiplier.data<uint16_t>()[c],
+                                          shift.data<uint8_t>()[c]};
+    layer.residual = true;
+    EXPECT_EQ(with.data<int8_t>()[i], spec::requantize(acc.data<int32_t>()[i], channel, layer, r.data<int8_t>()[i]));
+    layer.residual = false;
+    EXPECT_EQ(without.data<int8_t>()[i], spec::requantize(acc.data<int32_t>()[i], channel, layer));
+  }
+}
+
+TEST(Kernels, QuantizationRoundsHalvesToEvenAndSaturates) {
+  const Tensor x = Tensor::of<float>({7}, std::vector<float>{0.5f, 1.5f, -2.5f, 1000, -1000, NAN, 0.74f});
+  const Tensor q = run(
+      "quantize",
+      {{"scale", std::vector<double>{1}}, {"zero_point", Ints{1}}, {"axis", int64_t{0}}, {"dtype", std::string("i8")}},
+      {x});
+  EXPECT_THAT(std::vector<int>(q.data<int8_t>().begin(), q.data<int8_t>().end()),
+              testing::ElementsAre(1, 3, -1, 127, -128, 0, 2));
+  const Tensor back =
+      run("dequantize", {{"scale", std::vector<double>{0.5}}, {"zero_point", Ints{1}}, {"axis", int64_t{0}}}, {q});
+  EXPECT_EQ(back.data<float>()[1], 1.0f);
+}
+
+TEST(Kernels, BlockedLayoutsFillUpWithZerosAndComeBack) {
+  const Tensor x = random<int8_t>({2, 20, 3, 2});
+  const Tensor blocked =
+      run("layout_transform", {{"from", std::string("NCHW")}, {"to", std::string("NCHW16c")}, {"channels", int64_t{0}}},
+          {x});
+  ASSERT_EQ(blocked.shape(), (Shape{2, 2, 3, 2, 16}));
+  for (int64_t n = 0; n < 2; ++n) {
+    for (int64_t c = 0; c < 32; ++c) {
+      for (int64_t h = 0; h < 3; ++h) {
+        for (int64_t w = 0; w < 2; ++w) {
+          const int64_t place = (((n * 2 + c / 16) * 3 + h) * 2 + w) * 16 + c % 16;
+          EXPECT_EQ(blocked.data<int8_t>()[static_cast<size_t>(place)], c < 20 ? at<int8_t>(x, n, c, h, w) : 0);
+        }
+      }
+    }
+  }
+  EXPECT_EQ(run("layout_transform",
+                {{"from", std::string("NCHW16c")}, {"to", std::string("NCHW")}, {"channels", int64_t{20}}}, {blocked}),
+            x);
+  const Tensor rows = run("layout_transform",
+                          {{"from", std::string("NCHW")}, {"to", std::string("NHWC")}, {"channels", int64_t{0}}}, {x});
+  EXPECT_EQ(rows, run("transpose", {{"axes", Ints{0, 2, 3, 1}}}, {x}));
+}
+
+TEST(Kernels, PoolsSeeOnlyTheInput) {
+  const Tensor x = Tensor::of<float>({1, 1, 2, 3}, std::vector<float>{-1, -2, -3, -4, -5, -6});
+  const Attrs attrs{{"kernel", Ints{2, 2}},
+                    {"strides", Ints{2, 2}},
+                    {"padding", Ints{1, 1, 0, 0}},
+                    {"dilation", Ints{1, 1}},
+                    {"ceil", int64_t{1}}};
+  const Tensor most = run("max_pool2d", attrs, {x});
+  ASSERT_EQ(most.shape(), (Shape{1, 1, 2, 2}));
+  EXPECT_THAT(std::vector<float>(most.data<float>().begin(), most.data<float>().end()),
+              testing::ElementsAre(-1, -2, -4, -5));
+  Attrs average = attrs;
+  average["count_include_pad"] = int64_t{0};
+  EXPECT_EQ(run("avg_pool2d", average, {x}).data<float>()[1], -2.5f);
+  average["count_include_pad"] = int64_t{1};
+  EXPECT_EQ(run("avg_pool2d", average, {x}).data<float>()[1], -1.25f);
+}
+
+TEST(Kernels, CastsSaturateFromFloatAndWrapBetweenIntegers) {
+  const Tensor x = Tensor::of<float>({5}, std::vector<float>{-1.9f, 300, -300, NAN, 127.5f});
+  const Tensor q = run("cast", {{"dtype", std::string("i8")}}, {x});
+  EXPECT_THAT(std::vector<int>(q.data<int8_t>().begin(), q.data<int8_t>().end()),
+              testing::ElementsAre(-1, 127, -128, 0, 127));
+  const Tensor wide = Tensor::of<int32_t>({2}, std::vector<int32_t>{300, -129});
+  const Tensor narrow = run("cast", {{"dtype", std::string("i8")}}, {wide});
+  EXPECT_THAT(std::vector<int>(narrow.data<int8_t>().begin(), narrow.data<int8_t>().end()),
+              testing::ElementsAre(44, 127));
+}
+
+TEST(Kernels, IntegerDivisionByZeroIsAnError) {
+  const Tensor one = Tensor::of<int32_t>({1}, std::vector<int32_t>{INT32_MIN}), zero(DType::kI32, {1});
+  auto result = find("divide")({}, std::vector{one, zero});
+  ASSERT_FALSE(result);
+  EXPECT_THAT(result.error().what, HasSubstr("division by zero"));
+  const Tensor minus = Tensor::of<int32_t>({1}, std::vector<int32_t>{-1});
+  EXPECT_EQ(run("divide", {}, {one, minus}).data<int32_t>()[0], INT32_MIN);
+}
+
+// A hostile executable may call any kernel with anything.
+TEST(Kernels, RefuseNonsenseWithoutCrashing) {
+  const std::vector<Tensor> pool{Tensor(),
+                                 Tensor(DType::kF32, {}),
+                                 Tensor(DType::kF32, {0, 3, 2, 2}),
+                                 random<float>({1, 2, 3, 3}),
+                                 random<int8_t>({1, 2, 3, 3}),
+                                 random<float>({2, 2}),
+                                 random<int8_t>({2, 2}),
+                                 random<int32_t>({2}),
+                                 random<uint16_t>({2}),
+                                 random<uint8_t>({2}),
+                                 random<int32_t>({1, 2, 3, 3}),
+                                 random<int64_t>({3})};
+  const std::vector<Attr> values{int64_t{0},
+                                 int64_t{-1},
+                                 int64_t{1},
+                                 INT64_MAX,
+                                 INT64_MIN,
+                                 0.5,
+                                 std::nan(""),
+                                 std::string("NCHW"),
+                                 std::string("NCHW4c"),
+                                 std::string("i8"),
+                                 Ints{},
+                                 Ints{1, 1},
+                                 Ints{0, 1, 2, 3},
+                                 Ints{-1},
+                                 Ints{INT64_MAX, INT64_MIN},
+                                 Ints{1, 1, 1, 1},
+                                 std::vector<double>{0.5},
+                                 std::vector<double>{}};
+  const char* names[] = {
+      "strides",    "padding", "dilation", "groups",  "pad_value", "axis", "kernel", "ceil",     "count_include_pad",
+      "shape",      "axes",    "before",   "after",   "value",     "from", "to",     "channels", "scale",
+      "zero_point", "dtype",   "zero",     "lo",      "hi",        "v_lo", "v_hi",   "r_zero",   "r_multiplier",
+      "r_shift",    "min",     "max",      "epsilon", "begin",     "end",  "step"};
+  int worked = 0;
+  for (std::string_view op : reference::names()) {
+    for (int i = 0; i < 3000; ++i) {
+      Attrs attrs;
+      for (const char* name : names) {
+        if (generator() % 8) attrs[name] = values[generator() % values.size()];
+      }
+      if (generator() % 2)
+        attrs["strides"] = Ints{1, 1}, attrs["padding"] = Ints{0, 0, 0, 0}, attrs["dilation"] = Ints{1, 1},
+        attrs["groups"] = int64_t{1};
+      std::vector<Tensor> inputs;
+      for (uint32_t k = generator() % 6; k-- > 0;) inputs.push_back(pool[generator() % pool.size()]);
+      auto result = find(op)(attrs, inputs);
+      if (result) ++worked;
+      else EXPECT_FALSE(result.error().what.empty());
+    }
+  }
+  EXPECT_GT(worked, 100);
+}
+
+}  // namespace
+}  // namespace tenon::runtime::reference
