@@ -13,7 +13,7 @@ using spec::Memory;
 constexpr int64_t kMaxExtent = 1023, kMaxFactor = 4095, kMaxRowBytes = 65535;
 
 // Cycles that an instruction and a row of a transfer cost beyond their work; estimates that only rank tilings.
-constexpr double kInstructionCycles = 8, kRowCycles = 2, kLatency = 60;
+constexpr double kInstructionCycles = 8, kRowCycles = 2, kLatency = 60, kTrafficWeight = 0.02;
 
 // Sizes worth trying for a dimension: equal parts, as parts of unequal size waste the last one; down to 1.
 std::vector<int64_t> sizes(int64_t extent) {
@@ -120,8 +120,8 @@ class Search {
     if (!fits(2 * inputs, Memory::kInp) && tiles * chunks > 1) total += std::min(gemm, input_load * input_loads);
     if (!fits(2 * wgt, Memory::kWgt) && !keeps_weights) total += std::min(gemm, weight_load * weight_loads);
     if (!fits(2.0 * static_cast<double>(t.out_blocks * t.rows * t.cols), Memory::kAcc) && tiles > 1) total += std::min(gemm, requantize);
-    // Filling and draining the pipeline.
-    return total + kLatency + input_load + weight_load + requantize / tiles + store / pieces;
+    // Filling and draining the pipeline; of equal ones the one with less traffic.
+    return total + kTrafficWeight * (read + store) + kLatency + input_load + weight_load + requantize / tiles + store / pieces;
   }
 
   int64_t depth(Memory memory) const { return config_.depth(memory); }

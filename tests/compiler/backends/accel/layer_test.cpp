@@ -1,0 +1,112 @@
+// What the back end refuses, layouts, and what a program says about itself.
+#include "compiler/backends/accel/layer.h"
+
+#include <gtest/gtest.h>
+
+#include "compiler/backends/accel/compile.h"
+#include "compiler/backends/accel/contraction.h"
+#include "tests/compiler/backends/accel/random_region.h"
+
+namespace tenon::compiler::accel {
+namespace {
+
+spec::Config config(const char* name = "default") { return spec::load_config(name).value(); }
+
+Region region_of(const Case& c) { return problem_of(c).region; }
+std::string refusal(const Region& region, const spec::Config& c = config()) {
+  const auto program = compile(c, region);
+  return program ? "compiles" : program.error().str();
+}
+
+#define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
+
+TEST(AccelLayer, BrokenRegionsAreErrorsThatNameTheLayer) {
+  const Case same{.c = 4, .h = 5, .w = 5, .o = 4, .data = 1};
+  Region region = region_of(same);
+  region.layers[0].weights.pop_back();
+  EXPECT_HAS(refusal(region), "first: error: 15 weights, must be 16");
+  region = region_of(same);
+  region.layers[0].channels.pop_back();
+  EXPECT_HAS(refusal(region), "first: error: 3 channel parameters for 4 channels");
+  region = region_of(same);
+  region.layers[0].output = 7;
+  EXPECT_HAS(refusal(region), "first: error: a tensor index is out of range");
+  region = region_of(same);
+  region.tensors[1].h = 6;
+  EXPECT_HAS(refusal(region), "the output is 6 x 5, the convolution gives 5 x 5");
+  region = region_of(same);
+  region.layers[0].stride_x = 0;
+  EXPECT_HAS(refusal(region), "a kernel, stride or dilation is 0");
+  region = region_of(same);
+  region.layers[0].parameters.residual = true;
+  EXPECT_HAS(refusal(region), "residual flag disagree");
+  region = region_of(same);
+  region.tensors[0].c = 0;
+  EXPECT_HAS(refusal(region), "every dimension must be at least 1");
+  region = region_of(same);
+  region.inputs.clear();
+  EXPECT_HAS(refusal(region), "a layer reads a tensor before it is computed");
+  region = region_of(same);
+  region.outputs.push_back(region.outputs[0]);
+  EXPECT_HAS(refusal(region), "output 1 is not computed, or named twice");
+  spec::Config base = config();
+  base.native = false;
+  EXPECT_HAS(refusal(region_of(same), base), "has no native profile");
+}
+
+TEST(AccelLayer, MoreBorderTensorsThanBaseRegistersAreAnError) {
+  Region region = region_of({.c = 4, .h = 5, .w = 5, .o = 4, .data = 1});
+  for (int i = 0; i < 5; ++i) {
+    region.inputs.push_back(static_cast<int>(region.tensors.size()));
+    region.tensors.push_back(region.tensors[0]);
+  }
+  EXPECT_HAS(refusal(region), "the region has 7 inputs and outputs, base registers are left for 6");
+}
+
+TEST(AccelLayer, AFirstConvolutionReadsRowsWhereThatTakesFewerProducts) {
+  const Region first = region_of({.c = 3, .h = 9, .w = 9, .o = 4, .kernel_h = 3, .kernel_w = 3, .data = 1});
+  EXPECT_EQ(border_layout(first, 0, config()), Layout::kRows);
+  EXPECT_EQ(border_shape(first.tensors[0], Layout::kRows, config()), (runtime::Shape{1, 9, 9, 3}));
+  EXPECT_EQ(contraction(config(), first.layers[0], first.tensors[0], first.tensors[1], true).gemm_cycles(), 7 * 7 * 3);
+  EXPECT_EQ(contraction(config(), first.layers[0], first.tensors[0], first.tensors[1], false).gemm_cycles(), 7 * 7 * 9);
+  const Region deep = region_of({.c = 32, .h = 9, .w = 9, .o = 4, .kernel_h = 3, .kernel_w = 3, .data = 1});
+  EXPECT_EQ(border_layout(deep, 0, config()), Layout::kBlocked);
+  EXPECT_EQ(border_shape(deep.tensors[0], Layout::kBlocked, config()), (runtime::Shape{1, 2, 9, 9, 16}));
+  const Region pointwise = region_of({.c = 3, .h = 9, .w = 9, .o = 4, .data = 1});
+  EXPECT_EQ(border_layout(pointwise, 0, config()), Layout::kBlocked);
+}
+
+TEST(AccelLayer, CompilationIsDeterministic) {
+  const Region region = region_of({.c = 20, .h = 30, .w = 30, .o = 40, .kernel_h = 3, .kernel_w = 3, .tail = 1, .data = 3});
+  EXPECT_EQ(*compile(config("tiny"), region), *compile(config("tiny"), region));
+}
+
+TEST(AccelLayer, ProgramsTellWhereEachInstructionComesFrom) {
+  const Region region = region_of({.c = 20, .h = 30, .w = 30, .o = 40, .kernel_h = 3, .kernel_w = 3, .tail = 1, .data = 3});
+  const auto program = compile(config(), region, {.keep_intermediates = true});
+  ASSERT_TRUE(program) << program.error().str();
+  ASSERT_EQ(program->layers.size(), 2u);
+  EXPECT_EQ(program->layers[0].name, "first");
+  EXPECT_EQ(program->layers[0].macs, 28 * 28 * 40 * 20 * 9);
+  EXPECT_EQ(program->layers[0].padded_macs, 28 * 28 * 48 * 64 * 3);  // 3 * 20 bytes unfolded into 4 blocks
+  EXPECT_EQ(program->layers[0].write_bytes, 28 * 28 * 48);
+  ASSERT_EQ(program->taps.size(), 1u);
+  EXPECT_EQ(program->taps[0].shape, (runtime::Shape{1, 3, 28, 28, 16}));
+  ASSERT_EQ(program->notes.size() + 1, program->instructions.size() / 2);  // but FINISH
+  EXPECT_EQ(program->notes[0].slot, 0u);
+  EXPECT_HAS(program->notes[0].tile, "load inp");
+}
+
+TEST(AccelLayer, WeightsAreLoadedOnceWhereTheyFit) {
+  // 9 * 4 * 4 matrices of 256 bytes fit wgt; so does every tile's input.
+  const Region region = region_of({.c = 64, .h = 56, .w = 56, .o = 64, .kernel_h = 3, .kernel_w = 3, .top = 1, .left = 1,
+                                   .bottom = 1, .right = 1, .data = 3});
+  const auto program = compile(config(), region);
+  ASSERT_TRUE(program) << program.error().str();
+  const int64_t weights = 64 * 64 * 9, parameters = 64 * 8, input = 56 * 56 * 64;
+  EXPECT_GE(program->layers[0].read_bytes, weights + parameters + input);
+  EXPECT_LE(program->layers[0].read_bytes, weights + parameters + input * 3 / 2);  // halos
+}
+
+}  // namespace
+}  // namespace tenon::compiler::accel

@@ -1,0 +1,212 @@
+// From the IR to the device: small quantized networks are partitioned, lowered and run on the behavioral simulator with
+// the race detector on, and give the interpreter's bits, at every layer.
+#include "compiler/backends/accel/target.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/verifier.h"
+#include "compiler/lower/lower.h"
+#include "compiler/partition/partition.h"
+#include "driver/simulated.h"
+#include "runtime/vm/session.h"
+#include "sim/behavioral/behavioral.h"
+
+namespace tenon::compiler::accel {
+namespace {
+
+using runtime::Shape;
+using runtime::Tensor;
+
+class AccelTarget : public testing::TestWithParam<const char*> {
+ protected:
+  Tensor bytes(Shape shape) {
+    Tensor tensor(DType::kI8, std::move(shape));
+    for (int8_t& x : tensor.data<int8_t>()) x = static_cast<int8_t>(random_());
+    return tensor;
+  }
+  Atom param(Shape shape, const char* name) { return builder_.param(context_.tensor(shape, DType::kI8), name); }
+  Atom apply(const char* op, Atoms args, Attrs attrs = {}, std::string_view name = {}) {
+    builder_.at(module_.add_span({.file = "m.onnx", .node = std::string(name.empty() ? op : name), .op = op}));
+    auto atom = builder_.apply(op, std::move(args), std::move(attrs), name);
+    EXPECT_TRUE(atom) << atom.error().str();
+    return *atom;
+  }
+  // requantize, or requantize_add where there is a residual.
+  Atom requantize(Atom acc, std::string_view name, std::optional<Atom> residual = {}) {
+    const int64_t channels = *builder_.tensor_type(acc)->dims[1].constant();
+    std::vector<int32_t> bias(channels);
+    std::vector<uint16_t> multiplier(channels);
+    std::vector<uint8_t> shift(channels);
+    for (int64_t i = 0; i < channels; ++i) {
+      bias[i] = static_cast<int32_t>(random_() % 20000) - 10000;
+      multiplier[i] = static_cast<uint16_t>(0x8000 + random_() % 0x8000);
+      shift[i] = static_cast<uint8_t>(12 + random_() % 4);
+    }
+    Atoms args{acc, builder_.constant<int32_t>({channels}, bias), builder_.constant<uint16_t>({channels}, multiplier),
+               builder_.constant<uint8_t>({channels}, shift)};
+    Attrs attrs{{"zero", int64_t{-3}}, {"lo", int64_t{-100}}};
+    if (!residual) return apply("requantize", std::move(args), std::move(attrs), name);
+    args.push_back(*residual);
+    attrs["r_zero"] = int64_t{5};
+    attrs["r_multiplier"] = int64_t{40000};
+    attrs["r_shift"] = int64_t{8};
+    return apply("requantize_add", std::move(args), std::move(attrs), name);
+  }
+  Atom conv(Atom x, int64_t channels, int64_t kernel, int64_t stride, int64_t pad) {
+    const int64_t in = *builder_.tensor_type(x)->dims[1].constant();
+    return apply("conv2d", {x, builder_.constant(bytes({channels, in, kernel, kernel}))},
+                 {{"strides", std::vector<int64_t>{stride, stride}}, {"padding", std::vector<int64_t>(4, pad)}, {"pad_value", int64_t{7}}});
+  }
+  Atom dense(Atom x, int64_t features) {
+    const int64_t in = *builder_.tensor_type(x)->dims[1].constant();
+    return apply("dense", {x, builder_.constant(bytes({features, in}))});
+  }
+
+  std::vector<Placement> partition_main(Atom result, const spec::Config& config, const CompileOptions& options = {}) {
+    builder_.finish(result);
+    module_.globals.emplace(main_, std::move(function_));
+    targets_ = {make_target(config, options)};
+    auto placements = partition(context_, module_, main_, targets_);
+    EXPECT_TRUE(placements) << placements.error().str();
+    const auto status = verify(context_, module_);
+    EXPECT_TRUE(status) << status.error().str();
+    return placements ? *placements : std::vector<Placement>();
+  }
+  // The reason why the one convolution of a function stays on the CPU.
+  std::string reason(Atom result) {
+    for (const Placement& p : partition_main(result, *spec::load_config("default"))) {
+      EXPECT_EQ(p.target, "") << p.op;
+      if (p.op == "conv2d") return p.reason;
+    }
+    return "no convolution";
+  }
+
+  // Interprets, partitions, lowers and runs; compares results and the values between layers.
+  void expect_same_bits(Atom result, int regions, size_t taps) {
+    const auto config = spec::load_config(GetParam());
+    ASSERT_TRUE(config) << config.error().str();
+    builder_.finish(result);
+    Function original = function_;
+    std::vector<Tensor> inputs;
+    for (const VarId p : original.params) inputs.push_back(bytes(*original.type(p).tensor()->shape()));
+    module_.globals.emplace(main_, original);
+    std::map<std::string, Tensor> between;
+    const auto expected = interpret(context_, module_, main_, std::span<const Tensor>(inputs),
+                                    [&](const Function& f, const Binding& binding, const RunValue& value) {
+                                      between[std::string(context_.name(f.info(binding.var).name))] = value.tensor;
+                                    });
+    ASSERT_TRUE(expected) << expected.error().str();
+    module_.globals.clear();
+    for (const Placement& p : partition_main(result, *config, {.keep_intermediates = true})) EXPECT_EQ(p.target, "accel") << p.reason;
+    int found = 0;
+    for (const auto& [name, global] : module_.globals) {
+      const auto& f = std::get<Function>(global);
+      found += !f.target.empty() && f.composite.empty();
+    }
+    EXPECT_EQ(found, regions);
+    const auto interpreted = interpret(context_, module_, main_, std::span<const Tensor>(inputs));
+    ASSERT_TRUE(interpreted) << interpreted.error().str();
+    EXPECT_EQ(*interpreted, *expected);
+
+    auto executable = lower(context_, module_, main_, targets_, {.name = "test", .facts = {}});
+    ASSERT_TRUE(executable) << executable.error().str();
+    const auto verified = runtime::verify(*executable, "test");
+    ASSERT_TRUE(verified) << verified.error().str();
+    const auto device = driver::make_simulated("behavioral:test", *sim::make_behavioral(*config), false);
+    size_t seen = 0;
+    auto session = runtime::Session::create(*executable, {.accelerator = device.get(), .hook = [&](const runtime::Step& step) -> Status {
+      for (const runtime::TapValue& tap : step.taps) {
+        const Tensor& plain = between.at(tap.tap->name);
+        RegionTensor t{.name = {}, .rank = static_cast<int>(plain.shape().size())};
+        t.n = plain.shape()[0], t.c = plain.shape()[1];
+        if (t.rank == 4) t.h = plain.shape()[2], t.w = plain.shape()[3];
+        EXPECT_EQ(tap.value.shape(), border_shape(t, Layout::kBlocked, *config));
+        const int64_t block = lane_block(*config), map = t.h * t.w, blocks = (t.c + block - 1) / block;
+        const auto found = tap.value.data<int8_t>();
+        const auto want = plain.data<int8_t>();
+        for (int64_t i = 0; i < static_cast<int64_t>(want.size()); ++i) {
+          const int64_t n = i / (t.c * map), c = i / map % t.c, at = i % map;
+          EXPECT_EQ(found[((n * blocks + c / block) * map + at) * block + c % block], want[i]) << tap.tap->name << " element " << i;
+        }
+        ++seen;
+      }
+      return {};
+    }});
+    ASSERT_TRUE(session) << session.error().str();
+    for (int run = 0; run < 2; ++run) {  // tokens and buffers must be ready for another
+      const auto found = session->run(inputs);
+      ASSERT_TRUE(found) << found.error().str();
+      EXPECT_EQ(*found, *expected);
+    }
+    EXPECT_EQ(seen, 2 * taps);
+  }
+
+  std::mt19937 random_{7};
+  Context context_;
+  Module module_;
+  Function function_;
+  Builder builder_{context_, module_, function_};
+  Symbol main_ = context_.symbol("main");
+  std::vector<Target> targets_;
+};
+
+TEST_P(AccelTarget, ASmallResidualNetworkRunsAsOneRegion) {
+  const Atom x = param({1, 3, 19, 17}, "x");
+  const Atom stem = requantize(conv(x, 10, 3, 2, 1), "stem");
+  const Atom a = requantize(conv(stem, 10, 3, 1, 1), "a");
+  const Atom b = requantize(conv(a, 10, 3, 1, 1), "b", stem);
+  const Atom c = requantize(apply("cast", {b}, {{"dtype", std::string("i32")}}), "c", a);
+  const Atom pool = requantize(apply("global_sum_pool", {c}), "pool");
+  expect_same_bits(requantize(dense(apply("flatten", {pool}), 10), "logits"), 1, 5);
+}
+
+TEST_P(AccelTarget, ADenseLayerOfAWholeMapIsAConvolution) {
+  const Atom x = param({2, 5, 4, 6}, "x");
+  const Atom a = requantize(conv(x, 9, 1, 1, 0), "a");
+  const Atom hidden = requantize(dense(apply("reshape", {a}, {{"shape", std::vector<int64_t>{2, 9 * 24}}}), 20), "hidden");
+  expect_same_bits(requantize(dense(hidden, 7), "logits", requantize(dense(hidden, 7), "side")), 1, 3);
+}
+
+TEST_P(AccelTarget, SeveralInputsAndResultsCrossTheBorder) {
+  const Atom x = param({1, 6, 5, 5}, "x"), y = param({1, 6, 5, 5}, "y");
+  const Atom a = requantize(apply("cast", {x}, {{"dtype", std::string("i32")}}), "a", y);
+  const Atom b = requantize(conv(a, 6, 3, 1, 1), "b", a);
+  auto both = builder_.tuple({a, b});
+  ASSERT_TRUE(both);
+  expect_same_bits(*both, 1, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Configurations, AccelTarget, testing::Values("tiny", "default", "wide-8x16"),
+                         [](const auto& info) { return info.param == std::string("wide-8x16") ? "wide" : info.param; });
+
+using AccelReasons = AccelTarget;
+
+TEST_F(AccelReasons, GroupsThatAreNeitherOneNorAllChannels) {
+  const Atom x = param({1, 4, 5, 5}, "x");
+  const Atom acc = apply("conv2d", {x, builder_.constant(bytes({4, 2, 1, 1}))}, {{"groups", int64_t{2}}});
+  EXPECT_EQ(reason(requantize(acc, "y")), "accel.conv2d: groups is 2, must be 1 or the number of channels (4)");
+}
+
+TEST_F(AccelReasons, APadThatNoMoveHolds) {
+  const Atom x = param({1, 4, 5, 5}, "x");
+  EXPECT_EQ(reason(requantize(conv(x, 4, 1, 1, 200), "y")), "accel.conv2d: the left pad is 200 x 16 bytes, MOVE holds 2047");
+}
+
+TEST_F(AccelReasons, AShapeThatIsNotStatic) {
+  const Symbol n = context_.symbol("N");
+  function_.dims.push_back(n);
+  const Atom x = builder_.param(context_.tensor(Dims{context_.dim(n), context_.dim(4), context_.dim(5), context_.dim(5)}, DType::kI8), "x");
+  EXPECT_EQ(reason(requantize(conv(x, 4, 1, 1, 0), "y")), "accel.conv2d: shape (N, 4, 5, 5) is not static");
+}
+
+TEST_F(AccelReasons, WeightsThatAreComputed) {
+  const Atom x = param({1, 4, 5, 5}, "x"), w = param({4, 4, 1, 1}, "w");
+  EXPECT_EQ(reason(requantize(apply("conv2d", {x, w}), "y")).substr(0, 54), "accel takes conv2d only within accel.conv2d = requanti");
+}
+
+}  // namespace
+}  // namespace tenon::compiler::accel
