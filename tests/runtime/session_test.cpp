@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
+#include <cstring>
 #include <new>
 
 #include "driver/simulated.h"
+#include "runtime/executable/layout.h"
 #include "sim/behavioral/behavioral.h"
 #include "tests/runtime/sample.h"
 
@@ -215,6 +217,42 @@ TEST_F(SessionTest, TwoSessionsShareADevice) {
     EXPECT_EQ(session->run(std::vector{input(i), flag(true)})->at(0),
               Tensor::of<int8_t>({4, 16}, sample::expected(input(i).data<int8_t>())));
   }
+}
+
+// What loads from a damaged file may compute nonsense or stop with an error, and nothing else: code, attributes and
+// instructions are hostile here, the kernels are the real ones, and the device is the one that the next run uses.
+TEST_F(SessionTest, MutatedExecutablesRunOrSayWhyNot) {
+  auto& call = std::get<CallKernel>(code(5));
+  call = {"add", {}, {0, 3}, {4}};
+  auto good = serialize(executable).value();
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  int ran = 0, stopped = 0;
+  for (int i = 0; i < 4000 && ran + stopped < 600; ++i) {
+    auto bad = good;
+    Preface preface;
+    std::memcpy(&preface, bad.data(), sizeof(preface));
+    for (unsigned n = random() % 3 + 1; n-- > 0;) {
+      bad[sizeof(preface) + random() % preface.header_bytes] ^= static_cast<std::byte>(1u << random() % 8);
+    }
+    preface.header_hash = sha256(std::span(bad).subspan(sizeof(preface), preface.header_bytes));
+    std::memcpy(bad.data(), &preface, sizeof(preface));
+    auto mutant = deserialize(bad, "mutant");
+    if (!mutant) continue;
+    auto session = Session::create(*mutant, {.accelerator = accelerator.get(), .max_stack = 1000, .max_steps = 1000});
+    if (!session) continue;
+    for (bool pick : {false, true}) {
+      auto result = session->run(std::vector{input(1), flag(pick)});
+      ++(result ? ran : stopped);
+    }
+  }
+  EXPECT_GT(ran, 50);
+  EXPECT_GT(stopped, 5);
+  auto session = Session::create(executable, {.accelerator = accelerator.get()});
+  auto result = session->run(std::vector{input(1), flag(true)});
+  ASSERT_TRUE(result) << result.error().str();
+  EXPECT_EQ(result->at(0), Tensor::of<int8_t>({4, 16}, sample::expected(input(1).data<int8_t>())));
 }
 
 }  // namespace
