@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "runtime/profile/analysis.h"
@@ -131,9 +132,12 @@ std::string make_report(const ReportInput& input) {
   for (size_t at = 0; (at = json.find('<', at)) != std::string::npos;) json.replace(at, 1, "\\u003c");
 
   std::string page(kReportHtml);
-  replace(page, "@TITLE@", escape(input.title));
   replace(page, "@CSS@", kReportCss);
   replace(page, "@JS@", kReportJs);
+  // A model named "@DATA@" must not take in the data.
+  std::string title = escape(input.title);
+  std::ranges::replace(title, '@', ' ');
+  replace(page, "@TITLE@", title);
   replace(page, "@DATA@", json);
   return page;
 }

@@ -72,7 +72,7 @@ function summary() {
     tile('Utilization', (100 * run.utilization).toFixed(1), '%', `${short(run.macs)} MACs, ${config.macs_per_cycle} a cycle at most`);
     const traffic = run.read_bytes + run.write_bytes;
     const [value, unit] = scaled(traffic, 1024, ['B', 'KiB', 'MiB', 'GiB']);
-    tile('DRAM traffic per run', value, unit, `${bytes(run.read_bytes)} read, ${bytes(run.write_bytes)} written`);
+    tile('DRAM traffic per run', value, unit, `${bytes(run.read_bytes)} read, ${bytes(run.write_bytes)} written; whole beats, instructions included`);
   }
   tile('Runs', group(run.runs), '', `${data.graph.nodes.filter(n => n.device === 'accel').length} operators on the accelerator, ${data.graph.nodes.filter(n => n.device === 'cpu').length} on the CPU`);
   const facts = [...data.facts.filter(fact => !head.includes(fact)), ...data.model];
@@ -127,7 +127,7 @@ function layout(nodes, edges) {
 }
 
 function drawGraph() {
-  const { nodes, edges } = data.graph;
+  const edges = data.graph.edges, nodes = data.graph.nodes.map(n => ({ ...n, op: n.op.replace(/^accel\./, '') }));
   if (!nodes.length) { $('graph-card').remove(); document.querySelector('.columns').style.gridTemplateColumns = 'minmax(0,1fr)'; return; }
   legend('graph-legend', [['var(--accel)', 'accelerator'], ['var(--cpu)', 'CPU'], ['var(--io)', 'input, output']]);
   const { items, lanes, at, rank } = layout(nodes, edges);

@@ -89,6 +89,7 @@ TEST_F(ProfileTest, TheReportStandsAlone) {
   std::string page = make_report(input());
   EXPECT_EQ(page.find("@DATA@"), std::string::npos);
   EXPECT_EQ(page.find("@CSS@"), std::string::npos);
+  EXPECT_EQ(page.find("@TITLE@"), std::string::npos);
   EXPECT_NE(page.find("A &lt;title&gt;"), std::string::npos);
   // Nothing is fetched: the only address is the SVG namespace, which is a name.
   std::string rest = std::regex_replace(page, std::regex("http://www.w3.org/2000/svg"), "");
