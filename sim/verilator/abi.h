@@ -61,6 +61,7 @@ typedef struct {
   uint32_t traces; /* whether the model can write a VCD file */
   tenon_rtl* (*create)(const tenon_rtl_options* options);
   void (*destroy)(tenon_rtl* rtl);
+  /* From now on; instructions under way are forgotten. */
   void (*observe)(tenon_rtl* rtl, const tenon_rtl_observer* observer);
   uint32_t (*read_register)(tenon_rtl* rtl, uint32_t offset);
   void (*write_register)(tenon_rtl* rtl, uint32_t offset, uint32_t value);

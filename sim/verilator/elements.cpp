@@ -62,6 +62,10 @@ void ElementWriter::dram(uint32_t instruction, uint64_t address, const std::byte
   report(Memory::kDram, instruction, address, data, bytes);
 }
 
+void ElementWriter::forget() {
+  for (Pad& p : pads_) p.open = false;
+}
+
 void ElementWriter::done(uint32_t instruction) {
   for (size_t i = 0; i < pads_.size(); ++i) {
     if (pads_[i].open && pads_[i].instruction == instruction) flush(static_cast<Memory>(i));

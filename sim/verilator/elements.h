@@ -25,6 +25,7 @@ class ElementWriter {
   void widen(uint32_t instruction, uint64_t address, const std::byte* data);
   void dram(uint32_t instruction, uint64_t address, const std::byte* data, uint32_t bytes);
   void done(uint32_t instruction);
+  void forget();  // elements that instructions have left open: those of a run that broke off
 
  private:
   struct Pad {

@@ -50,6 +50,9 @@ class Verilated final : public Simulator {
 
   void write_register(uint32_t offset, uint32_t value) override {
     if (offset == spec::reg::kControl && (value & spec::kApStart) != 0) {
+      // What was under way when the last run broke off is not finished by this one.
+      connect();
+      elements_.forget();
       timeline_.clear();
       launch_ = api_->cycles(rtl_);
     }

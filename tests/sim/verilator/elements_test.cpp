@@ -62,6 +62,13 @@ TEST_F(ElementWriterTest, APartOfAnElementIsReportedWhenTheInstructionIsDone) {
   EXPECT_EQ(recorder.done, (std::vector<uint32_t>{2}));
 }
 
+TEST_F(ElementWriterTest, WhatARunThatBrokeOffLeftOpenIsNotReported) {
+  unit(Memory::kPar, 2, 1, 0x33);
+  writer.forget();
+  writer.done(2);
+  EXPECT_TRUE(recorder.writes.empty());
+}
+
 TEST_F(ElementWriterTest, BytesAreSignExtendedIntoAccumulators) {
   const std::vector<std::byte> data = {std::byte{0x80}, std::byte{0x7f}, std::byte{0xff}, std::byte{0}};
   writer.widen(9, 5, data.data());
