@@ -11,10 +11,12 @@ Status check_configuration(const AcceleratorProgram& program, const driver::Acce
   const driver::Info& device = accelerator.info();
   uint64_t wanted = spec::hash(program.config), found = spec::hash(device.config);
   if (wanted == found) return {};
+  // Read as from the program: "here" is what it was compiled for.
+  std::string fields = spec::difference(program.config, device.config);
+  while (fields.ends_with('\n')) fields.pop_back();
   return error(
       fmt::format("program '{}' was compiled for configuration '{}' ({:016x}), the device has '{}' ({:016x}):\n{}",
-                  program.name, program.config.name, wanted, device.config.name, found,
-                  spec::difference(program.config, device.config)),
+                  program.name, program.config.name, wanted, device.config.name, found, fields),
       device.uri,
       fmt::format("compile the model for this device: tenon compile MODEL --config {}", device.config.name));
 }
