@@ -65,8 +65,9 @@ class Behavioral final : public Simulator {
 
  private:
   struct Queue {
-    std::deque<uint32_t> instructions;  // positions in program_
-    bool giving = false;                // the head is done, but a counter is full
+    std::deque<uint32_t> instructions;  // positions in program_; one leaves the queue when it starts
+    std::optional<uint32_t> giving;     // done, but a counter is full
+    bool empty() const { return instructions.empty() && !giving; }
   };
 
   void start();
@@ -127,24 +128,15 @@ uint32_t Behavioral::read_register(uint32_t offset) {
     return value;
   }
   switch (offset & ~uint32_t{4}) {
-    case reg::kCycles:
-      return half(timing().cycles);
-    case reg::kInstructionsDone:
-      return half(instructions_done_);
-    case reg::kMacs:
-      return half(macs_);
-    case reg::kReadBeats:
-      return half(timing().read_beats);
-    case reg::kWriteBeats:
-      return half(timing().write_beats);
-    case reg::kReadBursts:
-      return half(timing().read_bursts);
-    case reg::kWriteBursts:
-      return half(timing().write_bursts);
-    case reg::kConfigHash:
-      return half(spec::hash(isa_.config()));
-    default:
-      break;
+    case reg::kCycles: return half(timing().cycles);
+    case reg::kInstructionsDone: return half(instructions_done_);
+    case reg::kMacs: return half(macs_);
+    case reg::kReadBeats: return half(timing().read_beats);
+    case reg::kWriteBeats: return half(timing().write_beats);
+    case reg::kReadBursts: return half(timing().read_bursts);
+    case reg::kWriteBursts: return half(timing().write_bursts);
+    case reg::kConfigHash: return half(spec::hash(isa_.config()));
+    default: break;
   }
   switch (offset) {
     case reg::kControl: {
@@ -153,16 +145,11 @@ uint32_t Behavioral::read_register(uint32_t offset) {
       done_ = ready_ = false;
       return value;
     }
-    case reg::kInterruptStatus:
-      return interrupt_status_;
-    case reg::kCommand:
-      return 0;
-    case reg::kStatus:
-      return static_cast<uint32_t>(code_) | (busy_ ? spec::kStatusBusy : 0);
-    case reg::kErrorIndex:
-      return error_index_;
-    case reg::kVersion:
-      return uint32_t{spec::kIsaVersion} << 16 | spec::kRegisterMapVersion;
+    case reg::kInterruptStatus: return interrupt_status_;
+    case reg::kCommand: return 0;
+    case reg::kStatus: return static_cast<uint32_t>(code_) | (busy_ ? spec::kStatusBusy : 0);
+    case reg::kErrorIndex: return error_index_;
+    case reg::kVersion: return uint32_t{spec::kIsaVersion} << 16 | spec::kRegisterMapVersion;
     case reg::kCapabilities: {
       const unsigned engines = ((1u << spec::kEngines) - 1) & ~spec::bit(Engine::kDw);
       return (isa_.config().base ? 1u : 0u) | (isa_.config().native ? 2u : 0u) | engines << 8;
@@ -171,13 +158,12 @@ uint32_t Behavioral::read_register(uint32_t offset) {
       uint32_t waiting = 0;
       for (size_t e = 0; e < spec::kEngines; ++e) {
         const Queue& q = queues_[e];
-        if (q.instructions.empty() || q.giving) continue;
+        if (q.instructions.empty()) continue;
         if (!tokens_.can_take(e, tokens_of(program_[q.instructions.front()].instruction).wait)) waiting |= 1u << e;
       }
       return waiting;
     }
-    default:
-      return arguments_[offset / 4];
+    default: return arguments_[offset / 4];
   }
 }
 
@@ -187,9 +173,7 @@ void Behavioral::write_register(uint32_t offset, uint32_t value) {
     case reg::kControl:
       if ((value & spec::kApStart) != 0 && !busy_) start();
       return;
-    case reg::kInterruptStatus:
-      interrupt_status_ ^= value & 3;
-      return;
+    case reg::kInterruptStatus: interrupt_status_ ^= value & 3; return;
     case reg::kCommand:
       if ((value & (spec::kSoftReset | spec::kTokenClear)) != 0) {
         tokens_.clear();
@@ -207,8 +191,7 @@ void Behavioral::write_register(uint32_t offset, uint32_t value) {
         timing_.emplace();
       }
       return;
-    default:
-      break;
+    default: break;
   }
   const bool writable = offset == reg::kGlobalInterruptEnable || offset == reg::kInterruptEnable ||
                         (offset >= reg::kInstructions && offset < reg::kBase0 + 8 * spec::kBases);
@@ -351,9 +334,6 @@ bool Behavioral::execute(const spec::Decoded& d, Engine engine) {
 
 bool Behavioral::step(size_t e) {
   Queue& q = queues_[e];
-  if (q.instructions.empty()) return false;
-  const spec::Decoded& d = program_[q.instructions.front()];
-  const spec::TokenMasks masks = tokens_of(d.instruction);
   const auto engine = static_cast<Engine>(e);
   const auto each = [](unsigned mask, auto&& f) {
     for (size_t i = 0; i < spec::kEngines; ++i)
@@ -361,19 +341,23 @@ bool Behavioral::step(size_t e) {
   };
   bool happened = false;
   if (!q.giving) {
-    if (!tokens_.can_take(e, masks.wait)) return false;
-    tokens_.take(e, masks.wait);
-    if (options_.detect_races) each(masks.wait, [&](Engine p) { races_.pop(p, engine); });
+    if (q.instructions.empty()) return false;
+    const spec::Decoded& d = program_[q.instructions.front()];
+    const unsigned wait = tokens_of(d.instruction).wait;
+    if (!tokens_.can_take(e, wait)) return false;
+    tokens_.take(e, wait);
+    if (options_.detect_races) each(wait, [&](Engine p) { races_.pop(p, engine); });
     if (!execute(d, engine)) return true;
     executed_steps_ += timing::steps(isa_.config(), d.instruction) + 1;
-    q.giving = true;
+    q.giving = q.instructions.front();
+    q.instructions.pop_front();
     happened = true;
   }
-  if (!tokens_.can_give(e, masks.signal)) return happened;
-  tokens_.give(e, masks.signal);
-  if (options_.detect_races) each(masks.signal, [&](Engine c) { races_.push(engine, c); });
-  q.giving = false;
-  q.instructions.pop_front();
+  const unsigned signal = tokens_of(program_[*q.giving].instruction).signal;
+  if (!tokens_.can_give(e, signal)) return happened;
+  tokens_.give(e, signal);
+  if (options_.detect_races) each(signal, [&](Engine c) { races_.push(engine, c); });
+  q.giving.reset();
   ++instructions_done_;
   return true;
 }
@@ -393,11 +377,9 @@ bool Behavioral::advance(uint64_t cycles) {
       if (happened) next_engine_ = (next_engine_ + i + 1) % spec::kEngines;
     }
     if (happened) continue;
-    const bool drained = std::ranges::all_of(queues_, [](const Queue& q) { return q.instructions.empty(); });
-    if (drained && dispatched_ == program_.size())
-      end();
-    else
-      report_deadlock();
+    const bool drained = std::ranges::all_of(queues_, [](const Queue& q) { return q.empty(); });
+    if (drained && dispatched_ == program_.size()) end();
+    else report_deadlock();
   }
   return busy_;
 }
@@ -407,8 +389,8 @@ void Behavioral::report_deadlock() {
   uint32_t oldest = UINT32_MAX;
   for (size_t e = 0; e < spec::kEngines; ++e) {
     const Queue& q = queues_[e];
-    if (q.instructions.empty()) continue;
-    const spec::Decoded& d = program_[q.instructions.front()];
+    if (q.empty()) continue;
+    const spec::Decoded& d = program_[q.giving ? *q.giving : q.instructions.front()];
     oldest = std::min(oldest, d.index);
     const spec::TokenMasks masks = tokens_of(d.instruction);
     text += fmt::format("\n  {}: {} {}", name(static_cast<Engine>(e)), say(d.index),
@@ -419,7 +401,7 @@ void Behavioral::report_deadlock() {
       const bool blocks = q.giving ? tokens_.at(e, i) == spec::kMaxTokens : tokens_.at(i, e) == 0;
       if (blocks) text += fmt::format(" {}", name(static_cast<Engine>(i)));
     }
-    text += fmt::format("; {} more in its queue", q.instructions.size() - 1);
+    text += fmt::format("; {} more in its queue", q.instructions.size() - (q.giving ? 0 : 1));
   }
   if (dispatched_ < program_.size()) {
     const spec::Decoded& d = program_[dispatched_];

@@ -69,21 +69,11 @@ Dma move(const spec::Config& config, const spec::native::Move& m, const Bases& b
   using spec::native::MoveFunction;
   Dma dma;
   switch (static_cast<MoveFunction>(m.function)) {
-    case MoveFunction::kInp:
-      dma.memory = Memory::kInp, dma.engine = Engine::kLdi;
-      break;
-    case MoveFunction::kWgt:
-      dma.memory = Memory::kWgt, dma.engine = Engine::kLdw;
-      break;
-    case MoveFunction::kPar:
-      dma.memory = Memory::kPar, dma.engine = Engine::kLdm;
-      break;
-    case MoveFunction::kRes:
-      dma.memory = Memory::kRes, dma.engine = Engine::kLdm;
-      break;
-    case MoveFunction::kOut:
-      dma.memory = Memory::kOut, dma.engine = Engine::kSt, dma.store = true;
-      break;
+    case MoveFunction::kInp: dma.memory = Memory::kInp, dma.engine = Engine::kLdi; break;
+    case MoveFunction::kWgt: dma.memory = Memory::kWgt, dma.engine = Engine::kLdw; break;
+    case MoveFunction::kPar: dma.memory = Memory::kPar, dma.engine = Engine::kLdm; break;
+    case MoveFunction::kRes: dma.memory = Memory::kRes, dma.engine = Engine::kLdm; break;
+    case MoveFunction::kOut: dma.memory = Memory::kOut, dma.engine = Engine::kSt, dma.store = true; break;
   }
   dma.vector_bytes = config.unit_bytes(dma.memory);
   dma.units_per_element = config.units_per_element(dma.memory);

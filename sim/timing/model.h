@@ -1,9 +1,15 @@
 // The one cycle model of the accelerator: what the behavioral simulator reports and the compiler's scheduler searches
 // with.
 //
-// Semantics: engines with bounded queues, tokens, in-order execution, one shared read port and one write port with
-// bursts, latency and several outstanding bursts an engine. Instructions are known by their extents alone, so a run
-// needs no data. A stream that deadlocks ends where nothing can happen any more; so does one that is cut off.
+// Semantics: the parts that take time in the RTL, as discrete events. Fetch and decode; a queue and a sequencer a class
+// (native: an engine) with two instructions in flight; the units that execute; the token matrix; the read channel that
+// fetch and the three load units share, burst by burst; the write channel. Instructions are known by their extents
+// alone, so a run needs no data. A stream that deadlocks ends where nothing can happen any more; so does one that is
+// cut off.
+//
+// The accumulators' read port is modelled as the share that GEMM leaves. Left out: repeated destinations of micro-ops
+// in an ALU instruction (only micro-ops' values would tell). Busy and stall are counted for classes, as the hardware's
+// counters do.
 #pragma once
 
 #include <array>
@@ -18,18 +24,20 @@
 
 namespace tenon::sim::timing {
 
-// Cycles, as the RTL has them. The memory's are those of the AXI memory model beside the Verilated RTL.
+// Cycles. The memory's are those of the AXI memory model beside the Verilated RTL; the rest is the RTL's.
 struct Parameters {
   int read_latency = 60;   // from a burst's address to its first beat
   int write_latency = 40;  // from a burst's last beat to its response
-  int outstanding = 4;     // read bursts an engine keeps in flight
-  int fetch_latency = 4;   // from the last beat of an instruction to its place in a queue
-  int fetch_slots = 64;    // slots that the fetcher reads ahead
-  int start = 3;           // from a token-ready head to the first step
-  int finish = 2;          // from the last effect to the tokens
-  int gemm_pipeline = 10;  // from the last step to its write
-  int rq_pipeline = 10;
-  int alu_pipeline = 8;
+  int outstanding = 16;    // bursts that the memory takes at a time
+  int address = 3;         // from a load's start to its first address at the port
+  int beat = 4;            // from a beat at the port to its use
+  int decode = 6;          // from an instruction's last beat to its place in a queue
+  int gemm_pipeline = 7;   // from the last step to done
+  int alu_pipeline = 4;
+  int rq_pipeline = 9;
+  int store_pipeline = 5;  // from a store's start to its first beat
+  int open_writes = 6;     // write bursts that the store unit keeps open
+  int launch = 1;          // from ap_start to the first address, and from the last instruction to the end
 };
 
 struct Launch {
@@ -46,8 +54,9 @@ struct Result {
   std::vector<Interval> timeline;  // where asked for
 };
 
-// The engine that executes: base: not the class but LDI, LDW, LDM, GEMM, RQ (ALU) or ST.
-spec::Engine executing_engine(const spec::Instruction& instruction);
+// What executes: the engines, but that the base profile's ALU is a unit of its own; kNone for tokens only.
+enum class Unit : uint8_t { kLdi, kLdw, kLdm, kGemm, kAlu, kRq, kSt, kNone };
+Unit unit_of(const spec::Config& config, const spec::Instruction& instruction);
 
 // Cycles that the instruction keeps its engine busy if the memory answers at once; no pipeline, no latency.
 uint64_t steps(const spec::Config& config, const spec::Instruction& instruction);

@@ -1,0 +1,91 @@
+// The cycle model beside the RTL: beats and bursts are equal, cycles are close. Prints the error of each program.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "hw/spec/registers.h"
+#include "sim/behavioral/behavioral.h"
+#include "sim/bench/bench.h"
+#include "sim/fuzz/generator.h"
+#include "sim/verilator/verilated.h"
+#include "sim/vta/vta_program.h"
+
+namespace tenon::sim {
+namespace {
+
+namespace reg = spec::reg;
+
+constexpr uint64_t kMemory = 8 << 20;
+
+uint64_t counter(Simulator& s, uint32_t offset) {
+  return s.read_register(offset) | uint64_t{s.read_register(offset + 4)} << 32;
+}
+
+class Pair {
+ public:
+  explicit Pair(const spec::Config& config) {
+    VerilatedOptions options;
+    options.memory_bytes = kMemory;
+    rtl = std::move(*make_verilated(config, options));
+    model = std::move(*make_behavioral(config, {.memory_bytes = kMemory}));
+  }
+  // Prints one line; returns the model's error in percent.
+  double compare(const std::string& name) {
+    const auto cycles = static_cast<double>(counter(*rtl, reg::kCycles));
+    const auto estimate = static_cast<double>(counter(*model, reg::kCycles));
+    const double error = 100 * (estimate / cycles - 1);
+    fmt::print("{:<28}{:>10.0f} cycles in the RTL,{:>10.0f} in the model, {:+6.2f} %\n", name, cycles, estimate, error);
+    for (const uint32_t offset : {reg::kReadBeats, reg::kReadBursts, reg::kWriteBeats, reg::kWriteBursts}) {
+      EXPECT_EQ(counter(*model, offset), counter(*rtl, offset)) << name << ", counter at " << offset;
+    }
+    EXPECT_EQ(counter(*model, reg::kMacs), counter(*rtl, reg::kMacs)) << name;
+    EXPECT_EQ(counter(*model, reg::kInstructionsDone), counter(*rtl, reg::kInstructionsDone)) << name;
+    return error;
+  }
+  std::unique_ptr<Simulator> rtl, model;
+};
+
+TEST(Timing, of_vta_programs_is_close_to_the_rtl) {
+  Pair pair(*spec::load_config("default"));
+  double sum = 0, worst = 0;
+  int programs = 0;
+  for (const char* name :
+       {"conv_C2", "conv_C4", "conv_C8", "conv_C10", "gemm_16x16x16_b16_vt1", "gemm_64x64x64_b32_vt2",
+        "gemm_128x128x128_b64_vt2", "gemm_128x128x128_b128_vt1", "gemm_256x256x256_b128_vt2",
+        "gemm_1x1024x1024_b256_vt2", "vadd_4x64", "vadd_1x1024", "vadd_16x1024", "vmul_4x64"}) {
+    const auto program = vta::read_program(std::string(TENON_SOURCE_DIR "/tests/vta/") + name + ".bin");
+    ASSERT_TRUE(program) << program.error().str();
+    for (Simulator* s : {pair.rtl.get(), pair.model.get()}) {
+      std::ranges::fill(s->memory(), std::byte{});
+      const auto status = vta::run(*s, *program);
+      ASSERT_TRUE(status) << status.error().str();
+    }
+    const double error = std::abs(pair.compare(name));
+    sum += error, worst = std::max(worst, error), ++programs;
+  }
+  fmt::print("mean {:.2f} %, worst {:.2f} %\n", sum / programs, worst);
+  EXPECT_LT(sum / programs, 3);
+  EXPECT_LT(worst, 6);
+}
+
+TEST(Timing, of_native_programs_is_close_to_the_rtl) {
+  for (const char* config_name : {"tiny", "default"}) {
+    const auto config = *spec::load_config(config_name);
+    Pair pair(config);
+    const auto run = [&](const fuzz::Program& program, const std::string& name) {
+      EXPECT_TRUE(fuzz::run(*pair.rtl, program));
+      EXPECT_TRUE(fuzz::run(*pair.model, program));
+      return std::abs(pair.compare(name));
+    };
+    EXPECT_LT(run(bench::convolution(config, 3), std::string(config_name) + " conv3x3"), 1);
+    for (uint64_t seed = 1; seed <= 8; ++seed) {
+      const auto program = fuzz::generate(config, seed, {.profile = spec::Profile::kNative, .max_launches = 1});
+      EXPECT_LT(run(program, fmt::format("{} random {}", config_name, seed)), 6);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tenon::sim
