@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Bad models, data, devices and executables: each ends with its exit code and a message that says what to do. Arguments:
+# tenon, tenon-run.
+set -euo pipefail
+# shellcheck source=tests/expect.sh
+source tests/expect.sh
+tenon=$1 tenon_run=$2
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+digits=tests/models/resnet8_digits_test.npz
+onnx=tests/models/tiny_digits.onnx
+quantized=(--shapes N=1 --calibrate "$digits:calib" --divide 255)
+run=("$tenon" run "$onnx" "${quantized[@]}" --quiet)
+
+# Models.
+head -c 20000 "$onnx" >"$scratch/cut.onnx"
+expect 1 "cut.onnx" "$tenon" compile "$scratch/cut.onnx" -o "$scratch/x.tnx"
+head -c 5000 /dev/urandom >"$scratch/noise.onnx"
+expect 1 "noise.onnx" "$tenon" compile "$scratch/noise.onnx" -o "$scratch/x.tnx"
+: >"$scratch/empty.onnx"
+expect 1 "empty.onnx" "$tenon" compile "$scratch/empty.onnx" -o "$scratch/x.tnx"
+expect 1 "nowhere.onnx" "$tenon" compile "$scratch/nowhere.onnx" -o "$scratch/x.tnx"
+expect 2 'ends in .onnx or .tn, not in ".pt"' "$tenon" compile "$scratch/model.pt" -o "$scratch/x.tnx"
+expect 1 "--shapes N=1" "$tenon" compile "$onnx" -o "$scratch/x.tnx"
+expect 2 "--shapes" "$tenon" compile "$onnx" --shapes N=x -o "$scratch/x.tnx"
+expect 1 "cannot" "$tenon" compile "$onnx" --shapes N=1 -o "$scratch/nowhere/x.tnx"
+
+# Data.
+expect 2 "its tensors are calib, x, y" "${run[@]}" --data "$digits"
+expect 2 'no tensor is called "z"' "${run[@]}" --data "$digits:z"
+expect 1 "nowhere.npy" "${run[@]}" --data "$scratch/nowhere.npy"
+expect 1 "the model's input is input: f32 (1, 1, 28, 28)" "${run[@]}" --data "$digits:y"
+expect 1 "the model's input is" "$tenon" compile "$onnx" --shapes N=1 --calibrate "$digits:y" -o "$scratch/x.tnx"
+expect 2 "minmax" "$tenon" compile "$onnx" "${quantized[@]}" --calibration kl -o "$scratch/x.tnx"
+
+# Devices and configurations.
+expect 2 'unknown device scheme "warp"' "${run[@]}" --data "$digits:x" --device warp:default
+expect 1 'no configuration is called "nowhere"' "${run[@]}" --data "$digits:x" --device behavioral:nowhere
+expect 2 "there is no option colour" "${run[@]}" --data "$digits:x" --device 'behavioral:default?colour=red'
+
+# Executables.
+"$tenon" compile "$onnx" "${quantized[@]}" -o "$scratch/good.tnx" >/dev/null
+expect 1 "tenon compile" "$tenon" run "$scratch/good.tnx" --divide 255 --data "$digits:x" --limit 1 --device behavioral:tiny
+expect 1 "block_in: 16 here, 4 there" "$tenon" run "$scratch/good.tnx" --divide 255 --data "$digits:x" --limit 1 --device behavioral:tiny
+expect 2 "--check needs the model" "$tenon" run "$scratch/good.tnx" --divide 255 --data "$digits:x" --check
+size=$(stat -c %s "$scratch/good.tnx")
+for part in 0 1 2 3 4 5 6 7 8 9; do  # one byte changed, at ten places
+  cp "$scratch/good.tnx" "$scratch/bad.tnx"
+  printf '\xa5' | dd of="$scratch/bad.tnx" bs=1 seek=$((size * part / 10 + 3)) conv=notrunc status=none
+  cmp -s "$scratch/good.tnx" "$scratch/bad.tnx" ||
+    expect 1 "bad.tnx" "$tenon" run "$scratch/bad.tnx" --divide 255 --data "$digits:x" --limit 1
+done
+head -c $((size / 2)) "$scratch/good.tnx" >"$scratch/bad.tnx"
+expect 1 "bad.tnx" "$tenon" run "$scratch/bad.tnx" --divide 255 --data "$digits:x" --limit 1
+expect 1 "nowhere.tnx" "$tenon_run" "$scratch/nowhere.tnx"
+
+# A limit that passes is an error, not a hang.
+expect 1 "is still busy after" "${run[@]}" --data "$digits:x" --limit 1 --launch-limit 0.0000001 --device 'verilator:default'
