@@ -19,6 +19,8 @@ Action assemble(Options&);
 Action disassemble(Options&);
 Action list_devices(Options&);
 Action doctor(Options&);
+Action bench_sim(Options&);
+Action fuzz_accel(Options&);
 
 namespace {
 
@@ -32,6 +34,8 @@ constexpr Command kCommands[] = {
     {"disasm", "print the instructions of a program", disassemble},
     {"devices", "list the kinds of devices and what each lacks on this machine", list_devices},
     {"doctor", "list tools, devices and what is missing for what", doctor},
+    {"bench sim", "measure how fast the simulators are", bench_sim},
+    {"fuzz accel", "run random programs on RTL and behavioral simulator, compared write by write", fuzz_accel},
 };
 
 constexpr std::string_view kTail =
@@ -83,8 +87,9 @@ Status run_one(const std::vector<std::string>& arguments) {
     }
     std::string what = fmt::format("unknown command \"{}\"", first);
     if (arguments.empty()) what = "no command is given";
-    if (is_group) what = arguments.size() < 2 ? "\"" + first + "\" needs a second word"
-                                              : fmt::format("unknown command \"{} {}\"", first, arguments[1]);
+    if (is_group)
+      what = arguments.size() < 2 ? "\"" + first + "\" needs a second word"
+                                  : fmt::format("unknown command \"{} {}\"", first, arguments[1]);
     return error(what, "tenon", "the commands are: " + names, Fault::kUsage);
   }
   Options options(command->name, command->doc);

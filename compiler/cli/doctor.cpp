@@ -148,7 +148,8 @@ struct Devices {
       if (!missing.empty()) fmt::print("{:<13}not usable here: {}\n", "", missing);
     }
     if (json) fmt::print("{}", out.end().str());
-    else fmt::print("\nA device is SCHEME:CONFIGURATION, as behavioral:default; `tenon hw list` names configurations.\n");
+    else
+      fmt::print("\nA device is SCHEME:CONFIGURATION, as behavioral:default; `tenon hw list` names configurations.\n");
     return {};
   }
 };

@@ -63,7 +63,8 @@ struct List {
   Status run() const {
     Json out;
     out.begin_array();
-    if (!json) fmt::print("{:<16}{:<10}{:>6}{:>12}  {:<14}{}\n", "name", "core", "axi", "scratchpads", "profiles", "hash");
+    if (!json)
+      fmt::print("{:<16}{:<10}{:>6}{:>12}  {:<14}{}\n", "name", "core", "axi", "scratchpads", "profiles", "hash");
     Status status;  // one broken file hides no other
     for (const std::string& name : spec::named_configs()) {
       auto config = spec::load_config(name);

@@ -21,10 +21,7 @@ class Json {
   Json& value(std::same_as<bool> auto flag) { return raw(flag ? "true" : "false"); }
   Json& value(double number);
   template <std::integral T>
-    requires(!std::same_as<T, bool>)
-  Json& value(T number) {
-    return raw(std::to_string(number));
-  }
+  requires(!std::same_as<T, bool>) Json& value(T number) { return raw(std::to_string(number)); }
   template <class T>
   Json& field(std::string_view name, const T& x) {
     return key(name).value(x);

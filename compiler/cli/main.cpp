@@ -8,7 +8,8 @@ int main(int count, char** arguments) {
   try {
     return tenon::cli::run({arguments + 1, arguments + count});
   } catch (const std::exception& fault) {  // out of memory, above all: the libraries report what they foresee
-    std::fprintf(stderr, "error: %s\n  help: this is Tenon's fault or the machine's; please report it with the command\n",
+    std::fprintf(stderr,
+                 "error: %s\n  help: this is Tenon's fault or the machine's; please report it with the command\n",
                  fault.what());
     return static_cast<int>(tenon::Fault::kInternal);
   }

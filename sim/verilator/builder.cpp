@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "hw/generator/generator.h"
+#include "hw/spec/data_path.h"
 #include "sim/verilator/process.h"
 
 namespace tenon::sim {
@@ -84,11 +85,12 @@ Expected<fs::path> cache_directory() {
 }
 
 Expected<fs::path> harness_directory() {
-  for (const char* candidate : {TENON_SOURCE_HARNESS, TENON_INSTALLED_HARNESS}) {
+  const auto candidates = spec::data_path("sim/verilator");
+  for (const fs::path& candidate : candidates) {
     std::error_code ignored;
-    if (fs::is_regular_file(fs::path(candidate) / kHarnessFiles[0], ignored)) return candidate;
+    if (fs::is_regular_file(candidate / kHarnessFiles[0], ignored)) return candidate;
   }
-  return error("the harness of the Verilated model is missing", TENON_INSTALLED_HARNESS,
+  return error("the harness of the Verilated model is missing", candidates.back().string(),
                "install Tenon again, or keep its source tree");
 }
 

@@ -64,3 +64,11 @@ expect 0 '"tools": [' "$tenon" doctor --json
 expect 0 "verilator  missing; for verilator: devices, tenon fuzz accel; get it: apt-get install verilator" \
   env PATH=/nowhere "$tenon" doctor
 expect 1 "configuration broken is broken" env TENON_CONFIG_PATH="$scratch/configs" "$tenon" doctor
+
+# Benchmarks and fuzzing, without the RTL: its tests are those of fuzz.CONFIG.
+expect 0 "GMAC/s" "$tenon" bench sim --no-rtl --runs 1 --tiles 1 --config tiny
+expect 0 '"gmacs_per_second"' "$tenon" bench sim --no-rtl --runs 1 --tiles 1 --config tiny --json
+expect 2 "--runs and --tiles are at least 1" "$tenon" bench sim --runs 0
+expect 0 "seeds 7 to 11, all equal" "$tenon" fuzz accel --device behavioral --config tiny -n 5 --seed 7
+expect 2 "--length is 9..2" "$tenon" fuzz accel --length 9..2
+expect 1 "verilator" env PATH=/nowhere TENON_CACHE="$scratch/cache" "$tenon" fuzz accel --config tiny -n 1

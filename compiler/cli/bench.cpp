@@ -1,0 +1,94 @@
+// tenon bench sim: how fast the simulators are on this machine.
+#include <fmt/format.h>
+
+#include "compiler/cli/command.h"
+#include "compiler/cli/json.h"
+#include "driver/accelerator.h"
+#include "sim/bench/bench.h"
+
+namespace tenon::cli {
+namespace {
+
+using sim::bench::Measurement;
+
+struct BenchSim {
+  std::string config = "default";
+  std::vector<std::string> vta;
+  int64_t runs = 7, tiles = 20;
+  bool no_rtl = false, json = false;
+
+  Status run() const {
+    auto loaded = spec::load_config(config);
+    if (!loaded) return forward_error(loaded);
+    if (runs < 1 || tiles < 1) return error("--runs and --tiles are at least 1", {}, {}, Fault::kUsage);
+    std::vector<Measurement> all;
+    const auto add = [&](auto&& measured) -> Status {
+      if (!measured) return forward_error(measured);
+      all.insert(all.end(), measured->begin(), measured->end());
+      return {};
+    };
+    const auto program = sim::bench::convolution(*loaded, static_cast<int>(tiles));
+    if (auto s = add(sim::bench::behavioral(program, "conv3x3", static_cast<int>(runs))); !s) return s;
+    for (const std::string& file : vta) {
+      if (auto s = add(sim::bench::behavioral_vta(file, static_cast<int>(runs))); !s) return s;
+    }
+    std::string skipped;
+    if (!no_rtl) {
+      if (auto s = rtl(*loaded, all, skipped); !s) return s;
+    }
+    print(all, skipped);
+    return {};
+  }
+
+  // The RTL is three orders of magnitude slower: a shorter program, fewer runs.
+  Status rtl(const spec::Config& loaded, std::vector<Measurement>& all, std::string& skipped) const {
+    for (const auto& transport : driver::transports()) {
+      if (transport.scheme == "verilator") skipped = transport.missing();
+    }
+    if (!skipped.empty()) return {};
+    const auto program = sim::bench::convolution(loaded, 1);
+    auto device = driver::open(fmt::format("verilator:{}?memory={}", config, program.memory.size()));
+    if (!device) return forward_error(device);
+    auto measured = sim::bench::measure(*(*device)->simulator(), program, "conv3x3", "verilator", 1);
+    if (!measured) return forward_error(measured);
+    all.push_back(std::move(*measured));
+    return {};
+  }
+
+  void print(const std::vector<Measurement>& all, const std::string& skipped) const {
+    if (!json) {
+      fmt::print("configuration {}, race detector on, CPU time of one core\n\n", config);
+      fmt::print("{:<26}{:<28}{:>10}{:>14}\n", "program", "simulator", "GMAC/s", "kcycles/s");
+      for (const Measurement& m : all) {
+        fmt::print("{:<26}{:<28}{:>10.3f}{:>14.0f}\n", m.program, m.simulator, m.gmacs_per_second(),
+                   m.kcycles_per_second());
+      }
+      if (!skipped.empty()) fmt::print("\nno RTL: {}\n", skipped);
+      fmt::print("\nquoted: VTA's functional simulator 6.8 GMAC/s on one core, its Verilated RTL 600 kcycles/s\n");
+      return;
+    }
+    Json out;
+    out.begin_object().field("config", config).field("skipped", skipped).key("measurements").begin_array();
+    for (const Measurement& m : all) {
+      out.begin_object().field("program", m.program).field("simulator", m.simulator).field("macs", m.macs);
+      out.field("cycles", m.cycles).field("cpu_seconds", m.cpu_seconds);
+      out.field("gmacs_per_second", m.gmacs_per_second()).field("kcycles_per_second", m.kcycles_per_second()).end();
+    }
+    fmt::print("{}", out.end().end().str());
+  }
+};
+
+}  // namespace
+
+Action bench_sim(Options& options) {
+  auto command = std::make_shared<BenchSim>();
+  options.option(command->config, "-c,--config", "NAME", "the configuration to simulate");
+  options.option(command->vta, "--vta", "FILE", "VTA programs to run too, on configuration default");
+  options.option(command->runs, "--runs", "N", "runs of each; the median counts");
+  options.option(command->tiles, "--tiles", "N", "length of the convolution");
+  options.flag(command->no_rtl, "--no-rtl", "leave out the Verilated RTL");
+  options.flag(command->json, "--json", "print JSON");
+  return [command] { return command->run(); };
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,125 @@
+// tenon fuzz accel: random programs on the RTL and the behavioral simulator, compared at every architectural write.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <chrono>
+
+#include "compiler/cli/command.h"
+#include "compiler/cli/json.h"
+#include "driver/accelerator.h"
+#include "sim/fuzz/campaign.h"
+#include "sim/fuzz/random.h"
+
+namespace tenon::cli {
+namespace {
+
+namespace fuzz = sim::fuzz;
+
+// How memory behaves is chosen by the program's seed too: latency, stalls, order of answers.
+std::string device(std::string_view scheme, const std::string& config, const fuzz::Program& program) {
+  std::string uri = fmt::format("{}:{}?memory={}", scheme, config, (program.memory.size() + 65535) & ~size_t{65535});
+  if (scheme == "behavioral") return uri;
+  fuzz::Random random(program.seed ^ 0x6d656d6f7279);
+  uri += fmt::format("&latency={}&write_latency={}", random.of({1, 8, 60, 200}), random.of({1, 8, 40}));
+  uri += fmt::format("&outstanding={}&stalls={}", random.of({1, 4, 16}), random.of({0, 0, 10, 50}));
+  return uri + fmt::format("&stall_seed={}&interleave={}", program.seed, random.chance(50) ? "on" : "off");
+}
+
+Expected<std::pair<int, int>> parse_length(const std::string& text) {
+  const size_t dots = text.find("..");
+  const auto number = [](std::string_view part) {
+    int value = -1;
+    const auto [end, fault] = std::from_chars(part.data(), part.data() + part.size(), value);
+    return fault == std::errc() && end == part.data() + part.size() ? value : -1;
+  };
+  const int low = number(std::string_view(text).substr(0, dots));
+  const int high = dots == std::string::npos ? low : number(std::string_view(text).substr(dots + 2));
+  if (low < 1 || high < low || high > 100000) {
+    return error(fmt::format("--length is {}, must be LOW..HIGH with 1 <= LOW <= HIGH <= 100000", text), {}, {},
+                 Fault::kUsage);
+  }
+  return std::pair(low, high);
+}
+
+struct FuzzAccel {
+  std::vector<std::string> configs = {"default"};
+  std::string length = "50..200", profile = "any", against = "lockstep";
+  uint64_t seed = 0;
+  int64_t count = 200, shrink = 500;
+  bool json = false, quiet = false;
+
+  Status run() const {
+    auto range = parse_length(length);
+    if (!range) return forward_error(range);
+    if (count < 1 || shrink < 0) return error("--count is at least 1, --shrink at least 0", {}, {}, Fault::kUsage);
+    fuzz::CampaignOptions options;
+    options.seed =
+        seed != 0 ? seed : static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
+    options.count = static_cast<int>(count);
+    options.shrink_budget = static_cast<int>(shrink);
+    options.generator.min_length = range->first;
+    options.generator.max_length = range->second;
+    if (profile != "any") options.generator.profile = profile == "base" ? spec::Profile::kBase : spec::Profile::kNative;
+
+    Json out;
+    out.begin_object().field("seed", options.seed).key("configurations").begin_array();
+    Status status;
+    for (const std::string& name : configs) {
+      if (status = one(name, options, out); !status) break;
+    }
+    if (json) fmt::print("{}", out.end().end().str());
+    return status;
+  }
+
+  Status one(const std::string& name, const fuzz::CampaignOptions& options, Json& out) const {
+    auto config = spec::load_config(name);
+    if (!config) return forward_error(config);
+    // A device that cannot be opened at all is the machine's fault, not a finding.
+    if (auto opened = driver::open(against + ":" + name); !opened) return forward_error(opened);
+    const auto runner = [&](const fuzz::Program& program) -> Status {
+      auto opened = driver::open(device(against, name, program));
+      if (!opened) return forward_error(opened);
+      return fuzz::run(*(*opened)->simulator(), program);
+    };
+    const auto begin = std::chrono::steady_clock::now();
+    int passed = 0;
+    const auto progress = [&](const fuzz::Program&) {
+      ++passed;
+      if (!quiet && passed % 20 == 0) fmt::print(stderr, "{}: {} of {}\n", name, passed, options.count);
+    };
+    const auto result = fuzz::campaign(*config, options, runner, progress);
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    out.begin_object().field("config", name).field("programs", result.programs);
+    out.field("instructions", result.instructions).field("seconds", seconds.count());
+    out.field("failure", result.failure ? result.failure->report : "").end();
+    if (result.failure) {
+      return error(fmt::format("the programs of configuration {} differ\n{}", name, result.failure->report), "fuzz", {},
+                   Fault::kInternal);
+    }
+    if (!json) {
+      fmt::print("{}: {} programs, {} instructions, seeds {} to {}, all equal, {:.0f} s\n", name, result.programs,
+                 result.instructions, options.seed, options.seed + static_cast<uint64_t>(options.count) - 1,
+                 seconds.count());
+    }
+    return {};
+  }
+};
+
+}  // namespace
+
+Action fuzz_accel(Options& options) {
+  auto command = std::make_shared<FuzzAccel>();
+  options.option(command->configs, "-c,--config", "NAME", "configurations, one after the other");
+  options.option(command->count, "-n,--count", "N", "programs for each");
+  options.option(command->seed, "--seed", "N", "seed of the first program, the next ones count up; 0: from the clock");
+  options.option(command->length, "--length", "LOW..HIGH", "instructions of a program");
+  options.choice(command->profile, "--profile", {"any", "base", "native"}, "the instruction set");
+  options.choice(command->against, "--device", {"lockstep", "behavioral", "verilator"},
+                 "RTL beside the behavioral simulator, or one of them alone");
+  options.option(command->shrink, "--shrink", "RUNS", "at most so many runs to make a failing program small");
+  options.flag(command->quiet, "-q,--quiet", "no progress");
+  options.flag(command->json, "--json", "print JSON");
+  return [command] { return command->run(); };
+}
+
+}  // namespace tenon::cli
