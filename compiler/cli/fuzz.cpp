@@ -8,21 +8,16 @@
 #include "compiler/cli/json.h"
 #include "driver/accelerator.h"
 #include "sim/fuzz/campaign.h"
-#include "sim/fuzz/random.h"
 
 namespace tenon::cli {
 namespace {
 
 namespace fuzz = sim::fuzz;
 
-// How memory behaves is chosen by the program's seed too: latency, stalls, order of answers.
 std::string device(std::string_view scheme, const std::string& config, const fuzz::Program& program) {
-  std::string uri = fmt::format("{}:{}?memory={}", scheme, config, (program.memory.size() + 65535) & ~size_t{65535});
-  if (scheme == "behavioral") return uri;
-  fuzz::Random random(program.seed ^ 0x6d656d6f7279);
-  uri += fmt::format("&latency={}&write_latency={}", random.of({1, 8, 60, 200}), random.of({1, 8, 40}));
-  uri += fmt::format("&outstanding={}&stalls={}", random.of({1, 4, 16}), random.of({0, 0, 10, 50}));
-  return uri + fmt::format("&stall_seed={}&interleave={}", program.seed, random.chance(50) ? "on" : "off");
+  const std::string options =
+      scheme == "behavioral" ? fmt::format("memory={}", program.memory.size()) : fuzz::memory_options(program);
+  return fmt::format("{}:{}?{}", scheme, config, options);
 }
 
 Expected<std::pair<int, int>> parse_length(const std::string& text) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "sim/behavioral/behavioral.h"
+#include "sim/fuzz/random.h"
 #include "sim/fuzz/shrink.h"
 
 namespace tenon::sim::fuzz {
@@ -46,6 +47,15 @@ CampaignResult campaign(const spec::Config& config, const CampaignOptions& optio
     return result;
   }
   return result;
+}
+
+std::string memory_options(const Program& program) {
+  Random random(program.seed * 977 + 5);
+  // In braces, which fix the order; that of a call's arguments differs between compilers.
+  const int values[] = {random.of({0, 0, 5, 30, 70}), random.of({1, 3, 20, 60, 300}), random.of({1, 5, 40, 200}),
+                        random.of({1, 2, 16}), random.of({0, 1})};
+  return fmt::format("memory={}&stall_seed={}&stalls={}&latency={}&write_latency={}&outstanding={}&interleave={}",
+                     program.memory.size(), program.seed, values[0], values[1], values[2], values[3], values[4]);
 }
 
 Runner behavioral_runner() {

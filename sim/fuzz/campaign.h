@@ -46,6 +46,10 @@ CampaignResult campaign(const spec::Config& config, const CampaignOptions& optio
 // The command line that makes this program again.
 std::string command(const spec::Config& config, uint64_t seed, const GeneratorOptions& options);
 
+// Options of a device's URI that make the memory behave as the program's seed says: latencies, stalls, the order of
+// answers. So a seed repeats a failure, whoever runs it.
+std::string memory_options(const Program& program);
+
 // A runner on a behavioral simulator of its own.
 Runner behavioral_runner();
 

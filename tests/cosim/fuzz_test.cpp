@@ -10,7 +10,6 @@
 #include <cstdlib>
 
 #include "driver/accelerator.h"
-#include "sim/fuzz/random.h"
 
 namespace tenon::sim::fuzz {
 namespace {
@@ -20,21 +19,12 @@ uint64_t from_environment(const char* name, uint64_t fallback) {
   return value == nullptr ? fallback : std::strtoull(value, nullptr, 10);
 }
 
-// The memory's behaviour belongs to the program's seed, so that a seed repeats a failure.
-std::string device(const Program& program) {
-  Random random(program.seed * 977 + 5);
-  return fmt::format(
-      "lockstep:{}?memory={}&stall_seed={}&stalls={}&latency={}&write_latency={}&outstanding={}&interleave={}",
-      program.config.name, program.memory.size(), program.seed, random.of({0, 0, 5, 30, 70}),
-      random.of({1, 3, 20, 60, 300}), random.of({1, 5, 40, 200}), random.of({1, 2, 16}), random.of({"on", "off"}));
-}
-
 struct FuzzTest : testing::TestWithParam<const char*> {};
 
 TEST_P(FuzzTest, RtlEqualsBehavioralAtEveryWrite) {
   const auto config = spec::load_config(GetParam()).value();
   const auto runner = [](const Program& program) -> Status {
-    auto accelerator = driver::open(device(program));
+    auto accelerator = driver::open(fmt::format("lockstep:{}?{}", program.config.name, memory_options(program)));
     if (!accelerator) return forward_error(accelerator);
     return run(*(*accelerator)->simulator(), program, 4'000'000);
   };
