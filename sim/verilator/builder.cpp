@@ -116,6 +116,7 @@ std::string makefile(const fs::path& verilator_include, const spec::Config& conf
       "VPATH := . model {include}\n"
       "model.so: $(OBJECTS)\n"
       "\tc++ -shared -pthread -Wl,-Bsymbolic -Wl,-z,defs -o $@ $^\n"
+      "%__Slow.o: CXXFLAGS += -O0\n"
       "%.o: %.cpp\n"
       "\t$(CXX) $(CXXFLAGS) -c -o $@ $<\n",
       fmt::arg("ccache", ccache ? "ccache " : ""), fmt::arg("flags", kCompilerFlags),

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <fstream>
 #include <string>
+#include <thread>
+#include <vector>
 
 namespace tenon::sim {
 namespace {
@@ -59,6 +61,31 @@ TEST_F(BuilderTest, AFailedBuildNamesTheToolAndItsLog) {
   std::ifstream stream(log);
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
   EXPECT_THAT(text, HasSubstr("the verilator of this test fails"));
+}
+
+TEST_F(BuilderTest, TwoThatWantTheSameModelBuildItOnce) {
+  setenv("PATH", (directory / "bin:").string().append(path).c_str(), 1);
+  tool("verilator", "echo run >> '" + (directory / "runs").string() + "'; sleep 0.2");
+  tool("make", "echo object > model.so");
+  std::vector<std::string> models(3);
+  {
+    std::vector<std::jthread> threads;
+    for (std::string& model : models) {
+      threads.emplace_back([&] { model = build_verilated_model(config).value_or("none").string(); });
+    }
+  }
+  for (const std::string& model : models) EXPECT_EQ(model, models[0]);
+  EXPECT_TRUE(fs::is_regular_file(models[0]));
+  std::ifstream stream(directory / "runs");
+  std::string line;
+  int runs = 0;
+  while (std::getline(stream, line)) ++runs;
+  EXPECT_EQ(runs, 2);  // the model and the question where Verilator's headers are
+
+  // Another configuration and another variant are other models.
+  EXPECT_NE(build_verilated_model(config, {.vcd = true}).value_or("none").string(), models[0]);
+  config.queue_depth *= 2;
+  EXPECT_NE(build_verilated_model(config).value_or("none").string(), models[0]);
 }
 
 TEST_F(BuilderTest, ACacheThatCannotBeMadeIsNamed) {
