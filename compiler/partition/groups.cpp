@@ -31,11 +31,17 @@ bool ConvexGroups::passes_third(uint32_t from, uint32_t to) const {
   return false;
 }
 
+bool ConvexGroups::can_merge(uint32_t a, uint32_t b) const {
+  a = find(a);
+  b = find(b);
+  return a == b || (!passes_third(a, b) && !passes_third(b, a));
+}
+
 bool ConvexGroups::merge(uint32_t a, uint32_t b) {
   a = find(a);
   b = find(b);
   if (a == b) return true;
-  if (passes_third(a, b) || passes_third(b, a)) return false;
+  if (!can_merge(a, b)) return false;
   parent_[b] = a;
   const auto clear = [](Bits& bits, uint32_t i) { bits[i / 64] &= ~(uint64_t{1} << (i % 64)); };
   for (size_t word = 0; word < needs_[a].size(); ++word) needs_[a][word] |= needs_[b][word];

@@ -16,6 +16,8 @@ class ConvexGroups {
   // Merges the groups of two nodes, unless a path between them leads through a third group: then the merged group
   // would both feed it and need it. Returns whether they are one group now.
   bool merge(uint32_t a, uint32_t b);
+  // Whether merge() would say yes; for callers with conditions of their own.
+  bool can_merge(uint32_t a, uint32_t b) const;
   // Groups in an order in which each comes behind all that it needs.
   std::vector<uint32_t> topological() const;
 

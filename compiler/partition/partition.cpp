@@ -6,6 +6,7 @@
 #include <cassert>
 #include <optional>
 
+#include "compiler/partition/copier.h"
 #include "compiler/partition/groups.h"
 
 namespace tenon::compiler {
@@ -17,50 +18,6 @@ struct Composite {
   const TargetPattern* row = nullptr;
   std::vector<size_t> bindings;
 };
-
-// Some bindings of a function as a function of their own.
-struct Outlined {
-  Function function;
-  std::vector<VarId> args;     // what its parameters are in the original
-  std::vector<VarId> results;  // what its results are in the original, ascending by binding
-};
-
-// Copies bindings from one function to another that a Builder makes; knows what became of each variable.
-class Copier {
- public:
-  Copier(const Function& from, Builder& to) : from_(from), to_(to), atoms_(from.vars.size()) {}
-
-  void define(VarId var, Atom atom) { atoms_[index(var)] = atom; }
-  Atom operator()(const Atom& atom) const {
-    const auto* var = std::get_if<VarId>(&atom);
-    assert(!var || atoms_[index(*var)]);
-    return var ? *atoms_[index(*var)] : atom;
-  }
-  Status copy(const Binding& binding) {
-    Value value = binding.value;
-    for_each_operand(value, [&](Atom& atom) { atom = (*this)(atom); });
-    return bind(binding.var, std::move(value));
-  }
-  Status bind(VarId var, Value value) {
-    const VarInfo& info = from_.info(var);
-    to_.at(info.span);
-    auto atom = to_.bind(std::move(value), info.name);
-    if (!atom) return forward_error(atom);
-    define(var, *atom);
-    return {};
-  }
-
- private:
-  const Function& from_;
-  Builder& to_;
-  std::vector<std::optional<Atom>> atoms_;
-};
-
-// One result as it is, several as a tuple.
-Expected<Atom> pack(Builder& builder, Atoms results) {
-  if (results.size() == 1) return results[0];
-  return builder.tuple(std::move(results));
-}
 
 class Partitioner {
  public:
@@ -227,7 +184,26 @@ class Partitioner {
     return target == targets_.end() ? nullptr : &*target;
   }
 
-  ConvexGroups merge_regions(const Function& function) const {
+  // The region that the bindings would be.
+  Expected<Outlined> outline_region(const Function& function, const std::vector<size_t>& members) {
+    std::vector<VarId> results = visible(function, members);
+    if (results.empty()) results.push_back(function.body.bindings[members.back()].var);  // dead, but still a function
+    return outline(function, members, std::move(results));
+  }
+
+  // Whether the target takes both groups as one region.
+  Expected<bool> fits(const Function& function, const ConvexGroups& groups, uint32_t a, uint32_t b, const Target& target) {
+    if (!target.fits) return true;
+    std::vector<size_t> members;
+    for (uint32_t i = 0; i < function.body.bindings.size(); ++i) {
+      if (groups.find(i) == groups.find(a) || groups.find(i) == groups.find(b)) members.push_back(i);
+    }
+    auto outlined = outline_region(function, members);
+    if (!outlined) return forward_error(outlined);
+    return target.fits(context_, module_, outlined->function).has_value();
+  }
+
+  Expected<ConvexGroups> merge_regions(const Function& function) {
     const auto& bindings = function.body.bindings;
     const DataFlow flow(function);
     std::vector<std::vector<uint32_t>> operands(bindings.size());
@@ -238,7 +214,8 @@ class Partitioner {
       });
     }
     ConvexGroups groups(operands);
-    // A merge that was refused because of a third group becomes legal when that group has joined: repeat.
+    // A merge that was refused because of a third group becomes legal when that group has joined, and one that did not
+    // fit may when others have joined and values between them are no longer seen outside: repeat.
     for (bool changed = true; changed;) {
       changed = false;
       for (uint32_t i = 0; i < bindings.size(); ++i) {
@@ -246,7 +223,10 @@ class Partitioner {
         if (!target) continue;
         for (const uint32_t operand : operands[i]) {
           if (target_of(bindings[operand]) != target || groups.find(operand) == groups.find(i)) continue;
-          changed |= groups.merge(operand, i);
+          if (!groups.can_merge(operand, i)) continue;
+          auto fit = fits(function, groups, operand, i, *target);
+          if (!fit) return forward_error(fit);
+          if (*fit) changed |= groups.merge(operand, i);
         }
       }
     }
@@ -255,9 +235,10 @@ class Partitioner {
 
   Expected<Function> replace_regions(const Function& function) {
     const auto& bindings = function.body.bindings;
-    const ConvexGroups groups = merge_regions(function);
+    auto groups = merge_regions(function);
+    if (!groups) return forward_error(groups);
     std::vector<std::vector<size_t>> members(bindings.size());
-    for (uint32_t i = 0; i < bindings.size(); ++i) members[groups.find(i)].push_back(i);
+    for (uint32_t i = 0; i < bindings.size(); ++i) members[groups->find(i)].push_back(i);
 
     Function result;
     result.dims = function.dims;
@@ -267,7 +248,7 @@ class Partitioner {
       builder.at(function.info(param).span);
       copier.define(param, builder.param(function.type(param), context_.name(function.info(param).name)));
     }
-    for (const uint32_t group : groups.topological()) {
+    for (const uint32_t group : groups->topological()) {
       const Target* target = target_of(bindings[members[group][0]]);
       const Status status = target ? emit_region(function, members[group], *target, builder, copier)
                                    : copier.copy(bindings[members[group][0]]);
@@ -296,9 +277,7 @@ class Partitioner {
 
   Status emit_region(const Function& function, const std::vector<size_t>& members, const Target& target, Builder& builder,
                      Copier& copier) {
-    std::vector<VarId> results = visible(function, members);
-    if (results.empty()) results.push_back(function.body.bindings[members.back()].var);  // dead, but still a function
-    auto outlined = outline(function, members, std::move(results));
+    auto outlined = outline_region(function, members);
     if (!outlined) return forward_error(outlined);
     outlined->function.target = target.name;
     Border border;
@@ -412,29 +391,6 @@ class Partitioner {
 
 Expected<std::vector<Placement>> partition(Context& context, Module& module, Symbol entry, std::span<const Target> targets) {
   return Partitioner(context, module, entry, targets).run();
-}
-
-std::string explain(const Module& module, std::span<const Placement> placements) {
-  struct Row {
-    std::string node, ops, where;
-  };
-  std::vector<Row> rows;
-  for (size_t i = 0; i < placements.size(); ++i) {
-    const Placement& p = placements[i];
-    const std::string where = p.target.empty() ? fmt::format("cpu    {}", p.reason) : fmt::format("{:<6} {}", p.target, p.composite);
-    // What came from one node and runs in one place is one line.
-    const bool joins = i > 0 && p.span == placements[i - 1].span && where == rows.back().where;
-    if (joins) rows.back().ops += " + " + p.op;
-    else rows.push_back({module.span(p.span).node, p.op, where});
-  }
-  size_t node_width = 0, op_width = 0;
-  for (const Row& row : rows) {
-    node_width = std::max(node_width, row.node.size());
-    op_width = std::max(op_width, row.ops.size());
-  }
-  std::string text;
-  for (const Row& row : rows) text += fmt::format("  {:<{}}  {:<{}}  {}\n", row.node, node_width, row.ops, op_width, row.where);
-  return text;
 }
 
 }  // namespace tenon::compiler

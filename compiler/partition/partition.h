@@ -1,7 +1,8 @@
 // Partitioning: gives each operator of a function to a target, or leaves it to the CPU.
 //
 // 1. patterns group operators into composite functions; the first row of the first target that matches wins;
-// 2. regions of one target grow by merging groups as long as no cycle between groups appears;
+// 2. regions of one target grow by merging groups as long as no cycle between groups appears and the target's code
+//    generator can take them;
 // 3. each region becomes a function with a target; values cross its border in the layouts that the target asks for, by
 //    explicit layout_transforms on the caller's side.
 // The meaning of the function does not change. Bring Your Own Codegen (Chen et al. 2021), with composites and regions

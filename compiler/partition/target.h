@@ -36,6 +36,9 @@ struct Target {
   std::string name;
   std::string documentation;
   std::vector<TargetPattern> patterns;
+  // Whether the code generator can take this region (before borders); the error says why not. Regions grow only as long
+  // as it says yes; one composite alone must fit. May be empty: takes all.
+  std::function<Status(Context&, const Module&, const Function& region)> fits;
   // The layouts in which a region wants its values; empty: all as they are. A region is a function whose body calls
   // composite functions (Function::composite) of this target, and nothing else.
   std::function<Expected<Border>(Context&, const Module&, const Function& region)> border;

@@ -107,14 +107,17 @@ Status supports(const spec::Config& config, const Layer& layer, const RegionTens
   return {};
 }
 
+Status fits_border(int64_t tensors, const std::string& region) {
+  constexpr int64_t kLeft = spec::kBases - runtime::kBaseFirstTensor;
+  if (tensors <= kLeft) return {};
+  return error(fmt::format("the region has {} inputs and outputs, base registers are left for {}", tensors, kLeft), region,
+               "split the region");
+}
+
 Status validate(const spec::Config& config, const Region& region) {
   const auto valid = [&](int t) { return t >= 0 && t < static_cast<int>(region.tensors.size()); };
-  const size_t border = region.inputs.size() + region.outputs.size();
-  if (border > spec::kBases - runtime::kBaseFirstTensor) {
-    return error(fmt::format("the region has {} inputs and outputs, base registers are left for {}", border,
-                             spec::kBases - runtime::kBaseFirstTensor),
-                 region.name, "split the region");
-  }
+  const auto border = static_cast<int64_t>(region.inputs.size() + region.outputs.size());
+  if (auto status = fits_border(border, region.name); !status) return status;
   std::vector<bool> known(region.tensors.size(), false), written(region.tensors.size(), false);
   for (const int t : region.inputs) {
     if (!valid(t) || known[t]) return error(fmt::format("input {} is no tensor, or named twice", t), region.name);

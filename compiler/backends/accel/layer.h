@@ -74,6 +74,9 @@ bool gains_by_unfolding(const Layer& layer, const RegionTensor& input, const spe
 // Whether the accelerator takes this layer; the reason where not. Weights are looked at only if there are any.
 Status supports(const spec::Config& config, const Layer& layer, const RegionTensor& input, const RegionTensor& output);
 
+// Whether base registers are left for so many inputs and outputs.
+Status fits_border(int64_t tensors, const std::string& region);
+
 // Checks the region as a whole: indices, shapes, sizes of weights and parameters, supports() of each layer.
 Status validate(const spec::Config& config, const Region& region);
 

@@ -30,6 +30,15 @@ std::vector<TargetPattern> patterns(const spec::Config& config) {
   return rows;
 }
 
+// A region's values each take a base register.
+Status fits(const Function& region) {
+  int64_t results = 1;
+  if (const auto* packed = region.body.bindings.empty() ? nullptr : std::get_if<Tuple>(&region.body.bindings.back().value)) {
+    results = static_cast<int64_t>(packed->fields.size());
+  }
+  return fits_border(static_cast<int64_t>(region.params.size()) + results, "region");
+}
+
 Expected<Border> border(const spec::Config& config, Context& context, const Module& module, const Function& function) {
   auto region = translate_region(context, module, "region", function);
   if (!region) return forward_error(region);
@@ -51,6 +60,7 @@ Target make_target(const spec::Config& config, const CompileOptions& options) {
   target.name = "accel";
   target.documentation = fmt::format("the generated accelerator, configuration {}", config.name);
   target.patterns = patterns(config);
+  target.fits = [](Context&, const Module&, const Function& region) { return fits(region); };
   target.border = [config](Context& context, const Module& module, const Function& region) {
     return border(config, context, module, region);
   };

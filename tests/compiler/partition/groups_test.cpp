@@ -48,6 +48,7 @@ bool is_acyclic(const Graph& operands, const std::function<uint32_t(uint32_t)>& 
 TEST(ConvexGroups, ADiamondWithAForeignArmStaysApart) {
   // 0 -> 1 -> 3 and 0 -> 2 -> 3: merging 0 with 3 would need 1 and 2 to be both before and behind.
   ConvexGroups groups({{}, {0}, {0}, {1, 2}});
+  EXPECT_FALSE(groups.can_merge(0, 3));
   EXPECT_FALSE(groups.merge(0, 3));
   EXPECT_TRUE(groups.merge(0, 1));
   EXPECT_FALSE(groups.merge(1, 3));

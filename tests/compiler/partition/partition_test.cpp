@@ -113,6 +113,18 @@ TEST_F(PartitionTest, ThePredicatesReasonIsToldToPeople) {
   EXPECT_EQ(regions(), 0);
 }
 
+TEST_F(PartitionTest, RegionsGrowOnlyAsFarAsTheTargetSaysTheyFit) {
+  Target target = toy_target();
+  target.fits = [](Context&, const Module&, const Function& region) -> Status {
+    if (region.params.size() <= 3) return {};
+    return error("too many values");
+  };
+  Atom sum = param("x0");
+  for (int i = 1; i < 6; ++i) sum = apply("add", {sum, param(fmt::format("x{}", i).c_str())});
+  partition_main(sum, {target});
+  EXPECT_EQ(regions(), 3);  // 3 values each: x0 x1 x2, then a sum and two more
+}
+
 TEST_F(PartitionTest, WithoutTargetsAllStaysOnTheCpu) {
   const Atom x = param("x");
   const auto placements = partition_main(apply("add", {x, x}), {});

@@ -180,6 +180,36 @@ TEST_P(AccelTarget, SeveralInputsAndResultsCrossTheBorder) {
   expect_same_bits(*both, 1, 0);
 }
 
+// Six base registers are left for a region's values: more of them make more regions.
+TEST_P(AccelTarget, TenResultsAreSplitOverRegions) {
+  const Atom x = param({1, 6, 5, 5}, "x");
+  Atoms results;
+  for (int i = 0; i < 10; ++i) results.push_back(requantize(conv(i == 0 ? x : results.back(), 6, 3, 1, 1), fmt::format("r{}", i)));
+  auto all = builder_.tuple(results);
+  ASSERT_TRUE(all);
+  expect_same_bits(*all, 2, 0);
+}
+
+TEST_P(AccelTarget, NineInputsAreSplitOverRegions) {
+  Atom sum = param({1, 6, 5, 5}, "x0");
+  for (int i = 1; i < 9; ++i) {
+    const Atom x = param({1, 6, 5, 5}, fmt::format("x{}", i).c_str());
+    sum = requantize(apply("cast", {sum}, {{"dtype", std::string("i32")}}), fmt::format("sum{}", i), x);
+  }
+  expect_same_bits(sum, 2, 6);
+}
+
+TEST_P(AccelTarget, ManyBranchesThatMeetAgainAreFewRegions) {
+  const Atom x = param({1, 6, 5, 5}, "x");
+  Atoms branches;
+  for (int i = 0; i < 8; ++i) branches.push_back(requantize(conv(x, 6, 3, 1, 1), fmt::format("b{}", i)));
+  Atom sum = branches[0];
+  for (int i = 1; i < 8; ++i) {
+    sum = requantize(apply("cast", {sum}, {{"dtype", std::string("i32")}}), fmt::format("sum{}", i), branches[i]);
+  }
+  expect_same_bits(sum, 1, 14);
+}
+
 INSTANTIATE_TEST_SUITE_P(Configurations, AccelTarget, testing::Values("tiny", "default", "wide-8x16"),
                          [](const auto& info) { return info.param == std::string("wide-8x16") ? "wide" : info.param; });
 
