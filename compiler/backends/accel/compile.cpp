@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cassert>
 
-#include "compiler/backends/accel/tile_program.h"
+#include "compiler/backends/accel/schedule.h"
 #include "compiler/backends/accel/tokens.h"
 
 namespace tenon::compiler::accel {
@@ -92,14 +92,17 @@ Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const 
                  region.name, "split the region");
   }
 
+  std::vector<Operands> operands;
+  for (const Layer& layer : region.layers) {
+    operands.push_back({layer, region.tensors[layer.input], region.tensors[layer.output],
+                        layouts[layer.input] == Layout::kRows, at[layer.input],
+                        layer.residual == -1 ? Location{} : at[layer.residual], at[layer.output]});
+  }
+  const std::vector<Tiling> tilings = choose_tilings(config, operands);
   TileProgram tiles(config);
   for (size_t i = 0; i < region.layers.size(); ++i) {
-    const Layer& layer = region.layers[i];
-    const RegionTensor& in = region.tensors[layer.input];
-    const RegionTensor& out = region.tensors[layer.output];
-    const bool rows = layouts[layer.input] == Layout::kRows;
-    tiles.emit(static_cast<uint32_t>(i),
-               {layer, in, out, rows, at[layer.input], layer.residual == -1 ? Location{} : at[layer.residual], at[layer.output]});
+    const auto& [layer, in, out, rows, in_at, residual_at, out_at] = operands[i];
+    tiles.emit(static_cast<uint32_t>(i), operands[i], tilings[i]);
     const Contraction c = contraction(config, layer, in, out, rows);
     program.layers.push_back({.name = layer.name, .op = layer.op, .macs = macs(layer, in, out),
                               .padded_macs = c.gemm_cycles() * config.macs_per_cycle()});

@@ -66,6 +66,7 @@ struct Tiling {
   bool weights_outer = true;    // loop order: weights stay while positions pass, or the other way round
   int64_t piece_rows = 1, piece_cols = 1;  // what one requantization and one store handle
   double cycles = 0;            // what the cost function estimates
+  double instructions = 0;      // the same
 };
 
 // The input vectors that a chunk of this size reads.
@@ -79,7 +80,8 @@ Window window(const Contraction& c, int64_t rows, int64_t cols, int64_t kernel_h
 int64_t chunk_input_blocks(const Contraction& c, int64_t out_blocks, int64_t steps);
 int64_t chunk_weights(const Contraction& c, int64_t out_blocks, int64_t steps, int64_t kernel_h, int64_t kernel_w);
 
-// The cheapest tiling that fits: an exhaustive search over a few sizes a dimension, deterministic.
-Tiling choose_tiling(const spec::Config& config, const Contraction& c);
+// At most `count` tilings that fit and are of different kinds, by the estimate, the cheapest first; at least one. An
+// exhaustive search over a few sizes a dimension, deterministic.
+std::vector<Tiling> candidate_tilings(const spec::Config& config, const Contraction& c, size_t count);
 
 }  // namespace tenon::compiler::accel

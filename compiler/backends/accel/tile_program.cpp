@@ -4,9 +4,8 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstring>
-#include <string_view>
 
+#include "compiler/backends/accel/constants.h"
 #include "runtime/accelerator_program.h"
 
 namespace tenon::compiler::accel {
@@ -15,13 +14,6 @@ namespace {
 using spec::Memory;
 namespace native = spec::native;
 constexpr int64_t kMaxRowBytes = 65535;
-
-// A half-open range of a loop.
-struct Range {
-  int64_t begin = 0, end = 0;
-  int64_t size() const { return end - begin; }
-  std::string str() const { return size() == 1 ? std::to_string(begin) : fmt::format("{}..{}", begin, end - 1); }
-};
 
 // Calls f for consecutive ranges of at most `step` that cover [0, extent).
 template <class F>
@@ -33,29 +25,11 @@ struct OutputTile {
   int64_t image;
   Range blocks, rows, cols;
 };
-struct Chunk {
-  Range steps, kernel_h, kernel_w;
-};
-
 }  // namespace
 
-int64_t ConstantPool::add(const std::vector<std::byte>& bytes) {
-  const uint64_t hash = std::hash<std::string_view>{}({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  const auto [first, last] = known_.equal_range(hash);
-  for (auto it = first; it != last; ++it) {
-    const auto [offset, size] = it->second;
-    if (size == static_cast<int64_t>(bytes.size()) && std::memcmp(&bytes_[offset], bytes.data(), bytes.size()) == 0) return offset;
-  }
-  constexpr size_t kAlignment = 64;
-  bytes_.resize((bytes_.size() + kAlignment - 1) / kAlignment * kAlignment);
-  const auto offset = static_cast<int64_t>(bytes_.size());
-  bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
-  known_.emplace(hash, std::pair{offset, static_cast<int64_t>(bytes.size())});
-  return offset;
-}
-
-TileProgram::TileProgram(const spec::Config& config)
+TileProgram::TileProgram(const spec::Config& config, bool sketch)
     : config_(config),
+      sketch_(sketch),
       inp_(config.depth(Memory::kInp)),
       wgt_(config.depth(Memory::kWgt)),
       acc_(config.depth(Memory::kAcc)),
@@ -65,12 +39,12 @@ TileProgram::TileProgram(const spec::Config& config)
 
 class TileProgram::LayerEmitter {
  public:
-  LayerEmitter(TileProgram& program, uint32_t index, const Operands& operands)
+  LayerEmitter(TileProgram& program, uint32_t index, const Operands& operands, const Tiling& tiling)
       : p_(program),
         index_(index),
         operands_(operands),
         c_(contraction(program.config_, operands.layer, operands.input, operands.output, operands.rows_input)),
-        t_(choose_tiling(program.config_, c_)) {}
+        t_(tiling) {}
 
   void run() {
     const auto positions = [&](const auto& f) {
@@ -143,7 +117,7 @@ class TileProgram::LayerEmitter {
       g.wgt_r0 = factor(g.r0, c_.shared ? 1 : kernel);
       g.wgt_r1 = factor(g.r1, c_.shared ? 0 : chunk.kernel_w.size());
       g.wgt_r2 = factor(g.r2, c_.shared ? 0 : 1);
-      push(g, fmt::format("gemm out {} {}", block, text(tile, chunk)));
+      push(g, [&] { return fmt::format("gemm out {} {}", block, text(tile, chunk)); });
     }
   }
 
@@ -212,13 +186,13 @@ class TileProgram::LayerEmitter {
       move.rows = move.source_rows = blocks.size();
       move.y_step = next;
       move.sram_base = base;
-      push(move, fmt::format("load inp {}..{} {}", blocks.begin, blocks.end - 1, text(tile, chunk)));
+      push(move, [&] { return fmt::format("load inp {}..{} {}", blocks.begin, blocks.end - 1, text(tile, chunk)); });
       return base;
     }
     for (int64_t block = blocks.begin; block < blocks.end; ++block) {
       place(block);
       move.sram_base = base + (block - blocks.begin) * per_block;
-      push(move, fmt::format("load inp {} {}", block, text(tile, chunk)));
+      push(move, [&] { return fmt::format("load inp {} {}", block, text(tile, chunk)); });
     }
     return base;
   }
@@ -230,34 +204,13 @@ class TileProgram::LayerEmitter {
   }
 
   int64_t load_weights(Range blocks, const Chunk& chunk) {
-    std::vector<std::byte> bytes;
-    const auto append = [&](int64_t block, int64_t step, int64_t ky, int64_t kx) {
-      for (int64_t out = 0; out < c_.block_out; ++out) {
-        for (int64_t in = 0; in < c_.block_in; ++in) {
-          bytes.push_back(static_cast<std::byte>(
-              weight_at(c_, operands_.layer, operands_.input, operands_.output, block, step, ky, kx, out, in)));
-        }
-      }
-    };
     const int64_t key_block = c_.shared ? 0 : blocks.begin;
     auto& cached = packed_[{key_block, blocks.size(), chunk.steps.begin, chunk.kernel_h.begin, chunk.kernel_w.begin,
                             c_.shared ? blocks.begin % c_.out_per_in() : 0}];
     if (cached.second == 0) {
-      if (c_.shared && c_.block_in > c_.block_out) {
-        if (blocks.size() == 1) append(blocks.begin, 0, 0, 0);
-        else for (int64_t block = 0; block < c_.out_per_in(); ++block) append(block, 0, 0, 0);
-      } else if (c_.shared) {
-        for (int64_t step = chunk.steps.begin; step < chunk.steps.end; ++step) append(0, step, 0, 0);
-      } else {
-        for (int64_t block = blocks.begin; block < blocks.end; ++block) {
-          for (int64_t step = chunk.steps.begin; step < chunk.steps.end; ++step) {
-            for (int64_t ky = chunk.kernel_h.begin; ky < chunk.kernel_h.end; ++ky) {
-              for (int64_t kx = chunk.kernel_w.begin; kx < chunk.kernel_w.end; ++kx) append(block, step, ky, kx);
-            }
-          }
-        }
-      }
-      cached = {p_.constants_.add(bytes), static_cast<int64_t>(bytes.size())};
+      const int64_t size = chunk_weights(c_, blocks.size(), chunk.steps.size(), chunk.kernel_h.size(), chunk.kernel_w.size()) *
+                           c_.block_in * c_.block_out;
+      cached = {constant(size, [&] { return pack_weights(c_, operands_, blocks, chunk); }), size};
     }
     const auto [offset, size] = cached;
     const int64_t element = c_.block_in * c_.block_out, count = size / element;
@@ -267,8 +220,20 @@ class TileProgram::LayerEmitter {
     move.function = static_cast<int>(native::MoveFunction::kWgt);
     move.sram_base = base;
     fill_dense(move, offset, count, element, c_.block_in);
-    push(move, fmt::format("load wgt out {} in {} kernel {}x{}", blocks.str(), chunk.steps.str(), chunk.kernel_h.str(), chunk.kernel_w.str()));
+    push(move, [&] {
+      return fmt::format("load wgt out {} in {} kernel {}x{}", blocks.str(), chunk.steps.str(), chunk.kernel_h.str(),
+                         chunk.kernel_w.str());
+    });
     return base;
+  }
+
+  // The place of constants that `pack` makes; a sketch has but their room.
+  template <class F>
+  int64_t constant(int64_t size, const F& pack) {
+    if (p_.sketch_) return p_.constants_.reserve(size);
+    const std::vector<std::byte> bytes = pack();
+    assert(static_cast<int64_t>(bytes.size()) == size);
+    return p_.constants_.add(bytes);
   }
 
   // `count` elements without gaps: as few rows as row_bytes and the count allow.
@@ -285,25 +250,19 @@ class TileProgram::LayerEmitter {
 
   int64_t load_parameters(Range blocks) {
     const int64_t element = c_.block_out * spec::kChannelParameterBytes;
-    std::vector<std::byte> bytes(blocks.size() * element);
-    const auto& channels = operands_.layer.channels;
-    for (int64_t lane = 0; lane < blocks.size() * c_.block_out; ++lane) {
-      const int64_t channel = blocks.begin * c_.block_out + lane;
-      if (channel >= static_cast<int64_t>(channels.size())) break;  // filled lanes: multiplier 0
-      const spec::ChannelParameters& parameters = channels[channel];
-      std::byte* to = &bytes[lane * spec::kChannelParameterBytes];
-      for (int i = 0; i < 4; ++i) to[i] = static_cast<std::byte>(static_cast<uint32_t>(parameters.bias) >> 8 * i);
-      for (int i = 0; i < 2; ++i) to[4 + i] = static_cast<std::byte>(parameters.multiplier >> 8 * i);
-      to[6] = static_cast<std::byte>(parameters.shift);
+    auto& cached = parameters_[{blocks.begin, blocks.size()}];
+    if (cached.second == 0) {
+      cached.second = blocks.size() * element;
+      cached.first = constant(cached.second, [&] { return pack_parameters(c_, operands_, blocks); });
     }
-    const int64_t offset = p_.constants_.add(bytes);
+    const int64_t offset = cached.first;
     const auto [base, held] = p_.par_.find_or_take({offset}, blocks.size());
     if (held) return base;
     native::Move move;
     move.function = static_cast<int>(native::MoveFunction::kPar);
     move.sram_base = base;
     fill_dense(move, offset, blocks.size(), element, c_.block_out);
-    push(move, fmt::format("load par out {}", blocks.str()));
+    push(move, [&] { return fmt::format("load par out {}", blocks.str()); });
     return base;
   }
 
@@ -330,14 +289,16 @@ class TileProgram::LayerEmitter {
   }
 
   void emit_piece(const OutputTile& tile, int64_t block, Range rows, Range cols, int64_t acc, int64_t par) {
-    const std::string where = fmt::format("out {} rows {} cols {}", block, shifted(rows, tile.rows), shifted(cols, tile.cols));
+    const auto where = [&] {
+      return fmt::format("out {} rows {} cols {}", block, shifted(rows, tile.rows), shifted(cols, tile.cols));
+    };
     const spec::LayerParameters& parameters = operands_.layer.parameters;
     const int64_t size = rows.size() * cols.size();
     native::Requantize rq;
     if (c_.residual) {
       native::Move load = piece_move(native::MoveFunction::kRes, operands_.residual_at, tile, block, rows, cols);
       load.sram_base = rq.res_base = p_.res_.take(size);
-      push(load, "load res " + where);
+      push(load, [&] { return "load res " + where(); });
       rq.residual = 1;
       rq.res_pitch = rows.size() > 1 ? cols.size() : 0;
       rq.r_zero = parameters.r_zero;
@@ -357,10 +318,10 @@ class TileProgram::LayerEmitter {
     rq.zero = parameters.zero;
     rq.lo = parameters.lo;
     rq.hi = parameters.hi;
-    push(rq, "requantize " + where);
+    push(rq, [&] { return "requantize " + where(); });
     native::Move store = piece_move(native::MoveFunction::kOut, operands_.output_at, tile, block, rows, cols);
     store.sram_base = rq.out_base;
-    push(store, "store " + where);
+    push(store, [&] { return "store " + where(); });
   }
 
   static std::string shifted(Range range, Range tile) {
@@ -370,8 +331,10 @@ class TileProgram::LayerEmitter {
     return fmt::format("rows {} cols {} in {} kernel {}x{}{}", tile.rows.str(), tile.cols.str(), chunk.steps.str(),
                        chunk.kernel_h.str(), chunk.kernel_w.str(), c_.n > 1 ? fmt::format(" image {}", tile.image) : "");
   }
-  void push(spec::Instruction instruction, std::string text) {
-    p_.ops_.push_back({std::move(instruction), index_, std::move(text)});
+  // `text` makes the text, which a sketch has not.
+  template <class F>
+  void push(spec::Instruction instruction, const F& text) {
+    p_.ops_.push_back({std::move(instruction), index_, p_.sketch_ ? std::string() : text()});
   }
 
   TileProgram& p_;
@@ -379,9 +342,12 @@ class TileProgram::LayerEmitter {
   const Operands& operands_;
   const Contraction c_;
   const Tiling t_;
-  std::map<std::array<int64_t, 6>, std::pair<int64_t, int64_t>> packed_;  // chunk -> constant's offset and size
+  std::map<std::array<int64_t, 6>, std::pair<int64_t, int64_t>> packed_;      // chunk -> constant's offset and size
+  std::map<std::array<int64_t, 2>, std::pair<int64_t, int64_t>> parameters_;  // blocks -> the same
 };
 
-void TileProgram::emit(uint32_t layer_index, const Operands& operands) { LayerEmitter(*this, layer_index, operands).run(); }
+void TileProgram::emit(uint32_t layer_index, const Operands& operands, const Tiling& tiling) {
+  LayerEmitter(*this, layer_index, operands, tiling).run();
+}
 
 }  // namespace tenon::compiler::accel

@@ -1,6 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <cassert>
-#include <optional>
+#include <set>
 
 #include "compiler/backends/accel/contraction.h"
 
@@ -30,19 +31,39 @@ class Search {
  public:
   Search(const spec::Config& config, const Contraction& c) : config_(config), c_(c) {}
 
-  Tiling run() {
-    // The whole kernel in one chunk, if that fits at all; else some of its rows, else some columns of one row.
-    for (const int64_t kh : sizes(c_.kernel_h)) {
-      if (try_kernel(kh, std::min(c_.kernel_w, kMaxExtent)); best_) return *best_;
+  std::vector<Tiling> run(size_t count) {
+    search();
+    const auto cheaper = [](const Tiling& a, const Tiling& b) { return a.cycles < b.cycles; };
+    std::stable_sort(all_.begin(), all_.end(), cheaper);
+    // Half of them the best of each way to cut the reduction and the outputs, half the best of each shape of a tile:
+    // the very best alone are nearly the same tiling.
+    std::vector<Tiling> chosen{all_.front()};
+    std::set<std::array<int64_t, 3>> loops{loop_kind(all_.front())}, shapes{shape_kind(all_.front())};
+    for (const Tiling& t : all_) {
+      if (chosen.size() < (count + 1) / 2 && loops.insert(loop_kind(t)).second) chosen.push_back(t);
     }
-    for (const int64_t kw : sizes(c_.kernel_w)) {
-      if (try_kernel(1, kw); best_) return *best_;
+    for (const Tiling& t : all_) {
+      if (chosen.size() < count && shapes.insert(shape_kind(t)).second) chosen.push_back(t);
     }
-    assert(false && "tiles of one vector fit every configuration");
-    return {};
+    std::stable_sort(chosen.begin(), chosen.end(), cheaper);
+    return chosen;
   }
 
  private:
+  static std::array<int64_t, 3> loop_kind(const Tiling& t) { return {t.out_blocks, t.steps, t.weights_outer ? 1 : 0}; }
+  static std::array<int64_t, 3> shape_kind(const Tiling& t) { return {t.rows, t.cols, t.weights_outer ? 1 : 0}; }
+
+  void search() {
+    // The whole kernel in one chunk, if that fits at all; else some of its rows, else some columns of one row.
+    for (const int64_t kh : sizes(c_.kernel_h)) {
+      if (try_kernel(kh, std::min(c_.kernel_w, kMaxExtent)); !all_.empty()) return;
+    }
+    for (const int64_t kw : sizes(c_.kernel_w)) {
+      if (try_kernel(1, kw); !all_.empty()) return;
+    }
+    assert(false && "tiles of one vector fit every configuration");
+  }
+
   void try_kernel(int64_t kernel_h, int64_t kernel_w) {
     for (const int64_t steps : sizes(c_.steps)) {
       for (const int64_t blocks : sizes(c_.out_blocks)) {
@@ -85,10 +106,10 @@ class Search {
     t.piece_cols = std::min(t.cols, piece);
     t.piece_rows = t.piece_cols < t.cols ? 1 : std::min(t.rows, piece / t.cols);
     t.cycles = cost(t, w, in_blocks, in_vectors);
-    if (!best_ || t.cycles < best_->cycles) best_ = t;
+    all_.push_back(t);
   }
 
-  double cost(const Tiling& t, const Window& w, int64_t in_blocks, int64_t in_vectors) const {
+  double cost(Tiling& t, const Window& w, int64_t in_blocks, int64_t in_vectors) const {
     const double bus = config_.axi_bytes();
     const auto tiles_o = static_cast<double>(ceil_div(c_.out_blocks, t.out_blocks));
     const auto tiles_s = static_cast<double>(c_.n * ceil_div(c_.out_h, t.rows) * ceil_div(c_.out_w, t.cols));
@@ -113,6 +134,8 @@ class Search {
     const double pieces = tiles_s * static_cast<double>(c_.out_blocks * ceil_div(t.rows, t.piece_rows) * ceil_div(t.cols, t.piece_cols));
     const double store = outputs * static_cast<double>(c_.block_out) / bus + kInstructionCycles * pieces;
     const double requantize = outputs + kInstructionCycles * pieces;
+    t.instructions = tiles * chunks * static_cast<double>(t.out_blocks) + static_cast<double>(in_blocks) * input_loads +
+                     weight_loads + (c_.residual ? 3 : 2) * pieces;
     const double read = input_load * input_loads + weight_load * weight_loads + (c_.residual ? store : 0);
 
     double total = std::max({gemm, read, store, requantize});
@@ -128,11 +151,13 @@ class Search {
 
   const spec::Config& config_;
   const Contraction& c_;
-  std::optional<Tiling> best_;
+  std::vector<Tiling> all_;
 };
 
 }  // namespace
 
-Tiling choose_tiling(const spec::Config& config, const Contraction& c) { return Search(config, c).run(); }
+std::vector<Tiling> candidate_tilings(const spec::Config& config, const Contraction& c, size_t count) {
+  return Search(config, c).run(count);
+}
 
 }  // namespace tenon::compiler::accel
