@@ -41,8 +41,9 @@ class Pages {
 
 class Verilated final : public Simulator {
  public:
-  Verilated(const spec::Config& config, const tenon_rtl_api* api, tenon_rtl* rtl, Pages pages)
-      : config_(config), api_(api), rtl_(rtl), pages_(std::move(pages)), elements_(config) {}
+  Verilated(const spec::Config& config, const tenon_rtl_api* api, tenon_rtl* rtl, Pages pages,
+            std::span<std::byte> memory)
+      : config_(config), api_(api), rtl_(rtl), pages_(std::move(pages)), memory_(memory), elements_(config) {}
   ~Verilated() override { api_->destroy(rtl_); }
 
   const spec::Config& config() const override { return config_; }
@@ -59,7 +60,7 @@ class Verilated final : public Simulator {
     api_->write_register(rtl_, offset, value);
   }
 
-  std::span<std::byte> memory() override { return pages_.span(); }
+  std::span<std::byte> memory() override { return memory_; }
 
   bool advance(uint64_t cycles) override {
     while (true) {
@@ -133,7 +134,8 @@ class Verilated final : public Simulator {
   const spec::Config config_;
   const tenon_rtl_api* api_;
   tenon_rtl* rtl_;
-  Pages pages_;
+  Pages pages_;  // empty where memory_ is the caller's
+  std::span<std::byte> memory_;
   ElementWriter elements_;
   bool observing_ = false, recording_ = false;
   uint64_t launch_ = 0;  // cycle of the last one
@@ -155,13 +157,15 @@ Expected<std::unique_ptr<Simulator>> make_verilated(const spec::Config& config, 
                  file->string(), fmt::format("remove {}; it is built again", file->parent_path().string()),
                  Fault::kInternal);
   }
-  const uint64_t bytes = (options.memory_bytes + 4095) & ~uint64_t{4095};
-  Pages pages(bytes);
+  const bool own = options.memory.empty();
+  const uint64_t bytes = own ? (options.memory_bytes + 4095) & ~uint64_t{4095} : options.memory.size();
+  Pages pages(own ? bytes : 4096);
+  const std::span<std::byte> memory = own ? pages.span() : options.memory;
   if (pages.data() == nullptr) {
     return error(fmt::format("cannot reserve {} bytes for the model's memory", bytes), config.name,
                  "ask for less: ?memory=64M behind the name");
   }
-  const tenon_rtl_options rtl_options{.memory = reinterpret_cast<uint8_t*>(pages.data()),
+  const tenon_rtl_options rtl_options{.memory = reinterpret_cast<uint8_t*>(memory.data()),
                                       .memory_bytes = bytes,
                                       .read_latency = options.read_latency,
                                       .write_latency = options.write_latency,
@@ -172,7 +176,7 @@ Expected<std::unique_ptr<Simulator>> make_verilated(const spec::Config& config, 
                                       .seed = options.seed,
                                       .trace_path = options.vcd.empty() ? nullptr : options.vcd.c_str()};
   tenon_rtl* rtl = get()->create(&rtl_options);
-  return std::make_unique<Verilated>(config, get(), rtl, std::move(pages));
+  return std::make_unique<Verilated>(config, get(), rtl, std::move(pages), memory);
 }
 
 }  // namespace tenon::sim

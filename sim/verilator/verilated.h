@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "hw/spec/config.h"
@@ -23,6 +24,7 @@ inline constexpr uint64_t kPollCycles = 64;
 
 struct VerilatedOptions {
   uint64_t memory_bytes = uint64_t{256} << 20;  // rounded up to 4 KiB
+  std::span<std::byte> memory = {};  // where not empty: the caller's, of whole 4 KiB, in place of the model's own
   uint32_t read_latency = 60, write_latency = 40;
   uint32_t outstanding = 16;
   uint32_t stall_percent = 0;
