@@ -70,12 +70,36 @@ void add_plugins(const fs::path& directory, std::vector<Transport>& transports) 
   }
 }
 
+// Transports that a build leaves out where their libraries are missing.
+struct Optional {
+  std::string_view scheme, doc, library, remedy;
+};
+constexpr Optional kOptional[] = {
+    {"systemc", "a virtual platform in SystemC", "SystemC", "apt-get install libsystemc-dev"},
+};
+
+Transport absent(const Optional& optional) {
+  const std::string scheme(optional.scheme);
+  const std::string reason = fmt::format("this build of Tenon was made without {}", optional.library);
+  const std::string help = fmt::format("{}, then configure and build Tenon again", optional.remedy);
+  return {.scheme = scheme,
+          .doc = std::string(optional.doc),
+          .open = [=](std::string_view rest) -> Expected<std::unique_ptr<Accelerator>> {
+            return error(reason, fmt::format("{}:{}", scheme, rest), help);
+          },
+          .missing = [=] { return fmt::format("{}; {}", reason, help); }};
+}
+
 }  // namespace
 
 std::vector<Transport> transports() {
   std::vector<Transport> all;
   all.push_back(behavioral_transport());
   for (const fs::path& directory : directories()) add_plugins(directory, all);
+  for (const Optional& optional : kOptional) {
+    const auto is_it = [&](const Transport& t) { return t.scheme == optional.scheme; };
+    if (std::ranges::none_of(all, is_it)) all.push_back(absent(optional));
+  }
   return all;
 }
 

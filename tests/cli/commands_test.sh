@@ -63,6 +63,10 @@ expect 0 "g++" "$tenon" doctor
 expect 0 '"tools": [' "$tenon" doctor --json
 expect 0 "verilator  missing; for verilator: devices, tenon fuzz accel; get it: apt-get install verilator" \
   env PATH=/nowhere "$tenon" doctor
+cp "$tenon" "$scratch/alone"
+expect 0 "systemc:     this build of Tenon was made without SystemC; apt-get install libsystemc-dev" "$scratch/alone" doctor
+expect 1 "systemc:tiny: error: this build of Tenon was made without SystemC" \
+  "$scratch/alone" run tests/models/resnet8_digits.onnx --data tests/models/resnet8_digits_test.npz:x --device systemc:tiny
 expect 1 "configuration broken is broken" env TENON_CONFIG_PATH="$scratch/configs" "$tenon" doctor
 
 # Benchmarks and fuzzing, without the RTL: its tests are those of fuzz.CONFIG.

@@ -211,5 +211,11 @@ INSTANTIATE_TEST_SUITE_P(Transports, ConformanceTest,
                                          "verilator:tiny?stalls=40&interleave=on&",
                                          "verilator:tiny?latency=300&outstanding=1&", "lockstep:tiny?stalls=10&"));
 
+// A build without SystemC lacks the transport, and one process holds one SystemC simulation.
+#ifdef TENON_SYSTEMC
+INSTANTIATE_TEST_SUITE_P(SystemC, ConformanceTest,
+                         testing::Values("systemc:tiny?", "systemc:tiny?dmi=off&", "systemc:tiny?model=rtl&"));
+#endif
+
 }  // namespace
 }  // namespace tenon::driver

@@ -285,6 +285,10 @@ TEST_P(Stops, ArgumentsAndIdentityReadBack) {
 
 INSTANTIATE_TEST_SUITE_P(Simulators, Stops, testing::Values("behavioral:tiny", "verilator:tiny", "verilator:tiny?stalls=40"),
                          [](const auto& info) { return info.index == 0 ? "behavioral" : info.index == 1 ? "rtl" : "rtl_stalls"; });
+#ifdef TENON_SYSTEMC
+INSTANTIATE_TEST_SUITE_P(SystemC, Stops, testing::Values("systemc:tiny", "systemc:tiny?model=rtl"),
+                         [](const auto& info) { return info.index == 0 ? "tlm" : "rtl"; });
+#endif
 
 }  // namespace
 }  // namespace tenon::driver

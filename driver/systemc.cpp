@@ -1,0 +1,54 @@
+// The transport systemc: -- a virtual platform in SystemC with the accelerator as a TLM-2.0 model, or its RTL.
+#include "driver/plugin.h"
+#include "driver/simulated.h"
+#include "driver/verilated_options.h"
+#include "sim/systemc/platform.h"
+#include "sim/verilator/builder.h"
+
+namespace tenon::driver {
+namespace {
+
+Expected<std::unique_ptr<Accelerator>> open_systemc(std::string_view rest) {
+  const std::string uri = fmt::format("systemc:{}", rest);
+  auto options = Options::parse(uri, rest);
+  if (!options) return forward_error(options);
+  sim::SystemcOptions read;
+  read.rtl = verilated_options(*options);
+  read.memory_bytes = read.rtl.memory_bytes;
+  read.timing.read_latency = static_cast<int>(read.rtl.read_latency);
+  read.timing.write_latency = static_cast<int>(read.rtl.write_latency);
+  read.dmi = options->flag("dmi", read.dmi);
+  const std::string model = options->text("model", "tlm");
+  if (auto status = options->finish(); !status) return forward_error(status);
+  if (model != "tlm" && model != "rtl") {
+    return error(fmt::format("option model is \"{}\", must be tlm or rtl", model), uri, {}, Fault::kUsage);
+  }
+  if (model == "rtl") read.model = sim::SystemcOptions::Model::kRtl;
+  auto config = spec::load_config(options->name().empty() ? "default" : options->name());
+  if (!config) return forward_error(config);
+  auto simulator = sim::make_systemc(*config, read);
+  if (!simulator) {
+    simulator.error().where = uri;
+    return forward_error(simulator);
+  }
+  return make_simulated(uri, std::move(*simulator), model == "rtl");
+}
+
+}  // namespace
+}  // namespace tenon::driver
+
+extern "C" __attribute__((visibility("default"))) bool tenon_driver_transport(const char* abi,
+                                                                              tenon::driver::Transport* transport) {
+  using namespace tenon;
+  if (std::string_view(abi) != driver::kPluginAbi) return false;
+  *transport = {
+      .scheme = "systemc",
+      .doc = fmt::format("a virtual platform in SystemC, one a process: systemc:CONFIG[?model=rtl&dmi=off&{}]",
+                         driver::kVerilatedOptionsDoc),
+      .open = driver::open_systemc,
+      .missing = [] { return std::string(); }};
+  return true;
+}
+
+// libsystemc has a main() that calls this; whoever loads it must have it. It is never called.
+extern "C" __attribute__((visibility("default"))) int sc_main(int, char**) { return 1; }

@@ -1,0 +1,509 @@
+#include "sim/systemc/tlm_accelerator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "sim/timing/transfer_plan.h"
+
+namespace tenon::sim::systemc {
+namespace {
+
+using spec::StopCode;
+using spec::tokens_of;
+using timing::Unit;
+namespace reg = spec::reg;
+
+constexpr size_t kInFlight = 2;  // instructions that an engine has started
+
+}  // namespace
+
+AcceleratorModule::AcceleratorModule(const sc_core::sc_module_name& name)
+    : sc_module(name), control("control"), interrupt("interrupt") {
+  control.register_b_transport(this, &AcceleratorModule::transport);
+}
+
+void AcceleratorModule::transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay) {
+  const uint64_t address = payload.get_address();
+  delay += cycles(kRegisterCycles);
+  if (payload.get_data_length() != 4 || payload.get_streaming_width() < 4) {
+    return payload.set_response_status(tlm::TLM_BURST_ERROR_RESPONSE);
+  }
+  if (payload.get_byte_enable_ptr() != nullptr) {
+    return payload.set_response_status(tlm::TLM_BYTE_ENABLE_ERROR_RESPONSE);
+  }
+  if (address % 4 != 0 || address >= spec::kRegisterSpaceBytes) {
+    return payload.set_response_status(tlm::TLM_ADDRESS_ERROR_RESPONSE);
+  }
+  auto* word = reinterpret_cast<uint32_t*>(payload.get_data_ptr());
+  if (payload.is_read()) *word = read_register(static_cast<uint32_t>(address));
+  if (payload.is_write()) write_register(static_cast<uint32_t>(address), *word);
+  payload.set_response_status(tlm::TLM_OK_RESPONSE);
+}
+
+TlmAccelerator::TlmAccelerator(const sc_core::sc_module_name& name, const spec::Config& config, const Kernels& kernels,
+                               std::span<std::byte> window, const timing::Parameters& parameters)
+    : AcceleratorModule(name),
+      isa_(config),
+      parameters_(parameters),
+      window_(window),
+      kernels_(kernels),
+      footprint_(config) {
+  power_on();
+  sc_core::sc_spawn_options options;
+  options.set_stack_size(1 << 18);
+  sc_core::sc_spawn([this] { process([this] { fetch(); }); }, "fetch", &options);
+  for (size_t e = 0; e < spec::kEngines; ++e) {
+    const std::string engine(spec::name(static_cast<spec::Engine>(e)));
+    sc_core::sc_spawn([this, e] { process([this, e] { start_next(e); }); }, (engine + "_start").c_str(), &options);
+    sc_core::sc_spawn([this, e] { process([this, e] { retire_next(e); }); }, (engine + "_retire").c_str(), &options);
+  }
+}
+
+void TlmAccelerator::power_on() { executor_.emplace(isa_, kernels_, window_); }
+
+// Registers
+// -----------------------------------------------------------------------------------------------------------
+
+uint32_t TlmAccelerator::read_register(uint32_t offset) {
+  const auto half = [offset](uint64_t value) { return static_cast<uint32_t>((offset & 4) != 0 ? value >> 32 : value); };
+  const auto in = [offset](uint32_t base, uint32_t count) { return offset >= base && offset < base + 8 * count; };
+  if (in(reg::kBusy0, spec::kEngines)) return half(counters_.busy[(offset - reg::kBusy0) / 8]);
+  if (in(reg::kStall0, spec::kEngines)) return half(counters_.stall[(offset - reg::kStall0) / 8]);
+  if (offset >= reg::kTokens && offset < reg::kTokens + spec::kEngines * spec::kEngines) {
+    uint32_t value = 0;
+    for (uint32_t i = 0; i < 4; ++i) {
+      const size_t counter = offset - reg::kTokens + i;
+      if (counter < tokens_.counters().size()) value |= uint32_t{tokens_.counters()[counter]} << (8 * i);
+    }
+    return value;
+  }
+  switch (offset & ~uint32_t{4}) {
+    case reg::kCycles: return half(busy_ ? now_in_cycles() - begin_ : cycles_);
+    case reg::kInstructionsDone: return half(instructions_done_);
+    case reg::kMacs: return half(macs_);
+    case reg::kReadBeats: return half(counters_.read_beats);
+    case reg::kWriteBeats: return half(counters_.write_beats);
+    case reg::kReadBursts: return half(counters_.read_bursts);
+    case reg::kWriteBursts: return half(counters_.write_bursts);
+    case reg::kConfigHash: return half(spec::hash(isa_.config()));
+    default: break;
+  }
+  switch (offset) {
+    case reg::kControl: {
+      const uint32_t value = (busy_ ? spec::kApStart : spec::kApIdle) | (done_ ? spec::kApDone | spec::kApReady : 0);
+      done_ = false;
+      return value;
+    }
+    case reg::kInterruptStatus: return interrupt_status_;
+    case reg::kCommand: return 0;
+    case reg::kStatus: return static_cast<uint32_t>(code_) | (busy_ ? spec::kStatusBusy : 0);
+    case reg::kErrorIndex: return error_index_;
+    case reg::kVersion: return uint32_t{spec::kIsaVersion} << 16 | spec::kRegisterMapVersion;
+    case reg::kCapabilities: {
+      const unsigned engines = ((1u << spec::kEngines) - 1) & ~spec::bit(spec::Engine::kDw);
+      return (isa_.config().base ? 1u : 0u) | (isa_.config().native ? 2u : 0u) | engines << 8;
+    }
+    case reg::kTokenWait: {
+      uint32_t waiting = 0;
+      for (size_t e = 0; e < spec::kEngines; ++e) {
+        if (!engines_[e].queue.empty() && !has_tokens(engines_[e], e)) waiting |= 1u << e;
+      }
+      return waiting;
+    }
+    default: return arguments_[offset / 4];
+  }
+}
+
+void TlmAccelerator::write_register(uint32_t offset, uint32_t value) {
+  switch (offset) {
+    case reg::kControl:
+      if ((value & spec::kApStart) != 0 && !busy_) start();
+      return;
+    case reg::kInterruptStatus: interrupt_status_ ^= value & 3; return raise_interrupt();
+    case reg::kCommand:
+      if ((value & (spec::kSoftReset | spec::kTokenClear)) != 0) tokens_.clear();
+      if ((value & spec::kSoftReset) != 0) soft_reset();
+      return;
+    default: break;
+  }
+  const bool writable = offset == reg::kGlobalInterruptEnable || offset == reg::kInterruptEnable ||
+                        (offset >= reg::kInstructions && offset < reg::kBase0 + 8 * spec::kBases);
+  if (!writable) return;
+  arguments_[offset / 4] = value;
+  if (offset < reg::kInstructions) raise_interrupt();
+}
+
+void TlmAccelerator::raise_interrupt() {
+  interrupt.write((arguments_[reg::kGlobalInterruptEnable / 4] & 1) != 0 && interrupt_status_ != 0);
+}
+
+void TlmAccelerator::start() {
+  const auto argument = [&](uint32_t offset) {
+    return arguments_[offset / 4] | uint64_t{arguments_[offset / 4 + 1]} << 32;
+  };
+  soft_reset();
+  busy_ = true;
+  begin_ = now_in_cycles();
+  channel_free_ = begin_;
+  stream_ = argument(reg::kInstructions);
+  for (uint32_t i = 0; i < spec::kBases; ++i) bases_[i] = argument(reg::kBase0 + 8 * i);
+  profile_ = (arguments_[reg::kMode / 4] & spec::kModeNative) != 0 ? spec::Profile::kNative : spec::Profile::kBase;
+  fetched_ = false;
+}
+
+// Between launches and resets nothing is kept but arguments and tokens. What processes are doing is abandoned: each
+// transfer so far was whole, so memory has seen no part of a burst.
+void TlmAccelerator::soft_reset() {
+  ++launch_;
+  over_.notify(sc_core::SC_ZERO_TIME);
+  changed();
+  busy_ = done_ = false;
+  code_ = StopCode::kNone;
+  error_index_ = 0;
+  explanation_.clear();
+  interrupt_status_ = 0;
+  raise_interrupt();
+  instructions_done_ = macs_ = cycles_ = 0;
+  counters_ = {};
+  timeline_.clear();
+  program_.clear();
+  for (Engine& k : engines_) k = {};
+  fetched_ = true;
+  fetch_blocked_on_.reset();
+}
+
+void TlmAccelerator::end() {
+  busy_ = false;
+  done_ = true;
+  cycles_ = now_in_cycles() - begin_ + static_cast<uint64_t>(parameters_.launch);
+  interrupt_status_ |= arguments_[reg::kInterruptEnable / 4] & 3;
+  raise_interrupt();
+  ++launch_;
+  over_.notify(sc_core::SC_ZERO_TIME);
+}
+
+void TlmAccelerator::stop(StopCode code, uint32_t slot, std::string why) {
+  code_ = code;
+  error_index_ = slot;
+  explanation_ = std::move(why);
+  end();
+}
+
+std::string TlmAccelerator::say(size_t instruction) const {
+  return fmt::format("instruction {} ({})", program_[instruction].index,
+                     isa_.disassemble(program_[instruction].instruction));
+}
+
+// Processes
+// -----------------------------------------------------------------------------------------------------------
+
+void TlmAccelerator::process(const std::function<void()>& body) {
+  while (true) {
+    try {
+      body();
+    } catch (const Abandoned&) {
+    }
+  }
+}
+
+void TlmAccelerator::until(const std::function<bool()>& ready) {
+  while (!busy_ || !ready()) {
+    const uint64_t launch = launch_;
+    if (busy_) check_quiet();
+    sc_core::wait(changed_);
+    if (launch != launch_) throw Abandoned();
+  }
+}
+
+void TlmAccelerator::pause(uint64_t count) {
+  const uint64_t launch = launch_;
+  sc_core::wait(cycles(count), over_);
+  if (launch != launch_) throw Abandoned();
+}
+
+void TlmAccelerator::pause_until(uint64_t cycle) {
+  const uint64_t now = now_in_cycles();
+  if (cycle > now) pause(cycle - now);
+}
+
+bool TlmAccelerator::has_tokens(const Engine& k, size_t e) const {
+  return tokens_.can_take(e, tokens_of(program_[k.queue.front()].instruction).wait);
+}
+
+bool TlmAccelerator::can_start(const Engine& k, size_t e) const {
+  if (k.queue.empty() || k.flights.size() == kInFlight || !has_tokens(k, e)) return false;
+  if (k.flights.empty()) return true;
+  // Units of a class follow one another, but that loads of inputs and of weights overlap.
+  const Unit unit = timing::unit_of(isa_.config(), program_[k.queue.front()].instruction);
+  const Unit before = k.flights.back().unit;
+  return unit == Unit::kNone || unit == before || (unit <= Unit::kLdw && before <= Unit::kLdw);
+}
+
+bool TlmAccelerator::quiet() const {
+  if (!fetched_) {
+    if (!fetch_blocked_on_) return false;
+    if (engines_[*fetch_blocked_on_].queue.size() < static_cast<size_t>(isa_.config().queue_depth)) return false;
+  }
+  for (size_t e = 0; e < spec::kEngines; ++e) {
+    const Engine& k = engines_[e];
+    if (k.starting || can_start(k, e)) return false;
+    if (k.flights.empty()) continue;
+    const Flight& oldest = k.flights.front();
+    if (!oldest.done || tokens_.can_give(e, tokens_of(program_[oldest.instruction].instruction).signal)) return false;
+  }
+  return true;
+}
+
+void TlmAccelerator::check_quiet() {
+  if (!quiet()) return;
+  std::string text = "deadlock: nothing can happen any more";
+  uint32_t oldest = UINT32_MAX;
+  for (size_t e = 0; e < spec::kEngines; ++e) {
+    const Engine& k = engines_[e];
+    if (k.queue.empty() && k.flights.empty()) continue;
+    const size_t i = k.flights.empty() ? k.queue.front() : k.flights.front().instruction;
+    oldest = std::min(oldest, program_[i].index);
+    text += fmt::format("\n  {}: {} {}; {} more in its queue", spec::name(static_cast<spec::Engine>(e)), say(i),
+                        k.flights.empty() ? "waits for tokens" : "cannot give its tokens, a counter is full",
+                        k.queue.size() - (k.flights.empty() ? 1 : 0));
+  }
+  if (oldest == UINT32_MAX) return end();
+  if (fetch_blocked_on_) {
+    text +=
+        fmt::format("\n  fetch finds the queue of {} full", spec::name(static_cast<spec::Engine>(*fetch_blocked_on_)));
+  }
+  stop(StopCode::kDeadlock, oldest, std::move(text));
+}
+
+void TlmAccelerator::record(size_t e, Interval::Kind kind, size_t instruction, uint64_t begin, uint64_t end) {
+  if (begin >= end) return;
+  (kind == Interval::Kind::kBusy ? counters_.busy : counters_.stall)[e] += end - begin;
+  if (!record_) return;
+  timeline_.push_back({static_cast<uint8_t>(e), kind, program_[instruction].index, begin - begin_, end - begin_});
+}
+
+// Fetch
+// -----------------------------------------------------------------------------------------------------------
+
+// Brings slots [first, first + count) into the window; a read error stops at the first slot that is not there.
+bool TlmAccelerator::fetch_slots(uint64_t first, uint32_t count) {
+  const uint64_t address = stream_ + first * spec::kSlotBytes, bytes = uint64_t{count} * spec::kSlotBytes;
+  const bool inside = address >= stream_ && address <= window_.size() && bytes <= window_.size() - address;
+  if (inside && memory.read(address, window_.data() + address, bytes)) return true;
+  stop(StopCode::kReadError, static_cast<uint32_t>(first),
+       fmt::format("slot {} at {:#x} lies outside memory", first, address));
+  return false;
+}
+
+void TlmAccelerator::fetch() {
+  until([this] { return !fetched_; });
+  const spec::Config& config = isa_.config();
+  const auto refuse = [&](StopCode code, uint32_t slot, std::string why) {
+    stop(code, slot, fmt::format("instruction {}: {}", slot, why));
+  };
+  const bool has_profile = profile_ == spec::Profile::kBase ? config.base : config.native;
+  if (!has_profile) {
+    return refuse(StopCode::kProfileOff, 0,
+                  fmt::format("configuration {} has no {} profile", config.name, spec::name(profile_)));
+  }
+  if (stream_ % spec::kSlotBytes != 0) {
+    return refuse(StopCode::kUnaligned, 0,
+                  fmt::format("the stream's address {:#x} is no multiple of {}", stream_, spec::kSlotBytes));
+  }
+  const uint32_t count = arguments_[reg::kCount / 4];
+  const uint32_t width = profile_ == spec::Profile::kNative ? 2 : 1;
+  std::vector<spec::Slot> slots;
+  bool finished = false;
+  uint32_t fetched = 0;
+  for (uint32_t slot = 0; slot < count; slot += width) {
+    if (fetched < std::min(slot + width, count)) {
+      // A burst of the fetcher: at most 16 beats, and not across 4 KiB.
+      std::vector<timing::Burst> bursts;
+      const uint64_t address = stream_ + uint64_t{fetched} * spec::kSlotBytes;
+      const uint64_t most = std::max<uint64_t>(16 * static_cast<uint64_t>(config.axi_bytes()), 32);
+      const uint64_t some = std::min({uint64_t{count - fetched} * spec::kSlotBytes, most,
+                                      std::max<uint64_t>(4096 - address % 4096, width * spec::kSlotBytes)});
+      const auto these = static_cast<uint32_t>(some / spec::kSlotBytes);
+      timing::append_bursts(config, address, some, 16, bursts);
+      for (const timing::Burst& burst : bursts) {
+        const uint64_t first = take_channel(burst.beats);
+        if (fetched == 0) pause_until(first + burst.beats);  // later bursts are there ahead of their use
+      }
+      if (!fetch_slots(fetched, these)) return;
+      fetched += these;
+      slots.resize(fetched);
+      std::memcpy(slots.data() + fetched - these, window_.data() + address, some);
+    }
+    if (finished) return refuse(StopCode::kAfterFinish, slot, "an instruction behind FINISH");
+    auto instruction = isa_.decode(slots, slot, profile_);
+    if (!instruction) return refuse(instruction.error().code, instruction.error().index, instruction.error().message);
+    finished = std::holds_alternative<spec::base::Finish>(*instruction) ||
+               std::holds_alternative<spec::native::Finish>(*instruction);
+    pause(slot == 0 ? static_cast<uint64_t>(parameters_.decode) : width);
+    const auto e = static_cast<size_t>(spec::engine_of(*instruction));
+    Engine& k = engines_[e];
+    fetch_blocked_on_ = e;
+    until([&] { return k.queue.size() < static_cast<size_t>(config.queue_depth); });
+    fetch_blocked_on_.reset();
+    k.queue.push_back(program_.size());
+    program_.push_back({std::move(*instruction), slot});
+    changed();
+  }
+  fetched_ = true;
+  changed();
+}
+
+// Engines
+// -----------------------------------------------------------------------------------------------------------
+
+void TlmAccelerator::start_next(size_t e) {
+  Engine& k = engines_[e];
+  until([&] { return !k.queue.empty(); });
+  const uint64_t came = now_in_cycles();
+  const size_t i = k.queue.front();
+  until([&] { return has_tokens(k, e); });
+  record(e, Interval::Kind::kWaitTokens, i, came, now_in_cycles());
+  until([&] { return can_start(k, e); });
+  tokens_.take(e, tokens_of(program_[i].instruction).wait);
+  k.queue.pop_front();
+  k.starting = true;
+  changed();
+
+  const uint64_t begin = now_in_cycles();
+  uint64_t due = begin + 1;
+  const spec::Instruction instruction = program_[i].instruction;  // program_ grows while time passes
+  const Unit unit = timing::unit_of(isa_.config(), instruction);
+  const auto dma = dma_of(isa_.config(), instruction, bases_);
+  const uint64_t work = std::max<uint64_t>(timing::steps(isa_.config(), instruction), 1);
+  switch (unit) {
+    case Unit::kLdi:
+    case Unit::kLdw:
+    case Unit::kLdm: load(*dma, i, due); break;
+    case Unit::kGemm:
+      pause(work);
+      execute(i);
+      due = now_in_cycles() + static_cast<uint64_t>(parameters_.gemm_pipeline);
+      break;
+    case Unit::kAlu:
+    case Unit::kRq:
+      pause(work + static_cast<uint64_t>(unit == Unit::kAlu ? parameters_.alu_pipeline : parameters_.rq_pipeline));
+      execute(i);
+      due = now_in_cycles();
+      break;
+    case Unit::kSt: store(*dma, i, due); break;
+    case Unit::kNone: execute(i); break;
+  }
+  k.flights.push_back({i, unit, begin, due});
+  k.starting = false;
+  changed();
+}
+
+void TlmAccelerator::retire_next(size_t e) {
+  Engine& k = engines_[e];
+  until([&] { return !k.flights.empty(); });
+  pause_until(k.flights.front().due);
+  k.flights.front().done = true;
+  changed();
+  const size_t i = k.flights.front().instruction;
+  const unsigned signal = tokens_of(program_[i].instruction).signal;
+  until([&] { return tokens_.can_give(e, signal); });
+  tokens_.give(e, signal);
+  const uint64_t now = now_in_cycles();
+  record(e, Interval::Kind::kBusy, i, std::max(k.flights.front().begin, k.retired_at), now);
+  k.retired_at = now;
+  k.flights.pop_front();
+  ++instructions_done_;
+  changed();
+}
+
+// Checks the whole instruction, moves what it loads or stores, executes it.
+void TlmAccelerator::execute(size_t i) {
+  const spec::Decoded& d = program_[i];
+  if (auto outside = find_footprint(isa_, d.instruction, bases_, executor_->uops(), footprint_)) {
+    stop(StopCode::kScratchpadRange, d.index, say(i) + " " + outside->message);
+    throw Abandoned();
+  }
+  const auto fail = [&](const Dma& dma, std::string_view where) {
+    const Range range = bounding_range(dma);
+    stop(dma.store ? StopCode::kWriteError : StopCode::kReadError, d.index,
+         fmt::format("{} {} dram[{:#x}..{:#x}], which {}", say(i), dma.store ? "writes" : "reads", range.begin,
+                     range.end - 1, where));
+    throw Abandoned();
+  };
+  const auto& dma = footprint_.dma;
+  const bool moves = dma && dma->units() > 0;
+  if (moves && executor_->outside_dram(*dma)) fail(*dma, "lies outside the accelerator's addresses");
+  if (moves && !dma->store && !move_ranges(*dma)) fail(*dma, "the bus answers with an error");
+  executor_->execute(d.instruction, footprint_);
+  if (moves && dma->store && !move_ranges(*dma)) fail(*dma, "the bus answers with an error");
+  macs_ += footprint_.macs;
+  if (observer_ != nullptr) executor_->report(d.instruction, d.index, footprint_, *observer_);
+}
+
+// Between the memory socket and the window: all that the transfer touches, and no byte more.
+bool TlmAccelerator::move_ranges(const Dma& dma) {
+  std::vector<Range> ranges;
+  for (int64_t y = 0; y < dma.rows; ++y) {
+    ranges.clear();
+    append_row_ranges(dma, y, ranges);
+    for (const Range& range : ranges) {
+      std::byte* at = window_.data() + range.begin;
+      const uint64_t bytes = range.end - range.begin;
+      if (!(dma.store ? memory.write(range.begin, at, bytes) : memory.read(range.begin, at, bytes))) return false;
+    }
+  }
+  return true;
+}
+
+uint64_t TlmAccelerator::take_channel(uint32_t beats) {
+  const uint64_t first = std::max(now_in_cycles() + static_cast<uint64_t>(parameters_.read_latency), channel_free_);
+  channel_free_ = first + beats;
+  counters_.read_beats += beats;
+  ++counters_.read_bursts;
+  return first;
+}
+
+// Bursts are asked for as long as the unit's FIFO has room for them, one address a cycle; the channel is shared.
+void TlmAccelerator::load(const Dma& dma, size_t i, uint64_t& due) {
+  const timing::TransferPlan plan = timing::plan(isa_.config(), dma);
+  const auto longest = static_cast<uint32_t>(isa_.config().max_burst_beats);
+  const uint32_t capacity = longest < 16 ? 32 : 2 * longest;
+  std::deque<std::pair<uint64_t, uint32_t>> held;  // (when its last beat is used, beats)
+  uint32_t beats = 0;
+  const auto beat = static_cast<uint64_t>(parameters_.beat);
+  uint64_t used = now_in_cycles() + 1;
+  if (!plan.bursts.empty()) pause(static_cast<uint64_t>(parameters_.address));
+  for (const timing::Burst& burst : plan.bursts) {
+    while (!held.empty() && (beats + burst.beats > capacity || held.front().first <= now_in_cycles())) {
+      pause_until(held.front().first);
+      beats -= held.front().second;
+      held.pop_front();
+    }
+    const uint64_t first = take_channel(burst.beats);
+    const uint64_t begin = std::max(first + beat, used + burst.idle_work);
+    used = std::max(first + burst.beats + beat, begin + burst.work);
+    held.emplace_back(used, burst.beats);
+    beats += burst.beats;
+    pause(1);
+  }
+  // The next load may ask for its bursts while the last beats of this one come: in flight is what is not done.
+  due = used + plan.tail + 1;
+  execute(i);
+}
+
+void TlmAccelerator::store(const Dma& dma, size_t i, uint64_t& due) {
+  const timing::TransferPlan plan = timing::plan(isa_.config(), dma);
+  uint64_t work = static_cast<uint64_t>(parameters_.store_pipeline) + plan.tail;
+  for (const timing::Burst& burst : plan.bursts) {
+    work += burst.idle_work + burst.work;
+    counters_.write_beats += burst.beats;
+    ++counters_.write_bursts;
+  }
+  pause(work + static_cast<uint64_t>(plan.bursts.empty() ? 0 : parameters_.write_latency));
+  execute(i);
+  due = now_in_cycles();
+}
+
+}  // namespace tenon::sim::systemc

@@ -1,0 +1,124 @@
+// The accelerator as a TLM-2.0 model, approximately timed: the engines, queues and tokens as concurrent processes.
+//
+// Semantics: status codes, error indices, tokens and final memory are the hardware's. An instruction's effects come at
+// its end, in one piece, through the memory socket. Its length is that of sim/timing's parts: the same figures and the
+// same plan of bursts, but the accumulators' ports are not modelled, and the store's bursts never wait for each other.
+// Launches whose engines use tokens rightly give the same bits as on every other simulator; there is no race detector.
+//
+// Processes: one fetches, decodes and fills the engines' queues; each engine has one that starts instructions and one
+// that ends them in order, so that two are in flight, as in the RTL. All state changes notify one event, and who waits
+// looks again: so "nothing can happen any more" is a predicate over the state, and a deadlock is found exactly.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hw/spec/isa.h"
+#include "hw/spec/registers.h"
+#include "sim/behavioral/executor.h"
+#include "sim/behavioral/footprint.h"
+#include "sim/systemc/accelerator.h"
+#include "sim/timing/model.h"
+#include "sim/timing/tokens.h"
+
+namespace tenon::sim::systemc {
+
+class TlmAccelerator final : public AcceleratorModule {
+ public:
+  // `window` is the accelerator's image of its address range, which no one else writes: data passes through it between
+  // the memory socket and the executor. Addresses beyond it are answered as memory that is not there.
+  TlmAccelerator(const sc_core::sc_module_name& name, const spec::Config& config, const Kernels& kernels,
+                 std::span<std::byte> window, const timing::Parameters& parameters);
+
+  void power_on() override;
+  std::string explain() override { return explanation_; }
+  void observe(WriteObserver* observer) override { observer_ = observer; }
+  void record_timeline(bool on) override { record_ = on; }
+  std::span<const Interval> timeline() const override { return timeline_; }
+
+ private:
+  struct Abandoned {};  // the launch that a process worked for is over
+
+  struct Flight {
+    size_t instruction;
+    timing::Unit unit;
+    uint64_t begin, due;
+    bool done = false;
+  };
+  struct Engine {
+    std::deque<size_t> queue;  // positions in program_
+    std::deque<Flight> flights;
+    bool starting = false;  // an instruction between its queue and its flight
+    uint64_t retired_at = 0;
+  };
+
+  uint32_t read_register(uint32_t offset) override;
+  void write_register(uint32_t offset, uint32_t value) override;
+  void start();
+  void soft_reset();
+  void end();
+  void stop(spec::StopCode code, uint32_t slot, std::string why);
+  void raise_interrupt();
+
+  // For processes; each throws Abandoned where the launch ends meanwhile.
+  void process(const std::function<void()>& body);
+  void until(const std::function<bool()>& ready);
+  void pause(uint64_t count);
+  void pause_until(uint64_t cycle);
+  void changed() { changed_.notify(sc_core::SC_ZERO_TIME); }
+
+  void fetch();
+  bool fetch_slots(uint64_t first, uint32_t count);
+  void start_next(size_t e);
+  void retire_next(size_t e);
+  void load(const Dma& dma, size_t instruction, uint64_t& due);
+  void store(const Dma& dma, size_t instruction, uint64_t& due);
+  void execute(size_t instruction);
+  bool move_ranges(const Dma& dma);
+  uint64_t take_channel(uint32_t beats);  // the cycle of the first beat
+
+  bool can_start(const Engine& k, size_t e) const;
+  bool has_tokens(const Engine& k, size_t e) const;
+  bool quiet() const;
+  void check_quiet();
+  std::string say(size_t instruction) const;
+  void record(size_t e, Interval::Kind kind, size_t instruction, uint64_t begin, uint64_t end);
+
+  const spec::Isa isa_;
+  const timing::Parameters parameters_;
+  std::span<std::byte> window_;
+  const Kernels& kernels_;
+  std::optional<Executor> executor_;
+  Footprint footprint_;
+  WriteObserver* observer_ = nullptr;
+  bool record_ = false;
+  sc_core::sc_event changed_, over_;
+
+  std::array<uint32_t, spec::kRegisterSpaceBytes / 4> arguments_{};  // the writable registers
+  bool busy_ = false, done_ = false;
+  uint32_t interrupt_status_ = 0, error_index_ = 0;
+  spec::StopCode code_ = spec::StopCode::kNone;
+  std::string explanation_;
+  Tokens tokens_;
+
+  // The launch.
+  uint64_t launch_ = 0;  // counts launches and resets: a process that sees another number has been abandoned
+  uint64_t begin_ = 0, cycles_ = 0;
+  spec::Profile profile_ = spec::Profile::kBase;
+  uint64_t stream_ = 0;
+  Bases bases_{};
+  std::vector<spec::Decoded> program_;
+  bool fetched_ = true;                     // nothing more to fetch
+  std::optional<size_t> fetch_blocked_on_;  // this engine's full queue
+  std::array<Engine, spec::kEngines> engines_;
+  uint64_t channel_free_ = 0;  // the read channel, in cycles
+  timing::Result counters_;
+  uint64_t instructions_done_ = 0, macs_ = 0;
+  std::vector<Interval> timeline_;
+};
+
+}  // namespace tenon::sim::systemc
