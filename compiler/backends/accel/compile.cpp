@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "compiler/backends/accel/prefetch.h"
 #include "compiler/backends/accel/schedule.h"
 #include "compiler/backends/accel/tokens.h"
 
@@ -117,14 +118,15 @@ Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const 
                  region.name, "split the region");
   }
 
+  std::vector<TileOp> ops = prefetched(config, std::move(tiles.ops()));
   std::vector<spec::Instruction> instructions;
-  instructions.reserve(tiles.ops().size());
-  for (const TileOp& op : tiles.ops()) instructions.push_back(op.instruction);
+  instructions.reserve(ops.size());
+  for (const TileOp& op : ops) instructions.push_back(op.instruction);
   derive_tokens(config, instructions);
 
   const spec::Isa isa(config);
   for (size_t i = 0; i < instructions.size(); ++i) {
-    TileOp& op = tiles.ops()[i];
+    TileOp& op = ops[i];
     program.notes.push_back({static_cast<uint32_t>(program.instructions.size()), op.layer, std::move(op.text)});
     if (auto status = isa.encode(instructions[i], program.instructions); !status) return forward_error(status);
     if (const auto* move = std::get_if<spec::native::Move>(&instructions[i])) {

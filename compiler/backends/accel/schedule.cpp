@@ -4,13 +4,13 @@
 #include <limits>
 #include <utility>
 
-#include "compiler/backends/accel/tokens.h"
-#include "sim/timing/model.h"
+#include "compiler/backends/accel/estimate.h"
+#include "compiler/backends/accel/prefetch.h"
 
 namespace tenon::compiler::accel {
 namespace {
 
-constexpr size_t kCandidates = 8;
+constexpr size_t kCandidates = 24, kKept = 6;  // a layer: simulated on their own, and in pairs
 // Instructions that may be simulated for one candidate of a layer.
 constexpr double kMaxInstructions = 20000;
 
@@ -21,19 +21,7 @@ double simulate(const spec::Config& config, std::initializer_list<Choice> layers
   TileProgram sketch(config, true);
   uint32_t index = 0;
   for (const auto& [operands, tiling] : layers) sketch.emit(index++, *operands, *tiling);
-  std::vector<spec::Instruction> instructions;
-  instructions.reserve(sketch.ops().size() + 1);
-  for (TileOp& op : sketch.ops()) instructions.push_back(std::move(op.instruction));
-  derive_tokens(config, instructions);
-  instructions.emplace_back(spec::native::Finish{});
-  std::vector<spec::Decoded> stream;
-  stream.reserve(instructions.size());
-  for (spec::Instruction& instruction : instructions) {
-    stream.push_back({std::move(instruction), static_cast<uint32_t>(2 * stream.size())});
-  }
-  sim::timing::Launch launch;
-  for (int base = 0; base < spec::kBases; ++base) launch.bases[base] = (uint64_t{1} + base) << 40;
-  return static_cast<double>(sim::timing::run(config, launch, stream).cycles);
+  return simulate(config, prefetched(config, sketch.ops(), Prefetch::kConstants, 2000));
 }
 
 // A candidate, and the cheapest way to it.
@@ -57,8 +45,10 @@ std::vector<Tiling> choose_tilings(const spec::Config& config, const std::vector
     }
     const bool simulated = here[0].tiling.instructions <= kMaxInstructions;
     if (!simulated) here.resize(1);  // too long to simulate: the estimate decides
+    for (Node& node : here) node.alone = simulated ? simulate(config, {{&layer, &node.tiling}}) : node.tiling.cycles;
+    std::ranges::stable_sort(here, {}, &Node::alone);
+    if (here.size() > kKept) here.resize(kKept);
     for (Node& node : here) {
-      node.alone = simulated ? simulate(config, {{&layer, &node.tiling}}) : node.tiling.cycles;
       node.path = node.alone;
       if (i == 0) continue;
       node.path = std::numeric_limits<double>::infinity();

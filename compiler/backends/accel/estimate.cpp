@@ -1,0 +1,24 @@
+#include "compiler/backends/accel/estimate.h"
+
+#include "compiler/backends/accel/tokens.h"
+#include "sim/timing/model.h"
+
+namespace tenon::compiler::accel {
+
+double simulate(const spec::Config& config, const std::vector<TileOp>& ops) {
+  std::vector<spec::Instruction> instructions;
+  instructions.reserve(ops.size() + 1);
+  for (const TileOp& op : ops) instructions.push_back(op.instruction);
+  derive_tokens(config, instructions);
+  instructions.emplace_back(spec::native::Finish{});
+  std::vector<spec::Decoded> stream;
+  stream.reserve(instructions.size());
+  for (spec::Instruction& instruction : instructions) {
+    stream.push_back({std::move(instruction), static_cast<uint32_t>(2 * stream.size())});
+  }
+  sim::timing::Launch launch;
+  for (int base = 0; base < spec::kBases; ++base) launch.bases[base] = (uint64_t{1} + base) << 40;
+  return static_cast<double>(sim::timing::run(config, launch, stream).cycles);
+}
+
+}  // namespace tenon::compiler::accel

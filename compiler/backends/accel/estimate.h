@@ -1,0 +1,13 @@
+// How long a tile program takes, by the accelerator's one cycle model (sim/timing).
+#pragma once
+
+#include <vector>
+
+#include "compiler/backends/accel/tile_program.h"
+
+namespace tenon::compiler::accel {
+
+// Cycles of a launch of these operations, tokens included.
+double simulate(const spec::Config& config, const std::vector<TileOp>& ops);
+
+}  // namespace tenon::compiler::accel
