@@ -10,9 +10,10 @@
 namespace tenon::compiler::accel {
 namespace {
 
-constexpr size_t kCandidates = 24, kKept = 6;  // a layer: simulated on their own, and in pairs
-// Instructions that may be simulated for one candidate of a layer.
-constexpr double kMaxInstructions = 20000;
+// Candidates of a layer that are simulated on their own, and those of them that are simulated in pairs.
+constexpr size_t kCandidates = 24, kKept = 6;
+// Instructions that may be simulated for each layer: its candidates, then its pairs.
+constexpr double kCandidateBudget = 15000, kPairBudget = 50000;
 
 using Choice = std::pair<const Operands*, const Tiling*>;
 
@@ -40,24 +41,34 @@ std::vector<Tiling> choose_tilings(const spec::Config& config, const std::vector
     const Operands& layer = layers[i];
     const Contraction c = contraction(config, layer.layer, layer.input, layer.output, layer.rows_input);
     std::vector<Node>& here = nodes.emplace_back();
+    double total = 0;
     for (const Tiling& tiling : candidate_tilings(config, c, kCandidates)) {
-      if (here.empty() || tiling.instructions <= kMaxInstructions) here.push_back({.tiling = tiling});
+      total += tiling.instructions;
+      if (here.empty() || total <= kCandidateBudget) here.push_back({.tiling = tiling});
     }
-    const bool simulated = here[0].tiling.instructions <= kMaxInstructions;
-    if (!simulated) here.resize(1);  // too long to simulate: the estimate decides
-    for (Node& node : here) node.alone = simulated ? simulate(config, {{&layer, &node.tiling}}) : node.tiling.cycles;
-    std::ranges::stable_sort(here, {}, &Node::alone);
-    if (here.size() > kKept) here.resize(kKept);
+    if (here.size() == 1) {  // nothing to choose, or too long to simulate: the estimate decides
+      here[0].alone = here[0].tiling.cycles;
+    } else {
+      for (Node& node : here) node.alone = simulate(config, {{&layer, &node.tiling}});
+      std::ranges::stable_sort(here, {}, &Node::alone);
+    }
+    if (i == 0) {
+      if (here.size() > kKept) here.resize(kKept);
+      for (Node& node : here) node.path = node.alone;
+      continue;
+    }
+    const std::vector<Node>& last = nodes[i - 1];
+    const double pair = here[0].tiling.instructions + last[0].tiling.instructions;
+    const double pairs = kPairBudget / (pair * static_cast<double>(last.size()));
+    here.resize(std::min({here.size(), kKept, static_cast<size_t>(std::max(1.0, pairs))}));
     for (Node& node : here) {
-      node.path = node.alone;
-      if (i == 0) continue;
       node.path = std::numeric_limits<double>::infinity();
-      for (size_t k = 0; k < nodes[i - 1].size(); ++k) {
-        const Node& before = nodes[i - 1][k];
-        const bool pair = simulated && before.tiling.instructions <= kMaxInstructions;
-        const double both = pair ? simulate(config, {{&layers[i - 1], &before.tiling}, {&layer, &node.tiling}})
-                                 : before.alone + node.alone;
-        const double path = before.path + both - before.alone;
+      for (size_t k = 0; k < last.size(); ++k) {
+        double both = last[k].alone + node.alone;
+        if (pairs >= 1 && (here.size() > 1 || last.size() > 1)) {
+          both = simulate(config, {{&layers[i - 1], &last[k].tiling}, {&layer, &node.tiling}});
+        }
+        const double path = last[k].path + both - last[k].alone;
         if (path < node.path) node.path = path, node.before = k;
       }
     }
