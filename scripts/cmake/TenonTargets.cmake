@@ -23,6 +23,12 @@ if(TENON_SANITIZE)
   add_link_options(-fsanitize=${TENON_SANITIZE})
 endif()
 
+# Coverage for libFuzzer in every file; set by the preset fuzz.
+option(TENON_FUZZ "Build the libFuzzer programs of tests/fuzz; needs Clang" OFF)
+if(TENON_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
 # One cache for all clones of the repository.
 find_program(TENON_CCACHE ccache)
 if(TENON_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
