@@ -66,7 +66,8 @@ struct FuzzAccel {
     return status;
   }
 
-  Status one(const std::string& name, const fuzz::CampaignOptions& options, Json& out) const {
+  Status one(const std::string& name, fuzz::CampaignOptions options, Json& out) const {
+    options.config = name;
     auto config = spec::load_config(name);
     if (!config) return forward_error(config);
     // A device that cannot be opened at all is the machine's fault, not a finding.

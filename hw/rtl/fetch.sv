@@ -101,12 +101,12 @@ module fetch (
       if (beat_valid & beat_ready) parts_q <= (128 - BeatBytes * 8)'({beat_data, parts_q} >> (BeatBytes * 8));
     end
   end else begin : g_several_slots
-    // A beat holds several slots; the first beat may begin before the first slot.
+    // A beat holds several slots; the first beat may begin before the first slot, the last one end behind the last.
     logic [BeatShift-5:0] part_q;
     assign slot_valid_o = beat_valid;
     assign slot_o       = beat_data[{part_q, 7'd0}+:128];
     assign slot_error_o = beat_error;
-    assign beat_ready   = slot_ready_i & &part_q;
+    assign beat_ready   = slot_ready_i & (&part_q | slot_last_o);
     always_ff @(posedge clk_i) begin
       if (start_i) part_q <= address_i[BeatShift-1:4];
       else if (slot_valid_o & slot_ready_i) part_q <= part_q + 1'b1;

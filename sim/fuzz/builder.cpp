@@ -90,7 +90,8 @@ spec::Instruction Builder::make_sync(Engine engine) {
     }
     default: {
       spec::base::Alu a;
-      a.uop_begin = a.uop_end = random_.between(0, 3);
+      // The fields are as wide as the scratchpad is deep: two micro-ops have one bit.
+      a.uop_begin = a.uop_end = random_.between(0, std::min<int64_t>(3, program_.config.depth(spec::Memory::kUop) - 1));
       a.iter_out = a.iter_in = random_.between(0, 3);
       return a;
     }

@@ -8,8 +8,8 @@
 
 namespace tenon::sim::fuzz {
 
-std::string command(const spec::Config& config, uint64_t seed, const GeneratorOptions& options) {
-  std::string text = fmt::format("tenon fuzz accel --config {} --seed {} --count 1 --length {}..{}", config.name, seed,
+std::string command(std::string_view config, uint64_t seed, const GeneratorOptions& options) {
+  std::string text = fmt::format("tenon fuzz accel --config {} --seed {} --count 1 --length {}..{}", config, seed,
                                  options.min_length, options.max_length);
   if (options.profile) text += fmt::format(" --profile {}", name(*options.profile));
   return text;
@@ -41,7 +41,7 @@ CampaignResult campaign(const spec::Config& config, const CampaignOptions& optio
     failure.report = fmt::format(
         "seed {} fails ({} instructions):\n{}\nrepeat with: {}\n\nsmallest program that fails ({} "
         "instructions):\n{}\n{}",
-        seed, length, failure.found.str(), command(config, seed, options.generator), failure.smallest.length(),
+        seed, length, failure.found.str(), command(options.config.empty() ? config.name : options.config, seed, options.generator), failure.smallest.length(),
         failure.remaining.str(), to_text(failure.smallest));
     result.failure = std::move(failure);
     return result;

@@ -23,6 +23,7 @@ struct CampaignOptions {
   int count = 200;
   GeneratorOptions generator = {};
   int shrink_budget = 500;  // runs; 0: the program is reported as it is
+  std::string config = {};  // the configuration's file, for the printed command; empty: its name will do
 };
 
 struct Failure {
@@ -44,7 +45,7 @@ CampaignResult campaign(const spec::Config& config, const CampaignOptions& optio
                         const std::function<void(const Program&)>& progress = {});
 
 // The command line that makes this program again.
-std::string command(const spec::Config& config, uint64_t seed, const GeneratorOptions& options);
+std::string command(std::string_view config, uint64_t seed, const GeneratorOptions& options);
 
 // Options of a device's URI that make the memory behave as the program's seed says: latencies, stalls, the order of
 // answers. So a seed repeats a failure, whoever runs it.

@@ -1,0 +1,45 @@
+// Random configurations, not only the named ones: RTL equals the behavioral simulator at every architectural write.
+//
+// Each costs the build of a Verilated model, a minute. TENON_FUZZ_COUNT programs on each; TENON_FUZZ_CONFIG is the first.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "driver/accelerator.h"
+#include "sim/fuzz/campaign.h"
+#include "tests/sim/random_config.h"
+
+namespace tenon::sim::fuzz {
+namespace {
+
+uint64_t from_environment(const char* name, uint64_t fallback) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? fallback : std::strtoull(value, nullptr, 10);
+}
+
+struct RandomConfig : ::testing::TestWithParam<uint64_t> {};
+
+TEST_P(RandomConfig, RtlEqualsBehavioralAtEveryWrite) {
+  const spec::Config config = sim::testing::random_config(from_environment("TENON_FUZZ_CONFIG", 0) + GetParam());
+  const std::string file = fmt::format("{}/{}.json", ::testing::TempDir(), config.name);
+  std::ofstream(file) << spec::to_json(config);
+  SCOPED_TRACE(spec::to_json(config));
+  const auto runner = [&](const Program& program) -> Status {
+    auto accelerator = driver::open(fmt::format("lockstep:{}?{}", file, memory_options(program)));
+    if (!accelerator) return forward_error(accelerator);
+    return run(*(*accelerator)->simulator(), program, 4'000'000);
+  };
+  CampaignOptions options;
+  options.count = static_cast<int>(from_environment("TENON_FUZZ_COUNT", 100));
+  options.shrink_budget = 200;
+  options.config = file;
+  const CampaignResult result = campaign(config, options, runner);
+  EXPECT_FALSE(result.failure) << result.failure->report;
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomConfig, ::testing::Values(1, 2, 3));
+
+}  // namespace
+}  // namespace tenon::sim::fuzz
