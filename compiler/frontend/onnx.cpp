@@ -113,7 +113,9 @@ class Importer {
       }
       return import.fail(fmt::format("input '{}' is made by nothing", name), "the graph lacks a node or an input");
     }
-    if (Status status = converter->convert(import); !status) {
+    Status status = converter->convert(import);
+    if (status) status = import.no_other_attributes();
+    if (!status) {
       if (status.error().where.empty()) status.error().where = module_.span(place).str();
       return status;
     }

@@ -239,6 +239,10 @@ Expected<Attrs> scales(NodeImport& node, DType& integer) {
   }
   attrs["zero_point"] = std::move(zeros);
   TENON_TAKE(axis, node.integer("axis", 1));
+  for (const char* attr : {"block_size", "output_dtype", "precision"}) {
+    TENON_TAKE(value, node.integer(attr, 0));
+    if (*value != 0) return node.fail(fmt::format("{} {} is not supported", attr, *value));
+  }
   attrs["axis"] = per_channel ? *axis : 1;
   return attrs;
 }

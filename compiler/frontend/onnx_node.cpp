@@ -55,7 +55,7 @@ Expected<std::vector<int64_t>> NodeImport::integers(size_t i, std::string_view w
 }
 
 Expected<int64_t> NodeImport::integer(const std::string& attr, std::optional<int64_t> fallback) const {
-  auto found = node_.attrs.find(attr);
+  auto found = find(attr);
   if (found == node_.attrs.end() && fallback) return *fallback;
   if (found == node_.attrs.end()) return fail(fmt::format("the attribute '{}' is missing", attr));
   if (auto* value = std::get_if<int64_t>(&found->second)) return *value;
@@ -63,7 +63,7 @@ Expected<int64_t> NodeImport::integer(const std::string& attr, std::optional<int
 }
 
 Expected<double> NodeImport::real(const std::string& attr, std::optional<double> fallback) const {
-  auto found = node_.attrs.find(attr);
+  auto found = find(attr);
   if (found == node_.attrs.end() && fallback) return *fallback;
   if (found == node_.attrs.end()) return fail(fmt::format("the attribute '{}' is missing", attr));
   if (auto* value = std::get_if<double>(&found->second)) return *value;
@@ -71,7 +71,7 @@ Expected<double> NodeImport::real(const std::string& attr, std::optional<double>
 }
 
 Expected<std::string> NodeImport::string(const std::string& attr, const std::string& fallback) const {
-  auto found = node_.attrs.find(attr);
+  auto found = find(attr);
   if (found == node_.attrs.end()) return fallback;
   if (auto* value = std::get_if<std::string>(&found->second)) return *value;
   return fail(fmt::format("the attribute '{}' must be a string", attr));
@@ -79,11 +79,23 @@ Expected<std::string> NodeImport::string(const std::string& attr, const std::str
 
 Expected<std::vector<int64_t>> NodeImport::list(const std::string& attr,
                                                 std::optional<std::vector<int64_t>> fallback) const {
-  auto found = node_.attrs.find(attr);
+  auto found = find(attr);
   if (found == node_.attrs.end() && fallback) return *fallback;
   if (found == node_.attrs.end()) return fail(fmt::format("the attribute '{}' is missing", attr));
   if (auto* value = std::get_if<std::vector<int64_t>>(&found->second)) return *value;
   return fail(fmt::format("the attribute '{}' must be a list of integers", attr));
+}
+
+Status NodeImport::no_other_attributes() const {
+  // They say how to train, or of results that are not imported, or repeat what follows from the rest.
+  static const std::set<std::string> kHarmless = {"consumed_inputs", "is_test", "momentum", "noop_with_empty_axes",
+                                                  "ratio",           "saturate", "seed",    "storage_order"};
+  for (const auto& [name, value] : node_.attrs) {
+    if (asked_.contains(name) || kHarmless.contains(name)) continue;
+    return fail(fmt::format("the attribute '{}' is not supported in opset {}", name, opset_),
+                "export the model with another opset, or without it");
+  }
+  return {};
 }
 
 Expected<Atom> NodeImport::apply(std::string_view op, Atoms args, Attrs attrs) {

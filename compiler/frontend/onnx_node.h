@@ -2,6 +2,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <set>
 #include <unordered_map>
 
 #include "compiler/frontend/onnx_model.h"
@@ -30,7 +31,7 @@ class NodeImport {
   Expected<runtime::Tensor> constant(size_t i, std::string_view what) const;
   Expected<std::vector<int64_t>> integers(size_t i, std::string_view what) const;
 
-  bool has(std::string_view attr) const { return node_.attrs.contains(std::string(attr)); }
+  bool has(const std::string& attr) const { return find(attr) != node_.attrs.end(); }
   Expected<int64_t> integer(const std::string& attr, std::optional<int64_t> fallback = {}) const;
   Expected<double> real(const std::string& attr, std::optional<double> fallback = {}) const;
   Expected<std::string> string(const std::string& attr, const std::string& fallback) const;
@@ -41,16 +42,26 @@ class NodeImport {
   Expected<Atom> constant(runtime::Tensor tensor) { return builder_.constant(std::move(tensor)); }
   const runtime::Tensor* known(const Atom& atom) const;  // the constant behind it, or nullptr
 
+  // An attribute that the converter has not asked for changes a result that nobody notices: it is an error.
+  Status no_other_attributes() const;
+
   Status result(size_t output, Atom atom);
   Status result(Expected<Atom> atom);  // of output 0
 
   std::unexpected<Diagnostic> fail(std::string what, std::string help = {}) const;
 
  private:
+  // Asks for an attribute; all that is asked for is known.
+  std::map<std::string, OnnxAttr>::const_iterator find(const std::string& attr) const {
+    asked_.insert(attr);
+    return node_.attrs.find(attr);
+  }
+
   Builder& builder_;
   const OnnxNode& node_;
   int64_t opset_;
   OnnxNames& names_;
+  mutable std::set<std::string> asked_;
 };
 
 struct OnnxConverter {

@@ -16,6 +16,7 @@ Status constant(NodeImport& node) {
   const auto& attrs = node.node().attrs;
   if (attrs.size() != 1) return node.fail("needs exactly one attribute with the value");
   const auto& [name, value] = *attrs.begin();
+  (void)node.has(name);  // any name will do
   runtime::Tensor tensor;
   auto reals = [](const std::vector<double>& list) { return std::vector<float>(list.begin(), list.end()); };
   if (auto* given = std::get_if<runtime::Tensor>(&value)) tensor = *given;

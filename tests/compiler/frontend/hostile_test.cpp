@@ -73,6 +73,14 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Broken{"operator", [](auto& m) { node_of(m, "Relu")->set_op_type("Frobnicate"); },
                "m.onnx: Frobnicate '/f/f.0/f.0.2/Relu': error: the operator Frobnicate is not supported"},
+        Broken{"unknown_attribute",
+               [](auto& m) {
+                 auto* attr = node_of(m, "Relu")->add_attribute();
+                 attr->set_name("alpha");
+                 attr->set_type(onnx::AttributeProto::FLOAT);
+                 attr->set_f(0.1f);
+               },
+               "Relu '/f/f.0/f.0.2/Relu': error: the attribute 'alpha' is not supported"},
         Broken{"domain", [](auto& m) { node_of(m, "Relu")->set_domain("com.example"); },
                "the operator com.example.Relu is not supported"},
         Broken{"opset", [](auto& m) { m.mutable_opset_import(0)->set_version(99); },
