@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "runtime/npy.h"
 
@@ -48,16 +49,17 @@ Expected<Tensor> load_tensor(std::string_view spec) {
 }
 
 Expected<std::vector<Tensor>> split_samples(const Tensor& batch, const runtime::Port& port, double divide) {
+  if (divide == 0 || !std::isfinite(divide)) return error(fmt::format("--divide is {}, must be a number other than 0", divide), {}, {}, Fault::kUsage);
   if (batch.dtype() != port.dtype && port.dtype != DType::kF32) {
     return error(fmt::format("the data is {}, the model's input is {}", runtime::name(batch.dtype()), to_string(port)), {},
                  "convert the data");
   }
   const runtime::Shape& whole = batch.shape();
   const bool fits = whole.size() == port.shape.size() && !whole.empty() && std::equal(whole.begin() + 1, whole.end(), port.shape.begin() + 1);
-  if (!fits || (port.shape[0] != 1 && whole[0] != port.shape[0])) {
+  if (!fits || port.shape[0] < 1 || whole[0] % port.shape[0] != 0) {
     return error(fmt::format("the data is {} {}, the model's input is {}", runtime::name(batch.dtype()), runtime::to_string(whole),
                              to_string(port)),
-                 {}, "the data's first dim counts samples, the others must be the input's");
+                 {}, "the data's first dim is a multiple of the input's, the others are the same");
   }
   Tensor converted = batch;
   if (batch.dtype() != port.dtype || divide != 1) {
@@ -71,7 +73,7 @@ Expected<std::vector<Tensor>> split_samples(const Tensor& batch, const runtime::
     if (!numbers) return error(fmt::format("{} data cannot be scaled", runtime::name(batch.dtype())), {}, "leave --divide out");
   }
   std::vector<Tensor> samples;
-  const int64_t count = whole[0] / std::max<int64_t>(port.shape[0], 1);
+  const int64_t count = whole[0] / port.shape[0];
   const size_t bytes = count > 0 ? converted.bytes().size() / static_cast<size_t>(count) : 0;
   for (int64_t i = 0; i < count; ++i) {
     Tensor sample(port.dtype, port.shape);
@@ -81,9 +83,14 @@ Expected<std::vector<Tensor>> split_samples(const Tensor& batch, const runtime::
   return samples;
 }
 
-int64_t arg_max(const Tensor& tensor) {
-  int64_t best = 0;
-  visit_numbers(tensor, [&](auto values) { best = std::ranges::max_element(values) - values.begin(); });
+std::vector<int64_t> arg_max(const Tensor& tensor, int64_t rows) {
+  std::vector<int64_t> best;
+  visit_numbers(tensor, [&](auto values) {
+    const size_t row = values.size() / static_cast<size_t>(rows);
+    for (auto rest = values; row > 0 && rest.size() >= row; rest = rest.subspan(row)) {
+      best.push_back(std::ranges::max_element(rest.first(row)) - rest.begin());
+    }
+  });
   return best;
 }
 

@@ -45,6 +45,7 @@ Expected<LoadedModel> load(const ModelOptions& options) {
   if (!batch) return forward_error(batch);
   auto samples = split_samples(*batch, *port, options.divide);
   if (!samples) return forward_error(samples);
+  if (samples->empty()) return error("there is no sample to calibrate with", options.calibration_data, "give data like that which the model will see");
   for (runtime::Tensor& sample : *samples) loaded.calibration.push_back({std::move(sample)});
   return loaded;
 }

@@ -1,7 +1,9 @@
 // tenon run: a model or an executable on a device, over data, with accuracy, cycles, comparison and report.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <filesystem>
 #include <fstream>
 
 #include "compiler/cli/data.h"
@@ -47,6 +49,7 @@ struct RunCommand {
   runtime::Executable executable;
   std::vector<Tensor> samples;
   std::vector<int64_t> truth;
+  int64_t batch_rows = 1;  // labels that belong to one sample
   std::vector<std::pair<std::string, std::string>> rows;  // for the report
   Json result;
 
@@ -66,6 +69,16 @@ struct RunCommand {
 
  private:
   Status prepare() {
+    constexpr double kLongest = 1e6;  // seconds
+    if (!(seconds > 0 && seconds <= kLongest)) {
+      return error(fmt::format("--launch-limit is {}, must be above 0 and at most {} seconds", seconds, kLongest), {}, {}, Fault::kUsage);
+    }
+    if (limit < 0 || verify_samples < 0) return error("--limit and --verify-samples are at least 0", {}, {}, Fault::kUsage);
+    if (!output.empty()) {
+      std::error_code failed;
+      std::filesystem::create_directories(output, failed);
+      if (failed) return error(fmt::format("cannot make the directory: {}", failed.message()), output);
+    }
     if (!cpu) {
       auto opened = driver::open(device);
       if (!opened) return forward_error(opened);
@@ -100,7 +113,13 @@ struct RunCommand {
     samples = std::move(*split);
     if (limit > 0 && static_cast<size_t>(limit) < samples.size()) samples.resize(static_cast<size_t>(limit));
     if (labels.empty()) return {};
-    auto read = load_labels(labels, samples.size());
+    batch_rows = main.params[0].shape[0];
+    if (main.results.empty() || main.results[0].shape.empty() || main.results[0].shape[0] != batch_rows) {
+      return error(fmt::format("--labels wants one row of scores for each of {} rows of input, the first result is {}", batch_rows,
+                               main.results.empty() ? "missing" : to_string(main.results[0])),
+                   executable.name, "leave --labels out", Fault::kUsage);
+    }
+    auto read = load_labels(labels, samples.size() * static_cast<size_t>(batch_rows));
     if (!read) return forward_error(read);
     truth = std::move(*read);
     if (!json) fmt::print("Accuracy over {} samples\n", samples.size());
@@ -115,8 +134,10 @@ struct RunCommand {
   }
 
   void count(Score& s, const std::vector<Tensor>& results, size_t sample) const {
-    ++s.samples;
-    if (!truth.empty()) s.right += arg_max(results[0]) == truth[sample];
+    if (truth.empty()) return;
+    const auto best = arg_max(results[0], batch_rows);
+    for (size_t row = 0; row < best.size(); ++row) s.right += best[row] == truth[sample * best.size() + row];
+    s.samples += best.size();
   }
 
   // With labels: the model in the numbers that it came with. (--check runs the integer reference beside the device.)
@@ -180,8 +201,11 @@ struct RunCommand {
   }
 
   Status write_results(const std::vector<Tensor>& results, size_t sample) const {
-    for (size_t i = 0; i < results.size() && !output.empty(); ++i) {
-      const std::string name = executable.main().results[i].name;
+    if (output.empty()) return {};
+    for (size_t i = 0; i < results.size(); ++i) {
+      // A name from a model may hold slashes; the file stays in the directory.
+      std::string name = executable.main().results[i].name;
+      std::ranges::replace(name, '/', '_');
       if (auto status = runtime::save_npy(fmt::format("{}/{}_{}.npy", output, name, sample), results[i]); !status) return status;
     }
     return {};
@@ -221,7 +245,7 @@ struct RunCommand {
     if (!session) return forward_error(session);
     auto first = session_on(accelerator.get(), nullptr, false);
     if (!first) return forward_error(first);
-    const size_t count_of = std::min(samples.size(), static_cast<size_t>(std::max<int64_t>(verify_samples, 0)));
+    const size_t count_of = std::min(samples.size(), static_cast<size_t>(verify_samples));
     {
       Progress progress(verify, count_of, quiet);
       for (size_t i = 0; i < count_of; ++i, progress.step()) {

@@ -202,7 +202,7 @@ Expected<Config> parse_config(std::string_view json, std::string_view where) {
   Json object;
   try {
     object = Json::parse(json);
-  } catch (const Json::parse_error& e) {
+  } catch (const Json::exception& e) {  // also a number that no double holds
     return error(fmt::format("not valid JSON: {}", e.what()), std::string(where));
   }
   if (!object.is_object()) return error("a configuration is a JSON object", std::string(where), "see hw/configs/default.json");
@@ -294,8 +294,9 @@ Expected<Config> load_config(std::string_view name_or_path) {
                    fmt::format("known: {}; or give the path of a .json file", fmt::join(named_configs(), ", ")));
     }
   }
+  std::error_code ignored;
   std::ifstream stream(file, std::ios::binary);
-  if (!stream) return error("cannot read the configuration", file.string(), "check the path and its permissions");
+  if (!stream || std::filesystem::is_directory(file, ignored)) return error("cannot read the configuration", file.string(), "check the path and its permissions");
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
   return parse_config(text, file.string());
 }

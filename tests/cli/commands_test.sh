@@ -27,6 +27,9 @@ expect 0 '"name": "tiny"' "$tenon" hw list --json
 expect 0 "1x4x4" "$tenon" hw show tiny
 expect 1 'no configuration is called "nowhere"' "$tenon" hw show nowhere
 expect 1 "cannot read the configuration" "$tenon" hw show ./nowhere.json
+expect 1 "cannot read the configuration" "$tenon" hw show "$scratch/"
+echo '{"version": 1e999}' >"$scratch/overflow.json"
+expect 1 "not valid JSON" "$tenon" hw show "$scratch/overflow.json"
 "$tenon" hw show tiny --json >"$scratch/copy.json"
 expect 0 "$("$tenon" hw show tiny | grep hash)" "$tenon" hw show "$scratch/copy.json"
 sed 's/"block_in": [0-9]*/"block_in": 5/' "$scratch/copy.json" >"$scratch/odd.json"

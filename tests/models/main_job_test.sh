@@ -28,6 +28,14 @@ grep -q '</html>' "$scratch/report.html"
 if grep -oE '(src|href)="https?:[^"]*"' "$scratch/report.html"; then exit 1; fi
 head -c 1 "$scratch/trace.json" | grep -q '[[{]'
 
+# Four digits at once have four labels.
+for n in 1 4; do
+  "$tenon" run tests/models/tiny_digits.onnx --shapes N=$n --divide 255 "${data[@]}" --limit $((100 / n)) --cpu --json \
+    --output "$scratch/new/directory" >"$scratch/batch$n.json"
+done
+[ "$(figure device_accuracy "$scratch/batch1.json")" = "$(figure device_accuracy "$scratch/batch4.json")" ]
+[ -s "$scratch/new/directory" ]
+
 # The executable in a file gives the same results as the model, without the compiler.
 "$tenon" compile "${model[@]}" -o "$scratch/digits.tnx"
 "$tenon" run "$scratch/digits.tnx" --divide 255 "${data[@]}" --limit 100 --json >"$scratch/file.json"
