@@ -41,8 +41,9 @@ CampaignResult campaign(const spec::Config& config, const CampaignOptions& optio
     failure.report = fmt::format(
         "seed {} fails ({} instructions):\n{}\nrepeat with: {}\n\nsmallest program that fails ({} "
         "instructions):\n{}\n{}",
-        seed, length, failure.found.str(), command(options.config.empty() ? config.name : options.config, seed, options.generator), failure.smallest.length(),
-        failure.remaining.str(), to_text(failure.smallest));
+        seed, length, failure.found.str(),
+        command(options.config.empty() ? config.name : options.config, seed, options.generator),
+        failure.smallest.length(), failure.remaining.str(), to_text(failure.smallest));
     result.failure = std::move(failure);
     return result;
   }

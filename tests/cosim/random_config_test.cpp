@@ -1,6 +1,7 @@
 // Random configurations, not only the named ones: RTL equals the behavioral simulator at every architectural write.
 //
-// Each costs the build of a Verilated model, a minute. TENON_FUZZ_COUNT programs on each; TENON_FUZZ_CONFIG is the first.
+// Each costs the build of a Verilated model, a minute. TENON_FUZZ_COUNT programs on each; TENON_FUZZ_CONFIG is the
+// first.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

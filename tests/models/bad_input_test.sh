@@ -31,7 +31,7 @@ expect 2 'no tensor is called "z"' "${run[@]}" --data "$digits:z"
 expect 1 "nowhere.npy" "${run[@]}" --data "$scratch/nowhere.npy"
 expect 1 "the model's input is input: f32 (1, 1, 28, 28)" "${run[@]}" --data "$digits:y"
 expect 1 "the model's input is" "$tenon" compile "$onnx" --shapes N=1 --calibrate "$digits:y" -o "$scratch/x.tnx"
-expect 2 "--divide is 0" "${run[@]}" --data "$digits:x" --divide 0
+expect 2 "--divide is 0" "$tenon" run "$onnx" --shapes N=1 --cpu --data "$digits:x" --divide 0
 expect 2 "--launch-limit is -1" "${run[@]}" --data "$digits:x" --launch-limit -1
 expect 2 "at least 0" "${run[@]}" --data "$digits:x" --limit -1
 expect 1 "cannot make the directory" "${run[@]}" --data "$digits:x" --output "$onnx/results"

@@ -22,8 +22,10 @@ std::vector<spec::Config> configs() {
   std::vector<spec::Config> all;
   for (const char* name : {"tiny", "wide-8x16", "default-128"}) all.push_back(*spec::load_config(name));
   // The smallest of everything, and two that nobody chose.
-  spec::Config smallest{.name = "smallest", .block_in = 2, .block_out = 2, .axi_data_bits = 32, .max_burst_beats = 1, .queue_depth = 2};
-  for (size_t m = 0; m < spec::kScratchpads; ++m) smallest.bytes[m] = 2 * smallest.element_bytes(static_cast<spec::Memory>(m));
+  spec::Config smallest{
+      .name = "smallest", .block_in = 2, .block_out = 2, .axi_data_bits = 32, .max_burst_beats = 1, .queue_depth = 2};
+  for (size_t m = 0; m < spec::kScratchpads; ++m)
+    smallest.bytes[m] = 2 * smallest.element_bytes(static_cast<spec::Memory>(m));
   all.push_back(smallest);
   for (uint64_t seed : {1, 2}) all.push_back(sim::testing::random_config(seed));
   return all;

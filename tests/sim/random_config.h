@@ -10,7 +10,9 @@ namespace tenon::sim::testing {
 
 inline spec::Config random_config(uint64_t seed) {
   fuzz::Random random(seed * 7919 + 3);
-  const auto power = [&](int low, int high) { return 1 << random.between(std::bit_width(unsigned(low)) - 1, std::bit_width(unsigned(high)) - 1); };
+  const auto power = [&](int low, int high) {
+    return 1 << random.between(std::bit_width(unsigned(low)) - 1, std::bit_width(unsigned(high)) - 1);
+  };
   for (;;) {
     spec::Config config;
     config.name = "random-" + std::to_string(seed);
