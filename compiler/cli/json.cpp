@@ -1,68 +1,58 @@
 #include "compiler/cli/json.h"
 
-#include <fmt/format.h>
-
 #include <cassert>
-#include <cmath>
+#include <nlohmann/json.hpp>
+#include <vector>
 
 namespace tenon::cli {
-namespace {
 
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += {'\\', c};
-    else if (static_cast<unsigned char>(c) < 0x20) out += fmt::format("\\u{:04x}", static_cast<int>(c));
-    else out += c;
+using Value = nlohmann::ordered_json;
+
+struct Json::State {
+  Value root;
+  std::vector<Value*> open;  // outermost first; only the innermost grows, so that the others stay where they are
+  std::string key;           // of the next value in an object
+
+  Value& put(Value value) {
+    if (open.empty()) return root = std::move(value);
+    Value& inner = *open.back();
+    if (inner.is_object()) return inner[std::exchange(key, {})] = std::move(value);
+    inner.push_back(std::move(value));
+    return inner.back();
   }
-  return out + '"';
-}
+};
 
-}  // namespace
+Json::Json() : state_(std::make_unique<State>()) {}
+Json::~Json() = default;
 
-void Json::separate() {
-  if (after_key_) {
-    after_key_ = false;
-    return;
-  }
-  if (open_.empty()) return;
-  text_ += first_ ? "\n" : ",\n";
-  text_.append(2 * open_.size(), ' ');
-  first_ = false;
-}
-
-Json& Json::begin(char bracket) {
-  separate();
-  text_ += bracket;
-  open_ += bracket == '{' ? '}' : ']';
-  first_ = true;
+Json& Json::begin_object() {
+  Value& value = state_->put(Value::object());
+  state_->open.push_back(&value);
   return *this;
 }
-
+Json& Json::begin_array() {
+  Value& value = state_->put(Value::array());
+  state_->open.push_back(&value);
+  return *this;
+}
 Json& Json::end() {
-  assert(!open_.empty());
-  const char bracket = open_.back();
-  open_.pop_back();
-  if (!first_) text_ += '\n' + std::string(2 * open_.size(), ' ');
-  text_ += bracket;
-  first_ = false;
+  assert(!state_->open.empty());
+  state_->open.pop_back();
   return *this;
 }
-
 Json& Json::key(std::string_view name) {
-  separate();
-  text_ += quoted(name) + ": ";
-  after_key_ = true;
+  state_->key = name;
   return *this;
 }
+Json& Json::value(std::string_view text) { return state_->put(std::string(text)), *this; }
+Json& Json::value(double number) { return state_->put(number), *this; }
+Json& Json::boolean(bool flag) { return state_->put(flag), *this; }
+Json& Json::integer(int64_t number) { return state_->put(number), *this; }
+Json& Json::natural(uint64_t number) { return state_->put(number), *this; }
 
-Json& Json::raw(std::string_view text) {
-  separate();
-  text_ += text;
-  return *this;
+std::string Json::str() const {
+  assert(state_->open.empty());
+  return state_->root.dump(2, ' ', false, Value::error_handler_t::replace) + "\n";
 }
-
-Json& Json::value(std::string_view text) { return raw(quoted(text)); }
-Json& Json::value(double number) { return raw(std::isfinite(number) ? fmt::format("{}", number) : "null"); }
 
 }  // namespace tenon::cli

@@ -1,42 +1,48 @@
-// JSON for --json: written in the order of the calls, with commas, indentation and escapes taken care of.
+// JSON for --json, written in the order of the calls; the JSON library stays behind it.
 #pragma once
 
 #include <concepts>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace tenon::cli {
 
 class Json {
  public:
+  Json();
+  ~Json();
+
   // In an object, key() comes before each value; in an array it does not.
-  Json& begin_object() { return begin('{'); }
-  Json& begin_array() { return begin('['); }
+  Json& begin_object();
+  Json& begin_array();
   Json& end();
   Json& key(std::string_view name);
-  Json& value(std::string_view text);
+  Json& value(std::string_view text);  // bytes that are no UTF-8 are replaced
   Json& value(const char* text) { return value(std::string_view(text)); }
-  Json& value(std::same_as<bool> auto flag) { return raw(flag ? "true" : "false"); }
-  Json& value(double number);
+  Json& value(std::same_as<bool> auto flag) { return boolean(flag); }
+  Json& value(double number);  // null where it is not finite
   template <std::integral T>
-  requires(!std::same_as<T, bool>) Json& value(T number) { return raw(std::to_string(number)); }
+  requires(!std::same_as<T, bool>) Json& value(T number) {
+    if constexpr (std::unsigned_integral<T>) return natural(number);
+    else return integer(number);
+  }
   template <class T>
   Json& field(std::string_view name, const T& x) {
     return key(name).value(x);
   }
 
-  std::string str() const { return text_ + "\n"; }
+  // The whole, with a final newline; everything that was begun must have ended.
+  std::string str() const;
 
  private:
-  Json& begin(char bracket);
-  Json& raw(std::string_view text);
-  void separate();
+  Json& boolean(bool flag);
+  Json& integer(int64_t number);
+  Json& natural(uint64_t number);
 
-  std::string text_;
-  std::string open_;  // the closing brackets that are due
-  bool first_ = true, after_key_ = false;
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace tenon::cli
