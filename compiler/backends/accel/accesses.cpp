@@ -45,13 +45,12 @@ void append_move(const spec::Config& config, const native::Move& move, std::vect
   const int64_t unit = config.unit_bytes(memory);
   const Span rows = rows_in_dram(move);
   if (rows.begin >= rows.end) return;
-  Span bytes{INT64_MAX, INT64_MIN};
-  for (int64_t x = 0; x < move.vectors; ++x) {  // steps are positive: first and last that touch DRAM suffice
-    const Span span = row_span(move, unit, x);
-    if (span.begin >= span.end) continue;
-    bytes.begin = std::min(bytes.begin, span.begin);
-    bytes.end = std::max(bytes.end, span.end);
-  }
+  // Steps are positive: the first and the last vector that touch DRAM tell.
+  const int64_t valid = move.valid == 0 ? unit : std::min(move.valid, unit), step = std::max<int64_t>(move.x_step, 1);
+  const int64_t first = move.left < valid ? 0 : (move.left - valid) / step + 1;
+  const int64_t last = move.x_step == 0 ? 0 : std::min(move.vectors - 1, (move.left + move.row_bytes + step - 1) / step - 1);
+  if (first > last || move.row_bytes == 0) return;
+  const Span bytes{row_span(move, unit, first).begin, row_span(move, unit, last).end};
   if (bytes.begin >= bytes.end) return;
   const int64_t last_row = rows.end - 1 - move.top;
   list.push_back({Memory::kDram, static_cast<int>(move.base), static_cast<uint64_t>(move.offset + bytes.begin),

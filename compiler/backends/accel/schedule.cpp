@@ -1,6 +1,7 @@
 #include "compiler/backends/accel/schedule.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -11,9 +12,9 @@ namespace tenon::compiler::accel {
 namespace {
 
 // Candidates of a layer that are simulated on their own, and those of them that are simulated in pairs.
-constexpr size_t kCandidates = 24, kKept = 6;
+constexpr size_t kCandidates = 48, kKept = 16;
 // Instructions that may be simulated for each layer: its candidates, then its pairs.
-constexpr double kCandidateBudget = 15000, kPairBudget = 50000;
+constexpr double kCandidateBudget = 15000, kPairBudget = 40000;
 
 using Choice = std::pair<const Operands*, const Tiling*>;
 
@@ -52,20 +53,18 @@ std::vector<Tiling> choose_tilings(const spec::Config& config, const std::vector
       for (Node& node : here) node.alone = simulate(config, {{&layer, &node.tiling}});
       std::ranges::stable_sort(here, {}, &Node::alone);
     }
+    const double kept = std::sqrt(kPairBudget / (2 * here[0].tiling.instructions));
+    here.resize(std::min({here.size(), kKept, static_cast<size_t>(std::max(1.0, kept))}));
     if (i == 0) {
-      if (here.size() > kKept) here.resize(kKept);
       for (Node& node : here) node.path = node.alone;
       continue;
     }
     const std::vector<Node>& last = nodes[i - 1];
-    const double pair = here[0].tiling.instructions + last[0].tiling.instructions;
-    const double pairs = kPairBudget / (pair * static_cast<double>(last.size()));
-    here.resize(std::min({here.size(), kKept, static_cast<size_t>(std::max(1.0, pairs))}));
     for (Node& node : here) {
       node.path = std::numeric_limits<double>::infinity();
       for (size_t k = 0; k < last.size(); ++k) {
         double both = last[k].alone + node.alone;
-        if (pairs >= 1 && (here.size() > 1 || last.size() > 1)) {
+        if (here.size() > 1 || last.size() > 1) {  // else there is but one path
           both = simulate(config, {{&layers[i - 1], &last[k].tiling}, {&layer, &node.tiling}});
         }
         const double path = last[k].path + both - last[k].alone;

@@ -94,7 +94,7 @@ TEST(AccelLayer, ProgramsTellWhereEachInstructionComesFrom) {
   EXPECT_EQ(program->taps[0].shape, (runtime::Shape{1, 3, 28, 28, 16}));
   ASSERT_EQ(program->notes.size() + 1, program->instructions.size() / 2);  // but FINISH
   EXPECT_EQ(program->notes[0].slot, 0u);
-  EXPECT_HAS(program->notes[0].tile, "load inp");
+  EXPECT_HAS(program->notes[0].tile, "load ");
 }
 
 TEST(AccelLayer, WeightsAreLoadedOnceWhereTheyFit) {

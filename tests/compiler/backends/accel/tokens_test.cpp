@@ -181,5 +181,35 @@ TEST(AccelTokens, OnlyTheBytesThatMoveCount) {
   EXPECT_EQ(accesses(config(), move).size(), 1u);
 }
 
+// The bytes of DRAM that isa.h names, one after the other, are within the interval, and touch its ends.
+TEST(AccelTokens, TheIntervalOfAMoveIsThatOfItsBytes) {
+  std::mt19937 random(9);
+  const auto upto = [&](int n) { return static_cast<int64_t>(random() % (n + 1)); };
+  int touching = 0;
+  for (int trial = 0; trial < 20000; ++trial) {
+    native::Move move = load(0, 1 + upto(6), upto(100));
+    move.rows = 1 + upto(3), move.source_rows = upto(4), move.top = upto(2), move.left = upto(40), move.valid = upto(16);
+    move.x_step = upto(40), move.row_bytes = upto(120), move.y_step = 120 + upto(40);
+    int64_t begin = INT64_MAX, end = INT64_MIN;
+    for (int64_t y = 0; y < move.rows; ++y) {
+      for (int64_t x = 0; x < move.vectors; ++x) {
+        for (int64_t j = 0; j < (move.valid == 0 ? 16 : move.valid); ++j) {
+          const int64_t k = x * move.x_step - move.left + j;
+          if (k < 0 || k >= move.row_bytes || y < move.top || y - move.top >= move.source_rows) continue;
+          begin = std::min(begin, move.offset + (y - move.top) * move.y_step + k);
+          end = std::max(end, move.offset + (y - move.top) * move.y_step + k + 1);
+        }
+      }
+    }
+    const std::vector<Access> list = accesses(config(), move);
+    ASSERT_EQ(list.size(), begin < end ? 2u : 1u);
+    if (begin >= end) continue;
+    ++touching;
+    EXPECT_EQ(static_cast<int64_t>(list[1].begin), begin);
+    EXPECT_EQ(static_cast<int64_t>(list[1].end), end);
+  }
+  EXPECT_GT(touching, 5000);
+}
+
 }  // namespace
 }  // namespace tenon::compiler::accel
