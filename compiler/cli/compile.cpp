@@ -14,6 +14,9 @@ struct CompileCommand {
   bool cpu = false, explain = false, json = false;
 
   Status run() const {
+    if (json && (explain || !print.empty())) {
+      return error("--json prints figures alone, --explain and --print print text", {}, "give one of them", Fault::kUsage);
+    }
     auto loaded = load(model);
     if (!loaded) return forward_error(loaded);
     std::optional<spec::Config> accelerator;

@@ -74,7 +74,11 @@ Expected<fs::path> cache_directory() {
   fs::path cache = variable("TENON_CACHE");
   if (cache.empty() && !variable("XDG_CACHE_HOME").empty()) cache = variable("XDG_CACHE_HOME") / "tenon";
   if (cache.empty() && !variable("HOME").empty()) cache = variable("HOME") / ".cache" / "tenon";
-  if (cache.empty()) cache = fs::temp_directory_path() / "tenon-cache";
+  // No directory that others may write to: what lies in the cache is code that will run here.
+  if (cache.empty()) {
+    return error("there is no place for the cache: TENON_CACHE, XDG_CACHE_HOME and HOME are not set", {},
+                 "set TENON_CACHE to a directory of your own");
+  }
   std::error_code fault;
   fs::create_directories(cache, fault);
   if (fault) {

@@ -79,3 +79,4 @@ expect 2 "--runs and --tiles are at least 1" "$tenon" bench sim --runs 0
 expect 0 "seeds 7 to 11, all equal" "$tenon" fuzz accel --device behavioral --config tiny -n 5 --seed 7
 expect 2 "--length is 9..2" "$tenon" fuzz accel --length 9..2
 expect 3 "install: sudo apt-get install verilator" env PATH=/nowhere TENON_CACHE="$scratch/cache" "$tenon" fuzz accel --config tiny -n 1
+expect 1 "set TENON_CACHE to a directory of your own" env -u HOME -u XDG_CACHE_HOME -u TENON_CACHE "$tenon" fuzz accel --config tiny -n 1

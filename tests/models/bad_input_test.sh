@@ -25,6 +25,8 @@ expect 1 "--shapes N=1" "$tenon" compile "$onnx" -o "$scratch/x.tnx"
 expect 2 "--shapes" "$tenon" compile "$onnx" --shapes N=x -o "$scratch/x.tnx"
 expect 1 "cannot" "$tenon" compile "$onnx" --shapes N=1 -o "$scratch/nowhere/x.tnx"
 
+expect 2 "give one of them" "$tenon" compile "$onnx" --shapes N=1 -o "$scratch/x.tnx" --json --explain
+
 # Data.
 expect 2 "its tensors are calib, x, y" "${run[@]}" --data "$digits"
 expect 2 'no tensor is called "z"' "${run[@]}" --data "$digits:z"
