@@ -6,7 +6,7 @@
 #include <cassert>
 #include <optional>
 
-#include "compiler/partition/copier.h"
+#include "compiler/partition/outline.h"
 #include "compiler/partition/groups.h"
 
 namespace tenon::compiler {
@@ -101,36 +101,6 @@ class Partitioner {
     return text.empty() ? "no target" : text;
   }
 
-  // The bindings as a function; `visible` are those whose values are used elsewhere.
-  Expected<Outlined> outline(const Function& function, const std::vector<size_t>& bindings, std::vector<VarId> results) {
-    Outlined outlined;
-    outlined.results = std::move(results);
-    std::vector<bool> inside(function.vars.size()), is_param(function.vars.size());
-    for (const size_t binding : bindings) inside[index(function.body.bindings[binding].var)] = true;
-    Builder builder(context_, module_, outlined.function);
-    Copier copier(function, builder);
-    for (const size_t binding : bindings) {
-      for_each_operand(function.body.bindings[binding].value, [&](const Atom& atom) {
-        const auto* var = std::get_if<VarId>(&atom);
-        if (!var || inside[index(*var)] || is_param[index(*var)]) return;
-        is_param[index(*var)] = true;
-        outlined.args.push_back(*var);
-        builder.at(function.info(*var).span);
-        copier.define(*var, builder.param(function.type(*var), context_.name(function.info(*var).name)));
-      });
-    }
-    outlined.function.dims = function.dims;
-    for (const size_t binding : bindings) {
-      if (auto status = copier.copy(function.body.bindings[binding]); !status) return forward_error(status);
-    }
-    Atoms atoms;
-    for (const VarId var : outlined.results) atoms.push_back(copier(var));
-    auto packed = pack(builder, std::move(atoms));
-    if (!packed) return forward_error(packed);
-    builder.finish(*packed);
-    return outlined;
-  }
-
   Symbol fresh_global(const std::string& base) {
     for (int i = 0;; ++i) {
       const Symbol symbol = context_.symbol(fmt::format("{}_{}", base, i));
@@ -158,7 +128,7 @@ class Partitioner {
         continue;
       }
       if (i != owner[i]->bindings.back()) continue;
-      auto outlined = outline(function, owner[i]->bindings, {binding.var});
+      auto outlined = outline(context_, module_, function, owner[i]->bindings, {binding.var});
       if (!outlined) return forward_error(outlined);
       outlined->function.composite = owner[i]->row->composite;
       outlined->function.target = owner[i]->target->name;
@@ -188,7 +158,7 @@ class Partitioner {
   Expected<Outlined> outline_region(const Function& function, const std::vector<size_t>& members) {
     std::vector<VarId> results = visible(function, members);
     if (results.empty()) results.push_back(function.body.bindings[members.back()].var);  // dead, but still a function
-    return outline(function, members, std::move(results));
+    return outline(context_, module_, function, members, std::move(results));
   }
 
   // Whether the target takes both groups as one region.
@@ -288,7 +258,7 @@ class Partitioner {
     }
     border.params.resize(outlined->args.size());
     border.results.resize(outlined->results.size());
-    auto region = with_border(outlined->function, border);
+    auto region = with_border(context_, module_, outlined->function, border);
     if (!region) return forward_error(region);
     const Symbol symbol = fresh_global(target.name);
     module_.globals.emplace(symbol, std::move(*region));
@@ -297,7 +267,7 @@ class Partitioner {
     for (size_t i = 0; i < outlined->args.size(); ++i) {
       const VarId var = outlined->args[i];
       builder.at(function.info(var).span);
-      auto stored = store(builder, copier(var), border.params[i], function.info(var).name);
+      auto stored = store_as(context_, builder, copier(var), border.params[i], function.info(var).name);
       if (!stored) return forward_error(stored);
       args.push_back(*stored);
     }
@@ -308,76 +278,11 @@ class Partitioner {
       const VarInfo& info = function.info(outlined->results[i]);
       builder.at(info.span);
       auto value = outlined->results.size() == 1 ? call : builder.project(*call, static_cast<uint32_t>(i));
-      if (value) value = restore(builder, *value, border.results[i], info.type, info.name);
+      if (value) value = restore_from(context_, builder, *value, border.results[i], info.type, info.name);
       if (!value) return forward_error(value);
       copier.define(outlined->results[i], *value);
     }
     return {};
-  }
-
-  Expected<Atom> store(Builder& builder, Atom atom, const BorderLayout& layout, Symbol name) {
-    if (layout.stored == layout.plain) return atom;
-    return builder.apply("layout_transform", {atom}, {{"from", layout.plain}, {"to", layout.stored}}, context_.name(name));
-  }
-
-  // `type` is that of the plain value.
-  Expected<Atom> restore(Builder& builder, Atom atom, const BorderLayout& layout, Type type, Symbol name) {
-    if (layout.stored == layout.plain) return atom;
-    runtime::Attrs attrs{{"from", layout.stored}, {"to", layout.plain}};
-    const bool blocked = layout.stored.find_first_of("0123456789") != std::string::npos;
-    if (const auto at = layout.plain.find('C'); blocked && at != std::string::npos) {
-      if (const auto channels = type.tensor()->dims[at].constant()) attrs["channels"] = *channels;
-    }
-    return builder.apply("layout_transform", {atom}, std::move(attrs), context_.name(name));
-  }
-
-  // The region with parameters and results as they are stored.
-  Expected<Function> with_border(const Function& region, const Border& border) {
-    Function result;
-    result.dims = region.dims;
-    result.target = region.target;
-    Builder builder(context_, module_, result);
-    Copier copier(region, builder);
-    std::vector<Atom> stored;
-    for (size_t i = 0; i < region.params.size(); ++i) {
-      const VarInfo& info = region.info(region.params[i]);
-      builder.at(info.span);
-      // The stored type is that of the transform, which a scratch function tells.
-      Function scratch;
-      Builder scratch_builder(context_, module_, scratch);
-      auto transformed = store(scratch_builder, scratch_builder.param(info.type, "x"), border.params[i], info.name);
-      if (!transformed) return forward_error(transformed);
-      auto type = scratch_builder.type_of(*transformed);
-      if (!type) return forward_error(type);
-      stored.push_back(builder.param(*type, context_.name(info.name)));
-    }
-    for (size_t i = 0; i < region.params.size(); ++i) {
-      const VarInfo& info = region.info(region.params[i]);
-      builder.at(info.span);
-      auto plain = restore(builder, stored[i], border.params[i], info.type, info.name);
-      if (!plain) return forward_error(plain);
-      copier.define(region.params[i], *plain);
-    }
-    // outline() packs several results into a last tuple binding, which is packed anew here.
-    const auto* packed = region.body.bindings.empty() ? nullptr : std::get_if<Tuple>(&region.body.bindings.back().value);
-    const Atoms plain_results = packed ? packed->fields : Atoms{region.body.result};
-    for (const Binding& binding : region.body.bindings) {
-      if (std::holds_alternative<Tuple>(binding.value)) continue;
-      if (auto status = copier.copy(binding); !status) return forward_error(status);
-    }
-    Atoms results;
-    for (size_t i = 0; i < plain_results.size(); ++i) {
-      const auto* var = std::get_if<VarId>(&plain_results[i]);
-      assert(var);
-      builder.at(region.info(*var).span);
-      auto atom = store(builder, copier(*var), border.results[i], region.info(*var).name);
-      if (!atom) return forward_error(atom);
-      results.push_back(*atom);
-    }
-    auto atom = pack(builder, std::move(results));
-    if (!atom) return forward_error(atom);
-    builder.finish(*atom);
-    return result;
   }
 
   Context& context_;

@@ -1,4 +1,4 @@
-// Making a function of some bindings of another. Internal to the partitioner.
+// Making functions of some bindings of another, with layouts at their border. Internal to the partitioner.
 #pragma once
 
 #include <cassert>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/ir/builder.h"
+#include "compiler/partition/target.h"
 
 namespace tenon::compiler {
 
@@ -49,10 +50,15 @@ class Copier {
   std::vector<std::optional<Atom>> atoms_;
 };
 
-// One result as it is, several as a tuple.
-inline Expected<Atom> pack(Builder& builder, Atoms results) {
-  if (results.size() == 1) return results[0];
-  return builder.tuple(std::move(results));
-}
+// The bindings as a function; `results` are those of its values that are used elsewhere.
+Expected<Outlined> outline(Context& context, Module& module, const Function& function, const std::vector<size_t>& bindings,
+                           std::vector<VarId> results);
+
+// A value in a border's layout, and back; `type` is that of the plain value.
+Expected<Atom> store_as(Context& context, Builder& builder, Atom atom, const BorderLayout& layout, Symbol name);
+Expected<Atom> restore_from(Context& context, Builder& builder, Atom atom, const BorderLayout& layout, Type type, Symbol name);
+
+// The region with parameters and results as they are stored.
+Expected<Function> with_border(Context& context, Module& module, const Function& region, const Border& border);
 
 }  // namespace tenon::compiler

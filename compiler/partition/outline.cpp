@@ -1,0 +1,109 @@
+#include "compiler/partition/outline.h"
+
+namespace tenon::compiler {
+namespace {
+
+// One result as it is, several as a tuple.
+Expected<Atom> pack(Builder& builder, Atoms results) {
+  if (results.size() == 1) return results[0];
+  return builder.tuple(std::move(results));
+}
+
+}  // namespace
+
+Expected<Outlined> outline(Context& context, Module& module, const Function& function, const std::vector<size_t>& bindings,
+                           std::vector<VarId> results) {
+  Outlined outlined;
+  outlined.results = std::move(results);
+  std::vector<bool> inside(function.vars.size()), is_param(function.vars.size());
+  for (const size_t binding : bindings) inside[index(function.body.bindings[binding].var)] = true;
+  Builder builder(context, module, outlined.function);
+  Copier copier(function, builder);
+  for (const size_t binding : bindings) {
+    for_each_operand(function.body.bindings[binding].value, [&](const Atom& atom) {
+      const auto* var = std::get_if<VarId>(&atom);
+      if (!var || inside[index(*var)] || is_param[index(*var)]) return;
+      is_param[index(*var)] = true;
+      outlined.args.push_back(*var);
+      builder.at(function.info(*var).span);
+      copier.define(*var, builder.param(function.type(*var), context.name(function.info(*var).name)));
+    });
+  }
+  outlined.function.dims = function.dims;
+  for (const size_t binding : bindings) {
+    if (auto status = copier.copy(function.body.bindings[binding]); !status) return forward_error(status);
+  }
+  Atoms atoms;
+  for (const VarId var : outlined.results) atoms.push_back(copier(var));
+  auto packed = pack(builder, std::move(atoms));
+  if (!packed) return forward_error(packed);
+  builder.finish(*packed);
+  return outlined;
+}
+
+Expected<Atom> store_as(Context& context, Builder& builder, Atom atom, const BorderLayout& layout, Symbol name) {
+  if (layout.stored == layout.plain) return atom;
+  return builder.apply("layout_transform", {atom}, {{"from", layout.plain}, {"to", layout.stored}}, context.name(name));
+}
+
+// `type` is that of the plain value.
+Expected<Atom> restore_from(Context& context, Builder& builder, Atom atom, const BorderLayout& layout, Type type, Symbol name) {
+  if (layout.stored == layout.plain) return atom;
+  runtime::Attrs attrs{{"from", layout.stored}, {"to", layout.plain}};
+  const bool blocked = layout.stored.find_first_of("0123456789") != std::string::npos;
+  if (const auto at = layout.plain.find('C'); blocked && at != std::string::npos) {
+    if (const auto channels = type.tensor()->dims[at].constant()) attrs["channels"] = *channels;
+  }
+  return builder.apply("layout_transform", {atom}, std::move(attrs), context.name(name));
+}
+
+// The region with parameters and results as they are stored.
+Expected<Function> with_border(Context& context, Module& module, const Function& region, const Border& border) {
+  Function result;
+  result.dims = region.dims;
+  result.target = region.target;
+  Builder builder(context, module, result);
+  Copier copier(region, builder);
+  std::vector<Atom> stored;
+  for (size_t i = 0; i < region.params.size(); ++i) {
+    const VarInfo& info = region.info(region.params[i]);
+    builder.at(info.span);
+    // The stored type is that of the transform, which a scratch function tells.
+    Function scratch;
+    Builder scratch_builder(context, module, scratch);
+    auto transformed = store_as(context, scratch_builder, scratch_builder.param(info.type, "x"), border.params[i], info.name);
+    if (!transformed) return forward_error(transformed);
+    auto type = scratch_builder.type_of(*transformed);
+    if (!type) return forward_error(type);
+    stored.push_back(builder.param(*type, context.name(info.name)));
+  }
+  for (size_t i = 0; i < region.params.size(); ++i) {
+    const VarInfo& info = region.info(region.params[i]);
+    builder.at(info.span);
+    auto plain = restore_from(context, builder, stored[i], border.params[i], info.type, info.name);
+    if (!plain) return forward_error(plain);
+    copier.define(region.params[i], *plain);
+  }
+  // outline() packs several results into a last tuple binding, which is packed anew here.
+  const auto* packed = region.body.bindings.empty() ? nullptr : std::get_if<Tuple>(&region.body.bindings.back().value);
+  const Atoms plain_results = packed ? packed->fields : Atoms{region.body.result};
+  for (const Binding& binding : region.body.bindings) {
+    if (std::holds_alternative<Tuple>(binding.value)) continue;
+    if (auto status = copier.copy(binding); !status) return forward_error(status);
+  }
+  Atoms results;
+  for (size_t i = 0; i < plain_results.size(); ++i) {
+    const auto* var = std::get_if<VarId>(&plain_results[i]);
+    assert(var);
+    builder.at(region.info(*var).span);
+    auto atom = store_as(context, builder, copier(*var), border.results[i], region.info(*var).name);
+    if (!atom) return forward_error(atom);
+    results.push_back(*atom);
+  }
+  auto atom = pack(builder, std::move(results));
+  if (!atom) return forward_error(atom);
+  builder.finish(*atom);
+  return result;
+}
+
+}  // namespace tenon::compiler
