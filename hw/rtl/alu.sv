@@ -66,7 +66,7 @@ module alu (
     .clk_i,
     .rst_ni,
     .load_i   (load),
-    .extent_i ({uop_count, {1'b0, cmd_i.x}, {1'b0, cmd_i.y}, 15'd1, 15'd1}),
+    .extent_i (valid_i ? {uop_count, {1'b0, cmd_i.x}, {1'b0, cmd_i.y}, 15'd1, 15'd1} : 'x),
     .advance_i(a_valid & en),
     .valid_o  (a_valid),
     .empty_o  (a_empty),

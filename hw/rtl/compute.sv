@@ -126,14 +126,10 @@ module compute (
   logic                         gemm_acc_we, alu_acc_we, ldm_acc_we, ldm_acc8_we;
   logic [3:0]                   acc_we;
   logic [tenon_pkg::ACC_AW-1:0] gemm_acc_waddr, alu_acc_waddr, acc_waddr;
-  logic [AccBits-1:0]           gemm_acc_wdata, alu_acc_wdata, acc8_wdata, acc_wdata;
+  logic [AccBits-1:0]           gemm_acc_wdata, alu_acc_wdata, acc_wdata;
 
   assign ldm_acc_we  = ldm_we_i & ldm_mem_i == tenon_pkg::MEM_ACC;
   assign ldm_acc8_we = ldm_we_i & ldm_mem_i == tenon_pkg::MEM_ACC8;
-
-  for (genvar l = 0; l < Lanes; l++) begin : g_acc8
-    assign acc8_wdata[l*32+:32] = {{24{ldm_wdata_i[l*8+7]}}, ldm_wdata_i[l*8+:8]};
-  end
 
   always_comb begin
     acc_we    = {4{gemm_acc_we}};
@@ -150,7 +146,7 @@ module compute (
     end else if (ldm_acc8_we) begin
       acc_we    = 4'b1111;
       acc_waddr = ldm_unit_i[tenon_pkg::ACC_AW-1:0];
-      acc_wdata = acc8_wdata;
+      for (int l = 0; l < Lanes; l++) acc_wdata[l*32+:32] = {{24{ldm_wdata_i[l*8+7]}}, ldm_wdata_i[l*8+:8]};
     end
   end
 

@@ -39,6 +39,7 @@ module control (
   input  logic [2:0]   base_i,
   output logic [63:0]  base_addr_o,
   // Words that are held elsewhere.
+  output logic         read_o,
   output logic [11:0]  read_addr_o,
   input  logic [31:0]  tokens_word_i,
   input  logic [31:0]  counters_word_i
@@ -70,6 +71,7 @@ module control (
   assign native_o       = native_q;
   assign base_addr_o    = bases_q[{base_i, 6'd0}+:64];
   assign interrupt_o    = global_enable_q & |status_q;
+  assign read_o         = read;
   assign read_addr_o    = raddr;
   assign start_o        = write & waddr == tenon_pkg::REG_CONTROL & wdata_i[0] & wstrb_i[0] & idle_i & ~start_q;
   assign soft_reset_o   = write & waddr == tenon_pkg::REG_COMMAND & wdata_i[0] & wstrb_i[0];
@@ -79,7 +81,7 @@ module control (
   logic       is_base;
   assign is_base   = waddr >= tenon_pkg::REG_BASE0 & waddr < tenon_pkg::REG_BASE0 + 12'd64;
   assign base_bit  = {4'(6'(waddr[6:2]) - 6'(tenon_pkg::REG_BASE0 >> 2)), 5'd0};
-  assign base_mask = 512'(mask) << base_bit;
+  assign base_mask = is_base & write ? 512'(mask) << base_bit : 'x;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -139,33 +141,36 @@ module control (
 
   logic [31:0] word;
   always_comb begin
-    unique case (raddr)
-      tenon_pkg::REG_CONTROL:                 word = {28'd0, done_q, idle_i & ~start_q, done_q, start_q};
-      tenon_pkg::REG_GLOBAL_INTERRUPT_ENABLE: word = {31'd0, global_enable_q};
-      tenon_pkg::REG_INTERRUPT_ENABLE:        word = {30'd0, enable_q};
-      tenon_pkg::REG_INTERRUPT_STATUS:        word = {30'd0, status_q};
-      tenon_pkg::REG_INSTRUCTIONS:            word = instructions_q[31:0];
-      tenon_pkg::REG_INSTRUCTIONS + 12'd4:    word = instructions_q[63:32];
-      tenon_pkg::REG_COUNT:                   word = count_q;
-      tenon_pkg::REG_MODE:                    word = {31'd0, native_q};
-      tenon_pkg::REG_STATUS:                  word = {23'd0, ~idle_i | start_q, code_i};
-      tenon_pkg::REG_ERROR_INDEX:             word = error_index_i;
-      tenon_pkg::REG_VERSION:                 word = {tenon_pkg::ISA_VERSION, tenon_pkg::REGMAP_VERSION};
-      tenon_pkg::REG_CONFIG_HASH:             word = tenon_pkg::CONFIG_HASH[31:0];
-      tenon_pkg::REG_CONFIG_HASH + 12'd4:     word = tenon_pkg::CONFIG_HASH[63:32];
-      tenon_pkg::REG_CAPABILITIES:            word = {17'd0, Engines, 6'd0, 1'(tenon_pkg::HAS_NATIVE),
-                                                      1'(tenon_pkg::HAS_BASE)};
-      tenon_pkg::REG_TOKEN_WAIT:              word = {25'd0, waiting_i};
-      default: begin
-        if (raddr >= tenon_pkg::REG_BASE0 & raddr < tenon_pkg::REG_BASE0 + 12'd64) begin
-          word = bases_q[{4'(6'(raddr[6:2]) - 6'(tenon_pkg::REG_BASE0 >> 2)), 5'd0}+:32];
-        end else if (raddr >= tenon_pkg::REG_TOKENS & raddr < tenon_pkg::REG_TOKENS + 12'd52) begin
-          word = tokens_word_i;
-        end else begin
-          word = counters_word_i;
+    word = 'x;
+    if (read) begin
+      unique case (raddr)
+        tenon_pkg::REG_CONTROL:                 word = {28'd0, done_q, idle_i & ~start_q, done_q, start_q};
+        tenon_pkg::REG_GLOBAL_INTERRUPT_ENABLE: word = {31'd0, global_enable_q};
+        tenon_pkg::REG_INTERRUPT_ENABLE:        word = {30'd0, enable_q};
+        tenon_pkg::REG_INTERRUPT_STATUS:        word = {30'd0, status_q};
+        tenon_pkg::REG_INSTRUCTIONS:            word = instructions_q[31:0];
+        tenon_pkg::REG_INSTRUCTIONS + 12'd4:    word = instructions_q[63:32];
+        tenon_pkg::REG_COUNT:                   word = count_q;
+        tenon_pkg::REG_MODE:                    word = {31'd0, native_q};
+        tenon_pkg::REG_STATUS:                  word = {23'd0, ~idle_i | start_q, code_i};
+        tenon_pkg::REG_ERROR_INDEX:             word = error_index_i;
+        tenon_pkg::REG_VERSION:                 word = {tenon_pkg::ISA_VERSION, tenon_pkg::REGMAP_VERSION};
+        tenon_pkg::REG_CONFIG_HASH:             word = tenon_pkg::CONFIG_HASH[31:0];
+        tenon_pkg::REG_CONFIG_HASH + 12'd4:     word = tenon_pkg::CONFIG_HASH[63:32];
+        tenon_pkg::REG_CAPABILITIES:            word = {17'd0, Engines, 6'd0, 1'(tenon_pkg::HAS_NATIVE),
+                                                        1'(tenon_pkg::HAS_BASE)};
+        tenon_pkg::REG_TOKEN_WAIT:              word = {25'd0, waiting_i};
+        default: begin
+          if (raddr >= tenon_pkg::REG_BASE0 & raddr < tenon_pkg::REG_BASE0 + 12'd64) begin
+            word = bases_q[{4'(6'(raddr[6:2]) - 6'(tenon_pkg::REG_BASE0 >> 2)), 5'd0}+:32];
+          end else if (raddr >= tenon_pkg::REG_TOKENS & raddr < tenon_pkg::REG_TOKENS + 12'd52) begin
+            word = tokens_word_i;
+          end else begin
+            word = counters_word_i;
+          end
         end
-      end
-    endcase
+      endcase
+    end
   end
   always_ff @(posedge clk_i) begin
     if (read) rdata_o <= word;

@@ -12,6 +12,7 @@ module counters (
   input  logic        write_burst_i,
   input  logic [6:0]  busy_i,
   input  logic [6:0]  stall_i,
+  input  logic        read_i,
   // verilator lint_off UNUSEDSIGNAL
   input  logic [11:0] address_i,     // of a register of the counters, a multiple of 4
   // verilator lint_on UNUSEDSIGNAL
@@ -63,21 +64,24 @@ module counters (
 
   logic [63:0] value;
   always_comb begin
-    unique case ({address_i[11:3], 3'd0})
-      tenon_pkg::REG_CYCLES:            value = cycles_q;
-      tenon_pkg::REG_INSTRUCTIONS_DONE: value = instructions_q;
-      tenon_pkg::REG_MACS:              value = macs_q * 64'(tenon_pkg::BLOCK_IN * tenon_pkg::BLOCK_OUT);
-      tenon_pkg::REG_READ_BEATS:        value = read_beats_q;
-      tenon_pkg::REG_WRITE_BEATS:       value = write_beats_q;
-      tenon_pkg::REG_READ_BURSTS:       value = read_bursts_q;
-      tenon_pkg::REG_WRITE_BURSTS:      value = write_bursts_q;
-      default: begin
-        if (address_i[5:3] == 3'd7) value = 64'd0;
-        else if (address_i[11:6] == tenon_pkg::REG_BUSY0[11:6]) value = busy_q[{address_i[5:3], 6'd0}+:64];
-        else if (address_i[11:6] == tenon_pkg::REG_STALL0[11:6]) value = stall_q[{address_i[5:3], 6'd0}+:64];
-        else value = 64'd0;
-      end
-    endcase
+    value = 'x;
+    if (read_i) begin
+      unique case ({address_i[11:3], 3'd0})
+        tenon_pkg::REG_CYCLES:            value = cycles_q;
+        tenon_pkg::REG_INSTRUCTIONS_DONE: value = instructions_q;
+        tenon_pkg::REG_MACS:              value = macs_q * 64'(tenon_pkg::BLOCK_IN * tenon_pkg::BLOCK_OUT);
+        tenon_pkg::REG_READ_BEATS:        value = read_beats_q;
+        tenon_pkg::REG_WRITE_BEATS:       value = write_beats_q;
+        tenon_pkg::REG_READ_BURSTS:       value = read_bursts_q;
+        tenon_pkg::REG_WRITE_BURSTS:      value = write_bursts_q;
+        default: begin
+          if (address_i[5:3] == 3'd7) value = 64'd0;
+          else if (address_i[11:6] == tenon_pkg::REG_BUSY0[11:6]) value = busy_q[{address_i[5:3], 6'd0}+:64];
+          else if (address_i[11:6] == tenon_pkg::REG_STALL0[11:6]) value = stall_q[{address_i[5:3], 6'd0}+:64];
+          else value = 64'd0;
+        end
+      endcase
+    end
   end
   assign word_o = address_i[2] ? value[63:32] : value[31:0];
 

@@ -253,19 +253,23 @@ module decode (
     end
   end
   always_ff @(posedge clk_i) begin
-    if (advance) begin
-      checked_code_q      <= code;
-      checked_engine_q    <= engine;
-      checked_entry_q     <= entry;
-      checked_insn_q      <= insn_q;
+    if (advance & insn_valid_q) begin
+      checked_code_q   <= code;
+      checked_engine_q <= engine;
+      checked_entry_q  <= entry;
+      checked_insn_q   <= insn_q;
+    end
+    if (advance & checked_valid_q) begin
       multiplied_code_q   <= checked_code_q;
       multiplied_engine_q <= checked_engine_q;
       multiplied_entry_q  <= checked_entry_q;
       multiplied_insn_q   <= checked_insn_q;
-      out_code_q          <= multiplied_code_q;
-      out_engine_q        <= multiplied_engine_q;
-      out_entry_q         <= multiplied_entry_q;
-      out_insn_q          <= multiplied_insn_q;
+    end
+    if (advance & multiplied_valid_q) begin
+      out_code_q   <= multiplied_code_q;
+      out_engine_q <= multiplied_engine_q;
+      out_entry_q  <= multiplied_entry_q;
+      out_insn_q   <= multiplied_insn_q;
     end
   end
 
@@ -273,7 +277,9 @@ module decode (
 
   decode_transfer u_transfer (
     .clk_i,
-    .advance_i(advance),
+    .step1_i  (advance & insn_valid_q),
+    .step2_i  (advance & checked_valid_q),
+    .step3_i  (advance & multiplied_valid_q),
     .native_i,
     .insn_i   (insn_q),
     .index_i  (insn_index_q),
@@ -307,6 +313,7 @@ module decode (
   assign error_index_o = out_entry_q.index;
 
   decode_compute u_compute (
+    .valid_i(out_valid_q),
     .native_i,
     .insn_i (out_insn_q),
     .index_i(out_entry_q.index),

@@ -3,7 +3,10 @@
 // rows are one run of bytes, whether the units fit in the scratchpad) is settled here, before memory is touched.
 module decode_transfer (
   input  logic              clk_i,
-  input  logic              advance_i,    // all steps go on
+  // Each step goes on; without an instruction in it, it does not.
+  input  logic              step1_i,
+  input  logic              step2_i,
+  input  logic              step3_i,
   // Step 1: the instruction.
   input  logic              native_i,
   input  logic [255:0]      insn_i,
@@ -82,7 +85,7 @@ module decode_transfer (
   logic              f_nothing_q;
 
   always_ff @(posedge clk_i) begin
-    if (advance_i) begin
+    if (step1_i) begin
       f_shift_q      <= unit_shift;
       f_q.index      <= index_i;
       f_q.mem        <= mem;
@@ -140,7 +143,7 @@ module decode_transfer (
   assign rows_below = f_q.rows > 17'(f_q.top) ? f_q.rows - 17'(f_q.top) : 17'd0;
 
   always_ff @(posedge clk_i) begin
-    if (advance_i) begin
+    if (step2_i) begin
       p_q             <= f_q;
       p_q.addr        <= base_addr_i + f_q.addr;
       p_q.source_rows <= f_q.source_rows < rows_below ? f_q.source_rows : rows_below;
@@ -183,14 +186,12 @@ module decode_transfer (
 
   logic f_store_q, p_store_q;
   always_ff @(posedge clk_i) begin
-    if (advance_i) begin
-      f_store_q <= is_store;
-      p_store_q <= f_store_q;
-    end
+    if (step1_i) f_store_q <= is_store;
+    if (step2_i) p_store_q <= f_store_q;
   end
 
   always_ff @(posedge clk_i) begin
-    if (advance_i) begin
+    if (step3_i) begin
       cmd_o       <= p_q;
       cmd_o.total <= p_total_q[20:0];
       cmd_o.addr  <= p_q.addr + 64'(first);

@@ -63,11 +63,16 @@ module gemm (
   assign uop_count = cmd_i.uop_end > {1'b0, cmd_i.uop_begin} ? cmd_i.uop_end - {1'b0, cmd_i.uop_begin} : 15'd0;
 
   always_comb begin
-    extent       = {{1'b0, cmd_i.x}, {1'b0, cmd_i.y}, {5'd0, cmd_i.r2}, {5'd0, cmd_i.r1}, {5'd0, cmd_i.r0}};
-    dst_stride_d = {cmd_i.dst_x, cmd_i.dst_y, 42'd0};
-    src_stride_d = {cmd_i.src_x, cmd_i.src_y, cmd_i.src_r2, cmd_i.src_r1, cmd_i.src_r0};
-    wgt_stride_d = {28'd0, cmd_i.wgt_r2, cmd_i.wgt_r1, cmd_i.wgt_r0};
-    if (is_base_d) begin
+    extent       = 'x;
+    dst_stride_d = 'x;
+    src_stride_d = 'x;
+    wgt_stride_d = 'x;
+    if (valid_i & ~is_base_d) begin
+      extent       = {{1'b0, cmd_i.x}, {1'b0, cmd_i.y}, {5'd0, cmd_i.r2}, {5'd0, cmd_i.r1}, {5'd0, cmd_i.r0}};
+      dst_stride_d = {cmd_i.dst_x, cmd_i.dst_y, 42'd0};
+      src_stride_d = {cmd_i.src_x, cmd_i.src_y, cmd_i.src_r2, cmd_i.src_r1, cmd_i.src_r0};
+      wgt_stride_d = {28'd0, cmd_i.wgt_r2, cmd_i.wgt_r1, cmd_i.wgt_r0};
+    end else if (valid_i) begin
       extent       = {uop_count, {1'b0, cmd_i.x}, {1'b0, cmd_i.y}, 15'd1, 15'd1};
       dst_stride_d = {14'd0, cmd_i.dst_x, cmd_i.dst_y, 28'd0};
       src_stride_d = {14'd0, cmd_i.src_x, cmd_i.src_y, 28'd0};

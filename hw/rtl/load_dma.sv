@@ -132,16 +132,17 @@ module load_dma #(
 
   // The bytes of the vector are there, or will never be.
   always_comb begin
-    if (!present) emit = valid_q;
-    else if (ahead_q > 0) emit = valid_q & have_all & count_q == '0;
-    else emit = valid_q & (have_all | $signed(20'(count_q)) >= need);
+    if (!valid_q) emit = 1'b0;
+    else if (!present) emit = 1'b1;
+    else if (ahead_q > 0) emit = have_all & count_q == '0;
+    else emit = have_all | $signed(20'(count_q)) >= need;
   end
   assign finish = emit & last_vector & last_row;
 
   // Drop what no later vector needs, then append.
   assign ahead = emit ? ahead_q + $signed({4'd0, cmd_q.x_step}) : ahead_q;
   always_comb begin
-    if (!present | ahead <= 0) drop = '0;
+    if (!valid_q | !present | ahead <= 0) drop = '0;
     else if (ahead >= $signed(20'(count_q))) drop = count_q;
     else drop = ahead[CountWidth-1:0];
   end
@@ -157,15 +158,25 @@ module load_dma #(
   logic [33:0]          start_end;
   logic [BeatShift-1:0] start_offset;
   assign take_next     = next_valid_q & (~valid_q | finish);
-  assign start_vectors = take_next ? next_q.vectors : cmd_q.vectors;
-  assign start_len     = take_next ? next_q.len : cmd_q.len;
-  assign start_left    = take_next ? next_q.left : cmd_q.left;
-  assign start_end     = take_next ? next_q.row_end : cmd_q.row_end;
   assign start         = take_next | (emit & last_vector & ~last_row);
-  assign start_offset  = take_next ? next_q.addr[BeatShift-1:0] :
-                         present ? row_offset_q + cmd_q.y_step[BeatShift-1:0] : row_offset_q;
-  assign start_present = take_next ? next_q.top == 8'd0 & next_q.source_rows != 17'd0 :
-                         top_left_q <= 8'd1 & (present ? source_left_q != 17'd1 : source_left_q != 17'd0);
+  always_comb begin
+    {start_vectors, start_len, start_left, start_end, start_offset, start_present} = 'x;
+    if (take_next) begin
+      start_vectors = next_q.vectors;
+      start_len     = next_q.len;
+      start_left    = next_q.left;
+      start_end     = next_q.row_end;
+      start_offset  = next_q.addr[BeatShift-1:0];
+      start_present = next_q.top == 8'd0 & next_q.source_rows != 17'd0;
+    end else if (start) begin
+      start_vectors = cmd_q.vectors;
+      start_len     = cmd_q.len;
+      start_left    = cmd_q.left;
+      start_end     = cmd_q.row_end;
+      start_offset  = present ? row_offset_q + cmd_q.y_step[BeatShift-1:0] : row_offset_q;
+      start_present = top_left_q <= 8'd1 & (present ? source_left_q != 17'd1 : source_left_q != 17'd0);
+    end
+  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -232,11 +243,14 @@ module load_dma #(
   assign whole = present & low_q <= 0 & high_q >= 35'(unit_bytes) & cmd_q.valid == cmd_q.unit_bytes;
 
   always_comb begin
-    unit = window_q[UnitBytes*8-1:0];
+    unit = 'x;
     placed = '0;
-    data_bytes = '0;
-    unit_padded = unit;
-    if (valid_q & ~whole) begin
+    data_bytes = 'x;
+    unit_padded = 'x;
+    if (emit & whole) begin
+      unit_padded = window_q[UnitBytes*8-1:0];
+    end else if (emit) begin
+      unit = window_q[UnitBytes*8-1:0];
       // In front of the row the window lags behind: its first byte is byte -ahead of the vector.
       if (ahead_q < 0) unit = ahead_q <= -20'(UnitBytes) ? '0 : unit << {~ahead_q[7:0] + 8'd1, 3'd0};
       data_bytes = ~({UnitBytes{1'b1}} << cmd_q.valid);

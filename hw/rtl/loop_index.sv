@@ -20,26 +20,32 @@ module loop_index #(
   logic [13:0]      stride;
 
   always_comb begin
-    from   = at4_q;
-    stride = stride_i[69:56];
-    if (step_i[3]) begin
-      from   = at3_q;
-      stride = stride_i[55:42];
+    from   = 'x;
+    stride = 'x;
+    next   = 'x;
+    if (load_i) begin
+      next = {{(Width - 14) {1'b0}}, base_i};
+    end else if (|step_i) begin
+      from   = at4_q;
+      stride = stride_i[69:56];
+      if (step_i[3]) begin
+        from   = at3_q;
+        stride = stride_i[55:42];
+      end
+      if (step_i[2]) begin
+        from   = at2_q;
+        stride = stride_i[41:28];
+      end
+      if (step_i[1]) begin
+        from   = at1_q;
+        stride = stride_i[27:14];
+      end
+      if (step_i[0]) begin
+        from   = at0_q;
+        stride = stride_i[13:0];
+      end
+      next = from + {{(Width - 14) {1'b0}}, stride};
     end
-    if (step_i[2]) begin
-      from   = at2_q;
-      stride = stride_i[41:28];
-    end
-    if (step_i[1]) begin
-      from   = at1_q;
-      stride = stride_i[27:14];
-    end
-    if (step_i[0]) begin
-      from   = at0_q;
-      stride = stride_i[13:0];
-    end
-    next = from + {{(Width - 14) {1'b0}}, stride};
-    if (load_i) next = {{(Width - 14) {1'b0}}, base_i};
   end
 
   always_ff @(posedge clk_i) begin

@@ -26,11 +26,16 @@ module loop_nest (
   assign valid_o = valid_q;
   assign empty_o = empty_q;
   assign last_o  = empty_q | (end0 & end1 & end2 & end3 & end4);
-  assign step_o[4] = advance_i & ~empty_q & ~end4;
-  assign step_o[3] = advance_i & ~empty_q & end4 & ~end3;
-  assign step_o[2] = advance_i & ~empty_q & end4 & end3 & ~end2;
-  assign step_o[1] = advance_i & ~empty_q & end4 & end3 & end2 & ~end1;
-  assign step_o[0] = advance_i & ~empty_q & end4 & end3 & end2 & end1 & ~end0;
+  always_comb begin
+    step_o = 5'd0;
+    if (advance_i & ~empty_q) begin
+      if (~end4) step_o[4] = 1'b1;
+      else if (~end3) step_o[3] = 1'b1;
+      else if (~end2) step_o[2] = 1'b1;
+      else if (~end1) step_o[1] = 1'b1;
+      else if (~end0) step_o[0] = 1'b1;
+    end
+  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) valid_q <= 1'b0;

@@ -63,7 +63,7 @@ module rq (
     .clk_i,
     .rst_ni,
     .load_i   (load),
-    .extent_i ({5'd0, cmd_i.cols, 5'd0, cmd_i.rows, 15'd1, 15'd1, 15'd1}),
+    .extent_i (valid_i ? {5'd0, cmd_i.cols, 5'd0, cmd_i.rows, 15'd1, 15'd1, 15'd1} : 'x),
     .advance_i(c_valid & en),
     .valid_o  (c_valid),
     .empty_o  (c_empty),

@@ -69,39 +69,65 @@ module sequencer #(
   logic        stays_valid, compatible;
 
   // Where both use one unit, its first `done` belongs to the older one.
-  assign done_young   = young_valid_q & done_i[young_unit_q] & (young_unit_q != old_unit_q | old_done_q);
-  assign old_done     = old_valid_q & (old_unit_q == dma_pkg::UNIT_NONE | done_i[old_unit_q] | old_done_q);
-  assign blocked      = |(old_signal_q & full_i) & ~stop_i;
-  assign retire       = old_done & ~blocked;
-  assign give_o       = retire & ~stop_i ? old_signal_q : 7'd0;
+  // An error comes with the done of a unit: that of the older one unless only the younger one's has one.
+  logic       done_error;
+  logic [7:0] old_code, young_code;
+  always_comb begin
+    done_young = 1'b0;
+    old_done   = 1'b0;
+    blocked    = 1'b0;
+    retire     = 1'b0;
+    give_o     = 7'd0;
+    old_code   = tenon_pkg::STOP_NONE;
+    young_code = tenon_pkg::STOP_NONE;
+    done_error = 1'b0;
+    if (old_valid_q) begin
+      done_young = young_valid_q & done_i[young_unit_q] & (young_unit_q != old_unit_q | old_done_q);
+      old_done   = old_unit_q == dma_pkg::UNIT_NONE | done_i[old_unit_q] | old_done_q;
+      blocked    = |(old_signal_q & full_i) & ~stop_i;
+      retire     = old_done & ~blocked;
+      if (retire & ~stop_i) give_o = old_signal_q;
+      if (done_i[old_unit_q] & ~old_done_q) old_code = error_i[{old_unit_q, 3'd0}+:8];
+      if (done_young) young_code = error_i[{young_unit_q, 3'd0}+:8];
+      done_error = old_code != tenon_pkg::STOP_NONE | young_code != tenon_pkg::STOP_NONE;
+    end
+  end
 
-  assign tokens_there = (head.wait_mask & ~some_i) == 7'd0;
-  assign stays_valid  = old_valid_q & (~retire | young_valid_q);
-  assign stays        = retire ? young_unit_q : old_unit_q;
-  assign space        = ~young_valid_q | retire;
-  assign compatible   = ~stays_valid | head.target == dma_pkg::UNIT_NONE | stays == head.target |
-                        (stays[2:1] == 2'd0 & head.target[2:1] == 2'd0);
-  assign unit_ready   = head.target == dma_pkg::UNIT_NONE | head.range_error | ready_i[head.target];
-  assign start        = head_valid & tokens_there & space & compatible & unit_ready & ~stop_i;
-  assign pop          = start;
-  assign take_o       = start ? head.wait_mask : 7'd0;
-  assign start_o      = start & ~head.range_error & head.target != dma_pkg::UNIT_NONE ? 8'd1 << head.target : 8'd0;
+  assign stays_valid = old_valid_q & (~retire | young_valid_q);
+  assign stays       = retire ? young_unit_q : old_unit_q;
+  always_comb begin
+    tokens_there = 1'b1;
+    space        = 1'b0;
+    compatible   = 1'b0;
+    unit_ready   = 1'b0;
+    start        = 1'b0;
+    take_o       = 7'd0;
+    start_o      = 8'd0;
+    if (head_valid) begin
+      tokens_there = (head.wait_mask & ~some_i) == 7'd0;
+      space        = ~young_valid_q | retire;
+      compatible   = ~stays_valid | head.target == dma_pkg::UNIT_NONE | stays == head.target |
+                     (stays[2:1] == 2'd0 & head.target[2:1] == 2'd0);
+      unit_ready   = head.target == dma_pkg::UNIT_NONE | head.range_error | ready_i[head.target];
+      start        = tokens_there & space & compatible & unit_ready & ~stop_i;
+      if (start) begin
+        take_o = head.wait_mask;
+        if (~head.range_error & head.target != dma_pkg::UNIT_NONE) start_o = 8'd1 << head.target;
+      end
+    end
+  end
+  assign pop = start;
 
   assign start_any_o  = start;
   assign retire_o     = retire;
   assign busy_o       = old_valid_q;
-  assign waiting_o    = head_valid & ~tokens_there;
+  assign waiting_o    = ~tokens_there;
   assign empty_o      = ~old_valid_q & ~head_valid;
   assign stuck_o      = old_valid_q ? old_done & blocked : ~head_valid | ~tokens_there;
   assign head_index_o = head.index;
   assign index_o      = old_valid_q ? old_index_q : head.index;
 
-  // Errors: of the unit that says done, which is that of the older one unless only the younger one's is.
-  logic [7:0] old_code, young_code;
-  assign old_code      = old_valid_q & done_i[old_unit_q] & ~old_done_q ?
-                         error_i[{old_unit_q, 3'd0}+:8] : tenon_pkg::STOP_NONE;
-  assign young_code    = done_young ? error_i[{young_unit_q, 3'd0}+:8] : tenon_pkg::STOP_NONE;
-  assign error_valid_o = old_code != tenon_pkg::STOP_NONE | young_code != tenon_pkg::STOP_NONE | (start & head.range_error);
+  assign error_valid_o = done_error | (start & head.range_error);
   assign error_code_o  = old_code != tenon_pkg::STOP_NONE ? old_code :
                          young_code != tenon_pkg::STOP_NONE ? young_code : tenon_pkg::STOP_SCRATCHPAD_RANGE;
   assign error_index_o = old_code != tenon_pkg::STOP_NONE ? old_index_q :

@@ -219,14 +219,19 @@ module store_dma #(
   logic [Window*8-1:0]    window, wide, blend;
   logic [Window-1:0]      strobe, wide_placed;
   always_comb begin
-    window      = flush ? window_q >> (BeatBytes * 8) : window_q;
-    strobe      = flush ? strobe_q >> BeatBytes : strobe_q;
-    placed      = '0;
-    put         = data;
-    wide        = '0;
-    wide_placed = '0;
-    blend       = '0;
+    window      = 'x;
+    strobe      = 'x;
+    placed      = 'x;
+    put         = 'x;
+    wide        = 'x;
+    wide_placed = 'x;
+    blend       = 'x;
+    if (flush | merge) begin
+      window = flush ? window_q >> (BeatBytes * 8) : window_q;
+      strobe = flush ? strobe_q >> BeatBytes : strobe_q;
+    end
     if (merge & ~no_beats) begin
+      put    = data;
       placed = ~({UnitBytes{1'b1}} << cmd_q.valid);
       if (high_q <= 0) placed = '0;
       else if (high_q < 35'(UnitBytes)) placed = placed & ~({UnitBytes{1'b1}} << high_q[6:0]);
@@ -260,13 +265,22 @@ module store_dma #(
   logic [33:0]          start_end;
   logic [31:0]          start_len;
   assign start         = start_cmd | (row_end & rows_left_q != 17'd0);
-  assign start_left    = start_cmd ? cmd_i.left : cmd_q.left;
-  assign start_end     = start_cmd ? cmd_i.row_end : cmd_q.row_end;
-  assign start_len     = start_cmd ? cmd_i.len : cmd_q.len;
-  assign start_offset  = start_cmd ? cmd_i.addr[BeatShift-1:0] :
-                         present ? row_offset_q + cmd_q.y_step[BeatShift-1:0] : row_offset_q;
-  assign start_present = start_cmd ? cmd_i.top == 8'd0 & cmd_i.source_rows != 17'd0 :
-                         top_left_q <= 8'd1 & (present ? source_left_q != 17'd1 : source_left_q != 17'd0);
+  always_comb begin
+    {start_left, start_end, start_len, start_offset, start_present} = 'x;
+    if (start_cmd) begin
+      start_left    = cmd_i.left;
+      start_end     = cmd_i.row_end;
+      start_len     = cmd_i.len;
+      start_offset  = cmd_i.addr[BeatShift-1:0];
+      start_present = cmd_i.top == 8'd0 & cmd_i.source_rows != 17'd0;
+    end else if (start) begin
+      start_left    = cmd_q.left;
+      start_end     = cmd_q.row_end;
+      start_len     = cmd_q.len;
+      start_offset  = present ? row_offset_q + cmd_q.y_step[BeatShift-1:0] : row_offset_q;
+      start_present = top_left_q <= 8'd1 & (present ? source_left_q != 17'd1 : source_left_q != 17'd0);
+    end
+  end
 
   always_ff @(posedge clk_i) begin
     if (start_cmd) begin

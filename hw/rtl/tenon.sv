@@ -110,6 +110,7 @@ module tenon (
   logic [63:0]  instructions, base_addr;
   logic         native;
   logic [2:0]   base_number;
+  logic         read;
   logic [11:0]  read_addr;
   logic         decode_done, decode_blocked, decode_error;
   logic [7:0]   decode_code;
@@ -156,6 +157,7 @@ module tenon (
     .native_o       (native),
     .base_i         (base_number),
     .base_addr_o    (base_addr),
+    .read_o         (read),
     .read_addr_o    (read_addr),
     .tokens_word_i  (tokens_word),
     .counters_word_i(counters_word)
@@ -209,6 +211,7 @@ module tenon (
     .write_burst_i(m_axi_gmem_awvalid & m_axi_gmem_awready),
     .busy_i       (seq_busy),
     .stall_i      (seq_waiting),
+    .read_i       (read),
     .address_i    (read_addr),
     .word_o       (counters_word)
   );
@@ -342,6 +345,7 @@ module tenon (
     .take_i (take),
     .some_o (some),
     .full_o (full),
+    .read_i (read),
     .word_i (4'((read_addr - tenon_pkg::REG_TOKENS) >> 2)),
     .word_o (tokens_word)
   );

@@ -62,9 +62,16 @@ module tensor_core (
       .sum_o       (sum)
     );
 
-    assign base   = g_zero_i ? 32'd0 : g_forward_i ? result_q : g_acc_i[l*32+:32];
-    assign addend = g_reset_i ? 32'd0 : 32'(sum);
-    assign result = base + addend;
+    always_comb begin
+      base   = 'x;
+      addend = 'x;
+      result = 'x;
+      if (g_en_i) begin
+        base   = g_zero_i ? 32'd0 : g_forward_i ? result_q : g_acc_i[l*32+:32];
+        addend = g_reset_i ? 32'd0 : 32'(sum);
+        result = base + addend;
+      end
+    end
     always_ff @(posedge clk_i) begin
       if (g_en_i) result_q <= result;
     end

@@ -10,6 +10,7 @@ module tokens (
   input  logic [48:0] take_i,
   output logic [48:0] some_o,
   output logic [48:0] full_o,
+  input  logic        read_i,
   input  logic [3:0]  word_i,   // four counters for the register map
   output logic [31:0] word_o
 );
@@ -19,7 +20,7 @@ module tokens (
 
   assign some_o = some_q;
   assign full_o = full_q;
-  assign word_o = 32'(count_q >> {word_i, 5'd0});
+  assign word_o = read_i ? 32'(count_q >> {word_i, 5'd0}) : 'x;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin

@@ -75,7 +75,9 @@ module dma_bench (
 
   decode_transfer u_transfer (
     .clk_i,
-    .advance_i(1'b1),
+    .step1_i(1'b1),
+    .step2_i(1'b1),
+    .step3_i(1'b1),
     .native_i,
     .insn_i,
     .index_i,
