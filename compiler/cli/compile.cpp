@@ -41,7 +41,7 @@ struct CompileCommand {
     if (json) {
       fmt::print("{}", Json().begin_object().field("output", output).field("programs", compiled->executable.programs.size())
                            .field("instructions", instructions).field("constant_bytes", constants).end().str());
-    } else {
+    } else if (print.empty()) {  // the printed module is all of the output, so that it can be a file
       fmt::print("{}: {} accelerator program{} ({} instructions, {} bytes of weights and parameters)\n", output,
                  compiled->executable.programs.size(), compiled->executable.programs.size() == 1 ? "" : "s", instructions, constants);
     }

@@ -1,3 +1,4 @@
+// The text form of a module, written.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

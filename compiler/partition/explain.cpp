@@ -1,3 +1,4 @@
+// Where each operator runs and why, as a table for people.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Drops bindings and constants that nothing uses.
 #include <algorithm>
 
 #include "compiler/ir/try.h"

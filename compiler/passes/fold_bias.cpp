@@ -1,3 +1,4 @@
+// Additions of a constant per channel behind a layer become its bias.
 #include <algorithm>
 
 #include "compiler/ir/try.h"

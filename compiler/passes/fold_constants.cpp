@@ -1,3 +1,4 @@
+// Computes what depends on constants alone.
 #include <algorithm>
 
 #include "compiler/passes/passes.h"

@@ -1,3 +1,4 @@
+// Infers every type anew from the parameters' types.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

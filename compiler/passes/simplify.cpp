@@ -1,3 +1,4 @@
+// Drops what does nothing and joins neighbours: reshapes, transposes, rectifiers, padding.
 #include <algorithm>
 #include <cmath>
 #include <limits>

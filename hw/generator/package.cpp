@@ -1,3 +1,4 @@
+// The SystemVerilog package: the configuration's constants and types.
 #include <fmt/format.h>
 
 #include <algorithm>

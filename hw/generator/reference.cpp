@@ -1,3 +1,4 @@
+// The reference pages of instruction set and registers, as Markdown.
 #include <fmt/format.h>
 
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// Reads an executable from bytes that are not trusted.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Checks all that execution of an executable relies on.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Writes an executable.
 #include <cstring>
 #include <type_traits>
 

@@ -1,3 +1,4 @@
+// The timeline in the format that ui.perfetto.dev opens.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>

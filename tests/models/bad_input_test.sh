@@ -26,6 +26,8 @@ expect 2 "--shapes" "$tenon" compile "$onnx" --shapes N=x -o "$scratch/x.tnx"
 expect 1 "cannot" "$tenon" compile "$onnx" --shapes N=1 -o "$scratch/nowhere/x.tnx"
 
 expect 2 "give one of them" "$tenon" compile "$onnx" --shapes N=1 -o "$scratch/x.tnx" --json --explain
+"$tenon" compile "$onnx" --shapes N=1 -o "$scratch/x.tnx" --print model >"$scratch/printed.tn"
+[ "$(tail -n 1 "$scratch/printed.tn")" = "}" ] || { echo "more than the module is printed"; exit 1; }
 
 # Data.
 expect 2 "its tensors are calib, x, y" "${run[@]}" --data "$digits"

@@ -1,3 +1,4 @@
+// What a tile operation reads and writes, region by region: the ground for its tokens.
 #include <algorithm>
 #include <cassert>
 

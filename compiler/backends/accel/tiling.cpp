@@ -1,3 +1,4 @@
+// The search for a contraction's tile sizes, ranked by an estimate of cycles and traffic.
 #include <algorithm>
 #include <array>
 #include <cassert>
