@@ -80,7 +80,7 @@ Window window(const Contraction& c, int64_t rows, int64_t cols, int64_t kernel_h
 int64_t chunk_input_blocks(const Contraction& c, int64_t out_blocks, int64_t steps);
 int64_t chunk_weights(const Contraction& c, int64_t out_blocks, int64_t steps, int64_t kernel_h, int64_t kernel_w);
 
-// At most `count` tilings that fit and are of different kinds, by the estimate, the cheapest first; at least one. An
+// At most `count` tilings that fit and are of different kinds, the cheapest by the estimate first; at least one. An
 // exhaustive search over a few sizes a dimension, deterministic.
 std::vector<Tiling> candidate_tilings(const spec::Config& config, const Contraction& c, size_t count);
 

@@ -36,17 +36,17 @@ class Search {
     search();
     const auto cheaper = [](const Tiling& a, const Tiling& b) { return a.cycles < b.cycles; };
     std::stable_sort(all_.begin(), all_.end(), cheaper);
-    // Half of them the best of each way to cut the reduction and the outputs, half the best of each shape of a tile:
-    // the very best alone are nearly the same tiling.
+    // The best of each way to cut the reduction and the outputs and the best of each shape of a tile, in turn: the very
+    // best alone are nearly the same tiling.
     std::vector<Tiling> chosen{all_.front()};
     std::set<std::array<int64_t, 3>> loops{loop_kind(all_.front())}, shapes{shape_kind(all_.front())};
-    for (const Tiling& t : all_) {
-      if (chosen.size() < (count + 1) / 2 && loops.insert(loop_kind(t)).second) chosen.push_back(t);
+    auto loop = all_.begin(), shape = all_.begin();
+    while (chosen.size() < count && (loop != all_.end() || shape != all_.end())) {
+      while (loop != all_.end() && !loops.insert(loop_kind(*loop)).second) ++loop;
+      if (loop != all_.end()) chosen.push_back(*loop);
+      while (shape != all_.end() && !shapes.insert(shape_kind(*shape)).second) ++shape;
+      if (shape != all_.end() && chosen.size() < count) chosen.push_back(*shape);
     }
-    for (const Tiling& t : all_) {
-      if (chosen.size() < count && shapes.insert(shape_kind(t)).second) chosen.push_back(t);
-    }
-    std::stable_sort(chosen.begin(), chosen.end(), cheaper);
     return chosen;
   }
 
