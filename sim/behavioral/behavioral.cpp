@@ -51,7 +51,9 @@ class Behavioral final : public Simulator {
         races_(config) {}
 
   const spec::Config& config() const override { return isa_.config(); }
-  std::span<std::byte> memory() override { return {dram_.get(), static_cast<size_t>(options_.memory_bytes)}; }
+  std::span<std::byte> memory() override {
+    return dram_ ? std::span(dram_.get(), static_cast<size_t>(options_.memory_bytes)) : options_.memory;
+  }
   void observe(WriteObserver* observer) override { observer_ = observer; }
   void record_timeline(bool on) override { record_timeline_ = on; }
   std::string explain() override { return explanation_; }
@@ -242,11 +244,11 @@ void Behavioral::decode_stream() {
                   fmt::format("the stream's address {:#x} is no multiple of {}", stream_, spec::kSlotBytes));
   }
   const uint32_t count = arguments_[reg::kCount / 4];
-  const uint64_t size = options_.memory_bytes;
+  const uint64_t size = memory().size();
   const uint64_t available = stream_ >= size ? 0 : (size - stream_) / spec::kSlotBytes;
   const auto readable = static_cast<uint32_t>(std::min<uint64_t>(count, available));
   std::vector<spec::Slot> slots(readable);
-  if (readable > 0) std::memcpy(slots.data(), dram_.get() + stream_, slots.size() * sizeof(spec::Slot));
+  if (readable > 0) std::memcpy(slots.data(), memory().data() + stream_, slots.size() * sizeof(spec::Slot));
   const uint32_t width = profile_ == spec::Profile::kNative ? 2 : 1;
   bool finished = false;
   for (uint32_t slot = 0; slot < count; slot += width) {
@@ -304,10 +306,9 @@ bool Behavioral::execute(const spec::Decoded& d, Engine engine) {
   }
   if (footprint_.dma && footprint_.dma->units() > 0) {
     if (const auto range = executor_.outside_dram(*footprint_.dma)) {
-      stop(
-          footprint_.dma->store ? StopCode::kWriteError : StopCode::kReadError, d.index,
-          fmt::format("{} {} dram[{:#x}..{:#x}], but memory has {:#x} bytes", say(d.index),
-                      footprint_.dma->store ? "writes" : "reads", range->begin, range->end - 1, options_.memory_bytes));
+      stop(footprint_.dma->store ? StopCode::kWriteError : StopCode::kReadError, d.index,
+           fmt::format("{} {} dram[{:#x}..{:#x}], but memory has {:#x} bytes", say(d.index),
+                       footprint_.dma->store ? "writes" : "reads", range->begin, range->end - 1, memory().size()));
       return false;
     }
   }
@@ -435,8 +436,10 @@ Expected<std::unique_ptr<Simulator>> make_behavioral(const spec::Config& config,
                  fmt::format("the sets are {}; leave the option out for the fastest that runs here", known));
   }
   // calloc leaves pages untouched until they are used.
-  Dram dram(static_cast<std::byte*>(std::calloc(std::max<size_t>(options.memory_bytes, 1), 1)));
-  if (!dram) {
+  Dram dram;
+  if (options.memory.empty())
+    dram.reset(static_cast<std::byte*>(std::calloc(std::max<size_t>(options.memory_bytes, 1), 1)));
+  if (!dram && options.memory.empty()) {
     return error(fmt::format("cannot allocate {} bytes for the accelerator's memory", options.memory_bytes),
                  "behavioral simulator", "ask for less memory");
   }

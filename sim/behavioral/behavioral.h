@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "hw/spec/config.h"
@@ -19,6 +20,7 @@ namespace tenon::sim {
 
 struct BehavioralOptions {
   uint64_t memory_bytes = uint64_t{256} << 20;
+  std::span<std::byte> memory = {};  // where not empty: the caller's, in place of the simulator's own
   bool detect_races = true;
   std::string kernels = {};  // "avx512-vnni", "avx2", "portable"; empty: the fastest that this machine has
   timing::Parameters timing = {};
