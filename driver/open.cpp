@@ -76,6 +76,7 @@ struct Optional {
 };
 constexpr Optional kOptional[] = {
     {"systemc", "a virtual platform in SystemC", "SystemC", "apt-get install libsystemc-dev"},
+    {"xrt", "a board with XRT", "XRT", "apt-get install libxrt-dev uuid-dev"},
 };
 
 Transport absent(const Optional& optional) {

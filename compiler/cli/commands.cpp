@@ -21,6 +21,9 @@ Action list_devices(Options&);
 Action doctor(Options&);
 Action bench_sim(Options&);
 Action fuzz_accel(Options&);
+Action xclbin_write(Options&);
+Action xclbin_show(Options&);
+Action xclbin_seal(Options&);
 
 namespace {
 
@@ -36,6 +39,9 @@ constexpr Command kCommands[] = {
     {"doctor", "list tools, devices and what is missing for what", doctor},
     {"bench sim", "measure how fast the simulators are", bench_sim},
     {"fuzz accel", "run random programs on RTL and behavioral simulator, compared write by write", fuzz_accel},
+    {"xclbin write", "write the file in which a design reaches XRT", xclbin_write},
+    {"xclbin show", "list what is in such a file", xclbin_show},
+    {"xclbin seal", "say in such a file which configuration its design has", xclbin_seal},
 };
 
 constexpr std::string_view kTail =

@@ -35,7 +35,8 @@ constexpr Tool kTools[] = {
     {"yosys", "yosys", "-V", "", "lint and cell counts of the RTL", "apt-get install yosys"},
     {"iverilog", "iverilog", "-V", "", "simulation of netlists", "apt-get install iverilog"},
     {"systemc", "", "", "/usr/include/systemc.h", "the TLM-2.0 virtual platform", "apt-get install libsystemc-dev"},
-    {"xrt", "xbutil", "--version", "", "xrt: devices (Alveo, Zynq UltraScale+)", "AMD's XRT packages"},
+    {"xrt", "", "", "/usr/include/xrt/xrt.h", "xrt: devices (boards with XRT, and the emulated one)",
+     "apt-get install libxrt-dev uuid-dev"},
     {"clang 19", "clang++-19", "--version", "", "the fuzz preset", "apt-get install clang-19 libclang-rt-19-dev"},
 };
 

@@ -80,3 +80,15 @@ expect 0 "seeds 7 to 11, all equal" "$tenon" fuzz accel --device behavioral --co
 expect 2 "--length is 9..2" "$tenon" fuzz accel --length 9..2
 expect 3 "install: sudo apt-get install verilator" env PATH=/nowhere TENON_CACHE="$scratch/cache" "$tenon" fuzz accel --config tiny -n 1
 expect 1 "set TENON_CACHE to a directory of your own" env -u HOME -u XDG_CACHE_HOME -u TENON_CACHE "$tenon" fuzz accel --config tiny -n 1
+
+# xclbin files.
+expect 0 "configuration tiny" "$tenon" xclbin write --config tiny --units 2 -o "$scratch/a.xclbin"
+expect 0 "unit           tenon:tenon_2 at 0x1410000" "$tenon" xclbin show "$scratch/a.xclbin"
+expect 0 '"clock_mhz": 100' "$tenon" xclbin show --json "$scratch/a.xclbin"
+expect 0 "configuration default" "$tenon" xclbin seal "$scratch/a.xclbin" --config default -o "$scratch/b.xclbin"
+expect 1 "are no xclbin file" "$tenon" xclbin show scripts/packages.txt
+expect 1 "tenon xclbin write makes one" "$tenon" xclbin show "$scratch/nowhere.xclbin"
+expect 2 "--units is 0, must be 1..15" "$tenon" xclbin write --units 0 -o "$scratch/c.xclbin"
+expect 2 "--clock is 0" "$tenon" xclbin write --clock 0 -o "$scratch/c.xclbin"
+expect 2 "--memory is 0" "$tenon" xclbin write --memory 0 -o "$scratch/c.xclbin"
+expect 1 "cannot open the bitstream" "$tenon" xclbin write --bitstream "$scratch/none.bit" -o "$scratch/c.xclbin"

@@ -3,9 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 #include "driver/accelerator.h"
+#ifdef TENON_XRT_SHIM
+#include "driver/xrt/xclbin.h"
+#endif
 
 namespace tenon::driver {
 namespace {
@@ -18,15 +26,40 @@ using spec::StopCode;
 using testing::AllOf;
 using testing::HasSubstr;
 
+#ifdef TENON_XRT_SHIM
+// A file with that many accelerators of configuration tiny.
+std::string design(int units) {
+  Xclbin xclbin =
+      make_xclbin(spec::load_config("tiny").value(), {.units = units, .memory_bytes = 1 << 20, .bitstream = {}});
+  const auto bytes = to_bytes(xclbin);
+  const auto file = std::filesystem::temp_directory_path() / fmt::format("tenon-{}-{}.xclbin", getpid(), units);
+  std::ofstream(file, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  return file;
+}
+#endif
+
 struct ConformanceTest : testing::TestWithParam<const char*> {
-  ConformanceTest()
-      : accelerator(open(fmt::format("{}memory=1M", GetParam())).value()), config(accelerator->info().config) {
+  ConformanceTest() : accelerator(open(uri()).value()), config(accelerator->info().config) {
     source = accelerator->allocate(kBytes + 1).value();
     target = accelerator->allocate(kBytes + 1).value();
     stream = accelerator->allocate(1 << 14).value();
     data.resize(kBytes);
     for (size_t i = 0; i < data.size(); ++i) data[i] = std::byte(i * 37 + i / 256);
     EXPECT_TRUE(accelerator->write(source, 0, data));
+  }
+
+  // The transport with 1 MiB of memory.
+  static std::string uri() {
+    const std::string_view scheme = GetParam();
+#ifdef TENON_XRT_SHIM
+    if (scheme.starts_with("xrt:")) {
+      setenv("XILINX_XRT", TENON_XRT_SHIM, 1);
+      setenv("TENON_XRT_MODEL", scheme.ends_with("rtl") ? "rtl" : "behavioral", 1);
+      return "xrt:0?xclbin=" + design(1);
+    }
+#endif
+    return fmt::format("{}memory=1M", scheme);
   }
 
   // Copies kElements accumulators' low bytes: a load of type ACC8 and a store, tied by one token, `times` over.
@@ -215,6 +248,32 @@ INSTANTIATE_TEST_SUITE_P(Transports, ConformanceTest,
 #ifdef TENON_SYSTEMC
 INSTANTIATE_TEST_SUITE_P(SystemC, ConformanceTest,
                          testing::Values("systemc:tiny?", "systemc:tiny?dmi=off&", "systemc:tiny?model=rtl&"));
+#endif
+
+#ifdef TENON_XRT_SHIM
+INSTANTIATE_TEST_SUITE_P(Xrt, ConformanceTest, testing::Values("xrt:behavioral", "xrt:rtl"));
+
+TEST(Xrt, AUnitHasOneClientAndTheNextUnitIsFree) {
+  setenv("XILINX_XRT", TENON_XRT_SHIM, 1);
+  const std::string uri = "xrt:0?xclbin=" + design(2);
+  auto first = open(uri);
+  ASSERT_TRUE(first) << first.error().str();
+  const auto second = open(uri);
+  ASSERT_FALSE(second);
+  EXPECT_THAT(second.error().what, HasSubstr("unit tenon:tenon_1 is busy: another client holds it"));
+  const auto other = open(uri + "&unit=2");
+  EXPECT_TRUE(other) << other.error().str();
+  first->reset();
+  const auto again = open(uri);
+  EXPECT_TRUE(again) << again.error().str();
+}
+
+TEST(Xrt, AnotherDesignIsRefusedWhileUnitsAreHeld) {
+  setenv("XILINX_XRT", TENON_XRT_SHIM, 1);
+  const auto first = open("xrt:0?xclbin=" + design(1));
+  ASSERT_TRUE(first) << first.error().str();
+  EXPECT_FALSE(open("xrt:0?xclbin=" + design(2)));
+}
 #endif
 
 }  // namespace

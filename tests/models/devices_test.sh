@@ -8,6 +8,9 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 digits=tests/models/resnet8_digits_test.npz
 for device in "$@"; do
+  case $device in
+    xrt:*) "$tenon" xclbin write --config default -o "${device#*xclbin=}" ;;
+  esac
   "$tenon" run tests/models/resnet8_digits.onnx --shapes N=1 --calibrate "$digits:calib" --divide 255 --data "$digits:x" \
     --labels "$digits:y" --limit "$samples" --check --device "$device" --verify behavioral:default \
     --verify-samples "$samples" --json >"$scratch/figures.json"

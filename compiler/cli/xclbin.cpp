@@ -1,0 +1,135 @@
+// tenon xclbin write | show | seal: the container in which a design reaches XRT.
+#include "driver/xrt/xclbin.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+#include "compiler/cli/command.h"
+#include "compiler/cli/json.h"
+
+namespace tenon::cli {
+namespace {
+
+Status save(driver::Xclbin& xclbin, const std::string& path) {
+  const auto bytes = driver::to_bytes(xclbin);
+  std::ofstream stream(path, std::ios::binary);
+  stream.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  if (!stream.flush()) return error("cannot write the file", path);
+  fmt::print("{}: {} bytes, configuration {}, uuid {}\n", path, bytes.size(), xclbin.config->name, uuid_text(xclbin));
+  return {};
+}
+
+struct Write {
+  std::string config = "default", output, bitstream;
+  int64_t units = 1, memory_mib = 256, clock = 100;
+
+  Status run() const {
+    auto loaded = spec::load_config(config);
+    if (!loaded) return forward_error(loaded);
+    if (units < 1 || units > 15)
+      return error(fmt::format("--units is {}, must be 1..15", units), {}, {}, Fault::kUsage);
+    if (memory_mib < 1 || memory_mib > 65536) {
+      return error(fmt::format("--memory is {}, must be 1..65536 MiB", memory_mib), {}, {}, Fault::kUsage);
+    }
+    if (clock < 1 || clock > 1000)
+      return error(fmt::format("--clock is {}, must be 1..1000 MHz", clock), {}, {}, Fault::kUsage);
+    driver::XclbinOptions options{.units = static_cast<int>(units),
+                                  .memory_bytes = static_cast<uint64_t>(memory_mib) << 20,
+                                  .clock_mhz = static_cast<uint32_t>(clock),
+                                  .bitstream = {}};
+    if (!bitstream.empty()) {
+      std::ifstream stream(bitstream, std::ios::binary);
+      if (!stream) return error("cannot open the bitstream", bitstream);
+      const std::vector<char> text((std::istreambuf_iterator<char>(stream)), {});
+      std::ranges::copy(std::as_bytes(std::span(text)), std::back_inserter(options.bitstream));
+    }
+    auto xclbin = driver::make_xclbin(*loaded, options);
+    return save(xclbin, output);
+  }
+};
+
+struct Show {
+  std::string file;
+  bool json = false;
+
+  Status run() const {
+    auto xclbin = driver::load_xclbin(file);
+    if (!xclbin) return forward_error(xclbin);
+    auto design = driver::design_of(*xclbin, file);
+    if (!design) return forward_error(design);
+    const std::string config = xclbin->config ? xclbin->config->name : "";
+    if (json) {
+      Json out;
+      out.begin_object().field("platform", xclbin->platform).field("uuid", driver::uuid_text(*xclbin));
+      out.field("configuration", config).field("clock_mhz", uint64_t{design->clock_mhz}).key("units").begin_array();
+      for (const auto& unit : design->units)
+        out.begin_object().field("name", unit.name).field("address", unit.base).end();
+      out.end().key("memories").begin_array();
+      for (const auto& memory : design->memories) {
+        out.begin_object().field("name", memory.name).field("address", memory.base).field("bytes", memory.bytes).end();
+      }
+      fmt::print("{}", out.end().end().str());
+      return {};
+    }
+    fmt::print("platform       {}\nuuid           {}\nconfiguration  {}\nclock          {} MHz\n", xclbin->platform,
+               driver::uuid_text(*xclbin), config.empty() ? "not said: no seal of Tenon" : config, design->clock_mhz);
+    for (const auto& unit : design->units) fmt::print("unit           {} at {:#x}\n", unit.name, unit.base);
+    for (const auto& memory : design->memories) {
+      fmt::print("memory         {} at {:#x}, {} KiB{}\n", memory.name, memory.base, memory.bytes / 1024,
+                 memory.used ? "" : ", unused");
+    }
+    for (const auto& section : xclbin->sections) {
+      const auto kind = driver::name(section.kind);
+      fmt::print("section        {}{}, {} bytes\n",
+                 kind.empty() ? fmt::format("of kind {}", static_cast<uint32_t>(section.kind)) : std::string(kind),
+                 section.name.empty() ? "" : " " + section.name, section.data.size());
+    }
+    return {};
+  }
+};
+
+struct Seal {
+  std::string file, config, output;
+
+  Status run() const {
+    auto xclbin = driver::load_xclbin(file);
+    if (!xclbin) return forward_error(xclbin);
+    auto loaded = spec::load_config(config);
+    if (!loaded) return forward_error(loaded);
+    driver::seal(*xclbin, *loaded);
+    return save(*xclbin, output);
+  }
+};
+
+}  // namespace
+
+Action xclbin_write(Options& options) {
+  auto command = std::make_shared<Write>();
+  options.option(command->config, "--config", "NAME", "the accelerator's configuration");
+  options.required(command->output, "-o,--output", "FILE", "where to write");
+  options.option(command->units, "--units", "N", "accelerators in the design");
+  options.option(command->memory_mib, "--memory", "MIB", "memory of an emulated device");
+  options.option(command->clock, "--clock", "MHZ", "the accelerators' clock");
+  options.option(command->bitstream, "--bitstream", "FILE", "a bitstream to put in; emulated devices need none");
+  return [command] { return command->run(); };
+}
+
+Action xclbin_show(Options& options) {
+  auto command = std::make_shared<Show>();
+  options.argument(command->file, "FILE", "an .xclbin file");
+  options.flag(command->json, "--json", "print JSON");
+  return [command] { return command->run(); };
+}
+
+Action xclbin_seal(Options& options) {
+  auto command = std::make_shared<Seal>();
+  options.argument(command->file, "FILE", "an .xclbin file that v++ made");
+  options.required(command->config, "--config", "NAME", "the configuration of the accelerator in it");
+  options.required(command->output, "-o,--output", "FILE", "where to write");
+  return [command] { return command->run(); };
+}
+
+}  // namespace tenon::cli

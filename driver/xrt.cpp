@@ -1,0 +1,256 @@
+// The transport xrt: -- a board, or the emulated device, through Xilinx's XRT.
+//
+// A buffer is an xrt::bo: its host copy is staging only, each read and write synchronizes just its own range. Registers
+// are reached through xrt::ip, which holds its unit exclusively. XRT throws; nothing leaves this file but Diagnostics.
+#include <experimental/xrt_ip.h>
+#include <fmt/format.h>
+#include <xrt/xrt_bo.h>
+#include <xrt/xrt_device.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <system_error>
+#include <thread>
+
+#include "driver/plugin.h"
+#include "driver/simulated.h"
+#include "driver/uri.h"
+#include "driver/xrt/emulated.h"
+#include "driver/xrt/xclbin.h"
+
+namespace tenon::driver {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr uint64_t kPage = 4096;  // XRT's alignment of buffers
+constexpr int kBusyPolls = 1000;  // before the waiting thread sleeps between looks
+constexpr auto kNap = std::chrono::microseconds(20);
+
+std::string missing_xrt() {
+  const char* root = std::getenv("XILINX_XRT");
+  if (root == nullptr) {
+    return "XILINX_XRT names no XRT installation; on a board: source /opt/xilinx/xrt/setup.sh; for the emulated "
+           "device: "
+           "XILINX_XRT=LIBRARIES/tenon-xrt, the directory beside tenon-driver-xrt.so";
+  }
+  const auto library = std::filesystem::path(root) / "lib" / "libxrt_core.so.2";
+  std::error_code ignored;
+  if (std::filesystem::exists(library, ignored)) return {};
+  return fmt::format("XILINX_XRT is {}, but there is no {}", root, library.string());
+}
+
+class XrtAccelerator final : public Accelerator {
+ public:
+  XrtAccelerator(Info info, xrt::device device, xrt::ip ip, uint32_t bank)
+      : info_(std::move(info)), device_(std::move(device)), ip_(std::move(ip)), bank_(bank) {}
+
+  const Info& info() const override { return info_; }
+
+  Expected<Buffer> allocate(uint64_t bytes, uint64_t alignment) override {
+    if (bytes == 0 || alignment > kPage || (alignment & (alignment - 1)) != 0) {
+      return error(
+          fmt::format("a buffer of {} bytes aligned to {}: bytes must be positive, the alignment a power of two "
+                      "up to {}",
+                      bytes, alignment, kPage),
+          info_.uri);
+    }
+    std::optional<Buffer> made;
+    const auto status = attempt("allocate a buffer", [&] {
+      xrt::bo bo(device_, (bytes + kPage - 1) / kPage * kPage, bank_);
+      made = Buffer{bo.address(), bytes};
+      buffers_.insert_or_assign(made->address, Held{std::move(bo), bytes});
+    });
+    if (!status) {
+      return error(status.error().what, info_.uri,
+                   fmt::format("{} bytes were asked for; free buffers, or ask for less", bytes));
+    }
+    return *made;
+  }
+
+  void free(const Buffer& buffer) override {
+    const auto it = buffers_.find(buffer.address);
+    if (it == buffers_.end() || it->second.bytes != buffer.size) {
+      fmt::print(stderr, "{}: no live buffer has address {:#x} and {} bytes: freed twice, or never allocated\n",
+                 info_.uri, buffer.address, buffer.size);
+      std::abort();
+    }
+    buffers_.erase(it);
+  }
+
+  Status write(const Buffer& buffer, uint64_t offset, std::span<const std::byte> data) override {
+    return move(buffer, offset, data.size(), "write", [&](xrt::bo& bo, uint64_t at) {
+      bo.write(data.data(), data.size(), at);
+      bo.sync(XCL_BO_SYNC_BO_TO_DEVICE, data.size(), at);
+    });
+  }
+  Status read(const Buffer& buffer, uint64_t offset, std::span<std::byte> data) override {
+    return move(buffer, offset, data.size(), "read", [&](xrt::bo& bo, uint64_t at) {
+      bo.sync(XCL_BO_SYNC_BO_FROM_DEVICE, data.size(), at);
+      bo.read(data.data(), data.size(), at);
+    });
+  }
+
+  Expected<uint32_t> read_register(uint32_t offset) override {
+    if (auto status = check_register(offset); !status) return forward_error(status);
+    uint32_t value = 0;
+    if (auto status = attempt("read a register", [&] { value = ip_.read_register(offset); }); !status) {
+      return forward_error(status);
+    }
+    return value;
+  }
+  Status write_register(uint32_t offset, uint32_t value) override {
+    if (auto status = check_register(offset); !status) return status;
+    return attempt("write a register", [&] { ip_.write_register(offset, value); });
+  }
+
+  // On the emulated device the limit counts its time, as on every simulator (driver/README.md).
+  Expected<bool> wait_idle(std::chrono::nanoseconds limit) override {
+    const auto end = Clock::now() + limit;
+    double left = static_cast<double>(limit.count()) * 1e-9 * kNominalHz;
+    for (int polls = 0;; ++polls) {
+      const auto status = read_register(spec::reg::kStatus);
+      if (!status) return std::unexpected(status.error());
+      if ((*status & spec::kStatusBusy) == 0) return true;
+      if (emulated_ ? left <= 0 : Clock::now() >= end) return false;
+      left -= static_cast<double>(kEmulatedPollCycles);
+      if (polls > kBusyPolls && !emulated_) std::this_thread::sleep_for(kNap);
+    }
+  }
+
+  void set_emulated(bool emulated) { emulated_ = emulated; }
+
+ private:
+  struct Held {
+    xrt::bo bo;
+    uint64_t bytes;
+  };
+
+  template <class F>
+  Status attempt(std::string_view what, F&& f) const {
+    try {
+      f();
+      return {};
+    } catch (const std::exception& e) {
+      return error(fmt::format("XRT cannot {}: {}", what, e.what()), info_.uri);
+    }
+  }
+
+  template <class F>
+  Status move(const Buffer& buffer, uint64_t offset, uint64_t bytes, std::string_view verb, F&& f) {
+    auto it = buffers_.upper_bound(buffer.address);
+    const bool alive =
+        it != buffers_.begin() && (--it, buffer.address - it->first <= it->second.bytes &&
+                                             buffer.size <= it->second.bytes - (buffer.address - it->first));
+    if (!alive) {
+      return error(
+          fmt::format("{} of a buffer that is not alive: address {:#x}, {} bytes", verb, buffer.address, buffer.size),
+          info_.uri, "allocate it first, and do not use it behind free()");
+    }
+    if (offset > buffer.size || bytes > buffer.size - offset) {
+      return error(
+          fmt::format("{} of bytes [{}, {}) of a buffer of {} bytes", verb, offset, offset + bytes, buffer.size),
+          info_.uri);
+    }
+    if (bytes == 0) return {};
+    return attempt(fmt::format("{} a buffer", verb), [&] { f(it->second.bo, buffer.address - it->first + offset); });
+  }
+
+  Status check_register(uint32_t offset) const {
+    if (offset % 4 == 0 && offset < spec::kRegisterSpaceBytes) return {};
+    return error(
+        fmt::format("register offset {:#x} must be a multiple of 4 below {:#x}", offset, spec::kRegisterSpaceBytes),
+        info_.uri);
+  }
+
+  const Info info_;
+  xrt::device device_;
+  xrt::ip ip_;
+  uint32_t bank_;
+  bool emulated_ = false;
+  std::map<uint64_t, Held> buffers_;  // by address
+};
+
+Expected<std::unique_ptr<Accelerator>> open_xrt(std::string_view rest) {
+  const std::string uri = fmt::format("xrt:{}", rest);
+  auto options = Options::parse(uri, rest);
+  if (!options) return forward_error(options);
+  const std::string file = options->text("xclbin", "");
+  const auto unit = options->number("unit", 1, 1, 128);
+  if (auto status = options->finish(); !status) return forward_error(status);
+  const std::string index_text = options->name().empty() ? "0" : options->name();
+  unsigned index = 0;
+  const auto [end, fault] = std::from_chars(index_text.data(), index_text.data() + index_text.size(), index);
+  if (fault != std::errc() || end != index_text.data() + index_text.size()) {
+    return error(fmt::format("\"{}\" is no device's index", index_text), uri, "for example xrt:0?xclbin=FILE",
+                 Fault::kUsage);
+  }
+  if (file.empty())
+    return error("which design?", uri, "xrt:0?xclbin=FILE; tenon xclbin write makes one", Fault::kUsage);
+  if (const std::string missing = missing_xrt(); !missing.empty()) {
+    return error("XRT cannot be used here", uri, missing, Fault::kInternal);
+  }
+  auto xclbin = load_xclbin(file);
+  if (!xclbin) return forward_error(xclbin);
+  if (!xclbin->config) {
+    return error("the file does not say which accelerator is in it: it has no seal of Tenon", file,
+                 "tenon xclbin seal FILE --config NAME");
+  }
+  auto design = design_of(*xclbin, file);
+  if (!design) return forward_error(design);
+  const auto memory = std::ranges::find(design->memories, true, &XclbinMemory::used);
+  std::vector<std::string> units;
+  for (const XclbinUnit& u : design->units) {
+    if (u.kernel) units.push_back(u.name);
+  }
+  if (memory == design->memories.end() || units.size() < unit) {
+    return error(fmt::format("the design has {} units, asked for is number {}", units.size(), unit), file);
+  }
+  // xrt::ip wants "kernel:{instance}".
+  std::string name = units[unit - 1];
+  if (const size_t colon = name.find(':'); colon != std::string::npos) {
+    name = fmt::format("{}:{{{}}}", name.substr(0, colon), name.substr(colon + 1));
+  }
+  try {
+    xrt::device device(index);
+    const xrt::uuid uuid = device.load_xclbin(file);
+    xrt::ip ip(device, uuid, name);
+    const bool emulated = device.get_info<xrt::info::device::name>() == kEmulatedName;
+    Info info{.uri = uri,
+              .config = *xclbin->config,
+              .simulated = emulated,
+              .cycle_accurate = true,
+              .clock_hz = 1e6 * design->clock_mhz};
+    auto accelerator = std::make_unique<XrtAccelerator>(std::move(info), std::move(device), std::move(ip),
+                                                        static_cast<uint32_t>(memory - design->memories.begin()));
+    accelerator->set_emulated(emulated);
+    return accelerator;
+  } catch (const std::system_error& e) {
+    if (e.code().value() == EBUSY) {
+      return error(fmt::format("unit {} is busy: another client holds it", units[unit - 1]), uri,
+                   "end that client, or take another unit: &unit=2");
+    }
+    return error(fmt::format("XRT cannot open the device: {}", e.what()), uri);
+  } catch (const std::exception& e) {
+    return error(fmt::format("XRT cannot open the device: {}", e.what()), uri);
+  }
+}
+
+}  // namespace
+}  // namespace tenon::driver
+
+extern "C" __attribute__((visibility("default"))) bool tenon_driver_transport(const char* abi,
+                                                                              tenon::driver::Transport* transport) {
+  using namespace tenon;
+  if (std::string_view(abi) != driver::kPluginAbi) return false;
+  *transport = {.scheme = "xrt",
+                .doc = "a board with XRT, or the emulated one: xrt:INDEX?xclbin=FILE[&unit=1]",
+                .open = driver::open_xrt,
+                .missing = driver::missing_xrt};
+  return true;
+}

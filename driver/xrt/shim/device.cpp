@@ -1,0 +1,352 @@
+#include "driver/xrt/shim/device.h"
+
+#include <ert.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <xrt.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include "hw/spec/registers.h"
+#include "sim/behavioral/behavioral.h"
+#include "sim/verilator/verilated.h"
+
+namespace tenon::driver::shim {
+namespace {
+
+namespace reg = spec::reg;
+
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kRunCycles = 4096;  // between two looks at whether the device is closed
+constexpr uint32_t kBankMask = 0xffff;
+
+}  // namespace
+
+struct Device::Buffer {
+  uint64_t address = 0, bytes = 0;  // bytes: what the caller asked for
+  uint64_t reserved = 0;            // of device memory; 0: a command packet, which has none
+  uint32_t flags = 0;
+  std::byte* host = nullptr;
+  bool own = false;
+  Allocator* allocator = nullptr;
+  ~Buffer() {
+    if (own) munmap(host, reserved == 0 ? (bytes + kPage - 1) / kPage * kPage : reserved);
+  }
+};
+
+struct Device::Unit {
+  std::unique_ptr<sim::Simulator> simulator;
+  std::mutex mutex;
+  int clients = 0;
+  bool exclusive = false;
+};
+
+Device::Device(Model model) : model_(model) {}
+Device::~Device() { clear(); }
+
+void Device::stop_workers() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  queued_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+  workers_.clear();
+  stop_ = false;
+}
+
+void Device::clear() {
+  stop_workers();
+  const std::lock_guard lock(mutex_);
+  queue_.clear();
+  buffers_.clear();
+  units_.clear();
+  allocator_.reset();
+  if (!memory_.empty()) munmap(memory_.data(), memory_.size());
+  memory_ = {};
+}
+
+Status Device::load(std::span<const std::byte> file) {
+  auto xclbin = read_xclbin(file, "xclbin");
+  if (!xclbin) return forward_error(xclbin);
+  if (!xclbin->config) {
+    return error("the file has no seal of Tenon, so nothing says which accelerator to emulate", "xclbin",
+                 "make it with tenon xclbin write");
+  }
+  auto design = design_of(*xclbin, "xclbin");
+  if (!design) return forward_error(design);
+  const auto memory = std::ranges::find(design->memories, true, &XclbinMemory::used);
+  if (memory == design->memories.end() || memory->base != 0 || memory->bytes == 0 || memory->bytes % kPage != 0) {
+    return error("an emulated device needs a memory at address 0 of whole 4 KiB", "xclbin");
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::ranges::any_of(units_, [](const auto& unit) { return unit->clients > 0; })) {
+      if (uuid_ == xclbin->uuid) return {};
+      return error("units of the design that is loaded are in use", "xclbin", "end their clients first");
+    }
+  }
+  clear();
+  const std::lock_guard lock(mutex_);
+  uuid_ = xclbin->uuid;
+  void* pages =
+      mmap(nullptr, memory->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (pages == MAP_FAILED)
+    return error(fmt::format("cannot reserve {} bytes of device memory", memory->bytes), "xclbin");
+  memory_ = {static_cast<std::byte*>(pages), memory->bytes};
+  memory_index_ = static_cast<uint32_t>(memory - design->memories.begin());
+  allocator_ = std::make_unique<Allocator>(memory->bytes);
+  sim::BehavioralOptions behavioral;
+  behavioral.memory = memory_;
+  sim::VerilatedOptions rtl;
+  rtl.memory = memory_;
+  const auto kernels = std::ranges::count_if(design->units, &XclbinUnit::kernel);
+  for (int64_t i = 0; i < kernels; ++i) {
+    auto simulator = model_ == Model::kRtl ? sim::make_verilated(*xclbin->config, rtl)
+                                           : sim::make_behavioral(*xclbin->config, behavioral);
+    if (!simulator) return forward_error(simulator);
+    units_.push_back(std::make_unique<Unit>());
+    units_.back()->simulator = std::move(*simulator);
+  }
+  for (size_t i = 0; i < units_.size(); ++i) workers_.emplace_back([this] { work(); });
+  return {};
+}
+
+// Buffers
+// -----------------------------------------------------------------------------------------------------------
+
+std::shared_ptr<Device::Buffer> Device::find(uint32_t handle) {
+  const auto it = buffers_.find(handle);
+  return it == buffers_.end() ? nullptr : it->second;
+}
+
+bool Device::inside(const Buffer& buffer, uint64_t offset, uint64_t bytes) const {
+  return buffer.reserved != 0 && offset <= buffer.bytes && bytes <= buffer.bytes - offset;
+}
+
+uint32_t Device::allocate(void* host, size_t bytes, uint32_t flags) {
+  const std::lock_guard lock(mutex_);
+  auto buffer = std::make_shared<Buffer>();
+  buffer->bytes = bytes;
+  buffer->flags = flags;
+  const uint64_t whole = (std::max<uint64_t>(bytes, 1) + kPage - 1) / kPage * kPage;
+  if ((flags & XCL_BO_FLAGS_EXECBUF) == 0) {
+    if (!allocator_ || (flags & kBankMask) != memory_index_ || whole < bytes) {
+      errno = EINVAL;
+      return kNoBuffer;
+    }
+    const auto address = allocator_->allocate(whole, kPage);
+    if (!address) {
+      errno = ENOMEM;
+      return kNoBuffer;
+    }
+    buffer->address = *address;
+    buffer->reserved = whole;
+  }
+  if (host == nullptr) {
+    void* pages = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) {
+      if (buffer->reserved != 0) (void)allocator_->release(buffer->address, buffer->reserved);
+      errno = ENOMEM;
+      return kNoBuffer;
+    }
+    host = pages;
+    buffer->own = true;
+  }
+  buffer->host = static_cast<std::byte*>(host);
+  buffers_.emplace(next_handle_, std::move(buffer));
+  return next_handle_++;
+}
+
+void Device::free(uint32_t handle) {
+  const std::lock_guard lock(mutex_);
+  const auto it = buffers_.find(handle);
+  if (it == buffers_.end()) return;
+  if (it->second->reserved != 0) (void)allocator_->release(it->second->address, it->second->reserved);
+  buffers_.erase(it);  // a packet that a worker still has lives on in its hand
+}
+
+void* Device::map(uint32_t handle) {
+  const std::lock_guard lock(mutex_);
+  const auto buffer = find(handle);
+  return buffer ? buffer->host : nullptr;
+}
+
+std::optional<Device::Properties> Device::properties(uint32_t handle) {
+  const std::lock_guard lock(mutex_);
+  const auto buffer = find(handle);
+  if (!buffer) return std::nullopt;
+  return Properties{buffer->address, buffer->bytes, buffer->flags};
+}
+
+int Device::sync(uint32_t handle, bool to_device, uint64_t bytes, uint64_t offset) {
+  const std::lock_guard lock(mutex_);
+  const auto buffer = find(handle);
+  if (!buffer || !inside(*buffer, offset, bytes)) return -EINVAL;
+  std::byte* const host = buffer->host + offset;
+  std::byte* const device = memory_.data() + buffer->address + offset;
+  std::memcpy(to_device ? device : host, to_device ? host : device, bytes);
+  return 0;
+}
+
+int Device::copy(uint32_t to, uint32_t from, uint64_t bytes, uint64_t to_offset, uint64_t from_offset) {
+  const std::lock_guard lock(mutex_);
+  const auto target = find(to), source = find(from);
+  if (!target || !source || !inside(*target, to_offset, bytes) || !inside(*source, from_offset, bytes)) return -EINVAL;
+  std::memmove(memory_.data() + target->address + to_offset, memory_.data() + source->address + from_offset, bytes);
+  return 0;
+}
+
+int Device::access(uint64_t address, void* data, uint64_t bytes, bool write) {
+  const std::lock_guard lock(mutex_);
+  if (address > memory_.size() || bytes > memory_.size() - address) return -EINVAL;
+  std::memcpy(write ? memory_.data() + address : data, write ? data : memory_.data() + address, bytes);
+  return 0;
+}
+
+// Units
+// -----------------------------------------------------------------------------------------------------------
+
+int Device::open_context(uint32_t unit, bool shared) {
+  const std::lock_guard lock(mutex_);
+  if (unit >= units_.size()) return unit == UINT32_MAX ? 0 : -EINVAL;  // UINT32_MAX: the device as a whole
+  Unit& u = *units_[unit];
+  if (u.exclusive || (!shared && u.clients > 0)) return -EBUSY;
+  ++u.clients;
+  u.exclusive = !shared;
+  return 0;
+}
+
+int Device::close_context(uint32_t unit) {
+  const std::lock_guard lock(mutex_);
+  if (unit >= units_.size()) return unit == UINT32_MAX ? 0 : -EINVAL;
+  Unit& u = *units_[unit];
+  if (u.clients == 0) return -EINVAL;
+  --u.clients;
+  u.exclusive = false;
+  return 0;
+}
+
+int Device::read_register(uint32_t unit, uint32_t offset, uint32_t& value) {
+  if (unit >= units_.size()) return -EINVAL;
+  Unit& u = *units_[unit];
+  const std::lock_guard lock(u.mutex);
+  value = u.simulator->read_register(offset);
+  if (offset == reg::kControl || offset == reg::kStatus) u.simulator->advance(kEmulatedPollCycles);
+  return 0;
+}
+
+int Device::write_register(uint32_t unit, uint32_t offset, uint32_t value) {
+  if (unit >= units_.size()) return -EINVAL;
+  Unit& u = *units_[unit];
+  const std::lock_guard lock(u.mutex);
+  u.simulator->write_register(offset, value);
+  return 0;
+}
+
+// Packets
+// -----------------------------------------------------------------------------------------------------------
+
+int Device::execute(uint32_t handle) {
+  {
+    const std::lock_guard lock(mutex_);
+    auto packet = find(handle);
+    if (!packet || packet->bytes < sizeof(ert_packet)) return -EINVAL;
+    queue_.push_back(std::move(packet));
+  }
+  queued_.notify_one();
+  return 0;
+}
+
+int Device::wait(int milliseconds, uint64_t& seen) {
+  std::unique_lock lock(mutex_);
+  const auto limit = std::chrono::milliseconds(milliseconds < 0 ? 1000 : milliseconds);
+  if (!completed_.wait_for(lock, limit, [&] { return completions_ != seen; })) return 0;
+  seen = completions_;
+  return 1;
+}
+
+bool Device::stopping() {
+  const std::lock_guard lock(mutex_);
+  return stop_;
+}
+
+void Device::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    queued_.wait(lock, [&] { return stop_ || !queue_.empty(); });
+    if (stop_) return;
+    const auto buffer = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    auto& packet = *reinterpret_cast<ert_packet*>(buffer->host);
+    const uint32_t state = run(packet) ? ERT_CMD_STATE_COMPLETED : ERT_CMD_STATE_ERROR;
+    lock.lock();
+    // The client polls this word without a lock.
+    std::atomic_ref(packet.header).store((packet.header & ~0xfu) | state, std::memory_order_release);
+    ++completions_;
+    completed_.notify_all();
+  }
+}
+
+bool Device::run(ert_packet& packet) {
+  switch (packet.opcode) {
+    case ERT_START_CU: return run_unit(packet);
+    case ERT_START_COPYBO: return run_copy(packet);
+    default:
+      fmt::print(stderr, "the emulated device does not know packet opcode {}\n", uint32_t{packet.opcode});
+      return false;
+  }
+}
+
+bool Device::run_copy(ert_packet& packet) {
+  auto& copy_packet = reinterpret_cast<ert_start_copybo_cmd&>(packet);
+  return copy(copy_packet.dst_bo_hdl, copy_packet.src_bo_hdl, copy_packet.size, ert_copybo_dst_offset(&copy_packet),
+              ert_copybo_src_offset(&copy_packet)) == 0;
+}
+
+bool Device::run_unit(ert_packet& packet) {
+  const auto& start = reinterpret_cast<const ert_start_kernel_cmd&>(packet);
+  const uint32_t masks = 1 + start.extra_cu_masks;
+  if (start.count < masks + 4) return false;
+  std::vector<Unit*> candidates;
+  for (uint32_t w = 0; w < masks; ++w) {
+    const uint32_t mask = w == 0 ? start.cu_mask : start.data[w - 1];
+    for (uint32_t b = 0; b < 32; ++b) {
+      if ((mask >> b & 1) != 0 && 32 * w + b < units_.size()) candidates.push_back(units_[32 * w + b].get());
+    }
+  }
+  if (candidates.empty()) return false;
+  std::unique_lock<std::mutex> lock;
+  Unit* unit = candidates[0];
+  for (Unit* candidate : candidates) {
+    lock = std::unique_lock(candidate->mutex, std::try_to_lock);
+    if (lock.owns_lock()) {
+      unit = candidate;
+      break;
+    }
+  }
+  if (!lock.owns_lock()) lock = std::unique_lock(unit->mutex);
+  sim::Simulator& simulator = *unit->simulator;
+  // Words 0 .. 3 are control and interrupts, which are the driver's.
+  const uint32_t* words = start.data + start.extra_cu_masks;
+  const uint32_t count = std::min(start.count - masks, spec::kRegisterSpaceBytes / 4);
+  for (uint32_t i = 4; i < count; ++i) simulator.write_register(4 * i, words[i]);
+  simulator.write_register(reg::kControl, spec::kApStart);
+  while (simulator.advance(kRunCycles)) {
+    if (stopping()) return false;
+  }
+  simulator.read_register(reg::kControl);  // takes ap_done away
+  const uint32_t code = simulator.read_register(reg::kStatus) & 0xff;
+  if (code != 0) {
+    fmt::print(stderr, "the emulated unit stopped with code {} at instruction {}: {}\n", code,
+               simulator.read_register(reg::kErrorIndex), simulator.explain());
+  }
+  return code == 0;
+}
+
+}  // namespace tenon::driver::shim

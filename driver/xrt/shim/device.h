@@ -1,0 +1,99 @@
+// An XRT device whose compute units are simulators: memory, buffers, units, and the job of XRT's kernel driver.
+//
+// Semantics: host and device copies of a buffer are two memories, joined by sync() only. Units share device memory.
+// A command packet is taken by one of the threads, as many as there are units, and run on the first free unit of its
+// mask; its state word is written last. A unit that is driven by registers (xrt::ip) lets kEmulatedPollCycles pass
+// behind each read of its control or status register: time is what its client waits for. All methods may be called from
+// any thread.
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "driver/allocator.h"
+#include "driver/xrt/emulated.h"
+#include "driver/xrt/xclbin.h"
+#include "sim/simulator.h"
+
+struct ert_packet;
+
+namespace tenon::driver::shim {
+
+class Device {
+ public:
+  enum class Model : uint8_t { kBehavioral, kRtl };
+
+  explicit Device(Model model);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  // Frees buffers and units of what was loaded before; while somebody holds one of its units only the same file is
+  // taken, and changes nothing. Each result below is 0 or a negative errno.
+  Status load(std::span<const std::byte> xclbin);
+
+  int open_context(uint32_t unit, bool shared);
+  int close_context(uint32_t unit);
+
+  static constexpr uint32_t kNoBuffer = 0xffffffff;
+  uint32_t allocate(void* host, size_t bytes, uint32_t flags);  // host: the caller's memory, or nullptr
+  void free(uint32_t handle);
+  void* map(uint32_t handle);
+  struct Properties {
+    uint64_t address, bytes;
+    uint32_t flags;
+  };
+  std::optional<Properties> properties(uint32_t handle);
+  int sync(uint32_t handle, bool to_device, uint64_t bytes, uint64_t offset);
+  int copy(uint32_t to, uint32_t from, uint64_t bytes, uint64_t to_offset, uint64_t from_offset);
+  int access(uint64_t address, void* data, uint64_t bytes, bool write);
+
+  int execute(uint32_t packet);
+  // 1: packets were completed since the client had `seen` so many; 0: none was.
+  int wait(int milliseconds, uint64_t& seen);
+
+  int read_register(uint32_t unit, uint32_t offset, uint32_t& value);
+  int write_register(uint32_t unit, uint32_t offset, uint32_t value);
+
+ private:
+  struct Buffer;
+  struct Unit;
+
+  void clear();
+  void stop_workers();
+  void work();
+  bool run(ert_packet& packet);
+  bool run_unit(ert_packet& packet);
+  bool run_copy(ert_packet& packet);
+  bool inside(const Buffer& buffer, uint64_t offset, uint64_t bytes) const;
+  std::shared_ptr<Buffer> find(uint32_t handle);
+  bool stopping();
+
+  const Model model_;
+  std::mutex mutex_;  // of all below but the units' insides
+  std::span<std::byte> memory_;
+  uint32_t memory_index_ = 0;
+  std::array<uint8_t, 16> uuid_{};
+  std::unique_ptr<Allocator> allocator_;
+  std::map<uint32_t, std::shared_ptr<Buffer>> buffers_;
+  uint32_t next_handle_ = 1;
+  std::vector<std::unique_ptr<Unit>> units_;
+  std::deque<std::shared_ptr<Buffer>> queue_;
+  std::condition_variable queued_, completed_;
+  uint64_t completions_ = 0;
+  bool stop_ = false;
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace tenon::driver::shim

@@ -1,0 +1,92 @@
+// Xilinx's container of a design (xclbin, "axlf"): written and read here, because its own tool is not packaged for
+// Debian.
+//
+// Layout: a 456-byte header, 40-byte section headers, then the sections at multiples of 8, as xclbin.h of XRT has them,
+// little endian. Of the sections, this knows what an XRT program needs: memories, units, their connections, the clock
+// and the kernel's arguments as XML.
+//
+// The seal: files that Tenon wrote carry a section "tenon" with the accelerator's configuration and a SHA-256 over the
+// whole file. XRT itself checks next to nothing and crashes over some damage, so a device is opened only with a file
+// whose seal is right. What v++ made gets one by seal().
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hw/spec/config.h"
+
+namespace tenon::driver {
+
+enum class SectionKind : uint32_t {
+  kBitstream = 0,
+  kEmbeddedMetadata = 2,
+  kMemTopology = 6,
+  kConnectivity = 7,
+  kIpLayout = 8,
+  kClockFreqTopology = 11,
+  kUserMetadata = 16,
+};
+std::string_view name(SectionKind kind);  // "MEM_TOPOLOGY"; empty for one that is not listed
+
+struct XclbinSection {
+  SectionKind kind{};
+  std::string name;
+  std::vector<std::byte> data;
+};
+
+struct Xclbin {
+  std::string platform;  // vendor:board:name:version
+  uint64_t timestamp = 0;
+  uint16_t mode = 0;  // 0: flat, for hardware
+  std::array<uint8_t, 16> uuid{};
+  std::vector<XclbinSection> sections;
+  std::optional<spec::Config> config;  // of the seal
+
+  const XclbinSection* find(SectionKind kind) const;
+};
+
+// What an XRT program and the emulated device take from the sections.
+struct XclbinMemory {
+  std::string name;
+  uint64_t base = 0, bytes = 0;
+  bool used = false;
+};
+struct XclbinUnit {
+  std::string name;  // "tenon:tenon_1"
+  uint64_t base = 0;
+  uint32_t interrupt = 0;
+  bool kernel = true;  // and not a part of the platform
+};
+struct XclbinDesign {
+  std::vector<XclbinMemory> memories;
+  std::vector<XclbinUnit> units;
+  uint32_t clock_mhz = 0;  // 0: not said
+};
+
+struct XclbinOptions {
+  int units = 1;
+  uint64_t memory_bytes = uint64_t{256} << 20;
+  uint32_t clock_mhz = 100;
+  std::vector<std::byte> bitstream;
+};
+
+// A sealed file for the accelerator of a configuration: `units` of it and one memory at address 0.
+Xclbin make_xclbin(const spec::Config& config, const XclbinOptions& options = {});
+// Takes the configuration as that of the design in the file.
+void seal(Xclbin& xclbin, const spec::Config& config);
+
+// The file; its uuid comes from its contents, so that equal designs are equal files.
+std::vector<std::byte> to_bytes(Xclbin& xclbin);
+// Every offset, length and count is checked, and the seal where there is one.
+Expected<Xclbin> read_xclbin(std::span<const std::byte> file, std::string_view where);
+Expected<Xclbin> load_xclbin(const std::string& path);
+Expected<XclbinDesign> design_of(const Xclbin& xclbin, std::string_view where);
+std::string uuid_text(const Xclbin& xclbin);
+
+}  // namespace tenon::driver
