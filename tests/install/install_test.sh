@@ -21,4 +21,12 @@ cp -r tests/install/example "$scratch/example"
 cmake -G Ninja -S "$scratch/example" -B "$scratch/example/build" -DCMAKE_BUILD_TYPE=Release \
   -DCMAKE_PREFIX_PATH="$scratch/moved" >"$scratch/configure.log" || { cat "$scratch/configure.log"; exit 1; }
 ninja -C "$scratch/example/build" >"$scratch/build.log" || { cat "$scratch/build.log"; exit 1; }
-"$scratch/example/build/example" tiny | grep -qx 'tiny: mac first=1 y=3'
+"$scratch/example/build/example" tiny >"$scratch/said"
+grep -qx 'tiny: mac first=1 y=3' "$scratch/said"
+grep -qx 'behavioral:tiny is ready' "$scratch/said"
+grep -qE '^[1-9][0-9]* ONNX operators$' "$scratch/said"
+
+# The transports came along, and the harness from which verilator: builds its model.
+"$tenon" devices >"$scratch/devices"
+grep -q '^verilator:' "$scratch/devices"
+[ -e "$share/sim/verilator/harness.cpp" ]
