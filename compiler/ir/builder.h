@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "compiler/ir/infer.h"
 #include "compiler/ir/module.h"
 #include "compiler/ir/operator.h"
 
@@ -35,9 +36,20 @@ class Builder {
   // Any value; its attributes must be complete.
   Expected<Atom> bind(Value value, Symbol name);
 
+  // A variable before it is bound: of a pattern, a parameter of a lambda, or a lambda that its own body sees.
+  VarId declare(Type type, std::string_view name);
+  // Binds a declared variable; the value must have its type.
+  Expected<Atom> bind_to(VarId var, Value value);
+
+  // Bindings made between open() and close() form a block, for an If, a Match or a Lambda that is bound next.
+  void open() { open_.emplace_back(); }
+  Block close(Atom result);
+  // Leaves all blocks that are open, after an error.
+  void abandon() { open_.clear(); }
+
   void finish(Atom result);  // the function's result and its type
 
-  Expected<Type> type_of(const Atom& atom) const;         // an error for a global: it is not a value yet
+  Expected<Type> type_of(const Atom& atom) const;         // an error for a polymorphic global: it is no value
   const TensorType* tensor_type(const Atom& atom) const;  // nullptr where it is no tensor
 
   Context& context() const { return context_; }
@@ -49,13 +61,7 @@ class Builder {
   Module& module_;
   Function& function_;
   SpanId span_{};
+  std::vector<Block> open_;
 };
-
-// The type of `value`, whose operands are variables of `function` and constants and functions of `module`.
-Expected<Type> infer_value(Context& context, const Module& module, const Function& function, const Value& value);
-Expected<Type> infer_atom(Context& context, const Module& module, const Function& function, const Atom& atom);
-
-// The result of calling `callee`: its dim variables are bound by the arguments' types.
-Expected<Type> infer_call(Context& context, std::string_view name, const Function& callee, std::span<const Type> args);
 
 }  // namespace tenon::compiler

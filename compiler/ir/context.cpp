@@ -128,15 +128,48 @@ Dim Context::substitute(Dim dim, const std::map<Symbol, Dim>& values) {
   return result;
 }
 
-Type Context::substitute(Type type, const std::map<Symbol, Dim>& values) {
-  if (const TensorType* tensor = type.tensor()) {
-    Dims dims;
-    for (Dim dim : tensor->dims) dims.push_back(substitute(dim, values));
-    return this->tensor(std::move(dims), tensor->dtype);
-  }
-  std::vector<Type> fields;
-  for (Type field : type.tuple()->fields) fields.push_back(substitute(field, values));
-  return tuple(std::move(fields));
+Type Context::map_type(Type type, const std::function<Type(Type)>& leaf, const std::function<Dim(Dim)>& dim) {
+  auto list = [&](const std::vector<Type>& types) {
+    std::vector<Type> mapped;
+    mapped.reserve(types.size());
+    for (Type next : types) mapped.push_back(map_type(next, leaf, dim));
+    return mapped;
+  };
+  struct Visitor {
+    Context& self;
+    Type type;
+    const std::function<Type(Type)>& leaf;
+    const std::function<Dim(Dim)>& dim;
+    decltype(list)& each;
+    Type operator()(const TensorType& x) const {
+      if (!dim) return type;
+      Dims dims;
+      dims.reserve(x.dims.size());
+      for (Dim next : x.dims) dims.push_back(dim(next));
+      return self.tensor(std::move(dims), x.dtype);
+    }
+    Type operator()(const TupleType& x) const { return self.tuple(each(x.fields)); }
+    Type operator()(const FunctionType& x) const {
+      return self.function(each(x.params), self.map_type(x.result, leaf, dim));
+    }
+    Type operator()(const AdtType& x) const { return self.adt(x.name, each(x.args)); }
+    Type operator()(const ReferenceType& x) const { return self.reference(self.map_type(x.value, leaf, dim)); }
+    Type operator()(const TypeVariable&) const { return leaf ? leaf(type) : type; }
+    Type operator()(const UnknownType&) const { return leaf ? leaf(type) : type; }
+  };
+  return std::visit(Visitor{*this, type, leaf, dim, list}, type.node->alternatives());
+}
+
+Type Context::substitute(Type type, const std::map<Symbol, Dim>& values, const std::map<Symbol, Type>& types) {
+  if (values.empty() && types.empty()) return type;
+  return map_type(
+      type,
+      [&](Type leaf) {
+        const TypeVariable* variable = leaf.variable();
+        auto found = variable ? types.find(variable->name) : types.end();
+        return found == types.end() ? leaf : found->second;
+      },
+      [&](Dim dim) { return substitute(dim, values); });
 }
 
 Type Context::tensor(Dims dims, DType dtype) { return intern(TypeNode(TensorType{std::move(dims), dtype})); }
@@ -148,6 +181,13 @@ Type Context::tensor(std::span<const int64_t> shape, DType dtype) {
 }
 
 Type Context::tuple(std::vector<Type> fields) { return intern(TypeNode(TupleType{std::move(fields)})); }
+Type Context::function(std::vector<Type> params, Type result) {
+  return intern(TypeNode(FunctionType{std::move(params), result}));
+}
+Type Context::adt(Symbol name, std::vector<Type> args) { return intern(TypeNode(AdtType{name, std::move(args)})); }
+Type Context::reference(Type value) { return intern(TypeNode(ReferenceType{value})); }
+Type Context::type_variable(Symbol name) { return intern(TypeNode(TypeVariable{name})); }
+Type Context::unknown(uint32_t number) { return intern(TypeNode(UnknownType{number})); }
 
 std::string Context::str(Dim dim) const {
   if (dim.node->terms.empty()) return "0";
@@ -175,12 +215,31 @@ std::string Context::str(const Dims& dims) const {
 
 std::string Context::str(Type type) const {
   if (!type) return "unknown";
-  if (const TensorType* tensor = type.tensor()) {
-    return fmt::format("Tensor[{}, {}]", str(tensor->dims), runtime::name(tensor->dtype));
-  }
-  std::vector<std::string> parts;
-  for (Type field : type.tuple()->fields) parts.push_back(str(field));
-  return fmt::format("({}{})", fmt::join(parts, ", "), parts.size() == 1 ? "," : "");
+  auto list = [this](const std::vector<Type>& types) {
+    std::vector<std::string> parts;
+    for (Type next : types) parts.push_back(str(next));
+    return fmt::format("{}", fmt::join(parts, ", "));
+  };
+  struct Visitor {
+    const Context& self;
+    decltype(list)& all;
+    std::string operator()(const TensorType& x) const {
+      return fmt::format("Tensor[{}, {}]", self.str(x.dims), runtime::name(x.dtype));
+    }
+    std::string operator()(const TupleType& x) const {
+      return fmt::format("({}{})", all(x.fields), x.fields.size() == 1 ? "," : "");
+    }
+    std::string operator()(const FunctionType& x) const {
+      return fmt::format("fn({}) -> {}", all(x.params), self.str(x.result));
+    }
+    std::string operator()(const AdtType& x) const {
+      return fmt::format("{}{}", self.name(x.name), x.args.empty() ? "" : "[" + all(x.args) + "]");
+    }
+    std::string operator()(const ReferenceType& x) const { return fmt::format("Ref[{}]", self.str(x.value)); }
+    std::string operator()(const TypeVariable& x) const { return std::string(self.name(x.name)); }
+    std::string operator()(const UnknownType&) const { return "_"; }
+  };
+  return std::visit(Visitor{*this, list}, type.node->alternatives());
 }
 
 const Operator* Context::find_operator(std::string_view name) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -37,11 +38,19 @@ class Context {
   Dim product(std::span<const Dim> dims);
   // Each variable of `dim` that `values` has, replaced.
   Dim substitute(Dim dim, const std::map<Symbol, Dim>& values);
-  Type substitute(Type type, const std::map<Symbol, Dim>& values);
+  Type substitute(Type type, const std::map<Symbol, Dim>& values, const std::map<Symbol, Type>& types = {});
+  // The type with each part that has no parts of its own, and each dim, replaced; nullptr keeps them.
+  Type map_type(Type type, const std::function<Type(Type)>& leaf, const std::function<Dim(Dim)>& dim);
 
   Type tensor(Dims dims, DType dtype);
   Type tensor(std::span<const int64_t> shape, DType dtype);
   Type tuple(std::vector<Type> fields);
+  Type function(std::vector<Type> params, Type result);
+  Type adt(Symbol name, std::vector<Type> args);
+  Type reference(Type value);
+  Type type_variable(Symbol name);
+  Type unknown(uint32_t number);
+  Type unit() { return tuple({}); }
   Type type_of(const runtime::Tensor& tensor) { return this->tensor(tensor.shape(), tensor.dtype()); }
 
   // As the text form writes them: "4*n + 1", "(N, 64)", "Tensor[(N, 64), f32]".

@@ -2,181 +2,388 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <unordered_set>
+
+#include "compiler/ir/code.h"
 #include "compiler/ir/operator.h"
 #include "compiler/ir/text.h"
+#include "compiler/ir/try.h"
 
 namespace tenon::compiler {
 namespace {
 
-constexpr int kMaxDepth = 1000;  // of calls; the verifier excludes recursion
+constexpr size_t kMaxFrames = 4'000'000;
 
-std::optional<int64_t> evaluate(Dim dim, const std::map<Symbol, int64_t>& values) {
-  int64_t sum = 0;
-  for (const auto& [monomial, coefficient] : dim.node->terms) {
-    int64_t term = coefficient;
-    for (Symbol variable : monomial) {
-      auto found = values.find(variable);
-      if (found == values.end()) return std::nullopt;
-      term *= found->second;
-    }
-    sum += term;
-  }
-  return sum;
-}
-
-bool matches(Type type, const RunValue& value, const std::map<Symbol, int64_t>& values) {
-  if (const TensorType* tensor = type.tensor()) {
-    if (!value.tensor || value.tensor.dtype() != tensor->dtype) return false;
-    if (value.tensor.shape().size() != tensor->dims.size()) return false;
-    for (size_t i = 0; i < tensor->dims.size(); ++i) {
-      if (evaluate(tensor->dims[i], values) != value.tensor.shape()[i]) return false;
-    }
-    return true;
-  }
-  const TupleType* tuple = type.tuple();
-  if (value.tensor || value.fields.size() != tuple->fields.size()) return false;
-  for (size_t i = 0; i < tuple->fields.size(); ++i) {
-    if (!matches(tuple->fields[i], value.fields[i], values)) return false;
-  }
-  return true;
-}
-
-void bind_dims(Type type, const RunValue& value, std::map<Symbol, int64_t>& values) {
-  if (const TensorType* tensor = type.tensor()) {
-    if (!value.tensor || value.tensor.shape().size() != tensor->dims.size()) return;
-    for (size_t i = 0; i < tensor->dims.size(); ++i) {
-      if (const auto variable = tensor->dims[i].variable()) values.emplace(*variable, value.tensor.shape()[i]);
-    }
-    return;
-  }
-  const TupleType* tuple = type.tuple();
-  for (size_t i = 0; i < std::min(tuple->fields.size(), value.fields.size()); ++i) {
-    bind_dims(tuple->fields[i], value.fields[i], values);
-  }
-}
-
-std::string describe(const RunValue& value) {
-  if (value.tensor) {
-    return fmt::format("Tensor[{}, {}]", runtime::to_string(value.tensor.shape()), runtime::name(value.tensor.dtype()));
-  }
-  std::string text;
-  for (const RunValue& field : value.fields) text += (text.empty() ? "" : ", ") + describe(field);
-  return "(" + text + ")";
-}
+using Kind = RunObject::Kind;
 
 class Interpreter {
  public:
-  Interpreter(const Context& context, const Module& module, const Observer& observer)
-      : context_(context), module_(module), observer_(observer) {}
+  Interpreter(const Context& context, const Module& module, const Observer& observer, const Libraries& libraries)
+      : context_(context), module_(module), observer_(observer), libraries_(libraries) {}
 
-  Expected<RunValue> run(Symbol name, std::span<const RunValue> inputs, int depth) {
-    const Function* function = module_.function(name);
-    if (!function) return error(fmt::format("there is no function @{}", context_.name(name)));
-    if (depth > kMaxDepth) return error(fmt::format("@{} is called too deeply", context_.name(name)));
-    std::map<Symbol, int64_t> dims;
-    if (Status status = check_inputs(context_, *function, inputs, dims); !status) {
-      status.error().what = fmt::format("@{}: {}", context_.name(name), status.error().what);
-      return std::unexpected(status.error());
+  Expected<RunValue> run(Symbol name, std::span<const RunValue> inputs) {
+    if (!module_.function(name)) return error(fmt::format("there is no function @{}", context_.name(name)));
+    for (const RunValue& input : inputs) {
+      if (!plain(input)) return error("an input holds a function or a reference");
     }
-    std::vector<RunValue> values(function->vars.size());
-    std::vector<uint32_t> left = use_counts(*function);
-    for (size_t i = 0; i < inputs.size(); ++i) values[index(function->params[i])] = inputs[i];
-    for (const Binding& binding : function->body.bindings) {
-      std::vector<RunValue> args;
-      for_each_operand(binding.value, [&](const Atom& atom) { args.push_back(read(values, atom)); });
-      Expected<RunValue> value = evaluate_value(binding.value, args, depth);
-      if (!value) {
-        if (value.error().where.empty()) value.error().where = module_.span(function->info(binding.var).span).str();
-        return value;
+    TENON_TRY(call(name, {inputs.begin(), inputs.end()}, {}));
+    std::optional<RunValue> result;
+    while (!result) {
+      const Position at = control_.back();
+      Expected<std::optional<RunValue>> done =
+          at.next == at.block->steps.size() ? leave(*at.block) : advance(at.block->steps[at.next]);
+      if (!done) {
+        Diagnostic problem = std::move(done.error());
+        if (problem.where.empty()) problem.where = place();
+        frames_.clear(), values_.clear(), control_.clear();
+        cut_cycles({});
+        return std::unexpected(std::move(problem));
       }
-      if (!matches(function->type(binding.var), *value, dims)) {
-        return error(fmt::format("{} gave {}, its type is {}", print(context_, *function, binding.value),
-                                 describe(*value), context_.str(function->type(binding.var))),
-                     module_.span(function->info(binding.var).span).str(), "", Fault::kInternal);
-      }
-      if (observer_) observer_(*function, binding, *value);
-      values[index(binding.var)] = std::move(*value);
-      for_each_operand(binding.value, [&](const Atom& atom) {
-        auto* var = std::get_if<VarId>(&atom);
-        if (var && --left[index(*var)] == 0) values[index(*var)] = {};
-      });
+      result = std::move(*done);
     }
-    return read(values, function->body.result);
+    values_.clear();
+    cut_cycles(*result);
+    return *result;
   }
 
  private:
-  RunValue read(const std::vector<RunValue>& values, const Atom& atom) const {
-    if (auto* var = std::get_if<VarId>(&atom)) return values[index(*var)];
-    if (auto* constant = std::get_if<ConstId>(&atom)) return {module_.constant(*constant), {}};
-    return {};  // a function is no value yet; the verifier excludes it
+  struct Frame {
+    const Code* code;
+    size_t base;     // of its slots in values_
+    size_t control;  // of its blocks in control_
+    std::shared_ptr<const Sizes> sizes;
+  };
+  struct Position {
+    const CodeBlock* block;
+    size_t next;
+  };
+  using Progress = Expected<std::optional<RunValue>>;  // the whole run's result, when there is one
+
+  // The binding that failed: the one at hand, or where its call stands.
+  std::string place() const {
+    for (size_t i = control_.size(), frame = frames_.size(); i-- > 0;) {
+      while (frame > 0 && frames_[frame - 1].control > i) --frame;
+      const Position& at = control_[i];
+      if (at.next >= at.block->steps.size() || frame == 0) continue;
+      const Function& function = *frames_[frame - 1].code->function;
+      return module_.span(function.info(at.block->steps[at.next].binding->var).span).str();
+    }
+    return "";
   }
 
-  Expected<RunValue> evaluate_value(const Value& value, std::vector<RunValue>& args, int depth) {
-    struct Visitor {
-      Interpreter& self;
-      std::vector<RunValue>& args;
-      int depth;
-      Expected<RunValue> operator()(const Apply& apply) {
-        if (!apply.op->reference) {
-          return error(fmt::format("{} has no reference kernel", apply.op->name), "", "", Fault::kInternal);
+  RunValue& slot(VarId var) {
+    const Frame& frame = frames_.back();
+    return values_[frame.base + frame.code->slot[index(var)]];
+  }
+  RunValue read(const Atom& atom) {
+    if (auto* var = std::get_if<VarId>(&atom)) return slot(*var);
+    if (auto* constant = std::get_if<ConstId>(&atom)) return module_.constant(*constant);
+    const Symbol name = std::get<Symbol>(atom);  // a closure that captured nothing
+    RunValue value = RunValue::tuple({});
+    value.object->kind = Kind::kClosure;
+    value.object->constructor = name;
+    return value;
+  }
+  std::vector<RunValue> read(const Atoms& atoms) {
+    std::vector<RunValue> values;
+    values.reserve(atoms.size());
+    for (const Atom& atom : atoms) values.push_back(read(atom));
+    return values;
+  }
+
+  const Code& code_of(Symbol name) {
+    auto& code = codes_[name];
+    if (!code) code = make_code(module_, *module_.function(name));
+    return *code;
+  }
+
+  Status push(const Code& code, std::vector<RunValue> args, std::shared_ptr<const Sizes> sizes) {
+    if (frames_.size() >= kMaxFrames) {
+      return error(fmt::format("the recursion is deeper than {} calls", kMaxFrames), "",
+                   "let the recursive call be the function's result, with an argument that gathers what is done");
+    }
+    frames_.push_back({&code, values_.size(), control_.size(), std::move(sizes)});
+    values_.resize(values_.size() + code.slots);
+    for (size_t i = 0; i < args.size(); ++i) slot(code.params[i]) = std::move(args[i]);
+    control_.push_back({&code.body, 0});
+    return {};
+  }
+  void pop() {
+    values_.resize(frames_.back().base);
+    control_.resize(frames_.back().control);
+    frames_.pop_back();
+  }
+
+  // A global function; `sizes`: dims that the types of the arguments decide.
+  Status call(Symbol name, std::vector<RunValue> args, Sizes sizes) {
+    const Function& function = *module_.function(name);
+    if (Status status = check_inputs(context_, module_, function, args, sizes); !status) {
+      status.error().what = fmt::format("@{}: {}", context_.name(name), status.error().what);
+      return status;
+    }
+    return push(code_of(name), std::move(args), std::make_shared<Sizes>(std::move(sizes)));
+  }
+
+  Progress leave(const CodeBlock& block) {
+    RunValue result = read(block.block->result);
+    control_.pop_back();
+    if (control_.size() == frames_.back().control) {
+      pop();
+      if (frames_.empty()) return result;
+    }
+    return deliver(std::move(result));
+  }
+
+  // Gives the step at hand its value and goes on behind it.
+  Progress deliver(RunValue value) {
+    Position& at = control_.back();
+    const CodeStep& step = at.block->steps[at.next];
+    const Frame& frame = frames_.back();
+    const Function& function = *frame.code->function;
+    const Binding& binding = *step.binding;
+    if (!matches(module_, function.type(binding.var), value, *frame.sizes)) {
+      return error(fmt::format("{} gave {}, its type is {}", print(context_, function, binding.value),
+                               describe(context_, value), context_.str(function.type(binding.var))),
+                   "", "", Fault::kInternal);
+    }
+    if (observer_) observer_(function, binding, value);
+    slot(binding.var) = std::move(value);
+    for (uint32_t dead : step.dying) values_[frame.base + dead] = {};
+    ++at.next;
+    return std::nullopt;
+  }
+
+  Progress advance(const CodeStep& step) { return std::visit(Visitor{*this, step}, step.binding->value); }
+
+  struct Visitor {
+    Interpreter& self;
+    const CodeStep& step;
+
+    Progress operator()(const Apply& apply) const {
+      if (!apply.op->reference) {
+        return error(fmt::format("{} has no reference kernel", apply.op->name), "", "", Fault::kInternal);
+      }
+      std::vector<runtime::Tensor> tensors;
+      for (const Atom& arg : apply.args) tensors.push_back(self.read(arg).tensor());
+      auto results = apply.op->reference(apply.attrs, tensors);
+      if (!results) return forward_error(results);
+      return self.deliver(std::move(results->front()));
+    }
+    Progress operator()(const Call& call) const {
+      std::vector<RunValue> args = self.read(call.args);
+      auto* symbol = std::get_if<Symbol>(&call.callee);
+      const Frame& frame = self.frames_.back();
+      if (symbol && self.module_.library(*symbol)) return library(*self.module_.library(*symbol), args);
+      Sizes sizes;
+      std::shared_ptr<RunObject> closure;
+      if (symbol) {
+        for (const auto& [name, dim] : step.sizes) {
+          if (const auto value = evaluate(dim, *frame.sizes)) sizes.emplace(name, *value);
         }
-        std::vector<runtime::Tensor> tensors;
-        for (RunValue& arg : args) tensors.push_back(std::move(arg.tensor));
-        auto results = apply.op->reference(apply.attrs, tensors);
-        if (!results) return forward_error(results);
-        return RunValue{std::move(results->front()), {}};
+      } else {
+        closure = self.read(call.callee).object;
+        if (!closure->code) {
+          const Symbol name = closure->constructor;
+          if (const Library* library = self.module_.library(name)) return this->library(*library, args);
+          symbol = &closure->constructor;
+        }
       }
-      Expected<RunValue> operator()(const Call& call) {
-        auto* callee = std::get_if<Symbol>(&call.callee);
-        if (!callee) return error("only a global function can be called yet");
-        return self.run(*callee, args, depth + 1);
+      if (step.tail && !self.observer_) self.pop();
+      if (symbol) {
+        TENON_TRY(self.call(*symbol, std::move(args), std::move(sizes)));
+        return std::nullopt;
       }
-      Expected<RunValue> operator()(const Tuple&) { return RunValue{{}, std::move(args)}; }
-      Expected<RunValue> operator()(const Project& project) {
-        if (project.index >= args[0].fields.size()) return error(fmt::format("there is no field {}", project.index));
-        return std::move(args[0].fields[project.index]);
+      const Code& code = *closure->code;
+      TENON_TRY(self.push(code, std::move(args), closure->sizes));
+      for (size_t i = 0; i < code.captures.size(); ++i) self.slot(code.captures[i]) = closure->fields[i];
+      if (code.self) self.slot(*code.self).object = closure;
+      return std::nullopt;
+    }
+    Progress library(const Library& library, const std::vector<RunValue>& args) const {
+      auto found = self.libraries_.find(library.symbol);
+      if (found == self.libraries_.end()) {
+        return error(fmt::format("the interpreter has no library function \"{}\"", library.symbol));
       }
+      auto value = found->second(args);
+      if (!value) return forward_error(value);
+      return self.deliver(std::move(*value));
+    }
+    Progress operator()(const Tuple& tuple) const { return self.deliver(RunValue::tuple(self.read(tuple.fields))); }
+    Progress operator()(const Project& project) const {
+      const RunValue tuple = self.read(project.tuple);
+      if (project.index >= tuple.fields().size()) return error(fmt::format("there is no field {}", project.index));
+      return self.deliver(tuple.fields()[project.index]);
+    }
+    Progress operator()(const Construct& construct) const {
+      return self.deliver(RunValue::data(construct.constructor, self.read(construct.fields)));
+    }
+    Progress operator()(const Lambda&) const {
+      RunValue closure = RunValue::tuple({});
+      closure.object->kind = Kind::kClosure;
+      closure.object->code = step.lambda.get();
+      closure.object->sizes = self.frames_.back().sizes;
+      for (VarId var : step.lambda->captures) closure.object->fields.push_back(self.slot(var));
+      return self.deliver(std::move(closure));
+    }
+    Progress operator()(const If& branch) const {
+      const RunValue condition = self.read(branch.condition);
+      self.control_.push_back({&step.blocks[condition.tensor().data<bool>()[0] ? 0 : 1], 0});
+      return std::nullopt;
+    }
+    Progress operator()(const Match& match) const {
+      const RunValue subject = self.read(match.subject);
+      for (size_t i = 0; i < match.arms.size(); ++i) {
+        if (!self.fits(match.arms[i].pattern, subject)) continue;
+        self.control_.push_back({&step.blocks[i], 0});
+        return std::nullopt;
+      }
+      return error(fmt::format("no arm takes {}", describe(self.context_, subject)), "", "", Fault::kInternal);
+    }
+    Progress operator()(const Cast& cast) const {
+      RunValue value = self.read(cast.value);
+      Frame& frame = self.frames_.back();
+      Sizes sizes = *frame.sizes;
+      for (Symbol name : cast.fresh) sizes.erase(name);
+      bind_sizes(cast.type, value, sizes);
+      if (!matches(self.module_, cast.type, value, sizes)) {
+        std::string known;
+        for (const auto& [name, size] : sizes) {
+          known += fmt::format("{}{} = {}", known.empty() ? "with " : ", ", self.context_.name(name), size);
+        }
+        return error(fmt::format("match_cast: the value is {}, must be {}", describe(self.context_, value),
+                                 self.context_.str(cast.type)),
+                     "", known);
+      }
+      if (!cast.fresh.empty()) frame.sizes = std::make_shared<Sizes>(std::move(sizes));
+      return self.deliver(std::move(value));
+    }
+    Progress operator()(const MakeReference& make) const {
+      RunValue cell = RunValue::tuple({self.read(make.value)});
+      cell.object->kind = Kind::kReference;
+      self.remember(cell);
+      return self.deliver(std::move(cell));
+    }
+    Progress operator()(const ReadReference& read) const {
+      return self.deliver(self.read(read.reference).object->fields[0]);
+    }
+    Progress operator()(const WriteReference& write) const {
+      self.read(write.reference).object->fields[0] = self.read(write.value);
+      return self.deliver(RunValue::tuple({}));
+    }
+  };
+
+  // Binds the pattern's variables as far as it fits.
+  bool fits(const MatchPattern& pattern, const RunValue& value) {
+    auto all = [&](const std::vector<MatchPattern>& patterns) {
+      const auto fields = value.fields();
+      for (size_t i = 0; i < patterns.size(); ++i) {
+        if (!fits(patterns[i], fields[i])) return false;
+      }
+      return true;
     };
-    return std::visit(Visitor{*this, args, depth}, value);
+    struct PatternVisitor {
+      Interpreter& self;
+      const RunValue& value;
+      decltype(all)& each;
+      bool operator()(const AnyPattern&) const { return true; }
+      bool operator()(const BindPattern& x) const {
+        self.slot(x.var) = value;
+        return true;
+      }
+      bool operator()(const ConstructPattern& x) const {
+        return value.object->constructor == x.constructor && each(x.fields);
+      }
+      bool operator()(const TuplePattern& x) const { return each(x.fields); }
+    };
+    return std::visit(PatternVisitor{*this, value, all}, pattern.form);
+  }
+
+  static bool plain(const RunValue& value) {
+    std::vector<const RunObject*> open{value.object.get()};
+    std::unordered_set<const RunObject*> seen;
+    while (!open.empty()) {
+      const RunObject* object = open.back();
+      open.pop_back();
+      if (!object || object->kind == Kind::kClosure || object->kind == Kind::kReference) return false;
+      if (!seen.insert(object).second) continue;
+      for (const RunValue& field : object->fields) open.push_back(field.object.get());
+    }
+    return true;
+  }
+
+  void remember(const RunValue& cell) {
+    if (cells_.size() >= sweep_at_) {
+      std::erase_if(cells_, [](const auto& weak) { return weak.expired(); });
+      sweep_at_ = std::max<size_t>(1024, 2 * cells_.size());
+    }
+    cells_.push_back(cell.object);
+  }
+  // Empties the cells that the result does not reach, so that no cycle keeps itself alive.
+  void cut_cycles(const RunValue& result) {
+    std::unordered_set<const RunObject*> reached;
+    std::vector<const RunObject*> open{result.object.get()};
+    while (!cells_.empty() && !open.empty()) {
+      const RunObject* object = open.back();
+      open.pop_back();
+      if (!object || !reached.insert(object).second) continue;
+      for (const RunValue& field : object->fields) open.push_back(field.object.get());
+    }
+    for (const auto& weak : cells_) {
+      const auto cell = weak.lock();
+      if (cell && !reached.contains(cell.get())) cell->fields.clear();
+    }
+    cells_.clear();
   }
 
   const Context& context_;
   const Module& module_;
   const Observer& observer_;
+  const Libraries& libraries_;
+  std::map<Symbol, std::unique_ptr<Code>> codes_;
+  std::vector<Frame> frames_;
+  std::vector<Position> control_;
+  std::vector<RunValue> values_;
+  std::vector<std::weak_ptr<RunObject>> cells_;
+  size_t sweep_at_ = 1024;
 };
 
 }  // namespace
 
-Status check_inputs(const Context& context, const Function& function, std::span<const RunValue> inputs,
-                    std::map<Symbol, int64_t>& dims) {
+Status check_inputs(const Context& context, const Module& module, const Function& function,
+                    std::span<const RunValue> inputs, Sizes& sizes) {
   if (inputs.size() != function.params.size()) {
     return error(fmt::format("needs {} inputs, found {}", function.params.size(), inputs.size()));
   }
-  for (size_t i = 0; i < inputs.size(); ++i) bind_dims(function.type(function.params[i]), inputs[i], dims);
+  for (size_t i = 0; i < inputs.size(); ++i) bind_sizes(function.type(function.params[i]), inputs[i], sizes);
   for (size_t i = 0; i < inputs.size(); ++i) {
     const VarInfo& info = function.info(function.params[i]);
-    if (!matches(info.type, inputs[i], dims)) {
+    if (!matches(module, info.type, inputs[i], sizes)) {
       return error(fmt::format("input '{}' must be {}, found {}", context.name(info.name), context.str(info.type),
-                               describe(inputs[i])));
+                               describe(context, inputs[i])));
     }
   }
   return {};
 }
 
 Expected<RunValue> interpret(const Context& context, const Module& module, Symbol function,
-                             std::span<const RunValue> inputs, const Observer& observer) {
-  return Interpreter(context, module, observer).run(function, inputs, 0);
+                             std::span<const RunValue> inputs, const Observer& observer, const Libraries& libraries) {
+  return Interpreter(context, module, observer, libraries).run(function, inputs);
 }
 
 Expected<std::vector<runtime::Tensor>> interpret(const Context& context, const Module& module, Symbol function,
                                                  std::span<const runtime::Tensor> inputs, const Observer& observer) {
-  std::vector<RunValue> values;
-  for (const runtime::Tensor& input : inputs) values.push_back({input, {}});
+  const std::vector<RunValue> values(inputs.begin(), inputs.end());
   auto result = interpret(context, module, function, values, observer);
   if (!result) return forward_error(result);
   std::vector<runtime::Tensor> tensors;
-  if (result->tensor) tensors.push_back(result->tensor);
-  for (const RunValue& field : result->fields) tensors.push_back(field.tensor);
+  auto add = [&](const RunValue& value) {
+    if (value.tensor()) tensors.push_back(value.tensor());
+    return static_cast<bool>(value.tensor());
+  };
+  if (result->object->kind == Kind::kTuple ? !std::ranges::all_of(result->fields(), add) : !add(*result)) {
+    return error(fmt::format("the result is {}, no tensors", describe(context, *result)));
+  }
   return tensors;
 }
 

@@ -2,82 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cassert>
 
 namespace tenon::compiler {
 namespace {
-
-// Compares two functions under the renaming of variables that their definitions set up.
-class Comparison {
- public:
-  Comparison(const Module& module_a, const Function& a, const Module& module_b, const Function& b)
-      : module_a_(module_a), a_(a), module_b_(module_b), b_(b), renamed_(a.vars.size(), kUnset) {}
-
-  bool run() {
-    if (a_.dims != b_.dims || a_.params.size() != b_.params.size() || a_.result != b_.result ||
-        a_.target != b_.target || a_.composite != b_.composite || a_.body.bindings.size() != b_.body.bindings.size()) {
-      return false;
-    }
-    for (size_t i = 0; i < a_.params.size(); ++i) {
-      if (!define(a_.params[i], b_.params[i])) return false;
-    }
-    for (size_t i = 0; i < a_.body.bindings.size(); ++i) {
-      const Binding &left = a_.body.bindings[i], &right = b_.body.bindings[i];
-      if (!same(left.value, right.value) || !define(left.var, right.var)) return false;
-    }
-    return same(a_.body.result, b_.body.result);
-  }
-
- private:
-  static constexpr uint32_t kUnset = UINT32_MAX;
-
-  bool define(VarId left, VarId right) {
-    renamed_[index(left)] = static_cast<uint32_t>(right);
-    return a_.type(left) == b_.type(right);
-  }
-  bool same(const Atom& left, const Atom& right) const {
-    if (left.index() != right.index()) return false;
-    if (auto* var = std::get_if<VarId>(&left)) {
-      return renamed_[index(*var)] == static_cast<uint32_t>(std::get<VarId>(right));
-    }
-    if (auto* symbol = std::get_if<Symbol>(&left)) return *symbol == std::get<Symbol>(right);
-    return module_a_.constant(std::get<ConstId>(left)) == module_b_.constant(std::get<ConstId>(right));
-  }
-  bool same(const Atoms& left, const Atoms& right) const {
-    if (left.size() != right.size()) return false;
-    for (size_t i = 0; i < left.size(); ++i) {
-      if (!same(left[i], right[i])) return false;
-    }
-    return true;
-  }
-  bool same(const Value& left, const Value& right) const {
-    if (left.index() != right.index()) return false;
-    struct Visitor {
-      const Comparison& self;
-      const Value& right;
-      bool operator()(const Apply& x) const {
-        const auto& y = std::get<Apply>(right);
-        return x.op == y.op && x.attrs == y.attrs && self.same(x.args, y.args);
-      }
-      bool operator()(const Call& x) const {
-        const auto& y = std::get<Call>(right);
-        return self.same(x.callee, y.callee) && self.same(x.args, y.args);
-      }
-      bool operator()(const Tuple& x) const { return self.same(x.fields, std::get<Tuple>(right).fields); }
-      bool operator()(const Project& x) const {
-        const auto& y = std::get<Project>(right);
-        return x.index == y.index && self.same(x.tuple, y.tuple);
-      }
-    };
-    return std::visit(Visitor{*this, right}, left);
-  }
-
-  const Module& module_a_;
-  const Function& a_;
-  const Module& module_b_;
-  const Function& b_;
-  std::vector<uint32_t> renamed_;
-};
 
 template <class T>
 const T& attr_of(const Attrs& attrs, std::string_view name) {
@@ -106,6 +35,20 @@ Function* Module::function(Symbol name) {
   return found == globals.end() ? nullptr : std::get_if<Function>(&found->second);
 }
 
+const Library* Module::library(Symbol name) const {
+  auto found = globals.find(name);
+  return found == globals.end() ? nullptr : std::get_if<Library>(&found->second);
+}
+
+std::optional<Module::ConstructorPlace> Module::constructor(Symbol wanted) const {
+  for (const auto& [name, adt] : adts) {
+    for (size_t i = 0; i < adt.constructors.size(); ++i) {
+      if (adt.constructors[i].name == wanted) return ConstructorPlace{name, &adt, i};
+    }
+  }
+  return std::nullopt;
+}
+
 ConstId Module::add_constant(runtime::Tensor tensor) {
   constants.push_back(std::move(tensor));
   return static_cast<ConstId>(constants.size() - 1);
@@ -124,27 +67,56 @@ Module clone(const Module& module) {
   return copy;
 }
 
-bool equal(const Module& module_a, const Function& a, const Module& module_b, const Function& b) {
-  return Comparison(module_a, a, module_b, b).run();
-}
-
-bool equal(const Module& a, const Module& b) {
-  if (a.globals.size() != b.globals.size()) return false;
-  for (const auto& [name, global] : a.globals) {
-    const Function* other = b.function(name);
-    if (!other || !equal(a, std::get<Function>(global), b, *other)) return false;
-  }
-  return true;
-}
-
 std::vector<uint32_t> use_counts(const Function& function) {
   std::vector<uint32_t> counts(function.vars.size(), 0);
-  auto use = [&](const Atom& atom) {
+  for_each_use(function.body, [&](const Atom& atom) {
     if (auto* var = std::get_if<VarId>(&atom)) ++counts[index(*var)];
-  };
-  for (const Binding& binding : function.body.bindings) for_each_operand(binding.value, use);
-  use(function.body.result);
+  });
   return counts;
+}
+
+void for_each_type(Function& function, const std::function<void(Type&)>& visit) {
+  visit(function.result);
+  for (VarInfo& info : function.vars) visit(info.type);
+  for_each_binding(function.body, [&](Binding& binding) {
+    if (auto* lambda = std::get_if<Lambda>(&binding.value)) visit(lambda->result);
+    if (auto* cast = std::get_if<Cast>(&binding.value)) visit(cast->type);
+    if (auto* construct = std::get_if<Construct>(&binding.value)) {
+      for (Type& type : construct->types) visit(type);
+    }
+  });
+}
+
+void substitute(Context& context, Function& function, const std::map<Symbol, Dim>& dims,
+                const std::map<Symbol, Type>& types) {
+  for_each_type(function, [&](Type& type) { type = context.substitute(type, dims, types); });
+}
+
+bool first_order(const Module& module, const Function& function) {
+  std::vector<const Function*> open{&function}, seen{&function};
+  while (!open.empty()) {
+    const Function& next = *open.back();
+    open.pop_back();
+    auto tensors = [](Type type, auto& self) -> bool {
+      const TupleType* tuple = type.tuple();
+      return type.tensor() || (tuple && std::ranges::all_of(tuple->fields, [&](Type f) { return self(f, self); }));
+    };
+    for (const VarInfo& info : next.vars) {
+      if (!tensors(info.type, tensors)) return false;
+    }
+    for (const Binding& binding : next.body.bindings) {
+      if (std::holds_alternative<Apply>(binding.value) || std::holds_alternative<Tuple>(binding.value) ||
+          std::holds_alternative<Project>(binding.value)) {
+        continue;
+      }
+      auto* call = std::get_if<Call>(&binding.value);
+      auto* symbol = call ? std::get_if<Symbol>(&call->callee) : nullptr;
+      const Function* callee = symbol ? module.function(*symbol) : nullptr;
+      if (!callee || callee == &function) return false;
+      if (std::ranges::find(seen, callee) == seen.end()) open.push_back(callee), seen.push_back(callee);
+    }
+  }
+  return true;
 }
 
 int64_t int_attr(const Attrs& attrs, std::string_view name) { return attr_of<int64_t>(attrs, name); }

@@ -1,12 +1,17 @@
 // Modules: functions in A-normal form, as plain values.
 //
-// Semantics: a block binds each variable once, in order, and is evaluated in that order; operands are atoms. The core
-// is first order and without effects, so any order that respects the data edges gives the same result, and an unused
-// binding may go. Modules move through passes and share nothing; `clone` is explicit. Equality (`equal`) ignores spans,
-// local names and the numbering of variables and constants; constants compare by content.
+// Semantics: a block binds each variable once, in order, is evaluated in that order and gives its result; operands are
+// atoms. Evaluation is strict. Of an If or a Match one arm is evaluated, of a Match the first whose pattern fits; an arm
+// sees what is bound around it. A Lambda sees its own binding (so it may recurse) and captures what it uses from around
+// it, sizes included. References are cells with identity; all other values never change. A binding may have an effect
+// (effects.h): bindings without one may be reordered along data edges and go when unused, those with one keep their
+// order. Every variable is bound in one place of its function, whatever the nesting. Modules move through passes and
+// share nothing; `clone` is explicit. Equality (`equal`) ignores spans, local names and the numbering of variables and
+// constants; constants compare by content.
 #pragma once
 
 #include <concepts>
+#include <functional>
 #include <map>
 #include <string>
 #include <type_traits>
@@ -39,7 +44,7 @@ struct Apply {
   Attrs attrs;
   Atoms args;
 };
-// A global function called by name.
+// A global function or library function by name, or a closure, called.
 struct Call {
   Atom callee;
   Atoms args;
@@ -51,15 +56,80 @@ struct Project {
   Atom tuple;
   uint32_t index = 0;
 };
-using Value = std::variant<Apply, Call, Tuple, Project>;
+// A value of a defined type, on these type arguments.
+struct Construct {
+  Symbol constructor{};
+  std::vector<Type> types;
+  Atoms fields;
+};
+
+struct Binding;
+struct Block {
+  std::vector<Binding> bindings;
+  Atom result;
+};
+
+// The body is one block; a vector, since the type is not complete yet.
+struct Lambda {
+  std::vector<VarId> params;
+  Type result;
+  std::vector<Block> body;
+};
+// The condition is a Tensor[(), bool]. Two arms: then, else.
+struct If {
+  Atom condition;
+  std::vector<Block> arms;
+};
+struct Arm;
+// The arms' patterns together take every value of the subject.
+struct Match {
+  Atom subject;
+  std::vector<Arm> arms;
+};
+// The value, if its sizes are those of `type`, where the dim variables `fresh` take theirs from it and are in scope from
+// here to the end of the block; an error at run time otherwise.
+struct Cast {
+  Atom value;
+  Type type;
+  std::vector<Symbol> fresh;
+};
+struct MakeReference {
+  Atom value;
+};
+struct ReadReference {
+  Atom reference;
+};
+// Gives ().
+struct WriteReference {
+  Atom reference;
+  Atom value;
+};
+using Value = std::variant<Apply, Call, Tuple, Project, Construct, Lambda, If, Match, Cast, MakeReference,
+                           ReadReference, WriteReference>;
 
 struct Binding {
   VarId var;
   Value value;
 };
-struct Block {
-  std::vector<Binding> bindings;
-  Atom result;
+
+struct MatchPattern;
+struct AnyPattern {};
+struct BindPattern {
+  VarId var;
+};
+struct ConstructPattern {
+  Symbol constructor{};
+  std::vector<MatchPattern> fields;
+};
+struct TuplePattern {
+  std::vector<MatchPattern> fields;
+};
+struct MatchPattern {
+  std::variant<AnyPattern, BindPattern, ConstructPattern, TuplePattern> form;
+};
+struct Arm {
+  MatchPattern pattern;
+  Block block;
 };
 
 // Where something came from: a node of a model, or a place in a text file (line 0: no place).
@@ -79,7 +149,8 @@ struct VarInfo {
 };
 
 struct Function {
-  std::vector<Symbol> dims;  // variables that the parameters' types bind
+  std::vector<Symbol> dims;   // variables that the parameters' types bind
+  std::vector<Symbol> types;  // as well
   std::vector<VarId> params;
   Type result;
   Block body;
@@ -91,22 +162,59 @@ struct Function {
   Type type(VarId id) const { return vars[index(id)].type; }
 };
 
-using Global = std::variant<Function>;  // loop functions and library calls join here
+// A function that lives outside: a symbol with a type.
+struct Library {
+  std::vector<Symbol> dims, types;
+  std::vector<Type> params;
+  Type result;
+  std::string symbol;  // as the run time finds it
+};
+
+using Global = std::variant<Function, Library>;  // loop functions join here
+
+struct Constructor {
+  Symbol name{};
+  std::vector<Type> fields;
+};
+// type Name[params] { Constructor(fields), ... }; fields may name any type of the module, this one too.
+struct Adt {
+  std::vector<Symbol> params;
+  std::vector<Constructor> constructors;
+};
 
 struct Module {
   std::map<Symbol, Global> globals;
+  std::map<Symbol, Adt> adts;
   std::vector<runtime::Tensor> constants;
   std::vector<Span> spans{Span{}};
 
   // nullptr where there is no such function.
   const Function* function(Symbol name) const;
   Function* function(Symbol name);
+  const Library* library(Symbol name) const;
+  // The type that a constructor belongs to and its place there; nothing where there is none of that name.
+  struct ConstructorPlace {
+    Symbol name{};
+    const Adt* adt = nullptr;
+    size_t index = 0;
+    const Constructor& constructor() const { return adt->constructors[index]; }
+  };
+  std::optional<ConstructorPlace> constructor(Symbol name) const;
 
   ConstId add_constant(runtime::Tensor tensor);
   SpanId add_span(Span span);
   const runtime::Tensor& constant(ConstId id) const { return constants[index(id)]; }
   const Span& span(SpanId id) const { return spans[index(id)]; }
 };
+
+// Each function of the module, in the order of their symbols.
+template <class M, class F>
+requires std::same_as<std::remove_const_t<M>, Module>
+void for_each_function(M& module, F&& visit) {
+  for (auto& [name, global] : module.globals) {
+    if (auto* function = std::get_if<Function>(&global)) visit(name, *function);
+  }
+}
 
 // A copy that shares nothing with the original.
 Module clone(const Module& module);
@@ -115,7 +223,21 @@ Module clone(const Module& module);
 bool equal(const Module& a, const Module& b);
 bool equal(const Module& module_a, const Function& a, const Module& module_b, const Function& b);
 
-// Every operand of a value, in order; with a reference it may be replaced. A callee is not an operand.
+// The function with dim and type variables replaced in every type.
+void substitute(Context& context, Function& function, const std::map<Symbol, Dim>& dims,
+                const std::map<Symbol, Type>& types = {});
+// Each type of the function: of variables, results, constructions and casts.
+void for_each_type(Function& function, const std::function<void(Type&)>& visit);
+
+// Whether the function has neither control flow nor closures, references, constructors or checks, and calls no library
+// and, as far as `module` goes, not itself: one straight line of tensors and tuples.
+bool first_order(const Module& module, const Function& function);
+
+// Visits of what a value is made of. They name every kind of value, so that a new one does not compile until they have
+// handled it.
+
+// Every operand of a value itself, in order; with a reference it may be replaced. A callee that is a variable is an
+// operand, a callee by name is not; what the blocks of the value use is not either.
 template <class V, class F>
 requires std::same_as<std::remove_const_t<V>, Value>
 void for_each_operand(V& value, F&& visit) {
@@ -125,19 +247,96 @@ void for_each_operand(V& value, F&& visit) {
   std::visit(
       [&](auto& node) {
         using Node = std::remove_cvref_t<decltype(node)>;
-        if constexpr (std::same_as<Node, Apply> || std::same_as<Node, Call>) {
+        if constexpr (std::same_as<Node, Apply>) {
           list(node.args);
-        } else if constexpr (std::same_as<Node, Tuple>) {
+        } else if constexpr (std::same_as<Node, Call>) {
+          if (std::holds_alternative<VarId>(node.callee)) visit(node.callee);
+          list(node.args);
+        } else if constexpr (std::same_as<Node, Tuple> || std::same_as<Node, Construct>) {
           list(node.fields);
-        } else {
-          static_assert(std::same_as<Node, Project>);
+        } else if constexpr (std::same_as<Node, Project>) {
           visit(node.tuple);
+        } else if constexpr (std::same_as<Node, If>) {
+          visit(node.condition);
+        } else if constexpr (std::same_as<Node, Match>) {
+          visit(node.subject);
+        } else if constexpr (std::same_as<Node, Cast> || std::same_as<Node, MakeReference>) {
+          visit(node.value);
+        } else if constexpr (std::same_as<Node, ReadReference>) {
+          visit(node.reference);
+        } else if constexpr (std::same_as<Node, WriteReference>) {
+          visit(node.reference);
+          visit(node.value);
+        } else {
+          static_assert(std::same_as<Node, Lambda>);
         }
       },
       value);
 }
 
-// How often each variable of the function is used, its result included.
+// Every block of a value, in order.
+template <class V, class F>
+requires std::same_as<std::remove_const_t<V>, Value>
+void for_each_block(V& value, F&& visit) {
+  std::visit(
+      [&](auto& node) {
+        using Node = std::remove_cvref_t<decltype(node)>;
+        if constexpr (std::same_as<Node, Lambda>) {
+          for (auto& block : node.body) visit(block);
+        } else if constexpr (std::same_as<Node, If>) {
+          for (auto& block : node.arms) visit(block);
+        } else if constexpr (std::same_as<Node, Match>) {
+          for (auto& arm : node.arms) visit(arm.block);
+        } else {
+          static_assert(std::same_as<Node, Apply> || std::same_as<Node, Call> || std::same_as<Node, Tuple> ||
+                        std::same_as<Node, Project> || std::same_as<Node, Construct> || std::same_as<Node, Cast> ||
+                        std::same_as<Node, MakeReference> || std::same_as<Node, ReadReference> ||
+                        std::same_as<Node, WriteReference>);
+        }
+      },
+      value);
+}
+
+// Every variable that a pattern binds, from left to right.
+template <class P, class F>
+requires std::same_as<std::remove_const_t<P>, MatchPattern>
+void for_each_variable(P& pattern, F&& visit) {
+  std::visit(
+      [&](auto& node) {
+        using Node = std::remove_cvref_t<decltype(node)>;
+        if constexpr (std::same_as<Node, BindPattern>) {
+          visit(node.var);
+        } else if constexpr (std::same_as<Node, ConstructPattern> || std::same_as<Node, TuplePattern>) {
+          for (auto& field : node.fields) for_each_variable(field, visit);
+        } else {
+          static_assert(std::same_as<Node, AnyPattern>);
+        }
+      },
+      pattern.form);
+}
+
+// Every binding of a block and of the blocks inside, each before those inside it.
+template <class B, class F>
+requires std::same_as<std::remove_const_t<B>, Block>
+void for_each_binding(B& block, F&& visit) {
+  for (auto& binding : block.bindings) {
+    visit(binding);
+    for_each_block(binding.value, [&](auto& inner) { for_each_binding(inner, visit); });
+  }
+}
+
+// Every atom that a block uses: operands and results, its own and those of the blocks inside.
+template <class B, class F>
+requires std::same_as<std::remove_const_t<B>, Block>
+void for_each_use(B& block, F&& visit) {
+  for (auto& binding : block.bindings) {
+    for_each_operand(binding.value, visit);
+    for_each_block(binding.value, [&](auto& inner) { for_each_use(inner, visit); });
+  }
+  visit(block.result);
+}
+
+// How often each variable of the function is used, results and nested blocks included.
 std::vector<uint32_t> use_counts(const Function& function);
 
 // The attribute; its presence and kind are the caller's knowledge (asserted).

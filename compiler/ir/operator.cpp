@@ -34,6 +34,7 @@ Status check_size(Context& context, Type type) {
     }
     return {};
   }
+  if (!type.tensor()) return error(fmt::format("the result {} is no tensor", context.str(type)));
   int64_t elements = 1;
   for (Dim dim : type.tensor()->dims) {
     const auto value = dim.constant();

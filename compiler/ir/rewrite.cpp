@@ -1,48 +1,109 @@
 #include "compiler/ir/rewrite.h"
 
+#include "compiler/ir/try.h"
+
 namespace tenon::compiler {
+namespace {
+
+class Rewriting {
+ public:
+  Rewriting(Context& context, Module& module, const Function& from, const Step& step)
+      : context_(context), from_(from), step_(step), builder_(context, module, result_),
+        renamed_(from.vars.size(), Atom{VarId{UINT32_MAX}}) {}
+
+  Expected<Function> run() {
+    result_.dims = from_.dims;
+    result_.types = from_.types;
+    result_.target = from_.target;
+    result_.composite = from_.composite;
+    for (VarId param : from_.params) {
+      const VarInfo& info = from_.info(param);
+      builder_.at(info.span);
+      renamed_[index(param)] = builder_.param(info.type, context_.name(info.name));
+    }
+    TENON_TRY(bindings(from_.body));
+    Atom value = from_.body.result;
+    rename(value);
+    builder_.finish(value);
+    return std::move(result_);
+  }
+
+ private:
+  void rename(Atom& atom) const {
+    if (auto* var = std::get_if<VarId>(&atom)) atom = renamed_[index(*var)];
+  }
+  VarId declare(VarId old) {
+    const VarInfo& info = from_.info(old);
+    builder_.at(info.span);
+    const VarId var = builder_.declare(info.type, context_.name(info.name));
+    renamed_[index(old)] = var;
+    return var;
+  }
+  Status bindings(const Block& block) {
+    for (const Binding& old : block.bindings) TENON_TRY(one(old));
+    return {};
+  }
+  Status block(Block& block) {
+    builder_.open();
+    TENON_TRY(bindings(block));
+    Atom result = block.result;
+    rename(result);
+    block = builder_.close(result);
+    return {};
+  }
+
+  Status one(const Binding& old) {
+    const VarInfo& info = from_.info(old.var);
+    Binding binding = old;
+    for_each_operand(binding.value, [&](Atom& atom) { rename(atom); });
+    auto* lambda = std::get_if<Lambda>(&binding.value);
+    std::optional<VarId> self;
+    if (lambda) {
+      self = declare(old.var);
+      for (VarId& param : lambda->params) param = declare(param);
+    }
+    if (auto* match = std::get_if<Match>(&binding.value)) {
+      for (Arm& arm : match->arms) {
+        for_each_variable(arm.pattern, [&](VarId& var) { var = declare(var); });
+      }
+    }
+    Status status;
+    for_each_block(binding.value, [&](Block& inner) {
+      if (status) status = block(inner);
+    });
+    TENON_TRY(status);
+    builder_.at(info.span);
+    TENON_TAKE(replaced, step_(builder_, binding));
+    if (*replaced) {
+      renamed_[index(old.var)] = **replaced;
+      return {};
+    }
+    TENON_TAKE(kept, self ? builder_.bind_to(*self, std::move(binding.value)) : builder_.bind(std::move(binding.value), info.name));
+    renamed_[index(old.var)] = *kept;
+    return {};
+  }
+
+  Context& context_;
+  const Function& from_;
+  const Step& step_;
+  Function result_;
+  Builder builder_;
+  std::vector<Atom> renamed_;
+};
+
+}  // namespace
 
 Expected<Function> rewrite(Context& context, Module& module, const Function& function, const Step& step) {
-  Function result;
-  result.dims = function.dims;
-  result.target = function.target;
-  result.composite = function.composite;
-  Builder builder(context, module, result);
-  std::vector<Atom> renamed(function.vars.size(), Atom{VarId{UINT32_MAX}});
-  auto rename = [&](Atom& atom) {
-    if (auto* var = std::get_if<VarId>(&atom)) atom = renamed[index(*var)];
-  };
-  for (VarId param : function.params) {
-    const VarInfo& info = function.info(param);
-    builder.at(info.span);
-    renamed[index(param)] = builder.param(info.type, context.name(info.name));
-  }
-  for (const Binding& old : function.body.bindings) {
-    Binding binding = old;
-    for_each_operand(binding.value, rename);
-    const VarInfo& info = function.info(old.var);
-    builder.at(info.span);
-    Expected<std::optional<Atom>> replaced = step(builder, binding);
-    if (!replaced) return forward_error(replaced);
-    if (*replaced) {
-      renamed[index(old.var)] = **replaced;
-      continue;
-    }
-    Expected<Atom> kept = builder.bind(std::move(binding.value), info.name);
-    if (!kept) return forward_error(kept);
-    renamed[index(old.var)] = *kept;
-  }
-  Atom value = function.body.result;
-  rename(value);
-  builder.finish(value);
-  return result;
+  return Rewriting(context, module, function, step).run();
 }
 
 Expected<Module> rewrite(Context& context, Module module, const Step& step) {
   for (auto& [name, global] : module.globals) {
-    Expected<Function> function = rewrite(context, module, std::get<Function>(global), step);
+    auto* old = std::get_if<Function>(&global);
+    if (!old) continue;
+    Expected<Function> function = rewrite(context, module, *old, step);
     if (!function) return forward_error(function);
-    global = std::move(*function);
+    *old = std::move(*function);
   }
   return module;
 }

@@ -4,6 +4,10 @@
 // two dims are equal for all values of their variables exactly when they are the same node. A variable stands for a
 // size >= 0. Arithmetic saturates at the limits of int64; sizes of that order are refused where a type is checked.
 // Nodes are interned in a Context, live as long as it and compare by address.
+//
+// Types are invariant: two types are compatible when they are equal. A TypeVariable stands for any type, the same
+// through its global function or type definition. An UnknownType, and a dim variable whose name starts with '?', lives
+// only while a function is inferred; no module that was handed out has one.
 #pragma once
 
 #include <compare>
@@ -56,6 +60,11 @@ struct Type {
   // The alternative, or nullptr.
   const struct TensorType* tensor() const;
   const struct TupleType* tuple() const;
+  const struct FunctionType* function() const;
+  const struct AdtType* adt() const;
+  const struct ReferenceType* reference() const;
+  const struct TypeVariable* variable() const;
+  const struct UnknownType* unknown() const;
 };
 
 struct TensorType {
@@ -73,11 +82,49 @@ struct TupleType {
   auto operator<=>(const TupleType&) const = default;
 };
 
-struct TypeNode : std::variant<TensorType, TupleType> {
+// fn(T, ...) -> T
+struct FunctionType {
+  std::vector<Type> params;
+  Type result;
+  auto operator<=>(const FunctionType&) const = default;
+};
+
+// A defined type on arguments, as List[Tensor[(n,), f32]].
+struct AdtType {
+  Symbol name{};
+  std::vector<Type> args;
+  auto operator<=>(const AdtType&) const = default;
+};
+
+// Ref[T]: a cell that can be read and written.
+struct ReferenceType {
+  Type value;
+  auto operator<=>(const ReferenceType&) const = default;
+};
+
+struct TypeVariable {
+  Symbol name{};
+  auto operator<=>(const TypeVariable&) const = default;
+};
+
+struct UnknownType {
+  uint32_t number = 0;
+  auto operator<=>(const UnknownType&) const = default;
+};
+
+using TypeAlternatives =
+    std::variant<TensorType, TupleType, FunctionType, AdtType, ReferenceType, TypeVariable, UnknownType>;
+struct TypeNode : TypeAlternatives {
   using variant::variant;
+  const TypeAlternatives& alternatives() const { return *this; }
 };
 
 inline const TensorType* Type::tensor() const { return node ? std::get_if<TensorType>(node) : nullptr; }
 inline const TupleType* Type::tuple() const { return node ? std::get_if<TupleType>(node) : nullptr; }
+inline const FunctionType* Type::function() const { return node ? std::get_if<FunctionType>(node) : nullptr; }
+inline const AdtType* Type::adt() const { return node ? std::get_if<AdtType>(node) : nullptr; }
+inline const ReferenceType* Type::reference() const { return node ? std::get_if<ReferenceType>(node) : nullptr; }
+inline const TypeVariable* Type::variable() const { return node ? std::get_if<TypeVariable>(node) : nullptr; }
+inline const UnknownType* Type::unknown() const { return node ? std::get_if<UnknownType>(node) : nullptr; }
 
 }  // namespace tenon::compiler

@@ -3,120 +3,260 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
-#include "compiler/ir/builder.h"
+#include "compiler/ir/infer.h"
+#include "compiler/ir/try.h"
 
 namespace tenon::compiler {
 namespace {
 
-class Verifier {
- public:
-  Verifier(Context& context, const Module& module) : context_(context), module_(module) {}
+// Type and dim variables that may be used.
+struct Scope {
+  std::vector<Symbol> dims, types;
+};
 
-  Status run() {
-    for (const auto& [name, global] : module_.globals) {
-      if (Status status = check(name, std::get<Function>(global)); !status) {
-        std::string where = fmt::format("@{}", context_.name(name));
-        if (!status.error().where.empty()) where += ", " + status.error().where;
-        return error("the module is inconsistent: " + status.error().what, where, "", Fault::kInternal);
-      }
+Status well_formed(const Context& context, const Module& module, const Scope& scope, Type type) {
+  if (!type) return error("a type is missing");
+  struct Visitor {
+    const Context& context;
+    const Module& module;
+    const Scope& scope;
+    Status each(const std::vector<Type>& types) const {
+      for (Type next : types) TENON_TRY(well_formed(context, module, scope, next));
+      return {};
     }
-    for (const auto& [name, global] : module_.globals) {
-      if (reaches(name, name)) {
-        return error(fmt::format("the module is inconsistent: @{} calls itself", context_.name(name)), "", "",
-                     Fault::kInternal);
+    Status operator()(const TensorType& x) const {
+      for (Dim dim : x.dims) {
+        for (const auto& [monomial, coefficient] : dim.node->terms) {
+          for (Symbol variable : monomial) {
+            if (std::ranges::find(scope.dims, variable) != scope.dims.end()) continue;
+            return error(fmt::format("the dim {} is not in scope here", context.name(variable)));
+          }
+        }
       }
+      return {};
     }
-    return {};
+    Status operator()(const TupleType& x) const { return each(x.fields); }
+    Status operator()(const FunctionType& x) const {
+      TENON_TRY(each(x.params));
+      return well_formed(context, module, scope, x.result);
+    }
+    Status operator()(const AdtType& x) const {
+      auto found = module.adts.find(x.name);
+      if (found == module.adts.end()) return error(fmt::format("there is no type {}", context.name(x.name)));
+      if (found->second.params.size() != x.args.size()) {
+        return error(fmt::format("{} takes {} type arguments, found {}", context.name(x.name),
+                                 found->second.params.size(), x.args.size()));
+      }
+      return each(x.args);
+    }
+    Status operator()(const ReferenceType& x) const { return well_formed(context, module, scope, x.value); }
+    Status operator()(const TypeVariable& x) const {
+      if (std::ranges::find(scope.types, x.name) != scope.types.end()) return {};
+      return error(fmt::format("the type variable {} is not in scope here", context.name(x.name)));
+    }
+    Status operator()(const UnknownType&) const { return error("a type was left unknown"); }
+  };
+  return std::visit(Visitor{context, module, scope}, type.node->alternatives());
+}
+
+class Checker {
+ public:
+  Checker(Context& context, const Module& module, const Function& function)
+      : context_(context), module_(module), function_(function), scope_{function.dims, function.types},
+        seen_(function.vars.size(), false), visible_(function.vars.size(), false) {}
+
+  std::optional<Finding> run() {
+    Status status = whole();
+    if (status) return std::nullopt;
+    return Finding{at_, std::move(status.error().what), std::move(status.error().help)};
   }
 
  private:
-  Status check(Symbol name, const Function& function) {
-    for (const char c : context_.name(name)) {
-      if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '.') {
-        return error("the function's name has characters other than letters, digits, _ and .");
-      }
+  Status whole() {
+    TENON_TRY(well_formed(context_, module_, scope_, function_.result));
+    for (VarId param : function_.params) TENON_TRY(define(param));
+    TENON_TRY(block(function_.body));
+    TENON_TAKE(result, infer_atom(context_, module_, function_, function_.body.result));
+    if (*result == function_.result) return {};
+    return error(
+        fmt::format("the result is declared {}, but is {}", context_.str(function_.result), context_.str(*result)));
+  }
+
+  Status define(VarId var) {
+    if (index(var) >= seen_.size()) return error(fmt::format("variable {} has no record", index(var)));
+    if (seen_[index(var)]) return error(fmt::format("variable {} is bound twice", index(var)));
+    const VarInfo& info = function_.info(var);
+    if (index(info.span) >= module_.spans.size()) return error(fmt::format("variable {} has no span", index(var)));
+    at_ = info.span;
+    if (!info.type) return error(fmt::format("variable {} has no type", index(var)));
+    seen_[index(var)] = visible_[index(var)] = true;
+    bound_.push_back(var);
+    return well_formed(context_, module_, scope_, info.type);
+  }
+
+  Status usable(const Atom& atom) const {
+    if (auto* var = std::get_if<VarId>(&atom)) {
+      if (index(*var) < visible_.size() && visible_[index(*var)]) return {};
+      return error(fmt::format("variable {} is used before it is bound", index(*var)));
     }
-    std::vector<bool> bound(function.vars.size(), false);
-    auto define = [&](VarId var) -> Status {
-      if (index(var) >= bound.size()) return error(fmt::format("variable {} has no record", index(var)));
-      if (bound[index(var)]) return error(fmt::format("variable {} is bound twice", index(var)));
-      if (!function.type(var)) return error(fmt::format("variable {} has no type", index(var)));
-      if (index(function.info(var).span) >= module_.spans.size()) {
-        return error(fmt::format("variable {} has no span", index(var)));
-      }
-      bound[index(var)] = true;
-      return {};
-    };
-    auto usable = [&](const Atom& atom) -> Status {
-      if (auto* var = std::get_if<VarId>(&atom)) {
-        if (index(*var) < bound.size() && bound[index(*var)]) return {};
-        return error(fmt::format("variable {} is used before it is bound", index(*var)));
-      }
-      if (auto* constant = std::get_if<ConstId>(&atom)) {
-        if (index(*constant) < module_.constants.size() && module_.constant(*constant)) return {};
-        return error(fmt::format("there is no constant {}", index(*constant)));
-      }
-      return error("a function is used as a value");
-    };
-    for (VarId param : function.params) {
-      if (Status status = define(param); !status) return status;
+    if (auto* constant = std::get_if<ConstId>(&atom)) {
+      if (index(*constant) < module_.constants.size() && module_.constant(*constant)) return {};
+      return error(fmt::format("there is no constant {}", index(*constant)));
     }
-    for (const Binding& binding : function.body.bindings) {
-      Status status;
-      for_each_operand(binding.value, [&](const Atom& atom) {
-        if (status) status = usable(atom);
-      });
-      if (status) status = define(binding.var);
-      if (!status) return status;
-      const Span& span = module_.span(function.info(binding.var).span);
-      const Expected<Type> type = infer_value(context_, module_, function, binding.value);
-      if (!type) return error(type.error().what, span.str());
-      if (*type != function.type(binding.var)) {
-        return error(fmt::format("{} is recorded as {}, but is {}", print_name(function, binding.var),
-                                 context_.str(function.type(binding.var)), context_.str(*type)),
-                     span.str());
+    const Symbol name = std::get<Symbol>(atom);
+    if (module_.globals.contains(name)) return {};
+    return error(fmt::format("there is no function @{}", context_.name(name)));
+  }
+
+  // What the block binds is out of sight behind it, its dims too.
+  Status block(const Block& block) {
+    const size_t bound = bound_.size(), dims = scope_.dims.size();
+    for (const Binding& next : block.bindings) TENON_TRY(binding(next));
+    TENON_TRY(usable(block.result));
+    if (&block == &function_.body) return {};
+    hide(bound);
+    scope_.dims.resize(dims);
+    return {};
+  }
+  void hide(size_t from) {
+    for (; bound_.size() > from; bound_.pop_back()) visible_[index(bound_.back())] = false;
+  }
+
+  Status binding(const Binding& binding) {
+    const Value& value = binding.value;
+    if (index(binding.var) < function_.vars.size() && index(function_.info(binding.var).span) < module_.spans.size()) {
+      at_ = function_.info(binding.var).span;
+    }
+    const SpanId span = at_;
+    Status status = shape(value);
+    for_each_operand(value, [&](const Atom& atom) {
+      if (status) status = usable(atom);
+    });
+    TENON_TRY(status);
+    const bool early = std::holds_alternative<Lambda>(value);  // its body sees it
+    if (early) TENON_TRY(define(binding.var));
+    if (auto* cast = std::get_if<Cast>(&value)) {
+      for (Symbol name : cast->fresh) {
+        if (std::ranges::find(scope_.dims, name) != scope_.dims.end()) {
+          return error(fmt::format("the dim {} is in scope already", context_.name(name)));
+        }
+        scope_.dims.push_back(name);
       }
+      TENON_TRY(well_formed(context_, module_, scope_, cast->type));
     }
-    if (Status status = usable(function.body.result); !status) return status;
-    const Expected<Type> result = infer_atom(context_, module_, function, function.body.result);
-    if (!result) return std::unexpected(result.error());
-    if (*result != function.result) {
-      return error(
-          fmt::format("the result is declared {}, but is {}", context_.str(function.result), context_.str(*result)));
-    }
+    TENON_TRY(inner(value));
+    at_ = span;
+    TENON_TAKE(type, infer_value(context_, module_, function_, value));
+    if (!early) TENON_TRY(define(binding.var));
+    at_ = span;
+    if (*type == function_.type(binding.var)) return {};
+    return error(fmt::format("%{} is recorded as {}, but is {}", context_.name(function_.info(binding.var).name),
+                             context_.str(function_.type(binding.var)), context_.str(*type)));
+  }
+
+  // That the value has as many blocks as its kind says.
+  static Status shape(const Value& value) {
+    auto* lambda = std::get_if<Lambda>(&value);
+    auto* branch = std::get_if<If>(&value);
+    if (lambda && lambda->body.size() != 1) return error("a lambda has one body");
+    if (branch && branch->arms.size() != 2) return error("an if has two arms");
     return {};
   }
 
-  std::string print_name(const Function& function, VarId var) const {
-    return fmt::format("%{} '{}'", index(var), context_.name(function.info(var).name));
-  }
-
-  bool reaches(Symbol from, Symbol wanted) {
-    std::vector<Symbol> open{from}, seen;
-    while (!open.empty()) {
-      const Function* function = module_.function(open.back());
-      open.pop_back();
-      if (!function) continue;
-      for (const Binding& binding : function->body.bindings) {
-        auto* call = std::get_if<Call>(&binding.value);
-        auto* callee = call ? std::get_if<Symbol>(&call->callee) : nullptr;
-        if (!callee) continue;
-        if (*callee == wanted) return true;
-        if (std::ranges::find(seen, *callee) != seen.end()) continue;
-        seen.push_back(*callee);
-        open.push_back(*callee);
+  Status inner(const Value& value) {
+    const size_t bound = bound_.size();
+    if (auto* lambda = std::get_if<Lambda>(&value)) {
+      for (VarId param : lambda->params) TENON_TRY(define(param));
+      TENON_TRY(block(lambda->body[0]));
+    } else if (auto* match = std::get_if<Match>(&value)) {
+      for (const Arm& arm : match->arms) {
+        Status status;
+        for_each_variable(arm.pattern, [&](VarId var) {
+          if (status) status = define(var);
+        });
+        TENON_TRY(status);
+        TENON_TRY(block(arm.block));
+        hide(bound);
       }
+    } else {
+      Status status;
+      for_each_block(value, [&](const Block& next) {
+        if (status) status = block(next);
+      });
+      return status;
     }
-    return false;
+    hide(bound);
+    return {};
   }
 
   Context& context_;
   const Module& module_;
+  const Function& function_;
+  Scope scope_;
+  std::vector<bool> seen_, visible_;
+  std::vector<VarId> bound_;
+  SpanId at_{};
 };
 
 }  // namespace
 
-Status verify(Context& context, const Module& module) { return Verifier(context, module).run(); }
+std::optional<Finding> check(Context& context, const Module& module, const Function& function) {
+  return Checker(context, module, function).run();
+}
+
+std::optional<Finding> check(Context& context, const Module& module, Symbol name, const Adt& adt) {
+  const Scope scope{{}, adt.params};
+  for (size_t i = 0; i < adt.constructors.size(); ++i) {
+    const Constructor& constructor = adt.constructors[i];
+    const auto place = module.constructor(constructor.name);
+    if (!place || place->name != name || place->index != i) {
+      return Finding{{}, fmt::format("there are two constructors {}", context.name(constructor.name)), ""};
+    }
+    for (Type field : constructor.fields) {
+      if (Status status = well_formed(context, module, scope, field); !status) {
+        return Finding{{}, fmt::format("{}: {}", context.name(constructor.name), status.error().what), ""};
+      }
+    }
+  }
+  if (adt.constructors.empty()) return Finding{{}, "a type needs a constructor", ""};
+  return std::nullopt;
+}
+
+std::optional<Finding> check(Context& context, const Module& module, const Library& library) {
+  const Scope scope{library.dims, library.types};
+  std::vector<Type> types = library.params;
+  types.push_back(library.result);
+  for (Type type : types) {
+    if (Status status = well_formed(context, module, scope, type); !status) return Finding{{}, status.error().what, ""};
+  }
+  return std::nullopt;
+}
+
+Status verify(Context& context, const Module& module) {
+  auto report = [&](std::string where, const Finding& finding) {
+    const std::string place = module.span(finding.span).str();
+    if (!place.empty()) where += ", " + place;
+    return error("the module is inconsistent: " + finding.what, where, "", Fault::kInternal);
+  };
+  for (const auto& [name, adt] : module.adts) {
+    if (auto finding = check(context, module, name, adt)) {
+      return report(fmt::format("type {}", context.name(name)), *finding);
+    }
+  }
+  for (const auto& [name, global] : module.globals) {
+    const std::string where = fmt::format("@{}", context.name(name));
+    for (const char c : context.name(name)) {
+      if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '.') {
+        return report(where, {{}, "the function's name has characters other than letters, digits, _ and .", ""});
+      }
+    }
+    auto* function = std::get_if<Function>(&global);
+    auto finding = function ? check(context, module, *function) : check(context, module, std::get<Library>(global));
+    if (finding) return report(where, *finding);
+  }
+  return {};
+}
 
 }  // namespace tenon::compiler

@@ -122,7 +122,9 @@ class Lowering {
       values_[index(binding.var)] = std::move(*fields);
       return {};
     }
-    const auto& project = std::get<Project>(binding.value);
+    const auto* projection = std::get_if<Project>(&binding.value);
+    if (!projection) return error("only operators, calls and tuples can be lowered yet", place(binding.var));
+    const Project& project = *projection;
     const auto* from = std::get_if<VarId>(&project.tuple);
     assert(from && function_.type(*from).tuple());
     const auto& fields = function_.type(*from).tuple()->fields;
@@ -240,6 +242,11 @@ Expected<runtime::Executable> lower(Context& context, const Module& module, Symb
                                     const LowerOptions& options) {
   const Function* function = module.function(entry);
   if (!function) return error(fmt::format("the module has no function @{}", context.name(entry)), {}, {}, Fault::kInternal);
+  if (!first_order(module, *function)) {
+    return error(fmt::format("@{} has control flow, closures, recursion or references, which are not compiled yet",
+                             context.name(entry)),
+                 options.name, "run it with the interpreter: tenon run MODEL.tn --interpret --input x.npy");
+  }
   runtime::Executable executable;
   executable.name = options.name;
   executable.facts = options.facts;

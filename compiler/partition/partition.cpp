@@ -29,6 +29,8 @@ class Partitioner {
     if (!function) {
       return error(fmt::format("the module has no function @{}", context_.name(entry_)), {}, {}, Fault::kInternal);
     }
+    // Regions are of straight lines without effects; a function of another kind stays on the CPU as a whole.
+    if (!first_order(module_, *function)) return std::vector<Placement>{};
     std::vector<Placement> placements = find_composites(*function);
     auto with_composites = replace_composites(*function);
     if (!with_composites) return forward_error(with_composites);

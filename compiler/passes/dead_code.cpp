@@ -1,25 +1,41 @@
 // Drops bindings and constants that nothing uses.
 #include <algorithm>
 
+#include "compiler/ir/effects.h"
 #include "compiler/ir/try.h"
 #include "compiler/passes/passes.h"
 
 namespace tenon::compiler {
 namespace {
 
-// The core has no effects, so what is not used may go.
-void drop_unused(Function& function) {
-  std::vector<bool> live(function.vars.size(), false);
-  auto use = [&](const Atom& atom) {
-    if (auto* var = std::get_if<VarId>(&atom)) live[index(*var)] = true;
-  };
-  use(function.body.result);
-  auto& bindings = function.body.bindings;
-  for (size_t i = bindings.size(); i-- > 0;) {
-    if (live[index(bindings[i].var)]) for_each_operand(std::as_const(bindings[i].value), use);
+// Drops from the back what nothing uses; what has an effect stays, and with it what it uses.
+class Sweep {
+ public:
+  Sweep(const Effects& effects, Function& function) : effects_(effects), live_(function.vars.size(), false) {}
+
+  void block(Block& block) {
+    use(block.result);
+    auto& bindings = block.bindings;
+    std::vector<bool> kept(bindings.size());
+    for (size_t i = bindings.size(); i-- > 0;) {
+      Value& value = bindings[i].value;
+      kept[i] = live_[index(bindings[i].var)] || effects_.of(value) != Effect::kNone;
+      if (!kept[i]) continue;
+      for_each_operand(std::as_const(value), [&](const Atom& atom) { use(atom); });
+      for_each_block(value, [&](Block& inner) { this->block(inner); });
+    }
+    size_t i = 0;
+    std::erase_if(bindings, [&](const Binding&) { return !kept[i++]; });
   }
-  std::erase_if(bindings, [&](const Binding& binding) { return !live[index(binding.var)]; });
-}
+
+ private:
+  void use(const Atom& atom) {
+    if (auto* var = std::get_if<VarId>(&atom)) live_[index(*var)] = true;
+  }
+
+  const Effects& effects_;
+  std::vector<bool> live_;
+};
 
 void drop_unused_constants(Module& module) {
   std::vector<ConstId> renamed(module.constants.size(), ConstId{UINT32_MAX});
@@ -34,18 +50,15 @@ void drop_unused_constants(Module& module) {
     }
     atom = name;
   };
-  for (auto& [name, global] : module.globals) {
-    Function& function = std::get<Function>(global);
-    for (Binding& binding : function.body.bindings) for_each_operand(binding.value, keep);
-    keep(function.body.result);
-  }
+  for_each_function(module, [&](Symbol, Function& function) { for_each_use(function.body, keep); });
   module.constants = std::move(kept);
 }
 
 }  // namespace
 
 Expected<Module> dead_code(Context& context, Module module) {
-  for (auto& [name, global] : module.globals) drop_unused(std::get<Function>(global));
+  const Effects effects(module);
+  for_each_function(module, [&](Symbol, Function& function) { Sweep(effects, function).block(function.body); });
   TENON_TAKE(dense, infer(context, std::move(module)));  // numbers the variables anew
   drop_unused_constants(*dense);
   return dense;

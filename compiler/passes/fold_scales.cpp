@@ -94,7 +94,9 @@ bool finite(std::span<const float> values) {
 
 Expected<Module> fold_scales(Context& context, Module module) {
   for (auto& [name, global] : module.globals) {
-    Function& old = std::get<Function>(global);
+    auto* function_at = std::get_if<Function>(&global);
+    if (!function_at) continue;
+    const Function& old = *function_at;
     // Where a layer has further users, folding would compute it twice: then the norm becomes a scale and a shift.
     const std::vector<uint32_t> uses = use_counts(old);
     std::vector<bool> single(old.vars.size(), false);

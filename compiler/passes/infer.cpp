@@ -29,10 +29,7 @@ Expected<Module> bind_shapes(Context& context, Module module, Symbol name,
     values.emplace(variable, context.dim(size));
   }
   std::erase_if(function->dims, [&](Symbol variable) { return values.contains(variable); });
-  for (VarId param : function->params) {
-    Type& type = function->vars[index(param)].type;
-    type = context.substitute(type, values);
-  }
+  substitute(context, *function, values);
   TENON_TAKE(bound, rewrite(context, module, *function, [](Builder&, Binding&) { return std::nullopt; }));
   *function = std::move(*bound);
   return module;
@@ -41,10 +38,10 @@ Expected<Module> bind_shapes(Context& context, Module module, Symbol name,
 const Apply* application(const Function& function, const Atom& atom) {
   auto* var = std::get_if<VarId>(&atom);
   if (!var || index(*var) < function.params.size()) return nullptr;
-  // A Builder numbers parameters first and bindings in order.
-  const size_t at = index(*var) - function.params.size();
-  if (at >= function.body.bindings.size() || function.body.bindings[at].var != *var) return nullptr;
-  return std::get_if<Apply>(&function.body.bindings[at].value);
+  // A Builder numbers parameters first and the bindings of a block in ascending order.
+  const auto& bindings = function.body.bindings;
+  const auto found = std::ranges::lower_bound(bindings, *var, {}, &Binding::var);
+  return found == bindings.end() || found->var != *var ? nullptr : std::get_if<Apply>(&found->value);
 }
 
 const Apply* application(const Function& function, const Atom& atom, std::string_view op) {

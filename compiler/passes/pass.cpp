@@ -15,7 +15,9 @@ namespace {
 
 size_t binding_count(const Module& module) {
   size_t count = 0;
-  for (const auto& [name, global] : module.globals) count += std::get<Function>(global).body.bindings.size();
+  for_each_function(module, [&](Symbol, const Function& function) {
+    for_each_binding(function.body, [&](const Binding&) { ++count; });
+  });
   return count;
 }
 

@@ -13,7 +13,7 @@ Expected<std::vector<Tensor>> Comparison::reference(std::span<const Tensor> inpu
   values_.clear();
   const auto keep = [&](const Function& function, const Binding& binding, const RunValue& value) {
     const bool in_region = !function.target.empty() && function.composite.empty();
-    if (in_region && value.tensor) values_[std::string(model_.context->name(function.info(binding.var).name))] = value.tensor;
+    if (in_region && value.tensor()) values_[std::string(model_.context->name(function.info(binding.var).name))] = value.tensor();
   };
   return interpret(*model_.context, compilation_.partitioned, model_.entry, inputs, keep);
 }

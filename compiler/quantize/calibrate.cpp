@@ -46,7 +46,7 @@ Status run_samples(const Context& context, const Module& module, Symbol entry, c
   for (const auto& sample : samples) {
     for (size_t i = 0; i < std::min(sample.size(), function.params.size()); ++i) visit(function.params[i], sample[i]);
     const auto observe = [&](const Function& running, const Binding& binding, const RunValue& value) {
-      if (&running == &function && value.tensor) visit(binding.var, value.tensor);
+      if (&running == &function && value.tensor()) visit(binding.var, value.tensor());
     };
     if (auto result = interpret(context, module, entry, std::span<const runtime::Tensor>(sample), observe); !result) {
       return forward_error(result);

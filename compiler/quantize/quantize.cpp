@@ -277,6 +277,10 @@ Expected<Module> quantize(Context& context, const Module& module, Symbol entry, 
   if (ranges.size() != function->vars.size()) {
     return error("the ranges were calibrated on another function", {}, "calibrate again after the last pass", Fault::kInternal);
   }
+  if (!first_order(module, *function)) {
+    return error(fmt::format("@{} has control flow, closures, recursion or references, and such functions cannot be quantized yet",
+                             context.name(entry)));
+  }
   return Quantizer(context, module, *function, ranges, options).run(entry);
 }
 

@@ -97,7 +97,7 @@ class AccelTarget : public testing::TestWithParam<const char*> {
     std::map<std::string, Tensor> between;
     const auto expected = interpret(context_, module_, main_, std::span<const Tensor>(inputs),
                                     [&](const Function& f, const Binding& binding, const RunValue& value) {
-                                      between[std::string(context_.name(f.info(binding.var).name))] = value.tensor;
+                                      between[std::string(context_.name(f.info(binding.var).name))] = value.tensor();
                                     });
     ASSERT_TRUE(expected) << expected.error().str();
     module_.globals.clear();

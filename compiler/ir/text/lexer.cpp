@@ -1,4 +1,4 @@
-#include "compiler/ir/lexer.h"
+#include "compiler/ir/text/lexer.h"
 
 #include <fmt/format.h>
 
@@ -41,7 +41,7 @@ class Lexer {
         number(start);
       } else if (c == '"') {
         if (Status status = string(start); !status) return std::unexpected(status.error());
-      } else if (const std::string_view two = text_.substr(at_, 2); two == "->" || two == "#[") {
+      } else if (const std::string_view two = text_.substr(at_, 2); two == "->" || two == "=>" || two == "#[") {
         at_ += 2;
         push(Tok::kPunct, std::string(two), start);
       } else if (std::string_view("()[]{},;:=.*+-").find(c) != std::string_view::npos) {
@@ -125,10 +125,15 @@ class Lexer {
 
 }  // namespace
 
+Source::Source(std::string_view text, std::string_view file) : text_(text), file_(file), lines_{0} {
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\n') lines_.push_back(i + 1);
+  }
+}
+
 std::pair<int, int> Source::place(size_t offset) const {
-  const std::string_view before = text_.substr(0, offset);
-  const size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
-  return {static_cast<int>(std::ranges::count(before, '\n')) + 1, static_cast<int>(offset - line_start) + 1};
+  const auto after = std::ranges::upper_bound(lines_, offset);
+  return {static_cast<int>(after - lines_.begin()), static_cast<int>(offset - *(after - 1)) + 1};
 }
 
 std::unexpected<Diagnostic> Source::error_at(size_t offset, std::string what, std::string help) const {

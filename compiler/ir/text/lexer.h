@@ -18,7 +18,7 @@ enum class Tok : uint8_t {
   kInteger,   // 12
   kFloat,     // 1.5, 1e-3
   kString,    // "abc", unescaped
-  kPunct,     // ( ) [ ] { } , ; : = . * + - -> #[
+  kPunct,     // ( ) [ ] { } , ; : = . * + - -> => #[
 };
 
 struct Token {
@@ -29,7 +29,7 @@ struct Token {
 
 class Source {
  public:
-  Source(std::string_view text, std::string_view file) : text_(text), file_(file) {}
+  Source(std::string_view text, std::string_view file);
 
   std::string_view text() const { return text_; }
   std::string_view file() const { return file_; }
@@ -41,6 +41,7 @@ class Source {
  private:
   std::string_view text_;
   std::string file_;
+  std::vector<size_t> lines_;  // where each begins
 };
 
 // The last token is kEnd.

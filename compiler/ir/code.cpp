@@ -1,0 +1,159 @@
+#include "compiler/ir/code.h"
+
+#include <algorithm>
+
+namespace tenon::compiler {
+namespace {
+
+void add_variables(const Value& value, std::vector<bool>& bound) {
+  if (auto* lambda = std::get_if<Lambda>(&value)) {
+    for (VarId param : lambda->params) bound[index(param)] = true;
+  }
+  if (auto* match = std::get_if<Match>(&value)) {
+    for (const Arm& arm : match->arms) for_each_variable(arm.pattern, [&](VarId var) { bound[index(var)] = true; });
+  }
+}
+
+// Binds the variables of `wanted` that `found` decides by its type alone.
+void bind_dims(Type wanted, Type found, const std::vector<Symbol>& variables, std::map<Symbol, Dim>& values) {
+  if (wanted.node->index() != found.node->index()) return;
+  auto lists = [&](const std::vector<Type>& a, const std::vector<Type>& b) {
+    for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) bind_dims(a[i], b[i], variables, values);
+  };
+  struct Visitor {
+    Type found;
+    const std::vector<Symbol>& variables;
+    std::map<Symbol, Dim>& values;
+    decltype(lists)& each;
+    void operator()(const TensorType& x) const {
+      const Dims& dims = found.tensor()->dims;
+      for (size_t i = 0; i < std::min(x.dims.size(), dims.size()); ++i) {
+        const auto variable = x.dims[i].variable();
+        if (variable && std::ranges::find(variables, *variable) != variables.end()) values.emplace(*variable, dims[i]);
+      }
+    }
+    void operator()(const TupleType& x) const { each(x.fields, found.tuple()->fields); }
+    void operator()(const FunctionType& x) const {
+      each(x.params, found.function()->params);
+      bind_dims(x.result, found.function()->result, variables, values);
+    }
+    void operator()(const AdtType& x) const { each(x.args, found.adt()->args); }
+    void operator()(const ReferenceType& x) const { bind_dims(x.value, found.reference()->value, variables, values); }
+    void operator()(const TypeVariable&) const {}
+    void operator()(const UnknownType&) const {}
+  };
+  std::visit(Visitor{found, variables, values, lists}, wanted.node->alternatives());
+}
+
+class Maker {
+ public:
+  Maker(const Module& module, const Function& function) : module_(module), function_(function) {}
+
+  std::unique_ptr<Code> function() {
+    auto code = std::make_unique<Code>();
+    code->params = function_.params;
+    fill(*code, function_.body);
+    return code;
+  }
+
+ private:
+  void fill(Code& code, const Block& body) {
+    code.function = &function_;
+    code.slot.assign(function_.vars.size(), 0);
+    std::vector<VarId> first = code.params;
+    first.insert(first.end(), code.captures.begin(), code.captures.end());
+    if (code.self) first.push_back(*code.self);
+    for (VarId var : first) add(code, var);
+    code.body = block(code, body, first, true);
+  }
+  static void add(Code& code, VarId var) { code.slot[index(var)] = code.slots++; }
+
+  // `first`: the variables that the block begins with.
+  CodeBlock block(Code& code, const Block& block, const std::vector<VarId>& first, bool tail) {
+    CodeBlock result;
+    result.block = &block;
+    for (size_t i = 0; i < block.bindings.size(); ++i) {
+      const Binding& binding = block.bindings[i];
+      add(code, binding.var);
+      const bool last = tail && i + 1 == block.bindings.size() && block.result == Atom{binding.var};
+      result.steps.push_back(step(code, binding, last));
+    }
+    std::vector<size_t> last(function_.vars.size(), SIZE_MAX);  // SIZE_MAX: none of this block's
+    for (VarId var : first) last[index(var)] = 0;
+    for (size_t i = 0; i < block.bindings.size(); ++i) {
+      const Binding& binding = block.bindings[i];
+      last[index(binding.var)] = i;
+      auto use = [&](const Atom& atom) {
+        auto* var = std::get_if<VarId>(&atom);
+        if (var && last[index(*var)] != SIZE_MAX) last[index(*var)] = i;
+      };
+      for_each_operand(binding.value, use);
+      for_each_block(binding.value, [&](const Block& inner) { for_each_use(inner, use); });
+    }
+    if (auto* var = std::get_if<VarId>(&block.result)) last[index(*var)] = SIZE_MAX;
+    auto die = [&](VarId var) {
+      const size_t at = last[index(var)];
+      if (at < result.steps.size()) result.steps[at].dying.push_back(code.slot[index(var)]);
+    };
+    for (VarId var : first) die(var);
+    for (const Binding& binding : block.bindings) die(binding.var);
+    return result;
+  }
+
+  CodeStep step(Code& code, const Binding& binding, bool tail) {
+    CodeStep step;
+    step.binding = &binding;
+    step.tail = tail;
+    if (auto* branch = std::get_if<If>(&binding.value)) {
+      for (const Block& arm : branch->arms) step.blocks.push_back(block(code, arm, {}, tail));
+    } else if (auto* match = std::get_if<Match>(&binding.value)) {
+      for (const Arm& arm : match->arms) {
+        std::vector<VarId> vars;
+        for_each_variable(arm.pattern, [&](VarId var) { vars.push_back(var); });
+        for (VarId var : vars) add(code, var);
+        step.blocks.push_back(block(code, arm.block, vars, tail));
+      }
+    } else if (auto* lambda = std::get_if<Lambda>(&binding.value)) {
+      step.lambda = make(*lambda, binding.var);
+    } else if (auto* call = std::get_if<Call>(&binding.value)) {
+      auto* symbol = std::get_if<Symbol>(&call->callee);
+      const Function* callee = symbol ? module_.function(*symbol) : nullptr;
+      for (size_t i = 0; callee && i < std::min(callee->params.size(), call->args.size()); ++i) {
+        auto* var = std::get_if<VarId>(&call->args[i]);
+        if (var) bind_dims(callee->type(callee->params[i]), function_.type(*var), callee->dims, step.sizes);
+      }
+    }
+    return step;
+  }
+
+  std::unique_ptr<Code> make(const Lambda& lambda, VarId self) {
+    std::vector<bool> bound(function_.vars.size(), false);
+    for (VarId param : lambda.params) bound[index(param)] = true;
+    for_each_binding(lambda.body[0], [&](const Binding& binding) {
+      bound[index(binding.var)] = true;
+      add_variables(binding.value, bound);
+    });
+    auto code = std::make_unique<Code>();
+    code->params = lambda.params;
+    for_each_use(lambda.body[0], [&](const Atom& atom) {
+      auto* var = std::get_if<VarId>(&atom);
+      if (!var || bound[index(*var)]) return;
+      bound[index(*var)] = true;
+      if (*var == self) code->self = self;
+      else code->captures.push_back(*var);
+    });
+    fill(*code, lambda.body[0]);
+    return code;
+  }
+
+  const Module& module_;
+  const Function& function_;
+};
+
+}  // namespace
+
+std::unique_ptr<Code> make_code(const Module& module, const Function& function) {
+  return Maker(module, function).function();
+}
+
+}  // namespace tenon::compiler

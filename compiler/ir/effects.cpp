@@ -1,0 +1,101 @@
+#include "compiler/ir/effects.h"
+
+#include <algorithm>
+#include <set>
+
+namespace tenon::compiler {
+namespace {
+
+// The global functions that a function calls or names.
+std::set<Symbol> callees(const Function& function) {
+  std::set<Symbol> found;
+  for_each_binding(function.body, [&](const Binding& binding) {
+    auto* call = std::get_if<Call>(&binding.value);
+    if (auto* symbol = call ? std::get_if<Symbol>(&call->callee) : nullptr) found.insert(*symbol);
+  });
+  for_each_use(function.body, [&](const Atom& atom) {
+    if (auto* symbol = std::get_if<Symbol>(&atom)) found.insert(*symbol);
+  });
+  return found;
+}
+
+}  // namespace
+
+Effects::Effects(const Module& module) {
+  std::map<Symbol, std::set<Symbol>> calls;
+  for (const auto& [name, global] : module.globals) {
+    functions_[name] = std::holds_alternative<Library>(global) ? Effect::kState : Effect::kNone;
+    if (auto* function = std::get_if<Function>(&global)) calls[name] = callees(*function);
+  }
+  // What reaches itself may never end. Every function on a cycle keeps something that it calls on it: peel the others.
+  std::map<Symbol, size_t> open;
+  std::map<Symbol, std::vector<Symbol>> callers;
+  std::vector<Symbol> ends;
+  for (const auto& [name, names] : calls) {
+    for (Symbol callee : names) {
+      if (!calls.contains(callee)) continue;
+      ++open[name];
+      callers[callee].push_back(name);
+    }
+    if (open[name] == 0) ends.push_back(name);
+  }
+  while (!ends.empty()) {
+    const Symbol name = ends.back();
+    ends.pop_back();
+    for (Symbol caller : callers[name]) {
+      if (--open[caller] == 0) ends.push_back(caller);
+    }
+  }
+  for (const auto& [name, count] : open) {
+    if (count > 0) functions_[name] = Effect::kCheck;
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    for_each_function(module, [&](Symbol name, const Function& function) {
+      const Effect effect = std::max(functions_[name], of(function.body));
+      changed |= effect != functions_[name];
+      functions_[name] = effect;
+    });
+  }
+}
+
+Effect Effects::of_function(Symbol name) const {
+  auto found = functions_.find(name);
+  return found == functions_.end() ? Effect::kState : found->second;
+}
+
+Effect Effects::of(const Block& block) const {
+  Effect effect = Effect::kNone;
+  for (const Binding& binding : block.bindings) effect = std::max(effect, of(binding.value));
+  return effect;
+}
+
+Effect Effects::of(const Value& value) const {
+  struct Visitor {
+    const Effects& self;
+    Effect operator()(const Apply&) const { return Effect::kNone; }
+    Effect operator()(const Call& call) const {
+      auto* symbol = std::get_if<Symbol>(&call.callee);
+      return symbol ? self.of_function(*symbol) : Effect::kState;
+    }
+    Effect operator()(const Tuple&) const { return Effect::kNone; }
+    Effect operator()(const Project&) const { return Effect::kNone; }
+    Effect operator()(const Construct&) const { return Effect::kNone; }
+    Effect operator()(const Lambda&) const { return Effect::kNone; }  // making one does nothing
+    Effect operator()(const If& branch) const {
+      return std::max(self.of(branch.arms[0]), self.of(branch.arms[1]));
+    }
+    Effect operator()(const Match& match) const {
+      Effect effect = Effect::kNone;
+      for (const Arm& arm : match.arms) effect = std::max(effect, self.of(arm.block));
+      return effect;
+    }
+    Effect operator()(const Cast&) const { return Effect::kCheck; }
+    Effect operator()(const MakeReference&) const { return Effect::kState; }
+    Effect operator()(const ReadReference&) const { return Effect::kState; }
+    Effect operator()(const WriteReference&) const { return Effect::kState; }
+  };
+  return std::visit(Visitor{*this}, value);
+}
+
+}  // namespace tenon::compiler

@@ -1,0 +1,106 @@
+#include "compiler/ir/patterns.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace tenon::compiler {
+namespace {
+
+constexpr int kMaxSteps = 100000;
+
+using Row = std::vector<const MatchPattern*>;  // nullptr takes anything
+using Rows = std::vector<Row>;
+using Witness = std::optional<std::vector<std::string>>;
+
+class Search {
+ public:
+  Search(const Context& context, const Module& module) : context_(context), module_(module) {}
+
+  bool exhausted() const { return steps_ > kMaxSteps; }
+
+  // A vector of `width` values that no row takes.
+  Witness missing(const Rows& rows, size_t width) {
+    if (++steps_ > kMaxSteps) return std::nullopt;
+    if (width == 0) return rows.empty() ? Witness(std::in_place) : std::nullopt;
+    const MatchPattern* head = nullptr;
+    for (const Row& row : rows) {
+      if (!wild(row[0])) head = row[0];
+    }
+    if (!head) {
+      Witness rest = missing(rest_of(rows), width - 1);
+      if (rest) rest->insert(rest->begin(), "_");
+      return rest;
+    }
+    if (auto* tuple = std::get_if<TuplePattern>(&head->form)) {
+      return joined(missing(opened(rows, nullptr, tuple->fields.size()), tuple->fields.size() + width - 1), "",
+                    tuple->fields.size());
+    }
+    const auto place = module_.constructor(std::get<ConstructPattern>(head->form).constructor);
+    for (const Constructor& constructor : place->adt->constructors) {
+      const size_t fields = constructor.fields.size();
+      Witness found = joined(missing(opened(rows, &constructor, fields), fields + width - 1),
+                             std::string(context_.name(constructor.name)), fields);
+      if (found) return found;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  static bool wild(const MatchPattern* pattern) {
+    return !pattern || std::holds_alternative<AnyPattern>(pattern->form) ||
+           std::holds_alternative<BindPattern>(pattern->form);
+  }
+  static Rows rest_of(const Rows& rows) {
+    Rows rest;
+    for (const Row& row : rows) rest.emplace_back(row.begin() + 1, row.end());
+    return rest;
+  }
+  // The rows that take this constructor (or a tuple), with its fields in front.
+  static Rows opened(const Rows& rows, const Constructor* constructor, size_t fields) {
+    Rows result;
+    for (const Row& row : rows) {
+      Row open;
+      if (wild(row[0])) {
+        open.assign(fields, nullptr);
+      } else {
+        const std::vector<MatchPattern>* inner = nullptr;
+        if (auto* tuple = std::get_if<TuplePattern>(&row[0]->form)) inner = &tuple->fields;
+        else if (auto* construct = std::get_if<ConstructPattern>(&row[0]->form)) {
+          if (constructor && construct->constructor == constructor->name) inner = &construct->fields;
+        }
+        if (!inner || inner->size() != fields) continue;
+        for (const MatchPattern& field : *inner) open.push_back(&field);
+      }
+      open.insert(open.end(), row.begin() + 1, row.end());
+      result.push_back(std::move(open));
+    }
+    return result;
+  }
+  static Witness joined(Witness witness, const std::string& name, size_t fields) {
+    if (!witness) return witness;
+    const auto end = witness->begin() + static_cast<ptrdiff_t>(fields);
+    std::string text = fmt::format("{}", fmt::join(witness->begin(), end, ", "));
+    if (name.empty() || fields > 0) text = fmt::format("({}{})", text, name.empty() && fields == 1 ? "," : "");
+    witness->erase(witness->begin(), end);
+    witness->insert(witness->begin(), name + text);
+    return witness;
+  }
+
+  const Context& context_;
+  const Module& module_;
+  int steps_ = 0;
+};
+
+}  // namespace
+
+Expected<std::optional<std::string>> uncovered(const Context& context, const Module& module, std::span<const Arm> arms) {
+  Rows rows;
+  for (const Arm& arm : arms) rows.push_back({&arm.pattern});
+  Search search(context, module);
+  Witness witness = search.missing(rows, 1);
+  if (search.exhausted()) return error("the patterns are too many to be checked", "", "split the match");
+  if (!witness) return std::nullopt;
+  return witness->front();
+}
+
+}  // namespace tenon::compiler

@@ -1,0 +1,129 @@
+#include "compiler/ir/run_value.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tenon::compiler {
+
+using Kind = RunObject::Kind;
+
+RunObject::~RunObject() {
+  // An object that nothing else holds gives its fields to this list before it goes.
+  std::vector<RunValue> open = std::move(fields);
+  while (!open.empty()) {
+    RunValue value = std::move(open.back());
+    open.pop_back();
+    if (!value.object || value.object.use_count() != 1) continue;
+    for (RunValue& field : value.object->fields) open.push_back(std::move(field));
+    value.object->fields.clear();
+  }
+}
+
+RunValue::RunValue(runtime::Tensor tensor) : object(std::make_shared<RunObject>()) {
+  object->tensor = std::move(tensor);
+}
+
+RunValue RunValue::tuple(std::vector<RunValue> fields) {
+  RunValue value;
+  value.object = std::make_shared<RunObject>();
+  value.object->kind = Kind::kTuple;
+  value.object->fields = std::move(fields);
+  return value;
+}
+
+RunValue RunValue::data(Symbol constructor, std::vector<RunValue> fields) {
+  RunValue value = tuple(std::move(fields));
+  value.object->kind = Kind::kData;
+  value.object->constructor = constructor;
+  return value;
+}
+
+const runtime::Tensor& RunValue::tensor() const {
+  static const runtime::Tensor kNone;
+  return object ? object->tensor : kNone;
+}
+
+std::span<const RunValue> RunValue::fields() const {
+  if (!object || (object->kind != Kind::kTuple && object->kind != Kind::kData)) return {};
+  return object->fields;
+}
+
+std::optional<int64_t> evaluate(Dim dim, const Sizes& sizes) {
+  int64_t sum = 0;
+  for (const auto& [monomial, coefficient] : dim.node->terms) {
+    int64_t term = coefficient;
+    for (Symbol variable : monomial) {
+      auto found = sizes.find(variable);
+      if (found == sizes.end() || __builtin_mul_overflow(term, found->second, &term)) return std::nullopt;
+    }
+    if (__builtin_add_overflow(sum, term, &sum)) return std::nullopt;
+  }
+  return sum;
+}
+
+void bind_sizes(Type type, const RunValue& value, Sizes& sizes) {
+  if (const TensorType* tensor = type.tensor()) {
+    const auto& shape = value.tensor().shape();
+    if (!value.tensor() || shape.size() != tensor->dims.size()) return;
+    for (size_t i = 0; i < tensor->dims.size(); ++i) {
+      if (const auto variable = tensor->dims[i].variable()) sizes.emplace(*variable, shape[i]);
+    }
+  } else if (const TupleType* tuple = type.tuple()) {
+    const auto fields = value.fields();
+    for (size_t i = 0; i < std::min(tuple->fields.size(), fields.size()); ++i) {
+      bind_sizes(tuple->fields[i], fields[i], sizes);
+    }
+  }
+}
+
+bool matches(const Module& module, Type type, const RunValue& value, const Sizes& sizes) {
+  struct Visitor {
+    const Module& module;
+    const RunObject& object;
+    const Sizes& sizes;
+    bool operator()(const TensorType& x) const {
+      if (!object.tensor || object.tensor.dtype() != x.dtype) return false;
+      const auto& shape = object.tensor.shape();
+      return std::ranges::equal(x.dims, shape, [&](Dim dim, int64_t size) {
+        return evaluate(dim, sizes).value_or(size) == size;
+      });
+    }
+    bool operator()(const TupleType& x) const {
+      return object.kind == Kind::kTuple &&
+             std::ranges::equal(x.fields, object.fields,
+                                [&](Type type, const RunValue& field) { return matches(module, type, field, sizes); });
+    }
+    bool operator()(const FunctionType&) const { return object.kind == Kind::kClosure; }
+    bool operator()(const AdtType& x) const {
+      if (object.kind != Kind::kData) return false;
+      const auto place = module.constructor(object.constructor);
+      return place && place->name == x.name;
+    }
+    bool operator()(const ReferenceType&) const { return object.kind == Kind::kReference; }
+    bool operator()(const TypeVariable&) const { return true; }
+    bool operator()(const UnknownType&) const { return false; }
+  };
+  return value && std::visit(Visitor{module, *value.object, sizes}, type.node->alternatives());
+}
+
+std::string describe(const Context& context, const RunValue& value) {
+  if (!value) return "nothing";
+  switch (value.object->kind) {
+    case Kind::kTensor:
+      return fmt::format("Tensor[{}, {}]", runtime::to_string(value.tensor().shape()),
+                         runtime::name(value.tensor().dtype()));
+    case Kind::kTuple: {
+      std::string text;
+      for (const RunValue& field : value.fields()) text += (text.empty() ? "" : ", ") + describe(context, field);
+      return "(" + text + ")";
+    }
+    case Kind::kData:
+      return fmt::format("{}{}", context.name(value.object->constructor), value.fields().empty() ? "" : "(...)");
+    case Kind::kClosure: return "a function";
+    case Kind::kReference: return "a reference";
+  }
+  return "";
+}
+
+}  // namespace tenon::compiler

@@ -1,0 +1,63 @@
+// Values while a module is interpreted.
+//
+// Semantics: a value is a handle to an object that does not change, but for references: a copy is the same value. The
+// chain of a long list is freed without recursion. Cycles can only go through references; the interpreter cuts those
+// that are left when it ends.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/module.h"
+
+namespace tenon::compiler {
+
+struct RunObject;
+struct Code;
+using Sizes = std::map<Symbol, int64_t>;  // of dim variables
+
+struct RunValue {
+  std::shared_ptr<RunObject> object;
+
+  RunValue() = default;
+  RunValue(runtime::Tensor tensor);  // NOLINT: a tensor is a value
+  static RunValue tuple(std::vector<RunValue> fields);
+  static RunValue data(Symbol constructor, std::vector<RunValue> fields);
+
+  explicit operator bool() const { return object != nullptr; }
+  // An empty one where the value is no tensor.
+  const runtime::Tensor& tensor() const;
+  // Of a tuple or a constructed value; none otherwise.
+  std::span<const RunValue> fields() const;
+};
+
+struct RunObject {
+  enum class Kind : uint8_t { kTensor, kTuple, kData, kClosure, kReference };
+
+  Kind kind = Kind::kTensor;
+  Symbol constructor{};  // kData
+  runtime::Tensor tensor;
+  std::vector<RunValue> fields;  // kClosure: what it captured; kReference: the one value
+  const Code* code = nullptr;    // kClosure
+  std::shared_ptr<const Sizes> sizes;
+
+  RunObject() = default;
+  RunObject(const RunObject&) = delete;
+  RunObject& operator=(const RunObject&) = delete;
+  ~RunObject();
+};
+
+// The value of `dim`, where all its variables have one.
+std::optional<int64_t> evaluate(Dim dim, const Sizes& sizes);
+// Takes the variables of `type` that `value` decides, where they have no value yet.
+void bind_sizes(Type type, const RunValue& value, Sizes& sizes);
+// Whether `value` is a `type`, as far as can be seen at once: the fields of constructed values, the types of functions
+// and sizes that have no value are not looked at.
+bool matches(const Module& module, Type type, const RunValue& value, const Sizes& sizes);
+// "Tensor[(2, 3), f32]", "Cons(...)"
+std::string describe(const Context& context, const RunValue& value);
+
+}  // namespace tenon::compiler

@@ -1,0 +1,183 @@
+#include "compiler/ir/solver.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tenon::compiler {
+
+Dim Solver::fresh_dim() { return context_.dim(context_.symbol(fmt::format("?{}", dims_++))); }
+
+Dim Solver::resolve(Dim dim) {
+  if (dims_ == 0) return dim;
+  // A solution may have unknowns that were solved after it.
+  while (true) {
+    const Dim next = context_.substitute(dim, dim_solutions_);
+    if (next == dim) return dim;
+    dim = next;
+  }
+}
+
+Type Solver::resolve(Type type) {
+  if (types_ == 0 && dims_ == 0) return type;
+  return context_.map_type(
+      type,
+      [&](Type leaf) {
+        const UnknownType* unknown = leaf.unknown();
+        auto found = unknown ? type_solutions_.find(unknown->number) : type_solutions_.end();
+        return found == type_solutions_.end() ? leaf : resolve(found->second);
+      },
+      [&](Dim dim) { return resolve(dim); });
+}
+
+bool Solver::known(Dim dim) const {
+  if (dims_ == 0) return true;
+  return std::ranges::none_of(dim.node->terms, [&](const auto& term) {
+    return std::ranges::any_of(term.first, [&](Symbol variable) { return is_unknown(variable); });
+  });
+}
+
+bool Solver::known(Type type) const {
+  if (types_ == 0 && dims_ == 0) return true;
+  struct Visitor {
+    const Solver& self;
+    bool all(const std::vector<Type>& types) const {
+      return std::ranges::all_of(types, [&](Type next) { return self.known(next); });
+    }
+    bool operator()(const TensorType& x) const {
+      return std::ranges::all_of(x.dims, [&](Dim dim) { return self.known(dim); });
+    }
+    bool operator()(const TupleType& x) const { return all(x.fields); }
+    bool operator()(const FunctionType& x) const { return all(x.params) && self.known(x.result); }
+    bool operator()(const AdtType& x) const { return all(x.args); }
+    bool operator()(const ReferenceType& x) const { return self.known(x.value); }
+    bool operator()(const TypeVariable&) const { return true; }
+    bool operator()(const UnknownType&) const { return false; }
+  };
+  return std::visit(Visitor{*this}, type.node->alternatives());
+}
+
+bool Solver::unify(const std::vector<Type>& a, const std::vector<Type>& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (!unify(a[i], b[i])) return false;
+  }
+  return true;
+}
+
+bool Solver::unify(Type a, Type b) {
+  if (a == b) return true;
+  auto follow = [&](Type type) {
+    while (const UnknownType* unknown = type.unknown()) {
+      auto found = type_solutions_.find(unknown->number);
+      if (found == type_solutions_.end()) break;
+      type = found->second;
+    }
+    return type;
+  };
+  a = follow(a), b = follow(b);
+  if (a == b) return true;
+  if (const UnknownType* unknown = a.unknown()) return solve(unknown->number, b);
+  if (const UnknownType* unknown = b.unknown()) return solve(unknown->number, a);
+  if (a.node->index() != b.node->index()) return false;
+  struct Visitor {
+    Solver& self;
+    Type b;
+    bool operator()(const TensorType& x) const {
+      const TensorType& y = *b.tensor();
+      if (x.dtype != y.dtype || x.dims.size() != y.dims.size()) return false;
+      for (size_t i = 0; i < x.dims.size(); ++i) {
+        if (!self.equate(x.dims[i], y.dims[i])) return false;
+      }
+      return true;
+    }
+    bool operator()(const TupleType& x) const { return self.unify(x.fields, b.tuple()->fields); }
+    bool operator()(const FunctionType& x) const {
+      return self.unify(x.params, b.function()->params) && self.unify(x.result, b.function()->result);
+    }
+    bool operator()(const AdtType& x) const { return x.name == b.adt()->name && self.unify(x.args, b.adt()->args); }
+    bool operator()(const ReferenceType& x) const { return self.unify(x.value, b.reference()->value); }
+    bool operator()(const TypeVariable&) const { return false; }
+    bool operator()(const UnknownType&) const { return false; }
+  };
+  return std::visit(Visitor{*this, b}, a.node->alternatives());
+}
+
+bool Solver::occurs(uint32_t unknown, Type type) const {
+  struct Visitor {
+    const Solver& self;
+    uint32_t unknown;
+    bool any(const std::vector<Type>& types) const {
+      return std::ranges::any_of(types, [&](Type next) { return self.occurs(unknown, next); });
+    }
+    bool operator()(const TensorType&) const { return false; }
+    bool operator()(const TupleType& x) const { return any(x.fields); }
+    bool operator()(const FunctionType& x) const { return any(x.params) || self.occurs(unknown, x.result); }
+    bool operator()(const AdtType& x) const { return any(x.args); }
+    bool operator()(const ReferenceType& x) const { return self.occurs(unknown, x.value); }
+    bool operator()(const TypeVariable&) const { return false; }
+    bool operator()(const UnknownType& x) const { return x.number == unknown; }
+  };
+  return std::visit(Visitor{*this, unknown}, type.node->alternatives());
+}
+
+bool Solver::solve(uint32_t unknown, Type type) {
+  const Type resolved = resolve(type);
+  if (occurs(unknown, resolved)) return false;
+  type_solutions_.emplace(unknown, resolved);
+  return true;
+}
+
+bool Solver::equate(Dim a, Dim b) {
+  if (a == b) return true;
+  if (dims_ == 0) return false;
+  const Dim difference = resolve(context_.subtract(a, b));
+  switch (solve(difference)) {
+    case Outcome::kHolds: return true;
+    case Outcome::kFails: return false;
+    case Outcome::kWaits: waiting_.push_back(difference); return true;
+  }
+  return false;
+}
+
+Solver::Outcome Solver::solve(Dim difference) {
+  if (difference.node->terms.empty()) return Outcome::kHolds;
+  bool unknowns = false;
+  for (const auto& [monomial, coefficient] : difference.node->terms) {
+    if (std::ranges::none_of(monomial, [&](Symbol v) { return is_unknown(v); })) continue;
+    unknowns = true;
+    if (monomial.size() != 1) continue;
+    const Symbol unknown = monomial[0];
+    const bool alone = std::ranges::count_if(difference.node->terms, [&](const auto& term) {
+                         return std::ranges::find(term.first, unknown) != term.first.end();
+                       }) == 1;
+    if (!alone) continue;
+    // c*u + rest = 0
+    const Dim rest = context_.subtract(difference, context_.multiply(context_.dim(coefficient), context_.dim(unknown)));
+    const auto value = context_.divide(rest, context_.dim(-coefficient));
+    if (!value) continue;
+    dim_solutions_.emplace(unknown, *value);
+    return Outcome::kHolds;
+  }
+  return unknowns ? Outcome::kWaits : Outcome::kFails;
+}
+
+bool Solver::retry() {
+  bool progress = true;
+  while (progress) {
+    progress = false;
+    std::vector<Dim> open = std::move(waiting_);
+    waiting_.clear();
+    for (const Dim dim : open) {
+      const Dim difference = resolve(dim);
+      switch (solve(difference)) {
+        case Outcome::kHolds: progress = true; break;
+        case Outcome::kFails: return false;
+        case Outcome::kWaits: waiting_.push_back(difference); break;
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace tenon::compiler

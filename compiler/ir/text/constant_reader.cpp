@@ -1,0 +1,98 @@
+#include "compiler/ir/text/constant_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/ir/try.h"
+
+namespace tenon::compiler {
+namespace {
+
+template <class T>
+bool fill_as(runtime::Tensor& tensor, const std::vector<int64_t>* integers, const std::vector<double>& reals) {
+  auto out = tensor.data<T>();
+  for (size_t i = 0; i < out.size(); ++i) {
+    if constexpr (std::is_floating_point_v<T>) {
+      out[i] = integers ? static_cast<T>((*integers)[i]) : static_cast<T>(reals[i]);
+    } else {
+      if (!integers) return false;
+      out[i] = static_cast<T>((*integers)[i]);
+      if (static_cast<int64_t>(out[i]) != (*integers)[i]) return false;
+    }
+  }
+  return true;
+}
+
+// False where a value is none of the dtype.
+bool fill(runtime::Tensor& tensor, const std::vector<int64_t>* integers, const std::vector<double>& reals) {
+  switch (tensor.dtype()) {
+    case DType::kBool: return fill_as<bool>(tensor, integers, reals);
+    case DType::kI8: return fill_as<int8_t>(tensor, integers, reals);
+    case DType::kU8: return fill_as<uint8_t>(tensor, integers, reals);
+    case DType::kI16: return fill_as<int16_t>(tensor, integers, reals);
+    case DType::kU16: return fill_as<uint16_t>(tensor, integers, reals);
+    case DType::kI32: return fill_as<int32_t>(tensor, integers, reals);
+    case DType::kI64: return fill_as<int64_t>(tensor, integers, reals);
+    case DType::kF32: return fill_as<float>(tensor, integers, reals);
+    case DType::kF64: return fill_as<double>(tensor, integers, reals);
+  }
+  return false;
+}
+
+}  // namespace
+
+Expected<runtime::Tensor> read_constant(const Context& context, Cursor& cursor, Type type, size_t type_at,
+                                        std::span<const std::byte> side) {
+  const TensorType* tensor_type = type.tensor();
+  const auto shape = tensor_type ? tensor_type->shape() : std::nullopt;
+  if (!shape) return cursor.error_at(type_at, "a constant must be a tensor of known sizes");
+  // The size is checked against what there is before any memory is taken.
+  int64_t count = 1;
+  for (int64_t size : *shape) {
+    count *= std::max<int64_t>(size, 0);
+    if (count > (int64_t{1} << 40)) return cursor.error_at(type_at, "the constant is too large");
+  }
+  if (cursor.accept_name("side")) {
+    TENON_TRY(cursor.expect("("));
+    const size_t start_at = cursor.offset();
+    TENON_TAKE(start, cursor.integer());
+    TENON_TRY(cursor.expect(")"));
+    const auto room = static_cast<int64_t>(side.size());
+    const int64_t length = count * runtime::bytes(tensor_type->dtype);
+    if (*start < 0 || *start > room || length > room - *start) {
+      return cursor.error_at(
+          start_at, fmt::format("bytes {} .. {} lie beyond the side file of {}", *start, *start + length, room));
+    }
+    runtime::Tensor tensor(tensor_type->dtype, *shape);
+    std::ranges::copy(side.subspan(*start, length), tensor.bytes().begin());
+    return tensor;
+  }
+  const size_t list_at = cursor.offset();
+  if (!cursor.is("[")) return cursor.fail("expected side(OFFSET) or a list of values");
+  TENON_TAKE(list, cursor.attribute());
+  std::vector<double> reals;
+  auto* integers = std::get_if<std::vector<int64_t>>(&*list);
+  if (auto* values = std::get_if<std::vector<double>>(&*list)) reals = *values;
+  const size_t found = integers ? integers->size() : reals.size();
+  if (static_cast<int64_t>(found) != count) {
+    return cursor.error_at(list_at, fmt::format("{} values for {}", found, context.str(type)));
+  }
+  runtime::Tensor tensor(tensor_type->dtype, *shape);
+  if (!fill(tensor, integers, reals)) {
+    return cursor.error_at(list_at, fmt::format("a value is none of {}", runtime::name(tensor.dtype())));
+  }
+  return tensor;
+}
+
+Expected<runtime::Tensor> make_scalar(const Cursor& cursor, size_t at, const Attr& value, DType dtype) {
+  std::vector<int64_t> integers;
+  std::vector<double> reals;
+  if (auto* integer = std::get_if<int64_t>(&value)) integers.push_back(*integer);
+  else reals.push_back(std::get<double>(value));
+  runtime::Tensor tensor(dtype, {});
+  if (fill(tensor, integers.empty() ? nullptr : &integers, reals)) return tensor;
+  return cursor.error_at(at, fmt::format("the value is none of {}", runtime::name(dtype)));
+}
+
+}  // namespace tenon::compiler

@@ -1,0 +1,33 @@
+// Types for a function as it was read: annotations where there are some, inferred everywhere else.
+#pragma once
+
+#include <functional>
+#include <unordered_map>
+
+#include "compiler/ir/infer.h"
+#include "compiler/ir/text/lexer.h"
+
+namespace tenon::compiler {
+
+// A function without types. Each variable has its annotation or an unknown of the solver's as its type.
+struct Draft {
+  explicit Draft(Context& context) : solver(context) {}
+
+  Function function;
+  Solver solver;
+  std::vector<size_t> results;  // places of the blocks' results, inner blocks first
+  std::unordered_map<uint32_t, size_t> annotated;  // variables that have one, and the place of their names
+  struct Alias {
+    Atom atom;
+    Type type;
+    size_t offset;
+    std::string name;
+  };
+  std::vector<Alias> aliases;  // annotated names of what was bound already
+};
+
+// The function with all types, checked. `offset` gives the place of a span.
+Expected<Function> elaborate(Context& context, const Module& module, Draft draft, const Source& source,
+                             const std::function<size_t(SpanId)>& offset);
+
+}  // namespace tenon::compiler

@@ -1,0 +1,390 @@
+#include "compiler/ir/text/expression_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "compiler/ir/operator.h"
+#include "compiler/ir/text/constant_reader.h"
+#include "compiler/ir/try.h"
+
+namespace tenon::compiler {
+
+Block ExpressionReader::leave(const Visible& outside, Atom result, size_t result_at) {
+  for (; names_.size() > outside.names; names_.pop_back()) locals_.erase(names_.back());
+  scope_.dims.resize(outside.dims);
+  draft_.results.push_back(result_at);
+  Block block = std::move(open_.back());
+  open_.pop_back();
+  block.result = result;
+  return block;
+}
+
+VarId ExpressionReader::variable(size_t offset, Type type, std::string_view name) {
+  const auto id = static_cast<VarId>(function_.vars.size());
+  function_.vars.push_back({type, context_.symbol(name), span_(offset)});
+  return id;
+}
+
+Status ExpressionReader::define(size_t offset, const std::string& name, Atom atom) {
+  if (!locals_.emplace(name, atom).second) return cursor_.error_at(offset, fmt::format("%{} is defined twice", name));
+  names_.push_back(name);
+  return {};
+}
+
+Atom ExpressionReader::bind(size_t offset, Value value, std::string_view name) {
+  const VarId var = variable(offset, draft_.solver.fresh_type(), name);
+  open_.back().bindings.push_back({var, std::move(value)});
+  return var;
+}
+
+Expected<Block> ExpressionReader::block(int depth) {
+  if (depth > kMaxNesting) return cursor_.fail("nested too deeply");
+  const Visible outside = enter();
+  TENON_TRY(cursor_.expect("{"));
+  TENON_TRY(statements(depth));
+  const size_t offset = cursor_.offset();
+  Atom result;
+  while (true) {
+    TENON_TAKE(value, expression("", depth));
+    result = *value;
+    if (!cursor_.accept(";")) break;
+    TENON_TRY(statements(depth));
+  }
+  TENON_TRY(cursor_.expect("}"));
+  return leave(outside, result, offset);
+}
+
+Status ExpressionReader::statements(int depth) {
+  while (cursor_.accept_name("let")) TENON_TRY(let(depth));
+  return {};
+}
+
+Status ExpressionReader::let(int depth) {
+  const size_t offset = cursor_.offset();
+  TENON_TAKE(name, cursor_.take(Tok::kLocal, "a variable, as %x"));
+  if (locals_.contains(*name)) return cursor_.error_at(offset, fmt::format("%{} is defined twice", *name));
+  std::optional<Type> wanted;
+  if (cursor_.accept(":")) {
+    TENON_TAKE(type, types_.type(scope_));
+    wanted = *type;
+  }
+  TENON_TRY(cursor_.expect("="));
+  const size_t before = open_.back().bindings.size();
+  TENON_TAKE(value, expression(*name, depth));
+  if (wanted) {
+    auto* var = std::get_if<VarId>(&*value);
+    const bool fresh = var && open_.back().bindings.size() > before && open_.back().bindings.back().var == *var;
+    if (fresh && function_.type(*var).unknown()) {
+      function_.vars[index(*var)].type = *wanted;
+      draft_.annotated.emplace(static_cast<uint32_t>(*var), offset);
+    } else {
+      draft_.aliases.push_back({*value, *wanted, offset, *name});
+    }
+  }
+  TENON_TRY(cursor_.expect(";"));
+  if (!locals_.contains(*name)) return define(offset, *name, *value);  // a lambda has it already
+  return {};
+}
+
+ExpressionReader::Result ExpressionReader::expression(std::string_view name, int depth) {
+  if (depth > kMaxNesting) return cursor_.fail("nested too deeply");
+  const size_t offset = cursor_.offset();
+  // The name belongs to the outermost binding: to a projection or call, if one follows.
+  TENON_TAKE(atom, primary(name, depth));
+  while (true) {
+    if (cursor_.accept(".")) {
+      TENON_TAKE(field, cursor_.integer());
+      if (*field < 0 || *field > UINT32_MAX) return cursor_.error_at(offset, "there is no such field");
+      atom = bind(offset, Project{*atom, static_cast<uint32_t>(*field)}, name);
+    } else if (cursor_.is("(")) {
+      TENON_TAKE(args, arguments(nullptr, depth));
+      atom = bind(offset, Call{*atom, std::move(*args)}, name);
+    } else {
+      return atom;
+    }
+  }
+}
+
+ExpressionReader::Result ExpressionReader::primary(std::string_view name, int depth) {
+  const Token token = cursor_.peek();
+  switch (token.kind) {
+    case Tok::kLocal: {
+      auto found = locals_.find(token.text);
+      if (found == locals_.end()) return cursor_.fail("the variable is not defined");
+      cursor_.skip();
+      return found->second;
+    }
+    case Tok::kConstant: {
+      auto found = constants_.find(token.text);
+      if (found == constants_.end()) return cursor_.fail("the constant is not defined");
+      cursor_.skip();
+      return found->second;
+    }
+    case Tok::kGlobal: {
+      const Symbol callee = context_.symbol(token.text);
+      if (!module_.globals.contains(callee)) {
+        return cursor_.error_at(token.offset, fmt::format("there is no function @{}", token.text));
+      }
+      cursor_.skip();
+      return callee;
+    }
+    case Tok::kName: return word(name, depth);
+    case Tok::kInteger:
+    case Tok::kFloat: return literal();
+    case Tok::kPunct: {
+      if (token.text == "(") return tuple(name, depth);
+      if (token.text == "-") return literal();
+      break;
+    }
+    case Tok::kEnd:
+    case Tok::kString: break;
+  }
+  return cursor_.fail("expected an expression");
+}
+
+ExpressionReader::Result ExpressionReader::word(std::string_view name, int depth) {
+  const size_t offset = cursor_.offset();
+  const std::string text = cursor_.peek().text;
+  if (text == "fn") return lambda(name, depth);
+  if (text == "if") return branch(name, depth);
+  if (text == "match") return match(name, depth);
+  if (text == "match_cast") return cast(name, depth);
+  if (text == "true" || text == "false") {
+    cursor_.skip();
+    return module_.add_constant(runtime::Tensor::of<bool>({}, std::array{text == "true"}));
+  }
+  if (text == "ref" || text == "read" || text == "write") {
+    cursor_.skip();
+    TENON_TAKE(args, arguments(nullptr, depth));
+    const size_t wanted = text == "write" ? 2 : 1;
+    if (args->size() != wanted) {
+      return cursor_.error_at(offset, fmt::format("{} takes {} argument{}, found {}", text, wanted,
+                                                  wanted == 1 ? "" : "s", args->size()));
+    }
+    if (text == "ref") return bind(offset, MakeReference{(*args)[0]}, name);
+    if (text == "read") return bind(offset, ReadReference{(*args)[0]}, name);
+    return bind(offset, WriteReference{(*args)[0], (*args)[1]}, name);
+  }
+  if (module_.constructor(context_.symbol(text))) return construct(name, depth);
+  return operation(name, depth);
+}
+
+// 3i64, -0.5f32: a number and, without space, its dtype.
+ExpressionReader::Result ExpressionReader::literal() {
+  const size_t offset = cursor_.offset();
+  const Token& digits = cursor_.peek(cursor_.is("-") ? 1 : 0);
+  const size_t end = digits.offset + digits.text.size();
+  TENON_TAKE(value, cursor_.number());
+  if (cursor_.peek().kind != Tok::kName || cursor_.offset() != end) {
+    return cursor_.fail("expected the number's dtype", "write it behind the number, as 3i64 or 0.5f32");
+  }
+  auto dtype = runtime::parse_dtype(cursor_.peek().text);
+  if (!dtype) return cursor_.error_at(end, dtype.error().what, dtype.error().help);
+  cursor_.skip();
+  TENON_TAKE(tensor, make_scalar(cursor_, offset, *value, *dtype));
+  return module_.add_constant(std::move(*tensor));
+}
+
+ExpressionReader::Result ExpressionReader::operation(std::string_view name, int depth) {
+  const size_t offset = cursor_.offset();
+  const std::string text = cursor_.peek().text;
+  const Operator* op = context_.find_operator(text);
+  if (!op) return cursor_.error_at(offset, fmt::format("there is no operator '{}'", text));
+  cursor_.skip();
+  Attrs attrs;
+  TENON_TAKE(args, arguments(&attrs, depth));
+  auto complete = complete_attrs(*op, std::move(attrs));
+  if (!complete) return cursor_.error_at(offset, complete.error().what, complete.error().help);
+  return bind(offset, Apply{op, std::move(*complete), std::move(*args)}, name);
+}
+
+ExpressionReader::Result ExpressionReader::construct(std::string_view name, int depth) {
+  const size_t offset = cursor_.offset();
+  Construct value{.constructor = context_.symbol(cursor_.peek().text), .types = {}, .fields = {}};
+  cursor_.skip();
+  const auto place = module_.constructor(value.constructor);
+  for (size_t i = 0; i < place->adt->params.size(); ++i) value.types.push_back(draft_.solver.fresh_type());
+  if (cursor_.is("(")) {
+    TENON_TAKE(fields, arguments(nullptr, depth));
+    value.fields = std::move(*fields);
+  }
+  return bind(offset, std::move(value), name);
+}
+
+// fn (%x: T, %y) -> T { ... }
+ExpressionReader::Result ExpressionReader::lambda(std::string_view name, int depth) {
+  const size_t offset = cursor_.offset();
+  cursor_.skip();
+  const VarId self = variable(offset, draft_.solver.fresh_type(), name);
+  if (!name.empty()) TENON_TRY(define(offset, std::string(name), self));
+  Lambda value;
+  const size_t names = names_.size();
+  TENON_TRY(cursor_.expect("("));
+  TENON_TRY(cursor_.list(")", [&]() -> Status {
+    const size_t param_at = cursor_.offset();
+    TENON_TAKE(param, cursor_.take(Tok::kLocal, "a parameter, as %x"));
+    Type type = draft_.solver.fresh_type();
+    if (cursor_.accept(":")) {
+      TENON_TAKE(given, types_.type(scope_));
+      type = *given;
+    }
+    value.params.push_back(variable(param_at, type, *param));
+    return define(param_at, *param, value.params.back());
+  }));
+  value.result = draft_.solver.fresh_type();
+  if (cursor_.accept("->")) {
+    TENON_TAKE(result, types_.type(scope_));
+    value.result = *result;
+  }
+  TENON_TAKE(body, block(depth + 1));
+  for (; names_.size() > names; names_.pop_back()) locals_.erase(names_.back());
+  value.body.push_back(std::move(*body));
+  open_.back().bindings.push_back({self, std::move(value)});
+  return self;
+}
+
+ExpressionReader::Result ExpressionReader::branch(std::string_view name, int depth) {
+  const size_t offset = cursor_.offset();
+  cursor_.skip();
+  TENON_TAKE(condition, expression("", depth + 1));
+  TENON_TAKE(yes, block(depth + 1));
+  if (!cursor_.accept_name("else")) return cursor_.fail("expected else", "an if is a value: both arms give one");
+  TENON_TAKE(no, block(depth + 1));
+  If value{*condition, {}};
+  value.arms.push_back(std::move(*yes));
+  value.arms.push_back(std::move(*no));
+  return bind(offset, std::move(value), name);
+}
+
+ExpressionReader::Result ExpressionReader::match(std::string_view name, int depth) {
+  const size_t offset = cursor_.offset();
+  cursor_.skip();
+  TENON_TAKE(subject, expression("", depth + 1));
+  Match value{*subject, {}};
+  TENON_TRY(cursor_.expect("{"));
+  while (!cursor_.accept("}")) {
+    TENON_TAKE(next, arm(depth + 1));
+    value.arms.push_back(std::move(*next));
+    cursor_.accept(",");
+  }
+  return bind(offset, std::move(value), name);
+}
+
+// PATTERN => { ... }  or  PATTERN => EXPRESSION
+Expected<Arm> ExpressionReader::arm(int depth) {
+  const size_t names = names_.size();
+  TENON_TAKE(pattern, this->pattern(depth));
+  TENON_TRY(cursor_.expect("=>"));
+  TENON_TAKE(block, arm_block(depth));
+  for (; names_.size() > names; names_.pop_back()) locals_.erase(names_.back());
+  return Arm{std::move(*pattern), std::move(*block)};
+}
+
+Expected<Block> ExpressionReader::arm_block(int depth) {
+  if (cursor_.is("{")) return block(depth);
+  const Visible outside = enter();
+  const size_t offset = cursor_.offset();
+  TENON_TAKE(value, expression("", depth));
+  if (!cursor_.is(",") && !cursor_.is("}")) return cursor_.fail("expected ',' or '}' behind an arm");
+  return leave(outside, *value, offset);
+}
+
+Expected<MatchPattern> ExpressionReader::pattern(int depth) {
+  if (depth > kMaxNesting) return cursor_.fail("nested too deeply");
+  const size_t offset = cursor_.offset();
+  std::vector<MatchPattern> fields;
+  auto field = [&]() -> Status {
+    TENON_TAKE(next, pattern(depth + 1));
+    fields.push_back(std::move(*next));
+    return {};
+  };
+  if (cursor_.accept_name("_")) return MatchPattern{AnyPattern{}};
+  if (cursor_.peek().kind == Tok::kLocal) {
+    const std::string name = cursor_.peek().text;
+    cursor_.skip();
+    const VarId var = variable(offset, draft_.solver.fresh_type(), name);
+    TENON_TRY(define(offset, name, var));
+    return MatchPattern{BindPattern{var}};
+  }
+  if (cursor_.accept("(")) {
+    TENON_TRY(cursor_.list(")", field));
+    return MatchPattern{TuplePattern{std::move(fields)}};
+  }
+  TENON_TAKE(text, cursor_.take(Tok::kName, "a pattern, as Cons(%x, _), (%a, %b), %x or _"));
+  const Symbol name = context_.symbol(*text);
+  const auto place = module_.constructor(name);
+  if (!place) return cursor_.error_at(offset, fmt::format("there is no constructor {}", *text));
+  if (cursor_.accept("(")) TENON_TRY(cursor_.list(")", field));
+  if (const size_t wanted = place->constructor().fields.size(); wanted != fields.size()) {
+    return cursor_.error_at(offset, fmt::format("{} has {} field{}, found {}", *text, wanted, wanted == 1 ? "" : "s",
+                                                fields.size()));
+  }
+  return MatchPattern{ConstructPattern{name, std::move(fields)}};
+}
+
+// match_cast[k, ...](EXPRESSION, TYPE): the names are dims that take their sizes from the value.
+ExpressionReader::Result ExpressionReader::cast(std::string_view name, int depth) {
+  const size_t offset = cursor_.offset();
+  cursor_.skip();
+  Cast value;
+  if (cursor_.accept("[")) {
+    TENON_TRY(cursor_.list("]", [&]() -> Status {
+      const size_t dim_at = cursor_.offset();
+      TENON_TAKE(dim, cursor_.take(Tok::kName, "a dim variable"));
+      const Symbol symbol = context_.symbol(*dim);
+      if (scope_.declared(symbol) || std::ranges::find(value.fresh, symbol) != value.fresh.end()) {
+        return cursor_.error_at(dim_at, fmt::format("the dim {} is in scope already", *dim), "take another name");
+      }
+      value.fresh.push_back(symbol);
+      return {};
+    }));
+  }
+  TENON_TRY(cursor_.expect("("));
+  TENON_TAKE(operand, expression("", depth + 1));
+  value.value = *operand;
+  TENON_TRY(cursor_.expect(","));
+  scope_.dims.insert(scope_.dims.end(), value.fresh.begin(), value.fresh.end());
+  TENON_TAKE(type, types_.type(scope_));
+  value.type = *type;
+  TENON_TRY(cursor_.expect(")"));
+  return bind(offset, std::move(value), name);
+}
+
+ExpressionReader::Result ExpressionReader::tuple(std::string_view name, int depth) {
+  const size_t offset = cursor_.offset();
+  cursor_.skip();
+  Atoms fields;
+  bool tuple = cursor_.is(")");
+  while (!cursor_.accept(")")) {
+    TENON_TAKE(field, expression("", depth + 1));
+    fields.push_back(*field);
+    if (cursor_.accept(",")) tuple = true;
+    else if (!cursor_.is(")")) return cursor_.fail("expected ',' or ')'");
+  }
+  if (!tuple) return fields[0];
+  return bind(offset, Tuple{std::move(fields)}, name);
+}
+
+Expected<Atoms> ExpressionReader::arguments(Attrs* attrs, int depth) {
+  Atoms args;
+  TENON_TRY(cursor_.expect("("));
+  TENON_TRY(cursor_.list(")", [&]() -> Status {
+    if (attrs && cursor_.peek().kind == Tok::kName && cursor_.is("=", 1)) {
+      const Token key = cursor_.peek();
+      cursor_.skip(2);
+      TENON_TAKE(value, cursor_.attribute());
+      if (!attrs->emplace(key.text, std::move(*value)).second) {
+        return cursor_.error_at(key.offset, fmt::format("attribute '{}' is given twice", key.text));
+      }
+      return {};
+    }
+    TENON_TAKE(arg, expression("", depth + 1));
+    args.push_back(*arg);
+    return {};
+  }));
+  return args;
+}
+
+}  // namespace tenon::compiler

@@ -1,0 +1,75 @@
+// Reads the body of a function into bindings without types.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+
+#include "compiler/ir/text/elaborate.h"
+#include "compiler/ir/text/type_reader.h"
+
+namespace tenon::compiler {
+
+using Constants = std::unordered_map<std::string, ConstId>;  // by the text's names
+using Locals = std::unordered_map<std::string, Atom>;
+
+class ExpressionReader {
+ public:
+  ExpressionReader(Context& context, Module& module, Cursor& cursor, TypeReader types, const Constants& constants,
+                   Draft& draft, TypeScope scope, Locals locals, const std::function<SpanId(size_t)>& span)
+      : context_(context), module_(module), cursor_(cursor), types_(types), constants_(constants), draft_(draft),
+        function_(draft.function), scope_(std::move(scope)), locals_(std::move(locals)), span_(span) {}
+
+  // { ... }
+  Expected<Block> block(int depth);
+
+ private:
+  using Result = Expected<Atom>;
+
+  // Dims and locals from here on are out of sight at the end.
+  struct Visible {
+    size_t names, dims;
+  };
+  Visible enter() {
+    open_.emplace_back();
+    return {names_.size(), scope_.dims.size()};
+  }
+  Block leave(const Visible& outside, Atom result, size_t result_at);
+
+  VarId variable(size_t offset, Type type, std::string_view name);
+  Status define(size_t offset, const std::string& name, Atom atom);
+  Atom bind(size_t offset, Value value, std::string_view name);
+
+  Status statements(int depth);
+  Status let(int depth);
+  Result expression(std::string_view name, int depth);
+  Result primary(std::string_view name, int depth);
+  Result word(std::string_view name, int depth);
+  Result literal();
+  Result operation(std::string_view name, int depth);
+  Result construct(std::string_view name, int depth);
+  Result lambda(std::string_view name, int depth);
+  Result branch(std::string_view name, int depth);
+  Result match(std::string_view name, int depth);
+  Result cast(std::string_view name, int depth);
+  Result tuple(std::string_view name, int depth);
+  Expected<Arm> arm(int depth);
+  Expected<MatchPattern> pattern(int depth);
+  Expected<Block> arm_block(int depth);
+  // (a, b, key=value): attributes only where `attrs` is given, behind the arguments.
+  Expected<Atoms> arguments(Attrs* attrs, int depth);
+
+  Context& context_;
+  Module& module_;
+  Cursor& cursor_;
+  TypeReader types_;
+  const Constants& constants_;
+  Draft& draft_;
+  Function& function_;
+  TypeScope scope_;
+  Locals locals_;
+  const std::function<SpanId(size_t)>& span_;
+  std::vector<std::string> names_;  // of the locals in sight, the last one last
+  std::vector<Block> open_;
+};
+
+}  // namespace tenon::compiler

@@ -1,0 +1,154 @@
+#include "compiler/ir/text/type_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/ir/try.h"
+
+namespace tenon::compiler {
+namespace {
+
+bool contains(const std::vector<Symbol>& names, Symbol name) { return std::ranges::find(names, name) != names.end(); }
+
+// Whether the name is, or by this use becomes, one of `kind`.
+bool use_as(std::vector<Symbol>& kind, std::vector<Symbol>& undecided, Symbol name) {
+  if (contains(kind, name)) return true;
+  if (std::erase(undecided, name) == 0) return false;
+  kind.push_back(name);
+  return true;
+}
+
+}  // namespace
+
+bool TypeScope::declared(Symbol name) const {
+  return contains(dims, name) || contains(types, name) || contains(undecided, name);
+}
+
+Status TypeReader::variables(TypeScope& scope) {
+  if (!cursor_.accept("[")) return {};
+  return cursor_.list("]", [&]() -> Status {
+    const size_t offset = cursor_.offset();
+    TENON_TAKE(text, cursor_.take(Tok::kName, "a dim or type variable"));
+    const Symbol name = context_.symbol(*text);
+    if (scope.declared(name)) return cursor_.error_at(offset, fmt::format("{} is declared twice", *text));
+    scope.undecided.push_back(name);
+    return {};
+  });
+}
+
+void TypeReader::decide(TypeScope& scope, const std::vector<Symbol>& order) {
+  const TypeScope found = std::move(scope);
+  scope = {};
+  for (Symbol name : order) (contains(found.types, name) ? scope.types : scope.dims).push_back(name);
+}
+
+Expected<Dim> TypeReader::dim(TypeScope& scope, int depth) {
+  if (depth > kMaxNesting) return cursor_.fail("nested too deeply");
+  bool negative = cursor_.accept("-");
+  Dim sum = context_.dim(0);
+  while (true) {
+    Dim term = context_.dim(negative ? -1 : 1);
+    do {
+      Dim factor;
+      if (cursor_.accept("(")) {
+        TENON_TAKE(inner, dim(scope, depth + 1));
+        TENON_TRY(cursor_.expect(")"));
+        factor = *inner;
+      } else if (cursor_.peek().kind == Tok::kName) {
+        const Symbol variable = context_.symbol(cursor_.peek().text);
+        if (!use_as(scope.dims, scope.undecided, variable)) {
+          return cursor_.fail("the dim variable is not declared",
+                              "declare it behind the function's name, as @f[N](...)");
+        }
+        cursor_.skip();
+        factor = context_.dim(variable);
+      } else {
+        TENON_TAKE(value, cursor_.integer());
+        factor = context_.dim(*value);
+      }
+      term = context_.multiply(term, factor);
+    } while (cursor_.accept("*"));
+    sum = context_.add(sum, term);
+    if (!cursor_.is("+") && !cursor_.is("-")) return sum;
+    negative = cursor_.is("-");
+    cursor_.skip();
+  }
+}
+
+Expected<std::vector<Type>> TypeReader::types(std::string_view end, TypeScope& scope, int depth) {
+  std::vector<Type> types;
+  TENON_TRY(cursor_.list(end, [&]() -> Status {
+    TENON_TAKE(next, type(scope, depth));
+    types.push_back(*next);
+    return {};
+  }));
+  return types;
+}
+
+Expected<Type> TypeReader::type(TypeScope& scope, int depth) {
+  if (depth > kMaxNesting) return cursor_.fail("nested too deeply");
+  if (cursor_.accept("(")) {
+    TENON_TAKE(fields, types(")", scope, depth + 1));
+    return context_.tuple(std::move(*fields));
+  }
+  if (cursor_.peek().kind != Tok::kName) {
+    return cursor_.fail("expected a type", "as Tensor[(N, 64), f32] or a tuple of types");
+  }
+  if (cursor_.accept_name("Tensor")) return tensor(scope);
+  if (cursor_.accept_name("Ref")) {
+    TENON_TRY(cursor_.expect("["));
+    TENON_TAKE(value, type(scope, depth + 1));
+    TENON_TRY(cursor_.expect("]"));
+    return context_.reference(*value);
+  }
+  if (cursor_.accept_name("fn")) {
+    TENON_TRY(cursor_.expect("("));
+    TENON_TAKE(params, types(")", scope, depth + 1));
+    TENON_TRY(cursor_.expect("->"));
+    TENON_TAKE(result, type(scope, depth + 1));
+    return context_.function(std::move(*params), *result);
+  }
+  return named(scope, depth);
+}
+
+Expected<Type> TypeReader::tensor(TypeScope& scope) {
+  TENON_TRY(cursor_.expect("["));
+  TENON_TRY(cursor_.expect("("));
+  Dims dims;
+  TENON_TRY(cursor_.list(")", [&]() -> Status {
+    const size_t offset = cursor_.offset();
+    TENON_TAKE(size, dim(scope));
+    if (size->constant().value_or(0) < 0) return cursor_.error_at(offset, "a size must not be negative");
+    dims.push_back(*size);
+    return {};
+  }));
+  TENON_TRY(cursor_.expect(","));
+  const size_t offset = cursor_.offset();
+  TENON_TAKE(text, cursor_.take(Tok::kName, "a dtype"));
+  auto dtype = runtime::parse_dtype(*text);
+  if (!dtype) return cursor_.error_at(offset, dtype.error().what, dtype.error().help);
+  TENON_TRY(cursor_.expect("]"));
+  return context_.tensor(std::move(dims), *dtype);
+}
+
+// A defined type or a type variable.
+Expected<Type> TypeReader::named(TypeScope& scope, int depth) {
+  const size_t offset = cursor_.offset();
+  const std::string text = cursor_.peek().text;
+  const Symbol name = context_.symbol(text);
+  cursor_.skip();
+  if (use_as(scope.types, scope.undecided, name)) return context_.type_variable(name);
+  if (!defined_.contains(name)) {
+    return cursor_.error_at(offset, fmt::format("there is no type {}", text),
+                            "Tensor, Ref, fn, tuples, definitions (type T { ... }) and variables (@f[T]) are known");
+  }
+  std::vector<Type> args;
+  if (cursor_.accept("[")) {
+    TENON_TAKE(list, types("]", scope, depth + 1));
+    args = std::move(*list);
+  }
+  return context_.adt(name, std::move(args));
+}
+
+}  // namespace tenon::compiler

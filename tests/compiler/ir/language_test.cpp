@@ -1,0 +1,364 @@
+// The language beyond first order: types, control flow, closures, recursion and references; inferred, printed, read back
+// and run.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "compiler/ir/effects.h"
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/rewrite.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/verifier.h"
+#include "compiler/passes/pass.h"
+
+namespace tenon::compiler {
+namespace {
+
+using runtime::Tensor;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const std::string kHeader = "#[version = \"1\"]\n";
+const std::string kList = "type List[A] { Cons(A, List[A]), Nil }\n";
+
+class Language : public testing::Test {
+ protected:
+  Module read(const std::string& text) {
+    auto module = parse(context_, kHeader + text, {}, "m.tn");
+    EXPECT_TRUE(module) << module.error().str();
+    if (!module) return {};
+    const Status status = verify(context_, *module);
+    EXPECT_TRUE(status) << status.error().str();
+    expect_round_trip(*module);
+    return std::move(*module);
+  }
+  void expect_round_trip(const Module& module) {
+    const Text text = print(context_, module);
+    auto again = parse(context_, text.text, text.side, "again.tn");
+    ASSERT_TRUE(again) << again.error().str() << text.text;
+    EXPECT_TRUE(equal(module, *again)) << text.text;
+    EXPECT_EQ(print(context_, *again).text, text.text);
+  }
+  std::vector<Tensor> run(const Module& module, const std::vector<Tensor>& inputs) {
+    auto result = interpret(context_, module, context_.symbol("main"), std::span<const Tensor>(inputs));
+    EXPECT_TRUE(result) << result.error().str();
+    return result ? *result : std::vector<Tensor>(1);
+  }
+  // @main of the module keeps its results through each pass and all of them.
+  void expect_kept(const Module& module, const std::vector<Tensor>& inputs) {
+    const auto wanted = run(module, inputs);
+    for (const Pass& pass : all_passes()) {
+      auto after = run_passes(context_, clone(module), std::vector{pass}, {.verify = true});
+      ASSERT_TRUE(after) << pass.name << ": " << after.error().str();
+      EXPECT_EQ(run(*after, inputs), wanted) << pass.name << print(context_, *after).text;
+      expect_round_trip(*after);
+    }
+    auto after = run_passes(context_, clone(module), standard_passes(), {.verify = true});
+    ASSERT_TRUE(after) << after.error().str();
+    EXPECT_EQ(run(*after, inputs), wanted);
+  }
+  static Tensor f32(const std::vector<float>& values) {
+    return Tensor::of<float>({static_cast<int64_t>(values.size())}, values);
+  }
+  static Tensor boolean(bool value) { return Tensor::of<bool>({}, std::array{value}); }
+
+  Context context_;
+};
+
+TEST_F(Language, IfTakesOneArm) {
+  const Module module = read(R"(
+    def @main[n](%c: Tensor[(), bool], %x: Tensor[(n,), f32]) -> Tensor[(n,), f32] {
+      let %y = if (%c) { let %z = relu(%x); add(%z, %z) } else { %x };
+      multiply(%y, 0.5f32)
+    })");
+  EXPECT_EQ(run(module, {boolean(true), f32({-2, 4})})[0], f32({0, 4}));
+  EXPECT_EQ(run(module, {boolean(false), f32({-2, 4})})[0], f32({-1, 2}));
+  expect_kept(module, {boolean(true), f32({-2, 4})});
+}
+
+TEST_F(Language, MatchOpensNestedPatternsInOrder) {
+  const Module module = read(kList + R"(
+    type Pair[A, B] { Both(A, B) }
+    def @second[A](%xs: List[A], %otherwise: A) -> A {
+      match %xs {
+        Cons(_, Cons(%x, _)) => %x,
+        Cons(%x, Nil) => %x,
+        _ => %otherwise,
+      }
+    }
+    def @main(%a: Tensor[(2,), f32], %b: Tensor[(2,), f32]) -> (Tensor[(2,), f32], Tensor[(2,), f32], Tensor[(2,), f32]) {
+      let %list: List[Tensor[(2,), f32]] = Cons(%a, Cons(%b, Nil));
+      let %empty: List[Tensor[(2,), f32]] = Nil;
+      let %pair = match (Both(%a, (%b, %a)), %list) { (Both(_, (%x, %y)), Cons(%z, _)) => add(%x, add(%y, %z)), _ => %a };
+      (@second(%list, %a), @second(%empty, %a), %pair)
+    })");
+  EXPECT_THAT(run(module, {f32({1, 2}), f32({3, 4})}), ElementsAre(f32({3, 4}), f32({1, 2}), f32({5, 8})));
+  expect_kept(module, {f32({1, 2}), f32({3, 4})});
+}
+
+TEST_F(Language, ClosuresCaptureAndRecurse) {
+  const Module module = read(kList + R"(
+    def @fold[A, B](%f: fn(B, A) -> B, %start: B, %xs: List[A]) -> B {
+      match %xs { Nil => %start, Cons(%x, %rest) => @fold(%f, %f(%start, %x), %rest) }
+    }
+    def @main(%a: Tensor[(2,), f32], %b: Tensor[(2,), f32]) -> Tensor[(2,), f32] {
+      let %list = Cons(%a, Cons(%b, Cons(%a, Nil)));
+      let %shift = fn (%x) { add(%x, %b) };
+      let %length = fn (%xs: List[Tensor[(2,), f32]]) -> Tensor[(), f32] {
+        match %xs { Nil => 0.0f32, Cons(_, %rest) => add(1.0f32, %length(%rest)) }
+      };
+      let %sum = @fold(fn (%acc: Tensor[(2,), f32], %x: Tensor[(2,), f32]) { add(%acc, %shift(%x)) }, %a, %list);
+      multiply(%sum, %length(%list))
+    })");
+  EXPECT_EQ(run(module, {f32({1, 10}), f32({100, 1000})})[0], f32({3 * 403, 3 * 4030}));
+  expect_kept(module, {f32({1, 10}), f32({100, 1000})});
+}
+
+TEST_F(Language, ReferencesKeepTheirOrder) {
+  const Module module = read(R"(
+    def @count(%cell: Ref[Tensor[(), f32]]) -> Tensor[(), f32] {
+      let %old = read(%cell);
+      write(%cell, add(%old, 1.0f32));
+      %old
+    }
+    def @main() -> (Tensor[(), f32], Tensor[(), f32], Tensor[(), f32]) {
+      let %cell = ref(5.0f32);
+      let %first = @count(%cell);
+      @count(%cell);
+      let %unused = add(%first, %first);
+      (%first, @count(%cell), read(%cell))
+    })");
+  const auto scalar = [](float x) { return Tensor::of<float>({}, std::array{x}); };
+  EXPECT_THAT(run(module, {}), ElementsAre(scalar(5), scalar(7), scalar(8)));
+  expect_kept(module, {});
+  const Effects effects(module);
+  EXPECT_EQ(effects.of_function(context_.symbol("count")), Effect::kState);
+}
+
+// A cell that holds a closure that holds the cell: recursion through the heap, and a cycle that is cut at the end.
+TEST_F(Language, RecursionThroughAReferenceEnds) {
+  const Module module = read(kList + R"(
+    def @main(%x: Tensor[(), f32]) -> Tensor[(), f32] {
+      let %start: List[Tensor[(), f32]] = Cons(%x, Cons(%x, Cons(%x, Nil)));
+      let %cell = ref(fn (%xs: List[Tensor[(), f32]]) -> Tensor[(), f32] { 0.0f32 });
+      let %sum = fn (%xs: List[Tensor[(), f32]]) -> Tensor[(), f32] {
+        match %xs { Nil => 0.0f32, Cons(%y, %rest) => { let %f = read(%cell); add(%y, %f(%rest)) } }
+      };
+      write(%cell, %sum);
+      %sum(%start)
+    })");
+  EXPECT_EQ(run(module, {Tensor::of<float>({}, std::array{2.0f})})[0], Tensor::of<float>({}, std::array{6.0f}));
+}
+
+TEST_F(Language, DimsGoThroughCallsAndLists) {
+  const Module module = read(kList + R"(
+    def @rnn[n](%xs: List[Tensor[(n, 2), f32]], %h: Tensor[(n, 3), f32], %w: Tensor[(5, 3), f32]) -> Tensor[(n, 3), f32] {
+      match %xs {
+        Nil => %h,
+        Cons(%x, %rest) => { let %next = tanh(matmul(concat(%x, %h, axis=1), %w)); @rnn(%rest, %next, %w) }
+      }
+    }
+    def @main[m](%x: Tensor[(2*m, 2), f32], %h: Tensor[(2*m, 3), f32], %w: Tensor[(5, 3), f32]) -> Tensor[(2*m, 3), f32] {
+      @rnn(Cons(%x, Cons(%x, Nil)), %h, %w)
+    })");
+  Tensor w(runtime::DType::kF32, {5, 3});
+  std::ranges::fill(w.data<float>(), 0.25f);
+  const Tensor h(runtime::DType::kF32, {4, 3}), x = Tensor::of<float>({4, 2}, std::vector<float>(8, 1.0f));
+  const Tensor result = run(module, {x, h, w})[0];
+  const float first = std::tanh(0.5f);
+  EXPECT_FLOAT_EQ(result.data<float>()[11], std::tanh(0.5f + 0.75f * first));
+  expect_kept(module, {x, h, w});
+}
+
+TEST_F(Language, MatchCastOpensASize) {
+  EXPECT_EQ(run(read(R"(
+    def @main[n](%x: Tensor[(n,), f32]) -> Tensor[(4,), f32] {
+      let %z = match_cast[j](%x, Tensor[(j,), f32]);
+      match_cast(add(%z, %z), Tensor[(4,), f32])
+    })"), {f32({1, 2, 3, 4})})[0], f32({2, 4, 6, 8}));
+  const Module cast = read("def @main[n](%x: Tensor[(n,), f32]) -> Tensor[(4,), f32] { match_cast(%x, Tensor[(4,), f32]) }");
+  auto failed = interpret(context_, cast, context_.symbol("main"), std::span<const Tensor>(std::vector{f32({1, 2})}));
+  ASSERT_FALSE(failed);
+  EXPECT_THAT(failed.error().what, HasSubstr("match_cast: the value is Tensor[(2,), f32], must be Tensor[(4,), f32]"));
+  EXPECT_EQ(failed.error().where, "m.tn:2:60");
+}
+
+TEST_F(Language, GlobalsAndLibrariesAreValues) {
+  const Module module = read(R"(
+    extern @halve[n](Tensor[(n,), f32]) -> Tensor[(n,), f32] = "test.halve";
+    def @double(%x: Tensor[(2,), f32]) -> Tensor[(2,), f32] { add(%x, %x) }
+    def @twice[A](%f: fn(A) -> A, %x: A) -> A { %f(%f(%x)) }
+    def @main(%x: Tensor[(2,), f32]) -> Tensor[(2,), f32] { @halve(@twice(@double, %x)) }
+  )");
+  const Libraries libraries{{"test.halve", [](std::span<const RunValue> args) -> Expected<RunValue> {
+                               Tensor half = args[0].tensor().clone();
+                               for (float& x : half.data<float>()) x /= 2;
+                               return RunValue(half);
+                             }}};
+  const std::vector<RunValue> inputs{f32({1, 2})};
+  auto result = interpret(context_, module, context_.symbol("main"), inputs, {}, libraries);
+  ASSERT_TRUE(result) << result.error().str();
+  EXPECT_EQ(result->tensor(), f32({2, 4}));
+  auto without = interpret(context_, module, context_.symbol("main"), inputs);
+  ASSERT_FALSE(without);
+  EXPECT_THAT(without.error().what, HasSubstr("no library function \"test.halve\""));
+}
+
+// A million calls that wait for each other, a list of as many elements, and a million in one frame.
+TEST_F(Language, RecursionIsAsDeepAsMemory) {
+  const Module module = read(R"(
+    type Nat { Zero, Next(Nat), Twice(Nat) }
+    def @double(%n: Nat) -> Nat { match %n { Zero => Zero, Twice(%m) => Twice(@double(%m)), Next(%m) => Next(Next(@double(%m))) } }
+    def @count(%n: Nat) -> Tensor[(), f32] {
+      match %n { Zero => 0.0f32, Twice(%m) => @count(%m), Next(%m) => add(1.0f32, @count(%m)) }
+    }
+    def @last(%n: Nat, %sum: Tensor[(), f32]) -> Tensor[(), f32] {
+      match %n { Zero => %sum, Twice(%m) => @last(%m, %sum), Next(%m) => @last(%m, add(%sum, 1.0f32)) }
+    }
+    def @power(%n: Nat, %k: Nat) -> Nat {
+      match %k { Zero => %n, Next(%m) => @power(@double(%n), %m), Twice(%m) => %n }
+    }
+    def @main() -> (Tensor[(), f32], Tensor[(), f32]) {
+      let %ten = Next(Next(Next(Next(Next(Next(Next(Next(Next(Next(Zero))))))))));
+      let %many = @power(@power(Next(Zero), %ten), %ten);
+      (@count(%many), @last(%many, 0.0f32))
+    })");
+  const Tensor wanted = Tensor::of<float>({}, std::array{1048576.0f});
+  EXPECT_THAT(run(module, {}), ElementsAre(wanted, wanted));
+}
+
+TEST_F(Language, RecursionWithoutEndIsAnError) {
+  const Module module = read("def @main(%x: Tensor[(), f32]) -> Tensor[(), f32] { add(%x, @main(%x)) }");
+  auto result = interpret(context_, module, context_.symbol("main"), std::span<const Tensor>(std::vector{Tensor(runtime::DType::kF32, {})}));
+  ASSERT_FALSE(result);
+  EXPECT_THAT(result.error().what, HasSubstr("the recursion is deeper than 4000000 calls"));
+}
+
+TEST_F(Language, DeadCodeKeepsEffectsOnly) {
+  Module module = read(R"(
+    def @loop(%x: Tensor[(), f32]) -> Tensor[(), f32] { @loop(%x) }
+    def @main(%c: Tensor[(), bool], %x: Tensor[(3,), f32]) -> Tensor[(3,), f32] {
+      let %a = relu(%x);
+      let %f = fn (%y: Tensor[(3,), f32]) { add(%y, %a) };
+      let %g = if (%c) { %f(%x) } else { %x };
+      let %h = if (%c) { relu(%x) } else { %x };
+      let %i = match_cast(%x, Tensor[(3,), f32]);
+      %x
+    })");
+  auto swept = run_passes(context_, std::move(module), *find_passes(std::vector<std::string>{"dead_code"}), {.verify = true});
+  ASSERT_TRUE(swept);
+  size_t bindings = 0;  // %a, %f with what is in it, %g with what is in it, and the check %i
+  for_each_binding(swept->function(context_.symbol("main"))->body, [&](const Binding&) { ++bindings; });
+  EXPECT_EQ(bindings, 6u) << print(context_, *swept).text;
+  EXPECT_EQ(Effects(*swept).of_function(context_.symbol("loop")), Effect::kCheck);
+}
+
+struct Mistake {
+  std::string name, text, place, what;
+};
+void PrintTo(const Mistake& mistake, std::ostream* out) { *out << mistake.name; }
+
+class LanguageMistake : public testing::TestWithParam<Mistake> {};
+
+TEST_P(LanguageMistake, IsShownWithPlaceAndCaret) {
+  Context context;
+  auto module = parse(context, kHeader + kList + GetParam().text, {}, "m.tn");
+  ASSERT_FALSE(module);
+  EXPECT_EQ(module.error().where, GetParam().place) << module.error().str();
+  EXPECT_THAT(module.error().what, HasSubstr(GetParam().what));
+  EXPECT_THAT(module.error().what, HasSubstr("^"));
+}
+
+// The body of a function of a tensor, a flag and a list, on line 3 from column 1.
+std::string body(const std::string& text) {
+  return "def @main[n](%x: Tensor[(n,), f32], %c: Tensor[(), bool], %l: List[Tensor[(n,), f32]]) -> Tensor[(n,), f32] {\n" +
+         text + "\n}\n";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, LanguageMistake,
+    testing::Values(
+        Mistake{"incomplete", body("match %l { Cons(%y, Cons(_, _)) => %y, Nil => %x }"), "m.tn:4:1", "no arm takes Cons(_, Nil)"},
+        Mistake{"incomplete_tuple", body("match (%l, %l) { (Nil, _) => %x, (_, Nil) => %x }"), "m.tn:4:1",
+                "no arm takes (Cons(_, _), Cons(_, _))"},
+        Mistake{"no_arm", body("match %l { }"), "m.tn:4:1", "no arm takes _"},
+        Mistake{"arms_differ", body("if (%c) { %x } else { %c }"), "m.tn:4:1",
+                "the second arm must be Tensor[(n,), f32], found Tensor[(), bool]"},
+        Mistake{"condition", body("if (%x) { %x } else { %x }"), "m.tn:4:1",
+                "the condition must be Tensor[(), bool], found Tensor[(n,), f32]"},
+        Mistake{"no_else", body("if (%c) { %x }"), "m.tn:5:1", "expected else"},
+        Mistake{"not_a_function", body("%x(%x)"), "m.tn:4:1", "only a function can be called, found Tensor[(n,), f32]"},
+        Mistake{"not_a_list", body("match %x { Nil => %x, _ => %x }"), "m.tn:4:1",
+                "what is matched must be List[_], found Tensor[(n,), f32]"},
+        Mistake{"fields", body("match %l { Nil => %x, Cons(%y) => %y }"), "m.tn:4:23", "Cons has 2 fields, found 1"},
+        Mistake{"field_type", body("let %m = Cons(%c, %l); %x"), "m.tn:4:10",
+                "Cons: field 1 must be List[Tensor[(), bool]], found List[Tensor[(n,), f32]]"},
+        Mistake{"undecided", body("let %e = Nil; %x"), "m.tn:4:10", "the type is not decided: it is List[_] so far"},
+        Mistake{"cannot_infer", body("let %f = fn (%y) { relu(%y) }; %x"), "m.tn:4:20", "the type of %y cannot be inferred"},
+        Mistake{"closure_argument", body("let %f = fn (%y: Tensor[(2,), f32]) { relu(%y) }; %f(%x)"), "m.tn:4:51",
+                "argument 0 must be Tensor[(2,), f32], found Tensor[(n,), f32]"},
+        Mistake{"closure_result", body("let %f = fn (%y: Tensor[(n,), f32]) -> Tensor[(), bool] { %y }; %x"), "m.tn:4:10",
+                "the closure's result must be Tensor[(), bool]"},
+        Mistake{"scope", body("let %y = if (%c) { let %z = relu(%x); %z } else { %x }; %z"), "m.tn:4:57",
+                "the variable is not defined"},
+        Mistake{"escape", body("if (%c) { match_cast[k](%x, Tensor[(k,), f32]) } else { match_cast[k](%x, Tensor[(k,), f32]) }"),
+                "m.tn:4:1", "the function returns Tensor[(n,), f32], but its result is Tensor[(k,), f32]"},
+        Mistake{"escape_variable",
+                body("let %y = if (%c) { match_cast[k](%x, Tensor[(k,), f32]) } else { match_cast[k](%x, Tensor[(k,), f32]) }; %x"),
+                "m.tn:4:10", "the dim k is not in scope here"},
+        Mistake{"fresh_twice", body("match_cast[n](%x, Tensor[(n,), f32])"), "m.tn:4:12", "the dim n is in scope already"},
+        Mistake{"never", body("match_cast(match_cast(%x, Tensor[(3,), f32]), Tensor[(4,), f32])"), "m.tn:4:1",
+                "Tensor[(3,), f32] can never be Tensor[(4,), f32]"},
+        Mistake{"reference", body("read(%x)"), "m.tn:4:1", "what is read must be Ref[_], found Tensor[(n,), f32]"},
+        Mistake{"write", body("write(ref(%c), %x); %x"), "m.tn:4:1",
+                "what is written to must be Ref[Tensor[(n,), f32]], found Ref[Tensor[(), bool]]"},
+        Mistake{"arguments", body("write(%x); %x"), "m.tn:4:1", "write takes 2 arguments, found 1"},
+        Mistake{"no_type", "def @f(%x: Lost[Tensor[(), f32]]) -> Tensor[(), f32] { 0.0f32 }", "m.tn:3:12", "there is no type Lost"},
+        Mistake{"type_arguments", "def @f(%x: List) -> Tensor[(), f32] { 0.0f32 }", "m.tn:3:8", "List takes 1 type arguments, found 0"},
+        Mistake{"two_constructors", "type Other { Nil }", "m.tn:3:14", "there are two constructors Nil"},
+        Mistake{"small_name", "type other { Some }", "m.tn:3:6", "other cannot be defined"},
+        Mistake{"no_constructor", body("match %l { Nul => %x, _ => %x }"), "m.tn:4:12", "there is no constructor Nul"},
+        Mistake{"polymorphic_value", "def @id[A](%x: A) -> A { %x }\n" + body("let %t = (@id, %x); %x"), "m.tn:5:10",
+                "@id works for many sizes or types"},
+        Mistake{"no_argument_decides", "def @none[A]() -> List[A] { Nil }\n" + body("let %e: List[Tensor[(), f32]] = @none(); %x"),
+                "m.tn:5:33", "@none: no argument decides its type A"},
+        Mistake{"itself", body("let %f = fn (%y) { %y(%y) }; %x"), "m.tn:4:20", "the callee would take itself"},
+        Mistake{"literal", body("add(%x, 1)"), "m.tn:4:10", "expected the number's dtype"},
+        Mistake{"literal_value", body("add(%x, 300u8)"), "m.tn:4:9", "the value is none of u8"},
+        Mistake{"library", "extern @f(Tensor[(), f32]) -> List = \"f\";", "m.tn:3:8", "List takes 1 type arguments"}),
+    [](const auto& info) { return info.param.name; });
+
+// Any change of a few bytes gives a module that verifies and reads back, or an error with a place.
+TEST_F(Language, ChangedBytesNeverCrash) {
+  const std::string text = kHeader + kList + R"(
+    def @fold[A, B](%f: fn(B, A) -> B, %start: B, %xs: List[A]) -> B {
+      match %xs { Nil => %start, Cons(%x, %rest) => @fold(%f, %f(%start, %x), %rest) }
+    }
+    def @main[n](%a: Tensor[(n,), f32], %c: Tensor[(), bool]) -> Tensor[(n,), f32] {
+      let %cell = ref(%a);
+      let %f = fn (%x: Tensor[(n,), f32]) { write(%cell, %x); if (%c) { read(%cell) } else { %x } };
+      let %y = match_cast[k](%a, Tensor[(k,), f32]);
+      @fold(fn (%p: Tensor[(n,), f32], %q: Tensor[(n,), f32]) { add(%p, %f(%q)) }, %a, Cons(%a, Cons(%a, Nil)))
+    })";
+  ASSERT_TRUE(parse(context_, text)) << parse(context_, text).error().str();
+  uint32_t state = 7;
+  auto next = [&] { return (state = state * 1664525 + 1013904223) >> 8; };
+  for (int i = 0; i < 3000; ++i) {
+    std::string changed = text;
+    for (int k = 0; k < 3; ++k) {
+      const size_t at = next() % changed.size();
+      if (next() % 2) changed.erase(at, next() % 9);
+      else changed[at] = text[next() % text.size()];
+    }
+    auto module = parse(context_, changed);
+    if (!module) {
+      EXPECT_FALSE(module.error().where.empty()) << changed;
+      continue;
+    }
+    const Status status = verify(context_, *module);
+    EXPECT_TRUE(status) << status.error().str() << changed;
+    expect_round_trip(*module);
+  }
+}
+
+}  // namespace
+}  // namespace tenon::compiler
