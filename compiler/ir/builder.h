@@ -41,7 +41,7 @@ class Builder {
   // Binds a declared variable; the value must have its type.
   Expected<Atom> bind_to(VarId var, Value value);
 
-  // Bindings made between open() and close() form a block, for an If, a Match or a Lambda that is bound next.
+  // Bindings made between open() and close() form a block, for an If, a Case or a Lambda that is bound next.
   void open() { open_.emplace_back(); }
   Block close(Atom result);
   // Leaves all blocks that are open, after an error.

@@ -9,7 +9,7 @@ void add_variables(const Value& value, std::vector<bool>& bound) {
   if (auto* lambda = std::get_if<Lambda>(&value)) {
     for (VarId param : lambda->params) bound[index(param)] = true;
   }
-  if (auto* match = std::get_if<Match>(&value)) {
+  if (auto* match = std::get_if<Case>(&value)) {
     for (const Arm& arm : match->arms) for_each_variable(arm.pattern, [&](VarId var) { bound[index(var)] = true; });
   }
 }
@@ -106,7 +106,7 @@ class Maker {
     step.tail = tail;
     if (auto* branch = std::get_if<If>(&binding.value)) {
       for (const Block& arm : branch->arms) step.blocks.push_back(block(code, arm, {}, tail));
-    } else if (auto* match = std::get_if<Match>(&binding.value)) {
+    } else if (auto* match = std::get_if<Case>(&binding.value)) {
       for (const Arm& arm : match->arms) {
         std::vector<VarId> vars;
         for_each_variable(arm.pattern, [&](VarId var) { vars.push_back(var); });

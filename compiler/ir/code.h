@@ -17,7 +17,7 @@ struct CodeBlock {
 struct CodeStep {
   const Binding* binding = nullptr;
   std::vector<uint32_t> dying;     // slots whose last use this is
-  std::vector<CodeBlock> blocks;   // of an If or a Match
+  std::vector<CodeBlock> blocks;   // of an If or a Case
   std::unique_ptr<Code> lambda;    // of a Lambda
   std::map<Symbol, Dim> sizes;     // of a call: what the argument's types say of the callee's dims
   bool tail = false;               // its value is the frame's result

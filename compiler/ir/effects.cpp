@@ -85,7 +85,7 @@ Effect Effects::of(const Value& value) const {
     Effect operator()(const If& branch) const {
       return std::max(self.of(branch.arms[0]), self.of(branch.arms[1]));
     }
-    Effect operator()(const Match& match) const {
+    Effect operator()(const Case& match) const {
       Effect effect = Effect::kNone;
       for (const Arm& arm : match.arms) effect = std::max(effect, self.of(arm.block));
       return effect;

@@ -100,8 +100,8 @@ class Comparison {
         const auto& y = std::get<If>(right);
         return self.same(x.condition, y.condition) && self.same(x.arms, y.arms);
       }
-      bool operator()(const Match& x) const {
-        const auto& y = std::get<Match>(right);
+      bool operator()(const Case& x) const {
+        const auto& y = std::get<Case>(right);
         return self.same(x.subject, y.subject) && std::ranges::equal(x.arms, y.arms, [&](const Arm& p, const Arm& q) {
                  return self.define(p.pattern, q.pattern) && self.same(p.block, q.block);
                });

@@ -215,7 +215,7 @@ struct Rules::Visitor {
     TENON_TRY(self.same("the second arm", *yes, *no));
     return self.solver_.resolve(*yes);
   }
-  Result operator()(const Match& match) const {
+  Result operator()(const Case& match) const {
     TENON_TAKE(subject, self.atom(match.subject));
     std::optional<Type> result;
     for (const Arm& arm : match.arms) {

@@ -231,7 +231,7 @@ class Interpreter {
       self.control_.push_back({&step.blocks[condition.tensor().data<bool>()[0] ? 0 : 1], 0});
       return std::nullopt;
     }
-    Progress operator()(const Match& match) const {
+    Progress operator()(const Case& match) const {
       const RunValue subject = self.read(match.subject);
       for (size_t i = 0; i < match.arms.size(); ++i) {
         if (!self.fits(match.arms[i].pattern, subject)) continue;

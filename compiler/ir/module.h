@@ -1,7 +1,7 @@
 // Modules: functions in A-normal form, as plain values.
 //
 // Semantics: a block binds each variable once, in order, is evaluated in that order and gives its result; operands are
-// atoms. Evaluation is strict. Of an If or a Match one arm is evaluated, of a Match the first whose pattern fits; an arm
+// atoms. Evaluation is strict. Of an If or a Case one arm is evaluated, of a Case the first whose pattern fits; an arm
 // sees what is bound around it. A Lambda sees its own binding (so it may recurse) and captures what it uses from around
 // it, sizes included. References are cells with identity; all other values never change. A binding may have an effect
 // (effects.h): bindings without one may be reordered along data edges and go when unused, those with one keep their
@@ -82,7 +82,8 @@ struct If {
 };
 struct Arm;
 // The arms' patterns together take every value of the subject.
-struct Match {
+// match: the first arm whose pattern fits.
+struct Case {
   Atom subject;
   std::vector<Arm> arms;
 };
@@ -104,7 +105,7 @@ struct WriteReference {
   Atom reference;
   Atom value;
 };
-using Value = std::variant<Apply, Call, Tuple, Project, Construct, Lambda, If, Match, Cast, MakeReference,
+using Value = std::variant<Apply, Call, Tuple, Project, Construct, Lambda, If, Case, Cast, MakeReference,
                            ReadReference, WriteReference>;
 
 struct Binding {
@@ -258,7 +259,7 @@ void for_each_operand(V& value, F&& visit) {
           visit(node.tuple);
         } else if constexpr (std::same_as<Node, If>) {
           visit(node.condition);
-        } else if constexpr (std::same_as<Node, Match>) {
+        } else if constexpr (std::same_as<Node, Case>) {
           visit(node.subject);
         } else if constexpr (std::same_as<Node, Cast> || std::same_as<Node, MakeReference>) {
           visit(node.value);
@@ -285,7 +286,7 @@ void for_each_block(V& value, F&& visit) {
           for (auto& block : node.body) visit(block);
         } else if constexpr (std::same_as<Node, If>) {
           for (auto& block : node.arms) visit(block);
-        } else if constexpr (std::same_as<Node, Match>) {
+        } else if constexpr (std::same_as<Node, Case>) {
           for (auto& arm : node.arms) visit(arm.block);
         } else {
           static_assert(std::same_as<Node, Apply> || std::same_as<Node, Call> || std::same_as<Node, Tuple> ||

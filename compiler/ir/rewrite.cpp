@@ -62,7 +62,7 @@ class Rewriting {
       self = declare(old.var);
       for (VarId& param : lambda->params) param = declare(param);
     }
-    if (auto* match = std::get_if<Match>(&binding.value)) {
+    if (auto* match = std::get_if<Case>(&binding.value)) {
       for (Arm& arm : match->arms) {
         for_each_variable(arm.pattern, [&](VarId& var) { var = declare(var); });
       }

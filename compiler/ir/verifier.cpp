@@ -170,7 +170,7 @@ class Checker {
     if (auto* lambda = std::get_if<Lambda>(&value)) {
       for (VarId param : lambda->params) TENON_TRY(define(param));
       TENON_TRY(block(lambda->body[0]));
-    } else if (auto* match = std::get_if<Match>(&value)) {
+    } else if (auto* match = std::get_if<Case>(&value)) {
       for (const Arm& arm : match->arms) {
         Status status;
         for_each_variable(arm.pattern, [&](VarId var) {

@@ -61,7 +61,7 @@ class Elaborator {
       for (VarId param : lambda->params) params.push_back(function_.type(param));
       TENON_TRY(given(binding.var, type, context_.function(std::move(params), lambda->result)));
     }
-    if (auto* match = std::get_if<Match>(&value)) {  // what the arms see
+    if (auto* match = std::get_if<Case>(&value)) {  // what the arms see
       at_ = offset_(function_.info(binding.var).span);
       TENON_TAKE(subject, rules_.atom(match->subject));
       for (const Arm& arm : match->arms) TENON_TRY(rules_.pattern(arm.pattern, *subject));

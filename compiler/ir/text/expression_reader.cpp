@@ -262,7 +262,7 @@ ExpressionReader::Result ExpressionReader::match(std::string_view name, int dept
   const size_t offset = cursor_.offset();
   cursor_.skip();
   TENON_TAKE(subject, expression("", depth + 1));
-  Match value{*subject, {}};
+  Case value{*subject, {}};
   TENON_TRY(cursor_.expect("{"));
   while (!cursor_.accept("}")) {
     TENON_TAKE(next, arm(depth + 1));

@@ -190,7 +190,7 @@ class FunctionPrinter {
       return fmt::format("if ({}) {} else {}", self.atom(branch.condition), self.block(branch.arms[0], indent),
                          self.block(branch.arms[1], indent));
     }
-    std::string operator()(const Match& match) const {
+    std::string operator()(const Case& match) const {
       std::string text = fmt::format("match {} {{", self.atom(match.subject));
       if (!self.module_) return text + " ... }";
       for (const Arm& arm : match.arms) {
