@@ -16,21 +16,21 @@ struct CodeBlock {
 };
 struct CodeStep {
   const Binding* binding = nullptr;
-  std::vector<uint32_t> dying;     // slots whose last use this is
-  std::vector<CodeBlock> blocks;   // of an If or a Case
-  std::unique_ptr<Code> lambda;    // of a Lambda
-  std::map<Symbol, Dim> sizes;     // of a call: what the argument's types say of the callee's dims
-  bool tail = false;               // its value is the frame's result
+  std::vector<uint32_t> dying;    // slots whose last use this is
+  std::vector<CodeBlock> blocks;  // of an If or a Case
+  std::unique_ptr<Code> lambda;   // of a Lambda
+  std::map<Symbol, Dim> sizes;    // of a call: what the argument's types say of the callee's dims
+  bool tail = false;              // its value is the frame's result
 };
 
 // A global function or a lambda. A frame has a slot for each parameter, captured variable and binding.
 struct Code {
   const Function* function = nullptr;
-  std::vector<uint32_t> slot;    // by variable; meaningless for those that the frame does not have
+  std::vector<uint32_t> slot;  // by variable; meaningless for those that the frame does not have
   uint32_t slots = 0;
   std::vector<VarId> params;
-  std::vector<VarId> captures;   // in the order of a closure's fields
-  std::optional<VarId> self;     // the variable that a lambda is bound to, where its body uses it
+  std::vector<VarId> captures;  // in the order of a closure's fields
+  std::optional<VarId> self;    // the variable that a lambda is bound to, where its body uses it
   CodeBlock body;
 };
 

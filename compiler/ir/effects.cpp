@@ -82,9 +82,7 @@ Effect Effects::of(const Value& value) const {
     Effect operator()(const Project&) const { return Effect::kNone; }
     Effect operator()(const Construct&) const { return Effect::kNone; }
     Effect operator()(const Lambda&) const { return Effect::kNone; }  // making one does nothing
-    Effect operator()(const If& branch) const {
-      return std::max(self.of(branch.arms[0]), self.of(branch.arms[1]));
-    }
+    Effect operator()(const If& branch) const { return std::max(self.of(branch.arms[0]), self.of(branch.arms[1])); }
     Effect operator()(const Case& match) const {
       Effect effect = Effect::kNone;
       for (const Arm& arm : match.arms) effect = std::max(effect, self.of(arm.block));

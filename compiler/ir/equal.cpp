@@ -36,9 +36,7 @@ class Comparison {
       const MatchPattern& right;
       decltype(fields)& all;
       bool operator()(const AnyPattern&) const { return true; }
-      bool operator()(const BindPattern& x) const {
-        return self.define(x.var, std::get<BindPattern>(right.form).var);
-      }
+      bool operator()(const BindPattern& x) const { return self.define(x.var, std::get<BindPattern>(right.form).var); }
       bool operator()(const ConstructPattern& x) const {
         const auto& y = std::get<ConstructPattern>(right.form);
         return x.constructor == y.constructor && all(x.fields, y.fields);
@@ -110,9 +108,7 @@ class Comparison {
         const auto& y = std::get<Cast>(right);
         return x.type == y.type && x.fresh == y.fresh && self.same(x.value, y.value);
       }
-      bool operator()(const MakeReference& x) const {
-        return self.same(x.value, std::get<MakeReference>(right).value);
-      }
+      bool operator()(const MakeReference& x) const { return self.same(x.value, std::get<MakeReference>(right).value); }
       bool operator()(const ReadReference& x) const {
         return self.same(x.reference, std::get<ReadReference>(right).reference);
       }
@@ -147,9 +143,8 @@ bool equal(const Module& module_a, const Function& a, const Module& module_b, co
 }
 
 bool equal(const Module& a, const Module& b) {
-  const bool adts = std::ranges::equal(a.adts, b.adts, [](const auto& x, const auto& y) {
-    return x.first == y.first && equal(x.second, y.second);
-  });
+  const bool adts = std::ranges::equal(
+      a.adts, b.adts, [](const auto& x, const auto& y) { return x.first == y.first && equal(x.second, y.second); });
   if (!adts || a.globals.size() != b.globals.size()) return false;
   for (const auto& [name, global] : a.globals) {
     auto found = b.globals.find(name);

@@ -196,7 +196,8 @@ struct Rules::Visitor {
     TENON_TAKE(fields, self.field_types(*place, construct.types, construct.fields.size()));
     TENON_TAKE(found, self.types_of(construct.fields));
     for (size_t i = 0; i < found->size(); ++i) {
-      TENON_TRY(self.same(fmt::format("{}: field {}", context().name(construct.constructor), i), (*fields)[i], (*found)[i]));
+      TENON_TRY(
+          self.same(fmt::format("{}: field {}", context().name(construct.constructor), i), (*fields)[i], (*found)[i]));
     }
     return self.solver_.resolve(context().adt(place->name, construct.types));
   }
@@ -235,7 +236,8 @@ struct Rules::Visitor {
     TENON_TAKE(found, self.atom(cast.value));
     if (!self.solver_.known(*found)) return std::nullopt;
     if (!castable(*found, cast.type)) {
-      return error(fmt::format("{} can never be {}: a match_cast changes sizes only", self.text(*found), self.text(cast.type)));
+      return error(
+          fmt::format("{} can never be {}: a match_cast changes sizes only", self.text(*found), self.text(cast.type)));
     }
     return cast.type;
   }
@@ -258,7 +260,7 @@ struct Rules::Visitor {
 
   static bool castable(Type from, Type to) {
     if (from == to) return true;
-    if (const TensorType *a = from.tensor(), *b = to.tensor(); a && b) {
+    if (const TensorType* a = from.tensor(), *b = to.tensor(); a && b) {
       if (a->dtype != b->dtype || a->dims.size() != b->dims.size()) return false;
       for (size_t i = 0; i < a->dims.size(); ++i) {
         const auto x = a->dims[i].constant(), y = b->dims[i].constant();
@@ -276,11 +278,11 @@ Expected<std::optional<Type>> Rules::value(const Value& value) { return std::vis
 Status Rules::decided() {
   for (const Open& open : opened_) {
     if (open.dim ? solver_.known(solver_.resolve(*open.dim)) : solver_.known(solver_.resolve(*open.type))) continue;
-    return error(fmt::format("@{}: no argument decides its {} {}", context_.name(open.callee),
-                             open.dim ? "dim" : "type", context_.name(open.name)),
-                 "",
-                 open.dim ? "give it a parameter that has this dim alone as a size"
-                          : "give it a parameter whose type has it");
+    return error(
+        fmt::format("@{}: no argument decides its {} {}", context_.name(open.callee), open.dim ? "dim" : "type",
+                    context_.name(open.name)),
+        "",
+        open.dim ? "give it a parameter that has this dim alone as a size" : "give it a parameter whose type has it");
   }
   return {};
 }

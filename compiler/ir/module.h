@@ -87,8 +87,8 @@ struct Case {
   Atom subject;
   std::vector<Arm> arms;
 };
-// The value, if its sizes are those of `type`, where the dim variables `fresh` take theirs from it and are in scope from
-// here to the end of the block; an error at run time otherwise.
+// The value, if its sizes are those of `type`, where the dim variables `fresh` take theirs from it and are in scope
+// from here to the end of the block; an error at run time otherwise.
 struct Cast {
   Atom value;
   Type type;
@@ -105,8 +105,8 @@ struct WriteReference {
   Atom reference;
   Atom value;
 };
-using Value = std::variant<Apply, Call, Tuple, Project, Construct, Lambda, If, Case, Cast, MakeReference,
-                           ReadReference, WriteReference>;
+using Value = std::variant<Apply, Call, Tuple, Project, Construct, Lambda, If, Case, Cast, MakeReference, ReadReference,
+                           WriteReference>;
 
 struct Binding {
   VarId var;

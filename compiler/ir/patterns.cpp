@@ -93,7 +93,8 @@ class Search {
 
 }  // namespace
 
-Expected<std::optional<std::string>> uncovered(const Context& context, const Module& module, std::span<const Arm> arms) {
+Expected<std::optional<std::string>> uncovered(const Context& context, const Module& module,
+                                               std::span<const Arm> arms) {
   Rows rows;
   for (const Arm& arm : arms) rows.push_back({&arm.pattern});
   Search search(context, module);

@@ -8,7 +8,10 @@ namespace {
 class Rewriting {
  public:
   Rewriting(Context& context, Module& module, const Function& from, const Step& step)
-      : context_(context), from_(from), step_(step), builder_(context, module, result_),
+      : context_(context),
+        from_(from),
+        step_(step),
+        builder_(context, module, result_),
         renamed_(from.vars.size(), Atom{VarId{UINT32_MAX}}) {}
 
   Expected<Function> run() {
@@ -78,7 +81,8 @@ class Rewriting {
       renamed_[index(old.var)] = **replaced;
       return {};
     }
-    TENON_TAKE(kept, self ? builder_.bind_to(*self, std::move(binding.value)) : builder_.bind(std::move(binding.value), info.name));
+    TENON_TAKE(kept, self ? builder_.bind_to(*self, std::move(binding.value))
+                          : builder_.bind(std::move(binding.value), info.name));
     renamed_[index(old.var)] = *kept;
     return {};
   }

@@ -9,9 +9,9 @@ namespace tenon::compiler {
 
 // Is shown each binding, in order, with its operands already those of the new function (`binding.var` is still the old
 // one, so that side tables can be asked). An atom takes the binding's place; nullopt keeps the binding, which the step
-// may have changed. New bindings are made with the Builder, whose span is the binding's, and go in front of the binding,
-// in its block. Blocks inside a binding are rewritten before it is shown; a Lambda must stay a Lambda of the same type,
-// since its body may name it.
+// may have changed. New bindings are made with the Builder, whose span is the binding's, and go in front of the
+// binding, in its block. Blocks inside a binding are rewritten before it is shown; a Lambda must stay a Lambda of the
+// same type, since its body may name it.
 using Step = std::function<Expected<std::optional<Atom>>(Builder&, Binding&)>;
 
 // The function after `step`, renumbered, its types inferred anew from the parameters'. Old side tables die with it.

@@ -85,9 +85,8 @@ bool matches(const Module& module, Type type, const RunValue& value, const Sizes
     bool operator()(const TensorType& x) const {
       if (!object.tensor || object.tensor.dtype() != x.dtype) return false;
       const auto& shape = object.tensor.shape();
-      return std::ranges::equal(x.dims, shape, [&](Dim dim, int64_t size) {
-        return evaluate(dim, sizes).value_or(size) == size;
-      });
+      return std::ranges::equal(x.dims, shape,
+                                [&](Dim dim, int64_t size) { return evaluate(dim, sizes).value_or(size) == size; });
     }
     bool operator()(const TupleType& x) const {
       return object.kind == Kind::kTuple &&

@@ -2,9 +2,10 @@
 //
 // Semantics: parse(print(m)) equals m (`equal`): attributes, constants, types and dims included; spans become places in
 // the text. Small constants stand in the text, the others in a side file of raw little-endian bytes, whose length and
-// checksum the text states. The reader takes nested expressions and binds each inner one; types of bindings, of lambdas'
-// parameters and of their results may be left out where they can be inferred, and are checked where they are given.
-// Attributes at their defaults are not printed. In brackets stand dim and type variables; their use says which is which.
+// checksum the text states. The reader takes nested expressions and binds each inner one; types of bindings, of
+// lambdas' parameters and of their results may be left out where they can be inferred, and are checked where they are
+// given. Attributes at their defaults are not printed. In brackets stand dim and type variables; their use says which
+// is which.
 //
 //   #[version = "1"]
 //   const $0: Tensor[(16, 1, 3, 3), f32] = side(0);
@@ -20,9 +21,9 @@
 //   }
 //
 // Expressions: %local, $constant, @global, 3i64 and 0.5f32 and true (scalar constants), operator(a, b, attribute=1),
-// f(a) for any function value f, (a, b), a.0, Constructor(a), fn (%x: T) -> T { ... } (which may call itself by the name
-// that a let gives it), if (c) { ... } else { ... }, match e { Cons(%x, _) => ..., _ => ... },
-// match_cast[k](e, Tensor[(k,), f32]), ref(e), read(r), write(r, e). A block is { let %x = e; e; e }.
+// f(a) for any function value f, (a, b), a.0, Constructor(a), fn (%x: T) -> T { ... } (which may call itself by the
+// name that a let gives it), if (c) { ... } else { ... }, match e { Cons(%x, _) => ..., _ => ... }, match_cast[k](e,
+// Tensor[(k,), f32]), ref(e), read(r), write(r, e). A block is { let %x = e; e; e }.
 #pragma once
 
 #include <cstddef>

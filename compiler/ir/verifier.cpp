@@ -64,8 +64,12 @@ Status well_formed(const Context& context, const Module& module, const Scope& sc
 class Checker {
  public:
   Checker(Context& context, const Module& module, const Function& function)
-      : context_(context), module_(module), function_(function), scope_{function.dims, function.types},
-        seen_(function.vars.size(), false), visible_(function.vars.size(), false) {}
+      : context_(context),
+        module_(module),
+        function_(function),
+        scope_{function.dims, function.types},
+        seen_(function.vars.size(), false),
+        visible_(function.vars.size(), false) {}
 
   std::optional<Finding> run() {
     Status status = whole();

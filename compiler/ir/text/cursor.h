@@ -45,8 +45,8 @@ class Cursor {
   }
 
   Expected<int64_t> integer();
-  Expected<Attr> number();     // an integer or a float
-  Expected<Attr> attribute();  // a number, a string or a list of numbers
+  Expected<Attr> number();                        // an integer or a float
+  Expected<Attr> attribute();                     // a number, a string or a list of numbers
   Expected<std::map<std::string, Attr>> marks();  // #[key = value, ...]
 
  private:

@@ -11,8 +11,13 @@ namespace {
 class Elaborator {
  public:
   Elaborator(Context& context, const Module& module, Draft& draft, const std::function<size_t(SpanId)>& offset)
-      : context_(context), module_(module), draft_(draft), function_(draft.function), solver_(draft.solver),
-        rules_(context, module, draft.function, draft.solver), offset_(offset) {}
+      : context_(context),
+        module_(module),
+        draft_(draft),
+        function_(draft.function),
+        solver_(draft.solver),
+        rules_(context, module, draft.function, draft.solver),
+        offset_(offset) {}
 
   size_t at() const { return at_; }  // where the error is
 
@@ -108,7 +113,8 @@ class Elaborator {
       auto* var = std::get_if<VarId>(&atom);
       if (var && !solver_.known(solver_.resolve(function_.type(*var)))) unknown = fmt::format("%{}", name(*var));
     });
-    return error(fmt::format("the type of {} cannot be inferred", unknown), "", "annotate it, as %x: Tensor[(4,), f32]");
+    return error(fmt::format("the type of {} cannot be inferred", unknown), "",
+                 "annotate it, as %x: Tensor[(4,), f32]");
   }
 
   Status complete() {

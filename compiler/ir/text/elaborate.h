@@ -15,7 +15,7 @@ struct Draft {
 
   Function function;
   Solver solver;
-  std::vector<size_t> results;  // places of the blocks' results, inner blocks first
+  std::vector<size_t> results;                     // places of the blocks' results, inner blocks first
   std::unordered_map<uint32_t, size_t> annotated;  // variables that have one, and the place of their names
   struct Alias {
     Atom atom;

@@ -160,8 +160,8 @@ ExpressionReader::Result ExpressionReader::word(std::string_view name, int depth
     TENON_TAKE(args, arguments(nullptr, depth));
     const size_t wanted = text == "write" ? 2 : 1;
     if (args->size() != wanted) {
-      return cursor_.error_at(offset, fmt::format("{} takes {} argument{}, found {}", text, wanted,
-                                                  wanted == 1 ? "" : "s", args->size()));
+      return cursor_.error_at(
+          offset, fmt::format("{} takes {} argument{}, found {}", text, wanted, wanted == 1 ? "" : "s", args->size()));
     }
     if (text == "ref") return bind(offset, MakeReference{(*args)[0]}, name);
     if (text == "read") return bind(offset, ReadReference{(*args)[0]}, name);
@@ -318,8 +318,8 @@ Expected<MatchPattern> ExpressionReader::pattern(int depth) {
   if (!place) return cursor_.error_at(offset, fmt::format("there is no constructor {}", *text));
   if (cursor_.accept("(")) TENON_TRY(cursor_.list(")", field));
   if (const size_t wanted = place->constructor().fields.size(); wanted != fields.size()) {
-    return cursor_.error_at(offset, fmt::format("{} has {} field{}, found {}", *text, wanted, wanted == 1 ? "" : "s",
-                                                fields.size()));
+    return cursor_.error_at(
+        offset, fmt::format("{} has {} field{}, found {}", *text, wanted, wanted == 1 ? "" : "s", fields.size()));
   }
   return MatchPattern{ConstructPattern{name, std::move(fields)}};
 }

@@ -16,8 +16,16 @@ class ExpressionReader {
  public:
   ExpressionReader(Context& context, Module& module, Cursor& cursor, TypeReader types, const Constants& constants,
                    Draft& draft, TypeScope scope, Locals locals, const std::function<SpanId(size_t)>& span)
-      : context_(context), module_(module), cursor_(cursor), types_(types), constants_(constants), draft_(draft),
-        function_(draft.function), scope_(std::move(scope)), locals_(std::move(locals)), span_(span) {}
+      : context_(context),
+        module_(module),
+        cursor_(cursor),
+        types_(types),
+        constants_(constants),
+        draft_(draft),
+        function_(draft.function),
+        scope_(std::move(scope)),
+        locals_(std::move(locals)),
+        span_(span) {}
 
   // { ... }
   Expected<Block> block(int depth);

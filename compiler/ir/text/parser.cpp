@@ -1,5 +1,5 @@
-// Recursive descent in two passes: first constants, type definitions and the headers of all functions, so that calls and
-// constructors are known whatever the order; then the bodies.
+// Recursive descent in two passes: first constants, type definitions and the headers of all functions, so that calls
+// and constructors are known whatever the order; then the bodies.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,10 @@ constexpr std::string_view kVersion = "1";
 class Parser {
  public:
   Parser(Context& context, const Source& source, std::vector<Token> tokens, std::span<const std::byte> side)
-      : context_(context), source_(source), cursor_(source, std::move(tokens)), types_(context, cursor_, defined_),
+      : context_(context),
+        source_(source),
+        cursor_(source, std::move(tokens)),
+        types_(context, cursor_, defined_),
         side_(side) {}
 
   Expected<Module> run() {
@@ -80,7 +83,8 @@ class Parser {
   void find_definitions() {
     const size_t start = cursor_.at();
     for (; cursor_.peek().kind != Tok::kEnd; cursor_.skip()) {
-      if (cursor_.is_name("type") && cursor_.peek(1).kind == Tok::kName) defined_.insert(context_.symbol(cursor_.peek(1).text));
+      if (cursor_.is_name("type") && cursor_.peek(1).kind == Tok::kName)
+        defined_.insert(context_.symbol(cursor_.peek(1).text));
     }
     cursor_.go(start);
   }
@@ -157,7 +161,8 @@ class Parser {
       TENON_TAKE(constructor_text, cursor_.take(Tok::kName, "a constructor's name"));
       TENON_TRY(capital(constructor_at, *constructor_text));
       constructor.name = context_.symbol(*constructor_text);
-      const bool again = std::ranges::find(adt.constructors, constructor.name, &Constructor::name) != adt.constructors.end();
+      const bool again =
+          std::ranges::find(adt.constructors, constructor.name, &Constructor::name) != adt.constructors.end();
       if (again || module_.constructor(constructor.name)) {
         return source_.error_at(constructor_at, fmt::format("there are two constructors {}", *constructor_text));
       }

@@ -73,7 +73,10 @@ class FunctionPrinter {
  public:
   // `module`: for spans; none where a value is shown in a message.
   FunctionPrinter(const Context& context, const Function& function, const Module* module, const PrintOptions& options)
-      : context_(context), function_(function), module_(module), options_(options),
+      : context_(context),
+        function_(function),
+        module_(module),
+        options_(options),
         names_(local_names(context, function)) {}
 
   std::string value(const Value& value, size_t indent) const { return std::visit(Visitor{*this, indent}, value); }
@@ -92,7 +95,8 @@ class FunctionPrinter {
   }
 
   // [n, A], or nothing.
-  static std::string variables(const Context& context, const std::vector<Symbol>& dims, const std::vector<Symbol>& types) {
+  static std::string variables(const Context& context, const std::vector<Symbol>& dims,
+                               const std::vector<Symbol>& types) {
     std::vector<std::string_view> names;
     for (Symbol dim : dims) names.push_back(context.name(dim));
     for (Symbol type : types) names.push_back(context.name(type));
@@ -145,7 +149,8 @@ class FunctionPrinter {
       std::string operator()(const AnyPattern&) const { return "_"; }
       std::string operator()(const BindPattern& x) const { return self.atom(x.var); }
       std::string operator()(const ConstructPattern& x) const {
-        return fmt::format("{}{}", self.context_.name(x.constructor), x.fields.empty() ? "" : "(" + all(x.fields) + ")");
+        return fmt::format("{}{}", self.context_.name(x.constructor),
+                           x.fields.empty() ? "" : "(" + all(x.fields) + ")");
       }
       std::string operator()(const TuplePattern& x) const {
         return fmt::format("({}{})", all(x.fields), x.fields.size() == 1 ? "," : "");
@@ -194,7 +199,8 @@ class FunctionPrinter {
       std::string text = fmt::format("match {} {{", self.atom(match.subject));
       if (!self.module_) return text + " ... }";
       for (const Arm& arm : match.arms) {
-        const std::string body = arm.block.bindings.empty() ? self.atom(arm.block.result) : self.block(arm.block, indent + 2);
+        const std::string body =
+            arm.block.bindings.empty() ? self.atom(arm.block.result) : self.block(arm.block, indent + 2);
         text += fmt::format("\n{}{} => {},", std::string(indent + 2, ' '), self.pattern(arm.pattern), body);
       }
       return fmt::format("{}\n{}}}", text, std::string(indent, ' '));
@@ -204,7 +210,9 @@ class FunctionPrinter {
                          self.context_.str(cast.type));
     }
     std::string operator()(const MakeReference& make) const { return fmt::format("ref({})", self.atom(make.value)); }
-    std::string operator()(const ReadReference& read) const { return fmt::format("read({})", self.atom(read.reference)); }
+    std::string operator()(const ReadReference& read) const {
+      return fmt::format("read({})", self.atom(read.reference));
+    }
     std::string operator()(const WriteReference& write) const {
       return fmt::format("write({}, {})", self.atom(write.reference), self.atom(write.value));
     }
@@ -235,8 +243,8 @@ std::string print(const Context& context, Symbol name, const Adt& adt) {
 
 std::string print(const Context& context, Symbol name, const Library& library) {
   return fmt::format("extern @{}{}{} -> {} = {};\n", context.name(name),
-                     FunctionPrinter::variables(context, library.dims, library.types), type_list(context, library.params),
-                     context.str(library.result), quote(library.symbol));
+                     FunctionPrinter::variables(context, library.dims, library.types),
+                     type_list(context, library.params), context.str(library.result), quote(library.symbol));
 }
 
 // The elements of a small constant; nothing where the text would not give the same bits (not a number).

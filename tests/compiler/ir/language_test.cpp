@@ -1,5 +1,5 @@
-// The language beyond first order: types, control flow, closures, recursion and references; inferred, printed, read back
-// and run.
+// The language beyond first order: types, control flow, closures, recursion and references; inferred, printed, read
+// back and run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -174,8 +174,11 @@ TEST_F(Language, MatchCastOpensASize) {
     def @main[n](%x: Tensor[(n,), f32]) -> Tensor[(4,), f32] {
       let %z = match_cast[j](%x, Tensor[(j,), f32]);
       match_cast(add(%z, %z), Tensor[(4,), f32])
-    })"), {f32({1, 2, 3, 4})})[0], f32({2, 4, 6, 8}));
-  const Module cast = read("def @main[n](%x: Tensor[(n,), f32]) -> Tensor[(4,), f32] { match_cast(%x, Tensor[(4,), f32]) }");
+    })"),
+                {f32({1, 2, 3, 4})})[0],
+            f32({2, 4, 6, 8}));
+  const Module cast =
+      read("def @main[n](%x: Tensor[(n,), f32]) -> Tensor[(4,), f32] { match_cast(%x, Tensor[(4,), f32]) }");
   auto failed = interpret(context_, cast, context_.symbol("main"), std::span<const Tensor>(std::vector{f32({1, 2})}));
   ASSERT_FALSE(failed);
   EXPECT_THAT(failed.error().what, HasSubstr("match_cast: the value is Tensor[(2,), f32], must be Tensor[(4,), f32]"));
@@ -228,7 +231,8 @@ TEST_F(Language, RecursionIsAsDeepAsMemory) {
 
 TEST_F(Language, RecursionWithoutEndIsAnError) {
   const Module module = read("def @main(%x: Tensor[(), f32]) -> Tensor[(), f32] { add(%x, @main(%x)) }");
-  auto result = interpret(context_, module, context_.symbol("main"), std::span<const Tensor>(std::vector{Tensor(runtime::DType::kF32, {})}));
+  auto result = interpret(context_, module, context_.symbol("main"),
+                          std::span<const Tensor>(std::vector{Tensor(runtime::DType::kF32, {})}));
   ASSERT_FALSE(result);
   EXPECT_THAT(result.error().what, HasSubstr("the recursion is deeper than 4000000 calls"));
 }
@@ -244,7 +248,8 @@ TEST_F(Language, DeadCodeKeepsEffectsOnly) {
       let %i = match_cast(%x, Tensor[(3,), f32]);
       %x
     })");
-  auto swept = run_passes(context_, std::move(module), *find_passes(std::vector<std::string>{"dead_code"}), {.verify = true});
+  auto swept =
+      run_passes(context_, std::move(module), *find_passes(std::vector<std::string>{"dead_code"}), {.verify = true});
   ASSERT_TRUE(swept);
   size_t bindings = 0;  // %a, %f with what is in it, %g with what is in it, and the check %i
   for_each_binding(swept->function(context_.symbol("main"))->body, [&](const Binding&) { ++bindings; });
@@ -270,14 +275,16 @@ TEST_P(LanguageMistake, IsShownWithPlaceAndCaret) {
 
 // The body of a function of a tensor, a flag and a list, on line 3 from column 1.
 std::string body(const std::string& text) {
-  return "def @main[n](%x: Tensor[(n,), f32], %c: Tensor[(), bool], %l: List[Tensor[(n,), f32]]) -> Tensor[(n,), f32] {\n" +
+  return "def @main[n](%x: Tensor[(n,), f32], %c: Tensor[(), bool], %l: List[Tensor[(n,), f32]]) -> Tensor[(n,), f32] "
+         "{\n" +
          text + "\n}\n";
 }
 
 INSTANTIATE_TEST_SUITE_P(
     All, LanguageMistake,
     testing::Values(
-        Mistake{"incomplete", body("match %l { Cons(%y, Cons(_, _)) => %y, Nil => %x }"), "m.tn:4:1", "no arm takes Cons(_, Nil)"},
+        Mistake{"incomplete", body("match %l { Cons(%y, Cons(_, _)) => %y, Nil => %x }"), "m.tn:4:1",
+                "no arm takes Cons(_, Nil)"},
         Mistake{"incomplete_tuple", body("match (%l, %l) { (Nil, _) => %x, (_, Nil) => %x }"), "m.tn:4:1",
                 "no arm takes (Cons(_, _), Cons(_, _))"},
         Mistake{"no_arm", body("match %l { }"), "m.tn:4:1", "no arm takes _"},
@@ -293,33 +300,40 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"field_type", body("let %m = Cons(%c, %l); %x"), "m.tn:4:10",
                 "Cons: field 1 must be List[Tensor[(), bool]], found List[Tensor[(n,), f32]]"},
         Mistake{"undecided", body("let %e = Nil; %x"), "m.tn:4:10", "the type is not decided: it is List[_] so far"},
-        Mistake{"cannot_infer", body("let %f = fn (%y) { relu(%y) }; %x"), "m.tn:4:20", "the type of %y cannot be inferred"},
+        Mistake{"cannot_infer", body("let %f = fn (%y) { relu(%y) }; %x"), "m.tn:4:20",
+                "the type of %y cannot be inferred"},
         Mistake{"closure_argument", body("let %f = fn (%y: Tensor[(2,), f32]) { relu(%y) }; %f(%x)"), "m.tn:4:51",
                 "argument 0 must be Tensor[(2,), f32], found Tensor[(n,), f32]"},
-        Mistake{"closure_result", body("let %f = fn (%y: Tensor[(n,), f32]) -> Tensor[(), bool] { %y }; %x"), "m.tn:4:10",
-                "the closure's result must be Tensor[(), bool]"},
+        Mistake{"closure_result", body("let %f = fn (%y: Tensor[(n,), f32]) -> Tensor[(), bool] { %y }; %x"),
+                "m.tn:4:10", "the closure's result must be Tensor[(), bool]"},
         Mistake{"scope", body("let %y = if (%c) { let %z = relu(%x); %z } else { %x }; %z"), "m.tn:4:57",
                 "the variable is not defined"},
-        Mistake{"escape", body("if (%c) { match_cast[k](%x, Tensor[(k,), f32]) } else { match_cast[k](%x, Tensor[(k,), f32]) }"),
+        Mistake{"escape",
+                body("if (%c) { match_cast[k](%x, Tensor[(k,), f32]) } else { match_cast[k](%x, Tensor[(k,), f32]) }"),
                 "m.tn:4:1", "the function returns Tensor[(n,), f32], but its result is Tensor[(k,), f32]"},
         Mistake{"escape_variable",
-                body("let %y = if (%c) { match_cast[k](%x, Tensor[(k,), f32]) } else { match_cast[k](%x, Tensor[(k,), f32]) }; %x"),
+                body("let %y = if (%c) { match_cast[k](%x, Tensor[(k,), f32]) } else { match_cast[k](%x, Tensor[(k,), "
+                     "f32]) }; %x"),
                 "m.tn:4:10", "the dim k is not in scope here"},
-        Mistake{"fresh_twice", body("match_cast[n](%x, Tensor[(n,), f32])"), "m.tn:4:12", "the dim n is in scope already"},
+        Mistake{"fresh_twice", body("match_cast[n](%x, Tensor[(n,), f32])"), "m.tn:4:12",
+                "the dim n is in scope already"},
         Mistake{"never", body("match_cast(match_cast(%x, Tensor[(3,), f32]), Tensor[(4,), f32])"), "m.tn:4:1",
                 "Tensor[(3,), f32] can never be Tensor[(4,), f32]"},
         Mistake{"reference", body("read(%x)"), "m.tn:4:1", "what is read must be Ref[_], found Tensor[(n,), f32]"},
         Mistake{"write", body("write(ref(%c), %x); %x"), "m.tn:4:1",
                 "what is written to must be Ref[Tensor[(n,), f32]], found Ref[Tensor[(), bool]]"},
         Mistake{"arguments", body("write(%x); %x"), "m.tn:4:1", "write takes 2 arguments, found 1"},
-        Mistake{"no_type", "def @f(%x: Lost[Tensor[(), f32]]) -> Tensor[(), f32] { 0.0f32 }", "m.tn:3:12", "there is no type Lost"},
-        Mistake{"type_arguments", "def @f(%x: List) -> Tensor[(), f32] { 0.0f32 }", "m.tn:3:8", "List takes 1 type arguments, found 0"},
+        Mistake{"no_type", "def @f(%x: Lost[Tensor[(), f32]]) -> Tensor[(), f32] { 0.0f32 }", "m.tn:3:12",
+                "there is no type Lost"},
+        Mistake{"type_arguments", "def @f(%x: List) -> Tensor[(), f32] { 0.0f32 }", "m.tn:3:8",
+                "List takes 1 type arguments, found 0"},
         Mistake{"two_constructors", "type Other { Nil }", "m.tn:3:14", "there are two constructors Nil"},
         Mistake{"small_name", "type other { Some }", "m.tn:3:6", "other cannot be defined"},
         Mistake{"no_constructor", body("match %l { Nul => %x, _ => %x }"), "m.tn:4:12", "there is no constructor Nul"},
         Mistake{"polymorphic_value", "def @id[A](%x: A) -> A { %x }\n" + body("let %t = (@id, %x); %x"), "m.tn:5:10",
                 "@id works for many sizes or types"},
-        Mistake{"no_argument_decides", "def @none[A]() -> List[A] { Nil }\n" + body("let %e: List[Tensor[(), f32]] = @none(); %x"),
+        Mistake{"no_argument_decides",
+                "def @none[A]() -> List[A] { Nil }\n" + body("let %e: List[Tensor[(), f32]] = @none(); %x"),
                 "m.tn:5:33", "@none: no argument decides its type A"},
         Mistake{"itself", body("let %f = fn (%y) { %y(%y) }; %x"), "m.tn:4:20", "the callee would take itself"},
         Mistake{"literal", body("add(%x, 1)"), "m.tn:4:10", "expected the number's dtype"},
