@@ -245,7 +245,7 @@ Expected<runtime::Executable> lower(Context& context, const Module& module, Symb
   if (!first_order(module, *function)) {
     return error(fmt::format("@{} has control flow, closures, recursion or references, which are not compiled yet",
                              context.name(entry)),
-                 options.name, "run it with the interpreter: tenon run MODEL.tn --interpret --input x.npy");
+                 options.name, "write it as one straight line of operators");
   }
   runtime::Executable executable;
   executable.name = options.name;
