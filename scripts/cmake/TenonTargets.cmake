@@ -71,8 +71,11 @@ function(tenon_test name)
   target_compile_definitions(${name} PRIVATE TENON_SOURCE_DIR="${CMAKE_SOURCE_DIR}" TENON_BINARY_DIR="${CMAKE_BINARY_DIR}")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
   set(properties TIMEOUT ${arg_TIMEOUT})
-  if(arg_LABELS)  # an empty value would swallow the next property's name
-    list(APPEND properties LABELS "${arg_LABELS}")
+  # gtest_discover_tests takes one label: a list loses all but its first, and an empty value would swallow the next
+  # property's name. Labels are matched by part of their name.
+  if(arg_LABELS)
+    list(JOIN arg_LABELS "-" label)
+    list(APPEND properties LABELS ${label})
   endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES ${properties})
 endfunction()
