@@ -77,5 +77,8 @@ function(tenon_test name)
     list(JOIN arg_LABELS "-" label)
     list(APPEND properties LABELS ${label})
   endif()
+  if(TENON_SANITIZE)  # an allocation that cannot be is an error to report, here as in every other build
+    list(APPEND properties ENVIRONMENT ASAN_OPTIONS=allocator_may_return_null=1)
+  endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES ${properties})
 endfunction()

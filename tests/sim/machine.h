@@ -39,7 +39,7 @@ class Machine {
   // Runs slots; returns the stop code.
   spec::StopCode run(const std::vector<spec::Slot>& slots, spec::Profile profile, uint64_t address = kStream) {
     const auto memory = simulator->memory();
-    if (address < memory.size()) {
+    if (address < memory.size() && !slots.empty()) {
       std::memcpy(memory.data() + address, slots.data(), std::min<size_t>(slots.size() * 16, memory.size() - address));
     }
     write64(spec::reg::kInstructions, address);
