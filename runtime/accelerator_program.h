@@ -45,9 +45,9 @@ struct InstructionNote {
   bool operator==(const InstructionNote&) const = default;
 };
 
-// An intermediate tensor that is still in the workspace when the program has run, for comparison layer by layer. Present
-// for every layer whose output is no output of the region, if the program was compiled to keep intermediates (no reuse
-// of workspace); `name` is that of the value in the model, the shape as it lies in memory.
+// An intermediate tensor that is still in the workspace when the program has run, for comparison layer by layer.
+// Present for every layer whose output is no output of the region, if the program was compiled to keep intermediates
+// (no reuse of workspace); `name` is that of the value in the model, the shape as it lies in memory.
 struct Tap {
   std::string name;
   DType dtype = DType::kI8;

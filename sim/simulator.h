@@ -18,10 +18,10 @@ namespace tenon::sim {
 // One architectural write: the value that an instruction leaves in one element of a scratchpad, or in DRAM. An
 // instruction that writes an element several times (partial sums) has left only the last value.
 struct Write {
-  uint32_t instruction = 0;                    // slot index
+  uint32_t instruction = 0;  // slot index
   spec::Memory memory = spec::Memory::kDram;
-  uint64_t address = 0;                        // element index; byte address for DRAM
-  std::span<const std::byte> value;            // the element; the bytes written for DRAM; valid during the call
+  uint64_t address = 0;              // element index; byte address for DRAM
+  std::span<const std::byte> value;  // the element; the bytes written for DRAM; valid during the call
 };
 
 // Receives writes as they happen: several writes of one instruction to one address are possible, the last one counts.

@@ -15,7 +15,8 @@ struct CompileCommand {
 
   Status run() const {
     if (json && (explain || !print.empty())) {
-      return error("--json prints figures alone, --explain and --print print text", {}, "give one of them", Fault::kUsage);
+      return error("--json prints figures alone, --explain and --print print text", {}, "give one of them",
+                   Fault::kUsage);
     }
     auto loaded = load(model);
     if (!loaded) return forward_error(loaded);
@@ -28,7 +29,9 @@ struct CompileCommand {
     auto compiled = cli::compile(*loaded, model, accelerator ? &*accelerator : nullptr, false);
     if (!compiled) return forward_error(compiled);
     if (!print.empty()) {
-      const compiler::Module& module = print == "model" ? loaded->model.module : print == "quantized" ? compiled->quantized : compiled->partitioned;
+      const compiler::Module& module = print == "model"       ? loaded->model.module
+                                       : print == "quantized" ? compiled->quantized
+                                                              : compiled->partitioned;
       fmt::print("{}", compiler::print(*loaded->model.context, module, {.spans = true, .constants = false}).text);
     }
     if (explain) fmt::print("{}", compiler::explain(compiled->partitioned, compiled->placements));
@@ -39,11 +42,18 @@ struct CompileCommand {
       constants += program.constants.size();
     }
     if (json) {
-      fmt::print("{}", Json().begin_object().field("output", output).field("programs", compiled->executable.programs.size())
-                           .field("instructions", instructions).field("constant_bytes", constants).end().str());
+      fmt::print("{}", Json()
+                           .begin_object()
+                           .field("output", output)
+                           .field("programs", compiled->executable.programs.size())
+                           .field("instructions", instructions)
+                           .field("constant_bytes", constants)
+                           .end()
+                           .str());
     } else if (print.empty()) {  // the printed module is all of the output, so that it can be a file
       fmt::print("{}: {} accelerator program{} ({} instructions, {} bytes of weights and parameters)\n", output,
-                 compiled->executable.programs.size(), compiled->executable.programs.size() == 1 ? "" : "s", instructions, constants);
+                 compiled->executable.programs.size(), compiled->executable.programs.size() == 1 ? "" : "s",
+                 instructions, constants);
     }
     return {};
   }

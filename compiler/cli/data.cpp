@@ -49,16 +49,18 @@ Expected<Tensor> load_tensor(std::string_view spec) {
 }
 
 Expected<std::vector<Tensor>> split_samples(const Tensor& batch, const runtime::Port& port, double divide) {
-  if (divide == 0 || !std::isfinite(divide)) return error(fmt::format("--divide is {}, must be a number other than 0", divide), {}, {}, Fault::kUsage);
+  if (divide == 0 || !std::isfinite(divide))
+    return error(fmt::format("--divide is {}, must be a number other than 0", divide), {}, {}, Fault::kUsage);
   if (batch.dtype() != port.dtype && port.dtype != DType::kF32) {
-    return error(fmt::format("the data is {}, the model's input is {}", runtime::name(batch.dtype()), to_string(port)), {},
-                 "convert the data");
+    return error(fmt::format("the data is {}, the model's input is {}", runtime::name(batch.dtype()), to_string(port)),
+                 {}, "convert the data");
   }
   const runtime::Shape& whole = batch.shape();
-  const bool fits = whole.size() == port.shape.size() && !whole.empty() && std::equal(whole.begin() + 1, whole.end(), port.shape.begin() + 1);
+  const bool fits = whole.size() == port.shape.size() && !whole.empty() &&
+                    std::equal(whole.begin() + 1, whole.end(), port.shape.begin() + 1);
   if (!fits || port.shape[0] < 1 || whole[0] % port.shape[0] != 0) {
-    return error(fmt::format("the data is {} {}, the model's input is {}", runtime::name(batch.dtype()), runtime::to_string(whole),
-                             to_string(port)),
+    return error(fmt::format("the data is {} {}, the model's input is {}", runtime::name(batch.dtype()),
+                             runtime::to_string(whole), to_string(port)),
                  {}, "the data's first dim is a multiple of the input's, the others are the same");
   }
   Tensor converted = batch;
@@ -67,17 +69,20 @@ Expected<std::vector<Tensor>> split_samples(const Tensor& batch, const runtime::
     bool numbers = port.dtype == DType::kF32;
     if (numbers) {
       numbers = visit_numbers(batch, [&](auto values) {
-        std::ranges::transform(values, converted.data<float>().begin(), [&](auto v) { return static_cast<float>(static_cast<double>(v) / divide); });
+        std::ranges::transform(values, converted.data<float>().begin(),
+                               [&](auto v) { return static_cast<float>(static_cast<double>(v) / divide); });
       });
     }
-    if (!numbers) return error(fmt::format("{} data cannot be scaled", runtime::name(batch.dtype())), {}, "leave --divide out");
+    if (!numbers)
+      return error(fmt::format("{} data cannot be scaled", runtime::name(batch.dtype())), {}, "leave --divide out");
   }
   std::vector<Tensor> samples;
   const int64_t count = whole[0] / port.shape[0];
   const size_t bytes = count > 0 ? converted.bytes().size() / static_cast<size_t>(count) : 0;
   for (int64_t i = 0; i < count; ++i) {
     Tensor sample(port.dtype, port.shape);
-    std::ranges::copy(std::as_const(converted).bytes().subspan(static_cast<size_t>(i) * bytes, bytes), sample.bytes().begin());
+    std::ranges::copy(std::as_const(converted).bytes().subspan(static_cast<size_t>(i) * bytes, bytes),
+                      sample.bytes().begin());
     samples.push_back(std::move(sample));
   }
   return samples;

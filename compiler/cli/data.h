@@ -14,9 +14,10 @@ namespace tenon::cli {
 // "FILE.npy" or "FILE.npz:NAME".
 Expected<runtime::Tensor> load_tensor(std::string_view spec);
 
-// The batch as samples for one input: [M * B, ...] becomes M tensors of the port's shape, whose first dim is B. Integers
-// become floats where the port is f32, and are divided by `divide`.
-Expected<std::vector<runtime::Tensor>> split_samples(const runtime::Tensor& batch, const runtime::Port& port, double divide);
+// The batch as samples for one input: [M * B, ...] becomes M tensors of the port's shape, whose first dim is B.
+// Integers become floats where the port is f32, and are divided by `divide`.
+Expected<std::vector<runtime::Tensor>> split_samples(const runtime::Tensor& batch, const runtime::Port& port,
+                                                     double divide);
 
 // The index of the largest element of each of a result's rows.
 std::vector<int64_t> arg_max(const runtime::Tensor& tensor, int64_t rows);

@@ -10,7 +10,8 @@ namespace tenon::cli {
 void ModelOptions::declare(Options& options) {
   options.argument(model, "MODEL", "the model: .onnx or .tn");
   options.option(shapes, "--shapes", "NAME=SIZE,...", "values of the model's unknown sizes");
-  options.option(calibration_data, "--calibrate", "FILE", "quantize to int8 with these samples: FILE.npy or FILE.npz:NAME");
+  options.option(calibration_data, "--calibrate", "FILE",
+                 "quantize to int8 with these samples: FILE.npy or FILE.npz:NAME");
   options.choice(method, "--calibration", {"minmax", "percentile"}, "how ranges are taken from the samples");
   options.option(percentile, "--percentile", "P", "share of the values that --calibration percentile keeps");
   options.flag(symmetric, "--symmetric", "activations without zero points");
@@ -20,14 +21,15 @@ void ModelOptions::declare(Options& options) {
 Expected<runtime::Port> only_input(const compiler::Model& model) {
   const compiler::Function& main = model.main();
   if (main.params.size() != 1) {
-    return error(fmt::format("the model has {} inputs; data for exactly one can be given here", main.params.size()), model.name);
+    return error(fmt::format("the model has {} inputs; data for exactly one can be given here", main.params.size()),
+                 model.name);
   }
   const std::string name(model.context->name(main.info(main.params[0]).name));
   const auto* type = main.type(main.params[0]).tensor();
   const auto shape = type ? type->shape() : std::nullopt;
   if (!shape) {
-    return error(fmt::format("input {} is {}: a size is unknown", name, model.context->str(main.type(main.params[0]))), model.name,
-                 "bind it, as --shapes N=1", Fault::kUsage);
+    return error(fmt::format("input {} is {}: a size is unknown", name, model.context->str(main.type(main.params[0]))),
+                 model.name, "bind it, as --shapes N=1", Fault::kUsage);
   }
   return runtime::Port{name, type->dtype, *shape};
 }
@@ -45,21 +47,22 @@ Expected<LoadedModel> load(const ModelOptions& options) {
   if (!batch) return forward_error(batch);
   auto samples = split_samples(*batch, *port, options.divide);
   if (!samples) return forward_error(samples);
-  if (samples->empty()) return error("there is no sample to calibrate with", options.calibration_data, "give data like that which the model will see");
+  if (samples->empty())
+    return error("there is no sample to calibrate with", options.calibration_data,
+                 "give data like that which the model will see");
   for (runtime::Tensor& sample : *samples) loaded.calibration.push_back({std::move(sample)});
   return loaded;
 }
 
-Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOptions& options, const spec::Config* accelerator,
-                                        bool keep_intermediates) {
+Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOptions& options,
+                                        const spec::Config* accelerator, bool keep_intermediates) {
   auto method = compiler::parse_calibration(options.method);
   if (!method) return forward_error(method);
-  compiler::CompileOptions compile_options{
-      .accelerator = accelerator ? std::optional(*accelerator) : std::nullopt,
-      .calibration = loaded.calibration.empty() ? nullptr : &loaded.calibration,
-      .calibrate = {.method = *method, .percentile = options.percentile},
-      .quantize = {.symmetric = options.symmetric},
-      .keep_intermediates = keep_intermediates};
+  compiler::CompileOptions compile_options{.accelerator = accelerator ? std::optional(*accelerator) : std::nullopt,
+                                           .calibration = loaded.calibration.empty() ? nullptr : &loaded.calibration,
+                                           .calibrate = {.method = *method, .percentile = options.percentile},
+                                           .quantize = {.symmetric = options.symmetric},
+                                           .keep_intermediates = keep_intermediates};
   return compiler::compile(loaded.model, compile_options);
 }
 

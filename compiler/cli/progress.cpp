@@ -24,7 +24,8 @@ void Progress::step() {
   const double left = elapsed / static_cast<double>(done_) * static_cast<double>(total_ - done_);
   constexpr size_t kWidth = 30;
   const size_t full = kWidth * done_ / total_;
-  fmt::print(stderr, "\r\033[K{} [{:#<{}}{:.<{}}] {}/{}, {:.0f} s left", what_, "", full, "", kWidth - full, done_, total_, left);
+  fmt::print(stderr, "\r\033[K{} [{:#<{}}{:.<{}}] {}/{}, {:.0f} s left", what_, "", full, "", kWidth - full, done_,
+             total_, left);
   std::fflush(stderr);
 }
 

@@ -49,14 +49,16 @@ struct RunCommand {
   runtime::Executable executable;
   std::vector<Tensor> samples;
   std::vector<int64_t> truth;
-  int64_t batch_rows = 1;  // labels that belong to one sample
+  int64_t batch_rows = 1;                                 // labels that belong to one sample
   std::vector<std::pair<std::string, std::string>> rows;  // for the report
   Json result;
 
   Status run() {
     if (auto status = prepare(); !status) return status;
     result.begin_object();
-    if (!json && compilation) fmt::print("Operators of {}\n{}\n", executable.name, compiler::explain(compilation->partitioned, compilation->placements));
+    if (!json && compilation)
+      fmt::print("Operators of {}\n{}\n", executable.name,
+                 compiler::explain(compilation->partitioned, compilation->placements));
     if (auto status = read_data(); !status) return status;
     if (auto status = references(); !status) return status;
     if (auto status = on_device(); !status) return status;
@@ -71,9 +73,11 @@ struct RunCommand {
   Status prepare() {
     constexpr double kLongest = 1e6;  // seconds
     if (!(seconds > 0 && seconds <= kLongest)) {
-      return error(fmt::format("--launch-limit is {}, must be above 0 and at most {} seconds", seconds, kLongest), {}, {}, Fault::kUsage);
+      return error(fmt::format("--launch-limit is {}, must be above 0 and at most {} seconds", seconds, kLongest), {},
+                   {}, Fault::kUsage);
     }
-    if (limit < 0 || verify_samples < 0) return error("--limit and --verify-samples are at least 0", {}, {}, Fault::kUsage);
+    if (limit < 0 || verify_samples < 0)
+      return error("--limit and --verify-samples are at least 0", {}, {}, Fault::kUsage);
     if (!output.empty()) {
       std::error_code failed;
       std::filesystem::create_directories(output, failed);
@@ -85,7 +89,9 @@ struct RunCommand {
       accelerator = std::move(*opened);
     }
     if (model.model.ends_with(".tnx")) {
-      if (check) return error("--check needs the model, an executable has no reference", model.model, "give the .onnx or .tn file", Fault::kUsage);
+      if (check)
+        return error("--check needs the model, an executable has no reference", model.model,
+                     "give the .onnx or .tn file", Fault::kUsage);
       auto file = runtime::load(model.model);
       if (!file) return forward_error(file);
       executable = std::move(*file);
@@ -104,7 +110,8 @@ struct RunCommand {
   Status read_data() {
     const runtime::Function& main = executable.main();
     if (main.params.size() != 1) {
-      return error(fmt::format("the model has {} inputs; --data feeds exactly one", main.params.size()), executable.name, "use tenon-run, which names inputs");
+      return error(fmt::format("the model has {} inputs; --data feeds exactly one", main.params.size()),
+                   executable.name, "use tenon-run, which names inputs");
     }
     auto batch = load_tensor(data);
     if (!batch) return forward_error(batch);
@@ -115,8 +122,8 @@ struct RunCommand {
     if (labels.empty()) return {};
     batch_rows = main.params[0].shape[0];
     if (main.results.empty() || main.results[0].shape.empty() || main.results[0].shape[0] != batch_rows) {
-      return error(fmt::format("--labels wants one row of scores for each of {} rows of input, the first result is {}", batch_rows,
-                               main.results.empty() ? "missing" : to_string(main.results[0])),
+      return error(fmt::format("--labels wants one row of scores for each of {} rows of input, the first result is {}",
+                               batch_rows, main.results.empty() ? "missing" : to_string(main.results[0])),
                    executable.name, "leave --labels out", Fault::kUsage);
     }
     auto read = load_labels(labels, samples.size() * static_cast<size_t>(batch_rows));
@@ -146,15 +153,18 @@ struct RunCommand {
     Score s;
     Progress progress("reference", samples.size(), quiet);
     for (size_t i = 0; i < samples.size(); ++i, progress.step()) {
-      auto results = compiler::interpret(*loaded->model.context, loaded->model.module, loaded->model.entry, std::span<const Tensor>(&samples[i], 1));
+      auto results = compiler::interpret(*loaded->model.context, loaded->model.module, loaded->model.entry,
+                                         std::span<const Tensor>(&samples[i], 1));
       if (!results) return forward_error(results);
       count(s, *results, i);
     }
-    score(compilation && !loaded->calibration.empty() ? "float model, reference" : "model, reference", "reference_accuracy", s);
+    score(compilation && !loaded->calibration.empty() ? "float model, reference" : "model, reference",
+          "reference_accuracy", s);
     return {};
   }
 
-  Expected<runtime::Session> session_on(driver::Accelerator* on, compiler::Comparison* comparison, bool timeline) const {
+  Expected<runtime::Session> session_on(driver::Accelerator* on, compiler::Comparison* comparison,
+                                        bool timeline) const {
     runtime::SessionOptions options;
     options.accelerator = on;
     options.timeline = timeline;
@@ -166,7 +176,8 @@ struct RunCommand {
   Status on_device() {
     std::optional<compiler::Comparison> comparison;
     if (check) comparison.emplace(loaded->model, *compilation);
-    auto session = session_on(accelerator.get(), comparison ? &*comparison : nullptr, !report.empty() || !trace.empty());
+    auto session =
+        session_on(accelerator.get(), comparison ? &*comparison : nullptr, !report.empty() || !trace.empty());
     if (!session) return forward_error(session);
     Score reference, device_score;
     {
@@ -188,13 +199,17 @@ struct RunCommand {
         if (auto status = write_results(*results, i); !status) return status;
       }
     }
-    if (comparison) score(loaded->calibration.empty() ? "model, integer reference" : "int8 model, reference", "int8_accuracy", reference);
+    if (comparison)
+      score(loaded->calibration.empty() ? "model, integer reference" : "int8 model, reference", "int8_accuracy",
+            reference);
     score(cpu ? "cpu" : device, "device_accuracy", device_score);
     if (json) result.field("samples", samples.size());
     if (comparison) {
-      const std::string text = fmt::format("{} samples, {} layers, {} elements: equal bit for bit", samples.size(), comparison->layers(), comparison->elements());
+      const std::string text = fmt::format("{} samples, {} layers, {} elements: equal bit for bit", samples.size(),
+                                           comparison->layers(), comparison->elements());
       rows.emplace_back("device against integer reference", text);
-      if (json) result.field("layers_compared", comparison->layers()).field("elements_compared", comparison->elements());
+      if (json)
+        result.field("layers_compared", comparison->layers()).field("elements_compared", comparison->elements());
       else fmt::print("\nDevice against integer reference\n  {}\n", text);
     }
     return figures(*session);
@@ -206,7 +221,8 @@ struct RunCommand {
       // A name from a model may hold slashes; the file stays in the directory.
       std::string name = executable.main().results[i].name;
       std::ranges::replace(name, '/', '_');
-      if (auto status = runtime::save_npy(fmt::format("{}/{}_{}.npy", output, name, sample), results[i]); !status) return status;
+      if (auto status = runtime::save_npy(fmt::format("{}/{}_{}.npy", output, name, sample), results[i]); !status)
+        return status;
     }
     return {};
   }
@@ -214,15 +230,23 @@ struct RunCommand {
   Status figures(runtime::Session& session) {
     const runtime::Analysis analysis = runtime::analyze(executable, session.profile());
     if (json) {
-      result.field("cycles", analysis.cycles).field("utilization", analysis.utilization).field("read_bytes", analysis.read_bytes)
-          .field("write_bytes", analysis.write_bytes).field("launches", analysis.launches);
+      result.field("cycles", analysis.cycles)
+          .field("utilization", analysis.utilization)
+          .field("read_bytes", analysis.read_bytes)
+          .field("write_bytes", analysis.write_bytes)
+          .field("launches", analysis.launches);
     } else if (analysis.launches > 0) {
       fmt::print("\nAccelerator {}, a sample\n", accelerator->info().config.name);
-      fmt::print("  {:<28} {:.0f}{}\n", "cycles", analysis.cycles, accelerator->info().cycle_accurate ? "" : "  (cycle model)");
-      fmt::print("  {:<28} {:.1f} % of {} MACs a cycle\n", "utilization", 100 * analysis.utilization, accelerator->info().config.macs_per_cycle());
+      fmt::print("  {:<28} {:.0f}{}\n", "cycles", analysis.cycles,
+                 accelerator->info().cycle_accurate ? "" : "  (cycle model)");
+      fmt::print("  {:<28} {:.1f} % of {} MACs a cycle\n", "utilization", 100 * analysis.utilization,
+                 accelerator->info().config.macs_per_cycle());
       fmt::print("  {:<28} {:.0f} read, {:.0f} written\n", "DRAM bytes", analysis.read_bytes, analysis.write_bytes);
     }
-    runtime::ReportInput input{.title = executable.name, .facts = rows, .executable = &executable, .profile = &session.profile(),
+    runtime::ReportInput input{.title = executable.name,
+                               .facts = rows,
+                               .executable = &executable,
+                               .profile = &session.profile(),
                                .device = accelerator ? &accelerator->info() : nullptr};
     if (!report.empty()) {
       if (auto status = write_text(report, runtime::make_report(input)); !status) return status;
@@ -258,16 +282,19 @@ struct RunCommand {
         if (!found) return forward_error(found);
         for (size_t r = 0; r < found->size(); ++r) {
           if ((*found)[r] != (*expected)[r]) {
-            return error(fmt::format("sample {}: result {} differs between {} and {}", i, r, verify, device), executable.name,
-                         "this is a fault of the accelerator or its compiler: please report it", Fault::kInternal);
+            return error(fmt::format("sample {}: result {} differs between {} and {}", i, r, verify, device),
+                         executable.name, "this is a fault of the accelerator or its compiler: please report it",
+                         Fault::kInternal);
           }
         }
       }
     }
     const runtime::Analysis analysis = runtime::analyze(executable, session->profile());
     if (json) result.field("verified_samples", count_of).field("verified_cycles", analysis.cycles);
-    else fmt::print("\n{}\n  {} samples equal to {}{}; {:.0f} cycles a sample, utilization {:.1f} %\n", verify, count_of, device,
-                    comparison ? fmt::format(", {} layers bit for bit", comparison->layers()) : "", analysis.cycles, 100 * analysis.utilization);
+    else
+      fmt::print("\n{}\n  {} samples equal to {}{}; {:.0f} cycles a sample, utilization {:.1f} %\n", verify, count_of,
+                 device, comparison ? fmt::format(", {} layers bit for bit", comparison->layers()) : "",
+                 analysis.cycles, 100 * analysis.utilization);
     return {};
   }
 };
@@ -277,13 +304,15 @@ struct RunCommand {
 Action run_model(Options& options) {
   auto command = std::make_shared<RunCommand>();
   command->model.declare(options);
-  options.option(command->device, "--device", "URI", "where accelerator programs run; its configuration is compiled for");
+  options.option(command->device, "--device", "URI",
+                 "where accelerator programs run; its configuration is compiled for");
   options.flag(command->cpu, "--cpu", "everything on the CPU, no device");
   options.required(command->data, "--data", "FILE", "samples for the model's input: FILE.npy or FILE.npz:NAME");
   options.option(command->labels, "--labels", "FILE", "true classes of the samples: prints accuracies");
   options.option(command->limit, "--limit", "N", "only the first N samples; 0 for all");
   options.flag(command->check, "--check", "compare every layer with the integer reference, bit for bit");
-  options.option(command->verify, "--verify", "URI", "run the first samples on a second device too, as lockstep:default");
+  options.option(command->verify, "--verify", "URI",
+                 "run the first samples on a second device too, as lockstep:default");
   options.option(command->verify_samples, "--verify-samples", "N", "how many");
   options.option(command->output, "--output", "DIR", "write results as .npy into this directory");
   options.option(command->report, "--report", "FILE.html", "write a self-contained report");
@@ -291,7 +320,8 @@ Action run_model(Options& options) {
   options.option(command->seconds, "--launch-limit", "SECONDS", "longest wait for one launch");
   options.flag(command->json, "--json", "figures as JSON");
   options.flag(command->quiet, "--quiet", "no progress bar");
-  options.footer("tenon run model.onnx --shapes N=1 --calibrate d.npz:calib --data d.npz:x --labels d.npz:y --divide 255 --check");
+  options.footer(
+      "tenon run model.onnx --shapes N=1 --calibrate d.npz:calib --data d.npz:x --labels d.npz:y --divide 255 --check");
   return [command] { return command->run(); };
 }
 

@@ -88,8 +88,8 @@ Expected<std::vector<int64_t>> NodeImport::list(const std::string& attr,
 
 Status NodeImport::no_other_attributes() const {
   // They say how to train, or of results that are not imported, or repeat what follows from the rest.
-  static const std::set<std::string> kHarmless = {"consumed_inputs", "is_test", "momentum", "noop_with_empty_axes",
-                                                  "ratio",           "saturate", "seed",    "storage_order"};
+  static const std::set<std::string> kHarmless = {"consumed_inputs", "is_test",  "momentum", "noop_with_empty_axes",
+                                                  "ratio",           "saturate", "seed",     "storage_order"};
   for (const auto& [name, value] : node_.attrs) {
     if (asked_.contains(name) || kHarmless.contains(name)) continue;
     return fail(fmt::format("the attribute '{}' is not supported in opset {}", name, opset_),

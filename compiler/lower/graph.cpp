@@ -16,7 +16,8 @@ class GraphMaker {
   runtime::Graph run(const Function& function) {
     std::vector<Makers> params;
     for (const VarId param : function.params) {
-      params.push_back({add(std::string(context_.name(function.info(param).name)), "input", "input", function.type(param), {})});
+      params.push_back(
+          {add(std::string(context_.name(function.info(param).name)), "input", "input", function.type(param), {})});
     }
     const Makers results = walk(function, params);
     add("output", "output", "output", function.result, results);

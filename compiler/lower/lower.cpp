@@ -18,7 +18,12 @@ class Lowering {
  public:
   Lowering(Context& context, const Module& module, const Function& function, std::span<const Target> targets,
            runtime::Executable& out)
-      : context_(context), module_(module), function_(function), targets_(targets), out_(out), values_(function.vars.size()) {}
+      : context_(context),
+        module_(module),
+        function_(function),
+        targets_(targets),
+        out_(out),
+        values_(function.vars.size()) {}
 
   Status run(std::string name) {
     code_.name = std::move(name);
@@ -152,9 +157,10 @@ class Lowering {
     if (!kernel) return forward_error(kernel);
     auto& program = std::get<runtime::AcceleratorProgram>(*kernel);
     if (program.inputs.size() != args->size() || program.outputs.size() != results.size()) {
-      return error(fmt::format("target {} made a program of {} inputs and {} outputs for a region of {} and {}", target->name,
-                               program.inputs.size(), program.outputs.size(), args->size(), results.size()),
-                   place(binding.var), {}, Fault::kInternal);
+      return error(
+          fmt::format("target {} made a program of {} inputs and {} outputs for a region of {} and {}", target->name,
+                      program.inputs.size(), program.outputs.size(), args->size(), results.size()),
+          place(binding.var), {}, Fault::kInternal);
     }
     const auto number = static_cast<uint32_t>(out_.programs.size());
     out_.programs.push_back(std::move(program));
@@ -164,7 +170,8 @@ class Lowering {
 
   Status add_result_ports(const Registers& results) {
     const auto* var = std::get_if<VarId>(&function_.body.result);
-    const std::vector<Type> types = function_.result.tuple() ? function_.result.tuple()->fields : std::vector{function_.result};
+    const std::vector<Type> types =
+        function_.result.tuple() ? function_.result.tuple()->fields : std::vector{function_.result};
     if (types.size() != results.size()) return error("results are nested tuples", {}, {}, Fault::kInternal);
     const Atoms fields = result_fields();
     for (size_t i = 0; i < types.size(); ++i) {
@@ -238,10 +245,11 @@ class Lowering {
 
 }  // namespace
 
-Expected<runtime::Executable> lower(Context& context, const Module& module, Symbol entry, std::span<const Target> targets,
-                                    const LowerOptions& options) {
+Expected<runtime::Executable> lower(Context& context, const Module& module, Symbol entry,
+                                    std::span<const Target> targets, const LowerOptions& options) {
   const Function* function = module.function(entry);
-  if (!function) return error(fmt::format("the module has no function @{}", context.name(entry)), {}, {}, Fault::kInternal);
+  if (!function)
+    return error(fmt::format("the module has no function @{}", context.name(entry)), {}, {}, Fault::kInternal);
   if (!first_order(module, *function)) {
     return error(fmt::format("@{} has control flow, closures, recursion or references, which are not compiled yet",
                              context.name(entry)),
@@ -250,7 +258,8 @@ Expected<runtime::Executable> lower(Context& context, const Module& module, Symb
   runtime::Executable executable;
   executable.name = options.name;
   executable.facts = options.facts;
-  if (auto status = Lowering(context, module, *function, targets, executable).run(std::string(context.name(entry))); !status) {
+  if (auto status = Lowering(context, module, *function, targets, executable).run(std::string(context.name(entry)));
+      !status) {
     return forward_error(status);
   }
   executable.graph = make_graph(context, module, *function);

@@ -62,7 +62,8 @@ std::vector<uint32_t> ConvexGroups::topological() const {
   for (uint32_t g = 0; g < parent_.size(); ++g) {
     if (parent_[g] != g) continue;
     int count = 0;
-    for (uint32_t other = 0; other < parent_.size(); ++other) count += parent_[other] == other && test(needs_[g], other);
+    for (uint32_t other = 0; other < parent_.size(); ++other)
+      count += parent_[other] == other && test(needs_[g], other);
     order.emplace_back(count, g);
   }
   std::ranges::sort(order);

@@ -11,8 +11,8 @@ Expected<Atom> pack(Builder& builder, Atoms results) {
 
 }  // namespace
 
-Expected<Outlined> outline(Context& context, Module& module, const Function& function, const std::vector<size_t>& bindings,
-                           std::vector<VarId> results) {
+Expected<Outlined> outline(Context& context, Module& module, const Function& function,
+                           const std::vector<size_t>& bindings, std::vector<VarId> results) {
   Outlined outlined;
   outlined.results = std::move(results);
   std::vector<bool> inside(function.vars.size()), is_param(function.vars.size());
@@ -47,7 +47,8 @@ Expected<Atom> store_as(Context& context, Builder& builder, Atom atom, const Bor
 }
 
 // `type` is that of the plain value.
-Expected<Atom> restore_from(Context& context, Builder& builder, Atom atom, const BorderLayout& layout, Type type, Symbol name) {
+Expected<Atom> restore_from(Context& context, Builder& builder, Atom atom, const BorderLayout& layout, Type type,
+                            Symbol name) {
   if (layout.stored == layout.plain) return atom;
   runtime::Attrs attrs{{"from", layout.stored}, {"to", layout.plain}};
   const bool blocked = layout.stored.find_first_of("0123456789") != std::string::npos;
@@ -71,7 +72,8 @@ Expected<Function> with_border(Context& context, Module& module, const Function&
     // The stored type is that of the transform, which a scratch function tells.
     Function scratch;
     Builder scratch_builder(context, module, scratch);
-    auto transformed = store_as(context, scratch_builder, scratch_builder.param(info.type, "x"), border.params[i], info.name);
+    auto transformed =
+        store_as(context, scratch_builder, scratch_builder.param(info.type, "x"), border.params[i], info.name);
     if (!transformed) return forward_error(transformed);
     auto type = scratch_builder.type_of(*transformed);
     if (!type) return forward_error(type);

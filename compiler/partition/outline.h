@@ -51,12 +51,13 @@ class Copier {
 };
 
 // The bindings as a function; `results` are those of its values that are used elsewhere.
-Expected<Outlined> outline(Context& context, Module& module, const Function& function, const std::vector<size_t>& bindings,
-                           std::vector<VarId> results);
+Expected<Outlined> outline(Context& context, Module& module, const Function& function,
+                           const std::vector<size_t>& bindings, std::vector<VarId> results);
 
 // A value in a border's layout, and back; `type` is that of the plain value.
 Expected<Atom> store_as(Context& context, Builder& builder, Atom atom, const BorderLayout& layout, Symbol name);
-Expected<Atom> restore_from(Context& context, Builder& builder, Atom atom, const BorderLayout& layout, Type type, Symbol name);
+Expected<Atom> restore_from(Context& context, Builder& builder, Atom atom, const BorderLayout& layout, Type type,
+                            Symbol name);
 
 // The region with parameters and results as they are stored.
 Expected<Function> with_border(Context& context, Module& module, const Function& region, const Border& border);

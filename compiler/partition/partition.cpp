@@ -6,8 +6,8 @@
 #include <cassert>
 #include <optional>
 
-#include "compiler/partition/outline.h"
 #include "compiler/partition/groups.h"
+#include "compiler/partition/outline.h"
 
 namespace tenon::compiler {
 namespace {
@@ -64,7 +64,11 @@ class Partitioner {
     for (size_t i = 0; i < bindings.size(); ++i) {
       const auto* apply = std::get_if<Apply>(&bindings[i].value);
       if (!apply) continue;
-      Placement placement{.op = apply->op->name, .span = function.info(bindings[i].var).span, .target = {}, .composite = {}, .reason = {}};
+      Placement placement{.op = apply->op->name,
+                          .span = function.info(bindings[i].var).span,
+                          .target = {},
+                          .composite = {},
+                          .reason = {}};
       if (owner[i]) {
         placement.target = owner[i]->target->name;
         placement.composite = owner[i]->row->composite;
@@ -85,7 +89,8 @@ class Partitioner {
         const Status accepted = row.accepts ? row.accepts(context_, module_, function, *found) : Status();
         if (accepted) return Composite{&target, &row, std::move(found->bindings)};
         for (const size_t binding : found->bindings) {
-          reasons[binding] += fmt::format("{}{}: {}", reasons[binding].empty() ? "" : "; ", row.composite, accepted.error().what);
+          reasons[binding] +=
+              fmt::format("{}{}: {}", reasons[binding].empty() ? "" : "; ", row.composite, accepted.error().what);
         }
       }
     }
@@ -95,10 +100,13 @@ class Partitioner {
   std::string no_pattern(const std::string& op) const {
     std::string text;
     for (const Target& target : targets_) {
-      const auto row = std::ranges::find_if(target.patterns, [&](const TargetPattern& r) { return mentions(r.pattern, op); });
+      const auto row =
+          std::ranges::find_if(target.patterns, [&](const TargetPattern& r) { return mentions(r.pattern, op); });
       if (!text.empty()) text += "; ";
       if (row == target.patterns.end()) text += fmt::format("no pattern of {} has {}", target.name, op);
-      else text += fmt::format("{} takes {} only within {} = {}", target.name, op, row->composite, to_string(row->pattern));
+      else
+        text +=
+            fmt::format("{} takes {} only within {} = {}", target.name, op, row->composite, to_string(row->pattern));
     }
     return text.empty() ? "no target" : text;
   }
@@ -164,7 +172,8 @@ class Partitioner {
   }
 
   // Whether the target takes both groups as one region.
-  Expected<bool> fits(const Function& function, const ConvexGroups& groups, uint32_t a, uint32_t b, const Target& target) {
+  Expected<bool> fits(const Function& function, const ConvexGroups& groups, uint32_t a, uint32_t b,
+                      const Target& target) {
     if (!target.fits) return true;
     std::vector<size_t> members;
     for (uint32_t i = 0; i < function.body.bindings.size(); ++i) {
@@ -182,7 +191,8 @@ class Partitioner {
     for (size_t i = 0; i < bindings.size(); ++i) {
       for_each_operand(bindings[i].value, [&](const Atom& atom) {
         const auto* var = std::get_if<VarId>(&atom);
-        if (const auto producer = var ? flow.producer(*var) : std::nullopt) operands[i].push_back(static_cast<uint32_t>(*producer));
+        if (const auto producer = var ? flow.producer(*var) : std::nullopt)
+          operands[i].push_back(static_cast<uint32_t>(*producer));
       });
     }
     ConvexGroups groups(operands);
@@ -247,8 +257,8 @@ class Partitioner {
     return vars;
   }
 
-  Status emit_region(const Function& function, const std::vector<size_t>& members, const Target& target, Builder& builder,
-                     Copier& copier) {
+  Status emit_region(const Function& function, const std::vector<size_t>& members, const Target& target,
+                     Builder& builder, Copier& copier) {
     auto outlined = outline_region(function, members);
     if (!outlined) return forward_error(outlined);
     outlined->function.target = target.name;
@@ -296,7 +306,8 @@ class Partitioner {
 
 }  // namespace
 
-Expected<std::vector<Placement>> partition(Context& context, Module& module, Symbol entry, std::span<const Target> targets) {
+Expected<std::vector<Placement>> partition(Context& context, Module& module, Symbol entry,
+                                           std::span<const Target> targets) {
   return Partitioner(context, module, entry, targets).run();
 }
 

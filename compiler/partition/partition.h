@@ -27,7 +27,8 @@ struct Placement {
 };
 
 // Partitions function `entry` of the module in place. Composites are named @TARGET_OP_i, regions @TARGET_i.
-Expected<std::vector<Placement>> partition(Context& context, Module& module, Symbol entry, std::span<const Target> targets);
+Expected<std::vector<Placement>> partition(Context& context, Module& module, Symbol entry,
+                                           std::span<const Target> targets);
 
 // One line an operator of the model, for people: its node, its operators, where they run, and why not elsewhere.
 std::string explain(const Module& module, std::span<const Placement> placements);

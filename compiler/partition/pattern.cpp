@@ -118,7 +118,8 @@ const Apply& Match::apply(const Function& function, std::string_view op) const {
   return *found;
 }
 
-std::optional<Match> match(const GraphPattern& pattern, const DataFlow& flow, size_t root, const std::vector<bool>& taken) {
+std::optional<Match> match(const GraphPattern& pattern, const DataFlow& flow, size_t root,
+                           const std::vector<bool>& taken) {
   Matcher matcher(flow, taken);
   if (!matcher.at_binding(pattern, root)) return std::nullopt;
   Match result{std::move(matcher).found()};

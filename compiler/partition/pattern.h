@@ -19,8 +19,8 @@ namespace tenon::compiler {
 struct GraphPattern {
   enum class Kind : uint8_t { kAny, kConstant, kOp, kEither };
   Kind kind = Kind::kAny;
-  std::string op;                     // kOp
-  std::vector<GraphPattern> parts;    // kOp: its operands; kEither: its alternatives
+  std::string op;                   // kOp
+  std::vector<GraphPattern> parts;  // kOp: its operands; kEither: its alternatives
 };
 
 GraphPattern any();
@@ -51,12 +51,13 @@ class DataFlow {
 };
 
 struct Match {
-  std::vector<size_t> bindings;  // ascending; the root is the last
+  std::vector<size_t> bindings;                                             // ascending; the root is the last
   const Apply& apply(const Function& function, std::string_view op) const;  // the first of that operator (asserted)
   const Apply* find(const Function& function, std::string_view op) const;   // nullptr where there is none
 };
 
 // The match of `pattern` with its root at binding `root`, over bindings that are not yet `taken`.
-std::optional<Match> match(const GraphPattern& pattern, const DataFlow& flow, size_t root, const std::vector<bool>& taken);
+std::optional<Match> match(const GraphPattern& pattern, const DataFlow& flow, size_t root,
+                           const std::vector<bool>& taken);
 
 }  // namespace tenon::compiler

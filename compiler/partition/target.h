@@ -23,8 +23,8 @@ struct TargetPattern {
   std::function<Status(Context&, const Module&, const Function&, const Match&)> accepts;
 };
 
-// The layout in which a value crosses a region's border, as layout_transform names it ("NCHW16c"), from the plain layout
-// of the same axes ("NCHW"). Both empty: as it is.
+// The layout in which a value crosses a region's border, as layout_transform names it ("NCHW16c"), from the plain
+// layout of the same axes ("NCHW"). Both empty: as it is.
 struct BorderLayout {
   std::string plain, stored;
 };

@@ -13,7 +13,8 @@ Expected<std::vector<Tensor>> Comparison::reference(std::span<const Tensor> inpu
   values_.clear();
   const auto keep = [&](const Function& function, const Binding& binding, const RunValue& value) {
     const bool in_region = !function.target.empty() && function.composite.empty();
-    if (in_region && value.tensor()) values_[std::string(model_.context->name(function.info(binding.var).name))] = value.tensor();
+    if (in_region && value.tensor())
+      values_[std::string(model_.context->name(function.info(binding.var).name))] = value.tensor();
   };
   return interpret(*model_.context, compilation_.partitioned, model_.entry, inputs, keep);
 }
@@ -33,9 +34,10 @@ Status Comparison::compare(const runtime::TapValue& tap) {
   Shape plain = it->second.shape();
   plain.resize(4, 1);
   const int64_t lanes = blocked.back();
-  if (blocked.size() != 5 || blocked[0] != plain[0] || blocked[1] != (plain[1] + lanes - 1) / lanes || blocked[2] != plain[2] ||
-      blocked[3] != plain[3]) {
-    return error(fmt::format("the device holds {}, the reference {}", runtime::to_string(blocked), runtime::to_string(it->second.shape())),
+  if (blocked.size() != 5 || blocked[0] != plain[0] || blocked[1] != (plain[1] + lanes - 1) / lanes ||
+      blocked[2] != plain[2] || blocked[3] != plain[3]) {
+    return error(fmt::format("the device holds {}, the reference {}", runtime::to_string(blocked),
+                             runtime::to_string(it->second.shape())),
                  tap.tap->name, {}, Fault::kInternal);
   }
   const auto found = tap.value.data<int8_t>();
@@ -47,10 +49,11 @@ Status Comparison::compare(const runtime::TapValue& tap) {
         for (int64_t x = 0; x < plain[3]; ++x, ++at) {
           const int64_t place = (((n * blocked[1] + c / lanes) * plain[2] + y) * plain[3] + x) * lanes + c % lanes;
           if (found[static_cast<size_t>(place)] == expected[at]) continue;
-          return error(fmt::format("layer {}: image {}, channel {}, y {}, x {} is {} on the device, {} in the reference",
-                                   tap.tap->name, n, c, y, x, found[static_cast<size_t>(place)], expected[at]),
-                       compilation_.executable.name, "this is a fault of the accelerator or its compiler: please report it",
-                       Fault::kInternal);
+          return error(
+              fmt::format("layer {}: image {}, channel {}, y {}, x {} is {} on the device, {} in the reference",
+                          tap.tap->name, n, c, y, x, found[static_cast<size_t>(place)], expected[at]),
+              compilation_.executable.name, "this is a fault of the accelerator or its compiler: please report it",
+              Fault::kInternal);
         }
       }
     }

@@ -26,7 +26,7 @@ class Comparison {
   // The results of the session against those of the reference.
   Status results(std::span<const runtime::Tensor> expected, std::span<const runtime::Tensor> found) const;
 
-  int64_t layers() const { return layers_; }      // compared so far
+  int64_t layers() const { return layers_; }  // compared so far
   int64_t elements() const { return elements_; }
 
  private:

@@ -21,8 +21,8 @@ Expected<Model> load_model(const std::filesystem::path& path, const std::map<std
     TENON_TAKE(module, load(*model.context, path));
     model.module = std::move(*module);
   } else {
-    return error(fmt::format("a model's file ends in .onnx or .tn, not in \"{}\"", path.extension().string()), path.string(), {},
-                 Fault::kUsage);
+    return error(fmt::format("a model's file ends in .onnx or .tn, not in \"{}\"", path.extension().string()),
+                 path.string(), {}, Fault::kUsage);
   }
   if (!model.module.function(model.entry)) return error("the module has no function @main", path.string());
   TENON_TAKE(simplified, run_passes(*model.context, std::move(model.module), standard_passes()));

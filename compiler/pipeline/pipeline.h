@@ -23,7 +23,7 @@ struct Model {
   std::unique_ptr<Context> context;  // owns types, names and operators of every module made from the model
   Module module;
   Symbol entry{};
-  std::string name;                  // the file's, without folder and ending
+  std::string name;  // the file's, without folder and ending
 
   const Function& main() const { return *module.function(entry); }
 };
@@ -36,11 +36,11 @@ struct CompileOptions {
   const Samples* calibration = nullptr;     // none: the model stays in the numbers that it came with
   CalibrationOptions calibrate{};
   QuantizeOptions quantize{};
-  bool keep_intermediates = false;          // for comparison layer by layer
+  bool keep_intermediates = false;  // for comparison layer by layer
 };
 
 struct Compilation {
-  Module quantized;    // what the executable computes, before partitioning; the model itself where it was not quantized
+  Module quantized;  // what the executable computes, before partitioning; the model itself where it was not quantized
   Module partitioned;
   std::vector<Placement> placements;
   runtime::Executable executable;

@@ -60,7 +60,8 @@ Status run_samples(const Context& context, const Module& module, Symbol entry, c
 Expected<Calibration> parse_calibration(std::string_view text) {
   if (text == "minmax") return Calibration::kMinMax;
   if (text == "percentile") return Calibration::kPercentile;
-  return error(fmt::format("unknown calibration \"{}\"", text), {}, "the methods are minmax and percentile", Fault::kUsage);
+  return error(fmt::format("unknown calibration \"{}\"", text), {}, "the methods are minmax and percentile",
+               Fault::kUsage);
 }
 
 Expected<Ranges> calibrate(const Context& context, const Module& module, Symbol entry, const Samples& samples,
@@ -68,9 +69,11 @@ Expected<Ranges> calibrate(const Context& context, const Module& module, Symbol 
   if (!module.function(entry)) {
     return error(fmt::format("the module has no function @{}", context.name(entry)), {}, {}, Fault::kInternal);
   }
-  if (samples.empty()) return error("calibration needs at least one sample", {}, "give data like that which the model will see");
+  if (samples.empty())
+    return error("calibration needs at least one sample", {}, "give data like that which the model will see");
   if (!(options.percentile > 0.5 && options.percentile <= 1)) {
-    return error(fmt::format("percentile is {}, must be above 0.5 and at most 1", options.percentile), {}, {}, Fault::kUsage);
+    return error(fmt::format("percentile is {}, must be above 0.5 and at most 1", options.percentile), {}, {},
+                 Fault::kUsage);
   }
   const Function& function = *module.function(entry);
   Ranges ranges(function.vars.size());

@@ -29,7 +29,8 @@ using Ranges = std::vector<Range>;  // by VarId of the calibrated function; tens
 // One list of inputs a sample, as interpret() takes them.
 using Samples = std::vector<std::vector<runtime::Tensor>>;
 
-// Runs `entry` on every sample with the reference kernels. No sample at all, or a value that is not finite, is an error.
+// Runs `entry` on every sample with the reference kernels. No sample at all, or a value that is not finite, is an
+// error.
 Expected<Ranges> calibrate(const Context& context, const Module& module, Symbol entry, const Samples& samples,
                            const CalibrationOptions& options = {});
 

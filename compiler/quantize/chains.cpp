@@ -45,8 +45,16 @@ class ChainFinder {
     const Apply* apply = apply_at(anchor);
     if (!apply || (apply->op->name != "conv2d" && apply->op->name != "dense")) return;
     const auto* weights = std::get_if<ConstId>(&apply->args[1]);
-    if (!weights || module_.constant(*weights).dtype() != runtime::DType::kF32 || !std::holds_alternative<VarId>(apply->args[0])) return;
-    Chain chain{.anchor = apply, .span = function_.info(function_.body.bindings[anchor].var).span, .weights = *weights, .bias = {}, .before = {}, .residual = {}, .after = {}};
+    if (!weights || module_.constant(*weights).dtype() != runtime::DType::kF32 ||
+        !std::holds_alternative<VarId>(apply->args[0]))
+      return;
+    Chain chain{.anchor = apply,
+                .span = function_.info(function_.body.bindings[anchor].var).span,
+                .weights = *weights,
+                .bias = {},
+                .before = {},
+                .residual = {},
+                .after = {}};
     std::vector<size_t> members{anchor};
     const auto op_is = [&](std::optional<size_t> binding, std::string_view name) {
       return binding && apply_at(*binding)->op->name == name;

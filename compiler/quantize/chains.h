@@ -1,4 +1,5 @@
-// Chains of float operators that become one requantization: an anchor with its bias, a residual addition and rectifiers.
+// Chains of float operators that become one requantization: an anchor with its bias, a residual addition and
+// rectifiers.
 //
 //   anchor (conv2d, dense; constant weights) -> bias_add? -> rectifier? -> (add residual -> rectifier?)?
 //
@@ -20,10 +21,10 @@ Rectifier rectifier_of(const Apply& apply);  // a relu or a clip
 
 struct Chain {
   const Apply* anchor = nullptr;
-  SpanId span{};                  // of the anchor
+  SpanId span{};  // of the anchor
   ConstId weights{};
   std::optional<ConstId> bias;
-  Rectifier before;               // the residual is added; with no residual everything is in `after`
+  Rectifier before;  // the residual is added; with no residual everything is in `after`
   std::optional<VarId> residual;
   Rectifier after;
 };

@@ -35,7 +35,8 @@ Scale scale_for(const Range& range, bool symmetric) {
   return {scale, static_cast<int8_t>(std::clamp(std::nearbyint(-128 - lo / scale), -128.0, 127.0))};
 }
 
-QuantizedWeights quantize_weights(std::span<const float> weights, size_t channels, std::span<const float> bias, double input_scale) {
+QuantizedWeights quantize_weights(std::span<const float> weights, size_t channels, std::span<const float> bias,
+                                  double input_scale) {
   QuantizedWeights result;
   const size_t per_channel = weights.size() / channels;
   result.values.reserve(weights.size());

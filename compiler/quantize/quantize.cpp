@@ -27,8 +27,14 @@ struct Forms {
 
 class Quantizer {
  public:
-  Quantizer(Context& context, const Module& from, const Function& function, const Ranges& ranges, const QuantizeOptions& options)
-      : context_(context), from_(from), function_(function), ranges_(ranges), options_(options), values_(function.vars.size()) {
+  Quantizer(Context& context, const Module& from, const Function& function, const Ranges& ranges,
+            const QuantizeOptions& options)
+      : context_(context),
+        from_(from),
+        function_(function),
+        ranges_(ranges),
+        options_(options),
+        values_(function.vars.size()) {
     to_.spans = from.spans;
     result_.dims = function.dims;
   }
@@ -109,9 +115,16 @@ class Quantizer {
       if (op == "relu" || op == "clip") return emit_clip(binding.var, *apply, *input);
       if (op == "global_avg_pool") return emit_average(binding.var, *input);
     }
-    if (apply && apply->op->name == "add" && std::ranges::all_of(apply->args, [&](const Atom& a) { return has_integer(a); }) &&
+    if (apply && apply->op->name == "add" &&
+        std::ranges::all_of(apply->args, [&](const Atom& a) { return has_integer(a); }) &&
         function_.type(std::get<VarId>(apply->args[0])) == function_.type(std::get<VarId>(apply->args[1]))) {
-      return emit_add({.anchor = nullptr, .span = builder_.span(), .weights = {}, .bias = {}, .before = {}, .residual = std::get<VarId>(apply->args[1]), .after = {}},
+      return emit_add({.anchor = nullptr,
+                       .span = builder_.span(),
+                       .weights = {},
+                       .bias = {},
+                       .before = {},
+                       .residual = std::get<VarId>(apply->args[1]),
+                       .after = {}},
                       binding.var, std::get<VarId>(apply->args[0]));
     }
     Value value = binding.value;
@@ -138,15 +151,18 @@ class Quantizer {
   Status emit_clip(VarId var, const Apply& apply, VarId input) {
     const Scale& s = scale(input);
     const auto [lo, hi] = bounds(rectifier_of(apply), s);
-    return keep(var, builder_.apply("clip", {*values_[index(input)].integer},
-                                    {{"min", static_cast<double>(lo)}, {"max", static_cast<double>(hi)}}, name(var)), s);
+    return keep(var,
+                builder_.apply("clip", {*values_[index(input)].integer},
+                               {{"min", static_cast<double>(lo)}, {"max", static_cast<double>(hi)}}, name(var)),
+                s);
   }
 
   // The clamp of int8 values that a rectifier is.
   static std::pair<int64_t, int64_t> bounds(const Rectifier& rectifier, const Scale& s) {
     const auto bound = [&](double real, int64_t none) {
       if (std::isinf(real)) return none;
-      return std::clamp<int64_t>(static_cast<int64_t>(std::clamp(std::nearbyint(real / s.scale), -1e6, 1e6)) + s.zero, -128, 127);
+      return std::clamp<int64_t>(static_cast<int64_t>(std::clamp(std::nearbyint(real / s.scale), -1e6, 1e6)) + s.zero,
+                                 -128, 127);
     };
     return {bound(rectifier.lo, -128), bound(rectifier.hi, 127)};
   }
@@ -163,7 +179,8 @@ class Quantizer {
     auto sum = builder_.apply("global_sum_pool", {*values_[index(input)].integer}, {}, name(var));
     if (!sum) return forward_error(sum);
     const int64_t area = *height * *width;
-    std::vector<spec::ChannelParameters> parameters(static_cast<size_t>(*channels), requantize_ratio(in.scale / (out.scale * static_cast<double>(area))));
+    std::vector<spec::ChannelParameters> parameters(
+        static_cast<size_t>(*channels), requantize_ratio(in.scale / (out.scale * static_cast<double>(area))));
     for (auto& p : parameters) p.bias = static_cast<int32_t>(-in.zero * area);
     return requantize(var, *sum, parameters, spec::LayerParameters{.zero = out.zero}, out, std::nullopt);
   }
@@ -183,8 +200,9 @@ class Quantizer {
 
     Attrs attrs = chain.anchor->attrs;
     if (chain.anchor->op->name == "conv2d") attrs["pad_value"] = int64_t{in.zero};
-    auto acc = builder_.apply(chain.anchor->op->name, {*x, builder_.constant(Tensor::of<int8_t>(weights.shape(), q.values))},
-                              std::move(attrs), name(root));
+    auto acc =
+        builder_.apply(chain.anchor->op->name, {*x, builder_.constant(Tensor::of<int8_t>(weights.shape(), q.values))},
+                       std::move(attrs), name(root));
     if (!acc) return forward_error(acc);
     std::vector<spec::ChannelParameters> parameters(channels);
     for (size_t c = 0; c < channels; ++c) {
@@ -203,14 +221,17 @@ class Quantizer {
     auto x = integer(operand);
     if (!x) return forward_error(x);
     const Scale in = scale(operand), out = scale_of(root);
-    const auto channels = function_.type(operand).tensor()->rank() > 1 ? function_.type(operand).tensor()->dims[1].constant() : std::nullopt;
+    const auto channels = function_.type(operand).tensor()->rank() > 1
+                              ? function_.type(operand).tensor()->dims[1].constant()
+                              : std::nullopt;
     if (!channels) {
-      return error("an addition needs a known number of channels (axis 1) to be quantized", from_.span(builder_.span()).str(),
-                   "bind the variables of the shape, as --shapes C=16");
+      return error("an addition needs a known number of channels (axis 1) to be quantized",
+                   from_.span(builder_.span()).str(), "bind the variables of the shape, as --shapes C=16");
     }
     auto acc = builder_.apply("cast", {*x}, {{"dtype", std::string("i32")}}, name(root));
     if (!acc) return forward_error(acc);
-    std::vector<spec::ChannelParameters> parameters(static_cast<size_t>(*channels), requantize_ratio(in.scale / out.scale));
+    std::vector<spec::ChannelParameters> parameters(static_cast<size_t>(*channels),
+                                                    requantize_ratio(in.scale / out.scale));
     for (auto& p : parameters) p.bias = -in.zero;
     return finish_chain(chain, root, *acc, parameters, out);
   }
@@ -235,8 +256,8 @@ class Quantizer {
     return requantize(root, acc, parameters, layer, out, *residual);
   }
 
-  Status requantize(VarId var, Atom acc, const std::vector<spec::ChannelParameters>& parameters, const spec::LayerParameters& layer,
-                    const Scale& out, std::optional<Atom> residual) {
+  Status requantize(VarId var, Atom acc, const std::vector<spec::ChannelParameters>& parameters,
+                    const spec::LayerParameters& layer, const Scale& out, std::optional<Atom> residual) {
     std::vector<int32_t> bias;
     std::vector<uint16_t> multiplier;
     std::vector<uint8_t> shift;
@@ -246,16 +267,19 @@ class Quantizer {
       shift.push_back(p.shift);
     }
     const runtime::Shape shape{static_cast<int64_t>(parameters.size())};
-    Atoms args{acc, builder_.constant(shape, bias), builder_.constant(shape, multiplier), builder_.constant(shape, shift)};
-    Attrs attrs{{"axis", int64_t{1}},         {"zero", int64_t{layer.zero}}, {"lo", int64_t{layer.lo}}, {"hi", int64_t{layer.hi}},
-                {"v_lo", int64_t{layer.v_lo}}, {"v_hi", int64_t{layer.v_hi}}};
+    Atoms args{acc, builder_.constant(shape, bias), builder_.constant(shape, multiplier),
+               builder_.constant(shape, shift)};
+    Attrs attrs{{"axis", int64_t{1}},      {"zero", int64_t{layer.zero}}, {"lo", int64_t{layer.lo}},
+                {"hi", int64_t{layer.hi}}, {"v_lo", int64_t{layer.v_lo}}, {"v_hi", int64_t{layer.v_hi}}};
     if (residual) {
       args.push_back(*residual);
       attrs["r_zero"] = int64_t{layer.r_zero};
       attrs["r_multiplier"] = int64_t{layer.r_multiplier};
       attrs["r_shift"] = int64_t{layer.r_shift};
     }
-    return keep(var, builder_.apply(residual ? "requantize_add" : "requantize", std::move(args), std::move(attrs), name(var)), out);
+    return keep(
+        var, builder_.apply(residual ? "requantize_add" : "requantize", std::move(args), std::move(attrs), name(var)),
+        out);
   }
 
   Context& context_;
@@ -271,15 +295,19 @@ class Quantizer {
 
 }  // namespace
 
-Expected<Module> quantize(Context& context, const Module& module, Symbol entry, const Ranges& ranges, const QuantizeOptions& options) {
+Expected<Module> quantize(Context& context, const Module& module, Symbol entry, const Ranges& ranges,
+                          const QuantizeOptions& options) {
   const Function* function = module.function(entry);
-  if (!function) return error(fmt::format("the module has no function @{}", context.name(entry)), {}, {}, Fault::kInternal);
+  if (!function)
+    return error(fmt::format("the module has no function @{}", context.name(entry)), {}, {}, Fault::kInternal);
   if (ranges.size() != function->vars.size()) {
-    return error("the ranges were calibrated on another function", {}, "calibrate again after the last pass", Fault::kInternal);
+    return error("the ranges were calibrated on another function", {}, "calibrate again after the last pass",
+                 Fault::kInternal);
   }
   if (!first_order(module, *function)) {
-    return error(fmt::format("@{} has control flow, closures, recursion or references, and such functions cannot be quantized yet",
-                             context.name(entry)));
+    return error(fmt::format(
+        "@{} has control flow, closures, recursion or references, and such functions cannot be quantized yet",
+        context.name(entry)));
   }
   return Quantizer(context, module, *function, ranges, options).run(entry);
 }

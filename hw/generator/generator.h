@@ -23,7 +23,8 @@ std::string register_page();
 
 // Writes the accelerator of one configuration into `directory`: tenon_pkg.sv, the RTL sources beside it with their
 // ordered list files.f, config.json, isa.md and registers.md. Returns the files written.
-Expected<std::vector<std::filesystem::path>> generate(const spec::Config& config, const std::filesystem::path& directory);
+Expected<std::vector<std::filesystem::path>> generate(const spec::Config& config,
+                                                      const std::filesystem::path& directory);
 
 // Where the RTL sources are: the source tree, or share/tenon/hw/rtl of the installation.
 Expected<std::filesystem::path> rtl_directory();

@@ -38,7 +38,9 @@ std::string reserved_mask(const Format& format) {
 class Package {
  public:
   void section(std::string_view title) { text_ += fmt::format("\n  // {}\n", title); }
-  void number(std::string_view name, int64_t value) { text_ += fmt::format("  localparam int {} = {};\n", name, value); }
+  void number(std::string_view name, int64_t value) {
+    text_ += fmt::format("  localparam int {} = {};\n", name, value);
+  }
   void vector(std::string_view name, int width, uint64_t value) {
     text_ += fmt::format("  localparam logic [{}:0] {} = {}'h{:x};\n", width - 1, name, width, value);
   }
@@ -79,7 +81,8 @@ std::string package_text(const Config& config) {
     p.number(prefix + "_UNITS", config.units_per_element(memory));
   }
   p.section("Scratchpads by number; ACC8 is acc filled from int8.");
-  for (int i = 0; i < kScratchpads; ++i) p.vector("MEM_" + upper(name(static_cast<Memory>(i))), 3, static_cast<uint64_t>(i));
+  for (int i = 0; i < kScratchpads; ++i)
+    p.vector("MEM_" + upper(name(static_cast<Memory>(i))), 3, static_cast<uint64_t>(i));
   p.vector("MEM_ACC8", 3, 7);
   p.section("Memory types of base LOAD and STORE.");
   constexpr std::string_view kTypes[] = {"UOP", "WGT", "INP", "ACC", "OUT", "ACC8"};
@@ -119,13 +122,17 @@ std::string package_text(const Config& config) {
   }
 
   p.section("Stop codes.");
-  constexpr std::pair<std::string_view, StopCode> kStops[] = {
-      {"NONE", StopCode::kNone},           {"BAD_OPCODE", StopCode::kBadOpcode},
-      {"BAD_FIELD", StopCode::kBadField},  {"SCRATCHPAD_RANGE", StopCode::kScratchpadRange},
-      {"READ_ERROR", StopCode::kReadError}, {"WRITE_ERROR", StopCode::kWriteError},
-      {"AFTER_FINISH", StopCode::kAfterFinish}, {"TRUNCATED", StopCode::kTruncated},
-      {"DEADLOCK", StopCode::kDeadlock},   {"UNALIGNED", StopCode::kUnaligned},
-      {"PROFILE_OFF", StopCode::kProfileOff}};
+  constexpr std::pair<std::string_view, StopCode> kStops[] = {{"NONE", StopCode::kNone},
+                                                              {"BAD_OPCODE", StopCode::kBadOpcode},
+                                                              {"BAD_FIELD", StopCode::kBadField},
+                                                              {"SCRATCHPAD_RANGE", StopCode::kScratchpadRange},
+                                                              {"READ_ERROR", StopCode::kReadError},
+                                                              {"WRITE_ERROR", StopCode::kWriteError},
+                                                              {"AFTER_FINISH", StopCode::kAfterFinish},
+                                                              {"TRUNCATED", StopCode::kTruncated},
+                                                              {"DEADLOCK", StopCode::kDeadlock},
+                                                              {"UNALIGNED", StopCode::kUnaligned},
+                                                              {"PROFILE_OFF", StopCode::kProfileOff}};
   for (const auto& [name, code] : kStops) p.vector(fmt::format("STOP_{}", name), 8, static_cast<uint64_t>(code));
 
   p.section("Registers: byte offsets.");

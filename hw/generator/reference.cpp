@@ -37,18 +37,21 @@ std::string isa_page(const Config& config) {
       kIsaVersion, config.name);
   for (const Format& format : isa.formats()) {
     text += fmt::format("\n## {}: {}\n\n{} profile, {} bits, opcode {} in 2:0", format.mnemonic, format.doc,
-                        name(format.profile), format.profile == Profile::kBase ? 128 : 256, static_cast<int>(format.opcode));
+                        name(format.profile), format.profile == Profile::kBase ? 128 : 256,
+                        static_cast<int>(format.opcode));
     if (format.fixed_function >= 0) text += fmt::format(", function {} in 6:3", format.fixed_function);
     if (format.mnemonic == "sync") text += ", bit 6 is 1";
     text += ".\n\n";
     if (format.fields.empty()) continue;
     text += "| field | bits | values | meaning |\n| --- | --- | --- | --- |\n";
     for (const Field& field : format.fields) {
-      text += fmt::format("| {} | {} | {} .. {} | {} |\n", field.name, bits(field), field.min(), field.max(), field.doc);
+      text +=
+          fmt::format("| {} | {} | {} .. {} | {} |\n", field.name, bits(field), field.min(), field.max(), field.doc);
     }
   }
   text += "\n## Micro-op, 32 bits\n\n| field | bits | meaning |\n| --- | --- | --- |\n";
-  for (const Field& field : isa.uop_fields()) text += fmt::format("| {} | {} | {} |\n", field.name, bits(field), field.doc);
+  for (const Field& field : isa.uop_fields())
+    text += fmt::format("| {} | {} | {} |\n", field.name, bits(field), field.doc);
   text += "\n## Stop codes\n\n| code | meaning |\n| --- | --- |\n";
   for (int code = 0; code <= static_cast<int>(StopCode::kProfileOff); ++code) {
     text += fmt::format("| {} | {} |\n", code, describe(static_cast<StopCode>(code)));
@@ -58,10 +61,12 @@ std::string isa_page(const Config& config) {
 
 std::string register_page() {
   std::string text = fmt::format(
-      "# Register map, version {}\n\nGenerated from hw/spec; how a launch goes is told in hw/spec/registers.h. Registers "
+      "# Register map, version {}\n\nGenerated from hw/spec; how a launch goes is told in hw/spec/registers.h. "
+      "Registers "
       "are 32 bits wide.\n\n| offset | name | access | meaning |\n| --- | --- | --- | --- |\n",
       kRegisterMapVersion);
-  for (const Register& r : registers()) text += fmt::format("| 0x{:03x} | {} | {} | {} |\n", r.offset, r.name, r.access, r.doc);
+  for (const Register& r : registers())
+    text += fmt::format("| 0x{:03x} | {} | {} | {} |\n", r.offset, r.name, r.access, r.doc);
   return text;
 }
 
@@ -71,7 +76,8 @@ Expected<fs::path> rtl_directory() {
     std::error_code ignored;
     if (fs::is_regular_file(candidate / "files.f", ignored)) return candidate;
   }
-  return error("the RTL sources are missing", candidates.back().string(), "install Tenon again, or keep its source tree");
+  return error("the RTL sources are missing", candidates.back().string(),
+               "install Tenon again, or keep its source tree");
 }
 
 Expected<std::vector<fs::path>> generate(const Config& config, const fs::path& directory) {
@@ -96,7 +102,8 @@ Expected<std::vector<fs::path>> generate(const Config& config, const fs::path& d
     if (entry.path().extension() != ".sv" && entry.path().filename() != "files.f") continue;
     written.push_back(directory / entry.path().filename());
     fs::copy_file(entry.path(), written.back(), fs::copy_options::overwrite_existing, fault);
-    if (fault) return error(fmt::format("cannot copy {}: {}", entry.path().string(), fault.message()), directory.string());
+    if (fault)
+      return error(fmt::format("cannot copy {}: {}", entry.path().string(), fault.message()), directory.string());
   }
   if (fault) return error(fmt::format("cannot read the RTL sources: {}", fault.message()), rtl->string());
   return written;

@@ -32,9 +32,11 @@ struct Limit {
   std::string_view reason;
 };
 constexpr Limit kLimits[] = {
-    {"block_in", &Config::block_in, 2, 64, true, "an input vector is fetched in whole bytes of a power-of-two address space"},
+    {"block_in", &Config::block_in, 2, 64, true,
+     "an input vector is fetched in whole bytes of a power-of-two address space"},
     {"block_out", &Config::block_out, 2, 64, true, "accumulator lanes are addressed by bits of a DMA unit's number"},
-    {"axi_data_bits", &Config::axi_data_bits, 32, 512, true, "AXI4 has no other widths, and registers are 32 bits wide"},
+    {"axi_data_bits", &Config::axi_data_bits, 32, 512, true,
+     "AXI4 has no other widths, and registers are 32 bits wide"},
     {"max_burst_beats", &Config::max_burst_beats, 1, 256, true, "AXI4 INCR bursts have at most 256 beats"},
     {"queue_depth", &Config::queue_depth, 2, 64, true, "a queue is a small FIFO in look-up tables"},
 };
@@ -94,7 +96,8 @@ class Reader {
     known_.insert(std::string(key));
     const auto it = object_.find(std::string(key));
     if (it == object_.end()) {
-      return error(fmt::format("\"{}\" is missing", key), std::string(where_), "add it; hw/configs/default.json shows all keys");
+      return error(fmt::format("\"{}\" is missing", key), std::string(where_),
+                   "add it; hw/configs/default.json shows all keys");
     }
     return &*it;
   }
@@ -152,16 +155,20 @@ int Config::index_bits(Memory memory) const {
 }
 
 Status validate(const Config& config, std::string_view where) {
-  if (config.name.empty() || config.name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") !=
-                                 std::string::npos) {
-    return bad(where, "name", '"' + config.name + '"', "letters, digits, '-', '_' and '.'", "it becomes part of file names");
+  if (config.name.empty() ||
+      config.name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") !=
+          std::string::npos) {
+    return bad(where, "name", '"' + config.name + '"', "letters, digits, '-', '_' and '.'",
+               "it becomes part of file names");
   }
   for (const Limit& limit : kLimits) {
     const int value = config.*limit.member;
-    const bool fits = value >= limit.min && value <= limit.max && (!limit.power_of_two || std::has_single_bit(static_cast<unsigned>(value)));
+    const bool fits = value >= limit.min && value <= limit.max &&
+                      (!limit.power_of_two || std::has_single_bit(static_cast<unsigned>(value)));
     if (!fits) {
       return bad(where, limit.key, std::to_string(value),
-                 fmt::format("{}{} .. {}", limit.power_of_two ? "a power of two in " : "", limit.min, limit.max), limit.reason);
+                 fmt::format("{}{} .. {}", limit.power_of_two ? "a power of two in " : "", limit.min, limit.max),
+                 limit.reason);
     }
   }
   if (!config.base && !config.native) {
@@ -173,8 +180,10 @@ Status validate(const Config& config, std::string_view where) {
     const int64_t bytes = config.bytes[static_cast<size_t>(limit.memory)];
     const int element = config.element_bytes(limit.memory);
     if (bytes < 2 * element || bytes % element != 0 || !std::has_single_bit(static_cast<uint64_t>(bytes / element))) {
-      return bad(where, key, fmt::format("{} bytes ({} elements of {} bytes)", bytes, static_cast<double>(bytes) / element, element),
-                 "a power of two of elements, at least 2", "addresses are plain bit fields");
+      return bad(
+          where, key,
+          fmt::format("{} bytes ({} elements of {} bytes)", bytes, static_cast<double>(bytes) / element, element),
+          "a power of two of elements, at least 2", "addresses are plain bit fields");
     }
     if (bytes / element > limit.max) {
       return bad(where, key, fmt::format("{} elements of {} bytes", bytes / element, element),
@@ -205,14 +214,16 @@ Expected<Config> parse_config(std::string_view json, std::string_view where) {
   } catch (const Json::exception& e) {  // also a number that no double holds
     return error(fmt::format("not valid JSON: {}", e.what()), std::string(where));
   }
-  if (!object.is_object()) return error("a configuration is a JSON object", std::string(where), "see hw/configs/default.json");
+  if (!object.is_object())
+    return error("a configuration is a JSON object", std::string(where), "see hw/configs/default.json");
 
   Reader reader(object, where);
   Config config;
   auto version = reader.integer("version");
   if (!version) return forward_error(version);
   if (*version != kConfigVersion) {
-    return error(fmt::format("version is {}, this build reads version {}", *version, kConfigVersion), std::string(where));
+    return error(fmt::format("version is {}, this build reads version {}", *version, kConfigVersion),
+                 std::string(where));
   }
   auto name_member = reader.member("name");
   if (!name_member) return forward_error(name_member);
@@ -234,7 +245,9 @@ Expected<Config> parse_config(std::string_view json, std::string_view where) {
   for (const Json& profile : **profiles) {
     if (profile == "base") config.base = true;
     else if (profile == "native") config.native = true;
-    else return error(fmt::format("unknown profile {}", profile.dump()), std::string(where), "the profiles are \"base\" and \"native\"");
+    else
+      return error(fmt::format("unknown profile {}", profile.dump()), std::string(where),
+                   "the profiles are \"base\" and \"native\"");
   }
 
   auto buffers = reader.member("buffers");
@@ -296,7 +309,8 @@ Expected<Config> load_config(std::string_view name_or_path) {
   }
   std::error_code ignored;
   std::ifstream stream(file, std::ios::binary);
-  if (!stream || std::filesystem::is_directory(file, ignored)) return error("cannot read the configuration", file.string(), "check the path and its permissions");
+  if (!stream || std::filesystem::is_directory(file, ignored))
+    return error("cannot read the configuration", file.string(), "check the path and its permissions");
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
   return parse_config(text, file.string());
 }

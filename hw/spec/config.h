@@ -27,13 +27,13 @@ std::string_view name(Memory memory);  // "uop", "wgt", ...
 
 struct Config {
   std::string name;
-  int block_in = 16;        // lanes of an input vector
-  int block_out = 16;       // lanes of an accumulator vector
-  int axi_data_bits = 64;   // width of the memory port
+  int block_in = 16;         // lanes of an input vector
+  int block_out = 16;        // lanes of an accumulator vector
+  int axi_data_bits = 64;    // width of the memory port
   int max_burst_beats = 64;  // beats of an AXI burst
-  int queue_depth = 32;     // commands an engine's queue holds
-  bool base = true;         // VTA's instruction set
-  bool native = true;       // the native instruction set
+  int queue_depth = 32;      // commands an engine's queue holds
+  bool base = true;          // VTA's instruction set
+  bool native = true;        // the native instruction set
   // Scratchpad sizes in bytes, by Memory.
   std::array<int64_t, kScratchpads> bytes{};
 
@@ -43,7 +43,7 @@ struct Config {
   int unit_bytes(Memory memory) const;     // bytes of one DMA unit: what a MOVE calls a vector
   int units_per_element(Memory memory) const { return element_bytes(memory) / unit_bytes(memory); }
   int64_t depth(Memory memory) const { return bytes[static_cast<size_t>(memory)] / element_bytes(memory); }
-  int index_bits(Memory memory) const;     // log2 of the depth
+  int index_bits(Memory memory) const;  // log2 of the depth
   int axi_bytes() const { return axi_data_bits / 8; }
   int64_t macs_per_cycle() const { return int64_t{block_in} * block_out; }
 };
@@ -55,7 +55,8 @@ Expected<Config> parse_config(std::string_view json, std::string_view where);
 // Finds a configuration by name ("default") in the directories of config_path(), or by path ("my.json").
 Expected<Config> load_config(std::string_view name_or_path);
 
-// The directories with named configurations: TENON_CONFIG_PATH (colon separated), then those of data_path("hw/configs").
+// The directories with named configurations: TENON_CONFIG_PATH (colon separated), then those of
+// data_path("hw/configs").
 std::vector<std::filesystem::path> config_path();
 
 // The names that load_config accepts, sorted.

@@ -17,9 +17,9 @@ enum class Fault : unsigned char {
 };
 
 struct Diagnostic {
-  std::string what;           // the finding, with the constraint and both values
-  std::string where;          // file:line:column, operator, or instruction; may be empty
-  std::string help;           // what the user can do about it; may be empty
+  std::string what;   // the finding, with the constraint and both values
+  std::string where;  // file:line:column, operator, or instruction; may be empty
+  std::string help;   // what the user can do about it; may be empty
   Fault fault = Fault::kInput;
 
   // "WHERE: error: WHAT\n  help: HELP", without the parts that are empty; no final newline.

@@ -59,7 +59,8 @@ std::string excluded(const Instruction& instruction) {
       return {};
     }
     if (!store) return fmt::format("memory_type {} cannot be loaded", t.memory_type);
-    if (t.memory_type != static_cast<int>(base::MemoryType::kOut)) return fmt::format("memory_type {} cannot be stored", t.memory_type);
+    if (t.memory_type != static_cast<int>(base::MemoryType::kOut))
+      return fmt::format("memory_type {} cannot be stored", t.memory_type);
     if (t.y_pad_top || t.y_pad_bottom || t.x_pad_left || t.x_pad_right) return "a store has no pads";
     return {};
   };
@@ -72,7 +73,9 @@ std::string excluded(const Instruction& instruction) {
                         [&](const base::Store& x) { return transfer(x, true); },
                         [&](const base::Gemm&) { return std::string(); },
                         [&](const base::Alu& x) {
-                          return x.alu_opcode > static_cast<int>(base::AluOp::kMul) ? fmt::format("unknown alu_opcode {}", x.alu_opcode) : "";
+                          return x.alu_opcode > static_cast<int>(base::AluOp::kMul)
+                                     ? fmt::format("unknown alu_opcode {}", x.alu_opcode)
+                                     : "";
                         },
                         [&](const base::Finish&) { return std::string(); },
                         [&](const native::Move& x) { return native(x); },
@@ -113,7 +116,9 @@ std::string_view describe(StopCode code) {
   return "unknown stop code";
 }
 
-Profile profile_of(const Instruction& instruction) { return instruction.index() < 5 ? Profile::kBase : Profile::kNative; }
+Profile profile_of(const Instruction& instruction) {
+  return instruction.index() < 5 ? Profile::kBase : Profile::kNative;
+}
 
 Engine engine_of(const Instruction& instruction) {
   const auto load = [](const base::Load& x) {
@@ -167,7 +172,8 @@ TokenMasks tokens_of(const Instruction& instruction) {
       instruction);
 }
 
-Isa::Isa(const Config& config) : config_(config), formats_(make_formats(config)), uop_fields_(make_uop_fields(config)) {}
+Isa::Isa(const Config& config)
+    : config_(config), formats_(make_formats(config)), uop_fields_(make_uop_fields(config)) {}
 
 Status Isa::encode(const Instruction& instruction, std::vector<Slot>& stream) const {
   const Format& format = formats_[instruction.index()];
@@ -192,7 +198,8 @@ Status Isa::encode(const Instruction& instruction, std::vector<Slot>& stream) co
   return {};
 }
 
-std::expected<Instruction, DecodeError> Isa::decode(std::span<const Slot> stream, uint32_t index, Profile profile) const {
+std::expected<Instruction, DecodeError> Isa::decode(std::span<const Slot> stream, uint32_t index,
+                                                    Profile profile) const {
   assert(index < stream.size());
   Bits bits{stream[index][0], stream[index][1], 0, 0};
   const auto opcode = static_cast<Opcode>(bits[0] & 7);
@@ -220,8 +227,8 @@ std::expected<Instruction, DecodeError> Isa::decode(std::span<const Slot> stream
   }
   if (which == formats_.size()) {
     return refuse(StopCode::kBadOpcode, index,
-                  fmt::format("opcode {}, function {} is no instruction of the {} profile", static_cast<int>(opcode), function,
-                              name(profile)));
+                  fmt::format("opcode {}, function {} is no instruction of the {} profile", static_cast<int>(opcode),
+                              function, name(profile)));
   }
   const Format& format = formats_[which];
   if (profile == Profile::kNative) {
@@ -246,7 +253,8 @@ std::expected<std::vector<Decoded>, DecodeError> Isa::decode_all(std::span<const
     if (finished) return refuse(StopCode::kAfterFinish, index, "an instruction behind FINISH");
     auto instruction = decode(stream, index, profile);
     if (!instruction) return std::unexpected(std::move(instruction.error()));
-    finished = std::holds_alternative<base::Finish>(*instruction) || std::holds_alternative<native::Finish>(*instruction);
+    finished =
+        std::holds_alternative<base::Finish>(*instruction) || std::holds_alternative<native::Finish>(*instruction);
     decoded.push_back({std::move(*instruction), index});
   }
   return decoded;

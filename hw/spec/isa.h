@@ -80,19 +80,19 @@ enum class Opcode : uint8_t { kLoad, kStore, kGemm, kFinish, kAlu, kMove, kMac, 
 // Why the accelerator stopped; the status register holds the number.
 enum class StopCode : uint8_t {
   kNone = 0,
-  kBadOpcode = 1,         // unknown opcode or function, one of the other profile, or of an engine that is absent
-  kBadField = 2,          // reserved bits set, a token of an absent engine, or a combination that isa.h excludes
-  kScratchpadRange = 3,   // an element outside its scratchpad
-  kReadError = 4,         // the memory answered a read with an error
-  kWriteError = 5,        // the memory answered a write with an error
-  kAfterFinish = 6,       // an instruction behind FINISH
-  kTruncated = 7,         // the stream ends inside an instruction
-  kDeadlock = 8,          // every engine that has work waits for tokens that nobody will give
-  kUnaligned = 9,         // the address of the instructions is no multiple of 16
-  kProfileOff = 10,       // the configuration has not the profile of this launch
-  kRace = 64,             // simulator only: two accesses that no token orders
-  kUninitialised = 65,    // simulator only: a scratchpad element is read that nobody wrote
-  kDivergence = 66,       // lockstep only: two simulators leave different values
+  kBadOpcode = 1,        // unknown opcode or function, one of the other profile, or of an engine that is absent
+  kBadField = 2,         // reserved bits set, a token of an absent engine, or a combination that isa.h excludes
+  kScratchpadRange = 3,  // an element outside its scratchpad
+  kReadError = 4,        // the memory answered a read with an error
+  kWriteError = 5,       // the memory answered a write with an error
+  kAfterFinish = 6,      // an instruction behind FINISH
+  kTruncated = 7,        // the stream ends inside an instruction
+  kDeadlock = 8,         // every engine that has work waits for tokens that nobody will give
+  kUnaligned = 9,        // the address of the instructions is no multiple of 16
+  kProfileOff = 10,      // the configuration has not the profile of this launch
+  kRace = 64,            // simulator only: two accesses that no token orders
+  kUninitialised = 65,   // simulator only: a scratchpad element is read that nobody wrote
+  kDivergence = 66,      // lockstep only: two simulators leave different values
 };
 std::string_view describe(StopCode code);
 

@@ -179,13 +179,16 @@ std::vector<Format> make_formats(const Config& config) {
   using P = Profile;
   std::vector<Format> formats;
   formats.push_back(make_format<base::Load>("load", P::kBase, Opcode::kLoad, -1, "fills a scratchpad from DRAM", w));
-  formats.push_back(make_format<base::Store>("store", P::kBase, Opcode::kStore, -1, "writes accumulators' low bytes to DRAM", w));
+  formats.push_back(
+      make_format<base::Store>("store", P::kBase, Opcode::kStore, -1, "writes accumulators' low bytes to DRAM", w));
   formats.push_back(make_format<base::Gemm>("gemm", P::kBase, Opcode::kGemm, -1, "micro-ops on the tensor core", w));
   formats.push_back(make_format<base::Alu>("alu", P::kBase, Opcode::kAlu, -1, "micro-ops on accumulators", w));
   formats.push_back(make_format<base::Finish>("finish", P::kBase, Opcode::kFinish, -1, "ends the stream", w));
   formats.push_back(make_format<native::Move>("move", P::kNative, Opcode::kMove, -1, "DRAM to scratchpad and back", w));
-  formats.push_back(make_format<native::Gemm>("mac", P::kNative, Opcode::kMac, 0, "five nested loops on the tensor core", w));
-  formats.push_back(make_format<native::Requantize>("rq", P::kNative, Opcode::kPost, 0, "accumulators to int8 outputs", w));
+  formats.push_back(
+      make_format<native::Gemm>("mac", P::kNative, Opcode::kMac, 0, "five nested loops on the tensor core", w));
+  formats.push_back(
+      make_format<native::Requantize>("rq", P::kNative, Opcode::kPost, 0, "accumulators to int8 outputs", w));
   formats.push_back(make_format<native::Sync>("sync", P::kNative, Opcode::kPost, -1, "tokens only", w));
   formats.push_back(make_format<native::Finish>("end", P::kNative, Opcode::kFinish, 0, "ends the stream", w));
   assert(formats.size() == std::variant_size_v<Instruction>);

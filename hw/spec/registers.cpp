@@ -9,11 +9,13 @@ constexpr std::array kRegisters = {
     Register{"CONTROL", reg::kControl, "rw", "bit 0 ap_start, 1 ap_done (cleared by reading), 2 ap_idle, 3 ap_ready"},
     Register{"GLOBAL_INTERRUPT_ENABLE", reg::kGlobalInterruptEnable, "rw", "bit 0 enables the interrupt output"},
     Register{"INTERRUPT_ENABLE", reg::kInterruptEnable, "rw", "bit 0 on ap_done, bit 1 on ap_ready"},
-    Register{"INTERRUPT_STATUS", reg::kInterruptStatus, "rw", "bit 0 ap_done, bit 1 ap_ready happened; writing 1 toggles"},
+    Register{"INTERRUPT_STATUS", reg::kInterruptStatus, "rw",
+             "bit 0 ap_done, bit 1 ap_ready happened; writing 1 toggles"},
     Register{"INSTRUCTIONS", reg::kInstructions, "rw", "64 bits: address of the instruction stream, a multiple of 16"},
     Register{"COUNT", reg::kCount, "rw", "16-byte slots of the stream"},
     Register{"MODE", reg::kMode, "rw", "bit 0: profile of the launch, 0 base, 1 native"},
-    Register{"BASE0", reg::kBase0, "rw", "64 bits each, eight of them: base addresses; base profile: uop, wgt, inp, acc, out"},
+    Register{"BASE0", reg::kBase0, "rw",
+             "64 bits each, eight of them: base addresses; base profile: uop, wgt, inp, acc, out"},
     Register{"COMMAND", reg::kCommand, "w", "bit 0 SOFT_RESET, bit 1 TOKEN_CLEAR"},
     Register{"STATUS", reg::kStatus, "r", "bits 7:0 stop code, bit 8 busy"},
     Register{"ERROR_INDEX", reg::kErrorIndex, "r", "slot of the instruction that the stop code is about"},
@@ -30,7 +32,8 @@ constexpr std::array kRegisters = {
     Register{"READ_BURSTS", reg::kReadBursts, "r", "64 bits: AXI read bursts"},
     Register{"WRITE_BURSTS", reg::kWriteBursts, "r", "64 bits: AXI write bursts"},
     Register{"BUSY0", reg::kBusy0, "r", "64 bits each, seven of them: cycles in which engine i executes"},
-    Register{"STALL0", reg::kStall0, "r", "64 bits each, seven of them: cycles in which engine i's head waits for tokens"},
+    Register{"STALL0", reg::kStall0, "r",
+             "64 bits each, seven of them: cycles in which engine i's head waits for tokens"},
 };
 
 }  // namespace

@@ -214,24 +214,16 @@ void Executor::run(const spec::base::Alu& a) {
   };
   const auto u = [](int32_t v) { return static_cast<uint32_t>(v); };
   switch (static_cast<spec::base::AluOp>(a.alu_opcode)) {
-    case spec::base::AluOp::kMin:
-      steps([](int32_t x, int32_t y) { return std::min(x, y); });
-      break;
-    case spec::base::AluOp::kMax:
-      steps([](int32_t x, int32_t y) { return std::max(x, y); });
-      break;
-    case spec::base::AluOp::kAdd:
-      steps([u](int32_t x, int32_t y) { return static_cast<int32_t>(u(x) + u(y)); });
-      break;
+    case spec::base::AluOp::kMin: steps([](int32_t x, int32_t y) { return std::min(x, y); }); break;
+    case spec::base::AluOp::kMax: steps([](int32_t x, int32_t y) { return std::max(x, y); }); break;
+    case spec::base::AluOp::kAdd: steps([u](int32_t x, int32_t y) { return static_cast<int32_t>(u(x) + u(y)); }); break;
     case spec::base::AluOp::kShr:
       steps([u](int32_t x, int32_t n) {
         if (n >= 0) return x >> std::min(n, 31);
         return static_cast<int32_t>(u(x) << (n < -31 ? 31 : -n));
       });
       break;
-    case spec::base::AluOp::kMul:
-      steps([u](int32_t x, int32_t y) { return static_cast<int32_t>(u(x) * u(y)); });
-      break;
+    case spec::base::AluOp::kMul: steps([u](int32_t x, int32_t y) { return static_cast<int32_t>(u(x) * u(y)); }); break;
   }
 }
 

@@ -49,10 +49,8 @@ __attribute__((target("avx2"))) void gemm_block(const GemmRun& run, int pairs, c
         int32_t pair;
         std::memcpy(&pair, inp + 4 * p, 4);
         const __m256i product = _mm256_madd_epi16(_mm256_set1_epi32(pair), _mm256_loadu_si256(w + p));
-        if (p % 2 == 0)
-          sum = _mm256_add_epi32(sum, product);
-        else
-          odd = _mm256_add_epi32(odd, product);
+        if (p % 2 == 0) sum = _mm256_add_epi32(sum, product);
+        else odd = _mm256_add_epi32(odd, product);
       }
       _mm256_maskstore_epi32(acc, mask, _mm256_add_epi32(sum, odd));
     }
@@ -65,10 +63,8 @@ __attribute__((target("avx2"))) void gemm(const Shape& s, const GemmRun& run) {
     const int lanes = std::min(8, s.block_out - 8 * block);
     const __m256i mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(lanes), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
     const std::byte* weights = run.wgt + static_cast<size_t>(block * n) * 32;
-    if (n == 8)
-      gemm_block<8>(run, n, weights, 8 * block, mask);
-    else
-      gemm_block<0>(run, n, weights, 8 * block, mask);
+    if (n == 8) gemm_block<8>(run, n, weights, 8 * block, mask);
+    else gemm_block<0>(run, n, weights, 8 * block, mask);
   }
 }
 

@@ -76,21 +76,11 @@ __attribute__((target("avx512f,avx512bw,avx512vnni"))) void gemm(const Shape& s,
     const auto mask = static_cast<__mmask16>((1u << lanes) - 1);
     const std::byte* weights = run.wgt + static_cast<size_t>(block * (n + 1)) * 64;
     switch (n) {
-      case 1:
-        gemm_block<1>(run, n, weights, 16 * block, mask);
-        break;
-      case 2:
-        gemm_block<2>(run, n, weights, 16 * block, mask);
-        break;
-      case 4:
-        gemm_block<4>(run, n, weights, 16 * block, mask);
-        break;
-      case 8:
-        gemm_block<8>(run, n, weights, 16 * block, mask);
-        break;
-      default:
-        gemm_block<0>(run, n, weights, 16 * block, mask);
-        break;
+      case 1: gemm_block<1>(run, n, weights, 16 * block, mask); break;
+      case 2: gemm_block<2>(run, n, weights, 16 * block, mask); break;
+      case 4: gemm_block<4>(run, n, weights, 16 * block, mask); break;
+      case 8: gemm_block<8>(run, n, weights, 16 * block, mask); break;
+      default: gemm_block<0>(run, n, weights, 16 * block, mask); break;
     }
   }
 }

@@ -58,10 +58,8 @@ std::optional<Range> overlap(const Dma& a, const Dma& b) {
   for (size_t i = 0, j = 0; i < left.size() && j < right.size();) {
     const Range both{std::max(left[i].begin, right[j].begin), std::min(left[i].end, right[j].end)};
     if (both.begin < both.end) return both;
-    if (left[i].end <= right[j].begin)
-      ++i;
-    else
-      ++j;
+    if (left[i].end <= right[j].begin) ++i;
+    else ++j;
   }
   return std::nullopt;
 }
@@ -117,20 +115,14 @@ void RaceDetector::pop(Engine producer, Engine consumer) {
 
 Engine RaceDetector::writer(Memory memory) const {
   switch (memory) {
-    case Memory::kInp:
-      return Engine::kLdi;
-    case Memory::kWgt:
-      return profile_ == spec::Profile::kBase ? Engine::kLdi : Engine::kLdw;
+    case Memory::kInp: return Engine::kLdi;
+    case Memory::kWgt: return profile_ == spec::Profile::kBase ? Engine::kLdi : Engine::kLdw;
     case Memory::kUop:
-    case Memory::kAcc:
-      return Engine::kGemm;
-    case Memory::kOut:
-      return Engine::kRq;
+    case Memory::kAcc: return Engine::kGemm;
+    case Memory::kOut: return Engine::kRq;
     case Memory::kPar:
-    case Memory::kRes:
-      return Engine::kLdm;
-    case Memory::kDram:
-      return Engine::kSt;
+    case Memory::kRes: return Engine::kLdm;
+    case Memory::kDram: return Engine::kSt;
   }
   return Engine::kSt;
 }
@@ -139,16 +131,12 @@ Engine RaceDetector::reader(Memory memory) const {
   switch (memory) {
     case Memory::kUop:
     case Memory::kInp:
-    case Memory::kWgt:
-      return Engine::kGemm;
-    case Memory::kAcc:
-      return profile_ == spec::Profile::kBase ? Engine::kSt : Engine::kRq;
+    case Memory::kWgt: return Engine::kGemm;
+    case Memory::kAcc: return profile_ == spec::Profile::kBase ? Engine::kSt : Engine::kRq;
     case Memory::kPar:
-    case Memory::kRes:
-      return Engine::kRq;
+    case Memory::kRes: return Engine::kRq;
     case Memory::kOut:
-    case Memory::kDram:
-      return Engine::kSt;
+    case Memory::kDram: return Engine::kSt;
   }
   return Engine::kSt;
 }

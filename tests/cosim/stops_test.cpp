@@ -66,7 +66,8 @@ class Stops : public testing::TestWithParam<const char*> {
     if (!idle) return idle.error().str();
     if (!*idle) return "does not end";
     const uint32_t control = read(reg::kControl);
-    if ((control & (spec::kApDone | spec::kApReady | spec::kApIdle)) != (spec::kApDone | spec::kApReady | spec::kApIdle)) {
+    if ((control & (spec::kApDone | spec::kApReady | spec::kApIdle)) !=
+        (spec::kApDone | spec::kApReady | spec::kApIdle)) {
       return fmt::format("control is {:#x}", control);
     }
     if (read(reg::kControl) & spec::kApDone) return "ap_done outlives a read";
@@ -74,7 +75,9 @@ class Stops : public testing::TestWithParam<const char*> {
     return code == 0 ? "ok" : fmt::format("{} at {}", code, read(reg::kErrorIndex));
   }
   std::string run(std::string_view text, bool native = true) { return run(assemble(text), native); }
-  static std::string stop(StopCode code, uint32_t index) { return fmt::format("{} at {}", static_cast<int>(code), index); }
+  static std::string stop(StopCode code, uint32_t index) {
+    return fmt::format("{} at {}", static_cast<int>(code), index);
+  }
 
   // A program that works: what was left behind would show.
   void expect_usable() {
@@ -129,16 +132,17 @@ TEST_P(Stops, ReservedBitsAndExcludedFieldsAreRefused) {
   for (const char* text : {"sync engine=0", "move function=0", "mac", "rq", "end"}) {
     auto slots = assemble(text);
     slots[1][1] |= uint64_t{1} << 63;  // bit 255
-    slots[0][0] |= std::string_view(text) == "rq" || std::string_view(text) == "move function=0" ? 0 : uint64_t{1} << 31;
+    slots[0][0] |=
+        std::string_view(text) == "rq" || std::string_view(text) == "move function=0" ? 0 : uint64_t{1} << 31;
     EXPECT_EQ(run(slots, true), stop(StopCode::kBadField, 0)) << text;
   }
   auto dw = assemble("sync engine=0");
   dw[0][0] |= uint64_t{1} << (7 + 4);
   EXPECT_EQ(run(dw, true), stop(StopCode::kBadField, 0));
   const auto base = [&](uint64_t low, uint64_t high) { return run({spec::Slot{low, high}}, false); };
-  EXPECT_EQ(base(0 | 4 << 7, uint64_t{1} << 16), stop(StopCode::kBadField, 0));                        // LOAD of out
-  EXPECT_EQ(base(0 | 4 << 7, 0), "ok");                                                                // of nothing
-  EXPECT_EQ(base(1 | 3 << 7, uint64_t{1} << 16 | 1), stop(StopCode::kBadField, 0));                    // STORE of acc
+  EXPECT_EQ(base(0 | 4 << 7, uint64_t{1} << 16), stop(StopCode::kBadField, 0));                          // LOAD of out
+  EXPECT_EQ(base(0 | 4 << 7, 0), "ok");                                                                  // of nothing
+  EXPECT_EQ(base(1 | 3 << 7, uint64_t{1} << 16 | 1), stop(StopCode::kBadField, 0));                      // STORE of acc
   EXPECT_EQ(base(1 | 4 << 7, uint64_t{1} << 16 | 1 | uint64_t{1} << 48), stop(StopCode::kBadField, 0));  // with a pad
   expect_usable();
 }
@@ -161,17 +165,22 @@ TEST_P(Stops, UnitsOutsideTheirScratchpadStop) {
   const auto& config = accelerator_->info().config;
   const auto depth = [&](spec::Memory memory) { return config.depth(memory); };
   const auto move = [&](const char* function, int64_t at) {
-    return fmt::format("{}move function={} sram_base={} rows=1 vectors=1 x_step=4 row_bytes=4 source_rows=1", sync, function, at);
+    return fmt::format("{}move function={} sram_base={} rows=1 vectors=1 x_step=4 row_bytes=4 source_rows=1", sync,
+                       function, at);
   };
   EXPECT_EQ(run(move("0", depth(spec::Memory::kInp))), stop(StopCode::kScratchpadRange, 2));
   EXPECT_EQ(run(move("1", depth(spec::Memory::kWgt))), stop(StopCode::kScratchpadRange, 2));
   EXPECT_EQ(run(move("2", depth(spec::Memory::kPar))), stop(StopCode::kScratchpadRange, 2));
   EXPECT_EQ(run(move("3", depth(spec::Memory::kRes))), stop(StopCode::kScratchpadRange, 2));
   EXPECT_EQ(run(move("4", depth(spec::Memory::kOut))), stop(StopCode::kScratchpadRange, 2));
-  EXPECT_EQ(run(fmt::format("load memory_type=3 sram_base={} y_size=1 x_size=2 x_stride=2", depth(spec::Memory::kAcc) - 1), false),
-            stop(StopCode::kScratchpadRange, 0));
-  EXPECT_EQ(run(fmt::format("store memory_type=4 sram_base={} y_size=1 x_size=2 x_stride=2", depth(spec::Memory::kAcc) - 1), false),
-            stop(StopCode::kScratchpadRange, 0));
+  EXPECT_EQ(
+      run(fmt::format("load memory_type=3 sram_base={} y_size=1 x_size=2 x_stride=2", depth(spec::Memory::kAcc) - 1),
+          false),
+      stop(StopCode::kScratchpadRange, 0));
+  EXPECT_EQ(
+      run(fmt::format("store memory_type=4 sram_base={} y_size=1 x_size=2 x_stride=2", depth(spec::Memory::kAcc) - 1),
+          false),
+      stop(StopCode::kScratchpadRange, 0));
   expect_usable();
 }
 
@@ -190,7 +199,9 @@ TEST_P(Stops, MemoryThatIsNotThereStopsWithTheInstruction) {
   write64(reg::kInstructions, kNowhere);
   EXPECT_EQ(run_again(), stop(StopCode::kReadError, 0));
   EXPECT_EQ(run("load memory_type=3 y_size=1 x_size=1 x_stride=1 push_next=1\n"
-                "store memory_type=4 y_size=1 x_size=1 x_stride=1 pop_prev=1", false), "ok");
+                "store memory_type=4 y_size=1 x_size=1 x_stride=1 pop_prev=1",
+                false),
+            "ok");
   write64(reg::kBase0 + 8 * spec::kBaseOut, kNowhere);
   EXPECT_EQ(run_again(), stop(StopCode::kWriteError, 1));
   expect_usable();
@@ -199,7 +210,8 @@ TEST_P(Stops, MemoryThatIsNotThereStopsWithTheInstruction) {
 TEST_P(Stops, HeadsThatWaitForeverAreADeadlock) {
   EXPECT_EQ(run("sync engine=0 wait=gemm"), stop(StopCode::kDeadlock, 0));
   EXPECT_EQ(read(reg::kTokenWait), 1U);  // who waited then
-  EXPECT_EQ(run("sync engine=1\nsync engine=3 wait=ldi\nsync engine=0 wait=gemm signal=gemm"), stop(StopCode::kDeadlock, 2));
+  EXPECT_EQ(run("sync engine=1\nsync engine=3 wait=ldi\nsync engine=0 wait=gemm signal=gemm"),
+            stop(StopCode::kDeadlock, 2));
   EXPECT_EQ(run("finish pop_prev=1", false), stop(StopCode::kDeadlock, 0));
   expect_usable();
 }
@@ -243,8 +255,9 @@ TEST_P(Stops, ASoftResetEndsARunAtAnyMoment) {
   // Loads, stores and a GEMM that would take 10^12 cycles.
   std::string text = "mac r0=1000 r1=1000 r2=1000 y=1000 x=1 first=1\n";
   for (int i = 0; i < 8; ++i) {
-    text += "move function=0 rows=1 vectors=64 x_step=4 row_bytes=256 source_rows=1\n"
-            "move function=4 rows=1 vectors=64 x_step=4 row_bytes=256 source_rows=1 offset=4096\n";
+    text +=
+        "move function=0 rows=1 vectors=64 x_step=4 row_bytes=256 source_rows=1\n"
+        "move function=4 rows=1 vectors=64 x_step=4 row_bytes=256 source_rows=1 offset=4096\n";
   }
   for (int cycles = 1; cycles < 400; cycles += 7) {
     SCOPED_TRACE(cycles);
@@ -279,12 +292,16 @@ TEST_P(Stops, ArgumentsAndIdentityReadBack) {
   const uint64_t hash = spec::hash(accelerator_->info().config);
   EXPECT_EQ(read(reg::kConfigHash), static_cast<uint32_t>(hash));
   EXPECT_EQ(read(reg::kConfigHash + 4), static_cast<uint32_t>(hash >> 32));
-  EXPECT_EQ(read(reg::kVersion), static_cast<uint32_t>(spec::kIsaVersion) << 16 | static_cast<uint32_t>(spec::kRegisterMapVersion));
+  EXPECT_EQ(read(reg::kVersion),
+            static_cast<uint32_t>(spec::kIsaVersion) << 16 | static_cast<uint32_t>(spec::kRegisterMapVersion));
   EXPECT_EQ(read(reg::kCapabilities), 0x6f03U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Simulators, Stops, testing::Values("behavioral:tiny", "verilator:tiny", "verilator:tiny?stalls=40"),
-                         [](const auto& info) { return info.index == 0 ? "behavioral" : info.index == 1 ? "rtl" : "rtl_stalls"; });
+INSTANTIATE_TEST_SUITE_P(Simulators, Stops,
+                         testing::Values("behavioral:tiny", "verilator:tiny", "verilator:tiny?stalls=40"),
+                         [](const auto& info) {
+                           return info.index == 0 ? "behavioral" : info.index == 1 ? "rtl" : "rtl_stalls";
+                         });
 #ifdef TENON_SYSTEMC
 INSTANTIATE_TEST_SUITE_P(SystemC, Stops, testing::Values("systemc:tiny", "systemc:tiny?model=rtl"),
                          [](const auto& info) { return info.index == 0 ? "tlm" : "rtl"; });

@@ -1,7 +1,7 @@
 // Any text is assembled or refused; what was assembled prints as text that assembles to the same, and any slots decode
 // or are refused.
-#include <cstring>
 #include <cstdlib>
+#include <cstring>
 
 #include "hw/spec/isa.h"
 

@@ -49,7 +49,8 @@ void append_move(const spec::Config& config, const native::Move& move, std::vect
   // Steps are positive: the first and the last vector that touch DRAM tell.
   const int64_t valid = move.valid == 0 ? unit : std::min(move.valid, unit), step = std::max<int64_t>(move.x_step, 1);
   const int64_t first = move.left < valid ? 0 : (move.left - valid) / step + 1;
-  const int64_t last = move.x_step == 0 ? 0 : std::min(move.vectors - 1, (move.left + move.row_bytes + step - 1) / step - 1);
+  const int64_t last =
+      move.x_step == 0 ? 0 : std::min(move.vectors - 1, (move.left + move.row_bytes + step - 1) / step - 1);
   if (first > last || move.row_bytes == 0) return;
   const Span bytes{row_span(move, unit, first).begin, row_span(move, unit, last).end};
   if (bytes.begin >= bytes.end) return;
@@ -72,21 +73,27 @@ std::vector<Access> accesses(const spec::Config& config, const spec::Instruction
   } else if (const auto* g = std::get_if<native::Gemm>(&instruction)) {
     if (g->r0 * g->r1 * g->r2 * g->y * g->x == 0) return list;
     const auto at = [](int64_t x) { return static_cast<uint64_t>(x); };
-    list.push_back({Memory::kInp, 0, at(g->src_base),
-                    last_of(g->src_base, {{g->r0, g->src_r0}, {g->r1, g->src_r1}, {g->r2, g->src_r2}, {g->y, g->src_y}, {g->x, g->src_x}}),
-                    false});
+    list.push_back(
+        {Memory::kInp, 0, at(g->src_base),
+         last_of(g->src_base,
+                 {{g->r0, g->src_r0}, {g->r1, g->src_r1}, {g->r2, g->src_r2}, {g->y, g->src_y}, {g->x, g->src_x}}),
+         false});
     list.push_back({Memory::kWgt, 0, at(g->wgt_base),
                     last_of(g->wgt_base, {{g->r0, g->wgt_r0}, {g->r1, g->wgt_r1}, {g->r2, g->wgt_r2}}), false});
-    list.push_back({Memory::kAcc, 0, at(g->dst_base), last_of(g->dst_base, {{g->y, g->dst_y}, {g->x, g->dst_x}}), true});
+    list.push_back(
+        {Memory::kAcc, 0, at(g->dst_base), last_of(g->dst_base, {{g->y, g->dst_y}, {g->x, g->dst_x}}), true});
   } else if (const auto* r = std::get_if<native::Requantize>(&instruction)) {
     if (r->rows * r->cols == 0) return list;
     const auto at = [](int64_t x) { return static_cast<uint64_t>(x); };
-    list.push_back({Memory::kAcc, 0, at(r->acc_base), last_of(r->acc_base, {{r->rows, r->acc_pitch}, {r->cols, r->acc_step}}), false});
+    list.push_back({Memory::kAcc, 0, at(r->acc_base),
+                    last_of(r->acc_base, {{r->rows, r->acc_pitch}, {r->cols, r->acc_step}}), false});
     list.push_back({Memory::kPar, 0, at(r->par_base), at(r->par_base + 1), false});
     if (r->residual) {
-      list.push_back({Memory::kRes, 0, at(r->res_base), last_of(r->res_base, {{r->rows, r->res_pitch}, {r->cols, 1}}), false});
+      list.push_back(
+          {Memory::kRes, 0, at(r->res_base), last_of(r->res_base, {{r->rows, r->res_pitch}, {r->cols, 1}}), false});
     }
-    list.push_back({Memory::kOut, 0, at(r->out_base), last_of(r->out_base, {{r->rows, r->out_pitch}, {r->cols, 1}}), true});
+    list.push_back(
+        {Memory::kOut, 0, at(r->out_base), last_of(r->out_base, {{r->rows, r->out_pitch}, {r->cols, 1}}), true});
   } else {
     assert(std::holds_alternative<native::Sync>(instruction) || std::holds_alternative<native::Finish>(instruction));
   }

@@ -105,7 +105,9 @@ Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const 
     const auto& [layer, in, out, rows, in_at, residual_at, out_at] = operands[i];
     tiles.emit(static_cast<uint32_t>(i), operands[i], tilings[i]);
     const Contraction c = contraction(config, layer, in, out, rows);
-    program.layers.push_back({.name = layer.name, .op = layer.op, .macs = macs(layer, in, out),
+    program.layers.push_back({.name = layer.name,
+                              .op = layer.op,
+                              .macs = macs(layer, in, out),
                               .padded_macs = c.gemm_cycles() * config.macs_per_cycle()});
     if (options.keep_intermediates && at[layer.output].base == runtime::kBaseWorkspace) {
       program.taps.push_back({out.name, runtime::DType::kI8, border_shape(out, Layout::kBlocked, config),
@@ -114,8 +116,9 @@ Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const 
   }
   program.constants = tiles.constants().take();
   if (static_cast<int64_t>(program.constants.size()) > kMaxOffset) {
-    return error(fmt::format("the region has {} bytes of weights, a transfer's offset holds 2^32", program.constants.size()),
-                 region.name, "split the region");
+    return error(
+        fmt::format("the region has {} bytes of weights, a transfer's offset holds 2^32", program.constants.size()),
+        region.name, "split the region");
   }
 
   std::vector<TileOp> ops = prefetched(config, std::move(tiles.ops()));

@@ -11,7 +11,8 @@ int64_t ConstantPool::add(const std::vector<std::byte>& bytes) {
   const auto [first, last] = known_.equal_range(hash);
   for (auto it = first; it != last; ++it) {
     const auto [offset, size] = it->second;
-    if (size == static_cast<int64_t>(bytes.size()) && std::memcmp(&bytes_[offset], bytes.data(), bytes.size()) == 0) return offset;
+    if (size == static_cast<int64_t>(bytes.size()) && std::memcmp(&bytes_[offset], bytes.data(), bytes.size()) == 0)
+      return offset;
   }
   const int64_t offset = reserve(static_cast<int64_t>(bytes.size()));
   bytes_.resize(offset);

@@ -16,7 +16,9 @@ namespace tenon::compiler::accel {
 struct Range {
   int64_t begin = 0, end = 0;
   int64_t size() const { return end - begin; }
-  std::string str() const { return size() == 1 ? std::to_string(begin) : std::to_string(begin) + ".." + std::to_string(end - 1); }
+  std::string str() const {
+    return size() == 1 ? std::to_string(begin) : std::to_string(begin) + ".." + std::to_string(end - 1);
+  }
 };
 
 // A part of a reduction.
@@ -43,7 +45,7 @@ struct Operands {
 class ConstantPool {
  public:
   int64_t add(const std::vector<std::byte>& bytes);  // returns the offset
-  int64_t reserve(int64_t size);  // room only
+  int64_t reserve(int64_t size);                     // room only
   std::vector<std::byte> take() { return std::move(bytes_); }
 
  private:

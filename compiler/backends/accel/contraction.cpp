@@ -34,9 +34,7 @@ Contraction contraction(const spec::Config& config, const Layer& layer, const Re
       c.pad_value = layer.pad_value;
       c.diagonal = layer.groups != 1;
       break;
-    case LayerKind::kAdd:
-      c.diagonal = c.shared = true;
-      break;
+    case LayerKind::kAdd: c.diagonal = c.shared = true; break;
     case LayerKind::kGlobalSumPool:
       c.kernel_h = input.h;
       c.kernel_w = input.w;

@@ -58,21 +58,21 @@ Contraction contraction(const spec::Config& config, const Layer& layer, const Re
 int8_t weight_at(const Contraction& c, const Layer& layer, const RegionTensor& input, const RegionTensor& output,
                  int64_t block, int64_t step, int64_t ky, int64_t kx, int64_t out, int64_t in);
 
-// How a contraction is cut. Tiles of outputs are out_blocks x rows x cols; their reduction is cut into chunks of steps x
-// kernel rows x kernel columns.
+// How a contraction is cut. Tiles of outputs are out_blocks x rows x cols; their reduction is cut into chunks of steps
+// x kernel rows x kernel columns.
 struct Tiling {
   int64_t out_blocks = 1, rows = 1, cols = 1;
   int64_t steps = 1, kernel_h = 1, kernel_w = 1;
-  bool weights_outer = true;    // loop order: weights stay while positions pass, or the other way round
+  bool weights_outer = true;               // loop order: weights stay while positions pass, or the other way round
   int64_t piece_rows = 1, piece_cols = 1;  // what one requantization and one store handle
-  double cycles = 0;            // what the cost function estimates
-  double instructions = 0;      // the same
+  double cycles = 0;                       // what the cost function estimates
+  double instructions = 0;                 // the same
 };
 
 // The input vectors that a chunk of this size reads.
 struct Window {
-  int64_t rows, cols;           // in the scratchpad
-  int64_t row_step, col_step;   // positions of the map from row to row, column to column
+  int64_t rows, cols;          // in the scratchpad
+  int64_t row_step, col_step;  // positions of the map from row to row, column to column
 };
 Window window(const Contraction& c, int64_t rows, int64_t cols, int64_t kernel_h, int64_t kernel_w);
 

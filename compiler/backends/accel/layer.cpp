@@ -32,9 +32,12 @@ runtime::Shape border_shape(const RegionTensor& t, Layout layout, const spec::Co
 }
 
 bool gains_by_unfolding(const Layer& layer, const RegionTensor& input, const spec::Config& config) {
-  if (input.rank != 4 || layer.kind != LayerKind::kConv2d || layer.groups != 1 || layer.kernel_w == 1 || layer.dilation_x != 1) return false;
+  if (input.rank != 4 || layer.kind != LayerKind::kConv2d || layer.groups != 1 || layer.kernel_w == 1 ||
+      layer.dilation_x != 1)
+    return false;
   const int64_t lanes = layer.kernel_w * input.c;
-  if (lanes > kMaxLeftBytes || layer.pad_left * input.c > kMaxLeftBytes || layer.stride_x * input.c > kMaxStepBytes) return false;
+  if (lanes > kMaxLeftBytes || layer.pad_left * input.c > kMaxLeftBytes || layer.stride_x * input.c > kMaxStepBytes)
+    return false;
   return ceil_div(lanes, config.block_in) < ceil_div(input.c, config.block_in) * layer.kernel_w;
 }
 
@@ -55,8 +58,8 @@ Status supports(const spec::Config& config, const Layer& layer, const RegionTens
   if (!config.native) return refuse(layer, fmt::format("configuration {} has no native profile", config.name));
   for (const RegionTensor* t : {&input, &output}) {
     if (t->n < 1 || t->c < 1 || t->h < 1 || t->w < 1) {
-      return refuse(layer, fmt::format("tensor {} has shape ({}, {}, {}, {}), every dimension must be at least 1", t->name,
-                                       t->n, t->c, t->h, t->w));
+      return refuse(layer, fmt::format("tensor {} has shape ({}, {}, {}, {}), every dimension must be at least 1",
+                                       t->name, t->n, t->c, t->h, t->w));
     }
     if (blocked_bytes(*t, config) >= kMaxTensorBytes) {
       return refuse(layer, fmt::format("tensor {} has {} bytes, a transfer's offset holds 2^32", t->name,
@@ -71,7 +74,8 @@ Status supports(const spec::Config& config, const Layer& layer, const RegionTens
       }
       return {};
     case LayerKind::kGlobalSumPool:
-      if (input.c != output.c || output.h != 1 || output.w != 1) return refuse(layer, "the pool's output is not (n, c, 1, 1)");
+      if (input.c != output.c || output.h != 1 || output.w != 1)
+        return refuse(layer, "the pool's output is not (n, c, 1, 1)");
       return {};
     case LayerKind::kConv2d: break;
   }
@@ -79,19 +83,23 @@ Status supports(const spec::Config& config, const Layer& layer, const RegionTens
   if (layer.groups != 1 && !depthwise) {
     return refuse(layer, fmt::format("groups is {}, must be 1 or the number of channels ({})", layer.groups, input.c));
   }
-  for (const int64_t x : {layer.kernel_h, layer.kernel_w, layer.stride_y, layer.stride_x, layer.dilation_y, layer.dilation_x}) {
+  for (const int64_t x :
+       {layer.kernel_h, layer.kernel_w, layer.stride_y, layer.stride_x, layer.dilation_y, layer.dilation_x}) {
     if (x < 1) return refuse(layer, fmt::format("a kernel, stride or dilation is {}, must be at least 1", x));
   }
   for (const int64_t x : {layer.pad_top, layer.pad_left, layer.pad_bottom, layer.pad_right}) {
     if (x < 0) return refuse(layer, fmt::format("a pad is {}, must be at least 0", x));
   }
   const int64_t block = lane_block(config);
-  if (layer.pad_top > kMaxTop) return refuse(layer, fmt::format("the top pad is {}, MOVE holds {}", layer.pad_top, kMaxTop));
+  if (layer.pad_top > kMaxTop)
+    return refuse(layer, fmt::format("the top pad is {}, MOVE holds {}", layer.pad_top, kMaxTop));
   if (layer.pad_left * block > kMaxLeftBytes) {
-    return refuse(layer, fmt::format("the left pad is {} x {} bytes, MOVE holds {}", layer.pad_left, block, kMaxLeftBytes));
+    return refuse(layer,
+                  fmt::format("the left pad is {} x {} bytes, MOVE holds {}", layer.pad_left, block, kMaxLeftBytes));
   }
   if (layer.stride_x * block > kMaxStepBytes) {
-    return refuse(layer, fmt::format("the stride is {} x {} bytes, MOVE holds {}", layer.stride_x, block, kMaxStepBytes));
+    return refuse(layer,
+                  fmt::format("the stride is {} x {} bytes, MOVE holds {}", layer.stride_x, block, kMaxStepBytes));
   }
   if (layer.stride_y * input.w * block >= kMaxTensorBytes) return refuse(layer, "the stride exceeds 2^32 bytes");
   const auto extent = [](int64_t in, int64_t pads, int64_t kernel, int64_t dilation, int64_t stride) {
@@ -110,8 +118,8 @@ Status supports(const spec::Config& config, const Layer& layer, const RegionTens
 Status fits_border(int64_t tensors, const std::string& region) {
   constexpr int64_t kLeft = spec::kBases - runtime::kBaseFirstTensor;
   if (tensors <= kLeft) return {};
-  return error(fmt::format("the region has {} inputs and outputs, base registers are left for {}", tensors, kLeft), region,
-               "split the region");
+  return error(fmt::format("the region has {} inputs and outputs, base registers are left for {}", tensors, kLeft),
+               region, "split the region");
 }
 
 Status validate(const spec::Config& config, const Region& region) {
@@ -154,7 +162,8 @@ Status validate(const spec::Config& config, const Region& region) {
     }
   }
   for (const int t : region.outputs) {
-    if (!valid(t) || !known[t] || written[t]) return error(fmt::format("output {} is not computed, or named twice", t), region.name);
+    if (!valid(t) || !known[t] || written[t])
+      return error(fmt::format("output {} is not computed, or named twice", t), region.name);
     if (std::find(region.inputs.begin(), region.inputs.end(), t) != region.inputs.end()) {
       return error(fmt::format("output {} is an input", t), region.name);
     }

@@ -1,16 +1,18 @@
 // What the accelerator's back end compiles: a region of layers over int8 activation tensors, free of the IR.
 //
 // Semantics of a layer, for each image n, output channel o and position (y, x):
-//   conv2d           acc = sum over c, ky, kx of input[c][y * stride_y - top + ky * dilation_y][...] * weight[o][c][ky][kx],
+//   conv2d           acc = sum over c, ky, kx of input[c][y * stride_y - top + ky * dilation_y][...] *
+//   weight[o][c][ky][kx],
 //                    pad_value where the position is outside the map; groups is 1, or the channels (depthwise). A dense
 //                    layer is a 1x1 convolution of a 1x1 map.
 //   add              acc = input[o][y][x]; the other operand is the residual
 //   global_sum_pool  acc = sum of input[o] over the map
 //   output = requantize(acc, channels[o], parameters, residual[o][y][x])   (hw/spec/requantize.h; acc wraps)
 //
-// Layout in DRAM, between layers and at the border: blocked, [n][ceil(c / B)][h][w][B] int8 with B = lane_block(config);
-// the lanes beyond c may hold anything, no layer lets them reach a lane below c. An input that only first convolutions with few
-// channels read may be rows instead, [n][h][w][c]: the load then unfolds kernel_w * c bytes into the lanes.
+// Layout in DRAM, between layers and at the border: blocked, [n][ceil(c / B)][h][w][B] int8 with B =
+// lane_block(config); the lanes beyond c may hold anything, no layer lets them reach a lane below c. An input that only
+// first convolutions with few channels read may be rows instead, [n][h][w][c]: the load then unfolds kernel_w * c bytes
+// into the lanes.
 #pragma once
 
 #include <algorithm>

@@ -34,7 +34,8 @@ bool moves(const spec::Instruction& instruction, Prefetch which) {
 bool conflict(const std::vector<Access>& a, const std::vector<Access>& b) {
   for (const Access& x : a) {
     for (const Access& y : b) {
-      if ((x.write || y.write) && x.memory == y.memory && x.base == y.base && x.begin < y.end && y.begin < x.end) return true;
+      if ((x.write || y.write) && x.memory == y.memory && x.base == y.base && x.begin < y.end && y.begin < x.end)
+        return true;
     }
   }
   return false;
@@ -47,7 +48,8 @@ int64_t products(const spec::Instruction& instruction) {
 
 }  // namespace
 
-std::vector<TileOp> prefetched(const spec::Config& config, const std::vector<TileOp>& ops, Prefetch which, int64_t lead) {
+std::vector<TileOp> prefetched(const spec::Config& config, const std::vector<TileOp>& ops, Prefetch which,
+                               int64_t lead) {
   std::vector<size_t> order;  // indices into ops
   std::vector<std::vector<Access>> touched;
   for (const TileOp& op : ops) touched.push_back(accesses(config, op.instruction));

@@ -15,7 +15,8 @@ namespace tenon::compiler::accel {
 
 enum class Prefetch : uint8_t { kConstants, kAll };  // weights and parameters, or inputs and residuals too
 
-std::vector<TileOp> prefetched(const spec::Config& config, const std::vector<TileOp>& ops, Prefetch which, int64_t lead);
+std::vector<TileOp> prefetched(const spec::Config& config, const std::vector<TileOp>& ops, Prefetch which,
+                               int64_t lead);
 
 // The order that takes the fewest cycles by the cycle model, of a few leads; a program that is too long to simulate a
 // few times gets a moderate one.

@@ -10,16 +10,20 @@ namespace tenon::compiler::accel {
 namespace {
 
 std::vector<TargetPattern> patterns(const spec::Config& config) {
-  const auto accepts = [config](Context& context, const Module& module, const Function& function, const Match& match) -> Status {
+  const auto accepts = [config](Context& context, const Module& module, const Function& function,
+                                const Match& match) -> Status {
     auto translated = translate_layer(context, module, function, match.bindings);
     if (!translated) return forward_error(translated);
     return supports(config, translated->layer, translated->input, translated->output);
   };
   const GraphPattern c = constant();
   const auto requantize = [&](GraphPattern product) { return op("requantize", {std::move(product), c, c, c}); };
-  const auto requantize_add = [&](GraphPattern product) { return op("requantize_add", {std::move(product), c, c, c, any()}); };
+  const auto requantize_add = [&](GraphPattern product) {
+    return op("requantize_add", {std::move(product), c, c, c, any()});
+  };
   const GraphPattern conv = op("conv2d", {any(), c});
-  std::vector<TargetPattern> rows{{"accel.conv2d", requantize(conv), accepts}, {"accel.conv2d_add", requantize_add(conv), accepts}};
+  std::vector<TargetPattern> rows{{"accel.conv2d", requantize(conv), accepts},
+                                  {"accel.conv2d_add", requantize_add(conv), accepts}};
   // A row each: where a flattened value has other users, the last one still matches.
   for (const GraphPattern& x : {op("flatten", {any()}), op("reshape", {any()}), any()}) {
     rows.push_back({"accel.dense", requantize(op("dense", {x, c})), accepts});
@@ -33,7 +37,8 @@ std::vector<TargetPattern> patterns(const spec::Config& config) {
 // A region's values each take a base register.
 Status fits(const Function& region) {
   int64_t results = 1;
-  if (const auto* packed = region.body.bindings.empty() ? nullptr : std::get_if<Tuple>(&region.body.bindings.back().value)) {
+  if (const auto* packed =
+          region.body.bindings.empty() ? nullptr : std::get_if<Tuple>(&region.body.bindings.back().value)) {
     results = static_cast<int64_t>(packed->fields.size());
   }
   return fits_border(static_cast<int64_t>(region.params.size()) + results, "region");
@@ -64,7 +69,8 @@ Target make_target(const spec::Config& config, const CompileOptions& options) {
   target.border = [config](Context& context, const Module& module, const Function& region) {
     return border(config, context, module, region);
   };
-  target.generate = [config, options](Context& context, const Module& module, Symbol name, const Function& function) -> Expected<Kernel> {
+  target.generate = [config, options](Context& context, const Module& module, Symbol name,
+                                      const Function& function) -> Expected<Kernel> {
     auto region = translate_region(context, module, context.name(name), function);
     if (!region) return forward_error(region);
     auto program = compile(config, *region, options);

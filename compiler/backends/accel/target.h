@@ -9,7 +9,8 @@ namespace tenon::compiler::accel {
 // What `config` takes:
 //   accel.conv2d           requantize(conv2d(x, constant), constants)
 //   accel.conv2d_add       requantize_add(conv2d(x, constant), constants, residual)
-//   accel.dense            requantize(dense(x, constant), constants), x perhaps flattened: then it is a convolution whose
+//   accel.dense            requantize(dense(x, constant), constants), x perhaps flattened: then it is a convolution
+//   whose
 //                          kernel is the whole map
 //   accel.dense_add        the same with a residual
 //   accel.add              requantize_add(cast(x), constants, residual)

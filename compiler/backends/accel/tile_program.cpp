@@ -49,9 +49,8 @@ class TileProgram::LayerEmitter {
   void run() {
     const auto positions = [&](const auto& f) {
       for (int64_t image = 0; image < c_.n; ++image) {
-        for_ranges(c_.out_h, t_.rows, [&](Range rows) {
-          for_ranges(c_.out_w, t_.cols, [&](Range cols) { f(image, rows, cols); });
-        });
+        for_ranges(c_.out_h, t_.rows,
+                   [&](Range rows) { for_ranges(c_.out_w, t_.cols, [&](Range cols) { f(image, rows, cols); }); });
       }
     };
     if (t_.weights_outer) {
@@ -80,9 +79,8 @@ class TileProgram::LayerEmitter {
     const int64_t par = load_parameters(tile.blocks);
     for (int64_t block = tile.blocks.begin; block < tile.blocks.end; ++block) {
       for_ranges(tile.rows.size(), t_.piece_rows, [&](Range rows) {
-        for_ranges(tile.cols.size(), t_.piece_cols, [&](Range cols) {
-          emit_piece(tile, block, rows, cols, acc, par + block - tile.blocks.begin);
-        });
+        for_ranges(tile.cols.size(), t_.piece_cols,
+                   [&](Range cols) { emit_piece(tile, block, rows, cols, acc, par + block - tile.blocks.begin); });
       });
     }
   }
@@ -133,10 +131,9 @@ class TileProgram::LayerEmitter {
   }
 
   int64_t load_input(const OutputTile& tile, const Chunk& chunk, const Window& w, Range blocks) {
-    const auto [base, held] =
-        p_.inp_.find_or_take({index_, tile.image, tile.rows.begin, tile.cols.begin, blocks.begin, chunk.kernel_h.begin,
-                              chunk.kernel_w.begin, 0},
-                             blocks.size() * w.rows * w.cols);
+    const auto [base, held] = p_.inp_.find_or_take({index_, tile.image, tile.rows.begin, tile.cols.begin, blocks.begin,
+                                                    chunk.kernel_h.begin, chunk.kernel_w.begin, 0},
+                                                   blocks.size() * w.rows * w.cols);
     if (held) return base;
 
     native::Move move;
@@ -161,7 +158,8 @@ class TileProgram::LayerEmitter {
     const int64_t col = tile.cols.begin * c_.stride_x - c_.pad_left + chunk.kernel_w.begin * c_.dilation_x;
 
     const bool whole_rows = !c_.unfolded && w.col_step == 1 && w.row_step == 1 && col == 0 && w.cols == c_.width &&
-                            move.source_rows == w.rows && w.rows * pitch <= kMaxRowBytes && w.rows * w.cols <= kMaxRowBytes;
+                            move.source_rows == w.rows && w.rows * pitch <= kMaxRowBytes &&
+                            w.rows * w.cols <= kMaxRowBytes;
     if (whole_rows) {  // one run of memory
       move.vectors = w.rows * w.cols;
       move.rows = move.source_rows = 1;
@@ -208,8 +206,9 @@ class TileProgram::LayerEmitter {
     auto& cached = packed_[{key_block, blocks.size(), chunk.steps.begin, chunk.kernel_h.begin, chunk.kernel_w.begin,
                             c_.shared ? blocks.begin % c_.out_per_in() : 0}];
     if (cached.second == 0) {
-      const int64_t size = chunk_weights(c_, blocks.size(), chunk.steps.size(), chunk.kernel_h.size(), chunk.kernel_w.size()) *
-                           c_.block_in * c_.block_out;
+      const int64_t size =
+          chunk_weights(c_, blocks.size(), chunk.steps.size(), chunk.kernel_h.size(), chunk.kernel_w.size()) *
+          c_.block_in * c_.block_out;
       cached = {constant(size, [&] { return pack_weights(c_, operands_, blocks, chunk); }), size};
     }
     const auto [offset, size] = cached;
@@ -267,8 +266,8 @@ class TileProgram::LayerEmitter {
   }
 
   // The move between a piece of a block's outputs and a blocked tensor of the output's shape.
-  native::Move piece_move(native::MoveFunction function, const Location& at, const OutputTile& tile, int64_t block, Range rows,
-                          Range cols) const {
+  native::Move piece_move(native::MoveFunction function, const Location& at, const OutputTile& tile, int64_t block,
+                          Range rows, Range cols) const {
     const int64_t pitch = c_.out_w * c_.lane_block, plane = c_.out_h * pitch;
     const int64_t parts = c_.lane_block / c_.block_out, planes = ceil_div(c_.out_blocks, parts);
     native::Move move;
@@ -329,7 +328,8 @@ class TileProgram::LayerEmitter {
   }
   std::string text(const OutputTile& tile, const Chunk& chunk) const {
     return fmt::format("rows {} cols {} in {} kernel {}x{}{}", tile.rows.str(), tile.cols.str(), chunk.steps.str(),
-                       chunk.kernel_h.str(), chunk.kernel_w.str(), c_.n > 1 ? fmt::format(" image {}", tile.image) : "");
+                       chunk.kernel_h.str(), chunk.kernel_w.str(),
+                       c_.n > 1 ? fmt::format(" image {}", tile.image) : "");
   }
   // `text` makes the text, which a sketch has not.
   template <class F>

@@ -75,8 +75,13 @@ class Search {
           for (const int64_t cols : sizes(c_.out_w)) {
             if (blocks * rows * cols > depth(Memory::kAcc)) continue;
             for (const bool outer : {true, false}) {
-              consider({.out_blocks = blocks, .rows = rows, .cols = cols, .steps = steps, .kernel_h = kernel_h,
-                        .kernel_w = kernel_w, .weights_outer = outer});
+              consider({.out_blocks = blocks,
+                        .rows = rows,
+                        .cols = cols,
+                        .steps = steps,
+                        .kernel_h = kernel_h,
+                        .kernel_w = kernel_w,
+                        .weights_outer = outer});
             }
           }
         }
@@ -93,11 +98,10 @@ class Search {
     if ((w.cols - 1) * w.col_step * c_.pixel_bytes + c_.block_in > kMaxRowBytes) return;
     if (t.cols * c_.lane_block > kMaxRowBytes) return;
     const int64_t row_factor = t.kernel_h > 1 ? c_.stride_y : 1, col_factor = t.kernel_w > 1 ? c_.stride_x : 1;
-    const bool factors = (t.steps == 1 || w.rows * w.cols <= kMaxFactor) &&
-                         (t.kernel_h == 1 || c_.dilation_y * w.cols <= kMaxFactor) &&
-                         (t.kernel_w == 1 || c_.dilation_x <= kMaxFactor) &&
-                         (t.rows == 1 || row_factor * w.cols <= kMaxFactor) && (t.cols == 1 || col_factor <= kMaxFactor) &&
-                         (t.steps == 1 || t.kernel_h * t.kernel_w <= kMaxFactor);
+    const bool factors =
+        (t.steps == 1 || w.rows * w.cols <= kMaxFactor) && (t.kernel_h == 1 || c_.dilation_y * w.cols <= kMaxFactor) &&
+        (t.kernel_w == 1 || c_.dilation_x <= kMaxFactor) && (t.rows == 1 || row_factor * w.cols <= kMaxFactor) &&
+        (t.cols == 1 || col_factor <= kMaxFactor) && (t.steps == 1 || t.kernel_h * t.kernel_w <= kMaxFactor);
     if (!factors) return;
 
     // Two pieces at a time, so that one is stored while the next is requantized.
@@ -121,18 +125,22 @@ class Search {
                         kInstructionCycles * tiles_s * static_cast<double>(c_.out_blocks) * chunks;
 
     const int64_t weights = chunk_weights(c_, t.out_blocks, t.steps, t.kernel_h, t.kernel_w);
-    const double input_load = static_cast<double>(in_vectors * c_.block_in) / bus +
-                              static_cast<double>(in_blocks) * (kInstructionCycles + kRowCycles * static_cast<double>(w.rows));
+    const double input_load =
+        static_cast<double>(in_vectors * c_.block_in) / bus +
+        static_cast<double>(in_blocks) * (kInstructionCycles + kRowCycles * static_cast<double>(w.rows));
     const double weight_load = static_cast<double>(weights * c_.block_in * c_.block_out) / bus + kInstructionCycles;
     const auto fits = [&](double amount, Memory memory) { return amount <= static_cast<double>(depth(memory)); };
     // How often each chunk is loaded: what the ring still holds is not loaded again.
     const auto inputs = static_cast<double>(in_vectors), wgt = static_cast<double>(weights);
-    const bool keeps_input = t.weights_outer ? fits(inputs * chunks * tiles_s, Memory::kInp) : fits(inputs * chunks, Memory::kInp);
-    const bool keeps_weights = t.weights_outer ? fits(wgt * chunks, Memory::kWgt) : fits(wgt * chunks * tiles_o, Memory::kWgt);
+    const bool keeps_input =
+        t.weights_outer ? fits(inputs * chunks * tiles_s, Memory::kInp) : fits(inputs * chunks, Memory::kInp);
+    const bool keeps_weights =
+        t.weights_outer ? fits(wgt * chunks, Memory::kWgt) : fits(wgt * chunks * tiles_o, Memory::kWgt);
     const double input_loads = chunks * tiles_s * (keeps_input && !c_.diagonal ? 1 : tiles_o);
     const double weight_loads = c_.shared ? 1 : chunks * tiles_o * (keeps_weights ? 1 : tiles_s);
     const auto outputs = static_cast<double>(c_.n * c_.out_h * c_.out_w * c_.out_blocks);
-    const double pieces = tiles_s * static_cast<double>(c_.out_blocks * ceil_div(t.rows, t.piece_rows) * ceil_div(t.cols, t.piece_cols));
+    const double pieces =
+        tiles_s * static_cast<double>(c_.out_blocks * ceil_div(t.rows, t.piece_rows) * ceil_div(t.cols, t.piece_cols));
     const double store = outputs * static_cast<double>(c_.block_out) / bus + kInstructionCycles * pieces;
     const double requantize = outputs + kInstructionCycles * pieces;
     t.instructions = tiles * chunks * static_cast<double>(t.out_blocks) + static_cast<double>(in_blocks) * input_loads +
@@ -143,9 +151,11 @@ class Search {
     // What cannot be double buffered runs one after the other.
     if (!fits(2 * inputs, Memory::kInp) && tiles * chunks > 1) total += std::min(gemm, input_load * input_loads);
     if (!fits(2 * wgt, Memory::kWgt) && !keeps_weights) total += std::min(gemm, weight_load * weight_loads);
-    if (!fits(2.0 * static_cast<double>(t.out_blocks * t.rows * t.cols), Memory::kAcc) && tiles > 1) total += std::min(gemm, requantize);
+    if (!fits(2.0 * static_cast<double>(t.out_blocks * t.rows * t.cols), Memory::kAcc) && tiles > 1)
+      total += std::min(gemm, requantize);
     // Filling and draining the pipeline; of equal ones the one with less traffic.
-    return total + kTrafficWeight * (read + store) + kLatency + input_load + weight_load + requantize / tiles + store / pieces;
+    return total + kTrafficWeight * (read + store) + kLatency + input_load + weight_load + requantize / tiles +
+           store / pieces;
   }
 
   int64_t depth(Memory memory) const { return config_.depth(memory); }

@@ -73,14 +73,18 @@ struct Edge {
 };
 
 void set_signal(spec::Instruction& instruction, Engine consumer) {
-  std::visit([&](auto& x) {
-    if constexpr (requires { x.signal; }) x.signal |= bit(consumer);
-  }, instruction);
+  std::visit(
+      [&](auto& x) {
+        if constexpr (requires { x.signal; }) x.signal |= bit(consumer);
+      },
+      instruction);
 }
 void set_wait(spec::Instruction& instruction, Engine producer) {
-  std::visit([&](auto& x) {
-    if constexpr (requires { x.wait; }) x.wait |= bit(producer);
-  }, instruction);
+  std::visit(
+      [&](auto& x) {
+        if constexpr (requires { x.wait; }) x.wait |= bit(producer);
+      },
+      instruction);
 }
 
 }  // namespace
@@ -89,7 +93,7 @@ void derive_tokens(const spec::Config& config, std::span<spec::Instruction> prog
   Clock none;
   none.fill(kNone);
   std::vector<Clock> done(program.size(), none);  // what is over when instruction i is
-  Clock latest = none;                             // the last instruction so far of each engine
+  Clock latest = none;                            // the last instruction so far of each engine
   std::map<std::pair<Memory, int>, History> histories;
   std::array<std::array<std::vector<Edge>, kEngines>, kEngines> edges;
 
@@ -114,7 +118,8 @@ void derive_tokens(const spec::Config& config, std::span<spec::Instruction> prog
       if (e == engine || needed[e] <= known[e]) continue;
       auto& pair = edges[e][engine];
       // Pushes that are not yet taken just behind `needed`, if instructions ran in program order.
-      const auto taken = std::upper_bound(pair.begin(), pair.end(), needed[e], [](int at, const Edge& edge) { return at < edge.consumer; });
+      const auto taken = std::upper_bound(pair.begin(), pair.end(), needed[e],
+                                          [](int at, const Edge& edge) { return at < edge.consumer; });
       if (pair.end() - taken >= kOutstandingLimit) needed[e] = latest[e];
       assert(pair.empty() || (pair.back().producer < needed[e] && pair.back().consumer < i));
       pair.push_back({needed[e], i});

@@ -19,7 +19,8 @@ Expected<RegionTensor> region_tensor(Context& context, const Function& function,
   if (type->dtype != DType::kI8) return error(fmt::format("a tensor is {}, must be i8", runtime::name(type->dtype)));
   const auto shape = type->shape();
   if (!shape) {
-    return error(fmt::format("shape {} is not static", context.str(type->dims)), {}, "bind its variables with --shapes");
+    return error(fmt::format("shape {} is not static", context.str(type->dims)), {},
+                 "bind its variables with --shapes");
   }
   RegionTensor tensor;
   tensor.name = context.name(function.info(*var).name);
@@ -64,7 +65,9 @@ Parts find_parts(const Function& function, std::span<const size_t> bindings) {
   return parts;
 }
 
-const runtime::Tensor& constant(const Module& module, const Atom& atom) { return module.constant(std::get<ConstId>(atom)); }
+const runtime::Tensor& constant(const Module& module, const Atom& atom) {
+  return module.constant(std::get<ConstId>(atom));
+}
 
 Status fill_requantization(const Module& module, const Apply& requantize, Layer& layer) {
   const Attrs& attrs = requantize.attrs;
@@ -107,7 +110,8 @@ Status fill_convolution(const Module& module, const Apply& conv, Layer& layer) {
   layer.groups = int_attr(conv.attrs, "groups");
   layer.pad_value = static_cast<int8_t>(int_attr(conv.attrs, "pad_value"));
   const runtime::Tensor& weights = constant(module, conv.args[1]);
-  if (weights.dtype() != DType::kI8) return error(fmt::format("weights are {}, must be i8", runtime::name(weights.dtype())));
+  if (weights.dtype() != DType::kI8)
+    return error(fmt::format("weights are {}, must be i8", runtime::name(weights.dtype())));
   layer.kernel_h = weights.shape()[2];
   layer.kernel_w = weights.shape()[3];
   layer.weights.assign(weights.data<int8_t>().begin(), weights.data<int8_t>().end());
@@ -117,7 +121,8 @@ Status fill_convolution(const Module& module, const Apply& conv, Layer& layer) {
 // A dense layer is a convolution whose kernel is the whole map: w [M, C * H * W] is [M, C, H, W].
 Status fill_dense(const Module& module, const Apply& dense, const RegionTensor& input, Layer& layer) {
   const runtime::Tensor& weights = constant(module, dense.args[1]);
-  if (weights.dtype() != DType::kI8) return error(fmt::format("weights are {}, must be i8", runtime::name(weights.dtype())));
+  if (weights.dtype() != DType::kI8)
+    return error(fmt::format("weights are {}, must be i8", runtime::name(weights.dtype())));
   if (weights.shape()[1] != input.c * input.h * input.w) {
     return error(fmt::format("the reshape before it changes the batch: {} features for a map of {}", weights.shape()[1],
                              input.c * input.h * input.w));
@@ -165,7 +170,8 @@ Expected<TranslatedLayer> translate_layer(Context& context, const Module& module
   return t;
 }
 
-Expected<Region> translate_region(Context& context, const Module& module, std::string_view name, const Function& function) {
+Expected<Region> translate_region(Context& context, const Module& module, std::string_view name,
+                                  const Function& function) {
   Region region;
   region.name = name;
   // What each variable is: a tensor of the region, by its plain type. A stored parameter becomes one at its transform.

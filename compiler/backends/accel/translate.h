@@ -18,6 +18,7 @@ Expected<TranslatedLayer> translate_layer(Context& context, const Module& module
                                           std::span<const size_t> bindings);
 
 // A region function, with or without the layout_transforms of its border.
-Expected<Region> translate_region(Context& context, const Module& module, std::string_view name, const Function& function);
+Expected<Region> translate_region(Context& context, const Module& module, std::string_view name,
+                                  const Function& function);
 
 }  // namespace tenon::compiler::accel

@@ -82,7 +82,8 @@ TEST(ConvexGroups, RandomMergesKeepTheGroupsAcyclicAndMaximal) {
       for (const uint32_t operand : operands[i]) {
         if (!mine[i] || !mine[operand] || find(i) == find(operand)) continue;
         const uint32_t a = find(i), b = find(operand);
-        EXPECT_FALSE(is_acyclic(operands, [&](uint32_t node) { return find(node) == a ? b : find(node); })) << "trial " << trial;
+        EXPECT_FALSE(is_acyclic(operands, [&](uint32_t node) { return find(node) == a ? b : find(node); }))
+            << "trial " << trial;
       }
     }
     // The order given puts every group behind what it needs.

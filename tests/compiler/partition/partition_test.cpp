@@ -27,16 +27,26 @@ Target toy_target() {
        }},
   };
   target.generate = [](Context& context, const Module&, Symbol name, const Function&) -> Expected<Kernel> {
-    return runtime::AcceleratorProgram{.name = std::string(context.name(name)), .config = {}, .profile = {}, .instructions = {},
-                                       .constants = {}, .workspace_bytes = 0, .inputs = {}, .outputs = {}, .layers = {},
-                                       .notes = {}, .taps = {}};
+    return runtime::AcceleratorProgram{.name = std::string(context.name(name)),
+                                       .config = {},
+                                       .profile = {},
+                                       .instructions = {},
+                                       .constants = {},
+                                       .workspace_bytes = 0,
+                                       .inputs = {},
+                                       .outputs = {},
+                                       .layers = {},
+                                       .notes = {},
+                                       .taps = {}};
   };
   return target;
 }
 
 class PartitionTest : public testing::Test {
  protected:
-  Atom param(const char* name) { return builder_.param(context_.tensor(std::vector<int64_t>{2, 3}, DType::kF32), name); }
+  Atom param(const char* name) {
+    return builder_.param(context_.tensor(std::vector<int64_t>{2, 3}, DType::kF32), name);
+  }
   Atom apply(const char* op, Atoms args) { return *builder_.apply(op, std::move(args)); }
   Atom number(float value) { return builder_.constant<float>({1}, {value}); }
 
@@ -46,7 +56,8 @@ class PartitionTest : public testing::Test {
     module_.globals.emplace(main_, std::move(function_));
     std::vector<runtime::Tensor> inputs;
     for (size_t i = 0; i < module_.function(main_)->params.size(); ++i) {
-      inputs.push_back(runtime::Tensor::of<float>({2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6.5f + static_cast<float>(i)}));
+      inputs.push_back(
+          runtime::Tensor::of<float>({2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6.5f + static_cast<float>(i)}));
     }
     const auto before = interpret(context_, module_, main_, std::span<const runtime::Tensor>(inputs));
     EXPECT_TRUE(before) << before.error().str();
@@ -135,7 +146,8 @@ TEST_F(PartitionTest, WithoutTargetsAllStaysOnTheCpu) {
 TEST_F(PartitionTest, BordersAreExplicitTransforms) {
   Target target = toy_target();
   target.border = [](Context&, const Module&, const Function& region) -> Expected<Border> {
-    return Border{.params = std::vector<BorderLayout>(region.params.size(), {"NC", "NC2c"}), .results = {{"NC", "NC2c"}}};
+    return Border{.params = std::vector<BorderLayout>(region.params.size(), {"NC", "NC2c"}),
+                  .results = {{"NC", "NC2c"}}};
   };
   const Atom x = param("x"), y = param("y");
   partition_main(apply("relu", {apply("add", {x, y})}), {target});

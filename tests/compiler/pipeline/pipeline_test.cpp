@@ -37,13 +37,15 @@ TEST_P(PipelineOnConfiguration, ResNet8EqualsTheIntegerReferenceOnEveryLayer) {
   for (Tensor& sample : digits("calib", 64)) calibration.push_back({std::move(sample)});
   auto accelerator = driver::open(std::string("behavioral:") + GetParam());
   ASSERT_TRUE(accelerator) << accelerator.error().str();
-  auto compiled = compile(*model, {.accelerator = (*accelerator)->info().config, .calibration = &calibration, .keep_intermediates = true});
+  auto compiled = compile(
+      *model, {.accelerator = (*accelerator)->info().config, .calibration = &calibration, .keep_intermediates = true});
   ASSERT_TRUE(compiled) << compiled.error().str();
 
   // One region takes everything between quantize and dequantize.
   ASSERT_EQ(compiled->executable.programs.size(), 1u) << explain(compiled->partitioned, compiled->placements);
   for (const Placement& placement : compiled->placements) {
-    EXPECT_EQ(placement.target, placement.op == "quantize" || placement.op == "dequantize" ? "" : "accel") << placement.op;
+    EXPECT_EQ(placement.target, placement.op == "quantize" || placement.op == "dequantize" ? "" : "accel")
+        << placement.op;
   }
 
   Comparison comparison(*model, *compiled);

@@ -89,8 +89,9 @@ TEST_F(QuantizeTest, AResidualBlockIsOneRequantizationAConvolution) {
   const Atom features = apply("flatten", {apply("global_avg_pool", {block})});
   const Atom logits = apply("dense", {features, builder_.constant(random_tensor({5, 8}, 0.3f))});
   EXPECT_LT(relative_error(apply("bias_add", {logits, builder_.constant(random_tensor({5}, 0.3f))})), 0.04);
-  const std::map<std::string, int> expected{{"quantize", 1}, {"conv2d", 3}, {"requantize", 4}, {"requantize_add", 1},
-                                            {"global_sum_pool", 1}, {"flatten", 1}, {"dense", 1}, {"dequantize", 1}};
+  const std::map<std::string, int> expected{{"quantize", 1},       {"conv2d", 3},          {"requantize", 4},
+                                            {"requantize_add", 1}, {"global_sum_pool", 1}, {"flatten", 1},
+                                            {"dense", 1},          {"dequantize", 1}};
   EXPECT_EQ(operators(), expected);
 }
 
@@ -113,7 +114,8 @@ TEST_F(QuantizeTest, ARectifierBeforeTheAdditionIsAClampBeforeIt) {
 TEST_F(QuantizeTest, AnAdditionWithoutAConvolutionIsARequantizationOfItsOwn) {
   const Atom x = param({1, 4, 6, 6});
   const Atom a = conv(x, 4, 4, 1);
-  const Atom pooled = apply("max_pool2d", {a}, {{"kernel", std::vector<int64_t>{3, 3}}, {"padding", std::vector<int64_t>{1, 1, 1, 1}}});
+  const Atom pooled =
+      apply("max_pool2d", {a}, {{"kernel", std::vector<int64_t>{3, 3}}, {"padding", std::vector<int64_t>{1, 1, 1, 1}}});
   EXPECT_LT(relative_error(apply("relu", {apply("add", {pooled, a})})), 0.03);
   EXPECT_EQ(operators()["cast"], 1);
   EXPECT_EQ(operators()["max_pool2d"], 1);
@@ -145,7 +147,8 @@ TEST_F(QuantizeTest, PercentileCutsOutliers) {
   Tensor sample = random_tensor(shape_, 1);
   sample.data<float>()[17] = 1000;
   const auto all = calibrate(context_, module_, main_, {{sample}});
-  const auto most = calibrate(context_, module_, main_, {{sample}}, {.method = Calibration::kPercentile, .percentile = 0.999});
+  const auto most =
+      calibrate(context_, module_, main_, {{sample}}, {.method = Calibration::kPercentile, .percentile = 0.999});
   ASSERT_TRUE(all && most);
   EXPECT_EQ((*all)[0].hi, 1000);
   EXPECT_LT((*most)[0].hi, 10);
@@ -159,9 +162,12 @@ TEST_F(QuantizeTest, BadCalibrationIsAnError) {
   EXPECT_NE(message(calibrate(context_, module_, main_, {})).find("at least one sample"), std::string::npos);
   Tensor sample(DType::kF32, {1, 4});
   sample.data<float>()[0] = NAN;
-  EXPECT_NE(message(calibrate(context_, module_, main_, {{sample}})).find("a value of %x is nan during calibration"), std::string::npos);
-  EXPECT_NE(message(calibrate(context_, module_, main_, {{Tensor(DType::kF32, {1, 5})}})).find("(1, 5)"), std::string::npos);
-  EXPECT_NE(message(calibrate(context_, module_, main_, {{sample}}, {.percentile = 2})).find("percentile is 2"), std::string::npos);
+  EXPECT_NE(message(calibrate(context_, module_, main_, {{sample}})).find("a value of %x is nan during calibration"),
+            std::string::npos);
+  EXPECT_NE(message(calibrate(context_, module_, main_, {{Tensor(DType::kF32, {1, 5})}})).find("(1, 5)"),
+            std::string::npos);
+  EXPECT_NE(message(calibrate(context_, module_, main_, {{sample}}, {.percentile = 2})).find("percentile is 2"),
+            std::string::npos);
   EXPECT_NE(message(parse_calibration("kl")).find("unknown calibration \"kl\""), std::string::npos);
   EXPECT_NE(message(quantize(context_, module_, main_, {})).find("calibrated on another function"), std::string::npos);
 }

@@ -21,9 +21,9 @@ TEST(Generator, PagesInTheRepositoryAreUpToDate) {
 
 TEST(Generator, PackageHoldsSizesEncodingsAndHash) {
   const std::string text = package_text(*spec::load_config("tiny"));
-  for (const char* line : {"localparam int BLOCK_IN = 4;", "localparam int AXI_BITS = 32;", "localparam int UOP_DEPTH = 256;",
-                           "localparam int MAC_DST_BASE_LSB = 82;", "localparam logic [2:0] OP_POST = 3'h7;",
-                           "localparam logic [11:0] REG_BASE0 = 12'h20;"}) {
+  for (const char* line : {"localparam int BLOCK_IN = 4;", "localparam int AXI_BITS = 32;",
+                           "localparam int UOP_DEPTH = 256;", "localparam int MAC_DST_BASE_LSB = 82;",
+                           "localparam logic [2:0] OP_POST = 3'h7;", "localparam logic [11:0] REG_BASE0 = 12'h20;"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line;
   }
 }

@@ -71,8 +71,10 @@ std::string DmaBench::issue(const spec::Instruction& instruction, uint32_t index
   if (dut_->nothing_o) return "nothing";
   if (dut_->range_o) return "range";
   int engine = 1;
-  if (const auto* m = std::get_if<spec::native::Move>(&instruction)) engine = m->function == 4 ? 2 : m->function <= 1 ? 0 : 1;
-  if (const auto* l = std::get_if<spec::base::Load>(&instruction)) engine = l->memory_type == 1 || l->memory_type == 2 ? 0 : 1;
+  if (const auto* m = std::get_if<spec::native::Move>(&instruction))
+    engine = m->function == 4 ? 2 : m->function <= 1 ? 0 : 1;
+  if (const auto* l = std::get_if<spec::base::Load>(&instruction))
+    engine = l->memory_type == 1 || l->memory_type == 2 ? 0 : 1;
   if (std::holds_alternative<spec::base::Store>(instruction)) engine = 2;
   for (int i = 0;; ++i) {
     if (i > 200000) return "the engine is never ready";
@@ -118,7 +120,8 @@ void DmaBench::step() {
   dut_->eval();
 
   // What happens at the edge.
-  if (held_ && (!dut_->arvalid_o || dut_->araddr_o != held_address_)) complaints.push_back("a read address did not wait");
+  if (held_ && (!dut_->arvalid_o || dut_->araddr_o != held_address_))
+    complaints.push_back("a read address did not wait");
   held_ = dut_->arvalid_o && !dut_->arready_i;
   held_address_ = dut_->araddr_o;
   if (dut_->arvalid_o && dut_->arready_i) {
@@ -153,7 +156,8 @@ void DmaBench::step() {
   std::vector<uint8_t> read;
   if (dut_->st_req_o && dut_->st_gnt_i) {
     const auto at = static_cast<size_t>(dut_->st_addr_o) * static_cast<size_t>(config_.block_out);
-    read.assign(source.begin() + static_cast<std::ptrdiff_t>(at), source.begin() + static_cast<std::ptrdiff_t>(at) + config_.block_out);
+    read.assign(source.begin() + static_cast<std::ptrdiff_t>(at),
+                source.begin() + static_cast<std::ptrdiff_t>(at) + config_.block_out);
   }
   const auto in = static_cast<size_t>(config_.block_in);
   if (dut_->inp_we_o) {

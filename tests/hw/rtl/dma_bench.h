@@ -48,7 +48,7 @@ class DmaBench {
   uint64_t bad_address = ~uint64_t{0};  // a beat that holds this byte is answered with an error
 
   std::vector<uint8_t> memory;
-  std::vector<uint8_t> source;      // what stores read: byte `lane` of unit u at u * block_out + lane
+  std::vector<uint8_t> source;  // what stores read: byte `lane` of unit u at u * block_out + lane
   std::vector<UnitWrite> writes;
   std::vector<DmaDone> dones;
   std::vector<std::string> complaints;

@@ -36,7 +36,9 @@ std::vector<UnitWrite> expected_writes(const spec::Config& config, const spec::I
         for (int j = 0; j < bytes; ++j) {
           const int64_t at = move_byte(*m, base, y, x, j);
           const bool data = m->valid == 0 || j < m->valid;
-          write.bytes.push_back(!data ? 0 : at < 0 ? static_cast<uint8_t>(m->pad_value) : memory.at(static_cast<size_t>(at)));
+          write.bytes.push_back(!data    ? 0
+                                : at < 0 ? static_cast<uint8_t>(m->pad_value)
+                                         : memory.at(static_cast<size_t>(at)));
         }
         writes.push_back(std::move(write));
       }
@@ -76,7 +78,8 @@ void expected_store(const spec::Config& config, const spec::Instruction& instruc
       for (int64_t x = 0; x < m->vectors; ++x, ++unit) {
         for (int j = 0; j < bytes && (m->valid == 0 || j < m->valid); ++j) {
           const int64_t at = move_byte(*m, base, y, x, j);
-          if (at >= 0) memory.at(static_cast<size_t>(at)) = source.at(unit * static_cast<size_t>(bytes) + static_cast<size_t>(j));
+          if (at >= 0)
+            memory.at(static_cast<size_t>(at)) = source.at(unit * static_cast<size_t>(bytes) + static_cast<size_t>(j));
         }
       }
     }

@@ -21,7 +21,9 @@ class Dma : public testing::Test {
   spec::Config config_ = *spec::load_config(TENON_TEST_CONFIG);
   std::mt19937_64 random_{1};
 
-  int64_t pick(int64_t low, int64_t high) { return low + static_cast<int64_t>(random_() % static_cast<uint64_t>(high - low + 1)); }
+  int64_t pick(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(random_() % static_cast<uint64_t>(high - low + 1));
+  }
   bool chance(int percent) { return pick(0, 99) < percent; }
 
   Memory memory_of(const Move& m) {
@@ -50,7 +52,8 @@ class Dma : public testing::Test {
     const int64_t units = config_.depth(memory) * config_.units_per_element(memory);
     m.rows = pick(1, std::min<int64_t>(6, units));
     m.vectors = pick(1, std::min<int64_t>(24, units / m.rows));
-    const int64_t elements = (m.rows * m.vectors + config_.units_per_element(memory) - 1) / config_.units_per_element(memory);
+    const int64_t elements =
+        (m.rows * m.vectors + config_.units_per_element(memory) - 1) / config_.units_per_element(memory);
     m.sram_base = pick(0, config_.depth(memory) - elements);
     m.offset = chance(30) ? 4096 - pick(0, 64) : pick(0, 9000);
     m.x_step = chance(50) ? unit : chance(60) ? pick(0, unit) : pick(0, 4 * unit);
@@ -103,7 +106,8 @@ class Dma : public testing::Test {
       if (store) {
         expected_store(config_, program[i], kBase, bench.source, memory);
       } else {
-        for (UnitWrite& write : expected_writes(config_, program[i], i, kBase, memory)) expected.push_back(std::move(write));
+        for (UnitWrite& write : expected_writes(config_, program[i], i, kBase, memory))
+          expected.push_back(std::move(write));
       }
       if (store) {
         ASSERT_TRUE(bench.wait(started)) << "instruction " << i;  // loads read what was there before
@@ -131,7 +135,8 @@ class Dma : public testing::Test {
       ASSERT_EQ(bench.writes[i].bytes, expected[i].bytes) << text << "\nunit " << expected[i].unit;
     }
     for (size_t i = 0; i < memory.size(); ++i) {
-      ASSERT_EQ(bench.memory[i], memory[i]) << "byte " << i << " of memory; the last store: " << isa.disassemble(program.back());
+      ASSERT_EQ(bench.memory[i], memory[i])
+          << "byte " << i << " of memory; the last store: " << isa.disassemble(program.back());
     }
     for (const DmaDone& done : bench.dones) EXPECT_FALSE(done.error);
   }
@@ -176,7 +181,9 @@ TEST_F(Dma, DenseLoadsAndStoresRunAtTheRateOfTheBus) {
   const auto beats = static_cast<uint64_t>(units * config_.block_in / config_.axi_bytes());
   EXPECT_EQ(bench.read_beats, beats);
   RecordProperty("load_cycles", static_cast<int>(bench.cycle));
-  const auto rate = [](uint64_t beats_of_bus, int64_t vectors) { return std::max<uint64_t>(beats_of_bus, static_cast<uint64_t>(vectors)); };
+  const auto rate = [](uint64_t beats_of_bus, int64_t vectors) {
+    return std::max<uint64_t>(beats_of_bus, static_cast<uint64_t>(vectors));
+  };
   EXPECT_LE(bench.cycle, rate(beats, units) + 30);
 
   const uint64_t begin = bench.cycle;
@@ -186,7 +193,8 @@ TEST_F(Dma, DenseLoadsAndStoresRunAtTheRateOfTheBus) {
   const auto out_beats = static_cast<uint64_t>(outs * config_.block_out / config_.axi_bytes());
   EXPECT_EQ(bench.write_beats, out_beats);
   // A burst's response opens room for a later one: short bursts pay for that.
-  EXPECT_LE(bench.cycle - begin, rate(out_beats, outs) + 30 + 6 * (out_beats / static_cast<uint64_t>(config_.max_burst_beats)));
+  EXPECT_LE(bench.cycle - begin,
+            rate(out_beats, outs) + 30 + 6 * (out_beats / static_cast<uint64_t>(config_.max_burst_beats)));
 }
 
 TEST_F(Dma, UnitsBeyondTheScratchpadAreRefusedBeforeMemoryIsRead) {

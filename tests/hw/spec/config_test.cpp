@@ -70,7 +70,8 @@ TEST(Config, BadInputSaysWhatIsWrong) {
   expect_message(parse_with("\"version\": 1", "\"version\": 7"), "version is 7, this build reads version 1");
   expect_message(parse_with("{", "{{"), "not valid JSON");
   expect_message(parse_config("[]", "test.json"), "a configuration is a JSON object");
-  expect_message(parse_with("\"block_in\": 16", "\"block_in\": 12"), "block_in is 12, must be a power of two in 2 .. 64");
+  expect_message(parse_with("\"block_in\": 16", "\"block_in\": 12"),
+                 "block_in is 12, must be a power of two in 2 .. 64");
   expect_message(parse_with("\"block_in\": 16", "\"block_in\": \"x\""), "block_in is \"x\", must be an integer");
   expect_message(parse_with("\"block_in\": 16", "\"block_in\": 99999999999"), "block_in is 99999999999");
   expect_message(parse_with("\"block_in\": 16,", ""), "\"block_in\" is missing");
@@ -86,8 +87,9 @@ TEST(Config, BadInputSaysWhatIsWrong) {
   expect_message(parse_with("\"inp\": 32768", "\"inp\": 0"), "at least 2");
   expect_message(parse_with("\"uop\": 32768", "\"uop\": 65536"), "at most 8192 elements");
   expect_message(parse_with("\"acc\": 131072", "\"acc\": 262144"), "a micro-op needs 34 bits");
-  expect_message(parse_with("\"wgt\": 262144, \"inp\": 32768, \"acc\": 131072", "\"wgt\": 512, \"inp\": 32768, \"acc\": 262144"),
-                 "2 x (12 + 12) bits");
+  expect_message(
+      parse_with("\"wgt\": 262144, \"inp\": 32768, \"acc\": 131072", "\"wgt\": 512, \"inp\": 32768, \"acc\": 262144"),
+      "2 x (12 + 12) bits");
   expect_message(parse_with("\"default\"", "\"a/b\""), "name is \"a/b\"");
 }
 

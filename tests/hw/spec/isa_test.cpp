@@ -54,21 +54,39 @@ Instruction random_instruction(const Isa& isa, size_t which, std::mt19937_64& ra
 }
 
 TEST(Isa, BaseLayoutIsThatOfTheDefaultTable) {
-  expect_places({{"load", "memory_type", 9, 7},      {"load", "sram_base", 25, 10},    {"load", "dram_base", 57, 26},
-                 {"load", "y_size", 79, 64},         {"load", "x_stride", 111, 96},    {"load", "x_pad_right", 127, 124},
-                 {"gemm", "reset", 7, 7},            {"gemm", "uop_begin", 20, 8},     {"gemm", "uop_end", 34, 21},
-                 {"gemm", "iter_in", 62, 49},        {"gemm", "dst_factor_out", 74, 64}, {"gemm", "src_factor_in", 107, 97},
-                 {"gemm", "wgt_factor_in", 127, 118}, {"alu", "alu_opcode", 110, 108}, {"alu", "imm", 127, 112}});
+  expect_places({{"load", "memory_type", 9, 7},
+                 {"load", "sram_base", 25, 10},
+                 {"load", "dram_base", 57, 26},
+                 {"load", "y_size", 79, 64},
+                 {"load", "x_stride", 111, 96},
+                 {"load", "x_pad_right", 127, 124},
+                 {"gemm", "reset", 7, 7},
+                 {"gemm", "uop_begin", 20, 8},
+                 {"gemm", "uop_end", 34, 21},
+                 {"gemm", "iter_in", 62, 49},
+                 {"gemm", "dst_factor_out", 74, 64},
+                 {"gemm", "src_factor_in", 107, 97},
+                 {"gemm", "wgt_factor_in", 127, 118},
+                 {"alu", "alu_opcode", 110, 108},
+                 {"alu", "imm", 127, 112}});
   const Isa isa = isa_of("default");
   EXPECT_EQ(isa.uop_fields()[1].lsb, 11);
   EXPECT_EQ(isa.uop_fields()[2].lsb, 22);
 }
 
 TEST(Isa, NativeLayoutIsFrozen) {
-  expect_places({{"move", "wait", 13, 7},       {"move", "signal", 20, 14},   {"move", "base", 31, 29},
-                 {"move", "offset", 63, 32},    {"move", "source_rows", 227, 212}, {"mac", "first", 21, 21},
-                 {"mac", "r0", 41, 32},         {"mac", "dst_base", 95, 82},  {"mac", "wgt_r2", 243, 232},
-                 {"rq", "residual", 21, 21},    {"rq", "rows", 31, 22},       {"rq", "r_shift", 220, 216}});
+  expect_places({{"move", "wait", 13, 7},
+                 {"move", "signal", 20, 14},
+                 {"move", "base", 31, 29},
+                 {"move", "offset", 63, 32},
+                 {"move", "source_rows", 227, 212},
+                 {"mac", "first", 21, 21},
+                 {"mac", "r0", 41, 32},
+                 {"mac", "dst_base", 95, 82},
+                 {"mac", "wgt_r2", 243, 232},
+                 {"rq", "residual", 21, 21},
+                 {"rq", "rows", 31, 22},
+                 {"rq", "r_shift", 220, 216}});
 }
 
 TEST(Isa, FieldsOfAFormatDoNotOverlap) {
@@ -131,11 +149,11 @@ TEST(Isa, DecodeRefusesWhatTheDocumentExcludes) {
   EXPECT_EQ(code({{7 | 8 << 3 | 1 << 11, 0}, zero}, Profile::kNative), StopCode::kBadField);  // token of DW
   EXPECT_EQ(code({{5, 0}}, Profile::kNative), StopCode::kTruncated);
   EXPECT_EQ(code({{3, 0}, {3, 0}}, Profile::kBase), StopCode::kAfterFinish);
-  EXPECT_EQ(code({{0 | 4 << 7, 1ull << 16}}, Profile::kBase), StopCode::kBadField);   // LOAD of out
-  EXPECT_EQ(code({{0 | 4 << 7, 0}}, Profile::kBase), StopCode::kNone);                // only synchronizes
-  EXPECT_EQ(code({{1 | 3 << 7, 1ull << 16}}, Profile::kBase), StopCode::kBadField);   // STORE of acc
+  EXPECT_EQ(code({{0 | 4 << 7, 1ull << 16}}, Profile::kBase), StopCode::kBadField);               // LOAD of out
+  EXPECT_EQ(code({{0 | 4 << 7, 0}}, Profile::kBase), StopCode::kNone);                            // only synchronizes
+  EXPECT_EQ(code({{1 | 3 << 7, 1ull << 16}}, Profile::kBase), StopCode::kBadField);               // STORE of acc
   EXPECT_EQ(code({{1 | 4 << 7, 1ull << 16 | 1ull << 48}}, Profile::kBase), StopCode::kBadField);  // STORE with pads
-  EXPECT_EQ(code({{4, 5ull << 44}}, Profile::kBase), StopCode::kBadField);            // ALU opcode 5
+  EXPECT_EQ(code({{4, 5ull << 44}}, Profile::kBase), StopCode::kBadField);                        // ALU opcode 5
   EXPECT_EQ(code({}, Profile::kBase), StopCode::kNone);
 }
 
@@ -146,7 +164,8 @@ TEST(Isa, EncodeRefusesValuesThatDoNotFit) {
   gemm.r0 = 1024;
   const auto status = isa.encode(gemm, stream);
   ASSERT_FALSE(status);
-  EXPECT_NE(status.error().str().find("r0 is 1024, its field holds 0 .. 1023"), std::string::npos) << status.error().str();
+  EXPECT_NE(status.error().str().find("r0 is 1024, its field holds 0 .. 1023"), std::string::npos)
+      << status.error().str();
 }
 
 TEST(Isa, BaseTokensBecomeTheMatrixOfTheClasses) {

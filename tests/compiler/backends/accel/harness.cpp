@@ -10,9 +10,12 @@
 namespace tenon::compiler::accel {
 namespace {
 
-int64_t at(const RegionTensor& t, int64_t n, int64_t c, int64_t y, int64_t x) { return ((n * t.c + c) * t.h + y) * t.w + x; }
+int64_t at(const RegionTensor& t, int64_t n, int64_t c, int64_t y, int64_t x) {
+  return ((n * t.c + c) * t.h + y) * t.w + x;
+}
 
-int32_t accumulate(const Layer& layer, const RegionTensor& in, const Values& input, int64_t n, int64_t o, int64_t oy, int64_t ox) {
+int32_t accumulate(const Layer& layer, const RegionTensor& in, const Values& input, int64_t n, int64_t o, int64_t oy,
+                   int64_t ox) {
   uint32_t sum = 0;  // wraps
   switch (layer.kind) {
     case LayerKind::kAdd: return input[at(in, n, o, oy, ox)];
@@ -75,8 +78,9 @@ Values to_device(const Values& values, const RegionTensor& t, Layout layout, con
     for (int64_t c = 0; c < t.c; ++c) {
       for (int64_t y = 0; y < t.h; ++y) {
         for (int64_t x = 0; x < t.w; ++x) {
-          const int64_t to = layout == Layout::kRows ? ((n * t.h + y) * t.w + x) * t.c + c
-                                                     : (((n * blocks + c / block) * t.h + y) * t.w + x) * block + c % block;
+          const int64_t to = layout == Layout::kRows
+                                 ? ((n * t.h + y) * t.w + x) * t.c + c
+                                 : (((n * blocks + c / block) * t.h + y) * t.w + x) * block + c % block;
           bytes[to] = values[at(t, n, c, y, x)];
         }
       }
@@ -145,7 +149,8 @@ Expected<std::vector<Values>> run_on_simulator(const spec::Config& config, const
   std::vector<Values> results;
   for (size_t i = 0; i < outputs.size(); ++i) {
     Values bytes(runtime::element_count(program->outputs[i].shape));
-    if (auto status = device->read(outputs[i], 0, std::as_writable_bytes(std::span(bytes))); !status) return forward_error(status);
+    if (auto status = device->read(outputs[i], 0, std::as_writable_bytes(std::span(bytes))); !status)
+      return forward_error(status);
     results.push_back(from_device(bytes, region.tensors[region.outputs[i]], config));
   }
   return results;

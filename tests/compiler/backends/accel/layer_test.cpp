@@ -77,12 +77,14 @@ TEST(AccelLayer, AFirstConvolutionReadsRowsWhereThatTakesFewerProducts) {
 }
 
 TEST(AccelLayer, CompilationIsDeterministic) {
-  const Region region = region_of({.c = 20, .h = 30, .w = 30, .o = 40, .kernel_h = 3, .kernel_w = 3, .tail = 1, .data = 3});
+  const Region region =
+      region_of({.c = 20, .h = 30, .w = 30, .o = 40, .kernel_h = 3, .kernel_w = 3, .tail = 1, .data = 3});
   EXPECT_EQ(*compile(config("tiny"), region), *compile(config("tiny"), region));
 }
 
 TEST(AccelLayer, ProgramsTellWhereEachInstructionComesFrom) {
-  const Region region = region_of({.c = 20, .h = 30, .w = 30, .o = 40, .kernel_h = 3, .kernel_w = 3, .tail = 1, .data = 3});
+  const Region region =
+      region_of({.c = 20, .h = 30, .w = 30, .o = 40, .kernel_h = 3, .kernel_w = 3, .tail = 1, .data = 3});
   const auto program = compile(config(), region, {.keep_intermediates = true});
   ASSERT_TRUE(program) << program.error().str();
   ASSERT_EQ(program->layers.size(), 2u);
@@ -99,8 +101,17 @@ TEST(AccelLayer, ProgramsTellWhereEachInstructionComesFrom) {
 
 TEST(AccelLayer, WeightsAreLoadedOnceWhereTheyFit) {
   // 9 * 4 * 4 matrices of 256 bytes fit wgt; so does every tile's input.
-  const Region region = region_of({.c = 64, .h = 56, .w = 56, .o = 64, .kernel_h = 3, .kernel_w = 3, .top = 1, .left = 1,
-                                   .bottom = 1, .right = 1, .data = 3});
+  const Region region = region_of({.c = 64,
+                                   .h = 56,
+                                   .w = 56,
+                                   .o = 64,
+                                   .kernel_h = 3,
+                                   .kernel_w = 3,
+                                   .top = 1,
+                                   .left = 1,
+                                   .bottom = 1,
+                                   .right = 1,
+                                   .data = 3});
   const auto program = compile(config(), region);
   ASSERT_TRUE(program) << program.error().str();
   const int64_t weights = 64 * 64 * 9, parameters = 64 * 8, input = 56 * 56 * 64;

@@ -13,7 +13,8 @@ namespace {
 bool conflict(const std::vector<Access>& a, const std::vector<Access>& b) {
   for (const Access& x : a) {
     for (const Access& y : b) {
-      if ((x.write || y.write) && x.memory == y.memory && x.base == y.base && x.begin < y.end && y.begin < x.end) return true;
+      if ((x.write || y.write) && x.memory == y.memory && x.base == y.base && x.begin < y.end && y.begin < x.end)
+        return true;
     }
   }
   return false;
@@ -25,8 +26,13 @@ std::vector<TileOp> program(const spec::Config& config, const Region& region) {
   for (size_t i = 0; i < region.layers.size(); ++i) {
     const Layer& layer = region.layers[i];
     const auto at = [](int tensor) { return Location{2, int64_t{tensor} << 24}; };
-    const Operands operands{layer, region.tensors[layer.input], region.tensors[layer.output], false, at(layer.input),
-                            layer.residual == -1 ? Location{} : at(layer.residual), at(layer.output)};
+    const Operands operands{layer,
+                            region.tensors[layer.input],
+                            region.tensors[layer.output],
+                            false,
+                            at(layer.input),
+                            layer.residual == -1 ? Location{} : at(layer.residual),
+                            at(layer.output)};
     const Contraction c = contraction(config, layer, operands.input, operands.output, false);
     tiles.emit(0, operands, candidate_tilings(config, c, 1)[0]);
   }
@@ -38,7 +44,8 @@ TEST(AccelPrefetch, LoadsMoveAheadButConflictsAndEnginesStayInOrder) {
   Random random(3);
   size_t moved = 0;
   for (int trial = 0; trial < 60; ++trial) {
-    const spec::Config config = trial % 3 == 0 ? random_config(random) : *spec::load_config(trial % 3 == 1 ? "tiny" : "default");
+    const spec::Config config =
+        trial % 3 == 0 ? random_config(random) : *spec::load_config(trial % 3 == 1 ? "tiny" : "default");
     const Problem problem = problem_of(random_case(random, config, 1 << 17));
     const std::vector<TileOp> before = program(config, problem.region);
     if (before.size() > 2000) continue;

@@ -5,7 +5,9 @@
 namespace tenon::compiler::accel {
 namespace {
 
-int64_t pick(Random& random, int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); }
+int64_t pick(Random& random, int64_t low, int64_t high) {
+  return std::uniform_int_distribution<int64_t>(low, high)(random);
+}
 int8_t byte(Random& random) { return static_cast<int8_t>(pick(random, -128, 127)); }
 
 Values noise(Random& random, int64_t size) {

@@ -20,18 +20,33 @@ struct Case {
   int64_t n = 1, c = 1, h = 1, w = 1, o = 1, kernel_h = 1, kernel_w = 1, stride_y = 1, stride_x = 1, dilation_y = 1,
           dilation_x = 1, top = 0, left = 0, bottom = 0, right = 0, depthwise = 0, tail = 0, data = 0;
 
-  static constexpr std::array<std::pair<std::string_view, int64_t Case::*>, 18> kFields{{
-      {"n", &Case::n}, {"c", &Case::c}, {"h", &Case::h}, {"w", &Case::w}, {"o", &Case::o},
-      {"kernel_h", &Case::kernel_h}, {"kernel_w", &Case::kernel_w}, {"stride_y", &Case::stride_y},
-      {"stride_x", &Case::stride_x}, {"dilation_y", &Case::dilation_y}, {"dilation_x", &Case::dilation_x},
-      {"top", &Case::top}, {"left", &Case::left}, {"bottom", &Case::bottom}, {"right", &Case::right},
-      {"depthwise", &Case::depthwise}, {"tail", &Case::tail}, {"data", &Case::data}}};
+  static constexpr std::array<std::pair<std::string_view, int64_t Case::*>, 18> kFields{
+      {{"n", &Case::n},
+       {"c", &Case::c},
+       {"h", &Case::h},
+       {"w", &Case::w},
+       {"o", &Case::o},
+       {"kernel_h", &Case::kernel_h},
+       {"kernel_w", &Case::kernel_w},
+       {"stride_y", &Case::stride_y},
+       {"stride_x", &Case::stride_x},
+       {"dilation_y", &Case::dilation_y},
+       {"dilation_x", &Case::dilation_x},
+       {"top", &Case::top},
+       {"left", &Case::left},
+       {"bottom", &Case::bottom},
+       {"right", &Case::right},
+       {"depthwise", &Case::depthwise},
+       {"tail", &Case::tail},
+       {"data", &Case::data}}};
 
   int64_t out_h() const { return extent(h + top + bottom, kernel_h, dilation_y, stride_y); }
   int64_t out_w() const { return extent(w + left + right, kernel_w, dilation_x, stride_x); }
   int64_t macs() const { return n * out_h() * out_w() * o * (c + (tail == 1 ? 9 * o : 0)) * kernel_h * kernel_w; }
-  bool valid() const { return n > 0 && c > 0 && h > 0 && w > 0 && o > 0 && kernel_h > 0 && kernel_w > 0 && stride_y > 0 &&
-                              stride_x > 0 && dilation_y > 0 && dilation_x > 0 && out_h() > 0 && out_w() > 0; }
+  bool valid() const {
+    return n > 0 && c > 0 && h > 0 && w > 0 && o > 0 && kernel_h > 0 && kernel_w > 0 && stride_y > 0 && stride_x > 0 &&
+           dilation_y > 0 && dilation_x > 0 && out_h() > 0 && out_w() > 0;
+  }
   std::string str() const;  // "c=3 h=8 ...", fields that are not the default
 
  private:

@@ -60,8 +60,8 @@ void run_cases(const spec::Config& fixed, bool random_configurations, uint64_t c
     const Case c = random_case(random, config, macs);
     if (failure(config, c).empty()) continue;
     const Case small = shrink(config, c);
-    FAIL() << "seed " << seed << ", case " << i << " on " << spec::to_json(config) << "\n  " << c.str() << "\n  smallest: "
-           << small.str() << "\n  " << failure(config, small)
+    FAIL() << "seed " << seed << ", case " << i << " on " << spec::to_json(config) << "\n  " << c.str()
+           << "\n  smallest: " << small.str() << "\n  " << failure(config, small)
            << "\nrun it again: TENON_TEST_SEED=" << seed << " TENON_TEST_CASES=" << i + 1 << " accel_random_test";
   }
 }

@@ -59,7 +59,9 @@ class AccelTarget : public testing::TestWithParam<const char*> {
   Atom conv(Atom x, int64_t channels, int64_t kernel, int64_t stride, int64_t pad) {
     const int64_t in = *builder_.tensor_type(x)->dims[1].constant();
     return apply("conv2d", {x, builder_.constant(bytes({channels, in, kernel, kernel}))},
-                 {{"strides", std::vector<int64_t>{stride, stride}}, {"padding", std::vector<int64_t>(4, pad)}, {"pad_value", int64_t{7}}});
+                 {{"strides", std::vector<int64_t>{stride, stride}},
+                  {"padding", std::vector<int64_t>(4, pad)},
+                  {"pad_value", int64_t{7}}});
   }
   Atom dense(Atom x, int64_t features) {
     const int64_t in = *builder_.tensor_type(x)->dims[1].constant();
@@ -101,7 +103,8 @@ class AccelTarget : public testing::TestWithParam<const char*> {
                                     });
     ASSERT_TRUE(expected) << expected.error().str();
     module_.globals.clear();
-    for (const Placement& p : partition_main(result, *config, {.keep_intermediates = true})) EXPECT_EQ(p.target, "accel") << p.reason;
+    for (const Placement& p : partition_main(result, *config, {.keep_intermediates = true}))
+      EXPECT_EQ(p.target, "accel") << p.reason;
     int found = 0;
     for (const auto& [name, global] : module_.globals) {
       const auto& f = std::get<Function>(global);
@@ -118,24 +121,27 @@ class AccelTarget : public testing::TestWithParam<const char*> {
     ASSERT_TRUE(verified) << verified.error().str();
     const auto device = driver::make_simulated("behavioral:test", *sim::make_behavioral(*config), false);
     size_t seen = 0;
-    auto session = runtime::Session::create(*executable, {.accelerator = device.get(), .hook = [&](const runtime::Step& step) -> Status {
-      for (const runtime::TapValue& tap : step.taps) {
-        const Tensor& plain = between.at(tap.tap->name);
-        RegionTensor t{.name = {}, .rank = static_cast<int>(plain.shape().size())};
-        t.n = plain.shape()[0], t.c = plain.shape()[1];
-        if (t.rank == 4) t.h = plain.shape()[2], t.w = plain.shape()[3];
-        EXPECT_EQ(tap.value.shape(), border_shape(t, Layout::kBlocked, *config));
-        const int64_t block = lane_block(*config), map = t.h * t.w, blocks = (t.c + block - 1) / block;
-        const auto found = tap.value.data<int8_t>();
-        const auto want = plain.data<int8_t>();
-        for (int64_t i = 0; i < static_cast<int64_t>(want.size()); ++i) {
-          const int64_t n = i / (t.c * map), c = i / map % t.c, at = i % map;
-          EXPECT_EQ(found[((n * blocks + c / block) * map + at) * block + c % block], want[i]) << tap.tap->name << " element " << i;
-        }
-        ++seen;
-      }
-      return {};
-    }});
+    auto session = runtime::Session::create(
+        *executable, {.accelerator = device.get(), .hook = [&](const runtime::Step& step) -> Status {
+                        for (const runtime::TapValue& tap : step.taps) {
+                          const Tensor& plain = between.at(tap.tap->name);
+                          RegionTensor t{.name = {}, .rank = static_cast<int>(plain.shape().size())};
+                          t.n = plain.shape()[0], t.c = plain.shape()[1];
+                          if (t.rank == 4) t.h = plain.shape()[2], t.w = plain.shape()[3];
+                          EXPECT_EQ(tap.value.shape(), border_shape(t, Layout::kBlocked, *config));
+                          const int64_t block = lane_block(*config), map = t.h * t.w,
+                                        blocks = (t.c + block - 1) / block;
+                          const auto found = tap.value.data<int8_t>();
+                          const auto want = plain.data<int8_t>();
+                          for (int64_t i = 0; i < static_cast<int64_t>(want.size()); ++i) {
+                            const int64_t n = i / (t.c * map), c = i / map % t.c, at = i % map;
+                            EXPECT_EQ(found[((n * blocks + c / block) * map + at) * block + c % block], want[i])
+                                << tap.tap->name << " element " << i;
+                          }
+                          ++seen;
+                        }
+                        return {};
+                      }});
     ASSERT_TRUE(session) << session.error().str();
     for (int run = 0; run < 2; ++run) {  // tokens and buffers must be ready for another
       const auto found = session->run(inputs);
@@ -167,7 +173,8 @@ TEST_P(AccelTarget, ASmallResidualNetworkRunsAsOneRegion) {
 TEST_P(AccelTarget, ADenseLayerOfAWholeMapIsAConvolution) {
   const Atom x = param({2, 5, 4, 6}, "x");
   const Atom a = requantize(conv(x, 9, 1, 1, 0), "a");
-  const Atom hidden = requantize(dense(apply("reshape", {a}, {{"shape", std::vector<int64_t>{2, 9 * 24}}}), 20), "hidden");
+  const Atom hidden =
+      requantize(dense(apply("reshape", {a}, {{"shape", std::vector<int64_t>{2, 9 * 24}}}), 20), "hidden");
   expect_same_bits(requantize(dense(hidden, 7), "logits", requantize(dense(hidden, 7), "side")), 1, 3);
 }
 
@@ -184,7 +191,8 @@ TEST_P(AccelTarget, SeveralInputsAndResultsCrossTheBorder) {
 TEST_P(AccelTarget, TenResultsAreSplitOverRegions) {
   const Atom x = param({1, 6, 5, 5}, "x");
   Atoms results;
-  for (int i = 0; i < 10; ++i) results.push_back(requantize(conv(i == 0 ? x : results.back(), 6, 3, 1, 1), fmt::format("r{}", i)));
+  for (int i = 0; i < 10; ++i)
+    results.push_back(requantize(conv(i == 0 ? x : results.back(), 6, 3, 1, 1), fmt::format("r{}", i)));
   auto all = builder_.tuple(results);
   ASSERT_TRUE(all);
   expect_same_bits(*all, 2, 0);
@@ -223,19 +231,22 @@ TEST_F(AccelReasons, GroupsThatAreNeitherOneNorAllChannels) {
 
 TEST_F(AccelReasons, APadThatNoMoveHolds) {
   const Atom x = param({1, 4, 5, 5}, "x");
-  EXPECT_EQ(reason(requantize(conv(x, 4, 1, 1, 200), "y")), "accel.conv2d: the left pad is 200 x 16 bytes, MOVE holds 2047");
+  EXPECT_EQ(reason(requantize(conv(x, 4, 1, 1, 200), "y")),
+            "accel.conv2d: the left pad is 200 x 16 bytes, MOVE holds 2047");
 }
 
 TEST_F(AccelReasons, AShapeThatIsNotStatic) {
   const Symbol n = context_.symbol("N");
   function_.dims.push_back(n);
-  const Atom x = builder_.param(context_.tensor(Dims{context_.dim(n), context_.dim(4), context_.dim(5), context_.dim(5)}, DType::kI8), "x");
+  const Atom x = builder_.param(
+      context_.tensor(Dims{context_.dim(n), context_.dim(4), context_.dim(5), context_.dim(5)}, DType::kI8), "x");
   EXPECT_EQ(reason(requantize(conv(x, 4, 1, 1, 0), "y")), "accel.conv2d: shape (N, 4, 5, 5) is not static");
 }
 
 TEST_F(AccelReasons, WeightsThatAreComputed) {
   const Atom x = param({1, 4, 5, 5}, "x"), w = param({4, 4, 1, 1}, "w");
-  EXPECT_EQ(reason(requantize(apply("conv2d", {x, w}), "y")).substr(0, 54), "accel takes conv2d only within accel.conv2d = requanti");
+  EXPECT_EQ(reason(requantize(apply("conv2d", {x, w}), "y")).substr(0, 54),
+            "accel takes conv2d only within accel.conv2d = requanti");
 }
 
 }  // namespace

@@ -93,7 +93,8 @@ void expect_ordered(const std::vector<Instruction>& program) {
     for (size_t j = 0; j < i; ++j) {
       for (const Access& a : touched[i]) {
         for (const Access& b : touched[j]) {
-          const bool conflict = a.memory == b.memory && a.base == b.base && a.begin < b.end && b.begin < a.end && (a.write || b.write);
+          const bool conflict =
+              a.memory == b.memory && a.base == b.base && a.begin < b.end && b.begin < a.end && (a.write || b.write);
           ASSERT_TRUE(!conflict || before[i][j]) << "instructions " << j << " and " << i;
         }
       }
@@ -188,7 +189,8 @@ TEST(AccelTokens, TheIntervalOfAMoveIsThatOfItsBytes) {
   int touching = 0;
   for (int trial = 0; trial < 20000; ++trial) {
     native::Move move = load(0, 1 + upto(6), upto(100));
-    move.rows = 1 + upto(3), move.source_rows = upto(4), move.top = upto(2), move.left = upto(40), move.valid = upto(16);
+    move.rows = 1 + upto(3), move.source_rows = upto(4), move.top = upto(2), move.left = upto(40),
+    move.valid = upto(16);
     move.x_step = upto(40), move.row_bytes = upto(120), move.y_step = 120 + upto(40);
     int64_t begin = INT64_MAX, end = INT64_MIN;
     for (int64_t y = 0; y < move.rows; ++y) {
