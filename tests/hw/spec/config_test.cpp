@@ -1,5 +1,6 @@
 #include "hw/spec/config.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -91,6 +92,37 @@ TEST(Config, BadInputSaysWhatIsWrong) {
       parse_with("\"wgt\": 262144, \"inp\": 32768, \"acc\": 131072", "\"wgt\": 512, \"inp\": 32768, \"acc\": 262144"),
       "2 x (12 + 12) bits");
   expect_message(parse_with("\"default\"", "\"a/b\""), "name is \"a/b\"");
+}
+
+TEST(Config, EveryNumberOfJsonIsTakenOrRefused) {
+  const std::vector<std::string> no_integers = {
+      "1.5",       "16.0", "1e3", "-1e-400", "18446744073709551615", "null", "false", "[[1]]", "9223372036854775808",
+      "{\"a\": 1}"};
+  const std::vector<std::string> out_of_range = {
+      "-1", "0", "-0", "2147483648", "-2147483649", "9223372036854775807", "-9223372036854775808"};
+  const std::vector<std::string> no_doubles = {"1e31072", "-1e400", "1" + std::string(400, '0')};
+  for (const char* key : {"version", "block_in", "axi_data_bits", "max_burst_beats", "queue_depth", "uop", "res"}) {
+    const std::string text = default_text();
+    const auto begin = text.find(':', text.find('"' + std::string(key) + '"')) + 1;
+    const auto end = text.find_first_of(",}\n", begin);
+    const auto with = [&](const std::string& number) {
+      SCOPED_TRACE(fmt::format("{}: {}", key, number));
+      return parse_config(text.substr(0, begin) + number + text.substr(end), "test.json");
+    };
+    for (const std::string& number : no_integers) expect_message(with(number), "must be an integer");
+    for (const std::string& number : out_of_range) expect_message(with(number), key);
+    for (const std::string& number : no_doubles) expect_message(with(number), "not valid JSON");
+  }
+}
+
+TEST(Config, AFileOfBracketsAndAKeyTwiceAreRefused) {
+  const std::string deep = std::string(1000000, '[') + std::string(1000000, ']');
+  expect_message(parse_with("[\"base\", \"native\"]", deep), "more than 8 values inside each other");
+  expect_message(parse_with("[\"base\", \"native\"]", "[[[[]]]]"), "unknown profile an array");
+  expect_message(parse_config(std::string(1000000, '['), "test.json"), "not valid JSON");
+  expect_message(parse_with("\"block_in\": 16", "\"block_in\": 16, \"block_in\": 32"),
+                 "\"block_in\" stands there twice");
+  expect_message(parse_with("\"res\": 8192", "\"res\": 8192, \"res\": 4096"), "\"res\" stands there twice");
 }
 
 TEST(Config, UnknownNameListsTheKnownOnes) {

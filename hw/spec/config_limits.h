@@ -1,0 +1,32 @@
+// The integer fields of a configuration, for the two who go through them all: validate() and the JSON form.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "hw/spec/config.h"
+
+namespace tenon::spec {
+
+// One integer field of the file: where it lives, what it may be, and why.
+struct Limit {
+  std::string_view key;
+  int Config::*member;
+  int min, max;
+  bool power_of_two;
+  std::string_view reason;
+};
+inline constexpr Limit kLimits[] = {
+    {"block_in", &Config::block_in, 2, 64, true,
+     "an input vector is fetched in whole bytes of a power-of-two address space"},
+    {"block_out", &Config::block_out, 2, 64, true, "accumulator lanes are addressed by bits of a DMA unit's number"},
+    {"axi_data_bits", &Config::axi_data_bits, 32, 512, true,
+     "AXI4 has no other widths, and registers are 32 bits wide"},
+    {"max_burst_beats", &Config::max_burst_beats, 1, 256, true, "AXI4 INCR bursts have at most 256 beats"},
+    {"queue_depth", &Config::queue_depth, 2, 64, true, "a queue is a small FIFO in look-up tables"},
+};
+
+std::unexpected<Diagnostic> broken_limit(std::string_view where, std::string_view key, const std::string& found,
+                                         const std::string& constraint, std::string_view reason);
+
+}  // namespace tenon::spec
