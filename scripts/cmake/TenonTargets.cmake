@@ -19,7 +19,10 @@ set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g -D_GLIBCXX_ASSERTIONS")
 set(TENON_SANITIZE "" CACHE STRING "Sanitizers to build with, as -fsanitize takes them")
 if(TENON_SANITIZE)
   set(CMAKE_CXX_FLAGS_RELEASE "-O1 -g1 -D_GLIBCXX_ASSERTIONS")
-  add_compile_options(-fsanitize=${TENON_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  # A null pointer's use is a signal that the address sanitizer reports anyway, and nothing here casts down a hierarchy:
+  # without these two checks a sixth of the compile time goes.
+  add_compile_options(-fsanitize=${TENON_SANITIZE} -fno-sanitize=null,vptr -fno-sanitize-recover=all
+                      -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${TENON_SANITIZE})
 endif()
 
@@ -77,7 +80,9 @@ function(tenon_test name)
     list(JOIN arg_LABELS "-" label)
     list(APPEND properties LABELS ${label})
   endif()
-  if(TENON_SANITIZE)  # an allocation that cannot be is an error to report, here as in every other build
+  if(TENON_SANITIZE)
+    target_compile_options(${name} PRIVATE -O0)  # what a test costs here is its compilation
+    # An allocation that cannot be is an error to report, here as in every other build.
     list(APPEND properties ENVIRONMENT ASAN_OPTIONS=allocator_may_return_null=1)
   endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES ${properties})
