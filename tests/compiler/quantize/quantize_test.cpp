@@ -9,6 +9,7 @@
 #include "compiler/ir/builder.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/operator.h"
+#include "compiler/quantize/parameters.h"
 
 namespace tenon::compiler {
 namespace {
@@ -40,19 +41,19 @@ class QuantizeTest : public testing::Test {
     return apply("bias_add", {y, builder_.constant(random_tensor({out}, 0.3f))});
   }
 
-  // Quantizes what was built, runs both on fresh data, and returns the largest difference over the largest value.
+  // Quantizes what was built, runs both on the same samples, and returns the largest difference over the largest value.
   double relative_error(Atom result, const QuantizeOptions& options = {}) {
     builder_.finish(result);
     module_.globals.emplace(main_, std::move(function_));
-    Samples samples;
-    for (int i = 0; i < 8; ++i) samples.push_back({random_tensor(shape_, 1)});
-    const auto ranges = calibrate(context_, module_, main_, samples);
+    for (int i = 0; i < 8; ++i) samples_.push_back({random_tensor(shape_, 1)});
+    const auto ranges = calibrate(context_, module_, main_, samples_);
     EXPECT_TRUE(ranges) << ranges.error().str();
-    auto quantized = quantize(context_, module_, main_, *ranges, options);
+    ranges_ = *ranges;
+    auto quantized = quantize(context_, module_, main_, ranges_, options);
     EXPECT_TRUE(quantized) << quantized.error().str();
     quantized_ = std::move(*quantized);
     double most = 0, difference = 0;
-    for (const auto& sample : samples) {
+    for (const auto& sample : samples_) {
       const auto real = interpret(context_, module_, main_, std::span<const Tensor>(sample));
       const auto integer = interpret(context_, quantized_, main_, std::span<const Tensor>(sample));
       EXPECT_TRUE(integer) << integer.error().str();
@@ -79,6 +80,8 @@ class QuantizeTest : public testing::Test {
   Builder builder_{context_, module_, function_};
   Symbol main_ = context_.symbol("main");
   Shape shape_;
+  Samples samples_;
+  Ranges ranges_;
 };
 
 TEST_F(QuantizeTest, AResidualBlockIsOneRequantizationAConvolution) {
@@ -139,6 +142,89 @@ TEST_F(QuantizeTest, SymmetricActivationsHaveNoZeroPoint) {
     }
   }
 }
+
+// The error of a whole model says little: where terms cancel, it is large beside the result however well each layer is
+// rounded. So every layer is held against the real one on the layer's own integer inputs.
+class QuantizeLayers : public QuantizeTest, public testing::WithParamInterface<int> {
+ protected:
+  // One operator in float.
+  Tensor real(const char* op, const std::vector<Tensor>& args, Attrs attrs = {}) {
+    Module module;
+    Function function;
+    Builder builder{context_, module, function};
+    Atoms atoms;
+    for (const Tensor& arg : args) {
+      atoms.push_back(atoms.empty() ? builder.param(context_.tensor(arg.shape(), DType::kF32), "a")
+                                    : builder.constant(arg));
+    }
+    builder.finish(*builder.apply(op, std::move(atoms), std::move(attrs)));
+    module.globals.emplace(main_, std::move(function));
+    return interpret(context_, module, main_, std::span<const Tensor>(args).first(1)).value()[0];
+  }
+  static Tensor dequantized(const Tensor& integers, const Scale& scale) {
+    Tensor result(DType::kF32, integers.shape());
+    for (int64_t i = 0; i < integers.size(); ++i) {
+      result.data<float>()[i] = static_cast<float>(scale.scale * (integers.data<int8_t>()[i] - scale.zero));
+    }
+    return result;
+  }
+  static Tensor rounded(const Tensor& weights, std::span<const float> bias, double input_scale) {
+    const auto channels = static_cast<size_t>(weights.shape()[0]);
+    const QuantizedWeights q = quantize_weights(weights.data<float>(), channels, bias, input_scale);
+    Tensor result(DType::kF32, weights.shape());
+    for (size_t i = 0; i < q.values.size(); ++i) {
+      result.data<float>()[i] = static_cast<float>(q.values[i] * q.scales[i / (q.values.size() / channels)]);
+    }
+    return result;
+  }
+  // Half a step for the one rounding, a hundredth for the multiplier's 16 bits and the bias's own step.
+  static void expect_one_rounding(const char* layer, const Tensor& found, const Scale& scale, const Tensor& wanted) {
+    ASSERT_EQ(found.size(), wanted.size()) << layer;
+    for (int64_t i = 0; i < found.size(); ++i) {
+      const double lo = scale.scale * (-128 - scale.zero), hi = scale.scale * (127 - scale.zero);
+      const double real = std::clamp<double>(wanted.data<float>()[i], lo, hi);
+      const double value = scale.scale * (found.data<int8_t>()[i] - scale.zero);
+      ASSERT_LE(std::abs(value - real), 0.51 * scale.scale) << layer << ", element " << i << ": " << value;
+    }
+  }
+};
+
+TEST_P(QuantizeLayers, EachIsRoundedOnce) {
+  random_.seed(static_cast<unsigned>(GetParam()));
+  const int64_t channels = 1 + GetParam() % 20;
+  const Tensor kernel = random_tensor({channels, 20, 3, 2}, 0.2f), offset = random_tensor({channels}, 1);
+  const Tensor matrix = random_tensor({1 + GetParam() % 3, channels}, 1);
+  const Attrs windows{{"padding", std::vector<int64_t>{2, 1, 2, 0}}, {"dilation", std::vector<int64_t>{1, 2}}};
+  const Attrs bounds{{"min", GetParam() % 2 ? -1.0 : 0.0}, {"max", 6.0}};
+
+  const Atom x = apply(
+      "pad", {param({1, 20, 11, 7})},
+      {{"before", std::vector<int64_t>{0, 0, 1, 1}}, {"after", std::vector<int64_t>{0, 0, 1, 0}}, {"value", 1.5}});
+  const Atom acc = apply("conv2d", {x, builder_.constant(kernel)}, windows);
+  const Atom map = apply("clip", {apply("bias_add", {acc, builder_.constant(offset)})}, bounds);
+  const Atom mean = apply("global_avg_pool", {map});
+  const Atom logits = apply("dense", {apply("flatten", {mean}), builder_.constant(matrix)});
+  relative_error(logits, {.symmetric = GetParam() % 3 == 0});
+  const auto scale = [&](const Atom& atom) {
+    return scale_for(ranges_[index(std::get<VarId>(atom))], GetParam() % 3 == 0);
+  };
+
+  for (const auto& sample : samples_) {
+    std::vector<Tensor> found;  // the int8 values in their order
+    const auto note = [&](const Function&, const Binding&, const RunValue& value) {
+      if (value.tensor().dtype() == DType::kI8) found.push_back(value.tensor());
+    };
+    ASSERT_TRUE(interpret(context_, quantized_, main_, std::span<const Tensor>(sample), note));
+    ASSERT_EQ(found.size(), 5u);  // quantize, convolution, mean, flatten, dense
+    const Tensor sum = real(
+        "conv2d", {dequantized(found[0], scale(x)), rounded(kernel, offset.data<float>(), scale(x).scale)}, windows);
+    expect_one_rounding("conv2d", found[1], scale(map), real("clip", {real("bias_add", {sum, offset})}, bounds));
+    expect_one_rounding("mean", found[2], scale(mean), real("global_avg_pool", {dequantized(found[1], scale(map))}));
+    expect_one_rounding("dense", found[4], scale(logits),
+                        real("dense", {dequantized(found[3], scale(mean)), rounded(matrix, {}, scale(mean).scale)}));
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Random, QuantizeLayers, testing::Range(0, 24));
 
 TEST_F(QuantizeTest, PercentileCutsOutliers) {
   const Atom x = param({1, 1, 100, 100});
