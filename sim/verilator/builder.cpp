@@ -1,20 +1,17 @@
 #include "sim/verilator/builder.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <thread>
 
 #include "hw/generator/generator.h"
 #include "hw/spec/data_path.h"
+#include "sim/verilator/cache.h"
 #include "sim/verilator/process.h"
 
 namespace tenon::sim {
@@ -48,46 +45,6 @@ class Fnv {
  private:
   uint64_t hash_ = 0xcbf29ce484222325;
 };
-
-// An exclusive lock on a file, for as long as the object lives.
-class FileLock {
- public:
-  explicit FileLock(const fs::path& file) : descriptor_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
-    while (descriptor_ >= 0 && flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
-    }
-  }
-  ~FileLock() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  FileLock(const FileLock&) = delete;
-  FileLock& operator=(const FileLock&) = delete;
-  bool ok() const { return descriptor_ >= 0; }
-
- private:
-  int descriptor_;
-};
-
-Expected<fs::path> cache_directory() {
-  const auto variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    return fs::path(value == nullptr ? "" : value);
-  };
-  fs::path cache = variable("TENON_CACHE");
-  if (cache.empty() && !variable("XDG_CACHE_HOME").empty()) cache = variable("XDG_CACHE_HOME") / "tenon";
-  if (cache.empty() && !variable("HOME").empty()) cache = variable("HOME") / ".cache" / "tenon";
-  // No directory that others may write to: what lies in the cache is code that will run here.
-  if (cache.empty()) {
-    return error("there is no place for the cache: TENON_CACHE, XDG_CACHE_HOME and HOME are not set", {},
-                 "set TENON_CACHE to a directory of your own");
-  }
-  std::error_code fault;
-  fs::create_directories(cache, fault);
-  if (fault) {
-    return error(fmt::format("cannot create the cache directory: {}", fault.message()), cache.string(),
-                 "set TENON_CACHE to a directory that can be written");
-  }
-  return fs::absolute(cache);
-}
 
 Expected<fs::path> harness_directory() {
   const auto candidates = spec::data_path("sim/verilator");
@@ -131,12 +88,9 @@ std::string makefile(const fs::path& verilator_include, const spec::Config& conf
 }
 
 // The output of a short command; empty if it fails.
-std::string output_of(const std::vector<std::string>& command, const fs::path& cache) {
-  const fs::path file = cache / fmt::format("tool-{}.txt", getpid());
-  const int status = run_program(command, cache, file);
-  std::string text = status == 0 ? read_file(file) : std::string();
-  std::error_code ignored;
-  fs::remove(file, ignored);
+std::string output_of(const std::vector<std::string>& command, const fs::path& work) {
+  const int status = run_program(command, work, work / "output.txt");
+  std::string text = status == 0 ? read_file(work / "output.txt") : std::string();
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return text;
 }
@@ -150,8 +104,8 @@ std::string identity_of(const fs::path& program) {
 }
 
 // Everything into `work`: sources, model, objects, model.so.
-Status build(const spec::Config& config, const BuildOptions& options, const fs::path& harness, const fs::path& cache,
-             const fs::path& work, const fs::path& log) {
+Status build(const spec::Config& config, const BuildOptions& options, const fs::path& harness, const fs::path& work,
+             const fs::path& log) {
   const auto fail = [&](const std::string& what, std::string help = {}) -> Status {
     if (help.empty()) help = fmt::format("see what the tools printed in {}", log.string());
     return error(fmt::format("building the Verilated model of {}: {}", config.name, what), {}, std::move(help),
@@ -171,7 +125,7 @@ Status build(const spec::Config& config, const BuildOptions& options, const fs::
   if (const int status = run_program(command, work, log); status != 0) {
     return fail(fmt::format("verilator ends with status {}", status));
   }
-  const fs::path root = output_of({"verilator", "--getenv", "VERILATOR_ROOT"}, cache);
+  const fs::path root = output_of({"verilator", "--getenv", "VERILATOR_ROOT"}, work);
   std::ofstream(work / "Makefile") << makefile(root / "include", config, options.vcd,
                                                find_program("ccache").has_value());
   const unsigned jobs = std::clamp(std::thread::hardware_concurrency(), 1u, 16u);
@@ -219,12 +173,13 @@ Expected<fs::path> build_verilated_model(const spec::Config& config, const Build
   hash.add(kVerilatorFlags);
   hash.add(makefile("", config, options.vcd, false));
 
-  const std::string stem = fmt::format("verilator-{:016x}", hash.value());
-  const fs::path directory = *cache / stem, model = directory / "model.so", log = *cache / (stem + ".log");
+  remove_interrupted(*cache);
+  const CacheEntry entry(*cache, fmt::format("verilator-{:016x}", hash.value()));
+  const fs::path model = entry.ready / "model.so";
   std::error_code fault;
   if (fs::is_regular_file(model, fault)) return model;
-  const FileLock lock(*cache / (stem + ".lock"));
-  if (!lock.ok())
+  const FileLock lock(entry.lock, FileLock::kWait);
+  if (!lock.held())
     return error("cannot lock the cache", cache->string(), "set TENON_CACHE to a directory that can be written");
   if (fs::is_regular_file(model, fault)) return model;  // another process built it meanwhile
 
@@ -232,25 +187,27 @@ Expected<fs::path> build_verilated_model(const spec::Config& config, const Build
   const auto say = [&](const std::string& line) {
     if (options.progress) options.progress(line);
   };
-  say(fmt::format("building the Verilated model of {} (once; about a minute; log: {})", config.name, log.string()));
-  const fs::path work = *cache / (stem + ".build");
-  fs::remove_all(work, fault);
-  fs::remove(log, fault);
-  fs::create_directories(work, fault);
-  if (fault) return error(fmt::format("cannot create a directory: {}", fault.message()), work.string());
-  if (auto status = build(config, options, *harness, *cache, work, log); !status) return forward_error(status);
+  say(fmt::format("building the Verilated model of {} (once; about a minute; log: {})", config.name,
+                  entry.log.string()));
+  remove_work(entry);
+  fs::create_directories(entry.work, fault);
+  if (fault) return error(fmt::format("cannot create a directory: {}", fault.message()), entry.work.string());
+  if (auto status = build(config, options, *harness, entry.work, entry.log); !status) {
+    discard(entry.work);
+    return forward_error(status);
+  }
 
   // model.so alone moves into a directory that is then renamed: a reader sees the whole or nothing.
-  const fs::path ready = *cache / (stem + ".ready");
-  fs::remove_all(ready, fault);
-  fs::create_directories(ready, fault);
-  fs::rename(work / "model.so", ready / "model.so", fault);
-  if (!fault) fs::rename(log, ready / "build.log", fault);
-  std::ofstream(ready / "config.json") << spec::to_json(config);
-  if (!fault) fs::rename(ready, directory, fault);
-  if (fault)
-    return error(fmt::format("cannot put the Verilated model in its place: {}", fault.message()), directory.string());
-  fs::remove_all(work, fault);
+  const fs::path parts = entry.work / "ready";
+  fs::create_directories(parts, fault);
+  fs::rename(entry.work / "model.so", parts / "model.so", fault);
+  if (!fault) fs::rename(entry.log, parts / "build.log", fault);
+  std::ofstream(parts / "config.json") << spec::to_json(config);
+  if (!fault) fs::rename(parts, entry.ready, fault);
+  if (fault) {
+    return error(fmt::format("cannot put the Verilated model in its place: {}", fault.message()), entry.ready.string());
+  }
+  discard(entry.work);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   say(fmt::format("built in {:.0f} s", seconds.count()));
   return model;

@@ -3,7 +3,8 @@
 // Semantics: the object lies in CACHE/verilator-HASH/model.so; HASH covers everything that shapes it: the generated
 // package, all RTL, the harness, the tools (path, size, date) and the flags. So a model never is stale and needs no
 // command to be refreshed. CACHE is TENON_CACHE, else XDG_CACHE_HOME/tenon, else ~/.cache/tenon. Two processes that
-// want the same model do not both build it: one waits. What a failed build printed stays in CACHE/verilator-HASH.log.
+// want the same model do not both build it: one waits. What a failed build printed stays in CACHE/verilator-HASH.log;
+// of an interrupted one the next call removes all.
 #pragma once
 
 #include <filesystem>

@@ -3,8 +3,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <string>
@@ -86,6 +89,88 @@ TEST_F(BuilderTest, TwoThatWantTheSameModelBuildItOnce) {
   EXPECT_NE(build_verilated_model(config, {.vcd = true}).value_or("none").string(), models[0]);
   config.queue_depth *= 2;
   EXPECT_NE(build_verilated_model(config).value_or("none").string(), models[0]);
+}
+
+// The names in the cache, but for the locks, which stay.
+std::vector<std::string> contents(const fs::path& cache) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(cache)) {
+    if (entry.path().extension() != ".lock") names.push_back(entry.path().filename().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+TEST_F(BuilderTest, AFailedBuildLeavesItsLogAlone) {
+  setenv("PATH", (directory / "bin:").string().append(path).c_str(), 1);
+  tool("verilator", "exit 3");
+  ASSERT_FALSE(build_verilated_model(config));
+  EXPECT_THAT(contents(directory / "cache"), testing::ElementsAre(testing::EndsWith(".log")));
+}
+
+TEST_F(BuilderTest, AnInterruptedBuildIsSweptUpByTheNextOneAndARunningOneIsNot) {
+  setenv("PATH", (directory / "bin:").string().append(path).c_str(), 1);
+  const fs::path cache = directory / "cache", started = directory / "started", go = directory / "go";
+  const std::string slow = "echo output; echo $$ > started.tmp; mv started.tmp '" + started.string() + "'; ";
+  const auto wait_for = [](const auto& condition) {
+    for (int i = 0; i < 3000 && !condition(); ++i) usleep(10000);
+    ASSERT_TRUE(condition());
+  };
+  // A process of its own that builds; gtest's process must not be the one that is killed.
+  const auto build_elsewhere = [&] {
+    fs::remove(started);
+    const pid_t child = fork();
+    if (child == 0) {
+      setpgid(0, 0);
+      _exit(build_verilated_model(config) ? 0 : 1);
+    }
+    setpgid(child, child);
+    wait_for([&] { return fs::exists(started); });
+    return child;
+  };
+
+  for (const bool alone : {true, false}) {  // kill -9 of one process; Ctrl-C, which reaches all of them
+    SCOPED_TRACE(alone);
+    tool("verilator", slow + "exec sleep 1000");
+    const pid_t child = build_elsewhere();
+    pid_t verilator = 0;
+    std::ifstream(started) >> verilator;
+    ASSERT_GT(verilator, 0);
+    kill(alone ? child : -child, alone ? SIGKILL : SIGINT);
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFSIGNALED(status));
+    wait_for([&] {  // its tools end with it
+      std::ifstream stat("/proc/" + std::to_string(verilator) + "/stat");
+      std::string number, name, state = "Z";
+      stat >> number >> name >> state;
+      return state == "Z";
+    });
+    EXPECT_THAT(contents(cache), testing::Contains(testing::EndsWith(".build")));
+
+    tool("verilator", "");
+    tool("make", "echo object > model.so");
+    spec::Config other = config;
+    other.queue_depth *= alone ? 2 : 4;
+    const auto model = build_verilated_model(other);
+    ASSERT_TRUE(model) << model.error().str();
+    for (const std::string& name : contents(cache)) EXPECT_TRUE(fs::exists(cache / name / "model.so")) << name;
+  }
+
+  // One builds while another sweeps.
+  tool("verilator", slow + "while ! [ -e '" + go.string() + "' ]; do sleep 0.01; done");
+  const pid_t child = build_elsewhere();
+  EXPECT_THAT(contents(cache), testing::Contains(testing::EndsWith(".build")));
+  spec::Config other = config;
+  tool("verilator", "");
+  other.max_burst_beats /= 2;
+  ASSERT_TRUE(build_verilated_model(other));
+  EXPECT_THAT(contents(cache), testing::Contains(testing::EndsWith(".build")));
+  std::ofstream(go) << "";
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_THAT(contents(cache), testing::Each(testing::Not(testing::HasSubstr("."))));
 }
 
 TEST_F(BuilderTest, ACacheThatCannotBeMadeIsNamed) {
