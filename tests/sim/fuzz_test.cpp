@@ -15,6 +15,12 @@
 #include "tests/sim/oracle.h"
 #include "tests/sim/random_config.h"
 
+namespace tenon::spec {
+
+void PrintTo(const Config& config, std::ostream* out) { *out << config.name; }
+
+}  // namespace tenon::spec
+
 namespace tenon::sim::fuzz {
 namespace {
 
