@@ -12,6 +12,8 @@ namespace tenon::cli {
 
 Action run_model(Options&);
 Action compile_model(Options&);
+Action opt(Options&);
+Action list_passes(Options&);
 Action hw_generate(Options&);
 Action hw_list(Options&);
 Action hw_show(Options&);
@@ -30,6 +32,8 @@ namespace {
 constexpr Command kCommands[] = {
     {"run", "run a model over data on a device: accuracy, cycles, comparison, report", run_model},
     {"compile", "compile a model into an executable", compile_model},
+    {"opt", "run passes on a module, and print it, before and after each too", opt},
+    {"passes", "list the passes", list_passes},
     {"hw generate", "write the accelerator of a configuration: RTL, register map, references", hw_generate},
     {"hw list", "list the named configurations", hw_list},
     {"hw show", "explain one configuration", hw_show},

@@ -3,6 +3,7 @@
 
 #include "compiler/cli/json.h"
 #include "compiler/cli/model_options.h"
+#include "compiler/cli/pass_options.h"
 #include "compiler/ir/text.h"
 
 namespace tenon::cli {
@@ -10,15 +11,18 @@ namespace {
 
 struct CompileCommand {
   ModelOptions model;
+  PassFlags passes;
   std::string output, config = "default", print;
   bool cpu = false, explain = false, json = false;
 
   Status run() const {
-    if (json && (explain || !print.empty())) {
-      return error("--json prints figures alone, --explain and --print print text", {}, "give one of them",
-                   Fault::kUsage);
+    if (json && (explain || !print.empty() || passes.prints())) {
+      return error("--json prints figures alone, the options that print modules and reasons print text", {},
+                   "give one of them", Fault::kUsage);
     }
-    auto loaded = load(model);
+    auto watch = passes.options();
+    if (!watch) return forward_error(watch);
+    auto loaded = load(model, *watch);
     if (!loaded) return forward_error(loaded);
     std::optional<spec::Config> accelerator;
     if (!cpu) {
@@ -26,12 +30,13 @@ struct CompileCommand {
       if (!found) return forward_error(found);
       accelerator = std::move(*found);
     }
-    auto compiled = cli::compile(*loaded, model, accelerator ? &*accelerator : nullptr, false);
+    auto compiled = cli::compile(*loaded, model, accelerator ? &*accelerator : nullptr, false, *watch);
     if (!compiled) return forward_error(compiled);
     if (!print.empty()) {
-      const compiler::Module& module = print == "model"       ? loaded->model.module
-                                       : print == "quantized" ? compiled->quantized
-                                                              : compiled->partitioned;
+      const compiler::Module& module = print == "model"         ? loaded->model.module
+                                       : print == "quantized"   ? compiled->quantized
+                                       : print == "partitioned" ? compiled->partitioned
+                                                                : compiled->kernels;
       fmt::print("{}", compiler::print(*loaded->model.context, module, {.spans = true, .constants = false}).text);
     }
     if (explain) fmt::print("{}", compiler::explain(compiled->partitioned, compiled->placements));
@@ -68,7 +73,9 @@ Action compile_model(Options& options) {
   options.option(command->config, "--config", "NAME", "configuration of the accelerator: a name or a .json file");
   options.flag(command->cpu, "--cpu", "everything on the CPU");
   options.flag(command->explain, "--explain", "say where each operator runs, and why");
-  options.choice(command->print, "--print", {"model", "quantized", "partitioned"}, "print the module at this station");
+  options.choice(command->print, "--print", {"model", "quantized", "partitioned", "kernels"},
+                 "print the module at this station");
+  command->passes.declare(options);
   options.flag(command->json, "--json", "figures as JSON");
   options.footer("tenon compile model.onnx --shapes N=1 --calibrate data.npz:calib --divide 255 -o model.tnx");
   return [command] { return command->run(); };

@@ -34,10 +34,10 @@ Expected<runtime::Port> only_input(const compiler::Model& model) {
   return runtime::Port{name, type->dtype, *shape};
 }
 
-Expected<LoadedModel> load(const ModelOptions& options) {
+Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOptions& passes) {
   auto shapes = compiler::parse_shapes(options.shapes);
   if (!shapes) return forward_error(shapes);
-  auto model = compiler::load_model(options.model, *shapes);
+  auto model = compiler::load_model(options.model, *shapes, passes);
   if (!model) return forward_error(model);
   LoadedModel loaded{std::move(*model), {}};
   if (options.calibration_data.empty()) return loaded;
@@ -55,14 +55,16 @@ Expected<LoadedModel> load(const ModelOptions& options) {
 }
 
 Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOptions& options,
-                                        const spec::Config* accelerator, bool keep_intermediates) {
+                                        const spec::Config* accelerator, bool keep_intermediates,
+                                        const compiler::PassOptions& passes) {
   auto method = compiler::parse_calibration(options.method);
   if (!method) return forward_error(method);
   compiler::CompileOptions compile_options{.accelerator = accelerator ? std::optional(*accelerator) : std::nullopt,
                                            .calibration = loaded.calibration.empty() ? nullptr : &loaded.calibration,
                                            .calibrate = {.method = *method, .percentile = options.percentile},
                                            .quantize = {.symmetric = options.symmetric},
-                                           .keep_intermediates = keep_intermediates};
+                                           .keep_intermediates = keep_intermediates,
+                                           .passes = passes};
   return compiler::compile(loaded.model, compile_options);
 }
 

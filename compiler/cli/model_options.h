@@ -25,9 +25,10 @@ struct LoadedModel {
   compiler::Model model;
   compiler::Samples calibration;
 };
-Expected<LoadedModel> load(const ModelOptions& options);
+Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOptions& passes = {});
 Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOptions& options,
-                                        const spec::Config* accelerator, bool keep_intermediates);
+                                        const spec::Config* accelerator, bool keep_intermediates,
+                                        const compiler::PassOptions& passes = {});
 
 // The only input of a model that is run on samples.
 Expected<runtime::Port> only_input(const compiler::Model& model);

@@ -25,6 +25,32 @@ Block Builder::close(Atom result) {
   return block;
 }
 
+void Builder::append(VarId var, Value value) {
+  auto& bindings = (open_.empty() ? function_.body : open_.back()).bindings;
+  if (places_.size() <= index(var)) places_.resize(function_.vars.size());
+  places_[index(var)] = {static_cast<uint32_t>(open_.size()), static_cast<uint32_t>(bindings.size())};
+  bindings.push_back({var, std::move(value)});
+}
+
+const Value* Builder::value_of(const Atom& atom) const {
+  auto* var = std::get_if<VarId>(&atom);
+  if (!var || index(*var) >= places_.size()) return nullptr;
+  const Place place = places_[index(*var)];
+  if (place.depth > open_.size()) return nullptr;
+  const auto& bindings = (place.depth == 0 ? function_.body : open_[place.depth - 1]).bindings;
+  return place.index < bindings.size() && bindings[place.index].var == *var ? &bindings[place.index].value : nullptr;
+}
+
+const Apply* Builder::application(const Atom& atom) const {
+  const Value* value = value_of(atom);
+  return value ? std::get_if<Apply>(value) : nullptr;
+}
+
+const Apply* Builder::application(const Atom& atom, std::string_view op) const {
+  const Apply* apply = application(atom);
+  return apply && apply->op->name == op ? apply : nullptr;
+}
+
 Expected<Atom> Builder::bind_to(VarId var, Value value) {
   Expected<Type> type = infer_value(context_, module_, function_, value);
   if (type && *type != function_.type(var)) {
@@ -35,7 +61,7 @@ Expected<Atom> Builder::bind_to(VarId var, Value value) {
     if (type.error().where.empty()) type.error().where = module_.span(span_).str();
     return forward_error(type);
   }
-  (open_.empty() ? function_.body : open_.back()).bindings.push_back({var, std::move(value)});
+  append(var, std::move(value));
   return var;
 }
 
@@ -47,7 +73,7 @@ Expected<Atom> Builder::bind(Value value, Symbol name) {
   }
   const auto id = static_cast<VarId>(function_.vars.size());
   function_.vars.push_back({*type, name, span_});
-  (open_.empty() ? function_.body : open_.back()).bindings.push_back({id, std::move(value)});
+  append(id, std::move(value));
   return id;
 }
 

@@ -49,6 +49,13 @@ class Builder {
 
   void finish(Atom result);  // the function's result and its type
 
+  // What binds the atom, in the block being made or in one around it; nullptr where it is a parameter, a part of a
+  // pattern, a lambda that is not made yet, or no variable. Good until the next binding is made.
+  const Value* value_of(const Atom& atom) const;
+  // The same, where it is an application: of any operator, or of that one.
+  const Apply* application(const Atom& atom) const;
+  const Apply* application(const Atom& atom, std::string_view op) const;
+
   Expected<Type> type_of(const Atom& atom) const;         // an error for a polymorphic global: it is no value
   const TensorType* tensor_type(const Atom& atom) const;  // nullptr where it is no tensor
 
@@ -62,6 +69,11 @@ class Builder {
   Function& function_;
   SpanId span_{};
   std::vector<Block> open_;
+  struct Place {
+    uint32_t depth = UINT32_MAX, index = 0;  // among the open blocks, the function's body first
+  };
+  std::vector<Place> places_;  // by variable, as far as they are bound
+  void append(VarId var, Value value);
 };
 
 }  // namespace tenon::compiler

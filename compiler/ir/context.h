@@ -58,6 +58,11 @@ class Context {
   std::string str(const Dims& dims) const;
   std::string str(Type type) const;
 
+  // Work, counted instead of timed: each time that a part of the compiler looks at a node of a module, or at one of its
+  // own, it says so here. What grows faster than the modules do is found by it.
+  void visit(uint64_t nodes = 1) { visits_ += nodes; }
+  uint64_t visits() const { return visits_; }
+
   // nullptr where there is none. A record never moves once it is added.
   const Operator* find_operator(std::string_view name) const;
   // Takes the place of an operator of that name.
@@ -69,6 +74,7 @@ class Context {
   Dim intern(DimNode node);
   Type intern(TypeNode node);
 
+  uint64_t visits_ = 0;
   std::deque<std::string> names_;  // a deque: the views in symbols_ stay valid
   std::unordered_map<std::string_view, Symbol> symbols_;
   std::set<DimNode> dims_;

@@ -288,6 +288,7 @@ Status Rules::decided() {
 }
 
 Expected<Type> infer_value(Context& context, const Module& module, const Function& function, const Value& value) {
+  context.visit();
   Solver solver(context);
   Rules rules(context, module, function, solver);
   TENON_TAKE(type, rules.value(value));

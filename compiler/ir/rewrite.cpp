@@ -56,6 +56,7 @@ class Rewriting {
   }
 
   Status one(const Binding& old) {
+    context_.visit();
     const VarInfo& info = from_.info(old.var);
     Binding binding = old;
     for_each_operand(binding.value, [&](Atom& atom) { rename(atom); });

@@ -64,4 +64,6 @@ Expected<Module> dead_code(Context& context, Module module) {
   return dense;
 }
 
+Pass dead_code_pass() { return {"dead_code", "Drops bindings and constants that nothing uses.", dead_code}; }
+
 }  // namespace tenon::compiler

@@ -9,9 +9,9 @@ namespace {
 
 using runtime::Tensor;
 
-bool is_layer(const Function& function, const Atom& atom) {
-  const Apply* apply = application(function, atom);
-  if (apply && apply->op->name == "bias_add") apply = application(function, apply->args[0]);
+bool is_layer(const Builder& builder, const Atom& atom) {
+  const Apply* apply = builder.application(atom);
+  if (apply && apply->op->name == "bias_add") apply = builder.application(apply->args[0]);
   return apply && (apply->op->name == "conv2d" || apply->op->name == "dense");
 }
 
@@ -40,7 +40,7 @@ Expected<Module> fold_bias(Context& context, Module module) {
       for (size_t i : {0, 1}) {
         const Tensor* constant = constant_of(builder.module(), apply->args[1 - i]);
         const TensorType* type = builder.tensor_type(apply->args[i]);
-        if (!constant || !type || !is_layer(builder.function(), apply->args[i])) continue;
+        if (!constant || !type || !is_layer(builder, apply->args[i])) continue;
         auto bias = as_bias(*constant, *type);
         if (!bias) continue;
         const Operator* op = context.find_operator("bias_add");
@@ -52,7 +52,7 @@ Expected<Module> fold_bias(Context& context, Module module) {
     }
     // bias_add(bias_add(x, a), b) -> bias_add(x, a + b)
     if (apply->op->name != "bias_add") return std::nullopt;
-    const Apply* below = application(builder.function(), apply->args[0], "bias_add");
+    const Apply* below = builder.application(apply->args[0], "bias_add");
     if (!below || below->attrs != apply->attrs) return std::nullopt;
     const Tensor *a = constant_of(builder.module(), below->args[1]), *b = constant_of(builder.module(), apply->args[1]);
     if (!a || !b || a->dtype() != DType::kF32) return std::nullopt;
@@ -61,6 +61,10 @@ Expected<Module> fold_bias(Context& context, Module module) {
     apply->args = {below->args[0], builder.constant(std::move(sum))};
     return std::nullopt;
   });
+}
+
+Pass fold_bias_pass() {
+  return {"fold_bias", "Constants added behind a convolution or dense layer become its bias.", fold_bias};
 }
 
 }  // namespace tenon::compiler

@@ -33,4 +33,6 @@ Expected<Module> fold_constants(Context& context, Module module) {
   });
 }
 
+Pass fold_constants_pass() { return {"fold_constants", "Computes what depends on constants alone.", fold_constants}; }
+
 }  // namespace tenon::compiler

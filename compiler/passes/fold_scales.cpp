@@ -70,21 +70,56 @@ struct Layer {
   const Tensor* weights = nullptr;
   const Tensor* bias = nullptr;
 };
-std::optional<Layer> layer_of(const Module& module, const Function& function, const Atom& atom) {
+std::optional<Layer> layer_of(const Builder& builder, const Atom& atom) {
+  const Module& module = builder.module();
   Layer layer;
   Atom below = atom;
-  if (const Apply* bias = application(function, atom, "bias_add")) {
+  if (const Apply* bias = builder.application(atom, "bias_add")) {
     if (int_attr(bias->attrs, "axis") != 1) return std::nullopt;
     layer.bias = constant_of(module, bias->args[1]);
     if (!is_float(layer.bias)) return std::nullopt;
     below = bias->args[0];
   }
-  layer.anchor = application(function, below);
+  layer.anchor = builder.application(below);
   if (!layer.anchor || (layer.anchor->op->name != "conv2d" && layer.anchor->op->name != "dense")) return std::nullopt;
   layer.weights = constant_of(module, layer.anchor->args[1]);
   if (!is_float(layer.weights)) return std::nullopt;
   return layer;
 }
+
+// By variable: whether nothing else sees the values from the layer to here. Where a layer has further users, or stands
+// outside of a closure, folding would compute it more often: then the norm becomes a scale and a shift.
+class Alone {
+ public:
+  explicit Alone(const Function& function)
+      : uses_(use_counts(function)), alone_(uses_.size(), false), closure_(uses_.size(), 0) {
+    block(function.body, 0);
+  }
+  std::vector<bool> take() { return std::move(alone_); }
+
+ private:
+  void block(const Block& block, uint32_t closure) {
+    for (const Binding& binding : block.bindings) {
+      closure_[index(binding.var)] = closure;
+      if (auto* apply = std::get_if<Apply>(&binding.value)) alone_[index(binding.var)] = one(*apply, closure);
+      const uint32_t inner = std::holds_alternative<Lambda>(binding.value) ? ++closures_ : closure;
+      for_each_block(binding.value, [&](const Block& next) { this->block(next, inner); });
+    }
+  }
+  bool one(const Apply& apply, uint32_t closure) const {
+    const std::string& op = apply.op->name;
+    if (op == "conv2d" || op == "dense") return true;
+    if (op != "multiply" && op != "bias_add" && op != "batch_norm") return false;
+    auto* var = std::get_if<VarId>(&apply.args[0]);
+    if (op == "multiply" && !var) var = std::get_if<VarId>(&apply.args[1]);
+    return var && uses_[index(*var)] == 1 && closure_[index(*var)] == closure && alone_[index(*var)];
+  }
+
+  std::vector<uint32_t> uses_;
+  std::vector<bool> alone_;
+  std::vector<uint32_t> closure_;
+  uint32_t closures_ = 0;
+};
 
 bool finite(std::span<const float> values) {
   return std::ranges::all_of(values, [](float v) { return std::isfinite(v); });
@@ -97,31 +132,14 @@ Expected<Module> fold_scales(Context& context, Module module) {
     auto* function_at = std::get_if<Function>(&global);
     if (!function_at) continue;
     const Function& old = *function_at;
-    // Where a layer has further users, folding would compute it twice: then the norm becomes a scale and a shift.
-    const std::vector<uint32_t> uses = use_counts(old);
-    std::vector<bool> single(old.vars.size(), false);
-    for (const Binding& binding : old.body.bindings) {
-      bool all = true;
-      Value copy = binding.value;
-      while (auto* apply = std::get_if<Apply>(&copy)) {
-        auto* var = apply->args.empty() ? nullptr : std::get_if<VarId>(&apply->args[0]);
-        if (apply->op->name == "multiply" && !var) var = std::get_if<VarId>(&apply->args[1]);
-        if (!var || apply->op->name == "conv2d" || apply->op->name == "dense") break;
-        all &= uses[index(*var)] == 1;
-        const Apply* below = application(old, *var);
-        if (!below) break;
-        copy = *below;
-      }
-      single[index(binding.var)] = all;
-    }
+    const std::vector<bool> single = Alone(old).take();
     auto step = [&](Builder& builder, Binding& binding) -> Expected<std::optional<Atom>> {
       auto* apply = std::get_if<Apply>(&binding.value);
       Atom base;
       const auto affine = apply ? affine_of(builder.module(), builder.function(), *apply, base) : std::nullopt;
       if (!affine) return std::nullopt;
       const std::string text(context.name(old.info(binding.var).name));
-      const auto layer =
-          single[index(binding.var)] ? layer_of(builder.module(), builder.function(), base) : std::nullopt;
+      const auto layer = single[index(binding.var)] ? layer_of(builder, base) : std::nullopt;
       const auto channels = static_cast<int64_t>(affine->scale.size());
       if (!layer) {
         if (apply->op->name == "multiply") return std::nullopt;
@@ -154,6 +172,11 @@ Expected<Module> fold_scales(Context& context, Module module) {
     global = std::move(*function);
   }
   return dead_code(context, std::move(module));
+}
+
+Pass fold_scales_pass() {
+  return {"fold_scales", "Batch norms and constant factors behind a convolution or dense layer go into its weights.",
+          fold_scales};
 }
 
 }  // namespace tenon::compiler

@@ -1,10 +1,4 @@
 // Infers every type anew from the parameters' types.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
-
-#include "compiler/ir/try.h"
 #include "compiler/passes/passes.h"
 
 namespace tenon::compiler {
@@ -13,40 +7,6 @@ Expected<Module> infer(Context& context, Module module) {
   return rewrite(context, std::move(module), [](Builder&, Binding&) { return std::nullopt; });
 }
 
-Expected<Module> bind_shapes(Context& context, Module module, Symbol name,
-                             const std::map<std::string, int64_t>& shapes) {
-  Function* function = module.function(name);
-  if (!function) return error(fmt::format("there is no function @{}", context.name(name)));
-  std::map<Symbol, Dim> values;
-  for (const auto& [text, size] : shapes) {
-    const Symbol variable = context.symbol(text);
-    if (std::ranges::find(function->dims, variable) == function->dims.end()) {
-      std::vector<std::string_view> known;
-      for (Symbol dim : function->dims) known.push_back(context.name(dim));
-      return error(fmt::format("@{} has no unknown size '{}'", context.name(name), text), "",
-                   known.empty() ? "all of its sizes are fixed" : fmt::format("it has {}", fmt::join(known, ", ")));
-    }
-    values.emplace(variable, context.dim(size));
-  }
-  std::erase_if(function->dims, [&](Symbol variable) { return values.contains(variable); });
-  substitute(context, *function, values);
-  TENON_TAKE(bound, rewrite(context, module, *function, [](Builder&, Binding&) { return std::nullopt; }));
-  *function = std::move(*bound);
-  return module;
-}
-
-const Apply* application(const Function& function, const Atom& atom) {
-  auto* var = std::get_if<VarId>(&atom);
-  if (!var || index(*var) < function.params.size()) return nullptr;
-  // A Builder numbers parameters first and the bindings of a block in ascending order.
-  const auto& bindings = function.body.bindings;
-  const auto found = std::ranges::lower_bound(bindings, *var, {}, &Binding::var);
-  return found == bindings.end() || found->var != *var ? nullptr : std::get_if<Apply>(&found->value);
-}
-
-const Apply* application(const Function& function, const Atom& atom, std::string_view op) {
-  const Apply* apply = application(function, atom);
-  return apply && apply->op->name == op ? apply : nullptr;
-}
+Pass infer_pass() { return {"infer", "Types of all bindings, anew from the parameters'.", infer}; }
 
 }  // namespace tenon::compiler

@@ -4,11 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
+#include <numeric>
 
 #include "compiler/ir/text.h"
+#include "compiler/ir/try.h"
 #include "compiler/ir/verifier.h"
-#include "compiler/passes/passes.h"
 
 namespace tenon::compiler {
 namespace {
@@ -22,58 +24,92 @@ size_t binding_count(const Module& module) {
 }
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::ranges::find(names, name) != names.end();
+  return std::ranges::any_of(names, [&](const std::string& next) { return next == name || next == "all"; });
+}
+
+// How many characters must be changed, added or dropped to make one of the other.
+size_t edits(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t replaced = diagonal + (a[i] != b[j]);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+std::vector<Pass> by_name(std::initializer_list<std::string> names) {
+  auto found = find_passes(names);
+  assert(found);
+  return std::move(*found);
 }
 
 }  // namespace
 
-const std::vector<Pass>& all_passes() {
-  static const std::vector<Pass> kPasses{
-      {"infer", "Types of all bindings, anew from the parameters'.", infer},
-      {"simplify", "Drops what does nothing and joins neighbours: reshapes, transposes, rectifiers, padding.",
-       simplify},
-      {"fold_constants", "Computes what depends on constants alone.", fold_constants},
-      {"fold_scales", "Batch norms and constant factors behind a convolution or dense layer go into its weights.",
-       fold_scales},
-      {"fold_bias", "Constants added behind a convolution or dense layer become its bias.", fold_bias},
-      {"dead_code", "Drops bindings and constants that nothing uses.", dead_code},
-  };
+const std::vector<Pass>& standard_passes() {
+  static const std::vector<Pass> kPasses =
+      by_name({"infer", "simplify", "fold_constants", "fold_scales", "fold_bias", "dead_code"});
   return kPasses;
 }
 
-const std::vector<Pass>& standard_passes() { return all_passes(); }
+const std::vector<Pass>& kernel_passes() {
+  static const std::vector<Pass> kPasses = by_name({});
+  return kPasses;
+}
 
 Expected<std::vector<Pass>> find_passes(std::span<const std::string> names) {
   std::vector<Pass> found;
   for (const std::string& name : names) {
     const auto pass = std::ranges::find(all_passes(), name, &Pass::name);
-    if (pass == all_passes().end()) {
-      std::vector<std::string> known;
-      for (const Pass& next : all_passes()) known.push_back(next.name);
-      return error(fmt::format("there is no pass '{}'", name), "", fmt::format("known are {}", fmt::join(known, ", ")),
-                   Fault::kUsage);
+    if (pass != all_passes().end()) {
+      found.push_back(*pass);
+      continue;
     }
-    found.push_back(*pass);
+    std::vector<std::string> known;
+    for (const Pass& next : all_passes()) known.push_back(next.name);
+    const auto closest =
+        std::ranges::min_element(known, {}, [&](const std::string& next) { return edits(name, next); });
+    const bool close = edits(name, *closest) <= std::max<size_t>(2, name.size() / 3);
+    return error(fmt::format("there is no pass '{}'", name), "",
+                 fmt::format("{}the passes are {}", close ? fmt::format("did you mean {}? ", *closest) : "",
+                             fmt::join(known, ", ")),
+                 Fault::kUsage);
   }
   return found;
 }
 
+Status check(const PassOptions& options) {
+  for (const auto* names : {&options.print_before, &options.print_after, &options.diff}) {
+    for (const std::string& name : *names) {
+      if (name != "all") TENON_TRY(find_passes(std::span(&name, 1)));
+    }
+  }
+  return {};
+}
+
 Expected<Module> run_passes(Context& context, Module module, std::span<const Pass> passes, const PassOptions& options) {
   for (const Pass& pass : passes) {
-    auto show = [&](std::string_view when) {
-      if (options.print)
-        options.print(fmt::format("{} {}", when, pass.name), print(context, module, {.constants = false}).text);
+    const auto text = [&] { return print(context, module, {.constants = false}).text; };
+    const auto show = [&](std::string_view when, const std::string& what) {
+      if (options.print) options.print(fmt::format("{} {}", when, pass.name), what);
     };
-    if (contains(options.print_before, pass.name)) show("before");
-    PassReport report{pass.name, 0, binding_count(module), 0};
+    if (contains(options.print_before, pass.name)) show("before", text());
+    const std::string before = contains(options.diff, pass.name) ? text() : "";
+    PassReport report{pass.name, 0, binding_count(module), 0, context.visits()};
     const auto start = std::chrono::steady_clock::now();
     Expected<Module> result = pass.run(context, std::move(module));
     if (!result) return result;
     module = std::move(*result);
     report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     report.bindings_after = binding_count(module);
+    report.visits = context.visits() - report.visits;
     if (options.report) options.report(report);
-    if (contains(options.print_after, pass.name)) show("after");
+    if (contains(options.print_after, pass.name)) show("after", text());
+    if (contains(options.diff, pass.name)) show("changes by", diff_lines(before, text()));
     if (!options.verify) continue;
     if (Status status = verify(context, module); !status) {
       status.error().what = fmt::format("after pass {}, {}", pass.name, status.error().what);

@@ -1,7 +1,8 @@
-// The passes, one a file; pass.cpp has their documentation.
+// The passes that others and tests call by their functions, one a file; each has its record at its end.
 #pragma once
 
 #include "compiler/ir/rewrite.h"
+#include "compiler/passes/pass.h"
 
 namespace tenon::compiler {
 
@@ -15,11 +16,5 @@ Expected<Module> dead_code(Context& context, Module module);
 // Binds dim variables of one function to sizes, as --shapes does, and infers its types anew.
 Expected<Module> bind_shapes(Context& context, Module module, Symbol function,
                              const std::map<std::string, int64_t>& shapes);
-
-// The operator application that binds `atom` in a function made by a Builder; nullptr where it is no variable, or is
-// bound by something else.
-const Apply* application(const Function& function, const Atom& atom);
-// The same, of that operator only.
-const Apply* application(const Function& function, const Atom& atom, std::string_view op);
 
 }  // namespace tenon::compiler

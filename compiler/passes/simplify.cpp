@@ -40,9 +40,7 @@ class Simplifier {
   }
 
  private:
-  const Apply* below(const Apply& apply, std::string_view op) const {
-    return application(function_, apply.args[0], op);
-  }
+  const Apply* below(const Apply& apply, std::string_view op) const { return builder_.application(apply.args[0], op); }
   Expected<Apply> make(std::string_view op, Atoms args, Attrs attrs) const {
     const Operator* record = context_.find_operator(op);
     TENON_TAKE(complete, complete_attrs(*record, std::move(attrs)));
@@ -50,12 +48,9 @@ class Simplifier {
   }
 
   Outcome field(const Project& project) const {
-    auto* var = std::get_if<VarId>(&project.tuple);
-    if (!var) return std::nullopt;
-    for (const Binding& binding : function_.body.bindings) {
-      if (binding.var != *var) continue;
-      if (auto* tuple = std::get_if<Tuple>(&binding.value)) return tuple->fields[project.index];
-    }
+    const Value* value = builder_.value_of(project.tuple);
+    auto* tuple = value ? std::get_if<Tuple>(value) : nullptr;
+    if (tuple) return tuple->fields[project.index];
     return std::nullopt;
   }
 
@@ -72,7 +67,7 @@ class Simplifier {
   // reshape(reshape(x)) -> reshape(x), flattens included.
   Outcome reshapes(const Apply& apply) {
     auto reorders = [](const Apply* a) { return a && (a->op->name == "reshape" || a->op->name == "flatten"); };
-    const Apply* inner = application(function_, apply.args[0]);
+    const Apply* inner = builder_.application(apply.args[0]);
     if (!reorders(&apply) || !reorders(inner)) return std::nullopt;
     TENON_TAKE(type, infer_value(context_, builder_.module(), function_, binding_.value));
     Ints shape;
@@ -105,7 +100,7 @@ class Simplifier {
     };
     auto [lo, hi] = range(apply);
     Atom x = apply.args[0];
-    const Apply* inner = application(function_, x);
+    const Apply* inner = builder_.application(x);
     if (inner && (inner->op->name == "relu" || inner->op->name == "clip")) {
       const auto [inner_lo, inner_hi] = range(*inner);
       if (std::max(lo, inner_lo) <= std::min(hi, inner_hi)) {
@@ -189,6 +184,11 @@ Expected<Module> simplify(Context& context, Module module) {
   auto step = [&](Builder& builder, Binding& binding) { return Simplifier(context, builder, binding).run(); };
   TENON_TAKE(simple, rewrite(context, std::move(module), step));
   return dead_code(context, std::move(*simple));
+}
+
+Pass simplify_pass() {
+  return {"simplify", "Drops what does nothing and joins neighbours: reshapes, transposes, rectifiers, padding.",
+          simplify};
 }
 
 }  // namespace tenon::compiler

@@ -7,11 +7,11 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/try.h"
 #include "compiler/lower/lower.h"
-#include "compiler/passes/pass.h"
+#include "compiler/passes/passes.h"
 
 namespace tenon::compiler {
 
-Expected<Model> load_model(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes) {
+Expected<Model> read_model(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes) {
   Model model{.context = std::make_unique<Context>(), .module = {}, .entry = {}, .name = path.stem().string()};
   model.entry = model.context->symbol("main");
   if (path.extension() == ".onnx") {
@@ -20,13 +20,23 @@ Expected<Model> load_model(const std::filesystem::path& path, const std::map<std
   } else if (path.extension() == ".tn") {
     TENON_TAKE(module, load(*model.context, path));
     model.module = std::move(*module);
+    if (!shapes.empty()) {
+      TENON_TAKE(bound, bind_shapes(*model.context, std::move(model.module), model.entry, shapes));
+      model.module = std::move(*bound);
+    }
   } else {
     return error(fmt::format("a model's file ends in .onnx or .tn, not in \"{}\"", path.extension().string()),
                  path.string(), {}, Fault::kUsage);
   }
-  if (!model.module.function(model.entry)) return error("the module has no function @main", path.string());
-  TENON_TAKE(simplified, run_passes(*model.context, std::move(model.module), standard_passes()));
-  model.module = std::move(*simplified);
+  return model;
+}
+
+Expected<Model> load_model(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes,
+                           const PassOptions& passes) {
+  TENON_TAKE(model, read_model(path, shapes));
+  if (!model->module.function(model->entry)) return error("the module has no function @main", path.string());
+  TENON_TAKE(simplified, run_passes(*model->context, std::move(model->module), standard_passes(), passes));
+  model->module = std::move(*simplified);
   return model;
 }
 
@@ -49,9 +59,11 @@ Expected<Compilation> compile(const Model& model, const CompileOptions& options)
   result.partitioned = clone(result.quantized);
   TENON_TAKE(placements, partition(context, result.partitioned, model.entry, targets));
   result.placements = std::move(*placements);
+  TENON_TAKE(kernels, run_passes(context, clone(result.partitioned), kernel_passes(), options.passes));
+  result.kernels = std::move(*kernels);
   LowerOptions lowering{.name = model.name, .facts = {{"model", model.name}, {"numbers", numbers}}};
   if (options.accelerator) lowering.facts.emplace_back("configuration", options.accelerator->name);
-  TENON_TAKE(executable, lower(context, result.partitioned, model.entry, targets, lowering));
+  TENON_TAKE(executable, lower(context, result.kernels, model.entry, targets, lowering));
   result.executable = std::move(*executable);
   return result;
 }

@@ -11,6 +11,7 @@
 
 #include "compiler/ir/module.h"
 #include "compiler/partition/partition.h"
+#include "compiler/passes/pass.h"
 #include "compiler/quantize/calibrate.h"
 #include "compiler/quantize/quantize.h"
 #include "hw/spec/config.h"
@@ -28,8 +29,11 @@ struct Model {
   const Function& main() const { return *module.function(entry); }
 };
 
-// Reads a model by the ending of its file: .onnx, or the text form .tn. `shapes` binds unknown sizes by name.
-Expected<Model> load_model(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes);
+// Reads a model as it is, by the ending of its file: .onnx, or the text form .tn. `shapes` binds unknown sizes by name.
+Expected<Model> read_model(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes);
+// Reads a model that has a @main, and runs the standard passes on it.
+Expected<Model> load_model(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes,
+                           const PassOptions& passes = {});
 
 struct CompileOptions {
   std::optional<spec::Config> accelerator;  // none: everything runs on the CPU
@@ -37,11 +41,13 @@ struct CompileOptions {
   CalibrationOptions calibrate{};
   QuantizeOptions quantize{};
   bool keep_intermediates = false;  // for comparison layer by layer
+  PassOptions passes = {};
 };
 
 struct Compilation {
   Module quantized;  // what the executable computes, before partitioning; the model itself where it was not quantized
   Module partitioned;
+  Module kernels;  // the same, with what is left to the CPU grouped into kernels: what is lowered
   std::vector<Placement> placements;
   runtime::Executable executable;
 };

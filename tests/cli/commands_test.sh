@@ -81,6 +81,22 @@ expect 2 "--length is 9..2" "$tenon" fuzz accel --length 9..2
 expect 3 "install: sudo apt-get install verilator" env PATH=/nowhere TENON_CACHE="$scratch/cache" "$tenon" fuzz accel --config tiny -n 1
 expect 1 "set TENON_CACHE to a directory of your own" env -u HOME -u XDG_CACHE_HOME -u TENON_CACHE "$tenon" fuzz accel --config tiny -n 1
 
+# Passes.
+printf '#[version = "1"]\ndef @main[N](%%x: Tensor[(N, 4), f32]) -> Tensor[(N, 4), f32] {\n  relu(identity(%%x))\n}\n' >"$scratch/m.tn"
+expect 0 "fold_scales" "$tenon" passes
+expect 0 '"standard": [' "$tenon" passes --json
+expect 0 "  relu(%x)" "$tenon" opt "$scratch/m.tn" --passes simplify
+expect 0 "// after simplify" "$tenon" opt "$scratch/m.tn" --print-after simplify
+expect 0 "// before dead_code" "$tenon" opt "$scratch/m.tn" --print-before all --verify-passes
+expect 0 "+  relu(%x)" "$tenon" opt "$scratch/m.tn" --passes infer,simplify --diff-passes simplify
+expect 0 "visits" "$tenon" opt "$scratch/m.tn" --time-passes
+expect 2 "did you mean simplify?" "$tenon" opt "$scratch/m.tn" --passes simplfy
+expect 2 "there is no pass 'nonsense'" "$tenon" opt "$scratch/m.tn" --print-after nonsense
+expect 2 "there is no pass 'nonsense'" "$tenon" compile "$scratch/m.tn" --cpu --print-before nonsense -o "$scratch/m.tnx"
+expect 1 "@main has no unknown size 'M'" "$tenon" opt "$scratch/m.tn" --shapes M=3
+expect 0 "Tensor[(3, 4), f32]" "$tenon" opt "$scratch/m.tn" --shapes N=3
+expect 0 "// after infer" "$tenon" opt tests/models/resnet8_digits.onnx --shapes N=1 --passes infer --print-after infer
+
 # xclbin files.
 expect 0 "configuration tiny" "$tenon" xclbin write --config tiny --units 2 -o "$scratch/a.xclbin"
 expect 0 "unit           tenon:tenon_2 at 0x1410000" "$tenon" xclbin show "$scratch/a.xclbin"

@@ -302,7 +302,41 @@ TEST_F(Passes, UnknownNamesListTheKnown) {
   auto passes = find_passes(std::vector<std::string>{"simplify", "simplfy"});
   ASSERT_FALSE(passes);
   EXPECT_EQ(passes.error().what, "there is no pass 'simplfy'");
+  EXPECT_THAT(passes.error().help, HasSubstr("did you mean simplify? the passes are"));
   EXPECT_THAT(passes.error().help, HasSubstr("fold_scales"));
+}
+
+TEST(Diff, ShowsWhatChangedAndAFewLinesAround) {
+  EXPECT_EQ(diff_lines("a\nb\n", "a\nb\n"), "");
+  EXPECT_EQ(diff_lines("a\nb\nc\nd\ne\nf\ng\nh\n", "a\nb\nc\nd\ne\nF\ng\nH\ni\n"),
+            "...\n c\n d\n e\n-f\n+F\n g\n-h\n+H\n+i\n");
+  EXPECT_EQ(diff_lines("", "x\n"), "+x\n");
+}
+
+TEST(Diff, OfRandomTextsTurnsOneIntoTheOther) {
+  std::mt19937 random(3);
+  for (int trial = 0; trial < 300; ++trial) {
+    std::string a, b;
+    for (std::string* text : {&a, &b}) {
+      for (uint32_t line = 0; line < random() % 20; ++line)
+        *text += std::string{static_cast<char>('a' + random() % 4), '\n'};
+    }
+    // All lines of both are near a change where the texts are short, or in neither: compare what is marked.
+    std::string from, to, diff = diff_lines(a, b);
+    if (diff.empty()) {
+      EXPECT_EQ(a, b);
+      continue;
+    }
+    size_t skipped = 0;
+    for (size_t at = 0; at < diff.size(); at = diff.find('\n', at) + 1) {
+      const std::string line = diff.substr(at + 1, diff.find('\n', at) - at);
+      if (diff.substr(at, 4) == "...\n") ++skipped;
+      else if (diff[at] == '-') from += line;
+      else if (diff[at] == '+') to += line;
+      else from += line, to += line;
+    }
+    if (skipped == 0) EXPECT_EQ(from + "|" + to, a + "|" + b);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,43 @@
+#include "compiler/cli/pass_options.h"
+
+#include <fmt/format.h>
+
+#include <sstream>
+
+namespace tenon::cli {
+
+std::vector<std::string> split(const std::string& list) {
+  std::vector<std::string> parts;
+  std::istringstream in(list);
+  for (std::string part; std::getline(in, part, ',');) parts.push_back(part);
+  return parts;
+}
+
+void PassFlags::declare(Options& options) {
+  options.option(print_before, "--print-before", "PASS,...", "print the module before these passes; all: each");
+  options.option(print_after, "--print-after", "PASS,...", "print the module after these passes");
+  options.option(diff, "--diff-passes", "PASS,...", "print what these passes change, line by line");
+  options.flag(time, "--time-passes", "print each pass's time, bindings and node visits to standard error");
+  options.flag(verify, "--verify-passes", "check the module after each pass (debug builds always do)");
+}
+
+Expected<compiler::PassOptions> PassFlags::options() const {
+  compiler::PassOptions options;
+  options.verify |= verify;
+  options.print_before = split(print_before);
+  options.print_after = split(print_after);
+  options.diff = split(diff);
+  if (auto known = check(options); !known) return forward_error(known);
+  options.print = [](std::string_view title, const std::string& text) {
+    fmt::print("// {}\n{}{}", title, text.empty() ? "// nothing\n" : text, text.ends_with("\n") ? "\n" : "");
+  };
+  if (time) {
+    options.report = [](const compiler::PassReport& report) {
+      fmt::print(stderr, "{:<18}{:>10.3f} ms{:>10} -> {} bindings, {} visits\n", report.name, report.seconds * 1e3,
+                 report.bindings_before, report.bindings_after, report.visits);
+    };
+  }
+  return options;
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,25 @@
+// The options by which one watches passes, shared by the commands that run some.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler/cli/command.h"
+#include "compiler/passes/pass.h"
+
+namespace tenon::cli {
+
+struct PassFlags {
+  std::string print_before, print_after, diff;  // lists of names
+  bool time = false, verify = false;
+
+  void declare(Options& options);
+  // Prints modules to standard output, times to standard error. The flags outlive what is returned.
+  Expected<compiler::PassOptions> options() const;
+  bool prints() const { return !print_before.empty() || !print_after.empty() || !diff.empty(); }
+};
+
+// "a,b" as its parts.
+std::vector<std::string> split(const std::string& list);
+
+}  // namespace tenon::cli

@@ -1,0 +1,93 @@
+// tenon passes, tenon opt: the compiler's passes, listed, and run on a module.
+#include "compiler/passes/pass.h"
+
+#include <fmt/format.h>
+
+#include "compiler/cli/json.h"
+#include "compiler/cli/pass_options.h"
+#include "compiler/frontend/onnx.h"
+#include "compiler/ir/text.h"
+#include "compiler/pipeline/pipeline.h"
+
+namespace tenon::cli {
+namespace {
+
+using compiler::Pass;
+
+Status list(bool json) {
+  Json out;
+  out.begin_object().key("passes").begin_array();
+  for (const Pass& pass : compiler::all_passes()) {
+    if (json) out.begin_object().field("name", pass.name).field("documentation", pass.documentation).end();
+    else fmt::print("{:<18}{}\n", pass.name, pass.documentation);
+  }
+  const auto pipeline = [&](std::string_view name, std::span<const Pass> passes) {
+    out.key(name).begin_array();
+    if (!json) fmt::print("\n{}:", name);
+    for (const Pass& pass : passes) {
+      if (json) out.value(pass.name);
+      else fmt::print(" {}", pass.name);
+    }
+    out.end();
+  };
+  out.end();
+  pipeline("standard", compiler::standard_passes());
+  pipeline("kernels", compiler::kernel_passes());
+  if (json) fmt::print("{}", out.end().str());
+  else fmt::print("\n");
+  return {};
+}
+
+struct OptCommand {
+  std::string model, shapes, passes, output;
+  bool spans = false;
+  PassFlags flags;
+
+  Status run() const {
+    auto sizes = compiler::parse_shapes(shapes);
+    if (!sizes) return forward_error(sizes);
+    auto options = flags.options();
+    if (!options) return forward_error(options);
+    std::vector<Pass> chosen = compiler::standard_passes();
+    chosen.insert(chosen.end(), compiler::kernel_passes().begin(), compiler::kernel_passes().end());
+    if (!passes.empty()) {
+      auto found = compiler::find_passes(split(passes));
+      if (!found) return forward_error(found);
+      chosen = std::move(*found);
+    }
+    auto model = compiler::read_model(this->model, *sizes);
+    if (!model) return forward_error(model);
+    auto module = compiler::run_passes(*model->context, std::move(model->module), chosen, *options);
+    if (!module) return forward_error(module);
+    if (!output.empty()) return compiler::save(*model->context, *module, output);
+    // What was asked for is the output where it was anything; a module that needs no second file is printed whole.
+    if (flags.prints()) return {};
+    compiler::Text text = compiler::print(*model->context, *module, {.spans = spans});
+    if (!text.side.empty()) text = compiler::print(*model->context, *module, {.spans = spans, .constants = false});
+    fmt::print("{}", text.text);
+    return {};
+  }
+};
+
+}  // namespace
+
+Action opt(Options& options) {
+  auto command = std::make_shared<OptCommand>();
+  options.argument(command->model, "MODULE", "a .tn module or an .onnx model");
+  options.option(command->passes, "-p,--passes", "NAME,...",
+                 "run these, in this order; otherwise the standard ones and those for kernels");
+  options.option(command->output, "-o,--output", "FILE.tn", "write the module there instead of printing it");
+  options.option(command->shapes, "--shapes", "NAME=SIZE,...", "values of unknown sizes of an .onnx model");
+  options.flag(command->spans, "--spans", "print where each binding came from");
+  command->flags.declare(options);
+  options.footer("tenon passes lists the passes.\ntenon opt m.tn --passes inline,simplify,cse --diff-passes all");
+  return [command] { return command->run(); };
+}
+
+Action list_passes(Options& options) {
+  auto json = std::make_shared<bool>(false);
+  options.flag(*json, "--json", "print JSON");
+  return [json] { return list(*json); };
+}
+
+}  // namespace tenon::cli

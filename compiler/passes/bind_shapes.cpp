@@ -1,0 +1,34 @@
+// Sizes that are known before compilation, put in the place of dim variables.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "compiler/ir/try.h"
+#include "compiler/passes/passes.h"
+
+namespace tenon::compiler {
+
+Expected<Module> bind_shapes(Context& context, Module module, Symbol name,
+                             const std::map<std::string, int64_t>& shapes) {
+  Function* function = module.function(name);
+  if (!function) return error(fmt::format("there is no function @{}", context.name(name)));
+  std::map<Symbol, Dim> values;
+  for (const auto& [text, size] : shapes) {
+    const Symbol variable = context.symbol(text);
+    if (std::ranges::find(function->dims, variable) == function->dims.end()) {
+      std::vector<std::string_view> known;
+      for (Symbol dim : function->dims) known.push_back(context.name(dim));
+      return error(fmt::format("@{} has no unknown size '{}'", context.name(name), text), "",
+                   known.empty() ? "all of its sizes are fixed" : fmt::format("it has {}", fmt::join(known, ", ")));
+    }
+    values.emplace(variable, context.dim(size));
+  }
+  std::erase_if(function->dims, [&](Symbol variable) { return values.contains(variable); });
+  substitute(context, *function, values);
+  TENON_TAKE(bound, rewrite(context, module, *function, [](Builder&, Binding&) { return std::nullopt; }));
+  *function = std::move(*bound);
+  return module;
+}
+
+}  // namespace tenon::compiler
