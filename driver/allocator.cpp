@@ -17,7 +17,7 @@ Expected<uint64_t> Allocator::allocate(uint64_t bytes, uint64_t alignment) {
   const auto fits = [&](uint64_t at, uint64_t from, uint64_t end) {
     return at >= from && at <= end && bytes <= end - at;
   };
-  uint64_t from = kFirstAddress;
+  uint64_t from = std::max(base_, kFirstAddress);
   uint64_t largest = 0;
   uint64_t found = 0;
   bool ok = false;
@@ -31,12 +31,12 @@ Expected<uint64_t> Allocator::allocate(uint64_t bytes, uint64_t alignment) {
     if (try_hole(address)) break;
     from = address + length;
   }
-  if (!ok && !try_hole(size_)) {
+  if (!ok && !try_hole(base_ + size_)) {
     return error(
         fmt::format("the device has no room for {} bytes aligned to {}: {} of {} bytes are in use, the largest "
                     "hole has {}",
                     bytes, alignment, used_, size_, largest),
-        "allocate", "free buffers, or give a simulator more memory: ?memory=1G behind its name");
+        "allocate", "free buffers, or give the device more memory: of a simulator ?memory=1G behind its name");
   }
   blocks_.emplace(found, bytes);
   used_ += bytes;

@@ -16,7 +16,8 @@ class Allocator {
  public:
   static constexpr uint64_t kFirstAddress = 4096;
 
-  explicit Allocator(uint64_t size) : size_(size) {}
+  // Hands out [base, base + size).
+  explicit Allocator(uint64_t size, uint64_t base = 0) : base_(base), size_(size) {}
 
   // `alignment` must be a power of two, `bytes` positive.
   Expected<uint64_t> allocate(uint64_t bytes, uint64_t alignment);
@@ -29,7 +30,7 @@ class Allocator {
   uint64_t size() const { return size_; }
 
  private:
-  uint64_t size_;
+  uint64_t base_, size_;
   uint64_t used_ = 0;
   std::map<uint64_t, uint64_t> blocks_;  // address -> bytes
 };

@@ -5,14 +5,12 @@
 #include <utility>
 
 #include "driver/accelerator.h"
+#include "driver/identity.h"
 
 namespace tenon::driver {
 namespace {
 
 using namespace spec;
-
-// How long a soft reset may take to drain what is outstanding.
-constexpr auto kResetLimit = std::chrono::milliseconds(100);
 
 Status write64(Accelerator& accelerator, uint32_t offset, uint64_t value) {
   if (auto status = accelerator.write_register(offset, static_cast<uint32_t>(value)); !status) return status;
@@ -73,35 +71,14 @@ Expected<std::string> describe_instruction(Accelerator& accelerator, uint32_t in
                      : fmt::format("{} ({})", text, instruction.error().message);
 }
 
-// Leaves the device as a launch expects it, whatever the last one did: idle, no tokens, no ap_done.
-Status reset(Accelerator& accelerator) {
-  if (auto status = accelerator.write_register(reg::kCommand, kSoftReset | kTokenClear); !status) return status;
-  auto idle = accelerator.wait_idle(kResetLimit);
-  if (!idle) return forward_error(idle);
-  if (!*idle) {
-    return error("the accelerator does not become idle after a soft reset", accelerator.info().uri,
-                 "reload the bitstream or power-cycle the board", Fault::kInternal);
-  }
-  const auto control = accelerator.read_register(reg::kControl);
-  if (!control) return std::unexpected(control.error());
-  return {};
-}
-
 }  // namespace
 
 Status start(Accelerator& accelerator, const Launch& launch) {
-  const Info& info = accelerator.info();
-  auto found = read64(accelerator, reg::kConfigHash);
-  if (!found) return forward_error(found);
-  if (*found != hash(info.config)) {
-    return error(fmt::format("the device's configuration hash is {:016x}, configuration {} has {:016x}", *found,
-                             info.config.name, hash(info.config)),
-                 info.uri, "load the bitstream of this configuration, or name the configuration of this bitstream");
-  }
+  if (auto same = check_identity(accelerator); !same) return same;
   const auto status = accelerator.read_register(reg::kStatus);
   if (!status) return std::unexpected(status.error());
   if (*status & kStatusBusy) {
-    return error("the accelerator is busy with another launch", info.uri,
+    return error("the accelerator is busy with another launch", accelerator.info().uri,
                  "wait for it with finish() before the next start()");
   }
   if (auto done = write64(accelerator, reg::kInstructions, launch.instructions); !done) return done;

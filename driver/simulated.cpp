@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include "driver/allocator.h"
+#include "driver/checks.h"
 
 namespace tenon::driver {
 namespace {
@@ -31,33 +30,27 @@ class Simulated final : public Accelerator {
     return Buffer{*address, bytes};
   }
 
-  void free(const Buffer& buffer) override {
-    if (auto status = allocator_.release(buffer.address, buffer.size); !status) {
-      // A second free is a bug of the caller's: going on would hand the memory out twice.
-      fmt::print(stderr, "{}\n", status.error().str());
-      std::abort();
-    }
-  }
+  void free(const Buffer& buffer) override { release_or_abort(allocator_, buffer, info_.uri); }
 
   Status write(const Buffer& buffer, uint64_t offset, std::span<const std::byte> data) override {
-    if (auto status = check(buffer, offset, data.size(), "write"); !status) return status;
+    if (auto status = check_access(allocator_, buffer, offset, data.size(), "write", info_.uri); !status) return status;
     if (!data.empty()) std::memcpy(simulator_->memory().data() + buffer.address + offset, data.data(), data.size());
     return {};
   }
 
   Status read(const Buffer& buffer, uint64_t offset, std::span<std::byte> data) override {
-    if (auto status = check(buffer, offset, data.size(), "read"); !status) return status;
+    if (auto status = check_access(allocator_, buffer, offset, data.size(), "read", info_.uri); !status) return status;
     if (!data.empty()) std::memcpy(data.data(), simulator_->memory().data() + buffer.address + offset, data.size());
     return {};
   }
 
   Expected<uint32_t> read_register(uint32_t offset) override {
-    if (auto status = check_register(offset); !status) return forward_error(status);
+    if (auto status = check_register(offset, info_.uri); !status) return forward_error(status);
     return simulator_->read_register(offset);
   }
 
   Status write_register(uint32_t offset, uint32_t value) override {
-    if (auto status = check_register(offset); !status) return status;
+    if (auto status = check_register(offset, info_.uri); !status) return status;
     simulator_->write_register(offset, value);
     return {};
   }
@@ -79,27 +72,6 @@ class Simulated final : public Accelerator {
   std::unexpected<Diagnostic> locate(Diagnostic diagnostic) const {
     diagnostic.where = info_.uri;
     return std::unexpected(std::move(diagnostic));
-  }
-
-  Status check(const Buffer& buffer, uint64_t offset, uint64_t bytes, std::string_view verb) const {
-    if (!allocator_.contains(buffer.address, buffer.size)) {
-      return error(
-          fmt::format("{} of a buffer that is not alive: address {:#x}, {} bytes", verb, buffer.address, buffer.size),
-          info_.uri, "allocate it first, and do not use it behind free()");
-    }
-    if (offset > buffer.size || bytes > buffer.size - offset) {
-      return error(
-          fmt::format("{} of bytes [{}, {}) of a buffer of {} bytes", verb, offset, offset + bytes, buffer.size),
-          info_.uri);
-    }
-    return {};
-  }
-
-  Status check_register(uint32_t offset) const {
-    if (offset % 4 == 0 && offset < spec::kRegisterSpaceBytes) return {};
-    return error(
-        fmt::format("register offset {:#x} must be a multiple of 4 below {:#x}", offset, spec::kRegisterSpaceBytes),
-        info_.uri);
   }
 
   std::unique_ptr<sim::Simulator> simulator_;

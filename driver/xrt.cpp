@@ -17,6 +17,7 @@
 #include <system_error>
 #include <thread>
 
+#include "driver/checks.h"
 #include "driver/plugin.h"
 #include "driver/simulated.h"
 #include "driver/uri.h"
@@ -97,7 +98,7 @@ class XrtAccelerator final : public Accelerator {
   }
 
   Expected<uint32_t> read_register(uint32_t offset) override {
-    if (auto status = check_register(offset); !status) return forward_error(status);
+    if (auto status = check_register(offset, info_.uri); !status) return forward_error(status);
     uint32_t value = 0;
     if (auto status = attempt("read a register", [&] { value = ip_.read_register(offset); }); !status) {
       return forward_error(status);
@@ -105,7 +106,7 @@ class XrtAccelerator final : public Accelerator {
     return value;
   }
   Status write_register(uint32_t offset, uint32_t value) override {
-    if (auto status = check_register(offset); !status) return status;
+    if (auto status = check_register(offset, info_.uri); !status) return status;
     return attempt("write a register", [&] { ip_.write_register(offset, value); });
   }
 
@@ -159,13 +160,6 @@ class XrtAccelerator final : public Accelerator {
     }
     if (bytes == 0) return {};
     return attempt(fmt::format("{} a buffer", verb), [&] { f(it->second.bo, buffer.address - it->first + offset); });
-  }
-
-  Status check_register(uint32_t offset) const {
-    if (offset % 4 == 0 && offset < spec::kRegisterSpaceBytes) return {};
-    return error(
-        fmt::format("register offset {:#x} must be a multiple of 4 below {:#x}", offset, spec::kRegisterSpaceBytes),
-        info_.uri);
   }
 
   const Info info_;

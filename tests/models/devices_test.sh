@@ -1,15 +1,23 @@
 #!/usr/bin/env bash
 # ResNet-8 on every kind of device, with every layer equal to the integer reference and to the behavioral simulator, bit
-# for bit. Arguments: tenon, samples, devices...
+# for bit. A device played:OPTIONS is uio: on a board that tenon-pl plays. Arguments: tenon, samples, devices...
 set -euo pipefail
 tenon=$1 samples=$2
 shift 2
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+player=
+trap '[ -z "$player" ] || kill "$player"; rm -rf "$scratch"' EXIT
 digits=tests/models/resnet8_digits_test.npz
 for device in "$@"; do
   case $device in
     xrt:*) "$tenon" xclbin write --config default -o "${device#*xclbin=}" ;;
+    played:*)
+      [ -z "$player" ] || kill "$player"
+      "${tenon%/*}/tenon-pl" "$scratch/root?config=default&${device#*:}" >"$scratch/ready" &
+      player=$!
+      until grep -q ready "$scratch/ready"; do kill -0 "$player"; sleep 0.05; done
+      device="uio:?root=$scratch/root"
+      ;;
   esac
   "$tenon" run tests/models/resnet8_digits.onnx --shapes N=1 --calibrate "$digits:calib" --divide 255 --data "$digits:x" \
     --labels "$digits:y" --limit "$samples" --check --device "$device" --verify behavioral:default \

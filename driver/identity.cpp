@@ -1,0 +1,60 @@
+#include "driver/identity.h"
+
+#include <fmt/format.h>
+
+namespace tenon::driver {
+namespace {
+
+// How long a soft reset may take to drain what is outstanding.
+constexpr auto kResetLimit = std::chrono::milliseconds(100);
+
+}  // namespace
+
+Expected<uint64_t> read_hash(Accelerator& accelerator) {
+  const auto low = accelerator.read_register(spec::reg::kConfigHash);
+  if (!low) return std::unexpected(low.error());
+  const auto high = accelerator.read_register(spec::reg::kConfigHash + 4);
+  if (!high) return std::unexpected(high.error());
+  return uint64_t{*high} << 32 | *low;
+}
+
+std::optional<spec::Config> find_config(uint64_t hash) {
+  for (const std::string& name : spec::named_configs()) {
+    auto config = spec::load_config(name);
+    if (config && spec::hash(*config) == hash) return *config;
+  }
+  return {};
+}
+
+Status check_identity(Accelerator& accelerator) {
+  const Info& info = accelerator.info();
+  auto found = read_hash(accelerator);
+  if (!found) return forward_error(found);
+  if (*found == spec::hash(info.config)) return {};
+  std::string what = fmt::format("the device's configuration hash is {:016x}, configuration {} has {:016x}", *found,
+                                 info.config.name, spec::hash(info.config));
+  if (const auto known = find_config(*found)) {
+    what += fmt::format("; the device (here) has configuration {}, {} (there) differs:\n{}", known->name,
+                        info.config.name, spec::difference(*known, info.config));
+    while (what.ends_with('\n')) what.pop_back();
+  }
+  return error(std::move(what), info.uri,
+               "load the bitstream of this configuration, or name the configuration of this bitstream");
+}
+
+Status reset(Accelerator& accelerator) {
+  if (auto status = accelerator.write_register(spec::reg::kCommand, spec::kSoftReset | spec::kTokenClear); !status) {
+    return status;
+  }
+  auto idle = accelerator.wait_idle(kResetLimit);
+  if (!idle) return forward_error(idle);
+  if (!*idle) {
+    return error("the accelerator does not become idle after a soft reset", accelerator.info().uri,
+                 "reload the bitstream or power-cycle the board", Fault::kInternal);
+  }
+  const auto control = accelerator.read_register(spec::reg::kControl);
+  if (!control) return std::unexpected(control.error());
+  return {};
+}
+
+}  // namespace tenon::driver

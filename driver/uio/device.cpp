@@ -1,0 +1,166 @@
+#include "driver/uio/device.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "driver/simulated.h"
+#include "driver/uio/played.h"
+#include "hw/spec/registers.h"
+
+namespace tenon::driver::uio {
+namespace {
+
+using std::chrono::nanoseconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kNap = std::chrono::microseconds(20);  // between looks at a device without an interrupt line
+
+Expected<Answer> ask(const Fd& fd, const Request& request, const std::string& path) {
+  Answer answer;
+  if (::send(fd.get(), &request, sizeof request, MSG_NOSIGNAL) != sizeof request ||
+      ::recv(fd.get(), &answer, sizeof answer, 0) != sizeof answer) {
+    return error("the process that plays the PL does not answer any more", path, "start it again");
+  }
+  return answer;
+}
+
+// Who holds a lock on the file, by /proc/locks; empty where that does not say.
+std::string holder(const struct stat& file) {
+  std::ifstream locks("/proc/locks");
+  for (std::string line; std::getline(locks, line);) {
+    std::istringstream words(line);
+    std::string number, kind, mode, access, process, inode;
+    words >> number >> kind >> mode >> access >> process >> inode;
+    if (kind != "FLOCK" || !inode.ends_with(fmt::format(":{}", file.st_ino))) continue;
+    std::string name;
+    std::getline(std::ifstream("/proc/" + process + "/comm") >> std::ws, name);
+    return fmt::format("process {}{}", process, name.empty() ? "" : " (" + name + ")");
+  }
+  return {};
+}
+
+}  // namespace
+
+Status lock(const Fd& fd, const std::string& path) {
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return {};
+  if (errno != EWOULDBLOCK) return system_error("lock", path, errno);
+  struct stat file {};
+  const std::string who = ::fstat(fd.get(), &file) == 0 ? holder(file) : "";
+  return error(fmt::format("the device is busy: {} holds it", who.empty() ? "another client" : who), path,
+               "end that client, or take another device");
+}
+
+Expected<Device> Device::open(const Files& files, int number) {
+  const std::string node = fmt::format("/dev/uio{}", number);
+  const std::string map = fmt::format("/sys/class/uio/uio{}/maps/map0/", number);
+  Device device;
+  device.path_ = files.path(node);
+  auto bytes = files.read_number(map + "size");
+  if (!bytes) return forward_error(bytes);
+  // The offset of the registers in their first page, where the bus address is not that of a page.
+  uint64_t offset = 0;
+  if (files.exists(map + "offset")) {
+    auto read = files.read_number(map + "offset");
+    if (!read) return forward_error(read);
+    offset = *read;
+  }
+  if (*bytes < spec::kRegisterSpaceBytes || offset % 4 != 0) {
+    return error(fmt::format("the window has {} bytes at offset {:#x}, the accelerator's registers take {:#x}", *bytes,
+                             offset, spec::kRegisterSpaceBytes),
+                 device.path_, "correct `reg` of the device tree's node: tenon hw overlay");
+  }
+  auto fd = files.open(node);
+  if (!fd) return forward_error(fd);
+  device.fd_ = std::move(*fd);
+  if (files.is_socket(node)) {
+    auto registers = files.connect(node + kRegistersSuffix);
+    if (!registers) return forward_error(registers);
+    device.registers_ = std::move(*registers);
+    return device;
+  }
+  auto window = Mapping::map(device.fd_, offset + spec::kRegisterSpaceBytes, 0, device.path_);
+  if (!window) return forward_error(window);
+  device.window_ = std::move(*window);
+  device.words_ = reinterpret_cast<volatile uint32_t*>(device.window_.data() + offset);
+  struct stat kind {};
+  device.interrupts_ = ::fstat(device.fd_.get(), &kind) == 0 && S_ISCHR(kind.st_mode);
+  return device;
+}
+
+Status Device::lock() {
+  if (played()) return {};  // its memory is locked, and one PL has one memory
+  return uio::lock(fd_, path_);
+}
+
+Expected<uint32_t> Device::read(uint32_t offset) {
+  if (played()) {
+    auto answer = ask(registers_, {.kind = Request::Kind::kRead, .offset = offset}, path_);
+    if (!answer) return forward_error(answer);
+    return static_cast<uint32_t>(answer->value);
+  }
+  const uint32_t value = words_[offset / 4];
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return value;
+}
+
+Status Device::write(uint32_t offset, uint32_t value) {
+  if (played()) {
+    auto answer = ask(registers_, {.kind = Request::Kind::kWrite, .offset = offset, .value = value}, path_);
+    if (!answer) return forward_error(answer);
+    return {};
+  }
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  words_[offset / 4] = value;
+  return {};
+}
+
+Status Device::unmask() {
+  const int32_t on = 1;
+  if (!interrupts_ || ::write(fd_.get(), &on, sizeof on) == sizeof on) return {};
+  if (errno != EIO && errno != ENOSYS) return system_error("unmask the interrupt", path_, errno);
+  interrupts_ = false;  // the device tree's node names none
+  return {};
+}
+
+Expected<nanoseconds> Device::wait(nanoseconds limit) {
+  const auto begin = Clock::now();
+  if (!interrupts_) {
+    std::this_thread::sleep_for(std::min<nanoseconds>(limit, kNap));
+    return Clock::now() - begin;
+  }
+  bool granted = false;  // the time went by in the player
+  if (played()) {
+    const auto cycles = static_cast<uint64_t>(limit.count() / static_cast<int64_t>(1e9 / kNominalHz));
+    auto answer = ask(registers_, {.kind = Request::Kind::kWait, .value = cycles}, path_);
+    if (!answer) return forward_error(answer);
+    granted = answer->value != kRunsByItself;
+  }
+  const auto left = granted ? nanoseconds(0) : limit;
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
+  const timespec timeout{.tv_sec = static_cast<time_t>(seconds.count()),
+                         .tv_nsec = static_cast<long>((left - seconds).count())};
+  pollfd event{.fd = fd_.get(), .events = POLLIN, .revents = 0};
+  const int ready = ::ppoll(&event, 1, &timeout, nullptr);
+  if (ready < 0 && errno != EINTR) return system_error("wait for the interrupt", path_, errno);
+  if (ready > 0) {
+    uint32_t count = 0;
+    if (::read(fd_.get(), &count, sizeof count) != sizeof count) {
+      if (played()) return error("the process that plays the PL does not answer any more", path_, "start it again");
+      return system_error("read the interrupt's count", path_, errno);
+    }
+  }
+  return granted ? limit : Clock::now() - begin;
+}
+
+}  // namespace tenon::driver::uio

@@ -1,0 +1,44 @@
+#include "driver/uio/fpga.h"
+
+#include <fmt/format.h>
+
+#include <system_error>
+
+namespace tenon::driver::uio {
+
+namespace fs = std::filesystem;
+
+Status load_bitstream(const Files& files, const fs::path& bitstream, bool partial) {
+  const std::string manager = "/sys/class/fpga_manager/fpga0/";
+  if (!files.exists(manager)) {
+    return error("the kernel has no FPGA manager, so it cannot load a bitstream", files.path(manager),
+                 "load the bitstream otherwise (boot loader, xmutil), and leave ?bitstream= out");
+  }
+  std::error_code fault;
+  if (!fs::is_regular_file(bitstream, fault)) {
+    return error("there is no such bitstream", bitstream.string(),
+                 "give a .bin file as bootgen -process_bitstream makes it");
+  }
+  const fs::path firmware = files.path("/lib/firmware");
+  const fs::path installed = firmware / bitstream.filename();
+  if (!fs::exists(installed, fault) || !fs::equivalent(bitstream, installed, fault)) {
+    fs::create_directories(firmware, fault);
+    fs::copy_file(bitstream, installed, fs::copy_options::overwrite_existing, fault);
+    if (fault) {
+      return error(fmt::format("cannot copy {} there: {}", bitstream.string(), fault.message()), installed.string(),
+                   "run as root");
+    }
+  }
+  if (auto status = files.write(manager + "flags", partial ? "1" : "0"); !status) return status;
+  const Status loaded = files.write(manager + "firmware", bitstream.filename().string());
+  auto state = files.read(manager + "state");
+  if (!state) return forward_error(state);
+  if (loaded && *state == "operating") return {};
+  return error(fmt::format("the FPGA manager does not take the bitstream: its state is \"{}\"{}", *state,
+                           loaded ? "" : ", " + loaded.error().what),
+               bitstream.string(),
+               "is it for this FPGA, and converted from .bit to .bin (bootgen -process_bitstream bin)? the kernel's "
+               "log (dmesg) says more");
+}
+
+}  // namespace tenon::driver::uio
