@@ -3,43 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <limits>
-
 #include "compiler/ir/operator.h"
 
 namespace tenon::compiler {
-namespace {
-
-constexpr int64_t kMin = std::numeric_limits<int64_t>::min(), kMax = std::numeric_limits<int64_t>::max();
-
-int64_t saturated_sum(int64_t a, int64_t b) {
-  int64_t sum;
-  if (!__builtin_add_overflow(a, b, &sum)) return sum;
-  return a > 0 ? kMax : kMin;
-}
-int64_t saturated_product(int64_t a, int64_t b) {
-  int64_t product;
-  if (!__builtin_mul_overflow(a, b, &product)) return product;
-  return (a > 0) == (b > 0) ? kMax : kMin;
-}
-
-using Terms = std::map<Monomial, int64_t>;
-
-void accumulate(Terms& terms, const Monomial& monomial, int64_t coefficient) {
-  int64_t& slot = terms[monomial];
-  slot = saturated_sum(slot, coefficient);
-}
-
-DimNode normal(const Terms& terms) {
-  DimNode node;
-  for (const auto& [monomial, coefficient] : terms) {
-    if (coefficient != 0) node.terms.emplace_back(monomial, coefficient);
-  }
-  return node;
-}
-
-}  // namespace
 
 std::optional<runtime::Shape> TensorType::shape() const {
   runtime::Shape shape;
@@ -66,67 +32,7 @@ Symbol Context::symbol(std::string_view name) {
   return symbol;
 }
 
-Dim Context::intern(DimNode node) { return Dim{&*dims_.insert(std::move(node)).first}; }
 Type Context::intern(TypeNode node) { return Type{&*types_.insert(std::move(node)).first}; }
-
-Dim Context::dim(int64_t value) { return intern(normal({{{}, value}})); }
-Dim Context::dim(Symbol variable) { return intern(normal({{{variable}, 1}})); }
-
-Dim Context::add(Dim a, Dim b) {
-  Terms terms;
-  for (const auto& [monomial, coefficient] : a.node->terms) accumulate(terms, monomial, coefficient);
-  for (const auto& [monomial, coefficient] : b.node->terms) accumulate(terms, monomial, coefficient);
-  return intern(normal(terms));
-}
-
-Dim Context::subtract(Dim a, Dim b) { return add(a, multiply(dim(-1), b)); }
-
-Dim Context::multiply(Dim a, Dim b) {
-  Terms terms;
-  for (const auto& [left, x] : a.node->terms) {
-    for (const auto& [right, y] : b.node->terms) {
-      Monomial both;
-      std::merge(left.begin(), left.end(), right.begin(), right.end(), std::back_inserter(both));
-      accumulate(terms, both, saturated_product(x, y));
-    }
-  }
-  return intern(normal(terms));
-}
-
-std::optional<Dim> Context::divide(Dim a, Dim b) {
-  if (b.node->terms.size() != 1) return std::nullopt;
-  const auto& [divisor, by] = b.node->terms[0];
-  Terms terms;
-  for (const auto& [monomial, coefficient] : a.node->terms) {
-    if ((coefficient == kMin && by == -1) || coefficient % by != 0 ||
-        !std::includes(monomial.begin(), monomial.end(), divisor.begin(), divisor.end())) {
-      return std::nullopt;
-    }
-    Monomial rest;
-    std::set_difference(monomial.begin(), monomial.end(), divisor.begin(), divisor.end(), std::back_inserter(rest));
-    accumulate(terms, rest, coefficient / by);
-  }
-  return intern(normal(terms));
-}
-
-Dim Context::product(std::span<const Dim> dims) {
-  Dim result = dim(1);
-  for (Dim factor : dims) result = multiply(result, factor);
-  return result;
-}
-
-Dim Context::substitute(Dim dim, const std::map<Symbol, Dim>& values) {
-  Dim result = this->dim(0);
-  for (const auto& [monomial, coefficient] : dim.node->terms) {
-    Dim term = this->dim(coefficient);
-    for (Symbol variable : monomial) {
-      auto found = values.find(variable);
-      term = multiply(term, found == values.end() ? this->dim(variable) : found->second);
-    }
-    result = add(result, term);
-  }
-  return result;
-}
 
 Type Context::map_type(Type type, const std::function<Type(Type)>& leaf, const std::function<Dim(Dim)>& dim) {
   auto list = [&](const std::vector<Type>& types) {
@@ -190,21 +96,7 @@ Type Context::type_variable(Symbol name) { return intern(TypeNode(TypeVariable{n
 Type Context::unknown(uint32_t number) { return intern(TypeNode(UnknownType{number})); }
 
 std::string Context::str(Dim dim) const {
-  if (dim.node->terms.empty()) return "0";
-  std::string text;
-  auto write = [&](const Monomial& monomial, int64_t coefficient) {
-    const bool negative = coefficient < 0;
-    if (!text.empty()) text += negative ? " - " : " + ";
-    else if (negative) text += "-";
-    const uint64_t size = negative ? 0 - static_cast<uint64_t>(coefficient) : static_cast<uint64_t>(coefficient);
-    if (size != 1 || monomial.empty()) text += fmt::format("{}{}", size, monomial.empty() ? "" : "*");
-    for (size_t i = 0; i < monomial.size(); ++i) text += fmt::format("{}{}", i ? "*" : "", name(monomial[i]));
-  };
-  for (const auto& [monomial, coefficient] : dim.node->terms) {  // the constant comes last
-    if (!monomial.empty()) write(monomial, coefficient);
-  }
-  if (dim.node->terms[0].first.empty()) write({}, dim.node->terms[0].second);
-  return text;
+  return compiler::str(dim, [this](Symbol symbol) { return name(symbol); });
 }
 
 std::string Context::str(const Dims& dims) const {

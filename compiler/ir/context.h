@@ -1,5 +1,5 @@
-// What modules share: interned names, dims and types, and the operators. A Context outlives every module made with it;
-// one thread uses it at a time.
+// What modules share: interned names, dims (as their pool) and types, and the operators. A Context outlives every
+// module made with it; one thread uses it at a time.
 #pragma once
 
 #include <deque>
@@ -18,7 +18,7 @@ namespace tenon::compiler {
 
 struct Operator;
 
-class Context {
+class Context : public DimPool {
  public:
   Context();  // with the built-in operators
   ~Context();
@@ -28,16 +28,7 @@ class Context {
   Symbol symbol(std::string_view name);
   std::string_view name(Symbol symbol) const { return names_[static_cast<uint32_t>(symbol)]; }
 
-  Dim dim(int64_t value);
-  Dim dim(Symbol variable);
-  Dim add(Dim a, Dim b);
-  Dim subtract(Dim a, Dim b);
-  Dim multiply(Dim a, Dim b);
-  // a / b where that is exact for all values of the variables: b a constant, or a single term.
-  std::optional<Dim> divide(Dim a, Dim b);
-  Dim product(std::span<const Dim> dims);
-  // Each variable of `dim` that `values` has, replaced.
-  Dim substitute(Dim dim, const std::map<Symbol, Dim>& values);
+  using DimPool::substitute;
   Type substitute(Type type, const std::map<Symbol, Dim>& values, const std::map<Symbol, Type>& types = {});
   // The type with each part that has no parts of its own, and each dim, replaced; nullptr keeps them.
   Type map_type(Type type, const std::function<Type(Type)>& leaf, const std::function<Dim(Dim)>& dim);
@@ -71,13 +62,11 @@ class Context {
   std::vector<const Operator*> operators() const;
 
  private:
-  Dim intern(DimNode node);
   Type intern(TypeNode node);
 
   uint64_t visits_ = 0;
   std::deque<std::string> names_;  // a deque: the views in symbols_ stay valid
   std::unordered_map<std::string_view, Symbol> symbols_;
-  std::set<DimNode> dims_;
   std::set<TypeNode> types_;
   std::map<std::string, std::unique_ptr<Operator>, std::less<>> operators_;
 };

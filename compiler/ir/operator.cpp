@@ -37,6 +37,7 @@ Status check_size(Context& context, Type type) {
   if (!type.tensor()) return error(fmt::format("the result {} is no tensor", context.str(type)));
   int64_t elements = 1;
   for (Dim dim : type.tensor()->dims) {
+    if (dim == context.invalid()) return error("a size of the result cannot be computed: it is too large");
     const auto value = dim.constant();
     if (!value) continue;
     if (*value < 0) return error(fmt::format("the result {} has a negative size", context.str(type)));

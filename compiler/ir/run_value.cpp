@@ -49,19 +49,6 @@ std::span<const RunValue> RunValue::fields() const {
   return object->fields;
 }
 
-std::optional<int64_t> evaluate(Dim dim, const Sizes& sizes) {
-  int64_t sum = 0;
-  for (const auto& [monomial, coefficient] : dim.node->terms) {
-    int64_t term = coefficient;
-    for (Symbol variable : monomial) {
-      auto found = sizes.find(variable);
-      if (found == sizes.end() || __builtin_mul_overflow(term, found->second, &term)) return std::nullopt;
-    }
-    if (__builtin_add_overflow(sum, term, &sum)) return std::nullopt;
-  }
-  return sum;
-}
-
 void bind_sizes(Type type, const RunValue& value, Sizes& sizes) {
   if (const TensorType* tensor = type.tensor()) {
     const auto& shape = value.tensor().shape();

@@ -17,7 +17,7 @@ namespace tenon::compiler {
 
 struct RunObject;
 struct Code;
-using Sizes = std::map<Symbol, int64_t>;  // of dim variables
+using Sizes = DimValues;
 
 struct RunValue {
   std::shared_ptr<RunObject> object;
@@ -50,8 +50,6 @@ struct RunObject {
   ~RunObject();
 };
 
-// The value of `dim`, where all its variables have one.
-std::optional<int64_t> evaluate(Dim dim, const Sizes& sizes);
 // Takes the variables of `type` that `value` decides, where they have no value yet.
 void bind_sizes(Type type, const RunValue& value, Sizes& sizes);
 // Whether `value` is a `type`, as far as can be seen at once: the fields of constructed values, the types of functions

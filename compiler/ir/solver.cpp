@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace tenon::compiler {
 
@@ -32,9 +33,9 @@ Type Solver::resolve(Type type) {
 
 bool Solver::known(Dim dim) const {
   if (dims_ == 0) return true;
-  return std::ranges::none_of(dim.node->terms, [&](const auto& term) {
-    return std::ranges::any_of(term.first, [&](Symbol variable) { return is_unknown(variable); });
-  });
+  bool known = true;
+  for_each_variable(dim, [&](Symbol variable) { known &= !is_unknown(variable); });
+  return known;
 }
 
 bool Solver::known(Type type) const {
@@ -142,24 +143,20 @@ bool Solver::equate(Dim a, Dim b) {
 
 Solver::Outcome Solver::solve(Dim difference) {
   if (difference.node->terms.empty()) return Outcome::kHolds;
-  bool unknowns = false;
-  for (const auto& [monomial, coefficient] : difference.node->terms) {
-    if (std::ranges::none_of(monomial, [&](Symbol v) { return is_unknown(v); })) continue;
-    unknowns = true;
-    if (monomial.size() != 1) continue;
-    const Symbol unknown = monomial[0];
-    const bool alone = std::ranges::count_if(difference.node->terms, [&](const auto& term) {
-                         return std::ranges::find(term.first, unknown) != term.first.end();
-                       }) == 1;
-    if (!alone) continue;
-    // c*u + rest = 0
-    const Dim rest = context_.subtract(difference, context_.multiply(context_.dim(coefficient), context_.dim(unknown)));
-    const auto value = context_.divide(rest, context_.dim(-coefficient));
+  if (!difference.valid()) return Outcome::kFails;
+  std::set<Symbol> unknowns;
+  for_each_variable(difference, [&](Symbol variable) {
+    if (is_unknown(variable)) unknowns.insert(variable);
+  });
+  for (Symbol unknown : unknowns) {
+    const auto linear = context_.linear_in(unknown, difference);  // factor*unknown + rest = 0
+    if (!linear) continue;
+    const auto value = context_.divide(linear->second, context_.multiply(context_.dim(-1), linear->first));
     if (!value) continue;
     dim_solutions_.emplace(unknown, *value);
     return Outcome::kHolds;
   }
-  return unknowns ? Outcome::kWaits : Outcome::kFails;
+  return unknowns.empty() ? Outcome::kFails : Outcome::kWaits;
 }
 
 bool Solver::retry() {

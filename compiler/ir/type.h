@@ -1,55 +1,24 @@
-// Dimensions and types.
+// Types.
 //
-// Semantics: a Dim is an integer polynomial over named variables in normal form (terms sorted, no zero coefficient), so
-// two dims are equal for all values of their variables exactly when they are the same node. A variable stands for a
-// size >= 0. Arithmetic saturates at the limits of int64; sizes of that order are refused where a type is checked.
-// Nodes are interned in a Context, live as long as it and compare by address.
-//
-// Types are invariant: two types are compatible when they are equal. A TypeVariable stands for any type, the same
-// through its global function or type definition. An UnknownType, and a dim variable whose name starts with '?', lives
-// only while a function is inferred; no module that was handed out has one.
+// Semantics: nodes are interned in a Context, live as long as it and compare by address. The sizes of a tensor are dims
+// (dim.h); the size `?` is some size, and Tensor[(?,), f32] the type of all vectors.
+// Types are invariant: two types are compatible when they are equal, but for `?` (accepts()). A TypeVariable stands for
+// any type, the same through its global function or type definition. An UnknownType, and a dim variable whose name
+// starts with '?', lives only while a function is inferred; no module that was handed out has one.
 #pragma once
 
 #include <compare>
 #include <cstdint>
 #include <optional>
-#include <utility>
 #include <variant>
 #include <vector>
 
+#include "compiler/ir/dim.h"
 #include "runtime/tensor.h"
 
 namespace tenon::compiler {
 
 using runtime::DType;
-
-enum class Symbol : uint32_t {};  // an interned name
-
-using Monomial = std::vector<Symbol>;  // a product of variables, sorted; empty: the constant 1
-
-struct DimNode {
-  std::vector<std::pair<Monomial, int64_t>> terms;
-  auto operator<=>(const DimNode&) const = default;
-};
-
-struct Dim {
-  const DimNode* node = nullptr;
-  bool operator==(const Dim&) const = default;
-  auto operator<=>(const Dim&) const = default;
-
-  // The value, where it has no variable.
-  std::optional<int64_t> constant() const {
-    if (node->terms.empty()) return 0;
-    if (node->terms.size() == 1 && node->terms[0].first.empty()) return node->terms[0].second;
-    return std::nullopt;
-  }
-  // The variable, where it is nothing else.
-  std::optional<Symbol> variable() const {
-    if (node->terms.size() != 1 || node->terms[0].second != 1 || node->terms[0].first.size() != 1) return std::nullopt;
-    return node->terms[0].first[0];
-  }
-};
-using Dims = std::vector<Dim>;
 
 struct Type {
   const struct TypeNode* node = nullptr;

@@ -28,12 +28,12 @@ Status well_formed(const Context& context, const Module& module, const Scope& sc
     }
     Status operator()(const TensorType& x) const {
       for (Dim dim : x.dims) {
-        for (const auto& [monomial, coefficient] : dim.node->terms) {
-          for (Symbol variable : monomial) {
-            if (std::ranges::find(scope.dims, variable) != scope.dims.end()) continue;
-            return error(fmt::format("the dim {} is not in scope here", context.name(variable)));
-          }
-        }
+        if (dim == context.invalid()) return error("a size cannot be computed: it is too large, or divided by 0");
+        std::optional<Symbol> unknown;
+        for_each_variable(dim, [&](Symbol variable) {
+          if (std::ranges::find(scope.dims, variable) == scope.dims.end()) unknown = variable;
+        });
+        if (unknown) return error(fmt::format("the dim {} is not in scope here", context.name(*unknown)));
       }
       return {};
     }

@@ -29,7 +29,11 @@ class Lexer {
         return std::move(tokens_);
       }
       const char c = text_[at_];
-      if (c == '%' || c == '@' || c == '$') {
+      if (in_sizes_ > 0 && (c == '%' || text_.substr(at_, 2) == "//")) {
+        const std::string op = c == '%' ? "%" : "//";
+        at_ += op.size();
+        push(Tok::kPunct, op, start);
+      } else if (c == '%' || c == '@' || c == '$') {
         ++at_;
         // A global may have dots, as @main.region; a dot behind a local is a projection.
         const std::string name = take([&](char next) { return is_name(next) || (c == '@' && next == '.'); });
@@ -56,12 +60,23 @@ class Lexer {
   }
 
  private:
-  void push(Tok kind, std::string text, size_t start) { tokens_.push_back({kind, std::move(text), start}); }
+  void push(Tok kind, std::string text, size_t start) {
+    // Between the parentheses of Tensor[(...), % and // are operators.
+    if (kind == Tok::kPunct && text == "(") {
+      const size_t count = tokens_.size();
+      const bool sizes = count >= 2 && tokens_[count - 1].text == "[" && tokens_[count - 2].kind == Tok::kName &&
+                         tokens_[count - 2].text == "Tensor";
+      if (sizes || in_sizes_ > 0) ++in_sizes_;
+    } else if (kind == Tok::kPunct && text == ")" && in_sizes_ > 0) {
+      --in_sizes_;
+    }
+    tokens_.push_back({kind, std::move(text), start});
+  }
 
   void skip_blank() {
     while (at_ < text_.size()) {
       if (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r') ++at_;
-      else if (text_.substr(at_, 2) == "//") at_ = std::min(text_.find('\n', at_), text_.size());
+      else if (text_.substr(at_, 2) == "//" && in_sizes_ == 0) at_ = std::min(text_.find('\n', at_), text_.size());
       else return;
     }
   }
@@ -120,6 +135,7 @@ class Lexer {
   const Source& source_;
   std::string_view text_;
   size_t at_ = 0;
+  int in_sizes_ = 0;  // parentheses that are open there
   std::vector<Token> tokens_;
 };
 

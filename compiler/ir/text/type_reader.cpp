@@ -43,37 +43,71 @@ void TypeReader::decide(TypeScope& scope, const std::vector<Symbol>& order) {
   for (Symbol name : order) (contains(found.types, name) ? scope.types : scope.dims).push_back(name);
 }
 
+// a + b - c, of terms.
 Expected<Dim> TypeReader::dim(TypeScope& scope, int depth) {
   if (depth > kMaxNesting) return cursor_.fail("nested too deeply");
-  bool negative = cursor_.accept("-");
-  Dim sum = context_.dim(0);
-  while (true) {
-    Dim term = context_.dim(negative ? -1 : 1);
-    do {
-      Dim factor;
-      if (cursor_.accept("(")) {
-        TENON_TAKE(inner, dim(scope, depth + 1));
-        TENON_TRY(cursor_.expect(")"));
-        factor = *inner;
-      } else if (cursor_.peek().kind == Tok::kName) {
-        const Symbol variable = context_.symbol(cursor_.peek().text);
-        if (!use_as(scope.dims, scope.undecided, variable)) {
-          return cursor_.fail("the dim variable is not declared",
-                              "declare it behind the function's name, as @f[N](...)");
-        }
-        cursor_.skip();
-        factor = context_.dim(variable);
-      } else {
-        TENON_TAKE(value, cursor_.integer());
-        factor = context_.dim(*value);
-      }
-      term = context_.multiply(term, factor);
-    } while (cursor_.accept("*"));
-    sum = context_.add(sum, term);
-    if (!cursor_.is("+") && !cursor_.is("-")) return sum;
-    negative = cursor_.is("-");
+  TENON_TAKE(sum, dim_term(scope, depth));
+  while (cursor_.is("+") || cursor_.is("-")) {
+    const bool minus = cursor_.is("-");
     cursor_.skip();
+    TENON_TAKE(term, dim_term(scope, depth));
+    sum = minus ? context_.subtract(*sum, *term) : context_.add(*sum, *term);
   }
+  return sum;
+}
+
+// a * b // c % d, from left to right.
+Expected<Dim> TypeReader::dim_term(TypeScope& scope, int depth) {
+  TENON_TAKE(term, dim_factor(scope, depth));
+  while (cursor_.is("*") || cursor_.is("//") || cursor_.is("%")) {
+    const size_t offset = cursor_.offset();
+    const std::string op = cursor_.peek().text;
+    cursor_.skip();
+    TENON_TAKE(factor, dim_factor(scope, depth));
+    if (op == "*") {
+      term = context_.multiply(*term, *factor);
+      continue;
+    }
+    if (factor->constant().value_or(1) <= 0) return cursor_.error_at(offset, "a size is divided by numbers > 0 only");
+    term = op == "//" ? context_.floor_divide(*term, *factor) : context_.modulo(*term, *factor);
+  }
+  return term;
+}
+
+// A number, a variable, min(a, ...), max(a, ...), (a), -a.
+Expected<Dim> TypeReader::dim_factor(TypeScope& scope, int depth) {
+  if (depth > kMaxNesting) return cursor_.fail("nested too deeply");
+  if (cursor_.accept("-")) {
+    TENON_TAKE(factor, dim_factor(scope, depth + 1));
+    return context_.multiply(context_.dim(-1), *factor);
+  }
+  if (cursor_.accept("(")) {
+    TENON_TAKE(inner, dim(scope, depth + 1));
+    TENON_TRY(cursor_.expect(")"));
+    return inner;
+  }
+  if (cursor_.peek().kind != Tok::kName) {
+    TENON_TAKE(value, cursor_.integer());
+    return context_.dim(*value);
+  }
+  const std::string text = cursor_.peek().text;
+  if ((text == "min" || text == "max") && cursor_.is("(", 1)) {
+    cursor_.skip(2);
+    Dims args;
+    TENON_TRY(cursor_.list(")", [&]() -> Status {
+      TENON_TAKE(next, dim(scope, depth + 1));
+      args.push_back(*next);
+      return {};
+    }));
+    if (args.empty()) return cursor_.fail(fmt::format("{} needs a size", text));
+    return text == "min" ? context_.minimum(std::move(args)) : context_.maximum(std::move(args));
+  }
+  const Symbol variable = context_.symbol(text);
+  if (!use_as(scope.dims, scope.undecided, variable)) {
+    return cursor_.fail("the dim variable is not declared", "declare it behind the function's name, as @f[N](...)");
+  }
+  cursor_.skip();
+  return context_.dim(variable);
 }
 
 Expected<std::vector<Type>> TypeReader::types(std::string_view end, TypeScope& scope, int depth) {
@@ -119,6 +153,7 @@ Expected<Type> TypeReader::tensor(TypeScope& scope) {
   TENON_TRY(cursor_.list(")", [&]() -> Status {
     const size_t offset = cursor_.offset();
     TENON_TAKE(size, dim(scope));
+    if (*size == context_.invalid()) return cursor_.error_at(offset, "the size is too large to be computed");
     if (size->constant().value_or(0) < 0) return cursor_.error_at(offset, "a size must not be negative");
     dims.push_back(*size);
     return {};

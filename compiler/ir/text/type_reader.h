@@ -29,6 +29,8 @@ class TypeReader {
   Expected<Type> type(TypeScope& scope, int depth = 0);
 
  private:
+  Expected<Dim> dim_term(TypeScope& scope, int depth);
+  Expected<Dim> dim_factor(TypeScope& scope, int depth);
   Expected<Type> tensor(TypeScope& scope);
   Expected<Type> named(TypeScope& scope, int depth);
   Expected<std::vector<Type>> types(std::string_view end, TypeScope& scope, int depth);

@@ -240,22 +240,5 @@ TEST(Operators, HaveDocumentationRuleAndKernel) {
   }
 }
 
-TEST(Dims, AreEqualExactlyWhereTheyAreForAllValues) {
-  Context context;
-  const Dim n = context.dim(context.symbol("n")), m = context.dim(context.symbol("m"));
-  const Dim sum = context.add(n, m);
-  EXPECT_EQ(context.multiply(sum, sum), context.add(context.add(context.multiply(n, n), context.multiply(m, m)),
-                                                    context.multiply(context.dim(2), context.multiply(m, n))));
-  EXPECT_EQ(context.subtract(sum, m), n);
-  EXPECT_EQ(context.subtract(n, n).constant(), 0);
-  EXPECT_EQ(context.str(context.subtract(context.multiply(context.dim(4), n), context.dim(1))), "4*n - 1");
-  EXPECT_EQ(
-      context.divide(context.multiply(context.dim(6), context.multiply(n, m)), context.multiply(context.dim(3), n)),
-      context.multiply(context.dim(2), m));
-  EXPECT_FALSE(context.divide(context.add(n, context.dim(1)), context.dim(2)));
-  EXPECT_EQ(context.substitute(sum, {{context.symbol("n"), context.dim(3)}}), context.add(m, context.dim(3)));
-  EXPECT_EQ(context.multiply(context.dim(INT64_MAX), context.dim(2)).constant(), INT64_MAX);
-}
-
 }  // namespace
 }  // namespace tenon::compiler
