@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "driver/checks.h"
+#include "driver/identity.h"
 #include "driver/plugin.h"
 #include "driver/simulated.h"
 #include "driver/uri.h"
@@ -30,6 +31,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t kPage = 4096;  // XRT's alignment of buffers
+constexpr uint64_t kMostBytes = uint64_t{1} << 48;
 constexpr int kBusyPolls = 1000;  // before the waiting thread sleeps between looks
 constexpr auto kNap = std::chrono::microseconds(20);
 
@@ -48,8 +50,8 @@ std::string missing_xrt() {
 
 class XrtAccelerator final : public Accelerator {
  public:
-  XrtAccelerator(Info info, xrt::device device, xrt::ip ip, uint32_t bank)
-      : info_(std::move(info)), device_(std::move(device)), ip_(std::move(ip)), bank_(bank) {}
+  XrtAccelerator(Info info, xrt::device device, xrt::ip ip, uint32_t bank, bool sync)
+      : info_(std::move(info)), device_(std::move(device)), ip_(std::move(ip)), bank_(bank), sync_(sync) {}
 
   const Info& info() const override { return info_; }
 
@@ -61,6 +63,8 @@ class XrtAccelerator final : public Accelerator {
                       bytes, alignment, kPage),
           info_.uri);
     }
+    if (bytes > kMostBytes)
+      return error(fmt::format("a buffer of {} bytes is more than any device has", bytes), info_.uri);
     std::optional<Buffer> made;
     const auto status = attempt("allocate a buffer", [&] {
       xrt::bo bo(device_, (bytes + kPage - 1) / kPage * kPage, bank_);
@@ -87,12 +91,12 @@ class XrtAccelerator final : public Accelerator {
   Status write(const Buffer& buffer, uint64_t offset, std::span<const std::byte> data) override {
     return move(buffer, offset, data.size(), "write", [&](xrt::bo& bo, uint64_t at) {
       bo.write(data.data(), data.size(), at);
-      bo.sync(XCL_BO_SYNC_BO_TO_DEVICE, data.size(), at);
+      if (sync_) bo.sync(XCL_BO_SYNC_BO_TO_DEVICE, data.size(), at);
     });
   }
   Status read(const Buffer& buffer, uint64_t offset, std::span<std::byte> data) override {
     return move(buffer, offset, data.size(), "read", [&](xrt::bo& bo, uint64_t at) {
-      bo.sync(XCL_BO_SYNC_BO_FROM_DEVICE, data.size(), at);
+      if (sync_) bo.sync(XCL_BO_SYNC_BO_FROM_DEVICE, data.size(), at);
       bo.read(data.data(), data.size(), at);
     });
   }
@@ -166,6 +170,7 @@ class XrtAccelerator final : public Accelerator {
   xrt::device device_;
   xrt::ip ip_;
   uint32_t bank_;
+  bool sync_;  // off: for memory that hardware keeps coherent
   bool emulated_ = false;
   std::map<uint64_t, Held> buffers_;  // by address
 };
@@ -176,6 +181,7 @@ Expected<std::unique_ptr<Accelerator>> open_xrt(std::string_view rest) {
   if (!options) return forward_error(options);
   const std::string file = options->text("xclbin", "");
   const auto unit = options->number("unit", 1, 1, 128);
+  const bool sync = options->flag("sync", true);
   if (auto status = options->finish(); !status) return forward_error(status);
   const std::string index_text = options->name().empty() ? "0" : options->name();
   unsigned index = 0;
@@ -221,8 +227,10 @@ Expected<std::unique_ptr<Accelerator>> open_xrt(std::string_view rest) {
               .cycle_accurate = true,
               .clock_hz = 1e6 * design->clock_mhz};
     auto accelerator = std::make_unique<XrtAccelerator>(std::move(info), std::move(device), std::move(ip),
-                                                        static_cast<uint32_t>(memory - design->memories.begin()));
+                                                        static_cast<uint32_t>(memory - design->memories.begin()), sync);
     accelerator->set_emulated(emulated);
+    if (auto same = check_identity(*accelerator); !same) return forward_error(same);
+    if (auto idle = reset(*accelerator); !idle) return forward_error(idle);  // of what a client before may have left
     return accelerator;
   } catch (const std::system_error& e) {
     if (e.code().value() == EBUSY) {
@@ -243,7 +251,7 @@ extern "C" __attribute__((visibility("default"))) bool tenon_driver_transport(co
   using namespace tenon;
   if (std::string_view(abi) != driver::kPluginAbi) return false;
   *transport = {.scheme = "xrt",
-                .doc = "a board with XRT, or the emulated one: xrt:INDEX?xclbin=FILE[&unit=1]",
+                .doc = "a board with XRT, or the emulated one: xrt:INDEX?xclbin=FILE[&unit=1&sync=off]",
                 .open = driver::open_xrt,
                 .missing = driver::missing_xrt};
   return true;

@@ -1,15 +1,20 @@
 #include "driver/xrt/shim/device.h"
 
 #include <ert.h>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include <xrt.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "hw/spec/registers.h"
 #include "sim/behavioral/behavioral.h"
@@ -43,7 +48,28 @@ struct Device::Unit {
   std::mutex mutex;
   int clients = 0;
   bool exclusive = false;
+  int board = -1;  // the unit's file in TENON_XRT_BOARD, locked while it has clients
+  ~Unit() {
+    if (board >= 0) close(board);
+  }
 };
+
+namespace {
+
+// Each process has a board of its own, unless TENON_XRT_BOARD names a directory: then all that name it compete for the
+// units of one board, as the kernel's driver has it. Their memories stay apart. Returns the locked file, or an errno.
+int lock_on_board(uint32_t unit, bool shared) {
+  const char* directory = std::getenv("TENON_XRT_BOARD");
+  if (directory == nullptr) return -1;
+  const std::string file = fmt::format("{}/unit-{}", directory, unit);
+  const int fd = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0) return -errno;
+  if (flock(fd, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0) return fd;
+  close(fd);
+  return -EBUSY;
+}
+
+}  // namespace
 
 Device::Device(Model model) : model_(model) {}
 Device::~Device() { clear(); }
@@ -104,10 +130,17 @@ Status Device::load(std::span<const std::byte> file) {
   behavioral.memory = memory_;
   sim::VerilatedOptions rtl;
   rtl.memory = memory_;
+  // Hardware that is not what the file says: for tests of what notices it.
+  auto config = *xclbin->config;
+  if (const char* other = std::getenv("TENON_XRT_CONFIG")) {
+    auto loaded = spec::load_config(other);
+    if (!loaded) return forward_error(loaded);
+    config = std::move(*loaded);
+  }
   const auto kernels = std::ranges::count_if(design->units, &XclbinUnit::kernel);
   for (int64_t i = 0; i < kernels; ++i) {
-    auto simulator = model_ == Model::kRtl ? sim::make_verilated(*xclbin->config, rtl)
-                                           : sim::make_behavioral(*xclbin->config, behavioral);
+    auto simulator =
+        model_ == Model::kRtl ? sim::make_verilated(config, rtl) : sim::make_behavioral(config, behavioral);
     if (!simulator) return forward_error(simulator);
     units_.push_back(std::make_unique<Unit>());
     units_.back()->simulator = std::move(*simulator);
@@ -216,6 +249,11 @@ int Device::open_context(uint32_t unit, bool shared) {
   if (unit >= units_.size()) return unit == UINT32_MAX ? 0 : -EINVAL;  // UINT32_MAX: the device as a whole
   Unit& u = *units_[unit];
   if (u.exclusive || (!shared && u.clients > 0)) return -EBUSY;
+  if (u.clients == 0) {
+    const int board = lock_on_board(unit, shared);
+    if (board < -1) return board;
+    u.board = board;
+  }
   ++u.clients;
   u.exclusive = !shared;
   return 0;
@@ -228,6 +266,7 @@ int Device::close_context(uint32_t unit) {
   if (u.clients == 0) return -EINVAL;
   --u.clients;
   u.exclusive = false;
+  if (u.clients == 0 && u.board >= 0) close(std::exchange(u.board, -1));
   return 0;
 }
 
