@@ -1,7 +1,7 @@
 // The transport uio: -- a Zynq board without XRT, by the kernel's UIO, u-dma-buf and FPGA manager.
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <bit>
 #include <charconv>
 
 #include "driver/checks.h"
@@ -34,7 +34,9 @@ class UioAccelerator final : public Accelerator {
 
   // Buffers own whole cache lines: a line that two of them shared could not be given to one side.
   Expected<Buffer> allocate(uint64_t bytes, uint64_t alignment) override {
-    auto address = allocator_.allocate(whole_lines(bytes), std::max(alignment, uio::kCacheLine));
+    auto address = allocator_.allocate(whole_lines(bytes), alignment < uio::kCacheLine && std::has_single_bit(alignment)
+                                                               ? uio::kCacheLine
+                                                               : alignment);
     if (!address) {
       address.error().where = info_.uri;
       return forward_error(address);

@@ -1,19 +1,13 @@
-// What every transport must do, whatever is behind it: data, registers, tokens, errors, time-outs, resets in mid-run.
+// What every transport must do, whatever is behind it: buffers, registers, synchronization, tokens, errors, time-outs,
+// resets in mid-run, clients that compete or die, and hardware of another configuration.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
+#include <algorithm>
 
 #include "driver/accelerator.h"
-#ifdef TENON_XRT_SHIM
-#include "driver/xrt/xclbin.h"
-#endif
+#include "tests/cosim/conformance_transports.h"
 
 namespace tenon::driver {
 namespace {
@@ -26,60 +20,14 @@ using spec::StopCode;
 using testing::AllOf;
 using testing::HasSubstr;
 
-#ifdef TENON_XRT_SHIM
-// A file with that many accelerators of configuration tiny.
-std::string design(int units) {
-  Xclbin xclbin =
-      make_xclbin(spec::load_config("tiny").value(), {.units = units, .memory_bytes = 1 << 20, .bitstream = {}});
-  const auto bytes = to_bytes(xclbin);
-  const auto file = std::filesystem::temp_directory_path() / fmt::format("tenon-{}-{}.xclbin", getpid(), units);
-  std::ofstream(file, std::ios::binary)
-      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  return file;
-}
-#endif
-
-struct ConformanceTest : testing::TestWithParam<const char*> {
-  ConformanceTest() : accelerator(open(uri()).value()), config(accelerator->info().config) {
+struct ConformanceTest : testing::TestWithParam<Column> {
+  ConformanceTest() : uri(GetParam().uri()), accelerator(open(uri).value()), config(accelerator->info().config) {
     source = accelerator->allocate(kBytes + 1).value();
     target = accelerator->allocate(kBytes + 1).value();
     stream = accelerator->allocate(1 << 14).value();
     data.resize(kBytes);
     for (size_t i = 0; i < data.size(); ++i) data[i] = std::byte(i * 37 + i / 256);
     EXPECT_TRUE(accelerator->write(source, 0, data));
-  }
-
-  // The transport with 1 MiB of memory.
-  static std::string uri() {
-    const std::string_view scheme = GetParam();
-#ifdef TENON_XRT_SHIM
-    if (scheme.starts_with("xrt:")) {
-      setenv("XILINX_XRT", TENON_XRT_SHIM, 1);
-      setenv("TENON_XRT_MODEL", scheme.ends_with("rtl") ? "rtl" : "behavioral", 1);
-      return "xrt:0?xclbin=" + design(1);
-    }
-#endif
-    return fmt::format("{}memory=1M", scheme);
-  }
-
-  // Copies kElements accumulators' low bytes: a load of type ACC8 and a store, tied by one token, `times` over.
-  std::vector<spec::Instruction> copy(int times = 1) const {
-    std::vector<spec::Instruction> program;
-    for (int i = 0; i < times; ++i) {
-      base::Load load;
-      load.memory_type = static_cast<int64_t>(base::MemoryType::kAcc8);
-      load.y_size = 1, load.x_size = kElements, load.x_stride = kElements;
-      load.push_next = 1;
-      load.pop_next = i > 0;
-      base::Store store;
-      store.memory_type = static_cast<int64_t>(base::MemoryType::kOut);
-      store.y_size = 1, store.x_size = kElements, store.x_stride = kElements;
-      store.pop_prev = 1;
-      store.push_prev = i + 1 < times;
-      program.insert(program.end(), {load, store});
-    }
-    program.emplace_back(base::Finish{});
-    return program;
   }
 
   Launch launch(const std::vector<spec::Instruction>& program) {
@@ -99,10 +47,21 @@ struct ConformanceTest : testing::TestWithParam<const char*> {
     return finish(*accelerator, limit);
   }
 
+  // As a client that comes next.
+  void reopen() {
+    auto opened = open(uri);
+    ASSERT_TRUE(opened) << opened.error().str();
+    accelerator = std::move(*opened);
+    source = accelerator->allocate(kBytes + 1).value();
+    target = accelerator->allocate(kBytes + 1).value();
+    stream = accelerator->allocate(1 << 14).value();
+    ASSERT_TRUE(accelerator->write(source, 0, data));
+  }
+
   void expect_works() {
     const std::vector<std::byte> dirt(kBytes, std::byte{0xdd});
     ASSERT_TRUE(accelerator->write(target, 0, dirt));
-    const auto status = run(launch(copy()));
+    const auto status = run(launch(copy_program()));
     ASSERT_TRUE(status) << status.error().str();
     std::vector<std::byte> found(kBytes);
     ASSERT_TRUE(accelerator->read(target, 0, found));
@@ -117,7 +76,8 @@ struct ConformanceTest : testing::TestWithParam<const char*> {
     expect_works();
   }
 
-  static constexpr size_t kElements = 40, kBlock = 4, kBytes = kElements * kBlock;  // tiny: four lanes
+  static constexpr size_t kBytes = kCopied;
+  const std::string uri;
   std::unique_ptr<Accelerator> accelerator;
   const spec::Config config;
   Buffer source, target, stream;
@@ -151,7 +111,7 @@ TEST_P(ConformanceTest, RegistersSayWhatIsThere) {
 
 TEST_P(ConformanceTest, DoneIsSeenOnceAndIdleStays) {
   EXPECT_EQ(accelerator->read_register(reg::kControl).value() & spec::kApIdle, spec::kApIdle);
-  ASSERT_TRUE(start(*accelerator, launch(copy())));
+  ASSERT_TRUE(start(*accelerator, launch(copy_program())));
   EXPECT_EQ(accelerator->read_register(reg::kControl).value() & (spec::kApIdle | spec::kApDone), 0u);
   ASSERT_TRUE(accelerator->wait_idle(10ms).value());
   EXPECT_EQ(accelerator->read_register(reg::kControl).value() & (spec::kApIdle | spec::kApDone),
@@ -160,14 +120,14 @@ TEST_P(ConformanceTest, DoneIsSeenOnceAndIdleStays) {
 }
 
 TEST_P(ConformanceTest, AStreamOfNothingEnds) {
-  Launch nothing = launch(copy());
+  Launch nothing = launch(copy_program());
   nothing.count = 0;
   EXPECT_TRUE(run(nothing));
   expect_works();
 }
 
 TEST_P(ConformanceTest, TokensSurviveALaunchAndTokenClearTakesThem) {
-  const auto program = copy();
+  const auto program = copy_program();
   const std::vector<spec::Instruction> first = {program[0], program[2]}, second = {program[1], program[2]};
   ASSERT_TRUE(run(launch(first)));
   auto status = run(launch(second));
@@ -182,54 +142,56 @@ TEST_P(ConformanceTest, TokensSurviveALaunchAndTokenClearTakesThem) {
 }
 
 TEST_P(ConformanceTest, ASecondStartIsRefused) {
-  ASSERT_TRUE(start(*accelerator, launch(copy(20))));
-  const auto status = start(*accelerator, launch(copy(20)));
+  ASSERT_TRUE(start(*accelerator, launch(copy_program(20))));
+  const auto status = start(*accelerator, launch(copy_program(20)));
   ASSERT_FALSE(status);
   EXPECT_THAT(status.error().what, HasSubstr("busy with another launch"));
   EXPECT_TRUE(finish(*accelerator, 10ms));
 }
 
 TEST_P(ConformanceTest, ErrorsNameCodeAndInstructionAndLeaveAWorkingDevice) {
-  auto program = copy();
-  std::get<base::Load>(program[0]).sram_base = config.depth(spec::Memory::kAcc) - static_cast<int64_t>(kElements) + 1;
+  auto program = copy_program();
+  std::get<base::Load>(program[0]).sram_base = config.depth(spec::Memory::kAcc) - kCopiedElements + 1;
   expect_stop(launch(program), StopCode::kScratchpadRange, 0);
 
-  Launch what = launch(copy());
+  Launch what = launch(copy_program());
   what.bases[spec::kBaseAcc] = 0xffff'ff00;
   expect_stop(what, StopCode::kReadError, 0);
 
-  what = launch(copy());
-  what.bases[spec::kBaseOut] = (1 << 20) - 32;
+  what = launch(copy_program());
+  what.bases[spec::kBaseOut] = GetParam().memory_end - 32;
   expect_stop(what, StopCode::kWriteError, 1);
 
-  what = launch(copy());
+  what = launch(copy_program());
   what.instructions += 8;
   expect_stop(what, StopCode::kUnaligned, 0);
 
-  what = launch(copy());
-  what.instructions = 1 << 20;
+  what = launch(copy_program());
+  what.instructions = GetParam().memory_end;
   expect_stop(what, StopCode::kReadError, 0);
 
-  program = copy();
+  program = copy_program();
   program.push_back(program[2]);
   expect_stop(launch(program), StopCode::kAfterFinish, 3);
 
-  what = launch(copy());
+  what = launch(copy_program());
   const spec::Slot bad = {5, 0};  // MOVE, which the base profile has not
   ASSERT_TRUE(accelerator->write(stream, 16, std::as_bytes(std::span(bad))));
   expect_stop(what, StopCode::kBadOpcode, 1);
 }
 
 TEST_P(ConformanceTest, ATimeOutStopsTheRunAndLeavesAWorkingDevice) {
-  const auto status = run(launch(copy(200)), 2us);
+  const auto status = run(launch(copy_program(200)), 2us);
   ASSERT_FALSE(status);
   EXPECT_THAT(status.error().what, HasSubstr("still busy after 0.002 ms"));
+  EXPECT_THAT(status.error().what, HasSubstr("of a stream of 401 slots are done"));
+  EXPECT_THAT(status.error().what, HasSubstr("engines that wait for tokens: "));
   expect_works();
 }
 
 TEST_P(ConformanceTest, ASoftResetInAnyCycleLeavesAWorkingDevice) {
   for (int cycles = 1; cycles < 900; cycles += 1 + cycles / 9) {
-    ASSERT_TRUE(start(*accelerator, launch(copy(10))));
+    ASSERT_TRUE(start(*accelerator, launch(copy_program(10))));
     ASSERT_TRUE(accelerator->wait_idle(std::chrono::nanoseconds(10 * cycles)));
     ASSERT_TRUE(accelerator->write_register(reg::kCommand, spec::kSoftReset));
     ASSERT_TRUE(accelerator->wait_idle(1ms).value()) << cycles;
@@ -239,23 +201,153 @@ TEST_P(ConformanceTest, ASoftResetInAnyCycleLeavesAWorkingDevice) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Transports, ConformanceTest,
-                         testing::Values("behavioral:tiny?", "verilator:tiny?",
-                                         "verilator:tiny?stalls=40&interleave=on&",
-                                         "verilator:tiny?latency=300&outstanding=1&", "lockstep:tiny?stalls=10&"));
+TEST_P(ConformanceTest, BuffersHaveTheirAlignmentAndTheirBytes) {
+  std::vector<Buffer> buffers;
+  std::vector<std::vector<std::byte>> contents;
+  for (uint64_t alignment = 1; alignment <= 4096; alignment *= 2) {
+    const uint64_t bytes = 3 * alignment / 2 + 1;
+    const auto buffer = accelerator->allocate(bytes, alignment);
+    ASSERT_TRUE(buffer) << buffer.error().str();
+    EXPECT_EQ(buffer->address % alignment, 0u);
+    EXPECT_EQ(buffer->size, bytes);
+    buffers.push_back(*buffer);
+    contents.emplace_back(bytes, std::byte(buffers.size()));
+    ASSERT_TRUE(accelerator->write(*buffer, 0, contents.back()));
+  }
+  // Pieces that start and end anywhere, beside what is there.
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const size_t begin = contents[i].size() / 3, bytes = contents[i].size() / 2;
+    std::fill_n(contents[i].begin() + static_cast<std::ptrdiff_t>(begin), bytes, std::byte(0x80 + i));
+    ASSERT_TRUE(accelerator->write(buffers[i], begin, std::span(contents[i]).subspan(begin, bytes)));
+  }
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    std::vector<std::byte> found(contents[i].size());
+    ASSERT_TRUE(accelerator->read(buffers[i], 0, found));
+    EXPECT_EQ(found, contents[i]) << i;
+    std::vector<std::byte> piece(found.size() / 2);
+    ASSERT_TRUE(accelerator->read(buffers[i], 1, piece));
+    EXPECT_TRUE(std::ranges::equal(piece, std::span(contents[i]).subspan(1, piece.size()))) << i;
+    accelerator->free(buffers[i]);
+  }
+}
 
-// A build without SystemC lacks the transport, and one process holds one SystemC simulation.
-#ifdef TENON_SYSTEMC
-INSTANTIATE_TEST_SUITE_P(SystemC, ConformanceTest,
-                         testing::Values("systemc:tiny?", "systemc:tiny?dmi=off&", "systemc:tiny?model=rtl&"));
-#endif
+TEST_P(ConformanceTest, WrongUseOfBuffersIsAnErrorAndHarmless) {
+  std::vector<std::byte> bytes(kBytes + 2);
+  EXPECT_THAT(accelerator->write(source, 0, bytes).error().what, HasSubstr("of a buffer of 161 bytes"));
+  EXPECT_FALSE(accelerator->read(source, 1, std::span(bytes).first(kBytes + 1)));
+  EXPECT_FALSE(accelerator->read(source, UINT64_MAX, std::span(bytes).first(1)));
+  EXPECT_TRUE(accelerator->read(source, kBytes + 1, {}));
+  EXPECT_THAT(accelerator->read({GetParam().memory_end, 16}, 0, std::span(bytes).first(1)).error().what,
+              HasSubstr("not alive"));
+  EXPECT_FALSE(accelerator->allocate(0));
+  EXPECT_FALSE(accelerator->allocate(16, 48));
+  EXPECT_FALSE(accelerator->allocate(uint64_t{1} << 40));
+  EXPECT_FALSE(accelerator->allocate(UINT64_MAX - 8));
+  EXPECT_THAT(accelerator->read_register(2).error().what, HasSubstr("must be a multiple of 4"));
+  EXPECT_FALSE(accelerator->write_register(spec::kRegisterSpaceBytes, 0));
+  expect_works();
+}
+
+TEST_P(ConformanceTest, AllMemoryComesBack) {
+  std::vector<Buffer> all;
+  for (int round = 0; round < 3; ++round) {
+    size_t count = 0;
+    for (; count < 1000; ++count) {
+      const auto buffer = accelerator->allocate(1 << 16);
+      if (!buffer) break;
+      all.push_back(*buffer);
+    }
+    EXPECT_GE(count, 12u);  // of 16 in 1 MiB
+    EXPECT_LT(count, 1000u);
+    for (const Buffer& buffer : all) accelerator->free(buffer);
+    all.clear();
+  }
+}
+
+// The accelerator's results beside bytes of the client's, in one cache line.
+TEST_P(ConformanceTest, AWriteOfAFewBytesKeepsResultsAroundIt) {
+  expect_works();
+  const std::vector<std::byte> few(3, std::byte{0xee});
+  ASSERT_TRUE(accelerator->write(target, 0, std::vector<std::byte>(kBytes, std::byte{0xdd})));
+  ASSERT_TRUE(run(launch(copy_program())));
+  ASSERT_TRUE(accelerator->write(target, 67, few));
+  std::vector<std::byte> found(kBytes), wanted = data;
+  std::ranges::copy(few, wanted.begin() + 67);
+  ASSERT_TRUE(accelerator->read(target, 0, found));
+  EXPECT_EQ(found, wanted);
+}
+
+TEST_P(ConformanceTest, WhoForgetsToSynchronizeSeesOldBytes) {
+  if (GetParam().in_process) GTEST_SKIP() << "the simulator works on the client's own memory";
+  expect_works();
+  accelerator.reset();
+  auto opened = open(uri + "&sync=off");
+  ASSERT_TRUE(opened) << opened.error().str();
+  accelerator = std::move(*opened);
+  source = accelerator->allocate(kBytes).value();
+  target = accelerator->allocate(kBytes).value();
+  stream = accelerator->allocate(1 << 14).value();
+  ASSERT_TRUE(accelerator->write(source, 0, data));
+  ASSERT_TRUE(accelerator->write(target, 0, std::vector<std::byte>(kBytes, std::byte{0xdd})));
+  (void)run(launch(copy_program()));  // of whatever lies where the stream should
+  std::vector<std::byte> found(kBytes);
+  ASSERT_TRUE(accelerator->read(target, 0, found));
+  EXPECT_NE(found, data);
+}
+
+TEST_P(ConformanceTest, ASecondProcessIsToldThatTheDeviceIsBusy) {
+  if (GetParam().in_process) GTEST_SKIP() << "each process has a simulator of its own";
+  accelerator.reset();
+  {
+    Holder holder(uri, false);
+    ASSERT_TRUE(holder.holds());
+    const auto second = open(uri);
+    ASSERT_FALSE(second);
+    EXPECT_THAT(second.error().what, HasSubstr("is busy: "));
+  }
+  reopen();
+  expect_works();
+}
+
+TEST_P(ConformanceTest, AClientThatIsKilledInMidRunLeavesAWorkingDevice) {
+  if (GetParam().in_process) GTEST_SKIP() << "each process has a simulator of its own";
+  for (int i = 0; i < 3; ++i) {
+    accelerator.reset();
+    Holder holder(uri, true);
+    ASSERT_TRUE(holder.holds());
+    holder.kill();
+    reopen();
+    EXPECT_EQ(accelerator->read_register(reg::kStatus).value(), 0u);
+    expect_works();
+  }
+}
+
+TEST_P(ConformanceTest, AClientThatLeavesInMidRunLeavesAWorkingDevice) {
+  if (GetParam().one_opening) GTEST_SKIP() << "one process holds one SystemC simulation";
+  const Launch what = launch({copy_program()[0], spec::base::Finish{}});  // leaves a token behind, too
+  ASSERT_TRUE(run(what));
+  ASSERT_TRUE(start(*accelerator, launch(copy_program(200))));
+  accelerator.reset();
+  reopen();
+  expect_works();
+}
+
+TEST_P(ConformanceTest, HardwareOfAnotherConfigurationIsRefusedByItsFields) {
+  if (GetParam().in_process) GTEST_SKIP() << "the simulator is made from the configuration that is asked for";
+  accelerator.reset();
+  const auto wrong = open(GetParam().wrong_uri());
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().what,
+              AllOf(HasSubstr("the device (here) has configuration"), HasSubstr("block_in: 4 here, 16 there"),
+                    HasSubstr("buffers.acc: 4096 here, 131072 there")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Device, ConformanceTest, testing::ValuesIn(columns()),
+                         [](const auto& info) { return info.param.name; });
 
 #ifdef TENON_XRT_SHIM
-INSTANTIATE_TEST_SUITE_P(Xrt, ConformanceTest, testing::Values("xrt:behavioral", "xrt:rtl"));
-
 TEST(Xrt, AUnitHasOneClientAndTheNextUnitIsFree) {
-  setenv("XILINX_XRT", TENON_XRT_SHIM, 1);
-  const std::string uri = "xrt:0?xclbin=" + design(2);
+  const std::string uri = "xrt:0?xclbin=" + xrt_design(2);
   auto first = open(uri);
   ASSERT_TRUE(first) << first.error().str();
   const auto second = open(uri);
@@ -269,10 +361,9 @@ TEST(Xrt, AUnitHasOneClientAndTheNextUnitIsFree) {
 }
 
 TEST(Xrt, AnotherDesignIsRefusedWhileUnitsAreHeld) {
-  setenv("XILINX_XRT", TENON_XRT_SHIM, 1);
-  const auto first = open("xrt:0?xclbin=" + design(1));
+  const auto first = open("xrt:0?xclbin=" + xrt_design(1));
   ASSERT_TRUE(first) << first.error().str();
-  EXPECT_FALSE(open("xrt:0?xclbin=" + design(2)));
+  EXPECT_FALSE(open("xrt:0?xclbin=" + xrt_design(2)));
 }
 #endif
 

@@ -1,4 +1,4 @@
-// How launches end, the same on each simulator: what decode refuses, what stops a run, what survives it, and that the
+// How launches end, the same on each device: what decode refuses, what stops a run, what survives it, and that the
 // next launch finds nothing of it.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "driver/accelerator.h"
-#include "sim/simulator.h"
+#include "tests/cosim/conformance_transports.h"
 
 namespace tenon::driver {
 namespace {
@@ -15,10 +15,10 @@ using spec::StopCode;
 namespace reg = spec::reg;
 using namespace std::chrono_literals;
 
-class Stops : public testing::TestWithParam<const char*> {
+class Stops : public testing::TestWithParam<Column> {
  protected:
   void SetUp() override {
-    auto opened = open(GetParam());
+    auto opened = open(GetParam().uri());
     ASSERT_TRUE(opened) << opened.error().str();
     accelerator_ = std::move(*opened);
     isa_ = std::make_unique<spec::Isa>(accelerator_->info().config);
@@ -262,7 +262,7 @@ TEST_P(Stops, ASoftResetEndsARunAtAnyMoment) {
   for (int cycles = 1; cycles < 400; cycles += 7) {
     SCOPED_TRACE(cycles);
     begin(assemble(text), true);
-    if (auto* simulator = accelerator_->simulator()) simulator->advance(static_cast<uint64_t>(cycles));
+    ASSERT_TRUE(accelerator_->wait_idle(std::chrono::nanoseconds(10 * cycles)));
     write(reg::kCommand, spec::kSoftReset);
     ASSERT_TRUE(*accelerator_->wait_idle(1ms));
     EXPECT_EQ(read(reg::kControl), spec::kApIdle);
@@ -297,15 +297,7 @@ TEST_P(Stops, ArgumentsAndIdentityReadBack) {
   EXPECT_EQ(read(reg::kCapabilities), 0x6f03U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Simulators, Stops,
-                         testing::Values("behavioral:tiny", "verilator:tiny", "verilator:tiny?stalls=40"),
-                         [](const auto& info) {
-                           return info.index == 0 ? "behavioral" : info.index == 1 ? "rtl" : "rtl_stalls";
-                         });
-#ifdef TENON_SYSTEMC
-INSTANTIATE_TEST_SUITE_P(SystemC, Stops, testing::Values("systemc:tiny", "systemc:tiny?model=rtl"),
-                         [](const auto& info) { return info.index == 0 ? "tlm" : "rtl"; });
-#endif
+INSTANTIATE_TEST_SUITE_P(Device, Stops, testing::ValuesIn(columns()), [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace tenon::driver
