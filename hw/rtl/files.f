@@ -18,6 +18,7 @@ burst_split.sv
 read_port.sv
 read_arbiter.sv
 load_dma.sv
+loads.sv
 store_dma.sv
 fetch.sv
 decode_transfer.sv
@@ -25,6 +26,8 @@ decode_compute.sv
 decode.sv
 tokens.sv
 sequencer.sv
+issue.sv
+command_queues.sv
 launch.sv
 counters.sv
 control.sv

@@ -1,7 +1,7 @@
 // Tenon, the accelerator: one AXI4-Lite slave for control, one AXI4 master for memory, one interrupt.
 //
-// fetch -> decode -> a queue for each class of instructions and one for each unit's commands -> sequencers, tied by the
-// token matrix, start the units: three load engines, a store engine, and the compute half. Port names are those that
+// fetch -> decode -> `issue` (a queue and a sequencer for each class of instructions, tied by the token matrix) and
+// `command_queues` (one for each unit) -> units: `loads`, a store engine, and the compute half. Port names are those that
 // tools for AXI expect.
 module tenon (
   input  logic                            clk_i,
@@ -101,9 +101,27 @@ module tenon (
 );
 
   localparam int LdmBytes  = tenon_pkg::BLOCK_OUT > 4 ? tenon_pkg::BLOCK_OUT : 4;
-  localparam int FifoDepth = tenon_pkg::MAX_BURST < 16 ? 32 : 2 * tenon_pkg::MAX_BURST;
 
-  // ------------------------------------------------------------------------------------------------ launch and control
+  // -------------------------------------------------------------------------------------------- constant signals of AXI
+  assign s_axi_control_bresp = 2'd0;
+  assign s_axi_control_rresp = 2'd0;
+  assign m_axi_gmem_rready  = 1'b1;
+  assign m_axi_gmem_bready  = 1'b1;
+  assign m_axi_gmem_arsize  = 3'($clog2(tenon_pkg::AXI_BYTES));
+  assign m_axi_gmem_arburst = 2'b01;
+  assign m_axi_gmem_arlock  = 2'd0;
+  assign m_axi_gmem_arcache = 4'b0011;
+  assign m_axi_gmem_arprot  = 3'd0;
+  assign m_axi_gmem_arqos   = 4'd0;
+  assign m_axi_gmem_awid    = 2'd0;
+  assign m_axi_gmem_awsize  = 3'($clog2(tenon_pkg::AXI_BYTES));
+  assign m_axi_gmem_awburst = 2'b01;
+  assign m_axi_gmem_awlock  = 2'd0;
+  assign m_axi_gmem_awcache = 4'b0011;
+  assign m_axi_gmem_awprot  = 3'd0;
+  assign m_axi_gmem_awqos   = 4'd0;
+
+  // ------------------------------------------------------------------------------------------------- launch and control
   logic         start, soft_reset, token_clear, fetch_start, running, stop, halt, clear, soft_clear, done, idle;
   logic [7:0]   code;
   logic [31:0]  error_index, count, tokens_word, counters_word;
@@ -118,11 +136,7 @@ module tenon (
   logic [6:0]   seq_empty, seq_busy, seq_waiting, waiting, seq_stuck, seq_retire, seq_error;
   logic [223:0] seq_index, seq_error_index;
   logic [55:0]  seq_error_code;
-  logic         fetch_idle, ldi_idle, ldw_idle, ldm_idle, st_idle, arbiter_idle, memory_idle, gemm_active;
-
-  assign memory_idle = fetch_idle & ldi_idle & ldw_idle & ldm_idle & st_idle & arbiter_idle;
-  assign s_axi_control_bresp = 2'd0;
-  assign s_axi_control_rresp = 2'd0;
+  logic         fetch_idle, loads_idle, st_idle, gemm_active;
 
   control u_control (
     .clk_i,
@@ -195,7 +209,7 @@ module tenon (
     .error_valid_i   (seq_error),
     .error_code_i    (seq_error_code),
     .error_index_i   (seq_error_index),
-    .memory_idle_i   (memory_idle)
+    .memory_idle_i   (fetch_idle & loads_idle & st_idle)
   );
 
   counters u_counters (
@@ -216,55 +230,16 @@ module tenon (
     .word_o       (counters_word)
   );
 
-  // ------------------------------------------------------------------------------------------------ memory, read side
-  logic [3:0]   reader_valid, reader_ready, reader_r_valid;
-  logic [255:0] reader_addr;
-  logic [31:0]  reader_len;
-
-  read_arbiter u_arbiter (
-    .clk_i,
-    .rst_ni,
-    .ar_valid_i(reader_valid),
-    .ar_ready_o(reader_ready),
-    .ar_addr_i (reader_addr),
-    .ar_len_i  (reader_len),
-    .r_valid_o (reader_r_valid),
-    .idle_o    (arbiter_idle),
-    .arvalid_o (m_axi_gmem_arvalid),
-    .arready_i (m_axi_gmem_arready),
-    .araddr_o  (m_axi_gmem_araddr),
-    .arlen_o   (m_axi_gmem_arlen),
-    .arid_o    (m_axi_gmem_arid),
-    .rvalid_i  (m_axi_gmem_rvalid),
-    .rid_i     (m_axi_gmem_rid)
-  );
-
-  assign m_axi_gmem_rready  = 1'b1;
-  assign m_axi_gmem_bready  = 1'b1;
-  assign m_axi_gmem_arsize  = 3'($clog2(tenon_pkg::AXI_BYTES));
-  assign m_axi_gmem_arburst = 2'b01;
-  assign m_axi_gmem_arlock  = 2'd0;
-  assign m_axi_gmem_arcache = 4'b0011;
-  assign m_axi_gmem_arprot  = 3'd0;
-  assign m_axi_gmem_arqos   = 4'd0;
-  assign m_axi_gmem_awid    = 2'd0;
-  assign m_axi_gmem_awsize  = 3'($clog2(tenon_pkg::AXI_BYTES));
-  assign m_axi_gmem_awburst = 2'b01;
-  assign m_axi_gmem_awlock  = 2'd0;
-  assign m_axi_gmem_awcache = 4'b0011;
-  assign m_axi_gmem_awprot  = 3'd0;
-  assign m_axi_gmem_awqos   = 4'd0;
-
-  // -------------------------------------------------------------------------------------------------- fetch and decode
+  // --------------------------------------------------------------------------------------------------- fetch and decode
   logic                      slot_valid, slot_ready, slot_last, slot_error;
   logic [127:0]              slot;
   logic [31:0]               slot_index;
-  // verilator lint_off UNUSEDSIGNAL
-  logic [6:0]                entry_valid;  // bit DW stays 0
-  // verilator lint_on UNUSEDSIGNAL
-  logic [6:0]                entry_ready;
+  logic [6:0]                entry_valid, entry_ready;
   dma_pkg::entry_t           entry;
   logic [7:0]                cmd_valid, cmd_ready;
+  logic                      fetch_valid, fetch_ready, fetch_r_valid;
+  logic [63:0]               fetch_addr;
+  logic [7:0]                fetch_len;
   dma_pkg::dma_cmd_t         dma_cmd;
   compute_pkg::gemm_cmd_t    gemm_cmd;
   compute_pkg::alu_cmd_t     alu_cmd;
@@ -285,11 +260,11 @@ module tenon (
     .slot_last_o (slot_last),
     .slot_error_o(slot_error),
     .idle_o      (fetch_idle),
-    .ar_valid_o  (reader_valid[0]),
-    .ar_ready_i  (reader_ready[0]),
-    .ar_addr_o   (reader_addr[63:0]),
-    .ar_len_o    (reader_len[7:0]),
-    .r_valid_i   (reader_r_valid[0]),
+    .ar_valid_o  (fetch_valid),
+    .ar_ready_i  (fetch_ready),
+    .ar_addr_o   (fetch_addr),
+    .ar_len_o    (fetch_len),
+    .r_valid_i   (fetch_r_valid),
     .r_data_i    (m_axi_gmem_rdata),
     .r_error_i   (m_axi_gmem_rresp[1])
   );
@@ -324,331 +299,136 @@ module tenon (
     .error_index_o(decode_index)
   );
 
-  // -------------------------------------------------------------------------------------------- sequencers and tokens
-  logic [48:0] give, take, some;
-  // verilator lint_off UNUSEDSIGNAL
-  logic [48:0] full;  // those of DW stay 0
-  // verilator lint_on UNUSEDSIGNAL
-  logic [7:0]  unit_ready, unit_done, unit_start;
+  // -------------------------------------------------------------------------------------------------------------- issue
+  // Units by number.
+  logic [7:0]  unit_there, engine_ready, unit_done, unit_start;
   logic [63:0] unit_error;
-  logic [55:0] seq_start;
   // verilator lint_off UNUSEDSIGNAL
   logic [6:0]   seq_started;
   logic [223:0] seq_head;  // both for the trace
   // verilator lint_on UNUSEDSIGNAL
 
-  tokens u_tokens (
+  issue u_issue (
     .clk_i,
     .rst_ni,
-    .clear_i(soft_clear | token_clear),
-    .give_i (give),
-    .take_i (take),
-    .some_o (some),
-    .full_o (full),
-    .read_i (read),
-    .word_i (4'((read_addr - tenon_pkg::REG_TOKENS) >> 2)),
-    .word_o (tokens_word)
+    .clear_i      (clear),
+    .stop_i       (stop),
+    .token_clear_i(soft_clear | token_clear),
+    .entry_valid_i(entry_valid),
+    .entry_ready_o(entry_ready),
+    .entry_i      (entry),
+    .unit_start_o (unit_start),
+    .unit_ready_i (unit_there & engine_ready),
+    .unit_done_i  (unit_done),
+    .unit_error_i (unit_error),
+    .start_o      (seq_started),
+    .retire_o     (seq_retire),
+    .busy_o       (seq_busy),
+    .waiting_o    (seq_waiting),
+    .empty_o      (seq_empty),
+    .stuck_o      (seq_stuck),
+    .index_o      (seq_index),
+    .head_index_o (seq_head),
+    .error_valid_o(seq_error),
+    .error_code_o (seq_error_code),
+    .error_index_o(seq_error_index),
+    .read_i       (read),
+    .word_i       (4'((read_addr - tenon_pkg::REG_TOKENS) >> 2)),
+    .word_o       (tokens_word)
   );
 
-  for (genvar e = 0; e < 7; e++) begin : g_engine
-    // verilator lint_off UNUSEDSIGNAL
-    logic [6:0] from;          // counters to this engine, by producer; not used of DW
-    // verilator lint_on UNUSEDSIGNAL
-    logic [6:0] given, taken;  // by consumer and by producer
-    for (genvar p = 0; p < 7; p++) begin : g_producer
-      assign from[p]       = some[p*7+e];
-      assign take[p*7+e]   = taken[p];
-      assign give[e*7+p]   = given[p];
-    end
-    if (e == tenon_pkg::ENG_DW) begin : g_absent
-      assign given = 7'd0;
-      assign taken = 7'd0;
-      assign entry_ready[e] = 1'b0;
-      assign seq_start[e*8+:8] = 8'd0;
-      assign seq_started[e] = 1'b0;
-      assign seq_retire[e] = 1'b0;
-      assign seq_busy[e] = 1'b0;
-      assign seq_waiting[e] = 1'b0;
-      assign seq_empty[e] = 1'b1;
-      assign seq_stuck[e] = 1'b1;
-      assign seq_index[e*32+:32] = 32'd0;
-      assign seq_head[e*32+:32] = 32'd0;
-      assign seq_error[e] = 1'b0;
-      assign seq_error_code[e*8+:8] = tenon_pkg::STOP_NONE;
-      assign seq_error_index[e*32+:32] = 32'd0;
-    end else begin : g_sequencer
-      sequencer #(
-        .Depth(tenon_pkg::QUEUE_DEPTH)
-      ) u_sequencer (
-        .clk_i,
-        .rst_ni,
-        .clear_i      (clear),
-        .stop_i       (stop),
-        .push_valid_i (entry_valid[e]),
-        .push_ready_o (entry_ready[e]),
-        .push_entry_i (entry),
-        .some_i       (from),
-        .take_o       (taken),
-        .full_i       (full[e*7+:7]),
-        .give_o       (given),
-        .start_o      (seq_start[e*8+:8]),
-        .ready_i      (unit_ready),
-        .done_i       (unit_done),
-        .error_i      (unit_error),
-        .start_any_o  (seq_started[e]),
-        .retire_o     (seq_retire[e]),
-        .busy_o       (seq_busy[e]),
-        .waiting_o    (seq_waiting[e]),
-        .empty_o      (seq_empty[e]),
-        .stuck_o      (seq_stuck[e]),
-        .index_o      (seq_index[e*32+:32]),
-        .head_index_o (seq_head[e*32+:32]),
-        .error_valid_o(seq_error[e]),
-        .error_code_o (seq_error_code[e*8+:8]),
-        .error_index_o(seq_error_index[e*32+:32])
-      );
-    end
-  end
-
-  assign unit_start = seq_start[7:0] | seq_start[15:8] | seq_start[23:16] | seq_start[31:24] | seq_start[39:32] |
-                      seq_start[47:40] | seq_start[55:48];
-
-  // ------------------------------------------------------------------------------------------- command queues of units
-  logic              ldi_there, ldi_ready, ldi_done, ldi_error;
-  dma_pkg::dma_cmd_t ldi_cmd;
-  prim_fifo #(
-    .Width($bits(dma_cmd)),
-    .Depth(tenon_pkg::QUEUE_DEPTH)
-  ) u_ldi_queue (
-    .clk_i,
-    .rst_ni,
-    .clear_i     (clear),
-    .push_valid_i(cmd_valid[dma_pkg::UNIT_LDI]),
-    .push_ready_o(cmd_ready[dma_pkg::UNIT_LDI]),
-    .push_data_i (dma_cmd),
-    .pop_valid_o (ldi_there),
-    .pop_ready_i (unit_start[dma_pkg::UNIT_LDI]),
-    .pop_data_o  (ldi_cmd)
-  );
-
-  logic              ldw_there, ldw_ready, ldw_done, ldw_error;
-  dma_pkg::dma_cmd_t ldw_cmd;
-  prim_fifo #(
-    .Width($bits(dma_cmd)),
-    .Depth(tenon_pkg::QUEUE_DEPTH)
-  ) u_ldw_queue (
-    .clk_i,
-    .rst_ni,
-    .clear_i     (clear),
-    .push_valid_i(cmd_valid[dma_pkg::UNIT_LDW]),
-    .push_ready_o(cmd_ready[dma_pkg::UNIT_LDW]),
-    .push_data_i (dma_cmd),
-    .pop_valid_o (ldw_there),
-    .pop_ready_i (unit_start[dma_pkg::UNIT_LDW]),
-    .pop_data_o  (ldw_cmd)
-  );
-
-  logic              ldm_there, ldm_ready, ldm_done, ldm_error;
-  dma_pkg::dma_cmd_t ldm_cmd;
-  prim_fifo #(
-    .Width($bits(dma_cmd)),
-    .Depth(tenon_pkg::QUEUE_DEPTH)
-  ) u_ldm_queue (
-    .clk_i,
-    .rst_ni,
-    .clear_i     (clear),
-    .push_valid_i(cmd_valid[dma_pkg::UNIT_LDM]),
-    .push_ready_o(cmd_ready[dma_pkg::UNIT_LDM]),
-    .push_data_i (dma_cmd),
-    .pop_valid_o (ldm_there),
-    .pop_ready_i (unit_start[dma_pkg::UNIT_LDM]),
-    .pop_data_o  (ldm_cmd)
-  );
-
-  logic              st_there, st_ready, st_done, st_error;
-  dma_pkg::dma_cmd_t st_cmd;
-  prim_fifo #(
-    .Width($bits(dma_cmd)),
-    .Depth(tenon_pkg::QUEUE_DEPTH)
-  ) u_st_queue (
-    .clk_i,
-    .rst_ni,
-    .clear_i     (clear),
-    .push_valid_i(cmd_valid[dma_pkg::UNIT_ST]),
-    .push_ready_o(cmd_ready[dma_pkg::UNIT_ST]),
-    .push_data_i (dma_cmd),
-    .pop_valid_o (st_there),
-    .pop_ready_i (unit_start[dma_pkg::UNIT_ST]),
-    .pop_data_o  (st_cmd)
-  );
-
-  logic                   gemm_there, gemm_ready, gemm_done;
-  logic [7:0]             gemm_error;
+  dma_pkg::dma_cmd_t      ldi_cmd, ldw_cmd, ldm_cmd, st_cmd;
   compute_pkg::gemm_cmd_t gemm_head;
-  prim_fifo #(
-    .Width($bits(gemm_cmd)),
-    .Depth(tenon_pkg::QUEUE_DEPTH)
-  ) u_gemm_queue (
+  compute_pkg::alu_cmd_t  alu_head;
+  compute_pkg::rq_cmd_t   rq_head;
+
+  command_queues u_command_queues (
     .clk_i,
     .rst_ni,
     .clear_i     (clear),
-    .push_valid_i(cmd_valid[dma_pkg::UNIT_GEMM]),
-    .push_ready_o(cmd_ready[dma_pkg::UNIT_GEMM]),
-    .push_data_i (gemm_cmd),
-    .pop_valid_o (gemm_there),
-    .pop_ready_i (unit_start[dma_pkg::UNIT_GEMM]),
-    .pop_data_o  (gemm_head)
+    .native_i    (native),
+    .push_valid_i(cmd_valid),
+    .push_ready_o(cmd_ready),
+    .dma_cmd_i   (dma_cmd),
+    .gemm_cmd_i  (gemm_cmd),
+    .alu_cmd_i   (alu_cmd),
+    .rq_cmd_i    (rq_cmd),
+    .there_o     (unit_there),
+    .start_i     (unit_start),
+    .ldi_cmd_o   (ldi_cmd),
+    .ldw_cmd_o   (ldw_cmd),
+    .ldm_cmd_o   (ldm_cmd),
+    .st_cmd_o    (st_cmd),
+    .gemm_cmd_o  (gemm_head),
+    .alu_cmd_o   (alu_head),
+    .rq_cmd_o    (rq_head)
   );
 
-  // ALU is of the base profile and RQ of the native one: they share a queue.
-  localparam int AluBits  = $bits(alu_cmd);
-  localparam int RqBits   = $bits(rq_cmd);
-  localparam int PostBits = AluBits > RqBits ? AluBits : RqBits;
-  logic                 post_there, post_push_ready, alu_ready, alu_done, rq_ready, rq_done;
-  logic [7:0]           alu_error, rq_error;
+  // -------------------------------------------------------------------------------------------------------------- units
+  logic [2:0] load_ready, load_done, load_error;
+  logic       st_ready, st_done, st_error, gemm_ready, gemm_done, alu_ready, alu_done, rq_ready, rq_done;
+  logic [7:0] gemm_error, alu_error, rq_error;
+
+  assign engine_ready = {1'b0, st_ready, rq_ready, alu_ready, gemm_ready, load_ready};
+  assign unit_done    = {1'b0, st_done, rq_done, alu_done, gemm_done, load_done};
+  assign unit_error   = {tenon_pkg::STOP_NONE,
+                         st_error ? tenon_pkg::STOP_WRITE_ERROR : tenon_pkg::STOP_NONE, rq_error, alu_error, gemm_error,
+                         load_error[2] ? tenon_pkg::STOP_READ_ERROR : tenon_pkg::STOP_NONE,
+                         load_error[1] ? tenon_pkg::STOP_READ_ERROR : tenon_pkg::STOP_NONE,
+                         load_error[0] ? tenon_pkg::STOP_READ_ERROR : tenon_pkg::STOP_NONE};
+
+  logic                             ldi_we, ldw_we, ldm_we;
+  logic [2:0]                       ldm_mem;
+  logic [31:0]                      ldi_unit, ldw_unit, ldm_unit;
   // verilator lint_off UNUSEDSIGNAL
-  logic [PostBits-1:0]  post_head;
+  logic [31:0]                      ldi_index, ldw_index, ldm_index;  // for the trace
   // verilator lint_on UNUSEDSIGNAL
-  compute_pkg::alu_cmd_t alu_head;
-  compute_pkg::rq_cmd_t  rq_head;
-  prim_fifo #(
-    .Width(PostBits),
-    .Depth(tenon_pkg::QUEUE_DEPTH)
-  ) u_post_queue (
+  logic [tenon_pkg::BLOCK_IN*8-1:0] ldi_data, ldw_data;
+  logic [LdmBytes*8-1:0]            ldm_data;
+
+  loads #(
+    .LdmBytes(LdmBytes)
+  ) u_loads (
     .clk_i,
     .rst_ni,
-    .clear_i     (clear),
-    .push_valid_i(cmd_valid[dma_pkg::UNIT_ALU] | cmd_valid[dma_pkg::UNIT_RQ]),
-    .push_ready_o(post_push_ready),
-    .push_data_i (native ? PostBits'(rq_cmd) : PostBits'(alu_cmd)),
-    .pop_valid_o (post_there),
-    .pop_ready_i (unit_start[dma_pkg::UNIT_ALU] | unit_start[dma_pkg::UNIT_RQ]),
-    .pop_data_o  (post_head)
+    .clear_i        (clear),
+    .halt_i         (halt),
+    .idle_o         (loads_idle),
+    .fetch_valid_i  (fetch_valid),
+    .fetch_ready_o  (fetch_ready),
+    .fetch_addr_i   (fetch_addr),
+    .fetch_len_i    (fetch_len),
+    .fetch_r_valid_o(fetch_r_valid),
+    .start_i        (unit_start[2:0]),
+    .ready_o        (load_ready),
+    .done_o         (load_done),
+    .error_o        (load_error),
+    .ldi_cmd_i      (ldi_cmd),
+    .ldw_cmd_i      (ldw_cmd),
+    .ldm_cmd_i      (ldm_cmd),
+    .ldi_we_o       (ldi_we),
+    .ldi_unit_o     (ldi_unit),
+    .ldi_index_o    (ldi_index),
+    .ldi_data_o     (ldi_data),
+    .ldw_we_o       (ldw_we),
+    .ldw_unit_o     (ldw_unit),
+    .ldw_index_o    (ldw_index),
+    .ldw_data_o     (ldw_data),
+    .ldm_we_o       (ldm_we),
+    .ldm_mem_o      (ldm_mem),
+    .ldm_unit_o     (ldm_unit),
+    .ldm_index_o    (ldm_index),
+    .ldm_data_o     (ldm_data),
+    .arvalid_o      (m_axi_gmem_arvalid),
+    .arready_i      (m_axi_gmem_arready),
+    .araddr_o       (m_axi_gmem_araddr),
+    .arlen_o        (m_axi_gmem_arlen),
+    .arid_o         (m_axi_gmem_arid),
+    .rvalid_i       (m_axi_gmem_rvalid),
+    .rid_i          (m_axi_gmem_rid),
+    .rdata_i        (m_axi_gmem_rdata),
+    .rerror_i       (m_axi_gmem_rresp[1])
   );
-  assign alu_head = post_head[AluBits-1:0];
-  assign rq_head  = post_head[RqBits-1:0];
-  assign cmd_ready[dma_pkg::UNIT_ALU]  = post_push_ready;
-  assign cmd_ready[dma_pkg::UNIT_RQ]   = post_push_ready;
-  assign cmd_ready[dma_pkg::UNIT_NONE] = 1'b1;
-
-  assign unit_ready = {1'b0, st_there & st_ready, post_there & rq_ready, post_there & alu_ready,
-                       gemm_there & gemm_ready, ldm_there & ldm_ready, ldw_there & ldw_ready, ldi_there & ldi_ready};
-  assign unit_done  = {1'b0, st_done, rq_done, alu_done, gemm_done, ldm_done, ldw_done, ldi_done};
-  assign unit_error = {tenon_pkg::STOP_NONE,
-                       st_error ? tenon_pkg::STOP_WRITE_ERROR : tenon_pkg::STOP_NONE, rq_error, alu_error, gemm_error,
-                       ldm_error ? tenon_pkg::STOP_READ_ERROR : tenon_pkg::STOP_NONE,
-                       ldw_error ? tenon_pkg::STOP_READ_ERROR : tenon_pkg::STOP_NONE,
-                       ldi_error ? tenon_pkg::STOP_READ_ERROR : tenon_pkg::STOP_NONE};
-
-  // ------------------------------------------------------------------------------------------------------------- units
-  logic          ldi_we;
-  logic [31:0]   ldi_unit;
-  // verilator lint_off UNUSEDSIGNAL
-  logic [31:0]   ldi_index;  // for the trace
-  // verilator lint_on UNUSEDSIGNAL
-  logic [tenon_pkg::BLOCK_IN*8-1:0] ldi_data;
-  // verilator lint_off PINCONNECTEMPTY
-  load_dma #(
-    .UnitBytes(tenon_pkg::BLOCK_IN),
-    .FifoDepth(FifoDepth)
-  ) u_ldi (
-    .clk_i,
-    .rst_ni,
-    .clear_i     (clear),
-    .halt_i      (halt),
-    .cmd_valid_i (unit_start[dma_pkg::UNIT_LDI]),
-    .cmd_ready_o (ldi_ready),
-    .cmd_i       (ldi_cmd),
-    .done_o      (ldi_done),
-    .error_o     (ldi_error),
-    .idle_o      (ldi_idle),
-    .we_o        (ldi_we),
-    .mem_o       (),  // one scratchpad
-    .unit_o      (ldi_unit),
-    .index_o     (ldi_index),
-    .data_o      (ldi_data),
-    .ar_valid_o  (reader_valid[1]),
-    .ar_ready_i  (reader_ready[1]),
-    .ar_addr_o   (reader_addr[64+:64]),
-    .ar_len_o    (reader_len[8+:8]),
-    .r_valid_i   (reader_r_valid[1]),
-    .r_data_i    (m_axi_gmem_rdata),
-    .r_error_i   (m_axi_gmem_rresp[1])
-  );
-  // verilator lint_on PINCONNECTEMPTY
-
-  logic          ldw_we;
-  logic [31:0]   ldw_unit;
-  // verilator lint_off UNUSEDSIGNAL
-  logic [31:0]   ldw_index;  // for the trace
-  // verilator lint_on UNUSEDSIGNAL
-  logic [tenon_pkg::BLOCK_IN*8-1:0] ldw_data;
-  // verilator lint_off PINCONNECTEMPTY
-  load_dma #(
-    .UnitBytes(tenon_pkg::BLOCK_IN),
-    .FifoDepth(FifoDepth)
-  ) u_ldw (
-    .clk_i,
-    .rst_ni,
-    .clear_i     (clear),
-    .halt_i      (halt),
-    .cmd_valid_i (unit_start[dma_pkg::UNIT_LDW]),
-    .cmd_ready_o (ldw_ready),
-    .cmd_i       (ldw_cmd),
-    .done_o      (ldw_done),
-    .error_o     (ldw_error),
-    .idle_o      (ldw_idle),
-    .we_o        (ldw_we),
-    .mem_o       (),  // one scratchpad
-    .unit_o      (ldw_unit),
-    .index_o     (ldw_index),
-    .data_o      (ldw_data),
-    .ar_valid_o  (reader_valid[2]),
-    .ar_ready_i  (reader_ready[2]),
-    .ar_addr_o   (reader_addr[128+:64]),
-    .ar_len_o    (reader_len[16+:8]),
-    .r_valid_i   (reader_r_valid[2]),
-    .r_data_i    (m_axi_gmem_rdata),
-    .r_error_i   (m_axi_gmem_rresp[1])
-  );
-  // verilator lint_on PINCONNECTEMPTY
-
-  logic          ldm_we;
-  logic [2:0]    ldm_mem;
-  logic [31:0]   ldm_unit;
-  // verilator lint_off UNUSEDSIGNAL
-  logic [31:0]   ldm_index;  // for the trace
-  // verilator lint_on UNUSEDSIGNAL
-  logic [LdmBytes*8-1:0] ldm_data;
-  // verilator lint_off PINCONNECTEMPTY
-  load_dma #(
-    .UnitBytes(LdmBytes),
-    .FifoDepth(FifoDepth)
-  ) u_ldm (
-    .clk_i,
-    .rst_ni,
-    .clear_i     (clear),
-    .halt_i      (halt),
-    .cmd_valid_i (unit_start[dma_pkg::UNIT_LDM]),
-    .cmd_ready_o (ldm_ready),
-    .cmd_i       (ldm_cmd),
-    .done_o      (ldm_done),
-    .error_o     (ldm_error),
-    .idle_o      (ldm_idle),
-    .we_o        (ldm_we),
-    .mem_o       (ldm_mem),
-    .unit_o      (ldm_unit),
-    .index_o     (ldm_index),
-    .data_o      (ldm_data),
-    .ar_valid_o  (reader_valid[3]),
-    .ar_ready_i  (reader_ready[3]),
-    .ar_addr_o   (reader_addr[192+:64]),
-    .ar_len_o    (reader_len[24+:8]),
-    .r_valid_i   (reader_r_valid[3]),
-    .r_data_i    (m_axi_gmem_rdata),
-    .r_error_i   (m_axi_gmem_rresp[1])
-  );
-  // verilator lint_on PINCONNECTEMPTY
 
   logic                              st_req, st_acc, st_gnt;
   logic [15:0]                       st_addr;

@@ -1,0 +1,138 @@
+// The commands that decode has made, in a queue for each unit until its sequencer starts it.
+//
+// A unit takes the head of its queue with its start. ALU is of the base profile and RQ of the native one: they share a
+// queue.
+module command_queues (
+  input  logic                    clk_i,
+  input  logic                    rst_ni,
+  input  logic                    clear_i,
+  input  logic                    native_i,
+  // From decode, by unit.
+  // verilator lint_off UNUSEDSIGNAL
+  input  logic [7:0]              push_valid_i,  // UNIT_NONE has no commands
+  // verilator lint_on UNUSEDSIGNAL
+  output logic [7:0]              push_ready_o,
+  input  dma_pkg::dma_cmd_t       dma_cmd_i,
+  input  compute_pkg::gemm_cmd_t  gemm_cmd_i,
+  input  compute_pkg::alu_cmd_t   alu_cmd_i,
+  input  compute_pkg::rq_cmd_t    rq_cmd_i,
+  // To the units.
+  output logic [7:0]              there_o,       // the head is a command
+  // verilator lint_off UNUSEDSIGNAL
+  input  logic [7:0]              start_i,       // UNIT_NONE takes nothing from here
+  // verilator lint_on UNUSEDSIGNAL
+  output dma_pkg::dma_cmd_t       ldi_cmd_o,
+  output dma_pkg::dma_cmd_t       ldw_cmd_o,
+  output dma_pkg::dma_cmd_t       ldm_cmd_o,
+  output dma_pkg::dma_cmd_t       st_cmd_o,
+  output compute_pkg::gemm_cmd_t  gemm_cmd_o,
+  output compute_pkg::alu_cmd_t   alu_cmd_o,
+  output compute_pkg::rq_cmd_t    rq_cmd_o
+);
+
+  prim_fifo #(
+    .Width($bits(dma_cmd_i)),
+    .Depth(tenon_pkg::QUEUE_DEPTH)
+  ) u_ldi (
+    .clk_i,
+    .rst_ni,
+    .clear_i,
+    .push_valid_i(push_valid_i[dma_pkg::UNIT_LDI]),
+    .push_ready_o(push_ready_o[dma_pkg::UNIT_LDI]),
+    .push_data_i (dma_cmd_i),
+    .pop_valid_o (there_o[dma_pkg::UNIT_LDI]),
+    .pop_ready_i (start_i[dma_pkg::UNIT_LDI]),
+    .pop_data_o  (ldi_cmd_o)
+  );
+
+  prim_fifo #(
+    .Width($bits(dma_cmd_i)),
+    .Depth(tenon_pkg::QUEUE_DEPTH)
+  ) u_ldw (
+    .clk_i,
+    .rst_ni,
+    .clear_i,
+    .push_valid_i(push_valid_i[dma_pkg::UNIT_LDW]),
+    .push_ready_o(push_ready_o[dma_pkg::UNIT_LDW]),
+    .push_data_i (dma_cmd_i),
+    .pop_valid_o (there_o[dma_pkg::UNIT_LDW]),
+    .pop_ready_i (start_i[dma_pkg::UNIT_LDW]),
+    .pop_data_o  (ldw_cmd_o)
+  );
+
+  prim_fifo #(
+    .Width($bits(dma_cmd_i)),
+    .Depth(tenon_pkg::QUEUE_DEPTH)
+  ) u_ldm (
+    .clk_i,
+    .rst_ni,
+    .clear_i,
+    .push_valid_i(push_valid_i[dma_pkg::UNIT_LDM]),
+    .push_ready_o(push_ready_o[dma_pkg::UNIT_LDM]),
+    .push_data_i (dma_cmd_i),
+    .pop_valid_o (there_o[dma_pkg::UNIT_LDM]),
+    .pop_ready_i (start_i[dma_pkg::UNIT_LDM]),
+    .pop_data_o  (ldm_cmd_o)
+  );
+
+  prim_fifo #(
+    .Width($bits(dma_cmd_i)),
+    .Depth(tenon_pkg::QUEUE_DEPTH)
+  ) u_st (
+    .clk_i,
+    .rst_ni,
+    .clear_i,
+    .push_valid_i(push_valid_i[dma_pkg::UNIT_ST]),
+    .push_ready_o(push_ready_o[dma_pkg::UNIT_ST]),
+    .push_data_i (dma_cmd_i),
+    .pop_valid_o (there_o[dma_pkg::UNIT_ST]),
+    .pop_ready_i (start_i[dma_pkg::UNIT_ST]),
+    .pop_data_o  (st_cmd_o)
+  );
+
+  prim_fifo #(
+    .Width($bits(gemm_cmd_i)),
+    .Depth(tenon_pkg::QUEUE_DEPTH)
+  ) u_gemm (
+    .clk_i,
+    .rst_ni,
+    .clear_i,
+    .push_valid_i(push_valid_i[dma_pkg::UNIT_GEMM]),
+    .push_ready_o(push_ready_o[dma_pkg::UNIT_GEMM]),
+    .push_data_i (gemm_cmd_i),
+    .pop_valid_o (there_o[dma_pkg::UNIT_GEMM]),
+    .pop_ready_i (start_i[dma_pkg::UNIT_GEMM]),
+    .pop_data_o  (gemm_cmd_o)
+  );
+
+  localparam int AluBits  = $bits(alu_cmd_i);
+  localparam int RqBits   = $bits(rq_cmd_i);
+  localparam int PostBits = AluBits > RqBits ? AluBits : RqBits;
+  logic                post_there, post_ready;
+  // verilator lint_off UNUSEDSIGNAL
+  logic [PostBits-1:0] post_head;
+  // verilator lint_on UNUSEDSIGNAL
+  prim_fifo #(
+    .Width(PostBits),
+    .Depth(tenon_pkg::QUEUE_DEPTH)
+  ) u_post (
+    .clk_i,
+    .rst_ni,
+    .clear_i,
+    .push_valid_i(push_valid_i[dma_pkg::UNIT_ALU] | push_valid_i[dma_pkg::UNIT_RQ]),
+    .push_ready_o(post_ready),
+    .push_data_i (native_i ? PostBits'(rq_cmd_i) : PostBits'(alu_cmd_i)),
+    .pop_valid_o (post_there),
+    .pop_ready_i (start_i[dma_pkg::UNIT_ALU] | start_i[dma_pkg::UNIT_RQ]),
+    .pop_data_o  (post_head)
+  );
+  assign alu_cmd_o = post_head[AluBits-1:0];
+  assign rq_cmd_o  = post_head[RqBits-1:0];
+  assign push_ready_o[dma_pkg::UNIT_ALU]  = post_ready;
+  assign push_ready_o[dma_pkg::UNIT_RQ]   = post_ready;
+  assign push_ready_o[dma_pkg::UNIT_NONE] = 1'b1;
+  assign there_o[dma_pkg::UNIT_ALU]  = post_there;
+  assign there_o[dma_pkg::UNIT_RQ]   = post_there;
+  assign there_o[dma_pkg::UNIT_NONE] = 1'b0;
+
+endmodule

@@ -1,0 +1,121 @@
+// Starts instructions in the order that tokens allow: the matrix of tokens and a sequencer for each class.
+//
+// Engine DW is absent: nothing comes for it, and it is always done.
+module issue (
+  input  logic             clk_i,
+  input  logic             rst_ni,
+  input  logic             clear_i,
+  input  logic             stop_i,
+  input  logic             token_clear_i,
+  // Entries, by class.
+  // verilator lint_off UNUSEDSIGNAL
+  input  logic [6:0]       entry_valid_i,  // bit DW stays 0
+  // verilator lint_on UNUSEDSIGNAL
+  output logic [6:0]       entry_ready_o,
+  input  dma_pkg::entry_t  entry_i,
+  // Units, by number.
+  output logic [7:0]       unit_start_o,
+  input  logic [7:0]       unit_ready_i,
+  input  logic [7:0]       unit_done_i,
+  input  logic [63:0]      unit_error_i,   // stop code with done
+  // State, by class.
+  output logic [6:0]       start_o,
+  output logic [6:0]       retire_o,
+  output logic [6:0]       busy_o,
+  output logic [6:0]       waiting_o,
+  output logic [6:0]       empty_o,
+  output logic [6:0]       stuck_o,
+  output logic [223:0]     index_o,        // of the oldest instruction in flight, else of the head
+  output logic [223:0]     head_index_o,
+  output logic [6:0]       error_valid_o,
+  output logic [55:0]      error_code_o,
+  output logic [223:0]     error_index_o,
+  // The matrix as registers.
+  input  logic             read_i,
+  input  logic [3:0]       word_i,
+  output logic [31:0]      word_o
+);
+
+  logic [48:0] give, take, some;
+  // verilator lint_off UNUSEDSIGNAL
+  logic [48:0] full;  // those of DW stay 0
+  // verilator lint_on UNUSEDSIGNAL
+  logic [55:0] start;
+
+  tokens u_tokens (
+    .clk_i,
+    .rst_ni,
+    .clear_i(token_clear_i),
+    .give_i (give),
+    .take_i (take),
+    .some_o (some),
+    .full_o (full),
+    .read_i,
+    .word_i,
+    .word_o
+  );
+
+  for (genvar e = 0; e < 7; e++) begin : g_engine
+    // verilator lint_off UNUSEDSIGNAL
+    logic [6:0] from;          // counters to this engine, by producer; not used of DW
+    // verilator lint_on UNUSEDSIGNAL
+    logic [6:0] given, taken;  // by consumer and by producer
+    for (genvar p = 0; p < 7; p++) begin : g_producer
+      assign from[p]       = some[p*7+e];
+      assign take[p*7+e]   = taken[p];
+      assign give[e*7+p]   = given[p];
+    end
+    if (e == tenon_pkg::ENG_DW) begin : g_absent
+      assign given = 7'd0;
+      assign taken = 7'd0;
+      assign entry_ready_o[e] = 1'b0;
+      assign start[e*8+:8] = 8'd0;
+      assign start_o[e] = 1'b0;
+      assign retire_o[e] = 1'b0;
+      assign busy_o[e] = 1'b0;
+      assign waiting_o[e] = 1'b0;
+      assign empty_o[e] = 1'b1;
+      assign stuck_o[e] = 1'b1;
+      assign index_o[e*32+:32] = 32'd0;
+      assign head_index_o[e*32+:32] = 32'd0;
+      assign error_valid_o[e] = 1'b0;
+      assign error_code_o[e*8+:8] = tenon_pkg::STOP_NONE;
+      assign error_index_o[e*32+:32] = 32'd0;
+    end else begin : g_sequencer
+      sequencer #(
+        .Depth(tenon_pkg::QUEUE_DEPTH)
+      ) u_sequencer (
+        .clk_i,
+        .rst_ni,
+        .clear_i,
+        .stop_i,
+        .push_valid_i (entry_valid_i[e]),
+        .push_ready_o (entry_ready_o[e]),
+        .push_entry_i (entry_i),
+        .some_i       (from),
+        .take_o       (taken),
+        .full_i       (full[e*7+:7]),
+        .give_o       (given),
+        .start_o      (start[e*8+:8]),
+        .ready_i      (unit_ready_i),
+        .done_i       (unit_done_i),
+        .error_i      (unit_error_i),
+        .start_any_o  (start_o[e]),
+        .retire_o     (retire_o[e]),
+        .busy_o       (busy_o[e]),
+        .waiting_o    (waiting_o[e]),
+        .empty_o      (empty_o[e]),
+        .stuck_o      (stuck_o[e]),
+        .index_o      (index_o[e*32+:32]),
+        .head_index_o (head_index_o[e*32+:32]),
+        .error_valid_o(error_valid_o[e]),
+        .error_code_o (error_code_o[e*8+:8]),
+        .error_index_o(error_index_o[e*32+:32])
+      );
+    end
+  end
+
+  assign unit_start_o = start[7:0] | start[15:8] | start[23:16] | start[31:24] | start[39:32] |
+                        start[47:40] | start[55:48];
+
+endmodule

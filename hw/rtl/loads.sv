@@ -1,0 +1,174 @@
+// The read side of memory: three load engines and the instruction fetch, which share one AXI4 read port.
+//
+// Each engine writes scratchpads of its own, unit by unit: LDI inputs, LDW weights, LDM all others.
+module loads #(
+  parameter int LdmBytes = 16  // of a unit that LDM writes
+) (
+  input  logic                             clk_i,
+  input  logic                             rst_ni,
+  input  logic                             clear_i,
+  input  logic                             halt_i,       // send no more addresses
+  output logic                             idle_o,       // no engine owes or is owed anything; fetch says so itself
+  // Instruction fetch; its data are those of the read channel.
+  input  logic                             fetch_valid_i,
+  output logic                             fetch_ready_o,
+  input  logic [63:0]                      fetch_addr_i,
+  input  logic [7:0]                       fetch_len_i,
+  output logic                             fetch_r_valid_o,
+  // Engines: LDI 0, LDW 1, LDM 2, as their units are numbered.
+  input  logic [2:0]                       start_i,
+  output logic [2:0]                       ready_o,
+  output logic [2:0]                       done_o,
+  output logic [2:0]                       error_o,
+  input  dma_pkg::dma_cmd_t                ldi_cmd_i,
+  input  dma_pkg::dma_cmd_t                ldw_cmd_i,
+  input  dma_pkg::dma_cmd_t                ldm_cmd_i,
+  // What they write; the index is for the trace.
+  output logic                             ldi_we_o,
+  output logic [31:0]                      ldi_unit_o,
+  output logic [31:0]                      ldi_index_o,
+  output logic [tenon_pkg::BLOCK_IN*8-1:0] ldi_data_o,
+  output logic                             ldw_we_o,
+  output logic [31:0]                      ldw_unit_o,
+  output logic [31:0]                      ldw_index_o,
+  output logic [tenon_pkg::BLOCK_IN*8-1:0] ldw_data_o,
+  output logic                             ldm_we_o,
+  output logic [2:0]                       ldm_mem_o,
+  output logic [31:0]                      ldm_unit_o,
+  output logic [31:0]                      ldm_index_o,
+  output logic [LdmBytes*8-1:0]            ldm_data_o,
+  // AXI4, read channels.
+  output logic                             arvalid_o,
+  input  logic                             arready_i,
+  output logic [63:0]                      araddr_o,
+  output logic [7:0]                       arlen_o,
+  output logic [1:0]                       arid_o,
+  input  logic                             rvalid_i,
+  input  logic [1:0]                       rid_i,
+  input  logic [tenon_pkg::AXI_BITS-1:0]   rdata_i,
+  input  logic                             rerror_i
+);
+
+  localparam int FifoDepth = tenon_pkg::MAX_BURST < 16 ? 32 : 2 * tenon_pkg::MAX_BURST;
+
+  // Reader 0 is the fetch, reader u + 1 the engine of unit u.
+  logic [3:0]   valid, ready, r_valid;
+  logic [255:0] addr;
+  logic [31:0]  len;
+  logic [2:0]   engine_idle;
+  logic         arbiter_idle;
+
+  assign valid[0]        = fetch_valid_i;
+  assign addr[63:0]      = fetch_addr_i;
+  assign len[7:0]        = fetch_len_i;
+  assign fetch_ready_o   = ready[0];
+  assign fetch_r_valid_o = r_valid[0];
+  assign idle_o          = &engine_idle & arbiter_idle;
+
+  read_arbiter u_arbiter (
+    .clk_i,
+    .rst_ni,
+    .ar_valid_i(valid),
+    .ar_ready_o(ready),
+    .ar_addr_i (addr),
+    .ar_len_i  (len),
+    .r_valid_o (r_valid),
+    .idle_o    (arbiter_idle),
+    .arvalid_o,
+    .arready_i,
+    .araddr_o,
+    .arlen_o,
+    .arid_o,
+    .rvalid_i,
+    .rid_i
+  );
+
+  // verilator lint_off PINCONNECTEMPTY
+  load_dma #(
+    .UnitBytes(tenon_pkg::BLOCK_IN),
+    .FifoDepth(FifoDepth)
+  ) u_ldi (
+    .clk_i,
+    .rst_ni,
+    .clear_i,
+    .halt_i,
+    .cmd_valid_i(start_i[0]),
+    .cmd_ready_o(ready_o[0]),
+    .cmd_i      (ldi_cmd_i),
+    .done_o     (done_o[0]),
+    .error_o    (error_o[0]),
+    .idle_o     (engine_idle[0]),
+    .we_o       (ldi_we_o),
+    .mem_o      (),  // one scratchpad
+    .unit_o     (ldi_unit_o),
+    .index_o    (ldi_index_o),
+    .data_o     (ldi_data_o),
+    .ar_valid_o (valid[1]),
+    .ar_ready_i (ready[1]),
+    .ar_addr_o  (addr[64+:64]),
+    .ar_len_o   (len[8+:8]),
+    .r_valid_i  (r_valid[1]),
+    .r_data_i   (rdata_i),
+    .r_error_i  (rerror_i)
+  );
+  // verilator lint_on PINCONNECTEMPTY
+
+  // verilator lint_off PINCONNECTEMPTY
+  load_dma #(
+    .UnitBytes(tenon_pkg::BLOCK_IN),
+    .FifoDepth(FifoDepth)
+  ) u_ldw (
+    .clk_i,
+    .rst_ni,
+    .clear_i,
+    .halt_i,
+    .cmd_valid_i(start_i[1]),
+    .cmd_ready_o(ready_o[1]),
+    .cmd_i      (ldw_cmd_i),
+    .done_o     (done_o[1]),
+    .error_o    (error_o[1]),
+    .idle_o     (engine_idle[1]),
+    .we_o       (ldw_we_o),
+    .mem_o      (),  // one scratchpad
+    .unit_o     (ldw_unit_o),
+    .index_o    (ldw_index_o),
+    .data_o     (ldw_data_o),
+    .ar_valid_o (valid[2]),
+    .ar_ready_i (ready[2]),
+    .ar_addr_o  (addr[128+:64]),
+    .ar_len_o   (len[16+:8]),
+    .r_valid_i  (r_valid[2]),
+    .r_data_i   (rdata_i),
+    .r_error_i  (rerror_i)
+  );
+  // verilator lint_on PINCONNECTEMPTY
+
+  load_dma #(
+    .UnitBytes(LdmBytes),
+    .FifoDepth(FifoDepth)
+  ) u_ldm (
+    .clk_i,
+    .rst_ni,
+    .clear_i,
+    .halt_i,
+    .cmd_valid_i(start_i[2]),
+    .cmd_ready_o(ready_o[2]),
+    .cmd_i      (ldm_cmd_i),
+    .done_o     (done_o[2]),
+    .error_o    (error_o[2]),
+    .idle_o     (engine_idle[2]),
+    .we_o       (ldm_we_o),
+    .mem_o      (ldm_mem_o),
+    .unit_o     (ldm_unit_o),
+    .index_o    (ldm_index_o),
+    .data_o     (ldm_data_o),
+    .ar_valid_o (valid[3]),
+    .ar_ready_i (ready[3]),
+    .ar_addr_o  (addr[192+:64]),
+    .ar_len_o   (len[24+:8]),
+    .r_valid_i  (r_valid[3]),
+    .r_data_i   (rdata_i),
+    .r_error_i  (rerror_i)
+  );
+
+endmodule
