@@ -9,10 +9,9 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 
-#include "driver/uio/player.h"
+#include "tests/driver/played_board.h"
 #ifdef TENON_XRT_SHIM
 #include "driver/xrt/xclbin.h"
 #endif
@@ -21,57 +20,8 @@ namespace tenon::driver {
 namespace {
 
 namespace base = spec::base;
-namespace fs = std::filesystem;
-
-// A directory that ends with the process.
-class Scratch {
- public:
-  Scratch() {
-    std::string name = (fs::temp_directory_path() / "tenon-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) std::abort();
-    path_ = name;
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 constexpr uint64_t kPhysical = 0x1000'0000;
-
-class PlayedBoard {
- public:
-  explicit PlayedBoard(bool rtl) {
-    auto player = uio::Player::create({.root = scratch_.path(),
-                                       .config = spec::load_config("tiny").value(),
-                                       .rtl = rtl,
-                                       .memory_bytes = 1 << 20,
-                                       .physical = kPhysical});
-    if (!player) {
-      fmt::print(stderr, "{}\n", player.error().str());
-      std::abort();
-    }
-    process_ = fork();
-    if (process_ == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      (void)(*player)->run();
-      _exit(1);
-    }
-  }
-  ~PlayedBoard() {
-    ::kill(process_, SIGKILL);
-    waitpid(process_, nullptr, 0);
-  }
-  std::string uri() const { return fmt::format("uio:?root={}", scratch_.path().string()); }
-
- private:
-  Scratch scratch_;
-  pid_t process_ = -1;
-};
 
 Column simulator(std::string name, std::string doc, std::string uri) {
   return {.name = std::move(name), .doc = std::move(doc), .in_process = true, .uri = [uri] { return uri; }};
@@ -103,7 +53,11 @@ Column xrt(std::string name, std::string doc, [[maybe_unused]] const char* model
 
 Column played(std::string name, std::string doc, bool rtl) {
   const auto uri = [rtl] {
-    static const PlayedBoard board(rtl);
+    static const PlayedBoard board({.root = {},
+                                    .config = spec::load_config("tiny").value(),
+                                    .rtl = rtl,
+                                    .memory_bytes = 1 << 20,
+                                    .physical = kPhysical});
     return board.uri();
   };
   return {.name = std::move(name),
