@@ -17,11 +17,13 @@ Action list_passes(Options&);
 Action hw_generate(Options&);
 Action hw_list(Options&);
 Action hw_show(Options&);
+Action hw_overlay(Options&);
 Action assemble(Options&);
 Action disassemble(Options&);
 Action list_devices(Options&);
 Action doctor(Options&);
 Action bench_sim(Options&);
+Action bench_launch(Options&);
 Action fuzz_accel(Options&);
 Action xclbin_write(Options&);
 Action xclbin_show(Options&);
@@ -37,11 +39,13 @@ constexpr Command kCommands[] = {
     {"hw generate", "write the accelerator of a configuration: RTL, register map, references", hw_generate},
     {"hw list", "list the named configurations", hw_list},
     {"hw show", "explain one configuration", hw_show},
+    {"hw overlay", "write the device tree's part for a Zynq board", hw_overlay},
     {"asm", "assemble instructions", assemble},
     {"disasm", "print the instructions of a program", disassemble},
     {"devices", "list the kinds of devices and what each lacks on this machine", list_devices},
     {"doctor", "list tools, devices and what is missing for what", doctor},
     {"bench sim", "measure how fast the simulators are", bench_sim},
+    {"bench launch", "measure what a launch costs on a device", bench_launch},
     {"fuzz accel", "run random programs on RTL and behavioral simulator, compared write by write", fuzz_accel},
     {"xclbin write", "write the file in which a design reaches XRT", xclbin_write},
     {"xclbin show", "list what is in such a file", xclbin_show},

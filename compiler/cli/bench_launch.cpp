@@ -1,0 +1,67 @@
+// tenon bench launch: what a launch costs when the accelerator has nothing to do.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "compiler/cli/command.h"
+#include "compiler/cli/json.h"
+#include "driver/accelerator.h"
+
+namespace tenon::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Microseconds = std::chrono::duration<double, std::micro>;
+
+constexpr auto kLimit = std::chrono::seconds(10);
+
+struct BenchLaunch {
+  std::string device = "behavioral:default";
+  int64_t launches = 5000;
+  bool json = false;
+
+  Status run() const {
+    if (launches < 1) return error("--launches is at least 1", {}, {}, Fault::kUsage);
+    auto accelerator = driver::open(device);
+    if (!accelerator) return forward_error(accelerator);
+    const auto stream = (*accelerator)->allocate(spec::kSlotBytes, spec::kSlotBytes);
+    if (!stream) return std::unexpected(stream.error());
+    const driver::Launch nothing{.instructions = stream->address, .count = 0};
+    std::vector<double> times;
+    for (int64_t i = -launches / 10; i < launches; ++i) {  // the first are not counted
+      const auto begin = Clock::now();
+      if (auto status = driver::start(**accelerator, nothing); !status) return status;
+      if (auto status = driver::finish(**accelerator, kLimit); !status) return status;
+      if (i >= 0) times.push_back(Microseconds(Clock::now() - begin).count());
+    }
+    std::ranges::sort(times);
+    const auto at = [&](double share) {
+      return times[static_cast<size_t>(share * static_cast<double>(times.size() - 1))];
+    };
+    if (!json) {
+      fmt::print("{}: an empty launch, started and finished {} times\n", device, launches);
+      fmt::print(
+          "median {:.2f} us; one in ten is below {:.2f}, one in ten above {:.2f}, all between {:.2f} and {:.2f}\n",
+          at(0.5), at(0.1), at(0.9), times.front(), times.back());
+      return {};
+    }
+    Json out;
+    out.begin_object().field("device", device).field("launches", launches).field("median_us", at(0.5));
+    out.field("tenth_us", at(0.1)).field("ninth_tenth_us", at(0.9)).field("min_us", times.front());
+    fmt::print("{}", out.field("max_us", times.back()).end().str());
+    return {};
+  }
+};
+
+}  // namespace
+
+Action bench_launch(Options& options) {
+  auto command = std::make_shared<BenchLaunch>();
+  options.option(command->device, "-d,--device", "URI", "the device; tenon devices lists the kinds");
+  options.option(command->launches, "--launches", "N", "how often");
+  options.flag(command->json, "--json", "print JSON");
+  return [command] { return command->run(); };
+}
+
+}  // namespace tenon::cli

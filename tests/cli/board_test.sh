@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# What a board needs and how launches are timed: tenon hw overlay, tenon bench launch, and tenon-pl's own messages.
+# Arguments: tenon, tenon-pl.
+set -euo pipefail
+# shellcheck source=tests/expect.sh
+source tests/expect.sh
+tenon=$1 player=$2
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+expect 0 "median" "$tenon" bench launch --launches 50
+expect 0 '"median_us"' "$tenon" bench launch --launches 50 --json --device behavioral:tiny
+expect 2 "at least 1" "$tenon" bench launch --launches 0
+expect 2 "unknown device scheme" "$tenon" bench launch --device nothing:
+
+expect 0 "Plays a Zynq board" "$player" --help
+expect 2 "Plays a Zynq board" "$player"
+expect 2 "the model is \"x\"" "$player" "$scratch/board?model=x"
+expect 2 "the clock is \"x\"" "$player" "$scratch/board?clock=x"
+expect 2 "no multiple of 4096" "$player" "$scratch/board?memory=5000"
+expect 2 "there is no option colour" "$player" "$scratch/board?colour=red"
+expect 1 'no configuration is called "x"' "$player" "$scratch/board?config=x"
+expect 2 "too long for a socket" "$player" "$scratch/$(printf 'x%.0s' {1..120})"
+
+expect 0 'interrupts = <0 29 4>' "$tenon" hw overlay
+expect 0 'assigned-clock-rates = <125000000>' "$tenon" hw overlay --clock 125
+expect 0 'reg = <0x0 0xa0010000 0x0 0x1000>' "$tenon" hw overlay --family zynqmp --address 0xa0010000
+expect 2 "the address is 0x43c00004, must be a multiple of 0x1000" "$tenon" hw overlay --address 0x43c00004
+expect 2 "must be a multiple of 0x1000 below 0x100000000" "$tenon" hw overlay --address 0x100000000
+expect 2 "the interrupt is 988" "$tenon" hw overlay --interrupt 988
+expect 2 "the clock is 4294967295 MHz" "$tenon" hw overlay --clock 4294967396
+expect 2 "2 GiB at most" "$tenon" hw overlay --memory 2049
+expect 2 "no name of a file" "$tenon" hw overlay --firmware ../x
+expect 2 "zynq7000" "$tenon" hw overlay --family spartan
+expect 1 "cannot write" "$tenon" hw overlay -o "$scratch/nowhere/x.dtso"
+
+# The overlay as the kernel takes it: compiled, applied to a tree with the labels that it names, and read back.
+if ! command -v dtc >/dev/null || ! command -v fdtoverlay >/dev/null; then
+  echo "without dtc: the overlay is not compiled here; get it: apt-get install device-tree-compiler"
+  exit 0
+fi
+for family in zynq7000:1:intc:clkc:43c00000:1d zynqmp:2:gic:zynqmp_clk:a0000000:59; do
+  IFS=: read -r name cells interrupts clocks address line <<<"$family"
+  cat >"$scratch/base.dts" <<END
+/dts-v1/;
+/ { #address-cells = <$cells>; #size-cells = <$cells>;
+  fpga_full: fpga-full { compatible = "fpga-region"; };
+  $interrupts: interrupts { interrupt-controller; #interrupt-cells = <3>; };
+  $clocks: clocks { #clock-cells = <1>; };
+  amba: amba { #address-cells = <$cells>; #size-cells = <$cells>; ranges; };
+};
+END
+  dtc -q -@ -I dts -O dtb -o "$scratch/base.dtb" "$scratch/base.dts"
+  "$tenon" hw overlay --config tiny --family "$name" -o "$scratch/tenon.dtso"
+  dtc -q -@ -I dts -O dtb -o "$scratch/tenon.dtbo" "$scratch/tenon.dtso"
+  fdtoverlay -i "$scratch/base.dtb" -o "$scratch/whole.dtb" "$scratch/tenon.dtbo"
+  expect 0 "generic-uio" fdtget "$scratch/whole.dtb" "/amba/tenon@$address" compatible
+  expect 0 "0 $line 4" fdtget -t x "$scratch/whole.dtb" "/amba/tenon@$address" interrupts
+  expect 0 "$address" fdtget -t x "$scratch/whole.dtb" "/amba/tenon@$address" reg
+  expect 0 "tenon.bit.bin" fdtget "$scratch/whole.dtb" /fpga-full firmware-name
+  expect 0 "4000000" fdtget -t x "$scratch/whole.dtb" /amba/udmabuf0 size
+  hash=$(fdtget -t x "$scratch/whole.dtb" "/amba/tenon@$address" tenon,hash)
+  expect 0 "$(printf '%08x%08x' "0x${hash% *}" "0x${hash#* }")" "$tenon" hw show tiny
+done
