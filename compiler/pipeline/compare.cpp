@@ -13,7 +13,10 @@ Expected<std::vector<Tensor>> Comparison::reference(std::span<const Tensor> inpu
   values_.clear();
   const auto keep = [&](const Function& function, const Binding& binding, const RunValue& value) {
     const bool in_region = !function.target.empty() && function.composite.empty();
-    if (in_region && value.tensor())
+    // A transform at the border has the name of the value itself, which is wanted plain.
+    const auto* apply = std::get_if<Apply>(&binding.value);
+    const bool transformed = apply != nullptr && apply->op->name == "layout_transform";
+    if (in_region && !transformed && value.tensor())
       values_[std::string(model_.context->name(function.info(binding.var).name))] = value.tensor();
   };
   return interpret(*model_.context, compilation_.partitioned, model_.entry, inputs, keep);
@@ -21,42 +24,63 @@ Expected<std::vector<Tensor>> Comparison::reference(std::span<const Tensor> inpu
 
 runtime::Hook Comparison::hook() {
   return [this](const runtime::Step& step) -> Status {
-    for (const runtime::TapValue& tap : step.taps) TENON_TRY(compare(tap));
+    for (const runtime::TapValue& tap : step.taps) {
+      TENON_TRY(compare(tap.tap->name, tap.value, runtime::kBaseWorkspace, tap.tap->offset));
+    }
+    const auto* call = std::get_if<runtime::CallProgram>(&step.instruction->operation);
+    if (call == nullptr || step.taps.empty()) return {};
+    const auto& outputs = compilation_.executable.programs[call->program].outputs;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (values_.contains(outputs[i].name)) TENON_TRY(compare(outputs[i].name, step.results[i], outputs[i].base, 0));
+    }
     return {};
   };
 }
 
-// A tap is blocked, [n][ceil(c / B)][h][w][B], the reference's value plain, [n][c][h][w] or [n][c].
-Status Comparison::compare(const runtime::TapValue& tap) {
-  const auto it = values_.find(tap.tap->name);
-  if (it == values_.end()) return error("the reference has no such value", tap.tap->name, {}, Fault::kInternal);
-  const Shape& blocked = tap.value.shape();
+// On the device it is blocked, [n][ceil(c / B)][h][w][B] or [n][ceil(c / B)][B], the reference's value plain,
+// [n][c][h][w] or [n][c].
+Status Comparison::compare(const std::string& name, const Tensor& value, int base, uint64_t offset) {
+  const auto it = values_.find(name);
+  if (it == values_.end()) return error("the reference has no such value", name, {}, Fault::kInternal);
+  Shape blocked = value.shape();
+  if (blocked.size() == 3) blocked.insert(blocked.begin() + 2, {1, 1});
   Shape plain = it->second.shape();
   plain.resize(4, 1);
   const int64_t lanes = blocked.back();
   if (blocked.size() != 5 || blocked[0] != plain[0] || blocked[1] != (plain[1] + lanes - 1) / lanes ||
       blocked[2] != plain[2] || blocked[3] != plain[3]) {
-    return error(fmt::format("the device holds {}, the reference {}", runtime::to_string(blocked),
+    return error(fmt::format("the device holds {}, the reference {}", runtime::to_string(value.shape()),
                              runtime::to_string(it->second.shape())),
-                 tap.tap->name, {}, Fault::kInternal);
+                 name, {}, Fault::kInternal);
   }
-  const auto found = tap.value.data<int8_t>();
+  const auto found = value.data<int8_t>();
   const auto expected = it->second.data<int8_t>();
   size_t at = 0;
+  std::optional<Diagnostic> first;
+  std::vector<std::byte> whole;  // what must be there; lanes beyond the last channel are free
   for (int64_t n = 0; n < plain[0]; ++n) {
     for (int64_t c = 0; c < plain[1]; ++c) {
       for (int64_t y = 0; y < plain[2]; ++y) {
         for (int64_t x = 0; x < plain[3]; ++x, ++at) {
-          const int64_t place = (((n * blocked[1] + c / lanes) * plain[2] + y) * plain[3] + x) * lanes + c % lanes;
-          if (found[static_cast<size_t>(place)] == expected[at]) continue;
-          return error(
-              fmt::format("layer {}: image {}, channel {}, y {}, x {} is {} on the device, {} in the reference",
-                          tap.tap->name, n, c, y, x, found[static_cast<size_t>(place)], expected[at]),
-              compilation_.executable.name, "this is a fault of the accelerator or its compiler: please report it",
-              Fault::kInternal);
+          const auto place =
+              static_cast<size_t>((((n * blocked[1] + c / lanes) * plain[2] + y) * plain[3] + x) * lanes + c % lanes);
+          if (found[place] == expected[at]) continue;
+          if (!first) {
+            whole.assign(value.bytes().begin(), value.bytes().end());
+            first = Diagnostic{
+                fmt::format("layer {}: image {}, channel {}, y {}, x {} is {} on the device, {} in the reference", name,
+                            n, c, y, x, found[place], expected[at]),
+                compilation_.executable.name, "this is a fault of the accelerator or its compiler: please report it",
+                Fault::kInternal};
+          }
+          whole[place] = static_cast<std::byte>(expected[at]);
         }
       }
     }
+  }
+  if (first) {
+    mismatch_ = {name, base, offset, std::move(whole)};
+    return std::unexpected(std::move(*first));
   }
   ++layers_;
   elements_ += static_cast<int64_t>(at);

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "compiler/ir/interpreter.h"
 #include "compiler/pipeline/pipeline.h"
@@ -11,7 +13,8 @@
 namespace tenon::compiler {
 
 // Holds what a session computes against the reference interpreter's run of the same partitioned module: every
-// intermediate tensor that a program keeps (CompileOptions::keep_intermediates) and every result of the model.
+// intermediate tensor that a program keeps (CompileOptions::keep_intermediates), every output of a program and every
+// result of the model.
 class Comparison {
  public:
   Comparison(const Model& model, const Compilation& compilation) : model_(model), compilation_(compilation) {}
@@ -19,22 +22,32 @@ class Comparison {
   // Runs the reference on one sample and keeps all its values; returns its results.
   Expected<std::vector<runtime::Tensor>> reference(std::span<const runtime::Tensor> inputs);
 
-  // For SessionOptions::hook: compares each program's taps with the values of the last reference(). A difference ends
-  // the run with an error that names the layer, the place and both values.
+  // For SessionOptions::hook: compares each program's taps and outputs with the values of the last reference(). A
+  // difference ends the run with an error that names the layer, the place and both values.
   runtime::Hook hook();
 
   // The results of the session against those of the reference.
   Status results(std::span<const runtime::Tensor> expected, std::span<const runtime::Tensor> found) const;
 
+  // The tensor that was found to differ, as it must lie in device memory.
+  struct Mismatch {
+    std::string name;
+    int base = 0;  // register of its launch
+    uint64_t offset = 0;
+    std::vector<std::byte> expected;
+  };
+  const std::optional<Mismatch>& mismatch() const { return mismatch_; }
+
   int64_t layers() const { return layers_; }  // compared so far
   int64_t elements() const { return elements_; }
 
  private:
-  Status compare(const runtime::TapValue& tap);
+  Status compare(const std::string& name, const runtime::Tensor& value, int base, uint64_t offset);
 
   const Model& model_;
   const Compilation& compilation_;
   std::map<std::string, runtime::Tensor, std::less<>> values_;  // of regions, by name
+  std::optional<Mismatch> mismatch_;
   int64_t layers_ = 0, elements_ = 0;
 };
 
