@@ -25,6 +25,9 @@ Action doctor(Options&);
 Action bench_sim(Options&);
 Action bench_launch(Options&);
 Action fuzz_accel(Options&);
+Action selftest(Options&);
+Action debug(Options&);
+Action replay(Options&);
 Action xclbin_write(Options&);
 Action xclbin_show(Options&);
 Action xclbin_seal(Options&);
@@ -47,6 +50,9 @@ constexpr Command kCommands[] = {
     {"bench sim", "measure how fast the simulators are", bench_sim},
     {"bench launch", "measure what a launch costs on a device", bench_launch},
     {"fuzz accel", "run random programs on RTL and behavioral simulator, compared write by write", fuzz_accel},
+    {"selftest", "check a device: registers, memory, loopback, clock, a product", selftest},
+    {"debug", "step through an accelerator program on a simulator", debug},
+    {"replay", "repeat a mismatch from the bundle that it left behind", replay},
     {"xclbin write", "write the file in which a design reaches XRT", xclbin_write},
     {"xclbin show", "list what is in such a file", xclbin_show},
     {"xclbin seal", "say in such a file which configuration its design has", xclbin_seal},

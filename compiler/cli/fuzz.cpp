@@ -6,6 +6,7 @@
 
 #include "compiler/cli/command.h"
 #include "compiler/cli/json.h"
+#include "compiler/cli/mismatch.h"
 #include "driver/accelerator.h"
 #include "sim/fuzz/campaign.h"
 
@@ -41,6 +42,7 @@ struct FuzzAccel {
   std::string length = "50..200", profile = "any", against = "lockstep";
   uint64_t seed = 0;
   int64_t count = 200, shrink = 500;
+  std::string bundle;
   bool json = false, quiet = false;
 
   Status run() const {
@@ -89,8 +91,8 @@ struct FuzzAccel {
     out.field("instructions", result.instructions).field("seconds", seconds.count());
     out.field("failure", result.failure ? result.failure->report : "").end();
     if (result.failure) {
-      return error(fmt::format("the programs of configuration {} differ\n{}", name, result.failure->report), "fuzz", {},
-                   Fault::kInternal);
+      return error(fmt::format("the programs of configuration {} differ\n{}", name, result.failure->report), "fuzz",
+                   kept(name, options, *result.failure), Fault::kInternal);
     }
     if (!json) {
       fmt::print("{}: {} programs, {} instructions, seeds {} to {}, all equal, {:.0f} s\n", name, result.programs,
@@ -98,6 +100,17 @@ struct FuzzAccel {
                  seconds.count());
     }
     return {};
+  }
+
+  // The smallest program that fails, as a bundle.
+  std::string kept(const std::string& name, const fuzz::CampaignOptions& options, const fuzz::Failure& failure) const {
+    driver::Bundle found = bundle_of(failure.smallest);
+    found.device = device(against, name, failure.smallest);
+    found.origin = fuzz::command(name, failure.seed, options.generator);
+    found.reported = failure.remaining.what;
+    auto opened = driver::open(found.device);
+    if (!opened) return opened.error().str();
+    return keep_mismatch(std::move(found), **opened, bundle);
   }
 };
 
@@ -110,9 +123,11 @@ Action fuzz_accel(Options& options) {
   options.option(command->seed, "--seed", "N", "seed of the first program, the next ones count up; 0: from the clock");
   options.option(command->length, "--length", "LOW..HIGH", "instructions of a program");
   options.choice(command->profile, "--profile", {"any", "base", "native"}, "the instruction set");
-  options.choice(command->against, "--device", {"lockstep", "behavioral", "verilator"},
-                 "RTL beside the behavioral simulator, or one of them alone");
+  options.option(command->against, "--device", "SCHEME",
+                 "lockstep: RTL beside the behavioral simulator; or any other simulator alone");
   options.option(command->shrink, "--shrink", "RUNS", "at most so many runs to make a failing program small");
+  options.option(command->bundle, "--bundle", "DIR",
+                 "where a failure leaves what repeats it; without: mismatch-N here");
   options.flag(command->quiet, "-q,--quiet", "no progress");
   options.flag(command->json, "--json", "print JSON");
   return [command] { return command->run(); };

@@ -8,10 +8,12 @@
 
 #include "compiler/cli/data.h"
 #include "compiler/cli/json.h"
+#include "compiler/cli/mismatch.h"
 #include "compiler/cli/model_options.h"
 #include "compiler/cli/progress.h"
 #include "compiler/pipeline/compare.h"
 #include "driver/accelerator.h"
+#include "driver/bringup/recorder.h"
 #include "runtime/npy.h"
 #include "runtime/profile/analysis.h"
 #include "runtime/profile/report.h"
@@ -37,7 +39,7 @@ struct Score {
 
 struct RunCommand {
   ModelOptions model;
-  std::string device = "behavioral:default", data, labels, output, report, trace, verify;
+  std::string device = "behavioral:default", data, labels, output, report, trace, verify, bundle;
   int64_t limit = 0, verify_samples = 20;
   double seconds = 600;
   bool check = false, cpu = false, json = false, quiet = false;
@@ -173,6 +175,29 @@ struct RunCommand {
     return runtime::Session::create(executable, std::move(options));
   }
 
+  // Runs the sample once more and keeps the launch that went wrong; adds to the error where it is.
+  std::unexpected<Diagnostic> with_bundle(driver::Accelerator* on, Diagnostic reported, size_t sample,
+                                          compiler::Comparison* comparison) const {
+    if (on == nullptr) return std::unexpected(std::move(reported));
+    driver::Recorder recorder(*on);
+    auto session = session_on(&recorder, comparison, false);
+    if (!session) return std::unexpected(std::move(reported));
+    (void)session->run({&samples[sample], 1});
+    if (recorder.bundle()) {
+      driver::Bundle kept = *recorder.bundle();
+      kept.origin =
+          fmt::format("tenon run {} --device {} --data {}, sample {}", model.model, kept.device, data, sample);
+      kept.reported = reported.what;
+      if (comparison && comparison->mismatch()) {
+        const auto& wrong = *comparison->mismatch();
+        const uint64_t address = kept.launches[0].bases[static_cast<size_t>(wrong.base)] + wrong.offset;
+        kept.expected.push_back({wrong.name, address, wrong.expected});
+      }
+      reported.help += (reported.help.empty() ? "" : "\n  ") + keep_mismatch(std::move(kept), *on, bundle);
+    }
+    return std::unexpected(std::move(reported));
+  }
+
   Status on_device() {
     std::optional<compiler::Comparison> comparison;
     if (check) comparison.emplace(loaded->model, *compilation);
@@ -191,7 +216,9 @@ struct RunCommand {
           count(reference, expected, i);
         }
         auto results = session->run({&samples[i], 1});
-        if (!results) return forward_error(results);
+        if (!results) {
+          return with_bundle(accelerator.get(), std::move(results.error()), i, comparison ? &*comparison : nullptr);
+        }
         count(device_score, *results, i);
         if (comparison) {
           if (auto status = comparison->results(expected, *results); !status) return status;
@@ -279,7 +306,9 @@ struct RunCommand {
         auto expected = first->run({&samples[i], 1});
         if (!expected) return forward_error(expected);
         auto found = session->run({&samples[i], 1});
-        if (!found) return forward_error(found);
+        if (!found) {
+          return with_bundle(second->get(), std::move(found.error()), i, comparison ? &*comparison : nullptr);
+        }
         for (size_t r = 0; r < found->size(); ++r) {
           if ((*found)[r] != (*expected)[r]) {
             return error(fmt::format("sample {}: result {} differs between {} and {}", i, r, verify, device),
@@ -315,6 +344,8 @@ Action run_model(Options& options) {
                  "run the first samples on a second device too, as lockstep:default");
   options.option(command->verify_samples, "--verify-samples", "N", "how many");
   options.option(command->output, "--output", "DIR", "write results as .npy into this directory");
+  options.option(command->bundle, "--bundle", "DIR",
+                 "where a mismatch leaves what repeats it; without: mismatch-N here");
   options.option(command->report, "--report", "FILE.html", "write a self-contained report");
   options.option(command->trace, "--trace", "FILE.json", "write a timeline for Perfetto");
   options.option(command->seconds, "--launch-limit", "SECONDS", "longest wait for one launch");

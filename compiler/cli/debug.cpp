@@ -1,0 +1,204 @@
+// tenon debug: steps through an accelerator program on a simulator, and looks at scratchpads, queues and tokens.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+
+#include "compiler/cli/command.h"
+#include "compiler/cli/data.h"
+#include "compiler/cli/temporary.h"
+#include "driver/bringup/debugger.h"
+#include "driver/bringup/recorder.h"
+#include "driver/bringup/replay.h"
+#include "runtime/executable/executable.h"
+#include "runtime/file.h"
+#include "runtime/vm/session.h"
+
+namespace tenon::cli {
+namespace {
+
+using driver::Bundle;
+
+// Where an assembled program finds memory: base register i at (i + 1) of these.
+constexpr uint64_t kBaseStep = 1 << 20;
+constexpr uint64_t kStream = 0x1000;
+
+struct Debug {
+  std::string program, device, data;
+  std::vector<std::string> commands, loads;
+  int64_t launch = 0;
+  double divide = 1;
+
+  driver::Debugger::Notes notes;
+
+  Status run() {
+    std::error_code ignored;
+    Expected<Bundle> bundle = std::filesystem::is_directory(program, ignored) ? driver::load_bundle(program)
+                              : program.ends_with(".tnx")                     ? of_executable()
+                                                                              : of_assembly();
+    if (!bundle) return forward_error(bundle);
+    for (const std::string& load : loads) {
+      if (auto status = add(*bundle, load); !status) return status;
+    }
+    const TemporaryDirectory scratch;
+    const std::string uri = device.empty() ? bundle->device : device;
+    auto opened = driver::open_for(*bundle, uri, scratch.path());
+    if (!opened) return forward_error(opened);
+    auto machine = driver::Machine::create(**opened, std::move(*bundle));
+    if (!machine) return forward_error(machine);
+    driver::Debugger debugger(**machine, std::move(notes));
+    return talk(debugger);
+  }
+
+  // Commands of --command, or lines of standard input. A script ends at its first error; people go on.
+  Status talk(driver::Debugger& debugger) const {
+    const bool people = commands.empty() && isatty(STDIN_FILENO) != 0;
+    if (people) fmt::print("help lists the commands\n");
+    size_t next = 0;
+    std::string line;
+    while (!debugger.over()) {
+      if (people) fmt::print("(tenon) ");
+      std::fflush(stdout);
+      if (!commands.empty()) {
+        if (next == commands.size()) return {};
+        line = commands[next++];
+      } else if (!std::getline(std::cin, line)) {
+        return {};
+      }
+      if (!people && line.find_first_not_of(" \t\r") == std::string::npos) continue;
+      if (!people) fmt::print("(tenon) {}\n", line);
+      auto answer = debugger.run(line);
+      if (answer) {
+        fmt::print("{}", *answer);
+      } else if (people) {
+        fmt::print("{}\n", answer.error().str());
+      } else {
+        return forward_error(answer);
+      }
+    }
+    return {};
+  }
+
+  // "ADDRESS=FILE": the file's bytes at this address.
+  static Status add(Bundle& bundle, const std::string& load) {
+    const size_t equals = load.find('=');
+    uint64_t address = 0;
+    try {
+      size_t used = 0;
+      address = std::stoull(load.substr(0, equals), &used, 0);
+      if (equals == std::string::npos || used != equals) throw std::invalid_argument("");
+    } catch (const std::exception&) {
+      return error(fmt::format("--load is \"{}\", must be ADDRESS=FILE", load), {}, {}, Fault::kUsage);
+    }
+    auto bytes = runtime::read_file(load.substr(equals + 1));
+    if (!bytes) return forward_error(bytes);
+    if (address > bundle.memory_bytes || bytes->size() > bundle.memory_bytes - address) {
+      return error(fmt::format("{} bytes at {:#x} lie beyond the program's memory of {} bytes", bytes->size(), address,
+                               bundle.memory_bytes),
+                   load);
+    }
+    bundle.memory.push_back({"", address, {bytes->begin(), bytes->end()}});
+    return {};
+  }
+
+  Expected<Bundle> of_assembly() {
+    auto bytes = runtime::read_file(program);
+    if (!bytes) return forward_error(bytes);
+    if (device.empty()) device = "behavioral:default";
+    auto opened = driver::open(device);  // for its configuration
+    if (!opened) return forward_error(opened);
+    Bundle bundle;
+    bundle.config = (*opened)->info().config;
+    bundle.device = device;
+    const spec::Isa isa(bundle.config);
+    auto instructions = isa.assemble_all({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, program);
+    if (!instructions) return forward_error(instructions);
+    if (instructions->empty()) return error("there is no instruction", program);
+    std::vector<spec::Slot> slots;
+    for (const auto& instruction : *instructions) {
+      if (spec::profile_of(instruction) != spec::profile_of(instructions->front())) {
+        return error("the program mixes instructions of both profiles", program);
+      }
+      if (auto status = isa.encode(instruction, slots); !status) return forward_error(status);
+    }
+    driver::Launch one{.profile = spec::profile_of(instructions->front()),
+                       .instructions = kStream,
+                       .count = static_cast<uint32_t>(slots.size())};
+    const uint64_t first = (kStream + slots.size() * spec::kSlotBytes + kBaseStep - 1) / kBaseStep * kBaseStep;
+    for (size_t i = 0; i < one.bases.size(); ++i) one.bases[i] = first + i * kBaseStep;
+    bundle.launches.push_back(one);
+    bundle.memory_bytes = first + one.bases.size() * kBaseStep;
+    driver::add_contents(bundle, kStream, std::as_bytes(std::span(slots)));
+    return bundle;
+  }
+
+  // Runs the model once on the behavioral simulator and takes the launch from there, with its inputs.
+  Expected<Bundle> of_executable() {
+    auto executable = runtime::load(program);
+    if (!executable) return forward_error(executable);
+    if (executable->programs.empty()) return error("the executable has no program for the accelerator", program);
+    if (data.empty())
+      return error("a model runs on data: --data FILE.npy or FILE.npz:NAME", program, {}, Fault::kUsage);
+    if (launch < 0) return error("--launch is at least 0", {}, {}, Fault::kUsage);
+    if (executable->main().params.size() != 1) return error("the model has several inputs; --data feeds one", program);
+    auto batch = load_tensor(data);
+    if (!batch) return forward_error(batch);
+    auto samples = split_samples(*batch, executable->main().params[0], divide);
+    if (!samples) return forward_error(samples);
+    if (samples->empty()) return error("there is no sample", data);
+    Bundle wanted;
+    wanted.config = executable->programs.front().config;
+    wanted.memory_bytes = uint64_t{256} << 20;
+    const TemporaryDirectory scratch;
+    auto opened = driver::open_for(wanted, "behavioral:" + wanted.config.name, scratch.path());
+    if (!opened) return forward_error(opened);
+    driver::Recorder recorder(**opened, static_cast<size_t>(launch));
+    runtime::SessionOptions options;
+    options.accelerator = &recorder;
+    auto session = runtime::Session::create(*executable, options);
+    if (!session) return forward_error(session);
+    auto results = session->run(std::span(*samples).first(1));
+    if (!recorder.bundle()) {
+      if (!results) return forward_error(results);
+      return error(
+          fmt::format("the model launches {} programs, there is none with number {}", recorder.launches(), launch),
+          program);
+    }
+    Bundle bundle = *recorder.bundle();
+    bundle.device = "behavioral:" + wanted.config.name;
+    for (const auto& candidate : executable->programs) {  // the notes are those of the program with these instructions
+      const auto bytes = std::as_bytes(std::span(candidate.instructions));
+      const auto kept = driver::contents(bundle, bundle.launches[0].instructions, bytes.size());
+      if (bundle.launches[0].count != candidate.instructions.size() || !std::ranges::equal(kept, bytes)) continue;
+      for (const auto& note : candidate.notes) {
+        const std::string layer = note.layer < candidate.layers.size() ? candidate.layers[note.layer].name : "";
+        notes[note.slot] = layer + ": " + note.tile;
+      }
+      break;
+    }
+    return bundle;
+  }
+};
+
+}  // namespace
+
+Action debug(Options& options) {
+  auto command = std::make_shared<Debug>();
+  options.argument(command->program, "PROGRAM", "an executable (.tnx), assembly text, or the bundle of a mismatch");
+  options.option(command->device, "--device", "URI",
+                 "any simulator; without: the bundle's device, or behavioral: with the program's configuration");
+  options.option(command->data, "--data", "FILE",
+                 "for an executable: its input, FILE.npy or FILE.npz:NAME; one sample");
+  options.option(command->divide, "--divide", "X", "integers of --data are divided by this");
+  options.option(command->launch, "--launch", "N", "for an executable: which of the run's launches, from 0");
+  options.option(command->loads, "--load", "ADDRESS=FILE", "puts a file's bytes into memory");
+  options.option(command->commands, "-x,--command", "COMMAND", "commands in place of standard input");
+  options.footer(
+      "Commands come from standard input; help lists them. An assembled program's base register i holds "
+      "(i + 1) MiB.\nExample: tenon debug program.txt --device verilator:tiny -x 'step 3' -x 'print acc'");
+  return [command] { return command->run(); };
+}
+
+}  // namespace tenon::cli

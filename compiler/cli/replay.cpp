@@ -1,0 +1,63 @@
+// tenon replay: a mismatch again, from the bundle that it left behind.
+#include "driver/bringup/replay.h"
+
+#include <fmt/format.h>
+
+#include "compiler/cli/command.h"
+#include "compiler/cli/json.h"
+#include "compiler/cli/temporary.h"
+
+namespace tenon::cli {
+namespace {
+
+struct Replay {
+  std::string directory, device;
+  bool json = false;
+
+  Status run() const {
+    auto bundle = driver::load_bundle(directory);
+    if (!bundle) return forward_error(bundle);
+    const TemporaryDirectory scratch;
+    const std::string uri = device.empty() ? bundle->device : device;
+    auto opened = driver::open_for(*bundle, uri, scratch.path());
+    if (!opened) return forward_error(opened);
+    const auto found = driver::replay(**opened, *bundle);
+    if (!found) return std::unexpected(found.error());
+    const bool same = *found == bundle->found;
+    if (json) {
+      Json out;
+      out.begin_object().field("bundle", directory).field("device", uri).field("origin", bundle->origin);
+      out.field("seed", bundle->seed).field("reported", bundle->reported).field("then", bundle->found);
+      out.field("now", *found).field("differs", !found->empty()).field("same", same).end();
+      fmt::print("{}", out.str());
+    } else {
+      fmt::print("bundle    {}, by {}\nseen on   {}, configuration {}\n", directory, bundle->version, bundle->device,
+                 bundle->config.name);
+      if (!bundle->origin.empty()) fmt::print("doing     {}\n", bundle->origin);
+      if (bundle->seed != 0) fmt::print("seed      {}\n", bundle->seed);
+      fmt::print("reported  {}\nthen      {}\nnow       {}\n", bundle->reported,
+                 bundle->found.empty() ? "no difference" : bundle->found, found->empty() ? "no difference" : *found);
+    }
+    if (found->empty()) {
+      if (!json) fmt::print("{} shows no difference\n", uri);
+      return {};
+    }
+    return error(same ? "the same mismatch again" : "a mismatch, but another one than then", uri,
+                 fmt::format("step through it: tenon debug {}", directory));
+  }
+};
+
+}  // namespace
+
+Action replay(Options& options) {
+  auto command = std::make_shared<Replay>();
+  options.argument(command->directory, "BUNDLE", "the directory that a mismatch has left behind");
+  options.option(command->device, "--device", "URI", "another device than the one that it was seen on");
+  options.flag(command->json, "--json", "print JSON");
+  options.footer(
+      "Exit code 0: no difference; 1: a mismatch, the same or another.\nExample: tenon replay mismatch-1 "
+      "--device lockstep:default");
+  return [command] { return command->run(); };
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,62 @@
+// tenon selftest: is a device fit to be used, and if not, what to look at.
+#include "driver/bringup/selftest.h"
+
+#include <fmt/format.h>
+
+#include "compiler/cli/command.h"
+#include "compiler/cli/json.h"
+#include "compiler/cli/mismatch.h"
+
+namespace tenon::cli {
+namespace {
+
+struct Selftest {
+  std::string device, directory;
+  uint64_t memory_kib = 1024, seed = 1;
+  bool json = false;
+
+  Status run() const {
+    if (memory_kib < 1 || memory_kib > (1 << 20)) {
+      return error(fmt::format("--memory is {}, must be 1..1048576 KiB", memory_kib), {}, {}, Fault::kUsage);
+    }
+    auto opened = driver::open(device);
+    if (!opened) return forward_error(opened);
+    const auto checks = driver::selftest(**opened, {.memory_bytes = memory_kib << 10, .seed = seed});
+    Json out;
+    out.begin_object().field("device", device).field("configuration", (*opened)->info().config.name);
+    out.key("checks").begin_array();
+    std::string failed;
+    for (const driver::Check& check : checks) {
+      std::string kept;
+      if (check.bundle) kept = keep_mismatch(*check.bundle, **opened, directory);
+      out.begin_object().field("name", check.name).field("passed", check.passed);
+      out.field("figure", check.figure).field("failure", check.failure).field("next", check.next).end();
+      if (!json) {
+        fmt::print("{:<26}{:<5}{}\n", check.name, check.passed ? "good" : "FAIL",
+                   check.passed ? check.figure : check.failure);
+        if (!check.passed) fmt::print("{:<31}next: {}\n", "", check.next);
+        if (!kept.empty()) fmt::print("{:<31}{}\n", "", kept);
+      }
+      if (!check.passed) failed += (failed.empty() ? "" : ", ") + check.name;
+    }
+    if (json) fmt::print("{}", out.end().end().str());
+    if (failed.empty()) return {};
+    return error("the device is not fit to be used; failed: " + failed, device,
+                 "the first failure is often the cause of the others");
+  }
+};
+
+}  // namespace
+
+Action selftest(Options& options) {
+  auto command = std::make_shared<Selftest>();
+  options.argument(command->device, "DEVICE", "the device's URI, as xrt:0?xclbin=FILE or behavioral:default");
+  options.option(command->memory_kib, "--memory", "KIB", "how much memory the patterns go over");
+  options.option(command->seed, "--seed", "N", "of random data");
+  options.option(command->directory, "--bundle", "DIR",
+                 "where a wrong launch leaves what repeats it; without: mismatch-N here");
+  options.flag(command->json, "--json", "print JSON");
+  return [command] { return command->run(); };
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,278 @@
+#include "driver/bringup/bundle.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+namespace tenon::driver {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr int kVersion = 1;
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kMostMemory = uint64_t{1} << 40;
+constexpr size_t kMostLaunches = 4096;
+
+std::string instructions_for_people(const Bundle& bundle) {
+  const spec::Isa isa(bundle.config);
+  std::string text = fmt::format("# configuration {}, {} launches\n", bundle.config.name, bundle.launches.size());
+  for (size_t i = 0; i < bundle.launches.size(); ++i) {
+    const Launch& launch = bundle.launches[i];
+    text += fmt::format("# launch {}: {} profile, {} slots at {:#x}\n", i, name(launch.profile), launch.count,
+                        launch.instructions);
+    for (size_t b = 0; b < launch.bases.size(); ++b) {
+      if (launch.bases[b] != 0) text += fmt::format("# base {}: {:#x}\n", b, launch.bases[b]);
+    }
+    const auto decoded = instructions(bundle, i);
+    if (!decoded) {
+      text += fmt::format("# {}\n", decoded.error().what);
+      continue;
+    }
+    for (const auto& d : *decoded) text += fmt::format("{}  # {}\n", isa.disassemble(d.instruction), d.index);
+  }
+  return text;
+}
+
+Status write(const fs::path& path, std::span<const std::byte> bytes) {
+  std::ofstream stream(path, std::ios::binary);
+  stream.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  stream.close();
+  if (!stream) return error("cannot write", path.string(), "check the directory, its permissions and the free space");
+  return {};
+}
+
+Expected<std::string> read(const fs::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::string text((std::istreambuf_iterator<char>(stream)), {});
+  if (!stream.is_open() || stream.bad() || fs::is_directory(path)) {
+    return error("cannot read the file", path.string(),
+                 "a bundle is the directory that a mismatch leaves behind; is this one, and complete?");
+  }
+  return text;
+}
+
+// Reads one field of a JSON object, with the limits that make it safe to use.
+class Reader {
+ public:
+  explicit Reader(std::string where) : where_(std::move(where)) {}
+
+  std::unexpected<Diagnostic> wrong(const std::string& what) const {
+    return error(what, where_, "the bundle is damaged: copy it again from where it was made");
+  }
+  void fail(std::string what) {
+    if (failure_.empty()) failure_ = std::move(what);
+  }
+  uint64_t number(const Json& object, const char* key, uint64_t most) {
+    const auto it = object.is_object() ? object.find(key) : object.end();
+    if (!object.is_object() || it == object.end() || !it->is_number_unsigned() || it->get<uint64_t>() > most) {
+      fail(fmt::format("\"{}\" must be a number from 0 to {}", key, most));
+      return 0;
+    }
+    return it->get<uint64_t>();
+  }
+  std::string text(const Json& object, const char* key) {
+    const auto it = object.is_object() ? object.find(key) : object.end();
+    if (!object.is_object() || it == object.end() || !it->is_string()) {
+      fail(fmt::format("\"{}\" must be a text", key));
+      return {};
+    }
+    return it->get<std::string>();
+  }
+  const Json& list(const Json& object, const char* key) {
+    static const Json kNone = Json::array();
+    const auto it = object.is_object() ? object.find(key) : object.end();
+    if (!object.is_object() || it == object.end() || !it->is_array()) {
+      fail(fmt::format("\"{}\" must be a list", key));
+      return kNone;
+    }
+    return *it;
+  }
+  Status status() const {
+    if (failure_.empty()) return {};
+    return wrong(failure_);
+  }
+
+ private:
+  std::string where_, failure_;
+};
+
+Json regions_to_json(const std::vector<Region>& regions, std::vector<std::byte>& blob) {
+  Json list = Json::array();
+  for (const Region& region : regions) {
+    Json entry = {{"address", region.address}, {"bytes", region.bytes.size()}, {"at", blob.size()}};
+    if (!region.name.empty()) entry["name"] = region.name;
+    list.push_back(std::move(entry));
+    std::ranges::copy(region.bytes, std::back_inserter(blob));
+  }
+  return list;
+}
+
+std::vector<Region> regions_from_json(Reader& reader, const Json& list, std::string_view blob, uint64_t memory_bytes) {
+  std::vector<Region> regions;
+  for (const Json& entry : list) {
+    Region region;
+    region.address = reader.number(entry, "address", memory_bytes);
+    const uint64_t bytes = reader.number(entry, "bytes", memory_bytes - region.address);
+    const uint64_t at = reader.number(entry, "at", blob.size());
+    if (bytes > blob.size() - at) {
+      reader.fail(fmt::format("memory.bin has {} bytes, a region wants [{}, {})", blob.size(), at, at + bytes));
+      return regions;
+    }
+    if (entry.is_object() && entry.contains("name")) region.name = reader.text(entry, "name");
+    region.bytes.resize(bytes);
+    if (bytes > 0) std::memcpy(region.bytes.data(), blob.data() + at, bytes);
+    regions.push_back(std::move(region));
+  }
+  return regions;
+}
+
+}  // namespace
+
+void add_contents(Bundle& bundle, uint64_t address, std::span<const std::byte> bytes) {
+  const auto is_zero = [](std::span<const std::byte> part) {
+    return std::ranges::all_of(part, [](std::byte b) { return b == std::byte{}; });
+  };
+  for (size_t at = 0; at < bytes.size(); at += kPage) {
+    const auto page = bytes.subspan(at, std::min<size_t>(kPage, bytes.size() - at));
+    if (is_zero(page)) continue;
+    const uint64_t begin = address + at;
+    const bool follows =
+        !bundle.memory.empty() && bundle.memory.back().address + bundle.memory.back().bytes.size() == begin;
+    if (!follows) bundle.memory.push_back({"", begin, {}});
+    std::ranges::copy(page, std::back_inserter(bundle.memory.back().bytes));
+  }
+}
+
+std::vector<std::byte> contents(const Bundle& bundle, uint64_t address, uint64_t bytes) {
+  std::vector<std::byte> result(bytes);
+  for (const Region& region : bundle.memory) {
+    const uint64_t begin = std::max(address, region.address);
+    const uint64_t end = std::min(address + bytes, region.address + region.bytes.size());
+    if (begin >= end) continue;
+    std::memcpy(result.data() + (begin - address), region.bytes.data() + (begin - region.address), end - begin);
+  }
+  return result;
+}
+
+Expected<std::vector<spec::Decoded>> instructions(const Bundle& bundle, size_t launch) {
+  const Launch& l = bundle.launches.at(launch);
+  if (l.instructions > bundle.memory_bytes ||
+      uint64_t{l.count} * spec::kSlotBytes > bundle.memory_bytes - l.instructions) {
+    return error(fmt::format("launch {} has {} slots at {:#x}, beyond the memory of {} bytes", launch, l.count,
+                             l.instructions, bundle.memory_bytes));
+  }
+  const auto bytes = contents(bundle, l.instructions, uint64_t{l.count} * spec::kSlotBytes);
+  std::vector<spec::Slot> slots(l.count);
+  if (!bytes.empty()) std::memcpy(slots.data(), bytes.data(), bytes.size());
+  auto decoded = spec::Isa(bundle.config).decode_all(slots, l.profile);
+  if (!decoded) {
+    return error(fmt::format("launch {}, slot {}: {}: {}", launch, decoded.error().index,
+                             spec::describe(decoded.error().code), decoded.error().message));
+  }
+  return std::move(*decoded);
+}
+
+Status save_bundle(const Bundle& bundle, const fs::path& directory) {
+  std::error_code fault;
+  fs::create_directories(directory, fault);
+  if (fault) return error(fmt::format("cannot make the directory: {}", fault.message()), directory.string());
+  std::vector<std::byte> blob;
+  Json json = {{"format", kVersion},
+               {"version", bundle.version},
+               {"device", bundle.device},
+               {"origin", bundle.origin},
+               {"seed", bundle.seed},
+               {"reported", bundle.reported},
+               {"found", bundle.found},
+               {"configuration", Json::parse(spec::to_json(bundle.config))},
+               {"configuration_hash", fmt::format("{:016x}", spec::hash(bundle.config))},
+               {"memory_bytes", bundle.memory_bytes},
+               {"memory", regions_to_json(bundle.memory, blob)},
+               {"launches", Json::array()},
+               {"expected", regions_to_json(bundle.expected, blob)}};
+  for (const Launch& launch : bundle.launches) {
+    json["launches"].push_back({{"profile", name(launch.profile)},
+                                {"instructions", launch.instructions},
+                                {"count", launch.count},
+                                {"bases", launch.bases}});
+  }
+  const std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string program = instructions_for_people(bundle);
+  if (auto status = write(directory / "bundle.json", std::as_bytes(std::span(text))); !status) return status;
+  if (auto status = write(directory / "memory.bin", blob); !status) return status;
+  return write(directory / "program.txt", std::as_bytes(std::span(program)));
+}
+
+Expected<Bundle> load_bundle(const fs::path& directory) {
+  auto text = read(directory / "bundle.json");
+  if (!text) return forward_error(text);
+  Reader reader((directory / "bundle.json").string());
+  const Json json = Json::parse(*text, nullptr, false);
+  if (json.is_discarded() || !json.is_object()) return reader.wrong("the file is no JSON object");
+  const uint64_t format = reader.number(json, "format", 1000);
+  if (auto status = reader.status(); !status) return forward_error(status);
+  if (format != kVersion) {
+    return error(fmt::format("the bundle has format {}, this Tenon reads {}", format, kVersion), directory.string(),
+                 "replay it with the Tenon that wrote it");
+  }
+  auto blob = read(directory / "memory.bin");
+  if (!blob) return forward_error(blob);
+
+  Bundle bundle;
+  bundle.version = reader.text(json, "version");
+  bundle.device = reader.text(json, "device");
+  bundle.origin = reader.text(json, "origin");
+  bundle.seed = reader.number(json, "seed", UINT64_MAX);
+  bundle.reported = reader.text(json, "reported");
+  bundle.found = reader.text(json, "found");
+  bundle.memory_bytes = reader.number(json, "memory_bytes", kMostMemory);
+  bundle.memory = regions_from_json(reader, reader.list(json, "memory"), *blob, bundle.memory_bytes);
+  bundle.expected = regions_from_json(reader, reader.list(json, "expected"), *blob, bundle.memory_bytes);
+  const Json& launches = reader.list(json, "launches");
+  if (launches.size() > kMostLaunches) reader.fail(fmt::format("more than {} launches", kMostLaunches));
+  for (const Json& entry : launches) {
+    Launch launch;
+    const std::string profile = reader.text(entry, "profile");
+    if (profile != "base" && profile != "native") reader.fail(fmt::format("no profile is called \"{}\"", profile));
+    launch.profile = profile == "base" ? spec::Profile::kBase : spec::Profile::kNative;
+    launch.instructions = reader.number(entry, "instructions", UINT64_MAX);
+    launch.count = static_cast<uint32_t>(reader.number(entry, "count", UINT32_MAX));
+    const Json& bases = reader.list(entry, "bases");
+    if (bases.size() != launch.bases.size()) {
+      reader.fail(fmt::format("a launch has {} bases, must have {}", bases.size(), launch.bases.size()));
+    }
+    for (size_t i = 0; i < std::min(bases.size(), launch.bases.size()); ++i) {
+      if (!bases[i].is_number_unsigned()) reader.fail("a base is no number");
+      else launch.bases[i] = bases[i].get<uint64_t>();
+    }
+    bundle.launches.push_back(launch);
+  }
+  const std::string hash = reader.text(json, "configuration_hash");
+  if (auto status = reader.status(); !status) return forward_error(status);
+  auto config =
+      spec::parse_config(json.contains("configuration") ? json["configuration"].dump() : "", directory.string());
+  if (!config) return forward_error(config);
+  bundle.config = std::move(*config);
+  if (hash != fmt::format("{:016x}", spec::hash(bundle.config))) {
+    return error(fmt::format("the bundle's configuration hash is {}, its configuration {} has {:016x} in this Tenon",
+                             hash, bundle.config.name, spec::hash(bundle.config)),
+                 directory.string(), "replay it with the Tenon that wrote it: " + bundle.version);
+  }
+  return bundle;
+}
+
+fs::path free_name(const fs::path& parent) {
+  std::error_code ignored;
+  for (int i = 1;; ++i) {
+    fs::path name = parent / fmt::format("mismatch-{}", i);
+    if (!fs::exists(name, ignored)) return name;
+  }
+}
+
+}  // namespace tenon::driver

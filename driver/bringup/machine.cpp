@@ -1,0 +1,149 @@
+#include "driver/bringup/machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "driver/bringup/replay.h"
+
+namespace tenon::driver {
+
+namespace reg = spec::reg;
+
+Expected<std::unique_ptr<Machine>> Machine::create(Accelerator& accelerator, Bundle bundle) {
+  if (accelerator.simulator() == nullptr) {
+    return error("the debugger looks into a simulator, and this device shows none", accelerator.info().uri,
+                 "take behavioral:, verilator:, systemc: or lockstep:, which run the same program", Fault::kUsage);
+  }
+  if (bundle.launches.empty()) return error("there is no launch to debug", bundle.device);
+  std::unique_ptr<Machine> machine(new Machine(accelerator, std::move(bundle)));
+  if (auto status = machine->restart(); !status) return forward_error(status);
+  return machine;
+}
+
+Machine::Machine(Accelerator& accelerator, Bundle bundle)
+    : accelerator_(accelerator),
+      simulator_(*accelerator.simulator()),
+      bundle_(std::move(bundle)),
+      isa_(bundle_.config) {
+  for (int i = 0; i < spec::kScratchpads; ++i) {
+    pads_[static_cast<size_t>(i)].element_bytes =
+        static_cast<size_t>(bundle_.config.element_bytes(static_cast<spec::Memory>(i)));
+  }
+  simulator_.observe(this);
+}
+
+Machine::~Machine() { simulator_.observe(nullptr); }
+
+Status Machine::restart() {
+  if (auto placed = place(accelerator_, bundle_); !placed) return forward_error(placed);
+  for (int i = 0; i < spec::kScratchpads; ++i) {
+    Pad& pad = pads_[static_cast<size_t>(i)];
+    pad.bytes.assign(static_cast<size_t>(bundle_.config.bytes[static_cast<size_t>(i)]), std::byte{});
+    pad.written.assign(static_cast<size_t>(bundle_.config.depth(static_cast<spec::Memory>(i))), false);
+  }
+  launch_ = 0;
+  decode();
+  return {};
+}
+
+Status Machine::next_launch() {
+  if (launch_ + 1 == bundle_.launches.size()) return error("this was the last launch", {}, "restart begins again");
+  ++launch_;
+  decode();
+  return {};
+}
+
+void Machine::decode() {
+  state_ = State::kReady;
+  done_count_ = 0;
+  newly_done_.clear();
+  newly_written_.clear();
+  program_.clear();
+  // What cannot be decoded stops the accelerator too, and is then named; up to there it can be looked at.
+  const Launch& launch = bundle_.launches[launch_];
+  const uint64_t room = bundle_.memory_bytes - std::min(bundle_.memory_bytes, launch.instructions);
+  std::vector<spec::Slot> slots(std::min<uint64_t>(launch.count, room / spec::kSlotBytes));
+  const auto bytes = contents(bundle_, launch.instructions, slots.size() * spec::kSlotBytes);
+  if (!bytes.empty()) std::memcpy(slots.data(), bytes.data(), bytes.size());
+  const uint32_t width = launch.profile == spec::Profile::kNative ? 2 : 1;
+  for (uint32_t slot = 0; slot < slots.size(); slot += width) {
+    auto instruction = isa_.decode(slots, slot, launch.profile);
+    if (!instruction) break;
+    program_.push_back({std::move(*instruction), slot});
+  }
+  done_.assign(program_.size(), false);
+}
+
+Status Machine::start() {
+  if (auto status = driver::start(accelerator_, bundle_.launches[launch_]); !status) return status;
+  state_ = State::kRunning;
+  return {};
+}
+
+Status Machine::advance(uint64_t cycles) {
+  if (state_ != State::kRunning || simulator_.advance(cycles)) return {};
+  const auto code = static_cast<spec::StopCode>(simulator_.read_register(reg::kStatus) & 0xff);
+  state_ = code == spec::StopCode::kNone ? State::kOver : State::kStopped;
+  simulator_.read_register(reg::kControl);  // takes ap_done away
+  return {};
+}
+
+std::string Machine::why_stopped() {
+  const auto code = static_cast<spec::StopCode>(simulator_.read_register(reg::kStatus) & 0xff);
+  const uint32_t index = simulator_.read_register(reg::kErrorIndex);
+  std::string text = fmt::format("{}, instruction {}", spec::describe(code), index);
+  if (const auto at = position(index)) text += fmt::format(" ({})", isa_.disassemble(program_[*at].instruction));
+  if (const std::string more = simulator_.explain(); !more.empty()) text += "\n  " + more;
+  return text;
+}
+
+std::optional<size_t> Machine::position(uint32_t slot) const {
+  const auto it = std::ranges::lower_bound(program_, slot, {}, &spec::Decoded::index);
+  if (it == program_.end() || it->index != slot) return std::nullopt;
+  return static_cast<size_t>(it - program_.begin());
+}
+
+std::vector<size_t> Machine::pending(spec::Engine engine) const {
+  std::vector<size_t> result;
+  for (size_t i = 0; i < program_.size(); ++i) {
+    if (!done_[i] && spec::engine_of(program_[i].instruction) == engine) result.push_back(i);
+  }
+  return result;
+}
+
+unsigned Machine::tokens(spec::Engine producer, spec::Engine consumer) {
+  const uint32_t i = spec::kEngines * static_cast<uint32_t>(producer) + static_cast<uint32_t>(consumer);
+  return simulator_.read_register(reg::kTokens + i / 4 * 4) >> (i % 4 * 8) & 0xff;
+}
+
+bool Machine::waits(spec::Engine engine) {
+  return (simulator_.read_register(reg::kTokenWait) >> static_cast<unsigned>(engine) & 1) != 0;
+}
+
+std::span<const std::byte> Machine::element(spec::Memory memory, uint64_t index) const {
+  const Pad& pad = pads_[static_cast<size_t>(memory)];
+  if (index >= pad.written.size() || !pad.written[index]) return {};
+  return std::span(pad.bytes).subspan(index * pad.element_bytes, pad.element_bytes);
+}
+
+void Machine::on_write(const sim::Write& write) {
+  newly_written_.push_back({write.instruction, write.memory, write.address});
+  if (write.memory == spec::Memory::kDram) return;
+  Pad& pad = pads_[static_cast<size_t>(write.memory)];
+  if (write.address >= pad.written.size()) return;
+  pad.written[write.address] = true;
+  std::memcpy(pad.bytes.data() + write.address * pad.element_bytes, write.value.data(),
+              std::min(write.value.size(), pad.element_bytes));
+}
+
+void Machine::on_done(uint32_t instruction) {
+  newly_done_.push_back(instruction);
+  const auto at = position(instruction);
+  if (!at || done_[*at]) return;
+  done_[*at] = true;
+  ++done_count_;
+}
+
+}  // namespace tenon::driver

@@ -1,0 +1,52 @@
+#include "driver/bringup/recorder.h"
+
+#include "sim/simulator.h"
+
+namespace tenon::driver {
+
+namespace reg = spec::reg;
+
+Expected<Buffer> Recorder::allocate(uint64_t bytes, uint64_t alignment) {
+  auto buffer = inner_.allocate(bytes, alignment);
+  if (buffer) buffers_[buffer->address] = *buffer;
+  return buffer;
+}
+
+void Recorder::free(const Buffer& buffer) {
+  buffers_.erase(buffer.address);
+  inner_.free(buffer);
+}
+
+Status Recorder::write_register(uint32_t offset, uint32_t value) {
+  words_[offset] = value;
+  if (offset == reg::kControl && (value & spec::kApStart) != 0) {
+    if (!only_ || *only_ == launches_) {
+      if (auto status = keep(); !status) return status;
+    }
+    ++launches_;
+  }
+  return inner_.write_register(offset, value);
+}
+
+Status Recorder::keep() {
+  const auto word64 = [this](uint32_t offset) { return words_[offset] | uint64_t{words_[offset + 4]} << 32; };
+  Bundle bundle;
+  bundle.device = inner_.info().uri;
+  bundle.config = inner_.info().config;
+  Launch launch;
+  launch.profile = (words_[reg::kMode] & spec::kModeNative) != 0 ? spec::Profile::kNative : spec::Profile::kBase;
+  launch.instructions = word64(reg::kInstructions);
+  launch.count = words_[reg::kCount];
+  for (uint32_t i = 0; i < spec::kBases; ++i) launch.bases[i] = word64(reg::kBase0 + 8 * i);
+  bundle.launches.push_back(launch);
+  for (const auto& [address, buffer] : buffers_) {
+    std::vector<std::byte> bytes(buffer.size);
+    if (auto status = inner_.read(buffer, 0, bytes); !status) return status;
+    add_contents(bundle, address, bytes);
+    bundle.memory_bytes = std::max(bundle.memory_bytes, address + buffer.size);
+  }
+  bundle_ = std::move(bundle);
+  return {};
+}
+
+}  // namespace tenon::driver

@@ -1,0 +1,162 @@
+#include "driver/bringup/replay.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+
+#include "sim/simulator.h"
+
+namespace tenon::driver {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+constexpr auto kResetLimit = std::chrono::milliseconds(100);
+
+Status clear(Accelerator& accelerator) {
+  if (auto s = accelerator.write_register(spec::reg::kCommand, spec::kSoftReset | spec::kTokenClear); !s) return s;
+  auto idle = accelerator.wait_idle(kResetLimit);
+  if (!idle) return forward_error(idle);
+  if (*idle) return {};
+  return error("the accelerator does not become idle after a soft reset", accelerator.info().uri,
+               "reload the bitstream or power-cycle the board", Fault::kInternal);
+}
+
+void fill(sim::Simulator& simulator, const Bundle& bundle) {
+  const auto memory = simulator.memory().first(bundle.memory_bytes);
+  for (size_t at = 0; at < memory.size(); at += kPage) {  // pages that nobody touched stay untouched
+    const auto page = memory.subspan(at, std::min<size_t>(kPage, memory.size() - at));
+    if (std::ranges::any_of(page, [](std::byte b) { return b != std::byte{}; })) std::ranges::fill(page, std::byte{});
+  }
+  for (const Region& region : bundle.memory) {
+    std::ranges::copy(region.bytes, memory.begin() + static_cast<std::ptrdiff_t>(region.address));
+  }
+}
+
+// [first, last) of all that the bundle knows of memory.
+std::pair<uint64_t, uint64_t> extent(const Bundle& bundle) {
+  uint64_t first = UINT64_MAX, last = 0;
+  const auto take = [&](uint64_t address, uint64_t bytes) {
+    first = std::min(first, address);
+    last = std::max(last, address + bytes);
+  };
+  for (const Region& region : bundle.memory) take(region.address, region.bytes.size());
+  for (const Region& region : bundle.expected) take(region.address, region.bytes.size());
+  for (const Launch& launch : bundle.launches) {
+    for (const uint64_t base : launch.bases) {
+      if (base != 0) take(base, 1);
+    }
+  }
+  last = std::max(last, bundle.memory_bytes);
+  return {std::min(first, last) / kPage * kPage, last};
+}
+
+}  // namespace
+
+Expected<Placed> place(Accelerator& accelerator, const Bundle& bundle) {
+  const Info& info = accelerator.info();
+  if (spec::hash(info.config) != spec::hash(bundle.config)) {
+    return error(fmt::format("the bundle is for configuration {}, the device has {}:\n{}", bundle.config.name,
+                             info.config.name, spec::difference(bundle.config, info.config)),
+                 info.uri, "name a device of the bundle's configuration");
+  }
+  if (auto status = clear(accelerator); !status) return forward_error(status);
+  if (sim::Simulator* simulator = accelerator.simulator()) {
+    if (simulator->memory().size() < bundle.memory_bytes) {
+      return error(fmt::format("the device has {} bytes of memory, the bundle needs {}", simulator->memory().size(),
+                               bundle.memory_bytes),
+                   info.uri, fmt::format("?memory={}", bundle.memory_bytes));
+    }
+    fill(*simulator, bundle);
+    return Placed{};
+  }
+  const auto [first, last] = extent(bundle);
+  auto buffer = accelerator.allocate(std::max<uint64_t>(last - first, 1), kPage);
+  if (!buffer) return forward_error(buffer);
+  const Placed placed{*buffer, buffer->address - first};
+  const std::vector<std::byte> zeros(last - first);
+  if (auto status = accelerator.write(*buffer, 0, zeros); !status) return forward_error(status);
+  for (const Region& region : bundle.memory) {
+    if (auto s = accelerator.write(*buffer, region.address - first, region.bytes); !s) return forward_error(s);
+  }
+  return placed;
+}
+
+Launch moved(const Launch& launch, const Placed& placed) {
+  Launch result = launch;
+  result.instructions += placed.shift;
+  for (uint64_t& base : result.bases) {
+    if (base != 0) base += placed.shift;
+  }
+  return result;
+}
+
+std::string difference_of(const Region& region, std::span<const std::byte> found) {
+  const auto [a, b] = std::ranges::mismatch(found, region.bytes);
+  if (a == found.end()) return {};
+  const auto at = static_cast<size_t>(a - found.begin());
+  size_t count = 0;
+  for (size_t i = at; i < found.size(); ++i) count += found[i] != region.bytes[i];
+  return fmt::format("{}: byte {} (dram[{:#x}]) is {:#04x}, must be {:#04x}; {} of {} bytes differ", region.name, at,
+                     region.address + at, static_cast<unsigned>(*a), static_cast<unsigned>(*b), count, found.size());
+}
+
+Expected<std::string> compare_expected(Accelerator& accelerator, const Bundle& bundle, const Placed& placed) {
+  for (const Region& region : bundle.expected) {
+    std::vector<std::byte> found(region.bytes.size());
+    if (sim::Simulator* simulator = accelerator.simulator()) {
+      std::memcpy(found.data(), simulator->memory().data() + region.address, found.size());
+    } else if (auto s = accelerator.read(placed.buffer, region.address + placed.shift - placed.buffer.address, found);
+               !s) {
+      return forward_error(s);
+    }
+    if (std::string difference = difference_of(region, found); !difference.empty()) return difference;
+  }
+  return std::string();
+}
+
+Expected<std::string> replay(Accelerator& accelerator, const Bundle& bundle, std::chrono::nanoseconds limit) {
+  auto placed = place(accelerator, bundle);
+  if (!placed) return forward_error(placed);
+  const auto run = [&]() -> Expected<std::string> {
+    for (const Launch& launch : bundle.launches) {
+      if (auto status = start(accelerator, moved(launch, *placed)); !status) return forward_error(status);
+      if (auto status = finish(accelerator, limit); !status) return status.error().what;
+    }
+    return compare_expected(accelerator, bundle, *placed);
+  };
+  auto result = run();
+  if (placed->buffer.size > 0) accelerator.free(placed->buffer);
+  return result;
+}
+
+Expected<std::unique_ptr<Accelerator>> open_for(const Bundle& bundle, const std::string& device,
+                                                const std::filesystem::path& scratch) {
+  const size_t colon = device.find(':'), question = device.find('?');
+  const std::string scheme = device.substr(0, colon);
+  if (colon == std::string::npos) return open(device);  // which says what a device is
+  // A file of a board's design, an address or a node of /dev name a place, not a configuration.
+  const auto config = spec::load_config(bundle.config.name);
+  std::string name = device.substr(colon + 1, (question == std::string::npos ? device.size() : question) - colon - 1);
+  const bool names_configuration = scheme == "behavioral" || scheme == "verilator" || scheme == "lockstep" ||
+                                   scheme == "systemc" || name.empty() || name == bundle.config.name ||
+                                   name.ends_with(".json");
+  if (!names_configuration) return open(device);
+  if (!config || spec::hash(*config) != spec::hash(bundle.config) || name != bundle.config.name) {
+    const auto file = scratch / (bundle.config.name + ".json");
+    std::ofstream stream(file);
+    stream << spec::to_json(bundle.config);
+    stream.close();
+    if (!stream) return error("cannot write", file.string());
+    name = file.string();
+  }
+  std::string options = question == std::string::npos ? "" : device.substr(question + 1);
+  if (options.find("memory=") == std::string::npos) {
+    options = fmt::format("memory={}{}{}", std::max<uint64_t>(bundle.memory_bytes, 8 << 10), options.empty() ? "" : "&",
+                          options);
+  }
+  return open(fmt::format("{}:{}?{}", scheme, name, options));
+}
+
+}  // namespace tenon::driver

@@ -1,0 +1,249 @@
+#include "driver/bringup/selftest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "driver/bringup/programs.h"
+#include "driver/bringup/replay.h"
+
+namespace tenon::driver {
+namespace {
+
+namespace reg = spec::reg;
+using Clock = std::chrono::steady_clock;
+
+constexpr double kClockTolerance = 0.05;
+constexpr auto kLimit = std::chrono::seconds(10);
+constexpr double kLongEnough = 0.02;  // seconds on the wall behind which a rate can be trusted
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+// What a check has found: a figure, or a failure.
+struct Finding {
+  std::string figure, failure;
+  std::optional<Bundle> bundle;
+};
+Finding passed(std::string figure) { return {std::move(figure), {}, {}}; }
+Finding failed(std::string what) { return {{}, std::move(what), {}}; }
+Finding failed(const Diagnostic& diagnostic) { return failed(diagnostic.what); }
+
+class Selftest {
+ public:
+  Selftest(Accelerator& accelerator, const SelftestOptions& options) : device_(accelerator), options_(options) {}
+
+  std::vector<Check> run() {
+    add("identity", identity(),
+        "is this the bitstream that was built? Is the clock on, the reset released, the address of the registers "
+        "right?");
+    add("registers", registers(),
+        "look at s_axi_control: address map, write strobes, a register slice that swaps or drops transfers");
+    add("memory walking ones", memory("walking ones", [](size_t i) { return uint64_t{1} << (i % 64); }),
+        "a data line is stuck or two are tied: look at the memory's interface, then at the host's mapping");
+    add("memory address in address", memory("address in address", [](size_t i) { return 8 * i; }),
+        "an address line is stuck, or two places of the buffer are one: look at the address map and the mapping's "
+        "size");
+    add("memory random",
+        memory("random",
+               [this](size_t i) {
+                 uint64_t z = (i + options_.seed) * 0x9e3779b97f4a7c15;
+                 z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+                 return z ^ (z >> 27);
+               }),
+        "patterns pass and random data does not: caches that are not synchronized, or a memory at its timing limit");
+    const int64_t vectors = 256;
+    add("loopback", launched(loopback(device_.info().config, vectors, 1, options_.seed)),
+        "the host's memory is good, the accelerator's way to it is not: m_axi_gmem's connection, address offset, "
+        "width");
+    add("clock", clock(), "look at the clock's source and its constraint; a counter that stands still has no clock");
+    for (const auto profile : {spec::Profile::kBase, spec::Profile::kNative}) {
+      const spec::Config& config = device_.info().config;
+      if (profile == spec::Profile::kBase ? !config.base : !config.native) continue;
+      add(fmt::format("gemm {}", name(profile)), launched(gemm(config, profile, options_.seed)),
+          "data comes and goes, the product is wrong: did the design meet its timing? Replay the bundle on lockstep:");
+    }
+    return std::move(checks_);
+  }
+
+ private:
+  void add(std::string name, Finding finding, std::string_view next) {
+    Check check{.name = std::move(name),
+                .passed = finding.failure.empty(),
+                .figure = std::move(finding.figure),
+                .failure = std::move(finding.failure),
+                .next = {},
+                .bundle = std::move(finding.bundle)};
+    if (!check.passed) check.next = next;
+    checks_.push_back(std::move(check));
+  }
+
+  Finding identity() {
+    const auto version = device_.read_register(reg::kVersion);
+    if (!version) return failed(version.error());
+    const uint32_t expected = uint32_t{spec::kIsaVersion} << 16 | spec::kRegisterMapVersion;
+    if (*version != expected) {
+      return failed(fmt::format("VERSION reads {:#010x}, must be {:#010x}{}", *version, expected,
+                                *version == 0 || *version == 0xffffffff ? ": nothing answers at this address" : ""));
+    }
+    const auto low = device_.read_register(reg::kConfigHash), high = device_.read_register(reg::kConfigHash + 4);
+    if (!low || !high) return failed(low ? high.error() : low.error());
+    const spec::Config& config = device_.info().config;
+    const uint64_t hash = uint64_t{*high} << 32 | *low;
+    if (hash != spec::hash(config)) {
+      return failed(fmt::format("CONFIG_HASH reads {:016x}, configuration {} has {:016x}", hash, config.name,
+                                spec::hash(config)));
+    }
+    return passed(fmt::format("configuration {}, hash {:016x}, instruction set {}, register map {}", config.name, hash,
+                              *version >> 16, *version & 0xffff));
+  }
+
+  // Walking ones and the complement through every argument register, all of them written before any is read.
+  Finding registers() {
+    std::vector<uint32_t> offsets = {reg::kInstructions, reg::kInstructions + 4, reg::kCount};
+    for (uint32_t i = 0; i < 2 * spec::kBases; ++i) offsets.push_back(reg::kBase0 + 4 * i);
+    size_t accesses = 0;
+    for (int bit = 0; bit < 32; ++bit) {
+      for (const uint32_t flip : {0u, ~0u}) {
+        const auto value = [&](size_t i) { return (uint32_t{1} << ((static_cast<size_t>(bit) + i) % 32)) ^ flip; };
+        for (size_t i = 0; i < offsets.size(); ++i, ++accesses) {
+          if (auto s = device_.write_register(offsets[i], value(i)); !s) return failed(s.error());
+        }
+        for (size_t i = 0; i < offsets.size(); ++i, ++accesses) {
+          const auto read = device_.read_register(offsets[i]);
+          if (!read) return failed(read.error());
+          if (*read != value(i)) {
+            return failed(fmt::format("register {:#05x} was written {:#010x} and reads {:#010x}: bits {:#010x} differ",
+                                      offsets[i], value(i), *read, *read ^ value(i)));
+          }
+        }
+      }
+    }
+    const auto before = device_.read_register(reg::kVersion);
+    if (auto s = device_.write_register(reg::kVersion, 0x5a5a5a5a); !s) return failed(s.error());
+    const auto after = device_.read_register(reg::kVersion);
+    if (!before || !after) return failed(before ? after.error() : before.error());
+    if (*before != *after) {
+      return failed(fmt::format("VERSION is read only, but a write changes it from {:#x} to {:#x}", *before, *after));
+    }
+    for (const uint32_t offset : offsets) {
+      if (auto s = device_.write_register(offset, 0); !s) return failed(s.error());
+    }
+    return passed(fmt::format("{} registers, {} accesses", offsets.size(), accesses));
+  }
+
+  template <class F>
+  Finding memory(std::string_view, F&& word) {
+    const size_t words = std::max<size_t>(options_.memory_bytes / 8, 1);
+    auto buffer = device_.allocate(words * 8, 64);
+    if (!buffer) return failed(buffer.error());
+    std::vector<uint64_t> out(words), in(words);
+    for (size_t i = 0; i < words; ++i) out[i] = word(i);
+    const auto begin = Clock::now();
+    auto status = device_.write(*buffer, 0, std::as_bytes(std::span(out)));
+    if (status) status = device_.read(*buffer, 0, std::as_writable_bytes(std::span(in)));
+    const double seconds = seconds_since(begin);
+    device_.free(*buffer);
+    if (!status) return failed(status.error());
+    const auto [a, b] = std::ranges::mismatch(in, out);
+    if (a != in.end()) {
+      size_t wrong = 0;
+      uint64_t bits = 0;
+      for (size_t i = 0; i < words; ++i) wrong += in[i] != out[i], bits |= in[i] ^ out[i];
+      return failed(
+          fmt::format("at byte {:#x} of the buffer: wrote {:#018x}, read {:#018x}; {} of {} words are wrong, "
+                      "in bits {:#018x}",
+                      8 * (a - in.begin()), *b, *a, wrong, words, bits));
+    }
+    return passed(fmt::format("{} KiB, {:.0f} MB/s there and back", words * 8 / 1024,
+                              seconds > 0 ? 16e-6 * static_cast<double>(words) / seconds : 0));
+  }
+
+  Finding launched(Bundle bundle) {
+    bundle.device = device_.info().uri;
+    bundle.origin = "tenon selftest " + bundle.device;
+    const auto found = run(bundle);
+    if (!found) return failed(found.error());
+    if (!found->empty()) {
+      bundle.reported = *found;
+      return {{}, *found, std::move(bundle)};
+    }
+    auto counters = read_counters(device_);
+    if (!counters) return failed(counters.error());
+    size_t bytes = 0;
+    for (const Region& region : bundle.expected) bytes += region.bytes.size();
+    return passed(fmt::format("{} bytes as expected, {} multiply-accumulates, {} cycles", bytes, counters->macs,
+                              counters->cycles));
+  }
+
+  // In a buffer of its own also on a simulator: somebody may hold others on this device.
+  Expected<std::string> run(const Bundle& bundle) {
+    auto buffer = device_.allocate(bundle.memory_bytes, 4096);
+    if (!buffer) return forward_error(buffer);
+    const auto inside = [&]() -> Expected<std::string> {
+      for (const Region& region : bundle.memory) {
+        if (auto s = device_.write(*buffer, region.address, region.bytes); !s) return forward_error(s);
+      }
+      for (const Region& region : bundle.expected) {
+        const std::vector<std::byte> dirt(region.bytes.size(), std::byte{0xdd});
+        if (auto s = device_.write(*buffer, region.address, dirt); !s) return forward_error(s);
+      }
+      const Placed placed{*buffer, buffer->address};
+      for (const Launch& launch : bundle.launches) {
+        if (auto s = start(device_, moved(launch, placed)); !s) return forward_error(s);
+        if (auto s = finish(device_, kLimit); !s) return s.error().what;
+      }
+      for (const Region& region : bundle.expected) {
+        std::vector<std::byte> found(region.bytes.size());
+        if (auto s = device_.read(*buffer, region.address, found); !s) return forward_error(s);
+        if (std::string difference = difference_of(region, found); !difference.empty()) return difference;
+      }
+      return std::string();
+    };
+    auto result = inside();
+    device_.free(*buffer);
+    return result;
+  }
+
+  // Cycles that a launch counts against the time on the wall, longer launches until the time can be trusted.
+  Finding clock() {
+    const Info& info = device_.info();
+    for (int64_t passes = 4;; passes *= 4) {
+      const Bundle bundle = loopback(info.config, 64, passes, options_.seed);
+      const auto begin = Clock::now();
+      const auto found = run(bundle);
+      const double seconds = seconds_since(begin);
+      if (!found) return failed(found.error());
+      if (!found->empty()) return failed(*found);
+      const auto counters = read_counters(device_);
+      if (!counters) return failed(counters.error());
+      const auto least = static_cast<uint64_t>(passes);
+      if (counters->cycles < least) {
+        return failed(fmt::format("a launch of {} transfers counts {} cycles, must be at least {}", 2 * passes,
+                                  counters->cycles, least));
+      }
+      const double rate = static_cast<double>(counters->cycles) / seconds;
+      if (info.simulated) return passed(fmt::format("{:.0f} simulated cycles a second on the wall", rate));
+      if (seconds < kLongEnough && passes < 1 << 16) continue;
+      const std::string figure = fmt::format("{:.1f} MHz measured over {:.0f} ms", rate / 1e6, 1e3 * seconds);
+      // What the host adds makes the measured rate too low, never too high.
+      if (info.clock_hz > 0 && (rate > info.clock_hz * (1 + kClockTolerance) || rate < info.clock_hz * 0.5)) {
+        return failed(fmt::format("{}, the design says {:.1f} MHz", figure, info.clock_hz / 1e6));
+      }
+      return passed(figure);
+    }
+  }
+
+  Accelerator& device_;
+  const SelftestOptions& options_;
+  std::vector<Check> checks_;
+};
+
+}  // namespace
+
+std::vector<Check> selftest(Accelerator& accelerator, const SelftestOptions& options) {
+  return Selftest(accelerator, options).run();
+}
+
+}  // namespace tenon::driver

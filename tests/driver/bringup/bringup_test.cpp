@@ -1,0 +1,160 @@
+// Bundles: written, read, damaged; the self-test on every configuration; the machine behind the debugger.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <random>
+
+#include "driver/bringup/debugger.h"
+#include "driver/bringup/programs.h"
+#include "driver/bringup/recorder.h"
+#include "driver/bringup/replay.h"
+#include "driver/bringup/selftest.h"
+
+namespace tenon::driver {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+struct Bringup : testing::Test {
+  Bringup() {
+    std::string name = (fs::temp_directory_path() / "tenon-XXXXXX").string();
+    scratch = mkdtemp(name.data());
+    setenv("TENON_DRIVER_PATH", FAULTY_DRIVERS, 1);
+  }
+  ~Bringup() override { fs::remove_all(scratch); }
+
+  static Bundle a_bundle() {
+    Bundle bundle = gemm(spec::load_config("tiny").value(), spec::Profile::kNative, 7);
+    bundle.version = "test";
+    bundle.device = "behavioral:tiny";
+    bundle.reported = "a \"reason\"\n with lines";
+    return bundle;
+  }
+  fs::path scratch;
+};
+
+TEST_F(Bringup, ABundleIsReadAsItWasWritten) {
+  const Bundle bundle = a_bundle();
+  ASSERT_TRUE(save_bundle(bundle, scratch / "b"));
+  const auto read = load_bundle(scratch / "b");
+  ASSERT_TRUE(read) << read.error().str();
+  EXPECT_EQ(read->config, bundle.config);
+  EXPECT_EQ(read->memory, bundle.memory);
+  EXPECT_EQ(read->expected, bundle.expected);
+  EXPECT_EQ(read->reported, bundle.reported);
+  EXPECT_EQ(read->seed, 7u);
+  ASSERT_EQ(read->launches.size(), 1u);
+  EXPECT_EQ(read->launches[0].bases, bundle.launches[0].bases);
+}
+
+// Whatever happens to its bytes, a bundle is refused with a message or runs.
+TEST_F(Bringup, DamagedBundlesAreErrorsOrRun) {
+  ASSERT_TRUE(save_bundle(a_bundle(), scratch / "b"));
+  std::ifstream stream(scratch / "b" / "bundle.json");
+  const std::string good((std::istreambuf_iterator<char>(stream)), {});
+  std::mt19937_64 random(1);
+  int refused = 0;
+  auto device = open("behavioral:tiny?memory=1M").value();
+  for (int i = 0; i < 800; ++i) {
+    std::string text = good;
+    const size_t at = random() % text.size();
+    switch (random() % 4) {
+      case 0: text[at] = static_cast<char>(random()); break;
+      case 1: text.erase(at, random() % 20); break;
+      case 2: text.insert(at, std::to_string(random())); break;
+      default: text[at] = "0123456789-[]{}\""[random() % 16]; break;
+    }
+    std::ofstream(scratch / "b" / "bundle.json") << text;
+    const auto read = load_bundle(scratch / "b");
+    if (!read) {
+      ++refused;
+      EXPECT_FALSE(read.error().what.empty());
+    } else if (read->memory_bytes <= 1 << 20) {
+      (void)replay(*device, *read, std::chrono::milliseconds(1));
+    }
+  }
+  EXPECT_GT(refused, 300);
+}
+
+TEST_F(Bringup, SelftestProgramsAreRightOnEveryConfiguration) {
+  for (const std::string& name : spec::named_configs()) {
+    auto device = open("behavioral:" + name);
+    ASSERT_TRUE(device) << device.error().str();
+    for (uint64_t seed = 1; seed < 4; ++seed) {
+      for (const Check& check : selftest(**device, {.memory_bytes = 1 << 16, .seed = seed})) {
+        EXPECT_TRUE(check.passed) << name << ": " << check.name << ": " << check.failure;
+        EXPECT_FALSE(check.figure.empty()) << check.name;
+      }
+    }
+  }
+}
+
+// A launch that was recorded on one device repeats on another, at other addresses.
+TEST_F(Bringup, WhatIsRecordedReplays) {
+  auto device = open("behavioral:tiny?memory=1M").value();
+  Recorder recorder(*device);
+  for (const Check& check : selftest(recorder, {.memory_bytes = 1 << 12, .seed = 5})) EXPECT_TRUE(check.passed);
+  ASSERT_TRUE(recorder.bundle());
+  EXPECT_GT(recorder.launches(), 3u);
+  Bundle bundle = *recorder.bundle();
+  auto other = open("behavioral:tiny?memory=1M").value();
+  const auto found = replay(*other, bundle);
+  ASSERT_TRUE(found) << found.error().str();
+  EXPECT_EQ(*found, "");
+  bundle.expected.push_back({"nothing", bundle.launches[0].bases[3], std::vector<std::byte>(16)});
+  const auto wrong = replay(*other, bundle);
+  ASSERT_TRUE(wrong);
+  EXPECT_THAT(*wrong, HasSubstr("nothing: byte"));
+}
+
+TEST_F(Bringup, ADeviceThatCannotRunTheBundleIsAnError) {
+  auto device = open("behavioral:default").value();
+  const auto other = replay(*device, a_bundle());
+  ASSERT_FALSE(other);
+  EXPECT_THAT(other.error().what, HasSubstr("the bundle is for configuration tiny, the device has default"));
+  auto small = open("behavioral:tiny?memory=8K").value();
+  const auto found = replay(*small, a_bundle());
+  ASSERT_FALSE(found);
+  EXPECT_THAT(found.error().what, HasSubstr("bytes of memory, the bundle needs"));
+}
+
+TEST_F(Bringup, AFaultIsFoundAndItsBundleRepeatsIt) {
+  auto device = open("faulty:tiny?fault=mac");
+  ASSERT_TRUE(device) << device.error().str();
+  int failed = 0;
+  for (const Check& check : selftest(**device)) {
+    if (check.passed) continue;
+    ++failed;
+    ASSERT_TRUE(check.bundle) << check.name;
+    const auto again = replay(**open("faulty:tiny?fault=mac"), *check.bundle);
+    ASSERT_TRUE(again);
+    EXPECT_THAT(*again, HasSubstr("gemm: byte 5"));
+    EXPECT_EQ(*replay(**open("behavioral:tiny"), *check.bundle), "");
+  }
+  EXPECT_EQ(failed, 2);
+}
+
+TEST_F(Bringup, TheDebuggerTakesAnyLine) {
+  auto device = open("behavioral:tiny").value();
+  auto machine = Machine::create(*device, a_bundle());
+  ASSERT_TRUE(machine) << machine.error().str();
+  Debugger debugger(**machine);
+  std::mt19937_64 random(2);
+  constexpr std::string_view kWords[] = {
+      "step",  "continue", "break", "watch",  "print", "list",   "queues",  "tokens",
+      "acc",   "dram",     "uop",   "par",    "0",     "3",      "-1",      "0xffffffffffffffff",
+      "ldi",   "ldi->st",  "->",    "delete", "1",     "cycles", "restart", "counters",
+      "99999", "info",     "where", ""};
+  for (int i = 0; i < 2000; ++i) {
+    std::string line;
+    for (uint64_t n = random() % 5; n > 0; --n) line += std::string(kWords[random() % std::size(kWords)]) + " ";
+    const auto answer = debugger.run(line);
+    EXPECT_TRUE(answer || !answer.error().what.empty());
+  }
+}
+
+}  // namespace
+}  // namespace tenon::driver

@@ -1,0 +1,124 @@
+#!/usr/bin/env bash
+# tenon selftest, debug and replay: a good device, one with each fault, and the bundles that mismatches leave behind.
+# Arguments: tenon, the directory of the transport faulty:.
+set -euo pipefail
+tenon=$(realpath "$1") drivers=$2
+# shellcheck source=tests/expect.sh
+source tests/expect.sh
+models=$PWD/tests/models
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch"
+export TENON_DRIVER_PATH=$drivers
+
+# A good device; the same as JSON.
+expect 0 "gemm native               good" "$tenon" selftest behavioral:tiny
+expect 0 "simulated cycles a second on the wall" "$tenon" selftest behavioral:tiny
+expect 0 '"name": "memory address in address"' "$tenon" selftest behavioral:tiny --json
+expect 2 "--memory is 0" "$tenon" selftest behavioral:tiny --memory 0
+expect 2 "names no device" "$tenon" selftest nothing
+"$tenon" hw show tiny --json | sed 's/"base": true/"base": false/; s/"name": "tiny"/"name": "native"/' >native.json
+expect 0 "loopback                  good" "$tenon" selftest behavioral:native.json
+"$tenon" hw show tiny --json | sed 's/"native": true/"native": false/; s/"name": "tiny"/"name": "base"/' >base.json
+expect 0 "gemm base                 good" "$tenon" selftest behavioral:base.json
+
+# Each fault is found by the check that is for it, which says what it saw and what to look at.
+fault() { # fault KIND CHECK TEXT NEXT
+  expect 1 "$2" "$tenon" selftest "faulty:tiny?fault=$1"
+  expect 1 "$3" "$tenon" selftest "faulty:tiny?fault=$1"
+  expect 1 "next: $4" "$tenon" selftest "faulty:tiny?fault=$1"
+}
+fault version "identity                  FAIL" "nothing answers at this address" "is this the bitstream that was built?"
+fault hash "identity                  FAIL" "CONFIG_HASH reads" "is this the bitstream"
+fault register "registers                 FAIL" "bits 0x00000008 differ" "look at s_axi_control"
+fault read-only "registers                 FAIL" "VERSION is read only" "look at s_axi_control"
+fault data-line "memory walking ones       FAIL" "in bits 0x0000000020000000" "a data line is stuck"
+fault address-line "memory address in address FAIL" "at byte 0x0 of the buffer" "an address line is stuck"
+fault pattern "memory random             FAIL" "words are wrong" "patterns pass and random data does not"
+fault store "loopback                  FAIL" "loopback: byte 5" "the host's memory is good"
+fault clock "clock                     FAIL" "counts 0 cycles" "look at the clock's source"
+fault mac "gemm native               FAIL" "gemm: byte 5" "data comes and goes, the product is wrong"
+fault hang "loopback                  FAIL" "does not become idle" "the host's memory is good"
+expect 1 "failed: gemm base, gemm native" "$tenon" selftest "faulty:tiny?fault=mac"
+rm -rf mismatch-*
+
+# What a wrong launch leaves behind shows the same again, in another directory and process.
+expect 1 "bundle: kept; to see it again: tenon replay kept" "$tenon" selftest "faulty:native.json?fault=mac" --bundle kept
+mkdir elsewhere
+mv kept elsewhere/
+rm native.json
+expect 1 "error: the same mismatch again" "$tenon" replay elsewhere/kept
+expect 1 '"same": true' "$tenon" replay --json elsewhere/kept
+expect 0 "shows no difference" "$tenon" replay elsewhere/kept --device behavioral:tiny
+grep -q "^mac wait" elsewhere/kept/program.txt
+expect 0 "gemm, 64 bytes at" "$tenon" debug elsewhere/kept -x info
+
+# tenon run --check: the layer that is wrong.
+run=("$tenon" run "$models/resnet8_digits.onnx" --shapes N=1 --calibrate "$models/resnet8_digits_test.npz:calib"
+  --data "$models/resnet8_digits_test.npz:x" --divide 255 --limit 1 --quiet)
+expect 3 "bundle: checked; to see it again" "${run[@]}" --check --device "faulty:tiny?fault=mac" --bundle checked
+expect 1 "error: the same mismatch again" "$tenon" replay checked
+expect 0 "shows no difference" "$tenon" replay checked --device behavioral:tiny
+# Lockstep.
+expect 1 "faulty and behavioral differ" "${run[@]}" --device "faulty:tiny?fault=write" --bundle lockstep
+expect 1 "faulty and behavioral differ" "$tenon" replay lockstep
+expect 1 "error: the same mismatch again" "$tenon" replay lockstep
+expect 0 "stopped: " "$tenon" debug lockstep -x continue
+# Fuzzing.
+expect 3 "bundle: fuzzed; to see it again" env TENON_FAULT=write "$tenon" fuzz accel --quiet --device faulty --config tiny -n 20 \
+  --seed 3 --shrink 60 --bundle fuzzed
+expect 1 "error: the same mismatch again" env TENON_FAULT=write "$tenon" replay fuzzed
+expect 0 "shows no difference" "$tenon" replay fuzzed --device behavioral:tiny
+
+# Damaged bundles.
+expect 1 "cannot read the file" "$tenon" replay nowhere
+cp -r fuzzed cut
+: >cut/memory.bin
+expect 1 "memory.bin has 0 bytes" "$tenon" replay cut
+cp -r fuzzed other
+sed -i 's/"format": 1/"format": 2/' other/bundle.json
+expect 1 "the bundle has format 2" "$tenon" replay other
+
+# The debugger: a program, commands, and what they say.
+cat >program.txt <<'END'
+move signal=gemm function=0 rows=1 vectors=4 x_step=4 row_bytes=16 source_rows=1
+move signal=gemm function=1 base=1 rows=1 vectors=4 x_step=4 row_bytes=16 source_rows=1
+mac wait=ldi,ldw first=1 r0=1 r1=1 r2=1 y=1 x=4 dst_x=1 src_x=1
+end
+END
+printf '\1\0\0\0\0\1\0\0\0\0\1\0\0\0\0\1' >unit.bin
+printf '\1\2\3\4\5\6\7\10\11\12\13\14\15\16\17\20' >values.bin
+debug=("$tenon" debug program.txt --device behavioral:tiny --load 0x100000=values.bin --load 0x200000=unit.bin)
+expect 0 "breakpoint 1: instruction 2 is done" "${debug[@]}" -x "break 2" -x continue
+expect 0 "breakpoint 1: tokens ldi->gemm change, 0 before, 1 now" "${debug[@]}" -x "break ldi->gemm" -x continue
+expect 0 "breakpoint 1: an instruction of gemm is done, slot 4" "${debug[@]}" -x "break gemm" -x continue
+expect 0 "breakpoint 1: acc[0..3] is written, by the instruction at slot 4" "${debug[@]}" -x "watch acc 0 4" -x continue
+expect 0 "ldi->gemm: 1" "${debug[@]}" -x step -x tokens
+expect 0 "gemm  2 not done, waits for tokens; next:     4 gemm  mac" "${debug[@]}" -x step -x queues
+expect 0 "acc[    0]: not written so far" "${debug[@]}" -x "step 2" -x "print acc"
+expect 0 "acc[    3]:     13     14     15     16" "${debug[@]}" -x "step 3" -x "print acc 3 1"
+expect 0 "inp[    1]:    5    6    7    8" "${debug[@]}" -x "step 3" -x "print inp 1 1"
+expect 0 "dram[0x00100000]: 01 02 03 04" "${debug[@]}" -x "print dram 0x100000 4"
+expect 0 "multiplications    64" "${debug[@]}" -x continue -x counters
+expect 0 "launch 0 is over: 4 of 4 instructions done" "${debug[@]}" -x continue
+expect 0 "done     2 ldw   move" "${debug[@]}" -x "step 2" -x "list 2"
+expect 0 "before launch 0" "${debug[@]}" -x continue -x restart -x where
+expect 0 "break ENGINE->ENGINE" "${debug[@]}" -x help
+expect 0 "1: instruction 4 is done" "${debug[@]}" -x "break 4" -x breaks
+expect 0 "no breakpoints" "${debug[@]}" -x "break 4" -x "delete 1" -x breaks
+expect 2 "no command is called" "${debug[@]}" -x jump
+expect 2 "no instruction begins at slot 3" "${debug[@]}" -x "break 3"
+expect 2 "print wants a memory" "${debug[@]}" -x "print all"
+expect 2 "acc has elements 0 to" "${debug[@]}" -x "print acc 99999999"
+expect 1 "this was the last launch" "${debug[@]}" -x continue -x continue
+expect 2 "must be ADDRESS=FILE" "${debug[@]}" --load here
+printf 'step\nprint inp 0 1\nquit\n' >script
+expect 0 "inp[    0]:    1    2    3    4" "${debug[@]}" <script
+echo 'move function=0 sram_base=65535 rows=1 vectors=4 x_step=4 row_bytes=16 source_rows=1' >wrong.txt
+expect 0 "an element outside its scratchpad" "$tenon" debug wrong.txt --device behavioral:tiny -x continue
+"$tenon" compile "$models/resnet8_digits.onnx" --shapes N=1 --calibrate "$models/resnet8_digits_test.npz:calib" --divide 255 \
+  --config tiny -o model.tnx >/dev/null
+expect 0 "/stem/stem.0/Conv" "$tenon" debug model.tnx --data "$models/resnet8_digits_test.npz:x" --divide 255 -x "step 3"
+expect 1 "there is none with number 99" "$tenon" debug model.tnx --data "$models/resnet8_digits_test.npz:x" --divide 255 \
+  --launch 99 -x step
+expect 2 "a model runs on data" "$tenon" debug model.tnx -x step

@@ -1,0 +1,178 @@
+// The transport faulty: -- the behavioral simulator with one fault of choice, for tests of what looks for faults:
+// faulty:CONFIG?fault=KIND; without it, TENON_FAULT names the kind. Options for other simulators' memories are taken
+// and change nothing.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+
+#include "driver/behavioral.h"
+#include "driver/plugin.h"
+#include "driver/simulated.h"
+#include "sim/lockstep/lockstep.h"
+
+namespace tenon::driver {
+namespace {
+
+namespace reg = spec::reg;
+
+constexpr std::string_view kKinds[] = {"none",      "version",      "hash",    "register", "read-only",
+                                       "data-line", "address-line", "pattern", "store",    "clock",
+                                       "mac",       "hang",         "write"};
+
+class FaultySimulator final : public sim::Simulator, public sim::WriteObserver {
+ public:
+  FaultySimulator(std::unique_ptr<sim::Simulator> inner, std::string kind)
+      : inner_(std::move(inner)), kind_(std::move(kind)) {}
+
+  const spec::Config& config() const override { return inner_->config(); }
+  uint32_t read_register(uint32_t offset) override {
+    const uint32_t value = inner_->read_register(offset);
+    if (kind_ == "version" && offset == reg::kVersion) return 0xffffffff;
+    if (kind_ == "hash" && offset == reg::kConfigHash) return value ^ 1;
+    if (kind_ == "register" && offset == reg::kInstructions) return value & ~8u;
+    if (kind_ == "read-only" && offset == reg::kVersion && scribbled_) return 7;
+    if (kind_ == "clock" && (offset == reg::kCycles || offset == reg::kCycles + 4)) return 0;
+    if (kind_ == "hang" && offset == reg::kStatus && started_) return spec::kStatusBusy;
+    return value;
+  }
+  void write_register(uint32_t offset, uint32_t value) override {
+    if (offset == reg::kVersion) scribbled_ = true;
+    if (offset == reg::kControl && (value & spec::kApStart) != 0) started_ = true;
+    inner_->write_register(offset, value);
+  }
+  std::span<std::byte> memory() override { return inner_->memory(); }
+  bool advance(uint64_t cycles) override {
+    if (inner_->advance(cycles) || (kind_ == "hang" && started_)) return true;
+    if (std::exchange(started_, false) &&
+        (kind_ == "store" || (kind_ == "mac" && inner_->read_register(reg::kMacs) > 0))) {
+      spoil();
+    }
+    return false;
+  }
+  std::string explain() override { return inner_->explain(); }
+  void observe(sim::WriteObserver* observer) override {
+    observer_ = observer;
+    inner_->observe(observer == nullptr ? nullptr : this);
+  }
+  void record_timeline(bool on) override { inner_->record_timeline(on); }
+  std::span<const sim::Interval> timeline() const override { return inner_->timeline(); }
+
+  // With the fault "write", what GEMM leaves in the accumulators is another value.
+  void on_write(const sim::Write& write) override {
+    if (kind_ == "write" && write.memory == spec::Memory::kAcc && write.address % 2 == 1) {
+      std::vector<std::byte> bytes(write.value.begin(), write.value.end());
+      bytes[0] ^= std::byte{4};
+      return observer_->on_write({write.instruction, write.memory, write.address, bytes});
+    }
+    observer_->on_write(write);
+  }
+  void on_done(uint32_t instruction) override { observer_->on_done(instruction); }
+
+ private:
+  // One byte of what the launch has written: where its last store goes, which is the highest base in use.
+  void spoil() {
+    uint64_t last = 0;
+    for (uint32_t i = 0; i < spec::kBases; ++i) {
+      const uint32_t at = reg::kBase0 + 8 * i;
+      last = std::max(last, inner_->read_register(at) | uint64_t{inner_->read_register(at + 4)} << 32);
+    }
+    if (last + 5 < memory().size()) memory()[last + 5] ^= std::byte{1};
+  }
+
+  std::unique_ptr<sim::Simulator> inner_;
+  const std::string kind_;
+  sim::WriteObserver* observer_ = nullptr;
+  bool scribbled_ = false, started_ = false;
+};
+
+// Faults on the way of the host's data.
+class FaultyAccelerator final : public Accelerator {
+ public:
+  FaultyAccelerator(std::unique_ptr<Accelerator> inner, std::string kind)
+      : inner_(std::move(inner)), kind_(std::move(kind)) {}
+  const Info& info() const override { return inner_->info(); }
+  Expected<Buffer> allocate(uint64_t bytes, uint64_t alignment) override { return inner_->allocate(bytes, alignment); }
+  void free(const Buffer& buffer) override { inner_->free(buffer); }
+  Status write(const Buffer& buffer, uint64_t offset, std::span<const std::byte> data) override {
+    std::vector<std::byte> bytes(data.begin(), data.end());
+    if (kind_ == "data-line") {
+      for (size_t i = 3; i < bytes.size(); i += 8) bytes[i] &= ~std::byte{0x20};
+    } else if (kind_ == "address-line") {  // bit 12 is always 0
+      for (size_t i = 0; i < bytes.size(); ++i) {
+        if ((i & 0x1000) != 0) bytes[i & ~size_t{0x1000}] = bytes[i];
+      }
+    } else if (kind_ == "pattern") {
+      for (size_t i = 0; i + 8 <= bytes.size(); i += 8) {
+        uint64_t word;
+        std::memcpy(&word, bytes.data() + i, 8);
+        if (std::popcount(word) > 40) bytes[i] ^= std::byte{1};
+      }
+    }
+    return inner_->write(buffer, offset, bytes);
+  }
+  Status read(const Buffer& buffer, uint64_t offset, std::span<std::byte> data) override {
+    auto status = inner_->read(buffer, offset, data);
+    if (kind_ == "address-line") {
+      for (size_t i = 0; i < data.size(); ++i) {
+        if ((i & 0x1000) != 0) data[i] = data[i & ~size_t{0x1000}];
+      }
+    }
+    return status;
+  }
+  Expected<uint32_t> read_register(uint32_t offset) override { return inner_->read_register(offset); }
+  Status write_register(uint32_t offset, uint32_t value) override { return inner_->write_register(offset, value); }
+  Expected<bool> wait_idle(std::chrono::nanoseconds limit) override {
+    return inner_->wait_idle(kind_ == "hang" ? std::chrono::nanoseconds(1000) : limit);
+  }
+  std::string explain() override { return inner_->explain(); }
+  sim::Simulator* simulator() override { return inner_->simulator(); }
+
+ private:
+  std::unique_ptr<Accelerator> inner_;
+  const std::string kind_;
+};
+
+Expected<std::unique_ptr<Accelerator>> open_faulty(std::string_view rest) {
+  const std::string uri = fmt::format("faulty:{}", rest);
+  auto options = Options::parse(uri, rest);
+  if (!options) return forward_error(options);
+  const char* variable = std::getenv("TENON_FAULT");
+  const std::string kind = options->text("fault", variable == nullptr ? "none" : variable);
+  const bool lockstep = options->flag("lockstep", kind == "write");
+  for (const char* ignored : {"stall_seed", "stalls", "latency", "write_latency", "outstanding", "interleave"}) {
+    (void)options->text(ignored, "");
+  }
+  const sim::BehavioralOptions read = behavioral_options(*options);
+  if (auto status = options->finish(); !status) return forward_error(status);
+  if (std::ranges::find(kKinds, kind) == std::end(kKinds)) return error("no such fault", kind);
+  auto config = spec::load_config(options->name());
+  if (!config) return forward_error(config);
+  auto inner = sim::make_behavioral(*config, read);
+  if (!inner) return forward_error(inner);
+  std::unique_ptr<sim::Simulator> simulator = std::make_unique<FaultySimulator>(std::move(*inner), kind);
+  if (lockstep) {
+    auto reference = sim::make_behavioral(*config, read);
+    if (!reference) return forward_error(reference);
+    auto both = sim::Lockstep::make({"faulty", std::move(simulator)}, {"behavioral", std::move(*reference)});
+    if (!both) return forward_error(both);
+    simulator = std::move(*both);
+  }
+  return std::make_unique<FaultyAccelerator>(make_simulated(uri, std::move(simulator), false), kind);
+}
+
+}  // namespace
+}  // namespace tenon::driver
+
+extern "C" __attribute__((visibility("default"))) bool tenon_driver_transport(const char* abi,
+                                                                              tenon::driver::Transport* transport) {
+  using namespace tenon;
+  if (std::string_view(abi) != driver::kPluginAbi) return false;
+  *transport = {.scheme = "faulty",
+                .doc = "a simulator with a fault, for tests: faulty:CONFIG?fault=KIND",
+                .open = driver::open_faulty,
+                .missing = [] { return std::string(); }};
+  return true;
+}
