@@ -55,7 +55,7 @@ class GraphMaker {
         result = function.target.empty() ? Makers{add(node, apply->op->name, "cpu", type, from)} : from;
       } else if (const auto* call = std::get_if<Call>(&binding.value)) {
         const Function* callee = module_.function(std::get<Symbol>(call->callee));
-        if (callee && callee->composite.empty()) {
+        if (callee && (callee->composite.empty() || callee->target.empty())) {
           std::vector<Makers> args;
           for (const Atom& arg : call->args) args.push_back(of(arg));
           result = walk(*callee, args);

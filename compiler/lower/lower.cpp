@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <map>
+#include <utility>
 
 #include "compiler/lower/graph.h"
 
@@ -20,23 +21,23 @@ class Lowering {
            runtime::Executable& out)
       : context_(context),
         module_(module),
-        function_(function),
+        function_(&function),
         targets_(targets),
         out_(out),
         values_(function.vars.size()) {}
 
   Status run(std::string name) {
     code_.name = std::move(name);
-    for (const VarId param : function_.params) {
+    for (const VarId param : function_->params) {
       auto port = make_port(param, "parameter");
       if (!port) return forward_error(port);
       code_.params.push_back(std::move(*port));
       values_[index(param)] = {fresh()};
     }
-    for (const Binding& binding : function_.body.bindings) {
+    for (const Binding& binding : function_->body.bindings) {
       if (auto status = lower_binding(binding); !status) return status;
     }
-    auto results = registers_of(function_.body.result);
+    auto results = registers_of(function_->body.result);
     if (!results) return forward_error(results);
     if (auto status = add_result_ports(*results); !status) return status;
     code_.code.push_back({runtime::Return{*results}, ""});
@@ -49,8 +50,8 @@ class Lowering {
  private:
   Register fresh() { return next_++; }
 
-  std::string place(VarId var) const { return module_.span(function_.info(var).span).str(); }
-  std::string layer(VarId var) const { return module_.span(function_.info(var).span).node; }
+  std::string place(VarId var) const { return module_.span(function_->info(var).span).str(); }
+  std::string layer(VarId var) const { return module_.span(function_->info(var).span).node; }
 
   Expected<runtime::Port> port_of(Type type, std::string name, const std::string& where) {
     const TensorType* tensor = type.tensor();
@@ -63,8 +64,8 @@ class Lowering {
     return runtime::Port{std::move(name), tensor->dtype, *shape};
   }
   Expected<runtime::Port> make_port(VarId var, std::string_view kind) {
-    std::string name(context_.name(function_.info(var).name));
-    return port_of(function_.type(var), name, fmt::format("{} {}", kind, name));
+    std::string name(context_.name(function_->info(var).name));
+    return port_of(function_->type(var), name, fmt::format("{} {}", kind, name));
   }
 
   // Constants are loaded where they are used: an instruction costs nothing beside a kernel.
@@ -115,7 +116,7 @@ class Lowering {
       if (!apply->op->reference) {
         return error(fmt::format("{} has no kernel on the CPU", apply->op->name), place(binding.var));
       }
-      const Registers results = fresh_for(function_.type(binding.var));
+      const Registers results = fresh_for(function_->type(binding.var));
       values_[index(binding.var)] = results;
       code_.code.push_back({runtime::CallKernel{apply->op->name, apply->attrs, *args, results}, layer(binding.var)});
       return {};
@@ -131,8 +132,8 @@ class Lowering {
     if (!projection) return error("only operators, calls and tuples can be lowered yet", place(binding.var));
     const Project& project = *projection;
     const auto* from = std::get_if<VarId>(&project.tuple);
-    assert(from && function_.type(*from).tuple());
-    const auto& fields = function_.type(*from).tuple()->fields;
+    assert(from && function_->type(*from).tuple());
+    const auto& fields = function_->type(*from).tuple()->fields;
     size_t offset = 0;
     for (uint32_t i = 0; i < project.index; ++i) offset += width(fields[i]);
     const auto begin = values_[index(*from)].begin() + static_cast<ptrdiff_t>(offset);
@@ -144,6 +145,7 @@ class Lowering {
     const auto* symbol = std::get_if<Symbol>(&call.callee);
     const Function* callee = symbol ? module_.function(*symbol) : nullptr;
     if (!callee) return error("the callee is no function of the module", place(binding.var), {}, Fault::kInternal);
+    if (callee->target.empty()) return lower_inline(binding, call, *callee);
     const auto target = std::ranges::find(targets_, callee->target, &Target::name);
     if (target == targets_.end()) {
       return error(fmt::format("@{} is for target \"{}\", which is not given", context_.name(*symbol), callee->target),
@@ -151,7 +153,7 @@ class Lowering {
     }
     auto args = registers_of(call.args);
     if (!args) return forward_error(args);
-    const Registers results = fresh_for(function_.type(binding.var));
+    const Registers results = fresh_for(function_->type(binding.var));
     values_[index(binding.var)] = results;
     auto kernel = target->generate(context_, module_, *symbol, *callee);
     if (!kernel) return forward_error(kernel);
@@ -168,15 +170,36 @@ class Lowering {
     return {};
   }
 
+  // A function that no target takes, as a kernel of fused operators: its operators one after another.
+  Status lower_inline(const Binding& binding, const Call& call, const Function& callee) {
+    std::vector<Registers> values(callee.vars.size());
+    for (size_t i = 0; i < callee.params.size(); ++i) {
+      auto registers = registers_of(call.args[i]);
+      if (!registers) return forward_error(registers);
+      values[index(callee.params[i])] = std::move(*registers);
+    }
+    const Function* caller = std::exchange(function_, &callee);
+    values_.swap(values);
+    for (const Binding& inner : callee.body.bindings) {
+      if (auto status = lower_binding(inner); !status) return status;
+    }
+    auto results = registers_of(callee.body.result);
+    if (!results) return forward_error(results);
+    function_ = caller;
+    values_.swap(values);
+    values_[index(binding.var)] = std::move(*results);
+    return {};
+  }
+
   Status add_result_ports(const Registers& results) {
-    const auto* var = std::get_if<VarId>(&function_.body.result);
+    const auto* var = std::get_if<VarId>(&function_->body.result);
     const std::vector<Type> types =
-        function_.result.tuple() ? function_.result.tuple()->fields : std::vector{function_.result};
+        function_->result.tuple() ? function_->result.tuple()->fields : std::vector{function_->result};
     if (types.size() != results.size()) return error("results are nested tuples", {}, {}, Fault::kInternal);
     const Atoms fields = result_fields();
     for (size_t i = 0; i < types.size(); ++i) {
       const auto* field = i < fields.size() ? std::get_if<VarId>(&fields[i]) : var;
-      std::string name = field ? std::string(context_.name(function_.info(*field).name)) : "";
+      std::string name = field ? std::string(context_.name(function_->info(*field).name)) : "";
       if (name.empty()) name = fmt::format("output{}", i);
       auto port = port_of(types[i], name, "result " + name);
       if (!port) return forward_error(port);
@@ -187,13 +210,13 @@ class Lowering {
 
   // The atoms of the last tuple, where the result is one.
   Atoms result_fields() const {
-    const auto* var = std::get_if<VarId>(&function_.body.result);
-    for (const Binding& binding : function_.body.bindings) {
+    const auto* var = std::get_if<VarId>(&function_->body.result);
+    for (const Binding& binding : function_->body.bindings) {
       if (var && binding.var == *var) {
         if (const auto* tuple = std::get_if<Tuple>(&binding.value)) return tuple->fields;
       }
     }
-    return {function_.body.result};
+    return {function_->body.result};
   }
 
   static void for_each_read(const runtime::Operation& operation, const auto& visit) {
@@ -234,7 +257,7 @@ class Lowering {
 
   Context& context_;
   const Module& module_;
-  const Function& function_;
+  const Function* function_;  // whose bindings are being lowered
   std::span<const Target> targets_;
   runtime::Executable& out_;
   std::vector<Registers> values_;

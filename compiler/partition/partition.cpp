@@ -6,7 +6,7 @@
 #include <cassert>
 #include <optional>
 
-#include "compiler/partition/groups.h"
+#include "compiler/ir/groups.h"
 #include "compiler/partition/outline.h"
 
 namespace tenon::compiler {

@@ -1,5 +1,6 @@
-// Drops bindings and constants that nothing uses.
+// Drops bindings and constants that nothing uses, and, where there is a @main, the functions that it does not reach.
 #include <algorithm>
+#include <set>
 
 #include "compiler/ir/effects.h"
 #include "compiler/ir/try.h"
@@ -54,16 +55,40 @@ void drop_unused_constants(Module& module) {
   module.constants = std::move(kept);
 }
 
+// A module without @main is no program but a collection, all of which is wanted.
+void drop_unreachable(Symbol main, Module& module) {
+  if (!module.function(main)) return;
+  std::set<Symbol> reached{main};
+  std::vector<Symbol> open{main};
+  const auto reach = [&](Symbol name) {
+    if (reached.insert(name).second) open.push_back(name);
+  };
+  while (!open.empty()) {
+    const Function* function = module.function(open.back());
+    open.pop_back();
+    if (!function) continue;
+    for_each_binding(function->body, [&](const Binding& binding) {
+      auto* call = std::get_if<Call>(&binding.value);
+      if (auto* symbol = call ? std::get_if<Symbol>(&call->callee) : nullptr) reach(*symbol);
+    });
+    for_each_use(function->body, [&](const Atom& atom) {
+      if (auto* symbol = std::get_if<Symbol>(&atom)) reach(*symbol);
+    });
+  }
+  std::erase_if(module.globals, [&](const auto& global) { return !reached.contains(global.first); });
+}
+
 }  // namespace
 
 Expected<Module> dead_code(Context& context, Module module) {
   const Effects effects(module);
   for_each_function(module, [&](Symbol, Function& function) { Sweep(effects, function).block(function.body); });
+  drop_unreachable(context.symbol("main"), module);
   TENON_TAKE(dense, infer(context, std::move(module)));  // numbers the variables anew
   drop_unused_constants(*dense);
   return dense;
 }
 
-Pass dead_code_pass() { return {"dead_code", "Drops bindings and constants that nothing uses.", dead_code}; }
+Pass dead_code_pass() { return {"dead_code", "Drops bindings, constants and functions that nothing uses.", dead_code}; }
 
 }  // namespace tenon::compiler

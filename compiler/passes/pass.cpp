@@ -52,12 +52,12 @@ std::vector<Pass> by_name(std::initializer_list<std::string> names) {
 
 const std::vector<Pass>& standard_passes() {
   static const std::vector<Pass> kPasses =
-      by_name({"infer", "simplify", "fold_constants", "fold_scales", "fold_bias", "dead_code"});
+      by_name({"infer", "inline", "simplify", "fold_constants", "cse", "fold_scales", "fold_bias", "dead_code"});
   return kPasses;
 }
 
 const std::vector<Pass>& kernel_passes() {
-  static const std::vector<Pass> kPasses = by_name({});
+  static const std::vector<Pass> kPasses = by_name({"fuse"});
   return kPasses;
 }
 

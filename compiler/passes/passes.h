@@ -12,6 +12,9 @@ Expected<Module> fold_constants(Context& context, Module module);
 Expected<Module> fold_scales(Context& context, Module module);
 Expected<Module> fold_bias(Context& context, Module module);
 Expected<Module> dead_code(Context& context, Module module);
+Expected<Module> inline_calls(Context& context, Module module);
+Expected<Module> cse(Context& context, Module module);
+Expected<Module> fuse(Context& context, Module module);
 
 // Binds dim variables of one function to sizes, as --shapes does, and infers its types anew.
 Expected<Module> bind_shapes(Context& context, Module module, Symbol function,

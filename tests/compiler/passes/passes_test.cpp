@@ -335,7 +335,9 @@ TEST(Diff, OfRandomTextsTurnsOneIntoTheOther) {
       else if (diff[at] == '+') to += line;
       else from += line, to += line;
     }
-    if (skipped == 0) EXPECT_EQ(from + "|" + to, a + "|" + b);
+    if (skipped == 0) {
+      EXPECT_EQ(from + "|" + to, a + "|" + b);
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-#include "compiler/partition/groups.h"
+#include "compiler/ir/groups.h"
 
 #include <gtest/gtest.h>
 
@@ -94,6 +94,23 @@ TEST(ConvexGroups, RandomMergesKeepTheGroupsAcyclicAndMaximal) {
       for (const uint32_t operand : operands[i]) ASSERT_LE(place[find(operand)], place[find(i)]);
     }
   }
+}
+
+TEST(ConvexGroups, WorkGrowsWithTheGraphAlone) {
+  // A long chain with skips over a few nodes and one value that all use, merged into groups of ten.
+  const auto steps = [](uint32_t nodes) {
+    Graph operands(nodes);
+    for (uint32_t i = 1; i < nodes; ++i) {
+      operands[i] = {i - 1, 0};
+      if (i % 7 == 0) operands[i].push_back(i - 6);
+    }
+    ConvexGroups groups(operands, 64);
+    for (uint32_t i = 1; i < nodes; ++i) {
+      if (i % 10 != 0) groups.merge(i - 1, i);
+    }
+    return static_cast<double>(groups.steps()) / nodes;
+  };
+  EXPECT_LE(steps(20000), 1.05 * steps(2000));
 }
 
 }  // namespace

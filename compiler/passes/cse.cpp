@@ -1,0 +1,182 @@
+// Common subexpressions: what was computed before, in this block or in one around it, is not computed again. Only
+// values without effect and without blocks are looked at. Equal constants become one.
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <unordered_map>
+
+#include "compiler/ir/effects.h"
+#include "compiler/passes/passes.h"
+
+namespace tenon::compiler {
+namespace {
+
+// A value as bytes that are equal for equal values alone: floats by their bits, so that -0 is not 0 and NaN is NaN.
+class Key {
+ public:
+  template <class T>
+  requires std::is_trivially_copyable_v<T>
+  void add(const T& x) {
+    char raw[sizeof(T)];
+    std::memcpy(raw, &x, sizeof(T));
+    bytes_.append(raw, sizeof(T));
+  }
+  void add(std::string_view text) {
+    add(text.size());
+    bytes_ += text;
+  }
+  template <class T>
+  void add(const std::vector<T>& list) {
+    add(list.size());
+    for (const T& next : list) add(next);
+  }
+  void add(const Atom& atom) {
+    add(static_cast<uint8_t>(atom.index()));
+    std::visit([&](auto id) { add(static_cast<uint32_t>(id)); }, atom);
+  }
+  void add(const Attrs& attrs) {
+    for (const auto& [name, attr] : attrs) {
+      add(std::string_view(name));
+      add(static_cast<uint8_t>(attr.index()));
+      std::visit(
+          [&](const auto& x) {
+            if constexpr (std::is_same_v<std::remove_cvref_t<decltype(x)>, std::string>) add(std::string_view(x));
+            else add(x);
+          },
+          attr);
+    }
+  }
+  std::string take() { return std::move(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
+class Numbering {
+ public:
+  Numbering(Context& context, const Effects& effects, Function& function) : context_(context), effects_(effects) {
+    for (uint32_t i = 0; i < function.vars.size(); ++i) renamed_.emplace_back(static_cast<VarId>(i));
+    block(function.body);
+  }
+
+ private:
+  void rename(Atom& atom) const {
+    if (auto* var = std::get_if<VarId>(&atom)) atom = renamed_[index(*var)];
+  }
+
+  void block(Block& block) {
+    const size_t known = order_.size();
+    std::erase_if(block.bindings, [&](Binding& binding) { return one(binding); });
+    rename(block.result);
+    // What this block computed is not there behind it.
+    for (; order_.size() > known; order_.pop_back()) known_.erase(std::string(*order_.back()));
+  }
+
+  // Whether an earlier binding has the value.
+  bool one(Binding& binding) {
+    context_.visit();
+    for_each_operand(binding.value, [&](Atom& atom) { rename(atom); });
+    for_each_block(binding.value, [&](Block& inner) { block(inner); });
+    std::optional<Key> key = key_of(binding.value);
+    if (!key) return false;
+    const auto [place, is_new] = known_.emplace(key->take(), binding.var);
+    if (is_new) order_.push_back(&place->first);
+    else renamed_[index(binding.var)] = place->second;
+    return !is_new;
+  }
+
+  std::optional<Key> key_of(const Value& value) const {
+    struct Visitor {
+      const Effects& effects;
+      std::optional<Key> operator()(const Apply& apply) const {
+        Key key = begin(0);
+        key.add(apply.op);
+        key.add(apply.attrs);
+        key.add(apply.args);
+        return key;
+      }
+      std::optional<Key> operator()(const Call& call) const {
+        auto* callee = std::get_if<Symbol>(&call.callee);
+        if (!callee || effects.of_function(*callee) != Effect::kNone) return std::nullopt;
+        Key key = begin(1);
+        key.add(*callee);
+        key.add(call.args);
+        return key;
+      }
+      std::optional<Key> operator()(const Tuple& tuple) const {
+        Key key = begin(2);
+        key.add(tuple.fields);
+        return key;
+      }
+      std::optional<Key> operator()(const Project& project) const {
+        Key key = begin(3);
+        key.add(project.tuple);
+        key.add(project.index);
+        return key;
+      }
+      std::optional<Key> operator()(const Construct& construct) const {
+        Key key = begin(4);
+        key.add(construct.constructor);
+        key.add(construct.types);
+        key.add(construct.fields);
+        return key;
+      }
+      std::optional<Key> operator()(const Lambda&) const { return std::nullopt; }
+      std::optional<Key> operator()(const If&) const { return std::nullopt; }
+      std::optional<Key> operator()(const Case&) const { return std::nullopt; }
+      std::optional<Key> operator()(const Cast&) const { return std::nullopt; }
+      std::optional<Key> operator()(const MakeReference&) const { return std::nullopt; }
+      std::optional<Key> operator()(const ReadReference&) const { return std::nullopt; }
+      std::optional<Key> operator()(const WriteReference&) const { return std::nullopt; }
+
+      static Key begin(uint8_t kind) {
+        Key key;
+        key.add(kind);
+        return key;
+      }
+    };
+    return std::visit(Visitor{effects_}, value);
+  }
+
+  Context& context_;
+  const Effects& effects_;
+  std::vector<Atom> renamed_;  // by variable
+  std::unordered_map<std::string, VarId> known_;
+  std::vector<const std::string*> order_;  // the keys, as they came
+};
+
+// By constant: the first that has its type and bytes.
+std::vector<ConstId> equal_constants(const Module& module) {
+  std::unordered_map<std::string_view, std::vector<ConstId>> by_bytes;
+  std::vector<ConstId> first;
+  for (uint32_t i = 0; i < module.constants.size(); ++i) {
+    const runtime::Tensor& tensor = module.constants[i];
+    const auto raw = tensor.bytes();
+    auto& same = by_bytes[std::string_view(reinterpret_cast<const char*>(raw.data()), raw.size())];
+    const auto found = std::ranges::find_if(same, [&](ConstId id) {
+      const runtime::Tensor& other = module.constant(id);
+      return other.dtype() == tensor.dtype() && other.shape() == tensor.shape();
+    });
+    first.push_back(found == same.end() ? static_cast<ConstId>(i) : *found);
+    if (found == same.end()) same.push_back(first.back());
+  }
+  return first;
+}
+
+}  // namespace
+
+Expected<Module> cse(Context& context, Module module) {
+  const std::vector<ConstId> first = equal_constants(module);
+  for_each_function(module, [&](Symbol, Function& function) {
+    for_each_use(function.body, [&](Atom& atom) {
+      if (auto* constant = std::get_if<ConstId>(&atom)) atom = first[index(*constant)];
+    });
+  });
+  const Effects effects(module);
+  for_each_function(module, [&](Symbol, Function& function) { Numbering(context, effects, function); });
+  return dead_code(context, std::move(module));
+}
+
+Pass cse_pass() { return {"cse", "Computes once what is computed twice; equal constants become one.", cse}; }
+
+}  // namespace tenon::compiler
