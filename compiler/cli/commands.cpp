@@ -25,6 +25,7 @@ Action doctor(Options&);
 Action bench_sim(Options&);
 Action bench_launch(Options&);
 Action fuzz_accel(Options&);
+Action fuzz_ir(Options&);
 Action selftest(Options&);
 Action debug(Options&);
 Action replay(Options&);
@@ -50,6 +51,7 @@ constexpr Command kCommands[] = {
     {"bench sim", "measure how fast the simulators are", bench_sim},
     {"bench launch", "measure what a launch costs on a device", bench_launch},
     {"fuzz accel", "run random programs on RTL and behavioral simulator, compared write by write", fuzz_accel},
+    {"fuzz ir", "run random modules through text, inference, interpreter and passes", fuzz_ir},
     {"selftest", "check a device: registers, memory, loopback, clock, a product", selftest},
     {"debug", "step through an accelerator program on a simulator", debug},
     {"replay", "repeat a mismatch from the bundle that it left behind", replay},

@@ -19,8 +19,9 @@ using Kind = RunObject::Kind;
 
 class Interpreter {
  public:
-  Interpreter(const Context& context, const Module& module, const Observer& observer, const Libraries& libraries)
-      : context_(context), module_(module), observer_(observer), libraries_(libraries) {}
+  Interpreter(const Context& context, const Module& module, const Observer& observer, const Libraries& libraries,
+              const Limits& limits)
+      : context_(context), module_(module), observer_(observer), libraries_(libraries), limits_(limits) {}
 
   Expected<RunValue> run(Symbol name, std::span<const RunValue> inputs) {
     if (!module_.function(name)) return error(fmt::format("there is no function @{}", context_.name(name)));
@@ -31,8 +32,10 @@ class Interpreter {
     std::optional<RunValue> result;
     while (!result) {
       const Position at = control_.back();
-      Expected<std::optional<RunValue>> done =
-          at.next == at.block->steps.size() ? leave(*at.block) : advance(at.block->steps[at.next]);
+      Expected<std::optional<RunValue>> done = steps_++ >= limits_.steps
+                                                   ? error(fmt::format("more than {} steps", limits_.steps))
+                                               : at.next == at.block->steps.size() ? leave(*at.block)
+                                                                                   : advance(at.block->steps[at.next]);
       if (!done) {
         Diagnostic problem = std::move(done.error());
         if (problem.where.empty()) problem.where = place();
@@ -115,6 +118,18 @@ class Interpreter {
     frames_.pop_back();
   }
 
+  // Whether the tensor of that variable keeps the limit, as far as its type says.
+  Status affordable(VarId var) const {
+    if (limits_.bytes == INT64_MAX) return {};
+    const TensorType* tensor = frames_.back().code->function->type(var).tensor();
+    if (!tensor) return {};
+    runtime::Shape shape;
+    for (Dim dim : tensor->dims) shape.push_back(evaluate(dim, *frames_.back().sizes).value_or(1));
+    const auto bytes = runtime::checked_bytes(tensor->dtype, shape);
+    if (bytes && *bytes <= limits_.bytes) return {};
+    return error(fmt::format("a tensor {} of more than {} bytes", runtime::to_string(shape), limits_.bytes));
+  }
+
   // A global function; `sizes`: dims that the types of the arguments decide.
   Status call(Symbol name, std::vector<RunValue> args, Sizes sizes) {
     const Function& function = *module_.function(name);
@@ -164,6 +179,7 @@ class Interpreter {
       if (!apply.op->reference) {
         return error(fmt::format("{} has no reference kernel", apply.op->name), "", "", Fault::kInternal);
       }
+      TENON_TRY(self.affordable(step.binding->var));
       std::vector<runtime::Tensor> tensors;
       for (const Atom& arg : apply.args) tensors.push_back(self.read(arg).tensor());
       auto results = apply.op->reference(apply.attrs, tensors);
@@ -340,6 +356,8 @@ class Interpreter {
   const Module& module_;
   const Observer& observer_;
   const Libraries& libraries_;
+  const Limits limits_;
+  int64_t steps_ = 0;
   std::map<Symbol, std::unique_ptr<Code>> codes_;
   std::vector<Frame> frames_;
   std::vector<Position> control_;
@@ -367,8 +385,9 @@ Status check_inputs(const Context& context, const Module& module, const Function
 }
 
 Expected<RunValue> interpret(const Context& context, const Module& module, Symbol function,
-                             std::span<const RunValue> inputs, const Observer& observer, const Libraries& libraries) {
-  return Interpreter(context, module, observer, libraries).run(function, inputs);
+                             std::span<const RunValue> inputs, const Observer& observer, const Libraries& libraries,
+                             const Limits& limits) {
+  return Interpreter(context, module, observer, libraries, limits).run(function, inputs);
 }
 
 Expected<std::vector<runtime::Tensor>> interpret(const Context& context, const Module& module, Symbol function,

@@ -20,12 +20,18 @@ using Observer = std::function<void(const Function& function, const Binding& bin
 // What library symbols stand for.
 using Libraries = std::map<std::string, std::function<Expected<RunValue>(std::span<const RunValue>)>, std::less<>>;
 
+// Where a program that nobody trusts is stopped, with an error.
+struct Limits {
+  int64_t steps = INT64_MAX;  // bindings and results
+  int64_t bytes = INT64_MAX;  // of one tensor
+};
+
 // Calls `function` of `module`. The inputs must match the parameters' types, where dim variables take their values from
 // them, and hold no functions or references. Every kernel's result is held against the type that inference gave; a
 // difference is an internal error. A value is freed after its last use.
 Expected<RunValue> interpret(const Context& context, const Module& module, Symbol function,
                              std::span<const RunValue> inputs, const Observer& observer = {},
-                             const Libraries& libraries = {});
+                             const Libraries& libraries = {}, const Limits& limits = {});
 
 // For a function of tensors with a tensor, or a tuple of them, as result.
 Expected<std::vector<runtime::Tensor>> interpret(const Context& context, const Module& module, Symbol function,

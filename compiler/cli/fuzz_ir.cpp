@@ -1,0 +1,165 @@
+// tenon fuzz ir: random well-typed modules through text, inference, interpreter and passes.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+
+#include "compiler/cli/command.h"
+#include "compiler/cli/json.h"
+#include "compiler/fuzz/campaign.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/try.h"
+
+namespace tenon::cli {
+namespace {
+
+namespace fuzz = compiler::fuzz;
+
+constexpr unsigned kSeconds = 120;  // for one module
+
+// The seed at hand, for a crash or a hang to be told with; signal handlers see nothing else.
+std::atomic<uint64_t> seed_at_hand;
+
+void tell_seed(int signal) {
+  char text[96] = "tenon fuzz ir: crashed or hung; again: tenon fuzz ir --count 1 --seed ";
+  size_t end = 0;
+  while (text[end]) ++end;
+  char digits[24];
+  size_t count = 0;
+  uint64_t seed = seed_at_hand;
+  do digits[count++] = static_cast<char>('0' + seed % 10);
+  while (seed /= 10);
+  while (count > 0) text[end++] = digits[--count];
+  text[end++] = '\n';
+  if (write(STDERR_FILENO, text, end) < 0) _exit(3);
+  std::signal(signal, SIG_DFL);
+  std::raise(signal == SIGALRM ? SIGABRT : signal);
+}
+
+void watch(uint64_t seed) {
+  seed_at_hand = seed;
+  alarm(kSeconds);
+}
+
+struct FuzzIr {
+  uint64_t seed = 0;
+  int64_t count = 1000, size = 24, mutants = 2, shrink = 4000;
+  std::vector<std::string> passes;
+  std::string file, directory = ".";
+  bool graphs = false, print = false, json = false, quiet = false;
+
+  Status run() const {
+    if (count < 1 || shrink < 0 || mutants < 0 || size < 1 || size > 1000) {
+      return error("--count is at least 1, --size 1 to 1000, --shrink and --mutants at least 0", {}, {}, Fault::kUsage);
+    }
+    fuzz::CampaignOptions options;
+    options.seed =
+        seed != 0 ? seed : static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
+    options.count = count;
+    options.generator = {.size = static_cast<int>(size), .control = !graphs, .floats = {}};
+    options.shrink_budget = static_cast<int>(shrink);
+    options.directory = directory;
+    options.oracle.mutants = static_cast<int>(mutants);
+    options.oracle.passes = compiler::all_passes();
+    if (!passes.empty()) {
+      TENON_TAKE(found, compiler::find_passes(passes));
+      options.oracle.passes = std::move(*found);
+      options.oracle.pipeline = options.oracle.text = false;
+      options.oracle.mutants = 0;
+    }
+    if (print) return show(options);
+    for (const int signal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGALRM}) std::signal(signal, tell_seed);
+    return file.empty() ? many(options) : again(options);
+  }
+
+  // The modules themselves.
+  static Status show(const fuzz::CampaignOptions& options) {
+    for (int64_t i = 0; i < options.count; ++i) {
+      compiler::Context context;
+      const uint64_t seed = options.seed + static_cast<uint64_t>(i);
+      const auto module = fuzz::random_module(context, seed, options.generator);
+      fmt::print("// seed {}\n{}", seed, compiler::print(context, module).text);
+    }
+    return {};
+  }
+
+  Status again(const fuzz::CampaignOptions& options) const {
+    compiler::Context context;
+    TENON_TAKE(module, compiler::load(context, file));
+    fuzz::Counts counts;
+    watch(options.seed);
+    const auto violation = fuzz::replay(context, *module, options, counts);
+    if (!violation) {
+      fmt::print("{}: holds\n", file);
+      return {};
+    }
+    return error(fmt::format("{}: {}", violation->check, violation->problem.str()), file);
+  }
+
+  Status many(const fuzz::CampaignOptions& options) const {
+    const auto begin = std::chrono::steady_clock::now();
+    int64_t done = 0;
+    const auto result = fuzz::campaign(options, [&](uint64_t next) {
+      watch(next);
+      if (!quiet && done > 0 && done % 500 == 0) {
+        fmt::print(stderr, "{} of {} modules, at seed {}\n", done, options.count, next);
+      }
+      ++done;
+    });
+    alarm(0);
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    const fuzz::Counts& counts = result.counts;
+    if (json) {
+      Json out;
+      out.begin_object()
+          .field("seed", options.seed)
+          .field("modules", counts.modules)
+          .field("bindings", counts.bindings);
+      out.field("runs", counts.runs).field("stopped_by_a_check", counts.failing).field("too_long", counts.endless);
+      out.field("changed_by_passes", counts.changed).field("mutants_rejected", counts.rejected);
+      out.field("mutants_accepted", counts.accepted).field("seconds", seconds.count());
+      out.key("operators").begin_object();
+      for (const auto& [name, times] : counts.operators) out.field(name, times);
+      out.end().key("uncovered").begin_array();
+      for (const std::string& name : result.uncovered) out.value(name);
+      out.end().field("failure", result.failure ? result.failure->report : "");
+      fmt::print("{}", out.end().str());
+    }
+    // A finding, not a fault of this run.
+    if (result.failure) return error(fmt::format("a promise does not hold\n{}", result.failure->report), "fuzz");
+    if (json) return {};
+    fmt::print("{} modules, {} bindings, seeds {} to {}: all promises hold, {:.0f} s\n", counts.modules,
+               counts.bindings, options.seed, options.seed + static_cast<uint64_t>(options.count) - 1, seconds.count());
+    fmt::print("{} runs ({} stopped by a check, {} too long to run, {} with infinities), {} changed by a pass\n",
+               counts.runs, counts.failing, counts.endless, counts.unbounded, counts.changed);
+    fmt::print("{} mutants: {} rejected with a place, {} still modules\n", counts.rejected + counts.accepted,
+               counts.rejected, counts.accepted);
+    fmt::print("operators: {} applied, {} not: {}\n", counts.operators.size(), result.uncovered.size(),
+               fmt::join(result.uncovered, ", "));
+    return {};
+  }
+};
+
+}  // namespace
+
+Action fuzz_ir(Options& options) {
+  auto command = std::make_shared<FuzzIr>();
+  options.option(command->count, "-n,--count", "N", "modules");
+  options.option(command->seed, "--seed", "N", "seed of the first module, the next ones count up; 0: from the clock");
+  options.option(command->passes, "--pass", "NAME", "check these passes alone, and nothing else");
+  options.option(command->size, "--size", "N", "statements of @main, at most");
+  options.flag(command->graphs, "--graphs", "operators and tuples only, as in a model's graph");
+  options.option(command->mutants, "--mutants", "N", "ill-typed modules and ill-formed texts for each");
+  options.option(command->shrink, "--shrink", "N", "at most so many proposals to make a failing module small");
+  options.option(command->file, "--file", "PATH", "check this module instead of random ones; --seed gives its inputs");
+  options.option(command->directory, "-o,--output", "DIR", "where a failing module is written");
+  options.flag(command->print, "--print", "print the modules and do nothing else");
+  options.flag(command->quiet, "-q,--quiet", "no progress");
+  options.flag(command->json, "--json", "print JSON");
+  return [command] { return command->run(); };
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,130 @@
+// The body of one random function: statements one after the other, each of which uses what is in scope, and values of a
+// wanted type.
+//
+// The work of a body is estimated as it grows: a binding costs 1, a call what its callee costs, a recursion its depth
+// times its body. Where the limit is reached, values are taken from what is there, or made the shortest way.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/fuzz/types.h"
+#include "compiler/ir/builder.h"
+
+namespace tenon::compiler::fuzz {
+
+inline constexpr int64_t kMaxFuel = 3;
+
+// What a call of any function value of that type costs at most; those that would cost more are no values.
+int64_t call_cost(Type type);
+
+// What a body may call by name.
+struct Callee {
+  Atom atom;
+  std::vector<Symbol> dims, types;
+  std::vector<Type> params;
+  Type result;
+  int64_t cost = 1;
+  std::optional<size_t> fuel;     // the parameter that limits the recursion
+  std::optional<size_t> subject;  // the parameter that gets smaller in each recursive call
+};
+
+struct Local {
+  Atom atom;
+  Type type;
+  bool fuel = false;     // counts a recursion: never more than kMaxFuel
+  bool smaller = false;  // part of the subject of the recursion
+  bool exact = false;    // no pass computes it
+};
+
+class Body {
+ public:
+  Body(Types& types, Random& random, Builder& builder, const Options& options)
+      : types_(types), random_(random), builder_(builder), context_(builder.context()), options_(options) {}
+
+  // What the body works with; all of it is for the module's generator to fill.
+  std::vector<Callee> callees;  // complete functions
+  std::vector<Callee> group;    // the functions of this recursion, this one among them
+  std::vector<Callee> libraries;
+  int64_t limit = 2000;  // of the cost
+
+  void add(Local local) { scope_.push_back(std::move(local)); }
+  const std::vector<Local>& scope() const { return scope_; }
+  int64_t cost() const { return cost_; }
+  int64_t recursions() const { return recursions_; }
+
+  void statements(int64_t count);
+  // A value of that type; nothing where none can be made of what is in scope.
+  std::optional<Atom> value(Type type, int depth);
+  bool constructible(Type type) const;
+  // A block with so many statements and a result of that type, nothing where it cannot be made.
+  std::optional<Block> block(Type result, int64_t count, const std::vector<Local>& locals = {});
+  // The result of a function that recurs: by fuel an if, by structure a match, with calls of `group` in one arm.
+  std::optional<Atom> by_fuel(Atom fuel, Type result, int64_t count);
+  std::optional<Atom> by_structure(const Local& subject, Type result);
+
+  // For the operands of operators.
+  Atom constant(DType dtype, const runtime::Shape& shape) { return builder_.constant(types_.constant(dtype, shape)); }
+  Atom constant(runtime::Tensor tensor) { return builder_.constant(std::move(tensor)); }
+  const Local* any(const std::function<bool(const Local&)>& wanted);
+  Type type_of(const Atom& atom) const { return *builder_.type_of(atom); }
+  Context& context() const { return context_; }
+  Random& random() { return random_; }
+  Types& types() { return types_; }
+  bool is_exact(const Atom& atom) const;
+
+ private:
+  using Made = std::optional<Atom>;
+
+  bool tired() const { return cost_ > limit; }
+  Made bind(Value value, std::string_view name = "");
+  Made add_result(Made made);  // in scope from here on
+
+  // Forms of statements; false where nothing came of it.
+  bool statement();
+  bool operation();
+  bool any_call();
+  bool any_match();
+  bool any_if();
+  bool any_closure();
+  bool any_data();
+  bool any_reference();
+  bool any_cast();
+  bool any_library();
+  bool any_recursion();
+
+  Type some_type();
+  Made construct(Type type, int depth);
+  Made compute(Type type, int depth);
+  Made tensor_by_operator(Type type, int depth);
+  Made lambda(const FunctionType& type, int depth, std::string_view name = "");
+  Made call(const Callee& callee, std::optional<Type> result, int depth);
+  Made call_value(const Local& callee, int depth);
+  Made fuel();
+  Made branch(Type type, int depth);
+  Made match(const Local& subject, Type type, int depth, bool recursion = false);
+  Made condition(int depth);
+  Made value_of_not(Atom a);
+  Made apply(std::string_view op, Atoms args, Attrs attrs = {});
+  std::vector<MatchPattern> cover(Type type, int depth);
+  MatchPattern leaf(Type type);
+  void bound_by(const MatchPattern& pattern, bool smaller, bool inside, std::vector<Local>& found) const;
+  std::string fresh(std::string_view prefix) { return std::string(prefix) + std::to_string(names_++); }
+
+  Types& types_;
+  Random& random_;
+  Builder& builder_;
+  Context& context_;
+  Options options_;
+  std::vector<Local> scope_;
+  int64_t cost_ = 0, recursions_ = 0;
+  int depth_ = 0;                           // of blocks
+  bool may_recur_ = false;                  // the arm of a recursion, outside closures
+  Made less_;                               // the fuel of a recursive call
+  std::map<uint32_t, int64_t> call_costs_;  // of the closures bound here
+  int names_ = 0;
+};
+
+}  // namespace tenon::compiler::fuzz

@@ -1,0 +1,19 @@
+// Modules and texts that are mostly no longer what they should be.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "compiler/fuzz/random.h"
+#include "compiler/ir/module.h"
+
+namespace tenon::compiler::fuzz {
+
+// A few things of the module exchanged: types, operands, constructors, operators, attributes, arms, results. Every id
+// stays within what the representation can hold.
+Module mutate(Context& context, const Module& module, Random& random);
+
+// A few tokens deleted, doubled, swapped or replaced.
+std::string mutate(std::string_view text, Random& random);
+
+}  // namespace tenon::compiler::fuzz

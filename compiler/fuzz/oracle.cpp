@@ -1,0 +1,315 @@
+#include "compiler/fuzz/oracle.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <unordered_map>
+
+#include "compiler/fuzz/generator.h"
+#include "compiler/fuzz/inputs.h"
+#include "compiler/fuzz/mutate.h"
+#include "compiler/fuzz/strip.h"
+#include "compiler/ir/operator.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/verifier.h"
+
+namespace tenon::compiler::fuzz {
+namespace {
+
+constexpr int64_t kMaxBytes = 1 << 22;  // of one tensor
+constexpr std::string_view kSteps = "more than ", kBytes = "a tensor (";
+
+// What can be seen of a run.
+struct Run {
+  Expected<RunValue> result;
+  std::vector<std::string> log;  // the calls of library functions; floats by their places in `logged`
+  std::vector<RunValue> logged;
+  double largest = 0;   // magnitude of a float in between
+  bool finite = true;   // all of them are numbers
+  bool single = false;  // f32 among them
+
+  bool too_long() const {
+    return !result && (result.error().what.starts_with(kSteps) || result.error().what.starts_with(kBytes));
+  }
+  // A check of the language, not a kernel that its operands do not suit: that one has no effect and may go.
+  bool checked() const { return !result && result.error().what.find("match_cast") != std::string::npos; }
+  bool internal() const { return !result && result.error().fault == Fault::kInternal; }
+};
+
+template <class T>
+void look(const runtime::Tensor& tensor, Run& run) {
+  for (const T value : tensor.data<T>()) {
+    run.finite &= std::isfinite(value);
+    if (std::isfinite(value)) run.largest = std::max(run.largest, std::fabs(static_cast<double>(value)));
+  }
+}
+void look(const runtime::Tensor& tensor, Run& run) {
+  if (!tensor) return;
+  if (tensor.dtype() == DType::kF32) {
+    run.single = true;
+    look<float>(tensor, run);
+  } else if (tensor.dtype() == DType::kF64) {
+    look<double>(tensor, run);
+  }
+}
+
+Run execute(Context& context, const Module& module, std::span<const RunValue> inputs, int64_t steps, bool observe) {
+  Run run{.result = RunValue(), .log = {}, .logged = {}};
+  Libraries libraries;
+  for (const char* name : kLibraries) {
+    libraries[name] = [&run, name](std::span<const RunValue> args) -> Expected<RunValue> {
+      run.log.emplace_back(name);
+      run.logged.push_back(args[0]);
+      return args[0];
+    };
+  }
+  Observer observer;
+  if (observe) {
+    for (const RunValue& input : inputs) look(input.tensor(), run);
+    observer = [&run](const Function&, const Binding&, const RunValue& value) { look(value.tensor(), run); };
+  }
+  run.result = interpret(context, module, context.symbol("main"), inputs, observer, libraries,
+                         {.steps = steps, .bytes = kMaxBytes});
+  return run;
+}
+
+// Compares values as programs see them: a closure is a closure; references are the same where they are the same.
+class Comparison {
+ public:
+  Comparison(const Context& context, double tolerance, bool floats)
+      : context_(context), tolerance_(tolerance), floats_(floats) {}
+
+  // How they differ, or nothing.
+  std::string compare(const RunValue& a, const RunValue& b) {
+    std::vector<std::pair<const RunObject*, const RunObject*>> open{{a.object.get(), b.object.get()}};
+    while (!open.empty()) {
+      const auto [x, y] = open.back();
+      open.pop_back();
+      if (x == y) continue;
+      if (!x || !y) return "a value is missing";
+      if (x->kind != y->kind) return "one is of another kind";
+      if (x->kind == RunObject::Kind::kReference) {
+        auto [place, added] = cells_.emplace(x, y);
+        if (place->second != y) return "references that were one are two";
+        if (!added) continue;
+      }
+      if (x->kind == RunObject::Kind::kClosure) continue;
+      if (x->kind == RunObject::Kind::kTensor) {
+        if (std::string difference = tensors(x->tensor, y->tensor); !difference.empty()) return difference;
+        continue;
+      }
+      if (x->constructor != y->constructor) {
+        return fmt::format("{} became {}", context_.name(x->constructor), context_.name(y->constructor));
+      }
+      if (x->fields.size() != y->fields.size()) return "the number of fields differs";
+      for (size_t i = 0; i < x->fields.size(); ++i) {
+        open.emplace_back(x->fields[i].object.get(), y->fields[i].object.get());
+      }
+    }
+    return "";
+  }
+
+ private:
+  std::string tensors(const runtime::Tensor& a, const runtime::Tensor& b) const {
+    if (a.dtype() != b.dtype() || a.shape() != b.shape()) {
+      return fmt::format("{} {} became {} {}", runtime::name(a.dtype()), runtime::to_string(a.shape()),
+                         runtime::name(b.dtype()), runtime::to_string(b.shape()));
+    }
+    if (a.dtype() == DType::kF32) return numbers<float>(a, b);
+    if (a.dtype() == DType::kF64) return numbers<double>(a, b);
+    return a == b ? "" : fmt::format("integers differ: {} {}", runtime::name(a.dtype()), runtime::to_string(a.shape()));
+  }
+  template <class T>
+  std::string numbers(const runtime::Tensor& a, const runtime::Tensor& b) const {
+    for (int64_t i = 0; floats_ && i < a.size(); ++i) {
+      const double x = a.data<T>()[i], y = b.data<T>()[i];
+      if (!(std::fabs(x - y) <= tolerance_)) return fmt::format("{} became {}, allowed are {}", x, y, tolerance_);
+    }
+    return "";
+  }
+
+  const Context& context_;
+  double tolerance_;
+  bool floats_;
+  std::unordered_map<const RunObject*, const RunObject*> cells_;
+};
+
+class Examination {
+ public:
+  Examination(Context& context, const Module& module, uint64_t seed, const OracleOptions& options, Counts& counts)
+      : context_(context), module_(module), seed_(seed), options_(options), counts_(counts) {}
+
+  std::optional<Violation> run() {
+    ++counts_.modules;
+    counts_.count(module_);
+    if (auto found = well_formed("verify", module_)) return found;
+    if (options_.text) {
+      if (auto found = text(module_)) return found;
+      if (auto found = inference()) return found;
+    }
+    if (auto found = passes(module_)) return found;
+    return mutants();
+  }
+
+ private:
+  static std::optional<Violation> violation(std::string check, std::string what) {
+    return Violation{std::move(check),
+                     Diagnostic{.what = std::move(what), .where = {}, .help = {}, .fault = Fault::kInternal}};
+  }
+
+  std::optional<Violation> well_formed(std::string check, const Module& module) {
+    Status status = verify(context_, module);
+    if (status) return std::nullopt;
+    return Violation{std::move(check), std::move(status.error())};
+  }
+
+  std::optional<Violation> text(const Module& module) {
+    const Text text = print(context_, module);
+    auto parsed = parse(context_, text.text, text.side, "module");
+    if (!parsed) return Violation{"text", std::move(parsed.error())};
+    if (!equal(module, *parsed)) return violation("text", "what is read is not what was printed");
+    if (const Text again = print(context_, *parsed); again.text != text.text || again.side != text.side) {
+      // Names that had to be made unique are the only thing that may differ, and only once.
+      auto third = parse(context_, again.text, again.side, "module");
+      if (!third || print(context_, *third).text != again.text) return violation("text", "printing is not stable");
+    }
+    return std::nullopt;
+  }
+
+  // Types of bindings and of lambdas left out; where that is too much, those of bindings alone.
+  std::optional<Violation> inference() {
+    const Text text = print(context_, module_);
+    for (const bool lambdas : {true, false}) {
+      auto parsed = parse(context_, without_annotations(text.text, lambdas), text.side, "module");
+      if (parsed) {
+        if (equal(module_, *parsed)) return std::nullopt;
+        return violation("infer", "without annotations it is another module");
+      }
+      const std::string& what = parsed.error().what;
+      const bool undecided = what.find("not decided") != std::string::npos ||
+                             what.find("cannot be inferred") != std::string::npos ||
+                             what.find("no argument decides") != std::string::npos;
+      if (!undecided) return Violation{"infer", std::move(parsed.error())};
+      if (lambdas) ++counts_.annotated;
+    }
+    return std::nullopt;
+  }
+
+  // Runs the module before and after each pass.
+  std::optional<Violation> passes(const Module& module) {
+    const Function* main = module.function(context_.symbol("main"));
+    if (!main) return std::nullopt;
+    Random random(seed_ ^ 0x5eed);
+    const auto inputs = random_inputs(context_, module, *main, random);
+    if (!inputs) return std::nullopt;  // a mutant whose @main takes a function
+    const Run before = execute(context_, module, *inputs, options_.steps, true);
+    if (before.internal()) return Violation{"run", before.result.error()};
+    if (before.too_long()) {
+      ++counts_.endless;
+      return std::nullopt;
+    }
+    ++counts_.runs;
+    counts_.failing += !before.result;
+    counts_.unbounded += !before.finite;
+    for (const Pass& pass : options_.passes) {
+      if (auto found = one("pass " + pass.name, std::span(&pass, 1), module, *inputs, before)) return found;
+    }
+    if (!options_.pipeline) return std::nullopt;
+    return one("pipeline", standard_passes(), module, *inputs, before);
+  }
+
+  std::optional<Violation> one(const std::string& check, std::span<const Pass> passes, const Module& module,
+                               std::span<const RunValue> inputs, const Run& before) {
+    auto after = run_passes(context_, clone(module), passes, {.verify = true});
+    if (!after) return Violation{check, std::move(after.error())};
+    if (equal(module, *after)) return std::nullopt;
+    ++counts_.changed;
+    const Run run = execute(context_, *after, inputs, 10 * options_.steps, false);
+    if (run.internal() || (before.result && !run.result)) return Violation{check, run.result.error()};
+    if (!before.result && !before.checked()) return std::nullopt;
+    if (run.result && !before.result) {
+      return violation(check, "it no longer stops: before, " + before.result.error().what);
+    }
+    if (run.log != before.log) {
+      return violation(check, fmt::format("library functions were called {} times, now {} times, or in another order",
+                                          before.log.size(), run.log.size()));
+    }
+    const double tolerance = (before.single ? 1e-4 : 1e-9) * std::max(1.0, before.largest);
+    for (size_t i = 0; i < run.logged.size(); ++i) {
+      Comparison comparison(context_, tolerance, before.finite);
+      if (std::string how = comparison.compare(before.logged[i], run.logged[i]); !how.empty()) {
+        return violation(check, fmt::format("call {} of a library function: {}", i, how));
+      }
+    }
+    if (!run.result) return std::nullopt;
+    Comparison comparison(context_, tolerance, before.finite);
+    const std::string how = comparison.compare(*before.result, *run.result);
+    return how.empty() ? std::nullopt : violation(check, how);
+  }
+
+  std::optional<Violation> mutants() {
+    const Text text = print(context_, module_);
+    for (int i = 0; i < options_.mutants; ++i) {
+      Random random(seed_ * 1000003 + static_cast<uint64_t>(i));
+      Module mutant = mutate(context_, module_, random);
+      if (auto found = well_formed("", mutant)) {
+        ++counts_.rejected;
+        // What the verifier refuses, the reader may not take for something else; most of it cannot even be written.
+      } else if (auto broken = kept(mutant)) {
+        return broken;
+      }
+      auto parsed = parse(context_, mutate(text.text, random), text.side, "module.tn");
+      if (!parsed) {
+        ++counts_.rejected;
+        const std::string& where = parsed.error().where;
+        if (where.empty() || parsed.error().fault != Fault::kInput) {
+          return violation("mutant", "a text is rejected without a place: " + parsed.error().str());
+        }
+      } else if (auto broken = well_formed("mutant", *parsed)) {
+        broken->problem.what = "the reader takes what the verifier refuses: " + broken->problem.what;
+        return broken;
+      } else if (auto other = kept(*parsed)) {
+        return other;
+      }
+    }
+    return std::nullopt;
+  }
+
+  // A mutant that is a module keeps all promises.
+  std::optional<Violation> kept(const Module& mutant) {
+    ++counts_.accepted;
+    auto found = text(mutant);
+    if (!found) found = passes(mutant);
+    if (found) found->check = "mutant, " + found->check;
+    return found;
+  }
+
+  Context& context_;
+  const Module& module_;
+  uint64_t seed_;
+  const OracleOptions& options_;
+  Counts& counts_;
+};
+
+}  // namespace
+
+void Counts::count(const Module& module) {
+  constexpr std::array kKinds{"apply", "call",  "tuple",      "project", "construct", "lambda",
+                              "if",    "match", "match_cast", "ref",     "read",      "write"};
+  static_assert(kKinds.size() == std::variant_size_v<Value>);
+  for_each_function(module, [&](Symbol, const Function& function) {
+    for_each_binding(function.body, [&](const Binding& binding) {
+      ++bindings;
+      ++values[kKinds[binding.value.index()]];
+      if (auto* apply = std::get_if<Apply>(&binding.value)) ++operators[apply->op->name];
+    });
+  });
+}
+
+std::optional<Violation> examine(Context& context, const Module& module, uint64_t seed, const OracleOptions& options,
+                                 Counts& counts) {
+  return Examination(context, module, seed, options, counts).run();
+}
+
+}  // namespace tenon::compiler::fuzz

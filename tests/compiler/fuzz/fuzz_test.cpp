@@ -1,0 +1,124 @@
+// The generator of random modules, its checks and its shrinking.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "compiler/fuzz/campaign.h"
+#include "compiler/fuzz/shrink.h"
+#include "compiler/fuzz/strip.h"
+#include "compiler/ir/operator.h"
+#include "compiler/ir/rewrite.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/verifier.h"
+
+namespace tenon::compiler::fuzz {
+namespace {
+
+using testing::HasSubstr;
+
+CampaignOptions options(uint64_t seed, int64_t count) {
+  CampaignOptions options;
+  options.seed = seed;
+  options.count = count;
+  options.oracle.passes = all_passes();
+  options.directory = testing::TempDir() + "ir_fuzz_test";
+  return options;
+}
+
+TEST(IrFuzz, APromiseOfEachModuleHolds) {
+  const auto result = campaign(options(100'000, 150));
+  EXPECT_FALSE(result.failure) << result.failure->report;
+  const Counts& counts = result.counts;
+  EXPECT_EQ(counts.modules, 150);
+  EXPECT_GT(counts.runs, 140);
+  EXPECT_LT(counts.endless, 5);
+  EXPECT_GT(counts.rejected, 400);
+  EXPECT_GT(counts.accepted, 10);
+  // Every kind of value, and nearly every operator.
+  EXPECT_EQ(counts.values.size(), std::variant_size_v<Value>);
+  EXPECT_LT(result.uncovered.size(), 20u) << testing::PrintToString(result.uncovered);
+}
+
+TEST(IrFuzz, GraphsAreOfOperatorsAlone) {
+  CampaignOptions graphs = options(7, 60);
+  graphs.generator.control = false;
+  const auto result = campaign(graphs);
+  EXPECT_FALSE(result.failure) << result.failure->report;
+  for (const auto& [kind, count] : result.counts.values) {
+    EXPECT_TRUE(kind == "apply" || kind == "tuple" || kind == "project") << kind;
+  }
+}
+
+TEST(IrFuzz, ASeedIsAModule) {
+  Context a, b;
+  // The hash of a text pins the generator: it changes where the language, an operator or the generator does.
+  EXPECT_EQ(print(a, random_module(a, 42)).text, print(b, random_module(b, 42)).text);
+  EXPECT_NE(print(a, random_module(a, 42)).text, print(b, random_module(b, 43)).text);
+}
+
+// A pass that takes the first subtraction for an addition.
+Expected<Module> broken(Context& context, Module module) {
+  return rewrite(context, std::move(module), [&](Builder&, Binding& binding) -> Expected<std::optional<Atom>> {
+    auto* apply = std::get_if<Apply>(&binding.value);
+    if (apply && apply->op->name == "subtract") apply->op = context.find_operator("add");
+    return std::nullopt;
+  });
+}
+
+TEST(IrFuzz, AWrongPassIsFoundAndTheModuleMadeSmall) {
+  CampaignOptions wrong = options(1, 100);
+  wrong.oracle.passes = {{"broken", "", broken}};
+  const auto result = campaign(wrong);
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->violation.check, "pass broken");
+  EXPECT_THAT(result.failure->report, HasSubstr("again: tenon fuzz ir --file"));
+  EXPECT_THAT(result.failure->text, HasSubstr("subtract("));
+  const auto lines = std::ranges::count(result.failure->text, '\n');
+  EXPECT_LT(lines, 25) << result.failure->text;
+  // What was written fails the same way.
+  Context context;
+  auto module = load(context, result.failure->file);
+  ASSERT_TRUE(module) << module.error().str();
+  wrong.seed = result.failure->seed;
+  Counts counts;
+  const auto again = replay(context, *module, wrong, counts);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->check, "pass broken");
+}
+
+// A pass that drops what nothing uses, effects or not.
+Expected<Module> forgetful(Context&, Module module) {
+  for_each_function(module, [&](Symbol, Function& function) {
+    const auto uses = use_counts(function);
+    std::erase_if(function.body.bindings, [&](const Binding& binding) {
+      return uses[index(binding.var)] == 0 && std::holds_alternative<Call>(binding.value);
+    });
+  });
+  return module;
+}
+Expected<Module> careless(Context&, Module module) {
+  for_each_function(module, [&](Symbol, Function& function) {
+    std::erase_if(function.body.bindings,
+                  [&](const Binding& binding) { return std::holds_alternative<WriteReference>(binding.value); });
+  });
+  return module;
+}
+
+TEST(IrFuzz, EffectsAreSeen) {
+  for (auto pass : {forgetful, careless}) {
+    CampaignOptions wrong = options(1, 1000);
+    wrong.oracle = {.passes = {{"wrong", "", pass}}, .pipeline = false, .text = false, .mutants = 0};
+    wrong.shrink_budget = 0;
+    const auto result = campaign(wrong);
+    ASSERT_TRUE(result.failure);
+    EXPECT_EQ(result.failure->violation.check, "pass wrong");
+  }
+}
+
+TEST(IrFuzz, AnnotationsCanBeLeftOut) {
+  const std::string text = "let %f: fn((A, B), C) -> D = fn (%x: Tensor[(n, 2), f32], %y: A) -> (A, B) {\n";
+  EXPECT_EQ(without_annotations(text, true), "let %f = fn (%x, %y) {\n");
+  EXPECT_EQ(without_annotations(text, false), "let %f = fn (%x: Tensor[(n, 2), f32], %y: A) -> (A, B) {\n");
+}
+
+}  // namespace
+}  // namespace tenon::compiler::fuzz
