@@ -216,7 +216,10 @@ class Examination {
       if (auto found = one("pass " + pass.name, std::span(&pass, 1), module, *inputs, before)) return found;
     }
     if (!options_.pipeline) return std::nullopt;
-    return one("pipeline", standard_passes(), module, *inputs, before);
+    std::vector<Pass> passes = standard_passes();
+    if (auto found = one("pipeline", passes, module, *inputs, before)) return found;
+    passes.insert(passes.end(), kernel_passes().begin(), kernel_passes().end());
+    return one("pipeline to kernels", passes, module, *inputs, before);
   }
 
   std::optional<Violation> one(const std::string& check, std::span<const Pass> passes, const Module& module,

@@ -5,7 +5,8 @@
 // - infer: with the types of bindings left out, where inference can do without them, the text is the same module; where
 //   it cannot, the reader says so.
 // - run: the interpreter ends without an internal error.
-// - pass NAME, pipeline: the module after the pass verifies and gives the same: integers exactly, floats to a tolerance
+// - pass NAME, pipeline, pipeline to kernels: the module after the pass verifies and gives the same: integers exactly,
+// floats to a tolerance
 //   times the largest value in between; the calls of library functions and the failures of checks too.
 // - mutant: what is no longer a module is rejected with a place; what still is one keeps the promises above.
 #pragma once
@@ -34,7 +35,7 @@ struct Counts {
 
 struct OracleOptions {
   std::vector<Pass> passes = {};  // each alone
-  bool pipeline = true;           // all of them, one after the other
+  bool pipeline = true;           // the standard ones, and those that make kernels
   bool text = true;
   int mutants = 2;          // of each kind
   int64_t steps = 100'000;  // of the interpreter; what needs more is not run
