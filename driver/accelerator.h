@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -59,7 +60,12 @@ class Accelerator {
   Accelerator(const Accelerator&) = delete;
   Accelerator& operator=(const Accelerator&) = delete;
 
-  virtual const Info& info() const = 0;
+  virtual const Info& info() const = 0;  // does not change
+  // The hash of its configuration, computed once: that takes longer than a launch.
+  uint64_t config_hash() const {
+    if (!hash_) hash_ = spec::hash(info().config);
+    return *hash_;
+  }
 
   virtual Expected<Buffer> allocate(uint64_t bytes, uint64_t alignment = 64) = 0;
   virtual void free(const Buffer& buffer) = 0;
@@ -81,6 +87,9 @@ class Accelerator {
 
  protected:
   Accelerator() = default;
+
+ private:
+  mutable std::optional<uint64_t> hash_;
 };
 
 // Writes the arguments and starts; an accelerator that is busy is an error.

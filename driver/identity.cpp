@@ -27,12 +27,12 @@ std::optional<spec::Config> find_config(uint64_t hash) {
 }
 
 Status check_identity(Accelerator& accelerator) {
-  const Info& info = accelerator.info();
   auto found = read_hash(accelerator);
   if (!found) return forward_error(found);
-  if (*found == spec::hash(info.config)) return {};
+  if (*found == accelerator.config_hash()) return {};
+  const Info& info = accelerator.info();
   std::string what = fmt::format("the device's configuration hash is {:016x}, configuration {} has {:016x}", *found,
-                                 info.config.name, spec::hash(info.config));
+                                 info.config.name, accelerator.config_hash());
   if (const auto known = find_config(*found)) {
     what += fmt::format("; the device (here) has configuration {}, {} (there) differs:\n{}", known->name,
                         info.config.name, spec::difference(*known, info.config));

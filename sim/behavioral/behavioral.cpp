@@ -85,6 +85,7 @@ class Behavioral final : public Simulator {
   const timing::Result& timing();
 
   const spec::Isa isa_;
+  const uint64_t hash_ = spec::hash(isa_.config());
   const BehavioralOptions options_;
   Dram dram_;
   Executor executor_;
@@ -137,7 +138,7 @@ uint32_t Behavioral::read_register(uint32_t offset) {
     case reg::kWriteBeats: return half(timing().write_beats);
     case reg::kReadBursts: return half(timing().read_bursts);
     case reg::kWriteBursts: return half(timing().write_bursts);
-    case reg::kConfigHash: return half(spec::hash(isa_.config()));
+    case reg::kConfigHash: return half(hash_);
     default: break;
   }
   switch (offset) {
