@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# The transport that driver/README.md shows is compiled from the page and launched on. Arguments: tenon, directory of the
+# build's libraries.
+set -euo pipefail
+# shellcheck source=tests/expect.sh
+source tests/expect.sh
+tenon=$1 libraries=$2
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+awk '/```cpp/ {on = 1; next} /```/ {on = 0} on' driver/README.md >"$scratch/example.cpp"
+grep -q tenon_driver_transport "$scratch/example.cpp"
+c++ -std=c++23 -Wall -Werror -shared -fPIC -I. "$scratch/example.cpp" -o "$scratch/tenon-driver-example.so" \
+  "$libraries"/libtenon_{driver,behavioral,timing,spec}.a -lfmt
+export TENON_DRIVER_PATH=$scratch
+expect 0 "an example: example:CONFIG" "$tenon" devices
+expect 0 "median" "$tenon" bench launch --launches 10 --device "example:tiny?race=off"
+expect 2 "there is no option colour" "$tenon" bench launch --launches 10 --device "example:tiny?colour=red"
