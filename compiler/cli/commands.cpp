@@ -15,6 +15,7 @@ Action compile_model(Options&);
 Action opt(Options&);
 Action list_passes(Options&);
 Action hw_generate(Options&);
+Action hw_package(Options&);
 Action hw_list(Options&);
 Action hw_show(Options&);
 Action hw_overlay(Options&);
@@ -41,6 +42,7 @@ constexpr Command kCommands[] = {
     {"opt", "run passes on a module, and print it, before and after each too", opt},
     {"passes", "list the passes", list_passes},
     {"hw generate", "write the accelerator of a configuration: RTL, register map, references", hw_generate},
+    {"hw package", "a configuration as a kernel for Vitis, and the scripts that build it", hw_package},
     {"hw list", "list the named configurations", hw_list},
     {"hw show", "explain one configuration", hw_show},
     {"hw overlay", "write the device tree's part for a Zynq board", hw_overlay},

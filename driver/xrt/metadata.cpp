@@ -6,6 +6,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "hw/spec/arguments.h"
 #include "hw/spec/registers.h"
 
 namespace tenon::driver {
@@ -34,21 +35,6 @@ static_assert(sizeof(MemoryRecord) == 40 && sizeof(UnitRecord) == 80 && sizeof(C
               sizeof(ClockRecord) == 136);
 constexpr uint8_t kMemDdr4 = 1, kClockKernel = 2;
 constexpr uint32_t kIpKernel = 1;
-
-struct Argument {
-  std::string name;
-  uint32_t offset;
-  bool pointer;
-};
-
-// The registers that a launch writes, as XRT's kernels see them.
-std::vector<Argument> arguments() {
-  namespace reg = spec::reg;
-  std::vector<Argument> list = {
-      {"instructions", reg::kInstructions, true}, {"count", reg::kCount, false}, {"mode", reg::kMode, false}};
-  for (uint32_t i = 0; i < spec::kBases; ++i) list.push_back({fmt::format("base{}", i), reg::kBase0 + 8 * i, true});
-  return list;
-}
 
 void append(std::vector<std::byte>& to, std::span<const std::byte> bytes) {
   std::ranges::copy(bytes, std::back_inserter(to));
@@ -93,18 +79,19 @@ std::string xml(const XclbinOptions& options, const spec::Config& config) {
       "base=\"0x0\"/>\n"
       "     <port name=\"m_axi_gmem\" mode=\"master\" range=\"0xFFFFFFFFFFFFFFFF\" dataWidth=\"{3}\" "
       "portType=\"addressable\" base=\"0x0\"/>\n",
-      options.clock_mhz, kKernelName, spec::kRegisterSpaceBytes, 8 * config.axi_bytes());
+      options.clock_mhz, spec::kKernelName, spec::kRegisterSpaceBytes, 8 * config.axi_bytes());
   int id = 0;
-  for (const Argument& a : arguments()) {
+  for (const spec::Argument& a : spec::arguments()) {
     text += fmt::format(
         "     <arg name=\"{}\" addressQualifier=\"{}\" id=\"{}\" port=\"{}\" size=\"{:#x}\" offset=\"{:#x}\" "
         "hostOffset=\"0x0\" hostSize=\"{:#x}\" type=\"{}\"/>\n",
-        a.name, a.pointer ? 1 : 0, id++, a.pointer ? "m_axi_gmem" : "s_axi_control", a.pointer ? 8 : 4, a.offset,
-        a.pointer ? 8 : 4, a.pointer ? "void*" : "unsigned int");
+        a.name, a.pointer ? 1 : 0, id++, a.pointer ? "m_axi_gmem" : "s_axi_control", a.bytes(), a.offset, a.bytes(),
+        a.pointer ? "void*" : "unsigned int");
   }
   for (int i = 0; i < options.units; ++i) {
-    text += fmt::format("     <instance name=\"{}_{}\"><addrRemap base=\"{:#x}\" port=\"s_axi_control\"/></instance>\n",
-                        kKernelName, i + 1, kUnitBase + kUnitBytes * static_cast<uint64_t>(i));
+    text +=
+        fmt::format("     <instance name=\"tenon_{}\"><addrRemap base=\"{:#x}\" port=\"s_axi_control\"/></instance>\n",
+                    i + 1, kUnitBase + kUnitBytes * static_cast<uint64_t>(i));
   }
   return text + "    </kernel>\n   </core>\n  </device>\n </platform>\n</project>\n";
 }
@@ -116,13 +103,13 @@ std::vector<XclbinSection> metadata_sections(const spec::Config& config, const X
       .type = kMemDdr4, .used = 1, .padding = {}, .kib = options.memory_bytes / 1024, .base = 0, .tag = "DDR[0]"};
   std::vector<UnitRecord> units;
   std::vector<ConnectionRecord> connections;
-  const auto list = arguments();
+  const auto list = spec::arguments();
   for (int i = 0; i < options.units; ++i) {
     UnitRecord unit{.type = kIpKernel,
                     .properties = 1u | static_cast<uint32_t>(i) << 1,
                     .base = kUnitBase + kUnitBytes * static_cast<uint64_t>(i),
                     .name = {}};
-    fmt::format_to_n(unit.name, sizeof unit.name - 1, "{0}:{0}_{1}", kKernelName, i + 1);
+    fmt::format_to_n(unit.name, sizeof unit.name - 1, "{}:tenon_{}", spec::kKernelName, i + 1);
     units.push_back(unit);
     for (size_t a = 0; a < list.size(); ++a) {
       if (list[a].pointer) connections.push_back({static_cast<int32_t>(a), i, 0});

@@ -7,7 +7,6 @@
 
 namespace tenon::driver {
 
-inline constexpr char kKernelName[] = "tenon";
 inline constexpr uint64_t kUnitBase = 0x1400000, kUnitBytes = 0x10000;
 
 std::vector<XclbinSection> metadata_sections(const spec::Config& config, const XclbinOptions& options);

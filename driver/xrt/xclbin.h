@@ -58,7 +58,7 @@ struct XclbinMemory {
   bool used = false;
 };
 struct XclbinUnit {
-  std::string name;  // "tenon:tenon_1"
+  std::string name;  // "tenon_kernel:tenon_1"
   uint64_t base = 0;
   uint32_t interrupt = 0;
   bool kernel = true;  // and not a part of the platform

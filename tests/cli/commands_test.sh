@@ -108,7 +108,7 @@ expect 0 "// after infer" "$tenon" opt tests/models/resnet8_digits.onnx --shapes
 
 # xclbin files.
 expect 0 "configuration tiny" "$tenon" xclbin write --config tiny --units 2 -o "$scratch/a.xclbin"
-expect 0 "unit           tenon:tenon_2 at 0x1410000" "$tenon" xclbin show "$scratch/a.xclbin"
+expect 0 "unit           tenon_kernel:tenon_2 at 0x1410000" "$tenon" xclbin show "$scratch/a.xclbin"
 expect 0 '"clock_mhz": 100' "$tenon" xclbin show --json "$scratch/a.xclbin"
 expect 0 "configuration default" "$tenon" xclbin seal "$scratch/a.xclbin" --config default -o "$scratch/b.xclbin"
 expect 1 "are no xclbin file" "$tenon" xclbin show scripts/packages.txt

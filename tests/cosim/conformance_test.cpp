@@ -352,7 +352,7 @@ TEST(Xrt, AUnitHasOneClientAndTheNextUnitIsFree) {
   ASSERT_TRUE(first) << first.error().str();
   const auto second = open(uri);
   ASSERT_FALSE(second);
-  EXPECT_THAT(second.error().what, HasSubstr("unit tenon:tenon_1 is busy: another client holds it"));
+  EXPECT_THAT(second.error().what, HasSubstr("unit tenon_kernel:tenon_1 is busy: another client holds it"));
   const auto other = open(uri + "&unit=2");
   EXPECT_TRUE(other) << other.error().str();
   first->reset();

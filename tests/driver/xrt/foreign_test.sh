@@ -12,7 +12,7 @@ if readelf -d "$program" | grep NEEDED | grep -i tenon; then
   exit 1
 fi
 expect 0 "configuration tiny" "$tenon" xclbin write --config tiny --units 2 --memory 1 -o "$scratch/tiny.xclbin"
-expect 0 "unit           tenon:tenon_2" "$tenon" xclbin show "$scratch/tiny.xclbin"
+expect 0 "unit           tenon_kernel:tenon_2" "$tenon" xclbin show "$scratch/tiny.xclbin"
 export XILINX_XRT=$root TENON_XRT_MODEL=$model
 "$program" "$scratch/tiny.xclbin" "$launches"
 

@@ -27,7 +27,7 @@ TEST(Xclbin, WhatIsWrittenIsRead) {
   EXPECT_EQ(design->memories[0].bytes, 1u << 20);
   EXPECT_TRUE(design->memories[0].used);
   ASSERT_EQ(design->units.size(), 2u);
-  EXPECT_EQ(design->units[1].name, "tenon:tenon_2");
+  EXPECT_EQ(design->units[1].name, "tenon_kernel:tenon_2");
   EXPECT_EQ(design->clock_mhz, 100u);
 }
 

@@ -1,0 +1,57 @@
+// tenon hw package: a configuration as a kernel for Vitis, with the scripts that build it for a board.
+#include <fmt/format.h>
+
+#include "compiler/cli/command.h"
+#include "hw/generator/vitis.h"
+
+namespace tenon::cli {
+namespace {
+
+std::string known_boards() {
+  std::string names;
+  for (const auto& board : generator::boards()) names += fmt::format("{}{}", names.empty() ? "" : ", ", board.name);
+  return names;
+}
+
+struct Package {
+  std::string config = "default", board, directory;
+  int64_t units = 1, clock = 0;
+
+  Status run() const {
+    const generator::Board* found = generator::find_board(board);
+    if (found == nullptr) {
+      return error(fmt::format("no board is called \"{}\"", board), {}, "known: " + known_boards(), Fault::kUsage);
+    }
+    if (units < 1 || units > found->most_units) {
+      return error(fmt::format("--units is {}, must be 1..{} on {}", units, found->most_units, board), {}, {},
+                   Fault::kUsage);
+    }
+    if (clock < 0 || clock > 1000) {
+      return error(fmt::format("--clock is {}, must be 1..1000 MHz, or 0 for the board's own", clock), {}, {},
+                   Fault::kUsage);
+    }
+    auto loaded = spec::load_config(config);
+    if (!loaded) return forward_error(loaded);
+    const generator::VitisOptions options{static_cast<int>(units), static_cast<int>(clock)};
+    auto files = generator::package_for_vitis(*loaded, *found, options, directory);
+    if (!files) return forward_error(files);
+    fmt::print("{} for {} ({}): {} files in {}\nbuild it where Vitis is: {}/build.sh\n", loaded->name, found->name,
+               found->doc, files->size(), directory, directory);
+    return {};
+  }
+};
+
+}  // namespace
+
+Action hw_package(Options& options) {
+  auto command = std::make_shared<Package>();
+  options.option(command->config, "-c,--config", "NAME", "a named configuration, or the path of a .json file");
+  options.required(command->board, "-b,--board", "NAME", known_boards());
+  options.required(command->directory, "-o,--output", "DIR", "where the files go; made where it is missing");
+  options.option(command->units, "--units", "N", "accelerators in the design");
+  options.option(command->clock, "--clock", "MHZ", "the clock to ask for; 0: the board's own");
+  options.footer("Example: tenon hw package --config default --board u250 -o u250");
+  return [command] { return command->run(); };
+}
+
+}  // namespace tenon::cli
