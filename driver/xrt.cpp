@@ -34,6 +34,7 @@ constexpr uint64_t kPage = 4096;  // XRT's alignment of buffers
 constexpr uint64_t kMostBytes = uint64_t{1} << 48;
 constexpr int kBusyPolls = 1000;  // before the waiting thread sleeps between looks
 constexpr auto kNap = std::chrono::microseconds(20);
+constexpr auto kLongestSleep = std::chrono::milliseconds(100);  // for an interrupt, before the status is read again
 
 std::string missing_xrt() {
   const char* root = std::getenv("XILINX_XRT");
@@ -124,17 +125,61 @@ class XrtAccelerator final : public Accelerator {
       if ((*status & spec::kStatusBusy) == 0) return true;
       if (emulated_ ? left <= 0 : Clock::now() >= end) return false;
       left -= static_cast<double>(kEmulatedPollCycles);
+      // Short launches are over sooner than an interrupt arrives; the emulated device has no such hurry.
+      const auto rest = emulated_ ? std::chrono::milliseconds(static_cast<int64_t>(1e3 * left / kNominalHz))
+                                  : std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+      if (interrupt_ && rest.count() > 0 && (emulated_ || polls > kBusyPolls)) {
+        const auto nap = std::min(rest, kLongestSleep);
+        const auto woken = wait_interrupt(nap);
+        if (!woken) return std::unexpected(woken.error());
+        if (!*woken) left -= 1e-3 * static_cast<double>(nap.count()) * kNominalHz;
+        continue;
+      }
       if (polls > kBusyPolls && !emulated_) std::this_thread::sleep_for(kNap);
     }
   }
 
   void set_emulated(bool emulated) { emulated_ = emulated; }
 
+  // XRT has interrupts of xrt::ip on embedded boards and on the emulated device; elsewhere it throws, and waiting
+  // polls.
+  void use_interrupt() {
+    try {
+      interrupt_ = ip_.create_interrupt_notify();
+    } catch (const std::exception&) {
+      interrupt_.reset();
+    }
+  }
+
  private:
   struct Held {
     xrt::bo bo;
     uint64_t bytes;
   };
+
+  // Sleeps until the unit says that it is done, or the limit is over: then false. The client's own use of the interrupt
+  // registers is left as it was.
+  Expected<bool> wait_interrupt(std::chrono::milliseconds limit) {
+    bool woken = true;
+    const auto status = attempt("wait for an interrupt", [&] {
+      const uint32_t global = ip_.read_register(spec::reg::kGlobalInterruptEnable);
+      const uint32_t enabled = ip_.read_register(spec::reg::kInterruptEnable);
+      ip_.write_register(spec::reg::kInterruptEnable, enabled | 1);
+      ip_.write_register(spec::reg::kGlobalInterruptEnable, 1);
+      // What ended before it could ask is seen here; what ends from here on asks.
+      if ((ip_.read_register(spec::reg::kStatus) & spec::kStatusBusy) != 0) {
+        woken = interrupt_->wait(limit) == std::cv_status::no_timeout;
+      }
+      ip_.write_register(spec::reg::kGlobalInterruptEnable, global);
+      ip_.write_register(spec::reg::kInterruptEnable, enabled);
+      const bool ours = (enabled & 1) == 0;
+      if (ours && (ip_.read_register(spec::reg::kInterruptStatus) & 1) != 0) {
+        ip_.write_register(spec::reg::kInterruptStatus, 1);  // toggles
+      }
+    });
+    if (!status) return std::unexpected(status.error());
+    return woken;
+  }
 
   template <class F>
   Status attempt(std::string_view what, F&& f) const {
@@ -169,6 +214,7 @@ class XrtAccelerator final : public Accelerator {
   const Info info_;
   xrt::device device_;
   xrt::ip ip_;
+  std::optional<xrt::ip::interrupt> interrupt_;
   uint32_t bank_;
   bool sync_;  // off: for memory that hardware keeps coherent
   bool emulated_ = false;
@@ -181,7 +227,7 @@ Expected<std::unique_ptr<Accelerator>> open_xrt(std::string_view rest) {
   if (!options) return forward_error(options);
   const std::string file = options->text("xclbin", "");
   const auto unit = options->number("unit", 1, 1, 128);
-  const bool sync = options->flag("sync", true);
+  const bool sync = options->flag("sync", true), interrupt = options->flag("interrupt", true);
   if (auto status = options->finish(); !status) return forward_error(status);
   const std::string index_text = options->name().empty() ? "0" : options->name();
   unsigned index = 0;
@@ -231,6 +277,7 @@ Expected<std::unique_ptr<Accelerator>> open_xrt(std::string_view rest) {
     accelerator->set_emulated(emulated);
     if (auto same = check_identity(*accelerator); !same) return forward_error(same);
     if (auto idle = reset(*accelerator); !idle) return forward_error(idle);  // of what a client before may have left
+    if (interrupt) accelerator->use_interrupt();
     return accelerator;
   } catch (const std::system_error& e) {
     if (e.code().value() == EBUSY) {
@@ -251,7 +298,7 @@ extern "C" __attribute__((visibility("default"))) bool tenon_driver_transport(co
   using namespace tenon;
   if (std::string_view(abi) != driver::kPluginAbi) return false;
   *transport = {.scheme = "xrt",
-                .doc = "a board with XRT, or the emulated one: xrt:INDEX?xclbin=FILE[&unit=1&sync=off]",
+                .doc = "a board with XRT, or the emulated one: xrt:INDEX?xclbin=FILE[&unit=1&sync=off&interrupt=off]",
                 .open = driver::open_xrt,
                 .missing = driver::missing_xrt};
   return true;

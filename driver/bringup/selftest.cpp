@@ -16,6 +16,7 @@ namespace reg = spec::reg;
 using Clock = std::chrono::steady_clock;
 
 constexpr double kClockTolerance = 0.05;
+constexpr size_t kLeastWords = 512;
 constexpr auto kLimit = std::chrono::seconds(10);
 constexpr double kLongEnough = 0.02;  // seconds on the wall behind which a rate can be trusted
 
@@ -135,8 +136,10 @@ class Selftest {
 
   template <class F>
   Finding memory(std::string_view, F&& word) {
-    const size_t words = std::max<size_t>(options_.memory_bytes / 8, 1);
+    // As much as there is, where that is less than what was asked for.
+    size_t words = std::max<size_t>(options_.memory_bytes / 8, 1);
     auto buffer = device_.allocate(words * 8, 64);
+    for (; !buffer && words > kLeastWords; buffer = device_.allocate(words * 8, 64)) words /= 2;
     if (!buffer) return failed(buffer.error());
     std::vector<uint64_t> out(words), in(words);
     for (size_t i = 0; i < words; ++i) out[i] = word(i);

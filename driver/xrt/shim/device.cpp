@@ -16,6 +16,7 @@
 #include <cstring>
 #include <utility>
 
+#include "driver/simulated.h"
 #include "hw/spec/registers.h"
 #include "sim/behavioral/behavioral.h"
 #include "sim/verilator/verilated.h"
@@ -62,7 +63,7 @@ int lock_on_board(uint32_t unit, bool shared) {
   const char* directory = std::getenv("TENON_XRT_BOARD");
   if (directory == nullptr) return -1;
   const std::string file = fmt::format("{}/unit-{}", directory, unit);
-  const int fd = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  const int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (fd < 0) return -errno;
   if (flock(fd, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0) return fd;
   close(fd);
@@ -285,6 +286,34 @@ int Device::write_register(uint32_t unit, uint32_t offset, uint32_t value) {
   const std::lock_guard lock(u.mutex);
   u.simulator->write_register(offset, value);
   return 0;
+}
+
+bool Device::wait_interrupt(uint32_t unit, std::optional<std::chrono::milliseconds> limit) {
+  if (unit >= units_.size()) return false;
+  Unit& u = *units_[unit];
+  const auto end = std::chrono::steady_clock::now() + limit.value_or(std::chrono::milliseconds(0));
+  double left = limit ? static_cast<double>(limit->count()) * 1e-3 * kNominalHz : 0;
+  while (true) {
+    bool busy = false;
+    {
+      const std::lock_guard lock(u.mutex);
+      const bool enabled = (u.simulator->read_register(reg::kGlobalInterruptEnable) & 1) != 0;
+      if (enabled && u.simulator->read_register(reg::kInterruptStatus) != 0) return true;
+      busy = u.simulator->advance(kRunCycles);
+    }
+    if (stopping()) return false;
+    left -= static_cast<double>(kRunCycles);
+    if (busy && limit && left <= 0) return false;
+    if (busy) continue;
+    // What ended just now has asked already; else somebody has to start the unit first.
+    {
+      const std::lock_guard lock(u.mutex);
+      const bool enabled = (u.simulator->read_register(reg::kGlobalInterruptEnable) & 1) != 0;
+      if (enabled && u.simulator->read_register(reg::kInterruptStatus) != 0) return true;
+    }
+    if (limit && std::chrono::steady_clock::now() >= end) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
 }
 
 // Packets

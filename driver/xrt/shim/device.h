@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -65,6 +66,11 @@ class Device {
 
   int read_register(uint32_t unit, uint32_t offset, uint32_t& value);
   int write_register(uint32_t unit, uint32_t offset, uint32_t value);
+
+  // Lets the unit run until it asks for an interrupt: true; or until the limit has passed, in its own time while it is
+  // busy and on the wall while it is idle: false. Without a limit it waits for good. The request stays until the client
+  // takes it out of the status register, as a level does.
+  bool wait_interrupt(uint32_t unit, std::optional<std::chrono::milliseconds> limit);
 
  private:
   struct Buffer;

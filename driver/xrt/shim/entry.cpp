@@ -9,10 +9,13 @@
 #include <xrt.h>
 
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "driver/xrt/shim/device.h"
 
@@ -37,14 +40,19 @@ struct Handle {
 };
 Device& device_of(xclDeviceHandle handle) { return *static_cast<Handle*>(handle)->device; }
 
-// The board of this process, for as long as it has a client.
-std::shared_ptr<Device> the_board(Device::Model model) {
+// The board of this process, for as long as it has a client. Without a model: the one that there is, or none.
+std::shared_ptr<Device> the_board(std::optional<Device::Model> model = {}) {
   static std::mutex mutex;
   static std::weak_ptr<Device> board;
   const std::lock_guard lock(mutex);
   auto found = board.lock();
-  if (!found) board = found = std::make_shared<Device>(model);
+  if (!found && model) board = found = std::make_shared<Device>(*model);
   return found;
+}
+
+bool wait_interrupt(int unit, std::optional<std::chrono::milliseconds> limit) {
+  const auto board = the_board();
+  return board && board->wait_interrupt(static_cast<uint32_t>(unit), limit);
 }
 
 }  // namespace
@@ -62,6 +70,24 @@ void* tenon_handle_check(void*) asm("_ZN11xclhwemhal28HwEmShim11handleCheckEPv")
 void* tenon_handle_check(void*) { return nullptr; }
 uint32_t tenon_device_query(void*, int) asm("_ZN11xclhwemhal28HwEmShim11deviceQueryEN8xrt_core5query8key_typeE");
 uint32_t tenon_device_query(void*, int) { return 0; }
+
+// Interrupts of xrt::ip. XRT's class declares them with a body that throws and leaves them to devices; these, found
+// before that body, take its place. They get the class's `this`, which says nothing: a process has one board. The
+// handle is the unit's index.
+int tenon_open_interrupt(void*, unsigned unit) asm("_ZN8xrt_core5ishim24open_ip_interrupt_notifyEj");
+int tenon_open_interrupt(void*, unsigned unit) { return static_cast<int>(unit); }
+void tenon_close_interrupt(void*, int) asm("_ZN8xrt_core5ishim25close_ip_interrupt_notifyEi");
+void tenon_close_interrupt(void*, int) {}
+void tenon_enable_interrupt(void*, int) asm("_ZN8xrt_core5ishim19enable_ip_interruptEi");
+void tenon_enable_interrupt(void*, int) {}  // a level, which wait looks at
+void tenon_disable_interrupt(void*, int) asm("_ZN8xrt_core5ishim20disable_ip_interruptEi");
+void tenon_disable_interrupt(void*, int) {}
+void tenon_wait_interrupt(void*, int unit) asm("_ZN8xrt_core5ishim17wait_ip_interruptEi");
+void tenon_wait_interrupt(void*, int unit) { wait_interrupt(unit, {}); }
+std::cv_status tenon_wait_interrupt_for(void*, int unit, int32_t ms) asm("_ZN8xrt_core5ishim17wait_ip_interruptEii");
+std::cv_status tenon_wait_interrupt_for(void*, int unit, int32_t ms) {
+  return wait_interrupt(unit, std::chrono::milliseconds(ms)) ? std::cv_status::no_timeout : std::cv_status::timeout;
+}
 
 unsigned xclProbe() { return 1; }
 

@@ -47,7 +47,7 @@ int main(int, char** argv) try {
     return std::memcmp(bo.map<uint8_t*>(), source.map<uint8_t*>(), kBytes) == 0;
   };
   {
-    xrt::kernel one(device, uuid, "tenon:{tenon_1}"), two(device, uuid, "tenon:{tenon_2}");
+    xrt::kernel one(device, uuid, "tenon_kernel:{tenon_1}"), two(device, uuid, "tenon_kernel:{tenon_2}");
     xrt::run runs[2] = {xrt::run(one), xrt::run(two)};
     for (int u = 0; u < 2; ++u) {
       runs[u].set_arg(0, code);
@@ -69,14 +69,14 @@ int main(int, char** argv) try {
 
     bool refused = false;
     try {
-      xrt::ip ip(device, uuid, "tenon:{tenon_1}");
+      xrt::ip ip(device, uuid, "tenon_kernel:{tenon_1}");
     } catch (const std::exception&) {
       refused = true;
     }
     check(refused, "xrt::ip on a unit that xrt::kernel holds is refused");
   }
   {
-    xrt::ip ip(device, uuid, "tenon:{tenon_2}");
+    xrt::ip ip(device, uuid, "tenon_kernel:{tenon_2}");
     const auto write64 = [&](uint32_t at, uint64_t v) {
       ip.write_register(at, static_cast<uint32_t>(v));
       ip.write_register(at + 4, static_cast<uint32_t>(v >> 32));
@@ -90,6 +90,18 @@ int main(int, char** argv) try {
     int polls = 0;
     while ((ip.read_register(0) & 2) == 0 && polls < 100000) ++polls;
     check(equal(result), "a launch by registers copied the data");
+    // Once more, waiting for the unit's interrupt: enabled for ap_done, seen, taken away by toggling.
+    auto interrupt = ip.create_interrupt_notify();
+    ip.write_register(4, 1);
+    ip.write_register(8, 1);
+    check(interrupt.wait(std::chrono::milliseconds(1)) == std::cv_status::timeout,
+          "an idle unit asks for no interrupt");
+    ip.write_register(0, 1);
+    check(interrupt.wait(std::chrono::milliseconds(10000)) == std::cv_status::no_timeout, "ap_done interrupts");
+    check((ip.read_register(0) & 2) != 0, "the launch is over when its interrupt arrives");
+    ip.write_register(0xc, ip.read_register(0xc));
+    check(interrupt.wait(std::chrono::milliseconds(1)) == std::cv_status::timeout, "an interrupt is seen once");
+    ip.write_register(4, 0);
   }
   xrt::bo copied = buffer();
   copied.copy(source, kBytes);
