@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
+#include <array>
+#include <bit>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -13,14 +15,17 @@ namespace tenon::runtime {
 namespace {
 
 constexpr uint32_t kEndSignature = 0x06054b50, kEntrySignature = 0x02014b50, kLocalSignature = 0x04034b50;
-constexpr size_t kEndBytes = 22, kEntryBytes = 46, kLocalBytes = 30;
+constexpr uint32_t kEnd64Signature = 0x06064b50, kLocator64Signature = 0x07064b50;
+constexpr size_t kEndBytes = 22, kEntryBytes = 46, kLocalBytes = 30, kEnd64Bytes = 56, kLocator64Bytes = 20;
+constexpr uint16_t kExtra64 = 1;  // the extra field with sizes that need 64 bits
 // Deflate's best ratio is 1032; a member that claims more lies, and memory is not taken for it.
 constexpr uint64_t kMaxRatio = 1032;
 
 struct Entry {
   std::string name;
   uint16_t flags = 0, method = 0;
-  uint32_t crc = 0, packed = 0, unpacked = 0, offset = 0;
+  uint32_t crc = 0;
+  uint64_t packed = 0, unpacked = 0, offset = 0;
 };
 
 class Archive {
@@ -32,29 +37,34 @@ class Archive {
     if (!end) {
       return error("not a .npz file: no ZIP directory found", where_, "write it with numpy.savez");
     }
-    size_t count = u16(*end + 10), at = u32(*end + 16);
+    uint64_t count = u16(*end + 10), at = u32(*end + 16);
+    if (count == UINT16_MAX || at == UINT32_MAX) {
+      const uint64_t end64 = *end >= kLocator64Bytes && u32(*end - kLocator64Bytes) == kLocator64Signature
+                                 ? u64(*end - kLocator64Bytes + 8)
+                                 : bytes_.size();
+      if (has(end64, kEnd64Bytes) && u32(end64) == kEnd64Signature) count = u64(end64 + 32), at = u64(end64 + 48);
+    }
     std::vector<Entry> result;
     uint64_t packed = 0;
-    for (size_t i = 0; i < count; ++i) {
+    for (uint64_t i = 0; i < count; ++i) {
       if (!has(at, kEntryBytes) || u32(at) != kEntrySignature) return damaged("the directory");
-      size_t name_bytes = u16(at + 28), skip = name_bytes + u16(at + 30) + u16(at + 32);
+      const size_t name_bytes = u16(at + 28), extra_bytes = u16(at + 30);
+      const size_t skip = name_bytes + extra_bytes + u16(at + 32);
       if (!has(at, kEntryBytes + skip)) return damaged("the directory");
       std::string name(reinterpret_cast<const char*>(bytes_.data()) + at + kEntryBytes, name_bytes);
       result.push_back(
           {std::move(name), u16(at + 8), u16(at + 10), u32(at + 16), u32(at + 20), u32(at + 24), u32(at + 42)});
+      wide(result.back(), at + kEntryBytes + name_bytes, extra_bytes);
       at += kEntryBytes + skip;
+      // Members that share their bytes could unpack to any size.
+      if (result.back().packed > bytes_.size() - packed) return damaged("the directory");
       packed += result.back().packed;
     }
-    // Members that share their bytes could unpack to any size.
-    if (packed > bytes_.size()) return damaged("the directory");
     return result;
   }
 
   Expected<std::vector<std::byte>> unpack(const Entry& entry) const {
     if (entry.flags & 1) return error(fmt::format("member '{}' is encrypted", entry.name), where_);
-    if (entry.packed == UINT32_MAX || entry.unpacked == UINT32_MAX || entry.offset == UINT32_MAX) {
-      return error(fmt::format("member '{}' is larger than 4 GiB", entry.name), where_, "save it as .npy");
-    }
     if (!has(entry.offset, kLocalBytes) || u32(entry.offset) != kLocalSignature) return damaged(entry.name);
     size_t begin = entry.offset + kLocalBytes + u16(entry.offset + 26) + u16(entry.offset + 28);
     if (!has(begin, entry.packed)) return damaged(entry.name);
@@ -64,7 +74,11 @@ class Archive {
       if (entry.packed != entry.unpacked) return damaged(entry.name);
       data.assign(packed.begin(), packed.end());
     } else if (entry.method == 8) {
-      if (entry.unpacked > kMaxRatio * (uint64_t{entry.packed} + 1) || !inflate_into(packed, entry.unpacked, data)) {
+      if (entry.unpacked > UINT32_MAX || entry.packed > UINT32_MAX) {
+        return error(fmt::format("member '{}' is deflated and larger than 4 GiB", entry.name), where_,
+                     "write it with numpy.savez");
+      }
+      if (entry.unpacked > kMaxRatio * (entry.packed + 1) || !inflate_into(packed, entry.unpacked, data)) {
         return damaged(entry.name);
       }
     } else {
@@ -92,6 +106,28 @@ class Archive {
     uint32_t value;
     std::memcpy(&value, bytes_.data() + at, 4);
     return value;
+  }
+  uint64_t u64(size_t at) const {
+    uint64_t value;
+    std::memcpy(&value, bytes_.data() + at, 8);
+    return value;
+  }
+  // Those sizes that are all ones are in the extra field, in this order.
+  void wide(Entry& entry, size_t at, size_t length) const {
+    for (const size_t end = at + length; end - at >= 4;) {
+      const size_t id = u16(at), field = u16(at + 2), next = at + 4 + field;
+      if (next > end) return;
+      if (id == kExtra64) {
+        size_t value = at + 4;
+        for (uint64_t* size : {&entry.unpacked, &entry.packed, &entry.offset}) {
+          if (*size != UINT32_MAX || next - value < 8) continue;
+          *size = u64(value);
+          value += 8;
+        }
+        return;
+      }
+      at = next;
+    }
   }
   // The end record is the last thing but a comment of at most 65535 bytes.
   std::optional<size_t> find_end() const {
@@ -140,6 +176,49 @@ Expected<NamedTensors> parse_npz(std::span<const std::byte> bytes, std::string_v
     }
   }
   return tensors;
+}
+
+std::vector<std::byte> to_npz(const NamedTensors& tensors) {
+  std::vector<std::byte> file, directory;
+  auto put = [](std::vector<std::byte>& to, auto... values) {
+    auto one = [&](auto value) {
+      const auto bytes = std::bit_cast<std::array<std::byte, sizeof value>>(value);
+      to.insert(to.end(), bytes.begin(), bytes.end());
+    };
+    (one(values), ...);
+  };
+  auto name_of = [&](std::vector<std::byte>& to, std::string_view name) {
+    for (const char c : name) to.push_back(static_cast<std::byte>(c));
+  };
+  constexpr uint16_t kVersion = 45, kUtf8 = 0x800, kStored = 0, kTime = 0, kDate = 0x21;  // 1980-01-01
+  constexpr uint16_t kNone = 0, kLocalExtra = 20, kExtra = 28;
+  for (const auto& [key, tensor] : tensors) {
+    const std::string name = key + ".npy";
+    const std::vector<std::byte> data = to_npy(tensor);
+    const uint64_t size = data.size(), offset = file.size();
+    const auto crc = static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(data.data()), data.size()));
+    const auto length = static_cast<uint16_t>(name.size());
+    put(file, kLocalSignature, kVersion, kUtf8, kStored, kTime, kDate, crc, UINT32_MAX, UINT32_MAX, length,
+        kLocalExtra);
+    name_of(file, name);
+    put(file, kExtra64, uint16_t{16}, size, size);
+    file.insert(file.end(), data.begin(), data.end());
+    put(directory, kEntrySignature, kVersion, kVersion, kUtf8, kStored, kTime, kDate, crc, UINT32_MAX, UINT32_MAX,
+        length, kExtra, kNone, kNone, kNone, uint32_t{0}, UINT32_MAX);
+    name_of(directory, name);
+    put(directory, kExtra64, uint16_t{24}, size, size, offset);
+  }
+  const uint64_t count = tensors.size(), start = file.size(), length = directory.size(), end = start + length;
+  file.insert(file.end(), directory.begin(), directory.end());
+  put(file, kEnd64Signature, uint64_t{kEnd64Bytes - 12}, kVersion, kVersion, uint32_t{0}, uint32_t{0}, count, count,
+      length, start);
+  put(file, kLocator64Signature, uint32_t{0}, end, uint32_t{1});
+  put(file, kEndSignature, kNone, kNone, UINT16_MAX, UINT16_MAX, UINT32_MAX, UINT32_MAX, kNone);
+  return file;
+}
+
+Status save_npz(const std::filesystem::path& path, const NamedTensors& tensors) {
+  return write_file(path, to_npz(tensors));
 }
 
 Expected<NamedTensors> load_npz(const std::filesystem::path& path) {

@@ -5,6 +5,7 @@
 #include "compiler/cli/model_options.h"
 #include "compiler/cli/pass_options.h"
 #include "compiler/ir/text.h"
+#include "runtime/file.h"
 
 namespace tenon::cli {
 namespace {
@@ -37,7 +38,14 @@ struct CompileCommand {
                                        : print == "quantized"   ? compiled->quantized
                                        : print == "partitioned" ? compiled->partitioned
                                                                 : compiled->kernels;
-      fmt::print("{}", compiler::print(*loaded->model.context, module, {.spans = true, .constants = false}).text);
+      // Larger constants lie in a file that the text names: saved beside it, the text can be read again.
+      const std::filesystem::path side = std::filesystem::path(output).replace_extension(print + ".npz");
+      const compiler::Text text =
+          compiler::print(*loaded->model.context, module, {.spans = true, .side = side.filename().string()});
+      if (!text.side.empty()) {
+        if (auto status = runtime::write_file(side, text.side); !status) return status;
+      }
+      fmt::print("{}", text.text);
     }
     if (explain) fmt::print("{}", compiler::explain(compiled->partitioned, compiled->placements));
     if (auto status = runtime::save(compiled->executable, output); !status) return status;
@@ -74,7 +82,7 @@ Action compile_model(Options& options) {
   options.flag(command->cpu, "--cpu", "everything on the CPU");
   options.flag(command->explain, "--explain", "say where each operator runs, and why");
   options.choice(command->print, "--print", {"model", "quantized", "partitioned", "kernels"},
-                 "print the module at this station");
+                 "print the module at this station; its larger constants go to OUTPUT.STATION.npz");
   command->passes.declare(options);
   options.flag(command->json, "--json", "figures as JSON");
   options.footer("tenon compile model.onnx --shapes N=1 --calibrate data.npz:calib --divide 255 -o model.tnx");

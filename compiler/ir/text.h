@@ -1,29 +1,30 @@
 // The text form of modules.
 //
 // Semantics: parse(print(m)) equals m (`equal`): attributes, constants, types and dims included; spans become places in
-// the text. Small constants stand in the text, the others in a side file of raw little-endian bytes, whose length and
-// checksum the text states. The reader takes nested expressions and binds each inner one; types of bindings, of
-// lambdas' parameters and of their results may be left out where they can be inferred, and are checked where they are
-// given. Attributes at their defaults are not printed. In brackets stand dim and type variables; their use says which
-// is which.
+// the text. Small constants stand in the text, the others in a side file, an .npz as NumPy writes it, whose members
+// have the constants' names. The reader takes nested expressions and binds each inner one, operands from left to right
+// and inner ones first, which is the order of evaluation; types of bindings, of lambdas' parameters and of their
+// results may be left out where they can be inferred, and are checked where they are given. Attributes at their
+// defaults are not printed. In brackets stand dim and type variables; their use says which is which.
 //
-//   #[version = "1"]
-//   const $0: Tensor[(16, 1, 3, 3), f32] = side(0);
+//   #[version = "1", side = "model.npz"]   // beside this file
+//   const $w: Tensor[(16, 1, 3, 3), f32] = side;
+//   const $1: Tensor[(3,), f32] = [0.5, -1.25, inf];
 //   type List[A] { Cons(A, List[A]), Nil }
 //   extern @sort[n](Tensor[(n,), f32]) -> Tensor[(n,), f32] = "library.sort";
 //   #[target = "accel", composite = "accel.conv2d"]
 //   def @f[N](%x: Tensor[(N, 1, 28, 28), f32]) -> Tensor[(N, 16, 26, 26), f32] {
-//     let %0: Tensor[(N, 16, 26, 26), f32] = conv2d(%x, $0, strides=[1, 1]);
-//     relu(%0)
+//     let %y: Tensor[(N, 16, 26, 26), f32] = conv2d(%x, $w, strides=[1, 1]);
+//     relu(%y * 0.5f32)
 //   }
 //   def @fold[A, B](%f: fn(B, A) -> B, %start: B, %xs: List[A]) -> B {
 //     match %xs { Nil => %start, Cons(%x, %rest) => @fold(%f, %f(%start, %x), %rest) }
 //   }
 //
 // Expressions: %local, $constant, @global, 3i64 and 0.5f32 and true (scalar constants), operator(a, b, attribute=1),
-// f(a) for any function value f, (a, b), a.0, Constructor(a), fn (%x: T) -> T { ... } (which may call itself by the
-// name that a let gives it), if (c) { ... } else { ... }, match e { Cons(%x, _) => ..., _ => ... }, match_cast[k](e,
-// Tensor[(k,), f32]), ref(e), read(r), write(r, e). A block is { let %x = e; e; e }.
+// a + b and what else infix.h names, f(a) for any function value f, (a, b), a.0, Constructor(a), fn(%x: T) -> T { ... }
+// (which may call itself by the name that a let gives it), if (c) { ... } else { ... }, match e { Cons(%x, _) => ..., _
+// => ... }, match_cast[k](e, Tensor[(k,), f32]), ref(e), read(r), write(r, e). A block is { let %x = e; e; e }.
 #pragma once
 
 #include <cstddef>
@@ -37,12 +38,13 @@ namespace tenon::compiler {
 
 struct Text {
   std::string text;
-  std::vector<std::byte> side;  // empty where every constant is small
+  std::vector<std::byte> side;  // an .npz; empty where every constant is small
 };
 
 struct PrintOptions {
-  bool spans = false;     // "// model.onnx: Conv 'x'" behind each binding
-  bool constants = true;  // false: no constants, only for people to read
+  bool spans = false;             // "// model.onnx: Conv 'x'" behind each statement
+  bool constants = true;          // false: no constants, only for people to read
+  std::string side = "side.npz";  // how the text calls its side file
 };
 
 Text print(const Context& context, const Module& module, const PrintOptions& options = {});
@@ -52,14 +54,14 @@ std::string print(const Context& context, const Module& module, Symbol name, con
 // The value, as "conv2d(%x, $0, strides=[2, 2])".
 std::string print(const Context& context, const Function& function, const Value& value);
 
-// Errors have FILE:LINE:COLUMN and the line with a caret below the place.
+// Errors have FILE:LINE:COLUMN and the line with a caret below the place. Of several mistakes each function's first is
+// reported, in one Diagnostic.
 Expected<Module> parse(Context& context, std::string_view text, std::span<const std::byte> side = {},
                        std::string_view file = "text");
 
-// PATH, and PATH with .bin in place of its ending for the side file where there is one.
-Status save(const Context& context, const Module& module, const std::filesystem::path& path);
+// PATH, and PATH with .npz in place of its ending for the side file where there is one.
+Status save(const Context& context, const Module& module, const std::filesystem::path& path,
+            const PrintOptions& options = {});
 Expected<Module> load(Context& context, const std::filesystem::path& path);
-
-uint64_t checksum(std::span<const std::byte> bytes);  // FNV-1a
 
 }  // namespace tenon::compiler

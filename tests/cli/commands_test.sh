@@ -59,6 +59,18 @@ expect 1 "first" "$tenon" asm "$scratch/wrong.txt" -o "$scratch/wrong.bin"
 expect 1 "wrong.txt" "$tenon" asm "$scratch/wrong.txt" -o "$scratch/wrong.bin"
 expect 1 "nowhere.bin" "$tenon" disasm "$scratch/nowhere.bin"
 
+# The layout of modules in the text form.
+printf '#[version = "1"]\ndef @main(%%x: Tensor[(2,), f32]) -> Tensor[(2,), f32] { relu( %%x )+%%x } // both\n' >"$scratch/a.tn"
+expect 1 "not formatted: $scratch/a.tn" "$tenon" fmt --check "$scratch/a.tn"
+expect 0 "  relu(%x) + %x" "$tenon" fmt "$scratch/a.tn"
+expect 0 "  relu(%x) + %x" "$tenon" fmt - <"$scratch/a.tn"
+expect 0 "$scratch/a.tn" "$tenon" fmt -w "$scratch/a.tn"
+expect 0 "" "$tenon" fmt --check "$scratch/a.tn"
+expect 0 "}  // both" cat "$scratch/a.tn"
+echo 'def @main( {' >"$scratch/b.tn"
+expect 1 "b.tn:1:12: error: '{' is not closed" "$tenon" fmt "$scratch/b.tn"
+expect 2 "exclude each other" "$tenon" fmt --check -w "$scratch/a.tn"
+
 # The machine: what is there is named, and what is not comes with the way to get it.
 expect 0 "tenon hw list" "$tenon" devices
 expect 0 "[" "$tenon" devices --json

@@ -1,9 +1,11 @@
+// Constants, from the text or the side file.
 #include "compiler/ir/text/constant_reader.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "compiler/ir/text/suggest.h"
 #include "compiler/ir/try.h"
 
 namespace tenon::compiler {
@@ -42,8 +44,8 @@ bool fill(runtime::Tensor& tensor, const std::vector<int64_t>* integers, const s
 
 }  // namespace
 
-Expected<runtime::Tensor> read_constant(const Context& context, Cursor& cursor, Type type, size_t type_at,
-                                        std::span<const std::byte> side) {
+Expected<runtime::Tensor> read_constant(const Context& context, Cursor& cursor, const std::string& name, Type type,
+                                        size_t type_at, const runtime::NamedTensors& side) {
   const TensorType* tensor_type = type.tensor();
   const auto shape = tensor_type ? tensor_type->shape() : std::nullopt;
   if (!shape) return cursor.error_at(type_at, "a constant must be a tensor of known sizes");
@@ -53,23 +55,33 @@ Expected<runtime::Tensor> read_constant(const Context& context, Cursor& cursor, 
     count *= std::max<int64_t>(size, 0);
     if (count > (int64_t{1} << 40)) return cursor.error_at(type_at, "the constant is too large");
   }
-  if (cursor.accept_name("side")) {
-    TENON_TRY(cursor.expect("("));
-    const size_t start_at = cursor.offset();
-    TENON_TAKE(start, cursor.integer());
-    TENON_TRY(cursor.expect(")"));
-    const auto room = static_cast<int64_t>(side.size());
-    const int64_t length = count * runtime::bytes(tensor_type->dtype);
-    if (*start < 0 || *start > room || length > room - *start) {
-      return cursor.error_at(
-          start_at, fmt::format("bytes {} .. {} lie beyond the side file of {}", *start, *start + length, room));
+  if (cursor.is_name("side")) {
+    const size_t side_at = cursor.offset();
+    cursor.skip();
+    std::string member = name;
+    if (cursor.accept("(")) {
+      TENON_TAKE(text, cursor.take(Tok::kString, "the member's name, as side(\"w\")"));
+      member = std::move(*text);
+      TENON_TRY(cursor.expect(")"));
     }
-    runtime::Tensor tensor(tensor_type->dtype, *shape);
-    std::ranges::copy(side.subspan(*start, length), tensor.bytes().begin());
-    return tensor;
+    auto found = side.find(member);
+    if (found == side.end()) {
+      std::vector<std::string_view> names;
+      for (const auto& [key, tensor] : side) names.push_back(key);
+      return cursor.error_at(side_at, fmt::format("the side file has no member \"{}\"", member),
+                             side.empty() ? "the module's first line names its side file: #[version = \"1\", side = "
+                                            "\"weights.npz\"]"
+                                          : suggest(member, names));
+    }
+    if (found->second.dtype() != tensor_type->dtype || found->second.shape() != *shape) {
+      return cursor.error_at(type_at, fmt::format("the side file's \"{}\" is Tensor[{}, {}], not {}", member,
+                                                  runtime::to_string(found->second.shape()),
+                                                  runtime::name(found->second.dtype()), context.str(type)));
+    }
+    return found->second;
   }
   const size_t list_at = cursor.offset();
-  if (!cursor.is("[")) return cursor.fail("expected side(OFFSET) or a list of values");
+  if (!cursor.is("[")) return cursor.fail("expected side or a list of values");
   TENON_TAKE(list, cursor.attribute());
   std::vector<double> reals;
   auto* integers = std::get_if<std::vector<int64_t>>(&*list);

@@ -1,13 +1,14 @@
-// Reads constants: const $0: TYPE = side(OFFSET) or [VALUES];
+// Reads constants: const $w: TYPE = side; or side("MEMBER"); or [VALUES];
 #pragma once
 
 #include "compiler/ir/text/cursor.h"
+#include "runtime/npy.h"
 
 namespace tenon::compiler {
 
-// The part behind the type. `type_at`: its place.
-Expected<runtime::Tensor> read_constant(const Context& context, Cursor& cursor, Type type, size_t type_at,
-                                        std::span<const std::byte> side);
+// The part behind the type. `name`: the constant's, and its member's in the side file. `type_at`: the type's place.
+Expected<runtime::Tensor> read_constant(const Context& context, Cursor& cursor, const std::string& name, Type type,
+                                        size_t type_at, const runtime::NamedTensors& side);
 // A scalar of this dtype; `at` is its place.
 Expected<runtime::Tensor> make_scalar(const Cursor& cursor, size_t at, const Attr& value, DType dtype);
 

@@ -1,12 +1,16 @@
+// Expressions and blocks, by recursive descent; between operands by precedence.
 #include "compiler/ir/text/expression_reader.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 
 #include "compiler/ir/operator.h"
 #include "compiler/ir/text/constant_reader.h"
+#include "compiler/ir/text/infix.h"
+#include "compiler/ir/text/suggest.h"
 #include "compiler/ir/try.h"
 
 namespace tenon::compiler {
@@ -84,22 +88,50 @@ Status ExpressionReader::let(int depth) {
     }
   }
   TENON_TRY(cursor_.expect(";"));
-  if (!locals_.contains(*name)) return define(offset, *name, *value);  // a lambda has it already
+  if (!locals_.contains(*name)) return define(offset, *name, *value);
+  locals_[*name] = *value;  // a lambda has it already; what is called at once gives it to the result
   return {};
 }
 
-ExpressionReader::Result ExpressionReader::expression(std::string_view name, int depth) {
+ExpressionReader::Result ExpressionReader::expression(std::string_view name, int depth, int precedence) {
   if (depth > kMaxNesting) return cursor_.fail("nested too deeply");
+  const size_t variables = function_.vars.size();
+  TENON_TAKE(left, operand(name, depth));
+  while (cursor_.peek().kind == Tok::kPunct) {
+    const Infix* infix = find_infix(cursor_.peek().text);
+    if (!infix || infix->precedence <= precedence) break;
+    const size_t offset = cursor_.offset();
+    const Operator* op = context_.find_operator(infix->op);
+    if (!op) return cursor_.fail(fmt::format("there is no operator '{}'", infix->op));
+    cursor_.skip();
+    TENON_TAKE(right, expression("", depth + 1, infix->precedence));
+    auto attrs = complete_attrs(*op, {});
+    if (!attrs) return cursor_.error_at(offset, attrs.error().what, attrs.error().help);
+    unname(*left, variables);
+    left = bind(offset, Apply{op, std::move(*attrs), {*left, *right}}, name);
+  }
+  return left;
+}
+
+// The name of a let is the outermost binding's.
+void ExpressionReader::unname(const Atom& inner, size_t variables) {
+  auto* var = std::get_if<VarId>(&inner);
+  if (var && index(*var) >= variables) function_.vars[index(*var)].name = context_.symbol("");
+}
+
+ExpressionReader::Result ExpressionReader::operand(std::string_view name, int depth) {
   const size_t offset = cursor_.offset();
-  // The name belongs to the outermost binding: to a projection or call, if one follows.
+  const size_t variables = function_.vars.size();
   TENON_TAKE(atom, primary(name, depth));
   while (true) {
     if (cursor_.accept(".")) {
       TENON_TAKE(field, cursor_.integer());
       if (*field < 0 || *field > UINT32_MAX) return cursor_.error_at(offset, "there is no such field");
+      unname(*atom, variables);
       atom = bind(offset, Project{*atom, static_cast<uint32_t>(*field)}, name);
     } else if (cursor_.is("(")) {
-      TENON_TAKE(args, arguments(nullptr, depth));
+      TENON_TAKE(args, arguments(nullptr, nullptr, depth));
+      unname(*atom, variables);
       atom = bind(offset, Call{*atom, std::move(*args)}, name);
     } else {
       return atom;
@@ -107,25 +139,41 @@ ExpressionReader::Result ExpressionReader::expression(std::string_view name, int
   }
 }
 
+std::unexpected<Diagnostic> ExpressionReader::unknown(std::string what, std::string_view wrong,
+                                                      const std::vector<std::string_view>& known,
+                                                      std::string_view sigil) const {
+  return cursor_.error_at(cursor_.offset(), std::move(what), suggest(wrong, known, sigil));
+}
+
 ExpressionReader::Result ExpressionReader::primary(std::string_view name, int depth) {
   const Token token = cursor_.peek();
   switch (token.kind) {
     case Tok::kLocal: {
       auto found = locals_.find(token.text);
-      if (found == locals_.end()) return cursor_.fail("the variable is not defined");
+      if (found == locals_.end()) {
+        std::vector<std::string_view> known;
+        for (const auto& [name, atom] : locals_) known.push_back(name);
+        return unknown(fmt::format("there is no variable %{}", token.text), token.text, known, "%");
+      }
       cursor_.skip();
       return found->second;
     }
     case Tok::kConstant: {
       auto found = constants_.find(token.text);
-      if (found == constants_.end()) return cursor_.fail("the constant is not defined");
+      if (found == constants_.end()) {
+        std::vector<std::string_view> known;
+        for (const auto& [name, id] : constants_) known.push_back(name);
+        return unknown(fmt::format("there is no constant ${}", token.text), token.text, known, "$");
+      }
       cursor_.skip();
       return found->second;
     }
     case Tok::kGlobal: {
       const Symbol callee = context_.symbol(token.text);
       if (!module_.globals.contains(callee)) {
-        return cursor_.error_at(token.offset, fmt::format("there is no function @{}", token.text));
+        std::vector<std::string_view> known;
+        for (const auto& [name, global] : module_.globals) known.push_back(context_.name(name));
+        return unknown(fmt::format("there is no function @{}", token.text), token.text, known, "@");
       }
       cursor_.skip();
       return callee;
@@ -135,11 +183,12 @@ ExpressionReader::Result ExpressionReader::primary(std::string_view name, int de
     case Tok::kFloat: return literal();
     case Tok::kPunct: {
       if (token.text == "(") return tuple(name, depth);
-      if (token.text == "-") return literal();
+      if (token.text == "-") return negation(name, depth);
       break;
     }
     case Tok::kEnd:
-    case Tok::kString: break;
+    case Tok::kString:
+    case Tok::kComment: break;
   }
   return cursor_.fail("expected an expression");
 }
@@ -157,7 +206,7 @@ ExpressionReader::Result ExpressionReader::word(std::string_view name, int depth
   }
   if (text == "ref" || text == "read" || text == "write") {
     cursor_.skip();
-    TENON_TAKE(args, arguments(nullptr, depth));
+    TENON_TAKE(args, arguments(nullptr, nullptr, depth));
     const size_t wanted = text == "write" ? 2 : 1;
     if (args->size() != wanted) {
       return cursor_.error_at(
@@ -169,6 +218,19 @@ ExpressionReader::Result ExpressionReader::word(std::string_view name, int depth
   }
   if (module_.constructor(context_.symbol(text))) return construct(name, depth);
   return operation(name, depth);
+}
+
+// -0.5f32 is a number, -%x an operator.
+ExpressionReader::Result ExpressionReader::negation(std::string_view name, int depth) {
+  const Tok next = cursor_.peek(1).kind;
+  if (next == Tok::kInteger || next == Tok::kFloat) return literal();
+  const size_t offset = cursor_.offset();
+  const Operator* op = context_.find_operator(kNegation);
+  if (!op) return cursor_.fail("expected an expression");
+  cursor_.skip();
+  if (depth >= kMaxNesting) return cursor_.fail("nested too deeply");
+  TENON_TAKE(value, cursor_.is("-") ? negation("", depth + 1) : operand("", depth + 1));
+  return bind(offset, Apply{op, {}, {*value}}, name);
 }
 
 // 3i64, -0.5f32: a number and, without space, its dtype.
@@ -191,10 +253,18 @@ ExpressionReader::Result ExpressionReader::operation(std::string_view name, int 
   const size_t offset = cursor_.offset();
   const std::string text = cursor_.peek().text;
   const Operator* op = context_.find_operator(text);
-  if (!op) return cursor_.error_at(offset, fmt::format("there is no operator '{}'", text));
+  if (!op) {
+    std::vector<std::string_view> known = {"ref", "read", "write", "match", "match_cast", "if", "fn"};
+    for (const Operator* other : context_.operators()) known.push_back(other->name);
+    for (const auto& [name, adt] : module_.adts) {
+      for (const Constructor& constructor : adt.constructors) known.push_back(context_.name(constructor.name));
+    }
+    const bool capital = text[0] >= 'A' && text[0] <= 'Z';
+    return unknown(fmt::format("there is no {} '{}'", capital ? "constructor" : "operator", text), text, known);
+  }
   cursor_.skip();
   Attrs attrs;
-  TENON_TAKE(args, arguments(&attrs, depth));
+  TENON_TAKE(args, arguments(op, &attrs, depth));
   auto complete = complete_attrs(*op, std::move(attrs));
   if (!complete) return cursor_.error_at(offset, complete.error().what, complete.error().help);
   return bind(offset, Apply{op, std::move(*complete), std::move(*args)}, name);
@@ -207,7 +277,7 @@ ExpressionReader::Result ExpressionReader::construct(std::string_view name, int 
   const auto place = module_.constructor(value.constructor);
   for (size_t i = 0; i < place->adt->params.size(); ++i) value.types.push_back(draft_.solver.fresh_type());
   if (cursor_.is("(")) {
-    TENON_TAKE(fields, arguments(nullptr, depth));
+    TENON_TAKE(fields, arguments(nullptr, nullptr, depth));
     value.fields = std::move(*fields);
   }
   return bind(offset, std::move(value), name);
@@ -315,7 +385,13 @@ Expected<MatchPattern> ExpressionReader::pattern(int depth) {
   TENON_TAKE(text, cursor_.take(Tok::kName, "a pattern, as Cons(%x, _), (%a, %b), %x or _"));
   const Symbol name = context_.symbol(*text);
   const auto place = module_.constructor(name);
-  if (!place) return cursor_.error_at(offset, fmt::format("there is no constructor {}", *text));
+  if (!place) {
+    std::vector<std::string_view> known;
+    for (const auto& [adt_name, adt] : module_.adts) {
+      for (const Constructor& constructor : adt.constructors) known.push_back(context_.name(constructor.name));
+    }
+    return cursor_.error_at(offset, fmt::format("there is no constructor {}", *text), suggest(*text, known));
+  }
   if (cursor_.accept("(")) TENON_TRY(cursor_.list(")", field));
   if (const size_t wanted = place->constructor().fields.size(); wanted != fields.size()) {
     return cursor_.error_at(
@@ -367,12 +443,19 @@ ExpressionReader::Result ExpressionReader::tuple(std::string_view name, int dept
   return bind(offset, Tuple{std::move(fields)}, name);
 }
 
-Expected<Atoms> ExpressionReader::arguments(Attrs* attrs, int depth) {
+Expected<Atoms> ExpressionReader::arguments(const Operator* op, Attrs* attrs, int depth) {
   Atoms args;
   TENON_TRY(cursor_.expect("("));
   TENON_TRY(cursor_.list(")", [&]() -> Status {
     if (attrs && cursor_.peek().kind == Tok::kName && cursor_.is("=", 1)) {
       const Token key = cursor_.peek();
+      if (op && !op->attribute(key.text)) {
+        std::vector<std::string_view> known;
+        for (const AttrSpec& spec : op->attributes) known.push_back(spec.name);
+        std::string help = suggest(key.text, known);
+        if (help.empty()) help = known.empty() ? "it has none" : fmt::format("it has {}", fmt::join(known, ", "));
+        return cursor_.error_at(key.offset, fmt::format("{} has no attribute '{}'", op->name, key.text), help);
+      }
       cursor_.skip(2);
       TENON_TAKE(value, cursor_.attribute());
       if (!attrs->emplace(key.text, std::move(*value)).second) {

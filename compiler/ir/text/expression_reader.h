@@ -45,14 +45,18 @@ class ExpressionReader {
 
   VarId variable(size_t offset, Type type, std::string_view name);
   Status define(size_t offset, const std::string& name, Atom atom);
+  void unname(const Atom& inner, size_t variables);
   Atom bind(size_t offset, Value value, std::string_view name);
 
   Status statements(int depth);
   Status let(int depth);
-  Result expression(std::string_view name, int depth);
+  // Up to a sign that binds more weakly than `precedence`.
+  Result expression(std::string_view name, int depth, int precedence = 0);
+  Result operand(std::string_view name, int depth);
   Result primary(std::string_view name, int depth);
   Result word(std::string_view name, int depth);
   Result literal();
+  Result negation(std::string_view name, int depth);
   Result operation(std::string_view name, int depth);
   Result construct(std::string_view name, int depth);
   Result lambda(std::string_view name, int depth);
@@ -63,8 +67,11 @@ class ExpressionReader {
   Expected<Arm> arm(int depth);
   Expected<MatchPattern> pattern(int depth);
   Expected<Block> arm_block(int depth);
-  // (a, b, key=value): attributes only where `attrs` is given, behind the arguments.
-  Expected<Atoms> arguments(Attrs* attrs, int depth);
+  // (a, b, key=value): attributes only where an operator and `attrs` are given.
+  Expected<Atoms> arguments(const Operator* op, Attrs* attrs, int depth);
+  // "WHAT, did you mean ...?" at the token.
+  std::unexpected<Diagnostic> unknown(std::string what, std::string_view wrong,
+                                      const std::vector<std::string_view>& known, std::string_view sigil = "") const;
 
   Context& context_;
   Module& module_;

@@ -1,3 +1,4 @@
+// From characters to tokens, and from a place to a message with the line and a caret.
 #include "compiler/ir/text/lexer.h"
 
 #include <fmt/format.h>
@@ -18,14 +19,14 @@ int hex(char c) {
 
 class Lexer {
  public:
-  explicit Lexer(const Source& source) : source_(source), text_(source.text()) {}
+  Lexer(const Source& source, bool comments) : source_(source), text_(source.text()), comments_(comments) {}
 
   Expected<std::vector<Token>> run() {
     while (true) {
       skip_blank();
       const size_t start = at_;
       if (at_ == text_.size()) {
-        tokens_.push_back({Tok::kEnd, "", start});
+        tokens_.push_back({Tok::kEnd, "", start, start});
         return std::move(tokens_);
       }
       const char c = text_[at_];
@@ -45,10 +46,10 @@ class Lexer {
         number(start);
       } else if (c == '"') {
         if (Status status = string(start); !status) return std::unexpected(status.error());
-      } else if (const std::string_view two = text_.substr(at_, 2); two == "->" || two == "=>" || two == "#[") {
+      } else if (const std::string_view two = text_.substr(at_, 2); is_pair(two)) {
         at_ += 2;
         push(Tok::kPunct, std::string(two), start);
-      } else if (std::string_view("()[]{},;:=.*+-").find(c) != std::string_view::npos) {
+      } else if (std::string_view("()[]{},;:=.+-*/<>").find(c) != std::string_view::npos) {
         ++at_;
         push(Tok::kPunct, std::string(1, c), start);
       } else {
@@ -60,25 +61,38 @@ class Lexer {
   }
 
  private:
+  static bool is_pair(std::string_view two) {
+    static constexpr std::string_view kPairs[] = {"->", "=>", "#[", "==", "!=", "<=", ">="};
+    return std::ranges::find(kPairs, two) != std::end(kPairs);
+  }
   void push(Tok kind, std::string text, size_t start) {
     // Between the parentheses of Tensor[(...), % and // are operators.
     if (kind == Tok::kPunct && text == "(") {
-      const size_t count = tokens_.size();
-      const bool sizes = count >= 2 && tokens_[count - 1].text == "[" && tokens_[count - 2].kind == Tok::kName &&
-                         tokens_[count - 2].text == "Tensor";
+      const bool sizes = last_.text == "[" && before_.kind == Tok::kName && before_.text == "Tensor";
       if (sizes || in_sizes_ > 0) ++in_sizes_;
     } else if (kind == Tok::kPunct && text == ")" && in_sizes_ > 0) {
       --in_sizes_;
     }
-    tokens_.push_back({kind, std::move(text), start});
+    tokens_.push_back({kind, std::move(text), start, at_});
+    if (kind == Tok::kComment) return;
+    before_ = std::move(last_);
+    last_ = tokens_.back();
   }
 
   void skip_blank() {
     while (at_ < text_.size()) {
       if (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r') ++at_;
-      else if (text_.substr(at_, 2) == "//" && in_sizes_ == 0) at_ = std::min(text_.find('\n', at_), text_.size());
+      else if (text_.substr(at_, 2) == "//" && in_sizes_ == 0) comment();
       else return;
     }
+  }
+  void comment() {
+    const size_t start = at_;
+    at_ = std::min(text_.find('\n', at_), text_.size());
+    if (!comments_) return;
+    std::string_view text = text_.substr(start, at_ - start);
+    text = text.substr(0, text.find_last_not_of(" \t\r") + 1);
+    push(Tok::kComment, std::string(text), start);
   }
   template <class F>
   std::string take(F&& accept) {
@@ -90,7 +104,7 @@ class Lexer {
     std::string digits = take(is_digit);
     Tok kind = Tok::kInteger;
     // Behind a local and a dot there is a field: %x.1 is not a float.
-    const bool field = tokens_.size() >= 2 && tokens_.back().text == "." && tokens_.back().kind == Tok::kPunct;
+    const bool field = last_.text == "." && last_.kind == Tok::kPunct && before_.kind != Tok::kEnd;
     if (!field && at_ + 1 < text_.size() && text_[at_] == '.' && is_digit(text_[at_ + 1])) {
       kind = Tok::kFloat;
       ++at_;
@@ -134,9 +148,11 @@ class Lexer {
 
   const Source& source_;
   std::string_view text_;
+  bool comments_;
   size_t at_ = 0;
   int in_sizes_ = 0;  // parentheses that are open there
   std::vector<Token> tokens_;
+  Token last_, before_;  // the last two that are no comments
 };
 
 }  // namespace
@@ -163,10 +179,17 @@ std::unexpected<Diagnostic> Source::error_at(size_t offset, std::string what, st
     shown = shown.substr(start, kWide);
     caret -= start;
   }
-  return error(fmt::format("{}\n  {}\n  {:>{}}", what, shown, '^', caret + 1),
-               fmt::format("{}:{}:{}", file_, line, column), std::move(help));
+  size_t word = caret;
+  if (word < shown.size() && std::string_view("%@$").find(shown[word]) != std::string_view::npos) ++word;
+  while (word < shown.size() && is_name(shown[word])) ++word;
+  // A tab stays one below, so that the caret stands right whatever its width.
+  std::string below;
+  for (const char c : shown.substr(0, caret)) below += c == '\t' ? '\t' : ' ';
+  below += "^" + std::string(word > caret ? word - caret - 1 : 0, '~');
+  return error(fmt::format("{}\n  {}\n  {}", what, shown, below), fmt::format("{}:{}:{}", file_, line, column),
+               std::move(help));
 }
 
-Expected<std::vector<Token>> tokenize(const Source& source) { return Lexer(source).run(); }
+Expected<std::vector<Token>> tokenize(const Source& source, bool comments) { return Lexer(source, comments).run(); }
 
 }  // namespace tenon::compiler

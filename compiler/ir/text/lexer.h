@@ -18,13 +18,14 @@ enum class Tok : uint8_t {
   kInteger,   // 12
   kFloat,     // 1.5, 1e-3
   kString,    // "abc", unescaped
-  kPunct,     // ( ) [ ] { } , ; : = . * + - -> => #[
+  kPunct,     // ( ) [ ] { } , ; : = . + - * / < > -> => #[ == != <= >=
+  kComment,   // "// abc", where comments are asked for
 };
 
 struct Token {
   Tok kind = Tok::kEnd;
   std::string text;
-  size_t offset = 0;  // in the source
+  size_t offset = 0, end = 0;  // in the source
 };
 
 class Source {
@@ -35,7 +36,7 @@ class Source {
   std::string_view file() const { return file_; }
   std::pair<int, int> place(size_t offset) const;  // line and column, from 1
 
-  // "FILE:3:7: error: WHAT", the line and a caret under the offset.
+  // "FILE:3:7: error: WHAT", the line and a caret under the word at the offset.
   std::unexpected<Diagnostic> error_at(size_t offset, std::string what, std::string help = {}) const;
 
  private:
@@ -44,7 +45,7 @@ class Source {
   std::vector<size_t> lines_;  // where each begins
 };
 
-// The last token is kEnd.
-Expected<std::vector<Token>> tokenize(const Source& source);
+// The last token is kEnd. `comments`: they are tokens too.
+Expected<std::vector<Token>> tokenize(const Source& source, bool comments = false);
 
 }  // namespace tenon::compiler

@@ -3,18 +3,31 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "compiler/ir/text.h"
 #include "compiler/ir/text/constant_reader.h"
 #include "compiler/ir/text/expression_reader.h"
 #include "compiler/ir/try.h"
 #include "compiler/ir/verifier.h"
-#include "runtime/file.h"
+#include "runtime/npy.h"
 
 namespace tenon::compiler {
 namespace {
 
 constexpr std::string_view kVersion = "1";
+constexpr size_t kMaxProblems = 20;  // that are reported in one run
+
+// Several findings as one: each as it would be shown alone.
+Diagnostic joined(std::vector<Diagnostic> problems) {
+  Diagnostic first = std::move(problems[0]);
+  for (size_t i = 1; i < problems.size(); ++i) {
+    if (!first.help.empty()) first.what += "\n  help: " + first.help;
+    first.what += "\n" + Diagnostic{problems[i].what, problems[i].where, {}, problems[i].fault}.str();
+    first.help = std::move(problems[i].help);
+  }
+  return first;
+}
 
 class Parser {
  public:
@@ -23,23 +36,27 @@ class Parser {
         source_(source),
         cursor_(source, std::move(tokens)),
         types_(context, cursor_, defined_),
-        side_(side) {}
+        side_bytes_(side) {}
 
   Expected<Module> run() {
     TENON_TRY(header());
     find_definitions();
-    TENON_TRY(items());
-    for (const auto& [name, offset] : adts_) {
-      if (auto finding = check(context_, module_, name, module_.adts.at(name))) {
-        return source_.error_at(offset, finding->what, finding->help);
+    items();
+    if (problems_.empty()) {
+      for (const auto& [name, offset] : adts_) {
+        report(offset, check(context_, module_, name, module_.adts.at(name)));
+      }
+      for (const auto& [name, offset] : libraries_) {
+        report(offset, check(context_, module_, *module_.library(name)));
       }
     }
-    for (const auto& [name, offset] : libraries_) {
-      if (auto finding = check(context_, module_, *module_.library(name))) {
-        return source_.error_at(offset, finding->what, finding->help);
-      }
+    // Where a header is wrong, every use of it would look wrong too.
+    if (!problems_.empty()) return std::unexpected(joined(std::move(problems_)));
+    for (Body& body : bodies_) {
+      if (Status status = function(body); !status) problems_.push_back(std::move(status.error()));
+      if (problems_.size() >= kMaxProblems) break;
     }
-    for (Body& body : bodies_) TENON_TRY(function(body));
+    if (!problems_.empty()) return std::unexpected(joined(std::move(problems_)));
     return std::move(module_);
   }
 
@@ -51,31 +68,32 @@ class Parser {
     Locals locals;
   };
 
+  void report(size_t offset, std::optional<Finding> finding) {
+    if (finding) problems_.push_back(source_.error_at(offset, finding->what, finding->help).error());
+  }
+
   Status header() {
     if (!cursor_.is("#[") || cursor_.peek(1).text != "version") {
       return cursor_.fail("expected the version", "a module starts with #[version = \"1\"]");
     }
     const size_t offset = cursor_.offset();
     TENON_TAKE(marks, cursor_.marks());
-    const Attr version = (*marks)["version"];
-    if (version != Attr{std::string(kVersion)}) {
-      auto* text = std::get_if<std::string>(&version);
-      return source_.error_at(offset, fmt::format("version {} is not known", text ? *text : "without quotes"),
-                              fmt::format("this reader knows version \"{}\"", kVersion));
+    for (const auto& [key, value] : *marks) {
+      auto* text = std::get_if<std::string>(&value);
+      if (key == "version" && value != Attr{std::string(kVersion)}) {
+        return source_.error_at(offset, fmt::format("version {} is not known", text ? *text : "without quotes"),
+                                fmt::format("this reader knows version \"{}\"", kVersion));
+      }
+      if (key == "side" && !text) return source_.error_at(offset, "the side file's name stands in quotes");
+      if (key != "version" && key != "side") {
+        return source_.error_at(offset, fmt::format("a module has no mark '{}'", key),
+                                "version = \"1\" and side = \"weights.npz\" are known");
+      }
     }
-    int64_t wanted = 0;
-    if (auto found = marks->find("side_bytes"); found != marks->end()) {
-      if (auto* value = std::get_if<int64_t>(&found->second)) wanted = *value;
-    }
-    if (wanted != static_cast<int64_t>(side_.size())) {
-      return source_.error_at(offset, fmt::format("the side file must have {} bytes, it has {}", wanted, side_.size()),
-                              "text and side file belong together: write both again");
-    }
-    auto found = marks->find("side_checksum");
-    if (wanted > 0 && (found == marks->end() || found->second != Attr{fmt::format("{:016x}", checksum(side_))})) {
-      return source_.error_at(offset, "the side file's checksum is not the one stated",
-                              "text and side file belong together: write both again");
-    }
+    if (!marks->contains("side")) return {};
+    auto side = runtime::parse_npz(side_bytes_, std::get<std::string>(marks->at("side")));
+    if (!side) return source_.error_at(offset, "the side file: " + side.error().what, side.error().help);
+    side_ = std::move(*side);
     return {};
   }
 
@@ -89,40 +107,59 @@ class Parser {
     cursor_.go(start);
   }
 
-  Status items() {
-    std::map<std::string, Attr> marks;
-    size_t marks_at = 0;
-    while (cursor_.peek().kind != Tok::kEnd) {
-      if (cursor_.is("#[")) {
-        marks_at = cursor_.offset();
-        TENON_TAKE(list, cursor_.marks());
-        marks = std::move(*list);
-      } else if (cursor_.accept_name("const")) {
-        TENON_TRY(constant());
-      } else if (cursor_.accept_name("type")) {
-        TENON_TRY(definition());
-      } else if (cursor_.accept_name("extern")) {
-        TENON_TRY(library());
-      } else if (cursor_.accept_name("def")) {
-        Body body;
-        TENON_TRY(signature(body));
-        Function& function = *module_.function(body.name);
-        for (auto& [key, value] : marks) {
-          auto* text = std::get_if<std::string>(&value);
-          if (!text || (key != "target" && key != "composite")) {
-            return source_.error_at(marks_at, fmt::format("a function has no mark '{}' of that kind", key),
-                                    "target = \"...\" and composite = \"...\" are known");
-          }
-          (key == "target" ? function.target : function.composite) = *text;
-        }
-        marks.clear();
-        body.at = cursor_.at();
-        TENON_TRY(skip_body());
-        bodies_.push_back(std::move(body));
-      } else {
-        return cursor_.fail("expected const, type, extern or def");
+  // Each item; after a mistake in one, the next.
+  void items() {
+    Marks marks;
+    while (cursor_.peek().kind != Tok::kEnd && problems_.size() < kMaxProblems) {
+      const size_t start = cursor_.at();
+      if (Status status = item(marks); !status) {
+        problems_.push_back(std::move(status.error()));
+        if (cursor_.at() == start) cursor_.skip();
+        to_next_item();
       }
     }
+  }
+
+  void to_next_item() {
+    while (cursor_.peek().kind != Tok::kEnd && !at_item()) cursor_.skip();
+  }
+  // Whether the line starts with a word that stands in no body.
+  bool at_item() const {
+    const bool begins = cursor_.is_name("def") || cursor_.is_name("type") || cursor_.is_name("const") ||
+                        cursor_.is_name("extern") || cursor_.is("#[");
+    return begins && source_.place(cursor_.offset()).second == 1;
+  }
+
+  struct Marks {
+    std::map<std::string, Attr> list;
+    size_t at = 0;
+  };
+
+  Status item(Marks& marks) {
+    if (cursor_.is("#[")) {
+      marks.at = cursor_.offset();
+      TENON_TAKE(list, cursor_.marks());
+      marks.list = std::move(*list);
+      return {};
+    }
+    if (cursor_.accept_name("const")) return constant();
+    if (cursor_.accept_name("type")) return definition();
+    if (cursor_.accept_name("extern")) return library();
+    if (!cursor_.accept_name("def")) return cursor_.fail("expected const, type, extern or def");
+    Body body;
+    TENON_TRY(signature(body));
+    Function& function = *module_.function(body.name);
+    for (auto& [key, value] : std::exchange(marks.list, {})) {
+      auto* text = std::get_if<std::string>(&value);
+      if (!text || (key != "target" && key != "composite")) {
+        return source_.error_at(marks.at, fmt::format("a function has no mark '{}' of that kind", key),
+                                "target = \"...\" and composite = \"...\" are known");
+      }
+      (key == "target" ? function.target : function.composite) = *text;
+    }
+    body.at = cursor_.at();
+    TENON_TRY(skip_body());
+    bodies_.push_back(std::move(body));
     return {};
   }
 
@@ -135,7 +172,7 @@ class Parser {
     TypeScope none;
     TENON_TAKE(type, types_.type(none));
     TENON_TRY(cursor_.expect("="));
-    TENON_TAKE(tensor, read_constant(context_, cursor_, *type, type_at, side_));
+    TENON_TAKE(tensor, read_constant(context_, cursor_, *name, *type, type_at, side_));
     TENON_TRY(cursor_.expect(";"));
     constants_.emplace(*name, module_.add_constant(std::move(*tensor)));
     return {};
@@ -255,8 +292,12 @@ class Parser {
   Status skip_body() {
     if (!cursor_.is("{")) return cursor_.fail("expected '{'");
     int depth = 0;
+    const size_t start = cursor_.offset();
     do {
-      if (cursor_.peek().kind == Tok::kEnd) return cursor_.fail("expected '}'");
+      if (cursor_.peek().kind == Tok::kEnd || at_item()) {
+        const auto [line, column] = source_.place(start);
+        return cursor_.fail("expected '}'", fmt::format("the '{{' of line {} is not closed", line));
+      }
       if (cursor_.is("{")) ++depth;
       if (cursor_.is("}")) --depth;
       cursor_.skip();
@@ -292,8 +333,10 @@ class Parser {
   Cursor cursor_;
   std::set<Symbol> defined_;
   TypeReader types_;
-  std::span<const std::byte> side_;
+  std::span<const std::byte> side_bytes_;
+  runtime::NamedTensors side_;
   Module module_;
+  std::vector<Diagnostic> problems_;
   Constants constants_;
   std::map<Symbol, size_t> adts_, libraries_;  // and where they are defined
   std::vector<Body> bodies_;
@@ -308,32 +351,6 @@ Expected<Module> parse(Context& context, std::string_view text, std::span<const 
   auto tokens = tokenize(source);
   if (!tokens) return forward_error(tokens);
   return Parser(context, source, std::move(*tokens), side).run();
-}
-
-namespace {
-std::filesystem::path side_path(std::filesystem::path path) { return path.replace_extension(".bin"); }
-}  // namespace
-
-Status save(const Context& context, const Module& module, const std::filesystem::path& path) {
-  const Text text = print(context, module);
-  if (!text.side.empty()) {
-    if (Status status = runtime::write_file(side_path(path), text.side); !status) return status;
-  }
-  return runtime::write_file(path, text.text);
-}
-
-Expected<Module> load(Context& context, const std::filesystem::path& path) {
-  auto text = runtime::read_file(path);
-  if (!text) return forward_error(text);
-  std::vector<std::byte> side;
-  const std::string_view view(reinterpret_cast<const char*>(text->data()), text->size());
-  // Whether there is a side file, the header says; without it a file of that name is none of ours.
-  if (view.substr(0, view.find('\n')).find("side_bytes") != std::string_view::npos) {
-    auto bytes = runtime::read_file(side_path(path));
-    if (!bytes) return forward_error(bytes);
-    side = std::move(*bytes);
-  }
-  return parse(context, view, side, path.string());
 }
 
 }  // namespace tenon::compiler

@@ -308,7 +308,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"closure_result", body("let %f = fn (%y: Tensor[(n,), f32]) -> Tensor[(), bool] { %y }; %x"),
                 "m.tn:4:10", "the closure's result must be Tensor[(), bool]"},
         Mistake{"scope", body("let %y = if (%c) { let %z = relu(%x); %z } else { %x }; %z"), "m.tn:4:57",
-                "the variable is not defined"},
+                "there is no variable %z"},
         Mistake{"escape",
                 body("if (%c) { match_cast[k](%x, Tensor[(k,), f32]) } else { match_cast[k](%x, Tensor[(k,), f32]) }"),
                 "m.tn:4:1", "the function returns Tensor[(n,), f32], but its result is Tensor[(k,), f32]"},

@@ -6,15 +6,18 @@
 
 #include <filesystem>
 
+#include "compiler/ir/text/format.h"
+#include "compiler/ir/text/lexer.h"
 #include "compiler/ir/verifier.h"
+#include "runtime/npy.h"
 
 namespace tenon::compiler {
 namespace {
 
 using testing::HasSubstr;
 
-constexpr std::string_view kModel = R"(#[version = "1"]
-const $0: Tensor[(4, 3, 3, 3), f32] = side(0);
+constexpr std::string_view kModel = R"(#[version = "1", side = "m.npz"]
+const $w: Tensor[(4, 3, 3, 3), f32] = side;
 const $1: Tensor[(4,), f32] = [0.5, -1.25, inf, 3];
 const $2: Tensor[(), i64] = [-9223372036854775808];
 #[target = "accel", composite = "accel.\"conv2d\""]
@@ -23,25 +26,19 @@ def @block[n](%x: Tensor[(n, 3, 8, 8), f32], %w: Tensor[(4, 3, 3, 3), f32]) -> T
   relu(bias_add(%y, $1))
 }
 def @main[m](%a: Tensor[(2*m, 3, 8, 8), f32]) -> (Tensor[(2*m, 64), f32], Tensor[(), i64]) {
-  let %r = (flatten(@block(%a, $0)), $2);
+  let %r = (flatten(@block(%a, $w)), $2);
   let %first: Tensor[(2*m, 64), f32] = %r.0;
   (clip(%first, min=-1, max=6.5), %r.1)
 }
 )";
 
-Expected<Module> read(Context& context, std::string text) {
-  std::vector<std::byte> side(4 * 3 * 3 * 3 * 4, std::byte{7});
-  const std::string mark = "#[version = \"1\"]";
-  if (const size_t at = text.find(mark); at != std::string::npos && text.find("side(") != std::string::npos) {
-    char hex[17];
-    std::snprintf(hex, sizeof hex, "%016llx", static_cast<unsigned long long>(checksum(side)));
-    text.replace(
-        at, mark.size(),
-        "#[version = \"1\", side_bytes = " + std::to_string(side.size()) + ", side_checksum = \"" + hex + "\"]");
-    return parse(context, text, side, "m.tn");
-  }
-  return parse(context, text, {}, "m.tn");
+std::vector<std::byte> side() {
+  std::vector<float> values(4 * 3 * 3 * 3);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) / 7;
+  return runtime::to_npz({{"w", runtime::Tensor::of<float>({4, 3, 3, 3}, values)}});
 }
+
+Expected<Module> read(Context& context, std::string_view text) { return parse(context, text, side(), "m.tn"); }
 
 TEST(Text, RoundTripKeepsTypesAttributesConstantsAndMarks) {
   Context context;
@@ -108,21 +105,21 @@ TEST_P(TextMistake, IsShownWithPlaceAndCaret) {
 INSTANTIATE_TEST_SUITE_P(
     All, TextMistake,
     testing::Values(
-        Mistake{"version", "\"1\"]", "\"2\"]", "m.tn:1:1", "version"},
+        Mistake{"version", "\"1\"", "\"2\"", "m.tn:1:1", "version"},
         Mistake{"operator", "relu(", "rulu(", "m.tn:8:3", "there is no operator 'rulu'"},
-        Mistake{"attribute", "strides=", "stride=", "m.tn:7:12", "conv2d has no attribute 'stride'"},
+        Mistake{"attribute", "strides=", "stride=", "m.tn:7:27", "conv2d has no attribute 'stride'"},
         Mistake{"attribute_kind", "strides=[2, 2]", "strides=\"a\"", "m.tn:7:12",
                 "must be a list of integers, found a string"},
         Mistake{"attribute_missing", "min=-1, ", "", "m.tn:13:4", "clip needs the attribute 'min'"},
         Mistake{"shape", "%w: Tensor[(4, 3, 3, 3)", "%w: Tensor[(4, 2, 3, 3)", "m.tn:7:12",
                 "w takes 2 x 1 group input channels, x has 3"},
-        Mistake{"argument", "@block(%a, $0)", "@block(%a, $1)", "m.tn:11:21",
+        Mistake{"argument", "@block(%a, $w)", "@block(%a, $1)", "m.tn:11:21",
                 "argument 1 must be Tensor[(4, 3, 3, 3), f32], found Tensor[(4,), f32]"},
         Mistake{"annotation", "%first: Tensor[(2*m, 64)", "%first: Tensor[(m, 64)", "m.tn:12:7", "is declared"},
         Mistake{"result", "-> Tensor[(n, 4, 4, 4), f32]", "-> Tensor[(n, 4, 4, 5), f32]", "m.tn:8:3",
                 "the function returns"},
-        Mistake{"variable", "flatten(", "flatten(%q, ", "m.tn:11:21", "the variable is not defined, found 'q'"},
-        Mistake{"constant", "$0)),", "$9)),", "m.tn:11:32", "the constant is not defined"},
+        Mistake{"variable", "flatten(", "flatten(%q, ", "m.tn:11:21", "there is no variable %q"},
+        Mistake{"constant", "$w)),", "$9)),", "m.tn:11:32", "there is no constant $9"},
         Mistake{"function", "@block(%a", "@blok(%a", "m.tn:11:21", "there is no function @blok"},
         Mistake{"twice", "%first:", "%r:", "m.tn:12:7", "%r is defined twice"},
         Mistake{"field", "%r.1)", "%r.2)", "m.tn:13:35", "there is no field 2"},
@@ -131,7 +128,9 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"values", "[0.5, -1.25, inf, 3]", "[0.5]", "m.tn:3:31", "1 values for Tensor[(4,), f32]"},
         Mistake{"value", "i64] = [-9223372036854775808]", "u8] = [256]", "m.tn:4:28", "a value is none of u8"},
         Mistake{"range", "-9223372036854775808", "-9223372036854775809", "m.tn:4:31", "more than 64 bits"},
-        Mistake{"side", "side(0)", "side(4)", "m.tn:2:44", "lie beyond the side file of 432"},
+        Mistake{"side", "= side;", "= side(\"v\");", "m.tn:2:39", "the side file has no member \"v\""},
+        Mistake{"side_type", "$w: Tensor[(4, 3", "$w: Tensor[(3, 4", "m.tn:2:11", "is Tensor[(4, 3, 3, 3), f32], not"},
+        Mistake{"module_mark", "side =", "sides =", "m.tn:1:1", "a module has no mark 'sides'"},
         Mistake{"end", "  (clip(%first, min=-1, max=6.5), %r.1)\n}\n", "", "m.tn:13:1", "expected '}', found the end"},
         Mistake{"byte", "relu(", "re\x01u(", "m.tn:8:5", "unexpected byte 0x01"},
         Mistake{"mark", "target =", "tarjet =", "m.tn:5:1", "no mark 'tarjet'"}),
@@ -150,19 +149,54 @@ TEST(Text, NestingHasALimit) {
   EXPECT_THAT(module.error().what, HasSubstr("nested too deeply"));
 }
 
-TEST(Text, ASideFileOfAnotherModuleIsRefused) {
+TEST(Text, ADamagedSideFileIsRefused) {
   Context context;
-  auto module = read(context, std::string(kModel));
-  ASSERT_TRUE(module);
-  Text text = print(context, *module);
-  text.side[5] = std::byte{9};
-  auto again = parse(context, text.text, text.side, "m.tn");
-  ASSERT_FALSE(again);
-  EXPECT_THAT(again.error().what, HasSubstr("checksum"));
-  text.side.pop_back();
-  again = parse(context, text.text, text.side, "m.tn");
-  ASSERT_FALSE(again);
-  EXPECT_THAT(again.error().what, HasSubstr("must have 432 bytes, it has 431"));
+  std::vector<std::byte> bytes = side();
+  bytes[bytes.size() / 2] ^= std::byte{1};
+  auto module = parse(context, kModel, bytes, "m.tn");
+  ASSERT_FALSE(module);
+  EXPECT_THAT(module.error().what, HasSubstr("the side file: member 'w.npy' is damaged"));
+  module = parse(context, kModel, {}, "m.tn");
+  ASSERT_FALSE(module);
+  EXPECT_THAT(module.error().what, HasSubstr("the side file: not a .npz file"));
+}
+
+// Each function's first mistake, and no others that follow from it.
+TEST(Text, SeveralMistakesAreReportedInOneRun) {
+  Context context;
+  auto module = parse(context, R"(#[version = "1"]
+def @a(%x: Tensor[(2,), f32]) -> Tensor[(2,), f32] { rulu(%x) }
+def @b(%x: Tensor[(2,), f32]) -> Tensor[(2,), f32] { relu(%y) }
+def @c(%value: Tensor[(2,), f32]) -> Tensor[(2,), f32] { @a(%valeu) }
+def @d(%x: Tensor[(2,), f32]) -> Tensor[(3,), f32] { @a(%x) }
+)",
+                      {}, "m.tn");
+  ASSERT_FALSE(module);
+  EXPECT_EQ(module.error().str(), R"(m.tn:2:54: error: there is no operator 'rulu'
+  def @a(%x: Tensor[(2,), f32]) -> Tensor[(2,), f32] { rulu(%x) }
+                                                       ^~~~
+  help: did you mean relu?
+m.tn:3:59: error: there is no variable %y
+  def @b(%x: Tensor[(2,), f32]) -> Tensor[(2,), f32] { relu(%y) }
+                                                            ^~
+m.tn:4:61: error: there is no variable %valeu
+  def @c(%value: Tensor[(2,), f32]) -> Tensor[(2,), f32] { @a(%valeu) }
+                                                              ^~~~~~
+  help: did you mean %value?
+m.tn:5:54: error: the function returns Tensor[(3,), f32], but its result is Tensor[(2,), f32]
+  def @d(%x: Tensor[(2,), f32]) -> Tensor[(3,), f32] { @a(%x) }
+                                                       ^~)");
+  // Headers first: what a broken one would define is not missed elsewhere.
+  module = parse(context, R"(#[version = "1"]
+type List[A] { Cons(A, Lost[A]), Nil }
+def @a(%x: Tensor[(2,), f33]) -> Tensor[(2,), f32] { %x
+def @b(%x: Tensor[(2,), f32]) -> Tensor[(2,), f32] { @a(%x) }
+)",
+                 {}, "m.tn");
+  ASSERT_FALSE(module);
+  EXPECT_THAT(module.error().str(), HasSubstr("m.tn:2:24: error: there is no type Lost"));
+  EXPECT_THAT(module.error().str(), HasSubstr("m.tn:3:25: error:"));
+  EXPECT_THAT(module.error().str(), testing::Not(HasSubstr("m.tn:4")));
 }
 
 // Any change of one byte gives a module or an error with a place, never a crash.
@@ -186,6 +220,128 @@ TEST(Text, ChangedBytesNeverCrash) {
       EXPECT_FALSE(module.error().where.empty()) << text;
     }
   }
+}
+
+// What people write, and how it is laid out.
+struct Layout {
+  std::string name, text, formatted;
+};
+void PrintTo(const Layout& layout, std::ostream* out) { *out << layout.name; }
+class TextLayout : public testing::TestWithParam<Layout> {};
+
+TEST_P(TextLayout, IsTheOne) {
+  auto formatted = format(GetParam().text);
+  ASSERT_TRUE(formatted) << formatted.error().str();
+  EXPECT_EQ(*formatted, GetParam().formatted);
+  EXPECT_EQ(*format(*formatted), *formatted);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, TextLayout,
+    testing::Values(
+        Layout{"spaces", "const $0:Tensor[( 2 , ),f32]=[ 1,-2 ] ;type  T[A]{One( A ),Two,}",
+               "const $0: Tensor[(2,), f32] = [1, -2];\ntype T[A] { One(A), Two }\n"},
+        Layout{"definition",
+               "#[version=\"1\"]\n#[target=\"a\"]\ndef @f[n](%x:Tensor[(2 * n+1,),f32])->Tensor[(2*n+1,),f32]{%x}",
+               "#[version = \"1\"]\n\n#[target = \"a\"]\ndef @f[n](%x: Tensor[(2*n + 1,), f32]) -> Tensor[(2*n + 1,), "
+               "f32] "
+               "{\n  %x\n}\n"},
+        Layout{"statements",
+               "def @f() -> T { let %a:T=relu( %x )+-%y*2.5f32-(%z/%y).0; write(%c,%a);conv2d(%a,strides = [1,2]) }",
+               "def @f() -> T {\n  let %a: T = relu(%x) + -%y * 2.5f32 - (%z / %y).0;\n  write(%c, %a);\n"
+               "  conv2d(%a, strides=[1, 2])\n}\n"},
+        Layout{
+            "control",
+            "def @f() -> T { let %y = if(%c){%a}else{let %z = %b;%z}; match(%x,%y){(Nil,_)=>{%a}(_,%q)=>match "
+            "%q{A=>%b} } }",
+            "def @f() -> T {\n  let %y = if (%c) {\n    %a\n  } else {\n    let %z = %b;\n    %z\n  };\n"
+            "  match (%x, %y) {\n    (Nil, _) => { %a },\n    (_, %q) => match %q {\n      A => %b,\n    },\n  }\n}\n"},
+        Layout{"closure", "def @f() -> T { @fold(fn(%a:T,%b:T){let %c=%a+%b;%c},%start,%xs) }",
+               "def @f() -> T {\n  @fold(fn(%a: T, %b: T) {\n    let %c = %a + %b;\n    %c\n  }, %start, %xs)\n}\n"},
+        Layout{"long_call",
+               "def @f() -> T { let %x: Tensor[(1, 64, 56, 56), f32] = conv2d(%input_of_the_layer, $weights, "
+               "strides=[2, 2], "
+               "padding=[1, 1, 1, 1]); %x }",
+               "def @f() -> T {\n  let %x: Tensor[(1, 64, 56, 56), f32] = conv2d(\n    %input_of_the_layer, $weights, "
+               "strides=[2, 2], padding=[1, 1, 1, 1]\n  );\n  %x\n}\n"},
+        Layout{
+            "long_sum",
+            "def @f() -> T { let %x = @first_function(%a, %b, %c) * %ddddddddddd + @second_function(%a, %b, %c) - "
+            "@third_function(%a, %b); %x }",
+            "def @f() -> T {\n  let %x = @first_function(%a, %b, %c) * %ddddddddddd\n      + @second_function(%a, %b, "
+            "%c)\n      - @third_function(%a, %b);\n  %x\n}\n"},
+        Layout{
+            "comments",
+            "// About\n\n\n// the file\n#[version = \"1\"]   // one\n// of @f\ndef @f() -> T { // opens\n// first\n "
+            "let %a = "
+            "f(%x, // the head\n %y) ; // behind\n\n\n  %a // result\n // end\n}\n// last\n",
+            "// About\n\n// the file\n#[version = \"1\"]  // one\n\n// of @f\ndef @f() -> T {  // opens\n  // first\n"
+            "  let %a = f(\n    %x,  // the head\n    %y\n  );  // behind\n\n  %a  // result\n      // end\n}\n\n// "
+            "last\n"}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(Format, BracketsThatDoNotMatchAreShown) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"def @f() { relu(%x }", "m.tn:1:20: error: expected ')', found '}'"},
+      {"def @f() {\n", "m.tn:1:10: error: '{' is not closed"},
+      {"def @f() }", "m.tn:1:10: error: unexpected '}'"},
+      {std::string(5000, '('), "nested too deeply"}};
+  for (const auto& [text, message] : cases) {
+    auto formatted = format(text, "m.tn");
+    ASSERT_FALSE(formatted);
+    EXPECT_THAT(formatted.error().str(), HasSubstr(message));
+  }
+}
+
+// The tokens but commas, and the comments behind all of them: a comma may change places with one.
+std::string tokens_of(std::string_view text) {
+  const Source source(text, "text");
+  std::string tokens, comments;
+  const auto all = tokenize(source, true);
+  for (const Token& token : *all) {
+    if (token.kind == Tok::kComment) comments += token.text;
+    else if (token.text != ",") tokens += std::string(text.substr(token.offset, token.end - token.offset)) + " ";
+  }
+  return tokens + comments;
+}
+
+// Of any text that has brackets in pairs: nothing but spaces and commas changes, and a second time nothing at all.
+TEST(Format, KeepsEveryTokenAndSettlesAtOnce) {
+  const std::string text = std::string(kModel) + R"(
+// A list.
+type List[A] { Cons(A, List[A]), Nil }  // of anything
+
+def @g[n](%x: Tensor[(n,), f32], %c: Tensor[(), bool]) -> Tensor[(n,), f32] {
+  // The first.
+  let %f = fn(%a: Tensor[(n,), f32]) { if (%c) { %a } else { %x } };  // a closure
+
+  match Cons(%x, Nil) { Cons(%a, _) => %f(%a) + %x * 2.0f32, Nil => { let %y = %x - %x; %y } }
+}
+)";
+  ASSERT_TRUE(format(text)) << format(text).error().str();
+  uint32_t state = 5;
+  auto next = [&] { return (state = state * 1664525 + 1013904223) >> 8; };
+  int formatted_ones = 0;
+  for (int i = 0; i < 3000; ++i) {
+    std::string changed = text;
+    for (uint32_t k = next() % 4; k > 0; --k) {
+      const size_t at = next() % changed.size();
+      switch (next() % 4) {
+        case 0: changed.erase(at, next() % 9); break;
+        case 1: changed[at] = text[next() % text.size()]; break;
+        case 2: changed.insert(at, "\n"); break;
+        case 3: changed.insert(at, " // c\n"); break;
+      }
+    }
+    auto once = format(changed);
+    if (!once) continue;
+    ++formatted_ones;
+    EXPECT_EQ(tokens_of(*once), tokens_of(changed)) << changed;
+    const auto twice = format(*once);
+    ASSERT_TRUE(twice) << twice.error().str() << *once;
+    EXPECT_EQ(*twice, *once) << changed;
+  }
+  EXPECT_GT(formatted_ones, 500);
 }
 
 }  // namespace

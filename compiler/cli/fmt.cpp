@@ -1,0 +1,59 @@
+// tenon fmt: the one layout for modules in the text form.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <iterator>
+
+#include "compiler/cli/command.h"
+#include "compiler/ir/text/format.h"
+#include "runtime/file.h"
+
+namespace tenon::cli {
+namespace {
+
+struct FormatCommand {
+  std::vector<std::string> files;
+  bool write = false, check = false;
+
+  Status run() const {
+    if (write && check) return error("--write and --check exclude each other", {}, "give one of them", Fault::kUsage);
+    std::string different;
+    for (const std::string& file : files) {
+      auto text = read(file);
+      if (!text) return forward_error(text);
+      auto formatted = compiler::format(*text, file == "-" ? "standard input" : file);
+      if (!formatted) return forward_error(formatted);
+      if (check) {
+        if (*formatted != *text) different += (different.empty() ? "" : ", ") + file;
+      } else if (write && file != "-") {
+        if (*formatted == *text) continue;
+        if (auto status = runtime::write_file(file, *formatted); !status) return status;
+        fmt::print("{}\n", file);
+      } else {
+        fmt::print("{}", *formatted);
+      }
+    }
+    if (different.empty()) return {};
+    return error("not formatted: " + different, {}, "tenon fmt -w formats them in place");
+  }
+
+  static Expected<std::string> read(const std::string& file) {
+    if (file == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
+    auto bytes = runtime::read_file(file);
+    if (!bytes) return forward_error(bytes);
+    return std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+  }
+};
+
+}  // namespace
+
+Action format_text(Options& options) {
+  auto command = std::make_shared<FormatCommand>();
+  options.arguments(command->files, "FILE", "modules in the text form (.tn); - for standard input");
+  options.flag(command->write, "-w,--write", "write into the files, and name those that changed");
+  options.flag(command->check, "--check", "print nothing; exit code 1 and their names where files are not formatted");
+  options.footer("tenon fmt model.tn prints the formatted text, tenon fmt -w *.tn formats in place.");
+  return [command] { return command->run(); };
+}
+
+}  // namespace tenon::cli

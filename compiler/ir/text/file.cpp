@@ -1,0 +1,51 @@
+// Modules in files: the text with its side file beside it, or the binary form, by the file's ending.
+#include <fmt/format.h>
+
+#include "compiler/ir/text.h"
+#include "compiler/ir/try.h"
+#include "runtime/file.h"
+
+namespace tenon::compiler {
+namespace {
+
+// The name that the first line gives the side file; empty where it gives none. Only what is read here is opened: the
+// reader checks the line.
+std::string side_name(std::string_view text) {
+  const std::string_view first = text.substr(0, text.find(']'));
+  constexpr std::string_view kMark = "side = \"";
+  const size_t at = first.find(kMark);
+  if (at == std::string_view::npos) return "";
+  const std::string_view rest = first.substr(at + kMark.size());
+  return std::string(rest.substr(0, rest.find('"')));
+}
+
+}  // namespace
+
+Status save(const Context& context, const Module& module, const std::filesystem::path& path,
+            const PrintOptions& options) {
+  PrintOptions named = options;
+  const std::filesystem::path side = std::filesystem::path(path).replace_extension(".npz");
+  named.side = side.filename().string();
+  const Text text = print(context, module, named);
+  if (!text.side.empty()) TENON_TRY(runtime::write_file(side, text.side));
+  return runtime::write_file(path, text.text);
+}
+
+Expected<Module> load(Context& context, const std::filesystem::path& path) {
+  TENON_TAKE(text, runtime::read_file(path));
+  const std::string_view view(reinterpret_cast<const char*>(text->data()), text->size());
+  const std::string name = side_name(view);
+  std::vector<std::byte> side;
+  if (!name.empty()) {
+    if (name.find('/') != std::string::npos) {
+      return error(fmt::format("the side file \"{}\" lies elsewhere", name), path.string(),
+                   "it lies beside the text, and the first line has its name without a directory");
+    }
+    auto bytes = runtime::read_file(path.parent_path() / name);
+    if (!bytes) return forward_error(bytes);
+    side = std::move(*bytes);
+  }
+  return parse(context, view, side, path.string());
+}
+
+}  // namespace tenon::compiler

@@ -1,0 +1,398 @@
+// The function printer; format.h lays out what it writes.
+#include "compiler/ir/text/function_printer.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <unordered_set>
+
+#include "compiler/ir/operator.h"
+#include "compiler/ir/text/infix.h"
+#include "compiler/ir/text/literal.h"
+
+namespace tenon::compiler {
+namespace {
+
+constexpr size_t kMaxNested = 60, kMaxNestedClosure = 90;  // columns of what is nested
+
+std::string one_line(std::string text) {
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < 0x20; }, ' ');
+  return text;
+}
+
+// Names of a function's variables: what people called them, made unique; their numbers otherwise.
+std::vector<std::string> local_names(const Context& context, const Function& function) {
+  std::vector<std::string> names;
+  std::unordered_set<std::string> used;
+  for (size_t i = 0; i < function.vars.size(); ++i) {
+    std::string name;
+    for (const char c : context.name(function.vars[i].name)) {
+      const bool plain = std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+      if (plain) name += c;
+      else if (!name.empty() && name.back() != '_') name += '_';
+    }
+    // A number alone is the name of an unnamed variable.
+    if (name.find_first_not_of("0123456789") == std::string::npos) name = fmt::format("{}", i);
+    if (used.contains(name)) name += fmt::format("_{}", i);
+    while (used.contains(name)) name += '_';
+    used.insert(name);
+    names.push_back(name);
+  }
+  return names;
+}
+
+// What a type names: type variables and dim variables; and whether a size of it is `?`.
+struct Names {
+  std::set<Symbol> all;
+  bool erased = false;
+
+  void add(Type type) {
+    std::visit([this](const auto& alternative) { (*this)(alternative); }, type.node->alternatives());
+  }
+  void add(const std::vector<Type>& types) {
+    for (Type type : types) add(type);
+  }
+  void operator()(const TensorType& x) {
+    for (Dim dim : x.dims) {
+      erased |= dim.erased();
+      for_each_variable(dim, [&](Symbol name) { all.insert(name); });
+    }
+  }
+  void operator()(const TupleType& x) { add(x.fields); }
+  void operator()(const FunctionType& x) {
+    add(x.params);
+    add(x.result);
+  }
+  void operator()(const AdtType& x) { add(x.args); }
+  void operator()(const ReferenceType& x) { add(x.value); }
+  void operator()(const TypeVariable& x) { all.insert(x.name); }
+  void operator()(const UnknownType&) {}
+};
+Names names_in(Type type) {
+  Names names;
+  names.add(type);
+  return names;
+}
+
+bool uses(const Block& block, VarId wanted) {
+  bool found = false;
+  for_each_use(block, [&](const Atom& atom) { found |= atom == Atom{wanted}; });
+  return found;
+}
+
+}  // namespace
+
+FunctionPrinter::FunctionPrinter(const Context& context, const Function& function, const Module* module,
+                                 const PrintOptions& options, const std::vector<uint32_t>* constants)
+    : context_(context),
+      function_(function),
+      module_(module),
+      options_(options),
+      constants_(constants),
+      names_(local_names(context, function)),
+      uses_(module ? use_counts(function) : std::vector<uint32_t>()) {}
+
+std::string FunctionPrinter::print(Symbol name) {
+  std::string text;
+  if (!function_.target.empty() || !function_.composite.empty()) {
+    std::vector<std::string> marks;
+    if (!function_.target.empty()) marks.push_back("target = " + quote(function_.target));
+    if (!function_.composite.empty()) marks.push_back("composite = " + quote(function_.composite));
+    text += fmt::format("#[{}]\n", fmt::join(marks, ", "));
+  }
+  text += fmt::format("def @{}{}{} -> {} ", context_.name(name), variables(context_, function_.dims, function_.types),
+                      params(function_.params), context_.str(function_.result));
+  return text + braces(function_.body).text + "\n";
+}
+
+std::string FunctionPrinter::print(const Value& value) { return this->value(value, {}, {}).text; }
+
+std::string FunctionPrinter::variables(const Context& context, const std::vector<Symbol>& dims,
+                                       const std::vector<Symbol>& types) {
+  std::vector<std::string_view> names;
+  for (Symbol dim : dims) names.push_back(context.name(dim));
+  for (Symbol type : types) names.push_back(context.name(type));
+  return names.empty() ? "" : fmt::format("[{}]", fmt::join(names, ", "));
+}
+
+std::string FunctionPrinter::atom(const Atom& atom) const {
+  if (auto* var = std::get_if<VarId>(&atom)) return fmt::format("%{}", names_[index(*var)]);
+  if (auto* symbol = std::get_if<Symbol>(&atom)) return fmt::format("@{}", context_.name(*symbol));
+  const ConstId id = std::get<ConstId>(atom);
+  if (module_) {
+    if (auto text = literal(module_->constant(id))) return *text;
+  }
+  return fmt::format("${}", constants_ ? (*constants_)[index(id)] : index(id));
+}
+
+std::string FunctionPrinter::params(const std::vector<VarId>& list) const {
+  std::vector<std::string> texts;
+  for (VarId param : list) texts.push_back(fmt::format("{}: {}", atom(param), context_.str(function_.type(param))));
+  return fmt::format("({})", fmt::join(texts, ", "));
+}
+
+FunctionPrinter::Statements FunctionPrinter::statements(const Block& block) {
+  std::string text;
+  std::vector<Waiting> waiting;
+  auto flush = [&] {
+    for (const Waiting& ready : waiting) text += statement(ready);
+    waiting.clear();
+  };
+  for (const Binding& binding : block.bindings) {
+    std::vector<Waiting> inside = take_operands(binding, waiting);
+    Text found = value(binding.value, binding.var, std::move(inside));
+    const bool result = &binding == &block.bindings.back() && block.result == Atom{binding.var};
+    const bool wait = may_wait(binding, found, result);
+    waiting.push_back({&binding, std::move(found)});
+    if (!wait) flush();
+  }
+  Text result{atom(block.result), kHighestPrecedence, true, false};
+  if (!waiting.empty() && block.result == Atom{waiting.back().binding->var}) {
+    result = std::move(waiting.back().text);
+    result.text += origin(waiting.back().binding->var);
+    waiting.pop_back();
+  }
+  flush();
+  return {std::move(text), std::move(result)};
+}
+
+// A module's blocks are printed; in a message they are three dots.
+FunctionPrinter::Text FunctionPrinter::braces(const Block& block) {
+  if (!module_) return {"{ ... }", kHighestPrecedence, true, false};
+  Statements all = statements(block);
+  return {fmt::format("{{ {}{} }}", all.text, all.result.text), kHighestPrecedence, all.result.decided,
+          !all.text.empty() || all.result.open};
+}
+
+// Takes the last of the waiting bindings that are operands of this one, in the order of the operands.
+std::vector<FunctionPrinter::Waiting> FunctionPrinter::take_operands(const Binding& consumer,
+                                                                     std::vector<Waiting>& waiting) const {
+  std::vector<Atom> operands;
+  for_each_operand(consumer.value, [&](const Atom& atom) { operands.push_back(atom); });
+  size_t count = 0, place = operands.size();
+  while (count < waiting.size()) {
+    const Waiting& next = waiting[waiting.size() - 1 - count];
+    while (place > 0 && operands[place - 1] != Atom{next.binding->var}) --place;
+    if (place == 0 || !may_stand_in(consumer, --place, next, waiting)) break;
+    ++count;
+  }
+  const auto first = waiting.end() - static_cast<std::ptrdiff_t>(count);
+  std::vector<Waiting> taken(std::make_move_iterator(first), std::make_move_iterator(waiting.end()));
+  waiting.erase(first, waiting.end());
+  return taken;
+}
+
+bool FunctionPrinter::may_stand_in(const Binding& consumer, size_t operand, const Waiting& nested,
+                                   const std::vector<Waiting>& waiting) const {
+  // Each line names one place that it came from.
+  if (origin(nested.binding->var) != "" && origin(nested.binding->var) != origin(consumer.var)) return false;
+  if (nested.text.open) {  // one closure of several lines among the arguments of a call
+    auto* call = std::get_if<Call>(&consumer.value);
+    if (!call || !std::holds_alternative<Lambda>(nested.binding->value) || call->callee == Atom{nested.binding->var}) {
+      return false;
+    }
+    for (const Waiting& other : waiting) {
+      const bool argument = std::ranges::find(call->args, Atom{other.binding->var}) != call->args.end();
+      if (argument && other.text.open && &other != &nested) return false;
+    }
+  }
+  return nested.text.decided || gives_type(consumer.value, operand, waiting);
+}
+
+// Whether the operand's type follows from the consumer's other operands.
+bool FunctionPrinter::gives_type(const Value& consumer, size_t operand, const std::vector<Waiting>& waiting) const {
+  if (auto* construct = std::get_if<Construct>(&consumer)) {
+    const auto place = module_->constructor(construct->constructor);
+    const std::vector<Type>& fields = place->constructor().fields;
+    const Names wanted = names_in(fields[operand]);
+    Names known;
+    for (size_t i = 0; i < fields.size(); ++i) {
+      const auto waits =
+          std::ranges::find_if(waiting, [&](const Waiting& x) { return Atom{x.binding->var} == construct->fields[i]; });
+      if (i != operand && (waits == waiting.end() || waits->text.decided)) known.add(fields[i]);
+    }
+    return std::ranges::includes(known.all, wanted.all);
+  }
+  if (auto* call = std::get_if<Call>(&consumer)) {
+    auto* symbol = std::get_if<Symbol>(&call->callee);
+    if (!symbol) return operand > 0;
+    const Function* callee = module_->function(*symbol);
+    return names_in(callee ? callee->type(callee->params[operand]) : module_->library(*symbol)->params[operand])
+        .all.empty();
+  }
+  return std::holds_alternative<WriteReference>(consumer) && operand == 1;
+}
+
+// `result`: the binding is its block's result, where anything may stand.
+bool FunctionPrinter::may_wait(const Binding& binding, const Text& text, bool result) const {
+  // An annotation with `?` says less than what would be inferred.
+  if (uses_[index(binding.var)] != 1 || names_in(function_.type(binding.var)).erased) return false;
+  if (auto* lambda = std::get_if<Lambda>(&binding.value)) {
+    if (uses(lambda->body[0], binding.var)) return false;
+    return result || text.open || text.text.size() <= kMaxNestedClosure;
+  }
+  if (result) return true;
+  if (std::holds_alternative<If>(binding.value) || std::holds_alternative<Case>(binding.value)) return false;
+  auto* cast = std::get_if<Cast>(&binding.value);
+  return !(cast && !cast->fresh.empty()) && !text.open && text.text.size() <= kMaxNested;
+}
+
+std::string FunctionPrinter::statement(const Waiting& ready) const {
+  const auto& [binding, text] = ready;
+  const bool effect =
+      std::holds_alternative<Call>(binding->value) || std::holds_alternative<WriteReference>(binding->value);
+  std::string line = text.text;
+  if (uses_[index(binding->var)] != 0 || !effect || !text.decided) {
+    // A cast says its type itself, and the dims in it are in scope only behind it.
+    const bool cast = std::holds_alternative<Cast>(binding->value);
+    const std::string type = cast ? "" : fmt::format(": {}", context_.str(function_.type(binding->var)));
+    line = fmt::format("let {}{} = {}", atom(binding->var), type, line);
+  }
+  return fmt::format("{};{} ", line, origin(binding->var));
+}
+
+// As a comment, where it is asked for and known.
+std::string FunctionPrinter::origin(VarId var) const {
+  const SpanId span = function_.info(var).span;
+  return options_.spans && index(span) != 0 ? "  // " + one_line(module_->span(span).str()) + "\n" : "";
+}
+
+std::string FunctionPrinter::pattern(const MatchPattern& pattern) const {
+  auto list = [this](const std::vector<MatchPattern>& patterns) {
+    std::vector<std::string> parts;
+    for (const MatchPattern& next : patterns) parts.push_back(this->pattern(next));
+    return fmt::format("{}", fmt::join(parts, ", "));
+  };
+  struct PatternVisitor {
+    const FunctionPrinter& self;
+    decltype(list)& all;
+    std::string operator()(const AnyPattern&) const { return "_"; }
+    std::string operator()(const BindPattern& x) const { return self.atom(x.var); }
+    std::string operator()(const ConstructPattern& x) const {
+      return fmt::format("{}{}", self.context_.name(x.constructor), x.fields.empty() ? "" : "(" + all(x.fields) + ")");
+    }
+    std::string operator()(const TuplePattern& x) const {
+      return fmt::format("({}{})", all(x.fields), x.fields.size() == 1 ? "," : "");
+    }
+  };
+  return std::visit(PatternVisitor{*this, list}, pattern.form);
+}
+
+struct FunctionPrinter::Visitor {
+  FunctionPrinter& self;
+  std::optional<VarId> var;     // that is bound to the value
+  std::vector<Waiting> inside;  // what stands in place of operands, in their order
+
+  // The operand, in brackets where it binds more weakly than its surroundings.
+  std::string operand(const Atom& atom, int precedence = kNoPrecedence) {
+    if (inside.empty() || Atom{inside.front().binding->var} != atom) return self.atom(atom);
+    Text text = std::move(inside.front().text);
+    inside.erase(inside.begin());
+    open |= text.open;
+    return text.precedence < precedence ? fmt::format("({})", text.text) : text.text;
+  }
+  std::string operands(const Atoms& list) {
+    std::string text;
+    for (const Atom& next : list) {
+      if (!text.empty()) text += ", ";
+      text += operand(next);
+    }
+    return text;
+  }
+  Text whole(std::string text) const { return {std::move(text), kHighestPrecedence, true, open}; }
+  std::string braces(const Block& block) {
+    Text text = self.braces(block);
+    decided &= text.decided;
+    open |= text.open;
+    return std::move(text.text);
+  }
+
+  Text operator()(const Apply& apply) {
+    if (const Infix* infix = infix_of(apply.op->name); infix && apply.args.size() == 2 && self.module_) {
+      const std::string left = operand(apply.args[0], infix->precedence);
+      const std::string right = operand(apply.args[1], infix->precedence + 1);
+      return {fmt::format("{} {} {}", left, infix->sign, right), infix->precedence, true, open};
+    }
+    std::string text = fmt::format("{}({}", apply.op->name, operands(apply.args));
+    bool first = apply.args.empty();
+    for (const AttrSpec& spec : apply.op->attributes) {
+      auto found = apply.attrs.find(spec.name);
+      if (found == apply.attrs.end() || found->second == spec.default_value) continue;
+      text += fmt::format("{}{}={}", first ? "" : ", ", spec.name, attribute(found->second));
+      first = false;
+    }
+    return whole(text + ")");
+  }
+  Text operator()(const Call& call) {
+    const std::string callee = operand(call.callee, kHighestPrecedence);
+    return whole(fmt::format("{}({})", callee, operands(call.args)));
+  }
+  Text operator()(const Tuple& tuple) {
+    return whole(fmt::format("({}{})", operands(tuple.fields), tuple.fields.size() == 1 ? "," : ""));
+  }
+  Text operator()(const Project& project) {
+    return whole(fmt::format("{}.{}", operand(project.tuple, kHighestPrecedence), project.index));
+  }
+  Text operator()(const Construct& construct) {
+    if (const auto place = self.module_ ? self.module_->constructor(construct.constructor) : std::nullopt) {
+      Names known;
+      for (size_t i = 0; i < construct.fields.size(); ++i) {
+        const auto nested =
+            std::ranges::find_if(inside, [&](const Waiting& x) { return Atom{x.binding->var} == construct.fields[i]; });
+        if (nested == inside.end() || nested->text.decided) known.add(place->constructor().fields[i]);
+      }
+      decided = std::ranges::all_of(place->adt->params, [&](Symbol param) { return known.all.contains(param); });
+    }
+    const std::string fields = construct.fields.empty() ? "" : fmt::format("({})", operands(construct.fields));
+    Text text = whole(std::string(self.context_.name(construct.constructor)) + fields);
+    text.decided = decided;
+    return text;
+  }
+  Text operator()(const Lambda& lambda) {
+    const std::string body = braces(lambda.body[0]);
+    auto* result = std::get_if<VarId>(&lambda.body[0].result);
+    // The result's type is left out where the body says it.
+    decided &= result && self.function_.type(*result) == lambda.result && !(var && uses(lambda.body[0], *var));
+    const std::string type = decided ? "" : fmt::format("-> {} ", self.context_.str(lambda.result));
+    return {fmt::format("fn{} {}{}", self.params(lambda.params), type, body), kNoPrecedence, true, open};
+  }
+  Text operator()(const If& branch) {
+    const std::string condition = operand(branch.condition);
+    const std::string yes = braces(branch.arms[0]), no = braces(branch.arms[1]);
+    return {fmt::format("if ({}) {} else {}", condition, yes, no), kNoPrecedence, decided, open};
+  }
+  Text operator()(const Case& match) {
+    std::string text = fmt::format("match {} {{", operand(match.subject, kNoPrecedence + 1));
+    if (!self.module_) return {text + " ... }", kNoPrecedence, true, false};
+    for (const Arm& arm : match.arms) {
+      Statements all = self.statements(arm.block);
+      decided &= all.result.decided;
+      const std::string body =
+          all.text.empty() ? all.result.text : fmt::format("{{ {}{} }}", all.text, all.result.text);
+      text += fmt::format(" {} => {},", self.pattern(arm.pattern), body);
+    }
+    return {text + " }", kNoPrecedence, decided, true};
+  }
+  Text operator()(const Cast& cast) {
+    return whole(fmt::format("match_cast{}({}, {})", variables(self.context_, cast.fresh, {}), operand(cast.value),
+                             self.context_.str(cast.type)));
+  }
+  Text operator()(const MakeReference& make) { return whole(fmt::format("ref({})", operand(make.value))); }
+  Text operator()(const ReadReference& read) { return whole(fmt::format("read({})", operand(read.reference))); }
+  Text operator()(const WriteReference& write) {
+    const std::string reference = operand(write.reference);
+    return whole(fmt::format("write({}, {})", reference, operand(write.value)));
+  }
+
+  bool decided = true, open = false;  // so far
+};
+
+FunctionPrinter::Text FunctionPrinter::value(const Value& value, std::optional<VarId> self,
+                                             std::vector<Waiting> inside) {
+  return std::visit(Visitor{*this, self, std::move(inside)}, value);
+}
+
+}  // namespace tenon::compiler
