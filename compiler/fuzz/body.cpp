@@ -139,7 +139,7 @@ bool Body::any_data() {
 bool Body::any_call() {
   const int64_t draw = random_.between(0, 99);
   if (may_recur_ && !group.empty() && draw < 50) {
-    const Callee& callee = group[random_.between(0, static_cast<int64_t>(group.size()) - 1)];
+    const Callee callee = group[random_.between(0, static_cast<int64_t>(group.size()) - 1)];
     return add_result(call(callee, std::nullopt, 2)).has_value();
   }
   if (draw < 75 && !callees.empty()) {

@@ -69,6 +69,10 @@ class Body {
   Atom constant(DType dtype, const runtime::Shape& shape) { return builder_.constant(types_.constant(dtype, shape)); }
   Atom constant(runtime::Tensor tensor) { return builder_.constant(std::move(tensor)); }
   const Local* any(const std::function<bool(const Local&)>& wanted);
+  std::optional<Atom> apply(std::string_view op, Atoms args, Attrs attrs = {});
+  Expected<Type> infer(Value value) const {
+    return infer_value(context_, builder_.module(), builder_.function(), value);
+  }
   Type type_of(const Atom& atom) const { return *builder_.type_of(atom); }
   Context& context() const { return context_; }
   Random& random() { return random_; }
@@ -107,7 +111,6 @@ class Body {
   Made match(const Local& subject, Type type, int depth, bool recursion = false);
   Made condition(int depth);
   Made value_of_not(Atom a);
-  Made apply(std::string_view op, Atoms args, Attrs attrs = {});
   std::vector<MatchPattern> cover(Type type, int depth);
   MatchPattern leaf(Type type);
   void bound_by(const MatchPattern& pattern, bool smaller, bool inside, std::vector<Local>& found) const;

@@ -1,4 +1,4 @@
-#include "compiler/fuzz/operands.h"
+#include "compiler/fuzz/makers.h"
 
 #include <algorithm>
 #include <array>
@@ -19,9 +19,10 @@ class Guess {
 
   std::optional<Proposal> run() {
     Proposal proposal;
+    const bool none = op_.inputs.empty();
     const bool image = op_.name.find("2d") != std::string::npos || op_.name.find("global") != std::string::npos;
     const Atom first = image && random_.chance(90) ? this->image() : tensor();
-    proposal.args.push_back(first);
+    if (!none) proposal.args.push_back(first);
     const Type type = body_.type_of(first);
     const TensorType& x = *type.tensor();
     const auto count = static_cast<int64_t>(op_.inputs.size());
@@ -107,6 +108,9 @@ class Guess {
     const int64_t rank = x.rank();
     switch (spec.kind) {
       case AttrKind::kInt:
+        if (name == "count" || name == "rows" || name == "columns" || name == "depth" || name == "k") {
+          return random_.between(1, 4);
+        }
         if (name.find("axis") != std::string::npos) {
           return rank == 0 ? int64_t{0} : random_.between(-rank, rank - 1);
         }
@@ -155,7 +159,22 @@ class Guess {
       }
       return values;
     }
-    if (name == "shape" || name == "sizes") return shape(x);
+    if (name == "shape" && (op_.inputs.empty() || op_.name.starts_with("random"))) {
+      for (int64_t i = random_.between(0, 3); i > 0; --i) values.push_back(random_.between(1, 4));
+      return values;
+    }
+    if (name == "shape" && op_.name != "reshape") {  // a broadcast
+      for (int64_t i = random_.chance(30) ? 1 : 0; i > 0; --i) values.push_back(random_.between(1, 3));
+      for (Dim dim : x.dims)
+        values.push_back(dim.constant() == 1 ? random_.between(1, 3) : dim.constant().value_or(-1));
+      return values;
+    }
+    if (name == "shape") return shape(x);
+    if (name == "sizes") {  // of the parts of one dim
+      int64_t rest = x.dims.empty() ? 1 : x.dims[0].constant().value_or(1);
+      while (rest > 0) values.push_back(random_.between(1, rest)), rest -= values.back();
+      return values;
+    }
     int64_t length = rank;
     if (name == "kernel" || name == "strides" || name == "dilation") length = std::max<int64_t>(1, rank - 2);
     if (name == "padding") length = 2 * std::max<int64_t>(1, rank - 2);
@@ -167,6 +186,7 @@ class Guess {
       else if (name == "step") values.push_back(random_.chance(75) ? 1 : random_.of({-1, 2, 3}));
       else if (name == "kernel") values.push_back(random_.between(1, 3));
       else if (name == "strides" || name == "dilation") values.push_back(random_.between(1, 2));
+      else if (name == "repeats") values.push_back(random_.between(1, 2));
       else if (name == "zero_point") values.push_back(random_.between(0, 5));
       else values.push_back(random_.chance(60) ? 0 : random_.between(0, 2));
     }
@@ -209,90 +229,140 @@ class Guess {
   bool exact_;
 };
 
-// gamma, beta, mean and a variance that is positive.
-std::optional<Proposal> batch_norm(Body& body, const Operator& op) {
-  const Local* x = body.any([&](const Local& next) {
-    const TensorType* tensor = next.type.tensor();
-    return tensor && is_float(tensor->dtype) && tensor->rank() >= 2 && tensor->dims[1].constant();
-  });
-  if (!x) return std::nullopt;
-  const int64_t channels = *x->type.tensor()->dims[1].constant();
-  const DType dtype = x->type.tensor()->dtype;
-  Proposal proposal{{x->atom}, {}};
-  for (int i = 0; i < 3; ++i) proposal.args.push_back(body.constant(dtype, {channels}));
-  runtime::Tensor variance(dtype, {channels});
-  for (int64_t i = 0; i < channels; ++i) {
-    const double value = static_cast<double>(body.random().between(8, 64)) / 32;
-    if (dtype == DType::kF32) variance.data<float>()[i] = static_cast<float>(value);
-    else variance.data<double>()[i] = value;
-  }
-  proposal.args.push_back(body.constant(std::move(variance)));
-  auto attrs = complete_attrs(op, {});
-  if (!attrs) return std::nullopt;
-  proposal.attrs = std::move(*attrs);
-  return proposal;
-}
-
-// A divisor that is never zero.
-std::optional<Proposal> divide(Body& body, const Operator& op) {
-  const Local* x = body.any(
-      [&](const Local& next) { return next.type.tensor() && next.type.tensor()->dtype != DType::kBool && !next.fuel; });
-  if (!x) return std::nullopt;
-  const TensorType tensor = *x->type.tensor();
-  Proposal proposal{{x->atom}, {}};
-  runtime::Shape shape;
-  for (Dim dim : tensor.dims) shape.push_back(body.random().chance(50) ? dim.constant().value_or(1) : 1);
-  runtime::Tensor divisor = body.types().constant(tensor.dtype, shape);
-  auto positive = [&]<class T>(T) {
-    for (T& value : divisor.data<T>()) value = value > 0 ? value : static_cast<T>(3);
-  };
-  switch (tensor.dtype) {
-    case DType::kBool: return std::nullopt;
-    case DType::kI8: positive(int8_t{}); break;
-    case DType::kU8: positive(uint8_t{}); break;
-    case DType::kI16: positive(int16_t{}); break;
-    case DType::kU16: positive(uint16_t{}); break;
-    case DType::kI32: positive(int32_t{}); break;
-    case DType::kI64: positive(int64_t{}); break;
-    case DType::kF32: positive(float{}); break;
-    case DType::kF64: positive(double{}); break;
-  }
-  proposal.args.push_back(body.constant(std::move(divisor)));
-  auto attrs = complete_attrs(op, {});
-  if (!attrs) return std::nullopt;
-  proposal.attrs = std::move(*attrs);
-  return proposal;
-}
-
 }  // namespace
 
 bool continuous(const Operator& op) {
   static const std::set<std::string_view> kNames{
-      "identity", "relu",      "clip",   "sigmoid",    "tanh",       "add",
-      "subtract", "multiply",  "divide", "bias_add",   "batch_norm", "flatten",
-      "reshape",  "transpose", "concat", "slice",      "pad",        "layout_transform",
-      "conv2d",   "dense",     "matmul", "max_pool2d", "avg_pool2d", "global_avg_pool",
+      // Of one argument.
+      "identity",
+      "relu",
+      "clip",
+      "sigmoid",
+      "tanh",
+      "negative",
+      "absolute",
+      "abs",
+      "exp",
+      "sin",
+      "cos",
+      "erf",
+      "gelu",
+      "leaky_relu",
+      "elu",
+      "selu",
+      "celu",
+      "softplus",
+      "softsign",
+      "hard_sigmoid",
+      "hard_swish",
+      "swish",
+      "silu",
+      "mish",
+      "square",
+      "atan",
+      "sqrt",
+      "log",
+      "reciprocal",
+      "rsqrt",
+      "log1p",
       "softmax",
+      "log_softmax",
+      "global_avg_pool",
+      "global_max_pool",
+      "max_pool2d",
+      "avg_pool2d",
+      "max_pool1d",
+      "avg_pool1d",
+      "max_pool3d",
+      "avg_pool3d",
+      "sum",
+      "mean",
+      "max",
+      "min",
+      "reduce_sum",
+      "reduce_mean",
+      "reduce_max",
+      "reduce_min",
+      "cumsum",
+      "cumulative_sum",
+      "sort",
+      "logsumexp",
+      "log_sum_exp",
+      "sum_square",
+      "l1",
+      "adaptive_avg_pool",
+      "adaptive_max_pool",
+      // Of several.
+      "add",
+      "subtract",
+      "multiply",
+      "divide",
+      "minimum",
+      "maximum",
+      "bias_add",
+      "batch_norm",
+      "prelu",
+      "layer_norm",
+      "rms_norm",
+      "conv1d",
+      "conv2d",
+      "conv3d",
+      "conv_transpose1d",
+      "conv_transpose2d",
+      "conv_transpose3d",
+      "dense",
+      "matmul",
+      "einsum",
+      "where",
+      "rnn",
+      "gru",
+      "lstm",
+      // Movers.
+      "flatten",
+      "reshape",
+      "transpose",
+      "concat",
+      "slice",
+      "pad",
+      "layout_transform",
+      "split",
+      "stack",
+      "tile",
+      "broadcast_to",
+      "squeeze",
+      "expand_dims",
+      "reverse",
+      "reverse_sequence",
+      "pad_edge",
+      "pad_reflect",
+      "pad_wrap",
+      "triangle",
+      "depth_to_space",
+      "space_to_depth",
+      "gather",
+      "gather_elements",
+      "gather_nd",
+      "scatter_elements",
+      "scatter_nd",
+      "shape_of",
   };
   return kNames.contains(op.name);
 }
 
 std::optional<Proposal> propose(Body& body, const Operator& op) {
   if (!op.reference) return std::nullopt;
-  for (int attempt = 0; attempt < 10; ++attempt) {
-    auto proposal = op.name == "batch_norm" ? batch_norm(body, op)
-                    : op.name == "divide"   ? divide(body, op)
-                                            : Guess(body, op).run();
+  const Maker maker = find_maker(op);
+  std::optional<Proposal> proposal;
+  for (int attempt = 0; attempt < (maker ? 3 : 10); ++attempt) {
+    proposal = maker ? maker(body, op) : Guess(body, op).run();
     if (!proposal) continue;
-    std::vector<Type> types;
-    for (const Atom& arg : proposal->args) types.push_back(body.type_of(arg));
-    const auto type = infer_apply(body.context(), op, proposal->attrs, types);
+    const auto type = body.infer(Apply{&op, proposal->attrs, proposal->args});
     if (!type) continue;
     const auto shape = type->tensor() ? type->tensor()->shape() : std::nullopt;
-    if (shape && runtime::element_count(*shape) > kMaxElements) continue;
-    return proposal;
+    if (!shape || runtime::element_count(*shape) <= kMaxElements) return proposal;
+    proposal.reset();
   }
-  return std::nullopt;
+  return proposal;  // the last one; a check before it may make it fit
 }
 
 }  // namespace tenon::compiler::fuzz

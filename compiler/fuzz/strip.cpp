@@ -36,9 +36,10 @@ std::string without_annotations(std::string_view text, bool lambdas) {
         at = type_end(text, at + 2, "=");
         out += ' ';
       }
-    } else if (lambdas && rest.starts_with("fn (")) {
-      out += "fn (";
-      at += 4;
+    } else if (lambdas && (rest.starts_with("fn (%") || rest.starts_with("fn(%"))) {
+      const size_t open = rest.find('(') + 1;
+      out += rest.substr(0, open);
+      at += open;
       while (at < text.size() && text[at] != ')') {
         const size_t end = name_end(text, at);
         out += text.substr(at, end - at);

@@ -1,0 +1,257 @@
+#include "compiler/fuzz/makers.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace tenon::compiler::fuzz {
+namespace {
+
+std::optional<Proposal> complete(const Operator& op, Atoms args, Attrs given = {}) {
+  auto attrs = complete_attrs(op, std::move(given));
+  if (!attrs) return std::nullopt;
+  return Proposal{std::move(args), std::move(*attrs)};
+}
+
+// A tensor of one of these dtypes, with that many dims where `rank` says so, all of them known and none 0.
+const Local* known(Body& body, bool real, std::optional<int64_t> rank = {}) {
+  return body.any([&](const Local& next) {
+    const TensorType* tensor = next.type.tensor();
+    return tensor && !next.fuel && (!real || is_float(tensor->dtype)) && tensor->dtype != DType::kBool &&
+           (!rank || tensor->rank() == *rank) && tensor->shape() && !std::ranges::count(*tensor->shape(), 0);
+  });
+}
+
+// Indices that lie in 0 .. limit - 1, some of them counted from the end.
+Atom indices(Body& body, const runtime::Shape& shape, int64_t limit) {
+  runtime::Tensor tensor(DType::kI64, shape);
+  for (int64_t& value : tensor.data<int64_t>()) {
+    value = body.random().between(0, limit - 1);
+    if (body.random().chance(20)) value -= limit;
+  }
+  return body.constant(std::move(tensor));
+}
+
+// gamma, beta, mean and a variance that is positive.
+std::optional<Proposal> batch_norm(Body& body, const Operator& op) {
+  const Local* x = body.any([&](const Local& next) {
+    const TensorType* tensor = next.type.tensor();
+    return tensor && is_float(tensor->dtype) && tensor->rank() >= 2 && tensor->dims[1].constant();
+  });
+  if (!x) return std::nullopt;
+  const int64_t channels = *x->type.tensor()->dims[1].constant();
+  const DType dtype = x->type.tensor()->dtype;
+  Atoms args{x->atom};
+  for (int i = 0; i < 3; ++i) args.push_back(body.constant(dtype, {channels}));
+  runtime::Tensor variance(dtype, {channels});
+  for (int64_t i = 0; i < channels; ++i) {
+    const double value = static_cast<double>(body.random().between(8, 64)) / 32;
+    if (dtype == DType::kF32) variance.data<float>()[i] = static_cast<float>(value);
+    else variance.data<double>()[i] = value;
+  }
+  args.push_back(body.constant(std::move(variance)));
+  return complete(op, std::move(args));
+}
+
+// A divisor that is never zero.
+std::optional<Proposal> divide(Body& body, const Operator& op) {
+  const Local* x = body.any(
+      [&](const Local& next) { return next.type.tensor() && next.type.tensor()->dtype != DType::kBool && !next.fuel; });
+  if (!x) return std::nullopt;
+  const TensorType tensor = *x->type.tensor();
+  const Atom first = x->atom;
+  runtime::Shape shape;
+  for (Dim dim : tensor.dims) shape.push_back(body.random().chance(50) ? dim.constant().value_or(1) : 1);
+  runtime::Tensor divisor = body.types().constant(tensor.dtype, shape);
+  auto positive = [&]<class T>(T) {
+    for (T& value : divisor.data<T>()) value = value > 0 ? value : static_cast<T>(3);
+  };
+  switch (tensor.dtype) {
+    case DType::kBool: return std::nullopt;
+    case DType::kI8: positive(int8_t{}); break;
+    case DType::kU8: positive(uint8_t{}); break;
+    case DType::kI16: positive(int16_t{}); break;
+    case DType::kU16: positive(uint16_t{}); break;
+    case DType::kI32: positive(int32_t{}); break;
+    case DType::kI64: positive(int64_t{}); break;
+    case DType::kF32: positive(float{}); break;
+    case DType::kF64: positive(double{}); break;
+  }
+  return complete(op, {first, body.constant(std::move(divisor))});
+}
+
+// x * x + 1, for what is defined above 0.
+std::optional<Proposal> positive(Body& body, const Operator& op) {
+  const Local* x =
+      body.any([](const Local& next) { return next.type.tensor() && is_float(next.type.tensor()->dtype); });
+  if (!x) return std::nullopt;
+  const DType dtype = x->type.tensor()->dtype;
+  const Atom value = x->atom;
+  const auto square = body.apply("multiply", {value, value});
+  runtime::Tensor one(dtype, {});
+  if (dtype == DType::kF32) one.data<float>()[0] = 1;
+  else one.data<double>()[0] = 1;
+  const auto above = square ? body.apply("add", {*square, body.constant(std::move(one))}) : std::nullopt;
+  if (!above) return std::nullopt;
+  return complete(op, {*above});
+}
+
+std::optional<Proposal> gather(Body& body, const Operator& op) {
+  const Local* x = known(body, false);
+  if (!x || x->type.tensor()->rank() == 0) return std::nullopt;
+  const runtime::Shape shape = *x->type.tensor()->shape();
+  const Atom value = x->atom;
+  Random& random = body.random();
+  const int64_t axis = random.between(0, static_cast<int64_t>(shape.size()) - 1);
+  const int64_t limit = shape[static_cast<size_t>(axis)];
+  runtime::Shape which;
+  if (op.name == "gather") {
+    for (int64_t i = random.between(0, 2); i > 0; --i) which.push_back(random.between(1, 3));
+  } else {
+    which = shape;
+    which[static_cast<size_t>(axis)] = random.between(1, 3);
+  }
+  Atoms args{value, indices(body, which, limit)};
+  if (op.name == "scatter_elements") args.push_back(body.constant(x->type.tensor()->dtype, which));
+  return complete(op, std::move(args), {{"axis", axis}});
+}
+
+// Index tuples of one to all of x's dims.
+std::optional<Proposal> gather_nd(Body& body, const Operator& op) {
+  const Local* x = known(body, false);
+  if (!x || x->type.tensor()->rank() == 0) return std::nullopt;
+  const runtime::Shape shape = *x->type.tensor()->shape();
+  Random& random = body.random();
+  const int64_t depth = random.between(1, static_cast<int64_t>(shape.size())), count = random.between(1, 3);
+  const int64_t limit = *std::min_element(shape.begin(), shape.begin() + depth);
+  Atoms args{x->atom, indices(body, {count, depth}, limit)};
+  if (op.name == "scatter_nd") {
+    runtime::Shape updates{count};
+    updates.insert(updates.end(), shape.begin() + depth, shape.end());
+    args.push_back(body.constant(x->type.tensor()->dtype, updates));
+  }
+  return complete(op, std::move(args));
+}
+
+std::optional<Proposal> einsum(Body& body, const Operator& op) {
+  struct Form {
+    std::string_view equation;
+    std::string_view first, second;
+  };
+  static constexpr Form kForms[] = {{"ij,jk->ik", "ij", "jk"},      {"i,j->ij", "i", "j"}, {"ij->ji", "ij", ""},
+                                    {"bij,bjk->bik", "bij", "bjk"}, {"ij->i", "ij", ""},   {"ii->i", "ii", ""},
+                                    {"ij,ij->", "ij", "ij"}};
+  Random& random = body.random();
+  const Form& form = kForms[random.between(0, std::size(kForms) - 1)];
+  std::map<char, int64_t> sizes;
+  const Local* x = known(body, true, static_cast<int64_t>(form.first.size()));
+  if (!x) return std::nullopt;
+  for (size_t i = 0; i < form.first.size(); ++i) {
+    const int64_t size = *x->type.tensor()->dims[i].constant();
+    if (sizes.emplace(form.first[i], size).first->second != size) return std::nullopt;
+  }
+  Atoms args{x->atom};
+  if (!form.second.empty()) {
+    runtime::Shape shape;
+    for (const char letter : form.second) {
+      if (!sizes.contains(letter)) sizes[letter] = random.between(1, 3);
+      shape.push_back(sizes[letter]);
+    }
+    args.push_back(body.constant(x->type.tensor()->dtype, shape));
+  }
+  return complete(op, std::move(args), {{"equation", std::string(form.equation)}});
+}
+
+// x [T, N, I], w [D, GH, I], r [D, GH, H], b [D, 2GH], h and c [D, N, H].
+std::optional<Proposal> recurrent(Body& body, const Operator& op) {
+  const Local* x = known(body, true, 3);
+  Random& random = body.random();
+  const DType dtype = x ? x->type.tensor()->dtype : body.types().floats();
+  const runtime::Shape shape = x ? *x->type.tensor()->shape() : runtime::Shape{2, 2, 3};
+  const Atom first = x ? x->atom : body.constant(dtype, shape);
+  const std::string direction = random.of({"forward", "reverse", "bidirectional"});
+  const int64_t gates = op.name == "lstm" ? 4 : op.name == "gru" ? 3 : 1, hidden = random.between(1, 3);
+  const int64_t directions = direction == "bidirectional" ? 2 : 1;
+  Atoms args{first};
+  args.push_back(body.constant(dtype, {directions, gates * hidden, shape[2]}));
+  args.push_back(body.constant(dtype, {directions, gates * hidden, hidden}));
+  args.push_back(body.constant(dtype, {directions, 2 * gates * hidden}));
+  args.push_back(body.constant(dtype, {directions, shape[1], hidden}));
+  if (gates == 4) args.push_back(body.constant(dtype, {directions, shape[1], hidden}));
+  return complete(op, std::move(args), {{"direction", direction}});
+}
+
+// acc, bias, multiplier, shift and a residual.
+std::optional<Proposal> requantize(Body& body, const Operator& op) {
+  const Local* acc = body.any([](const Local& next) {
+    const TensorType* tensor = next.type.tensor();
+    return tensor && !next.fuel && tensor->dtype == DType::kI32 && tensor->shape() && tensor->rank() > 0;
+  });
+  Random& random = body.random();
+  const runtime::Shape shape = acc ? *acc->type.tensor()->shape() : runtime::Shape{2, 3};
+  const Atom first = acc ? acc->atom : body.constant(DType::kI32, shape);
+  const int64_t axis = random.between(0, static_cast<int64_t>(shape.size()) - 1);
+  const runtime::Shape channels{shape[static_cast<size_t>(axis)]};
+  runtime::Tensor shifts(DType::kU8, channels);
+  for (uint8_t& shift : shifts.data<uint8_t>()) shift = static_cast<uint8_t>(random.between(8, 20));
+  Atoms args{first, body.constant(DType::kI32, channels), body.constant(DType::kU16, channels),
+             body.constant(std::move(shifts))};
+  Attrs attrs{{"axis", axis}};
+  if (op.name == "requantize_add") {
+    args.push_back(body.constant(DType::kI8, shape));
+    attrs["r_multiplier"] = random.between(0, 1000);
+    attrs["r_shift"] = random.between(0, 4);
+  }
+  return complete(op, std::move(args), std::move(attrs));
+}
+
+std::optional<Proposal> random_values(Body& body, const Operator& op) {
+  Attrs attrs;
+  Random& random = body.random();
+  for (const AttrSpec& spec : op.attributes) {
+    if (spec.name == "shape") attrs["shape"] = std::vector<int64_t>{random.between(1, 3), 2};
+    if (spec.name == "dtype") attrs["dtype"] = std::string(runtime::name(body.types().floats()));
+    if (spec.name == "count") attrs["count"] = random.between(1, 3);
+  }
+  const Type key = body.context().tensor(Dims{body.context().dim(2)}, DType::kI32);
+  const Local* there = body.any([&](const Local& next) { return next.type == key; });
+  return complete(op, {there ? there->atom : body.constant(DType::kI32, {2})}, std::move(attrs));
+}
+
+}  // namespace
+
+Maker find_maker(const Operator& op) {
+  static constexpr std::pair<std::string_view, Maker> kMakers[] = {
+      {"batch_norm", batch_norm},
+      {"divide", divide},
+      {"modulo", divide},
+      {"remainder", divide},
+      {"mod", divide},
+      {"floor_divide", divide},
+      {"sqrt", positive},
+      {"rsqrt", positive},
+      {"log", positive},
+      {"log2", positive},
+      {"log1p", positive},
+      {"reciprocal", positive},
+      {"gather", gather},
+      {"gather_elements", gather},
+      {"scatter_elements", gather},
+      {"gather_nd", gather_nd},
+      {"scatter_nd", gather_nd},
+      {"einsum", einsum},
+      {"rnn", recurrent},
+      {"gru", recurrent},
+      {"lstm", recurrent},
+      {"requantize", requantize},
+      {"requantize_add", requantize},
+      {"random_split", random_values},
+      {"random_uniform", random_values},
+      {"random_normal", random_values},
+      {"random_bernoulli", random_values},
+  };
+  const auto* found = std::ranges::find(kMakers, op.name, [](const auto& maker) { return maker.first; });
+  return found == std::end(kMakers) ? nullptr : found->second;
+}
+
+}  // namespace tenon::compiler::fuzz
