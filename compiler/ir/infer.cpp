@@ -273,7 +273,10 @@ struct Rules::Visitor {
   }
 };
 
-Expected<std::optional<Type>> Rules::value(const Value& value) { return std::visit(Visitor{*this}, value); }
+Expected<std::optional<Type>> Rules::value(const Value& value) {
+  context_.visit();
+  return std::visit(Visitor{*this}, value);
+}
 
 Status Rules::decided() {
   for (const Open& open : opened_) {
@@ -288,7 +291,6 @@ Status Rules::decided() {
 }
 
 Expected<Type> infer_value(Context& context, const Module& module, const Function& function, const Value& value) {
-  context.visit();
   Solver solver(context);
   Rules rules(context, module, function, solver);
   TENON_TAKE(type, rules.value(value));

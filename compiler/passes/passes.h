@@ -13,6 +13,8 @@ Expected<Module> fold_scales(Context& context, Module module);
 Expected<Module> fold_bias(Context& context, Module module);
 Expected<Module> dead_code(Context& context, Module module);
 Expected<Module> inline_calls(Context& context, Module module);
+Expected<Module> fold_scale_axis(Context& context, Module module);
+Expected<Module> cancel_layouts(Context& context, Module module);
 Expected<Module> cse(Context& context, Module module);
 Expected<Module> fuse(Context& context, Module module);
 

@@ -36,6 +36,7 @@ class Simplifier {
     if (op == "matmul") return product(*apply);
     if (op == "quantize") return requantized(*apply);
     if (op == "layout_transform") return layouts(*apply);
+    if (op == "add" || op == "subtract" || op == "multiply" || op == "divide") return neutral(*apply);
     return std::nullopt;
   }
 
@@ -116,6 +117,43 @@ class Simplifier {
     return std::nullopt;
   }
 
+  // x + 0, x - 0, x * 1, x / 1, and the other way round where that is the same, as long as x has the result's shape.
+  // For floats x + 0 is not x, but x + -0 is: -0 + 0 is 0.
+  Outcome neutral(const Apply& apply) const {
+    const std::string& op = apply.op->name;
+    for (size_t i : {size_t{0}, size_t{1}}) {
+      const runtime::Tensor* constant = constant_of(builder_.module(), apply.args[1 - i]);
+      if (!constant || (i == 1 && (op == "subtract" || op == "divide"))) continue;
+      const double wanted = op == "add" ? -0.0 : op == "subtract" ? 0.0 : 1.0;
+      if (!is_all(*constant, wanted)) continue;
+      TENON_TAKE(from, builder_.type_of(apply.args[i]));
+      TENON_TAKE(type, infer_value(context_, builder_.module(), function_, binding_.value));
+      if (*from == *type) return apply.args[i];
+    }
+    return std::nullopt;
+  }
+  static bool is_all(const runtime::Tensor& tensor, double wanted) {
+    const auto all = [&]<class T>(T) {
+      return std::ranges::all_of(tensor.data<T>(), [&](T x) {
+        if constexpr (std::is_floating_point_v<T>)
+          return x == static_cast<T>(wanted) && std::signbit(x) == std::signbit(wanted);
+        else return x == static_cast<T>(wanted);
+      });
+    };
+    switch (tensor.dtype()) {
+      case DType::kBool: return false;
+      case DType::kI8: return all(int8_t{});
+      case DType::kU8: return all(uint8_t{});
+      case DType::kI16: return all(int16_t{});
+      case DType::kU16: return all(uint16_t{});
+      case DType::kI32: return all(int32_t{});
+      case DType::kI64: return all(int64_t{});
+      case DType::kF32: return all(float{});
+      case DType::kF64: return all(double{});
+    }
+    return false;
+  }
+
   // conv2d(pad(x)) -> conv2d(x) with padding
   Outcome padding(Apply& apply) {
     const Apply* pad = below(apply, "pad");
@@ -157,13 +195,23 @@ class Simplifier {
     return inner->args[0];
   }
 
+  // Whether a layout's change back to the plain one drops no lane.
+  bool takes_all(const Apply& apply) const {
+    const int64_t channels = int_attr(apply.attrs, "channels");
+    if (channels == 0) return true;
+    const TensorType* type = builder_.tensor_type(apply.args[0]);
+    const size_t at = string_attr(apply.attrs, "from").find('C');
+    if (!type || at >= type->dims.size()) return false;
+    const auto blocks = type->dims[at].constant(), lanes = type->dims.back().constant();
+    return blocks && lanes && *blocks * *lanes == channels;
+  }
+
   // A layout and back again. Blocks that were filled up come back as zeros, so this way round only full ones cancel.
   Outcome layouts(const Apply& apply) const {
     if (string_attr(apply.attrs, "from") == string_attr(apply.attrs, "to")) return apply.args[0];
     const Apply* inner = below(apply, "layout_transform");
     if (!inner || string_attr(inner->attrs, "from") != string_attr(apply.attrs, "to") ||
-        string_attr(inner->attrs, "to") != string_attr(apply.attrs, "from") ||
-        int_attr(inner->attrs, "channels") != 0) {
+        string_attr(inner->attrs, "to") != string_attr(apply.attrs, "from") || !takes_all(*inner)) {
       return std::nullopt;
     }
     TENON_TAKE(type, infer_value(context_, builder_.module(), function_, binding_.value));

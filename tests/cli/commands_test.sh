@@ -118,6 +118,10 @@ expect 1 "@main has no unknown size 'M'" "$tenon" opt "$scratch/m.tn" --shapes M
 expect 0 "Tensor[(3, 4), f32]" "$tenon" opt "$scratch/m.tn" --shapes N=3
 expect 0 "// after infer" "$tenon" opt tests/models/resnet8_digits.onnx --shapes N=1 --passes infer --print-after infer
 
+expect 0 "fuse " "$tenon" bench compile --operators 200
+expect 0 '"visits": ' "$tenon" bench compile -n 200 --json
+expect 2 "--operators is 1e3, must be a number" "$tenon" bench compile -n 1e3
+
 # xclbin files.
 expect 0 "configuration tiny" "$tenon" xclbin write --config tiny --units 2 -o "$scratch/a.xclbin"
 expect 0 "unit           tenon_kernel:tenon_2 at 0x1410000" "$tenon" xclbin show "$scratch/a.xclbin"

@@ -255,7 +255,7 @@ TEST_P(ResNet18, BecomesOneKernelALayer) {
   expect_same(module, *result, {random_tensor(random, {1, 3, 32, 32})}, 2e-5f);
 }
 
-INSTANTIATE_TEST_SUITE_P(Norms, ResNet18, testing::Values(false),
+INSTANTIATE_TEST_SUITE_P(Norms, ResNet18, testing::Values(false, true),
                          [](const auto& info) { return info.param ? "Early" : "Late"; });
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/pipeline/compare.h"
+#include "compiler/pipeline/compile_speed.h"
 #include "driver/accelerator.h"
 #include "runtime/npy.h"
 
@@ -94,6 +95,20 @@ TEST(Pipeline, AnUnknownKindOfFileIsAnError) {
   const auto model = load_model("model.pt", {});
   ASSERT_FALSE(model);
   EXPECT_NE(model.error().str().find("ends in .onnx or .tn, not in \".pt\""), std::string::npos) << model.error().str();
+}
+
+// Visits of nodes for each operator: parsing, inference, all passes, the verifier.
+double visits_per_operator(size_t operators) {
+  const auto speed = measure_speed(operators);
+  EXPECT_TRUE(speed) << speed.error().str();
+  return speed ? static_cast<double>(speed->visits()) / static_cast<double>(speed->operators) : 0;
+}
+
+TEST(CompileSpeed, WorkPerOperatorDoesNotGrowWithTheModule) {
+  EXPECT_LE(visits_per_operator(10000), 1.05 * visits_per_operator(1000));
+}
+TEST(CompileSpeed, DISABLED_WorkPerOperatorDoesNotGrowToAHundredThousand) {
+  EXPECT_LE(visits_per_operator(100000), 1.05 * visits_per_operator(1000));
 }
 
 }  // namespace

@@ -1,0 +1,89 @@
+// tenon bench compile: how the compiler's work grows with the module.
+#include <fmt/format.h>
+
+#include "compiler/cli/command.h"
+#include "compiler/cli/json.h"
+#include "compiler/pipeline/compile_speed.h"
+
+namespace tenon::cli {
+namespace {
+
+using compiler::Speed;
+
+struct BenchCompile {
+  std::vector<std::string> sizes = {"1000", "10000", "100000"};
+  bool json = false;
+
+  Status run() const {
+    std::vector<Speed> all;
+    for (const std::string& text : sizes) {
+      size_t end = 0;
+      int64_t operators = 0;
+      try {
+        operators = std::stoll(text, &end);
+      } catch (const std::exception&) {
+        end = 0;
+      }
+      if (end != text.size() || operators < 100 || operators > 10'000'000) {
+        return error(fmt::format("--operators is {}, must be a number from 100 to 10000000", text), {}, {},
+                     Fault::kUsage);
+      }
+      auto speed = compiler::measure_speed(static_cast<size_t>(operators));
+      if (!speed) return forward_error(speed);
+      all.push_back(std::move(*speed));
+    }
+    if (json) print_json(all);
+    else print(all);
+    return {};
+  }
+
+  static double visits_each(const Speed& speed, uint64_t visits) {
+    return static_cast<double>(visits) / static_cast<double>(speed.operators);
+  }
+
+  static void print(const std::vector<Speed>& all) {
+    fmt::print("{:<18}", "operators");
+    for (const Speed& speed : all) fmt::print("{:>24}", speed.operators);
+    fmt::print("\n{:<18}", "");
+    for (size_t i = 0; i < all.size(); ++i) fmt::print("{:>24}", "visits/op       us/op");
+    const auto row = [&](std::string_view name, const Speed& speed, uint64_t visits, double seconds) {
+      if (&speed == &all[0]) fmt::print("\n{:<18}", name);
+      fmt::print("{:>12.2f}{:>12.2f}", visits_each(speed, visits),
+                 seconds * 1e6 / static_cast<double>(speed.operators));
+    };
+    for (size_t i = 0; i < all[0].stages.size(); ++i) {
+      for (const Speed& speed : all) row(speed.stages[i].name, speed, speed.stages[i].visits, speed.stages[i].seconds);
+    }
+    for (const Speed& speed : all) row("all", speed, speed.visits(), speed.seconds());
+    fmt::print("\n");
+  }
+
+  static void print_json(const std::vector<Speed>& all) {
+    Json out;
+    out.begin_object().key("modules").begin_array();
+    for (const Speed& speed : all) {
+      out.begin_object().field("operators", speed.operators).field("visits", speed.visits());
+      out.field("seconds", speed.seconds()).key("stages").begin_array();
+      for (const auto& stage : speed.stages) {
+        out.begin_object()
+            .field("name", stage.name)
+            .field("visits", stage.visits)
+            .field("seconds", stage.seconds)
+            .end();
+      }
+      out.end().end();
+    }
+    fmt::print("{}", out.end().end().str());
+  }
+};
+
+}  // namespace
+
+Action bench_compile(Options& options) {
+  auto command = std::make_shared<BenchCompile>();
+  options.option(command->sizes, "-n,--operators", "N", "sizes of the modules");
+  options.flag(command->json, "--json", "print JSON");
+  return [command] { return command->run(); };
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,32 @@
+// How much work the compiler does for an operator, on modules that are made for it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler/passes/pass.h"
+
+namespace tenon::compiler {
+
+// The text of a module of about so many operators, the same for the same number: dense layers with norms and
+// rectifiers, skips over a few operators and over many, transposes and reshapes, calls, arms, closures and a list. One
+// function has half of them in one straight line.
+std::string speed_module(size_t operators);
+
+struct SpeedStage {
+  std::string name;
+  uint64_t visits = 0;  // Context::visits()
+  double seconds = 0;
+};
+struct Speed {
+  size_t operators = 0;            // as they were read
+  std::vector<SpeedStage> stages;  // parse (with inference), each pass, verify
+
+  uint64_t visits() const;
+  double seconds() const;
+};
+
+// Reads the module, and runs the standard passes and those for kernels.
+Expected<Speed> measure_speed(size_t operators);
+
+}  // namespace tenon::compiler

@@ -1,0 +1,279 @@
+// Each pass in text form: a module before and after it, and that both mean the same.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/verifier.h"
+#include "compiler/passes/passes.h"
+#include "tests/compiler/passes/networks.h"
+
+namespace tenon::compiler {
+namespace {
+
+struct Case {
+  std::string name, pass, before, after;
+  runtime::Shape input = {};  // of @main's parameter, where it is one tensor to try
+  float tolerance = 0;
+};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+class Rewriting : public testing::TestWithParam<Case> {};
+
+TEST_P(Rewriting, IsAsWritten) {
+  const Case& c = GetParam();
+  Context context;
+  const auto read = [&](const std::string& text) {
+    auto module = parse(context, "#[version = \"1\"]\n" + text);
+    EXPECT_TRUE(module) << module.error().str();
+    return module ? std::move(*module) : Module{};
+  };
+  const Module before = read(c.before), after = read(c.after);
+  auto passes = find_passes(std::vector{c.pass});
+  ASSERT_TRUE(passes) << passes.error().str();
+  auto result = run_passes(context, clone(before), *passes, {.verify = true});
+  ASSERT_TRUE(result) << result.error().str();
+  EXPECT_TRUE(equal(*result, after)) << "found\n"
+                                     << print(context, *result).text << "wanted\n"
+                                     << print(context, after).text;
+  if (c.input.empty()) return;
+  std::mt19937 random(1);
+  const std::vector inputs{random_tensor(random, c.input)};
+  auto x = interpret(context, before, context.symbol("main"), inputs);
+  auto y = interpret(context, *result, context.symbol("main"), inputs);
+  ASSERT_TRUE(x && y) << (x ? y : x).error().str();
+  auto a = x->at(0).data<float>(), b = y->at(0).data<float>();
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], c.tolerance * std::max(1.0f, std::abs(a[i])));
+}
+
+const std::string kVector = "Tensor[(N,), f32]", kMap = "Tensor[(N, 2, 4, 4), f32]",
+                  kTurned = "Tensor[(N, 4, 4, 2), f32]";
+std::string main_of(const std::string& type, const std::string& body) {
+  return "def @main[N](%x: " + type + ") -> " + type + " { " + body + " }\n";
+}
+const std::string kList = "type List { Nil, Cons(Tensor[(), f32], List) }\n";
+
+const std::vector<Case> kCases{
+    // Inlining.
+    {"ACallInOnePlace",
+     "inline",
+     "def @f[n](%y: Tensor[(n,), f32]) -> Tensor[(n,), f32] { let %a = relu(%y); match_cast[k](%a, Tensor[(k,), f32]); "
+     "%a }\n" +
+         main_of(kVector, "tanh(@f(sigmoid(%x)))"),
+     main_of(kVector, "let %s = sigmoid(%x); let %a = relu(%s); match_cast[k_1](%a, Tensor[(k_1,), f32]); tanh(%a)"),
+     {3}},
+    {"ASmallFunctionInTwo",
+     "inline",
+     "def @f[n](%y: Tensor[(n,), f32]) -> Tensor[(n,), f32] { relu(%y) }\n" + main_of(kVector, "@f(tanh(@f(%x)))"),
+     main_of(kVector, "relu(tanh(relu(%x)))"),
+     {3}},
+    {"AFunctionThatCallsOneThatCalls",
+     "inline",
+     "def @g[n](%y: Tensor[(n,), f32]) -> Tensor[(n,), f32] { sigmoid(%y) }\n"
+     "def @f[n](%y: Tensor[(n,), f32]) -> Tensor[(n,), f32] { relu(@g(%y)) }\n" +
+         main_of(kVector, "@f(%x)"),
+     main_of(kVector, "relu(sigmoid(%x))"),
+     {3}},
+    {"APolymorphicFunction",
+     "inline",
+     "def @twice[A](%f: fn(A) -> A, %a: A) -> A { %f(%f(%a)) }\n" +
+         main_of(kVector, "let %f = fn (%y: " + kVector + ") { relu(%y) }; @twice(%f, %x)"),
+     main_of(kVector, "relu(relu(%x))"),
+     {3}},
+    {"RecursionStays", "inline",
+     "def @even(%n: Tensor[(), f32]) -> Tensor[(), f32] { @odd(%n) }\n"
+     "def @odd(%n: Tensor[(), f32]) -> Tensor[(), f32] { @even(%n) }\n"
+     "def @start(%n: Tensor[(), f32]) -> Tensor[(), f32] { @even(relu(%n)) }\n"
+     "def @main(%x: Tensor[(), f32]) -> Tensor[(), f32] { @start(%x) }\n",
+     "def @even(%n: Tensor[(), f32]) -> Tensor[(), f32] { @odd(%n) }\n"
+     "def @odd(%n: Tensor[(), f32]) -> Tensor[(), f32] { @even(%n) }\n"
+     "def @main(%x: Tensor[(), f32]) -> Tensor[(), f32] { @even(relu(%x)) }\n"},
+    {"ARecursiveClosureStays",
+     "inline",
+     main_of(kVector, "let %f = fn (%y: " + kVector + ") -> " + kVector + " { %f(relu(%y)) }; %x"),
+     main_of(kVector, "let %f = fn (%y: " + kVector + ") -> " + kVector + " { %f(relu(%y)) }; %x"),
+     {3}},
+    {"EffectsStayInOrder", "inline",
+     "def @add_to(%r: Ref[Tensor[(), f32]], %d: Tensor[(), f32]) -> () { write(%r, add(read(%r), %d)) }\n"
+     "def @main(%x: Tensor[(), f32]) -> Tensor[(), f32] { let %r = ref(%x); @add_to(%r, 2f32); let %o = read(%r); "
+     "@add_to(%r, %o); read(%r) }\n",
+     "def @main(%x: Tensor[(), f32]) -> Tensor[(), f32] { let %r = ref(%x); let %a = read(%r); write(%r, add(%a, "
+     "2f32)); "
+     "let %o = read(%r); let %b = read(%r); write(%r, add(%b, %o)); read(%r) }\n"},
+    {"KernelsStay",
+     "inline",
+     "#[composite = \"fused\"] def @k[n](%y: Tensor[(n,), f32]) -> Tensor[(n,), f32] { relu(%y) }\n" +
+         main_of(kVector, "@k(%x)"),
+     "#[composite = \"fused\"] def @k[n](%y: Tensor[(n,), f32]) -> Tensor[(n,), f32] { relu(%y) }\n" +
+         main_of(kVector, "@k(%x)"),
+     {3}},
+
+    // Common subexpressions.
+    {"OnceInsteadOfTwice",
+     "cse",
+     main_of(kVector, "add(relu(tanh(%x)), relu(tanh(%x)))"),
+     main_of(kVector, "let %r = relu(tanh(%x)); add(%r, %r)"),
+     {3}},
+    {"AttributesTellApart",
+     "cse",
+     main_of(kVector, "add(clip(%x, min=0, max=1), clip(%x, min=-0.0, max=1))"),
+     main_of(kVector, "add(clip(%x, min=0, max=1), clip(%x, min=-0.0, max=1))"),
+     {3}},
+    {"EqualConstants",
+     "cse",
+     "const $0: Tensor[(1,), f32] = [2];\nconst $1: Tensor[(1,), f32] = [2];\n" +
+         main_of(kVector, "add(multiply(%x, $0), multiply(%x, $1))"),
+     "const $0: Tensor[(1,), f32] = [2];\n" + main_of(kVector, "let %m = multiply(%x, $0); add(%m, %m)"),
+     {3}},
+    {"AroundAnArmButNotOutOfIt", "cse",
+     "def @main(%x: Tensor[(), f32], %c: Tensor[(), bool]) -> Tensor[(), f32] { let %a = relu(%x); let %b = if (%c) { "
+     "tanh(relu(%x)) } else { sigmoid(%x) }; add(add(%a, %b), sigmoid(%x)) }\n",
+     "def @main(%x: Tensor[(), f32], %c: Tensor[(), bool]) -> Tensor[(), f32] { let %a = relu(%x); let %b = if (%c) { "
+     "tanh(%a) } else { sigmoid(%x) }; add(add(%a, %b), sigmoid(%x)) }\n"},
+    {"ReadsAndChecksStay", "cse",
+     "def @main(%r: Ref[Tensor[(), f32]]) -> Tensor[(), f32] { let %a = read(%r); write(%r, relu(%a)); add(%a, "
+     "read(%r)) }\n",
+     "def @main(%r: Ref[Tensor[(), f32]]) -> Tensor[(), f32] { let %a = read(%r); write(%r, relu(%a)); add(%a, "
+     "read(%r)) }\n"},
+    {"CallsOfPureFunctions",
+     "cse",
+     "def @f[n](%y: Tensor[(n,), f32]) -> Tensor[(n,), f32] { relu(%y) }\n" + main_of(kVector, "add(@f(%x), @f(%x))"),
+     "def @f[n](%y: Tensor[(n,), f32]) -> Tensor[(n,), f32] { relu(%y) }\n" +
+         main_of(kVector, "let %f = @f(%x); add(%f, %f)"),
+     {3}},
+
+    // Factors per channel. The weights' rows are outputs, their columns inputs.
+    {"BackwardIntoRowsThroughARectifierAndASum",
+     "fold_scale_axis",
+     "const $w: Tensor[(2, 2, 1, 1), f32] = [1, 2, 3, 4];\nconst $b: Tensor[(2,), f32] = [1, 2];\n"
+     "const $s: Tensor[(2, 1, 1), f32] = [2, 4];\n" +
+         main_of(kMap, "multiply(relu(add(bias_add(conv2d(%x, $w), $b), conv2d(%x, $w))), $s)"),
+     "const $w: Tensor[(2, 2, 1, 1), f32] = [2, 4, 12, 16];\nconst $b: Tensor[(2,), f32] = [2, 8];\n" +
+         main_of(kMap, "relu(add(bias_add(conv2d(%x, $w), $b), conv2d(%x, $w)))"),
+     {2, 2, 4, 4},
+     1e-6f},
+    {"ForwardIntoColumnsThroughAShift",
+     "fold_scale_axis",
+     "const $w: Tensor[(2, 2, 1, 1), f32] = [1, 2, 3, 4];\nconst $t: Tensor[(2, 1, 1), f32] = [1, 2];\n"
+     "const $s: Tensor[(2, 1, 1), f32] = [2, 4];\n" +
+         main_of(kMap,
+                 "let %a = relu(add(multiply(%x, $s), $t)); add(conv2d(%a, $w), conv2d(max_pool2d(%a, kernel=[1, 1]), "
+                 "$w))"),
+     "const $w: Tensor[(2, 2, 1, 1), f32] = [2, 8, 6, 16];\nconst $t: Tensor[(2, 1, 1), f32] = [0.5, 0.5];\n" +
+         main_of(kMap, "let %a = relu(add(%x, $t)); add(conv2d(%a, $w), conv2d(max_pool2d(%a, kernel=[1, 1]), $w))"),
+     {2, 2, 4, 4},
+     1e-6f},
+    {"ANegativeFactorDoesNotPassARectifier",
+     "fold_scale_axis",
+     "const $w: Tensor[(2, 2, 1, 1), f32] = [1, 2, 3, 4];\nconst $s: Tensor[(2, 1, 1), f32] = [2, -4];\n" +
+         main_of(kMap, "multiply(relu(conv2d(%x, $w)), $s)"),
+     "const $w: Tensor[(2, 2, 1, 1), f32] = [1, 2, 3, 4];\nconst $s: Tensor[(2, 1, 1), f32] = [2, -4];\n" +
+         main_of(kMap, "multiply(relu(conv2d(%x, $w)), $s)"),
+     {2, 2, 4, 4}},
+    {"AValueThatIsSeenElsewhereStays",
+     "fold_scale_axis",
+     "const $w: Tensor[(2, 2, 1, 1), f32] = [1, 2, 3, 4];\nconst $s: Tensor[(2, 1, 1), f32] = [2, 4];\n" +
+         main_of(kMap, "let %m = multiply(%x, $s); let %c = conv2d(%m, $w); add(%m, %c)"),
+     "const $w: Tensor[(2, 2, 1, 1), f32] = [1, 2, 3, 4];\nconst $s: Tensor[(2, 1, 1), f32] = [2, 4];\n" +
+         main_of(kMap, "let %m = multiply(%x, $s); let %c = conv2d(%m, $w); add(%m, %c)"),
+     {2, 2, 4, 4}},
+    {"GroupsHaveTheirOwnColumns",
+     "fold_scale_axis",
+     "const $w: Tensor[(2, 1, 1, 1), f32] = [3, 5];\nconst $s: Tensor[(2, 1, 1), f32] = [2, 4];\n" +
+         main_of(kMap, "conv2d(multiply(%x, $s), $w, groups=2)"),
+     "const $w: Tensor[(2, 1, 1, 1), f32] = [6, 20];\n" + main_of(kMap, "conv2d(%x, $w, groups=2)"),
+     {2, 2, 4, 4},
+     1e-6f},
+    {"ThroughAFlattenIntoADenseLayer",
+     "fold_scale_axis",
+     "const $w: Tensor[(1, 4), f32] = [1, 2, 3, 4];\nconst $s: Tensor[(2, 1, 1), f32] = [2, 4];\n"
+     "def @main[N](%x: Tensor[(N, 2, 2, 1), f32]) -> Tensor[(N, 1), f32] { dense(flatten(multiply(%x, $s)), $w) }\n",
+     "const $w: Tensor[(1, 4), f32] = [2, 4, 12, 16];\n"
+     "def @main[N](%x: Tensor[(N, 2, 2, 1), f32]) -> Tensor[(N, 1), f32] { dense(flatten(%x), $w) }\n",
+     {3, 2, 2, 1},
+     1e-6f},
+
+    // Layouts.
+    {"OppositeTransposesMeet",
+     "cancel_layouts",
+     "const $0: Tensor[(2,), f32] = [1, 2];\n" +
+         main_of(kMap, "let %t = transpose(%x, axes=[0, 2, 3, 1]); transpose(add(relu(%t), $0), axes=[0, 3, 1, 2])"),
+     "const $0: Tensor[(1, 2, 1, 1), f32] = [1, 2];\n" + main_of(kMap, "add(relu(%x), $0)"),
+     {2, 2, 4, 4}},
+    {"TwoOfAKindBecomeOne", "cancel_layouts",
+     "def @main[N](%x: " + kMap + ", %y: " + kMap + ") -> " + kTurned +
+         " { relu(add(transpose(%x, axes=[0, 2, 3, 1]), transpose(%y, axes=[0, 2, 3, 1]))) }\n",
+     "def @main[N](%x: " + kMap + ", %y: " + kMap + ") -> " + kTurned +
+         " { transpose(relu(add(%x, %y)), axes=[0, 2, 3, 1]) }\n"},
+    {"AConcatenationTurnsItsAxis", "cancel_layouts",
+     "def @main[N](%x: " + kMap + ", %y: " + kMap +
+         ") -> Tensor[(N, 4, 4, 4), f32] { transpose(concat(transpose(%x, "
+         "axes=[0, 2, 3, 1]), transpose(%y, axes=[0, 2, 3, 1]), axis=3), axes=[0, 3, 1, 2]) }\n",
+     "def @main[N](%x: " + kMap + ", %y: " + kMap + ") -> Tensor[(N, 4, 4, 4), f32] { concat(%x, %y, axis=1) }\n"},
+    {"ATransposeThatIsNeededElsewhereStays", "cancel_layouts",
+     "def @main[N](%x: " + kMap + ") -> (" + kTurned + ", " + kTurned +
+         ") { let %t = transpose(%x, axes=[0, 2, 3, 1]); (%t, relu(%t)) }\n",
+     "def @main[N](%x: " + kMap + ") -> (" + kTurned + ", " + kTurned +
+         ") { let %t = transpose(%x, axes=[0, 2, 3, 1]); (%t, relu(%t)) }\n"},
+    {"AnOperatorWithAnAxisStays", "cancel_layouts",
+     "const $0: Tensor[(4,), f32] = [1, 2, 3, 4];\n"
+     "def @main[N](%x: " +
+         kMap + ") -> " + kTurned + " { bias_add(transpose(%x, axes=[0, 2, 3, 1]), $0) }\n",
+     "const $0: Tensor[(4,), f32] = [1, 2, 3, 4];\n"
+     "def @main[N](%x: " +
+         kMap + ") -> " + kTurned + " { bias_add(transpose(%x, axes=[0, 2, 3, 1]), $0) }\n"},
+    {"BlockedLayoutsGoBackOnce",
+     "cancel_layouts",
+     "def @main[N](%x: Tensor[(N, 1, 4, 4, 16), f32]) -> Tensor[(N, 1, 4, 4, 16), f32] { "
+     "layout_transform(sigmoid(layout_transform(%x, from=\"NCHW16c\", to=\"NCHW\", channels=16)), from=\"NCHW\", "
+     "to=\"NCHW16c\") }\n",
+     "def @main[N](%x: Tensor[(N, 1, 4, 4, 16), f32]) -> Tensor[(N, 1, 4, 4, 16), f32] { sigmoid(%x) }\n",
+     {2, 1, 4, 4, 16}},
+
+    // Algebra.
+    {"NeutralElements",
+     "simplify",
+     "const $0: Tensor[(1,), f32] = [-0.0];\nconst $1: Tensor[(), f32] = [1];\n" +
+         main_of(kVector, "divide(multiply($1, subtract(add(%x, $0), 0.0f32)), $1)"),
+     main_of(kVector, "%x"),
+     {3}},
+    {"ZeroIsNotNeutralForMinusZero",
+     "simplify",
+     main_of(kVector, "divide(%x, add(%x, 0.0f32))"),
+     main_of(kVector, "divide(%x, add(%x, 0.0f32))"),
+     {3}},
+    {"WhatEnlargesIsNotNeutral",
+     "simplify",
+     "const $0: Tensor[(2, 1), f32] = [1, 1];\n"
+     "def @main[N](%x: Tensor[(N,), f32]) -> Tensor[(2, N), f32] { multiply(%x, $0) }\n",
+     "const $0: Tensor[(2, 1), f32] = [1, 1];\n"
+     "def @main[N](%x: Tensor[(N,), f32]) -> Tensor[(2, N), f32] { multiply(%x, $0) }\n",
+     {3}},
+    {"InsideArmsAndClosures", "simplify",
+     kList +
+         "def @main(%l: List) -> Tensor[(), f32] { let %f = fn (%y: Tensor[(), f32]) { relu(relu(%y)) }; match %l { "
+         "Nil => %f(1f32), Cons(%h, _) => { let %t = (%h, tanh(%h)); identity(%t.1) } } }\n",
+     kList + "def @main(%l: List) -> Tensor[(), f32] { let %f = fn (%y: Tensor[(), f32]) { relu(%y) }; match %l { "
+             "Nil => %f(1f32), Cons(%h, _) => tanh(%h) } }\n"},
+
+    // Dead code.
+    {"UnreachableFunctions",
+     "dead_code",
+     "def @f[n](%y: Tensor[(n,), f32]) -> Tensor[(n,), f32] { @g(%y) }\n"
+     "def @g[n](%y: Tensor[(n,), f32]) -> Tensor[(n,), f32] { @f(%y) }\n"
+     "def @h[n](%y: Tensor[(n,), f32]) -> Tensor[(n,), f32] { relu(%y) }\n" +
+         main_of(kVector, "@h(%x)"),
+     "def @h[n](%y: Tensor[(n,), f32]) -> Tensor[(n,), f32] { relu(%y) }\n" + main_of(kVector, "@h(%x)"),
+     {3}},
+    {"ACollectionOfFunctions", "dead_code",
+     "def @h[n](%y: Tensor[(n,), f32]) -> Tensor[(n,), f32] { tanh(%y); relu(%y) }\n",
+     "def @h[n](%y: Tensor[(n,), f32]) -> Tensor[(n,), f32] { relu(%y) }\n"},
+};
+
+INSTANTIATE_TEST_SUITE_P(All, Rewriting, testing::ValuesIn(kCases), [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace tenon::compiler
