@@ -24,11 +24,14 @@ using NamedTensors = std::map<std::string, Tensor, std::less<>>;
 // `where` names the bytes in messages.
 Expected<Tensor> parse_npy(std::span<const std::byte> bytes, std::string_view where);
 Expected<NamedTensors> parse_npz(std::span<const std::byte> bytes, std::string_view where);  // names without ".npy"
+// One of them; of the others only the names are looked at.
+Expected<Tensor> parse_npz(std::span<const std::byte> bytes, std::string_view where, std::string_view name);
 std::vector<std::byte> to_npy(const Tensor& tensor);
 std::vector<std::byte> to_npz(const NamedTensors& tensors);  // stored, not deflated, ZIP64
 
 Expected<Tensor> load_npy(const std::filesystem::path& path);
 Expected<NamedTensors> load_npz(const std::filesystem::path& path);
+Expected<Tensor> load_npz(const std::filesystem::path& path, std::string_view name);
 Status save_npy(const std::filesystem::path& path, const Tensor& tensor);
 Status save_npz(const std::filesystem::path& path, const NamedTensors& tensors);
 

@@ -1,5 +1,6 @@
 // The part of ZIP that numpy.savez and savez_compressed write: central directory, stored and deflated members.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <zlib.h>
 
 #include <array>
@@ -7,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "runtime/file.h"
 #include "runtime/npy.h"
@@ -157,22 +159,30 @@ class Archive {
   std::string where_;
 };
 
+std::string_view member_name(const Entry& entry) {
+  std::string_view name = entry.name;
+  if (name.ends_with(".npy")) name.remove_suffix(4);
+  return name;
+}
+
+Expected<Tensor> member(const Archive& archive, const Entry& entry, std::string_view where) {
+  auto data = archive.unpack(entry);
+  if (!data) return forward_error(data);
+  return parse_npy(*data, fmt::format("{}:{}", where, entry.name));
+}
+
 }  // namespace
 
 Expected<NamedTensors> parse_npz(std::span<const std::byte> bytes, std::string_view where) {
-  Archive archive(bytes, where);
+  const Archive archive(bytes, where);
   auto entries = archive.entries();
   if (!entries) return forward_error(entries);
   NamedTensors tensors;
   for (const Entry& entry : *entries) {
-    auto data = archive.unpack(entry);
-    if (!data) return forward_error(data);
-    auto tensor = parse_npy(*data, fmt::format("{}:{}", where, entry.name));
+    auto tensor = member(archive, entry, where);
     if (!tensor) return forward_error(tensor);
-    std::string_view name = entry.name;
-    if (name.ends_with(".npy")) name.remove_suffix(4);
-    if (!tensors.emplace(name, std::move(*tensor)).second) {
-      return error(fmt::format("two members are named '{}'", name), std::string(where));
+    if (!tensors.emplace(member_name(entry), std::move(*tensor)).second) {
+      return error(fmt::format("two members are named '{}'", member_name(entry)), std::string(where));
     }
   }
   return tensors;
@@ -221,10 +231,35 @@ Status save_npz(const std::filesystem::path& path, const NamedTensors& tensors) 
   return write_file(path, to_npz(tensors));
 }
 
+Expected<Tensor> parse_npz(std::span<const std::byte> bytes, std::string_view where, std::string_view name) {
+  const Archive archive(bytes, where);
+  auto entries = archive.entries();
+  if (!entries) return forward_error(entries);
+  const Entry* found = nullptr;
+  std::set<std::string_view> names;
+  for (const Entry& entry : *entries) {
+    names.insert(member_name(entry));
+    if (member_name(entry) != name) continue;
+    if (found) return error(fmt::format("two members are named '{}'", name), std::string(where));
+    found = &entry;
+  }
+  if (found) return member(archive, *found, where);
+  return error(
+      name.empty() ? "an .npz file holds several tensors: say which" : fmt::format("no tensor is called \"{}\"", name),
+      std::string(where), fmt::format("write {}:NAME; its tensors are {}", where, fmt::join(names, ", ")),
+      Fault::kUsage);
+}
+
 Expected<NamedTensors> load_npz(const std::filesystem::path& path) {
   auto file = read_file(path);
   if (!file) return forward_error(file);
   return parse_npz(*file, path.string());
+}
+
+Expected<Tensor> load_npz(const std::filesystem::path& path, std::string_view name) {
+  auto file = read_file(path);
+  if (!file) return forward_error(file);
+  return parse_npz(*file, path.string(), name);
 }
 
 }  // namespace tenon::runtime

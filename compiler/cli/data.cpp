@@ -37,15 +37,7 @@ Expected<Tensor> load_tensor(std::string_view spec) {
   const auto colon = spec.rfind(':');
   const std::string path(spec.substr(0, colon));
   if (!path.ends_with(".npz")) return runtime::load_npy(std::string(spec));
-  auto tensors = runtime::load_npz(path);
-  if (!tensors) return forward_error(tensors);
-  const auto it = colon == std::string_view::npos ? tensors->end() : tensors->find(spec.substr(colon + 1));
-  if (it != tensors->end()) return it->second;
-  std::vector<std::string> names;
-  for (const auto& [name, tensor] : *tensors) names.push_back(name);
-  return error(colon == std::string_view::npos ? "an .npz file holds several tensors: say which"
-                                               : fmt::format("no tensor is called \"{}\"", spec.substr(colon + 1)),
-               path, fmt::format("write {}:NAME; its tensors are {}", path, fmt::join(names, ", ")), Fault::kUsage);
+  return runtime::load_npz(path, colon == std::string_view::npos ? std::string_view() : spec.substr(colon + 1));
 }
 
 Expected<std::vector<Tensor>> split_samples(const Tensor& batch, const runtime::Port& port, double divide) {
@@ -102,6 +94,10 @@ std::vector<int64_t> arg_max(const Tensor& tensor, int64_t rows) {
 Expected<std::vector<int64_t>> load_labels(std::string_view spec, size_t samples) {
   auto tensor = load_tensor(spec);
   if (!tensor) return forward_error(tensor);
+  if (tensor->dtype() == DType::kBool || tensor->dtype() == DType::kF32 || tensor->dtype() == DType::kF64) {
+    return error(fmt::format("labels are {}, must be integers", runtime::name(tensor->dtype())), std::string(spec), {},
+                 Fault::kUsage);
+  }
   std::vector<int64_t> labels;
   visit_numbers(*tensor, [&](auto values) {
     for (const auto value : values) labels.push_back(static_cast<int64_t>(value));

@@ -120,6 +120,7 @@ struct RunCommand {
     auto split = split_samples(*batch, main.params[0], model.divide);
     if (!split) return forward_error(split);
     samples = std::move(*split);
+    if (samples.empty()) return error("the data has no sample", data);
     if (limit > 0 && static_cast<size_t>(limit) < samples.size()) samples.resize(static_cast<size_t>(limit));
     if (labels.empty()) return {};
     batch_rows = main.params[0].shape[0];
@@ -244,11 +245,9 @@ struct RunCommand {
 
   Status write_results(const std::vector<Tensor>& results, size_t sample) const {
     if (output.empty()) return {};
+    const std::vector<std::string> names = runtime::file_names(executable.main().results);
     for (size_t i = 0; i < results.size(); ++i) {
-      // A name from a model may hold slashes; the file stays in the directory.
-      std::string name = executable.main().results[i].name;
-      std::ranges::replace(name, '/', '_');
-      if (auto status = runtime::save_npy(fmt::format("{}/{}_{}.npy", output, name, sample), results[i]); !status)
+      if (auto status = runtime::save_npy(fmt::format("{}/{}_{}.npy", output, names[i], sample), results[i]); !status)
         return status;
     }
     return {};

@@ -239,7 +239,7 @@ Expected<Attrs> scales(NodeImport& node, DType& integer) {
   }
   attrs["zero_point"] = std::move(zeros);
   TENON_TAKE(axis, node.integer("axis", 1));
-  for (const char* attr : {"block_size", "output_dtype", "precision"}) {
+  for (const char* attr : {"block_size", "precision"}) {
     TENON_TAKE(value, node.integer(attr, 0));
     if (*value != 0) return node.fail(fmt::format("{} {} is not supported", attr, *value));
   }
@@ -249,14 +249,30 @@ Expected<Attrs> scales(NodeImport& node, DType& integer) {
 
 Status quantize_linear(NodeImport& node) {
   TENON_TAKE(x, node.input(0));
-  DType dtype = DType::kU8;  // what ONNX says where there is no zero point
+  TENON_TAKE(output, node.integer("output_dtype", 0));
+  DType dtype = DType::kU8;  // what ONNX says where nothing else does
+  switch (*output) {         // numbers of TensorProto.DataType
+    case 0:
+    case 2: break;
+    case 3: dtype = DType::kI8; break;
+    default: return node.fail(fmt::format("output_dtype {} is not supported, only 2 (u8) and 3 (i8)", *output));
+  }
+  const DType wanted = dtype;
   TENON_TAKE(attrs, scales(node, dtype));
+  if (*output != 0 && dtype != wanted) {
+    return node.fail(
+        fmt::format("output_dtype says {}, the zero point is {}", runtime::name(wanted), runtime::name(dtype)));
+  }
   attrs->emplace("dtype", std::string(runtime::name(dtype)));
   return node.result(node.apply("quantize", {*x}, std::move(*attrs)));
 }
 
 Status dequantize_linear(NodeImport& node) {
   TENON_TAKE(x, node.input(0));
+  TENON_TAKE(output, node.integer("output_dtype", 0));
+  if (*output != 0 && *output != 1) {
+    return node.fail(fmt::format("output_dtype {} is not supported, only 1 (f32)", *output));
+  }
   DType dtype = DType::kI8;
   TENON_TAKE(attrs, scales(node, dtype));
   return node.result(node.apply("dequantize", {*x}, std::move(*attrs)));

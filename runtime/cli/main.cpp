@@ -127,12 +127,11 @@ Status run(const Options& options) {
     std::error_code failed;
     std::filesystem::create_directories(options.output, failed);
     if (failed) return error(fmt::format("cannot make the directory: {}", failed.message()), options.output);
-    for (const auto& [name, tensor] : outputs) {
-      // A name from a model may hold slashes; the file stays in the directory.
-      std::string file = name;
-      std::ranges::replace(file, '/', '_');
-      if (auto status = save_npy(std::filesystem::path(options.output) / (file + ".npy"), tensor); !status)
-        return status;
+    const std::vector<Port>& results = executable->main().results;
+    const std::vector<std::string> names = file_names(results);
+    for (size_t i = 0; i < results.size(); ++i) {
+      const auto file = std::filesystem::path(options.output) / (names[i] + ".npy");
+      if (auto status = save_npy(file, outputs.at(results[i].name)); !status) return status;
     }
   }
   ReportInput report{

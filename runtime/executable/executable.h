@@ -95,6 +95,10 @@ struct Port {
 };
 std::string to_string(const Port& port);  // "image: f32 (1, 1, 28, 28)"
 
+// A different name of a file for each port. Ports are named by models: with slashes, at any length, or alike but for
+// what a file's name cannot hold; then the port's number tells them apart.
+std::vector<std::string> file_names(std::span<const Port> ports);
+
 struct Function {
   std::string name;
   std::vector<Port> params, results;

@@ -138,6 +138,20 @@ class Verifier {
 
 }  // namespace
 
+std::vector<std::string> file_names(std::span<const Port> ports) {
+  constexpr size_t kLongest = 200;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < ports.size(); ++i) {
+    std::string name = ports[i].name;
+    std::ranges::replace_if(
+        name, [](char c) { return c == '/' || static_cast<uint8_t>(c) < ' '; }, '_');
+    if (name.size() > kLongest) name.resize(kLongest);
+    while (std::ranges::find(names, name) != names.end()) name += fmt::format(".{}", i);
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
 std::string to_string(const Port& port) {
   return fmt::format("{}: {} {}", port.name, name(port.dtype), to_string(port.shape));
 }

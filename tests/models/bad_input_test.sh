@@ -42,6 +42,29 @@ expect 1 "cannot make the directory" "${run[@]}" --data "$digits:x" --output "$o
 expect 1 "a multiple of the input's" "$tenon" run "$onnx" --shapes N=3 --cpu --quiet --data "$digits:x"
 expect 2 "minmax" "$tenon" compile "$onnx" "${quantized[@]}" --calibration kl -o "$scratch/x.tnx"
 
+# Archives: members of other types do no harm until they are asked for.
+arrays=tests/runtime/data/mixed.npz
+odd=("$tenon" run tests/models/odd_names.onnx --cpu --quiet)
+expect 0 "dense" "${odd[@]}" --data "$arrays:x"
+expect 1 "mixed.npz:half.npy: error: elements of type '<f2' are not supported" "${odd[@]}" --data "$arrays:half"
+expect 1 "elements of type '<U1' are not supported" "${odd[@]}" --data "$arrays:words"
+expect 2 'no tensor is called "y"' "${odd[@]}" --data "$arrays:y"
+expect 2 "its tensors are flags, half, labels, none, real, words, x" "${odd[@]}" --data "$arrays:"
+expect 1 "the data is bool (2,), the model's input is x: f32 (1, 3)" "${odd[@]}" --data "$arrays:flags"
+expect 1 "the data has no sample" "${odd[@]}" --data "$arrays:none"
+expect 1 "there is no sample to calibrate with" "${odd[@]}" --data "$arrays:x" --calibrate "$arrays:none"
+printf '#[version = "1"]\ndef @main(%%x: Tensor[(2), f32]) -> Tensor[(2), f32] { %%x }\n' >"$scratch/vector.tn"
+expect 1 "a value of %x is inf during calibration" "$tenon" run "$scratch/vector.tn" --cpu --data "$arrays:real" --calibrate "$arrays:real"
+expect 2 "labels are bool, must be integers" "${odd[@]}" --data "$arrays:x" --labels "$arrays:flags"
+expect 2 "labels are f64, must be integers" "${odd[@]}" --data "$arrays:x" --labels "$arrays:real"
+expect 1 "2 labels for 1000 samples" "$tenon" run "$onnx" --shapes N=1 --cpu --data "$digits:x" --labels "$arrays:labels"
+
+# Names of results that are no names of files: slashes, dots, a line break, 300 letters, two that a file cannot tell.
+results=$'\n ..\n.._.._x\na_b\na_b.1\né_"q"\n'$(printf 'y%.0s' {1..200})
+mkdir "$scratch/deep"
+"${odd[@]}" --data "$arrays:x" --output "$scratch/deep/results" --report "$scratch/report.html" >/dev/null
+[ "$(find "$scratch/deep" -name '*_1.npy' -printf '\n%f' | sed 's/_1.npy$//' | LC_ALL=C sort)" = "$results" ]
+
 # Devices and configurations.
 expect 2 'unknown device scheme "warp"' "${run[@]}" --data "$digits:x" --device warp:default
 expect 1 'no configuration is called "nowhere"' "${run[@]}" --data "$digits:x" --device behavioral:nowhere

@@ -250,5 +250,16 @@ TEST(Executable, MutatedFilesNeverCrash) {
   EXPECT_GT(refused, rounds / 10);
 }
 
+TEST(Port, NamesOfFilesAreDifferentAndStayInTheirDirectory) {
+  const auto port = [](std::string name) { return Port{.name = std::move(name)}; };
+  const std::string longest(300, 'y');
+  const std::vector<Port> ports = {port("a/b"),   port("a_b"),         port("../../x"),
+                                   port("a_b.1"), port("b\n"),         port(""),
+                                   port(longest), port(longest + "z"), port(std::string("n\0l", 3))};
+  const std::string cut(200, 'y');
+  EXPECT_EQ(file_names(ports),
+            (std::vector<std::string>{"a_b", "a_b.1", ".._.._x", "a_b.1.3", "b_", "", cut, cut + ".7", "n_l"}));
+}
+
 }  // namespace
 }  // namespace tenon::runtime

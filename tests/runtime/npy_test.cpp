@@ -120,6 +120,17 @@ TEST(Npy, DamagedFilesNeverCrash) {
   }
 }
 
+TEST(Npy, OneMemberIsReadWhateverTheOthersAre) {
+  EXPECT_EQ(load_npz(kData / "mixed.npz", "labels").value(), Tensor::of<uint8_t>({2}, std::vector<uint8_t>{3, 1}));
+  EXPECT_NE(load_npz(kData / "mixed.npz").error().str().find("half.npy: error: elements of type '<f2'"),
+            std::string::npos);
+  EXPECT_NE(load_npz(kData / "mixed.npz", "words").error().str().find("'<U1'"), std::string::npos);
+  const auto missing = load_npz(kData / "mixed.npz", "z");
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().what, "no tensor is called \"z\"");
+  EXPECT_NE(missing.error().help.find("its tensors are flags, half, labels, none"), std::string::npos);
+}
+
 TEST(Npy, ADamagedMemberIsFoundByItsChecksum) {
   auto bad = read_file(kData / "stored.npz").value();
   // The last byte of the first member's data: behind the header of numpy (128 bytes) lie 6 floats.

@@ -198,5 +198,68 @@ TEST(Hostile, ChangedBytesNeverCrash) {
   }
 }
 
+// x -> QuantizeLinear -> DequantizeLinear; `zero` is a TensorProto data type, 0 for no zero point.
+onnx::ModelProto quantizing(int64_t output_dtype, int zero, int64_t dequantized = 0) {
+  onnx::ModelProto model;
+  model.set_ir_version(10);
+  model.add_opset_import()->set_version(23);
+  auto& graph = *model.mutable_graph();
+  const auto port = [](onnx::ValueInfoProto* value, const char* name) {
+    value->set_name(name);
+    auto& type = *value->mutable_type()->mutable_tensor_type();
+    type.set_elem_type(1);
+    type.mutable_shape()->add_dim()->set_dim_value(4);
+  };
+  port(graph.add_input(), "x");
+  port(graph.add_output(), "y");
+  auto* scale = graph.add_initializer();
+  scale->set_name("scale");
+  scale->set_data_type(1);
+  scale->add_float_data(0.5f);
+  if (zero != 0) {
+    auto* tensor = graph.add_initializer();
+    tensor->set_name("zero");
+    tensor->set_data_type(zero);
+    tensor->add_int32_data(0);
+  }
+  for (const bool quantize : {true, false}) {
+    auto* node = graph.add_node();
+    node->set_op_type(quantize ? "QuantizeLinear" : "DequantizeLinear");
+    node->set_name(quantize ? "q" : "d");
+    node->add_input(quantize ? "x" : "i");
+    node->add_input("scale");
+    if (zero != 0) node->add_input("zero");
+    node->add_output(quantize ? "i" : "y");
+    const int64_t type = quantize ? output_dtype : dequantized;
+    if (type == 0) continue;
+    auto* attr = node->add_attribute();
+    attr->set_name("output_dtype");
+    attr->set_type(onnx::AttributeProto::INT);
+    attr->set_i(type);
+  }
+  return model;
+}
+
+TEST(OutputDtype, IsTakenWhereItSaysWhatIsMeant) {
+  constexpr int kFloat = 1, kU8 = 2, kI8 = 3, kI32 = 6, kHalf = 10, kI4 = 22;
+  const auto quantized_to = [](const onnx::ModelProto& model) -> std::string {
+    Context context;
+    auto module = import(context, model);
+    if (!module) return module.error().str();
+    const Function& function = *module->function(context.symbol("main"));
+    return std::string(runtime::name(function.type(function.body.bindings[0].var).tensor()->dtype));
+  };
+  EXPECT_EQ(quantized_to(quantizing(0, 0)), "u8");
+  EXPECT_EQ(quantized_to(quantizing(kU8, 0)), "u8");
+  EXPECT_EQ(quantized_to(quantizing(0, kI8)), "i8");
+  EXPECT_EQ(quantized_to(quantizing(kI8, 0, kFloat)), "i8");
+  EXPECT_EQ(quantized_to(quantizing(kI8, kI8)), "i8");
+  EXPECT_THAT(quantized_to(quantizing(kI4, 0)), HasSubstr("'q': error: output_dtype 22 is not supported"));
+  EXPECT_THAT(quantized_to(quantizing(kI32, 0)), HasSubstr("output_dtype 6 is not supported, only 2 (u8) and 3 (i8)"));
+  EXPECT_THAT(quantized_to(quantizing(-1, 0)), HasSubstr("output_dtype -1 is not supported"));
+  EXPECT_THAT(quantized_to(quantizing(kI8, kU8)), HasSubstr("output_dtype says i8, the zero point is u8"));
+  EXPECT_THAT(quantized_to(quantizing(0, kU8, kHalf)), HasSubstr("'d': error: output_dtype 10 is not supported"));
+}
+
 }  // namespace
 }  // namespace tenon::compiler
