@@ -1,0 +1,87 @@
+// What one instruction needs: the unit that executes it, and the steps that it takes there.
+#include <algorithm>
+
+#include "sim/timing/model.h"
+
+namespace tenon::sim::timing {
+namespace {
+
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+
+}  // namespace
+
+Unit unit_of(const spec::Config& config, const spec::Instruction& instruction) {
+  const auto moves = [&](Unit unit) {
+    const auto dma = dma_of(config, instruction, {});
+    return dma && dma->units() > 0 ? unit : Unit::kNone;
+  };
+  return std::visit(Overloaded{
+                        [&](const spec::base::Load& l) {
+                          switch (static_cast<spec::base::MemoryType>(l.memory_type)) {
+                            case spec::base::MemoryType::kInp: return moves(Unit::kLdi);
+                            case spec::base::MemoryType::kWgt: return moves(Unit::kLdw);
+                            case spec::base::MemoryType::kUop:
+                            case spec::base::MemoryType::kAcc:
+                            case spec::base::MemoryType::kAcc8:
+                            case spec::base::MemoryType::kOut: break;
+                          }
+                          return moves(Unit::kLdm);
+                        },
+                        [&](const spec::base::Store&) { return moves(Unit::kSt); },
+                        [](const spec::base::Gemm&) { return Unit::kGemm; },
+                        [](const spec::base::Alu&) { return Unit::kAlu; },
+                        [](const spec::base::Finish&) { return Unit::kNone; },
+                        [&](const spec::native::Move& m) {
+                          switch (static_cast<spec::native::MoveFunction>(m.function)) {
+                            case spec::native::MoveFunction::kInp: return moves(Unit::kLdi);
+                            case spec::native::MoveFunction::kWgt: return moves(Unit::kLdw);
+                            case spec::native::MoveFunction::kPar:
+                            case spec::native::MoveFunction::kRes: return moves(Unit::kLdm);
+                            case spec::native::MoveFunction::kOut: break;
+                          }
+                          return moves(Unit::kSt);
+                        },
+                        [](const spec::native::Gemm&) { return Unit::kGemm; },
+                        [](const spec::native::Requantize&) { return Unit::kRq; },
+                        [](const spec::native::Sync&) { return Unit::kNone; },
+                        [](const spec::native::Finish&) { return Unit::kNone; },
+                    },
+                    instruction);
+}
+
+uint64_t steps(const spec::Config& config, const spec::Instruction& instruction) {
+  const auto loops = [](const auto& i) {
+    return i.uop_end <= i.uop_begin ? uint64_t{0}
+                                    : static_cast<uint64_t>((i.uop_end - i.uop_begin) * i.iter_out * i.iter_in);
+  };
+  const auto transfer = [&] {
+    const auto dma = dma_of(config, instruction, {});
+    if (!dma) return uint64_t{0};
+    const auto per_vector = std::max<int64_t>(dma->vector_bytes / config.axi_bytes(), 1);
+    return static_cast<uint64_t>(dma->units() * per_vector);
+  };
+  // One micro-op that hits the same element again and again waits for its own result.
+  const auto alu = [&](const spec::base::Alu& a) {
+    const bool same = a.uop_end - a.uop_begin == 1 && (a.iter_in > 1 ? a.dst_factor_in == 0 : a.dst_factor_out == 0);
+    return loops(a) * (same ? (a.use_imm != 0 ? 3 : 4) : (a.use_imm != 0 ? 1 : 2));
+  };
+  return std::visit(
+      Overloaded{
+          [&](const spec::base::Load&) { return transfer(); },
+          [&](const spec::base::Store&) { return transfer(); },
+          [&](const spec::base::Gemm& g) { return loops(g); },
+          [&](const spec::base::Alu& a) { return alu(a); },
+          [&](const spec::base::Finish&) { return uint64_t{0}; },
+          [&](const spec::native::Move&) { return transfer(); },
+          [&](const spec::native::Gemm& g) { return static_cast<uint64_t>(g.r0 * g.r1 * g.r2 * g.y * g.x); },
+          [&](const spec::native::Requantize& q) { return static_cast<uint64_t>(q.rows * q.cols); },
+          [&](const spec::native::Sync&) { return uint64_t{0}; },
+          [&](const spec::native::Finish&) { return uint64_t{0}; },
+      },
+      instruction);
+}
+
+}  // namespace tenon::sim::timing

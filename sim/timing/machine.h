@@ -1,0 +1,169 @@
+// The machine behind run(): the parts of the RTL that take time, as discrete events. Private to this folder.
+//
+// Events at equal times happen in the order of their kinds, then in the order in which they were asked for, so that a
+// run is the same everywhere.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <queue>
+#include <vector>
+
+#include "sim/timing/model.h"
+#include "sim/timing/tokens.h"
+#include "sim/timing/transfer_plan.h"
+
+namespace tenon::sim::timing {
+
+inline constexpr size_t kUnits = 8, kReaders = 4, kFetcher = 3;  // readers 0 .. 2 are LDI, LDW, LDM
+inline constexpr size_t kInFlight = 2;                           // instructions that a sequencer has started
+inline constexpr uint64_t kNever = UINT64_MAX;
+
+inline size_t n(Unit u) { return static_cast<size_t>(u); }
+
+// One reader's side of the read channel: bursts that wait to be asked for, and the beats that its FIFO holds.
+struct Reader {
+  struct Pending {
+    Burst burst;
+    size_t instruction;  // position in the stream; the fetcher's: slots before its end
+    bool last = false;
+    uint32_t tail = 0;
+  };
+  struct Held {  // beats of a burst in the FIFO, given back one by one in [begin, end)
+    uint32_t beats;
+    uint64_t begin, end;
+  };
+  std::deque<Pending> pending;
+  std::deque<Held> held;
+  uint32_t capacity = 0;
+  size_t last_row = 0;  // pending bursts at or below this: all rows are handed over
+  uint64_t used = 0;    // the unit has worked up to here
+  bool scheduled = false;
+
+  // When the FIFO has room for so many beats more.
+  uint64_t room_at(uint32_t beats, uint64_t now) {
+    while (!held.empty() && held.front().end <= now) held.pop_front();
+    uint64_t total = 0;
+    for (const Held& h : held) total += left(h, now);
+    if (total + beats <= capacity) return now;
+    uint64_t excess = total + beats - capacity;
+    for (const Held& h : held) {
+      const uint64_t there = left(h, now);
+      if (excess > there) {
+        excess -= there;
+        continue;
+      }
+      const uint64_t begin = std::max(h.begin, now);
+      return begin + (excess * (h.end - begin) + there - 1) / there;
+    }
+    return now;
+  }
+  static uint64_t left(const Held& h, uint64_t now) {
+    if (now <= h.begin) return h.beats;
+    return h.beats * (h.end - now) / std::max<uint64_t>(h.end - h.begin, 1);
+  }
+};
+
+class Machine {
+ public:
+  Machine(const spec::Config& config, const Launch& launch, std::span<const spec::Decoded> stream, bool timeline,
+          const Parameters& parameters)
+      : config_(config), launch_(launch), stream_(stream), record_(timeline), p_(parameters), due_(stream.size()) {
+    for (size_t i = 0; i < launch.tokens.size(); ++i) {
+      tokens_.at(i / spec::kEngines, i % spec::kEngines) = launch.tokens[i];
+    }
+    const uint32_t burst = static_cast<uint32_t>(config.max_burst_beats);
+    for (size_t r = 0; r < kFetcher; ++r) readers_[r].capacity = burst < 16 ? 32 : 2 * burst;
+    readers_[kFetcher].capacity = 32;
+  }
+
+  Result run();
+
+ private:
+  struct Event {
+    enum Kind : uint8_t { kDone, kAsk, kDispatch, kTry };  // at equal times in this order
+    uint64_t time;
+    Kind kind;
+    size_t index;  // instruction, reader or class
+    uint64_t sequence;
+    bool operator>(const Event& o) const {
+      if (time != o.time) return time > o.time;
+      if (kind != o.kind) return kind > o.kind;
+      return sequence > o.sequence;
+    }
+  };
+
+  struct Flight {
+    size_t instruction;
+    Unit unit;
+    uint64_t begin;
+    bool done = false;
+  };
+
+  // A unit that reads acc beside GEMM or ALU, which come first.
+  struct Victim {
+    size_t instruction = 0;
+    Unit unit = Unit::kSt;
+    uint64_t reads_end = 0;  // where its last read would be if nobody disturbed
+    uint64_t rate = 1;       // cycles a read
+  };
+
+  struct Class {
+    std::deque<size_t> queue;
+    std::deque<Flight> flights;
+    uint64_t busy_since = 0, waits_since = kNever;
+  };
+
+  void at(uint64_t time, Event::Kind kind, size_t index) { events_.push({time, kind, index, sequence_++}); }
+  const spec::Instruction& instruction(size_t i) const { return stream_[i].instruction; }
+  size_t width() const { return launch_.profile == spec::Profile::kNative ? 2 : 1; }
+  static uint64_t cycles(int c) { return static_cast<uint64_t>(c); }
+  size_t class_of(size_t i) const { return static_cast<size_t>(spec::engine_of(instruction(i))); }
+
+  // Memory: fetch and decode, the read channel, loads and stores (machine_memory.cpp).
+  void begin_fetch();
+  void fetched(uint64_t first, uint32_t beats);
+  void dispatch();
+  void schedule(size_t reader, uint64_t time);
+  void ask(size_t reader);
+  void begin_load(size_t i, Reader& r, size_t reader);
+  void begin_store(size_t i);
+
+  // Classes and units (machine_units.cpp).
+  bool unit_ready(Unit unit) const;
+  void try_class(size_t c);
+  void begin(size_t i, Unit unit);
+  static uint64_t steps_without_read(const spec::Instruction& instruction);
+  void finish_at(uint64_t time, size_t i);
+  void contend(Victim& v, Unit first);
+  void contend(Victim& v);
+  void done(size_t i);
+  void retire(size_t c);
+  void retire_blocked();
+  void interval(size_t c, Interval::Kind kind, size_t i, uint64_t begin, uint64_t end);
+
+  const spec::Config& config_;
+  const Launch& launch_;
+  std::span<const spec::Decoded> stream_;
+  const bool record_;
+  const Parameters& p_;
+  Tokens tokens_;
+  std::array<Class, spec::kEngines> classes_;
+  std::array<Reader, kReaders> readers_;
+  std::array<uint64_t, kUnits> unit_free_{};
+  uint64_t gemm_quiet_ = 0;           // until then the running GEMM does not read acc
+  std::array<Victim, 2> victims_;     // the store and RQ
+  std::vector<uint64_t> due_;         // when each instruction is done, as far as is known
+  std::array<uint64_t, 3> handed_{};  // a load unit took a command in this cycle
+  std::array<uint64_t, spec::kEngines> started_{};
+  std::deque<uint64_t> outstanding_;  // when each burst in the memory ends
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  uint64_t sequence_ = 0, now_ = 0, last_ = 0, address_free_ = 0, data_free_ = 0;
+  uint64_t dispatch_at_ = 0, dispatched_at_ = 0, fetched_beats_ = 0, released_ = 0;
+  size_t next_ = 0;
+  std::vector<uint64_t> arrival_;  // of each slot
+  Result result_;
+};
+
+}  // namespace tenon::sim::timing

@@ -1,0 +1,157 @@
+// Classes of instructions and what executes them: tokens, starts, the accumulators' read port, the end.
+#include "sim/timing/machine.h"
+
+namespace tenon::sim::timing {
+
+using spec::tokens_of;
+
+constexpr uint64_t kRefusals = 8;  // of an acc read beside GEMM
+
+bool Machine::unit_ready(Unit unit) const {
+  if (unit == Unit::kLdi || unit == Unit::kLdw || unit == Unit::kLdm) {
+    const Reader& r = readers_[n(unit)];
+    return r.pending.size() <= r.last_row && handed_[n(unit)] < now_;
+  }
+  return unit_free_[n(unit)] <= now_;
+}
+
+void Machine::try_class(size_t c) {
+  Class& k = classes_[c];
+  while (!k.queue.empty()) {
+    const size_t i = k.queue.front();
+    const spec::TokenMasks masks = tokens_of(instruction(i));
+    if (!tokens_.can_take(c, masks.wait)) {
+      if (k.waits_since == kNever) k.waits_since = now_;
+      return;
+    }
+    if (k.waits_since != kNever) interval(c, Interval::Kind::kWaitTokens, i, k.waits_since, now_);
+    k.waits_since = kNever;
+    const Unit unit = unit_of(config_, instruction(i));
+    if (k.flights.size() == kInFlight) return;
+    if (!k.flights.empty()) {
+      const Unit stays = k.flights.back().unit;
+      const bool loads = n(stays) <= n(Unit::kLdw) && n(unit) <= n(Unit::kLdw);
+      if (unit != Unit::kNone && unit != stays && !loads) return;
+    }
+    if (!unit_ready(unit)) {
+      if (n(unit) >= n(Unit::kGemm)) at(std::max(unit_free_[n(unit)], now_ + 1), Event::kTry, c);
+      else if (handed_[n(unit)] >= now_) at(handed_[n(unit)] + 1, Event::kTry, c);
+      return;
+    }
+    if (started_[c] == now_ && now_ != 0) return at(now_ + 1, Event::kTry, c);  // one a cycle
+    started_[c] = now_;
+    tokens_.take(c, masks.wait);
+    k.queue.pop_front();
+    if (k.flights.empty()) k.busy_since = now_;
+    k.flights.push_back({i, unit, now_});
+    begin(i, unit);
+    retire_blocked();
+    at(now_, Event::kDispatch, 0);
+  }
+}
+
+void Machine::begin(size_t i, Unit unit) {
+  const uint64_t work = std::max<uint64_t>(steps(config_, instruction(i)), 1);
+  switch (unit) {
+    case Unit::kLdi:
+    case Unit::kLdw:
+    case Unit::kLdm: return begin_load(i, readers_[n(unit)], n(unit));
+    case Unit::kGemm:
+      unit_free_[n(unit)] = now_ + work;
+      gemm_quiet_ = now_ + steps_without_read(instruction(i));
+      finish_at(now_ + work + cycles(p_.gemm_pipeline), i);
+      for (Victim& v : victims_) contend(v, Unit::kGemm);
+      return;
+    case Unit::kAlu:
+    case Unit::kRq: {
+      const uint64_t end = now_ + work + cycles(unit == Unit::kAlu ? p_.alu_pipeline : p_.rq_pipeline);
+      unit_free_[n(unit)] = end + 1;
+      finish_at(end, i);
+      if (unit == Unit::kRq) {
+        victims_[1] = {i, unit, now_ + work, 1};
+        contend(victims_[1]);
+      } else {
+        for (Victim& v : victims_) contend(v, Unit::kAlu);
+      }
+      return;
+    }
+    case Unit::kSt: return begin_store(i);
+    case Unit::kNone: return finish_at(now_ + 1, i);
+  }
+}
+
+// The steps at a GEMM's begin that do not read acc.
+uint64_t Machine::steps_without_read(const spec::Instruction& instruction) {
+  if (const auto* g = std::get_if<spec::native::Gemm>(&instruction)) {
+    return g->first != 0 ? static_cast<uint64_t>(g->y * g->x) : 0;
+  }
+  const auto* g = std::get_if<spec::base::Gemm>(&instruction);
+  return g != nullptr && g->reset != 0 ? UINT64_MAX / 2 : 0;
+}
+
+void Machine::finish_at(uint64_t time, size_t i) {
+  due_[i] = time;
+  at(time, Event::kDone, i);
+}
+
+// GEMM and ALU refuse the victim's read kRefusals times, then give way for a cycle.
+void Machine::contend(Victim& v, Unit first) {
+  // ALU takes its next command behind its pipeline, GEMM behind its last step.
+  const uint64_t pipeline = first == Unit::kAlu ? cycles(p_.alu_pipeline) + 1 : 0;
+  const uint64_t free = unit_free_[n(first)] - std::min(unit_free_[n(first)], pipeline);
+  const uint64_t begin = first == Unit::kGemm ? std::max(now_, gemm_quiet_) : now_;
+  if (v.reads_end <= begin || free <= begin) return;
+  const uint64_t reads = (v.reads_end - begin + v.rate - 1) / v.rate;
+  const uint64_t given = std::min(reads, (free - begin) / kRefusals);
+  const uint64_t later = given * (kRefusals + 1 - std::min(v.rate, kRefusals + 1));
+  v.reads_end += later;
+  due_[v.instruction] += later;
+  unit_free_[n(v.unit)] += later;
+  unit_free_[n(first)] += given;
+  for (const Flight& f : classes_[static_cast<size_t>(spec::Engine::kGemm)].flights) {
+    if (f.unit == first && !f.done) due_[f.instruction] += given;
+  }
+}
+
+void Machine::contend(Victim& v) {
+  contend(v, Unit::kGemm);
+  contend(v, Unit::kAlu);
+}
+
+void Machine::done(size_t i) {
+  if (due_[i] > now_) return at(due_[i], Event::kDone, i);
+  Class& k = classes_[class_of(i)];
+  for (Flight& f : k.flights)
+    if (f.instruction == i) f.done = true;
+  retire(class_of(i));
+}
+
+// Gives tokens in order; those given now can be taken in the next cycle.
+void Machine::retire(size_t c) {
+  Class& k = classes_[c];
+  while (!k.flights.empty() && k.flights.front().done) {
+    const size_t i = k.flights.front().instruction;
+    const spec::TokenMasks masks = tokens_of(instruction(i));
+    if (!tokens_.can_give(c, masks.signal)) return;
+    tokens_.give(c, masks.signal);
+    interval(c, Interval::Kind::kBusy, i, k.busy_since, now_);
+    k.busy_since = now_;
+    k.flights.pop_front();
+    last_ = std::max(last_, now_);
+    for (size_t other = 0; other < spec::kEngines; ++other) {
+      if (other == c || ((masks.signal >> other) & 1) != 0) at(now_ + 1, Event::kTry, other);
+    }
+  }
+}
+
+void Machine::retire_blocked() {
+  for (size_t c = 0; c < spec::kEngines; ++c) retire(c);
+}
+
+void Machine::interval(size_t c, Interval::Kind kind, size_t i, uint64_t begin, uint64_t end) {
+  if (begin >= end) return;
+  (kind == Interval::Kind::kBusy ? result_.busy : result_.stall)[c] += end - begin;
+  if (record_) result_.timeline.push_back({static_cast<uint8_t>(c), kind, stream_[i].index, begin, end});
+}
+
+}  // namespace tenon::sim::timing
