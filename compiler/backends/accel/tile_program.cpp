@@ -6,14 +6,13 @@
 #include <cassert>
 
 #include "compiler/backends/accel/constants.h"
-#include "runtime/accelerator_program.h"
+#include "compiler/backends/accel/moves.h"
 
 namespace tenon::compiler::accel {
 namespace {
 
 using spec::Memory;
 namespace native = spec::native;
-constexpr int64_t kMaxRowBytes = 65535;
 
 // Calls f for consecutive ranges of at most `step` that cover [0, extent).
 template <class F>
@@ -21,10 +20,6 @@ void for_ranges(int64_t extent, int64_t step, const F& f) {
   for (int64_t begin = 0; begin < extent; begin += step) f(Range{begin, std::min(begin + step, extent)});
 }
 
-struct OutputTile {
-  int64_t image;
-  Range blocks, rows, cols;
-};
 }  // namespace
 
 TileProgram::TileProgram(const spec::Config& config, bool sketch)
@@ -135,62 +130,8 @@ class TileProgram::LayerEmitter {
                                                     chunk.kernel_h.begin, chunk.kernel_w.begin, 0},
                                                    blocks.size() * w.rows * w.cols);
     if (held) return base;
-
-    native::Move move;
-    move.function = static_cast<int>(native::MoveFunction::kInp);
-    move.base = operands_.input_at.base;
-    move.pad_value = c_.pad_value;
-    move.rows = w.rows;
-    move.vectors = w.cols;
-    move.x_step = w.col_step * c_.pixel_bytes;
-    const int64_t pitch = c_.width * c_.pixel_bytes;
-    move.y_step = w.row_step * pitch;
-
-    // Rows above the map are `top`; the first row that is inside gives the offset.
-    const int64_t row = tile.rows.begin * c_.stride_y - c_.pad_top + chunk.kernel_h.begin * c_.dilation_y;
-    move.top = std::min(row < 0 ? ceil_div(-row, w.row_step) : 0, w.rows);
-    const int64_t first_row = row + move.top * w.row_step;
-    const int64_t rows_below = first_row < c_.height ? ceil_div(c_.height - first_row, w.row_step) : 0;
-    move.source_rows = std::min(w.rows - move.top, rows_below);
-    int64_t offset = operands_.input_at.offset + tile.image * c_.image_bytes;
-    if (move.source_rows > 0) offset += first_row * pitch;
-    if (move.source_rows == 0) move.top = 0;
-    const int64_t col = tile.cols.begin * c_.stride_x - c_.pad_left + chunk.kernel_w.begin * c_.dilation_x;
-
-    const bool whole_rows = !c_.unfolded && w.col_step == 1 && w.row_step == 1 && col == 0 && w.cols == c_.width &&
-                            move.source_rows == w.rows && w.rows * pitch <= kMaxRowBytes &&
-                            w.rows * w.cols <= kMaxRowBytes;
-    if (whole_rows) {  // one run of memory
-      move.vectors = w.rows * w.cols;
-      move.rows = move.source_rows = 1;
-    }
-    const auto place = [&](int64_t block) {
-      const int64_t k = col * c_.pixel_bytes + c_.block_shift(block);
-      const int64_t needed = (move.vectors - 1) * move.x_step + c_.block_in;  // bytes from the first vector's first on
-      const int64_t row_bytes = (whole_rows ? w.rows : 1) * pitch;
-      const int64_t inside = std::min(row_bytes - std::max<int64_t>(k, 0), needed + std::min<int64_t>(k, 0));
-      move.row_bytes = std::max<int64_t>(0, inside);
-      move.left = move.row_bytes > 0 ? std::max<int64_t>(-k, 0) : 0;
-      move.offset = offset + c_.block_offset(block) + (move.row_bytes > 0 ? std::max<int64_t>(k, 0) : 0);
-      move.valid = c_.block_valid(block);
-    };
-
-    const int64_t per_block = w.rows * w.cols;
-    const int64_t next = blocks.size() > 1 ? c_.block_offset(blocks.begin + 1) - c_.block_offset(blocks.begin) : 0;
-    const bool even = c_.lane_block == c_.block_in || c_.plane_bytes == c_.lane_block;
-    if (blocks.size() > 1 && move.rows == 1 && move.source_rows == 1 && !c_.unfolded && even) {
-      // One row a block: blocks take the place of rows.
-      place(blocks.begin);
-      move.rows = move.source_rows = blocks.size();
-      move.y_step = next;
-      move.sram_base = base;
-      push(move, [&] { return fmt::format("load inp {}..{} {}", blocks.begin, blocks.end - 1, text(tile, chunk)); });
-      return base;
-    }
-    for (int64_t block = blocks.begin; block < blocks.end; ++block) {
-      place(block);
-      move.sram_base = base + (block - blocks.begin) * per_block;
-      push(move, [&] { return fmt::format("load inp {} {}", block, text(tile, chunk)); });
+    for (const InputMove& part : input_moves(c_, operands_.input_at, tile, chunk, w, blocks, base)) {
+      push(part.move, [&] { return fmt::format("load inp {} {}", part.blocks.str(), text(tile, chunk)); });
     }
     return base;
   }
@@ -215,11 +156,7 @@ class TileProgram::LayerEmitter {
     const int64_t element = c_.block_in * c_.block_out, count = size / element;
     const auto [base, held] = p_.wgt_.find_or_take({offset}, count);
     if (held) return base;
-    native::Move move;
-    move.function = static_cast<int>(native::MoveFunction::kWgt);
-    move.sram_base = base;
-    fill_dense(move, offset, count, element, c_.block_in);
-    push(move, [&] {
+    push(dense_move(native::MoveFunction::kWgt, base, offset, count, element, c_.block_in), [&] {
       return fmt::format("load wgt out {} in {} kernel {}x{}", blocks.str(), chunk.steps.str(), chunk.kernel_h.str(),
                          chunk.kernel_w.str());
     });
@@ -235,18 +172,6 @@ class TileProgram::LayerEmitter {
     return p_.constants_.add(bytes);
   }
 
-  // `count` elements without gaps: as few rows as row_bytes and the count allow.
-  void fill_dense(native::Move& move, int64_t offset, int64_t count, int64_t element, int64_t unit) const {
-    int64_t per_row = std::min(count, kMaxRowBytes / element);
-    while (count % per_row != 0) --per_row;
-    move.base = runtime::kBaseConstants;
-    move.offset = offset;
-    move.rows = move.source_rows = count / per_row;
-    move.row_bytes = move.y_step = per_row * element;
-    move.vectors = move.row_bytes / unit;
-    move.x_step = unit;
-  }
-
   int64_t load_parameters(Range blocks) {
     const int64_t element = c_.block_out * spec::kChannelParameterBytes;
     auto& cached = parameters_[{blocks.begin, blocks.size()}];
@@ -257,34 +182,9 @@ class TileProgram::LayerEmitter {
     const int64_t offset = cached.first;
     const auto [base, held] = p_.par_.find_or_take({offset}, blocks.size());
     if (held) return base;
-    native::Move move;
-    move.function = static_cast<int>(native::MoveFunction::kPar);
-    move.sram_base = base;
-    fill_dense(move, offset, blocks.size(), element, c_.block_out);
-    push(move, [&] { return fmt::format("load par out {}", blocks.str()); });
+    push(dense_move(native::MoveFunction::kPar, base, offset, blocks.size(), element, c_.block_out),
+         [&] { return fmt::format("load par out {}", blocks.str()); });
     return base;
-  }
-
-  // The move between a piece of a block's outputs and a blocked tensor of the output's shape.
-  native::Move piece_move(native::MoveFunction function, const Location& at, const OutputTile& tile, int64_t block,
-                          Range rows, Range cols) const {
-    const int64_t pitch = c_.out_w * c_.lane_block, plane = c_.out_h * pitch;
-    const int64_t parts = c_.lane_block / c_.block_out, planes = ceil_div(c_.out_blocks, parts);
-    native::Move move;
-    move.function = static_cast<int>(function);
-    move.base = at.base;
-    move.offset = at.offset + (tile.image * planes + block / parts) * plane + block % parts * c_.block_out +
-                  (tile.rows.begin + rows.begin) * pitch + (tile.cols.begin + cols.begin) * c_.lane_block;
-    move.rows = move.source_rows = rows.size();
-    move.vectors = cols.size();
-    move.x_step = c_.lane_block;
-    move.y_step = pitch;
-    if (cols.size() == c_.out_w && rows.size() * pitch <= kMaxRowBytes) {  // one run of memory
-      move.vectors *= rows.size();
-      move.rows = move.source_rows = 1;
-    }
-    move.row_bytes = (move.vectors - 1) * c_.lane_block + c_.block_out;
-    return move;
   }
 
   void emit_piece(const OutputTile& tile, int64_t block, Range rows, Range cols, int64_t acc, int64_t par) {
@@ -295,7 +195,7 @@ class TileProgram::LayerEmitter {
     const int64_t size = rows.size() * cols.size();
     native::Requantize rq;
     if (c_.residual) {
-      native::Move load = piece_move(native::MoveFunction::kRes, operands_.residual_at, tile, block, rows, cols);
+      native::Move load = piece_move(c_, native::MoveFunction::kRes, operands_.residual_at, tile, block, rows, cols);
       load.sram_base = rq.res_base = p_.res_.take(size);
       push(load, [&] { return "load res " + where(); });
       rq.residual = 1;
@@ -318,7 +218,7 @@ class TileProgram::LayerEmitter {
     rq.lo = parameters.lo;
     rq.hi = parameters.hi;
     push(rq, [&] { return "requantize " + where(); });
-    native::Move store = piece_move(native::MoveFunction::kOut, operands_.output_at, tile, block, rows, cols);
+    native::Move store = piece_move(c_, native::MoveFunction::kOut, operands_.output_at, tile, block, rows, cols);
     store.sram_base = rq.out_base;
     push(store, [&] { return "store " + where(); });
   }
