@@ -1,8 +1,6 @@
 #include "driver/behavioral.h"
 
-#include <fmt/format.h>
-
-#include "driver/simulated.h"
+#include "driver/open_simulated.h"
 
 namespace tenon::driver {
 
@@ -16,16 +14,7 @@ sim::BehavioralOptions behavioral_options(Options& options) {
 
 Transport behavioral_transport() {
   const auto open = [](std::string_view rest) -> Expected<std::unique_ptr<Accelerator>> {
-    const std::string uri = fmt::format("behavioral:{}", rest);
-    auto options = Options::parse(uri, rest);
-    if (!options) return forward_error(options);
-    const sim::BehavioralOptions read = behavioral_options(*options);
-    if (auto status = options->finish(); !status) return forward_error(status);
-    auto config = spec::load_config(options->name().empty() ? "default" : options->name());
-    if (!config) return forward_error(config);
-    auto simulator = sim::make_behavioral(*config, read);
-    if (!simulator) return forward_error(simulator);
-    return make_simulated(uri, std::move(*simulator), false);
+    return open_simulated("behavioral", rest, false, behavioral_options, sim::make_behavioral);
   };
   return {.scheme = "behavioral",
           .doc =

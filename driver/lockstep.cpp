@@ -2,31 +2,35 @@
 #include "sim/lockstep/lockstep.h"
 
 #include "driver/behavioral.h"
+#include "driver/open_simulated.h"
 #include "driver/plugin.h"
-#include "driver/simulated.h"
 #include "driver/verilated_options.h"
 #include "sim/verilator/builder.h"
 
 namespace tenon::driver {
 namespace {
 
-Expected<std::unique_ptr<Accelerator>> open_lockstep(std::string_view rest) {
-  const std::string uri = fmt::format("lockstep:{}", rest);
-  auto options = Options::parse(uri, rest);
-  if (!options) return forward_error(options);
-  const sim::VerilatedOptions verilated = verilated_options(*options);
-  sim::BehavioralOptions behavioral = behavioral_options(*options);
-  behavioral.memory_bytes = (verilated.memory_bytes + 4095) & ~uint64_t{4095};
-  if (auto status = options->finish(); !status) return forward_error(status);
-  auto config = spec::load_config(options->name().empty() ? "default" : options->name());
-  if (!config) return forward_error(config);
-  auto tested = sim::make_verilated(*config, verilated);
+struct BothOptions {
+  sim::VerilatedOptions tested;
+  sim::BehavioralOptions reference;
+};
+
+BothOptions both_options(Options& options) {
+  BothOptions read{verilated_options(options), behavioral_options(options)};
+  read.reference.memory_bytes = (read.tested.memory_bytes + 4095) & ~uint64_t{4095};
+  return read;
+}
+
+Expected<std::unique_ptr<sim::Simulator>> make_both(const spec::Config& config, const BothOptions& options) {
+  auto tested = sim::make_verilated(config, options.tested);
   if (!tested) return forward_error(tested);
-  auto reference = sim::make_behavioral(*config, behavioral);
+  auto reference = sim::make_behavioral(config, options.reference);
   if (!reference) return forward_error(reference);
-  auto both = sim::Lockstep::make({"RTL", std::move(*tested)}, {"behavioral", std::move(*reference)});
-  if (!both) return forward_error(both);
-  return make_simulated(uri, std::move(*both), true);
+  return sim::Lockstep::make({"RTL", std::move(*tested)}, {"behavioral", std::move(*reference)});
+}
+
+Expected<std::unique_ptr<Accelerator>> open_lockstep(std::string_view rest) {
+  return open_simulated("lockstep", rest, true, both_options, make_both);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // The transport verilator: -- the RTL, cycle-accurate, in this process.
+#include "driver/open_simulated.h"
 #include "driver/plugin.h"
-#include "driver/simulated.h"
 #include "driver/verilated_options.h"
 #include "sim/verilator/builder.h"
 
@@ -8,16 +8,7 @@ namespace tenon::driver {
 namespace {
 
 Expected<std::unique_ptr<Accelerator>> open_verilator(std::string_view rest) {
-  const std::string uri = fmt::format("verilator:{}", rest);
-  auto options = Options::parse(uri, rest);
-  if (!options) return forward_error(options);
-  const sim::VerilatedOptions read = verilated_options(*options);
-  if (auto status = options->finish(); !status) return forward_error(status);
-  auto config = spec::load_config(options->name().empty() ? "default" : options->name());
-  if (!config) return forward_error(config);
-  auto simulator = sim::make_verilated(*config, read);
-  if (!simulator) return forward_error(simulator);
-  return make_simulated(uri, std::move(*simulator), true);
+  return open_simulated("verilator", rest, true, verilated_options, sim::make_verilated);
 }
 
 }  // namespace

@@ -25,8 +25,7 @@ Expected<Outlined> outline(Context& context, Module& module, const Function& fun
       if (!var || inside[index(*var)] || is_param[index(*var)]) return;
       is_param[index(*var)] = true;
       outlined.args.push_back(*var);
-      builder.at(function.info(*var).span);
-      copier.define(*var, builder.param(function.type(*var), context.name(function.info(*var).name)));
+      copier.param(context, *var);
     });
   }
   outlined.function.dims = function.dims;

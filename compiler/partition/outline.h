@@ -30,6 +30,12 @@ class Copier {
     assert(!var || atoms_[index(*var)]);
     return var ? *atoms_[index(*var)] : atom;
   }
+  // The same parameter in the copy.
+  void param(const Context& context, VarId var) {
+    const VarInfo& info = from_.info(var);
+    to_.at(info.span);
+    define(var, to_.param(info.type, context.name(info.name)));
+  }
   Status copy(const Binding& binding) {
     Value value = binding.value;
     for_each_operand(value, [&](Atom& atom) { atom = (*this)(atom); });

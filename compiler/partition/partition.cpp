@@ -127,10 +127,7 @@ class Partitioner {
     result.dims = function.dims;
     Builder builder(context_, module_, result);
     Copier copier(function, builder);
-    for (const VarId param : function.params) {
-      builder.at(function.info(param).span);
-      copier.define(param, builder.param(function.type(param), context_.name(function.info(param).name)));
-    }
+    for (const VarId param : function.params) copier.param(context_, param);
     for (size_t i = 0; i < function.body.bindings.size(); ++i) {
       const Binding& binding = function.body.bindings[i];
       if (!owner[i]) {
@@ -226,10 +223,7 @@ class Partitioner {
     result.dims = function.dims;
     Builder builder(context_, module_, result);
     Copier copier(function, builder);
-    for (const VarId param : function.params) {
-      builder.at(function.info(param).span);
-      copier.define(param, builder.param(function.type(param), context_.name(function.info(param).name)));
-    }
+    for (const VarId param : function.params) copier.param(context_, param);
     for (const uint32_t group : groups->topological()) {
       const Target* target = target_of(bindings[members[group][0]]);
       const Status status = target ? emit_region(function, members[group], *target, builder, copier)
