@@ -9,7 +9,10 @@ namespace tenon::cli {
 std::vector<std::string> split(const std::string& list) {
   std::vector<std::string> parts;
   std::istringstream in(list);
-  for (std::string part; std::getline(in, part, ',');) parts.push_back(part);
+  for (std::string part; std::getline(in, part, ',');) {
+    const size_t begin = part.find_first_not_of(' '), end = part.find_last_not_of(' ');
+    parts.push_back(begin == std::string::npos ? "" : part.substr(begin, end - begin + 1));
+  }
   return parts;
 }
 

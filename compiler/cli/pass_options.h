@@ -19,7 +19,7 @@ struct PassFlags {
   bool prints() const { return !print_before.empty() || !print_after.empty() || !diff.empty(); }
 };
 
-// "a,b" as its parts.
+// "a, b" as its parts.
 std::vector<std::string> split(const std::string& list);
 
 }  // namespace tenon::cli

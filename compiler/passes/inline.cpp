@@ -15,8 +15,8 @@
 namespace tenon::compiler {
 namespace {
 
-constexpr size_t kSmall = 8;        // bindings that may be repeated at each call
-constexpr size_t kLargest = 20000;  // bindings that a function may reach by this
+constexpr size_t kSmall = 8;      // bindings that may be repeated at each call
+constexpr size_t kLargest = 500;  // bindings that move: along a chain of calls they do so again and again
 
 size_t count_bindings(const Block& block) {
   size_t count = 0;
@@ -114,7 +114,6 @@ class Inliner {
       : context_(context), module_(module), function_(function), wanted_(wanted), uses_(use_counts(function)) {
     taken_.insert(function.dims.begin(), function.dims.end());
     for_each_binding(function.body, [&](const Binding& binding) {
-      ++size_;
       if (auto* cast = std::get_if<Cast>(&binding.value)) taken_.insert(cast->fresh.begin(), cast->fresh.end());
     });
   }
@@ -184,12 +183,7 @@ class Inliner {
     return true;
   }
 
-  bool room(const Block& body) {
-    const size_t more = count_bindings(body);
-    if (size_ + more > kLargest && more > kSmall) return false;
-    size_ += more;
-    return true;
-  }
+  static bool room(const Block& body) { return count_bindings(body) <= kLargest; }
 
   void place(VarId var, Block body, std::vector<Binding>& out) {
     std::ranges::move(body.bindings, std::back_inserter(out));
@@ -230,9 +224,8 @@ class Inliner {
   const Module& module_;
   Function& function_;
   const Wanted& wanted_;
-  std::vector<uint32_t> uses_;  // of the variables that were there before
-  std::set<Symbol> taken_;      // names of dims
-  size_t size_ = 0;
+  std::vector<uint32_t> uses_;        // of the variables that were there before
+  std::set<Symbol> taken_;            // names of dims
   std::map<VarId, Lambda> closures_;  // in scope, and such that calls may be replaced
   std::map<VarId, Atom> renamed_;     // what became of calls
   bool changed_ = false;

@@ -13,6 +13,9 @@
 #include "compiler/passes/pass.h"
 
 namespace tenon::compiler {
+
+Pass rectify_late_pass();  // example_pass.cpp, as CMake declares those of compiler/passes
+
 namespace {
 
 using testing::ElementsAre;
@@ -304,6 +307,20 @@ TEST_F(Passes, UnknownNamesListTheKnown) {
   EXPECT_EQ(passes.error().what, "there is no pass 'simplfy'");
   EXPECT_THAT(passes.error().help, HasSubstr("did you mean simplify? the passes are"));
   EXPECT_THAT(passes.error().help, HasSubstr("fold_scales"));
+}
+
+TEST(ExamplePass, MovesARectifierBehindAMaximum) {
+  Context context;
+  const auto read = [&](const std::string& body) {
+    return *parse(context,
+                  "#[version = \"1\"]\ndef @main[N](%x: Tensor[(N, 2, 4, 4), f32]) -> Tensor[(N, 2, 2, 2), f32] { " +
+                      body + " }\n");
+  };
+  const Module before = read("max_pool2d(relu(%x), kernel=[2, 2], strides=[2, 2])");
+  const std::vector<Pass> passes{rectify_late_pass(), *find_passes(std::vector<std::string>{"dead_code"})->begin()};
+  auto after = run_passes(context, clone(before), passes, {.verify = true});
+  ASSERT_TRUE(after) << after.error().str();
+  EXPECT_TRUE(equal(*after, read("relu(max_pool2d(%x, kernel=[2, 2], strides=[2, 2]))")));
 }
 
 TEST(Diff, ShowsWhatChangedAndAFewLinesAround) {
