@@ -24,6 +24,9 @@ Status play(std::string_view text) {
   const std::string clock = options->text("clock", "client");
   read.empty = options->flag("empty", false);
   if (auto status = options->finish(); !status) return status;
+  if (read.root.empty() || read.root.lexically_normal() == "/") {
+    return error("in which directory? this machine's own files are no toy", {}, "tenon-pl /tmp/board", Fault::kUsage);
+  }
   if (model != "behavioral" && model != "rtl") {
     return error(fmt::format("the model is \"{}\", must be behavioral or rtl", model), {}, {}, Fault::kUsage);
   }

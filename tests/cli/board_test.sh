@@ -15,6 +15,8 @@ expect 2 "unknown device scheme" "$tenon" bench launch --device nothing:
 
 expect 0 "Plays a Zynq board" "$player" --help
 expect 2 "Plays a Zynq board" "$player"
+expect 2 "in which directory" "$player" "?config=tiny"
+expect 2 "in which directory" "$player" "/?config=tiny"
 expect 2 "the model is \"x\"" "$player" "$scratch/board?model=x"
 expect 2 "the clock is \"x\"" "$player" "$scratch/board?clock=x"
 expect 2 "no multiple of 4096" "$player" "$scratch/board?memory=5000"

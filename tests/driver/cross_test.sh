@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# tenon-run and uio: built for ARM boards, under qemu's user emulation, against a PL that a process of this machine plays:
+# results equal to those here, bit for bit. Arguments: tenon, tenon-run, tenon-pl. Where a tool is missing it says so.
+set -euo pipefail
+# shellcheck source=tests/expect.sh
+source tests/expect.sh
+tenon=$1 native=$2 player=$3
+expect 2 "the processor is aarch64 or armhf" scripts/cross sparc
+expect 0 "Usage: scripts/cross" scripts/cross --help
+scratch=$(mktemp -d)
+pid=
+trap '[ -z "$pid" ] || kill "$pid"; rm -rf "$scratch"' EXIT
+
+# An image as an .npy file: 784 numbers out of 0, 0.25, 0.5 and 1 as 32-bit floats.
+{
+  printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 28, 28), }"
+  for i in {0..783}; do
+    case $(((i * i + i / 28) % 7)) in
+      0 | 3) printf '\x00\x00\x00\x3f' ;;
+      1) printf '\x00\x00\x80\x3f' ;;
+      2) printf '\x00\x00\x80\x3e' ;;
+      *) printf '\x00\x00\x00\x00' ;;
+    esac
+  done
+} >"$scratch/x.npy"
+"$tenon" compile tests/models/resnet8_digits.onnx --config default --shapes N=1 \
+  --calibrate tests/models/resnet8_digits_test.npz:calib --divide 255 -o "$scratch/model.tnx" >/dev/null
+"$native" "$scratch/model.tnx" --input "$scratch/x.npy" --output "$scratch/here" >/dev/null
+
+"$player" "$scratch/board?config=default" >"$scratch/ready" &
+pid=$!
+until grep -q ready "$scratch/ready"; do kill -0 "$pid"; sleep 0.05; done
+for arch in aarch64 armhf; do
+  case $arch in
+    aarch64) triplet=aarch64-linux-gnu qemu=qemu-aarch64 ;;
+    armhf) triplet=arm-linux-gnueabihf qemu=qemu-arm ;;
+  esac
+  if ! command -v "$triplet-g++" >/dev/null || ! command -v "$qemu" >/dev/null; then
+    echo "$arch: not tried without cross compiler and emulator: apt-get install g++-$triplet qemu-user"
+    continue
+  fi
+  scripts/cross "$arch"
+  sysroot=$PWD/build/$arch/sysroot
+  run=("$qemu" -L "/usr/$triplet" -E "LD_LIBRARY_PATH=$sysroot/usr/lib/$triplet:$sysroot/lib/$triplet"
+    "build/$arch/bin/tenon-run")
+  for device in "uio:?root=$scratch/board" behavioral:default; do
+    "${run[@]}" "$scratch/model.tnx" --device "$device" --input "$scratch/x.npy" --output "$scratch/$arch" >/dev/null
+    for file in "$scratch"/here/*.npy; do cmp "$file" "$scratch/$arch/${file##*/}"; done
+    rm -r "${scratch:?}/$arch"
+    echo "$arch: $device: equal"
+  done
+done
