@@ -1,329 +1,36 @@
-// tenon run: a model or an executable on a device, over data, with accuracy, cycles, comparison and report.
+// tenon run: a model over samples on a device, or a module of the language with inputs by name in the interpreter.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-#include <filesystem>
-#include <fstream>
-
-#include "compiler/cli/data.h"
-#include "compiler/cli/json.h"
-#include "compiler/cli/mismatch.h"
-#include "compiler/cli/model_options.h"
-#include "compiler/cli/progress.h"
-#include "compiler/pipeline/compare.h"
-#include "driver/accelerator.h"
-#include "driver/bringup/recorder.h"
-#include "runtime/npy.h"
-#include "runtime/profile/analysis.h"
-#include "runtime/profile/report.h"
+#include "compiler/cli/command.h"
+#include "compiler/cli/run_module.h"
+#include "compiler/cli/run_samples.h"
 
 namespace tenon::cli {
 namespace {
 
-using runtime::Tensor;
-
-Status write_text(const std::string& path, const std::string& text) {
-  std::ofstream stream(path, std::ios::binary);
-  stream << text;
-  stream.close();
-  if (!stream) return error("cannot write", path, "check the directory, its permissions and the free space");
-  return {};
-}
-
-// How many samples a classifier gets right.
-struct Score {
-  size_t right = 0, samples = 0;
-  double percent() const { return samples ? 100.0 * static_cast<double>(right) / static_cast<double>(samples) : 0; }
-};
-
 struct RunCommand {
-  ModelOptions model;
-  std::string device = "behavioral:default", data, labels, output, report, trace, verify, bundle;
-  int64_t limit = 0, verify_samples = 20;
-  double seconds = 600;
-  bool check = false, cpu = false, json = false, quiet = false;
-
-  // What is found out on the way.
-  std::unique_ptr<driver::Accelerator> accelerator;
-  std::optional<LoadedModel> loaded;  // none where the model is an executable
-  std::optional<compiler::Compilation> compilation;
-  runtime::Executable executable;
-  std::vector<Tensor> samples;
-  std::vector<int64_t> truth;
-  int64_t batch_rows = 1;                                 // labels that belong to one sample
-  std::vector<std::pair<std::string, std::string>> rows;  // for the report
-  Json result;
+  SamplesRun samples;
+  std::string output, expect, entry = "@main";
+  std::vector<std::string> inputs;
+  double tolerance = 1e-5;
+  bool json = false;
 
   Status run() {
-    if (auto status = prepare(); !status) return status;
-    result.begin_object();
-    if (!json && compilation)
-      fmt::print("Operators of {}\n{}\n", executable.name,
-                 compiler::explain(compilation->partitioned, compilation->placements));
-    if (auto status = read_data(); !status) return status;
-    if (auto status = references(); !status) return status;
-    if (auto status = on_device(); !status) return status;
-    if (!verify.empty()) {
-      if (auto status = verified(); !status) return status;
+    const std::string& model = samples.model.model;
+    if (is_module(model) && samples.data.empty()) {
+      return run_module({model, entry, inputs, output, expect, tolerance, json});
     }
-    if (json) fmt::print("{}", result.end().str());
-    return {};
-  }
-
- private:
-  Status prepare() {
-    constexpr double kLongest = 1e6;  // seconds
-    if (!(seconds > 0 && seconds <= kLongest)) {
-      return error(fmt::format("--launch-limit is {}, must be above 0 and at most {} seconds", seconds, kLongest), {},
-                   {}, Fault::kUsage);
+    if (!inputs.empty() || !expect.empty()) {
+      return error("--input and --expect are for modules in the text form or the binary form, .tn or .tnb", model,
+                   "give a model's samples with --data", Fault::kUsage);
     }
-    if (limit < 0 || verify_samples < 0)
-      return error("--limit and --verify-samples are at least 0", {}, {}, Fault::kUsage);
-    if (!output.empty()) {
-      std::error_code failed;
-      std::filesystem::create_directories(output, failed);
-      if (failed) return error(fmt::format("cannot make the directory: {}", failed.message()), output);
+    if (samples.data.empty()) {
+      return error("--data is required", "tenon run", "samples for the model's input: FILE.npy or FILE.npz:NAME",
+                   Fault::kUsage);
     }
-    if (!cpu) {
-      auto opened = driver::open(device);
-      if (!opened) return forward_error(opened);
-      accelerator = std::move(*opened);
-    }
-    if (model.model.ends_with(".tnx")) {
-      if (check)
-        return error("--check needs the model, an executable has no reference", model.model,
-                     "give the .onnx or .tn file", Fault::kUsage);
-      auto file = runtime::load(model.model);
-      if (!file) return forward_error(file);
-      executable = std::move(*file);
-      return {};
-    }
-    auto model_file = load(model);
-    if (!model_file) return forward_error(model_file);
-    loaded = std::move(*model_file);
-    auto compiled = cli::compile(*loaded, model, accelerator ? &accelerator->info().config : nullptr, check);
-    if (!compiled) return forward_error(compiled);
-    compilation = std::move(*compiled);
-    executable = compilation->executable;
-    return {};
-  }
-
-  Status read_data() {
-    const runtime::Function& main = executable.main();
-    if (main.params.size() != 1) {
-      return error(fmt::format("the model has {} inputs; --data feeds exactly one", main.params.size()),
-                   executable.name, "use tenon-run, which names inputs");
-    }
-    auto batch = load_tensor(data);
-    if (!batch) return forward_error(batch);
-    auto split = split_samples(*batch, main.params[0], model.divide);
-    if (!split) return forward_error(split);
-    samples = std::move(*split);
-    if (samples.empty()) return error("the data has no sample", data);
-    if (limit > 0 && static_cast<size_t>(limit) < samples.size()) samples.resize(static_cast<size_t>(limit));
-    if (labels.empty()) return {};
-    batch_rows = main.params[0].shape[0];
-    if (main.results.empty() || main.results[0].shape.empty() || main.results[0].shape[0] != batch_rows) {
-      return error(fmt::format("--labels wants one row of scores for each of {} rows of input, the first result is {}",
-                               batch_rows, main.results.empty() ? "missing" : to_string(main.results[0])),
-                   executable.name, "leave --labels out", Fault::kUsage);
-    }
-    auto read = load_labels(labels, samples.size() * static_cast<size_t>(batch_rows));
-    if (!read) return forward_error(read);
-    truth = std::move(*read);
-    if (!json) fmt::print("Accuracy over {} samples\n", samples.size());
-    return {};
-  }
-
-  void score(const std::string& what, const std::string& key, const Score& s) {
-    if (truth.empty()) return;
-    rows.emplace_back("accuracy, " + what, fmt::format("{:.2f} %", s.percent()));
-    if (json) result.field(key, s.percent());
-    else fmt::print("  {:<28} {:6.2f} %\n", what, s.percent());
-  }
-
-  void count(Score& s, const std::vector<Tensor>& results, size_t sample) const {
-    if (truth.empty()) return;
-    const auto best = arg_max(results[0], batch_rows);
-    for (size_t row = 0; row < best.size(); ++row) s.right += best[row] == truth[sample * best.size() + row];
-    s.samples += best.size();
-  }
-
-  // With labels: the model in the numbers that it came with. (--check runs the integer reference beside the device.)
-  Status references() {
-    if (!loaded || truth.empty()) return {};
-    Score s;
-    Progress progress("reference", samples.size(), quiet);
-    for (size_t i = 0; i < samples.size(); ++i, progress.step()) {
-      auto results = compiler::interpret(*loaded->model.context, loaded->model.module, loaded->model.entry,
-                                         std::span<const Tensor>(&samples[i], 1));
-      if (!results) return forward_error(results);
-      count(s, *results, i);
-    }
-    score(compilation && !loaded->calibration.empty() ? "float model, reference" : "model, reference",
-          "reference_accuracy", s);
-    return {};
-  }
-
-  Expected<runtime::Session> session_on(driver::Accelerator* on, compiler::Comparison* comparison,
-                                        bool timeline) const {
-    runtime::SessionOptions options;
-    options.accelerator = on;
-    options.timeline = timeline;
-    options.launch_limit = std::chrono::nanoseconds(static_cast<int64_t>(seconds * 1e9));
-    if (comparison) options.hook = comparison->hook();
-    return runtime::Session::create(executable, std::move(options));
-  }
-
-  // Runs the sample once more and keeps the launch that went wrong; adds to the error where it is.
-  std::unexpected<Diagnostic> with_bundle(driver::Accelerator* on, Diagnostic reported, size_t sample,
-                                          compiler::Comparison* comparison) const {
-    if (on == nullptr) return std::unexpected(std::move(reported));
-    driver::Recorder recorder(*on);
-    auto session = session_on(&recorder, comparison, false);
-    if (!session) return std::unexpected(std::move(reported));
-    (void)session->run({&samples[sample], 1});
-    if (recorder.bundle()) {
-      driver::Bundle kept = *recorder.bundle();
-      kept.origin =
-          fmt::format("tenon run {} --device {} --data {}, sample {}", model.model, kept.device, data, sample);
-      kept.reported = reported.what;
-      if (comparison && comparison->mismatch()) {
-        const auto& wrong = *comparison->mismatch();
-        const uint64_t address = kept.launches[0].bases[static_cast<size_t>(wrong.base)] + wrong.offset;
-        kept.expected.push_back({wrong.name, address, wrong.expected});
-      }
-      reported.help += (reported.help.empty() ? "" : "\n  ") + keep_mismatch(std::move(kept), *on, bundle);
-    }
-    return std::unexpected(std::move(reported));
-  }
-
-  Status on_device() {
-    std::optional<compiler::Comparison> comparison;
-    if (check) comparison.emplace(loaded->model, *compilation);
-    auto session =
-        session_on(accelerator.get(), comparison ? &*comparison : nullptr, !report.empty() || !trace.empty());
-    if (!session) return forward_error(session);
-    Score reference, device_score;
-    {
-      Progress progress(cpu ? "cpu" : device, samples.size(), quiet);
-      for (size_t i = 0; i < samples.size(); ++i, progress.step()) {
-        std::vector<Tensor> expected;
-        if (comparison) {
-          auto values = comparison->reference({&samples[i], 1});
-          if (!values) return forward_error(values);
-          expected = std::move(*values);
-          count(reference, expected, i);
-        }
-        auto results = session->run({&samples[i], 1});
-        if (!results) {
-          return with_bundle(accelerator.get(), std::move(results.error()), i, comparison ? &*comparison : nullptr);
-        }
-        count(device_score, *results, i);
-        if (comparison) {
-          if (auto status = comparison->results(expected, *results); !status) return status;
-        }
-        if (auto status = write_results(*results, i); !status) return status;
-      }
-    }
-    if (comparison)
-      score(loaded->calibration.empty() ? "model, integer reference" : "int8 model, reference", "int8_accuracy",
-            reference);
-    score(cpu ? "cpu" : device, "device_accuracy", device_score);
-    if (json) result.field("samples", samples.size());
-    if (comparison) {
-      const std::string text = fmt::format("{} samples, {} layers, {} elements: equal bit for bit", samples.size(),
-                                           comparison->layers(), comparison->elements());
-      rows.emplace_back("device against integer reference", text);
-      if (json)
-        result.field("layers_compared", comparison->layers()).field("elements_compared", comparison->elements());
-      else fmt::print("\nDevice against integer reference\n  {}\n", text);
-    }
-    return figures(*session);
-  }
-
-  Status write_results(const std::vector<Tensor>& results, size_t sample) const {
-    if (output.empty()) return {};
-    const std::vector<std::string> names = runtime::file_names(executable.main().results);
-    for (size_t i = 0; i < results.size(); ++i) {
-      if (auto status = runtime::save_npy(fmt::format("{}/{}_{}.npy", output, names[i], sample), results[i]); !status)
-        return status;
-    }
-    return {};
-  }
-
-  Status figures(runtime::Session& session) {
-    const runtime::Analysis analysis = runtime::analyze(executable, session.profile());
-    if (json) {
-      result.field("cycles", analysis.cycles)
-          .field("utilization", analysis.utilization)
-          .field("read_bytes", analysis.read_bytes)
-          .field("write_bytes", analysis.write_bytes)
-          .field("launches", analysis.launches);
-    } else if (analysis.launches > 0) {
-      fmt::print("\nAccelerator {}, a sample\n", accelerator->info().config.name);
-      fmt::print("  {:<28} {:.0f}{}\n", "cycles", analysis.cycles,
-                 accelerator->info().cycle_accurate ? "" : "  (cycle model)");
-      fmt::print("  {:<28} {:.1f} % of {} MACs a cycle\n", "utilization", 100 * analysis.utilization,
-                 accelerator->info().config.macs_per_cycle());
-      fmt::print("  {:<28} {:.0f} read, {:.0f} written\n", "DRAM bytes", analysis.read_bytes, analysis.write_bytes);
-    }
-    runtime::ReportInput input{.title = executable.name,
-                               .facts = rows,
-                               .executable = &executable,
-                               .profile = &session.profile(),
-                               .device = accelerator ? &accelerator->info() : nullptr};
-    if (!report.empty()) {
-      if (auto status = write_text(report, runtime::make_report(input)); !status) return status;
-      if (!json) fmt::print("\nReport: {}\n", report);
-    }
-    if (!trace.empty()) {
-      if (auto status = write_text(trace, runtime::make_trace(input)); !status) return status;
-      if (!json) fmt::print("Trace: {}\n", trace);
-    }
-    return {};
-  }
-
-  // The first samples once more on a second device: its results must be those of the reference or of the first device.
-  Status verified() {
-    auto second = driver::open(verify);
-    if (!second) return forward_error(second);
-    std::optional<compiler::Comparison> comparison;
-    if (check) comparison.emplace(loaded->model, *compilation);
-    auto session = session_on(second->get(), comparison ? &*comparison : nullptr, false);
-    if (!session) return forward_error(session);
-    auto first = session_on(accelerator.get(), nullptr, false);
-    if (!first) return forward_error(first);
-    const size_t count_of = std::min(samples.size(), static_cast<size_t>(verify_samples));
-    {
-      Progress progress(verify, count_of, quiet);
-      for (size_t i = 0; i < count_of; ++i, progress.step()) {
-        if (comparison) {
-          if (auto values = comparison->reference({&samples[i], 1}); !values) return forward_error(values);
-        }
-        auto expected = first->run({&samples[i], 1});
-        if (!expected) return forward_error(expected);
-        auto found = session->run({&samples[i], 1});
-        if (!found) {
-          return with_bundle(second->get(), std::move(found.error()), i, comparison ? &*comparison : nullptr);
-        }
-        for (size_t r = 0; r < found->size(); ++r) {
-          if ((*found)[r] != (*expected)[r]) {
-            return error(fmt::format("sample {}: result {} differs between {} and {}", i, r, verify, device),
-                         executable.name, "this is a fault of the accelerator or its compiler: please report it",
-                         Fault::kInternal);
-          }
-        }
-      }
-    }
-    const runtime::Analysis analysis = runtime::analyze(executable, session->profile());
-    if (json) result.field("verified_samples", count_of).field("verified_cycles", analysis.cycles);
-    else
-      fmt::print("\n{}\n  {} samples equal to {}{}; {:.0f} cycles a sample, utilization {:.1f} %\n", verify, count_of,
-                 device, comparison ? fmt::format(", {} layers bit for bit", comparison->layers()) : "",
-                 analysis.cycles, 100 * analysis.utilization);
-    return {};
+    samples.output = output;
+    samples.json = json;
+    return run_samples(samples);
   }
 };
 
@@ -331,27 +38,36 @@ struct RunCommand {
 
 Action run_model(Options& options) {
   auto command = std::make_shared<RunCommand>();
-  command->model.declare(options);
-  options.option(command->device, "--device", "URI",
+  command->samples.model.declare(options);
+  options.option(command->samples.device, "--device", "URI",
                  "where accelerator programs run; its configuration is compiled for");
-  options.flag(command->cpu, "--cpu", "everything on the CPU, no device");
-  options.required(command->data, "--data", "FILE", "samples for the model's input: FILE.npy or FILE.npz:NAME");
-  options.option(command->labels, "--labels", "FILE", "true classes of the samples: prints accuracies");
-  options.option(command->limit, "--limit", "N", "only the first N samples; 0 for all");
-  options.flag(command->check, "--check", "compare every layer with the integer reference, bit for bit");
-  options.option(command->verify, "--verify", "URI",
+  options.flag(command->samples.cpu, "--cpu", "everything on the CPU, no device");
+  options.option(command->samples.data, "--data", "FILE", "samples for the model's input: FILE.npy or FILE.npz:NAME");
+  options.option(command->inputs, "-i,--input", "[NAME=]FILE",
+                 "an input of a .tn module, which the interpreter runs: FILE.npy, FILE.npz:NAME, or a number");
+  options.option(command->entry, "--entry", "@NAME", "--input: the function that is run");
+  options.option(command->expect, "--expect", "FILE", "--input: what the result must be, .npy or .npz");
+  options.option(command->tolerance, "--tolerance", "T", "--expect: of the largest element, or of 1; integers exactly");
+  options.option(command->samples.labels, "--labels", "FILE", "true classes of the samples: prints accuracies");
+  options.option(command->samples.limit, "--limit", "N", "only the first N samples; 0 for all");
+  options.flag(command->samples.check, "--check", "compare every layer with the integer reference, bit for bit");
+  options.option(command->samples.verify, "--verify", "URI",
                  "run the first samples on a second device too, as lockstep:default");
-  options.option(command->verify_samples, "--verify-samples", "N", "how many");
-  options.option(command->output, "--output", "DIR", "write results as .npy into this directory");
-  options.option(command->bundle, "--bundle", "DIR",
+  options.option(command->samples.verify_samples, "--verify-samples", "N", "how many");
+  options.option(command->output, "--output", "PATH",
+                 "--data: write results as .npy into this directory; --input: the result's file, .npy or .npz");
+  options.option(command->samples.bundle, "--bundle", "DIR",
                  "where a mismatch leaves what repeats it; without: mismatch-N here");
-  options.option(command->report, "--report", "FILE.html", "write a self-contained report");
-  options.option(command->trace, "--trace", "FILE.json", "write a timeline for Perfetto");
-  options.option(command->seconds, "--launch-limit", "SECONDS", "longest wait for one launch");
+  options.option(command->samples.report, "--report", "FILE.html", "write a self-contained report");
+  options.option(command->samples.trace, "--trace", "FILE.json", "write a timeline for Perfetto");
+  options.option(command->samples.seconds, "--launch-limit", "SECONDS", "longest wait for one launch");
   options.flag(command->json, "--json", "figures as JSON");
-  options.flag(command->quiet, "--quiet", "no progress bar");
+  options.flag(command->samples.quiet, "--quiet", "no progress bar");
   options.footer(
-      "tenon run model.onnx --shapes N=1 --calibrate d.npz:calib --data d.npz:x --labels d.npz:y --divide 255 --check");
+      "A model over samples is compiled and runs on the device; a .tn module with --input, or without inputs, runs in\n"
+      "the interpreter, whatever of the language it uses.\n\n"
+      "tenon run model.onnx --shapes N=1 --calibrate d.npz:calib --data d.npz:x --labels d.npz:y --divide 255 --check\n"
+      "tenon run model.tn --input x=x.npy --input steps=20 --expect y.npy");
   return [command] { return command->run(); };
 }
 

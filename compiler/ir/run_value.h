@@ -58,4 +58,8 @@ bool matches(const Module& module, Type type, const RunValue& value, const Sizes
 // "Tensor[(2, 3), f32]", "Cons(...)"
 std::string describe(const Context& context, const RunValue& value);
 
+// The value for people, as the text form writes it: 3i64, (true, Cons([1, 2], Nil)). Of a large tensor and of a long
+// list the beginning.
+std::string str(const Context& context, const RunValue& value);
+
 }  // namespace tenon::compiler

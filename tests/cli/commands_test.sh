@@ -71,6 +71,32 @@ echo 'def @main( {' >"$scratch/b.tn"
 expect 1 "b.tn:1:12: error: '{' is not closed" "$tenon" fmt "$scratch/b.tn"
 expect 2 "exclude each other" "$tenon" fmt --check -w "$scratch/a.tn"
 
+# A module with inputs by name, in the interpreter.
+cat >"$scratch/list.tn" <<'END'
+#[version = "1"]
+type List[A] { Cons(A, List[A]), Nil }
+def @main(%x: Tensor[(), f32], %n: Tensor[(), i64]) -> (Tensor[(), f32], List[Tensor[(), i64]]) {
+  (%x * 2.0f32, Cons(%n, Cons(%n * %n, Nil)))
+}
+def @double[n](%x: Tensor[(n, 2), f32]) -> Tensor[(n, 2), f32] { %x + %x }
+END
+expect 0 "(5f32, Cons(3i64, Cons(9i64, Nil)))" "$tenon" run "$scratch/list.tn" --input n=3 --input 2.5
+expect 0 '"result": "(5f32, Cons(' "$tenon" run "$scratch/list.tn" --input 2.5 --input 3 --json
+expect 2 "input 'n' is missing" "$tenon" run "$scratch/list.tn" --input x=1
+expect 2 "@main takes %x: Tensor[(), f32], %n: Tensor[(), i64]" "$tenon" run "$scratch/list.tn" --input z=1
+expect 2 "input 'x' is given twice" "$tenon" run "$scratch/list.tn" --input x=1 --input x=2
+expect 2 "there are @main, @double" "$tenon" run "$scratch/list.tn" --entry @half
+expect 1 "files hold tensors" "$tenon" run "$scratch/list.tn" --input n=3 --input 2.5 --output "$scratch/o.npz"
+logits=tests/models/tiny_digits_logits.npy
+expect 1 "input 'x' must be Tensor[(n, 2), f32], found Tensor[(8, 10), f32]" \
+  "$tenon" run "$scratch/list.tn" --entry double --input "$logits"
+sed -i 's/n, 2/n, 10/g' "$scratch/list.tn"
+expect 0 "" "$tenon" run "$scratch/list.tn" --entry double --input "x=$logits" --output "$scratch/o.npy"
+expect 0 "as expected: 1 result" "$tenon" run "$scratch/list.tn" --entry double --input "$logits" --expect "$scratch/o.npy"
+expect 1 "result 0 differs by" "$tenon" run "$scratch/list.tn" --entry double --input "$scratch/o.npy" --expect "$scratch/o.npy"
+expect 2 "--input and --expect are for modules" "$tenon" run tests/models/tiny_digits.onnx --input 3
+expect 2 "--data is required" "$tenon" run tests/models/tiny_digits.onnx
+
 # The machine: what is there is named, and what is not comes with the way to get it.
 expect 0 "tenon hw list" "$tenon" devices
 expect 0 "[" "$tenon" devices --json

@@ -1,0 +1,24 @@
+// tenon run on a module of the language with inputs by name: the interpreter.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "hw/spec/diagnostic.h"
+
+namespace tenon::cli {
+
+struct ModuleRun {
+  std::string model, entry = "@main";
+  std::vector<std::string> inputs;  // "FILE", "NAME=FILE" or "NAME=NUMBER"
+  std::string output, expect;       // .npy, or .npz for a tuple
+  double tolerance = 1e-5;          // of the largest element expected, or of 1
+  bool json = false;
+};
+
+// Whether the file is such a module, by its ending.
+bool is_module(const std::string& path);
+
+Status run_module(const ModuleRun& run);
+
+}  // namespace tenon::cli

@@ -1,0 +1,20 @@
+// tenon run over samples: accuracy, comparison, cycles and report of a model or an executable on a device.
+#pragma once
+
+#include <string>
+
+#include "compiler/cli/model_options.h"
+
+namespace tenon::cli {
+
+struct SamplesRun {
+  ModelOptions model;
+  std::string device = "behavioral:default", data, labels, output, report, trace, verify, bundle;
+  int64_t limit = 0, verify_samples = 20;
+  double seconds = 600;
+  bool check = false, cpu = false, json = false, quiet = false;
+};
+
+Status run_samples(const SamplesRun& run);
+
+}  // namespace tenon::cli

@@ -1,0 +1,91 @@
+// Values of the interpreter for people, without recursion: a list may be as long as memory allows.
+#include <fmt/format.h>
+
+#include "compiler/ir/run_value.h"
+#include "compiler/ir/text/literal.h"
+
+namespace tenon::compiler {
+namespace {
+
+constexpr int64_t kMaxElements = 1000;  // of a tensor that are shown
+constexpr size_t kMaxParts = 2000;      // of a value
+
+template <class T>
+std::string number(T value) {
+  if constexpr (std::is_same_v<T, bool>) return value ? "true" : "false";
+  else if constexpr (std::is_integral_v<T>) return fmt::format("{}", static_cast<int64_t>(value));
+  else return fmt::format("{}", value);
+}
+
+template <class T>
+std::string rows(const runtime::Tensor& tensor) {
+  const auto values = tensor.data<T>();
+  const runtime::Shape& shape = tensor.shape();
+  std::string text(shape.size(), '[');
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (static_cast<int64_t>(i) == kMaxElements) return text + ", ...";
+    // Each dim whose end lies here closes and opens a bracket.
+    size_t ended = 0;
+    auto period = static_cast<size_t>(1);
+    for (size_t d = shape.size(); d-- > 0;) {
+      period *= static_cast<size_t>(shape[d]);
+      if (i == 0 || i % period != 0) break;
+      ++ended;
+    }
+    if (i > 0) text += ended == 0 ? ", " : std::string(ended, ']') + ",\n" + std::string(shape.size() - ended, ' ');
+    if (i > 0) text += std::string(ended, '[');
+    text += number(values[i]);
+  }
+  return text + std::string(shape.size(), ']');
+}
+
+std::string tensor_text(const runtime::Tensor& tensor) {
+  if (auto scalar = literal(tensor)) return *scalar;
+  std::string text = fmt::format("Tensor[{}, {}] ", runtime::to_string(tensor.shape()), runtime::name(tensor.dtype()));
+  switch (tensor.dtype()) {
+    case DType::kBool: return text + rows<bool>(tensor);
+    case DType::kI8: return text + rows<int8_t>(tensor);
+    case DType::kU8: return text + rows<uint8_t>(tensor);
+    case DType::kI16: return text + rows<int16_t>(tensor);
+    case DType::kU16: return text + rows<uint16_t>(tensor);
+    case DType::kI32: return text + rows<int32_t>(tensor);
+    case DType::kI64: return text + rows<int64_t>(tensor);
+    case DType::kF32: return text + rows<float>(tensor);
+    case DType::kF64: return text + rows<double>(tensor);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string str(const Context& context, const RunValue& value) {
+  struct Part {
+    const RunValue* value;  // nullptr: the text alone
+    std::string text;
+  };
+  std::string out;
+  std::vector<Part> open{{&value, ""}};
+  for (size_t parts = 0; !open.empty(); ++parts) {
+    const Part part = std::move(open.back());
+    open.pop_back();
+    out += part.text;
+    if (!part.value) continue;
+    if (parts > kMaxParts) return out + "...";
+    const RunObject& object = *part.value->object;
+    switch (object.kind) {
+      case RunObject::Kind::kTensor: out += tensor_text(object.tensor); continue;
+      case RunObject::Kind::kClosure: out += "a function"; continue;
+      case RunObject::Kind::kReference: out += "a reference"; continue;
+      case RunObject::Kind::kData: out += context.name(object.constructor); break;
+      case RunObject::Kind::kTuple: break;
+    }
+    const bool tuple = object.kind == RunObject::Kind::kTuple;
+    if (object.fields.empty() && !tuple) continue;
+    open.push_back({nullptr, tuple && object.fields.size() == 1 ? ",)" : ")"});
+    for (size_t i = object.fields.size(); i-- > 0;) open.push_back({&object.fields[i], i > 0 ? ", " : ""});
+    out += "(";
+  }
+  return out;
+}
+
+}  // namespace tenon::compiler
