@@ -31,6 +31,7 @@ struct Debug {
   int64_t launch = 0;
   double divide = 1;
 
+  std::unique_ptr<driver::Accelerator> accelerator;
   driver::Debugger::Notes notes;
 
   Status run() {
@@ -43,10 +44,12 @@ struct Debug {
       if (auto status = add(*bundle, load); !status) return status;
     }
     const TemporaryDirectory scratch;
-    const std::string uri = device.empty() ? bundle->device : device;
-    auto opened = driver::open_for(*bundle, uri, scratch.path());
-    if (!opened) return forward_error(opened);
-    auto machine = driver::Machine::create(**opened, std::move(*bundle));
+    if (!accelerator) {
+      auto opened = driver::open_for(*bundle, device.empty() ? bundle->device : device, scratch.path());
+      if (!opened) return forward_error(opened);
+      accelerator = std::move(*opened);
+    }
+    auto machine = driver::Machine::create(*accelerator, std::move(*bundle));
     if (!machine) return forward_error(machine);
     driver::Debugger debugger(**machine, std::move(notes));
     return talk(debugger);
@@ -107,10 +110,11 @@ struct Debug {
     auto bytes = runtime::read_file(program);
     if (!bytes) return forward_error(bytes);
     if (device.empty()) device = "behavioral:default";
-    auto opened = driver::open(device);  // for its configuration
+    auto opened = driver::open(device);  // its configuration is the program's
     if (!opened) return forward_error(opened);
+    accelerator = std::move(*opened);
     Bundle bundle;
-    bundle.config = (*opened)->info().config;
+    bundle.config = accelerator->info().config;
     bundle.device = device;
     const spec::Isa isa(bundle.config);
     auto instructions = isa.assemble_all({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, program);

@@ -43,6 +43,13 @@ constexpr Tool kTools[] = {
     {"g++ armhf", "arm-linux-gnueabihf-g++", "--version", "", "tenon-run for 32-bit ARM boards: scripts/cross",
      "apt-get install g++-arm-linux-gnueabihf"},
     {"qemu-user", "qemu-aarch64", "--version", "", "running what was built for boards", "apt-get install qemu-user"},
+    {"tclsh", "tclsh", "", "/usr/bin/tclsh", "checks of the scripts for Vitis", "apt-get install tcl"},
+    {"xmllint", "xmllint", "", "/usr/bin/xmllint", "checks of kernel.xml", "apt-get install libxml2-utils"},
+    {"valgrind", "valgrind", "--version", "", "the emulated XRT device under it", "apt-get install valgrind"},
+    {"vivado", "vivado", "-version", "", "building for boards: tenon hw package, build.sh",
+     "AMD's Vitis with Vivado, then . settings64.sh"},
+    {"v++", "v++", "--version", "", "building for boards with XRT: tenon hw package, build.sh",
+     "AMD's Vitis with the board's platform, then . settings64.sh"},
     {"clang 19", "clang++-19", "--version", "", "the fuzz preset", "apt-get install clang-19 libclang-rt-19-dev"},
 };
 
@@ -76,7 +83,7 @@ struct Finding {
 
 Finding examine(const Tool& tool) {
   Finding finding{std::string(tool.name), "", std::string(tool.purpose), std::string(tool.remedy)};
-  if (!tool.program.empty() && !find_program(tool.program).empty()) finding.found = version(tool);
+  if (!tool.question.empty() && !find_program(tool.program).empty()) finding.found = version(tool);
   if (!tool.file.empty() && std::filesystem::exists(tool.file)) finding.found = tool.file;
   return finding;
 }

@@ -355,13 +355,12 @@ std::string Debugger::queues() {
 }
 
 std::string Debugger::tokens() {
+  const auto counts = machine_.all_tokens();
   std::string text;
-  for (int p = 0; p < spec::kEngines; ++p) {
-    for (int c = 0; c < spec::kEngines; ++c) {
-      const unsigned count = machine_.tokens(static_cast<Engine>(p), static_cast<Engine>(c));
-      if (count > 0)
-        text += fmt::format("{}->{}: {}\n", name(static_cast<Engine>(p)), name(static_cast<Engine>(c)), count);
-    }
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] == 0) continue;
+    text += fmt::format("{}->{}: {}\n", name(static_cast<Engine>(i / spec::kEngines)),
+                        name(static_cast<Engine>(i % spec::kEngines)), counts[i]);
   }
   return text.empty() ? "no tokens\n" : text;
 }
@@ -434,7 +433,8 @@ std::string Debugger::info() {
   if (!bundle.reported.empty()) text += fmt::format("reported: {}\n", bundle.reported);
   return text +
          "not to be seen on any simulator: scratchpad elements that nothing has written yet, and the inside of an "
-         "instruction.\nOn the RTL some cycles pass while registers (tokens, counters) are read.\n";
+         "instruction.\nOn the RTL and in the virtual platform a step is a few cycles, and some pass while tokens and "
+         "counters are read.\n";
 }
 
 }  // namespace tenon::driver

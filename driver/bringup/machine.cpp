@@ -118,6 +118,16 @@ unsigned Machine::tokens(spec::Engine producer, spec::Engine consumer) {
   return simulator_.read_register(reg::kTokens + i / 4 * 4) >> (i % 4 * 8) & 0xff;
 }
 
+Machine::TokenCounts Machine::all_tokens() {
+  TokenCounts counts{};
+  uint32_t word = 0;
+  for (uint32_t i = 0; i < counts.size(); ++i) {
+    if (i % 4 == 0) word = simulator_.read_register(reg::kTokens + i);
+    counts[i] = static_cast<uint8_t>(word >> (i % 4 * 8));
+  }
+  return counts;
+}
+
 bool Machine::waits(spec::Engine engine) {
   return (simulator_.read_register(reg::kTokenWait) >> static_cast<unsigned>(engine) & 1) != 0;
 }

@@ -50,6 +50,9 @@ class Machine final : public sim::WriteObserver {
   size_t done() const { return done_count_; }
   std::vector<size_t> pending(spec::Engine engine) const;  // positions that are not done, in order
   unsigned tokens(spec::Engine producer, spec::Engine consumer);
+  // Counter (p, c) at kEngines * p + c; on the RTL time passes with each register that is read, and this reads few.
+  using TokenCounts = std::array<uint8_t, size_t{spec::kEngines} * spec::kEngines>;
+  TokenCounts all_tokens();
   bool waits(spec::Engine engine);
 
   // An element as it was written last; empty: nobody has.

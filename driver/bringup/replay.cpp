@@ -140,8 +140,7 @@ Expected<std::unique_ptr<Accelerator>> open_for(const Bundle& bundle, const std:
   const auto config = spec::load_config(bundle.config.name);
   std::string name = device.substr(colon + 1, (question == std::string::npos ? device.size() : question) - colon - 1);
   const bool names_configuration = scheme == "behavioral" || scheme == "verilator" || scheme == "lockstep" ||
-                                   scheme == "systemc" || name.empty() || name == bundle.config.name ||
-                                   name.ends_with(".json");
+                                   scheme == "systemc" || name == bundle.config.name || name.ends_with(".json");
   if (!names_configuration) return open(device);
   if (!config || spec::hash(*config) != spec::hash(bundle.config) || name != bundle.config.name) {
     const auto file = scratch / (bundle.config.name + ".json");
