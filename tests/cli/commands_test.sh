@@ -102,7 +102,7 @@ expect 0 "tenon hw list" "$tenon" devices
 expect 0 "[" "$tenon" devices --json
 expect 0 "g++" "$tenon" doctor
 expect 0 '"tools": [' "$tenon" doctor --json
-expect 0 "verilator  missing; for verilator: devices, tenon fuzz accel; get it: apt-get install verilator" \
+expect 0 "missing; for verilator: devices, tenon fuzz accel; get it: apt-get install verilator" \
   env PATH=/nowhere "$tenon" doctor
 cp "$tenon" "$scratch/alone"
 expect 0 "systemc:     this build of Tenon was made without SystemC; apt-get install libsystemc-dev" "$scratch/alone" doctor
