@@ -124,7 +124,7 @@ expect 0 "all promises hold" "$tenon" fuzz ir -n 5 --seed 5 --pass simplify -o "
 expect 2 "there is no pass 'nothing'" "$tenon" fuzz ir --pass nothing
 expect 2 "--count is at least 1" "$tenon" fuzz ir --count 0
 expect 0 "def @main" "$tenon" fuzz ir -n 1 --seed 5 --print
-echo 'def @main[n](%x: Tensor[(n,), f32]) -> Tensor[(n,), f32] { relu(relu(%x)) }' >"$scratch/relu.tn"
+printf '#[version = "1"]\ndef @main[n](%%x: Tensor[(n,), f32]) -> Tensor[(n,), f32] { relu(relu(%%x)) }\n' >"$scratch/relu.tn"
 expect 0 "holds" "$tenon" fuzz ir --seed 5 --file "$scratch/relu.tn"
 expect 1 "nowhere.tn" "$tenon" fuzz ir --file "$scratch/nowhere.tn"
 
