@@ -66,17 +66,24 @@ class Lexer {
     return std::ranges::find(kPairs, two) != std::end(kPairs);
   }
   void push(Tok kind, std::string text, size_t start) {
-    // Between the parentheses of Tensor[(...), % and // are operators.
-    if (kind == Tok::kPunct && text == "(") {
-      const bool sizes = last_.text == "[" && before_.kind == Tok::kName && before_.text == "Tensor";
-      if (sizes || in_sizes_ > 0) ++in_sizes_;
-    } else if (kind == Tok::kPunct && text == ")" && in_sizes_ > 0) {
+    // Where sizes and indices stand, % and // are operators.
+    if (kind == Tok::kPunct && (text == "(" || text == "[")) {
+      if (in_sizes_ > 0 || begins_sizes(text)) ++in_sizes_;
+    } else if (kind == Tok::kPunct && (text == ")" || text == "]") && in_sizes_ > 0) {
       --in_sizes_;
     }
     tokens_.push_back({kind, std::move(text), start, at_});
     if (kind == Tok::kComment) return;
     before_ = std::move(last_);
     last_ = tokens_.back();
+  }
+
+  // Tensor[( and, in loop functions, %a[ and `in (`, `at (`, `where (`, `below (`, `index(`.
+  bool begins_sizes(std::string_view bracket) const {
+    if (bracket == "[") return last_.kind == Tok::kLocal;
+    static constexpr std::string_view kWords[] = {"in", "at", "where", "below", "index"};
+    if (last_.kind == Tok::kName) return std::ranges::find(kWords, last_.text) != std::end(kWords);
+    return last_.text == "[" && before_.kind == Tok::kName && before_.text == "Tensor";
   }
 
   void skip_blank() {

@@ -103,6 +103,16 @@ Expected<Dim> TypeReader::dim_factor(TypeScope& scope, int depth) {
     return text == "min" ? context_.minimum(std::move(args)) : context_.maximum(std::move(args));
   }
   const Symbol variable = context_.symbol(text);
+  if (contains(scope.functions, variable) && cursor_.is("(", 1)) {
+    cursor_.skip(2);
+    std::vector<Dim> args;
+    TENON_TRY(cursor_.list(")", [&]() -> Status {
+      TENON_TAKE(next, dim(scope, depth + 1));
+      args.push_back(*next);
+      return {};
+    }));
+    return context_.apply(variable, std::move(args));
+  }
   if (!use_as(scope.dims, scope.undecided, variable)) {
     return cursor_.fail("the dim variable is not declared", "declare it behind the function's name, as @f[N](...)");
   }

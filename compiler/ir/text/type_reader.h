@@ -11,6 +11,7 @@ namespace tenon::compiler {
 // use decides; one that is not used is a dim.
 struct TypeScope {
   std::vector<Symbol> dims, types, undecided;
+  std::vector<Symbol> functions;  // that sizes may apply, as lengths(b)
 
   bool declared(Symbol name) const;
 };

@@ -1,0 +1,196 @@
+#include "compiler/loop/evaluate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+
+#include "compiler/ir/try.h"
+#include "compiler/loop/expr.h"
+#include "compiler/loop/scalar.h"
+#include "compiler/loop/state.h"
+
+namespace tenon::compiler::loop {
+namespace {
+
+using runtime::Tensor;
+
+class Evaluator {
+ public:
+  Evaluator(Context& context, const Function& function, const EvaluateOptions& options)
+      : state_(context, function), options_(options) {}
+
+  Expected<std::vector<Tensor>> run(std::span<const Tensor> params) {
+    TENON_TRY(state_.bind(params));
+    for (BufferId result : state_.function().results) TENON_TRY(state_.allocate(result));
+    TENON_TRY(run(state_.function().body));
+    std::vector<Tensor> results;
+    for (BufferId result : state_.function().results) {
+      const Storage& storage = state_.storage(result);
+      if (std::ranges::find(storage.written, false) != storage.written.end())
+        return state_.fail(fmt::format("{} was not written whole", state_.name(result)));
+      results.push_back(storage.data);
+    }
+    return results;
+  }
+
+ private:
+  Status step() {
+    if (++steps_ > options_.max_steps) return state_.fail(fmt::format("more than {} steps", options_.max_steps));
+    return {};
+  }
+
+  // --- Values ---
+
+  Expected<Scalar> evaluate(const Expr& expr) {
+    TENON_TRY(step());
+    return std::visit([&](const auto& form) { return evaluate(*expr, form); }, expr->form);
+  }
+  Expected<Scalar> evaluate(const ExprNode&, const Literal& form) {
+    return Scalar{.real = form.real, .integer = form.integer};
+  }
+  Expected<Scalar> evaluate(const ExprNode&, const IndexValue& form) {
+    TENON_TAKE(number, state_.value(form.value));
+    return Scalar{.integer = *number};
+  }
+  Expected<Scalar> evaluate(const ExprNode&, const Load& form) {
+    TENON_TAKE(at, state_.offset(form.buffer, form.indices));
+    const Storage& storage = state_.storage(form.buffer);
+    if (!storage.written[static_cast<size_t>(*at)])
+      return state_.fail(fmt::format("{} is read before it is written, at {}", state_.name(form.buffer),
+                                     state_.context().str(form.indices)));
+    return read(storage.data, *at);
+  }
+  Expected<Scalar> evaluate(const ExprNode&, const Unary& form) {
+    TENON_TAKE(operand, evaluate(form.value));
+    return located(apply(form.op, form.value->dtype, *operand));
+  }
+  Expected<Scalar> evaluate(const ExprNode&, const Binary& form) {
+    TENON_TAKE(left, evaluate(form.left));
+    if ((form.op == BinaryOp::kAnd && left->integer == 0) || (form.op == BinaryOp::kOr && left->integer != 0))
+      return left;
+    TENON_TAKE(right, evaluate(form.right));
+    return located(apply(form.op, form.left->dtype, *left, *right));
+  }
+  Expected<Scalar> evaluate(const ExprNode&, const Select& form) {
+    TENON_TAKE(condition, evaluate(form.condition));
+    return evaluate(condition->integer != 0 ? form.then : form.otherwise);
+  }
+  Expected<Scalar> evaluate(const ExprNode& node, const Convert& form) {
+    TENON_TAKE(operand, evaluate(form.value));
+    return located(convert(form.value->dtype, node.dtype, *operand));
+  }
+  Expected<Scalar> evaluate(const ExprNode&, const LetIndex& form) {
+    TENON_TAKE(number, bound_index(form.value, form.extent));
+    const Bound bound(state_.values(), form.var, *number);
+    return evaluate(form.body);
+  }
+  Expected<Scalar> located(Expected<Scalar> scalar) const {
+    if (!scalar) return state_.fail(scalar.error().what);
+    return scalar;
+  }
+  Expected<int64_t> bound_index(const Expr& expr, Dim extent) {
+    TENON_TAKE(number, evaluate(expr));
+    TENON_TAKE(size, state_.value(extent));
+    if (number->integer < 0 || number->integer >= *size)
+      return state_.fail(fmt::format("the index {} is not in 0 .. {}", number->integer, *size - 1));
+    return number->integer;
+  }
+
+  // --- Statements ---
+
+  Status run(const Body& body) {
+    for (const Stmt& stmt : body) {
+      TENON_TRY(step());
+      TENON_TRY(std::visit([&](const auto& form) { return run(form); }, stmt.form));
+    }
+    return {};
+  }
+  Status run(const For& loop) {
+    TENON_TAKE(extent, state_.value(loop.extent));
+    for (int64_t i = 0; i < *extent; ++i) {
+      const Bound bound(state_.values(), loop.var, i);
+      TENON_TRY(run(loop.body));
+    }
+    return {};
+  }
+  Status run(const Stage& stage) {
+    for (const Guard& guard : stage.where) {
+      TENON_TAKE(left, state_.value(guard.left));
+      TENON_TAKE(right, state_.value(guard.right));
+      if (*left >= *right) return {};
+    }
+    Indices at;
+    for (const Axis& axis : stage.axes) {
+      TENON_TAKE(one, state_.value(axis.value));
+      at.push_back(*one);
+    }
+    bool first = true;
+    std::deque<Bound> axes;
+    for (size_t i = 0; i < stage.axes.size(); ++i) {
+      const Axis& axis = stage.axes[i];
+      axes.emplace_back(state_.values(), axis.var, at[i]);
+      TENON_TAKE(extent, state_.value(axis.extent));
+      if (at[i] < 0 || at[i] >= *extent)
+        return state_.fail(fmt::format("axis '{}' of stage '{}' is {}, not in 0 .. {}", state_.context().name(axis.var),
+                                       state_.context().name(stage.name), at[i], *extent - 1));
+      first &= axis.kind != AxisKind::kReduce || at[i] == 0;
+    }
+    if (first) TENON_TRY(run(stage.init));
+    return run(stage.body);
+  }
+  Status run(const Store& store) {
+    TENON_TAKE(scalar, evaluate(store.value));
+    TENON_TAKE(at, state_.offset(store.buffer, store.indices));
+    Storage& storage = state_.storage(store.buffer);
+    write(storage.data, *at, *scalar);
+    storage.written[static_cast<size_t>(*at)] = true;
+    return {};
+  }
+  Status run(const If& branch) {
+    TENON_TAKE(condition, evaluate(branch.condition));
+    return run(condition->integer != 0 ? branch.then : branch.otherwise);
+  }
+  Status run(const Let& let) {
+    TENON_TAKE(number, bound_index(let.value, let.extent));
+    const Bound bound(state_.values(), let.var, *number);
+    return run(let.body);
+  }
+  Status run(const Alloc& alloc) {
+    TENON_TRY(state_.allocate(alloc.buffer));
+    return run(alloc.body);
+  }
+  Status run(const CallLibrary& call) {
+    const std::string symbol(state_.context().name(call.symbol));
+    const auto found = options_.libraries.find(symbol);
+    if (found == options_.libraries.end())
+      return state_.fail(fmt::format("the library function '{}' is not there", symbol));
+    std::vector<Tensor> inputs, outputs;
+    for (BufferId input : call.inputs) {
+      const Storage& storage = state_.storage(input);
+      if (std::ranges::find(storage.written, false) != storage.written.end())
+        return state_.fail(fmt::format("{} is passed to '{}' before it is written whole", state_.name(input), symbol));
+      inputs.push_back(storage.data);
+    }
+    for (BufferId output : call.outputs) outputs.push_back(state_.storage(output).data);
+    TENON_TRY(found->second(inputs, outputs));
+    for (BufferId output : call.outputs) {
+      Storage& storage = state_.storage(output);
+      storage.written.assign(storage.written.size(), true);
+    }
+    return {};
+  }
+
+  State state_;
+  const EvaluateOptions& options_;
+  uint64_t steps_ = 0;
+};
+
+}  // namespace
+
+Expected<std::vector<Tensor>> evaluate(Context& context, const Function& function, std::span<const Tensor> params,
+                                       const EvaluateOptions& options) {
+  return Evaluator(context, function, options).run(params);
+}
+
+}  // namespace tenon::compiler::loop

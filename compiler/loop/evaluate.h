@@ -1,0 +1,32 @@
+// The reference evaluator of loop functions: naive, and strict. It runs the statements as they stand, so that a
+// schedule that changed the meaning gives other results or an error here.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <span>
+
+#include "compiler/loop/loop.h"
+
+namespace tenon::compiler::loop {
+
+// Fills `outputs` from `inputs`.
+using LibraryFunction =
+    std::function<Status(std::span<const runtime::Tensor> inputs, std::span<runtime::Tensor> outputs)>;
+
+struct EvaluateOptions {
+  uint64_t max_steps = uint64_t{1} << 32;  // statements and expressions; more is an error
+  std::map<std::string, LibraryFunction> libraries;
+};
+
+// The results for these parameters. A tensor has the buffer's shape, where the axes up to the last one whose size
+// depends on an index are one: rows of (b in n, s in lengths(b), 64) are a (sum of lengths, 64).
+//
+// Errors: parameters that do not fit the signature; an index outside its buffer; an element read before it was written;
+// a result that was not written whole; a stage whose axes leave their extents; errors of the arithmetic; more steps or
+// memory than allowed.
+Expected<std::vector<runtime::Tensor>> evaluate(Context& context, const Function& function,
+                                                std::span<const runtime::Tensor> params,
+                                                const EvaluateOptions& options = {});
+
+}  // namespace tenon::compiler::loop

@@ -1,0 +1,268 @@
+#include "compiler/loop/expr.h"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+
+namespace tenon::compiler::loop {
+namespace {
+
+constexpr UnaryOp kUnary[] = {UnaryOp::kNegate, UnaryOp::kNot,  UnaryOp::kAbs,  UnaryOp::kSqrt, UnaryOp::kExp,
+                              UnaryOp::kLog,    UnaryOp::kTanh, UnaryOp::kErf,  UnaryOp::kSin,  UnaryOp::kCos,
+                              UnaryOp::kFloor,  UnaryOp::kCeil, UnaryOp::kRound};
+constexpr BinaryOp kBinary[] = {BinaryOp::kAdd,       BinaryOp::kSubtract, BinaryOp::kMultiply,  BinaryOp::kDivide,
+                                BinaryOp::kRemainder, BinaryOp::kMin,      BinaryOp::kMax,       BinaryOp::kPower,
+                                BinaryOp::kEqual,     BinaryOp::kLess,     BinaryOp::kLessEqual, BinaryOp::kAnd,
+                                BinaryOp::kOr};
+
+Expr make(DType dtype, decltype(ExprNode::form) form) {
+  return std::make_shared<const ExprNode>(ExprNode{dtype, std::move(form)});
+}
+
+}  // namespace
+
+bool is_float(DType dtype) { return dtype == DType::kF32 || dtype == DType::kF64; }
+
+std::span<const UnaryOp> unary_ops() { return kUnary; }
+std::span<const BinaryOp> binary_ops() { return kBinary; }
+
+std::string_view name(UnaryOp op) {
+  switch (op) {
+    case UnaryOp::kNegate: return "neg";
+    case UnaryOp::kNot: return "not";
+    case UnaryOp::kAbs: return "abs";
+    case UnaryOp::kSqrt: return "sqrt";
+    case UnaryOp::kExp: return "exp";
+    case UnaryOp::kLog: return "log";
+    case UnaryOp::kTanh: return "tanh";
+    case UnaryOp::kErf: return "erf";
+    case UnaryOp::kSin: return "sin";
+    case UnaryOp::kCos: return "cos";
+    case UnaryOp::kFloor: return "floor";
+    case UnaryOp::kCeil: return "ceil";
+    case UnaryOp::kRound: return "round";
+  }
+  return {};
+}
+
+std::string_view name(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::kAdd: return "+";
+    case BinaryOp::kSubtract: return "-";
+    case BinaryOp::kMultiply: return "*";
+    case BinaryOp::kDivide: return "/";
+    case BinaryOp::kRemainder: return "rem";
+    case BinaryOp::kMin: return "min";
+    case BinaryOp::kMax: return "max";
+    case BinaryOp::kPower: return "pow";
+    case BinaryOp::kEqual: return "==";
+    case BinaryOp::kLess: return "<";
+    case BinaryOp::kLessEqual: return "<=";
+    case BinaryOp::kAnd: return "and";
+    case BinaryOp::kOr: return "or";
+  }
+  return {};
+}
+
+int precedence(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::kOr: return 1;
+    case BinaryOp::kAnd: return 2;
+    case BinaryOp::kEqual:
+    case BinaryOp::kLess:
+    case BinaryOp::kLessEqual: return 3;
+    case BinaryOp::kAdd:
+    case BinaryOp::kSubtract: return 4;
+    case BinaryOp::kMultiply:
+    case BinaryOp::kDivide: return 5;
+    case BinaryOp::kRemainder:
+    case BinaryOp::kMin:
+    case BinaryOp::kMax:
+    case BinaryOp::kPower: return 0;
+  }
+  return 0;
+}
+
+bool takes(UnaryOp op, DType dtype) {
+  switch (op) {
+    case UnaryOp::kNot: return dtype == DType::kBool;
+    case UnaryOp::kNegate:
+    case UnaryOp::kAbs: return dtype != DType::kBool;
+    case UnaryOp::kSqrt:
+    case UnaryOp::kExp:
+    case UnaryOp::kLog:
+    case UnaryOp::kTanh:
+    case UnaryOp::kErf:
+    case UnaryOp::kSin:
+    case UnaryOp::kCos:
+    case UnaryOp::kFloor:
+    case UnaryOp::kCeil:
+    case UnaryOp::kRound: return is_float(dtype);
+  }
+  return false;
+}
+
+bool takes(BinaryOp op, DType dtype) {
+  switch (op) {
+    case BinaryOp::kAdd:
+    case BinaryOp::kSubtract:
+    case BinaryOp::kMultiply:
+    case BinaryOp::kDivide:
+    case BinaryOp::kMin:
+    case BinaryOp::kMax:
+    case BinaryOp::kLess:
+    case BinaryOp::kLessEqual: return dtype != DType::kBool;
+    case BinaryOp::kRemainder: return dtype != DType::kBool && !is_float(dtype);
+    case BinaryOp::kPower: return is_float(dtype);
+    case BinaryOp::kEqual: return true;
+    case BinaryOp::kAnd:
+    case BinaryOp::kOr: return dtype == DType::kBool;
+  }
+  return false;
+}
+
+Expr literal(DType dtype, double value) {
+  if (is_float(dtype)) return make(dtype, Literal{.real = value});
+  return make(dtype, Literal{.integer = static_cast<int64_t>(value)});
+}
+Expr integer_literal(DType dtype, int64_t value) {
+  assert(!is_float(dtype));
+  return make(dtype, Literal{.integer = value});
+}
+Expr index_value(Dim value) { return make(DType::kI64, IndexValue{value}); }
+Expr load(const Function& function, BufferId buffer, Dims indices) {
+  assert(indices.size() == function.buffer(buffer).rank());
+  return make(function.buffer(buffer).dtype, Load{buffer, std::move(indices)});
+}
+Expr unary(UnaryOp op, Expr value) {
+  assert(takes(op, value->dtype));
+  const DType dtype = value->dtype;
+  return make(dtype, Unary{op, std::move(value)});
+}
+Expr binary(BinaryOp op, Expr left, Expr right) {
+  assert(left->dtype == right->dtype && takes(op, left->dtype));
+  const bool compares = op == BinaryOp::kEqual || op == BinaryOp::kLess || op == BinaryOp::kLessEqual;
+  const DType dtype = compares ? DType::kBool : left->dtype;
+  return make(dtype, Binary{op, std::move(left), std::move(right)});
+}
+Expr select(Expr condition, Expr then, Expr otherwise) {
+  assert(condition->dtype == DType::kBool && then->dtype == otherwise->dtype);
+  const DType dtype = then->dtype;
+  return make(dtype, Select{std::move(condition), std::move(then), std::move(otherwise)});
+}
+Expr convert(DType dtype, Expr value) {
+  if (value->dtype == dtype) return value;
+  return make(dtype, Convert{std::move(value)});
+}
+Expr let_index(Symbol var, Dim extent, Expr value, Expr body) {
+  assert(!is_float(value->dtype) && value->dtype != DType::kBool);
+  const DType dtype = body->dtype;
+  return make(dtype, LetIndex{var, extent, std::move(value), std::move(body)});
+}
+
+namespace {
+
+// The operands of a node, in order.
+std::vector<Expr> operands(const ExprNode& node) {
+  return std::visit(
+      [](const auto& form) -> std::vector<Expr> {
+        using Form = std::remove_cvref_t<decltype(form)>;
+        if constexpr (std::same_as<Form, Unary> || std::same_as<Form, Convert>) {
+          return {form.value};
+        } else if constexpr (std::same_as<Form, Binary>) {
+          return {form.left, form.right};
+        } else if constexpr (std::same_as<Form, Select>) {
+          return {form.condition, form.then, form.otherwise};
+        } else if constexpr (std::same_as<Form, LetIndex>) {
+          return {form.value, form.body};
+        } else {
+          static_assert(std::same_as<Form, Literal> || std::same_as<Form, IndexValue> || std::same_as<Form, Load>);
+          return {};
+        }
+      },
+      node.form);
+}
+
+ExprNode with_operands(const ExprNode& node, std::vector<Expr> operands) {
+  ExprNode copy = node;
+  std::visit(
+      [&](auto& form) {
+        using Form = std::remove_cvref_t<decltype(form)>;
+        if constexpr (std::same_as<Form, Unary> || std::same_as<Form, Convert>) {
+          form.value = operands[0];
+        } else if constexpr (std::same_as<Form, Binary>) {
+          form.left = operands[0], form.right = operands[1];
+        } else if constexpr (std::same_as<Form, Select>) {
+          form.condition = operands[0], form.then = operands[1], form.otherwise = operands[2];
+        } else if constexpr (std::same_as<Form, LetIndex>) {
+          form.value = operands[0], form.body = operands[1];
+        }
+      },
+      copy.form);
+  return copy;
+}
+
+bool same_form(const ExprNode& a, const ExprNode& b) {
+  if (a.dtype != b.dtype || a.form.index() != b.form.index()) return false;
+  return std::visit(
+      [&](const auto& form) {
+        using Form = std::remove_cvref_t<decltype(form)>;
+        const Form& other = std::get<Form>(b.form);
+        if constexpr (std::same_as<Form, Literal>) {
+          return std::bit_cast<uint64_t>(form.real) == std::bit_cast<uint64_t>(other.real) &&
+                 form.integer == other.integer;
+        } else if constexpr (std::same_as<Form, IndexValue>) {
+          return form.value == other.value;
+        } else if constexpr (std::same_as<Form, Load>) {
+          return form.buffer == other.buffer && form.indices == other.indices;
+        } else if constexpr (std::same_as<Form, Unary> || std::same_as<Form, Binary>) {
+          return form.op == other.op;
+        } else if constexpr (std::same_as<Form, LetIndex>) {
+          return form.var == other.var && form.extent == other.extent;
+        } else {
+          return true;
+        }
+      },
+      a.form);
+}
+
+}  // namespace
+
+bool equal(const Expr& a, const Expr& b) {
+  if (a == b) return true;
+  if (!same_form(*a, *b)) return false;
+  return std::ranges::equal(operands(*a), operands(*b), [](const Expr& x, const Expr& y) { return equal(x, y); });
+}
+
+void for_each_node(const Expr& expr, const std::function<void(const ExprNode&)>& visit) {
+  for (const Expr& operand : operands(*expr)) for_each_node(operand, visit);
+  visit(*expr);
+}
+
+Expr rewrite(const Expr& expr, const std::function<Expr(const ExprNode&)>& step) {
+  std::vector<Expr> inner = operands(*expr);
+  bool changed = false;
+  for (Expr& operand : inner) {
+    Expr next = rewrite(operand, step);
+    changed |= next != operand;
+    operand = std::move(next);
+  }
+  const Expr self = changed ? std::make_shared<const ExprNode>(with_operands(*expr, std::move(inner))) : expr;
+  Expr replaced = step(*self);
+  return replaced ? replaced : self;
+}
+
+Expr substitute(Context& context, const Expr& expr, const std::map<Symbol, Dim>& values) {
+  return rewrite(expr, [&](const ExprNode& node) -> Expr {
+    ExprNode copy = node;
+    bool changed = false;
+    for_each_dim(copy, [&](Dim& dim) {
+      const Dim next = context.substitute(dim, values);
+      changed |= next != dim;
+      dim = next;
+    });
+    return changed ? std::make_shared<const ExprNode>(std::move(copy)) : nullptr;
+  });
+}
+
+}  // namespace tenon::compiler::loop

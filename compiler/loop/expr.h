@@ -1,0 +1,65 @@
+// Makes scalar expressions, and walks them.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <span>
+
+#include "compiler/loop/loop.h"
+
+namespace tenon::compiler::loop {
+
+bool is_float(DType dtype);
+
+// Types are the caller's knowledge (asserted): both sides of an operation have one type.
+Expr literal(DType dtype, double value);  // exact in the type
+Expr integer_literal(DType dtype, int64_t value);
+Expr index_value(Dim value);
+Expr load(const Function& function, BufferId buffer, Dims indices);
+Expr unary(UnaryOp op, Expr value);
+Expr binary(BinaryOp op, Expr left, Expr right);
+Expr select(Expr condition, Expr then, Expr otherwise);
+Expr convert(DType dtype, Expr value);
+Expr let_index(Symbol var, Dim extent, Expr value, Expr body);
+
+// As the text form writes it: "+", "min"; infix operators by precedence, the others as functions.
+std::string_view name(UnaryOp op);
+std::string_view name(BinaryOp op);
+std::span<const UnaryOp> unary_ops();
+std::span<const BinaryOp> binary_ops();
+// Precedence of an infix operator, larger binds closer; 0: written as a function.
+int precedence(BinaryOp op);
+// Whether the operation exists for the type.
+bool takes(UnaryOp op, DType dtype);
+bool takes(BinaryOp op, DType dtype);
+
+bool equal(const Expr& a, const Expr& b);
+
+// Each node, operands before what uses them.
+void for_each_node(const Expr& expr, const std::function<void(const ExprNode&)>& visit);
+// Each dim of the node itself.
+template <class N, class F>
+void for_each_dim(N& node, F&& visit) {
+  std::visit(
+      [&](auto& form) {
+        using Form = std::remove_cvref_t<decltype(form)>;
+        if constexpr (std::same_as<Form, IndexValue>) {
+          visit(form.value);
+        } else if constexpr (std::same_as<Form, Load>) {
+          for (auto& index : form.indices) visit(index);
+        } else if constexpr (std::same_as<Form, LetIndex>) {
+          visit(form.extent);
+        } else {
+          static_assert(std::same_as<Form, Literal> || std::same_as<Form, Unary> || std::same_as<Form, Binary> ||
+                        std::same_as<Form, Select> || std::same_as<Form, Convert>);
+        }
+      },
+      node.form);
+}
+
+// The expression with each node replaced, operands first; nullptr keeps a node.
+Expr rewrite(const Expr& expr, const std::function<Expr(const ExprNode&)>& step);
+// With each variable of its dims replaced.
+Expr substitute(Context& context, const Expr& expr, const std::map<Symbol, Dim>& values);
+
+}  // namespace tenon::compiler::loop

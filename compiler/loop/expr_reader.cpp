@@ -1,0 +1,258 @@
+#include "compiler/loop/expr_reader.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <limits>
+
+#include "compiler/ir/try.h"
+#include "compiler/loop/expr.h"
+
+namespace tenon::compiler::loop {
+
+Expected<Dim> ExprReader::sizes() {
+  TENON_TRY(cursor_.expect("("));
+  TENON_TAKE(dim, types_.dim(scope_));
+  TENON_TRY(cursor_.expect(")"));
+  return dim;
+}
+
+Expected<Symbol> ExprReader::variable() {
+  TENON_TAKE(name, cursor_.take(Tok::kName, "a variable"));
+  return context_.symbol(*name);
+}
+
+Status ExprReader::word(std::string_view word) {
+  if (!cursor_.accept_name(word)) return cursor_.fail(fmt::format("expected '{}'", word));
+  return {};
+}
+
+Status ExprReader::declarations(std::vector<BufferId>& ids) {
+  TENON_TRY(cursor_.expect("("));
+  return cursor_.list(")", [&]() -> Status {
+    TENON_TAKE(id, declaration());
+    ids.push_back(*id);
+    // A size may be an element of any parameter that stands before it.
+    if (&ids == &function_.params) scope_.functions.push_back(function_.buffer(*id).name);
+    return {};
+  });
+}
+
+Expected<BufferId> ExprReader::declaration() {
+  const size_t at = cursor_.offset();
+  TENON_TAKE(name, cursor_.take(Tok::kLocal, "a buffer, as %a: Tensor[(n, 4), f32]"));
+  TENON_TRY(cursor_.expect(":"));
+  Buffer buffer;
+  buffer.name = context_.symbol(*name);
+  TENON_TRY(word("Tensor"));
+  TENON_TRY(cursor_.expect("["));
+  TENON_TRY(cursor_.expect("("));
+  const size_t known = scope_.dims.size();
+  TENON_TRY(cursor_.list(")", [&]() -> Status {
+    BufferAxis axis;
+    if (cursor_.peek().kind == Tok::kName && cursor_.is(":", 1)) {
+      TENON_TAKE(var, variable());
+      axis.var = *var;
+      cursor_.skip();
+    }
+    TENON_TAKE(extent, types_.dim(scope_));
+    axis.extent = *extent;
+    if (axis.var != Symbol{}) scope_.dims.push_back(axis.var);
+    buffer.axes.push_back(axis);
+    return {};
+  }));
+  scope_.dims.resize(known);
+  TENON_TRY(cursor_.expect(","));
+  TENON_TAKE(dtype, this->dtype());
+  buffer.dtype = *dtype;
+  TENON_TRY(cursor_.expect("]"));
+  const auto id = static_cast<BufferId>(function_.buffers.size());
+  if (!buffers_.emplace(*name, id).second)
+    return cursor_.error_at(at, fmt::format("there is a buffer %{} already", *name));
+  function_.buffers.push_back(std::move(buffer));
+  return id;
+}
+
+Expected<DType> ExprReader::dtype() {
+  const size_t at = cursor_.offset();
+  TENON_TAKE(name, cursor_.take(Tok::kName, "an element type, as f32"));
+  auto dtype = runtime::parse_dtype(*name);
+  if (!dtype) return cursor_.error_at(at, dtype.error().what, dtype.error().help);
+  return dtype;
+}
+
+Expected<BufferId> ExprReader::buffer() {
+  const size_t at = cursor_.offset();
+  TENON_TAKE(name, cursor_.take(Tok::kLocal, "a buffer, as %a"));
+  const auto found = buffers_.find(*name);
+  if (found == buffers_.end()) return cursor_.error_at(at, fmt::format("there is no buffer %{} here", *name));
+  return found->second;
+}
+
+Expected<Dims> ExprReader::indices(BufferId id, size_t at) {
+  TENON_TRY(cursor_.expect("["));
+  Dims dims;
+  TENON_TRY(cursor_.list("]", [&]() -> Status {
+    TENON_TAKE(dim, types_.dim(scope_));
+    dims.push_back(*dim);
+    return {};
+  }));
+  const size_t rank = function_.buffer(id).rank();
+  if (dims.size() != rank)
+    return cursor_.error_at(at, fmt::format("the buffer has {} axes, {} indices are given", rank, dims.size()));
+  return dims;
+}
+
+Expected<Expr> ExprReader::expression(int depth, int above) {
+  if (depth > kMaxNesting) return cursor_.fail("nested too deeply");
+  TENON_TAKE(left, primary(depth));
+  while (true) {
+    const size_t at = cursor_.offset();
+    const BinaryOp* found = nullptr;
+    for (const BinaryOp& op : binary_ops()) {
+      if (precedence(op) > above && cursor_.peek().text == name(op) &&
+          (cursor_.peek().kind == Tok::kPunct || cursor_.peek().kind == Tok::kName))
+        found = &op;
+    }
+    if (!found) return left;
+    cursor_.skip();
+    TENON_TAKE(right, expression(depth + 1, precedence(*found)));
+    if ((*left)->dtype != (*right)->dtype || !takes(*found, (*left)->dtype))
+      return cursor_.error_at(at,
+                              fmt::format("'{}' does not take {} and {}", name(*found), runtime::name((*left)->dtype),
+                                          runtime::name((*right)->dtype)),
+                              "both sides have one type; convert as in f32(x)");
+    left = binary(*found, *left, *right);
+  }
+}
+
+Expected<Expr> ExprReader::primary(int depth) {
+  const Token& token = cursor_.peek();
+  const size_t at = token.offset;
+  if (token.kind == Tok::kLocal) {
+    TENON_TAKE(id, buffer());
+    TENON_TAKE(at_indices, indices(*id, at));
+    return load(function_, *id, std::move(*at_indices));
+  }
+  if (cursor_.accept("(")) {
+    if (cursor_.accept_name("let")) return let(depth);
+    TENON_TAKE(inner, expression(depth + 1));
+    TENON_TRY(cursor_.expect(")"));
+    return inner;
+  }
+  if (token.kind != Tok::kName)
+    return cursor_.fail("expected an expression", "as %a[i], f32(0.5), index(i + 1) or max(x, y)");
+  if (cursor_.accept_name("index")) {
+    TENON_TAKE(dim, sizes());
+    return index_value(*dim);
+  }
+  const std::string text = token.text;
+  if (const auto type = runtime::parse_dtype(text)) return typed(*type, depth);
+  cursor_.skip();
+  TENON_TRY(cursor_.expect("("));
+  std::vector<Expr> args;
+  TENON_TRY(cursor_.list(")", [&]() -> Status {
+    TENON_TAKE(arg, expression(depth + 1));
+    args.push_back(*arg);
+    return {};
+  }));
+  return applied(text, args, at);
+}
+
+Expected<Expr> ExprReader::applied(const std::string& text, const std::vector<Expr>& args, size_t at) {
+  auto wrong = [&](std::string_view takes) { return cursor_.error_at(at, fmt::format("'{}' takes {}", text, takes)); };
+  if (text == "select") {
+    if (args.size() != 3 || args[0]->dtype != DType::kBool || args[1]->dtype != args[2]->dtype)
+      return wrong("a bool and two values of one type");
+    return select(args[0], args[1], args[2]);
+  }
+  for (UnaryOp op : unary_ops()) {
+    if (name(op) != text) continue;
+    if (args.size() != 1) return wrong("one value");
+    if (!takes(op, args[0]->dtype)) return wrong(fmt::format("no {}", runtime::name(args[0]->dtype)));
+    return unary(op, args[0]);
+  }
+  for (BinaryOp op : binary_ops()) {
+    if (name(op) != text || precedence(op) != 0) continue;
+    if (args.size() != 2 || args[0]->dtype != args[1]->dtype) return wrong("two values of one type");
+    if (!takes(op, args[0]->dtype)) return wrong(fmt::format("no {}", runtime::name(args[0]->dtype)));
+    return binary(op, args[0], args[1]);
+  }
+  return cursor_.error_at(at, fmt::format("there is no function '{}'", text));
+}
+
+Expected<Expr> ExprReader::typed(DType dtype, int depth) {
+  cursor_.skip();
+  TENON_TRY(cursor_.expect("("));
+  const bool negative = cursor_.is("-");
+  const Token& token = cursor_.peek(negative ? 1 : 0);
+  const bool number = token.kind == Tok::kInteger || token.kind == Tok::kFloat;
+  const bool word = is_float(dtype) && token.kind == Tok::kName && (token.text == "inf" || token.text == "nan");
+  if (!negative && !number && !word) {
+    TENON_TAKE(value, expression(depth + 1));
+    TENON_TRY(cursor_.expect(")"));
+    return convert(dtype, *value);
+  }
+  Expected<Expr> value = literal_of(dtype, token, negative);
+  if (!value) return value;
+  cursor_.skip(negative ? 2 : 1);
+  TENON_TRY(cursor_.expect(")"));
+  return value;
+}
+
+Expected<Expr> ExprReader::literal_of(DType dtype, const Token& token, bool negative) {
+  const std::string text = (negative ? "-" : "") + token.text;
+  const char *begin = text.data(), *end = begin + text.size();
+  auto wrong = [&] { return cursor_.error_at(token.offset, fmt::format("'{}' is no {}", text, runtime::name(dtype))); };
+  if (is_float(dtype)) {
+    if (token.text == "inf" || token.text == "nan") {
+      const double value =
+          token.text == "inf" ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+      return literal(dtype, negative ? -value : value);
+    }
+    double value = 0;
+    float narrow = 0;
+    const auto read = dtype == DType::kF32 ? std::from_chars(begin, end, narrow) : std::from_chars(begin, end, value);
+    if (read.ec != std::errc{} || read.ptr != end) return wrong();
+    return literal(dtype, dtype == DType::kF32 ? narrow : value);
+  }
+  int64_t value = 0;
+  const auto read = std::from_chars(begin, end, value);
+  if (read.ec != std::errc{} || read.ptr != end || !fits(dtype, value)) return wrong();
+  return integer_literal(dtype, value);
+}
+
+bool ExprReader::fits(DType dtype, int64_t value) {
+  const bool is_signed = dtype == DType::kI8 || dtype == DType::kI16 || dtype == DType::kI32 || dtype == DType::kI64;
+  const int bits = dtype == DType::kBool ? 1 : 8 * runtime::bytes(dtype) - (is_signed ? 1 : 0);
+  const int64_t last = bits == 63 ? std::numeric_limits<int64_t>::max() : (int64_t{1} << bits) - 1;
+  return value <= last && value >= (is_signed ? -last - 1 : 0);
+}
+
+Expected<Expr> ExprReader::let(int depth) {
+  TENON_TAKE(bound, bound_index(depth));
+  TENON_TRY(cursor_.expect(";"));
+  scope_.dims.push_back(bound->var);
+  TENON_TAKE(result, expression(depth + 1));
+  scope_.dims.pop_back();
+  TENON_TRY(cursor_.expect(")"));
+  return let_index(bound->var, bound->extent, bound->value, *result);
+}
+
+Expected<Let> ExprReader::bound_index(int depth) {
+  Let let;
+  TENON_TAKE(var, variable());
+  let.var = *var;
+  TENON_TRY(word("in"));
+  TENON_TAKE(extent, sizes());
+  let.extent = *extent;
+  TENON_TRY(cursor_.expect("="));
+  const size_t at = cursor_.offset();
+  TENON_TAKE(value, expression(depth + 1));
+  if (is_float((*value)->dtype) || (*value)->dtype == DType::kBool)
+    return cursor_.error_at(at, fmt::format("an index is an integer, not {}", runtime::name((*value)->dtype)));
+  let.value = *value;
+  return let;
+}
+
+}  // namespace tenon::compiler::loop

@@ -1,0 +1,49 @@
+// Reads what the statements of loop functions are made of: sizes, buffers, expressions.
+#pragma once
+
+#include <map>
+#include <set>
+
+#include "compiler/ir/text/type_reader.h"
+#include "compiler/loop/loop.h"
+
+namespace tenon::compiler::loop {
+
+class ExprReader {
+ public:
+  ExprReader(Context& context, Cursor& cursor)
+      : context_(context), cursor_(cursor), types_(context, cursor, defined_) {}
+
+ protected:
+  Expected<Dim> sizes();  // (n + 1)
+  Expected<Symbol> variable();
+  Status word(std::string_view word);
+
+  Status declarations(std::vector<BufferId>& ids);  // (%a: Tensor[(n, 4), f32], ...)
+  Expected<BufferId> declaration();
+  Expected<BufferId> buffer();  // that is in scope
+  Expected<Dims> indices(BufferId id, size_t at);
+
+  // Up to an operator that binds no closer than `above`.
+  Expected<Expr> expression(int depth, int above = 0);
+  Expected<Let> bound_index(int depth);  // t in (n) = x
+
+  Context& context_;
+  Cursor& cursor_;
+  const std::set<Symbol> defined_;  // a loop function names no type definitions
+  TypeReader types_;
+  TypeScope scope_;
+  Function function_;
+  std::map<std::string, BufferId> buffers_;  // that are in scope
+
+ private:
+  Expected<DType> dtype();
+  Expected<Expr> primary(int depth);
+  Expected<Expr> applied(const std::string& text, const std::vector<Expr>& args, size_t at);
+  Expected<Expr> typed(DType dtype, int depth);  // f32(x): a literal or a conversion
+  Expected<Expr> literal_of(DType dtype, const Token& token, bool negative);
+  static bool fits(DType dtype, int64_t value);
+  Expected<Expr> let(int depth);  // (let t in (n) = x; y), from behind `let` on
+};
+
+}  // namespace tenon::compiler::loop

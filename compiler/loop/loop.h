@@ -1,0 +1,216 @@
+// Loop functions: tensor programs with explicit loops and buffers.
+//
+// Semantics: a function reads its parameters and fills its results, all of them buffers that its caller made. A buffer
+// is dense and row-major; the size of an axis may depend on the indices before it (a ragged axis: `lengths(b)`, where
+// `lengths` is a parameter of rank 1), and then its rows lie behind each other without gaps. Statements run in order.
+// Indices and sizes are Dims (compiler/ir/dim.h) over the function's dim variables, the loops' variables and those that
+// a Let binds; a size has one value from the function's entry on, but for the loop variables in it.
+//
+// A Stage is what a schedule moves as a whole: it computes one point of an iteration domain of its own, whose axes take
+// their values from the loops around it. Its statements see its axes, the function's dims and its own Lets, no loop. An
+// axis is spatial (points of different values write different elements and read none that another writes), a reduction
+// (the points update the same elements, in any order), or a scan (in order: a point may read what those before it
+// wrote). What a point computes depends on its axes alone, so it may be computed again. `init` runs before the first
+// point of each reduction: where all reduction axes are 0.
+//
+// Arithmetic: integers wrap around in their type; division and remainder of integers truncate; a conversion of a
+// float out of range and a division by 0 are errors of the program; floats are IEEE in their own type, each operation
+// rounded.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "compiler/ir/context.h"
+
+namespace tenon::compiler::loop {
+
+using runtime::DType;
+
+enum class BufferId : uint32_t {};  // index into Function::buffers
+inline size_t index(BufferId id) { return static_cast<size_t>(id); }
+
+// --- Values: trees that never change, one scalar each ---
+
+enum class UnaryOp : uint8_t { kNegate, kNot, kAbs, kSqrt, kExp, kLog, kTanh, kErf, kSin, kCos, kFloor, kCeil, kRound };
+enum class BinaryOp : uint8_t {
+  kAdd,
+  kSubtract,
+  kMultiply,
+  kDivide,
+  kRemainder,
+  kMin,
+  kMax,
+  kPower,  // of equal types, which they keep
+  kEqual,
+  kLess,
+  kLessEqual,  // of equal types, to bool
+  kAnd,
+  kOr,  // of bools; the right one only if needed
+};
+
+struct ExprNode;
+using Expr = std::shared_ptr<const ExprNode>;
+
+struct Literal {
+  double real = 0;      // of a float type
+  int64_t integer = 0;  // of any other
+};
+// An index as a value, of type i64.
+struct IndexValue {
+  Dim value;
+};
+struct Load {
+  BufferId buffer{};
+  Dims indices;
+};
+struct Unary {
+  UnaryOp op{};
+  Expr value;
+};
+struct Binary {
+  BinaryOp op{};
+  Expr left, right;
+};
+// Only the side that is taken is evaluated: the other one may lie outside a buffer.
+struct Select {
+  Expr condition, then, otherwise;
+};
+// To the node's type: floats to integers towards zero.
+struct Convert {
+  Expr value;
+};
+// An integer that was computed, as an index in 0 .. extent - 1; an error of the program where it lies outside.
+struct LetIndex {
+  Symbol var{};
+  Dim extent;
+  Expr value, body;
+};
+struct ExprNode {
+  DType dtype{};
+  std::variant<Literal, IndexValue, Load, Unary, Binary, Select, Convert, LetIndex> form;
+};
+
+// --- Statements ---
+
+struct Stmt;
+using Body = std::vector<Stmt>;  // one after the other
+
+enum class Mark : uint8_t { kSerial, kParallel, kVector, kUnroll };
+// The variable runs from 0 to extent - 1.
+struct For {
+  Symbol var{};
+  Dim extent;
+  Mark mark = Mark::kSerial;
+  Body body;
+};
+
+enum class AxisKind : uint8_t { kSpatial, kReduce, kScan };
+struct Axis {
+  Symbol var{};
+  Dim extent;  // may mention axes before it
+  AxisKind kind = AxisKind::kSpatial;
+  Dim value;  // from the loops around
+};
+// left < right.
+struct Guard {
+  Dim left, right;
+  bool operator==(const Guard&) const = default;
+};
+struct Stage {
+  Symbol name{};
+  std::vector<Axis> axes;
+  std::vector<Guard> where;  // of the loops: a point that fails one is none of the domain
+  Body init, body;
+};
+
+struct Store {
+  BufferId buffer{};
+  Dims indices;
+  Expr value;
+};
+struct If {
+  Expr condition;
+  Body then, otherwise;
+};
+// An index of its own, as LetIndex.
+struct Let {
+  Symbol var{};
+  Dim extent;
+  Expr value;
+  Body body;
+};
+// The buffer exists, with unknown contents, while the body runs.
+struct Alloc {
+  BufferId buffer{};
+  Body body;
+};
+// An outside function on whole buffers, those that it writes last.
+struct CallLibrary {
+  Symbol symbol{};
+  std::vector<BufferId> inputs, outputs;
+};
+struct Stmt {
+  std::variant<For, Stage, Store, If, Let, Alloc, CallLibrary> form;
+};
+
+// --- Functions ---
+
+struct BufferAxis {
+  Symbol var{};  // the index, for the sizes behind it
+  Dim extent;
+};
+struct Buffer {
+  Symbol name{};
+  DType dtype{};
+  std::vector<BufferAxis> axes;
+
+  size_t rank() const { return axes.size(); }
+};
+
+struct Function {
+  Symbol name{};
+  std::vector<Symbol> dims;  // variables that the parameters' sizes bind
+  std::vector<BufferId> params, results;
+  std::vector<Buffer> buffers;
+  Body body;
+
+  const Buffer& buffer(BufferId id) const { return buffers[index(id)]; }
+};
+
+// Equal but for the numbering of buffers.
+bool equal(const Function& a, const Function& b);
+
+// Every statement of a body and of those inside, each before those inside it.
+template <class B, class F>
+void for_each_statement(B& body, F&& visit);
+// Every body directly inside a statement, in order.
+template <class S, class F>
+void for_each_body(S& stmt, F&& visit) {
+  std::visit(
+      [&](auto& node) {
+        using Node = std::remove_cvref_t<decltype(node)>;
+        if constexpr (std::same_as<Node, For> || std::same_as<Node, Let> || std::same_as<Node, Alloc>) {
+          visit(node.body);
+        } else if constexpr (std::same_as<Node, Stage>) {
+          visit(node.init), visit(node.body);
+        } else if constexpr (std::same_as<Node, If>) {
+          visit(node.then), visit(node.otherwise);
+        } else {
+          static_assert(std::same_as<Node, Store> || std::same_as<Node, CallLibrary>);
+        }
+      },
+      stmt.form);
+}
+template <class B, class F>
+void for_each_statement(B& body, F&& visit) {
+  for (auto& stmt : body) {
+    visit(stmt);
+    for_each_body(stmt, [&](auto& inner) { for_each_statement(inner, visit); });
+  }
+}
+
+}  // namespace tenon::compiler::loop

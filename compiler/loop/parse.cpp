@@ -1,0 +1,193 @@
+// From text to loop functions: statements.
+#include <utility>
+
+#include "compiler/ir/try.h"
+#include "compiler/loop/expr_reader.h"
+#include "compiler/loop/text.h"
+#include "compiler/loop/verify.h"
+
+#include <fmt/format.h>
+
+namespace tenon::compiler::loop {
+namespace {
+
+class Reader : public ExprReader {
+ public:
+  using ExprReader::ExprReader;
+
+  Expected<Function> function() {
+    if (!cursor_.accept_name("loop")) return cursor_.fail("expected 'loop'", "as loop @name(...) -> (...) { ... }");
+    TENON_TAKE(name, cursor_.take(Tok::kGlobal, "the function's name, as @name"));
+    function_.name = context_.symbol(*name);
+    TENON_TRY(types_.variables(scope_));
+    scope_.dims = std::exchange(scope_.undecided, {});  // there are no types to vary
+    function_.dims = scope_.dims;
+    TENON_TRY(declarations(function_.params));
+    for (BufferId param : function_.params) scope_.functions.push_back(function_.buffer(param).name);
+    TENON_TRY(cursor_.expect("->"));
+    TENON_TRY(declarations(function_.results));
+    TENON_TAKE(statements, body(0));
+    function_.body = std::move(*statements);
+    if (cursor_.peek().kind != Tok::kEnd) return cursor_.fail("expected the end behind the function");
+    return std::move(function_);
+  }
+
+ private:
+  Expected<Body> body(int depth) {
+    if (depth > kMaxNesting) return cursor_.fail("nested too deeply");
+    TENON_TRY(cursor_.expect("{"));
+    Body statements;
+    while (!cursor_.accept("}")) {
+      TENON_TAKE(next, statement(depth));
+      statements.push_back(std::move(*next));
+    }
+    return statements;
+  }
+  Expected<Stmt> statement(int depth) {
+    if (cursor_.accept_name("for")) return loop(depth);
+    if (cursor_.accept_name("stage")) return stage(depth);
+    if (cursor_.accept_name("if")) return branch(depth);
+    if (cursor_.accept_name("call")) return library();
+    if (cursor_.accept_name("let")) {
+      TENON_TAKE(let, bound_index(depth));
+      scope_.dims.push_back(let->var);
+      TENON_TAKE(inner, body(depth + 1));
+      scope_.dims.pop_back();
+      let->body = std::move(*inner);
+      return Stmt{std::move(*let)};
+    }
+    if (cursor_.accept_name("alloc")) {
+      TENON_TAKE(id, declaration());
+      TENON_TAKE(inner, body(depth + 1));
+      buffers_.erase(std::string(context_.name(function_.buffer(*id).name)));
+      return Stmt{Alloc{*id, std::move(*inner)}};
+    }
+    const size_t at = cursor_.offset();
+    if (cursor_.peek().kind != Tok::kLocal)
+      return cursor_.fail("expected a statement", "for, stage, if, let, alloc, call, or %a[i] = x;");
+    TENON_TAKE(id, buffer());
+    TENON_TAKE(at_indices, indices(*id, at));
+    TENON_TRY(cursor_.expect("="));
+    TENON_TAKE(value, expression(depth));
+    if ((*value)->dtype != function_.buffer(*id).dtype)
+      return cursor_.error_at(
+          at, fmt::format("the buffer holds {}, the value is {}", runtime::name(function_.buffer(*id).dtype),
+                          runtime::name((*value)->dtype)));
+    TENON_TRY(cursor_.expect(";"));
+    return Stmt{Store{*id, std::move(*at_indices), *value}};
+  }
+  Expected<Stmt> loop(int depth) {
+    For loop;
+    TENON_TAKE(var, variable());
+    loop.var = *var;
+    TENON_TRY(word("in"));
+    TENON_TAKE(extent, sizes());
+    loop.extent = *extent;
+    if (cursor_.accept_name("parallel")) loop.mark = Mark::kParallel;
+    else if (cursor_.accept_name("vector")) loop.mark = Mark::kVector;
+    else if (cursor_.accept_name("unroll")) loop.mark = Mark::kUnroll;
+    scope_.dims.push_back(loop.var);
+    TENON_TAKE(inner, body(depth + 1));
+    scope_.dims.pop_back();
+    loop.body = std::move(*inner);
+    return Stmt{std::move(loop)};
+  }
+  Expected<Stmt> stage(int depth) {
+    Stage stage;
+    TENON_TAKE(name, variable());
+    stage.name = *name;
+    TENON_TRY(cursor_.expect("("));
+    std::vector<Symbol> axes;
+    TENON_TRY(cursor_.list(")", [&]() -> Status {
+      Axis axis;
+      if (cursor_.accept_name("reduce")) axis.kind = AxisKind::kReduce;
+      else if (cursor_.accept_name("scan")) axis.kind = AxisKind::kScan;
+      TENON_TAKE(var, variable());
+      axis.var = *var;
+      TENON_TRY(word("in"));
+      // The extent is over the axes before it, the value over the loops.
+      const size_t known = scope_.dims.size();
+      scope_.dims.insert(scope_.dims.end(), axes.begin(), axes.end());
+      auto extent = sizes();
+      scope_.dims.resize(known);
+      if (!extent) return std::unexpected(extent.error());
+      axis.extent = *extent;
+      TENON_TRY(word("at"));
+      TENON_TAKE(value, sizes());
+      axis.value = *value;
+      axes.push_back(axis.var);
+      stage.axes.push_back(axis);
+      return {};
+    }));
+    while (cursor_.accept_name("where")) {
+      Guard guard;
+      TENON_TAKE(left, sizes());
+      TENON_TRY(word("below"));
+      TENON_TAKE(right, sizes());
+      guard = {*left, *right};
+      stage.where.push_back(guard);
+    }
+    // Inside, the loops are out of sight.
+    std::vector<Symbol> outside = std::exchange(scope_.dims, function_.dims);
+    scope_.dims.insert(scope_.dims.end(), axes.begin(), axes.end());
+    TENON_TRY(cursor_.expect("{"));
+    if (cursor_.accept_name("init")) {
+      TENON_TAKE(init, body(depth + 1));
+      stage.init = std::move(*init);
+    }
+    while (!cursor_.accept("}")) {
+      TENON_TAKE(next, statement(depth + 1));
+      stage.body.push_back(std::move(*next));
+    }
+    scope_.dims = std::move(outside);
+    return Stmt{std::move(stage)};
+  }
+  Expected<Stmt> branch(int depth) {
+    If branch;
+    TENON_TRY(cursor_.expect("("));
+    const size_t at = cursor_.offset();
+    TENON_TAKE(condition, expression(depth));
+    if ((*condition)->dtype != DType::kBool)
+      return cursor_.error_at(at, fmt::format("a condition is a bool, not {}", runtime::name((*condition)->dtype)));
+    branch.condition = *condition;
+    TENON_TRY(cursor_.expect(")"));
+    TENON_TAKE(then, body(depth + 1));
+    branch.then = std::move(*then);
+    if (cursor_.accept_name("else")) {
+      TENON_TAKE(otherwise, body(depth + 1));
+      branch.otherwise = std::move(*otherwise);
+    }
+    return Stmt{std::move(branch)};
+  }
+  Expected<Stmt> library() {
+    CallLibrary call;
+    TENON_TAKE(symbol, variable());
+    call.symbol = *symbol;
+    auto list = [&](std::vector<BufferId>& ids) -> Status {
+      TENON_TRY(cursor_.expect("("));
+      return cursor_.list(")", [&]() -> Status {
+        TENON_TAKE(id, buffer());
+        ids.push_back(*id);
+        return {};
+      });
+    };
+    TENON_TRY(list(call.inputs));
+    TENON_TRY(cursor_.expect("->"));
+    TENON_TRY(list(call.outputs));
+    TENON_TRY(cursor_.expect(";"));
+    return Stmt{std::move(call)};
+  }
+};
+
+}  // namespace
+
+Expected<Function> parse(Context& context, std::string_view text, std::string_view file) {
+  const Source source(text, file);
+  TENON_TAKE(tokens, tokenize(source));
+  Cursor cursor(source, std::move(*tokens));
+  TENON_TAKE(function, Reader(context, cursor).function());
+  TENON_TRY(verify(context, *function));
+  return function;
+}
+
+}  // namespace tenon::compiler::loop

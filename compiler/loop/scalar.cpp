@@ -1,0 +1,179 @@
+#include "compiler/loop/scalar.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "compiler/loop/expr.h"
+
+namespace tenon::compiler::loop {
+namespace {
+
+template <class F>
+auto with_type(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::kBool: return f(bool{});
+    case DType::kI8: return f(int8_t{});
+    case DType::kU8: return f(uint8_t{});
+    case DType::kI16: return f(int16_t{});
+    case DType::kU16: return f(uint16_t{});
+    case DType::kI32: return f(int32_t{});
+    case DType::kI64: return f(int64_t{});
+    case DType::kF32: return f(float{});
+    case DType::kF64: return f(double{});
+  }
+  return f(double{});
+}
+
+template <class T>
+T real_unary(UnaryOp op, T x) {
+  switch (op) {
+    case UnaryOp::kNegate: return -x;
+    case UnaryOp::kAbs: return std::fabs(x);
+    case UnaryOp::kSqrt: return std::sqrt(x);
+    case UnaryOp::kExp: return std::exp(x);
+    case UnaryOp::kLog: return std::log(x);
+    case UnaryOp::kTanh: return std::tanh(x);
+    case UnaryOp::kErf: return std::erf(x);
+    case UnaryOp::kSin: return std::sin(x);
+    case UnaryOp::kCos: return std::cos(x);
+    case UnaryOp::kFloor: return std::floor(x);
+    case UnaryOp::kCeil: return std::ceil(x);
+    case UnaryOp::kRound: return std::nearbyint(x);  // halves to even
+    case UnaryOp::kNot: break;
+  }
+  return x;
+}
+
+template <class T>
+T real_binary(BinaryOp op, T a, T b) {
+  switch (op) {
+    case BinaryOp::kAdd: return a + b;
+    case BinaryOp::kSubtract: return a - b;
+    case BinaryOp::kMultiply: return a * b;
+    case BinaryOp::kDivide: return a / b;
+    case BinaryOp::kMin: return std::isnan(a) || std::isnan(b) ? a + b : std::min(a, b);
+    case BinaryOp::kMax: return std::isnan(a) || std::isnan(b) ? a + b : std::max(a, b);
+    case BinaryOp::kPower: return std::pow(a, b);
+    case BinaryOp::kRemainder:
+    case BinaryOp::kEqual:
+    case BinaryOp::kLess:
+    case BinaryOp::kLessEqual:
+    case BinaryOp::kAnd:
+    case BinaryOp::kOr: break;
+  }
+  return a;
+}
+
+Expected<int64_t> integer_binary(BinaryOp op, int64_t a, int64_t b) {
+  const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);  // wraps without overflow
+  switch (op) {
+    case BinaryOp::kAdd: return static_cast<int64_t>(x + y);
+    case BinaryOp::kSubtract: return static_cast<int64_t>(x - y);
+    case BinaryOp::kMultiply: return static_cast<int64_t>(x * y);
+    case BinaryOp::kDivide:
+    case BinaryOp::kRemainder:
+      if (b == 0) return error("an integer is divided by 0");
+      if (b == -1) return op == BinaryOp::kDivide ? static_cast<int64_t>(0 - x) : 0;
+      return op == BinaryOp::kDivide ? a / b : a % b;
+    case BinaryOp::kMin: return std::min(a, b);
+    case BinaryOp::kMax: return std::max(a, b);
+    case BinaryOp::kAnd: return a & b;
+    case BinaryOp::kOr: return a | b;
+    case BinaryOp::kPower:
+    case BinaryOp::kEqual:
+    case BinaryOp::kLess:
+    case BinaryOp::kLessEqual: break;
+  }
+  return a;
+}
+
+}  // namespace
+
+int64_t wrap(DType dtype, int64_t value) {
+  return with_type(dtype, [&](auto type) -> int64_t {
+    using T = decltype(type);
+    if constexpr (std::is_integral_v<T> && !std::same_as<T, bool>) return static_cast<T>(value);
+    else return std::same_as<T, bool> ? static_cast<int64_t>(value != 0) : value;
+  });
+}
+
+Expected<Scalar> apply(UnaryOp op, DType dtype, Scalar value) {
+  if (dtype == DType::kF32) return Scalar{.real = real_unary(op, static_cast<float>(value.real))};
+  if (dtype == DType::kF64) return Scalar{.real = real_unary(op, value.real)};
+  if (op == UnaryOp::kNot) return Scalar{.integer = value.integer == 0};
+  const bool negate = op == UnaryOp::kNegate || value.integer < 0;  // else kAbs
+  const auto bits = static_cast<uint64_t>(value.integer);
+  return Scalar{.integer = wrap(dtype, static_cast<int64_t>(negate ? 0 - bits : bits))};
+}
+
+Expected<Scalar> apply(BinaryOp op, DType dtype, Scalar left, Scalar right) {
+  const bool real = is_float(dtype);
+  switch (op) {
+    case BinaryOp::kEqual: return Scalar{.integer = real ? left.real == right.real : left.integer == right.integer};
+    case BinaryOp::kLess: return Scalar{.integer = real ? left.real < right.real : left.integer < right.integer};
+    case BinaryOp::kLessEqual: return Scalar{.integer = real ? left.real <= right.real : left.integer <= right.integer};
+    case BinaryOp::kAdd:
+    case BinaryOp::kSubtract:
+    case BinaryOp::kMultiply:
+    case BinaryOp::kDivide:
+    case BinaryOp::kRemainder:
+    case BinaryOp::kMin:
+    case BinaryOp::kMax:
+    case BinaryOp::kPower:
+    case BinaryOp::kAnd:
+    case BinaryOp::kOr: break;
+  }
+  if (dtype == DType::kF32)
+    return Scalar{.real = real_binary(op, static_cast<float>(left.real), static_cast<float>(right.real))};
+  if (dtype == DType::kF64) return Scalar{.real = real_binary(op, left.real, right.real)};
+  auto value = integer_binary(op, left.integer, right.integer);
+  if (!value) return std::unexpected(value.error());
+  return Scalar{.integer = wrap(dtype, *value)};
+}
+
+Expected<Scalar> convert(DType from, DType to, Scalar value) {
+  if (is_float(from)) {
+    if (to == DType::kF32) return Scalar{.real = static_cast<float>(value.real)};
+    if (to == DType::kF64) return value;
+    if (to == DType::kBool) return Scalar{.integer = value.real != 0};
+    const double whole = std::trunc(value.real);
+    const bool fits = with_type(to, [&](auto type) {
+      using T = decltype(type);
+      if constexpr (std::is_integral_v<T>) {
+        // 2^63 is no int64_t, but the next double below it is.
+        return whole >= static_cast<double>(std::numeric_limits<T>::min()) &&
+               whole < static_cast<double>(std::numeric_limits<T>::max()) + (sizeof(T) < 8 ? 1.0 : 0.0);
+      } else {
+        return true;
+      }
+    });
+    if (!fits) return error(fmt::format("{} does not fit into {}", value.real, runtime::name(to)));
+    return Scalar{.integer = static_cast<int64_t>(whole)};
+  }
+  if (to == DType::kF32) return Scalar{.real = static_cast<float>(value.integer)};
+  if (to == DType::kF64) return Scalar{.real = static_cast<double>(value.integer)};
+  return Scalar{.integer = wrap(to, value.integer)};
+}
+
+Scalar read(const runtime::Tensor& tensor, int64_t at) {
+  return with_type(tensor.dtype(), [&](auto type) {
+    using T = decltype(type);
+    const T value = tensor.data<T>()[static_cast<size_t>(at)];
+    if constexpr (std::is_floating_point_v<T>) return Scalar{.real = value};
+    else return Scalar{.integer = static_cast<int64_t>(value)};
+  });
+}
+
+void write(runtime::Tensor& tensor, int64_t at, Scalar value) {
+  with_type(tensor.dtype(), [&](auto type) {
+    using T = decltype(type);
+    T& element = tensor.data<T>()[static_cast<size_t>(at)];
+    if constexpr (std::is_floating_point_v<T>) element = static_cast<T>(value.real);
+    else element = static_cast<T>(value.integer);
+  });
+}
+
+}  // namespace tenon::compiler::loop

@@ -1,0 +1,245 @@
+// Sizes, indices, and where elements lie.
+#include "compiler/loop/state.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <deque>
+
+#include "compiler/ir/try.h"
+#include "compiler/loop/scalar.h"
+
+namespace tenon::compiler::loop {
+
+using runtime::Shape;
+using runtime::Tensor;
+
+namespace {
+
+constexpr int64_t kMaxElements = int64_t{1} << 28;
+
+// How many axes of the buffer are one in its tensor: those up to the last whose size depends on an index.
+size_t packed_axes(const Buffer& buffer) {
+  size_t packed = 0;
+  for (size_t axis = 1; axis < buffer.rank(); ++axis) {
+    for_each_variable(buffer.axes[axis].extent, [&](Symbol var) {
+      for (size_t before = 0; before < axis; ++before) {
+        if (buffer.axes[before].var == var) packed = axis + 1;
+      }
+    });
+  }
+  return packed;
+}
+
+}  // namespace
+
+Expected<int64_t> State::value(Dim dim) {
+  int64_t sum = 0;
+  if (!dim.valid()) return fail("a size has no value");
+  for (const DimTerm& term : dim.node->terms) {
+    int64_t product = term.coefficient;
+    for (const DimAtom* factor : term.factors) {
+      TENON_TAKE(factor_value, value(*factor));
+      if (__builtin_mul_overflow(product, *factor_value, &product)) return too_large(dim);
+    }
+    if (__builtin_add_overflow(sum, product, &sum)) return too_large(dim);
+  }
+  return sum;
+}
+
+std::unexpected<Diagnostic> State::too_large(Dim dim) const {
+  return fail(fmt::format("{} is beyond 64 bits", context_.str(dim)));
+}
+
+Expected<int64_t> State::value(const DimAtom& atom) {
+  if (atom.kind == DimAtom::Kind::kVariable) {
+    const auto found = values_.find(atom.name);
+    if (found == values_.end()) return fail(fmt::format("'{}' has no value here", context_.name(atom.name)));
+    return found->second;
+  }
+  Indices args;
+  for (Dim arg : atom.args) {
+    TENON_TAKE(one, value(arg));
+    args.push_back(*one);
+  }
+  switch (atom.kind) {
+    case DimAtom::Kind::kFloorDivide: {
+      if (args[1] == 0) return fail("a size is divided by 0");
+      const int64_t quotient = args[0] / args[1];
+      return quotient * args[1] != args[0] && (args[0] < 0) != (args[1] < 0) ? quotient - 1 : quotient;
+    }
+    case DimAtom::Kind::kMin: return *std::ranges::min_element(args);
+    case DimAtom::Kind::kMax: return *std::ranges::max_element(args);
+    case DimAtom::Kind::kApply: return applied(atom.name, args);
+    case DimAtom::Kind::kVariable:
+    case DimAtom::Kind::kErased:
+    case DimAtom::Kind::kInvalid: break;
+  }
+  return fail("a size has no value");
+}
+
+// lengths(b): an element of the parameter of that name.
+Expected<int64_t> State::applied(Symbol function, const Indices& args) {
+  for (BufferId param : function_.params) {
+    if (function_.buffer(param).name != function) continue;
+    TENON_TAKE(at, offset(param, args));
+    return read(storage_[index(param)].data, *at).integer;
+  }
+  return fail(fmt::format("there is no parameter '{}' for the sizes that it names", context_.name(function)));
+}
+
+Expected<int64_t> State::count(BufferId id, Indices& prefix) {
+  const Buffer& buffer = function_.buffer(id);
+  if (prefix.size() == buffer.rank()) return 1;
+  TENON_TAKE(extent, this->extent(id, prefix));
+  if (prefix.size() + 1 >= storage_[index(id)].packed) {  // nothing below depends on this axis
+    prefix.push_back(0);
+    TENON_TAKE(below, count(id, prefix));
+    prefix.pop_back();
+    int64_t product;
+    if (__builtin_mul_overflow(*extent, *below, &product) || product > kMaxElements) return too_many(id);
+    return product;
+  }
+  TENON_TAKE(rows, this->rows(id, prefix));
+  return (*rows)->back();
+}
+
+std::unexpected<Diagnostic> State::too_many(BufferId id) const {
+  return fail(fmt::format("{} has more than {} elements", name(id), kMaxElements));
+}
+
+Expected<int64_t> State::extent(BufferId id, const Indices& prefix) {
+  const Buffer& buffer = function_.buffer(id);
+  std::deque<Bound> own;
+  for (size_t axis = 0; axis < prefix.size(); ++axis) own.emplace_back(values_, buffer.axes[axis].var, prefix[axis]);
+  auto extent = value(buffer.axes[prefix.size()].extent);
+  while (!own.empty()) own.pop_back();
+  if (extent && *extent < 0) return fail(fmt::format("{} has an axis of {} elements", name(id), *extent));
+  return extent;
+}
+
+Expected<const std::vector<int64_t>*> State::rows(BufferId id, Indices& prefix) {
+  Storage& storage = storage_[index(id)];
+  if (const auto found = storage.rows.find(prefix); found != storage.rows.end()) return &found->second;
+  TENON_TAKE(extent, this->extent(id, prefix));
+  std::vector<int64_t> begins{0};
+  for (int64_t row = 0; row < *extent; ++row) {
+    prefix.push_back(row);
+    TENON_TAKE(below, count(id, prefix));
+    prefix.pop_back();
+    if (begins.back() + *below > kMaxElements) return too_many(id);
+    begins.push_back(begins.back() + *below);
+  }
+  return &(storage.rows[prefix] = std::move(begins));
+}
+
+// The place of an element, whose indices are checked.
+Expected<int64_t> State::offset(BufferId id, const Indices& indices) {
+  Indices prefix;
+  int64_t at = 0;
+  const Storage& storage = storage_[index(id)];
+  for (size_t axis = 0; axis < indices.size(); ++axis) {
+    TENON_TAKE(extent, this->extent(id, prefix));
+    if (indices[axis] < 0 || indices[axis] >= *extent)
+      return fail(fmt::format("{}[{}] is outside: its axis {} has {} elements", name(id), fmt::join(indices, ", "),
+                              axis, *extent));
+    if (axis + 1 < storage.packed) {
+      TENON_TAKE(rows, this->rows(id, prefix));
+      at += (**rows)[static_cast<size_t>(indices[axis])];
+      prefix.push_back(indices[axis]);
+    } else {
+      prefix.push_back(indices[axis]);
+      TENON_TAKE(below, count(id, prefix));
+      at += indices[axis] * *below;
+    }
+  }
+  return at;
+}
+
+Expected<int64_t> State::offset(BufferId id, const Dims& indices) {
+  Indices values;
+  for (Dim dim : indices) {
+    TENON_TAKE(one, value(dim));
+    values.push_back(*one);
+  }
+  return offset(id, values);
+}
+
+Status State::bind(std::span<const Tensor> params) {
+  if (params.size() != function_.params.size())
+    return fail(fmt::format("takes {} parameters, {} are given", function_.params.size(), params.size()));
+  for (size_t i = 0; i < params.size(); ++i) {
+    Storage& storage = storage_[index(function_.params[i])];
+    const Buffer& buffer = function_.buffer(function_.params[i]);
+    storage.packed = packed_axes(buffer);
+    storage.data = params[i];
+    if (params[i].dtype() != buffer.dtype)
+      return fail(fmt::format("{} is {}, not {}", name(function_.params[i]), runtime::name(buffer.dtype),
+                              runtime::name(params[i].dtype())));
+    storage.written.assign(static_cast<size_t>(params[i].size()), true);
+  }
+  // Sizes bind the variables that stand alone in them, whatever the order of the parameters.
+  for (bool more = true; more;) {
+    more = false;
+    for (BufferId param : function_.params) {
+      const Buffer& buffer = function_.buffer(param);
+      const Shape& shape = storage_[index(param)].data.shape();
+      const size_t packed = storage_[index(param)].packed;
+      const size_t rank = packed > 0 ? buffer.rank() - packed + 1 : buffer.rank();
+      if (shape.size() != rank)
+        return fail(fmt::format("{} has {} axes in its tensor, not {}", name(param), rank, shape.size()));
+      for (size_t axis = packed; axis < buffer.rank(); ++axis) {
+        DimValues known;
+        for (Symbol dim : function_.dims) {
+          if (const auto found = values_.find(dim); found != values_.end()) known.emplace(*found);
+        }
+        const int64_t size = shape[axis - (packed > 0 ? packed - 1 : 0)];
+        if (!solve_for_variable(buffer.axes[axis].extent, size, known)) continue;
+        for (const auto& [dim, solved] : known) more |= values_.emplace(dim, solved).second;
+      }
+    }
+  }
+  for (BufferId param : function_.params) {
+    TENON_TAKE(shape, shape_of(param));
+    if (*shape != storage_[index(param)].data.shape())
+      return fail(fmt::format("{} is a {}, not a {}", name(param), runtime::to_string(*shape),
+                              runtime::to_string(storage_[index(param)].data.shape())));
+  }
+  return {};
+}
+
+Expected<Shape> State::shape_of(BufferId id) {
+  const Buffer& buffer = function_.buffer(id);
+  const size_t packed = storage_[index(id)].packed;
+  Shape shape;
+  Indices prefix;
+  if (packed > 0) {
+    // The rows of the packed axes alone: what lies below them is the same for each.
+    TENON_TAKE(all, count(id, prefix));
+    prefix.assign(packed, 0);
+    TENON_TAKE(below, count(id, prefix));
+    shape.push_back(*below == 0 ? 0 : *all / *below);
+  }
+  prefix.assign(packed, 0);
+  for (size_t axis = packed; axis < buffer.rank(); ++axis) {
+    TENON_TAKE(extent, this->extent(id, prefix));
+    shape.push_back(*extent);
+    prefix.push_back(0);
+  }
+  return shape;
+}
+
+Status State::allocate(BufferId id) {
+  Storage& storage = storage_[index(id)];
+  storage = {};
+  storage.packed = packed_axes(function_.buffer(id));
+  Indices prefix;
+  TENON_TAKE(elements, count(id, prefix));
+  TENON_TAKE(shape, shape_of(id));
+  storage.data = Tensor(function_.buffer(id).dtype, *shape);
+  storage.written.assign(static_cast<size_t>(*elements), false);
+  return {};
+}
+
+}  // namespace tenon::compiler::loop

@@ -1,0 +1,84 @@
+// What a loop function has while it is evaluated: the values of its variables, and its buffers.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "compiler/loop/loop.h"
+
+namespace tenon::compiler::loop {
+
+using Indices = std::vector<int64_t>;
+
+// Gives a variable a value until the end of the scope; an inner one hides an outer one.
+class Bound {
+ public:
+  Bound(std::map<Symbol, int64_t>& values, Symbol var, int64_t value) : values_(values), var_(var) {
+    const auto [found, added] = values.try_emplace(var, value);
+    if (!added) hidden_ = std::exchange(found->second, value);
+  }
+  Bound(const Bound&) = delete;
+  Bound& operator=(const Bound&) = delete;
+  ~Bound() {
+    if (hidden_) values_[var_] = *hidden_;
+    else values_.erase(var_);
+  }
+
+ private:
+  std::map<Symbol, int64_t>& values_;
+  Symbol var_;
+  std::optional<int64_t> hidden_;
+};
+
+struct Storage {
+  runtime::Tensor data;
+  std::vector<bool> written;  // of each element
+  size_t packed = 0;          // axes that are one in the tensor: up to the last whose size depends on an index
+  std::map<Indices, std::vector<int64_t>> rows;  // of ragged axes: where the rows below a prefix begin, and their end
+};
+
+class State {
+ public:
+  State(Context& context, const Function& function)
+      : context_(context), function_(function), storage_(function.buffers.size()) {}
+
+  Context& context() const { return context_; }
+  const Function& function() const { return function_; }
+  std::map<Symbol, int64_t>& values() { return values_; }
+  Storage& storage(BufferId id) { return storage_[index(id)]; }
+  std::string name(BufferId id) const { return "%" + std::string(context_.name(function_.buffer(id).name)); }
+  std::unexpected<Diagnostic> fail(std::string what) const {
+    return error(std::move(what), "@" + std::string(context_.name(function_.name)));
+  }
+
+  // The parameters' tensors, and the dim variables that their shapes bind.
+  Status bind(std::span<const runtime::Tensor> params);
+  // A buffer with unknown contents, of the sizes that it has now.
+  Status allocate(BufferId id);
+
+  Expected<int64_t> value(Dim dim);
+  // The place of an element in the buffer's tensor; an error outside of the buffer.
+  Expected<int64_t> offset(BufferId id, const Dims& indices);
+
+ private:
+  Expected<int64_t> value(const DimAtom& atom);
+  Expected<int64_t> applied(Symbol function, const Indices& args);
+  Expected<int64_t> offset(BufferId id, const Indices& indices);
+  // Elements of the buffer below the prefix.
+  Expected<int64_t> count(BufferId id, Indices& prefix);
+  Expected<int64_t> extent(BufferId id, const Indices& prefix);
+  // Where the rows below the prefix begin, and where the last one ends.
+  Expected<const std::vector<int64_t>*> rows(BufferId id, Indices& prefix);
+  Expected<runtime::Shape> shape_of(BufferId id);
+  std::unexpected<Diagnostic> too_large(Dim dim) const;
+  std::unexpected<Diagnostic> too_many(BufferId id) const;
+
+  Context& context_;
+  const Function& function_;
+  std::vector<Storage> storage_;  // of each buffer
+  std::map<Symbol, int64_t> values_;
+};
+
+}  // namespace tenon::compiler::loop

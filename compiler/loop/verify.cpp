@@ -1,0 +1,298 @@
+#include "compiler/loop/verify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "compiler/ir/try.h"
+#include "compiler/loop/expr.h"
+
+namespace tenon::compiler::loop {
+namespace {
+
+class Verifier {
+ public:
+  Verifier(const Context& context, const Function& function) : context_(context), function_(function) {}
+
+  Status run() {
+    scope_ = function_.dims;
+    std::set<Symbol> names;
+    for (const Buffer& buffer : function_.buffers) {
+      if (!names.insert(buffer.name).second) return fail(fmt::format("there are two buffers %{}", name(buffer.name)));
+    }
+    for (BufferId param : function_.params) {
+      TENON_TRY(declare(param));
+      functions_.insert(function_.buffer(param).name);
+      read_only_.insert(param);
+    }
+    for (BufferId result : function_.results) TENON_TRY(declare(result));
+    return statements(function_.body);
+  }
+
+ private:
+  std::string_view name(Symbol symbol) const { return context_.name(symbol); }
+  std::string local(BufferId id) const { return fmt::format("%{}", name(function_.buffer(id).name)); }
+  std::unexpected<Diagnostic> fail(std::string what, std::string help = {}) const {
+    const std::string place = stage_ ? fmt::format("@{}, stage '{}'", name(function_.name), name(stage_->name))
+                                     : fmt::format("@{}", name(function_.name));
+    return error(std::move(what), place, std::move(help));
+  }
+
+  // --- Sizes and buffers ---
+
+  Status dim(Dim dim) {
+    if (!dim.valid()) return fail(fmt::format("'{}' is no size here", context_.str(dim)));
+    for (const DimTerm& term : dim.node->terms) {
+      for (const DimAtom* factor : term.factors) TENON_TRY(atom(*factor));
+    }
+    return {};
+  }
+  Status atom(const DimAtom& atom) {
+    if (atom.kind == DimAtom::Kind::kVariable && std::ranges::find(scope_, atom.name) == scope_.end())
+      return fail(fmt::format("'{}' is not in scope", name(atom.name)));
+    if (atom.kind == DimAtom::Kind::kApply) {
+      const auto param =
+          std::ranges::find_if(function_.params, [&](BufferId id) { return function_.buffer(id).name == atom.name; });
+      if (!functions_.contains(atom.name) || function_.buffer(*param).rank() != atom.args.size() ||
+          is_float(function_.buffer(*param).dtype))
+        return fail(
+            fmt::format("'{}' is no parameter of {} axes that holds integers", name(atom.name), atom.args.size()));
+    }
+    for (Dim arg : atom.args) TENON_TRY(dim(arg));
+    return {};
+  }
+  Status declare(BufferId id) {
+    const size_t known = scope_.size();
+    for (const BufferAxis& axis : function_.buffer(id).axes) {
+      TENON_TRY(dim(axis.extent));
+      if (axis.var != Symbol{}) scope_.push_back(axis.var);
+    }
+    scope_.resize(known);
+    if (!in_scope_.insert(id).second) return fail(fmt::format("{} is declared twice", local(id)));
+    return {};
+  }
+  Status use(BufferId id) {
+    if (index(id) >= function_.buffers.size()) return fail("a buffer is none of the function's");
+    if (!in_scope_.contains(id)) return fail(fmt::format("{} is not in scope", local(id)));
+    return {};
+  }
+  Status element(BufferId id, const Dims& indices) {
+    TENON_TRY(use(id));
+    if (indices.size() != function_.buffer(id).rank())
+      return fail(
+          fmt::format("{} has {} axes, {} indices are given", local(id), function_.buffer(id).rank(), indices.size()));
+    for (Dim at : indices) TENON_TRY(dim(at));
+    return {};
+  }
+
+  // --- Expressions ---
+
+  Status expression(const Expr& expr) {
+    return std::visit([&](const auto& form) { return expression(*expr, form); }, expr->form);
+  }
+  Status expression(const ExprNode&, const Literal&) { return {}; }
+  Status expression(const ExprNode&, const IndexValue& form) { return dim(form.value); }
+  Status expression(const ExprNode& node, const Load& form) {
+    TENON_TRY(element(form.buffer, form.indices));
+    if (node.dtype != function_.buffer(form.buffer).dtype)
+      return fail(fmt::format("a load of {} has another type", local(form.buffer)));
+    loads_.push_back(&form);
+    return {};
+  }
+  Status expression(const ExprNode&, const Unary& form) { return expression(form.value); }
+  Status expression(const ExprNode&, const Binary& form) {
+    TENON_TRY(expression(form.left));
+    return expression(form.right);
+  }
+  Status expression(const ExprNode&, const Select& form) {
+    TENON_TRY(expression(form.condition));
+    TENON_TRY(expression(form.then));
+    return expression(form.otherwise);
+  }
+  Status expression(const ExprNode&, const Convert& form) { return expression(form.value); }
+  Status expression(const ExprNode&, const LetIndex& form) {
+    TENON_TRY(dim(form.extent));
+    TENON_TRY(expression(form.value));
+    scope_.push_back(form.var);
+    TENON_TRY(expression(form.body));
+    scope_.pop_back();
+    return {};
+  }
+
+  // --- Statements ---
+
+  Status statements(const Body& body) {
+    for (const Stmt& stmt : body) {
+      if (++depth_ > 1000) return fail("statements are nested too deeply");
+      TENON_TRY(std::visit([&](const auto& form) { return statement(form); }, stmt.form));
+      --depth_;
+    }
+    return {};
+  }
+  Status with(Symbol var, const Body& body) {
+    scope_.push_back(var);
+    TENON_TRY(statements(body));
+    scope_.pop_back();
+    return {};
+  }
+  Status statement(const For& loop) {
+    if (stage_) return fail("a loop stands inside a stage", "loops stand around stages, which are their points");
+    TENON_TRY(dim(loop.extent));
+    if (std::ranges::find(scope_, loop.var) != scope_.end())
+      return fail(fmt::format("the loop '{}' hides another variable of this name", name(loop.var)));
+    return with(loop.var, loop.body);
+  }
+  Status statement(const Let& let) {
+    TENON_TRY(dim(let.extent));
+    TENON_TRY(expression(let.value));
+    return with(let.var, let.body);
+  }
+  Status statement(const If& branch) {
+    TENON_TRY(expression(branch.condition));
+    TENON_TRY(statements(branch.then));
+    return statements(branch.otherwise);
+  }
+  Status statement(const Alloc& alloc) {
+    if (stage_) return fail("a buffer is made inside a stage");
+    TENON_TRY(declare(alloc.buffer));
+    TENON_TRY(statements(alloc.body));
+    in_scope_.erase(alloc.buffer);
+    return {};
+  }
+  Status statement(const CallLibrary& call) {
+    if (stage_) return fail("a library is called inside a stage");
+    for (BufferId input : call.inputs) TENON_TRY(use(input));
+    for (BufferId output : call.outputs) {
+      TENON_TRY(use(output));
+      if (read_only_.contains(output)) return fail(fmt::format("the parameter {} is written", local(output)));
+    }
+    return {};
+  }
+  Status statement(const Store& store) {
+    if (!stage_) return fail(fmt::format("{} is written outside of every stage", local(store.buffer)));
+    TENON_TRY(element(store.buffer, store.indices));
+    if (read_only_.contains(store.buffer)) return fail(fmt::format("the parameter {} is written", local(store.buffer)));
+    if (store.value->dtype != function_.buffer(store.buffer).dtype)
+      return fail(fmt::format("{} holds {}, the value is {}", local(store.buffer),
+                              runtime::name(function_.buffer(store.buffer).dtype), runtime::name(store.value->dtype)));
+    TENON_TRY(expression(store.value));
+    stores_.push_back(&store);
+    return {};
+  }
+  Status statement(const Stage& stage) {
+    if (stage_) return fail(fmt::format("the stage '{}' stands inside another one", name(stage.name)));
+    if (!stages_.insert(stage.name).second) return fail(fmt::format("there are two stages '{}'", name(stage.name)));
+    stage_ = &stage;
+    for (const Guard& guard : stage.where) {
+      TENON_TRY(dim(guard.left));
+      TENON_TRY(dim(guard.right));
+    }
+    for (const Axis& axis : stage.axes) TENON_TRY(dim(axis.value));
+    const std::vector<Symbol> outside = std::exchange(scope_, function_.dims);
+    for (const Axis& axis : stage.axes) {
+      TENON_TRY(dim(axis.extent));
+      if (std::ranges::find(scope_, axis.var) != scope_.end())
+        return fail(fmt::format("the axis '{}' hides another variable of this name", name(axis.var)));
+      scope_.push_back(axis.var);
+    }
+    loads_.clear(), stores_.clear();
+    TENON_TRY(statements(stage.init));
+    for (const Store* store : stores_) {
+      for (const Axis& axis : stage.axes) {
+        if (axis.kind == AxisKind::kReduce && mentions(store->indices, axis.var))
+          return fail(fmt::format("init depends on the reduction axis '{}'", name(axis.var)));
+      }
+    }
+    TENON_TRY(statements(stage.body));
+    for (const Store* store : stores_) TENON_TRY(independent(stage, *store));
+    scope_ = outside;
+    stage_ = nullptr;
+    return {};
+  }
+
+  // Points of different spatial or scan values write different elements, and read none that others write, but those of
+  // earlier points of a scan.
+  Status independent(const Stage& stage, const Store& store) {
+    for (const Axis& axis : stage.axes) {
+      if (axis.kind == AxisKind::kReduce && mentions(store.indices, axis.var))
+        return fail(fmt::format("{} is written at the reduction axis '{}'", local(store.buffer), name(axis.var)));
+      if (axis.kind != AxisKind::kReduce && !own_index(store.indices, axis.var))
+        return fail(fmt::format("'{}' is no index of its own where {} is written", name(axis.var), local(store.buffer)),
+                    "an axis whose points write one element is a reduction");
+    }
+    for (const Load* load : loads_) {
+      if (load->buffer != store.buffer || reads_earlier(stage, store, *load)) continue;
+      for (const Axis& axis : stage.axes) {
+        if (axis.kind == AxisKind::kReduce) continue;
+        const auto own = own_index(store.indices, axis.var);
+        if (load->indices[own->at] != store.indices[own->at])
+          return fail(fmt::format("{} is read at {} where '{}' writes it at {}", local(store.buffer),
+                                  context_.str(load->indices), name(axis.var), context_.str(store.indices)),
+                      "an axis that reads what its earlier points wrote is a scan");
+      }
+    }
+    return {};
+  }
+
+  const Context& context_;
+  const Function& function_;
+  const Stage* stage_ = nullptr;  // that is being checked
+  std::vector<Symbol> scope_;     // of sizes and indices
+  std::set<Symbol> functions_;    // parameters that sizes may apply
+  std::set<BufferId> in_scope_, read_only_;
+  std::set<Symbol> stages_;
+  std::vector<const Load*> loads_;
+  std::vector<const Store*> stores_;
+  int depth_ = 0;
+};
+
+// The number that `var` plus it is the dim, if it is of that form.
+std::optional<int64_t> offset_from(Dim dim, Symbol var) {
+  if (!dim.valid()) return std::nullopt;
+  int64_t offset = 0;
+  bool found = false;
+  for (const DimTerm& term : dim.node->terms) {
+    if (term.factors.empty()) {
+      offset = term.coefficient;
+    } else if (!found && term.factors.size() == 1 && term.coefficient == 1 &&
+               term.factors[0]->kind == DimAtom::Kind::kVariable && term.factors[0]->name == var) {
+      found = true;
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (!found) return std::nullopt;
+  return offset;
+}
+
+}  // namespace
+
+bool mentions(std::span<const Dim> dims, Symbol var) {
+  bool found = false;
+  for (Dim dim : dims) for_each_variable(dim, [&](Symbol other) { found |= other == var; });
+  return found;
+}
+
+std::optional<OwnIndex> own_index(const Dims& indices, Symbol var) {
+  for (size_t at = 0; at < indices.size(); ++at) {
+    if (const auto offset = offset_from(indices[at], var)) return OwnIndex{at, *offset};
+  }
+  return std::nullopt;
+}
+
+bool reads_earlier(const Stage& stage, const Store& store, const Load& load) {
+  // The first scan axis decides: where it is equal, the next one does.
+  for (const Axis& axis : stage.axes) {
+    if (axis.kind != AxisKind::kScan) continue;
+    const auto written = own_index(store.indices, axis.var);
+    const auto read = offset_from(load.indices[written->at], axis.var);
+    if (!read || *read > written->offset) return false;
+    if (*read < written->offset) return true;
+  }
+  return false;
+}
+
+Status verify(const Context& context, const Function& function) { return Verifier(context, function).run(); }
+
+}  // namespace tenon::compiler::loop

@@ -1,0 +1,374 @@
+// Loop functions: text, what is refused, and what they compute.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "compiler/loop/evaluate.h"
+#include "compiler/loop/expr.h"
+#include "compiler/loop/scalar.h"
+#include "compiler/loop/text.h"
+
+namespace tenon::compiler::loop {
+namespace {
+
+using runtime::Shape;
+using runtime::Tensor;
+
+template <class T>
+Tensor tensor(Shape shape, std::vector<T> values) {
+  return Tensor::of<T>(std::move(shape), values);
+}
+template <class T>
+std::vector<T> values(const Tensor& tensor) {
+  const auto data = tensor.data<T>();
+  return {data.begin(), data.end()};
+}
+
+constexpr std::string_view kMatmul =
+    R"(loop @matmul[n](%a: Tensor[(n, 3), f32], %b: Tensor[(3, 2), f32]) -> (%c: Tensor[(n, 2), f32]) {
+  for i in (n) parallel {
+    for j in (2) {
+      for k in (3) {
+        stage dot(i in (n) at (i), j in (2) at (j), reduce k in (3) at (k)) {
+          init {
+            %c[i, j] = f32(0);
+          }
+          %c[i, j] = %c[i, j] + %a[i, k] * %b[k, j];
+        }
+      }
+    }
+  }
+}
+)";
+
+// h[t + 1] = tanh(w * h[t] + x[t]), the scan of a recurrent network, with h[0] given.
+constexpr std::string_view kScan =
+    R"(loop @rnn[T](%x: Tensor[(T, 2), f64], %h0: Tensor[(2,), f64], %w: Tensor[(2, 2), f64]) -> (%h: Tensor[(T + 1, 2), f64]) {
+  for j in (2) {
+    stage first(j in (2) at (j)) {
+      %h[0, j] = %h0[j];
+    }
+  }
+  alloc %s: Tensor[(T, 2), f64] {
+    for t in (T) {
+      for j in (2) {
+        for k in (2) {
+          stage sum(t in (T) at (t), j in (2) at (j), reduce k in (2) at (k)) {
+            init {
+              %s[t, j] = %x[t, j];
+            }
+            %s[t, j] = %s[t, j] + %w[j, k] * %h[t, k];
+          }
+        }
+      }
+      for j in (2) {
+        stage step(scan t in (T) at (t), j in (2) at (j)) {
+          %h[t + 1, j] = tanh(%s[t, j]);
+        }
+      }
+    }
+  }
+}
+)";
+
+constexpr std::string_view kRagged =
+    R"(loop @row_sums[n](%lengths: Tensor[(n,), i64], %a: Tensor[(b: n, lengths(b), 2), i32]) -> (%c: Tensor[(n, 2), i32], %d: Tensor[(b: n, lengths(b), 2), i32]) {
+  for b in (n) {
+    for s in (lengths(b)) {
+      for j in (2) {
+        stage sum(b in (n) at (b), reduce s in (lengths(b)) at (s), j in (2) at (j)) {
+          init {
+            %c[b, j] = i32(0);
+          }
+          %c[b, j] = %c[b, j] + %a[b, s, j];
+        }
+      }
+    }
+  }
+  for b in (n) {
+    for s in (lengths(b)) {
+      for j in (2) {
+        stage twice(b in (n) at (b), s in (lengths(b)) at (s), j in (2) at (j)) {
+          %d[b, s, j] = %a[b, s, j] * i32(2);
+        }
+      }
+    }
+  }
+}
+)";
+
+// A gather, a padded shift, and words of every kind.
+constexpr std::string_view kMixed =
+    R"(loop @mixed[n, m](%x: Tensor[(n,), i32], %at: Tensor[(m,), i8]) -> (%y: Tensor[(m,), i32], %z: Tensor[(n,), i64]) {
+  for i in (m) {
+    stage gather(i in (m) at (i)) {
+      %y[i] = (let p in (n) = %at[i]; %x[p]) + i32(-1);
+    }
+  }
+  for i0 in ((n + 3) // 4) {
+    for i1 in (4) vector {
+      stage shift(i in (n) at (4*i0 + i1)) where (4*i0 + i1) below (n) {
+        if (index(i) < index(1) or not(%x[i] == i32(5))) {
+          %z[i] = select(index(1) <= index(i), i64(%x[i - 1]), i64(-7));
+        } else {
+          let q in (n % 3 + 9) = rem(%x[i], i32(2)) {
+            %z[i] = index(q + min(i, n // 2));
+          }
+        }
+      }
+    }
+  }
+}
+)";
+
+constexpr std::string_view kLibrary = R"(loop @calls[n](%x: Tensor[(n,), f32]) -> (%y: Tensor[(n,), f32]) {
+  alloc %t: Tensor[(n,), f32] {
+    call halve(%x) -> (%t);
+    for i in (n) unroll {
+      stage root(i in (n) at (i)) {
+        %y[i] = max(sqrt(%t[i]), f32(-inf)) - f32(1.5) / (f32(2) - f32(0.25));
+      }
+    }
+  }
+}
+)";
+
+TEST(LoopText, ReadsBackWhatItPrints) {
+  for (std::string_view text : {kMatmul, kScan, kRagged, kMixed, kLibrary}) {
+    Context context;
+    const auto function = parse(context, text, "f.tn");
+    ASSERT_TRUE(function) << function.error().str();
+    const std::string printed = print(context, *function);
+    const auto again = parse(context, printed, "again.tn");
+    ASSERT_TRUE(again) << again.error().str() << printed;
+    EXPECT_TRUE(equal(*function, *again)) << printed;
+    EXPECT_EQ(print(context, *again), printed);
+    if (text != kMixed) {  // whose sums are printed in another order
+      EXPECT_EQ(printed, text);
+    }
+  }
+}
+
+TEST(LoopText, DifferentFunctionsAreNotEqual) {
+  Context context;
+  const auto function = parse(context, kMatmul, "f.tn");
+  ASSERT_TRUE(function);
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{{"parallel ", ""},
+                                                                                 {"f32(0)", "f32(-0)"},
+                                                                                 {"%a[i, k]", "%a[i, 2 - k]"},
+                                                                                 {" * ", " + "},
+                                                                                 {"stage dot", "stage mul"}}) {
+    std::string text(kMatmul);
+    text.replace(text.find(from), from.size(), to);
+    const auto other = parse(context, text, "g.tn");
+    ASSERT_TRUE(other) << other.error().str();
+    EXPECT_FALSE(equal(*function, *other)) << text;
+  }
+}
+
+struct Mistake {
+  std::string name, from, to, message;
+};
+void PrintTo(const Mistake& mistake, std::ostream* out) { *out << mistake.name; }
+
+class LoopMistake : public ::testing::TestWithParam<Mistake> {};
+
+TEST_P(LoopMistake, IsAnErrorWithItsPlace) {
+  const auto& [name, from, to, message] = GetParam();
+  std::string text(kMatmul);
+  ASSERT_NE(text.find(from), std::string::npos);
+  text.replace(text.find(from), from.size(), to);
+  Context context;
+  const auto function = parse(context, text, "f.tn");
+  ASSERT_FALSE(function) << text;
+  EXPECT_NE(function.error().str().find(message), std::string::npos) << function.error().str();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, LoopMistake,
+    ::testing::Values(
+        Mistake{"no_loop", "loop", "def", "expected 'loop'"},
+        Mistake{"no_such_buffer", "%a[i", "%q[i", "there is no buffer %q here"},
+        Mistake{"rank", "%a[i, k]", "%a[i]", "the buffer has 2 axes, 1 indices are given"},
+        Mistake{"types", "f32(0)", "i32(0)", "the buffer holds f32, the value is i32"},
+        Mistake{"mixed_types", "%b[k, j]", "i32(1)", "'*' does not take f32 and i32"},
+        Mistake{"not_taken", "%a[i, k] * %b[k, j]", "not(%a[i, k])", "'not' takes no f32"},
+        Mistake{"no_function", "%a[i, k] * %b[k, j]", "f(%a[i, k])", "there is no function 'f'"},
+        Mistake{"literal", "f32(0)", "f32(1e999)", "'1e999' is no f32"},
+        Mistake{"unknown_variable", "%b[k, j]", "%b[k, q]", "q"},
+        Mistake{"loop_inside_stage", "init {", "for q in (2) { init {", "expected"},
+        Mistake{"hidden", "parallel {", "parallel { for i in (2) { }", "the loop 'i' hides another variable"},
+        Mistake{"parameter_written", "%c[i, j] = %c[i, j]", "%a[i, j] = %c[i, j]", "the parameter %a is written"},
+        Mistake{"sees_no_loop", "at (i)", "at (q)", "q"},
+        Mistake{"spatial_without_index", "reduce k in", "k in", "'k' is no index of its own where %c is written"},
+        Mistake{"reduction_with_index", "j in (2) at (j), reduce", "reduce j in (2) at (j), reduce",
+                "init depends on the reduction axis 'j'"},
+        Mistake{"reads_others", "= %c[i, j] +", "= %c[i, 1 - j] +", "where 'j' writes it at"},
+        Mistake{"two_stages", "}\n      }\n    }\n  }\n}",
+                "}\n      }\n    }\n  }\n  for i in (n) { stage dot(i in (n) at (i)) { } }\n}",
+                "there are two stages 'dot'"},
+        Mistake{"no_end", "}\n}\n", "}\n", "expected a statement"}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(LoopText, AReductionAxisIsNoIndexOfWhatIsWritten) {
+  Context context;
+  const auto function = parse(
+      context, "loop @f() -> (%y: Tensor[(2,), i32]) { stage s(reduce i in (2) at (0)) { %y[i] = i32(1); } }", "f.tn");
+  EXPECT_NE(function.error().str().find("%y is written at the reduction axis 'i'"), std::string::npos);
+}
+
+TEST(LoopText, NestingIsLimited) {
+  Context context;
+  std::string text = "loop @f(%a: Tensor[(), f32]) -> (%b: Tensor[(), f32]) {\n stage s() { %b[] = ";
+  for (int i = 0; i < 100000; ++i) text += "(";
+  EXPECT_NE(parse(context, text, "f.tn").error().str().find("nested too deeply"), std::string::npos);
+  text = "loop @f() -> () ";
+  for (int i = 0; i < 100000; ++i) text += "{ if (bool(1)) ";
+  EXPECT_NE(parse(context, text, "f.tn").error().str().find("nested too deeply"), std::string::npos);
+}
+
+Function must_parse(Context& context, std::string_view text) {
+  auto function = parse(context, text, "f.tn");
+  EXPECT_TRUE(function) << function.error().str();
+  return *function;
+}
+
+TEST(Evaluate, MatmulOfSymbolicRows) {
+  Context context;
+  const Function function = must_parse(context, kMatmul);
+  const Tensor b = tensor<float>({3, 2}, {1, 2, 3, 4, 5, 6});
+  const auto results = evaluate(context, function, std::vector{tensor<float>({1, 3}, {1, 10, 100}), b});
+  ASSERT_TRUE(results) << results.error().str();
+  EXPECT_EQ(values<float>((*results)[0]), (std::vector<float>{531, 642}));
+  EXPECT_EQ((*evaluate(context, function, std::vector{Tensor(DType::kF32, {0, 3}), b}))[0].shape(), (Shape{0, 2}));
+}
+
+TEST(Evaluate, AScanReadsWhatItWrote) {
+  Context context;
+  const Function function = must_parse(context, kScan);
+  const auto results = evaluate(context, function,
+                                std::vector{tensor<double>({2, 2}, {1, 2, 3, 4}), tensor<double>({2}, {0.5, -0.5}),
+                                            tensor<double>({2, 2}, {1, 0, 0.5, 2})});
+  ASSERT_TRUE(results) << results.error().str();
+  std::vector<double> h{0.5, -0.5};
+  std::vector<double> expected = h;
+  const double x[2][2] = {{1, 2}, {3, 4}};
+  for (const auto& row : x) {
+    h = {std::tanh(row[0] + 1 * h[0] + 0 * h[1]), std::tanh(row[1] + 0.5 * h[0] + 2 * h[1])};
+    expected.insert(expected.end(), h.begin(), h.end());
+  }
+  EXPECT_EQ(values<double>((*results)[0]), expected);
+}
+
+TEST(Evaluate, RaggedRowsLieBehindEachOther) {
+  Context context;
+  const Function function = must_parse(context, kRagged);
+  std::vector<int32_t> packed(12);
+  std::iota(packed.begin(), packed.end(), 1);
+  const auto results =
+      evaluate(context, function, std::vector{tensor<int64_t>({3}, {1, 0, 5}), tensor<int32_t>({6, 2}, packed)});
+  // A row of no elements is never begun.
+  ASSERT_FALSE(results);
+  EXPECT_NE(results.error().str().find("%c was not written whole"), std::string::npos) << results.error().str();
+  const auto good =
+      evaluate(context, function, std::vector{tensor<int64_t>({3}, {1, 2, 3}), tensor<int32_t>({6, 2}, packed)});
+  ASSERT_TRUE(good) << good.error().str();
+  EXPECT_EQ(values<int32_t>((*good)[0]), (std::vector<int32_t>{1, 2, 8, 10, 27, 30}));
+  EXPECT_EQ((*good)[1].shape(), (Shape{6, 2}));
+  EXPECT_EQ(values<int32_t>((*good)[1])[11], 24);
+}
+
+TEST(Evaluate, GathersGuardsAndConditions) {
+  Context context;
+  const Function function = must_parse(context, kMixed);
+  const auto results =
+      evaluate(context, function, std::vector{tensor<int32_t>({6}, {4, 5, 6, 5, 8, 9}), tensor<int8_t>({2}, {5, 0})});
+  ASSERT_TRUE(results) << results.error().str();
+  EXPECT_EQ(values<int32_t>((*results)[0]), (std::vector<int32_t>{8, 3}));
+  EXPECT_EQ(values<int64_t>((*results)[1]), (std::vector<int64_t>{-7, 1 + 1, 5, 1 + 3, 5, 8}));
+}
+
+TEST(Evaluate, CallsLibraries) {
+  Context context;
+  const Function function = must_parse(context, kLibrary);
+  EvaluateOptions options;
+  const std::vector params{tensor<float>({2}, {8, 32})};
+  EXPECT_NE(evaluate(context, function, params, options).error().str().find("'halve' is not there"), std::string::npos);
+  options.libraries["halve"] = [](std::span<const Tensor> in, std::span<Tensor> out) -> Status {
+    for (size_t i = 0; i < in[0].data<float>().size(); ++i) out[0].data<float>()[i] = in[0].data<float>()[i] / 2;
+    return {};
+  };
+  const auto results = evaluate(context, function, params, options);
+  ASSERT_TRUE(results) << results.error().str();
+  EXPECT_EQ(values<float>((*results)[0]), (std::vector<float>{2 - 1.5f / 1.75f, 4 - 1.5f / 1.75f}));
+}
+
+TEST(Evaluate, SaysWhatGoesWrong) {
+  const std::string head = "loop @f[n](%x: Tensor[(n,), i32]) -> (%y: Tensor[(n,), i32]) { ";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"for i in (n) { stage s(i in (n) at (i)) { %y[i] = %x[i + 1]; } }",
+       "%x[2] is outside: its axis 0 has 2 elements"},
+      {"for i in (n) { stage s(i in (n) at (i + 1)) { %y[i] = %x[i]; } }", "axis 'i' of stage 's' is 2, not in 0 .. 1"},
+      {"for i in (n - 1) { stage s(i in (n) at (i)) { %y[i] = %x[i]; } }", "%y was not written whole"},
+      {"for i in (n) { stage s(i in (n) at (i)) { %y[i] = %y[i] + %x[i]; } }", "%y is read before it is written"},
+      {"for i in (n) { stage s(i in (n) at (i)) { %y[i] = %x[i] / i32(0); } }", "an integer is divided by 0"},
+      {"for i in (n) { stage s(i in (n) at (i)) { %y[i] = i32(f32(3000000000)); } }", "does not fit into i32"},
+      {"for i in (n) { stage s(i in (n) at (i)) { %y[i] = (let p in (n) = %x[i]; %x[p]); } }",
+       "the index 7 is not in 0 .. 1"},
+      {"for i in (n // (n - 2)) { }", "a size is divided by 0"},
+      {"for i in (4611686018427387904*n) { }", "is beyond 64 bits"},
+      {"for i in (1000000000000) { }", "more than 1000 steps"},
+      {"alloc %t: Tensor[(n, 1000000, 1000000), i32] { }", "has more than"}};
+  for (const auto& [body, message] : cases) {
+    Context context;
+    const Function function = must_parse(context, head + body + " }");
+    EvaluateOptions options;
+    options.max_steps = body.find("1000000000000") == std::string::npos ? options.max_steps : 1000;
+    if (options.max_steps == 1000) {
+      Function busy = must_parse(
+          context,
+          head + "for i in (1000000000000) { for j in (n) { stage s(j in (n) at (j)) { %y[j] = %x[j]; } } } }");
+      EXPECT_NE(evaluate(context, busy, std::vector{tensor<int32_t>({2}, {7, 1})}, options).error().str().find(message),
+                std::string::npos);
+      continue;
+    }
+    const auto results = evaluate(context, function, std::vector{tensor<int32_t>({2}, {7, 1})}, options);
+    ASSERT_FALSE(results) << body;
+    EXPECT_NE(results.error().str().find(message), std::string::npos) << results.error().str();
+  }
+  Context context;
+  const Function function = must_parse(context, kMatmul);
+  const Tensor a(DType::kF32, {4, 3}), b(DType::kF32, {3, 2});
+  EXPECT_NE(evaluate(context, function, std::vector{a}).error().str().find("takes 2 parameters, 1 are given"),
+            std::string::npos);
+  EXPECT_NE(evaluate(context, function, std::vector{a, a}).error().str().find("%b is a (3, 2), not a (4, 3)"),
+            std::string::npos);
+  EXPECT_NE(
+      evaluate(context, function, std::vector{a, Tensor(DType::kI32, {3, 2})}).error().str().find("%b is f32, not i32"),
+      std::string::npos);
+  EXPECT_NE(evaluate(context, function, std::vector{a, Tensor(DType::kF32, {6})}).error().str().find("%b has 2 axes"),
+            std::string::npos);
+}
+
+TEST(Scalar, IntegersWrapAround) {
+  auto integer = [](BinaryOp op, DType dtype, int64_t a, int64_t b) {
+    return apply(op, dtype, {.integer = a}, {.integer = b})->integer;
+  };
+  EXPECT_EQ(integer(BinaryOp::kAdd, DType::kI8, 127, 1), -128);
+  EXPECT_EQ(integer(BinaryOp::kSubtract, DType::kU8, 0, 1), 255);
+  EXPECT_EQ(integer(BinaryOp::kMultiply, DType::kI64, INT64_MAX, 2), -2);
+  EXPECT_EQ(integer(BinaryOp::kDivide, DType::kI32, INT32_MIN, -1), INT32_MIN);
+  EXPECT_EQ(integer(BinaryOp::kDivide, DType::kI32, -7, 2), -3);
+  EXPECT_EQ(integer(BinaryOp::kRemainder, DType::kI32, -7, 2), -1);
+  EXPECT_EQ(apply(UnaryOp::kAbs, DType::kI8, {.integer = -128})->integer, -128);
+  EXPECT_EQ(convert(DType::kI32, DType::kU8, {.integer = -1})->integer, 255);
+  EXPECT_EQ(convert(DType::kF64, DType::kI8, {.real = -1.9})->integer, -1);
+  EXPECT_FALSE(convert(DType::kF64, DType::kI64, {.real = 9223372036854775808.0}));
+  EXPECT_FALSE(convert(DType::kF32, DType::kI32, {.real = NAN}));
+  EXPECT_TRUE(std::isnan(apply(BinaryOp::kMax, DType::kF32, {.real = NAN}, {.real = 1})->real));
+}
+
+}  // namespace
+}  // namespace tenon::compiler::loop

@@ -1,0 +1,348 @@
+// Schedules keep what a function computes, or are refused with the reason.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <random>
+
+#include "compiler/loop/evaluate.h"
+#include "compiler/loop/schedule/schedule.h"
+#include "compiler/loop/text.h"
+
+namespace tenon::compiler::loop {
+namespace {
+
+using runtime::Tensor;
+
+Function must_parse(Context& context, std::string_view text) {
+  auto function = parse(context, text, "f.tn");
+  EXPECT_TRUE(function) << function.error().str() << "\n" << text;
+  return *function;
+}
+
+// d = relu(a * b + 1), with a buffer between.
+constexpr std::string_view kDense =
+    R"(loop @dense[n](%a: Tensor[(n, 6), i32], %b: Tensor[(6, 4), i32]) -> (%d: Tensor[(n, 4), i32]) {
+  alloc %c: Tensor[(n, 4), i32] {
+    for i in (n) {
+      for j in (4) {
+        for k in (6) {
+          stage dot(i in (n) at (i), j in (4) at (j), reduce k in (6) at (k)) {
+            init { %c[i, j] = i32(1); }
+            %c[i, j] = %c[i, j] + %a[i, k] * %b[k, j];
+          }
+        }
+      }
+    }
+    for i in (n) {
+      for j in (4) {
+        stage relu(i in (n) at (i), j in (4) at (j)) { %d[i, j] = max(%c[i, j], i32(0)); }
+      }
+    }
+  }
+}
+)";
+
+// A sum over a window of three of a doubled input, and a running sum of it.
+constexpr std::string_view kWindow =
+    R"(loop @window[n](%x: Tensor[(n + 2,), i32]) -> (%y: Tensor[(n,), i32], %z: Tensor[(n + 1,), i32]) {
+  alloc %t: Tensor[(n + 2,), i32] {
+    for i in (n + 2) {
+      stage twice(i in (n + 2) at (i)) { %t[i] = %x[i] * i32(2); }
+    }
+    for i in (n) {
+      for r in (3) {
+        stage sum(i in (n) at (i), reduce r in (3) at (r)) {
+          init { %y[i] = i32(0); }
+          %y[i] = %y[i] + %t[i + r];
+        }
+      }
+    }
+  }
+  stage zero() { %z[0] = i32(0); }
+  for i in (n) {
+    stage running(scan i in (n) at (i)) { %z[i + 1] = %z[i] + %y[i]; }
+  }
+}
+)";
+
+// Two stages in one loop, the second of which reads what the first one wrote an iteration before.
+constexpr std::string_view kNeighbours =
+    R"(loop @late[n](%x: Tensor[(n, 2), i32]) -> (%t: Tensor[(n, 2), i32], %y: Tensor[(n, 2), i32]) {
+  for i in (n) {
+    for j in (2) {
+      stage now(i in (n) at (i), j in (2) at (j)) { %t[i, j] = %x[i, j] + i32(1); }
+      stage late(i in (n) at (i), j in (2) at (j)) { %y[i, j] = select(index(0) < index(i), %t[i - 1, j], i32(0)); }
+    }
+  }
+}
+)";
+
+TEST(Schedule, StepsAreWrittenAndAppliedAgain) {
+  Context context;
+  Schedule schedule(context, must_parse(context, kDense));
+  for (std::string_view step : {"split(dot, i, 4)", "split(dot, j, 2)", "reorder(dot, i0, j0, k, i1, j1)",
+                                "mark(dot, j1, vector)", "mark(dot, i1, unroll)", "split_init(dot, k)",
+                                "mark(dot, i0, parallel)", "cache_read(dot, b)", "cache_write(relu)"}) {
+    const Status status = schedule.apply(step);
+    EXPECT_TRUE(status) << status.error().str() << print(context, schedule.function());
+  }
+  Schedule again(context, must_parse(context, kDense));
+  for (const std::string& step : schedule.steps()) ASSERT_TRUE(again.apply(step));
+  EXPECT_TRUE(equal(schedule.function(), again.function()));
+  const std::string text = print(context, schedule.function());
+  EXPECT_NE(text.find(R"(
+          for k in (6) {
+            for i1 in (4) unroll {
+              for j1 in (2) vector {
+                stage dot(i in (n) at (4*i0 + i1), j in (4) at (2*j0 + j1), reduce k in (6) at (k)) where (4*i0 + i1) below (n) {
+                  %c[i, j] = %c[i, j] + %a[i, k] * %b_dot[k, j];
+)"),
+            std::string::npos)
+      << text;
+}
+
+TEST(Schedule, ComputeAtTakesWhatOneIterationReads) {
+  Context context;
+  Schedule schedule(context, must_parse(context, kWindow));
+  ASSERT_TRUE(schedule.apply("split(sum, i, 4)"));
+  const Status status = schedule.apply("compute_at(twice, sum, i0)");
+  ASSERT_TRUE(status) << status.error().str();
+  const std::string text = print(context, schedule.function());
+  // Six elements for four sums.
+  EXPECT_NE(text.find("for twice_i in (6)"), std::string::npos) << text;
+}
+
+TEST(Schedule, RefusesWithTheReason) {
+  struct Case {
+    std::string_view program, before, step, message;
+  };
+  const Case cases[] = {
+      {kDense, "", "split(dot, q, 2)", "stands in no loop 'q'"},
+      {kDense, "", "split(dot, i, 0)", "the factor is 0"},
+      {kDense, "", "split(dot, i, x)", "'x' is no factor"},
+      {kDense, "", "split(dot, i)", "'split' takes a stage, a loop and a factor"},
+      {kDense, "", "tile(dot, i)", "there is no primitive 'tile'"},
+      {kDense, "", "split", "a step is a name with arguments"},
+      {kDense, "", "split(mul, i, 2)", "there is no stage 'mul'"},
+      {kDense, "mark(dot, i, parallel)", "split(dot, i, 2)", "is marked already"},
+      {kDense, "", "fuse(dot, i, k)", "the loop 'k' is not alone in 'i'"},
+      {kDense, "", "reorder(dot, i)", "fewer than two loops"},
+      {kDense, "", "reorder(dot, i, i)", "is named twice"},
+      {kDense, "", "mark(dot, k, parallel)", "'k' is a reduction axis"},
+      {kDense, "", "mark(dot, i, vector)", "is no constant but n"},
+      {kDense, "", "mark(dot, j, vector)", "is not the innermost loop"},
+      {kDense, "", "mark(dot, j, fast)", "'fast' is no mark"},
+      {kDense, "", "inline(dot)", "is more than one assignment"},
+      {kDense, "", "inline(relu)", "%d is a result of the function"},
+      {kDense, "", "split_init(relu, i)", "has no init"},
+      {kDense, "reorder(dot, k, i)", "split_init(dot, i)", "belongs to the reduction"},
+      {kDense, "", "compute_at(relu, dot, i)", "is a result"},
+      {kDense, "", "compute_at(dot, relu, q)", "stands in no loop 'q'"},
+      {kDense, "", "cache_read(relu, a)", "reads no buffer %a"},
+      {kWindow, "", "mark(running, i, parallel)", "'i' is a scan axis"},
+      {kWindow, "", "cache_write(running)", "'i' is a scan axis"},
+      {kWindow, "", "compute_at(twice, running, i)", "do not stand behind each other"},
+      {kWindow, "compute_at(twice, sum, i)", "mark(sum, i, parallel)",
+       "several iterations write the same elements of %t"},
+      {kNeighbours, "", "mark(late, i, parallel)", "may read elements of %t that another one writes"},
+      {kNeighbours, "", "reorder(late, i, j)", "several stages stand in the loops"},
+  };
+  for (const Case& one : cases) {
+    Context context;
+    Schedule schedule(context, must_parse(context, one.program));
+    if (!one.before.empty()) {
+      const Status before = schedule.apply(one.before);
+      ASSERT_TRUE(before) << before.error().str();
+    }
+    const std::string text = print(context, schedule.function());
+    const Status status = schedule.apply(one.step);
+    ASSERT_FALSE(status) << one.step;
+    EXPECT_NE(status.error().str().find(one.message), std::string::npos) << status.error().str();
+    EXPECT_EQ(print(context, schedule.function()), text);
+  }
+}
+
+// --- Random programs and schedules ---
+
+class Random {
+ public:
+  explicit Random(uint64_t seed) : engine_(seed) {}
+  size_t below(size_t count) { return engine_() % count; }
+  template <class T>
+  const T& one_of(const std::vector<T>& items) {
+    return items[below(items.size())];
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+// Some stages on a matrix of n times a constant, each reading those before it.
+std::string random_program(Random& random) {
+  const size_t m = 1 + random.below(7), stages = 2 + random.below(3);
+  const std::string size = fmt::format("(n, {}), i32]", m);
+  std::string text =
+      fmt::format("loop @p[n](%x: Tensor[{}, %w: Tensor[({}, {}), i32]) -> (%y: Tensor[{}) {{\n", size, m, m, size);
+  std::vector<std::string> values{"x"};
+  std::string body;
+  for (size_t s = 0; s < stages; ++s) {
+    const bool last = s + 1 == stages;
+    const std::string to = last ? "y" : fmt::format("t{}", s), from = random.one_of(values),
+                      other = random.one_of(values);
+    if (!last) text += fmt::format("alloc %{}: Tensor[{} {{\n", to, size);
+    const std::string axes = fmt::format("i in (n) at (i), j in ({0}) at (j)", m);
+    const std::string loops = fmt::format("for i in (n) {{ for j in ({}) {{ ", m);
+    switch (random.below(5)) {
+      case 0:
+        body += fmt::format("{}stage s{}({}) {{ %{}[i, j] = %{}[i, j] * i32(3) - %{}[i, j]; }} }} }}\n", loops, s, axes,
+                            to, from, other);
+        break;
+      case 1: {  // neighbours, 0 outside
+        const int shift = static_cast<int>(random.below(5)) - 2;
+        body += fmt::format(
+            "{0}stage s{1}({2}) {{ %{3}[i, j] = select(index(0) <= index(i + {5}) and index(i + {5}) < index(n), "
+            "%{4}[i + {5}, j], "
+            "i32(-1)) + %{6}[i, {7} - j]; }} }} }}\n",
+            loops, s, axes, to, from, shift, other, m - 1);
+        break;
+      }
+      case 2:  // a product with the weights
+        body += fmt::format(
+            "{0}for k in ({1}) {{ stage s{2}({3}, reduce k in ({1}) at (k)) {{ init {{ %{4}[i, j] = %{6}[i, j]; }} "
+            "%{4}[i, j] = "
+            "%{4}[i, j] + %{5}[i, k] * %w[k, j]; }} }} }} }}\n",
+            loops, m, s, axes, to, from, other);
+        break;
+      case 3:  // a window of three rows
+        body += fmt::format(
+            "{0}for r in (3) {{ stage s{1}({2}, reduce r in (3) at (r)) {{ init {{ %{3}[i, j] = i32(0); }} if "
+            "(index(0) <= index(i + "
+            "r - 1) and index(i + r - 1) < index(n)) {{ %{3}[i, j] = %{3}[i, j] + %{4}[i + r - 1, j]; }} }} }} }} }}\n",
+            loops, s, axes, to, from);
+        break;
+      default:  // a running sum along the rows
+        body += fmt::format(
+            "for i in (n) {{ for j in ({0}) {{ stage s{1}(scan i in (n) at (i), j in ({0}) at (j)) {{ if (index(i) < "
+            "index(1)) {{ "
+            "%{2}[i, j] = %{3}[i, j]; }} else {{ %{2}[i, j] = %{2}[i - 1, j] + %{3}[i, j]; }} }} }} }}\n",
+            m, s, to, from);
+        break;
+    }
+    values.push_back(to);
+  }
+  text += body;
+  for (size_t s = 0; s + 1 < stages; ++s) text += "}\n";
+  return text + "}\n";
+}
+
+std::string random_step(Context& context, const Function& function, Random& random) {
+  struct Place {
+    std::string stage;
+    std::vector<std::string> loops;
+  };
+  std::vector<Place> places;
+  std::vector<std::string> loops;
+  const std::function<void(const Stmt&)> visit = [&](const Stmt& stmt) {
+    const auto* loop = std::get_if<For>(&stmt.form);
+    if (loop) loops.emplace_back(context.name(loop->var));
+    if (const auto* stage = std::get_if<Stage>(&stmt.form))
+      places.push_back({std::string(context.name(stage->name)), loops});
+    for_each_body(stmt, [&](const Body& body) { std::ranges::for_each(body, visit); });
+    if (loop) loops.pop_back();
+  };
+  std::ranges::for_each(function.body, visit);
+  const Place& place = random.one_of(places);
+  const Place& other = random.one_of(places);
+  if (place.loops.empty()) return "inline(" + place.stage + ")";
+  const std::string& loop = random.one_of(place.loops);
+  switch (random.below(10)) {
+    case 0:
+    case 1: return fmt::format("split({}, {}, {})", place.stage, loop, 1 + random.below(4));
+    case 2: return fmt::format("fuse({}, {}, {})", place.stage, loop, random.one_of(place.loops));
+    case 3: {
+      std::vector<std::string> order = place.loops;
+      for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+      order.resize(std::min<size_t>(order.size(), 2 + random.below(3)));
+      std::string step = fmt::format("reorder({}", place.stage);
+      for (const std::string& one : order) step += ", " + one;
+      return step + ")";
+    }
+    case 4:
+      return fmt::format("mark({}, {}, {})", place.stage, loop,
+                         random.one_of<std::string>({"parallel", "vector", "unroll"}));
+    case 5: return fmt::format("inline({})", place.stage);
+    case 6: return fmt::format("compute_at({}, {}, {})", other.stage, place.stage, loop);
+    case 7: return fmt::format("split_init({}, {})", place.stage, loop);
+    case 8: return fmt::format("cache_read({}, {})", place.stage, random.one_of<std::string>({"x", "w", "t0", "t1"}));
+    default: return fmt::format("cache_write({})", place.stage);
+  }
+}
+
+// A parallel loop's iterations in another order: what they compute must not depend on it.
+Function reversed_parallel_loops(Context& context, Function function) {
+  for_each_statement(function.body, [&](Stmt& stmt) {
+    auto* loop = std::get_if<For>(&stmt.form);
+    if (!loop || (loop->mark != Mark::kParallel && loop->mark != Mark::kVector)) return;
+    const Dim mirrored = context.subtract(context.subtract(loop->extent, context.dim(1)), context.dim(loop->var));
+    for_each_statement(loop->body, [&](Stmt& inner) {
+      if (auto* deeper = std::get_if<For>(&inner.form))
+        deeper->extent = context.substitute(deeper->extent, {{loop->var, mirrored}});
+      if (auto* stage = std::get_if<Stage>(&inner.form)) {
+        for (Axis& axis : stage->axes) axis.value = context.substitute(axis.value, {{loop->var, mirrored}});
+        for (Guard& guard : stage->where) {
+          guard.left = context.substitute(guard.left, {{loop->var, mirrored}});
+          guard.right = context.substitute(guard.right, {{loop->var, mirrored}});
+        }
+      }
+    });
+  });
+  return function;
+}
+
+TEST(Schedule, RandomSchedulesKeepWhatRandomProgramsCompute) {
+  constexpr uint64_t kPrograms = 2000;
+  std::map<std::string, std::pair<int, int>> taken;  // of each primitive: accepted, refused
+  for (uint64_t seed = 0; seed < kPrograms; ++seed) {
+    Random random(seed);
+    Context context;
+    const std::string text = random_program(random);
+    const Function program = must_parse(context, text);
+    const auto n = static_cast<int64_t>(1 + random.below(6));
+    const int64_t m = *program.buffer(program.params[1]).axes[0].extent.constant();
+    std::vector<Tensor> params{Tensor(DType::kI32, {n, m}), Tensor(DType::kI32, {m, m})};
+    for (Tensor& param : params)
+      for (int32_t& value : param.data<int32_t>()) value = static_cast<int32_t>(random.below(2000)) - 1000;
+    const auto expected = evaluate(context, program, params);
+    ASSERT_TRUE(expected) << expected.error().str() << text;
+    Schedule schedule(context, program);
+    for (int step = 0; step < 12; ++step) {
+      const std::string words = random_step(context, schedule.function(), random);
+      const Status status = schedule.apply(words);
+      auto& [accepted, refused] = taken[words.substr(0, words.find('('))];
+      ++(status ? accepted : refused);
+    }
+    std::string steps;
+    for (const std::string& step : schedule.steps()) steps += step + "\n";
+    const auto scheduled = evaluate(context, schedule.function(), params);
+    ASSERT_TRUE(scheduled) << "seed " << seed << ": " << scheduled.error().str() << "\n"
+                           << text << steps << print(context, schedule.function());
+    ASSERT_EQ(*scheduled, *expected) << "seed " << seed << "\n" << text << steps << print(context, schedule.function());
+    const auto reversed = evaluate(context, reversed_parallel_loops(context, schedule.function()), params);
+    ASSERT_TRUE(reversed) << "seed " << seed << ": " << reversed.error().str() << "\n"
+                          << text << steps << print(context, schedule.function());
+    ASSERT_EQ(*reversed, *expected) << "seed " << seed << "\n" << text << steps << print(context, schedule.function());
+    const auto read = parse(context, print(context, schedule.function()), "again.tn");
+    ASSERT_TRUE(read) << read.error().str() << print(context, schedule.function());
+    ASSERT_TRUE(equal(*read, schedule.function())) << print(context, schedule.function());
+  }
+  // No primitive is refused always.
+  EXPECT_EQ(taken.size(), 9u);
+  for (const auto& [primitive, counts] : taken)
+    EXPECT_GT(counts.first, 20) << primitive << " refused " << counts.second;
+}
+
+}  // namespace
+}  // namespace tenon::compiler::loop
