@@ -38,7 +38,7 @@ constexpr Tool kTools[] = {
     {"xrt", "", "", "/usr/include/xrt/xrt.h", "xrt: devices (boards with XRT, and the emulated one)",
      "apt-get install libxrt-dev uuid-dev"},
     {"dtc", "dtc", "--version", "", "device-tree overlays of Zynq boards", "apt-get install device-tree-compiler"},
-    {"g++ aarch64", "aarch64-linux-gnu-g++", "--version", "", "tenon-run for 64-bit ARM boards: scripts/cross",
+    {"g++ arm64", "aarch64-linux-gnu-g++", "--version", "", "tenon-run for 64-bit ARM boards: scripts/cross",
      "apt-get install g++-aarch64-linux-gnu"},
     {"g++ armhf", "arm-linux-gnueabihf-g++", "--version", "", "tenon-run for 32-bit ARM boards: scripts/cross",
      "apt-get install g++-arm-linux-gnueabihf"},
@@ -109,8 +109,8 @@ struct Doctor {
   Status print_text(const std::vector<Finding>& findings) const {
     fmt::print("Processor\n  {}\n\nTools\n", cpu_note());
     for (const Finding& f : findings) {
-      if (f.found.empty()) fmt::print("  {:<13}missing; for {}; get it: {}\n", f.name, f.purpose, f.remedy);
-      else fmt::print("  {:<13}{}\n", f.name, f.found);
+      if (f.found.empty()) fmt::print("  {:<11}missing; for {}; get it: {}\n", f.name, f.purpose, f.remedy);
+      else fmt::print("  {:<11}{}\n", f.name, f.found);
     }
     fmt::print("\nDevices\n");
     for (const auto& transport : driver::transports()) {

@@ -29,7 +29,7 @@ trap '[ -z "$pid" ] || kill "$pid"; rm -rf "$scratch"' EXIT
 
 "$player" "$scratch/board?config=default" >"$scratch/ready" &
 pid=$!
-until grep -q ready "$scratch/ready"; do kill -0 "$pid"; sleep 0.05; done
+until grep -qs ready "$scratch/ready"; do kill -0 "$pid"; sleep 0.05; done
 for arch in aarch64 armhf; do
   case $arch in
     aarch64) triplet=aarch64-linux-gnu qemu=qemu-aarch64 ;;
