@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "compiler/ir/groups.h"
+#include "compiler/partition/given.h"
 #include "compiler/partition/outline.h"
 
 namespace tenon::compiler {
@@ -29,6 +30,7 @@ class Partitioner {
     if (!function) {
       return error(fmt::format("the module has no function @{}", context_.name(entry_)), {}, {}, Fault::kInternal);
     }
+    if (auto status = check_given(context_, module_, targets_); !status) return forward_error(status);
     // Regions are of straight lines without effects; a function of another kind stays on the CPU as a whole.
     if (!first_order(module_, *function)) return std::vector<Placement>{};
     std::vector<Placement> placements = find_composites(*function);

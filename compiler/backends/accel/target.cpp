@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cassert>
-
 #include "compiler/backends/accel/translate.h"
 
 namespace tenon::compiler::accel {
@@ -75,8 +73,13 @@ Target make_target(const spec::Config& config, const CompileOptions& options) {
     if (!region) return forward_error(region);
     auto program = compile(config, *region, options);
     if (!program) return forward_error(program);
+    // Regions that arrive ready may have borders of another target or configuration.
     for (size_t i = 0; i < program->inputs.size(); ++i) {
-      assert(program->inputs[i].shape == function.type(function.params[i]).tensor()->shape());
+      const auto shape = function.type(function.params[i]).tensor()->shape();
+      if (shape == program->inputs[i].shape) continue;
+      return error(fmt::format("parameter {} of region {} is {}, must be {} for this configuration", i + 1,
+                               context.name(name), shape ? runtime::to_string(*shape) : "of unknown shape",
+                               runtime::to_string(program->inputs[i].shape)));
     }
     return *std::move(program);
   };

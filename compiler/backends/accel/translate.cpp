@@ -201,7 +201,7 @@ Expected<Region> translate_region(Context& context, const Module& module, std::s
         if (!tensor) return forward_error(tensor);
         tensors[index(from)] = *tensor;
       } else {
-        tensors[index(binding.var)] = tensors[index(from)];
+        tensors[index(binding.var)] = tensors[index(from)];  // -1 where no layer writes it: found below
       }
       continue;
     }
@@ -233,6 +233,10 @@ Expected<Region> translate_region(Context& context, const Module& module, std::s
   }
   for (const VarId param : function.params) region.inputs.push_back(tensors[index(param)]);
   for (const Atom& result : results) region.outputs.push_back(tensors[index(std::get<VarId>(result))]);
+  for (const auto& border : {region.inputs, region.outputs}) {
+    if (std::ranges::find(border, -1) == border.end()) continue;
+    return error(fmt::format("region {} has a parameter or result that no layer reads or writes", name));
+  }
   return region;
 }
 

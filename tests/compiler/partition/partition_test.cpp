@@ -159,6 +159,27 @@ TEST_F(PartitionTest, BordersAreExplicitTransforms) {
   EXPECT_EQ(transforms, 3);
 }
 
+TEST_F(PartitionTest, WhatArrivesPartitionedIsTakenIfItIsWhatItSays) {
+  const Atom x = param("x"), y = param("y");
+  partition_main(apply("add", {apply("multiply", {x, y}), x}));
+  const std::vector<Target> targets{toy_target()};
+  EXPECT_TRUE(partition(context_, module_, main_, targets));
+  EXPECT_EQ(regions(), 1);
+  const auto message = [&](const char* composite) {
+    Module module = module_;
+    for (auto& [name, global] : module.globals) {
+      auto& f = std::get<Function>(global);
+      if (!f.composite.empty()) f.composite = composite;
+    }
+    const auto placements = partition(context_, module, main_, targets);
+    return placements ? "accepted" : placements.error().str();
+  };
+  EXPECT_EQ(message("toy.multiply_add"), "accepted");
+  EXPECT_NE(message("toy.add").find("is no toy.add of toy: it must be add(_, _)"), std::string::npos);
+  EXPECT_NE(message("toy.sub").find("is no toy.sub of toy: the target has no such pattern"), std::string::npos);
+  EXPECT_NE(message("").find("is no region of toy: its body must be calls"), std::string::npos);
+}
+
 TEST_F(PartitionTest, AFunctionThatIsNotThereIsAnError) {
   const auto placements = partition(context_, module_, main_, {});
   ASSERT_FALSE(placements);
