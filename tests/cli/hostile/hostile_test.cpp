@@ -142,6 +142,16 @@ TEST_F(Hostile, QuantizedModels) {
          {{"compile", path("model.onnx"), "--config", "default", "--shapes", "N=1", "-o", path("model.tnx")}});
 }
 
+TEST_F(Hostile, Texts) {
+  ASSERT_EQ(tenon({"compile", kModel, "--config", "tiny", "--shapes", "N=1", "--calibrate", data(), "--print",
+                   "partitioned", "-o", path("m.tnx")}),
+            0)
+      << output_;
+  const std::string good = output_;  // its side file lies beside it
+  attack("m.tn", good, [&](Random& random) { return mutate_text(good, random); },
+         {on_device(path("m.tn"), "behavioral:tiny")});
+}
+
 // The hash in the preface is made to fit: damage that it would notice ends there.
 TEST_F(Hostile, Executables) {
   data();
