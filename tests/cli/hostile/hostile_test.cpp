@@ -44,7 +44,7 @@ class Hostile : public testing::Test {
   Hostile() : directory_(fs::temp_directory_path() / ("tenon-hostile-test-" + std::to_string(getpid()))) {
     fs::create_directories(directory_);
     const std::string codes = "exitcode=" + std::to_string(kSanitizerExitCode);
-    setenv("ASAN_OPTIONS", (codes + ":allocator_may_return_null=1").c_str(), 1);
+    setenv("ASAN_OPTIONS", (codes + ":allocator_may_return_null=1:max_allocation_size_mb=4096").c_str(), 1);
     setenv("UBSAN_OPTIONS", codes.c_str(), 1);
   }
   ~Hostile() override {
