@@ -21,7 +21,7 @@ void PassFlags::declare(Options& options) {
   options.option(print_after, "--print-after", "PASS,...", "print the module after these passes");
   options.option(diff, "--diff-passes", "PASS,...", "print what these passes change, line by line");
   options.flag(time, "--time-passes", "print each pass's time, bindings and node visits to standard error");
-  options.flag(verify, "--verify-passes", "check the module after each pass (debug builds always do)");
+  options.flag(verify, "--verify-passes", "check the module after each pass (debug and sanitizer builds always do)");
 }
 
 Expected<compiler::PassOptions> PassFlags::options() const {

@@ -6,7 +6,9 @@
 namespace tenon::compiler {
 namespace {
 
-constexpr int64_t kMaxElements = 1 << 26;
+// A constant that is larger than what it is made of costs more in the file than it saves, unless it is small.
+constexpr int64_t kSmallBytes = 1 << 16;
+constexpr int64_t kMaxBytes = int64_t{1} << 30;
 
 // quantize and dequantize of constants stay: they carry the scales of a model that came quantized.
 bool carries_scales(const Operator& op) { return op.name == "quantize" || op.name == "dequantize"; }
@@ -18,14 +20,18 @@ Expected<Module> fold_constants(Context& context, Module module) {
     auto* apply = std::get_if<Apply>(&binding.value);
     if (!apply || !apply->op->reference || carries_scales(*apply->op)) return std::nullopt;
     std::vector<runtime::Tensor> inputs;
+    int64_t bytes = 0;
     for (const Atom& arg : apply->args) {
       const runtime::Tensor* constant = constant_of(builder.module(), arg);
       if (!constant) return std::nullopt;
       inputs.push_back(*constant);
+      bytes += static_cast<int64_t>(constant->bytes().size());
     }
     const Expected<Type> type = infer_value(context, builder.module(), builder.function(), binding.value);
     const auto shape = type && type->tensor() ? type->tensor()->shape() : std::nullopt;
-    if (!shape || runtime::element_count(*shape) > kMaxElements) return std::nullopt;
+    if (!shape) return std::nullopt;
+    const int64_t elements = runtime::element_count(*shape), width = runtime::bytes(type->tensor()->dtype);
+    if (elements > kMaxBytes / width || elements * width > std::max(kSmallBytes, 4 * bytes)) return std::nullopt;
     // What fails (a division by zero) fails when it is run, not here.
     auto result = apply->op->reference(apply->attrs, inputs);
     if (!result) return std::nullopt;

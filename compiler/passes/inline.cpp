@@ -16,12 +16,21 @@ namespace tenon::compiler {
 namespace {
 
 constexpr size_t kSmall = 8;      // bindings that may be repeated at each call
+constexpr size_t kDeepest = 60;   // blocks in one another that may come from this: far from what can be read back
 constexpr size_t kLargest = 500;  // bindings that move: along a chain of calls they do so again and again
 
 size_t count_bindings(const Block& block) {
   size_t count = 0;
   for_each_binding(block, [&](const Binding&) { ++count; });
   return count;
+}
+
+size_t depth_of(const Block& block) {
+  size_t deepest = 0;
+  for (const Binding& binding : block.bindings) {
+    for_each_block(binding.value, [&](const Block& inner) { deepest = std::max(deepest, 1 + depth_of(inner)); });
+  }
+  return deepest;
 }
 
 // Copies blocks into a function, with new variables, and other sizes and types where they are given.
@@ -140,7 +149,9 @@ class Inliner {
     for (Binding& binding : block.bindings) {
       context_.visit();
       for_each_operand(binding.value, [&](Atom& atom) { rename(atom); });
+      ++depth_;
       for_each_block(binding.value, [&](Block& inner) { this->block(inner); });
+      --depth_;
       if (auto* lambda = std::get_if<Lambda>(&binding.value)) {
         if (is_plain(binding.var, *lambda)) {
           closures_.emplace(binding.var, *lambda);
@@ -183,7 +194,9 @@ class Inliner {
     return true;
   }
 
-  static bool room(const Block& body) { return count_bindings(body) <= kLargest; }
+  bool room(const Block& body) const {
+    return count_bindings(body) <= kLargest && (depth_ == 0 || depth_ + depth_of(body) <= kDeepest);
+  }
 
   void place(VarId var, Block body, std::vector<Binding>& out) {
     std::ranges::move(body.bindings, std::back_inserter(out));
@@ -228,6 +241,7 @@ class Inliner {
   std::set<Symbol> taken_;            // names of dims
   std::map<VarId, Lambda> closures_;  // in scope, and such that calls may be replaced
   std::map<VarId, Atom> renamed_;     // what became of calls
+  size_t depth_ = 0;                  // of the block that is looked at
   bool changed_ = false;
 };
 

@@ -83,6 +83,8 @@ Expected<std::vector<Pass>> find_passes(std::span<const std::string> names) {
   return found;
 }
 
+bool verifies_always() { return TENON_VERIFY_PASSES; }
+
 Status check(const PassOptions& options) {
   for (const auto* names : {&options.print_before, &options.print_after, &options.diff}) {
     for (const std::string& name : *names) {

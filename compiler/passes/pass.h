@@ -38,12 +38,11 @@ struct PassReport {
   uint64_t visits = 0;                             // Context::visits(), what the pass added
 };
 
+// Whether this build checks modules after each pass without being asked: debug and sanitizer builds do.
+bool verifies_always();
+
 struct PassOptions {
-#ifdef NDEBUG
-  bool verify = false;
-#else
-  bool verify = true;  // after each pass; a finding names the pass
-#endif
+  bool verify = verifies_always();                                          // after each pass; a finding names the pass
   std::vector<std::string> print_before = {}, print_after = {}, diff = {};  // names of passes; "all": every one
   std::function<void(std::string_view title, const std::string& text)> print = {};
   std::function<void(const PassReport&)> report = {};

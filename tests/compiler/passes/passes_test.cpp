@@ -1,6 +1,7 @@
 // What each pass does to small functions, written as text; and that it keeps their meaning.
 #include "compiler/passes/passes.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -307,6 +308,44 @@ TEST_F(Passes, UnknownNamesListTheKnown) {
   EXPECT_EQ(passes.error().what, "there is no pass 'simplfy'");
   EXPECT_THAT(passes.error().help, HasSubstr("did you mean simplify? the passes are"));
   EXPECT_THAT(passes.error().help, HasSubstr("fold_scales"));
+}
+
+TEST(Inline, StaysWithinTheNestingThatCanBeReadBack) {
+  Context context;
+  std::string text = "#[version = \"1\"]\n";
+  for (int i = 0; i < 20; ++i) {
+    text += fmt::format("def @f{}(%c: Tensor[(), bool], %x: Tensor[(), f32]) -> Tensor[(), f32] {{ ", i);
+    for (int k = 0; k < 30; ++k) text += "if (%c) { ";
+    text += i == 0 ? "relu(%x)" : fmt::format("@f{}(%c, tanh(%x))", i - 1);
+    for (int k = 0; k < 30; ++k) text += " } else { %x }";
+    text += " }\n";
+  }
+  text += "def @main(%c: Tensor[(), bool], %x: Tensor[(), f32]) -> Tensor[(), f32] { @f19(%c, %x) }\n";
+  auto module = parse(context, text);
+  ASSERT_TRUE(module) << module.error().str();
+  auto inlined = inline_calls(context, std::move(*module));
+  ASSERT_TRUE(inlined) << inlined.error().str();
+  const Text printed = print(context, *inlined);
+  auto again = parse(context, printed.text, printed.side);
+  ASSERT_TRUE(again) << again.error().str();
+  EXPECT_TRUE(equal(*inlined, *again));
+  EXPECT_LT(inlined->globals.size(), 15u);
+}
+
+TEST(FoldConstants, MakesNoLargeConstantsOfSmallOnes) {
+  Context context;
+  const auto folded = [&](int size) {
+    auto module = parse(context, fmt::format("#[version = \"1\"]\nconst $0: Tensor[(1,), f32] = [1];\n"
+                                             "def @main() -> Tensor[({0}, {0}), f32] {{ pad(reshape($0, shape=[1, 1]), "
+                                             "before=[0, 0], after=[{1}, {1}]) }}\n",
+                                             size, size - 1));
+    EXPECT_TRUE(module) << module.error().str();
+    auto result = fold_constants(context, std::move(*module));
+    EXPECT_TRUE(result) << result.error().str();
+    return result->function(context.symbol("main"))->body.bindings.empty();
+  };
+  EXPECT_TRUE(folded(100));
+  EXPECT_FALSE(folded(1000));
 }
 
 TEST(ExamplePass, MovesARectifierBehindAMaximum) {
