@@ -25,6 +25,8 @@ using std::chrono::nanoseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kNap = std::chrono::microseconds(20);  // between looks at a device without an interrupt line
+// For an interrupt, before the status is read again: a line that leads nowhere makes a device slow, not dead.
+constexpr auto kLongestSleep = std::chrono::milliseconds(100);
 
 Expected<Answer> ask(const Fd& fd, const Request& request, const std::string& path) {
   Answer answer;
@@ -146,7 +148,7 @@ Expected<nanoseconds> Device::wait(nanoseconds limit) {
     if (!answer) return forward_error(answer);
     granted = answer->value != kRunsByItself;
   }
-  const auto left = granted ? nanoseconds(0) : limit;
+  const auto left = granted ? nanoseconds(0) : std::min<nanoseconds>(limit, kLongestSleep);
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
   const timespec timeout{.tv_sec = static_cast<time_t>(seconds.count()),
                          .tv_nsec = static_cast<long>((left - seconds).count())};

@@ -26,7 +26,7 @@ class Device {
   // Lets the interrupt come. To be called before the look at the register that says whether it is worth waiting.
   Status unmask();
   // Waits for the interrupt, at most `limit`; returns how long by the device's clock, which is the one on the wall on a
-  // board. Without an interrupt line it sleeps a little.
+  // board. It may return earlier, without an interrupt.
   Expected<std::chrono::nanoseconds> wait(std::chrono::nanoseconds limit);
 
   // Fails where another process holds the device.

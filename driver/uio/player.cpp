@@ -221,7 +221,8 @@ class Simulated final : public Player {
 
   // The interrupt as UIO shows it: a level that is let through once, until it is unmasked again.
   void raise() {
-    if (!unmasked_ || simulator_ == nullptr || (simulator_->read_register(reg::kGlobalInterruptEnable) & 1) == 0 ||
+    if (!options_.interrupt || !unmasked_ || simulator_ == nullptr ||
+        (simulator_->read_register(reg::kGlobalInterruptEnable) & 1) == 0 ||
         (simulator_->read_register(reg::kInterruptEnable) & simulator_->read_register(reg::kInterruptStatus)) == 0) {
       return;
     }

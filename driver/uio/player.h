@@ -23,6 +23,7 @@ struct PlayerOptions {
   bool empty = false;  // no design is loaded yet
   bool rtl = false;    // the Verilated RTL in place of the behavioral simulator
   bool own_clock = false;
+  bool interrupt = true;  // false: the line leads nowhere
   uint64_t memory_bytes = uint64_t{64} << 20;
   uint64_t physical = 0x1000'0000;  // of the memory
 };

@@ -223,6 +223,19 @@ TEST(Uio, TheInterruptEndsTheWaitForAnAcceleratorThatRunsByItself) {
   }
 }
 
+TEST(Uio, AnInterruptThatNeverComesCostsTimeOnly) {
+  uio::PlayerOptions options = tiny();
+  options.own_clock = true;
+  options.interrupt = false;
+  const PlayedBoard board(options);
+  auto device = open(board.uri());
+  ASSERT_TRUE(device) << device.error().str();
+  for (int i = 0; i < 3; ++i) {
+    const auto status = run(**device, 3000, 600s);
+    ASSERT_TRUE(status) << status.error().str();
+  }
+}
+
 TEST(Uio, ABoardThatIsGoneIsAnError) {
   PlayedBoard board(tiny());
   auto device = open(board.uri());
