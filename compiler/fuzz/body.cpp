@@ -248,6 +248,7 @@ std::optional<Block> Body::block(Type result, int64_t count, const std::vector<L
     if (scope_[i].type == result && !scope_[i].fuel && random_.chance(70)) made = scope_[i].atom;
   }
   if (!made && depth_ < 4 && !tired() && random_.chance(60)) made = compute(result, 1);
+  if (made && type_of(*made) != result) made.reset();
   if (!made) made = value(result, depth_ < 4 ? 1 : 0);
   --depth_;
   Block block = builder_.close(made ? *made : Atom{});

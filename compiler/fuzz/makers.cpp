@@ -1,6 +1,7 @@
 #include "compiler/fuzz/makers.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 #include <utility>
 
@@ -80,6 +81,31 @@ std::optional<Proposal> divide(Body& body, const Operator& op) {
   return complete(op, {first, body.constant(std::move(divisor))});
 }
 
+// By few bits.
+std::optional<Proposal> shift(Body& body, const Operator& op) {
+  const Local* x = body.any([](const Local& next) {
+    const TensorType* tensor = next.type.tensor();
+    return tensor && !next.fuel && (tensor->dtype == DType::kI32 || tensor->dtype == DType::kI64);
+  });
+  if (!x) return std::nullopt;
+  runtime::Tensor bits(x->type.tensor()->dtype, {});
+  const int64_t count = body.random().between(0, 7);
+  if (bits.dtype() == DType::kI32) bits.data<int32_t>()[0] = static_cast<int32_t>(count);
+  else bits.data<int64_t>()[0] = count;
+  const Atom first = x->atom;
+  return complete(op, {first, body.constant(std::move(bits))});
+}
+
+std::optional<Proposal> reverse_sequence(Body& body, const Operator& op) {
+  const Local* x = known(body, false);
+  if (!x || x->type.tensor()->rank() < 2) return std::nullopt;
+  const runtime::Shape shape = *x->type.tensor()->shape();
+  const Atom first = x->atom;
+  runtime::Tensor lengths(DType::kI64, {shape[1]});
+  for (int64_t& length : lengths.data<int64_t>()) length = body.random().between(0, shape[0]);
+  return complete(op, {first, body.constant(std::move(lengths))});
+}
+
 // x * x + 1, for what is defined above 0.
 std::optional<Proposal> positive(Body& body, const Operator& op) {
   const Local* x =
@@ -94,6 +120,25 @@ std::optional<Proposal> positive(Body& body, const Operator& op) {
   const auto above = square ? body.apply("add", {*square, body.constant(std::move(one))}) : std::nullopt;
   if (!above) return std::nullopt;
   return complete(op, {*above});
+}
+
+// Constants in the middle of the domain: the ends are steep.
+std::optional<Proposal> within(Body& body, const Operator& op) {
+  const DType dtype = body.types().floats();
+  runtime::Shape shape;
+  for (int64_t i = body.random().between(0, 2); i > 0; --i) shape.push_back(body.random().between(1, 3));
+  Atoms args;
+  for (size_t i = 0; i < op.inputs.size(); ++i) {
+    runtime::Tensor tensor(dtype, shape);
+    for (int64_t j = 0; j < tensor.size(); ++j) {
+      double value = static_cast<double>(body.random().between(-56, 56)) / 64;
+      if (op.name == "acosh" || op.name == "power") value = std::fabs(value) + 1.25;
+      if (dtype == DType::kF32) tensor.data<float>()[j] = static_cast<float>(value);
+      else tensor.data<double>()[j] = value;
+    }
+    args.push_back(body.constant(std::move(tensor)));
+  }
+  return complete(op, std::move(args));
 }
 
 std::optional<Proposal> gather(Body& body, const Operator& op) {
@@ -229,6 +274,15 @@ Maker find_maker(const Operator& op) {
       {"mod", divide},
       {"floor_divide", divide},
       {"sqrt", positive},
+      {"shift_left", shift},
+      {"shift_right", shift},
+      {"reverse_sequence", reverse_sequence},
+      {"log_sum", positive},
+      {"asin", within},
+      {"acos", within},
+      {"atanh", within},
+      {"acosh", within},
+      {"power", within},
       {"rsqrt", positive},
       {"log", positive},
       {"log2", positive},

@@ -20,7 +20,7 @@ class Guess {
   std::optional<Proposal> run() {
     Proposal proposal;
     const bool none = op_.inputs.empty();
-    const bool image = op_.name.find("2d") != std::string::npos || op_.name.find("global") != std::string::npos;
+    const bool image = rank() > 0;
     const Atom first = image && random_.chance(90) ? this->image() : tensor();
     if (!none) proposal.args.push_back(first);
     const Type type = body_.type_of(first);
@@ -39,6 +39,14 @@ class Guess {
   }
 
  private:
+  // Of the images that it works on, by its name; 0 where it does not.
+  int64_t rank() const {
+    for (const auto& [part, rank] :
+         {std::pair{"1d", 3}, {"2d", 4}, {"3d", 5}, {"global", 4}, {"adaptive", 4}, {"group", 4}}) {
+      if (op_.name.find(part) != std::string::npos) return rank;
+    }
+    return 0;
+  }
   bool allowed(const Local& local) const {
     const TensorType* tensor = local.type.tensor();
     return tensor && !local.fuel && (!exact_ || !is_float(tensor->dtype) || local.exact);
@@ -53,11 +61,12 @@ class Guess {
     return fresh(type.tensor()->dtype, *type.tensor()->shape());
   }
   Atom image() {
-    const Local* local = body_.any([&](const Local& next) { return allowed(next) && next.type.tensor()->rank() == 4; });
+    const Local* local =
+        body_.any([&](const Local& next) { return allowed(next) && next.type.tensor()->rank() == rank(); });
     if (local && random_.chance(80)) return local->atom;
     const DType dtype = number();
     runtime::Shape shape{random_.between(1, 2)};
-    for (int i = 0; i < 3; ++i) shape.push_back(random_.between(1, 4));
+    for (int64_t i = 1; i < rank(); ++i) shape.push_back(random_.between(1, 4));
     return fresh(dtype, shape);
   }
 
@@ -229,6 +238,12 @@ class Guess {
   bool exact_;
 };
 
+// Some size is only known when it runs.
+bool erased(Type type) {
+  if (auto* tensor = type.tensor()) return std::ranges::any_of(tensor->dims, &Dim::erased);
+  return type.tuple() && std::ranges::any_of(type.tuple()->fields, erased);
+}
+
 }  // namespace
 
 bool continuous(const Operator& op) {
@@ -247,6 +262,11 @@ bool continuous(const Operator& op) {
       "cos",
       "erf",
       "gelu",
+      "gelu_tanh",
+      "expm1",
+      "sinh",
+      "cosh",
+      "asinh",
       "leaky_relu",
       "elu",
       "selu",
@@ -357,7 +377,10 @@ std::optional<Proposal> propose(Body& body, const Operator& op) {
     proposal = maker ? maker(body, op) : Guess(body, op).run();
     if (!proposal) continue;
     const auto type = body.infer(Apply{&op, proposal->attrs, proposal->args});
-    if (!type) continue;
+    if (!type || erased(*type)) {
+      if (type) proposal.reset();
+      continue;
+    }
     const auto shape = type->tensor() ? type->tensor()->shape() : std::nullopt;
     if (!shape || runtime::element_count(*shape) <= kMaxElements) return proposal;
     proposal.reset();

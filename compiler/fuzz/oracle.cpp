@@ -210,7 +210,11 @@ class Examination {
       return std::nullopt;
     }
     ++counts_.runs;
-    counts_.failing += !before.result;
+    if (!before.result) {
+      const std::string& what = before.result.error().what;
+      ++counts_.failing;
+      ++counts_.stops[what.substr(0, what.find(':'))];
+    }
     counts_.unbounded += !before.finite;
     for (const Pass& pass : options_.passes) {
       if (auto found = one("pass " + pass.name, std::span(&pass, 1), module, *inputs, before)) return found;

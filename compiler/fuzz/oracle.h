@@ -29,6 +29,7 @@ struct Counts {
   int64_t rejected = 0, accepted = 0;  // mutants
   std::map<std::string, int64_t, std::less<>> operators = {};  // how often each was applied
   std::map<std::string, int64_t, std::less<>> values = {};     // and each kind of value made
+  std::map<std::string, int64_t, std::less<>> stops = {};      // what stopped the programs that stopped
 
   void count(const Module& module);
 };

@@ -16,7 +16,8 @@ std::optional<Atom> Body::value(Type type, int depth) {
     if (Made found = there()) return found;
   }
   for (int attempt = 0; !quick && attempt < 2; ++attempt) {
-    if (Made made = compute(type, depth - 1)) return made;
+    // An operator may have made something else of it, as i32 of the product of two i8.
+    if (Made made = compute(type, depth - 1); made && type_of(*made) == type) return made;
   }
   if (Made found = there()) return found;
   return construct(type, depth);
