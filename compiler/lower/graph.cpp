@@ -14,18 +14,24 @@ class GraphMaker {
   GraphMaker(const Context& context, const Module& module) : context_(context), module_(module) {}
 
   runtime::Graph run(const Function& function) {
-    std::vector<Makers> params;
+    std::vector<Parts> params;
     for (const VarId param : function.params) {
-      params.push_back(
-          {add(std::string(context_.name(function.info(param).name)), "input", "input", function.type(param), {})});
+      params.push_back({Makers{
+          add(std::string(context_.name(function.info(param).name)), "input", "input", function.type(param), {})}});
     }
-    const Makers results = walk(function, params);
-    add("output", "output", "output", function.result, results);
+    add("output", "output", "output", function.result, all(walk(function, params)));
     return std::move(graph_);
   }
 
  private:
   using Makers = std::set<uint32_t>;  // the nodes that a value comes from
+  using Parts = std::vector<Makers>;  // of each field of a tuple; one for all of them where that is not known
+
+  static Makers all(const Parts& parts) {
+    Makers makers;
+    for (const Makers& part : parts) makers.insert(part.begin(), part.end());
+    return makers;
+  }
 
   uint32_t add(std::string name, std::string op, std::string device, Type type, const Makers& from) {
     std::string unique = name.empty() ? op : name;
@@ -37,33 +43,38 @@ class GraphMaker {
   }
 
   // The makers of the function's result, when its parameters come from `params`.
-  Makers walk(const Function& function, const std::vector<Makers>& params) {
-    std::vector<Makers> makers(function.vars.size());
+  Parts walk(const Function& function, const std::vector<Parts>& params) {
+    std::vector<Parts> makers(function.vars.size());
     for (size_t i = 0; i < params.size(); ++i) makers[index(function.params[i])] = params[i];
     const auto of = [&](const Atom& atom) {
       const auto* var = std::get_if<VarId>(&atom);
-      return var ? makers[index(*var)] : Makers();
+      return var ? makers[index(*var)] : Parts();
     };
     for (const Binding& binding : function.body.bindings) {
       Makers from;
-      for_each_operand(binding.value, [&](const Atom& atom) { from.merge(of(atom)); });
-      Makers& result = makers[index(binding.var)];
+      for_each_operand(binding.value, [&](const Atom& atom) { from.merge(all(of(atom))); });
+      Parts& result = makers[index(binding.var)];
       const std::string node = module_.span(function.info(binding.var).span).node;
       const Type type = function.type(binding.var);
       if (const auto* apply = std::get_if<Apply>(&binding.value)) {
         // Inside a region only the border's layout_transforms are operators: they are the layout of its buffers.
-        result = function.target.empty() ? Makers{add(node, apply->op->name, "cpu", type, from)} : from;
+        result = {function.target.empty() ? Makers{add(node, apply->op->name, "cpu", type, from)} : from};
       } else if (const auto* call = std::get_if<Call>(&binding.value)) {
         const Function* callee = module_.function(std::get<Symbol>(call->callee));
         if (callee && (callee->composite.empty() || callee->target.empty())) {
-          std::vector<Makers> args;
+          std::vector<Parts> args;
           for (const Atom& arg : call->args) args.push_back(of(arg));
           result = walk(*callee, args);
         } else if (callee) {
-          result = {add(node, callee->composite, callee->target, type, from)};
+          result = {Makers{add(node, callee->composite, callee->target, type, from)}};
         }
+      } else if (const auto* tuple = std::get_if<Tuple>(&binding.value)) {
+        for (const Atom& field : tuple->fields) result.push_back(all(of(field)));
+      } else if (const auto* project = std::get_if<Project>(&binding.value)) {
+        const Parts parts = of(project->tuple);
+        result = {parts.size() > 1 ? parts[project->index] : from};
       } else {
-        result = from;
+        result = {from};
       }
     }
     return of(function.body.result);
