@@ -197,6 +197,35 @@ struct Runner : SamplesRun {
     return std::unexpected(std::move(reported));
   }
 
+  // Two devices disagree about a sample: what the first leaves in its outputs is what the second must.
+  std::unexpected<Diagnostic> with_other(driver::Accelerator& on, Diagnostic reported, size_t sample) const {
+    driver::Recorder first(*accelerator), second(on);
+    auto good = session_on(&first, nullptr, false), wrong = session_on(&second, nullptr, false);
+    if (!good || !wrong || !good->run({&samples[sample], 1}) || !wrong->run({&samples[sample], 1}) || !first.bundle() ||
+        !second.bundle()) {
+      return std::unexpected(std::move(reported));
+    }
+    driver::Bundle kept = *second.bundle();
+    kept.origin = fmt::format("tenon run {} --device {} --verify {} --data {}, sample {}", model.model, device, verify,
+                              data, sample);
+    kept.reported = reported.what;
+    const driver::Launch& there = first.bundle()->launches[0];
+    for (const auto& program : executable.programs) {
+      if (program.instructions.size() != there.count) continue;
+      for (const auto& slot : program.outputs) {
+        const auto bytes = runtime::checked_bytes(slot.dtype, slot.shape);
+        const auto base = static_cast<size_t>(slot.base);
+        if (!bytes) continue;
+        driver::Region expected{slot.name, kept.launches[0].bases[base],
+                                std::vector<std::byte>(static_cast<size_t>(*bytes))};
+        const driver::Buffer buffer{there.bases[base], static_cast<uint64_t>(*bytes)};
+        if (accelerator->read(buffer, 0, expected.bytes)) kept.expected.push_back(std::move(expected));
+      }
+    }
+    reported.help += "\n  " + keep_mismatch(std::move(kept), on, bundle);
+    return std::unexpected(std::move(reported));
+  }
+
   Status on_device() {
     std::optional<compiler::Comparison> comparison;
     if (check) comparison.emplace(loaded->model, *compilation);
@@ -308,9 +337,11 @@ struct Runner : SamplesRun {
         }
         for (size_t r = 0; r < found->size(); ++r) {
           if ((*found)[r] != (*expected)[r]) {
-            return error(fmt::format("sample {}: result {} differs between {} and {}", i, r, verify, device),
-                         executable.name, "this is a fault of the accelerator or its compiler: please report it",
-                         Fault::kInternal);
+            return with_other(
+                **second,
+                {fmt::format("sample {}: result {} differs between {} and {}", i, r, verify, device), executable.name,
+                 "this is a fault of the accelerator or its compiler: please report it", Fault::kInternal},
+                i);
           }
         }
       }

@@ -1,13 +1,10 @@
 #include "driver/bringup/debugger.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cstring>
 
-#include "hw/spec/requantize.h"
+#include "driver/bringup/words.h"
 
 namespace tenon::driver {
 namespace {
@@ -16,7 +13,6 @@ using spec::Engine;
 using spec::Memory;
 
 constexpr uint64_t kChunk = 1 << 14;       // cycles at a time where nothing is looked for
-constexpr uint64_t kMostPrinted = 4096;    // elements, or bytes of DRAM
 constexpr uint64_t kMostCycles = 1 << 30;  // of one command: a hang ends
 
 constexpr std::string_view kHelp =
@@ -34,95 +30,6 @@ constexpr std::string_view kHelp =
     "  queues, tokens, counters, where, info\n"
     "  restart                  from before the first launch; breakpoints stay\n"
     "  quit\n";
-
-std::vector<std::string_view> split(std::string_view line) {
-  std::vector<std::string_view> words;
-  while (true) {
-    const size_t begin = line.find_first_not_of(" \t\r");
-    if (begin == std::string_view::npos) return words;
-    line.remove_prefix(begin);
-    const size_t end = std::min(line.find_first_of(" \t\r"), line.size());
-    words.push_back(line.substr(0, end));
-    line.remove_prefix(end);
-  }
-}
-
-std::optional<uint64_t> number(std::string_view text) {
-  const bool hex = text.starts_with("0x");
-  if (hex) text.remove_prefix(2);
-  uint64_t value = 0;
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value, hex ? 16 : 10);
-  if (text.empty() || fault != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-std::optional<Engine> engine(std::string_view text) {
-  for (int i = 0; i < spec::kEngines; ++i) {
-    if (name(static_cast<Engine>(i)) == text) return static_cast<Engine>(i);
-  }
-  return std::nullopt;
-}
-
-std::optional<Memory> memory(std::string_view text) {
-  for (int i = 0; i <= spec::kScratchpads; ++i) {
-    if (name(static_cast<Memory>(i)) == text) return static_cast<Memory>(i);
-  }
-  return std::nullopt;
-}
-
-std::unexpected<Diagnostic> refuse(std::string what) {
-  return error(std::move(what), {}, "help lists the commands", Fault::kUsage);
-}
-
-std::unexpected<Diagnostic> no_number(std::string_view text) {
-  return refuse(fmt::format("\"{}\" is no number", text));
-}
-
-std::string lanes(std::span<const std::byte> bytes, size_t width) {
-  std::string text;
-  for (size_t i = 0; i + width <= bytes.size(); i += width) {
-    int32_t value = static_cast<int8_t>(bytes[i]);
-    if (width == 4) std::memcpy(&value, bytes.data() + i, 4);
-    text += fmt::format(" {:>{}}", value, width == 4 ? 6 : 4);
-  }
-  return text;
-}
-
-std::string element_text(const spec::Isa& isa, Memory memory, std::span<const std::byte> bytes) {
-  switch (memory) {
-    case Memory::kUop: {
-      uint32_t word = 0;
-      std::memcpy(&word, bytes.data(), 4);
-      const spec::base::Uop uop = isa.decode_uop(word);
-      return fmt::format(" dst {} src {} wgt {}", uop.dst, uop.src, uop.wgt);
-    }
-    case Memory::kAcc: return lanes(bytes, 4);
-    case Memory::kPar: {
-      std::string text;
-      for (size_t i = 0; i + spec::kChannelParameterBytes <= bytes.size(); i += spec::kChannelParameterBytes) {
-        int32_t bias = 0;
-        uint16_t multiplier = 0;
-        std::memcpy(&bias, bytes.data() + i, 4);
-        std::memcpy(&multiplier, bytes.data() + i + 4, 2);
-        text += fmt::format(" {}:{}>>{}", bias, multiplier, static_cast<unsigned>(bytes[i + 6]) & 0x3f);
-      }
-      return text;
-    }
-    case Memory::kWgt: {  // a matrix: one line an output
-      const auto row = static_cast<size_t>(isa.config().block_in);
-      std::string text;
-      for (size_t i = 0; i < bytes.size(); i += row) {
-        text += (i == 0 ? "" : "\n              ") + lanes(bytes.subspan(i, row), 1);
-      }
-      return text;
-    }
-    case Memory::kInp:
-    case Memory::kOut:
-    case Memory::kRes:
-    case Memory::kDram: return lanes(bytes, 1);
-  }
-  return {};
-}
 
 }  // namespace
 
@@ -296,145 +203,6 @@ Expected<std::string> Debugger::add_break(Words words) {
   b.number = next_break_++;
   breaks_.push_back(b);
   return fmt::format("breakpoint {}: {}\n", b.number, b.text);
-}
-
-Expected<std::string> Debugger::print(Words words) {
-  const auto which = words.empty() ? std::nullopt : memory(words[0]);
-  if (!which) return refuse("print wants a memory: inp, wgt, acc, out, uop, par, res or dram");
-  const auto first = words.size() > 1 ? number(words[1]) : std::optional<uint64_t>(0);
-  if (!first) return no_number(words[1]);
-  const auto count = words.size() > 2 ? number(words[2]) : std::optional<uint64_t>(*which == Memory::kDram ? 64 : 8);
-  if (!count) return no_number(words[2]);
-  const uint64_t depth = *which == Memory::kDram ? machine_.simulator().memory().size()
-                                                 : static_cast<uint64_t>(machine_.isa().config().depth(*which));
-  if (*first >= depth) return refuse(fmt::format("{} has elements 0 to {}, not {}", words[0], depth - 1, *first));
-  const uint64_t shown = std::min({*count, kMostPrinted, depth - *first});
-  if (*which == Memory::kDram) return print_dram(*first, shown);
-  std::string text;
-  for (uint64_t i = *first; i < *first + shown; ++i) {
-    const auto bytes = machine_.element(*which, i);
-    text += fmt::format("{}[{:>5}]:{}\n", words[0], i,
-                        bytes.empty() ? " not written so far" : element_text(machine_.isa(), *which, bytes));
-  }
-  return text;
-}
-
-std::string Debugger::print_dram(uint64_t first, uint64_t count) {
-  const auto bytes = machine_.simulator().memory().subspan(first, count);
-  std::string text;
-  for (size_t i = 0; i < bytes.size(); i += 16) {
-    text += fmt::format("dram[{:#010x}]:", first + i);
-    for (size_t j = i; j < std::min(bytes.size(), i + 16); ++j)
-      text += fmt::format(" {:02x}", static_cast<unsigned>(bytes[j]));
-    text += '\n';
-  }
-  return text;
-}
-
-std::string Debugger::line_of(size_t position) const {
-  const spec::Decoded& d = machine_.program()[position];
-  const auto note = notes_.find(d.index);
-  return fmt::format("{} {:>5} {:<5} {}{}\n", machine_.is_done(position) ? "done" : "    ", d.index,
-                     name(spec::engine_of(d.instruction)), machine_.isa().disassemble(d.instruction),
-                     note == notes_.end() ? "" : "  # " + note->second);
-}
-
-std::string Debugger::queues() {
-  std::string text;
-  for (int i = 0; i < spec::kEngines; ++i) {
-    const auto which = static_cast<Engine>(i);
-    const auto pending = machine_.pending(which);
-    if (pending.empty()) {
-      text += fmt::format("{:<5} empty\n", name(which));
-      continue;
-    }
-    text += fmt::format("{:<5} {} not done{}; next: {}", name(which), pending.size(),
-                        machine_.waits(which) ? ", waits for tokens" : "", line_of(pending.front()).substr(5));
-  }
-  return text + "(whether an instruction is in its queue or not fetched yet cannot be seen from outside)\n";
-}
-
-std::string Debugger::tokens() {
-  const auto counts = machine_.all_tokens();
-  std::string text;
-  for (size_t i = 0; i < counts.size(); ++i) {
-    if (counts[i] == 0) continue;
-    text += fmt::format("{}->{}: {}\n", name(static_cast<Engine>(i / spec::kEngines)),
-                        name(static_cast<Engine>(i % spec::kEngines)), counts[i]);
-  }
-  return text.empty() ? "no tokens\n" : text;
-}
-
-std::string Debugger::counters() {
-  namespace reg = spec::reg;
-  auto& simulator = machine_.simulator();
-  const auto read = [&](uint32_t offset) {
-    return simulator.read_register(offset) | uint64_t{simulator.read_register(offset + 4)} << 32;
-  };
-  std::string text;
-  for (const auto& [what, offset] : {std::pair{"cycles", reg::kCycles},
-                                     {"instructions done", reg::kInstructionsDone},
-                                     {"multiplications", reg::kMacs},
-                                     {"read beats", reg::kReadBeats},
-                                     {"write beats", reg::kWriteBeats},
-                                     {"read bursts", reg::kReadBursts},
-                                     {"write bursts", reg::kWriteBursts}}) {
-    text += fmt::format("{:<18} {}\n", what, read(offset));
-  }
-  for (uint32_t i = 0; i < spec::kEngines; ++i) {
-    const uint64_t busy = read(reg::kBusy0 + 8 * i), stall = read(reg::kStall0 + 8 * i);
-    if (busy + stall > 0)
-      text += fmt::format("{:<18} busy {}, waiting {}\n", name(static_cast<Engine>(i)), busy, stall);
-  }
-  return text;
-}
-
-Expected<std::string> Debugger::list(Words words) {
-  const auto& program = machine_.program();
-  size_t center = 0;
-  if (!words.empty()) {
-    const auto slot = number(words[0]);
-    if (!slot) return no_number(words[0]);
-    center = static_cast<size_t>(std::ranges::lower_bound(program, *slot, {}, &spec::Decoded::index) - program.begin());
-  } else {  // the first that is not done
-    while (center < program.size() && machine_.is_done(center)) ++center;
-  }
-  const size_t first = center > 5 ? center - 5 : 0, last = std::min(program.size(), center + 6);
-  std::string text;
-  for (size_t i = first; i < last; ++i) text += line_of(i);
-  return text.empty() ? "there is no instruction there\n" : text;
-}
-
-std::string Debugger::where() {
-  const char* state = "before";
-  switch (machine_.state()) {
-    case Machine::State::kReady: break;
-    case Machine::State::kRunning: state = "in"; break;
-    case Machine::State::kOver: state = "behind"; break;
-    case Machine::State::kStopped: state = "stopped in"; break;
-  }
-  return fmt::format("{} launch {} of {}: {} of {} instructions done\n", state, machine_.launch(),
-                     machine_.bundle().launches.size(), machine_.done(), machine_.program().size());
-}
-
-std::string Debugger::info() {
-  const Bundle& bundle = machine_.bundle();
-  const Launch& launch = bundle.launches[machine_.launch()];
-  std::string text = fmt::format("configuration {}, {} launches, {} bytes of memory\n", bundle.config.name,
-                                 bundle.launches.size(), machine_.simulator().memory().size());
-  text += fmt::format("launch {}: {} profile, {} slots at {:#x}\n", machine_.launch(), name(launch.profile),
-                      launch.count, launch.instructions);
-  for (size_t i = 0; i < launch.bases.size(); ++i) {
-    if (launch.bases[i] != 0) text += fmt::format("base {}: {:#x}\n", i, launch.bases[i]);
-  }
-  for (const Region& region : bundle.expected) {
-    text += fmt::format("expected: {}, {} bytes at {:#x}\n", region.name, region.bytes.size(), region.address);
-  }
-  if (!bundle.reported.empty()) text += fmt::format("reported: {}\n", bundle.reported);
-  return text +
-         "not to be seen on any simulator: scratchpad elements that nothing has written yet, and the inside of an "
-         "instruction.\nOn the RTL and in the virtual platform a step is a few cycles, and some pass while tokens and "
-         "counters are read.\n";
 }
 
 }  // namespace tenon::driver

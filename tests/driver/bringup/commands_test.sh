@@ -59,6 +59,10 @@ run=("$tenon" run "$models/resnet8_digits.onnx" --shapes N=1 --calibrate "$model
 expect 3 "bundle: checked; to see it again" "${run[@]}" --check --device "faulty:tiny?fault=mac" --bundle checked
 expect 1 "error: the same mismatch again" "$tenon" replay checked
 expect 0 "shows no difference" "$tenon" replay checked --device behavioral:tiny
+# tenon run --verify: two devices that disagree.
+expect 3 "bundle: verified; to see it again" "${run[@]}" --device behavioral:tiny --verify "faulty:tiny?fault=mac" --bundle verified
+expect 1 "error: the same mismatch again" "$tenon" replay verified
+expect 0 "shows no difference" "$tenon" replay verified --device behavioral:tiny
 # Lockstep.
 expect 1 "faulty and behavioral differ" "${run[@]}" --device "faulty:tiny?fault=write" --bundle lockstep
 expect 1 "faulty and behavioral differ" "$tenon" replay lockstep
