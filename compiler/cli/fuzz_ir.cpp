@@ -1,8 +1,10 @@
 // tenon fuzz ir: random well-typed modules through text, inference, interpreter and passes.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -39,6 +41,17 @@ void tell_seed(int signal) {
   std::raise(signal == SIGALRM ? SIGABRT : signal);
 }
 
+// No module may need more; a sanitizer's shadow does.
+void limit_memory() {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  constexpr rlim_t kBytes = rlim_t{8} << 30;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0) return;
+  limit.rlim_cur = std::min(limit.rlim_max, kBytes);
+  setrlimit(RLIMIT_AS, &limit);
+#endif
+}
+
 void watch(uint64_t seed) {
   seed_at_hand = seed;
   alarm(kSeconds);
@@ -72,6 +85,7 @@ struct FuzzIr {
     }
     if (print) return show(options);
     for (const int signal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGALRM}) std::signal(signal, tell_seed);
+    limit_memory();
     return file.empty() ? many(options) : again(options);
   }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <fstream>
 #include <utility>
 
 #include "compiler/fuzz/shrink.h"
@@ -25,35 +26,48 @@ OracleOptions focused(OracleOptions options, const std::string& check) {
   return options;
 }
 
+// Writes the module, or the text that is none, and says how to see the failure again.
+void report(Context& context, const Module& module, const Violation& remaining, Failure& failure,
+            const std::filesystem::path& directory) {
+  const bool mutant = !failure.violation.mutant.empty();
+  const std::filesystem::path path = directory / fmt::format("fuzz-ir-{}.tn", failure.seed);
+  std::error_code ignored;
+  std::filesystem::create_directories(directory, ignored);
+  failure.text = mutant ? failure.violation.mutant : print(context, module).text;
+  if (mutant) {
+    if (std::ofstream file(path); file << failure.text) failure.file = path.string();
+  } else if (save(context, module, path)) {
+    failure.file = path.string();
+  }
+  const auto& [check, problem, text] = failure.violation;
+  failure.report = fmt::format("seed {}: {}: {}\n", failure.seed, check, problem.str());
+  failure.report += fmt::format("small: {}: {}\n{}", remaining.check, remaining.problem.str(), failure.text);
+  if (!failure.file.empty()) {
+    failure.report += fmt::format("written to {}; again: tenon fuzz ir --file {} --seed {}\n", failure.file,
+                                  failure.file, failure.seed);
+  }
+  failure.report += fmt::format("the whole: tenon fuzz ir --seed {} --count 1", failure.seed);
+}
+
 Failure fail(Context& context, Module module, uint64_t seed, Violation violation, const CampaignOptions& options) {
   OracleOptions checks = focused(options.oracle, violation.check);
+  std::optional<Violation> last;
   auto fails = [&](const Module& candidate) {
     Counts counts;
-    const auto found = examine(context, candidate, seed, checks, counts);
-    return found && found->check == violation.check;
+    auto found = examine(context, candidate, seed, checks, counts);
+    if (!found || found->check != violation.check) return false;
+    last = std::move(found);
+    return true;
   };
-  // What has lost the end of its recursion on the way is given up soon.
-  const int64_t steps = std::exchange(checks.steps, std::min<int64_t>(checks.steps, 2000));
-  if (!fails(module)) checks.steps = steps;
   // A mutant depends on all of the module: a smaller one would have other mutants.
-  if (options.shrink_budget > 0 && !violation.check.starts_with("mutant")) {
+  if (options.shrink_budget > 0 && violation.mutant.empty()) {
+    // What has lost the end of its recursion on the way is given up soon.
+    const int64_t steps = std::exchange(checks.steps, std::min<int64_t>(checks.steps, 2000));
+    if (!fails(module)) checks.steps = steps;
     module = shrink(context, std::move(module), fails, options.shrink_budget);
   }
-  Counts counts;
-  const auto remaining = examine(context, module, seed, checks, counts);
-  Failure failure{.seed = seed, .violation = violation, .text = print(context, module).text, .file = {}, .report = {}};
-  const std::filesystem::path path = options.directory / fmt::format("fuzz-ir-{}.tn", seed);
-  std::error_code ignored;
-  std::filesystem::create_directories(options.directory, ignored);
-  if (save(context, module, path)) failure.file = path.string();
-  failure.report = fmt::format("seed {}: {}: {}\n", seed, violation.check, violation.problem.str());
-  if (remaining)
-    failure.report += fmt::format("small: {}: {}\n{}", remaining->check, remaining->problem.str(), failure.text);
-  if (!failure.file.empty()) {
-    failure.report +=
-        fmt::format("written to {}; again: tenon fuzz ir --file {} --seed {}\n", failure.file, failure.file, seed);
-  }
-  failure.report += fmt::format("the whole: tenon fuzz ir --seed {} --count 1", seed);
+  Failure failure{.seed = seed, .violation = violation, .text = {}, .file = {}, .report = {}};
+  report(context, module, last ? *last : violation, failure, options.directory);
   return failure;
 }
 

@@ -259,28 +259,34 @@ class Examination {
     const Text text = print(context_, module_);
     for (int i = 0; i < options_.mutants; ++i) {
       Random random(seed_ * 1000003 + static_cast<uint64_t>(i));
-      Module mutant = mutate(context_, module_, random);
-      if (auto found = well_formed("", mutant)) {
+      const Module mutant = mutate(context_, module_, random);
+      if (!verify(context_, mutant)) {
         ++counts_.rejected;
-        // What the verifier refuses, the reader may not take for something else; most of it cannot even be written.
       } else if (auto broken = kept(mutant)) {
+        broken->mutant = print(context_, mutant).text;
         return broken;
       }
-      auto parsed = parse(context_, mutate(text.text, random), text.side, "module.tn");
-      if (!parsed) {
-        ++counts_.rejected;
-        const std::string& where = parsed.error().where;
-        if (where.empty() || parsed.error().fault != Fault::kInput) {
-          return violation("mutant", "a text is rejected without a place: " + parsed.error().str());
-        }
-      } else if (auto broken = well_formed("mutant", *parsed)) {
-        broken->problem.what = "the reader takes what the verifier refuses: " + broken->problem.what;
+      const std::string damaged = mutate(text.text, random);
+      if (auto broken = read(damaged, text.side)) {
+        broken->mutant = damaged;
         return broken;
-      } else if (auto other = kept(*parsed)) {
-        return other;
       }
     }
     return std::nullopt;
+  }
+
+  std::optional<Violation> read(const std::string& text, const std::vector<std::byte>& side) {
+    auto parsed = parse(context_, text, side, "module.tn");
+    if (!parsed) {
+      ++counts_.rejected;
+      if (!parsed.error().where.empty() && parsed.error().fault == Fault::kInput) return std::nullopt;
+      return violation("mutant", "a text is rejected without a place: " + parsed.error().str());
+    }
+    if (auto broken = well_formed("mutant", *parsed)) {
+      broken->problem.what = "the reader takes what the verifier refuses: " + broken->problem.what;
+      return broken;
+    }
+    return kept(*parsed);
   }
 
   // A mutant that is a module keeps all promises.

@@ -46,6 +46,7 @@ struct OracleOptions {
 struct Violation {
   std::string check;
   Diagnostic problem;
+  std::string mutant = {};  // the text that it happened with, where that is not the module's own
 };
 
 // `seed` makes inputs and mutants; the same for all modules that are to be compared with this one.
