@@ -27,7 +27,7 @@ Expected<NamedTensors> parse_npz(std::span<const std::byte> bytes, std::string_v
 // One of them; of the others only the names are looked at.
 Expected<Tensor> parse_npz(std::span<const std::byte> bytes, std::string_view where, std::string_view name);
 std::vector<std::byte> to_npy(const Tensor& tensor);
-std::vector<std::byte> to_npz(const NamedTensors& tensors);  // stored, not deflated, ZIP64
+std::vector<std::byte> to_npz(const NamedTensors& tensors, bool deflate = false);  // ZIP64
 
 Expected<Tensor> load_npy(const std::filesystem::path& path);
 Expected<NamedTensors> load_npz(const std::filesystem::path& path);

@@ -171,6 +171,24 @@ Expected<Tensor> member(const Archive& archive, const Entry& entry, std::string_
   return parse_npy(*data, fmt::format("{}:{}", where, entry.name));
 }
 
+// The data itself where zlib does not take so much at once (4 GiB).
+std::vector<std::byte> deflated(std::span<const std::byte> data) {
+  std::vector<std::byte> packed;
+  z_stream stream{};
+  if (data.size() >= UINT32_MAX || deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, -MAX_WBITS, 8, 0) != Z_OK) {
+    return {data.begin(), data.end()};
+  }
+  std::unique_ptr<z_stream, int (*)(z_stream*)> end(&stream, deflateEnd);
+  packed.resize(deflateBound(&stream, data.size()));
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(data.data()));
+  stream.avail_in = static_cast<uInt>(data.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  if (::deflate(&stream, Z_FINISH) != Z_STREAM_END) return {data.begin(), data.end()};
+  packed.resize(stream.total_out);
+  return packed;
+}
+
 }  // namespace
 
 Expected<NamedTensors> parse_npz(std::span<const std::byte> bytes, std::string_view where) {
@@ -188,7 +206,7 @@ Expected<NamedTensors> parse_npz(std::span<const std::byte> bytes, std::string_v
   return tensors;
 }
 
-std::vector<std::byte> to_npz(const NamedTensors& tensors) {
+std::vector<std::byte> to_npz(const NamedTensors& tensors, bool deflate) {
   std::vector<std::byte> file, directory;
   auto put = [](std::vector<std::byte>& to, auto... values) {
     auto one = [&](auto value) {
@@ -200,23 +218,27 @@ std::vector<std::byte> to_npz(const NamedTensors& tensors) {
   auto name_of = [&](std::vector<std::byte>& to, std::string_view name) {
     for (const char c : name) to.push_back(static_cast<std::byte>(c));
   };
-  constexpr uint16_t kVersion = 45, kUtf8 = 0x800, kStored = 0, kTime = 0, kDate = 0x21;  // 1980-01-01
+  constexpr uint16_t kVersion = 45, kUtf8 = 0x800, kStored = 0, kDeflated = 8, kTime = 0, kDate = 0x21;  // 1980-01-01
   constexpr uint16_t kNone = 0, kLocalExtra = 20, kExtra = 28;
   for (const auto& [key, tensor] : tensors) {
     const std::string name = key + ".npy";
-    const std::vector<std::byte> data = to_npy(tensor);
+    std::vector<std::byte> data = to_npy(tensor);
     const uint64_t size = data.size(), offset = file.size();
     const auto crc = static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(data.data()), data.size()));
+    uint16_t method = kStored;
+    if (deflate) {
+      if (auto packed = deflated(data); packed.size() < data.size()) data = std::move(packed), method = kDeflated;
+    }
+    const uint64_t packed = data.size();
     const auto length = static_cast<uint16_t>(name.size());
-    put(file, kLocalSignature, kVersion, kUtf8, kStored, kTime, kDate, crc, UINT32_MAX, UINT32_MAX, length,
-        kLocalExtra);
+    put(file, kLocalSignature, kVersion, kUtf8, method, kTime, kDate, crc, UINT32_MAX, UINT32_MAX, length, kLocalExtra);
     name_of(file, name);
-    put(file, kExtra64, uint16_t{16}, size, size);
+    put(file, kExtra64, uint16_t{16}, size, packed);
     file.insert(file.end(), data.begin(), data.end());
-    put(directory, kEntrySignature, kVersion, kVersion, kUtf8, kStored, kTime, kDate, crc, UINT32_MAX, UINT32_MAX,
+    put(directory, kEntrySignature, kVersion, kVersion, kUtf8, method, kTime, kDate, crc, UINT32_MAX, UINT32_MAX,
         length, kExtra, kNone, kNone, kNone, uint32_t{0}, UINT32_MAX);
     name_of(directory, name);
-    put(directory, kExtra64, uint16_t{24}, size, size, offset);
+    put(directory, kExtra64, uint16_t{24}, size, packed, offset);
   }
   const uint64_t count = tensors.size(), start = file.size(), length = directory.size(), end = start + length;
   file.insert(file.end(), directory.begin(), directory.end());

@@ -14,6 +14,7 @@ Action run_model(Options&);
 Action compile_model(Options&);
 Action opt(Options&);
 Action list_passes(Options&);
+Action convert(Options&);
 Action format_text(Options&);
 Action hw_generate(Options&);
 Action hw_package(Options&);
@@ -43,6 +44,7 @@ constexpr Command kCommands[] = {
     {"compile", "compile a model into an executable", compile_model},
     {"opt", "run passes on a module, and print it, before and after each too", opt},
     {"passes", "list the passes", list_passes},
+    {"convert", "write a module in its other forms: text, binary", convert},
     {"fmt", "lay out modules in the text form", format_text},
     {"hw generate", "write the accelerator of a configuration: RTL, register map, references", hw_generate},
     {"hw package", "a configuration as a kernel for Vitis, and the scripts that build it", hw_package},

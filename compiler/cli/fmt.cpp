@@ -1,10 +1,12 @@
-// tenon fmt: the one layout for modules in the text form.
+// tenon fmt: the one layout for modules in the text form. tenon convert: modules between their files.
 #include <fmt/format.h>
 
 #include <iostream>
 #include <iterator>
 
 #include "compiler/cli/command.h"
+#include "compiler/frontend/onnx.h"
+#include "compiler/ir/text.h"
 #include "compiler/ir/text/format.h"
 #include "runtime/file.h"
 
@@ -45,7 +47,30 @@ struct FormatCommand {
   }
 };
 
+struct ConvertCommand {
+  std::string input, output;
+
+  Status run() const {
+    if (!output.ends_with(".tn") && !output.ends_with(".tnb")) {
+      return error("a module is written as .tn or .tnb", output, {}, Fault::kUsage);
+    }
+    compiler::Context context;
+    auto module = input.ends_with(".onnx") ? compiler::load_onnx(context, input, {}) : compiler::load(context, input);
+    if (!module) return forward_error(module);
+    return compiler::save(context, *module, output);
+  }
+};
+
 }  // namespace
+
+Action convert(Options& options) {
+  auto command = std::make_shared<ConvertCommand>();
+  options.argument(command->input, "FILE", "a module: .tn with its side file, .tnb or .onnx");
+  options.required(command->output, "-o,--output", "FILE",
+                   ".tn: text, and the larger constants in an .npz beside it; .tnb: both in one deflated file");
+  options.footer("tenon convert model.onnx -o model.tn");
+  return [command] { return command->run(); };
+}
 
 Action format_text(Options& options) {
   auto command = std::make_shared<FormatCommand>();

@@ -8,7 +8,7 @@
 namespace tenon::cli {
 
 void ModelOptions::declare(Options& options) {
-  options.argument(model, "MODEL", "the model: .onnx or .tn");
+  options.argument(model, "MODEL", "the model: .onnx, .tn or .tnb");
   options.option(shapes, "--shapes", "NAME=SIZE,...", "values of the model's unknown sizes");
   options.option(calibration_data, "--calibrate", "FILE",
                  "quantize to int8 with these samples: FILE.npy or FILE.npz:NAME");

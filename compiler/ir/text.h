@@ -59,7 +59,12 @@ std::string print(const Context& context, const Function& function, const Value&
 Expected<Module> parse(Context& context, std::string_view text, std::span<const std::byte> side = {},
                        std::string_view file = "text");
 
-// PATH, and PATH with .npz in place of its ending for the side file where there is one.
+// The binary form: text and constants in one deflated archive, which is an .npz too. The bytes are taken as hostile.
+std::vector<std::byte> to_binary(const Context& context, const Module& module);
+Expected<Module> from_binary(Context& context, std::span<const std::byte> bytes, std::string_view file = "module");
+
+// By the file's ending: .tnb is the binary form. Else PATH, and PATH with .npz in place of its ending for the side file
+// where there is one.
 Status save(const Context& context, const Module& module, const std::filesystem::path& path,
             const PrintOptions& options = {});
 Expected<Module> load(Context& context, const std::filesystem::path& path);

@@ -17,7 +17,7 @@ Expected<Model> read_model(const std::filesystem::path& path, const std::map<std
   if (path.extension() == ".onnx") {
     TENON_TAKE(module, load_onnx(*model.context, path, shapes));
     model.module = std::move(*module);
-  } else if (path.extension() == ".tn") {
+  } else if (path.extension() == ".tn" || path.extension() == ".tnb") {
     TENON_TAKE(module, load(*model.context, path));
     model.module = std::move(*module);
     if (!shapes.empty()) {
@@ -25,7 +25,7 @@ Expected<Model> read_model(const std::filesystem::path& path, const std::map<std
       model.module = std::move(*bound);
     }
   } else {
-    return error(fmt::format("a model's file ends in .onnx or .tn, not in \"{}\"", path.extension().string()),
+    return error(fmt::format("a model's file ends in .onnx, .tn or .tnb, not in \"{}\"", path.extension().string()),
                  path.string(), {}, Fault::kUsage);
   }
   return model;

@@ -71,6 +71,19 @@ echo 'def @main( {' >"$scratch/b.tn"
 expect 1 "b.tn:1:12: error: '{' is not closed" "$tenon" fmt "$scratch/b.tn"
 expect 2 "exclude each other" "$tenon" fmt --check -w "$scratch/a.tn"
 
+# The forms of a module.
+expect 0 "" "$tenon" convert tests/models/tiny_digits.onnx -o "$scratch/digits.tn"
+expect 0 'side = "digits.npz"' head -n 1 "$scratch/digits.tn"
+expect 0 "" "$tenon" convert "$scratch/digits.tn" -o "$scratch/digits.tnb"
+mkdir "$scratch/back"
+expect 0 "" "$tenon" convert "$scratch/digits.tnb" -o "$scratch/back/digits.tn"
+cmp "$scratch/digits.tn" "$scratch/back/digits.tn"
+cmp "$scratch/digits.npz" "$scratch/back/digits.npz"
+expect 0 "" "$tenon" fmt --check "$scratch/digits.tn"
+expect 2 "written as .tn or .tnb" "$tenon" convert "$scratch/digits.tn" -o "$scratch/digits.txt"
+rm "$scratch/digits.npz"
+expect 1 "digits.npz" "$tenon" convert "$scratch/digits.tn" -o "$scratch/digits.tnb"
+
 # A module with inputs by name, in the interpreter.
 cat >"$scratch/list.tn" <<'END'
 #[version = "1"]

@@ -23,6 +23,7 @@ std::string side_name(std::string_view text) {
 
 Status save(const Context& context, const Module& module, const std::filesystem::path& path,
             const PrintOptions& options) {
+  if (path.extension() == ".tnb") return runtime::write_file(path, to_binary(context, module));
   PrintOptions named = options;
   const std::filesystem::path side = std::filesystem::path(path).replace_extension(".npz");
   named.side = side.filename().string();
@@ -33,6 +34,7 @@ Status save(const Context& context, const Module& module, const std::filesystem:
 
 Expected<Module> load(Context& context, const std::filesystem::path& path) {
   TENON_TAKE(text, runtime::read_file(path));
+  if (path.extension() == ".tnb") return from_binary(context, *text, path.string());
   const std::string_view view(reinterpret_cast<const char*>(text->data()), text->size());
   const std::string name = side_name(view);
   std::vector<std::byte> side;

@@ -8,6 +8,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/text/constant_reader.h"
 #include "compiler/ir/text/expression_reader.h"
+#include "compiler/ir/text/printer.h"
 #include "compiler/ir/try.h"
 #include "compiler/ir/verifier.h"
 #include "runtime/npy.h"
@@ -16,6 +17,7 @@ namespace tenon::compiler {
 namespace {
 
 constexpr std::string_view kVersion = "1";
+constexpr std::string_view kTextMember = "module";
 constexpr size_t kMaxProblems = 20;  // that are reported in one run
 
 // Several findings as one: each as it would be shown alone.
@@ -37,6 +39,9 @@ class Parser {
         cursor_(source, std::move(tokens)),
         types_(context, cursor_, defined_),
         side_bytes_(side) {}
+
+  // The side file, where it has been read.
+  void give(runtime::NamedTensors side) { side_ = std::move(side); }
 
   Expected<Module> run() {
     TENON_TRY(header());
@@ -90,7 +95,7 @@ class Parser {
                                 "version = \"1\" and side = \"weights.npz\" are known");
       }
     }
-    if (!marks->contains("side")) return {};
+    if (!marks->contains("side") || !side_.empty()) return {};
     auto side = runtime::parse_npz(side_bytes_, std::get<std::string>(marks->at("side")));
     if (!side) return source_.error_at(offset, "the side file: " + side.error().what, side.error().help);
     side_ = std::move(*side);
@@ -348,9 +353,35 @@ class Parser {
 Expected<Module> parse(Context& context, std::string_view text, std::span<const std::byte> side,
                        std::string_view file) {
   const Source source(text, file);
-  auto tokens = tokenize(source);
-  if (!tokens) return forward_error(tokens);
+  TENON_TAKE(tokens, tokenize(source));
   return Parser(context, source, std::move(*tokens), side).run();
+}
+
+// One archive: the text is a member as the constants are, so that there is one reader to be safe.
+Expected<Module> from_binary(Context& context, std::span<const std::byte> bytes, std::string_view file) {
+  auto members = runtime::parse_npz(bytes, file);
+  if (!members) return forward_error(members);
+  const auto found = members->find(kTextMember);
+  if (found == members->end() || found->second.dtype() != DType::kU8) {
+    return error("the archive has no module", std::string(file), "tenon convert writes a module into a .tnb");
+  }
+  const runtime::Tensor text = found->second;
+  members->erase(found);
+  const auto characters = std::as_const(text).bytes();
+  const Source source({reinterpret_cast<const char*>(characters.data()), characters.size()}, file);
+  TENON_TAKE(tokens, tokenize(source));
+  Parser parser(context, source, std::move(*tokens), {});
+  parser.give(std::move(*members));
+  return parser.run();
+}
+
+std::vector<std::byte> to_binary(const Context& context, const Module& module) {
+  PrintedModule printed = print_parts(context, module, {});
+  const auto text = std::as_bytes(std::span(printed.text));
+  runtime::Tensor tensor(DType::kU8, {static_cast<int64_t>(text.size())});
+  std::ranges::copy(text, tensor.bytes().begin());
+  printed.side.emplace(kTextMember, std::move(tensor));
+  return runtime::to_npz(printed.side, true);
 }
 
 }  // namespace tenon::compiler

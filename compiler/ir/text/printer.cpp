@@ -8,7 +8,7 @@
 #include "compiler/ir/text/format.h"
 #include "compiler/ir/text/function_printer.h"
 #include "compiler/ir/text/literal.h"
-#include "runtime/npy.h"
+#include "compiler/ir/text/printer.h"
 
 namespace tenon::compiler {
 namespace {
@@ -67,10 +67,9 @@ std::string lay_out(const std::string& text) {
 
 }  // namespace
 
-Text print(const Context& context, const Module& module, const PrintOptions& options) {
-  Text out;
+PrintedModule print_parts(const Context& context, const Module& module, const PrintOptions& options) {
+  PrintedModule out;
   std::string text;
-  runtime::NamedTensors side;
   const std::vector<ConstId> named = options.constants ? named_constants(module) : std::vector<ConstId>();
   // Numbered without gaps, as they are when the text has been read.
   std::vector<uint32_t> numbers(module.constants.size(), 0);
@@ -80,10 +79,9 @@ Text print(const Context& context, const Module& module, const PrintOptions& opt
     const runtime::Tensor& tensor = module.constant(id);
     std::optional<std::string> values;
     if (tensor.size() <= kMaxInline) values = elements(tensor);
-    if (!values) side.emplace(fmt::format("{}", i), tensor);
+    if (!values) out.side.emplace(fmt::format("{}", i), tensor);
     text += fmt::format("const ${}: {} = {};\n", i, constant_type(tensor), values.value_or("side"));
   }
-  if (!side.empty()) out.side = runtime::to_npz(side);
   auto by_name = [&](const auto& map) {
     std::map<std::string_view, Symbol> names;
     for (const auto& [name, value] : map) names.emplace(context.name(name), name);
@@ -98,9 +96,14 @@ Text print(const Context& context, const Module& module, const PrintOptions& opt
             ? FunctionPrinter(context, *function, &module, options, options.constants ? &numbers : nullptr).print(name)
             : print(context, name, std::get<Library>(global));
   }
-  const std::string mark = side.empty() ? "" : ", side = " + quote(options.side);
+  const std::string mark = out.side.empty() ? "" : ", side = " + quote(options.side);
   out.text = lay_out(fmt::format("#[version = \"1\"{}]\n\n{}", mark, text));
   return out;
+}
+
+Text print(const Context& context, const Module& module, const PrintOptions& options) {
+  PrintedModule parts = print_parts(context, module, options);
+  return {std::move(parts.text), parts.side.empty() ? std::vector<std::byte>() : runtime::to_npz(parts.side)};
 }
 
 std::string print(const Context& context, const Module& module, Symbol name, const Function& function,

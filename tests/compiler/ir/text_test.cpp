@@ -72,6 +72,42 @@ TEST(Text, ModulesThatDifferAreNotEqual) {
   }
 }
 
+TEST(Text, TheBinaryFormIsOneFile) {
+  Context context;
+  auto module = read(context, kModel);
+  ASSERT_TRUE(module);
+  const auto path = std::filesystem::path(testing::TempDir()) / "text_test.tnb";
+  ASSERT_TRUE(save(context, *module, path));
+  auto again = load(context, path);
+  ASSERT_TRUE(again) << again.error().str();
+  EXPECT_TRUE(equal(*module, *again));
+  const auto wrong = from_binary(context, side(), "m.tnb");
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().str(),
+            "m.tnb: error: the archive has no module\n  help: tenon convert writes a module into a .tnb");
+}
+
+// Any change of a few bytes gives a module or an error.
+TEST(Text, ChangedBytesOfTheOtherFormsNeverCrash) {
+  Context context;
+  auto module = read(context, kModel);
+  ASSERT_TRUE(module);
+  const std::vector<std::byte> binary = to_binary(context, *module), beside = side();
+  uint32_t state = 3;
+  auto next = [&] { return (state = state * 1664525 + 1013904223) >> 8; };
+  int read_ones = 0;
+  for (int i = 0; i < 4000; ++i) {
+    std::vector<std::byte> bytes = i % 2 ? binary : beside;
+    for (uint32_t k = next() % 3 + 1; k > 0; --k) bytes[next() % bytes.size()] = static_cast<std::byte>(next());
+    if (next() % 8 == 0) bytes.resize(next() % bytes.size());
+    auto changed = i % 2 ? from_binary(context, bytes) : parse(context, kModel, bytes);
+    if (!changed) continue;
+    ++read_ones;
+    EXPECT_TRUE(verify(context, *changed));
+  }
+  EXPECT_GT(read_ones, 100);  // dates and the like do not matter
+}
+
 TEST(Text, FilesKeepLargeConstantsBeside) {
   Context context;
   auto module = read(context, std::string(kModel));

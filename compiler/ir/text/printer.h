@@ -1,0 +1,15 @@
+// A printed module before it goes into files.
+#pragma once
+
+#include "compiler/ir/text.h"
+#include "runtime/npy.h"
+
+namespace tenon::compiler {
+
+struct PrintedModule {
+  std::string text;
+  runtime::NamedTensors side;  // the constants that are not in the text
+};
+PrintedModule print_parts(const Context& context, const Module& module, const PrintOptions& options);
+
+}  // namespace tenon::compiler
