@@ -26,9 +26,14 @@ struct Selftest {
     out.begin_object().field("device", device).field("configuration", (*opened)->info().config.name);
     out.key("checks").begin_array();
     std::string failed;
+    int bundles = 0;
     for (const driver::Check& check : checks) {
       std::string kept;
-      if (check.bundle) kept = keep_mismatch(*check.bundle, **opened, directory);
+      if (check.bundle) {  // the second gets a directory of its own
+        ++bundles;
+        const bool more = bundles > 1 && !directory.empty();
+        kept = keep_mismatch(*check.bundle, **opened, more ? fmt::format("{}-{}", directory, bundles) : directory);
+      }
       out.begin_object().field("name", check.name).field("passed", check.passed);
       out.field("figure", check.figure).field("failure", check.failure).field("next", check.next).end();
       if (!json) {

@@ -74,6 +74,14 @@ expect 3 "bundle: fuzzed; to see it again" env TENON_FAULT=write "$tenon" fuzz a
 expect 1 "error: the same mismatch again" env TENON_FAULT=write "$tenon" replay fuzzed
 expect 0 "shows no difference" "$tenon" replay fuzzed --device behavioral:tiny
 
+# A bundle that cannot be written is said, and hides nothing.
+expect 1 "no bundle could be kept: /proc/nowhere: error: cannot make the directory" \
+  "$tenon" selftest "faulty:tiny?fault=mac" --bundle /proc/nowhere
+expect 1 "bundle: two-2;" "$tenon" selftest "faulty:tiny?fault=mac" --bundle two
+# Without --bundle, the first free name here.
+expect 1 "bundle: mismatch-1;" "$tenon" selftest "faulty:tiny?fault=mac"
+expect 1 "bundle: mismatch-3;" "$tenon" selftest "faulty:tiny?fault=mac"
+
 # Damaged bundles.
 expect 1 "cannot read the file" "$tenon" replay nowhere
 cp -r fuzzed cut
@@ -115,6 +123,11 @@ expect 2 "no instruction begins at slot 3" "${debug[@]}" -x "break 3"
 expect 2 "print wants a memory" "${debug[@]}" -x "print all"
 expect 2 "acc has elements 0 to" "${debug[@]}" -x "print acc 99999999"
 expect 1 "this was the last launch" "${debug[@]}" -x continue -x continue
+expect 1 "lie beyond the program's memory" "${debug[@]}" --load 0x7fffffff=unit.bin
+echo '# nothing' >empty.txt
+expect 1 "there is no instruction" "$tenon" debug empty.txt --device behavioral:tiny
+printf 'end\nfinish\n' >mixed.txt
+expect 1 "mixes instructions of both profiles" "$tenon" debug mixed.txt --device behavioral:tiny
 expect 2 "must be ADDRESS=FILE" "${debug[@]}" --load here
 printf 'step\nprint inp 0 1\nquit\n' >script
 expect 0 "inp[    0]:    1    2    3    4" "${debug[@]}" <script

@@ -49,6 +49,10 @@ for case in tiny:u50:2 default:u200:1 default-128:u250:1 wide-8x16:kv260:1; do
     diff "$out/wanted" "$out/found" || fail "$board: the kernel's ports (right) are not those of a kernel (left)"
   fi
 
+  if [ "$board" = u50 ] && ! absent verilator "the kernel's top, its warnings"; then
+    (cd "$out/rtl" && verilator --lint-only -Wall --top-module tenon_kernel -F files.f tenon_kernel.sv)
+  fi
+
   # The whole build, the vendor's tools played.
   if ! absent tclsh "the scripts with the vendor's commands as stubs"; then
     expect 0 "configuration $config" env PATH="$here/stubs:$PATH" "$out/build.sh"
