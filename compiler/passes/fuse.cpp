@@ -260,7 +260,11 @@ class Fusion {
       }
       // A group that nothing uses is dead code, not ours.
       const bool one = members[root].size() == 1 || results.empty();
-      if (!one && kernel(block, members[root], results, bindings)) continue;
+      // Sizes as they are say most; where the call could not decide them, as `n * m`, each is a variable of its own.
+      if (!one && (kernel(block, members[root], results, false, bindings) ||
+                   kernel(block, members[root], results, true, bindings))) {
+        continue;
+      }
       for (const uint32_t i : members[root]) bindings.push_back(std::move(block.bindings[i]));
     }
     block.bindings = std::move(bindings);
@@ -270,11 +274,12 @@ class Fusion {
   // The members as a function, and a call of it; false where the call would not be well typed (its sizes follow from
   // the arguments' in a way that inference cannot see), with nothing changed.
   bool kernel(const Block& block, const std::vector<uint32_t>& members, const std::vector<VarId>& results,
-              std::vector<Binding>& out) {
+              bool abstract, std::vector<Binding>& out) {
     Function kernel;
     kernel.composite = "fused";
     Builder builder(context_, module_, kernel);
     std::map<VarId, Atom> copies;
+    std::map<Dim, Dim> abstracted;
     std::vector<VarId> args;
     std::set<VarId> inside;
     for (const uint32_t i : members) inside.insert(block.bindings[i].var);
@@ -288,9 +293,10 @@ class Fusion {
         if (!var || inside.contains(*var) || copies.contains(*var)) continue;
         const VarInfo& info = function_->info(*var);
         builder.at(info.span);
-        copies.emplace(*var, builder.param(info.type, context_.name(info.name)));
+        const Type type = abstract ? with_own_dims(info.type, abstracted, kernel) : info.type;
+        copies.emplace(*var, builder.param(type, context_.name(info.name)));
         args.push_back(*var);
-        declare_dims(info.type, kernel);
+        if (!abstract) declare_dims(type, kernel);
       }
     }
     for (const uint32_t i : members) {
@@ -320,6 +326,7 @@ class Fusion {
     const Type wanted = results.size() == 1 ? function_->type(results[0]) : found ? *found : type;
     if (!found || *found != wanted) {
       module_.globals.erase(symbol);
+      --kernels_;
       return false;
     }
     if (results.size() == 1) {
@@ -332,6 +339,25 @@ class Fusion {
     out.push_back({all, std::move(call)});
     for (uint32_t i = 0; i < results.size(); ++i) out.push_back({results[i], Project{all, i}});
     return true;
+  }
+
+  // Every size that is not known becomes a variable.
+  Type with_own_dims(Type type, std::map<Dim, Dim>& abstracted, Function& kernel) {
+    const TensorType* tensor = type.tensor();
+    Dims dims;
+    for (const Dim dim : tensor->dims) {
+      if (dim.constant()) {
+        dims.push_back(dim);
+        continue;
+      }
+      const auto [place, is_new] = abstracted.emplace(dim, dim);
+      if (is_new) {
+        kernel.dims.push_back(context_.symbol(fmt::format("n{}", kernel.dims.size())));
+        place->second = context_.dim(kernel.dims.back());
+      }
+      dims.push_back(place->second);
+    }
+    return context_.tensor(std::move(dims), tensor->dtype);
   }
 
   // The variables of a parameter's sizes are the kernel's own.

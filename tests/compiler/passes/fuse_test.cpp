@@ -176,6 +176,17 @@ TEST_F(Fuse, SizesOfAMatchCastReachTheKernel) {
   expect_same(module, result, {runtime::Tensor::of<float>({4}, std::vector<float>{1, 2, 3, 4})}, 0);
 }
 
+TEST_F(Fuse, SizesThatACallCouldNotDecideAreTheKernelsOwn) {
+  const std::string main =
+      "def @main[n, m](%x: Tensor[(n*m, 4), f32], %a: Tensor[(n,), f32], %b: Tensor[(m,), f32]) -> "
+      "Tensor[(n*m, 4), f32]";
+  const Module result = fused(read(main + " { tanh(relu(%x)) }\n"));
+  EXPECT_TRUE(equal(result, read("#[composite = \"fused\"] def @fused_relu_tanh_0[n0](%x: Tensor[(n0, 4), f32]) -> "
+                                 "Tensor[(n0, 4), f32] { tanh(relu(%x)) }\n" +
+                                 main + " { @fused_relu_tanh_0(%x) }\n")))
+      << print(context_, result).text;
+}
+
 TEST_F(Fuse, WhatIsFusedStaysAsItIs) {
   const Module module = random_graph(context_, 7, 30);
   const Module once = fused(module);
