@@ -197,15 +197,13 @@ bool Body::any_cast() {
   const TensorType& tensor = *copy.type.tensor();
   Cast cast{copy.atom, copy.type, {}};
   Dims dims = tensor.dims;
-  if (random_.chance(80)) {
-    for (Dim& dim : dims) {
-      if (random_.chance(40)) continue;
+  const int64_t draw = random_.between(0, 99);
+  for (Dim& dim : dims) {
+    if (draw < 60 ? dim.erased() || random_.chance(60) : draw < 68 && dim.erased()) {
       cast.fresh.push_back(context_.symbol(fresh("k")));
       dim = context_.dim(cast.fresh.back());
-    }
-  } else if (random_.chance(15)) {
-    for (Dim& dim : dims) {
-      if (!dim.constant()) dim = context_.dim(types_.size());
+    } else if (draw >= 82 && draw < 86 && !dim.constant()) {
+      dim = context_.dim(types_.size());
     }
   }
   cast.type = context_.tensor(std::move(dims), tensor.dtype);

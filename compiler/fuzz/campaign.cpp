@@ -16,7 +16,7 @@ namespace {
 OracleOptions focused(OracleOptions options, const std::string& check) {
   if (check.starts_with("mutant")) return options;
   options.mutants = 0;
-  options.text = check == "text" || check == "infer";
+  options.text = check == "text" || check == "binary" || check == "infer";
   options.pipeline = check.starts_with("pipeline");
   if (check.starts_with("pass ")) {
     std::erase_if(options.passes, [&](const Pass& pass) { return "pass " + pass.name != check; });

@@ -1,7 +1,7 @@
 // What must hold for every well-typed module, checked one after the other.
 //
 // - verify: the verifier accepts it.
-// - text: parse(print(m)) equals m.
+// - text, binary: parse(print(m)) equals m, in one layout; from_binary(to_binary(m)) too.
 // - infer: with the types of bindings left out, where inference can do without them, the text is the same module; where
 //   it cannot, the reader says so.
 // - run: the interpreter ends without an internal error.
