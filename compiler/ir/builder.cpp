@@ -1,3 +1,4 @@
+// Builds values with their types, and keeps the stack of open blocks.
 #include "compiler/ir/builder.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Slots, last uses, tail calls and captures of a function, found once before it runs.
 #include "compiler/ir/code.h"
 
 #include <algorithm>

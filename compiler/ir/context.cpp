@@ -1,3 +1,4 @@
+// Interning: names, dims and types are made once and compare by address.
 #include "compiler/ir/context.h"
 
 #include <fmt/format.h>

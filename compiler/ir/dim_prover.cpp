@@ -1,3 +1,4 @@
+// Proofs about dims, by bounds and by cases.
 #include "compiler/ir/dim_prover.h"
 
 #include <algorithm>

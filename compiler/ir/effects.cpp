@@ -1,3 +1,4 @@
+// Effects of functions, as the least fixed point over their calls.
 #include "compiler/ir/effects.h"
 
 #include <algorithm>

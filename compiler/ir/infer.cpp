@@ -1,3 +1,4 @@
+// The typing rules, one for each kind of value.
 #include "compiler/ir/infer.h"
 
 #include <fmt/format.h>

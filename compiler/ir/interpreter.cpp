@@ -1,3 +1,4 @@
+// The interpreter: a loop over steps, with stacks of its own for frames, blocks and values.
 #include "compiler/ir/interpreter.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// What modules are asked for: lookups, copies, uses, types.
 #include "compiler/ir/module.h"
 
 #include <fmt/format.h>

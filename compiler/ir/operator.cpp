@@ -1,3 +1,4 @@
+// Attributes and arguments are checked before an operator's own rule sees them.
 #include "compiler/ir/operator.h"
 
 #include <fmt/format.h>

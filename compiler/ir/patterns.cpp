@@ -1,3 +1,4 @@
+// Completeness of patterns: a search for a value that no row takes.
 #include "compiler/ir/patterns.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Rebuilds a function binding by binding under a map from old variables to new atoms.
 #include "compiler/ir/rewrite.h"
 
 #include "compiler/ir/try.h"

@@ -1,3 +1,4 @@
+// Values of the interpreter: made, freed without recursion, held against types.
 #include "compiler/ir/run_value.h"
 
 #include <fmt/format.h>

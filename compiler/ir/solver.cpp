@@ -1,3 +1,4 @@
+// Unification: types by structure, dims by solving for what is unknown.
 #include "compiler/ir/solver.h"
 
 #include <fmt/format.h>

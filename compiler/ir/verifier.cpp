@@ -1,3 +1,4 @@
+// Checks scopes, single bindings, well-formed types and the typing rules.
 #include "compiler/ir/verifier.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Steps over tokens; reads numbers, attributes and marks.
 #include "compiler/ir/text/cursor.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Inference over a function as it was read: in order, with what is not known yet postponed.
 #include "compiler/ir/text/elaborate.h"
 
 #include <fmt/format.h>

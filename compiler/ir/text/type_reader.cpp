@@ -1,3 +1,4 @@
+// Types and dims, by recursive descent.
 #include "compiler/ir/text/type_reader.h"
 
 #include <fmt/format.h>

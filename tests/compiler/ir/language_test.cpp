@@ -229,6 +229,26 @@ TEST_F(Language, RecursionIsAsDeepAsMemory) {
   EXPECT_THAT(run(module, {}), ElementsAre(wanted, wanted));
 }
 
+// Closures in closures, called from the outermost inward, freed and shown: none of it on the C++ stack.
+TEST_F(Language, ClosuresNestAsDeepAsMemory) {
+  const Module module = read(R"(
+    type Chain { End, Link(fn(Tensor[(), i64]) -> Tensor[(), i64], Chain) }
+    def @chain(%n: Tensor[(), i64], %f: fn(Tensor[(), i64]) -> Tensor[(), i64]) -> fn(Tensor[(), i64]) -> Tensor[(), i64] {
+      if (cast(%n, dtype="bool")) { @chain(%n - 1i64, fn(%x: Tensor[(), i64]) { %f(%x) + 1i64 }) } else { %f }
+    }
+    def @links(%n: Tensor[(), i64], %chain: Chain) -> Chain {
+      if (cast(%n, dtype="bool")) { @links(%n - 1i64, Link(fn(%x: Tensor[(), i64]) { %x + %n }, %chain)) } else { %chain }
+    }
+    def @main(%n: Tensor[(), i64]) -> (Tensor[(), i64], Chain) {
+      (@chain(%n, fn(%x: Tensor[(), i64]) { %x })(0i64), @links(%n, End))
+    })");
+  const std::vector<RunValue> inputs = {Tensor::of<int64_t>({}, std::array{int64_t{200000}})};
+  auto result = interpret(context_, module, context_.symbol("main"), inputs);
+  ASSERT_TRUE(result) << result.error().str();
+  EXPECT_THAT(str(context_, *result), testing::StartsWith("(200000i64, Link(a function, Link(a function, "));
+  EXPECT_THAT(str(context_, *result), testing::EndsWith("..."));
+}
+
 TEST_F(Language, RecursionWithoutEndIsAnError) {
   const Module module = read("def @main(%x: Tensor[(), f32]) -> Tensor[(), f32] { add(%x, @main(%x)) }");
   auto result = interpret(context_, module, context_.symbol("main"),

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# One example against NumPy's results, also in the other forms of a module. Arguments: the program, the example.
+set -euo pipefail
+# shellcheck source=tests/expect.sh
+source tests/expect.sh
+tenon=$1 example=$2
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+here=tests/examples data=tests/examples/${example}_data.npz
+
+expect 0 "" "$tenon" fmt --check "$here/$example.tn"
+"$tenon" convert "$here/$example.tn" -o "$scratch/$example.tnb"
+"$tenon" convert "$scratch/$example.tnb" -o "$scratch/$example.tn"
+for module in "$here/$example.tn" "$scratch/$example.tnb" "$scratch/$example.tn"; do
+  case $example in
+    char_rnn) expect 0 "as expected: 2 results" "$tenon" run "$module" --input "$data:text" --expect "$data" ;;
+    tree_lstm) expect 0 "as expected: 1 result" "$tenon" run "$module" --input "$data:codes" --expect "$data" ;;
+    list_lstm)
+      expect 0 "as expected: 1 result" "$tenon" run "$module" --input "x=$data:x" --input scale=0.5 --expect "$data"
+      expect 1 "result 0 differs by" "$tenon" run "$module" --input "$data:x" --input 0.25 --expect "$data"
+      ;;
+    generate) expect 0 "$(cat "$here/generate.txt")" "$tenon" run "$module" --input first=5 --input seed=7 ;;
+  esac
+done
