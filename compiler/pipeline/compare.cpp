@@ -26,8 +26,6 @@ runtime::Hook Comparison::hook() {
   return [this](const runtime::Step& step) -> Status {
     for (const runtime::TapValue& tap : step.taps) {
       TENON_TRY(compare(tap.tap->name, tap.value, runtime::kBaseWorkspace, tap.tap->offset));
-      ++layers_;
-      elements_ += values_.find(tap.tap->name)->second.size();
     }
     const auto* call = std::get_if<runtime::CallProgram>(&step.instruction->operation);
     if (call == nullptr || step.taps.empty()) return {};
@@ -84,6 +82,8 @@ Status Comparison::compare(const std::string& name, const Tensor& value, int bas
     mismatch_ = {name, base, offset, std::move(whole)};
     return std::unexpected(std::move(*first));
   }
+  ++layers_;
+  elements_ += static_cast<int64_t>(at);
   return {};
 }
 
