@@ -81,6 +81,8 @@ cmp "$scratch/digits.tn" "$scratch/back/digits.tn"
 cmp "$scratch/digits.npz" "$scratch/back/digits.npz"
 expect 0 "" "$tenon" fmt --check "$scratch/digits.tn"
 expect 2 "written as .tn or .tnb" "$tenon" convert "$scratch/digits.tn" -o "$scratch/digits.txt"
+cp tests/models/tiny_digits.onnx "$scratch/wrong.tnb"
+expect 1 "wrong.tnb: error: no module in the binary form" "$tenon" run "$scratch/wrong.tnb"
 rm "$scratch/digits.npz"
 expect 1 "digits.npz" "$tenon" convert "$scratch/digits.tn" -o "$scratch/digits.tnb"
 

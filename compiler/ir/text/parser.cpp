@@ -360,10 +360,11 @@ Expected<Module> parse(Context& context, std::string_view text, std::span<const 
 // One archive: the text is a member as the constants are, so that there is one reader to be safe.
 Expected<Module> from_binary(Context& context, std::span<const std::byte> bytes, std::string_view file) {
   auto members = runtime::parse_npz(bytes, file);
-  if (!members) return forward_error(members);
+  constexpr const char* kHelp = "tenon convert writes a module into a .tnb";
+  if (!members) return error("no module in the binary form: " + members.error().what, members.error().where, kHelp);
   const auto found = members->find(kTextMember);
   if (found == members->end() || found->second.dtype() != DType::kU8) {
-    return error("the archive has no module", std::string(file), "tenon convert writes a module into a .tnb");
+    return error("the archive has no module", std::string(file), kHelp);
   }
   const runtime::Tensor text = found->second;
   members->erase(found);
