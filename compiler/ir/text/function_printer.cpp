@@ -311,7 +311,8 @@ struct FunctionPrinter::Visitor {
   }
 
   Text operator()(const Apply& apply) {
-    if (const Infix* infix = infix_of(apply.op->name); infix && apply.args.size() == 2 && self.module_) {
+    if (const Infix* infix = infix_of(apply.op->name);
+        infix && apply.args.size() == 2 && apply.attrs.empty() && self.module_) {
       const std::string left = operand(apply.args[0], infix->precedence);
       const std::string right = operand(apply.args[1], infix->precedence + 1);
       return {fmt::format("{} {} {}", left, infix->sign, right), infix->precedence, true, open};
