@@ -108,8 +108,8 @@ Expected<Atom> NodeImport::apply(std::string_view op, Atoms args, Attrs attrs) {
     inputs.push_back(*tensor);
   }
   const TensorType* type = builder_.tensor_type(*atom);
-  const auto shape = type->shape();
-  if (!is_shape_arithmetic(*type) || !shape || runtime::element_count(*shape) > kMaxFolded) return atom;
+  const auto shape = type ? type->shape() : std::nullopt;
+  if (!type || !is_shape_arithmetic(*type) || !shape || runtime::element_count(*shape) > kMaxFolded) return atom;
   const Binding& binding = builder_.function().body.bindings.back();
   const Apply& apply = std::get<Apply>(binding.value);
   auto result = apply.op->reference(apply.attrs, inputs);

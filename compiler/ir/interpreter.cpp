@@ -185,7 +185,11 @@ class Interpreter {
       for (const Atom& arg : apply.args) tensors.push_back(self.read(arg).tensor());
       auto results = apply.op->reference(apply.attrs, tensors);
       if (!results) return forward_error(results);
-      return self.deliver(std::move(results->front()));
+      const auto* binding = step.binding;
+      if (!self.frames_.back().code->function->type(binding->var).tuple()) {
+        return self.deliver(std::move(results->front()));
+      }
+      return self.deliver(RunValue::tuple({results->begin(), results->end()}));
     }
     Progress operator()(const Call& call) const {
       std::vector<RunValue> args = self.read(call.args);

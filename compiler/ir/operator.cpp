@@ -62,6 +62,37 @@ std::string_view name(AttrKind kind) {
   return "";
 }
 
+std::string_view name(Pattern pattern) {
+  switch (pattern) {
+    case Pattern::kElementwise: return "elementwise";
+    case Pattern::kBroadcast: return "broadcast";
+    case Pattern::kInjective: return "injective";
+    case Pattern::kReduction: return "reduction";
+    case Pattern::kAnchor: return "out-elementwise-fusable";
+    case Pattern::kOpaque: return "opaque";
+  }
+  return "";
+}
+
+std::string_view documentation(Pattern pattern) {
+  switch (pattern) {
+    case Pattern::kElementwise: return "an element of the result needs the element at the same place";
+    case Pattern::kBroadcast:
+      return "as elementwise, arguments repeated along dims; one of the result's shape is elementwise";
+    case Pattern::kInjective: return "an element of the result needs one element, at a place that follows from its own";
+    case Pattern::kReduction: return "an element of the result combines many elements";
+    case Pattern::kAnchor: return "a contraction; elementwise operators may follow in its kernel";
+    case Pattern::kOpaque: return "stands alone";
+  }
+  return "";
+}
+
+Pattern edge_pattern(const Operator& op, Type arg, Type result) {
+  const TensorType *from = arg.tensor(), *to = result.tensor();
+  if (op.pattern == Pattern::kBroadcast && from && to && from->dims == to->dims) return Pattern::kElementwise;
+  return op.pattern;
+}
+
 const AttrSpec* Operator::attribute(std::string_view wanted) const {
   for (const AttrSpec& spec : attributes) {
     if (spec.name == wanted) return &spec;
@@ -104,13 +135,25 @@ Expected<Type> infer_apply(Context& context, const Operator& op, const runtime::
                            std::span<const Type> args) {
   const size_t wanted = op.inputs.size();
   if (op.variadic() ? args.size() < wanted : args.size() != wanted) {
+    std::string names;
+    for (const Input& input : op.inputs) names += (names.empty() ? "" : ", ") + input.name;
     return error(fmt::format("{} takes {}{} ({}), found {}", op.name, op.variadic() ? "at least " : "",
-                             wanted == 1 ? "1 argument" : fmt::format("{} arguments", wanted),
-                             fmt::join(op.inputs, ", "), args.size()));
+                             wanted == 1 ? "1 argument" : fmt::format("{} arguments", wanted), names, args.size()));
   }
   for (size_t i = 0; i < args.size(); ++i) {
     if (!args[i].tensor()) {
       return error(fmt::format("{}: argument {} must be a tensor, found {}", op.name, i, context.str(args[i])));
+    }
+    const Input& input = op.inputs[std::min(i, wanted - 1)];
+    const DType dtype = args[i].tensor()->dtype, first = args[0].tensor()->dtype;
+    if (!input.dtypes.contains(dtype)) {
+      return error(
+          fmt::format("{}: {} must be of {}, found {}", op.name, input.name, input.dtypes.str(), context.str(args[i])));
+    }
+    if (input.as_first && dtype != first) {
+      return error(fmt::format("{}: {} and {} must have one dtype, found {} and {}", op.name, op.inputs[0].name,
+                               input.name, context.str(args[0]), context.str(args[i])),
+                   "", "insert a cast");
     }
   }
   Expected<Type> type = op.rule(RuleInput{context, attrs, args});

@@ -10,6 +10,7 @@
 
 #include "compiler/ir/context.h"
 #include "runtime/attrs.h"
+#include "runtime/reference/dtypes.h"
 #include "runtime/reference/kernels.h"
 
 namespace tenon::compiler {
@@ -35,10 +36,25 @@ struct AttrSpec {
   std::string documentation;
 };
 
+// An argument: its name and the dtypes that it may have.
+struct Input {
+  std::string name;  // a last name "...x" takes one or more
+  runtime::DTypes dtypes = runtime::kAnyDType;
+  bool as_first = false;  // it has the first argument's dtype
+
+  Input(const char* name, runtime::DTypes dtypes = runtime::kAnyDType) : name(name), dtypes(dtypes) {}  // NOLINT
+  Input(const char* name, std::initializer_list<DType> dtypes) : name(name), dtypes(dtypes) {}
+  static Input same(const char* name) {
+    Input input(name);
+    input.as_first = true;
+    return input;
+  }
+};
+
 struct RuleInput {
   Context& context;
   const runtime::Attrs& attrs;  // complete and of the right kinds
-  std::span<const Type> args;   // as many as `inputs` says, all tensors
+  std::span<const Type> args;   // as many as `inputs` says, all tensors of the dtypes that it states
   const TensorType& arg(size_t i) const { return *args[i].tensor(); }
 };
 // The type of the result, or what is wrong with the arguments, naming both shapes. The caller adds operator and place.
@@ -47,15 +63,23 @@ using TypeRule = Expected<Type> (*)(const RuleInput&);
 struct Operator {
   std::string name;
   std::string documentation;
-  std::vector<std::string> inputs;  // the names of the arguments; a last name "...x" takes one or more
+  std::vector<Input> inputs;
   std::vector<AttrSpec> attributes;
   TypeRule rule = nullptr;
   Pattern pattern = Pattern::kOpaque;
   runtime::reference::Kernel reference = nullptr;  // the semantics; nullptr: none yet
 
+  std::string family = {};  // the file of its record; set when the registry is made
+
   const AttrSpec* attribute(std::string_view name) const;
-  bool variadic() const { return !inputs.empty() && inputs.back().starts_with("..."); }
+  bool variadic() const { return !inputs.empty() && inputs.back().name.starts_with("..."); }
 };
+
+// What one element of the result needs of one argument: an argument of a kBroadcast operator that has the result's
+// shape counts as elementwise.
+Pattern edge_pattern(const Operator& op, Type arg, Type result);
+std::string_view name(Pattern pattern);  // "elementwise", "out-elementwise-fusable" for an anchor
+std::string_view documentation(Pattern pattern);
 
 // Fills in the defaults; an error for a missing, unknown or wrongly typed attribute. An int is taken for a float.
 Expected<runtime::Attrs> complete_attrs(const Operator& op, runtime::Attrs attrs);

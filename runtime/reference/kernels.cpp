@@ -3,29 +3,23 @@
 #include "runtime/reference/support.h"
 
 namespace tenon::runtime::reference {
-namespace {
 
-template <class F>
-void for_each_entry(F&& visit) {
-  for (auto family :
-       {contraction_kernels(), elementwise_kernels(), pool_kernels(), quantize_kernels(), shape_kernels()}) {
-    for (const Entry& entry : family) visit(entry);
-  }
-}
-
-}  // namespace
+std::vector<std::span<const Entry>> families();  // generated
 
 Kernel find(std::string_view op) {
-  Kernel found = nullptr;
-  for_each_entry([&](const Entry& entry) {
-    if (entry.op == op) found = entry.kernel;
-  });
-  return found;
+  for (auto family : families()) {
+    for (const Entry& entry : family) {
+      if (entry.op == op) return entry.kernel;
+    }
+  }
+  return nullptr;
 }
 
 std::vector<std::string_view> names() {
   std::vector<std::string_view> all;
-  for_each_entry([&](const Entry& entry) { all.push_back(entry.op); });
+  for (auto family : families()) {
+    for (const Entry& entry : family) all.push_back(entry.op);
+  }
   return all;
 }
 

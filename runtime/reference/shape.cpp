@@ -3,35 +3,12 @@
 #include <cstring>
 #include <numeric>
 
+#include "runtime/reference/elements.h"
 #include "runtime/reference/layout.h"
 #include "runtime/reference/slice.h"
-#include "runtime/reference/support.h"
 
 namespace tenon::runtime::reference {
 namespace {
-
-std::vector<int64_t> dense_strides(const Shape& shape) {
-  std::vector<int64_t> strides(shape.size(), 1);
-  for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
-  return strides;
-}
-
-// to[at] = from[offset(at)] for every index of `to`; a negative offset leaves the element as it is.
-template <class F>
-void gather(const Tensor& from, Tensor& to, F&& offset) {
-  const size_t width = static_cast<size_t>(bytes(from.dtype()));
-  const Shape& shape = to.shape();
-  Shape at(shape.size(), 0);
-  const int64_t count = to.size();
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t source = offset(at);
-    if (source >= 0) std::memcpy(to.bytes().data() + i * width, from.bytes().data() + source * width, width);
-    for (size_t d = shape.size(); d-- > 0;) {
-      if (++at[d] < shape[d]) break;
-      at[d] = 0;
-    }
-  }
-}
 
 Result flatten(const Attrs& attrs, std::span<const Tensor> inputs) {
   Call call("flatten", attrs, inputs);
@@ -79,16 +56,7 @@ Result transpose(const Attrs& attrs, std::span<const Tensor> inputs) {
   std::iota(all.begin(), all.end(), 0);
   call.expect(sorted == all, "axes must be a permutation");
   if (!call.ok()) return call.fail();
-  const std::vector<int64_t> strides = dense_strides(inputs[0].shape());
-  Shape shape;
-  for (int64_t axis : axes) shape.push_back(inputs[0].shape()[axis]);
-  Tensor out(inputs[0].dtype(), shape);
-  gather(inputs[0], out, [&](const Shape& at) {
-    int64_t offset = 0;
-    for (size_t d = 0; d < rank; ++d) offset += at[d] * strides[axes[d]];
-    return offset;
-  });
-  return std::vector{out};
+  return std::vector{transposed(inputs[0], axes)};
 }
 
 Result concat(const Attrs& attrs, std::span<const Tensor> inputs) {
@@ -133,7 +101,7 @@ Result slice(const Attrs& attrs, std::span<const Tensor> inputs) {
   for (size_t d = 0; d < rank; ++d) shape.push_back(slice_length(inputs[0].shape()[d], begin[d], end[d], step[d]));
   const std::vector<int64_t> strides = dense_strides(inputs[0].shape());
   Tensor out(inputs[0].dtype(), shape);
-  gather(inputs[0], out, [&](const Shape& at) {
+  gather_elements(inputs[0], out, [&](const Shape& at) {
     int64_t offset = 0;
     for (size_t d = 0; d < rank; ++d) {
       offset += (slice_begin(inputs[0].shape()[d], begin[d], step[d]) + at[d] * step[d]) * strides[d];
@@ -144,18 +112,8 @@ Result slice(const Attrs& attrs, std::span<const Tensor> inputs) {
 }
 
 void fill(Tensor& tensor, double value) {
-  auto all = [&]<class T>(T) { std::ranges::fill(tensor.data<T>(), static_cast<T>(value)); };
-  switch (tensor.dtype()) {
-    case DType::kBool: all(bool{}); break;
-    case DType::kI8: all(int8_t{}); break;
-    case DType::kU8: all(uint8_t{}); break;
-    case DType::kI16: all(int16_t{}); break;
-    case DType::kU16: all(uint16_t{}); break;
-    case DType::kI32: all(int32_t{}); break;
-    case DType::kI64: all(int64_t{}); break;
-    case DType::kF32: all(float{}); break;
-    case DType::kF64: all(double{}); break;
-  }
+  with_dtype<kAnyDType>(tensor.dtype(),
+                        [&]<class T>(T) { std::ranges::fill(tensor.data<T>(), static_cast<T>(value)); });
 }
 
 // Whether a value that a float attribute carries is one of the dtype's.
@@ -192,7 +150,7 @@ Result pad(const Attrs& attrs, std::span<const Tensor> inputs) {
   Tensor out(inputs[0].dtype(), shape);
   fill(out, value);
   const std::vector<int64_t> strides = dense_strides(inputs[0].shape());
-  gather(inputs[0], out, [&](const Shape& at) -> int64_t {
+  gather_elements(inputs[0], out, [&](const Shape& at) -> int64_t {
     int64_t offset = 0;
     for (size_t d = 0; d < rank; ++d) {
       const int64_t source = at[d] - before[d];
@@ -239,7 +197,7 @@ Result layout_transform(const Attrs& attrs, std::span<const Tensor> inputs) {
 
   const std::vector<int64_t> strides = dense_strides(x);
   Tensor out(inputs[0].dtype(), shape);  // zeros
-  gather(inputs[0], out, [&](const Shape& at) -> int64_t {
+  gather_elements(inputs[0], out, [&](const Shape& at) -> int64_t {
     int64_t offset = 0;
     for (size_t i = 0; i < axes; ++i) {
       int64_t index = at[i];

@@ -4,6 +4,19 @@
 
 #include <algorithm>
 
+namespace tenon::runtime {
+
+std::string DTypes::str() const {
+  std::string text;
+  for (int i = 0; i <= static_cast<int>(DType::kF64); ++i) {
+    if (!contains(static_cast<DType>(i))) continue;
+    text += fmt::format("{}{}", text.empty() ? "" : " or ", name(static_cast<DType>(i)));
+  }
+  return text;
+}
+
+}  // namespace tenon::runtime
+
 namespace tenon::runtime::reference {
 
 const Tensor Call::none_;
@@ -26,9 +39,14 @@ void Call::expect_inputs(size_t count) {
   expect(std::ranges::all_of(inputs_, [](const Tensor& tensor) { return bool(tensor); }), "an input is missing");
 }
 
-void Call::expect_dtype(size_t i, std::initializer_list<DType> allowed) {
-  expect(i < inputs_.size() && std::ranges::find(allowed, inputs_[i].dtype()) != allowed.end(),
+void Call::expect_dtype(size_t i, DTypes allowed) {
+  expect(i < inputs_.size() && allowed.contains(inputs_[i].dtype()),
          fmt::format("input {} has a dtype that it does not take", i));
+}
+
+void Call::expect_one_dtype() {
+  expect(std::ranges::all_of(inputs_, [&](const Tensor& tensor) { return tensor.dtype() == inputs_[0].dtype(); }),
+         "all must have one dtype");
 }
 
 void Call::expect_rank(size_t i, int64_t rank) {

@@ -1,12 +1,14 @@
 // What the reference kernels share: checked access to attributes and inputs.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "runtime/reference/dtypes.h"
 #include "runtime/reference/kernels.h"
 
 namespace tenon::runtime::reference {
@@ -17,11 +19,14 @@ struct Entry {
   std::string_view op;
   Kernel kernel;
 };
-std::span<const Entry> contraction_kernels();
-std::span<const Entry> elementwise_kernels();
-std::span<const Entry> pool_kernels();
-std::span<const Entry> quantize_kernels();
-std::span<const Entry> shape_kernels();
+
+// A name as a template argument, so that one template makes the kernels of many operators.
+template <size_t n>
+struct Name {
+  char text[n];
+  constexpr Name(const char (&name)[n]) { std::copy_n(name, n, text); }  // NOLINT: a literal is a name
+  constexpr std::string_view view() const { return {text, n - 1}; }
+};
 
 // A kernel's view of its call. A failed access is remembered and reads as zero, so that a kernel reads everything it
 // needs, asks `ok()` once and computes.
@@ -32,7 +37,9 @@ class Call {
   // Exactly `count` inputs, all of them tensors.
   void expect_inputs(size_t count);
   void expect(bool condition, std::string_view what);
-  void expect_dtype(size_t input, std::initializer_list<DType> allowed);
+  void expect_dtype(size_t input, DTypes allowed);
+  // All inputs have the dtype of the first.
+  void expect_one_dtype();
   void expect_rank(size_t input, int64_t rank);
   // Refuses results so large that no machine could hold them, before they are allocated.
   void expect_size(std::span<const int64_t> shape);
@@ -44,6 +51,7 @@ class Call {
   std::vector<double> reals(std::string_view name);
   int64_t axis(std::string_view name, int64_t rank);  // 0 .. rank - 1
 
+  std::string_view op() const { return op_; }
   const Tensor& input(size_t i) const { return i < inputs_.size() ? inputs_[i] : none_; }
   int64_t dim(size_t input, size_t axis) const;
   size_t count() const { return inputs_.size(); }

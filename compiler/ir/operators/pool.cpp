@@ -1,94 +1,148 @@
-// Reductions over windows, maps and axes.
+// Reductions over windows and maps.
 #include "compiler/ir/operators/rules.h"
 
 namespace tenon::compiler {
 namespace {
 
-Expected<Type> pool(const RuleInput& in, std::initializer_list<DType> dtypes) {
-  TENON_TRY(check_rank(in, 0, "x", 4));
-  TENON_TRY(check_dtype(in, 0, "x", dtypes));
-  TENON_TRY(check_ints(in, "kernel", 2, 1, 1 << 20));
+using runtime::DTypes, runtime::kNumbers, runtime::kReals;
+
+template <int rank>
+Expected<Type> pool(const RuleInput& in) {
+  TENON_TRY(check_rank(in, 0, "x", rank + 2));
+  TENON_TRY(check_ints(in, "kernel", rank, 1, 1 << 20));
   TENON_TRY(check_int(in, "ceil", 0, 1));
+  if (in.attrs.contains("count_include_pad")) TENON_TRY(check_int(in, "count_include_pad", 0, 1));
+  if (in.attrs.contains("p")) TENON_TRY(check_int(in, "p", 1, 64));
   const auto& kernel = ints_attr(in.attrs, "kernel");
-  const auto& padding = ints_attr(in.attrs, "padding");
-  const auto out = windows_2d(in, kernel[0], kernel[1], int_attr(in.attrs, "ceil") == 1);
+  const auto out = windows_over(in, kernel, int_attr(in.attrs, "ceil") == 1);
   if (!out) return error(out.error().what + ": " + describe(in, {"x"}), "", out.error().help);
   // A window of nothing but padding has no value.
-  if (padding[0] >= kernel[0] || padding[2] >= kernel[0] || padding[1] >= kernel[1] || padding[3] >= kernel[1]) {
+  const auto& padding = ints_attr(in.attrs, "padding");
+  for (int i = 0; i < rank; ++i) {
+    if (padding[i] < kernel[i] && padding[rank + i] < kernel[i]) continue;
     return error(fmt::format("padding [{}] must be smaller than the kernel [{}]", fmt::join(padding, ", "),
                              fmt::join(kernel, ", ")));
   }
-  return in.context.tensor(Dims{in.arg(0).dims[0], in.arg(0).dims[1], out->first, out->second}, in.arg(0).dtype);
+  Dims dims{in.arg(0).dims[0], in.arg(0).dims[1]};
+  dims.insert(dims.end(), out->begin(), out->end());
+  return in.context.tensor(std::move(dims), in.arg(0).dtype);
 }
 
-Expected<Type> max_pool2d(const RuleInput& in) { return pool(in, {DType::kF32, DType::kI8}); }
-Expected<Type> avg_pool2d(const RuleInput& in) {
-  TENON_TRY(check_int(in, "count_include_pad", 0, 1));
-  return pool(in, {DType::kF32});
+Status check_maps(const RuleInput& in) {
+  if (in.arg(0).rank() >= 3 && in.arg(0).rank() <= 5) return {};
+  return error(fmt::format("x must have 3 to 5 dims, found {}", in.context.str(in.args[0])));
 }
 
-Expected<Type> global(const RuleInput& in, DType from, DType to) {
+Expected<Type> global(const RuleInput& in) {
+  TENON_TRY(check_maps(in));
+  if (in.attrs.contains("p")) TENON_TRY(check_int(in, "p", 1, 64));
+  Dims dims = in.arg(0).dims;
+  std::fill(dims.begin() + 2, dims.end(), in.context.dim(1));
+  return in.context.tensor(std::move(dims), in.arg(0).dtype);
+}
+
+Expected<Type> global_sum_pool(const RuleInput& in) {
   TENON_TRY(check_rank(in, 0, "x", 4));
-  TENON_TRY(check_dtype(in, 0, "x", {from}));
   const Dim one = in.context.dim(1);
-  return in.context.tensor(Dims{in.arg(0).dims[0], in.arg(0).dims[1], one, one}, to);
-}
-Expected<Type> global_avg_pool(const RuleInput& in) { return global(in, DType::kF32, DType::kF32); }
-Expected<Type> global_sum_pool(const RuleInput& in) { return global(in, DType::kI8, DType::kI32); }
-
-Expected<Type> softmax(const RuleInput& in) {
-  TENON_TRY(check_dtype(in, 0, "x", {DType::kF32}));
-  TENON_TRY(axis_of(in, "axis", in.arg(0).rank()));
-  return in.args[0];
+  return in.context.tensor(Dims{in.arg(0).dims[0], in.arg(0).dims[1], one, one}, DType::kI32);
 }
 
-std::vector<AttrSpec> pool_attributes(bool average) {
-  std::vector<AttrSpec> specs{{"kernel", AttrKind::kInts, std::nullopt, "size of the window, [y, x]"},
-                              kStrides,
-                              kPadding,
-                              {"ceil", AttrKind::kInt, int64_t{0}, "1: a last window may hang over the end"}};
-  if (average) {
-    specs.push_back({"count_include_pad", AttrKind::kInt, int64_t{0}, "1: padding counts as zeros in the average"});
-  } else {
-    specs.push_back({"dilation", AttrKind::kInts, std::vector<int64_t>{1, 1}, "distance of the taps, [y, x]"});
+Expected<Type> adaptive(const RuleInput& in) {
+  TENON_TRY(check_maps(in));
+  Dims dims = in.arg(0).dims;
+  TENON_TRY(check_ints(in, "size", dims.size() - 2, 1, 1 << 20));
+  for (size_t i = 2; i < dims.size(); ++i) {
+    if (dims[i].constant() == 0) return error(fmt::format("the map is empty: {}", describe(in, {"x"})));
+    dims[i] = in.context.dim(ints_attr(in.attrs, "size")[i - 2]);
   }
-  return specs;
+  return in.context.tensor(std::move(dims), in.arg(0).dtype);
+}
+
+const AttrSpec kPower{"p", AttrKind::kInt, int64_t{2}, "the exponent, 1 .. 64"};
+
+template <int rank>
+Operator windows(std::string_view name, std::string documentation, DTypes dtypes, std::vector<AttrSpec> more = {}) {
+  std::vector<AttrSpec> specs{{"kernel", AttrKind::kInts, std::nullopt, "size of the window, one a dim"},
+                              strides_over(rank),
+                              padding_over(rank),
+                              dilation_over(rank),
+                              {"ceil", AttrKind::kInt, int64_t{0}, "1: a last window may hang over the end"}};
+  specs.insert(specs.end(), more.begin(), more.end());
+  static constexpr std::string_view kShapes[] = {"[N, C, W].", "[N, C, H, W].", "[N, C, D, H, W]."};
+  return {fmt::format("{}{}d", name, rank),
+          fmt::format("{} over windows of x {}", documentation, kShapes[rank - 1]),
+          {{"x", dtypes}},
+          std::move(specs),
+          pool<rank>,
+          Pattern::kReduction};
+}
+
+template <int rank>
+Operator max_pool() {
+  return windows<rank>("max_pool", "Maximum, padding never wins,", kNumbers);
+}
+template <int rank>
+Operator avg_pool() {
+  return windows<rank>(
+      "avg_pool", "Average", kReals,
+      {{"count_include_pad", AttrKind::kInt, int64_t{0}, "1: padding counts as zeros in the average"}});
+}
+template <int rank>
+Operator lp_pool() {
+  return windows<rank>("lp_pool", "p-th root of the sum of |x|^p", kReals, {kPower});
 }
 
 }  // namespace
 
 std::vector<Operator> pool_operators() {
+  const AttrSpec size{"size", AttrKind::kInts, std::nullopt, "size of each spatial dim of the result"};
   return {
-      {"max_pool2d",
-       "Maximum over windows of x [N, C, H, W]; padding never wins.",
-       {"x"},
-       pool_attributes(false),
-       max_pool2d,
-       Pattern::kReduction},
-      {"avg_pool2d",
-       "Average over windows of x [N, C, H, W].",
-       {"x"},
-       pool_attributes(true),
-       avg_pool2d,
-       Pattern::kReduction},
+      max_pool<1>(),
+      max_pool<2>(),
+      max_pool<3>(),
+      avg_pool<1>(),
+      avg_pool<2>(),
+      avg_pool<3>(),
+      lp_pool<1>(),
+      lp_pool<2>(),
+      lp_pool<3>(),
       {"global_avg_pool",
-       "Average of each map of x [N, C, H, W]: [N, C, 1, 1].",
-       {"x"},
+       "Average of each map of x [N, C, ...]: [N, C, 1, ...].",
+       {{"x", kReals}},
        {},
-       global_avg_pool,
+       global,
+       Pattern::kReduction},
+      {"global_max_pool",
+       "Maximum of each map of x [N, C, ...]: [N, C, 1, ...].",
+       {{"x", kNumbers}},
+       {},
+       global,
+       Pattern::kReduction},
+      {"global_lp_pool",
+       "p-th root of the sum of |x|^p of each map of x [N, C, ...]: [N, C, 1, ...].",
+       {{"x", kReals}},
+       {kPower},
+       global,
        Pattern::kReduction},
       {"global_sum_pool",
        "Sum of each map of x [N, C, H, W], i8 into wrapping i32: [N, C, 1, 1].",
-       {"x"},
+       {{"x", {DType::kI8}}},
        {},
        global_sum_pool,
        Pattern::kReduction},
-      {"softmax",
-       "exp(x - max) / sum of that, along axis.",
-       {"x"},
-       {{"axis", AttrKind::kInt, int64_t{-1}, "axis that sums to 1"}},
-       softmax,
-       Pattern::kOpaque},
+      {"adaptive_avg_pool",
+       "Averages of x [N, C, ...] over n windows a dim, window i of a dim of size s reaching from floor(i * s / n) to "
+       "ceil((i + 1) * s / n).",
+       {{"x", kReals}},
+       {size},
+       adaptive,
+       Pattern::kReduction},
+      {"adaptive_max_pool",
+       "Maxima of x [N, C, ...] over the windows of adaptive_avg_pool.",
+       {{"x", kNumbers}},
+       {size},
+       adaptive,
+       Pattern::kReduction},
   };
 }
 

@@ -60,6 +60,23 @@ Expected<int64_t> axis_of(const RuleInput& in, std::string_view attr, int64_t ra
   return axis < 0 ? axis + rank : axis;
 }
 
+Expected<std::vector<int64_t>> axes_of(const RuleInput& in, std::string_view attr, int64_t rank) {
+  std::vector<int64_t> axes = ints_attr(in.attrs, attr);
+  for (int64_t& axis : axes) {
+    if (axis < -rank || axis >= rank) {
+      return error(
+          fmt::format("{} must be in {} .. {}, found {}: {}", attr, -rank, rank - 1, axis, in.context.str(in.args[0])));
+    }
+    if (axis < 0) axis += rank;
+  }
+  std::ranges::sort(axes);
+  const auto twice = std::ranges::adjacent_find(axes);
+  if (twice != axes.end()) return error(fmt::format("{} has axis {} twice", attr, *twice));
+  return axes;
+}
+
+Expected<Type> same_as_first(const RuleInput& in) { return in.args[0]; }
+
 Expected<Dim> windows(Context& context, Dim extent, const Window& window, std::string_view axis) {
   const int64_t reach = (window.kernel - 1) * window.dilation + 1;
   // extent + pads - reach, the room for further windows
@@ -82,21 +99,36 @@ Expected<Dim> windows(Context& context, Dim extent, const Window& window, std::s
                "bind the size, as --shapes H=224,W=224");
 }
 
-Expected<std::pair<Dim, Dim>> windows_2d(const RuleInput& in, int64_t kernel_h, int64_t kernel_w, bool ceil) {
+Expected<Dims> windows_over(const RuleInput& in, const std::vector<int64_t>& kernel, bool ceil) {
   constexpr int64_t kMax = 1 << 20;
-  TENON_TRY(check_ints(in, "strides", 2, 1, kMax));
-  TENON_TRY(check_ints(in, "padding", 4, 0, kMax));
-  const bool dilated = in.attrs.contains("dilation");
-  if (dilated) TENON_TRY(check_ints(in, "dilation", 2, 1, kMax));
-  const std::vector<int64_t> dilation = dilated ? ints_attr(in.attrs, "dilation") : std::vector<int64_t>{1, 1};
-  const auto &strides = ints_attr(in.attrs, "strides"), &padding = ints_attr(in.attrs, "padding");
-  const Dims& dims = in.arg(0).dims;
-  auto height =
-      windows(in.context, dims[2], {kernel_h, strides[0], padding[0], padding[2], dilation[0], ceil}, "height");
-  if (!height) return forward_error(height);
-  auto width = windows(in.context, dims[3], {kernel_w, strides[1], padding[1], padding[3], dilation[1], ceil}, "width");
-  if (!width) return forward_error(width);
-  return std::pair{*height, *width};
+  const size_t rank = kernel.size();
+  TENON_TRY(check_ints(in, "strides", rank, 1, kMax));
+  TENON_TRY(check_ints(in, "padding", 2 * rank, 0, kMax));
+  TENON_TRY(check_ints(in, "dilation", rank, 1, kMax));
+  const auto &strides = ints_attr(in.attrs, "strides"), &padding = ints_attr(in.attrs, "padding"),
+             &dilation = ints_attr(in.attrs, "dilation");
+  static constexpr std::string_view kNames[] = {"depth", "height", "width"};
+  Dims dims;
+  for (size_t i = 0; i < rank; ++i) {
+    TENON_TAKE(count, windows(in.context, in.arg(0).dims[2 + i],
+                              {kernel[i], strides[i], padding[i], padding[rank + i], dilation[i], ceil},
+                              kNames[3 - rank + i]));
+    dims.push_back(*count);
+  }
+  return dims;
+}
+
+AttrSpec strides_over(size_t rank) {
+  return {"strides", AttrKind::kInts, std::vector<int64_t>(rank, 1), "step of the window, one a dim"};
+}
+AttrSpec padding_over(size_t rank) {
+  static constexpr std::string_view kOrder[] = {"[before, after]", "[top, left, bottom, right]",
+                                                "[front, top, left, back, bottom, right]"};
+  return {"padding", AttrKind::kInts, std::vector<int64_t>(2 * rank, 0),
+          fmt::format("elements added: {}", kOrder[rank - 1])};
+}
+AttrSpec dilation_over(size_t rank) {
+  return {"dilation", AttrKind::kInts, std::vector<int64_t>(rank, 1), "distance of the taps, one a dim"};
 }
 
 Expected<Dims> broadcast(const RuleInput& in, const Dims& a, const Dims& b) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <string>
 
 #include "compiler/ir/module.h"
@@ -25,20 +26,27 @@ Status check_int(const RuleInput& in, std::string_view attr, int64_t lo, int64_t
 // The attribute as an axis of a tensor of that rank; negative ones count from the end.
 Expected<int64_t> axis_of(const RuleInput& in, std::string_view attr, int64_t rank);
 
+// The attribute as sorted axes, none twice.
+Expected<std::vector<int64_t>> axes_of(const RuleInput& in, std::string_view attr, int64_t rank);
+
+// The rule of operators whose result has the type of their first argument.
+Expected<Type> same_as_first(const RuleInput& in);
+
 // Number of windows of `kernel` taps over `extent` with pads, or why there is none.
 struct Window {
   int64_t kernel, stride, before, after, dilation = 1;
   bool ceil = false;
 };
 Expected<Dim> windows(Context& context, Dim extent, const Window& window, std::string_view axis);
-// Both spatial dims of a [N, C, H, W] tensor under the attributes strides, padding [t, l, b, r] and dilation (where the
-// operator has it).
-Expected<std::pair<Dim, Dim>> windows_2d(const RuleInput& in, int64_t kernel_h, int64_t kernel_w, bool ceil);
+// The spatial dims of a [N, C, ...] tensor, one for each of `kernel`, under the attributes strides, padding and
+// dilation.
+Expected<Dims> windows_over(const RuleInput& in, const std::vector<int64_t>& kernel, bool ceil);
 
 Expected<Dims> broadcast(const RuleInput& in, const Dims& a, const Dims& b);
 
-inline const AttrSpec kStrides{"strides", AttrKind::kInts, std::vector<int64_t>{1, 1}, "step of the window, [y, x]"};
-inline const AttrSpec kPadding{"padding", AttrKind::kInts, std::vector<int64_t>{0, 0, 0, 0},
-                               "rows and columns added: [top, left, bottom, right]"};
+// The attributes of windows over so many spatial dims.
+AttrSpec strides_over(size_t rank);
+AttrSpec padding_over(size_t rank);
+AttrSpec dilation_over(size_t rank);
 
 }  // namespace tenon::compiler

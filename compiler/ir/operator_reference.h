@@ -1,0 +1,24 @@
+// The registry as people read it: compiler/ir/operators/REFERENCE.md and `tenon ops`.
+#pragma once
+
+#include <string>
+
+#include "compiler/ir/operator.h"
+
+namespace tenon::compiler {
+
+// "conv2d(x, w, strides=[1, 1], axis)": arguments, then attributes with their defaults.
+std::string signature(const Operator& op);
+// "f32 or f64", "as x"
+std::string dtypes_text(const Operator& op, const Input& input);
+std::string default_text(const AttrSpec& spec);  // "required" where there is none
+
+// Everything about one operator, as `tenon ops NAME` prints it.
+std::string describe(const Operator& op);
+// The page of all, a section a family.
+std::string operator_reference(const Context& context);
+
+// Known operators whose names are near to `name`, the nearest first.
+std::vector<std::string> similar_operators(const Context& context, std::string_view name);
+
+}  // namespace tenon::compiler

@@ -1,0 +1,61 @@
+// Arithmetic, comparisons and logic of two tensors that broadcast: sizes are equal, or one of them is 1.
+#include "compiler/ir/operators/rules.h"
+
+namespace tenon::compiler {
+namespace {
+
+using runtime::DTypes;
+
+Expected<Type> arithmetic(const RuleInput& in) {
+  auto dims = broadcast(in, in.arg(0).dims, in.arg(1).dims);
+  if (!dims) return forward_error(dims);
+  return in.context.tensor(std::move(*dims), in.arg(0).dtype);
+}
+
+Expected<Type> comparison(const RuleInput& in) {
+  auto dims = broadcast(in, in.arg(0).dims, in.arg(1).dims);
+  if (!dims) return forward_error(dims);
+  return in.context.tensor(std::move(*dims), DType::kBool);
+}
+
+Operator binary(std::string name, std::string documentation, DTypes dtypes = runtime::kNumbers,
+                TypeRule rule = arithmetic) {
+  return {std::move(name), std::move(documentation), {{"a", dtypes}, Input::same("b")}, {}, rule, Pattern::kBroadcast};
+}
+
+}  // namespace
+
+std::vector<Operator> binary_operators() {
+  return {
+      binary("add", "a + b with broadcasting; integers wrap."),
+      binary("subtract", "a - b with broadcasting; integers wrap."),
+      binary("multiply", "a * b with broadcasting; integers wrap."),
+      binary("divide", "a / b with broadcasting; integers truncate, and their division by zero is an error."),
+      binary("floor_divide", "floor(a / b) with broadcasting; the division of integers by zero is an error."),
+      binary("remainder",
+             "a - trunc(a / b) * b with broadcasting, the sign is a's; of integers by zero it is an error."),
+      binary("modulo", "a - floor(a / b) * b with broadcasting, the sign is b's; of integers by zero it is an error."),
+      binary("power", "a to the power of b with broadcasting; integers wrap, and their negative powers are an error."),
+      binary("maximum", "The larger of a and b with broadcasting; not a number where one is."),
+      binary("minimum", "The smaller of a and b with broadcasting; not a number where one is."),
+      binary("equal", "a = b with broadcasting; bool.", runtime::kAnyDType, comparison),
+      binary("not_equal", "a != b with broadcasting; bool.", runtime::kAnyDType, comparison),
+      binary("less", "a < b with broadcasting; bool.", runtime::kNumbers, comparison),
+      binary("less_equal", "a <= b with broadcasting; bool.", runtime::kNumbers, comparison),
+      binary("greater", "a > b with broadcasting; bool.", runtime::kNumbers, comparison),
+      binary("greater_equal", "a >= b with broadcasting; bool.", runtime::kNumbers, comparison),
+      binary("logical_and", "Whether both a and b are true, with broadcasting.", runtime::kBoolean),
+      binary("logical_or", "Whether a or b is true, with broadcasting.", runtime::kBoolean),
+      binary("logical_xor", "Whether one of a and b is true, with broadcasting.", runtime::kBoolean),
+      binary("bitwise_and", "The bits that a and b share, with broadcasting.", runtime::kIntegers),
+      binary("bitwise_or", "The bits of a or b, with broadcasting.", runtime::kIntegers),
+      binary("bitwise_xor", "The bits that a and b do not share, with broadcasting.", runtime::kIntegers),
+      binary("shift_left", "a shifted by b >= 0 bits towards the higher, zeros following; with broadcasting.",
+             runtime::kIntegers),
+      binary("shift_right",
+             "a shifted by b >= 0 bits towards the lower, copies of the sign following; with broadcasting.",
+             runtime::kIntegers),
+  };
+}
+
+}  // namespace tenon::compiler

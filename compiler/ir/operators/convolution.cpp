@@ -1,0 +1,120 @@
+// Convolutions over one to three spatial dims.
+#include "compiler/ir/operators/rules.h"
+#include "runtime/reference/product.h"
+
+namespace tenon::compiler {
+namespace {
+
+constexpr int64_t kMax = 1 << 20;
+
+// The sizes of the kernel, w's dims from 2 on.
+Expected<std::vector<int64_t>> kernel_sizes(const RuleInput& in) {
+  std::vector<int64_t> sizes;
+  for (size_t d = 2; d < in.arg(1).dims.size(); ++d) {
+    const auto size = in.arg(1).dims[d].constant();
+    if (!size || *size < 1 || *size > kMax) {
+      return error(fmt::format("the kernel's size must be known and at least 1: {}", describe(in, {"x", "w"})));
+    }
+    sizes.push_back(*size);
+  }
+  return sizes;
+}
+
+template <int rank>
+Expected<Type> convolution(const RuleInput& in) {
+  TENON_TRY(check_rank(in, 0, "x", rank + 2));
+  TENON_TRY(check_rank(in, 1, "w", rank + 2));
+  const Dims &x = in.arg(0).dims, &w = in.arg(1).dims;
+  TENON_TRY(check_int(in, "groups", 1, kMax));
+  TENON_TRY(check_int(in, "pad_value", -128, 127));
+  const int64_t groups = int_attr(in.attrs, "groups");
+  if (in.context.multiply(w[1], in.context.dim(groups)) != x[1]) {
+    return error(fmt::format("w takes {} x {} input channels, x has {}: {}", in.context.str(w[1]),
+                             groups == 1 ? "1 group" : fmt::format("{} groups", groups), in.context.str(x[1]),
+                             describe(in, {"x", "w"})));
+  }
+  if (!in.context.divide(w[0], in.context.dim(groups))) {
+    return error(fmt::format("{} output channels do not divide into {} groups: {}", in.context.str(w[0]), groups,
+                             describe(in, {"x", "w"})));
+  }
+  TENON_TAKE(kernel, kernel_sizes(in));
+  const auto out = windows_over(in, *kernel, false);
+  if (!out) return error(out.error().what + ": " + describe(in, {"x", "w"}), "", out.error().help);
+  Dims dims{x[0], w[0]};
+  dims.insert(dims.end(), out->begin(), out->end());
+  return in.context.tensor(std::move(dims), runtime::reference::product_dtype(in.arg(0).dtype));
+}
+
+template <int rank>
+Expected<Type> transposed(const RuleInput& in) {
+  TENON_TRY(check_rank(in, 0, "x", rank + 2));
+  TENON_TRY(check_rank(in, 1, "w", rank + 2));
+  Context& context = in.context;
+  const Dims &x = in.arg(0).dims, &w = in.arg(1).dims;
+  TENON_TRY(check_int(in, "groups", 1, kMax));
+  TENON_TRY(check_ints(in, "strides", rank, 1, kMax));
+  TENON_TRY(check_ints(in, "padding", 2 * rank, 0, kMax));
+  TENON_TRY(check_ints(in, "dilation", rank, 1, kMax));
+  TENON_TRY(check_ints(in, "output_padding", rank, 0, kMax));
+  const Dim groups = context.dim(int_attr(in.attrs, "groups"));
+  if (x[1] != w[0] || !context.divide(x[1], groups)) {
+    return error(fmt::format("x has {} channels, w takes {} in {} groups: {}", context.str(x[1]), context.str(w[0]),
+                             context.str(groups), describe(in, {"x", "w"})));
+  }
+  TENON_TAKE(kernel, kernel_sizes(in));
+  const auto &strides = ints_attr(in.attrs, "strides"), &padding = ints_attr(in.attrs, "padding"),
+             &dilation = ints_attr(in.attrs, "dilation"), &more = ints_attr(in.attrs, "output_padding");
+  Dims dims{x[0], context.multiply(w[1], groups)};
+  for (int i = 0; i < rank; ++i) {
+    const int64_t reach = ((*kernel)[i] - 1) * dilation[i] + 1 + more[i] - padding[i] - padding[rank + i];
+    const Dim steps = context.multiply(context.subtract(x[2 + i], context.dim(1)), context.dim(strides[i]));
+    dims.push_back(context.add(steps, context.dim(reach)));
+    if (const auto size = dims.back().constant(); size && *size < 1) {
+      return error(fmt::format("the padding leaves nothing of axis {}: {}", 2 + i, describe(in, {"x", "w"})));
+    }
+  }
+  return context.tensor(std::move(dims), in.arg(0).dtype);
+}
+
+template <int rank>
+Operator conv(std::string shapes) {
+  return {fmt::format("conv{}d", rank),
+          "Cross-correlation of " + shapes + " i8 gives wrapping i32; elements of the pad are pad_value.",
+          {{"x", runtime::reference::kFactors}, Input::same("w")},
+          {strides_over(rank),
+           padding_over(rank),
+           dilation_over(rank),
+           {"groups", AttrKind::kInt, int64_t{1}, "parts that the channels are cut into"},
+           {"pad_value", AttrKind::kInt, int64_t{0}, "value of the padding (a zero point)"}},
+          convolution<rank>,
+          Pattern::kAnchor};
+}
+
+template <int rank>
+Operator conv_transpose(std::string shapes) {
+  return {fmt::format("conv{}d_transpose", rank),
+          "Each element of x adds its multiples of the kernel to the places that it reaches: " + shapes,
+          {{"x", runtime::kReals}, Input::same("w")},
+          {strides_over(rank),
+           padding_over(rank),
+           dilation_over(rank),
+           {"output_padding", AttrKind::kInts, std::vector<int64_t>(rank, 0), "elements added at the end of each dim"},
+           {"groups", AttrKind::kInt, int64_t{1}, "parts that the channels are cut into"}},
+          transposed<rank>,
+          Pattern::kAnchor};
+}
+
+}  // namespace
+
+std::vector<Operator> convolution_operators() {
+  return {
+      conv<1>("x [N, C, W] with w [O, C / groups, kw]: [N, O, W']."),
+      conv<2>("x [N, C, H, W] with w [O, C / groups, kh, kw]: [N, O, H', W']."),
+      conv<3>("x [N, C, D, H, W] with w [O, C / groups, kd, kh, kw]: [N, O, D', H', W']."),
+      conv_transpose<1>("x [N, C, W], w [C, O / groups, kw]: [N, O, W'], W' = (W - 1) * stride + reach - pads."),
+      conv_transpose<2>("x [N, C, H, W], w [C, O / groups, kh, kw]: [N, O, H', W']."),
+      conv_transpose<3>("x [N, C, D, H, W], w [C, O / groups, kd, kh, kw]: [N, O, D', H', W']."),
+  };
+}
+
+}  // namespace tenon::compiler

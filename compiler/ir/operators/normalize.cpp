@@ -1,0 +1,120 @@
+// Normalizations: the result has the type of x.
+#include "compiler/ir/operators/rules.h"
+
+namespace tenon::compiler {
+namespace {
+
+using runtime::kReals;
+
+Status check_epsilon(const RuleInput& in) {
+  const double epsilon = float_attr(in.attrs, "epsilon");
+  if (epsilon >= 0) return {};
+  return error(fmt::format("epsilon must not be negative, found {}", epsilon));
+}
+
+// x [N, C, ...] with a vector of C for each parameter.
+Expected<Type> per_channel(const RuleInput& in, std::initializer_list<const char*> parameters) {
+  if (in.arg(0).rank() < 2) return error(fmt::format("x must have at least 2 dims: {}", describe(in, {"x"})));
+  size_t i = 1;
+  for (const char* name : parameters) TENON_TRY(check_vector(in, i++, name, in.arg(0).dtype, in.arg(0).dims[1]));
+  TENON_TRY(check_epsilon(in));
+  return in.args[0];
+}
+
+Expected<Type> batch_norm(const RuleInput& in) { return per_channel(in, {"gamma", "beta", "mean", "variance"}); }
+Expected<Type> instance_norm(const RuleInput& in) { return per_channel(in, {"scale", "bias"}); }
+
+Expected<Type> group_norm(const RuleInput& in) {
+  TENON_TAKE(result, per_channel(in, {"scale", "bias"}));
+  TENON_TRY(check_int(in, "groups", 1, int64_t{1} << 31));
+  const int64_t groups = int_attr(in.attrs, "groups");
+  if (in.context.divide(in.arg(0).dims[1], in.context.dim(groups))) return *result;
+  return error(fmt::format("{} channels do not divide into {} groups: {}", in.context.str(in.arg(0).dims[1]), groups,
+                           describe(in, {"x"})));
+}
+
+// Parameters have the dims of x from `axis` on.
+Expected<Type> over_last_dims(const RuleInput& in) {
+  TENON_TAKE(axis, axis_of(in, "axis", in.arg(0).rank()));
+  const Type wanted = in.context.tensor(Dims(in.arg(0).dims.begin() + *axis, in.arg(0).dims.end()), in.arg(0).dtype);
+  for (size_t i = 1; i < in.args.size(); ++i) {
+    if (in.args[i] == wanted) continue;
+    return error(fmt::format("{} must be {}, found {}", i == 1 ? "scale" : "bias", in.context.str(wanted),
+                             in.context.str(in.args[i])));
+  }
+  TENON_TRY(check_epsilon(in));
+  return in.args[0];
+}
+
+Expected<Type> lp_normalize(const RuleInput& in) {
+  TENON_TRY(axis_of(in, "axis", in.arg(0).rank()));
+  TENON_TRY(check_int(in, "p", 1, 2));
+  return in.args[0];
+}
+
+Expected<Type> local_response_norm(const RuleInput& in) {
+  if (in.arg(0).rank() < 2) return error(fmt::format("x must have at least 2 dims: {}", describe(in, {"x"})));
+  TENON_TRY(check_int(in, "size", 1, 1 << 20));
+  return in.args[0];
+}
+
+const AttrSpec kEpsilon{"epsilon", AttrKind::kFloat, 1e-5, "added to the variance"};
+const AttrSpec kFirstAxis{"axis", AttrKind::kInt, int64_t{-1}, "first of the normalized dims"};
+
+}  // namespace
+
+std::vector<Operator> normalize_operators() {
+  return {
+      {"batch_norm",
+       "gamma * (x - mean) / sqrt(variance + epsilon) + beta per channel of axis 1.",
+       {{"x", kReals}, "gamma", "beta", "mean", "variance"},
+       {kEpsilon},
+       batch_norm,
+       Pattern::kBroadcast},
+      {"layer_norm",
+       "scale * (x - mean) / sqrt(variance + epsilon) + bias, mean and variance over the dims from axis on, which "
+       "scale "
+       "and bias have.",
+       {{"x", kReals}, "scale", "bias"},
+       {kFirstAxis, kEpsilon},
+       over_last_dims,
+       Pattern::kOpaque},
+      {"rms_norm",
+       "scale * x / sqrt(mean(x^2) + epsilon), the mean over the dims from axis on, which scale has.",
+       {{"x", kReals}, "scale"},
+       {kFirstAxis, {"epsilon", AttrKind::kFloat, 1e-5, "added to the mean square"}},
+       over_last_dims,
+       Pattern::kOpaque},
+      {"instance_norm",
+       "scale[c] * (x - mean) / sqrt(variance + epsilon) + bias[c] for x [N, C, ...], over each map.",
+       {{"x", kReals}, "scale", "bias"},
+       {kEpsilon},
+       instance_norm,
+       Pattern::kOpaque},
+      {"group_norm",
+       "scale[c] * (x - mean) / sqrt(variance + epsilon) + bias[c] for x [N, C, ...], over the maps of C / groups "
+       "channels.",
+       {{"x", kReals}, "scale", "bias"},
+       {{"groups", AttrKind::kInt, std::nullopt, "parts that the channels are cut into"}, kEpsilon},
+       group_norm,
+       Pattern::kOpaque},
+      {"lp_normalize",
+       "x over its norm along axis; 0 where the norm is.",
+       {{"x", kReals}},
+       {{"axis", AttrKind::kInt, int64_t{-1}, "axis of the norm"},
+        {"p", AttrKind::kInt, int64_t{2}, "1: sum of |x|, 2: root of the sum of x^2"}},
+       lp_normalize,
+       Pattern::kOpaque},
+      {"local_response_norm",
+       "x / (bias + alpha / size * s)^beta for x [N, C, ...], s being the sum of x^2 over `size` channels around it.",
+       {{"x", kReals}},
+       {{"size", AttrKind::kInt, std::nullopt, "channels summed: (size - 1) / 2 before, size / 2 behind"},
+        {"alpha", AttrKind::kFloat, 1e-4, "weight of the sum"},
+        {"beta", AttrKind::kFloat, 0.75, "exponent"},
+        {"bias", AttrKind::kFloat, 1.0, "what the sum is added to"}},
+       local_response_norm,
+       Pattern::kOpaque},
+  };
+}
+
+}  // namespace tenon::compiler
