@@ -13,6 +13,7 @@ namespace tenon::cli {
 Action run_model(Options&);
 Action compile_model(Options&);
 Action opt(Options&);
+Action list_operators(Options&);
 Action list_passes(Options&);
 Action convert(Options&);
 Action format_text(Options&);
@@ -43,6 +44,7 @@ constexpr Command kCommands[] = {
     {"run", "run a model over data on a device: accuracy, cycles, comparison, report", run_model},
     {"compile", "compile a model into an executable", compile_model},
     {"opt", "run passes on a module, and print it, before and after each too", opt},
+    {"ops", "list the operators, or explain some", list_operators},
     {"passes", "list the passes", list_passes},
     {"convert", "write a module in its other forms: text, binary", convert},
     {"fmt", "lay out modules in the text form", format_text},

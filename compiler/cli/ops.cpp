@@ -1,6 +1,5 @@
 // tenon ops: the operators of the language.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <map>
 
@@ -8,6 +7,7 @@
 #include "compiler/cli/json.h"
 #include "compiler/ir/context.h"
 #include "compiler/ir/operator_reference.h"
+#include "compiler/ir/text/suggest.h"
 
 namespace tenon::cli {
 namespace {
@@ -38,10 +38,11 @@ struct Ops {
     for (const std::string& name : names) {
       const Operator* op = context.find_operator(name);
       if (!op) {
-        const auto similar = compiler::similar_operators(context, name);
+        std::vector<std::string_view> known;
+        for (const Operator* other : context.operators()) known.push_back(other->name);
+        const std::string nearest = compiler::suggest(name, known);
         return error(fmt::format("there is no operator {}", name), "tenon ops",
-                     similar.empty() ? "tenon ops lists them all"
-                                     : fmt::format("did you mean {}?", fmt::join(similar, ", ")));
+                     nearest.empty() ? "tenon ops lists them all" : nearest);
       }
       chosen.push_back(op);
     }

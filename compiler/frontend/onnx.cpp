@@ -14,8 +14,14 @@
 namespace tenon::compiler {
 namespace {
 
+std::vector<std::span<const OnnxConverter>> tables() {
+  return {onnx_elementwise_converters(), onnx_image_converters(),    onnx_index_converters(),
+          onnx_layer_converters(),       onnx_quantize_converters(), onnx_recurrent_converters(),
+          onnx_reduce_converters(),      onnx_shape_converters()};
+}
+
 const OnnxConverter* find_converter(std::string_view op) {
-  for (auto table : {onnx_compute_converters(), onnx_shape_converters()}) {
+  for (auto table : tables()) {
     for (const OnnxConverter& converter : table) {
       if (converter.op == op) return &converter;
     }
@@ -188,7 +194,7 @@ Expected<std::map<std::string, int64_t>> parse_shapes(std::string_view text) {
 
 std::vector<std::string> onnx_operators() {
   std::vector<std::string> names;
-  for (auto table : {onnx_compute_converters(), onnx_shape_converters()}) {
+  for (auto table : tables()) {
     for (const OnnxConverter& converter : table) names.emplace_back(converter.op);
   }
   std::ranges::sort(names);

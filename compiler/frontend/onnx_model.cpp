@@ -178,6 +178,9 @@ class Reader {
         case onnx::AttributeProto::FLOATS:
           value = std::vector<double>(attr.floats().begin(), attr.floats().end());
           break;
+        case onnx::AttributeProto::STRINGS:
+          value = std::vector<std::string>(attr.strings().begin(), attr.strings().end());
+          break;
         case onnx::AttributeProto::TENSOR: {
           TENON_TAKE(tensor, this->tensor(attr.t(), what));
           value = std::move(*tensor);

@@ -13,7 +13,8 @@
 
 namespace tenon::compiler {
 
-using OnnxAttr = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>, runtime::Tensor>;
+using OnnxAttr = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
+                              std::vector<std::string>, runtime::Tensor>;
 
 struct OnnxNode {
   std::string op, domain, name;

@@ -86,10 +86,43 @@ Expected<std::vector<int64_t>> NodeImport::list(const std::string& attr,
   return fail(fmt::format("the attribute '{}' must be a list of integers", attr));
 }
 
+Expected<std::vector<double>> NodeImport::reals(const std::string& attr, std::vector<double> fallback) const {
+  auto found = find(attr);
+  if (found == node_.attrs.end()) return fallback;
+  if (auto* value = std::get_if<std::vector<double>>(&found->second)) return *value;
+  return fail(fmt::format("the attribute '{}' must be a list of floats", attr));
+}
+
+Expected<std::vector<std::string>> NodeImport::strings(const std::string& attr) const {
+  auto found = find(attr);
+  if (found == node_.attrs.end()) return std::vector<std::string>();
+  if (auto* value = std::get_if<std::vector<std::string>>(&found->second)) return *value;
+  return fail(fmt::format("the attribute '{}' must be a list of strings", attr));
+}
+
+Expected<Attrs> NodeImport::reals_given(std::initializer_list<const char*> names) const {
+  Attrs attrs;
+  for (const char* name : names) {
+    if (!has(name)) continue;
+    TENON_TAKE(value, real(name));
+    attrs.emplace(name, *value);
+  }
+  return attrs;
+}
+
+Expected<Atoms> NodeImport::all_inputs() const {
+  Atoms args;
+  for (size_t i = 0; i < inputs(); ++i) {
+    TENON_TAKE(arg, input(i));
+    args.push_back(*arg);
+  }
+  return args;
+}
+
 Status NodeImport::no_other_attributes() const {
   // They say how to train, or of results that are not imported, or repeat what follows from the rest.
-  static const std::set<std::string> kHarmless = {"consumed_inputs", "is_test",  "momentum", "noop_with_empty_axes",
-                                                  "ratio",           "saturate", "seed",     "storage_order"};
+  static const std::set<std::string> kHarmless = {"consumed_inputs", "is_test", "momentum",     "ratio",
+                                                  "saturate",        "seed",    "storage_order"};
   for (const auto& [name, value] : node_.attrs) {
     if (asked_.contains(name) || kHarmless.contains(name)) continue;
     return fail(fmt::format("the attribute '{}' is not supported in opset {}", name, opset_),
@@ -118,6 +151,32 @@ Expected<Atom> NodeImport::apply(std::string_view op, Atoms args, Attrs attrs) {
   builder_.function().body.bindings.pop_back();
   builder_.function().vars.pop_back();
   return builder_.constant(std::move(result->front()));
+}
+
+Expected<Atom> NodeImport::apply(std::string_view op, std::initializer_list<size_t> inputs, Attrs attrs) {
+  Atoms args;
+  for (size_t i : inputs) {
+    TENON_TAKE(arg, input(i));
+    args.push_back(*arg);
+  }
+  return apply(op, std::move(args), std::move(attrs));
+}
+
+Atom NodeImport::scalar(double value, DType dtype) {
+  runtime::Tensor tensor(dtype, {});
+  runtime::with_dtype<runtime::kAnyDType>(dtype, [&]<class T>(T) { tensor.data<T>()[0] = static_cast<T>(value); });
+  return builder_.constant(std::move(tensor));
+}
+
+Status NodeImport::results(Expected<Atom> tuple) {
+  if (!tuple) return std::unexpected(std::move(tuple.error()));
+  TENON_TAKE(type, builder_.type_of(*tuple));
+  for (uint32_t i = 0; i < type->tuple()->fields.size() && i < node_.outputs.size(); ++i) {
+    if (node_.outputs[i].empty()) continue;
+    TENON_TAKE(field, builder_.project(*tuple, i, node_.outputs[i]));
+    TENON_TRY(result(i, *field));
+  }
+  return {};
 }
 
 Status NodeImport::result(size_t output, Atom atom) {

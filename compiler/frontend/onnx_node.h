@@ -8,6 +8,7 @@
 #include "compiler/frontend/onnx_model.h"
 #include "compiler/ir/builder.h"
 #include "compiler/ir/try.h"
+#include "runtime/reference/support.h"
 
 namespace tenon::compiler {
 
@@ -37,8 +38,18 @@ class NodeImport {
   Expected<std::string> string(const std::string& attr, const std::string& fallback) const;
   Expected<std::vector<int64_t>> list(const std::string& attr, std::optional<std::vector<int64_t>> fallback = {}) const;
 
+  Expected<std::vector<double>> reals(const std::string& attr, std::vector<double> fallback) const;
+  Expected<std::vector<std::string>> strings(const std::string& attr) const;  // none where it is left out
+  // The float attributes of these names, as far as the node has them.
+  Expected<Attrs> reals_given(std::initializer_list<const char*> names) const;
+  // All inputs.
+  Expected<Atoms> all_inputs() const;
+
   // Binds an operator; shape arithmetic (integers from constants) is carried out instead.
   Expected<Atom> apply(std::string_view op, Atoms args, Attrs attrs = {});
+  Expected<Atom> apply(std::string_view op, std::initializer_list<size_t> inputs, Attrs attrs = {});
+  // `value` of a dtype, as a scalar.
+  Atom scalar(double value, DType dtype);
   Expected<Atom> constant(runtime::Tensor tensor) { return builder_.constant(std::move(tensor)); }
   const runtime::Tensor* known(const Atom& atom) const;  // the constant behind it, or nullptr
 
@@ -46,7 +57,8 @@ class NodeImport {
   Status no_other_attributes() const;
 
   Status result(size_t output, Atom atom);
-  Status result(Expected<Atom> atom);  // of output 0
+  Status result(Expected<Atom> atom);    // of output 0
+  Status results(Expected<Atom> tuple);  // its fields are the outputs, as far as the node has them
 
   std::unexpected<Diagnostic> fail(std::string what, std::string help = {}) const;
 
@@ -69,8 +81,30 @@ struct OnnxConverter {
   size_t min_inputs, max_inputs;
   Status (*convert)(NodeImport&);
 };
-// Two tables, because one file would be long.
-std::span<const OnnxConverter> onnx_compute_converters();
+// A table a file.
+std::span<const OnnxConverter> onnx_elementwise_converters();
+std::span<const OnnxConverter> onnx_image_converters();
+std::span<const OnnxConverter> onnx_index_converters();
+std::span<const OnnxConverter> onnx_layer_converters();
+std::span<const OnnxConverter> onnx_quantize_converters();
+std::span<const OnnxConverter> onnx_recurrent_converters();
+std::span<const OnnxConverter> onnx_reduce_converters();
 std::span<const OnnxConverter> onnx_shape_converters();
+
+// ONNX's number of a dtype; nothing where we lack it.
+std::optional<DType> onnx_dtype(int64_t number);
+// The convolution of x and w under the node's attributes.
+Expected<Atom> onnx_convolution(NodeImport& node, Atom x, Atom w);
+
+// The converter of a node that has `inputs` inputs and becomes one operator, attributes aside.
+template <runtime::reference::Name op, size_t inputs = 1>
+Status convert_plain(NodeImport& node) {
+  Atoms args;
+  for (size_t i = 0; i < inputs; ++i) {
+    TENON_TAKE(arg, node.input(i));
+    args.push_back(*arg);
+  }
+  return node.result(node.apply(op.view(), std::move(args)));
+}
 
 }  // namespace tenon::compiler

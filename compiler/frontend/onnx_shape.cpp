@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
 #include "compiler/frontend/onnx_node.h"
 
@@ -88,24 +89,15 @@ Status concat(NodeImport& node) {
   return node.result(node.apply("concat", std::move(args), {{"axis", *axis}}));
 }
 
-Status cast(NodeImport& node) {
-  TENON_TAKE(x, node.input(0));
-  TENON_TAKE(to, node.integer("to"));
-  static constexpr std::pair<int64_t, DType> kTypes[] = {{1, DType::kF32}, {2, DType::kU8},   {3, DType::kI8},
-                                                         {4, DType::kU16}, {5, DType::kI16},  {6, DType::kI32},
-                                                         {7, DType::kI64}, {9, DType::kBool}, {11, DType::kF64}};
-  for (const auto& [number, dtype] : kTypes) {
-    if (number == *to) return node.result(node.apply("cast", {*x}, {{"dtype", std::string(runtime::name(dtype))}}));
-  }
-  return node.fail(fmt::format("a cast to ONNX's data type {} is not supported", *to));
-}
-
-// Constant padding; pads are an attribute up to opset 10.
+// Pads are an attribute up to opset 10.
 Status pad(NodeImport& node) {
   TENON_TAKE(x, node.input(0));
   TENON_TAKE(type, node.type(0));
   TENON_TAKE(mode, node.string("mode", "constant"));
-  if (*mode != "constant") return node.fail(fmt::format("padding of mode '{}' is not supported", *mode));
+  const bool plain = *mode == "constant";
+  if (!plain && *mode != "reflect" && *mode != "edge" && *mode != "wrap") {
+    return node.fail(fmt::format("padding of mode '{}' is not supported", *mode));
+  }
   Expected<Ints> pads = node.opset() < 11 ? node.list("pads") : node.integers(1, "the pads");
   if (!pads) return std::unexpected(pads.error());
   double value = 0;
@@ -114,17 +106,27 @@ Status pad(NodeImport& node) {
     value = *given;
   } else if (node.has_input(2)) {
     TENON_TAKE(given, node.constant(2, "the value"));
-    if (given->dtype() != DType::kF32 || given->size() != 1) return node.fail("the value must be one f32");
-    value = given->data<float>()[0];
+    if (given->size() != 1) return node.fail("the value must be one element");
+    runtime::with_dtype<runtime::kAnyDType>(given->dtype(),
+                                            [&]<class T>(T) { value = static_cast<double>(given->data<T>()[0]); });
   }
-  if (node.has_input(3)) return node.fail("padding of chosen axes is not supported");
-  const auto rank = static_cast<size_t>(type->rank());
-  if (pads->size() != 2 * rank) {
-    return node.fail(fmt::format("{} pads for {} dims", pads->size(), rank));
+  const int64_t rank = type->rank();
+  Ints axes;
+  for (int64_t i = 0; i < rank; ++i) axes.push_back(i);
+  if (node.has_input(3)) {
+    TENON_TAKE(given, node.integers(3, "the axes"));
+    axes = *given;
   }
-  const auto middle = pads->begin() + static_cast<std::ptrdiff_t>(rank);
-  return node.result(node.apply(
-      "pad", {*x}, {{"before", Ints(pads->begin(), middle)}, {"after", Ints(middle, pads->end())}, {"value", value}}));
+  if (pads->size() != 2 * axes.size()) return node.fail(fmt::format("{} pads for {} axes", pads->size(), axes.size()));
+  Ints before(rank, 0), after(rank, 0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int64_t axis = axes[i] + (axes[i] < 0 ? rank : 0);
+    if (axis < 0 || axis >= rank) return node.fail(fmt::format("there is no axis {}", axes[i]));
+    before[axis] = (*pads)[i], after[axis] = (*pads)[axes.size() + i];
+  }
+  Attrs attrs{{"before", before}, {"after", after}};
+  if (plain) attrs.emplace("value", value);
+  return node.result(node.apply(plain ? "pad" : "pad_" + *mode, {*x}, std::move(attrs)));
 }
 
 // Starts, ends, axes and steps are inputs from opset 10 on.
@@ -171,13 +173,13 @@ Expected<Ints> axes_of(NodeImport& node, int64_t rank, std::optional<Ints> fallb
   return axes;
 }
 
-// A reshape to `dims`, of which one may be unknown.
-Status reshape_to(NodeImport& node, const Dims& dims) {
-  TENON_TAKE(x, node.input(0));
+// An operator that drops or adds axes of size 1; a reshape to `dims`, which passes know best, where at most one is
+// open.
+Status change_axes(NodeImport& node, std::string_view op, const Ints& axes, const Dims& dims) {
   Ints shape;
   for (Dim dim : dims) shape.push_back(dim.constant().value_or(-1));
-  if (std::ranges::count(shape, -1) > 1) return node.fail("more than one size is unknown", "bind them with --shapes");
-  return node.result(node.apply("reshape", {*x}, {{"shape", shape}}));
+  const bool open = std::ranges::count(shape, -1) > 1 || std::ranges::find(shape, 0) != shape.end();
+  return node.result(open ? node.apply(op, {0}, {{"axes", axes}}) : node.apply("reshape", {0}, {{"shape", shape}}));
 }
 
 Status squeeze(NodeImport& node) {
@@ -195,48 +197,103 @@ Status squeeze(NodeImport& node) {
     }
     if (!removed) dims.push_back(type->dims[i]);
   }
-  return reshape_to(node, dims);
+  return change_axes(node, "squeeze", *axes, dims);
 }
 
 Status unsqueeze(NodeImport& node) {
   TENON_TAKE(type, node.type(0));
   const auto count = node.opset() < 13 ? node.list("axes") : node.integers(1, "the axes");
   if (!count) return std::unexpected(count.error());
-  const int64_t rank = type->rank() + static_cast<int64_t>(count->size());
-  TENON_TAKE(axes, axes_of(node, rank, {}));
+  TENON_TAKE(axes, axes_of(node, type->rank() + static_cast<int64_t>(count->size()), {}));
   Ints sorted = *axes;
   std::ranges::sort(sorted);
   if (std::ranges::adjacent_find(sorted) != sorted.end()) return node.fail("an axis comes twice");
   Dims dims = type->dims;
   for (int64_t axis : sorted) dims.insert(dims.begin() + axis, node.builder().context().dim(1));
-  return reshape_to(node, dims);
+  return change_axes(node, "expand_dims", sorted, dims);
+}
+
+// The sizes of input 0, which must be known.
+Expected<runtime::Shape> known_shape(NodeImport& node) {
+  TENON_TAKE(type, node.type(0));
+  const auto known = type->shape();
+  if (known) return *known;
+  return node.fail(fmt::format("the shape {} is not known when compiling", node.builder().context().str(type->dims)),
+                   "bind its sizes, as --shapes N=1");
 }
 
 Status shape(NodeImport& node) {
+  TENON_TAKE(sizes, known_shape(node));
+  const auto rank = static_cast<int64_t>(sizes->size());
+  TENON_TAKE(start, node.integer("start", 0));
+  TENON_TAKE(end, node.integer("end", rank));
+  auto place = [&](int64_t index) { return std::clamp<int64_t>(index < 0 ? index + rank : index, 0, rank); };
+  const int64_t first = place(*start), last = std::max(place(*end), first);
+  return node.result(
+      node.constant(runtime::Tensor::of<int64_t>({last - first}, std::span(*sizes).subspan(first, last - first))));
+}
+
+Status size(NodeImport& node) {
+  TENON_TAKE(sizes, known_shape(node));
+  return node.result(node.constant(runtime::Tensor::of<int64_t>({}, std::array{runtime::element_count(*sizes)})));
+}
+
+// Sizes are an attribute up to opset 12; without them the parts are equal, the last being what is left.
+Status split(NodeImport& node) {
   TENON_TAKE(type, node.type(0));
-  if (node.has("start") || node.has("end")) return node.fail("a part of a shape is not supported");
-  const auto known = type->shape();
-  if (!known) {
-    return node.fail(fmt::format("the shape {} is not known when compiling", node.builder().context().str(type->dims)),
-                     "bind its sizes, as --shapes N=1");
+  TENON_TAKE(axis, node.integer("axis", 0));
+  const auto parts = static_cast<int64_t>(node.node().outputs.size());
+  TENON_TAKE(count, node.integer("num_outputs", parts));
+  TENON_TAKE(sizes, node.has_input(1) ? node.integers(1, "the sizes") : node.list("split", Ints{}));
+  if (sizes->empty()) {
+    const int64_t place = *axis < 0 ? *axis + type->rank() : *axis;
+    if (place < 0 || place >= type->rank()) return node.fail(fmt::format("there is no axis {}", *axis));
+    const auto whole = type->dims[place].constant();
+    if (!whole || *count != parts) return node.fail("equal parts of an unknown size are not supported");
+    const int64_t most = (*whole + parts - 1) / parts;
+    for (int64_t i = 0; i < parts; ++i) sizes->push_back(std::clamp<int64_t>(*whole - i * most, 0, most));
   }
-  return node.result(node.constant(runtime::Tensor::of<int64_t>({type->rank()}, *known)));
+  if (static_cast<int64_t>(sizes->size()) != parts) {
+    return node.fail(fmt::format("{} sizes for {} outputs", sizes->size(), parts));
+  }
+  return node.results(node.apply("split", {0}, {{"sizes", *sizes}, {"axis", *axis}}));
+}
+
+Status tile(NodeImport& node) {
+  TENON_TAKE(repeats, node.integers(1, "the repeats"));
+  return node.result(node.apply("tile", {0}, {{"repeats", *repeats}}));
+}
+
+// The shape broadcasts with x's: a 1 in it keeps x's size.
+Status expand(NodeImport& node) {
+  TENON_TAKE(type, node.type(0));
+  TENON_TAKE(shape, node.integers(1, "the shape"));
+  while (static_cast<int64_t>(shape->size()) < type->rank()) shape->insert(shape->begin(), 1);
+  for (int64_t i = 0; i < static_cast<int64_t>(shape->size()); ++i) {
+    int64_t& size = (*shape)[i];
+    if (size < 0) return node.fail(fmt::format("the size {} is negative", size));
+    if (size == 1 && i >= static_cast<int64_t>(shape->size()) - type->rank()) size = -1;
+  }
+  return node.result(node.apply("broadcast_to", {0}, {{"shape", *shape}}));
 }
 
 }  // namespace
 
 std::span<const OnnxConverter> onnx_shape_converters() {
   static constexpr OnnxConverter kTable[] = {
-      {"Cast", 1, 1, cast},
       {"Concat", 1, 4096, concat},
       {"Constant", 0, 0, constant},
+      {"Expand", 2, 2, expand},
       {"Flatten", 1, 1, flatten},
       {"Pad", 1, 4, pad},
       {"ConstantOfShape", 1, 1, constant_of_shape},
       {"Reshape", 2, 2, reshape},
       {"Shape", 1, 1, shape},
       {"Slice", 1, 5, slice},
+      {"Size", 1, 1, size},
+      {"Split", 1, 2, split},
       {"Squeeze", 1, 2, squeeze},
+      {"Tile", 2, 2, tile},
       {"Transpose", 1, 1, transpose},
       {"Unsqueeze", 1, 2, unsqueeze},
   };

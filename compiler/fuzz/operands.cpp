@@ -333,7 +333,7 @@ bool continuous(const Operator& op) {
       "dense",
       "matmul",
       "einsum",
-      "where",
+      "select",
       "rnn",
       "gru",
       "lstm",

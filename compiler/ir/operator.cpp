@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace tenon::compiler {
@@ -143,6 +144,10 @@ Expected<Type> infer_apply(Context& context, const Operator& op, const runtime::
   for (size_t i = 0; i < args.size(); ++i) {
     if (!args[i].tensor()) {
       return error(fmt::format("{}: argument {} must be a tensor, found {}", op.name, i, context.str(args[i])));
+    }
+    if (std::ranges::any_of(args[i].tensor()->dims, [](Dim dim) { return dim.erased(); })) {
+      return error(fmt::format("{}: argument {} has an unknown size: {}", op.name, i, context.str(args[i])), "",
+                   "open it: match_cast[k](%x, Tensor[(k,), f32])");
     }
     const Input& input = op.inputs[std::min(i, wanted - 1)];
     const DType dtype = args[i].tensor()->dtype, first = args[0].tensor()->dtype;

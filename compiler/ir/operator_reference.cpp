@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 namespace tenon::compiler {
 namespace {
@@ -16,24 +15,13 @@ struct AttrText {
   }
   std::string operator()(double value) const { return fmt::format("{}", value); }
   std::string operator()(const std::string& value) const { return '"' + value + '"'; }
-  std::string operator()(const std::vector<int64_t>& values) const { return fmt::format("[{}]", fmt::join(values, ", ")); }
-  std::string operator()(const std::vector<double>& values) const { return fmt::format("[{}]", fmt::join(values, ", ")); }
-};
-
-// Insertions, deletions, replacements that turn a into b.
-size_t distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), 0);
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0]++;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t next = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = row[j];
-      row[j] = next;
-    }
+  std::string operator()(const std::vector<int64_t>& values) const {
+    return fmt::format("[{}]", fmt::join(values, ", "));
   }
-  return row.back();
-}
+  std::string operator()(const std::vector<double>& values) const {
+    return fmt::format("[{}]", fmt::join(values, ", "));
+  }
+};
 
 }  // namespace
 
@@ -80,7 +68,8 @@ std::string operator_reference(const Context& context) {
   for (const Operator* op : context.operators()) families[op->family].push_back(op);
   std::string text =
       "# Operators\n\n"
-      "Written by `tenon ops --markdown` from the records in this folder; do not edit. Every argument is a tensor; sizes\n"
+      "Written by `tenon ops --markdown` from the records in this folder; do not edit. Every argument is a tensor; "
+      "sizes\n"
       "may be symbolic. The fusion kinds:\n\n";
   for (Pattern pattern : {Pattern::kElementwise, Pattern::kBroadcast, Pattern::kInjective, Pattern::kReduction,
                           Pattern::kAnchor, Pattern::kOpaque}) {
@@ -89,7 +78,8 @@ std::string operator_reference(const Context& context) {
   for (const auto& [family, operators] : families) {
     text += fmt::format("\n## {}\n", family);
     for (const Operator* op : operators) {
-      text += fmt::format("\n### {}\n\n`{}` ({})\n\n{}\n\n", op->name, signature(*op), name(op->pattern), op->documentation);
+      text += fmt::format("\n### {}\n\n`{}` ({})\n\n{}\n\n", op->name, signature(*op), name(op->pattern),
+                          op->documentation);
       for (const Input& input : op->inputs) text += fmt::format("- {}: {}\n", input.name, dtypes_text(*op, input));
       for (const AttrSpec& spec : op->attributes) {
         text += fmt::format("- `{}` ({}, {}): {}\n", spec.name, name(spec.kind),
@@ -98,20 +88,6 @@ std::string operator_reference(const Context& context) {
     }
   }
   return text;
-}
-
-std::vector<std::string> similar_operators(const Context& context, std::string_view name) {
-  std::vector<std::pair<size_t, std::string>> found;
-  for (const Operator* op : context.operators()) {
-    const bool part = name.size() >= 3 && (op->name.find(name) != std::string::npos || name.find(op->name) == 0);
-    const size_t far = distance(name, op->name);
-    if (far <= 2 || far <= name.size() / 3) found.emplace_back(far, op->name);
-    else if (part) found.emplace_back(name.size() + far, op->name);
-  }
-  std::ranges::sort(found);
-  std::vector<std::string> names;
-  for (size_t i = 0; i < found.size() && i < 4; ++i) names.push_back(found[i].second);
-  return names;
 }
 
 }  // namespace tenon::compiler

@@ -18,7 +18,4 @@ std::string describe(const Operator& op);
 // The page of all, a section a family.
 std::string operator_reference(const Context& context);
 
-// Known operators whose names are near to `name`, the nearest first.
-std::vector<std::string> similar_operators(const Context& context, std::string_view name);
-
 }  // namespace tenon::compiler

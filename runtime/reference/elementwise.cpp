@@ -15,8 +15,8 @@ Result identity(const Attrs& attrs, std::span<const Tensor> inputs) {
   return std::vector{inputs[0]};
 }
 
-Result where(const Attrs& attrs, std::span<const Tensor> inputs) {
-  Call call("where", attrs, inputs);
+Result select(const Attrs& attrs, std::span<const Tensor> inputs) {
+  Call call("select", attrs, inputs);
   call.expect_inputs(3);
   call.expect_dtype(0, kBoolean);
   call.expect(call.ok() && inputs[1].dtype() == inputs[2].dtype(), "a and b must have one dtype");
@@ -93,7 +93,7 @@ Result cast(const Attrs& attrs, std::span<const Tensor> inputs) {
 
 std::span<const Entry> elementwise_kernels() {
   static constexpr Entry kEntries[] = {
-      {"identity", identity}, {"cast", cast}, {"where", where}, {"bias_add", bias_add}};
+      {"identity", identity}, {"cast", cast}, {"select", select}, {"bias_add", bias_add}};
   return kEntries;
 }
 

@@ -1,6 +1,8 @@
 // Between real and integer values. The arithmetic of requantization is hw/spec/requantize.h's.
 #include "hw/spec/requantize.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "runtime/reference/support.h"
@@ -83,6 +85,27 @@ Result dequantize(const Attrs& attrs, std::span<const Tensor> inputs) {
   return std::vector{out};
 }
 
+Result dynamic_quantize(const Attrs& attrs, std::span<const Tensor> inputs) {
+  Call call("dynamic_quantize", attrs, inputs);
+  call.expect_inputs(1);
+  call.expect_dtype(0, {DType::kF32});
+  if (!call.ok()) return call.fail();
+  float lo = 0, hi = 0;
+  for (float x : inputs[0].data<float>()) {
+    call.expect(std::isfinite(x), "an element is not finite");
+    lo = std::min(lo, x), hi = std::max(hi, x);
+  }
+  if (!call.ok()) return call.fail();
+  const float scale = (hi - lo) / 255, step = scale > 0 ? scale : 1;
+  const float zero = std::nearbyint(std::clamp(-lo / step, 0.0f, 255.0f));
+  Tensor out(DType::kU8, inputs[0].shape());
+  std::ranges::transform(inputs[0].data<float>(), out.data<uint8_t>().begin(), [&](float x) {
+    return static_cast<uint8_t>(std::clamp(std::nearbyint(x / step) + zero, 0.0f, 255.0f));
+  });
+  return std::vector{out, Tensor::of<float>({}, std::array{scale}),
+                     Tensor::of<uint8_t>({}, std::array{static_cast<uint8_t>(zero)})};
+}
+
 Result requantize_all(std::string_view op, bool residual, const Attrs& attrs, std::span<const Tensor> inputs) {
   Call call(op, attrs, inputs);
   call.expect_inputs(residual ? 5 : 4);
@@ -143,6 +166,7 @@ Result requantize_add(const Attrs& attrs, std::span<const Tensor> inputs) {
 std::span<const Entry> quantize_kernels() {
   static constexpr Entry kEntries[] = {{"quantize", quantize},
                                        {"dequantize", dequantize},
+                                       {"dynamic_quantize", dynamic_quantize},
                                        {"requantize", requantize},
                                        {"requantize_add", requantize_add}};
   return kEntries;

@@ -118,6 +118,22 @@ int64_t Call::axis(std::string_view name, int64_t rank) {
   return axis < 0 ? axis + rank : axis;
 }
 
+// Whether a value that a float attribute carries is one of the dtype's.
+bool representable(DType dtype, double value) {
+  switch (dtype) {
+    case DType::kBool: return value == 0 || value == 1;
+    case DType::kI8: return value >= -128 && value <= 127;
+    case DType::kU8: return value >= 0 && value <= 255;
+    case DType::kI16: return value >= -32768 && value <= 32767;
+    case DType::kU16: return value >= 0 && value <= 65535;
+    case DType::kI32: return value >= INT32_MIN && value <= INT32_MAX;
+    case DType::kI64: return value >= -9e18 && value <= 9e18;
+    case DType::kF32:
+    case DType::kF64: return true;
+  }
+  return false;
+}
+
 AxisView view_axis(const Shape& shape, int64_t axis) {
   AxisView view;
   for (int64_t i = 0; i < static_cast<int64_t>(shape.size()); ++i) {

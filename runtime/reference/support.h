@@ -69,6 +69,9 @@ class Call {
 
 inline constexpr int64_t kMaxExtent = int64_t{1} << 31;
 
+// Whether a value that a float attribute carries is one of the dtype's; every float is taken for one of f32.
+bool representable(DType dtype, double value);
+
 // How a dense tensor looks from one axis: elements before, along and after it.
 struct AxisView {
   int64_t outer = 1, length = 1, inner = 1;

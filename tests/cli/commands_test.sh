@@ -41,6 +41,14 @@ mkdir "$scratch/configs"
 echo '{' >"$scratch/configs/broken.json"
 expect 1 "broken" env TENON_CONFIG_PATH="$scratch/configs" "$tenon" hw list
 
+# Operators.
+expect 0 "operators; tenon ops NAME explains one" "$tenon" ops
+expect 0 "out-elementwise-fusable: a contraction" "$tenon" ops conv2d
+expect 0 '"name": "softmax"' "$tenon" ops softmax --json
+expect 1 "did you mean conv2d" "$tenon" ops conv2
+expect 1 "tenon ops lists them all" "$tenon" ops zzzzzzzz
+expect 2 "--markdown is the whole page" "$tenon" ops --markdown conv2d
+
 # Assembly: text to stream to text.
 printf 'sync engine=ldi signal=gemm # a token\nmac wait=ldi first=1 r0=1 r1=1 r2=1 y=3 x=4\nend\n' >"$scratch/a.txt"
 expect 0 "3 instructions, 6 slots" "$tenon" asm "$scratch/a.txt" -o "$scratch/a.bin"

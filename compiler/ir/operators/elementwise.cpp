@@ -19,7 +19,7 @@ Expected<Type> cast(const RuleInput& in) {
   return in.context.tensor(in.arg(0).dims, *dtype);
 }
 
-Expected<Type> where(const RuleInput& in) {
+Expected<Type> select(const RuleInput& in) {
   if (in.arg(1).dtype != in.arg(2).dtype) {
     return error(fmt::format("a and b must have one dtype: {}", describe(in, {"condition", "a", "b"})), "",
                  "insert a cast");
@@ -41,11 +41,11 @@ std::vector<Operator> elementwise_operators() {
        {{"dtype", AttrKind::kString, std::nullopt, "the result's dtype, as i32"}},
        cast,
        Pattern::kElementwise},
-      {"where",
+      {"select",
        "a where condition is true, else b; the three broadcast.",
        {{"condition", runtime::kBoolean}, "a", "b"},
        {},
-       where,
+       select,
        Pattern::kBroadcast},
       {"bias_add",
        "x plus b[c], where c is the index along axis; integers wrap.",

@@ -58,8 +58,8 @@ Expected<Type> local_response_norm(const RuleInput& in) {
   return in.args[0];
 }
 
-const AttrSpec kEpsilon{"epsilon", AttrKind::kFloat, 1e-5, "added to the variance"};
-const AttrSpec kFirstAxis{"axis", AttrKind::kInt, int64_t{-1}, "first of the normalized dims"};
+AttrSpec epsilon_attribute() { return {"epsilon", AttrKind::kFloat, 1e-5, "added to the variance"}; }
+AttrSpec first_axis_attribute() { return {"axis", AttrKind::kInt, int64_t{-1}, "first of the normalized dims"}; }
 
 }  // namespace
 
@@ -68,7 +68,7 @@ std::vector<Operator> normalize_operators() {
       {"batch_norm",
        "gamma * (x - mean) / sqrt(variance + epsilon) + beta per channel of axis 1.",
        {{"x", kReals}, "gamma", "beta", "mean", "variance"},
-       {kEpsilon},
+       {epsilon_attribute()},
        batch_norm,
        Pattern::kBroadcast},
       {"layer_norm",
@@ -76,26 +76,26 @@ std::vector<Operator> normalize_operators() {
        "scale "
        "and bias have.",
        {{"x", kReals}, "scale", "bias"},
-       {kFirstAxis, kEpsilon},
+       {first_axis_attribute(), epsilon_attribute()},
        over_last_dims,
        Pattern::kOpaque},
       {"rms_norm",
        "scale * x / sqrt(mean(x^2) + epsilon), the mean over the dims from axis on, which scale has.",
        {{"x", kReals}, "scale"},
-       {kFirstAxis, {"epsilon", AttrKind::kFloat, 1e-5, "added to the mean square"}},
+       {first_axis_attribute(), {"epsilon", AttrKind::kFloat, 1e-5, "added to the mean square"}},
        over_last_dims,
        Pattern::kOpaque},
       {"instance_norm",
        "scale[c] * (x - mean) / sqrt(variance + epsilon) + bias[c] for x [N, C, ...], over each map.",
        {{"x", kReals}, "scale", "bias"},
-       {kEpsilon},
+       {epsilon_attribute()},
        instance_norm,
        Pattern::kOpaque},
       {"group_norm",
        "scale[c] * (x - mean) / sqrt(variance + epsilon) + bias[c] for x [N, C, ...], over the maps of C / groups "
        "channels.",
        {{"x", kReals}, "scale", "bias"},
-       {{"groups", AttrKind::kInt, std::nullopt, "parts that the channels are cut into"}, kEpsilon},
+       {{"groups", AttrKind::kInt, std::nullopt, "parts that the channels are cut into"}, epsilon_attribute()},
        group_norm,
        Pattern::kOpaque},
       {"lp_normalize",

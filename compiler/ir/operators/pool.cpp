@@ -58,7 +58,7 @@ Expected<Type> adaptive(const RuleInput& in) {
   return in.context.tensor(std::move(dims), in.arg(0).dtype);
 }
 
-const AttrSpec kPower{"p", AttrKind::kInt, int64_t{2}, "the exponent, 1 .. 64"};
+AttrSpec power_attribute() { return {"p", AttrKind::kInt, int64_t{2}, "the exponent, 1 .. 64"}; }
 
 template <int rank>
 Operator windows(std::string_view name, std::string documentation, DTypes dtypes, std::vector<AttrSpec> more = {}) {
@@ -89,7 +89,7 @@ Operator avg_pool() {
 }
 template <int rank>
 Operator lp_pool() {
-  return windows<rank>("lp_pool", "p-th root of the sum of |x|^p", kReals, {kPower});
+  return windows<rank>("lp_pool", "p-th root of the sum of |x|^p", kReals, {power_attribute()});
 }
 
 }  // namespace
@@ -121,7 +121,7 @@ std::vector<Operator> pool_operators() {
       {"global_lp_pool",
        "p-th root of the sum of |x|^p of each map of x [N, C, ...]: [N, C, 1, ...].",
        {{"x", kReals}},
-       {kPower},
+       {power_attribute()},
        global,
        Pattern::kReduction},
       {"global_sum_pool",

@@ -32,7 +32,6 @@ Status check_scales(const RuleInput& in, int64_t zero_lo, int64_t zero_hi) {
 }
 
 Expected<Type> quantize(const RuleInput& in) {
-  TENON_TRY(check_dtype(in, 0, "x", {DType::kF32}));
   auto dtype = runtime::parse_dtype(string_attr(in.attrs, "dtype"));
   if (!dtype) return forward_error(dtype);
   if (*dtype != DType::kI8 && *dtype != DType::kU8) {
@@ -44,7 +43,6 @@ Expected<Type> quantize(const RuleInput& in) {
 }
 
 Expected<Type> dequantize(const RuleInput& in) {
-  TENON_TRY(check_dtype(in, 0, "x", {DType::kI8, DType::kU8, DType::kI32}));
   switch (in.arg(0).dtype) {
     case DType::kI8: TENON_TRY(check_scales(in, -128, 127)); break;
     case DType::kU8: TENON_TRY(check_scales(in, 0, 255)); break;
@@ -53,8 +51,13 @@ Expected<Type> dequantize(const RuleInput& in) {
   return in.context.tensor(in.arg(0).dims, DType::kF32);
 }
 
+Expected<Type> dynamic_quantize(const RuleInput& in) {
+  Context& context = in.context;
+  return context.tuple({context.tensor(in.arg(0).dims, DType::kU8), context.tensor(Dims{}, DType::kF32),
+                        context.tensor(Dims{}, DType::kU8)});
+}
+
 Expected<Type> requantize(const RuleInput& in) {
-  TENON_TRY(check_dtype(in, 0, "acc", {DType::kI32}));
   const auto axis = axis_of(in, "axis", in.arg(0).rank());
   if (!axis) return std::unexpected(axis.error());
   const Dim channels = in.arg(0).dims[*axis];
@@ -110,20 +113,31 @@ std::vector<Operator> quantize_operators() {
   return {
       {"quantize",
        "clamp(round_half_even(x / scale) + zero_point) to the range of dtype.",
-       {"x"},
+       {{"x", {DType::kF32}}},
        scale_attributes(true),
        quantize,
        Pattern::kElementwise},
-      {"dequantize", "(x - zero_point) * scale.", {"x"}, scale_attributes(false), dequantize, Pattern::kElementwise},
+      {"dequantize",
+       "(x - zero_point) * scale.",
+       {{"x", {DType::kI8, DType::kU8, DType::kI32}}},
+       scale_attributes(false),
+       dequantize,
+       Pattern::kElementwise},
+      {"dynamic_quantize",
+       "A tuple of x in u8, its scale (the range of x and 0, by 255) and its zero point; x must be finite.",
+       {{"x", {DType::kF32}}},
+       {},
+       dynamic_quantize,
+       Pattern::kOpaque},
       {"requantize",
        "i32 accumulators to i8: bias, multiplier and shift per channel as hw/spec/requantize.h says.",
-       {"acc", "bias", "multiplier", "shift"},
+       {{"acc", {DType::kI32}}, {"bias", {DType::kI32}}, "multiplier", "shift"},
        requantize_attributes(false),
        requantize,
        Pattern::kBroadcast},
       {"requantize_add",
        "requantize, with a scaled i8 residual added before the rounding.",
-       {"acc", "bias", "multiplier", "shift", "residual"},
+       {{"acc", {DType::kI32}}, {"bias", {DType::kI32}}, "multiplier", "shift", "residual"},
        requantize_attributes(true),
        requantize_add,
        Pattern::kBroadcast},

@@ -42,12 +42,15 @@ Expected<Type> cumulate(const RuleInput& in) {
   return along_axis(in);
 }
 
-const AttrSpec kKeep{"keep", AttrKind::kInt, int64_t{0}, "1: the axes stay, with size 1"};
+AttrSpec keep_attribute() { return {"keep", AttrKind::kInt, int64_t{0}, "1: the axes stay, with size 1"}; }
 
 Operator reduction(std::string name, std::string documentation, DTypes dtypes = kReals) {
-  return {std::move(name), std::move(documentation),
-          {{"x", dtypes}}, {{"axes", AttrKind::kInts, std::vector<int64_t>{}, "axes to reduce; none: all"}, kKeep},
-          reduce,          Pattern::kReduction};
+  return {std::move(name),
+          std::move(documentation),
+          {{"x", dtypes}},
+          {{"axes", AttrKind::kInts, std::vector<int64_t>{}, "axes to reduce; none: all"}, keep_attribute()},
+          reduce,
+          Pattern::kReduction};
 }
 
 Operator best(std::string name, std::string documentation) {
@@ -55,7 +58,7 @@ Operator best(std::string name, std::string documentation) {
           std::move(documentation),
           {{"x", kNumbers}},
           {{"axis", AttrKind::kInt, std::nullopt, "axis along which it is looked for"},
-           kKeep,
+           keep_attribute(),
            {"select_last", AttrKind::kInt, int64_t{0}, "1: the last of several equal ones, not the first"}},
           index_of_best,
           Pattern::kReduction};

@@ -1,5 +1,7 @@
 #include "compiler/ir/operators/rules.h"
 
+#include "runtime/reference/support.h"
+
 namespace tenon::compiler {
 
 std::string describe(const RuleInput& in, std::initializer_list<std::string_view> names) {
@@ -49,6 +51,23 @@ Status check_int(const RuleInput& in, std::string_view attr, int64_t lo, int64_t
   const int64_t value = int_attr(in.attrs, attr);
   if (value >= lo && value <= hi) return {};
   return error(fmt::format("{} must be in {} .. {}, found {}", attr, lo, hi, value));
+}
+
+Status check_string(const RuleInput& in, std::string_view attr, std::span<const std::string_view> allowed) {
+  const std::string& value = string_attr(in.attrs, attr);
+  if (std::ranges::find(allowed, value) != allowed.end()) return {};
+  return error(fmt::format("{} must be {}, found \"{}\"", attr, fmt::join(allowed, " or "), value));
+}
+Status check_string(const RuleInput& in, std::string_view attr, std::initializer_list<std::string_view> allowed) {
+  return check_string(in, attr, std::span(allowed.begin(), allowed.size()));
+}
+
+Expected<DType> dtype_attr(const RuleInput& in) { return runtime::parse_dtype(string_attr(in.attrs, "dtype")); }
+
+Status check_value(const RuleInput& in, std::string_view attr, DType dtype) {
+  const double value = float_attr(in.attrs, attr);
+  if (runtime::reference::representable(dtype, value)) return {};
+  return error(fmt::format("{} {} is no value of {}", attr, value, runtime::name(dtype)));
 }
 
 Expected<int64_t> axis_of(const RuleInput& in, std::string_view attr, int64_t rank) {

@@ -23,6 +23,11 @@ Status check_vector(const RuleInput& in, size_t arg, std::string_view name, DTyp
 // `count` values, each in [lo, hi].
 Status check_ints(const RuleInput& in, std::string_view attr, size_t count, int64_t lo, int64_t hi);
 Status check_int(const RuleInput& in, std::string_view attr, int64_t lo, int64_t hi);
+Status check_string(const RuleInput& in, std::string_view attr, std::span<const std::string_view> allowed);
+Status check_string(const RuleInput& in, std::string_view attr, std::initializer_list<std::string_view> allowed);
+// The attribute `dtype`; and that the float attribute is a value of that dtype.
+Expected<DType> dtype_attr(const RuleInput& in);
+Status check_value(const RuleInput& in, std::string_view attr, DType dtype);
 // The attribute as an axis of a tensor of that rank; negative ones count from the end.
 Expected<int64_t> axis_of(const RuleInput& in, std::string_view attr, int64_t rank);
 

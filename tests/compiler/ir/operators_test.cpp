@@ -2,7 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "compiler/ir/operator.h"
+#include "compiler/ir/operator_reference.h"
 #include "compiler/ir/text.h"
 
 namespace tenon::compiler {
@@ -230,9 +233,26 @@ INSTANTIATE_TEST_SUITE_P(
              "r_shift must be in 0 .. 31, found 32"}),
     [](const auto& info) { return info.param.name; });
 
+TEST(Operators, TheReferencePageIsCurrent) {
+  Context context;
+  std::ifstream file(std::string(TENON_SOURCE_DIR) + "/compiler/ir/operators/REFERENCE.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_EQ(page, operator_reference(context)) << "tenon ops --markdown > compiler/ir/operators/REFERENCE.md";
+}
+
+TEST(Operators, AnArgumentOfTheResultsShapeIsElementwise) {
+  Context context;
+  const Operator& add = *context.find_operator("add");
+  const Type x = context.tensor(std::vector<int64_t>{4, 3}, DType::kF32),
+             row = context.tensor(std::vector<int64_t>{3}, DType::kF32);
+  EXPECT_EQ(edge_pattern(add, x, x), Pattern::kElementwise);
+  EXPECT_EQ(edge_pattern(add, row, x), Pattern::kBroadcast);
+  EXPECT_EQ(edge_pattern(*context.find_operator("sum"), x, x), Pattern::kReduction);
+}
+
 TEST(Operators, HaveDocumentationRuleAndKernel) {
   Context context;
-  EXPECT_GE(context.operators().size(), 30u);
+  EXPECT_GE(context.operators().size(), 120u);
   for (const Operator* op : context.operators()) {
     EXPECT_FALSE(op->documentation.empty()) << op->name;
     EXPECT_NE(op->rule, nullptr) << op->name;

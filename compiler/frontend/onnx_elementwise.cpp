@@ -1,0 +1,227 @@
+// Converters of ONNX operators that compute each element by itself.
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "compiler/frontend/onnx_node.h"
+
+namespace tenon::compiler {
+namespace {
+
+using runtime::reference::Name;
+
+// An activation whose float attributes have ONNX's names and defaults.
+template <Name op, Name... attributes>
+Status activation(NodeImport& node) {
+  TENON_TAKE(attrs, node.reals_given({attributes.text...}));
+  return node.result(node.apply(op.view(), {0}, std::move(*attrs)));
+}
+
+Status gelu(NodeImport& node) {
+  TENON_TAKE(approximate, node.string("approximate", "none"));
+  return node.result(node.apply(*approximate == "tanh" ? "gelu_tanh" : "gelu", {0}));
+}
+
+Status shrink(NodeImport& node) {
+  TENON_TAKE(bias, node.real("bias", 0.0));
+  TENON_TAKE(lambda, node.real("lambd", 0.5));
+  return node.result(node.apply("shrink", {0}, {{"bias", *bias}, {"lambda", *lambda}}));
+}
+
+// Max, Min, Sum and Mean of any number of tensors.
+template <Name op, bool mean = false>
+Status variadic(NodeImport& node) {
+  TENON_TAKE(args, node.all_inputs());
+  TENON_TAKE(type, node.type(0));
+  Expected<Atom> result = (*args)[0];
+  for (size_t i = 1; i < args->size() && result; ++i) result = node.apply(op.view(), {*result, (*args)[i]});
+  if (!result || !mean) return node.result(std::move(result));
+  return node.result(node.apply("divide", {*result, node.scalar(static_cast<double>(args->size()), type->dtype)}));
+}
+
+Status modulo(NodeImport& node) {
+  TENON_TAKE(fmod, node.integer("fmod", 0));
+  return node.result(node.apply(*fmod ? "remainder" : "modulo", {0, 1}));
+}
+
+Expected<Atom> cast_to(NodeImport& node, Atom atom, DType dtype) {
+  if (node.builder().tensor_type(atom)->dtype == dtype) return atom;
+  return node.apply("cast", {atom}, {{"dtype", std::string(runtime::name(dtype))}});
+}
+
+// The result has the base's dtype, whatever the exponent's.
+Status power(NodeImport& node) {
+  TENON_TAKE(a, node.input(0));
+  TENON_TAKE(b, node.input(1));
+  TENON_TAKE(base, node.type(0));
+  TENON_TAKE(exponent, node.type(1));
+  const bool by_real = runtime::kReals.contains(exponent->dtype) && !runtime::kReals.contains(base->dtype);
+  const DType dtype = by_real ? exponent->dtype : base->dtype;
+  TENON_TAKE(left, cast_to(node, *a, dtype));
+  TENON_TAKE(right, cast_to(node, *b, dtype));
+  TENON_TAKE(result, node.apply("power", {*left, *right}));
+  return node.result(cast_to(node, *result, base->dtype));
+}
+
+Status bit_shift(NodeImport& node) {
+  TENON_TAKE(direction, node.string("direction", ""));
+  if (*direction != "LEFT" && *direction != "RIGHT") return node.fail("direction must be LEFT or RIGHT");
+  return node.result(node.apply(*direction == "LEFT" ? "shift_left" : "shift_right", {0, 1}));
+}
+
+Status is_inf(NodeImport& node) {
+  TENON_TAKE(positive, node.integer("detect_positive", 1));
+  TENON_TAKE(negative, node.integer("detect_negative", 1));
+  TENON_TAKE(type, node.type(0));
+  TENON_TAKE(x, node.input(0));
+  TENON_TAKE(infinite, node.apply("is_inf", {*x}));
+  if (*positive && *negative) return node.result(*infinite);
+  const Atom zero = node.scalar(0, type->dtype);
+  if (!*positive && !*negative) return node.fail("detects neither of both");
+  TENON_TAKE(side, node.apply(*positive ? "greater" : "less", {*x, zero}));
+  return node.result(node.apply("logical_and", {*infinite, *side}));
+}
+
+// Bounds are attributes up to opset 10, inputs from 11; those that are no constants need operators of their own.
+Status clip(NodeImport& node) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  TENON_TAKE(x, node.input(0));
+  if (node.opset() < 11) {
+    TENON_TAKE(lo, node.real("min", -kInfinity));
+    TENON_TAKE(hi, node.real("max", kInfinity));
+    return node.result(node.apply("clip", {*x}, {{"min", *lo}, {"max", *hi}}));
+  }
+  double bounds[] = {-kInfinity, kInfinity};
+  Expected<Atom> result = *x;
+  for (size_t i : {size_t{1}, size_t{2}}) {
+    if (!node.has_input(i)) continue;
+    TENON_TAKE(bound, node.input(i));
+    const runtime::Tensor* known = node.known(*bound);
+    if (known && known->size() != 1) return node.fail("min and max must be one element");
+    if (known && known->dtype() != DType::kI64 && known->dtype() != DType::kF64) {
+      runtime::with_dtype<runtime::kAnyDType>(
+          known->dtype(), [&]<class T>(T) { bounds[i - 1] = static_cast<double>(known->data<T>()[0]); });
+      continue;
+    }
+    result = node.apply(i == 1 ? "maximum" : "minimum", {*result, *bound});
+    if (!result) return std::unexpected(result.error());
+  }
+  if (bounds[0] == -kInfinity && bounds[1] == kInfinity) return node.result(std::move(result));
+  // A lower bound that is above the upper one yields: ONNX takes the maximum first.
+  bounds[0] = std::min(bounds[0], bounds[1]);
+  return node.result(node.apply("clip", {*result}, {{"min", bounds[0]}, {"max", bounds[1]}}));
+}
+
+Status cast(NodeImport& node) {
+  TENON_TAKE(x, node.input(0));
+  TENON_TAKE(to, node.integer("to"));
+  const auto dtype = onnx_dtype(*to);
+  if (!dtype) return node.fail(fmt::format("a cast to ONNX's data type {} is not supported", *to));
+  return node.result(node.apply("cast", {*x}, {{"dtype", std::string(runtime::name(*dtype))}}));
+}
+
+Status cast_like(NodeImport& node) {
+  TENON_TAKE(x, node.input(0));
+  TENON_TAKE(like, node.type(1));
+  return node.result(node.apply("cast", {*x}, {{"dtype", std::string(runtime::name(like->dtype))}}));
+}
+
+Status dropout(NodeImport& node) {
+  if (node.has_input(2)) {
+    TENON_TAKE(training, node.constant(2, "training_mode"));
+    if (training->dtype() != DType::kBool || training->size() != 1 || training->data<bool>()[0]) {
+      return node.fail("dropout in training mode is not supported", "export the model for inference");
+    }
+  }
+  return convert_plain<"identity">(node);
+}
+
+}  // namespace
+
+std::optional<DType> onnx_dtype(int64_t number) {
+  static constexpr std::pair<int64_t, DType> kTypes[] = {{1, DType::kF32}, {2, DType::kU8},   {3, DType::kI8},
+                                                         {4, DType::kU16}, {5, DType::kI16},  {6, DType::kI32},
+                                                         {7, DType::kI64}, {9, DType::kBool}, {11, DType::kF64}};
+  for (const auto& [known, dtype] : kTypes) {
+    if (known == number) return dtype;
+  }
+  return std::nullopt;
+}
+
+std::span<const OnnxConverter> onnx_elementwise_converters() {
+  static constexpr OnnxConverter kTable[] = {
+      {"Abs", 1, 1, convert_plain<"abs">},
+      {"Acos", 1, 1, convert_plain<"acos">},
+      {"Acosh", 1, 1, convert_plain<"acosh">},
+      {"Add", 2, 2, convert_plain<"add", 2>},
+      {"And", 2, 2, convert_plain<"logical_and", 2>},
+      {"Asin", 1, 1, convert_plain<"asin">},
+      {"Asinh", 1, 1, convert_plain<"asinh">},
+      {"Atan", 1, 1, convert_plain<"atan">},
+      {"Atanh", 1, 1, convert_plain<"atanh">},
+      {"BitShift", 2, 2, bit_shift},
+      {"BitwiseAnd", 2, 2, convert_plain<"bitwise_and", 2>},
+      {"BitwiseNot", 1, 1, convert_plain<"bitwise_not">},
+      {"BitwiseOr", 2, 2, convert_plain<"bitwise_or", 2>},
+      {"BitwiseXor", 2, 2, convert_plain<"bitwise_xor", 2>},
+      {"Cast", 1, 1, cast},
+      {"CastLike", 2, 2, cast_like},
+      {"Ceil", 1, 1, convert_plain<"ceil">},
+      {"Celu", 1, 1, activation<"celu", "alpha">},
+      {"Clip", 1, 3, clip},
+      {"Cos", 1, 1, convert_plain<"cos">},
+      {"Cosh", 1, 1, convert_plain<"cosh">},
+      {"Div", 2, 2, convert_plain<"divide", 2>},
+      {"Dropout", 1, 3, dropout},
+      {"Elu", 1, 1, activation<"elu", "alpha">},
+      {"Equal", 2, 2, convert_plain<"equal", 2>},
+      {"Erf", 1, 1, convert_plain<"erf">},
+      {"Exp", 1, 1, convert_plain<"exp">},
+      {"Floor", 1, 1, convert_plain<"floor">},
+      {"Gelu", 1, 1, gelu},
+      {"Greater", 2, 2, convert_plain<"greater", 2>},
+      {"GreaterOrEqual", 2, 2, convert_plain<"greater_equal", 2>},
+      {"HardSigmoid", 1, 1, activation<"hard_sigmoid", "alpha", "beta">},
+      {"HardSwish", 1, 1, convert_plain<"hard_swish">},
+      {"Identity", 1, 1, convert_plain<"identity">},
+      {"IsInf", 1, 1, is_inf},
+      {"IsNaN", 1, 1, convert_plain<"is_nan">},
+      {"LeakyRelu", 1, 1, activation<"leaky_relu", "alpha">},
+      {"Less", 2, 2, convert_plain<"less", 2>},
+      {"LessOrEqual", 2, 2, convert_plain<"less_equal", 2>},
+      {"Log", 1, 1, convert_plain<"log">},
+      {"Max", 1, 4096, variadic<"maximum">},
+      {"Mean", 1, 4096, variadic<"add", true>},
+      {"Min", 1, 4096, variadic<"minimum">},
+      {"Mish", 1, 1, convert_plain<"mish">},
+      {"Mod", 2, 2, modulo},
+      {"Mul", 2, 2, convert_plain<"multiply", 2>},
+      {"Neg", 1, 1, convert_plain<"negate">},
+      {"Not", 1, 1, convert_plain<"logical_not">},
+      {"Or", 2, 2, convert_plain<"logical_or", 2>},
+      {"PRelu", 2, 2, convert_plain<"prelu", 2>},
+      {"Pow", 2, 2, power},
+      {"Reciprocal", 1, 1, convert_plain<"reciprocal">},
+      {"Relu", 1, 1, convert_plain<"relu">},
+      {"Round", 1, 1, convert_plain<"round">},
+      {"Selu", 1, 1, activation<"selu", "alpha", "gamma">},
+      {"Shrink", 1, 1, shrink},
+      {"Sigmoid", 1, 1, convert_plain<"sigmoid">},
+      {"Sign", 1, 1, convert_plain<"sign">},
+      {"Sin", 1, 1, convert_plain<"sin">},
+      {"Sinh", 1, 1, convert_plain<"sinh">},
+      {"Softplus", 1, 1, convert_plain<"softplus">},
+      {"Softsign", 1, 1, convert_plain<"softsign">},
+      {"Sqrt", 1, 1, convert_plain<"sqrt">},
+      {"Sub", 2, 2, convert_plain<"subtract", 2>},
+      {"Sum", 1, 4096, variadic<"add">},
+      {"Tan", 1, 1, convert_plain<"tan">},
+      {"Tanh", 1, 1, convert_plain<"tanh">},
+      {"ThresholdedRelu", 1, 1, activation<"thresholded_relu", "alpha">},
+      {"Where", 3, 3, convert_plain<"select", 3>},
+      {"Xor", 2, 2, convert_plain<"logical_xor", 2>},
+  };
+  return kTable;
+}
+
+}  // namespace tenon::compiler

@@ -1,0 +1,166 @@
+// Converters of ONNX operators on images.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "compiler/frontend/onnx_node.h"
+
+namespace tenon::compiler {
+namespace {
+
+using Ints = std::vector<int64_t>;
+using Reals = std::vector<double>;
+
+// "bilinear" and "bicubic" are older names.
+std::string mode_name(const std::string& mode) {
+  return mode == "bilinear" ? "linear" : mode == "bicubic" ? "cubic" : mode;
+}
+
+Expected<Reals> reals_of(NodeImport& node, size_t input, std::string_view what) {
+  TENON_TAKE(tensor, node.constant(input, what));
+  if (tensor->dtype() != DType::kF32) return node.fail(fmt::format("{} must be f32", what));
+  return Reals(tensor->data<float>().begin(), tensor->data<float>().end());
+}
+
+// Scales are an input from opset 9 on; the coordinates are those of Resize in opset 10, rounded down.
+Status upsample(NodeImport& node) {
+  TENON_TAKE(mode, node.string("mode", "nearest"));
+  const bool second = node.inputs() > 1;
+  TENON_TAKE(scales, second ? reals_of(node, 1, "the scales") : node.reals("scales", {}));
+  return node.result(node.apply("resize", {0},
+                                {{"scales", *scales},
+                                 {"mode", mode_name(*mode)},
+                                 {"coordinates", std::string("asymmetric")},
+                                 {"nearest", std::string("floor")}}));
+}
+
+Status resize(NodeImport& node) {
+  if (node.opset() < 11) return upsample(node);
+  TENON_TAKE(type, node.type(0));
+  TENON_TAKE(mode, node.string("mode", "nearest"));
+  TENON_TAKE(coordinates, node.string("coordinate_transformation_mode", "half_pixel"));
+  TENON_TAKE(nearest, node.string("nearest_mode", "round_prefer_floor"));
+  TENON_TAKE(cubic, node.real("cubic_coeff_a", -0.75));
+  TENON_TAKE(exclude, node.integer("exclude_outside", 0));
+  TENON_TAKE(antialias, node.integer("antialias", 0));
+  TENON_TAKE(policy, node.string("keep_aspect_ratio_policy", "stretch"));
+  TENON_TAKE(outside, node.real("extrapolation_value", 0.0));
+  (void)outside;  // of tf_crop_and_resize alone, which the operator refuses
+  if (*antialias) return node.fail("antialiasing is not supported");
+  if (*policy != "stretch") return node.fail(fmt::format("keep_aspect_ratio_policy '{}' is not supported", *policy));
+  const auto rank = static_cast<size_t>(type->rank());
+  Ints all;
+  for (size_t i = 0; i < rank; ++i) all.push_back(static_cast<int64_t>(i));
+  TENON_TAKE(axes, node.list("axes", all));
+  auto place = [&](size_t i) -> Expected<size_t> {
+    const int64_t axis = (*axes)[i] + ((*axes)[i] < 0 ? type->rank() : 0);
+    if (axis < 0 || axis >= type->rank()) return node.fail(fmt::format("there is no axis {}", (*axes)[i]));
+    return static_cast<size_t>(axis);
+  };
+  Attrs attrs{{"mode", *mode},
+              {"coordinates", *coordinates},
+              {"nearest", *nearest},
+              {"cubic", *cubic},
+              {"exclude_outside", *exclude}};
+  bool by_sizes = node.has_input(3);
+  if (by_sizes && node.has_input(2)) {  // an empty tensor counts as left out
+    TENON_TAKE(sizes, node.constant(3, "the sizes"));
+    by_sizes = sizes->size() > 0;
+  }
+  if (by_sizes) {
+    TENON_TAKE(given, node.integers(3, "the sizes"));
+    if (given->size() != axes->size()) return node.fail("needs a size for each axis");
+    Ints sizes(rank, -1);
+    for (size_t i = 0; i < given->size(); ++i) {
+      TENON_TAKE(axis, place(i));
+      sizes[*axis] = (*given)[i];
+    }
+    attrs.emplace("sizes", std::move(sizes));
+  } else {
+    TENON_TAKE(given, reals_of(node, 2, "the scales"));
+    if (given->size() != axes->size()) return node.fail("needs a scale for each axis");
+    Reals scales(rank, 1.0);
+    for (size_t i = 0; i < given->size(); ++i) {
+      TENON_TAKE(axis, place(i));
+      scales[*axis] = (*given)[i];
+    }
+    attrs.emplace("scales", std::move(scales));
+  }
+  return node.result(node.apply("resize", {0}, std::move(attrs)));
+}
+
+Status grid_sample(NodeImport& node) {
+  TENON_TAKE(mode, node.string("mode", "linear"));
+  TENON_TAKE(padding, node.string("padding_mode", "zeros"));
+  TENON_TAKE(align, node.integer("align_corners", 0));
+  return node.result(node.apply("grid_sample", {0, 1},
+                                {{"mode", mode_name(*mode)}, {"padding", *padding}, {"align_corners", *align}}));
+}
+
+Status roi_align(NodeImport& node) {
+  TENON_TAKE(mode, node.string("mode", "avg"));
+  TENON_TAKE(height, node.integer("output_height", 1));
+  TENON_TAKE(width, node.integer("output_width", 1));
+  TENON_TAKE(ratio, node.integer("sampling_ratio", 0));
+  TENON_TAKE(scale, node.real("spatial_scale", 1.0));
+  TENON_TAKE(coordinates,
+             node.string("coordinate_transformation_mode", node.opset() < 16 ? "output_half_pixel" : "half_pixel"));
+  if (*coordinates != "half_pixel" && *coordinates != "output_half_pixel") {
+    return node.fail(fmt::format("coordinate_transformation_mode '{}' is not known", *coordinates));
+  }
+  return node.result(node.apply("roi_align", {0, 1, 2},
+                                {{"size", Ints{*height, *width}},
+                                 {"sampling_ratio", *ratio},
+                                 {"spatial_scale", *scale},
+                                 {"mode", *mode},
+                                 {"half_pixel", int64_t{*coordinates == "half_pixel"}}}));
+}
+
+Status depth_to_space(NodeImport& node) {
+  TENON_TAKE(block, node.integer("blocksize"));
+  TENON_TAKE(mode, node.string("mode", "DCR"));
+  return node.result(node.apply("depth_to_space", {0}, {{"block", *block}, {"order", *mode}}));
+}
+
+Status space_to_depth(NodeImport& node) {
+  TENON_TAKE(block, node.integer("blocksize"));
+  return node.result(node.apply("space_to_depth", {0}, {{"block", *block}}));
+}
+
+template <class T>
+Expected<T> scalar_or(NodeImport& node, size_t input, std::string_view what, T fallback) {
+  if (!node.has_input(input)) return fallback;
+  TENON_TAKE(tensor, node.constant(input, what));
+  if (tensor->dtype() != runtime::dtype_of<T> || tensor->size() != 1) {
+    return node.fail(fmt::format("{} must be one {}", what, runtime::name(runtime::dtype_of<T>)));
+  }
+  return tensor->template data<T>()[0];
+}
+
+Status non_max_suppression(NodeImport& node) {
+  TENON_TAKE(centered, node.integer("center_point_box", 0));
+  TENON_TAKE(most, scalar_or<int64_t>(node, 2, "max_output_boxes_per_class", 0));
+  TENON_TAKE(iou, scalar_or<float>(node, 3, "iou_threshold", 0));
+  TENON_TAKE(score, scalar_or<float>(node, 4, "score_threshold", -std::numeric_limits<float>::infinity()));
+  return node.result(node.apply("non_max_suppression", {0, 1},
+                                {{"max_boxes", *most},
+                                 {"iou_threshold", static_cast<double>(*iou)},
+                                 {"score_threshold", static_cast<double>(*score)},
+                                 {"centered", *centered}}));
+}
+
+}  // namespace
+
+std::span<const OnnxConverter> onnx_image_converters() {
+  static constexpr OnnxConverter kTable[] = {
+      {"DepthToSpace", 1, 1, depth_to_space},
+      {"GridSample", 2, 2, grid_sample},
+      {"NonMaxSuppression", 2, 5, non_max_suppression},
+      {"Resize", 1, 4, resize},
+      {"RoiAlign", 3, 3, roi_align},
+      {"SpaceToDepth", 1, 1, space_to_depth},
+      {"Upsample", 1, 2, upsample},
+  };
+  return kTable;
+}
+
+}  // namespace tenon::compiler

@@ -1,0 +1,176 @@
+// Converters of ONNX operators that pick, scatter, order and make elements.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "compiler/frontend/onnx_node.h"
+
+namespace tenon::compiler {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+template <runtime::reference::Name op>
+Status gather(NodeImport& node) {
+  TENON_TAKE(axis, node.integer("axis", 0));
+  return node.result(node.apply(op.view(), {0, 1}, {{"axis", *axis}}));
+}
+
+Status gather_nd(NodeImport& node) {
+  TENON_TAKE(batch, node.integer("batch_dims", 0));
+  return node.result(node.apply("gather_nd", {0, 1}, {{"batch_dims", *batch}}));
+}
+
+Status scatter_elements(NodeImport& node) {
+  TENON_TAKE(axis, node.integer("axis", 0));
+  TENON_TAKE(reduction, node.string("reduction", "none"));
+  return node.result(node.apply("scatter_elements", {0, 1, 2}, {{"axis", *axis}, {"reduction", *reduction}}));
+}
+
+Status scatter_nd(NodeImport& node) {
+  TENON_TAKE(reduction, node.string("reduction", "none"));
+  return node.result(node.apply("scatter_nd", {0, 1, 2}, {{"reduction", *reduction}}));
+}
+
+// One integer from a constant input.
+Expected<int64_t> integer_input(NodeImport& node, size_t input, std::string_view what) {
+  TENON_TAKE(values, node.integers(input, what));
+  if (values->size() != 1) return node.fail(fmt::format("{} must be one element", what));
+  return (*values)[0];
+}
+
+Status one_hot(NodeImport& node) {
+  TENON_TAKE(indices, node.input(0));
+  TENON_TAKE(type, node.type(0));
+  TENON_TAKE(axis, node.integer("axis", -1));
+  TENON_TAKE(depth, integer_input(node, 1, "the depth"));
+  TENON_TAKE(values, node.constant(2, "the values"));
+  if (values->size() != 2) return node.fail("the values must be two, off and on");
+  double off = 0, on = 0;
+  runtime::with_dtype<runtime::kAnyDType>(values->dtype(), [&]<class T>(T) {
+    off = static_cast<double>(values->data<T>()[0]), on = static_cast<double>(values->data<T>()[1]);
+  });
+  if (!runtime::kIndices.contains(type->dtype)) {
+    indices = node.apply("cast", {*indices}, {{"dtype", std::string("i64")}});
+    if (!indices) return std::unexpected(indices.error());
+  }
+  return node.result(node.apply("one_hot", {*indices},
+                                {{"depth", *depth},
+                                 {"axis", *axis},
+                                 {"on", on},
+                                 {"off", off},
+                                 {"dtype", std::string(runtime::name(values->dtype()))}}));
+}
+
+// k is an attribute up to opset 9.
+Status top_k(NodeImport& node) {
+  TENON_TAKE(k, node.opset() < 10 ? node.integer("k") : integer_input(node, 1, "k"));
+  TENON_TAKE(axis, node.integer("axis", -1));
+  TENON_TAKE(largest, node.integer("largest", 1));
+  TENON_TAKE(sorted, node.integer("sorted", 1));
+  (void)sorted;  // ours are always
+  return node.results(node.apply("top_k", {0}, {{"k", *k}, {"axis", *axis}, {"largest", *largest}}));
+}
+
+Status unique(NodeImport& node) {
+  TENON_TAKE(sorted, node.integer("sorted", 1));
+  if (node.has("axis")) return node.fail("different parts along an axis are not supported, only different elements");
+  return node.results(node.apply("unique", {0}, {{"sorted", *sorted}}));
+}
+
+Status compress(NodeImport& node) {
+  TENON_TAKE(x, node.input(0));
+  TENON_TAKE(condition, node.input(1));
+  if (node.has("axis")) {
+    TENON_TAKE(axis, node.integer("axis"));
+    return node.result(node.apply("compress", {*x, *condition}, {{"axis", *axis}}));
+  }
+  TENON_TAKE(flat, node.apply("reshape", {*x}, {{"shape", Ints{-1}}}));
+  return node.result(node.apply("compress", {*flat, *condition}));
+}
+
+Status trilu(NodeImport& node) {
+  TENON_TAKE(upper, node.integer("upper", 1));
+  int64_t diagonal = 0;
+  if (node.has_input(1)) {
+    TENON_TAKE(given, integer_input(node, 1, "the diagonal"));
+    diagonal = *given;
+  }
+  return node.result(node.apply("triangle", {0}, {{"upper", *upper}, {"diagonal", diagonal}}));
+}
+
+Status reverse_sequence(NodeImport& node) {
+  TENON_TAKE(batch, node.integer("batch_axis", 1));
+  TENON_TAKE(time, node.integer("time_axis", 0));
+  return node.result(node.apply("reverse_sequence", {0, 1}, {{"batch_axis", *batch}, {"time_axis", *time}}));
+}
+
+Status range(NodeImport& node) {
+  TENON_TAKE(start, node.constant(0, "the start"));
+  TENON_TAKE(limit, node.constant(1, "the limit"));
+  TENON_TAKE(delta, node.constant(2, "the step"));
+  const DType dtype = start->dtype();
+  if (limit->dtype() != dtype || delta->dtype() != dtype || !runtime::kNumbers.contains(dtype) || start->size() != 1 ||
+      limit->size() != 1 || delta->size() != 1) {
+    return node.fail("start, limit and step must be one number each, of one dtype");
+  }
+  constexpr double kMost = 1 << 24;
+  std::optional<runtime::Tensor> result;
+  runtime::with_dtype<runtime::kNumbers>(dtype, [&]<class T>(T) {
+    const T first = start->data<T>()[0], step = delta->data<T>()[0];
+    const double count =
+        std::ceil((static_cast<double>(limit->data<T>()[0]) - static_cast<double>(first)) / static_cast<double>(step));
+    if (!(count <= kMost)) return;
+    std::vector<T> values;
+    for (int64_t i = 0; i < static_cast<int64_t>(count); ++i) {
+      values.push_back(static_cast<T>(static_cast<double>(first) + static_cast<double>(i) * static_cast<double>(step)));
+    }
+    result = runtime::Tensor::of<T>({static_cast<int64_t>(values.size())}, values);
+  });
+  if (!result) return node.fail("the range has no end, or more than 2^24 elements");
+  return node.result(node.constant(std::move(*result)));
+}
+
+Status eye_like(NodeImport& node) {
+  TENON_TAKE(type, node.type(0));
+  TENON_TAKE(diagonal, node.integer("k", 0));
+  DType dtype = type->dtype;
+  if (node.has("dtype")) {
+    TENON_TAKE(number, node.integer("dtype"));
+    const auto known = onnx_dtype(*number);
+    if (!known) return node.fail(fmt::format("ONNX's data type {} is not supported", *number));
+    dtype = *known;
+  }
+  const auto shape = type->shape();
+  if (!shape || shape->size() != 2) return node.fail("needs a matrix whose sizes are known", "bind them with --shapes");
+  return node.result(node.apply("eye", Atoms{},
+                                {{"rows", (*shape)[0]},
+                                 {"columns", (*shape)[1]},
+                                 {"diagonal", *diagonal},
+                                 {"dtype", std::string(runtime::name(dtype))}}));
+}
+
+}  // namespace
+
+std::span<const OnnxConverter> onnx_index_converters() {
+  static constexpr OnnxConverter kTable[] = {
+      {"Compress", 2, 2, compress},
+      {"EyeLike", 1, 1, eye_like},
+      {"Gather", 2, 2, gather<"gather">},
+      {"GatherElements", 2, 2, gather<"gather_elements">},
+      {"GatherND", 2, 2, gather_nd},
+      {"NonZero", 1, 1, convert_plain<"nonzero">},
+      {"OneHot", 3, 3, one_hot},
+      {"Range", 3, 3, range},
+      {"ReverseSequence", 2, 2, reverse_sequence},
+      {"Scatter", 3, 3, scatter_elements},
+      {"ScatterElements", 3, 3, scatter_elements},
+      {"ScatterND", 3, 3, scatter_nd},
+      {"TopK", 1, 2, top_k},
+      {"Trilu", 1, 2, trilu},
+      {"Unique", 1, 1, unique},
+  };
+  return kTable;
+}
+
+}  // namespace tenon::compiler

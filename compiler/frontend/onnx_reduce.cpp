@@ -1,0 +1,95 @@
+// Converters of ONNX's reductions and of what runs along an axis.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/frontend/onnx_node.h"
+
+namespace tenon::compiler {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+// Axes are an input from opset 13 (ReduceSum) or 18 on.
+template <runtime::reference::Name op>
+Status reduce(NodeImport& node) {
+  TENON_TAKE(x, node.input(0));
+  TENON_TAKE(type, node.type(0));
+  TENON_TAKE(axes, node.has_input(1) ? node.integers(1, "the axes") : node.list("axes", Ints{}));
+  TENON_TAKE(keep, node.integer("keepdims", 1));
+  TENON_TAKE(noop, node.integer("noop_with_empty_axes", 0));
+  if (axes->empty() && *noop) {
+    if (op.view() == "sum_square" || op.view().starts_with("norm") || op.view().starts_with("log")) {
+      return node.fail("noop_with_empty_axes is not supported here");
+    }
+    return node.result(node.apply("identity", {*x}));
+  }
+  // A mean over whole maps is the pool that later passes know.
+  Ints sorted = *axes;
+  for (int64_t& axis : sorted) axis += axis < 0 ? type->rank() : 0;
+  std::ranges::sort(sorted);
+  if (op.view() == "mean" && type->rank() == 4 && sorted == Ints{2, 3}) {
+    TENON_TAKE(mean, node.apply("global_avg_pool", {*x}));
+    return node.result(*keep ? mean : node.apply("reshape", {*mean}, {{"shape", Ints{0, 0}}}));
+  }
+  return node.result(node.apply(op.view(), {*x}, {{"axes", *axes}, {"keep", *keep}}));
+}
+
+template <runtime::reference::Name op>
+Status arg_best(NodeImport& node) {
+  TENON_TAKE(axis, node.integer("axis", 0));
+  TENON_TAKE(keep, node.integer("keepdims", 1));
+  TENON_TAKE(last, node.integer("select_last_index", 0));
+  return node.result(node.apply(op.view(), {0}, {{"axis", *axis}, {"keep", *keep}, {"select_last", *last}}));
+}
+
+Status cumsum(NodeImport& node) {
+  TENON_TAKE(axis, node.integers(1, "the axis"));
+  TENON_TAKE(exclusive, node.integer("exclusive", 0));
+  TENON_TAKE(reverse, node.integer("reverse", 0));
+  if (axis->size() != 1) return node.fail("the axis must be one element");
+  return node.result(
+      node.apply("cumsum", {0}, {{"axis", (*axis)[0]}, {"exclusive", *exclusive}, {"reverse", *reverse}}));
+}
+
+// Up to opset 12 all axes from `axis` on are one.
+template <runtime::reference::Name op>
+Status softmax(NodeImport& node) {
+  TENON_TAKE(x, node.input(0));
+  TENON_TAKE(type, node.type(0));
+  TENON_TAKE(axis, node.integer("axis", node.opset() < 13 ? 1 : -1));
+  const int64_t rank = type->rank(), first = *axis < 0 ? *axis + rank : *axis;
+  if (node.opset() >= 13 || first == rank - 1) return node.result(node.apply(op.view(), {*x}, {{"axis", *axis}}));
+  TENON_TAKE(flat, node.apply("flatten", {*x}, {{"axis", first}}));
+  TENON_TAKE(result, node.apply(op.view(), {*flat}, {{"axis", int64_t{1}}}));
+  Ints shape;
+  for (Dim dim : type->dims) shape.push_back(dim.constant().value_or(-1));
+  if (std::ranges::count(shape, -1) > 1) return node.fail("more than one size is unknown", "bind them with --shapes");
+  return node.result(node.apply("reshape", {*result}, {{"shape", shape}}));
+}
+
+}  // namespace
+
+std::span<const OnnxConverter> onnx_reduce_converters() {
+  static constexpr OnnxConverter kTable[] = {
+      {"ArgMax", 1, 1, arg_best<"arg_max">},
+      {"ArgMin", 1, 1, arg_best<"arg_min">},
+      {"CumSum", 2, 2, cumsum},
+      {"Hardmax", 1, 1, softmax<"hardmax">},
+      {"LogSoftmax", 1, 1, softmax<"log_softmax">},
+      {"ReduceL1", 1, 2, reduce<"norm_l1">},
+      {"ReduceL2", 1, 2, reduce<"norm_l2">},
+      {"ReduceLogSum", 1, 2, reduce<"log_sum">},
+      {"ReduceLogSumExp", 1, 2, reduce<"log_sum_exp">},
+      {"ReduceMax", 1, 2, reduce<"max">},
+      {"ReduceMean", 1, 2, reduce<"mean">},
+      {"ReduceMin", 1, 2, reduce<"min">},
+      {"ReduceProd", 1, 2, reduce<"prod">},
+      {"ReduceSum", 1, 2, reduce<"sum">},
+      {"ReduceSumSquare", 1, 2, reduce<"sum_square">},
+      {"Softmax", 1, 1, softmax<"softmax">},
+  };
+  return kTable;
+}
+
+}  // namespace tenon::compiler

@@ -1,0 +1,224 @@
+// Elements in another order or number: split, stack, tile, triangles, blocks, padding from the tensor itself.
+#include "compiler/ir/operators/rules.h"
+
+namespace tenon::compiler {
+namespace {
+
+constexpr int64_t kMax = int64_t{1} << 31;
+
+Expected<Type> split(const RuleInput& in) {
+  const TensorType& x = in.arg(0);
+  TENON_TAKE(axis, axis_of(in, "axis", x.rank()));
+  const auto& sizes = ints_attr(in.attrs, "sizes");
+  TENON_TRY(check_ints(in, "sizes", sizes.size(), 0, kMax));
+  int64_t sum = 0;
+  std::vector<Type> parts;
+  for (int64_t size : sizes) {
+    Dims dims = x.dims;
+    dims[*axis] = in.context.dim(size);
+    parts.push_back(in.context.tensor(std::move(dims), x.dtype));
+    sum += size;
+  }
+  if (sizes.empty()) return error("sizes must not be empty");
+  if (x.dims[*axis].constant() != sum) {
+    return error(fmt::format("the sizes [{}] are {} together, axis {} is {}: {}", fmt::join(sizes, ", "), sum, *axis,
+                             in.context.str(x.dims[*axis]), describe(in, {"x"})));
+  }
+  return in.context.tuple(std::move(parts));
+}
+
+Expected<Type> stack(const RuleInput& in) {
+  TENON_TAKE(axis, axis_of(in, "axis", in.arg(0).rank() + 1));
+  for (size_t i = 1; i < in.args.size(); ++i) {
+    if (in.args[i] == in.args[0]) continue;
+    return error(fmt::format("arguments 0 and {} must be equal: {} and {}", i, in.context.str(in.args[0]),
+                             in.context.str(in.args[i])));
+  }
+  Dims dims = in.arg(0).dims;
+  dims.insert(dims.begin() + *axis, in.context.dim(static_cast<int64_t>(in.args.size())));
+  return in.context.tensor(std::move(dims), in.arg(0).dtype);
+}
+
+Expected<Type> tile(const RuleInput& in) {
+  Dims dims = in.arg(0).dims;
+  TENON_TRY(check_ints(in, "repeats", dims.size(), 0, kMax));
+  for (size_t d = 0; d < dims.size(); ++d) {
+    dims[d] = in.context.multiply(dims[d], in.context.dim(ints_attr(in.attrs, "repeats")[d]));
+  }
+  return in.context.tensor(std::move(dims), in.arg(0).dtype);
+}
+
+Expected<Type> broadcast_to(const RuleInput& in) {
+  const Dims& x = in.arg(0).dims;
+  const auto& shape = ints_attr(in.attrs, "shape");
+  TENON_TRY(check_ints(in, "shape", shape.size(), -1, kMax));
+  auto fail = [&] {
+    return error(fmt::format("{} does not broadcast to [{}]", in.context.str(in.args[0]), fmt::join(shape, ", ")), "",
+                 "sizes must be equal, or x's 1; -1 keeps x's");
+  };
+  if (shape.size() < x.size()) return fail();
+  Dims dims;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    const Dim own = i + x.size() < shape.size() ? in.context.dim(1) : x[i + x.size() - shape.size()];
+    const Dim size = shape[i] == -1 ? own : in.context.dim(shape[i]);
+    if (own != size && own.constant() != 1) return fail();
+    dims.push_back(size);
+  }
+  return in.context.tensor(std::move(dims), in.arg(0).dtype);
+}
+
+Expected<Type> squeeze(const RuleInput& in) {
+  TENON_TAKE(axes, axes_of(in, "axes", in.arg(0).rank()));
+  Dims dims;
+  for (int64_t d = 0; d < in.arg(0).rank(); ++d) {
+    if (std::ranges::find(*axes, d) == axes->end()) dims.push_back(in.arg(0).dims[d]);
+    else if (in.arg(0).dims[d].constant() != 1) {
+      return error(fmt::format("axis {} must be 1: {}", d, describe(in, {"x"})));
+    }
+  }
+  return in.context.tensor(std::move(dims), in.arg(0).dtype);
+}
+
+Expected<Type> expand_dims(const RuleInput& in) {
+  Dims dims = in.arg(0).dims;
+  TENON_TAKE(axes, axes_of(in, "axes", static_cast<int64_t>(dims.size() + ints_attr(in.attrs, "axes").size())));
+  for (int64_t axis : *axes) dims.insert(dims.begin() + axis, in.context.dim(1));
+  return in.context.tensor(std::move(dims), in.arg(0).dtype);
+}
+
+Expected<Type> reverse(const RuleInput& in) {
+  TENON_TRY(axes_of(in, "axes", in.arg(0).rank()));
+  return in.args[0];
+}
+
+Expected<Type> reverse_sequence(const RuleInput& in) {
+  TENON_TAKE(batch, axis_of(in, "batch_axis", in.arg(0).rank()));
+  TENON_TAKE(time, axis_of(in, "time_axis", in.arg(0).rank()));
+  if (*batch == *time) return error(fmt::format("batch_axis and time_axis are both {}", *batch));
+  TENON_TRY(check_vector(in, 1, "lengths", in.arg(1).dtype, in.arg(0).dims[*batch]));
+  return in.args[0];
+}
+
+Expected<Type> pad_from_itself(const RuleInput& in) {
+  Dims dims = in.arg(0).dims;
+  TENON_TRY(check_ints(in, "before", dims.size(), 0, kMax));
+  TENON_TRY(check_ints(in, "after", dims.size(), 0, kMax));
+  for (size_t d = 0; d < dims.size(); ++d) {
+    const int64_t more = ints_attr(in.attrs, "before")[d] + ints_attr(in.attrs, "after")[d];
+    if (more > 0 && dims[d].constant() == 0) {
+      return error(fmt::format("axis {} has nothing to pad it with: {}", d, describe(in, {"x"})));
+    }
+    dims[d] = in.context.add(dims[d], in.context.dim(more));
+  }
+  return in.context.tensor(std::move(dims), in.arg(0).dtype);
+}
+
+Expected<Type> triangle(const RuleInput& in) {
+  TENON_TRY(check_int(in, "upper", 0, 1));
+  TENON_TRY(check_int(in, "diagonal", -kMax, kMax));
+  if (in.arg(0).rank() >= 2) return in.args[0];
+  return error(fmt::format("x must have at least 2 dims: {}", describe(in, {"x"})));
+}
+
+Expected<Type> depth_to_space(const RuleInput& in) {
+  TENON_TRY(check_rank(in, 0, "x", 4));
+  TENON_TRY(check_int(in, "block", 1, 1 << 15));
+  TENON_TRY(check_string(in, "order", {"DCR", "CRD"}));
+  Context& context = in.context;
+  Dims dims = in.arg(0).dims;
+  const Dim block = context.dim(int_attr(in.attrs, "block"));
+  const auto channels = context.divide(dims[1], context.multiply(block, block));
+  if (!channels) {
+    return error(fmt::format("{} channels do not divide into blocks of {}: {}", context.str(dims[1]),
+                             context.str(context.multiply(block, block)), describe(in, {"x"})));
+  }
+  return context.tensor(Dims{dims[0], *channels, context.multiply(dims[2], block), context.multiply(dims[3], block)},
+                        in.arg(0).dtype);
+}
+
+Expected<Type> space_to_depth(const RuleInput& in) {
+  TENON_TRY(check_rank(in, 0, "x", 4));
+  TENON_TRY(check_int(in, "block", 1, 1 << 15));
+  Context& context = in.context;
+  Dims dims = in.arg(0).dims;
+  const Dim block = context.dim(int_attr(in.attrs, "block"));
+  const auto height = context.divide(dims[2], block), width = context.divide(dims[3], block);
+  if (!height || !width) {
+    return error(fmt::format("the map does not divide into blocks of {}: {}", context.str(block), describe(in, {"x"})));
+  }
+  return context.tensor(Dims{dims[0], context.multiply(dims[1], context.multiply(block, block)), *height, *width},
+                        in.arg(0).dtype);
+}
+
+Expected<Type> shape_of(const RuleInput& in) {
+  return in.context.tensor(Dims{in.context.dim(in.arg(0).rank())}, DType::kI64);
+}
+
+Operator padding(std::string name, std::string documentation) {
+  return {std::move(name),
+          std::move(documentation),
+          {"x"},
+          {{"before", AttrKind::kInts, std::nullopt, "elements before each dim"},
+           {"after", AttrKind::kInts, std::nullopt, "elements after each dim"}},
+          pad_from_itself,
+          Pattern::kInjective};
+}
+
+Operator move(std::string name, std::string documentation, std::vector<AttrSpec> attributes, TypeRule rule) {
+  return {std::move(name), std::move(documentation), {"x"}, std::move(attributes), rule, Pattern::kInjective};
+}
+
+}  // namespace
+
+std::vector<Operator> arrange_operators() {
+  const AttrSpec axes{"axes", AttrKind::kInts, std::nullopt, "the axes"};
+  const AttrSpec block{"block", AttrKind::kInt, std::nullopt, "height and width of a block"};
+  return {
+      move("split", "A tuple of the parts of x along axis, of these sizes.",
+           {{"sizes", AttrKind::kInts, std::nullopt, "sizes of the parts, together the axis"},
+            {"axis", AttrKind::kInt, int64_t{0}, "axis that is cut"}},
+           split),
+      {"stack",
+       "The arguments, of one type, along a new axis.",
+       {"...x"},
+       {{"axis", AttrKind::kInt, int64_t{0}, "where the new axis stands"}},
+       stack,
+       Pattern::kInjective},
+      move("tile", "x, repeated along each dim.", {{"repeats", AttrKind::kInts, std::nullopt, "how often, one a dim"}},
+           tile),
+      {"broadcast_to",
+       "x with its dims of size 1 repeated to a shape, new dims coming in front.",
+       {"x"},
+       {{"shape", AttrKind::kInts, std::nullopt, "the result's sizes; -1 keeps x's"}},
+       broadcast_to,
+       Pattern::kBroadcast},
+      move("squeeze", "x without these axes of size 1.", {axes}, squeeze),
+      move("expand_dims", "x with new axes of size 1, counted in the result.", {axes}, expand_dims),
+      move("reverse", "x with its elements along the axes in the opposite order.", {axes}, reverse),
+      {"reverse_sequence",
+       "x with the first lengths[b] elements along time_axis in the opposite order, b being the index of batch_axis.",
+       {"x", {"lengths", runtime::kIndices}},
+       {{"batch_axis", AttrKind::kInt, int64_t{1}, "axis of the lengths"},
+        {"time_axis", AttrKind::kInt, int64_t{0}, "axis that is reversed"}},
+       reverse_sequence,
+       Pattern::kInjective},
+      padding("pad_edge", "x with its border repeated around it."),
+      padding("pad_reflect", "x with its mirror image around it, the border not repeated."),
+      padding("pad_wrap", "x with itself around it, as if it were a ring."),
+      move("triangle", "The triangle of each matrix in the last two dims, zeros elsewhere.",
+           {{"upper", AttrKind::kInt, int64_t{1}, "1: the upper right, 0: the lower left"},
+            {"diagonal", AttrKind::kInt, int64_t{0}, "the border's place: 1 is right of the main diagonal"}},
+           triangle),
+      move(
+          "depth_to_space",
+          "x [N, C * block^2, H, W] with the parts of its channels as blocks: [N, C, H * block, W * block].",
+          {block,
+           {"order", AttrKind::kString, std::string("DCR"), "of the channels: DCR, blocks first, or CRD, blocks last"}},
+          depth_to_space),
+      move("space_to_depth", "x [N, C, H, W] with its blocks as channels: [N, block^2 * C, H / block, W / block].",
+           {block}, space_to_depth),
+      {"shape_of", "The sizes of x, a vector of i64.", {"x"}, {}, shape_of, Pattern::kOpaque},
+  };
+}
+
+}  // namespace tenon::compiler

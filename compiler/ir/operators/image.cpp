@@ -1,0 +1,127 @@
+// Images resampled: resize, grid_sample, roi_align. Coordinates are those of ONNX.
+#include "compiler/ir/operators/rules.h"
+#include "runtime/reference/resize.h"
+
+namespace tenon::compiler {
+namespace {
+
+using runtime::kReals;
+
+constexpr int64_t kMax = int64_t{1} << 31;
+
+// size * scale, where that is a whole number for all sizes, or the size is known.
+Expected<Dim> scaled(const RuleInput& in, Dim size, double scale) {
+  if (!(scale > 0 && scale <= 1 << 20)) return error(fmt::format("scale must be positive, found {}", scale));
+  if (const auto value = size.constant()) {
+    return in.context.dim(runtime::reference::resized_length(*value, scale));
+  }
+  const double inverse = 1 / scale;
+  if (scale == std::floor(scale)) return in.context.multiply(size, in.context.dim(static_cast<int64_t>(scale)));
+  if (inverse == std::floor(inverse)) {
+    return in.context.floor_divide(size, in.context.dim(static_cast<int64_t>(inverse)));
+  }
+  return error(fmt::format("{} times {} is no expression of sizes", in.context.str(size), scale), "",
+               "bind the size, as --shapes H=224,W=224, or give sizes");
+}
+
+Expected<Type> resize(const RuleInput& in) {
+  using namespace runtime::reference;
+  Dims dims = in.arg(0).dims;
+  TENON_TRY(check_string(in, "mode", kResizeModes));
+  TENON_TRY(check_string(in, "coordinates", kResizeCoordinates));
+  TENON_TRY(check_string(in, "nearest", kResizeRoundings));
+  TENON_TRY(check_int(in, "exclude_outside", 0, 1));
+  const auto& scales = floats_attr(in.attrs, "scales");
+  const auto& sizes = ints_attr(in.attrs, "sizes");
+  if (sizes.empty() == scales.empty()) return error("needs either sizes or scales");
+  if (scales.empty()) {
+    TENON_TRY(check_ints(in, "sizes", dims.size(), -1, kMax));
+  } else if (scales.size() != dims.size()) {
+    return error(fmt::format("scales must have {} values, found [{}]", dims.size(), fmt::join(scales, ", ")));
+  }
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (scales.empty()) {
+      if (sizes[d] >= 0) dims[d] = in.context.dim(sizes[d]);
+    } else {
+      TENON_TAKE(size, scaled(in, dims[d], scales[d]));
+      dims[d] = *size;
+    }
+    if (in.arg(0).dims[d].constant() == 0 && dims[d].constant() != 0) {
+      return error(fmt::format("there is nothing to resize: {}", describe(in, {"x"})));
+    }
+  }
+  return in.context.tensor(std::move(dims), in.arg(0).dtype);
+}
+
+Expected<Type> grid_sample(const RuleInput& in) {
+  TENON_TRY(check_rank(in, 0, "x", 4));
+  TENON_TRY(check_rank(in, 1, "grid", 4));
+  TENON_TRY(check_string(in, "mode", runtime::reference::kResizeModes));
+  TENON_TRY(check_string(in, "padding", {"zeros", "border", "reflection"}));
+  TENON_TRY(check_int(in, "align_corners", 0, 1));
+  const Dims &x = in.arg(0).dims, &grid = in.arg(1).dims;
+  if (x[0] != grid[0] || grid[3].constant() != 2) {
+    return error(fmt::format("grid must be [N, H, W, 2]: {}", describe(in, {"x", "grid"})));
+  }
+  return in.context.tensor(Dims{x[0], x[1], grid[1], grid[2]}, in.arg(0).dtype);
+}
+
+Expected<Type> roi_align(const RuleInput& in) {
+  TENON_TRY(check_rank(in, 0, "x", 4));
+  TENON_TRY(check_rank(in, 1, "rois", 2));
+  TENON_TRY(check_ints(in, "size", 2, 1, 1 << 12));
+  TENON_TRY(check_int(in, "sampling_ratio", 0, 1 << 10));
+  TENON_TRY(check_int(in, "half_pixel", 0, 1));
+  TENON_TRY(check_string(in, "mode", {"avg", "max"}));
+  const Dims &x = in.arg(0).dims, &rois = in.arg(1).dims;
+  if (rois[1].constant() != 4) return error(fmt::format("rois must be [R, 4]: {}", describe(in, {"x", "rois"})));
+  TENON_TRY(check_vector(in, 2, "batches", in.arg(2).dtype, rois[0]));
+  const auto& size = ints_attr(in.attrs, "size");
+  return in.context.tensor(Dims{rois[0], x[1], in.context.dim(size[0]), in.context.dim(size[1])}, in.arg(0).dtype);
+}
+
+}  // namespace
+
+std::vector<Operator> image_operators() {
+  return {
+      {"resize",
+       "x resampled to other sizes, along each dim whose size or scale changes.",
+       {{"x", kReals}},
+       {{"sizes", AttrKind::kInts, std::vector<int64_t>{}, "the result's sizes, one a dim, -1: x's; or scales"},
+        {"scales", AttrKind::kFloats, std::vector<double>{}, "the result's sizes by x's, one a dim, rounded down"},
+        {"mode", AttrKind::kString, std::string("nearest"), "nearest, linear or cubic"},
+        {"coordinates", AttrKind::kString, std::string("half_pixel"),
+         "where the result's elements lie: half_pixel, half_pixel_symmetric, pytorch_half_pixel, align_corners or "
+         "asymmetric"},
+        {"nearest", AttrKind::kString, std::string("round_prefer_floor"),
+         "which is the nearest: round_prefer_floor, round_prefer_ceil, floor or ceil"},
+        {"cubic", AttrKind::kFloat, -0.75, "slope parameter of the cubic"},
+        {"exclude_outside", AttrKind::kInt, int64_t{0}, "1: cubic taps outside of x have no weight"}},
+       resize,
+       Pattern::kOpaque},
+      {"grid_sample",
+       "x [N, C, H, W] at the places grid [N, H', W', 2], each x and y in -1 .. 1: [N, C, H', W'].",
+       {{"x", kReals}, Input::same("grid")},
+       {{"mode", AttrKind::kString, std::string("linear"), "nearest, linear or cubic"},
+        {"padding", AttrKind::kString, std::string("zeros"), "what is outside: zeros, border or reflection"},
+        {"align_corners", AttrKind::kInt, int64_t{0},
+         "1: -1 and 1 are the centres of the outer elements, 0: their edges"}},
+       grid_sample,
+       Pattern::kOpaque},
+      {"roi_align",
+       "Regions rois [R, 4] (left, top, right, bottom) of the maps of x [N, C, H, W], batches [R] saying which: "
+       "averages "
+       "or maxima of samples between elements, [R, C, h, w].",
+       {{"x", kReals}, Input::same("rois"), {"batches", runtime::kIndices}},
+       {{"size", AttrKind::kInts, std::nullopt, "[h, w]"},
+        {"sampling_ratio", AttrKind::kInt, int64_t{0},
+         "samples along each side of a bin; 0: as many as it has elements"},
+        {"spatial_scale", AttrKind::kFloat, 1.0, "elements for each unit of rois"},
+        {"mode", AttrKind::kString, std::string("avg"), "avg or max"},
+        {"half_pixel", AttrKind::kInt, int64_t{1}, "1: elements are centred at halves"}},
+       roi_align,
+       Pattern::kOpaque},
+  };
+}
+
+}  // namespace tenon::compiler

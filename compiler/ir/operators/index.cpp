@@ -1,0 +1,151 @@
+// Elements by their indices: gather, scatter, one_hot. Negative indices count from the end; others that are none are an
+// error when it runs.
+#include "compiler/ir/operators/rules.h"
+
+namespace tenon::compiler {
+namespace {
+
+using runtime::kIndices;
+
+Expected<Type> gather(const RuleInput& in) {
+  const Dims &x = in.arg(0).dims, &indices = in.arg(1).dims;
+  TENON_TAKE(axis, axis_of(in, "axis", in.arg(0).rank()));
+  Dims dims(x.begin(), x.begin() + *axis);
+  dims.insert(dims.end(), indices.begin(), indices.end());
+  dims.insert(dims.end(), x.begin() + *axis + 1, x.end());
+  return in.context.tensor(std::move(dims), in.arg(0).dtype);
+}
+
+// Indices have x's rank, and along all axes but one no larger sizes.
+Status check_within(const RuleInput& in, int64_t but) {
+  const Dims &x = in.arg(0).dims, &indices = in.arg(1).dims;
+  bool fits = x.size() == indices.size();
+  for (size_t d = 0; fits && d < x.size(); ++d) {
+    const auto whole = x[d].constant(), part = indices[d].constant();
+    fits = static_cast<int64_t>(d) == but || x[d] == indices[d] || (whole && part && *part <= *whole);
+  }
+  if (fits) return {};
+  return error(fmt::format("indices must lie within x along all axes but {}: {}", but, describe(in, {"x", "indices"})));
+}
+
+Expected<Type> gather_elements(const RuleInput& in) {
+  TENON_TAKE(axis, axis_of(in, "axis", in.arg(0).rank()));
+  TENON_TRY(check_within(in, *axis));
+  return in.context.tensor(in.arg(1).dims, in.arg(0).dtype);
+}
+
+// The dims of the parts of x that index tuples stand for.
+Expected<Dims> part_dims(const RuleInput& in, int64_t batch) {
+  const Dims &x = in.arg(0).dims, &indices = in.arg(1).dims;
+  const auto depth = indices.empty() ? std::nullopt : indices.back().constant();
+  if (!depth || in.arg(1).rank() <= batch || in.arg(0).rank() < batch + *depth) {
+    return error(
+        fmt::format("the last dim of indices must be a number of x's dims: {}", describe(in, {"x", "indices"})));
+  }
+  for (int64_t d = 0; d < batch; ++d) {
+    if (x[d] != indices[d]) return error(fmt::format("the batch dims differ: {}", describe(in, {"x", "indices"})));
+  }
+  Dims dims(indices.begin(), indices.end() - 1);
+  dims.insert(dims.end(), x.begin() + batch + *depth, x.end());
+  return dims;
+}
+
+Expected<Type> gather_nd(const RuleInput& in) {
+  TENON_TRY(check_int(in, "batch_dims", 0, 31));
+  TENON_TAKE(dims, part_dims(in, int_attr(in.attrs, "batch_dims")));
+  return in.context.tensor(std::move(*dims), in.arg(0).dtype);
+}
+
+Status check_reduction(const RuleInput& in) {
+  TENON_TRY(check_string(in, "reduction", {"none", "add", "mul", "max", "min"}));
+  if (in.arg(0).dtype == DType::kBool && string_attr(in.attrs, "reduction") != "none") {
+    return error("bools are not combined: reduction must be none");
+  }
+  return {};
+}
+
+Status check_updates(const RuleInput& in, Dims dims) {
+  const Type wanted = in.context.tensor(std::move(dims), in.arg(0).dtype);
+  if (in.args[2] == wanted) return {};
+  return error(fmt::format("updates must be {}, found {}", in.context.str(wanted), in.context.str(in.args[2])));
+}
+
+Expected<Type> scatter_elements(const RuleInput& in) {
+  TENON_TAKE(axis, axis_of(in, "axis", in.arg(0).rank()));
+  TENON_TRY(check_reduction(in));
+  TENON_TRY(check_within(in, *axis));
+  TENON_TRY(check_updates(in, in.arg(1).dims));
+  return in.args[0];
+}
+
+Expected<Type> scatter_nd(const RuleInput& in) {
+  TENON_TRY(check_reduction(in));
+  TENON_TAKE(dims, part_dims(in, 0));
+  TENON_TRY(check_updates(in, std::move(*dims)));
+  return in.args[0];
+}
+
+Expected<Type> one_hot(const RuleInput& in) {
+  TENON_TRY(check_int(in, "depth", 1, int64_t{1} << 31));
+  TENON_TAKE(axis, axis_of(in, "axis", in.arg(0).rank() + 1));
+  TENON_TAKE(dtype, dtype_attr(in));
+  TENON_TRY(check_value(in, "on", *dtype));
+  TENON_TRY(check_value(in, "off", *dtype));
+  Dims dims = in.arg(0).dims;
+  dims.insert(dims.begin() + *axis, in.context.dim(int_attr(in.attrs, "depth")));
+  return in.context.tensor(std::move(dims), *dtype);
+}
+
+AttrSpec reduction_attribute() {
+  return {"reduction", AttrKind::kString, std::string("none"),
+          "how updates meet what is there: none, add, mul, max or min"};
+}
+
+}  // namespace
+
+std::vector<Operator> index_operators() {
+  return {
+      {"gather",
+       "The parts of x at indices along axis: x.shape[:axis] + indices.shape + x.shape[axis + 1:].",
+       {"x", {"indices", kIndices}},
+       {{"axis", AttrKind::kInt, int64_t{0}, "axis that is indexed"}},
+       gather,
+       Pattern::kInjective},
+      {"gather_elements",
+       "Element by element, x at the same index but for axis, where `indices` says it.",
+       {"x", {"indices", kIndices}},
+       {{"axis", AttrKind::kInt, int64_t{0}, "axis that is indexed"}},
+       gather_elements,
+       Pattern::kInjective},
+      {"gather_nd",
+       "The parts of x at the index tuples in the last dim of indices, behind batch_dims dims that both share.",
+       {"x", {"indices", kIndices}},
+       {{"batch_dims", AttrKind::kInt, int64_t{0}, "leading dims that both share"}},
+       gather_nd,
+       Pattern::kInjective},
+      {"scatter_elements",
+       "x with updates at the same index but for axis, where `indices` says it, in order.",
+       {"x", {"indices", kIndices}, "updates"},
+       {{"axis", AttrKind::kInt, int64_t{0}, "axis that is indexed"}, reduction_attribute()},
+       scatter_elements,
+       Pattern::kOpaque},
+      {"scatter_nd",
+       "x with updates as its parts at the index tuples in the last dim of indices, in order.",
+       {"x", {"indices", kIndices}, "updates"},
+       {reduction_attribute()},
+       scatter_nd,
+       Pattern::kOpaque},
+      {"one_hot",
+       "A new axis of size depth that holds `on` at the index, `off` elsewhere; an index outside is on nowhere.",
+       {{"indices", kIndices}},
+       {{"depth", AttrKind::kInt, std::nullopt, "size of the new axis"},
+        {"axis", AttrKind::kInt, int64_t{-1}, "where the new axis stands"},
+        {"on", AttrKind::kFloat, 1.0, "value at the index"},
+        {"off", AttrKind::kFloat, 0.0, "value elsewhere"},
+        {"dtype", AttrKind::kString, std::string("f32"), "the result's dtype"}},
+       one_hot,
+       Pattern::kInjective},
+  };
+}
+
+}  // namespace tenon::compiler

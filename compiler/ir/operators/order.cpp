@@ -1,0 +1,123 @@
+// Sorting and searching: results whose order, or number, depends on the data. A size that does is `?`.
+#include "compiler/ir/operators/rules.h"
+
+namespace tenon::compiler {
+namespace {
+
+using runtime::kNumbers;
+
+Expected<Type> top_k(const RuleInput& in) {
+  TENON_TRY(check_int(in, "k", 0, int64_t{1} << 31));
+  TENON_TRY(check_int(in, "largest", 0, 1));
+  TENON_TAKE(axis, axis_of(in, "axis", in.arg(0).rank()));
+  const int64_t k = int_attr(in.attrs, "k");
+  Dims dims = in.arg(0).dims;
+  if (const auto size = dims[*axis].constant(); size && *size < k) {
+    return error(fmt::format("axis {} has {} elements, k is {}: {}", *axis, *size, k, describe(in, {"x"})));
+  }
+  dims[*axis] = in.context.dim(k);
+  return in.context.tuple({in.context.tensor(dims, in.arg(0).dtype), in.context.tensor(dims, DType::kI64)});
+}
+
+Expected<Type> sort(const RuleInput& in) {
+  TENON_TRY(axis_of(in, "axis", in.arg(0).rank()));
+  TENON_TRY(check_int(in, "descending", 0, 1));
+  return in.args[0];
+}
+Expected<Type> arg_sort(const RuleInput& in) {
+  TENON_TRY(sort(in));
+  return in.context.tensor(in.arg(0).dims, DType::kI64);
+}
+
+Expected<Type> unique(const RuleInput& in) {
+  TENON_TRY(check_int(in, "sorted", 0, 1));
+  const Dims some{in.context.erased()};
+  const Type places = in.context.tensor(some, DType::kI64);
+  return in.context.tuple({in.context.tensor(some, in.arg(0).dtype), places,
+                           in.context.tensor(Dims{in.context.product(in.arg(0).dims)}, DType::kI64), places});
+}
+
+Expected<Type> nonzero(const RuleInput& in) {
+  return in.context.tensor(Dims{in.context.dim(in.arg(0).rank()), in.context.erased()}, DType::kI64);
+}
+
+Expected<Type> compress(const RuleInput& in) {
+  TENON_TAKE(axis, axis_of(in, "axis", in.arg(0).rank()));
+  TENON_TRY(check_rank(in, 1, "condition", 1));
+  Dims dims = in.arg(0).dims;
+  dims[*axis] = in.context.erased();
+  return in.context.tensor(std::move(dims), in.arg(0).dtype);
+}
+
+Expected<Type> non_max_suppression(const RuleInput& in) {
+  TENON_TRY(check_rank(in, 0, "boxes", 3));
+  TENON_TRY(check_rank(in, 1, "scores", 3));
+  TENON_TRY(check_int(in, "max_boxes", 0, INT64_MAX));
+  TENON_TRY(check_int(in, "centered", 0, 1));
+  const Dims &boxes = in.arg(0).dims, &scores = in.arg(1).dims;
+  if (boxes[2].constant() != 4 || boxes[0] != scores[0] || boxes[1] != scores[2]) {
+    return error(fmt::format("boxes must be [B, N, 4] and scores [B, C, N]: {}", describe(in, {"boxes", "scores"})));
+  }
+  return in.context.tensor(Dims{in.context.erased(), in.context.dim(3)}, DType::kI64);
+}
+
+}  // namespace
+
+std::vector<Operator> order_operators() {
+  const AttrSpec axis{"axis", AttrKind::kInt, int64_t{-1}, "axis along which they are ordered"};
+  const AttrSpec descending{"descending", AttrKind::kInt, int64_t{0}, "1: the largest first"};
+  return {
+      {"top_k",
+       "A tuple of the k largest elements along axis, ordered, and their indices, i64; equal ones as they come.",
+       {{"x", kNumbers}},
+       {{"k", AttrKind::kInt, std::nullopt, "how many"},
+        axis,
+        {"largest", AttrKind::kInt, int64_t{1}, "0: the smallest"}},
+       top_k,
+       Pattern::kOpaque},
+      {"sort",
+       "The elements along axis in order; what is not a number comes after all numbers.",
+       {{"x", kNumbers}},
+       {axis, descending},
+       sort,
+       Pattern::kOpaque},
+      {"arg_sort",
+       "The indices, i64, that sort the elements along axis; equal ones as they come.",
+       {{"x", kNumbers}},
+       {axis, descending},
+       arg_sort,
+       Pattern::kOpaque},
+      {"unique",
+       "A tuple of the different elements of x [?], the place of the first of each [?], for each element of x the "
+       "place "
+       "among them [size of x], and how often each comes [?]; the places are i64.",
+       {{"x", kNumbers}},
+       {{"sorted", AttrKind::kInt, int64_t{1}, "0: in the order in which they come"}},
+       unique,
+       Pattern::kOpaque},
+      {"nonzero",
+       "The indices of the elements that are not 0 (or true), a column each: [rank of x, ?], i64.",
+       {"x"},
+       {},
+       nonzero,
+       Pattern::kOpaque},
+      {"compress",
+       "The parts of x along axis where condition is true; behind its end none is.",
+       {"x", {"condition", runtime::kBoolean}},
+       {{"axis", AttrKind::kInt, int64_t{0}, "axis that shrinks"}},
+       compress,
+       Pattern::kOpaque},
+      {"non_max_suppression",
+       "Of boxes [B, N, 4] with scores [B, C, N] those of each batch and class that overlap no better one: [?, 3] of "
+       "batch, class and box, i64.",
+       {{"boxes", {DType::kF32}}, {"scores", {DType::kF32}}},
+       {{"max_boxes", AttrKind::kInt, std::nullopt, "at most so many a batch and class"},
+        {"iou_threshold", AttrKind::kFloat, 0.0, "boxes overlap where intersection over union is above it"},
+        {"score_threshold", AttrKind::kFloat, -std::numeric_limits<double>::infinity(), "scores must be above it"},
+        {"centered", AttrKind::kInt, int64_t{0}, "0: a box is two corners [y, x, y, x]; 1: [x, y, width, height]"}},
+       non_max_suppression,
+       Pattern::kOpaque},
+  };
+}
+
+}  // namespace tenon::compiler

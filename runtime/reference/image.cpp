@@ -1,0 +1,291 @@
+// Images resampled: resize, grid_sample, roi_align. Coordinates are those of ONNX.
+#include <array>
+#include <cmath>
+
+#include "runtime/reference/elements.h"
+#include "runtime/reference/resize.h"
+
+namespace tenon::runtime::reference {
+namespace {
+
+// The taps of one output place along one axis: indices into the input and their weights.
+template <class T>
+struct Taps {
+  std::vector<int64_t> index;
+  std::vector<T> weight;
+};
+
+template <class T>
+std::array<T, 4> cubic_weights(T t, T a) {
+  auto outer = [&](T x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; };  // 1 <= x <= 2
+  auto inner = [&](T x) { return ((a + 2) * x - (a + 3)) * x * x + 1; };        // 0 <= x <= 1
+  return {outer(t + 1), inner(t), inner(1 - t), outer(2 - t)};
+}
+
+struct Resize {
+  std::string mode, coordinates, nearest;
+  double cubic = -0.75;
+  bool exclude_outside = false;
+};
+
+// Where output place `i` lies in the input.
+template <class T>
+T coordinate(const Resize& r, int64_t i, int64_t in, int64_t out, T scale) {
+  const T x = static_cast<T>(i), size = static_cast<T>(in), length = static_cast<T>(out);
+  if (r.coordinates == "asymmetric") return x / scale;
+  if (r.coordinates == "align_corners") return out == 1 ? T{0} : x * (size - 1) / (length - 1);
+  if (r.coordinates == "pytorch_half_pixel" && out == 1) return T{0};
+  const T half = (x + T(0.5)) / scale - T(0.5);
+  if (r.coordinates != "half_pixel_symmetric") return half;
+  return size / 2 * (1 - length / (scale * size)) + half;
+}
+
+template <class T>
+Taps<T> taps_of(const Resize& r, int64_t i, int64_t in, int64_t out, T scale) {
+  const T x = coordinate(r, i, in, out, scale);
+  auto inside = [&](T place) { return static_cast<int64_t>(std::clamp<T>(place, 0, static_cast<T>(in - 1))); };
+  if (r.mode == "nearest") {
+    const T place = r.nearest == "floor"               ? std::floor(x)
+                    : r.nearest == "ceil"              ? std::ceil(x)
+                    : r.nearest == "round_prefer_ceil" ? std::floor(x + T(0.5))
+                                                       : std::ceil(x - T(0.5));
+    return {{inside(place)}, {T{1}}};
+  }
+  const T first = std::floor(x), t = x - first;
+  if (r.mode == "linear") return {{inside(first), inside(first + 1)}, {1 - t, t}};
+  const auto weights = cubic_weights(t, static_cast<T>(r.cubic));
+  Taps<T> taps;
+  T sum = 0;
+  for (int k = 0; k < 4; ++k) {
+    const T place = first + static_cast<T>(k - 1);
+    const bool outside = place < 0 || place > static_cast<T>(in - 1);
+    const T weight = r.exclude_outside && outside ? T{0} : weights[static_cast<size_t>(k)];
+    taps.index.push_back(inside(place));
+    taps.weight.push_back(weight);
+    sum += weight;
+  }
+  if (r.exclude_outside) {
+    for (T& weight : taps.weight) weight /= sum;
+  }
+  return taps;
+}
+
+// One axis after the other: the weights of several axes are products of theirs.
+template <class T>
+Tensor resize_axis(const Resize& r, const Tensor& x, int64_t axis, int64_t length, T scale) {
+  Shape shape = x.shape();
+  shape[axis] = length;
+  Tensor out(x.dtype(), shape);
+  const AxisView from = view_axis(x.shape(), axis);
+  for (int64_t i = 0; i < length; ++i) {
+    const Taps<T> taps = taps_of(r, i, from.length, length, scale);
+    for (int64_t o = 0; o < from.outer; ++o) {
+      for (int64_t k = 0; k < from.inner; ++k) {
+        T sum = 0;
+        for (size_t tap = 0; tap < taps.index.size(); ++tap) {
+          sum += taps.weight[tap] * x.data<T>()[(o * from.length + taps.index[tap]) * from.inner + k];
+        }
+        out.data<T>()[(o * length + i) * from.inner + k] = sum;
+      }
+    }
+  }
+  return out;
+}
+
+Result resize(const Attrs& attrs, std::span<const Tensor> inputs) {
+  Call call("resize", attrs, inputs);
+  call.expect_inputs(1);
+  call.expect_dtype(0, kReals);
+  const size_t rank = call.input(0).shape().size();
+  Resize r{call.string("mode"), call.string("coordinates"), call.string("nearest"), call.real("cubic"),
+           call.integer("exclude_outside", 0, 1) == 1};
+  call.expect(is_one_of(r.mode, kResizeModes), "mode is not known");
+  call.expect(is_one_of(r.coordinates, kResizeCoordinates), "coordinates are not known");
+  call.expect(is_one_of(r.nearest, kResizeRoundings), "nearest is not known");
+  const auto sizes = call.integers("sizes", 0, -1, kMaxExtent);
+  std::vector<double> scales = call.reals("scales");
+  call.expect(sizes.empty() || sizes.size() == rank, "needs a size for each dim");
+  call.expect(scales.empty() || scales.size() == rank, "needs a scale for each dim");
+  call.expect(sizes.empty() != scales.empty(), "needs either sizes or scales");
+  if (!call.ok()) return call.fail();
+  Shape shape = inputs[0].shape();
+  for (size_t d = 0; d < rank; ++d) {
+    const int64_t in = shape[d];
+    if (!scales.empty()) call.expect(scales[d] > 0 && scales[d] <= 1 << 20, "a scale is not positive");
+    if (!call.ok()) return call.fail();
+    if (!scales.empty()) shape[d] = resized_length(in, scales[d]);
+    else if (sizes[d] >= 0) shape[d] = sizes[d];
+    call.expect(in > 0 || shape[d] == 0, "there is nothing to resize");
+  }
+  call.expect_size(shape);
+  if (!call.ok()) return call.fail();
+  Tensor out = inputs[0];
+  with_dtype<kReals>(out.dtype(), [&]<class T>(T) {
+    for (size_t d = 0; d < rank; ++d) {
+      const int64_t in = inputs[0].shape()[d];
+      const T scale = scales.empty() ? static_cast<T>(shape[d]) / static_cast<T>(in) : static_cast<T>(scales[d]);
+      if (scale == 1 && shape[d] == in) continue;
+      out = resize_axis<T>(r, out, static_cast<int64_t>(d), shape[d], scale);
+    }
+  });
+  return std::vector{out};
+}
+
+// One map with an answer outside of itself.
+template <class T>
+struct Map {
+  const T* data;
+  int64_t height, width;
+  std::string padding;
+  bool align;
+
+  // Mirrored at the borders: centres of the outer elements where corners are aligned, else their outer edges.
+  int64_t mirrored(int64_t i, int64_t n) const {
+    if (align && n == 1) return 0;
+    const int64_t period = align ? 2 * (n - 1) : 2 * n;
+    int64_t at = ((i % period) + period) % period;
+    return at < n ? at : (align ? period - at : period - 1 - at);
+  }
+  T at(T row, T column) const {
+    constexpr T kFar = T(1 << 24);  // beyond it nothing changes, and whole numbers are exact
+    auto y = static_cast<int64_t>(std::clamp(row, -kFar, kFar)),
+         x = static_cast<int64_t>(std::clamp(column, -kFar, kFar));
+    if (padding == "border") {
+      y = std::clamp<int64_t>(y, 0, height - 1), x = std::clamp<int64_t>(x, 0, width - 1);
+    } else if (padding == "reflection") {
+      y = mirrored(y, height), x = mirrored(x, width);
+    } else if (y < 0 || y >= height || x < 0 || x >= width) {
+      return T{0};
+    }
+    return data[y * width + x];
+  }
+};
+
+template <class T>
+T sample(const Map<T>& map, const std::string& mode, T y, T x) {
+  if (!std::isfinite(y) || !std::isfinite(x)) return T{0};
+  if (mode == "nearest") return map.at(std::nearbyint(y), std::nearbyint(x));
+  const T top = std::floor(y), left = std::floor(x), dy = y - top, dx = x - left;
+  if (mode == "linear") {
+    return (1 - dy) * ((1 - dx) * map.at(top, left) + dx * map.at(top, left + 1)) +
+           dy * ((1 - dx) * map.at(top + 1, left) + dx * map.at(top + 1, left + 1));
+  }
+  const auto rows = cubic_weights(dy, T(-0.75)), columns = cubic_weights(dx, T(-0.75));
+  T sum = 0;
+  for (int i = 0; i < 4; ++i) {
+    for (int k = 0; k < 4; ++k) {
+      sum += rows[i] * columns[k] * map.at(top + static_cast<T>(i - 1), left + static_cast<T>(k - 1));
+    }
+  }
+  return sum;
+}
+
+Result grid_sample(const Attrs& attrs, std::span<const Tensor> inputs) {
+  Call call("grid_sample", attrs, inputs);
+  call.expect_inputs(2);
+  call.expect_dtype(0, kReals);
+  call.expect_one_dtype();
+  call.expect_rank(0, 4);
+  call.expect_rank(1, 4);
+  const std::string mode = call.string("mode"), padding = call.string("padding");
+  const bool align = call.integer("align_corners", 0, 1) == 1;
+  call.expect(is_one_of(mode, kResizeModes), "mode is not known");
+  call.expect(padding == "zeros" || padding == "border" || padding == "reflection", "padding is not known");
+  call.expect(call.dim(1, 0) == call.dim(0, 0) && call.dim(1, 3) == 2, "the grid must be [N, H, W, 2]");
+  const int64_t channels = call.dim(0, 1), height = call.dim(0, 2), width = call.dim(0, 3);
+  call.expect(height > 0 && width > 0 && height < 1 << 24 && width < 1 << 24, "the maps are empty or too large");
+  const Shape shape{call.dim(0, 0), channels, call.dim(1, 1), call.dim(1, 2)};
+  call.expect_size(shape);
+  if (!call.ok()) return call.fail();
+  Tensor out(inputs[0].dtype(), shape);
+  with_dtype<kReals>(out.dtype(), [&]<class T>(T) {
+    auto place = [&](T value, int64_t size) {
+      const T n = static_cast<T>(size);
+      return align ? (value + 1) / 2 * (n - 1) : ((value + 1) * n - 1) / 2;
+    };
+    const int64_t points = shape[2] * shape[3];
+    for_each_index(shape, [&](const Shape& at, int64_t i) {
+      const T* point = inputs[1].data<T>().data() + (at[0] * points + at[2] * shape[3] + at[3]) * 2;
+      const Map<T> map{inputs[0].data<T>().data() + (at[0] * channels + at[1]) * height * width, height, width, padding,
+                       align};
+      out.data<T>()[i] = sample(map, mode, place(point[1], height), place(point[0], width));
+    });
+  });
+  return std::vector{out};
+}
+
+Result roi_align(const Attrs& attrs, std::span<const Tensor> inputs) {
+  Call call("roi_align", attrs, inputs);
+  call.expect_inputs(3);
+  call.expect_dtype(0, kReals);
+  call.expect_dtype(2, kIndices);
+  call.expect(call.ok() && inputs[0].dtype() == inputs[1].dtype(), "x and rois must have one dtype");
+  call.expect_rank(0, 4);
+  call.expect_rank(1, 2);
+  call.expect_rank(2, 1);
+  const auto size = call.integers("size", 2, 1, 1 << 12);
+  const int64_t ratio = call.integer("sampling_ratio", 0, 1 << 10);
+  const double scale = call.real("spatial_scale");
+  const std::string mode = call.string("mode");
+  const bool half = call.integer("half_pixel", 0, 1) == 1;
+  call.expect(mode == "avg" || mode == "max", "mode must be avg or max");
+  const int64_t rois = call.dim(1, 0), channels = call.dim(0, 1), height = call.dim(0, 2), width = call.dim(0, 3);
+  call.expect(call.dim(1, 1) == 4 && call.dim(2, 0) == rois, "rois must be [R, 4], batches [R]");
+  call.expect(std::isfinite(scale) && height > 0 && width > 0, "the maps are empty, or the scale is no number");
+  if (!call.ok()) return call.fail();
+  const auto batches = to_int64(inputs[2]);
+  for (int64_t batch : batches) call.expect(batch >= 0 && batch < call.dim(0, 0), "a batch is outside of x");
+  const Shape shape{rois, channels, size[0], size[1]};
+  call.expect_size(shape);
+  if (!call.ok()) return call.fail();
+  Tensor out(inputs[0].dtype(), shape);
+  with_dtype<kReals>(out.dtype(), [&]<class T>(T) {
+    const T offset = half ? T(0.5) : T{0};
+    for_each_index(shape, [&](const Shape& at, int64_t i) {
+      const T* roi = inputs[1].data<T>().data() + at[0] * 4;
+      const T* map = inputs[0].data<T>().data() + (batches[at[0]] * channels + at[1]) * height * width;
+      const T s = static_cast<T>(scale), left = roi[0] * s - offset, top = roi[1] * s - offset;
+      T w = roi[2] * s - offset - left, h = roi[3] * s - offset - top;
+      if (!half) w = std::max(w, T{1}), h = std::max(h, T{1});
+      const T bin_h = h / static_cast<T>(size[0]), bin_w = w / static_cast<T>(size[1]);
+      auto samples = [&](T bin) {
+        return ratio > 0            ? ratio
+               : std::isfinite(bin) ? static_cast<int64_t>(std::clamp<T>(std::ceil(bin), 0, 1 << 10))
+                                    : 0;
+      };
+      const int64_t rows = samples(bin_h), columns = samples(bin_w);
+      T sum = 0, best = 0;
+      for (int64_t r = 0; r < rows; ++r) {
+        for (int64_t c = 0; c < columns; ++c) {
+          T y = top + (static_cast<T>(at[2]) + (static_cast<T>(r) + T(0.5)) / static_cast<T>(rows)) * bin_h;
+          T x = left + (static_cast<T>(at[3]) + (static_cast<T>(c) + T(0.5)) / static_cast<T>(columns)) * bin_w;
+          T corners[4] = {0, 0, 0, 0};
+          // What is more than an element outside counts as zero; the rest is moved to the border.
+          if (y >= -1 && y <= static_cast<T>(height) && x >= -1 && x <= static_cast<T>(width)) {
+            y = std::clamp<T>(y, 0, static_cast<T>(height - 1)), x = std::clamp<T>(x, 0, static_cast<T>(width - 1));
+            const auto y0 = static_cast<int64_t>(y), x0 = static_cast<int64_t>(x);
+            const int64_t y1 = std::min(y0 + 1, height - 1), x1 = std::min(x0 + 1, width - 1);
+            const T dy = y - static_cast<T>(y0), dx = x - static_cast<T>(x0);
+            corners[0] = (1 - dy) * (1 - dx) * map[y0 * width + x0], corners[1] = (1 - dy) * dx * map[y0 * width + x1];
+            corners[2] = dy * (1 - dx) * map[y1 * width + x0], corners[3] = dy * dx * map[y1 * width + x1];
+          }
+          // The maximum is that of the weighted corners, as ONNX has it.
+          const T most = std::max({corners[0], corners[1], corners[2], corners[3]});
+          best = r == 0 && c == 0 ? most : std::max(best, most);
+          sum += corners[0] + corners[1] + corners[2] + corners[3];
+        }
+      }
+      out.data<T>()[i] = mode == "max" ? best : sum / static_cast<T>(std::max<int64_t>(rows * columns, 1));
+    });
+  });
+  return std::vector{out};
+}
+
+}  // namespace
+
+std::span<const Entry> image_kernels() {
+  static constexpr Entry kEntries[] = {{"resize", resize}, {"grid_sample", grid_sample}, {"roi_align", roi_align}};
+  return kEntries;
+}
+
+}  // namespace tenon::runtime::reference

@@ -1,0 +1,66 @@
+// The cases of cases.npz, which make_cases.py writes and describes.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/npy.h"
+#include "runtime/reference/dtypes.h"
+
+namespace tenon::compiler {
+
+struct OperatorCase {
+  std::string call, model;  // empty: there is none
+  std::vector<runtime::Tensor> inputs, results;
+};
+
+inline std::string text_of(const runtime::Tensor& bytes) {
+  return {reinterpret_cast<const char*>(bytes.bytes().data()), bytes.bytes().size()};
+}
+
+// By name.
+inline std::map<std::string, OperatorCase> operator_cases() {
+  auto archive = runtime::load_npz(std::string(TENON_SOURCE_DIR) + "/tests/compiler/ir/operators/cases.npz");
+  EXPECT_TRUE(archive) << archive.error().str();
+  std::map<std::string, OperatorCase> cases;
+  if (!archive) return cases;
+  for (const auto& [key, tensor] : *archive) {  // sorted: digits, then letters
+    const size_t slash = key.find('/');
+    OperatorCase& one = cases[key.substr(0, slash)];
+    const std::string part = key.substr(slash + 1);
+    if (part == "onnx") {
+      one.model = text_of(tensor);
+    } else if (part == "tn") {
+      one.call = text_of(tensor);
+    } else if (std::isdigit(static_cast<unsigned char>(part[0])) != 0) {
+      one.results.push_back(tensor);
+    } else {
+      one.inputs.push_back(tensor);
+    }
+  }
+  return cases;
+}
+
+// Integers exactly, floats to 5e-5 of their size; what is no number equals itself.
+inline void expect_near(const runtime::Tensor& have, const runtime::Tensor& want, const std::string& where) {
+  ASSERT_EQ(have.dtype(), want.dtype()) << where;
+  ASSERT_EQ(have.shape(), want.shape()) << where;
+  runtime::with_dtype<runtime::kAnyDType>(have.dtype(), [&]<class T>(T) {
+    const auto x = have.data<T>(), y = want.data<T>();
+    for (size_t i = 0; i < x.size(); ++i) {
+      if constexpr (std::is_floating_point_v<T>) {
+        const bool same = x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i]));
+        ASSERT_TRUE(same || std::abs(x[i] - y[i]) <= T(5e-5) * (1 + std::abs(y[i])))
+            << where << ": element " << i << " is " << x[i] << ", must be " << y[i];
+      } else {
+        ASSERT_EQ(x[i], y[i]) << where << ": element " << i;
+      }
+    }
+  });
+}
+
+}  // namespace tenon::compiler

@@ -1,0 +1,207 @@
+// Every operator of the registry on cases whose results ONNX Runtime or NumPy computed (make_cases.py).
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "compiler/ir/infer.h"
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/operator.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/verifier.h"
+#include "tests/compiler/ir/operators/cases.h"
+
+namespace tenon::compiler {
+namespace {
+
+using runtime::Tensor;
+
+// The call as a function of its inputs, whose result has the type that was stated.
+Expected<Module> parse_case(Context& context, const std::string& name, const OperatorCase& one) {
+  std::string params, type, call = one.call;
+  for (size_t i = 0; i < one.inputs.size(); ++i) {
+    params += fmt::format("{}%{}: {}", i ? ", " : "", static_cast<char>('a' + i),
+                          context.str(context.type_of(one.inputs[i])));
+  }
+  for (const Tensor& result : one.results) type += (type.empty() ? "" : ", ") + context.str(context.type_of(result));
+  if (one.results.size() > 1) type = "(" + type + ")";
+  // Sizes that depend on the data are known when it has run.
+  for (const char* op : {"compress", "non_max_suppression", "nonzero", "unique"}) {
+    if (call.starts_with(op)) call = fmt::format("match_cast({}, {})", call, type);
+  }
+  return parse(context, fmt::format("#[version = \"1\"]\ndef @main({}) -> {} {{ {} }}\n", params, type, call), {},
+               name);
+}
+
+void expect_results(Context& context, const std::string& name, const OperatorCase& one) {
+  auto module = parse_case(context, name, one);
+  ASSERT_TRUE(module) << module.error().str();
+  ASSERT_TRUE(verify(context, *module)) << name << ": " << verify(context, *module).error().str();
+  auto results = interpret(context, *module, context.symbol("main"), one.inputs);
+  ASSERT_TRUE(results) << name << ": " << results.error().str();
+  ASSERT_EQ(results->size(), one.results.size()) << name;
+  for (size_t i = 0; i < results->size(); ++i) {
+    expect_near((*results)[i], one.results[i], fmt::format("{}, result {}: {}", name, i, one.call));
+  }
+}
+
+// visit(name of the case, apply, types of its arguments, its type) for each operator in the calls.
+template <class F>
+void for_each_apply(Context& context, F&& visit) {
+  for (const auto& [name, one] : operator_cases()) {
+    if (one.call.empty()) continue;
+    auto module = parse_case(context, name, one);
+    ASSERT_TRUE(module) << module.error().str();
+    const Function& function = *module->function(context.symbol("main"));
+    for (const Binding& binding : function.body.bindings) {
+      const auto* apply = std::get_if<Apply>(&binding.value);
+      if (!apply) continue;
+      std::vector<Type> types;
+      for (const Atom& arg : apply->args) types.push_back(*infer_atom(context, *module, function, arg));
+      visit(name, *apply, types, function.type(binding.var));
+    }
+  }
+}
+
+TEST(OperatorCases, GiveTheStoredResults) {
+  Context context;
+  for (const auto& [name, one] : operator_cases()) {
+    if (!one.call.empty()) expect_results(context, name, one);
+  }
+}
+
+TEST(OperatorCases, GiveTheSameInF64) {
+  Context context;
+  int count = 0;
+  for (auto [name, one] : operator_cases()) {
+    const Operator* op = context.find_operator(one.call.substr(0, one.call.find('(')));
+    bool wider = false, takes = op && !op->inputs.empty();
+    for (const Input& input : op ? op->inputs : std::vector<Input>()) {
+      takes &= !input.dtypes.contains(DType::kF32) || input.dtypes.contains(DType::kF64);
+    }
+    auto widen = [&](Tensor& tensor) {
+      if (tensor.dtype() != DType::kF32) return;
+      Tensor wide(DType::kF64, tensor.shape());
+      std::ranges::copy(tensor.data<float>(), wide.data<double>().begin());
+      tensor = wide;
+      wider = true;
+    };
+    for (Tensor& input : one.inputs) widen(input);
+    if (!takes || !wider || one.call.find("dtype=") != std::string::npos || op->name == "one_hot") continue;
+    for (Tensor& result : one.results) widen(result);
+    expect_results(context, name, one);
+    ++count;
+  }
+  EXPECT_GT(count, 150);
+}
+
+TEST(OperatorCases, LeaveNoOperatorOut) {
+  Context context;
+  std::set<std::string> used;
+  for_each_apply(context, [&](const auto&, const Apply& apply, const auto&, Type) { used.insert(apply.op->name); });
+  for (const Operator* op : context.operators()) {
+    EXPECT_TRUE(used.contains(op->name)) << op->name << ": add a case to tests/compiler/ir/operators/make_cases.py";
+  }
+  EXPECT_GE(used.size(), 120u);
+}
+
+// A size that is a variable gives the type that the number gives, wherever the rule takes the variable.
+TEST(OperatorCases, HaveTheSameTypesWithSymbolicSizes) {
+  Context context;
+  std::set<std::string> symbolic;
+  for_each_apply(context, [&](const std::string& name, const Apply& apply, const std::vector<Type>& types, Type type) {
+    std::set<int64_t> sizes;
+    for (Type arg : types) {
+      for (Dim dim : arg.tensor()->dims) {
+        if (dim.constant().value_or(0) > 1) sizes.insert(*dim.constant());
+      }
+    }
+    for (int64_t size : sizes) {
+      const Symbol variable = context.symbol("n");
+      std::vector<Type> open;
+      for (Type arg : types) {
+        Dims dims = arg.tensor()->dims;
+        for (Dim& dim : dims) dim = dim.constant() == size ? context.dim(variable) : dim;
+        open.push_back(context.tensor(std::move(dims), arg.tensor()->dtype));
+      }
+      auto found = infer_apply(context, *apply.op, apply.attrs, open);
+      if (!found) continue;
+      symbolic.insert(apply.op->name);
+      EXPECT_EQ(context.str(context.substitute(*found, {{variable, context.dim(size)}})), context.str(type))
+          << name << ": " << context.str(*found) << " with n = " << size;
+    }
+  });
+  std::string fixed;
+  for (const Operator* op : context.operators()) {
+    if (!op->inputs.empty() && !symbolic.contains(op->name)) fixed += op->name + " ";
+  }
+  // Keys are two words; the sum of split's sizes is a number.
+  EXPECT_EQ(fixed, "random_bernoulli random_normal random_split random_uniform ");
+}
+
+// Whatever an attribute is: a kernel answers or refuses, and where the rule gives a type, the answer has it.
+TEST(OperatorCases, SurviveAnyAttribute) {
+  Context context;
+  const std::vector<runtime::Attr> values{int64_t{-2},
+                                          int64_t{-1},
+                                          int64_t{0},
+                                          int64_t{1},
+                                          int64_t{2},
+                                          int64_t{3},
+                                          INT64_MAX,
+                                          INT64_MIN,
+                                          0.0,
+                                          -1.0,
+                                          0.5,
+                                          1e30,
+                                          HUGE_VAL,
+                                          std::string(),
+                                          std::string("linear"),
+                                          std::string("reverse"),
+                                          std::string("i8"),
+                                          std::string("ij,jk"),
+                                          std::string("...->"),
+                                          std::vector<int64_t>{},
+                                          std::vector<int64_t>{0},
+                                          std::vector<int64_t>{-1},
+                                          std::vector<int64_t>{1, 1},
+                                          std::vector<int64_t>{2, 1, 0},
+                                          std::vector<int64_t>{0, 1, 2, 3},
+                                          std::vector<int64_t>{INT64_MAX, INT64_MIN},
+                                          std::vector<double>{},
+                                          std::vector<double>{0.5, 2.0, 1.0},
+                                          std::vector<double>{-1.0, HUGE_VAL}};
+  const auto cases = operator_cases();
+  int worked = 0;
+  for_each_apply(context, [&](const std::string& name, const Apply& apply, const std::vector<Type>& types, Type) {
+    std::vector<Tensor> inputs = cases.at(name).inputs;
+    if (inputs.size() != types.size()) return;
+    for (const AttrSpec& spec : apply.op->attributes) {
+      for (const runtime::Attr& value : values) {
+        runtime::Attrs attrs = apply.attrs;
+        attrs[spec.name] = value;
+        auto result = apply.op->reference(attrs, inputs);
+        const bool right_kind = value.index() == static_cast<size_t>(spec.kind);
+        auto type = right_kind ? infer_apply(context, *apply.op, attrs, types) : Expected<Type>(error("kind"));
+        if (!result || !type) continue;
+        ++worked;
+        const TupleType* tuple = type->tuple();
+        for (size_t i = 0; i < result->size(); ++i) {
+          const TensorType& want = *(tuple ? tuple->fields[i] : *type).tensor();
+          const TensorType& have = *context.type_of((*result)[i]).tensor();
+          EXPECT_EQ(have.dtype, want.dtype) << name << " " << spec.name;
+          ASSERT_EQ(have.dims.size(), want.dims.size()) << name << " " << spec.name;
+          for (size_t d = 0; d < have.dims.size(); ++d) {
+            if (!want.dims[d].constant()) continue;
+            EXPECT_EQ(have.dims[d], want.dims[d]) << name << " " << spec.name;
+          }
+        }
+      }
+    }
+  });
+  EXPECT_GT(worked, 1000);
+}
+
+}  // namespace
+}  // namespace tenon::compiler

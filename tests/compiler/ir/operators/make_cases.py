@@ -1,0 +1,491 @@
+#!/usr/bin/env python3
+"""Writes cases.npz: every operator on small inputs, with the results of ONNX Runtime or NumPy.
+
+    python3 -m venv venv && venv/bin/pip install numpy==2.4.6 onnx==1.23.2 onnxruntime==1.31.1
+    venv/bin/python tests/compiler/ir/operators/make_cases.py
+
+A case has a name and in the archive
+  NAME/tn     the call in the language's text, over %a, %b, ... (bytes); absent where only the importer is tested
+  NAME/onnx   an ONNX model of it (bytes); absent where ONNX has no such operator
+  NAME/a ...  the inputs
+  NAME/0 ...  the results
+The tests of compiler/ir run the calls, those of compiler/frontend the models.
+"""
+import pathlib
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+random = np.random.default_rng(1)
+archive = {}
+F = np.float32
+
+
+def normal(*shape):
+    return random.standard_normal(shape).astype(F)
+
+
+def positive(*shape):
+    return random.uniform(0.2, 3, shape).astype(F)
+
+
+def unit(*shape):
+    return random.uniform(-0.9, 0.9, shape).astype(F)
+
+
+def ints(*shape, low=-9, high=10, dtype=np.int32):
+    return random.integers(low, high, shape).astype(dtype)
+
+
+def store(name, tn, inputs, results, model=None):
+    assert f"{name}/0" not in archive, name
+    if tn is not None:
+        archive[f"{name}/tn"] = np.frombuffer(tn.encode(), np.uint8)
+    if model is not None:
+        archive[f"{name}/onnx"] = np.frombuffer(model, np.uint8)
+    for letter, value in zip("abcdefgh", inputs):
+        archive[f"{name}/{letter}"] = np.asarray(value)
+    for number, value in enumerate(results):
+        archive[f"{name}/{number}"] = np.asarray(value)
+
+
+def direct(name, tn, inputs, *results):
+    """A case whose results are computed here."""
+    store(name, tn, inputs, results)
+
+
+def case(op, tn, inputs, constants=(), outputs=1, opset=21, name=None, order=None, **attributes):
+    """One ONNX node: its inputs are `inputs` (letters), then `constants` (None: left out), or as `order` says."""
+    name = name or op.lower()
+    letters = list("abcdefgh"[: len(inputs)])
+    names, initializers = list(letters), []
+    for number, value in enumerate(constants):
+        if value is None:
+            names.append("")
+            continue
+        names.append(f"k{number}")
+        initializers.append(numpy_helper.from_array(np.asarray(value), f"k{number}"))
+    if order:
+        names = [names[i] for i in order]
+    results = [f"y{i}" for i in range(outputs)]
+    node = helper.make_node(op, names, results, name=name, **attributes)
+    infos = [
+        helper.make_tensor_value_info(letter, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+        for letter, value in zip(letters, inputs)
+    ]
+    values = [onnx.ValueInfoProto(name=result) for result in results]
+    graph = helper.make_graph([node], name, infos, values, initializers)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    try:
+        session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+        found = session.run(None, dict(zip(letters, inputs)))
+    except Exception as reason:  # ONNX Runtime lacks some dtypes; the ONNX project's own evaluator has them
+        from onnx.reference import ReferenceEvaluator
+
+        print(f"{name}: by onnx.reference ({str(reason).splitlines()[0][:90]})", file=sys.stderr)
+        found = ReferenceEvaluator(model).run(None, dict(zip(letters, inputs)))
+    store(name, tn, inputs, found, model.SerializeToString())
+
+
+def elementwise():
+    x, p, u = normal(3, 4), positive(3, 4), unit(3, 4)
+    i = ints(3, 4)
+    special = np.array([0, -0.0, 1, -1, 2.5, -2.5, 0.5, 1.5, np.inf, -np.inf, np.nan, 3], F)
+    for op, tn in {
+        "Relu": "relu(%a)", "Sigmoid": "sigmoid(%a)", "Tanh": "tanh(%a)", "Softplus": "softplus(%a)",
+        "Softsign": "softsign(%a)", "Mish": "mish(%a)", "Elu": "elu(%a)", "Selu": "selu(%a, alpha=1.6732632, gamma=1.050701)",
+        "Celu": "celu(%a)", "LeakyRelu": "leaky_relu(%a)", "ThresholdedRelu": "thresholded_relu(%a)",
+        "HardSigmoid": "hard_sigmoid(%a)", "HardSwish": "hard_swish(%a)", "Shrink": "shrink(%a)", "Gelu": "gelu(%a)",
+        "Identity": "identity(%a)", "Abs": "abs(%a)", "Neg": "negate(%a)", "Sign": "sign(%a)",
+        "Exp": "exp(%a)", "Erf": "erf(%a)", "Sin": "sin(%a)", "Cos": "cos(%a)", "Tan": "tan(%a)", "Atan": "atan(%a)",
+        "Sinh": "sinh(%a)", "Cosh": "cosh(%a)", "Asinh": "asinh(%a)", "Floor": "floor(%a)", "Ceil": "ceil(%a)",
+    }.items():
+        case(op, tn, [x * 2])
+    for op, tn in {"Log": "log(%a)", "Sqrt": "sqrt(%a)", "Reciprocal": "reciprocal(%a)"}.items():
+        case(op, tn, [p])
+    for op, tn in {"Asin": "asin(%a)", "Acos": "acos(%a)", "Atanh": "atanh(%a)"}.items():
+        case(op, tn, [u])
+    case("Acosh", "acosh(%a)", [p + 1])
+    case("Elu", "elu(%a, alpha=0.5)", [x], name="elu_alpha", alpha=0.5)
+    case("Celu", "celu(%a, alpha=2.0)", [x], name="celu_alpha", alpha=2.0)
+    case("Selu", "selu(%a, alpha=2.0, gamma=3.0)", [x], name="selu_alpha", alpha=2.0, gamma=3.0)
+    case("LeakyRelu", "leaky_relu(%a, alpha=0.25)", [x], name="leaky_relu_alpha", alpha=0.25)
+    case("Shrink", "shrink(%a, bias=0.25, lambda=0.75)", [x], name="shrink_bias", bias=0.25, lambd=0.75)
+    case("HardSigmoid", "hard_sigmoid(%a, alpha=0.5, beta=0.25)", [x], name="hard_sigmoid_slope", alpha=0.5, beta=0.25)
+    case("Gelu", "gelu_tanh(%a)", [x], name="gelu_tanh", approximate="tanh")
+    case("PRelu", "prelu(%a, %b)", [normal(2, 3, 4), normal(3, 1)])
+    case("Round", "round(%a)", [special])
+    case("IsNaN", "is_nan(%a)", [special])
+    case("IsInf", "is_inf(%a)", [special])
+    case("IsInf", None, [special], name="isinf_positive", detect_negative=0)
+    case("Sign", "sign(%a)", [i], name="sign_int")
+    case("Abs", "abs(%a)", [i], name="abs_int")
+    case("Neg", "negate(%a)", [i.astype(np.int8)], name="neg_int")
+    case("Not", "logical_not(%a)", [x > 0])
+    case("BitwiseNot", "bitwise_not(%a)", [i])
+    case("Clip", "clip(%a, min=-0.5, max=0.75)", [x], [F(-0.5), F(0.75)])
+    case("Clip", "clip(%a, min=-3, max=4)", [i], [np.int32(-3), np.int32(4)], name="clip_int")
+    case("Clip", None, [x, F(-0.5), F(0.75)], name="clip_computed")
+    case("Clip", "clip(%a, min=-0.5, max=0.75)", [x], name="clip_6", opset=6 + 1, min=-0.5, max=0.75)
+    case("Cast", 'cast(%a, dtype="i32")', [x * 3], to=TensorProto.INT32)
+    case("Cast", 'cast(%a, dtype="bool")', [i], name="cast_bool", to=TensorProto.BOOL)
+    case("CastLike", 'cast(%a, dtype="i64")', [x * 3], [np.int64(0)])
+    direct("swish", "swish(%a)", [x], x / (1 + np.exp(-x)))
+    direct("expm1", "expm1(%a)", [x], np.expm1(x))
+    direct("log1p", "log1p(%a)", [p], np.log1p(p))
+    direct("rsqrt", "rsqrt(%a)", [p], 1 / np.sqrt(p))
+    direct("trunc", "trunc(%a)", [x * 3], np.trunc(x * 3))
+    case("Where", "select(%a, %b, %c)", [normal(2, 1, 4) > 0, normal(3, 1), normal(2, 3, 4)])
+    case("Dropout", "identity(%a)", [x])
+    y, b = normal(2, 3, 4), normal(3)
+    direct("bias_add", "bias_add(%a, %b)", [y, b], y + b[:, None])
+
+
+def binary():
+    x, y = normal(2, 3, 4), normal(3, 1)
+    i, k = ints(2, 3, 4), ints(4, low=1)
+    k[1] = -3
+    for op, tn in {"Add": "add(%a, %b)", "Sub": "subtract(%a, %b)", "Mul": "multiply(%a, %b)", "Div": "divide(%a, %b)"}.items():
+        case(op, tn, [x, y])
+        case(op, tn, [i, k], name=op.lower() + "_int")
+    case("Mod", "modulo(%a, %b)", [i, k])
+    case("Mod", "remainder(%a, %b)", [x, y], name="mod_float", fmod=1)
+    case("Mod", "remainder(%a, %b)", [i, k], name="mod_int", fmod=1)
+    direct("modulo_float", "modulo(%a, %b)", [x, y], np.mod(x, y))
+    direct("floor_divide", "floor_divide(%a, %b)", [i, k], i // k)
+    direct("floor_divide_float", "floor_divide(%a, %b)", [x, y], np.floor(x / y))
+    case("Pow", "power(%a, %b)", [positive(2, 3), normal(3)])
+    case("Pow", "power(%a, %b)", [ints(2, 3, low=-4, high=5), ints(3, low=0, high=4)], name="pow_int")
+    case("Pow", None, [positive(2, 3), ints(3, low=0, high=4)], name="pow_mixed")
+    case("Max", "maximum(%a, %b)", [x, y])
+    case("Min", "minimum(%a, %b)", [i, k])
+    case("Max", None, [x, y, normal(4)], name="max_three")
+    case("Sum", None, [x, y, normal(4)], name="sum_three")
+    case("Mean", None, [x, y, normal(4)], name="mean_three")
+    case("Equal", "equal(%a, %b)", [ints(3, 4, low=0, high=3), ints(4, low=0, high=3)])
+    case("Less", "less(%a, %b)", [x, y])
+    case("LessOrEqual", "less_equal(%a, %b)", [i, k])
+    case("Greater", "greater(%a, %b)", [x, y])
+    case("GreaterOrEqual", "greater_equal(%a, %b)", [i, k])
+    direct("not_equal", "not_equal(%a, %b)", [x > 0, y > 0], (x > 0) != (y > 0))
+    case("And", "logical_and(%a, %b)", [x > 0, y > 0])
+    case("Or", "logical_or(%a, %b)", [x > 0, y > 0])
+    case("Xor", "logical_xor(%a, %b)", [x > 0, y > 0])
+    case("BitwiseAnd", "bitwise_and(%a, %b)", [i, k])
+    case("BitwiseOr", "bitwise_or(%a, %b)", [i, k])
+    case("BitwiseXor", "bitwise_xor(%a, %b)", [i, k])
+    u, s = ints(2, 3, low=0, high=200, dtype=np.uint8), ints(3, low=0, high=7, dtype=np.uint8)
+    case("BitShift", "shift_left(%a, %b)", [u, s], name="shift_left", direction="LEFT")
+    case("BitShift", "shift_right(%a, %b)", [u, s], name="shift_right", direction="RIGHT")
+    direct("shift_right_signed", "shift_right(%a, %b)", [i, abs(k)], i >> abs(k))
+
+
+def reduce():
+    x, i = normal(2, 3, 4), ints(2, 3, 4)
+    for op, tn in {
+        "ReduceSum": "sum", "ReduceMean": "mean", "ReduceProd": "prod", "ReduceMax": "max", "ReduceMin": "min",
+        "ReduceSumSquare": "sum_square", "ReduceL1": "norm_l1", "ReduceL2": "norm_l2", "ReduceLogSumExp": "log_sum_exp",
+    }.items():
+        case(op, f"{tn}(%a, axes=[0, -1], keep=1)", [x], [np.array([0, -1])])
+        case(op, f"{tn}(%a)", [x], name=op.lower() + "_all", keepdims=0)
+        case(op, f"{tn}(%a, axes=[1])", [x], name=op.lower() + "_11", opset=11, keepdims=0, axes=[1])
+    case("ReduceLogSum", "log_sum(%a, axes=[1])", [positive(2, 3)], [np.array([1])], keepdims=0)
+    case("ReduceSum", "sum(%a, axes=[1])", [i], [np.array([1])], name="reducesum_int", keepdims=0)
+    case("ReduceSum", "identity(%a)", [x], [np.zeros(0, np.int64)], name="reducesum_noop", noop_with_empty_axes=1)
+    direct("all", "all(%a, axes=[1])", [x > -0.5], (x > -0.5).all(1))
+    direct("any", "any(%a, axes=[1], keep=1)", [x > 0.5], (x > 0.5).any(1, keepdims=True))
+    t = ints(3, 5, low=0, high=3).astype(F)
+    case("ArgMax", "arg_max(%a, axis=1)", [t], axis=1, keepdims=0)
+    case("ArgMin", "arg_min(%a, axis=0, keep=1, select_last=1)", [t], axis=0, select_last_index=1)
+    case("CumSum", "cumsum(%a, axis=1)", [x], [np.int64(1)])
+    case("CumSum", "cumsum(%a, axis=-1, exclusive=1, reverse=1)", [x], [np.int64(-1)], name="cumsum_back", exclusive=1, reverse=1)
+    direct("cumprod", "cumprod(%a, axis=1)", [x], np.cumprod(x, 1))
+    case("Softmax", "softmax(%a, axis=1)", [x], axis=1)
+    case("Softmax", None, [x], name="softmax_11", opset=11, axis=1)
+    case("LogSoftmax", "log_softmax(%a)", [x])
+    case("Hardmax", "hardmax(%a)", [t])
+
+
+def normalize():
+    x, g, b = normal(2, 4, 3, 3), normal(4), normal(4)
+    case("BatchNormalization", "batch_norm(%a, %b, %c, %d, %e)", [x, g, b, normal(4), positive(4)])
+    case("LayerNormalization", "layer_norm(%a, %b, %c)", [normal(2, 3, 5), normal(5), normal(5)])
+    case("LayerNormalization", "layer_norm(%a, %b, %c, axis=1, epsilon=0.125)", [normal(2, 3, 5), normal(3, 5), normal(3, 5)],
+         name="layernormalization_axis", axis=1, epsilon=0.125)
+    case("LayerNormalization", None, [normal(2, 3, 5), normal(5)], name="layernormalization_plain")
+    case("InstanceNormalization", "instance_norm(%a, %b, %c)", [x, g, b])
+    case("GroupNormalization", "group_norm(%a, %b, %c, groups=2)", [x, g, b], num_groups=2)
+    y, s = normal(2, 3, 5), normal(5)
+    direct("rms_norm", "rms_norm(%a, %b)", [y, s], y / np.sqrt((y * y).mean(-1, keepdims=True) + 1e-5) * s)
+    case("LpNormalization", "lp_normalize(%a, axis=1)", [x], axis=1)
+    case("LpNormalization", "lp_normalize(%a, p=1)", [x], name="lpnormalization_1", p=1)
+    case("LRN", "local_response_norm(%a, size=3)", [x], size=3)
+    # Four channels: one before, two behind (ONNX Runtime takes odd sizes only).
+    squares = np.stack([(x[:, max(c - 1, 0):c + 3] ** 2).sum(1) for c in range(4)], 1)
+    direct("lrn_even", "local_response_norm(%a, size=4, alpha=0.5, beta=0.5, bias=2.0)", [x], x / np.sqrt(2 + F(0.125) * squares))
+    case("MeanVarianceNormalization", None, [x])
+
+
+def convolution():
+    case("Conv", "conv1d(%a, %b, strides=[2], padding=[1, 0], dilation=[2])", [normal(2, 3, 9), normal(4, 3, 3)],
+         name="conv1d", strides=[2], pads=[1, 0], dilations=[2])
+    case("Conv", "conv2d(%a, %b, strides=[1, 2], padding=[1, 0, 2, 1], groups=2)", [normal(1, 4, 5, 6), normal(6, 2, 3, 2)],
+         name="conv2d", strides=[1, 2], pads=[1, 0, 2, 1], group=2)
+    case("Conv", "conv2d(%a, %b, groups=3)", [normal(1, 3, 5, 5), normal(3, 1, 2, 2)], name="conv2d_depthwise", group=3)
+    case("Conv", "bias_add(conv2d(%a, %b, padding=[0, 0, 1, 1]), %c)", [normal(1, 2, 4, 4), normal(3, 2, 2, 2), normal(3)],
+         name="conv2d_same", auto_pad="SAME_UPPER")
+    case("Conv", "conv3d(%a, %b, padding=[1, 0, 0, 0, 1, 0], strides=[1, 2, 1])", [normal(1, 2, 4, 5, 4), normal(3, 2, 2, 3, 2)],
+         name="conv3d", pads=[1, 0, 0, 0, 1, 0], strides=[1, 2, 1])
+    case("ConvTranspose", "conv1d_transpose(%a, %b, strides=[2])", [normal(1, 3, 4), normal(3, 2, 3)], name="conv1d_transpose", strides=[2])
+    case("ConvTranspose", "conv2d_transpose(%a, %b, strides=[2, 3], padding=[1, 0, 0, 1], output_padding=[1, 0], dilation=[1, 2], groups=2)",
+         [normal(5, 4, 3, 4), normal(4, 3, 2, 3)], name="conv2d_transpose", strides=[2, 3], pads=[1, 0, 0, 1],
+         output_padding=[1, 0], dilations=[1, 2], group=2)
+    case("ConvTranspose", None, [normal(1, 2, 3, 3), normal(2, 2, 3, 3), normal(2)], name="conv2d_transpose_same", strides=[2, 2], auto_pad="SAME_UPPER")
+    case("ConvTranspose", None, [normal(1, 2, 3, 3), normal(2, 2, 3, 3)], name="conv2d_transpose_shape", strides=[2, 2], output_shape=[6, 7])
+    case("ConvTranspose", "conv3d_transpose(%a, %b)", [normal(1, 2, 2, 3, 2), normal(2, 1, 2, 2, 2)], name="conv3d_transpose")
+    x, w = ints(1, 2, 4, 4, dtype=np.int8), ints(3, 2, 2, 2, dtype=np.int8)
+    case("ConvInteger", None, [x.astype(np.uint8), w.astype(np.uint8)], [np.uint8(3)], name="convinteger")
+    direct("conv2d_i32", 'conv2d(cast(%a, dtype="i32"), cast(%b, dtype="i32"))', [x, w],
+           sum(x[:, None, :, i:i + 3, k:k + 3].astype(np.int32) * w[None, :, :, i:i + 1, k:k + 1] for i in (0, 1) for k in (0, 1)).sum(2).astype(np.int32))
+
+
+def contraction():
+    case("MatMul", "matmul(%a, %b)", [normal(2, 1, 3, 4), normal(5, 4, 2)])
+    case("MatMul", None, [normal(4), normal(2, 4, 3)], name="matmul_vector")
+    case("MatMul", None, [normal(3, 4), normal(4)], name="matmul_vector_right")
+    case("MatMul", "matmul(%a, %b)", [ints(3, 4), ints(4, 2)], name="matmul_int")
+    case("Gemm", None, [normal(4, 3), normal(5, 4), normal(3, 1)], transA=1, transB=1, alpha=0.5, beta=2.0)
+    a, b = normal(3, 4), normal(5, 4)
+    direct("dense", "dense(%a, %b)", [a, b], a @ b.T)
+    case("Einsum", 'einsum(%a, %b, equation="bij,bjk->bik")', [normal(2, 3, 4), normal(2, 4, 2)], equation="bij,bjk->bik")
+    case("Einsum", 'einsum(%a, %b, equation="...ij, kj -> ...ki")', [normal(2, 2, 3, 4), normal(5, 4)], name="einsum_dots", equation="...ij, kj -> ...ki")
+    case("Einsum", 'einsum(%a, equation="ii")', [normal(3, 3)], name="einsum_trace", equation="ii")
+    case("MatMulInteger", None, [ints(3, 4, low=0, dtype=np.uint8), ints(4, 2, low=0, dtype=np.uint8)], [np.uint8(3), np.uint8(2)])
+
+
+def pool():
+    a, b, c = normal(2, 3, 9), normal(1, 2, 7, 6), normal(1, 2, 4, 5, 4)
+    for kind, op in {"MaxPool": "max_pool", "AveragePool": "avg_pool", "LpPool": "lp_pool"}.items():
+        case(kind, f"{op}1d(%a, kernel=[3], strides=[2])", [a], name=f"{op}1d", kernel_shape=[3], strides=[2])
+        case(kind, f"{op}2d(%a, kernel=[3, 2], padding=[1, 0, 1, 1], strides=[2, 1])", [b], name=f"{op}2d",
+             kernel_shape=[3, 2], pads=[1, 0, 1, 1], strides=[2, 1])
+        case(kind, f"{op}3d(%a, kernel=[2, 3, 2])", [c], name=f"{op}3d", kernel_shape=[2, 3, 2])
+    case("MaxPool", "max_pool2d(%a, kernel=[2, 2], dilation=[2, 3])", [b], name="max_pool2d_dilated", kernel_shape=[2, 2], dilations=[2, 3])
+    case("MaxPool", "max_pool2d(%a, kernel=[2, 2], strides=[2, 2], ceil=1)", [normal(1, 1, 5, 5)], name="max_pool2d_ceil",
+         kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1)
+    case("AveragePool", "avg_pool2d(%a, kernel=[3, 3], padding=[1, 1, 1, 1], count_include_pad=1)", [b], name="avg_pool2d_padded",
+         kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1)
+    case("LpPool", "lp_pool2d(%a, kernel=[2, 2], p=3)", [b], name="lp_pool2d_3", kernel_shape=[2, 2], p=3)
+    case("GlobalAveragePool", "global_avg_pool(%a)", [c])
+    case("GlobalMaxPool", "global_max_pool(%a)", [a])
+    case("GlobalLpPool", "global_lp_pool(%a)", [b])
+    q = ints(1, 2, 3, 3, dtype=np.int8)
+    direct("global_sum_pool", "global_sum_pool(%a)", [q], q.sum((2, 3), keepdims=True, dtype=np.int32))
+
+    def windows(x, size, how):
+        out = np.empty(x.shape[:2] + tuple(size), F)
+        for i in range(size[0]):
+            for k in range(size[1]):
+                rows = slice(i * x.shape[2] // size[0], -((-(i + 1) * x.shape[2]) // size[0]))
+                columns = slice(k * x.shape[3] // size[1], -((-(k + 1) * x.shape[3]) // size[1]))
+                out[:, :, i, k] = how(x[:, :, rows, columns], axis=(2, 3))
+        return out
+
+    direct("adaptive_avg_pool", "adaptive_avg_pool(%a, size=[3, 4])", [b], windows(b, (3, 4), np.mean))
+    direct("adaptive_max_pool", "adaptive_max_pool(%a, size=[3, 4])", [b], windows(b, (3, 4), np.max))
+
+
+def shape():
+    x = normal(2, 3, 4)
+    case("Flatten", "flatten(%a, axis=2)", [x], axis=2)
+    case("Reshape", "reshape(%a, shape=[0, -1])", [x], [np.array([0, -1])])
+    case("Transpose", "transpose(%a, axes=[2, 0, 1])", [x], perm=[2, 0, 1])
+    case("Concat", "concat(%a, %b, axis=1)", [x, normal(2, 2, 4)], axis=1)
+    case("Slice", "slice(%a, begin=[0, 2, 0], end=[9223372036854775807, -4, 3], step=[1, -1, 2])", [x],
+         [np.array([2, 0]), np.array([-4, 3]), np.array([1, 2]), np.array([-1, 2])])
+    case("Pad", "pad(%a, before=[0, 1, 2], after=[1, 0, 0], value=1.5)", [x], [np.array([0, 1, 2, 1, 0, 0]), F(1.5)])
+    case("Pad", "pad_reflect(%a, before=[0, 2, 1], after=[1, 0, 3])", [x], [np.array([0, 2, 1, 1, 0, 3])], name="pad_reflect", mode="reflect")
+    case("Pad", "pad_edge(%a, before=[0, 2, 1], after=[1, 0, 3])", [x], [np.array([0, 2, 1, 1, 0, 3])], name="pad_edge", mode="edge")
+    case("Pad", "pad_wrap(%a, before=[0, 2, 1], after=[1, 0, 3])", [x], [np.array([0, 2, 1, 1, 0, 3])], name="pad_wrap", mode="wrap", opset=19)
+    case("Pad", "pad(%a, before=[0, 0, 1], after=[0, 0, 2])", [x], [np.array([1, 2]), F(0), np.array([-1])], name="pad_axes")
+    blocked = normal(1, 20, 2, 3)
+    padded = np.concatenate([blocked, np.zeros((1, 12, 2, 3), F)], 1).reshape(1, 2, 16, 2, 3).transpose(0, 1, 3, 4, 2)
+    direct("layout_transform", 'layout_transform(%a, from="NCHW", to="NCHW16c")', [blocked], padded)
+    case("Split", "split(%a, sizes=[1, 3], axis=-1)", [x], [np.array([1, 3])], outputs=2, axis=-1)
+    case("Split", "split(%a, sizes=[2, 2], axis=2)", [x], outputs=2, name="split_equal", axis=2, num_outputs=2)
+    case("Split", "split(%a, sizes=[1, 2], axis=1)", [x], outputs=2, name="split_11", opset=11, axis=1, split=[1, 2])
+    direct("stack", "stack(%a, %b, axis=1)", [x, x + 1], np.stack([x, x + 1], 1))
+    case("Tile", "tile(%a, repeats=[1, 2, 3])", [x], [np.array([1, 2, 3])])
+    case("Expand", "broadcast_to(%a, shape=[2, -1, 4])", [normal(3, 1)], [np.array([2, 1, 4])])
+    case("Squeeze", "squeeze(%a, axes=[1])", [normal(2, 1, 3)], [np.array([1])])
+    case("Unsqueeze", "expand_dims(%a, axes=[0, -1])", [x], [np.array([0, -1])])
+    direct("reverse", "reverse(%a, axes=[0, 2])", [x], x[::-1, :, ::-1])
+    case("ReverseSequence", "reverse_sequence(%a, %b)", [normal(4, 3, 2), np.array([2, 4, 0])])
+    case("Trilu", "triangle(%a)", [x])
+    case("Trilu", "triangle(%a, upper=0, diagonal=1)", [x], [np.int64(1)], name="trilu_lower", upper=0)
+    case("DepthToSpace", "depth_to_space(%a, block=2)", [normal(1, 8, 2, 3)], blocksize=2)
+    case("DepthToSpace", 'depth_to_space(%a, block=2, order="CRD")', [normal(1, 8, 2, 3)], name="depthtospace_crd", blocksize=2, mode="CRD")
+    case("SpaceToDepth", "space_to_depth(%a, block=2)", [normal(1, 2, 4, 6)], blocksize=2)
+    case("Shape", "shape_of(%a)", [x])
+    case("Shape", None, [x], name="shape_part", start=1, end=-1)
+    case("Size", None, [x])
+
+
+def index():
+    x, i = normal(3, 4, 2), np.array([[2, -1], [0, 1]])
+    case("Gather", "gather(%a, %b, axis=1)", [x, i], axis=1)
+    case("GatherElements", "gather_elements(%a, %b, axis=1)", [x, ints(2, 3, 2, low=-4, high=4, dtype=np.int64)], axis=1)
+    case("GatherND", "gather_nd(%a, %b)", [x, np.array([[0, 1], [2, -1]])])
+    case("GatherND", "gather_nd(%a, %b, batch_dims=1)", [x, np.array([[1], [0], [3]])], name="gathernd_batch", batch_dims=1)
+    t = np.array([[0, 2, 1], [3, -1, 0]])
+    u = normal(2, 3)
+    case("ScatterElements", "scatter_elements(%a, %b, %c, axis=1)", [normal(3, 4), t, u], axis=1)
+    twice = np.array([[0, 0, 1], [3, 3, 3]])
+    for reduction in ("add", "mul", "max", "min"):
+        case("ScatterElements", f'scatter_elements(%a, %b, %c, axis=1, reduction="{reduction}")', [normal(3, 4), twice, u],
+             name=f"scatterelements_{reduction}", axis=1, reduction=reduction)
+    case("ScatterND", "scatter_nd(%a, %b, %c)", [x, np.array([[1], [2]]), normal(2, 4, 2)])
+    case("ScatterND", 'scatter_nd(%a, %b, %c, reduction="add")', [x, np.array([[1, 0], [1, 0]]), normal(2, 2)], name="scatternd_add", reduction="add")
+    case("OneHot", "one_hot(%a, depth=4, on=3.0, off=-1.0)", [np.array([[0, 3], [-1, 7]])], [np.int64(4), F([-1, 3])])
+    case("OneHot", "one_hot(%a, depth=3, axis=0)", [np.array([0, 2, 1])], [np.int64(3), F([0, 1])], name="onehot_axis", axis=0)
+
+
+def order():
+    x = ints(3, 6, low=0, high=9).astype(F)
+    case("TopK", "top_k(%a, k=3)", [x], [np.array([3])], outputs=2)
+    case("TopK", "top_k(%a, k=2, axis=0, largest=0)", [x], [np.array([2])], outputs=2, name="topk_smallest", axis=0, largest=0)
+    direct("sort", "sort(%a)", [x], np.sort(x))
+    direct("sort_down", "sort(%a, axis=0, descending=1)", [x], -np.sort(-x, 0))
+    direct("arg_sort", "arg_sort(%a)", [x], np.argsort(x, kind="stable"))
+    case("Unique", "unique(%a)", [x], outputs=4)
+    case("Unique", "unique(%a, sorted=0)", [x], outputs=4, name="unique_unsorted", sorted=0)
+    case("NonZero", "nonzero(%a)", [x])
+    case("Compress", "compress(%a, %b, axis=1)", [x, np.array([True, False, True, True])], axis=1)
+    corner, size = random.uniform(0, 1, (2, 8, 2)), random.uniform(0.3, 0.8, (2, 8, 2))
+    boxes = np.concatenate([corner, corner + size], 2).astype(F)
+    scores = random.uniform(0, 1, (2, 2, 8)).astype(F)
+    case("NonMaxSuppression", "non_max_suppression(%a, %b, max_boxes=4, iou_threshold=0.3, score_threshold=0.2)", [boxes, scores],
+         [np.int64(4), F(0.3), F(0.2)])
+    case("NonMaxSuppression", "non_max_suppression(%a, %b, max_boxes=3, iou_threshold=0.4, centered=1)", [boxes, scores],
+         [np.int64(3), F(0.4)], name="nonmaxsuppression_centered", center_point_box=1)
+
+
+def create():
+    direct("full", 'full(shape=[2, 3], value=7.0, dtype="i32")', [], np.full((2, 3), 7, np.int32))
+    direct("arange", "arange(count=4, start=1.0, step=3.0)", [], np.arange(1, 13, 3))
+    direct("eye", "eye(rows=3, columns=4, diagonal=1)", [], np.eye(3, 4, 1, dtype=F))
+    case("Range", None, [], [F(1), F(3), F(0.5)])
+    case("EyeLike", "eye(rows=2, columns=3)", [normal(2, 3)])
+    case("ConstantOfShape", None, [], [np.array([2, 3])])
+    words = lambda *values: np.array(values, np.uint32).view(np.int32)  # noqa: E731
+    # Known answers of Threefry-2x32-20 (Random123 1.09, kat_vectors): key 0, counter 0.
+    bits = np.array([0x6B200159, 0x99BA4EFE], np.uint32)
+    direct("random_uniform", "random_uniform(%a, shape=[2])", [words(0, 0)], ((bits >> 8) * F(2.0**-24)).astype(F))
+
+    def threefry(key, counter):
+        rotations = [[13, 15, 26, 6], [17, 29, 16, 24]]
+        key = [int(key[0]), int(key[1]), int(key[0]) ^ int(key[1]) ^ 0x1BD11BDA]
+        mask = 0xFFFFFFFF
+        x = [(counter[0] + key[0]) & mask, (counter[1] + key[1]) & mask]
+        for r in range(5):
+            for turn in rotations[r % 2]:
+                x[0] = (x[0] + x[1]) & mask
+                x[1] = ((x[1] << turn | x[1] >> (32 - turn)) & mask) ^ x[0]
+            x = [(x[0] + key[(r + 1) % 3]) & mask, (x[1] + key[(r + 2) % 3] + r + 1) & mask]
+        return x
+
+    assert threefry([0, 0], [0, 0]) == [0x6B200159, 0x99BA4EFE]
+    assert threefry([0xFFFFFFFF] * 2, [0xFFFFFFFF] * 2) == [0x1CB996FC, 0xBB002BE7]
+    key = np.array([0x13198A2E, 0x03707344], np.uint32)
+    stream = lambda purpose, count: np.array([threefry(key, [i, purpose]) for i in range(count)], np.uint32).ravel()  # noqa: E731
+    direct("random_split", "random_split(%a, count=3)", [key.view(np.int32)], stream(1, 3).view(np.int32).reshape(3, 2))
+    uniform = ((stream(0, 6) >> 8) * 2.0**-24).astype(F)
+    direct("random_uniform_range", "random_uniform(%a, shape=[3, 4], a=-1.0, b=2.0)", [key.view(np.int32)],
+           (F(-1) + F(3) * uniform).reshape(3, 4))
+    direct("random_normal", "random_normal(%a, shape=[6], a=1.0, b=2.0)", [key.view(np.int32)],
+           (1 + 2 * np.sqrt(-2 * np.log(1 - uniform[0::2])) * np.cos(2 * np.pi * uniform[1::2])).astype(F))
+    double = (stream(0, 8).reshape(8, 2) >> [5, 6]).astype(np.uint64)
+    direct("random_bernoulli", "random_bernoulli(%a, shape=[8], probability=0.25)", [key.view(np.int32)],
+           (double[:, 0] * 2**26 + double[:, 1]) * 2.0**-53 < 0.25)
+
+
+def image():
+    x = normal(1, 2, 4, 5)
+    sizes = np.array([1, 2, 7, 3])
+    for mode in ("nearest", "linear", "cubic"):
+        for coordinates in ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "half_pixel_symmetric"):
+            case("Resize", f'resize(%a, sizes=[1, 2, 7, 3], mode="{mode}", coordinates="{coordinates}")', [x], [None, None, sizes],
+                 name=f"resize_{mode}_{coordinates}", mode=mode, coordinate_transformation_mode=coordinates)
+    for nearest in ("round_prefer_ceil", "floor", "ceil"):
+        case("Resize", f'resize(%a, sizes=[1, 2, 7, 3], nearest="{nearest}")', [x], [None, None, sizes], name=f"resize_{nearest}", nearest_mode=nearest)
+    case("Resize", 'resize(%a, scales=[1.0, 1.0, 2.0, 0.6], mode="linear")', [x], [None, F([1, 1, 2, 0.6])], name="resize_scales", mode="linear")
+    case("Resize", 'resize(%a, sizes=[1, 2, 7, 3], mode="cubic", cubic=-0.5, exclude_outside=1)', [x], [None, None, sizes],
+         name="resize_exclude", mode="cubic", cubic_coeff_a=-0.5, exclude_outside=1)
+    case("Resize", None, [x], [None, None, np.array([8, 10])], name="resize_axes", axes=[2, 3], mode="linear")
+    case("Upsample", 'resize(%a, scales=[1.0, 1.0, 2.0, 2.0], coordinates="asymmetric", nearest="floor")', [x], [F([1, 1, 2, 2])], name="upsample", opset=9)
+    grid = random.uniform(-1.3, 1.3, (1, 3, 4, 2)).astype(F)
+    for mode in ("nearest", "linear", "cubic"):
+        for padding in ("zeros", "border", "reflection"):
+            if mode == "cubic" and padding == "reflection":
+                continue
+            case("GridSample", f'grid_sample(%a, %b, mode="{mode}", padding="{padding}")', [x, grid], name=f"gridsample_{mode}_{padding}",
+                 mode=mode, padding_mode=padding)
+    case("GridSample", 'grid_sample(%a, %b, padding="reflection", align_corners=1)', [x, grid], name="gridsample_corners",
+         padding_mode="reflection", align_corners=1)
+    rois, batches = F([[0, 0, 6, 5], [2, 1, 7, 7], [-3, 4, 2, 9]]), np.array([0, 1, 0])
+    y = normal(2, 2, 6, 7)
+    case("RoiAlign", "roi_align(%a, %b, %c, size=[2, 3], sampling_ratio=2)", [y, rois, batches], output_height=2, output_width=3, sampling_ratio=2)
+    case("RoiAlign", 'roi_align(%a, %b, %c, size=[2, 2], spatial_scale=0.5, half_pixel=0, mode="max")', [y, rois, batches],
+         name="roialign_max", output_height=2, output_width=2, spatial_scale=0.5, coordinate_transformation_mode="output_half_pixel", mode="max")
+
+
+def recurrent():
+    steps, batch, inputs, hidden = 4, 2, 3, 5
+    for op, gates in {"RNN": 1, "GRU": 3, "LSTM": 4}.items():
+        for direction in ("forward", "reverse", "bidirectional"):
+            d = 2 if direction == "bidirectional" else 1
+            state = [normal(d, batch, hidden) for _ in range(2 if op == "LSTM" else 1)]
+            arguments = [normal(steps, batch, inputs), normal(d, gates * hidden, inputs), normal(d, gates * hidden, hidden),
+                         normal(d, 2 * gates * hidden)] + state
+            letters = "abcdef"[: len(arguments)]
+            rest = f', direction="{direction}"'
+            order = [0, 1, 2, 3, len(arguments)] + list(range(4, len(arguments)))
+            case(op, f"{op.lower()}({', '.join('%' + k for k in letters)}{rest})", arguments, [None], order=order,
+                 outputs=3 if op == "LSTM" else 2, name=f"{op.lower()}_{direction}", direction=direction, hidden_size=hidden)
+            if op == "GRU" and direction == "forward":
+                case(op, "gru(%a, %b, %c, %d, %e, reset_after=1)", arguments, [None], order=order, outputs=2, name="gru_reset_after",
+                     hidden_size=hidden, linear_before_reset=1)
+    case("LSTM", None, [normal(4, 2, 3), normal(1, 20, 3), normal(1, 20, 5)], outputs=3, name="lstm_plain", hidden_size=5)
+
+
+def quantize():
+    x, q = normal(2, 3, 4) * 3, ints(2, 3, 4, low=-128, high=128, dtype=np.int8)
+    case("QuantizeLinear", 'quantize(%a, scale=[0.05], zero_point=[-3])', [x], [F(0.05), np.int8(-3)])
+    case("QuantizeLinear", 'quantize(%a, scale=[0.05, 0.1, 0.2], zero_point=[1, 2, 3], dtype="u8")', [x], [F([0.05, 0.1, 0.2]), np.uint8([1, 2, 3])],
+         name="quantizelinear_axis", axis=1)
+    case("DequantizeLinear", "dequantize(%a, scale=[0.05], zero_point=[-3])", [q], [F(0.05), np.int8(-3)])
+    case("DequantizeLinear", "dequantize(%a, scale=[0.05, 0.1, 0.2])", [q], [F([0.05, 0.1, 0.2])], name="dequantizelinear_axis", axis=1)
+    case("DynamicQuantizeLinear", "dynamic_quantize(%a)", [x], outputs=3)
+    case("QLinearMatMul", None, [ints(3, 4, low=0, high=255, dtype=np.uint8), ints(4, 2, low=0, high=255, dtype=np.uint8)],
+         [F(0.02), np.uint8(120), F(0.03), np.uint8(130), F(0.1), np.uint8(5)], order=[0, 2, 3, 1, 4, 5, 6, 7])
+    case("QLinearConv", None, [ints(1, 2, 4, 4, low=0, high=255, dtype=np.uint8)],
+         [F(0.02), np.uint8(120), ints(3, 2, 2, 2, dtype=np.int8), F([0.03, 0.02, 0.01]), np.int8([0, 0, 0]), F(0.1), np.uint8(5), ints(3)], pads=[1, 0, 0, 1])
+    acc, bias = ints(1, 2, 3, low=-5000, high=5000), ints(2, low=-100, high=100)
+    # The multiplier 2^14 and the shift 8, before the eight fractional bits, quarter the sum.
+    quarter = np.floor((acc + bias[:, None]) / 4 + 0.5)
+    direct("requantize", "requantize(%a, %b, %c, %d)", [acc, bias, np.uint16([1 << 14] * 2), np.uint8([8, 8])],
+           np.clip(quarter, -128, 127).astype(np.int8))
+    residual = ints(1, 2, 3, low=-20, high=20, dtype=np.int8)
+    direct("requantize_add", "requantize_add(%a, %b, %c, %d, %e, r_multiplier=16384, r_shift=6)",
+           [acc, bias, np.uint16([1 << 14] * 2), np.uint8([8, 8]), residual],
+           np.clip(np.floor((acc + bias[:, None]) / 4 + residual + 0.5), -128, 127).astype(np.int8))
+
+
+for family in (elementwise, binary, reduce, normalize, convolution, contraction, pool, shape, index, order, create, image, recurrent, quantize):
+    family()
+target = pathlib.Path(__file__).parent / "cases.npz"
+np.savez_compressed(target, **archive)
+print(f"{target}: {len({key.split('/')[0] for key in archive})} cases, {target.stat().st_size} bytes")
