@@ -94,7 +94,8 @@ TEST(Pipeline, AnUnboundSizeIsAnErrorThatSaysHowToBindIt) {
 TEST(Pipeline, AnUnknownKindOfFileIsAnError) {
   const auto model = load_model("model.pt", {});
   ASSERT_FALSE(model);
-  EXPECT_NE(model.error().str().find("ends in .onnx, .tn or .tnb, not in \".pt\""), std::string::npos) << model.error().str();
+  EXPECT_NE(model.error().str().find("ends in .onnx, .tn or .tnb, not in \".pt\""), std::string::npos)
+      << model.error().str();
 }
 
 // Visits of nodes for each operator: parsing, inference, all passes, the verifier.
