@@ -5,6 +5,8 @@
 
 #include <cassert>
 
+#include "compiler/ir/try.h"
+
 namespace tenon::compiler {
 Atom Builder::param(Type type, std::string_view name) {
   const auto id = static_cast<VarId>(function_.vars.size());
@@ -66,8 +68,24 @@ Expected<Atom> Builder::bind_to(VarId var, Value value) {
   return var;
 }
 
+Expected<Type> Builder::checked(Apply& apply) {
+  std::vector<Requirement> required;
+  Expected<Type> type = infer_checked(context_, module_, function_, apply, required);
+  if (!type) return type;
+  for (const Requirement& next : required) {
+    Atom& arg = apply.args[next.arg];
+    TENON_TAKE(found, type_of(arg));
+    Dims dims = found->tensor()->dims;
+    dims[next.axis] = next.size;
+    TENON_TAKE(cast, bind(Cast{arg, context_.tensor(std::move(dims), found->tensor()->dtype), {}}, Symbol{}));
+    arg = *cast;
+  }
+  return type;
+}
+
 Expected<Atom> Builder::bind(Value value, Symbol name) {
-  Expected<Type> type = infer_value(context_, module_, function_, value);
+  auto* apply = std::get_if<Apply>(&value);
+  Expected<Type> type = apply ? checked(*apply) : infer_value(context_, module_, function_, value);
   if (!type) {
     if (type.error().where.empty()) type.error().where = module_.span(span_).str();
     return forward_error(type);

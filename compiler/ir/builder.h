@@ -33,7 +33,8 @@ class Builder {
   Expected<Atom> call(Symbol callee, Atoms args, std::string_view name = {});
   Expected<Atom> tuple(Atoms fields, std::string_view name = {});
   Expected<Atom> project(Atom tuple, uint32_t index, std::string_view name = {});
-  // Any value; its attributes must be complete.
+  // Any value; its attributes must be complete. Where an operator needs sizes that cannot be proved, match_casts of its
+  // arguments go before it.
   Expected<Atom> bind(Value value, Symbol name);
 
   // A variable before it is bound: of a pattern, a parameter of a lambda, or a lambda that its own body sees.
@@ -64,6 +65,8 @@ class Builder {
   Function& function() const { return function_; }
 
  private:
+  Expected<Type> checked(Apply& apply);
+
   Context& context_;
   Module& module_;
   Function& function_;

@@ -15,35 +15,33 @@ void add_variables(const Value& value, std::vector<bool>& bound) {
   }
 }
 
-// Binds the variables of `wanted` that `found` decides by its type alone.
-void bind_dims(Type wanted, Type found, const std::vector<Symbol>& variables, std::map<Symbol, Dim>& values) {
+// The sizes of `wanted` that have variables, with what they are in `found`.
+void pair_dims(Type wanted, Type found, std::vector<std::pair<Dim, Dim>>& pairs) {
   if (wanted.node->index() != found.node->index()) return;
   auto lists = [&](const std::vector<Type>& a, const std::vector<Type>& b) {
-    for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) bind_dims(a[i], b[i], variables, values);
+    for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) pair_dims(a[i], b[i], pairs);
   };
   struct Visitor {
     Type found;
-    const std::vector<Symbol>& variables;
-    std::map<Symbol, Dim>& values;
+    std::vector<std::pair<Dim, Dim>>& pairs;
     decltype(lists)& each;
     void operator()(const TensorType& x) const {
       const Dims& dims = found.tensor()->dims;
       for (size_t i = 0; i < std::min(x.dims.size(), dims.size()); ++i) {
-        const auto variable = x.dims[i].variable();
-        if (variable && std::ranges::find(variables, *variable) != variables.end()) values.emplace(*variable, dims[i]);
+        if (!x.dims[i].constant() && x.dims[i].valid()) pairs.emplace_back(x.dims[i], dims[i]);
       }
     }
     void operator()(const TupleType& x) const { each(x.fields, found.tuple()->fields); }
     void operator()(const FunctionType& x) const {
       each(x.params, found.function()->params);
-      bind_dims(x.result, found.function()->result, variables, values);
+      pair_dims(x.result, found.function()->result, pairs);
     }
     void operator()(const AdtType& x) const { each(x.args, found.adt()->args); }
-    void operator()(const ReferenceType& x) const { bind_dims(x.value, found.reference()->value, variables, values); }
+    void operator()(const ReferenceType& x) const { pair_dims(x.value, found.reference()->value, pairs); }
     void operator()(const TypeVariable&) const {}
     void operator()(const UnknownType&) const {}
   };
-  std::visit(Visitor{found, variables, values, lists}, wanted.node->alternatives());
+  std::visit(Visitor{found, pairs, lists}, wanted.node->alternatives());
 }
 
 class Maker {
@@ -121,7 +119,7 @@ class Maker {
       const Function* callee = symbol ? module_.function(*symbol) : nullptr;
       for (size_t i = 0; callee && i < std::min(callee->params.size(), call->args.size()); ++i) {
         auto* var = std::get_if<VarId>(&call->args[i]);
-        if (var) bind_dims(callee->type(callee->params[i]), function_.type(*var), callee->dims, step.sizes);
+        if (var) pair_dims(callee->type(callee->params[i]), function_.type(*var), step.sizes);
       }
     }
     return step;

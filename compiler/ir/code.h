@@ -16,11 +16,11 @@ struct CodeBlock {
 };
 struct CodeStep {
   const Binding* binding = nullptr;
-  std::vector<uint32_t> dying;    // slots whose last use this is
-  std::vector<CodeBlock> blocks;  // of an If or a Case
-  std::unique_ptr<Code> lambda;   // of a Lambda
-  std::map<Symbol, Dim> sizes;    // of a call: what the argument's types say of the callee's dims
-  bool tail = false;              // its value is the frame's result
+  std::vector<uint32_t> dying;             // slots whose last use this is
+  std::vector<CodeBlock> blocks;           // of an If or a Case
+  std::unique_ptr<Code> lambda;            // of a Lambda
+  std::vector<std::pair<Dim, Dim>> sizes;  // of a call: sizes as the callee's types say them and as the arguments' do
+  bool tail = false;                       // its value is the frame's result
 };
 
 // A global function or a lambda. A frame has a slot for each parameter, captured variable and binding.

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "compiler/ir/operator.h"
 
 namespace tenon::compiler {
@@ -16,6 +18,23 @@ std::optional<runtime::Shape> TensorType::shape() const {
     shape.push_back(*value);
   }
   return shape;
+}
+
+bool has_erased(Type type) {
+  if (const TensorType* tensor = type.tensor()) return std::ranges::any_of(tensor->dims, &Dim::erased);
+  const TupleType* tuple = type.tuple();
+  return tuple && std::ranges::any_of(tuple->fields, has_erased);
+}
+
+bool accepts(Type wanted, Type found) {
+  if (wanted == found) return true;
+  const TensorType *a = wanted.tensor(), *b = found.tensor();
+  if (a && b) {
+    return a->dtype == b->dtype &&
+           std::ranges::equal(a->dims, b->dims, [](Dim x, Dim y) { return x == y || x.erased(); });
+  }
+  const TupleType *x = wanted.tuple(), *y = found.tuple();
+  return x && y && std::ranges::equal(x->fields, y->fields, accepts);
 }
 
 Context::Context() {
@@ -31,6 +50,13 @@ Symbol Context::symbol(std::string_view name) {
   names_.emplace_back(name);
   symbols_.emplace(names_.back(), symbol);
   return symbol;
+}
+
+Symbol Context::fresh_dim(std::set<Symbol>& used) {
+  for (size_t i = 0;; ++i) {
+    const Symbol name = symbol(fmt::format("_{}", i));
+    if (used.insert(name).second) return name;
+  }
 }
 
 Type Context::intern(TypeNode node) { return Type{&*types_.insert(std::move(node)).first}; }
@@ -65,6 +91,19 @@ Type Context::map_type(Type type, const std::function<Type(Type)>& leaf, const s
     Type operator()(const UnknownType&) const { return leaf ? leaf(type) : type; }
   };
   return std::visit(Visitor{*this, type, leaf, dim, list}, type.node->alternatives());
+}
+
+Type Context::map_sizes(Type type, const std::function<Dim(Dim)>& size) {
+  if (const TensorType* tensor = type.tensor()) {
+    Dims dims;
+    for (Dim dim : tensor->dims) dims.push_back(size(dim));
+    return this->tensor(std::move(dims), tensor->dtype);
+  }
+  const TupleType* tuple = type.tuple();
+  if (!tuple) return type;
+  std::vector<Type> fields;
+  for (Type field : tuple->fields) fields.push_back(map_sizes(field, size));
+  return this->tuple(std::move(fields));
 }
 
 Type Context::substitute(Type type, const std::map<Symbol, Dim>& values, const std::map<Symbol, Type>& types) {

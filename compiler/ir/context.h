@@ -28,10 +28,15 @@ class Context : public DimPool {
   Symbol symbol(std::string_view name);
   std::string_view name(Symbol symbol) const { return names_[static_cast<uint32_t>(symbol)]; }
 
+  // A name for a dim that is not in `used`, which takes it: _0, _1, ...
+  Symbol fresh_dim(std::set<Symbol>& used);
   using DimPool::substitute;
   Type substitute(Type type, const std::map<Symbol, Dim>& values, const std::map<Symbol, Type>& types = {});
   // The type with each part that has no parts of its own, and each dim, replaced; nullptr keeps them.
   Type map_type(Type type, const std::function<Type(Type)>& leaf, const std::function<Dim(Dim)>& dim);
+
+  // The type with each size that can be seen replaced: of a tensor, and in the fields of a tuple.
+  Type map_sizes(Type type, const std::function<Dim(Dim)>& size);
 
   Type tensor(Dims dims, DType dtype);
   Type tensor(std::span<const int64_t> shape, DType dtype);

@@ -74,6 +74,8 @@ struct DimRange {
   std::optional<int64_t> lo, hi;
   bool operator==(const DimRange&) const = default;
 };
+// "1..512", "1.."
+std::string str(const DimRange& range);
 using DimBounds = std::map<Symbol, DimRange>;  // of variables and functions; others are >= 0
 using DimValues = std::map<Symbol, int64_t>;   // of variables
 

@@ -206,6 +206,10 @@ class Writer {
 
 }  // namespace
 
+std::string str(const DimRange& range) {
+  return std::to_string(range.lo.value_or(0)) + ".." + (range.hi ? std::to_string(*range.hi) : "");
+}
+
 std::string str(Dim dim, const std::function<std::string_view(Symbol)>& name) {
   return Writer(name).sum(dim.node->terms);
 }

@@ -26,7 +26,10 @@ Effects::Effects(const Module& module) {
   std::map<Symbol, std::set<Symbol>> calls;
   for (const auto& [name, global] : module.globals) {
     functions_[name] = std::holds_alternative<Library>(global) ? Effect::kState : Effect::kNone;
-    if (auto* function = std::get_if<Function>(&global)) calls[name] = callees(*function);
+    if (auto* function = std::get_if<Function>(&global)) {
+      calls[name] = callees(*function);
+      if (!function->bounds.empty()) functions_[name] = Effect::kCheck;
+    }
   }
   // What reaches itself may never end. Every function on a cycle keeps something that it calls on it: peel the others.
   std::map<Symbol, size_t> open;

@@ -12,8 +12,9 @@ class Comparison {
       : module_a_(module_a), a_(a), module_b_(module_b), b_(b), renamed_(a.vars.size(), kUnset) {}
 
   bool run() {
-    return a_.dims == b_.dims && a_.types == b_.types && a_.result == b_.result && a_.target == b_.target &&
-           a_.composite == b_.composite && define(a_.params, b_.params) && same(a_.body, b_.body);
+    return a_.dims == b_.dims && a_.bounds == b_.bounds && a_.types == b_.types && a_.result == b_.result &&
+           a_.target == b_.target && a_.composite == b_.composite && define(a_.params, b_.params) &&
+           same(a_.body, b_.body);
   }
 
  private:
@@ -133,7 +134,8 @@ bool equal(const Adt& a, const Adt& b) {
          });
 }
 bool equal(const Library& a, const Library& b) {
-  return a.dims == b.dims && a.types == b.types && a.params == b.params && a.result == b.result && a.symbol == b.symbol;
+  return a.dims == b.dims && a.bounds == b.bounds && a.types == b.types && a.params == b.params &&
+         a.result == b.result && a.symbol == b.symbol;
 }
 
 }  // namespace

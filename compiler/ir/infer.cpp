@@ -16,6 +16,24 @@ Status Rules::same(std::string_view what, Type wanted, Type found) {
   return error(fmt::format("{} must be {}, found {}", what, text(wanted), text(found)));
 }
 
+// What can be said at once; the rest by fits(), when all is known.
+Status Rules::pass(Passed passed, Type found, std::vector<Passed>* all) {
+  if (!solver_.pass(passed.wanted, found)) {
+    return error(fmt::format("{} must be {}, found {}", passed.what, text(passed.wanted), text(found)));
+  }
+  if (all) all->push_back(std::move(passed));
+  return {};
+}
+
+Expected<bool> Rules::fits(const Passed& passed, Type found, bool strict) {
+  const Answer answer = solver_.fit(passed.wanted, found);
+  if (answer == Answer::kYes) return true;
+  if (answer == Answer::kUnknown && !strict) return false;
+  return error(fmt::format("{} must be {}, found {}{}", passed.what, text(passed.wanted), text(found),
+                           answer == Answer::kNo ? "" : ", and it is not proved that the sizes are equal"),
+               "", answer == Answer::kNo ? "" : "check it first, as match_cast(%x, Tensor[(n,), f32]) does");
+}
+
 Expected<Type> Rules::atom(const Atom& atom) {
   if (auto* var = std::get_if<VarId>(&atom)) return solver_.resolve(function_.type(*var));
   if (auto* constant = std::get_if<ConstId>(&atom)) return context_.type_of(module_.constant(*constant));
@@ -50,12 +68,13 @@ Expected<std::vector<Type>> Rules::types_of(const Atoms& atoms) {
 Expected<Rules::Signature> Rules::instantiate(Symbol callee) {
   Signature signature;
   const std::vector<Symbol>*dims = nullptr, *types = nullptr;
+  const DimBounds* bounds = nullptr;
   if (const Function* function = module_.function(callee)) {
-    dims = &function->dims, types = &function->types;
+    dims = &function->dims, types = &function->types, bounds = &function->bounds;
     for (VarId param : function->params) signature.params.push_back(function->type(param));
     signature.result = function->result;
   } else if (const Library* library = module_.library(callee)) {
-    dims = &library->dims, types = &library->types;
+    dims = &library->dims, types = &library->types, bounds = &library->bounds;
     signature.params = library->params;
     signature.result = library->result;
   } else {
@@ -67,25 +86,27 @@ Expected<Rules::Signature> Rules::instantiate(Symbol callee) {
   for (Symbol name : *dims) {
     const Dim dim = solver_.fresh_dim();
     dim_values.emplace(name, dim);
-    opened_.push_back({callee, name, dim, std::nullopt});
+    auto bound = bounds->find(name);
+    opened_.push_back({callee, name, dim, std::nullopt, bound == bounds->end() ? DimRange{} : bound->second});
   }
   for (Symbol name : *types) {
     const Type type = solver_.fresh_type();
     type_values.emplace(name, type);
-    opened_.push_back({callee, name, std::nullopt, type});
+    opened_.push_back({callee, name, std::nullopt, type, {}});
   }
   for (Type& param : signature.params) param = context_.substitute(param, dim_values, type_values);
   signature.result = context_.substitute(signature.result, dim_values, type_values);
   return signature;
 }
 
-Expected<Type> Rules::call(std::string_view name, const Signature& signature, const Atoms& args) {
+Expected<Type> Rules::call(std::string_view name, const Signature& signature, const Atoms& args,
+                           std::vector<Passed>* passed) {
   TENON_TAKE(types, types_of(args));
   if (types->size() != signature.params.size()) {
     return error(fmt::format("{} takes {} arguments, found {}", name, signature.params.size(), types->size()));
   }
   for (size_t i = 0; i < types->size(); ++i) {
-    TENON_TRY(same(fmt::format("{}: argument {}", name, i), signature.params[i], (*types)[i]));
+    TENON_TRY(pass({i, signature.params[i], fmt::format("{}: argument {}", name, i)}, (*types)[i], passed));
   }
   return solver_.resolve(signature.result);
 }
@@ -144,9 +165,31 @@ Status Rules::pattern(const MatchPattern& pattern, Type subject) {
   return std::visit(PatternVisitor{*this, subject, all}, pattern.form);
 }
 
+std::vector<Type> Rules::stated(const Value& value) {
+  if (auto* call = std::get_if<Call>(&value)) {
+    if (auto* symbol = std::get_if<Symbol>(&call->callee)) {
+      std::vector<Type> types;
+      if (const Function* function = module_.function(*symbol)) {
+        for (VarId param : function->params) types.push_back(function->type(param));
+      } else if (const Library* library = module_.library(*symbol)) {
+        types = library->params;
+      }
+      return types;
+    }
+    const auto callee = atom(call->callee);
+    return callee && callee->function() ? callee->function()->params : std::vector<Type>{};
+  }
+  if (auto* construct = std::get_if<Construct>(&value)) {
+    const auto place = module_.constructor(construct->constructor);
+    return place ? place->constructor().fields : std::vector<Type>{};
+  }
+  return {};
+}
+
 struct Rules::Visitor {
   using Result = Expected<std::optional<Type>>;
   Rules& self;
+  std::vector<Passed>* passed;
 
   Context& context() const { return self.context_; }
 
@@ -155,13 +198,25 @@ struct Rules::Visitor {
     for (Type type : *types) {
       if (!self.solver_.known(type)) return std::nullopt;
     }
-    TENON_TAKE(type, infer_apply(context(), *apply.op, apply.attrs, *types));
+    std::vector<Requirement> required;
+    TENON_TAKE(type, infer_apply(context(), *apply.op, apply.attrs, *types, self.solver_.prover(),
+                                 passed ? &required : nullptr));
+    for (size_t i = 0; i < types->size(); ++i) {
+      const TensorType& found = *(*types)[i].tensor();
+      Dims dims = found.dims;
+      for (const Requirement& next : required) {
+        if (next.arg == i) dims[next.axis] = next.size;
+      }
+      if (dims == found.dims) continue;
+      passed->push_back(
+          {i, context().tensor(std::move(dims), found.dtype), fmt::format("{}: argument {}", apply.op->name, i)});
+    }
     return *type;
   }
   Result operator()(const Call& call) const {
     if (auto* symbol = std::get_if<Symbol>(&call.callee)) {
       TENON_TAKE(signature, self.instantiate(*symbol));
-      TENON_TAKE(result, self.call(fmt::format("@{}", context().name(*symbol)), *signature, call.args));
+      TENON_TAKE(result, self.call(fmt::format("@{}", context().name(*symbol)), *signature, call.args, passed));
       return *result;
     }
     TENON_TAKE(callee, self.atom(call.callee));
@@ -175,7 +230,7 @@ struct Rules::Visitor {
     }
     const FunctionType* type = callee->function();
     if (!type) return error(fmt::format("only a function can be called, found {}", self.text(*callee)));
-    TENON_TAKE(result, self.call("the closure", {type->params, type->result}, call.args));
+    TENON_TAKE(result, self.call("the closure", {type->params, type->result}, call.args, passed));
     return *result;
   }
   Result operator()(const Tuple& tuple) const {
@@ -197,8 +252,8 @@ struct Rules::Visitor {
     TENON_TAKE(fields, self.field_types(*place, construct.types, construct.fields.size()));
     TENON_TAKE(found, self.types_of(construct.fields));
     for (size_t i = 0; i < found->size(); ++i) {
-      TENON_TRY(
-          self.same(fmt::format("{}: field {}", context().name(construct.constructor), i), (*fields)[i], (*found)[i]));
+      TENON_TRY(self.pass({i, (*fields)[i], fmt::format("{}: field {}", context().name(construct.constructor), i)},
+                          (*found)[i], passed));
     }
     return self.solver_.resolve(context().adt(place->name, construct.types));
   }
@@ -206,7 +261,7 @@ struct Rules::Visitor {
     std::vector<Type> params;
     for (VarId param : lambda.params) params.push_back(self.solver_.resolve(self.function_.type(param)));
     TENON_TAKE(found, self.atom(lambda.body[0].result));
-    TENON_TRY(self.same("the closure's result", lambda.result, *found));
+    TENON_TRY(self.pass({Passed::kResult, lambda.result, "the closure's result"}, *found, passed));
     return context().function(std::move(params), self.solver_.resolve(lambda.result));
   }
   Result operator()(const If& branch) const {
@@ -255,52 +310,84 @@ struct Rules::Visitor {
   Result operator()(const WriteReference& write) const {
     TENON_TAKE(type, self.atom(write.reference));
     TENON_TAKE(value, self.atom(write.value));
-    TENON_TRY(self.same("what is written to", context().reference(*value), *type));
+    if (const ReferenceType* reference = type->reference()) {
+      TENON_TRY(self.pass({0, reference->value, "what is written"}, *value, passed));
+    } else {
+      TENON_TRY(self.same("what is written to", context().reference(*value), *type));
+    }
     return context().unit();
   }
 
-  static bool castable(Type from, Type to) {
+  bool castable(Type from, Type to) const {
     if (from == to) return true;
     if (const TensorType* a = from.tensor(), *b = to.tensor(); a && b) {
       if (a->dtype != b->dtype || a->dims.size() != b->dims.size()) return false;
       for (size_t i = 0; i < a->dims.size(); ++i) {
-        const auto x = a->dims[i].constant(), y = b->dims[i].constant();
-        if (x && y && *x != *y) return false;
+        if (self.solver_.prover().equal(a->dims[i], b->dims[i]) == Answer::kNo) return false;
       }
       return true;
     }
     const TupleType *a = from.tuple(), *b = to.tuple();
-    return a && b && std::ranges::equal(a->fields, b->fields, castable);
+    return a && b && std::ranges::equal(a->fields, b->fields, [&](Type x, Type y) { return castable(x, y); });
   }
 };
 
-Expected<std::optional<Type>> Rules::value(const Value& value) {
+Expected<std::optional<Type>> Rules::value(const Value& value, std::vector<Passed>* passed) {
   context_.visit();
-  return std::visit(Visitor{*this}, value);
+  return std::visit(Visitor{*this, passed}, value);
 }
 
-Status Rules::decided() {
-  for (const Open& open : opened_) {
-    if (open.dim ? solver_.known(solver_.resolve(*open.dim)) : solver_.known(solver_.resolve(*open.type))) continue;
-    return error(
-        fmt::format("@{}: no argument decides its {} {}", context_.name(open.callee), open.dim ? "dim" : "type",
-                    context_.name(open.name)),
-        "",
-        open.dim ? "give it a parameter that has this dim alone as a size" : "give it a parameter whose type has it");
+Status Rules::decided(size_t from, size_t to, bool strict) {
+  for (const Open& open : std::span(opened_).subspan(from, to - from)) {
+    if (open.dim ? !solver_.known(solver_.resolve(*open.dim)) : !solver_.known(solver_.resolve(*open.type))) {
+      return error(fmt::format("@{}: no argument decides its {} {}", context_.name(open.callee),
+                               open.dim ? "dim" : "type", context_.name(open.name)),
+                   "",
+                   open.dim ? "give it a parameter in whose sizes this dim appears linearly"
+                            : "give it a parameter whose type has it");
+    }
+    if (!open.dim || open.bounds == DimRange{}) continue;
+    const Dim value = solver_.resolve(*open.dim);
+    Answer inside = Answer::kYes;
+    if (open.bounds.lo) inside = solver_.prover().less_equal(context_.dim(*open.bounds.lo), value);
+    if (open.bounds.hi) inside = std::min(inside, solver_.prover().less_equal(value, context_.dim(*open.bounds.hi)));
+    if (inside == Answer::kYes || (inside == Answer::kUnknown && !strict)) continue;
+    return error(fmt::format("@{}: its {} is {} here, must be in {}{}", context_.name(open.callee),
+                             context_.name(open.name), context_.str(value), str(open.bounds),
+                             inside == Answer::kNo ? "" : ", which is not proved"));
   }
   return {};
 }
 
 Expected<Type> infer_value(Context& context, const Module& module, const Function& function, const Value& value) {
-  Solver solver(context);
+  Solver solver(context, function.bounds);
   Rules rules(context, module, function, solver);
-  TENON_TAKE(type, rules.value(value));
+  std::vector<Passed> passed;
+  // Operators must prove what they need; the others are held against what is known when all of them are seen.
+  TENON_TAKE(type, rules.value(value, std::holds_alternative<Apply>(value) ? nullptr : &passed));
   if (!solver.retry()) return error("a size would have two values");
-  TENON_TRY(rules.decided());
+  TENON_TRY(rules.decided(0, rules.opened(), false));
   if (!*type) return error("an operand has no known type");
   const Type resolved = solver.resolve(**type);
   if (solver.open() > 0 || !solver.known(resolved)) return error("a size or a type is not decided");
+  for (Passed& next : passed) {
+    next.wanted = solver.resolve(next.wanted);
+    TENON_TAKE(found, rules.atom(passed_operand(value, next)));
+    TENON_TRY(rules.fits(next, *found, true));
+  }
   return resolved;
+}
+
+Expected<Type> infer_checked(Context& context, const Module& module, const Function& function, const Apply& apply,
+                             std::vector<Requirement>& required) {
+  Solver solver(context, function.bounds);
+  Rules rules(context, module, function, solver);
+  std::vector<Type> types;
+  for (const Atom& arg : apply.args) {
+    TENON_TAKE(type, rules.atom(arg));
+    types.push_back(*type);
+  }
+  return infer_apply(context, *apply.op, apply.attrs, types, solver.prover(), &required);
 }
 
 Expected<Type> infer_atom(Context& context, const Module& module, const Function& function, const Atom& atom) {

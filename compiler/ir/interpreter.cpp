@@ -199,9 +199,11 @@ class Interpreter {
       Sizes sizes;
       std::shared_ptr<RunObject> closure;
       if (symbol) {
-        for (const auto& [name, dim] : step.sizes) {
-          if (const auto value = evaluate(dim, *frame.sizes)) sizes.emplace(name, *value);
+        std::vector<std::pair<Dim, int64_t>> equations;
+        for (const auto& [dim, found] : step.sizes) {
+          if (const auto value = evaluate(found, *frame.sizes)) equations.emplace_back(dim, *value);
         }
+        solve_sizes(equations, sizes);
       } else {
         closure = self.read(call.callee).object;
         if (!closure->code) {
@@ -267,14 +269,11 @@ class Interpreter {
       Sizes sizes = *frame.sizes;
       for (Symbol name : cast.fresh) sizes.erase(name);
       bind_sizes(cast.type, value, sizes);
-      if (!matches(self.module_, cast.type, value, sizes)) {
-        std::string known;
-        for (const auto& [name, size] : sizes) {
-          known += fmt::format("{}{} = {}", known.empty() ? "with " : ", ", self.context_.name(name), size);
-        }
+      const bool open = std::ranges::any_of(cast.fresh, [&](Symbol name) { return !sizes.contains(name); });
+      if (open || !matches(self.module_, cast.type, value, sizes)) {
         return error(fmt::format("match_cast: the value is {}, must be {}", describe(self.context_, value),
                                  self.context_.str(cast.type)),
-                     "", known);
+                     "", known_sizes(self.context_, cast.type, sizes));
       }
       if (!cast.fresh.empty()) frame.sizes = std::make_shared<Sizes>(std::move(sizes));
       return self.deliver(std::move(value));
@@ -378,12 +377,27 @@ Status check_inputs(const Context& context, const Module& module, const Function
   if (inputs.size() != function.params.size()) {
     return error(fmt::format("needs {} inputs, found {}", function.params.size(), inputs.size()));
   }
-  for (size_t i = 0; i < inputs.size(); ++i) bind_sizes(function.type(function.params[i]), inputs[i], sizes);
+  std::vector<std::pair<Dim, int64_t>> equations;
+  for (size_t i = 0; i < inputs.size(); ++i) pair_sizes(function.type(function.params[i]), inputs[i], equations);
+  solve_sizes(equations, sizes);
   for (size_t i = 0; i < inputs.size(); ++i) {
     const VarInfo& info = function.info(function.params[i]);
-    if (!matches(module, info.type, inputs[i], sizes)) {
-      return error(fmt::format("input '{}' must be {}, found {}", context.name(info.name), context.str(info.type),
-                               describe(context, inputs[i])));
+    auto fail = [&](const std::string& why) {
+      return error(fmt::format("input '{}' must be {}, found {}{}", context.name(info.name), context.str(info.type),
+                               describe(context, inputs[i]), why),
+                   "", known_sizes(context, info.type, sizes));
+    };
+    if (!matches(module, info.type, inputs[i], sizes)) return fail("");
+    equations.clear();
+    pair_sizes(info.type, inputs[i], equations);
+    for (const auto& [dim, size] : equations) {
+      if (evaluate(dim, sizes) != size) return fail(fmt::format(": no input decides {}", context.str(dim)));
+    }
+    for (const auto& [name, bounds] : function.bounds) {
+      auto size = sizes.find(name);
+      if (size == sizes.end() || !mentions(info.type, name)) continue;
+      if (size->second >= bounds.lo.value_or(0) && size->second <= bounds.hi.value_or(INT64_MAX)) continue;
+      return fail(fmt::format(": {} must be in {}", context.name(name), str(bounds)));
     }
   }
   return {};

@@ -88,7 +88,8 @@ struct Case {
   std::vector<Arm> arms;
 };
 // The value, if its sizes are those of `type`, where the dim variables `fresh` take theirs from it and are in scope
-// from here to the end of the block; an error at run time otherwise.
+// from here to the end of the block; an error at run time otherwise. With `?` it forgets sizes, with fresh variables it
+// opens them again.
 struct Cast {
   Atom value;
   Type type;
@@ -150,7 +151,8 @@ struct VarInfo {
 };
 
 struct Function {
-  std::vector<Symbol> dims;   // variables that the parameters' types bind
+  std::vector<Symbol> dims;  // variables that the parameters' types bind
+  DimBounds bounds;  // of those for which [n in 1..512] says some; they are checked when the function is entered
   std::vector<Symbol> types;  // as well
   std::vector<VarId> params;
   Type result;
@@ -166,6 +168,7 @@ struct Function {
 // A function that lives outside: a symbol with a type.
 struct Library {
   std::vector<Symbol> dims, types;
+  DimBounds bounds;  // of dims, as a function's
   std::vector<Type> params;
   Type result;
   std::string symbol;  // as the run time finds it

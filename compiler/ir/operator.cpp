@@ -133,7 +133,7 @@ Expected<runtime::Attrs> complete_attrs(const Operator& op, runtime::Attrs attrs
 }
 
 Expected<Type> infer_apply(Context& context, const Operator& op, const runtime::Attrs& attrs,
-                           std::span<const Type> args) {
+                           std::span<const Type> args, const DimProver& prover, std::vector<Requirement>* required) {
   const size_t wanted = op.inputs.size();
   if (op.variadic() ? args.size() < wanted : args.size() != wanted) {
     std::string names;
@@ -145,7 +145,7 @@ Expected<Type> infer_apply(Context& context, const Operator& op, const runtime::
     if (!args[i].tensor()) {
       return error(fmt::format("{}: argument {} must be a tensor, found {}", op.name, i, context.str(args[i])));
     }
-    if (std::ranges::any_of(args[i].tensor()->dims, [](Dim dim) { return dim.erased(); })) {
+    if (has_erased(args[i])) {
       return error(fmt::format("{}: argument {} has an unknown size: {}", op.name, i, context.str(args[i])), "",
                    "open it: match_cast[k](%x, Tensor[(k,), f32])");
     }
@@ -161,7 +161,7 @@ Expected<Type> infer_apply(Context& context, const Operator& op, const runtime::
                    "", "insert a cast");
     }
   }
-  Expected<Type> type = op.rule(RuleInput{context, attrs, args});
+  Expected<Type> type = op.rule(RuleInput{context, attrs, args, prover, required});
   Status sized = type ? check_size(context, *type) : Status{};
   if (!sized) type = std::unexpected(sized.error());
   if (!type) type.error().what = op.name + ": " + type.error().what;

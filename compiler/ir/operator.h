@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compiler/ir/context.h"
+#include "compiler/ir/dim_prover.h"
 #include "runtime/attrs.h"
 #include "runtime/reference/dtypes.h"
 #include "runtime/reference/kernels.h"
@@ -51,10 +52,18 @@ struct Input {
   }
 };
 
+// A size that argument `arg` must have along `axis`, where only a check at run time can say that it has.
+struct Requirement {
+  size_t arg, axis;
+  Dim size;
+};
+
 struct RuleInput {
   Context& context;
   const runtime::Attrs& attrs;  // complete and of the right kinds
   std::span<const Type> args;   // as many as `inputs` says, all tensors of the dtypes that it states
+  const DimProver& prover;      // with the bounds of the variables in scope
+  std::vector<Requirement>* required = nullptr;  // takes what cannot be proved (require_size()); nullptr: an error
   const TensorType& arg(size_t i) const { return *args[i].tensor(); }
 };
 // The type of the result, or what is wrong with the arguments, naming both shapes. The caller adds operator and place.
@@ -84,9 +93,11 @@ std::string_view documentation(Pattern pattern);
 // Fills in the defaults; an error for a missing, unknown or wrongly typed attribute. An int is taken for a float.
 Expected<runtime::Attrs> complete_attrs(const Operator& op, runtime::Attrs attrs);
 
-// The result's type of `op` on arguments of these types, all of it checked. The error says the operator.
+// The result's type of `op` on arguments of these types, all of it checked. The error says the operator. The result may
+// have erased sizes, the arguments must not. What cannot be proved goes to `required`; without it, it is an error.
 Expected<Type> infer_apply(Context& context, const Operator& op, const runtime::Attrs& attrs,
-                           std::span<const Type> args);
+                           std::span<const Type> args, const DimProver& prover,
+                           std::vector<Requirement>* required = nullptr);
 
 std::vector<Operator> builtin_operators();
 

@@ -17,6 +17,7 @@ class Rewriting {
 
   Expected<Function> run() {
     result_.dims = from_.dims;
+    result_.bounds = from_.bounds;
     result_.types = from_.types;
     result_.target = from_.target;
     result_.composite = from_.composite;

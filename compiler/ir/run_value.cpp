@@ -50,19 +50,51 @@ std::span<const RunValue> RunValue::fields() const {
   return object->fields;
 }
 
-void bind_sizes(Type type, const RunValue& value, Sizes& sizes) {
+void pair_sizes(Type type, const RunValue& value, std::vector<std::pair<Dim, int64_t>>& pairs) {
   if (const TensorType* tensor = type.tensor()) {
     const auto& shape = value.tensor().shape();
     if (!value.tensor() || shape.size() != tensor->dims.size()) return;
     for (size_t i = 0; i < tensor->dims.size(); ++i) {
-      if (const auto variable = tensor->dims[i].variable()) sizes.emplace(*variable, shape[i]);
+      if (!tensor->dims[i].constant() && !tensor->dims[i].erased()) pairs.emplace_back(tensor->dims[i], shape[i]);
     }
   } else if (const TupleType* tuple = type.tuple()) {
     const auto fields = value.fields();
     for (size_t i = 0; i < std::min(tuple->fields.size(), fields.size()); ++i) {
-      bind_sizes(tuple->fields[i], fields[i], sizes);
+      pair_sizes(tuple->fields[i], fields[i], pairs);
     }
   }
+}
+
+void solve_sizes(const std::vector<std::pair<Dim, int64_t>>& equations, Sizes& sizes) {
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (const auto& [dim, value] : equations) progress |= solve_for_variable(dim, value, sizes);
+  }
+}
+
+void bind_sizes(Type type, const RunValue& value, Sizes& sizes) {
+  std::vector<std::pair<Dim, int64_t>> equations;
+  pair_sizes(type, value, equations);
+  solve_sizes(equations, sizes);
+}
+
+bool mentions(Type type, Symbol dim) {
+  if (const TensorType* tensor = type.tensor()) {
+    bool found = false;
+    for (Dim size : tensor->dims) for_each_variable(size, [&](Symbol name) { found |= name == dim; });
+    return found;
+  }
+  const TupleType* tuple = type.tuple();
+  return tuple && std::ranges::any_of(tuple->fields, [&](Type field) { return mentions(field, dim); });
+}
+
+std::string known_sizes(const Context& context, Type type, const Sizes& sizes) {
+  std::string known;
+  for (const auto& [name, size] : sizes) {
+    if (!mentions(type, name)) continue;
+    known += fmt::format("{}{} = {}", known.empty() ? "with " : ", ", context.name(name), size);
+  }
+  return known;
 }
 
 bool matches(const Module& module, Type type, const RunValue& value, const Sizes& sizes) {

@@ -50,8 +50,16 @@ struct RunObject {
   ~RunObject();
 };
 
-// Takes the variables of `type` that `value` decides, where they have no value yet.
+// The sizes of tensors in `value`, and of fields of tuples, with what `type` says of them, where it has variables.
+void pair_sizes(Type type, const RunValue& value, std::vector<std::pair<Dim, int64_t>>& pairs);
+// Takes the variables that the equations decide, where they have no value yet.
+void solve_sizes(const std::vector<std::pair<Dim, int64_t>>& equations, Sizes& sizes);
+// Both.
 void bind_sizes(Type type, const RunValue& value, Sizes& sizes);
+// Whether the dim stands in a size of `type` that can be seen.
+bool mentions(Type type, Symbol dim);
+// "with n = 4, m = 2": of the variables in `type`; empty where it has none that are known.
+std::string known_sizes(const Context& context, Type type, const Sizes& sizes);
 // Whether `value` is a `type`, as far as can be seen at once: the fields of constructed values, the types of functions
 // and sizes that have no value are not looked at.
 bool matches(const Module& module, Type type, const RunValue& value, const Sizes& sizes);

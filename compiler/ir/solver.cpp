@@ -67,16 +67,32 @@ bool Solver::unify(const std::vector<Type>& a, const std::vector<Type>& b) {
   return true;
 }
 
+Type Solver::follow(Type type) const {
+  while (const UnknownType* unknown = type.unknown()) {
+    auto found = type_solutions_.find(unknown->number);
+    if (found == type_solutions_.end()) break;
+    type = found->second;
+  }
+  return type;
+}
+
+bool Solver::pass(Type wanted, Type found) {
+  wanted = follow(wanted), found = follow(found);
+  const TensorType *a = wanted.tensor(), *b = found.tensor();
+  if (a && b) {
+    if (a->dtype != b->dtype || a->dims.size() != b->dims.size()) return false;
+    for (size_t i = 0; i < a->dims.size(); ++i) {
+      if (!a->dims[i].erased() && !b->dims[i].erased() && !equate(a->dims[i], b->dims[i], false)) return false;
+    }
+    return true;
+  }
+  const TupleType *x = wanted.tuple(), *y = found.tuple();
+  if (!x || !y) return unify(wanted, found);
+  return std::ranges::equal(x->fields, y->fields, [&](Type p, Type q) { return pass(p, q); });
+}
+
 bool Solver::unify(Type a, Type b) {
   if (a == b) return true;
-  auto follow = [&](Type type) {
-    while (const UnknownType* unknown = type.unknown()) {
-      auto found = type_solutions_.find(unknown->number);
-      if (found == type_solutions_.end()) break;
-      type = found->second;
-    }
-    return type;
-  };
   a = follow(a), b = follow(b);
   if (a == b) return true;
   if (const UnknownType* unknown = a.unknown()) return solve(unknown->number, b);
@@ -89,7 +105,7 @@ bool Solver::unify(Type a, Type b) {
       const TensorType& y = *b.tensor();
       if (x.dtype != y.dtype || x.dims.size() != y.dims.size()) return false;
       for (size_t i = 0; i < x.dims.size(); ++i) {
-        if (!self.equate(x.dims[i], y.dims[i])) return false;
+        if (!self.equate(x.dims[i], y.dims[i], true)) return false;
       }
       return true;
     }
@@ -130,16 +146,17 @@ bool Solver::solve(uint32_t unknown, Type type) {
   return true;
 }
 
-bool Solver::equate(Dim a, Dim b) {
+bool Solver::equate(Dim a, Dim b, bool strict) {
   if (a == b) return true;
-  if (dims_ == 0) return false;
+  if (!a.valid() || !b.valid()) return false;
   const Dim difference = resolve(context_.subtract(a, b));
   switch (solve(difference)) {
     case Outcome::kHolds: return true;
-    case Outcome::kFails: return false;
-    case Outcome::kWaits: waiting_.push_back(difference); return true;
+    case Outcome::kWaits: waiting_.push_back({difference, strict}); return true;
+    case Outcome::kFails: break;
   }
-  return false;
+  const Answer answer = prover_.equal(difference, context_.dim(0));
+  return answer == Answer::kYes || (!strict && answer == Answer::kUnknown);
 }
 
 Solver::Outcome Solver::solve(Dim difference) {
@@ -164,18 +181,39 @@ bool Solver::retry() {
   bool progress = true;
   while (progress) {
     progress = false;
-    std::vector<Dim> open = std::move(waiting_);
+    std::vector<Equation> open = std::move(waiting_);
     waiting_.clear();
-    for (const Dim dim : open) {
-      const Dim difference = resolve(dim);
+    for (const Equation& equation : open) {
+      const Dim difference = resolve(equation.difference);
       switch (solve(difference)) {
         case Outcome::kHolds: progress = true; break;
-        case Outcome::kFails: return false;
-        case Outcome::kWaits: waiting_.push_back(difference); break;
+        case Outcome::kFails:
+          if (equation.strict && prover_.equal(difference, context_.dim(0)) != Answer::kYes) return false;
+          break;  // fit() sees it, if it is not strict
+        case Outcome::kWaits: waiting_.push_back({difference, equation.strict}); break;
       }
     }
   }
   return true;
+}
+
+Answer Solver::fit(Type wanted, Type found) {
+  if (wanted == found) return Answer::kYes;
+  const TensorType *a = wanted.tensor(), *b = found.tensor();
+  const TupleType *x = wanted.tuple(), *y = found.tuple();
+  Answer all = Answer::kYes;
+  if (a && b) {
+    if (a->dtype != b->dtype || a->dims.size() != b->dims.size()) return Answer::kNo;
+    for (size_t i = 0; i < a->dims.size(); ++i) {
+      if (a->dims[i].erased()) continue;
+      all = std::min(all, b->dims[i].erased() ? Answer::kUnknown : prover_.equal(a->dims[i], b->dims[i]));
+    }
+    return all;
+  }
+  if (!x || !y) return unify(wanted, found) ? Answer::kYes : Answer::kNo;
+  if (x->fields.size() != y->fields.size()) return Answer::kNo;
+  for (size_t i = 0; i < x->fields.size(); ++i) all = std::min(all, fit(x->fields[i], y->fields[i]));
+  return all;
 }
 
 }  // namespace tenon::compiler

@@ -32,7 +32,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/ir/module.h"
+#include "compiler/ir/infer.h"
 
 namespace tenon::compiler {
 
@@ -57,7 +57,7 @@ std::string print(const Context& context, const Function& function, const Value&
 // Errors have FILE:LINE:COLUMN and the line with a caret below the place. Of several mistakes each function's first is
 // reported, in one Diagnostic.
 Expected<Module> parse(Context& context, std::string_view text, std::span<const std::byte> side = {},
-                       std::string_view file = "text");
+                       std::string_view file = "text", const InferOptions& options = {});
 
 // The binary form: text and constants in one deflated archive, which is an .npz too. The bytes are taken as hostile.
 std::vector<std::byte> to_binary(const Context& context, const Module& module);
@@ -67,6 +67,6 @@ Expected<Module> from_binary(Context& context, std::span<const std::byte> bytes,
 // where there is one.
 Status save(const Context& context, const Module& module, const std::filesystem::path& path,
             const PrintOptions& options = {});
-Expected<Module> load(Context& context, const std::filesystem::path& path);
+Expected<Module> load(Context& context, const std::filesystem::path& path, const InferOptions& options = {});
 
 }  // namespace tenon::compiler

@@ -96,4 +96,10 @@ inline const ReferenceType* Type::reference() const { return node ? std::get_if<
 inline const TypeVariable* Type::variable() const { return node ? std::get_if<TypeVariable>(node) : nullptr; }
 inline const UnknownType* Type::unknown() const { return node ? std::get_if<UnknownType>(node) : nullptr; }
 
+// Whether the type has a `?` that can be seen: in a tensor, or a field of a tuple; other types keep theirs closed.
+bool has_erased(Type type);
+// Whether a value of type `found` may stand where `wanted` is: they are equal, or `wanted` has `?` where a size of
+// `found` can be seen.
+bool accepts(Type wanted, Type found);
+
 }  // namespace tenon::compiler

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "compiler/ir/infer.h"
+#include "compiler/ir/solver.h"
 #include "compiler/ir/try.h"
 
 namespace tenon::compiler {
@@ -62,6 +63,17 @@ Status well_formed(const Context& context, const Module& module, const Scope& sc
   return std::visit(Visitor{context, module, scope}, type.node->alternatives());
 }
 
+Status bounded(const Context& context, const std::vector<Symbol>& dims, const DimBounds& bounds) {
+  for (const auto& [name, range] : bounds) {
+    if (std::ranges::find(dims, name) == dims.end()) {
+      return error(fmt::format("bounds of {}, which is no dim here", context.name(name)));
+    }
+    if (range.lo.value_or(0) >= 0 && range.hi.value_or(INT64_MAX) >= range.lo.value_or(0)) continue;
+    return error(fmt::format("no size is in the bounds {} of {}", str(range), context.name(name)));
+  }
+  return {};
+}
+
 class Checker {
  public:
   Checker(Context& context, const Module& module, const Function& function)
@@ -80,11 +92,12 @@ class Checker {
 
  private:
   Status whole() {
+    TENON_TRY(bounded(context_, function_.dims, function_.bounds));
     TENON_TRY(well_formed(context_, module_, scope_, function_.result));
     for (VarId param : function_.params) TENON_TRY(define(param));
     TENON_TRY(block(function_.body));
     TENON_TAKE(result, infer_atom(context_, module_, function_, function_.body.result));
-    if (*result == function_.result) return {};
+    if (Solver(context_, function_.bounds).fit(function_.result, *result) == Answer::kYes) return {};
     return error(
         fmt::format("the result is declared {}, but is {}", context_.str(function_.result), context_.str(*result)));
   }
@@ -157,6 +170,7 @@ class Checker {
     if (!early) TENON_TRY(define(binding.var));
     at_ = span;
     if (*type == function_.type(binding.var)) return {};
+    if (Solver(context_, function_.bounds).unify(function_.type(binding.var), *type)) return {};  // proved equal
     return error(fmt::format("%{} is recorded as {}, but is {}", context_.name(function_.info(binding.var).name),
                              context_.str(function_.type(binding.var)), context_.str(*type)));
   }
@@ -231,6 +245,8 @@ std::optional<Finding> check(Context& context, const Module& module, Symbol name
 
 std::optional<Finding> check(Context& context, const Module& module, const Library& library) {
   const Scope scope{library.dims, library.types};
+  if (Status status = bounded(context, library.dims, library.bounds); !status)
+    return Finding{{}, status.error().what, ""};
   std::vector<Type> types = library.params;
   types.push_back(library.result);
   for (Type type : types) {

@@ -29,6 +29,7 @@ Expected<Outlined> outline(Context& context, Module& module, const Function& fun
     });
   }
   outlined.function.dims = function.dims;
+  outlined.function.bounds = function.bounds;
   for (const size_t binding : bindings) {
     if (auto status = copier.copy(function.body.bindings[binding]); !status) return forward_error(status);
   }
@@ -61,6 +62,7 @@ Expected<Atom> restore_from(Context& context, Builder& builder, Atom atom, const
 Expected<Function> with_border(Context& context, Module& module, const Function& region, const Border& border) {
   Function result;
   result.dims = region.dims;
+  result.bounds = region.bounds;
   result.target = region.target;
   Builder builder(context, module, result);
   Copier copier(region, builder);

@@ -127,6 +127,7 @@ class Partitioner {
     }
     Function result;
     result.dims = function.dims;
+    result.bounds = function.bounds;
     Builder builder(context_, module_, result);
     Copier copier(function, builder);
     for (const VarId param : function.params) copier.param(context_, param);
@@ -223,6 +224,7 @@ class Partitioner {
 
     Function result;
     result.dims = function.dims;
+    result.bounds = function.bounds;
     Builder builder(context_, module_, result);
     Copier copier(function, builder);
     for (const VarId param : function.params) copier.param(context_, param);

@@ -37,6 +37,7 @@ class Quantizer {
         values_(function.vars.size()) {
     to_.spans = from.spans;
     result_.dims = function.dims;
+    result_.bounds = function.bounds;
   }
 
   Expected<Module> run(Symbol entry) {

@@ -30,8 +30,45 @@ Status check_dtype(const RuleInput& in, size_t arg, std::string_view name, std::
 
 Status check_vector(const RuleInput& in, size_t arg, std::string_view name, DType dtype, Dim length) {
   const Type wanted = in.context.tensor(Dims{length}, dtype);
-  if (in.args[arg] == wanted) return {};
-  return error(fmt::format("{} must be {}, found {}", name, in.context.str(wanted), in.context.str(in.args[arg])));
+  const std::string what =
+      fmt::format("{} must be {}, found {}", name, in.context.str(wanted), in.context.str(in.args[arg]));
+  if (in.arg(arg).rank() == 1 && in.arg(arg).dtype == dtype) return require_size(in, arg, 0, length, what);
+  return error(what);
+}
+
+Status require_size(const RuleInput& in, size_t arg, size_t axis, Dim size, std::string_view what) {
+  const Answer answer = in.prover.equal(in.arg(arg).dims[axis], size);
+  if (answer == Answer::kYes) return {};
+  if (answer == Answer::kUnknown && in.required) {
+    in.required->push_back({arg, axis, size});
+    return {};
+  }
+  std::string types;
+  for (Type type : in.args) types += (types.empty() ? "" : ", ") + in.context.str(type);
+  if (answer == Answer::kNo) return error(fmt::format("{}: {}", what, types));
+  return error(fmt::format("{}: {}, and it is not proved that {} is {}", what, types,
+                           in.context.str(in.arg(arg).dims[axis]), in.context.str(size)),
+               "", "check it first, as match_cast(%x, Tensor[(n,), f32]) does");
+}
+
+Expected<Dim> require_same(const RuleInput& in, size_t arg_a, size_t axis_a, size_t arg_b, size_t axis_b,
+                           std::string_view what) {
+  const Dim a = in.arg(arg_a).dims[axis_a], b = in.arg(arg_b).dims[axis_b];
+  if (b.constant() && !a.constant()) {
+    if (Status status = require_size(in, arg_a, axis_a, b, what); !status) return std::unexpected(status.error());
+    return b;
+  }
+  if (Status status = require_size(in, arg_b, axis_b, a, what); !status) return std::unexpected(status.error());
+  return a;
+}
+
+Dim least(const RuleInput& in, Dim a, Dim b) {
+  if (in.prover.less_equal(a, b) == Answer::kYes) return a;
+  return in.prover.less_equal(b, a) == Answer::kYes ? b : in.context.minimum({a, b});
+}
+Dim greatest(const RuleInput& in, Dim a, Dim b) {
+  if (in.prover.less_equal(a, b) == Answer::kYes) return b;
+  return in.prover.less_equal(b, a) == Answer::kYes ? a : in.context.maximum({a, b});
 }
 
 Status check_ints(const RuleInput& in, std::string_view attr, size_t count, int64_t lo, int64_t hi) {
@@ -96,26 +133,20 @@ Expected<std::vector<int64_t>> axes_of(const RuleInput& in, std::string_view att
 
 Expected<Type> same_as_first(const RuleInput& in) { return in.args[0]; }
 
-Expected<Dim> windows(Context& context, Dim extent, const Window& window, std::string_view axis) {
+Expected<Dim> windows(const RuleInput& in, Dim extent, const Window& window, std::string_view axis) {
+  Context& context = in.context;
   const int64_t reach = (window.kernel - 1) * window.dilation + 1;
   // extent + pads - reach, the room for further windows
   const Dim room = context.add(extent, context.dim(window.before + window.after - reach));
-  if (const auto value = room.constant()) {
-    if (*value < 0) {
-      return error(fmt::format("the window of {} reaches beyond the padded {} of {}", reach, axis,
-                               *extent.constant() + window.before + window.after));
-    }
-    int64_t steps = *value / window.stride;
-    // With ceil a last window may hang over the end, but must start inside the input or the pad before it.
-    if (window.ceil && *value % window.stride != 0 &&
-        (steps + 1) * window.stride < *extent.constant() + window.before) {
-      ++steps;
-    }
-    return context.dim(steps + 1);
+  if (in.prover.less_equal(context.dim(0), room) == Answer::kNo) {
+    return error(fmt::format("the window of {} reaches beyond the padded {} of {}", reach, axis,
+                             context.str(context.add(extent, context.dim(window.before + window.after)))));
   }
-  if (window.stride == 1) return context.add(room, context.dim(1));
-  return error(fmt::format("stride {} over a {} of unknown size {}", window.stride, axis, context.str(extent)), "",
-               "bind the size, as --shapes H=224,W=224");
+  const Dim stride = context.dim(window.stride), one = context.dim(1);
+  if (!window.ceil) return context.add(context.floor_divide(room, stride), one);
+  // A last window may hang over the end, but must start inside the input or the pad before it.
+  const Dim starts = context.ceil_divide(context.add(extent, context.dim(window.before)), window.stride);
+  return least(in, context.add(context.ceil_divide(room, window.stride), one), starts);
 }
 
 Expected<Dims> windows_over(const RuleInput& in, const std::vector<int64_t>& kernel, bool ceil) {
@@ -129,7 +160,7 @@ Expected<Dims> windows_over(const RuleInput& in, const std::vector<int64_t>& ker
   static constexpr std::string_view kNames[] = {"depth", "height", "width"};
   Dims dims;
   for (size_t i = 0; i < rank; ++i) {
-    TENON_TAKE(count, windows(in.context, in.arg(0).dims[2 + i],
+    TENON_TAKE(count, windows(in, in.arg(0).dims[2 + i],
                               {kernel[i], strides[i], padding[i], padding[rank + i], dilation[i], ceil},
                               kNames[3 - rank + i]));
     dims.push_back(*count);
@@ -150,19 +181,26 @@ AttrSpec dilation_over(size_t rank) {
   return {"dilation", AttrKind::kInts, std::vector<int64_t>(rank, 1), "distance of the taps, one a dim"};
 }
 
-Expected<Dims> broadcast(const RuleInput& in, const Dims& a, const Dims& b) {
-  const Dims &longer = a.size() >= b.size() ? a : b, &shorter = a.size() >= b.size() ? b : a;
+Expected<Dims> broadcast(const RuleInput& in, const Dims& a, const Dims& b, size_t arg_a, size_t arg_b) {
   const Dim one = in.context.dim(1);
-  Dims result = longer;
-  for (size_t i = 0; i < shorter.size(); ++i) {
-    Dim& dim = result[longer.size() - shorter.size() + i];
-    if (dim == shorter[i] || shorter[i] == one) continue;
-    if (dim != one) {
-      return error(fmt::format("shapes {} and {} do not broadcast: {} is not {}", in.context.str(a), in.context.str(b),
-                               in.context.str(dim), in.context.str(shorter[i])),
-                   "", "sizes must be equal, or one of them 1");
+  const size_t rank = std::max(a.size(), b.size());
+  Dims result;
+  for (size_t i = 0; i < rank; ++i) {
+    const bool has_a = i + a.size() >= rank, has_b = i + b.size() >= rank;
+    const size_t axis_a = i + a.size() - rank, axis_b = i + b.size() - rank;
+    if (!has_a || !has_b) {
+      result.push_back(has_a ? a[axis_a] : b[axis_b]);
+    } else if (a[axis_a] == b[axis_b] || b[axis_b] == one) {
+      result.push_back(a[axis_a]);
+    } else if (a[axis_a] == one) {
+      result.push_back(b[axis_b]);
+    } else {
+      auto size = require_same(in, arg_a, axis_a, arg_b, axis_b,
+                               fmt::format("shapes {} and {} do not broadcast: {} is not {}", in.context.str(a),
+                                           in.context.str(b), in.context.str(a[axis_a]), in.context.str(b[axis_b])));
+      if (!size) return error(size.error().what, "", "sizes must be equal, or one of them the number 1");
+      result.push_back(*size);
     }
-    dim = shorter[i];
   }
   return result;
 }

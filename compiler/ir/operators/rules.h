@@ -20,6 +20,15 @@ Status check_rank(const RuleInput& in, size_t arg, std::string_view name, int64_
 Status check_dtype(const RuleInput& in, size_t arg, std::string_view name, std::initializer_list<DType> allowed);
 // Whether arg is a vector of `length`, as a bias or a scale is.
 Status check_vector(const RuleInput& in, size_t arg, std::string_view name, DType dtype, Dim length);
+// That argument `arg` has `size` along `axis`: nothing where that is proved, an error where it never is, a check before
+// the operator otherwise. `what` says what is wrong, as "w takes 3 channels, x has n"; the types are added.
+Status require_size(const RuleInput& in, size_t arg, size_t axis, Dim size, std::string_view what);
+// That two arguments have one size: a check is on the one whose size says less. The size that the operator may rely on.
+Expected<Dim> require_same(const RuleInput& in, size_t arg_a, size_t axis_a, size_t arg_b, size_t axis_b,
+                           std::string_view what);
+// The less of both where the prover knows it, min(a, b) otherwise; and the greater.
+Dim least(const RuleInput& in, Dim a, Dim b);
+Dim greatest(const RuleInput& in, Dim a, Dim b);
 // `count` values, each in [lo, hi].
 Status check_ints(const RuleInput& in, std::string_view attr, size_t count, int64_t lo, int64_t hi);
 Status check_int(const RuleInput& in, std::string_view attr, int64_t lo, int64_t hi);
@@ -42,12 +51,14 @@ struct Window {
   int64_t kernel, stride, before, after, dilation = 1;
   bool ceil = false;
 };
-Expected<Dim> windows(Context& context, Dim extent, const Window& window, std::string_view axis);
+Expected<Dim> windows(const RuleInput& in, Dim extent, const Window& window, std::string_view axis);
 // The spatial dims of a [N, C, ...] tensor, one for each of `kernel`, under the attributes strides, padding and
 // dilation.
 Expected<Dims> windows_over(const RuleInput& in, const std::vector<int64_t>& kernel, bool ceil);
 
-Expected<Dims> broadcast(const RuleInput& in, const Dims& a, const Dims& b);
+// The sizes of both together, aligned at their ends: equal, or one of them the number 1. They are the first sizes of
+// arguments `arg_a` and `arg_b`.
+Expected<Dims> broadcast(const RuleInput& in, const Dims& a, const Dims& b, size_t arg_a = 0, size_t arg_b = 1);
 
 // The attributes of windows over so many spatial dims.
 AttrSpec strides_over(size_t rank);

@@ -1,5 +1,6 @@
 // Operators that move elements and compute nothing.
 #include <algorithm>
+#include <numeric>
 
 #include "compiler/ir/operators/rules.h"
 #include "runtime/reference/layout.h"
@@ -20,29 +21,64 @@ Expected<Type> flatten(const RuleInput& in) {
       x.dtype);
 }
 
+// Makes the sizes of x at `axes` multiply to `wanted`, or to a multiple of it, by the one of them that is not fixed.
+Status require_elements(const RuleInput& in, const std::vector<size_t>& axes, Dim wanted, bool multiple,
+                        const std::string& what) {
+  Context& context = in.context;
+  const TensorType& x = in.arg(0);
+  std::optional<size_t> open;
+  int64_t others = 1;
+  for (size_t i : axes) {
+    const auto size = x.dims[i].constant();
+    if (size && !__builtin_mul_overflow(others, *size, &others)) continue;
+    if (size || open) return error(what, "", "only a reshape in which one size is unknown can be checked at run time");
+    open = i;
+  }
+  const auto count = wanted.constant();
+  if (!open || !count || others == 0 || (!multiple && *count % others != 0)) return error(what);
+  if (!multiple) return require_size(in, 0, *open, context.dim(*count / others), what);
+  const Dim step = context.dim(*count / std::gcd(*count, others));
+  return require_size(in, 0, *open, context.multiply(context.floor_divide(x.dims[*open], step), step), what);
+}
+
 Expected<Type> reshape(const RuleInput& in) {
   const TensorType& x = in.arg(0);
   const auto& shape = ints_attr(in.attrs, "shape");
-  auto fail = [&](std::string_view why) {
-    return error(fmt::format("{} cannot become [{}]: {}", in.context.str(in.args[0]), fmt::join(shape, ", "), why));
+  auto reason = [&](std::string_view why) {
+    return fmt::format("{} cannot become [{}]: {}", in.context.str(in.args[0]), fmt::join(shape, ", "), why);
   };
   Dims dims;
   std::optional<size_t> open;
   for (size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] < -1) return fail("a size is negative");
-    if (shape[i] == -1 && open) return fail("only one size may be -1");
-    if (shape[i] == 0 && static_cast<int64_t>(i) >= x.rank()) return fail("0 copies a size that x does not have");
+    if (shape[i] < -1) return error(reason("a size is negative"));
+    if (shape[i] == -1 && open) return error(reason("only one size may be -1"));
+    if (shape[i] == 0 && static_cast<int64_t>(i) >= x.rank())
+      return error(reason("0 copies a size that x does not have"));
     if (shape[i] == -1) open = i;
     dims.push_back(shape[i] == 0 ? x.dims[i] : in.context.dim(shape[i] == -1 ? 1 : shape[i]));
   }
-  const Dim all = in.context.product(x.dims), rest = in.context.product(dims);
+  // What is copied counts on both sides.
+  Dim all = in.context.dim(1), rest = all;
+  std::vector<size_t> axes;
+  for (size_t i = 0; i < x.dims.size(); ++i) {
+    if (i < shape.size() && shape[i] == 0) continue;
+    axes.push_back(i);
+    all = in.context.multiply(all, x.dims[i]);
+  }
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (shape[i] != 0) rest = in.context.multiply(rest, dims[i]);
+  }
+  const std::string differs = reason("the number of elements differs");
   if (open) {
-    if (rest.constant() == 0) return fail("-1 is open where another size is 0");
-    const auto solved = in.context.divide(all, rest);
-    if (!solved) return fail("the number of elements differs");
-    dims[*open] = *solved;
-  } else if (all != rest) {
-    return fail("the number of elements differs");
+    if (rest.constant() == 0) return error(reason("-1 is open where another size is 0"));
+    const Answer answer = in.prover.divides(rest, all);
+    if (answer == Answer::kNo) return error(differs);
+    if (answer == Answer::kUnknown) TENON_TRY(require_elements(in, axes, rest, true, differs));
+    dims[*open] = in.context.floor_divide(all, rest);
+  } else {
+    const Answer answer = in.prover.equal(all, rest);
+    if (answer == Answer::kNo) return error(differs);
+    if (answer == Answer::kUnknown) TENON_TRY(require_elements(in, axes, rest, false, differs));
   }
   return in.context.tensor(std::move(dims), x.dtype);
 }
@@ -70,11 +106,12 @@ Expected<Type> concat(const RuleInput& in) {
   Dims dims = first.dims;
   for (size_t i = 1; i < in.args.size(); ++i) {
     const TensorType& next = in.arg(i);
-    bool fits = next.rank() == first.rank() && next.dtype == first.dtype;
-    for (int64_t d = 0; fits && d < first.rank(); ++d) fits = d == *axis || next.dims[d] == first.dims[d];
-    if (!fits) {
-      return error(fmt::format("arguments 0 and {} must be equal but along axis {}: {} and {}", i, *axis,
-                               in.context.str(in.args[0]), in.context.str(in.args[i])));
+    const std::string what = fmt::format("arguments 0 and {} must be equal but along axis {}", i, *axis);
+    if (next.rank() != first.rank() || next.dtype != first.dtype) {
+      return error(fmt::format("{}: {} and {}", what, in.context.str(in.args[0]), in.context.str(in.args[i])));
+    }
+    for (int64_t d = 0; d < first.rank(); ++d) {
+      if (d != *axis) TENON_TRY(require_size(in, i, d, dims[d], what));
     }
     dims[*axis] = in.context.add(dims[*axis], next.dims[*axis]);
   }
@@ -94,6 +131,35 @@ Expected<Type> pad(const RuleInput& in) {
   return in.context.tensor(std::move(dims), x.dtype);
 }
 
+// How many elements of an axis a slice takes.
+Dim slice_length(const RuleInput& in, Dim size, int64_t begin, int64_t end, int64_t step) {
+  if (const auto value = size.constant()) {
+    return in.context.dim(runtime::reference::slice_length(*value, begin, end, step));
+  }
+  // No size is as large: an index beyond it is at the border.
+  constexpr int64_t kFar = int64_t{1} << 41;
+  begin = std::clamp(begin, -kFar, kFar), step = std::clamp(step, -kFar, kFar);
+  Context& context = in.context;
+  const Dim zero = context.dim(0), minus = context.dim(-1), last = context.subtract(size, context.dim(1));
+  if (step > 0) {
+    // [begin, end), each moved into 0 .. size; where begin is behind the end, nothing is left.
+    const Dim stop = end >= kFar   ? size
+                     : end >= 0    ? least(in, context.dim(end), size)
+                     : end < -kFar ? zero
+                                   : greatest(in, context.add(size, context.dim(end)), zero);
+    const Dim from_begin = context.subtract(stop, context.dim(begin));
+    const Dim room = begin >= 0 ? from_begin : least(in, context.subtract(from_begin, size), stop);
+    return context.ceil_divide(greatest(in, room, zero), step);
+  }
+  auto place = [&](int64_t index) {  // moved into -1 .. size - 1
+    if (index >= kFar) return last;
+    if (index < -kFar) return minus;
+    return index < 0 ? greatest(in, context.add(size, context.dim(index)), minus) : least(in, context.dim(index), last);
+  };
+  const Dim room = context.subtract(place(begin), place(end));
+  return context.ceil_divide(greatest(in, room, zero), -step);
+}
+
 Expected<Type> slice(const RuleInput& in) {
   const TensorType& x = in.arg(0);
   const auto &begin = ints_attr(in.attrs, "begin"), &end = ints_attr(in.attrs, "end"),
@@ -105,15 +171,7 @@ Expected<Type> slice(const RuleInput& in) {
   Dims dims;
   for (size_t i = 0; i < x.dims.size(); ++i) {
     if (step[i] == 0) return error(fmt::format("step 0 along axis {}", i));
-    const auto size = x.dims[i].constant();
-    if (!size && begin[i] == 0 && end[i] == INT64_MAX && step[i] == 1) {
-      dims.push_back(x.dims[i]);
-    } else if (!size) {
-      return error(fmt::format("a part of axis {}, whose size {} is unknown", i, in.context.str(x.dims[i])), "",
-                   "bind the size, as --shapes N=1");
-    } else {
-      dims.push_back(in.context.dim(runtime::reference::slice_length(*size, begin[i], end[i], step[i])));
-    }
+    dims.push_back(slice_length(in, x.dims[i], begin[i], end[i], step[i]));
   }
   return in.context.tensor(std::move(dims), x.dtype);
 }

@@ -1,7 +1,11 @@
-// Inference over a function as it was read: in order, with what is not known yet postponed.
+// Inference over a draft, in three steps: a walk that unifies what is known, the bindings that had to wait for it, and
+// the checks, erasures and openings of sizes, which are put between the bindings at the end.
 #include "compiler/ir/text/elaborate.h"
 
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
 
 #include "compiler/ir/try.h"
 #include "compiler/ir/verifier.h"
@@ -11,32 +15,49 @@ namespace {
 
 class Elaborator {
  public:
-  Elaborator(Context& context, const Module& module, Draft& draft, const std::function<size_t(SpanId)>& offset)
+  Elaborator(Context& context, const Module& module, Draft& draft, const InferOptions& options,
+             const std::function<size_t(SpanId)>& offset)
       : context_(context),
         module_(module),
         draft_(draft),
         function_(draft.function),
         solver_(draft.solver),
         rules_(context, module, draft.function, draft.solver),
-        offset_(offset) {}
+        options_(options),
+        offset_(offset) {
+    for (Symbol dim : function_.dims) used_.insert(dim);
+    for_each_binding(function_.body, [&](const Binding& binding) {
+      if (auto* cast = std::get_if<Cast>(&binding.value)) used_.insert(cast->fresh.begin(), cast->fresh.end());
+    });
+  }
 
   size_t at() const { return at_; }  // where the error is
 
   Status run() {
-    const Type declared = function_.result;
-    TENON_TRY(block(function_.body));
-    TENON_TAKE(found, rules_.atom(function_.body.result));
-    if (!solver_.unify(declared, *found)) {
-      return error(fmt::format("the function returns {}, but its result is {}", text(declared), text(*found)));
+    TENON_TRY(block(function_.body, function_.result));
+    const size_t result_at = at_;
+    if (!function_.result) {
+      TENON_TAKE(found, rules_.atom(function_.body.result));
+      function_.result = *found;
     }
+    TENON_TAKE(found, rules_.atom(function_.body.result));
+    if (!solver_.pass(function_.result, *found)) return wrong_result(*found);
     for (const Draft::Alias& alias : draft_.aliases) {
       TENON_TAKE(type, rules_.atom(alias.atom));
       at_ = alias.offset;
       TENON_TRY(declared_as(alias.name, alias.type, *type));
     }
     TENON_TRY(settle());
+    for (const auto& [binding, from, to] : calls_) {
+      at_ = offset_(function_.info(binding->var).span);
+      TENON_TRY(rules_.decided(from, to, options_.strict_shapes));
+    }
     TENON_TRY(complete());
     for_each_type(function_, [&](Type& type) { type = solver_.resolve(type); });
+    at_ = result_at;
+    TENON_TRY(finish_result());
+    TENON_TRY(checks());
+    insert(function_.body);
     if (auto finding = check(context_, module_, function_)) {
       at_ = offset_(finding->span);
       return error(std::move(finding->what), "", std::move(finding->help));
@@ -52,46 +73,196 @@ class Elaborator {
     if (solver_.unify(declared, found)) return {};
     return error(fmt::format("%{} is declared {}, but is {}", name, text(declared), text(found)));
   }
+  std::unexpected<Diagnostic> wrong_result(Type found) {
+    return error(fmt::format("the function returns {}, but its result is {}", text(function_.result), text(found)));
+  }
 
-  Status block(Block& block) {
-    for (Binding& next : block.bindings) TENON_TRY(binding(next));
+  // `wanted`: the type that the block's result is to have, if it is known; with `?` the block forgets its sizes.
+  Status block(Block& block, Type wanted) {
+    ++depth_;
+    for (Binding& next : block.bindings) {
+      const bool last = block.result == Atom{next.var};
+      TENON_TRY(binding(next, last ? wanted : Type{}));
+    }
+    --depth_;
     at_ = draft_.results[results_++];
     return {};
   }
 
-  Status binding(Binding& binding) {
+  // Arms and closures: what their blocks give has no size of theirs, and forgets those that `wanted` does.
+  Status inner(Block& inner_block, Type wanted) {
+    TENON_TRY(block(inner_block, wanted));
+    TENON_TAKE(found, rules_.atom(inner_block.result));
+    if (!solver_.known(*found)) return {};
+    Type to = *found;
+    if (wanted && solver_.known(wanted) && has_erased(wanted)) {
+      if (!solver_.pass(wanted, *found)) {
+        return error(fmt::format("the result must be {}, found {}", text(wanted), text(*found)));
+      }
+      to = wanted;
+    }
+    to = context_.map_sizes(to, [&](Dim dim) {
+      bool leaves = false;
+      for_each_variable(dim, [&](Symbol variable) {
+        auto home = home_.find(variable);
+        leaves |= home != home_.end() && home->second > depth_;
+      });
+      return leaves ? context_.erased() : dim;
+    });
+    if (to != *found) inner_block.result = cast(tails_[&inner_block], inner_block.result, to);
+    return {};
+  }
+
+  Status binding(Binding& binding, Type wanted) {
     Value& value = binding.value;
-    const Type type = function_.type(binding.var);
+    const Type declared = solver_.resolve(function_.type(binding.var));
+    if (has_erased(declared)) wanted = declared;
     if (auto* lambda = std::get_if<Lambda>(&value)) {  // what its body sees of it
       std::vector<Type> params;
       for (VarId param : lambda->params) params.push_back(function_.type(param));
-      TENON_TRY(given(binding.var, type, context_.function(std::move(params), lambda->result)));
+      TENON_TRY(given(binding.var, function_.type(binding.var), context_.function(std::move(params), lambda->result)));
+      wanted = solver_.resolve(lambda->result);
     }
     if (auto* match = std::get_if<Case>(&value)) {  // what the arms see
       at_ = offset_(function_.info(binding.var).span);
       TENON_TAKE(subject, rules_.atom(match->subject));
       for (const Arm& arm : match->arms) TENON_TRY(rules_.pattern(arm.pattern, *subject));
     }
+    if (auto* cast = std::get_if<Cast>(&value)) {
+      for (Symbol fresh : cast->fresh) home_[fresh] = depth_;
+    }
     Status status;
-    for_each_block(value, [&](Block& inner) {
-      if (status) status = block(inner);
+    for_each_block(value, [&](Block& next) {
+      if (status) status = inner(next, wanted);
     });
     TENON_TRY(status);
     return bound(binding);
   }
 
   // Unifies the binding's type with its value's, or keeps it for later.
-  Status bound(const Binding& binding) {
+  Status bound(Binding& binding) {
     at_ = offset_(function_.info(binding.var).span);
-    TENON_TAKE(found, rules_.value(binding.value));
-    if (*found) return given(binding.var, function_.type(binding.var), **found);
-    pending_.push_back(&binding);
-    return {};
+    open_operands(binding.value);
+    std::vector<Passed> passed;
+    const size_t opened = rules_.opened();
+    TENON_TAKE(found, rules_.value(binding.value, &passed));
+    if (rules_.opened() > opened) calls_.push_back({&binding, opened, rules_.opened()});
+    if (!*found) {
+      pending_.push_back(&binding);
+      return {};
+    }
+    for (Passed& next : passed) passed_.push_back({&binding, std::move(next)});
+    return given(binding.var, function_.type(binding.var), **found);
   }
   Status given(VarId var, Type declared, Type found) {
     auto place = draft_.annotated.find(static_cast<uint32_t>(var));
     at_ = place == draft_.annotated.end() ? offset_(function_.info(var).span) : place->second;
     return declared_as(name(var), declared, found);
+  }
+
+  // Reads `?` as a size of its own wherever an operand is used for what it is.
+  void open_operands(Value& value) {
+    if (auto* apply = std::get_if<Apply>(&value)) {
+      for (Atom& arg : apply->args) open(arg);
+      return;
+    }
+    const std::vector<Type> wanted = rules_.stated(value);
+    size_t i = 0;
+    auto open_next = [&](Atom& atom) {
+      if (i < wanted.size() && !wanted[i].variable() && !wanted[i].unknown()) {
+        const auto found = rules_.atom(atom);
+        if (found && !forgets(wanted[i], *found)) open(atom);
+      }
+      ++i;
+    };
+    if (auto* call = std::get_if<Call>(&value)) {
+      for (Atom& arg : call->args) open_next(arg);
+    } else if (auto* construct = std::get_if<Construct>(&value)) {
+      for (Atom& field : construct->fields) open_next(field);
+    }
+  }
+  // Whether `wanted` has `?` wherever `found` has.
+  static bool forgets(Type wanted, Type found) {
+    const TensorType *a = wanted.tensor(), *b = found.tensor();
+    if (a && b) {
+      return a->dims.size() == b->dims.size() &&
+             std::ranges::equal(a->dims, b->dims, [](Dim x, Dim y) { return x.erased() || !y.erased(); });
+    }
+    const TupleType *x = wanted.tuple(), *y = found.tuple();
+    if (x && y) return std::ranges::equal(x->fields, y->fields, forgets);
+    return !has_erased(found);
+  }
+
+  void open(Atom& atom) {
+    auto* var = std::get_if<VarId>(&atom);
+    const auto found = rules_.atom(atom);
+    if (!var || !found || !has_erased(*found)) return;
+    if (auto known = opened_.find(*var); known != opened_.end()) {
+      atom = known->second;
+      return;
+    }
+    Cast cast{atom, {}, {}};
+    cast.type = context_.map_sizes(*found, [&](Dim dim) {
+      if (!dim.erased()) return dim;
+      cast.fresh.push_back(context_.fresh_dim(used_));
+      return context_.dim(cast.fresh.back());
+    });
+    const VarId opened = variable(*var, cast.type);
+    // The variable is in sight wherever the one that it opens is: at least as far out as here.
+    for (Symbol fresh : cast.fresh) home_[fresh] = home_of(*var);
+    opened_.emplace(*var, opened);
+    openings_[*var].push_back({opened, std::move(cast)});
+    atom = opened;
+  }
+  // The depth of the block that a variable is bound in.
+  int home_of(VarId wanted) {
+    if (homes_.empty()) {
+      homes_.assign(function_.vars.size(), 1);
+      note_homes(function_.body, 1);
+    }
+    return index(wanted) < homes_.size() ? homes_[index(wanted)] : depth_;
+  }
+  void note_homes(const Block& block, int depth) {
+    auto note = [&](VarId var, int at) { homes_[index(var)] = at; };
+    for (const Binding& binding : block.bindings) {
+      note(binding.var, depth);
+      if (auto* lambda = std::get_if<Lambda>(&binding.value)) {
+        for (VarId param : lambda->params) note(param, depth + 1);
+      }
+      if (auto* match = std::get_if<Case>(&binding.value)) {
+        for (const Arm& arm : match->arms) for_each_variable(arm.pattern, [&](VarId var) { note(var, depth + 1); });
+      }
+      for_each_block(binding.value, [&](const Block& next) { note_homes(next, depth + 1); });
+    }
+  }
+
+  VarId variable(VarId like, Type type) {
+    const VarInfo info = function_.info(like);
+    function_.vars.push_back({type, info.name, info.span});
+    return static_cast<VarId>(function_.vars.size() - 1);
+  }
+  // `atom` as a `type`, made among `bindings`.
+  VarId cast(std::vector<Binding>& bindings, Atom atom, Type type) {
+    auto* var = std::get_if<VarId>(&atom);
+    const VarId result = var ? variable(*var, type) : static_cast<VarId>(function_.vars.size());
+    if (!var) function_.vars.push_back({type, Symbol{}, SpanId{}});
+    bindings.push_back({result, Cast{atom, type, {}}});
+    return result;
+  }
+  // What a check of `found` makes of it: `wanted`, with what it is where that is `?`.
+  Type checked_type(Type wanted, Type found) {
+    if (const TensorType* a = wanted.tensor(), *b = found.tensor(); a && b) {
+      Dims dims = a->dims;
+      for (size_t i = 0; i < dims.size(); ++i) {
+        if (dims[i].erased()) dims[i] = b->dims[i];
+      }
+      return context_.tensor(std::move(dims), a->dtype);
+    }
+    const TupleType *x = wanted.tuple(), *y = found.tuple();
+    if (!x || !y) return wanted;
+    std::vector<Type> fields;
+    for (size_t i = 0; i < x->fields.size(); ++i) fields.push_back(checked_type(x->fields[i], y->fields[i]));
+    return context_.tuple(std::move(fields));
   }
 
   // What waited for the types of its operands, as often as one of them gets any.
@@ -101,12 +272,17 @@ class Elaborator {
         at_ = 0;
         return error("the sizes of the function contradict each other");
       }
-      std::vector<const Binding*> open = std::move(pending_);
+      std::vector<Binding*> open = std::move(pending_);
       pending_.clear();
-      for (const Binding* binding : open) TENON_TRY(bound(*binding));
-      if (pending_.empty()) return {};
-      if (pending_.size() == open.size()) break;
+      for (Binding* binding : open) TENON_TRY(bound(*binding));
+      if (pending_.empty()) break;
+      if (pending_.size() == open.size()) return undecided();
     }
+    if (solver_.retry()) return {};
+    at_ = 0;
+    return error("the sizes of the function contradict each other");
+  }
+  Status undecided() {
     const Binding& first = *pending_.front();
     at_ = offset_(function_.info(first.var).span);
     std::string unknown = "an operand";
@@ -119,6 +295,7 @@ class Elaborator {
   }
 
   Status complete() {
+    function_.result = solver_.resolve(function_.result);
     for (const VarInfo& info : function_.vars) {
       const Type type = solver_.resolve(info.type);
       if (solver_.known(type)) continue;
@@ -129,23 +306,118 @@ class Elaborator {
     return {};
   }
 
+  // The function's result as it is declared.
+  Status finish_result() {
+    Block& body = function_.body;
+    TENON_TAKE(found, rules_.atom(body.result));
+    if (!draft_.declared) {  // its own sizes are forgotten
+      function_.result = context_.map_sizes(*found, [&](Dim dim) {
+        bool leaves = false;
+        for_each_variable(
+            dim, [&](Symbol name) { leaves |= std::ranges::find(function_.dims, name) == function_.dims.end(); });
+        return leaves ? context_.erased() : dim;
+      });
+    }
+    const Answer answer = solver_.fit(function_.result, *found);
+    if (answer == Answer::kYes) return {};
+    if (answer == Answer::kNo) return wrong_result(*found);
+    if (options_.strict_shapes) {
+      return error(fmt::format("the function returns {}, and it is not proved that its result is: {}",
+                               text(function_.result), text(*found)));
+    }
+    body.result = cast(tails_[&body], body.result, checked_type(function_.result, *found));
+    return {};
+  }
+
+  // A match_cast before each binding that is handed what is not proved to be fit.
+  Status checks() {
+    for (auto& [binding, passed] : passed_) {
+      at_ = offset_(function_.info(binding->var).span);
+      passed.wanted = solver_.resolve(passed.wanted);
+      Atom& operand = passed_operand(binding->value, passed);
+      TENON_TAKE(found, rules_.atom(operand));
+      TENON_TAKE(fits, rules_.fits(passed, *found, options_.strict_shapes));
+      if (*fits) continue;
+      auto* lambda = std::get_if<Lambda>(&binding->value);
+      auto& place = lambda ? tails_[&lambda->body[0]] : before_[binding];
+      operand = cast(place, operand, checked_type(passed.wanted, *found));
+    }
+    return {};
+  }
+
+  // Puts what was made into the blocks.
+  void insert(Block& block, const std::vector<VarId>& first = {}) {
+    std::vector<Binding> bindings = std::move(block.bindings);
+    const auto tail = tails_.find(&block);
+    std::vector<Binding> all;
+    auto open_after = [&](VarId var) {
+      auto found = openings_.find(var);
+      if (found == openings_.end()) return;
+      for (Binding& opening : found->second) all.push_back(std::move(opening));
+    };
+    for (VarId var : first) open_after(var);
+    for (Binding& binding : bindings) {
+      if (auto found = before_.find(&binding); found != before_.end()) {
+        for (Binding& check : found->second) all.push_back(std::move(check));
+      }
+      if (auto* match = std::get_if<Case>(&binding.value)) {
+        for (Arm& arm : match->arms) {
+          std::vector<VarId> vars;
+          for_each_variable(arm.pattern, [&](VarId var) { vars.push_back(var); });
+          insert(arm.block, vars);
+        }
+      } else {
+        auto* lambda = std::get_if<Lambda>(&binding.value);
+        for_each_block(binding.value,
+                       [&](Block& next) { insert(next, lambda ? lambda->params : std::vector<VarId>{}); });
+      }
+      const VarId var = binding.var;
+      all.push_back(std::move(binding));
+      open_after(var);
+    }
+    if (tail != tails_.end()) {
+      for (Binding& next : tail->second) {
+        const VarId var = next.var;
+        all.push_back(std::move(next));
+        open_after(var);
+      }
+    }
+    block.bindings = std::move(all);
+  }
+
   Context& context_;
   const Module& module_;
   Draft& draft_;
   Function& function_;
   Solver& solver_;
   Rules rules_;
+  const InferOptions& options_;
   const std::function<size_t(SpanId)>& offset_;
-  std::vector<const Binding*> pending_;
+  std::vector<Binding*> pending_;
+  std::vector<std::pair<Binding*, Passed>> passed_;
+  struct Instance {
+    Binding* binding;
+    size_t from, to;
+  };
+  std::vector<Instance> calls_;
+  // What is put in at the end: until then no block changes, and addresses stay.
+  std::map<const Block*, std::vector<Binding>> tails_;
+  std::map<const Binding*, std::vector<Binding>> before_;
+  std::map<VarId, std::vector<Binding>> openings_;
+  std::map<VarId, VarId> opened_;
+  std::map<Symbol, int> home_;  // of dims that casts bind: the depth of the block that they are in sight in
+  std::vector<int> homes_;      // of variables
+  std::set<Symbol> used_;
+  int depth_ = 0;
   size_t results_ = 0;
   size_t at_ = 0;
 };
 
 }  // namespace
 
-Expected<Function> elaborate(Context& context, const Module& module, Draft draft, const Source& source,
-                             const std::function<size_t(SpanId)>& offset) {
-  Elaborator elaborator(context, module, draft, offset);
+Expected<Function> elaborate(Context& context, const Module& module, Draft draft, const InferOptions& options,
+                             const Source& source, const std::function<size_t(SpanId)>& offset) {
+  Elaborator elaborator(context, module, draft, options, offset);
   Status status = elaborator.run();
   if (!status) return source.error_at(elaborator.at(), status.error().what, status.error().help);
   return std::move(draft.function);

@@ -11,9 +11,11 @@ namespace tenon::compiler {
 
 // A function without types. Each variable has its annotation or an unknown of the solver's as its type.
 struct Draft {
-  explicit Draft(Context& context) : solver(context) {}
+  Draft(Context& context, Function header)
+      : function(std::move(header)), declared(function.result.node != nullptr), solver(context, function.bounds) {}
 
   Function function;
+  bool declared = true;  // its result is; otherwise its type is null
   Solver solver;
   std::vector<size_t> results;                     // places of the blocks' results, inner blocks first
   std::unordered_map<uint32_t, size_t> annotated;  // variables that have one, and the place of their names
@@ -27,7 +29,11 @@ struct Draft {
 };
 
 // The function with all types, checked. `offset` gives the place of a span.
-Expected<Function> elaborate(Context& context, const Module& module, Draft draft, const Source& source,
-                             const std::function<size_t(SpanId)>& offset);
+//
+// Where sizes are handed over that are not proved equal, a match_cast goes before (or it is an error). What has an
+// annotation with `?`, or leaves the scope of a size, goes through a match_cast that forgets the size; what has `?` is
+// opened by a match_cast behind its binding when it is used.
+Expected<Function> elaborate(Context& context, const Module& module, Draft draft, const InferOptions& options,
+                             const Source& source, const std::function<size_t(SpanId)>& offset);
 
 }  // namespace tenon::compiler

@@ -80,7 +80,11 @@ Status ExpressionReader::let(int depth) {
   if (wanted) {
     auto* var = std::get_if<VarId>(&*value);
     const bool fresh = var && open_.back().bindings.size() > before && open_.back().bindings.back().var == *var;
-    if (fresh && function_.type(*var).unknown()) {
+    const Value* made = fresh ? &open_.back().bindings.back().value : nullptr;
+    const bool arms = made && (std::holds_alternative<If>(*made) || std::holds_alternative<Case>(*made));
+    if (has_erased(*wanted) && !arms) {  // the value forgets its sizes
+      value = bind(offset, Cast{*value, *wanted, {}}, *name);
+    } else if (fresh && function_.type(*var).unknown()) {
       function_.vars[index(*var)].type = *wanted;
       draft_.annotated.emplace(static_cast<uint32_t>(*var), offset);
     } else {

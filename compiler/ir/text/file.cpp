@@ -32,7 +32,7 @@ Status save(const Context& context, const Module& module, const std::filesystem:
   return runtime::write_file(path, text.text);
 }
 
-Expected<Module> load(Context& context, const std::filesystem::path& path) {
+Expected<Module> load(Context& context, const std::filesystem::path& path, const InferOptions& options) {
   TENON_TAKE(text, runtime::read_file(path));
   if (path.extension() == ".tnb") return from_binary(context, *text, path.string());
   const std::string_view view(reinterpret_cast<const char*>(text->data()), text->size());
@@ -47,7 +47,7 @@ Expected<Module> load(Context& context, const std::filesystem::path& path) {
     if (!bytes) return forward_error(bytes);
     side = std::move(*bytes);
   }
-  return parse(context, view, side, path.string());
+  return parse(context, view, side, path.string(), options);
 }
 
 }  // namespace tenon::compiler

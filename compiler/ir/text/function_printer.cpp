@@ -103,7 +103,7 @@ std::string FunctionPrinter::print(Symbol name) {
     if (!function_.composite.empty()) marks.push_back("composite = " + quote(function_.composite));
     text += fmt::format("#[{}]\n", fmt::join(marks, ", "));
   }
-  text += fmt::format("def @{}{}{} -> {} ", context_.name(name), variables(context_, function_.dims, function_.types),
+  text += fmt::format("def @{}{}{} -> {} ", context_.name(name), variables(context_, function_.dims, function_.types, function_.bounds),
                       params(function_.params), context_.str(function_.result));
   return text + braces(function_.body).text + "\n";
 }
@@ -111,10 +111,13 @@ std::string FunctionPrinter::print(Symbol name) {
 std::string FunctionPrinter::print(const Value& value) { return this->value(value, {}, {}).text; }
 
 std::string FunctionPrinter::variables(const Context& context, const std::vector<Symbol>& dims,
-                                       const std::vector<Symbol>& types) {
-  std::vector<std::string_view> names;
-  for (Symbol dim : dims) names.push_back(context.name(dim));
-  for (Symbol type : types) names.push_back(context.name(type));
+                                       const std::vector<Symbol>& types, const DimBounds& bounds) {
+  std::vector<std::string> names;
+  for (Symbol dim : dims) {
+    auto found = bounds.find(dim);
+    names.push_back(std::string(context.name(dim)) + (found == bounds.end() ? "" : " in " + str(found->second)));
+  }
+  for (Symbol type : types) names.emplace_back(context.name(type));
   return names.empty() ? "" : fmt::format("[{}]", fmt::join(names, ", "));
 }
 

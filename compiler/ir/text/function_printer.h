@@ -23,9 +23,9 @@ class FunctionPrinter {
   // One value, its operands by name.
   std::string print(const Value& value);
 
-  // [n, A], or nothing.
+  // [n in 1..512, A], or nothing.
   static std::string variables(const Context& context, const std::vector<Symbol>& dims,
-                               const std::vector<Symbol>& types);
+                               const std::vector<Symbol>& types, const DimBounds& bounds = {});
 
  private:
   // An expression's text. `decided`: its type can be inferred without its surroundings.

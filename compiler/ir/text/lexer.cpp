@@ -34,6 +34,9 @@ class Lexer {
         const std::string op = c == '%' ? "%" : "//";
         at_ += op.size();
         push(Tok::kPunct, op, start);
+      } else if (in_sizes_ > 0 && c == '?') {
+        ++at_;
+        push(Tok::kPunct, "?", start);
       } else if (c == '%' || c == '@' || c == '$') {
         ++at_;
         // A global may have dots, as @main.region; a dot behind a local is a projection.

@@ -33,12 +33,14 @@ Diagnostic joined(std::vector<Diagnostic> problems) {
 
 class Parser {
  public:
-  Parser(Context& context, const Source& source, std::vector<Token> tokens, std::span<const std::byte> side)
+  Parser(Context& context, const Source& source, std::vector<Token> tokens, std::span<const std::byte> side,
+         const InferOptions& options)
       : context_(context),
         source_(source),
         cursor_(source, std::move(tokens)),
         types_(context, cursor_, defined_),
-        side_bytes_(side) {}
+        side_bytes_(side),
+        options_(options) {}
 
   // The side file, where it has been read.
   void give(runtime::NamedTensors side) { side_ = std::move(side); }
@@ -258,6 +260,8 @@ class Parser {
     library.symbol = std::move(*symbol);
     TENON_TRY(cursor_.expect(";"));
     TypeReader::decide(scope, order);
+    for (Type& param : library.params) param = types_.opened(scope, param);
+    library.bounds = scope.bounds;
     library.dims = scope.dims;
     library.types = scope.types;
     libraries_.emplace(*name, offset);
@@ -288,6 +292,11 @@ class Parser {
     TENON_TAKE(result, types_.type(body.scope));
     function.result = *result;
     TypeReader::decide(body.scope, order);
+    for (VarId param : function.params) {
+      Type& type = function.vars[index(param)].type;
+      type = types_.opened(body.scope, type);
+    }
+    function.bounds = body.scope.bounds;
     function.dims = body.scope.dims;
     function.types = body.scope.types;
     module_.globals.emplace(*name, std::move(function));
@@ -313,14 +322,13 @@ class Parser {
   // The body is built beside the module, whose entry stays a header until it is done.
   Status function(Body& body) {
     cursor_.go(body.at);
-    Draft draft(context_);
-    draft.function = *module_.function(body.name);
+    Draft draft(context_, *module_.function(body.name));
     const std::function<SpanId(size_t)> make_span = [this](size_t offset) { return span(offset); };
     ExpressionReader reader(context_, module_, cursor_, types_, constants_, draft, std::move(body.scope),
                             std::move(body.locals), make_span);
     TENON_TAKE(block, reader.block(0));
     draft.function.body = std::move(*block);
-    TENON_TAKE(done, elaborate(context_, module_, std::move(draft), source_,
+    TENON_TAKE(done, elaborate(context_, module_, std::move(draft), options_, source_,
                                [this](SpanId id) { return offsets_[index(id)]; }));
     *module_.function(body.name) = std::move(*done);
     return {};
@@ -340,6 +348,7 @@ class Parser {
   TypeReader types_;
   std::span<const std::byte> side_bytes_;
   runtime::NamedTensors side_;
+  InferOptions options_;
   Module module_;
   std::vector<Diagnostic> problems_;
   Constants constants_;
@@ -350,11 +359,11 @@ class Parser {
 
 }  // namespace
 
-Expected<Module> parse(Context& context, std::string_view text, std::span<const std::byte> side,
-                       std::string_view file) {
+Expected<Module> parse(Context& context, std::string_view text, std::span<const std::byte> side, std::string_view file,
+                       const InferOptions& options) {
   const Source source(text, file);
   TENON_TAKE(tokens, tokenize(source));
-  return Parser(context, source, std::move(*tokens), side).run();
+  return Parser(context, source, std::move(*tokens), side, options).run();
 }
 
 // One archive: the text is a member as the constants are, so that there is one reader to be safe.
@@ -371,7 +380,7 @@ Expected<Module> from_binary(Context& context, std::span<const std::byte> bytes,
   const auto characters = std::as_const(text).bytes();
   const Source source({reinterpret_cast<const char*>(characters.data()), characters.size()}, file);
   TENON_TAKE(tokens, tokenize(source));
-  Parser parser(context, source, std::move(*tokens), {});
+  Parser parser(context, source, std::move(*tokens), {}, {});
   parser.give(std::move(*members));
   return parser.run();
 }

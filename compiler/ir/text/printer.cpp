@@ -33,7 +33,7 @@ std::string print(const Context& context, Symbol name, const Adt& adt) {
 
 std::string print(const Context& context, Symbol name, const Library& library) {
   return fmt::format("extern @{}{}{} -> {} = {};\n", context.name(name),
-                     FunctionPrinter::variables(context, library.dims, library.types),
+                     FunctionPrinter::variables(context, library.dims, library.types, library.bounds),
                      type_list(context, library.params), context.str(library.result), quote(library.symbol));
 }
 

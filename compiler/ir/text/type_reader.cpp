@@ -33,15 +33,49 @@ Status TypeReader::variables(TypeScope& scope) {
     TENON_TAKE(text, cursor_.take(Tok::kName, "a dim or type variable"));
     const Symbol name = context_.symbol(*text);
     if (scope.declared(name)) return cursor_.error_at(offset, fmt::format("{} is declared twice", *text));
-    scope.undecided.push_back(name);
+    if (!cursor_.accept_name("in")) {
+      scope.undecided.push_back(name);
+      return {};
+    }
+    TENON_TAKE(range, bounds());
+    scope.dims.push_back(name);
+    scope.bounds.emplace(name, *range);
     return {};
   });
+}
+
+// 1..512, or 1.. without an end.
+Expected<DimRange> TypeReader::bounds() {
+  DimRange range;
+  const size_t offset = cursor_.offset();
+  TENON_TAKE(lo, cursor_.integer());
+  range.lo = *lo;
+  if (!cursor_.is(".") || !cursor_.is(".", 1))
+    return cursor_.fail("expected '..'", "bounds are written as [n in 1..512]");
+  cursor_.skip(2);
+  if (cursor_.peek().kind == Tok::kInteger || cursor_.is("-")) {
+    TENON_TAKE(hi, cursor_.integer());
+    range.hi = *hi;
+  }
+  if (*lo < 0 || range.hi.value_or(*lo) < *lo) return cursor_.error_at(offset, "no size is in these bounds");
+  return range;
 }
 
 void TypeReader::decide(TypeScope& scope, const std::vector<Symbol>& order) {
   const TypeScope found = std::move(scope);
   scope = {};
+  scope.bounds = found.bounds;
   for (Symbol name : order) (contains(found.types, name) ? scope.types : scope.dims).push_back(name);
+}
+
+Type TypeReader::opened(TypeScope& scope, Type type) {
+  return context_.map_sizes(type, [&](Dim size) {
+    if (!size.erased()) return size;
+    std::set<Symbol> used(scope.dims.begin(), scope.dims.end());
+    used.insert(scope.types.begin(), scope.types.end());
+    scope.dims.push_back(context_.fresh_dim(used));
+    return context_.dim(scope.dims.back());
+  });
 }
 
 // a + b - c, of terms.
@@ -163,6 +197,10 @@ Expected<Type> TypeReader::tensor(TypeScope& scope) {
   Dims dims;
   TENON_TRY(cursor_.list(")", [&]() -> Status {
     const size_t offset = cursor_.offset();
+    if (cursor_.accept("?")) {
+      dims.push_back(context_.erased());
+      return {};
+    }
     TENON_TAKE(size, dim(scope));
     if (*size == context_.invalid()) return cursor_.error_at(offset, "the size is too large to be computed");
     if (size->constant().value_or(0) < 0) return cursor_.error_at(offset, "a size must not be negative");

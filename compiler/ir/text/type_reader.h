@@ -12,6 +12,7 @@ namespace tenon::compiler {
 struct TypeScope {
   std::vector<Symbol> dims, types, undecided;
   std::vector<Symbol> functions;  // that sizes may apply, as lengths(b)
+  DimBounds bounds;  // of those that were declared with some
 
   bool declared(Symbol name) const;
 };
@@ -22,14 +23,17 @@ class TypeReader {
   TypeReader(Context& context, Cursor& cursor, const std::set<Symbol>& defined)
       : context_(context), cursor_(cursor), defined_(defined) {}
 
-  // [n, A, ...], where there is a bracket.
+  // [n in 1..512, A, ...], where there is a bracket.
   Status variables(TypeScope& scope);
   // The order of the brackets for those that were decided; the rest are dims.
   static void decide(TypeScope& scope, const std::vector<Symbol>& order);
+  // A parameter's type, where each `?` that can be seen is a fresh dim of the scope.
+  Type opened(TypeScope& scope, Type type);
   Expected<Dim> dim(TypeScope& scope, int depth = 0);
   Expected<Type> type(TypeScope& scope, int depth = 0);
 
  private:
+  Expected<DimRange> bounds();
   Expected<Dim> dim_term(TypeScope& scope, int depth);
   Expected<Dim> dim_factor(TypeScope& scope, int depth);
   Expected<Type> tensor(TypeScope& scope);
