@@ -187,7 +187,7 @@ class Inliner {
     }
     auto* closure = std::get_if<VarId>(&call.callee);
     const auto found = closure ? closures_.find(*closure) : closures_.end();
-    if (found == closures_.end() || !room(found->second.body[0])) return false;
+    if (found == closures_.end() || has_erased(found->second.result) || !room(found->second.body[0])) return false;
     Copier copier(context_, function_.vars, function_, taken_);
     for (size_t i = 0; i < call.args.size(); ++i) copier.define(found->second.params[i], call.args[i]);
     place(var, copier.block(found->second.body[0]), out);
@@ -206,8 +206,9 @@ class Inliner {
 
   // What the arguments' types say of the callee's dims and types.
   bool instantiate(const Function& callee, const Call& call, Copier& copier) {
+    if (has_erased(callee.result)) return false;  // the caller must not see more than that
     if (callee.dims.empty() && callee.types.empty()) return true;
-    Solver solver(context_);
+    Solver solver(context_, function_.bounds);
     std::map<Symbol, Dim> dims;
     std::map<Symbol, Type> types;
     for (const Symbol name : callee.dims) dims.emplace(name, solver.fresh_dim());
@@ -223,6 +224,12 @@ class Inliner {
     for (const auto& [name, dim] : dims) {
       const Dim known = solver.resolve(dim);
       if (!solver.known(known)) return false;
+      if (auto bound = callee.bounds.find(name); bound != callee.bounds.end()) {  // entering it would check them
+        const DimRange& range = bound->second;
+        const DimProver& prover = solver.prover();
+        if (range.lo && prover.less_equal(context_.dim(*range.lo), known) != Answer::kYes) return false;
+        if (range.hi && prover.less_equal(known, context_.dim(*range.hi)) != Answer::kYes) return false;
+      }
       copier.dims().emplace(name, known);
     }
     for (const auto& [name, type] : types) {

@@ -33,12 +33,9 @@ Status TypeReader::variables(TypeScope& scope) {
     TENON_TAKE(text, cursor_.take(Tok::kName, "a dim or type variable"));
     const Symbol name = context_.symbol(*text);
     if (scope.declared(name)) return cursor_.error_at(offset, fmt::format("{} is declared twice", *text));
-    if (!cursor_.accept_name("in")) {
-      scope.undecided.push_back(name);
-      return {};
-    }
+    scope.undecided.push_back(name);
+    if (!cursor_.accept_name("in")) return {};
     TENON_TAKE(range, bounds());
-    scope.dims.push_back(name);
     scope.bounds.emplace(name, *range);
     return {};
   });
@@ -222,7 +219,7 @@ Expected<Type> TypeReader::named(TypeScope& scope, int depth) {
   const std::string text = cursor_.peek().text;
   const Symbol name = context_.symbol(text);
   cursor_.skip();
-  if (use_as(scope.types, scope.undecided, name)) return context_.type_variable(name);
+  if (!scope.bounds.contains(name) && use_as(scope.types, scope.undecided, name)) return context_.type_variable(name);
   if (!defined_.contains(name)) {
     return cursor_.error_at(offset, fmt::format("there is no type {}", text),
                             "Tensor, Ref, fn, tuples, definitions (type T { ... }) and variables (@f[T]) are known");
