@@ -10,6 +10,8 @@ namespace tenon::cli {
 void ModelOptions::declare(Options& options) {
   options.argument(model, "MODEL", "the model: .onnx, .tn or .tnb");
   options.option(shapes, "--shapes", "NAME=SIZE,...", "values of the model's unknown sizes");
+  options.flag(strict_shapes, "--strict-shapes",
+               "in a .tn model, sizes that are not proved to fit are an error, not a check at run time");
   options.option(calibration_data, "--calibrate", "FILE",
                  "quantize to int8 with these samples: FILE.npy or FILE.npz:NAME");
   options.choice(method, "--calibration", {"minmax", "percentile"}, "how ranges are taken from the samples");
@@ -37,7 +39,7 @@ Expected<runtime::Port> only_input(const compiler::Model& model) {
 Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOptions& passes) {
   auto shapes = compiler::parse_shapes(options.shapes);
   if (!shapes) return forward_error(shapes);
-  auto model = compiler::load_model(options.model, *shapes, passes);
+  auto model = compiler::load_model(options.model, *shapes, passes, {.strict_shapes = options.strict_shapes});
   if (!model) return forward_error(model);
   LoadedModel loaded{std::move(*model), {}};
   if (options.calibration_data.empty()) return loaded;

@@ -11,6 +11,7 @@ namespace tenon::cli {
 struct ModelOptions {
   std::string model;
   std::string shapes;
+  bool strict_shapes = false;
   std::string calibration_data;
   std::string method = "minmax";
   double percentile = 0.9999;

@@ -40,7 +40,7 @@ Status list(bool json) {
 
 struct OptCommand {
   std::string model, shapes, passes, output;
-  bool spans = false;
+  bool spans = false, strict_shapes = false;
   PassFlags flags;
 
   Status run() const {
@@ -55,7 +55,7 @@ struct OptCommand {
       if (!found) return forward_error(found);
       chosen = std::move(*found);
     }
-    auto model = compiler::read_model(this->model, *sizes);
+    auto model = compiler::read_model(this->model, *sizes, {.strict_shapes = strict_shapes});
     if (!model) return forward_error(model);
     auto module = compiler::run_passes(*model->context, std::move(model->module), chosen, *options);
     if (!module) return forward_error(module);
@@ -76,6 +76,8 @@ Action opt(Options& options) {
   options.argument(command->model, "MODULE", "a .tn module or an .onnx model");
   options.option(command->passes, "-p,--passes", "NAME,...",
                  "run these, in this order; otherwise the standard ones and those for kernels");
+  options.flag(command->strict_shapes, "--strict-shapes",
+               "sizes that are not proved to fit are an error, not a check at run time");
   options.option(command->output, "-o,--output", "FILE.tn", "write the module there instead of printing it");
   options.option(command->shapes, "--shapes", "NAME=SIZE,...", "values of unknown sizes of an .onnx model");
   options.flag(command->spans, "--spans", "print where each binding came from");

@@ -168,10 +168,10 @@ struct Function {
 // A function that lives outside: a symbol with a type.
 struct Library {
   std::vector<Symbol> dims, types;
-  DimBounds bounds;  // of dims, as a function's
   std::vector<Type> params;
   Type result;
   std::string symbol;  // as the run time finds it
+  DimBounds bounds;    // of dims, as a function's
 };
 
 using Global = std::variant<Function, Library>;  // loop functions join here

@@ -5,7 +5,11 @@
 // have the constants' names. The reader takes nested expressions and binds each inner one, operands from left to right
 // and inner ones first, which is the order of evaluation; types of bindings, of lambdas' parameters and of their
 // results may be left out where they can be inferred, and are checked where they are given. Attributes at their
-// defaults are not printed. In brackets stand dim and type variables; their use says which is which.
+// defaults are not printed, nor need the result of a function be declared that does not call itself. In brackets stand
+// dim and type variables; their use says which is which. Sizes are expressions of integers and dims, with + - * // %
+// min max and parentheses; `?` is some size: in a parameter a dim without a name, elsewhere one that is forgotten, and
+// opened where the value is used. Where it is not proved that sizes are equal as they must be, a match_cast checks it
+// (InferOptions).
 //
 //   #[version = "1", side = "model.npz"]   // beside this file
 //   const $w: Tensor[(16, 1, 3, 3), f32] = side;

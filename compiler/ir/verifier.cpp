@@ -74,6 +74,29 @@ Status bounded(const Context& context, const std::vector<Symbol>& dims, const Di
   return {};
 }
 
+// A dim of `fresh` that the sizes of `type` do not decide, each linearly and one after another.
+std::optional<Symbol> undecided(Context& context, Type type, const std::vector<Symbol>& fresh) {
+  std::set<Symbol> open(fresh.begin(), fresh.end());
+  Dims sizes;
+  context.map_sizes(type, [&](Dim dim) {
+    sizes.push_back(dim);
+    return dim;
+  });
+  for (bool progress = true; progress && !open.empty();) {
+    progress = false;
+    for (Dim dim : sizes) {
+      std::set<Symbol> names;
+      for_each_variable(dim, [&](Symbol name) {
+        if (open.contains(name)) names.insert(name);
+      });
+      if (names.size() != 1 || !context.linear_in(*names.begin(), dim)) continue;
+      open.erase(*names.begin());
+      progress = true;
+    }
+  }
+  return open.empty() ? std::nullopt : std::optional(*open.begin());
+}
+
 class Checker {
  public:
   Checker(Context& context, const Module& module, const Function& function)
@@ -163,6 +186,10 @@ class Checker {
         scope_.dims.push_back(name);
       }
       TENON_TRY(well_formed(context_, module_, scope_, cast->type));
+      if (const auto open = undecided(context_, cast->type, cast->fresh)) {
+        return error(fmt::format("the dim {} is not decided by {}", context_.name(*open), context_.str(cast->type)), "",
+                     "it must stand alone, or times a number, in a size");
+      }
     }
     TENON_TRY(inner(value));
     at_ = span;

@@ -11,14 +11,15 @@
 
 namespace tenon::compiler {
 
-Expected<Model> read_model(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes) {
+Expected<Model> read_model(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes,
+                           const InferOptions& inference) {
   Model model{.context = std::make_unique<Context>(), .module = {}, .entry = {}, .name = path.stem().string()};
   model.entry = model.context->symbol("main");
   if (path.extension() == ".onnx") {
     TENON_TAKE(module, load_onnx(*model.context, path, shapes));
     model.module = std::move(*module);
   } else if (path.extension() == ".tn" || path.extension() == ".tnb") {
-    TENON_TAKE(module, load(*model.context, path));
+    TENON_TAKE(module, load(*model.context, path, inference));
     model.module = std::move(*module);
     if (!shapes.empty()) {
       TENON_TAKE(bound, bind_shapes(*model.context, std::move(model.module), model.entry, shapes));
@@ -32,8 +33,8 @@ Expected<Model> read_model(const std::filesystem::path& path, const std::map<std
 }
 
 Expected<Model> load_model(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes,
-                           const PassOptions& passes) {
-  TENON_TAKE(model, read_model(path, shapes));
+                           const PassOptions& passes, const InferOptions& inference) {
+  TENON_TAKE(model, read_model(path, shapes, inference));
   if (!model->module.function(model->entry)) return error("the module has no function @main", path.string());
   TENON_TAKE(simplified, run_passes(*model->context, std::move(model->module), standard_passes(), passes));
   model->module = std::move(*simplified);

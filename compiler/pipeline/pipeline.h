@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/ir/module.h"
+#include "compiler/ir/infer.h"
 #include "compiler/partition/partition.h"
 #include "compiler/passes/pass.h"
 #include "compiler/quantize/calibrate.h"
@@ -29,11 +29,13 @@ struct Model {
   const Function& main() const { return *module.function(entry); }
 };
 
-// Reads a model as it is, by the ending of its file: .onnx, or the text form .tn. `shapes` binds unknown sizes by name.
-Expected<Model> read_model(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes);
+// Reads a model as it is, by the ending of its file: .onnx, or the text form .tn. `shapes` binds unknown sizes by name;
+// `inference` is for the text form.
+Expected<Model> read_model(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes,
+                           const InferOptions& inference = {});
 // Reads a model that has a @main, and runs the standard passes on it.
 Expected<Model> load_model(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes,
-                           const PassOptions& passes = {});
+                           const PassOptions& passes = {}, const InferOptions& inference = {});
 
 struct CompileOptions {
   std::optional<spec::Config> accelerator;  // none: everything runs on the CPU

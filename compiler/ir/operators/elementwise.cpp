@@ -24,8 +24,8 @@ Expected<Type> select(const RuleInput& in) {
     return error(fmt::format("a and b must have one dtype: {}", describe(in, {"condition", "a", "b"})), "",
                  "insert a cast");
   }
-  auto dims = broadcast(in, in.arg(1).dims, in.arg(2).dims);
-  if (dims) dims = broadcast(in, in.arg(0).dims, *dims);
+  auto dims = broadcast(in, in.arg(1).dims, in.arg(2).dims, 1, 2);
+  if (dims) dims = broadcast(in, in.arg(0).dims, *dims, 0, kNoArg);
   if (!dims) return forward_error(dims);
   return in.context.tensor(std::move(*dims), in.arg(1).dtype);
 }

@@ -57,7 +57,8 @@ Expected<Dim> windows(const RuleInput& in, Dim extent, const Window& window, std
 Expected<Dims> windows_over(const RuleInput& in, const std::vector<int64_t>& kernel, bool ceil);
 
 // The sizes of both together, aligned at their ends: equal, or one of them the number 1. They are the first sizes of
-// arguments `arg_a` and `arg_b`.
+// arguments `arg_a` and `arg_b`; kNoArg: `b` is no argument's.
+inline constexpr size_t kNoArg = SIZE_MAX;
 Expected<Dims> broadcast(const RuleInput& in, const Dims& a, const Dims& b, size_t arg_a = 0, size_t arg_b = 1);
 
 // The attributes of windows over so many spatial dims.

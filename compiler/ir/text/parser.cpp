@@ -60,7 +60,10 @@ class Parser {
     // Where a header is wrong, every use of it would look wrong too.
     if (!problems_.empty()) return std::unexpected(joined(std::move(problems_)));
     for (Body& body : bodies_) {
-      if (Status status = function(body); !status) problems_.push_back(std::move(status.error()));
+      if (!module_.function(body.name)->result) undeclared_.emplace(body.name, &body);
+    }
+    for (Body& body : bodies_) {
+      infer(body, 0);
       if (problems_.size() >= kMaxProblems) break;
     }
     if (!problems_.empty()) return std::unexpected(joined(std::move(problems_)));
@@ -73,6 +76,7 @@ class Parser {
     size_t at;
     TypeScope scope;
     Locals locals;
+    enum class State : uint8_t { kWaiting, kOpen, kDone, kFailed } state = State::kWaiting;
   };
 
   void report(size_t offset, std::optional<Finding> finding) {
@@ -288,9 +292,12 @@ class Parser {
       if (body.locals.emplace(*param, id).second) return {};
       return source_.error_at(offset, fmt::format("%{} is defined twice", *param));
     }));
-    TENON_TRY(cursor_.expect("->"));
-    TENON_TAKE(result, types_.type(body.scope));
-    function.result = *result;
+    if (cursor_.accept("->")) {
+      TENON_TAKE(result, types_.type(body.scope));
+      function.result = *result;
+    } else if (!cursor_.is("{")) {
+      return cursor_.fail("expected '->' and the result's type, or the body");
+    }
     TypeReader::decide(body.scope, order);
     for (VarId param : function.params) {
       Type& type = function.vars[index(param)].type;
@@ -316,6 +323,42 @@ class Parser {
       if (cursor_.is("}")) --depth;
       cursor_.skip();
     } while (depth > 0);
+    return {};
+  }
+
+  // One function, behind those whose results it has to know.
+  void infer(Body& body, int depth) {
+    if (body.state != Body::State::kWaiting) return;
+    body.state = Body::State::kOpen;
+    Status status = callees(body, depth);
+    const bool known = body.state == Body::State::kOpen;
+    if (status && known) status = function(body);
+    if (!status) problems_.push_back(std::move(status.error()));
+    body.state = status && known ? Body::State::kDone : Body::State::kFailed;
+  }
+  // Infers what the body names and has no declared result; where that fails, the body fails without a word.
+  Status callees(Body& body, int depth) {
+    if (undeclared_.empty()) return {};
+    cursor_.go(body.at);
+    int open = 0;
+    do {
+      const Token token = cursor_.peek();
+      if (token.kind == Tok::kEnd) break;
+      if (cursor_.is("{")) ++open;
+      if (cursor_.is("}")) --open;
+      cursor_.skip();
+      auto found = token.kind == Tok::kGlobal ? undeclared_.find(context_.symbol(token.text)) : undeclared_.end();
+      if (found == undeclared_.end()) continue;
+      Body& callee = *found->second;
+      if (callee.state == Body::State::kOpen || depth > kMaxNesting) {
+        return source_.error_at(token.offset, fmt::format("the result of @{} must be annotated", token.text),
+                                "write -> TYPE behind its parameters: it calls itself, or a long chain of functions");
+      }
+      const size_t at = cursor_.at();
+      infer(callee, depth + 1);
+      cursor_.go(at);
+      if (callee.state == Body::State::kFailed) body.state = Body::State::kFailed;
+    } while (open > 0);
     return {};
   }
 
@@ -354,7 +397,8 @@ class Parser {
   Constants constants_;
   std::map<Symbol, size_t> adts_, libraries_;  // and where they are defined
   std::vector<Body> bodies_;
-  std::vector<size_t> offsets_;  // by span
+  std::map<Symbol, Body*> undeclared_;  // functions without a declared result
+  std::vector<size_t> offsets_;         // by span
 };
 
 }  // namespace
