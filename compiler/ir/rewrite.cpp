@@ -1,6 +1,7 @@
 // Rebuilds a function binding by binding under a map from old variables to new atoms.
 #include "compiler/ir/rewrite.h"
 
+#include "compiler/ir/solver.h"
 #include "compiler/ir/try.h"
 
 namespace tenon::compiler {
@@ -30,6 +31,10 @@ class Rewriting {
     Atom value = from_.body.result;
     rename(value);
     builder_.finish(value);
+    // As it was declared, if that is still true: the result may say less than the value.
+    if (Solver(context_, from_.bounds).fit(from_.result, result_.result) == Answer::kYes) {
+      result_.result = from_.result;
+    }
     return std::move(result_);
   }
 

@@ -58,6 +58,8 @@ class Elaborator {
     TENON_TRY(finish_result());
     TENON_TRY(checks());
     insert(function_.body);
+    drop_annotations();
+    renumber();
     if (auto finding = check(context_, module_, function_)) {
       at_ = offset_(finding->span);
       return error(std::move(finding->what), "", std::move(finding->help));
@@ -383,6 +385,67 @@ class Elaborator {
       }
     }
     block.bindings = std::move(all);
+  }
+
+  // An annotation that says no less than its value is no cast.
+  void drop_annotations() {
+    std::map<VarId, Atom> same;
+    for_each_binding(function_.body, [&](const Binding& binding) {
+      if (std::ranges::find(draft_.forgetting, binding.var) == draft_.forgetting.end()) return;
+      const auto& cast = std::get<Cast>(binding.value);
+      const auto found = rules_.atom(cast.value);
+      if (found && *found == cast.type) same.emplace(binding.var, cast.value);
+    });
+    if (same.empty()) return;
+    for_each_use(function_.body, [&](Atom& atom) {
+      for (auto* var = std::get_if<VarId>(&atom); var && same.contains(*var); var = std::get_if<VarId>(&atom)) {
+        atom = Atom(same.at(*var));
+      }
+    });
+    drop(function_.body, same);
+  }
+  static void drop(Block& block, const std::map<VarId, Atom>& same) {
+    std::erase_if(block.bindings, [&](const Binding& binding) { return same.contains(binding.var); });
+    for (Binding& binding : block.bindings) {
+      for_each_block(binding.value, [&](Block& next) { drop(next, same); });
+    }
+  }
+
+  // Variables in the order in which a reader makes them, so that text that is printed and read again has the same
+  // names.
+  void renumber() {
+    std::vector<VarInfo> vars;
+    std::map<VarId, VarId> renamed;
+    auto note = [&](VarId& var) {
+      const auto id = static_cast<VarId>(vars.size());
+      vars.push_back(function_.info(var));
+      renamed.emplace(var, id);
+      var = id;
+    };
+    for (VarId& param : function_.params) note(param);
+    number(function_.body, note);
+    for_each_use(function_.body, [&](Atom& atom) {
+      if (auto* var = std::get_if<VarId>(&atom)) atom = Atom(renamed.at(*var));
+    });
+    function_.vars = std::move(vars);
+  }
+  static void number(Block& block, const std::function<void(VarId&)>& note) {
+    for (Binding& binding : block.bindings) {
+      auto* lambda = std::get_if<Lambda>(&binding.value);
+      if (lambda) {
+        note(binding.var);
+        for (VarId& param : lambda->params) note(param);
+      }
+      if (auto* match = std::get_if<Case>(&binding.value)) {
+        for (Arm& arm : match->arms) {
+          for_each_variable(arm.pattern, note);
+          number(arm.block, note);
+        }
+      } else {
+        for_each_block(binding.value, [&](Block& next) { number(next, note); });
+      }
+      if (!lambda) note(binding.var);
+    }
   }
 
   Context& context_;

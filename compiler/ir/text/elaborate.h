@@ -19,6 +19,7 @@ struct Draft {
   Solver solver;
   std::vector<size_t> results;                     // places of the blocks' results, inner blocks first
   std::unordered_map<uint32_t, size_t> annotated;  // variables that have one, and the place of their names
+  std::vector<VarId> forgetting;                   // casts that stand for an annotation with `?`
   struct Alias {
     Atom atom;
     Type type;

@@ -84,6 +84,7 @@ Status ExpressionReader::let(int depth) {
     const bool arms = made && (std::holds_alternative<If>(*made) || std::holds_alternative<Case>(*made));
     if (has_erased(*wanted) && !arms) {  // the value forgets its sizes
       value = bind(offset, Cast{*value, *wanted, {}}, *name);
+      draft_.forgetting.push_back(std::get<VarId>(*value));
     } else if (fresh && function_.type(*var).unknown()) {
       function_.vars[index(*var)].type = *wanted;
       draft_.annotated.emplace(static_cast<uint32_t>(*var), offset);

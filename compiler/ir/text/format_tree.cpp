@@ -185,9 +185,10 @@ class Tree {
         piece.infix = previous && ends_operand(*previous);
       }
       piece.space = previous && spaced(group, *previous, piece, i);
-      // 1 .5 is no 1.5; behind a dot, as in %x.1.5, a number is a field.
+      // 1 .5 is no 1.5; behind a dot, as in %x.1.5, a number is a field; 1..512 are bounds.
       const bool number = previous && (previous->kind == Tok::kInteger || previous->kind == Tok::kFloat);
-      if (piece.is(".") && number && !(i >= 2 && pieces[i - 2].is("."))) piece.space = true;
+      const bool bounds = i + 1 < pieces.size() && pieces[i + 1].is(".");
+      if (piece.is(".") && number && !bounds && !(i >= 2 && pieces[i - 2].is("."))) piece.space = true;
       piece.width = piece.kind == Tok::kComment ? kBroken : piece.group ? width(*piece.group) : piece.text.size();
     }
   }

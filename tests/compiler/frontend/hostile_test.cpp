@@ -144,18 +144,6 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"pads", [](auto& m) { attribute_of(node_of(m, "Conv"), "pads")->set_ints(3, -1); },
                "padding must be in 0"},
         Broken{"groups", [](auto& m) { attribute_of(node_of(m, "Conv"), "group")->set_i(0); }, "groups must be in 1"},
-        Broken{"unknown_height",
-               [](auto& m) {
-                 m.mutable_graph()
-                     ->mutable_input(0)
-                     ->mutable_type()
-                     ->mutable_tensor_type()
-                     ->mutable_shape()
-                     ->mutable_dim(2)
-                     ->set_dim_param("H");
-               },
-               "stride 2 over a height of unknown size H: x Tensor[(N, 16, H, 28), f32]\n  help: bind the size, as "
-               "--shapes"},
         Broken{
             "no_shape",
             [](auto& m) { m.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->clear_shape(); },
