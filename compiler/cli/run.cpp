@@ -18,7 +18,7 @@ struct RunCommand {
   Status run() {
     const std::string& model = samples.model.model;
     if (is_module(model) && samples.data.empty()) {
-      return run_module({model, entry, inputs, output, expect, tolerance, json});
+      return run_module({model, entry, inputs, output, expect, tolerance, json, samples.model.strict_shapes});
     }
     if (!inputs.empty() || !expect.empty()) {
       return error("--input and --expect are for modules in the text form or the binary form, .tn or .tnb", model,

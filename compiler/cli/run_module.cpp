@@ -202,7 +202,7 @@ bool is_module(const std::string& path) { return path.ends_with(".tn") || path.e
 Status run_module(const ModuleRun& run) {
   if (!(run.tolerance >= 0)) return error("--tolerance is at least 0", {}, {}, Fault::kUsage);
   Context context;
-  TENON_TAKE(module, compiler::load(context, run.model));
+  TENON_TAKE(module, compiler::load(context, run.model, {.strict_shapes = run.strict_shapes}));
   const std::string name = run.entry.starts_with('@') ? run.entry.substr(1) : run.entry;
   const compiler::Symbol entry = context.symbol(name);
   const Function* function = module->function(entry);

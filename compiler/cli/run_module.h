@@ -14,6 +14,7 @@ struct ModuleRun {
   std::string output, expect;       // .npy, or .npz for a tuple
   double tolerance = 1e-5;          // of the largest element expected, or of 1
   bool json = false;
+  bool strict_shapes = false;
 };
 
 // Whether the file is such a module, by its ending.

@@ -161,6 +161,13 @@ expect 0 "// before dead_code" "$tenon" opt "$scratch/m.tn" --print-before all -
 expect 0 "-  relu(identity(%x))" "$tenon" opt "$scratch/m.tn" --passes infer,simplify --diff-passes simplify
 expect 0 "visits" "$tenon" opt "$scratch/m.tn" --time-passes
 expect 2 "did you mean simplify?" "$tenon" opt "$scratch/m.tn" --passes simplfy
+
+# Sizes that are not proved to fit.
+printf '#[version = "1"]\ndef @main[n in 1..8, m](%%x: Tensor[(n,), f32], %%y: Tensor[(m,), f32]) { %%x + %%y }\n' >"$scratch/n.tn"
+expect 0 "match_cast(%y, Tensor[(n,), f32])" "$tenon" opt "$scratch/n.tn" --passes infer
+expect 0 "[n in 1..8, m](%x" "$tenon" fmt "$scratch/n.tn"
+expect 1 "n.tn:2:" "$tenon" opt "$scratch/n.tn" --strict-shapes
+expect 1 "it is not proved that the sizes are equal" "$tenon" run "$scratch/n.tn" --strict-shapes
 expect 2 "there is no pass 'nonsense'" "$tenon" opt "$scratch/m.tn" --print-after nonsense
 expect 2 "there is no pass 'nonsense'" "$tenon" compile "$scratch/m.tn" --cpu --print-before nonsense -o "$scratch/m.tnx"
 expect 1 "@main has no unknown size 'M'" "$tenon" opt "$scratch/m.tn" --shapes M=3
