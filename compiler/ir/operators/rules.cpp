@@ -195,12 +195,12 @@ Expected<Dims> broadcast(const RuleInput& in, const Dims& a, const Dims& b, size
     } else if (a[axis_a] == one) {
       result.push_back(b[axis_b]);
     } else {
-      const std::string what =
-          fmt::format("shapes {} and {} do not broadcast: {} is not {}", in.context.str(a), in.context.str(b),
-                      in.context.str(a[axis_a]), in.context.str(b[axis_b]));
+      const std::string what = fmt::format("shapes {} and {} do not broadcast: {} is not {}", in.context.str(a),
+                                           in.context.str(b), in.context.str(a[axis_a]), in.context.str(b[axis_b]));
       Expected<Dim> size = b[axis_b];
       if (arg_b != kNoArg) size = require_same(in, arg_a, axis_a, arg_b, axis_b, what);
-      else if (Status status = require_size(in, arg_a, axis_a, *size, what); !status) size = forward_error(status);
+      else if (Status status = require_size(in, arg_a, axis_a, *size, what); !status)
+        size = std::unexpected(status.error());
       if (!size) return error(size.error().what, "", "sizes must be equal, or one of them the number 1");
       result.push_back(*size);
     }

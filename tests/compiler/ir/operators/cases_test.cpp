@@ -125,7 +125,7 @@ TEST(OperatorCases, HaveTheSameTypesWithSymbolicSizes) {
         for (Dim& dim : dims) dim = dim.constant() == size ? context.dim(variable) : dim;
         open.push_back(context.tensor(std::move(dims), arg.tensor()->dtype));
       }
-      auto found = infer_apply(context, *apply.op, apply.attrs, open);
+      auto found = infer_apply(context, *apply.op, apply.attrs, open, DimProver(context));
       if (!found) continue;
       symbolic.insert(apply.op->name);
       EXPECT_EQ(context.str(context.substitute(*found, {{variable, context.dim(size)}})), context.str(type))
@@ -183,7 +183,8 @@ TEST(OperatorCases, SurviveAnyAttribute) {
         attrs[spec.name] = value;
         auto result = apply.op->reference(attrs, inputs);
         const bool right_kind = value.index() == static_cast<size_t>(spec.kind);
-        auto type = right_kind ? infer_apply(context, *apply.op, attrs, types) : Expected<Type>(error("kind"));
+        auto type = right_kind ? infer_apply(context, *apply.op, attrs, types, DimProver(context))
+                               : Expected<Type>(error("kind"));
         if (!result || !type) continue;
         ++worked;
         const TupleType* tuple = type->tuple();
