@@ -60,9 +60,9 @@ struct Requirement {
 
 struct RuleInput {
   Context& context;
-  const runtime::Attrs& attrs;  // complete and of the right kinds
-  std::span<const Type> args;   // as many as `inputs` says, all tensors of the dtypes that it states
-  const DimProver& prover;      // with the bounds of the variables in scope
+  const runtime::Attrs& attrs;                   // complete and of the right kinds
+  std::span<const Type> args;                    // as many as `inputs` says, all tensors of the dtypes that it states
+  const DimProver& prover;                       // with the bounds of the variables in scope
   std::vector<Requirement>* required = nullptr;  // takes what cannot be proved (require_size()); nullptr: an error
   const TensorType& arg(size_t i) const { return *args[i].tensor(); }
 };

@@ -103,8 +103,9 @@ std::string FunctionPrinter::print(Symbol name) {
     if (!function_.composite.empty()) marks.push_back("composite = " + quote(function_.composite));
     text += fmt::format("#[{}]\n", fmt::join(marks, ", "));
   }
-  text += fmt::format("def @{}{}{} -> {} ", context_.name(name), variables(context_, function_.dims, function_.types, function_.bounds),
-                      params(function_.params), context_.str(function_.result));
+  text += fmt::format("def @{}{}{} -> {} ", context_.name(name),
+                      variables(context_, function_.dims, function_.types, function_.bounds), params(function_.params),
+                      context_.str(function_.result));
   return text + braces(function_.body).text + "\n";
 }
 

@@ -12,7 +12,7 @@ namespace tenon::compiler {
 struct TypeScope {
   std::vector<Symbol> dims, types, undecided;
   std::vector<Symbol> functions;  // that sizes may apply, as lengths(b)
-  DimBounds bounds;  // of those that were declared with some
+  DimBounds bounds;               // of those that were declared with some
 
   bool declared(Symbol name) const;
 };
