@@ -200,7 +200,11 @@ class Lowering {
     for (size_t i = 0; i < types.size(); ++i) {
       const auto* field = i < fields.size() ? std::get_if<VarId>(&fields[i]) : var;
       std::string name = field ? std::string(context_.name(function_->info(*field).name)) : "";
-      if (name.empty()) name = fmt::format("output{}", i);
+      auto taken = [&] {
+        return std::ranges::any_of(code_.results, [&](const auto& port) { return port.name == name; });
+      };
+      if (name.empty() || taken()) name = fmt::format("output{}", i);
+      while (taken()) name += '_';
       auto port = port_of(types[i], name, "result " + name);
       if (!port) return forward_error(port);
       code_.results.push_back(std::move(*port));

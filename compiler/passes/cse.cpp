@@ -1,5 +1,6 @@
 // Common subexpressions: what was computed before, in this block or in one around it, is not computed again. Only
-// values without effect and without blocks are looked at. Equal constants become one.
+// values without effect and without blocks are looked at. Equal constants become one. A function's results are left as
+// they are: users know them by their names.
 #include <algorithm>
 #include <cstring>
 #include <string_view>
@@ -56,6 +57,15 @@ class Numbering {
  public:
   Numbering(Context& context, const Effects& effects, Function& function) : context_(context), effects_(effects) {
     for (uint32_t i = 0; i < function.vars.size(); ++i) renamed_.emplace_back(static_cast<VarId>(i));
+    is_result_.resize(function.vars.size(), false);
+    auto mark = [&](const Atom& atom) {
+      if (auto* var = std::get_if<VarId>(&atom)) is_result_[index(*var)] = true;
+    };
+    mark(function.body.result);
+    for (const Binding& binding : function.body.bindings) {
+      const auto* tuple = std::get_if<Tuple>(&binding.value);
+      if (tuple && is_result_[index(binding.var)]) std::ranges::for_each(tuple->fields, mark);
+    }
     block(function.body);
   }
 
@@ -81,6 +91,7 @@ class Numbering {
     if (!key) return false;
     const auto [place, is_new] = known_.emplace(key->take(), binding.var);
     if (is_new) order_.push_back(&place->first);
+    else if (is_result_[index(binding.var)]) return false;
     else renamed_[index(binding.var)] = place->second;
     return !is_new;
   }
@@ -140,7 +151,8 @@ class Numbering {
 
   Context& context_;
   const Effects& effects_;
-  std::vector<Atom> renamed_;  // by variable
+  std::vector<Atom> renamed_;    // by variable
+  std::vector<bool> is_result_;  // by variable
   std::unordered_map<std::string, VarId> known_;
   std::vector<const std::string*> order_;  // the keys, as they came
 };

@@ -20,7 +20,7 @@ expect 1 "noise.onnx" "$tenon" compile "$scratch/noise.onnx" -o "$scratch/x.tnx"
 : >"$scratch/empty.onnx"
 expect 1 "empty.onnx" "$tenon" compile "$scratch/empty.onnx" -o "$scratch/x.tnx"
 expect 1 "nowhere.onnx" "$tenon" compile "$scratch/nowhere.onnx" -o "$scratch/x.tnx"
-expect 2 'ends in .onnx or .tn, not in ".pt"' "$tenon" compile "$scratch/model.pt" -o "$scratch/x.tnx"
+expect 2 'ends in .onnx, .tn or .tnb, not in ".pt"' "$tenon" compile "$scratch/model.pt" -o "$scratch/x.tnx"
 expect 1 "--shapes N=1" "$tenon" compile "$onnx" -o "$scratch/x.tnx"
 expect 2 "--shapes" "$tenon" compile "$onnx" --shapes N=x -o "$scratch/x.tnx"
 expect 1 "cannot" "$tenon" compile "$onnx" --shapes N=1 -o "$scratch/nowhere/x.tnx"
@@ -64,6 +64,11 @@ results=$'\n ..\n.._.._x\na_b\na_b.1\né_"q"\n'$(printf 'y%.0s' {1..200})
 mkdir "$scratch/deep"
 "${odd[@]}" --data "$arrays:x" --output "$scratch/deep/results" --report "$scratch/report.html" >/dev/null
 [ "$(find "$scratch/deep" -name '*_1.npy' -printf '\n%f' | sed 's/_1.npy$//' | LC_ALL=C sort)" = "$results" ]
+
+# One value as two results.
+printf '#[version = "1"]\ndef @main(%%x: Tensor[(1, 3), f32]) -> (Tensor[(1, 3), f32], Tensor[(1, 3), f32]) { let %%y = relu(%%x); (%%y, %%y) }\n' >"$scratch/twice.tn"
+"$tenon" run "$scratch/twice.tn" --cpu --quiet --data "$arrays:x" --output "$scratch/twice" >/dev/null
+[ "$(cd "$scratch/twice" && echo *_0.npy)" = "output1_0.npy y_0.npy" ]
 
 # Devices and configurations.
 expect 2 'unknown device scheme "warp"' "${run[@]}" --data "$digits:x" --device warp:default

@@ -128,6 +128,11 @@ const std::vector<Case> kCases{
          main_of(kVector, "add(multiply(%x, $0), multiply(%x, $1))"),
      "const $0: Tensor[(1,), f32] = [2];\n" + main_of(kVector, "let %m = multiply(%x, $0); add(%m, %m)"),
      {3}},
+    {"ResultsKeepTheirNames", "cse",
+     "def @main(%x: Tensor[(3,), f32]) -> (Tensor[(3,), f32], Tensor[(3,), f32]) { (tanh(relu(%x)), tanh(relu(%x))) "
+     "}\n",
+     "def @main(%x: Tensor[(3,), f32]) -> (Tensor[(3,), f32], Tensor[(3,), f32]) { let %r = relu(%x); (tanh(%r), "
+     "tanh(%r)) }\n"},
     {"AroundAnArmButNotOutOfIt", "cse",
      "def @main(%x: Tensor[(), f32], %c: Tensor[(), bool]) -> Tensor[(), f32] { let %a = relu(%x); let %b = if (%c) { "
      "tanh(relu(%x)) } else { sigmoid(%x) }; add(add(%a, %b), sigmoid(%x)) }\n",
