@@ -121,7 +121,7 @@ Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const 
         region.name, "split the region");
   }
 
-  std::vector<TileOp> ops = prefetched(config, std::move(tiles.ops()));
+  std::vector<TileOp> ops = prefetched(config, tiles.ops());
   std::vector<spec::Instruction> instructions;
   instructions.reserve(ops.size());
   for (const TileOp& op : ops) instructions.push_back(op.instruction);

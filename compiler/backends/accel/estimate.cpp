@@ -13,8 +13,8 @@ double simulate(const spec::Config& config, const std::vector<TileOp>& ops) {
   instructions.emplace_back(spec::native::Finish{});
   std::vector<spec::Decoded> stream;
   stream.reserve(instructions.size());
-  for (spec::Instruction& instruction : instructions) {
-    stream.push_back({std::move(instruction), static_cast<uint32_t>(2 * stream.size())});
+  for (const spec::Instruction& instruction : instructions) {
+    stream.push_back({instruction, static_cast<uint32_t>(2 * stream.size())});
   }
   sim::timing::Launch launch;
   for (int base = 0; base < spec::kBases; ++base) launch.bases[base] = (uint64_t{1} + base) << 40;

@@ -72,7 +72,7 @@ std::vector<TileOp> prefetched(const spec::Config& config, const std::vector<Til
   return result;
 }
 
-std::vector<TileOp> prefetched(const spec::Config& config, std::vector<TileOp> ops) {
+std::vector<TileOp> prefetched(const spec::Config& config, const std::vector<TileOp>& ops) {
   if (ops.size() > kMaxInstructions) return prefetched(config, ops, Prefetch::kConstants, kLeads[1]);
   double best = simulate(config, ops);
   std::vector<TileOp> chosen = ops;

@@ -20,6 +20,6 @@ std::vector<TileOp> prefetched(const spec::Config& config, const std::vector<Til
 
 // The order that takes the fewest cycles by the cycle model, of a few leads; a program that is too long to simulate a
 // few times gets a moderate one.
-std::vector<TileOp> prefetched(const spec::Config& config, std::vector<TileOp> ops);
+std::vector<TileOp> prefetched(const spec::Config& config, const std::vector<TileOp>& ops);
 
 }  // namespace tenon::compiler::accel

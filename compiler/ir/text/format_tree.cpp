@@ -11,7 +11,7 @@
 namespace tenon::compiler::layout {
 namespace {
 
-constexpr size_t kMaxDepth = 1000;  // of brackets
+constexpr size_t kMaxDepth = 400;  // of brackets: the parser nests half as deep, with two of them at most each time
 
 bool is_open(const Token& token) {
   return token.kind == Tok::kPunct &&
