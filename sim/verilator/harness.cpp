@@ -34,9 +34,13 @@ constexpr int kRegisterTimeout = 10000;  // cycles; stalls do not reach AXI4-Lit
 
 thread_local std::string* failing = nullptr;  // the model that runs, for Verilator's hooks
 
-// For as long as the object lives.
+// For as long as the object lives. Verilator's functions without a context take the thread's, which is that of the
+// model that was made last, even when it is gone already.
 struct Running {
-  explicit Running(std::string& failure) { failing = &failure; }
+  Running(VerilatedContext& context, std::string& failure) {
+    Verilated::threadContextp(&context);
+    failing = &failure;
+  }
   ~Running() { failing = nullptr; }
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
@@ -79,7 +83,7 @@ struct tenon_rtl {
     memory_.set_written([this](uint32_t tag, uint64_t address, const uint8_t* data, uint32_t bytes) {
       if (observer_.dram != nullptr) observer_.dram(observer_.context, tag, address, data, bytes);
     });
-    const Running running(failure_);
+    const Running running(context_, failure_);
 #ifdef TENON_VCD
     if (options.trace_path != nullptr) {
       context_.traceEverOn(true);
@@ -105,6 +109,7 @@ struct tenon_rtl {
   }
 
   ~tenon_rtl() {
+    const Running running(context_, failure_);  // the members behind it go in this context too
     top_.final();
 #ifdef TENON_VCD
     if (vcd_) vcd_->close();
@@ -117,12 +122,12 @@ struct tenon_rtl {
                 observer_.interval != nullptr;
     for (auto& instructions : under_way_) instructions.clear();
     waiting_ = 0;
-    const Running running(failure_);
+    const Running running(context_, failure_);
     eval();  // what the coming cycle sees
   }
 
   uint32_t read_register(uint32_t offset) {
-    const Running running(failure_);
+    const Running running(context_, failure_);
     top_.s_axi_control_araddr = offset;
     top_.s_axi_control_arvalid = 1;
     uint32_t value = 0;
@@ -145,7 +150,7 @@ struct tenon_rtl {
   }
 
   void write_register(uint32_t offset, uint32_t value) {
-    const Running running(failure_);
+    const Running running(context_, failure_);
     top_.s_axi_control_awaddr = offset;
     top_.s_axi_control_wdata = value;
     top_.s_axi_control_awvalid = top_.s_axi_control_wvalid = 1;
@@ -164,7 +169,7 @@ struct tenon_rtl {
   }
 
   void step(uint64_t cycles) {
-    const Running running(failure_);
+    const Running running(context_, failure_);
     for (uint64_t i = 0; i < cycles && failure_.empty(); ++i) cycle();
   }
 
