@@ -92,4 +92,5 @@ expect 1 "bad.tnx" "$tenon" run "$scratch/bad.tnx" --divide 255 --data "$digits:
 expect 1 "nowhere.tnx" "$tenon_run" "$scratch/nowhere.tnx"
 
 # A limit that passes is an error, not a hang.
-expect 1 "is still busy after" "${run[@]}" --data "$digits:x" --limit 1 --launch-limit 0.0000001 --device 'verilator:default'
+expect 1 "is still busy after" "${run[@]}" --data "$digits:x" --limit 1 --launch-limit 0.0000001 --device 'verilator:default' \
+  --bundle "$scratch/mismatch"
