@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <fstream>
 
+#include "hw/generator/files.h"
 #include "hw/generator/generator.h"
 #include "hw/spec/data_path.h"
 #include "hw/spec/isa.h"
@@ -17,14 +17,6 @@ using namespace spec;
 
 std::string bits(const Field& field) {
   return field.width == 1 ? std::to_string(field.lsb) : fmt::format("{}:{}", field.lsb + field.width - 1, field.lsb);
-}
-
-Status write_file(const fs::path& path, const std::string& text) {
-  std::ofstream stream(path, std::ios::binary);
-  stream << text;
-  stream.close();
-  if (!stream) return error("cannot write", path.string(), "check the directory's permissions and the free space");
-  return {};
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <fstream>
 
+#include "hw/generator/files.h"
 #include "hw/generator/generator.h"
 #include "hw/spec/arguments.h"
 #include "hw/spec/data_path.h"
@@ -17,14 +18,6 @@ namespace fs = std::filesystem;
 using spec::kControlPort;
 using spec::kKernelName;
 using spec::kMemoryPort;
-
-Status write_file(const fs::path& path, const std::string& text) {
-  std::ofstream stream(path, std::ios::binary);
-  stream << text;
-  stream.close();
-  if (!stream) return error("cannot write", path.string(), "check the directory's permissions and the free space");
-  return {};
-}
 
 // The sources in the order of files.f, the kernel's top behind them.
 Expected<std::vector<fs::path>> ordered_sources(const fs::path& directory) {
