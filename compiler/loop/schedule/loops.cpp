@@ -124,15 +124,8 @@ Expected<Function> reorder(Context& context, Function function, Symbol stage, st
     heads.push_back({.var = loop.var, .extent = loop.extent, .mark = loop.mark, .body = {}});
   }
   Body& innermost = path->loop_at(last).body;
-  if (last + 2 != path->steps.size() && innermost.size() != 1)
-    return error("several statements stand in the loops, whose order would change");
-  std::set<BufferId> written;
   size_t stages = 0;
-  for (Stmt& stmt : innermost) {
-    const auto more = buffers_written(stmt);
-    written.insert(more.begin(), more.end());
-    for_each_stage(stmt, [&](Stage&) { ++stages; });
-  }
+  for (Stmt& stmt : innermost) for_each_stage(stmt, [&](Stage&) { ++stages; });
   if (stages != 1 || innermost.size() != 1)
     return error("several stages stand in the loops, and what one computes the other may read");
   // Loops of a scan keep their place towards others, but those of axes along which the scan reads only its own index.
@@ -208,13 +201,6 @@ Expected<Function> mark(Context& context, Function function, Symbol stage, Symbo
     auto refuse = [&](std::string what) {
       if (status) status = error(std::move(what));
     };
-    auto over_loops = [&](const Stage& inside, const Dims& indices) {
-      std::map<Symbol, Dim> values;
-      for (const Axis& axis : inside.axes) values[axis.var] = axis.value;
-      Dims result;
-      for (Dim dim : indices) result.push_back(context.substitute(dim, values));
-      return result;
-    };
     for_each_statement(target.body, [&](Stmt& stmt) {
       if (const auto* alloc = std::get_if<Alloc>(&stmt.form)) own.insert(alloc->buffer);
     });
@@ -234,7 +220,7 @@ Expected<Function> mark(Context& context, Function function, Symbol stage, Symbo
         if (!fed)
           refuse(fmt::format("several iterations write the same elements of %{}",
                              context.name(function.buffer(store.buffer).name)));
-        written[store.buffer] = over_loops(*inside, store.indices);
+        written[store.buffer] = over_loops(context, *inside, store.indices);
       });
     });
     for_each_statement(target.body, [&](Stmt& stmt) {
@@ -243,7 +229,7 @@ Expected<Function> mark(Context& context, Function function, Symbol stage, Symbo
       for_each_load(*inside, [&](const Load& load) {
         const auto found = written.find(load.buffer);
         if (found == written.end()) return;
-        const Dims read = over_loops(*inside, load.indices);
+        const Dims read = over_loops(context, *inside, load.indices);
         bool same = false;  // at an index that the loop decides
         for (size_t i = 0; i < read.size(); ++i) same |= mentions({&read[i], 1}, loop) && read[i] == found->second[i];
         if (!same)

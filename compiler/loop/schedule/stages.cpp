@@ -35,6 +35,8 @@ size_t root_of(const Path& path) {
   return root;
 }
 
+void erase(const Path::Step& step) { step.body->erase(step.body->begin() + static_cast<ptrdiff_t>(step.at)); }
+
 // The last step that both paths have in common; nothing where they part at the function's body.
 size_t common_steps(const Path& a, const Path& b) {
   size_t common = 0;
@@ -51,13 +53,6 @@ void remove_alloc(Function& function, BufferId buffer) {
   body.erase(body.begin() + static_cast<ptrdiff_t>(place->at));
   body.insert(body.begin() + static_cast<ptrdiff_t>(place->at), std::make_move_iterator(inner.begin()),
               std::make_move_iterator(inner.end()));
-}
-
-// Bodies that a removal has left empty go as well.
-void remove_statement(Function& function, Path& path, size_t step) {
-  while (step > 0 && path.steps[step].body->size() == 1 && path.is_loop(step - 1)) --step;
-  path.steps[step].body->erase(path.steps[step].body->begin() + static_cast<ptrdiff_t>(path.steps[step].at));
-  (void)function;
 }
 
 }  // namespace
@@ -112,7 +107,7 @@ Expected<Function> inlined(Context& context, Function function, Symbol stage) {
   if (calls) return error(fmt::format("{} is passed to a library", local(context, function, *buffer)));
   if (rewritten) return error(fmt::format("what the stage '{}' reads is written behind it", context.name(stage)));
   const Expr value = store->value;
-  remove_statement(function, *path, path->steps.size() - 1);
+  erase(path->steps[root_of(*path)]);
   auto replace = [&](Expr& expr) {
     expr = rewrite(expr, [&](const ExprNode& node) -> Expr {
       const auto* load = std::get_if<Load>(&node.form);
@@ -213,20 +208,18 @@ Expected<Function> compute_at(Context& context, Function function, Symbol stage,
   const std::function<void(Stmt&)> gather = [&](Stmt& stmt) {
     if (auto* deeper = std::get_if<For>(&stmt.form)) inner.push_back(deeper);
     if (auto* one = std::get_if<Stage>(&stmt.form)) {
-      std::map<Symbol, Dim> values;
-      for (const Axis& axis : one->axes) values[axis.var] = axis.value;
       for_each_load(*one, [&](const Load& load) {
         if (load.buffer != *buffer) return;
         ++inside;
-        for (size_t i = 0; i < load.indices.size(); ++i) {
-          const Dim over_loops = context.substitute(load.indices[i], values);
+        const Dims indices = over_loops(context, *one, load.indices);
+        for (size_t i = 0; i < indices.size(); ++i) {
           // A variable that is no loop's is a computed index: it may be anything.
           bool known = true;
-          for_each_variable(over_loops, [&](Symbol var) {
+          for_each_variable(indices[i], [&](Symbol var) {
             known &= to->loop(var) || std::ranges::find(function.dims, var) != function.dims.end() ||
                      std::ranges::any_of(inner, [&](const For* deeper) { return deeper->var == var; });
           });
-          const auto one_region = known ? interval_of(context, over_loops, inner) : std::nullopt;
+          const auto one_region = known ? interval_of(context, indices[i], inner) : std::nullopt;
           if (!one_region) {
             whole[i] = true;
           } else if (!region[i]) {
@@ -285,7 +278,7 @@ Expected<Function> compute_at(Context& context, Function function, Symbol stage,
   }
   target.body.insert(target.body.begin(), nest(std::move(loops), Stmt{std::move(producer)}));
   // The old nest stands before the reader's statement, so its place is still right.
-  body.erase(body.begin() + static_cast<ptrdiff_t>(from->steps[root].at));
+  erase(from->steps[root]);
   return function;
 }
 

@@ -133,6 +133,14 @@ void substitute(Context& context, Function& function, Stmt& stmt, const std::map
   });
 }
 
+Dims over_loops(Context& context, const Stage& stage, const Dims& dims) {
+  std::map<Symbol, Dim> values;
+  for (const Axis& axis : stage.axes) values[axis.var] = axis.value;
+  Dims result;
+  for (Dim dim : dims) result.push_back(context.substitute(dim, values));
+  return result;
+}
+
 Symbol fresh(Context& context, const Function& function, std::string base) {
   std::set<Symbol> used(function.dims.begin(), function.dims.end());
   for (const Buffer& buffer : function.buffers) {

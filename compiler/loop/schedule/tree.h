@@ -43,6 +43,9 @@ std::set<BufferId> buffers_written(const Stmt& stmt);
 // what its axes are and in its guards.
 void substitute(Context& context, Function& function, Stmt& stmt, const std::map<Symbol, Dim>& values);
 
+// Dims over the axes of a stage, over the loops around it.
+Dims over_loops(Context& context, const Stage& stage, const Dims& dims);
+
 // A name that no variable or buffer of the function has: `base`, or it with underscores.
 Symbol fresh(Context& context, const Function& function, std::string base);
 // The Alloc of a buffer, and where; nothing where it is none.
