@@ -74,6 +74,38 @@ Status bounded(const Context& context, const std::vector<Symbol>& dims, const Di
   return {};
 }
 
+void note_variables(Type type, std::set<Symbol>& names) {
+  struct Visitor {
+    std::set<Symbol>& names;
+    void each(const std::vector<Type>& types) const {
+      for (Type next : types) note_variables(next, names);
+    }
+    void operator()(const TensorType&) const {}
+    void operator()(const TupleType& x) const { each(x.fields); }
+    void operator()(const FunctionType& x) const {
+      each(x.params);
+      note_variables(x.result, names);
+    }
+    void operator()(const AdtType& x) const { each(x.args); }
+    void operator()(const ReferenceType& x) const { note_variables(x.value, names); }
+    void operator()(const TypeVariable& x) const { names.insert(x.name); }
+    void operator()(const UnknownType&) const {}
+  };
+  std::visit(Visitor{names}, type.node->alternatives());
+}
+
+// That `signature`, all parameters and the result, has each type variable: no call could decide another one, and the
+// text could not tell it from a dim.
+Status decided(const Context& context, const std::vector<Symbol>& variables, const std::vector<Type>& signature) {
+  std::set<Symbol> names;
+  for (Type type : signature) note_variables(type, names);
+  for (Symbol variable : variables) {
+    if (names.contains(variable)) continue;
+    return error(fmt::format("no parameter and no result has the type variable {}", context.name(variable)));
+  }
+  return {};
+}
+
 // A dim of `fresh` that the sizes of `type` do not decide, each linearly and one after another.
 std::optional<Symbol> undecided(Context& context, Type type, const std::vector<Symbol>& fresh) {
   std::set<Symbol> open(fresh.begin(), fresh.end());
@@ -118,6 +150,9 @@ class Checker {
     TENON_TRY(bounded(context_, function_.dims, function_.bounds));
     TENON_TRY(well_formed(context_, module_, scope_, function_.result));
     for (VarId param : function_.params) TENON_TRY(define(param));
+    std::vector<Type> signature{function_.result};
+    for (VarId param : function_.params) signature.push_back(function_.type(param));
+    TENON_TRY(decided(context_, function_.types, signature));
     TENON_TRY(block(function_.body));
     TENON_TAKE(result, infer_atom(context_, module_, function_, function_.body.result));
     if (Solver(context_, function_.bounds).fit(function_.result, *result) == Answer::kYes) return {};
@@ -279,6 +314,7 @@ std::optional<Finding> check(Context& context, const Module& module, const Libra
   for (Type type : types) {
     if (Status status = well_formed(context, module, scope, type); !status) return Finding{{}, status.error().what, ""};
   }
+  if (Status status = decided(context, library.types, types); !status) return Finding{{}, status.error().what, ""};
   return std::nullopt;
 }
 

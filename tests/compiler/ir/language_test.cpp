@@ -388,5 +388,19 @@ TEST_F(Language, ChangedBytesNeverCrash) {
   }
 }
 
+// Text could not tell it from a dim, and no call could decide it.
+TEST_F(Language, ATypeVariableStandsInAParameterOrTheResult) {
+  Module module = read("def @f[A, B](%a: A, %g: fn(A) -> B) -> Ref[A] { ref(%a) }\nextern @l[A](A) -> A = \"l\";\n");
+  Module lost = clone(module);
+  lost.function(context_.symbol("f"))->params.pop_back();
+  Status status = verify(context_, lost);
+  ASSERT_FALSE(status);
+  EXPECT_THAT(status.error().str(), HasSubstr("no parameter and no result has the type variable B"));
+  std::get<Library>(module.globals.at(context_.symbol("l"))).types.push_back(context_.symbol("C"));
+  status = verify(context_, module);
+  ASSERT_FALSE(status);
+  EXPECT_THAT(status.error().str(), HasSubstr("no parameter and no result has the type variable C"));
+}
+
 }  // namespace
 }  // namespace tenon::compiler
