@@ -10,10 +10,11 @@ namespace {
 constexpr UnaryOp kUnary[] = {UnaryOp::kNegate, UnaryOp::kNot,  UnaryOp::kAbs,  UnaryOp::kSqrt, UnaryOp::kExp,
                               UnaryOp::kLog,    UnaryOp::kTanh, UnaryOp::kErf,  UnaryOp::kSin,  UnaryOp::kCos,
                               UnaryOp::kFloor,  UnaryOp::kCeil, UnaryOp::kRound};
-constexpr BinaryOp kBinary[] = {BinaryOp::kAdd,       BinaryOp::kSubtract, BinaryOp::kMultiply,  BinaryOp::kDivide,
-                                BinaryOp::kRemainder, BinaryOp::kMin,      BinaryOp::kMax,       BinaryOp::kPower,
-                                BinaryOp::kEqual,     BinaryOp::kLess,     BinaryOp::kLessEqual, BinaryOp::kAnd,
-                                BinaryOp::kOr};
+constexpr BinaryOp kBinary[] = {BinaryOp::kAdd,       BinaryOp::kSubtract,  BinaryOp::kMultiply,  BinaryOp::kDivide,
+                                BinaryOp::kRemainder, BinaryOp::kMin,       BinaryOp::kMax,       BinaryOp::kPower,
+                                BinaryOp::kEqual,     BinaryOp::kLess,      BinaryOp::kLessEqual, BinaryOp::kAnd,
+                                BinaryOp::kOr,        BinaryOp::kBitAnd,    BinaryOp::kBitOr,     BinaryOp::kBitXor,
+                                BinaryOp::kShiftLeft, BinaryOp::kShiftRight};
 
 Expr make(DType dtype, decltype(ExprNode::form) form) {
   return std::make_shared<const ExprNode>(ExprNode{dtype, std::move(form)});
@@ -60,6 +61,11 @@ std::string_view name(BinaryOp op) {
     case BinaryOp::kLessEqual: return "<=";
     case BinaryOp::kAnd: return "and";
     case BinaryOp::kOr: return "or";
+    case BinaryOp::kBitAnd: return "bit_and";
+    case BinaryOp::kBitOr: return "bit_or";
+    case BinaryOp::kBitXor: return "bit_xor";
+    case BinaryOp::kShiftLeft: return "shift_left";
+    case BinaryOp::kShiftRight: return "shift_right";
   }
   return {};
 }
@@ -78,7 +84,12 @@ int precedence(BinaryOp op) {
     case BinaryOp::kRemainder:
     case BinaryOp::kMin:
     case BinaryOp::kMax:
-    case BinaryOp::kPower: return 0;
+    case BinaryOp::kPower:
+    case BinaryOp::kBitAnd:
+    case BinaryOp::kBitOr:
+    case BinaryOp::kBitXor:
+    case BinaryOp::kShiftLeft:
+    case BinaryOp::kShiftRight: return 0;
   }
   return 0;
 }
@@ -112,6 +123,11 @@ bool takes(BinaryOp op, DType dtype) {
     case BinaryOp::kMax:
     case BinaryOp::kLess:
     case BinaryOp::kLessEqual: return dtype != DType::kBool;
+    case BinaryOp::kBitAnd:
+    case BinaryOp::kBitOr:
+    case BinaryOp::kBitXor:
+    case BinaryOp::kShiftLeft:
+    case BinaryOp::kShiftRight:
     case BinaryOp::kRemainder: return dtype != DType::kBool && !is_float(dtype);
     case BinaryOp::kPower: return is_float(dtype);
     case BinaryOp::kEqual: return true;

@@ -15,7 +15,8 @@
 //
 // Arithmetic: integers wrap around in their type; division and remainder of integers truncate; a conversion of a
 // float out of range and a division by 0 are errors of the program; floats are IEEE in their own type, each operation
-// rounded.
+// rounded. A shift to the right copies the sign of signed types; its distance is taken as unsigned, and one beyond the
+// type's bits leaves what bit by bit shifting would.
 #pragma once
 
 #include <memory>
@@ -50,6 +51,11 @@ enum class BinaryOp : uint8_t {
   kLessEqual,  // of equal types, to bool
   kAnd,
   kOr,  // of bools; the right one only if needed
+  kBitAnd,
+  kBitOr,
+  kBitXor,
+  kShiftLeft,
+  kShiftRight,  // of integers of one type
 };
 
 struct ExprNode;

@@ -62,12 +62,18 @@ T real_binary(BinaryOp op, T a, T b) {
     case BinaryOp::kLess:
     case BinaryOp::kLessEqual:
     case BinaryOp::kAnd:
-    case BinaryOp::kOr: break;
+    case BinaryOp::kOr:
+    case BinaryOp::kBitAnd:
+    case BinaryOp::kBitOr:
+    case BinaryOp::kBitXor:
+    case BinaryOp::kShiftLeft:
+    case BinaryOp::kShiftRight: break;
   }
   return a;
 }
 
-Expected<int64_t> integer_binary(BinaryOp op, int64_t a, int64_t b) {
+// `bits` are those of the type.
+Expected<int64_t> integer_binary(BinaryOp op, uint64_t bits, int64_t a, int64_t b) {
   const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);  // wraps without overflow
   switch (op) {
     case BinaryOp::kAdd: return static_cast<int64_t>(x + y);
@@ -80,8 +86,13 @@ Expected<int64_t> integer_binary(BinaryOp op, int64_t a, int64_t b) {
       return op == BinaryOp::kDivide ? a / b : a % b;
     case BinaryOp::kMin: return std::min(a, b);
     case BinaryOp::kMax: return std::max(a, b);
-    case BinaryOp::kAnd: return a & b;
-    case BinaryOp::kOr: return a | b;
+    case BinaryOp::kAnd:
+    case BinaryOp::kBitAnd: return a & b;
+    case BinaryOp::kOr:
+    case BinaryOp::kBitOr: return a | b;
+    case BinaryOp::kBitXor: return a ^ b;
+    case BinaryOp::kShiftLeft: return y < bits ? static_cast<int64_t>(x << y) : 0;
+    case BinaryOp::kShiftRight: return a >> std::min(y, bits - 1);  // values of unsigned types are not negative
     case BinaryOp::kPower:
     case BinaryOp::kEqual:
     case BinaryOp::kLess:
@@ -124,12 +135,17 @@ Expected<Scalar> apply(BinaryOp op, DType dtype, Scalar left, Scalar right) {
     case BinaryOp::kMax:
     case BinaryOp::kPower:
     case BinaryOp::kAnd:
-    case BinaryOp::kOr: break;
+    case BinaryOp::kOr:
+    case BinaryOp::kBitAnd:
+    case BinaryOp::kBitOr:
+    case BinaryOp::kBitXor:
+    case BinaryOp::kShiftLeft:
+    case BinaryOp::kShiftRight: break;
   }
   if (dtype == DType::kF32)
     return Scalar{.real = real_binary(op, static_cast<float>(left.real), static_cast<float>(right.real))};
   if (dtype == DType::kF64) return Scalar{.real = real_binary(op, left.real, right.real)};
-  auto value = integer_binary(op, left.integer, right.integer);
+  auto value = integer_binary(op, 8 * static_cast<uint64_t>(runtime::bytes(dtype)), left.integer, right.integer);
   if (!value) return std::unexpected(value.error());
   return Scalar{.integer = wrap(dtype, *value)};
 }

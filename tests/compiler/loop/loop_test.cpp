@@ -362,6 +362,13 @@ TEST(Scalar, IntegersWrapAround) {
   EXPECT_EQ(integer(BinaryOp::kDivide, DType::kI32, INT32_MIN, -1), INT32_MIN);
   EXPECT_EQ(integer(BinaryOp::kDivide, DType::kI32, -7, 2), -3);
   EXPECT_EQ(integer(BinaryOp::kRemainder, DType::kI32, -7, 2), -1);
+  EXPECT_EQ(integer(BinaryOp::kShiftLeft, DType::kI8, 3, 7), -128);
+  EXPECT_EQ(integer(BinaryOp::kShiftLeft, DType::kI32, 1, 32), 0);
+  EXPECT_EQ(integer(BinaryOp::kShiftRight, DType::kI32, -5, 1), -3);
+  EXPECT_EQ(integer(BinaryOp::kShiftRight, DType::kI64, -5, 100), -1);
+  EXPECT_EQ(integer(BinaryOp::kShiftRight, DType::kU8, 255, 100), 0);
+  EXPECT_EQ(integer(BinaryOp::kShiftRight, DType::kI16, 255, -1), 0);
+  EXPECT_EQ(integer(BinaryOp::kBitXor, DType::kI8, -1, 5), -6);
   EXPECT_EQ(apply(UnaryOp::kAbs, DType::kI8, {.integer = -128})->integer, -128);
   EXPECT_EQ(convert(DType::kI32, DType::kU8, {.integer = -1})->integer, 255);
   EXPECT_EQ(convert(DType::kF64, DType::kI8, {.real = -1.9})->integer, -1);
