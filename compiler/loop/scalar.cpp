@@ -92,7 +92,7 @@ Expected<int64_t> integer_binary(BinaryOp op, uint64_t bits, int64_t a, int64_t 
     case BinaryOp::kBitOr: return a | b;
     case BinaryOp::kBitXor: return a ^ b;
     case BinaryOp::kShiftLeft: return y < bits ? static_cast<int64_t>(x << y) : 0;
-    case BinaryOp::kShiftRight: return a >> std::min(y, bits - 1);  // values of unsigned types are not negative
+    case BinaryOp::kShiftRight: return y < bits ? a >> y : a < 0 ? -1 : 0;
     case BinaryOp::kPower:
     case BinaryOp::kEqual:
     case BinaryOp::kLess:
