@@ -131,7 +131,7 @@ Status NodeImport::no_other_attributes() const {
   return {};
 }
 
-Expected<Atom> NodeImport::apply(std::string_view op, Atoms args, Attrs attrs) {
+Expected<Atom> NodeImport::apply(std::string_view op, const Atoms& args, Attrs attrs) {
   const std::string name = node_.outputs.empty() ? "" : node_.outputs[0];
   TENON_TAKE(atom, builder_.apply(op, args, std::move(attrs), name));
   std::vector<runtime::Tensor> inputs;

@@ -46,7 +46,7 @@ class NodeImport {
   Expected<Atoms> all_inputs() const;
 
   // Binds an operator; shape arithmetic (integers from constants) is carried out instead.
-  Expected<Atom> apply(std::string_view op, Atoms args, Attrs attrs = {});
+  Expected<Atom> apply(std::string_view op, const Atoms& args, Attrs attrs = {});
   Expected<Atom> apply(std::string_view op, std::initializer_list<size_t> inputs, Attrs attrs = {});
   // `value` of a dtype, as a scalar.
   Atom scalar(double value, DType dtype);

@@ -50,7 +50,7 @@ class Body {
   std::vector<Callee> libraries;
   int64_t limit = 2000;  // of the cost
 
-  void add(Local local) { scope_.push_back(std::move(local)); }
+  void add(const Local& local) { scope_.push_back(local); }
   const std::vector<Local>& scope() const { return scope_; }
   int64_t cost() const { return cost_; }
   int64_t recursions() const { return recursions_; }
@@ -70,7 +70,7 @@ class Body {
   Atom constant(runtime::Tensor tensor) { return builder_.constant(std::move(tensor)); }
   const Local* any(const std::function<bool(const Local&)>& wanted);
   std::optional<Atom> apply(std::string_view op, Atoms args, Attrs attrs = {});
-  Expected<Type> infer(Value value) const {
+  Expected<Type> infer(const Value& value) const {
     return infer_value(context_, builder_.module(), builder_.function(), value);
   }
   Type type_of(const Atom& atom) const { return *builder_.type_of(atom); }

@@ -35,10 +35,10 @@ class Generator {
     library("log", {n}, vector, kLibraries[0]);
     library("tick", {}, number, kLibraries[1]);
   }
-  void library(std::string_view name, std::vector<Symbol> dims, Type type, std::string symbol) {
+  void library(std::string_view name, const std::vector<Symbol>& dims, Type type, std::string symbol) {
     if (random_.chance(50)) return;
     const Symbol global = context_.symbol(name);
-    module_.globals.emplace(global, Library{dims, {}, {type}, type, std::move(symbol)});
+    module_.globals.emplace(global, Library{dims, {}, {type}, type, std::move(symbol), {}});
     libraries_.push_back(
         {.atom = global, .dims = dims, .types = {}, .params = {type}, .result = type, .fuel = {}, .subject = {}});
   }

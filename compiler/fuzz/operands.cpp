@@ -52,7 +52,7 @@ class Guess {
     return tensor && !local.fuel && (!exact_ || !is_float(tensor->dtype) || local.exact);
   }
   DType number() { return random_.chance(60) ? body_.types().floats() : body_.types().dtype(); }
-  Atom fresh(DType dtype, runtime::Shape shape) { return body_.constant(dtype, shape); }
+  Atom fresh(DType dtype, const runtime::Shape& shape) { return body_.constant(dtype, shape); }
 
   Atom tensor() {
     const Local* local = body_.any([&](const Local& next) { return allowed(next); });

@@ -157,7 +157,7 @@ Type Types::any(const Wish& wish) {
   return context_.reference(any(inner));
 }
 
-void Types::define(std::string_view name, std::vector<std::string_view> params,
+void Types::define(std::string_view name, const std::vector<std::string_view>& params,
                    std::vector<std::pair<std::string, std::vector<Type>>> constructors) {
   Adt adt;
   for (std::string_view param : params) adt.params.push_back(context_.symbol(param));

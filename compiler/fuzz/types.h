@@ -57,7 +57,7 @@ class Types {
   runtime::Tensor constant(DType dtype, const runtime::Shape& shape);
 
  private:
-  void define(std::string_view name, std::vector<std::string_view> params,
+  void define(std::string_view name, const std::vector<std::string_view>& params,
               std::vector<std::pair<std::string, std::vector<Type>>> constructors);
   void define_random(int number);
   Type of(std::string_view name, std::vector<Type> args) {

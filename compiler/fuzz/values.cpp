@@ -197,8 +197,7 @@ Body::Made Body::branch(Type type, int depth) {
   return bind(std::move(value));
 }
 
-Body::Made Body::lambda(const FunctionType& wanted, int depth, std::string_view name) {
-  const FunctionType type = wanted;
+Body::Made Body::lambda(const FunctionType& type, int depth, std::string_view name) {
   const Type whole = context_.function(type.params, type.result);
   if (!constructible(whole)) return std::nullopt;
   const VarId self = builder_.declare(whole, name);

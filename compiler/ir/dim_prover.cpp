@@ -199,7 +199,7 @@ class Facts {
 };
 
 // Each min and max is one of its arguments: every choice must be contradictory.
-bool contradictory(std::vector<Row> rows, const std::vector<std::vector<std::vector<Row>>>& choices, size_t next,
+bool contradictory(const std::vector<Row>& rows, const std::vector<std::vector<std::vector<Row>>>& choices, size_t next,
                    size_t& budget) {
   if (budget == 0) return false;
   --budget;
@@ -208,7 +208,7 @@ bool contradictory(std::vector<Row> rows, const std::vector<std::vector<std::vec
   for (const std::vector<Row>& choice : choices[next]) {
     std::vector<Row> more = rows;
     more.insert(more.end(), choice.begin(), choice.end());
-    if (!contradictory(std::move(more), choices, next + 1, budget)) return false;
+    if (!contradictory(more, choices, next + 1, budget)) return false;
   }
   return true;
 }

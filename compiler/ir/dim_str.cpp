@@ -115,7 +115,7 @@ class Writer {
     const bool alone = term.factors.size() == 1 && number == "1";
     for (const DimAtom* factor : term.factors) {
       std::string text = atom(*factor);
-      if (factor->kind == Kind::kFloorDivide && !alone) text = "(" + text + ")";
+      if (factor->kind == Kind::kFloorDivide && !alone) text.insert(0, "(").append(")");
       texts.push_back(std::move(text));
     }
     std::ranges::sort(texts);

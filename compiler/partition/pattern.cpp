@@ -73,7 +73,7 @@ GraphPattern op(std::string name, std::vector<GraphPattern> operands) {
 GraphPattern either(std::vector<GraphPattern> alternatives) {
   return {.kind = GraphPattern::Kind::kEither, .op = {}, .parts = std::move(alternatives)};
 }
-GraphPattern optional(std::string name, GraphPattern operand) {
+GraphPattern optional(std::string name, const GraphPattern& operand) {
   return either({op(std::move(name), {operand}), operand});
 }
 

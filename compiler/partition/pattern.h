@@ -28,7 +28,7 @@ GraphPattern constant();
 GraphPattern op(std::string name, std::vector<GraphPattern> operands);
 GraphPattern either(std::vector<GraphPattern> alternatives);
 // `name` applied to `operand`, or `operand` itself.
-GraphPattern optional(std::string name, GraphPattern operand);
+GraphPattern optional(std::string name, const GraphPattern& operand);
 
 // As "requantize(conv2d(_, const), const, const, const)".
 std::string to_string(const GraphPattern& pattern);

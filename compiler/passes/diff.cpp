@@ -33,7 +33,7 @@ std::optional<Kept> common(std::span<const std::string_view> a, std::span<const 
   const int n = static_cast<int>(a.size()), m = static_cast<int>(b.size()), most = std::min(n + m, limit);
   // furthest[d + k]: how far along a the best path with so many changes comes on diagonal k (index in a less that in
   // b).
-  std::vector<int> furthest(static_cast<size_t>(2 * most + 3), 0);
+  std::vector<int> furthest(2 * static_cast<size_t>(most) + 3, 0);
   std::vector<std::vector<int>> steps;
   const auto at = [&](std::vector<int>& row, int k) -> int& { return row[static_cast<size_t>(most + 1 + k)]; };
   for (int d = 0; d <= most; ++d) {

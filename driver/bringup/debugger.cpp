@@ -9,7 +9,6 @@
 namespace tenon::driver {
 namespace {
 
-using spec::Engine;
 using spec::Memory;
 
 constexpr uint64_t kChunk = 1 << 14;       // cycles at a time where nothing is looked for

@@ -77,7 +77,7 @@ Expected<Type> transposed(const RuleInput& in) {
 }
 
 template <int rank>
-Operator conv(std::string shapes) {
+Operator conv(const std::string& shapes) {
   return {fmt::format("conv{}d", rank),
           "Cross-correlation of " + shapes + " i8 gives wrapping i32; elements of the pad are pad_value.",
           {{"x", runtime::reference::kFactors}, Input::same("w")},
@@ -91,7 +91,7 @@ Operator conv(std::string shapes) {
 }
 
 template <int rank>
-Operator conv_transpose(std::string shapes) {
+Operator conv_transpose(const std::string& shapes) {
   return {fmt::format("conv{}d_transpose", rank),
           "Each element of x adds its multiples of the kernel to the places that it reaches: " + shapes,
           {{"x", runtime::kReals}, Input::same("w")},

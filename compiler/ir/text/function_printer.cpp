@@ -192,7 +192,7 @@ std::vector<FunctionPrinter::Waiting> FunctionPrinter::take_operands(const Bindi
 bool FunctionPrinter::may_stand_in(const Binding& consumer, size_t operand, const Waiting& nested,
                                    const std::vector<Waiting>& waiting) const {
   // Each line names one place that it came from.
-  if (origin(nested.binding->var) != "" && origin(nested.binding->var) != origin(consumer.var)) return false;
+  if (!origin(nested.binding->var).empty() && origin(nested.binding->var) != origin(consumer.var)) return false;
   if (nested.text.open) {  // one closure of several lines among the arguments of a call
     auto* call = std::get_if<Call>(&consumer.value);
     if (!call || !std::holds_alternative<Lambda>(nested.binding->value) || call->callee == Atom{nested.binding->var}) {

@@ -96,9 +96,8 @@ Status Schedule::apply(std::string_view step) {
   if (primitive == "split") {
     TENON_TRY(takes(3, "a stage, a loop and a factor"));
     int64_t factor = 0;
-    const char* end = words[2].data() + words[2].size();
-    const auto read = std::from_chars(words[2].data(), end, factor);
-    if (read.ec != std::errc{} || read.ptr != end)
+    const auto [end, problem] = std::from_chars(words[2].begin(), words[2].end(), factor);
+    if (problem != std::errc{} || end != words[2].end())
       return error(fmt::format("'{}' is no factor", words[2]), std::string(text));
     return split(names[0], names[1], factor);
   }
