@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "compiler/ir/try.h"
@@ -69,8 +70,18 @@ class Verifier {
       if (axis.var != Symbol{}) scope_.push_back(axis.var);
     }
     scope_.resize(known);
+    made_at_[id] = known;
     if (!in_scope_.insert(id).second) return fail(fmt::format("{} is declared twice", local(id)));
     return {};
+  }
+  // Whether an axis has its value from outside of the buffer's life: then its other points are in other buffers.
+  bool fixed(const Axis& axis, BufferId id) const {
+    bool all = true;
+    for_each_variable(axis.value, [&](Symbol var) {
+      const auto found = std::ranges::find(outside_, var);
+      all &= found != outside_.end() && static_cast<size_t>(found - outside_.begin()) < made_at_.at(id);
+    });
+    return all;
   }
   Status use(BufferId id) {
     if (index(id) >= function_.buffers.size()) return fail("a buffer is none of the function's");
@@ -189,7 +200,7 @@ class Verifier {
       TENON_TRY(dim(guard.right));
     }
     for (const Axis& axis : stage.axes) TENON_TRY(dim(axis.value));
-    const std::vector<Symbol> outside = std::exchange(scope_, function_.dims);
+    outside_ = std::exchange(scope_, function_.dims);
     for (const Axis& axis : stage.axes) {
       TENON_TRY(dim(axis.extent));
       if (std::ranges::find(scope_, axis.var) != scope_.end())
@@ -206,7 +217,7 @@ class Verifier {
     }
     TENON_TRY(statements(stage.body));
     for (const Store* store : stores_) TENON_TRY(independent(stage, *store));
-    scope_ = outside;
+    scope_ = std::exchange(outside_, {});
     stage_ = nullptr;
     return {};
   }
@@ -217,14 +228,14 @@ class Verifier {
     for (const Axis& axis : stage.axes) {
       if (axis.kind == AxisKind::kReduce && mentions(store.indices, axis.var))
         return fail(fmt::format("{} is written at the reduction axis '{}'", local(store.buffer), name(axis.var)));
-      if (axis.kind != AxisKind::kReduce && !own_index(store.indices, axis.var))
+      if (axis.kind != AxisKind::kReduce && !fixed(axis, store.buffer) && !own_index(store.indices, axis.var))
         return fail(fmt::format("'{}' is no index of its own where {} is written", name(axis.var), local(store.buffer)),
                     "an axis whose points write one element is a reduction");
     }
     for (const Load* load : loads_) {
       if (load->buffer != store.buffer || reads_earlier(stage, store, *load)) continue;
       for (const Axis& axis : stage.axes) {
-        if (axis.kind == AxisKind::kReduce) continue;
+        if (axis.kind == AxisKind::kReduce || fixed(axis, store.buffer)) continue;
         const auto own = own_index(store.indices, axis.var);
         if (load->indices[own->at] != store.indices[own->at])
           return fail(fmt::format("{} is read at {} where '{}' writes it at {}", local(store.buffer),
@@ -237,9 +248,11 @@ class Verifier {
 
   const Context& context_;
   const Function& function_;
-  const Stage* stage_ = nullptr;  // that is being checked
-  std::vector<Symbol> scope_;     // of sizes and indices
-  std::set<Symbol> functions_;    // parameters that sizes may apply
+  const Stage* stage_ = nullptr;        // that is being checked
+  std::vector<Symbol> scope_;           // of sizes and indices
+  std::vector<Symbol> outside_;         // the same around the stage
+  std::map<BufferId, size_t> made_at_;  // how many variables were in scope then
+  std::set<Symbol> functions_;          // parameters that sizes may apply
   std::set<BufferId> in_scope_, read_only_;
   std::set<Symbol> stages_;
   std::vector<const Load*> loads_;
@@ -286,6 +299,7 @@ bool reads_earlier(const Stage& stage, const Store& store, const Load& load) {
   for (const Axis& axis : stage.axes) {
     if (axis.kind != AxisKind::kScan) continue;
     const auto written = own_index(store.indices, axis.var);
+    if (!written) return false;
     const auto read = offset_from(load.indices[written->at], axis.var);
     if (!read || *read > written->offset) return false;
     if (*read < written->offset) return true;

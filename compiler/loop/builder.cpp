@@ -1,0 +1,206 @@
+#include "compiler/loop/builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "compiler/ir/try.h"
+#include "compiler/loop/expr.h"
+#include "compiler/loop/schedule/tree.h"
+#include "compiler/loop/verify.h"
+
+namespace tenon::compiler::loop {
+namespace {
+
+template <class T>
+Expr extreme(DType dtype, bool largest) {
+  using Limits = std::numeric_limits<T>;
+  return integer_literal(dtype, static_cast<int64_t>(largest ? Limits::max() : Limits::min()));
+}
+
+Expr extreme(DType dtype, bool largest) {
+  switch (dtype) {
+    case DType::kF32:
+    case DType::kF64: return literal(dtype, largest ? HUGE_VAL : -HUGE_VAL);
+    case DType::kI8: return extreme<int8_t>(dtype, largest);
+    case DType::kI16: return extreme<int16_t>(dtype, largest);
+    case DType::kU16: return extreme<uint16_t>(dtype, largest);
+    case DType::kI32: return extreme<int32_t>(dtype, largest);
+    case DType::kI64: return extreme<int64_t>(dtype, largest);
+    case DType::kU8: return extreme<uint8_t>(dtype, largest);
+    case DType::kBool: return integer_literal(dtype, largest ? 1 : 0);
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Expr identity(BinaryOp op, DType dtype) {
+  switch (op) {
+    case BinaryOp::kAdd: return literal(dtype, 0);
+    case BinaryOp::kMultiply: return literal(dtype, 1);
+    case BinaryOp::kMin: return extreme(dtype, true);
+    case BinaryOp::kMax: return extreme(dtype, false);
+    case BinaryOp::kAnd: return integer_literal(DType::kBool, 1);
+    case BinaryOp::kOr: return integer_literal(DType::kBool, 0);
+    case BinaryOp::kSubtract:
+    case BinaryOp::kDivide:
+    case BinaryOp::kRemainder:
+    case BinaryOp::kPower:
+    case BinaryOp::kEqual:
+    case BinaryOp::kLess:
+    case BinaryOp::kLessEqual: return nullptr;
+  }
+  return nullptr;
+}
+
+Builder::Builder(Context& context, std::string_view name) : context_(context) { function_.name = context.symbol(name); }
+
+Dim Builder::dim(std::string_view name) {
+  const Symbol symbol = context_.symbol(name);
+  if (std::ranges::find(function_.dims, symbol) == function_.dims.end()) function_.dims.push_back(symbol);
+  return context_.dim(symbol);
+}
+
+Ranges Builder::ranges(const Dims& shape) const {
+  Ranges result;
+  for (Dim extent : shape) result.push_back({{}, extent});
+  return result;
+}
+Ranges Builder::ranges_of(BufferId buffer) const {
+  Ranges result;
+  for (const BufferAxis& axis : function_.buffer(buffer).axes)
+    result.push_back({axis.var == Symbol{} ? std::string() : std::string(context_.name(axis.var)), axis.extent});
+  return result;
+}
+
+BufferId Builder::add(std::string_view name, const Ranges& axes, DType dtype) {
+  Buffer buffer{.name = context_.symbol(name), .dtype = dtype, .axes = {}};
+  for (const Range& axis : axes)
+    buffer.axes.push_back({axis.name.empty() ? Symbol{} : context_.symbol(axis.name), axis.extent});
+  function_.buffers.push_back(std::move(buffer));
+  return static_cast<BufferId>(function_.buffers.size() - 1);
+}
+BufferId Builder::param(std::string_view name, const Ranges& axes, DType dtype) {
+  return function_.params.emplace_back(add(name, axes, dtype));
+}
+BufferId Builder::result(std::string_view name, const Ranges& axes, DType dtype) {
+  return function_.results.emplace_back(add(name, axes, dtype));
+}
+BufferId Builder::temporary(std::string_view name, const Ranges& axes, DType dtype) {
+  return levels_.back().temporaries.emplace_back(add(name, axes, dtype));
+}
+
+Expr Builder::load(BufferId buffer, Dims indices) const { return loop::load(function_, buffer, std::move(indices)); }
+
+Symbol Builder::unused(std::string name) const {
+  auto used = [&](Symbol symbol) {
+    return std::ranges::find(function_.dims, symbol) != function_.dims.end() ||
+           std::ranges::any_of(levels_, [&](const Level& level) { return level.step == symbol; });
+  };
+  while (used(context_.symbol(name))) name += '_';
+  return context_.symbol(name);
+}
+
+void Builder::add_loops(Nest& nest, const Ranges& ranges, AxisKind kind, std::string_view base) const {
+  std::map<Symbol, Dim> renamed;
+  for (const Range& range : ranges) {
+    const std::string name = range.name.empty() ? fmt::format("{}{}", base, &range - ranges.data()) : range.name;
+    const Symbol var = unused(name);
+    const Dim extent = context_.substitute(range.extent, renamed);
+    renamed[context_.symbol(name)] = context_.dim(var);
+    nest.loops.push_back({.var = var, .extent = extent, .mark = Mark::kSerial, .body = {}});
+    nest.axes.push_back({.var = var, .extent = extent, .kind = kind, .value = context_.dim(var)});
+    nest.at.push_back(context_.dim(var));
+  }
+}
+
+void Builder::stage(std::string_view name, const Ranges& ranges, const Ranges& reduce,
+                    const std::function<Assignment(const Dims& at)>& point) {
+  Nest nest;
+  add_loops(nest, ranges, AxisKind::kSpatial, "i");
+  add_loops(nest, reduce, AxisKind::kReduce, "r");
+  Assignment assignment = point(nest.at);
+  Stage stage;
+  for (std::string unique(name);; unique += '_') {
+    stage.name = context_.symbol(unique);
+    if (stages_.insert(stage.name).second) break;
+  }
+  for (const Level& level : levels_) {
+    if (level.step == Symbol{}) continue;
+    const bool state = std::ranges::find(level.states, assignment.to) != level.states.end();
+    stage.axes.push_back({.var = level.step,
+                          .extent = level.steps,
+                          .kind = state ? AxisKind::kScan : AxisKind::kSpatial,
+                          .value = context_.dim(level.step)});
+  }
+  stage.axes.insert(stage.axes.end(), nest.axes.begin(), nest.axes.end());
+  if (assignment.init) stage.init.push_back({Store{assignment.to, assignment.at, std::move(assignment.init)}});
+  stage.body.push_back({Store{assignment.to, std::move(assignment.at), std::move(assignment.value)}});
+  levels_.back().body.push_back(loop::nest(std::move(nest.loops), Stmt{std::move(stage)}));
+}
+
+void Builder::compute(BufferId to, const Value& value) {
+  const std::string name(context_.name(function_.buffer(to).name));
+  stage(name, ranges_of(to), {}, [&](const Dims& at) { return Assignment{to, at, value(at), nullptr}; });
+}
+
+BufferId Builder::compute(std::string_view name, const Ranges& axes, const Value& value) {
+  Nest nest;  // to know the type
+  add_loops(nest, axes, AxisKind::kSpatial, "i");
+  const BufferId to = temporary(name, axes, value(nest.at)->dtype);
+  compute(to, value);
+  return to;
+}
+
+void Builder::reduce(BufferId to, const Ranges& over, BinaryOp op, const Value& value, const Value& init) {
+  const std::string name(context_.name(function_.buffer(to).name));
+  const Ranges ranges = ranges_of(to);
+  stage(name, ranges, over, [&](const Dims& at) {
+    const Dims written(at.begin(), at.begin() + static_cast<ptrdiff_t>(ranges.size()));
+    return Assignment{to, written, binary(op, load(to, written), value(at)),
+                      init ? init(written) : identity(op, function_.buffer(to).dtype)};
+  });
+}
+
+BufferId Builder::reduce(std::string_view name, const Ranges& axes, const Ranges& over, DType dtype, BinaryOp op,
+                         const Value& value, const Value& init) {
+  const BufferId to = temporary(name, axes, dtype);
+  reduce(to, over, op, value, init);
+  return to;
+}
+
+Body Builder::close(Level level) {
+  Body body = std::move(level.body);
+  for (size_t i = level.temporaries.size(); i-- > 0;) {
+    Alloc alloc{.buffer = level.temporaries[i], .body = std::move(body)};
+    body.clear();
+    body.push_back({std::move(alloc)});
+  }
+  return body;
+}
+
+void Builder::scan(const Range& steps, const std::vector<BufferId>& states, const std::function<void(Dim t)>& body) {
+  const Symbol var = unused(steps.name.empty() ? "t" : steps.name);
+  levels_.push_back({.step = var, .steps = steps.extent, .states = states, .temporaries = {}, .body = {}});
+  body(context_.dim(var));
+  Level level = std::move(levels_.back());
+  levels_.pop_back();
+  For loop{.var = var, .extent = steps.extent, .mark = Mark::kSerial, .body = close(std::move(level))};
+  levels_.back().body.push_back({std::move(loop)});
+}
+
+void Builder::call(std::string_view symbol, std::vector<BufferId> inputs, std::vector<BufferId> outputs) {
+  levels_.back().body.push_back(
+      {CallLibrary{.symbol = context_.symbol(symbol), .inputs = std::move(inputs), .outputs = std::move(outputs)}});
+}
+
+Expected<Function> Builder::build() {
+  function_.body = close(std::move(levels_.front()));
+  TENON_TRY(verify(context_, function_));
+  return std::move(function_);
+}
+
+}  // namespace tenon::compiler::loop
