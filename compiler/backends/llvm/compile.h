@@ -1,0 +1,40 @@
+// Loop functions to native code: LLVM makes an object file for any processor that it knows, lld links it into a shared
+// object with the interface of runtime/native/kernel.h. No LLVM header is visible here.
+//
+// Semantics: those of compiler/loop/loop.h, as its evaluator has them. Integers wrap; each operation of floats is
+// rounded in its type, so that the results of + - * / sqrt, of conversions and of comparisons are the evaluator's bit
+// for bit, on every processor and level, whatever the schedule and the number of threads. exp, log, tanh and erf of f32
+// are polynomials, the same on every processor; their errors are stated in math.h. Other functions are the C library's.
+// Errors of the program (a division by 0, a computed index outside its extent, a float that does not fit an integer)
+// end the call with a message that names function and stage. What the evaluator checks beyond that (an index of a load
+// or store outside its buffer, an element read before it is written) is the schedule's duty and not checked here.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compiler/loop/loop.h"
+#include "runtime/native/native.h"
+
+namespace tenon::compiler::native {
+
+struct Options {
+  std::string triple;               // "aarch64-unknown-linux-gnu"; empty: this machine's
+  std::vector<std::string> levels;  // of the processor; empty: all that the triple has, one chosen where it is loaded
+  // a * b + c is rounded once where the level has an instruction for it: faster, and no longer bit for bit.
+  bool contract = false;
+};
+
+// The levels that code for a triple is made for, the best first.
+Expected<std::vector<std::string>> levels_of(const std::string& triple);
+
+// One library with these functions under their names, which must differ. A function has passed loop::verify(). Errors:
+// a triple or level that is not there, with those that are; a function that uses what is not supported, with its name.
+Expected<runtime::NativeCode> compile(Context& context, std::span<const loop::Function* const> functions,
+                                      const Options& options = {});
+
+// What a caller has to give and gets. An error where the parameters do not determine the function's dims.
+Expected<runtime::Signature> signature_of(Context& context, const loop::Function& function);
+
+}  // namespace tenon::compiler::native

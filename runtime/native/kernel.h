@@ -1,0 +1,74 @@
+/* The one C interface between the runtime and native kernels: what the compiler generates, and what anyone writes.
+ *
+ * Semantics: a kernel reads its inputs and fills its outputs; buffers are dense, row-major, aligned to 64 bytes and do
+ * not overlap, but for inputs that are the same tensor. It returns 0, or not 0 after a fault that it has reported by
+ * `fail`; then its outputs are undefined. It keeps nothing from one call to the next. The runtime has checked shapes
+ * against the kernel's signature. A structure grows at its end only; `size` says how much of it the caller has. */
+#ifndef TENON_RUNTIME_NATIVE_KERNEL_H_
+#define TENON_RUNTIME_NATIVE_KERNEL_H_
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { TN_ABI = 1 };
+
+typedef struct tn_call tn_call;
+/* One index of a parallel call; `call` is the thread's own, with the same content. Not 0: stop. */
+typedef int32_t (*tn_task)(tn_call* call, void* data, int64_t index);
+
+struct tn_call {
+  uint32_t size;        /* sizeof(tn_call) at the caller */
+  uint32_t threads;     /* how many tasks run at a time at most: more than a few times this is no use */
+  void* const* buffers; /* inputs, then outputs, in the signature's order */
+  const int64_t* dims;  /* the values of the signature's dim variables, in its order */
+  /* Runs task(.., data, 0), ..., task(.., data, count - 1) in any order and at the same time; 0, or not 0 where one
+   * failed. Inside a task it runs them in order. */
+  int32_t (*parallel)(tn_call* call, tn_task task, void* data, int64_t count);
+  /* Reports a fault at one of the library's sites, with the value found and what it is held against; returns not 0. */
+  int32_t (*fail)(tn_call* call, uint32_t site, int64_t found, int64_t expected);
+  /* Memory aligned to 64 bytes, for this thread; NULL where there is none (then `fail` has been called). What is not
+   * released, in the opposite order, ends with the kernel or with the task that took it. */
+  void* (*allocate)(tn_call* call, int64_t bytes);
+  void (*release)(tn_call* call, void* memory);
+};
+typedef int32_t (*tn_kernel)(tn_call* call);
+
+typedef enum {
+  TN_FAULT_DIVISION = 0,      /* an integer is divided by 0 */
+  TN_FAULT_INDEX = 1,         /* an index `found` that is not in 0 .. expected - 1 */
+  TN_FAULT_CONVERSION = 2,    /* a float (found: the bits of a double) that does not fit into type `expected` */
+  TN_FAULT_SIZE_DIVISION = 3, /* a size is divided by 0 */
+  TN_FAULT_SIZE = 4,          /* an axis of `found` elements, or more memory than there can be */
+  TN_FAULT_OTHER = 5          /* what `where` says */
+} tn_fault;
+
+typedef struct {
+  uint32_t fault;    /* tn_fault */
+  const char* where; /* loop function and stage */
+} tn_site;
+
+/* The same kernels for one level of a processor: "x86-64-v3". */
+typedef struct {
+  const char* level;
+  const tn_kernel* kernels;
+} tn_variant;
+
+typedef struct {
+  uint32_t abi, count;       /* TN_ABI; number of kernels */
+  const char* const* names;  /* of the kernels */
+  uint32_t variants, sites;  /* numbers of both */
+  const tn_variant* variant; /* the best level first; the first one that the processor has is used */
+  const tn_site* site;
+} tn_library;
+
+/* The only symbol that a library exports. */
+const tn_library* tn_library_get(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TENON_RUNTIME_NATIVE_KERNEL_H_ */

@@ -1,0 +1,252 @@
+#include "runtime/native/native.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cassert>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <optional>
+
+namespace tenon::runtime {
+namespace {
+
+struct Failure {
+  uint32_t site = 0;
+  int64_t found = 0, expected = 0;
+};
+
+// What a kernel sees is the beginning; one for each thread that works on the call.
+struct Call : tn_call {
+  Arena* arena = nullptr;
+  ThreadPool* pool = nullptr;  // nullptr inside of a task
+  std::optional<Failure> fault;
+};
+
+constexpr uint32_t kNoMemory = UINT32_MAX;  // a site
+
+int32_t fail(tn_call* base, uint32_t site, int64_t found, int64_t expected) {
+  auto& call = *static_cast<Call*>(base);
+  if (!call.fault) call.fault = {site, found, expected};
+  return 1;
+}
+
+void* allocate(tn_call* base, int64_t bytes) {
+  void* memory = static_cast<Call*>(base)->arena->allocate(bytes);
+  if (!memory) fail(base, kNoMemory, bytes, 0);
+  return memory;
+}
+
+void release(tn_call* base, void* memory) { static_cast<Call*>(base)->arena->release(memory); }
+
+int32_t parallel(tn_call* base, tn_task task, void* data, int64_t count) {
+  auto& call = *static_cast<Call*>(base);
+  if (!call.pool) {
+    for (int64_t i = 0; i < count; ++i) {
+      if (const int32_t failed = task(base, data, i); failed != 0) return failed;
+    }
+    return 0;
+  }
+  std::mutex mutex;
+  int64_t first = INT64_MAX;  // the smallest index that failed, and its fault
+  std::optional<Failure> fault;
+  const int64_t failed = call.pool->run(count, [&](Arena& arena, int64_t index) {
+    Call own = call;
+    own.arena = &arena;
+    own.pool = nullptr;
+    own.fault.reset();
+    if (task(&own, data, index) == 0) return true;
+    const std::lock_guard lock(mutex);
+    if (index < first) first = index, fault = own.fault;
+    return false;
+  });
+  if (failed < 0) return 0;
+  if (fault && !call.fault) call.fault = fault;
+  return 1;
+}
+
+std::string message(const tn_site& site, int64_t found, int64_t expected) {
+  switch (static_cast<tn_fault>(site.fault)) {
+    case TN_FAULT_DIVISION: return "an integer is divided by 0";
+    case TN_FAULT_INDEX: return fmt::format("the index {} is not in 0 .. {}", found, expected - 1);
+    case TN_FAULT_CONVERSION:
+      return fmt::format("{} does not fit into {}", std::bit_cast<double>(found),
+                         expected >= 0 && expected <= static_cast<int64_t>(DType::kF64)
+                             ? name(static_cast<DType>(expected))
+                             : "its type");
+    case TN_FAULT_SIZE_DIVISION: return "a size is divided by 0";
+    case TN_FAULT_SIZE: return fmt::format("a buffer would have {} elements", found);
+    case TN_FAULT_OTHER: break;
+  }
+  return "the kernel failed";
+}
+
+#if defined(__x86_64__)
+constexpr std::string_view kArchitecture = "x86_64";
+std::vector<std::string_view> find_levels() {
+  std::vector<std::string_view> levels;
+  if (__builtin_cpu_supports("x86-64-v4")) levels.push_back("x86-64-v4");
+  if (__builtin_cpu_supports("x86-64-v3")) levels.push_back("x86-64-v3");
+  if (__builtin_cpu_supports("x86-64-v2")) levels.push_back("x86-64-v2");
+  levels.push_back("x86-64");
+  return levels;
+}
+#elif defined(__aarch64__)
+constexpr std::string_view kArchitecture = "aarch64";
+std::vector<std::string_view> find_levels() {
+  constexpr unsigned long kDotProduct = 1ul << 20;  // HWCAP_ASIMDDP
+  std::vector<std::string_view> levels;
+  if (getauxval(AT_HWCAP) & kDotProduct) levels.push_back("armv8.2-a+dotprod");
+  levels.push_back("armv8-a");
+  return levels;
+}
+#elif defined(__arm__)
+constexpr std::string_view kArchitecture = "armv7";
+std::vector<std::string_view> find_levels() { return {"armv7-a"}; }
+#else
+constexpr std::string_view kArchitecture = "unknown";
+std::vector<std::string_view> find_levels() { return {}; }
+#endif
+
+}  // namespace
+
+std::string_view host_architecture() { return kArchitecture; }
+
+std::span<const std::string_view> host_levels() {
+  static const std::vector<std::string_view> levels = find_levels();
+  return levels;
+}
+
+struct NativeLibrary::State {
+  const NativeCode* code = nullptr;
+  int file = -1;  // open as long as the library is loaded: the loader knows libraries by their names
+  void* handle = nullptr;
+  const tn_library* library = nullptr;
+  const tn_variant* variant = nullptr;
+
+  State() = default;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    if (handle) dlclose(handle);
+    if (file >= 0) close(file);
+  }
+  std::string explain(const Failure& fault, std::string& where) const {
+    if (fault.site >= library->sites) {
+      return fault.site == kNoMemory ? fmt::format("not enough memory for {} bytes", fault.found) : "the kernel failed";
+    }
+    where = library->site[fault.site].where;
+    return message(library->site[fault.site], fault.found, fault.expected);
+  }
+};
+
+NativeLibrary::NativeLibrary(std::unique_ptr<State> state) : state_(std::move(state)) {}
+NativeLibrary::NativeLibrary(NativeLibrary&&) noexcept = default;
+NativeLibrary& NativeLibrary::operator=(NativeLibrary&&) noexcept = default;
+NativeLibrary::~NativeLibrary() = default;
+const NativeCode& NativeLibrary::code() const { return *state_->code; }
+std::string_view NativeLibrary::level() const { return state_->variant->level; }
+
+Expected<NativeLibrary> NativeLibrary::load(const NativeCode& code, std::string_view level) {
+  const std::string where = "native code for " + code.triple;
+  if (code.triple.substr(0, code.triple.find('-')) != kArchitecture) {
+    return error(fmt::format("the native code is for {}, this processor is a {}", code.triple, kArchitecture), {},
+                 "compile the model for this machine");
+  }
+  auto state = std::make_unique<State>();
+  state->code = &code;
+  state->file = memfd_create("tenon-native", MFD_CLOEXEC);
+  if (state->file < 0)
+    return error(fmt::format("no memory file: {}", std::strerror(errno)), where, {}, Fault::kInternal);
+  for (size_t done = 0; done < code.object.size();) {
+    const ssize_t count = write(state->file, code.object.data() + done, code.object.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return error(fmt::format("cannot write a memory file: {}", std::strerror(errno)), where);
+    done += static_cast<size_t>(count);
+  }
+  state->handle = dlopen(fmt::format("/proc/self/fd/{}", state->file).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!state->handle) return error(fmt::format("the native code cannot be loaded: {}", dlerror()), where);
+  auto get = reinterpret_cast<decltype(&tn_library_get)>(dlsym(state->handle, "tn_library_get"));
+  if (!get) return error("the native code has no tn_library_get", where);
+  state->library = get();
+  const tn_library& library = *state->library;
+  if (library.abi != TN_ABI)
+    return error(fmt::format("the native code has interface {}, this runtime has {}", library.abi, int{TN_ABI}), where,
+                 "compile the model again with this version's tenon compile");
+  if (library.count != code.kernels.size())
+    return error(fmt::format("the native code has {} kernels, {} are named", library.count, code.kernels.size()),
+                 where);
+  for (size_t i = 0; i < code.kernels.size(); ++i) {
+    if (code.kernels[i].name != library.names[i])
+      return error(
+          fmt::format("kernel {} of the native code is '{}', not '{}'", i, library.names[i], code.kernels[i].name),
+          where);
+  }
+  std::vector<std::string_view> there;
+  for (uint32_t i = 0; i < library.variants && !state->variant; ++i) {
+    const std::string_view name = library.variant[i].level;
+    there.push_back(name);
+    if ((level.empty() || name == level) && std::ranges::find(host_levels(), name) != host_levels().end())
+      state->variant = &library.variant[i];
+  }
+  if (!state->variant) {
+    return error(fmt::format("the native code has the levels {}, and {}", fmt::join(there, ", "),
+                             level.empty() ? fmt::format("this processor has {}", fmt::join(host_levels(), ", "))
+                                           : fmt::format("{} is not one that this processor has too", level)),
+                 where);
+  }
+  return NativeLibrary(std::move(state));
+}
+
+Expected<std::vector<Tensor>> NativeLibrary::call(size_t kernel, std::span<const Tensor> params,
+                                                  ThreadPool& pool) const {
+  assert(kernel < state_->code->kernels.size());
+  const auto& [name, signature] = state_->code->kernels[kernel];
+  auto named = [&](auto& failed) {
+    failed.error().where = failed.error().where.empty() ? "@" + name : failed.error().where;
+    return forward_error(failed);
+  };
+  auto dims = bind(signature, params);
+  if (!dims) return named(dims);
+  auto results = make_results(signature, *dims, params);
+  if (!results) return named(results);
+  std::vector<void*> buffers;
+  for (const Tensor& param : params) buffers.push_back(const_cast<std::byte*>(param.bytes().data()));
+  for (Tensor& result : *results) buffers.push_back(result.bytes().data());
+  Call call{};
+  call.size = sizeof(tn_call);
+  call.threads = pool.threads();
+  call.buffers = buffers.data();
+  call.dims = dims->data();
+  call.parallel = parallel;
+  call.fail = fail;
+  call.allocate = allocate;
+  call.release = release;
+  call.pool = &pool;
+  int32_t failed = 0;
+  pool.with_arena([&](Arena& arena) {
+    call.arena = &arena;
+    failed = state_->variant->kernels[kernel](&call);
+  });
+  if (failed == 0) return results;
+  std::string where = "@" + name;
+  std::string what = state_->explain(call.fault.value_or(Failure{UINT32_MAX - 1}), where);
+  return error(std::move(what), std::move(where));
+}
+
+Expected<std::vector<Tensor>> NativeLibrary::call(std::string_view kernel, std::span<const Tensor> params,
+                                                  ThreadPool& pool) const {
+  const auto found = std::ranges::find(state_->code->kernels, kernel, &NativeKernel::name);
+  if (found == state_->code->kernels.end()) return error(fmt::format("there is no native kernel '{}'", kernel));
+  return call(static_cast<size_t>(found - state_->code->kernels.begin()), params, pool);
+}
+
+}  // namespace tenon::runtime

@@ -1,0 +1,264 @@
+#include "runtime/native/signature.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tenon::runtime {
+namespace {
+
+using Op = SizeStep::Op;
+using Indices = std::vector<int64_t>;
+
+constexpr int64_t kLimit = int64_t{1} << 48;  // elements, as of every tensor
+
+// How many axes of the buffer are one in its tensor.
+size_t packed_axes(const SignatureBuffer& buffer) {
+  size_t packed = 0;
+  for (size_t axis = 1; axis < buffer.axes.size(); ++axis) {
+    if (std::ranges::find(buffer.axes[axis], Op::kIndex, &SizeStep::op) != buffer.axes[axis].end()) packed = axis + 1;
+  }
+  return packed;
+}
+
+class Sizes {
+ public:
+  Sizes(const Signature& signature, std::span<const Tensor> params, std::span<const int64_t> dims)
+      : signature_(signature), params_(params), dims_(dims) {}
+
+  Expected<int64_t> value(const Size& size, const Indices& indices) {
+    Indices stack;
+    auto pop = [&] {
+      const int64_t top = stack.back();
+      stack.pop_back();
+      return top;
+    };
+    for (const auto& [op, operand] : size) {
+      switch (op) {
+        case Op::kConstant: stack.push_back(operand); continue;
+        case Op::kDim: stack.push_back(dims_[static_cast<size_t>(operand)]); continue;
+        case Op::kIndex: stack.push_back(indices[static_cast<size_t>(operand)]); continue;
+        case Op::kElement: {
+          auto element = this->element(static_cast<size_t>(operand), stack);
+          if (!element) return element;
+          stack.push_back(*element);
+          continue;
+        }
+        case Op::kAdd:
+        case Op::kMultiply:
+        case Op::kFloorDivide:
+        case Op::kMin:
+        case Op::kMax: break;
+      }
+      const int64_t right = pop(), left = pop();
+      int64_t result = 0;
+      bool overflow = false;
+      if (op == Op::kAdd) overflow = __builtin_add_overflow(left, right, &result);
+      if (op == Op::kMultiply) overflow = __builtin_mul_overflow(left, right, &result);
+      if (op == Op::kMin) result = std::min(left, right);
+      if (op == Op::kMax) result = std::max(left, right);
+      if (op == Op::kFloorDivide) {
+        if (right == 0) return error("a size is divided by 0");
+        overflow = right == -1 && left == INT64_MIN;
+        if (!overflow) result = left / right - (left % right != 0 && (left < 0) != (right < 0) ? 1 : 0);
+      }
+      if (overflow) return error("a size is beyond 64 bits");
+      stack.push_back(result);
+    }
+    return stack.back();
+  }
+
+  Expected<Shape> shape(const SignatureBuffer& buffer) {
+    const size_t packed = packed_axes(buffer);
+    Shape shape;
+    Indices indices(packed, 0);
+    for (size_t axis = packed; axis < buffer.axes.size(); ++axis) {
+      auto extent = this->extent(buffer, axis, indices);
+      if (!extent) return forward_error(extent);
+      shape.push_back(*extent);
+      indices.push_back(0);
+    }
+    if (packed > 0) {
+      Indices prefix;
+      auto rows =
+          std::ranges::find(shape, 0) == shape.end() ? this->rows(buffer, packed, prefix) : Expected<int64_t>(0);
+      if (!rows) return forward_error(rows);
+      shape.insert(shape.begin(), *rows);
+    }
+    if (!checked_bytes(buffer.dtype, shape))
+      return error(fmt::format("'{}' would be a {} of {}", buffer.name, to_string(shape), name(buffer.dtype)));
+    return shape;
+  }
+
+ private:
+  Expected<int64_t> element(size_t param, Indices& stack) {
+    const Tensor& tensor = params_[param];
+    int64_t at = 0;
+    const auto rank = static_cast<std::ptrdiff_t>(tensor.shape().size());
+    const Indices indices(stack.end() - rank, stack.end());
+    stack.resize(stack.size() - static_cast<size_t>(rank));
+    for (size_t axis = 0; axis < indices.size(); ++axis) {
+      if (indices[axis] < 0 || indices[axis] >= tensor.shape()[axis])
+        return error(fmt::format("a size is element {} of '{}', which is a {}", to_string(indices),
+                                 signature_.params[param].name, to_string(tensor.shape())));
+      at = at * tensor.shape()[axis] + indices[axis];
+    }
+    auto read = [&]<class T>(T) { return static_cast<int64_t>(tensor.data<T>()[static_cast<size_t>(at)]); };
+    switch (tensor.dtype()) {
+      case DType::kBool: return read(bool{});
+      case DType::kI8: return read(int8_t{});
+      case DType::kU8: return read(uint8_t{});
+      case DType::kI16: return read(int16_t{});
+      case DType::kU16: return read(uint16_t{});
+      case DType::kI32: return read(int32_t{});
+      case DType::kI64: return read(int64_t{});
+      case DType::kF32:
+      case DType::kF64: break;
+    }
+    return error(fmt::format("a size is an element of '{}', which holds no integers", signature_.params[param].name));
+  }
+
+  Expected<int64_t> extent(const SignatureBuffer& buffer, size_t axis, const Indices& indices) {
+    auto extent = value(buffer.axes[axis], indices);
+    if (extent && (*extent < 0 || *extent >= kLimit))
+      return error(fmt::format("axis {} of '{}' would have {} elements", axis, buffer.name, *extent));
+    return extent;
+  }
+  // Rows of the first `packed` axes below the prefix.
+  Expected<int64_t> rows(const SignatureBuffer& buffer, size_t packed, Indices& prefix) {
+    auto extent = this->extent(buffer, prefix.size(), prefix);
+    if (!extent || prefix.size() + 1 == packed) return extent;
+    int64_t sum = 0;
+    for (int64_t i = 0; i < *extent; ++i) {
+      prefix.push_back(i);
+      auto below = rows(buffer, packed, prefix);
+      prefix.pop_back();
+      if (!below) return below;
+      sum += *below;
+      if (sum >= kLimit) return error(fmt::format("'{}' would have more than 2^48 rows", buffer.name));
+    }
+    return sum;
+  }
+
+  const Signature& signature_;
+  std::span<const Tensor> params_;
+  std::span<const int64_t> dims_;
+};
+
+class Verifier {
+ public:
+  Verifier(const Signature& signature, std::string_view where) : signature_(signature), where_(where) {}
+
+  Status run() {
+    for (size_t i = 0; i < signature_.dims.size(); ++i) {
+      const SignatureDim& dim = signature_.dims[i];
+      if (dim.param >= signature_.params.size()) return fail(fmt::format("dim '{}' comes of no parameter", dim.name));
+      const SignatureBuffer& param = signature_.params[dim.param];
+      const size_t packed = packed_axes(param);
+      // A packed axis binds nothing: its size is a sum.
+      if (dim.axis >= param.axes.size() - (packed > 0 ? packed - 1 : 0) || (packed > 0 && dim.axis == 0))
+        return fail(fmt::format("dim '{}' comes of axis {} of '{}'", dim.name, dim.axis, param.name));
+      if (dim.factor == 0) return fail(fmt::format("dim '{}' is a size divided by 0", dim.name));
+      if (!sound(dim.rest, i, 0, false)) return fail(fmt::format("dim '{}' has a malformed size", dim.name));
+    }
+    for (const auto* buffers : {&signature_.params, &signature_.results}) {
+      for (const SignatureBuffer& buffer : *buffers) {
+        if (buffer.axes.size() > 32) return fail(fmt::format("'{}' has {} axes", buffer.name, buffer.axes.size()));
+        for (size_t axis = 0; axis < buffer.axes.size(); ++axis) {
+          if (!sound(buffer.axes[axis], signature_.dims.size(), axis, true))
+            return fail(fmt::format("axis {} of '{}' has a malformed size", axis, buffer.name));
+        }
+      }
+    }
+    return {};
+  }
+
+ private:
+  std::unexpected<Diagnostic> fail(std::string what) const { return error(std::move(what), std::string(where_)); }
+
+  bool sound(const Size& size, size_t dims, size_t indices, bool elements) const {
+    size_t stack = 0;
+    auto below = [](int64_t number, size_t count) { return number >= 0 && static_cast<size_t>(number) < count; };
+    for (const auto& [op, operand] : size) {
+      size_t takes = 2;
+      switch (op) {
+        case Op::kConstant: takes = 0; break;
+        case Op::kDim:
+          if (!below(operand, dims)) return false;
+          takes = 0;
+          break;
+        case Op::kIndex:
+          if (!below(operand, indices)) return false;
+          takes = 0;
+          break;
+        case Op::kElement:
+          if (!elements || !below(operand, signature_.params.size())) return false;
+          takes = signature_.params[static_cast<size_t>(operand)].axes.size();
+          if (packed_axes(signature_.params[static_cast<size_t>(operand)]) > 0) return false;
+          break;
+        case Op::kAdd:
+        case Op::kMultiply:
+        case Op::kFloorDivide:
+        case Op::kMin:
+        case Op::kMax: break;
+      }
+      if (stack < takes) return false;
+      stack = stack - takes + 1;
+    }
+    return stack == 1;
+  }
+
+  const Signature& signature_;
+  std::string_view where_;
+};
+
+}  // namespace
+
+Status verify(const Signature& signature, std::string_view where) { return Verifier(signature, where).run(); }
+
+Expected<std::vector<int64_t>> bind(const Signature& signature, std::span<const Tensor> params) {
+  if (params.size() != signature.params.size())
+    return error(fmt::format("takes {} parameters, {} are given", signature.params.size(), params.size()));
+  for (size_t i = 0; i < params.size(); ++i) {
+    const SignatureBuffer& buffer = signature.params[i];
+    if (!params[i]) return error(fmt::format("'{}' is missing", buffer.name));
+    if (params[i].dtype() != buffer.dtype)
+      return error(fmt::format("'{}' is {}, not {}", buffer.name, name(buffer.dtype), name(params[i].dtype())));
+    const size_t packed = packed_axes(buffer), rank = buffer.axes.size() - (packed > 0 ? packed - 1 : 0);
+    if (params[i].shape().size() != rank)
+      return error(fmt::format("'{}' has {} axes in its tensor, not {}", buffer.name, rank, params[i].shape().size()));
+  }
+  std::vector<int64_t> dims;
+  for (const SignatureDim& dim : signature.dims) {
+    auto rest = Sizes(signature, params, dims).value(dim.rest, {});
+    if (!rest) return forward_error(rest);
+    const int64_t size = params[dim.param].shape()[dim.axis], whole = size - *rest;
+    if (whole % dim.factor != 0 || whole / dim.factor < 0)
+      return error(fmt::format("axis {} of '{}' has {} elements, which no '{}' gives", dim.axis,
+                               signature.params[dim.param].name, size, dim.name));
+    dims.push_back(whole / dim.factor);
+  }
+  Sizes sizes(signature, params, dims);
+  for (size_t i = 0; i < params.size(); ++i) {
+    auto shape = sizes.shape(signature.params[i]);
+    if (!shape) return forward_error(shape);
+    if (*shape != params[i].shape())
+      return error(fmt::format("'{}' is a {}, not a {}", signature.params[i].name, to_string(*shape),
+                               to_string(params[i].shape())));
+  }
+  return dims;
+}
+
+Expected<std::vector<Tensor>> make_results(const Signature& signature, std::span<const int64_t> dims,
+                                           std::span<const Tensor> params) {
+  std::vector<Tensor> results;
+  Sizes sizes(signature, params, dims);
+  for (const SignatureBuffer& buffer : signature.results) {
+    auto shape = sizes.shape(buffer);
+    if (!shape) return forward_error(shape);
+    results.emplace_back(buffer.dtype, std::move(*shape));
+  }
+  return results;
+}
+
+}  // namespace tenon::runtime

@@ -1,0 +1,193 @@
+#include "runtime/native/thread_pool.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cassert>
+#include <condition_variable>
+#include <mutex>
+#include <new>
+#include <thread>
+#include <vector>
+
+namespace tenon::runtime {
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+
+struct Freed {
+  void operator()(std::byte* memory) const { ::operator delete(memory, kAlignment); }
+};
+struct Block {
+  std::unique_ptr<std::byte, Freed> memory;
+  size_t size = 0, begin = 0;  // where it lies among all blocks
+};
+
+}  // namespace
+
+// Blocks behind each other, each twice as large as the one before; `top` counts through all of them.
+struct Arena::State {
+  std::vector<Block> blocks;
+  size_t top = 0;
+};
+
+Arena::Arena() : state_(std::make_unique<State>()) {}
+Arena::Arena(Arena&&) noexcept = default;
+Arena& Arena::operator=(Arena&&) noexcept = default;
+Arena::~Arena() = default;
+
+void* Arena::allocate(int64_t bytes) {
+  constexpr size_t kFirst = 1 << 16;
+  if (bytes < 0 || bytes >= int64_t{1} << 48) return nullptr;
+  const size_t size = (static_cast<size_t>(bytes) + 63) / 64 * 64 + 64;  // never two of one place
+  auto& [blocks, top] = *state_;
+  for (Block& block : blocks) {
+    const size_t at = std::max(top, block.begin);
+    if (at + size > block.begin + block.size) continue;
+    top = at + size;
+    return block.memory.get() + (at - block.begin);
+  }
+  const size_t end = blocks.empty() ? 0 : blocks.back().begin + blocks.back().size;
+  const size_t length = std::max({kFirst, size, blocks.empty() ? 0 : 2 * blocks.back().size});
+  auto* memory = static_cast<std::byte*>(::operator new(length, kAlignment, std::nothrow));
+  if (!memory) return nullptr;
+  blocks.push_back({std::unique_ptr<std::byte, Freed>(memory), length, end});
+  top = end + size;
+  return memory;
+}
+
+void Arena::release(void* memory) {
+  auto* const place = static_cast<std::byte*>(memory);
+  for (const Block& block : state_->blocks) {
+    if (place < block.memory.get() || place >= block.memory.get() + block.size) continue;
+    state_->top = block.begin + static_cast<size_t>(place - block.memory.get());
+    return;
+  }
+  assert(false && "memory of another arena is released");
+}
+
+size_t Arena::mark() const { return state_->top; }
+void Arena::reset(size_t mark) { state_->top = mark; }
+
+unsigned usable_processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
+  return std::max(1u, std::thread::hardware_concurrency());  // more processors than the set holds
+}
+
+struct ThreadPool::State {
+  std::atomic<bool> busy = false;  // with the one call that the threads work for
+  std::vector<Arena> arenas;       // of each thread, the caller's first
+
+  std::mutex mutex;         // guards what follows
+  std::vector<Arena> idle;  // for other callers
+  std::condition_variable begin, end;
+  uint64_t generation = 0;  // of calls
+  unsigned working = 0;     // threads that are not done with this one
+  bool stop = false;
+  const std::function<bool(Arena&, int64_t)>* task = nullptr;
+  int64_t count = 0;
+
+  std::atomic<int64_t> next = 0, failed = INT64_MAX;  // of this call
+  std::vector<std::jthread> threads;                  // the last member: they end before the others do
+
+  void work(Arena& arena, const std::function<bool(Arena&, int64_t)>& run, int64_t end) {
+    for (;;) {
+      // Indices are taken in order, so all before a failing one are run to their end, whoever took them.
+      const int64_t i = next.fetch_add(1, std::memory_order_relaxed);
+      if (i >= end || i > failed.load(std::memory_order_relaxed)) return;
+      const size_t mark = arena.mark();
+      const bool good = run(arena, i);
+      arena.reset(mark);
+      if (good) continue;
+      int64_t first = failed.load(std::memory_order_relaxed);
+      while (i < first && !failed.compare_exchange_weak(first, i, std::memory_order_relaxed)) {
+      }
+    }
+  }
+  void loop(unsigned number) {
+    uint64_t seen = 0;
+    std::unique_lock lock(mutex);
+    for (;;) {
+      begin.wait(lock, [&] { return stop || generation != seen; });
+      if (stop) return;
+      seen = generation;
+      const auto* run = task;
+      const int64_t all = count;
+      lock.unlock();
+      work(arenas[number], *run, all);
+      lock.lock();
+      if (--working == 0) end.notify_one();
+    }
+  }
+};
+
+ThreadPool::ThreadPool(unsigned threads) : state_(std::make_unique<State>()) {
+  if (threads == 0) threads = usable_processors();
+  state_->arenas.resize(threads);
+  for (unsigned i = 1; i < threads; ++i) state_->threads.emplace_back([this, i] { state_->loop(i); });
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->stop = true;
+  }
+  state_->begin.notify_all();
+}
+
+unsigned ThreadPool::threads() const { return static_cast<unsigned>(state_->arenas.size()); }
+
+int64_t ThreadPool::run(int64_t count, const std::function<bool(Arena&, int64_t)>& task) {
+  State& state = *state_;
+  if (state.busy.exchange(true, std::memory_order_acquire)) {
+    int64_t failed = -1;
+    with_arena([&](Arena& arena) {
+      for (int64_t i = 0; i < count && failed < 0; ++i) {
+        if (!task(arena, i)) failed = i;
+        arena.reset(0);
+      }
+    });
+    return failed;
+  }
+  state.next = 0;
+  state.failed = INT64_MAX;
+  const bool alone = state.threads.empty() || count <= 1;
+  if (!alone) {
+    {
+      const std::lock_guard lock(state.mutex);
+      state.task = &task;
+      state.count = count;
+      state.working = static_cast<unsigned>(state.threads.size());
+      ++state.generation;
+    }
+    state.begin.notify_all();
+  }
+  state.work(state.arenas[0], task, count);
+  if (!alone) {
+    std::unique_lock lock(state.mutex);
+    state.end.wait(lock, [&] { return state.working == 0; });
+  }
+  const int64_t failed = state.failed == INT64_MAX ? -1 : state.failed.load();
+  state.busy.store(false, std::memory_order_release);
+  return failed;
+}
+
+void ThreadPool::with_arena(const std::function<void(Arena&)>& use) {
+  Arena arena;
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (!state_->idle.empty()) {
+      arena = std::move(state_->idle.back());
+      state_->idle.pop_back();
+    }
+  }
+  use(arena);
+  arena.reset(0);
+  const std::lock_guard lock(state_->mutex);
+  state_->idle.push_back(std::move(arena));
+}
+
+}  // namespace tenon::runtime
