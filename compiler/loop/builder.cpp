@@ -45,6 +45,11 @@ Expr identity(BinaryOp op, DType dtype) {
     case BinaryOp::kMax: return extreme(dtype, false);
     case BinaryOp::kAnd: return integer_literal(DType::kBool, 1);
     case BinaryOp::kOr: return integer_literal(DType::kBool, 0);
+    case BinaryOp::kBitOr:
+    case BinaryOp::kBitXor: return integer_literal(dtype, 0);
+    case BinaryOp::kBitAnd:
+    case BinaryOp::kShiftLeft:
+    case BinaryOp::kShiftRight:
     case BinaryOp::kSubtract:
     case BinaryOp::kDivide:
     case BinaryOp::kRemainder:
