@@ -180,7 +180,7 @@ BufferId Builder::reduce(std::string_view name, const Ranges& axes, const Ranges
 Body Builder::close(Level level) {
   Body body = std::move(level.body);
   for (size_t i = level.temporaries.size(); i-- > 0;) {
-    Alloc alloc{.buffer = level.temporaries[i], .body = std::move(body)};
+    Alloc alloc{.buffer = level.temporaries[i], .scope = Scope::kHeap, .body = std::move(body)};
     body.clear();
     body.push_back({std::move(alloc)});
   }

@@ -12,6 +12,8 @@ class Comparison {
 
   bool run() {
     return a_.name == b_.name && a_.dims == b_.dims && same(a_.params, b_.params) && same(a_.results, b_.results) &&
+           std::ranges::equal(a_.intrinsics, b_.intrinsics,
+                              [](const Function& x, const Function& y) { return equal(x, y); }) &&
            same(a_.body, b_.body);
   }
 
@@ -65,7 +67,16 @@ class Comparison {
   bool same(const Let& a, const Let& b) const {
     return a.var == b.var && a.extent == b.extent && same(a.value, b.value) && same(a.body, b.body);
   }
-  bool same(const Alloc& a, const Alloc& b) const { return same(a.buffer, b.buffer) && same(a.body, b.body); }
+  bool same(const Alloc& a, const Alloc& b) const {
+    return same(a.buffer, b.buffer) && a.scope == b.scope && same(a.body, b.body);
+  }
+  bool same(const Intrinsic& a, const Intrinsic& b) const {
+    auto same_operand = [&](const Operand& x, const Operand& y) {
+      return same(x.buffer, y.buffer) && x.parts == y.parts;
+    };
+    return a.name == b.name && std::ranges::equal(a.inputs, b.inputs, same_operand) &&
+           std::ranges::equal(a.outputs, b.outputs, same_operand);
+  }
   bool same(const CallLibrary& a, const CallLibrary& b) const {
     return a.symbol == b.symbol && same(a.inputs, b.inputs) && same(a.outputs, b.outputs);
   }

@@ -181,6 +181,73 @@ class Evaluator {
     return {};
   }
 
+  // The elements of a block, in the order of its tensor.
+  Expected<std::vector<int64_t>> places(const Operand& operand) {
+    Indices begin, at;
+    for (const Part& part : operand.parts) {
+      TENON_TAKE(one, state_.value(part.begin));
+      begin.push_back(*one);
+    }
+    at = begin;
+    std::vector<int64_t> result;
+    while (true) {
+      TENON_TRY(step());
+      TENON_TAKE(place, state_.offset(operand.buffer, at));
+      result.push_back(*place);
+      size_t axis = at.size();
+      while (axis > 0 && ++at[axis - 1] >= begin[axis - 1] + std::max<int64_t>(operand.parts[axis - 1].size, 1)) {
+        at[axis - 1] = begin[axis - 1];
+        --axis;
+      }
+      if (axis == 0) return result;
+    }
+  }
+  // The declaration runs on copies of the blocks.
+  Status run(const Intrinsic& call) {
+    Evaluator inner(state_.context(), *state_.function().intrinsic(call.name), options_);
+    const Function& declared = inner.state_.function();
+    std::vector<Tensor> inputs;
+    for (size_t i = 0; i < call.inputs.size(); ++i) {
+      const Storage& storage = state_.storage(call.inputs[i].buffer);
+      TENON_TAKE(from, places(call.inputs[i]));
+      runtime::Shape shape;
+      for (const BufferAxis& axis : declared.buffer(declared.params[i]).axes) shape.push_back(*axis.extent.constant());
+      Tensor block(storage.data.dtype(), std::move(shape));
+      for (size_t k = 0; k < from->size(); ++k) {
+        if (!storage.written[static_cast<size_t>((*from)[k])])
+          return state_.fail(fmt::format("{} is read by '{}' before it is written", state_.name(call.inputs[i].buffer),
+                                         state_.context().name(call.name)));
+        write(block, static_cast<int64_t>(k), read(storage.data, (*from)[k]));
+      }
+      inputs.push_back(std::move(block));
+    }
+    TENON_TRY(inner.state_.bind(inputs));
+    inner.steps_ = steps_;
+    std::vector<std::vector<int64_t>> outputs;
+    for (size_t i = 0; i < call.outputs.size(); ++i) {
+      const Storage& storage = state_.storage(call.outputs[i].buffer);
+      TENON_TAKE(to, places(call.outputs[i]));
+      TENON_TRY(inner.state_.allocate(declared.results[i]));
+      Storage& block = inner.state_.storage(declared.results[i]);
+      for (size_t k = 0; k < to->size(); ++k) {
+        write(block.data, static_cast<int64_t>(k), read(storage.data, (*to)[k]));
+        block.written[k] = storage.written[static_cast<size_t>((*to)[k])];
+      }
+      outputs.push_back(std::move(*to));
+    }
+    TENON_TRY(inner.run(declared.body));
+    steps_ = inner.steps_;
+    for (size_t i = 0; i < call.outputs.size(); ++i) {
+      Storage& storage = state_.storage(call.outputs[i].buffer);
+      const Storage& block = inner.state_.storage(declared.results[i]);
+      for (size_t k = 0; k < outputs[i].size(); ++k) {
+        write(storage.data, outputs[i][k], read(block.data, static_cast<int64_t>(k)));
+        storage.written[static_cast<size_t>(outputs[i][k])] = block.written[k];
+      }
+    }
+    return {};
+  }
+
   State state_;
   const EvaluateOptions& options_;
   uint64_t steps_ = 0;

@@ -9,6 +9,11 @@
 #include "compiler/loop/expr.h"
 
 namespace tenon::compiler::loop {
+namespace {
+
+constexpr int64_t kMaxBlock = 1 << 20;
+
+}  // namespace
 
 Expected<Dim> ExprReader::sizes() {
   TENON_TRY(cursor_.expect("("));
@@ -101,6 +106,33 @@ Expected<Dims> ExprReader::indices(BufferId id, size_t at) {
   if (dims.size() != rank)
     return cursor_.error_at(at, fmt::format("the buffer has {} axes, {} indices are given", rank, dims.size()));
   return dims;
+}
+
+Expected<Operand> ExprReader::block() {
+  Operand operand;
+  const size_t at = cursor_.offset();
+  TENON_TAKE(id, buffer());
+  operand.buffer = *id;
+  TENON_TRY(cursor_.expect("["));
+  TENON_TRY(cursor_.list("]", [&]() -> Status {
+    Part part;
+    TENON_TAKE(begin, types_.dim(scope_));
+    part.begin = *begin;
+    if (cursor_.accept(":")) {
+      const size_t place = cursor_.offset();
+      TENON_TAKE(digits, cursor_.take(Tok::kInteger, "a size, as 16"));
+      const auto read = std::from_chars(digits->data(), digits->data() + digits->size(), part.size);
+      if (read.ec != std::errc{} || part.size < 1 || part.size > kMaxBlock)
+        return cursor_.error_at(place, fmt::format("a size is 1 to {}", kMaxBlock));
+    }
+    operand.parts.push_back(part);
+    return {};
+  }));
+  const size_t rank = function_.buffer(*id).rank();
+  if (operand.parts.size() != rank)
+    return cursor_.error_at(at,
+                            fmt::format("the buffer has {} axes, {} indices are given", rank, operand.parts.size()));
+  return operand;
 }
 
 Expected<Expr> ExprReader::expression(int depth, int above) {

@@ -23,6 +23,7 @@ class ExprReader {
   Expected<BufferId> declaration();
   Expected<BufferId> buffer();  // that is in scope
   Expected<Dims> indices(BufferId id, size_t at);
+  Expected<Operand> block();  // %a[i, 4*k : 4]
 
   // Up to an operator that binds no closer than `above`.
   Expected<Expr> expression(int depth, int above = 0);

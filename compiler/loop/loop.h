@@ -11,7 +11,13 @@
 // axis is spatial (points of different values write different elements and read none that another writes), a reduction
 // (the points update the same elements, in any order), or a scan (in order: a point may read what those before it
 // wrote). What a point computes depends on its axes alone, so it may be computed again. `init` runs before the first
-// point of each reduction: where all reduction axes are 0.
+// point of each reduction: where all reduction axes are 0. A buffer that is made inside loops is another one in each of
+// their iterations: an axis that has its value from outside of the buffer's life needs no index of it. A folded buffer
+// holds the last elements along an axis alone, each at its index modulo their number; then that axis is a scan.
+//
+// An Intrinsic is an instruction of the machine that the function declares (Function::intrinsics): what it does is a
+// loop function on tensors of constant sizes, which here are blocks of buffers. It reads all of its operands, the
+// outputs too, before it writes. A back end that knows the name emits the instruction; any other runs the declaration.
 //
 // Arithmetic: integers wrap around in their type; division and remainder of integers truncate; a conversion of a
 // float out of range and a division by 0 are errors of the program; floats are IEEE in their own type, each operation
@@ -149,9 +155,13 @@ struct Let {
   Expr value;
   Body body;
 };
+// Where a buffer lies. Of constant sizes, and on a stack small; in registers it is indexed by constants, once loops
+// that are unrolled or vectors are.
+enum class Scope : uint8_t { kHeap, kStack, kRegisters };
 // The buffer exists, with unknown contents, while the body runs.
 struct Alloc {
   BufferId buffer{};
+  Scope scope = Scope::kHeap;
   Body body;
 };
 // An outside function on whole buffers, those that it writes last.
@@ -159,8 +169,23 @@ struct CallLibrary {
   Symbol symbol{};
   std::vector<BufferId> inputs, outputs;
 };
+// One index of an axis, or, with a size, the indices begin .. begin + size - 1: an axis of the operand.
+struct Part {
+  Dim begin;
+  int64_t size = 0;
+  bool operator==(const Part&) const = default;
+};
+struct Operand {
+  BufferId buffer{};
+  std::vector<Part> parts;  // of each axis of the buffer
+};
+// An instruction; inside a stage only.
+struct Intrinsic {
+  Symbol name{};
+  std::vector<Operand> inputs, outputs;
+};
 struct Stmt {
-  std::variant<For, Stage, Store, If, Let, Alloc, CallLibrary> form;
+  std::variant<For, Stage, Store, If, Let, Alloc, CallLibrary, Intrinsic> form;
 };
 
 // --- Functions ---
@@ -182,8 +207,14 @@ struct Function {
   std::vector<Symbol> dims;  // variables that the parameters' sizes bind
   std::vector<BufferId> params, results;
   std::vector<Buffer> buffers;
+  std::vector<Function> intrinsics;  // instructions that the body may use: constant sizes, and none of their own
   Body body;
 
+  const Function* intrinsic(Symbol symbol) const {
+    for (const Function& one : intrinsics)
+      if (one.name == symbol) return &one;
+    return nullptr;
+  }
   const Buffer& buffer(BufferId id) const { return buffers[index(id)]; }
 };
 
@@ -206,7 +237,7 @@ void for_each_body(S& stmt, F&& visit) {
         } else if constexpr (std::same_as<Node, If>) {
           visit(node.then), visit(node.otherwise);
         } else {
-          static_assert(std::same_as<Node, Store> || std::same_as<Node, CallLibrary>);
+          static_assert(std::same_as<Node, Store> || std::same_as<Node, CallLibrary> || std::same_as<Node, Intrinsic>);
         }
       },
       stmt.form);

@@ -15,8 +15,8 @@ class Reader : public ExprReader {
  public:
   using ExprReader::ExprReader;
 
-  Expected<Function> function() {
-    if (!cursor_.accept_name("loop")) return cursor_.fail("expected 'loop'", "as loop @name(...) -> (...) { ... }");
+  // The function, from its name on. An instruction declares no others.
+  Expected<Function> function(bool declares) {
     TENON_TAKE(name, cursor_.take(Tok::kGlobal, "the function's name, as @name"));
     function_.name = context_.symbol(*name);
     TENON_TRY(types_.variables(scope_));
@@ -26,9 +26,14 @@ class Reader : public ExprReader {
     for (BufferId param : function_.params) scope_.functions.push_back(function_.buffer(param).name);
     TENON_TRY(cursor_.expect("->"));
     TENON_TRY(declarations(function_.results));
-    TENON_TAKE(statements, body(0));
+    TENON_TRY(cursor_.expect("{"));
+    while (declares && cursor_.is_name("intrinsic") && cursor_.peek(1).kind == Tok::kGlobal) {
+      cursor_.skip();
+      TENON_TAKE(intrinsic, Reader(context_, cursor_).function(false));
+      function_.intrinsics.push_back(std::move(*intrinsic));
+    }
+    TENON_TAKE(statements, statements_to_brace(0));
     function_.body = std::move(*statements);
-    if (cursor_.peek().kind != Tok::kEnd) return cursor_.fail("expected the end behind the function");
     return std::move(function_);
   }
 
@@ -36,6 +41,9 @@ class Reader : public ExprReader {
   Expected<Body> body(int depth) {
     if (depth > kMaxNesting) return cursor_.fail("nested too deeply");
     TENON_TRY(cursor_.expect("{"));
+    return statements_to_brace(depth);
+  }
+  Expected<Body> statements_to_brace(int depth) {
     Body statements;
     while (!cursor_.accept("}")) {
       TENON_TAKE(next, statement(depth));
@@ -48,6 +56,7 @@ class Reader : public ExprReader {
     if (cursor_.accept_name("stage")) return stage(depth);
     if (cursor_.accept_name("if")) return branch(depth);
     if (cursor_.accept_name("call")) return library();
+    if (cursor_.accept_name("intrinsic")) return intrinsic();
     if (cursor_.accept_name("let")) {
       TENON_TAKE(let, bound_index(depth));
       scope_.dims.push_back(let->var);
@@ -57,14 +66,22 @@ class Reader : public ExprReader {
       return Stmt{std::move(*let)};
     }
     if (cursor_.accept_name("alloc")) {
+      Alloc alloc;
       TENON_TAKE(id, declaration());
+      alloc.buffer = *id;
+      if (cursor_.accept_name("in")) {
+        if (cursor_.accept_name("stack")) alloc.scope = Scope::kStack;
+        else if (cursor_.accept_name("registers")) alloc.scope = Scope::kRegisters;
+        else return cursor_.fail("expected 'stack' or 'registers'");
+      }
       TENON_TAKE(inner, body(depth + 1));
+      alloc.body = std::move(*inner);
       buffers_.erase(std::string(context_.name(function_.buffer(*id).name)));
-      return Stmt{Alloc{*id, std::move(*inner)}};
+      return Stmt{std::move(alloc)};
     }
     const size_t at = cursor_.offset();
     if (cursor_.peek().kind != Tok::kLocal)
-      return cursor_.fail("expected a statement", "for, stage, if, let, alloc, call, or %a[i] = x;");
+      return cursor_.fail("expected a statement", "for, stage, if, let, alloc, call, intrinsic, or %a[i] = x;");
     TENON_TAKE(id, buffer());
     TENON_TAKE(at_indices, indices(*id, at));
     TENON_TRY(cursor_.expect("="));
@@ -177,6 +194,24 @@ class Reader : public ExprReader {
     TENON_TRY(cursor_.expect(";"));
     return Stmt{std::move(call)};
   }
+  Expected<Stmt> intrinsic() {
+    Intrinsic call;
+    TENON_TAKE(name, variable());
+    call.name = *name;
+    auto list = [&](std::vector<Operand>& operands) -> Status {
+      TENON_TRY(cursor_.expect("("));
+      return cursor_.list(")", [&]() -> Status {
+        TENON_TAKE(operand, block());
+        operands.push_back(std::move(*operand));
+        return {};
+      });
+    };
+    TENON_TRY(list(call.inputs));
+    TENON_TRY(cursor_.expect("->"));
+    TENON_TRY(list(call.outputs));
+    TENON_TRY(cursor_.expect(";"));
+    return Stmt{std::move(call)};
+  }
 };
 
 }  // namespace
@@ -185,7 +220,9 @@ Expected<Function> parse(Context& context, std::string_view text, std::string_vi
   const Source source(text, file);
   TENON_TAKE(tokens, tokenize(source));
   Cursor cursor(source, std::move(*tokens));
-  TENON_TAKE(function, Reader(context, cursor).function());
+  if (!cursor.accept_name("loop")) return cursor.fail("expected 'loop'", "as loop @name(...) -> (...) { ... }");
+  TENON_TAKE(function, Reader(context, cursor).function(true));
+  if (cursor.peek().kind != Tok::kEnd) return cursor.fail("expected the end behind the function");
   TENON_TRY(verify(context, *function));
   return function;
 }

@@ -13,14 +13,18 @@ class Printer {
  public:
   Printer(const Context& context, const Function& function) : context_(context), function_(function) {}
 
-  std::string function() {
-    out_ = fmt::format("loop @{}", name(function_.name));
+  // `word` is what it is: loop, or intrinsic where another function declares it.
+  std::string function(std::string_view word = "loop", int depth = 0) {
+    out_ = std::string(2 * static_cast<size_t>(depth), ' ') + fmt::format("{} @{}", word, name(function_.name));
     for (size_t i = 0; i < function_.dims.size(); ++i)
       out_ += fmt::format("{}{}", i == 0 ? "[" : ", ", name(function_.dims[i]));
     out_ += fmt::format("{}{} -> {} {{\n", function_.dims.empty() ? "" : "]", declarations(function_.params),
                         declarations(function_.results));
-    body(function_.body, 1);
-    return out_ + "}\n";
+    for (const Function& intrinsic : function_.intrinsics)
+      out_ += Printer(context_, intrinsic).function("intrinsic", depth + 1);
+    body(function_.body, depth + 1);
+    line(depth, "}");
+    return out_;
   }
 
   std::string expression(const Expr& expr, int around = 0) const {
@@ -113,6 +117,14 @@ class Printer {
     }
     return "";
   }
+  static std::string_view scope(Scope scope) {
+    switch (scope) {
+      case Scope::kHeap: return "";
+      case Scope::kStack: return " in stack";
+      case Scope::kRegisters: return " in registers";
+    }
+    return "";
+  }
   static std::string_view kind(AxisKind kind) {
     switch (kind) {
       case AxisKind::kSpatial: return "";
@@ -155,7 +167,7 @@ class Printer {
     braces(fmt::format("let {} in {} = {}", name(let.var), sizes(let.extent), expression(let.value)), let.body, depth);
   }
   void statement(const Alloc& alloc, int depth) {
-    braces(fmt::format("alloc {}", declaration(alloc.buffer)), alloc.body, depth);
+    braces(fmt::format("alloc {}{}", declaration(alloc.buffer), scope(alloc.scope)), alloc.body, depth);
   }
   void statement(const CallLibrary& call, int depth) {
     auto list = [&](const std::vector<BufferId>& buffers) {
@@ -164,6 +176,22 @@ class Printer {
       return text + ")";
     };
     line(depth, fmt::format("call {}{} -> {};", name(call.symbol), list(call.inputs), list(call.outputs)));
+  }
+
+  void statement(const Intrinsic& call, int depth) {
+    auto list = [&](const std::vector<Operand>& operands) {
+      std::string text = "(";
+      for (size_t i = 0; i < operands.size(); ++i) {
+        text += (i == 0 ? "" : ", ") + local(operands[i].buffer) + "[";
+        for (const Part& part : operands[i].parts) {
+          text += (&part == operands[i].parts.data() ? "" : ", ") + context_.str(part.begin);
+          if (part.size > 0) text += fmt::format(" : {}", part.size);
+        }
+        text += "]";
+      }
+      return text + ")";
+    };
+    line(depth, fmt::format("intrinsic {}{} -> {};", name(call.name), list(call.inputs), list(call.outputs)));
   }
 
   const Context& context_;

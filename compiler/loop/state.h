@@ -61,11 +61,11 @@ class State {
   Expected<int64_t> value(Dim dim);
   // The place of an element in the buffer's tensor; an error outside of the buffer.
   Expected<int64_t> offset(BufferId id, const Dims& indices);
+  Expected<int64_t> offset(BufferId id, const Indices& indices);
 
  private:
   Expected<int64_t> value(const DimAtom& atom);
   Expected<int64_t> applied(Symbol function, const Indices& args);
-  Expected<int64_t> offset(BufferId id, const Indices& indices);
   // Elements of the buffer below the prefix.
   Expected<int64_t> count(BufferId id, Indices& prefix);
   Expected<int64_t> extent(BufferId id, const Indices& prefix);

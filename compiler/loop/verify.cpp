@@ -7,6 +7,7 @@
 #include <set>
 
 #include "compiler/ir/try.h"
+#include "compiler/loop/access.h"
 #include "compiler/loop/expr.h"
 
 namespace tenon::compiler::loop {
@@ -28,6 +29,7 @@ class Verifier {
       read_only_.insert(param);
     }
     for (BufferId result : function_.results) TENON_TRY(declare(result));
+    for (const Function& intrinsic : function_.intrinsics) TENON_TRY(declaration(intrinsic));
     return statements(function_.body);
   }
 
@@ -97,6 +99,54 @@ class Verifier {
     return {};
   }
 
+  // --- Instructions ---
+
+  Status declaration(const Function& intrinsic) {
+    const std::string shown = fmt::format("the instruction '{}'", name(intrinsic.name));
+    if (function_.intrinsic(intrinsic.name) != &intrinsic) return fail(shown + " is declared twice");
+    if (!intrinsic.intrinsics.empty()) return fail(shown + " declares others");
+    for (const std::vector<BufferId>& list : {intrinsic.params, intrinsic.results}) {
+      for (BufferId id : list) {
+        for (const BufferAxis& axis : intrinsic.buffer(id).axes)
+          if (axis.extent.constant().value_or(0) < 1)
+            return fail(fmt::format("{} has an operand %{} whose sizes are no positive constants", shown,
+                                    name(intrinsic.buffer(id).name)));
+      }
+    }
+    return Verifier(context_, intrinsic).run();
+  }
+  Status statement(const Intrinsic& call) {
+    if (!stage_) return fail(fmt::format("the instruction '{}' stands outside of every stage", name(call.name)));
+    const Function* declared = function_.intrinsic(call.name);
+    if (!declared) return fail(fmt::format("no instruction '{}' is declared", name(call.name)));
+    if (call.inputs.size() != declared->params.size() || call.outputs.size() != declared->results.size())
+      return fail(fmt::format("the instruction '{}' takes {} operands and {} results", name(call.name),
+                              declared->params.size(), declared->results.size()));
+    for (size_t i = 0; i < call.inputs.size(); ++i)
+      TENON_TRY(operand(call.inputs[i], declared->buffer(declared->params[i])));
+    for (size_t i = 0; i < call.outputs.size(); ++i) {
+      TENON_TRY(operand(call.outputs[i], declared->buffer(declared->results[i])));
+      if (read_only_.contains(call.outputs[i].buffer))
+        return fail(fmt::format("the parameter {} is written", local(call.outputs[i].buffer)));
+    }
+    return {};
+  }
+  Status operand(const Operand& operand, const Buffer& declared) {
+    Dims begins;
+    std::vector<int64_t> sizes;
+    for (const Part& part : operand.parts) {
+      begins.push_back(part.begin);
+      if (part.size > 0) sizes.push_back(part.size);
+    }
+    TENON_TRY(element(operand.buffer, begins));
+    const bool fits = std::ranges::equal(
+        sizes, declared.axes, [](int64_t size, const BufferAxis& axis) { return axis.extent.constant() == size; });
+    if (!fits || function_.buffer(operand.buffer).dtype != declared.dtype)
+      return fail(
+          fmt::format("a block of {} does not fit the operand %{}", local(operand.buffer), name(declared.name)));
+    return {};
+  }
+
   // --- Expressions ---
 
   Status expression(const Expr& expr) {
@@ -108,7 +158,6 @@ class Verifier {
     TENON_TRY(element(form.buffer, form.indices));
     if (node.dtype != function_.buffer(form.buffer).dtype)
       return fail(fmt::format("a load of {} has another type", local(form.buffer)));
-    loads_.push_back(&form);
     return {};
   }
   Status expression(const ExprNode&, const Unary& form) { return expression(form.value); }
@@ -188,7 +237,6 @@ class Verifier {
       return fail(fmt::format("{} holds {}, the value is {}", local(store.buffer),
                               runtime::name(function_.buffer(store.buffer).dtype), runtime::name(store.value->dtype)));
     TENON_TRY(expression(store.value));
-    stores_.push_back(&store);
     return {};
   }
   Status statement(const Stage& stage) {
@@ -207,16 +255,17 @@ class Verifier {
         return fail(fmt::format("the axis '{}' hides another variable of this name", name(axis.var)));
       scope_.push_back(axis.var);
     }
-    loads_.clear(), stores_.clear();
     TENON_TRY(statements(stage.init));
-    for (const Store* store : stores_) {
+    Status status;
+    for_each_access(stage.init, [&](const Access& access) {
       for (const Axis& axis : stage.axes) {
-        if (axis.kind == AxisKind::kReduce && mentions(store->indices, axis.var))
-          return fail(fmt::format("init depends on the reduction axis '{}'", name(axis.var)));
+        if (axis.kind == AxisKind::kReduce && access.writes && mentions(access.indices, axis.var))
+          status = fail(fmt::format("init depends on the reduction axis '{}'", name(axis.var)));
       }
-    }
+    });
+    TENON_TRY(status);
     TENON_TRY(statements(stage.body));
-    for (const Store* store : stores_) TENON_TRY(independent(stage, *store));
+    TENON_TRY(independent(stage));
     scope_ = std::exchange(outside_, {});
     stage_ = nullptr;
     return {};
@@ -224,23 +273,27 @@ class Verifier {
 
   // Points of different spatial or scan values write different elements, and read none that others write, but those of
   // earlier points of a scan.
-  Status independent(const Stage& stage, const Store& store) {
-    for (const Axis& axis : stage.axes) {
-      if (axis.kind == AxisKind::kReduce && mentions(store.indices, axis.var))
-        return fail(fmt::format("{} is written at the reduction axis '{}'", local(store.buffer), name(axis.var)));
-      if (axis.kind != AxisKind::kReduce && !fixed(axis, store.buffer) && !own_index(store.indices, axis.var))
-        return fail(fmt::format("'{}' is no index of its own where {} is written", name(axis.var), local(store.buffer)),
-                    "an axis whose points write one element is a reduction");
-    }
-    for (const Load* load : loads_) {
-      if (load->buffer != store.buffer || reads_earlier(stage, store, *load)) continue;
+  Status independent(const Stage& stage) {
+    std::vector<Access> reads, writes;
+    for_each_access(stage, [&](const Access& access) { (access.writes ? writes : reads).push_back(access); });
+    for (const Access& write : writes) {
+      const std::string shown = local(write.buffer);
       for (const Axis& axis : stage.axes) {
-        if (axis.kind == AxisKind::kReduce || fixed(axis, store.buffer)) continue;
-        const auto own = own_index(store.indices, axis.var);
-        if (load->indices[own->at] != store.indices[own->at])
-          return fail(fmt::format("{} is read at {} where '{}' writes it at {}", local(store.buffer),
-                                  context_.str(load->indices), name(axis.var), context_.str(store.indices)),
-                      "an axis that reads what its earlier points wrote is a scan");
+        if (axis.kind == AxisKind::kReduce && mentions(write.indices, axis.var))
+          return fail(fmt::format("{} is written at the reduction axis '{}'", shown, name(axis.var)));
+        if (axis.kind == AxisKind::kReduce || fixed(axis, write.buffer)) continue;
+        const auto told =
+            telling_index(stage, write, axis.var, [&](const Axis& other) { return fixed(other, write.buffer); });
+        if (!told)
+          return fail(fmt::format("'{}' is no index of its own where {} is written", name(axis.var), shown),
+                      "an axis whose points write one element is a reduction");
+        for (const Access& read : reads) {
+          if (read.buffer != write.buffer || reads_earlier(stage, write, read)) continue;
+          if (read.indices[*told] != write.indices[*told] || read.size(*told) != write.size(*told))
+            return fail(fmt::format("{} is read at {} where '{}' writes it at {}", shown, context_.str(read.indices),
+                                    name(axis.var), context_.str(write.indices)),
+                        "an axis that reads what its earlier points wrote is a scan");
+        }
       }
     }
     return {};
@@ -255,57 +308,10 @@ class Verifier {
   std::set<Symbol> functions_;          // parameters that sizes may apply
   std::set<BufferId> in_scope_, read_only_;
   std::set<Symbol> stages_;
-  std::vector<const Load*> loads_;
-  std::vector<const Store*> stores_;
   int depth_ = 0;
 };
 
-// The number that `var` plus it is the dim, if it is of that form.
-std::optional<int64_t> offset_from(Dim dim, Symbol var) {
-  if (!dim.valid()) return std::nullopt;
-  int64_t offset = 0;
-  bool found = false;
-  for (const DimTerm& term : dim.node->terms) {
-    if (term.factors.empty()) {
-      offset = term.coefficient;
-    } else if (!found && term.factors.size() == 1 && term.coefficient == 1 &&
-               term.factors[0]->kind == DimAtom::Kind::kVariable && term.factors[0]->name == var) {
-      found = true;
-    } else {
-      return std::nullopt;
-    }
-  }
-  if (!found) return std::nullopt;
-  return offset;
-}
-
 }  // namespace
-
-bool mentions(std::span<const Dim> dims, Symbol var) {
-  bool found = false;
-  for (Dim dim : dims) for_each_variable(dim, [&](Symbol other) { found |= other == var; });
-  return found;
-}
-
-std::optional<OwnIndex> own_index(const Dims& indices, Symbol var) {
-  for (size_t at = 0; at < indices.size(); ++at) {
-    if (const auto offset = offset_from(indices[at], var)) return OwnIndex{at, *offset};
-  }
-  return std::nullopt;
-}
-
-bool reads_earlier(const Stage& stage, const Store& store, const Load& load) {
-  // The first scan axis decides: where it is equal, the next one does.
-  for (const Axis& axis : stage.axes) {
-    if (axis.kind != AxisKind::kScan) continue;
-    const auto written = own_index(store.indices, axis.var);
-    if (!written) return false;
-    const auto read = offset_from(load.indices[written->at], axis.var);
-    if (!read || *read > written->offset) return false;
-    if (*read < written->offset) return true;
-  }
-  return false;
-}
 
 Status verify(const Context& context, const Function& function) { return Verifier(context, function).run(); }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "compiler/ir/try.h"
+#include "compiler/loop/access.h"
 #include "compiler/loop/expr.h"
 #include "compiler/loop/schedule/primitives.h"
 #include "compiler/loop/schedule/tree.h"
@@ -28,7 +29,7 @@ BufferId add_buffer(Function& function, Symbol name, BufferId like) {
 // The statement, in the life of a new buffer, before or behind another one.
 void surround(Path::Step place, BufferId buffer, Stmt other, bool before) {
   Stmt own = std::move(place.stmt());
-  Alloc alloc{.buffer = buffer, .body = {}};
+  Alloc alloc{.buffer = buffer, .scope = Scope::kHeap, .body = {}};
   if (before) alloc.body.push_back(std::move(other)), alloc.body.push_back(std::move(own));
   else alloc.body.push_back(std::move(own)), alloc.body.push_back(std::move(other));
   place.stmt() = Stmt{std::move(alloc)};
@@ -51,8 +52,8 @@ void redirect_loads(Stage& stage, BufferId from, BufferId to) {
 Expected<Function> cache_read(Context& context, Function function, Symbol stage, Symbol buffer) {
   TENON_TAKE(path, find_stage(context, function, stage));
   std::optional<BufferId> from;
-  for_each_load(path->stage(), [&](const Load& load) {
-    if (function.buffer(load.buffer).name == buffer) from = load.buffer;
+  for_each_access(path->stage(), [&](const Access& load) {
+    if (!load.writes && function.buffer(load.buffer).name == buffer) from = load.buffer;
   });
   if (!from) return error(fmt::format("the stage '{}' reads no buffer %{}", context.name(stage), context.name(buffer)));
   const Path::Step place = path->steps[outermost(*path)];
@@ -95,7 +96,7 @@ Expected<Function> cache_write(Context& context, Function function, Symbol stage
     }
   });
   bool reads = false, reduces = false;
-  for_each_load(writer, [&](const Load& load) { reads |= load.buffer == to; });
+  for_each_access(writer, [&](const Access& load) { reads |= !load.writes && load.buffer == to; });
   for (const Axis& axis : writer.axes) reduces |= axis.kind == AxisKind::kReduce;
   if (reads && writer.init.empty())
     refuse(fmt::format("the stage '{}' adds to what {} held before", context.name(stage), shown));
@@ -107,7 +108,7 @@ Expected<Function> cache_write(Context& context, Function function, Symbol stage
     if (other.name == stage) return;
     bool touches = false;
     for_each_store(other, [&](Store& store) { touches |= store.buffer == to; });
-    for_each_load(other, [&](const Load& load) { touches |= load.buffer == to; });
+    for_each_access(other, [&](const Access& load) { touches |= load.buffer == to; });
     if (touches) refuse(fmt::format("the stage '{}' uses {} in the same loops", context.name(other.name), shown));
   });
   TENON_TRY(status);

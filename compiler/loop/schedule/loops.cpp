@@ -5,10 +5,10 @@
 #include <span>
 
 #include "compiler/ir/try.h"
+#include "compiler/loop/access.h"
 #include "compiler/loop/expr.h"
 #include "compiler/loop/schedule/primitives.h"
 #include "compiler/loop/schedule/tree.h"
-#include "compiler/loop/verify.h"
 
 namespace tenon::compiler::loop {
 namespace {
@@ -141,8 +141,9 @@ Expected<Function> reorder(Context& context, Function function, Symbol stage, st
       if (axis.kind != AxisKind::kSpatial) return false;
       for_each_store(const_cast<Stage&>(inside), [&](Store& store) {  // only read
         const auto own = own_index(store.indices, axis.var);
-        for_each_load(inside, [&](const Load& load) {
-          if (load.buffer == store.buffer && own) all &= load.indices[own->at] == store.indices[own->at];
+        for_each_access(inside, [&](const Access& load) {
+          if (!load.writes && load.buffer == store.buffer && own)
+            all &= load.indices[own->at] == store.indices[own->at];
         });
       });
     }
@@ -226,9 +227,9 @@ Expected<Function> mark(Context& context, Function function, Symbol stage, Symbo
     for_each_statement(target.body, [&](Stmt& stmt) {
       auto* inside = std::get_if<Stage>(&stmt.form);
       if (!inside) return;
-      for_each_load(*inside, [&](const Load& load) {
+      for_each_access(*inside, [&](const Access& load) {
         const auto found = written.find(load.buffer);
-        if (found == written.end()) return;
+        if (load.writes || found == written.end()) return;
         const Dims read = over_loops(context, *inside, load.indices);
         bool same = false;  // at an index that the loop decides
         for (size_t i = 0; i < read.size(); ++i) same |= mentions({&read[i], 1}, loop) && read[i] == found->second[i];

@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "compiler/ir/try.h"
+#include "compiler/loop/access.h"
 #include "compiler/loop/expr.h"
 #include "compiler/loop/schedule/primitives.h"
 #include "compiler/loop/schedule/tree.h"
-#include "compiler/loop/verify.h"
 
 namespace tenon::compiler::loop {
 namespace {
@@ -80,7 +80,8 @@ Expected<Function> inlined(Context& context, Function function, Symbol stage) {
   }
   bool calls = false, rewritten = false, itself = false, behind = false, other = false;
   std::set<BufferId> inputs;
-  for_each_load(producer, [&](const Load& load) {
+  for_each_access(producer, [&](const Access& load) {
+    if (load.writes) return;
     inputs.insert(load.buffer);
     itself |= load.buffer == *buffer;
   });
@@ -191,7 +192,7 @@ Expected<Function> compute_at(Context& context, Function function, Symbol stage,
       if (std::ranges::find(call->inputs, *buffer) != call->inputs.end()) ++all;
     }
     if (auto* one = std::get_if<Stage>(&stmt.form); one && one->name != stage) {
-      for_each_load(*one, [&](const Load& load) { all += load.buffer == *buffer; });
+      for_each_access(*one, [&](const Access& load) { all += !load.writes && load.buffer == *buffer; });
     }
     for (const auto* condition : {std::get_if<If>(&stmt.form) ? &std::get<If>(stmt.form).condition : nullptr,
                                   std::get_if<Let>(&stmt.form) ? &std::get<Let>(stmt.form).value : nullptr}) {
@@ -208,8 +209,8 @@ Expected<Function> compute_at(Context& context, Function function, Symbol stage,
   const std::function<void(Stmt&)> gather = [&](Stmt& stmt) {
     if (auto* deeper = std::get_if<For>(&stmt.form)) inner.push_back(deeper);
     if (auto* one = std::get_if<Stage>(&stmt.form)) {
-      for_each_load(*one, [&](const Load& load) {
-        if (load.buffer != *buffer) return;
+      for_each_access(*one, [&](const Access& load) {
+        if (load.writes || load.buffer != *buffer) return;
         ++inside;
         const Dims indices = over_loops(context, *one, load.indices);
         for (size_t i = 0; i < indices.size(); ++i) {
@@ -329,7 +330,9 @@ Expected<Function> split_init(Context& context, Function function, Symbol stage,
              .where = {},
              .init = {},
              .body = reduction.init};
-  for_each_load(init, [&](const Load& load) { needed.insert(load.buffer); });
+  for_each_access(init, [&](const Access& load) {
+    if (!load.writes) needed.insert(load.buffer);
+  });
   Status status;
   for (Stmt& stmt : path->loop_at(*at).body) {
     for_each_stage(stmt, [&](Stage& other) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "compiler/loop/access.h"
 #include "compiler/loop/expr.h"
 
 namespace tenon::compiler::loop {
@@ -33,6 +34,23 @@ void visit_body(Body& body, const std::function<void(Expr&)>& expr, const std::f
       if (expr) expr(let->value);
     }
   });
+}
+
+std::set<BufferId> buffers(const Stmt& stmt, bool written) {
+  std::set<BufferId> found;
+  auto access = [&](const Access& one) {
+    if (one.writes == written) found.insert(one.buffer);
+  };
+  const std::function<void(const Stmt&)> visit = [&](const Stmt& one) {
+    if (const auto* call = std::get_if<CallLibrary>(&one.form)) {
+      const std::vector<BufferId>& list = written ? call->outputs : call->inputs;
+      found.insert(list.begin(), list.end());
+    }
+    for_each_own_access(one, access);
+    for_each_body(one, [&](const Body& body) { std::ranges::for_each(body, visit); });
+  };
+  visit(stmt);
+  return found;
 }
 
 }  // namespace
@@ -75,42 +93,8 @@ void for_each_store(Stage& stage, const std::function<void(Store&)>& visit) {
   visit_body(stage.init, {}, visit);
   visit_body(stage.body, {}, visit);
 }
-void for_each_load(const Stage& stage, const std::function<void(const Load&)>& visit) {
-  for_each_expr(const_cast<Stage&>(stage), [&](Expr& expr) {  // only read
-    for_each_node(expr, [&](const ExprNode& node) {
-      if (const auto* load = std::get_if<Load>(&node.form)) visit(*load);
-    });
-  });
-}
-
-std::set<BufferId> buffers_read(const Stmt& stmt) {
-  std::set<BufferId> read;
-  auto expression = [&](const Expr& expr) {
-    for_each_node(expr, [&](const ExprNode& node) {
-      if (const auto* load = std::get_if<Load>(&node.form)) read.insert(load->buffer);
-    });
-  };
-  const std::function<void(const Stmt&)> visit = [&](const Stmt& one) {
-    if (const auto* store = std::get_if<Store>(&one.form)) expression(store->value);
-    if (const auto* branch = std::get_if<If>(&one.form)) expression(branch->condition);
-    if (const auto* let = std::get_if<Let>(&one.form)) expression(let->value);
-    if (const auto* call = std::get_if<CallLibrary>(&one.form)) read.insert(call->inputs.begin(), call->inputs.end());
-    for_each_body(one, [&](const Body& body) { std::ranges::for_each(body, visit); });
-  };
-  visit(stmt);
-  return read;
-}
-std::set<BufferId> buffers_written(const Stmt& stmt) {
-  std::set<BufferId> written;
-  const std::function<void(const Stmt&)> visit = [&](const Stmt& one) {
-    if (const auto* store = std::get_if<Store>(&one.form)) written.insert(store->buffer);
-    if (const auto* call = std::get_if<CallLibrary>(&one.form))
-      written.insert(call->outputs.begin(), call->outputs.end());
-    for_each_body(one, [&](const Body& body) { std::ranges::for_each(body, visit); });
-  };
-  visit(stmt);
-  return written;
-}
+std::set<BufferId> buffers_read(const Stmt& stmt) { return buffers(stmt, false); }
+std::set<BufferId> buffers_written(const Stmt& stmt) { return buffers(stmt, true); }
 
 void substitute(Context& context, Function& function, Stmt& stmt, const std::map<Symbol, Dim>& values) {
   auto dim = [&](Dim& one) { one = context.substitute(one, values); };

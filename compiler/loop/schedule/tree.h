@@ -31,10 +31,9 @@ Expected<size_t> find_loop(const Context& context, const Path& path, Symbol var)
 
 // Each stage of a statement or body.
 void for_each_stage(Stmt& stmt, const std::function<void(Stage&)>& visit);
-// Each expression of a stage's statements, and each store.
+// Each expression of a stage's statements, and each store; none of an instruction.
 void for_each_expr(Stage& stage, const std::function<void(Expr&)>& visit);
 void for_each_store(Stage& stage, const std::function<void(Store&)>& visit);
-void for_each_load(const Stage& stage, const std::function<void(const Load&)>& visit);
 // What statements of a body, stages and library calls, read and write.
 std::set<BufferId> buffers_read(const Stmt& stmt);
 std::set<BufferId> buffers_written(const Stmt& stmt);

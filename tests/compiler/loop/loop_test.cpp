@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -9,6 +10,7 @@
 #include "compiler/loop/expr.h"
 #include "compiler/loop/scalar.h"
 #include "compiler/loop/text.h"
+#include "compiler/loop/verify.h"
 
 namespace tenon::compiler::loop {
 namespace {
@@ -135,8 +137,40 @@ constexpr std::string_view kLibrary = R"(loop @calls[n](%x: Tensor[(n,), f32]) -
 }
 )";
 
+// Rows of eight in registers, and an instruction that adds four products.
+constexpr std::string_view kInstruction =
+    R"(loop @dots[n](%a: Tensor[(n, 4), i32], %b: Tensor[(2, 4), i32]) -> (%c: Tensor[(n, 2), i32]) {
+  intrinsic @dot4(%x: Tensor[(4,), i32], %y: Tensor[(2, 4), i32]) -> (%z: Tensor[(2,), i32]) {
+    for j in (2) {
+      for k in (4) {
+        stage dot(j in (2) at (j), reduce k in (4) at (k)) {
+          %z[j] = %z[j] + %x[k] * %y[j, k];
+        }
+      }
+    }
+  }
+  for i in (n) {
+    alloc %s: Tensor[(1, 2), i32] in registers {
+      for j in (2) unroll {
+        stage zero(i in (n) at (i), j in (2) at (j)) {
+          %s[0, j] = i32(0);
+        }
+      }
+      stage dots(i in (n) at (i)) {
+        intrinsic dot4(%a[i, 0 : 4], %b[0 : 2, 0 : 4]) -> (%s[0, 0 : 2]);
+      }
+      for j in (2) vector {
+        stage back(i in (n) at (i), j in (2) at (j)) {
+          %c[i, j] = %s[0, j];
+        }
+      }
+    }
+  }
+}
+)";
+
 TEST(LoopText, ReadsBackWhatItPrints) {
-  for (std::string_view text : {kMatmul, kScan, kRagged, kMixed, kLibrary}) {
+  for (std::string_view text : {kMatmul, kScan, kRagged, kMixed, kLibrary, kInstruction}) {
     Context context;
     const auto function = parse(context, text, "f.tn");
     ASSERT_TRUE(function) << function.error().str();
@@ -209,8 +243,56 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"two_stages", "}\n      }\n    }\n  }\n}",
                 "}\n      }\n    }\n  }\n  for i in (n) { stage dot(i in (n) at (i)) { } }\n}",
                 "there are two stages 'dot'"},
+        Mistake{"unknown_instruction", "init {", "intrinsic f(%a[i, k]) -> (%c[i, j]); init {", "expected"},
         Mistake{"no_end", "}\n}\n", "}\n", "expected a statement"}),
     [](const auto& info) { return info.param.name; });
+
+TEST(LoopText, InstructionsAreChecked) {
+  const std::vector<std::array<std::string, 3>> cases = {
+      {"intrinsic dot4(%a", "intrinsic dot5(%a", "no instruction 'dot5' is declared"},
+      {"%b[0 : 2, 0 : 4]) ->", "%b[0 : 2, 0 : 4], %b[0, 0]) ->", "takes 2 operands and 1 results"},
+      {"%a[i, 0 : 4]", "%a[i, 0 : 2]", "a block of %a does not fit the operand %x"},
+      {"%a[i, 0 : 4]", "%a[i]", "the buffer has 2 axes, 1 indices are given"},
+      {"%a[i, 0 : 4]", "%a[i, 0 : 0]", "a size is 1 to"},
+      {"(%s[0, 0 : 2])", "(%b[0, 0 : 2])", "the parameter %b is written"},
+      {"stage dots(i in (n) at (i)) {", "{", "expected a statement"},
+      {"(%x: Tensor[(4,)", "[m](%x: Tensor[(m,)", "has an operand %x whose sizes are no positive constants"},
+      {"%s: Tensor[(1, 2), i32] in registers", "%s: Tensor[(1, 2), i32] in rows", "expected 'stack' or 'registers'"},
+      {"{\n    for j in (2) {\n      for k", "{ intrinsic @f() -> () { }\n    for j in (2) {\n      for k",
+       "expected a variable"},
+  };
+  for (const auto& [from, to, message] : cases) {
+    std::string text(kInstruction);
+    ASSERT_NE(text.find(from), std::string::npos) << from;
+    text.replace(text.find(from), from.size(), to);
+    Context context;
+    const auto function = parse(context, text, "f.tn");
+    ASSERT_FALSE(function) << text;
+    EXPECT_NE(function.error().str().find(message), std::string::npos) << function.error().str();
+  }
+}
+
+TEST(LoopText, WhatLiesInRegistersIsFoundByConstants) {
+  const std::vector<std::array<std::string, 3>> cases = {
+      {" unroll", "", "%s is in registers, but its index j is no constant: 'j' is neither unrolled nor a vector"},
+      {"(1, 2)", "(n, 2)", "%s is in registers, but its size n is no constant"},
+      {"(1, 2), i32] in registers", "(100, 1000), i32] in stack",
+       "%s is on the stack, but has more than 65536 elements"},
+      {"zero", "zero", ""},
+  };
+  for (const auto& [from, to, message] : cases) {
+    std::string text(kInstruction);
+    text.replace(text.find(from), from.size(), to);
+    Context context;
+    const auto function = parse(context, text, "f.tn");
+    ASSERT_TRUE(function) << function.error().str();
+    const Status status = verify_scopes(context, *function);
+    EXPECT_EQ(status.has_value(), message.empty());
+    if (!status) {
+      EXPECT_NE(status.error().str().find(message), std::string::npos) << status.error().str();
+    }
+  }
+}
 
 TEST(LoopText, AReductionAxisIsNoIndexOfWhatIsWritten) {
   Context context;
@@ -288,6 +370,20 @@ TEST(Evaluate, GathersGuardsAndConditions) {
   ASSERT_TRUE(results) << results.error().str();
   EXPECT_EQ(values<int32_t>((*results)[0]), (std::vector<int32_t>{8, 3}));
   EXPECT_EQ(values<int64_t>((*results)[1]), (std::vector<int64_t>{-7, 1 + 1, 5, 1 + 3, 5, 8}));
+}
+
+TEST(Evaluate, RunsInstructionsByTheirDeclaration) {
+  Context context;
+  const Function function = must_parse(context, kInstruction);
+  const std::vector params{tensor<int32_t>({2, 4}, {1, 2, 3, 4, 0, 0, 0, 5}),
+                           tensor<int32_t>({2, 4}, {1, 1, 1, 1, 0, 1, 0, 2})};
+  const auto results = evaluate(context, function, params);
+  ASSERT_TRUE(results) << results.error().str();
+  EXPECT_EQ(values<int32_t>((*results)[0]), (std::vector<int32_t>{10, 10, 5, 10}));
+  std::string text(kInstruction);
+  text.replace(text.find("for j in (2) unroll"), 12, "for j in (1)");  // leaves one undefined
+  EXPECT_NE(evaluate(context, must_parse(context, text), params).error().str().find("is read before it is written"),
+            std::string::npos);
 }
 
 TEST(Evaluate, CallsLibraries) {

@@ -1,0 +1,185 @@
+#include "compiler/loop/access.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "compiler/loop/expr.h"
+
+namespace tenon::compiler::loop {
+namespace {
+
+void visit_loads(const Expr& expr, const std::function<void(const Access&)>& visit) {
+  for_each_node(expr, [&](const ExprNode& node) {
+    if (const auto* load = std::get_if<Load>(&node.form))
+      visit({.buffer = load->buffer, .writes = false, .indices = load->indices, .sizes = {}});
+  });
+}
+
+Access block(const Operand& operand, bool writes) {
+  Access access{.buffer = operand.buffer, .writes = writes, .indices = {}, .sizes = {}};
+  for (const Part& part : operand.parts) {
+    access.indices.push_back(part.begin);
+    access.sizes.push_back(std::max<int64_t>(part.size, 1));
+  }
+  return access;
+}
+
+// `var` plus a number, and that number.
+std::optional<int64_t> offset_from(const std::vector<DimTerm>& terms, Symbol var) {
+  int64_t offset = 0;
+  bool found = false;
+  for (const DimTerm& term : terms) {
+    if (term.factors.empty()) {
+      offset = term.coefficient;
+    } else if (!found && term.factors.size() == 1 && term.coefficient == 1 &&
+               term.factors[0]->kind == DimAtom::Kind::kVariable && term.factors[0]->name == var) {
+      found = true;
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (!found) return std::nullopt;
+  return offset;
+}
+
+// {a, b} where the dim is a % b, that is, a - b * (a // b), of a constant b.
+std::optional<std::pair<Dim, int64_t>> remainder(Dim dim) {
+  for (const DimTerm& term : dim.node->terms) {
+    if (term.factors.size() != 1 || term.factors[0]->kind != DimAtom::Kind::kFloorDivide) continue;
+    const Dim dividend = term.factors[0]->args[0];
+    const auto divisor = term.factors[0]->args[1].constant();
+    if (!divisor || *divisor != -term.coefficient) continue;
+    std::vector<DimTerm> rest;
+    std::ranges::copy_if(dim.node->terms, std::back_inserter(rest),
+                         [&](const DimTerm& other) { return other != term; });
+    if (rest == dividend.node->terms) return std::pair{dividend, *divisor};
+  }
+  return std::nullopt;
+}
+
+// `var` in one index.
+std::optional<OwnIndex> own_part(Dim dim, Symbol var) {
+  if (!dim.valid()) return std::nullopt;
+  if (const auto offset = offset_from(dim.node->terms, var)) return OwnIndex{0, *offset, 0};
+  const auto folded = remainder(dim);
+  const auto offset = folded ? offset_from(folded->first.node->terms, var) : std::nullopt;
+  if (!offset) return std::nullopt;
+  return OwnIndex{0, *offset, folded->second};
+}
+
+struct Digit {
+  int64_t factor = 0;
+  const Axis* axis = nullptr;
+};
+
+// The axes of which an index is a sum; nothing where it is none.
+std::optional<std::vector<Digit>> digits(Dim dim, const std::vector<const Axis*>& axes) {
+  std::vector<Digit> result;
+  if (!dim.valid()) return std::nullopt;
+  auto find = [&](Symbol var) -> const Axis* {
+    const auto found = std::ranges::find_if(axes, [&](const Axis* axis) { return axis->var == var; });
+    return found == axes.end() ? nullptr : *found;
+  };
+  for (const DimTerm& term : dim.node->terms) {
+    const bool alone = term.factors.size() == 1 && term.factors[0]->kind == DimAtom::Kind::kVariable;
+    if (const Axis* axis = alone ? find(term.factors[0]->name) : nullptr) {
+      result.push_back({std::abs(term.coefficient), axis});
+      continue;
+    }
+    bool constant = true;
+    const std::function<void(Dim)> visit = [&](Dim part) {
+      for_each_variable(part, [&](Symbol var) { constant &= find(var) == nullptr; });
+    };
+    for (const DimAtom* factor : term.factors) {
+      if (factor->kind == DimAtom::Kind::kVariable) constant &= find(factor->name) == nullptr;
+      std::ranges::for_each(factor->args, visit);
+    }
+    if (!constant) return std::nullopt;
+  }
+  std::ranges::sort(result, {}, &Digit::factor);
+  return result;
+}
+
+}  // namespace
+
+void for_each_own_access(const Stmt& stmt, const std::function<void(const Access&)>& visit) {
+  if (const auto* store = std::get_if<Store>(&stmt.form)) {
+    visit_loads(store->value, visit);
+    visit({.buffer = store->buffer, .writes = true, .indices = store->indices, .sizes = {}});
+  }
+  if (const auto* branch = std::get_if<If>(&stmt.form)) visit_loads(branch->condition, visit);
+  if (const auto* let = std::get_if<Let>(&stmt.form)) visit_loads(let->value, visit);
+  if (const auto* intrinsic = std::get_if<Intrinsic>(&stmt.form)) {
+    for (const Operand& input : intrinsic->inputs) visit(block(input, false));
+    for (const Operand& output : intrinsic->outputs) visit(block(output, false)), visit(block(output, true));
+  }
+}
+void for_each_access(const Body& body, const std::function<void(const Access&)>& visit) {
+  for_each_statement(body, [&](const Stmt& stmt) { for_each_own_access(stmt, visit); });
+}
+void for_each_access(const Stage& stage, const std::function<void(const Access&)>& visit) {
+  for_each_access(stage.init, visit);
+  for_each_access(stage.body, visit);
+}
+
+bool mentions(std::span<const Dim> dims, Symbol var) {
+  bool found = false;
+  for (Dim dim : dims) for_each_variable(dim, [&](Symbol other) { found |= other == var; });
+  return found;
+}
+
+std::optional<OwnIndex> own_index(const Dims& indices, Symbol var) {
+  for (size_t at = 0; at < indices.size(); ++at) {
+    if (auto own = own_part(indices[at], var)) {
+      own->at = at;
+      return own;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<size_t> telling_index(const Stage& stage, const Access& write, Symbol var,
+                                    const std::function<bool(const Axis&)>& fixed) {
+  std::vector<const Axis*> axes;
+  for (const Axis& axis : stage.axes) {
+    if (!fixed(axis)) axes.push_back(&axis);
+  }
+  for (size_t at = 0; at < write.indices.size(); ++at) {
+    if (!mentions({&write.indices[at], 1}, var)) continue;
+    const auto sum = digits(write.indices[at], axes);
+    if (!sum) continue;
+    // Each digit is more than all below it can make up together.
+    int64_t below = write.size(at) - 1;
+    bool told = true, open = false;
+    for (const Digit& digit : *sum) {
+      const auto size = digit.axis->extent.constant();
+      told &= !open && digit.factor > below;
+      open |= !size;
+      int64_t span = 0;
+      if (size &&
+          (__builtin_mul_overflow(digit.factor, *size - 1, &span) || __builtin_add_overflow(below, span, &below)))
+        told = false;
+    }
+    if (told) return at;
+  }
+  const auto axis = std::ranges::find(stage.axes, var, &Axis::var);
+  if (axis->kind != AxisKind::kScan) return std::nullopt;
+  const auto own = own_index(write.indices, var);
+  return own ? std::optional(own->at) : std::nullopt;
+}
+
+bool reads_earlier(const Stage& stage, const Access& write, const Access& read) {
+  // The first scan axis decides: where it is equal, the next one does.
+  for (const Axis& axis : stage.axes) {
+    if (axis.kind != AxisKind::kScan) continue;
+    const auto written = own_index(write.indices, axis.var);
+    if (!written) continue;  // a buffer of one step
+    const auto from = own_part(read.indices[written->at], axis.var);
+    if (!from || from->fold != written->fold || from->offset > written->offset) return false;
+    if (written->fold != 0 && written->offset - from->offset >= written->fold) return false;
+    if (from->offset < written->offset) return true;
+  }
+  return false;
+}
+
+}  // namespace tenon::compiler::loop
