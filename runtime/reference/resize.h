@@ -1,4 +1,4 @@
-// The words of resize, and the length of what is resized.
+// The words of resize, and what is resized: the length, and the elements that each place is made of.
 #pragma once
 
 #include <algorithm>
@@ -6,7 +6,9 @@
 #include <cmath>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace tenon::runtime::reference {
 
@@ -23,6 +25,68 @@ inline bool is_one_of(std::string_view word, std::span<const std::string_view> w
 // floor(length * scale), in f32, which scales come from.
 inline int64_t resized_length(int64_t length, double scale) {
   return static_cast<int64_t>(std::floor(static_cast<float>(length) * static_cast<float>(scale)));
+}
+
+// The taps of one output place along one axis: indices into the input and their weights.
+template <class T>
+struct Taps {
+  std::vector<int64_t> index;
+  std::vector<T> weight;
+};
+
+template <class T>
+std::array<T, 4> cubic_weights(T t, T a) {
+  auto outer = [&](T x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; };  // 1 <= x <= 2
+  auto inner = [&](T x) { return ((a + 2) * x - (a + 3)) * x * x + 1; };        // 0 <= x <= 1
+  return {outer(t + 1), inner(t), inner(1 - t), outer(2 - t)};
+}
+
+struct Resize {
+  std::string mode, coordinates, nearest;
+  double cubic = -0.75;
+  bool exclude_outside = false;
+};
+
+// Where output place `i` lies in the input.
+template <class T>
+T coordinate(const Resize& r, int64_t i, int64_t in, int64_t out, T scale) {
+  const T x = static_cast<T>(i), size = static_cast<T>(in), length = static_cast<T>(out);
+  if (r.coordinates == "asymmetric") return x / scale;
+  if (r.coordinates == "align_corners") return out == 1 ? T{0} : x * (size - 1) / (length - 1);
+  if (r.coordinates == "pytorch_half_pixel" && out == 1) return T{0};
+  const T half = (x + T(0.5)) / scale - T(0.5);
+  if (r.coordinates != "half_pixel_symmetric") return half;
+  return size / 2 * (1 - length / (scale * size)) + half;
+}
+
+template <class T>
+Taps<T> taps_of(const Resize& r, int64_t i, int64_t in, int64_t out, T scale) {
+  const T x = coordinate(r, i, in, out, scale);
+  auto inside = [&](T place) { return static_cast<int64_t>(std::clamp<T>(place, 0, static_cast<T>(in - 1))); };
+  if (r.mode == "nearest") {
+    const T place = r.nearest == "floor"               ? std::floor(x)
+                    : r.nearest == "ceil"              ? std::ceil(x)
+                    : r.nearest == "round_prefer_ceil" ? std::floor(x + T(0.5))
+                                                       : std::ceil(x - T(0.5));
+    return {{inside(place)}, {T{1}}};
+  }
+  const T first = std::floor(x), t = x - first;
+  if (r.mode == "linear") return {{inside(first), inside(first + 1)}, {1 - t, t}};
+  const auto weights = cubic_weights(t, static_cast<T>(r.cubic));
+  Taps<T> taps;
+  T sum = 0;
+  for (int k = 0; k < 4; ++k) {
+    const T place = first + static_cast<T>(k - 1);
+    const bool outside = place < 0 || place > static_cast<T>(in - 1);
+    const T weight = r.exclude_outside && outside ? T{0} : weights[static_cast<size_t>(k)];
+    taps.index.push_back(inside(place));
+    taps.weight.push_back(weight);
+    sum += weight;
+  }
+  if (r.exclude_outside) {
+    for (T& weight : taps.weight) weight /= sum;
+  }
+  return taps;
 }
 
 }  // namespace tenon::runtime::reference

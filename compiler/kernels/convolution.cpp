@@ -1,0 +1,86 @@
+// Convolutions over one to three spatial dims, with groups, and transposed ones.
+#include "compiler/kernels/windows.h"
+
+namespace tenon::compiler::kernels {
+namespace {
+
+using Values = Expected<std::vector<Value>>;
+
+Expr factor(const Expr& x) { return loop::convert(x->dtype == DType::kI8 ? DType::kI32 : x->dtype, x); }
+
+Values convolution(const Operation& op) {
+  Context& context = op.context();
+  const Value w = op.arg(1);
+  const Windows windows = read_windows(op, Dims(w.dims.begin() + 2, w.dims.end()));
+  const Value x = padded(op, windows, op.arg(0),
+                         like(loop::literal(op.arg(0).dtype, 0), static_cast<double>(op.integer("pad_value"))));
+  const Dim groups = context.dim(op.integer("groups")), group_out = context.floor_divide(op.dims()[1], groups),
+            group_in = w.dims[1];
+  const size_t rank = windows.rank();
+  Dims over{group_in};
+  over.insert(over.end(), windows.kernel.begin(), windows.kernel.end());
+  return std::vector{op.emit.reduce(
+      "conv", {.dims = op.dims(), .over = over, .term = [=, &context](const Dims& at) {
+                 // at: n, o, window..., i, tap...
+                 const Dim group = groups.constant() == 1 ? context.dim(0) : context.floor_divide(at[1], group_out);
+                 const Dim i = at[2 + rank];
+                 Dims from{at[0], context.add(context.multiply(group, group_in), i)}, weight{at[1], i};
+                 for (size_t d = 0; d < rank; ++d) {
+                   const Dim tap = at[3 + rank + d];
+                   from.push_back(windows.place(context, d, at[2 + d], tap));
+                   weight.push_back(tap);
+                 }
+                 return factor(x.at(from)) * factor(w.at(weight));
+               }})};
+}
+
+// Each element of the result gathers what reaches it: x at (place + before - tap * dilation) / stride, where that is
+// whole and inside.
+Values transposed_convolution(const Operation& op) {
+  Emitter& emit = op.emit;
+  Context& context = op.context();
+  const Value x = op.arg(0), w = op.arg(1);
+  const Windows windows = read_windows(op, Dims(w.dims.begin() + 2, w.dims.end()));
+  const Dim group_in = context.floor_divide(x.dims[1], context.dim(op.integer("groups"))), group_out = w.dims[1];
+  const size_t rank = windows.rank();
+  Dims over{group_in};
+  over.insert(over.end(), windows.kernel.begin(), windows.kernel.end());
+  return std::vector{emit.reduce(
+      "conv", {.dims = op.dims(), .over = over, .term = [=, &emit, &context](const Dims& at) {
+                 const Dim group = context.floor_divide(at[1], group_out);
+                 const Dim i = context.add(context.multiply(group, group_in), at[2 + rank]);
+                 Dims from{at[0], i}, weight{i, context.modulo(at[1], group_out)};
+                 Expr reaches;
+                 for (size_t d = 0; d < rank; ++d) {
+                   const Dim tap = at[3 + rank + d], stride = context.dim(windows.strides[d]);
+                   const Dim place = context.subtract(context.add(at[2 + d], context.dim(windows.before[d])),
+                                                      context.multiply(tap, context.dim(windows.dilation[d])));
+                   from.push_back(context.floor_divide(place, stride));
+                   weight.push_back(tap);
+                   Expr here = emit.inside(from.back(), context.dim(0), windows.in[d]);
+                   if (windows.strides[d] != 1) {
+                     here = both(here, same(loop::index_value(context.multiply(from.back(), stride)),
+                                            loop::index_value(place)));
+                   }
+                   reaches = reaches ? both(reaches, here) : here;
+                 }
+                 const Expr product = x.at(from) * w.at(weight);
+                 return choose(reaches, product, like(product, 0));
+               }})};
+}
+
+}  // namespace
+
+std::span<const Lowering> convolution_lowerings() {
+  static constexpr Lowering kLowerings[] = {
+      {"conv1d", convolution},
+      {"conv2d", convolution},
+      {"conv3d", convolution},
+      {"conv1d_transpose", transposed_convolution},
+      {"conv2d_transpose", transposed_convolution},
+      {"conv3d_transpose", transposed_convolution},
+  };
+  return kLowerings;
+}
+
+}  // namespace tenon::compiler::kernels

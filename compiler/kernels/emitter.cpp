@@ -1,0 +1,172 @@
+#include "compiler/kernels/emitter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "compiler/ir/dim_prover.h"
+#include "compiler/ir/try.h"
+#include "compiler/loop/scalar.h"
+#include "compiler/loop/verify.h"
+
+namespace tenon::compiler::kernels {
+
+Emitter::Emitter(Context& context, std::string_view name, const std::vector<Symbol>& dims)
+    : context_(context), builder_(context, name) {
+  for (const Symbol dim : dims) builder_.dim(context.name(dim));
+}
+
+std::string Emitter::unique(std::string_view name) {
+  std::string text;
+  for (const char c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_') text += c;
+  }
+  if (text.empty() || std::isdigit(static_cast<unsigned char>(text[0])) != 0) text = "x" + text;
+  std::string candidate = text;
+  for (int i = 1; !names_.insert(candidate).second; ++i) candidate = fmt::format("{}_{}", text, i);
+  return candidate;
+}
+
+Value Emitter::from_buffer(BufferId buffer, Dims dims, DType dtype) {
+  return {.dims = std::move(dims),
+          .dtype = dtype,
+          .at = [this, buffer](const Dims& at) { return builder_.load(buffer, at); },
+          .buffer = buffer};
+}
+
+Value Emitter::argument(std::string_view name, const TensorType& type) {
+  operands_.emplace_back(arguments_++);
+  return from_buffer(builder_.param(unique(name), type.dims, type.dtype), type.dims, type.dtype);
+}
+
+Value Emitter::constant(const Tensor& tensor) {
+  Dims dims;
+  for (const int64_t size : tensor.shape()) dims.push_back(dim(size));
+  if (tensor.size() == 1) {
+    const loop::Scalar scalar = loop::read(tensor, 0);
+    const Expr literal = loop::is_float(tensor.dtype()) ? loop::literal(tensor.dtype(), scalar.real)
+                                                        : loop::integer_literal(tensor.dtype(), scalar.integer);
+    return {.dims = std::move(dims), .dtype = tensor.dtype(), .at = [literal](const Dims&) { return literal; }};
+  }
+  operands_.emplace_back(tensor);
+  return from_buffer(builder_.param(unique("w"), dims, tensor.dtype()), dims, tensor.dtype());
+}
+
+Value Emitter::expression(Dims dims, DType dtype, Element at) {
+  // One node for one element: a code generator that knows its nodes computes it once.
+  auto known = std::make_shared<std::map<Dims, Expr>>();
+  Element shared = [known, at = std::move(at)](const Dims& indices) {
+    Expr& expr = (*known)[indices];
+    if (!expr) expr = at(indices);
+    return expr;
+  };
+  return {.dims = std::move(dims), .dtype = dtype, .at = std::move(shared)};
+}
+
+Value Emitter::stored(std::string_view name, const Value& value) {
+  if (value.buffer) return value;
+  loop::Ranges ranges;
+  for (const Dim size : value.dims) ranges.push_back({{}, size});
+  const BufferId buffer = builder_.compute(unique(name), ranges, value.at);
+  temporaries_.insert(buffer);
+  return from_buffer(buffer, value.dims, value.dtype);
+}
+
+Value Emitter::reduce(std::string_view name, Sum sum) {
+  loop::Ranges ranges, over;
+  Dims zeros;
+  for (const Dim size : sum.dims) ranges.push_back({{}, size}), zeros.push_back(dim(0));
+  bool empty = false;  // may be
+  for (const Dim size : sum.over) {
+    over.push_back({{}, size}), zeros.push_back(dim(0));
+    empty |= DimProver(context_).less(dim(0), size) != Answer::kYes;
+  }
+  const DType dtype = sum.term(zeros)->dtype;
+  const Expr init = sum.init ? *sum.init : loop::identity(sum.op, dtype);
+  const BufferId to = builder_.temporary(unique(name), ranges, dtype);
+  temporaries_.insert(to);
+  // A sum of no element is never begun: then what it begins with is a stage of its own.
+  if (empty) builder_.compute(to, [&](const Dims&) { return init; });
+  builder_.stage(name, ranges, over, [&](const Dims& at) {
+    const Dims written(at.begin(), at.begin() + static_cast<ptrdiff_t>(sum.dims.size()));
+    const Expr before = builder_.load(to, written), term = sum.term(at);
+    const Expr next = sum.ordered ? larger(before, term) : loop::binary(sum.op, before, term);
+    return loop::Builder::Assignment{to, written, next, empty ? nullptr : init};
+  });
+  return from_buffer(to, std::move(sum.dims), dtype);
+}
+
+Value Emitter::scan(std::string_view name, Dims dims, size_t axis, DType dtype,
+                    const std::function<Expr(const Dims& at, const Expr& before)>& step) {
+  loop::Ranges ranges, inner;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    ranges.push_back({{}, dims[i]});
+    if (i != axis) inner.push_back({{}, dims[i]});
+  }
+  const BufferId to = builder_.temporary(unique(name), ranges, dtype);
+  temporaries_.insert(to);
+  builder_.scan({"t", dims[axis]}, {to}, [&](Dim t) {
+    builder_.stage(name, inner, {}, [&](const Dims& others) {
+      Dims at = others, before;
+      at.insert(at.begin() + static_cast<ptrdiff_t>(axis), t);
+      before = at;
+      before[axis] = context_.subtract(t, dim(1));
+      const Expr next = choose(less(loop::integer_literal(DType::kI64, 0), loop::index_value(t)),
+                               step(at, builder_.load(to, before)), step(at, nullptr));
+      return loop::Builder::Assignment{to, at, next, nullptr};
+    });
+  });
+  return from_buffer(to, std::move(dims), dtype);
+}
+
+Expr Emitter::at_index(const Expr& index, Dim extent, const std::function<Expr(Dim)>& use) {
+  const Symbol var = fresh_index();
+  const Expr wide = loop::convert(DType::kI64, index);
+  const Expr counted = choose(below(wide, 0), wide + loop::index_value(extent), wide);
+  return loop::let_index(var, extent, counted, use(context_.dim(var)));
+}
+
+Expr Emitter::inside(Dim index, Dim lo, Dim hi) const {
+  return both(less_equal(loop::index_value(lo), loop::index_value(index)),
+              less(loop::index_value(index), loop::index_value(hi)));
+}
+
+namespace {
+
+// The buffer belongs to the caller, not to an Alloc.
+void free_from_alloc(loop::Body& body, BufferId buffer) {
+  for (size_t i = 0; i < body.size(); ++i) {
+    loop::for_each_body(body[i], [&](loop::Body& inner) { free_from_alloc(inner, buffer); });
+    auto* alloc = std::get_if<loop::Alloc>(&body[i].form);
+    if (!alloc || alloc->buffer != buffer) continue;
+    loop::Body inner = std::move(alloc->body);
+    body.erase(body.begin() + static_cast<ptrdiff_t>(i));
+    body.insert(body.begin() + static_cast<ptrdiff_t>(i), std::make_move_iterator(inner.begin()),
+                std::make_move_iterator(inner.end()));
+  }
+}
+
+}  // namespace
+
+Expected<Kernel> Emitter::finish(const std::vector<Value>& results) {
+  std::vector<BufferId> buffers;
+  for (const Value& result : results) {
+    const bool own = result.buffer && temporaries_.contains(*result.buffer) &&
+                     std::ranges::find(buffers, *result.buffer) == buffers.end();
+    if (own) {
+      buffers.push_back(*result.buffer);
+    } else {  // an argument, a constant, or what is given twice is copied
+      Value copy = result;
+      copy.buffer.reset();
+      buffers.push_back(*stored("y", copy).buffer);
+    }
+  }
+  TENON_TAKE(function, builder_.build());
+  for (const BufferId buffer : buffers) free_from_alloc(function->body, buffer);
+  function->results = buffers;
+  TENON_TRY(loop::verify(context_, *function));
+  return Kernel{std::move(*function), std::move(operands_)};
+}
+
+}  // namespace tenon::compiler::kernels

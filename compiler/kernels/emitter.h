@@ -1,0 +1,91 @@
+// Writes the loop function of a group of operators. A tensor in the making is a function from indices to an expression:
+// what operators compute element by element is written where it is used, and only what is read many times, or summed
+// up, is a stage with a buffer. So fusion needs no step of its own: a group without a sum is one stage.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "compiler/ir/module.h"
+#include "compiler/kernels/arithmetic.h"
+#include "compiler/loop/builder.h"
+
+namespace tenon::compiler::kernels {
+
+using loop::BufferId;
+using runtime::Tensor;
+
+// The element at as many indices as there are dims.
+using Element = std::function<Expr(const Dims& at)>;
+
+struct Value {
+  Dims dims;
+  DType dtype{};
+  Element at;
+  std::optional<BufferId> buffer = std::nullopt;  // where its elements lie, if they do
+
+  size_t rank() const { return dims.size(); }
+};
+
+// What a kernel's parameter is given: an argument of the group, by its number, or a constant.
+using Operand = std::variant<size_t, Tensor>;
+
+struct Kernel {
+  loop::Function function;
+  std::vector<Operand> operands;
+};
+
+class Emitter {
+ public:
+  Emitter(Context& context, std::string_view name, const std::vector<Symbol>& dims);
+
+  Context& context() const { return context_; }
+  loop::Builder& builder() { return builder_; }
+
+  // The group's next argument. Its name need not be one that the text form can write.
+  Value argument(std::string_view name, const TensorType& type);
+  // A number is written into the expression, a larger tensor becomes a parameter.
+  Value constant(const Tensor& tensor);
+  // Computed where it is read.
+  Value expression(Dims dims, DType dtype, Element at);
+  // Computed once; itself where it is stored already.
+  Value stored(std::string_view name, const Value& value);
+  Value from_buffer(BufferId buffer, Dims dims, DType dtype);
+  // op over `over` of term(indices of the result, then of the sum), from `init`; 0 elements give `init`.
+  struct Sum {
+    Dims dims, over;
+    BinaryOp op = BinaryOp::kAdd;
+    Element term;
+    std::optional<Expr> init = std::nullopt;  // none: what leaves the other operand as it is
+    bool ordered = false;  // kMax as std::max has it, which keeps the old one beside what is no number
+  };
+  Value reduce(std::string_view name, Sum sum);
+  // Along the axis, in order: step(indices, the element before it, or nullptr where it is the first).
+  Value scan(std::string_view name, Dims dims, size_t axis, DType dtype,
+             const std::function<Expr(const Dims& at, const Expr& before)>& step);
+
+  Dim dim(int64_t value) const { return context_.dim(value); }
+  // An index whose value is computed: `use` reads at it. Negative ones count from the end; others outside are an error.
+  Expr at_index(const Expr& index, Dim extent, const std::function<Expr(Dim)>& use);
+  Symbol fresh_index() { return context_.symbol(unique("p")); }
+  // lo <= index < hi.
+  Expr inside(Dim index, Dim lo, Dim hi) const;
+
+  Expected<Kernel> finish(const std::vector<Value>& results);
+
+ private:
+  std::string unique(std::string_view name);
+
+  Context& context_;
+  loop::Builder builder_;
+  std::vector<Operand> operands_;
+  size_t arguments_ = 0;
+  std::set<std::string> names_;
+  std::set<BufferId> temporaries_;
+};
+
+}  // namespace tenon::compiler::kernels

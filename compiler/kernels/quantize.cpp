@@ -1,0 +1,87 @@
+// Between real and integer values. Requantization is hw/spec/requantize.h's, operation by operation, in 64 bits.
+#include "compiler/kernels/lowerings.h"
+
+namespace tenon::compiler::kernels {
+namespace {
+
+using Values = Expected<std::vector<Value>>;
+
+Expr integer(int64_t value) { return loop::integer_literal(DType::kI64, value); }
+Expr wide(const Expr& x) { return loop::convert(DType::kI64, x); }
+Expr clamped(const Expr& x, int64_t lo, int64_t hi) {
+  return loop::binary(BinaryOp::kMin, loop::binary(BinaryOp::kMax, x, integer(lo)), integer(hi));
+}
+Expr shifted(const Expr& x, const Expr& distance) { return loop::binary(BinaryOp::kShiftRight, x, distance); }
+
+// scale and zero point of the channel of an element.
+struct Scales {
+  Value scale, zero;
+  size_t axis = 0;
+  bool one = false;
+
+  std::pair<Expr, Expr> of(const Dims& at) const {
+    const Dims channel = one ? Dims{} : Dims{at[axis]};
+    return {scale.at(channel), zero.at(channel)};
+  }
+};
+Scales read_scales(const Operation& op) {
+  std::vector<float> scale;
+  for (const double value : op.reals("scale")) scale.push_back(static_cast<float>(value));
+  std::vector<int64_t> zero = op.integers("zero_point");
+  if (zero.size() == 1) zero.resize(scale.size(), zero[0]);
+  const bool one = scale.size() == 1;
+  const runtime::Shape shape = one ? runtime::Shape{} : runtime::Shape{static_cast<int64_t>(scale.size())};
+  return {op.emit.constant(Tensor::of<float>(shape, scale)), op.emit.constant(Tensor::of<int64_t>(shape, zero)),
+          one ? 0 : op.axis("axis", op.arg(0).rank()), one};
+}
+
+Values quantize(const Operation& op) {
+  const double lo = op.dtype() == DType::kI8 ? -128 : 0, hi = op.dtype() == DType::kI8 ? 127 : 255;
+  return op.expression([=, scales = read_scales(op), x = op.arg(0), dtype = op.dtype()](const Dims& at) {
+    const auto [scale, zero] = scales.of(at);
+    const Expr q = loop::unary(UnaryOp::kRound, x.at(at) / scale) + loop::convert(DType::kF32, zero);
+    const Expr inside = smaller(larger(q, like(q, lo)), like(q, hi));
+    return loop::convert(dtype, choose(same(q, q), inside, like(q, 0)));
+  });
+}
+
+Values dequantize(const Operation& op) {
+  return op.expression([scales = read_scales(op), x = op.arg(0)](const Dims& at) {
+    const auto [scale, zero] = scales.of(at);
+    return loop::convert(DType::kF32, wide(x.at(at)) - zero) * scale;
+  });
+}
+
+Values requantize(const Operation& op, bool residual) {
+  const int64_t v_lo = op.integer("v_lo"), v_hi = op.integer("v_hi"), zero = op.integer("zero"), lo = op.integer("lo"),
+                hi = op.integer("hi");
+  const int64_t r_zero = residual ? op.integer("r_zero") : 0, r_multiplier = residual ? op.integer("r_multiplier") : 0,
+                r_shift = residual ? op.integer("r_shift") : 0;
+  const size_t axis = op.axis("axis", op.arg(0).rank());
+  return op.expression([=, args = op.args](const Dims& at) {
+    const Dims channel{at[axis]};
+    const Expr t = args[0].at(at) + args[1].at(channel);  // wraps in 32 bits
+    const Expr p = wide(t) * wide(args[2].at(channel));
+    Expr sum = clamped(shifted(p, wide(args[3].at(channel))), 256 * v_lo, 256 * v_hi);
+    if (residual) {
+      const Expr scaled = (wide(args[4].at(at)) - integer(r_zero)) * integer(r_multiplier);
+      sum = sum + clamped(shifted(scaled, integer(r_shift)), -(1 << 19), (1 << 19) - 1);
+    }
+    const Expr out = integer(zero) + shifted(sum + integer(128), integer(8));
+    return loop::convert(DType::kI8, clamped(out, lo, hi));
+  });
+}
+
+}  // namespace
+
+std::span<const Lowering> quantize_lowerings() {
+  static constexpr Lowering kLowerings[] = {
+      {"quantize", quantize},
+      {"dequantize", dequantize},
+      {"requantize", [](const Operation& op) { return requantize(op, false); }},
+      {"requantize_add", [](const Operation& op) { return requantize(op, true); }},
+  };
+  return kLowerings;
+}
+
+}  // namespace tenon::compiler::kernels
