@@ -100,6 +100,31 @@ std::optional<std::vector<Digit>> digits(Dim dim, const std::vector<const Axis*>
   return result;
 }
 
+// The axes of `open` that the index tells, if the others do not change.
+std::vector<const Axis*> told_by(const Access& write, size_t at, const std::vector<const Axis*>& open) {
+  std::vector<const Axis*> told;
+  if (const auto sum = digits(write.indices[at], open)) {
+    // Each digit is more than all below it can make up together.
+    int64_t below = write.size(at) - 1;
+    bool unlimited = false;
+    for (const Digit& digit : *sum) {
+      if (unlimited || digit.factor <= below) return {};
+      const auto size = digit.axis->extent.constant();
+      unlimited = !size;
+      int64_t span = 0;
+      if (size &&
+          (__builtin_mul_overflow(digit.factor, *size - 1, &span) || __builtin_add_overflow(below, span, &below)))
+        return {};
+      told.push_back(digit.axis);
+    }
+    return told;
+  }
+  for (const Axis* axis : open) {
+    if (axis->kind == AxisKind::kScan && own_part(write.indices[at], axis->var)) told.push_back(axis);
+  }
+  return told;
+}
+
 }  // namespace
 
 void for_each_own_access(const Stmt& stmt, const std::function<void(const Access&)>& visit) {
@@ -140,32 +165,21 @@ std::optional<OwnIndex> own_index(const Dims& indices, Symbol var) {
 
 std::optional<size_t> telling_index(const Stage& stage, const Access& write, Symbol var,
                                     const std::function<bool(const Axis&)>& fixed) {
-  std::vector<const Axis*> axes;
+  std::vector<const Axis*> open;  // not told yet
   for (const Axis& axis : stage.axes) {
-    if (!fixed(axis)) axes.push_back(&axis);
+    if (!fixed(axis)) open.push_back(&axis);
   }
-  for (size_t at = 0; at < write.indices.size(); ++at) {
-    if (!mentions({&write.indices[at], 1}, var)) continue;
-    const auto sum = digits(write.indices[at], axes);
-    if (!sum) continue;
-    // Each digit is more than all below it can make up together.
-    int64_t below = write.size(at) - 1;
-    bool told = true, open = false;
-    for (const Digit& digit : *sum) {
-      const auto size = digit.axis->extent.constant();
-      told &= !open && digit.factor > below;
-      open |= !size;
-      int64_t span = 0;
-      if (size &&
-          (__builtin_mul_overflow(digit.factor, *size - 1, &span) || __builtin_add_overflow(below, span, &below)))
-        told = false;
+  for (bool more = true; more;) {
+    more = false;
+    for (size_t at = 0; at < write.indices.size(); ++at) {
+      for (const Axis* told : told_by(write, at, open)) {
+        if (told->var == var) return at;
+        std::erase(open, told);
+        more = true;
+      }
     }
-    if (told) return at;
   }
-  const auto axis = std::ranges::find(stage.axes, var, &Axis::var);
-  if (axis->kind != AxisKind::kScan) return std::nullopt;
-  const auto own = own_index(write.indices, var);
-  return own ? std::optional(own->at) : std::nullopt;
+  return std::nullopt;
 }
 
 bool reads_earlier(const Stage& stage, const Access& write, const Access& read) {

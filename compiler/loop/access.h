@@ -36,8 +36,9 @@ struct OwnIndex {
 std::optional<OwnIndex> own_index(const Dims& indices, Symbol var);
 
 // The index of a written element that is another one wherever `var`, an axis of the stage, is: its own, or one such as
-// 32*o + i of axes that fill it as digits. Axes for which `fixed` holds do not change. An index that is folded is told
-// apart for a scan alone, whose order says which of its values is meant.
+// 32*o + i of axes that fill it as digits. What does not change meanwhile: axes for which `fixed` holds, and those that
+// other indices tell. An index that is folded is told apart for a scan alone, whose order says which of its values is
+// meant.
 std::optional<size_t> telling_index(const Stage& stage, const Access& write, Symbol var,
                                     const std::function<bool(const Axis&)>& fixed);
 

@@ -10,7 +10,9 @@
 // their values from the loops around it. Its statements see its axes, the function's dims and its own Lets, no loop. An
 // axis is spatial (points of different values write different elements and read none that another writes), a reduction
 // (the points update the same elements, in any order), or a scan (in order: a point may read what those before it
-// wrote). What a point computes depends on its axes alone, so it may be computed again. `init` runs before the first
+// wrote). A given axis is none along which points lie: it tells a point the value of a loop, from which a buffer that
+// holds a part only is indexed; it changes where a value is, never which. What a point computes depends on its axes
+// alone, so it may be computed again. `init` runs before the first
 // point of each reduction: where all reduction axes are 0. A buffer that is made inside loops is another one in each of
 // their iterations: an axis that has its value from outside of the buffer's life needs no index of it. A folded buffer
 // holds the last elements along an axis alone, each at its index modulo their number; then that axis is a scan.
@@ -120,7 +122,7 @@ struct For {
   Body body;
 };
 
-enum class AxisKind : uint8_t { kSpatial, kReduce, kScan };
+enum class AxisKind : uint8_t { kSpatial, kReduce, kScan, kGiven };
 struct Axis {
   Symbol var{};
   Dim extent;  // may mention axes before it

@@ -119,6 +119,7 @@ class Reader : public ExprReader {
       Axis axis;
       if (cursor_.accept_name("reduce")) axis.kind = AxisKind::kReduce;
       else if (cursor_.accept_name("scan")) axis.kind = AxisKind::kScan;
+      else if (cursor_.accept_name("given")) axis.kind = AxisKind::kGiven;
       TENON_TAKE(var, variable());
       axis.var = *var;
       TENON_TRY(word("in"));

@@ -130,6 +130,7 @@ class Printer {
       case AxisKind::kSpatial: return "";
       case AxisKind::kReduce: return "reduce ";
       case AxisKind::kScan: return "scan ";
+      case AxisKind::kGiven: return "given ";
     }
     return "";
   }

@@ -281,7 +281,8 @@ class Verifier {
       for (const Axis& axis : stage.axes) {
         if (axis.kind == AxisKind::kReduce && mentions(write.indices, axis.var))
           return fail(fmt::format("{} is written at the reduction axis '{}'", shown, name(axis.var)));
-        if (axis.kind == AxisKind::kReduce || fixed(axis, write.buffer)) continue;
+        const bool points = axis.kind == AxisKind::kSpatial || axis.kind == AxisKind::kScan;
+        if (!points || fixed(axis, write.buffer)) continue;
         const auto told =
             telling_index(stage, write, axis.var, [&](const Axis& other) { return fixed(other, write.buffer); });
         if (!told)

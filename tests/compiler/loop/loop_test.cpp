@@ -294,6 +294,40 @@ TEST(LoopText, WhatLiesInRegistersIsFoundByConstants) {
   }
 }
 
+// Which axes may share an element: digits fill an index, a given axis counts where it does not change, and a folded
+// index is a scan's.
+TEST(LoopText, AxesAreToldFromTheIndices) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"for o in (3) { for i in (8) { stage s(o in (3) at (o), i in (8) at (i)) { %y[8*o + i] = i32(1); } } }", ""},
+      {"for o in (3) { for i in (8) { stage s(o in (3) at (o), i in (8) at (i)) { %y[7*o + i] = i32(1); } } }",
+       "'o' is no index of its own"},
+      {"for o in (3) { for i in (n) { stage s(o in (3) at (o), i in (n) at (i)) { %y[8*o + i] = i32(1); } } }",
+       "'o' is no index of its own"},
+      {"for o in (3) { alloc %t: Tensor[(8,), i32] { for i in (8) { stage s(given p in (3) at (o), i in (24) at (8*o + "
+       "i)) "
+       "{ %t[i - 8*p] = i32(1); } } } }",
+       ""},
+      {"alloc %t: Tensor[(8,), i32] { for o in (3) { for i in (8) { stage s(given p in (3) at (o), i in (24) at (8*o + "
+       "i)) "
+       "{ %t[i - 8*p] = i32(1); } } } }",
+       "'i' is no index of its own"},
+      {"for o in (3) { stage s(scan o in (3) at (o)) { %y[o % 2] = i32(1); } }", ""},
+      {"for o in (3) { stage s(o in (3) at (o)) { %y[o % 2] = i32(1); } }", "'o' is no index of its own"},
+      {"for o in (3) { stage s(scan o in (3) at (o)) { %y[(o + 1) % 2] = %y[o % 2]; } }", ""},
+      {"for o in (3) { stage s(scan o in (3) at (o)) { %y[(o + 1) % 3] = %y[(o + 2) % 3]; } }",
+       "%y is read at ((o + 2) % 3)"},
+  };
+  for (const auto& [body, message] : cases) {
+    Context context;
+    const auto function =
+        parse(context, "loop @f[n](%x: Tensor[(n,), i32]) -> (%y: Tensor[(24,), i32]) { " + body + " }", "f.tn");
+    EXPECT_EQ(function.has_value(), message.empty()) << body << (function ? "" : function.error().str());
+    if (!function) {
+      EXPECT_NE(function.error().str().find(message), std::string::npos) << function.error().str();
+    }
+  }
+}
+
 TEST(LoopText, AReductionAxisIsNoIndexOfWhatIsWritten) {
   Context context;
   const auto function = parse(
