@@ -315,7 +315,7 @@ TEST(LoopText, AxesAreToldFromTheIndices) {
       {"for o in (3) { stage s(o in (3) at (o)) { %y[o % 2] = i32(1); } }", "'o' is no index of its own"},
       {"for o in (3) { stage s(scan o in (3) at (o)) { %y[(o + 1) % 2] = %y[o % 2]; } }", ""},
       {"for o in (3) { stage s(scan o in (3) at (o)) { %y[(o + 1) % 3] = %y[(o + 2) % 3]; } }",
-       "%y is read at ((o + 2) % 3)"},
+       "%y is read at ((o + 2) % 3,)"},
   };
   for (const auto& [body, message] : cases) {
     Context context;
