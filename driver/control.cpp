@@ -1,10 +1,10 @@
 // start, finish and read_counters: the register protocol of a launch, the same for every transport.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <utility>
 
 #include "driver/accelerator.h"
+#include "driver/explain.h"
 #include "driver/identity.h"
 
 namespace tenon::driver {
@@ -23,52 +23,6 @@ Expected<uint64_t> read64(Accelerator& accelerator, uint32_t offset) {
   const auto high = accelerator.read_register(offset + 4);
   if (!high) return std::unexpected(high.error());
   return uint64_t{*high} << 32 | *low;
-}
-
-Engine engine(int i) { return static_cast<Engine>(i); }
-
-// The engines whose heads wait, and the counters that hold tokens: what a hang is explained by.
-Expected<std::string> describe_tokens(Accelerator& accelerator) {
-  const auto waiting = accelerator.read_register(reg::kTokenWait);
-  if (!waiting) return std::unexpected(waiting.error());
-  std::vector<std::string_view> engines;
-  for (int i = 0; i < kEngines; ++i) {
-    if (*waiting >> i & 1) engines.push_back(name(engine(i)));
-  }
-  std::array<uint32_t, (kEngines * kEngines + 3) / 4> words{};
-  for (size_t i = 0; i < words.size(); ++i) {
-    const auto word = accelerator.read_register(reg::kTokens + 4 * static_cast<uint32_t>(i));
-    if (!word) return std::unexpected(word.error());
-    words[i] = *word;
-  }
-  std::vector<std::string> tokens;
-  for (int i = 0; i < kEngines * kEngines; ++i) {
-    const uint32_t count = words[i / 4] >> (8 * (i % 4)) & 0xff;
-    if (count == 0) continue;
-    tokens.push_back(fmt::format("{}->{} {}", name(engine(i / kEngines)), name(engine(i % kEngines)), count));
-  }
-  return fmt::format("engines that wait for tokens: {}; tokens: {}",
-                     engines.empty() ? "none" : fmt::format("{}", fmt::join(engines, ", ")),
-                     tokens.empty() ? "none" : fmt::format("{}", fmt::join(tokens, ", ")));
-}
-
-// "instruction 12 (mac wait=ldi ...)"; the text only where the stream can be read back and decoded.
-Expected<std::string> describe_instruction(Accelerator& accelerator, uint32_t index) {
-  auto at = read64(accelerator, reg::kInstructions);
-  const auto count = accelerator.read_register(reg::kCount);
-  const auto mode = accelerator.read_register(reg::kMode);
-  if (!at) return forward_error(at);
-  if (!count || !mode) return std::unexpected((!count ? count : mode).error());
-  std::string text = fmt::format("instruction {}", index);
-  if (index >= *count) return text;
-  std::vector<Slot> slots(std::min<uint32_t>(2, *count - index));
-  const Buffer window{*at + uint64_t{index} * kSlotBytes, slots.size() * kSlotBytes};
-  if (!accelerator.read(window, 0, std::as_writable_bytes(std::span(slots)))) return text;
-  const Isa isa(accelerator.info().config);
-  const Profile profile = *mode & kModeNative ? Profile::kNative : Profile::kBase;
-  const auto instruction = isa.decode(slots, 0, profile);
-  return instruction ? fmt::format("{} ({})", text, isa.disassemble(*instruction))
-                     : fmt::format("{} ({})", text, instruction.error().message);
 }
 
 }  // namespace
@@ -111,15 +65,18 @@ Status finish(Accelerator& accelerator, std::chrono::nanoseconds limit) {
     what =
         fmt::format("the accelerator is still busy after {:.3g} ms; {} instructions of a stream of {} slots are done",
                     std::chrono::duration<double, std::milli>(limit).count(), *done, *count);
+    auto progress = explain_progress(accelerator);
+    if (!progress) return forward_error(progress);
+    what += *progress;
     help = "give it more time, or look for an engine that waits for a token that comes too late";
   } else {
     const auto index = accelerator.read_register(reg::kErrorIndex);
     if (!index) return std::unexpected(index.error());
-    auto place = describe_instruction(accelerator, *index);
+    auto place = explain_instruction(accelerator, *index);
     if (!place) return forward_error(place);
     what = fmt::format("the accelerator stopped: {} (code {}), {}", describe(code), *status & 0xff, *place);
   }
-  auto tokens = describe_tokens(accelerator);
+  auto tokens = explain_tokens(accelerator);
   if (!tokens) return forward_error(tokens);
   what += fmt::format("\n  {}", *tokens);
   if (const std::string more = accelerator.explain(); !more.empty()) what += fmt::format("\n  {}", more);

@@ -42,6 +42,7 @@ module control (
   output logic         read_o,
   output logic [11:0]  read_addr_o,
   input  logic [31:0]  tokens_word_i,
+  input  logic [31:0]  progress_word_i,
   input  logic [31:0]  counters_word_i
 );
 
@@ -165,6 +166,8 @@ module control (
             word = bases_q[{4'(6'(raddr[6:2]) - 6'(tenon_pkg::REG_BASE0 >> 2)), 5'd0}+:32];
           end else if (raddr >= tenon_pkg::REG_TOKENS & raddr < tenon_pkg::REG_TOKENS + 12'd52) begin
             word = tokens_word_i;
+          end else if (raddr[11:6] == tenon_pkg::REG_HEAD0[11:6]) begin
+            word = progress_word_i;
           end else begin
             word = counters_word_i;
           end

@@ -30,6 +30,7 @@ module decode (
   // State.
   output logic                       blocked_o,      // waits for a full queue
   output logic                       done_o,         // the whole stream has been handed over
+  output logic [31:0]                decoded_o,      // slots that have been handed over
   output logic                       error_valid_o,
   output logic [7:0]                 error_code_o,
   output logic [31:0]                error_index_o
@@ -311,6 +312,14 @@ module decode (
   assign error_valid_o = out_valid_q & bad;
   assign error_code_o  = out_code_q;
   assign error_index_o = out_entry_q.index;
+
+  logic [31:0] decoded_q;
+  assign decoded_o = decoded_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) decoded_q <= '0;
+    else if (clear_i) decoded_q <= '0;
+    else if (fire) decoded_q <= out_entry_q.index + (native_i ? 32'd2 : 32'd1);
+  end
 
   decode_compute u_compute (
     .valid_i(out_valid_q),

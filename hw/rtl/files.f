@@ -30,5 +30,6 @@ issue.sv
 command_queues.sv
 launch.sv
 counters.sv
+progress.sv
 control.sv
 tenon.sv

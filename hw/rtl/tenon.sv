@@ -60,8 +60,8 @@ module tenon (
   output logic                            m_axi_gmem_rready,
   input  logic [tenon_pkg::AXI_BITS-1:0]  m_axi_gmem_rdata,
   input  logic [1:0]                      m_axi_gmem_rid,
+  input  logic                            m_axi_gmem_rlast,
   // verilator lint_off UNUSEDSIGNAL
-  input  logic                            m_axi_gmem_rlast,  // beats are counted
   input  logic [1:0]                      m_axi_gmem_rresp,  // bit 1 says error
   // verilator lint_on UNUSEDSIGNAL
   output logic                            interrupt_o
@@ -124,7 +124,7 @@ module tenon (
   // ------------------------------------------------------------------------------------------------- launch and control
   logic         start, soft_reset, token_clear, fetch_start, running, stop, halt, clear, soft_clear, done, idle;
   logic [7:0]   code;
-  logic [31:0]  error_index, count, tokens_word, counters_word;
+  logic [31:0]  error_index, count, tokens_word, counters_word, progress_word, decoded;
   logic [63:0]  instructions, base_addr;
   logic         native;
   logic [2:0]   base_number;
@@ -174,6 +174,7 @@ module tenon (
     .read_o         (read),
     .read_addr_o    (read_addr),
     .tokens_word_i  (tokens_word),
+    .progress_word_i(progress_word),
     .counters_word_i(counters_word)
   );
 
@@ -228,6 +229,23 @@ module tenon (
     .read_i       (read),
     .address_i    (read_addr),
     .word_o       (counters_word)
+  );
+
+  progress u_progress (
+    .clk_i,
+    .rst_ni,
+    .clear_i       (clear),
+    .empty_i       (seq_empty),
+    .busy_i        (seq_busy),
+    .index_i       (seq_index),
+    .decoded_i     (decoded),
+    .read_burst_i  (m_axi_gmem_arvalid & m_axi_gmem_arready),
+    .read_last_i   (m_axi_gmem_rvalid & m_axi_gmem_rready & m_axi_gmem_rlast),
+    .write_burst_i (m_axi_gmem_awvalid & m_axi_gmem_awready),
+    .write_answer_i(m_axi_gmem_bvalid & m_axi_gmem_bready),
+    .read_i        (read),
+    .word_i        (read_addr[5:2]),
+    .word_o        (progress_word)
   );
 
   // --------------------------------------------------------------------------------------------------- fetch and decode
@@ -294,6 +312,7 @@ module tenon (
     .rq_cmd_o     (rq_cmd),
     .blocked_o    (decode_blocked),
     .done_o       (decode_done),
+    .decoded_o    (decoded),
     .error_valid_o(decode_error),
     .error_code_o (decode_code),
     .error_index_o(decode_index)

@@ -34,6 +34,14 @@ constexpr std::array kRegisters = {
     Register{"BUSY0", reg::kBusy0, "r", "64 bits each, seven of them: cycles in which engine i executes"},
     Register{"STALL0", reg::kStall0, "r",
              "64 bits each, seven of them: cycles in which engine i's head waits for tokens"},
+    Register{"HEAD0", reg::kHead0, "r",
+             "32 bits each, seven of them: slot of engine i's oldest instruction, in flight or queued; 0 between "
+             "launches, as "
+             "the three behind"},
+    Register{"ACTIVITY", reg::kActivity, "r",
+             "bits 6:0 engines that have an instruction, 14:8 those with one in flight"},
+    Register{"DECODED", reg::kDecoded, "r", "slots whose instructions have reached their queues"},
+    Register{"OUTSTANDING", reg::kOutstanding, "r", "bursts that memory owes: bits 15:0 of reads, 31:16 of writes"},
 };
 
 }  // namespace

@@ -18,7 +18,7 @@
 
 namespace tenon::spec {
 
-inline constexpr int kRegisterMapVersion = 1;
+inline constexpr int kRegisterMapVersion = 2;
 inline constexpr uint32_t kRegisterSpaceBytes = 0x1000;
 inline constexpr int kBases = 8;
 
@@ -42,6 +42,10 @@ inline constexpr uint32_t kCycles = 0x100, kInstructionsDone = 0x108, kMacs = 0x
                           kWriteBeats = 0x120, kReadBursts = 0x128, kWriteBursts = 0x130;
 inline constexpr uint32_t kBusy0 = 0x140;   // cycles in which engine i executes, at kBusy0 + 8 i
 inline constexpr uint32_t kStall0 = 0x180;  // cycles in which engine i's head waits for tokens, at kStall0 + 8 i
+// Where a launch that runs is; 0 when it is over.
+inline constexpr uint32_t kHead0 =
+    0x1c0;  // slot of engine i's oldest instruction, in flight or queued; at kHead0 + 4 i
+inline constexpr uint32_t kActivity = 0x1dc, kDecoded = 0x1e0, kOutstanding = 0x1e4;
 }  // namespace reg
 
 // Bits of kControl.
@@ -53,6 +57,9 @@ inline constexpr uint32_t kModeNative = 1;
 // kStatus: bits 7:0 the StopCode, bit 8 busy. kVersion: ISA in 31:16, register map in 15:0.
 // kCapabilities: bit 0 base, bit 1 native, bits 14:8 the engines present. kTokenWait: bit i: engine i's head waits.
 inline constexpr uint32_t kStatusBusy = 1u << 8;
+// kActivity: bits 6:0 the engines that have an instruction, 14:8 those that have one in flight. kDecoded: slots whose
+// instructions have reached their queues. kOutstanding: bursts that memory owes, 15:0 of reads, 31:16 of writes; models
+// without bursts say 0.
 // Base addresses of the base profile, by memory type: uop, wgt, inp, acc and acc8, out. The native profile's eight are
 // free.
 inline constexpr int kBaseUop = 0, kBaseWgt = 1, kBaseInp = 2, kBaseAcc = 3, kBaseOut = 4;

@@ -8,13 +8,13 @@
 
 namespace tenon::sim {
 
-const timing::Result& Behavioral::timing() {
+const timing::Result& Behavioral::counters() {
   if (!timing_) {
     const timing::Launch launch{profile_, stream_, bases_, tokens_at_start_.counters()};
     // Of a run that stopped, what was dispatched.
     auto result =
         timing::run(isa_.config(), launch, std::span(program_).first(dispatched_), record_timeline_, options_.timing);
-    if (busy_) return running_ = std::move(result);  // not over: asked again, it will be longer
+    if (registers_.busy()) return running_ = std::move(result);  // not over: asked again, it will be longer
     timing_ = std::move(result);
   }
   return *timing_;

@@ -12,7 +12,6 @@ using spec::Engine;
 using spec::engine_of;
 using spec::StopCode;
 using spec::tokens_of;
-namespace reg = spec::reg;
 
 namespace {
 
@@ -36,24 +35,18 @@ void Behavioral::clear_queues() {
 }
 
 void Behavioral::start() {
-  const auto argument = [&](uint32_t offset) {
-    return arguments_[offset / 4] | uint64_t{arguments_[offset / 4 + 1]} << 32;
-  };
-  busy_ = true;
-  done_ = ready_ = false;
-  code_ = StopCode::kNone;
-  error_index_ = 0;
+  registers_.start();
   explanation_.clear();
   instructions_done_ = macs_ = executed_steps_ = 0;
   next_engine_ = 0;
   timing_.reset();
   clear_queues();
-  stream_ = argument(reg::kInstructions);
-  for (uint32_t i = 0; i < spec::kBases; ++i) bases_[i] = argument(reg::kBase0 + 8 * i);
-  profile_ = (arguments_[reg::kMode / 4] & spec::kModeNative) != 0 ? spec::Profile::kNative : spec::Profile::kBase;
+  stream_ = registers_.stream();
+  for (uint32_t i = 0; i < spec::kBases; ++i) bases_[i] = registers_.base(i);
+  profile_ = registers_.profile();
   tokens_at_start_ = tokens_;
   decode_stream();
-  const uint64_t bytes = uint64_t{arguments_[reg::kCount / 4]} * spec::kSlotBytes;
+  const uint64_t bytes = uint64_t{registers_.count()} * spec::kSlotBytes;
   races_.begin_launch(profile_, {stream_, stream_ + bytes});
 }
 
@@ -73,7 +66,7 @@ void Behavioral::decode_stream() {
     return refuse(StopCode::kUnaligned, 0,
                   fmt::format("the stream's address {:#x} is no multiple of {}", stream_, spec::kSlotBytes));
   }
-  const uint32_t count = arguments_[reg::kCount / 4];
+  const uint32_t count = registers_.count();
   const uint64_t size = memory().size();
   const uint64_t available = stream_ >= size ? 0 : (size - stream_) / spec::kSlotBytes;
   const auto readable = static_cast<uint32_t>(std::min<uint64_t>(count, available));
@@ -99,18 +92,9 @@ void Behavioral::decode_stream() {
   }
 }
 
-void Behavioral::end() {
-  busy_ = false;
-  done_ = ready_ = true;
-  if ((arguments_[reg::kInterruptEnable / 4] & 1) != 0) interrupt_status_ |= 1;
-  if ((arguments_[reg::kInterruptEnable / 4] & 2) != 0) interrupt_status_ |= 2;
-}
-
 void Behavioral::stop(StopCode code, uint32_t slot, std::string why) {
-  code_ = code;
-  error_index_ = slot;
+  registers_.stop(code, slot);
   explanation_ = std::move(why);
-  end();
 }
 
 std::string Behavioral::say(uint32_t slot) const {
@@ -195,7 +179,7 @@ bool Behavioral::step(size_t e) {
 
 bool Behavioral::advance(uint64_t cycles) {
   const uint64_t limit = executed_steps_ + std::max<uint64_t>(cycles, 1);
-  while (busy_ && executed_steps_ < limit) {
+  while (registers_.busy() && executed_steps_ < limit) {
     dispatch();
     if (dispatched_ == program_.size() && decode_error_) {
       stop(decode_error_->code, decode_error_->index,
@@ -203,16 +187,16 @@ bool Behavioral::advance(uint64_t cycles) {
       break;
     }
     bool happened = false;
-    for (size_t i = 0; i < spec::kEngines && !happened && busy_; ++i) {
+    for (size_t i = 0; i < spec::kEngines && !happened && registers_.busy(); ++i) {
       happened = step((next_engine_ + i) % spec::kEngines);
       if (happened) next_engine_ = (next_engine_ + i + 1) % spec::kEngines;
     }
     if (happened) continue;
     const bool drained = std::ranges::all_of(queues_, [](const Queue& q) { return q.empty(); });
-    if (drained && dispatched_ == program_.size()) end();
+    if (drained && dispatched_ == program_.size()) registers_.end();
     else report_deadlock();
   }
-  return busy_;
+  return registers_.busy();
 }
 
 void Behavioral::report_deadlock() {

@@ -15,6 +15,7 @@
 #include "sim/behavioral/executor.h"
 #include "sim/behavioral/footprint.h"
 #include "sim/behavioral/race.h"
+#include "sim/behavioral/register_file.h"
 #include "sim/timing/tokens.h"
 
 namespace tenon::sim {
@@ -24,7 +25,7 @@ struct Free {
 };
 using Dram = std::unique_ptr<std::byte[], Free>;
 
-class Behavioral final : public Simulator {
+class Behavioral final : public Simulator, private RegisterFile::Run {
  public:
   Behavioral(const spec::Config& config, BehavioralOptions options, const Kernels& kernels, Dram dram)
       : isa_(config),
@@ -32,7 +33,8 @@ class Behavioral final : public Simulator {
         dram_(std::move(dram)),
         executor_(isa_, kernels, memory()),
         footprint_(config),
-        races_(config) {}
+        races_(config),
+        registers_(config) {}
 
   const spec::Config& config() const override { return isa_.config(); }
   std::span<std::byte> memory() override {
@@ -42,7 +44,7 @@ class Behavioral final : public Simulator {
   void record_timeline(bool on) override { record_timeline_ = on; }
   std::string explain() override { return explanation_; }
   std::span<const Interval> timeline() const override {
-    return record_timeline_ ? const_cast<Behavioral*>(this)->timing().timeline : std::span<const Interval>{};
+    return record_timeline_ ? const_cast<Behavioral*>(this)->counters().timeline : std::span<const Interval>{};
   }
 
   uint32_t read_register(uint32_t offset) override;
@@ -60,7 +62,6 @@ class Behavioral final : public Simulator {
   };
 
   void start();
-  void end();
   void stop(StopCode code, uint32_t slot, std::string why);
   void decode_stream();
   void clear_queues();
@@ -69,10 +70,12 @@ class Behavioral final : public Simulator {
   bool execute(const spec::Decoded& d, Engine engine);
   void report_deadlock();
   std::string say(uint32_t slot) const;
-  const timing::Result& timing();
+  const timing::Result& counters() override;
+  uint64_t instructions_done() override { return instructions_done_; }
+  uint64_t macs() override { return macs_; }
+  RegisterFile::Progress progress() override;
 
   const spec::Isa isa_;
-  const uint64_t hash_ = spec::hash(isa_.config());
   const BehavioralOptions options_;
   Dram dram_;
   Executor executor_;
@@ -82,11 +85,7 @@ class Behavioral final : public Simulator {
   WriteObserver* observer_ = nullptr;
   bool record_timeline_ = false;
 
-  std::array<uint32_t, spec::kRegisterSpaceBytes / 4> arguments_{};  // the writable registers
-  bool done_ = false, ready_ = false, busy_ = false;
-  uint32_t interrupt_status_ = 0;
-  StopCode code_ = StopCode::kNone;
-  uint32_t error_index_ = 0;
+  RegisterFile registers_;
   std::string explanation_;
 
   // The launch.

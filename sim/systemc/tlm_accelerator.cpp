@@ -13,7 +13,6 @@ namespace {
 using spec::StopCode;
 using spec::tokens_of;
 using timing::Unit;
-namespace reg = spec::reg;
 
 constexpr size_t kInFlight = 2;  // instructions that an engine has started
 
@@ -49,7 +48,8 @@ TlmAccelerator::TlmAccelerator(const sc_core::sc_module_name& name, const spec::
       parameters_(parameters),
       window_(window),
       kernels_(kernels),
-      footprint_(config) {
+      footprint_(config),
+      registers_(config) {
   power_on();
   sc_core::sc_spawn_options options;
   options.set_stack_size(1 << 18);
@@ -66,106 +66,61 @@ void TlmAccelerator::power_on() { executor_.emplace(isa_, kernels_, window_); }
 // Registers
 // -----------------------------------------------------------------------------------------------------------
 
-uint32_t TlmAccelerator::read_register(uint32_t offset) {
-  const auto half = [offset](uint64_t value) { return static_cast<uint32_t>((offset & 4) != 0 ? value >> 32 : value); };
-  const auto in = [offset](uint32_t base, uint32_t count) { return offset >= base && offset < base + 8 * count; };
-  if (in(reg::kBusy0, spec::kEngines)) return half(counters_.busy[(offset - reg::kBusy0) / 8]);
-  if (in(reg::kStall0, spec::kEngines)) return half(counters_.stall[(offset - reg::kStall0) / 8]);
-  if (offset >= reg::kTokens && offset < reg::kTokens + spec::kEngines * spec::kEngines) {
-    uint32_t value = 0;
-    for (uint32_t i = 0; i < 4; ++i) {
-      const size_t counter = offset - reg::kTokens + i;
-      if (counter < tokens_.counters().size()) value |= uint32_t{tokens_.counters()[counter]} << (8 * i);
-    }
-    return value;
-  }
-  switch (offset & ~uint32_t{4}) {
-    case reg::kCycles: return half(busy_ ? now_in_cycles() - begin_ : cycles_);
-    case reg::kInstructionsDone: return half(instructions_done_);
-    case reg::kMacs: return half(macs_);
-    case reg::kReadBeats: return half(counters_.read_beats);
-    case reg::kWriteBeats: return half(counters_.write_beats);
-    case reg::kReadBursts: return half(counters_.read_bursts);
-    case reg::kWriteBursts: return half(counters_.write_bursts);
-    case reg::kConfigHash: return half(spec::hash(isa_.config()));
-    default: break;
-  }
-  switch (offset) {
-    case reg::kControl: {
-      const uint32_t value = (busy_ ? spec::kApStart : spec::kApIdle) | (done_ ? spec::kApDone | spec::kApReady : 0);
-      done_ = false;
-      return value;
-    }
-    case reg::kInterruptStatus: return interrupt_status_;
-    case reg::kCommand: return 0;
-    case reg::kStatus: return static_cast<uint32_t>(code_) | (busy_ ? spec::kStatusBusy : 0);
-    case reg::kErrorIndex: return error_index_;
-    case reg::kVersion: return uint32_t{spec::kIsaVersion} << 16 | spec::kRegisterMapVersion;
-    case reg::kCapabilities: {
-      const unsigned engines = ((1u << spec::kEngines) - 1) & ~spec::bit(spec::Engine::kDw);
-      return (isa_.config().base ? 1u : 0u) | (isa_.config().native ? 2u : 0u) | engines << 8;
-    }
-    case reg::kTokenWait: {
-      uint32_t waiting = 0;
-      for (size_t e = 0; e < spec::kEngines; ++e) {
-        if (!engines_[e].queue.empty() && !has_tokens(engines_[e], e)) waiting |= 1u << e;
-      }
-      return waiting;
-    }
-    default: return arguments_[offset / 4];
-  }
-}
+uint32_t TlmAccelerator::read_register(uint32_t offset) { return registers_.read(offset, *this, tokens_); }
 
 void TlmAccelerator::write_register(uint32_t offset, uint32_t value) {
-  switch (offset) {
-    case reg::kControl:
-      if ((value & spec::kApStart) != 0 && !busy_) start();
-      return;
-    case reg::kInterruptStatus: interrupt_status_ ^= value & 3; return raise_interrupt();
-    case reg::kCommand:
-      if ((value & (spec::kSoftReset | spec::kTokenClear)) != 0) tokens_.clear();
-      if ((value & spec::kSoftReset) != 0) soft_reset();
-      return;
-    default: break;
+  switch (registers_.write(offset, value)) {
+    case RegisterFile::Request::kNone: break;
+    case RegisterFile::Request::kStart: start(); break;
+    case RegisterFile::Request::kReset:
+      registers_.reset();
+      abandon();
+      [[fallthrough]];
+    case RegisterFile::Request::kClearTokens: tokens_.clear(); break;
   }
-  const bool writable = offset == reg::kGlobalInterruptEnable || offset == reg::kInterruptEnable ||
-                        (offset >= reg::kInstructions && offset < reg::kBase0 + 8 * spec::kBases);
-  if (!writable) return;
-  arguments_[offset / 4] = value;
-  if (offset < reg::kInstructions) raise_interrupt();
+  interrupt.write(registers_.interrupt());
 }
 
-void TlmAccelerator::raise_interrupt() {
-  interrupt.write((arguments_[reg::kGlobalInterruptEnable / 4] & 1) != 0 && interrupt_status_ != 0);
+const timing::Result& TlmAccelerator::counters() {
+  if (registers_.busy()) counters_.cycles = now_in_cycles() - begin_;
+  return counters_;
+}
+
+RegisterFile::Progress TlmAccelerator::progress() {
+  RegisterFile::Progress progress;
+  for (size_t e = 0; e < spec::kEngines; ++e) {
+    const Engine& k = engines_[e];
+    if (k.queue.empty() && k.flights.empty()) continue;
+    const size_t oldest = k.flights.empty() ? k.queue.front() : k.flights.front().instruction;
+    progress.engines[e] = {.has = true,
+                           .in_flight = !k.flights.empty(),
+                           .waits = !k.queue.empty() && !has_tokens(k, e),
+                           .slot = program_[oldest].index};
+  }
+  progress.decoded = decoded_;
+  return progress;
 }
 
 void TlmAccelerator::start() {
-  const auto argument = [&](uint32_t offset) {
-    return arguments_[offset / 4] | uint64_t{arguments_[offset / 4 + 1]} << 32;
-  };
-  soft_reset();
-  busy_ = true;
+  abandon();
+  registers_.start();
   begin_ = now_in_cycles();
   channel_free_ = begin_;
-  stream_ = argument(reg::kInstructions);
-  for (uint32_t i = 0; i < spec::kBases; ++i) bases_[i] = argument(reg::kBase0 + 8 * i);
-  profile_ = (arguments_[reg::kMode / 4] & spec::kModeNative) != 0 ? spec::Profile::kNative : spec::Profile::kBase;
+  stream_ = registers_.stream();
+  for (uint32_t i = 0; i < spec::kBases; ++i) bases_[i] = registers_.base(i);
+  profile_ = registers_.profile();
   fetched_ = false;
 }
 
 // Between launches and resets nothing is kept but arguments and tokens. What processes are doing is abandoned: each
 // transfer so far was whole, so memory has seen no part of a burst.
-void TlmAccelerator::soft_reset() {
+void TlmAccelerator::abandon() {
   ++launch_;
   over_.notify(sc_core::SC_ZERO_TIME);
   changed();
-  busy_ = done_ = false;
-  code_ = StopCode::kNone;
-  error_index_ = 0;
   explanation_.clear();
-  interrupt_status_ = 0;
-  raise_interrupt();
-  instructions_done_ = macs_ = cycles_ = 0;
+  instructions_done_ = macs_ = 0;
+  decoded_ = 0;
   counters_ = {};
   timeline_.clear();
   program_.clear();
@@ -174,21 +129,17 @@ void TlmAccelerator::soft_reset() {
   fetch_blocked_on_.reset();
 }
 
-void TlmAccelerator::end() {
-  busy_ = false;
-  done_ = true;
-  cycles_ = now_in_cycles() - begin_ + static_cast<uint64_t>(parameters_.launch);
-  interrupt_status_ |= arguments_[reg::kInterruptEnable / 4] & 3;
-  raise_interrupt();
+void TlmAccelerator::end(StopCode code, uint32_t slot) {
+  registers_.stop(code, slot);
+  counters_.cycles = now_in_cycles() - begin_ + static_cast<uint64_t>(parameters_.launch);
+  interrupt.write(registers_.interrupt());
   ++launch_;
   over_.notify(sc_core::SC_ZERO_TIME);
 }
 
 void TlmAccelerator::stop(StopCode code, uint32_t slot, std::string why) {
-  code_ = code;
-  error_index_ = slot;
   explanation_ = std::move(why);
-  end();
+  end(code, slot);
 }
 
 std::string TlmAccelerator::say(size_t instruction) const {
@@ -209,9 +160,9 @@ void TlmAccelerator::process(const std::function<void()>& body) {
 }
 
 void TlmAccelerator::until(const std::function<bool()>& ready) {
-  while (!busy_ || !ready()) {
+  while (!registers_.busy() || !ready()) {
     const uint64_t launch = launch_;
-    if (busy_) check_quiet();
+    if (registers_.busy()) check_quiet();
     sc_core::wait(changed_);
     if (launch != launch_) throw Abandoned();
   }
@@ -269,7 +220,7 @@ void TlmAccelerator::check_quiet() {
                         k.flights.empty() ? "waits for tokens" : "cannot give its tokens, a counter is full",
                         k.queue.size() - (k.flights.empty() ? 1 : 0));
   }
-  if (oldest == UINT32_MAX) return end();
+  if (oldest == UINT32_MAX) return end(StopCode::kNone, 0);
   if (fetch_blocked_on_) {
     text +=
         fmt::format("\n  fetch finds the queue of {} full", spec::name(static_cast<spec::Engine>(*fetch_blocked_on_)));
@@ -312,7 +263,7 @@ void TlmAccelerator::fetch() {
     return refuse(StopCode::kUnaligned, 0,
                   fmt::format("the stream's address {:#x} is no multiple of {}", stream_, spec::kSlotBytes));
   }
-  const uint32_t count = arguments_[reg::kCount / 4];
+  const uint32_t count = registers_.count();
   const uint32_t width = profile_ == spec::Profile::kNative ? 2 : 1;
   std::vector<spec::Slot> slots;
   bool finished = false;
@@ -349,6 +300,7 @@ void TlmAccelerator::fetch() {
     fetch_blocked_on_.reset();
     k.queue.push_back(program_.size());
     program_.push_back({std::move(*instruction), slot});
+    decoded_ = std::min(slot + width, count);
     changed();
   }
   fetched_ = true;

@@ -21,13 +21,14 @@
 #include "hw/spec/registers.h"
 #include "sim/behavioral/executor.h"
 #include "sim/behavioral/footprint.h"
+#include "sim/behavioral/register_file.h"
 #include "sim/systemc/accelerator.h"
 #include "sim/timing/model.h"
 #include "sim/timing/tokens.h"
 
 namespace tenon::sim::systemc {
 
-class TlmAccelerator final : public AcceleratorModule {
+class TlmAccelerator final : public AcceleratorModule, private RegisterFile::Run {
  public:
   // `window` is the accelerator's image of its address range, which no one else writes: data passes through it between
   // the memory socket and the executor. Addresses beyond it are answered as memory that is not there.
@@ -58,11 +59,14 @@ class TlmAccelerator final : public AcceleratorModule {
 
   uint32_t read_register(uint32_t offset) override;
   void write_register(uint32_t offset, uint32_t value) override;
+  const timing::Result& counters() override;
+  uint64_t instructions_done() override { return instructions_done_; }
+  uint64_t macs() override { return macs_; }
+  RegisterFile::Progress progress() override;
   void start();
-  void soft_reset();
-  void end();
+  void abandon();  // what runs, if something does
+  void end(spec::StopCode code, uint32_t slot);
   void stop(spec::StopCode code, uint32_t slot, std::string why);
-  void raise_interrupt();
 
   // For processes; each throws Abandoned where the launch ends meanwhile.
   void process(const std::function<void()>& body);
@@ -98,21 +102,19 @@ class TlmAccelerator final : public AcceleratorModule {
   bool record_ = false;
   sc_core::sc_event changed_, over_;
 
-  std::array<uint32_t, spec::kRegisterSpaceBytes / 4> arguments_{};  // the writable registers
-  bool busy_ = false, done_ = false;
-  uint32_t interrupt_status_ = 0, error_index_ = 0;
-  spec::StopCode code_ = spec::StopCode::kNone;
+  RegisterFile registers_;
   std::string explanation_;
   Tokens tokens_;
 
   // The launch.
   uint64_t launch_ = 0;  // counts launches and resets: a process that sees another number has been abandoned
-  uint64_t begin_ = 0, cycles_ = 0;
+  uint64_t begin_ = 0;
   spec::Profile profile_ = spec::Profile::kBase;
   uint64_t stream_ = 0;
   Bases bases_{};
   std::vector<spec::Decoded> program_;
   bool fetched_ = true;                     // nothing more to fetch
+  uint32_t decoded_ = 0;                    // slots
   std::optional<size_t> fetch_blocked_on_;  // this engine's full queue
   std::array<Engine, spec::kEngines> engines_;
   uint64_t channel_free_ = 0;  // the read channel, in cycles

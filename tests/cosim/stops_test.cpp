@@ -268,6 +268,7 @@ TEST_P(Stops, ASoftResetEndsARunAtAnyMoment) {
     EXPECT_EQ(read(reg::kControl), spec::kApIdle);
     EXPECT_EQ(read(reg::kStatus), 0U);
     EXPECT_EQ(read(reg::kCycles), 0U);
+    for (uint32_t at = reg::kHead0; at <= reg::kOutstanding; at += 4) EXPECT_EQ(read(at), 0U);
   }
   expect_usable();
 }

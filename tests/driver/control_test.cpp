@@ -114,6 +114,38 @@ TEST_F(ControlTest, ATimeOutSaysHowFarItCameAndStopsTheRun) {
   EXPECT_TRUE(start(*accelerator, {}));
 }
 
+TEST_F(ControlTest, ATimeOutDecodesWhereEachEngineIs) {
+  simulator->cycles = 1'000'000;
+  spec::native::Sync on_ldi{{.wait = 0, .signal = spec::bit(Engine::kSt)}, static_cast<int64_t>(Engine::kLdi)};
+  spec::native::Sync on_st{{.wait = spec::bit(Engine::kLdi), .signal = 0}, static_cast<int64_t>(Engine::kSt)};
+  Launch launch = launch_of({on_ldi, on_st, on_st, on_ldi, on_st, on_ldi});
+  launch.profile = spec::Profile::kNative;
+  auto& words = simulator->words;
+  words[spec::reg::kActivity] = spec::bit(Engine::kLdi) | spec::bit(Engine::kSt) | spec::bit(Engine::kLdi) << 8;
+  words[spec::reg::kHead0 + 4 * static_cast<uint32_t>(Engine::kLdi)] = 6;
+  words[spec::reg::kHead0 + 4 * static_cast<uint32_t>(Engine::kSt)] = 2;
+  words[spec::reg::kDecoded] = 10;
+  words[spec::reg::kOutstanding] = 3 << 16 | 1;
+  ASSERT_TRUE(start(*accelerator, launch));
+  const auto status = finish(*accelerator, 1ms);
+  ASSERT_FALSE(status);
+  EXPECT_THAT(status.error().what,
+              HasSubstr("\n  decoded: 10 of 12 slots; bursts that memory owes: 1 of reads, 3 of writes"
+                        "\n  ldi: instruction 6 (sync signal=st engine=ldi) is in flight; 0 more behind it"
+                        "\n  st: instruction 2 (sync wait=ldi engine=st) has not started; 2 more behind it"
+                        "\n  the last that were decoded:"
+                        "\n    instruction 2 (sync wait=ldi engine=st)"
+                        "\n    instruction 4 (sync wait=ldi engine=st)"
+                        "\n    instruction 6 (sync signal=st engine=ldi)"
+                        "\n    instruction 8 (sync wait=ldi engine=st)\n"));
+  // What the registers say may be nonsense, and the stream may be nobody's memory.
+  words[spec::reg::kDecoded] = UINT32_MAX;
+  words[spec::reg::kHead0] = UINT32_MAX - 1;
+  launch.instructions = 0x40;
+  ASSERT_TRUE(start(*accelerator, launch));
+  EXPECT_THAT(finish(*accelerator, 1ms).error().what, HasSubstr("\n  st: instruction 2 has not started\n"));
+}
+
 TEST_F(ControlTest, ADeviceThatDoesNotResetIsReported) {
   simulator->cycles = UINT64_MAX;
   simulator->resets = false;

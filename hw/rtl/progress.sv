@@ -1,0 +1,59 @@
+// Where a launch is, for whoever asks why it does not end: each engine's instruction, the decoder's place in the stream,
+// and the bursts that memory owes. All read 0 when the launch is over.
+module progress (
+  input  logic         clk_i,
+  input  logic         rst_ni,
+  input  logic         clear_i,
+  input  logic [6:0]   empty_i,          // engine i has no instruction
+  input  logic [6:0]   busy_i,           // engine i has one in flight
+  input  logic [223:0] index_i,          // of the oldest in flight, else of the head; engine i at 32 i
+  input  logic [31:0]  decoded_i,        // slots
+  input  logic         read_burst_i,     // an address is taken
+  input  logic         read_last_i,      // the last beat of one comes
+  input  logic         write_burst_i,
+  input  logic         write_answer_i,
+  input  logic         read_i,
+  input  logic [3:0]   word_i,           // counted from REG_HEAD0
+  output logic [31:0]  word_o
+);
+
+  logic [15:0] reads_q, writes_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      reads_q  <= '0;
+      writes_q <= '0;
+    end else if (clear_i) begin
+      reads_q  <= '0;
+      writes_q <= '0;
+    end else begin
+      if (read_burst_i != read_last_i) reads_q <= read_burst_i ? reads_q + 16'd1 : reads_q - 16'd1;
+      if (write_burst_i != write_answer_i) writes_q <= write_burst_i ? writes_q + 16'd1 : writes_q - 16'd1;
+    end
+  end
+
+  localparam logic [3:0] Activity    = 4'((tenon_pkg::REG_ACTIVITY - tenon_pkg::REG_HEAD0) >> 2);
+  localparam logic [3:0] Decoded     = 4'((tenon_pkg::REG_DECODED - tenon_pkg::REG_HEAD0) >> 2);
+  localparam logic [3:0] Outstanding = 4'((tenon_pkg::REG_OUTSTANDING - tenon_pkg::REG_HEAD0) >> 2);
+
+  always_comb begin
+    word_o = 'x;
+    if (read_i) begin
+      word_o = 32'd0;
+      for (int e = 0; e < 7; e++) begin
+        if (word_i == 4'(e) & ~empty_i[e]) word_o = index_i[e*32+:32];
+      end
+      if (word_i == Activity) word_o = {17'd0, busy_i, 1'b0, ~empty_i};
+      if (word_i == Decoded) word_o = decoded_i;
+      if (word_i == Outstanding) word_o = {writes_q, reads_q};
+    end
+  end
+
+  // Only assertions look at the reset synchronously.
+  // verilator lint_off SYNCASYNCNET
+  always_ff @(posedge clk_i) begin
+    if (rst_ni & clear_i) assert (reads_q == 16'd0 & writes_q == 16'd0);  // memory owes nothing when a launch is over
+  end
+  // verilator lint_on SYNCASYNCNET
+
+endmodule
