@@ -1,19 +1,46 @@
 // tenon fuzz accel: random programs on the RTL and the behavioral simulator, compared at every architectural write.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cassert>
 #include <charconv>
 #include <chrono>
 
 #include "compiler/cli/command.h"
 #include "compiler/cli/json.h"
-#include "compiler/cli/mismatch.h"
-#include "driver/accelerator.h"
+#include "driver/bringup/keep.h"
 #include "sim/fuzz/campaign.h"
 
 namespace tenon::cli {
 namespace {
 
 namespace fuzz = sim::fuzz;
+
+// The launches and memory of a random program.
+driver::Bundle bundle_of(const sim::fuzz::Program& program) {
+  driver::Bundle bundle;
+  bundle.config = program.config;
+  bundle.seed = program.seed;
+  bundle.memory_bytes = program.memory.size();
+  // Streams lie in memory's image, which does not hold them.
+  std::vector<std::byte> image = program.memory;
+  const spec::Isa isa(program.config);
+  for (const auto& launch : program.launches) {
+    std::vector<spec::Slot> slots;
+    for (const auto& instruction : launch.instructions) {
+      [[maybe_unused]] const auto status = isa.encode(instruction, slots);
+      assert(status);
+    }
+    const auto bytes = std::as_bytes(std::span(slots));
+    if (image.size() < launch.stream + bytes.size()) image.resize(launch.stream + bytes.size());
+    std::ranges::copy(bytes, image.begin() + static_cast<std::ptrdiff_t>(launch.stream));
+    bundle.launches.push_back(
+        {.profile = launch.profile, .instructions = launch.stream, .count = launch.slots(), .bases = program.bases});
+  }
+  bundle.memory_bytes = image.size();
+  driver::add_contents(bundle, 0, image);
+  return bundle;
+}
 
 std::string device(std::string_view scheme, const std::string& config, const fuzz::Program& program) {
   const std::string options =
@@ -110,7 +137,7 @@ struct FuzzAccel {
     found.reported = failure.remaining.what;
     auto opened = driver::open(found.device);
     if (!opened) return opened.error().str();
-    return keep_mismatch(std::move(found), **opened, bundle);
+    return driver::keep_mismatch(std::move(found), **opened, bundle);
   }
 };
 

@@ -10,15 +10,14 @@
 
 #include "compiler/cli/data.h"
 #include "compiler/cli/json.h"
-#include "compiler/cli/mismatch.h"
 #include "compiler/cli/model_options.h"
 #include "compiler/cli/progress.h"
 #include "compiler/pipeline/compare.h"
 #include "driver/accelerator.h"
-#include "driver/bringup/recorder.h"
 #include "runtime/npy.h"
 #include "runtime/profile/analysis.h"
 #include "runtime/profile/report.h"
+#include "runtime/vm/mismatch.h"
 
 namespace tenon::cli {
 namespace {
@@ -164,66 +163,40 @@ struct Runner : SamplesRun {
     return {};
   }
 
-  Expected<runtime::Session> session_on(driver::Accelerator* on, compiler::Comparison* comparison,
-                                        bool timeline) const {
+  runtime::SessionOptions session_options(driver::Accelerator* on, compiler::Comparison* comparison) const {
     runtime::SessionOptions options;
     options.accelerator = on;
-    options.timeline = timeline;
     options.launch_limit = std::chrono::nanoseconds(static_cast<int64_t>(seconds * 1e9));
     if (comparison) options.hook = comparison->hook();
+    return options;
+  }
+
+  Expected<runtime::Session> session_on(driver::Accelerator* on, compiler::Comparison* comparison,
+                                        bool timeline) const {
+    runtime::SessionOptions options = session_options(on, comparison);
+    options.timeline = timeline;
     return runtime::Session::create(executable, std::move(options));
   }
 
-  // Runs the sample once more and keeps the launch that went wrong; adds to the error where it is.
-  std::unexpected<Diagnostic> with_bundle(driver::Accelerator* on, Diagnostic reported, size_t sample,
-                                          compiler::Comparison* comparison) const {
-    if (on == nullptr) return std::unexpected(std::move(reported));
-    driver::Recorder recorder(*on);
-    auto session = session_on(&recorder, comparison, false);
-    if (!session) return std::unexpected(std::move(reported));
-    (void)session->run({&samples[sample], 1});
-    if (recorder.bundle()) {
-      driver::Bundle kept = *recorder.bundle();
-      kept.origin =
-          fmt::format("tenon run {} --device {} --data {}, sample {}", model.model, kept.device, data, sample);
-      kept.reported = reported.what;
-      if (comparison && comparison->mismatch()) {
-        const auto& wrong = *comparison->mismatch();
-        const uint64_t address = kept.launches[0].bases[static_cast<size_t>(wrong.base)] + wrong.offset;
-        kept.expected.push_back({wrong.name, address, wrong.expected});
-      }
-      reported.help += (reported.help.empty() ? "" : "\n  ") + keep_mismatch(std::move(kept), *on, bundle);
-    }
+  static std::unexpected<Diagnostic> with(Diagnostic reported, const std::string& kept) {
+    if (!kept.empty()) reported.help += (reported.help.empty() ? "" : "\n  ") + kept;
     return std::unexpected(std::move(reported));
   }
 
-  // Two devices disagree about a sample: what the first leaves in its outputs is what the second must.
-  std::unexpected<Diagnostic> with_other(driver::Accelerator& on, Diagnostic reported, size_t sample) const {
-    driver::Recorder first(*accelerator), second(on);
-    auto good = session_on(&first, nullptr, false), wrong = session_on(&second, nullptr, false);
-    if (!good || !wrong || !good->run({&samples[sample], 1}) || !wrong->run({&samples[sample], 1}) || !first.bundle() ||
-        !second.bundle()) {
-      return std::unexpected(std::move(reported));
-    }
-    driver::Bundle kept = *second.bundle();
-    kept.origin = fmt::format("tenon run {} --device {} --verify {} --data {}, sample {}", model.model, device, verify,
-                              data, sample);
-    kept.reported = reported.what;
-    const driver::Launch& there = first.bundle()->launches[0];
-    for (const auto& program : executable.programs) {
-      if (program.instructions.size() != there.count) continue;
-      for (const auto& slot : program.outputs) {
-        const auto bytes = runtime::checked_bytes(slot.dtype, slot.shape);
-        const auto base = static_cast<size_t>(slot.base);
-        if (!bytes) continue;
-        driver::Region expected{slot.name, kept.launches[0].bases[base],
-                                std::vector<std::byte>(static_cast<size_t>(*bytes))};
-        const driver::Buffer buffer{there.bases[base], static_cast<uint64_t>(*bytes)};
-        if (accelerator->read(buffer, 0, expected.bytes)) kept.expected.push_back(std::move(expected));
-      }
-    }
-    reported.help += "\n  " + keep_mismatch(std::move(kept), on, bundle);
-    return std::unexpected(std::move(reported));
+  // Keeps the launch that went wrong; adds to the error where it is.
+  std::unexpected<Diagnostic> with_bundle(driver::Accelerator* on, Diagnostic reported, size_t sample,
+                                          compiler::Comparison* comparison) const {
+    if (on == nullptr) return std::unexpected(std::move(reported));
+    const runtime::MismatchNote note{
+        fmt::format("tenon run {} --device {} --data {}, sample {}", model.model, on->info().uri, data, sample),
+        reported.what, bundle};
+    const auto expected = [&](const driver::Launch& launch) -> std::optional<driver::Region> {
+      if (!comparison || !comparison->mismatch()) return {};
+      const auto& wrong = *comparison->mismatch();
+      return driver::Region{wrong.name, launch.bases[static_cast<size_t>(wrong.base)] + wrong.offset, wrong.expected};
+    };
+    return with(std::move(reported), runtime::keep_failure(executable, session_options(on, comparison),
+                                                           {&samples[sample], 1}, note, expected));
   }
 
   Status on_device() {
@@ -337,11 +310,14 @@ struct Runner : SamplesRun {
         }
         for (size_t r = 0; r < found->size(); ++r) {
           if ((*found)[r] != (*expected)[r]) {
-            return with_other(
-                **second,
-                {fmt::format("sample {}: result {} differs between {} and {}", i, r, verify, device), executable.name,
-                 "this is a fault of the accelerator or its compiler: please report it", Fault::kInternal},
-                i);
+            Diagnostic differs{fmt::format("sample {}: result {} differs between {} and {}", i, r, verify, device),
+                               executable.name, "this is a fault of the accelerator or its compiler: please report it",
+                               Fault::kInternal};
+            const runtime::MismatchNote note{fmt::format("tenon run {} --device {} --verify {} --data {}, sample {}",
+                                                         model.model, device, verify, data, i),
+                                             differs.what, bundle};
+            return with(std::move(differs), runtime::keep_difference(executable, session_options(nullptr, nullptr),
+                                                                     *accelerator, **second, {&samples[i], 1}, note));
           }
         }
       }

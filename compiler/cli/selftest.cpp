@@ -5,7 +5,7 @@
 
 #include "compiler/cli/command.h"
 #include "compiler/cli/json.h"
-#include "compiler/cli/mismatch.h"
+#include "driver/bringup/keep.h"
 
 namespace tenon::cli {
 namespace {
@@ -32,7 +32,8 @@ struct Selftest {
       if (check.bundle) {  // the second gets a directory of its own
         ++bundles;
         const bool more = bundles > 1 && !directory.empty();
-        kept = keep_mismatch(*check.bundle, **opened, more ? fmt::format("{}-{}", directory, bundles) : directory);
+        kept =
+            driver::keep_mismatch(*check.bundle, **opened, more ? fmt::format("{}-{}", directory, bundles) : directory);
       }
       out.begin_object().field("name", check.name).field("passed", check.passed);
       out.field("figure", check.figure).field("failure", check.failure).field("next", check.next).end();

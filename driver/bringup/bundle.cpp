@@ -17,6 +17,7 @@ using Json = nlohmann::ordered_json;
 constexpr int kVersion = 1;
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kMostMemory = uint64_t{1} << 40;
+constexpr uint64_t kLongestLimit = 1'000'000'000'000'000;  // 10^6 seconds, as tenon run takes it
 constexpr size_t kMostLaunches = 4096;
 
 std::string instructions_for_people(const Bundle& bundle) {
@@ -193,6 +194,7 @@ Status save_bundle(const Bundle& bundle, const fs::path& directory) {
                {"configuration", Json::parse(spec::to_json(bundle.config))},
                {"configuration_hash", fmt::format("{:016x}", spec::hash(bundle.config))},
                {"memory_bytes", bundle.memory_bytes},
+               {"limit_ns", bundle.limit.count()},
                {"memory", regions_to_json(bundle.memory, blob)},
                {"launches", Json::array()},
                {"expected", regions_to_json(bundle.expected, blob)}};
@@ -232,6 +234,7 @@ Expected<Bundle> load_bundle(const fs::path& directory) {
   bundle.reported = reader.text(json, "reported");
   bundle.found = reader.text(json, "found");
   bundle.memory_bytes = reader.number(json, "memory_bytes", kMostMemory);
+  bundle.limit = std::chrono::nanoseconds(reader.number(json, "limit_ns", kLongestLimit));
   bundle.memory = regions_from_json(reader, reader.list(json, "memory"), *blob, bundle.memory_bytes);
   bundle.expected = regions_from_json(reader, reader.list(json, "expected"), *blob, bundle.memory_bytes);
   const Json& launches = reader.list(json, "launches");

@@ -9,6 +9,7 @@
 // comparing memory with `expected`.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -31,8 +32,9 @@ struct Bundle {
   std::string device;   // the URI on which it was seen
   std::string origin;   // what was being done, as a command where there is one
   spec::Config config;
-  uint64_t seed = 0;          // of a random program; 0: it was none
-  uint64_t memory_bytes = 0;  // that the device must have at least
+  uint64_t seed = 0;                                          // of a random program; 0: it was none
+  uint64_t memory_bytes = 0;                                  // that the device must have at least
+  std::chrono::nanoseconds limit = std::chrono::seconds(60);  // of the wait for each launch
   std::vector<Region> memory;
   std::vector<Launch> launches;
   std::vector<Region> expected;

@@ -17,7 +17,8 @@ class Recorder final : public Accelerator {
   explicit Recorder(Accelerator& inner, std::optional<size_t> only = {}) : inner_(inner), only_(only) {}
 
   size_t launches() const { return launches_; }
-  // What was kept: device, configuration, memory and one launch are set.
+  // What was kept: device, configuration, memory, one launch and the limit of its wait are set. Addresses begin low, as
+  // those of a simulator do, wherever the device has its memory.
   const std::optional<Bundle>& bundle() const { return bundle_; }
 
   const Info& info() const override { return inner_.info(); }
@@ -31,7 +32,7 @@ class Recorder final : public Accelerator {
   }
   Expected<uint32_t> read_register(uint32_t offset) override { return inner_.read_register(offset); }
   Status write_register(uint32_t offset, uint32_t value) override;
-  Expected<bool> wait_idle(std::chrono::nanoseconds limit) override { return inner_.wait_idle(limit); }
+  Expected<bool> wait_idle(std::chrono::nanoseconds limit) override;
   std::string explain() override { return inner_.explain(); }
   sim::Simulator* simulator() override { return inner_.simulator(); }
 
@@ -41,6 +42,7 @@ class Recorder final : public Accelerator {
   Accelerator& inner_;
   std::optional<size_t> only_;
   size_t launches_ = 0;
+  bool waits_ = false;  // for what was kept, and has not waited so far
   std::map<uint64_t, Buffer> buffers_;
   std::map<uint32_t, uint32_t> words_;  // arguments as they were written last
   std::optional<Bundle> bundle_;

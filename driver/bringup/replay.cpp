@@ -116,13 +116,13 @@ Expected<std::string> compare_expected(Accelerator& accelerator, const Bundle& b
   return std::string();
 }
 
-Expected<std::string> replay(Accelerator& accelerator, const Bundle& bundle, std::chrono::nanoseconds limit) {
+Expected<std::string> replay(Accelerator& accelerator, const Bundle& bundle) {
   auto placed = place(accelerator, bundle);
   if (!placed) return forward_error(placed);
   const auto run = [&]() -> Expected<std::string> {
     for (const Launch& launch : bundle.launches) {
       if (auto status = start(accelerator, moved(launch, *placed)); !status) return forward_error(status);
-      if (auto status = finish(accelerator, limit); !status) return status.error().what;
+      if (auto status = finish(accelerator, bundle.limit); !status) return status.error().what;
     }
     return compare_expected(accelerator, bundle, *placed);
   };

@@ -1,14 +1,11 @@
 // Runs a bundle on a device and says what differs.
 #pragma once
 
-#include <chrono>
 #include <string>
 
 #include "driver/bringup/bundle.h"
 
 namespace tenon::driver {
-
-inline constexpr auto kReplayLimit = std::chrono::seconds(60);  // of each launch
 
 // Where a bundle lies in a device's memory: on a simulator at its own addresses, elsewhere in one buffer, all addresses
 // moved by `shift`.
@@ -30,8 +27,7 @@ Expected<std::string> compare_expected(Accelerator& accelerator, const Bundle& b
 
 // Runs all launches: the first difference, in one line or several; empty: there is none. An error is that of a device
 // that cannot run the bundle at all.
-Expected<std::string> replay(Accelerator& accelerator, const Bundle& bundle,
-                             std::chrono::nanoseconds limit = kReplayLimit);
+Expected<std::string> replay(Accelerator& accelerator, const Bundle& bundle);
 
 // Opens `device` for the bundle: where its URI names a configuration, that is the bundle's own (as a file in `scratch`
 // where no named one equals it), with memory enough.

@@ -11,6 +11,7 @@
 #include "runtime/file.h"
 #include "runtime/profile/analysis.h"
 #include "runtime/profile/report.h"
+#include "runtime/vm/mismatch.h"
 #include "runtime/vm/session.h"
 
 namespace tenon::runtime {
@@ -19,7 +20,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Options {
-  std::string model, device, output, report, trace;
+  std::string model, device, output, report, trace, verify, bundle;
   std::vector<std::string> inputs;
   double limit_seconds = 600;
   uint64_t runs = 1;
@@ -92,6 +93,46 @@ void print_info(const Executable& executable, bool json) {
   }
 }
 
+std::string command_of(const Options& options, const std::string& device) {
+  std::string text = fmt::format("tenon-run {} --device {}", options.model, device);
+  if (!options.verify.empty()) text += " --verify " + options.verify;
+  for (const std::string& input : options.inputs) text += " --input " + input;
+  return text;
+}
+
+std::vector<Tensor> ordered(const Executable& executable, const NamedTensors& inputs) {
+  std::vector<Tensor> list;
+  for (const Port& port : executable.main().params) {
+    if (const auto it = inputs.find(port.name); it != inputs.end()) list.push_back(it->second);
+  }
+  return list;
+}
+
+std::unexpected<Diagnostic> with(Diagnostic reported, const std::string& kept) {
+  if (!kept.empty()) reported.help += (reported.help.empty() ? "" : "\n  ") + kept;
+  return std::unexpected(std::move(reported));
+}
+
+// Runs the model; what a device reports of a launch is kept as a bundle. `session` is left where the runs end well.
+Expected<NamedTensors> run_on(const Executable& executable, const SessionOptions& session_options,
+                              const NamedTensors& inputs, const Options& options, uint64_t runs,
+                              std::optional<Session>& session) {
+  auto created = Session::create(executable, session_options);
+  if (!created) return forward_error(created);
+  session.emplace(std::move(*created));
+  Expected<NamedTensors> outputs;
+  for (uint64_t i = 0; i < runs; ++i) {
+    outputs = session->run(inputs);
+    if (outputs) continue;
+    session.reset();
+    const MismatchNote note{command_of(options, session_options.accelerator->info().uri), outputs.error().what,
+                            options.bundle};
+    return with(std::move(outputs.error()),
+                keep_failure(executable, session_options, ordered(executable, inputs), note));
+  }
+  return outputs;
+}
+
 Status run(const Options& options) {
   auto executable = load(options.model);
   if (!executable) return forward_error(executable);
@@ -99,13 +140,18 @@ Status run(const Options& options) {
     print_info(*executable, options.json);
     return {};
   }
-  std::unique_ptr<driver::Accelerator> accelerator;
+  std::unique_ptr<driver::Accelerator> accelerator, second;
   std::string uri = options.device;
   if (uri.empty() && !executable->programs.empty()) uri = "behavioral:" + executable->programs[0].config.name;
   if (!uri.empty()) {
     auto opened = driver::open(uri);
     if (!opened) return forward_error(opened);
     accelerator = std::move(*opened);
+  }
+  if (!options.verify.empty()) {
+    auto opened = driver::open(options.verify);
+    if (!opened) return forward_error(opened);
+    second = std::move(*opened);
   }
   auto inputs = read_inputs(*executable, options.inputs);
   if (!inputs) return forward_error(inputs);
@@ -114,13 +160,31 @@ Status run(const Options& options) {
   session_options.accelerator = accelerator.get();
   session_options.timeline = !options.report.empty() || !options.trace.empty();
   session_options.launch_limit = std::chrono::nanoseconds(static_cast<int64_t>(options.limit_seconds * 1e9));
-  auto session = Session::create(*executable, std::move(session_options));
-  if (!session) return forward_error(session);
+  std::optional<Session> session;
   NamedTensors outputs;
-  for (uint64_t i = 0; i < options.runs; ++i) {
-    auto result = session->run(*inputs);
-    if (!result) return forward_error(result);
-    outputs = std::move(*result);
+  if (auto ran = run_on(*executable, session_options, *inputs, options, options.runs, session); !ran) {
+    return forward_error(ran);
+  } else {
+    outputs = std::move(*ran);
+  }
+  if (second) {
+    SessionOptions other = session_options;
+    other.accelerator = second.get();
+    other.timeline = false;
+    std::optional<Session> there;
+    auto expected = run_on(*executable, other, *inputs, options, 1, there);
+    if (!expected) return forward_error(expected);
+    for (const auto& [name, tensor] : *expected) {
+      if (outputs.at(name) == tensor) continue;
+      Diagnostic differs{fmt::format("output '{}' differs between {} and {}", name, uri, options.verify),
+                         executable->name, "one of the two devices is wrong", Fault::kInternal};
+      // The device's memory is for the runs that find the launch.
+      there.reset();
+      session.reset();
+      const MismatchNote note{command_of(options, uri), differs.what, options.bundle};
+      return with(std::move(differs), keep_difference(*executable, session_options, *second, *accelerator,
+                                                      ordered(*executable, *inputs), note));
+    }
   }
 
   if (!options.output.empty()) {
@@ -176,6 +240,9 @@ int command(int argc, char** argv) {
   app.add_option("--output", options.output, "directory for NAME.npy of each output");
   app.add_option("--report", options.report, "write a self-contained HTML report");
   app.add_option("--trace", options.trace, "write a trace for ui.perfetto.dev");
+  app.add_option("--verify", options.verify, "URI of a second device, whose outputs must be the same");
+  app.add_option("--bundle", options.bundle,
+                 "directory for what repeats a launch that went wrong; default: mismatch-N here");
   app.add_option("--runs", options.runs, "run so often")->check(CLI::Range(uint64_t{1}, uint64_t{1} << 32));
   app.add_option("--limit", options.limit_seconds, "seconds that one launch may take")->check(CLI::Range(0.0, 1e6));
   app.add_flag("--info", options.info, "print inputs, outputs and programs, and run nothing");

@@ -68,12 +68,13 @@ TEST_F(Bringup, DamagedBundlesAreErrorsOrRun) {
       default: text[at] = "0123456789-[]{}\""[random() % 16]; break;
     }
     std::ofstream(scratch / "b" / "bundle.json") << text;
-    const auto read = load_bundle(scratch / "b");
+    auto read = load_bundle(scratch / "b");
     if (!read) {
       ++refused;
       EXPECT_FALSE(read.error().what.empty());
     } else if (read->memory_bytes <= 1 << 20) {
-      (void)replay(*device, *read, std::chrono::milliseconds(1));
+      read->limit = std::chrono::milliseconds(1);
+      (void)replay(*device, *read);
     }
   }
   EXPECT_GT(refused, 300);
@@ -108,6 +109,55 @@ TEST_F(Bringup, WhatIsRecordedReplays) {
   const auto wrong = replay(*other, bundle);
   ASSERT_TRUE(wrong);
   EXPECT_THAT(*wrong, HasSubstr("nothing: byte"));
+}
+
+// A board with its memory at 256 GiB, of which launches are swallowed.
+class HighMemory final : public Accelerator {
+ public:
+  static constexpr uint64_t kBase = uint64_t{256} << 30;
+  explicit HighMemory(Accelerator& inner) : inner_(inner) {}
+  const Info& info() const override { return inner_.info(); }
+  Expected<Buffer> allocate(uint64_t bytes, uint64_t alignment) override {
+    auto buffer = inner_.allocate(bytes, alignment);
+    if (buffer) buffer->address += kBase;
+    return buffer;
+  }
+  void free(const Buffer& buffer) override { inner_.free(low(buffer)); }
+  Status write(const Buffer& buffer, uint64_t offset, std::span<const std::byte> data) override {
+    return inner_.write(low(buffer), offset, data);
+  }
+  Status read(const Buffer& buffer, uint64_t offset, std::span<std::byte> data) override {
+    return inner_.read(low(buffer), offset, data);
+  }
+  Expected<uint32_t> read_register(uint32_t offset) override { return inner_.read_register(offset); }
+  Status write_register(uint32_t, uint32_t) override { return {}; }
+  Expected<bool> wait_idle(std::chrono::nanoseconds) override { return true; }
+
+ private:
+  static Buffer low(Buffer buffer) { return {buffer.address - kBase, buffer.size}; }
+  Accelerator& inner_;
+};
+
+// So that a simulator's memory can take the bundle of a board whose memory lies anywhere.
+TEST_F(Bringup, WhatIsRecordedHasLowAddressesAndTheLimitOfItsWait) {
+  auto device = open("behavioral:tiny?memory=1M").value();
+  HighMemory board(*device);
+  Recorder recorder(board);
+  const Buffer stream = recorder.allocate(64, 64).value(), data = recorder.allocate(4096, 4096).value();
+  ASSERT_GE(stream.address, HighMemory::kBase);
+  Launch launch{.profile = spec::Profile::kNative, .instructions = stream.address, .count = 2};
+  launch.bases = {data.address, data.address + 100, data.address + 4096, 0, 7};  // three of them in no buffer
+  ASSERT_TRUE(start(recorder, launch));
+  ASSERT_TRUE(recorder.wait_idle(std::chrono::milliseconds(3)));
+  ASSERT_TRUE(recorder.wait_idle(std::chrono::milliseconds(5)));  // of a reset
+  const Bundle& bundle = *recorder.bundle();
+  const uint64_t low = stream.address - bundle.launches[0].instructions;
+  EXPECT_EQ(bundle.launches[0].instructions, 4096u);
+  const std::array<uint64_t, spec::kBases> bases = {data.address - low, data.address + 100 - low, data.address + 4096,
+                                                    0, 7};
+  EXPECT_EQ(bundle.launches[0].bases, bases);
+  EXPECT_EQ(bundle.memory_bytes, data.address - low + 4096);
+  EXPECT_EQ(bundle.limit, std::chrono::milliseconds(3));
 }
 
 TEST_F(Bringup, ADeviceThatCannotRunTheBundleIsAnError) {

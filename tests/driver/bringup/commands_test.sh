@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # tenon selftest, debug and replay: a good device, one with each fault, and the bundles that mismatches leave behind.
-# Arguments: tenon, the directory of the transport faulty:.
+# Arguments: tenon, tenon-run, the directory of the transport faulty:.
 set -euo pipefail
-tenon=$(realpath "$1") drivers=$2
+tenon=$(realpath "$1") tenon_run=$(realpath "$2") drivers=$3
 # shellcheck source=tests/expect.sh
 source tests/expect.sh
 models=$PWD/tests/models
@@ -141,3 +141,26 @@ expect 0 "/stem/stem.0/Conv" "$tenon" debug model.tnx --data "$models/resnet8_di
 expect 1 "there is none with number 99" "$tenon" debug model.tnx --data "$models/resnet8_digits_test.npz:x" --divide 255 \
   --launch 99 -x step
 expect 2 "a model runs on data" "$tenon" debug model.tnx -x step
+
+# tenon-run, which has no compiler: another device disagrees, a device stops, a launch takes too long.
+{
+  printf '\223NUMPY\1\0v\0%-117s\n' "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 28, 28), }"
+  printf '\0\0\200?%.0s' {1..784}
+} >ones.npy
+run=("$tenon_run" model.tnx --input ones.npy)
+expect 0 "cycles a run" "${run[@]}" --device behavioral:tiny --verify "behavioral:tiny?memory=64M"
+expect 3 "differs between faulty:tiny?fault=mac and behavioral:tiny" "${run[@]}" --device "faulty:tiny?fault=mac" --verify behavioral:tiny
+expect 3 "bundle: board; to see it again" "${run[@]}" --device "faulty:tiny?fault=mac" --verify behavioral:tiny --bundle board
+expect 1 "error: the same mismatch again" "$tenon" replay board
+expect 1 "doing     tenon-run model.tnx --device faulty:tiny?fault=mac --verify behavioral:tiny --input ones.npy" "$tenon" replay board
+expect 0 "shows no difference" "$tenon" replay board --device behavioral:tiny
+expect 1 "faulty and behavioral differ" "${run[@]}" --device "faulty:tiny?fault=write" --bundle stopped
+expect 1 "error: the same mismatch again" "$tenon" replay stopped
+expect 1 "bundle: late; to see it again" "${run[@]}" --device behavioral:tiny --limit 1e-5 --bundle late
+grep -q "the last that were decoded" late/bundle.json
+expect 1 "error: the same mismatch again" "$tenon" replay late
+expect 1 "input 'input' was given twice" "${run[@]}" --input ones.npy
+expect 2 "names no device" "${run[@]}" --verify nothing
+# What is no launch's fault leaves nothing behind.
+expect 1 "no input is named 'other'" "$tenon_run" model.tnx --input other=ones.npy --bundle none
+[ ! -e none ]

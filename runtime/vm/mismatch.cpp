@@ -1,0 +1,95 @@
+#include "runtime/vm/mismatch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "driver/bringup/keep.h"
+#include "driver/bringup/recorder.h"
+
+namespace tenon::runtime {
+namespace {
+
+std::string none(const Diagnostic& diagnostic) { return fmt::format("no bundle could be kept: {}", diagnostic.str()); }
+
+std::string keep(driver::Bundle bundle, driver::Accelerator& on, const MismatchNote& note) {
+  bundle.origin = note.origin;
+  bundle.reported = note.reported;
+  return driver::keep_mismatch(std::move(bundle), on, note.directory);
+}
+
+const CallProgram* program_of(const Step& step) { return std::get_if<CallProgram>(&step.instruction->operation); }
+
+}  // namespace
+
+std::string keep_failure(const Executable& executable, SessionOptions options, std::span<const Tensor> inputs,
+                         const MismatchNote& note, const ExpectedBytes& expected) {
+  if (options.accelerator == nullptr) return {};
+  driver::Accelerator& on = *options.accelerator;
+  driver::Recorder recorder(on);
+  options.accelerator = &recorder;
+  options.timeline = false;
+  size_t ended = 0;  // launches that did
+  {
+    auto session = Session::create(executable, std::move(options));
+    if (!session) return none(session.error());
+    if (session->run(inputs)) return "no bundle could be kept: run once more, it went well; the fault comes and goes";
+    ended = session->profile().launches.size();
+  }  // its memory is free for the replay
+  if (!recorder.bundle()) return {};
+  driver::Bundle bundle = *recorder.bundle();
+  if (auto region = expected ? expected(bundle.launches[0]) : std::nullopt)
+    bundle.expected.push_back(std::move(*region));
+  if (bundle.expected.empty() && ended == recorder.launches()) return {};
+  return keep(std::move(bundle), on, note);
+}
+
+std::string keep_difference(const Executable& executable, const SessionOptions& options, driver::Accelerator& good,
+                            driver::Accelerator& wrong, std::span<const Tensor> inputs, const MismatchNote& note) {
+  std::vector<std::vector<Tensor>> outputs;  // of each launch
+  const auto run = [&](driver::Accelerator& on, Hook hook) -> Status {
+    SessionOptions these;
+    these.accelerator = &on;
+    these.launch_limit = options.launch_limit;
+    these.hook = std::move(hook);
+    auto session = Session::create(executable, std::move(these));
+    if (!session) return forward_error(session);
+    auto results = session->run(inputs);
+    return results ? Status{} : forward_error(results);
+  };
+  const auto collect = [&](const Step& step) -> Status {
+    if (program_of(step) != nullptr) outputs.emplace_back(step.results.begin(), step.results.end());
+    return {};
+  };
+  if (auto status = run(good, collect); !status) return none(status.error());
+
+  driver::Recorder recorder(wrong);
+  size_t launch = 0;
+  const AcceleratorProgram* program = nullptr;  // whose outputs differ
+  const auto compare = [&](const Step& step) -> Status {
+    const CallProgram* const call = program_of(step);
+    if (call == nullptr) return {};
+    const size_t i = launch++;
+    if (i < outputs.size() && std::ranges::equal(step.results, outputs[i])) return {};
+    program = &executable.programs[call->program];
+    return error("here");  // ends the run, so that this launch is the last one recorded
+  };
+  const auto status = run(recorder, compare);
+  if (program == nullptr) {
+    return status ? "no bundle could be kept: once more, all launches gave the same; the fault comes and goes"
+                  : none(status.error());
+  }
+  driver::Bundle bundle = *recorder.bundle();
+  for (size_t i = 0; launch <= outputs.size() && i < program->outputs.size(); ++i) {
+    const auto bytes = outputs[launch - 1][i].bytes();
+    bundle.expected.push_back({program->outputs[i].name,
+                               bundle.launches[0].bases[static_cast<size_t>(program->outputs[i].base)],
+                               {bytes.begin(), bytes.end()}});
+  }
+  return keep(std::move(bundle), wrong, note);
+}
+
+}  // namespace tenon::runtime
