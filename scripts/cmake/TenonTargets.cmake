@@ -24,6 +24,11 @@ if(TENON_SANITIZE)
   add_compile_options(-fsanitize=${TENON_SANITIZE} -fno-sanitize=null,vptr -fno-sanitize-recover=all
                       -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${TENON_SANITIZE})
+  # For tests: an allocation that cannot be is an error to report, there as in every other build.
+  set(TENON_TEST_ENVIRONMENT ASAN_OPTIONS=allocator_may_return_null=1)
+  if(TENON_SANITIZE STREQUAL "thread")
+    set(TENON_TEST_ENVIRONMENT TSAN_OPTIONS=allocator_may_return_null=1)
+  endif()
 endif()
 
 # Coverage for libFuzzer in every file; set by the preset fuzz.
@@ -82,8 +87,7 @@ function(tenon_test name)
   endif()
   if(TENON_SANITIZE)
     target_compile_options(${name} PRIVATE -O0)  # what a test costs here is its compilation
-    # An allocation that cannot be is an error to report, here as in every other build.
-    list(APPEND properties ENVIRONMENT ASAN_OPTIONS=allocator_may_return_null=1)
+    list(APPEND properties ENVIRONMENT ${TENON_TEST_ENVIRONMENT})
   endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES ${properties})
 endfunction()
