@@ -110,10 +110,10 @@ std::vector<std::string_view> find_levels() {
 }
 #elif defined(__arm__)
 constexpr std::string_view kArchitecture = "armv7";
-std::vector<std::string_view> find_levels() { return {"armv7-a"}; }
+std::vector<std::string_view> find_levels() { return {"generic"}; }
 #else
 constexpr std::string_view kArchitecture = "unknown";
-std::vector<std::string_view> find_levels() { return {}; }
+std::vector<std::string_view> find_levels() { return {"generic"}; }
 #endif
 
 }  // namespace

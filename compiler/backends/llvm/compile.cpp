@@ -1,0 +1,146 @@
+#include "compiler/backends/llvm/compile.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/TargetParser/Triple.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar.h>
+
+#include <algorithm>
+#include <cassert>
+#include <memory>
+#include <set>
+
+#include "compiler/backends/llvm/emit.h"
+#include "compiler/backends/llvm/link.h"
+#include "compiler/ir/try.h"
+
+namespace tenon::compiler::native {
+namespace {
+
+// The tables that tn_library_get returns.
+class LibraryTable {
+ public:
+  explicit LibraryTable(llvm::Module& module) : module_(module), b_(module.getContext()) {}
+
+  void make(std::span<const runtime::NativeKernel> kernels, std::span<const Level> levels,
+            const std::vector<std::vector<llvm::Function*>>& functions, const Sites& sites) {
+    llvm::Type *pointer = b_.getPtrTy(), *number = b_.getInt32Ty();
+    std::vector<llvm::Constant*> names, variants, places;
+    for (const auto& kernel : kernels) names.push_back(text(kernel.name));
+    auto* variant_type = llvm::StructType::get(pointer, pointer);
+    for (size_t i = 0; i < levels.size(); ++i) {
+      const std::vector<llvm::Constant*> row(functions[i].begin(), functions[i].end());
+      variants.push_back(llvm::ConstantStruct::get(variant_type, {text(levels[i].name), array(pointer, row)}));
+    }
+    auto* site_type = llvm::StructType::get(number, pointer);
+    for (const auto& [fault, where] : sites.list)
+      places.push_back(llvm::ConstantStruct::get(site_type, {count(fault), text(where)}));
+    auto* type = llvm::StructType::get(number, number, pointer, number, number, pointer, pointer);
+    auto* library = global(llvm::ConstantStruct::get(
+        type, {count(TN_ABI), count(kernels.size()), array(pointer, names), count(variants.size()),
+               count(places.size()), array(variant_type, variants), array(site_type, places)}));
+    auto* get = llvm::Function::Create(llvm::FunctionType::get(pointer, false), llvm::GlobalValue::ExternalLinkage,
+                                       "tn_library_get", module_);
+    llvm::IRBuilder<>(llvm::BasicBlock::Create(b_.getContext(), "", get)).CreateRet(library);
+  }
+
+ private:
+  llvm::Constant* count(size_t number) { return b_.getInt32(static_cast<uint32_t>(number)); }
+  llvm::Constant* global(llvm::Constant* value) {
+    return new llvm::GlobalVariable(module_, value->getType(), true, llvm::GlobalValue::InternalLinkage, value);
+  }
+  llvm::Constant* array(llvm::Type* type, const std::vector<llvm::Constant*>& values) {
+    return global(llvm::ConstantArray::get(llvm::ArrayType::get(type, values.size()), values));
+  }
+  llvm::Constant* text(const std::string& words) {
+    return global(llvm::ConstantDataArray::getString(b_.getContext(), words));
+  }
+
+  llvm::Module& module_;
+  llvm::IRBuilder<> b_;
+};
+
+// SROA makes registers of small buffers, the others clean up behind it; loops are as they shall be.
+llvm::SmallVector<char, 0> make_object(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::SmallVector<char, 0> object;
+  llvm::raw_svector_ostream out(object);
+  llvm::legacy::PassManager passes;
+  passes.add(llvm::createSROAPass());
+  passes.add(llvm::createEarlyCSEPass());
+  passes.add(llvm::createCFGSimplificationPass());
+  [[maybe_unused]] const bool failed =
+      machine.addPassesToEmitFile(passes, out, nullptr, llvm::CodeGenFileType::ObjectFile);
+  assert(!failed && "find_target() has seen that it can");
+  passes.run(module);
+  return object;
+}
+
+}  // namespace
+
+Expected<std::vector<std::string>> levels_of(const std::string& triple) {
+  TENON_TAKE(target, find_target(triple));
+  std::vector<std::string> names;
+  for (const Level& level : target->levels) names.push_back(level.name);
+  return names;
+}
+
+Expected<runtime::NativeCode> compile(Context& context, std::span<const loop::Function* const> functions,
+                                      const Options& options) {
+  TENON_TAKE(target, find_target(options.triple));
+  std::vector<Level> levels;
+  for (const std::string& name : options.levels) {
+    const auto found = std::ranges::find(target->levels, name, &Level::name);
+    if (found == target->levels.end()) {
+      TENON_TAKE(known, levels_of(target->triple));
+      return error(fmt::format("{} has no level '{}'", target->triple, name), {},
+                   fmt::format("the levels are {}", fmt::join(*known, ", ")));
+    }
+    levels.push_back(*found);
+  }
+  if (levels.empty()) levels = target->levels;
+
+  runtime::NativeCode code;
+  code.triple = target->triple;
+  for (const Level& level : levels) code.levels.push_back(level.name);
+  std::set<std::string> names;
+  for (const loop::Function* function : functions) {
+    const std::string name(context.name(function->name));
+    if (!names.insert(name).second) return error(fmt::format("two loop functions are named @{}", name));
+    TENON_TRY(supported(context, *function));
+    TENON_TAKE(signature, signature_of(context, *function));
+    code.kernels.push_back({name, std::move(*signature)});
+  }
+
+  llvm::LLVMContext llvm_context;
+  llvm::Module module("tenon", llvm_context);
+  llvm::TargetOptions machine_options;
+  const std::unique_ptr<llvm::TargetMachine> machine(
+      target->target->createTargetMachine(target->triple, levels.back().cpu, levels.back().features, machine_options,
+                                          llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Default));
+  module.setTargetTriple(target->triple);
+  module.setDataLayout(machine->createDataLayout());
+  Sites sites;
+  std::vector<std::vector<llvm::Function*>> made;
+  for (const Level& level : levels) {
+    auto& row = made.emplace_back();
+    Unit unit{context, module, sites, level, options.contract};
+    for (size_t i = 0; i < functions.size(); ++i) {
+      const auto& [name, signature] = code.kernels[i];
+      row.push_back(FunctionEmitter(unit, *functions[i], signature, fmt::format("{}.{}", name, level.name)).run());
+    }
+  }
+  LibraryTable(module).make(code.kernels, levels, made, sites);
+  assert(!llvm::verifyModule(module, &llvm::errs()));
+  const auto object = make_object(module, *machine);
+  TENON_TAKE(shared, link({object.data(), object.size()}));
+  code.object = std::move(*shared);
+  return code;
+}
+
+}  // namespace tenon::compiler::native

@@ -1,0 +1,395 @@
+// Indices and addresses: polynomials of loop variables, each part made where its last variable gets its value.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <functional>
+
+#include "compiler/backends/llvm/emit.h"
+
+namespace tenon::compiler::native {
+namespace {
+
+bool any_atom(Dim dim, const std::function<bool(const DimAtom&)>& holds) {
+  return std::ranges::any_of(dim.node->terms, [&](const DimTerm& term) {
+    return std::ranges::any_of(term.factors, [&](const DimAtom* factor) {
+      return holds(*factor) || std::ranges::any_of(factor->args, [&](Dim arg) { return any_atom(arg, holds); });
+    });
+  });
+}
+
+}  // namespace
+
+bool FunctionEmitter::varies(Dim dim) {
+  if (frame().lanes == 0) return false;
+  bool found = false;
+  for_each_variable(dim, [&](Symbol var) { found |= frame().variables.at(var).value->getType()->isVectorTy(); });
+  return found;
+}
+
+bool FunctionEmitter::never_negative(Dim dim) const {
+  DimBounds bounds;
+  for (BufferId param : function_->params) bounds.emplace(function_->buffer(param).name, DimRange{});
+  const auto lo = range(dim, bounds).lo;
+  return lo && *lo >= 0;
+}
+
+size_t FunctionEmitter::scope_of(Dim dim) {
+  size_t scope = 0;
+  for_each_variable(dim, [&](Symbol var) { scope = std::max(scope, frame().variables.at(var).scope); });
+  // An element that sizes are made of is read where it would be: above a guard its index may be out of range.
+  if (any_atom(dim, [](const DimAtom& atom) { return atom.kind == DimAtom::Kind::kApply; })) {
+    for (size_t i = frame().scopes.size(); i-- > scope + 1;) {
+      if (frame().scopes[i].guarded) return i;
+    }
+  }
+  return scope;
+}
+
+llvm::Value* FunctionEmitter::value(Dim dim) { return varies(dim) ? lanes_of(dim) : uniform(dim); }
+
+llvm::Value* FunctionEmitter::uniform(Dim dim) {
+  if (const auto constant = dim.constant()) return i64(*constant);
+  const size_t at = scope_of(dim);
+  if (const auto found = frame().scopes[at].values.find(dim.node); found != frame().scopes[at].values.end())
+    return found->second;
+  llvm::IRBuilderBase::InsertPointGuard guard(b_);
+  b_.SetInsertPoint(frame().scopes[at].anchor);
+  Context& context = unit_.context;
+  Dim before = context.dim(0);  // what is there in an outer scope already
+  Value* sum = nullptr;
+  for (const DimTerm& term : dim.node->terms) {
+    const Dim one = context.monomial(term.factors, term.coefficient);
+    if (term.factors.empty() || scope_of(one) < at) {
+      before = context.add(before, one);
+      continue;
+    }
+    Value* product = nullptr;
+    for (const DimAtom* factor : term.factors) {
+      const Dim alone = context.monomial({factor});
+      Value* next = alone == dim ? uniform_atom(*factor) : uniform(alone);
+      product = product ? b_.CreateMul(product, next) : next;
+    }
+    if (term.coefficient != 1) product = b_.CreateMul(product, i64(term.coefficient));
+    sum = sum ? b_.CreateAdd(sum, product) : product;
+  }
+  if (before != context.dim(0)) sum = b_.CreateAdd(uniform(before), sum);
+  return frame().scopes[at].values[dim.node] = sum;
+}
+
+llvm::Value* FunctionEmitter::uniform_atom(const DimAtom& atom) {
+  switch (atom.kind) {
+    case DimAtom::Kind::kVariable: return frame().variables.at(atom.name).value;
+    case DimAtom::Kind::kFloorDivide:
+      return floor_divide(uniform(atom.args[0]), uniform(atom.args[1]), never_negative(atom.args[0]));
+    case DimAtom::Kind::kMin:
+    case DimAtom::Kind::kMax: {
+      const auto op = atom.kind == DimAtom::Kind::kMin ? llvm::Intrinsic::smin : llvm::Intrinsic::smax;
+      Value* result = uniform(atom.args[0]);
+      for (size_t i = 1; i < atom.args.size(); ++i)
+        result = b_.CreateBinaryIntrinsic(op, result, uniform(atom.args[i]));
+      return result;
+    }
+    case DimAtom::Kind::kApply: {
+      const BufferId id = applied(atom);
+      Value* element = load(id, atom.args);
+      return to_index(function_->buffer(id).dtype, element);
+    }
+    case DimAtom::Kind::kErased:
+    case DimAtom::Kind::kInvalid: break;
+  }
+  assert(false && "a size without a value, which loop::verify() refuses");
+  return i64(0);
+}
+
+BufferId FunctionEmitter::applied(const DimAtom& atom) const {
+  return *std::ranges::find_if(function_->params, [&](BufferId id) { return function_->buffer(id).name == atom.name; });
+}
+
+llvm::Value* FunctionEmitter::to_index(DType dtype, Value* value) {
+  llvm::Type* type = b_.getInt64Ty();
+  if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(value->getType()))
+    type = llvm::FixedVectorType::get(type, vector->getNumElements());
+  return b_.CreateIntCast(value, type, is_signed(dtype));
+}
+
+llvm::Value* FunctionEmitter::lanes_of(Dim dim) {
+  Dim same = unit_.context.dim(0);  // in all lanes
+  Value* sum = nullptr;
+  for (const DimTerm& term : dim.node->terms) {
+    const Dim one = unit_.context.monomial(term.factors, term.coefficient);
+    if (!varies(one)) {
+      same = unit_.context.add(same, one);
+      continue;
+    }
+    Dim factor_same = unit_.context.dim(term.coefficient);
+    Value* product = nullptr;
+    for (const DimAtom* factor : term.factors) {
+      const Dim alone = unit_.context.monomial({factor});
+      if (!varies(alone)) {
+        factor_same = unit_.context.multiply(factor_same, alone);
+        continue;
+      }
+      Value* next = lanes_of(*factor);
+      product = product ? b_.CreateMul(product, next) : next;
+    }
+    if (factor_same != unit_.context.dim(1)) product = b_.CreateMul(product, widen(uniform(factor_same)));
+    sum = sum ? b_.CreateAdd(sum, product) : product;
+  }
+  if (same != unit_.context.dim(0)) sum = b_.CreateAdd(widen(uniform(same)), sum);
+  return sum;
+}
+
+llvm::Value* FunctionEmitter::lanes_of(const DimAtom& atom) {
+  auto wide = [&](Dim dim) { return varies(dim) ? lanes_of(dim) : widen(uniform(dim)); };
+  switch (atom.kind) {
+    case DimAtom::Kind::kVariable: return frame().variables.at(atom.name).value;
+    case DimAtom::Kind::kFloorDivide: {
+      Value* divisor = varies(atom.args[1]) ? lanes_of(atom.args[1]) : uniform(atom.args[1]);
+      return floor_divide(wide(atom.args[0]), divisor, never_negative(atom.args[0]));
+    }
+    case DimAtom::Kind::kMin:
+    case DimAtom::Kind::kMax: {
+      const auto op = atom.kind == DimAtom::Kind::kMin ? llvm::Intrinsic::smin : llvm::Intrinsic::smax;
+      Value* result = wide(atom.args[0]);
+      for (size_t i = 1; i < atom.args.size(); ++i) result = b_.CreateBinaryIntrinsic(op, result, wide(atom.args[i]));
+      return result;
+    }
+    case DimAtom::Kind::kApply: {
+      const BufferId id = applied(atom);
+      return to_index(function_->buffer(id).dtype, load(id, atom.args));
+    }
+    case DimAtom::Kind::kErased:
+    case DimAtom::Kind::kInvalid: break;
+  }
+  assert(false && "a size without a value, which loop::verify() refuses");
+  return i64(0);
+}
+
+// Rounded down; a divisor of 0, which check_divisions() finds where the quotient is wanted, counts as 1 here.
+llvm::Value* FunctionEmitter::floor_divide(Value* a, Value* b, bool nonnegative) {
+  auto* constant = llvm::dyn_cast<llvm::ConstantInt>(b);
+  if (b->getType() != a->getType()) b = widen(b);
+  auto* zero = llvm::Constant::getNullValue(a->getType());
+  if (constant && constant->getSExtValue() > 0 && nonnegative) return b_.CreateUDiv(a, b);
+  Value* negated = nullptr;
+  if (!constant || constant->getSExtValue() == -1) {
+    auto* one = llvm::ConstantInt::get(a->getType(), 1);
+    auto* minus = b_.CreateICmpEQ(b, llvm::ConstantInt::getSigned(a->getType(), -1));
+    negated = minus;
+    b = b_.CreateSelect(b_.CreateOr(minus, b_.CreateICmpEQ(b, zero)), one, b);  // INT64_MIN / -1 is a trap
+  }
+  Value* quotient = b_.CreateSDiv(a, b);
+  Value* rest = b_.CreateSub(a, b_.CreateMul(quotient, b));
+  Value* down = b_.CreateAnd(b_.CreateICmpNE(rest, zero), b_.CreateICmpSLT(b_.CreateXor(rest, b), zero));
+  quotient = b_.CreateAdd(quotient, b_.CreateSExt(down, a->getType()));
+  return negated ? b_.CreateSelect(negated, b_.CreateNeg(a), quotient) : quotient;
+}
+
+void FunctionEmitter::check_divisions(Dim dim) {
+  any_atom(dim, [&](const DimAtom& atom) {
+    if (atom.kind != DimAtom::Kind::kFloorDivide || atom.args[1].constant()) return false;
+    Value* divisor = value(atom.args[1]);
+    fail_if(b_.CreateICmpEQ(divisor, llvm::Constant::getNullValue(divisor->getType())), TN_FAULT_SIZE_DIVISION, i64(0),
+            i64(0));
+    return false;
+  });
+}
+
+// --- Ragged buffers ---
+
+void FunctionEmitter::declare(BufferId id) {
+  const loop::Buffer& buffer = function_->buffer(id);
+  Env env = env_;
+  for (const loop::BufferAxis& axis : buffer.axes) env.erase(axis.var);
+  if (is_ragged(buffer)) env[buffer.axes[0].var] = unit_.context.dim(row_);
+  Dims& extents = extents_[id];
+  extents.clear();
+  for (const loop::BufferAxis& axis : buffer.axes) extents.push_back(unit_.context.substitute(axis.extent, env));
+}
+
+Dim FunctionEmitter::extent(BufferId id, size_t axis, Dim row) {
+  return unit_.context.substitute(extents_.at(id)[axis], {{row_, row}});
+}
+
+Dim FunctionEmitter::row_elements(BufferId id, Dim row) {
+  Dim product = unit_.context.dim(1);
+  for (size_t axis = 1; axis < extents_.at(id).size(); ++axis)
+    product = unit_.context.multiply(product, extent(id, axis, row));
+  return product;
+}
+
+// Buffers with the same rows share their table.
+std::pair<const DimNode*, const DimNode*> FunctionEmitter::table_key(BufferId id) {
+  return {extents_.at(id)[0].node, row_elements(id, unit_.context.dim(row_)).node};
+}
+
+// begin[0] = 0, begin[b + 1] = begin[b] + the elements of row b.
+void FunctionEmitter::make_table(BufferId id) {
+  const loop::Buffer& buffer = function_->buffer(id);
+  if (!is_ragged(buffer)) return;
+  const auto key = table_key(id);
+  if (frame().tables.contains(key)) return;
+  const Dim rows = extents_.at(id)[0];
+  check_divisions(rows);
+  Value* count = uniform(rows);
+  Value* memory = allocate(b_.CreateMul(b_.CreateAdd(count, i64(1)), i64(8)));
+  b_.CreateStore(i64(0), memory);
+  serial(i64(0), count, true, [&](Dim row) {
+    for (size_t axis = 1; axis < buffer.rank(); ++axis) {
+      const Dim size = extent(id, axis, row);
+      check_divisions(size);
+      fail_if(b_.CreateICmpSLT(uniform(size), i64(0)), TN_FAULT_SIZE, uniform(size), i64(0));
+    }
+    Value* at = b_.CreateGEP(b_.getInt64Ty(), memory, uniform(row));
+    Value* next = b_.CreateAdd(b_.CreateLoad(b_.getInt64Ty(), at), uniform(row_elements(id, row)));
+    b_.CreateStore(next, b_.CreateGEP(b_.getInt64Ty(), at, i64(1)));
+  });
+  frame().tables[key] = {memory, frame().scopes.size() - 1};
+}
+
+// --- Addresses ---
+
+FunctionEmitter::Address FunctionEmitter::address(BufferId id, const Dims& indices) {
+  const loop::Buffer& buffer = function_->buffer(id);
+  Context& context = unit_.context;
+  const Placed base = frame().bases.at(id);
+  Address result{base.value, base.scope, nullptr, context.dim(0)};
+  const bool ragged = is_ragged(buffer);
+  Dim stride = context.dim(1);
+  for (size_t axis = buffer.rank(); axis-- > (ragged ? 1u : 0u);) {
+    result.offset = context.add(result.offset, context.multiply(indices[axis], stride));
+    stride = context.multiply(stride, extent(id, axis, indices[0]));
+  }
+  if (ragged) {
+    const Placed& rows = frame().tables.at(table_key(id));
+    Value* row = value(indices[0]);
+    if (row->getType()->isVectorTy()) {
+      Value* begins = b_.CreateGEP(b_.getInt64Ty(), rows.value, row);
+      auto* type = llvm::FixedVectorType::get(b_.getInt64Ty(), frame().lanes);
+      result.rows =
+          b_.CreateMaskedGather(type, begins, llvm::Align(8), frame().mask, llvm::Constant::getNullValue(type));
+    } else {
+      Value* begin = b_.CreateLoad(b_.getInt64Ty(), b_.CreateGEP(b_.getInt64Ty(), rows.value, row));
+      result.base = b_.CreateGEP(memory_type(buffer.dtype), base.value, begin);
+      result.scope = frame().scopes.size();  // here
+    }
+  }
+  return result;
+}
+
+llvm::Value* FunctionEmitter::pointer(const Address& address, Dim offset, llvm::Type* element) {
+  int64_t constant = 0;
+  Dim rest = unit_.context.dim(0);
+  for (const DimTerm& term : offset.node->terms) {
+    if (term.factors.empty()) constant = term.coefficient;
+    else rest = unit_.context.add(rest, unit_.context.monomial(term.factors, term.coefficient));
+  }
+  Value* place = moved(address, rest, element);
+  return constant == 0 ? place : b_.CreateGEP(element, place, i64(constant));
+}
+
+llvm::Value* FunctionEmitter::moved(const Address& address, Dim rest, llvm::Type* element) {
+  if (rest == unit_.context.dim(0)) return address.base;
+  if (address.scope == frame().scopes.size()) return b_.CreateGEP(element, address.base, uniform(rest));
+  const size_t at = std::max(scope_of(rest), address.scope);
+  const std::pair key(address.base, rest.node);
+  if (const auto found = frame().scopes[at].pointers.find(key); found != frame().scopes[at].pointers.end())
+    return found->second;
+  Dim before = unit_.context.dim(0), here = unit_.context.dim(0);
+  for (const DimTerm& term : rest.node->terms) {
+    const Dim one = unit_.context.monomial(term.factors, term.coefficient);
+    (scope_of(one) < at ? before : here) = unit_.context.add(scope_of(one) < at ? before : here, one);
+  }
+  llvm::IRBuilderBase::InsertPointGuard guard(b_);
+  b_.SetInsertPoint(frame().scopes[at].anchor);
+  Value* place = at > address.scope ? moved(address, before, element) : address.base;
+  if (at == address.scope) here = rest;
+  return frame().scopes[at].pointers[key] = b_.CreateGEP(element, place, uniform(here));
+}
+
+void FunctionEmitter::annotate(llvm::Instruction* access, BufferId id) {
+  if (alias_.empty()) return;
+  access->setMetadata(llvm::LLVMContext::MD_alias_scope, alias_[loop::index(id)].first);
+  access->setMetadata(llvm::LLVMContext::MD_noalias, alias_[loop::index(id)].second);
+  if (llvm::isa<llvm::LoadInst>(access) && std::ranges::find(function_->params, id) != function_->params.end())
+    access->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(b_.getContext(), {}));
+}
+
+// How the elements that the lanes want lie.
+FunctionEmitter::Lanes FunctionEmitter::lanes_at(const Address& address) {
+  if (address.rows) return {Lanes::kAnywhere, {}};
+  if (!varies(address.offset)) return {Lanes::kOne, address.offset};
+  if (const auto linear = unit_.context.linear_in(frame().lane, address.offset)) {
+    const auto& [step, begin] = *linear;
+    if (!varies(step) && !varies(begin)) {
+      if (step == unit_.context.dim(1)) return {Lanes::kForward, begin};
+      if (step == unit_.context.dim(-1))
+        return {Lanes::kBackward, unit_.context.subtract(begin, unit_.context.dim(frame().lanes - 1))};
+    }
+  }
+  return {Lanes::kAnywhere, {}};
+}
+
+llvm::Value* FunctionEmitter::places(const Address& address, llvm::Type* element) {
+  Value* offset = varies(address.offset) ? lanes_of(address.offset) : widen(uniform(address.offset));
+  if (address.rows) offset = b_.CreateAdd(offset, address.rows);
+  return b_.CreateGEP(element, address.base, offset);
+}
+
+llvm::Value* FunctionEmitter::load(BufferId id, const Dims& indices) {
+  const DType dtype = function_->buffer(id).dtype;
+  llvm::Type* element = memory_type(dtype);
+  const llvm::Align align(static_cast<uint64_t>(runtime::bytes(dtype)));
+  const Address at = address(id, indices);
+  const Lanes lanes = lanes_at(at);
+  llvm::Instruction* result = nullptr;
+  Value* loaded = nullptr;
+  if (lanes.kind == Lanes::kOne) {
+    loaded = result = b_.CreateAlignedLoad(element, pointer(at, lanes.begin, element), align);
+  } else {
+    auto* type = llvm::FixedVectorType::get(element, frame().lanes);
+    Value* mask = frame().mask;
+    auto* zero = llvm::Constant::getNullValue(type);
+    if (lanes.kind == Lanes::kAnywhere) {
+      if (!mask) mask = all_lanes();
+      loaded = result = b_.CreateMaskedGather(type, places(at, element), align, mask, zero);
+    } else {
+      const bool backward = lanes.kind == Lanes::kBackward;
+      Value* place = pointer(at, lanes.begin, element);
+      if (!mask) result = b_.CreateAlignedLoad(type, place, align);
+      else result = b_.CreateMaskedLoad(type, place, align, backward ? b_.CreateVectorReverse(mask) : mask, zero);
+      loaded = backward ? b_.CreateVectorReverse(result) : result;
+    }
+  }
+  annotate(result, id);
+  return dtype == DType::kBool ? b_.CreateICmpNE(loaded, llvm::Constant::getNullValue(loaded->getType())) : loaded;
+}
+
+void FunctionEmitter::store(BufferId id, const Dims& indices, Value* value) {
+  const DType dtype = function_->buffer(id).dtype;
+  llvm::Type* element = memory_type(dtype);
+  const llvm::Align align(static_cast<uint64_t>(runtime::bytes(dtype)));
+  const Address at = address(id, indices);
+  if (frame().lanes > 0) value = widen(value);
+  if (dtype == DType::kBool) value = b_.CreateZExt(value, value->getType()->getWithNewType(element));
+  llvm::Instruction* done = nullptr;
+  if (frame().lanes == 0) {
+    done = b_.CreateAlignedStore(value, pointer(at, at.offset, element), align);
+  } else {
+    const Lanes lanes = lanes_at(at);
+    Value* mask = frame().mask;
+    if (lanes.kind == Lanes::kForward || lanes.kind == Lanes::kBackward) {
+      const bool backward = lanes.kind == Lanes::kBackward;
+      Value* place = pointer(at, lanes.begin, element);
+      if (backward) value = b_.CreateVectorReverse(value);
+      if (!mask) done = b_.CreateAlignedStore(value, place, align);
+      else done = b_.CreateMaskedStore(value, place, align, backward ? b_.CreateVectorReverse(mask) : mask);
+    } else {  // where several lanes write one element, the last one stays
+      done = b_.CreateMaskedScatter(value, places(at, element), align, mask ? mask : all_lanes());
+    }
+  }
+  annotate(done, id);
+}
+
+}  // namespace tenon::compiler::native

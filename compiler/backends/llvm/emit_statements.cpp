@@ -1,0 +1,356 @@
+// Statements: loops, conditions, and points of stages.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+
+#include "compiler/backends/llvm/emit.h"
+#include "compiler/loop/access.h"
+#include "compiler/loop/expr.h"
+
+namespace tenon::compiler::native {
+namespace {
+
+constexpr int64_t kMostCopies = 4096;         // of a statement, by unrolling
+constexpr int64_t kMostBlockUnroll = 16;      // of an axis of an instruction's operand
+constexpr int64_t kMostLanes = 64;            // of a vector loop at a time
+constexpr int64_t kStackBytes = 1 << 14;      // of a buffer that is not said to be on the stack
+constexpr int64_t kMostStackBytes = 1 << 20;  // of all in one function
+
+}  // namespace
+
+void FunctionEmitter::body(const loop::Body& body) {
+  for (const loop::Stmt& stmt : body) std::visit([&](const auto& form) { statement(form); }, stmt.form);
+}
+
+// --- Loops ---
+
+void FunctionEmitter::repeat(const loop::For& loop, Dim value) {
+  const auto hidden = env_.find(loop.var) == env_.end() ? std::nullopt : std::optional(env_.at(loop.var));
+  env_[loop.var] = value;
+  body(loop.body);
+  if (hidden) env_[loop.var] = *hidden;
+  else env_.erase(loop.var);
+}
+
+void FunctionEmitter::serial(Value* begin, Value* end, bool guarded, const std::function<void(Dim)>& run) {
+  auto* before = b_.GetInsertBlock();
+  auto* head = block("loop");
+  auto* done = block("done");
+  Value* any = b_.CreateICmpSLT(begin, end);
+  if (llvm::isa<llvm::ConstantInt>(any) && llvm::cast<llvm::ConstantInt>(any)->isOne()) b_.CreateBr(head);
+  else b_.CreateCondBr(any, head, done);
+  continue_at(head);
+  auto* number = b_.CreatePHI(b_.getInt64Ty(), 2);
+  number->addIncoming(begin, before);
+  open_scope(guarded);
+  run(define(number));
+  close_scope();
+  Value* next = b_.CreateAdd(number, i64(1), "", true, true);
+  number->addIncoming(next, b_.GetInsertBlock());
+  b_.CreateCondBr(b_.CreateICmpSLT(next, end), head, done);
+  continue_at(done);
+}
+
+void FunctionEmitter::statement(const loop::For& loop) {
+  const Dim extent = resolve(loop.extent);
+  check_divisions(extent);
+  const auto constant = extent.constant();
+  if (constant && *constant <= 0) return;
+  if (constant && *constant == 1) return repeat(loop, unit_.context.dim(0));
+  switch (loop.mark) {
+    case loop::Mark::kUnroll:
+      if (constant && *constant * unrolled_ <= kMostCopies) {
+        unrolled_ *= *constant;
+        for (int64_t i = 0; i < *constant; ++i) repeat(loop, unit_.context.dim(i));
+        unrolled_ /= *constant;
+        return;
+      }
+      break;
+    case loop::Mark::kVector:
+      if (constant && vectorizable(loop)) return vector(loop, *constant);
+      break;
+    case loop::Mark::kParallel:
+      if (!frame().task && frame().lanes == 0) return parallel(loop, extent);
+      break;
+    case loop::Mark::kSerial: break;
+  }
+  serial(i64(0), uniform(extent), !constant, [&](Dim value) { repeat(loop, value); });
+}
+
+// Whether all iterations may go in lock-step: no memory and no loop of their own, and every stage has points of its own
+// in each of them.
+bool FunctionEmitter::vectorizable(const loop::For& loop) {
+  if (frame().lanes > 0) return false;
+  bool good = true;
+  const Symbol var = loop.var;
+  for_each_statement(loop.body, [&](const loop::Stmt& stmt) {
+    if (std::holds_alternative<loop::Alloc>(stmt.form) || std::holds_alternative<loop::Intrinsic>(stmt.form))
+      good = false;
+    if (const auto* inner = std::get_if<loop::For>(&stmt.form))
+      good &= !loop::mentions(std::span(&inner->extent, 1), var);
+    if (const auto* stage = std::get_if<loop::Stage>(&stmt.form)) {
+      bool own = false;
+      for (const loop::Axis& axis : stage->axes) {
+        const bool mentions = loop::mentions(std::span(&axis.value, 1), var);
+        own |= mentions && axis.kind == loop::AxisKind::kSpatial;
+        if (mentions && (axis.kind == loop::AxisKind::kReduce || axis.kind == loop::AxisKind::kScan)) good = false;
+      }
+      good &= own;
+    }
+  });
+  return good;
+}
+
+void FunctionEmitter::vector(const loop::For& loop, int64_t extent) {
+  Context& context = unit_.context;
+  const int64_t whole = extent / kMostLanes, rest = extent % kMostLanes;
+  if (whole == 1) lanes(loop, context.dim(0), kMostLanes);
+  if (whole > 1) {
+    serial(i64(0), i64(whole), false,
+           [&](Dim number) { lanes(loop, context.multiply(number, context.dim(kMostLanes)), kMostLanes); });
+  }
+  if (rest == 1) repeat(loop, context.dim(extent - 1));
+  if (rest > 1) lanes(loop, context.dim(extent - rest), static_cast<unsigned>(rest));
+}
+
+void FunctionEmitter::lanes(const loop::For& loop, Dim begin, unsigned count) {
+  std::vector<llvm::Constant*> numbers;
+  for (unsigned i = 0; i < count; ++i) numbers.push_back(i64(i));
+  const Dim lane = define(llvm::ConstantVector::get(numbers));
+  frame().lanes = count;
+  frame().lane = *lane.variable();
+  repeat(loop, unit_.context.add(begin, lane));
+  frame().lanes = 0;
+  frame().variables.erase(frame().lane);
+}
+
+// --- Conditions ---
+
+void FunctionEmitter::branch(Value* condition, const std::function<void()>& then,
+                             const std::function<void()>& otherwise) {
+  if (auto* constant = llvm::dyn_cast<llvm::ConstantInt>(condition)) return constant->isOne() ? then() : otherwise();
+  if (condition->getType()->isVectorTy()) {
+    where_lanes(condition, then);
+    where_lanes(b_.CreateNot(condition), otherwise);
+    return;
+  }
+  auto* yes = block("then");
+  auto* no = block("else");
+  auto* done = block("done");
+  b_.CreateCondBr(condition, yes, no);
+  for (auto& [at, run] : {std::pair(yes, &then), std::pair(no, &otherwise)}) {
+    continue_at(at);
+    open_scope(true);
+    (*run)();
+    close_scope();
+    b_.CreateBr(done);
+  }
+  continue_at(done);
+}
+
+std::pair<llvm::BasicBlock*, llvm::BasicBlock*> FunctionEmitter::where_lanes(Value* condition,
+                                                                             const std::function<void()>& run) {
+  Value* const outer = frame().mask;
+  Value* mask = outer ? b_.CreateAnd(outer, condition) : condition;
+  auto* some = block("lanes");
+  auto* done = block("done");
+  b_.CreateCondBr(any(mask), some, done);
+  auto* before = b_.GetInsertBlock();
+  continue_at(some);
+  open_scope(true);
+  frame().mask = mask;
+  run();
+  frame().mask = outer;
+  close_scope();
+  auto* after = b_.GetInsertBlock();
+  b_.CreateBr(done);
+  continue_at(done);
+  return {before, after};
+}
+
+void FunctionEmitter::statement(const loop::If& branch) {
+  this->branch(
+      expression(branch.condition), [&] { body(branch.then); }, [&] { body(branch.otherwise); });
+}
+
+void FunctionEmitter::statement(const loop::Let& let) {
+  with_index(let.var, let.extent, let.value, [&] { body(let.body); });
+}
+
+// --- Points ---
+
+void FunctionEmitter::statement(const loop::Stage& stage) {
+  Env axes;
+  for (const loop::Axis& axis : stage.axes) axes[axis.var] = resolve(axis.value);
+  stage_ = &stage;
+  points(stage, 0, axes);
+  stage_ = nullptr;
+}
+
+void FunctionEmitter::points(const loop::Stage& stage, size_t guard, const Env& axes) {
+  if (guard < stage.where.size()) {
+    const Dim left = resolve(stage.where[guard].left), right = resolve(stage.where[guard].right);
+    check_divisions(left), check_divisions(right);
+    Value *a = value(left), *b = value(right);
+    same_lanes(a, b);
+    return branch(
+        b_.CreateICmpSLT(a, b), [&] { points(stage, guard + 1, axes); }, [] {});
+  }
+  for (const auto& [var, value] : axes) check_divisions(value);
+  Env outside = std::exchange(env_, axes);
+  if (!stage.init.empty()) {
+    Value* first = b_.getTrue();
+    for (const loop::Axis& axis : stage.axes) {
+      if (axis.kind != loop::AxisKind::kReduce) continue;
+      Value* at = value(axes.at(axis.var));
+      first = b_.CreateAnd(first, b_.CreateICmpEQ(at, i64(0)));
+    }
+    branch(
+        first, [&] { body(stage.init); }, [] {});
+  }
+  body(stage.body);
+  env_ = std::move(outside);
+}
+
+void FunctionEmitter::statement(const loop::Store& store) {
+  Value* value = expression(store.value);
+  const Dims indices = resolve(store.indices);
+  for (Dim one : indices) check_divisions(one);
+  this->store(store.buffer, indices, value);
+}
+
+// --- Buffers ---
+
+std::optional<int64_t> FunctionEmitter::constant_elements(BufferId id) {
+  int64_t product = 1;
+  for (Dim one : extents_.at(id)) {
+    const auto size = one.constant();
+    if (!size || *size < 0 || *size > kMostStackBytes || product > kMostStackBytes) return std::nullopt;
+    product *= *size;
+  }
+  return product;
+}
+
+void FunctionEmitter::statement(const loop::Alloc& alloc) {
+  declare(alloc.buffer);
+  const loop::Buffer& buffer = function_->buffer(alloc.buffer);
+  const auto bytes = static_cast<int64_t>(runtime::bytes(buffer.dtype));
+  const auto outer_tables = frame().tables;
+  const auto constant = constant_elements(alloc.buffer);
+  const int64_t most = alloc.scope == loop::Scope::kHeap ? kStackBytes : kMostStackBytes;
+  if (constant && *constant * bytes <= most && frame().stack + *constant * bytes <= kMostStackBytes) {
+    frame().stack += *constant * bytes;
+    Value* memory = stack_memory(memory_type(buffer.dtype), static_cast<uint64_t>(*constant));
+    frame().bases[alloc.buffer] = {memory, 0};
+    if (*constant > 0) b_.CreateLifetimeStart(memory, i64(*constant * bytes));
+    body(alloc.body);
+    if (*constant > 0) b_.CreateLifetimeEnd(memory, i64(*constant * bytes));
+  } else {
+    Value* elements = i64(1);
+    if (is_ragged(buffer)) {
+      make_table(alloc.buffer);
+      Value* rows = uniform(extents_.at(alloc.buffer)[0]);
+      Value* end = b_.CreateGEP(b_.getInt64Ty(), frame().tables.at(table_key(alloc.buffer)).value, rows);
+      elements = b_.CreateLoad(b_.getInt64Ty(), end);
+    } else {
+      for (Dim one : extents_.at(alloc.buffer)) {
+        check_divisions(one);
+        Value* size = uniform(one);
+        fail_if(b_.CreateICmpSLT(size, i64(0)), TN_FAULT_SIZE, size, i64(0));
+        Value* product = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smul_with_overflow, elements, size);
+        elements = b_.CreateExtractValue(product, 0);
+        fail_if(b_.CreateExtractValue(product, 1), TN_FAULT_SIZE, size, i64(0));
+      }
+    }
+    fail_if(b_.CreateICmpSGT(elements, i64(int64_t{1} << 44)), TN_FAULT_SIZE, elements, i64(0));
+    Value* memory = allocate(b_.CreateMul(elements, i64(bytes)));
+    open_scope(false);
+    frame().bases[alloc.buffer] = {memory, frame().scopes.size() - 1};
+    body(alloc.body);
+    close_scope();
+    release(memory);
+  }
+  for (const auto& [key, table] : frame().tables) {
+    if (!outer_tables.contains(key)) release(table.value);
+  }
+  frame().tables = outer_tables;
+  frame().bases.erase(alloc.buffer);
+}
+
+// --- Instructions ---
+
+// The declaration runs on blocks, copied in and out.
+void FunctionEmitter::statement(const loop::Intrinsic& call) {
+  const loop::Function& declared = *function_->intrinsic(call.name);
+  struct Block {
+    const loop::Operand* operand;
+    BufferId id;
+    Value* memory;
+  };
+  std::vector<Block> blocks;
+  for (size_t i = 0; i < call.inputs.size(); ++i) blocks.push_back({&call.inputs[i], declared.params[i], nullptr});
+  for (size_t i = 0; i < call.outputs.size(); ++i) blocks.push_back({&call.outputs[i], declared.results[i], nullptr});
+  // Each element of a block, as indices of the buffer, and where the block has it.
+  auto elements = [&](const loop::Operand& operand, const std::function<void(const Dims&, Dim)>& visit) {
+    Dims at;
+    const std::function<void(size_t, Dim)> axis = [&](size_t number, Dim place) {
+      if (number == operand.parts.size()) return visit(at, place);
+      const loop::Part& part = operand.parts[number];
+      const Dim begin = resolve(part.begin);
+      const int64_t size = std::max<int64_t>(part.size, 1);
+      auto one = [&](Dim i) {
+        at.push_back(unit_.context.add(begin, i));
+        axis(number + 1, unit_.context.add(unit_.context.multiply(place, unit_.context.dim(size)), i));
+        at.pop_back();
+      };
+      if (size <= kMostBlockUnroll) {
+        for (int64_t i = 0; i < size; ++i) one(unit_.context.dim(i));
+      } else {
+        serial(i64(0), i64(size), false, one);
+      }
+    };
+    axis(0, unit_.context.dim(0));
+  };
+  for (Block& block : blocks) {
+    const loop::Buffer& buffer = function_->buffer(block.operand->buffer);
+    int64_t count = 1;
+    for (const loop::Part& part : block.operand->parts) count *= std::max<int64_t>(part.size, 1);
+    llvm::Type* type = memory_type(buffer.dtype);
+    block.memory = stack_memory(type, static_cast<uint64_t>(count));
+    elements(*block.operand, [&](const Dims& at, Dim place) {
+      Value* value = load(block.operand->buffer, at);
+      if (buffer.dtype == DType::kBool) value = b_.CreateZExt(value, type);
+      b_.CreateStore(value, b_.CreateGEP(type, block.memory, uniform(place)));
+    });
+  }
+  const loop::Function* const outer = std::exchange(function_, &declared);
+  const Env outer_env = std::exchange(env_, {});
+  auto outer_bases = std::exchange(frame().bases, {});
+  auto outer_extents = std::exchange(extents_, {});
+  const auto outer_alias = std::exchange(alias_, {});
+  const loop::Stage* const outer_stage = stage_;
+  for (const Block& block : blocks) {
+    frame().bases[block.id] = {block.memory, 0};
+    declare(block.id);
+  }
+  body(declared.body);
+  function_ = outer;
+  env_ = outer_env;
+  frame().bases = std::move(outer_bases);
+  extents_ = std::move(outer_extents);
+  alias_ = outer_alias;
+  stage_ = outer_stage;
+  for (const Block& block : std::span(blocks).subspan(call.inputs.size())) {
+    const DType dtype = function_->buffer(block.operand->buffer).dtype;
+    elements(*block.operand, [&](const Dims& at, Dim place) {
+      Value* value = b_.CreateLoad(memory_type(dtype), b_.CreateGEP(memory_type(dtype), block.memory, uniform(place)));
+      if (dtype == DType::kBool) value = b_.CreateICmpNE(value, b_.getInt8(0));
+      store(block.operand->buffer, at, value);
+    });
+  }
+}
+
+void FunctionEmitter::statement(const loop::CallLibrary&) { assert(false && "supported() refuses it"); }
+
+}  // namespace tenon::compiler::native

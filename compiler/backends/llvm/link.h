@@ -1,0 +1,15 @@
+// Object files to shared objects, by lld.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "hw/spec/diagnostic.h"
+
+namespace tenon::compiler::native {
+
+// One at a time in a process: a second caller waits.
+Expected<std::vector<std::byte>> link(std::span<const char> object);
+
+}  // namespace tenon::compiler::native

@@ -1,0 +1,162 @@
+#include "compiler/backends/llvm/math.h"
+
+#include <cassert>
+#include <initializer_list>
+#include <string>
+
+namespace tenon::compiler::native {
+namespace {
+
+using llvm::Value;
+
+// f32 values of one shape, as formulas.
+class Floats {
+ public:
+  Floats(llvm::IRBuilderBase& b, llvm::Type* type) : b_(b), type_(type), bits_(type->getWithNewType(b.getInt32Ty())) {}
+
+  // Scaled in two steps, so that results below the normal ones are rounded once. (Cephes expf.)
+  Value* exp(Value* x) {
+    Value* y = clamp(x, -104.f, 89.f);
+    // Adding 1.5 * 2^23 rounds to an integer, which then lies in the lowest bits.
+    Value* shifted = b_.CreateFAdd(b_.CreateFMul(y, real(1.44269504088896341f)), real(12582912.f));
+    Value* whole = b_.CreateFSub(shifted, real(12582912.f));
+    Value* number = b_.CreateSub(bits(shifted), integer(0x4b400000));
+    Value* r = b_.CreateFSub(b_.CreateFSub(y, b_.CreateFMul(whole, real(0.693359375f))),
+                             b_.CreateFMul(whole, real(-2.12194440e-4f)));
+    Value* p = polynomial(r, {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f,
+                              5.0000001201e-1f});
+    p = b_.CreateFAdd(b_.CreateFAdd(b_.CreateFMul(p, b_.CreateFMul(r, r)), r), real(1));
+    Value* half = b_.CreateAShr(number, 1);
+    return b_.CreateFMul(b_.CreateFMul(p, power_of_two(half)), power_of_two(b_.CreateSub(number, half)));
+  }
+
+  // x = 2^k * (1 + f) with 1 + f around 1; log(1 + f) by s = f / (2 + f). (FreeBSD logf.)
+  Value* log(Value* x) {
+    Value* tiny = b_.CreateFCmpOLT(x, real(1.17549435e-38f));
+    Value* scaled = b_.CreateSelect(tiny, b_.CreateFMul(x, real(8388608.f)), x);
+    Value* word = b_.CreateAdd(bits(scaled), integer(0x3f800000 - 0x3f3504f3));
+    Value* k = b_.CreateSub(b_.CreateAShr(word, 23), integer(127));
+    k = b_.CreateSub(k, b_.CreateSelect(tiny, integer(23), integer(0)));
+    Value* mantissa = b_.CreateAdd(b_.CreateAnd(word, integer(0x007fffff)), integer(0x3f3504f3));
+    Value* f = b_.CreateFSub(b_.CreateBitCast(mantissa, type_), real(1));
+    Value* s = b_.CreateFDiv(f, b_.CreateFAdd(f, real(2)));
+    Value *z = b_.CreateFMul(s, s), *w = b_.CreateFMul(z, z);
+    Value* t1 = b_.CreateFMul(w, b_.CreateFAdd(b_.CreateFMul(w, real(0.24279078841f)), real(0.40000972152f)));
+    Value* t2 = b_.CreateFMul(z, b_.CreateFAdd(b_.CreateFMul(w, real(0.28498786688f)), real(0.66666662693f)));
+    Value* half = b_.CreateFMul(b_.CreateFMul(f, f), real(0.5f));
+    Value* dk = b_.CreateSIToFP(k, type_);
+    Value* sum = b_.CreateFMul(s, b_.CreateFAdd(half, b_.CreateFAdd(t1, t2)));
+    sum = b_.CreateFAdd(sum, b_.CreateFMul(dk, real(9.0580006145e-06f)));
+    sum = b_.CreateFAdd(b_.CreateFSub(sum, half), f);
+    Value* result = b_.CreateFAdd(sum, b_.CreateFMul(dk, real(6.9313812256e-01f)));
+    result = b_.CreateSelect(b_.CreateFCmpOEQ(x, real(0)), infinity(true), result);
+    // Infinity and NaN are themselves; below zero there is none.
+    result = b_.CreateSelect(b_.CreateFCmpULT(x, infinity(false)), result, x);
+    return b_.CreateSelect(b_.CreateFCmpOLT(x, real(0)), llvm::ConstantFP::getNaN(type_),
+                           b_.CreateSelect(b_.CreateFCmpUNO(x, x), x, result));
+  }
+
+  // An odd polynomial over an even one. (Eigen.)
+  Value* tanh(Value* x) {
+    Value* y = clamp(x, -7.90531110763549805f, 7.90531110763549805f);
+    Value* square = b_.CreateFMul(y, y);
+    Value* p = polynomial(square,
+                          {-2.76076847742355e-16f, 2.00018790482477e-13f, -8.60467152213735e-11f, 5.12229709037114e-08f,
+                           1.48572235717979e-05f, 6.37261928875436e-04f, 4.89352455891786e-03f});
+    Value* q = polynomial(square,
+                          {1.19825839466702e-06f, 1.18534705686654e-04f, 2.26843463243900e-03f, 4.89352518554385e-03f});
+    Value* result = b_.CreateFDiv(b_.CreateFMul(y, p), q);
+    Value* small = b_.CreateFCmpOLT(b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x), real(0.0004f));
+    return b_.CreateSelect(small, x, clamp(result, -1.f, 1.f));
+  }
+
+  Value* erf(Value* x) {
+    Value* y = clamp(x, -4.f, 4.f);
+    Value* square = b_.CreateFMul(y, y);
+    Value* p = polynomial(
+        square, {-2.72614225801306e-10f, 2.77068142495902e-08f, -2.10102402082508e-06f, -5.69250639462346e-05f,
+                 -7.34990630326855e-04f, -2.95459980854025e-03f, -1.60960333262415e-02f});
+    Value* q = polynomial(square, {-1.45660718464996e-05f, -2.13374055278905e-04f, -1.68282697438203e-03f,
+                                   -7.37332916720468e-03f, -1.42647390514189e-02f});
+    return clamp(b_.CreateFDiv(b_.CreateFMul(y, p), q), -1.f, 1.f);
+  }
+
+ private:
+  llvm::Constant* real(float value) { return llvm::ConstantFP::get(type_, value); }
+  llvm::Constant* infinity(bool negative) { return llvm::ConstantFP::getInfinity(type_, negative); }
+  llvm::Constant* integer(int32_t value) { return llvm::ConstantInt::getSigned(bits_, value); }
+  Value* bits(Value* x) { return b_.CreateBitCast(x, bits_); }
+  // NaN stays.
+  Value* clamp(Value* x, float low, float high) {
+    x = b_.CreateSelect(b_.CreateFCmpOLT(x, real(low)), real(low), x);
+    return b_.CreateSelect(b_.CreateFCmpOGT(x, real(high)), real(high), x);
+  }
+  // The highest coefficient first.
+  Value* polynomial(Value* x, std::initializer_list<float> coefficients) {
+    Value* result = nullptr;
+    for (float c : coefficients) result = result ? b_.CreateFAdd(b_.CreateFMul(result, x), real(c)) : real(c);
+    return result;
+  }
+  Value* power_of_two(Value* number) {
+    return b_.CreateBitCast(b_.CreateShl(b_.CreateAdd(number, integer(127)), 23), type_);
+  }
+
+  llvm::IRBuilderBase& b_;
+  llvm::Type *type_, *bits_;
+};
+
+// For each element.
+Value* call_library(llvm::IRBuilderBase& b, llvm::Module& module, std::string name,
+                    std::initializer_list<Value*> args) {
+  llvm::Type* type = (*args.begin())->getType();
+  llvm::Type* scalar = type->getScalarType();
+  if (scalar->isFloatTy()) name += 'f';
+  const std::vector<llvm::Type*> params(args.size(), scalar);
+  auto callee = module.getOrInsertFunction(name, llvm::FunctionType::get(scalar, params, false));
+  auto call = [&](const std::vector<Value*>& values) {
+    auto* result = b.CreateCall(callee, values);
+    result->setDoesNotThrow();
+    result->setDoesNotAccessMemory();
+    return result;
+  };
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
+  if (!vector) return call(args);
+  Value* result = llvm::PoisonValue::get(type);
+  for (unsigned lane = 0; lane < vector->getNumElements(); ++lane) {
+    std::vector<Value*> values;
+    for (Value* arg : args) values.push_back(b.CreateExtractElement(arg, lane));
+    result = b.CreateInsertElement(result, call(values), lane);
+  }
+  return result;
+}
+
+}  // namespace
+
+Value* emit_function(llvm::IRBuilderBase& b, llvm::Module& module, loop::UnaryOp op, Value* x) {
+  using loop::UnaryOp;
+  Floats floats(b, x->getType());
+  const bool own = x->getType()->getScalarType()->isFloatTy();
+  switch (op) {
+    case UnaryOp::kExp: return own ? floats.exp(x) : call_library(b, module, "exp", {x});
+    case UnaryOp::kLog: return own ? floats.log(x) : call_library(b, module, "log", {x});
+    case UnaryOp::kTanh: return own ? floats.tanh(x) : call_library(b, module, "tanh", {x});
+    case UnaryOp::kErf: return own ? floats.erf(x) : call_library(b, module, "erf", {x});
+    case UnaryOp::kSin: return call_library(b, module, "sin", {x});
+    case UnaryOp::kCos: return call_library(b, module, "cos", {x});
+    case UnaryOp::kNegate:
+    case UnaryOp::kNot:
+    case UnaryOp::kAbs:
+    case UnaryOp::kSqrt:
+    case UnaryOp::kFloor:
+    case UnaryOp::kCeil:
+    case UnaryOp::kRound: break;
+  }
+  assert(false && "an instruction, not a function");
+  return x;
+}
+
+Value* emit_power(llvm::IRBuilderBase& b, llvm::Module& module, Value* base, Value* exponent) {
+  return call_library(b, module, "pow", {base, exponent});
+}
+
+}  // namespace tenon::compiler::native

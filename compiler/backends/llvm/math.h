@@ -1,0 +1,20 @@
+// Functions of floats, of one or of a vector of them.
+//
+// exp, log, tanh and erf of f32 are made of additions, multiplications and divisions alone, so they give the same bits
+// on every processor. Largest errors, in units of the last place, over all f32 (tests/compiler/backends/llvm measures
+// them): exp 1.2, log 0.9, tanh 5, erf 7; exact at infinities, zeros and NaN, with gradual underflow. All others, and
+// all of f64, are the C library's, called for each element.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include "compiler/loop/loop.h"
+
+namespace tenon::compiler::native {
+
+// kExp, kLog, kTanh, kErf, kSin, kCos.
+llvm::Value* emit_function(llvm::IRBuilderBase& b, llvm::Module& module, loop::UnaryOp op, llvm::Value* x);
+llvm::Value* emit_power(llvm::IRBuilderBase& b, llvm::Module& module, llvm::Value* base, llvm::Value* exponent);
+
+}  // namespace tenon::compiler::native

@@ -1,0 +1,151 @@
+// The signature of a loop function: its sizes as programs for the runtime.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "compiler/backends/llvm/compile.h"
+#include "compiler/ir/try.h"
+#include "compiler/loop/expr.h"
+
+namespace tenon::compiler::native {
+namespace {
+
+using runtime::Signature;
+using runtime::SignatureBuffer;
+using runtime::SignatureDim;
+using runtime::Size;
+using Op = runtime::SizeStep::Op;
+
+class Maker {
+ public:
+  Maker(Context& context, const loop::Function& function) : context_(context), function_(function) {}
+
+  Expected<Signature> run() {
+    TENON_TRY(solve());
+    for (const auto& [ids, buffers] :
+         {std::pair(&function_.params, &signature_.params), std::pair(&function_.results, &signature_.results)}) {
+      for (loop::BufferId id : *ids) {
+        const loop::Buffer& buffer = function_.buffer(id);
+        SignatureBuffer& made = buffers->emplace_back();
+        made.name = context_.name(buffer.name);
+        made.dtype = buffer.dtype;
+        for (const loop::BufferAxis& axis : buffer.axes) made.axes.push_back(size(axis.extent, &buffer));
+      }
+    }
+    return std::move(signature_);
+  }
+
+ private:
+  // Each dim variable from a parameter's axis, where it stands alone but for those that are known.
+  Status solve() {
+    std::set<Symbol> open(function_.dims.begin(), function_.dims.end());
+    while (!open.empty()) {
+      const auto found = std::ranges::find_if(open, [&](Symbol var) { return solve(var, open); });
+      if (found == open.end()) {
+        return error(fmt::format("no parameter's size determines '{}'", context_.name(*open.begin())),
+                     fmt::format("@{}", context_.name(function_.name)));
+      }
+      open.erase(found);
+    }
+    return {};
+  }
+  bool solve(Symbol var, const std::set<Symbol>& open) {
+    for (size_t param = 0; param < function_.params.size(); ++param) {
+      const loop::Buffer& buffer = function_.buffer(function_.params[param]);
+      const size_t packed = packed_axes(buffer);
+      for (size_t axis = packed; axis < buffer.rank(); ++axis) {
+        const auto linear = context_.linear_in(var, buffer.axes[axis].extent);
+        if (!linear) continue;
+        const auto factor = linear->first.constant();
+        if (!factor || *factor == 0 || applies(linear->second)) continue;
+        bool known = true;
+        for_each_variable(linear->second, [&](Symbol other) { known &= !open.contains(other); });
+        if (!known) continue;
+        signature_.dims.push_back({std::string(context_.name(var)), static_cast<uint32_t>(param),
+                                   static_cast<uint32_t>(axis - (packed > 0 ? packed - 1 : 0)), *factor,
+                                   size(linear->second, nullptr)});
+        order_.push_back(var);
+        return true;
+      }
+    }
+    return false;
+  }
+  static size_t packed_axes(const loop::Buffer& buffer) {
+    size_t packed = 0;
+    for (size_t axis = 1; axis < buffer.rank(); ++axis) {
+      for_each_variable(buffer.axes[axis].extent, [&](Symbol var) {
+        for (size_t before = 0; before < axis; ++before) {
+          if (buffer.axes[before].var == var) packed = axis + 1;
+        }
+      });
+    }
+    return packed;
+  }
+  static bool applies(Dim dim) {
+    return std::ranges::any_of(dim.node->terms, [](const DimTerm& term) {
+      return std::ranges::any_of(term.factors, [](const DimAtom* factor) {
+        return factor->kind == DimAtom::Kind::kApply || std::ranges::any_of(factor->args, applies);
+      });
+    });
+  }
+
+  Size size(Dim dim, const loop::Buffer* buffer) {
+    Size result;
+    write(dim, buffer, result);
+    return result;
+  }
+  void write(Dim dim, const loop::Buffer* buffer, Size& out) {
+    out.push_back({Op::kConstant, 0});
+    for (const DimTerm& term : dim.node->terms) {
+      out.push_back({Op::kConstant, term.coefficient});
+      for (const DimAtom* factor : term.factors) {
+        write(*factor, buffer, out);
+        out.push_back({Op::kMultiply, 0});
+      }
+      out.push_back({Op::kAdd, 0});
+    }
+  }
+  void write(const DimAtom& atom, const loop::Buffer* buffer, Size& out) {
+    for (Dim arg : atom.args) write(arg, buffer, out);
+    switch (atom.kind) {
+      case DimAtom::Kind::kVariable: {
+        if (const auto axis = buffer ? std::ranges::find(buffer->axes, atom.name, &loop::BufferAxis::var)
+                                     : std::vector<loop::BufferAxis>::const_iterator();
+            buffer && axis != buffer->axes.end()) {
+          out.push_back({Op::kIndex, axis - buffer->axes.begin()});
+        } else {
+          out.push_back({Op::kDim, std::ranges::find(order_, atom.name) - order_.begin()});
+        }
+        break;
+      }
+      case DimAtom::Kind::kFloorDivide: out.push_back({Op::kFloorDivide, 0}); break;
+      case DimAtom::Kind::kMin:
+      case DimAtom::Kind::kMax:
+        for (size_t i = 1; i < atom.args.size(); ++i)
+          out.push_back({atom.kind == DimAtom::Kind::kMin ? Op::kMin : Op::kMax, 0});
+        break;
+      case DimAtom::Kind::kApply: {
+        const auto param = std::ranges::find(function_.params, atom.name,
+                                             [&](loop::BufferId id) { return function_.buffer(id).name; });
+        out.push_back({Op::kElement, param - function_.params.begin()});
+        break;
+      }
+      case DimAtom::Kind::kErased:
+      case DimAtom::Kind::kInvalid: break;  // loop::verify() refuses them
+    }
+  }
+
+  Context& context_;
+  const loop::Function& function_;
+  Signature signature_;
+  std::vector<Symbol> order_;  // of the dims
+};
+
+}  // namespace
+
+Expected<Signature> signature_of(Context& context, const loop::Function& function) {
+  return Maker(context, function).run();
+}
+
+}  // namespace tenon::compiler::native

@@ -1,0 +1,32 @@
+// Processors and their levels, as LLVM names them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "hw/spec/diagnostic.h"
+
+namespace llvm {
+class Target;
+}
+
+namespace tenon::compiler::native {
+
+struct Level {
+  std::string name;           // "x86-64-v3"
+  std::string cpu, features;  // of LLVM
+  bool fma = false;           // has a fused multiply and add
+  bool wide = false;          // vectors of 512 bits are worth it
+};
+
+struct Target {
+  std::string triple;  // as LLVM writes it: "x86_64-pc-linux-gnu"
+  const llvm::Target* target = nullptr;
+  std::vector<Level> levels;  // the best first
+};
+
+std::string host_triple();
+// An empty triple is this machine's.
+Expected<Target> find_target(const std::string& triple);
+
+}  // namespace tenon::compiler::native

@@ -1,0 +1,43 @@
+// Compiles loop functions and runs them in this process.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "compiler/backends/llvm/compile.h"
+#include "compiler/loop/text.h"
+
+namespace tenon::compiler::native {
+
+inline loop::Function must_parse(Context& context, std::string_view text) {
+  auto function = loop::parse(context, text, "f.tn");
+  EXPECT_TRUE(function) << function.error().str() << "\n" << text;
+  return function ? std::move(*function) : loop::Function{};
+}
+
+// The best level that this machine has alone, for speed.
+inline Options here() {
+  Options options;
+  const auto levels = levels_of({});
+  for (const std::string& level : *levels) {
+    const auto own = runtime::host_levels();
+    if (options.levels.empty() && std::ranges::find(own, level) != own.end()) options.levels.push_back(level);
+  }
+  return options;
+}
+
+inline Expected<std::vector<runtime::Tensor>> compile_and_run(Context& context, const loop::Function& function,
+                                                              std::span<const runtime::Tensor> params,
+                                                              const Options& options = here()) {
+  const loop::Function* one[] = {&function};
+  auto code = compile(context, one, options);
+  if (!code) return forward_error(code);
+  auto library = runtime::NativeLibrary::load(*code);
+  if (!library) return forward_error(library);
+  runtime::ThreadPool pool(2);
+  return library->call(size_t{0}, params, pool);
+}
+
+}  // namespace tenon::compiler::native
