@@ -1,4 +1,7 @@
 // Convolutions over one to three spatial dims, with groups, and transposed ones.
+#include <algorithm>
+
+#include "compiler/kernels/pack.h"
 #include "compiler/kernels/windows.h"
 
 namespace tenon::compiler::kernels {
@@ -8,14 +11,206 @@ using Values = Expected<std::vector<Value>>;
 
 Expr factor(const Expr& x) { return loop::convert(x->dtype == DType::kI8 ? DType::kI32 : x->dtype, x); }
 
+// A convolution over one or two spatial dims of constant sizes, in tiles: vectors of neighbouring places of the result,
+// unrolled over its channels (over rows, where each channel has its own kernel).
+//
+// Places are taken along a row, or through all rows as they lie behind each other in a plane that is wider than the
+// result; what lies between the rows is computed and left out. A stride is taken out of the way: the plane is a copy,
+// cut into one for each remainder of the place, in which the taps of neighbouring results are neighbours.
+class Direct {
+ public:
+  Direct(const Operation& op, const Windows& windows, Dim groups)
+      : op_(op), context_(op.context()), windows_(windows), groups_(groups) {}
+
+  // Whether all that matters is known.
+  bool fits() const {
+    const auto known = [](Dim dim) { return dim.constant().value_or(0) > 0; };
+    return windows_.rank() <= 2 && std::ranges::all_of(windows_.in, known) &&
+           std::ranges::all_of(windows_.out, known) && std::ranges::all_of(op_.arg(1).dims, known) &&
+           known(op_.arg(0).dims[1]) && groups_.constant();
+  }
+
+  Value run(const Expr& pad) {
+    const Value x = op_.arg(0), w = op_.arg(1);
+    for (size_t d = 0; d < 2; ++d) {
+      // One dim is a row; a window of one element above it.
+      const bool real = d + windows_.rank() >= 2;
+      const size_t from = real ? d + windows_.rank() - 2 : 0;
+      out_[d] = real ? *windows_.out[from].constant() : 1;
+      kernel_[d] = real ? *windows_.kernel[from].constant() : 1;
+      stride_[d] = real ? windows_.strides[from] : 1;
+      dilation_[d] = real ? windows_.dilation[from] : 1;
+      before_[d] = real ? windows_.before[from] : 0;
+      in_[d] = real ? *windows_.in[from].constant() : 1;
+      // Remainders that occur: of the places of the taps.
+      phases_[d] = dilation_[d] == 1 ? std::min(kernel_[d], stride_[d]) : stride_[d];
+      reach_[d] = (kernel_[d] - 1) * dilation_[d] / stride_[d];
+    }
+    channels_ = *w.dims[1].constant();
+    outputs_ = *w.dims[0].constant() / *groups_.constant();
+    const bool own_kernels = channels_ == 1 && outputs_ == 1;
+    const int64_t vector = lanes_of(op_.dtype()), terms = channels_ * kernel_[0] * kernel_[1];
+    const bool plain = kernel_[0] * kernel_[1] == 1 && stride_[0] == 1 && stride_[1] == 1 && before_[0] == 0 &&
+                       before_[1] == 0 && out_[0] == in_[0] && out_[1] == in_[1];
+
+    const int64_t rows = own_kernels ? out_[0] : outputs_;
+    TileShape row = choose_tile(rows, out_[1], vector);
+    flat_ = false;
+    if (!own_kernels) {
+      row.cycles *= static_cast<double>(out_[0]);
+      width_ = plain ? out_[1] : out_[1] + reach_[1];
+      const int64_t places = (out_[0] - 1) * width_ + out_[1];
+      const TileShape flat = choose_tile(rows, places, vector);
+      // Results that lie apart are stored one by one.
+      const double scattered = plain ? 0 : static_cast<double>(rows * places) * 1.5;
+      flat_ = plain || flat.cycles * static_cast<double>(terms) + scattered < row.cycles * static_cast<double>(terms);
+      if (flat_) row = flat;
+    }
+    const int64_t tile = row.vectors * vector;
+    Tiles tiles;
+    const Dim n = x.dims[0], rows_dim = context_.dim(rows);
+    const auto round_up = [](int64_t value, int64_t step) { return (value + step - 1) / step * step; };
+    if (!flat_) width_ = round_up(out_[1], vector) + reach_[1];
+    const int64_t places = flat_ ? (out_[0] - 1) * width_ + out_[1] : out_[1];
+    const Value plane =
+        plain ? x : copied(x, pad, flat_ ? round_up(places, vector) + reach_[0] * width_ + reach_[1] : 0);
+    tiles.may_read_beyond = !plain;
+
+    // Axes: batch, group, row unless flat, then places and rows of the tile in the order that reads less again.
+    using Role = TileAxis::Role;
+    tiles.axes = {{Role::kOuter, n, 1}, {Role::kOuter, groups_, 1}};
+    const TileAxis lanes{Role::kLanes, context_.dim(places), tile}, unrolled{Role::kRows, rows_dim, row.rows};
+    size_t y = 0, lane = 0, unroll = 0;
+    const bool weights_first = outputs_ * terms > channels_ * in_[0] * in_[1];
+    if (own_kernels) {
+      y = unroll = 2, lane = 3;
+      tiles.axes.push_back(unrolled), tiles.axes.push_back(lanes);
+    } else {
+      if (weights_first) unroll = tiles.axes.size(), tiles.axes.push_back(unrolled);
+      if (!flat_) y = tiles.axes.size(), tiles.axes.push_back({Role::kOuter, context_.dim(out_[0]), 1});
+      lane = tiles.axes.size(), tiles.axes.push_back(lanes);
+      if (!weights_first) unroll = tiles.axes.size(), tiles.axes.push_back(unrolled);
+    }
+    for (const int64_t size : {channels_, kernel_[0], kernel_[1]}) tiles.over.push_back(context_.dim(size));
+    if (windows_.rank() == 1) tiles.over.erase(tiles.over.begin() + 1);
+    const Value weights = own_kernels ? w : pack(op_.emit, grouped(w), 1, row.rows);
+    tiles.term = [=, self = *this](const std::vector<TileIndex>& at, const Dims& k) {
+      return self.term(plane, weights, own_kernels, plain, at, k, y, lane, unroll);
+    };
+    tiles.place = [=, self = *this](const Dims& at) { return self.place(own_kernels, at, y, lane, unroll); };
+    if (flat_ && width_ != out_[1]) {
+      tiles.guards = [=, this_width = width_, last = out_[1], &context = context_](const Dims& at) {
+        return std::vector<loop::Guard>{{context.modulo(at[lane], context.dim(this_width)), context.dim(last)}};
+      };
+    }
+    return op_.emit.contract("conv", op_.dims(), op_.dtype(), std::move(tiles));
+  }
+
+ private:
+  // [groups, outputs of one, ...]
+  Value grouped(const Value& w) const {
+    Dims dims{groups_, context_.dim(outputs_)};
+    dims.insert(dims.end(), w.dims.begin() + 1, w.dims.end());
+    if (w.constant) {
+      runtime::Shape shape;
+      for (const Dim dim : dims) shape.push_back(*dim.constant());
+      return op_.emit.constant(w.constant->reshaped(shape));
+    }
+    return op_.emit.expression(dims, w.dtype, [=, outputs = outputs_, &context = context_](const Dims& at) {
+      Dims from(at.begin() + 1, at.end());
+      from[0] = context.add(context.multiply(at[0], context.dim(outputs)), at[1]);
+      return w.at(from);
+    });
+  }
+
+  // [N, C, remainders of rows, of columns, rows, columns]: as far as tiles read.
+  Value copied(const Value& x, const Expr& pad, int64_t places) const {
+    Emitter& emit = op_.emit;
+    Context& context = context_;
+    const int64_t rows = places > 0 ? (places + width_ - 1) / width_ : out_[0] + reach_[0];
+    const Dims dims{x.dims[0],         x.dims[1],          context.dim(phases_[0]), context.dim(phases_[1]),
+                    context.dim(rows), context.dim(width_)};
+    return emit.stored("plane", emit.expression(dims, x.dtype, [=, self = *this, &emit, &context](const Dims& at) {
+      Dims from{at[0], at[1]};
+      Expr inside;
+      for (size_t d = 0; d < 2; ++d) {
+        if (d == 0 && self.windows_.rank() == 1) continue;
+        const Dim place = context.add(context.multiply(at[4 + d], context.dim(self.stride_[d])),
+                                      context.subtract(at[2 + d], context.dim(self.before_[d])));
+        from.push_back(place);
+        const Dim last =
+            context.add(context.multiply(context.subtract(dims[4 + d], context.dim(1)), context.dim(self.stride_[d])),
+                        context.subtract(context.subtract(dims[2 + d], context.dim(1)), context.dim(self.before_[d])));
+        if (self.before_[d] == 0 && *last.constant() < self.in_[d]) continue;
+        const Expr here = emit.inside(place, context.dim(0), context.dim(self.in_[d]));
+        inside = inside ? both(inside, here) : here;
+      }
+      return inside ? choose(inside, x.at(from), pad) : x.at(from);
+    }));
+  }
+
+  Expr term(const Value& plane, const Value& weights, bool own_kernels, bool plain, const std::vector<TileIndex>& at,
+            const Dims& k, size_t y, size_t lane, size_t unroll) const {
+    Context& context = context_;
+    const Dim zero = context.dim(0);
+    const Dim channel =
+        own_kernels ? at[1].index : context.add(context.multiply(at[1].index, context.dim(channels_)), k[0]);
+    const Dim taps[2] = {windows_.rank() == 2 ? k[1] : zero, k.back()};
+    Dim places[2], phases[2];
+    for (size_t d = 0; d < 2; ++d) {
+      const Dim tap = context.multiply(taps[d], context.dim(dilation_[d])), stride = context.dim(stride_[d]);
+      places[d] = context.floor_divide(tap, stride);
+      phases[d] = phases_[d] == 1 ? zero : context.modulo(tap, stride);
+    }
+    if (flat_) {
+      const Dim width = context.dim(width_);
+      const Dim place = context.add(at[lane].index, context.add(context.multiply(places[0], width), places[1]));
+      places[0] = context.floor_divide(place, width), places[1] = context.modulo(place, width);
+    } else {
+      places[0] = context.add(places[0], at[y].index), places[1] = context.add(places[1], at[lane].index);
+    }
+    Dims from{at[0].index, channel};
+    if (!plain) from.insert(from.end(), phases, phases + 2);
+    if (!plain || windows_.rank() == 2) from.push_back(places[0]);
+    from.push_back(plain && windows_.rank() == 1 ? at[lane].index : places[1]);
+    // Packed: [blocks of outputs, groups, channels, taps, outputs of a block].
+    Dims weight = own_kernels ? Dims{at[1].index} : Dims{at[unroll].block, at[1].index};
+    weight.push_back(k[0]);
+    weight.insert(weight.end(), k.begin() + 1, k.end());
+    if (!own_kernels) weight.push_back(at[unroll].inner);
+    return factor(weights.at(weight)) * factor(plane.at(from));
+  }
+
+  Dims place(bool own_kernels, const Dims& at, size_t y, size_t lane, size_t unroll) const {
+    Context& context = context_;
+    Dims place{at[0], own_kernels ? at[1] : context.add(context.multiply(at[1], context.dim(outputs_)), at[unroll])};
+    const Dim width = context.dim(width_);
+    if (windows_.rank() == 2) place.push_back(flat_ ? context.floor_divide(at[lane], width) : at[y]);
+    place.push_back(flat_ && windows_.rank() == 2 ? context.modulo(at[lane], width) : at[lane]);
+    return place;
+  }
+
+  Operation op_;
+  Context& context_;
+  Windows windows_;
+  Dim groups_;
+  int64_t channels_ = 0, outputs_ = 0;  // of a group
+  int64_t out_[2]{}, in_[2]{}, kernel_[2]{}, stride_[2]{}, dilation_[2]{}, before_[2]{};
+  int64_t phases_[2]{}, reach_[2]{};
+  int64_t width_ = 0;
+  bool flat_ = false;
+};
+
 Values convolution(const Operation& op) {
   Context& context = op.context();
   const Value w = op.arg(1);
   const Windows windows = read_windows(op, Dims(w.dims.begin() + 2, w.dims.end()));
-  const Value x = padded(op, windows, op.arg(0),
-                         like(loop::literal(op.arg(0).dtype, 0), static_cast<double>(op.integer("pad_value"))));
-  const Dim groups = context.dim(op.integer("groups")), group_out = context.floor_divide(op.dims()[1], groups),
-            group_in = w.dims[1];
+  const Expr pad = like(loop::literal(op.arg(0).dtype, 0), static_cast<double>(op.integer("pad_value")));
+  const Dim groups = context.dim(op.integer("groups"));
+  Direct direct(op, windows, groups);
+  if (direct.fits()) return std::vector{direct.run(pad)};
+  const Value x = padded(op, windows, op.arg(0), pad);
+  const Dim group_out = context.floor_divide(op.dims()[1], groups), group_in = w.dims[1];
   const size_t rank = windows.rank();
   Dims over{group_in};
   over.insert(over.end(), windows.kernel.begin(), windows.kernel.end());

@@ -49,8 +49,22 @@ Value Emitter::constant(const Tensor& tensor) {
                                                         : loop::integer_literal(tensor.dtype(), scalar.integer);
     return {.dims = std::move(dims), .dtype = tensor.dtype(), .at = [literal](const Dims&) { return literal; }};
   }
-  operands_.emplace_back(tensor);
-  return from_buffer(builder_.param(unique("w"), dims, tensor.dtype()), dims, tensor.dtype());
+  const auto shared = std::make_shared<const Tensor>(tensor);
+  return {.dims = dims,
+          .dtype = tensor.dtype(),
+          .at = [this, shared](const Dims& at) { return builder_.load(parameter(shared), at); },
+          .constant = shared};
+}
+
+BufferId Emitter::parameter(const std::shared_ptr<const Tensor>& tensor) {
+  const auto [place, is_new] = constants_.try_emplace(tensor);
+  if (is_new) {
+    operands_.emplace_back(*tensor);
+    Dims dims;
+    for (const int64_t size : tensor->shape()) dims.push_back(dim(size));
+    place->second = builder_.param(unique("w"), dims, tensor->dtype());
+  }
+  return place->second;
 }
 
 Value Emitter::expression(Dims dims, DType dtype, Element at) {
@@ -66,6 +80,8 @@ Value Emitter::expression(Dims dims, DType dtype, Element at) {
 
 Value Emitter::stored(std::string_view name, const Value& value) {
   if (value.buffer) return value;
+  if (value.constant) return from_buffer(parameter(value.constant), value.dims, value.dtype);
+  flush();
   loop::Ranges ranges;
   for (const Dim size : value.dims) ranges.push_back({{}, size});
   const BufferId buffer = builder_.compute(unique(name), ranges, value.at);
@@ -74,6 +90,7 @@ Value Emitter::stored(std::string_view name, const Value& value) {
 }
 
 Value Emitter::reduce(std::string_view name, Sum sum) {
+  flush();
   loop::Ranges ranges, over;
   Dims zeros;
   for (const Dim size : sum.dims) ranges.push_back({{}, size}), zeros.push_back(dim(0));
@@ -97,8 +114,45 @@ Value Emitter::reduce(std::string_view name, Sum sum) {
   return from_buffer(to, std::move(sum.dims), dtype);
 }
 
+Value Emitter::contract(std::string_view name, Dims dims, DType dtype, Tiles tiles) {
+  flush();
+  loop::Ranges ranges;
+  for (const Dim size : dims) ranges.push_back({{}, size});
+  const BufferId to = builder_.temporary(unique(name), ranges, dtype);
+  temporaries_.insert(to);
+  pending_ = Pending{std::string(name), to, dims, dtype, std::move(tiles)};
+  return from_buffer(to, std::move(dims), dtype);
+}
+
+void Emitter::flush() {
+  if (!pending_) return;
+  const Pending pending = std::move(*pending_);
+  pending_.reset();
+  const std::vector<TileResult> results{{pending.buffer, [](const Dims&, const Expr& sum) { return sum; }}};
+  for (loop::Stmt& nest : tiled(context_, builder_, pending.name, pending.tiles, pending.dtype, results))
+    builder_.add(std::move(nest));
+}
+
+// Whether the results are what the pending contraction gives, and values made of its elements at their own place.
+bool Emitter::reads_in_place(const std::vector<Value>& results) {
+  Dims at;
+  for (size_t i = 0; i < pending_->dims.size(); ++i) at.push_back(context_.dim(context_.symbol(fmt::format("i{}", i))));
+  return std::ranges::all_of(results, [&](const Value& result) {
+    if (result.dims != pending_->dims || (result.buffer && *result.buffer != pending_->buffer)) return false;
+    bool in_place = true, reads = false;
+    loop::for_each_node(result.at(at), [&](const loop::ExprNode& node) {
+      const auto* load = std::get_if<loop::Load>(&node.form);
+      if (!load || load->buffer != pending_->buffer) return;
+      reads = true;
+      in_place &= load->indices == at;
+    });
+    return in_place && reads;
+  });
+}
+
 Value Emitter::scan(std::string_view name, Dims dims, size_t axis, DType dtype,
                     const std::function<Expr(const Dims& at, const Expr& before)>& step) {
+  flush();
   loop::Ranges ranges, inner;
   for (size_t i = 0; i < dims.size(); ++i) {
     ranges.push_back({{}, dims[i]});
@@ -151,7 +205,27 @@ void free_from_alloc(loop::Body& body, BufferId buffer) {
 
 Expected<Kernel> Emitter::finish(const std::vector<Value>& results) {
   std::vector<BufferId> buffers;
-  for (const Value& result : results) {
+  const std::optional<BufferId> fused =
+      pending_ && reads_in_place(results) ? std::optional(pending_->buffer) : std::nullopt;
+  if (fused) {
+    std::vector<TileResult> into;
+    for (const Value& result : results) {
+      loop::Ranges ranges;
+      for (const Dim size : result.dims) ranges.push_back({{}, size});
+      buffers.push_back(builder_.temporary(unique("y"), ranges, result.dtype));
+      into.push_back({buffers.back(), [result, contraction = *fused](const Dims& at, const Expr& sum) {
+                        return loop::rewrite(result.at(at), [&](const loop::ExprNode& node) -> Expr {
+                          const auto* load = std::get_if<loop::Load>(&node.form);
+                          return load && load->buffer == contraction ? sum : nullptr;
+                        });
+                      }});
+    }
+    for (loop::Stmt& nest : tiled(context_, builder_, pending_->name, pending_->tiles, pending_->dtype, into))
+      builder_.add(std::move(nest));
+    pending_.reset();
+  }
+  flush();
+  for (const Value& result : fused ? std::vector<Value>() : results) {
     const bool own = result.buffer && temporaries_.contains(*result.buffer) &&
                      std::ranges::find(buffers, *result.buffer) == buffers.end();
     if (own) {
@@ -164,6 +238,7 @@ Expected<Kernel> Emitter::finish(const std::vector<Value>& results) {
   }
   TENON_TAKE(function, builder_.build());
   for (const BufferId buffer : buffers) free_from_alloc(function->body, buffer);
+  if (fused) free_from_alloc(function->body, *fused);  // nobody reads it
   function->results = buffers;
   TENON_TRY(loop::verify(context_, *function));
   return Kernel{std::move(*function), std::move(operands_)};

@@ -4,14 +4,17 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "compiler/ir/module.h"
 #include "compiler/kernels/arithmetic.h"
+#include "compiler/kernels/tiles.h"
 #include "compiler/loop/builder.h"
 
 namespace tenon::compiler::kernels {
@@ -27,6 +30,7 @@ struct Value {
   DType dtype{};
   Element at;
   std::optional<BufferId> buffer = std::nullopt;  // where its elements lie, if they do
+  std::shared_ptr<const Tensor> constant = nullptr;
 
   size_t rank() const { return dims.size(); }
 };
@@ -48,7 +52,7 @@ class Emitter {
 
   // The group's next argument. Its name need not be one that the text form can write.
   Value argument(std::string_view name, const TensorType& type);
-  // A number is written into the expression, a larger tensor becomes a parameter.
+  // A number is written into the expression, a larger tensor becomes a parameter where it is read.
   Value constant(const Tensor& tensor);
   // Computed where it is read.
   Value expression(Dims dims, DType dtype, Element at);
@@ -64,6 +68,8 @@ class Emitter {
     bool ordered = false;  // kMax as std::max has it, which keeps the old one beside what is no number
   };
   Value reduce(std::string_view name, Sum sum);
+  // A contraction in tiles, which takes in what follows element by element, if only that reads it.
+  Value contract(std::string_view name, Dims dims, DType dtype, Tiles tiles);
   // Along the axis, in order: step(indices, the element before it, or nullptr where it is the first).
   Value scan(std::string_view name, Dims dims, size_t axis, DType dtype,
              const std::function<Expr(const Dims& at, const Expr& before)>& step);
@@ -78,7 +84,17 @@ class Emitter {
   Expected<Kernel> finish(const std::vector<Value>& results);
 
  private:
+  struct Pending {  // a contraction that no stage has been made for yet
+    std::string name;
+    BufferId buffer{};
+    Dims dims;
+    DType dtype{};
+    Tiles tiles;
+  };
   std::string unique(std::string_view name);
+  BufferId parameter(const std::shared_ptr<const Tensor>& tensor);
+  void flush();
+  bool reads_in_place(const std::vector<Value>& results);
 
   Context& context_;
   loop::Builder builder_;
@@ -86,6 +102,8 @@ class Emitter {
   size_t arguments_ = 0;
   std::set<std::string> names_;
   std::set<BufferId> temporaries_;
+  std::map<std::shared_ptr<const Tensor>, BufferId> constants_;
+  std::optional<Pending> pending_;
 };
 
 }  // namespace tenon::compiler::kernels

@@ -73,14 +73,13 @@ struct Digit {
 };
 
 // The axes of which an index is a sum; nothing where it is none.
-std::optional<std::vector<Digit>> digits(Dim dim, const std::vector<const Axis*>& axes) {
+std::optional<std::vector<Digit>> digits(const std::vector<DimTerm>& terms, const std::vector<const Axis*>& axes) {
   std::vector<Digit> result;
-  if (!dim.valid()) return std::nullopt;
   auto find = [&](Symbol var) -> const Axis* {
     const auto found = std::ranges::find_if(axes, [&](const Axis* axis) { return axis->var == var; });
     return found == axes.end() ? nullptr : *found;
   };
-  for (const DimTerm& term : dim.node->terms) {
+  for (const DimTerm& term : terms) {
     const bool alone = term.factors.size() == 1 && term.factors[0]->kind == DimAtom::Kind::kVariable;
     if (const Axis* axis = alone ? find(term.factors[0]->name) : nullptr) {
       result.push_back({std::abs(term.coefficient), axis});
@@ -100,25 +99,57 @@ std::optional<std::vector<Digit>> digits(Dim dim, const std::vector<const Axis*>
   return result;
 }
 
-// The axes of `open` that the index tells, if the others do not change.
-std::vector<const Axis*> told_by(const Access& write, size_t at, const std::vector<const Axis*>& open) {
+// The axes of the digits, where each digit is more than all below it, and `below`, can make up together; else none.
+std::vector<const Axis*> told_by(const std::vector<Digit>& digits, int64_t below) {
   std::vector<const Axis*> told;
-  if (const auto sum = digits(write.indices[at], open)) {
-    // Each digit is more than all below it can make up together.
-    int64_t below = write.size(at) - 1;
-    bool unlimited = false;
-    for (const Digit& digit : *sum) {
-      if (unlimited || digit.factor <= below) return {};
-      const auto size = digit.axis->extent.constant();
-      unlimited = !size;
-      int64_t span = 0;
-      if (size &&
-          (__builtin_mul_overflow(digit.factor, *size - 1, &span) || __builtin_add_overflow(below, span, &below)))
-        return {};
-      told.push_back(digit.axis);
-    }
-    return told;
+  bool unlimited = false;
+  for (const Digit& digit : digits) {
+    if (unlimited || digit.factor <= below) return {};
+    const auto size = digit.axis->extent.constant();
+    unlimited = !size;
+    int64_t span = 0;
+    if (size && (__builtin_mul_overflow(digit.factor, *size - 1, &span) || __builtin_add_overflow(below, span, &below)))
+      return {};
+    told.push_back(digit.axis);
   }
+  return told;
+}
+
+// A place that is written as p // b and p % b, the latter the index `at`: the digits of p, which both together tell.
+// Only of a stage that reads nothing of the buffer, since one of the two alone does not say which element is meant.
+std::optional<std::vector<Digit>> digits_of_place(const Stage& stage, const Access& write, size_t at,
+                                                  const std::vector<const Axis*>& open) {
+  if (!write.indices[at].valid()) return std::nullopt;
+  const std::vector<DimTerm>& rest = write.indices[at].node->terms;
+  const auto quotient = std::ranges::find_if(rest, [](const DimTerm& term) {
+    return term.coefficient < 0 && term.factors.size() == 1 && term.factors[0]->kind == DimAtom::Kind::kFloorDivide;
+  });
+  if (quotient == rest.end()) return std::nullopt;
+  bool reads = false;
+  for_each_access(stage, [&](const Access& access) { reads |= !access.writes && access.buffer == write.buffer; });
+  if (reads) return std::nullopt;
+  for (Dim other : write.indices) {
+    if (!other.valid()) continue;
+    std::vector<DimTerm> sum = rest;  // + b * other
+    for (const DimTerm& term : other.node->terms) {
+      const int64_t more = -quotient->coefficient * term.coefficient;
+      const auto same = std::ranges::find(sum, term.factors, &DimTerm::factors);
+      if (same == sum.end()) sum.push_back({term.factors, more});
+      else same->coefficient += more;
+    }
+    std::erase_if(sum, [](const DimTerm& term) { return term.coefficient == 0; });
+    if (auto place = digits(sum, open)) return place;
+  }
+  return std::nullopt;
+}
+
+// The axes of `open` that the index tells, if the others do not change.
+std::vector<const Axis*> told_by(const Stage& stage, const Access& write, size_t at,
+                                 const std::vector<const Axis*>& open) {
+  if (!write.indices[at].valid()) return {};
+  if (const auto sum = digits(write.indices[at].node->terms, open)) return told_by(*sum, write.size(at) - 1);
+  if (const auto place = digits_of_place(stage, write, at, open)) return told_by(*place, 0);
+  std::vector<const Axis*> told;
   for (const Axis* axis : open) {
     if (axis->kind == AxisKind::kScan && own_part(write.indices[at], axis->var)) told.push_back(axis);
   }
@@ -172,7 +203,7 @@ std::optional<size_t> telling_index(const Stage& stage, const Access& write, Sym
   for (bool more = true; more;) {
     more = false;
     for (size_t at = 0; at < write.indices.size(); ++at) {
-      for (const Axis* told : told_by(write, at, open)) {
+      for (const Axis* told : told_by(stage, write, at, open)) {
         if (told->var == var) return at;
         std::erase(open, told);
         more = true;

@@ -122,6 +122,13 @@ void Builder::add_loops(Nest& nest, const Ranges& ranges, AxisKind kind, std::st
   }
 }
 
+Symbol Builder::stage_name(std::string_view name) {
+  for (std::string unique(name);; unique += '_') {
+    const Symbol symbol = context_.symbol(unique);
+    if (stages_.insert(symbol).second) return symbol;
+  }
+}
+
 void Builder::stage(std::string_view name, const Ranges& ranges, const Ranges& reduce,
                     const std::function<Assignment(const Dims& at)>& point) {
   Nest nest;
@@ -129,10 +136,7 @@ void Builder::stage(std::string_view name, const Ranges& ranges, const Ranges& r
   add_loops(nest, reduce, AxisKind::kReduce, "r");
   Assignment assignment = point(nest.at);
   Stage stage;
-  for (std::string unique(name);; unique += '_') {
-    stage.name = context_.symbol(unique);
-    if (stages_.insert(stage.name).second) break;
-  }
+  stage.name = stage_name(name);
   for (const Level& level : levels_) {
     if (level.step == Symbol{}) continue;
     const bool state = std::ranges::find(level.states, assignment.to) != level.states.end();

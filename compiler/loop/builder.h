@@ -76,6 +76,13 @@ class Builder {
   // An outside function on whole buffers.
   void call(std::string_view symbol, std::vector<BufferId> inputs, std::vector<BufferId> outputs);
 
+  // For what the above does not write: a statement as it is, with buffers that it makes itself, and stages of these
+  // names.
+  const Function& function() const { return function_; }
+  void add(Stmt stmt) { levels_.back().body.push_back(std::move(stmt)); }
+  BufferId local(std::string_view name, const Dims& shape, DType dtype) { return add(name, ranges(shape), dtype); }
+  Symbol stage_name(std::string_view name);
+
   // The function, verified.
   Expected<Function> build();
 

@@ -1,0 +1,56 @@
+#include "compiler/kernels/pack.h"
+
+#include <cstring>
+
+namespace tenon::compiler::kernels {
+namespace {
+
+Tensor packed(const Tensor& w, size_t axis, int64_t size) {
+  const runtime::Shape& shape = w.shape();
+  const int64_t length = shape[axis], blocks = (length + size - 1) / size;
+  runtime::Shape result{blocks};
+  int64_t before = 1, behind = 1;  // elements of the axes in front of it, and behind
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (i == axis) continue;
+    result.push_back(shape[i]);
+    (i < axis ? before : behind) *= shape[i];
+  }
+  result.push_back(size);
+  Tensor out(w.dtype(), result);
+  const auto width = static_cast<size_t>(runtime::bytes(w.dtype()));
+  const std::byte* from = w.bytes().data();
+  std::byte* to = out.bytes().data();
+  for (int64_t block = 0; block < blocks; ++block) {
+    for (int64_t i = 0; i < before; ++i) {
+      for (int64_t j = 0; j < behind; ++j, to += static_cast<size_t>(size) * width) {
+        for (int64_t k = 0; k < std::min(size, length - block * size); ++k) {
+          const auto place = static_cast<size_t>((i * length + block * size + k) * behind + j);
+          std::memcpy(to + static_cast<size_t>(k) * width, from + place * width, width);
+        }
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Value pack(Emitter& emit, const Value& w, size_t axis, int64_t size) {
+  if (w.constant) return emit.constant(packed(*w.constant, axis, size));
+  Context& context = emit.context();
+  Dims dims{context.ceil_divide(w.dims[axis], size)};
+  for (size_t i = 0; i < w.rank(); ++i) {
+    if (i != axis) dims.push_back(w.dims[i]);
+  }
+  dims.push_back(context.dim(size));
+  return emit.stored("packed", emit.expression(dims, w.dtype, [=, &context](const Dims& at) {
+    Dims from(at.begin() + 1, at.end() - 1);
+    const Dim index = context.add(context.multiply(at.front(), context.dim(size)), at.back());
+    from.insert(from.begin() + static_cast<ptrdiff_t>(axis), index);
+    const Expr element = w.at(from);
+    if (w.dims[axis].constant().value_or(1) % size == 0) return element;
+    return choose(less(loop::index_value(index), loop::index_value(w.dims[axis])), element, like(element, 0));
+  }));
+}
+
+}  // namespace tenon::compiler::kernels

@@ -1,0 +1,217 @@
+#include "compiler/kernels/tiles.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "compiler/ir/dim_prover.h"
+#include "compiler/loop/schedule/tree.h"
+
+namespace tenon::compiler::kernels {
+namespace {
+
+using loop::Axis;
+using loop::AxisKind;
+using loop::For;
+using loop::Mark;
+using loop::Stmt;
+
+// Work below which threads cost more than they save.
+constexpr double kParallelTerms = 1 << 18;
+
+// A part of an axis: `count` blocks of `size`, from `begin` on.
+struct Part {
+  Dim begin, count;
+  int64_t size = 1;
+  bool guarded = false;  // the last elements of a block lie behind the end
+};
+
+class Nest {
+ public:
+  Nest(Context& context, loop::Builder& builder, const std::string& name, const Tiles& tiles, DType dtype,
+       const std::vector<TileResult>& results)
+      : context_(context), builder_(builder), name_(name), tiles_(tiles), dtype_(dtype), results_(results) {}
+
+  Stmt make(const std::vector<Part>& parts, bool parallel) {
+    std::vector<For> outer, inner;
+    std::vector<Axis> blocks, inners, terms;
+    std::vector<TileIndex> at;
+    Dims whole, local;
+    std::vector<loop::Guard> guards;
+    const auto zero = context_.dim(0);
+    std::optional<For> lanes;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const Part& part = parts[i];
+      TileIndex index{zero, zero, zero};
+      if (part.count.constant() != 1) {
+        const Symbol var = symbol(fmt::format("b{}", i));
+        outer.push_back({.var = var, .extent = part.count, .mark = Mark::kSerial, .body = {}});
+        blocks.push_back({.var = var, .extent = part.count, .kind = AxisKind::kSpatial, .value = context_.dim(var)});
+        index.block = context_.dim(var);
+      }
+      if (tiles_.axes[i].role != TileAxis::Role::kOuter) {
+        const Symbol var = symbol(fmt::format("t{}", i));
+        const bool is_lanes = tiles_.axes[i].role == TileAxis::Role::kLanes;
+        For own{.var = var,
+                .extent = context_.dim(part.size),
+                .mark = is_lanes ? Mark::kVector : Mark::kUnroll,
+                .body = {}};
+        if (is_lanes) lanes = own;
+        else inner.push_back(own);
+        inners.push_back({.var = var, .extent = own.extent, .kind = AxisKind::kSpatial, .value = context_.dim(var)});
+        index.inner = context_.dim(var);
+        local.push_back(index.inner);
+        shape_.push_back(own.extent);
+      }
+      index.index =
+          context_.add(part.begin, context_.add(context_.multiply(index.block, context_.dim(part.size)), index.inner));
+      // The block among all blocks of the axis: weights are packed so.
+      const auto begin = part.begin.constant();
+      const int64_t tile = tiles_.axes[i].size;
+      if (begin && part.size == tile) index.block = context_.add(index.block, context_.dim(*begin / tile));
+      else if (begin) index.block = context_.add(context_.floor_divide(part.begin, context_.dim(tile)), zero);
+      whole.push_back(index.index);
+      at.push_back(index);
+      if (part.guarded) guards.push_back({index.index, tiles_.axes[i].extent});
+    }
+    if (lanes) inner.push_back(*lanes);
+    Dims k;
+    std::vector<For> sum;
+    for (size_t i = 0; i < tiles_.over.size(); ++i) {
+      const Symbol var = symbol(fmt::format("k{}", i));
+      sum.push_back({.var = var, .extent = tiles_.over[i], .mark = Mark::kSerial, .body = {}});
+      terms.push_back({.var = var, .extent = tiles_.over[i], .kind = AxisKind::kReduce, .value = context_.dim(var)});
+      k.push_back(context_.dim(var));
+    }
+    const loop::BufferId acc = builder_.local(context_.name(builder_.stage_name(name_ + "_acc")), shape_, dtype_);
+    const Expr held = builder_.load(acc, local);
+
+    loop::Body body;
+    body.push_back(nest(inner, stage(name_ + "_init", inners, {}, {}, acc, local, loop::literal(dtype_, 0))));
+    std::vector<Axis> all = blocks;
+    all.insert(all.end(), inners.begin(), inners.end());
+    all.insert(all.end(), terms.begin(), terms.end());
+    std::vector<For> loops = sum;
+    loops.insert(loops.end(), inner.begin(), inner.end());
+    body.push_back(nest(loops, stage(name_, all, tiles_.may_read_beyond ? std::vector<loop::Guard>() : guards, {}, acc,
+                                     local, held + tiles_.term(at, k))));
+    if (tiles_.guards) {
+      for (loop::Guard& guard : tiles_.guards(whole)) guards.push_back(guard);
+    }
+    all.resize(blocks.size() + inners.size());
+    const Dims place = tiles_.place(whole);
+    for (const TileResult& result : results_) {
+      body.push_back(nest(inner, stage(context_.name(builder_.function().buffer(result.buffer).name), all, guards, {},
+                                       result.buffer, place, result.value(place, held))));
+    }
+    if (parallel && !outer.empty()) outer.front().mark = Mark::kParallel;
+    Stmt alloc{loop::Alloc{.buffer = acc, .scope = loop::Scope::kRegisters, .body = std::move(body)}};
+    return nest(std::move(outer), std::move(alloc));
+  }
+
+ private:
+  static Stmt nest(std::vector<For> loops, Stmt inner) { return loop::nest(std::move(loops), std::move(inner)); }
+
+  // A name that no dim of the function has.
+  Symbol symbol(std::string name) const {
+    const auto& dims = builder_.function().dims;
+    while (std::ranges::find(dims, context_.symbol(name)) != dims.end()) name += '_';
+    return context_.symbol(name);
+  }
+
+  Stmt stage(std::string_view name, std::vector<Axis> axes, std::vector<loop::Guard> where, loop::Body init,
+             loop::BufferId to, const Dims& at, Expr value) {
+    loop::Stage stage{.name = builder_.stage_name(name),
+                      .axes = std::move(axes),
+                      .where = std::move(where),
+                      .init = std::move(init),
+                      .body = {}};
+    stage.body.push_back({loop::Store{to, at, std::move(value)}});
+    return Stmt{std::move(stage)};
+  }
+
+  Context& context_;
+  loop::Builder& builder_;
+  const std::string& name_;
+  const Tiles& tiles_;
+  const DType dtype_;
+  const std::vector<TileResult>& results_;
+  Dims shape_;
+};
+
+// The parts of an axis: whole tiles, and what remains.
+std::vector<Part> parts_of(Context& context, const TileAxis& axis, int64_t vector) {
+  if (axis.role == TileAxis::Role::kOuter) return {{context.dim(0), axis.extent, 1, false}};
+  const Dim size = context.dim(axis.size), blocks = context.floor_divide(axis.extent, size);
+  const Dim begin = context.multiply(blocks, size), rest = context.subtract(axis.extent, begin);
+  std::vector<Part> parts;
+  if (blocks.constant() != 0) parts.push_back({context.dim(0), blocks, axis.size, false});
+  if (const auto remains = rest.constant()) {
+    const int64_t lanes = (*remains + vector - 1) / vector * vector;
+    if (*remains > 0 && axis.role == TileAxis::Role::kLanes)
+      parts.push_back({begin, context.dim(1), lanes, lanes != *remains});
+    else if (*remains > 0) parts.push_back({begin, context.dim(1), *remains, false});
+  } else if (axis.role == TileAxis::Role::kLanes) {
+    parts.push_back({begin, context.dim(1), axis.size, true});
+  } else {
+    parts.push_back({begin, rest, 1, false});
+  }
+  return parts;
+}
+
+double terms_of(const Tiles& tiles) {
+  double terms = 1;
+  for (const TileAxis& axis : tiles.axes) terms *= static_cast<double>(axis.extent.constant().value_or(1 << 10));
+  for (const Dim size : tiles.over) terms *= static_cast<double>(size.constant().value_or(1 << 10));
+  return terms;
+}
+
+}  // namespace
+
+loop::Body tiled(Context& context, loop::Builder& builder, const std::string& name, const Tiles& tiles, DType dtype,
+                 const std::vector<TileResult>& results) {
+  // One nest for each choice of parts.
+  std::vector<std::vector<Part>> choices{{}};
+  for (const TileAxis& axis : tiles.axes) {
+    std::vector<std::vector<Part>> longer;
+    for (const auto& choice : choices) {
+      for (const Part& part : parts_of(context, axis, lanes_of(dtype))) {
+        longer.push_back(choice);
+        longer.back().push_back(part);
+      }
+    }
+    choices = std::move(longer);
+  }
+  const bool parallel = terms_of(tiles) >= kParallelTerms;
+  loop::Body body;
+  for (const auto& choice : choices)
+    body.push_back(Nest(context, builder, name, tiles, dtype, results).make(choice, parallel));
+  return body;
+}
+
+TileShape choose_tile(int64_t rows, int64_t lanes, int64_t vector) {
+  constexpr int64_t kAccumulators = 28;  // of 32 registers
+  constexpr double kLatency = 4;         // from one sum to the next
+  const auto cycles = [](int64_t r, int64_t v) {
+    return std::max({0.5 * static_cast<double>(r * v), 0.5 * static_cast<double>(r + v), kLatency});
+  };
+  const int64_t vectors = (lanes + vector - 1) / vector, most_rows = rows > 0 ? rows : kAccumulators;
+  TileShape best;
+  for (int64_t v = 1; v <= std::min<int64_t>(vectors, 8); ++v) {
+    for (int64_t r = 1; r <= std::min(most_rows, kAccumulators / v); ++r) {
+      // Blocks of rows and vectors, and what remains of each.
+      const int64_t count_r = most_rows / r, rest_r = most_rows % r, count_v = vectors / v, rest_v = vectors % v;
+      double total = static_cast<double>(count_r * count_v) * cycles(r, v);
+      if (rest_r > 0) total += static_cast<double>(count_v) * cycles(rest_r, v);
+      if (rest_v > 0) total += static_cast<double>(count_r) * cycles(r, rest_v);
+      if (rest_r > 0 && rest_v > 0) total += cycles(rest_r, rest_v);
+      // Of equal ones the squarest: it loads least.
+      total += 0.01 * static_cast<double>((most_rows + r - 1) / r * vectors + (vectors + v - 1) / v * most_rows);
+      if (best.cycles == 0 || total < best.cycles) best = {r, v, total};
+    }
+  }
+  return best;
+}
+
+}  // namespace tenon::compiler::kernels

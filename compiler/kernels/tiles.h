@@ -1,0 +1,65 @@
+// Contractions in tiles of registers: the loops of a matrix product or a convolution as its micro-kernel wants them.
+//
+//   for the blocks of each axis               one of several nests: axes need not be multiples of their tiles
+//     acc[tiles] in registers = 0
+//     for the terms of the sum
+//       acc[tiles] += term                    axes in tiles unrolled, one of them a vector
+//     result[place of the tile] = what follows, of acc[tiles]
+//
+// What a tile costs is counted, not measured: vectors that are multiplied and added, those that are loaded, and how
+// long a sum waits for the one before it.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "compiler/kernels/arithmetic.h"
+#include "compiler/loop/builder.h"
+
+namespace tenon::compiler::kernels {
+
+// An index along an axis: block * tile + inner.
+struct TileIndex {
+  Dim block, inner, index;
+};
+
+struct TileAxis {
+  enum class Role : uint8_t { kOuter, kRows, kLanes };  // a loop; unrolled; a vector
+  Role role = Role::kOuter;
+  Dim extent;
+  int64_t size = 1;  // of a tile
+};
+
+struct Tiles {
+  std::vector<TileAxis> axes;  // as their loops stand, outermost first; one has lanes
+  Dims over;
+  std::function<Expr(const std::vector<TileIndex>& at, const Dims& k)> term;
+  // The result's indices, from those along the axes.
+  std::function<Dims(const Dims& at)> place;
+  // The last tile of the vector reads beyond its end: whether that is memory that may be read.
+  bool may_read_beyond = false;
+  // More than this of the lanes that a tile has is no part of the result: at these indices.
+  std::function<std::vector<loop::Guard>(const Dims& at)> guards = nullptr;
+};
+
+// What is stored: a value made of the sum of its place.
+struct TileResult {
+  loop::BufferId buffer{};
+  std::function<Expr(const Dims& at, const Expr& sum)> value;
+};
+
+loop::Body tiled(Context& context, loop::Builder& builder, const std::string& name, const Tiles& tiles, DType dtype,
+                 const std::vector<TileResult>& results);
+
+// Elements of a vector register.
+constexpr int64_t lanes_of(DType dtype) { return dtype == DType::kF64 || dtype == DType::kI64 ? 8 : 16; }
+
+// Rows times vectors of a tile: the one that takes least for so many rows and lanes in all; rows that are not known
+// (0) count as many.
+struct TileShape {
+  int64_t rows = 1, vectors = 1;
+  double cycles = 0;  // a term of the sum, over all tiles
+};
+TileShape choose_tile(int64_t rows, int64_t lanes, int64_t vector);
+
+}  // namespace tenon::compiler::kernels
