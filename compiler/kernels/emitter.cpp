@@ -7,6 +7,7 @@
 
 #include "compiler/ir/dim_prover.h"
 #include "compiler/ir/try.h"
+#include "compiler/kernels/accesses.h"
 #include "compiler/loop/scalar.h"
 #include "compiler/loop/verify.h"
 
@@ -91,6 +92,8 @@ Value Emitter::stored(std::string_view name, const Value& value) {
 
 Value Emitter::reduce(std::string_view name, Sum sum) {
   flush();
+  const int64_t length = sum.over.empty() ? 0 : sum.over.back().constant().value_or(0);
+  if (length >= 32 && runs_along(sum)) return reduce_in_lanes(name, sum, length >= 256 ? 64 : 16);
   loop::Ranges ranges, over;
   Dims zeros;
   for (const Dim size : sum.dims) ranges.push_back({{}, size}), zeros.push_back(dim(0));
@@ -112,6 +115,60 @@ Value Emitter::reduce(std::string_view name, Sum sum) {
     return loop::Builder::Assignment{to, written, next, empty ? nullptr : init};
   });
   return from_buffer(to, std::move(sum.dims), dtype);
+}
+
+// Whether neighbouring terms lie side by side.
+bool Emitter::runs_along(const Sum& sum) {
+  Dims at;
+  for (size_t i = 0; i < sum.dims.size() + sum.over.size(); ++i)
+    at.push_back(context_.dim(context_.symbol(fmt::format("r{}", i))));
+  const Symbol last = *at.back().variable();
+  bool along = false, other = false;
+  loop::for_each_node(sum.term(at), [&](const loop::ExprNode& node) {
+    other |= std::holds_alternative<loop::LetIndex>(node.form);
+    const auto* load = std::get_if<loop::Load>(&node.form);
+    if (!load) return;
+    const auto step = stride(context_, last, offset(context_, builder_.function().buffer(load->buffer), load->indices));
+    along |= step == 1;
+    other |= step != 1 && step != 0;
+  });
+  return along && !other;
+}
+
+// A sum for each lane of a vector, and then of these. The last terms, less than a vector, are added at the end.
+Value Emitter::reduce_in_lanes(std::string_view name, const Sum& sum, int64_t lanes) {
+  const int64_t length = *sum.over.back().constant(), blocks = length / lanes, rest = length % lanes;
+  const size_t rank = sum.dims.size();
+  Sum parts = sum;
+  parts.init.reset();
+  parts.dims.push_back(dim(lanes));
+  parts.over.back() = dim(blocks);
+  parts.term = [=, this](const Dims& at) {  // indices, lane, the other terms, block
+    Dims from = at;
+    const Dim lane = from[rank];
+    from.erase(from.begin() + static_cast<ptrdiff_t>(rank));
+    from.back() = context_.add(context_.multiply(from.back(), dim(lanes)), lane);
+    return sum.term(from);
+  };
+  const Value part = reduce(fmt::format("{}_part", name), parts);
+  Sum whole = sum;
+  whole.over = {dim(lanes)};
+  whole.term = [=](const Dims& at) { return part.at(at); };
+  const Value result = reduce(name, whole);
+  if (rest == 0) return result;
+  loop::Ranges ranges, over;
+  for (const Dim size : sum.dims) ranges.push_back({{}, size});
+  for (const Dim size : sum.over) over.push_back({{}, size});
+  over.back().extent = dim(rest);
+  builder_.stage(fmt::format("{}_rest", name), ranges, over, [&](const Dims& at) {
+    const Dims written(at.begin(), at.begin() + static_cast<ptrdiff_t>(rank));
+    Dims from = at;
+    from.back() = context_.add(from.back(), dim(length - rest));
+    const Expr before = builder_.load(*result.buffer, written), term = sum.term(from);
+    return loop::Builder::Assignment{*result.buffer, written,
+                                     sum.ordered ? larger(before, term) : loop::binary(sum.op, before, term), nullptr};
+  });
+  return result;
 }
 
 Value Emitter::contract(std::string_view name, Dims dims, DType dtype, Tiles tiles) {

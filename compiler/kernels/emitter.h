@@ -94,6 +94,8 @@ class Emitter {
   std::string unique(std::string_view name);
   BufferId parameter(const std::shared_ptr<const Tensor>& tensor);
   void flush();
+  bool runs_along(const Sum& sum);
+  Value reduce_in_lanes(std::string_view name, const Sum& sum, int64_t lanes);
   bool reads_in_place(const std::vector<Value>& results);
 
   Context& context_;

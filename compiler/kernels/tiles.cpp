@@ -50,9 +50,10 @@ class Nest {
         blocks.push_back({.var = var, .extent = part.count, .kind = AxisKind::kSpatial, .value = context_.dim(var)});
         index.block = context_.dim(var);
       }
-      if (tiles_.axes[i].role != TileAxis::Role::kOuter) {
+      const TileAxis::Role role = tiles_.axes[i].role;
+      if (role == TileAxis::Role::kLanes || (role == TileAxis::Role::kRows && part.size > 1)) {
         const Symbol var = symbol(fmt::format("t{}", i));
-        const bool is_lanes = tiles_.axes[i].role == TileAxis::Role::kLanes;
+        const bool is_lanes = role == TileAxis::Role::kLanes;
         For own{.var = var,
                 .extent = context_.dim(part.size),
                 .mark = is_lanes ? Mark::kVector : Mark::kUnroll,
@@ -198,7 +199,7 @@ TileShape choose_tile(int64_t rows, int64_t lanes, int64_t vector) {
   };
   const int64_t vectors = (lanes + vector - 1) / vector, most_rows = rows > 0 ? rows : kAccumulators;
   TileShape best;
-  for (int64_t v = 1; v <= std::min<int64_t>(vectors, 8); ++v) {
+  for (int64_t v = 1; v <= std::min<int64_t>(vectors, 4); ++v) {
     for (int64_t r = 1; r <= std::min(most_rows, kAccumulators / v); ++r) {
       // Blocks of rows and vectors, and what remains of each.
       const int64_t count_r = most_rows / r, rest_r = most_rows % r, count_v = vectors / v, rest_v = vectors % v;

@@ -2,15 +2,22 @@
 #include "compiler/kernels/kernels.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include <random>
 #include <set>
 
+#include "compiler/backends/llvm/compile.h"
+#include "compiler/ir/builder.h"
+#include "compiler/ir/interpreter.h"
 #include "compiler/ir/operator.h"
 #include "compiler/ir/text.h"
 #include "compiler/kernels/lowerings.h"
+#include "compiler/kernels/schedule.h"
 #include "compiler/loop/evaluate.h"
 #include "compiler/loop/text.h"
+#include "runtime/native/native.h"
 #include "tests/compiler/ir/operators/cases.h"
 
 namespace tenon::compiler::kernels {
@@ -64,27 +71,158 @@ const std::set<std::string_view> kUnwritten{"acos",
 // Of these some types or attributes have none.
 const std::set<std::string_view> kPartial{"modulo", "power", "remainder"};
 
+// Native kernels of one library, each with what it is given and what it must give.
+class Library {
+ public:
+  explicit Library(Context& context) : context_(context) {}
+
+  void add(loop::Function function, std::vector<Tensor> params, std::vector<Tensor> results, std::string where) {
+    function.name = context_.symbol(fmt::format("k{}", entries_.size()));
+    entries_.push_back({std::move(function), std::move(params), std::move(results), std::move(where)});
+  }
+
+  void run() {
+    std::vector<const loop::Function*> functions;
+    for (const Entry& entry : entries_) functions.push_back(&entry.function);
+    native::Options options;
+    options.levels = {std::string(runtime::host_levels().front())};
+    const auto code = native::compile(context_, functions, options);
+    ASSERT_TRUE(code) << code.error().str();
+    const auto library = runtime::NativeLibrary::load(*code);
+    ASSERT_TRUE(library) << library.error().str();
+    runtime::ThreadPool pool(2);
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      const Entry& entry = entries_[i];
+      const auto results = library->call(i, entry.params, pool);
+      EXPECT_TRUE(results) << entry.where << ": " << results.error().str();
+      for (size_t r = 0; results && r < results->size(); ++r)
+        expect_near((*results)[r], entry.results[r], "native: " + entry.where + loop::print(context_, entry.function));
+    }
+  }
+
+ private:
+  struct Entry {
+    loop::Function function;
+    std::vector<Tensor> params, results;
+    std::string where;
+  };
+  Context& context_;
+  std::vector<Entry> entries_;
+};
+
 TEST(Kernels, EveryStoredCaseOfTheOperatorsIsComputed) {
+  Context context;
+  Library library(context);
   std::set<std::string> computed;
+  size_t steps = 0;
   for (const auto& [name, one] : operator_cases()) {
     const std::string op = one.call.substr(0, one.call.find('('));
     if (one.call.empty() || kUnwritten.contains(op)) continue;
-    Context context;
     const auto module = parse_case(context, name, one);
     ASSERT_TRUE(module) << module.error().str();
     const auto kernel = make_kernel(context, *module, "kernel", *module->function(context.symbol("main")));
     if (!kernel && kPartial.contains(op)) continue;
     EXPECT_TRUE(kernel) << name << ": " << one.call << ": " << kernel.error().str();
     if (!kernel) continue;
-    const auto results = loop::evaluate(context, kernel->function, operands_of(*kernel, one.inputs));
-    EXPECT_TRUE(results) << name << ": " << one.call << ": " << results.error().str()
-                         << loop::print(context, kernel->function);
-    if (!results) continue;
-    for (size_t i = 0; i < results->size(); ++i)
-      expect_near((*results)[i], one.results[i], fmt::format("{}: {}", name, one.call));
+    const Scheduled scheduled = schedule(context, kernel->function);
+    steps += scheduled.steps.size();
+    for (const loop::Function& function : {kernel->function, scheduled.function}) {
+      const auto results = loop::evaluate(context, function, operands_of(*kernel, one.inputs));
+      EXPECT_TRUE(results) << name << ": " << one.call << ": " << results.error().str()
+                           << loop::print(context, function);
+      for (size_t i = 0; results && i < results->size(); ++i)
+        expect_near((*results)[i], one.results[i], fmt::format("{}: {}", name, one.call));
+    }
+    library.add(scheduled.function, operands_of(*kernel, one.inputs), one.results, one.call);
     computed.insert(op);
   }
   EXPECT_GE(computed.size(), 150u);
+  EXPECT_GE(steps, computed.size());
+  library.run();
+}
+
+// Convolutions and products of random sizes, with what may follow them, against the operators' own kernels.
+TEST(Kernels, RandomContractionsWithTailsAreComputed) {
+  const unsigned seed = 7;
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  std::mt19937 random(seed);
+  const auto pick = [&](int64_t lo, int64_t hi) { return std::uniform_int_distribution<int64_t>(lo, hi)(random); };
+  const auto tensor = [&](runtime::Shape shape, DType dtype) {
+    Tensor one(dtype, std::move(shape));
+    runtime::with_dtype<runtime::kNumbers>(dtype, [&]<class T>(T) {
+      for (T& x : one.data<T>()) x = static_cast<T>(pick(-8, 8)) / (std::is_floating_point_v<T> ? T(4) : T(1));
+    });
+    return one;
+  };
+  Context context;
+  Library library(context);
+  for (int round = 0; round < 24; ++round) {
+    Module module;
+    Function function;
+    compiler::Builder b(context, module, function);
+    const DType dtype = pick(0, 3) == 0 ? DType::kI8 : DType::kF32;
+    std::vector<Tensor> arguments;
+    const auto argument = [&](const Tensor& value) {
+      arguments.push_back(value);
+      return b.param(context.type_of(value), fmt::format("a{}", arguments.size()));
+    };
+    const auto weight = [&](const Tensor& value) { return pick(0, 2) == 0 ? argument(value) : b.constant(value); };
+    Expected<Atom> value = error("none");
+    std::string what;
+    if (pick(0, 2) > 0) {
+      const int64_t groups = pick(0, 3) == 0 ? pick(2, 3) : 1, in = groups * (pick(0, 2) == 0 ? 1 : pick(1, 5)),
+                    out = groups * (in == groups && pick(0, 1) ? 1 : pick(1, 20));
+      const int64_t rank = pick(0, 3) == 0 ? 1 : 2;
+      runtime::Shape x{pick(1, 2), in}, w{out, in / groups};
+      std::vector<int64_t> strides, dilation, padding;
+      for (int64_t d = 0; d < rank; ++d) {
+        const int64_t kernel = pick(1, 3), dilated = pick(0, 4) == 0 ? 2 : 1;
+        x.push_back(pick((kernel - 1) * dilated + 1, 20)), w.push_back(kernel);
+        strides.push_back(pick(0, 2) == 0 ? 2 : 1), dilation.push_back(dilated);
+      }
+      for (int64_t d = 0; d < 2 * rank; ++d)
+        padding.push_back(pick(0, 1) * pick(0, w[static_cast<size_t>(2 + d % rank)] - 1));
+      what = fmt::format("conv{}d x {} w {} strides {} padding {} dilation {} groups {}", rank, runtime::to_string(x),
+                         runtime::to_string(w), fmt::join(strides, ","), fmt::join(padding, ","),
+                         fmt::join(dilation, ","), groups);
+      const Atom left = argument(tensor(x, dtype));
+      value = b.apply(fmt::format("conv{}d", rank), {left, weight(tensor(w, dtype))},
+                      {{"strides", strides}, {"padding", padding}, {"dilation", dilation}, {"groups", groups}});
+    } else {
+      const int64_t m = pick(1, 70), n = pick(1, 70), k = pick(1, 20);
+      what = fmt::format("product {} {} {}", m, n, k);
+      const Atom left = argument(tensor({m, k}, dtype));
+      value = pick(0, 1) == 0 ? b.apply("dense", {left, weight(tensor({n, k}, dtype))})
+                              : b.apply("matmul", {left, weight(tensor({k, n}, dtype))});
+    }
+    ASSERT_TRUE(value) << what << value.error().str();
+    const runtime::Shape shape = *b.tensor_type(*value)->shape();
+    const DType sum = b.tensor_type(*value)->dtype;
+    for (int tail = 0; tail < pick(0, 3); ++tail) {
+      const int64_t choice = pick(0, 3);
+      if (choice == 0) value = b.apply("bias_add", {*value, b.constant(tensor({shape[1]}, sum))});
+      if (choice == 1) value = b.apply("relu", {*value});
+      if (choice == 2) value = b.apply("add", {*value, argument(tensor(shape, sum))});
+      if (choice == 3) value = b.apply("multiply", {*value, *value});
+      ASSERT_TRUE(value) << what << value.error().str();
+    }
+    b.finish(*value);
+    const auto wanted = [&] {
+      Module program = clone(module);
+      program.globals.emplace(context.symbol("main"), function);
+      return interpret(context, program, context.symbol("main"), arguments);
+    }();
+    ASSERT_TRUE(wanted) << wanted.error().str();
+    const auto kernel = make_kernel(context, module, "kernel", function);
+    ASSERT_TRUE(kernel) << what << ": " << kernel.error().str();
+    const auto params = operands_of(*kernel, arguments);
+    const Scheduled scheduled = schedule(context, kernel->function);
+    const auto results = loop::evaluate(context, scheduled.function, params);
+    ASSERT_TRUE(results) << what << ": " << results.error().str() << loop::print(context, scheduled.function);
+    expect_near((*results)[0], (*wanted)[0], what);
+    library.add(scheduled.function, params, *wanted, what);
+  }
+  library.run();
 }
 
 TEST(Kernels, EachOperatorIsWrittenOrNamedHere) {
