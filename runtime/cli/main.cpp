@@ -1,5 +1,6 @@
 // tenon-run: runs an executable where there is no compiler, as on a board.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -24,7 +25,9 @@ struct Options {
   std::vector<std::string> inputs;
   double limit_seconds = 600;
   uint64_t runs = 1;
-  bool json = false, info = false;
+  bool json = false, info = false, no_native = false;
+  unsigned threads = 0;
+  std::string native_level;
 };
 
 Expected<NamedTensors> read_inputs(const Executable& executable, const std::vector<std::string>& args) {
@@ -75,10 +78,16 @@ void print_info(const Executable& executable, bool json) {
                           {"constant_bytes", p.constants.size()},
                           {"workspace_bytes", p.workspace_bytes}});
     }
+    Json natives = Json::array();
+    for (const NativeCode& n : executable.natives) {
+      natives.push_back(
+          {{"triple", n.triple}, {"levels", n.levels}, {"kernels", n.kernels.size()}, {"bytes", n.object.size()}});
+    }
     Json info = {{"name", executable.name},
                  {"inputs", ports(main.params)},
                  {"outputs", ports(main.results)},
-                 {"programs", programs}};
+                 {"programs", programs},
+                 {"natives", natives}};
     for (const auto& [key, value] : executable.facts) info["facts"][key] = value;
     fmt::print("{}\n", info.dump(2, ' ', false, Json::error_handler_t::replace));
     return;
@@ -90,6 +99,10 @@ void print_info(const Executable& executable, bool json) {
   for (const AcceleratorProgram& p : executable.programs) {
     fmt::print("  program {}: configuration {} ({:016x}), {} layers, {} slots, {} bytes of constants\n", p.name,
                p.config.name, spec::hash(p.config), p.layers.size(), p.instructions.size(), p.constants.size());
+  }
+  for (const NativeCode& n : executable.natives) {
+    fmt::print("  native  {}: {} kernels, levels {}, {} bytes\n", n.triple, n.kernels.size(), fmt::join(n.levels, ", "),
+               n.object.size());
   }
 }
 
@@ -159,6 +172,9 @@ Status run(const Options& options) {
   SessionOptions session_options;
   session_options.accelerator = accelerator.get();
   session_options.timeline = !options.report.empty() || !options.trace.empty();
+  session_options.native = !options.no_native;
+  session_options.threads = options.threads;
+  session_options.native_level = options.native_level;
   session_options.launch_limit = std::chrono::nanoseconds(static_cast<int64_t>(options.limit_seconds * 1e9));
   std::optional<Session> session;
   NamedTensors outputs;
@@ -245,6 +261,10 @@ int command(int argc, char** argv) {
                  "directory for what repeats a launch that went wrong; default: mismatch-N here");
   app.add_option("--runs", options.runs, "run so often")->check(CLI::Range(uint64_t{1}, uint64_t{1} << 32));
   app.add_option("--limit", options.limit_seconds, "seconds that one launch may take")->check(CLI::Range(0.0, 1e6));
+  app.add_flag("--no-native", options.no_native, "refuse a model with native code, which runs with all your rights");
+  app.add_option("--threads", options.threads, "threads of native kernels; default: the processors that are usable")
+      ->check(CLI::Range(1u, 1024u));
+  app.add_option("--native-level", options.native_level, "of the processor, as x86-64-v3; default: the best there is");
   app.add_flag("--info", options.info, "print inputs, outputs and programs, and run nothing");
   app.add_flag("--json", options.json, "print figures as JSON");
   try {

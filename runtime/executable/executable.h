@@ -8,7 +8,8 @@
 //
 // A file is trusted in nothing: load() checks all that execution relies on and cannot see while it runs (indices, jump
 // targets, signatures, sizes, the configuration, every instruction of an accelerator program and the device memory
-// that it may touch), so that what a damaged or hostile file can cause is an error, at load or at run time.
+// that it may touch), so that what a damaged or hostile file can cause is an error, at load or at run time. But for
+// native code: that is code, and whoever runs a file that holds some trusts its maker (SessionOptions::native).
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,7 @@
 
 #include "runtime/accelerator_program.h"
 #include "runtime/attrs.h"
+#include "runtime/native/native.h"
 #include "runtime/tensor.h"
 
 namespace tenon::runtime {
@@ -42,6 +44,12 @@ struct CallProgram {
   uint32_t program = 0;
   Registers args, results;
   bool operator==(const CallProgram&) const = default;
+};
+// Runs a native kernel; args and results are those of its signature, in order.
+struct CallNative {
+  uint32_t code = 0, kernel = 0;  // indices into the executable's natives, and into the kernels of that
+  Registers args, results;
+  bool operator==(const CallNative&) const = default;
 };
 // Calls function `function` in a frame of its own.
 struct CallFunction {
@@ -78,7 +86,8 @@ struct Return {
   bool operator==(const Return&) const = default;
 };
 
-using Operation = std::variant<CallKernel, CallProgram, CallFunction, Move, LoadConstant, Jump, Branch, Kill, Return>;
+using Operation =
+    std::variant<CallKernel, CallProgram, CallNative, CallFunction, Move, LoadConstant, Jump, Branch, Kill, Return>;
 
 struct Instruction {
   Operation operation;
@@ -132,6 +141,7 @@ struct Executable {
   uint32_t entry = 0;  // index of the function that a session runs
   std::vector<Tensor> constants;
   std::vector<AcceleratorProgram> programs;
+  std::vector<NativeCode> natives;
   Graph graph;
   bool operator==(const Executable&) const = default;
 

@@ -36,6 +36,7 @@ class Reader {
     e.entry = h.entry();
     e.constants = list<Tensor>(h.constants(), [&](const file::Constant& c) { return constant(c); });
     e.programs = list<AcceleratorProgram>(h.programs(), [&](const file::Program& p) { return program(p); });
+    if (h.natives()) e.natives = list<NativeCode>(h.natives(), [&](const file::NativeCode& n) { return native(n); });
     e.graph.nodes = list<GraphNode>(h.nodes(), [&](const file::GraphNode& n) {
       return GraphNode{text(n.name()), text(n.op()), text(n.device()), text(n.detail())};
     });
@@ -148,6 +149,10 @@ class Reader {
         const auto& c = *i.operation_as_CallProgram();
         return CallProgram{c.program(), numbers(c.args()), numbers(c.results())};
       }
+      case file::Operation::CallNative: {
+        const auto& c = *i.operation_as_CallNative();
+        return CallNative{c.code(), c.kernel(), numbers(c.args()), numbers(c.results())};
+      }
       case file::Operation::CallFunction: {
         const auto& c = *i.operation_as_CallFunction();
         return CallFunction{c.function(), numbers(c.args()), numbers(c.results())};
@@ -215,6 +220,39 @@ class Reader {
       return Tap{text(t.name()), dtype(t.dtype()), numbers(t.shape()), t.offset()};
     });
     return program;
+  }
+
+  Size size(const fb::Vector<int64_t>* pairs) {
+    const std::vector<int64_t> values = numbers(pairs);
+    Size size;
+    for (size_t i = 0; i + 1 < values.size(); i += 2) {
+      if (values[i] < 0 || values[i] > static_cast<int64_t>(SizeStep::Op::kMax))
+        fail(fmt::format("a size has the unknown operation {}", values[i]));
+      else size.push_back({static_cast<SizeStep::Op>(values[i]), values[i + 1]});
+    }
+    if (values.size() % 2 != 0) fail("a size is cut off");
+    return size;
+  }
+  NativeCode native(const file::NativeCode& n) {
+    NativeCode native;
+    native.triple = text(n.triple());
+    native.levels = list<std::string>(n.levels(), [&](const fb::String& level) { return text(&level); });
+    auto object = section(n.object());
+    native.object.assign(object.begin(), object.end());
+    auto buffer = [&](const file::NativeBuffer& b) {
+      return SignatureBuffer{text(b.name()), dtype(b.dtype()),
+                             list<Size>(b.axes(), [&](const file::Integers& axis) { return size(axis.value()); })};
+    };
+    native.kernels = list<NativeKernel>(n.kernels(), [&](const file::NativeKernel& k) {
+      NativeKernel kernel{text(k.name()), {}};
+      kernel.signature.dims = list<SignatureDim>(k.dims(), [&](const file::NativeDim& d) {
+        return SignatureDim{text(d.name()), d.param(), d.axis(), d.factor(), size(d.rest())};
+      });
+      kernel.signature.params = list<SignatureBuffer>(k.params(), buffer);
+      kernel.signature.results = list<SignatureBuffer>(k.results(), buffer);
+      return kernel;
+    });
+    return native;
   }
 
   std::span<const std::byte> file_;

@@ -32,6 +32,12 @@ class Verifier {
     for (const AcceleratorProgram& program : executable_.programs) {
       if (auto status = verify_program(program, where_); !status) return status;
     }
+    for (const NativeCode& native : executable_.natives) {
+      for (const NativeKernel& kernel : native.kernels) {
+        if (auto status = verify(kernel.signature, fmt::format("{}: native kernel '{}'", where_, kernel.name)); !status)
+          return status;
+      }
+    }
     return check(executable_.graph);
   }
 
@@ -96,6 +102,14 @@ class Verifier {
                             if (!index("program", c.program, executable_.programs.size())) return;
                             counts("arguments", c.args.size(), executable_.programs[c.program].inputs.size());
                             counts("results", c.results.size(), executable_.programs[c.program].outputs.size());
+                          },
+                          [&](const CallNative& c) {
+                            call(c.args, c.results);
+                            if (!index("native code", c.code, executable_.natives.size())) return;
+                            const auto& kernels = executable_.natives[c.code].kernels;
+                            if (!index("native kernel", c.kernel, kernels.size())) return;
+                            counts("arguments", c.args.size(), kernels[c.kernel].signature.params.size());
+                            counts("results", c.results.size(), kernels[c.kernel].signature.results.size());
                           },
                           [&](const CallFunction& c) {
                             call(c.args, c.results);

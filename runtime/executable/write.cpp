@@ -26,6 +26,7 @@ class Writer {
       section(std::as_bytes(std::span(program.instructions)));
       section(program.constants);
     }
+    for (const NativeCode& native : executable.natives) section(native.object);
     place(0);
     uint64_t header_bytes = header(executable).size();
     uint64_t end = place(sizeof(Preface) + header_bytes);
@@ -107,6 +108,10 @@ class Writer {
             [&](const CallProgram& c) {
               return as(Op::CallProgram, file::CreateCallProgram(builder_, c.program, regs(c.args), regs(c.results)));
             },
+            [&](const CallNative& c) {
+              return as(Op::CallNative,
+                        file::CreateCallNative(builder_, c.code, c.kernel, regs(c.args), regs(c.results)));
+            },
             [&](const CallFunction& c) {
               return as(Op::CallFunction,
                         file::CreateCallFunction(builder_, c.function, regs(c.args), regs(c.results)));
@@ -154,6 +159,28 @@ class Writer {
                                section, section + 1, p.workspace_bytes, inputs, outputs, layers, notes, taps);
   }
 
+  // Pairs, as the file has them.
+  auto size(const Size& size) {
+    std::vector<int64_t> numbers;
+    for (const auto& [op, operand] : size) numbers.insert(numbers.end(), {static_cast<int64_t>(op), operand});
+    return builder_.CreateVector(numbers);
+  }
+  auto native(const NativeCode& n, uint32_t section) {
+    auto buffers = [&](const SignatureBuffer& b) {
+      auto axes = list(b.axes, [&](const Size& axis) { return file::CreateIntegers(builder_, size(axis)); });
+      return file::CreateNativeBuffer(builder_, text(b.name), static_cast<uint8_t>(b.dtype), axes);
+    };
+    auto kernels = list(n.kernels, [&](const NativeKernel& k) {
+      auto dims = list(k.signature.dims, [&](const SignatureDim& d) {
+        return file::CreateNativeDim(builder_, text(d.name), d.param, d.axis, d.factor, size(d.rest));
+      });
+      auto params = list(k.signature.params, buffers), results = list(k.signature.results, buffers);
+      return file::CreateNativeKernel(builder_, text(k.name), dims, params, results);
+    });
+    auto levels = list(n.levels, [&](const std::string& level) { return text(level); });
+    return file::CreateNativeCode(builder_, text(n.triple), levels, section, kernels);
+  }
+
   std::span<const uint8_t> header(const Executable& e) {
     builder_.Clear();
     auto facts =
@@ -168,6 +195,7 @@ class Writer {
       section += 2;
       return program(p, section - 2);
     });
+    auto natives = list(e.natives, [&](const NativeCode& n) { return native(n, section++); });
     auto nodes = list(e.graph.nodes, [&](const GraphNode& n) {
       return file::CreateGraphNode(builder_, text(n.name), text(n.op), text(n.device), text(n.detail));
     });
@@ -176,7 +204,7 @@ class Writer {
     auto edges = builder_.CreateVectorOfStructs(edge_list);
     auto sections = builder_.CreateVectorOfStructs(sections_);
     builder_.Finish(file::CreateHeader(builder_, text(e.name), facts, functions, e.entry, constants, programs, nodes,
-                                       edges, sections));
+                                       edges, sections, natives));
     return {builder_.GetBufferPointer(), builder_.GetSize()};
   }
 

@@ -214,7 +214,7 @@ Expected<std::vector<Tensor>> NativeLibrary::call(size_t kernel, std::span<const
     failed.error().where = failed.error().where.empty() ? "@" + name : failed.error().where;
     return forward_error(failed);
   };
-  auto dims = bind(signature, params);
+  auto dims = bind_dims(signature, params);
   if (!dims) return named(dims);
   auto results = make_results(signature, *dims, params);
   if (!results) return named(results);

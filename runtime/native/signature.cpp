@@ -216,7 +216,7 @@ class Verifier {
 
 Status verify(const Signature& signature, std::string_view where) { return Verifier(signature, where).run(); }
 
-Expected<std::vector<int64_t>> bind(const Signature& signature, std::span<const Tensor> params) {
+Expected<std::vector<int64_t>> bind_dims(const Signature& signature, std::span<const Tensor> params) {
   if (params.size() != signature.params.size())
     return error(fmt::format("takes {} parameters, {} are given", signature.params.size(), params.size()));
   for (size_t i = 0; i < params.size(); ++i) {

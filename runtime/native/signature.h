@@ -61,7 +61,7 @@ struct Signature {
 Status verify(const Signature& signature, std::string_view where);
 
 // The dims' values for these tensors, which have the shapes and types that the signature says.
-Expected<std::vector<int64_t>> bind(const Signature& signature, std::span<const Tensor> params);
+Expected<std::vector<int64_t>> bind_dims(const Signature& signature, std::span<const Tensor> params);
 // New tensors for the results.
 Expected<std::vector<Tensor>> make_results(const Signature& signature, std::span<const int64_t> dims,
                                            std::span<const Tensor> params);

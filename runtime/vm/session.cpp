@@ -43,6 +43,8 @@ struct Session::State {
   std::vector<std::vector<Kernel>> kernels;  // by function and instruction; nullptr where it calls none
   std::vector<ProgramOnDevice> programs;
   std::vector<bool> launched;  // by program, since the profile was cleared
+  std::vector<NativeLibrary> natives;
+  std::optional<ThreadPool> pool;  // where there is native code
   Profile profile;
   std::chrono::steady_clock::time_point origin = std::chrono::steady_clock::now();
 
@@ -211,6 +213,10 @@ Expected<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs
                                       return values;
                                     });
                    },
+                   [&](const CallNative& call) -> Status {
+                     return compute(call.args, call.results, executable.natives[call.code].kernels[call.kernel].name,
+                                    "cpu", [&] { return natives[call.code].call(call.kernel, args, *pool); });
+                   },
                    [&](const CallFunction& call) -> Status {
                      if (auto fetched = fetch(call.args); !fetched) return fetched;
                      // `frame` is invalid once the new one is there.
@@ -269,7 +275,8 @@ Expected<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs
       return std::move(*finished);
     }
     if (options.hook && !std::holds_alternative<CallKernel>(instruction.operation) &&
-        !std::holds_alternative<CallProgram>(instruction.operation)) {
+        !std::holds_alternative<CallProgram>(instruction.operation) &&
+        !std::holds_alternative<CallNative>(instruction.operation)) {
       if (auto status = options.hook({&function, at, &instruction, {}, {}, {}}); !status)
         return fail(std::move(status.error()));
     }
@@ -282,7 +289,7 @@ Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
 
 Expected<Session> Session::create(const Executable& executable, SessionOptions options) {
-  std::unique_ptr<State> state(new State{executable, std::move(options), {}, {}, {}, {}});
+  std::unique_ptr<State> state(new State{executable, std::move(options), {}, {}, {}, {}, {}, {}});
   if (auto status = state->resolve_kernels(); !status) return forward_error(status);
   if (!executable.programs.empty() && !state->options.accelerator) {
     return error(
@@ -296,6 +303,19 @@ Expected<Session> Session::create(const Executable& executable, SessionOptions o
     state->programs.push_back(std::move(*loaded));
   }
   state->launched.assign(executable.programs.size(), false);
+  if (!executable.natives.empty() && !state->options.native) {
+    return error("the executable has native code, which was forbidden", executable.name,
+                 "run it without --no-native if you trust its maker");
+  }
+  for (const NativeCode& native : executable.natives) {
+    auto library = NativeLibrary::load(native, state->options.native_level);
+    if (!library) {
+      library.error().where = executable.name;
+      return forward_error(library);
+    }
+    state->natives.push_back(std::move(*library));
+  }
+  if (!state->natives.empty()) state->pool.emplace(state->options.threads);
   return Session(std::move(state));
 }
 

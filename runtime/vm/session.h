@@ -41,10 +41,14 @@ using KernelLookup = std::function<Kernel(std::string_view name)>;  // nullptr: 
 struct SessionOptions {
   driver::Accelerator* accelerator = nullptr;  // may be null where the executable has no program; outlives the session
   std::chrono::nanoseconds launch_limit = std::chrono::minutes(10);  // of each wait for the accelerator
-  bool timeline = false;         // record the intervals of each program's first launch, where the device is simulated
-  KernelLookup kernels = {};     // empty: runtime/reference
-  uint64_t max_stack = 1 << 22;  // registers of all live frames, one more for each: the limit of recursion
-  uint64_t max_steps = 0;        // instructions of a run; 0: no limit
+  bool timeline = false;      // record the intervals of each program's first launch, where the device is simulated
+  KernelLookup kernels = {};  // empty: runtime/reference
+  bool native =
+      true;  // native code runs with all rights of this process; false: an executable that has some is refused
+  unsigned threads = 0;           // of native kernels; 0: as many as this process may use processors
+  std::string native_level = {};  // of the processor; empty: the best that it has
+  uint64_t max_stack = 1 << 22;   // registers of all live frames, one more for each: the limit of recursion
+  uint64_t max_steps = 0;         // instructions of a run; 0: no limit
   Hook hook = {};
 };
 

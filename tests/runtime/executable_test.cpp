@@ -213,7 +213,14 @@ TEST(Executable, MutatedFilesNeverCrash) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
-  auto good = serialize(sample::executable()).value();
+  Executable sample = sample::executable();
+  const Size size{{SizeStep::Op::kDim, 0}, {SizeStep::Op::kConstant, 2}, {SizeStep::Op::kMultiply}};
+  const SignatureBuffer buffer{"x", DType::kI8, {size}};
+  sample.natives.push_back({"x86_64-unknown-linux-gnu",
+                            {"x86-64-v3", "x86-64-v2"},
+                            std::vector<std::byte>(100),
+                            {{"twice", {{{"n", 0, 0, 2, {{SizeStep::Op::kConstant, 0}}}}, {buffer}, {buffer}}}}});
+  auto good = serialize(sample).value();
   Preface preface;
   std::memcpy(&preface, good.data(), sizeof(preface));
   int loaded = 0, refused = 0;
