@@ -36,15 +36,14 @@ Expected<std::unique_ptr<Accelerator>> open_lockstep(std::string_view rest) {
 }  // namespace
 }  // namespace tenon::driver
 
-extern "C" __attribute__((visibility("default"))) bool tenon_driver_transport(const char* abi,
-                                                                              tenon::driver::Transport* transport) {
+bool tenon_driver_transport(const char* abi, tenon::driver::Transport* transport) {
   using namespace tenon;
-  if (std::string_view(abi) != driver::kPluginAbi) return false;
-  *transport = {.scheme = "lockstep",
-                .doc = fmt::format("the RTL beside the behavioral simulator, compared at every write: lockstep:CONFIG"
-                                   "[?race=on&{}]",
-                                   driver::kVerilatedOptionsDoc),
-                .open = driver::open_lockstep,
-                .missing = sim::missing_verilator_tools};
-  return true;
+  return tenon::driver::offer(
+      abi, transport,
+      {.scheme = "lockstep",
+       .doc = fmt::format("the RTL beside the behavioral simulator, compared at every write: lockstep:CONFIG"
+                          "[?race=on&{}]",
+                          driver::kVerilatedOptionsDoc),
+       .open = driver::open_lockstep,
+       .missing = sim::missing_verilator_tools});
 }

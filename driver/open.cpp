@@ -52,7 +52,8 @@ void add_plugins(const fs::path& directory, std::vector<Transport>& transports) 
     // Never closed again: devices that it opened run its code. RTLD_LOCAL: its symbols are its own affair.
     void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     const char* const failure = library == nullptr ? dlerror() : nullptr;
-    const auto function = library ? reinterpret_cast<PluginFunction>(dlsym(library, kPluginFunction)) : nullptr;
+    const auto function =
+        library ? reinterpret_cast<decltype(&tenon_driver_transport)>(dlsym(library, kPluginFunction)) : nullptr;
     Transport transport;
     if (function == nullptr || !function(kPluginAbi, &transport)) {
       const std::string reason =

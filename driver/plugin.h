@@ -4,6 +4,9 @@
 // Transport holds C++ types; the function refuses any other (`abi` differs) and the transport then counts as absent.
 #pragma once
 
+#include <string_view>
+#include <utility>
+
 #include "driver/accelerator.h"
 
 namespace tenon::driver {
@@ -12,7 +15,15 @@ inline constexpr char kPluginPrefix[] = "tenon-driver-";
 inline constexpr char kPluginFunction[] = "tenon_driver_transport";
 inline constexpr char kPluginAbi[] = "tenon-1 gcc-" __VERSION__;
 
-// Fills in `transport` and returns true if `abi` is this library's.
-using PluginFunction = bool (*)(const char* abi, Transport* transport);
+// What the exported function does: gives out `made` if `abi`, the opener's, is this library's.
+inline bool offer(std::string_view abi, Transport* transport, Transport made) {
+  if (abi != kPluginAbi) return false;
+  *transport = std::move(made);
+  return true;
+}
 
 }  // namespace tenon::driver
+
+// Defined by each library.
+extern "C" __attribute__((visibility("default"))) bool tenon_driver_transport(const char* abi,
+                                                                              tenon::driver::Transport* transport);

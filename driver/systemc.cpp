@@ -37,17 +37,15 @@ Expected<std::unique_ptr<Accelerator>> open_systemc(std::string_view rest) {
 }  // namespace
 }  // namespace tenon::driver
 
-extern "C" __attribute__((visibility("default"))) bool tenon_driver_transport(const char* abi,
-                                                                              tenon::driver::Transport* transport) {
+bool tenon_driver_transport(const char* abi, tenon::driver::Transport* transport) {
   using namespace tenon;
-  if (std::string_view(abi) != driver::kPluginAbi) return false;
-  *transport = {
-      .scheme = "systemc",
-      .doc = fmt::format("a virtual platform in SystemC, one a process: systemc:CONFIG[?model=rtl&dmi=off&{}]",
-                         driver::kVerilatedOptionsDoc),
-      .open = driver::open_systemc,
-      .missing = [] { return std::string(); }};
-  return true;
+  return tenon::driver::offer(
+      abi, transport,
+      {.scheme = "systemc",
+       .doc = fmt::format("a virtual platform in SystemC, one a process: systemc:CONFIG[?model=rtl&dmi=off&{}]",
+                          driver::kVerilatedOptionsDoc),
+       .open = driver::open_systemc,
+       .missing = [] { return std::string(); }});
 }
 
 // libsystemc has a main() that calls this; whoever loads it must have it. It is never called.

@@ -219,15 +219,13 @@ std::string missing_uio() {
 }  // namespace
 }  // namespace tenon::driver
 
-extern "C" __attribute__((visibility("default"))) bool tenon_driver_transport(const char* abi,
-                                                                              tenon::driver::Transport* transport) {
+bool tenon_driver_transport(const char* abi, tenon::driver::Transport* transport) {
   using namespace tenon;
-  if (std::string_view(abi) != driver::kPluginAbi) return false;
-  *transport = {.scheme = "uio",
-                .doc =
-                    "a Zynq board: uio:DEVICE[?config=NAME&memory=udmabuf0&bitstream=FILE&partial=on&sync=off&"
-                    "clock=MHZ&root=DIR]",
-                .open = driver::open_uio,
-                .missing = driver::missing_uio};
-  return true;
+  return tenon::driver::offer(
+      abi, transport,
+      {.scheme = "uio",
+       .doc = "a Zynq board: uio:DEVICE[?config=NAME&memory=udmabuf0&bitstream=FILE&partial=on&sync=off&"
+              "clock=MHZ&root=DIR]",
+       .open = driver::open_uio,
+       .missing = driver::missing_uio});
 }

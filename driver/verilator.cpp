@@ -14,13 +14,12 @@ Expected<std::unique_ptr<Accelerator>> open_verilator(std::string_view rest) {
 }  // namespace
 }  // namespace tenon::driver
 
-extern "C" __attribute__((visibility("default"))) bool tenon_driver_transport(const char* abi,
-                                                                              tenon::driver::Transport* transport) {
+bool tenon_driver_transport(const char* abi, tenon::driver::Transport* transport) {
   using namespace tenon;
-  if (std::string_view(abi) != driver::kPluginAbi) return false;
-  *transport = {.scheme = "verilator",
-                .doc = fmt::format("the RTL, cycle by cycle: verilator:CONFIG[?{}]", driver::kVerilatedOptionsDoc),
-                .open = driver::open_verilator,
-                .missing = sim::missing_verilator_tools};
-  return true;
+  return tenon::driver::offer(
+      abi, transport,
+      {.scheme = "verilator",
+       .doc = fmt::format("the RTL, cycle by cycle: verilator:CONFIG[?{}]", driver::kVerilatedOptionsDoc),
+       .open = driver::open_verilator,
+       .missing = sim::missing_verilator_tools});
 }

@@ -2,6 +2,7 @@
 //
 // A buffer is an xrt::bo: its host copy is staging only, each read and write synchronizes just its own range. Registers
 // are reached through xrt::ip, which holds its unit exclusively. XRT throws; nothing leaves this file but Diagnostics.
+#include <dlfcn.h>
 #include <experimental/xrt_ip.h>
 #include <fmt/format.h>
 #include <xrt/xrt_bo.h>
@@ -36,17 +37,32 @@ constexpr int kBusyPolls = 1000;  // before the waiting thread sleeps between lo
 constexpr auto kNap = std::chrono::microseconds(20);
 constexpr auto kLongestSleep = std::chrono::milliseconds(100);  // for an interrupt, before the status is read again
 
+// How to get at the emulated device, whose directory lies beside this library or, installed, beside that one's.
+std::string emulated_device() {
+  Dl_info info{};
+  std::error_code ignored;
+  if (dladdr(reinterpret_cast<void*>(&emulated_device), &info) != 0 && info.dli_fname != nullptr) {
+    const auto here = std::filesystem::canonical(info.dli_fname, ignored).parent_path();
+    for (const auto& place : {here / "tenon-xrt", here.parent_path() / "tenon-xrt"}) {
+      if (std::filesystem::exists(place / "lib" / "libxrt_core.so.2", ignored)) {
+        return fmt::format("for the emulated device: export XILINX_XRT={}", place.string());
+      }
+    }
+  }
+  return "this build has no emulated device, which needs libxrt_hwemu.a of XRT 2.13: apt-get install libxrt-dev, then "
+         "configure and build Tenon again";
+}
+
 std::string missing_xrt() {
   const char* root = std::getenv("XILINX_XRT");
   if (root == nullptr) {
-    return "XILINX_XRT names no XRT installation; on a board: source /opt/xilinx/xrt/setup.sh; for the emulated "
-           "device: "
-           "XILINX_XRT=LIBRARIES/tenon-xrt, the directory beside tenon-driver-xrt.so";
+    return fmt::format("XILINX_XRT names no XRT installation; on a board: source /opt/xilinx/xrt/setup.sh; {}",
+                       emulated_device());
   }
   const auto library = std::filesystem::path(root) / "lib" / "libxrt_core.so.2";
   std::error_code ignored;
   if (std::filesystem::exists(library, ignored)) return {};
-  return fmt::format("XILINX_XRT is {}, but there is no {}", root, library.string());
+  return fmt::format("XILINX_XRT is {}, but there is no {}; {}", root, library.string(), emulated_device());
 }
 
 class XrtAccelerator final : public Accelerator {
@@ -293,13 +309,12 @@ Expected<std::unique_ptr<Accelerator>> open_xrt(std::string_view rest) {
 }  // namespace
 }  // namespace tenon::driver
 
-extern "C" __attribute__((visibility("default"))) bool tenon_driver_transport(const char* abi,
-                                                                              tenon::driver::Transport* transport) {
+bool tenon_driver_transport(const char* abi, tenon::driver::Transport* transport) {
   using namespace tenon;
-  if (std::string_view(abi) != driver::kPluginAbi) return false;
-  *transport = {.scheme = "xrt",
-                .doc = "a board with XRT, or the emulated one: xrt:INDEX?xclbin=FILE[&unit=1&sync=off&interrupt=off]",
-                .open = driver::open_xrt,
-                .missing = driver::missing_xrt};
-  return true;
+  return tenon::driver::offer(
+      abi, transport,
+      {.scheme = "xrt",
+       .doc = "a board with XRT, or the emulated one: xrt:INDEX?xclbin=FILE[&unit=1&sync=off&interrupt=off]",
+       .open = driver::open_xrt,
+       .missing = driver::missing_xrt});
 }

@@ -17,40 +17,39 @@
 namespace tenon::cli {
 namespace {
 
-// A tool outside Tenon. One that is no program is known by a file.
+// What is there beside Tenon: a program in PATH, or the header of a library.
 struct Tool {
   std::string_view name;
-  std::string_view program;  // looked for in PATH, and asked for its version with `question`
-  std::string_view question;
-  std::string_view file;
+  std::string_view program;   // or, with a slash, a file
+  std::string_view question;  // the option that makes the program print its version; empty: it has none
   std::string_view purpose;
   std::string_view remedy;
 };
 
 constexpr Tool kTools[] = {
-    {"g++", "g++", "--version", "", "verilator: devices (compiles the model)", "apt-get install g++"},
-    {"make", "make", "--version", "", "verilator: devices", "apt-get install make"},
-    {"verilator", "verilator", "--version", "", "verilator: devices, tenon fuzz accel", "apt-get install verilator"},
-    {"ccache", "ccache", "--version", "", "faster second builds", "apt-get install ccache"},
-    {"yosys", "yosys", "-V", "", "lint and cell counts of the RTL", "apt-get install yosys"},
-    {"iverilog", "iverilog", "-V", "", "simulation of netlists", "apt-get install iverilog"},
-    {"systemc", "", "", "/usr/include/systemc.h", "the TLM-2.0 virtual platform", "apt-get install libsystemc-dev"},
-    {"xrt", "", "", "/usr/include/xrt/xrt.h", "xrt: devices (boards with XRT, and the emulated one)",
+    {"g++", "g++", "--version", "verilator: devices (compiles the model)", "apt-get install g++"},
+    {"make", "make", "--version", "verilator: devices", "apt-get install make"},
+    {"verilator", "verilator", "--version", "verilator: devices, tenon fuzz accel", "apt-get install verilator"},
+    {"ccache", "ccache", "--version", "faster second builds", "apt-get install ccache"},
+    {"yosys", "yosys", "-V", "lint and cell counts of the RTL", "apt-get install yosys"},
+    {"iverilog", "iverilog", "-V", "simulation of netlists", "apt-get install iverilog"},
+    {"systemc", "/usr/include/systemc.h", "", "the TLM-2.0 virtual platform", "apt-get install libsystemc-dev"},
+    {"xrt", "/usr/include/xrt/xrt.h", "", "xrt: devices (boards with XRT, and the emulated one)",
      "apt-get install libxrt-dev uuid-dev"},
-    {"dtc", "dtc", "--version", "", "device-tree overlays of Zynq boards", "apt-get install device-tree-compiler"},
-    {"g++ arm64", "aarch64-linux-gnu-g++", "--version", "", "tenon-run for 64-bit ARM boards: scripts/cross",
+    {"dtc", "dtc", "--version", "device-tree overlays of Zynq boards", "apt-get install device-tree-compiler"},
+    {"g++ arm64", "aarch64-linux-gnu-g++", "--version", "tenon-run for 64-bit ARM boards: scripts/cross",
      "apt-get install g++-aarch64-linux-gnu"},
-    {"g++ armhf", "arm-linux-gnueabihf-g++", "--version", "", "tenon-run for 32-bit ARM boards: scripts/cross",
+    {"g++ armhf", "arm-linux-gnueabihf-g++", "--version", "tenon-run for 32-bit ARM boards: scripts/cross",
      "apt-get install g++-arm-linux-gnueabihf"},
-    {"qemu-user", "qemu-aarch64", "--version", "", "running what was built for boards", "apt-get install qemu-user"},
-    {"tclsh", "tclsh", "", "/usr/bin/tclsh", "checks of the scripts for Vitis", "apt-get install tcl"},
-    {"xmllint", "xmllint", "", "/usr/bin/xmllint", "checks of kernel.xml", "apt-get install libxml2-utils"},
-    {"valgrind", "valgrind", "--version", "", "the emulated XRT device under it", "apt-get install valgrind"},
-    {"vivado", "vivado", "-version", "", "building for boards: tenon hw package, build.sh",
+    {"qemu-user", "qemu-aarch64", "--version", "running what was built for boards", "apt-get install qemu-user"},
+    {"tclsh", "tclsh", "", "checks of the scripts for Vitis", "apt-get install tcl"},
+    {"xmllint", "xmllint", "", "checks of kernel.xml", "apt-get install libxml2-utils"},
+    {"valgrind", "valgrind", "--version", "the emulated XRT device under it", "apt-get install valgrind"},
+    {"vivado", "vivado", "-version", "building for boards: tenon hw package, build.sh",
      "AMD's Vitis with Vivado, then . settings64.sh"},
-    {"v++", "v++", "--version", "", "building for boards with XRT: tenon hw package, build.sh",
+    {"v++", "v++", "--version", "building for boards with XRT: tenon hw package, build.sh",
      "AMD's Vitis with the board's platform, then . settings64.sh"},
-    {"clang 19", "clang++-19", "--version", "", "the fuzz preset", "apt-get install clang-19 libclang-rt-19-dev"},
+    {"clang 19", "clang++-19", "--version", "the fuzz preset", "apt-get install clang-19 libclang-rt-19-dev"},
 };
 
 std::string find_program(std::string_view name) {
@@ -83,8 +82,13 @@ struct Finding {
 
 Finding examine(const Tool& tool) {
   Finding finding{std::string(tool.name), "", std::string(tool.purpose), std::string(tool.remedy)};
-  if (!tool.question.empty() && !find_program(tool.program).empty()) finding.found = version(tool);
-  if (!tool.file.empty() && std::filesystem::exists(tool.file)) finding.found = tool.file;
+  if (tool.program.starts_with('/')) {
+    if (std::filesystem::exists(tool.program)) finding.found = tool.program;
+    return finding;
+  }
+  finding.found = find_program(tool.program);
+  if (finding.found.empty() || tool.question.empty()) return finding;
+  if (std::string line = version(tool); !line.empty()) finding.found = std::move(line);
   return finding;
 }
 

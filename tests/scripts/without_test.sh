@@ -1,16 +1,48 @@
 #!/usr/bin/env bash
-# A build without SystemC and XRT: configuring says so in a sentence each and how to get them, and goes on with the rest.
+# A build without SystemC and XRT: configuring says so in a sentence each and how to get them, goes on with the rest, and
+# what is built says the same. Arguments: the directory to build in, and "tests" for the conformance suite as well.
 set -euo pipefail
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-cmake -S . -B "$scratch" -G Ninja -DCMAKE_BUILD_TYPE=Release "-DTENON_WITHOUT=systemc;xrt" >"$scratch/log" 2>&1 ||
-  { tail -n 30 "$scratch/log"; exit 1; }
+# shellcheck source=tests/expect.sh
+source tests/expect.sh
+build=$1 more=${2:-}
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+rm -rf "$build"
+cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release "-DTENON_WITHOUT=systemc;xrt" >"$log" 2>&1 || { tail -n 30 "$log"; exit 1; }
 for sentence in "Without SystemC: this build has no systemc: devices; get it: apt-get install libsystemc-dev" \
   "Without XRT: this build has no xrt: devices; get them: apt-get install libxrt-dev uuid-dev"; do
-  grep -qF "$sentence" "$scratch/log" || { echo "configuring does not say: $sentence"; cat "$scratch/log"; exit 1; }
+  grep -qF "$sentence" "$log" || { echo "configuring does not say: $sentence"; cat "$log"; exit 1; }
 done
-ninja -C "$scratch" -t targets all >"$scratch/plan" || { tail -n 30 "$scratch/plan"; exit 1; }
-for part in "bin/tenon" "tenon-driver-verilator.so" "tenon-driver-uio.so"; do
-  grep -q "$part" "$scratch/plan" || { echo "the build without them leaves out $part"; exit 1; }
+targets=(tenon tenon-run tenon-driver-verilator tenon-driver-lockstep tenon-driver-uio)
+[ -z "$more" ] || targets+=(cosim_conformance_test driver_test)
+# Where nothing caches the compilation, as this one's own build has left it, it is a second build.
+ninja -C "$build" "${targets[@]}" >"$log" 2>&1 || { grep -A 20 -m 1 FAILED "$log"; exit 1; }
+ninja -C "$build" -t targets all >"$log"
+for part in tenon-driver-xrt.so tenon-driver-systemc.so libxrt_core; do
+  ! grep "$part" "$log" || { echo "the build without them has $part"; exit 1; }
 done
-! grep -E "tenon-driver-(xrt|systemc).so|libxrt_core" "$scratch/plan"
+
+tenon=$build/bin/tenon
+unset TENON_DRIVER_PATH XILINX_XRT
+sentence="this build of Tenon was made without"
+for answer in "systemc:     $sentence SystemC; apt-get install libsystemc-dev, then configure and build Tenon again" \
+  "xrt:         $sentence XRT; apt-get install libxrt-dev uuid-dev, then configure and build Tenon again" \
+  "behavioral:  ready"; do
+  expect 0 "$answer" "$tenon" doctor
+done
+expect 0 "not usable here: $sentence XRT" "$tenon" devices
+expect 0 "\"scheme\": \"systemc\"" "$tenon" devices --json
+expect 1 "$sentence SystemC
+  help: apt-get install libsystemc-dev" "$tenon" selftest systemc:tiny
+expect 1 "$sentence XRT" "$tenon" selftest "xrt:0?xclbin=x.xclbin"
+expect 0 "gemm native               good" "$tenon" selftest behavioral:tiny --memory 64
+# On a machine without qemu, Verilator and the rest.
+for tool in "qemu-user  missing; for running what was built for boards; get it: apt-get install qemu-user" \
+  "xmllint    missing; for checks of kernel.xml; get it: apt-get install libxml2-utils" "verilator: devices, tenon fuzz accel"; do
+  expect 0 "$tool" env PATH=/nowhere "$tenon" doctor
+done
+[ -z "$more" ] && exit
+for column in behavioral uio; do
+  "$build/tests/cosim_conformance_test" --column "$column" --table driver/CONFORMANCE.md
+done
+"$build/tests/driver_test" >"$log" || { cat "$log"; exit 1; }

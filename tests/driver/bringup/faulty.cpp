@@ -166,13 +166,11 @@ Expected<std::unique_ptr<Accelerator>> open_faulty(std::string_view rest) {
 }  // namespace
 }  // namespace tenon::driver
 
-extern "C" __attribute__((visibility("default"))) bool tenon_driver_transport(const char* abi,
-                                                                              tenon::driver::Transport* transport) {
+bool tenon_driver_transport(const char* abi, tenon::driver::Transport* transport) {
   using namespace tenon;
-  if (std::string_view(abi) != driver::kPluginAbi) return false;
-  *transport = {.scheme = "faulty",
-                .doc = "a simulator with a fault, for tests: faulty:CONFIG?fault=KIND",
-                .open = driver::open_faulty,
-                .missing = [] { return std::string(); }};
-  return true;
+  return tenon::driver::offer(abi, transport,
+                              {.scheme = "faulty",
+                               .doc = "a simulator with a fault, for tests: faulty:CONFIG?fault=KIND",
+                               .open = driver::open_faulty,
+                               .missing = [] { return std::string(); }});
 }
