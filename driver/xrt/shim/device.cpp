@@ -64,7 +64,11 @@ int lock_on_board(uint32_t unit, bool shared) {
   if (directory == nullptr) return -1;
   const std::string file = fmt::format("{}/unit-{}", directory, unit);
   const int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (fd < 0) return -errno;
+  if (fd < 0) {
+    const int code = errno;
+    fmt::print(stderr, "TENON_XRT_BOARD: cannot open {}: {}\n", file, std::strerror(code));
+    return -code;
+  }
   if (flock(fd, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0) return fd;
   close(fd);
   return -EBUSY;
