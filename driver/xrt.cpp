@@ -32,7 +32,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t kPage = 4096;  // XRT's alignment of buffers
-constexpr uint64_t kMostBytes = uint64_t{1} << 48;
 constexpr int kBusyPolls = 1000;  // before the waiting thread sleeps between looks
 constexpr auto kNap = std::chrono::microseconds(20);
 constexpr auto kLongestSleep = std::chrono::milliseconds(100);  // for an interrupt, before the status is read again
@@ -67,8 +66,13 @@ std::string missing_xrt() {
 
 class XrtAccelerator final : public Accelerator {
  public:
-  XrtAccelerator(Info info, xrt::device device, xrt::ip ip, uint32_t bank, bool sync)
-      : info_(std::move(info)), device_(std::move(device)), ip_(std::move(ip)), bank_(bank), sync_(sync) {}
+  XrtAccelerator(Info info, xrt::device device, xrt::ip ip, uint32_t bank, uint64_t bank_bytes, bool sync)
+      : info_(std::move(info)),
+        device_(std::move(device)),
+        ip_(std::move(ip)),
+        bank_(bank),
+        bank_bytes_(bank_bytes),
+        sync_(sync) {}
 
   const Info& info() const override { return info_; }
 
@@ -80,8 +84,9 @@ class XrtAccelerator final : public Accelerator {
                       bytes, alignment, kPage),
           info_.uri);
     }
-    if (bytes > kMostBytes)
-      return error(fmt::format("a buffer of {} bytes is more than any device has", bytes), info_.uri);
+    if (bytes > bank_bytes_) {  // XRT would take as much of the host's memory first
+      return error(fmt::format("a buffer of {} bytes, and the device's memory has {}", bytes, bank_bytes_), info_.uri);
+    }
     std::optional<Buffer> made;
     const auto status = attempt("allocate a buffer", [&] {
       xrt::bo bo(device_, (bytes + kPage - 1) / kPage * kPage, bank_);
@@ -232,6 +237,7 @@ class XrtAccelerator final : public Accelerator {
   xrt::ip ip_;
   std::optional<xrt::ip::interrupt> interrupt_;
   uint32_t bank_;
+  uint64_t bank_bytes_;
   bool sync_;  // off: for memory that hardware keeps coherent
   bool emulated_ = false;
   std::map<uint64_t, Held> buffers_;  // by address
@@ -288,8 +294,9 @@ Expected<std::unique_ptr<Accelerator>> open_xrt(std::string_view rest) {
               .simulated = emulated,
               .cycle_accurate = true,
               .clock_hz = 1e6 * design->clock_mhz};
-    auto accelerator = std::make_unique<XrtAccelerator>(std::move(info), std::move(device), std::move(ip),
-                                                        static_cast<uint32_t>(memory - design->memories.begin()), sync);
+    auto accelerator =
+        std::make_unique<XrtAccelerator>(std::move(info), std::move(device), std::move(ip),
+                                         static_cast<uint32_t>(memory - design->memories.begin()), memory->bytes, sync);
     accelerator->set_emulated(emulated);
     if (auto same = check_identity(*accelerator); !same) return forward_error(same);
     if (auto idle = reset(*accelerator); !idle) return forward_error(idle);  // of what a client before may have left

@@ -15,6 +15,7 @@ using Clock = std::chrono::steady_clock;
 using Microseconds = std::chrono::duration<double, std::micro>;
 
 constexpr auto kLimit = std::chrono::seconds(10);
+constexpr int64_t kMostLaunches = 100'000'000;  // whose times are kept
 
 struct BenchLaunch {
   std::string device = "behavioral:default";
@@ -22,7 +23,9 @@ struct BenchLaunch {
   bool json = false;
 
   Status run() const {
-    if (launches < 1) return error("--launches is at least 1", {}, {}, Fault::kUsage);
+    if (launches < 1 || launches > kMostLaunches) {
+      return error(fmt::format("--launches is {}, must be 1..{}", launches, kMostLaunches), {}, {}, Fault::kUsage);
+    }
     auto accelerator = driver::open(device);
     if (!accelerator) return forward_error(accelerator);
     const auto stream = (*accelerator)->allocate(spec::kSlotBytes, spec::kSlotBytes);

@@ -107,6 +107,10 @@ struct Debug {
   }
 
   Expected<Bundle> of_assembly() {
+    if (!data.empty() || launch != 0) {
+      return error("--data and --launch are for an executable (.tnx)", program, "--load puts bytes into memory",
+                   Fault::kUsage);
+    }
     auto bytes = runtime::read_file(program);
     if (!bytes) return forward_error(bytes);
     if (device.empty()) device = "behavioral:default";

@@ -1,5 +1,7 @@
 // The one file that knows the command-line library.
 #include <CLI/CLI.hpp>
+#include <charconv>
+#include <type_traits>
 
 #include "compiler/cli/command.h"
 
@@ -36,6 +38,13 @@ namespace {
 template <class T>
 void add(CLI::App& app, T& variable, std::string_view names, std::string_view value, std::string_view doc) {
   auto* option = app.add_option(std::string(names), variable, std::string(doc))->type_name(std::string(value));
+  if constexpr (std::is_integral_v<T>) {  // the library would take the largest number instead
+    option->check([](const std::string& text) {
+      T number{};
+      const auto fault = std::from_chars(text.data(), text.data() + text.size(), number).ec;
+      return fault == std::errc::result_out_of_range ? text + " is beyond all numbers" : std::string();
+    });
+  }
   if (variable != T{}) option->capture_default_str();
 }
 

@@ -3,21 +3,16 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <fstream>
-#include <iterator>
-
 #include "compiler/cli/command.h"
 #include "compiler/cli/json.h"
+#include "hw/spec/file.h"
 
 namespace tenon::cli {
 namespace {
 
 Status save(driver::Xclbin& xclbin, const std::string& path) {
   const auto bytes = driver::to_bytes(xclbin);
-  std::ofstream stream(path, std::ios::binary);
-  stream.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  if (!stream.flush()) return error("cannot write the file", path);
+  if (auto status = write_file(path, bytes); !status) return status;
   fmt::print("{}: {} bytes, configuration {}, uuid {}\n", path, bytes.size(), xclbin.config->name, uuid_text(xclbin));
   return {};
 }
@@ -41,10 +36,10 @@ struct Write {
                                   .clock_mhz = static_cast<uint32_t>(clock),
                                   .bitstream = {}};
     if (!bitstream.empty()) {
-      std::ifstream stream(bitstream, std::ios::binary);
-      if (!stream) return error("cannot open the bitstream", bitstream);
-      const std::vector<char> text((std::istreambuf_iterator<char>(stream)), {});
-      std::ranges::copy(std::as_bytes(std::span(text)), std::back_inserter(options.bitstream));
+      auto bytes = read_file(bitstream);
+      if (!bytes) return forward_error(bytes);
+      if (bytes->empty()) return error("the bitstream is empty", bitstream);
+      options.bitstream = std::move(*bytes);
     }
     auto xclbin = driver::make_xclbin(*loaded, options);
     return save(xclbin, output);
@@ -108,7 +103,7 @@ struct Seal {
 
 Action xclbin_write(Options& options) {
   auto command = std::make_shared<Write>();
-  options.option(command->config, "--config", "NAME", "the accelerator's configuration");
+  options.option(command->config, "-c,--config", "NAME", "a named configuration, or the path of a .json file");
   options.required(command->output, "-o,--output", "FILE", "where to write");
   options.option(command->units, "--units", "N", "accelerators in the design");
   options.option(command->memory_mib, "--memory", "MIB", "memory of an emulated device");
@@ -127,7 +122,7 @@ Action xclbin_show(Options& options) {
 Action xclbin_seal(Options& options) {
   auto command = std::make_shared<Seal>();
   options.argument(command->file, "FILE", "an .xclbin file that v++ made");
-  options.required(command->config, "--config", "NAME", "the configuration of the accelerator in it");
+  options.required(command->config, "-c,--config", "NAME", "the configuration of the accelerator in it");
   options.required(command->output, "-o,--output", "FILE", "where to write");
   return [command] { return command->run(); };
 }

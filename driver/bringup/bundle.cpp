@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
+
+#include "hw/spec/file.h"
 
 namespace tenon::driver {
 namespace {
@@ -40,22 +40,13 @@ std::string instructions_for_people(const Bundle& bundle) {
   return text;
 }
 
-Status write(const fs::path& path, std::span<const std::byte> bytes) {
-  std::ofstream stream(path, std::ios::binary);
-  stream.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  stream.close();
-  if (!stream) return error("cannot write", path.string(), "check the directory, its permissions and the free space");
-  return {};
-}
-
 Expected<std::string> read(const fs::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(stream)), {});
-  if (!stream.is_open() || stream.bad() || fs::is_directory(path)) {
-    return error("cannot read the file", path.string(),
+  auto bytes = read_file(path);
+  if (!bytes) {
+    return error(bytes.error().what, path.string(),
                  "a bundle is the directory that a mismatch leaves behind; is this one, and complete?");
   }
-  return text;
+  return std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size());
 }
 
 // Reads one field of a JSON object, with the limits that make it safe to use.
@@ -206,9 +197,9 @@ Status save_bundle(const Bundle& bundle, const fs::path& directory) {
   }
   const std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
   const std::string program = instructions_for_people(bundle);
-  if (auto status = write(directory / "bundle.json", std::as_bytes(std::span(text))); !status) return status;
-  if (auto status = write(directory / "memory.bin", blob); !status) return status;
-  return write(directory / "program.txt", std::as_bytes(std::span(program)));
+  if (auto status = write_file(directory / "bundle.json", text); !status) return status;
+  if (auto status = write_file(directory / "memory.bin", blob); !status) return status;
+  return write_file(directory / "program.txt", program);
 }
 
 Expected<Bundle> load_bundle(const fs::path& directory) {

@@ -26,10 +26,16 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 struct Finding {
   std::string figure, failure;
   std::optional<Bundle> bundle;
+  std::string next = {};  // what to do about it; empty: what the check says
 };
 Finding passed(std::string figure) { return {std::move(figure), {}, {}}; }
 Finding failed(std::string what) { return {{}, std::move(what), {}}; }
-Finding failed(const Diagnostic& diagnostic) { return failed(diagnostic.what); }
+// Of the driver: what helps is its own advice, where it has one.
+Finding failed(const Diagnostic& diagnostic) {
+  Finding finding = failed(diagnostic.what);
+  finding.next = diagnostic.help;
+  return finding;
+}
 
 class Selftest {
  public:
@@ -76,7 +82,7 @@ class Selftest {
                 .failure = std::move(finding.failure),
                 .next = {},
                 .bundle = std::move(finding.bundle)};
-    if (!check.passed) check.next = next;
+    if (!check.passed) check.next = finding.next.empty() ? std::string(next) : std::move(finding.next);
     checks_.push_back(std::move(check));
   }
 
@@ -183,7 +189,9 @@ class Selftest {
   // In a buffer of its own also on a simulator: somebody may hold others on this device.
   Expected<std::string> run(const Bundle& bundle) {
     auto buffer = device_.allocate(bundle.memory_bytes, 4096);
-    if (!buffer) return forward_error(buffer);
+    if (!buffer) {
+      return error(buffer.error().what, device_.info().uri, "this check wants more memory than the device has free");
+    }
     const auto inside = [&]() -> Expected<std::string> {
       for (const Region& region : bundle.memory) {
         if (auto s = device_.write(*buffer, region.address, region.bytes); !s) return forward_error(s);

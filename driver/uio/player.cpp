@@ -12,12 +12,12 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <optional>
 
 #include "driver/uio/files.h"
 #include "driver/uio/memory.h"
 #include "driver/uio/played.h"
+#include "hw/spec/file.h"
 #include "hw/spec/registers.h"
 #include "sim/behavioral/behavioral.h"
 #include "sim/verilator/verilated.h"
@@ -256,10 +256,9 @@ class Simulated final : public Player {
       return put(std::string(kManager) + "state", now) ? code : EIO;
     };
     const std::string file = files_.path("/lib/firmware/" + name);
-    std::ifstream stream(file, std::ios::binary);
-    if (!stream) return state("firmware request error", ENOENT);
-    const std::string text{std::istreambuf_iterator<char>(stream), {}};
-    const auto config = spec::parse_config(text, file);
+    const auto bytes = read_file(file);
+    if (!bytes) return state("firmware request error", ENOENT);
+    const auto config = spec::parse_config({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, file);
     const auto flags = files_.read_number(std::string(kManager) + "flags");
     const bool partial = flags && (*flags & 1) != 0;
     // A part of a design needs the design around it.

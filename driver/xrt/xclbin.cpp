@@ -5,10 +5,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 
 #include "driver/xrt/metadata.h"
+#include "hw/spec/file.h"
 
 namespace tenon::driver {
 namespace {
@@ -172,10 +171,9 @@ Expected<Xclbin> read_xclbin(std::span<const std::byte> file, std::string_view w
 }
 
 Expected<Xclbin> load_xclbin(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) return error("cannot open the file", path, "tenon xclbin write makes one");
-  const std::vector<char> text((std::istreambuf_iterator<char>(stream)), {});
-  return read_xclbin(std::as_bytes(std::span(text)), path);
+  auto bytes = read_file(path);
+  if (!bytes) return error(bytes.error().what, path, "tenon xclbin write makes one");
+  return read_xclbin(*bytes, path);
 }
 
 Xclbin make_xclbin(const spec::Config& config, const XclbinOptions& options) {

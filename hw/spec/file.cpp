@@ -1,4 +1,4 @@
-#include "runtime/file.h"
+#include "hw/spec/file.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <memory>
 
-namespace tenon::runtime {
+namespace tenon {
 namespace {
 
 struct Close {
@@ -59,4 +59,4 @@ Status write_file(const std::filesystem::path& path, std::string_view text) {
   return write_file(path, std::as_bytes(std::span(text)));
 }
 
-}  // namespace tenon::runtime
+}  // namespace tenon

@@ -123,6 +123,9 @@ Expected<std::vector<Instruction>> Isa::assemble_all(std::string_view text, std:
     const auto length = std::min(text.find('\n'), text.size());
     std::string_view line = text.substr(0, length);
     text.remove_prefix(std::min(length + 1, text.size()));
+    if (line.find('\0') != std::string_view::npos) {
+      return error("a line holds bytes that are no text", fmt::format("{}:{}", where, number));
+    }
     std::string_view rest = line.substr(0, line.find('#'));
     if (rest.find_first_not_of(kSpace) == std::string_view::npos) continue;
     auto instruction = assemble(line, fmt::format("{}:{}", where, number));

@@ -10,8 +10,26 @@ trap 'rm -rf "$scratch"' EXIT
 
 expect 0 "median" "$tenon" bench launch --launches 50
 expect 0 '"median_us"' "$tenon" bench launch --launches 50 --json --device behavioral:tiny
-expect 2 "at least 1" "$tenon" bench launch --launches 0
+expect 2 "--launches is 0, must be 1.." "$tenon" bench launch --launches 0
+expect 2 "99999999999999999999 is beyond all numbers" "$tenon" bench launch --launches 99999999999999999999
 expect 2 "unknown device scheme" "$tenon" bench launch --device nothing:
+
+# The container of XRT's designs.
+expect 0 "configuration tiny, uuid" "$tenon" xclbin write -c tiny --units 2 -o "$scratch/tiny.xclbin"
+expect 0 "tenon_kernel:tenon_2 at" "$tenon" xclbin show "$scratch/tiny.xclbin"
+expect 0 '"configuration": "tiny"' "$tenon" xclbin show "$scratch/tiny.xclbin" --json
+expect 0 "configuration default, uuid" "$tenon" xclbin seal "$scratch/tiny.xclbin" -c default -o "$scratch/sealed.xclbin"
+expect 1 "cannot read the file: Is a directory" "$tenon" xclbin show "$scratch"
+expect 1 "cannot open the file: No such file" "$tenon" xclbin show "$scratch/none.xclbin"
+expect 1 "they do not start with" "$tenon" xclbin show /dev/null
+expect 1 "Is a directory" "$tenon" xclbin seal "$scratch" -c tiny -o "$scratch/x.xclbin"
+expect 2 "--output is required" "$tenon" xclbin seal "$scratch/tiny.xclbin" -c tiny
+expect 1 "Is a directory" "$tenon" xclbin write -o "$scratch"
+expect 1 "Is a directory" "$tenon" xclbin write --bitstream "$scratch" -o "$scratch/x.xclbin"
+expect 1 "the bitstream is empty" "$tenon" xclbin write --bitstream /dev/null -o "$scratch/x.xclbin"
+expect 2 "--units is 16, must be 1..15" "$tenon" xclbin write --units 16 -o "$scratch/x.xclbin"
+expect 2 "--memory is 65537" "$tenon" xclbin write --memory 65537 -o "$scratch/x.xclbin"
+expect 2 "--clock is 0" "$tenon" xclbin write --clock 0 -o "$scratch/x.xclbin"
 
 expect 0 "Plays a Zynq board" "$player" --help
 expect 2 "Plays a Zynq board" "$player"

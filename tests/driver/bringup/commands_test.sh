@@ -17,6 +17,7 @@ expect 0 "simulated cycles a second on the wall" "$tenon" selftest behavioral:ti
 expect 0 '"name": "memory address in address"' "$tenon" selftest behavioral:tiny --json
 expect 2 "--memory is 0" "$tenon" selftest behavioral:tiny --memory 0
 expect 2 "names no device" "$tenon" selftest nothing
+expect 1 "next: this check wants more memory than the device has free" "$tenon" selftest "behavioral:tiny?memory=8K"
 "$tenon" hw show tiny --json | sed '/^ *"base",$/d; s/"name": "tiny"/"name": "native"/' >native.json
 expect 0 "profiles        native" "$tenon" hw show ./native.json
 expect 0 "loopback                  good" "$tenon" selftest behavioral:native.json
@@ -85,7 +86,9 @@ expect 1 "bundle: mismatch-1;" "$tenon" selftest "faulty:tiny?fault=mac"
 expect 1 "bundle: mismatch-3;" "$tenon" selftest "faulty:tiny?fault=mac"
 
 # Damaged bundles.
-expect 1 "cannot read the file" "$tenon" replay nowhere
+expect 1 "cannot open the file" "$tenon" replay nowhere
+mkdir -p folder/bundle.json
+expect 1 "cannot read the file: Is a directory" "$tenon" replay folder
 cp -r fuzzed cut
 : >cut/memory.bin
 expect 1 "memory.bin has 0 bytes" "$tenon" replay cut
@@ -120,6 +123,8 @@ expect 0 "before launch 0" "${debug[@]}" -x continue -x restart -x where
 expect 0 "break ENGINE->ENGINE" "${debug[@]}" -x help
 expect 0 "1: instruction 4 is done" "${debug[@]}" -x "break 4" -x breaks
 expect 0 "no breakpoints" "${debug[@]}" -x "break 4" -x "delete 1" -x breaks
+expect 2 "--data and --launch are for an executable" "${debug[@]}" --launch 1 -x step
+expect 1 "unit.bin:1: error: a line holds bytes that are no text" "$tenon" debug unit.bin -x step
 expect 2 "no command is called" "${debug[@]}" -x jump
 expect 2 "no instruction begins at slot 3" "${debug[@]}" -x "break 3"
 expect 2 "print wants a memory" "${debug[@]}" -x "print all"
