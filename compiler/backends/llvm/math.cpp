@@ -70,15 +70,18 @@ class Floats {
     return b_.CreateSelect(small, x, clamp(result, -1.f, 1.f));
   }
 
+  // A polynomial near 0; further out 1 - exp(another one). (N. Juffa.)
   Value* erf(Value* x) {
-    Value* y = clamp(x, -4.f, 4.f);
-    Value* square = b_.CreateFMul(y, y);
-    Value* p = polynomial(
-        square, {-2.72614225801306e-10f, 2.77068142495902e-08f, -2.10102402082508e-06f, -5.69250639462346e-05f,
-                 -7.34990630326855e-04f, -2.95459980854025e-03f, -1.60960333262415e-02f});
-    Value* q = polynomial(square, {-1.45660718464996e-05f, -2.13374055278905e-04f, -1.68282697438203e-03f,
-                                   -7.37332916720468e-03f, -1.42647390514189e-02f});
-    return clamp(b_.CreateFDiv(b_.CreateFMul(y, p), q), -1.f, 1.f);
+    Value* size = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
+    Value* t = clamp(size, 0.f, 10.f);
+    Value* far = polynomial(t, {-1.72853470e-5f, 3.83197126e-4f, -3.88396438e-3f, 2.42546219e-2f, -1.06777877e-1f,
+                                -6.34846687e-1f, -1.28717512e-1f});
+    far = exp(b_.CreateFSub(b_.CreateFMul(far, t), t));
+    far = b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, b_.CreateFSub(real(1), far), x);
+    Value* near = polynomial(b_.CreateFMul(x, x), {-5.96761703e-4f, 4.99119423e-3f, -2.67681349e-2f, 1.12819925e-1f,
+                                                   -3.76125336e-1f, 1.28379166e-1f});
+    near = b_.CreateFAdd(b_.CreateFMul(near, x), x);
+    return b_.CreateSelect(b_.CreateFCmpOGT(size, real(0.927734375f)), far, near);
   }
 
  private:

@@ -1,35 +1,467 @@
-// Native code of loop functions: what it computes, and what it refuses.
+// Native code of loop functions: what it computes, operation by operation, and what it refuses.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <random>
+
 #include "compiler/loop/evaluate.h"
+#include "compiler/loop/expr.h"
 #include "tests/compiler/backends/llvm/native.h"
 
 namespace tenon::compiler::native {
 namespace {
 
+using loop::BinaryOp;
+using loop::UnaryOp;
+using runtime::Shape;
 using runtime::Tensor;
 
-TEST(Native, Matmul) {
+#define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
+
+constexpr DType kTypes[] = {DType::kBool, DType::kI8,  DType::kU8,  DType::kI16, DType::kU16,
+                            DType::kI32,  DType::kI64, DType::kF32, DType::kF64};
+
+// Equal bits, but for those of NaN.
+::testing::AssertionResult same(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype() || a.shape() != b.shape()) return ::testing::AssertionFailure() << "shapes differ";
+  auto compare = [&]<class T>(T) {
+    const auto x = a.data<T>(), y = b.data<T>();
+    for (size_t i = 0; i < x.size(); ++i) {
+      if (std::isnan(x[i]) && std::isnan(y[i])) continue;
+      if (std::memcmp(&x[i], &y[i], sizeof(T)) != 0)
+        return ::testing::AssertionFailure() << fmt::format("element {}: {} and {}", i, x[i], y[i]);
+    }
+    return ::testing::AssertionSuccess();
+  };
+  if (a.dtype() == DType::kF32) return compare(float{});
+  if (a.dtype() == DType::kF64) return compare(double{});
+  for (size_t i = 0; i < a.bytes().size(); ++i) {
+    if (a.bytes()[i] != b.bytes()[i])
+      return ::testing::AssertionFailure() << "element " << i / static_cast<size_t>(runtime::bytes(a.dtype()));
+  }
+  return ::testing::AssertionSuccess();
+}
+
+// Numbers at the edges of the type, and random ones.
+Tensor interesting(DType dtype, int64_t count, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Tensor tensor(dtype, {count});
+  auto fill = [&]<class T>(T) {
+    const std::vector<T> edges = [] {
+      using Limits = std::numeric_limits<T>;
+      if constexpr (std::is_floating_point_v<T>) {
+        return std::vector<T>{0,
+                              T(-0.0),
+                              1,
+                              -1,
+                              T(0.5),
+                              T(1.5),
+                              T(2.5),
+                              T(-2.5),
+                              T(1e9),
+                              Limits::max(),
+                              Limits::lowest(),
+                              Limits::min(),
+                              Limits::denorm_min(),
+                              Limits::infinity(),
+                              -Limits::infinity(),
+                              Limits::quiet_NaN(),
+                              T(-3e-39),
+                              T(127.99),
+                              T(-128.99),
+                              T(-0.99)};
+      } else {
+        return std::vector<T>{0,
+                              1,
+                              static_cast<T>(-1),
+                              Limits::min(),
+                              Limits::max(),
+                              static_cast<T>(2),
+                              static_cast<T>(7),
+                              static_cast<T>(-7),
+                              static_cast<T>(8),
+                              static_cast<T>(31)};
+      }
+    }();
+    for (T& value : tensor.data<T>()) {
+      if (random() % 2 == 0) value = edges[random() % edges.size()];
+      else if constexpr (std::is_floating_point_v<T>)
+        value = static_cast<T>(std::ldexp(double(random() % 2000) - 1000, -3));
+      else value = static_cast<T>(random());
+    }
+  };
+  switch (dtype) {
+    case DType::kBool: fill(bool{}); break;
+    case DType::kI8: fill(int8_t{}); break;
+    case DType::kU8: fill(uint8_t{}); break;
+    case DType::kI16: fill(int16_t{}); break;
+    case DType::kU16: fill(uint16_t{}); break;
+    case DType::kI32: fill(int32_t{}); break;
+    case DType::kI64: fill(int64_t{}); break;
+    case DType::kF32: fill(float{}); break;
+    case DType::kF64: fill(double{}); break;
+  }
+  return tensor;
+}
+
+// z_k[i] = expressions[k] of x[i] and y[i], one point at a time or eight.
+std::string elementwise(std::string_view name, DType dtype,
+                        const std::vector<std::pair<std::string, DType>>& expressions, bool vector) {
+  std::string results, body;
+  for (size_t k = 0; k < expressions.size(); ++k) {
+    const auto& [expression, to] = expressions[k];
+    results += fmt::format("{}%z{}: Tensor[(n,), {}]", k == 0 ? "" : ", ", k, runtime::name(to));
+    body += vector
+                ? fmt::format(
+                      "for i0 in ((n + 7) // 8) {{ for i1 in (8) vector {{ stage s{0}(i in (n) at (8*i0 + i1)) "
+                      "where (8*i0 + i1) below (n) {{ %z{0}[i] = {1}; }} }} }}\n",
+                      k, expression)
+                : fmt::format("for i in (n) {{ stage s{0}(i in (n) at (i)) {{ %z{0}[i] = {1}; }} }}\n", k, expression);
+  }
+  const auto type = runtime::name(dtype);
+  return fmt::format("loop @{0}[n](%x: Tensor[(n,), {1}], %y: Tensor[(n,), {1}]) -> ({2}) {{\n{3}}}\n", name, type,
+                     results, body);
+}
+
+std::string call(BinaryOp op, std::string_view a, std::string_view b) {
+  if (loop::precedence(op) > 0) return fmt::format("{} {} {}", a, loop::name(op), b);
+  return fmt::format("{}({}, {})", loop::name(op), a, b);
+}
+
+// One library of all functions; each is held against the evaluator.
+void compare_all(Context& context, const std::vector<loop::Function>& functions,
+                 const std::vector<std::vector<Tensor>>& params, const Options& options) {
+  std::vector<const loop::Function*> pointers;
+  for (const loop::Function& function : functions) pointers.push_back(&function);
+  const auto code = compile(context, pointers, options);
+  ASSERT_TRUE(code) << code.error().str();
+  runtime::ThreadPool pool(2);
+  for (const std::string& level : code->levels) {
+    const auto own = runtime::host_levels();
+    if (std::ranges::find(own, level) == own.end()) continue;
+    const auto library = runtime::NativeLibrary::load(*code, level);
+    ASSERT_TRUE(library) << library.error().str();
+    for (size_t i = 0; i < functions.size(); ++i) {
+      const auto expected = evaluate(context, functions[i], params[i]);
+      ASSERT_TRUE(expected) << expected.error().str();
+      const auto results = library->call(i, params[i], pool);
+      ASSERT_TRUE(results) << results.error().str() << print(context, functions[i]);
+      for (size_t k = 0; k < expected->size(); ++k)
+        EXPECT_TRUE(same((*results)[k], (*expected)[k]))
+            << level << ", result " << k << " of " << print(context, functions[i]);
+    }
+  }
+}
+
+// Every operation of every type, but for functions that are approximated, bit for bit, on every level that is here.
+TEST(Native, OperationsGiveTheEvaluatorsBits) {
   Context context;
-  const loop::Function function = must_parse(context, R"(
-loop @matmul[n](%a: Tensor[(n, 3), f32], %b: Tensor[(3, 2), f32]) -> (%c: Tensor[(n, 2), f32]) {
-  for i in (n) parallel {
-    for j in (2) {
-      for k in (3) {
-        stage dot(i in (n) at (i), j in (2) at (j), reduce k in (3) at (k)) {
-          init { %c[i, j] = f32(0); }
-          %c[i, j] = %c[i, j] + %a[i, k] * %b[k, j];
+  std::vector<loop::Function> functions;
+  std::vector<std::vector<Tensor>> params;
+  auto add = [&](const std::string& name, DType dtype, const std::vector<std::pair<std::string, DType>>& expressions,
+                 Tensor y) {
+    for (bool vector : {false, true}) {
+      functions.push_back(must_parse(context, elementwise(name + (vector ? "_v" : ""), dtype, expressions, vector)));
+      params.push_back({interesting(dtype, 203, functions.size()), y});
+    }
+  };
+  for (DType dtype : kTypes) {
+    std::vector<std::pair<std::string, DType>> expressions;
+    for (UnaryOp op : loop::unary_ops()) {
+      const bool approximated = dtype == DType::kF32 && (op == UnaryOp::kExp || op == UnaryOp::kLog ||
+                                                         op == UnaryOp::kTanh || op == UnaryOp::kErf);
+      if (loop::takes(op, dtype) && !approximated)
+        expressions.emplace_back(fmt::format("{}(%x[i])", loop::name(op)), dtype);
+    }
+    for (BinaryOp op : loop::binary_ops()) {
+      const bool compares = op == BinaryOp::kEqual || op == BinaryOp::kLess || op == BinaryOp::kLessEqual;
+      const bool divides = (op == BinaryOp::kDivide || op == BinaryOp::kRemainder) && !loop::is_float(dtype);
+      if (loop::takes(op, dtype) && !divides)
+        expressions.emplace_back(call(op, "%x[i]", "%y[i]"), compares ? DType::kBool : dtype);
+    }
+    for (DType to : kTypes) {
+      const bool may_fail = loop::is_float(dtype) && !loop::is_float(to) && to != DType::kBool;
+      if (to != dtype && !may_fail) expressions.emplace_back(fmt::format("{}(%x[i])", runtime::name(to)), to);
+    }
+    add(fmt::format("ops_{}", runtime::name(dtype)), dtype, expressions, interesting(dtype, 203, 99));
+    if (loop::is_float(dtype) || dtype == DType::kBool) continue;
+    Tensor divisors = interesting(dtype, 203, 98);
+    for (auto& one : divisors.bytes()) one |= std::byte{1};
+    add(fmt::format("division_{}", runtime::name(dtype)), dtype,
+        {{"%x[i] / %y[i]", dtype},
+         {"rem(%x[i], %y[i])", dtype},
+         {fmt::format("%x[i] / {}(3)", runtime::name(dtype)), dtype}},
+        divisors);
+  }
+  compare_all(context, functions, params, {});
+}
+
+TEST(Native, FloatsThatFitBecomeIntegersAsTheEvaluatorHasIt) {
+  Context context;
+  std::vector<loop::Function> functions;
+  std::vector<std::vector<Tensor>> params;
+  for (DType from : {DType::kF32, DType::kF64}) {
+    for (DType to : {DType::kI8, DType::kU8, DType::kI16, DType::kU16, DType::kI32, DType::kI64}) {
+      // Numbers around all powers of two, where they fit; 0 for the others, in the lanes beside them.
+      const std::string fits =
+          to == DType::kU8 || to == DType::kU16
+              ? fmt::format("{0}(-1) < %x[i] and %x[i] < {0}({1})", runtime::name(from), to == DType::kU8 ? 256 : 65536)
+              : fmt::format("{0}({1}) <= %x[i] and %x[i] < {0}({2})", runtime::name(from),
+                            -std::ldexp(1.0, 8 * runtime::bytes(to) - 1), std::ldexp(1.0, 8 * runtime::bytes(to) - 1));
+      const std::string text = fmt::format("select({}, {}(%x[i]), {}(0))", fits, runtime::name(to), runtime::name(to));
+      for (bool vector : {false, true}) {
+        functions.push_back(
+            must_parse(context, elementwise(fmt::format("to{}", functions.size()), from, {{text, to}}, vector)));
+        std::vector<double> values;
+        for (int power = 0; power < 66; ++power) {
+          for (double around : {-1.0, -0.5, 0.0, 0.5, 1.0})
+            for (double sign : {1.0, -1.0}) values.push_back(sign * (std::ldexp(1.0, power) + around));
         }
+        values.push_back(NAN);
+        Tensor x(from, {static_cast<int64_t>(values.size())});
+        for (size_t i = 0; i < values.size(); ++i) {
+          if (from == DType::kF32) x.data<float>()[i] = static_cast<float>(values[i]);
+          else x.data<double>()[i] = values[i];
+        }
+        params.push_back({x, x});
       }
     }
   }
-})");
-  const std::vector params{Tensor::of<float>({1, 3}, std::vector<float>{1, 10, 100}),
-                           Tensor::of<float>({3, 2}, std::vector<float>{1, 2, 3, 4, 5, 6})};
-  const auto results = compile_and_run(context, function, params);
-  ASSERT_TRUE(results) << results.error().str();
-  EXPECT_EQ(*results, *evaluate(context, function, params));
+  compare_all(context, functions, params, here());
+}
+
+// The largest error in units of the last place, over a sample of all f32.
+double largest_error(std::string_view function, double (*exact)(double)) {
+  Context context;
+  const loop::Function made =
+      must_parse(context, elementwise("f", DType::kF32, {{fmt::format("{}(%x[i])", function), DType::kF32}}, true));
+  std::vector<float> values;
+  for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += 9973)
+    values.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+  for (float x = -20; x < 20; x += 0.00037f) values.push_back(x);
+  for (float x : {0.f, -0.f, INFINITY, -INFINITY, 1.f, -1.f, 88.72f, 88.73f, -103.9f, -104.f, 1e-45f})
+    values.push_back(x);
+  const Tensor x = Tensor::of<float>({static_cast<int64_t>(values.size())}, values);
+  const auto results = compile_and_run(context, made, std::vector{x, x});
+  EXPECT_TRUE(results) << results.error().str();
+  double largest = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double wanted = exact(static_cast<double>(values[i]));
+    const float found = (*results)[0].data<float>()[i], rounded = static_cast<float>(wanted);
+    if (std::isnan(rounded) || std::isinf(rounded) || rounded == 0) {
+      const bool edge = found == rounded || (std::isnan(rounded) && std::isnan(found)) ||
+                        (std::isinf(rounded) && std::fabs(wanted) < 3.41e38 && found > 3.4e38f) ||
+                        (rounded == 0 && std::fabs(found) <= 1e-44f);
+      EXPECT_TRUE(edge) << function << "(" << values[i] << ") = " << found << ", not " << rounded;
+      continue;
+    }
+    const double unit = std::ldexp(1.0, std::max(std::ilogb(wanted), -126) - 23);
+    largest = std::max(largest, std::fabs(static_cast<double>(found) - wanted) / unit);
+  }
+  return largest;
+}
+
+TEST(Native, FunctionsOfFloatsAreAsCloseAsStated) {
+  const std::tuple<std::string_view, double (*)(double), double> cases[] = {
+      {"exp", std::exp, 1.2}, {"log", std::log, 0.9}, {"tanh", std::tanh, 6}, {"erf", std::erf, 2}};
+  for (const auto& [name, exact, stated] : cases) {
+    const double error = largest_error(name, exact);
+    EXPECT_LE(error, stated) << name;
+    EXPECT_GE(error, stated / 3) << name << ": the statement can be made tighter";
+  }
+}
+
+// --- Loops, conditions, indices, buffers ---
+
+struct Program {
+  std::string_view text;
+  std::vector<Tensor> params;
+};
+
+Tensor iota(DType dtype, Shape shape, int step = 1) {
+  Tensor tensor(dtype, std::move(shape));
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    const auto at = static_cast<size_t>(i);
+    const int64_t value = i * step % 23 - 5;
+    if (dtype == DType::kF32) tensor.data<float>()[at] = static_cast<float>(value);
+    if (dtype == DType::kF64) tensor.data<double>()[at] = static_cast<double>(value);
+    if (dtype == DType::kI32) tensor.data<int32_t>()[at] = static_cast<int32_t>(value);
+    if (dtype == DType::kI64) tensor.data<int64_t>()[at] = value;
+    if (dtype == DType::kI8) tensor.data<int8_t>()[at] = static_cast<int8_t>(value);
+  }
+  return tensor;
+}
+
+TEST(Native, ProgramsOfEveryKind) {
+  const std::vector<Program> programs = {
+      {R"(loop @scan[T](%x: Tensor[(T, 2), f64], %h0: Tensor[(2,), f64], %w: Tensor[(2, 2), f64]) -> (%h: Tensor[(T + 1, 2), f64]) {
+        for j in (2) { stage first(j in (2) at (j)) { %h[0, j] = %h0[j]; } }
+        alloc %s: Tensor[(T, 2), f64] {
+          for t in (T) {
+            for j in (2) { for k in (2) { stage sum(t in (T) at (t), j in (2) at (j), reduce k in (2) at (k)) {
+              init { %s[t, j] = %x[t, j]; } %s[t, j] = %s[t, j] + %w[j, k] * %h[t, k]; } } }
+            for j in (2) { stage step(scan t in (T) at (t), j in (2) at (j)) { %h[t + 1, j] = tanh(%s[t, j]); } }
+          }
+        } })",
+       {iota(DType::kF64, {9, 2}), iota(DType::kF64, {2}), iota(DType::kF64, {2, 2}, 3)}},
+      {R"(loop @ragged[n](%lengths: Tensor[(n,), i64], %a: Tensor[(b: n, lengths(b), 20), i32]) -> (%c: Tensor[(n, 20), i32], %d: Tensor[(b: n, lengths(b), 20), i32]) {
+        alloc %t: Tensor[(b: n, lengths(b), 20), i32] {
+          for b in (n) parallel { for s in (lengths(b)) { for j in (20) vector {
+            stage twice(b in (n) at (b), s in (lengths(b)) at (s), j in (20) at (j)) { %t[b, s, j] = %a[b, s, j] * i32(2); } } } }
+          for b in (n) { for s in (lengths(b)) { for j in (20) {
+            stage sum(b in (n) at (b), reduce s in (lengths(b)) at (s), j in (20) at (j)) {
+              init { %c[b, j] = i32(0); } %c[b, j] = %c[b, j] + %t[b, s, j]; } } } }
+          for b in (n) { for s0 in ((lengths(b) + 3) // 4) { for s1 in (4) vector { for j in (20) {
+            stage back(b in (n) at (b), s in (lengths(b)) at (4*s0 + s1), j in (20) at (j)) where (4*s0 + s1) below (lengths(b)) {
+              %d[b, s, j] = %t[b, lengths(b) - 1 - s, j] - i32(1); } } } } }
+        } })",
+       {Tensor::of<int64_t>({5}, std::vector<int64_t>{1, 2, 7, 4, 3}), iota(DType::kI32, {17, 20})}},
+      {R"(loop @attention[n](%lengths: Tensor[(n,), i32]) -> (%s: Tensor[(b: n, 3, lengths(b), lengths(b)), i64]) {
+        for b in (n) { for h in (3) { for i in (lengths(b)) { for j in (lengths(b)) {
+          stage s(b in (n) at (b), h in (3) at (h), i in (lengths(b)) at (i), j in (lengths(b)) at (j)) {
+            %s[b, h, i, j] = index(1000*b + 100*h + 10*i + j); } } } } } })",
+       {Tensor::of<int32_t>({4}, std::vector<int32_t>{3, 0, 1, 5})}},
+      {R"(loop @mixed[n, m](%x: Tensor[(n,), i32], %at: Tensor[(m,), i8]) -> (%y: Tensor[(m,), i32], %z: Tensor[(n,), i64]) {
+        for i in (m) { stage gather(i in (m) at (i)) { %y[i] = (let p in (n) = %at[i]; %x[p]) + i32(-1); } }
+        for i0 in ((n + 3) // 4) { for i1 in (4) vector {
+          stage shift(i in (n) at (4*i0 + i1)) where (4*i0 + i1) below (n) {
+            if (index(i) < index(1) or not(%x[i] == i32(5))) { %z[i] = select(index(1) <= index(i), i64(%x[i - 1]), i64(-7)); }
+            else { let q in (n % 3 + 9) = rem(%x[i], i32(2)) { %z[i] = index(q + min(i, n // 2)); } } } } } })",
+       {Tensor::of<int32_t>({6}, std::vector<int32_t>{4, 5, 6, 5, 8, 9}),
+        Tensor::of<int8_t>({2}, std::vector<int8_t>{5, 0})}},
+      // Gathers with computed indices in lanes; a condition whose right side is read only where it may be.
+      {R"(loop @lanes[n](%x: Tensor[(n,), i32], %at: Tensor[(33,), i64]) -> (%y: Tensor[(33,), i32], %z: Tensor[(33,), bool]) {
+        for i in (33) vector { stage g(i in (33) at (i)) { %y[i] = (let p in (n) = %at[i] + index(5); %x[p] + i32(index(p // 2))); } }
+        for i in (33) vector { stage c(i in (33) at (i)) {
+          %z[i] = index(i) < index(n) and i32(0) < %x[i] or (index(0) < index(i - 3) and %at[i - 3] / i64(2) == i64(1)); } } })",
+       {iota(DType::kI32, {25}, 7), iota(DType::kI64, {33})}},
+      // Backward, strided, transposed and repeated elements of lanes; more lanes than there are at a time.
+      {R"(loop @strides(%x: Tensor[(200, 6), f32]) -> (%y: Tensor[(200,), f32], %z: Tensor[(6, 200), f32], %v: Tensor[(150,), f32]) {
+        for i in (200) vector { stage a(i in (200) at (i)) { %y[i] = %x[199 - i, 2] + %x[i // 7, 5]; } }
+        for j in (6) unroll { for i in (200) vector { stage b(j in (6) at (j), i in (200) at (199 - i)) { %z[j, i] = %x[i, j]; } } }
+        for i in (150) vector { stage c(i in (150) at (i)) { %v[i] = %x[(i + 3) // 4, i % 4] * f32(0.1); } } })",
+       {iota(DType::kF32, {200, 6})}},
+      {R"(loop @fused[n](%x: Tensor[(n, 5), i32]) -> (%y: Tensor[(n, 5), i32]) {
+        for f in (5*n) parallel { stage a(i in (n) at (f // 5), j in (5) at (f % 5)) { %y[i, j] = %x[i, 4 - j] + i32(index(i * j)); } } })",
+       {iota(DType::kI32, {7, 5})}},
+      {R"(loop @scope(%x: Tensor[(12, 4), i32]) -> (%y: Tensor[(12, 4), i32]) {
+        for i in (12) parallel { alloc %t: Tensor[(4,), i32] { for j in (4) unroll { stage a(i in (12) at (i), j in (4) at (j)) { %t[j] = %x[i, j] * %x[i, j]; } }
+          for j in (4) unroll { stage b(i in (12) at (i), j in (4) at (j)) { %y[i, j] = %t[3 - j]; } } } } })",
+       {iota(DType::kI32, {12, 4})}},
+      {R"(loop @heap[n](%x: Tensor[(n, 300), f64]) -> (%y: Tensor[(n, 300), f64]) {
+        for i in (n) parallel { alloc %t: Tensor[(n, 300), f64] { for j in (300) vector { stage a(i in (n) at (i), j in (300) at (j)) { %t[i, j] = sqrt(abs(%x[i, j])); } }
+          for j in (300) { stage b(i in (n) at (i), j in (300) at (j)) { %y[i, j] = %t[i, 299 - j] / f64(3); } } } } })",
+       {iota(DType::kF64, {70, 300})}},
+      {R"(loop @scalar(%x: Tensor[(), f32]) -> (%y: Tensor[(), f32]) { stage s() { %y[] = %x[] + f32(1); } })",
+       {iota(DType::kF32, {})}},
+      {R"(loop @none[n](%x: Tensor[(n, 0), f32]) -> (%y: Tensor[(n, 0), f32]) {
+        for i in (n) parallel { for j in (0) { stage s(i in (n) at (i), j in (0) at (j)) { %y[i, j] = %x[i, j]; } } } })",
+       {Tensor(DType::kF32, {3, 0})}},
+  };
+  Context context;
+  std::vector<loop::Function> functions;
+  std::vector<std::vector<Tensor>> params;
+  for (const Program& program : programs) {
+    functions.push_back(must_parse(context, program.text));
+    params.push_back(program.params);
+  }
+  compare_all(context, functions, params, {});
+}
+
+// --- Faults of programs ---
+
+TEST(Native, SaysWhatGoesWrongAndWhere) {
+  const std::string head = "loop @f[n](%x: Tensor[(n,), i32]) -> (%y: Tensor[(n,), i32]) { ";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"for i in (n) {M} {{ stage s(i in (n) at (i)) {{ %y[i] = i32(7) / (%x[i] - i32(3)); }} }}",
+       "@f, stage 's': error: an integer is divided by 0"},
+      {"for i in (n) {M} {{ stage s(i in (n) at (i)) {{ %y[i] = rem(%x[i], i32(0)); }} }}",
+       "@f, stage 's': error: an integer is divided by 0"},
+      {"for i in (n) {M} {{ stage s(i in (n) at (i)) {{ %y[i] = i32(f32(%x[i]) * f32(1000000000)); }} }}",
+       "@f, stage 's': error: 3000000000 does not fit into i32"},
+      {"for i in (n) {M} {{ stage s(i in (n) at (i)) {{ %y[i] = (let p in (n) = %x[i] * i32(5) + i32(2); %x[p]); }} }}",
+       "@f, stage 's': error: the index 17 is not in 0 .. 16"},
+      {"for i in (n) {M} {{ stage s(i in (n) at (i)) {{ let p in (2) = %x[i] - i32(1) {{ %y[i] = %x[p]; }} }} }}",
+       "@f, stage 's': error: the index 2 is not in 0 .. 1"},
+      {"for i in (n // (n - 17)) {{ stage s(i in (n) at (i)) {{ %y[i] = %x[i]; }} }}",
+       "@f: error: a size is divided by 0"},
+      {"alloc %t: Tensor[(n - 20,), i32] {{ }}", "@f: error: a buffer would have -3 elements"},
+      {"alloc %t: Tensor[(n, 1000000000, 1000000000), i32] {{ }}", "@f: error: a buffer would have"},
+      {"alloc %t: Tensor[(n, 1000000, 100000), i32] {{ }}", "@f: error: not enough memory for 6800000000000 bytes"},
+  };
+  Tensor x(DType::kI32, {17});
+  for (size_t i = 0; i < 17; ++i) x.data<int32_t>()[i] = 1;
+  x.data<int32_t>()[5] = 3, x.data<int32_t>()[11] = 3;  // the first one is reported
+  Context context;
+  for (const auto& [body, message] : cases) {
+    for (const char* mark : {"", "parallel", "vector"}) {
+      std::string text = head + fmt::format(fmt::runtime(body), fmt::arg("M", mark)) + " }";
+      if (std::string_view(mark) == "vector") {
+        if (text.find("vector") == std::string::npos) continue;
+        for (size_t at; (at = text.find("(n) vector")) != std::string::npos;) text.replace(at, 3, "(17)");
+        for (size_t at; (at = text.find("i in (n) at")) != std::string::npos;) text.replace(at, 8, "i in (17)");
+      }
+      const loop::Function function = must_parse(context, text);
+      const auto results = compile_and_run(context, function, std::vector{x});
+      ASSERT_FALSE(results) << text;
+      EXPECT_HAS(results.error().str(), message);
+    }
+  }
+}
+
+// Whatever the number of threads: the first iteration that fails says why, and results are the same.
+TEST(Native, ThreadsChangeNothing) {
+  Context context;
+  const loop::Function function = must_parse(context, R"(
+    loop @f[n](%x: Tensor[(n,), i32]) -> (%y: Tensor[(n,), i32]) {
+      for i in (n) parallel { stage s(i in (n) at (i)) { %y[i] = (let p in (n) = %x[i]; i32(index(p))) / i32(3); } } })");
+  const loop::Function* one[] = {&function};
+  const auto code = compile(context, one, here());
+  ASSERT_TRUE(code) << code.error().str();
+  const auto library = runtime::NativeLibrary::load(*code);
+  ASSERT_TRUE(library) << library.error().str();
+  for (unsigned threads : {1u, 2u, 3u, 8u}) {
+    runtime::ThreadPool pool(threads);
+    for (int round = 0; round < 30; ++round) {
+      Tensor x(DType::kI32, {1001});
+      for (int bad : {990, 402 + round, 400 + round}) x.data<int32_t>()[static_cast<size_t>(bad)] = -bad;
+      EXPECT_EQ(library->call("f", std::vector{x}, pool).error().str(),
+                fmt::format("@f, stage 's': error: the index {} is not in 0 .. 1000", -400 - round));
+    }
+    EXPECT_EQ(*library->call("f", std::vector{Tensor(DType::kI32, {1001})}, pool),
+              std::vector{Tensor(DType::kI32, {1001})});
+  }
+}
+
+// --- What is refused ---
+
+TEST(Native, RefusesWithTheReason) {
+  Context context;
+  const loop::Function good = must_parse(context,
+                                         "loop @g(%x: Tensor[(4,), f32]) -> (%y: Tensor[(4,), f32]) { for i in (4) "
+                                         "{ stage s(i in (4) at (i)) { %y[i] = %x[i]; } } }");
+  auto message = [&](const std::vector<const loop::Function*>& functions, const Options& options = {}) {
+    const auto code = compile(context, functions, options);
+    return code ? "compiled" : code.error().str();
+  };
+  EXPECT_HAS(message({&good}, {.triple = "pdp11-dec-unix"}),
+             "there is no processor for the triple 'pdp11-dec-unix'\n  help: LLVM 19");
+  EXPECT_HAS(message({&good}, {.triple = "pdp11-dec-unix"}), "x86-64");
+  EXPECT_HAS(message({&good}, {.triple = "aarch64-apple-darwin"}), "is no Linux with ELF files");
+  EXPECT_HAS(message({&good}, {.levels = {"x86-64-v9"}}), "has no level 'x86-64-v9'\n  help: the levels are ");
+  EXPECT_HAS(message({&good, &good}), "two loop functions are named @g");
+  const loop::Function library =
+      must_parse(context, "loop @l(%x: Tensor[(4,), f32]) -> (%y: Tensor[(4,), f32]) { call halve(%x) -> (%y); }");
+  EXPECT_HAS(message({&library}), "@l: error: the library function 'halve' is called, which native code does not");
+  const loop::Function deep =
+      must_parse(context, "loop @d[n, m](%a: Tensor[(n, m), i32]) -> (%y: Tensor[(i: n, j: m, a(i, j)), f32]) { }");
+  EXPECT_HAS(message({&deep}), "@d: error: axis 2 of %y depends on the index of an axis that is not the first");
+  const loop::Function open =
+      must_parse(context, "loop @o[n, m](%a: Tensor[(n + m,), i32]) -> (%y: Tensor[(n,), f32]) { }");
+  EXPECT_HAS(message({&open}), "@o: error: no parameter's size determines '");
 }
 
 }  // namespace
