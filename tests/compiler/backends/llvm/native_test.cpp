@@ -8,128 +8,14 @@
 #include <random>
 
 #include "compiler/loop/evaluate.h"
-#include "compiler/loop/expr.h"
-#include "tests/compiler/backends/llvm/native.h"
+#include "tests/compiler/backends/llvm/operations.h"
 
 namespace tenon::compiler::native {
 namespace {
 
-using loop::BinaryOp;
-using loop::UnaryOp;
 using runtime::Shape;
-using runtime::Tensor;
 
 #define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
-
-constexpr DType kTypes[] = {DType::kBool, DType::kI8,  DType::kU8,  DType::kI16, DType::kU16,
-                            DType::kI32,  DType::kI64, DType::kF32, DType::kF64};
-
-// Equal bits, but for those of NaN.
-::testing::AssertionResult same(const Tensor& a, const Tensor& b) {
-  if (a.dtype() != b.dtype() || a.shape() != b.shape()) return ::testing::AssertionFailure() << "shapes differ";
-  auto compare = [&]<class T>(T) {
-    const auto x = a.data<T>(), y = b.data<T>();
-    for (size_t i = 0; i < x.size(); ++i) {
-      if (std::isnan(x[i]) && std::isnan(y[i])) continue;
-      if (std::memcmp(&x[i], &y[i], sizeof(T)) != 0)
-        return ::testing::AssertionFailure() << fmt::format("element {}: {} and {}", i, x[i], y[i]);
-    }
-    return ::testing::AssertionSuccess();
-  };
-  if (a.dtype() == DType::kF32) return compare(float{});
-  if (a.dtype() == DType::kF64) return compare(double{});
-  for (size_t i = 0; i < a.bytes().size(); ++i) {
-    if (a.bytes()[i] != b.bytes()[i])
-      return ::testing::AssertionFailure() << "element " << i / static_cast<size_t>(runtime::bytes(a.dtype()));
-  }
-  return ::testing::AssertionSuccess();
-}
-
-// Numbers at the edges of the type, and random ones.
-Tensor interesting(DType dtype, int64_t count, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  Tensor tensor(dtype, {count});
-  auto fill = [&]<class T>(T) {
-    const std::vector<T> edges = [] {
-      using Limits = std::numeric_limits<T>;
-      if constexpr (std::is_floating_point_v<T>) {
-        return std::vector<T>{0,
-                              T(-0.0),
-                              1,
-                              -1,
-                              T(0.5),
-                              T(1.5),
-                              T(2.5),
-                              T(-2.5),
-                              T(1e9),
-                              Limits::max(),
-                              Limits::lowest(),
-                              Limits::min(),
-                              Limits::denorm_min(),
-                              Limits::infinity(),
-                              -Limits::infinity(),
-                              Limits::quiet_NaN(),
-                              T(-3e-39),
-                              T(127.99),
-                              T(-128.99),
-                              T(-0.99)};
-      } else {
-        return std::vector<T>{0,
-                              1,
-                              static_cast<T>(-1),
-                              Limits::min(),
-                              Limits::max(),
-                              static_cast<T>(2),
-                              static_cast<T>(7),
-                              static_cast<T>(-7),
-                              static_cast<T>(8),
-                              static_cast<T>(31)};
-      }
-    }();
-    for (T& value : tensor.data<T>()) {
-      if (random() % 2 == 0) value = edges[random() % edges.size()];
-      else if constexpr (std::is_floating_point_v<T>)
-        value = static_cast<T>(std::ldexp(double(random() % 2000) - 1000, -3));
-      else value = static_cast<T>(random());
-    }
-  };
-  switch (dtype) {
-    case DType::kBool: fill(bool{}); break;
-    case DType::kI8: fill(int8_t{}); break;
-    case DType::kU8: fill(uint8_t{}); break;
-    case DType::kI16: fill(int16_t{}); break;
-    case DType::kU16: fill(uint16_t{}); break;
-    case DType::kI32: fill(int32_t{}); break;
-    case DType::kI64: fill(int64_t{}); break;
-    case DType::kF32: fill(float{}); break;
-    case DType::kF64: fill(double{}); break;
-  }
-  return tensor;
-}
-
-// z_k[i] = expressions[k] of x[i] and y[i], one point at a time or eight.
-std::string elementwise(std::string_view name, DType dtype,
-                        const std::vector<std::pair<std::string, DType>>& expressions, bool vector) {
-  std::string results, body;
-  for (size_t k = 0; k < expressions.size(); ++k) {
-    const auto& [expression, to] = expressions[k];
-    results += fmt::format("{}%z{}: Tensor[(n,), {}]", k == 0 ? "" : ", ", k, runtime::name(to));
-    body += vector
-                ? fmt::format(
-                      "for i0 in ((n + 7) // 8) {{ for i1 in (8) vector {{ stage s{0}(i in (n) at (8*i0 + i1)) "
-                      "where (8*i0 + i1) below (n) {{ %z{0}[i] = {1}; }} }} }}\n",
-                      k, expression)
-                : fmt::format("for i in (n) {{ stage s{0}(i in (n) at (i)) {{ %z{0}[i] = {1}; }} }}\n", k, expression);
-  }
-  const auto type = runtime::name(dtype);
-  return fmt::format("loop @{0}[n](%x: Tensor[(n,), {1}], %y: Tensor[(n,), {1}]) -> ({2}) {{\n{3}}}\n", name, type,
-                     results, body);
-}
-
-std::string call(BinaryOp op, std::string_view a, std::string_view b) {
-  if (loop::precedence(op) > 0) return fmt::format("{} {} {}", a, loop::name(op), b);
-  return fmt::format("{}({}, {})", loop::name(op), a, b);
-}
 
 // One library of all functions; each is held against the evaluator.
 void compare_all(Context& context, const std::vector<loop::Function>& functions,
@@ -156,47 +42,11 @@ void compare_all(Context& context, const std::vector<loop::Function>& functions,
   }
 }
 
-// Every operation of every type, but for functions that are approximated, bit for bit, on every level that is here.
+// On every level that is here.
 TEST(Native, OperationsGiveTheEvaluatorsBits) {
   Context context;
-  std::vector<loop::Function> functions;
-  std::vector<std::vector<Tensor>> params;
-  auto add = [&](const std::string& name, DType dtype, const std::vector<std::pair<std::string, DType>>& expressions,
-                 Tensor y) {
-    for (bool vector : {false, true}) {
-      functions.push_back(must_parse(context, elementwise(name + (vector ? "_v" : ""), dtype, expressions, vector)));
-      params.push_back({interesting(dtype, 203, functions.size()), y});
-    }
-  };
-  for (DType dtype : kTypes) {
-    std::vector<std::pair<std::string, DType>> expressions;
-    for (UnaryOp op : loop::unary_ops()) {
-      const bool approximated = dtype == DType::kF32 && (op == UnaryOp::kExp || op == UnaryOp::kLog ||
-                                                         op == UnaryOp::kTanh || op == UnaryOp::kErf);
-      if (loop::takes(op, dtype) && !approximated)
-        expressions.emplace_back(fmt::format("{}(%x[i])", loop::name(op)), dtype);
-    }
-    for (BinaryOp op : loop::binary_ops()) {
-      const bool compares = op == BinaryOp::kEqual || op == BinaryOp::kLess || op == BinaryOp::kLessEqual;
-      const bool divides = (op == BinaryOp::kDivide || op == BinaryOp::kRemainder) && !loop::is_float(dtype);
-      if (loop::takes(op, dtype) && !divides)
-        expressions.emplace_back(call(op, "%x[i]", "%y[i]"), compares ? DType::kBool : dtype);
-    }
-    for (DType to : kTypes) {
-      const bool may_fail = loop::is_float(dtype) && !loop::is_float(to) && to != DType::kBool;
-      if (to != dtype && !may_fail) expressions.emplace_back(fmt::format("{}(%x[i])", runtime::name(to)), to);
-    }
-    add(fmt::format("ops_{}", runtime::name(dtype)), dtype, expressions, interesting(dtype, 203, 99));
-    if (loop::is_float(dtype) || dtype == DType::kBool) continue;
-    Tensor divisors = interesting(dtype, 203, 98);
-    for (auto& one : divisors.bytes()) one |= std::byte{1};
-    add(fmt::format("division_{}", runtime::name(dtype)), dtype,
-        {{"%x[i] / %y[i]", dtype},
-         {"rem(%x[i], %y[i])", dtype},
-         {fmt::format("%x[i] / {}(3)", runtime::name(dtype)), dtype}},
-        divisors);
-  }
-  compare_all(context, functions, params, {});
+  const Cases cases = operations(context);
+  compare_all(context, cases.functions, cases.params, {});
 }
 
 TEST(Native, FloatsThatFitBecomeIntegersAsTheEvaluatorHasIt) {

@@ -1,0 +1,154 @@
+// Native code for another processor, which is emulated: its results are the evaluator's.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "compiler/loop/evaluate.h"
+#include "compiler/loop/schedule/schedule.h"
+#include "runtime/file.h"
+#include "tests/compiler/backends/llvm/operations.h"
+#include "tests/compiler/loop/random_loops.h"
+
+namespace tenon::compiler::native {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_there(const char* program) {
+  return std::system(fmt::format("command -v {} >/dev/null 2>&1", program).c_str()) == 0;
+}
+
+class Words {
+ public:
+  void put(int64_t value) { put_bytes(std::as_bytes(std::span(&value, 1))); }
+  void put_bytes(std::span<const std::byte> bytes) {
+    data_.insert(data_.end(), bytes.begin(), bytes.end());
+    data_.resize((data_.size() + 7) / 8 * 8);
+  }
+  const std::vector<std::byte>& data() const { return data_; }
+
+ private:
+  std::vector<std::byte> data_;
+};
+
+TEST(Cross, KernelsForAarch64GiveTheEvaluatorsBits) {
+  if (!is_there("qemu-aarch64") || !is_there("aarch64-linux-gnu-gcc"))
+    GTEST_SKIP() << "needs qemu-user and g++-aarch64-linux-gnu: code for AArch64 is compiled, and not run";
+  Context context;
+  Cases cases = operations(context, false);
+  for (uint64_t seed = 0; seed < 150; ++seed) {
+    loop::Random random(seed);
+    std::string text = random_program(random);
+    text.replace(text.find("@p["), 2, fmt::format("@p{}", seed));
+    const loop::Function program = must_parse(context, text);
+    const auto n = static_cast<int64_t>(1 + random.below(6));
+    const int64_t m = *program.buffer(program.params[1]).axes[0].extent.constant();
+    std::vector<Tensor> params{Tensor(DType::kI32, {n, m}), Tensor(DType::kI32, {m, m})};
+    for (Tensor& param : params)
+      for (int32_t& value : param.data<int32_t>()) value = static_cast<int32_t>(random.below(2000)) - 1000;
+    loop::Schedule schedule(context, program);
+    for (int step = 0; step < 12; ++step) (void)schedule.apply(random_step(context, schedule.function(), random));
+    cases.functions.push_back(schedule.function());
+    cases.params.push_back(params);
+  }
+  // Functions that are made of operations have the same bits here and there.
+  const size_t functions = cases.functions.size();
+  for (std::string_view name : {"exp", "log", "tanh", "erf"}) {
+    cases.functions.push_back(
+        must_parse(context, elementwise(name, DType::kF32, {{fmt::format("{}(%x[i])", name), DType::kF32}}, true)));
+    const Tensor x = interesting(DType::kF32, 2003, 1);
+    cases.params.push_back({x, x});
+  }
+  std::vector<const loop::Function*> pointers;
+  for (const loop::Function& function : cases.functions) pointers.push_back(&function);
+  const auto code = compile(context, pointers, {.triple = "aarch64-linux-gnu"});
+  ASSERT_TRUE(code) << code.error().str();
+  EXPECT_EQ(code->levels, (std::vector<std::string>{"armv8.2-a+dotprod", "armv8-a"}));
+  const auto own = compile(context, std::span(pointers).subspan(functions), here());
+  ASSERT_TRUE(own) << own.error().str();
+  const auto library = runtime::NativeLibrary::load(*own);
+  ASSERT_TRUE(library) << library.error().str();
+  EXPECT_FALSE(runtime::NativeLibrary::load(*code)) << "this processor is no AArch64";
+
+  runtime::ThreadPool pool(1);
+  std::vector<std::vector<Tensor>> expected;
+  Words calls;
+  calls.put(static_cast<int64_t>(pointers.size()));
+  for (size_t i = 0; i < pointers.size(); ++i) {
+    auto results = i < functions ? evaluate(context, *pointers[i], cases.params[i])
+                                 : library->call(i - functions, cases.params[i], pool);
+    ASSERT_TRUE(results) << results.error().str();
+    const auto dims = bind_dims(code->kernels[i].signature, cases.params[i]);
+    ASSERT_TRUE(dims) << dims.error().str();
+    calls.put(static_cast<int64_t>(i));
+    calls.put(static_cast<int64_t>(dims->size()));
+    for (int64_t dim : *dims) calls.put(dim);
+    calls.put(static_cast<int64_t>(cases.params[i].size() + results->size()));
+    for (const Tensor& tensor : cases.params[i]) {
+      calls.put(static_cast<int64_t>(tensor.bytes().size()));
+      calls.put_bytes(tensor.bytes());
+    }
+    for (const Tensor& tensor : *results) {
+      calls.put(static_cast<int64_t>(tensor.bytes().size()));
+      calls.put_bytes(std::vector<std::byte>(tensor.bytes().size(), std::byte{0x5a}));
+    }
+    expected.push_back(std::move(*results));
+  }
+  const fs::path dir = fs::temp_directory_path() / fmt::format("tenon-cross-{}", getpid());
+  fs::create_directories(dir);
+  ASSERT_TRUE(runtime::write_file(dir / "kernels.so", code->object));
+  ASSERT_TRUE(runtime::write_file(dir / "calls", calls.data()));
+  const std::string make = fmt::format(
+      "aarch64-linux-gnu-gcc -O1 -I{0} {0}/tests/compiler/backends/llvm/runner.c -o {1}/runner -ldl -lm "
+      "-Wl,--no-as-needed",
+      TENON_SOURCE_DIR, dir.string());
+  ASSERT_EQ(std::system(make.c_str()), 0) << make;
+  for (const std::string& level : code->levels) {
+    const std::string run =
+        fmt::format("qemu-aarch64 -L /usr/aarch64-linux-gnu {0}/runner {0}/kernels.so {1} {0}/calls {0}/results",
+                    dir.string(), level);
+    ASSERT_EQ(std::system(run.c_str()), 0) << run;
+    const auto bytes = runtime::read_file(dir / "results");
+    ASSERT_TRUE(bytes) << bytes.error().str();
+    size_t at = 0;
+    auto take = [&](std::span<std::byte> to) {
+      ASSERT_LE(at + to.size(), bytes->size());
+      std::memcpy(to.data(), bytes->data() + at, to.size());
+      at += (to.size() + 7) / 8 * 8;
+    };
+    for (size_t i = 0; i < pointers.size(); ++i) {
+      int64_t failed = 1;
+      take(std::as_writable_bytes(std::span(&failed, 1)));
+      EXPECT_EQ(failed, 0) << print(context, *pointers[i]);
+      for (const Tensor& param : cases.params[i]) take(param.clone().bytes());
+      for (const Tensor& wanted : expected[i]) {
+        Tensor found(wanted.dtype(), wanted.shape());
+        take(found.bytes());
+        EXPECT_TRUE(same(found, wanted)) << level << print(context, *pointers[i]);
+      }
+    }
+    EXPECT_EQ(at, bytes->size());
+  }
+  fs::remove_all(dir);
+}
+
+// Whatever LLVM has is compiled for, though not run.
+TEST(Cross, OtherProcessorsGetAnObjectToo) {
+  Context context;
+  const loop::Function function =
+      must_parse(context, elementwise("f", DType::kF32, {{"%x[i] * %y[i]", DType::kF32}}, true));
+  const loop::Function* one[] = {&function};
+  for (const char* triple :
+       {"armv7-unknown-linux-gnueabihf", "i686-linux-gnu", "x86_64-linux-musl", "aarch64-linux-android"}) {
+    const auto code = compile(context, one, {.triple = triple});
+    ASSERT_TRUE(code) << code.error().str();
+    EXPECT_GT(code->object.size(), 500u) << triple;
+  }
+}
+
+}  // namespace
+}  // namespace tenon::compiler::native

@@ -1,0 +1,69 @@
+/* Runs kernels where there is no runtime: `runner LIBRARY LEVEL CALLS RESULTS`, for processors that are emulated.
+ *
+ * CALLS is int64s: how many calls; of each the kernel's number, how many dims, the dims, how many buffers, and of each
+ * its bytes and, in whole int64s, its content. RESULTS has what each call returned, and the buffers again. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/native/kernel.h"
+
+static int32_t parallel(tn_call* call, tn_task task, void* data, int64_t count) {
+  int64_t i;
+  for (i = count - 1; i >= 0; --i) {
+    int32_t failed = task(call, data, i);
+    if (failed) return failed;
+  }
+  return 0;
+}
+static int32_t fail(tn_call* call, uint32_t site, int64_t found, int64_t expected) {
+  (void)call, (void)site, (void)found, (void)expected;
+  return 1;
+}
+static void* allocate(tn_call* call, int64_t bytes) {
+  (void)call;
+  return aligned_alloc(64, ((size_t)bytes + 127) / 64 * 64);
+}
+static void release(tn_call* call, void* memory) {
+  (void)call;
+  free(memory);
+}
+
+static int64_t take(FILE* file) {
+  int64_t value = 0;
+  if (fread(&value, 8, 1, file) != 1) exit(5);
+  return value;
+}
+
+int main(int argc, char** argv) {
+  void* handle = argc == 5 ? dlopen(argv[1], RTLD_NOW) : 0;
+  const tn_library* (*get)(void) = 0;
+  const tn_kernel* kernels = 0;
+  FILE *in, *out;
+  uint32_t i;
+  int64_t calls, k;
+  if (!handle) return fprintf(stderr, "%s\n", dlerror()), 2;
+  *(void**)&get = dlsym(handle, "tn_library_get");
+  for (i = 0; i < get()->variants; ++i) {
+    if (strcmp(get()->variant[i].level, argv[2]) == 0) kernels = get()->variant[i].kernels;
+  }
+  in = fopen(argv[3], "rb"), out = fopen(argv[4], "wb");
+  if (!kernels || !in || !out) return 3;
+  for (calls = take(in); calls > 0; --calls) {
+    void* buffers[64];
+    int64_t dims[64], bytes[64], kernel = take(in), count = take(in), result;
+    tn_call call = {sizeof(tn_call), 3, buffers, dims, parallel, fail, allocate, release};
+    for (k = 0; k < count; ++k) dims[k] = take(in);
+    count = take(in);
+    for (k = 0; k < count; ++k) {
+      bytes[k] = (take(in) + 7) / 8 * 8;
+      buffers[k] = allocate(&call, bytes[k]);
+      if (fread(buffers[k], 1, (size_t)bytes[k], in) != (size_t)bytes[k]) return 4;
+    }
+    result = kernels[kernel](&call);
+    fwrite(&result, 8, 1, out);
+    for (k = 0; k < count; ++k) fwrite(buffers[k], 1, (size_t)bytes[k], out), free(buffers[k]);
+  }
+  return fclose(out);
+}
