@@ -304,6 +304,10 @@ TEST_P(ConformanceTest, WhoForgetsToSynchronizeSeesOldBytes) {
 
 TEST_P(ConformanceTest, ASecondProcessIsToldThatTheDeviceIsBusy) {
   if (GetParam().in_process) GTEST_SKIP() << "each process has a simulator of its own";
+  const auto beside = open(uri);  // nor does this process get it twice
+  ASSERT_FALSE(beside);
+  EXPECT_THAT(beside.error().what, HasSubstr("is busy: "));
+  expect_works();
   accelerator.reset();
   {
     Holder holder(uri, false);
