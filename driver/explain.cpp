@@ -7,6 +7,8 @@
 #include <array>
 #include <vector>
 
+#include "sim/simulator.h"
+
 namespace tenon::driver {
 namespace {
 
@@ -39,7 +41,14 @@ class Stream {
   std::vector<Slot> read(uint32_t first, uint32_t last) {
     std::vector<Slot> slots(last - first);
     const Buffer window{address_ + uint64_t{first} * kSlotBytes, slots.size() * kSlotBytes};
-    if (!accelerator_.read(window, 0, std::as_writable_bytes(std::span(slots)))) slots.clear();
+    const auto bytes = std::as_writable_bytes(std::span(slots));
+    if (sim::Simulator* simulator = accelerator_.simulator()) {  // whose memory may hold a stream in no buffer
+      const std::span<const std::byte> memory = simulator->memory();
+      if (window.address > memory.size() || window.size > memory.size() - window.address) return {};
+      std::ranges::copy(memory.subspan(window.address, window.size), bytes.begin());
+    } else if (!accelerator_.read(window, 0, bytes)) {
+      return {};
+    }
     return slots;
   }
   auto decode(const std::vector<Slot>& slots, uint32_t at) const { return isa_.decode(slots, at, profile_); }

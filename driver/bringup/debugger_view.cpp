@@ -107,6 +107,8 @@ std::string Debugger::line_of(size_t position) const {
 
 std::string Debugger::queues() {
   std::string text;
+  const auto decoded = machine_.decoded();
+  const auto slot = [&](size_t position) { return machine_.program()[position].index; };
   for (int i = 0; i < spec::kEngines; ++i) {
     const auto which = static_cast<Engine>(i);
     const auto pending = machine_.pending(which);
@@ -114,10 +116,15 @@ std::string Debugger::queues() {
       text += fmt::format("{:<5} empty\n", name(which));
       continue;
     }
-    text += fmt::format("{:<5} {} not done{}; next: {}", name(which), pending.size(),
+    std::string queued;
+    if (decoded) {
+      const auto there = std::ranges::count_if(pending, [&](size_t position) { return slot(position) < *decoded; });
+      queued = fmt::format(", {} of them queued or in flight", there);
+    }
+    text += fmt::format("{:<5} {} not done{}{}; next: {}", name(which), pending.size(), queued,
                         machine_.waits(which) ? ", waits for tokens" : "", line_of(pending.front()).substr(5));
   }
-  return text + "(whether an instruction is in its queue or not fetched yet cannot be seen from outside)\n";
+  return text;
 }
 
 std::string Debugger::tokens() {

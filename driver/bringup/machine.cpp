@@ -132,6 +132,11 @@ bool Machine::waits(spec::Engine engine) {
   return (simulator_.read_register(reg::kTokenWait) >> static_cast<unsigned>(engine) & 1) != 0;
 }
 
+std::optional<uint32_t> Machine::decoded() {
+  if (state_ != State::kRunning) return std::nullopt;
+  return simulator_.read_register(reg::kDecoded);
+}
+
 std::span<const std::byte> Machine::element(spec::Memory memory, uint64_t index) const {
   const Pad& pad = pads_[static_cast<size_t>(memory)];
   if (index >= pad.written.size() || !pad.written[index]) return {};

@@ -3,7 +3,7 @@
 //
 // Semantics: everything comes from the Simulator interface, so every simulator can be looked into. Scratchpads are
 // rebuilt from the writes that are reported; an element that no instruction has written since the start is unknown.
-// Whether an instruction that is not done waits in its engine's queue, or is not fetched yet, cannot be seen.
+// Which instructions have reached their queues is known while a launch runs, not of one that has stopped.
 #pragma once
 
 #include <array>
@@ -54,6 +54,7 @@ class Machine final : public sim::WriteObserver {
   using TokenCounts = std::array<uint8_t, size_t{spec::kEngines} * spec::kEngines>;
   TokenCounts all_tokens();
   bool waits(spec::Engine engine);
+  std::optional<uint32_t> decoded();  // slots whose instructions have reached their queues; while a launch runs
 
   // An element as it was written last; empty: nobody has.
   std::span<const std::byte> element(spec::Memory memory, uint64_t index) const;

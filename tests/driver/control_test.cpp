@@ -96,7 +96,7 @@ TEST_F(ControlTest, AStopNamesCodeInstructionTokensAndExplanation) {
 TEST_F(ControlTest, AnInstructionThatCannotBeReadBackIsNamedByIndex) {
   simulator->code = StopCode::kReadError;
   simulator->words[spec::reg::kErrorIndex] = 5;
-  ASSERT_TRUE(start(*accelerator, {.instructions = 0x40, .count = 10}));
+  ASSERT_TRUE(start(*accelerator, {.instructions = uint64_t{1} << 40, .count = 10}));
   const auto status = finish(*accelerator, 1ms);
   ASSERT_FALSE(status);
   EXPECT_THAT(status.error().what, HasSubstr("(code 4), instruction 5\n"));
@@ -141,7 +141,7 @@ TEST_F(ControlTest, ATimeOutDecodesWhereEachEngineIs) {
   // What the registers say may be nonsense, and the stream may be nobody's memory.
   words[spec::reg::kDecoded] = UINT32_MAX;
   words[spec::reg::kHead0] = UINT32_MAX - 1;
-  launch.instructions = 0x40;
+  launch.instructions = uint64_t{1} << 40;
   ASSERT_TRUE(start(*accelerator, launch));
   EXPECT_THAT(finish(*accelerator, 1ms).error().what, HasSubstr("\n  st: instruction 2 has not started\n"));
 }

@@ -111,7 +111,8 @@ expect 0 "breakpoint 1: tokens ldi->gemm change, 0 before, 1 now" "${debug[@]}" 
 expect 0 "breakpoint 1: an instruction of gemm is done, slot 4" "${debug[@]}" -x "break gemm" -x continue
 expect 0 "breakpoint 1: acc[0..3] is written, by the instruction at slot 4" "${debug[@]}" -x "watch acc 0 4" -x continue
 expect 0 "ldi->gemm: 1" "${debug[@]}" -x step -x tokens
-expect 0 "gemm  2 not done, waits for tokens; next:     4 gemm  mac" "${debug[@]}" -x step -x queues
+expect 0 "gemm  2 not done, 2 of them queued or in flight, waits for tokens; next:     4 gemm  mac" "${debug[@]}" -x step -x queues
+expect 0 "gemm  2 not done; next:     4 gemm  mac" "${debug[@]}" -x queues
 expect 0 "acc[    0]: not written so far" "${debug[@]}" -x "step 2" -x "print acc"
 expect 0 "acc[    3]:     13     14     15     16" "${debug[@]}" -x "step 3" -x "print acc 3 1"
 expect 0 "inp[    1]:    5    6    7    8" "${debug[@]}" -x "step 3" -x "print inp 1 1"
@@ -163,6 +164,7 @@ expect 1 "faulty and behavioral differ" "${run[@]}" --device "faulty:tiny?fault=
 expect 1 "error: the same mismatch again" "$tenon" replay stopped
 expect 1 "bundle: late; to see it again" "${run[@]}" --device behavioral:tiny --limit 1e-5 --bundle late
 grep -q "the last that were decoded" late/bundle.json
+grep -q '"found": .*n    instruction [0-9]* (m' late/bundle.json  # of the replay, whose memory is in no buffer
 expect 1 "error: the same mismatch again" "$tenon" replay late
 expect 1 "input 'input' was given twice" "${run[@]}" --input ones.npy
 expect 2 "names no device" "${run[@]}" --verify nothing
