@@ -35,7 +35,7 @@ std::optional<Kept> common(std::span<const std::string_view> a, std::span<const 
   // b).
   std::vector<int> furthest(2 * static_cast<size_t>(most) + 3, 0);
   std::vector<std::vector<int>> steps;
-  const auto at = [&](std::vector<int>& row, int k) -> int& { return row[static_cast<size_t>(most + 1 + k)]; };
+  const auto at = [&](std::vector<int>& row, int k) -> int& { return row[static_cast<size_t>(int64_t{most} + 1 + k)]; };
   for (int d = 0; d <= most; ++d) {
     steps.push_back(furthest);
     for (int k = -d; k <= d; k += 2) {
