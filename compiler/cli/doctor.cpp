@@ -1,5 +1,6 @@
 // tenon devices | doctor: what this machine has, what is missing for what, and how to get it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <array>
@@ -13,6 +14,7 @@
 #include "compiler/cli/json.h"
 #include "driver/accelerator.h"
 #include "hw/spec/config.h"
+#include "runtime/native/native.h"
 
 namespace tenon::cli {
 namespace {
@@ -101,6 +103,11 @@ std::string cpu_note() {
   return "no AVX2: the behavioral simulator takes its portable kernels, which are several times slower";
 }
 
+std::string native_note() {
+  return fmt::format("native kernels: {}, levels {}", runtime::host_architecture(),
+                     fmt::join(runtime::host_levels(), ", "));
+}
+
 struct Doctor {
   bool json = false;
 
@@ -111,7 +118,7 @@ struct Doctor {
   }
 
   Status print_text(const std::vector<Finding>& findings) const {
-    fmt::print("Processor\n  {}\n\nTools\n", cpu_note());
+    fmt::print("Processor\n  {}\n  {}\n\nTools\n", cpu_note(), native_note());
     for (const Finding& f : findings) {
       if (f.found.empty()) fmt::print("  {:<11}missing; for {}; get it: {}\n", f.name, f.purpose, f.remedy);
       else fmt::print("  {:<11}{}\n", f.name, f.found);
@@ -133,7 +140,7 @@ struct Doctor {
 
   Status print_json(const std::vector<Finding>& findings) const {
     Json out;
-    out.begin_object().field("processor", cpu_note()).key("tools").begin_array();
+    out.begin_object().field("processor", cpu_note()).field("native", native_note()).key("tools").begin_array();
     for (const Finding& f : findings) {
       out.begin_object().field("name", f.name).field("found", f.found).field("for", f.purpose);
       out.field("remedy", f.remedy).end();

@@ -61,6 +61,8 @@ Action run_model(Options& options) {
   options.option(command->samples.report, "--report", "FILE.html", "write a self-contained report");
   options.option(command->samples.trace, "--trace", "FILE.json", "write a timeline for Perfetto");
   options.option(command->samples.seconds, "--launch-limit", "SECONDS", "longest wait for one launch");
+  options.option(command->samples.threads, "--threads", "N", "of native kernels; 0: the processors that are usable");
+  options.flag(command->samples.no_native, "--no-native", "refuse native code, which runs with all your rights");
   options.flag(command->json, "--json", "figures as JSON");
   options.flag(command->samples.quiet, "--quiet", "no progress bar");
   options.footer(

@@ -166,6 +166,8 @@ struct Runner : SamplesRun {
   runtime::SessionOptions session_options(driver::Accelerator* on, compiler::Comparison* comparison) const {
     runtime::SessionOptions options;
     options.accelerator = on;
+    options.native = !no_native;
+    options.threads = threads;
     options.launch_limit = std::chrono::nanoseconds(static_cast<int64_t>(seconds * 1e9));
     if (comparison) options.hook = comparison->hook();
     return options;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 
 namespace tenon::runtime {
 namespace {
@@ -256,7 +257,11 @@ Expected<std::vector<Tensor>> make_results(const Signature& signature, std::span
   for (const SignatureBuffer& buffer : signature.results) {
     auto shape = sizes.shape(buffer);
     if (!shape) return forward_error(shape);
-    results.emplace_back(buffer.dtype, std::move(*shape));
+    try {
+      results.emplace_back(buffer.dtype, std::move(*shape));
+    } catch (const std::bad_alloc&) {
+      return error(fmt::format("not enough memory for '{}'", buffer.name));
+    }
   }
   return results;
 }
