@@ -167,7 +167,7 @@ struct Runner : SamplesRun {
     runtime::SessionOptions options;
     options.accelerator = on;
     options.native = !no_native;
-    options.threads = threads;
+    options.threads = static_cast<unsigned>(std::clamp<int64_t>(threads, 0, 1024));
     options.launch_limit = std::chrono::nanoseconds(static_cast<int64_t>(seconds * 1e9));
     if (comparison) options.hook = comparison->hook();
     return options;

@@ -12,7 +12,7 @@ struct SamplesRun {
   std::string device = "behavioral:default", data, labels, output, report, trace, verify, bundle;
   int64_t limit = 0, verify_samples = 20;
   double seconds = 600;
-  unsigned threads = 0;  // of native kernels; 0: as many as there are processors
+  int64_t threads = 0;  // of native kernels; 0: as many as there are processors
   bool check = false, cpu = false, json = false, quiet = false, no_native = false;
 };
 
