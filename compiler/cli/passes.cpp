@@ -7,6 +7,7 @@
 #include "compiler/cli/pass_options.h"
 #include "compiler/frontend/onnx.h"
 #include "compiler/ir/text.h"
+#include "compiler/passes/memory.h"
 #include "compiler/pipeline/pipeline.h"
 
 namespace tenon::cli {
@@ -38,9 +39,27 @@ Status list(bool json) {
   return {};
 }
 
+// Each function's plan, and where each tensor of it lies.
+void print_memory(const compiler::Context& context, const compiler::Module& module) {
+  compiler::for_each_function(module, [&](compiler::Symbol name, const compiler::Function& function) {
+    const compiler::MemoryPlan plan = compiler::plan_memory(module, function);
+    fmt::print("@{}: {}\n", context.name(name), compiler::str(plan));
+    for (const compiler::PlannedTensor& tensor : plan.tensors) {
+      const auto* type = function.type(tensor.var).tensor();
+      const std::string of = type ? context.str(function.type(tensor.var)) : fmt::format("field {}", tensor.field);
+      const bool inside = tensor.offset != compiler::PlannedTensor::kOutside;
+      fmt::print("  {:<12} {:>9}  {}, {} {}\n", inside ? fmt::format("at {}", tensor.offset) : "outside",
+                 tensor.bytes == 0 ? "?" : fmt::format("{}", tensor.bytes), of,
+                 tensor.first == tensor.last ? "binding" : "bindings",
+                 tensor.first == tensor.last ? fmt::format("{}", tensor.first)
+                                             : fmt::format("{} to {}", tensor.first, tensor.last));
+    }
+  });
+}
+
 struct OptCommand {
   std::string model, shapes, passes, output;
-  bool spans = false, strict_shapes = false;
+  bool spans = false, strict_shapes = false, memory = false;
   PassFlags flags;
 
   Status run() const {
@@ -59,6 +78,10 @@ struct OptCommand {
     if (!model) return forward_error(model);
     auto module = compiler::run_passes(*model->context, std::move(model->module), chosen, *options);
     if (!module) return forward_error(module);
+    if (memory) {
+      print_memory(*model->context, *module);
+      if (output.empty()) return {};
+    }
     if (!output.empty()) return compiler::save(*model->context, *module, output);
     // What was asked for is the output where it was anything; a module that needs no second file is printed whole.
     if (flags.prints()) return {};
@@ -80,6 +103,7 @@ Action opt(Options& options) {
                "sizes that are not proved to fit are an error, not a check at run time");
   options.option(command->output, "-o,--output", "FILE.tn", "write the module there instead of printing it");
   options.option(command->shapes, "--shapes", "NAME=SIZE,...", "values of unknown sizes of an .onnx model");
+  options.flag(command->memory, "--memory", "print where in an arena each function's tensors would lie, and its size");
   options.flag(command->spans, "--spans", "print where each binding came from");
   command->flags.declare(options);
   options.footer("tenon passes lists the passes.\ntenon opt m.tn --passes inline,simplify,cse --diff-passes all");

@@ -7,6 +7,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/try.h"
 #include "compiler/lower/lower.h"
+#include "compiler/passes/memory.h"
 #include "compiler/passes/passes.h"
 
 namespace tenon::compiler {
@@ -64,6 +65,7 @@ Expected<Compilation> compile(const Model& model, const CompileOptions& options)
   result.kernels = std::move(*kernels);
   LowerOptions lowering{.name = model.name, .facts = {{"model", model.name}, {"numbers", numbers}}};
   if (options.accelerator) lowering.facts.emplace_back("configuration", options.accelerator->name);
+  lowering.facts.emplace_back("memory", str(plan_memory(result.kernels, *result.kernels.function(model.entry))));
   TENON_TAKE(executable, lower(context, result.kernels, model.entry, targets, lowering));
   result.executable = std::move(*executable);
   return result;

@@ -1,0 +1,211 @@
+// Memory plans: tensors that live at once never overlap, found by running random modules and watching what each binding
+// would write over.
+#include "compiler/passes/memory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "compiler/fuzz/generator.h"
+#include "compiler/fuzz/inputs.h"
+#include "compiler/fuzz/random.h"
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/text.h"
+#include "compiler/passes/passes.h"
+
+namespace tenon::compiler {
+namespace {
+
+using testing::HasSubstr;
+
+// Runs @main; each tensor of the plan that is made destroys those whose memory it takes, and nothing that was destroyed
+// may be read, be captured or be given back. Tensors are known by their objects: the plan's idea of lives is not used.
+class Watch {
+ public:
+  Watch(const Module& module, Symbol main)
+      : module_(module), function_(*module.function(main)), plan_(plan_memory(module, function_)) {
+    for (size_t i = 0; i < plan_.tensors.size(); ++i) of_[plan_.tensors[i].var].push_back(i);
+  }
+
+  Observer observer() {
+    return [this](const Function& function, const Binding& binding, const RunValue& value) {
+      if (&function != &function_) return;
+      // What an if or a match asks for was read before its arms, which have run by now.
+      const bool arms = std::holds_alternative<If>(binding.value) || std::holds_alternative<Case>(binding.value);
+      const bool field = std::holds_alternative<Project>(binding.value);  // the others are not read
+      if (field) read(value, index(binding.var));
+      for_each_operand(binding.value, [&](const Atom& atom) {
+        if (arms || field) return;
+        auto* var = std::get_if<VarId>(&atom);
+        auto found = var ? values_.find(*var) : values_.end();
+        if (found != values_.end()) read(found->second, index(*var));
+      });
+      values_[binding.var] = value;
+      kept_.push_back(value);  // or another object may get its address
+      auto* call = std::get_if<Call>(&binding.value);
+      auto* name = call ? std::get_if<Symbol>(&call->callee) : nullptr;
+      const Function* callee = name ? module_.function(*name) : nullptr;
+      // Another function may give back what was there before.
+      const bool makes = std::holds_alternative<Apply>(binding.value) || (callee && !callee->composite.empty());
+      auto found = of_.find(binding.var);
+      if (!makes || found == of_.end()) return;
+      std::vector<const RunObject*> parts;
+      tensors(value, parts);
+      ASSERT_EQ(parts.size(), found->second.size());
+      for (size_t i = 0; i < parts.size(); ++i) write(plan_.tensors[found->second[i]], parts[i]);
+    };
+  }
+  void read(const RunValue& value, size_t where) {
+    std::vector<const RunObject*> open{value.object.get()};
+    std::set<const RunObject*> seen;
+    while (!open.empty()) {
+      const RunObject* object = open.back();
+      open.pop_back();
+      if (!object || !seen.insert(object).second) continue;
+      if (destroyed_.contains(object) && broken_.empty()) broken_ = "read by variable " + std::to_string(where);
+      for (const RunValue& field : object->fields) open.push_back(field.object.get());
+    }
+  }
+  const std::string& broken() const { return broken_; }
+  const MemoryPlan& plan() const { return plan_; }
+  int64_t writes() const { return writes_; }
+
+ private:
+  static void tensors(const RunValue& value, std::vector<const RunObject*>& parts) {
+    if (value.tensor()) parts.push_back(value.object.get());
+    else if (value.object->kind == RunObject::Kind::kTuple) {
+      for (const RunValue& field : value.fields()) tensors(field, parts);
+    }
+  }
+  void write(const PlannedTensor& place, const RunObject* tensor) {
+    if (place.offset == PlannedTensor::kOutside || known_.contains(tensor)) return;  // in a closure, again
+    known_.insert(tensor);
+    ++writes_;
+    if (static_cast<int64_t>(tensor->tensor.bytes().size()) > place.bytes) broken_ = "larger than planned";
+    if (place.offset + place.bytes > plan_.arena) broken_ = "beyond the arena";
+    for (auto it = memory_.begin(); it != memory_.end();) {
+      const auto& [offset, end, other] = *it;
+      if (offset < place.offset + place.bytes && place.offset < end) {
+        destroyed_.insert(other);
+        it = memory_.erase(it);
+      } else {
+        ++it;
+      }
+    }
+    memory_.emplace_back(place.offset, place.offset + place.bytes, tensor);
+  }
+
+  const Module& module_;
+  const Function& function_;
+  MemoryPlan plan_;
+  std::map<VarId, std::vector<size_t>> of_;
+  std::map<VarId, RunValue> values_;
+  std::vector<RunValue> kept_;
+  std::set<const RunObject*> known_, destroyed_;
+  std::vector<std::tuple<int64_t, int64_t, const RunObject*>> memory_;
+  std::string broken_;
+  int64_t writes_ = 0;
+};
+
+struct Sums {
+  int64_t writes = 0, arena = 0, peak = 0, apart = 0;
+};
+
+void watch_random(bool control, int count, Sums& sums) {
+  for (int seed = 1; seed <= count; ++seed) {
+    Context context;
+    Module module = fuzz::random_module(context, 7000 + seed, {.control = control});
+    if (seed % 2 == 0) {
+      auto fused = fuse(context, std::move(module));
+      ASSERT_TRUE(fused) << fused.error().str();
+      module = std::move(*fused);
+    }
+    const Symbol main = context.symbol("main");
+    fuzz::Random random(seed);
+    const auto inputs = fuzz::random_inputs(context, module, *module.function(main), random);
+    ASSERT_TRUE(inputs) << inputs.error().str();
+    Libraries libraries;
+    for (const char* name : fuzz::kLibraries) {
+      libraries[name] = [](std::span<const RunValue> args) -> Expected<RunValue> { return args[0]; };
+    }
+    Watch watch(module, main);
+    auto result = interpret(context, module, main, *inputs, watch.observer(), libraries, {.steps = 100'000});
+    if (result) watch.read(*result, SIZE_MAX);
+    ASSERT_EQ(watch.broken(), "") << "seed " << seed << "\n" << print(context, module).text;
+    const MemoryPlan& plan = watch.plan();
+    ASSERT_GE(plan.arena, plan.peak);
+    ASSERT_LE(plan.arena, plan.apart);
+    sums.arena += plan.arena, sums.peak += plan.peak, sums.apart += plan.apart;
+    sums.writes += watch.writes();
+  }
+}
+
+TEST(Memory, WhatLivesAtOnceIsApart) {
+#ifdef __SANITIZE_ADDRESS__
+  constexpr int kModules = 40;
+#else
+  constexpr int kModules = 150;
+#endif
+  Sums sums;
+  watch_random(true, kModules, sums);
+  watch_random(false, kModules, sums);
+  EXPECT_GT(sums.writes, 10 * kModules);
+  EXPECT_LT(sums.arena, sums.apart);
+  EXPECT_LT(sums.arena, sums.peak * 11 / 10);  // first fit by decreasing size is near the bound
+}
+
+class Plans : public testing::Test {
+ protected:
+  MemoryPlan plan(const std::string& text) {
+    auto module = parse(context_, "#[version = \"1\"]\n" + text);
+    EXPECT_TRUE(module) << module.error().str();
+    return module ? plan_memory(*module, *module->function(context_.symbol("main"))) : MemoryPlan{};
+  }
+  Context context_;
+};
+
+TEST_F(Plans, AChainTakesTwoPlaces) {
+  const MemoryPlan chain = plan("def @main(%x: Tensor[(16,), f32]) { relu(tanh(relu(tanh(relu(tanh(%x)))))) }");
+  EXPECT_EQ(chain.arena, 128);
+  EXPECT_EQ(chain.peak, 128);
+  EXPECT_EQ(chain.apart, 5 * 64);
+  EXPECT_EQ(chain.outside, 64);
+  EXPECT_THAT(str(chain), HasSubstr("5 tensors in 128 bytes (128 live at once, 320 apart); 64 bytes of results"));
+}
+
+TEST_F(Plans, ATupleKeepsItsFields) {
+  const MemoryPlan kept = plan(R"(def @main(%x: Tensor[(16,), f32]) {
+    let %t = (tanh(%x), relu(%x));
+    let %a = relu(%x) + tanh(%x);
+    relu(%a) * %t.0
+  })");
+  EXPECT_EQ(kept.tensors[0].last, 9u);  // through the tuple, until the projection is used
+  EXPECT_EQ(kept.tensors[1].last, 3u);
+}
+
+TEST_F(Plans, BoundsAreTheSizesThatArePlanned) {
+  const MemoryPlan bounded = plan("def @main[n in 1..100](%x: Tensor[(n,), f32]) { relu(tanh(%x)) }");
+  EXPECT_EQ(bounded.arena, 448);
+  EXPECT_EQ(bounded.unknown, 0u);
+  const MemoryPlan open = plan("def @main[n](%x: Tensor[(n,), f32]) { relu(tanh(%x)) }");
+  EXPECT_EQ(open.arena, 0);
+  EXPECT_EQ(open.unknown, 1u);
+}
+
+TEST_F(Plans, ArmsShareAndCellsKeep) {
+  const MemoryPlan arms = plan(R"(def @main(%c: Tensor[(), bool], %x: Tensor[(16,), f32]) {
+    let %y = if (%c) { relu(tanh(%x)) } else { tanh(relu(%x)) };
+    relu(%y)
+  })");
+  EXPECT_LE(arms.arena, 3 * 64);
+  const MemoryPlan cell = plan(R"(def @main(%r: Ref[Tensor[(16,), f32]], %x: Tensor[(16,), f32]) {
+    write(%r, tanh(%x));
+    relu(%x)
+  })");
+  EXPECT_EQ(cell.arena, 0);
+  EXPECT_EQ(cell.outside, 128);
+}
+
+}  // namespace
+}  // namespace tenon::compiler
