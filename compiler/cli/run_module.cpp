@@ -15,6 +15,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/try.h"
 #include "runtime/npy.h"
+#include "runtime/reference/dtypes.h"
 
 namespace tenon::cli {
 namespace {
@@ -195,6 +196,45 @@ Status compare(const runtime::NamedTensors& found, const ModuleRun& run) {
   return {};
 }
 
+// A tensor as {"dtype", "shape", "data"}, a tuple as a list, a constructed value as {"constructor", "fields"}; what is
+// nested too deeply, and functions, as text.
+void write_json(Json& out, const Context& context, const RunValue& value, int depth = 0) {
+  using Kind = compiler::RunObject::Kind;
+  constexpr int kDeepest = 200;
+  const auto all = [&](std::span<const RunValue> values) {
+    out.begin_array();
+    for (const RunValue& next : values) write_json(out, context, next, depth + 1);
+    out.end();
+  };
+  const Kind kind = value.object->kind;
+  if (depth > kDeepest || kind == Kind::kClosure) {
+    out.value(compiler::str(context, value));
+  } else if (kind == Kind::kTensor) {
+    const Tensor& tensor = value.tensor();
+    out.begin_object().field("dtype", runtime::name(tensor.dtype())).key("shape").begin_array();
+    for (int64_t size : tensor.shape()) out.value(size);
+    out.end().key("data").begin_array();
+    runtime::with_dtype<runtime::kAnyDType>(tensor.dtype(), [&]<class T>(T) {
+      for (const T x : tensor.data<T>()) {
+        if constexpr (std::is_floating_point_v<T>) out.value(static_cast<double>(x));
+        else if constexpr (std::is_same_v<T, bool>) out.value(x);
+        else out.value(static_cast<int64_t>(x));
+      }
+    });
+    out.end().end();
+  } else if (kind == Kind::kTuple) {
+    all(value.fields());
+  } else if (kind == Kind::kReference) {
+    out.begin_object().key("ref");
+    write_json(out, context, value.object->fields[0], depth + 1);
+    out.end();
+  } else {
+    out.begin_object().field("constructor", context.name(value.object->constructor)).key("fields");
+    all(value.fields());
+    out.end();
+  }
+}
+
 }  // namespace
 
 bool is_module(const std::string& path) { return path.ends_with(".tn") || path.ends_with(".tnb"); }
@@ -230,9 +270,14 @@ Status run_module(const ModuleRun& run) {
       if (!run.json) fmt::print("as expected: {} result{}\n", tensors.size(), tensors.size() == 1 ? "" : "s");
     }
   }
-  const std::string text = compiler::str(context, *result);
-  if (run.json) fmt::print("{}", Json().begin_object().field("result", text).end().str());
-  else if (run.output.empty() && run.expect.empty()) fmt::print("{}\n", text);
+  if (run.json) {
+    Json out;
+    out.begin_object().key("result");
+    write_json(out, context, *result);
+    fmt::print("{}", out.end().str());
+  } else if (run.output.empty() && run.expect.empty()) {
+    fmt::print("{}\n", compiler::str(context, *result));
+  }
   return {};
 }
 
