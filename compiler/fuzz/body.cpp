@@ -108,7 +108,7 @@ Type Body::some_type() {
   const Local* local = any([&](const Local& next) { return constructible(next.type) && !next.fuel; });
   if (local && random_.chance(75)) return local->type;
   for (int attempt = 0; options_.control && attempt < 4; ++attempt) {
-    const Type type = types_.any({.depth = 2});
+    const Type type = types_.any({.depth = 2, .erased = true});
     if (constructible(type)) return type;
   }
   return types_.tensor();
@@ -130,7 +130,7 @@ bool Body::any_data() {
     return add_result(bind(Project{tuple->atom, static_cast<uint32_t>(random_.between(0, count - 1))})).has_value();
   }
   for (int attempt = 0; attempt < 4; ++attempt) {
-    const Type type = types_.any({.depth = 2});
+    const Type type = types_.any({.depth = 2, .erased = true});
     if (type.adt()) return add_result(construct(type, 2)).has_value();
   }
   return false;
@@ -189,7 +189,7 @@ bool Body::any_reference() {
   return content && bind(WriteReference{copy.atom, *content});
 }
 
-// Sizes that get names; a cast to the same type; and one that may fail.
+// Sizes that get names, or lose them; a cast to the same type; and one that may fail.
 bool Body::any_cast() {
   const Local* local = any([](const Local& next) { return next.type.tensor() && next.type.tensor()->rank() > 0; });
   if (!local) return false;
@@ -202,6 +202,8 @@ bool Body::any_cast() {
     if (draw < 60 ? dim.erased() || random_.chance(60) : draw < 68 && dim.erased()) {
       cast.fresh.push_back(context_.symbol(fresh("k")));
       dim = context_.dim(cast.fresh.back());
+    } else if (draw >= 68 && draw < 78 && random_.chance(50)) {
+      dim = context_.erased();
     } else if (draw >= 82 && draw < 86 && !dim.constant()) {
       dim = context_.dim(types_.size());
     }
@@ -219,7 +221,7 @@ bool Body::any_library() {
 bool Body::constructible(Type type) const {
   auto there = [&] { return std::ranges::any_of(scope_, [&](const Local& local) { return local.type == type; }); };
   if (auto* tensor = type.tensor()) {
-    return std::ranges::all_of(tensor->dims, [](Dim dim) { return dim.constant().has_value(); }) || there();
+    return std::ranges::all_of(tensor->dims, [](Dim dim) { return dim.erased() || dim.constant(); }) || there();
   }
   auto each = [&](const std::vector<Type>& parts) {
     return std::ranges::all_of(parts, [&](Type part) { return constructible(part); });

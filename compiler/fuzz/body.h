@@ -29,6 +29,7 @@ struct Callee {
   int64_t cost = 1;
   std::optional<size_t> fuel;     // the parameter that limits the recursion
   std::optional<size_t> subject;  // the parameter that gets smaller in each recursive call
+  DimBounds bounds = {};
 };
 
 struct Local {

@@ -115,6 +115,7 @@ class Generator {
     std::vector<Symbol> dims;
     for (Type param : callee.params) variables(param, dims, callee.types);
     callee.dims = wish.dims;
+    callee.bounds = bounds(callee.dims);
     // A result that its parameters can make.
     std::vector<Type> choices;
     for (size_t i = 0; i < callee.params.size(); ++i) {
@@ -129,9 +130,22 @@ class Generator {
     return callee;
   }
 
+  // Of some of them.
+  DimBounds bounds(const std::vector<Symbol>& dims) {
+    DimBounds made;
+    for (Symbol name : dims) {
+      if (random_.chance(75)) continue;
+      DimRange range{.lo = random_.between(0, 2), .hi = {}};
+      if (random_.chance(60)) range.hi = *range.lo + random_.between(2, 6);
+      made.emplace(name, range);
+    }
+    return made;
+  }
+
   Function declared(const Callee& callee) {
     Function function;
     function.dims = callee.dims;
+    function.bounds = callee.bounds;
     function.types = callee.types;
     for (Type param : callee.params) {
       const auto id = static_cast<VarId>(function.vars.size());
@@ -182,6 +196,7 @@ class Generator {
     Function function;
     if (random_.chance(50)) function.dims.push_back(context_.symbol("N"));
     if (!function.dims.empty() && random_.chance(30)) function.dims.push_back(context_.symbol("M"));
+    function.bounds = bounds(function.dims);
     Builder builder(context_, module_, function);
     Body body(types_, random_, builder, options_);
     prepare(body);

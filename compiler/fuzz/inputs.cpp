@@ -74,7 +74,13 @@ class Maker {
 Expected<std::vector<RunValue>> random_inputs(Context& context, const Module& module, const Function& function,
                                               Random& random) {
   Sizes sizes;
-  for (Symbol name : function.dims) sizes.emplace(name, random.chance(5) ? 0 : random.between(1, 4));
+  for (Symbol name : function.dims) {
+    auto bound = function.bounds.find(name);
+    const DimRange range = bound == function.bounds.end() ? DimRange{} : bound->second;
+    const int64_t lo = range.lo.value_or(0), hi = range.hi.value_or(INT64_MAX);
+    const int64_t first = lo > 0 || random.chance(5) ? lo : 1;
+    sizes.emplace(name, std::min(hi, random.between(first, std::max<int64_t>(first, 4))));
+  }
   Maker maker(context, module, sizes, random);
   std::vector<RunValue> inputs;
   for (VarId param : function.params) {

@@ -129,6 +129,13 @@ Type Types::tensor(DType dtype) {
   return context_.tensor(type.tensor()->dims, dtype);
 }
 
+Type Types::erase_some(Type type) {
+  return context_.map_sizes(type, [&](Dim dim) { return random_.chance(50) ? context_.erased() : dim; });
+}
+Type Types::with_sizes(Type type) {
+  return context_.map_sizes(type, [&](Dim dim) { return dim.erased() ? context_.dim(size()) : dim; });
+}
+
 Type Types::any(const Wish& wish) {
   const int64_t draw = wish.depth <= 0 ? 0 : random_.between(0, 99);
   Wish inner = wish;
@@ -136,7 +143,10 @@ Type Types::any(const Wish& wish) {
   if (!wish.types.empty() && random_.chance(35)) {
     return context_.type_variable(wish.types[random_.between(0, static_cast<int64_t>(wish.types.size()) - 1)]);
   }
-  if (draw < 60 || (defined_.empty() && draw < 82)) return tensor(wish.dims);
+  if (draw < 60 || (defined_.empty() && draw < 82)) {
+    const Type made = tensor(wish.dims);
+    return wish.erased && random_.chance(40) ? erase_some(made) : made;
+  }
   if (draw < 82) {
     const Symbol name = defined_[random_.between(0, static_cast<int64_t>(defined_.size()) - 1)];
     std::vector<Type> args;

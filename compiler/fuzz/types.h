@@ -32,15 +32,20 @@ class Types {
   // Lists, trees and others, some of them random.
   void define();
 
-  // A random one. `data`: without functions and references. `dims` and `types` may appear in it.
+  // A random one. `data`: without functions and references. `erased`: sizes may be `?`. `dims` and `types` may appear
+  // in it.
   struct Wish {
     int depth = 2;
     bool data = false;
+    bool erased = false;
     std::vector<Symbol> dims = {}, types = {};
   };
   Type any(const Wish& wish);
   Type tensor(const std::vector<Symbol>& dims = {});
   Type tensor(DType dtype);
+  // With `?` for some sizes, and with numbers for each `?`.
+  Type erase_some(Type type);
+  Type with_sizes(Type type);
   Dim dim(const std::vector<Symbol>& variables);
   DType dtype();
   DType floats() const { return floats_; }

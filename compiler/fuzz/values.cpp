@@ -35,6 +35,10 @@ Body::Made Body::construct(Type type, int depth) {
   };
   if (!constructible(type)) return std::nullopt;
   if (auto* tensor = type.tensor()) {
+    if (has_erased(type)) {
+      const Made made = value(types_.with_sizes(type), depth - 1);
+      return made ? bind(Cast{*made, type, {}}) : std::nullopt;
+    }
     const auto shape = tensor->shape();
     if (!shape) return std::nullopt;
     return constant(tensor->dtype, *shape);
@@ -129,6 +133,7 @@ Body::Made Body::compute(Type type, int depth) {
 
 // An operator with a result of that type.
 Body::Made Body::tensor_by_operator(Type type, int depth) {
+  if (has_erased(type)) return std::nullopt;
   const TensorType wanted = *type.tensor();
   const bool real = is_float(wanted.dtype);
   auto like = [&](DType dtype) { return value(context_.tensor(wanted.dims, dtype), depth); };

@@ -133,6 +133,15 @@ constexpr std::string_view kFound[] = {
     R"(
 def @f[n](%a: Tensor[(3, n), i32]) -> Tensor[(3, 3), i32] { match_cast(%a, Tensor[(3, 3), i32]) }
 def @main(%x: Tensor[(3, 1), i32]) -> Tensor[(3, 3), i32] { @f(%x) })",
+    // Reading: a type argument inside a field's tuple keeps its `?`.
+    R"(
+type T[A] { C(A, (A,)) }
+def @main(%x: Tensor[(4,), f64]) -> Tensor[(4,), f64] {
+  let %a = match_cast(%x, Tensor[(?,), f64]);
+  let %b: (Tensor[(?,), f64],) = (%a,);
+  let %c: T[Tensor[(?,), f64]] = C(%a, %b);
+  %x
+})",
 };
 
 TEST(IrFuzz, WhatWasFoundStaysFixed) {
