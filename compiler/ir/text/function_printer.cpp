@@ -93,7 +93,22 @@ FunctionPrinter::FunctionPrinter(const Context& context, const Function& functio
       options_(options),
       constants_(constants),
       names_(local_names(context, function)),
-      uses_(module ? use_counts(function) : std::vector<uint32_t>()) {}
+      uses_(module ? use_counts(function) : std::vector<uint32_t>()),
+      results_(function.vars.size(), false) {
+  const auto note = [&](const Atom& atom) {
+    auto* var = std::get_if<VarId>(&atom);
+    if (!var || index(*var) >= results_.size()) return;
+    const std::string_view name = context.name(function.info(*var).name);
+    results_[index(*var)] = name.find_first_not_of("0123456789") != std::string_view::npos;
+  };
+  const Value* last = nullptr;
+  for (const Binding& binding : function.body.bindings) {
+    if (function.body.result == Atom{binding.var}) last = &binding.value;
+  }
+  auto* tuple = last ? std::get_if<Tuple>(last) : nullptr;
+  if (tuple) std::ranges::for_each(tuple->fields, note);
+  else note(function.body.result);
+}
 
 std::string FunctionPrinter::print(Symbol name) {
   std::string text;
@@ -232,6 +247,7 @@ bool FunctionPrinter::gives_type(const Value& consumer, size_t operand, const st
 
 // `result`: the binding is its block's result, where anything may stand.
 bool FunctionPrinter::may_wait(const Binding& binding, const Text& text, bool result) const {
+  if (results_[index(binding.var)]) return false;
   // An annotation with `?` says less than what would be inferred.
   if (uses_[index(binding.var)] != 1 || names_in(function_.type(binding.var)).erased) return false;
   if (auto* lambda = std::get_if<Lambda>(&binding.value)) {

@@ -67,6 +67,7 @@ class FunctionPrinter {
   const std::vector<uint32_t>* constants_;
   std::vector<std::string> names_;
   std::vector<uint32_t> uses_;
+  std::vector<bool> results_;  // by variable: a result of the function that has a name, by which users know it
 };
 
 }  // namespace tenon::compiler

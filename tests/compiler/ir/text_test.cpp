@@ -235,6 +235,25 @@ def @b(%x: Tensor[(2,), f32]) -> Tensor[(2,), f32] { @a(%x) }
   EXPECT_THAT(module.error().str(), testing::Not(HasSubstr("m.tn:4")));
 }
 
+// Users know a function's results by their names.
+TEST(Text, ResultsKeepTheirNames) {
+  Context context;
+  auto module = parse(context, R"(#[version = "1"]
+def @one(%x: Tensor[(2,), f32]) { let %y = relu(%x); let %logits = tanh(%y); %logits }
+def @two(%x: Tensor[(2,), f32]) { let %a = relu(%x); let %b = tanh(%x); (%a, %b) }
+def @three(%x: Tensor[(2,), f32]) { relu(%x) }
+)");
+  ASSERT_TRUE(module) << module.error().str();
+  const std::string text = print(context, *module).text;
+  EXPECT_THAT(text, HasSubstr("let %logits: Tensor[(2,), f32] = tanh(relu(%x));\n  %logits\n"));
+  EXPECT_THAT(text, HasSubstr("  (%a, %b)\n"));
+  EXPECT_THAT(text, HasSubstr("{\n  relu(%x)\n}"));
+  auto again = parse(context, text);
+  ASSERT_TRUE(again) << again.error().str();
+  const Function& one = *again->function(context.symbol("one"));
+  EXPECT_EQ(context.name(one.info(std::get<VarId>(one.body.result)).name), "logits");
+}
+
 // Any change of one byte gives a module or an error with a place, never a crash.
 TEST(Text, ChangedBytesNeverCrash) {
   Context context;
