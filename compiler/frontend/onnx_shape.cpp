@@ -267,7 +267,12 @@ Status tile(NodeImport& node) {
 // The shape broadcasts with x's: a 1 in it keeps x's size.
 Status expand(NodeImport& node) {
   TENON_TAKE(type, node.type(0));
-  TENON_TAKE(shape, node.integers(1, "the shape"));
+  auto shape = node.integers(1, "the shape");
+  if (!shape) {  // it is computed
+    TENON_TAKE(sizes, node.type(1));
+    if (sizes->dtype != DType::kI64 || sizes->rank() != 1) return std::unexpected(shape.error());
+    return node.result(node.apply("broadcast_dynamic", {0, 1}));
+  }
   while (static_cast<int64_t>(shape->size()) < type->rank()) shape->insert(shape->begin(), 1);
   for (int64_t i = 0; i < static_cast<int64_t>(shape->size()); ++i) {
     int64_t& size = (*shape)[i];

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <set>
 
+#include "compiler/ir/operator.h"
+
 namespace tenon::compiler {
 namespace {
 
@@ -20,9 +22,27 @@ std::set<Symbol> callees(const Function& function) {
   return found;
 }
 
+bool may_fail(const Module& module, const Function& function, const Apply& apply) {
+  if (!apply.op->may_fail) return false;
+  Application known{apply.attrs, {}};
+  for (const Atom& arg : apply.args) {
+    Application::Argument& next = known.args.emplace_back();
+    if (auto* constant = std::get_if<ConstId>(&arg)) {
+      next.constant = &module.constant(*constant);
+      next.dtype = next.constant->dtype();
+      next.sizes.assign(next.constant->shape().begin(), next.constant->shape().end());
+    } else if (auto* var = std::get_if<VarId>(&arg)) {
+      const TensorType& type = *function.type(*var).tensor();
+      next.dtype = type.dtype;
+      for (Dim dim : type.dims) next.sizes.push_back(dim.constant());
+    }
+  }
+  return apply.op->may_fail(known);
+}
+
 }  // namespace
 
-Effects::Effects(const Module& module) {
+Effects::Effects(const Module& module) : module_(module) {
   std::map<Symbol, std::set<Symbol>> calls;
   for (const auto& [name, global] : module.globals) {
     functions_[name] = std::holds_alternative<Library>(global) ? Effect::kState : Effect::kNone;
@@ -56,7 +76,7 @@ Effects::Effects(const Module& module) {
   for (bool changed = true; changed;) {
     changed = false;
     for_each_function(module, [&](Symbol name, const Function& function) {
-      const Effect effect = std::max(functions_[name], of(function.body));
+      const Effect effect = std::max(functions_[name], of(function, function.body));
       changed |= effect != functions_[name];
       functions_[name] = effect;
     });
@@ -68,16 +88,19 @@ Effect Effects::of_function(Symbol name) const {
   return found == functions_.end() ? Effect::kState : found->second;
 }
 
-Effect Effects::of(const Block& block) const {
+Effect Effects::of(const Function& function, const Block& block) const {
   Effect effect = Effect::kNone;
-  for (const Binding& binding : block.bindings) effect = std::max(effect, of(binding.value));
+  for (const Binding& binding : block.bindings) effect = std::max(effect, of(function, binding.value));
   return effect;
 }
 
-Effect Effects::of(const Value& value) const {
+Effect Effects::of(const Function& function, const Value& value) const {
   struct Visitor {
     const Effects& self;
-    Effect operator()(const Apply&) const { return Effect::kNone; }
+    const Function& function;
+    Effect operator()(const Apply& apply) const {
+      return may_fail(self.module_, function, apply) ? Effect::kCheck : Effect::kNone;
+    }
     Effect operator()(const Call& call) const {
       auto* symbol = std::get_if<Symbol>(&call.callee);
       return symbol ? self.of_function(*symbol) : Effect::kState;
@@ -86,10 +109,12 @@ Effect Effects::of(const Value& value) const {
     Effect operator()(const Project&) const { return Effect::kNone; }
     Effect operator()(const Construct&) const { return Effect::kNone; }
     Effect operator()(const Lambda&) const { return Effect::kNone; }  // making one does nothing
-    Effect operator()(const If& branch) const { return std::max(self.of(branch.arms[0]), self.of(branch.arms[1])); }
+    Effect operator()(const If& branch) const {
+      return std::max(self.of(function, branch.arms[0]), self.of(function, branch.arms[1]));
+    }
     Effect operator()(const Case& match) const {
       Effect effect = Effect::kNone;
-      for (const Arm& arm : match.arms) effect = std::max(effect, self.of(arm.block));
+      for (const Arm& arm : match.arms) effect = std::max(effect, self.of(function, arm.block));
       return effect;
     }
     Effect operator()(const Cast&) const { return Effect::kCheck; }
@@ -97,7 +122,7 @@ Effect Effects::of(const Value& value) const {
     Effect operator()(const ReadReference&) const { return Effect::kState; }
     Effect operator()(const WriteReference&) const { return Effect::kState; }
   };
-  return std::visit(Visitor{*this}, value);
+  return std::visit(Visitor{*this, function}, value);
 }
 
 }  // namespace tenon::compiler

@@ -16,13 +16,15 @@ enum class Effect : uint8_t {
 // The effects of a module's functions, inferred from the calls inward; what calls a closure may do anything.
 class Effects {
  public:
-  explicit Effects(const Module& module);
+  explicit Effects(const Module& module);  // which outlives it
 
-  Effect of(const Value& value) const;
-  Effect of(const Block& block) const;
+  // In a function of the module, whose constants and library functions are those that it had.
+  Effect of(const Function& function, const Value& value) const;
+  Effect of(const Function& function, const Block& block) const;
   Effect of_function(Symbol name) const;
 
  private:
+  const Module& module_;
   std::map<Symbol, Effect> functions_;
 };
 

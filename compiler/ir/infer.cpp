@@ -186,17 +186,43 @@ std::vector<Type> Rules::stated(const Value& value) {
   return {};
 }
 
+// What the scheme of an operator, its type rule and all that is known so far say of each other.
+Status Rules::unify_scheme(const Apply& apply, std::vector<Type> types, Type result) {
+  if (!apply.op->scheme || !result || apply.op->inputs.size() > types.size()) return {};
+  const auto all = [&](auto&& is) { return std::ranges::all_of(types, is); };
+  if (!all([](Type type) { return type.unknown() || type.tensor(); })) return {};
+  std::vector<Type> found = types;
+  const std::function<Dim()> fresh = [this] { return solver_.fresh_dim(); };
+  const bool runs = apply.op->scheme({context_, apply.attrs, found, solver_.resolve(result), fresh});
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (found[i] != types[i]) TENON_TRY(same(fmt::format("{}: argument {}", apply.op->name, i), found[i], types[i]));
+    types[i] = solver_.resolve(types[i]);
+  }
+  if (!runs || !all([](Type type) { return type.tensor() && !has_erased(type); })) return {};
+  std::vector<Requirement> required;
+  TENON_TAKE(type, infer_apply(context_, *apply.op, apply.attrs, types, solver_.prover(), &required));
+  for (const auto& [arg, axis, size] : required) {
+    const Dim known = types[arg].tensor()->dims[axis];
+    if (solver_.pass(context_.tensor(Dims{size}, DType::kF32), context_.tensor(Dims{known}, DType::kF32))) continue;
+    return error(fmt::format("{}: size {} of argument {} must be {}, found {}", apply.op->name, axis, arg,
+                             context_.str(solver_.resolve(size)), context_.str(solver_.resolve(known))));
+  }
+  return same(fmt::format("{}: the result", apply.op->name), result, *type);
+}
+
 struct Rules::Visitor {
   using Result = Expected<std::optional<Type>>;
   Rules& self;
   std::vector<Passed>* passed;
+  Type result;  // as far as it is known
 
   Context& context() const { return self.context_; }
 
   Result operator()(const Apply& apply) const {
     TENON_TAKE(types, self.types_of(apply.args));
-    for (Type type : *types) {
-      if (!self.solver_.known(type)) return std::nullopt;
+    if (!std::ranges::all_of(*types, [&](Type type) { return self.solver_.known(type); })) {
+      TENON_TRY(self.unify_scheme(apply, std::move(*types), result));
+      return std::nullopt;
     }
     std::vector<Requirement> required;
     TENON_TAKE(type, infer_apply(context(), *apply.op, apply.attrs, *types, self.solver_.prover(),
@@ -205,7 +231,14 @@ struct Rules::Visitor {
       const TensorType& found = *(*types)[i].tensor();
       Dims dims = found.dims;
       for (const Requirement& next : required) {
-        if (next.arg == i) dims[next.axis] = next.size;
+        if (next.arg != i || dims[next.axis] == next.size) continue;
+        if (dims[next.axis] != found.dims[next.axis]) {
+          return error(
+              fmt::format("{}: argument {} must be {} and {} along axis {}, which one check cannot say", apply.op->name,
+                          i, context().str(dims[next.axis]), context().str(next.size), next.axis),
+              "", "check its sizes first, as match_cast(%x, Tensor[(n,), f32]) does");
+        }
+        dims[next.axis] = next.size;
       }
       if (dims == found.dims) continue;
       passed->push_back(
@@ -332,9 +365,9 @@ struct Rules::Visitor {
   }
 };
 
-Expected<std::optional<Type>> Rules::value(const Value& value, std::vector<Passed>* passed) {
+Expected<std::optional<Type>> Rules::value(const Value& value, std::vector<Passed>* passed, Type result) {
   context_.visit();
-  return std::visit(Visitor{*this, passed}, value);
+  return std::visit(Visitor{*this, passed, result}, value);
 }
 
 Status Rules::decided(size_t from, size_t to, bool strict) {

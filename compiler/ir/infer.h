@@ -33,8 +33,9 @@ class Rules {
 
   Expected<Type> atom(const Atom& atom);
   // Nothing where the operands are not known far enough to say anything yet. With `passed` what cannot be proved of the
-  // operands goes there; without, operators make an error of it.
-  Expected<std::optional<Type>> value(const Value& value, std::vector<Passed>* passed = nullptr);
+  // operands goes there; without, operators make an error of it. `result`: what is known of the value's type; it may
+  // decide the operands of an operator that has a scheme.
+  Expected<std::optional<Type>> value(const Value& value, std::vector<Passed>* passed = nullptr, Type result = {});
   // Whether an operand as it is now, all types known, is fit to be passed; an error where it never is, or, with
   // `strict`, where only a check at run time can say.
   Expected<bool> fits(const Passed& passed, Type found, bool strict);
@@ -63,6 +64,7 @@ class Rules {
   Expected<Type> call(std::string_view name, const Signature& signature, const Atoms& args,
                       std::vector<Passed>* passed);
   Status pass(Passed passed, Type found, std::vector<Passed>* all);
+  Status unify_scheme(const Apply& apply, std::vector<Type> types, Type result);
   Expected<std::vector<Type>> types_of(const Atoms& atoms);
   Expected<std::vector<Type>> field_types(const Module::ConstructorPlace& place, const std::vector<Type>& types,
                                           size_t found);

@@ -78,20 +78,13 @@ std::string_view name(Pattern pattern) {
 std::string_view documentation(Pattern pattern) {
   switch (pattern) {
     case Pattern::kElementwise: return "an element of the result needs the element at the same place";
-    case Pattern::kBroadcast:
-      return "as elementwise, arguments repeated along dims; one of the result's shape is elementwise";
+    case Pattern::kBroadcast: return "as elementwise, arguments repeated along dims";
     case Pattern::kInjective: return "an element of the result needs one element, at a place that follows from its own";
     case Pattern::kReduction: return "an element of the result combines many elements";
     case Pattern::kAnchor: return "a contraction; elementwise operators may follow in its kernel";
     case Pattern::kOpaque: return "stands alone";
   }
   return "";
-}
-
-Pattern edge_pattern(const Operator& op, Type arg, Type result) {
-  const TensorType *from = arg.tensor(), *to = result.tensor();
-  if (op.pattern == Pattern::kBroadcast && from && to && from->dims == to->dims) return Pattern::kElementwise;
-  return op.pattern;
 }
 
 const AttrSpec* Operator::attribute(std::string_view wanted) const {
@@ -161,7 +154,7 @@ Expected<Type> infer_apply(Context& context, const Operator& op, const runtime::
                    "", "insert a cast");
     }
   }
-  Expected<Type> type = op.rule(RuleInput{context, attrs, args, prover, required});
+  Expected<Type> type = op.rule(RuleInput{context, attrs, args, prover, required, op.inputs});
   Status sized = type ? check_size(context, *type) : Status{};
   if (!sized) type = std::unexpected(sized.error());
   if (!type) type.error().what = op.name + ": " + type.error().what;

@@ -64,10 +64,37 @@ struct RuleInput {
   std::span<const Type> args;                    // as many as `inputs` says, all tensors of the dtypes that it states
   const DimProver& prover;                       // with the bounds of the variables in scope
   std::vector<Requirement>* required = nullptr;  // takes what cannot be proved (require_size()); nullptr: an error
+  std::span<const Input> inputs = {};            // of the record, for messages
   const TensorType& arg(size_t i) const { return *args[i].tensor(); }
 };
 // The type of the result, or what is wrong with the arguments, naming both shapes. The caller adds operator and place.
 using TypeRule = Expected<Type> (*)(const RuleInput&);
+
+// Arguments whose types are not known yet, in the face of the others and of the result.
+struct SchemeInput {
+  Context& context;
+  const runtime::Attrs& attrs;
+  std::vector<Type>& args;            // as far as they are known; the scheme replaces those of which nothing is
+  Type result;                        // as far as it is known
+  const std::function<Dim()>& fresh;  // a size to be found
+};
+// The signature of an operator, unified both ways: says of what arguments are as much as their rank and dtype, by the
+// result or the other arguments. Whether the type rule may then run on sizes that are still to be found; what it
+// requires of them, and its result, decides them.
+using Scheme = bool (*)(const SchemeInput&);
+
+// What is known of an application before it runs.
+struct Application {
+  struct Argument {
+    DType dtype = DType::kF32;
+    std::vector<std::optional<int64_t>> sizes;  // as far as they are known
+    const runtime::Tensor* constant = nullptr;  // nullptr: it is none
+  };
+  const runtime::Attrs& attrs;
+  std::vector<Argument> args;
+};
+// Whether its kernel may refuse arguments that fit the type rule, by their elements or by sizes that nobody knows.
+using MayFail = bool (*)(const Application&);
 
 struct Operator {
   std::string name;
@@ -76,6 +103,8 @@ struct Operator {
   std::vector<AttrSpec> attributes;
   TypeRule rule = nullptr;
   Pattern pattern = Pattern::kOpaque;
+  MayFail may_fail = nullptr;                      // nullptr: never; otherwise it has an effect (effects.h)
+  Scheme scheme = nullptr;                         // nullptr: the rule runs when all arguments are known
   runtime::reference::Kernel reference = nullptr;  // the semantics; nullptr: none yet
 
   std::string family = {};  // the file of its record; set when the registry is made
@@ -84,9 +113,6 @@ struct Operator {
   bool variadic() const { return !inputs.empty() && inputs.back().name.starts_with("..."); }
 };
 
-// What one element of the result needs of one argument: an argument of a kBroadcast operator that has the result's
-// shape counts as elementwise.
-Pattern edge_pattern(const Operator& op, Type arg, Type result);
 std::string_view name(Pattern pattern);  // "elementwise", "out-elementwise-fusable" for an anchor
 std::string_view documentation(Pattern pattern);
 

@@ -23,6 +23,8 @@ struct AttrText {
   }
 };
 
+constexpr std::string_view kFailure = "an error when it runs, for some elements or sizes that the types allow";
+
 }  // namespace
 
 std::string default_text(const AttrSpec& spec) {
@@ -58,6 +60,7 @@ std::string describe(const Operator& op) {
                         spec.default_value ? "default " + default_text(spec) : "required", spec.documentation);
   }
   text += fmt::format("\n  {:<{}}  {}: {}\n", "fusion", width, name(op.pattern), documentation(op.pattern));
+  if (op.may_fail) text += fmt::format("  {:<{}}  {}\n", "failure", width, kFailure);
   text += fmt::format("  {:<{}}  compiler/ir/operators/{}.cpp, runtime/reference/{}.cpp\n", "source", width, op.family,
                       op.family);
   return text;
@@ -85,6 +88,7 @@ std::string operator_reference(const Context& context) {
         text += fmt::format("- `{}` ({}, {}): {}\n", spec.name, name(spec.kind),
                             spec.default_value ? "default " + default_text(spec) : "required", spec.documentation);
       }
+      if (op->may_fail) text += fmt::format("- {}\n", kFailure);
     }
   }
   return text;

@@ -45,6 +45,8 @@ class Solver {
   // many are left.
   bool retry();
   size_t open() const { return waiting_.size(); }
+  // How many unknowns have been found.
+  size_t solved() const { return type_solutions_.size() + dim_solutions_.size(); }
 
   const DimProver& prover() const { return prover_; }
 

@@ -12,7 +12,8 @@ namespace {
 // Drops from the back what nothing uses; what has an effect stays, and with it what it uses.
 class Sweep {
  public:
-  Sweep(const Effects& effects, Function& function) : effects_(effects), live_(function.vars.size(), false) {}
+  Sweep(const Effects& effects, const Function& function)
+      : effects_(effects), function_(function), live_(function.vars.size(), false) {}
 
   void block(Block& block) {
     use(block.result);
@@ -20,7 +21,7 @@ class Sweep {
     std::vector<bool> kept(bindings.size());
     for (size_t i = bindings.size(); i-- > 0;) {
       Value& value = bindings[i].value;
-      kept[i] = live_[index(bindings[i].var)] || effects_.of(value) != Effect::kNone;
+      kept[i] = live_[index(bindings[i].var)] || effects_.of(function_, value) != Effect::kNone;
       if (!kept[i]) continue;
       for_each_operand(std::as_const(value), [&](const Atom& atom) { use(atom); });
       for_each_block(value, [&](Block& inner) { this->block(inner); });
@@ -35,6 +36,7 @@ class Sweep {
   }
 
   const Effects& effects_;
+  const Function& function_;
   std::vector<bool> live_;
 };
 

@@ -83,13 +83,15 @@ class Grouping {
     return at < size() && block_.bindings[at].var == *var ? at : kNone;
   }
 
-  // Edges of data, and of order: what has an effect keeps its place among its like, and what may use the sizes that a
-  // match_cast binds stays behind it. (Applications that use them have an operand that does.)
+  // Edges of data, and of order: what has an effect keeps its place among its like, but for operators that may fail,
+  // which keep theirs among the others alone; what may use the sizes that a match_cast binds stays behind it.
+  // (Applications that use them have an operand that does.)
   void read(const Effects& effects) {
     reads_.resize(size());
     operands_.resize(size());
     users_.resize(size());
     uint32_t effect = kNone, cast = kNone;
+    std::vector<uint32_t> partial;  // applications that may fail, since the last effect
     for (uint32_t i = 0; i < size(); ++i) {
       const Value& value = block_.bindings[i].value;
       const auto use = [&](const Atom& atom) {
@@ -102,11 +104,17 @@ class Grouping {
       reads_[i].erase(std::ranges::unique(reads_[i]).begin(), reads_[i].end());
       operands_[i] = reads_[i];
       for (const uint32_t from : reads_[i]) users_[from].push_back(i);
-      if (std::holds_alternative<Apply>(value)) continue;
-      if (cast != kNone) operands_[i].push_back(cast);
-      if (effects.of(value) == Effect::kNone) continue;
+      const bool operation = std::holds_alternative<Apply>(value);
+      if (!operation && cast != kNone) operands_[i].push_back(cast);
+      if (effects.of(function_, value) == Effect::kNone) continue;
       if (effect != kNone) operands_[i].push_back(effect);
+      if (operation) {
+        partial.push_back(i);
+        continue;
+      }
       effect = i;
+      operands_[i].insert(operands_[i].end(), partial.begin(), partial.end());
+      partial.clear();
       if (std::holds_alternative<Cast>(value)) cast = i;
     }
   }

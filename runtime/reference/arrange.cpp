@@ -94,6 +94,27 @@ Result broadcast(const Attrs& attrs, std::span<const Tensor> inputs) {
   return std::vector{broadcast_to(inputs[0], shape)};
 }
 
+Result broadcast_dynamic(const Attrs& attrs, std::span<const Tensor> inputs) {
+  Call call("broadcast_dynamic", attrs, inputs);
+  call.expect_inputs(2);
+  call.expect_dtype(1, DTypes{DType::kI64});
+  call.expect_rank(1, 1);
+  if (!call.ok()) return call.fail();
+  const auto wanted = inputs[1].data<int64_t>();
+  const Shape& x = inputs[0].shape();
+  Shape shape(std::max(x.size(), wanted.size()), 1);
+  for (size_t back = 1; back <= shape.size() && call.ok(); ++back) {
+    const int64_t own = back <= x.size() ? x[x.size() - back] : 1;
+    const int64_t other = back <= wanted.size() ? wanted[wanted.size() - back] : 1;
+    call.expect(other >= 0, "a size is negative");
+    call.expect(own == other || own == 1 || other == 1, "x does not broadcast to the shape");
+    shape[shape.size() - back] = own == 1 ? other : own;
+  }
+  if (call.ok()) call.expect_size(shape);
+  if (!call.ok()) return call.fail();
+  return std::vector{broadcast_to(inputs[0], shape)};
+}
+
 Result squeeze(const Attrs& attrs, std::span<const Tensor> inputs) {
   Call call("squeeze", attrs, inputs);
   call.expect_inputs(1);
@@ -263,6 +284,7 @@ std::span<const Entry> arrange_kernels() {
       {"stack", stack},
       {"tile", tile},
       {"broadcast_to", broadcast},
+      {"broadcast_dynamic", broadcast_dynamic},
       {"squeeze", squeeze},
       {"expand_dims", expand_dims},
       {"reverse", reverse},

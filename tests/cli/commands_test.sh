@@ -104,7 +104,8 @@ def @main(%x: Tensor[(), f32], %n: Tensor[(), i64]) -> (Tensor[(), f32], List[Te
 def @double[n](%x: Tensor[(n, 2), f32]) -> Tensor[(n, 2), f32] { %x + %x }
 END
 expect 0 "(5f32, Cons(3i64, Cons(9i64, Nil)))" "$tenon" run "$scratch/list.tn" --input n=3 --input 2.5
-expect 0 '"result": "(5f32, Cons(' "$tenon" run "$scratch/list.tn" --input 2.5 --input 3 --json
+expect 0 '"constructor": "Cons"' "$tenon" run "$scratch/list.tn" --input 2.5 --input 3 --json
+expect 0 '"dtype": "f32"' "$tenon" run "$scratch/list.tn" --input 2.5 --input 3 --json
 expect 2 "input 'n' is missing" "$tenon" run "$scratch/list.tn" --input x=1
 expect 2 "@main takes %x: Tensor[(), f32], %n: Tensor[(), i64]" "$tenon" run "$scratch/list.tn" --input z=1
 expect 2 "input 'x' is given twice" "$tenon" run "$scratch/list.tn" --input x=1 --input x=2
@@ -160,6 +161,10 @@ expect 0 "// after simplify" "$tenon" opt "$scratch/m.tn" --print-after simplify
 expect 0 "// before dead_code" "$tenon" opt "$scratch/m.tn" --print-before all --verify-passes
 expect 0 "-  relu(identity(%x))" "$tenon" opt "$scratch/m.tn" --passes infer,simplify --diff-passes simplify
 expect 0 "visits" "$tenon" opt "$scratch/m.tn" --time-passes
+expect 0 "@main: 0 tensors in 0 bytes (0 live at once, 0 apart); 0 bytes of results outside; 1 of unknown size" \
+  "$tenon" opt "$scratch/m.tn" --memory
+expect 0 "at 0             256  Tensor[(16, 4), f32], bindings 1 to 2" \
+  "$tenon" opt "$scratch/m.tn" --shapes N=16 --passes infer --memory
 expect 2 "did you mean simplify?" "$tenon" opt "$scratch/m.tn" --passes simplfy
 
 # Sizes that are not proved to fit.

@@ -13,10 +13,13 @@ Expected<Type> clip(const RuleInput& in) {
 }
 
 Expected<Type> prelu(const RuleInput& in) {
-  auto dims = broadcast(in, in.arg(0).dims, in.arg(1).dims);
-  if (!dims) return forward_error(dims);
-  if (*dims == in.arg(0).dims) return in.args[0];
-  return error(fmt::format("slope must broadcast to x's shape: {}", describe(in, {"x", "slope"})));
+  constexpr std::string_view kWhat = "slope must broadcast to x's shape";
+  const Dims &x = in.arg(0).dims, &slope = in.arg(1).dims;
+  if (slope.size() > x.size()) return error(fmt::format("{}: {}", kWhat, describe(in, {"x", "slope"})));
+  for (size_t i = 0; i < slope.size(); ++i) {
+    if (slope[i].constant() != 1) TENON_TRY(require_size(in, 1, i, x[x.size() - slope.size() + i], kWhat));
+  }
+  return in.args[0];
 }
 
 AttrSpec factor(std::string name, double value, std::string documentation) {
@@ -38,7 +41,9 @@ std::vector<Operator> activation_operators() {
        {{"x", kNumbers}},
        {{"min", AttrKind::kFloat, std::nullopt, "lower bound"}, {"max", AttrKind::kFloat, std::nullopt, "upper bound"}},
        clip,
-       Pattern::kElementwise},
+       Pattern::kElementwise,
+       nullptr,
+       as_first},
       {"prelu",
        "x where x >= 0, else slope * x; slope broadcasts to x's shape.",
        {{"x", kReals}, Input::same("slope")},

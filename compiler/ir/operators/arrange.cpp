@@ -20,19 +20,16 @@ Expected<Type> split(const RuleInput& in) {
     sum += size;
   }
   if (sizes.empty()) return error("sizes must not be empty");
-  if (x.dims[*axis].constant() != sum) {
-    return error(fmt::format("the sizes [{}] are {} together, axis {} is {}: {}", fmt::join(sizes, ", "), sum, *axis,
-                             in.context.str(x.dims[*axis]), describe(in, {"x"})));
-  }
+  TENON_TRY(require_size(in, 0, *axis, in.context.dim(sum),
+                         fmt::format("the sizes [{}] are {} together, axis {} is {}", fmt::join(sizes, ", "), sum,
+                                     *axis, in.context.str(x.dims[*axis]))));
   return in.context.tuple(std::move(parts));
 }
 
 Expected<Type> stack(const RuleInput& in) {
   TENON_TAKE(axis, axis_of(in, "axis", in.arg(0).rank() + 1));
   for (size_t i = 1; i < in.args.size(); ++i) {
-    if (in.args[i] == in.args[0]) continue;
-    return error(fmt::format("arguments 0 and {} must be equal: {} and {}", i, in.context.str(in.args[0]),
-                             in.context.str(in.args[i])));
+    TENON_TRY(require_type(in, i, fmt::format("argument {}", i), in.args[0]));
   }
   Dims dims = in.arg(0).dims;
   dims.insert(dims.begin() + *axis, in.context.dim(static_cast<int64_t>(in.args.size())));
@@ -52,17 +49,31 @@ Expected<Type> broadcast_to(const RuleInput& in) {
   const Dims& x = in.arg(0).dims;
   const auto& shape = ints_attr(in.attrs, "shape");
   TENON_TRY(check_ints(in, "shape", shape.size(), -1, kMax));
-  auto fail = [&] {
-    return error(fmt::format("{} does not broadcast to [{}]", in.context.str(in.args[0]), fmt::join(shape, ", ")), "",
-                 "sizes must be equal, or x's 1; -1 keeps x's");
-  };
-  if (shape.size() < x.size()) return fail();
+  const std::string differs =
+      fmt::format("{} does not broadcast to [{}]", in.context.str(in.args[0]), fmt::join(shape, ", "));
+  if (shape.size() < x.size()) return error(differs, "", "a shape has at least x's dims; -1 keeps a size of x");
   Dims dims;
   for (size_t i = 0; i < shape.size(); ++i) {
-    const Dim own = i + x.size() < shape.size() ? in.context.dim(1) : x[i + x.size() - shape.size()];
-    const Dim size = shape[i] == -1 ? own : in.context.dim(shape[i]);
-    if (own != size && own.constant() != 1) return fail();
-    dims.push_back(size);
+    const bool has = i + x.size() >= shape.size();
+    const size_t axis = i + x.size() - shape.size();
+    const Dim own = has ? x[axis] : in.context.dim(1);
+    dims.push_back(shape[i] == -1 ? own : in.context.dim(shape[i]));
+    if (has && own.constant() != 1) TENON_TRY(require_size(in, 0, axis, dims.back(), differs));
+  }
+  return in.context.tensor(std::move(dims), in.arg(0).dtype);
+}
+
+// A size of x that is known and not 1 is the result's; the others are found when it runs.
+Expected<Type> broadcast_dynamic(const RuleInput& in) {
+  TENON_TRY(check_rank(in, 1, "shape", 1));
+  const auto count = in.arg(1).dims[0].constant();
+  if (!count || *count > 32) {
+    return error(fmt::format("the number of dims must be known, at most 32: {}", describe(in, {"x", "shape"})));
+  }
+  const Dims& x = in.arg(0).dims;
+  Dims dims(std::max(x.size(), static_cast<size_t>(*count)), in.context.erased());
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (x[i].constant().value_or(1) != 1) dims[dims.size() - x.size() + i] = x[i];
   }
   return in.context.tensor(std::move(dims), in.arg(0).dtype);
 }
@@ -72,9 +83,7 @@ Expected<Type> squeeze(const RuleInput& in) {
   Dims dims;
   for (int64_t d = 0; d < in.arg(0).rank(); ++d) {
     if (std::ranges::find(*axes, d) == axes->end()) dims.push_back(in.arg(0).dims[d]);
-    else if (in.arg(0).dims[d].constant() != 1) {
-      return error(fmt::format("axis {} must be 1: {}", d, describe(in, {"x"})));
-    }
+    else TENON_TRY(require_size(in, 0, d, in.context.dim(1), fmt::format("axis {} must be 1", d)));
   }
   return in.context.tensor(std::move(dims), in.arg(0).dtype);
 }
@@ -126,12 +135,11 @@ Expected<Type> depth_to_space(const RuleInput& in) {
   TENON_TRY(check_string(in, "order", {"DCR", "CRD"}));
   Context& context = in.context;
   Dims dims = in.arg(0).dims;
-  const Dim block = context.dim(int_attr(in.attrs, "block"));
-  const auto channels = context.divide(dims[1], context.multiply(block, block));
-  if (!channels) {
-    return error(fmt::format("{} channels do not divide into blocks of {}: {}", context.str(dims[1]),
-                             context.str(context.multiply(block, block)), describe(in, {"x"})));
-  }
+  const int64_t size = int_attr(in.attrs, "block");
+  const Dim block = context.dim(size);
+  TENON_TAKE(channels, require_quotient(in, 0, 1, size * size,
+                                        fmt::format("{} channels do not divide into blocks of {}", context.str(dims[1]),
+                                                    size * size)));
   return context.tensor(Dims{dims[0], *channels, context.multiply(dims[2], block), context.multiply(dims[3], block)},
                         in.arg(0).dtype);
 }
@@ -141,11 +149,11 @@ Expected<Type> space_to_depth(const RuleInput& in) {
   TENON_TRY(check_int(in, "block", 1, 1 << 15));
   Context& context = in.context;
   Dims dims = in.arg(0).dims;
-  const Dim block = context.dim(int_attr(in.attrs, "block"));
-  const auto height = context.divide(dims[2], block), width = context.divide(dims[3], block);
-  if (!height || !width) {
-    return error(fmt::format("the map does not divide into blocks of {}: {}", context.str(block), describe(in, {"x"})));
-  }
+  const int64_t size = int_attr(in.attrs, "block");
+  const Dim block = context.dim(size);
+  const std::string what = fmt::format("the map does not divide into blocks of {}", size);
+  TENON_TAKE(height, require_quotient(in, 0, 2, size, what));
+  TENON_TAKE(width, require_quotient(in, 0, 3, size, what));
   return context.tensor(Dims{dims[0], context.multiply(dims[1], context.multiply(block, block)), *height, *width},
                         in.arg(0).dtype);
 }
@@ -161,7 +169,8 @@ Operator padding(std::string name, std::string documentation) {
           {{"before", AttrKind::kInts, std::nullopt, "elements before each dim"},
            {"after", AttrKind::kInts, std::nullopt, "elements after each dim"}},
           pad_from_itself,
-          Pattern::kInjective};
+          Pattern::kInjective,
+          may_be_small};
 }
 
 Operator move(std::string name, std::string documentation, std::vector<AttrSpec> attributes, TypeRule rule) {
@@ -192,6 +201,14 @@ std::vector<Operator> arrange_operators() {
        {{"shape", AttrKind::kInts, std::nullopt, "the result's sizes; -1 keeps x's"}},
        broadcast_to,
        Pattern::kBroadcast},
+      {"broadcast_dynamic",
+       "x and a tensor of `shape` broadcast as the elements of shape say when it runs: sizes are equal, or one of them "
+       "is 1.",
+       {"x", {"shape", {DType::kI64}}},
+       {},
+       broadcast_dynamic,
+       Pattern::kOpaque,
+       depends_on_elements},
       move("squeeze", "x without these axes of size 1.", {axes}, squeeze),
       move("expand_dims", "x with new axes of size 1, counted in the result.", {axes}, expand_dims),
       move("reverse", "x with its elements along the axes in the opposite order.", {axes}, reverse),
@@ -201,7 +218,8 @@ std::vector<Operator> arrange_operators() {
        {{"batch_axis", AttrKind::kInt, int64_t{1}, "axis of the lengths"},
         {"time_axis", AttrKind::kInt, int64_t{0}, "axis that is reversed"}},
        reverse_sequence,
-       Pattern::kInjective},
+       Pattern::kInjective,
+       depends_on_elements},
       padding("pad_edge", "x with its border repeated around it."),
       padding("pad_reflect", "x with its mirror image around it, the border not repeated."),
       padding("pad_wrap", "x with itself around it, as if it were a ring."),

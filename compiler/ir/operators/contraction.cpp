@@ -13,10 +13,9 @@ using runtime::reference::kFactors, runtime::reference::product_dtype;
 Expected<Type> dense(const RuleInput& in) {
   TENON_TRY(check_rank(in, 0, "x", 2));
   TENON_TRY(check_rank(in, 1, "w", 2));
-  if (in.arg(0).dims[1] != in.arg(1).dims[1]) {
-    return error(fmt::format("x has {} features, w takes {}: {}", in.context.str(in.arg(0).dims[1]),
-                             in.context.str(in.arg(1).dims[1]), describe(in, {"x", "w"})));
-  }
+  TENON_TRY(require_same(in, 0, 1, 1, 1,
+                         fmt::format("x has {} features, w takes {}", in.context.str(in.arg(0).dims[1]),
+                                     in.context.str(in.arg(1).dims[1]))));
   return in.context.tensor(Dims{in.arg(0).dims[0], in.arg(1).dims[0]}, product_dtype(in.arg(0).dtype));
 }
 
@@ -25,10 +24,9 @@ Expected<Type> matmul(const RuleInput& in) {
   if (a.size() < 2 || b.size() < 2) {
     return error(fmt::format("both must have at least 2 dims: {}", describe(in, {"a", "b"})));
   }
-  if (a.back() != b[b.size() - 2]) {
-    return error(fmt::format("a has {} columns, b has {} rows: {}", in.context.str(a.back()),
-                             in.context.str(b[b.size() - 2]), describe(in, {"a", "b"})));
-  }
+  TENON_TRY(require_same(
+      in, 0, a.size() - 1, 1, b.size() - 2,
+      fmt::format("a has {} columns, b has {} rows", in.context.str(a.back()), in.context.str(b[b.size() - 2]))));
   auto dims = broadcast(in, Dims(a.begin(), a.end() - 2), Dims(b.begin(), b.end() - 2));
   if (!dims) return forward_error(dims);
   dims->push_back(a[a.size() - 2]);
@@ -46,19 +44,50 @@ Expected<Type> einsum(const RuleInput& in) {
   }
   auto equation = runtime::reference::Einsum::parse(string_attr(in.attrs, "equation"), ranks);
   if (!equation) return forward_error(equation);
-  std::map<char, Dim> sizes;
-  for (size_t i = 0; i < in.args.size(); ++i) {
-    for (size_t d = 0; d < equation->inputs[i].size(); ++d) {
-      const char axis = equation->inputs[i][d];
-      const Dim size = sizes.emplace(axis, in.arg(i).dims[d]).first->second;
-      if (size == in.arg(i).dims[d]) continue;
-      return error(fmt::format("axis {} of \"{}\" is {} and {}", axis, string_attr(in.attrs, "equation"),
-                               in.context.str(size), in.context.str(in.arg(i).dims[d])));
+  std::map<char, Dim> sizes;  // a number, where one says it
+  const auto each = [&](auto&& visit) -> Status {
+    for (size_t i = 0; i < in.args.size(); ++i) {
+      for (size_t d = 0; d < equation->inputs[i].size(); ++d) {
+        TENON_TRY(visit(equation->inputs[i][d], i, d, in.arg(i).dims[d]));
+      }
     }
-  }
+    return {};
+  };
+  TENON_TRY(each([&](char axis, size_t, size_t, Dim size) -> Status {
+    Dim& known = sizes.emplace(axis, size).first->second;
+    if (!known.constant() && size.constant()) known = size;
+    return {};
+  }));
+  TENON_TRY(each([&](char axis, size_t i, size_t d, Dim size) {
+    return require_size(in, i, d, sizes.at(axis),
+                        fmt::format("axis {} of \"{}\" is {} and {}", axis, string_attr(in.attrs, "equation"),
+                                    in.context.str(sizes.at(axis)), in.context.str(size)));
+  }));
   Dims dims;
   for (char axis : equation->output) dims.push_back(sizes.at(axis));
   return in.context.tensor(std::move(dims), in.arg(0).dtype);
+}
+
+// Both have two dims, and the dtype of the other.
+bool of_matrices(const SchemeInput& in) {
+  for (size_t i : {size_t{0}, size_t{1}}) {
+    const TensorType* other = in.args[1 - i].tensor();
+    if (other && in.args[i].unknown()) in.args[i] = of_rank(in, 2, other->dtype);
+  }
+  return true;
+}
+
+// A matrix leaves the leading dims to the other: then it has as many as the result.
+bool of_product(const SchemeInput& in) {
+  const TensorType* result = in.result.tensor();
+  bool matrix = false;
+  for (size_t i : {size_t{0}, size_t{1}}) {
+    const TensorType* other = in.args[1 - i].tensor();
+    if (!other || other->rank() != 2) continue;
+    matrix = true;
+    if (result && in.args[i].unknown()) in.args[i] = of_rank(in, result->dims.size(), other->dtype);
+  }
+  return matrix;
 }
 
 }  // namespace
@@ -70,13 +99,17 @@ std::vector<Operator> contraction_operators() {
        {{"x", kFactors}, Input::same("w")},
        {},
        dense,
-       Pattern::kAnchor},
+       Pattern::kAnchor,
+       nullptr,
+       of_matrices},
       {"matmul",
        "Matrix product of the last two dims, the others broadcast; i8 gives wrapping i32.",
        {{"a", kFactors}, Input::same("b")},
        {},
        matmul,
-       Pattern::kAnchor},
+       Pattern::kAnchor,
+       nullptr,
+       of_product},
       {"einsum",
        "Sums of products by an equation of a letter an axis, as \"bij,bjk->bik\": letters that the result lacks are "
        "summed over, \"...\" stands for the dims in front that have no letter. Integers wrap.",

@@ -28,19 +28,17 @@ Expected<Type> convolution(const RuleInput& in) {
   TENON_TRY(check_int(in, "groups", 1, kMax));
   TENON_TRY(check_int(in, "pad_value", -128, 127));
   const int64_t groups = int_attr(in.attrs, "groups");
-  if (in.context.multiply(w[1], in.context.dim(groups)) != x[1]) {
-    return error(fmt::format("w takes {} x {} input channels, x has {}: {}", in.context.str(w[1]),
-                             groups == 1 ? "1 group" : fmt::format("{} groups", groups), in.context.str(x[1]),
-                             describe(in, {"x", "w"})));
-  }
-  if (!in.context.divide(w[0], in.context.dim(groups))) {
-    return error(fmt::format("{} output channels do not divide into {} groups: {}", in.context.str(w[0]), groups,
-                             describe(in, {"x", "w"})));
-  }
+  TENON_TRY(
+      require_size(in, 0, 1, in.context.multiply(w[1], in.context.dim(groups)),
+                   fmt::format("w takes {} x {} input channels, x has {}", in.context.str(w[1]),
+                               groups == 1 ? "1 group" : fmt::format("{} groups", groups), in.context.str(x[1]))));
+  TENON_TAKE(of_group, require_quotient(in, 1, 0, groups,
+                                        fmt::format("{} output channels do not divide into {} groups",
+                                                    in.context.str(w[0]), groups)));
   TENON_TAKE(kernel, kernel_sizes(in));
   const auto out = windows_over(in, *kernel, false);
   if (!out) return error(out.error().what + ": " + describe(in, {"x", "w"}), "", out.error().help);
-  Dims dims{x[0], w[0]};
+  Dims dims{x[0], in.context.multiply(*of_group, in.context.dim(groups))};
   dims.insert(dims.end(), out->begin(), out->end());
   return in.context.tensor(std::move(dims), runtime::reference::product_dtype(in.arg(0).dtype));
 }
@@ -57,10 +55,12 @@ Expected<Type> transposed(const RuleInput& in) {
   TENON_TRY(check_ints(in, "dilation", rank, 1, kMax));
   TENON_TRY(check_ints(in, "output_padding", rank, 0, kMax));
   const Dim groups = context.dim(int_attr(in.attrs, "groups"));
-  if (x[1] != w[0] || !context.divide(x[1], groups)) {
-    return error(fmt::format("x has {} channels, w takes {} in {} groups: {}", context.str(x[1]), context.str(w[0]),
-                             context.str(groups), describe(in, {"x", "w"})));
-  }
+  // Both are one multiple of the groups, a number where one of them is.
+  const std::string differ = fmt::format("x has {} channels, w takes {} in {} groups", context.str(x[1]),
+                                         context.str(w[0]), context.str(groups));
+  const size_t decides = x[1].constant() ? 0 : 1;
+  TENON_TAKE(of_group, require_quotient(in, decides, decides == 0 ? 1 : 0, int_attr(in.attrs, "groups"), differ));
+  TENON_TRY(require_size(in, 1 - decides, decides == 0 ? 0 : 1, context.multiply(*of_group, groups), differ));
   TENON_TAKE(kernel, kernel_sizes(in));
   const auto &strides = ints_attr(in.attrs, "strides"), &padding = ints_attr(in.attrs, "padding"),
              &dilation = ints_attr(in.attrs, "dilation"), &more = ints_attr(in.attrs, "output_padding");
@@ -76,6 +76,14 @@ Expected<Type> transposed(const RuleInput& in) {
   return context.tensor(std::move(dims), in.arg(0).dtype);
 }
 
+// The kernel's sizes must be known; then x has its rank.
+template <int rank>
+bool of_kernel(const SchemeInput& in) {
+  const TensorType* w = in.args[1].tensor();
+  if (w && in.args[0].unknown()) in.args[0] = of_rank(in, rank + 2, w->dtype);
+  return w && std::ranges::all_of(w->dims, [](Dim dim) { return dim.constant().has_value(); });
+}
+
 template <int rank>
 Operator conv(const std::string& shapes) {
   return {fmt::format("conv{}d", rank),
@@ -87,7 +95,9 @@ Operator conv(const std::string& shapes) {
            {"groups", AttrKind::kInt, int64_t{1}, "parts that the channels are cut into"},
            {"pad_value", AttrKind::kInt, int64_t{0}, "value of the padding (a zero point)"}},
           convolution<rank>,
-          Pattern::kAnchor};
+          Pattern::kAnchor,
+          may_have_small_map,
+          of_kernel<rank>};
 }
 
 template <int rank>
@@ -101,7 +111,9 @@ Operator conv_transpose(const std::string& shapes) {
            {"output_padding", AttrKind::kInts, std::vector<int64_t>(rank, 0), "elements added at the end of each dim"},
            {"groups", AttrKind::kInt, int64_t{1}, "parts that the channels are cut into"}},
           transposed<rank>,
-          Pattern::kAnchor};
+          Pattern::kAnchor,
+          may_have_small_map,
+          of_kernel<rank>};
 }
 
 }  // namespace

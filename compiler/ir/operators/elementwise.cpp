@@ -14,8 +14,7 @@ Expected<Type> bias_add(const RuleInput& in) {
 }
 
 Expected<Type> cast(const RuleInput& in) {
-  auto dtype = runtime::parse_dtype(string_attr(in.attrs, "dtype"));
-  if (!dtype) return forward_error(dtype);
+  TENON_TAKE(dtype, dtype_attr(in));
   return in.context.tensor(in.arg(0).dims, *dtype);
 }
 
@@ -52,7 +51,9 @@ std::vector<Operator> elementwise_operators() {
        {{"x", runtime::kNumbers}, "b"},
        {{"axis", AttrKind::kInt, int64_t{1}, "axis of the channels"}},
        bias_add,
-       Pattern::kBroadcast},
+       Pattern::kBroadcast,
+       nullptr,
+       as_first},
   };
 }
 

@@ -60,10 +60,9 @@ Expected<Type> grid_sample(const RuleInput& in) {
   TENON_TRY(check_string(in, "padding", {"zeros", "border", "reflection"}));
   TENON_TRY(check_int(in, "align_corners", 0, 1));
   const Dims &x = in.arg(0).dims, &grid = in.arg(1).dims;
-  if (x[0] != grid[0] || grid[3].constant() != 2) {
-    return error(fmt::format("grid must be [N, H, W, 2]: {}", describe(in, {"x", "grid"})));
-  }
-  return in.context.tensor(Dims{x[0], x[1], grid[1], grid[2]}, in.arg(0).dtype);
+  TENON_TAKE(count, require_same(in, 0, 0, 1, 0, "grid must be [N, H, W, 2]"));
+  TENON_TRY(require_size(in, 1, 3, in.context.dim(2), "grid must be [N, H, W, 2]"));
+  return in.context.tensor(Dims{*count, x[1], grid[1], grid[2]}, in.arg(0).dtype);
 }
 
 Expected<Type> roi_align(const RuleInput& in) {
@@ -74,7 +73,7 @@ Expected<Type> roi_align(const RuleInput& in) {
   TENON_TRY(check_int(in, "half_pixel", 0, 1));
   TENON_TRY(check_string(in, "mode", {"avg", "max"}));
   const Dims &x = in.arg(0).dims, &rois = in.arg(1).dims;
-  if (rois[1].constant() != 4) return error(fmt::format("rois must be [R, 4]: {}", describe(in, {"x", "rois"})));
+  TENON_TRY(require_size(in, 1, 1, in.context.dim(4), "rois must be [R, 4]"));
   TENON_TRY(check_vector(in, 2, "batches", in.arg(2).dtype, rois[0]));
   const auto& size = ints_attr(in.attrs, "size");
   return in.context.tensor(Dims{rois[0], x[1], in.context.dim(size[0]), in.context.dim(size[1])}, in.arg(0).dtype);
@@ -98,7 +97,8 @@ std::vector<Operator> image_operators() {
         {"cubic", AttrKind::kFloat, -0.75, "slope parameter of the cubic"},
         {"exclude_outside", AttrKind::kInt, int64_t{0}, "1: cubic taps outside of x have no weight"}},
        resize,
-       Pattern::kOpaque},
+       Pattern::kOpaque,
+       may_be_small},
       {"grid_sample",
        "x [N, C, H, W] at the places grid [N, H', W', 2], each x and y in -1 .. 1: [N, C, H', W'].",
        {{"x", kReals}, Input::same("grid")},
@@ -107,7 +107,8 @@ std::vector<Operator> image_operators() {
         {"align_corners", AttrKind::kInt, int64_t{0},
          "1: -1 and 1 are the centres of the outer elements, 0: their edges"}},
        grid_sample,
-       Pattern::kOpaque},
+       Pattern::kOpaque,
+       may_have_small_map},
       {"roi_align",
        "Regions rois [R, 4] (left, top, right, bottom) of the maps of x [N, C, H, W], batches [R] saying which: "
        "averages "
@@ -120,7 +121,8 @@ std::vector<Operator> image_operators() {
         {"mode", AttrKind::kString, std::string("avg"), "avg or max"},
         {"half_pixel", AttrKind::kInt, int64_t{1}, "1: elements are centred at halves"}},
        roi_align,
-       Pattern::kOpaque},
+       Pattern::kOpaque,
+       depends_on_elements},
   };
 }
 

@@ -42,10 +42,12 @@ Expected<Dims> part_dims(const RuleInput& in, int64_t batch) {
     return error(
         fmt::format("the last dim of indices must be a number of x's dims: {}", describe(in, {"x", "indices"})));
   }
+  Dims dims;
   for (int64_t d = 0; d < batch; ++d) {
-    if (x[d] != indices[d]) return error(fmt::format("the batch dims differ: {}", describe(in, {"x", "indices"})));
+    TENON_TAKE(size, require_same(in, 0, d, 1, d, "the batch dims differ"));
+    dims.push_back(*size);
   }
-  Dims dims(indices.begin(), indices.end() - 1);
+  dims.insert(dims.end(), indices.begin() + batch, indices.end() - 1);
   dims.insert(dims.end(), x.begin() + batch + *depth, x.end());
   return dims;
 }
@@ -65,9 +67,7 @@ Status check_reduction(const RuleInput& in) {
 }
 
 Status check_updates(const RuleInput& in, Dims dims) {
-  const Type wanted = in.context.tensor(std::move(dims), in.arg(0).dtype);
-  if (in.args[2] == wanted) return {};
-  return error(fmt::format("updates must be {}, found {}", in.context.str(wanted), in.context.str(in.args[2])));
+  return require_type(in, 2, "updates", in.context.tensor(std::move(dims), in.arg(0).dtype));
 }
 
 Expected<Type> scatter_elements(const RuleInput& in) {
@@ -110,31 +110,36 @@ std::vector<Operator> index_operators() {
        {"x", {"indices", kIndices}},
        {{"axis", AttrKind::kInt, int64_t{0}, "axis that is indexed"}},
        gather,
-       Pattern::kInjective},
+       Pattern::kInjective,
+       may_be_outside},
       {"gather_elements",
        "Element by element, x at the same index but for axis, where `indices` says it.",
        {"x", {"indices", kIndices}},
        {{"axis", AttrKind::kInt, int64_t{0}, "axis that is indexed"}},
        gather_elements,
-       Pattern::kInjective},
+       Pattern::kInjective,
+       may_be_outside},
       {"gather_nd",
        "The parts of x at the index tuples in the last dim of indices, behind batch_dims dims that both share.",
        {"x", {"indices", kIndices}},
        {{"batch_dims", AttrKind::kInt, int64_t{0}, "leading dims that both share"}},
        gather_nd,
-       Pattern::kInjective},
+       Pattern::kInjective,
+       may_be_outside},
       {"scatter_elements",
        "x with updates at the same index but for axis, where `indices` says it, in order.",
        {"x", {"indices", kIndices}, "updates"},
        {{"axis", AttrKind::kInt, int64_t{0}, "axis that is indexed"}, reduction_attribute()},
        scatter_elements,
-       Pattern::kOpaque},
+       Pattern::kOpaque,
+       may_be_outside},
       {"scatter_nd",
        "x with updates as its parts at the index tuples in the last dim of indices, in order.",
        {"x", {"indices", kIndices}, "updates"},
        {reduction_attribute()},
        scatter_nd,
-       Pattern::kOpaque},
+       Pattern::kOpaque,
+       may_be_outside},
       {"one_hot",
        "A new axis of size depth that holds `on` at the index, `off` elsewhere; an index outside is on nowhere.",
        {{"indices", kIndices}},

@@ -13,10 +13,12 @@ Status check_epsilon(const RuleInput& in) {
 }
 
 // x [N, C, ...] with a vector of C for each parameter.
-Expected<Type> per_channel(const RuleInput& in, std::initializer_list<const char*> parameters) {
+Expected<Type> per_channel(const RuleInput& in, std::initializer_list<const char*> parameters,
+                           std::optional<Dim> channels = std::nullopt) {
   if (in.arg(0).rank() < 2) return error(fmt::format("x must have at least 2 dims: {}", describe(in, {"x"})));
   size_t i = 1;
-  for (const char* name : parameters) TENON_TRY(check_vector(in, i++, name, in.arg(0).dtype, in.arg(0).dims[1]));
+  for (const char* name : parameters)
+    TENON_TRY(check_vector(in, i++, name, in.arg(0).dtype, channels.value_or(in.arg(0).dims[1])));
   TENON_TRY(check_epsilon(in));
   return in.args[0];
 }
@@ -25,12 +27,16 @@ Expected<Type> batch_norm(const RuleInput& in) { return per_channel(in, {"gamma"
 Expected<Type> instance_norm(const RuleInput& in) { return per_channel(in, {"scale", "bias"}); }
 
 Expected<Type> group_norm(const RuleInput& in) {
-  TENON_TAKE(result, per_channel(in, {"scale", "bias"}));
   TENON_TRY(check_int(in, "groups", 1, int64_t{1} << 31));
   const int64_t groups = int_attr(in.attrs, "groups");
-  if (in.context.divide(in.arg(0).dims[1], in.context.dim(groups))) return *result;
-  return error(fmt::format("{} channels do not divide into {} groups: {}", in.context.str(in.arg(0).dims[1]), groups,
-                           describe(in, {"x"})));
+  if (in.arg(0).rank() < 2) return error(fmt::format("x must have at least 2 dims: {}", describe(in, {"x"})));
+  Dims dims = in.arg(0).dims;
+  TENON_TAKE(of_group, require_quotient(
+                           in, 0, 1, groups,
+                           fmt::format("{} channels do not divide into {} groups", in.context.str(dims[1]), groups)));
+  dims[1] = in.context.multiply(*of_group, in.context.dim(groups));
+  TENON_TRY(per_channel(in, {"scale", "bias"}, dims[1]));
+  return in.context.tensor(std::move(dims), in.arg(0).dtype);
 }
 
 // Parameters have the dims of x from `axis` on.
@@ -38,9 +44,7 @@ Expected<Type> over_last_dims(const RuleInput& in) {
   TENON_TAKE(axis, axis_of(in, "axis", in.arg(0).rank()));
   const Type wanted = in.context.tensor(Dims(in.arg(0).dims.begin() + *axis, in.arg(0).dims.end()), in.arg(0).dtype);
   for (size_t i = 1; i < in.args.size(); ++i) {
-    if (in.args[i] == wanted) continue;
-    return error(fmt::format("{} must be {}, found {}", i == 1 ? "scale" : "bias", in.context.str(wanted),
-                             in.context.str(in.args[i])));
+    TENON_TRY(require_type(in, i, i == 1 ? "scale" : "bias", wanted));
   }
   TENON_TRY(check_epsilon(in));
   return in.args[0];
@@ -70,7 +74,9 @@ std::vector<Operator> normalize_operators() {
        {{"x", kReals}, "gamma", "beta", "mean", "variance"},
        {epsilon_attribute()},
        batch_norm,
-       Pattern::kBroadcast},
+       Pattern::kBroadcast,
+       nullptr,
+       as_first},
       {"layer_norm",
        "scale * (x - mean) / sqrt(variance + epsilon) + bias, mean and variance over the dims from axis on, which "
        "scale "
@@ -90,14 +96,18 @@ std::vector<Operator> normalize_operators() {
        {{"x", kReals}, "scale", "bias"},
        {epsilon_attribute()},
        instance_norm,
-       Pattern::kOpaque},
+       Pattern::kOpaque,
+       nullptr,
+       as_first},
       {"group_norm",
        "scale[c] * (x - mean) / sqrt(variance + epsilon) + bias[c] for x [N, C, ...], over the maps of C / groups "
        "channels.",
        {{"x", kReals}, "scale", "bias"},
        {{"groups", AttrKind::kInt, std::nullopt, "parts that the channels are cut into"}, epsilon_attribute()},
        group_norm,
-       Pattern::kOpaque},
+       Pattern::kOpaque,
+       nullptr,
+       as_first},
       {"lp_normalize",
        "x over its norm along axis; 0 where the norm is.",
        {{"x", kReals}},

@@ -54,10 +54,10 @@ Expected<Type> non_max_suppression(const RuleInput& in) {
   TENON_TRY(check_rank(in, 1, "scores", 3));
   TENON_TRY(check_int(in, "max_boxes", 0, INT64_MAX));
   TENON_TRY(check_int(in, "centered", 0, 1));
-  const Dims &boxes = in.arg(0).dims, &scores = in.arg(1).dims;
-  if (boxes[2].constant() != 4 || boxes[0] != scores[0] || boxes[1] != scores[2]) {
-    return error(fmt::format("boxes must be [B, N, 4] and scores [B, C, N]: {}", describe(in, {"boxes", "scores"})));
-  }
+  constexpr std::string_view kShapes = "boxes must be [B, N, 4] and scores [B, C, N]";
+  TENON_TRY(require_size(in, 0, 2, in.context.dim(4), kShapes));
+  TENON_TRY(require_same(in, 0, 0, 1, 0, kShapes));
+  TENON_TRY(require_same(in, 0, 1, 1, 2, kShapes));
   return in.context.tensor(Dims{in.context.erased(), in.context.dim(3)}, DType::kI64);
 }
 
@@ -74,7 +74,8 @@ std::vector<Operator> order_operators() {
         axis,
         {"largest", AttrKind::kInt, int64_t{1}, "0: the smallest"}},
        top_k,
-       Pattern::kOpaque},
+       Pattern::kOpaque,
+       may_be_small},
       {"sort",
        "The elements along axis in order; what is not a number comes after all numbers.",
        {{"x", kNumbers}},
@@ -106,7 +107,8 @@ std::vector<Operator> order_operators() {
        {"x", {"condition", runtime::kBoolean}},
        {{"axis", AttrKind::kInt, int64_t{0}, "axis that shrinks"}},
        compress,
-       Pattern::kOpaque},
+       Pattern::kOpaque,
+       may_be_small},
       {"non_max_suppression",
        "Of boxes [B, N, 4] with scores [B, C, N] those of each batch and class that overlap no better one: [?, 3] of "
        "batch, class and box, i64.",

@@ -74,7 +74,8 @@ Operator windows(std::string_view name, std::string documentation, DTypes dtypes
           {{"x", dtypes}},
           std::move(specs),
           pool<rank>,
-          Pattern::kReduction};
+          Pattern::kReduction,
+          may_have_small_map};
 }
 
 template <int rank>
@@ -129,20 +130,23 @@ std::vector<Operator> pool_operators() {
        {{"x", {DType::kI8}}},
        {},
        global_sum_pool,
-       Pattern::kReduction},
+       Pattern::kReduction,
+       may_have_small_map},
       {"adaptive_avg_pool",
        "Averages of x [N, C, ...] over n windows a dim, window i of a dim of size s reaching from floor(i * s / n) to "
        "ceil((i + 1) * s / n).",
        {{"x", kReals}},
        {size},
        adaptive,
-       Pattern::kReduction},
+       Pattern::kReduction,
+       may_have_small_map},
       {"adaptive_max_pool",
        "Maxima of x [N, C, ...] over the windows of adaptive_avg_pool.",
        {{"x", kNumbers}},
        {size},
        adaptive,
-       Pattern::kReduction},
+       Pattern::kReduction,
+       may_have_small_map},
   };
 }
 

@@ -23,17 +23,13 @@ Status check_scales(const RuleInput& in, int64_t zero_lo, int64_t zero_hi) {
   if (scales.size() == 1) return {};
   const auto axis = axis_of(in, "axis", in.arg(0).rank());
   if (!axis) return std::unexpected(axis.error());
-  const auto channels = in.arg(0).dims[*axis].constant();
-  if (channels != static_cast<int64_t>(scales.size())) {
-    return error(fmt::format("{} scales for {} channels of axis {}: {}", scales.size(),
-                             in.context.str(in.arg(0).dims[*axis]), *axis, describe(in, {"x"})));
-  }
-  return {};
+  return require_size(
+      in, 0, *axis, in.context.dim(static_cast<int64_t>(scales.size())),
+      fmt::format("{} scales for {} channels of axis {}", scales.size(), in.context.str(in.arg(0).dims[*axis]), *axis));
 }
 
 Expected<Type> quantize(const RuleInput& in) {
-  auto dtype = runtime::parse_dtype(string_attr(in.attrs, "dtype"));
-  if (!dtype) return forward_error(dtype);
+  TENON_TAKE(dtype, dtype_attr(in));
   if (*dtype != DType::kI8 && *dtype != DType::kU8) {
     return error(fmt::format("dtype must be i8 or u8, found {}", runtime::name(*dtype)));
   }
@@ -75,9 +71,7 @@ Expected<Type> requantize(const RuleInput& in) {
 Expected<Type> requantize_add(const RuleInput& in) {
   auto result = requantize(in);
   if (!result) return result;
-  if (in.args[4] != *result) {
-    return error(fmt::format("residual must be {}, found {}", in.context.str(*result), in.context.str(in.args[4])));
-  }
+  TENON_TRY(require_type(in, 4, "residual", *result));
   TENON_TRY(check_int(in, "r_zero", -128, 127));
   TENON_TRY(check_int(in, "r_multiplier", 0, 65535));
   TENON_TRY(check_int(in, "r_shift", 0, spec::kMaxResidualShift));
@@ -128,19 +122,22 @@ std::vector<Operator> quantize_operators() {
        {{"x", {DType::kF32}}},
        {},
        dynamic_quantize,
-       Pattern::kOpaque},
+       Pattern::kOpaque,
+       depends_on_elements},
       {"requantize",
        "i32 accumulators to i8: bias, multiplier and shift per channel as hw/spec/requantize.h says.",
        {{"acc", {DType::kI32}}, {"bias", {DType::kI32}}, "multiplier", "shift"},
        requantize_attributes(false),
        requantize,
-       Pattern::kBroadcast},
+       Pattern::kBroadcast,
+       may_shift_too_far},
       {"requantize_add",
        "requantize, with a scaled i8 residual added before the rounding.",
        {{"acc", {DType::kI32}}, {"bias", {DType::kI32}}, "multiplier", "shift", "residual"},
        requantize_attributes(true),
        requantize_add,
-       Pattern::kBroadcast},
+       Pattern::kBroadcast,
+       may_shift_too_far},
   };
 }
 

@@ -25,9 +25,7 @@ Expected<Type> recurrent(const RuleInput& in) {
                          state};
   static constexpr std::string_view kNames[] = {"x", "w", "r", "b", "h", "c"};
   for (size_t i = 1; i < in.args.size(); ++i) {
-    if (in.args[i] == wanted[i]) continue;
-    return error(fmt::format("{} must be {}, found {}; x is {}", kNames[i], context.str(wanted[i]),
-                             context.str(in.args[i]), context.str(in.args[0])));
+    TENON_TRY(require_type(in, i, kNames[i], wanted[i]));
   }
   std::vector<Type> fields{context.tensor(Dims{x[0], directions, x[1], hidden}, dtype), state};
   if (cell) fields.push_back(state);

@@ -61,13 +61,15 @@ Operator best(std::string name, std::string documentation) {
            keep_attribute(),
            {"select_last", AttrKind::kInt, int64_t{0}, "1: the last of several equal ones, not the first"}},
           index_of_best,
-          Pattern::kReduction};
+          Pattern::kReduction,
+          may_be_small};
 }
 
 Operator softmax(std::string name, std::string documentation) {
   return {std::move(name), std::move(documentation),
           {{"x", kReals}}, {{"axis", AttrKind::kInt, int64_t{-1}, "axis that sums to 1"}},
-          along_axis,      Pattern::kOpaque};
+          along_axis,      Pattern::kOpaque,
+          nullptr,         as_first};
 }
 
 Operator cumulation(std::string name, std::string documentation) {

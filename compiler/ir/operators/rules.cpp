@@ -1,5 +1,8 @@
 #include "compiler/ir/operators/rules.h"
 
+#include <cmath>
+
+#include "compiler/ir/text/suggest.h"
 #include "runtime/reference/support.h"
 
 namespace tenon::compiler {
@@ -29,11 +32,24 @@ Status check_dtype(const RuleInput& in, size_t arg, std::string_view name, std::
 }
 
 Status check_vector(const RuleInput& in, size_t arg, std::string_view name, DType dtype, Dim length) {
-  const Type wanted = in.context.tensor(Dims{length}, dtype);
+  return require_type(in, arg, name, in.context.tensor(Dims{length}, dtype));
+}
+
+Status require_type(const RuleInput& in, size_t arg, std::string_view name, Type wanted) {
   const std::string what =
       fmt::format("{} must be {}, found {}", name, in.context.str(wanted), in.context.str(in.args[arg]));
-  if (in.arg(arg).rank() == 1 && in.arg(arg).dtype == dtype) return require_size(in, arg, 0, length, what);
-  return error(what);
+  const TensorType &to = *wanted.tensor(), &found = in.arg(arg);
+  if (found.rank() != to.rank() || found.dtype != to.dtype) return error(what);
+  for (size_t axis = 0; axis < to.dims.size(); ++axis) TENON_TRY(require_size(in, arg, axis, to.dims[axis], what));
+  return {};
+}
+
+Expected<Dim> require_quotient(const RuleInput& in, size_t arg, size_t axis, int64_t by, std::string_view what) {
+  const Dim size = in.arg(arg).dims[axis], step = in.context.dim(by);
+  if (const auto exact = in.context.divide(size, step)) return *exact;
+  const Dim quotient = in.context.floor_divide(size, step);
+  TENON_TRY(require_size(in, arg, axis, in.context.multiply(quotient, step), what));
+  return quotient;
 }
 
 Status require_size(const RuleInput& in, size_t arg, size_t axis, Dim size, std::string_view what) {
@@ -44,7 +60,12 @@ Status require_size(const RuleInput& in, size_t arg, size_t axis, Dim size, std:
     return {};
   }
   std::string types;
-  for (Type type : in.args) types += (types.empty() ? "" : ", ") + in.context.str(type);
+  for (size_t i = 0; i < in.args.size(); ++i) {
+    if (i > 0) types += ", ";
+    const std::string name = in.inputs.empty() ? "" : in.inputs[std::min(i, in.inputs.size() - 1)].name;
+    if (!name.empty() && name[0] != '.') types += name + " ";
+    types += in.context.str(in.args[i]);
+  }
   if (answer == Answer::kNo) return error(fmt::format("{}: {}", what, types));
   return error(fmt::format("{}: {}, and it is not proved that {} is {}", what, types,
                            in.context.str(in.arg(arg).dims[axis]), in.context.str(size)),
@@ -99,11 +120,17 @@ Status check_string(const RuleInput& in, std::string_view attr, std::initializer
   return check_string(in, attr, std::span(allowed.begin(), allowed.size()));
 }
 
-Expected<DType> dtype_attr(const RuleInput& in) { return runtime::parse_dtype(string_attr(in.attrs, "dtype")); }
+Expected<DType> dtype_attr(const RuleInput& in) {
+  const std::string& name = string_attr(in.attrs, "dtype");
+  auto dtype = runtime::parse_dtype(name);
+  if (const std::string near = suggest_dtype(name); !dtype && !near.empty()) dtype.error().help = near;
+  return dtype;
+}
 
 Status check_value(const RuleInput& in, std::string_view attr, DType dtype) {
   const double value = float_attr(in.attrs, attr);
-  if (runtime::reference::representable(dtype, value)) return {};
+  const bool whole = runtime::kReals.contains(dtype) || std::trunc(value) == value;
+  if (whole && runtime::reference::representable(dtype, value)) return {};
   return error(fmt::format("{} {} is no value of {}", attr, value, runtime::name(dtype)));
 }
 
@@ -132,6 +159,90 @@ Expected<std::vector<int64_t>> axes_of(const RuleInput& in, std::string_view att
 }
 
 Expected<Type> same_as_first(const RuleInput& in) { return in.args[0]; }
+
+namespace {
+
+// Whether an element of the integer constant is one that `wrong` says; so it is where nothing is known.
+template <class F>
+bool may_have(const runtime::Tensor* constant, F&& wrong) {
+  if (!constant) return true;
+  bool found = false;
+  runtime::with_dtype<runtime::kIntegers>(constant->dtype(), [&]<class T>(T) {
+    found = std::ranges::any_of(constant->data<T>(), [&](T x) { return wrong(x); });
+  });
+  return found;
+}
+
+bool any_open(const Application& apply, size_t from) {
+  const auto& sizes = apply.args[0].sizes;
+  return std::any_of(sizes.begin() + static_cast<std::ptrdiff_t>(std::min(from, sizes.size())), sizes.end(),
+                     [](const auto& size) { return !size; });
+}
+
+}  // namespace
+
+bool may_divide_by_zero(const Application& apply) {
+  const auto& divisor = apply.args[1];
+  return runtime::kIntegers.contains(divisor.dtype) && may_have(divisor.constant, [](auto x) { return x == 0; });
+}
+bool may_have_negative(const Application& apply) {
+  const auto& count = apply.args[1];
+  return runtime::kSignedIntegers.contains(count.dtype) && may_have(count.constant, [](auto x) { return x < 0; });
+}
+bool may_be_outside(const Application& apply) {
+  const auto& sizes = apply.args[0].sizes;
+  const auto found = apply.attrs.find("axis");
+  if (found == apply.attrs.end()) return true;
+  const int64_t axis = std::get<int64_t>(found->second);
+  const auto size = sizes[axis < 0 ? axis + sizes.size() : axis];
+  return !size || may_have(apply.args[1].constant, [&](auto index) {
+    return static_cast<int64_t>(index) < -*size || static_cast<int64_t>(index) >= *size;
+  });
+}
+bool may_be_small(const Application& apply) { return any_open(apply, 0); }
+bool may_have_small_map(const Application& apply) { return any_open(apply, 2); }
+bool may_shift_too_far(const Application& apply) {
+  return may_have(apply.args[3].constant, [](auto x) { return x > 63; });
+}
+bool depends_on_elements(const Application&) { return true; }
+
+Type of_rank(const SchemeInput& in, size_t rank, DType dtype) {
+  Dims dims;
+  for (size_t i = 0; i < rank; ++i) dims.push_back(in.fresh());
+  return in.context.tensor(std::move(dims), dtype);
+}
+
+bool as_first(const SchemeInput& in) {
+  if (in.args[0].unknown()) in.args[0] = in.result;
+  const TensorType* first = in.args[0].tensor();
+  if (!first) return false;
+  for (Type& arg : std::span(in.args).subspan(1)) {
+    if (arg.unknown()) arg = of_rank(in, 1, first->dtype);
+  }
+  return true;
+}
+
+bool with_scalar(const SchemeInput& in) {
+  for (size_t i : {size_t{0}, size_t{1}}) {
+    const TensorType *other = in.args[1 - i].tensor(), *result = in.result.tensor();
+    if (!other || other->rank() > 0) continue;
+    if (in.args[i].unknown() && result) in.args[i] = in.context.tensor(result->dims, other->dtype);
+    return true;
+  }
+  return false;
+}
+
+bool alike(const SchemeInput& in) {
+  const TensorType* like = in.result.tensor();
+  for (Type arg : in.args) {
+    if (arg.tensor()) like = arg.tensor();
+  }
+  if (!like) return false;
+  for (Type& arg : in.args) {
+    if (arg.unknown()) arg = of_rank(in, like->dims.size(), like->dtype);
+  }
+  return true;
+}
 
 Expected<Dim> windows(const RuleInput& in, Dim extent, const Window& window, std::string_view axis) {
   Context& context = in.context;

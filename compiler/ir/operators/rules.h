@@ -23,6 +23,11 @@ Status check_vector(const RuleInput& in, size_t arg, std::string_view name, DTyp
 // That argument `arg` has `size` along `axis`: nothing where that is proved, an error where it never is, a check before
 // the operator otherwise. `what` says what is wrong, as "w takes 3 channels, x has n"; the types are added.
 Status require_size(const RuleInput& in, size_t arg, size_t axis, Dim size, std::string_view what);
+// As require_size for all sizes of an argument, whose rank and dtype are those of `wanted` or an error. `name`: its
+// own.
+Status require_type(const RuleInput& in, size_t arg, std::string_view name, Type wanted);
+// The size of an argument divided by `by`, > 0: the size is required to be a multiple of it.
+Expected<Dim> require_quotient(const RuleInput& in, size_t arg, size_t axis, int64_t by, std::string_view what);
 // That two arguments have one size: a check is on the one whose size says less. The size that the operator may rely on.
 Expected<Dim> require_same(const RuleInput& in, size_t arg_a, size_t axis_a, size_t arg_b, size_t axis_b,
                            std::string_view what);
@@ -45,6 +50,24 @@ Expected<std::vector<int64_t>> axes_of(const RuleInput& in, std::string_view att
 
 // The rule of operators whose result has the type of their first argument.
 Expected<Type> same_as_first(const RuleInput& in);
+
+// Reasons to fail. An integer is divided by 0; raised to, or shifted by, less than 0; an index is outside of the axis;
+// the first argument has a size that is not known, and may be too small (of it all, or of what windows go over).
+bool may_divide_by_zero(const Application& apply);
+bool may_have_negative(const Application& apply);
+bool may_be_outside(const Application& apply);
+bool may_be_small(const Application& apply);
+bool may_have_small_map(const Application& apply);
+bool may_shift_too_far(const Application& apply);  // argument 3, beyond 63
+bool depends_on_elements(const Application& apply);
+
+// Schemes: the result has the type of the first argument, others are vectors of its dtype; the result of an argument
+// and a scalar has the argument's shape; the arguments have one rank and dtype.
+bool as_first(const SchemeInput& in);
+bool with_scalar(const SchemeInput& in);
+bool alike(const SchemeInput& in);
+// A type of that rank with sizes to be found.
+Type of_rank(const SchemeInput& in, size_t rank, DType dtype);
 
 // Number of windows of `kernel` taps over `extent` with pads, or why there is none.
 struct Window {

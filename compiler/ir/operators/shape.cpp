@@ -128,6 +128,7 @@ Expected<Type> pad(const RuleInput& in) {
   for (size_t i = 0; i < x.dims.size(); ++i) {
     dims.push_back(in.context.add(x.dims[i], in.context.dim(before[i] + after[i])));
   }
+  TENON_TRY(check_value(in, "value", x.dtype));
   return in.context.tensor(std::move(dims), x.dtype);
 }
 
@@ -239,13 +240,17 @@ std::vector<Operator> shape_operators() {
        {"x"},
        {{"axes", AttrKind::kInts, std::nullopt, "a permutation"}},
        transpose,
-       Pattern::kInjective},
+       Pattern::kInjective,
+       nullptr,
+       alike},
       {"concat",
        "The arguments one after another along axis.",
        {"...x"},
        {{"axis", AttrKind::kInt, std::nullopt, "axis that grows"}},
        concat,
-       Pattern::kInjective},
+       Pattern::kInjective,
+       nullptr,
+       alike},
       {"slice",
        "Elements begin, begin + step, ... before end of each dim. Negative ones count from the end of the dim; those "
        "beyond it are moved to it. Where step < 0, the end -2^63 is before the first element.",
@@ -262,7 +267,9 @@ std::vector<Operator> shape_operators() {
         {"after", AttrKind::kInts, std::nullopt, "elements after each dim"},
         {"value", AttrKind::kFloat, 0.0, "their value"}},
        pad,
-       Pattern::kInjective},
+       Pattern::kInjective,
+       nullptr,
+       alike},
       {"layout_transform",
        "x in another layout. A layout is a letter an axis, as NCHW or NHWC; NCHW16c cuts axis C into blocks of 16 that "
        "become the last dim: [N, ceil(C / 16), H, W, 16], filled up with zeros.",

@@ -147,7 +147,7 @@ class Elaborator {
     open_operands(binding.value);
     std::vector<Passed> passed;
     const size_t opened = rules_.opened();
-    TENON_TAKE(found, rules_.value(binding.value, &passed));
+    TENON_TAKE(found, rules_.value(binding.value, &passed, function_.type(binding.var)));
     if (rules_.opened() > opened) calls_.push_back({&binding, opened, rules_.opened()});
     if (!*found) {
       pending_.push_back(&binding);
@@ -171,7 +171,7 @@ class Elaborator {
     const std::vector<Type> wanted = rules_.stated(value);
     size_t i = 0;
     auto open_next = [&](Atom& atom) {
-      if (i < wanted.size() && !wanted[i].variable() && !wanted[i].unknown()) {
+      if (i < wanted.size()) {
         const auto found = rules_.atom(atom);
         if (found && !forgets(wanted[i], *found)) open(atom);
       }
@@ -183,8 +183,9 @@ class Elaborator {
       for (Atom& field : construct->fields) open_next(field);
     }
   }
-  // Whether `wanted` has `?` wherever `found` has.
+  // Whether `wanted` has `?` wherever `found` has; a variable takes the type as it is.
   static bool forgets(Type wanted, Type found) {
+    if (wanted.variable() || wanted.unknown()) return true;
     const TensorType *a = wanted.tensor(), *b = found.tensor();
     if (a && b) {
       return a->dims.size() == b->dims.size() &&
@@ -274,11 +275,12 @@ class Elaborator {
         at_ = 0;
         return error("the sizes of the function contradict each other");
       }
+      const size_t solved = solver_.solved();
       std::vector<Binding*> open = std::move(pending_);
       pending_.clear();
       for (Binding* binding : open) TENON_TRY(bound(*binding));
       if (pending_.empty()) break;
-      if (pending_.size() == open.size()) return undecided();
+      if (pending_.size() == open.size() && solver_.solved() == solved) return undecided();
     }
     if (solver_.retry()) return {};
     at_ = 0;

@@ -248,7 +248,10 @@ ExpressionReader::Result ExpressionReader::literal() {
     return cursor_.fail("expected the number's dtype", "write it behind the number, as 3i64 or 0.5f32");
   }
   auto dtype = runtime::parse_dtype(cursor_.peek().text);
-  if (!dtype) return cursor_.error_at(end, dtype.error().what, dtype.error().help);
+  if (!dtype) {
+    const std::string near = suggest_dtype(cursor_.peek().text);
+    return cursor_.error_at(end, dtype.error().what, near.empty() ? dtype.error().help : near);
+  }
   cursor_.skip();
   TENON_TAKE(tensor, make_scalar(cursor_, offset, *value, *dtype));
   return module_.add_constant(std::move(*tensor));

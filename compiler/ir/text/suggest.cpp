@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "runtime/tensor.h"
+
 namespace tenon::compiler {
 namespace {
 
@@ -36,6 +38,16 @@ std::string suggest(std::string_view wrong, const std::vector<std::string_view>&
     if (here < nearest && here < candidate.size()) nearest = here, found = candidate;
   }
   return found.empty() ? "" : fmt::format("did you mean {}{}?", sigil, found);
+}
+
+std::string suggest_dtype(std::string_view wrong) {
+  using runtime::DType;
+  std::vector<std::string_view> names;
+  for (DType dtype : {DType::kBool, DType::kI8, DType::kU8, DType::kI16, DType::kU16, DType::kI32, DType::kI64,
+                      DType::kF32, DType::kF64}) {
+    names.push_back(runtime::name(dtype));
+  }
+  return suggest(wrong, names);
 }
 
 }  // namespace tenon::compiler

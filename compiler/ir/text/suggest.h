@@ -12,4 +12,10 @@ namespace tenon::compiler {
 std::string suggest(std::string_view wrong, const std::vector<std::string_view>& candidates,
                     std::string_view sigil = "");
 
+// As that, among the names of dtypes.
+std::string suggest_dtype(std::string_view wrong);
+
+// As that, among the names of dtypes.
+std::string suggest_dtype(std::string_view wrong);
+
 }  // namespace tenon::compiler

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "compiler/ir/text/suggest.h"
 #include "compiler/ir/try.h"
 
 namespace tenon::compiler {
@@ -146,7 +147,13 @@ Expected<Dim> TypeReader::dim_factor(TypeScope& scope, int depth) {
     return context_.apply(variable, std::move(args));
   }
   if (!use_as(scope.dims, scope.undecided, variable)) {
-    return cursor_.fail("the dim variable is not declared", "declare it behind the function's name, as @f[N](...)");
+    std::vector<std::string_view> known{"min", "max"};
+    for (const auto* variables : {&scope.dims, &scope.undecided}) {
+      for (Symbol other : *variables) known.push_back(context_.name(other));
+    }
+    const std::string near = suggest(text, known);
+    return cursor_.fail("the dim variable is not declared",
+                        near.empty() ? "declare it behind the function's name, as @f[N](...)" : near);
   }
   cursor_.skip();
   return context_.dim(variable);
@@ -208,7 +215,10 @@ Expected<Type> TypeReader::tensor(TypeScope& scope) {
   const size_t offset = cursor_.offset();
   TENON_TAKE(text, cursor_.take(Tok::kName, "a dtype"));
   auto dtype = runtime::parse_dtype(*text);
-  if (!dtype) return cursor_.error_at(offset, dtype.error().what, dtype.error().help);
+  if (!dtype) {
+    const std::string near = suggest_dtype(*text);
+    return cursor_.error_at(offset, dtype.error().what, near.empty() ? dtype.error().help : near);
+  }
   TENON_TRY(cursor_.expect("]"));
   return context_.tensor(std::move(dims), *dtype);
 }
@@ -221,8 +231,15 @@ Expected<Type> TypeReader::named(TypeScope& scope, int depth) {
   cursor_.skip();
   if (!scope.bounds.contains(name) && use_as(scope.types, scope.undecided, name)) return context_.type_variable(name);
   if (!defined_.contains(name)) {
-    return cursor_.error_at(offset, fmt::format("there is no type {}", text),
-                            "Tensor, Ref, fn, tuples, definitions (type T { ... }) and variables (@f[T]) are known");
+    std::vector<std::string_view> known{"Tensor", "Ref", "fn"};
+    for (Symbol other : defined_) known.push_back(context_.name(other));
+    for (const auto* variables : {&scope.types, &scope.undecided}) {
+      for (Symbol other : *variables) known.push_back(context_.name(other));
+    }
+    const std::string near = suggest(text, known);
+    return cursor_.error_at(
+        offset, fmt::format("there is no type {}", text),
+        near.empty() ? "Tensor, Ref, fn, tuples, definitions (type T { ... }) and variables (@f[T]) are known" : near);
   }
   std::vector<Type> args;
   if (cursor_.accept("[")) {

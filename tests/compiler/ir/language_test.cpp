@@ -290,7 +290,7 @@ TEST_P(LanguageMistake, IsShownWithPlaceAndCaret) {
   auto module = parse(context, kHeader + kList + GetParam().text, {}, "m.tn");
   ASSERT_FALSE(module);
   EXPECT_EQ(module.error().where, GetParam().place) << module.error().str();
-  EXPECT_THAT(module.error().what, HasSubstr(GetParam().what));
+  EXPECT_THAT(module.error().str(), HasSubstr(GetParam().what));
   EXPECT_THAT(module.error().what, HasSubstr("^"));
 }
 
@@ -339,6 +339,22 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"arguments", body("write(%x); %x"), "m.tn:4:1", "write takes 2 arguments, found 1"},
         Mistake{"no_type", "def @f(%x: Lost[Tensor[(), f32]]) -> Tensor[(), f32] { 0.0f32 }", "m.tn:3:12",
                 "there is no type Lost"},
+        Mistake{"near_type", "def @f(%x: Lisst[Tensor[(), f32]]) -> Tensor[(), f32] { 0.0f32 }", "m.tn:3:12",
+                "did you mean List?"},
+        Mistake{"near_tensor", "def @f(%x: Tenosr[(), f32]) -> Tensor[(), f32] { 0.0f32 }", "m.tn:3:12",
+                "did you mean Tensor?"},
+        Mistake{"near_variable", "def @f[Item](%x: Itme) -> Tensor[(), f32] { 0.0f32 }", "m.tn:3:18",
+                "did you mean Item?"},
+        Mistake{"near_dtype", "def @f(%x: Tensor[(), f23]) -> Tensor[(), f32] { 0.0f32 }", "m.tn:3:23",
+                "did you mean f32?"},
+        Mistake{"near_dtype_of_a_number", body("let %y = 3i63; %x"), "m.tn:4:11", "did you mean i64?"},
+        Mistake{"near_dtype_of_a_cast", body("cast(%x, dtype=\"bol\")"), "m.tn:4:1", "did you mean bool?"},
+        Mistake{"near_dim", "def @f[rows](%x: Tensor[(row,), f32]) -> Tensor[(), f32] { 0.0f32 }", "m.tn:3:26",
+                "did you mean rows?"},
+        Mistake{"pad_beyond_its_dtype", body("let %y = pad(3u8, before=[], after=[], value=300); %x"), "m.tn:4:10",
+                "pad: value 300 is no value of u8"},
+        Mistake{"pad_with_a_fraction", body("let %y = pad(3i32, before=[], after=[], value=0.5); %x"), "m.tn:4:10",
+                "pad: value 0.5 is no value of i32"},
         Mistake{"type_arguments", "def @f(%x: List) -> Tensor[(), f32] { 0.0f32 }", "m.tn:3:8",
                 "List takes 1 type arguments, found 0"},
         Mistake{"two_constructors", "type Other { Nil }", "m.tn:3:14", "there are two constructors Nil"},

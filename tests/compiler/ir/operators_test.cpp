@@ -240,16 +240,6 @@ TEST(Operators, TheReferencePageIsCurrent) {
   EXPECT_EQ(page, operator_reference(context)) << "tenon ops --markdown > compiler/ir/operators/REFERENCE.md";
 }
 
-TEST(Operators, AnArgumentOfTheResultsShapeIsElementwise) {
-  Context context;
-  const Operator& add = *context.find_operator("add");
-  const Type x = context.tensor(std::vector<int64_t>{4, 3}, DType::kF32),
-             row = context.tensor(std::vector<int64_t>{3}, DType::kF32);
-  EXPECT_EQ(edge_pattern(add, x, x), Pattern::kElementwise);
-  EXPECT_EQ(edge_pattern(add, row, x), Pattern::kBroadcast);
-  EXPECT_EQ(edge_pattern(*context.find_operator("sum"), x, x), Pattern::kReduction);
-}
-
 TEST(Operators, HaveDocumentationRuleAndKernel) {
   Context context;
   EXPECT_GE(context.operators().size(), 120u);

@@ -262,6 +262,53 @@ TEST_F(Passes, DeadCodeDropsUnusedBindingsAndConstants) {
   EXPECT_EQ(live.constants[0].data<float>()[0], 4);
 }
 
+// What may fail stays, until its operands say that it does not.
+TEST_F(Passes, DeadCodeKeepsWhatMayFail) {
+  const std::string type = "Tensor[(4,), i32]";
+  const auto live = [&](const std::string& body) {
+    return operators(apply(dead_code, read("%x: " + type + ", %y: " + type + ", %n: Tensor[(2, N), f32]", type,
+                                           "  let %dead = " + body + "; add(%x, %y)",
+                                           "const $two: " + type +
+                                               " = [2, 2, 1, -2];\n"
+                                               "const $zero: " +
+                                               type +
+                                               " = [2, 0, 1, -2];\n"
+                                               "const $at: Tensor[(2,), i64] = [3, -4];\n"
+                                               "const $off: Tensor[(2,), i64] = [3, 4];\n")));
+  };
+  for (const std::string kept :
+       {"divide(%x, %y)", "floor_divide(%x, $zero)", "remainder(%x, %y)", "modulo(%x, $zero)", "power(%x, $two)",
+        "shift_left(%x, %y)", "gather(%x, $off)", "top_k(%n, k=2)", "arg_max(%n, axis=1)", "dynamic_quantize(%n)"}) {
+    EXPECT_EQ(live(kept).size(), 2u) << kept;
+  }
+  for (const std::string dropped : {"divide(%x, $two)", "modulo(%x, $two)", "multiply(%x, %y)", "divide(%n, %n)",
+                                    "gather(%x, $at)", "top_k(%x, k=2)", "shift_right(%x, 1i32)"}) {
+    EXPECT_EQ(live(dropped).size(), 1u) << dropped;
+  }
+}
+
+// An operator that may fail is not moved across what can be seen.
+TEST_F(Passes, FuseKeepsFailuresInTheirPlace) {
+  const std::string type = "Tensor[(4,), i32]";
+  Module module = read("%x: " + type + ", %y: " + type + ", %r: Ref[" + type + "]", type, R"(
+    let %a = relu(%x);
+    write(%r, %y);
+    let %b = divide(%a, %y);
+    add(%a, %b))");
+  const Module result = apply(fuse, std::move(module));
+  const auto& bindings = result.function(context_.symbol("main"))->body.bindings;
+  size_t write = bindings.size(), divided = bindings.size();
+  for (size_t i = 0; i < bindings.size(); ++i) {
+    if (std::holds_alternative<WriteReference>(bindings[i].value)) write = i;
+    auto* call = std::get_if<Call>(&bindings[i].value);
+    auto* apply = std::get_if<Apply>(&bindings[i].value);
+    const bool kernel = call && context_.name(std::get<Symbol>(call->callee)).find("divide") != std::string_view::npos;
+    if (kernel || (apply && apply->op->name == "divide")) divided = i;
+  }
+  ASSERT_LT(divided, bindings.size());
+  EXPECT_LT(write, divided) << print(context_, result).text;
+}
+
 TEST_F(Passes, BindShapesMakesSizesConstant) {
   Module module = read("%x: Tensor[(N, 2), f32]", "Tensor[(2*N,), f32]", "reshape(%x, shape=[-1])");
   auto bound = bind_shapes(context_, std::move(module), context_.symbol("main"), {{"N", 3}});

@@ -484,7 +484,12 @@ def quantize():
            np.clip(np.floor((acc + bias[:, None]) / 4 + residual + 0.5), -128, 127).astype(np.int8))
 
 
-for family in (elementwise, binary, reduce, normalize, convolution, contraction, pool, shape, index, order, create, image, recurrent, quantize):
+def dynamic():
+    case("Expand", "broadcast_dynamic(%a, %b)", [normal(3, 1), np.array([2, 1, 4])], name="expand_dynamic")
+
+
+for family in (elementwise, binary, reduce, normalize, convolution, contraction, pool, shape, index, order, create, image, recurrent, quantize,
+               dynamic):
     family()
 target = pathlib.Path(__file__).parent / "cases.npz"
 np.savez_compressed(target, **archive)
