@@ -173,10 +173,10 @@ bool may_have(const runtime::Tensor* constant, F&& wrong) {
   return found;
 }
 
-bool any_open(const Application& apply, size_t from) {
+bool any_open_or_empty(const Application& apply, size_t from) {
   const auto& sizes = apply.args[0].sizes;
   return std::any_of(sizes.begin() + static_cast<std::ptrdiff_t>(std::min(from, sizes.size())), sizes.end(),
-                     [](const auto& size) { return !size; });
+                     [](const auto& size) { return !size || *size == 0; });
 }
 
 }  // namespace
@@ -199,8 +199,8 @@ bool may_be_outside(const Application& apply) {
     return static_cast<int64_t>(index) < -*size || static_cast<int64_t>(index) >= *size;
   });
 }
-bool may_be_small(const Application& apply) { return any_open(apply, 0); }
-bool may_have_small_map(const Application& apply) { return any_open(apply, 2); }
+bool may_be_small(const Application& apply) { return any_open_or_empty(apply, 0); }
+bool may_have_small_map(const Application& apply) { return any_open_or_empty(apply, 2); }
 bool may_shift_too_far(const Application& apply) {
   return may_have(apply.args[3].constant, [](auto x) { return x > 63; });
 }

@@ -52,7 +52,7 @@ Expected<std::vector<int64_t>> axes_of(const RuleInput& in, std::string_view att
 Expected<Type> same_as_first(const RuleInput& in);
 
 // Reasons to fail. An integer is divided by 0; raised to, or shifted by, less than 0; an index is outside of the axis;
-// the first argument has a size that is not known, and may be too small (of it all, or of what windows go over).
+// the first argument has a size that is not known, or 0, and may be too small (of it all, or of what windows go over).
 bool may_divide_by_zero(const Application& apply);
 bool may_have_negative(const Application& apply);
 bool may_be_outside(const Application& apply);

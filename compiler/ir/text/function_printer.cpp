@@ -23,11 +23,32 @@ std::string one_line(std::string text) {
   return text;
 }
 
-// Names of a function's variables: what people called them, made unique; their numbers otherwise.
-std::vector<std::string> local_names(const Context& context, const Function& function) {
-  std::vector<std::string> names;
+// By variable: whether it is a result of the function, by whose name users know it.
+std::vector<bool> named_results(const Context& context, const Function& function) {
+  std::vector<bool> results(function.vars.size(), false);
+  const auto note = [&](const Atom& atom) {
+    auto* var = std::get_if<VarId>(&atom);
+    if (!var || index(*var) >= results.size()) return;
+    const std::string_view name = context.name(function.info(*var).name);
+    results[index(*var)] = name.find_first_not_of("0123456789") != std::string_view::npos;
+  };
+  const Value* last = nullptr;
+  for (const Binding& binding : function.body.bindings) {
+    if (function.body.result == Atom{binding.var}) last = &binding.value;
+  }
+  auto* tuple = last ? std::get_if<Tuple>(last) : nullptr;
+  if (tuple) std::ranges::for_each(tuple->fields, note);
+  else note(function.body.result);
+  return results;
+}
+
+// Names of a function's variables: what people called them, made unique; their numbers otherwise. Parameters and
+// results come first: they keep theirs.
+std::vector<std::string> local_names(const Context& context, const Function& function,
+                                     const std::vector<bool>& results) {
+  std::vector<std::string> names(function.vars.size());
   std::unordered_set<std::string> used;
-  for (size_t i = 0; i < function.vars.size(); ++i) {
+  const auto choose = [&](size_t i) {
     std::string name;
     for (const char c : context.name(function.vars[i].name)) {
       const bool plain = std::isalnum(static_cast<unsigned char>(c)) || c == '_';
@@ -39,7 +60,16 @@ std::vector<std::string> local_names(const Context& context, const Function& fun
     if (used.contains(name)) name += fmt::format("_{}", i);
     while (used.contains(name)) name += '_';
     used.insert(name);
-    names.push_back(name);
+    names[i] = name;
+  };
+  for (VarId param : function.params) {
+    if (index(param) < names.size()) choose(index(param));
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (results[i] && names[i].empty()) choose(i);
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i].empty()) choose(i);
   }
   return names;
 }
@@ -92,23 +122,9 @@ FunctionPrinter::FunctionPrinter(const Context& context, const Function& functio
       module_(module),
       options_(options),
       constants_(constants),
-      names_(local_names(context, function)),
-      uses_(module ? use_counts(function) : std::vector<uint32_t>()),
-      results_(function.vars.size(), false) {
-  const auto note = [&](const Atom& atom) {
-    auto* var = std::get_if<VarId>(&atom);
-    if (!var || index(*var) >= results_.size()) return;
-    const std::string_view name = context.name(function.info(*var).name);
-    results_[index(*var)] = name.find_first_not_of("0123456789") != std::string_view::npos;
-  };
-  const Value* last = nullptr;
-  for (const Binding& binding : function.body.bindings) {
-    if (function.body.result == Atom{binding.var}) last = &binding.value;
-  }
-  auto* tuple = last ? std::get_if<Tuple>(last) : nullptr;
-  if (tuple) std::ranges::for_each(tuple->fields, note);
-  else note(function.body.result);
-}
+      results_(named_results(context, function)),
+      names_(local_names(context, function, results_)),
+      uses_(module ? use_counts(function) : std::vector<uint32_t>()) {}
 
 std::string FunctionPrinter::print(Symbol name) {
   std::string text;

@@ -65,9 +65,9 @@ class FunctionPrinter {
   const Module* module_;
   PrintOptions options_;
   const std::vector<uint32_t>* constants_;
+  std::vector<bool> results_;  // by variable: a result of the function that has a name, by which users know it
   std::vector<std::string> names_;
   std::vector<uint32_t> uses_;
-  std::vector<bool> results_;  // by variable: a result of the function that has a name, by which users know it
 };
 
 }  // namespace tenon::compiler

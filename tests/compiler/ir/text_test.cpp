@@ -243,6 +243,10 @@ def @one(%x: Tensor[(2,), f32]) { let %y = relu(%x); let %logits = tanh(%y); %lo
 def @two(%x: Tensor[(2,), f32]) { let %a = relu(%x); let %b = tanh(%x); (%a, %b) }
 def @three(%x: Tensor[(2,), f32]) { relu(%x) }
 )");
+  // One that is inside takes another name.
+  for (VarInfo& info : module->function(context.symbol("one"))->vars) {
+    if (context.name(info.name) == "y") info.name = context.symbol("logits");
+  }
   ASSERT_TRUE(module) << module.error().str();
   const std::string text = print(context, *module).text;
   EXPECT_THAT(text, HasSubstr("let %logits: Tensor[(2,), f32] = tanh(relu(%x));\n  %logits\n"));
