@@ -80,7 +80,10 @@ Status finish(Accelerator& accelerator, std::chrono::nanoseconds limit) {
   if (!tokens) return forward_error(tokens);
   what += fmt::format("\n  {}", *tokens);
   if (const std::string more = accelerator.explain(); !more.empty()) what += fmt::format("\n  {}", more);
-  if (auto done = reset(accelerator); !done) return done;
+  if (auto done = reset(accelerator); !done) {  // what was seen before is what explains it
+    return error(fmt::format("{}\n  and {}", what, done.error().what), accelerator.info().uri, done.error().help,
+                 done.error().fault);
+  }
   return error(std::move(what), accelerator.info().uri, std::move(help));
 }
 

@@ -39,7 +39,11 @@ std::string keep_failure(const Executable& executable, SessionOptions options, s
     if (session->run(inputs)) return "no bundle could be kept: run once more, it went well; the fault comes and goes";
     ended = session->profile().launches.size();
   }  // its memory is free for the replay
-  if (!recorder.bundle()) return {};
+  if (!recorder.bundle()) {
+    const auto status = on.read_register(spec::reg::kStatus);
+    const bool hangs = status && (*status & spec::kStatusBusy) != 0;
+    return hangs ? "no bundle could be kept: the device still runs, and takes no other launch" : "";
+  }
   driver::Bundle bundle = *recorder.bundle();
   if (auto region = expected ? expected(bundle.launches[0]) : std::nullopt)
     bundle.expected.push_back(std::move(*region));

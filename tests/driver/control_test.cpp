@@ -152,7 +152,8 @@ TEST_F(ControlTest, ADeviceThatDoesNotResetIsReported) {
   ASSERT_TRUE(start(*accelerator, {}));
   const auto status = finish(*accelerator, 1ms);
   ASSERT_FALSE(status);
-  EXPECT_THAT(status.error().what, HasSubstr("does not become idle after a soft reset"));
+  EXPECT_THAT(status.error().what, HasSubstr("still busy after 1 ms; 0 instructions of a stream of 0 slots are done"));
+  EXPECT_THAT(status.error().what, HasSubstr("\n  and the accelerator does not become idle after a soft reset"));
   EXPECT_EQ(status.error().fault, Fault::kInternal);
 }
 

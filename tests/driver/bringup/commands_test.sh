@@ -166,6 +166,8 @@ expect 1 "bundle: late; to see it again" "${run[@]}" --device behavioral:tiny --
 grep -q "the last that were decoded" late/bundle.json
 grep -q '"found": .*n    instruction [0-9]* (m' late/bundle.json  # of the replay, whose memory is in no buffer
 expect 1 "error: the same mismatch again" "$tenon" replay late
+expect 3 "and the accelerator does not become idle" "${run[@]}" --device "faulty:tiny?fault=hang"
+expect 3 "no bundle could be kept: the device still runs" "${run[@]}" --device "faulty:tiny?fault=hang"
 expect 1 "input 'input' was given twice" "${run[@]}" --input ones.npy
 expect 2 "names no device" "${run[@]}" --verify nothing
 # What is no launch's fault leaves nothing behind.
