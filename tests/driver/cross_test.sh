@@ -49,4 +49,9 @@ for arch in aarch64 armhf; do
     rm -r "${scratch:?}/$arch"
     echo "$arch: $device: equal"
   done
+  # What goes wrong on the board is repeated here.
+  run+=("$scratch/model.tnx" --device "uio:?root=$scratch/board" --input "$scratch/x.npy")
+  expect 0 "cycles a run" "${run[@]}" --verify behavioral:default
+  expect 1 "the last that were decoded" "${run[@]}" --limit 2e-5 --bundle "$scratch/late-$arch"
+  expect 1 "error: the same mismatch again" "$tenon" replay "$scratch/late-$arch" --device behavioral:default
 done
