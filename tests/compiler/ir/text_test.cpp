@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "compiler/ir/builder.h"
 #include "compiler/ir/text/format.h"
 #include "compiler/ir/text/lexer.h"
 #include "compiler/ir/verifier.h"
@@ -233,6 +234,29 @@ def @b(%x: Tensor[(2,), f32]) -> Tensor[(2,), f32] { @a(%x) }
   EXPECT_THAT(module.error().str(), HasSubstr("m.tn:2:24: error: there is no type Lost"));
   EXPECT_THAT(module.error().str(), HasSubstr("m.tn:3:25: error:"));
   EXPECT_THAT(module.error().str(), testing::Not(HasSubstr("m.tn:4")));
+}
+
+// What deflates well is deflated, what does not is stored; both come back.
+TEST(Text, TheBinaryFormDeflatesWhatShrinks) {
+  Context context;
+  constexpr int64_t kSize = 100'000;
+  runtime::Tensor zeros(DType::kI32, {kSize}), noise(DType::kI32, {kSize});
+  uint32_t state = 1;
+  for (int32_t& value : noise.data<int32_t>()) value = static_cast<int32_t>(state = state * 1664525u + 1013904223u);
+  const auto size_of = [&](const runtime::Tensor& tensor) {
+    Module module;
+    Function function;
+    Builder builder(context, module, function);
+    builder.finish(*builder.apply("negate", {builder.constant(tensor)}));
+    module.globals.emplace(context.symbol("main"), std::move(function));
+    const auto bytes = to_binary(context, module);
+    auto again = from_binary(context, bytes);
+    EXPECT_TRUE(again && equal(module, *again));
+    return bytes.size();
+  };
+  EXPECT_LT(size_of(zeros), 4000u);
+  EXPECT_GT(size_of(noise), 4u * kSize);
+  EXPECT_LT(size_of(noise), 4u * kSize + 4000);
 }
 
 // Users know a function's results by their names.
