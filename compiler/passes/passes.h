@@ -16,6 +16,7 @@ Expected<Module> inline_calls(Context& context, Module module);
 Expected<Module> fold_scale_axis(Context& context, Module module);
 Expected<Module> cancel_layouts(Context& context, Module module);
 Expected<Module> cse(Context& context, Module module);
+Expected<Module> integer_layers(Context& context, Module module);
 Expected<Module> fuse(Context& context, Module module);
 
 // Binds dim variables of one function to sizes, as --shapes does, and infers its types anew.

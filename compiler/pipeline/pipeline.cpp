@@ -52,7 +52,8 @@ Expected<Compilation> compile(const Model& model, const CompileOptions& options)
     result.quantized = std::move(*quantized);
     numbers = fmt::format("int8, calibrated on {} samples", options.calibration->size());
   } else {
-    result.quantized = clone(model.module);
+    TENON_TAKE(integers, integer_layers(context, clone(model.module)));
+    result.quantized = std::move(*integers);
   }
   std::vector<Target> targets;
   if (options.accelerator) {

@@ -8,9 +8,10 @@
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verifier.h"
-#include "compiler/passes/pass.h"
+#include "compiler/passes/passes.h"
 #include "compiler/quantize/quantize.h"
 #include "runtime/npy.h"
+#include "tests/compiler/ir/operators/cases.h"
 
 namespace tenon::compiler {
 namespace {
@@ -91,7 +92,47 @@ TEST(Models, AQuantizedModelAsItCameKeepsItsAccuracy) {
   ASSERT_TRUE(passed) << passed.error().str();
   auto data = runtime::load_npz(kModels / "resnet8_digits_test.npz");
   ASSERT_TRUE(data) << data.error().str();
-  EXPECT_GE(accuracy(context, *passed, context.symbol("main"), *data), 0.982);
+  // Every layer on integers.
+  auto integers = integer_layers(context, std::move(*passed));
+  ASSERT_TRUE(integers) << integers.error().str();
+  ASSERT_TRUE(verify(context, *integers)) << verify(context, *integers).error().str();
+  const Function& main = *integers->function(context.symbol("main"));
+  int layers = 0;
+  for (const Binding& binding : main.body.bindings) {
+    auto* apply = std::get_if<Apply>(&binding.value);
+    if (!apply || (apply->op->name != "conv2d" && apply->op->name != "dense" && apply->op->name != "matmul")) continue;
+    EXPECT_EQ(main.type(binding.var).tensor()->dtype, DType::kI32) << print(context, main, binding.value);
+    ++layers;
+  }
+  EXPECT_GE(layers, 10);
+  EXPECT_GE(accuracy(context, *integers, context.symbol("main"), *data), 0.982);
+}
+
+// Bit by bit what ONNX Runtime computes.
+TEST(Models, QuantizedOperatorsAreExactOnIntegers) {
+  int count = 0;
+  for (const auto& [name, one] : operator_cases()) {
+    if (!name.starts_with("qlinear")) continue;
+    ++count;
+    Context context;
+    auto module = import_onnx(context, std::as_bytes(std::span(one.model)), {.file = name, .shapes = {}});
+    ASSERT_TRUE(module) << module.error().str();
+    auto integers = integer_layers(context, std::move(*module));
+    ASSERT_TRUE(integers) << integers.error().str();
+    ASSERT_TRUE(verify(context, *integers)) << verify(context, *integers).error().str();
+    const Function& main = *integers->function(context.symbol("main"));
+    bool sums = false;
+    for (const Binding& binding : main.body.bindings) {
+      auto* apply = std::get_if<Apply>(&binding.value);
+      const bool layer = apply && (apply->op->name == "conv2d" || apply->op->name == "matmul");
+      sums |= layer && main.type(binding.var).tensor()->dtype == DType::kI32;
+    }
+    EXPECT_TRUE(sums) << print(context, *integers).text;
+    auto results = interpret(context, *integers, context.symbol("main"), one.inputs);
+    ASSERT_TRUE(results) << results.error().str();
+    EXPECT_TRUE((*results)[0] == one.results[0]) << name;
+  }
+  EXPECT_GE(count, 6);
 }
 
 }  // namespace

@@ -488,8 +488,20 @@ def dynamic():
     case("Expand", "broadcast_dynamic(%a, %b)", [normal(3, 1), np.array([2, 1, 4])], name="expand_dynamic")
 
 
+def integer_layers():
+    """Many results, so that a rounding that differs is seen."""
+    byte = dict(low=0, high=256, dtype=np.uint8)
+    signed = dict(low=-127, high=128, dtype=np.int8)
+    for name, kind, zero, result in (("u8", byte, np.uint8(120), np.uint8(100)), ("i8", signed, np.int8(0), np.int8(-3))):
+        case("QLinearConv", None, [ints(2, 8, 9, 9, **kind)],
+             [F(0.02), zero, ints(16, 4, 3, 3, **signed), positive(16) * F(0.01), np.zeros(16, np.int8), F(0.3), result,
+              ints(16, low=-2000, high=2000)], name=f"qlinearconv_{name}", group=2, strides=[2, 2], pads=[1, 1, 1, 1])
+        case("QLinearMatMul", None, [ints(20, 64, **kind), ints(64, 30, **signed)],
+             [F(0.02), zero, F(0.03), np.int8(0), F(1.7), result], order=[0, 2, 3, 1, 4, 5, 6, 7], name=f"qlinearmatmul_{name}")
+
+
 for family in (elementwise, binary, reduce, normalize, convolution, contraction, pool, shape, index, order, create, image, recurrent, quantize,
-               dynamic):
+               dynamic, integer_layers):
     family()
 target = pathlib.Path(__file__).parent / "cases.npz"
 np.savez_compressed(target, **archive)
