@@ -1,4 +1,4 @@
-// Primitives on loops: split, fuse, reorder, mark.
+// Primitives on loops: split, fuse, reorder.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -136,15 +136,18 @@ Expected<Function> reorder(Context& context, Function function, Symbol stage, st
   };
   auto independent = [&](Symbol var) {
     bool all = true;
+    std::vector<Access> reads;
+    for_each_access(inside, [&](const Access& access) {
+      if (!access.writes) reads.push_back(access);
+    });
     for (const Axis& axis : inside.axes) {
       if (!feeds(axis, var)) continue;
       if (axis.kind != AxisKind::kSpatial) return false;
-      for_each_store(const_cast<Stage&>(inside), [&](Store& store) {  // only read
-        const auto own = own_index(store.indices, axis.var);
-        for_each_access(inside, [&](const Access& load) {
-          if (!load.writes && load.buffer == store.buffer && own)
-            all &= load.indices[own->at] == store.indices[own->at];
-        });
+      for_each_access(inside, [&](const Access& access) {
+        if (!access.writes) return;
+        const auto told = telling_index(inside, access, axis.var, [](const Axis&) { return false; });
+        for (const Access& read : reads)
+          if (read.buffer == access.buffer) all &= told && read.indices[*told] == access.indices[*told];
       });
     }
     return all;
@@ -177,70 +180,6 @@ Expected<Function> reorder(Context& context, Function function, Symbol stage, st
   heads.pop_back();
   bottom.body = std::move(inner);
   path->steps[first].stmt() = nest(std::move(heads), Stmt{std::move(bottom)});
-  return function;
-}
-
-Expected<Function> mark(Context& context, Function function, Symbol stage, Symbol loop, Mark mark) {
-  TENON_TAKE(path, find_stage(context, function, stage));
-  TENON_TAKE(at, find_loop(context, *path, loop));
-  For& target = path->loop_at(*at);
-  const auto size = target.extent.constant();
-  constexpr int64_t kMaxUnrolled = 1024;
-  if ((mark == Mark::kVector || mark == Mark::kUnroll) && !size)
-    return error(fmt::format("the size of '{}' is no constant but {}", context.name(loop), context.str(target.extent)),
-                 {}, "split it by a constant, and mark the inner loop");
-  if (mark == Mark::kUnroll && *size > kMaxUnrolled)
-    return error(
-        fmt::format("'{}' has {} iterations, more than {} are not unrolled", context.name(loop), *size, kMaxUnrolled));
-  if (mark == Mark::kParallel || mark == Mark::kVector) {
-    if (mark == Mark::kVector && (*at + 2 != path->steps.size() || target.body.size() != 1))
-      return error(fmt::format("'{}' is not the innermost loop of one stage", context.name(loop)));
-    // Iterations write different elements, or buffers of their own; and read nothing that others write.
-    std::set<BufferId> own;
-    std::map<BufferId, std::vector<Dim>> written;  // indices over the loops, of each store
-    Status status;
-    auto refuse = [&](std::string what) {
-      if (status) status = error(std::move(what));
-    };
-    for_each_statement(target.body, [&](Stmt& stmt) {
-      if (const auto* alloc = std::get_if<Alloc>(&stmt.form)) own.insert(alloc->buffer);
-    });
-    for_each_statement(target.body, [&](Stmt& stmt) {
-      if (std::holds_alternative<CallLibrary>(stmt.form)) refuse("a library is called inside");
-      auto* inside = std::get_if<Stage>(&stmt.form);
-      if (!inside) return;
-      for (const Axis& axis : inside->axes) {
-        if (axis.kind != AxisKind::kSpatial && feeds(axis, loop))
-          refuse(fmt::format("'{}' is a {} axis of the stage '{}'", context.name(axis.var),
-                             axis.kind == AxisKind::kScan ? "scan" : "reduction", context.name(inside->name)));
-      }
-      const auto own_path = find_stage(context, function, inside->name);
-      const bool fed = visits_points_once(context, *own_path, *at);
-      for_each_store(*inside, [&](Store& store) {
-        if (own.contains(store.buffer)) return;
-        if (!fed)
-          refuse(fmt::format("several iterations write the same elements of %{}",
-                             context.name(function.buffer(store.buffer).name)));
-        written[store.buffer] = over_loops(context, *inside, store.indices);
-      });
-    });
-    for_each_statement(target.body, [&](Stmt& stmt) {
-      auto* inside = std::get_if<Stage>(&stmt.form);
-      if (!inside) return;
-      for_each_access(*inside, [&](const Access& load) {
-        const auto found = written.find(load.buffer);
-        if (load.writes || found == written.end()) return;
-        const Dims read = over_loops(context, *inside, load.indices);
-        bool same = false;  // at an index that the loop decides
-        for (size_t i = 0; i < read.size(); ++i) same |= mentions({&read[i], 1}, loop) && read[i] == found->second[i];
-        if (!same)
-          refuse(fmt::format("an iteration may read elements of %{} that another one writes",
-                             context.name(function.buffer(load.buffer).name)));
-      });
-    });
-    if (!status) return std::unexpected(status.error());
-  }
-  target.mark = mark;
   return function;
 }
 

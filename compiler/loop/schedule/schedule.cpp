@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "compiler/ir/try.h"
@@ -12,7 +13,7 @@
 namespace tenon::compiler::loop {
 namespace {
 
-std::string_view name(Mark mark) {
+std::string_view mark_name(Mark mark) {
   switch (mark) {
     case Mark::kSerial: return "serial";
     case Mark::kParallel: return "parallel";
@@ -22,57 +23,155 @@ std::string_view name(Mark mark) {
   return {};
 }
 
+// The arguments of a step.
+struct Words {
+  Context& context;
+  std::vector<std::string_view> text;
+
+  size_t size() const { return text.size(); }
+  Symbol name(size_t at) const { return context.symbol(text[at]); }
+  std::vector<Symbol> names_from(size_t at) const {
+    std::vector<Symbol> names;
+    for (; at < text.size(); ++at) names.push_back(name(at));
+    return names;
+  }
+  Expected<int64_t> number(size_t at, std::string_view what) const {
+    int64_t value = 0;
+    const char* end = text[at].data() + text[at].size();
+    const auto read = std::from_chars(text[at].data(), end, value);
+    if (read.ec != std::errc{} || read.ptr != end) return error(fmt::format("'{}' is no {}", text[at], what));
+    if (value < 1) return error(fmt::format("the {} is {}, not 1 or more", what, value));
+    return value;
+  }
+  Expected<Mark> mark(size_t at) const {
+    for (Mark one : {Mark::kSerial, Mark::kParallel, Mark::kVector, Mark::kUnroll})
+      if (text[at] == mark_name(one)) return one;
+    return error(fmt::format("'{}' is no mark", text[at]), {}, "serial, parallel, vector or unroll");
+  }
+  // A loop, and where what is made there lies.
+  Expected<CachePlace> place(size_t at) const {
+    CachePlace place{.loop = name(at), .scope = Scope::kHeap};
+    if (text[at + 1] == "stack") place.scope = Scope::kStack;
+    else if (text[at + 1] == "registers") place.scope = Scope::kRegisters;
+    else if (text[at + 1] != "heap")
+      return error(fmt::format("nothing lies in '{}'", text[at + 1]), {}, "heap, stack or registers");
+    return place;
+  }
+};
+
+struct Primitive {
+  std::string_view name, takes;
+  size_t least, most;
+  Expected<Function> (*apply)(const Words& words, Function function);
+};
+
+constexpr Primitive kPrimitives[] = {
+    {"split", "a stage, a loop and a factor", 3, 3,
+     [](const Words& words, Function function) -> Expected<Function> {
+       TENON_TAKE(factor, words.number(2, "factor"));
+       return split(words.context, std::move(function), words.name(0), words.name(1), *factor);
+     }},
+    {"fuse", "a stage and two loops", 3, 3,
+     [](const Words& words, Function function) {
+       return fuse(words.context, std::move(function), words.name(0), words.name(1), words.name(2));
+     }},
+    {"reorder", "a stage and loops", 1, 64,
+     [](const Words& words, Function function) {
+       return reorder(words.context, std::move(function), words.name(0), words.names_from(1));
+     }},
+    {"mark", "a stage, a loop and a mark", 3, 3,
+     [](const Words& words, Function function) -> Expected<Function> {
+       TENON_TAKE(kind, words.mark(2));
+       return mark(words.context, std::move(function), words.name(0), words.name(1), *kind);
+     }},
+    {"inline", "a stage", 1, 1,
+     [](const Words& words, Function function) { return inlined(words.context, std::move(function), words.name(0)); }},
+    {"compute_at", "a stage, its reader and a loop of that", 3, 3,
+     [](const Words& words, Function function) {
+       return compute_at(words.context, std::move(function), words.name(0), words.name(1), words.name(2));
+     }},
+    {"split_init", "a stage and a loop", 2, 2,
+     [](const Words& words, Function function) {
+       return split_init(words.context, std::move(function), words.name(0), words.name(1));
+     }},
+    {"cache_read", "a stage and a buffer, and maybe a loop and heap, stack or registers", 2, 4,
+     [](const Words& words, Function function) -> Expected<Function> {
+       std::optional<CachePlace> at;
+       if (words.size() == 4) {
+         TENON_TAKE(place, words.place(2));
+         at = *place;
+       }
+       return cache_read(words.context, std::move(function), words.name(0), words.name(1), at);
+     }},
+    {"cache_write", "a stage, and maybe a loop and heap, stack or registers", 1, 3,
+     [](const Words& words, Function function) -> Expected<Function> {
+       std::optional<CachePlace> at;
+       if (words.size() == 3) {
+         TENON_TAKE(place, words.place(1));
+         at = *place;
+       }
+       return cache_write(words.context, std::move(function), words.name(0), at);
+     }},
+    {"store_at", "a stage, a buffer, a loop and heap, stack or registers", 4, 4,
+     [](const Words& words, Function function) -> Expected<Function> {
+       TENON_TAKE(place, words.place(2));
+       return store_at(words.context, std::move(function), words.name(0), words.name(1), *place);
+     }},
+    {"rfactor", "a stage and a loop", 2, 2,
+     [](const Words& words, Function function) {
+       return rfactor(words.context, std::move(function), words.name(0), words.name(1));
+     }},
+    {"pad", "a stage, an axis of it and a number", 3, 3,
+     [](const Words& words, Function function) -> Expected<Function> {
+       TENON_TAKE(multiple, words.number(2, "number"));
+       return pad(words.context, std::move(function), words.name(0), words.name(1), *multiple);
+     }},
+    {"partition", "a stage and a loop", 2, 2,
+     [](const Words& words, Function function) {
+       return partition(words.context, std::move(function), words.name(0), words.name(1));
+     }},
+    {"hfuse", "a stage and a loop, twice", 4, 4,
+     [](const Words& words, Function function) {
+       return hfuse(words.context, std::move(function), words.name(0), words.name(1), words.name(2), words.name(3));
+     }},
+    {"fold_storage", "a stage, a buffer, a loop and a number", 4, 4,
+     [](const Words& words, Function function) -> Expected<Function> {
+       TENON_TAKE(elements, words.number(3, "number"));
+       return fold_storage(words.context, std::move(function), words.name(0), words.name(1), words.name(2), *elements);
+     }},
+    {"pipeline", "a stage and a loop", 2, 2,
+     [](const Words& words, Function function) {
+       return pipeline(words.context, std::move(function), words.name(0), words.name(1));
+     }},
+    {"tensorize", "a stage, a loop and an instruction", 3, 3,
+     [](const Words& words, Function function) {
+       return tensorize(words.context, std::move(function), words.name(0), words.name(1), words.name(2));
+     }},
+};
+
 std::string_view trim(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t\n");
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(" \t\n") - begin + 1);
 }
 
+Expected<Function> rewritten(Context& context, const Function& function, std::string_view primitive,
+                             const Words& words) {
+  const auto* found = std::ranges::find(kPrimitives, primitive, &Primitive::name);
+  if (found == std::end(kPrimitives)) {
+    std::string names;
+    for (const Primitive& one : kPrimitives) names += fmt::format("{}{}", names.empty() ? "" : ", ", one.name);
+    return error(fmt::format("there is no primitive '{}'", primitive), {}, names);
+  }
+  const bool pairs = found->least + 2 == found->most;  // a loop comes with where
+  if (words.size() < found->least || words.size() > found->most || (pairs && words.size() == found->least + 1))
+    return error(fmt::format("'{}' takes {}", primitive, found->takes));
+  TENON_TAKE(result, found->apply(words, function));
+  TENON_TRY(verify(context, *result));
+  return result;
+}
+
 }  // namespace
-
-Status Schedule::finish(std::string step, Expected<Function> result) {
-  if (!result) return error(result.error().what, step, result.error().help);
-  TENON_TRY(verify(context_, *result));
-  function_ = std::move(*result);
-  steps_.push_back(std::move(step));
-  return {};
-}
-
-Status Schedule::split(Symbol stage, Symbol loop, int64_t factor) {
-  return finish(fmt::format("split({}, {}, {})", context_.name(stage), context_.name(loop), factor),
-                loop::split(context_, function_, stage, loop, factor));
-}
-Status Schedule::fuse(Symbol stage, Symbol outer, Symbol inner) {
-  return finish(fmt::format("fuse({}, {}, {})", context_.name(stage), context_.name(outer), context_.name(inner)),
-                loop::fuse(context_, function_, stage, outer, inner));
-}
-Status Schedule::reorder(Symbol stage, std::span<const Symbol> loops) {
-  std::string step = fmt::format("reorder({}", context_.name(stage));
-  for (Symbol loop : loops) step += fmt::format(", {}", context_.name(loop));
-  return finish(step + ")", loop::reorder(context_, function_, stage, loops));
-}
-Status Schedule::mark(Symbol stage, Symbol loop, Mark mark) {
-  return finish(fmt::format("mark({}, {}, {})", context_.name(stage), context_.name(loop), name(mark)),
-                loop::mark(context_, function_, stage, loop, mark));
-}
-Status Schedule::inlined(Symbol stage) {
-  return finish(fmt::format("inline({})", context_.name(stage)), loop::inlined(context_, function_, stage));
-}
-Status Schedule::compute_at(Symbol stage, Symbol reader, Symbol loop) {
-  return finish(fmt::format("compute_at({}, {}, {})", context_.name(stage), context_.name(reader), context_.name(loop)),
-                loop::compute_at(context_, function_, stage, reader, loop));
-}
-Status Schedule::split_init(Symbol stage, Symbol loop) {
-  return finish(fmt::format("split_init({}, {})", context_.name(stage), context_.name(loop)),
-                loop::split_init(context_, function_, stage, loop));
-}
-Status Schedule::cache_read(Symbol stage, Symbol buffer) {
-  return finish(fmt::format("cache_read({}, {})", context_.name(stage), context_.name(buffer)),
-                loop::cache_read(context_, function_, stage, buffer));
-}
-Status Schedule::cache_write(Symbol stage) {
-  return finish(fmt::format("cache_write({})", context_.name(stage)), loop::cache_write(context_, function_, stage));
-}
 
 Status Schedule::apply(std::string_view step) {
   const std::string_view text = trim(step);
@@ -80,63 +179,34 @@ Status Schedule::apply(std::string_view step) {
   if (open == std::string_view::npos || !text.ends_with(')'))
     return error("a step is a name with arguments, as split(dot, i, 8)", std::string(text));
   const std::string_view primitive = trim(text.substr(0, open));
-  std::vector<std::string_view> words;
+  Words words{.context = context_, .text = {}};
   std::string_view rest = text.substr(open + 1, text.size() - open - 2);
+  std::string written(primitive);
   while (!rest.empty()) {
     const size_t comma = rest.find(',');
-    words.push_back(trim(rest.substr(0, comma)));
+    words.text.push_back(trim(rest.substr(0, comma)));
+    written += fmt::format("{}{}", words.size() == 1 ? "(" : ", ", words.text.back());
     rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(comma + 1);
   }
-  std::vector<Symbol> names;
-  for (std::string_view word : words) names.push_back(context_.symbol(word));
-  auto takes = [&](size_t count, std::string_view what) -> Status {
-    if (words.size() == count) return {};
-    return error(fmt::format("'{}' takes {}", primitive, what), std::string(text));
-  };
-  if (primitive == "split") {
-    TENON_TRY(takes(3, "a stage, a loop and a factor"));
-    int64_t factor = 0;
-    const auto [end, problem] = std::from_chars(words[2].begin(), words[2].end(), factor);
-    if (problem != std::errc{} || end != words[2].end())
-      return error(fmt::format("'{}' is no factor", words[2]), std::string(text));
-    return split(names[0], names[1], factor);
-  }
-  if (primitive == "fuse") {
-    TENON_TRY(takes(3, "a stage and two loops"));
-    return fuse(names[0], names[1], names[2]);
-  }
-  if (primitive == "reorder") {
-    if (words.empty()) return takes(1, "a stage and loops");
-    return reorder(names[0], std::span(names).subspan(1));
-  }
-  if (primitive == "mark") {
-    TENON_TRY(takes(3, "a stage, a loop and a mark"));
-    for (Mark kind : {Mark::kSerial, Mark::kParallel, Mark::kVector, Mark::kUnroll})
-      if (words[2] == name(kind)) return mark(names[0], names[1], kind);
-    return error(fmt::format("'{}' is no mark", words[2]), std::string(text), "serial, parallel, vector or unroll");
-  }
-  if (primitive == "inline") {
-    TENON_TRY(takes(1, "a stage"));
-    return inlined(names[0]);
-  }
-  if (primitive == "compute_at") {
-    TENON_TRY(takes(3, "a stage, its reader and a loop of that"));
-    return compute_at(names[0], names[1], names[2]);
-  }
-  if (primitive == "split_init") {
-    TENON_TRY(takes(2, "a stage and a loop"));
-    return split_init(names[0], names[1]);
-  }
-  if (primitive == "cache_read") {
-    TENON_TRY(takes(2, "a stage and a buffer"));
-    return cache_read(names[0], names[1]);
-  }
-  if (primitive == "cache_write") {
-    TENON_TRY(takes(1, "a stage"));
-    return cache_write(names[0]);
-  }
-  return error(fmt::format("there is no primitive '{}'", primitive), std::string(text),
-               "split, fuse, reorder, mark, inline, compute_at, split_init, cache_read or cache_write");
+  auto result = rewritten(context_, function_, primitive, words);
+  if (!result) return error(result.error().what, std::string(text), result.error().help);
+  function_ = std::move(*result);
+  steps_.push_back(written + ")");
+  return {};
+}
+
+std::string_view Schedule::name(Mark mark) { return mark_name(mark); }
+
+Status Schedule::step(std::string_view primitive, const std::vector<Symbol>& names, std::string_view last) {
+  std::string text = fmt::format("{}(", primitive);
+  for (size_t i = 0; i < names.size(); ++i) text += fmt::format("{}{}", i == 0 ? "" : ", ", context_.name(names[i]));
+  if (!last.empty()) text += fmt::format(", {}", last);
+  return apply(text + ")");
+}
+
+Status Schedule::apply(const std::vector<std::string>& steps) {
+  for (const std::string& step : steps) TENON_TRY(apply(step));
+  return {};
 }
 
 }  // namespace tenon::compiler::loop

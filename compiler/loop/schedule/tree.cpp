@@ -22,6 +22,12 @@ bool find_in(Body& body, Symbol stage, std::vector<Path::Step>& steps) {
   return false;
 }
 
+void for_each_own_expr(const Stmt& stmt, const std::function<void(const Expr&)>& visit) {
+  if (const auto* store = std::get_if<Store>(&stmt.form)) visit(store->value);
+  if (const auto* branch = std::get_if<If>(&stmt.form)) visit(branch->condition);
+  if (const auto* let = std::get_if<Let>(&stmt.form)) visit(let->value);
+}
+
 // Each expression of statements, and each store.
 void visit_body(Body& body, const std::function<void(Expr&)>& expr, const std::function<void(Store&)>& store) {
   for_each_statement(body, [&](Stmt& stmt) {
@@ -117,6 +123,77 @@ void substitute(Context& context, Function& function, Stmt& stmt, const std::map
   });
 }
 
+void substitute_axes(Context& context, Stage& stage, const std::map<Symbol, Dim>& values) {
+  auto dims = [&](Dim& one) { one = context.substitute(one, values); };
+  auto visit = [&](Stmt& stmt) {
+    if (auto* store = std::get_if<Store>(&stmt.form)) {
+      std::ranges::for_each(store->indices, dims);
+      store->value = substitute(context, store->value, values);
+    } else if (auto* branch = std::get_if<If>(&stmt.form)) {
+      branch->condition = substitute(context, branch->condition, values);
+    } else if (auto* let = std::get_if<Let>(&stmt.form)) {
+      dims(let->extent);
+      let->value = substitute(context, let->value, values);
+    } else if (auto* intrinsic = std::get_if<Intrinsic>(&stmt.form)) {
+      for (auto* operands : {&intrinsic->inputs, &intrinsic->outputs}) {
+        for (Operand& operand : *operands)
+          for (Part& part : operand.parts) dims(part.begin);
+      }
+    }
+  };
+  for_each_statement(stage.init, visit);
+  for_each_statement(stage.body, visit);
+}
+
+namespace {
+
+// The indices of each access of a stage to the buffer: of a load or a store, or the parts of an operand.
+void for_each_place(Stage& stage, BufferId buffer, const std::function<void(Dims&)>& element,
+                    const std::function<void(std::vector<Part>&)>& block) {
+  for_each_expr(stage, [&](Expr& expr) {
+    expr = rewrite(expr, [&](const ExprNode& node) -> Expr {
+      const auto* load = std::get_if<Load>(&node.form);
+      if (!load || load->buffer != buffer) return nullptr;
+      ExprNode copy = node;
+      element(std::get<Load>(copy.form).indices);
+      return std::make_shared<const ExprNode>(std::move(copy));
+    });
+  });
+  for_each_store(stage, [&](Store& store) {
+    if (store.buffer == buffer) element(store.indices);
+  });
+  for (Body* body : {&stage.init, &stage.body}) {
+    for_each_statement(*body, [&](Stmt& stmt) {
+      auto* intrinsic = std::get_if<Intrinsic>(&stmt.form);
+      if (!intrinsic) return;
+      for (auto* operands : {&intrinsic->inputs, &intrinsic->outputs})
+        for (Operand& operand : *operands)
+          if (operand.buffer == buffer) block(operand.parts);
+    });
+  }
+}
+
+}  // namespace
+
+void for_each_index(Stage& stage, BufferId buffer, const std::function<void(size_t axis, Dim& index)>& visit) {
+  for_each_place(
+      stage, buffer,
+      [&](Dims& indices) {
+        for (size_t i = 0; i < indices.size(); ++i) visit(i, indices[i]);
+      },
+      [&](std::vector<Part>& parts) {
+        for (size_t i = 0; i < parts.size(); ++i) visit(i, parts[i].begin);
+      });
+}
+
+void add_index(Stage& stage, BufferId buffer, Dim index) {
+  for_each_place(
+      stage, buffer, [&](Dims& indices) { indices.insert(indices.begin(), index); },
+      [&](std::vector<Part>& parts) {
+        parts.insert(parts.begin(), Part{index, 0});
+      });
+}
+
 Dims over_loops(Context& context, const Stage& stage, const Dims& dims) {
   std::map<Symbol, Dim> values;
   for (const Axis& axis : stage.axes) values[axis.var] = axis.value;
@@ -134,7 +211,15 @@ Symbol fresh(Context& context, const Function& function, std::string base) {
   for_each_statement(function.body, [&](const Stmt& stmt) {
     if (const auto* loop = std::get_if<For>(&stmt.form)) used.insert(loop->var);
     if (const auto* let = std::get_if<Let>(&stmt.form)) used.insert(let->var);
-    if (const auto* stage = std::get_if<Stage>(&stmt.form)) used.insert(stage->name);
+    if (const auto* stage = std::get_if<Stage>(&stmt.form)) {
+      used.insert(stage->name);
+      for (const Axis& axis : stage->axes) used.insert(axis.var);
+    }
+    for_each_own_expr(stmt, [&](const Expr& expr) {
+      for_each_node(expr, [&](const ExprNode& node) {
+        if (const auto* let = std::get_if<LetIndex>(&node.form)) used.insert(let->var);
+      });
+    });
   });
   while (used.contains(context.symbol(base))) base += '_';
   return context.symbol(base);
@@ -151,6 +236,80 @@ std::optional<Path::Step> find_alloc(Body& body, BufferId buffer) {
     if (found) return found;
   }
   return std::nullopt;
+}
+
+std::string local(const Context& context, const Function& function, BufferId id) {
+  return fmt::format("%{}", context.name(function.buffer(id).name));
+}
+
+size_t root_of(const Path& path) {
+  size_t root = path.steps.size() - 1;
+  while (root > 0 && path.is_loop(root - 1) && path.loop_at(root - 1).body.size() == 1) --root;
+  return root;
+}
+
+void erase(const Path::Step& step) { step.body->erase(step.body->begin() + static_cast<ptrdiff_t>(step.at)); }
+
+size_t common_steps(const Path& a, const Path& b) {
+  size_t common = 0;
+  while (common < a.steps.size() && common < b.steps.size() && a.steps[common].body == b.steps[common].body &&
+         a.steps[common].at == b.steps[common].at)
+    ++common;
+  return common;
+}
+
+BufferId add_buffer(Function& function, Symbol name, BufferId like) {
+  Buffer buffer = function.buffer(like);
+  buffer.name = name;
+  function.buffers.push_back(std::move(buffer));
+  return static_cast<BufferId>(function.buffers.size() - 1);
+}
+
+void remove_alloc(Function& function, BufferId buffer) {
+  const auto place = find_alloc(function.body, buffer);
+  Body inner = std::move(std::get<Alloc>(place->stmt().form).body);
+  Body& body = *place->body;
+  const auto at = static_cast<ptrdiff_t>(place->at);
+  body.erase(body.begin() + at);
+  body.insert(body.begin() + at, std::make_move_iterator(inner.begin()), std::make_move_iterator(inner.end()));
+}
+
+namespace {
+
+std::vector<const For*> loops_in(const Path& path, size_t first, size_t end) {
+  std::vector<const For*> loops;
+  for (size_t step = first; step < end; ++step) {
+    if (path.is_loop(step)) loops.push_back(&path.loop_at(step));
+  }
+  return loops;
+}
+
+}  // namespace
+
+std::vector<const For*> all_loops(const Path& path) { return loops_in(path, 0, path.steps.size()); }
+std::vector<const For*> loops_up_to(const Path& path, size_t step) { return loops_in(path, 0, step + 1); }
+std::vector<const For*> loops_behind(const Path& path, size_t step) {
+  return loops_in(path, step + 1, path.steps.size());
+}
+
+std::set<Symbol> outside_variables(const Function& function, const Path& path, size_t step) {
+  std::set<Symbol> variables(function.dims.begin(), function.dims.end());
+  for (size_t i = 0; i <= step; ++i) {
+    if (path.is_loop(i)) variables.insert(path.loop_at(i).var);
+  }
+  return variables;
+}
+
+bool only_mentions(Dim dim, const std::set<Symbol>& variables) {
+  bool all = true;
+  for_each_variable(dim, [&](Symbol var) { all &= variables.contains(var); });
+  return all;
+}
+
+bool is_instruction(const Stage& stage) {
+  bool found = false;
+  for_each_statement(stage.body, [&](const Stmt& stmt) { found |= std::holds_alternative<Intrinsic>(stmt.form); });
+  return found;
 }
 
 DimBounds bounds_of(const Path& path, size_t steps) {
@@ -171,6 +330,7 @@ bool visits_points_once(Context& context, const Path& path, size_t step) {
     if (path.is_loop(step)) open[path.loop_at(step).var] = path.loop_at(step).extent.constant();
   }
   for (const Axis& axis : path.stage().axes) {
+    if (axis.kind == AxisKind::kGiven) continue;
     // Coefficients and sizes: a sum is another one for other values if each coefficient is more than the smaller ones
     // can make up together.
     std::vector<std::pair<int64_t, std::optional<int64_t>>> parts;
@@ -206,28 +366,25 @@ Stmt nest(std::vector<For> loops, Stmt inner) {
   return inner;
 }
 
-Stmt copy_nest(Context& context, const Function& function, Symbol name, BufferId from, BufferId to) {
-  Stage stage;
-  stage.name = name;
-  std::vector<For> loops;
-  Dims indices;
-  std::map<Symbol, Dim> over_axes, over_loops;  // for the sizes of ragged axes
-  const Buffer& buffer = function.buffer(from);
-  for (size_t at = 0; at < buffer.rank(); ++at) {
-    const Symbol axis = context.symbol(fmt::format("c{}", at));
-    const Symbol loop = fresh(context, function, fmt::format("{}_{}", context.name(name), at));
-    const Dim extent = buffer.axes[at].extent;
-    loops.push_back({.var = loop, .extent = context.substitute(extent, over_loops), .mark = Mark::kSerial, .body = {}});
-    stage.axes.push_back({.var = axis,
-                          .extent = context.substitute(extent, over_axes),
-                          .kind = AxisKind::kSpatial,
-                          .value = context.dim(loop)});
-    indices.push_back(context.dim(axis));
-    over_axes[buffer.axes[at].var] = context.dim(axis);
-    over_loops[buffer.axes[at].var] = context.dim(loop);
+std::optional<Interval> interval_of(Context& context, Dim dim, const std::vector<const For*>& inner) {
+  Interval result{dim, dim};
+  for (size_t i = inner.size(); i-- > 0;) {  // the innermost first: its size may depend on the others
+    const Dim last = context.subtract(inner[i]->extent, context.dim(1));
+    for (Dim* end : {&result.lo, &result.hi}) {
+      if (!mentions({end, 1}, inner[i]->var)) continue;
+      const auto linear = context.linear_in(inner[i]->var, *end);
+      const auto factor = linear ? linear->first.constant() : std::nullopt;
+      if (!factor) return std::nullopt;
+      const bool at_last = (*factor > 0) == (end == &result.hi);
+      *end = at_last ? context.add(context.multiply(linear->first, last), linear->second) : linear->second;
+    }
   }
-  stage.body.push_back({Store{to, indices, load(function, from, indices)}});
-  return nest(std::move(loops), Stmt{std::move(stage)});
+  return result;
+}
+
+bool always_below(Context& context, Dim left, Dim right, const std::vector<const For*>& loops) {
+  const auto difference = interval_of(context, context.subtract(left, right), loops);
+  return difference && DimProver(context).less(difference->hi, context.dim(0)) == Answer::kYes;
 }
 
 }  // namespace tenon::compiler::loop

@@ -42,13 +42,40 @@ std::set<BufferId> buffers_written(const Stmt& stmt);
 // what its axes are and in its guards.
 void substitute(Context& context, Function& function, Stmt& stmt, const std::map<Symbol, Dim>& values);
 
+// Axes of a stage replaced in its statements.
+void substitute_axes(Context& context, Stage& stage, const std::map<Symbol, Dim>& values);
+
+// The indices of a buffer in a stage's statements, and the axes of the buffer that they are of.
+void for_each_index(Stage& stage, BufferId buffer, const std::function<void(size_t axis, Dim& index)>& visit);
+// Each access to the buffer gets another index, before the others.
+void add_index(Stage& stage, BufferId buffer, Dim index);
+
 // Dims over the axes of a stage, over the loops around it.
 Dims over_loops(Context& context, const Stage& stage, const Dims& dims);
 
+// "%a"
+std::string local(const Context& context, const Function& function, BufferId id);
 // A name that no variable or buffer of the function has: `base`, or it with underscores.
 Symbol fresh(Context& context, const Function& function, std::string base);
 // The Alloc of a buffer, and where; nothing where it is none.
 std::optional<Path::Step> find_alloc(Body& body, BufferId buffer);
+// The outermost statement of the path that holds its stage and nothing else.
+size_t root_of(const Path& path);
+void erase(const Path::Step& step);
+// How many steps both paths have in common, from the outermost on.
+size_t common_steps(const Path& a, const Path& b);
+// Another buffer of this type.
+BufferId add_buffer(Function& function, Symbol name, BufferId like);
+// The buffer's Alloc gives way to what is in it. Paths into the body around it are wrong behind this.
+void remove_alloc(Function& function, BufferId buffer);
+// The loops around the stage, or up to a step, or behind it; the outermost first.
+std::vector<const For*> all_loops(const Path& path);
+std::vector<const For*> loops_up_to(const Path& path, size_t step);
+std::vector<const For*> loops_behind(const Path& path, size_t step);
+// The variables of the loops up to a step, and the function's.
+std::set<Symbol> outside_variables(const Function& function, const Path& path, size_t step);
+bool only_mentions(Dim dim, const std::set<Symbol>& variables);
+bool is_instruction(const Stage& stage);
 // What is known of the loops around a stage: constant sizes.
 DimBounds bounds_of(const Path& path, size_t steps);
 // Whether the loops from `step` on visit each point of the stage at most once, as is seen where its axes are sums of
@@ -56,7 +83,14 @@ DimBounds bounds_of(const Path& path, size_t steps);
 bool visits_points_once(Context& context, const Path& path, size_t step);
 // A nest of loops, the first outermost, around a statement.
 Stmt nest(std::vector<For> loops, Stmt inner);
-// A stage that copies a whole buffer, with its loops.
-Stmt copy_nest(Context& context, const Function& function, Symbol name, BufferId from, BufferId to);
+
+// Both inside.
+struct Interval {
+  Dim lo, hi;
+};
+// The values that an index takes while the loops inside run, the outermost first; nothing where that is not seen.
+std::optional<Interval> interval_of(Context& context, Dim dim, const std::vector<const For*>& inner);
+// Whether left < right at all points of the loops; they are all the loops in the dims.
+bool always_below(Context& context, Dim left, Dim right, const std::vector<const For*>& loops);
 
 }  // namespace tenon::compiler::loop

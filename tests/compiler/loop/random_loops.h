@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/loop/access.h"
 #include "compiler/loop/loop.h"
 
 namespace tenon::compiler::loop {
@@ -32,8 +33,15 @@ inline std::string random_program(Random& random) {
   const std::string size = fmt::format("(n, {}), i32]", m);
   std::string text =
       fmt::format("loop @p[n](%x: Tensor[{}, %w: Tensor[({}, {}), i32]) -> (%y: Tensor[{}) {{\n", size, m, m, size);
+  // A row times the weights.
+  text += fmt::format(
+      "intrinsic @row(%a: Tensor[({0},), i32], %b: Tensor[({0}, {0}), i32]) -> (%z: Tensor[({0},), i32]) {{ for j in "
+      "({0}) {{ for k in ({0}) {{ stage dot(j in ({0}) at (j), reduce k in ({0}) at (k)) {{ %z[j] = %z[j] + %a[k] * "
+      "%b[k, j]; }} }} }} }}\n",
+      m);
   std::vector<std::string> values{"x"};
   std::string body;
+  size_t states = 0;
   for (size_t s = 0; s < stages; ++s) {
     const bool last = s + 1 == stages;
     const std::string to = last ? "y" : fmt::format("t{}", s), from = random.one_of(values),
@@ -41,7 +49,7 @@ inline std::string random_program(Random& random) {
     if (!last) text += fmt::format("alloc %{}: Tensor[{} {{\n", to, size);
     const std::string axes = fmt::format("i in (n) at (i), j in ({0}) at (j)", m);
     const std::string loops = fmt::format("for i in (n) {{ for j in ({}) {{ ", m);
-    switch (random.below(5)) {
+    switch (random.below(6)) {
       case 0:
         body += fmt::format("{}stage s{}({}) {{ %{}[i, j] = %{}[i, j] * i32(3) - %{}[i, j]; }} }} }}\n", loops, s, axes,
                             to, from, other);
@@ -69,6 +77,18 @@ inline std::string random_program(Random& random) {
             "r - 1) and index(i + r - 1) < index(n)) {{ %{3}[i, j] = %{3}[i, j] + %{4}[i + r - 1, j]; }} }} }} }} }}\n",
             loops, s, axes, to, from);
         break;
+      case 4:  // a state that each step of a loop changes and shows
+        text += fmt::format("alloc %h{0}: Tensor[(n + 1, {1}), i32] {{\n", s, m);
+        ++states;
+        body +=
+            fmt::format("for j in ({0}) {{ stage s{1}_first(j in ({0}) at (j)) {{ %h{1}[0, j] = i32(5); }} }}\n", m, s);
+        body += fmt::format(
+            "for i in (n) {{ for j in ({0}) {{ stage s{1}_step(scan i in (n) at (i), j in ({0}) at (j)) {{ %h{1}[i + "
+            "1, "
+            "j] = %h{1}[i, j] * i32(3) + %{2}[i, j]; }} }} for j in ({0}) {{ stage s{1}(i in (n) at (i), j in ({0}) at "
+            "(j)) {{ %{3}[i, j] = %h{1}[i + 1, j] - %{4}[i, j]; }} }} }}\n",
+            m, s, from, to, other);
+        break;
       default:  // a running sum along the rows
         body += fmt::format(
             "for i in (n) {{ for j in ({0}) {{ stage s{1}(scan i in (n) at (i), j in ({0}) at (j)) {{ if (index(i) < "
@@ -80,50 +100,76 @@ inline std::string random_program(Random& random) {
     values.push_back(to);
   }
   text += body;
-  for (size_t s = 0; s + 1 < stages; ++s) text += "}\n";
+  for (size_t s = 0; s + 1 < stages + states; ++s) text += "}\n";
   return text + "}\n";
 }
 
-inline std::string random_step(Context& context, const Function& function, Random& random) {
+// A step, or a few that belong together, with arguments that are there.
+inline std::vector<std::string> random_steps(Context& context, const Function& function, Random& random) {
   struct Place {
     std::string stage;
-    std::vector<std::string> loops;
+    std::vector<std::string> loops, axes, buffers;
   };
   std::vector<Place> places;
   std::vector<std::string> loops;
   const std::function<void(const Stmt&)> visit = [&](const Stmt& stmt) {
     const auto* loop = std::get_if<For>(&stmt.form);
     if (loop) loops.emplace_back(context.name(loop->var));
-    if (const auto* stage = std::get_if<Stage>(&stmt.form))
-      places.push_back({std::string(context.name(stage->name)), loops});
+    if (const auto* stage = std::get_if<Stage>(&stmt.form)) {
+      places.push_back({std::string(context.name(stage->name)), loops, {"i"}, {"x"}});
+      for (const Axis& axis : stage->axes) places.back().axes.emplace_back(context.name(axis.var));
+      for_each_access(*stage, [&](const Access& access) {
+        places.back().buffers.emplace_back(context.name(function.buffer(access.buffer).name));
+      });
+    }
     for_each_body(stmt, [&](const Body& body) { std::ranges::for_each(body, visit); });
     if (loop) loops.pop_back();
   };
   std::ranges::for_each(function.body, visit);
-  const Place& place = random.one_of(places);
-  const Place& other = random.one_of(places);
-  if (place.loops.empty()) return "inline(" + place.stage + ")";
-  const std::string& loop = random.one_of(place.loops);
-  switch (random.below(10)) {
-    case 0:
-    case 1: return fmt::format("split({}, {}, {})", place.stage, loop, 1 + random.below(4));
-    case 2: return fmt::format("fuse({}, {}, {})", place.stage, loop, random.one_of(place.loops));
+  const size_t chosen = random.below(places.size());
+  const Place &place = places[chosen], &other = random.one_of(places), &next = places[(chosen + 1) % places.size()];
+  if (place.loops.empty() || next.loops.empty()) return {"inline(" + place.stage + ")"};
+  const std::string &stage = place.stage, &loop = random.one_of(place.loops), &buffer = random.one_of(place.buffers);
+  const std::string scope = random.one_of<std::string>({"heap", "stack", "registers"});
+  switch (random.below(18)) {
+    case 0: return {fmt::format("split({}, {}, {})", stage, loop, 1 + random.below(5))};
+    case 1: return {fmt::format("fuse({}, {}, {})", stage, loop, random.one_of(place.loops))};
+    case 2:
     case 3: {
       std::vector<std::string> order = place.loops;
+      std::string step = "reorder(" + stage;
       for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
-      order.resize(std::min<size_t>(order.size(), 2 + random.below(3)));
-      std::string step = fmt::format("reorder({}", place.stage);
+      order.resize(1 + random.below(order.size()));
       for (const std::string& one : order) step += ", " + one;
-      return step + ")";
+      return {step + ")"};
     }
     case 4:
-      return fmt::format("mark({}, {}, {})", place.stage, loop,
-                         random.one_of<std::string>({"parallel", "vector", "unroll"}));
-    case 5: return fmt::format("inline({})", place.stage);
-    case 6: return fmt::format("compute_at({}, {}, {})", other.stage, place.stage, loop);
-    case 7: return fmt::format("split_init({}, {})", place.stage, loop);
-    case 8: return fmt::format("cache_read({}, {})", place.stage, random.one_of<std::string>({"x", "w", "t0", "t1"}));
-    default: return fmt::format("cache_write({})", place.stage);
+      return {
+          fmt::format("mark({}, {}, {})", stage, loop, random.one_of<std::string>({"parallel", "vector", "unroll"}))};
+    case 5: return {fmt::format("inline({})", stage)};
+    case 6: return {fmt::format("compute_at({}, {}, {})", other.stage, stage, loop)};
+    case 7: return {fmt::format("split_init({}, {})", stage, loop)};
+    case 8:
+      if (random.below(2) == 0) return {fmt::format("cache_read({}, {})", stage, buffer)};
+      return {fmt::format("cache_read({}, {}, {}, {})", stage, buffer, loop, scope)};
+    case 9:
+      if (random.below(2) == 0) return {fmt::format("cache_write({})", stage)};
+      return {fmt::format("cache_write({}, {}, {})", stage, loop, scope)};
+    case 10: return {fmt::format("store_at({}, {}, {}, {})", stage, buffer, loop, scope)};
+    case 11: return {fmt::format("rfactor({}, {})", stage, loop)};
+    case 12: return {fmt::format("pad({}, {}, {})", stage, random.one_of(place.axes), 2 + random.below(3))};
+    case 13:
+      return {fmt::format("split({}, {}, {})", stage, loop, 2 + random.below(3)),
+              fmt::format("partition({}, {}{})", stage, loop, random.below(2) == 0 ? "0" : "")};
+    case 14: return {fmt::format("hfuse({}, {}, {}, {})", stage, place.loops[0], next.stage, next.loops[0])};
+    case 15: return {fmt::format("fold_storage({}, {}, {}, {})", stage, buffer, loop, 1 + random.below(4))};
+    case 16:
+      return {fmt::format("compute_at({}, {}, {})", stage, next.stage, next.loops[0]),
+              fmt::format("pipeline({}, {})", stage, next.loops[0]), fmt::format("pipeline({}, {})", stage, loop)};
+    default: {
+      const std::string& rows = place.loops[place.loops.size() > 1 ? place.loops.size() - 2 : 0];
+      return {fmt::format("split_init({}, {})", stage, rows), fmt::format("tensorize({}, {}, row)", stage, rows)};
+    }
   }
 }
 

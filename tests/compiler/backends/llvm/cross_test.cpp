@@ -51,7 +51,9 @@ TEST(Cross, KernelsForAarch64GiveTheEvaluatorsBits) {
     for (Tensor& param : params)
       for (int32_t& value : param.data<int32_t>()) value = static_cast<int32_t>(random.below(2000)) - 1000;
     loop::Schedule schedule(context, program);
-    for (int step = 0; step < 12; ++step) (void)schedule.apply(random_step(context, schedule.function(), random));
+    for (int step = 0; step < 12; ++step) {
+      for (const std::string& words : random_steps(context, schedule.function(), random)) (void)schedule.apply(words);
+    }
     cases.functions.push_back(schedule.function());
     cases.params.push_back(params);
   }

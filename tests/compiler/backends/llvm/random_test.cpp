@@ -37,7 +37,9 @@ TEST(Native, RandomSchedulesOfRandomProgramsComputeWhatTheEvaluatorSays) {
       auto expected = evaluate(context, program, params);
       ASSERT_TRUE(expected) << expected.error().str() << text;
       loop::Schedule schedule(context, program);
-      for (int step = 0; step < 12; ++step) (void)schedule.apply(random_step(context, schedule.function(), random));
+      for (int step = 0; step < 12; ++step) {
+        for (const std::string& words : random_steps(context, schedule.function(), random)) (void)schedule.apply(words);
+      }
       programs.push_back({schedule.function(), std::move(params), std::move(*expected),
                           fmt::format("seed {}\n{}\n{}", seed, text, print(context, schedule.function()))});
     }

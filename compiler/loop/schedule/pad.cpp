@@ -1,0 +1,174 @@
+// The primitive pad: an axis gets a rounder size, so that loops over it need no guards.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/ir/try.h"
+#include "compiler/loop/builder.h"
+#include "compiler/loop/expr.h"
+#include "compiler/loop/schedule/primitives.h"
+#include "compiler/loop/schedule/region.h"
+
+namespace tenon::compiler::loop {
+namespace {
+
+struct Padding {
+  Symbol axis{};
+  Dim size, padded;
+};
+
+// Loops that run to the padded size: the axis' own loop, or a guard of it.
+Status widen_loops(Context& context, const Path& path, Stage& stage, const Axis& axis, const Padding& padding) {
+  std::map<Symbol, Dim> values;
+  for (const Axis& other : stage.axes) values[other.var] = other.value;
+  const Dim size = context.substitute(padding.size, values), padded = context.substitute(padding.padded, values);
+  const auto guard = std::ranges::find(stage.where, Guard{axis.value, size});
+  if (guard != stage.where.end()) {
+    guard->right = padded;
+    if (always_below(context, guard->left, guard->right, all_loops(path))) stage.where.erase(guard);
+    return {};
+  }
+  const auto var = axis.value.variable();
+  const auto at = var ? path.loop(*var) : std::nullopt;
+  const bool own = at && path.loop_at(*at).extent == size && root_of(path) <= *at;
+  if (!own)
+    return error(fmt::format("'{}' has no loop of its own and no guard", context.name(axis.var)), {},
+                 "pad before the loop is split, or split by a factor that may not divide it");
+  if (path.loop_at(*at).mark != Mark::kSerial)
+    return error(fmt::format("the loop '{}' is marked already", context.name(*var)), {}, "pad first, mark then");
+  path.loop_at(*at).extent = padded;
+  return {};
+}
+
+// Whether the index stays in the buffer while the axis runs to its padded size: as an index of its own, or at every
+// point of the loops.
+bool stays_inside(Context& context, const Function& function, const Path& path, const Padding& padding,
+                  const Access& access, size_t at) {
+  const For run{.var = padding.axis, .extent = padding.padded, .mark = {}, .body = {}};
+  const Dim size = function.buffer(access.buffer).axes[at].extent;
+  const Dim last = context.add(access.indices[at], context.dim(access.size(at) - 1));
+  const auto own = own_index(access.indices, padding.axis);
+  if (own && own->at == at && always_below(context, last, size, {&run})) return true;
+  return always_below(context, over_loops(context, path.stage(), {last})[0], size, all_loops(path));
+}
+
+// Whether the element is one of the zeros that another padding added, wherever the axis is beyond its size.
+bool reads_zero(const Function& function, const Padding& padding, const Load& load) {
+  const auto own = own_index(load.indices, padding.axis);
+  if (!own || own->offset != 0 || own->fold != 0) return false;
+  bool zero = false;
+  size_t writers = 0;
+  for_each_statement(function.body, [&](const Stmt& stmt) {
+    const auto* stage = std::get_if<Stage>(&stmt.form);
+    const auto* store = stage && stage->body.size() == 1 ? std::get_if<Store>(&stage->body[0].form) : nullptr;
+    bool writes = false;
+    if (stage)
+      for_each_access(*stage, [&](const Access& access) { writes |= access.writes && access.buffer == load.buffer; });
+    writers += writes;
+    const auto* choice = writes && store ? std::get_if<Select>(&store->value->form) : nullptr;
+    const auto* below = choice ? std::get_if<Binary>(&choice->condition->form) : nullptr;
+    const auto* fill = choice ? std::get_if<Literal>(&choice->otherwise->form) : nullptr;
+    if (!below || below->op != BinaryOp::kLess || !fill || fill->real != 0 || fill->integer != 0) return;
+    const auto* index = std::get_if<IndexValue>(&below->left->form);
+    const auto* end = std::get_if<IndexValue>(&below->right->form);
+    zero |= index && end && end->value == padding.size && store->indices[own->at] == index->value &&
+            index->value.variable().has_value();
+  });
+  return zero && writers == 1;
+}
+
+// Whether the value is zero wherever the axis is beyond its size.
+bool is_zero(const Function& function, const Padding& padding, const Expr& value) {
+  if (const auto* load = std::get_if<Load>(&value->form)) return reads_zero(function, padding, *load);
+  if (const auto* converted = std::get_if<Convert>(&value->form)) return is_zero(function, padding, converted->value);
+  const auto* both = std::get_if<Binary>(&value->form);
+  if (!both || both->op != BinaryOp::kMultiply) return false;
+  // Of floats, what is not finite times zero is no zero.
+  const bool left = is_zero(function, padding, both->left), right = is_zero(function, padding, both->right);
+  return is_float(value->dtype) ? left && right : left || right;
+}
+
+Expr within(const Padding& padding, Context& context, Expr value, Expr otherwise) {
+  const Expr inside = binary(BinaryOp::kLess, index_value(context.dim(padding.axis)), index_value(padding.size));
+  return select(inside, std::move(value), std::move(otherwise));
+}
+
+}  // namespace
+
+Expected<Function> pad(Context& context, Function function, Symbol stage, Symbol axis, int64_t multiple) {
+  TENON_TAKE(path, find_stage(context, function, stage));
+  Stage& target = path->stage();
+  const auto found = std::ranges::find(target.axes, axis, &Axis::var);
+  const std::string name(context.name(axis));
+  if (found == target.axes.end())
+    return error(fmt::format("the stage '{}' has no axis '{}'", context.name(stage), name));
+  if (found->kind != AxisKind::kSpatial && found->kind != AxisKind::kReduce)
+    return error(fmt::format("'{}' is neither a spatial axis nor a reduction", name));
+  const bool reduction = found->kind == AxisKind::kReduce;
+  const Padding padding{axis, found->extent,
+                        context.multiply(context.ceil_divide(found->extent, multiple), context.dim(multiple))};
+  if (DimProver(context).divides(context.dim(multiple), padding.size) == Answer::kYes)
+    return error(fmt::format("the size {} of '{}' is a multiple of {}", context.str(padding.size), name, multiple));
+  for (const Axis& other : target.axes) {
+    if (mentions({&other.extent, 1}, axis) || (&other == &*found && !padding.padded.valid()))
+      return error(fmt::format("the size of '{}' depends on '{}'", context.name(other.var), name));
+    if (other.kind == AxisKind::kScan) return error(fmt::format("'{}' is a scan axis", context.name(other.var)));
+  }
+  const auto* store = target.body.size() == 1 ? std::get_if<Store>(&target.body[0].form) : nullptr;
+  const bool simple = store && std::ranges::all_of(target.init, [&](const Stmt& stmt) {
+                        return std::holds_alternative<Store>(stmt.form);
+                      });
+  if (!simple) return error(fmt::format("the stage '{}' is more than one assignment", context.name(stage)));
+  TENON_TRY(widen_loops(context, *path, target, *found, padding));
+
+  // The buffer grows, if it does not hold the new points already.
+  const BufferId to = store->buffer;
+  for (size_t at = 0; at < store->indices.size(); ++at) {
+    if (reduction || !mentions({&store->indices[at], 1}, axis)) continue;
+    BufferAxis& size = function.buffers[index(to)].axes[at];
+    const Access write{.buffer = to, .writes = true, .indices = store->indices, .sizes = {}};
+    if (store->indices[at] == context.dim(axis) && size.extent == padding.size && find_alloc(function.body, to)) {
+      size.extent = padding.padded;
+    } else if (!stays_inside(context, function, *path, padding, write, at)) {
+      return error(
+          fmt::format("{} has no room for more, at {}", local(context, function, to), context.str(store->indices)));
+    }
+  }
+  for (const Use& use : uses_of(context, function.body, to)) {
+    if (!use.stage && !reduction)
+      return error(fmt::format("{} is used by an if, a let or a library", local(context, function, to)));
+  }
+
+  // What the new points read is there, or they read nothing.
+  bool inside = true;
+  for_each_access(target, [&](const Access& access) {
+    for (size_t at = 0; at < access.indices.size(); ++at) {
+      if (!access.writes && mentions({&access.indices[at], 1}, axis))
+        inside &= access.buffer == to || stays_inside(context, function, *path, padding, access, at);
+    }
+  });
+  const DType dtype = function.buffer(to).dtype;
+  found->extent = padding.padded;
+  if (reduction) {
+    const auto* sum = std::get_if<Binary>(&store->value->form);
+    const Expr before = load(function, to, store->indices);
+    const bool adds = sum && sum->op == BinaryOp::kAdd && equal(sum->left, before);
+    if (!(inside && adds && is_zero(function, padding, sum->right)))
+      target.body[0] = Stmt{Store{to, store->indices, within(padding, context, store->value, before)}};
+    return function;
+  }
+  auto guarded = [&](Body& body) {
+    for (Stmt& stmt : body) {
+      auto& own = std::get<Store>(stmt.form);
+      own.value = within(padding, context, own.value, literal(dtype, 0));
+    }
+  };
+  const bool copies = target.init.empty();
+  if (!inside || copies) {
+    guarded(target.init);
+    guarded(target.body);
+  }
+  return function;
+}
+
+}  // namespace tenon::compiler::loop

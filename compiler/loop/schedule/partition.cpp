@@ -1,0 +1,220 @@
+// Primitives that cut and join ranges of loops: partition, hfuse.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/ir/try.h"
+#include "compiler/loop/expr.h"
+#include "compiler/loop/schedule/primitives.h"
+#include "compiler/loop/schedule/region.h"
+
+namespace tenon::compiler::loop {
+namespace {
+
+// The iterations of a loop for which a guard always holds: from `first` on, and below `end`.
+struct Holds {
+  std::optional<Dim> first, end;
+};
+
+// Of c*loop + rest < bound and the like: everything is brought to the left side, whose largest value decides.
+std::optional<Holds> where_it_holds(Context& context, const For& loop, const Guard& guard,
+                                    const std::vector<const For*>& inner) {
+  const auto difference = interval_of(context, context.subtract(guard.left, guard.right), inner);
+  const auto linear = difference ? context.linear_in(loop.var, difference->hi) : std::nullopt;
+  const auto factor = linear ? linear->first.constant() : std::nullopt;
+  if (!factor || *factor == 0) return std::nullopt;
+  // factor*loop + rest <= -1
+  const Dim room = context.subtract(context.dim(-1), linear->second);
+  if (*factor > 0)
+    return Holds{std::nullopt, context.add(context.floor_divide(room, context.dim(*factor)), context.dim(1))};
+  const Dim need = context.subtract(context.dim(0), room);
+  return Holds{context.floor_divide(context.add(need, context.dim(-*factor - 1)), context.dim(-*factor)), std::nullopt};
+}
+
+struct Cut {
+  Dim first, end;  // between them no guard matters
+  bool head = false, tail = false;
+  std::vector<std::pair<Symbol, Guard>> proved;  // of each stage
+};
+
+Expected<Cut> find_cut(Context& context, const Function& function, const Path& path, size_t at) {
+  For& loop = path.loop_at(at);
+  Cut cut{.first = context.dim(0), .end = loop.extent, .head = false, .tail = false, .proved = {}};
+  const std::set<Symbol> outside = outside_variables(function, path, at);
+  std::vector<const For*> inner;
+  const std::function<void(Stmt&)> visit = [&](Stmt& stmt) {
+    if (auto* deeper = std::get_if<For>(&stmt.form)) inner.push_back(deeper);
+    if (const auto* stage = std::get_if<Stage>(&stmt.form)) {
+      for (const Guard& guard : stage->where) {
+        const Dim both[] = {guard.left, guard.right};
+        if (!mentions(both, loop.var)) continue;
+        const auto holds = where_it_holds(context, loop, guard, inner);
+        bool known = holds.has_value();
+        if (holds) {
+          for_each_variable(holds->first.value_or(holds->end.value_or(Dim{})),
+                            [&](Symbol var) { known &= outside.contains(var) && var != loop.var; });
+        }
+        if (!known) continue;
+        if (holds->first)
+          cut.first = cut.head ? context.maximum({cut.first, *holds->first}) : *holds->first, cut.head = true;
+        if (holds->end) cut.end = cut.tail ? context.minimum({cut.end, *holds->end}) : *holds->end, cut.tail = true;
+        cut.proved.emplace_back(stage->name, guard);
+      }
+    }
+    for_each_body(stmt, [&](Body& body) { std::ranges::for_each(body, visit); });
+    if (std::holds_alternative<For>(stmt.form)) inner.pop_back();
+  };
+  std::ranges::for_each(loop.body, visit);
+  if (cut.proved.empty())
+    return error(
+        fmt::format("no guard inside '{}' holds for some of its iterations as a whole", context.name(loop.var)));
+  // 0 <= first <= end <= extent
+  const DimProver prover(context);
+  auto at_least = [&](Dim a, Dim b) {
+    if (prover.less_equal(b, a) == Answer::kYes) return a;
+    return prover.less_equal(a, b) == Answer::kYes ? b : context.maximum({a, b});
+  };
+  auto at_most = [&](Dim a, Dim b) {
+    if (prover.less_equal(a, b) == Answer::kYes) return a;
+    return prover.less_equal(b, a) == Answer::kYes ? b : context.minimum({a, b});
+  };
+  cut.first = at_most(at_least(cut.first, context.dim(0)), loop.extent);
+  cut.end = at_most(at_least(cut.end, cut.first), loop.extent);
+  for (Dim end : {cut.first, cut.end})
+    if (!end.valid())
+      return error(fmt::format("where the guards of '{}' matter is no expression", context.name(loop.var)));
+  return cut;
+}
+
+// Statements again, with buffers and stages of their own, whose names end in `suffix`.
+class Copy {
+ public:
+  Copy(Context& context, Function& function, std::string suffix)
+      : context_(context), function_(function), suffix_(std::move(suffix)) {}
+
+  Body body(const Body& original) {
+    Body copies = original;
+    for_each_statement(copies, [&](Stmt& stmt) {
+      if (auto* alloc = std::get_if<Alloc>(&stmt.form)) {
+        const BufferId own = add_buffer(function_, named(function_.buffer(alloc->buffer).name), alloc->buffer);
+        buffers_[alloc->buffer] = own;
+        alloc->buffer = own;
+      }
+      if (auto* stage = std::get_if<Stage>(&stmt.form)) stage->name = named(stage->name);
+      rename(stmt);
+    });
+    return copies;
+  }
+
+ private:
+  Symbol named(Symbol name) { return fresh(context_, function_, fmt::format("{}_{}", context_.name(name), suffix_)); }
+  void rename(BufferId& id) const {
+    if (const auto found = buffers_.find(id); found != buffers_.end()) id = found->second;
+  }
+  void rename(Expr& expr) const {
+    expr = rewrite(expr, [&](const ExprNode& node) -> Expr {
+      const auto* load = std::get_if<Load>(&node.form);
+      if (!load || !buffers_.contains(load->buffer)) return nullptr;
+      ExprNode copy = node;
+      rename(std::get<Load>(copy.form).buffer);
+      return std::make_shared<const ExprNode>(std::move(copy));
+    });
+  }
+  void rename(Stmt& stmt) const {
+    if (auto* store = std::get_if<Store>(&stmt.form)) rename(store->buffer), rename(store->value);
+    if (auto* branch = std::get_if<If>(&stmt.form)) rename(branch->condition);
+    if (auto* let = std::get_if<Let>(&stmt.form)) rename(let->value);
+    if (auto* call = std::get_if<CallLibrary>(&stmt.form)) {
+      for (auto* list : {&call->inputs, &call->outputs})
+        for (BufferId& id : *list) rename(id);
+    }
+    if (auto* intrinsic = std::get_if<Intrinsic>(&stmt.form)) {
+      for (auto* list : {&intrinsic->inputs, &intrinsic->outputs})
+        for (Operand& operand : *list) rename(operand.buffer);
+    }
+  }
+
+  Context& context_;
+  Function& function_;
+  std::string suffix_;
+  std::map<BufferId, BufferId> buffers_;
+};
+
+}  // namespace
+
+Expected<Function> partition(Context& context, Function function, Symbol stage, Symbol loop) {
+  TENON_TAKE(path, find_stage(context, function, stage));
+  TENON_TAKE(at, find_loop(context, *path, loop));
+  const For whole = path->loop_at(*at);
+  if (whole.mark == Mark::kVector || whole.mark == Mark::kUnroll)
+    return error(fmt::format("the loop '{}' is marked already", context.name(loop)), {}, "partition first, mark then");
+  TENON_TAKE(cut, find_cut(context, function, *path, *at));
+  // The iterations from `first` to `end`; pieces but the middle one are copies.
+  auto piece = [&](Dim first, Dim end, std::string suffix) {
+    For part = whole;
+    if (!suffix.empty()) part.body = Copy(context, function, suffix).body(whole.body);
+    part.extent = context.subtract(end, first);
+    if (first != context.dim(0)) {
+      part.var =
+          fresh(context, function, fmt::format("{}_{}", context.name(whole.var), suffix.empty() ? "full" : suffix));
+      for (Stmt& stmt : part.body)
+        substitute(context, function, stmt, {{whole.var, context.add(first, context.dim(part.var))}});
+    }
+    return part;
+  };
+  std::vector<Stmt> parts;
+  if (cut->head) parts.push_back({piece(context.dim(0), cut->first, "head")});
+  const Symbol var = whole.var;
+  For& middle = path->loop_at(*at);
+  for (Stmt& stmt : middle.body) {
+    for_each_stage(stmt, [&](Stage& one) {
+      std::erase_if(one.where, [&](const Guard& guard) {
+        return std::ranges::find(cut->proved, std::pair{one.name, guard}) != cut->proved.end();
+      });
+    });
+  }
+  middle.extent = context.subtract(cut->end, cut->first);
+  if (cut->head) {
+    middle.var = fresh(context, function, fmt::format("{}_full", context.name(var)));
+    for (Stmt& stmt : middle.body)
+      substitute(context, function, stmt, {{var, context.add(cut->first, context.dim(middle.var))}});
+  }
+  parts.push_back({std::move(middle)});
+  if (cut->tail) parts.push_back({piece(cut->end, whole.extent, "tail")});
+  const Path::Step place = path->steps[*at];
+  erase(place);
+  place.body->insert(place.body->begin() + static_cast<ptrdiff_t>(place.at), std::make_move_iterator(parts.begin()),
+                     std::make_move_iterator(parts.end()));
+  return function;
+}
+
+Expected<Function> hfuse(Context& context, Function function, Symbol first, Symbol first_loop, Symbol second,
+                         Symbol second_loop) {
+  TENON_TAKE(left, find_stage(context, function, first));
+  TENON_TAKE(right, find_stage(context, function, second));
+  TENON_TAKE(l, find_loop(context, *left, first_loop));
+  TENON_TAKE(r, find_loop(context, *right, second_loop));
+  const Path::Step before = left->steps[*l], behind = right->steps[*r];
+  if (before.body != behind.body || before.at + 1 != behind.at)
+    return error(fmt::format("the loop '{}' of '{}' does not stand right behind '{}' of '{}'",
+                             context.name(second_loop), context.name(second), context.name(first_loop),
+                             context.name(first)));
+  For one = std::move(left->loop_at(*l)), other = std::move(right->loop_at(*r));
+  if (one.mark != Mark::kSerial || other.mark != Mark::kSerial)
+    return error("a loop that is marked is not fused", {}, "fuse first, mark then");
+  const Symbol both =
+      fresh(context, function, fmt::format("{}_{}", context.name(first_loop), context.name(second_loop)));
+  const Dim at = context.dim(both);
+  for (Stmt& stmt : one.body) substitute(context, function, stmt, {{one.var, at}});
+  for (Stmt& stmt : other.body) substitute(context, function, stmt, {{other.var, context.subtract(at, one.extent)}});
+  If choice{.condition = binary(BinaryOp::kLess, index_value(at), index_value(one.extent)),
+            .then = std::move(one.body),
+            .otherwise = std::move(other.body)};
+  For loop{.var = both, .extent = context.add(one.extent, other.extent), .mark = Mark::kSerial, .body = {}};
+  loop.body.push_back({std::move(choice)});
+  before.stmt() = Stmt{std::move(loop)};
+  erase(behind);
+  return function;
+}
+
+}  // namespace tenon::compiler::loop

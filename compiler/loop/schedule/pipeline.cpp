@@ -1,0 +1,146 @@
+// The primitive pipeline: a stage runs one iteration ahead of those behind it in a loop.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/ir/try.h"
+#include "compiler/loop/schedule/primitives.h"
+#include "compiler/loop/schedule/storage.h"
+
+namespace tenon::compiler::loop {
+namespace {
+
+// The body of the loop inside the buffers that it makes.
+Body& inner_body(For& loop) {
+  Body* body = &loop.body;
+  while (body->size() == 1 && std::holds_alternative<Alloc>(body->front().form))
+    body = &std::get<Alloc>(body->front().form).body;
+  return *body;
+}
+
+// Nothing but stages notices that the loop has one more iteration, and where.
+Status only_stages_notice(const Context& context, const Function& function, const For& loop) {
+  Status status;
+  auto refuse = [&](std::string_view what) {
+    status = error(fmt::format("{} inside depends on '{}'", what, context.name(loop.var)));
+  };
+  for_each_statement(loop.body, [&](const Stmt& stmt) {
+    if (const auto* inner = std::get_if<For>(&stmt.form); inner && mentions({&inner->extent, 1}, loop.var))
+      refuse("a loop's size");
+    if (const auto* alloc = std::get_if<Alloc>(&stmt.form)) {
+      for (const BufferAxis& axis : function.buffer(alloc->buffer).axes)
+        if (mentions({&axis.extent, 1}, loop.var)) refuse("a buffer's size");
+    }
+    if (std::holds_alternative<CallLibrary>(stmt.form)) refuse("a library call");
+  });
+  // Those inside a stage are over its axes.
+  const std::function<void(const Stmt&)> visit = [&](const Stmt& stmt) {
+    if (std::holds_alternative<Stage>(stmt.form)) return;
+    if (std::holds_alternative<If>(stmt.form)) refuse("an if");
+    if (std::holds_alternative<Let>(stmt.form)) refuse("a let");
+    for_each_body(stmt, [&](const Body& body) { std::ranges::for_each(body, visit); });
+  };
+  std::ranges::for_each(loop.body, visit);
+  return status;
+}
+
+// Why the statement may not run while the iteration before has not ended.
+Status runs_ahead(Context& context, Function& function, const For& loop, Stmt& first, Body& body) {
+  Status status;
+  const std::set<BufferId> reads = buffers_read(first), writes = buffers_written(first);
+  for (size_t i = 1; i < body.size(); ++i) {
+    for (BufferId buffer : buffers_written(body[i])) {
+      if (reads.contains(buffer) || writes.contains(buffer))
+        return error(fmt::format("{} is written behind it in the loop '{}' too", local(context, function, buffer),
+                                 context.name(loop.var)));
+    }
+  }
+  for_each_stage(first, [&](Stage& stage) {
+    for (const Axis& axis : stage.axes) {
+      if (axis.kind == AxisKind::kReduce && mentions({&axis.value, 1}, loop.var))
+        status = error(fmt::format("'{}' is a reduction axis of the stage '{}'", context.name(axis.var),
+                                   context.name(stage.name)));
+    }
+    for_each_access(stage, [&](const Access& access) {
+      for (const Axis& axis : stage.axes) {
+        const auto own = own_index(access.indices, axis.var);
+        if (own && own->fold != 0) status = error(fmt::format("{} is folded", local(context, function, access.buffer)));
+      }
+    });
+  });
+  return status;
+}
+
+}  // namespace
+
+Expected<Function> pipeline(Context& context, Function function, Symbol stage, Symbol loop) {
+  TENON_TAKE(path, find_stage(context, function, stage));
+  TENON_TAKE(at, find_loop(context, *path, loop));
+  For& target = path->loop_at(*at);
+  const std::string name(context.name(loop));
+  if (target.mark != Mark::kSerial) return error(fmt::format("the loop '{}' is marked already", name));
+  Body& body = inner_body(target);
+  const bool first =
+      std::ranges::any_of(path->steps, [&](const Path::Step& step) { return step.body == &body && step.at == 0; });
+  if (!first || body.size() < 2)
+    return error(fmt::format("the stage '{}' is not the first of several statements in the loop '{}'",
+                             context.name(stage), name));
+  TENON_TRY(only_stages_notice(context, function, target));
+  TENON_TRY(runs_ahead(context, function, target, body.front(), body));
+
+  // Buffers of an iteration that the first statement writes: two of each, outside of the loop.
+  std::set<BufferId> made, doubled;
+  for (Body* one = &target.body; one != &body; one = &std::get<Alloc>(one->front().form).body)
+    made.insert(std::get<Alloc>(one->front().form).buffer);
+  for (BufferId buffer : buffers_written(body.front()))
+    if (made.contains(buffer)) doubled.insert(buffer);
+  const std::vector<const For*> around = loops_up_to(*path, *at);
+  for (BufferId buffer : doubled) {
+    std::vector<BufferAxis>& axes = function.buffers[index(buffer)].axes;
+    axes.insert(axes.begin(), {.var = Symbol{}, .extent = context.dim(2)});
+  }
+  const Dim iteration = context.dim(loop), extent = target.extent;
+  for (size_t i = 0; i < body.size(); ++i) {
+    for_each_stage(body[i], [&](Stage& one) {
+      for (BufferId buffer : doubled) {
+        bool uses = false;
+        for_each_access(one, [&](const Access& access) { uses |= access.buffer == buffer; });
+        if (!uses) continue;
+        const Symbol axis = axis_of_loop(context, function, one, around, i == 0 ? AxisKind::kScan : AxisKind::kGiven);
+        add_index(one, buffer, context.modulo(context.dim(axis), context.dim(2)));
+      }
+    });
+  }
+  for (size_t i = 0; i < body.size(); ++i) {
+    if (i > 0) substitute(context, function, body[i], {{loop, context.subtract(iteration, context.dim(1))}});
+    for_each_stage(body[i], [&](Stage& one) {
+      one.where.push_back(i == 0 ? Guard{iteration, extent} : Guard{context.dim(0), iteration});
+    });
+  }
+  target.extent = context.add(extent, context.dim(1));
+  if (doubled.empty()) return function;
+  // The doubled buffers are made around the loop, the others where they were.
+  Body inside = std::move(body);
+  std::vector<Alloc> kept, moved;
+  for (Body* one = &target.body; one != &body; one = &std::get<Alloc>(one->front().form).body) {
+    const auto& alloc = std::get<Alloc>(one->front().form);
+    (doubled.contains(alloc.buffer) ? moved : kept)
+        .push_back({.buffer = alloc.buffer, .scope = alloc.scope, .body = {}});
+  }
+  auto wrap = [](std::vector<Alloc>& allocs, Body inner) {
+    for (size_t i = allocs.size(); i-- > 0;) {
+      allocs[i].body = std::move(inner);
+      inner.clear();
+      inner.push_back({std::move(allocs[i])});
+    }
+    return inner;
+  };
+  target.body = wrap(kept, std::move(inside));
+  Stmt& place = path->steps[*at].stmt();
+  Body whole;
+  whole.push_back(std::move(place));
+  place = std::move(wrap(moved, std::move(whole)).front());
+  return function;
+}
+
+}  // namespace tenon::compiler::loop

@@ -1,0 +1,275 @@
+// Primitives on reductions: split_init, rfactor.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/ir/try.h"
+#include "compiler/loop/builder.h"
+#include "compiler/loop/expr.h"
+#include "compiler/loop/schedule/primitives.h"
+#include "compiler/loop/schedule/region.h"
+
+namespace tenon::compiler::loop {
+namespace {
+
+// Whether the loop's variable gives a value to an axis that is a reduction, or to one along which other points lie.
+bool feeds(const Stage& stage, Symbol var, bool reduction) {
+  return std::ranges::any_of(stage.axes, [&](const Axis& axis) {
+    return axis.kind != AxisKind::kGiven && (axis.kind == AxisKind::kReduce) == reduction &&
+           mentions({&axis.value, 1}, var);
+  });
+}
+
+// The loops of the start of a reduction, and those that are the reduction alone.
+struct InitLoops {
+  std::vector<For> loops;
+  std::set<Symbol> gone;
+};
+Expected<InitLoops> init_loops(const Context& context, const Path& path, size_t at) {
+  InitLoops result;
+  const Stage& reduction = path.stage();
+  const std::string_view outer = context.name(path.loop_at(at).var);
+  for (size_t step = 0; step + 1 < path.steps.size(); ++step) {
+    if (!path.is_loop(step)) {
+      if (step > at)
+        return error(
+            fmt::format("more than loops stand between '{}' and the stage '{}'", outer, context.name(reduction.name)));
+      continue;
+    }
+    const For& one = path.loop_at(step);
+    const bool reduces = feeds(reduction, one.var, true);
+    if (step < at) {
+      if (reduces)
+        return error(
+            fmt::format("the loop '{}', outside of '{}', belongs to the reduction", context.name(one.var), outer));
+    } else if (feeds(reduction, one.var, false)) {
+      if (reduces)
+        return error(fmt::format("the loop '{}' belongs to the reduction and to other axes", context.name(one.var)));
+      for (Symbol var : result.gone)
+        if (mentions({&one.extent, 1}, var))
+          return error(fmt::format("the size of '{}' depends on the reduction", context.name(one.var)));
+      result.loops.push_back({.var = one.var, .extent = one.extent, .mark = one.mark, .body = {}});
+    } else {
+      result.gone.insert(one.var);
+    }
+  }
+  // Only the innermost loop is a vector.
+  for (size_t i = 0; i + 1 < result.loops.size(); ++i) {
+    if (result.loops[i].mark == Mark::kVector) result.loops[i].mark = Mark::kSerial;
+  }
+  return result;
+}
+
+}  // namespace
+
+Expected<Function> split_init(Context& context, Function function, Symbol stage, Symbol loop) {
+  TENON_TAKE(path, find_stage(context, function, stage));
+  TENON_TAKE(at, find_loop(context, *path, loop));
+  Stage& reduction = path->stage();
+  if (reduction.init.empty()) return error(fmt::format("the stage '{}' has no init", context.name(stage)));
+  if (!visits_points_once(context, *path, *at))
+    return error(fmt::format("the points of the stage '{}' are computed more than once in the loop '{}'",
+                             context.name(stage), context.name(loop)));
+  TENON_TAKE(loops, init_loops(context, *path, *at));
+  Stage init{.name = fresh(context, function, fmt::format("{}_init", context.name(stage))),
+             .axes = {},
+             .where = {},
+             .init = {},
+             .body = reduction.init};
+  std::set<BufferId> own, needed;
+  Dims indices;
+  for_each_access(reduction, [&](const Access& access) {
+    if (access.writes) own.insert(access.buffer);
+  });
+  for_each_access(init, [&](const Access& access) {
+    if (!access.writes) needed.insert(access.buffer);
+    indices.insert(indices.end(), access.indices.begin(), access.indices.end());
+  });
+  Status status;
+  for (Stmt& stmt : path->loop_at(*at).body) {
+    for_each_stage(stmt, [&](Stage& other) {
+      if (other.name == stage) return;
+      for_each_access(other, [&](const Access& access) {
+        if (access.writes && (own.contains(access.buffer) || needed.contains(access.buffer)))
+          status = error(fmt::format("the stage '{}' writes {} in the loop '{}' too", context.name(other.name),
+                                     local(context, function, access.buffer), context.name(loop)));
+      });
+    });
+  }
+  TENON_TRY(status);
+  auto any = [&](std::span<const Dim> dims) {
+    return std::ranges::any_of(loops->gone, [&](Symbol var) { return mentions(dims, var); });
+  };
+  for (const Guard& guard : reduction.where) {
+    const Dim both[] = {guard.left, guard.right};
+    const bool spatial = std::ranges::any_of(loops->loops, [&](const For& one) { return mentions(both, one.var); });
+    if (any(both) && spatial) return error("a guard of the stage mentions loops of the reduction and others");
+    if (!any(both)) init.where.push_back(guard);
+  }
+  for (const Axis& axis : reduction.axes) {
+    if (axis.kind == AxisKind::kReduce) continue;
+    if (axis.kind == AxisKind::kGiven && any({&axis.value, 1})) {
+      if (mentions(indices, axis.var))
+        return error(fmt::format("init needs '{}', a loop of the reduction", context.name(axis.var)));
+      continue;
+    }
+    init.axes.push_back(axis);
+  }
+  reduction.init.clear();
+  Body& body = *path->steps[*at].body;
+  body.insert(body.begin() + static_cast<ptrdiff_t>(path->steps[*at].at),
+              nest(std::move(loops->loops), Stmt{std::move(init)}));
+  return function;
+}
+
+namespace {
+
+// C[...] = C[...] op value, or value op C[...].
+struct Update {
+  const Store* store = nullptr;
+  BinaryOp op{};
+  Expr value;
+};
+Expected<Update> update_of(const Context& context, const Stage& stage) {
+  const auto* store = stage.body.size() == 1 ? std::get_if<Store>(&stage.body[0].form) : nullptr;
+  const auto* both = store ? std::get_if<Binary>(&store->value->form) : nullptr;
+  auto accumulates = [&](const Expr& expr) {
+    const auto* load = std::get_if<Load>(&expr->form);
+    return load && load->buffer == store->buffer && load->indices == store->indices;
+  };
+  if (both && identity(both->op, store->value->dtype)) {
+    for (const auto& [kept, value] : {std::pair{both->left, both->right}, std::pair{both->right, both->left}}) {
+      if (accumulates(kept)) return Update{store, both->op, value};
+    }
+  }
+  return error(
+      fmt::format("the stage '{}' is no x[...] = x[...] op y with one of +, *, min, max, and, or, bit_or, bit_xor",
+                  context.name(stage.name)));
+}
+
+// The reduction axis that the loop belongs to becomes the loop, as a spatial axis, and what is left of it.
+Status factor_axis(Context& context, const Function& function, const Path& path, size_t at, Stage& partial) {
+  const For& loop = path.loop_at(at);
+  const std::string name(context.name(loop.var));
+  auto found = partial.axes.end();
+  for (auto axis = partial.axes.begin(); axis != partial.axes.end(); ++axis) {
+    if (!mentions({&axis->value, 1}, loop.var)) continue;
+    if (axis->kind != AxisKind::kReduce || found != partial.axes.end())
+      return error(fmt::format("the loop '{}' does not belong to one axis of the reduction alone", name));
+    found = axis;
+  }
+  if (found == partial.axes.end()) return error(fmt::format("the loop '{}' belongs to no axis of the reduction", name));
+  const auto linear = context.linear_in(loop.var, found->value);
+  const std::vector<const For*> loops = all_loops(path);
+  const auto rest = linear ? interval_of(context, linear->second, loops) : std::nullopt;
+  const auto factor = linear ? linear->first.constant() : std::nullopt;
+  if (!factor || *factor < 1 || !rest || rest->lo != context.dim(0) || mentions({&rest->hi, 1}, loop.var))
+    return error(fmt::format("'{}' is not seen to be a sum of its loops", context.name(found->var)));
+  const std::set<Symbol> dims(function.dims.begin(), function.dims.end());
+  for (Dim size : {loop.extent, rest->hi}) {
+    bool known = true;
+    for_each_variable(size, [&](Symbol var) { known &= dims.contains(var); });
+    if (!known)
+      return error(fmt::format("the size {} of a loop of the reduction is none of the function", context.str(size)));
+  }
+  // No iteration of the loop is left with nothing to sum up.
+  std::map<Symbol, Dim> first;
+  for (const For* other : loops)
+    if (other->var != loop.var && feeds(partial, other->var, true)) first[other->var] = context.dim(0);
+  for (const Guard& guard : partial.where) {
+    const Dim both[] = {guard.left, guard.right};
+    if (mentions(both, loop.var) &&
+        !always_below(context, context.substitute(guard.left, first), context.substitute(guard.right, first), {&loop}))
+      return error(fmt::format("an iteration of '{}' may have nothing to sum up", name));
+  }
+  const Symbol chunk = fresh(context, function, name);
+  const Axis axis{.var = chunk, .extent = loop.extent, .kind = AxisKind::kSpatial, .value = context.dim(loop.var)};
+  const Dim inner = context.dim(found->var);
+  substitute_axes(context, partial,
+                  {{found->var, context.add(context.multiply(linear->first, context.dim(chunk)), inner)}});
+  for (Axis& other : partial.axes) {
+    if (mentions({&other.extent, 1}, found->var))
+      return error(fmt::format("the size of '{}' depends on '{}'", context.name(other.var), context.name(found->var)));
+  }
+  if (rest->hi == context.dim(0)) {
+    substitute_axes(context, partial, {{found->var, context.dim(0)}});
+    partial.axes.erase(found);
+  } else {
+    found->value = linear->second;
+    found->extent = context.add(rest->hi, context.dim(1));
+  }
+  partial.axes.insert(partial.axes.begin(), axis);
+  return {};
+}
+
+}  // namespace
+
+Expected<Function> rfactor(Context& context, Function function, Symbol stage, Symbol loop) {
+  TENON_TAKE(path, find_stage(context, function, stage));
+  TENON_TAKE(at, find_loop(context, *path, loop));
+  Stage& partial = path->stage();
+  TENON_TAKE(update, update_of(context, partial));
+  if (partial.init.empty())
+    return error(fmt::format("the stage '{}' has no init", context.name(stage)), {}, "rfactor before split_init");
+  const BufferId to = update->store->buffer;
+  TENON_TRY(writes_alone(context, function, *path, std::nullopt, to));
+  if (!visits_points_once(context, *path, 0))
+    return error(fmt::format("the points of the stage '{}' are computed more than once", context.name(stage)));
+
+  // The stage that sums up what the iterations of the loop come to.
+  Stage sum = partial;
+  const DType dtype = function.buffer(to).dtype;
+  const Symbol name = fresh(context, function, fmt::format("{}_rf", context.name(stage)));
+  const For chunks = For{.var = path->loop_at(*at).var, .extent = path->loop_at(*at).extent, .mark = {}, .body = {}};
+  std::erase_if(sum.axes, [](const Axis& axis) { return axis.kind != AxisKind::kSpatial; });
+  sum.where.clear();
+  std::vector<For> loops;
+  std::map<Symbol, Dim> values;
+  for (Axis& axis : sum.axes) {
+    const Symbol var = fresh(context, function, fmt::format("{}_{}", context.name(stage), context.name(axis.var)));
+    loops.push_back({.var = var, .extent = context.substitute(axis.extent, values), .mark = Mark::kSerial, .body = {}});
+    values[axis.var] = axis.value = context.dim(var);
+  }
+  const Symbol chunk = fresh(context, function, fmt::format("{}_{}", context.name(stage), context.name(chunks.var)));
+  loops.push_back({.var = chunk, .extent = chunks.extent, .mark = Mark::kSerial, .body = {}});
+  sum.axes.push_back({.var = chunk, .extent = chunks.extent, .kind = AxisKind::kReduce, .value = context.dim(chunk)});
+
+  // What they come to.
+  Buffer parts = function.buffer(to);
+  parts.name = name;
+  parts.axes.insert(parts.axes.begin(), {.var = Symbol{}, .extent = chunks.extent});
+  function.buffers.push_back(std::move(parts));
+  const auto buffer = static_cast<BufferId>(function.buffers.size() - 1);
+  const Dims indices = update->store->indices;
+  auto with = [&](Symbol first) {
+    Dims dims{context.dim(first)};
+    dims.insert(dims.end(), indices.begin(), indices.end());
+    return dims;
+  };
+  const Expr whole = binary(update->op, load(function, to, indices), load(function, buffer, with(chunk)));
+  sum.body.clear();
+  sum.body.push_back({Store{to, indices, whole}});
+  const BinaryOp op = update->op;
+  const Expr value = update->value;
+  // `value` goes through the stage's body, so that its axis is replaced too.
+  partial.body.clear(), partial.init.clear();
+  partial.body.push_back({Store{to, indices, value}});
+  TENON_TRY(factor_axis(context, function, *path, *at, partial));
+  const Expr added = std::get<Store>(partial.body[0].form).value;
+  const Dims place = with(partial.axes.front().var);
+  const bool reduces =
+      std::ranges::any_of(partial.axes, [](const Axis& axis) { return axis.kind == AxisKind::kReduce; });
+  partial.body.clear();
+  partial.body.push_back({Store{buffer, place, reduces ? binary(op, load(function, buffer, place), added) : added}});
+  if (reduces) partial.init.push_back({Store{buffer, place, identity(op, dtype)}});
+  partial.name = name;
+
+  Alloc alloc{.buffer = buffer, .scope = Scope::kHeap, .body = {}};
+  const Path::Step root = path->steps[outermost(*path)];
+  alloc.body.push_back(std::move(root.stmt()));
+  alloc.body.push_back(nest(std::move(loops), Stmt{std::move(sum)}));
+  root.stmt() = Stmt{std::move(alloc)};
+  return function;
+}
+
+}  // namespace tenon::compiler::loop

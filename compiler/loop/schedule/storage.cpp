@@ -1,0 +1,308 @@
+// Primitives on where buffers are made and how much of them is kept: store_at, fold_storage.
+#include "compiler/loop/schedule/storage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/ir/try.h"
+#include "compiler/loop/schedule/primitives.h"
+
+namespace tenon::compiler::loop {
+namespace {
+
+// Whether all of the box `inner` that lies in the buffer lies in the box `outer`.
+bool holds(Context& context, const Buffer& buffer, const Box& outer, const Box& inner) {
+  const DimProver prover(context);
+  for (size_t i = 0; i < outer.size(); ++i) {
+    if (!outer[i]) return false;
+    const Dim lo = inner[i] ? inner[i]->lo : context.dim(0);
+    const Dim last = context.subtract(buffer.axes[i].extent, context.dim(1));
+    auto below = [&](Dim a, Dim b) { return prover.less_equal(a, b) == Answer::kYes; };
+    if (!below(outer[i]->lo, lo) && !below(outer[i]->lo, context.dim(0))) return false;
+    if (!(inner[i] && below(inner[i]->hi, outer[i]->hi)) && !below(last, outer[i]->hi)) return false;
+  }
+  return true;
+}
+
+// Whether every point of a stage writes the buffer, at the latest when its reduction begins.
+bool writes_always(const Stage& stage, BufferId buffer) {
+  for (const Body* body : {&stage.init, &stage.body}) {
+    for (const Stmt& stmt : *body) {
+      bool writes = false;
+      for_each_own_access(stmt, [&](const Access& access) { writes |= access.writes && access.buffer == buffer; });
+      if (writes) return true;
+    }
+  }
+  return false;
+}
+
+// The loop that a buffer is to be made in, and what is around it.
+struct Target {
+  const Path& path;
+  size_t at = 0;
+  std::set<Symbol> outside;  // variables
+  BufferId buffer{};
+  std::string shown, name;  // of the buffer and the loop
+
+  For& loop() const { return path.loop_at(at); }
+};
+
+// Whether an earlier stage wrote all that `use` reads, in the same iteration.
+bool written_before(Context& context, const Function& function, const Target& target, const std::vector<Use>& uses,
+                    const Use& use) {
+  return std::any_of(uses.data(), &use, [&](const Use& writer) {
+    if (!writer.writes || !writer.stage || writer.stage == use.stage || !writes_always(*writer.stage, target.buffer))
+      return false;
+    size_t common = 0, shared = 0;  // statements around both, and loops among them
+    while (writer.at[common] == use.at[common]) {
+      shared += std::holds_alternative<For>((*use.at[common].first)[use.at[common].second].form);
+      ++common;
+    }
+    if (writer.at[common].first != use.at[common].first || !fills_box(context, writer, shared, use.stage->where))
+      return false;
+    std::set<Symbol> known = target.outside;
+    for (size_t k = 0; k < shared; ++k) known.insert(use.loops[k]->var);
+    return holds(context, function.buffer(target.buffer),
+                 box_of(context, function, target.buffer, writer, shared, known),
+                 box_of(context, function, target.buffer, use, shared, known));
+  });
+}
+
+// Each iteration reads what it wrote itself.
+Status reads_its_own(Context& context, const Function& function, const Target& target, const std::vector<Use>& uses) {
+  const std::set<Symbol> dims(function.dims.begin(), function.dims.end());
+  for (const Use& use : uses) {
+    if (!use.stage) return error(fmt::format("{} is used by an if, a let or a library", target.shown));
+    for (const Axis& axis : use.stage->axes) {
+      bool goes_on = false;
+      for_each_variable(axis.value,
+                        [&](Symbol var) { goes_on |= target.outside.contains(var) && !dims.contains(var); });
+      if (use.writes && goes_on && (axis.kind == AxisKind::kReduce || axis.kind == AxisKind::kScan))
+        return error(fmt::format("'{}' of the stage '{}' goes on from one iteration of '{}' to the next",
+                                 context.name(axis.var), context.name(use.stage->name), target.name));
+    }
+    // A reduction reads what its own start wrote.
+    const bool starts = !use.stage->init.empty() && writes_always(*use.stage, target.buffer) &&
+                        std::ranges::any_of(uses, [&](const Use& other) {
+                          return other.stage == use.stage && other.writes && other.indices == use.indices;
+                        });
+    if (!use.writes && !starts && !written_before(context, function, target, uses, use))
+      return error(fmt::format("an iteration of '{}' may read elements of {} that it did not write: in the stage '{}'",
+                               target.name, target.shown, context.name(use.stage->name)));
+  }
+  return {};
+}
+
+// The buffer shrinks to the box that the uses take, whose begin is the result.
+Expected<Dims> shrink(Context& context, Function& function, const Target& target, const std::vector<Use>& uses,
+                      Scope scope) {
+  const std::set<Symbol> dims(function.dims.begin(), function.dims.end());
+  Box box = box_of(context, function, target.buffer, uses[0], 0, target.outside);
+  for (const Use& use : uses)
+    box = hull(context, box, box_of(context, function, target.buffer, use, 0, target.outside));
+  Dims begins(box.size(), context.dim(0));
+  for (size_t i = 0; i < box.size(); ++i) {
+    BufferAxis& axis = function.buffers[index(target.buffer)].axes[i];
+    if (box[i]) {
+      const Dim size = context.add(context.subtract(box[i]->hi, box[i]->lo), context.dim(1));
+      const bool smaller = DimProver(context).less_equal(axis.extent, size) != Answer::kYes;
+      if (size.valid() && only_mentions(size, dims) && smaller) axis.extent = size, begins[i] = box[i]->lo;
+    }
+    if (scope != Scope::kHeap && !axis.extent.constant())
+      return error(fmt::format("{} cannot lie {}: its size {} is no constant", target.shown,
+                               scope == Scope::kStack ? "on the stack" : "in registers", context.str(axis.extent)));
+  }
+  return begins;
+}
+
+}  // namespace
+
+Expected<Function> store_in_loop(Context& context, Function function, BufferId buffer, Symbol stage, Symbol loop,
+                                 Scope scope) {
+  TENON_TAKE(path, find_stage(context, function, stage));
+  TENON_TAKE(at, find_loop(context, *path, loop));
+  const Target target{.path = *path,
+                      .at = *at,
+                      .outside = outside_variables(function, *path, *at),
+                      .buffer = buffer,
+                      .shown = local(context, function, buffer),
+                      .name = std::string(context.name(loop))};
+  const bool made_outside =
+      std::any_of(path->steps.begin(), path->steps.begin() + static_cast<ptrdiff_t>(*at), [&](const Path::Step& step) {
+        const auto* alloc = std::get_if<Alloc>(&step.stmt().form);
+        return alloc && alloc->buffer == buffer;
+      });
+  if (!made_outside) return error(fmt::format("{} is not made outside of the loop '{}'", target.shown, target.name));
+  Body& body = target.loop().body;
+  const std::vector<Use> uses = uses_of(context, body, buffer);
+  if (uses.empty()) return error(fmt::format("{} is not used in the loop '{}'", target.shown, target.name));
+  if (uses.size() != uses_of(context, function.body, buffer).size())
+    return error(fmt::format("{} is used outside the loop '{}' too", target.shown, target.name));
+  for (const BufferAxis& axis : function.buffer(buffer).axes) {
+    if (!only_mentions(axis.extent, target.outside))
+      return error(
+          fmt::format("{} is ragged: its size {} depends on an index", target.shown, context.str(axis.extent)));
+  }
+  TENON_TRY(reads_its_own(context, function, target, uses));
+  TENON_TAKE(begins, shrink(context, function, target, uses, scope));
+  const std::vector<const For*> around = loops_up_to(*path, *at);
+  for (Stmt& stmt : body) {
+    for_each_stage(stmt, [&](Stage& one) {
+      if (std::ranges::none_of(uses, [&](const Use& use) { return use.stage == &one; })) return;
+      std::map<Symbol, Dim> values;
+      for (size_t k = 0; k < around.size(); ++k) {
+        if (!mentions(*begins, around[k]->var)) continue;
+        const Symbol axis = axis_of_loop(context, function, one, std::span(around).first(k + 1), AxisKind::kGiven);
+        values[around[k]->var] = context.dim(axis);
+      }
+      for_each_index(one, buffer, [&](size_t i, Dim& dim) {
+        dim = context.subtract(dim, context.substitute((*begins)[i], values));
+      });
+    });
+  }
+  Alloc alloc{.buffer = buffer, .scope = scope, .body = std::move(body)};
+  body.clear();
+  body.push_back({std::move(alloc)});
+  remove_alloc(function, buffer);  // the outer one, which is found first
+  return function;
+}
+
+Expected<BufferId> find_buffer(const Context& context, const Function& function, Symbol name) {
+  for (size_t i = 0; i < function.buffers.size(); ++i)
+    if (function.buffers[i].name == name) return static_cast<BufferId>(i);
+  return error(fmt::format("there is no buffer %{}", context.name(name)));
+}
+
+Expected<Function> store_at(Context& context, Function function, Symbol stage, Symbol buffer, CachePlace place) {
+  TENON_TAKE(id, find_buffer(context, function, buffer));
+  return store_in_loop(context, std::move(function), *id, stage, place.loop, place.scope);
+}
+
+namespace {
+
+// Elements of an index that live at a time: from stride*loop + first on, as many as `elements`.
+struct Window {
+  size_t axis = 0;
+  int64_t stride = 0;
+  Dim first;
+};
+
+// The first index of which the iterations use windows that move on.
+std::optional<Window> find_window(Context& context, const std::vector<Use>& uses, Symbol loop, size_t rank,
+                                  int64_t elements) {
+  for (size_t axis = 0; axis < rank; ++axis) {
+    std::optional<Window> window;
+    Dims begins, ends;
+    bool linear = true;
+    for (const Use& use : uses) {
+      const auto interval = interval_of(context, use.indices[axis], use.loops);
+      const auto lo = interval ? context.linear_in(loop, interval->lo) : std::nullopt;
+      const auto hi = interval ? context.linear_in(loop, interval->hi) : std::nullopt;
+      linear &= lo && hi && lo->first == hi->first && lo->first.constant().value_or(0) >= 1 &&
+                (!window || window->stride == *lo->first.constant());
+      if (!linear) break;
+      if (!window) window = Window{axis, *lo->first.constant(), lo->second};
+      begins.push_back(lo->second);
+      ends.push_back(hi->second);
+    }
+    if (!linear || !window) continue;
+    bool small = true;
+    for (Dim begin : begins) {
+      if (const auto before = context.subtract(begin, window->first).constant(); before && *before < 0)
+        window->first = begin;
+      for (Dim end : ends) {
+        const auto width = context.subtract(end, begin).constant();
+        small &= width && *width < elements;
+      }
+    }
+    if (small) return window;
+  }
+  return std::nullopt;
+}
+
+// Whether a use in front of the loop, or behind it, is of elements that its first, or its last, iteration finds or
+// leaves.
+bool in_window(Context& context, const Use& use, const Window& window, const For& loop, bool before, int64_t elements) {
+  const Dim iteration = before ? context.dim(0) : context.subtract(loop.extent, context.dim(1));
+  const Dim first = context.add(context.multiply(context.dim(window.stride), iteration), window.first);
+  const auto interval = interval_of(context, use.indices[window.axis], use.loops);
+  if (!interval) return false;
+  const DimProver prover(context);
+  return prover.less_equal(first, interval->lo) == Answer::kYes &&
+         prover.less(interval->hi, context.add(first, context.dim(elements))) == Answer::kYes;
+}
+
+}  // namespace
+
+Expected<Function> fold_storage(Context& context, Function function, Symbol stage, Symbol buffer, Symbol loop,
+                                int64_t elements) {
+  TENON_TAKE(path, find_stage(context, function, stage));
+  TENON_TAKE(at, find_loop(context, *path, loop));
+  TENON_TAKE(id, find_buffer(context, function, buffer));
+  const std::string shown = local(context, function, *id), name(context.name(loop));
+  size_t made = 0;
+  while (made < *at) {
+    const auto* alloc = std::get_if<Alloc>(&path->steps[made].stmt().form);
+    if (alloc && alloc->buffer == *id) break;
+    ++made;
+  }
+  if (made == *at) return error(fmt::format("{} is not made outside of the loop '{}'", shown, name));
+  for (size_t step = made + 1; step < *at; ++step) {
+    if (!std::holds_alternative<Alloc>(path->steps[step].stmt().form))
+      return error(fmt::format("more than buffers stand between {} and the loop '{}'", shown, name));
+  }
+  const For& target = path->loop_at(*at);
+  const std::vector<Use> inside = uses_of(context, path->loop_at(*at).body, *id);
+  const std::vector<Use> all = uses_of(context, function.body, *id);
+  for (const Use& use : all) {
+    if (!use.stage || !use.sizes.empty())
+      return error(fmt::format("{} is used by an if, a let, a library or an instruction", shown));
+  }
+  const auto window = find_window(context, inside, loop, function.buffer(*id).rank(), elements);
+  if (!window)
+    return error(fmt::format("an iteration of '{}' is not seen to use {} elements of {} or less, further on in each",
+                             name, elements, shown));
+  for (const BufferAxis& axis : function.buffer(*id).axes) {
+    if (mentions({&axis.extent, 1}, function.buffer(*id).axes[window->axis].var))
+      return error(fmt::format("{} is ragged: its size {} depends on an index", shown, context.str(axis.extent)));
+  }
+  bool before = true;
+  for (const Use& use : all) {
+    const bool in_loop = std::ranges::any_of(use.loops, [&](const For* one) { return one == &target; });
+    if (in_loop) before = false;
+    else if (!in_window(context, use, *window, target, before, elements))
+      return error(fmt::format("the stage '{}' uses elements of {} that are gone {} the loop '{}'",
+                               context.name(use.stage->name), shown, before ? "in" : "behind", name));
+  }
+  // Axes that walk along the index are scans from now on: their order says which element is meant.
+  Status status;
+  std::set<const Stage*> stages;
+  for (const Use& use : all) stages.insert(use.stage);
+  for (Stmt& stmt : function.body) {
+    for_each_stage(stmt, [&](Stage& one) {
+      if (!stages.contains(&one)) return;
+      for_each_access(one, [&](const Access& access) {
+        if (!access.writes || access.buffer != *id || access.indices[window->axis].constant()) return;
+        bool walks = false;
+        for (Axis& axis : one.axes) {
+          const auto own = own_index({access.indices[window->axis]}, axis.var);
+          if (!own || own->fold != 0 || (axis.kind != AxisKind::kSpatial && axis.kind != AxisKind::kScan)) continue;
+          axis.kind = AxisKind::kScan;
+          walks = true;
+        }
+        if (!walks)
+          status = error(fmt::format("the stage '{}' writes {} at {}, which is no axis of it", context.name(one.name),
+                                     shown, context.str(access.indices[window->axis])));
+      });
+      for_each_index(one, *id, [&](size_t i, Dim& dim) {
+        if (i == window->axis) dim = context.modulo(dim, context.dim(elements));
+      });
+    });
+  }
+  TENON_TRY(status);
+  function.buffers[index(*id)].axes[window->axis].extent = context.dim(elements);
+  return function;
+}
+
+}  // namespace tenon::compiler::loop

@@ -1,0 +1,266 @@
+// The primitive tensorize: a loop nest becomes a declared instruction.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "compiler/ir/try.h"
+#include "compiler/loop/expr.h"
+#include "compiler/loop/instructions.h"
+#include "compiler/loop/schedule/primitives.h"
+#include "compiler/loop/schedule/region.h"
+#include "compiler/loop/text.h"
+
+namespace tenon::compiler::loop {
+namespace {
+
+// One assignment in loops of constant sizes.
+struct Nest {
+  std::vector<const For*> loops;
+  const Stage* stage = nullptr;
+  const Store* store = nullptr;
+};
+
+// From a statement inwards; the reason where it is something else.
+Expected<Nest> nest_of(const Context& context, const Stmt& stmt, std::string_view what) {
+  Nest nest;
+  const Stmt* at = &stmt;
+  while (const auto* loop = std::get_if<For>(&at->form)) {
+    if (!loop->extent.constant())
+      return error(fmt::format("the size of '{}' in {} is no constant", context.name(loop->var), what));
+    if (loop->body.size() != 1)
+      return error(fmt::format("the loop '{}' in {} holds more than one statement", context.name(loop->var), what));
+    nest.loops.push_back(loop);
+    at = &loop->body.front();
+  }
+  nest.stage = std::get_if<Stage>(&at->form);
+  if (!nest.stage) return error(fmt::format("{} is not one stage in loops", what));
+  if (!nest.stage->init.empty())
+    return error(fmt::format("the stage '{}' has an init", context.name(nest.stage->name)), {},
+                 "split it off with split_init");
+  nest.store = nest.stage->body.size() == 1 ? std::get_if<Store>(&nest.stage->body[0].form) : nullptr;
+  if (!nest.store)
+    return error(fmt::format("the stage '{}' is more than one assignment", context.name(nest.stage->name)));
+  return nest;
+}
+
+std::map<Symbol, Dim> axis_values(const Stage& stage) {
+  std::map<Symbol, Dim> values;
+  for (const Axis& axis : stage.axes) values[axis.var] = axis.value;
+  return values;
+}
+
+// Compares the nest with the declared one, whose loops stand for loops of the nest.
+class Matcher {
+ public:
+  Matcher(Context& context, const Function& function, const Nest& nest, const Function& declared, const Nest& other)
+      : context_(context), function_(function), nest_(nest), declared_(declared), other_(other) {
+    for (const For* loop : nest.loops) zero_[loop->var] = context.dim(0);
+    over_ = axis_values(*nest.stage);
+  }
+
+  // loops[i] of the nest is loop i of the declaration.
+  bool match(const std::vector<const For*>& loops) {
+    operands_.clear(), matched_ = 0, mismatch_.clear();
+    std::map<Symbol, Dim> renamed;
+    for (size_t i = 0; i < loops.size(); ++i) renamed[other_.loops[i]->var] = context_.dim(loops[i]->var);
+    renamed_.clear();
+    for (const auto& [axis, value] : axis_values(*other_.stage)) renamed_[axis] = context_.substitute(value, renamed);
+    const Expr mine = load(function_, nest_.store->buffer, nest_.store->indices);
+    const Expr theirs = load(declared_, other_.store->buffer, other_.store->indices);
+    return same(mine, theirs) && same(nest_.store->value, other_.store->value);
+  }
+  size_t matched() const { return matched_; }
+  const std::string& mismatch() const { return mismatch_; }
+  // The block that an operand of the declaration is; over the axes of the stage.
+  const std::map<BufferId, Operand>& operands() const { return operands_; }
+
+ private:
+  bool fail(const Expr& mine, const Expr& theirs) {
+    if (mismatch_.empty())
+      mismatch_ = fmt::format("{} stands where it has {}", print(context_, function_, mine),
+                              print(context_, declared_, theirs));
+    return false;
+  }
+  bool same(const Expr& mine, const Expr& theirs) {
+    if (mine->dtype != theirs->dtype || mine->form.index() != theirs->form.index()) return fail(mine, theirs);
+    ++matched_;
+    return std::visit(
+        [&](const auto& form) {
+          return same(form, std::get<std::remove_cvref_t<decltype(form)>>(theirs->form), mine, theirs);
+        },
+        mine->form);
+  }
+  bool same(const Literal&, const Literal&, const Expr& mine, const Expr& theirs) {
+    return equal(mine, theirs) || fail(mine, theirs);
+  }
+  bool same(const IndexValue& a, const IndexValue& b, const Expr& mine, const Expr& theirs) {
+    return context_.substitute(a.value, over_) == context_.substitute(b.value, renamed_) || fail(mine, theirs);
+  }
+  bool same(const Unary& a, const Unary& b, const Expr& mine, const Expr& theirs) {
+    return (a.op == b.op || fail(mine, theirs)) && same(a.value, b.value);
+  }
+  bool same(const Binary& a, const Binary& b, const Expr& mine, const Expr& theirs) {
+    if (a.op != b.op) return fail(mine, theirs);
+    const auto operands = operands_;
+    if (same(a.left, b.left) && same(a.right, b.right)) return true;
+    const bool commutes =
+        a.op == BinaryOp::kAdd || a.op == BinaryOp::kMultiply || a.op == BinaryOp::kMin || a.op == BinaryOp::kMax;
+    if (!commutes) return false;
+    const auto [first, count] = std::pair{mismatch_, matched_};
+    operands_ = operands;
+    if (same(a.left, b.right) && same(a.right, b.left)) {
+      mismatch_.clear();
+      return true;
+    }
+    mismatch_ = first, matched_ = count;
+    return false;
+  }
+  bool same(const Select& a, const Select& b, const Expr&, const Expr&) {
+    return same(a.condition, b.condition) && same(a.then, b.then) && same(a.otherwise, b.otherwise);
+  }
+  bool same(const Convert& a, const Convert& b, const Expr&, const Expr&) { return same(a.value, b.value); }
+  bool same(const LetIndex&, const LetIndex&, const Expr& mine, const Expr& theirs) { return fail(mine, theirs); }
+  bool same(const Load& a, const Load& b, const Expr& mine, const Expr& theirs) {
+    // What of an index the loops of the nest make up is an index of the operand, in the same order.
+    Operand operand{.buffer = a.buffer, .parts = {}};
+    size_t next = 0;
+    for (Dim index : a.indices) {
+      const Dim over = context_.substitute(index, over_), begin = context_.substitute(over, zero_);
+      const Dim inner = context_.subtract(over, begin);
+      Part part{.begin = index, .size = 0};
+      if (inner != context_.dim(0)) {
+        if (next == b.indices.size() || inner != context_.substitute(b.indices[next], renamed_))
+          return fail(mine, theirs);
+        part.size = *declared_.buffer(b.buffer).axes[next].extent.constant();
+        ++next;
+      }
+      operand.parts.push_back(part);
+    }
+    if (next != b.indices.size()) return fail(mine, theirs);
+    const auto [found, added] = operands_.try_emplace(b.buffer, operand);
+    return added || (found->second.buffer == operand.buffer && found->second.parts == operand.parts) ||
+           fail(mine, theirs);
+  }
+
+  Context& context_;
+  const Function& function_;
+  const Nest& nest_;
+  const Function& declared_;
+  const Nest& other_;
+  std::map<Symbol, Dim> zero_, over_, renamed_;
+  std::map<BufferId, Operand> operands_;
+  size_t matched_ = 0;
+  std::string mismatch_;  // the first
+};
+
+// The declaration's operands, matched with the loops in some order.
+Expected<std::map<BufferId, Operand>> match(Context& context, const Function& function, const Nest& nest,
+                                            const Function& declared, const Nest& other) {
+  const std::string name(context.name(declared.name));
+  auto sizes = [](const Nest& one) {
+    std::vector<int64_t> list;
+    for (const For* loop : one.loops) list.push_back(*loop->extent.constant());
+    return list;
+  };
+  std::vector<size_t> order(nest.loops.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  Matcher matcher(context, function, nest, declared, other);
+  bool fits = false;
+  size_t most = 0;
+  std::string mismatch;
+  if (sizes(nest).size() == sizes(other).size()) {
+    do {
+      std::vector<const For*> loops;
+      bool same = true;
+      for (size_t i = 0; i < order.size(); ++i) {
+        loops.push_back(nest.loops[order[i]]);
+        same &= loops.back()->extent == other.loops[i]->extent;
+      }
+      if (!same) continue;
+      fits = true;
+      if (matcher.match(loops)) return matcher.operands();
+      if (mismatch.empty() || matcher.matched() > most) most = matcher.matched(), mismatch = matcher.mismatch();
+    } while (std::ranges::next_permutation(order).found);
+  }
+  if (!fits)
+    return error(fmt::format("the loops have ({}) iterations, those of the instruction '{}' ({})",
+                             fmt::join(sizes(nest), ", "), name, fmt::join(sizes(other), ", ")));
+  return error(fmt::format("the instruction '{}' does something else: {}", name, mismatch));
+}
+
+// Axes count blocks from now on: those that the loops of the nest walk along.
+Status count_blocks(Context& context, Stage& stage, const Nest& nest, std::map<Symbol, Dim>& begins) {
+  for (Axis& axis : stage.axes) {
+    const For* own = nullptr;
+    std::map<Symbol, Dim> zero;
+    for (const For* loop : nest.loops) {
+      if (!mentions({&axis.value, 1}, loop->var)) continue;
+      if (own || axis.kind == AxisKind::kScan || axis.kind == AxisKind::kGiven)
+        return error(fmt::format("'{}' is no axis with one of the loops inside", context.name(axis.var)));
+      own = loop;
+    }
+    if (!own) continue;
+    const Dim size = own->extent, outer = context.substitute(axis.value, {{own->var, context.dim(0)}});
+    const auto block = context.divide(outer, size);
+    if (axis.value != context.add(outer, context.dim(own->var)) || !block)
+      return error(fmt::format("'{}' does not begin at multiples of {}", context.name(axis.var), context.str(size)));
+    const Dim extent = context.substitute(axis.extent, begins);
+    if (DimProver(context).divides(size, extent) != Answer::kYes)
+      return error(fmt::format("the size {} of '{}' may be no multiple of {}", context.str(extent),
+                               context.name(axis.var), context.str(size)),
+                   {}, "pad it first");
+    axis.extent = context.floor_divide(extent, size);
+    axis.value = *block;
+    begins[axis.var] = context.multiply(size, context.dim(axis.var));
+  }
+  return {};
+}
+
+}  // namespace
+
+Expected<Function> tensorize(Context& context, Function function, Symbol stage, Symbol loop, Symbol intrinsic) {
+  TENON_TAKE(path, find_stage(context, function, stage));
+  TENON_TAKE(at, find_loop(context, *path, loop));
+  Function declared;
+  if (const Function* known = function.intrinsic(intrinsic)) {
+    declared = *known;
+  } else {
+    TENON_TAKE(found, instruction(context, context.name(intrinsic)));
+    declared = std::move(*found);
+  }
+  const std::string shown = fmt::format("the instruction '{}'", context.name(intrinsic));
+  if (declared.body.size() != 1) return error(shown + " is not one stage in loops");
+  TENON_TAKE(other, nest_of(context, declared.body.front(), shown));
+  Stmt& place = path->steps[*at].stmt();
+  TENON_TAKE(nest, nest_of(context, place, fmt::format("the loop '{}'", context.name(loop))));
+  for (const Guard& guard : nest->stage->where) {
+    const Dim both[] = {guard.left, guard.right};
+    for (const For* inner : nest->loops)
+      if (mentions(both, inner->var))
+        return error(fmt::format("a guard of the stage mentions '{}'", context.name(inner->var)), {}, "pad it first");
+  }
+  TENON_TAKE(operands, match(context, function, *nest, declared, *other));
+  Stage block = *nest->stage;
+  std::map<Symbol, Dim> begins;
+  TENON_TRY(count_blocks(context, block, *nest, begins));
+  Intrinsic call{.name = intrinsic, .inputs = {}, .outputs = {}};
+  for (const auto& [list, to] :
+       {std::pair{&declared.params, &call.inputs}, std::pair{&declared.results, &call.outputs}}) {
+    for (BufferId id : *list) {
+      const auto found = operands->find(id);
+      if (found == operands->end())
+        return error(fmt::format("{} does not use its operand %{}", shown, context.name(declared.buffer(id).name)));
+      Operand operand = found->second;
+      for (Part& part : operand.parts) part.begin = context.substitute(part.begin, begins);
+      to->push_back(std::move(operand));
+    }
+  }
+  block.body.clear();
+  block.body.push_back({std::move(call)});
+  place = Stmt{std::move(block)};
+  if (!function.intrinsic(intrinsic)) function.intrinsics.push_back(std::move(declared));
+  return function;
+}
+
+}  // namespace tenon::compiler::loop
