@@ -180,11 +180,11 @@ Expected<Function> cache_write(Context& context, Function function, Symbol stage
     return error(fmt::format("the stage '{}' writes {} buffers, not one", context.name(stage), written.size()));
   const BufferId to = *written.begin();
   TENON_TRY(writes_alone(context, function, *path, *loop, to));
+  TENON_TAKE(guards, guards_of_copy(context, function, *path, *loop, to));
   const Box box = box_of_stage(context, function, *path, *loop, to);
   const Symbol name = fresh(context, function, fmt::format("{}_cache", context.name(stage)));
   const BufferId cache = add_buffer(function, name, to);
   redirect(path->stage(), to, cache);
-  TENON_TAKE(guards, guards_of_copy(context, function, *path, *loop, to));
   Stmt copy = copy_nest(context, function, name, cache, to, box, std::move(*guards));
   place_of(*path, *loop, cache).push_back(std::move(copy));
   return placed(context, std::move(function), cache, stage, place);

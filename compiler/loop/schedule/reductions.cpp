@@ -195,8 +195,14 @@ Status factor_axis(Context& context, const Function& function, const Path& path,
     substitute_axes(context, partial, {{found->var, context.dim(0)}});
     partial.axes.erase(found);
   } else {
+    // The last part may be shorter: the size says so, not a guard alone, since points are computed again by their axes.
+    const Dim size = context.add(rest->hi, context.dim(1));
+    const Dim begin = context.multiply(linear->first, context.dim(chunk)),
+              left = context.subtract(found->extent, begin);
+    const For chunks{.var = chunk, .extent = loop.extent, .mark = {}, .body = {}};
+    const bool whole = always_below(context, size, context.add(left, context.dim(1)), {&chunks});
     found->value = linear->second;
-    found->extent = context.add(rest->hi, context.dim(1));
+    found->extent = whole ? size : context.minimum({size, left});
   }
   partial.axes.insert(partial.axes.begin(), axis);
   return {};

@@ -220,8 +220,6 @@ TEST(Schedule, RandomSchedulesKeepWhatRandomProgramsCompute) {
   EXPECT_EQ(taken.size(), 17u);
   for (const auto& [primitive, counts] : taken)
     EXPECT_GT(counts.first, 20) << primitive << " refused " << counts.second;
-  for (const auto& [primitive, counts] : taken)
-    std::printf("%s %d %d\n", primitive.c_str(), counts.first, counts.second);
 }
 
 }  // namespace

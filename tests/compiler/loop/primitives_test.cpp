@@ -1,0 +1,372 @@
+// What each primitive makes of a program, and why it refuses.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "compiler/loop/evaluate.h"
+#include "compiler/loop/schedule/schedule.h"
+#include "compiler/loop/text.h"
+#include "compiler/loop/verify.h"
+
+namespace tenon::compiler::loop {
+namespace {
+
+using runtime::Tensor;
+
+Function must_parse(Context& context, std::string_view text) {
+  auto function = parse(context, text, "f.tn");
+  EXPECT_TRUE(function) << function.error().str() << "\n" << text;
+  return *function;
+}
+
+Tensor filled(runtime::DType dtype, runtime::Shape shape) {
+  Tensor tensor(dtype, std::move(shape));
+  auto fill = [](auto data) {
+    for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::remove_cvref_t<decltype(data[i])>>(i * 37 % 29);
+  };
+  if (dtype == DType::kF32) fill(tensor.data<float>());
+  else if (dtype == DType::kI32) fill(tensor.data<int32_t>());
+  else if (dtype == DType::kU8) fill(tensor.data<uint8_t>());
+  else fill(tensor.data<int8_t>());
+  return tensor;
+}
+
+// The schedule's text behind the steps, which computes what the program does for each of the parameters.
+std::string scheduled(std::string_view program, const std::vector<std::string>& steps,
+                      const std::vector<std::vector<Tensor>>& params) {
+  Context context;
+  const Function before = must_parse(context, program);
+  Schedule schedule(context, before);
+  for (const std::string& step : steps) {
+    const Status status = schedule.apply(step);
+    EXPECT_TRUE(status) << status.error().str() << "\n" << print(context, schedule.function());
+    if (!status) return {};
+  }
+  EXPECT_EQ(schedule.steps(), steps);
+  const std::string text = print(context, schedule.function());
+  const Function read = must_parse(context, text);
+  EXPECT_TRUE(equal(read, schedule.function())) << text;
+  for (const std::vector<Tensor>& inputs : params) {
+    const auto expected = evaluate(context, before, inputs), results = evaluate(context, read, inputs);
+    EXPECT_TRUE(expected) << expected.error().str();
+    EXPECT_TRUE(results) << results.error().str() << "\n" << text;
+    if (expected && results) {
+      EXPECT_EQ(*results, *expected) << text;
+    }
+  }
+  return text;
+}
+
+constexpr std::string_view kGemm =
+    R"(loop @gemm[n](%a: Tensor[(n, 8), f32], %b: Tensor[(8, 64), f32]) -> (%c: Tensor[(n, 64), f32]) {
+  for i in (n) { for j in (64) { for k in (8) {
+    stage dot(i in (n) at (i), j in (64) at (j), reduce k in (8) at (k)) {
+      init { %c[i, j] = f32(0); }
+      %c[i, j] = %c[i, j] + %a[i, k] * %b[k, j];
+    }
+  } } }
+}
+)";
+
+std::vector<std::vector<Tensor>> gemm_params() {
+  std::vector<std::vector<Tensor>> all;
+  for (int64_t n : {0, 1, 14, 30}) all.push_back({filled(DType::kF32, {n, 8}), filled(DType::kF32, {8, 64})});
+  return all;
+}
+
+const std::vector<std::string> kRegisterBlocked = {
+    "split(dot, i, 14)",
+    "split(dot, j, 32)",
+    "reorder(dot, i0, j0, k, i1, j1)",
+    "cache_write(dot, j0, registers)",
+    "mark(dot, i1, unroll)",
+    "mark(dot, j1, vector)",
+    "mark(dot_cache, dot_cache_0, unroll)",
+    "mark(dot_cache, dot_cache_1, vector)",
+    "split_init(dot, k)",
+    "partition(dot, i0)",
+    "mark(dot, i0, parallel)",
+};
+
+TEST(Primitives, AMatrixProductInTilesOfRegisters) {
+  const std::string text = scheduled(kGemm, kRegisterBlocked, gemm_params());
+  // The whole tiles: no guard, and accumulators whose indices are unrolled and vector loops alone.
+  EXPECT_NE(text.find(R"(  for i0 in (n // 14) parallel {
+    for j0 in (2) {
+      alloc %dot_cache: Tensor[(14, 32), f32] in registers {
+        for i1 in (14) unroll {
+          for j1 in (32) vector {
+            stage dot_init(given j0_ in (2) at (j0), given i0_ in ((n + 13) // 14) at (i0), i in (n) at (14*i0 + i1), j in (64) at (32*j0 + j1)) {
+              %dot_cache[i - 14*i0_, j - 32*j0_] = f32(0);
+            }
+          }
+        }
+        for k in (8) {
+          for i1 in (14) unroll {
+            for j1 in (32) vector {
+              stage dot(given j0_ in (2) at (j0), given i0_ in ((n + 13) // 14) at (i0), i in (n) at (14*i0 + i1), j in (64) at (32*j0 + j1), reduce k in (8) at (k)) {
+                %dot_cache[i - 14*i0_, j - 32*j0_] = %dot_cache[i - 14*i0_, j - 32*j0_] + %a[i, k] * %b[k, j];
+              }
+            }
+          }
+        }
+        for dot_cache_0 in (14) unroll {
+          for dot_cache_1 in (32) vector {
+            stage dot_cache()"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("for i0_tail in ((n + 13) // 14 - n // 14) {"), std::string::npos) << text;
+  Context context;
+  const Status scopes = verify_scopes(context, must_parse(context, text));
+  EXPECT_TRUE(scopes) << scopes.error().str();
+}
+
+TEST(Primitives, CachesOfAnIterationHoldWhatItReads) {
+  const std::string text = scheduled(kGemm,
+                                     {"split(dot, i, 4)", "reorder(dot, i0, j, k, i1)", "cache_read(dot, a, i0, heap)",
+                                      "cache_read(dot, b, j, stack)"},
+                                     gemm_params());
+  EXPECT_NE(text.find("alloc %a_dot: Tensor[(4, 8), f32] {"), std::string::npos) << text;
+  EXPECT_NE(text.find("alloc %b_dot: Tensor[(8, 1), f32] in stack {"), std::string::npos) << text;
+}
+
+TEST(Primitives, PaddedPanelsWantNoGuards) {
+  const std::string text = scheduled(kGemm,
+                                     {"split(dot, i, 4)", "reorder(dot, i0, j, k, i1)", "cache_read(dot, a, i0, heap)",
+                                      "cache_write(dot, j, registers)", "pad(a_dot, c0, 4)", "pad(dot, i, 4)"},
+                                     gemm_params());
+  EXPECT_NE(text.find("%a_dot[c0 - 4*i0_, c1] = select(index(c0) < index(n), %a[c0, c1], f32(0));"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("reduce k in (8) at (k)) {\n"), std::string::npos) << text;  // no guard
+}
+
+constexpr std::string_view kSum =
+    R"(loop @sum[n, m](%x: Tensor[(n, m), i32], %w: Tensor[(m,), i32]) -> (%s: Tensor[(n,), i32]) {
+  for i in (n) { for k in (m) {
+    stage sum(i in (n) at (i), reduce k in (m) at (k)) {
+      init { %s[i] = i32(7); }
+      %s[i] = %s[i] + %x[i, k] * %w[k];
+    }
+  } }
+}
+)";
+
+std::vector<std::vector<Tensor>> sum_params() {
+  std::vector<std::vector<Tensor>> all;
+  for (int64_t m : {1, 6, 8, 13}) all.push_back({filled(DType::kI32, {3, m}), filled(DType::kI32, {m})});
+  return all;
+}
+
+TEST(Primitives, PartsOfAReductionOnTheirOwn) {
+  const std::string text =
+      scheduled(kSum, {"split(sum, k, 4)", "rfactor(sum, k0)", "mark(sum_rf, k0, parallel)"}, sum_params());
+  EXPECT_NE(text.find("%sum_rf[k0_, i] = %sum_rf[k0_, i] + %x[i, 4*k0_ + k] * %w[4*k0_ + k];"), std::string::npos)
+      << text;
+  scheduled(kSum, {"split(sum, k, 4)", "reorder(sum, k0, i, k1)", "rfactor(sum, k0)", "compute_at(sum_rf, sum, sum_i)"},
+            sum_params());
+}
+
+TEST(Primitives, APaddedReductionAddsZeros) {
+  const std::string text = scheduled(
+      kSum, {"cache_read(sum, x)", "cache_read(sum, w)", "pad(x_sum, c1, 4)", "pad(w_sum, c0_, 4)", "pad(sum, k, 4)"},
+      sum_params());
+  EXPECT_NE(text.find("%s[i] = %s[i] + %x_sum[i, k] * %w_sum[k];"), std::string::npos) << text;
+  const std::string guarded = scheduled(kSum, {"pad(sum, k, 4)"}, sum_params());
+  EXPECT_NE(guarded.find("%s[i] = select(index(k) < index(m), %s[i] + %x[i, k] * %w[k], %s[i]);"), std::string::npos)
+      << guarded;
+}
+
+// A doubled input, and sums of three neighbours of it; then the input's squares.
+constexpr std::string_view kWindow =
+    R"(loop @window[n](%x: Tensor[(n + 2,), i32]) -> (%y: Tensor[(n,), i32], %z: Tensor[(n,), i32]) {
+  alloc %t: Tensor[(n + 2,), i32] {
+    for i in (n + 2) { stage twice(i in (n + 2) at (i)) { %t[i] = %x[i] * i32(2); } }
+    for i in (n) { for r in (3) { stage sum(i in (n) at (i), reduce r in (3) at (r)) {
+      init { %y[i] = i32(0); }
+      %y[i] = %y[i] + %t[i + r];
+    } } }
+  }
+  for i in (n) { stage square(i in (n) at (i)) { %z[i] = %x[i] * %x[i]; } }
+}
+)";
+
+std::vector<std::vector<Tensor>> window_params() {
+  return {{filled(DType::kI32, {3})}, {filled(DType::kI32, {9})}, {filled(DType::kI32, {2})}};
+}
+
+TEST(Primitives, ABufferInALoopAndARing) {
+  const std::string in_loop = scheduled(
+      kWindow,
+      {"split(sum, i, 4)", "compute_at(twice, sum, i0)", "store_at(sum, t, i0, stack)", "mark(sum, i0, parallel)"},
+      window_params());
+  EXPECT_NE(in_loop.find("alloc %t: Tensor[(6,), i32] in stack {"), std::string::npos) << in_loop;
+  const std::string ring =
+      scheduled(kWindow, {"compute_at(twice, sum, i)", "fold_storage(sum, t, i, 3)"}, window_params());
+  EXPECT_NE(ring.find("alloc %t: Tensor[(3,), i32] {"), std::string::npos) << ring;
+  EXPECT_NE(ring.find("stage twice(scan i in (n + 2) at (i + twice_i))"), std::string::npos) << ring;
+}
+
+TEST(Primitives, AStageRunsAhead) {
+  const std::string text = scheduled(
+      kWindow, {"compute_at(twice, sum, i)", "store_at(sum, t, i, stack)", "pipeline(twice, i)", "partition(sum, i)"},
+      window_params());
+  EXPECT_NE(text.find("alloc %t: Tensor[(2, 3), i32] in stack {"), std::string::npos) << text;
+}
+
+TEST(Primitives, TwoLoopsInOne) {
+  const std::string text =
+      scheduled(kWindow, {"inline(twice)", "hfuse(sum, i, square, i)", "mark(sum, i_i, parallel)"}, window_params());
+  EXPECT_NE(text.find("for i_i in (2*n) parallel {\n    if (index(i_i) < index(n)) {"), std::string::npos) << text;
+}
+
+constexpr std::string_view kInt8 =
+    R"(loop @int8[n](%a: Tensor[(n, 2, 4), u8], %b: Tensor[(2, 32, 4), i8]) -> (%c: Tensor[(n, 32), i32]) {
+  for i in (n) { for k in (2) { for j in (32) { for q in (4) {
+    stage dot(i in (n) at (i), j in (32) at (j), reduce k in (2) at (k), reduce q in (4) at (q)) {
+      init { %c[i, j] = i32(0); }
+      %c[i, j] = %c[i, j] + i32(%b[k, j, q]) * i32(%a[i, k, q]);
+    }
+  } } } }
+}
+)";
+
+TEST(Primitives, ANestBecomesAnInstruction) {
+  const std::vector<std::vector<Tensor>> params = {{filled(DType::kU8, {3, 2, 4}), filled(DType::kI8, {2, 32, 4})}};
+  const std::string text =
+      scheduled(kInt8, {"split(dot, j, 16)", "split_init(dot, k)", "tensorize(dot, j1, vnni_dot_16)"}, params);
+  EXPECT_NE(
+      text.find("stage dot(i in (n) at (i), j in (2) at (j0), reduce k in (2) at (k), reduce q in (1) at (0)) {\n"
+                "          intrinsic vnni_dot_16(%a[i, k, 4*q : 4], %b[k, 16*j : 16, 4*q : 4]) -> (%c[i, 16*j : 16]);"),
+      std::string::npos)
+      << text;
+  scheduled(kInt8,
+            {"split(dot, j, 4)", "split_init(dot, k)", "reorder(dot, k, j0, q, j1)", "tensorize(dot, q, vnni_dot_4)",
+             "split(dot, i, 2)", "mark(dot, j0, unroll)"},
+            params);
+}
+
+struct Refusal {
+  std::string_view program;
+  std::vector<std::string> before;
+  std::string step, message;
+};
+
+TEST(Primitives, SayWhyTheyRefuse) {
+  const std::vector<Refusal> cases = {
+      {kGemm, {}, "cache_write(dot, q, heap)", "stands in no loop 'q'"},
+      {kGemm, {}, "cache_write(dot, i, shelf)", "nothing lies in 'shelf'"},
+      {kGemm, {}, "cache_write(dot, i)", "'cache_write' takes a stage, and maybe a loop"},
+      {kGemm, {}, "cache_write(dot, i, heap, q)", "'cache_write' takes a stage, and maybe a loop"},
+      {kGemm,
+       {"reorder(dot, k, i)"},
+       "cache_write(dot, i, heap)",
+       "'k' of the stage 'dot' goes on from one iteration of 'i'"},
+      {kGemm, {"split_init(dot, k)"}, "cache_write(dot, j, heap)", "adds to what %c held before"},
+      {kGemm, {"split_init(dot, i)"}, "cache_write(dot)", "adds to what %c held before"},
+      {kGemm, {"split(dot, i, 4)", "partition(dot, i0)"}, "cache_write(dot)", "the stage 'dot_tail' writes %c too"},
+      {kGemm,
+       {"cache_write(dot, i, heap)"},
+       "store_at(dot, dot_cache, i, heap)",
+       "%dot_cache is not made outside of the loop 'i'"},
+      {kGemm, {}, "cache_read(dot, a, i, registers)", ""},
+      {kGemm, {}, "cache_write(dot, i, stack)", ""},
+      {kSum, {}, "cache_read(sum, x, i, stack)", "%x_sum cannot lie on the stack: its size m is no constant"},
+      {kGemm, {}, "store_at(dot, q, i, heap)", "there is no buffer %q"},
+      {kGemm, {}, "store_at(dot, c, i, heap)", "%c is not made outside of the loop 'i'"},
+      {kWindow, {}, "store_at(sum, t, i, heap)", "%t is used outside the loop 'i' too"},
+      {kWindow,
+       {"compute_at(twice, sum, i)", "fold_storage(sum, t, i, 3)"},
+       "store_at(sum, t, i, heap)",
+       "'i' of the stage 'twice' goes on from one iteration"},
+      {kWindow, {}, "cache_read(sum, t, r, heap)", ""},
+      {kGemm, {}, "rfactor(dot, i)", "the loop 'i' does not belong to one axis of the reduction alone"},
+      {kGemm, {"split_init(dot, k)"}, "rfactor(dot, k)", "the stage 'dot' has no init"},
+      {kWindow, {}, "rfactor(square, i)", "is no x[...] = x[...] op y"},
+      {kSum,
+       {"split(sum, k, 8)", "split(sum, k1, 4)"},
+       "rfactor(sum, k10)",
+       "an iteration of 'k10' may have nothing to sum up"},
+      {kSum, {"cache_read(sum, x)"}, "rfactor(sum, q)", "stands in no loop 'q'"},
+      {kGemm, {}, "pad(dot, q, 4)", "the stage 'dot' has no axis 'q'"},
+      {kGemm, {}, "pad(dot, j, 4)", "the size 64 of 'j' is a multiple of 4"},
+      {kGemm, {}, "pad(dot, i, 0)", "the number is 0, not 1 or more"},
+      {kGemm, {}, "pad(dot, i, 4)", "%c has no room for more"},
+      {kGemm, {"mark(dot, i, parallel)"}, "pad(dot, i, 4)", "the loop 'i' is marked already"},
+      {kGemm, {"cache_write(dot)", "fuse(dot, i, j)"}, "pad(dot, i, 4)", "'i' has no loop of its own and no guard"},
+      {kWindow,
+       {"compute_at(twice, sum, i)", "fold_storage(sum, t, i, 3)"},
+       "pad(twice, i, 4)",
+       "'i' is neither a spatial axis nor a reduction"},
+      {kGemm, {}, "partition(dot, i)", "no guard inside 'i' holds for some of its iterations"},
+      {kGemm, {"split(dot, j, 3)", "mark(dot, j1, unroll)"}, "partition(dot, j1)", "the loop 'j1' is marked already"},
+      {kWindow,
+       {},
+       "hfuse(twice, i, square, i)",
+       "the loop 'i' of 'square' does not stand right behind 'i' of 'twice'"},
+      {kWindow, {"mark(sum, i, parallel)"}, "hfuse(twice, i, sum, i)", "a loop that is marked is not fused"},
+      {kWindow,
+       {"hfuse(twice, i, sum, i)"},
+       "mark(sum, i_i, parallel)",
+       "an iteration may read elements of %t that another one writes"},
+      {kWindow, {"hfuse(twice, i, sum, i)"}, "split(sum, i_i, 4)", "an if inside depends on 'i_i'"},
+      {kWindow,
+       {},
+       "fold_storage(sum, t, i, 3)",
+       "the stage 'twice' uses elements of %t that are gone in the loop 'i'"},
+      {kWindow,
+       {"compute_at(twice, sum, i)"},
+       "fold_storage(sum, t, i, 2)",
+       "is not seen to use 2 elements of %t or less"},
+      {kWindow, {}, "fold_storage(sum, y, i, 3)", "%y is not made outside of the loop 'i'"},
+      {kWindow,
+       {"compute_at(twice, sum, i)", "fold_storage(sum, t, i, 3)"},
+       "mark(sum, i, parallel)",
+       "'i' is a scan axis of the stage 'twice'"},
+      {kWindow, {}, "pipeline(sum, i)", "the stage 'sum' is not the first of several statements in the loop 'i'"},
+      {kWindow, {"compute_at(twice, sum, i)", "fold_storage(sum, t, i, 3)"}, "pipeline(twice, i)", "%t is folded"},
+      {kInt8, {}, "tensorize(dot, j, vnni_dot_16)", "the stage 'dot' has an init"},
+      {kInt8, {"split_init(dot, k)"}, "tensorize(dot, j, vnni_dot)", "there is no instruction 'vnni_dot'"},
+      {kInt8,
+       {"split_init(dot, k)"},
+       "tensorize(dot, j, vnni_dot_16)",
+       "the loops have (32, 4) iterations, those of the instruction 'vnni_dot_16' (16, 4)"},
+      {kInt8,
+       {"split(dot, j, 4)", "split_init(dot, k)"},
+       "tensorize(dot, j1, neon_sdot_4)",
+       "the instruction 'neon_sdot_4' does something else: %b[k, j, q] stands where it has %x[k]"},
+      {kInt8,
+       {"split_init(dot, k)"},
+       "tensorize(dot, i, vnni_dot_16)",
+       "the size of 'i' in the loop 'i' is no constant"},
+      {kInt8,
+       {"split(dot, j, 12)", "split_init(dot, k)", "split(dot, j1, 4)"},
+       "tensorize(dot, j11, vnni_dot_4)",
+       "a guard of the stage mentions 'j11'"},
+      {kInt8,
+       {"split(dot, j, 16)", "split_init(dot, k)", "tensorize(dot, j1, vnni_dot_16)"},
+       "mark(dot, j0, vector)",
+       "the stage 'dot' is an instruction"},
+      {kGemm, {"cache_write(dot)", "cache_read(dot, b, j, heap)"}, "inline(dot)", "is more than one assignment"},
+  };
+  for (const Refusal& one : cases) {
+    Context context;
+    Schedule schedule(context, must_parse(context, one.program));
+    for (const std::string& step : one.before) {
+      const Status before = schedule.apply(step);
+      EXPECT_TRUE(before) << before.error().str();
+    }
+    const std::string text = print(context, schedule.function());
+    const Status status = schedule.apply(one.step);
+    if (one.message.empty()) {
+      EXPECT_TRUE(status) << one.step << status.error().str();
+      continue;
+    }
+    EXPECT_FALSE(status) << one.step << "\n" << print(context, schedule.function());
+    if (status) continue;
+    EXPECT_NE(status.error().str().find(one.message), std::string::npos)
+        << status.error().str() << "\nnot: " << one.message;
+    EXPECT_EQ(print(context, schedule.function()), text);
+  }
+}
+
+}  // namespace
+}  // namespace tenon::compiler::loop
