@@ -8,6 +8,7 @@
 
 #include "compiler/loop/evaluate.h"
 #include "compiler/loop/expr.h"
+#include "compiler/loop/pattern.h"
 #include "compiler/loop/scalar.h"
 #include "compiler/loop/text.h"
 #include "compiler/loop/verify.h"
@@ -418,6 +419,58 @@ TEST(Evaluate, RunsInstructionsByTheirDeclaration) {
   text.replace(text.find("for j in (2) unroll"), 12, "for j in (1)");  // leaves one undefined
   EXPECT_NE(evaluate(context, must_parse(context, text), params).error().str().find("is read before it is written"),
             std::string::npos);
+}
+
+TEST(Pattern, IsSeenFromTheIndices) {
+  auto program = [&](std::string_view params, std::string_view result, std::string_view body) {
+    return fmt::format("loop @f[n]({}) -> (%y: Tensor[{}, f32]) {{ {} }}", params, result, body);
+  };
+  const std::string x = "%x: Tensor[(n, 4), f32]",
+                    ij = "for i in (n) { for j in (4) { stage s(i in (n) at (i), j in (4) at (j)) ";
+  const std::string dot =
+      "for i in (n) { for j in (4) { for k in (4) { stage dot(i in (n) at (i), j in (4) at (j), reduce k in (4) at "
+      "(k)) { "
+      "init { %t[i, j] = f32(0); } %t[i, j] = %t[i, j] + %x[i, k] * %w[k, j]; } } } }";
+  const std::string alloc = "alloc %t: Tensor[(n, 4), f32] { ";
+  const std::string sum =
+      "for i in (n) { for k in (4) { stage sum(i in (n) at (i), reduce k in (4) at (k)) { init { %y[i] = f32(0); } "
+      "%y[i] = "
+      "%y[i] + %x[i, k] * %x[i, k]; } } }";
+  const std::vector<std::pair<std::string, compiler::Pattern>> cases = {
+      {program(x, "(n, 4)", ij + "{ %y[i, j] = exp(%x[i, j]); } } }"), compiler::Pattern::kElementwise},
+      {program(x, "(n, 4)",
+               alloc + ij +
+                   "{ %t[i, j] = exp(%x[i, j]); } } } for i in (n) { for j in (4) { stage u(i in (n) at (i), j in "
+                   "(4) at (j)) { %y[i, j] = %t[i, j] + %x[i, j]; } } } }"),
+       compiler::Pattern::kElementwise},
+      {program(x + ", %b: Tensor[(4,), f32], %c: Tensor[(n, 1), f32]", "(n, 4)",
+               ij + "{ %y[i, j] = %x[i, j] + %b[j] * %c[i, 0]; } } }"),
+       compiler::Pattern::kBroadcast},
+      {program("%x: Tensor[(4, n), f32]", "(n, 4)", ij + "{ %y[i, j] = %x[j, i]; } } }"),
+       compiler::Pattern::kInjective},
+      {program("%x: Tensor[(n + 1, 4), f32]", "(n, 4)", ij + "{ %y[i, j] = %x[i + 1, j]; } } }"),
+       compiler::Pattern::kInjective},
+      {program(x + ", %at: Tensor[(n,), i64]", "(n, 4)", ij + "{ %y[i, j] = (let p in (n) = %at[i]; %x[p, j]); } } }"),
+       compiler::Pattern::kInjective},
+      {program(x, "(n,)", sum), compiler::Pattern::kReduction},
+      {program(x + ", %w: Tensor[(4, 4), f32]", "(n, 4)",
+               alloc + dot + ij + "{ %y[i, j] = max(%t[i, j], f32(0)); } } } }"),
+       compiler::Pattern::kAnchor},
+      {program(x + ", %w: Tensor[(4, 4), f32]", "(4, n)",
+               alloc + dot +
+                   "for i in (n) { for j in (4) { stage s(i in (n) at (i), j in (4) at (j)) { %y[j, i] = %t[i, j]; "
+                   "} } } }"),
+       compiler::Pattern::kOpaque},
+      {std::string(kScan), compiler::Pattern::kOpaque},
+      {std::string(kLibrary), compiler::Pattern::kOpaque},
+      {std::string(kInstruction), compiler::Pattern::kOpaque},
+      {std::string(kMatmul), compiler::Pattern::kAnchor},
+  };
+  for (const auto& [text, expected] : cases) {
+    Context context;
+    const Function function = must_parse(context, text);
+    EXPECT_EQ(pattern_of(context, function), expected) << text;
+  }
 }
 
 TEST(Evaluate, CallsLibraries) {
