@@ -18,6 +18,8 @@ void ModelOptions::declare(Options& options) {
   options.option(percentile, "--percentile", "P", "share of the values that --calibration percentile keeps");
   options.flag(symmetric, "--symmetric", "activations without zero points");
   options.option(divide, "--divide", "D", "divide all data by this, as 255 for bytes");
+  options.choice(kernels, "--kernels", {"native", "reference"},
+                 "what computes on the CPU: machine code, or the kernels that define the operators");
 }
 
 Expected<runtime::Port> only_input(const compiler::Model& model) {
@@ -66,6 +68,7 @@ Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOp
                                            .calibrate = {.method = *method, .percentile = options.percentile},
                                            .quantize = {.symmetric = options.symmetric},
                                            .keep_intermediates = keep_intermediates,
+                                           .cpu = {.native = options.kernels == "native"},
                                            .passes = passes};
   return compiler::compile(loaded.model, compile_options);
 }

@@ -17,6 +17,7 @@ struct ModelOptions {
   double percentile = 0.9999;
   bool symmetric = false;
   double divide = 1;
+  std::string kernels = "native";  // what computes on the CPU
 
   void declare(Options& options);
 };

@@ -7,7 +7,10 @@
 #include <map>
 #include <utility>
 
+#include "compiler/ir/operator.h"
+#include "compiler/ir/try.h"
 #include "compiler/lower/graph.h"
+#include "compiler/lower/native.h"
 
 namespace tenon::compiler {
 namespace {
@@ -18,8 +21,10 @@ using runtime::Registers;
 class Lowering {
  public:
   Lowering(Context& context, const Module& module, const Function& function, std::span<const Target> targets,
-           runtime::Executable& out)
+           const LowerOptions& options, runtime::Executable& out)
       : context_(context),
+        options_(options),
+        natives_(context, module),
         module_(module),
         function_(&function),
         targets_(targets),
@@ -44,6 +49,8 @@ class Lowering {
     insert_kills();
     code_.registers = next_;
     out_.functions.push_back(std::move(code_));
+    TENON_TAKE(code, natives_.compile(options_.cpu));
+    if (*code) out_.natives.push_back(std::move(**code));
     return {};
   }
 
@@ -109,8 +116,49 @@ class Lowering {
     return sum;
   }
 
+  void place(const Binding& binding, std::string kernel, std::string reason) {
+    if (options_.placements) {
+      options_.placements->push_back({function_->info(binding.var).span, std::get<Apply>(binding.value).op->name,
+                                      std::move(kernel), std::move(reason)});
+    }
+  }
+
+  // One instruction for the kernel; its operands are the group's arguments and constants.
+  void call_native(const NativeKernels::Entry& entry, const std::vector<Registers>& args, const Binding& binding) {
+    Registers operands;
+    for (const kernels::Operand& operand : entry.operands) {
+      if (const auto* number = std::get_if<size_t>(&operand)) {
+        operands.push_back(args[*number].front());
+        continue;
+      }
+      const Register to = fresh();
+      code_.code.push_back({runtime::LoadConstant{to, static_cast<uint32_t>(out_.constants.size())}, ""});
+      out_.constants.push_back(std::get<runtime::Tensor>(operand));
+      operands.push_back(to);
+    }
+    const Registers results = fresh_for(function_->type(binding.var));
+    values_[index(binding.var)] = results;
+    code_.code.push_back({runtime::CallNative{0, entry.kernel, operands, results}, layer(binding.var)});
+  }
+
   Status lower_binding(const Binding& binding) {
     if (const auto* apply = std::get_if<Apply>(&binding.value)) {
+      std::string reason = "native kernels are off";
+      if (options_.cpu.native) {
+        auto native = natives_.one(*function_, binding);
+        if (native) {
+          std::vector<Registers> inputs;
+          for (const Atom& atom : native->args) {
+            TENON_TAKE(one, registers_of(atom));
+            inputs.push_back(std::move(*one));
+          }
+          call_native(*native, inputs, binding);
+          place(binding, native->name, {});
+          return {};
+        }
+        reason = native.error().what;
+      }
+      place(binding, {}, reason);
       auto args = registers_of(apply->args);
       if (!args) return forward_error(args);
       if (!apply->op->reference) {
@@ -172,6 +220,23 @@ class Lowering {
 
   // A function that no target takes, as a kernel of fused operators: its operators one after another.
   Status lower_inline(const Binding& binding, const Call& call, const Function& callee) {
+    if (options_.cpu.native && callee.composite == "fused") {
+      const auto native = natives_.group(context_.name(std::get<Symbol>(call.callee)), callee);
+      if (native) {
+        std::vector<Registers> inputs;
+        for (const Atom& atom : call.args) {
+          TENON_TAKE(one, registers_of(atom));
+          inputs.push_back(std::move(*one));
+        }
+        call_native(*native, inputs, binding);
+        const Function* caller = std::exchange(function_, &callee);
+        for (const Binding& inner : callee.body.bindings) {
+          if (std::holds_alternative<Apply>(inner.value)) place(inner, native->name, {});
+        }
+        function_ = caller;
+        return {};
+      }
+    }
     std::vector<Registers> values(callee.vars.size());
     for (size_t i = 0; i < callee.params.size(); ++i) {
       auto registers = registers_of(call.args[i]);
@@ -260,6 +325,8 @@ class Lowering {
   }
 
   Context& context_;
+  const LowerOptions& options_;
+  NativeKernels natives_;
   const Module& module_;
   const Function* function_;  // whose bindings are being lowered
   std::span<const Target> targets_;
@@ -285,7 +352,8 @@ Expected<runtime::Executable> lower(Context& context, const Module& module, Symb
   runtime::Executable executable;
   executable.name = options.name;
   executable.facts = options.facts;
-  if (auto status = Lowering(context, module, *function, targets, executable).run(std::string(context.name(entry)));
+  if (auto status =
+          Lowering(context, module, *function, targets, options, executable).run(std::string(context.name(entry)));
       !status) {
     return forward_error(status);
   }

@@ -11,14 +11,31 @@
 
 namespace tenon::compiler {
 
+// What computes on the CPU.
+struct CpuOptions {
+  bool native = true;                    // kernels of machine code, where operators have one; else reference kernels
+  std::vector<std::string> levels = {};  // of the processor, that code is made for; empty: all of this architecture
+  bool contract = true;                  // multiplications and additions in one rounding
+};
+
+// How one operator is computed on the CPU.
+struct CpuPlacement {
+  SpanId span{};
+  std::string op;
+  std::string kernel;  // the native kernel that it is in; empty: its reference kernel
+  std::string reason;  // why the reference
+};
+
 struct LowerOptions {
   std::string name;                                        // of the executable
   std::vector<std::pair<std::string, std::string>> facts;  // free rows: the source model, how it was quantized
+  CpuOptions cpu = {};
+  std::vector<CpuPlacement>* placements = nullptr;  // takes what became of each operator on the CPU
 };
 
-// Lowers function `entry` of `module`: operators become calls of reference kernels, regions become kernels of their
-// targets by Target::generate, tuples dissolve. Every shape must be static; a symbolic one is an error that says how to
-// bind it.
+// Lowers function `entry` of `module`: fused groups and operators become native kernels, or calls of reference
+// kernels where they have none; regions become kernels of their targets by Target::generate, tuples dissolve. Every
+// shape must be static; a symbolic one is an error that says how to bind it.
 Expected<runtime::Executable> lower(Context& context, const Module& module, Symbol entry,
                                     std::span<const Target> targets, const LowerOptions& options);
 

@@ -14,8 +14,9 @@ std::string explain(const Module& module, std::span<const Placement> placements)
   std::vector<Row> rows;
   for (size_t i = 0; i < placements.size(); ++i) {
     const Placement& p = placements[i];
-    const std::string where =
-        p.target.empty() ? fmt::format("cpu    {}", p.reason) : fmt::format("{:<6} {}", p.target, p.composite);
+    const std::string where = !p.target.empty()  ? fmt::format("{:<6} {}", p.target, p.composite)
+                              : p.kernel.empty() ? fmt::format("cpu    {}", p.reason)
+                                                 : fmt::format("cpu    {} ({})", p.kernel, p.reason);
     // What came from one node and runs in one place is one line.
     const bool joins = i > 0 && p.span == placements[i - 1].span && where == rows.back().where;
     if (joins) rows.back().ops += " + " + p.op;

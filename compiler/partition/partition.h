@@ -23,7 +23,8 @@ struct Placement {
   SpanId span{};       // the model's node
   std::string target;  // empty: the CPU
   std::string composite;
-  std::string reason;  // why no target took it; empty where one did
+  std::string reason;       // why no target took it; empty where one did
+  std::string kernel = {};  // on the CPU: what computes it, where that is known
 };
 
 // Partitions function `entry` of the module in place. Composites are named @TARGET_OP_i, regions @TARGET_i.

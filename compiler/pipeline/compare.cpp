@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "compiler/ir/try.h"
 
 namespace tenon::compiler {
@@ -87,9 +90,27 @@ Status Comparison::compare(const std::string& name, const Tensor& value, int bas
   return {};
 }
 
+namespace {
+
+// Whether floats are equal but for the order of sums and the last digits of functions: to kTolerance of their size.
+template <class T>
+bool near(std::span<const T> a, std::span<const T> b) {
+  return std::ranges::equal(a, b, [](T x, T y) {
+    return x == y || (std::isnan(x) && std::isnan(y)) ||
+           std::abs(x - y) <= T(Comparison::kTolerance) * (1 + std::abs(x));
+  });
+}
+bool near(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
+  if (a.dtype() == runtime::DType::kF32) return near(a.data<float>(), b.data<float>());
+  return a.dtype() == runtime::DType::kF64 && near(a.data<double>(), b.data<double>());
+}
+
+}  // namespace
+
 Status Comparison::results(std::span<const Tensor> expected, std::span<const Tensor> found) const {
   for (size_t i = 0; i < expected.size(); ++i) {
-    if (expected[i] == found[i]) continue;
+    if (expected[i] == found[i] || near(expected[i], found[i])) continue;
     return error(fmt::format("result {} differs between device and reference", i), compilation_.executable.name,
                  "this is a fault of the accelerator or its compiler: please report it", Fault::kInternal);
   }

@@ -26,7 +26,9 @@ class Comparison {
   // difference ends the run with an error that names the layer, the place and both values.
   runtime::Hook hook();
 
-  // The results of the session against those of the reference.
+  // The results of the session against those of the reference: integers bit for bit, floats to kTolerance of their
+  // size.
+  static constexpr double kTolerance = 1e-4;
   Status results(std::span<const runtime::Tensor> expected, std::span<const runtime::Tensor> found) const;
 
   // The tensor that was found to differ, as it must lie in device memory.

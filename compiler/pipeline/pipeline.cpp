@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "compiler/backends/accel/target.h"
 #include "compiler/frontend/onnx.h"
 #include "compiler/ir/text.h"
@@ -67,8 +69,19 @@ Expected<Compilation> compile(const Model& model, const CompileOptions& options)
   LowerOptions lowering{.name = model.name, .facts = {{"model", model.name}, {"numbers", numbers}}};
   if (options.accelerator) lowering.facts.emplace_back("configuration", options.accelerator->name);
   lowering.facts.emplace_back("memory", str(plan_memory(result.kernels, *result.kernels.function(model.entry))));
+  std::vector<CpuPlacement> on_cpu;
+  lowering.cpu = options.cpu;
+  lowering.placements = &on_cpu;
   TENON_TAKE(executable, lower(context, result.kernels, model.entry, targets, lowering));
   result.executable = std::move(*executable);
+  for (Placement& placement : result.placements) {
+    const auto found = std::ranges::find_if(on_cpu, [&](const CpuPlacement& one) {
+      return placement.target.empty() && one.span == placement.span && one.op == placement.op;
+    });
+    if (found == on_cpu.end()) continue;
+    placement.kernel = found->kernel.empty() ? fmt::format("reference kernel: {}", found->reason)
+                                             : fmt::format("native @{}", found->kernel);
+  }
   return result;
 }
 

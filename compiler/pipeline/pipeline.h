@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compiler/ir/infer.h"
+#include "compiler/lower/lower.h"
 #include "compiler/partition/partition.h"
 #include "compiler/passes/pass.h"
 #include "compiler/quantize/calibrate.h"
@@ -43,6 +44,7 @@ struct CompileOptions {
   CalibrationOptions calibrate{};
   QuantizeOptions quantize{};
   bool keep_intermediates = false;  // for comparison layer by layer
+  CpuOptions cpu = {};              // what computes what no accelerator takes
   PassOptions passes = {};
 };
 

@@ -1,0 +1,84 @@
+#include "compiler/lower/native.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "compiler/backends/llvm/compile.h"
+#include "compiler/ir/builder.h"
+#include "compiler/ir/try.h"
+#include "compiler/kernels/schedule.h"
+#include "compiler/loop/text.h"
+
+namespace tenon::compiler {
+namespace {
+
+constexpr std::array<std::string_view, 5> kViews{"expand_dims", "flatten", "identity", "reshape", "squeeze"};
+
+}  // namespace
+
+Expected<NativeKernels::Entry> NativeKernels::group(std::string_view name, const Function& group) {
+  const bool views = std::ranges::all_of(group.body.bindings, [](const Binding& binding) {
+    const auto* apply = std::get_if<Apply>(&binding.value);
+    return apply && std::ranges::find(kViews, apply->op->name) != kViews.end();
+  });
+  if (views) return error("it changes the shape alone, and copies nothing");
+  TENON_TAKE(kernel, kernels::make_kernel(context_, module_, "kernel", group));
+  loop::Function function = kernels::schedule(context_, std::move(kernel->function)).function;
+  const std::string text = loop::print(context_, function);
+  const auto [place, is_new] = known_.emplace(text, static_cast<uint32_t>(functions_.size()));
+  if (is_new) {
+    const std::string base = fmt::format("{}", name);
+    const int number = names_[base]++;
+    function.name = context_.symbol(number == 0 ? base : fmt::format("{}.{}", base, number));
+    functions_.push_back(std::move(function));
+  }
+  const std::string own(context_.name(functions_[place->second].name));
+  return Entry{place->second, own, std::move(kernel->operands), {}};
+}
+
+Expected<NativeKernels::Entry> NativeKernels::one(const Function& function, const Binding& binding) {
+  const Apply& apply = std::get<Apply>(binding.value);
+  if (!kernels::lowered(apply.op->name)) return error("it has no loop function");
+  Function alone;
+  alone.dims = function.dims;
+  // The builder adds no constants here, so the module stays as it is.
+  Module scratch;
+  Builder builder(context_, scratch, alone);
+  Atoms args, passed;
+  for (const Atom& atom : apply.args) {
+    const auto* var = std::get_if<VarId>(&atom);
+    if (!var) {
+      args.push_back(atom);
+      continue;
+    }
+    const auto before = std::ranges::find(passed, atom);
+    const VarInfo& info = function.info(*var);
+    if (before == passed.end()) {
+      passed.push_back(atom);
+      args.push_back(builder.param(info.type, context_.name(info.name)));
+    } else {
+      args.push_back(alone.params[static_cast<size_t>(before - passed.begin())]);
+    }
+  }
+  const auto var = static_cast<VarId>(alone.vars.size());
+  alone.vars.push_back(function.info(binding.var));
+  alone.body.bindings.push_back({var, Apply{apply.op, apply.attrs, args}});
+  alone.body.result = var;
+  alone.result = function.type(binding.var);
+  TENON_TAKE(entry, group(apply.op->name, alone));
+  entry->args = std::move(passed);
+  return entry;
+}
+
+Expected<std::optional<runtime::NativeCode>> NativeKernels::compile(const CpuOptions& options) {
+  if (functions_.empty()) return std::nullopt;
+  std::vector<const loop::Function*> all;
+  for (const loop::Function& function : functions_) all.push_back(&function);
+  TENON_TAKE(code,
+             native::compile(context_, all, {.triple = {}, .levels = options.levels, .contract = options.contract}));
+  return std::optional(std::move(*code));
+}
+
+}  // namespace tenon::compiler

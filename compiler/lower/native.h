@@ -1,0 +1,42 @@
+// The native kernels of an executable: made one by one, compiled together. Equal ones are one: a network repeats its
+// layers, whose weights are operands.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/kernels/kernels.h"
+#include "compiler/lower/lower.h"
+#include "runtime/native/native.h"
+
+namespace tenon::compiler {
+
+class NativeKernels {
+ public:
+  NativeKernels(Context& context, const Module& module) : context_(context), module_(module) {}
+
+  struct Entry {
+    uint32_t kernel = 0;
+    std::string name;
+    std::vector<kernels::Operand> operands;  // numbers of arguments, and constants
+    Atoms args;                              // of one(): what the arguments are
+  };
+  // A fused group; an error says why it has no kernel.
+  Expected<Entry> group(std::string_view name, const Function& group);
+  // One operator alone. Those that only give a tensor another shape have none: their reference kernels copy nothing.
+  Expected<Entry> one(const Function& function, const Binding& binding);
+
+  // All that were made; nothing where there are none.
+  Expected<std::optional<runtime::NativeCode>> compile(const CpuOptions& options);
+
+ private:
+  Context& context_;
+  const Module& module_;
+  std::map<std::string, uint32_t> known_;  // by the text of the function, whose name is its number
+  std::vector<loop::Function> functions_;
+  std::map<std::string, int> names_;
+};
+
+}  // namespace tenon::compiler
