@@ -28,6 +28,7 @@ Action list_devices(Options&);
 Action doctor(Options&);
 Action bench_sim(Options&);
 Action bench_compile(Options&);
+Action bench_cpu(Options&);
 Action bench_launch(Options&);
 Action fuzz_accel(Options&);
 Action fuzz_ir(Options&);
@@ -60,6 +61,7 @@ constexpr Command kCommands[] = {
     {"bench sim", "measure how fast the simulators are", bench_sim},
     {"bench launch", "measure what a launch costs on a device", bench_launch},
     {"bench compile", "measure how the compiler's work grows with the module", bench_compile},
+    {"bench cpu", "measure the CPU's kernels beside oneDNN's", bench_cpu},
     {"fuzz accel", "run random programs on RTL and behavioral simulator, compared write by write", fuzz_accel},
     {"fuzz ir", "run random modules through text, inference, interpreter and passes", fuzz_ir},
     {"selftest", "check a device: registers, memory, loopback, clock, a product", selftest},

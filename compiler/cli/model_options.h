@@ -18,6 +18,7 @@ struct ModelOptions {
   bool symmetric = false;
   double divide = 1;
   std::string kernels = "native";  // what computes on the CPU
+  bool for_this_machine = false;   // native code for its processor alone
 
   void declare(Options& options);
 };

@@ -8,6 +8,7 @@
 #include "compiler/ir/context.h"
 #include "compiler/ir/operator_reference.h"
 #include "compiler/ir/text/suggest.h"
+#include "compiler/kernels/kernels.h"
 
 namespace tenon::cli {
 namespace {
@@ -58,7 +59,10 @@ struct Ops {
       fmt::print("{}", out.end().str());
       return {};
     }
-    for (size_t i = 0; i < chosen.size(); ++i) fmt::print("{}{}", i ? "\n" : "", describe(*chosen[i]));
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      fmt::print("{}{}on the CPU: {}\n", i ? "\n" : "", describe(*chosen[i]),
+                 compiler::kernels::lowered(chosen[i]->name) ? "native kernels" : "its reference kernel alone");
+    }
     if (names.empty()) list(context);
     return {};
   }

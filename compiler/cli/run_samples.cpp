@@ -99,6 +99,7 @@ struct Runner : SamplesRun {
     auto model_file = load(model);
     if (!model_file) return forward_error(model_file);
     loaded = std::move(*model_file);
+    model.for_this_machine = true;
     auto compiled = cli::compile(*loaded, model, accelerator ? &accelerator->info().config : nullptr, check);
     if (!compiled) return forward_error(compiled);
     compilation = std::move(*compiled);

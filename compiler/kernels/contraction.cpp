@@ -1,5 +1,4 @@
 // Matrix products and sums of products.
-#include <algorithm>
 #include <map>
 
 #include "compiler/kernels/lowerings.h"
@@ -20,7 +19,6 @@ struct Product {
   Dim rows, columns, terms;
   std::function<Expr(const Dims& batch, Dim i, Dim k)> left;
   std::function<Expr(const Dims& batch, Dim k, const TileIndex& j)> right;
-  bool packed = false;  // right may be read beyond the last column
 };
 
 Value multiply(const Operation& op, std::string_view name, const TileShape& shape, const Product& product) {
@@ -30,7 +28,6 @@ Value multiply(const Operation& op, std::string_view name, const TileShape& shap
   tiles.axes.push_back({TileAxis::Role::kLanes, product.columns, shape.vectors * lanes_of(op.dtype())});
   tiles.axes.push_back({TileAxis::Role::kRows, product.rows, shape.rows});
   tiles.over = {product.terms};
-  tiles.may_read_beyond = product.packed;
   tiles.term = [=](const std::vector<TileIndex>& at, const Dims& k) {
     Dims outer;
     for (size_t i = 0; i < batch; ++i) outer.push_back(at[i].index);
@@ -73,8 +70,7 @@ Values dense(const Operation& op) {
                                .right =
                                    [packed](const Dims&, Dim k, const TileIndex& j) {
                                      return factor(packed.at({j.block, k, j.inner}));
-                                   },
-                               .packed = true})};
+                                   }})};
 }
 
 Values matmul(const Operation& op) {
@@ -97,15 +93,24 @@ Values matmul(const Operation& op) {
                   .left = [=](const Dims& batch, Dim i, Dim k) { return read(a, batch, i, k); },
                   .right = [=](const Dims& batch, Dim k, const TileIndex& j) { return read(b, batch, k, j.index); }};
   const TileShape shape = tile_of(op, product.rows, product.columns);
-  const bool one =
-      std::ranges::all_of(Dims(b.dims.begin(), b.dims.end() - 2), [](Dim size) { return size.constant() == 1; });
-  // Columns that lie side by side for many rows are worth a copy.
-  if (one && product.columns.constant() && (b.constant || product.rows.constant().value_or(0) >= 64)) {
+  // Columns are copied side by side where they are constants, read by many rows, or no whole vectors.
+  const auto columns = product.columns.constant();
+  if (!columns) {
+    return std::vector{op.emit.reduce(
+        "matmul", {.dims = op.dims(), .over = {product.terms}, .term = [=](const Dims& at) {
+                     const Dims batch(at.begin(), at.end() - 3);
+                     return product.left(batch, at[rank - 2], at[rank]) * read(b, batch, at[rank], at[rank - 1]);
+                   }})};
+  }
+  if (b.constant || product.rows.constant().value_or(0) >= 64 || *columns % lanes_of(op.dtype()) != 0) {
     const Value packed = pack(op.emit, b, b.rank() - 1, shape.vectors * lanes_of(op.dtype()));
-    product.packed = true;
-    product.right = [=, &context](const Dims&, Dim k, const TileIndex& j) {
-      Dims at(packed.rank(), context.dim(0));
-      at.front() = j.block, at[at.size() - 2] = k, at.back() = j.inner;
+    product.right = [=, &context](const Dims& batch, Dim k, const TileIndex& j) {
+      Dims at{j.block};
+      at.insert(at.end(), batch.end() - static_cast<ptrdiff_t>(b.rank() - 2), batch.end());
+      for (size_t i = 0; i + 2 < b.rank(); ++i) {
+        if (b.dims[i].constant() == 1) at[1 + i] = context.dim(0);
+      }
+      at.push_back(k), at.push_back(j.inner);
       return factor(packed.at(at));
     };
   }

@@ -51,7 +51,7 @@ class Direct {
     const bool own_kernels = channels_ == 1 && outputs_ == 1;
     const int64_t vector = lanes_of(op_.dtype()), terms = channels_ * kernel_[0] * kernel_[1];
     const bool plain = kernel_[0] * kernel_[1] == 1 && stride_[0] == 1 && stride_[1] == 1 && before_[0] == 0 &&
-                       before_[1] == 0 && out_[0] == in_[0] && out_[1] == in_[1];
+                       before_[1] == 0 && out_[0] == in_[0] && out_[1] == in_[1] && out_[0] * out_[1] % vector == 0;
 
     const int64_t rows = own_kernels ? out_[0] : outputs_;
     TileShape row = choose_tile(rows, out_[1], vector);
@@ -61,9 +61,9 @@ class Direct {
       width_ = plain ? out_[1] : out_[1] + reach_[1];
       const int64_t places = (out_[0] - 1) * width_ + out_[1];
       const TileShape flat = choose_tile(rows, places, vector);
-      // Results that lie apart are stored one by one.
-      const double scattered = plain ? 0 : static_cast<double>(rows * places) * 1.5;
-      flat_ = plain || flat.cycles * static_cast<double>(terms) + scattered < row.cycles * static_cast<double>(terms);
+      // Rows that are taken apart afterwards are written and read once more.
+      const double moved = plain ? 0 : static_cast<double>(rows * places) * 0.2;
+      flat_ = plain || flat.cycles * static_cast<double>(terms) + moved < row.cycles * static_cast<double>(terms);
       if (flat_) row = flat;
     }
     const int64_t tile = row.vectors * vector;
@@ -74,7 +74,6 @@ class Direct {
     const int64_t places = flat_ ? (out_[0] - 1) * width_ + out_[1] : out_[1];
     const Value plane =
         plain ? x : copied(x, pad, flat_ ? round_up(places, vector) + reach_[0] * width_ + reach_[1] : 0);
-    tiles.may_read_beyond = !plain;
 
     // Axes: batch, group, row unless flat, then places and rows of the tile in the order that reads less again.
     using Role = TileAxis::Role;
@@ -98,10 +97,21 @@ class Direct {
       return self.term(plane, weights, own_kernels, plain, at, k, y, lane, unroll);
     };
     tiles.place = [=, self = *this](const Dims& at) { return self.place(own_kernels, at, y, lane, unroll); };
-    if (flat_ && width_ != out_[1]) {
-      tiles.guards = [=, this_width = width_, last = out_[1], &context = context_](const Dims& at) {
-        return std::vector<loop::Guard>{{context.modulo(at[lane], context.dim(this_width)), context.dim(last)}};
+    if (flat_ && !plain) {
+      // Rows as they lie in the plane; what follows takes them apart.
+      tiles.place = [=, self = *this](const Dims& at) {
+        return Dims{at[0],
+                    self.context_.add(self.context_.multiply(at[1], self.context_.dim(self.outputs_)), at[unroll]),
+                    at[lane]};
       };
+      const Value sums =
+          op_.emit.contract("conv", {n, op_.dims()[1], context_.dim(places)}, op_.dtype(), std::move(tiles));
+      return op_.emit.expression(op_.dims(), op_.dtype(), [=, self = *this](const Dims& at) {
+        Dim place = at.back();
+        if (self.windows_.rank() == 2)
+          place = self.context_.add(self.context_.multiply(at[2], self.context_.dim(self.width_)), place);
+        return sums.at({at[0], at[1], place});
+      });
     }
     return op_.emit.contract("conv", op_.dims(), op_.dtype(), std::move(tiles));
   }
@@ -123,30 +133,40 @@ class Direct {
     });
   }
 
-  // [N, C, remainders of rows, of columns, rows, columns]: as far as tiles read.
+  // [N, C, remainders of rows, of columns, rows, columns]: as far as tiles read. First all of it is padding, then comes
+  // what lies inside, for each remainder: so no element asks where it is.
   Value copied(const Value& x, const Expr& pad, int64_t places) const {
     Emitter& emit = op_.emit;
     Context& context = context_;
     const int64_t rows = places > 0 ? (places + width_ - 1) / width_ : out_[0] + reach_[0];
     const Dims dims{x.dims[0],         x.dims[1],          context.dim(phases_[0]), context.dim(phases_[1]),
                     context.dim(rows), context.dim(width_)};
-    return emit.stored("plane", emit.expression(dims, x.dtype, [=, self = *this, &emit, &context](const Dims& at) {
-      Dims from{at[0], at[1]};
-      Expr inside;
-      for (size_t d = 0; d < 2; ++d) {
-        if (d == 0 && self.windows_.rank() == 1) continue;
-        const Dim place = context.add(context.multiply(at[4 + d], context.dim(self.stride_[d])),
-                                      context.subtract(at[2 + d], context.dim(self.before_[d])));
-        from.push_back(place);
-        const Dim last =
-            context.add(context.multiply(context.subtract(dims[4 + d], context.dim(1)), context.dim(self.stride_[d])),
-                        context.subtract(context.subtract(dims[2 + d], context.dim(1)), context.dim(self.before_[d])));
-        if (self.before_[d] == 0 && *last.constant() < self.in_[d]) continue;
-        const Expr here = emit.inside(place, context.dim(0), context.dim(self.in_[d]));
-        inside = inside ? both(inside, here) : here;
+    const Value plane = emit.overwritten("plane", dims, pad);
+    for (int64_t row = 0; row < phases_[0]; ++row) {
+      for (int64_t column = 0; column < phases_[1]; ++column) {
+        // Of each remainder the elements first .. last, that lie in x.
+        const int64_t remainder[2] = {row, column}, most[2] = {rows, width_};
+        int64_t first[2], last[2];
+        for (size_t d = 0; d < 2; ++d) {
+          const int64_t missing = before_[d] - remainder[d];
+          first[d] = missing > 0 ? (missing + stride_[d] - 1) / stride_[d] : 0;
+          last[d] = std::min(in_[d] - 1 + missing < 0 ? -1 : (in_[d] - 1 + missing) / stride_[d], most[d] - 1);
+        }
+        if (first[0] > last[0] || first[1] > last[1]) continue;
+        const Dims part{x.dims[0], x.dims[1], context.dim(last[0] - first[0] + 1), context.dim(last[1] - first[1] + 1)};
+        emit.overwrite("copy", plane, part, [=, self = *this, &context](const Dims& at) {
+          Dims to{at[0], at[1], context.dim(row), context.dim(column)}, from{at[0], at[1]};
+          for (size_t d = 0; d < 2; ++d) {
+            to.push_back(context.add(at[2 + d], context.dim(first[d])));
+            if (d == 0 && self.windows_.rank() == 1) continue;
+            from.push_back(context.add(context.multiply(to.back(), context.dim(self.stride_[d])),
+                                       context.dim(remainder[d] - self.before_[d])));
+          }
+          return std::pair(to, x.at(from));
+        });
       }
-      return inside ? choose(inside, x.at(from), pad) : x.at(from);
-    }));
+    }
+    return plane;
   }
 
   Expr term(const Value& plane, const Value& weights, bool own_kernels, bool plain, const std::vector<TileIndex>& at,

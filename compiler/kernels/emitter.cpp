@@ -90,6 +90,21 @@ Value Emitter::stored(std::string_view name, const Value& value) {
   return from_buffer(buffer, value.dims, value.dtype);
 }
 
+Value Emitter::overwritten(std::string_view name, Dims dims, const Expr& value) {
+  const DType dtype = value->dtype;
+  return stored(name, {.dims = std::move(dims), .dtype = dtype, .at = [value](const Dims&) { return value; }});
+}
+
+void Emitter::overwrite(std::string_view name, const Value& buffer, const Dims& part,
+                        const std::function<std::pair<Dims, Expr>(const Dims& at)>& at) {
+  loop::Ranges ranges;
+  for (const Dim size : part) ranges.push_back({{}, size});
+  builder_.stage(name, ranges, {}, [&](const Dims& indices) {
+    auto [to, value] = at(indices);
+    return loop::Builder::Assignment{*buffer.buffer, std::move(to), std::move(value), nullptr};
+  });
+}
+
 Value Emitter::reduce(std::string_view name, Sum sum) {
   flush();
   const int64_t length = sum.over.empty() ? 0 : sum.over.back().constant().value_or(0);

@@ -59,6 +59,10 @@ class Emitter {
   // Computed once; itself where it is stored already.
   Value stored(std::string_view name, const Value& value);
   Value from_buffer(BufferId buffer, Dims dims, DType dtype);
+  // A buffer of one value, parts of which are then overwritten: at() gives a place in it, and what comes there.
+  Value overwritten(std::string_view name, Dims dims, const Expr& value);
+  void overwrite(std::string_view name, const Value& buffer, const Dims& part,
+                 const std::function<std::pair<Dims, Expr>(const Dims& at)>& at);
   // op over `over` of term(indices of the result, then of the sum), from `init`; 0 elements give `init`.
   struct Sum {
     Dims dims, over;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 
 #include "compiler/ir/dim_prover.h"
@@ -62,16 +63,19 @@ class Nest {
         else inner.push_back(own);
         inners.push_back({.var = var, .extent = own.extent, .kind = AxisKind::kSpatial, .value = context_.dim(var)});
         index.inner = context_.dim(var);
-        local.push_back(index.inner);
-        shape_.push_back(own.extent);
+        // Lanes lie side by side: theirs is the last index.
+        local.insert(is_lanes ? local.end() : local.begin(), index.inner);
+        shape_.insert(is_lanes ? shape_.end() : shape_.begin(), own.extent);
       }
       index.index =
           context_.add(part.begin, context_.add(context_.multiply(index.block, context_.dim(part.size)), index.inner));
       // The block among all blocks of the axis: weights are packed so.
       const auto begin = part.begin.constant();
       const int64_t tile = tiles_.axes[i].size;
-      if (begin && part.size == tile) index.block = context_.add(index.block, context_.dim(*begin / tile));
-      else if (begin) index.block = context_.add(context_.floor_divide(part.begin, context_.dim(tile)), zero);
+      if (begin) {
+        index.block = context_.add(index.block, context_.dim(*begin / tile));
+        index.inner = context_.add(index.inner, context_.dim(*begin % tile));
+      }
       whole.push_back(index.index);
       at.push_back(index);
       if (part.guarded) guards.push_back({index.index, tiles_.axes[i].extent});
@@ -95,11 +99,7 @@ class Nest {
     all.insert(all.end(), terms.begin(), terms.end());
     std::vector<For> loops = sum;
     loops.insert(loops.end(), inner.begin(), inner.end());
-    body.push_back(nest(loops, stage(name_, all, tiles_.may_read_beyond ? std::vector<loop::Guard>() : guards, {}, acc,
-                                     local, held + tiles_.term(at, k))));
-    if (tiles_.guards) {
-      for (loop::Guard& guard : tiles_.guards(whole)) guards.push_back(guard);
-    }
+    body.push_back(nest(loops, stage(name_, all, {}, {}, acc, local, held + tiles_.term(at, k))));
     all.resize(blocks.size() + inners.size());
     const Dims place = tiles_.place(whole);
     for (const TileResult& result : results_) {
@@ -149,10 +149,17 @@ std::vector<Part> parts_of(Context& context, const TileAxis& axis, int64_t vecto
   std::vector<Part> parts;
   if (blocks.constant() != 0) parts.push_back({context.dim(0), blocks, axis.size, false});
   if (const auto remains = rest.constant()) {
-    const int64_t lanes = (*remains + vector - 1) / vector * vector;
-    if (*remains > 0 && axis.role == TileAxis::Role::kLanes)
-      parts.push_back({begin, context.dim(1), lanes, lanes != *remains});
-    else if (*remains > 0) parts.push_back({begin, context.dim(1), *remains, false});
+    if (*remains > 0 && axis.role != TileAxis::Role::kLanes) {
+      parts.push_back({begin, context.dim(1), *remains, false});
+      return parts;
+    }
+    // Powers of two of registers, which are what vectors are made of.
+    for (int64_t done = 0; done < *remains;) {
+      const int64_t vectors = (*remains - done + vector - 1) / vector;
+      const int64_t lanes = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(vectors))) * vector;
+      parts.push_back({context.add(begin, context.dim(done)), context.dim(1), lanes, done + lanes > *remains});
+      done += lanes;
+    }
   } else if (axis.role == TileAxis::Role::kLanes) {
     parts.push_back({begin, context.dim(1), axis.size, true});
   } else {
@@ -199,7 +206,7 @@ TileShape choose_tile(int64_t rows, int64_t lanes, int64_t vector) {
   };
   const int64_t vectors = (lanes + vector - 1) / vector, most_rows = rows > 0 ? rows : kAccumulators;
   TileShape best;
-  for (int64_t v = 1; v <= std::min<int64_t>(vectors, 4); ++v) {
+  for (int64_t v = 1; v <= std::min<int64_t>(vectors, 4); v *= 2) {
     for (int64_t r = 1; r <= std::min(most_rows, kAccumulators / v); ++r) {
       // Blocks of rows and vectors, and what remains of each.
       const int64_t count_r = most_rows / r, rest_r = most_rows % r, count_v = vectors / v, rest_v = vectors % v;

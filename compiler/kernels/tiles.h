@@ -33,13 +33,10 @@ struct TileAxis {
 struct Tiles {
   std::vector<TileAxis> axes;  // as their loops stand, outermost first; one has lanes
   Dims over;
+  // Of the last tile of the vector it is computed beyond the extent too: up to whole registers.
   std::function<Expr(const std::vector<TileIndex>& at, const Dims& k)> term;
   // The result's indices, from those along the axes.
   std::function<Dims(const Dims& at)> place;
-  // The last tile of the vector reads beyond its end: whether that is memory that may be read.
-  bool may_read_beyond = false;
-  // More than this of the lanes that a tile has is no part of the result: at these indices.
-  std::function<std::vector<loop::Guard>(const Dims& at)> guards = nullptr;
 };
 
 // What is stored: a value made of the sum of its place.

@@ -218,14 +218,26 @@ Expected<std::vector<Tensor>> NativeLibrary::call(size_t kernel, std::span<const
   if (!dims) return named(dims);
   auto results = make_results(signature, *dims, params);
   if (!results) return named(results);
+  if (auto status = run(kernel, params, *results, *dims, pool); !status) return forward_error(status);
+  return results;
+}
+Status NativeLibrary::call_into(size_t kernel, std::span<const Tensor> params, std::span<Tensor> results,
+                                ThreadPool& pool) const {
+  auto dims = bind_dims(state_->code->kernels[kernel].signature, params);
+  if (!dims) return forward_error(dims);
+  assert(results.size() == state_->code->kernels[kernel].signature.results.size());
+  return run(kernel, params, results, *dims, pool);
+}
+Status NativeLibrary::run(size_t kernel, std::span<const Tensor> params, std::span<Tensor> results,
+                          std::span<const int64_t> dims, ThreadPool& pool) const {
   std::vector<void*> buffers;
   for (const Tensor& param : params) buffers.push_back(const_cast<std::byte*>(param.bytes().data()));
-  for (Tensor& result : *results) buffers.push_back(result.bytes().data());
+  for (Tensor& result : results) buffers.push_back(result.bytes().data());
   Call call{};
   call.size = sizeof(tn_call);
   call.threads = pool.threads();
   call.buffers = buffers.data();
-  call.dims = dims->data();
+  call.dims = dims.data();
   call.parallel = parallel;
   call.fail = fail;
   call.allocate = allocate;
@@ -236,8 +248,8 @@ Expected<std::vector<Tensor>> NativeLibrary::call(size_t kernel, std::span<const
     call.arena = &arena;
     failed = state_->variant->kernels[kernel](&call);
   });
-  if (failed == 0) return results;
-  std::string where = "@" + name;
+  if (failed == 0) return {};
+  std::string where = "@" + state_->code->kernels[kernel].name;
   std::string what = state_->explain(call.fault.value_or(Failure{UINT32_MAX - 1}), where);
   return error(std::move(what), std::move(where));
 }

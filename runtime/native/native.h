@@ -53,10 +53,16 @@ class NativeLibrary {
   // The kernel's results for these tensors, computed by the pool's threads. Errors: tensors that do not fit the
   // signature, and the program's own, where the message says which loop function and stage.
   Expected<std::vector<Tensor>> call(size_t kernel, std::span<const Tensor> params, ThreadPool& pool) const;
-  // The same, where an unknown name is an error too.
+  // The same, into tensors that are there: of the types and shapes that the signature says (asserted), and none of them
+  // a parameter.
+  Status call_into(size_t kernel, std::span<const Tensor> params, std::span<Tensor> results, ThreadPool& pool) const;
+  // The first, where an unknown name is an error too.
   Expected<std::vector<Tensor>> call(std::string_view kernel, std::span<const Tensor> params, ThreadPool& pool) const;
 
  private:
+  Status run(size_t kernel, std::span<const Tensor> params, std::span<Tensor> results, std::span<const int64_t> dims,
+             ThreadPool& pool) const;
+
   struct State;
   explicit NativeLibrary(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;

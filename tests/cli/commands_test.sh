@@ -44,6 +44,8 @@ expect 1 "broken" env TENON_CONFIG_PATH="$scratch/configs" "$tenon" hw list
 # Operators.
 expect 0 "operators; tenon ops NAME explains one" "$tenon" ops
 expect 0 "out-elementwise-fusable: a contraction" "$tenon" ops conv2d
+expect 0 "on the CPU: native kernels" "$tenon" ops conv2d
+expect 0 "on the CPU: its reference kernel alone" "$tenon" ops top_k
 expect 0 '"name": "softmax"' "$tenon" ops softmax --json
 expect 1 "did you mean conv2d" "$tenon" ops conv2
 expect 1 "tenon ops lists them all" "$tenon" ops zzzzzzzz
@@ -181,6 +183,9 @@ expect 0 "// after infer" "$tenon" opt tests/models/resnet8_digits.onnx --shapes
 
 expect 0 "fuse " "$tenon" bench compile --operators 200
 expect 0 '"visits": ' "$tenon" bench compile -n 200 --json
+expect 0 "ratio" "$tenon" bench cpu --only 64x3136x64 --rounds 1
+expect 0 "\"gflops\": " "$tenon" bench cpu --only "960 -> 960" --rounds 1 --json
+expect 2 "no problem has" "$tenon" bench cpu --only nothing
 expect 2 "--operators is 1e3, must be a number" "$tenon" bench compile -n 1e3
 
 # xclbin files.

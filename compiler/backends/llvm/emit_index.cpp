@@ -349,7 +349,12 @@ llvm::Value* FunctionEmitter::load(BufferId id, const Dims& indices) {
     loaded = result = b_.CreateAlignedLoad(element, pointer(at, lanes.begin, element), align);
   } else {
     auto* type = llvm::FixedVectorType::get(element, frame().lanes);
-    Value* mask = frame().mask;
+    // Where all lanes lie in memory of the function's own, a mask would only keep it from becoming registers.
+    const auto begin = lanes.kind == Lanes::kForward ? lanes.begin.constant() : std::nullopt;
+    const auto* own = llvm::dyn_cast<llvm::AllocaInst>(at.base);
+    const bool all = begin && own && *begin >= 0 &&
+                     static_cast<uint64_t>(*begin) + frame().lanes <= own->getAllocatedType()->getArrayNumElements();
+    Value* mask = all ? nullptr : frame().mask;
     auto* zero = llvm::Constant::getNullValue(type);
     if (lanes.kind == Lanes::kAnywhere) {
       if (!mask) mask = all_lanes();

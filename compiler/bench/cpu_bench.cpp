@@ -1,0 +1,187 @@
+#include "compiler/bench/cpu_bench.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <functional>
+#include <random>
+
+#include "compiler/backends/llvm/compile.h"
+#include "compiler/bench/peer.h"
+#include "compiler/ir/builder.h"
+#include "compiler/ir/try.h"
+#include "compiler/kernels/kernels.h"
+#include "compiler/kernels/schedule.h"
+
+namespace tenon::compiler::bench {
+namespace {
+
+using runtime::Tensor;
+
+double cpu_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+double median(std::vector<double> values) {
+  std::ranges::nth_element(values, values.begin() + static_cast<ptrdiff_t>(values.size() / 2));
+  return values[values.size() / 2];
+}
+
+Tensor random_tensor(runtime::Shape shape, uint32_t seed) {
+  Tensor tensor(DType::kF32, std::move(shape));
+  std::mt19937 random(seed);
+  for (float& x : tensor.data<float>()) x = static_cast<float>(static_cast<int>(random() % 17) - 8) / 8;
+  return tensor;
+}
+
+struct Ours {
+  Tensor x, w;
+  std::vector<Tensor> params, results;
+  runtime::NativeCode code;
+  std::optional<runtime::NativeLibrary> library;
+  std::optional<Peer> peer;
+  int calls = 1;  // a round, some milliseconds
+  std::vector<double> times, peer_times;
+  Figures figures;
+};
+
+Status prepare(Context& context, const Problem& p, Ours& ours, runtime::ThreadPool& pool) {
+  ours.figures.problem = p;
+  Module module;
+  Function function;
+  Builder b(context, module, function);
+  ours.x = random_tensor(p.product() ? runtime::Shape{p.m, p.k} : runtime::Shape{1, p.channels, p.size, p.size}, 1);
+  ours.w = random_tensor(
+      p.product() ? runtime::Shape{p.k, p.n} : runtime::Shape{p.outputs, p.channels / p.groups, p.kernel, p.kernel}, 2);
+  const Atom x = b.param(context.type_of(ours.x), "x");
+  const double begin = cpu_seconds();
+  const std::vector<int64_t> strides{p.stride, p.stride}, padding(4, p.padding());
+  auto y = p.product() ? b.apply("matmul", {x, b.constant(ours.w)})
+                       : b.apply("conv2d", {x, b.constant(ours.w)},
+                                 {{"strides", strides}, {"padding", padding}, {"groups", p.groups}});
+  if (!y) return forward_error(y);
+  b.finish(*y);
+  TENON_TAKE(kernel, kernels::make_kernel(context, module, "kernel", function));
+  const loop::Function scheduled = kernels::schedule(context, kernel->function).function;
+  const loop::Function* one[] = {&scheduled};
+  native::Options options{.triple = {}, .levels = {std::string(runtime::host_levels().front())}, .contract = true};
+  TENON_TAKE(code, native::compile(context, one, options));
+  ours.figures.compile_seconds = cpu_seconds() - begin;
+  ours.code = std::move(*code);
+  TENON_TAKE(library, runtime::NativeLibrary::load(ours.code));
+  ours.library = std::move(*library);
+  for (const kernels::Operand& operand : kernel->operands)
+    ours.params.push_back(std::holds_alternative<Tensor>(operand) ? std::get<Tensor>(operand) : ours.x);
+  TENON_TAKE(results, ours.library->call(size_t{0}, ours.params, pool));
+  ours.results = std::move(*results);
+  const auto floats = [](const Tensor& t) {
+    return std::vector<float>(t.data<float>().begin(), t.data<float>().end());
+  };
+  ours.peer = make_peer(p, floats(ours.x), floats(ours.w));
+  if (ours.peer) {
+    ours.peer->run();
+    const std::vector<float> theirs = ours.peer->result();
+    float largest = 0, difference = 0;
+    for (size_t i = 0; i < theirs.size(); ++i) {
+      largest = std::max(largest, std::abs(theirs[i]));
+      difference = std::max(difference, std::abs(theirs[i] - ours.results[0].data<float>()[i]));
+    }
+    ours.figures.error = difference / largest;
+  }
+  const double start = cpu_seconds();
+  TENON_TRY(ours.library->call_into(0, ours.params, ours.results, pool));
+  ours.calls = std::clamp(static_cast<int>(4e-3 / (cpu_seconds() - start + 1e-9)), 1, 1000);
+  return {};
+}
+
+}  // namespace
+
+double Problem::flops() const {
+  if (product()) return 2.0 * static_cast<double>(m * n * k);
+  return 2.0 * static_cast<double>(outputs * out() * out() * channels / groups * kernel * kernel);
+}
+
+std::vector<Problem> problems() {
+  std::vector<Problem> all;
+  for (const auto& [m, n, k] : {std::tuple{256, 256, 256},
+                                {512, 512, 512},
+                                {1024, 1024, 1024},
+                                {64, 3136, 64},
+                                {64, 3136, 576},
+                                {3136, 64, 576}})
+    all.push_back({.name = fmt::format("{}x{}x{}", m, n, k), .group = "products", .m = m, .n = n, .k = k});
+  const auto add = [&](std::string_view group, int64_t in, int64_t out, int64_t size, int64_t kernel, int64_t stride,
+                       int64_t groups) {
+    all.push_back({.name = fmt::format("{}{}x{} {} -> {} at {}{}", groups > 1 ? "depthwise " : "", kernel, kernel, in,
+                                       out, size, stride > 1 ? fmt::format(" / {}", stride) : ""),
+                   .group = std::string(group),
+                   .channels = in,
+                   .outputs = out,
+                   .size = size,
+                   .kernel = kernel,
+                   .stride = stride,
+                   .groups = groups});
+  };
+  add("ResNet-18", 3, 64, 224, 7, 2, 1);
+  add("ResNet-18", 64, 64, 56, 3, 1, 1);
+  for (const int64_t c : {64, 128, 256}) {
+    const int64_t size = 56 * 64 / c;
+    add("ResNet-18", c, 2 * c, size, 3, 2, 1);
+    add("ResNet-18", c, 2 * c, size, 1, 2, 1);
+    add("ResNet-18", 2 * c, 2 * c, size / 2, 3, 1, 1);
+  }
+  add("MobileNetV2", 3, 32, 224, 3, 2, 1);
+  add("MobileNetV2", 32, 32, 112, 3, 1, 32);
+  add("MobileNetV2", 32, 16, 112, 1, 1, 1);
+  add("MobileNetV2", 16, 96, 112, 1, 1, 1);
+  add("MobileNetV2", 96, 96, 112, 3, 2, 96);
+  add("MobileNetV2", 96, 24, 56, 1, 1, 1);
+  add("MobileNetV2", 24, 144, 56, 1, 1, 1);
+  add("MobileNetV2", 144, 144, 56, 3, 1, 144);
+  add("MobileNetV2", 144, 32, 28, 1, 1, 1);
+  add("MobileNetV2", 32, 192, 28, 1, 1, 1);
+  add("MobileNetV2", 192, 192, 28, 3, 1, 192);
+  add("MobileNetV2", 64, 384, 14, 1, 1, 1);
+  add("MobileNetV2", 384, 384, 14, 3, 1, 384);
+  add("MobileNetV2", 576, 96, 14, 1, 1, 1);
+  add("MobileNetV2", 160, 960, 7, 1, 1, 1);
+  add("MobileNetV2", 960, 960, 7, 3, 1, 960);
+  add("MobileNetV2", 320, 1280, 7, 1, 1, 1);
+  return all;
+}
+
+Expected<std::vector<Figures>> measure(const std::vector<Problem>& problems, int rounds) {
+  Context context;
+  runtime::ThreadPool pool(1);
+  std::vector<Ours> all(problems.size());
+  for (size_t i = 0; i < problems.size(); ++i) {
+    if (auto status = prepare(context, problems[i], all[i], pool); !status) {
+      status.error().where = problems[i].name;
+      return forward_error(status);
+    }
+  }
+  for (int round = 0; round < rounds; ++round) {
+    for (Ours& one : all) {
+      double begin = cpu_seconds();
+      for (int i = 0; i < one.calls; ++i) TENON_TRY(one.library->call_into(0, one.params, one.results, pool));
+      one.times.push_back((cpu_seconds() - begin) / one.calls);
+      if (!one.peer) continue;
+      begin = cpu_seconds();
+      for (int i = 0; i < one.calls; ++i) one.peer->run();
+      one.peer_times.push_back((cpu_seconds() - begin) / one.calls);
+    }
+  }
+  std::vector<Figures> figures;
+  for (Ours& one : all) {
+    one.figures.ours = median(one.times);
+    if (one.peer) one.figures.peer = median(one.peer_times);
+    figures.push_back(one.figures);
+  }
+  return figures;
+}
+
+}  // namespace tenon::compiler::bench

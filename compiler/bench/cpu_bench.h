@@ -1,0 +1,40 @@
+// How fast the CPU's kernels are, beside oneDNN's where it is there: matrix products and convolutions of known
+// networks, one thread, interleaved in one run, CPU time.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hw/spec/diagnostic.h"
+
+namespace tenon::compiler::bench {
+
+// A matrix product [m, k] times weights [k, n], or a convolution of one image.
+struct Problem {
+  std::string name, group;
+  int64_t m = 0, n = 0, k = 0;  // 0: a convolution
+  int64_t channels = 0, outputs = 0, size = 0, kernel = 1, stride = 1, groups = 1;
+
+  bool product() const { return m > 0; }
+  int64_t padding() const { return kernel / 2; }
+  int64_t out() const { return (size + 2 * padding() - kernel) / stride + 1; }
+  double flops() const;
+};
+// Of notes of the project's beginning (products), of ResNet-18 and of MobileNetV2.
+std::vector<Problem> problems();
+
+struct Figures {
+  Problem problem;
+  double compile_seconds = 0;
+  double ours = 0;             // seconds a call, the median
+  std::optional<double> peer;  // oneDNN's
+  double error = 0;            // the largest difference from the peer's results, by their largest
+};
+
+// Whether oneDNN was found when this was built.
+bool has_peer();
+// Each problem `rounds` times, both after each other in each round.
+Expected<std::vector<Figures>> measure(const std::vector<Problem>& problems, int rounds);
+
+}  // namespace tenon::compiler::bench

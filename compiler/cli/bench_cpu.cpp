@@ -1,0 +1,82 @@
+// tenon bench cpu: the CPU's kernels beside oneDNN's.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+
+#include "compiler/bench/cpu_bench.h"
+#include "compiler/cli/command.h"
+#include "compiler/cli/json.h"
+
+namespace tenon::cli {
+namespace {
+
+using compiler::bench::Figures;
+
+struct BenchCpu {
+  std::string only;
+  int64_t rounds = 11;
+  bool json = false;
+
+  Status run() const {
+    if (rounds < 1) return error("--rounds is at least 1", {}, {}, Fault::kUsage);
+    std::vector<compiler::bench::Problem> chosen;
+    for (auto& problem : compiler::bench::problems()) {
+      if (only.empty() || problem.name.find(only) != std::string::npos || problem.group.find(only) != std::string::npos)
+        chosen.push_back(problem);
+    }
+    if (chosen.empty()) return error(fmt::format("no problem has \"{}\" in its name", only), {}, {}, Fault::kUsage);
+    auto figures = compiler::bench::measure(chosen, static_cast<int>(rounds));
+    if (!figures) return forward_error(figures);
+    if (json) print_json(*figures);
+    else print(*figures);
+    return {};
+  }
+
+  static void print(const std::vector<Figures>& all) {
+    fmt::print("CPU time of one thread, medians; f32, weights packed beforehand\n\n{:<36}{:>12}{:>10}{:>12}{:>8}\n", "",
+               "compile ms", "GFLOP/s", "oneDNN", "ratio");
+    std::map<std::string, std::pair<double, int>> ratios;  // sum of logarithms, number
+    std::string group;
+    for (const Figures& one : all) {
+      if (one.problem.group != group) fmt::print("{}\n", group = one.problem.group);
+      const double flops = one.problem.flops() * 1e-9;
+      fmt::print("  {:<34}{:>12.1f}{:>10.1f}", one.problem.name, one.compile_seconds * 1e3, flops / one.ours);
+      if (one.peer) {
+        fmt::print("{:>12.1f}{:>8.2f}", flops / *one.peer, *one.peer / one.ours);
+        ratios[group].first += std::log(*one.peer / one.ours), ++ratios[group].second;
+      }
+      fmt::print("\n");
+    }
+    if (ratios.empty()) fmt::print("\nno peer: oneDNN was not found when this was built\n");
+    else fmt::print("\nratio: oneDNN's time by ours, above 1 is faster than oneDNN in the layouts that it asks for\n");
+    for (const auto& [name, sum] : ratios)
+      fmt::print("  {:<34}geometric mean {:.2f}\n", name, std::exp(sum.first / sum.second));
+  }
+
+  static void print_json(const std::vector<Figures>& all) {
+    Json out;
+    out.begin_object().field("peer", compiler::bench::has_peer() ? "oneDNN" : "").key("problems").begin_array();
+    for (const Figures& one : all) {
+      out.begin_object().field("group", one.problem.group).field("name", one.problem.name);
+      out.field("compile_seconds", one.compile_seconds).field("seconds", one.ours);
+      out.field("gflops", one.problem.flops() * 1e-9 / one.ours);
+      if (one.peer) out.field("peer_seconds", *one.peer).field("ratio", *one.peer / one.ours).field("error", one.error);
+      out.end();
+    }
+    fmt::print("{}", out.end().end().str());
+  }
+};
+
+}  // namespace
+
+Action bench_cpu(Options& options) {
+  auto command = std::make_shared<BenchCpu>();
+  options.option(command->only, "--only", "TEXT", "only what has this in its name or its group's");
+  options.option(command->rounds, "--rounds", "N", "how often each is measured");
+  options.flag(command->json, "--json", "figures as JSON");
+  options.footer("tenon bench cpu --only ResNet");
+  return [command] { return command->run(); };
+}
+
+}  // namespace tenon::cli
