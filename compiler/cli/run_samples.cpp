@@ -236,8 +236,11 @@ struct Runner : SamplesRun {
     score(cpu ? "cpu" : device, "device_accuracy", device_score);
     if (json) result.field("samples", samples.size());
     if (comparison) {
-      const std::string text = fmt::format("{} samples, {} layers, {} elements: equal bit for bit", samples.size(),
-                                           comparison->layers(), comparison->elements());
+      const std::string text = fmt::format(
+          "{} samples, {} layers, {} elements: {}", samples.size(), comparison->layers(), comparison->elements(),
+          comparison->exact() ? "equal bit for bit"
+                              : fmt::format("equal, integers bit for bit and results in floats to {:g} of their size",
+                                            compiler::Comparison::kTolerance));
       rows.emplace_back("device against integer reference", text);
       if (json)
         result.field("layers_compared", comparison->layers()).field("elements_compared", comparison->elements());

@@ -29,7 +29,9 @@ class Comparison {
   // The results of the session against those of the reference: integers bit for bit, floats to kTolerance of their
   // size.
   static constexpr double kTolerance = 1e-4;
-  Status results(std::span<const runtime::Tensor> expected, std::span<const runtime::Tensor> found) const;
+  Status results(std::span<const runtime::Tensor> expected, std::span<const runtime::Tensor> found);
+  // Whether all results so far were equal bit for bit.
+  bool exact() const { return exact_; }
 
   // The tensor that was found to differ, as it must lie in device memory.
   struct Mismatch {
@@ -46,6 +48,7 @@ class Comparison {
  private:
   Status compare(const std::string& name, const runtime::Tensor& value, int base, uint64_t offset);
 
+  bool exact_ = true;
   const Model& model_;
   const Compilation& compilation_;
   std::map<std::string, runtime::Tensor, std::less<>> values_;  // of regions, by name

@@ -183,7 +183,11 @@ expect 0 "// after infer" "$tenon" opt tests/models/resnet8_digits.onnx --shapes
 
 expect 0 "fuse " "$tenon" bench compile --operators 200
 expect 0 '"visits": ' "$tenon" bench compile -n 200 --json
-expect 0 "ratio" "$tenon" bench cpu --only 64x3136x64 --rounds 1
+# What computes on the CPU.
+expect 0 "cpu    native @fused_conv2d_bias_add_relu_0" "$tenon" compile tests/models/tiny_digits.onnx --shapes N=1 --cpu --explain -o "$scratch/t.tnx"
+expect 0 "cpu    reference kernel: native kernels are off" "$tenon" compile tests/models/tiny_digits.onnx --shapes N=1 --cpu --explain --kernels reference -o "$scratch/t.tnx"
+expect 2 "--kernels" "$tenon" compile tests/models/tiny_digits.onnx --shapes N=1 --cpu --kernels fast -o "$scratch/t.tnx"
+expect 0 "GFLOP/s" "$tenon" bench cpu --only 64x3136x64 --rounds 1
 expect 0 "\"gflops\": " "$tenon" bench cpu --only "960 -> 960" --rounds 1 --json
 expect 2 "no problem has" "$tenon" bench cpu --only nothing
 expect 2 "--operators is 1e3, must be a number" "$tenon" bench compile -n 1e3
