@@ -227,6 +227,53 @@ TEST(Kernels, RandomContractionsWithTailsAreComputed) {
   library.run();
 }
 
+// One function for every size that is a variable.
+TEST(Kernels, SizesMayBeVariables) {
+  const std::pair<std::string_view, std::string_view> kCases[] = {
+      {"%x: Tensor[(n, 24), f32], %w: Tensor[(24, 40), f32]", "relu(matmul(%x, %w))"},
+      {"%x: Tensor[(n, 24), f32], %w: Tensor[(40, 24), f32]", "dense(%x, %w)"},
+      {"%x: Tensor[(3, 4), f32], %w: Tensor[(4, n), f32]", "matmul(%x, %w)"},
+      {"%x: Tensor[(n, 3, 8, 9), f32], %w: Tensor[(5, 3, 3, 3), f32]", "relu(conv2d(%x, %w, padding=[1, 1, 1, 1]))"},
+      {"%x: Tensor[(2, 3, n, 9), f32], %w: Tensor[(5, 3, 3, 3), f32]", "conv2d(%x, %w, padding=[1, 1, 1, 1])"},
+      {"%x: Tensor[(3, n), f32], %w: Tensor[(3, n), f32]", "add(softmax(%x), %w)"},
+      {"%x: Tensor[(n, 70), f32], %w: Tensor[(70,), f32]", "layer_norm(%x, %w, %w)"},
+      {"%x: Tensor[(2, 3, n, 8), f32], %w: Tensor[(n,), f32]",
+       "max_pool2d(%x, kernel=[3, 2], strides=[1, 2], padding=[1, 0, 1, 0])"},
+      {"%x: Tensor[(4, n), f32], %w: Tensor[(n, 6), f32]", "concat(transpose(%x, axes=[1, 0]), %w, axis=1)"}};
+  Context context;
+  Library library(context);
+  for (const auto& [params, call] : kCases) {
+    const auto module =
+        parse(context, fmt::format("#[version = \"1\"]\ndef @main[n]({}) {{ {} }}\n", params, call), {}, "m.tn");
+    const auto text = fmt::format("{}", call);
+    if (!module) {
+      ADD_FAILURE() << module.error().str();
+      continue;
+    }
+    const Function& function = *module->function(context.symbol("main"));
+    const auto kernel = make_kernel(context, *module, "kernel", function);
+    ASSERT_TRUE(kernel) << text << kernel.error().str();
+    const Scheduled scheduled = schedule(context, kernel->function);
+    for (const int64_t n : {3, 17, 64}) {
+      std::vector<Tensor> arguments;
+      for (const VarId param : function.params) {
+        const Type type =
+            context.substitute(function.type(param), std::map<Symbol, Dim>{{context.symbol("n"), context.dim(n)}});
+        Tensor one(DType::kF32, *type.tensor()->shape());
+        for (size_t i = 0; float& x : one.data<float>()) x = static_cast<float>(i++ * 37 % 19) / 8 - 1;
+        arguments.push_back(one);
+      }
+      const auto wanted = interpret(context, *module, context.symbol("main"), arguments);
+      ASSERT_TRUE(wanted) << text << wanted.error().str();
+      const auto found = loop::evaluate(context, scheduled.function, operands_of(*kernel, arguments));
+      ASSERT_TRUE(found) << text << found.error().str() << loop::print(context, scheduled.function);
+      expect_near((*found)[0], (*wanted)[0], fmt::format("{} with n = {}", text, n));
+      if (n == 17) library.add(scheduled.function, operands_of(*kernel, arguments), *wanted, text);
+    }
+  }
+  library.run();
+}
+
 TEST(Kernels, EachOperatorIsWrittenOrNamedHere) {
   Context context;
   for (const Operator* op : context.operators())
