@@ -24,6 +24,11 @@ Status widen_loops(Context& context, const Path& path, Stage& stage, const Axis&
   const Dim size = context.substitute(padding.size, values), padded = context.substitute(padding.padded, values);
   const auto guard = std::ranges::find(stage.where, Guard{axis.value, size});
   if (guard != stage.where.end()) {
+    const auto reached = interval_of(context, axis.value, all_loops(path));
+    if (!reached || DimProver(context).less(context.subtract(padded, context.dim(1)),
+                                            context.add(reached->hi, context.dim(1))) != Answer::kYes)
+      return error(fmt::format("the loops of '{}' do not reach {}", context.name(axis.var), context.str(padded)), {},
+                   "split by the factor that it is padded to");
     guard->right = padded;
     if (always_below(context, guard->left, guard->right, all_loops(path))) stage.where.erase(guard);
     return {};

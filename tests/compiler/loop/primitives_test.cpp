@@ -296,6 +296,7 @@ TEST(Primitives, SayWhyTheyRefuse) {
        {"compute_at(twice, sum, i)", "fold_storage(sum, t, i, 3)"},
        "pad(twice, i, 4)",
        "'i' is neither a spatial axis nor a reduction"},
+      {kSum, {"split(sum, k, 2)"}, "pad(sum, k, 8)", "the loops of 'k' do not reach"},
       {kGemm, {}, "partition(dot, i)", "no guard inside 'i' holds for some of its iterations"},
       {kGemm, {"split(dot, j, 3)", "mark(dot, j1, unroll)"}, "partition(dot, j1)", "the loop 'j1' is marked already"},
       {kWindow,
