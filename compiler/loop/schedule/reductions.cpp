@@ -70,6 +70,11 @@ Expected<Function> split_init(Context& context, Function function, Symbol stage,
   if (!visits_points_once(context, *path, *at))
     return error(fmt::format("the points of the stage '{}' are computed more than once in the loop '{}'",
                              context.name(stage), context.name(loop)));
+  for (const Axis& axis : reduction.axes) {
+    if (axis.kind == AxisKind::kReduce && !begins_at_zero(context, axis, all_loops(*path)))
+      return error(fmt::format("the stage '{}' is not seen to begin the reduction '{}'", context.name(stage),
+                               context.name(axis.var)));
+  }
   TENON_TAKE(loops, init_loops(context, *path, *at));
   Stage init{.name = fresh(context, function, fmt::format("{}_init", context.name(stage))),
              .axes = {},

@@ -83,7 +83,10 @@ Status reads_its_own(Context& context, const Function& function, const Target& t
                                  context.name(axis.var), context.name(use.stage->name), target.name));
     }
     // A reduction reads what its own start wrote.
-    const bool starts = !use.stage->init.empty() && writes_always(*use.stage, target.buffer) &&
+    const bool begins = std::ranges::all_of(use.stage->axes, [&](const Axis& axis) {
+      return axis.kind != AxisKind::kReduce || begins_at_zero(context, axis, use.loops);
+    });
+    const bool starts = begins && !use.stage->init.empty() && writes_always(*use.stage, target.buffer) &&
                         std::ranges::any_of(uses, [&](const Use& other) {
                           return other.stage == use.stage && other.writes && other.indices == use.indices;
                         });

@@ -382,6 +382,12 @@ std::optional<Interval> interval_of(Context& context, Dim dim, const std::vector
   return result;
 }
 
+bool begins_at_zero(Context& context, const Axis& axis, const std::vector<const For*>& loops) {
+  std::map<Symbol, Dim> first;
+  for (const For* loop : loops) first[loop->var] = context.dim(0);
+  return context.substitute(axis.value, first) == context.dim(0);
+}
+
 bool always_below(Context& context, Dim left, Dim right, const std::vector<const For*>& loops) {
   const auto difference = interval_of(context, context.subtract(left, right), loops);
   return difference && DimProver(context).less(difference->hi, context.dim(0)) == Answer::kYes;

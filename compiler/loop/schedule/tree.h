@@ -90,6 +90,8 @@ struct Interval {
 };
 // The values that an index takes while the loops inside run, the outermost first; nothing where that is not seen.
 std::optional<Interval> interval_of(Context& context, Dim dim, const std::vector<const For*>& inner);
+// Whether the axis is 0 in the first iteration of all the loops, which are those in its value.
+bool begins_at_zero(Context& context, const Axis& axis, const std::vector<const For*>& loops);
 // Whether left < right at all points of the loops; they are all the loops in the dims.
 bool always_below(Context& context, Dim left, Dim right, const std::vector<const For*>& loops);
 
