@@ -103,7 +103,12 @@ Expected<runtime::NativeCode> compile(Context& context, std::span<const loop::Fu
     }
     levels.push_back(*found);
   }
-  if (levels.empty()) levels = target->levels;
+  if (levels.empty()) {
+    levels = target->levels;
+    const bool instructions =
+        std::ranges::any_of(functions, [](const loop::Function* function) { return !function->intrinsics.empty(); });
+    if (!instructions) std::erase_if(levels, [](const Level& level) { return level.vnni; });
+  }
 
   runtime::NativeCode code;
   code.triple = target->triple;

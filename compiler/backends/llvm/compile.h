@@ -22,7 +22,7 @@ namespace tenon::compiler::native {
 struct Options {
   std::string triple = {};  // "aarch64-unknown-linux-gnu"; empty: this machine's
   std::vector<std::string> levels =
-      {};  // of the processor; empty: all that the triple has, one chosen where it is loaded
+      {};  // of the processor; empty: all that make a difference, one chosen where it is loaded
   // a * b + c is rounded once where the level has an instruction for it: faster, and no longer bit for bit.
   bool contract = false;
 };

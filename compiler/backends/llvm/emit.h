@@ -102,6 +102,8 @@ class FunctionEmitter {
   void statement(const loop::Alloc& alloc);
   void statement(const loop::CallLibrary& call);
   void statement(const loop::Intrinsic& call);
+  bool dot_product(const loop::Intrinsic& call, const loop::Function& declared);
+  bool contiguous(const loop::Operand& operand);
   std::optional<int64_t> constant_elements(BufferId id);
   void points(const loop::Stage& stage, size_t guard, const Env& axes);
   void serial(Value* begin, Value* end, bool guarded, const std::function<void(Dim)>& run);

@@ -12,7 +12,6 @@ namespace tenon::compiler::native {
 namespace {
 
 constexpr int64_t kMostCopies = 4096;         // of a statement, by unrolling
-constexpr int64_t kMostBlockUnroll = 16;      // of an axis of an instruction's operand
 constexpr int64_t kMostLanes = 64;            // of a vector loop at a time
 constexpr int64_t kStackBytes = 1 << 14;      // of a buffer that is not said to be on the stack
 constexpr int64_t kMostStackBytes = 1 << 20;  // of all in one function
@@ -276,79 +275,6 @@ void FunctionEmitter::statement(const loop::Alloc& alloc) {
   }
   frame().tables = outer_tables;
   frame().bases.erase(alloc.buffer);
-}
-
-// --- Instructions ---
-
-// The declaration runs on blocks, copied in and out.
-void FunctionEmitter::statement(const loop::Intrinsic& call) {
-  const loop::Function& declared = *function_->intrinsic(call.name);
-  struct Block {
-    const loop::Operand* operand;
-    BufferId id;
-    Value* memory;
-  };
-  std::vector<Block> blocks;
-  for (size_t i = 0; i < call.inputs.size(); ++i) blocks.push_back({&call.inputs[i], declared.params[i], nullptr});
-  for (size_t i = 0; i < call.outputs.size(); ++i) blocks.push_back({&call.outputs[i], declared.results[i], nullptr});
-  // Each element of a block, as indices of the buffer, and where the block has it.
-  auto elements = [&](const loop::Operand& operand, const std::function<void(const Dims&, Dim)>& visit) {
-    Dims at;
-    const std::function<void(size_t, Dim)> axis = [&](size_t number, Dim place) {
-      if (number == operand.parts.size()) return visit(at, place);
-      const loop::Part& part = operand.parts[number];
-      const Dim begin = resolve(part.begin);
-      const int64_t size = std::max<int64_t>(part.size, 1);
-      auto one = [&](Dim i) {
-        at.push_back(unit_.context.add(begin, i));
-        axis(number + 1, unit_.context.add(unit_.context.multiply(place, unit_.context.dim(size)), i));
-        at.pop_back();
-      };
-      if (size <= kMostBlockUnroll) {
-        for (int64_t i = 0; i < size; ++i) one(unit_.context.dim(i));
-      } else {
-        serial(i64(0), i64(size), false, one);
-      }
-    };
-    axis(0, unit_.context.dim(0));
-  };
-  for (Block& block : blocks) {
-    const loop::Buffer& buffer = function_->buffer(block.operand->buffer);
-    int64_t count = 1;
-    for (const loop::Part& part : block.operand->parts) count *= std::max<int64_t>(part.size, 1);
-    llvm::Type* type = memory_type(buffer.dtype);
-    block.memory = stack_memory(type, static_cast<uint64_t>(count));
-    elements(*block.operand, [&](const Dims& at, Dim place) {
-      Value* value = load(block.operand->buffer, at);
-      if (buffer.dtype == DType::kBool) value = b_.CreateZExt(value, type);
-      b_.CreateStore(value, b_.CreateGEP(type, block.memory, uniform(place)));
-    });
-  }
-  const loop::Function* const outer = std::exchange(function_, &declared);
-  const Env outer_env = std::exchange(env_, {});
-  auto outer_bases = std::exchange(frame().bases, {});
-  auto outer_extents = std::exchange(extents_, {});
-  const auto outer_alias = std::exchange(alias_, {});
-  const loop::Stage* const outer_stage = stage_;
-  for (const Block& block : blocks) {
-    frame().bases[block.id] = {block.memory, 0};
-    declare(block.id);
-  }
-  body(declared.body);
-  function_ = outer;
-  env_ = outer_env;
-  frame().bases = std::move(outer_bases);
-  extents_ = std::move(outer_extents);
-  alias_ = outer_alias;
-  stage_ = outer_stage;
-  for (const Block& block : std::span(blocks).subspan(call.inputs.size())) {
-    const DType dtype = function_->buffer(block.operand->buffer).dtype;
-    elements(*block.operand, [&](const Dims& at, Dim place) {
-      Value* value = b_.CreateLoad(memory_type(dtype), b_.CreateGEP(memory_type(dtype), block.memory, uniform(place)));
-      if (dtype == DType::kBool) value = b_.CreateICmpNE(value, b_.getInt8(0));
-      store(block.operand->buffer, at, value);
-    });
-  }
 }
 
 void FunctionEmitter::statement(const loop::CallLibrary&) { assert(false && "supported() refuses it"); }

@@ -46,11 +46,12 @@ Expected<Target> find_target(const std::string& name) {
                  "native code is for such, as x86_64-unknown-linux-gnu or aarch64-unknown-linux-gnu");
   }
   if (triple.getArch() == llvm::Triple::x86_64) {
-    target.levels = {{"x86-64-v4", "x86-64-v4", "", true, true},
+    target.levels = {{"x86-64-v4+vnni", "x86-64-v4", "+avx512vnni", true, true, true},
+                     {"x86-64-v4", "x86-64-v4", "", true, true},
                      {"x86-64-v3", "x86-64-v3", "", true, false},
                      {"x86-64-v2", "x86-64-v2", "", false, false}};
   } else if (triple.getArch() == llvm::Triple::aarch64) {
-    target.levels = {{"armv8.2-a+dotprod", "generic", "+v8.2a,+neon,+dotprod", true, false},
+    target.levels = {{"armv8.2-a+dotprod", "generic", "+v8.2a,+neon,+dotprod", true, false, false, true},
                      {"armv8-a", "generic", "+v8a,+neon", true, false}};
   } else {
     target.levels = {{"generic", "generic", "", false, false}};

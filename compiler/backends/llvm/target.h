@@ -17,6 +17,8 @@ struct Level {
   std::string cpu, features;  // of LLVM
   bool fma = false;           // has a fused multiply and add
   bool wide = false;          // vectors of 512 bits are worth it
+  bool vnni = false;          // dot products of bytes, as x86 has them: made for functions that use instructions
+  bool neon_dot = false;      // and as AArch64 has them
 };
 
 struct Target {

@@ -40,6 +40,7 @@ TEST(Cross, KernelsForAarch64GiveTheEvaluatorsBits) {
     GTEST_SKIP() << "needs qemu-user and g++-aarch64-linux-gnu: code for AArch64 is compiled, and not run";
   Context context;
   Cases cases = operations(context, false);
+  add_dots(context, cases);
   for (uint64_t seed = 0; seed < 150; ++seed) {
     loop::Random random(seed);
     std::string text = random_program(random);

@@ -221,6 +221,40 @@ TEST(Native, ProgramsOfEveryKind) {
   compare_all(context, functions, params, {});
 }
 
+// --- Instructions ---
+
+TEST(Native, InstructionsDoWhatTheyAreDeclaredTo) {
+  Context context;
+  Cases cases;
+  add_dots(context, cases);
+  compare_all(context, cases.functions, cases.params, {});
+}
+
+TEST(Native, ADotProductIsOneInstructionOfTheProcessor) {
+  Context context;
+  const loop::Function x86 = must_parse(context, dot_program(0, "u8 i8 16", false));
+  const loop::Function arm = must_parse(context, dot_program(1, "i8 i8 4", false));
+  // Whether the code has such a word, `step` bytes after another one.
+  auto has = [&](const loop::Function& function, const Options& options, size_t step, uint32_t mask, uint32_t wanted) {
+    const loop::Function* one[] = {&function};
+    const auto code = compile(context, one, options);
+    EXPECT_TRUE(code) << code.error().str();
+    for (size_t at = 0; at + 4 <= code->object.size(); at += step) {
+      uint32_t word;
+      std::memcpy(&word, code->object.data() + at, 4);
+      if ((word & mask) == wanted) return true;
+    }
+    return false;
+  };
+  // vpdpbusd of zmm: EVEX, map 0F38, 66, W0, 512 bits, opcode 50; sdot of vectors or by element.
+  EXPECT_TRUE(has(x86, {.levels = {"x86-64-v4+vnni"}}, 1, 0xff608700, 0x50400500));
+  EXPECT_FALSE(has(x86, {.levels = {"x86-64-v4"}}, 1, 0xff608700, 0x50400500));
+  for (const auto& [level, there] : {std::pair("armv8.2-a+dotprod", true), std::pair("armv8-a", false)}) {
+    const Options options{.triple = "aarch64-linux-gnu", .levels = {level}};
+    EXPECT_EQ(has(arm, options, 4, 0xffe0fc00, 0x4e809400) || has(arm, options, 4, 0xffc0f400, 0x4f80e000), there);
+  }
+}
+
 // --- Faults of programs ---
 
 TEST(Native, SaysWhatGoesWrongAndWhere) {

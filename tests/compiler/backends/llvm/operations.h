@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <sstream>
 
 #include "compiler/loop/expr.h"
 #include "tests/compiler/backends/llvm/native.h"
@@ -175,6 +176,50 @@ inline Cases operations(Context& context, bool library = true) {
         divisors);
   }
   return cases;
+}
+
+inline constexpr std::string_view kDots[] = {"u8 i8 16", "u8 i8 8",  "u8 i8 4", "i8 i8 4",
+                                             "u8 u8 4",  "i8 u8 16", "i8 i8 3"};
+
+// z[m, n] of x[m, 4*k] and y[k, n, 4], by an instruction of as many lanes; or of blocks that do not lie together.
+inline std::string dot_program(int number, std::string_view words, bool apart) {
+  std::istringstream in{std::string(words)};
+  std::string left, right;
+  int lanes = 0;
+  in >> left >> right >> lanes;
+  return fmt::format(R"(
+    loop @dot{0}[m](%x: Tensor[(m, 20), {1}], %y: Tensor[(5, {4}, {7}), {2}]) -> (%z: Tensor[(m, {5}), i32]) {{
+      intrinsic @dot(%a: Tensor[(4,), {1}], %b: Tensor[({3}, 4), {2}]) -> (%c: Tensor[({3},), i32]) {{
+        for j in ({3}) {{ for k in (4) {{ stage dot(j in ({3}) at (j), reduce k in (4) at (k)) {{
+          %c[j] = %c[j] + i32(%a[k]) * i32(%b[j, k]); }} }} }}
+      }}
+      for i in (m) parallel {{
+        for j in ({5}) {{ stage zero(i in (m) at (i), j in ({5}) at (j)) {{ %z[i, j] = i32(-1); }} }}
+        for j in (2) {{ for k in (5) {{ stage sum(i in (m) at (i), j in (2) at (j), reduce k in (5) at (k)) {{
+          intrinsic dot(%x[i, 4*k : 4], %y[k, {6}*j : {3}, 0 : 4]) -> (%z[i, {3}*j : {3}]);
+        }} }} }}
+      }}
+    }})",
+                     number, left, right, lanes, apart ? 3 * lanes : 2 * lanes, 2 * lanes, apart ? 2 * lanes : lanes,
+                     apart ? 5 : 4);
+}
+
+inline void add_dots(Context& context, Cases& cases) {
+  for (std::string_view words : kDots) {
+    for (bool apart : {false, true}) {
+      cases.functions.push_back(
+          must_parse(context, dot_program(static_cast<int>(cases.functions.size()), words, apart)));
+      const loop::Function& function = cases.functions.back();
+      std::vector<Tensor> params;
+      for (loop::BufferId id : function.params) {
+        runtime::Shape shape;
+        for (const auto& axis : function.buffer(id).axes) shape.push_back(axis.extent.constant().value_or(7));
+        const DType dtype = function.buffer(id).dtype;
+        params.push_back(interesting(dtype, runtime::element_count(shape), params.size()).reshaped(shape));
+      }
+      cases.params.push_back(params);
+    }
+  }
 }
 
 }  // namespace tenon::compiler::native
