@@ -25,9 +25,30 @@ Expected<BufferId> own_buffer(const Context& context, Function& function, Stage&
   return buffer;
 }
 
-// What a stage computes may be read at another time only where it is still there.
-Status reads_nothing_folded(const Context& context, const Function& function, const Stage& stage) {
+// Whether the buffer is made in a loop.
+bool made_in_loop(const Body& body, BufferId buffer, bool inside) {
+  return std::ranges::any_of(body, [&](const Stmt& stmt) {
+    const auto* alloc = std::get_if<Alloc>(&stmt.form);
+    if (alloc && alloc->buffer == buffer) return inside;
+    const bool deeper = inside || std::holds_alternative<For>(stmt.form);
+    bool found = false;
+    for_each_body(stmt, [&](const Body& inner) { found |= made_in_loop(inner, buffer, deeper); });
+    return found;
+  });
+}
+
+// What a stage reads may be read for other points, and at another time, only where it is still there: in no folded
+// buffer, and in none of a loop's iteration, unless all that reads `own`, which the stage writes, is in that one too.
+Status reads_what_stays(const Context& context, Function& function, const Stage& stage, BufferId own_id) {
   Status status;
+  for_each_access(stage, [&](const Access& access) {
+    if (access.writes || access.buffer == own_id || !made_in_loop(function.body, access.buffer, false)) return;
+    const auto alloc = find_alloc(function.body, access.buffer);
+    if (!find_alloc(std::get<Alloc>(alloc->stmt().form).body, own_id))
+      status = error(fmt::format("the stage '{}' reads {}, which is made in a loop", context.name(stage.name),
+                                 local(context, function, access.buffer)));
+  });
+  TENON_TRY(status);
   for_each_access(stage, [&](const Access& access) {
     if (access.writes) return;
     for (const Axis& axis : stage.axes) {
@@ -87,7 +108,7 @@ Status replaceable(Context& context, Function& function, const Stage& producer, 
   if (calls) return error(fmt::format("{} is passed to a library", shown));
   if (instruction) return error(fmt::format("{} is an operand of an instruction", shown));
   if (rewritten) return error(fmt::format("what the stage '{}' reads is written behind it", name));
-  return reads_nothing_folded(context, function, producer);
+  return reads_what_stays(context, function, producer, buffer);
 }
 
 }  // namespace
@@ -164,7 +185,7 @@ Status movable(Context& context, Function& function, const Pair& pair) {
                    {}, "move stages first, say where buffers lie then");
   }
   if (is_instruction(producer)) return error(fmt::format("the stage '{}' is an instruction", name));
-  TENON_TRY(reads_nothing_folded(context, function, producer));
+  TENON_TRY(reads_what_stays(context, function, producer, pair.buffer));
   const Body& body = *pair.from.steps[pair.root].body;
   const std::set<BufferId> inputs = buffers_read(pair.from.steps[pair.root].stmt());
   for (size_t i = 0; i < body.size(); ++i) {
