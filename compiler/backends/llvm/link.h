@@ -9,7 +9,6 @@
 
 namespace tenon::compiler::native {
 
-// One at a time in a process: a second caller waits.
 Expected<std::vector<std::byte>> link(std::span<const char> object);
 
 }  // namespace tenon::compiler::native
