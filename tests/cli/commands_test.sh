@@ -202,4 +202,4 @@ expect 1 "tenon xclbin write makes one" "$tenon" xclbin show "$scratch/nowhere.x
 expect 2 "--units is 0, must be 1..15" "$tenon" xclbin write --units 0 -o "$scratch/c.xclbin"
 expect 2 "--clock is 0" "$tenon" xclbin write --clock 0 -o "$scratch/c.xclbin"
 expect 2 "--memory is 0" "$tenon" xclbin write --memory 0 -o "$scratch/c.xclbin"
-expect 1 "cannot open the bitstream" "$tenon" xclbin write --bitstream "$scratch/none.bit" -o "$scratch/c.xclbin"
+expect 1 "none.bit: error: cannot open the file" "$tenon" xclbin write --bitstream "$scratch/none.bit" -o "$scratch/c.xclbin"
