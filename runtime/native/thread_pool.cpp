@@ -19,6 +19,19 @@ constexpr std::align_val_t kAlignment{64};
 struct Freed {
   void operator()(std::byte* memory) const { ::operator delete(memory, kAlignment); }
 };
+// Whether this thread is inside of a task, of any pool.
+thread_local bool inside = false;
+class Inside {
+ public:
+  Inside() : before_(inside) { inside = true; }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  ~Inside() { inside = before_; }
+
+ private:
+  bool before_;
+};
+
 struct Block {
   std::unique_ptr<std::byte, Freed> memory;
   size_t size = 0, begin = 0;  // where it lies among all blocks
@@ -94,6 +107,7 @@ struct ThreadPool::State {
   std::vector<std::jthread> threads;                  // the last member: they end before the others do
 
   void work(Arena& arena, const std::function<bool(Arena&, int64_t)>& run, int64_t end) {
+    const Inside now;
     for (;;) {
       // Indices are taken in order, so all before a failing one are run to their end, whoever took them.
       const int64_t i = next.fetch_add(1, std::memory_order_relaxed);
@@ -142,9 +156,10 @@ unsigned ThreadPool::threads() const { return static_cast<unsigned>(state_->aren
 
 int64_t ThreadPool::run(int64_t count, const std::function<bool(Arena&, int64_t)>& task) {
   State& state = *state_;
-  if (state.busy.exchange(true, std::memory_order_acquire)) {
+  if (inside || state.busy.exchange(true, std::memory_order_acquire)) {
     int64_t failed = -1;
     with_arena([&](Arena& arena) {
+      const Inside now;
       for (int64_t i = 0; i < count && failed < 0; ++i) {
         if (!task(arena, i)) failed = i;
         arena.reset(0);
