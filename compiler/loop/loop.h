@@ -220,6 +220,9 @@ struct Function {
   const Buffer& buffer(BufferId id) const { return buffers[index(id)]; }
 };
 
+// How many axes of the buffer are one in its tensor: those up to the last whose size depends on an index.
+size_t packed_axes(const Buffer& buffer);
+
 // Equal but for the numbering of buffers.
 bool equal(const Function& a, const Function& b);
 

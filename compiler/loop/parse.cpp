@@ -177,40 +177,34 @@ class Reader : public ExprReader {
     }
     return Stmt{std::move(branch)};
   }
-  Expected<Stmt> library() {
-    CallLibrary call;
-    TENON_TAKE(symbol, variable());
-    call.symbol = *symbol;
-    auto list = [&](std::vector<BufferId>& ids) -> Status {
+  // (inputs) -> (outputs); of a call, each read by `one`.
+  template <class Call>
+  Status operands(Call& call, auto&& one) {
+    auto list = [&](auto& all) -> Status {
       TENON_TRY(cursor_.expect("("));
       return cursor_.list(")", [&]() -> Status {
-        TENON_TAKE(id, buffer());
-        ids.push_back(*id);
+        TENON_TAKE(operand, one());
+        all.push_back(std::move(*operand));
         return {};
       });
     };
     TENON_TRY(list(call.inputs));
     TENON_TRY(cursor_.expect("->"));
     TENON_TRY(list(call.outputs));
-    TENON_TRY(cursor_.expect(";"));
+    return cursor_.expect(";");
+  }
+  Expected<Stmt> library() {
+    CallLibrary call;
+    TENON_TAKE(symbol, variable());
+    call.symbol = *symbol;
+    TENON_TRY(operands(call, [&] { return buffer(); }));
     return Stmt{std::move(call)};
   }
   Expected<Stmt> intrinsic() {
     Intrinsic call;
     TENON_TAKE(name, variable());
     call.name = *name;
-    auto list = [&](std::vector<Operand>& operands) -> Status {
-      TENON_TRY(cursor_.expect("("));
-      return cursor_.list(")", [&]() -> Status {
-        TENON_TAKE(operand, block());
-        operands.push_back(std::move(*operand));
-        return {};
-      });
-    };
-    TENON_TRY(list(call.inputs));
-    TENON_TRY(cursor_.expect("->"));
-    TENON_TRY(list(call.outputs));
-    TENON_TRY(cursor_.expect(";"));
+    TENON_TRY(operands(call, [&] { return block(); }));
     return Stmt{std::move(call)};
   }
 };

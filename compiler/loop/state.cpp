@@ -19,7 +19,8 @@ namespace {
 
 constexpr int64_t kMaxElements = int64_t{1} << 28;
 
-// How many axes of the buffer are one in its tensor: those up to the last whose size depends on an index.
+}  // namespace
+
 size_t packed_axes(const Buffer& buffer) {
   size_t packed = 0;
   for (size_t axis = 1; axis < buffer.rank(); ++axis) {
@@ -31,8 +32,6 @@ size_t packed_axes(const Buffer& buffer) {
   }
   return packed;
 }
-
-}  // namespace
 
 Expected<int64_t> State::value(Dim dim) {
   int64_t sum = 0;

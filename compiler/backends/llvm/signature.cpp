@@ -71,17 +71,6 @@ class Maker {
     }
     return false;
   }
-  static size_t packed_axes(const loop::Buffer& buffer) {
-    size_t packed = 0;
-    for (size_t axis = 1; axis < buffer.rank(); ++axis) {
-      for_each_variable(buffer.axes[axis].extent, [&](Symbol var) {
-        for (size_t before = 0; before < axis; ++before) {
-          if (buffer.axes[before].var == var) packed = axis + 1;
-        }
-      });
-    }
-    return packed;
-  }
   static bool applies(Dim dim) {
     return std::ranges::any_of(dim.node->terms, [](const DimTerm& term) {
       return std::ranges::any_of(term.factors, [](const DimAtom* factor) {

@@ -12,6 +12,7 @@
 #include "compiler/loop/scalar.h"
 #include "compiler/loop/text.h"
 #include "compiler/loop/verify.h"
+#include "tests/compiler/loop/must_parse.h"
 
 namespace tenon::compiler::loop {
 namespace {
@@ -344,12 +345,6 @@ TEST(LoopText, NestingIsLimited) {
   text = "loop @f() -> () ";
   for (int i = 0; i < 100000; ++i) text += "{ if (bool(1)) ";
   EXPECT_NE(parse(context, text, "f.tn").error().str().find("nested too deeply"), std::string::npos);
-}
-
-Function must_parse(Context& context, std::string_view text) {
-  auto function = parse(context, text, "f.tn");
-  EXPECT_TRUE(function) << function.error().str();
-  return *function;
 }
 
 TEST(Evaluate, MatmulOfSymbolicRows) {

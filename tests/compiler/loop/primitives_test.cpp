@@ -6,17 +6,12 @@
 #include "compiler/loop/schedule/schedule.h"
 #include "compiler/loop/text.h"
 #include "compiler/loop/verify.h"
+#include "tests/compiler/loop/must_parse.h"
 
 namespace tenon::compiler::loop {
 namespace {
 
 using runtime::Tensor;
-
-Function must_parse(Context& context, std::string_view text) {
-  auto function = parse(context, text, "f.tn");
-  EXPECT_TRUE(function) << function.error().str() << "\n" << text;
-  return *function;
-}
 
 Tensor filled(runtime::DType dtype, runtime::Shape shape) {
   Tensor tensor(dtype, std::move(shape));

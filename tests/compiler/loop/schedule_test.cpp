@@ -10,18 +10,13 @@
 #include "compiler/loop/schedule/schedule.h"
 #include "compiler/loop/schedule/tree.h"
 #include "compiler/loop/text.h"
+#include "tests/compiler/loop/must_parse.h"
 #include "tests/compiler/loop/random_loops.h"
 
 namespace tenon::compiler::loop {
 namespace {
 
 using runtime::Tensor;
-
-Function must_parse(Context& context, std::string_view text) {
-  auto function = parse(context, text, "f.tn");
-  EXPECT_TRUE(function) << function.error().str() << "\n" << text;
-  return *function;
-}
 
 // d = relu(a * b + 1), with a buffer between.
 constexpr std::string_view kDense =

@@ -7,15 +7,11 @@
 #include <string_view>
 
 #include "compiler/backends/llvm/compile.h"
-#include "compiler/loop/text.h"
+#include "tests/compiler/loop/must_parse.h"
 
 namespace tenon::compiler::native {
 
-inline loop::Function must_parse(Context& context, std::string_view text) {
-  auto function = loop::parse(context, text, "f.tn");
-  EXPECT_TRUE(function) << function.error().str() << "\n" << text;
-  return function ? std::move(*function) : loop::Function{};
-}
+using loop::must_parse;
 
 // The best level that this machine has alone, for speed.
 inline Options here() {

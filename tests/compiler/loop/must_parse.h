@@ -1,0 +1,19 @@
+// A loop function of its text, for tests.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string_view>
+
+#include "compiler/loop/text.h"
+
+namespace tenon::compiler::loop {
+
+// An error fails the test, which goes on with an empty function.
+inline Function must_parse(Context& context, std::string_view text) {
+  auto function = parse(context, text, "f.tn");
+  EXPECT_TRUE(function) << function.error().str() << "\n" << text;
+  return function ? std::move(*function) : Function{};
+}
+
+}  // namespace tenon::compiler::loop
