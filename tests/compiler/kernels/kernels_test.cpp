@@ -144,6 +144,15 @@ TEST(Kernels, EveryStoredCaseOfTheOperatorsIsComputed) {
 }
 
 // Convolutions and products of random sizes, with what may follow them, against the operators' own kernels.
+// The evaluator takes many times as long under a sanitizer.
+#ifdef __SANITIZE_ADDRESS__
+constexpr int kRounds = 8;
+constexpr int64_t kSizes[] = {3, 17};
+#else
+constexpr int kRounds = 24;
+constexpr int64_t kSizes[] = {3, 17, 64};
+#endif
+
 TEST(Kernels, RandomContractionsWithTailsAreComputed) {
   const unsigned seed = 7;
   SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -158,7 +167,7 @@ TEST(Kernels, RandomContractionsWithTailsAreComputed) {
   };
   Context context;
   Library library(context);
-  for (int round = 0; round < 24; ++round) {
+  for (int round = 0; round < kRounds; ++round) {
     Module module;
     Function function;
     compiler::Builder b(context, module, function);
@@ -254,7 +263,7 @@ TEST(Kernels, SizesMayBeVariables) {
     const auto kernel = make_kernel(context, *module, "kernel", function);
     ASSERT_TRUE(kernel) << text << kernel.error().str();
     const Scheduled scheduled = schedule(context, kernel->function);
-    for (const int64_t n : {3, 17, 64}) {
+    for (const int64_t n : kSizes) {
       std::vector<Tensor> arguments;
       for (const VarId param : function.params) {
         const Type type =
