@@ -19,14 +19,14 @@ inline Expr operator+(Expr a, Expr b) { return loop::binary(BinaryOp::kAdd, std:
 inline Expr operator-(Expr a, Expr b) { return loop::binary(BinaryOp::kSubtract, std::move(a), std::move(b)); }
 inline Expr operator*(Expr a, Expr b) { return loop::binary(BinaryOp::kMultiply, std::move(a), std::move(b)); }
 inline Expr operator/(Expr a, Expr b) { return loop::binary(BinaryOp::kDivide, std::move(a), std::move(b)); }
-inline Expr operator+(Expr a, double b) { return a + like(a, b); }
-inline Expr operator-(Expr a, double b) { return a - like(a, b); }
-inline Expr operator*(Expr a, double b) { return a * like(a, b); }
-inline Expr operator/(Expr a, double b) { return a / like(a, b); }
-inline Expr operator+(double a, Expr b) { return like(b, a) + b; }
-inline Expr operator-(double a, Expr b) { return like(b, a) - b; }
-inline Expr operator*(double a, Expr b) { return like(b, a) * b; }
-inline Expr operator/(double a, Expr b) { return like(b, a) / b; }
+inline Expr operator+(const Expr& a, double b) { return a + like(a, b); }
+inline Expr operator-(const Expr& a, double b) { return a - like(a, b); }
+inline Expr operator*(const Expr& a, double b) { return a * like(a, b); }
+inline Expr operator/(const Expr& a, double b) { return a / like(a, b); }
+inline Expr operator+(double a, const Expr& b) { return like(b, a) + b; }
+inline Expr operator-(double a, const Expr& b) { return like(b, a) - b; }
+inline Expr operator*(double a, const Expr& b) { return like(b, a) * b; }
+inline Expr operator/(double a, const Expr& b) { return like(b, a) / b; }
 inline Expr operator-(Expr x) { return loop::unary(UnaryOp::kNegate, std::move(x)); }
 
 inline Expr less(Expr a, Expr b) { return loop::binary(BinaryOp::kLess, std::move(a), std::move(b)); }

@@ -49,7 +49,7 @@ TileShape tile_of(const Operation& op, Dim rows, Dim columns) {
 }
 
 Values dense(const Operation& op) {
-  const Value x = op.arg(0), w = op.arg(1);
+  const Value &x = op.arg(0), &w = op.arg(1);
   const Dim rows = x.dims[0], columns = w.dims[0];
   if (!columns.constant()) {
     return std::vector{op.emit.reduce("dense", {.dims = op.dims(), .over = {x.dims[1]}, .term = [=](const Dims& at) {
@@ -75,7 +75,7 @@ Values dense(const Operation& op) {
 
 Values matmul(const Operation& op) {
   Context& context = op.context();
-  const Value a = op.arg(0), b = op.arg(1);
+  const Value &a = op.arg(0), &b = op.arg(1);
   const size_t rank = op.dims().size();
   // An operand's matrix for indices of the batch; a dim of 1 is repeated.
   const auto read = [&context](const Value& value, const Dims& batch, Dim row, Dim column) {

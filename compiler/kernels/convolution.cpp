@@ -223,7 +223,7 @@ class Direct {
 
 Values convolution(const Operation& op) {
   Context& context = op.context();
-  const Value w = op.arg(1);
+  const Value& w = op.arg(1);
   const Windows windows = read_windows(op, Dims(w.dims.begin() + 2, w.dims.end()));
   const Expr pad = like(loop::literal(op.arg(0).dtype, 0), static_cast<double>(op.integer("pad_value")));
   const Dim groups = context.dim(op.integer("groups"));
@@ -254,7 +254,7 @@ Values convolution(const Operation& op) {
 Values transposed_convolution(const Operation& op) {
   Emitter& emit = op.emit;
   Context& context = op.context();
-  const Value x = op.arg(0), w = op.arg(1);
+  const Value &x = op.arg(0), &w = op.arg(1);
   const Windows windows = read_windows(op, Dims(w.dims.begin() + 2, w.dims.end()));
   const Dim group_in = context.floor_divide(x.dims[1], context.dim(op.integer("groups"))), group_out = w.dims[1];
   const size_t rank = windows.rank();

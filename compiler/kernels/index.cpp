@@ -37,7 +37,7 @@ Values gather_elements(const Operation& op) {
 
 Values gather_nd(const Operation& op) {
   Emitter& emit = op.emit;
-  const Value x = op.arg(0), indices = op.arg(1);
+  const Value &x = op.arg(0), &indices = op.arg(1);
   const auto depth = indices.dims.back().constant();
   if (!depth) return error("the length of the index tuples is not known");
   const auto batch = static_cast<ptrdiff_t>(op.integer("batch_dims"));

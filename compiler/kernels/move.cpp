@@ -15,7 +15,7 @@ using Values = Expected<std::vector<Value>>;
 
 // The result at `at` is the argument at from(at).
 template <class F>
-Values moved(const Operation& op, F from) {
+Values moved(const Operation& op, const F& from) {
   return op.expression([from, x = op.arg(0)](const Dims& at) { return x.at(from(at)); });
 }
 
@@ -23,7 +23,7 @@ Values moved(const Operation& op, F from) {
 // a run the place is counted, and a run of one dim on both sides is that dim, without a division.
 Values reshape(const Operation& op) {
   Context& context = op.context();
-  const Dims in = op.arg(0).dims, out = op.dims();
+  const Dims &in = op.arg(0).dims, &out = op.dims();
   struct Run {
     size_t in_begin, in_end, out_begin, out_end;
   };

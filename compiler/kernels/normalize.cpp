@@ -24,7 +24,7 @@ struct Moments {
   Value scale;  // 1 / sqrt(variance + epsilon)
 };
 Moments moments(const Operation& op, const Grouping& grouping, bool centered) {
-  const Value x = op.arg(0);
+  const Value& x = op.arg(0);
   const double epsilon = op.real("epsilon");
   const Expr count = loop::convert(op.dtype(), loop::index_value(op.context().product(grouping.over)));
   Moments result;
@@ -52,7 +52,7 @@ Moments moments(const Operation& op, const Grouping& grouping, bool centered) {
 // Over the dims from `axis` on, which the parameters have.
 template <bool centered>
 Values over_last_dims(const Operation& op) {
-  const Dims dims = op.dims();
+  const Dims& dims = op.dims();
   const auto axis = static_cast<ptrdiff_t>(op.axis("axis", dims.size()));
   const Moments part = moments(op,
                                {.groups = Dims(dims.begin(), dims.begin() + axis),
@@ -70,7 +70,7 @@ Values over_last_dims(const Operation& op) {
 // Over the maps of each group of channels.
 Values over_channels(const Operation& op, std::optional<int64_t> groups) {
   Context& context = op.context();
-  const Dims dims = op.dims();
+  const Dims& dims = op.dims();
   const Dim count = groups ? context.dim(*groups) : dims[1];
   const Dim size = groups ? context.floor_divide(dims[1], count) : context.dim(1);
   Dims over{size};
@@ -94,7 +94,7 @@ Values over_channels(const Operation& op, std::optional<int64_t> groups) {
 }
 
 Values lp_normalize(const Operation& op) {
-  const Dims dims = op.dims();
+  const Dims& dims = op.dims();
   const size_t axis = op.axis("axis", dims.size());
   Dims others = dims;
   others.erase(others.begin() + static_cast<ptrdiff_t>(axis));

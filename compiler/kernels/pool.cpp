@@ -87,7 +87,7 @@ Values lp_pool(const Operation& op) {
 // term(x) over whole maps.
 template <class Term>
 Value over_maps(const Operation& op, bool maximum, Term term) {
-  const Value x = op.arg(0);
+  const Value& x = op.arg(0);
   return op.emit.reduce("pool", {.dims = op.dims(),
                                  .over = Dims(x.dims.begin() + 2, x.dims.end()),
                                  .op = maximum ? BinaryOp::kMax : BinaryOp::kAdd,
@@ -101,7 +101,8 @@ Value over_maps(const Operation& op, bool maximum, Term term) {
 }
 
 Values global_avg_pool(const Operation& op) {
-  const Value x = op.arg(0), sum = over_maps(op, false, [](const Expr&value) { return value; });
+  const Value& x = op.arg(0);
+  const Value sum = over_maps(op, false, [](const Expr&value) { return value; });
   const Dim count = op.context().product(std::span(x.dims).subspan(2));
   return op.expression([=](const Dims& at) {
     const Expr value = sum.at(at);
@@ -124,7 +125,7 @@ Values global_lp_pool(const Operation& op) {
 template <bool average>
 Values adaptive_pool(const Operation& op) {
   Context& context = op.context();
-  const Value x = op.arg(0);
+  const Value& x = op.arg(0);
   const Dims in(x.dims.begin() + 2, x.dims.end()), out(op.dims().begin() + 2, op.dims().end());
   const size_t rank = in.size();
   const auto first = [=, &context](size_t d, Dim i) {

@@ -164,7 +164,7 @@ Values cumulate(const Operation& op) {
   Context& context = op.context();
   const size_t axis = op.axis("axis", op.arg(0).rank());
   const bool exclusive = op.integer("exclusive") == 1, reverse = op.integer("reverse") == 1;
-  const Dims dims = op.dims();
+  const Dims& dims = op.dims();
   // From the end, it is taken of what is reversed, and reversed again.
   const auto turned = [&context, dims, axis, reverse](Dims at) {
     if (reverse) at[axis] = context.subtract(context.subtract(dims[axis], context.dim(1)), at[axis]);

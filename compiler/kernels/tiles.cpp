@@ -215,7 +215,8 @@ TileShape choose_tile(int64_t rows, int64_t lanes, int64_t vector) {
       if (rest_v > 0) total += static_cast<double>(count_r) * cycles(r, rest_v);
       if (rest_r > 0 && rest_v > 0) total += cycles(rest_r, rest_v);
       // Of equal ones the squarest: it loads least.
-      total += 0.01 * static_cast<double>((most_rows + r - 1) / r * vectors + (vectors + v - 1) / v * most_rows);
+      const int64_t loads = (most_rows + r - 1) / r * vectors + (vectors + v - 1) / v * most_rows;
+      total += 0.01 * static_cast<double>(loads);
       if (best.cycles == 0 || total < best.cycles) best = {r, v, total};
     }
   }

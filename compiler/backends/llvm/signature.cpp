@@ -13,7 +13,6 @@ namespace {
 
 using runtime::Signature;
 using runtime::SignatureBuffer;
-using runtime::SignatureDim;
 using runtime::Size;
 using Op = runtime::SizeStep::Op;
 

@@ -150,7 +150,7 @@ Expected<Function> partition(Context& context, Function function, Symbol stage, 
     return error(fmt::format("the loop '{}' is marked already", context.name(loop)), {}, "partition first, mark then");
   TENON_TAKE(cut, find_cut(context, function, *path, *at));
   // The iterations from `first` to `end`; pieces but the middle one are copies.
-  auto piece = [&](Dim first, Dim end, std::string suffix) {
+  auto piece = [&](Dim first, Dim end, const std::string& suffix) {
     For part = whole;
     if (!suffix.empty()) part.body = Copy(context, function, suffix).body(whole.body);
     part.extent = context.subtract(end, first);

@@ -120,13 +120,13 @@ Expected<Function> pipeline(Context& context, Function function, Symbol stage, S
   target.extent = context.add(extent, context.dim(1));
   if (doubled.empty()) return function;
   // The doubled buffers are made around the loop, the others where they were.
-  Body inside = std::move(body);
   std::vector<Alloc> kept, moved;
   for (Body* one = &target.body; one != &body; one = &std::get<Alloc>(one->front().form).body) {
     const auto& alloc = std::get<Alloc>(one->front().form);
     (doubled.contains(alloc.buffer) ? moved : kept)
         .push_back({.buffer = alloc.buffer, .scope = alloc.scope, .body = {}});
   }
+  Body inside = std::move(body);
   auto wrap = [](std::vector<Alloc>& allocs, Body inner) {
     for (size_t i = allocs.size(); i-- > 0;) {
       allocs[i].body = std::move(inner);

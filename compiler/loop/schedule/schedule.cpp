@@ -37,9 +37,8 @@ struct Words {
   }
   Expected<int64_t> number(size_t at, std::string_view what) const {
     int64_t value = 0;
-    const char* end = text[at].data() + text[at].size();
-    const auto read = std::from_chars(text[at].data(), end, value);
-    if (read.ec != std::errc{} || read.ptr != end) return error(fmt::format("'{}' is no {}", text[at], what));
+    const auto [end, problem] = std::from_chars(text[at].begin(), text[at].end(), value);
+    if (problem != std::errc{} || end != text[at].end()) return error(fmt::format("'{}' is no {}", text[at], what));
     if (value < 1) return error(fmt::format("the {} is {}, not 1 or more", what, value));
     return value;
   }
