@@ -21,7 +21,7 @@ struct Problem {
   int64_t out() const { return (size + 2 * padding() - kernel) / stride + 1; }
   double flops() const;
 };
-// Of notes of the project's beginning (products), of ResNet-18 and of MobileNetV2.
+// Products of square, flat and tall matrices, and the convolutions of ResNet-18 and of MobileNetV2.
 std::vector<Problem> problems();
 
 struct Figures {

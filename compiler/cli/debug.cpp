@@ -8,12 +8,12 @@
 
 #include "compiler/cli/command.h"
 #include "compiler/cli/data.h"
-#include "compiler/cli/temporary.h"
 #include "driver/bringup/debugger.h"
 #include "driver/bringup/recorder.h"
 #include "driver/bringup/replay.h"
 #include "runtime/executable/executable.h"
 #include "runtime/file.h"
+#include "runtime/temporary.h"
 #include "runtime/vm/session.h"
 
 namespace tenon::cli {
@@ -43,7 +43,7 @@ struct Debug {
     for (const std::string& load : loads) {
       if (auto status = add(*bundle, load); !status) return status;
     }
-    const TemporaryDirectory scratch;
+    const runtime::TemporaryDirectory scratch;
     if (!accelerator) {
       auto opened = driver::open_for(*bundle, device.empty() ? bundle->device : device, scratch.path());
       if (!opened) return forward_error(opened);
@@ -159,7 +159,7 @@ struct Debug {
     Bundle wanted;
     wanted.config = executable->programs.front().config;
     wanted.memory_bytes = uint64_t{256} << 20;
-    const TemporaryDirectory scratch;
+    const runtime::TemporaryDirectory scratch;
     auto opened = driver::open_for(wanted, "behavioral:" + wanted.config.name, scratch.path());
     if (!opened) return forward_error(opened);
     driver::Recorder recorder(**opened, static_cast<size_t>(launch));

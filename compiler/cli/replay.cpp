@@ -5,7 +5,7 @@
 
 #include "compiler/cli/command.h"
 #include "compiler/cli/json.h"
-#include "compiler/cli/temporary.h"
+#include "runtime/temporary.h"
 
 namespace tenon::cli {
 namespace {
@@ -17,7 +17,7 @@ struct Replay {
   Status run() const {
     auto bundle = driver::load_bundle(directory);
     if (!bundle) return forward_error(bundle);
-    const TemporaryDirectory scratch;
+    const runtime::TemporaryDirectory scratch;
     const std::string uri = device.empty() ? bundle->device : device;
     auto opened = driver::open_for(*bundle, uri, scratch.path());
     if (!opened) return forward_error(opened);

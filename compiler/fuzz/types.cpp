@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "runtime/reference/dtypes.h"
+
 namespace tenon::compiler::fuzz {
 namespace {
 
@@ -276,17 +278,7 @@ runtime::Tensor Types::constant(DType dtype, const runtime::Shape& shape) {
       }
     }
   };
-  switch (dtype) {
-    case DType::kBool: fill(bool{}); break;
-    case DType::kI8: fill(int8_t{}); break;
-    case DType::kU8: fill(uint8_t{}); break;
-    case DType::kI16: fill(int16_t{}); break;
-    case DType::kU16: fill(uint16_t{}); break;
-    case DType::kI32: fill(int32_t{}); break;
-    case DType::kI64: fill(int64_t{}); break;
-    case DType::kF32: fill(float{}); break;
-    case DType::kF64: fill(double{}); break;
-  }
+  runtime::with_dtype<runtime::kAnyDType>(dtype, fill);
   return tensor;
 }
 

@@ -12,6 +12,20 @@
 #include "compiler/loop/verify.h"
 
 namespace tenon::compiler::kernels {
+namespace {
+
+loop::Ranges ranges_of(const Dims& dims) {
+  loop::Ranges ranges;
+  for (const Dim size : dims) ranges.push_back({{}, size});
+  return ranges;
+}
+
+// The sum so far, and one more term.
+Expr step_of(const Emitter::Sum& sum, const Expr& before, const Expr& term) {
+  return sum.ordered ? larger(before, term) : loop::binary(sum.op, before, term);
+}
+
+}  // namespace
 
 Emitter::Emitter(Context& context, std::string_view name, const std::vector<Symbol>& dims)
     : context_(context), builder_(context, name) {
@@ -83,9 +97,7 @@ Value Emitter::stored(std::string_view name, const Value& value) {
   if (value.buffer) return value;
   if (value.constant) return from_buffer(parameter(value.constant), value.dims, value.dtype);
   flush();
-  loop::Ranges ranges;
-  for (const Dim size : value.dims) ranges.push_back({{}, size});
-  const BufferId buffer = builder_.compute(unique(name), ranges, value.at);
+  const BufferId buffer = builder_.compute(unique(name), ranges_of(value.dims), value.at);
   temporaries_.insert(buffer);
   return from_buffer(buffer, value.dims, value.dtype);
 }
@@ -97,9 +109,7 @@ Value Emitter::overwritten(std::string_view name, Dims dims, const Expr& value) 
 
 void Emitter::overwrite(std::string_view name, const Value& buffer, const Dims& part,
                         const std::function<std::pair<Dims, Expr>(const Dims& at)>& at) {
-  loop::Ranges ranges;
-  for (const Dim size : part) ranges.push_back({{}, size});
-  builder_.stage(name, ranges, {}, [&](const Dims& indices) {
+  builder_.stage(name, ranges_of(part), {}, [&](const Dims& indices) {
     auto [to, value] = at(indices);
     return loop::Builder::Assignment{*buffer.buffer, std::move(to), std::move(value), nullptr};
   });
@@ -109,24 +119,19 @@ Value Emitter::reduce(std::string_view name, Sum sum) {
   flush();
   const int64_t length = sum.over.empty() ? 0 : sum.over.back().constant().value_or(0);
   if (length >= 32 && runs_along(sum)) return reduce_in_lanes(name, sum, length >= 256 ? 64 : 16);
-  loop::Ranges ranges, over;
-  Dims zeros;
-  for (const Dim size : sum.dims) ranges.push_back({{}, size}), zeros.push_back(dim(0));
-  bool empty = false;  // may be
-  for (const Dim size : sum.over) {
-    over.push_back({{}, size}), zeros.push_back(dim(0));
-    empty |= DimProver(context_).less(dim(0), size) != Answer::kYes;
-  }
+  const loop::Ranges ranges = ranges_of(sum.dims);
+  const Dims zeros(sum.dims.size() + sum.over.size(), dim(0));
+  const bool empty = std::ranges::any_of(  // may be
+      sum.over, [&](Dim size) { return DimProver(context_).less(dim(0), size) != Answer::kYes; });
   const DType dtype = sum.term(zeros)->dtype;
   const Expr init = sum.init ? *sum.init : loop::identity(sum.op, dtype);
   const BufferId to = builder_.temporary(unique(name), ranges, dtype);
   temporaries_.insert(to);
   // A sum of no element is never begun: then what it begins with is a stage of its own.
   if (empty) builder_.compute(to, [&](const Dims&) { return init; });
-  builder_.stage(name, ranges, over, [&](const Dims& at) {
+  builder_.stage(name, ranges, ranges_of(sum.over), [&](const Dims& at) {
     const Dims written(at.begin(), at.begin() + static_cast<ptrdiff_t>(sum.dims.size()));
-    const Expr before = builder_.load(to, written), term = sum.term(at);
-    const Expr next = sum.ordered ? larger(before, term) : loop::binary(sum.op, before, term);
+    const Expr next = step_of(sum, builder_.load(to, written), sum.term(at));
     return loop::Builder::Assignment{to, written, next, empty ? nullptr : init};
   });
   return from_buffer(to, std::move(sum.dims), dtype);
@@ -171,26 +176,21 @@ Value Emitter::reduce_in_lanes(std::string_view name, const Sum& sum, int64_t la
   whole.term = [=](const Dims& at) { return part.at(at); };
   const Value result = reduce(name, whole);
   if (rest == 0) return result;
-  loop::Ranges ranges, over;
-  for (const Dim size : sum.dims) ranges.push_back({{}, size});
-  for (const Dim size : sum.over) over.push_back({{}, size});
+  loop::Ranges over = ranges_of(sum.over);
   over.back().extent = dim(rest);
-  builder_.stage(fmt::format("{}_rest", name), ranges, over, [&](const Dims& at) {
+  builder_.stage(fmt::format("{}_rest", name), ranges_of(sum.dims), over, [&](const Dims& at) {
     const Dims written(at.begin(), at.begin() + static_cast<ptrdiff_t>(rank));
     Dims from = at;
     from.back() = context_.add(from.back(), dim(length - rest));
-    const Expr before = builder_.load(*result.buffer, written), term = sum.term(from);
     return loop::Builder::Assignment{*result.buffer, written,
-                                     sum.ordered ? larger(before, term) : loop::binary(sum.op, before, term), nullptr};
+                                     step_of(sum, builder_.load(*result.buffer, written), sum.term(from)), nullptr};
   });
   return result;
 }
 
 Value Emitter::contract(std::string_view name, Dims dims, DType dtype, Tiles tiles) {
   flush();
-  loop::Ranges ranges;
-  for (const Dim size : dims) ranges.push_back({{}, size});
-  const BufferId to = builder_.temporary(unique(name), ranges, dtype);
+  const BufferId to = builder_.temporary(unique(name), ranges_of(dims), dtype);
   temporaries_.insert(to);
   pending_ = Pending{std::string(name), to, dims, dtype, std::move(tiles)};
   return from_buffer(to, std::move(dims), dtype);
@@ -282,9 +282,7 @@ Expected<Kernel> Emitter::finish(const std::vector<Value>& results) {
   if (fused) {
     std::vector<TileResult> into;
     for (const Value& result : results) {
-      loop::Ranges ranges;
-      for (const Dim size : result.dims) ranges.push_back({{}, size});
-      buffers.push_back(builder_.temporary(unique("y"), ranges, result.dtype));
+      buffers.push_back(builder_.temporary(unique("y"), ranges_of(result.dims), result.dtype));
       into.push_back({buffers.back(), [result, contraction = *fused](const Dims& at, const Expr& sum) {
                         return loop::rewrite(result.at(at), [&](const loop::ExprNode& node) -> Expr {
                           const auto* load = std::get_if<loop::Load>(&node.form);

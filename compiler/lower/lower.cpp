@@ -124,11 +124,16 @@ class Lowering {
   }
 
   // One instruction for the kernel; its operands are the group's arguments and constants.
-  void call_native(const NativeKernels::Entry& entry, const std::vector<Registers>& args, const Binding& binding) {
+  Status call_native(const NativeKernels::Entry& entry, const Atoms& args, const Binding& binding) {
+    std::vector<Registers> inputs;
+    for (const Atom& atom : args) {
+      TENON_TAKE(one, registers_of(atom));
+      inputs.push_back(std::move(*one));
+    }
     Registers operands;
     for (const kernels::Operand& operand : entry.operands) {
       if (const auto* number = std::get_if<size_t>(&operand)) {
-        operands.push_back(args[*number].front());
+        operands.push_back(inputs[*number].front());
         continue;
       }
       const Register to = fresh();
@@ -139,6 +144,7 @@ class Lowering {
     const Registers results = fresh_for(function_->type(binding.var));
     values_[index(binding.var)] = results;
     code_.code.push_back({runtime::CallNative{0, entry.kernel, operands, results}, layer(binding.var)});
+    return {};
   }
 
   Status lower_binding(const Binding& binding) {
@@ -147,12 +153,7 @@ class Lowering {
       if (options_.cpu.native) {
         auto native = natives_.one(*function_, binding);
         if (native) {
-          std::vector<Registers> inputs;
-          for (const Atom& atom : native->args) {
-            TENON_TAKE(one, registers_of(atom));
-            inputs.push_back(std::move(*one));
-          }
-          call_native(*native, inputs, binding);
+          TENON_TRY(call_native(*native, native->args, binding));
           place(binding, native->name, {});
           return {};
         }
@@ -223,12 +224,7 @@ class Lowering {
     if (options_.cpu.native && callee.composite == "fused") {
       const auto native = natives_.group(context_.name(std::get<Symbol>(call.callee)), callee);
       if (native) {
-        std::vector<Registers> inputs;
-        for (const Atom& atom : call.args) {
-          TENON_TAKE(one, registers_of(atom));
-          inputs.push_back(std::move(*one));
-        }
-        call_native(*native, inputs, binding);
+        TENON_TRY(call_native(*native, call.args, binding));
         const Function* caller = std::exchange(function_, &callee);
         for (const Binding& inner : callee.body.bindings) {
           if (std::holds_alternative<Apply>(inner.value)) place(inner, native->name, {});

@@ -29,7 +29,7 @@ Expected<NativeKernels::Entry> NativeKernels::group(std::string_view name, const
   const std::string text = loop::print(context_, function);
   const auto [place, is_new] = known_.emplace(text, static_cast<uint32_t>(functions_.size()));
   if (is_new) {
-    const std::string base = fmt::format("{}", name);
+    const std::string base(name);
     const int number = names_[base]++;
     function.name = context_.symbol(number == 0 ? base : fmt::format("{}.{}", base, number));
     functions_.push_back(std::move(function));

@@ -211,16 +211,7 @@ bool is_signed(DType dtype) { return dtype != DType::kBool && dtype != DType::kU
 
 // --- What can be compiled ---
 
-bool is_ragged(const loop::Buffer& buffer) {
-  for (size_t axis = 1; axis < buffer.rank(); ++axis) {
-    bool ragged = false;
-    for_each_variable(buffer.axes[axis].extent, [&](Symbol var) {
-      for (size_t before = 0; before < axis; ++before) ragged |= buffer.axes[before].var == var;
-    });
-    if (ragged) return true;
-  }
-  return false;
-}
+bool is_ragged(const loop::Buffer& buffer) { return packed_axes(buffer) > 0; }
 
 Status supported(const Context& context, const loop::Function& function) {
   const std::string where = fmt::format("@{}", context.name(function.name));

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <lld/Common/Driver.h>
 #include <llvm/Support/raw_ostream.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "runtime/file.h"
+#include "runtime/temporary.h"
 
 LLD_HAS_DRIVER(elf)
 
@@ -20,25 +20,6 @@ namespace tenon::compiler::native {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A directory of this process, removed with all that is in it.
-class Scratch {
- public:
-  Scratch() : path_((fs::temp_directory_path() / "tenon-link-XXXXXX").string()) {
-    if (!mkdtemp(path_.data())) path_.clear();
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  bool good() const { return !path_.empty(); }
-  std::string file(const char* name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 // lld keeps its state in globals, which one link leaves to the next: after links for several processors in one process
 // its memory is corrupt. So each has a process of its own, a copy of this one, which says what went wrong in a file.
@@ -53,10 +34,11 @@ int link_in_child(const std::vector<const char*>& args, const std::string& log) 
 }  // namespace
 
 Expected<std::vector<std::byte>> link(std::span<const char> object) {
-  const Scratch scratch;
-  if (!scratch.good())
+  const runtime::TemporaryDirectory scratch;
+  if (scratch.path().empty())
     return error(fmt::format("no temporary directory: {}", std::strerror(errno)), fs::temp_directory_path().string());
-  const std::string in = scratch.file("kernels.o"), out = scratch.file("kernels.so"), log = scratch.file("log");
+  const std::string in = scratch.path() + "/kernels.o", out = scratch.path() + "/kernels.so",
+                    log = scratch.path() + "/log";
   if (auto status = runtime::write_file(in, std::as_bytes(object)); !status) return forward_error(status);
   const std::vector<const char*> args = {"ld.lld",        in.c_str(),        "-o", out.c_str(),   "-shared",
                                          "--threads=1",   "--build-id=none", "-z", "noexecstack", "--hash-style=gnu",

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "compiler/loop/expr.h"
+#include "runtime/reference/dtypes.h"
 #include "tests/compiler/backends/llvm/native.h"
 
 namespace tenon::compiler::native {
@@ -91,17 +92,7 @@ inline Tensor interesting(DType dtype, int64_t count, uint64_t seed) {
       else value = static_cast<T>(random());
     }
   };
-  switch (dtype) {
-    case DType::kBool: fill(bool{}); break;
-    case DType::kI8: fill(int8_t{}); break;
-    case DType::kU8: fill(uint8_t{}); break;
-    case DType::kI16: fill(int16_t{}); break;
-    case DType::kU16: fill(uint16_t{}); break;
-    case DType::kI32: fill(int32_t{}); break;
-    case DType::kI64: fill(int64_t{}); break;
-    case DType::kF32: fill(float{}); break;
-    case DType::kF64: fill(double{}); break;
-  }
+  runtime::with_dtype<runtime::kAnyDType>(dtype, fill);
   return tensor;
 }
 

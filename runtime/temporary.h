@@ -1,11 +1,11 @@
-// A directory that goes with its owner.
+// A directory that goes with its owner; its path is empty where none could be made, and errno says why.
 #pragma once
 
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 
-namespace tenon::cli {
+namespace tenon::runtime {
 
 class TemporaryDirectory {
  public:
@@ -24,4 +24,4 @@ class TemporaryDirectory {
   std::string path_;
 };
 
-}  // namespace tenon::cli
+}  // namespace tenon::runtime
