@@ -102,7 +102,7 @@ Value over_maps(const Operation& op, bool maximum, Term term) {
 
 Values global_avg_pool(const Operation& op) {
   const Value& x = op.arg(0);
-  const Value sum = over_maps(op, false, [](const Expr&value) { return value; });
+  const Value sum = over_maps(op, false, [](const Expr& value) { return value; });
   const Dim count = op.context().product(std::span(x.dims).subspan(2));
   return op.expression([=](const Dims& at) {
     const Expr value = sum.at(at);
