@@ -30,6 +30,7 @@ Action bench_sim(Options&);
 Action bench_compile(Options&);
 Action bench_cpu(Options&);
 Action bench_launch(Options&);
+Action bench_model(Options&);
 Action fuzz_accel(Options&);
 Action fuzz_ir(Options&);
 Action selftest(Options&);
@@ -62,6 +63,7 @@ constexpr Command kCommands[] = {
     {"bench launch", "measure what a launch costs on a device", bench_launch},
     {"bench compile", "measure how the compiler's work grows with the module", bench_compile},
     {"bench cpu", "measure the CPU's kernels beside oneDNN's", bench_cpu},
+    {"bench model", "measure a model on the CPU: its compilation, its run, its kernels", bench_model},
     {"fuzz accel", "run random programs on RTL and behavioral simulator, compared write by write", fuzz_accel},
     {"fuzz ir", "run random modules through text, inference, interpreter and passes", fuzz_ir},
     {"selftest", "check a device: registers, memory, loopback, clock, a product", selftest},

@@ -190,6 +190,16 @@ expect 2 "--kernels" "$tenon" compile tests/models/tiny_digits.onnx --shapes N=1
 expect 0 "GFLOP/s" "$tenon" bench cpu --only 64x3136x64 --rounds 1
 expect 0 "\"gflops\": " "$tenon" bench cpu --only "960 -> 960" --rounds 1 --json
 expect 2 "no problem has" "$tenon" bench cpu --only nothing
+
+# A whole model, by itself and when another program says so.
+digits=(tests/models/tiny_digits.onnx --shapes N=1)
+expect 0 "kernels, the slowest" "$tenon" bench model "${digits[@]}" --rounds 1 --results "$scratch/logits.npz"
+expect 0 '"compile_seconds"' "$tenon" bench model "${digits[@]}" --rounds 1 --json
+expect 2 "--rounds is at least 1" "$tenon" bench model "${digits[@]}" --rounds 0
+expect 1 "there is no input 'input'" "$tenon" bench model "${digits[@]}" --inputs "$scratch/logits.npz"
+[ "$(printf '1\n3\n' | "$tenon" bench model "${digits[@]}" --serve | wc -l)" = 3 ]
+expect 1 "a line is no number of runs" "$tenon" bench model "${digits[@]}" --serve <<<"often"
+expect 1 "at least 1" "$tenon" bench model "${digits[@]}" --serve <<<"0"
 expect 2 "--operators is 1e3, must be a number" "$tenon" bench compile -n 1e3
 
 # xclbin files.

@@ -1,0 +1,199 @@
+// tenon bench model: a whole model on the CPU: what it costs to compile, to run and in memory, and which kernels take
+// the time. With --serve another program says when it runs, so that both are measured in turns.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <iostream>
+#include <map>
+#include <random>
+
+#include "compiler/cli/json.h"
+#include "compiler/cli/model_options.h"
+#include "compiler/ir/try.h"
+#include "runtime/npy.h"
+#include "runtime/reference/dtypes.h"
+#include "runtime/vm/session.h"
+
+namespace tenon::cli {
+namespace {
+
+using runtime::Tensor;
+
+double cpu_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// Floats in -1 .. 1, whole numbers 0 or 1: both are small indices and small lengths.
+Tensor random_input(const runtime::Port& port, std::mt19937& random) {
+  Tensor tensor(port.dtype, port.shape);
+  runtime::with_dtype<runtime::kAnyDType>(port.dtype, [&]<class T>(T) {
+    for (T& x : tensor.data<T>()) {
+      if constexpr (std::is_floating_point_v<T>) x = static_cast<T>(static_cast<int>(random() % 4097) - 2048) / 2048;
+      else x = static_cast<T>(random() % 2);
+    }
+  });
+  return tensor;
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+struct KernelTime {
+  std::string name;
+  size_t calls = 0;    // a run
+  double seconds = 0;  // a run: calls times the median call; by the clock, which is why others' work must not count
+};
+
+struct BenchModel {
+  ModelOptions model;
+  std::string inputs, results;
+  int64_t rounds = 11, threads = 1, top = 10;
+  bool json = false, serve = false;
+
+  runtime::Executable executable;
+  double compile_seconds = 0, load_seconds = 0;
+
+  Status run() {
+    if (rounds < 1) return error("--rounds is at least 1", {}, {}, Fault::kUsage);
+    if (threads < 0 || top < 0) return error("--threads and --top are at least 0", {}, {}, Fault::kUsage);
+    double begin = cpu_seconds();
+    TENON_TAKE(loaded, load(model));
+    model.for_this_machine = true;
+    TENON_TAKE(compiled, cli::compile(*loaded, model, nullptr, false));
+    executable = std::move(compiled->executable);
+    compile_seconds = cpu_seconds() - begin;
+    TENON_TAKE(values, read_inputs());
+    begin = cpu_seconds();
+    TENON_TAKE(session, runtime::Session::create(executable,
+                                                 {.threads = static_cast<unsigned>(std::min<int64_t>(threads, 1024))}));
+    load_seconds = cpu_seconds() - begin;
+    TENON_TAKE(first, session->run(*values));
+    if (!results.empty()) TENON_TRY(write_results(*first));
+    return serve ? answer(*session, *values) : measure(*session, *values);
+  }
+
+ private:
+  Expected<std::vector<Tensor>> read_inputs() const {
+    const auto& params = executable.main().params;
+    std::vector<Tensor> values;
+    if (inputs.empty()) {
+      std::mt19937 random(1);
+      for (const runtime::Port& port : params) values.push_back(random_input(port, random));
+      return values;
+    }
+    TENON_TAKE(named, runtime::load_npz(inputs));
+    for (const runtime::Port& port : params) {
+      const auto found = named->find(port.name);
+      if (found == named->end())
+        return error(fmt::format("there is no input '{}'", port.name), inputs, "the model takes " + to_string(port));
+      values.push_back(found->second);
+    }
+    return values;
+  }
+
+  Status write_results(const std::vector<Tensor>& values) const {
+    runtime::NamedTensors named;
+    for (size_t i = 0; i < values.size(); ++i) named.emplace(executable.main().results[i].name, values[i]);
+    return runtime::save_npz(results, named);
+  }
+
+  // Seconds of CPU a run.
+  static Expected<double> time(runtime::Session& session, const std::vector<Tensor>& values, int64_t calls) {
+    session.clear_profile();
+    const double begin = cpu_seconds();
+    for (int64_t i = 0; i < calls; ++i) {
+      if (auto out = session.run(values); !out) return forward_error(out);
+    }
+    return (cpu_seconds() - begin) / static_cast<double>(calls);
+  }
+
+  // One line when it is ready, then one for each line of standard input, which is a number of runs.
+  Status answer(runtime::Session& session, const std::vector<Tensor>& values) const {
+    fmt::print("ready {:.6f} {:.6f}\n", compile_seconds, load_seconds);
+    std::fflush(stdout);
+    for (int64_t calls = 0; std::cin >> calls;) {
+      if (calls < 1) return error(fmt::format("{} runs were asked for, at least 1", calls), "standard input");
+      TENON_TAKE(seconds, time(session, values, calls));
+      fmt::print("{:.9f}\n", *seconds);
+      std::fflush(stdout);
+    }
+    if (!std::cin.eof()) return error("a line is no number of runs", "standard input");
+    return {};
+  }
+
+  Status measure(runtime::Session& session, const std::vector<Tensor>& values) const {
+    TENON_TAKE(once, time(session, values, 1));
+    const auto calls = std::clamp<int64_t>(static_cast<int64_t>(0.02 / (*once + 1e-9)), 1, 1000);
+    std::vector<double> times;
+    std::map<std::string, std::vector<double>> kernels;
+    for (int64_t round = 0; round < rounds; ++round) {
+      TENON_TAKE(seconds, time(session, values, calls));
+      times.push_back(*seconds);
+      for (const auto& call : session.profile().calls)
+        kernels[call.name].push_back(1e-9 * static_cast<double>(call.end_ns - call.begin_ns));
+    }
+    std::ranges::sort(times);
+    std::vector<KernelTime> slowest;
+    for (const auto& [name, each] : kernels) {
+      const size_t in_run = each.size() / static_cast<size_t>(rounds * calls);
+      slowest.push_back({name, in_run, static_cast<double>(in_run) * median(each)});
+    }
+    std::ranges::stable_sort(slowest, std::greater(), &KernelTime::seconds);
+    if (json) print_json(times, slowest);
+    else print(times, slowest);
+    return {};
+  }
+
+  void print(const std::vector<double>& times, const std::vector<KernelTime>& kernels) const {
+    double all = 0;
+    for (const KernelTime& kernel : kernels) all += kernel.seconds;
+    fmt::print("{}: CPU time, {} thread{}\n", executable.name, threads, threads == 1 ? "" : "s");
+    fmt::print("  {:<28}{:>12.3f} s\n  {:<28}{:>12.3f} ms\n", "compile", compile_seconds, "load", load_seconds * 1e3);
+    fmt::print("  {:<28}{:>12.3f} ms, the median of {}; from {:.3f} to {:.3f}\n", "run", median(times) * 1e3,
+               times.size(), times.front() * 1e3, times.back() * 1e3);
+    if (top == 0) return;
+    fmt::print("\n  {:<36}{:>8}{:>14}{:>9}\n", "kernels, the slowest", "calls", "ms a run", "share");
+    for (size_t i = 0; i < kernels.size() && i < static_cast<size_t>(top); ++i) {
+      fmt::print("  {:<36}{:>8}{:>14.4f}{:>7.1f} %\n", kernels[i].name, kernels[i].calls, kernels[i].seconds * 1e3,
+                 100 * kernels[i].seconds / all);
+    }
+  }
+
+  void print_json(const std::vector<double>& times, const std::vector<KernelTime>& kernels) const {
+    Json out;
+    out.begin_object().field("model", executable.name).field("threads", threads);
+    out.field("compile_seconds", compile_seconds).field("load_seconds", load_seconds);
+    out.field("seconds", median(times)).field("fastest", times.front()).field("slowest", times.back());
+    out.key("kernels").begin_array();
+    for (const KernelTime& kernel : kernels) {
+      out.begin_object().field("name", kernel.name).field("calls", kernel.calls).field("seconds", kernel.seconds);
+      out.end();
+    }
+    fmt::print("{}", out.end().end().str());
+  }
+};
+
+}  // namespace
+
+Action bench_model(Options& options) {
+  auto command = std::make_shared<BenchModel>();
+  command->model.declare(options);
+  options.option(command->inputs, "--inputs", "FILE.npz", "the model's inputs by name; without: random numbers");
+  options.option(command->results, "--results", "FILE.npz", "write the first run's results there, by name");
+  options.option(command->rounds, "--rounds", "N", "how often it is measured");
+  options.option(command->threads, "--threads", "N", "of native kernels; 0: the processors that are usable");
+  options.option(command->top, "--top", "N", "how many of the slowest kernels are listed");
+  options.flag(command->serve, "--serve",
+               "say 'ready', with the seconds that it took to compile and to load; then run as often as each line of "
+               "standard input says, and answer with the seconds a run");
+  options.flag(command->json, "--json", "figures as JSON");
+  options.footer("tenon bench model resnet8.onnx --shapes N=1");
+  return [command] { return command->run(); };
+}
+
+}  // namespace tenon::cli
