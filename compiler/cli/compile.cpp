@@ -1,6 +1,10 @@
 // tenon compile: a model into an executable file.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+
+#include "compiler/backends/llvm/compile.h"
 #include "compiler/cli/json.h"
 #include "compiler/cli/model_options.h"
 #include "compiler/cli/pass_options.h"
@@ -16,11 +20,28 @@ struct CompileCommand {
   std::string output, config = "default", print;
   bool cpu = false, explain = false, json = false;
 
+  // Before any work: whether there is such a machine.
+  Status check_target() const {
+    if (model.kernels == "reference" && !(model.target.empty() && model.levels.empty())) {
+      return error("--target and --levels are about native code, and --kernels reference makes none", {},
+                   "a file without native code runs on every machine", Fault::kUsage);
+    }
+    auto known = compiler::native::levels_of(model.target);
+    if (!known) return forward_error(known);
+    for (const std::string& level : split(model.levels)) {
+      if (std::ranges::find(*known, level) != known->end()) continue;
+      return error(fmt::format("--levels: there is no level '{}'", level), model.target,
+                   fmt::format("the levels are {}", fmt::join(*known, ", ")), Fault::kUsage);
+    }
+    return {};
+  }
+
   Status run() const {
     if (json && (explain || !print.empty() || passes.prints())) {
       return error("--json prints figures alone, the options that print modules and reasons print text", {},
                    "give one of them", Fault::kUsage);
     }
+    if (auto status = check_target(); !status) return status;
     auto watch = passes.options();
     if (!watch) return forward_error(watch);
     auto loaded = load(model, *watch);
@@ -80,6 +101,10 @@ Action compile_model(Options& options) {
   options.required(command->output, "-o,--output", "FILE.tnx", "the executable");
   options.option(command->config, "--config", "NAME", "configuration of the accelerator: a name or a .json file");
   options.flag(command->cpu, "--cpu", "everything on the CPU");
+  options.option(command->model.target, "--target", "TRIPLE",
+                 "the machine that runs it: x86_64, aarch64, armhf, or a triple as LLVM has them; without: this one's");
+  options.option(command->model.levels, "--levels", "LEVEL,...",
+                 "of its processor, one chosen where it is loaded: x86-64-v3; without: all of its architecture");
   options.flag(command->explain, "--explain", "say where each operator runs, and why");
   options.choice(command->print, "--print", {"model", "quantized", "partitioned", "kernels"},
                  "print the module at this station; its larger constants go to OUTPUT.STATION.npz");

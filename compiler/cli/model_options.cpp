@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "compiler/cli/data.h"
+#include "compiler/cli/pass_options.h"
 #include "compiler/frontend/onnx.h"
 #include "runtime/native/native.h"
 
@@ -64,15 +65,16 @@ Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOp
                                         const compiler::PassOptions& passes) {
   auto method = compiler::parse_calibration(options.method);
   if (!method) return forward_error(method);
-  std::vector<std::string> levels;
+  std::vector<std::string> levels = split(options.levels);
   if (options.for_this_machine && !runtime::host_levels().empty()) levels.emplace_back(runtime::host_levels().front());
-  compiler::CompileOptions compile_options{.accelerator = accelerator ? std::optional(*accelerator) : std::nullopt,
-                                           .calibration = loaded.calibration.empty() ? nullptr : &loaded.calibration,
-                                           .calibrate = {.method = *method, .percentile = options.percentile},
-                                           .quantize = {.symmetric = options.symmetric},
-                                           .keep_intermediates = keep_intermediates,
-                                           .cpu = {.native = options.kernels == "native", .levels = levels},
-                                           .passes = passes};
+  compiler::CompileOptions compile_options{
+      .accelerator = accelerator ? std::optional(*accelerator) : std::nullopt,
+      .calibration = loaded.calibration.empty() ? nullptr : &loaded.calibration,
+      .calibrate = {.method = *method, .percentile = options.percentile},
+      .quantize = {.symmetric = options.symmetric},
+      .keep_intermediates = keep_intermediates,
+      .cpu = {.native = options.kernels == "native", .triple = options.target, .levels = levels},
+      .passes = passes};
   return compiler::compile(loaded.model, compile_options);
 }
 

@@ -14,7 +14,8 @@ namespace tenon::compiler {
 // What computes on the CPU.
 struct CpuOptions {
   bool native = true;                    // kernels of machine code, where operators have one; else reference kernels
-  std::vector<std::string> levels = {};  // of the processor, that code is made for; empty: all of this architecture
+  std::string triple = {};               // of the machine that runs it; empty: this one's
+  std::vector<std::string> levels = {};  // of the processor, that code is made for; empty: all of its architecture
   bool contract = true;                  // multiplications and additions in one rounding
 };
 

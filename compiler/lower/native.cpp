@@ -76,8 +76,8 @@ Expected<std::optional<runtime::NativeCode>> NativeKernels::compile(const CpuOpt
   if (functions_.empty()) return std::nullopt;
   std::vector<const loop::Function*> all;
   for (const loop::Function& function : functions_) all.push_back(&function);
-  TENON_TAKE(code,
-             native::compile(context_, all, {.triple = {}, .levels = options.levels, .contract = options.contract}));
+  TENON_TAKE(code, native::compile(context_, all,
+                                   {.triple = options.triple, .levels = options.levels, .contract = options.contract}));
   return std::optional(std::move(*code));
 }
 

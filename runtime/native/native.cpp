@@ -111,9 +111,25 @@ std::vector<std::string_view> find_levels() {
 }
 #elif defined(__arm__)
 constexpr std::string_view kArchitecture = "armv7";
-std::vector<std::string_view> find_levels() { return {"generic"}; }
+std::vector<std::string_view> find_levels() {
+  constexpr unsigned long kNeon = 1ul << 12;  // HWCAP_NEON
+  std::vector<std::string_view> levels;
+  if (getauxval(AT_HWCAP) & kNeon) levels.push_back("armv7-a+neon");
+  levels.push_back("armv7-a");
+  return levels;
+}
+#else  // as LLVM calls it, of those that have been thought of
+#if defined(__i386__)
+constexpr std::string_view kArchitecture = "i386";
+#elif defined(__riscv) && __riscv_xlen == 64
+constexpr std::string_view kArchitecture = "riscv64";
+#elif defined(__loongarch64)
+constexpr std::string_view kArchitecture = "loongarch64";
+#elif defined(__powerpc64__) && defined(__LITTLE_ENDIAN__)
+constexpr std::string_view kArchitecture = "powerpc64le";
 #else
 constexpr std::string_view kArchitecture = "unknown";
+#endif
 std::vector<std::string_view> find_levels() { return {"generic"}; }
 #endif
 
@@ -160,7 +176,8 @@ Expected<NativeLibrary> NativeLibrary::load(const NativeCode& code, std::string_
   const std::string where = "native code for " + code.triple;
   if (code.triple.substr(0, code.triple.find('-')) != kArchitecture) {
     return error(fmt::format("the native code is for {}, this processor is a {}", code.triple, kArchitecture), {},
-                 "compile the model for this machine");
+                 fmt::format("tenon compile --target {} makes it for this one, --kernels reference for all",
+                             kArchitecture == "armv7" ? "armhf" : kArchitecture));
   }
   auto state = std::make_unique<State>();
   state->code = &code;

@@ -186,6 +186,11 @@ expect 0 '"visits": ' "$tenon" bench compile -n 200 --json
 # What computes on the CPU.
 expect 0 "cpu    native @fused_conv2d_bias_add_relu_0" "$tenon" compile tests/models/tiny_digits.onnx --shapes N=1 --cpu --explain -o "$scratch/t.tnx"
 expect 0 "cpu    reference kernel: native kernels are off" "$tenon" compile tests/models/tiny_digits.onnx --shapes N=1 --cpu --explain --kernels reference -o "$scratch/t.tnx"
+digits=(tests/models/tiny_digits.onnx --shapes N=1 --cpu -o "$scratch/t.tnx")
+expect 0 "t.tnx: " "$tenon" compile "${digits[@]}" --target aarch64 --levels armv8-a
+expect 2 "native code is for x86_64-unknown-linux-gnu (x86_64), aarch64" "$tenon" compile "${digits[@]}" --target sparc
+expect 2 "the levels are armv8.2-a+dotprod, armv8-a" "$tenon" compile "${digits[@]}" --target aarch64 --levels x86-64-v3
+expect 2 "--kernels reference makes none" "$tenon" compile "${digits[@]}" --target aarch64 --kernels reference
 expect 2 "--kernels" "$tenon" compile tests/models/tiny_digits.onnx --shapes N=1 --cpu --kernels fast -o "$scratch/t.tnx"
 expect 0 "GFLOP/s" "$tenon" bench cpu --only 64x3136x64 --rounds 1
 expect 0 "\"gflops\": " "$tenon" bench cpu --only "960 -> 960" --rounds 1 --json

@@ -23,9 +23,15 @@ trap '[ -z "$pid" ] || kill "$pid"; rm -rf "$scratch"' EXIT
     esac
   done
 } >"$scratch/x.npy"
-# Native code would be this machine's: the boards take the reference kernels.
-"$tenon" compile tests/models/resnet8_digits.onnx --config default --shapes N=1 --kernels reference \
-  --calibrate tests/models/resnet8_digits_test.npz:calib --divide 255 -o "$scratch/model.tnx" >/dev/null
+# One file for each processor, and one without native code, which this machine runs too.
+compile() {
+  "$tenon" compile tests/models/resnet8_digits.onnx --config default --shapes N=1 "$@" \
+    --calibrate tests/models/resnet8_digits_test.npz:calib --divide 255 >/dev/null
+}
+compile --kernels reference -o "$scratch/model.tnx"
+compile --target aarch64 -o "$scratch/aarch64.tnx"
+compile --target armhf -o "$scratch/armhf.tnx"
+expect 1 "the native code is for aarch64-unknown-linux-gnu" "$native" "$scratch/aarch64.tnx" --input "$scratch/x.npy"
 "$native" "$scratch/model.tnx" --input "$scratch/x.npy" --output "$scratch/here" >/dev/null
 
 "$player" "$scratch/board?config=default" >"$scratch/ready" &
@@ -45,7 +51,7 @@ for arch in aarch64 armhf; do
   run=("$qemu" -L "/usr/$triplet" -E "LD_LIBRARY_PATH=$sysroot/usr/lib/$triplet:$sysroot/lib/$triplet"
     "build/$arch/bin/tenon-run")
   for device in "uio:?root=$scratch/board" behavioral:default; do
-    "${run[@]}" "$scratch/model.tnx" --device "$device" --input "$scratch/x.npy" --output "$scratch/$arch" >/dev/null
+    "${run[@]}" "$scratch/$arch.tnx" --device "$device" --input "$scratch/x.npy" --output "$scratch/$arch" >/dev/null
     for file in "$scratch"/here/*.npy; do cmp "$file" "$scratch/$arch/${file##*/}"; done
     rm -r "${scratch:?}/$arch"
     echo "$arch: $device: equal"

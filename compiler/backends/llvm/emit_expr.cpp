@@ -74,7 +74,8 @@ llvm::Value* FunctionEmitter::form(const loop::ExprNode& node, const loop::Unary
     case UnaryOp::kSqrt: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x);
     case UnaryOp::kFloor: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, x);
     case UnaryOp::kCeil: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::ceil, x);
-    case UnaryOp::kRound: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, x);
+    // As the mode says, which is to even for all operations here; LLVM cannot do roundeven on ARMv7's vectors.
+    case UnaryOp::kRound: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::rint, x);
     case UnaryOp::kExp:
     case UnaryOp::kLog:
     case UnaryOp::kTanh:

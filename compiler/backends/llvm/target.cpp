@@ -1,9 +1,9 @@
 #include "compiler/backends/llvm/target.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Support/TargetSelect.h>
+#include <llvm/TargetParser/ARMTargetParser.h>
 #include <llvm/TargetParser/Host.h>
 #include <llvm/TargetParser/Triple.h>
 
@@ -23,6 +23,26 @@ void initialize() {
   });
 }
 
+// What is named without a whole triple, and in messages.
+struct Architecture {
+  std::string_view short_name, triple;
+};
+constexpr Architecture kArchitectures[] = {{"x86_64", "x86_64-unknown-linux-gnu"},
+                                           {"aarch64", "aarch64-unknown-linux-gnu"},
+                                           {"armhf", "armv7-unknown-linux-gnueabihf"}};
+
+std::unexpected<Diagnostic> refused(std::string what) {
+  std::string known;
+  for (const Architecture& one : kArchitectures) {
+    known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", one.triple, one.short_name);
+  }
+  return error(std::move(what), {},
+               fmt::format("native code is for {}; and, in one level, for other little-endian processors with Linux "
+                           "that LLVM {} has",
+                           known, LLVM_VERSION_STRING),
+               Fault::kUsage);
+}
+
 }  // namespace
 
 std::string host_triple() { return llvm::sys::getDefaultTargetTriple(); }
@@ -30,21 +50,17 @@ std::string host_triple() { return llvm::sys::getDefaultTargetTriple(); }
 Expected<Target> find_target(const std::string& name) {
   initialize();
   Target target;
-  target.triple = llvm::Triple::normalize(name.empty() ? host_triple() : name);
-  const llvm::Triple triple(target.triple);
+  const auto* const short_name = std::ranges::find(kArchitectures, name, &Architecture::short_name);
+  llvm::Triple triple(llvm::Triple::normalize(name.empty()                             ? host_triple()
+                                              : short_name != std::end(kArchitectures) ? std::string(short_name->triple)
+                                                                                       : name));
   std::string reason;
-  target.target = llvm::TargetRegistry::lookupTarget(target.triple, reason);
-  if (!target.target || !target.target->hasTargetMachine() || !target.target->hasMCAsmBackend()) {
-    std::vector<std::string> known;
-    for (const llvm::Target& one : llvm::TargetRegistry::targets()) known.emplace_back(one.getName());
-    std::ranges::sort(known);
-    return error(fmt::format("there is no processor for the triple '{}'", name), {},
-                 fmt::format("LLVM {} has {}", LLVM_VERSION_STRING, fmt::join(known, ", ")));
-  }
-  if (!triple.isOSBinFormatELF() || !triple.isOSLinux()) {
-    return error(fmt::format("'{}' is no Linux with ELF files", name), {},
-                 "native code is for such, as x86_64-unknown-linux-gnu or aarch64-unknown-linux-gnu");
-  }
+  target.target = llvm::TargetRegistry::lookupTarget(triple.str(), reason);
+  if (!target.target || !target.target->hasTargetMachine() || !target.target->hasMCAsmBackend())
+    return refused(fmt::format("there is no processor for the triple '{}'", name));
+  if (!triple.isOSBinFormatELF() || !triple.isOSLinux())
+    return refused(fmt::format("'{}' is no Linux with ELF files", name));
+  if (!triple.isLittleEndian()) return refused(fmt::format("'{}' has the most significant byte first", name));
   if (triple.getArch() == llvm::Triple::x86_64) {
     target.levels = {{"x86-64-v4+vnni", "x86-64-v4", "+avx512vnni", true, true, true},
                      {"x86-64-v4", "x86-64-v4", "", true, true},
@@ -53,9 +69,20 @@ Expected<Target> find_target(const std::string& name) {
   } else if (triple.getArch() == llvm::Triple::aarch64) {
     target.levels = {{"armv8.2-a+dotprod", "generic", "+v8.2a,+neon,+dotprod", true, false, false, true},
                      {"armv8-a", "generic", "+v8a,+neon", true, false}};
+  } else if (triple.isARM() || triple.isThumb()) {
+    // "arm" alone is what distributions call their oldest, which for those with an FPU is ARMv7.
+    const std::string_view arch = triple.getArchName();
+    if (arch != "arm" && llvm::ARM::parseArchVersion(arch) < 7)
+      return refused(fmt::format("'{}' is older than ARMv7", name));
+    triple.setArchName("armv7");
+    target.levels = {{"armv7-a+neon", "generic", "+armv7-a,+vfp3,+neon", false, false},
+                     {"armv7-a", "generic", "+armv7-a,+vfp3d16,-neon", false, false}};
   } else {
     target.levels = {{"generic", "generic", "", false, false}};
   }
+  // Its first part is what the runtime compares with its own.
+  if (!triple.isARM()) triple.setArchName(llvm::Triple::getArchTypeName(triple.getArch()));
+  target.triple = triple.str();
   return target;
 }
 

@@ -28,7 +28,8 @@ struct Target {
 };
 
 std::string host_triple();
-// An empty triple is this machine's.
+// An empty triple is this machine's; "x86_64", "aarch64" and "armhf" are short for Debian's. An error names what is
+// there.
 Expected<Target> find_target(const std::string& triple);
 
 }  // namespace tenon::compiler::native
