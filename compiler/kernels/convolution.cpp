@@ -63,8 +63,10 @@ class Direct {
       const TileShape flat = choose_tile(rows, places, vector);
       // Rows that are taken apart afterwards are written and read once more.
       const double moved = plain ? 0 : static_cast<double>(rows * places) * 0.2;
-      flat_ = plain || flat.cycles * static_cast<double>(terms) + moved < row.cycles * static_cast<double>(terms);
-      if (flat_) row = flat;
+      const double each = static_cast<double>(terms);
+      flat_ =
+          plain || op_.emit.decide("places", {{"row", row.cycles * each}, {"run", flat.cycles * each + moved}}) == 1;
+      row = choose_tile(op_.emit, rows, flat_ ? places : out_[1], vector);
     }
     const int64_t tile = row.vectors * vector;
     Tiles tiles;
@@ -80,7 +82,10 @@ class Direct {
     tiles.axes = {{Role::kOuter, n, 1}, {Role::kOuter, groups_, 1}};
     const TileAxis lanes{Role::kLanes, context_.dim(places), tile}, unrolled{Role::kRows, rows_dim, row.rows};
     size_t y = 0, lane = 0, unroll = 0;
-    const bool weights_first = outputs_ * terms > channels_ * in_[0] * in_[1];
+    // What the inner loop reads again for each block of the outer one.
+    const bool weights_first =
+        !own_kernels && op_.emit.decide("outer", {{"places", static_cast<double>(outputs_ * terms)},
+                                                  {"weights", static_cast<double>(channels_ * in_[0] * in_[1])}}) == 1;
     if (own_kernels) {
       y = unroll = 2, lane = 3;
       tiles.axes.push_back(unrolled), tiles.axes.push_back(lanes);

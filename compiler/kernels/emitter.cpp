@@ -43,6 +43,23 @@ std::string Emitter::unique(std::string_view name) {
   return candidate;
 }
 
+void Emitter::decide_about(std::string key, Choice choice) {
+  if (!decided_.empty() && decided_.back().decisions.empty()) decided_.pop_back();
+  decided_.push_back({std::move(key), {}});
+  choice_ = std::move(choice);
+}
+
+size_t Emitter::decide(std::string_view decision, std::vector<Option> options) {
+  size_t taken = static_cast<size_t>(std::ranges::min_element(options, {}, &Option::cost) - options.begin());
+  if (const auto known = choice_.find(decision); known != choice_.end()) {
+    const auto option = std::ranges::find(options, known->second, &Option::name);
+    if (option != options.end()) taken = static_cast<size_t>(option - options.begin());
+  }
+  if (decided_.empty()) decided_.emplace_back();
+  decided_.back().decisions.push_back({std::string(decision), std::move(options), taken});
+  return taken;
+}
+
 Value Emitter::from_buffer(BufferId buffer, Dims dims, DType dtype) {
   return {.dims = std::move(dims),
           .dtype = dtype,
@@ -311,7 +328,8 @@ Expected<Kernel> Emitter::finish(const std::vector<Value>& results) {
   if (fused) free_from_alloc(function->body, *fused);  // nobody reads it
   function->results = buffers;
   TENON_TRY(loop::verify(context_, *function));
-  return Kernel{std::move(*function), std::move(operands_)};
+  if (!decided_.empty() && decided_.back().decisions.empty()) decided_.pop_back();
+  return Kernel{std::move(*function), std::move(operands_), std::move(decided_)};
 }
 
 }  // namespace tenon::compiler::kernels

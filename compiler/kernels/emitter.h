@@ -14,6 +14,7 @@
 
 #include "compiler/ir/module.h"
 #include "compiler/kernels/arithmetic.h"
+#include "compiler/kernels/choice.h"
 #include "compiler/kernels/tiles.h"
 #include "compiler/loop/builder.h"
 
@@ -41,6 +42,7 @@ using Operand = std::variant<size_t, Tensor>;
 struct Kernel {
   loop::Function function;
   std::vector<Operand> operands;
+  std::vector<Decided> decided = {};  // of operators that left something open
 };
 
 class Emitter {
@@ -78,6 +80,11 @@ class Emitter {
   Value scan(std::string_view name, Dims dims, size_t axis, DType dtype,
              const std::function<Expr(const Dims& at, const Expr& before)>& step);
 
+  // From here on decisions are about the operator of that key.
+  void decide_about(std::string key, Choice choice);
+  // The number of the option that is taken (choice.h); there is one.
+  size_t decide(std::string_view decision, std::vector<Option> options);
+
   Dim dim(int64_t value) const { return context_.dim(value); }
   // An index whose value is computed: `use` reads at it. Negative ones count from the end; others outside are an error.
   Expr at_index(const Expr& index, Dim extent, const std::function<Expr(Dim)>& use);
@@ -110,6 +117,8 @@ class Emitter {
   std::set<BufferId> temporaries_;
   std::map<std::shared_ptr<const Tensor>, BufferId> constants_;
   std::optional<Pending> pending_;
+  Choice choice_;  // what is known about the operator that is being written
+  std::vector<Decided> decided_;
 };
 
 }  // namespace tenon::compiler::kernels
