@@ -206,10 +206,17 @@ Value Emitter::reduce_in_lanes(std::string_view name, const Sum& sum, int64_t la
 }
 
 Value Emitter::contract(std::string_view name, Dims dims, DType dtype, Tiles tiles) {
+  return contract(name, std::move(dims), dtype,
+                  [this, name = std::string(name), tiles = std::move(tiles), dtype](const auto& results) {
+                    return tiled(context_, builder_, name, tiles, dtype, results);
+                  });
+}
+
+Value Emitter::contract(std::string_view name, Dims dims, DType dtype, Nests nests) {
   flush();
   const BufferId to = builder_.temporary(unique(name), ranges_of(dims), dtype);
   temporaries_.insert(to);
-  pending_ = Pending{std::string(name), to, dims, dtype, std::move(tiles)};
+  pending_ = Pending{to, dims, std::move(nests)};
   return from_buffer(to, std::move(dims), dtype);
 }
 
@@ -218,8 +225,7 @@ void Emitter::flush() {
   const Pending pending = std::move(*pending_);
   pending_.reset();
   const std::vector<TileResult> results{{pending.buffer, [](const Dims&, const Expr& sum) { return sum; }}};
-  for (loop::Stmt& nest : tiled(context_, builder_, pending.name, pending.tiles, pending.dtype, results))
-    builder_.add(std::move(nest));
+  for (loop::Stmt& nest : pending.nests(results)) builder_.add(std::move(nest));
 }
 
 // Whether the results are what the pending contraction gives, and values made of its elements at their own place.
@@ -307,8 +313,7 @@ Expected<Kernel> Emitter::finish(const std::vector<Value>& results) {
                         });
                       }});
     }
-    for (loop::Stmt& nest : tiled(context_, builder_, pending_->name, pending_->tiles, pending_->dtype, into))
-      builder_.add(std::move(nest));
+    for (loop::Stmt& nest : pending_->nests(into)) builder_.add(std::move(nest));
     pending_.reset();
   }
   flush();

@@ -76,6 +76,9 @@ class Emitter {
   Value reduce(std::string_view name, Sum sum);
   // A contraction in tiles, which takes in what follows element by element, if only that reads it.
   Value contract(std::string_view name, Dims dims, DType dtype, Tiles tiles);
+  // The same of loops that are written otherwise: with the values that they store, made of the sums.
+  using Nests = std::function<loop::Body(const std::vector<TileResult>& results)>;
+  Value contract(std::string_view name, Dims dims, DType dtype, Nests nests);
   // Along the axis, in order: step(indices, the element before it, or nullptr where it is the first).
   Value scan(std::string_view name, Dims dims, size_t axis, DType dtype,
              const std::function<Expr(const Dims& at, const Expr& before)>& step);
@@ -96,11 +99,9 @@ class Emitter {
 
  private:
   struct Pending {  // a contraction that no stage has been made for yet
-    std::string name;
     BufferId buffer{};
     Dims dims;
-    DType dtype{};
-    Tiles tiles;
+    Nests nests;
   };
   std::string unique(std::string_view name);
   BufferId parameter(const std::shared_ptr<const Tensor>& tensor);
