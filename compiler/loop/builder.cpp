@@ -56,7 +56,8 @@ Expr identity(BinaryOp op, DType dtype) {
     case BinaryOp::kPower:
     case BinaryOp::kEqual:
     case BinaryOp::kLess:
-    case BinaryOp::kLessEqual: return nullptr;
+    case BinaryOp::kLessEqual:
+    case BinaryOp::kByteDot: return nullptr;
   }
   return nullptr;
 }

@@ -10,11 +10,11 @@ namespace {
 constexpr UnaryOp kUnary[] = {UnaryOp::kNegate, UnaryOp::kNot,  UnaryOp::kAbs,  UnaryOp::kSqrt, UnaryOp::kExp,
                               UnaryOp::kLog,    UnaryOp::kTanh, UnaryOp::kErf,  UnaryOp::kSin,  UnaryOp::kCos,
                               UnaryOp::kFloor,  UnaryOp::kCeil, UnaryOp::kRound};
-constexpr BinaryOp kBinary[] = {BinaryOp::kAdd,       BinaryOp::kSubtract,  BinaryOp::kMultiply,  BinaryOp::kDivide,
-                                BinaryOp::kRemainder, BinaryOp::kMin,       BinaryOp::kMax,       BinaryOp::kPower,
-                                BinaryOp::kEqual,     BinaryOp::kLess,      BinaryOp::kLessEqual, BinaryOp::kAnd,
-                                BinaryOp::kOr,        BinaryOp::kBitAnd,    BinaryOp::kBitOr,     BinaryOp::kBitXor,
-                                BinaryOp::kShiftLeft, BinaryOp::kShiftRight};
+constexpr BinaryOp kBinary[] = {BinaryOp::kAdd,       BinaryOp::kSubtract,   BinaryOp::kMultiply,  BinaryOp::kDivide,
+                                BinaryOp::kRemainder, BinaryOp::kMin,        BinaryOp::kMax,       BinaryOp::kPower,
+                                BinaryOp::kEqual,     BinaryOp::kLess,       BinaryOp::kLessEqual, BinaryOp::kAnd,
+                                BinaryOp::kOr,        BinaryOp::kBitAnd,     BinaryOp::kBitOr,     BinaryOp::kBitXor,
+                                BinaryOp::kShiftLeft, BinaryOp::kShiftRight, BinaryOp::kByteDot};
 
 Expr make(DType dtype, decltype(ExprNode::form) form) {
   return std::make_shared<const ExprNode>(ExprNode{dtype, std::move(form)});
@@ -66,6 +66,7 @@ std::string_view name(BinaryOp op) {
     case BinaryOp::kBitXor: return "bit_xor";
     case BinaryOp::kShiftLeft: return "shift_left";
     case BinaryOp::kShiftRight: return "shift_right";
+    case BinaryOp::kByteDot: return "byte_dot";
   }
   return {};
 }
@@ -89,7 +90,8 @@ int precedence(BinaryOp op) {
     case BinaryOp::kBitOr:
     case BinaryOp::kBitXor:
     case BinaryOp::kShiftLeft:
-    case BinaryOp::kShiftRight: return 0;
+    case BinaryOp::kShiftRight:
+    case BinaryOp::kByteDot: return 0;
   }
   return 0;
 }
@@ -130,6 +132,7 @@ bool takes(BinaryOp op, DType dtype) {
     case BinaryOp::kShiftRight:
     case BinaryOp::kRemainder: return dtype != DType::kBool && !is_float(dtype);
     case BinaryOp::kPower: return is_float(dtype);
+    case BinaryOp::kByteDot: return dtype == DType::kI32;
     case BinaryOp::kEqual: return true;
     case BinaryOp::kAnd:
     case BinaryOp::kOr: return dtype == DType::kBool;

@@ -64,6 +64,7 @@ enum class BinaryOp : uint8_t {
   kBitXor,
   kShiftLeft,
   kShiftRight,  // of integers of one type
+  kByteDot,     // of i32: the four bytes of the left, as u8, times those of the right, as i8, summed up
 };
 
 struct ExprNode;

@@ -67,9 +67,17 @@ T real_binary(BinaryOp op, T a, T b) {
     case BinaryOp::kBitOr:
     case BinaryOp::kBitXor:
     case BinaryOp::kShiftLeft:
-    case BinaryOp::kShiftRight: break;
+    case BinaryOp::kShiftRight:
+    case BinaryOp::kByteDot: break;
   }
   return a;
+}
+
+int64_t byte_dot(uint64_t x, uint64_t y) {
+  int64_t sum = 0;
+  for (int shift = 0; shift < 32; shift += 8)
+    sum += static_cast<uint8_t>(x >> shift) * static_cast<int8_t>(static_cast<uint8_t>(y >> shift));
+  return sum;
 }
 
 // `bits` are those of the type.
@@ -93,6 +101,7 @@ Expected<int64_t> integer_binary(BinaryOp op, uint64_t bits, int64_t a, int64_t 
     case BinaryOp::kBitXor: return a ^ b;
     case BinaryOp::kShiftLeft: return y < bits ? static_cast<int64_t>(x << y) : 0;
     case BinaryOp::kShiftRight: return y < bits ? a >> y : a < 0 ? -1 : 0;
+    case BinaryOp::kByteDot: return byte_dot(x, y);
     case BinaryOp::kPower:
     case BinaryOp::kEqual:
     case BinaryOp::kLess:
@@ -140,7 +149,8 @@ Expected<Scalar> apply(BinaryOp op, DType dtype, Scalar left, Scalar right) {
     case BinaryOp::kBitOr:
     case BinaryOp::kBitXor:
     case BinaryOp::kShiftLeft:
-    case BinaryOp::kShiftRight: break;
+    case BinaryOp::kShiftRight:
+    case BinaryOp::kByteDot: break;
   }
   if (dtype == DType::kF32)
     return Scalar{.real = real_binary(op, static_cast<float>(left.real), static_cast<float>(right.real))};

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <llvm/Analysis/TargetTransformInfo.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
@@ -20,6 +19,7 @@
 #include "compiler/backends/llvm/emit.h"
 #include "compiler/backends/llvm/link.h"
 #include "compiler/ir/try.h"
+#include "compiler/loop/expr.h"
 
 namespace tenon::compiler::native {
 namespace {
@@ -67,13 +67,25 @@ class LibraryTable {
   llvm::IRBuilder<> b_;
 };
 
+// Whether it computes dot products of bytes, or has instructions that may.
+bool has_dots(const loop::Function& function) {
+  bool found = !function.intrinsics.empty();
+  for_each_statement(function.body, [&](const loop::Stmt& stmt) {
+    if (const auto* store = std::get_if<loop::Store>(&stmt.form); store && !found) {
+      loop::for_each_node(store->value, [&](const loop::ExprNode& node) {
+        const auto* binary = std::get_if<loop::Binary>(&node.form);
+        found |= binary && binary->op == loop::BinaryOp::kByteDot;
+      });
+    }
+  });
+  return found;
+}
+
 // SROA makes registers of small buffers, the others clean up behind it; loops are as they shall be.
 llvm::SmallVector<char, 0> make_object(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::SmallVector<char, 0> object;
   llvm::raw_svector_ostream out(object);
   llvm::legacy::PassManager passes;
-  // First: a pass that asks for it before it is there gets one that knows no processor, which then serves them all.
-  passes.add(llvm::createTargetTransformInfoWrapperPass(machine.getTargetIRAnalysis()));
   passes.add(llvm::createSROAPass());
   passes.add(llvm::createEarlyCSEPass());
   passes.add(llvm::createCFGSimplificationPass());
@@ -108,9 +120,8 @@ Expected<runtime::NativeCode> compile(Context& context, std::span<const loop::Fu
   }
   if (levels.empty()) {
     levels = target->levels;
-    const bool instructions =
-        std::ranges::any_of(functions, [](const loop::Function* function) { return !function->intrinsics.empty(); });
-    if (!instructions) std::erase_if(levels, [](const Level& level) { return level.vnni; });
+    if (!std::ranges::any_of(functions, [](const loop::Function* function) { return has_dots(*function); }))
+      std::erase_if(levels, [](const Level& level) { return level.for_dots(); });
   }
 
   runtime::NativeCode code;

@@ -77,7 +77,7 @@ llvm::Function* FunctionEmitter::make_function(const std::string& name, bool tas
   function->addFnAttr(llvm::Attribute::NoUnwind);
   function->addFnAttr("target-cpu", unit_.level.cpu);
   function->addFnAttr("target-features", unit_.level.features);
-  if (unit_.level.wide) function->addFnAttr("prefer-vector-width", "512");
+  if (unit_.level.wide()) function->addFnAttr("prefer-vector-width", "512");
   return function;
 }
 

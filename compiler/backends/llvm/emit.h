@@ -162,18 +162,15 @@ class FunctionEmitter {
     Dim offset;  // in elements
   };
   struct Lanes {
-    enum Kind : uint8_t { kOne, kForward, kBackward, kApart, kAnywhere } kind;
-    Dim begin;         // the first element in memory
-    int64_t step = 1;  // kApart: how far one is from the next
+    enum Kind : uint8_t { kOne, kForward, kBackward, kAnywhere } kind;
+    Dim begin;  // the first element in memory
   };
   Address address(BufferId id, const Dims& indices);  // resolved indices
   Lanes lanes_at(const Address& address);
   Value* pointer(const Address& address, Dim offset, llvm::Type* element);
   Value* moved(const Address& address, Dim rest, llvm::Type* element);
   Value* places(const Address& address, llvm::Type* element);
-  Value* load(BufferId id, const Dims& indices, llvm::Constant* otherwise = nullptr);  // what inactive lanes get
-  Value* load_apart(const Address& address, const Lanes& lanes, llvm::FixedVectorType* type, llvm::Constant* otherwise,
-                    BufferId id);
+  Value* load(BufferId id, const Dims& indices);
   void store(BufferId id, const Dims& indices, Value* value);
   void annotate(llvm::Instruction* access, BufferId id);
 
@@ -189,6 +186,10 @@ class FunctionEmitter {
   Value* form(const loop::ExprNode& node, const loop::Convert& form);
   Value* form(const loop::ExprNode& node, const loop::LetIndex& form);
   Value* contracted(const loop::Binary& form);
+  Value* dot_added(const loop::Binary& form);
+  // sum + the dot product of the bytes in each i32 (emit_intrinsic.cpp).
+  Value* byte_dot(Value* sum, Value* x, Value* y, bool x_signed, bool y_signed);
+  Value* byte_dot_of_lanes(Value* sum, Value* x, Value* y, bool x_signed, bool y_signed);
   Value* divide(loop::BinaryOp op, DType dtype, Value* left, Value* right);
   Value* extreme(bool max, DType dtype, Value* left, Value* right);
   Value* shift(bool right, DType dtype, Value* value, Value* distance);
@@ -197,7 +198,6 @@ class FunctionEmitter {
   // Binds a computed index, once checked, while run() makes what sees it.
   void with_index(Symbol var, Dim extent, const Expr& expr, const std::function<void()>& run);
   Value* choose(Value* condition, const Expr& then, const Expr& otherwise);
-  Value* load_where(Value* condition, const Expr& then, const Expr& otherwise);
   bool harmless(const Expr& expr);  // may be evaluated where its value is not wanted
   bool harmless(Dim dim);
   bool inside(const loop::Load& load);  // whatever the point

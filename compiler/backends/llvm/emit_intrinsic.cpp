@@ -101,37 +101,115 @@ bool FunctionEmitter::dot_product(const loop::Intrinsic& call, const loop::Funct
     const Address place = address(operand.buffer, at);
     return pointer(place, place.offset, memory_type(function_->buffer(operand.buffer).dtype));
   };
-  auto* bytes = llvm::FixedVectorType::get(b_.getInt8Ty(), 4 * dot->lanes);
   auto* words = llvm::FixedVectorType::get(b_.getInt32Ty(), dot->lanes);
   auto* x = b_.CreateAlignedLoad(b_.getInt32Ty(), begin(call.inputs[0]), llvm::Align(1));
   auto* y = b_.CreateAlignedLoad(words, begin(call.inputs[1]), llvm::Align(1));
   Value* place = begin(call.outputs[0]);
   auto* z = b_.CreateAlignedLoad(words, place, llvm::Align(4));
   annotate(x, call.inputs[0].buffer), annotate(y, call.inputs[1].buffer), annotate(z, call.outputs[0].buffer);
-  Value* many = b_.CreateVectorSplat(dot->lanes, x);
-  Value* result = nullptr;
-  const bool mixed = dot->left == DType::kU8 && dot->right == DType::kI8;
-  if (unit_.level.vnni && mixed && (dot->lanes == 16 || dot->lanes == 8 || dot->lanes == 4)) {
-    const auto id = dot->lanes == 16  ? llvm::Intrinsic::x86_avx512_vpdpbusd_512
-                    : dot->lanes == 8 ? llvm::Intrinsic::x86_avx512_vpdpbusd_256
-                                      : llvm::Intrinsic::x86_avx512_vpdpbusd_128;
-    result = b_.CreateIntrinsic(id, llvm::ArrayRef<llvm::Type*>{}, {z, many, y});
-  } else if (unit_.level.neon_dot && dot->left == dot->right && dot->lanes == 4) {
-    const auto id = dot->left == DType::kI8 ? llvm::Intrinsic::aarch64_neon_sdot : llvm::Intrinsic::aarch64_neon_udot;
-    result = b_.CreateIntrinsic(id, {words, bytes}, {z, b_.CreateBitCast(many, bytes), b_.CreateBitCast(y, bytes)});
-  } else {
-    auto* wide = llvm::FixedVectorType::get(b_.getInt32Ty(), 4 * dot->lanes);
-    Value* products = b_.CreateMul(b_.CreateIntCast(b_.CreateBitCast(many, bytes), wide, is_signed(dot->left)),
-                                   b_.CreateIntCast(b_.CreateBitCast(y, bytes), wide, is_signed(dot->right)));
-    result = z;
-    for (int k = 0; k < 4; ++k) {
-      std::vector<int> lanes;
-      for (unsigned lane = 0; lane < dot->lanes; ++lane) lanes.push_back(static_cast<int>(4 * lane) + k);
-      result = b_.CreateAdd(result, b_.CreateShuffleVector(products, lanes));
-    }
-  }
+  Value* result = byte_dot(z, x, y, is_signed(dot->left), is_signed(dot->right));
   annotate(b_.CreateAlignedStore(result, place, llvm::Align(4)), call.outputs[0].buffer);
   return true;
+}
+
+// In pieces of a register; x or y may be the same in all lanes.
+llvm::Value* FunctionEmitter::byte_dot(Value* sum, Value* x, Value* y, bool x_signed, bool y_signed) {
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(sum->getType());
+  const unsigned lanes = vector ? vector->getNumElements() : 1;
+  const auto most = static_cast<unsigned>(unit_.level.vector_bytes / 4);
+  std::vector<Value*> done;
+  for (unsigned begin = 0, count = 0; begin < lanes; begin += count) {
+    const unsigned rest = lanes - begin;
+    unsigned width = most;  // of the piece; its last lanes may be nobody's
+    while (width > 4 && width > rest) width /= 2;
+    count = std::min(width, rest);
+    const auto piece = [&](Value* value) -> Value* {
+      if (!value->getType()->isVectorTy()) return b_.CreateVectorSplat(width, value);
+      std::vector<int> numbers(width, -1);
+      for (unsigned i = 0; i < count; ++i) numbers[i] = static_cast<int>(begin + i);
+      return b_.CreateShuffleVector(value, numbers);
+    };
+    done.push_back(byte_dot_of_lanes(piece(sum), piece(x), piece(y), x_signed, y_signed));
+  }
+  if (!vector) return b_.CreateExtractElement(done.front(), uint64_t{0});
+  // Pieces get shorter; each is brought to the length of all and put behind those before it.
+  Value* all = nullptr;
+  unsigned there = 0;
+  for (Value* one : done) {
+    const unsigned width = llvm::cast<llvm::FixedVectorType>(one->getType())->getNumElements(),
+                   count = std::min(width, lanes - there);
+    if (!all) {
+      all = one;
+    } else {
+      const unsigned longer = llvm::cast<llvm::FixedVectorType>(all->getType())->getNumElements();
+      std::vector<int> same(longer, -1), numbers;
+      for (unsigned i = 0; i < std::min(width, longer); ++i) same[i] = static_cast<int>(i);
+      if (width != longer) one = b_.CreateShuffleVector(one, same);
+      for (unsigned i = 0; i < there; ++i) numbers.push_back(static_cast<int>(i));
+      for (unsigned i = 0; i < count; ++i) numbers.push_back(static_cast<int>(longer + i));
+      all = b_.CreateShuffleVector(all, one, numbers);
+    }
+    there += count;
+  }
+  if (llvm::cast<llvm::FixedVectorType>(all->getType())->getNumElements() == lanes) return all;
+  std::vector<int> numbers;
+  for (unsigned i = 0; i < lanes; ++i) numbers.push_back(static_cast<int>(i));
+  return b_.CreateShuffleVector(all, numbers);
+}
+
+// Of as many lanes as a register has, or of a half or a quarter of it: at least 4.
+llvm::Value* FunctionEmitter::byte_dot_of_lanes(Value* sum, Value* x, Value* y, bool x_signed, bool y_signed) {
+  const Level& level = unit_.level;
+  const unsigned lanes = llvm::cast<llvm::FixedVectorType>(sum->getType())->getNumElements();
+  auto* bytes = llvm::FixedVectorType::get(b_.getInt8Ty(), 4 * lanes);
+  auto* halves = llvm::FixedVectorType::get(b_.getInt16Ty(), 2 * lanes);
+  const auto each = [&](llvm::Type* type, uint64_t value) { return llvm::ConstantInt::get(type, value); };
+  const auto as_bytes = [&](Value* value) { return b_.CreateBitCast(value, bytes); };
+  if (x_signed && !y_signed) std::swap(x, y), std::swap(x_signed, y_signed);
+  if (level.family == Family::kX86 && level.dot && !x_signed && y_signed) {
+    const auto id = lanes == 16  ? llvm::Intrinsic::x86_avx512_vpdpbusd_512
+                    : lanes == 8 ? llvm::Intrinsic::x86_avx512_vpdpbusd_256
+                                 : llvm::Intrinsic::x86_avx512_vpdpbusd_128;
+    return b_.CreateIntrinsic(id, llvm::ArrayRef<llvm::Type*>{}, {sum, x, y});
+  }
+  if (level.family == Family::kX86) {
+    // As 16 bits, the even bytes and the odd ones: pairs of such products fit into 32 bits, as they do not into 16.
+    const auto half = [&](Value* value, bool sign, bool odd) -> Value* {
+      value = b_.CreateBitCast(value, halves);
+      if (odd) return sign ? b_.CreateAShr(value, each(halves, 8)) : b_.CreateLShr(value, each(halves, 8));
+      if (!sign) return b_.CreateAnd(value, each(halves, 0xff));
+      return b_.CreateAShr(b_.CreateShl(value, each(halves, 8)), each(halves, 8));
+    };
+    const auto id = lanes == 16  ? llvm::Intrinsic::x86_avx512_pmaddw_d_512
+                    : lanes == 8 ? llvm::Intrinsic::x86_avx2_pmadd_wd
+                                 : llvm::Intrinsic::x86_sse2_pmadd_wd;
+    for (const bool odd : {false, true}) {
+      sum = b_.CreateAdd(
+          sum, b_.CreateIntrinsic(id, llvm::ArrayRef<llvm::Type*>{}, {half(x, x_signed, odd), half(y, y_signed, odd)}));
+    }
+    return sum;
+  }
+  if (level.family == Family::kArm && level.dot) {
+    const auto dot = [&](Value* to, Value* a, Value* b, bool sign) {
+      const auto id = sign ? llvm::Intrinsic::aarch64_neon_sdot : llvm::Intrinsic::aarch64_neon_udot;
+      return b_.CreateIntrinsic(id, {to->getType(), bytes}, {to, as_bytes(a), as_bytes(b)});
+    };
+    if (x_signed == y_signed) return dot(sum, x, y, x_signed);
+    // x = (x - 128) + 128, the sum of 128 * y as twice that of 64 * y.
+    Value* less = b_.CreateXor(as_bytes(x), each(bytes, 0x80));
+    Value* zero = llvm::Constant::getNullValue(sum->getType());
+    Value* half = dot(zero, y, each(bytes, 64), true);
+    return b_.CreateAdd(dot(sum, less, y, true), b_.CreateShl(half, each(sum->getType(), 1)));
+  }
+  auto* wide = llvm::FixedVectorType::get(b_.getInt32Ty(), 4 * lanes);
+  Value* products =
+      b_.CreateMul(b_.CreateIntCast(as_bytes(x), wide, x_signed), b_.CreateIntCast(as_bytes(y), wide, y_signed));
+  for (int k = 0; k < 4; ++k) {
+    std::vector<int> numbers;
+    for (unsigned lane = 0; lane < lanes; ++lane) numbers.push_back(static_cast<int>(4 * lane) + k);
+    sum = b_.CreateAdd(sum, b_.CreateShuffleVector(products, numbers));
+  }
+  return sum;
 }
 
 // The declaration runs on blocks, copied in and out.

@@ -1,6 +1,7 @@
 // Processors and their levels, as LLVM names them.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,13 +13,19 @@ class Target;
 
 namespace tenon::compiler::native {
 
+enum class Family : uint8_t { kX86, kArm, kOther };
+
 struct Level {
   std::string name;           // "x86-64-v3"
   std::string cpu, features;  // of LLVM
-  bool fma = false;           // has a fused multiply and add
-  bool wide = false;          // vectors of 512 bits are worth it
-  bool vnni = false;          // dot products of bytes, as x86 has them: made for functions that use instructions
-  bool neon_dot = false;      // and as AArch64 has them
+  Family family = Family::kOther;
+  int64_t vector_bytes = 16, registers = 16;  // vector registers
+  bool fma = false;                           // has a fused multiply and add
+  bool dot = false;                           // dot products of bytes: of u8 and i8 on x86, of two of a kind on AArch64
+
+  bool wide() const { return vector_bytes == 64; }
+  // What only functions with dot products are made for: nothing else is different in it.
+  bool for_dots() const { return dot && family == Family::kX86; }
 };
 
 struct Target {

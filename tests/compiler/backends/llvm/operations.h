@@ -195,7 +195,28 @@ inline std::string dot_program(int number, std::string_view words, bool apart) {
                      apart ? 5 : 4);
 }
 
+// Of words, added to what is there: of a vector and one word, of as many lanes; either may be on the left.
+inline std::string word_dot_program(int number, int lanes, bool left) {
+  const std::string_view x = left ? "%x[k, j]" : "%y[k]", y = left ? "%y[k]" : "%x[k, j]";
+  return fmt::format(R"(
+    loop @words{0}(%x: Tensor[(5, {1}), i32], %y: Tensor[(5,), i32]) -> (%z: Tensor[({1},), i32]) {{
+      for j in ({1}) vector {{ stage zero(j in ({1}) at (j)) {{ %z[j] = i32(7); }} }}
+      for k in (5) {{ for j in ({1}) vector {{
+        stage sum(j in ({1}) at (j), reduce k in (5) at (k)) {{ %z[j] = %z[j] + byte_dot({2}, {3}); }}
+      }} }}
+    }})",
+                     number, lanes, x, y);
+}
+
 inline void add_dots(Context& context, Cases& cases) {
+  for (const int lanes : {1, 2, 3, 4, 7, 8, 16, 23, 32, 48}) {
+    for (const bool left : {false, true}) {
+      cases.functions.push_back(
+          must_parse(context, word_dot_program(static_cast<int>(cases.functions.size()), lanes, left)));
+      cases.params.push_back(
+          {interesting(DType::kI32, 5 * lanes, 1).reshaped({5, lanes}), interesting(DType::kI32, 5, 2)});
+    }
+  }
   for (std::string_view words : kDots) {
     for (bool apart : {false, true}) {
       cases.functions.push_back(
