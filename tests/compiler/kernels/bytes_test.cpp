@@ -1,0 +1,159 @@
+// Products of bytes are exact on every level of this processor, up to the corners of their types.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "compiler/backends/llvm/compile.h"
+#include "compiler/ir/builder.h"
+#include "compiler/ir/interpreter.h"
+#include "compiler/kernels/kernels.h"
+#include "compiler/kernels/schedule.h"
+#include "compiler/loop/evaluate.h"
+#include "compiler/loop/text.h"
+#include "runtime/native/native.h"
+#include "tests/compiler/ir/operators/cases.h"
+
+namespace tenon::compiler::kernels {
+namespace {
+
+// A function of some arguments, and what comes of them.
+class Bytes : public ::testing::Test {
+ protected:
+  void begin() { module_ = {}, function_ = {}, arguments_.clear(), builder_.emplace(context_, module_, function_); }
+  int64_t pick(int64_t lo, int64_t hi) { return std::uniform_int_distribution<int64_t>(lo, hi)(random_); }
+
+  // Bytes of all sizes, or the corners alone.
+  Tensor bytes(runtime::Shape shape, DType dtype, bool corners) {
+    const int64_t lo = dtype == DType::kU8 ? 0 : -128, hi = dtype == DType::kU8 ? 255 : 127;
+    Tensor one(dtype, std::move(shape));
+    runtime::with_dtype<runtime::kIntegers>(dtype, [&]<class T>(T) {
+      for (T& x : one.data<T>()) x = static_cast<T>(!corners ? pick(lo, hi) : pick(0, 3) == 0 ? hi : lo);
+    });
+    return one;
+  }
+  Atom argument(const Tensor& value) {
+    arguments_.push_back(value);
+    return builder_->param(context_.type_of(value), fmt::format("a{}", arguments_.size()));
+  }
+  // An operand of a product in i32: a byte less a number, given or a constant.
+  Atom centered(const Tensor& value, int64_t zero, bool constant) {
+    const Atom given = constant ? builder_->constant(value) : argument(value);
+    const Atom wide = *builder_->apply("cast", {given}, {{"dtype", std::string("i32")}});
+    if (zero == 0) return wide;
+    return *builder_->apply("subtract", {wide, builder_->constant<int32_t>({}, {static_cast<int32_t>(zero)})});
+  }
+
+  // The function gives what its operators' own kernels give: evaluated, and on every level.
+  void check(const Atom& result, const std::string& what) {
+    builder_->finish(result);
+    const Expected<std::vector<Tensor>> wanted = [&] {
+      Module program = clone(module_);
+      program.globals.emplace(context_.symbol("main"), function_);
+      return interpret(context_, program, context_.symbol("main"), arguments_);
+    }();
+    ASSERT_TRUE(wanted) << what << wanted.error().str();
+    const auto kernel = make_kernel(context_, module_, fmt::format("k{}", functions_.size()), function_);
+    ASSERT_TRUE(kernel) << what << kernel.error().str();
+    loop::Function scheduled = schedule(context_, kernel->function).function;
+    std::vector<Tensor> params;
+    for (const Operand& operand : kernel->operands) {
+      params.push_back(std::holds_alternative<Tensor>(operand) ? std::get<Tensor>(operand)
+                                                               : arguments_[std::get<size_t>(operand)]);
+    }
+    const auto found = loop::evaluate(context_, scheduled, params);
+    ASSERT_TRUE(found) << what << found.error().str() << loop::print(context_, scheduled);
+    expect_near((*found)[0], (*wanted)[0], what);
+    text_ = loop::print(context_, scheduled);
+    functions_.push_back(std::move(scheduled));
+    params_.push_back(std::move(params)), wanted_.push_back((*wanted)[0]), what_.push_back(what);
+  }
+  void run_on_all_levels() {
+    std::vector<const loop::Function*> pointers;
+    for (const loop::Function& function : functions_) pointers.push_back(&function);
+    native::Options options;
+    const auto levels = native::levels_of({});
+    const auto own = runtime::host_levels();
+    for (const std::string& level : *levels) {
+      if (std::ranges::find(own, level) != own.end()) options.levels.push_back(level);
+    }
+    const auto code = native::compile(context_, pointers, options);
+    ASSERT_TRUE(code) << code.error().str();
+    runtime::ThreadPool pool(2);
+    for (const std::string& level : options.levels) {
+      const auto library = runtime::NativeLibrary::load(*code, level);
+      ASSERT_TRUE(library) << library.error().str();
+      for (size_t i = 0; i < functions_.size(); ++i) {
+        const auto results = library->call(i, params_[i], pool);
+        ASSERT_TRUE(results) << what_[i] << results.error().str();
+        expect_near((*results)[0], wanted_[i], level + ": " + what_[i] + loop::print(context_, functions_[i]));
+      }
+    }
+  }
+  bool dots() const { return text_.find("byte_dot") != std::string::npos; }
+
+  Context context_;
+  std::mt19937 random_{11};
+  Module module_;
+  Function function_;
+  std::optional<compiler::Builder> builder_;
+  std::vector<Tensor> arguments_;
+  std::string text_;
+
+ private:
+  std::vector<loop::Function> functions_;
+  std::vector<std::vector<Tensor>> params_;
+  std::vector<Tensor> wanted_;
+  std::vector<std::string> what_;
+};
+
+#ifdef __SANITIZE_ADDRESS__
+constexpr int kRounds = 6;
+#else
+constexpr int kRounds = 20;
+#endif
+
+TEST_F(Bytes, ProductsAreExact) {
+  for (int round = 0; round < kRounds; ++round) {
+    begin();
+    const int64_t m = pick(1, 20), n = pick(1, 70), k = pick(0, 1) == 0 ? pick(1, 9) : pick(10, 60);
+    const bool corners = pick(0, 2) == 0, dense = pick(0, 2) == 0, plain = pick(0, 3) == 0;
+    const int64_t batch = !dense && pick(0, 3) == 0 ? 2 : 0;
+    const DType types[] = {pick(0, 1) && !plain ? DType::kU8 : DType::kI8,
+                           pick(0, 3) == 0 && !plain ? DType::kU8 : DType::kI8};
+    const int64_t zeros[] = {pick(0, 1) ? pick(-128, 255) : 0, pick(0, 2) == 0 ? pick(-128, 255) : 0};
+    const bool constant = pick(0, 3) > 0;
+    runtime::Shape x{m, k}, w = dense ? runtime::Shape{n, k} : runtime::Shape{k, n};
+    if (batch) x.insert(x.begin(), batch), w.insert(w.begin(), pick(0, 1) ? batch : 1);
+    const std::string what =
+        fmt::format("{} {} of {} less {} by {} of {} less {}{}", dense ? "dense" : "matmul", runtime::to_string(x),
+                    runtime::name(types[0]), zeros[0], runtime::to_string(w), runtime::name(types[1]), zeros[1],
+                    constant ? ", constant" : "");
+    const Tensor left = bytes(x, types[0], corners), right = bytes(w, types[1], corners);
+    const Atom a = plain ? argument(left) : centered(left, zeros[0], false),
+               b = plain ? (constant ? builder_->constant(right) : argument(right))
+                         : centered(right, zeros[1], constant);
+    auto value = builder_->apply(dense ? "dense" : "matmul", {a, b});
+    ASSERT_TRUE(value) << what << value.error().str();
+    if (pick(0, 1)) value = builder_->apply("relu", {*value});
+    check(*value, what);
+    EXPECT_TRUE(dots() || (n * k == 1)) << what << text_;
+  }
+  // The largest sums there are.
+  for (const auto& [x, w] : {std::pair(-128, -128), {-128, 127}, {127, -128}, {255, -128}, {255, 127}}) {
+    begin();
+    const DType type = x == 255 ? DType::kU8 : DType::kI8;
+    Tensor left(type, {3, 400}), right(DType::kI8, {400, 17});
+    for (std::byte& one : left.bytes()) one = static_cast<std::byte>(x);
+    for (std::byte& one : right.bytes()) one = static_cast<std::byte>(w);
+    const auto value = builder_->apply("matmul", {centered(left, 0, false), centered(right, 0, true)});
+    ASSERT_TRUE(value);
+    check(*value, fmt::format("400 times {} * {}", x, w));
+    EXPECT_TRUE(dots()) << text_;
+  }
+  run_on_all_levels();
+}
+
+}  // namespace
+}  // namespace tenon::compiler::kernels
