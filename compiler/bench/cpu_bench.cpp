@@ -14,6 +14,7 @@
 #include "compiler/ir/try.h"
 #include "compiler/kernels/kernels.h"
 #include "compiler/kernels/schedule.h"
+#include "runtime/reference/dtypes.h"
 
 namespace tenon::compiler::bench {
 namespace {
@@ -31,11 +32,28 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-Tensor random_tensor(runtime::Shape shape, uint32_t seed) {
-  Tensor tensor(DType::kF32, std::move(shape));
+Tensor random_tensor(runtime::Shape shape, DType dtype, uint32_t seed) {
+  Tensor tensor(dtype, std::move(shape));
   std::mt19937 random(seed);
-  for (float& x : tensor.data<float>()) x = static_cast<float>(static_cast<int>(random() % 17) - 8) / 8;
+  const auto fill = [&]<class T>(T, int lo, int hi) {
+    const auto span = static_cast<uint32_t>(hi - lo + 1);
+    for (T& x : tensor.data<T>()) x = static_cast<T>(static_cast<int>(random() % span) + lo);
+  };
+  if (dtype == DType::kU8) fill(uint8_t{}, 0, 255);
+  if (dtype == DType::kI32) fill(int32_t{}, -128, 127);
+  if (dtype == DType::kF32) {
+    fill(float{}, -8, 8);
+    for (float& x : tensor.data<float>()) x /= 8;
+  }
   return tensor;
+}
+
+std::vector<float> floats(const Tensor& tensor) {
+  std::vector<float> all;
+  runtime::with_dtype<runtime::kNumbers>(tensor.dtype(), [&]<class T>(T) {
+    for (const T x : tensor.data<T>()) all.push_back(static_cast<float>(x));
+  });
+  return all;
 }
 
 struct Ours {
@@ -49,17 +67,23 @@ struct Ours {
   Figures figures;
 };
 
-Status prepare(Context& context, const Problem& p, Ours& ours, runtime::ThreadPool& pool) {
+Status prepare(Context& context, const Problem& p, const std::string& level, Ours& ours, runtime::ThreadPool& pool) {
   ours.figures.problem = p;
   Module module;
   Function function;
   Builder b(context, module, function);
-  ours.x = random_tensor(p.product() ? runtime::Shape{p.m, p.k} : runtime::Shape{1, p.channels, p.size, p.size}, 1);
+  ours.x = random_tensor(p.product() ? runtime::Shape{p.m, p.k} : runtime::Shape{1, p.channels, p.size, p.size},
+                         p.int8 ? DType::kU8 : DType::kF32, 1);
   ours.w = random_tensor(
-      p.product() ? runtime::Shape{p.k, p.n} : runtime::Shape{p.outputs, p.channels / p.groups, p.kernel, p.kernel}, 2);
-  const Atom x = b.param(context.type_of(ours.x), "x");
+      p.product() ? runtime::Shape{p.k, p.n} : runtime::Shape{p.outputs, p.channels / p.groups, p.kernel, p.kernel},
+      p.int8 ? DType::kI32 : DType::kF32, 2);
+  Atom x = b.param(context.type_of(ours.x), "x");
   const double begin = cpu_seconds();
   const std::vector<int64_t> strides{p.stride, p.stride}, padding(4, p.padding());
+  if (p.int8) {  // as models that come quantized have it
+    TENON_TAKE(integers, b.apply("cast", {x}, {{"dtype", std::string("i32")}}));
+    x = *integers;
+  }
   auto y = p.product() ? b.apply("matmul", {x, b.constant(ours.w)})
                        : b.apply("conv2d", {x, b.constant(ours.w)},
                                  {{"strides", strides}, {"padding", padding}, {"groups", p.groups}});
@@ -68,7 +92,8 @@ Status prepare(Context& context, const Problem& p, Ours& ours, runtime::ThreadPo
   TENON_TAKE(kernel, kernels::make_kernel(context, module, "kernel", function));
   const loop::Function scheduled = kernels::schedule(context, kernel->function).function;
   const loop::Function* one[] = {&scheduled};
-  native::Options options{.triple = {}, .levels = {std::string(runtime::host_levels().front())}, .contract = true};
+  native::Options options{
+      .triple = {}, .levels = {level.empty() ? std::string(runtime::host_levels().front()) : level}, .contract = true};
   TENON_TAKE(code, native::compile(context, one, options));
   ours.figures.compile_seconds = cpu_seconds() - begin;
   ours.code = std::move(*code);
@@ -78,17 +103,14 @@ Status prepare(Context& context, const Problem& p, Ours& ours, runtime::ThreadPo
     ours.params.push_back(std::holds_alternative<Tensor>(operand) ? std::get<Tensor>(operand) : ours.x);
   TENON_TAKE(results, ours.library->call(size_t{0}, ours.params, pool));
   ours.results = std::move(*results);
-  const auto floats = [](const Tensor& t) {
-    return std::vector<float>(t.data<float>().begin(), t.data<float>().end());
-  };
   ours.peer = make_peer(p, floats(ours.x), floats(ours.w));
   if (ours.peer) {
     ours.peer->run();
-    const std::vector<float> theirs = ours.peer->result();
+    const std::vector<float> theirs = ours.peer->result(), own = floats(ours.results[0]);
     float largest = 0, difference = 0;
     for (size_t i = 0; i < theirs.size(); ++i) {
       largest = std::max(largest, std::abs(theirs[i]));
-      difference = std::max(difference, std::abs(theirs[i] - ours.results[0].data<float>()[i]));
+      difference = std::max(difference, std::abs(theirs[i] - own[i]));
     }
     ours.figures.error = difference / largest;
   }
@@ -102,8 +124,7 @@ Status prepare(Context& context, const Problem& p, Ours& ours, runtime::ThreadPo
 
 double Problem::flops() const {
   if (product()) return 2.0 * static_cast<double>(m * n * k);
-  const int64_t terms = channels / groups * kernel * kernel;
-  return 2.0 * static_cast<double>(outputs * out() * out() * terms);
+  return 2.0 * static_cast<double>(outputs * out() * out() * channels / groups * kernel * kernel);
 }
 
 std::vector<Problem> problems() {
@@ -135,6 +156,7 @@ std::vector<Problem> problems() {
     add("ResNet-18", c, 2 * c, size, 1, 2, 1);
     add("ResNet-18", 2 * c, 2 * c, size / 2, 3, 1, 1);
   }
+  const size_t again = all.size();
   add("MobileNetV2", 3, 32, 224, 3, 2, 1);
   add("MobileNetV2", 32, 32, 112, 3, 1, 32);
   add("MobileNetV2", 32, 16, 112, 1, 1, 1);
@@ -152,15 +174,20 @@ std::vector<Problem> problems() {
   add("MobileNetV2", 160, 960, 7, 1, 1, 1);
   add("MobileNetV2", 960, 960, 7, 3, 1, 960);
   add("MobileNetV2", 320, 1280, 7, 1, 1, 1);
+  for (size_t i = 0; i < again; ++i) {
+    all.push_back(all[i]);
+    all.back().int8 = true;
+    all.back().group += " int8", all.back().name += " int8";
+  }
   return all;
 }
 
-Expected<std::vector<Figures>> measure(const std::vector<Problem>& problems, int rounds) {
+Expected<std::vector<Figures>> measure(const std::vector<Problem>& problems, int rounds, const std::string& level) {
   Context context;
   runtime::ThreadPool pool(1);
   std::vector<Ours> all(problems.size());
   for (size_t i = 0; i < problems.size(); ++i) {
-    if (auto status = prepare(context, problems[i], all[i], pool); !status) {
+    if (auto status = prepare(context, problems[i], level, all[i], pool); !status) {
       status.error().where = problems[i].name;
       return forward_error(status);
     }

@@ -10,10 +10,12 @@
 
 namespace tenon::compiler::bench {
 
-// A matrix product [m, k] times weights [k, n], or a convolution of one image.
+// A matrix product [m, k] times weights [k, n], or a convolution of one image; of f32, or of u8 with weights of i8, to
+// i32.
 struct Problem {
   std::string name, group;
   int64_t m = 0, n = 0, k = 0;  // 0: a convolution
+  bool int8 = false;
   int64_t channels = 0, outputs = 0, size = 0, kernel = 1, stride = 1, groups = 1;
 
   bool product() const { return m > 0; }
@@ -21,7 +23,8 @@ struct Problem {
   int64_t out() const { return (size + 2 * padding() - kernel) / stride + 1; }
   double flops() const;
 };
-// Products of square, flat and tall matrices, and the convolutions of ResNet-18 and of MobileNetV2.
+// Products of square, flat and tall matrices, and the convolutions of ResNet-18 and of MobileNetV2; the products and
+// those of ResNet-18 once more in bytes.
 std::vector<Problem> problems();
 
 struct Figures {
@@ -34,7 +37,7 @@ struct Figures {
 
 // Whether oneDNN was found when this was built.
 bool has_peer();
-// Each problem `rounds` times, both after each other in each round.
-Expected<std::vector<Figures>> measure(const std::vector<Problem>& problems, int rounds);
+// Each problem `rounds` times, both after each other in each round; for a level of this processor, the best if empty.
+Expected<std::vector<Figures>> measure(const std::vector<Problem>& problems, int rounds, const std::string& level = {});
 
 }  // namespace tenon::compiler::bench

@@ -44,7 +44,8 @@ struct Call {
   }
 };
 
-memory::desc any(const Dims& dims) { return {dims, memory::data_type::f32, Tag::any}; }
+using Type = memory::data_type;
+memory::desc any(const Dims& dims, Type type) { return {dims, type, Tag::any}; }
 
 }  // namespace
 
@@ -54,10 +55,12 @@ std::optional<Peer> make_peer(const Problem& p, const std::vector<float>& x, con
   // Its threads are OpenMP's.
   if (auto* threads = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"))) threads(1);
   auto call = std::make_shared<Call>();
+  const Type input = p.int8 ? Type::u8 : Type::f32, weight = p.int8 ? Type::s8 : Type::f32,
+             output = p.int8 ? Type::s32 : Type::f32;
   if (p.product()) {
     const Dims a{p.m, p.k}, b{p.k, p.n}, c{p.m, p.n};
-    const memory::desc plain_a(a, memory::data_type::f32, Tag::ab), plain_c(c, memory::data_type::f32, Tag::ab);
-    const dnnl::matmul::primitive_desc descriptor(dnnl::matmul::desc(plain_a, any(b), plain_c), call->engine);
+    const memory::desc plain_a(a, input, Tag::ab), plain_c(c, output, Tag::ab);
+    const dnnl::matmul::primitive_desc descriptor(dnnl::matmul::desc(plain_a, any(b, weight), plain_c), call->engine);
     call->x = call->stored(descriptor.src_desc(), a, Tag::ab, x);
     call->w = call->stored(descriptor.weights_desc(), b, Tag::ab, w);
     call->finish<dnnl::matmul>(descriptor, c, Tag::ab);
@@ -67,8 +70,8 @@ std::optional<Peer> make_peer(const Problem& p, const std::vector<float>& x, con
     if (p.groups > 1) weights = {p.groups, p.outputs / p.groups, p.channels / p.groups, p.kernel, p.kernel};
     using Convolution = dnnl::convolution_forward;
     const Convolution::primitive_desc descriptor(
-        Convolution::desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, any(in),
-                          any(weights), any(out), {p.stride, p.stride}, pad, pad),
+        Convolution::desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, any(in, input),
+                          any(weights, weight), any(out, output), {p.stride, p.stride}, pad, pad),
         call->engine);
     call->x = call->stored(descriptor.src_desc(), in, Tag::nchw, x);
     call->w = call->stored(descriptor.weights_desc(), weights, p.groups > 1 ? Tag::goihw : Tag::oihw, w);

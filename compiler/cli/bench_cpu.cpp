@@ -15,6 +15,7 @@ using compiler::bench::Figures;
 
 struct BenchCpu {
   std::string only;
+  std::string level;
   int64_t rounds = 11;
   bool json = false;
 
@@ -26,7 +27,7 @@ struct BenchCpu {
         chosen.push_back(problem);
     }
     if (chosen.empty()) return error(fmt::format("no problem has \"{}\" in its name", only), {}, {}, Fault::kUsage);
-    auto figures = compiler::bench::measure(chosen, static_cast<int>(rounds));
+    auto figures = compiler::bench::measure(chosen, static_cast<int>(rounds), level);
     if (!figures) return forward_error(figures);
     if (json) print_json(*figures);
     else print(*figures);
@@ -34,8 +35,10 @@ struct BenchCpu {
   }
 
   static void print(const std::vector<Figures>& all) {
-    fmt::print("CPU time of one thread, medians; f32, weights packed beforehand\n\n{:<36}{:>12}{:>10}{:>12}{:>8}\n", "",
-               "compile ms", "GFLOP/s", "oneDNN", "ratio");
+    fmt::print(
+        "CPU time of one thread, medians; f32 or u8 by i8 to i32, weights packed "
+        "beforehand\n\n{:<36}{:>12}{:>10}{:>12}{:>8}\n",
+        "", "compile ms", "GOP/s", "oneDNN", "ratio");
     std::map<std::string, std::pair<double, int>> ratios;  // sum of logarithms, number
     std::string group;
     for (const Figures& one : all) {
@@ -74,6 +77,7 @@ Action bench_cpu(Options& options) {
   auto command = std::make_shared<BenchCpu>();
   options.option(command->only, "--only", "TEXT", "only what has this in its name or its group's");
   options.option(command->rounds, "--rounds", "N", "how often each is measured");
+  options.option(command->level, "--level", "NAME", "of the processor, as x86-64-v3; default: the best there is");
   options.flag(command->json, "--json", "figures as JSON");
   options.footer("tenon bench cpu --only ResNet");
   return [command] { return command->run(); };
