@@ -3,23 +3,36 @@
 #include <algorithm>
 
 namespace tenon::compiler::kernels {
+namespace {
+
+constexpr int64_t kCacheWords = 1 << 18;  // of a matrix that a core's own cache keeps
+
+}  // namespace
 
 Value multiply(const Operation& op, std::string_view name, const TileShape& shape, const Product& product) {
   Tiles tiles;
   for (const Dim size : product.batch) tiles.axes.push_back({TileAxis::Role::kOuter, size, 1});
   const size_t batch = product.batch.size();
-  tiles.axes.push_back({TileAxis::Role::kLanes, product.columns, shape.vectors * lanes_of(op.dtype())});
-  tiles.axes.push_back({TileAxis::Role::kRows, product.rows, shape.rows});
+  const TileAxis lanes{TileAxis::Role::kLanes, product.columns, shape.vectors * lanes_of(op.dtype())},
+      unrolled{TileAxis::Role::kRows, product.rows, shape.rows};
+  // The inner one is read again for each step of the outer one: columns, where the cache holds them all.
+  const auto words = [&](Dim size) {
+    return size.constant().value_or(kCacheWords) * product.terms.constant().value_or(1);
+  };
+  const bool rows_first = words(product.columns) <= kCacheWords && words(product.rows) > kCacheWords;
+  const size_t row = batch + (rows_first ? 0 : 1), column = batch + (rows_first ? 1 : 0);
+  tiles.axes.push_back(rows_first ? unrolled : lanes);
+  tiles.axes.push_back(rows_first ? lanes : unrolled);
   tiles.over = {product.terms};
-  tiles.term = [batch, term = product.term](const std::vector<TileIndex>& at, const Dims& k) {
+  tiles.term = [=, term = product.term](const std::vector<TileIndex>& at, const Dims& k) {
     Dims outer;
     for (size_t i = 0; i < batch; ++i) outer.push_back(at[i].index);
-    return term(outer, at[batch + 1].index, k[0], at[batch]);
+    return term(outer, at[row].index, k[0], at[column]);
   };
   tiles.place = [=](const Dims& at) {
     Dims place(at.begin(), at.begin() + static_cast<ptrdiff_t>(batch));
-    place.push_back(at[batch + 1]);
-    place.push_back(at[batch]);
+    place.push_back(at[row]);
+    place.push_back(at[column]);
     return place;
   };
   return op.emit.contract(name, op.dims(), op.dtype(), std::move(tiles));

@@ -34,8 +34,9 @@ class Nest {
        const std::vector<TileResult>& results)
       : context_(context), builder_(builder), name_(name), tiles_(tiles), dtype_(dtype), results_(results) {}
 
-  Stmt make(const std::vector<Part>& parts, bool parallel) {
-    std::vector<For> outer, inner;
+  // Inside the loops over the blocks.
+  Stmt make(const std::vector<Part>& parts) {
+    std::vector<For> inner;
     std::vector<Axis> blocks, inners, terms;
     std::vector<TileIndex> at;
     Dims whole, local;
@@ -46,8 +47,7 @@ class Nest {
       const Part& part = parts[i];
       TileIndex index{zero, zero, zero};
       if (part.count.constant() != 1) {
-        const Symbol var = symbol(fmt::format("b{}", i));
-        outer.push_back({.var = var, .extent = part.count, .mark = Mark::kSerial, .body = {}});
+        const Symbol var = block(i);
         blocks.push_back({.var = var, .extent = part.count, .kind = AxisKind::kSpatial, .value = context_.dim(var)});
         index.block = context_.dim(var);
       }
@@ -106,10 +106,11 @@ class Nest {
       body.push_back(nest(inner, stage(context_.name(builder_.function().buffer(result.buffer).name), all, guards, {},
                                        result.buffer, place, result.value(place, held))));
     }
-    if (parallel && !outer.empty()) outer.front().mark = Mark::kParallel;
-    Stmt alloc{loop::Alloc{.buffer = acc, .scope = loop::Scope::kRegisters, .body = std::move(body)}};
-    return nest(std::move(outer), std::move(alloc));
+    return Stmt{loop::Alloc{.buffer = acc, .scope = loop::Scope::kRegisters, .body = std::move(body)}};
   }
+
+  // The variable of the loop over the blocks of an axis.
+  Symbol block(size_t axis) const { return symbol(fmt::format("b{}", axis)); }
 
  private:
   static Stmt nest(std::vector<For> loops, Stmt inner) { return loop::nest(std::move(loops), std::move(inner)); }
@@ -179,23 +180,32 @@ double terms_of(const Tiles& tiles) {
 
 loop::Body tiled(Context& context, loop::Builder& builder, const std::string& name, const Tiles& tiles, DType dtype,
                  const std::vector<TileResult>& results) {
-  // One nest for each choice of parts.
-  std::vector<std::vector<Part>> choices{{}};
-  for (const TileAxis& axis : tiles.axes) {
-    std::vector<std::vector<Part>> longer;
-    for (const auto& choice : choices) {
-      for (const Part& part : parts_of(context, axis, lanes_of(dtype))) {
-        longer.push_back(choice);
-        longer.back().push_back(part);
+  const bool parallel = terms_of(tiles) >= kParallelTerms;
+  // A nest for each choice of parts. What remains of an inner axis stands in the loops of the outer ones, beside the
+  // whole tiles: it finds in the cache what they have read.
+  std::vector<Part> parts;
+  const std::function<loop::Body(size_t, bool)> nests = [&](size_t axis, bool outermost) {
+    loop::Body body;
+    if (axis == tiles.axes.size()) {
+      body.push_back(Nest(context, builder, name, tiles, dtype, results).make(parts));
+      return body;
+    }
+    for (const Part& part : parts_of(context, tiles.axes[axis], lanes_of(dtype))) {
+      const bool loops = part.count.constant() != 1;
+      parts.push_back(part);
+      loop::Body inner = nests(axis + 1, outermost && !loops);
+      parts.pop_back();
+      if (loops) {
+        const Symbol var = Nest(context, builder, name, tiles, dtype, results).block(axis);
+        const Mark mark = parallel && outermost ? Mark::kParallel : Mark::kSerial;
+        body.push_back({For{.var = var, .extent = part.count, .mark = mark, .body = std::move(inner)}});
+      } else {
+        std::ranges::move(inner, std::back_inserter(body));
       }
     }
-    choices = std::move(longer);
-  }
-  const bool parallel = terms_of(tiles) >= kParallelTerms;
-  loop::Body body;
-  for (const auto& choice : choices)
-    body.push_back(Nest(context, builder, name, tiles, dtype, results).make(choice, parallel));
-  return body;
+    return body;
+  };
+  return nests(0, true);
 }
 
 TileShape choose_tile(int64_t rows, int64_t lanes, int64_t vector) {

@@ -1,6 +1,6 @@
 // Contractions in tiles of registers: the loops of a matrix product or a convolution as its micro-kernel wants them.
 //
-//   for the blocks of each axis               one of several nests: axes need not be multiples of their tiles
+//   for the blocks of each axis               axes need not be multiples of their tiles: what remains stands beside
 //     acc[tiles] in registers = 0
 //     for the terms of the sum
 //       acc[tiles] += term                    axes in tiles unrolled, one of them a vector
