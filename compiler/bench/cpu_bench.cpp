@@ -124,7 +124,8 @@ Status prepare(Context& context, const Problem& p, const std::string& level, Our
 
 double Problem::flops() const {
   if (product()) return 2.0 * static_cast<double>(m * n * k);
-  return 2.0 * static_cast<double>(outputs * out() * out() * channels / groups * kernel * kernel);
+  const int64_t terms = channels / groups * kernel * kernel;
+  return 2.0 * static_cast<double>(outputs * out() * out() * terms);
 }
 
 std::vector<Problem> problems() {

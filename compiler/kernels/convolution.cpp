@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "compiler/kernels/pack.h"
-#include "compiler/kernels/windows.h"
+#include "compiler/kernels/slide.h"
 
 namespace tenon::compiler::kernels {
 namespace {
@@ -12,7 +12,7 @@ using Values = Expected<std::vector<Value>>;
 Expr factor(const Expr& x) { return loop::convert(x->dtype == DType::kI8 ? DType::kI32 : x->dtype, x); }
 
 // A convolution over one or two spatial dims of constant sizes, in tiles: vectors of neighbouring places of the result,
-// unrolled over its channels (over rows, where each channel has its own kernel).
+// unrolled over its channels.
 //
 // Places are taken along a row, or through all rows as they lie behind each other in a plane that is wider than the
 // result; what lies between the rows is computed and left out. A stride is taken out of the way: the plane is a copy,
@@ -48,27 +48,23 @@ class Direct {
     }
     channels_ = *w.dims[1].constant();
     outputs_ = *w.dims[0].constant() / *groups_.constant();
-    const bool own_kernels = channels_ == 1 && outputs_ == 1;
     const int64_t vector = lanes_of(op_.dtype()), terms = channels_ * kernel_[0] * kernel_[1];
     const bool plain = kernel_[0] * kernel_[1] == 1 && stride_[0] == 1 && stride_[1] == 1 && before_[0] == 0 &&
                        before_[1] == 0 && out_[0] == in_[0] && out_[1] == in_[1] && out_[0] * out_[1] % vector == 0;
 
-    const int64_t rows = own_kernels ? out_[0] : outputs_;
-    TileShape row = choose_tile(rows, out_[1], vector);
-    flat_ = false;
-    if (!own_kernels) {
-      row.cycles *= static_cast<double>(out_[0]);
-      width_ = plain ? out_[1] : out_[1] + reach_[1];
-      const int64_t places = (out_[0] - 1) * width_ + out_[1];
-      const TileShape flat = choose_tile(rows, places, vector);
-      // Rows that are taken apart afterwards are written and read once more.
-      const double moved = plain ? 0 : static_cast<double>(rows * places) * 0.2;
-      flat_ = plain || flat.cycles * static_cast<double>(terms) + moved < row.cycles * static_cast<double>(terms);
-      if (flat_) row = flat;
-    }
+    TileShape row = choose_tile(outputs_, out_[1], vector);
+    row.cycles *= static_cast<double>(out_[0]);
+    width_ = plain ? out_[1] : out_[1] + reach_[1];
+    const int64_t run = (out_[0] - 1) * width_ + out_[1];
+    const TileShape flat = choose_tile(outputs_, run, vector);
+    // Rows that are taken apart afterwards are written and read once more.
+    const double moved = plain ? 0 : static_cast<double>(outputs_ * run) * 0.2;
+    const double each = static_cast<double>(terms);
+    flat_ = plain || op_.emit.decide("places", {{"row", row.cycles * each}, {"run", flat.cycles * each + moved}}) == 1;
+    row = choose_tile(op_.emit, outputs_, flat_ ? run : out_[1], vector);
     const int64_t tile = row.vectors * vector;
     Tiles tiles;
-    const Dim n = x.dims[0], rows_dim = context_.dim(rows);
+    const Dim n = x.dims[0], rows_dim = context_.dim(outputs_);
     const auto round_up = [](int64_t value, int64_t step) { return (value + step - 1) / step * step; };
     if (!flat_) width_ = round_up(out_[1], vector) + reach_[1];
     const int64_t places = flat_ ? (out_[0] - 1) * width_ + out_[1] : out_[1];
@@ -80,23 +76,21 @@ class Direct {
     tiles.axes = {{Role::kOuter, n, 1}, {Role::kOuter, groups_, 1}};
     const TileAxis lanes{Role::kLanes, context_.dim(places), tile}, unrolled{Role::kRows, rows_dim, row.rows};
     size_t y = 0, lane = 0, unroll = 0;
-    const bool weights_first = outputs_ * terms > channels_ * in_[0] * in_[1];
-    if (own_kernels) {
-      y = unroll = 2, lane = 3;
-      tiles.axes.push_back(unrolled), tiles.axes.push_back(lanes);
-    } else {
-      if (weights_first) unroll = tiles.axes.size(), tiles.axes.push_back(unrolled);
-      if (!flat_) y = tiles.axes.size(), tiles.axes.push_back({Role::kOuter, context_.dim(out_[0]), 1});
-      lane = tiles.axes.size(), tiles.axes.push_back(lanes);
-      if (!weights_first) unroll = tiles.axes.size(), tiles.axes.push_back(unrolled);
-    }
+    // What the inner loop reads again for each block of the outer one.
+    const bool weights_first =
+        op_.emit.decide("outer", {{"places", static_cast<double>(outputs_ * terms)},
+                                  {"weights", static_cast<double>(channels_ * in_[0] * in_[1])}}) == 1;
+    if (weights_first) unroll = tiles.axes.size(), tiles.axes.push_back(unrolled);
+    if (!flat_) y = tiles.axes.size(), tiles.axes.push_back({Role::kOuter, context_.dim(out_[0]), 1});
+    lane = tiles.axes.size(), tiles.axes.push_back(lanes);
+    if (!weights_first) unroll = tiles.axes.size(), tiles.axes.push_back(unrolled);
     for (const int64_t size : {channels_, kernel_[0], kernel_[1]}) tiles.over.push_back(context_.dim(size));
     if (windows_.rank() == 1) tiles.over.erase(tiles.over.begin() + 1);
-    const Value weights = own_kernels ? w : pack(op_.emit, grouped(w), 1, row.rows);
+    const Value weights = pack(op_.emit, grouped(w), 1, row.rows);
     tiles.term = [=, self = *this](const std::vector<TileIndex>& at, const Dims& k) {
-      return self.term(plane, weights, own_kernels, plain, at, k, y, lane, unroll);
+      return self.term(plane, weights, plain, at, k, y, lane, unroll);
     };
-    tiles.place = [=, self = *this](const Dims& at) { return self.place(own_kernels, at, y, lane, unroll); };
+    tiles.place = [=, self = *this](const Dims& at) { return self.place(at, y, lane, unroll); };
     if (flat_ && !plain) {
       // Rows as they lie in the plane; what follows takes them apart.
       tiles.place = [=, self = *this](const Dims& at) {
@@ -169,12 +163,11 @@ class Direct {
     return plane;
   }
 
-  Expr term(const Value& plane, const Value& weights, bool own_kernels, bool plain, const std::vector<TileIndex>& at,
-            const Dims& k, size_t y, size_t lane, size_t unroll) const {
+  Expr term(const Value& plane, const Value& weights, bool plain, const std::vector<TileIndex>& at, const Dims& k,
+            size_t y, size_t lane, size_t unroll) const {
     Context& context = context_;
     const Dim zero = context.dim(0);
-    const Dim channel =
-        own_kernels ? at[1].index : context.add(context.multiply(at[1].index, context.dim(channels_)), k[0]);
+    const Dim channel = context.add(context.multiply(at[1].index, context.dim(channels_)), k[0]);
     const Dim taps[2] = {windows_.rank() == 2 ? k[1] : zero, k.back()};
     Dim places[2], phases[2];
     for (size_t d = 0; d < 2; ++d) {
@@ -194,16 +187,15 @@ class Direct {
     if (!plain || windows_.rank() == 2) from.push_back(places[0]);
     from.push_back(plain && windows_.rank() == 1 ? at[lane].index : places[1]);
     // Packed: [blocks of outputs, groups, channels, taps, outputs of a block].
-    Dims weight = own_kernels ? Dims{at[1].index} : Dims{at[unroll].block, at[1].index};
-    weight.push_back(k[0]);
-    weight.insert(weight.end(), k.begin() + 1, k.end());
-    if (!own_kernels) weight.push_back(at[unroll].inner);
+    Dims weight{at[unroll].block, at[1].index};
+    weight.insert(weight.end(), k.begin(), k.end());
+    weight.push_back(at[unroll].inner);
     return factor(weights.at(weight)) * factor(plane.at(from));
   }
 
-  Dims place(bool own_kernels, const Dims& at, size_t y, size_t lane, size_t unroll) const {
+  Dims place(const Dims& at, size_t y, size_t lane, size_t unroll) const {
     Context& context = context_;
-    Dims place{at[0], own_kernels ? at[1] : context.add(context.multiply(at[1], context.dim(outputs_)), at[unroll])};
+    Dims place{at[0], context.add(context.multiply(at[1], context.dim(outputs_)), at[unroll])};
     const Dim width = context.dim(width_);
     if (windows_.rank() == 2) place.push_back(flat_ ? context.floor_divide(at[lane], width) : at[y]);
     place.push_back(flat_ && windows_.rank() == 2 ? context.modulo(at[lane], width) : at[lane]);
@@ -227,6 +219,17 @@ Values convolution(const Operation& op) {
   const Windows windows = read_windows(op, Dims(w.dims.begin() + 2, w.dims.end()));
   const Expr pad = like(loop::literal(op.arg(0).dtype, 0), static_cast<double>(op.integer("pad_value")));
   const Dim groups = context.dim(op.integer("groups"));
+  if (w.dims[0] == groups && w.dims[1].constant() == 1 && slides(windows)) {  // depthwise
+    return std::vector{slide(op, "conv",
+                             {.windows = windows,
+                              .pad = pad,
+                              .init = like(factor(pad), 0),
+                              .step = [w, &context](const Expr& sum, const Expr& x, const Dims& at, const Dims& taps) {
+                                Dims weight{at[1], context.dim(0)};
+                                weight.insert(weight.end(), taps.begin(), taps.end());
+                                return sum + factor(w.at(weight)) * factor(x);
+                              }})};
+  }
   Direct direct(op, windows, groups);
   if (direct.fits()) return std::vector{direct.run(pad)};
   const Value x = padded(op, windows, op.arg(0), pad);

@@ -43,6 +43,23 @@ std::string Emitter::unique(std::string_view name) {
   return candidate;
 }
 
+void Emitter::decide_about(std::string key, Choice choice) {
+  if (!decided_.empty() && decided_.back().decisions.empty()) decided_.pop_back();
+  decided_.push_back({std::move(key), {}});
+  choice_ = std::move(choice);
+}
+
+size_t Emitter::decide(std::string_view decision, std::vector<Option> options) {
+  size_t taken = static_cast<size_t>(std::ranges::min_element(options, {}, &Option::cost) - options.begin());
+  if (const auto known = choice_.find(decision); known != choice_.end()) {
+    const auto option = std::ranges::find(options, known->second, &Option::name);
+    if (option != options.end()) taken = static_cast<size_t>(option - options.begin());
+  }
+  if (decided_.empty()) decided_.emplace_back();
+  decided_.back().decisions.push_back({std::string(decision), std::move(options), taken});
+  return taken;
+}
+
 Value Emitter::from_buffer(BufferId buffer, Dims dims, DType dtype) {
   return {.dims = std::move(dims),
           .dtype = dtype,
@@ -189,10 +206,17 @@ Value Emitter::reduce_in_lanes(std::string_view name, const Sum& sum, int64_t la
 }
 
 Value Emitter::contract(std::string_view name, Dims dims, DType dtype, Tiles tiles) {
+  return contract(name, std::move(dims), dtype,
+                  [this, name = std::string(name), tiles = std::move(tiles), dtype](const auto& results) {
+                    return tiled(context_, builder_, name, tiles, dtype, results);
+                  });
+}
+
+Value Emitter::contract(std::string_view name, Dims dims, DType dtype, Nests nests) {
   flush();
   const BufferId to = builder_.temporary(unique(name), ranges_of(dims), dtype);
   temporaries_.insert(to);
-  pending_ = Pending{std::string(name), to, dims, dtype, std::move(tiles)};
+  pending_ = Pending{to, dims, std::move(nests)};
   return from_buffer(to, std::move(dims), dtype);
 }
 
@@ -201,8 +225,7 @@ void Emitter::flush() {
   const Pending pending = std::move(*pending_);
   pending_.reset();
   const std::vector<TileResult> results{{pending.buffer, [](const Dims&, const Expr& sum) { return sum; }}};
-  for (loop::Stmt& nest : tiled(context_, builder_, pending.name, pending.tiles, pending.dtype, results))
-    builder_.add(std::move(nest));
+  for (loop::Stmt& nest : pending.nests(results)) builder_.add(std::move(nest));
 }
 
 // Whether the results are what the pending contraction gives, and values made of its elements at their own place.
@@ -290,8 +313,7 @@ Expected<Kernel> Emitter::finish(const std::vector<Value>& results) {
                         });
                       }});
     }
-    for (loop::Stmt& nest : tiled(context_, builder_, pending_->name, pending_->tiles, pending_->dtype, into))
-      builder_.add(std::move(nest));
+    for (loop::Stmt& nest : pending_->nests(into)) builder_.add(std::move(nest));
     pending_.reset();
   }
   flush();
@@ -311,7 +333,8 @@ Expected<Kernel> Emitter::finish(const std::vector<Value>& results) {
   if (fused) free_from_alloc(function->body, *fused);  // nobody reads it
   function->results = buffers;
   TENON_TRY(loop::verify(context_, *function));
-  return Kernel{std::move(*function), std::move(operands_)};
+  if (!decided_.empty() && decided_.back().decisions.empty()) decided_.pop_back();
+  return Kernel{std::move(*function), std::move(operands_), std::move(decided_)};
 }
 
 }  // namespace tenon::compiler::kernels

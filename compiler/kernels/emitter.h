@@ -14,6 +14,7 @@
 
 #include "compiler/ir/module.h"
 #include "compiler/kernels/arithmetic.h"
+#include "compiler/kernels/choice.h"
 #include "compiler/kernels/tiles.h"
 #include "compiler/loop/builder.h"
 
@@ -41,6 +42,7 @@ using Operand = std::variant<size_t, Tensor>;
 struct Kernel {
   loop::Function function;
   std::vector<Operand> operands;
+  std::vector<Decided> decided = {};  // of operators that left something open
 };
 
 class Emitter {
@@ -74,9 +76,17 @@ class Emitter {
   Value reduce(std::string_view name, Sum sum);
   // A contraction in tiles, which takes in what follows element by element, if only that reads it.
   Value contract(std::string_view name, Dims dims, DType dtype, Tiles tiles);
+  // The same of loops that are written otherwise: with the values that they store, made of the sums.
+  using Nests = std::function<loop::Body(const std::vector<TileResult>& results)>;
+  Value contract(std::string_view name, Dims dims, DType dtype, Nests nests);
   // Along the axis, in order: step(indices, the element before it, or nullptr where it is the first).
   Value scan(std::string_view name, Dims dims, size_t axis, DType dtype,
              const std::function<Expr(const Dims& at, const Expr& before)>& step);
+
+  // From here on decisions are about the operator of that key.
+  void decide_about(std::string key, Choice choice);
+  // The number of the option that is taken (choice.h); there is one.
+  size_t decide(std::string_view decision, std::vector<Option> options);
 
   Dim dim(int64_t value) const { return context_.dim(value); }
   // An index whose value is computed: `use` reads at it. Negative ones count from the end; others outside are an error.
@@ -89,11 +99,9 @@ class Emitter {
 
  private:
   struct Pending {  // a contraction that no stage has been made for yet
-    std::string name;
     BufferId buffer{};
     Dims dims;
-    DType dtype{};
-    Tiles tiles;
+    Nests nests;
   };
   std::string unique(std::string_view name);
   BufferId parameter(const std::shared_ptr<const Tensor>& tensor);
@@ -110,6 +118,8 @@ class Emitter {
   std::set<BufferId> temporaries_;
   std::map<std::shared_ptr<const Tensor>, BufferId> constants_;
   std::optional<Pending> pending_;
+  Choice choice_;  // what is known about the operator that is being written
+  std::vector<Decided> decided_;
 };
 
 }  // namespace tenon::compiler::kernels

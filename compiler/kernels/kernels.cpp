@@ -57,8 +57,8 @@ constexpr size_t kLargestTree = 2048;
 
 class Group {
  public:
-  Group(Context& context, const Module& module, std::string_view name, const Function& group)
-      : module_(module), group_(group), uses_(use_counts(group)), emit_(context, name, group.dims) {}
+  Group(Context& context, const Module& module, std::string_view name, const Function& group, const Choices& choices)
+      : module_(module), group_(group), choices_(choices), uses_(use_counts(group)), emit_(context, name, group.dims) {}
 
   Expected<Kernel> run() {
     for (const VarId param : group_.params) {
@@ -83,6 +83,18 @@ class Group {
     return std::vector{place->second};
   }
 
+  std::string key_of(const Apply& apply) {
+    std::vector<std::string> args;
+    for (const Atom& atom : apply.args) {
+      const auto* var = std::get_if<VarId>(&atom);
+      const auto* constant = std::get_if<ConstId>(&atom);
+      if (var) args.push_back(emit_.context().str(group_.type(*var)));
+      if (constant)
+        args.push_back("const " + emit_.context().str(emit_.context().type_of(module_.constant(*constant))));
+    }
+    return operator_key(*apply.op, apply.attrs, args);
+  }
+
   Status lower(VarId var, const Apply& apply) {
     const Lowering* lowering = find_lowering(apply.op->name);
     if (!lowering) return error(fmt::format("{} has no loop function", apply.op->name));
@@ -94,6 +106,9 @@ class Group {
     const Type type = group_.type(var);
     std::vector<const TensorType*> types;
     for (const Type field : type.tuple() ? type.tuple()->fields : std::vector{type}) types.push_back(field.tensor());
+    std::string key = key_of(apply);
+    Choice choice = choices_ ? choices_(key) : Choice();
+    emit_.decide_about(std::move(key), std::move(choice));
     auto results = lowering->lower({emit_, apply.attrs, args, types});
     if (!results) return error(fmt::format("{}: {}", apply.op->name, results.error().what));
     for (size_t i = 0; i < results->size(); ++i) {
@@ -131,6 +146,7 @@ class Group {
 
   const Module& module_;
   const Function& group_;
+  const Choices& choices_;
   const std::vector<uint32_t> uses_;
   Emitter emit_;
   std::map<VarId, std::vector<Value>> values_;
@@ -160,8 +176,9 @@ Expr broadcast(Context& context, const Value& value, const Dims& at) {
   return value.at(own);
 }
 
-Expected<Kernel> make_kernel(Context& context, const Module& module, std::string_view name, const Function& group) {
-  return Group(context, module, name, group).run();
+Expected<Kernel> make_kernel(Context& context, const Module& module, std::string_view name, const Function& group,
+                             const Choices& choices) {
+  return Group(context, module, name, group, choices).run();
 }
 
 }  // namespace tenon::compiler::kernels

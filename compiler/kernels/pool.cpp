@@ -1,7 +1,7 @@
 // Reductions over windows and maps of x [N, C, ...].
 #include <cmath>
 
-#include "compiler/kernels/windows.h"
+#include "compiler/kernels/slide.h"
 
 namespace tenon::compiler::kernels {
 namespace {
@@ -17,10 +17,26 @@ Windows read_pool(const Operation& op) {
   return read_windows(op, std::move(kernel));
 }
 
+// Windows that pay to be unrolled.
+bool few_taps(const Windows& windows) {
+  int64_t taps = 1;
+  for (const Dim size : windows.kernel) taps *= size.constant().value_or(1 << 10);
+  return taps <= 25 && windows.out.back().constant().value_or(0) >= 4;
+}
+
 // term(x) over the taps of each window, of x padded with `pad`.
 template <class Term>
 Value over_windows(const Operation& op, const Windows& windows, const Expr& pad, bool maximum, Term term) {
   Context& context = op.context();
+  if (slides(windows) && few_taps(windows)) {
+    return slide(op, "pool",
+                 {.windows = windows,
+                  .pad = pad,
+                  .init = loop::identity(maximum ? BinaryOp::kMax : BinaryOp::kAdd, term(pad)->dtype),
+                  .step = [=](const Expr& sum, const Expr& x, const Dims&, const Dims&) {
+                    return maximum ? larger(sum, term(x)) : sum + term(x);
+                  }});
+  }
   const Value x = padded(op, windows, op.arg(0), pad);
   return op.emit.reduce("pool", {.dims = op.dims(),
                                  .over = windows.kernel,

@@ -40,8 +40,8 @@ Value multiply(const Operation& op, std::string_view name, const TileShape& shap
 
 TileShape tile_of(const Operation& op, Dim rows, Dim columns) {
   const int64_t vector = lanes_of(op.dtype());
-  return choose_tile(rows.constant().value_or(0), std::max<int64_t>(columns.constant().value_or(2 * vector), 1),
-                     vector);
+  return choose_tile(op.emit, rows.constant().value_or(0),
+                     std::max<int64_t>(columns.constant().value_or(2 * vector), 1), vector);
 }
 
 }  // namespace tenon::compiler::kernels

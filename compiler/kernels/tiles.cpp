@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "compiler/ir/dim_prover.h"
+#include "compiler/kernels/emitter.h"
 #include "compiler/loop/schedule/tree.h"
 
 namespace tenon::compiler::kernels {
@@ -208,14 +209,14 @@ loop::Body tiled(Context& context, loop::Builder& builder, const std::string& na
   return nests(0, true);
 }
 
-TileShape choose_tile(int64_t rows, int64_t lanes, int64_t vector) {
+std::vector<TileShape> tile_shapes(int64_t rows, int64_t lanes, int64_t vector) {
   constexpr int64_t kAccumulators = 28;  // of 32 registers
   constexpr double kLatency = 4;         // from one sum to the next
   const auto cycles = [](int64_t r, int64_t v) {
     return std::max({0.5 * static_cast<double>(r * v), 0.5 * static_cast<double>(r + v), kLatency});
   };
   const int64_t vectors = (lanes + vector - 1) / vector, most_rows = rows > 0 ? rows : kAccumulators;
-  TileShape best;
+  std::vector<TileShape> shapes;
   for (int64_t v = 1; v <= std::min<int64_t>(vectors, 4); v *= 2) {
     for (int64_t r = 1; r <= std::min(most_rows, kAccumulators / v); ++r) {
       // Blocks of rows and vectors, and what remains of each.
@@ -227,10 +228,23 @@ TileShape choose_tile(int64_t rows, int64_t lanes, int64_t vector) {
       // Of equal ones the squarest: it loads least.
       const int64_t loads = (most_rows + r - 1) / r * vectors + (vectors + v - 1) / v * most_rows;
       total += 0.01 * static_cast<double>(loads);
-      if (best.cycles == 0 || total < best.cycles) best = {r, v, total};
+      shapes.push_back({r, v, total});
     }
   }
-  return best;
+  return shapes;
+}
+
+TileShape choose_tile(int64_t rows, int64_t lanes, int64_t vector) {
+  const std::vector<TileShape> shapes = tile_shapes(rows, lanes, vector);
+  return *std::ranges::min_element(shapes, {}, &TileShape::cycles);
+}
+
+TileShape choose_tile(Emitter& emit, int64_t rows, int64_t lanes, int64_t vector) {
+  const std::vector<TileShape> shapes = tile_shapes(rows, lanes, vector);
+  std::vector<Option> options;
+  for (const TileShape& shape : shapes)
+    options.push_back({fmt::format("{}x{}", shape.rows, shape.vectors), shape.cycles});
+  return shapes[emit.decide("tile", std::move(options))];
 }
 
 }  // namespace tenon::compiler::kernels

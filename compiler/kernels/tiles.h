@@ -23,6 +23,8 @@ struct TileIndex {
   Dim block, inner, index;
 };
 
+class Emitter;
+
 struct TileAxis {
   enum class Role : uint8_t { kOuter, kRows, kLanes };  // a loop; unrolled; a vector
   Role role = Role::kOuter;
@@ -57,6 +59,9 @@ struct TileShape {
   int64_t rows = 1, vectors = 1;
   double cycles = 0;  // a term of the sum, over all tiles
 };
+std::vector<TileShape> tile_shapes(int64_t rows, int64_t lanes, int64_t vector);  // all that fit into registers
 TileShape choose_tile(int64_t rows, int64_t lanes, int64_t vector);
+// The same as a decision, "tile".
+TileShape choose_tile(Emitter& emit, int64_t rows, int64_t lanes, int64_t vector);
 
 }  // namespace tenon::compiler::kernels

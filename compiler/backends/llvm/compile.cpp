@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <llvm/Analysis/TargetTransformInfo.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
@@ -86,6 +87,8 @@ llvm::SmallVector<char, 0> make_object(llvm::Module& module, llvm::TargetMachine
   llvm::SmallVector<char, 0> object;
   llvm::raw_svector_ostream out(object);
   llvm::legacy::PassManager passes;
+  // First: a pass that asks for it before it is there gets one that knows no processor, which then serves them all.
+  passes.add(llvm::createTargetTransformInfoWrapperPass(machine.getTargetIRAnalysis()));
   passes.add(llvm::createSROAPass());
   passes.add(llvm::createEarlyCSEPass());
   passes.add(llvm::createCFGSimplificationPass());

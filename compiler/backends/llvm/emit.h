@@ -162,15 +162,18 @@ class FunctionEmitter {
     Dim offset;  // in elements
   };
   struct Lanes {
-    enum Kind : uint8_t { kOne, kForward, kBackward, kAnywhere } kind;
-    Dim begin;  // the first element in memory
+    enum Kind : uint8_t { kOne, kForward, kBackward, kApart, kAnywhere } kind;
+    Dim begin;         // the first element in memory
+    int64_t step = 1;  // kApart: how far one is from the next
   };
   Address address(BufferId id, const Dims& indices);  // resolved indices
   Lanes lanes_at(const Address& address);
   Value* pointer(const Address& address, Dim offset, llvm::Type* element);
   Value* moved(const Address& address, Dim rest, llvm::Type* element);
   Value* places(const Address& address, llvm::Type* element);
-  Value* load(BufferId id, const Dims& indices);
+  Value* load(BufferId id, const Dims& indices, llvm::Constant* otherwise = nullptr);  // what inactive lanes get
+  Value* load_apart(const Address& address, const Lanes& lanes, llvm::FixedVectorType* type, llvm::Constant* otherwise,
+                    BufferId id);
   void store(BufferId id, const Dims& indices, Value* value);
   void annotate(llvm::Instruction* access, BufferId id);
 
@@ -198,6 +201,7 @@ class FunctionEmitter {
   // Binds a computed index, once checked, while run() makes what sees it.
   void with_index(Symbol var, Dim extent, const Expr& expr, const std::function<void()>& run);
   Value* choose(Value* condition, const Expr& then, const Expr& otherwise);
+  Value* load_where(Value* condition, const Expr& then, const Expr& otherwise);
   bool harmless(const Expr& expr);  // may be evaluated where its value is not wanted
   bool harmless(Dim dim);
   bool inside(const loop::Load& load);  // whatever the point

@@ -266,6 +266,7 @@ llvm::Value* FunctionEmitter::form(const loop::ExprNode&, const loop::Select& fo
 llvm::Value* FunctionEmitter::choose(Value* condition, const Expr& then, const Expr& otherwise) {
   if (const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(condition))
     return expression(constant->isOne() ? then : otherwise);
+  if (Value* loaded = load_where(condition, then, otherwise)) return loaded;
   const bool safe[] = {harmless(then), harmless(otherwise)};
   if (safe[0] && safe[1]) {
     Value *a = expression(then), *b = expression(otherwise);
@@ -307,6 +308,31 @@ llvm::Value* FunctionEmitter::choose(Value* condition, const Expr& then, const E
   auto* join = b_.CreatePHI(values[0]->getType(), 2);
   for (int i : {0, 1}) join->addIncoming(values[i], ends[i]);
   return join;
+}
+
+// An element that is there in some lanes, and a constant in the others: one load under a mask, however many lanes want
+// it. Nothing where it is no such thing.
+llvm::Value* FunctionEmitter::load_where(Value* condition, const Expr& then, const Expr& otherwise) {
+  const auto* load = std::get_if<loop::Load>(&then->form);
+  const auto* lane_type = llvm::dyn_cast<llvm::FixedVectorType>(condition->getType());
+  if (!load || !lane_type || then->dtype == DType::kBool || !std::holds_alternative<loop::Literal>(otherwise->form))
+    return nullptr;
+  const Dims indices = resolve(load->indices);
+  if (is_ragged(function_->buffer(load->buffer)) ||
+      !std::ranges::all_of(indices, [&](Dim dim) { return harmless(dim); }))
+    return nullptr;
+  auto* rest =
+      llvm::ConstantVector::getSplat(lane_type->getElementCount(), llvm::cast<llvm::Constant>(expression(otherwise)));
+  if (const auto* known = llvm::dyn_cast<llvm::Constant>(condition)) {
+    if (known->isNullValue()) return rest;
+    if (known->isAllOnesValue()) return widen(expression(then));
+  }
+  if (std::ranges::none_of(indices, [&](Dim dim) { return varies(dim); })) return nullptr;  // no mask stops a scalar
+  Value* const outer = frame().mask;
+  frame().mask = outer ? b_.CreateAnd(outer, condition) : condition;
+  Value* loaded = this->load(load->buffer, indices, rest);
+  frame().mask = outer;
+  return loaded;
 }
 
 bool FunctionEmitter::harmless(Dim dim) {

@@ -10,6 +10,8 @@
 namespace tenon::compiler::native {
 namespace {
 
+constexpr int64_t kMostApart = 4;  // elements, below which vectors are loaded whole
+
 bool any_atom(Dim dim, const std::function<bool(const DimAtom&)>& holds) {
   return std::ranges::any_of(dim.node->terms, [&](const DimTerm& term) {
     return std::ranges::any_of(term.factors, [&](const DimAtom* factor) {
@@ -326,6 +328,8 @@ FunctionEmitter::Lanes FunctionEmitter::lanes_at(const Address& address) {
       if (step == unit_.context.dim(1)) return {Lanes::kForward, begin};
       if (step == unit_.context.dim(-1))
         return {Lanes::kBackward, unit_.context.subtract(begin, unit_.context.dim(frame().lanes - 1))};
+      if (const auto apart = step.constant(); apart && *apart > 1 && *apart <= kMostApart)
+        return {Lanes::kApart, begin, *apart};
     }
   }
   return {Lanes::kAnywhere, {}};
@@ -337,7 +341,40 @@ llvm::Value* FunctionEmitter::places(const Address& address, llvm::Type* element
   return b_.CreateGEP(element, address.base, offset);
 }
 
-llvm::Value* FunctionEmitter::load(BufferId id, const Dims& indices) {
+// Every step-th element of vectors that are loaded whole; each is of one lane, so those of inactive ones are
+// `otherwise`, the same in all lanes. Nothing where it is not known which lanes are active.
+llvm::Value* FunctionEmitter::load_apart(const Address& address, const Lanes& lanes, llvm::FixedVectorType* type,
+                                         llvm::Constant* otherwise, BufferId id) {
+  const auto* active = frame().mask ? llvm::dyn_cast<llvm::Constant>(frame().mask) : nullptr;
+  if (frame().mask && !active) return nullptr;
+  const auto count = static_cast<int64_t>(frame().lanes);
+  const auto is_active = [&](int64_t lane) {
+    return !active || !active->getAggregateElement(static_cast<unsigned>(lane))->isNullValue();
+  };
+  const llvm::Align align(type->getScalarSizeInBits() / 8);
+  Value* result = nullptr;
+  for (int64_t vector = 0; vector < lanes.step; ++vector) {
+    // The last one ends with the last element.
+    const int64_t begin = std::min(vector * count, (lanes.step - 1) * (count - 1));
+    std::vector<llvm::Constant*> wanted(static_cast<size_t>(count), b_.getFalse());
+    std::vector<int> from;  // of what there is already, and of this vector
+    for (int64_t lane = 0; lane < count; ++lane) {
+      const int64_t place = lane * lanes.step - begin;
+      const bool here = place >= 0 && place < count && (result || place < count) && lane * lanes.step >= vector * count;
+      from.push_back(static_cast<int>(here ? (result ? count : 0) + place : lane));
+      if (here && is_active(lane)) wanted[static_cast<size_t>(place)] = b_.getTrue();
+    }
+    Value* place = pointer(address, unit_.context.add(lanes.begin, unit_.context.dim(begin)), type->getElementType());
+    llvm::Instruction* loaded = active ? static_cast<llvm::Instruction*>(b_.CreateMaskedLoad(
+                                             type, place, align, llvm::ConstantVector::get(wanted), otherwise))
+                                       : b_.CreateAlignedLoad(type, place, align);
+    annotate(loaded, id);
+    result = result ? b_.CreateShuffleVector(result, loaded, from) : b_.CreateShuffleVector(loaded, from);
+  }
+  return result;
+}
+
+llvm::Value* FunctionEmitter::load(BufferId id, const Dims& indices, llvm::Constant* otherwise) {
   const DType dtype = function_->buffer(id).dtype;
   llvm::Type* element = memory_type(dtype);
   const llvm::Align align(static_cast<uint64_t>(runtime::bytes(dtype)));
@@ -355,8 +392,11 @@ llvm::Value* FunctionEmitter::load(BufferId id, const Dims& indices) {
     const bool all = begin && own && *begin >= 0 &&
                      static_cast<uint64_t>(*begin) + frame().lanes <= own->getAllocatedType()->getArrayNumElements();
     Value* mask = all ? nullptr : frame().mask;
-    auto* zero = llvm::Constant::getNullValue(type);
-    if (lanes.kind == Lanes::kAnywhere) {
+    llvm::Constant* zero = otherwise ? otherwise : llvm::Constant::getNullValue(type);
+    if (lanes.kind == Lanes::kApart) {
+      if (Value* apart = load_apart(at, lanes, type, zero, id)) return apart;
+    }
+    if (lanes.kind == Lanes::kAnywhere || lanes.kind == Lanes::kApart) {
       if (!mask) mask = all_lanes();
       loaded = result = b_.CreateMaskedGather(type, places(at, element), align, mask, zero);
     } else {
@@ -365,6 +405,7 @@ llvm::Value* FunctionEmitter::load(BufferId id, const Dims& indices) {
       if (!mask) result = b_.CreateAlignedLoad(type, place, align);
       else result = b_.CreateMaskedLoad(type, place, align, backward ? b_.CreateVectorReverse(mask) : mask, zero);
       loaded = backward ? b_.CreateVectorReverse(result) : result;
+      if (!mask && otherwise && frame().mask) loaded = b_.CreateSelect(frame().mask, loaded, otherwise);
     }
   }
   annotate(result, id);

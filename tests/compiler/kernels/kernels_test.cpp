@@ -143,7 +143,7 @@ TEST(Kernels, EveryStoredCaseOfTheOperatorsIsComputed) {
   library.run();
 }
 
-// Convolutions and products of random sizes, with what may follow them, against the operators' own kernels.
+// Convolutions, pooling and products of random sizes, with what may follow them, against the operators' own kernels.
 // The evaluator takes many times as long under a sanitizer.
 #ifdef __SANITIZE_ADDRESS__
 constexpr int kRounds = 8;
@@ -188,8 +188,8 @@ TEST(Kernels, RandomContractionsWithTailsAreComputed) {
       std::vector<int64_t> strides, dilation, padding;
       for (int64_t d = 0; d < rank; ++d) {
         const int64_t kernel = pick(1, 3), dilated = pick(0, 4) == 0 ? 2 : 1;
-        x.push_back(pick((kernel - 1) * dilated + 1, 20)), w.push_back(kernel);
-        strides.push_back(pick(0, 2) == 0 ? 2 : 1), dilation.push_back(dilated);
+        x.push_back(pick((kernel - 1) * dilated + 1, d + 1 == rank && pick(0, 2) == 0 ? 60 : 20)), w.push_back(kernel);
+        strides.push_back(pick(0, 1) == 0 ? pick(2, 3) : 1), dilation.push_back(dilated);
       }
       for (int64_t d = 0; d < 2 * rank; ++d)
         padding.push_back(pick(0, 1) * pick(0, w[static_cast<size_t>(2 + d % rank)] - 1));
@@ -197,8 +197,17 @@ TEST(Kernels, RandomContractionsWithTailsAreComputed) {
                          runtime::to_string(w), fmt::join(strides, ","), fmt::join(padding, ","),
                          fmt::join(dilation, ","), groups);
       const Atom left = argument(tensor(x, dtype));
-      value = b.apply(fmt::format("conv{}d", rank), {left, weight(tensor(w, dtype))},
-                      {{"strides", strides}, {"padding", padding}, {"dilation", dilation}, {"groups", groups}});
+      if (pick(0, 4) == 0 && dtype == DType::kF32) {
+        what = "max_pool of " + what;
+        value = b.apply(fmt::format("max_pool{}d", rank), {left},
+                        {{"kernel", std::vector<int64_t>(w.begin() + 2, w.end())},
+                         {"strides", strides},
+                         {"padding", padding},
+                         {"dilation", dilation}});
+      } else {
+        value = b.apply(fmt::format("conv{}d", rank), {left, weight(tensor(w, dtype))},
+                        {{"strides", strides}, {"padding", padding}, {"dilation", dilation}, {"groups", groups}});
+      }
     } else {
       const int64_t m = pick(1, 70), n = pick(1, 70), k = pick(1, 20);
       what = fmt::format("product {} {} {}", m, n, k);
