@@ -88,9 +88,14 @@ class Emitter {
   // The number of the option that is taken (choice.h); there is one.
   size_t decide(std::string_view decision, std::vector<Option> options);
 
+  // Writes the loops of a contraction that nothing was fused with yet, in front of statements for the builder itself.
+  void flush();
+
   Dim dim(int64_t value) const { return context_.dim(value); }
   // An index whose value is computed: `use` reads at it. Negative ones count from the end; others outside are an error.
   Expr at_index(const Expr& index, Dim extent, const std::function<Expr(Dim)>& use);
+  // A name that no buffer has.
+  std::string unique(std::string_view name);
   Symbol fresh_index() { return context_.symbol(unique("p")); }
   // lo <= index < hi.
   Expr inside(Dim index, Dim lo, Dim hi) const;
@@ -103,9 +108,7 @@ class Emitter {
     Dims dims;
     Nests nests;
   };
-  std::string unique(std::string_view name);
   BufferId parameter(const std::shared_ptr<const Tensor>& tensor);
-  void flush();
   bool runs_along(const Sum& sum);
   Value reduce_in_lanes(std::string_view name, const Sum& sum, int64_t lanes);
   bool reads_in_place(const std::vector<Value>& results);

@@ -59,6 +59,7 @@ std::span<const Lowering> binary_lowerings();
 std::span<const Lowering> activation_lowerings();
 std::span<const Lowering> move_lowerings();
 std::span<const Lowering> index_lowerings();
+std::span<const Lowering> recurrent_lowerings();
 std::span<const Lowering> reduce_lowerings();
 std::span<const Lowering> normalize_lowerings();
 std::span<const Lowering> contraction_lowerings();

@@ -38,7 +38,7 @@ class Nest {
   // Inside the loops over the blocks.
   Stmt make(const std::vector<Part>& parts) {
     std::vector<For> inner;
-    std::vector<Axis> blocks, inners, terms;
+    std::vector<Axis> blocks = builder_.step_axes(), inners, terms;
     std::vector<TileIndex> at;
     Dims whole, local;
     std::vector<loop::Guard> guards;
@@ -94,7 +94,9 @@ class Nest {
     const Expr held = builder_.load(acc, local);
 
     loop::Body body;
-    body.push_back(nest(inner, stage(name_ + "_init", inners, {}, {}, acc, local, loop::literal(dtype_, 0))));
+    std::vector<Axis> first = builder_.step_axes();
+    first.insert(first.end(), inners.begin(), inners.end());
+    body.push_back(nest(inner, stage(name_ + "_init", first, {}, {}, acc, local, loop::literal(dtype_, 0))));
     std::vector<Axis> all = blocks;
     all.insert(all.end(), inners.begin(), inners.end());
     all.insert(all.end(), terms.begin(), terms.end());
@@ -181,7 +183,8 @@ double terms_of(const Tiles& tiles) {
 
 loop::Body tiled(Context& context, loop::Builder& builder, const std::string& name, const Tiles& tiles, DType dtype,
                  const std::vector<TileResult>& results) {
-  const bool parallel = terms_of(tiles) >= kParallelTerms;
+  // The steps of a scan are too short: their threads would wait for each other more than they work.
+  const bool parallel = terms_of(tiles) >= kParallelTerms && builder.step_axes().empty();
   // A nest for each choice of parts. What remains of an inner axis stands in the loops of the outer ones, beside the
   // whole tiles: it finds in the cache what they have read.
   std::vector<Part> parts;

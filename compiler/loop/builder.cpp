@@ -138,18 +138,25 @@ void Builder::stage(std::string_view name, const Ranges& ranges, const Ranges& r
   Assignment assignment = point(nest.at);
   Stage stage;
   stage.name = stage_name(name);
-  for (const Level& level : levels_) {
-    if (level.step == Symbol{}) continue;
-    const bool state = std::ranges::find(level.states, assignment.to) != level.states.end();
-    stage.axes.push_back({.var = level.step,
-                          .extent = level.steps,
-                          .kind = state ? AxisKind::kScan : AxisKind::kSpatial,
-                          .value = context_.dim(level.step)});
+  stage.axes = step_axes();
+  for (Axis& axis : stage.axes) {
+    const auto level = std::ranges::find(levels_, axis.var, &Level::step);
+    if (std::ranges::find(level->states, assignment.to) != level->states.end()) axis.kind = AxisKind::kScan;
   }
   stage.axes.insert(stage.axes.end(), nest.axes.begin(), nest.axes.end());
   if (assignment.init) stage.init.push_back({Store{assignment.to, assignment.at, std::move(assignment.init)}});
   stage.body.push_back({Store{assignment.to, std::move(assignment.at), std::move(assignment.value)}});
   levels_.back().body.push_back(loop::nest(std::move(nest.loops), Stmt{std::move(stage)}));
+}
+
+std::vector<Axis> Builder::step_axes() const {
+  std::vector<Axis> axes;
+  for (const Level& level : levels_) {
+    if (level.step == Symbol{}) continue;
+    axes.push_back(
+        {.var = level.step, .extent = level.steps, .kind = AxisKind::kSpatial, .value = context_.dim(level.step)});
+  }
+  return axes;
 }
 
 void Builder::compute(BufferId to, const Value& value) {

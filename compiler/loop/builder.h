@@ -82,6 +82,8 @@ class Builder {
   void add(Stmt stmt) { levels_.back().body.push_back(std::move(stmt)); }
   BufferId local(std::string_view name, const Dims& shape, DType dtype) { return add(name, ranges(shape), dtype); }
   Symbol stage_name(std::string_view name);
+  // The axes that a stage of such a statement has from the scans that are open; it writes none of their states.
+  std::vector<Axis> step_axes() const;
 
   // The function, verified.
   Expected<Function> build();

@@ -55,15 +55,12 @@ const std::set<std::string_view> kUnwritten{"acos",
                                             "compress",
                                             "dynamic_quantize",
                                             "grid_sample",
-                                            "gru",
-                                            "lstm",
                                             "nonzero",
                                             "non_max_suppression",
                                             "random_bernoulli",
                                             "random_normal",
                                             "random_split",
                                             "random_uniform",
-                                            "rnn",
                                             "roi_align",
                                             "scatter_elements",
                                             "scatter_nd",
@@ -245,6 +242,67 @@ TEST(Kernels, RandomContractionsWithTailsAreComputed) {
   library.run();
 }
 
+// Recurrent layers whose weights are constants, of random sizes: one sequence and several, states that fill vectors and
+// those that do not.
+TEST(Kernels, RandomRecurrentLayersAreComputed) {
+  const unsigned seed = 11;
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  std::mt19937 random(seed);
+  const auto pick = [&](int64_t lo, int64_t hi) { return std::uniform_int_distribution<int64_t>(lo, hi)(random); };
+  Context context;
+  Library library(context);
+  for (int round = 0; round < kRounds / 2; ++round) {
+    const DType dtype = pick(0, 3) == 0 ? DType::kF64 : DType::kF32;
+    const auto tensor = [&](runtime::Shape shape) {
+      Tensor one(dtype, std::move(shape));
+      runtime::with_dtype<runtime::kReals>(dtype, [&]<class T>(T) {
+        for (T& x : one.data<T>()) x = static_cast<T>(pick(-8, 8)) / T(16);
+      });
+      return one;
+    };
+    const std::string op = std::array{"rnn", "gru", "lstm"}[static_cast<size_t>(pick(0, 2))],
+                      direction = std::array{"forward", "reverse", "bidirectional"}[static_cast<size_t>(pick(0, 2))];
+    const int64_t gates = op == "rnn"   ? 1
+                          : op == "gru" ? 3
+                                        : 4,
+                  both = direction == "bidirectional" ? 2 : 1, steps = pick(1, 5), batch = pick(0, 1) ? 1 : pick(2, 5),
+                  inputs = pick(1, 9), hidden = pick(0, 1) ? 16 * pick(1, 2) : pick(1, 20);
+    Module module;
+    Function function;
+    compiler::Builder b(context, module, function);
+    std::vector<Tensor> arguments{tensor({steps, batch, inputs})};
+    Atoms args{b.param(context.type_of(arguments[0]), "x")};
+    for (const runtime::Shape& shape : {runtime::Shape{both, gates * hidden, inputs}, {both, gates * hidden, hidden}})
+      args.push_back(b.constant(tensor(shape)));
+    args.push_back(b.constant(tensor({both, 2 * gates * hidden})));
+    for (int64_t state = 0; state < (op == "lstm" ? 2 : 1); ++state)
+      args.push_back(b.constant(tensor({both, batch, hidden})));
+    Attrs attrs{{"direction", direction}};
+    if (op == "gru") attrs.emplace("reset_after", pick(0, 1));
+    const std::string what = fmt::format("{} {} of {} steps, {} sequences, {} inputs, {} states", op, direction, steps,
+                                         batch, inputs, hidden);
+    const auto value = b.apply(op, args, attrs);
+    ASSERT_TRUE(value) << what << value.error().str();
+    b.finish(*value);
+    Module program = clone(module);
+    program.globals.emplace(context.symbol("main"), function);
+    const auto wanted =
+        interpret(context, program, context.symbol("main"), std::vector<RunValue>(arguments.begin(), arguments.end()));
+    ASSERT_TRUE(wanted) << wanted.error().str();
+    std::vector<Tensor> results;
+    for (const RunValue& field : wanted->fields()) results.push_back(field.tensor());
+    const auto kernel = make_kernel(context, module, "kernel", function);
+    ASSERT_TRUE(kernel) << what << ": " << kernel.error().str();
+    const auto params = operands_of(*kernel, arguments);
+    const Scheduled scheduled = schedule(context, kernel->function);
+    const auto found = loop::evaluate(context, scheduled.function, params);
+    ASSERT_TRUE(found) << what << ": " << found.error().str() << loop::print(context, scheduled.function);
+    for (size_t i = 0; i < results.size(); ++i) expect_near((*found)[i], results[i], what);
+    library.add(scheduled.function, params, results, what);
+  }
+  library.run();
+}
+
 // One function for every size that is a variable.
 TEST(Kernels, SizesMayBeVariables) {
   const std::pair<std::string_view, std::string_view> kCases[] = {
@@ -257,7 +315,15 @@ TEST(Kernels, SizesMayBeVariables) {
       {"%x: Tensor[(n, 70), f32], %w: Tensor[(70,), f32]", "layer_norm(%x, %w, %w)"},
       {"%x: Tensor[(2, 3, n, 8), f32], %w: Tensor[(n,), f32]",
        "max_pool2d(%x, kernel=[3, 2], strides=[1, 2], padding=[1, 0, 1, 0])"},
-      {"%x: Tensor[(4, n), f32], %w: Tensor[(n, 6), f32]", "concat(transpose(%x, axes=[1, 0]), %w, axis=1)"}};
+      {"%x: Tensor[(4, n), f32], %w: Tensor[(n, 6), f32]", "concat(transpose(%x, axes=[1, 0]), %w, axis=1)"},
+      {"%x: Tensor[(n, 2, 3), f32], %w: Tensor[(1, 20, 3), f32], %r: Tensor[(1, 20, 5), f32], %b: Tensor[(1, 40), "
+       "f32], "
+       "%h: Tensor[(1, 2, 5), f32]",
+       "lstm(%x, %w, %r, %b, %h, %h).0"},
+      {"%x: Tensor[(3, n, 4), f32], %w: Tensor[(1, 15, 4), f32], %r: Tensor[(1, 15, 5), f32], %b: Tensor[(1, 30), "
+       "f32], "
+       "%h: Tensor[(1, n, 5), f32]",
+       "gru(%x, %w, %r, %b, %h).1"}};
   Context context;
   Library library(context);
   for (const auto& [params, call] : kCases) {
