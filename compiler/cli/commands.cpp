@@ -26,6 +26,7 @@ Action assemble(Options&);
 Action disassemble(Options&);
 Action list_devices(Options&);
 Action doctor(Options&);
+Action tune_model(Options&);
 Action bench_sim(Options&);
 Action bench_compile(Options&);
 Action bench_cpu(Options&);
@@ -45,6 +46,7 @@ namespace {
 constexpr Command kCommands[] = {
     {"run", "run a model over data on a device: accuracy, cycles, comparison, report", run_model},
     {"compile", "compile a model into an executable", compile_model},
+    {"tune", "measure which kernels are fastest here for a model, and keep that", tune_model},
     {"opt", "run passes on a module, and print it, before and after each too", opt},
     {"ops", "list the operators, or explain some", list_operators},
     {"passes", "list the passes", list_passes},

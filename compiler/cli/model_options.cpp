@@ -2,14 +2,16 @@
 
 #include <fmt/format.h>
 
+#include "compiler/backends/llvm/compile.h"
 #include "compiler/cli/data.h"
 #include "compiler/cli/pass_options.h"
 #include "compiler/frontend/onnx.h"
+#include "compiler/tune/records.h"
 #include "runtime/native/native.h"
 
 namespace tenon::cli {
 
-void ModelOptions::declare(Options& options) {
+void ModelOptions::declare(Options& options, Records kind) {
   options.argument(model, "MODEL", "the model: .onnx, .tn or .tnb");
   options.option(shapes, "--shapes", "NAME=SIZE,...", "values of the model's unknown sizes");
   options.flag(strict_shapes, "--strict-shapes",
@@ -22,6 +24,8 @@ void ModelOptions::declare(Options& options) {
   options.option(divide, "--divide", "D", "divide all data by this, as 255 for bytes");
   options.choice(kernels, "--kernels", {"native", "reference"},
                  "what computes on the CPU: machine code, or the kernels that define the operators");
+  if (kind == Records::kNeeded) options.required(records, "--records", "FILE", "where measurements are kept");
+  else options.option(records, "--records", "FILE", "native kernels as tenon tune has measured them to be fastest");
 }
 
 Expected<runtime::Port> only_input(const compiler::Model& model) {
@@ -67,14 +71,28 @@ Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOp
   if (!method) return forward_error(method);
   std::vector<std::string> levels = split(options.levels);
   if (options.for_this_machine && !runtime::host_levels().empty()) levels.emplace_back(runtime::host_levels().front());
-  compiler::CompileOptions compile_options{
-      .accelerator = accelerator ? std::optional(*accelerator) : std::nullopt,
-      .calibration = loaded.calibration.empty() ? nullptr : &loaded.calibration,
-      .calibrate = {.method = *method, .percentile = options.percentile},
-      .quantize = {.symmetric = options.symmetric},
-      .keep_intermediates = keep_intermediates,
-      .cpu = {.native = options.kernels == "native", .triple = options.target, .levels = levels},
-      .passes = passes};
+  compiler::kernels::Choices choices;
+  if (!options.records.empty()) {
+    std::vector<std::string> known = levels;
+    if (known.empty()) {
+      auto all = compiler::native::levels_of(options.target);
+      if (!all) return forward_error(all);
+      known = std::move(*all);
+    }
+    auto read = compiler::tune::read_choices(options.records, known);
+    if (!read) return forward_error(read);
+    choices = std::move(*read);
+  }
+  compiler::CompileOptions compile_options{.accelerator = accelerator ? std::optional(*accelerator) : std::nullopt,
+                                           .calibration = loaded.calibration.empty() ? nullptr : &loaded.calibration,
+                                           .calibrate = {.method = *method, .percentile = options.percentile},
+                                           .quantize = {.symmetric = options.symmetric},
+                                           .keep_intermediates = keep_intermediates,
+                                           .cpu = {.native = options.kernels == "native",
+                                                   .triple = options.target,
+                                                   .levels = levels,
+                                                   .choices = std::move(choices)},
+                                           .passes = passes};
   return compiler::compile(loaded.model, compile_options);
 }
 

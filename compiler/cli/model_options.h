@@ -19,9 +19,11 @@ struct ModelOptions {
   double divide = 1;
   std::string kernels = "native";  // what computes on the CPU
   bool for_this_machine = false;   // native code for its processor alone
+  std::string records;             // what tenon tune has measured
   std::string target, levels;      // of the machine that runs the executable, where that is another
 
-  void declare(Options& options);
+  enum class Records : uint8_t { kMayBe, kNeeded };
+  void declare(Options& options, Records kind = Records::kMayBe);
 };
 
 // The model, and its calibration samples (none where no data was given).

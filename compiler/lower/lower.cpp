@@ -24,7 +24,7 @@ class Lowering {
            const LowerOptions& options, runtime::Executable& out)
       : context_(context),
         options_(options),
-        natives_(context, module),
+        natives_(context, module, options.cpu),
         module_(module),
         function_(&function),
         targets_(targets),
@@ -49,7 +49,7 @@ class Lowering {
     insert_kills();
     code_.registers = next_;
     out_.functions.push_back(std::move(code_));
-    TENON_TAKE(code, natives_.compile(options_.cpu));
+    TENON_TAKE(code, natives_.compile());
     if (*code) out_.natives.push_back(std::move(**code));
     return {};
   }
@@ -116,10 +116,10 @@ class Lowering {
     return sum;
   }
 
-  void place(const Binding& binding, std::string kernel, std::string reason) {
+  void place(const Binding& binding, std::string kernel, std::string choice, std::string reason) {
     if (options_.placements) {
       options_.placements->push_back({function_->info(binding.var).span, std::get<Apply>(binding.value).op->name,
-                                      std::move(kernel), std::move(reason)});
+                                      std::move(kernel), std::move(choice), std::move(reason)});
     }
   }
 
@@ -154,12 +154,12 @@ class Lowering {
         auto native = natives_.one(*function_, binding);
         if (native) {
           TENON_TRY(call_native(*native, native->args, binding));
-          place(binding, native->name, {});
+          place(binding, native->name, native->choice, {});
           return {};
         }
         reason = native.error().what;
       }
-      place(binding, {}, reason);
+      place(binding, {}, {}, reason);
       auto args = registers_of(apply->args);
       if (!args) return forward_error(args);
       if (!apply->op->reference) {
@@ -227,7 +227,7 @@ class Lowering {
         TENON_TRY(call_native(*native, call.args, binding));
         const Function* caller = std::exchange(function_, &callee);
         for (const Binding& inner : callee.body.bindings) {
-          if (std::holds_alternative<Apply>(inner.value)) place(inner, native->name, {});
+          if (std::holds_alternative<Apply>(inner.value)) place(inner, native->name, native->choice, {});
         }
         function_ = caller;
         return {};

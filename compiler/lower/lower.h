@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/kernels/choice.h"
 #include "compiler/partition/target.h"
 #include "runtime/executable/executable.h"
 
@@ -16,6 +17,7 @@ struct CpuOptions {
   bool native = true;                    // kernels of machine code, where operators have one; else reference kernels
   std::string triple = {};               // of the machine that runs it; empty: this one's
   std::vector<std::string> levels = {};  // of the processor, that code is made for; empty: all of its architecture
+  kernels::Choices choices = {};         // how loops are written, where that was measured; empty: by counting
   bool contract = true;                  // multiplications and additions in one rounding
 };
 
@@ -24,6 +26,7 @@ struct CpuPlacement {
   SpanId span{};
   std::string op;
   std::string kernel;  // the native kernel that it is in; empty: its reference kernel
+  std::string choice;  // what CpuOptions::choices knew about the operators of that
   std::string reason;  // why the reference
 };
 

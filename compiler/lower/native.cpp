@@ -24,7 +24,7 @@ Expected<NativeKernels::Entry> NativeKernels::group(std::string_view name, const
     return apply && std::ranges::find(kViews, apply->op->name) != kViews.end();
   });
   if (views) return error("it changes the shape alone, and copies nothing");
-  TENON_TAKE(kernel, kernels::make_kernel(context_, module_, "kernel", group));
+  TENON_TAKE(kernel, kernels::make_kernel(context_, module_, "kernel", group, options_.choices));
   loop::Function function = kernels::schedule(context_, std::move(kernel->function)).function;
   const std::string text = loop::print(context_, function);
   const auto [place, is_new] = known_.emplace(text, static_cast<uint32_t>(functions_.size()));
@@ -35,31 +35,36 @@ Expected<NativeKernels::Entry> NativeKernels::group(std::string_view name, const
     functions_.push_back(std::move(function));
   }
   const std::string own(context_.name(functions_[place->second].name));
-  return Entry{place->second, own, std::move(kernel->operands), {}};
+  std::string choice;
+  for (const kernels::Decided& one : kernel->decided) {
+    if (options_.choices && !options_.choices(one.key).empty())
+      choice += (choice.empty() ? "" : "; ") + kernels::str(one.choice());
+  }
+  return Entry{place->second, own, std::move(choice), std::move(kernel->operands), {}};
 }
 
-Expected<NativeKernels::Entry> NativeKernels::one(const Function& function, const Binding& binding) {
+Alone operator_alone(Context& context, const Function& function, const Binding& binding) {
   const Apply& apply = std::get<Apply>(binding.value);
-  if (!kernels::lowered(apply.op->name)) return error("it has no loop function");
-  Function alone;
+  Alone made;
+  Function& alone = made.function;
   alone.dims = function.dims;
   // The builder adds no constants here, so the module stays as it is.
   Module scratch;
-  Builder builder(context_, scratch, alone);
-  Atoms args, passed;
+  Builder builder(context, scratch, alone);
+  Atoms args;
   for (const Atom& atom : apply.args) {
     const auto* var = std::get_if<VarId>(&atom);
     if (!var) {
       args.push_back(atom);
       continue;
     }
-    const auto before = std::ranges::find(passed, atom);
+    const auto before = std::ranges::find(made.args, atom);
     const VarInfo& info = function.info(*var);
-    if (before == passed.end()) {
-      passed.push_back(atom);
-      args.push_back(builder.param(info.type, context_.name(info.name)));
+    if (before == made.args.end()) {
+      made.args.push_back(atom);
+      args.push_back(builder.param(info.type, context.name(info.name)));
     } else {
-      args.push_back(alone.params[static_cast<size_t>(before - passed.begin())]);
+      args.push_back(alone.params[static_cast<size_t>(before - made.args.begin())]);
     }
   }
   const auto var = static_cast<VarId>(alone.vars.size());
@@ -67,17 +72,25 @@ Expected<NativeKernels::Entry> NativeKernels::one(const Function& function, cons
   alone.body.bindings.push_back({var, Apply{apply.op, apply.attrs, args}});
   alone.body.result = var;
   alone.result = function.type(binding.var);
-  TENON_TAKE(entry, group(apply.op->name, alone));
-  entry->args = std::move(passed);
+  return made;
+}
+
+Expected<NativeKernels::Entry> NativeKernels::one(const Function& function, const Binding& binding) {
+  const Apply& apply = std::get<Apply>(binding.value);
+  if (!kernels::lowered(apply.op->name)) return error("it has no loop function");
+  Alone alone = operator_alone(context_, function, binding);
+  TENON_TAKE(entry, group(apply.op->name, alone.function));
+  entry->args = std::move(alone.args);
   return entry;
 }
 
-Expected<std::optional<runtime::NativeCode>> NativeKernels::compile(const CpuOptions& options) {
+Expected<std::optional<runtime::NativeCode>> NativeKernels::compile() {
   if (functions_.empty()) return std::nullopt;
   std::vector<const loop::Function*> all;
   for (const loop::Function& function : functions_) all.push_back(&function);
-  TENON_TAKE(code, native::compile(context_, all,
-                                   {.triple = options.triple, .levels = options.levels, .contract = options.contract}));
+  TENON_TAKE(code,
+             native::compile(context_, all,
+                             {.triple = options_.triple, .levels = options_.levels, .contract = options_.contract}));
   return std::optional(std::move(*code));
 }
 

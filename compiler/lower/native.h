@@ -13,13 +13,21 @@
 
 namespace tenon::compiler {
 
+// One operator of a function as a function of its own, and what its parameters are there.
+struct Alone {
+  Function function;
+  Atoms args;
+};
+Alone operator_alone(Context& context, const Function& function, const Binding& binding);
+
 class NativeKernels {
  public:
-  NativeKernels(Context& context, const Module& module) : context_(context), module_(module) {}
+  NativeKernels(Context& context, const Module& module, const CpuOptions& options)
+      : context_(context), module_(module), options_(options) {}
 
   struct Entry {
     uint32_t kernel = 0;
-    std::string name;
+    std::string name, choice;                // choice: what options.choices knew
     std::vector<kernels::Operand> operands;  // numbers of arguments, and constants
     Atoms args;                              // of one(): what the arguments are
   };
@@ -29,11 +37,12 @@ class NativeKernels {
   Expected<Entry> one(const Function& function, const Binding& binding);
 
   // All that were made; nothing where there are none.
-  Expected<std::optional<runtime::NativeCode>> compile(const CpuOptions& options);
+  Expected<std::optional<runtime::NativeCode>> compile();
 
  private:
   Context& context_;
   const Module& module_;
+  const CpuOptions& options_;
   std::map<std::string, uint32_t> known_;  // by the text of the function, whose name is its number
   std::vector<loop::Function> functions_;
   std::map<std::string, int> names_;

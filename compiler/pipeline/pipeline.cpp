@@ -80,7 +80,8 @@ Expected<Compilation> compile(const Model& model, const CompileOptions& options)
     });
     if (found == on_cpu.end()) continue;
     placement.kernel = found->kernel.empty() ? fmt::format("reference kernel: {}", found->reason)
-                                             : fmt::format("native @{}", found->kernel);
+                                             : fmt::format("native @{}{}{}", found->kernel,
+                                                           found->choice.empty() ? "" : ", measured: ", found->choice);
   }
   return result;
 }

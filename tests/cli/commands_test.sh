@@ -192,6 +192,13 @@ expect 2 "native code is for x86_64-unknown-linux-gnu (x86_64), aarch64" "$tenon
 expect 2 "the levels are armv8.2-a+dotprod, armv8-a" "$tenon" compile "${digits[@]}" --target aarch64 --levels x86-64-v3
 expect 2 "--kernels reference makes none" "$tenon" compile "${digits[@]}" --target aarch64 --kernels reference
 expect 2 "--kernels" "$tenon" compile tests/models/tiny_digits.onnx --shapes N=1 --cpu --kernels fast -o "$scratch/t.tnx"
+# Kernels as they were measured.
+expect 0 "all of these: " "$tenon" tune tests/models/tiny_digits.onnx --shapes N=1 --trials 2 --records "$scratch/r"
+expect 0 '"measured": 0,' "$tenon" tune tests/models/tiny_digits.onnx --shapes N=1 --trials 2 --records "$scratch/r" --json
+expect 0 ", measured: " "$tenon" compile "${digits[@]}" --explain --records "$scratch/r"
+expect 1 "this is no file of records" "$tenon" compile "${digits[@]}" --records tests/models/README.md
+expect 1 "there is no such file of records" "$tenon" compile "${digits[@]}" --records "$scratch/none"
+expect 2 "--trials is at least 1" "$tenon" tune tests/models/tiny_digits.onnx --trials 0 --records "$scratch/r"
 expect 0 "GOP/s" "$tenon" bench cpu --only 64x3136x64 --rounds 1 --level x86-64-v3
 expect 1 "has no level" "$tenon" bench cpu --only 64x3136x64 --level x86-64-v9
 expect 0 "\"gflops\": " "$tenon" bench cpu --only "960 -> 960" --rounds 1 --json
