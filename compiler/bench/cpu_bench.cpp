@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <ctime>
 #include <functional>
 #include <random>
+#include <set>
 
 #include "compiler/backends/llvm/compile.h"
 #include "compiler/bench/peer.h"
@@ -158,23 +160,44 @@ std::vector<Problem> problems() {
     add("ResNet-18", 2 * c, 2 * c, size / 2, 3, 1, 1);
   }
   const size_t again = all.size();
-  add("MobileNetV2", 3, 32, 224, 3, 2, 1);
-  add("MobileNetV2", 32, 32, 112, 3, 1, 32);
-  add("MobileNetV2", 32, 16, 112, 1, 1, 1);
-  add("MobileNetV2", 16, 96, 112, 1, 1, 1);
-  add("MobileNetV2", 96, 96, 112, 3, 2, 96);
-  add("MobileNetV2", 96, 24, 56, 1, 1, 1);
-  add("MobileNetV2", 24, 144, 56, 1, 1, 1);
-  add("MobileNetV2", 144, 144, 56, 3, 1, 144);
-  add("MobileNetV2", 144, 32, 28, 1, 1, 1);
-  add("MobileNetV2", 32, 192, 28, 1, 1, 1);
-  add("MobileNetV2", 192, 192, 28, 3, 1, 192);
-  add("MobileNetV2", 64, 384, 14, 1, 1, 1);
-  add("MobileNetV2", 384, 384, 14, 3, 1, 384);
-  add("MobileNetV2", 576, 96, 14, 1, 1, 1);
-  add("MobileNetV2", 160, 960, 7, 1, 1, 1);
-  add("MobileNetV2", 960, 960, 7, 3, 1, 960);
-  add("MobileNetV2", 320, 1280, 7, 1, 1, 1);
+  // A stem, blocks of 1x1, depthwise and 1x1, and a head; each convolution once.
+  struct Block {
+    int64_t widen, outputs, count, stride, kernel;
+  };
+  const auto add_blocks = [&](std::string_view group, const std::vector<Block>& blocks) {
+    std::set<std::array<int64_t, 6>> known;
+    const auto once = [&](int64_t in, int64_t out, int64_t size, int64_t kernel, int64_t stride, int64_t groups) {
+      if (known.insert({in, out, size, kernel, stride, groups}).second)
+        add(group, in, out, size, kernel, stride, groups);
+    };
+    once(3, 32, 224, 3, 2, 1);
+    int64_t channels = 32, size = 112;
+    for (const Block& block : blocks) {
+      for (int64_t i = 0; i < block.count; ++i) {
+        const int64_t wide = channels * block.widen, stride = i == 0 ? block.stride : 1;
+        if (wide != channels) once(channels, wide, size, 1, 1, 1);
+        once(wide, wide, size, block.kernel, stride, wide);
+        size /= stride;
+        once(wide, block.outputs, size, 1, 1, 1);
+        channels = block.outputs;
+      }
+    }
+    once(channels, 1280, size, 1, 1, 1);
+  };
+  add_blocks("MobileNetV2", {{1, 16, 1, 1, 3},
+                             {6, 24, 2, 2, 3},
+                             {6, 32, 3, 2, 3},
+                             {6, 64, 4, 2, 3},
+                             {6, 96, 3, 1, 3},
+                             {6, 160, 3, 2, 3},
+                             {6, 320, 1, 1, 3}});
+  add_blocks("EfficientNet-Lite0", {{1, 16, 1, 1, 3},
+                                    {6, 24, 2, 2, 3},
+                                    {6, 40, 2, 2, 5},
+                                    {6, 80, 3, 2, 3},
+                                    {6, 112, 3, 1, 5},
+                                    {6, 192, 4, 2, 5},
+                                    {6, 320, 1, 1, 3}});
   for (size_t i = 0; i < again; ++i) {
     all.push_back(all[i]);
     all.back().int8 = true;

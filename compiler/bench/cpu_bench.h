@@ -23,8 +23,8 @@ struct Problem {
   int64_t out() const { return (size + 2 * padding() - kernel) / stride + 1; }
   double flops() const;
 };
-// Products of square, flat and tall matrices, and the convolutions of ResNet-18 and of MobileNetV2; the products and
-// those of ResNet-18 once more in bytes.
+// Products of square, flat and tall matrices, and the convolutions of ResNet-18, MobileNetV2 and EfficientNet-Lite0;
+// the products and those of ResNet-18 once more in bytes.
 std::vector<Problem> problems();
 
 struct Figures {

@@ -31,7 +31,8 @@ class Direct {
   }
 
   Value run(const Expr& pad) {
-    const Value x = op_.arg(0), w = op_.arg(1);
+    const Value w = op_.arg(1);
+    Value x = op_.arg(0);
     for (size_t d = 0; d < 2; ++d) {
       // One dim is a row; a window of one element above it.
       const bool real = d + windows_.rank() >= 2;
@@ -49,8 +50,10 @@ class Direct {
     channels_ = *w.dims[1].constant();
     outputs_ = *w.dims[0].constant() / *groups_.constant();
     const int64_t vector = lanes_of(op_.dtype()), terms = channels_ * kernel_[0] * kernel_[1];
-    const bool plain = kernel_[0] * kernel_[1] == 1 && stride_[0] == 1 && stride_[1] == 1 && before_[0] == 0 &&
-                       before_[1] == 0 && out_[0] == in_[0] && out_[1] == in_[1] && out_[0] * out_[1] % vector == 0;
+    // A product of matrices: of x as it is, or of those of its places that a stride leaves over.
+    bool plain = kernel_[0] * kernel_[1] == 1;
+    for (const size_t d : {0, 1}) plain &= before_[d] == 0 && (out_[d] - 1) * stride_[d] < in_[d];
+    if (plain && (out_[0] != in_[0] || out_[1] != in_[1])) x = every(x);
 
     TileShape row = choose_tile(outputs_, out_[1], vector);
     row.cycles *= static_cast<double>(out_[0]);
@@ -111,6 +114,21 @@ class Direct {
   }
 
  private:
+  // x at the places where windows of one element stand.
+  Value every(const Value& x) {
+    Dims dims{x.dims[0], x.dims[1]};
+    dims.insert(dims.end(), windows_.out.begin(), windows_.out.end());
+    const Value result =
+        op_.emit.stored("x", op_.emit.expression(dims, x.dtype, [x, windows = windows_, &context = context_](Dims at) {
+          for (size_t d = 0; d < windows.rank(); ++d)
+            at[2 + d] = context.multiply(at[2 + d], context.dim(windows.strides[d]));
+          return x.at(at);
+        }));
+    std::ranges::copy(out_, in_);
+    std::ranges::fill(stride_, 1);
+    return result;
+  }
+
   // [groups, outputs of one, ...]
   Value grouped(const Value& w) const {
     Dims dims{groups_, context_.dim(outputs_)};
@@ -190,7 +208,12 @@ class Direct {
     Dims weight{at[unroll].block, at[1].index};
     weight.insert(weight.end(), k.begin(), k.end());
     weight.push_back(at[unroll].inner);
-    return factor(weights.at(weight)) * factor(plane.at(from));
+    Expr element = plane.at(from);
+    if (plain && at[lane].guarded) {
+      const Dim end = context.dim(out_[0] * out_[1]);
+      element = choose(less(loop::index_value(at[lane].index), loop::index_value(end)), element, like(element, 0));
+    }
+    return factor(weights.at(weight)) * factor(element);
   }
 
   Dims place(const Dims& at, size_t y, size_t lane, size_t unroll) const {

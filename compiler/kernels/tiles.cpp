@@ -46,7 +46,7 @@ class Nest {
     std::optional<For> lanes;
     for (size_t i = 0; i < parts.size(); ++i) {
       const Part& part = parts[i];
-      TileIndex index{zero, zero, zero};
+      TileIndex index{zero, zero, zero, part.guarded};
       if (part.count.constant() != 1) {
         const Symbol var = block(i);
         blocks.push_back({.var = var, .extent = part.count, .kind = AxisKind::kSpatial, .value = context_.dim(var)});

@@ -21,6 +21,7 @@ namespace tenon::compiler::kernels {
 // An index along an axis: block * tile + inner.
 struct TileIndex {
   Dim block, inner, index;
+  bool guarded = false;  // it may lie behind the end
 };
 
 class Emitter;
