@@ -18,6 +18,7 @@
 #include <set>
 
 #include "compiler/backends/llvm/emit.h"
+#include "compiler/backends/llvm/fit_tiles.h"
 #include "compiler/backends/llvm/link.h"
 #include "compiler/ir/try.h"
 #include "compiler/loop/expr.h"
@@ -154,7 +155,9 @@ Expected<runtime::NativeCode> compile(Context& context, std::span<const loop::Fu
     Unit unit{context, module, sites, level, options.contract};
     for (size_t i = 0; i < functions.size(); ++i) {
       const auto& [name, signature] = code.kernels[i];
-      row.push_back(FunctionEmitter(unit, *functions[i], signature, fmt::format("{}.{}", name, level.name)).run());
+      const loop::Function fitted =
+          fit_tiles(context, *functions[i], {level.registers, level.vector_bytes, level.fma, level.dot});
+      row.push_back(FunctionEmitter(unit, fitted, signature, fmt::format("{}.{}", name, level.name)).run());
     }
   }
   LibraryTable(module).make(code.kernels, levels, made, sites);

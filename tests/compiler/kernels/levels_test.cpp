@@ -1,4 +1,5 @@
-// Products of bytes are exact on every level of this processor, up to the corners of their types.
+// On every level of this processor contractions give what they must; those of bytes exactly, up to the corners of their
+// types.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -6,12 +7,14 @@
 #include <random>
 
 #include "compiler/backends/llvm/compile.h"
+#include "compiler/backends/llvm/fit_tiles.h"
 #include "compiler/ir/builder.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/kernels/kernels.h"
 #include "compiler/kernels/schedule.h"
 #include "compiler/loop/evaluate.h"
 #include "compiler/loop/text.h"
+#include "compiler/loop/verify.h"
 #include "runtime/native/native.h"
 #include "tests/compiler/ir/operators/cases.h"
 
@@ -19,7 +22,7 @@ namespace tenon::compiler::kernels {
 namespace {
 
 // A function of some arguments, and what comes of them.
-class Bytes : public ::testing::Test {
+class Levels : public ::testing::Test {
  protected:
   void begin() { module_ = {}, function_ = {}, arguments_.clear(), builder_.emplace(context_, module_, function_); }
   int64_t pick(int64_t lo, int64_t hi) { return std::uniform_int_distribution<int64_t>(lo, hi)(random_); }
@@ -102,8 +105,6 @@ class Bytes : public ::testing::Test {
   std::optional<compiler::Builder> builder_;
   std::vector<Tensor> arguments_;
   std::string text_;
-
- private:
   std::vector<loop::Function> functions_;
   std::vector<std::vector<Tensor>> params_;
   std::vector<Tensor> wanted_;
@@ -116,7 +117,7 @@ constexpr int kRounds = 6;
 constexpr int kRounds = 20;
 #endif
 
-TEST_F(Bytes, ProductsAreExact) {
+TEST_F(Levels, ProductsOfBytesAreExact) {
   for (int round = 0; round < kRounds; ++round) {
     begin();
     const int64_t m = pick(1, 20), n = pick(1, 70), k = pick(0, 1) == 0 ? pick(1, 9) : pick(10, 60);
@@ -160,6 +161,52 @@ TEST_F(Bytes, ProductsAreExact) {
   const auto value = builder_->apply("matmul", {centered(tall, 3, false), centered(narrow, 0, true)});
   ASSERT_TRUE(value);
   check(*value, "tall", false);
+  run_on_all_levels();
+}
+
+// Tiles are cut to the registers that there are: of 16 by 16 bytes down to those of AVX-512, whose own they are.
+TEST_F(Levels, TilesAreCutToTheRegisters) {
+  const auto floats = [&](runtime::Shape shape) {
+    Tensor one(DType::kF32, std::move(shape));
+    for (float& x : one.data<float>()) x = static_cast<float>(pick(-8, 8)) / 4;
+    return one;
+  };
+  for (const std::string_view op : {"matmul", "dense", "conv2d"}) {
+    for (const int64_t m : {1, 15}) {
+      begin();
+      Expected<Atom> value = error("none");
+      if (op == "conv2d") {
+        value =
+            builder_->apply("conv2d", {argument(floats({1, 2, 5, m + 3})), builder_->constant(floats({m, 2, 3, 3}))},
+                            {{"padding", std::vector<int64_t>{1, 1, 0, 1}}});
+      } else {
+        value = builder_->apply(
+            std::string(op),
+            {argument(floats({m, 18})), builder_->constant(op == "dense" ? floats({37, 18}) : floats({18, 37}))});
+      }
+      ASSERT_TRUE(value) << value.error().str();
+      const auto result = builder_->apply("relu", {*value});
+      ASSERT_TRUE(result) << result.error().str();
+      check(*result, fmt::format("{} of {}", op, m), false);
+      const loop::Function& whole = functions_.back();
+      for (const auto& [count, size] : {std::pair(16, 16), {32, 16}, {32, 64}}) {
+        const loop::Function cut = native::fit_tiles(context_, whole, {.count = count, .bytes = size, .fma = true});
+        const Status verified = loop::verify(context_, cut);
+        ASSERT_TRUE(verified) << verified.error().str() << loop::print(context_, cut);
+        const auto found = loop::evaluate(context_, cut, params_.back());
+        ASSERT_TRUE(found) << found.error().str() << loop::print(context_, cut);
+        expect_near((*found)[0], wanted_.back(), what_.back());
+        for (const loop::Buffer& buffer : cut.buffers) {
+          if (context_.name(buffer.name).find("_acc") == std::string::npos) continue;
+          int64_t elements = 1;
+          for (const auto& axis : buffer.axes) elements *= *axis.extent.constant();
+          EXPECT_LT(elements, count * size / 4) << loop::print(context_, cut);
+        }
+        if (size == 64) EXPECT_TRUE(loop::equal(cut, whole)) << loop::print(context_, cut);
+        if (size == 16 && m > 1) EXPECT_FALSE(loop::equal(cut, whole)) << loop::print(context_, cut);
+      }
+    }
+  }
   run_on_all_levels();
 }
 

@@ -1,0 +1,259 @@
+#include "compiler/backends/llvm/fit_tiles.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "compiler/loop/access.h"
+#include "compiler/loop/expr.h"
+#include "compiler/loop/schedule/tree.h"
+
+namespace tenon::compiler::native {
+namespace {
+
+using loop::Alloc;
+using loop::Axis;
+using loop::Body;
+using loop::For;
+using loop::Mark;
+using loop::Stage;
+using loop::Stmt;
+
+// acc[rows, lanes], each an own loop in every nest of the Alloc; rows may be missing.
+struct Tile {
+  std::optional<Symbol> row;
+  Symbol lane{};
+  int64_t rows = 1, lanes = 1;
+  bool dots = false;  // sums of products of bytes
+};
+
+// Rows and vectors of a smaller tile.
+struct Shape {
+  int64_t rows = 1, vectors = 1;
+};
+
+class Fitter {
+ public:
+  Fitter(Context& context, loop::Function function, const Registers& registers)
+      : context_(context), function_(std::move(function)), registers_(registers) {}
+
+  loop::Function run() {
+    Body body = std::move(function_.body);
+    for_each_statement(body, [&](const Stmt& stmt) {
+      if (const auto* stage = std::get_if<Stage>(&stmt.form)) stages_.insert(stage->name);
+    });
+    fit(body);
+    function_.body = std::move(body);
+    return std::move(function_);
+  }
+
+ private:
+  void fit(Body& body) {
+    for (Stmt& stmt : body) {
+      if (auto* alloc = std::get_if<Alloc>(&stmt.form)) {
+        if (auto smaller = cut(*alloc)) {
+          stmt = std::move(*smaller);
+          continue;
+        }
+      }
+      for_each_body(stmt, [&](Body& inner) { fit(inner); });
+    }
+  }
+
+  // The tile, where its accumulators are all that its stages share, each at its own place.
+  std::optional<Tile> tile_of(Alloc& alloc) const {
+    const loop::Buffer& buffer = function_.buffer(alloc.buffer);
+    if (alloc.scope != loop::Scope::kRegisters || buffer.rank() < 1 || buffer.rank() > 2) return std::nullopt;
+    Tile tile;
+    std::map<Symbol, const For*> loops;
+    std::set<loop::BufferId> read, written;
+    bool good = true;
+    for (const Stmt& stmt : alloc.body)
+      read.merge(loop::buffers_read(stmt)), written.merge(loop::buffers_written(stmt));
+    for_each_statement(alloc.body, [&](Stmt& stmt) {
+      if (const auto* one = std::get_if<For>(&stmt.form)) {
+        const auto [place, is_new] = loops.emplace(one->var, one);
+        good &= is_new || (place->second->extent == one->extent && place->second->mark == one->mark);
+      }
+      good &= !std::holds_alternative<loop::Intrinsic>(stmt.form) && !std::holds_alternative<loop::Let>(stmt.form) &&
+              !std::holds_alternative<Alloc>(stmt.form) && !std::holds_alternative<loop::CallLibrary>(stmt.form);
+    });
+    for (const loop::BufferId id : written) good &= id == alloc.buffer || !read.contains(id);
+    if (!good) return std::nullopt;
+    for_each_statement(alloc.body, [&](Stmt& stmt) {
+      auto* stage = std::get_if<Stage>(&stmt.form);
+      if (!stage || !good) return;
+      bool reached = false;
+      loop::for_each_access(*stage, [&](const loop::Access& access) {
+        if (access.buffer != alloc.buffer) return;
+        reached = true;
+        const Dims at = loop::over_loops(context_, *stage, access.indices);
+        const auto lane = at.back().variable(), row = at.front().variable();
+        good &= lane && row && loops.contains(*lane) && loops.contains(*row) &&
+                (tile.lane == Symbol{} || (tile.lane == *lane && (at.size() == 1 || tile.row == row)));
+        if (!good) return;
+        tile.lane = *lane;
+        if (at.size() == 2) tile.row = row;
+      });
+      good &= reached;
+      loop::for_each_expr(*stage, [&](loop::Expr& expr) {
+        loop::for_each_node(expr, [&](const loop::ExprNode& node) {
+          const auto* binary = std::get_if<loop::Binary>(&node.form);
+          tile.dots |= binary && binary->op == loop::BinaryOp::kByteDot;
+        });
+      });
+    });
+    if (!good || tile.lane == Symbol{} || tile.row == tile.lane) return std::nullopt;
+    const auto size = [&](Symbol var, Mark mark, size_t axis) -> int64_t {
+      const For& one = *loops.at(var);
+      return one.mark == mark && one.extent == buffer.axes[axis].extent ? one.extent.constant().value_or(0) : 0;
+    };
+    tile.lanes = size(tile.lane, Mark::kVector, buffer.rank() - 1);
+    if (tile.row) tile.rows = size(*tile.row, Mark::kUnroll, 0);
+    if (tile.lanes == 0 || tile.rows == 0) return std::nullopt;
+    for_each_statement(alloc.body, [&](Stmt& stmt) {
+      if (const auto* one = std::get_if<For>(&stmt.form)) good &= !moves({&one->extent, 1}, tile);
+      const auto* stage = std::get_if<Stage>(&stmt.form);
+      if (!stage) return;
+      for (const Axis& axis : stage->axes)
+        good &= axis.kind == loop::AxisKind::kSpatial || !moves({&axis.value, 1}, tile);
+    });
+    return good ? std::optional(tile) : std::nullopt;
+  }
+  static bool moves(std::span<const Dim> dims, const Tile& tile) {
+    return loop::mentions(dims, tile.lane) || (tile.row && loop::mentions(dims, *tile.row));
+  }
+
+  // Registers beside the accumulators, and steps of one term of the sums.
+  bool fits(const Tile& tile, const Shape& shape) const {
+    const int64_t sums = shape.rows * shape.vectors;
+    // Even and odd bytes of a vector and of a row; a product before it is added.
+    if (tile.dots && !registers_.dot) return sums + 2 * shape.vectors + 3 <= registers_.count;
+    // What is repeated in all lanes is read from memory by AVX-512's instructions themselves.
+    const int64_t others = registers_.bytes == 64 ? 0 : registers_.fma || tile.dots ? 1 : 2;
+    return sums + shape.vectors + others <= registers_.count;
+  }
+  double steps(const Tile& tile, const Shape& shape) const {
+    const auto sums = static_cast<double>(shape.rows * shape.vectors), rows = static_cast<double>(shape.rows),
+               vectors = static_cast<double>(shape.vectors);
+    if (tile.dots && !registers_.dot) return 4 * sums + 2 * rows + 3 * vectors;
+    return std::max(sums, rows + vectors) + 0.1 * (rows + vectors);
+  }
+
+  // In as few pieces as there can be, of nearly one size.
+  static std::vector<int64_t> pieces(int64_t rows, int64_t most) {
+    const int64_t count = (rows + most - 1) / most;
+    std::vector<int64_t> all;
+    for (int64_t i = 0; i < count; ++i) all.push_back(rows / count + (i < rows % count ? 1 : 0));
+    return all;
+  }
+
+  std::optional<Stmt> cut(Alloc& alloc) {
+    const auto tile = tile_of(alloc);
+    if (!tile) return std::nullopt;
+    const auto bytes = static_cast<int64_t>(runtime::bytes(function_.buffer(alloc.buffer).dtype));
+    const int64_t width = std::max<int64_t>(registers_.bytes / bytes, 1), vectors = (tile->lanes + width - 1) / width;
+    if (fits(*tile, {tile->rows, vectors}) || tile->lanes % width != 0) return std::nullopt;
+    std::optional<Shape> best;
+    double least = 0;
+    for (int64_t v = 1; v <= vectors; v *= 2) {
+      if (vectors % v != 0) break;
+      for (int64_t r = 1; r <= tile->rows; ++r) {
+        if (!fits(*tile, {r, v})) break;
+        double total = 0;
+        for (const int64_t rows : pieces(tile->rows, r)) total += steps(*tile, {rows, v});
+        total *= static_cast<double>(vectors / v);
+        if (!best || total < least) best = Shape{r, v}, least = total;
+      }
+    }
+    if (!best) return std::nullopt;
+    return smaller(alloc, *tile, *best, width);
+  }
+
+  Stmt smaller(const Alloc& alloc, const Tile& tile, const Shape& shape, int64_t width) {
+    const int64_t lanes = shape.vectors * width;
+    const Symbol chunk = loop::fresh(context_, function_, "c");
+    const std::vector<int64_t> rows = pieces(tile.rows, shape.rows);
+    Body body;
+    int64_t begin = 0;
+    for (const int64_t count : rows) {
+      Alloc one = alloc;
+      place(one, tile, begin, count, chunk, lanes);
+      body.push_back({std::move(one)});
+      begin += count;
+    }
+    return Stmt{
+        For{.var = chunk, .extent = context_.dim(tile.lanes / lanes), .mark = Mark::kSerial, .body = std::move(body)}};
+  }
+
+  // The Alloc's part of some rows from `begin` on, and of a chunk of lanes.
+  void place(Alloc& alloc, const Tile& tile, int64_t begin, int64_t rows, Symbol chunk, int64_t lanes) {
+    const loop::BufferId from = alloc.buffer;
+    if (begin > 0)
+      alloc.buffer = loop::add_buffer(
+          function_, loop::fresh(context_, function_, std::string(context_.name(function_.buffer(from).name))), from);
+    auto& axes = function_.buffers[index(alloc.buffer)].axes;
+    axes.back().extent = context_.dim(lanes);
+    if (tile.row) axes.front().extent = context_.dim(rows);
+    std::map<Symbol, Dim> moved{{tile.lane, context_.add(context_.multiply(context_.dim(chunk), context_.dim(lanes)),
+                                                         context_.dim(tile.lane))}};
+    if (tile.row) moved.emplace(*tile.row, context_.add(context_.dim(begin), context_.dim(*tile.row)));
+    const Symbol given = loop::fresh(context_, function_, "g");
+    for_each_statement(alloc.body, [&](Stmt& stmt) {
+      if (auto* one = std::get_if<For>(&stmt.form)) {
+        if (one->var == tile.lane) one->extent = context_.dim(lanes);
+        if (one->var == tile.row) one->extent = context_.dim(rows);
+      }
+      auto* stage = std::get_if<Stage>(&stmt.form);
+      if (!stage) return;
+      loop::substitute(context_, function_, stmt, moved);
+      // The accumulators are those of the part.
+      stage->axes.push_back({.var = given,
+                             .extent = context_.dim(tile.lanes / lanes),
+                             .kind = loop::AxisKind::kGiven,
+                             .value = context_.dim(chunk)});
+      const auto move = [&](loop::BufferId& buffer, Dims& at) {
+        if (buffer != from) return;
+        buffer = alloc.buffer;
+        at.back() = context_.subtract(at.back(), context_.multiply(context_.dim(given), context_.dim(lanes)));
+        if (tile.row) at.front() = context_.subtract(at.front(), context_.dim(begin));
+      };
+      loop::for_each_expr(*stage, [&](loop::Expr& expr) {
+        expr = loop::rewrite(expr, [&](const loop::ExprNode& node) -> loop::Expr {
+          const auto* load = std::get_if<loop::Load>(&node.form);
+          if (!load || load->buffer != from) return nullptr;
+          loop::Load moved_load = *load;
+          move(moved_load.buffer, moved_load.indices);
+          return std::make_shared<const loop::ExprNode>(loop::ExprNode{node.dtype, std::move(moved_load)});
+        });
+      });
+      loop::for_each_store(*stage, [&](loop::Store& store) { move(store.buffer, store.indices); });
+      if (begin > 0) stage->name = another(stage->name);
+    });
+  }
+
+  // A stage's name that no other has.
+  Symbol another(Symbol stage) {
+    std::string name(context_.name(stage));
+    do name += '_';
+    while (!stages_.insert(context_.symbol(name)).second);
+    return context_.symbol(name);
+  }
+
+  Context& context_;
+  loop::Function function_;
+  const Registers& registers_;
+  std::set<Symbol> stages_;
+};
+
+}  // namespace
+
+loop::Function fit_tiles(Context& context, loop::Function function, const Registers& registers) {
+  return Fitter(context, std::move(function), registers).run();
+}
+
+}  // namespace tenon::compiler::native
