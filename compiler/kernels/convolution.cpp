@@ -1,6 +1,9 @@
 // Convolutions over one to three spatial dims, with groups, and transposed ones.
+#include "compiler/kernels/convolution.h"
+
 #include <algorithm>
 
+#include "compiler/kernels/byte_convolution.h"
 #include "compiler/kernels/pack.h"
 #include "compiler/kernels/slide.h"
 
@@ -19,8 +22,8 @@ Expr factor(const Expr& x) { return loop::convert(x->dtype == DType::kI8 ? DType
 // cut into one for each remainder of the place, in which the taps of neighbouring results are neighbours.
 class Direct {
  public:
-  Direct(const Operation& op, const Windows& windows, Dim groups)
-      : op_(op), context_(op.context()), windows_(windows), groups_(groups) {}
+  Direct(const Operation& op, const Windows& windows, Dim groups, Times times)
+      : op_(op), context_(op.context()), windows_(windows), groups_(groups), times_(std::move(times)) {}
 
   // Whether all that matters is known.
   bool fits() const {
@@ -213,7 +216,7 @@ class Direct {
       const Dim end = context.dim(out_[0] * out_[1]);
       element = choose(less(loop::index_value(at[lane].index), loop::index_value(end)), element, like(element, 0));
     }
-    return factor(weights.at(weight)) * factor(element);
+    return times_(weights.at(weight), element);
   }
 
   Dims place(const Dims& at, size_t y, size_t lane, size_t unroll) const {
@@ -229,6 +232,7 @@ class Direct {
   Context& context_;
   Windows windows_;
   Dim groups_;
+  Times times_;
   int64_t channels_ = 0, outputs_ = 0;  // of a group
   int64_t out_[2]{}, in_[2]{}, kernel_[2]{}, stride_[2]{}, dilation_[2]{}, before_[2]{};
   int64_t phases_[2]{}, reach_[2]{};
@@ -253,8 +257,9 @@ Values convolution(const Operation& op) {
                                 return sum + factor(w.at(weight)) * factor(x);
                               }})};
   }
-  Direct direct(op, windows, groups);
-  if (direct.fits()) return std::vector{direct.run(pad)};
+  if (auto bytes = byte_convolution(op)) return std::vector{std::move(*bytes)};
+  const auto times = [](const Expr& a, const Expr& b) { return factor(a) * factor(b); };
+  if (auto direct = direct_convolution(op, pad, times)) return std::vector{std::move(*direct)};
   const Value x = padded(op, windows, op.arg(0), pad);
   const Dim group_out = context.floor_divide(op.dims()[1], groups), group_in = w.dims[1];
   const size_t rank = windows.rank();
@@ -311,6 +316,12 @@ Values transposed_convolution(const Operation& op) {
 }
 
 }  // namespace
+
+std::optional<Value> direct_convolution(const Operation& op, const Expr& pad, const Times& times) {
+  const Dims& w = op.arg(1).dims;
+  Direct direct(op, read_windows(op, Dims(w.begin() + 2, w.end())), op.context().dim(op.integer("groups")), times);
+  return direct.fits() ? std::optional(direct.run(pad)) : std::nullopt;
+}
 
 std::span<const Lowering> convolution_lowerings() {
   static constexpr Lowering kLowerings[] = {

@@ -1,6 +1,7 @@
 // On every level of this processor contractions give what they must; those of bytes exactly, up to the corners of their
 // types.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -161,6 +162,43 @@ TEST_F(Levels, ProductsOfBytesAreExact) {
   const auto value = builder_->apply("matmul", {centered(tall, 3, false), centered(narrow, 0, true)});
   ASSERT_TRUE(value);
   check(*value, "tall", false);
+  run_on_all_levels();
+}
+
+TEST_F(Levels, ConvolutionsOfBytesAreExact) {
+  for (int round = 0; round < kRounds; ++round) {
+    begin();
+    const int64_t groups = pick(0, 3) == 0 ? 2 : 1, in = groups * pick(1, 9), out = groups * pick(1, 17),
+                  rank = pick(1, 2);
+    const bool constant = pick(0, 3) > 0, corners = pick(0, 2) == 0;
+    runtime::Shape x{pick(1, 2), in}, w{out, in / groups};
+    std::vector<int64_t> strides, padding(static_cast<size_t>(2 * rank));
+    for (int64_t d = 0; d < rank; ++d) {
+      const int64_t kernel = pick(1, 3);
+      x.push_back(pick(kernel, 14)), w.push_back(kernel), strides.push_back(pick(1, 2));
+      padding[static_cast<size_t>(d)] = pick(0, kernel - 1),
+      padding[static_cast<size_t>(rank + d)] = pick(0, kernel - 1);
+    }
+    const DType type = pick(0, 1) ? DType::kU8 : DType::kI8;
+    const int64_t zero = pick(0, 1)           ? 0
+                         : type == DType::kU8 ? pick(0, 255)
+                                              : pick(-128, 127),
+                  pad = pick(0, 2) == 0 ? pick(-100, 100) : 0;
+    const std::string what =
+        fmt::format("conv {} of {} less {} by {}{}, groups {}, strides {}, padding {}, pad {}", runtime::to_string(x),
+                    runtime::name(type), zero, runtime::to_string(w), constant ? ", constant" : "", groups,
+                    fmt::join(strides, ","), fmt::join(padding, ","), pad);
+    const Atom a = centered(bytes(x, type, corners), zero, false),
+               b = centered(bytes(w, DType::kI8, corners), 0, constant);
+    auto value = builder_->apply(fmt::format("conv{}d", rank), {a, b},
+                                 {{"strides", strides}, {"padding", padding}, {"groups", groups}, {"pad_value", pad}});
+    ASSERT_TRUE(value) << what << value.error().str();
+    if (pick(0, 1)) value = builder_->apply("relu", {*value});
+    check(*value, what);
+    // Depthwise ones, and a pad that is no byte, are computed in 32 bits.
+    const int64_t lowest = type == DType::kU8 ? 0 : -128, byte = pad + zero;
+    EXPECT_EQ(dots(), !(in == groups && out == groups) && byte >= lowest && byte <= lowest + 255) << what << text_;
+  }
   run_on_all_levels();
 }
 

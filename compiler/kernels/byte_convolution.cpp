@@ -1,0 +1,76 @@
+#include "compiler/kernels/byte_convolution.h"
+
+#include <algorithm>
+
+#include "compiler/kernels/bytes.h"
+#include "compiler/kernels/convolution.h"
+
+namespace tenon::compiler::kernels {
+namespace {
+
+// x [N, C, ...] as [N, words of C, ...]: the words of a group lie together, its last one is filled up with zeros.
+Value channel_words(Emitter& emit, const Value& x, int64_t groups) {
+  Context& context = emit.context();
+  const int64_t channels = *x.dims[1].constant() / groups, words = (channels + 3) / 4;
+  Dims dims = x.dims;
+  dims[1] = context.dim(groups * words);
+  return emit.stored("words", emit.expression(dims, DType::kI32, [=, &context](const Dims& at) {
+    const Dim count = context.dim(words), four = context.dim(4);
+    const Dim group = groups == 1 ? context.dim(0) : context.floor_divide(at[1], count);
+    const Dim word = groups == 1 ? at[1] : context.modulo(at[1], count);
+    std::array<Expr, 4> bytes;
+    for (int64_t b = 0; b < 4; ++b) {
+      const Dim channel = context.add(context.multiply(word, four), context.dim(b));
+      Dims from = at;
+      from[1] = context.add(context.multiply(group, context.dim(channels)), channel);
+      const Expr byte = x.at(from);
+      bytes[static_cast<size_t>(b)] =
+          channels % 4 == 0
+              ? byte
+              : choose(less(loop::index_value(channel), loop::index_value(context.dim(channels))), byte, like(byte, 0));
+    }
+    return word_of(bytes);
+  }));
+}
+
+// The sums of each output's weights.
+Value sums_of_outputs(Emitter& emit, const Value& w) {
+  if (w.constant) {
+    const int64_t outputs = w.constant->shape()[0];
+    return sums_along(emit, emit.constant(w.constant->reshaped({outputs, w.constant->size() / outputs})), 1);
+  }
+  return emit.reduce("byte_sums", {.dims = {w.dims[0]},
+                                   .over = Dims(w.dims.begin() + 1, w.dims.end()),
+                                   .term = [w](const Dims& at) { return loop::convert(DType::kI32, w.at(at)); }});
+}
+
+}  // namespace
+
+std::optional<Value> byte_convolution(const Operation& op) {
+  Emitter& emit = op.emit;
+  const Value &x = op.arg(0), &w = op.arg(1);
+  const auto known = [](Dim dim) { return dim.constant().value_or(0) > 0; };
+  if (op.dtype() != DType::kI32 || x.rank() > 4 || !std::all_of(x.dims.begin() + 1, x.dims.end(), known) ||
+      !std::ranges::all_of(w.dims, known) || !std::all_of(op.dims().begin() + 1, op.dims().end(), known))
+    return std::nullopt;
+  auto left = as_bytes(emit, x), right = as_bytes(emit, w);
+  if (!left || !right) return std::nullopt;
+  left = as_unsigned(emit, *left), right = as_signed(emit, *right);
+  const int64_t pad = op.integer("pad_value") + left->zero;
+  if (right->zero != 0 || pad < 0 || pad > 255) return std::nullopt;
+  const Value weights = words(emit, right->bytes, 1);
+  std::optional<Value> of_outputs;
+  if (left->zero != 0) of_outputs = sums_of_outputs(emit, right->bytes);
+  const std::vector<Value> args{channel_words(emit, left->bytes, op.integer("groups")), weights};
+  const auto pad_word = static_cast<int32_t>(0x01010101u * static_cast<uint32_t>(pad));
+  const auto sums =
+      direct_convolution({op.emit, op.attrs, args, op.results}, loop::integer_literal(DType::kI32, pad_word),
+                         [](const Expr& w, const Expr& x) { return loop::binary(BinaryOp::kByteDot, x, w); });
+  if (!sums || !of_outputs) return sums;
+  return emit.expression(op.dims(), DType::kI32, [=, zero = left->zero](const Dims& at) {
+    const Expr number = loop::integer_literal(DType::kI32, static_cast<int32_t>(zero));
+    return sums->at(at) - of_outputs->at({at[1]}) * number;
+  });
+}
+
+}  // namespace tenon::compiler::kernels
