@@ -16,29 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// TENON_DRIVER_PATH, then where the libraries lie beside the program (or library) that this code is linked into: in
-// the build tree and in an installation.
-std::vector<fs::path> directories() {
-  std::vector<fs::path> found;
-  if (const char* variable = std::getenv("TENON_DRIVER_PATH")) {
-    std::istringstream stream(variable);
-    for (std::string part; std::getline(stream, part, ':');) {
-      if (!part.empty()) found.emplace_back(part);
-    }
-  }
-  Dl_info info{};
-  if (dladdr(reinterpret_cast<void*>(&directories), &info) != 0 && info.dli_fname != nullptr) {
-    std::error_code ignored;
-    fs::path file = fs::canonical(info.dli_fname, ignored);
-    if (ignored) file = fs::read_symlink("/proc/self/exe", ignored);
-    const fs::path here = file.parent_path();
-    for (const char* place : {".", "tenon", "../lib", "../lib/tenon", "../" TENON_INSTALLED_DRIVERS}) {
-      found.push_back((here / place).lexically_normal());
-    }
-  }
-  return found;
-}
-
 void add_plugins(const fs::path& directory, std::vector<Transport>& transports) {
   std::error_code ignored;
   std::vector<fs::path> files;
@@ -94,10 +71,31 @@ Transport absent(const Optional& optional) {
 
 }  // namespace
 
+std::vector<fs::path> plugin_directories() {
+  std::vector<fs::path> found;
+  if (const char* variable = std::getenv("TENON_DRIVER_PATH")) {
+    std::istringstream stream(variable);
+    for (std::string part; std::getline(stream, part, ':');) {
+      if (!part.empty()) found.emplace_back(part);
+    }
+  }
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<void*>(&plugin_directories), &info) != 0 && info.dli_fname != nullptr) {
+    std::error_code ignored;
+    fs::path file = fs::canonical(info.dli_fname, ignored);
+    if (ignored) file = fs::read_symlink("/proc/self/exe", ignored);
+    const fs::path here = file.parent_path();
+    for (const char* place : {".", "tenon", "../lib", "../lib/tenon", "../" TENON_INSTALLED_DRIVERS}) {
+      found.push_back((here / place).lexically_normal());
+    }
+  }
+  return found;
+}
+
 std::vector<Transport> transports() {
   std::vector<Transport> all;
   all.push_back(behavioral_transport());
-  for (const fs::path& directory : directories()) add_plugins(directory, all);
+  for (const fs::path& directory : plugin_directories()) add_plugins(directory, all);
   for (const Optional& optional : kOptional) {
     const auto is_it = [&](const Transport& t) { return t.scheme == optional.scheme; };
     if (std::ranges::none_of(all, is_it)) all.push_back(absent(optional));

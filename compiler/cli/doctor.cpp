@@ -14,6 +14,7 @@
 #include "compiler/cli/json.h"
 #include "driver/accelerator.h"
 #include "hw/spec/config.h"
+#include "runtime/library/library.h"
 #include "runtime/native/native.h"
 
 namespace tenon::cli {
@@ -108,6 +109,12 @@ std::string native_note() {
                      fmt::join(runtime::host_levels(), ", "));
 }
 
+std::string library_note(std::string_view name) {
+  const auto library = runtime::open_library(name);
+  if (library) return "ready: " + library->doc;
+  return fmt::format("{}; {}", library.error().what, library.error().help);
+}
+
 struct Doctor {
   bool json = false;
 
@@ -128,6 +135,8 @@ struct Doctor {
       const std::string missing = transport.missing();
       fmt::print("  {:<13}{}\n", transport.scheme + ":", missing.empty() ? "ready: " + transport.doc : missing);
     }
+    fmt::print("\nLibraries of kernels\n");
+    for (const std::string_view name : runtime::kLibraries) fmt::print("  {:<13}{}\n", name, library_note(name));
     fmt::print("\nConfigurations\n");
     Status status;
     for (const std::string& name : spec::named_configs()) {
@@ -149,6 +158,9 @@ struct Doctor {
     for (const auto& transport : driver::transports()) {
       out.begin_object().field("scheme", transport.scheme).field("missing", transport.missing()).end();
     }
+    out.end().key("libraries").begin_array();
+    for (const std::string_view name : runtime::kLibraries)
+      out.begin_object().field("name", name).field("state", library_note(name)).end();
     out.end().key("configurations").begin_array();
     for (const std::string& name : spec::named_configs()) {
       auto config = spec::load_config(name);

@@ -24,6 +24,8 @@ void ModelOptions::declare(Options& options, Records kind) {
   options.option(divide, "--divide", "D", "divide all data by this, as 255 for bytes");
   options.choice(kernels, "--kernels", {"native", "reference"},
                  "what computes on the CPU: machine code, or the kernels that define the operators");
+  options.option(targets, "--targets", "NAME,...",
+                 "libraries that compute what they can before our kernels do: dnnl (oneDNN; f32)");
   if (kind == Records::kNeeded) options.required(records, "--records", "FILE", "where measurements are kept");
   else options.option(records, "--records", "FILE", "native kernels as tenon tune has measured them to be fastest");
 }
@@ -69,6 +71,14 @@ Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOp
                                         const compiler::PassOptions& passes) {
   auto method = compiler::parse_calibration(options.method);
   if (!method) return forward_error(method);
+  bool dnnl = false;
+  for (const std::string& name : split(options.targets)) {
+    if (name != "dnnl") {
+      return error(fmt::format("--targets: there is no target '{}'", name), {},
+                   "there is dnnl; the accelerator is chosen by --config or --device", Fault::kUsage);
+    }
+    dnnl = true;
+  }
   std::vector<std::string> levels = split(options.levels);
   if (options.for_this_machine && !runtime::host_levels().empty()) levels.emplace_back(runtime::host_levels().front());
   compiler::kernels::Choices choices;
@@ -84,6 +94,7 @@ Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOp
     choices = std::move(*read);
   }
   compiler::CompileOptions compile_options{.accelerator = accelerator ? std::optional(*accelerator) : std::nullopt,
+                                           .dnnl = dnnl,
                                            .calibration = loaded.calibration.empty() ? nullptr : &loaded.calibration,
                                            .calibrate = {.method = *method, .percentile = options.percentile},
                                            .quantize = {.symmetric = options.symmetric},

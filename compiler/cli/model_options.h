@@ -19,6 +19,7 @@ struct ModelOptions {
   double divide = 1;
   std::string kernels = "native";  // what computes on the CPU
   bool for_this_machine = false;   // native code for its processor alone
+  std::string targets;             // who computes what no accelerator takes, before ours
   std::string records;             // what tenon tune has measured
   std::string target, levels;      // of the machine that runs the executable, where that is another
 

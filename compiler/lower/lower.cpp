@@ -123,24 +123,29 @@ class Lowering {
     }
   }
 
-  // One instruction for the kernel; its operands are the group's arguments and constants.
-  Status call_native(const NativeKernels::Entry& entry, const Atoms& args, const Binding& binding) {
-    std::vector<Registers> inputs;
-    for (const Atom& atom : args) {
-      TENON_TAKE(one, registers_of(atom));
-      inputs.push_back(std::move(*one));
-    }
-    Registers operands;
-    for (const kernels::Operand& operand : entry.operands) {
+  // Numbers of arguments, and constants, which are loaded.
+  Registers operands_of(const std::vector<kernels::Operand>& operands, const Registers& args) {
+    Registers registers;
+    for (const kernels::Operand& operand : operands) {
       if (const auto* number = std::get_if<size_t>(&operand)) {
-        operands.push_back(inputs[*number].front());
+        registers.push_back(args[*number]);
         continue;
       }
-      const Register to = fresh();
-      code_.code.push_back({runtime::LoadConstant{to, static_cast<uint32_t>(out_.constants.size())}, ""});
+      registers.push_back(fresh());
+      code_.code.push_back({runtime::LoadConstant{registers.back(), static_cast<uint32_t>(out_.constants.size())}, ""});
       out_.constants.push_back(std::get<runtime::Tensor>(operand));
-      operands.push_back(to);
     }
+    return registers;
+  }
+
+  // One instruction for the kernel; its operands are the group's arguments and constants.
+  Status call_native(const NativeKernels::Entry& entry, const Atoms& args, const Binding& binding) {
+    Registers inputs;
+    for (const Atom& atom : args) {
+      TENON_TAKE(one, registers_of(atom));
+      inputs.push_back(one->front());
+    }
+    const Registers operands = operands_of(entry.operands, inputs);
     const Registers results = fresh_for(function_->type(binding.var));
     values_[index(binding.var)] = results;
     code_.code.push_back({runtime::CallNative{0, entry.kernel, operands, results}, layer(binding.var)});
@@ -206,6 +211,12 @@ class Lowering {
     values_[index(binding.var)] = results;
     auto kernel = target->generate(context_, module_, *symbol, *callee);
     if (!kernel) return forward_error(kernel);
+    if (const auto* library = std::get_if<LibraryCall>(&*kernel)) {
+      code_.code.push_back(
+          {runtime::CallKernel{library->kernel, library->attrs, operands_of(library->operands, *args), results},
+           std::string(context_.name(*symbol))});
+      return {};
+    }
     auto& program = std::get<runtime::AcceleratorProgram>(*kernel);
     if (program.inputs.size() != args->size() || program.outputs.size() != results.size()) {
       return error(

@@ -9,11 +9,20 @@
 #include "compiler/ir/builder.h"
 #include "compiler/partition/pattern.h"
 #include "runtime/accelerator_program.h"
+#include "runtime/attrs.h"
+#include "runtime/tensor.h"
 
 namespace tenon::compiler {
 
+// A kernel of a library that the runtime opens (runtime/library).
+struct LibraryCall {
+  std::string kernel;  // "dnnl.conv2d"
+  runtime::Attrs attrs;
+  std::vector<std::variant<size_t, runtime::Tensor>> operands;  // numbers of the region's parameters, and constants
+};
+
 // What a code generator makes of a region; kinds of kernels join here. The runtime knows how to run each.
-using Kernel = std::variant<runtime::AcceleratorProgram>;
+using Kernel = std::variant<runtime::AcceleratorProgram, LibraryCall>;
 
 // One row of a target's table: earlier rows win.
 struct TargetPattern {

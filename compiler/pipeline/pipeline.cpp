@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler/backends/accel/target.h"
+#include "compiler/backends/dnnl/target.h"
 #include "compiler/frontend/onnx.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/try.h"
@@ -61,6 +62,7 @@ Expected<Compilation> compile(const Model& model, const CompileOptions& options)
   if (options.accelerator) {
     targets.push_back(accel::make_target(*options.accelerator, {.keep_intermediates = options.keep_intermediates}));
   }
+  if (options.dnnl) targets.push_back(dnnl::make_target());
   result.partitioned = clone(result.quantized);
   TENON_TAKE(placements, partition(context, result.partitioned, model.entry, targets));
   result.placements = std::move(*placements);

@@ -40,6 +40,7 @@ Expected<Model> load_model(const std::filesystem::path& path, const std::map<std
 
 struct CompileOptions {
   std::optional<spec::Config> accelerator;  // none: everything runs on the CPU
+  bool dnnl = false;                        // leave to oneDNN what it takes and no accelerator does
   const Samples* calibration = nullptr;     // none: the model stays in the numbers that it came with
   CalibrationOptions calibrate{};
   QuantizeOptions quantize{};

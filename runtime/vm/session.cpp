@@ -7,6 +7,7 @@
 #include <new>
 #include <optional>
 
+#include "runtime/library/library.h"
 #include "runtime/reference/kernels.h"
 #include "runtime/vm/program_on_device.h"
 
@@ -40,7 +41,7 @@ std::string list(std::span<const Port> ports) {
 struct Session::State {
   const Executable& executable;
   SessionOptions options;
-  std::vector<std::vector<Kernel>> kernels;  // by function and instruction; nullptr where it calls none
+  std::vector<std::vector<LibraryKernel>> kernels;  // by function and instruction; empty where it calls none
   std::vector<ProgramOnDevice> programs;
   std::vector<bool> launched;  // by program, since the profile was cleared
   std::vector<NativeLibrary> natives;
@@ -55,21 +56,32 @@ struct Session::State {
   Status resolve_kernels();
   Expected<std::vector<Tensor>> run(std::span<const Tensor> inputs);
   Status check_inputs(std::span<const Tensor> inputs) const;
-  Expected<std::vector<Tensor>> call_kernel(const CallKernel& call, Kernel kernel, std::span<const Tensor> args);
+  Expected<std::vector<Tensor>> call_kernel(const CallKernel& call, const LibraryKernel& kernel,
+                                            std::span<const Tensor> args);
   Expected<std::vector<Tensor>> call_program(uint32_t program, std::span<const Tensor> args);
 };
 
 Status Session::State::resolve_kernels() {
   auto lookup = options.kernels ? options.kernels : KernelLookup(reference::find);
   for (const Function& function : executable.functions) {
-    auto& row = kernels.emplace_back(function.code.size(), nullptr);
+    auto& row = kernels.emplace_back(function.code.size());
     for (size_t i = 0; i < function.code.size(); ++i) {
       const auto* call = std::get_if<CallKernel>(&function.code[i].operation);
       if (!call) continue;
-      row[i] = lookup(call->kernel);
-      if (!row[i]) {
-        return error(fmt::format("no kernel is named '{}'", call->kernel),
-                     fmt::format("{}: {}", executable.name, function.code[i].layer),
+      const std::string where = fmt::format("{}: {}", executable.name, function.code[i].layer);
+      if (call->kernel.find('.') != std::string::npos) {
+        auto kernel = library_kernel(call->kernel, call->attrs, options.threads);
+        if (!kernel) {
+          kernel.error().where = where;
+          return forward_error(kernel);
+        }
+        row[i] = std::move(*kernel);
+        continue;
+      }
+      const Kernel kernel = lookup(call->kernel);
+      row[i] = [kernel, call](std::span<const Tensor> args) { return kernel(call->attrs, args); };
+      if (!kernel) {
+        return error(fmt::format("no kernel is named '{}'", call->kernel), where,
                      "the executable is for another version of this runtime: compile the model again");
       }
     }
@@ -94,10 +106,10 @@ Status Session::State::check_inputs(std::span<const Tensor> inputs) const {
   return {};
 }
 
-Expected<std::vector<Tensor>> Session::State::call_kernel(const CallKernel& call, Kernel kernel,
+Expected<std::vector<Tensor>> Session::State::call_kernel(const CallKernel& call, const LibraryKernel& kernel,
                                                           std::span<const Tensor> args) {
   try {
-    auto results = kernel(call.attrs, args);
+    auto results = kernel(args);
     if (results && results->size() != call.results.size()) {
       return error(fmt::format("kernel '{}' has {} results, the executable expects {}", call.kernel, results->size(),
                                call.results.size()));
@@ -195,79 +207,79 @@ Expected<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs
 
     std::optional<std::vector<Tensor>> finished;
     Status status = std::visit(
-        Overloaded{[&](const CallKernel& call) -> Status {
-                     Kernel kernel = kernels[static_cast<size_t>(&function - executable.functions.data())][at];
-                     return compute(call.args, call.results, call.kernel, "cpu",
-                                    [&] { return call_kernel(call, kernel, args); });
-                   },
-                   [&](const CallProgram& call) -> Status {
-                     return compute(call.args, call.results, executable.programs[call.program].name, "accel",
-                                    [&]() -> Expected<std::vector<Tensor>> {
-                                      auto values = call_program(call.program, args);
-                                      if (!values || !options.hook) return values;
-                                      for (const Tap& tap : executable.programs[call.program].taps) {
-                                        auto value = programs[call.program].read(tap);
-                                        if (!value) return forward_error(value);
-                                        taps.push_back({&tap, std::move(*value)});
-                                      }
-                                      return values;
-                                    });
-                   },
-                   [&](const CallNative& call) -> Status {
-                     return compute(call.args, call.results, executable.natives[call.code].kernels[call.kernel].name,
-                                    "cpu", [&] { return natives[call.code].call(call.kernel, args, *pool); });
-                   },
-                   [&](const CallFunction& call) -> Status {
-                     if (auto fetched = fetch(call.args); !fetched) return fetched;
-                     // `frame` is invalid once the new one is there.
-                     if (enter(executable.functions[call.function], args, &call.results)) return {};
-                     return error(
-                         fmt::format("the calls nest too deep: {} frames with {} registers", frames.size(), stack), {},
-                         "a recursion without end, or a larger max_stack is needed");
-                   },
-                   [&](const Move& move) -> Status {
-                     if (!frame.registers[move.from]) return error(fmt::format("register {} is empty", move.from));
-                     frame.registers[move.to] = frame.registers[move.from];
-                     return {};
-                   },
-                   [&](const LoadConstant& load) -> Status {
-                     frame.registers[load.to] = executable.constants[load.constant];
-                     return {};
-                   },
-                   [&](const Jump& jump) -> Status {
-                     frame.next = jump.target;
-                     return {};
-                   },
-                   [&](const Branch& branch) -> Status {
-                     const Tensor& condition = frame.registers[branch.condition];
-                     if (!condition) return error(fmt::format("register {} is empty", branch.condition));
-                     if (condition.dtype() != DType::kBool || condition.size() != 1) {
-                       return error(fmt::format("a branch on {}, must be bool with one element", describe(condition)));
-                     }
-                     if (condition.bytes()[0] == std::byte{0}) frame.next = branch.otherwise;
-                     return {};
-                   },
-                   [&](const Kill& kill) -> Status {
-                     for (Register r : kill.registers) frame.registers[r] = {};
-                     return {};
-                   },
-                   [&](const Return& ret) -> Status {
-                     if (auto fetched = fetch(ret.values); !fetched) return fetched;
-                     if (!frame.results) {
-                       for (size_t i = 0; i < args.size(); ++i) {
-                         const Port& port = function.results[i];
-                         if (args[i].dtype() == port.dtype && args[i].shape() == port.shape) continue;
-                         return error(fmt::format("result {} became {}", to_string(port), describe(args[i])));
-                       }
-                       finished = std::move(args);
-                       return {};
-                     }
-                     const Registers& into = *frame.results;
-                     stack -= function.registers + 1;
-                     frames.pop_back();
-                     store(frames.back(), into, args);
-                     return {};
-                   }},
+        Overloaded{
+            [&](const CallKernel& call) -> Status {
+              const LibraryKernel& kernel = kernels[static_cast<size_t>(&function - executable.functions.data())][at];
+              return compute(call.args, call.results, call.kernel, "cpu",
+                             [&] { return call_kernel(call, kernel, args); });
+            },
+            [&](const CallProgram& call) -> Status {
+              return compute(call.args, call.results, executable.programs[call.program].name, "accel",
+                             [&]() -> Expected<std::vector<Tensor>> {
+                               auto values = call_program(call.program, args);
+                               if (!values || !options.hook) return values;
+                               for (const Tap& tap : executable.programs[call.program].taps) {
+                                 auto value = programs[call.program].read(tap);
+                                 if (!value) return forward_error(value);
+                                 taps.push_back({&tap, std::move(*value)});
+                               }
+                               return values;
+                             });
+            },
+            [&](const CallNative& call) -> Status {
+              return compute(call.args, call.results, executable.natives[call.code].kernels[call.kernel].name, "cpu",
+                             [&] { return natives[call.code].call(call.kernel, args, *pool); });
+            },
+            [&](const CallFunction& call) -> Status {
+              if (auto fetched = fetch(call.args); !fetched) return fetched;
+              // `frame` is invalid once the new one is there.
+              if (enter(executable.functions[call.function], args, &call.results)) return {};
+              return error(fmt::format("the calls nest too deep: {} frames with {} registers", frames.size(), stack),
+                           {}, "a recursion without end, or a larger max_stack is needed");
+            },
+            [&](const Move& move) -> Status {
+              if (!frame.registers[move.from]) return error(fmt::format("register {} is empty", move.from));
+              frame.registers[move.to] = frame.registers[move.from];
+              return {};
+            },
+            [&](const LoadConstant& load) -> Status {
+              frame.registers[load.to] = executable.constants[load.constant];
+              return {};
+            },
+            [&](const Jump& jump) -> Status {
+              frame.next = jump.target;
+              return {};
+            },
+            [&](const Branch& branch) -> Status {
+              const Tensor& condition = frame.registers[branch.condition];
+              if (!condition) return error(fmt::format("register {} is empty", branch.condition));
+              if (condition.dtype() != DType::kBool || condition.size() != 1) {
+                return error(fmt::format("a branch on {}, must be bool with one element", describe(condition)));
+              }
+              if (condition.bytes()[0] == std::byte{0}) frame.next = branch.otherwise;
+              return {};
+            },
+            [&](const Kill& kill) -> Status {
+              for (Register r : kill.registers) frame.registers[r] = {};
+              return {};
+            },
+            [&](const Return& ret) -> Status {
+              if (auto fetched = fetch(ret.values); !fetched) return fetched;
+              if (!frame.results) {
+                for (size_t i = 0; i < args.size(); ++i) {
+                  const Port& port = function.results[i];
+                  if (args[i].dtype() == port.dtype && args[i].shape() == port.shape) continue;
+                  return error(fmt::format("result {} became {}", to_string(port), describe(args[i])));
+                }
+                finished = std::move(args);
+                return {};
+              }
+              const Registers& into = *frame.results;
+              stack -= function.registers + 1;
+              frames.pop_back();
+              store(frames.back(), into, args);
+              return {};
+            }},
         instruction.operation);
     if (!status) return fail(std::move(status.error()));
     if (finished) {

@@ -192,6 +192,10 @@ expect 2 "native code is for x86_64-unknown-linux-gnu (x86_64), aarch64" "$tenon
 expect 2 "the levels are armv8.2-a+dotprod, armv8-a" "$tenon" compile "${digits[@]}" --target aarch64 --levels x86-64-v3
 expect 2 "--kernels reference makes none" "$tenon" compile "${digits[@]}" --target aarch64 --kernels reference
 expect 2 "--kernels" "$tenon" compile tests/models/tiny_digits.onnx --shapes N=1 --cpu --kernels fast -o "$scratch/t.tnx"
+# oneDNN takes what it can; where it is not there the message says so.
+expect 0 "dnnl   dnnl.conv2d" "$tenon" compile "${digits[@]}" --explain --targets dnnl
+expect 2 "there is no target 'onednn'" "$tenon" compile "${digits[@]}" --targets onednn
+expect 0 "Libraries of kernels" "$tenon" doctor
 # Kernels as they were measured.
 expect 0 "all of these: " "$tenon" tune tests/models/tiny_digits.onnx --shapes N=1 --trials 2 --records "$scratch/r"
 expect 0 '"measured": 0,' "$tenon" tune tests/models/tiny_digits.onnx --shapes N=1 --trials 2 --records "$scratch/r" --json
