@@ -132,6 +132,7 @@ expect 0 "missing; for verilator: devices, tenon fuzz accel; get it: apt-get ins
   env PATH=/nowhere "$tenon" doctor
 cp "$tenon" "$scratch/alone"
 expect 0 "systemc:     this build of Tenon was made without SystemC; apt-get install libsystemc-dev" "$scratch/alone" doctor
+expect 0 "the library of kernels 'dnnl' is not here: there is no tenon-kernels-dnnl.so" "$scratch/alone" doctor
 expect 1 "systemc:tiny: error: this build of Tenon was made without SystemC" \
   "$scratch/alone" run tests/models/resnet8_digits.onnx --data tests/models/resnet8_digits_test.npz:x --device systemc:tiny
 expect 1 "configuration broken is broken" env TENON_CONFIG_PATH="$scratch/configs" "$tenon" doctor
