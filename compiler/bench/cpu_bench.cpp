@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <ctime>
 #include <functional>
 #include <random>
 #include <set>
@@ -17,22 +16,14 @@
 #include "compiler/kernels/kernels.h"
 #include "compiler/kernels/schedule.h"
 #include "runtime/reference/dtypes.h"
+#include "sim/bench/clock.h"
 
 namespace tenon::compiler::bench {
 namespace {
 
 using runtime::Tensor;
-
-double cpu_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-double median(std::vector<double> values) {
-  std::ranges::nth_element(values, values.begin() + static_cast<ptrdiff_t>(values.size() / 2));
-  return values[values.size() / 2];
-}
+using sim::bench::cpu_seconds;
+using sim::bench::median;
 
 Tensor random_tensor(runtime::Shape shape, DType dtype, uint32_t seed) {
   Tensor tensor(dtype, std::move(shape));

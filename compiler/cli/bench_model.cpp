@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
 #include <iostream>
 #include <map>
 #include <random>
@@ -14,17 +13,14 @@
 #include "runtime/npy.h"
 #include "runtime/reference/dtypes.h"
 #include "runtime/vm/session.h"
+#include "sim/bench/clock.h"
 
 namespace tenon::cli {
 namespace {
 
 using runtime::Tensor;
-
-double cpu_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
+using sim::bench::cpu_seconds;
+using sim::bench::median;
 
 // Floats in -1 .. 1, whole numbers 0 or 1: both are small indices and small lengths.
 Tensor random_input(const runtime::Port& port, std::mt19937& random) {
@@ -36,11 +32,6 @@ Tensor random_input(const runtime::Port& port, std::mt19937& random) {
     }
   });
   return tensor;
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
 }
 
 struct KernelTime {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
 #include <optional>
 #include <random>
 
@@ -12,6 +11,7 @@
 #include "compiler/kernels/kernels.h"
 #include "compiler/kernels/schedule.h"
 #include "runtime/native/native.h"
+#include "sim/bench/clock.h"
 
 namespace tenon::compiler::tune {
 namespace {
@@ -20,18 +20,6 @@ using runtime::DType;
 using runtime::Tensor;
 
 constexpr double kRoundSeconds = 1e-3;  // of one kernel, at least
-
-double cpu_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 
 // Of a size that sums of thousands of them stay in range.
 Tensor random_tensor(DType dtype, const runtime::Shape& shape, uint32_t seed) {
@@ -122,9 +110,10 @@ Status Bench::add(const std::vector<kernels::Choice>& choices) {
   for (State::One& one : fresh) {
     TENON_TAKE(results, batch->library->call(one.kernel, one.params, s.pool));
     one.results = std::move(*results);
-    const double begin = cpu_seconds();
+    const double begin = sim::bench::thread_cpu_seconds();
     TENON_TRY(batch->library->call_into(one.kernel, one.params, one.results, s.pool));
-    one.calls = std::clamp(static_cast<int>(kRoundSeconds / (cpu_seconds() - begin + 1e-9)), 1, 10000);
+    one.calls =
+        std::clamp(static_cast<int>(kRoundSeconds / (sim::bench::thread_cpu_seconds() - begin + 1e-9)), 1, 10000);
     if (!s.all.empty() || &one != &fresh.front()) {
       const auto& wanted = s.all.empty() ? fresh.front().results : s.all.front().results;
       if (one.results != wanted) {
@@ -143,14 +132,14 @@ Expected<std::vector<double>> Bench::measure(const std::vector<size_t>& numbers,
   for (int round = 0; round < rounds; ++round) {
     for (const size_t number : numbers) {
       State::One& one = s.all[number];
-      const double begin = cpu_seconds();
+      const double begin = sim::bench::thread_cpu_seconds();
       for (int i = 0; i < one.calls; ++i)
         TENON_TRY(one.batch->library->call_into(one.kernel, one.params, one.results, s.pool));
-      one.times.push_back((cpu_seconds() - begin) / one.calls);
+      one.times.push_back((sim::bench::thread_cpu_seconds() - begin) / one.calls);
     }
   }
   std::vector<double> seconds;
-  for (const size_t number : numbers) seconds.push_back(median(s.all[number].times));
+  for (const size_t number : numbers) seconds.push_back(sim::bench::median(s.all[number].times));
   return seconds;
 }
 

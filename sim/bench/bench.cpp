@@ -1,11 +1,11 @@
 #include "sim/bench/bench.h"
 
 #include <algorithm>
-#include <ctime>
 
 #include "hw/spec/registers.h"
 #include "sim/behavioral/behavioral.h"
 #include "sim/behavioral/kernels.h"
+#include "sim/bench/clock.h"
 #include "sim/fuzz/random.h"
 #include "sim/vta/vta_program.h"
 
@@ -15,27 +15,20 @@ namespace {
 using spec::Engine;
 using spec::Memory;
 
-double cpu_seconds() {
-  timespec t{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
 uint64_t counter(Simulator& s, uint32_t offset) {
   return s.read_register(offset) | uint64_t{s.read_register(offset + 4)} << 32;
 }
 
 // `once` runs the program and returns a Status; the median of `runs` behind a first one that warms up.
 template <class F>
-Expected<double> median(int runs, F&& once) {
+Expected<double> median_seconds(int runs, F&& once) {
   std::vector<double> seconds;
   for (int i = 0; i <= runs; ++i) {
     const double begin = cpu_seconds();
     if (Status status = once(); !status) return forward_error(status);
     if (i > 0) seconds.push_back(cpu_seconds() - begin);
   }
-  std::ranges::nth_element(seconds, seconds.begin() + runs / 2);
-  return seconds[static_cast<size_t>(runs / 2)];
+  return median(std::move(seconds));
 }
 
 Status launch(Simulator& simulator, const fuzz::Program& program) {
@@ -149,7 +142,7 @@ fuzz::Program convolution(const spec::Config& config, int tiles) {
 Expected<Measurement> measure(Simulator& simulator, const fuzz::Program& program, const std::string& name,
                               const std::string& simulator_name, int runs) {
   fuzz::load(simulator, program);
-  auto seconds = median(runs, [&] { return launch(simulator, program); });
+  auto seconds = median_seconds(runs, [&] { return launch(simulator, program); });
   if (!seconds) return forward_error(seconds);
   return Measurement{name, simulator_name, counter(simulator, spec::reg::kMacs), counter(simulator, spec::reg::kCycles),
                      *seconds};
@@ -169,7 +162,7 @@ Expected<std::vector<Measurement>> behavioral_vta(const std::filesystem::path& f
   if (!program) return forward_error(program);
   return each_kernel_set(*config, program->memory_bytes,
                          [&](Simulator& s, const std::string& name) -> Expected<Measurement> {
-                           auto seconds = median(runs, [&]() -> Status {
+                           auto seconds = median_seconds(runs, [&]() -> Status {
                              if (Status started = vta::start(s, *program); !started) return started;
                              while (s.advance(uint64_t{1} << 30)) {
                              }
