@@ -55,6 +55,7 @@ struct TuneCommand {
   }
 
   void print(const std::vector<Tuned>& all, const std::string& level) const {
+    if (all.empty()) return fmt::print("no operator of the model leaves anything open on the CPU\n");
     double before = 0, after = 0;
     size_t missing = 0;
     fmt::print("CPU time of a call on one thread of {}, medians\n\n{:>12}{:>12}{:>8}{:>8}{:>14}  {}\n", level,
@@ -72,8 +73,7 @@ struct TuneCommand {
       fmt::print("{:>12.1f}{:>12.1f}{:>8.2f}{:>8}{:>14}  {}: {}\n", by_default * 1e6, best * 1e6, by_default / best,
                  one.uses, measured, one.key, compiler::kernels::str(choice));
     }
-    if (all.empty()) fmt::print("no operator of the model leaves anything open on the CPU\n");
-    else if (after > 0) {
+    if (after > 0) {
       fmt::print("\nall of these: {:.2f} ms by default, {:.2f} ms as measured, ratio {:.2f}\n", before * 1e3,
                  after * 1e3, before / after);
     }

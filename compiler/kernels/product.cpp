@@ -6,6 +6,7 @@ namespace tenon::compiler::kernels {
 namespace {
 
 constexpr int64_t kCacheWords = 1 << 18;  // of a matrix that a core's own cache keeps
+constexpr double kMisses = 1.5;           // times longer, where it does not, at a guess
 
 }  // namespace
 
@@ -19,7 +20,8 @@ Value multiply(const Operation& op, std::string_view name, const TileShape& shap
   const auto words = [&](Dim size) {
     return size.constant().value_or(kCacheWords) * product.terms.constant().value_or(1);
   };
-  const bool rows_first = words(product.columns) <= kCacheWords && words(product.rows) > kCacheWords;
+  const bool tall = words(product.columns) <= kCacheWords && words(product.rows) > kCacheWords;
+  const bool rows_first = op.emit.decide("outer", {{"columns", tall ? kMisses : 1}, {"rows", tall ? 1 : kMisses}}) == 1;
   const size_t row = batch + (rows_first ? 0 : 1), column = batch + (rows_first ? 1 : 0);
   tiles.axes.push_back(rows_first ? unrolled : lanes);
   tiles.axes.push_back(rows_first ? lanes : unrolled);

@@ -36,6 +36,8 @@ struct Records::State {
     if (code == SQLITE_CORRUPT || code == SQLITE_ERROR)  // an error of ours alone is a table that is not as it was made
       return error(fmt::format("the file of records is damaged: {}", sqlite3_errmsg(file)), path,
                    "delete it, and let tenon tune write a new one");
+    if (code == SQLITE_CANTOPEN)
+      return error("the file of records cannot be opened", path, "its folder must be there, and writable");
     return error(fmt::format("records: {}", file ? sqlite3_errmsg(file) : "out of memory"), path);
   }
 

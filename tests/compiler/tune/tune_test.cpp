@@ -135,6 +135,12 @@ const char* const kOperators[][2] = {
     {"conv2d(%x, %w)", "%x: Tensor[(1, 8, 8, 8), i8], %w: Tensor[(16, 8, 1, 1), i8]"},
 };
 
+#ifdef __SANITIZE_ADDRESS__
+constexpr size_t kTried = 4;
+#else
+constexpr size_t kTried = 12;
+#endif
+
 TEST_F(Tune, EveryCandidateComputesTheSameBits) {
   for (const auto& [body, params] : kOperators) {
     Parsed model(body, params);
@@ -143,7 +149,7 @@ TEST_F(Tune, EveryCandidateComputesTheSameBits) {
       ASSERT_TRUE(candidates) << candidates.error().str();
       ASSERT_GT(candidates->size(), 1u) << task.key;
       std::vector<Choice> choices;
-      for (size_t i = 0; i < candidates->size(); i += std::max<size_t>(1, candidates->size() / 12))
+      for (size_t i = 0; i < candidates->size(); i += std::max<size_t>(1, candidates->size() / kTried))
         choices.push_back((*candidates)[i].choice);
       Bench bench(model.context, model.module, task, level());
       const Status same = bench.add(choices);
