@@ -1,4 +1,6 @@
 // Between real and integer values. Requantization is hw/spec/requantize.h's, operation by operation, in 64 bits.
+#include <algorithm>
+
 #include "compiler/kernels/lowerings.h"
 
 namespace tenon::compiler::kernels {
@@ -8,6 +10,7 @@ using Values = Expected<std::vector<Value>>;
 
 Expr integer(int64_t value) { return loop::integer_literal(DType::kI64, value); }
 Expr wide(const Expr& x) { return loop::convert(DType::kI64, x); }
+Expr narrow(const Expr& x) { return loop::convert(DType::kI32, x); }
 Expr clamped(const Expr& x, int64_t lo, int64_t hi) {
   return loop::binary(BinaryOp::kMin, loop::binary(BinaryOp::kMax, x, integer(lo)), integer(hi));
 }
@@ -46,8 +49,12 @@ Values quantize(const Operation& op) {
 }
 
 Values dequantize(const Operation& op) {
-  return op.expression([scales = read_scales(op), x = op.arg(0)](const Dims& at) {
+  const bool centered = std::ranges::all_of(op.integers("zero_point"), [](int64_t zero) { return zero == 0; });
+  return op.expression([=, scales = read_scales(op), x = op.arg(0)](const Dims& at) {
     const auto [scale, zero] = scales.of(at);
+    // 64 bits only where 32 do not hold the difference: hardly any processor makes floats of them.
+    if (centered) return loop::convert(DType::kF32, x.at(at)) * scale;
+    if (x.dtype != DType::kI32) return loop::convert(DType::kF32, narrow(x.at(at)) - narrow(zero)) * scale;
     return loop::convert(DType::kF32, wide(x.at(at)) - zero) * scale;
   });
 }

@@ -1,8 +1,9 @@
 // Groups operators into kernels: a contraction with the elementwise operators behind it, a reduction with those around
 // it, elementwise and moving operators among themselves. Each group becomes a global function with composite "fused",
 // which says where kernels begin and end and nothing else: whoever has no kernel for the whole runs its operators one
-// by one. Greedy, by the bytes that need not go through memory; groups stay convex (compiler/ir/groups.h), have at most
-// one contraction or reduction, and may have several results.
+// by one. What makes i32 of bytes for a contraction belongs to it. Greedy, by the bytes that need not go through
+// memory; groups stay convex (compiler/ir/groups.h), have at most one contraction or reduction, and may have several
+// results.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -66,6 +67,7 @@ class Grouping {
     uint32_t operators = 1;
     uint32_t heavy = kNone;      // the contraction or reduction
     bool moves = false;          // has an operator that is not elementwise, nor heavy
+    bool widens = false;         // makes wider numbers of bytes for a contraction, and does nothing else
     const Dims* dims = nullptr;  // of all results, where they are the same; nullptr: they differ
   };
   struct Edge {
@@ -126,13 +128,41 @@ class Grouping {
     Trait trait{.fusible = true, .dims = &type->dims};
     switch (apply->op->pattern) {
       case Pattern::kElementwise:
-      case Pattern::kBroadcast: break;
+      case Pattern::kBroadcast: trait.widens = widens(i); break;
       case Pattern::kInjective: trait.moves = true; break;
       case Pattern::kReduction:
       case Pattern::kAnchor: trait.heavy = i; break;
       case Pattern::kOpaque: return {};
     }
     return trait;
+  }
+  // `cast` of bytes to i32, or `subtract` of a constant from that, which one contraction reads and nothing else:
+  // kernels of contractions take the bytes themselves.
+  bool widens(uint32_t i) const {
+    const auto* apply = std::get_if<Apply>(&block_.bindings[i].value);
+    const auto is_cast = [&](uint32_t at) {
+      const auto* cast = at == kNone ? nullptr : std::get_if<Apply>(&block_.bindings[at].value);
+      if (!cast || cast->op->name != "cast") return false;
+      const auto* from = std::get_if<VarId>(&cast->args[0]);
+      const TensorType *bytes = from ? function_.type(*from).tensor() : nullptr,
+                       *wide = function_.type(block_.bindings[at].var).tensor();
+      return bytes && wide && (bytes->dtype == runtime::DType::kI8 || bytes->dtype == runtime::DType::kU8) &&
+             wide->dtype == runtime::DType::kI32;
+    };
+    const auto is_centered = [&](uint32_t at) {
+      const auto* less = std::get_if<Apply>(&block_.bindings[at].value);
+      return less && less->op->name == "subtract" && std::holds_alternative<ConstId>(less->args[1]) &&
+             is_cast(node(less->args[0]));
+    };
+    const auto alone = [&](uint32_t at) { return users_[at].size() == 1 && node(block_.result) != at; };
+    const auto is_contraction = [&](uint32_t at) {
+      return std::holds_alternative<Apply>(block_.bindings[at].value) && is_anchor(at);
+    };
+    if (!apply || !alone(i)) return false;
+    const uint32_t user = users_[i][0];
+    if (is_centered(i)) return alone(node(apply->args[0])) && is_contraction(user);
+    return is_cast(i) &&
+           (is_contraction(user) || (is_centered(user) && alone(user) && is_contraction(users_[user][0])));
   }
   bool is_anchor(uint32_t i) const { return std::get<Apply>(block_.bindings[i].value).op->pattern == Pattern::kAnchor; }
 
@@ -141,6 +171,7 @@ class Grouping {
     const Trait &above = traits_[groups_->find(from)], &below = traits_[groups_->find(to)];
     if (!above.fusible || !below.fusible || above.operators + below.operators > kMaxOperators) return false;
     if (above.heavy != kNone && below.heavy != kNone) return false;
+    if (below.widens && !above.widens) return false;  // the bytes are what is stored
     if (above.heavy != kNone) {
       // What follows is elementwise on the result.
       return !below.moves && below.dims &&
@@ -148,9 +179,14 @@ class Grouping {
     }
     if (below.heavy == kNone) return true;
     if (above.moves) return false;
-    // A contraction reads each operand many times: what makes it stays outside.
-    return !is_anchor(below.heavy) || std::ranges::none_of(reads_[below.heavy], [&](uint32_t operand) {
-      return groups_->find(operand) == groups_->find(from);
+    // A contraction reads each operand many times: what makes it stays outside, unless it says how to read bytes.
+    return !is_anchor(below.heavy) || above.widens || !feeds(groups_->find(from), below.heavy);
+  }
+  // Whether the node reads from the group, by itself or by what stands in front of it in its own group.
+  bool feeds(uint32_t group, uint32_t node) const {
+    return std::ranges::any_of(reads_[node], [&](uint32_t operand) {
+      const uint32_t own = groups_->find(operand);
+      return own == group || (own == groups_->find(node) && feeds(group, operand));
     });
   }
 
@@ -162,6 +198,7 @@ class Grouping {
               .operators = above.operators + below.operators,
               .heavy = above.heavy != kNone ? above.heavy : below.heavy,
               .moves = above.moves || below.moves,
+              .widens = above.widens && below.widens,
               .dims = above.dims && below.dims && *above.dims == *below.dims ? above.dims : nullptr};
     return true;
   }

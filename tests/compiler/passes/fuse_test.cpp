@@ -66,7 +66,7 @@ class Fuse : public testing::Test {
     for_each_function(module, [&](Symbol name, const Function& function) {
       if (function.composite != "fused") return;
       std::optional<VarId> heavy;
-      std::vector<bool> behind(function.vars.size());
+      std::vector<bool> behind(function.vars.size()), widened(function.vars.size());
       for (const Binding& binding : function.body.bindings) {
         auto* apply = std::get_if<Apply>(&binding.value);
         if (!apply) {
@@ -77,8 +77,10 @@ class Fuse : public testing::Test {
         EXPECT_NE(pattern, Pattern::kOpaque);
         const auto of_params = [&](const Atom& atom) {
           auto* var = std::get_if<VarId>(&atom);
-          return !var || std::ranges::find(function.params, *var) != function.params.end();
+          return !var || std::ranges::find(function.params, *var) != function.params.end() || widened[index(*var)];
         };
+        if (apply->op->name == "cast" || apply->op->name == "subtract")
+          widened[index(binding.var)] = of_params(apply->args[0]);
         if (pattern == Pattern::kAnchor) {
           EXPECT_TRUE(std::ranges::all_of(apply->args, of_params)) << context_.name(name);
         }
@@ -125,6 +127,28 @@ TEST_F(Fuse, AContractionTakesItsElementwiseTail) {
   expect_kernels(result);
   std::mt19937 random(1);
   expect_same(module, result, {random_tensor(random, {2, 2, 4, 4}), random_tensor(random, {2, 2, 4, 4})}, 0);
+}
+
+// The bytes are stored, by what makes them, and read by the contraction; not so where another reads what they became.
+TEST_F(Fuse, AContractionTakesWhatWidensItsBytes) {
+  const std::string bytes = "Tensor[(3, 4), u8]", wide = "Tensor[(3, 2), i32]";
+  const std::string weights =
+      "const $0: Tensor[(4, 2), i32] = [1, 2, 3, 4, 5, 6, 7, 8];\n"
+      "const $1: Tensor[(), i32] = [9];\n";
+  const std::string centered = "subtract(cast(%a, dtype=\"i32\"), $1)";
+  const auto kernels_of = [&](const std::string& body, const std::string& result) {
+    const Module made =
+        fused(read(weights + "def @main(%x: Tensor[(3, 4), f32], %b: " + bytes + ") -> " + result +
+                   " { let %a = quantize(%x, scale=[1.0], zero_point=[3], dtype=\"u8\"); " + body + " }\n"));
+    expect_kernels(made);
+    return kernels(made);
+  };
+  EXPECT_THAT(kernels_of("relu(matmul(" + centered + ", $0))", wide),
+              ElementsAre("quantize", "cast+subtract+matmul+relu"));
+  EXPECT_THAT(kernels_of("matmul(cast(%a, dtype=\"i32\"), $0)", wide), ElementsAre("quantize", "cast+matmul"));
+  EXPECT_THAT(
+      kernels_of("let %c = " + centered + "; (matmul(%c, $0), relu(%c))", "(" + wide + ", Tensor[(3, 4), i32])"),
+      ElementsAre("quantize+cast+subtract+relu", "matmul"));
 }
 
 TEST_F(Fuse, ValuesWithSeveralUsersLeaveAsFurtherResults) {
