@@ -9,12 +9,13 @@ namespace tenon::compiler::kernels {
 namespace {
 
 // x [N, C, ...] as [N, words of C, ...]: the words of a group lie together, its last one is filled up with zeros.
-Value channel_words(Emitter& emit, const Value& x, int64_t groups) {
+// Unless it is `copied` afterwards it is stored.
+Value channel_words(Emitter& emit, const Value& x, int64_t groups, bool copied) {
   Context& context = emit.context();
   const int64_t channels = *x.dims[1].constant() / groups, words = (channels + 3) / 4;
   Dims dims = x.dims;
   dims[1] = context.dim(groups * words);
-  return emit.stored("words", emit.expression(dims, DType::kI32, [=, &context](const Dims& at) {
+  const Value result = emit.expression(dims, DType::kI32, [=, &context](const Dims& at) {
     const Dim count = context.dim(words), four = context.dim(4);
     const Dim group = groups == 1 ? context.dim(0) : context.floor_divide(at[1], count);
     const Dim word = groups == 1 ? at[1] : context.modulo(at[1], count);
@@ -30,7 +31,8 @@ Value channel_words(Emitter& emit, const Value& x, int64_t groups) {
               : choose(less(loop::index_value(channel), loop::index_value(context.dim(channels))), byte, like(byte, 0));
     }
     return word_of(bytes);
-  }));
+  });
+  return copied ? result : emit.stored("words", result);
 }
 
 // The sums of each output's weights.
@@ -61,7 +63,10 @@ std::optional<Value> byte_convolution(const Operation& op) {
   const Value weights = words(emit, right->bytes, 1);
   std::optional<Value> of_outputs;
   if (left->zero != 0) of_outputs = sums_of_outputs(emit, right->bytes);
-  const std::vector<Value> args{channel_words(emit, left->bytes, op.integer("groups")), weights};
+  // Padding is a copy. One that a stride cuts apart takes words as they lie, not bytes from here and there.
+  const bool copied = std::ranges::any_of(op.integers("padding"), [](int64_t size) { return size > 0; }) &&
+                      std::ranges::all_of(op.integers("strides"), [](int64_t stride) { return stride == 1; });
+  const std::vector<Value> args{channel_words(emit, left->bytes, op.integer("groups"), copied), weights};
   const auto pad_word = static_cast<int32_t>(0x01010101u * static_cast<uint32_t>(pad));
   const auto sums =
       direct_convolution({op.emit, op.attrs, args, op.results}, loop::integer_literal(DType::kI32, pad_word),

@@ -12,7 +12,8 @@ Expr integer(int64_t value) { return loop::integer_literal(DType::kI64, value); 
 Expr wide(const Expr& x) { return loop::convert(DType::kI64, x); }
 Expr narrow(const Expr& x) { return loop::convert(DType::kI32, x); }
 Expr clamped(const Expr& x, int64_t lo, int64_t hi) {
-  return loop::binary(BinaryOp::kMin, loop::binary(BinaryOp::kMax, x, integer(lo)), integer(hi));
+  const auto number = [&](int64_t value) { return loop::integer_literal(x->dtype, value); };
+  return loop::binary(BinaryOp::kMin, loop::binary(BinaryOp::kMax, x, number(lo)), number(hi));
 }
 Expr shifted(const Expr& x, const Expr& distance) { return loop::binary(BinaryOp::kShiftRight, x, distance); }
 
@@ -65,16 +66,19 @@ Values requantize(const Operation& op, bool residual) {
   const int64_t r_zero = residual ? op.integer("r_zero") : 0, r_multiplier = residual ? op.integer("r_multiplier") : 0,
                 r_shift = residual ? op.integer("r_shift") : 0;
   const size_t axis = op.axis("axis", op.arg(0).rank());
+  // Once clamped, 32 bits hold all that follows, as a rule.
+  const auto small = [](int64_t value) { return value > -(1 << 21) && value < 1 << 21; };
+  const DType rest = small(v_lo) && small(v_hi) && small(zero) && small(lo) && small(hi) ? DType::kI32 : DType::kI64;
   return op.expression([=, args = op.args](const Dims& at) {
     const Dims channel{at[axis]};
     const Expr t = args[0].at(at) + args[1].at(channel);  // wraps in 32 bits
     const Expr p = wide(t) * wide(args[2].at(channel));
-    Expr sum = clamped(shifted(p, wide(args[3].at(channel))), 256 * v_lo, 256 * v_hi);
+    Expr sum = loop::convert(rest, clamped(shifted(p, wide(args[3].at(channel))), 256 * v_lo, 256 * v_hi));
     if (residual) {
       const Expr scaled = (wide(args[4].at(at)) - integer(r_zero)) * integer(r_multiplier);
-      sum = sum + clamped(shifted(scaled, integer(r_shift)), -(1 << 19), (1 << 19) - 1);
+      sum = sum + loop::convert(rest, clamped(shifted(scaled, integer(r_shift)), -(1 << 19), (1 << 19) - 1));
     }
-    const Expr out = integer(zero) + shifted(sum + integer(128), integer(8));
+    const Expr out = like(sum, static_cast<double>(zero)) + shifted(sum + like(sum, 128), like(sum, 8));
     return loop::convert(DType::kI8, clamped(out, lo, hi));
   });
 }
