@@ -63,9 +63,14 @@ std::optional<Value> byte_convolution(const Operation& op) {
   const Value weights = words(emit, right->bytes, 1);
   std::optional<Value> of_outputs;
   if (left->zero != 0) of_outputs = sums_of_outputs(emit, right->bytes);
-  // Padding is a copy. One that a stride cuts apart takes words as they lie, not bytes from here and there.
-  const bool copied = std::ranges::any_of(op.integers("padding"), [](int64_t size) { return size > 0; }) &&
-                      std::ranges::all_of(op.integers("strides"), [](int64_t stride) { return stride == 1; });
+  // Padding is a copy, and so is what a stride leaves over of x. A plane that a stride cuts apart takes words as they
+  // lie.
+  const auto some = [&](std::string_view name, int64_t above) {
+    return std::ranges::any_of(op.integers(name), [&](int64_t size) { return size > above; });
+  };
+  const bool pads = some("padding", 0), strides = some("strides", 1);
+  const bool points = std::all_of(w.dims.begin() + 2, w.dims.end(), [](Dim size) { return size.constant() == 1; });
+  const bool copied = strides ? points && !pads : pads;
   const std::vector<Value> args{channel_words(emit, left->bytes, op.integer("groups"), copied), weights};
   const auto pad_word = static_cast<int32_t>(0x01010101u * static_cast<uint32_t>(pad));
   const auto sums =

@@ -38,6 +38,7 @@ std::vector<int64_t> numbers(const Tensor& tensor) {
 std::optional<Bytes> constant_bytes(Emitter& emit, const Value& value) {
   if (is_byte(value.dtype)) return Bytes{value, 0};
   const std::vector<int64_t> all = numbers(*value.constant);
+  if (all.empty()) return std::nullopt;
   const auto [lo, hi] = std::ranges::minmax(all);
   if (hi - lo > 255) return std::nullopt;
   const int64_t zero = lo >= -128 && hi <= 127 ? 0 : -128 - lo;
