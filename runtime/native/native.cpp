@@ -95,6 +95,7 @@ std::vector<std::string_view> find_levels() {
   std::vector<std::string_view> levels;
   if (__builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512vnni")) levels.push_back("x86-64-v4+vnni");
   if (__builtin_cpu_supports("x86-64-v4")) levels.push_back("x86-64-v4");
+  if (__builtin_cpu_supports("x86-64-v3") && __builtin_cpu_supports("avxvnni")) levels.push_back("x86-64-v3+vnni");
   if (__builtin_cpu_supports("x86-64-v3")) levels.push_back("x86-64-v3");
   if (__builtin_cpu_supports("x86-64-v2")) levels.push_back("x86-64-v2");
   levels.push_back("x86-64");

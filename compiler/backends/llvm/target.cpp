@@ -65,6 +65,7 @@ Expected<Target> find_target(const std::string& name) {
     using enum Family;
     target.levels = {{"x86-64-v4+vnni", "x86-64-v4", "+avx512vnni", kX86, 64, 32, true, true},
                      {"x86-64-v4", "x86-64-v4", "", kX86, 64, 32, true},
+                     {"x86-64-v3+vnni", "x86-64-v3", "+avxvnni", kX86, 32, 16, true, true},
                      {"x86-64-v3", "x86-64-v3", "", kX86, 32, 16, true},
                      {"x86-64-v2", "x86-64-v2", "", kX86, 16, 16}};
   } else if (triple.getArch() == llvm::Triple::aarch64) {

@@ -249,6 +249,9 @@ TEST(Native, ADotProductIsOneInstructionOfTheProcessor) {
   // vpdpbusd of zmm: EVEX, map 0F38, 66, W0, 512 bits, opcode 50; sdot of vectors or by element.
   EXPECT_TRUE(has(x86, {.levels = {"x86-64-v4+vnni"}}, 1, 0xff608700, 0x50400500));
   EXPECT_FALSE(has(x86, {.levels = {"x86-64-v4"}}, 1, 0xff608700, 0x50400500));
+  // That of ymm in VEX: three bytes of prefix.
+  EXPECT_TRUE(has(x86, {.levels = {"x86-64-v3+vnni"}}, 1, 0xff071fff, 0x500502c4));
+  EXPECT_FALSE(has(x86, {.levels = {"x86-64-v3"}}, 1, 0xff071fff, 0x500502c4));
   for (const auto& [level, there] : {std::pair("armv8.2-a+dotprod", true), std::pair("armv8-a", false)}) {
     const Options options{.triple = "aarch64-linux-gnu", .levels = {level}};
     EXPECT_EQ(has(arm, options, 4, 0xffe0fc00, 0x4e809400) || has(arm, options, 4, 0xffc0f400, 0x4f80e000), there);
