@@ -38,6 +38,9 @@ bool is_small(const Builder& builder, Atom atom) {
     atom = less->args[0];
   }
   if (const Apply* cast = builder.application(atom, "cast")) atom = cast->args[0];
+  if (const runtime::Tensor* constant = constant_of(builder.module(), atom);
+      constant && constant->dtype() == DType::kI32)
+    return std::ranges::all_of(constant->data<int32_t>(), [](int32_t x) { return x >= -255 && x <= 255; });
   const TensorType* type = builder.tensor_type(atom);
   return type && is_byte(type->dtype);
 }
@@ -93,6 +96,16 @@ class Integers {
  private:
   Expected<Atom> centered(const Quantized& x, bool wide) {
     if (!wide) return x.integers;
+    if (const runtime::Tensor* constant = constant_of(builder_.module(), x.integers)) {  // weights
+      runtime::Tensor integers(DType::kI32, constant->shape());
+      const auto center = [&](auto from) {
+        std::ranges::transform(from, integers.data<int32_t>().begin(),
+                               [&](auto one) { return static_cast<int32_t>(one - x.zero); });
+      };
+      if (constant->dtype() == DType::kU8) center(constant->data<uint8_t>());
+      else center(constant->data<int8_t>());
+      return builder_.constant(std::move(integers));
+    }
     TENON_TAKE(integers, builder_.apply("cast", {x.integers}, {{"dtype", std::string("i32")}}));
     if (x.zero == 0) return *integers;
     return builder_.apply("subtract", {*integers, builder_.constant<int32_t>({}, {static_cast<int32_t>(x.zero)})});

@@ -309,6 +309,8 @@ TEST(Kernels, SizesMayBeVariables) {
       {"%x: Tensor[(n, 24), f32], %w: Tensor[(24, 40), f32]", "relu(matmul(%x, %w))"},
       {"%x: Tensor[(n, 24), f32], %w: Tensor[(40, 24), f32]", "dense(%x, %w)"},
       {"%x: Tensor[(3, 4), f32], %w: Tensor[(4, n), f32]", "matmul(%x, %w)"},
+      {"%x: Tensor[(n, 23), f32], %w: Tensor[(23, 20), f32]",
+       R"(cast(matmul(cast(%x, dtype="i8"), cast(%w, dtype="i8")), dtype="f32"))"},
       {"%x: Tensor[(n, 3, 8, 9), f32], %w: Tensor[(5, 3, 3, 3), f32]", "relu(conv2d(%x, %w, padding=[1, 1, 1, 1]))"},
       {"%x: Tensor[(2, 3, n, 9), f32], %w: Tensor[(5, 3, 3, 3), f32]", "conv2d(%x, %w, padding=[1, 1, 1, 1])"},
       {"%x: Tensor[(3, n), f32], %w: Tensor[(3, n), f32]", "add(softmax(%x), %w)"},

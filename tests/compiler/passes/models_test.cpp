@@ -126,6 +126,8 @@ TEST(Models, QuantizedOperatorsAreExactOnIntegers) {
       auto* apply = std::get_if<Apply>(&binding.value);
       const bool layer = apply && (apply->op->name == "conv2d" || apply->op->name == "matmul");
       sums |= layer && main.type(binding.var).tensor()->dtype == DType::kI32;
+      // Weights are wider numbers when they are compiled, not in each run.
+      if (apply && apply->op->name == "cast") EXPECT_FALSE(constant_of(*integers, apply->args[0])) << name;
     }
     EXPECT_TRUE(sums) << print(context, *integers).text;
     auto results = interpret(context, *integers, context.symbol("main"), one.inputs);
