@@ -213,15 +213,17 @@ loop::Body tiled(Context& context, loop::Builder& builder, const std::string& na
 }
 
 std::vector<TileShape> tile_shapes(int64_t rows, int64_t lanes, int64_t vector) {
-  constexpr int64_t kAccumulators = 28;  // of 32 registers
-  constexpr double kLatency = 4;         // from one sum to the next
+  constexpr int64_t kRegisters = 32, kAccumulators = 28;
+  constexpr double kLatency = 4;  // from one sum to the next
   const auto cycles = [](int64_t r, int64_t v) {
     return std::max({0.5 * static_cast<double>(r * v), 0.5 * static_cast<double>(r + v), kLatency});
   };
   const int64_t vectors = (lanes + vector - 1) / vector, most_rows = rows > 0 ? rows : kAccumulators;
   std::vector<TileShape> shapes;
   for (int64_t v = 1; v <= std::min<int64_t>(vectors, 4); v *= 2) {
-    for (int64_t r = 1; r <= std::min(most_rows, kAccumulators / v); ++r) {
+    // Beside the sums there are the vectors, and an element that all of them are multiplied by.
+    const int64_t most = std::min(kAccumulators, kRegisters - v - 1) / v;
+    for (int64_t r = 1; r <= std::min(most_rows, most); ++r) {
       // Blocks of rows and vectors, and what remains of each.
       const int64_t count_r = most_rows / r, rest_r = most_rows % r, count_v = vectors / v, rest_v = vectors % v;
       double total = static_cast<double>(count_r * count_v) * cycles(r, v);

@@ -133,9 +133,7 @@ class Fitter {
     const int64_t sums = shape.rows * shape.vectors;
     // Even and odd bytes of a vector and of a row; a product before it is added.
     if (tile.dots && !registers_.dot) return sums + 2 * shape.vectors + 3 <= registers_.count;
-    // What is repeated in all lanes is read from memory by AVX-512's instructions themselves.
-    const int64_t others = registers_.bytes == 64 ? 0 : registers_.fma || tile.dots ? 1 : 2;
-    return sums + shape.vectors + others <= registers_.count;
+    return sums + shape.vectors + (registers_.fma || tile.dots ? 1 : 2) <= registers_.count;
   }
   double steps(const Tile& tile, const Shape& shape) const {
     const auto sums = static_cast<double>(shape.rows * shape.vectors), rows = static_cast<double>(shape.rows),
@@ -166,7 +164,8 @@ class Fitter {
         if (!fits(*tile, {r, v})) break;
         double total = 0;
         for (const int64_t rows : pieces(tile->rows, r)) total += steps(*tile, {rows, v});
-        total *= static_cast<double>(vectors / v);
+        const int64_t chunks = vectors / v;
+        total *= static_cast<double>(chunks);
         if (!best || total < least) best = Shape{r, v}, least = total;
       }
     }
