@@ -113,9 +113,9 @@ class Levels : public ::testing::Test {
 };
 
 #ifdef __SANITIZE_ADDRESS__
-constexpr int kRounds = 6;
+constexpr int kRounds = 5;
 #else
-constexpr int kRounds = 20;
+constexpr int kRounds = 12;
 #endif
 
 TEST_F(Levels, ProductsOfBytesAreExact) {
