@@ -39,7 +39,10 @@ std::optional<Value> byte_product(const Operation& op, std::string_view name, si
   const Dim rows_dim = x.dims[x.rank() - 2];
   const TileShape shape = tile_of(op, rows_dim, w.dims[columns_axis]);
   const Value rows = rows_of(emit, left->bytes);
-  const Value packed = pack(emit, words(emit, right->bytes, terms_axis), columns_axis, shape.vectors * 16);
+  // Bytes that a word takes from one place are brought together first, and words afterwards from far apart.
+  Value word = words(emit, right->bytes, terms_axis);
+  if (!word.constant && terms_axis + 1 == w.rank()) word = emit.stored("words", word);
+  const Value packed = pack(emit, word, columns_axis, shape.vectors * 16);
   // What the zeros add to the sums: a number for each column and one for each row.
   std::optional<Value> of_columns, of_rows;
   if (left->zero != 0) of_columns = sums_along(emit, right->bytes, terms_axis);
