@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "compiler/kernels/bytes.h"
-#include "compiler/kernels/convolution.h"
+#include "compiler/kernels/direct.h"
 
 namespace tenon::compiler::kernels {
 namespace {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "compiler/loop/schedule/tree.h"
 
@@ -36,8 +37,9 @@ struct Along {
                   last = (begin + size - 1) * stride - before + (kernel - 1) * dilation;
     return first < 0 || last >= in;
   }
-  // Tiles that are alike follow each other in a part; a few at the border have one each, so that there all is known.
-  std::vector<Part> parts(int64_t size, bool lanes) const {
+  // Vectors: those that are alike follow each other in a part; a few at the border have one each, so that there all is
+  // known.
+  std::vector<Part> vectors(int64_t size) const {
     std::vector<Part> parts;
     const int64_t whole = out / size, rest = out % size;
     for (int64_t block = 0; block < whole;) {
@@ -50,13 +52,42 @@ struct Along {
       block = end;
     }
     if (rest > 0) {
-      const int64_t wide =
-          lanes ? std::max<int64_t>(4, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(rest)))) : rest;
+      const auto wide = std::max<int64_t>(4, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(rest))));
       parts.push_back({whole * size, 1, wide, open(whole * size, wide), wide > rest});
     }
     return parts;
   }
 };
+
+// Rows: a tile for those at the top that reach over the border, tiles of rows inside, one for those at the bottom.
+std::vector<Part> row_parts(const Along& rows, int64_t taps) {
+  const int64_t most = std::clamp<int64_t>(kTerms / taps, 1, 7);
+  if (rows.out <= most) return {{0, 1, rows.out, rows.open(0, rows.out), false}};
+  int64_t inner = 0, end = rows.out;
+  while (inner < end && rows.open(inner, 1)) ++inner;
+  while (end > inner && rows.open(end - 1, 1)) --end;
+  std::vector<Part> parts;
+  const auto border = [&](int64_t begin, int64_t count) {
+    if (count > most) parts.push_back({begin, count, 1, true, false});
+    else if (count > 0) parts.push_back({begin, 1, count, true, false});
+  };
+  border(0, inner);
+  if (end > inner) {
+    // Neighbours share what they read, as long as registers hold it; every row of code costs its compilation.
+    const int64_t inside = end - inner;
+    int64_t size = 1;
+    double best = HUGE_VAL;
+    for (int64_t one = 1; one <= std::min(most, inside); ++one) {
+      const double cost = static_cast<double>(one + inside % one) +
+                          12 * static_cast<double>(one + rows.kernel - 1) / static_cast<double>(one);
+      if (cost <= best) best = cost, size = one;
+    }
+    parts.push_back({inner, inside / size, size, false, false});
+    if (inside % size > 0) parts.push_back({end - inside % size, 1, inside % size, false, false});
+  }
+  border(end, rows.out - end);
+  return parts;
+}
 
 class Slider {
  public:
@@ -83,8 +114,8 @@ class Slider {
     for (const size_t i : {0, 1}) vars[i] = symbol(fmt::format("c{}", i));
     outer_ = {context_.dim(vars[0]), context_.dim(vars[1])};
     loop::Body tiles;
-    for (const Part& row : rows.parts(tile_rows(rows.out, taps), false)) {
-      for (const Part& column : columns.parts(lanes_of(dtype_), true))
+    for (const Part& row : row_parts(rows, taps)) {
+      for (const Part& column : columns.vectors(lanes_of(dtype_)))
         tiles.push_back(tile(vars, row, column, taps <= kMostUnrolled ? Mark::kUnroll : Mark::kSerial, results));
     }
     double terms = static_cast<double>(taps * rows.out * columns.out);
@@ -103,15 +134,6 @@ class Slider {
   }
 
  private:
-  // Rows of a tile: neighbours share what they read, as long as registers hold it.
-  static int64_t tile_rows(int64_t out, int64_t taps) {
-    const int64_t most = std::clamp<int64_t>(kTerms / taps, 1, 7);
-    for (int64_t rows = std::min(most, out); 2 * rows > most; --rows) {
-      if (out % rows == 0) return rows;
-    }
-    return std::min(most, out);
-  }
-
   // A name that no dim of the function has.
   Symbol symbol(std::string name) const {
     const auto& dims = emit_.builder().function().dims;

@@ -105,11 +105,40 @@ class Nest {
     body.push_back(nest(loops, stage(name_, all, {}, {}, acc, local, held + tiles_.term(at, k))));
     all.resize(blocks.size() + inners.size());
     const Dims place = tiles_.place(whole);
+    if (tiles_.turned && inner.size() == 2) {
+      body.push_back(turned(inner, all, std::move(guards), place, held));
+      return Stmt{loop::Alloc{.buffer = acc, .scope = loop::Scope::kRegisters, .body = std::move(body)}};
+    }
     for (const TileResult& result : results_) {
       body.push_back(nest(inner, stage(context_.name(builder_.function().buffer(result.buffer).name), all, guards, {},
                                        result.buffer, place, result.value(place, held))));
     }
     return Stmt{loop::Alloc{.buffer = acc, .scope = loop::Scope::kRegisters, .body = std::move(body)}};
+  }
+
+  // The results, of a copy of the tile that has its rows as lanes.
+  Stmt turned(std::vector<For> loops, const std::vector<Axis>& axes, std::vector<loop::Guard> guards, const Dims& place,
+              const Expr& held) {
+    std::swap(loops[0], loops[1]);
+    loops[0].mark = Mark::kUnroll, loops[1].mark = Mark::kVector;
+    const int64_t rows = *loops[1].extent.constant();
+    const Dim lanes =
+        context_.dim(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(rows, 4)))));
+    const Dims at{context_.dim(loops[0].var), context_.dim(loops[1].var)};
+    const loop::BufferId tile =
+        builder_.local(context_.name(builder_.stage_name(name_ + "_tile")), {loops[0].extent, lanes}, dtype_);
+    std::vector<Axis> own;
+    for (const For& loop : loops) own.push_back(*std::ranges::find(axes, loop.var, &Axis::var));
+    loop::Body body;
+    body.push_back(nest(loops, stage(name_ + "_turned", own, {}, {}, tile, at, held)));
+    // Whole registers, of which the last lanes are not stored.
+    if (loops[1].extent != lanes) guards.push_back({at[1], loops[1].extent});
+    loops[1].extent = lanes;
+    for (const TileResult& result : results_) {
+      body.push_back(nest(loops, stage(context_.name(builder_.function().buffer(result.buffer).name), axes, guards, {},
+                                       result.buffer, place, result.value(place, builder_.load(tile, at)))));
+    }
+    return Stmt{loop::Alloc{.buffer = tile, .scope = loop::Scope::kRegisters, .body = std::move(body)}};
   }
 
   // The variable of the loop over the blocks of an axis.

@@ -40,6 +40,8 @@ struct Tiles {
   std::function<Expr(const std::vector<TileIndex>& at, const Dims& k)> term;
   // The result's indices, from those along the axes.
   std::function<Dims(const Dims& at)> place;
+  // Neighbours in the result lie along the rows of a tile, at most 16: it is turned round before it is stored.
+  bool turned = false;
 };
 
 // What is stored: a value made of the sum of its place.

@@ -111,6 +111,7 @@ class FunctionEmitter {
   void vector(const loop::For& loop, int64_t extent);
   void lanes(const loop::For& loop, Dim begin, unsigned count);
   bool vectorizable(const loop::For& loop);
+  bool turn(const loop::For& outer);
   void parallel(const loop::For& loop, Dim extent);  // emit_parallel.cpp
   // Runs `then` where the condition holds, else `otherwise`; where it differs between lanes, in those lanes.
   void branch(Value* condition, const std::function<void()>& then, const std::function<void()>& otherwise);

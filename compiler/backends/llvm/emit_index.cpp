@@ -11,6 +11,7 @@ namespace tenon::compiler::native {
 namespace {
 
 constexpr int64_t kMostApart = 4;  // elements, below which vectors are loaded whole
+constexpr int64_t kRegister = 16;  // lanes of a vector that is put together of them
 
 bool any_atom(Dim dim, const std::function<bool(const DimAtom&)>& holds) {
   return std::ranges::any_of(dim.node->terms, [&](const DimTerm& term) {
@@ -347,29 +348,56 @@ llvm::Value* FunctionEmitter::load_apart(const Address& address, const Lanes& la
                                          llvm::Constant* otherwise, BufferId id) {
   const auto* active = frame().mask ? llvm::dyn_cast<llvm::Constant>(frame().mask) : nullptr;
   if (frame().mask && !active) return nullptr;
-  const auto count = static_cast<int64_t>(frame().lanes);
   const auto is_active = [&](int64_t lane) {
     return !active || !active->getAggregateElement(static_cast<unsigned>(lane))->isNullValue();
   };
-  const llvm::Align align(type->getScalarSizeInBits() / 8);
-  Value* result = nullptr;
-  for (int64_t vector = 0; vector < lanes.step; ++vector) {
-    // The last one ends with the last element.
-    const int64_t begin = std::min(vector * count, (lanes.step - 1) * (count - 1));
-    std::vector<llvm::Constant*> wanted(static_cast<size_t>(count), b_.getFalse());
-    std::vector<int> from;  // of what there is already, and of this vector
-    for (int64_t lane = 0; lane < count; ++lane) {
-      const int64_t place = lane * lanes.step - begin;
-      const bool here = place >= 0 && place < count && (result || place < count) && lane * lanes.step >= vector * count;
-      from.push_back(static_cast<int>(here ? (result ? count : 0) + place : lane));
-      if (here && is_active(lane)) wanted[static_cast<size_t>(place)] = b_.getTrue();
-    }
-    Value* place = pointer(address, unit_.context.add(lanes.begin, unit_.context.dim(begin)), type->getElementType());
-    llvm::Instruction* loaded = active ? static_cast<llvm::Instruction*>(b_.CreateMaskedLoad(
-                                             type, place, align, llvm::ConstantVector::get(wanted), otherwise))
-                                       : b_.CreateAlignedLoad(type, place, align);
+  llvm::Type* element = type->getElementType();
+  const llvm::Align align(element->getScalarSizeInBits() / 8);
+  llvm::Constant* rest = otherwise->getSplatValue();
+  // `wide` elements from `begin` on, of which the mask says which are loaded; nullptr: all.
+  const auto vector = [&](int64_t begin, int64_t wide, const std::vector<llvm::Constant*>* wanted) {
+    auto* own = llvm::FixedVectorType::get(element, static_cast<unsigned>(wide));
+    Value* place = pointer(address, unit_.context.add(lanes.begin, unit_.context.dim(begin)), element);
+    llvm::Instruction* loaded = nullptr;
+    if (!wanted) loaded = b_.CreateAlignedLoad(own, place, align);
+    else
+      loaded = b_.CreateMaskedLoad(own, place, align, llvm::ConstantVector::get(*wanted),
+                                   llvm::ConstantVector::getSplat(own->getElementCount(), rest));
     annotate(loaded, id);
-    result = result ? b_.CreateShuffleVector(result, loaded, from) : b_.CreateShuffleVector(loaded, from);
+    return loaded;
+  };
+  // Lanes of one register each, put together.
+  const auto all = static_cast<int64_t>(frame().lanes);
+  Value* result = nullptr;
+  for (int64_t first = 0; first < all; first += kRegister) {
+    const int64_t count = std::min(kRegister, all - first), origin = first * lanes.step,
+                  span = (count - 1) * lanes.step + 1;
+    // Where they all come from one register, one load of it; else as many as steps, the last of which ends with them.
+    const bool one = span <= kRegister;
+    const int64_t wide = one ? kRegister : count;
+    Value* group = nullptr;
+    for (int64_t number = 0; number < (one ? 1 : lanes.step); ++number) {
+      const int64_t begin = one ? 0 : std::min(number * count, span - count);
+      std::vector<llvm::Constant*> wanted(static_cast<size_t>(wide), b_.getFalse());
+      std::vector<int> from;  // of what there is already, and of this vector
+      for (int64_t lane = 0; lane < count; ++lane) {
+        const int64_t place = lane * lanes.step - begin;
+        const bool here = place >= 0 && place < wide && lane * lanes.step >= number * count;
+        from.push_back(static_cast<int>(here ? (group ? count : 0) + place : lane));
+        if (here && is_active(first + lane)) wanted[static_cast<size_t>(place)] = b_.getTrue();
+      }
+      Value* loaded = vector(origin + begin, wide, active || one ? &wanted : nullptr);
+      group = group ? b_.CreateShuffleVector(group, loaded, from) : b_.CreateShuffleVector(loaded, from);
+    }
+    if (all <= kRegister) return group;
+    std::vector<int> spread, joined;
+    for (int64_t lane = 0; lane < all; ++lane) {
+      const bool here = lane >= first && lane < first + count;
+      spread.push_back(here ? static_cast<int>(lane - first) : -1);
+      joined.push_back(static_cast<int>(here ? all + lane : lane));
+    }
+    group = b_.CreateShuffleVector(group, spread);
+    result = result ? b_.CreateShuffleVector(result, group, joined) : group;
   }
   return result;
 }

@@ -80,11 +80,17 @@ class Library {
     entries_.push_back({std::move(function), std::move(params), std::move(results), std::move(where)});
   }
 
-  void run() {
+  void run() { run(std::string(runtime::host_levels().front())); }
+  void run_on_all_levels() {
+    for (const auto level : runtime::host_levels()) run(std::string(level));
+  }
+
+  void run(const std::string& level) {
+    SCOPED_TRACE(level);
     std::vector<const loop::Function*> functions;
     for (const Entry& entry : entries_) functions.push_back(&entry.function);
     native::Options options;
-    options.levels = {std::string(runtime::host_levels().front())};
+    options.levels = {level};
     const auto code = native::compile(context_, functions, options);
     ASSERT_TRUE(code) << code.error().str();
     const auto library = runtime::NativeLibrary::load(*code);
@@ -239,7 +245,7 @@ TEST(Kernels, RandomContractionsWithTailsAreComputed) {
     expect_near((*results)[0], (*wanted)[0], what);
     library.add(scheduled.function, params, *wanted, what);
   }
-  library.run();
+  library.run_on_all_levels();
 }
 
 // Recurrent layers whose weights are constants, of random sizes: one sequence and several, states that fill vectors and

@@ -1,4 +1,5 @@
-// Convolutions over one or two spatial dims of constant sizes, in tiles.
+// Convolutions over one or two spatial dims of constant sizes, in tiles of registers (tiles.h): with many terms a sum,
+// which a copy of x pays for.
 #pragma once
 
 #include <functional>
