@@ -546,6 +546,10 @@ TEST(Scalar, IntegersWrapAround) {
   EXPECT_EQ(integer(BinaryOp::kShiftRight, DType::kI64, -5, 100), -1);
   EXPECT_EQ(integer(BinaryOp::kShiftRight, DType::kU8, 255, 100), 0);
   EXPECT_EQ(integer(BinaryOp::kShiftRight, DType::kI16, 255, -1), 0);
+  // 0 * -128 + 1 * 127 + 128 * -1 + 255 * -128
+  EXPECT_EQ(
+      integer(BinaryOp::kByteDot, DType::kI32, static_cast<int32_t>(0xff800100), static_cast<int32_t>(0x80ff7f80)),
+      -32641);
   EXPECT_EQ(integer(BinaryOp::kBitXor, DType::kI8, -1, 5), -6);
   EXPECT_EQ(apply(UnaryOp::kAbs, DType::kI8, {.integer = -128})->integer, -128);
   EXPECT_EQ(convert(DType::kI32, DType::kU8, {.integer = -1})->integer, 255);
