@@ -58,12 +58,33 @@ std::string to_string(std::span<const int64_t> shape) {
   return fmt::format("({}{})", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
 }
 
-Tensor::Tensor(DType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape)) {
-  byte_size_ = static_cast<size_t>(element_count(shape_)) * static_cast<size_t>(runtime::bytes(dtype));
+Storage Storage::allocate(size_t bytes) {
   // A tensor of no elements still has a buffer: that is what tells it from no tensor.
-  auto* raw = static_cast<std::byte*>(::operator new(std::max<size_t>(byte_size_, 1), kAlignment));
-  data_ = std::shared_ptr<std::byte[]>(raw, [](std::byte* p) { ::operator delete(p, kAlignment); });
-  std::memset(raw, 0, byte_size_);
+  auto* raw = static_cast<std::byte*>(::operator new(std::max<size_t>(bytes, 1), kAlignment, std::nothrow));
+  if (!raw) return {};
+  return {std::shared_ptr<std::byte[]>(raw, [](std::byte* p) { ::operator delete(p, kAlignment); }), bytes};
+}
+
+Tensor::Tensor(DType dtype, Shape shape) {
+  *this = for_overwrite(dtype, std::move(shape));
+  std::memset(data_.get(), 0, byte_size_);
+}
+
+Tensor Tensor::for_overwrite(DType dtype, Shape shape) {
+  Storage own =
+      Storage::allocate(static_cast<size_t>(element_count(shape)) * static_cast<size_t>(runtime::bytes(dtype)));
+  if (!own.memory) throw std::bad_alloc();
+  return in(std::move(own), dtype, std::move(shape));
+}
+
+Tensor Tensor::in(Storage storage, DType dtype, Shape shape) {
+  Tensor tensor;
+  tensor.dtype_ = dtype;
+  tensor.shape_ = std::move(shape);
+  tensor.byte_size_ = static_cast<size_t>(element_count(tensor.shape_)) * static_cast<size_t>(runtime::bytes(dtype));
+  assert(storage.memory && storage.bytes >= tensor.byte_size_);
+  tensor.data_ = std::move(storage.memory);
+  return tensor;
 }
 
 Tensor Tensor::reshaped(Shape shape) const {
@@ -75,7 +96,7 @@ Tensor Tensor::reshaped(Shape shape) const {
 
 Tensor Tensor::clone() const {
   if (!*this) return {};
-  Tensor result(dtype_, shape_);
+  Tensor result = for_overwrite(dtype_, shape_);
   std::memcpy(result.data_.get(), data_.get(), byte_size_);
   return result;
 }

@@ -40,10 +40,24 @@ int64_t element_count(std::span<const int64_t> shape);
 std::optional<int64_t> checked_bytes(DType dtype, std::span<const int64_t> shape);
 std::string to_string(std::span<const int64_t> shape);  // "(1, 16, 28, 28)"
 
+// A piece of memory that a tensor may lie in; it keeps the whole alive that it belongs to.
+struct Storage {
+  std::shared_ptr<std::byte[]> memory;
+  size_t bytes = 0;
+
+  // New memory, aligned as tensors want it, with unknown contents; no memory where there is none.
+  static Storage allocate(size_t bytes);
+  Storage part(size_t offset, size_t size) const { return {{memory, memory.get() + offset}, size}; }
+};
+
 class Tensor {
  public:
   Tensor() = default;                // no tensor
   Tensor(DType dtype, Shape shape);  // zeros
+  // With unknown contents, for who writes all of it.
+  static Tensor for_overwrite(DType dtype, Shape shape);
+  // The same, there: `storage` is aligned to 64 and large enough (asserted).
+  static Tensor in(Storage storage, DType dtype, Shape shape);
 
   // A tensor with a copy of `values`; their number must be the shape's.
   template <class T>
@@ -72,6 +86,8 @@ class Tensor {
     return {reinterpret_cast<const T*>(data_.get()), byte_size_ / sizeof(T)};
   }
 
+  // Whether no other tensor has the buffer.
+  bool alone() const { return data_.use_count() == 1; }
   // The same buffer under another shape of the same size.
   Tensor reshaped(Shape shape) const;
   Tensor clone() const;

@@ -48,6 +48,7 @@ struct BenchModel {
 
   runtime::Executable executable;
   double compile_seconds = 0, load_seconds = 0;
+  runtime::MemoryRecord memory;
 
   Status run() {
     if (rounds < 1) return error("--rounds is at least 1", {}, {}, Fault::kUsage);
@@ -117,7 +118,7 @@ struct BenchModel {
     return {};
   }
 
-  Status measure(runtime::Session& session, const std::vector<Tensor>& values) const {
+  Status measure(runtime::Session& session, const std::vector<Tensor>& values) {
     TENON_TAKE(once, time(session, values, 1));
     const auto calls = std::clamp<int64_t>(static_cast<int64_t>(0.02 / (*once + 1e-9)), 1, 1000);
     std::vector<double> times;
@@ -135,6 +136,7 @@ struct BenchModel {
       slowest.push_back({name, in_run, static_cast<double>(in_run) * median(each)});
     }
     std::ranges::stable_sort(slowest, std::greater(), &KernelTime::seconds);
+    memory = session.profile().memory;
     if (json) print_json(times, slowest);
     else print(times, slowest);
     return {};
@@ -147,6 +149,9 @@ struct BenchModel {
     fmt::print("  {:<28}{:>12.3f} s\n  {:<28}{:>12.3f} ms\n", "compile", compile_seconds, "load", load_seconds * 1e3);
     fmt::print("  {:<28}{:>12.3f} ms, the median of {}; from {:.3f} to {:.3f}\n", "run", median(times) * 1e3,
                times.size(), times.front() * 1e3, times.back() * 1e3);
+    fmt::print("  {:<28}{:>12.1f} KiB, {:.1f} of it planned; {} results apart\n", "tensors, at most",
+               static_cast<double>(memory.peak_bytes) / 1024, static_cast<double>(memory.arena_bytes) / 1024,
+               memory.allocations);
     if (top == 0) return;
     fmt::print("\n  {:<36}{:>8}{:>14}{:>9}\n", "kernels, the slowest", "calls", "ms a run", "share");
     for (size_t i = 0; i < kernels.size() && i < static_cast<size_t>(top); ++i) {
@@ -160,7 +165,8 @@ struct BenchModel {
     out.begin_object().field("model", executable.name).field("threads", threads);
     out.field("compile_seconds", compile_seconds).field("load_seconds", load_seconds);
     out.field("seconds", median(times)).field("fastest", times.front()).field("slowest", times.back());
-    out.key("kernels").begin_array();
+    out.field("peak_bytes", memory.peak_bytes).field("arena_bytes", memory.arena_bytes);
+    out.field("allocations", memory.allocations).key("kernels").begin_array();
     for (const KernelTime& kernel : kernels) {
       out.begin_object().field("name", kernel.name).field("calls", kernel.calls).field("seconds", kernel.seconds);
       out.end();

@@ -261,6 +261,15 @@ struct Runner : SamplesRun {
 
   Status figures(runtime::Session& session) {
     const runtime::Analysis analysis = runtime::analyze(executable, session.profile());
+    const runtime::MemoryRecord& memory = session.profile().memory;
+    if (json) {
+      result.field("peak_bytes", memory.peak_bytes)
+          .field("arena_bytes", memory.arena_bytes)
+          .field("allocations", memory.allocations);
+    } else {
+      fmt::print("\nMemory of the tensors, a run\n  {:<28} {} KiB, {} of it planned; {} results apart\n", "peak",
+                 memory.peak_bytes >> 10, memory.arena_bytes >> 10, memory.allocations);
+    }
     if (json) {
       result.field("cycles", analysis.cycles)
           .field("utilization", analysis.utilization)

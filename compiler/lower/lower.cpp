@@ -5,12 +5,17 @@
 #include <algorithm>
 #include <cassert>
 #include <map>
+#include <span>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "compiler/ir/operator.h"
 #include "compiler/ir/try.h"
 #include "compiler/lower/graph.h"
 #include "compiler/lower/native.h"
+#include "compiler/passes/memory.h"
+#include "runtime/executable/storage.h"
 
 namespace tenon::compiler {
 namespace {
@@ -48,6 +53,7 @@ class Lowering {
     code_.code.push_back({runtime::Return{*results}, ""});
     insert_kills();
     code_.registers = next_;
+    place_results();
     out_.functions.push_back(std::move(code_));
     TENON_TAKE(code, natives_.compile());
     if (*code) out_.natives.push_back(std::move(**code));
@@ -79,13 +85,23 @@ class Lowering {
   Expected<Registers> registers_of(const Atom& atom) {
     if (const auto* var = std::get_if<VarId>(&atom)) return values_[index(*var)];
     if (const auto* constant = std::get_if<ConstId>(&atom)) {
-      const auto [it, is_new] = constants_.emplace(index(*constant), static_cast<uint32_t>(out_.constants.size()));
-      if (is_new) out_.constants.push_back(module_.constant(*constant));
-      const Register to = fresh();
-      code_.code.push_back({runtime::LoadConstant{to, it->second}, ""});
-      return Registers{to};
+      return Registers{load(module_.constant(*constant))};
     }
     return error("a function is no value yet", {}, {}, Fault::kInternal);
+  }
+  // Equal constants are one, wherever they come from: two kernels may pack the same weights alike.
+  Register load(const runtime::Tensor& tensor) {
+    const auto bytes = tensor.bytes();
+    auto& alike =
+        constants_[std::hash<std::string_view>()({reinterpret_cast<const char*>(bytes.data()), bytes.size()})];
+    auto found = std::ranges::find_if(alike, [&](uint32_t i) { return out_.constants[i] == tensor; });
+    if (found == alike.end()) {
+      found = alike.insert(alike.end(), static_cast<uint32_t>(out_.constants.size()));
+      out_.constants.push_back(tensor);
+    }
+    const Register to = fresh();
+    code_.code.push_back({runtime::LoadConstant{to, *found}, ""});
+    return to;
   }
   Expected<Registers> registers_of(const Atoms& atoms) {
     Registers all;
@@ -131,9 +147,7 @@ class Lowering {
         registers.push_back(args[*number]);
         continue;
       }
-      registers.push_back(fresh());
-      code_.code.push_back({runtime::LoadConstant{registers.back(), static_cast<uint32_t>(out_.constants.size())}, ""});
-      out_.constants.push_back(std::get<runtime::Tensor>(operand));
+      registers.push_back(load(std::get<runtime::Tensor>(operand)));
     }
     return registers;
   }
@@ -148,6 +162,7 @@ class Lowering {
     const Registers operands = operands_of(entry.operands, inputs);
     const Registers results = fresh_for(function_->type(binding.var));
     values_[index(binding.var)] = results;
+    note_bytes(function_->type(binding.var), results);
     code_.code.push_back({runtime::CallNative{0, entry.kernel, operands, results}, layer(binding.var)});
     return {};
   }
@@ -331,6 +346,46 @@ class Lowering {
     code_.code = std::move(with_kills);
   }
 
+  void note_bytes(Type type, std::span<const Register> registers) {
+    if (const TupleType* tuple = type.tuple()) {
+      for (const Type field : tuple->fields) {
+        note_bytes(field, registers.first(width(field)));
+        registers = registers.subspan(width(field));
+      }
+      return;
+    }
+    const auto shape = type.tensor()->shape();
+    if (shape) bytes_[registers.front()] = runtime::checked_bytes(type.tensor()->dtype, *shape).value_or(0);
+  }
+
+  // The plan of memory, of what is left when all is lowered: kernels of the reference may give back what they are
+  // given.
+  void place_results() {
+    std::vector<PlannedTensor> lives;
+    const auto stored = runtime::stored_results(code_);
+    const auto call = [&](const runtime::StoredResult& one) -> runtime::CallNative& {
+      return std::get<runtime::CallNative>(code_.code[one.first].operation);
+    };
+    for (const runtime::StoredResult& one : stored) {
+      constexpr int64_t kStep = kMemoryAlignment;
+      static_assert(kStep % runtime::kPlaceAlignment == 0);
+      const auto bytes = bytes_.find(call(one).results[one.result]);
+      lives.push_back({.first = one.first,
+                       .last = one.last,
+                       .bytes = bytes == bytes_.end() ? 0 : (bytes->second + kStep - 1) / kStep * kStep,
+                       .leaves = one.leaves});
+    }
+    const MemoryPlan plan = place_tensors(std::move(lives));
+    for (size_t i = 0; i < stored.size(); ++i) {
+      const PlannedTensor& tensor = plan.tensors[i];
+      if (tensor.offset == PlannedTensor::kOutside) continue;
+      auto& places = call(stored[i]).places;
+      places.resize(call(stored[i]).results.size());
+      places[stored[i].result] = {static_cast<uint64_t>(tensor.offset), static_cast<uint64_t>(tensor.bytes)};
+    }
+    code_.arena_bytes = static_cast<uint64_t>(plan.arena);
+  }
+
   Context& context_;
   const LowerOptions& options_;
   NativeKernels natives_;
@@ -339,7 +394,8 @@ class Lowering {
   std::span<const Target> targets_;
   runtime::Executable& out_;
   std::vector<Registers> values_;
-  std::map<size_t, uint32_t> constants_;
+  std::unordered_map<size_t, std::vector<uint32_t>> constants_;  // by their bytes' hash
+  std::map<Register, int64_t> bytes_;                            // of native kernels' results
   runtime::Function code_;
   Register next_ = 0;
 };

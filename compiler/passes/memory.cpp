@@ -25,17 +25,11 @@ class Lives {
   Lives(const Module& module, const Function& function)
       : module_(module), function_(function), effects_(module), holds_(function.vars.size()) {}
 
-  MemoryPlan run() {
+  std::vector<PlannedTensor> run() {
     block(function_.body);
     leave(held(function_.body.result));
-    for (size_t i = 0; i < plan_.tensors.size(); ++i) {
-      if (leaves_[i]) plan_.outside += plan_.tensors[i].bytes;
-      else plan_.unknown += plan_.tensors[i].bytes == 0;
-    }
-    return std::move(plan_);
+    return std::move(tensors_);
   }
-  const std::vector<bool>& leaves() const { return leaves_; }
-  uint32_t bindings() const { return now_ + 1; }
 
  private:
   const Holds& held(const Atom& atom) const {
@@ -49,10 +43,10 @@ class Lives {
     return all;
   }
   void use(const Holds& tensors) {
-    for (uint32_t i : tensors) plan_.tensors[i].last = std::max(plan_.tensors[i].last, now_);
+    for (uint32_t i : tensors) tensors_[i].last = std::max(tensors_[i].last, now_);
   }
   void leave(const Holds& tensors) {
-    for (uint32_t i : tensors) leaves_[i] = true;
+    for (uint32_t i : tensors) tensors_[i].leaves = true;
   }
 
   int64_t bytes_of(const TensorType& type) const {
@@ -77,9 +71,8 @@ class Lives {
         if (type == function_.type(var)) fields_[var].push_back(part);
       }
     } else if (auto* tensor = type.tensor()) {
-      made.push_back(static_cast<uint32_t>(plan_.tensors.size()));
-      plan_.tensors.push_back({.var = var, .field = field++, .first = now_, .last = now_, .bytes = bytes_of(*tensor)});
-      leaves_.push_back(false);
+      made.push_back(static_cast<uint32_t>(tensors_.size()));
+      tensors_.push_back({.var = var, .field = field++, .first = now_, .last = now_, .bytes = bytes_of(*tensor)});
     }
   }
   Holds make(VarId var) {
@@ -169,8 +162,7 @@ class Lives {
   const Module& module_;
   const Function& function_;
   Effects effects_;
-  MemoryPlan plan_;
-  std::vector<bool> leaves_;  // by tensor
+  std::vector<PlannedTensor> tensors_;
   std::vector<Holds> holds_;  // by variable
   std::map<VarId, std::vector<Holds>> fields_;
   uint32_t now_ = 0;
@@ -179,13 +171,21 @@ class Lives {
 }  // namespace
 
 MemoryPlan plan_memory(const Module& module, const Function& function) {
-  Lives lives(module, function);
-  MemoryPlan plan = lives.run();
+  return place_tensors(Lives(module, function).run());
+}
+
+MemoryPlan place_tensors(std::vector<PlannedTensor> tensors) {
+  MemoryPlan plan{.tensors = std::move(tensors)};
   std::vector<uint32_t> order;
+  uint32_t bindings = 0;
   for (uint32_t i = 0; i < plan.tensors.size(); ++i) {
-    if (!lives.leaves()[i] && plan.tensors[i].bytes > 0) order.push_back(i);
+    const PlannedTensor& tensor = plan.tensors[i];
+    bindings = std::max(bindings, tensor.last + 1);
+    if (tensor.leaves) plan.outside += tensor.bytes;
+    else if (tensor.bytes == 0) ++plan.unknown;
+    else order.push_back(i);
   }
-  std::vector<int64_t> change(lives.bindings() + 1);
+  std::vector<int64_t> change(bindings + 1);
   for (uint32_t i : order) {
     const PlannedTensor& tensor = plan.tensors[i];
     plan.apart += tensor.bytes;
@@ -195,7 +195,7 @@ MemoryPlan plan_memory(const Module& module, const Function& function) {
   std::partial_sum(change.begin(), change.end(), change.begin());
   plan.peak = std::ranges::max(change);
   std::ranges::stable_sort(order, std::greater(), [&](uint32_t i) { return plan.tensors[i].bytes; });
-  std::vector<std::vector<uint32_t>> placed(lives.bindings());  // by binding: the tensors that live there
+  std::vector<std::vector<uint32_t>> placed(bindings);  // by binding: the tensors that live there
   std::vector<uint32_t> seen(plan.tensors.size(), UINT32_MAX);
   for (uint32_t i : order) {
     PlannedTensor& tensor = plan.tensors[i];

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "compiler/ir/module.h"
 
@@ -23,6 +24,7 @@ struct PlannedTensor {
   uint32_t first = 0, last = 0;  // bindings, both of them included
   int64_t bytes = 0;             // at most, a multiple of kMemoryAlignment; 0: no bound is known
   int64_t offset = kOutside;
+  bool leaves = false;  // it may outlive the call
 };
 inline constexpr int64_t kMemoryAlignment = 64;
 
@@ -36,6 +38,8 @@ struct MemoryPlan {
 };
 
 MemoryPlan plan_memory(const Module& module, const Function& function);
+// Places these tensors, whose lives are known: fills in offsets and sums.
+MemoryPlan place_tensors(std::vector<PlannedTensor> tensors);
 // "12 tensors in 4096 bytes (3584 live at once, 16384 apart); 512 bytes of results outside; 2 of unknown size"
 std::string str(const MemoryPlan& plan);
 

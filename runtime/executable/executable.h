@@ -6,6 +6,11 @@
 // order; reading an empty register is an error; writing replaces. Tensors are values: no instruction changes a tensor
 // that another register can see. Tuples exist only at compile time: calls and returns carry lists.
 //
+// Memory: a result of a native kernel may have a place in the arena that each frame of its function has, and that later
+// frames take again. A place is a promise: as long as anything may read a result, no other one lies there, and none
+// leaves the frame; load() proves it. A result that turns out larger than its place has memory of its own, as all other
+// tensors have.
+//
 // A file is trusted in nothing: load() checks all that execution relies on and cannot see while it runs (indices, jump
 // targets, signatures, sizes, the configuration, every instruction of an accelerator program and the device memory
 // that it may touch), so that what a damaged or hostile file can cause is an error, at load or at run time. But for
@@ -45,10 +50,17 @@ struct CallProgram {
   Registers args, results;
   bool operator==(const CallProgram&) const = default;
 };
+// Where in the arena a result lies; 0 bytes: not there.
+struct Place {
+  uint64_t offset = 0, bytes = 0;
+  bool operator==(const Place&) const = default;
+};
+inline constexpr uint64_t kPlaceAlignment = 64;
 // Runs a native kernel; args and results are those of its signature, in order.
 struct CallNative {
   uint32_t code = 0, kernel = 0;  // indices into the executable's natives, and into the kernels of that
   Registers args, results;
+  std::vector<Place> places = {};  // of the results; none: no result has one
   bool operator==(const CallNative&) const = default;
 };
 // Calls function `function` in a frame of its own.
@@ -113,6 +125,7 @@ struct Function {
   std::vector<Port> params, results;
   uint32_t registers = 0;
   std::vector<Instruction> code;
+  uint64_t arena_bytes = 0;
   bool operator==(const Function&) const = default;
 };
 

@@ -151,7 +151,11 @@ class Reader {
       }
       case file::Operation::CallNative: {
         const auto& c = *i.operation_as_CallNative();
-        return CallNative{c.code(), c.kernel(), numbers(c.args()), numbers(c.results())};
+        CallNative call{c.code(), c.kernel(), numbers(c.args()), numbers(c.results())};
+        if (c.places()) {
+          for (const file::Place* place : *c.places()) call.places.push_back({place->offset(), place->bytes()});
+        }
+        return call;
       }
       case file::Operation::CallFunction: {
         const auto& c = *i.operation_as_CallFunction();
@@ -175,10 +179,15 @@ class Reader {
 
   Function function(const file::Function& f) {
     auto ports = [&](const file::Port& p) { return port(p); };
-    return {text(f.name()), list<Port>(f.params(), ports), list<Port>(f.results(), ports), f.registers(),
-            list<Instruction>(f.code(), [&](const file::Instruction& i) {
-              return Instruction{operation(i), text(i.layer())};
-            })};
+    return {text(f.name()),
+            list<Port>(f.params(), ports),
+            list<Port>(f.results(), ports),
+            f.registers(),
+            list<Instruction>(f.code(),
+                              [&](const file::Instruction& i) {
+                                return Instruction{operation(i), text(i.layer())};
+                              }),
+            f.arena()};
   }
 
   AcceleratorProgram program(const file::Program& p) {

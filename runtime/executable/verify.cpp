@@ -5,6 +5,7 @@
 #include <set>
 
 #include "runtime/executable/executable.h"
+#include "runtime/executable/storage.h"
 #include "runtime/executable/verify_program.h"
 
 namespace tenon::runtime {
@@ -71,6 +72,7 @@ class Verifier {
     if (!std::holds_alternative<Return>(last) && !std::holds_alternative<Jump>(last)) {
       return here("the last instruction is neither return nor jump");
     }
+    if (auto problem = check_places(f); !problem.empty()) return here(std::move(problem));
     return {};
   }
 
@@ -110,6 +112,7 @@ class Verifier {
                             if (!index("native kernel", c.kernel, kernels.size())) return;
                             counts("arguments", c.args.size(), kernels[c.kernel].signature.params.size());
                             counts("results", c.results.size(), kernels[c.kernel].signature.results.size());
+                            if (!c.places.empty()) counts("places", c.places.size(), c.results.size());
                           },
                           [&](const CallFunction& c) {
                             call(c.args, c.results);

@@ -109,8 +109,12 @@ class Writer {
               return as(Op::CallProgram, file::CreateCallProgram(builder_, c.program, regs(c.args), regs(c.results)));
             },
             [&](const CallNative& c) {
+              std::vector<file::Place> places;
+              for (const Place& place : c.places) places.emplace_back(place.offset, place.bytes);
+              const auto args = regs(c.args), results = regs(c.results);
               return as(Op::CallNative,
-                        file::CreateCallNative(builder_, c.code, c.kernel, regs(c.args), regs(c.results)));
+                        file::CreateCallNative(builder_, c.code, c.kernel, args, results,
+                                               places.empty() ? 0 : builder_.CreateVectorOfStructs(places)));
             },
             [&](const CallFunction& c) {
               return as(Op::CallFunction,
@@ -139,7 +143,7 @@ class Writer {
     auto ports = [&](const Port& p) { return port(p); };
     auto params = list(f.params, ports), results = list(f.results, ports);
     auto code = list(f.code, [&](const Instruction& i) { return instruction(i); });
-    return file::CreateFunction(builder_, text(f.name), params, results, f.registers, code);
+    return file::CreateFunction(builder_, text(f.name), params, results, f.registers, code, f.arena_bytes);
   }
   auto program(const AcceleratorProgram& p, uint32_t section) {
     auto slots = [&](const TensorSlot& s) { return slot(s); };

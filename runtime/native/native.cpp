@@ -225,8 +225,8 @@ Expected<NativeLibrary> NativeLibrary::load(const NativeCode& code, std::string_
   return NativeLibrary(std::move(state));
 }
 
-Expected<std::vector<Tensor>> NativeLibrary::call(size_t kernel, std::span<const Tensor> params,
-                                                  ThreadPool& pool) const {
+Expected<std::vector<Tensor>> NativeLibrary::call(size_t kernel, std::span<const Tensor> params, ThreadPool& pool,
+                                                  std::span<const Storage> places) const {
   assert(kernel < state_->code->kernels.size());
   const auto& [name, signature] = state_->code->kernels[kernel];
   auto named = [&](auto& failed) {
@@ -235,7 +235,7 @@ Expected<std::vector<Tensor>> NativeLibrary::call(size_t kernel, std::span<const
   };
   auto dims = bind_dims(signature, params);
   if (!dims) return named(dims);
-  auto results = make_results(signature, *dims, params);
+  auto results = make_results(signature, *dims, params, places);
   if (!results) return named(results);
   if (auto status = run(kernel, params, *results, *dims, pool); !status) return forward_error(status);
   return results;

@@ -52,7 +52,9 @@ class NativeLibrary {
 
   // The kernel's results for these tensors, computed by the pool's threads. Errors: tensors that do not fit the
   // signature, and the program's own, where the message says which loop function and stage.
-  Expected<std::vector<Tensor>> call(size_t kernel, std::span<const Tensor> params, ThreadPool& pool) const;
+  // A result lies in its place, where there are places and it fits.
+  Expected<std::vector<Tensor>> call(size_t kernel, std::span<const Tensor> params, ThreadPool& pool,
+                                     std::span<const Storage> places = {}) const;
   // The same, into tensors that are there: of the types and shapes that the signature says (asserted), and none of them
   // a parameter.
   Status call_into(size_t kernel, std::span<const Tensor> params, std::span<Tensor> results, ThreadPool& pool) const;

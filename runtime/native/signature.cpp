@@ -251,17 +251,18 @@ Expected<std::vector<int64_t>> bind_dims(const Signature& signature, std::span<c
 }
 
 Expected<std::vector<Tensor>> make_results(const Signature& signature, std::span<const int64_t> dims,
-                                           std::span<const Tensor> params) {
+                                           std::span<const Tensor> params, std::span<const Storage> places) {
   std::vector<Tensor> results;
   Sizes sizes(signature, params, dims);
-  for (const SignatureBuffer& buffer : signature.results) {
+  for (size_t i = 0; i < signature.results.size(); ++i) {
+    const SignatureBuffer& buffer = signature.results[i];
     auto shape = sizes.shape(buffer);
     if (!shape) return forward_error(shape);
-    try {
-      results.emplace_back(buffer.dtype, std::move(*shape));
-    } catch (const std::bad_alloc&) {
-      return error(fmt::format("not enough memory for '{}'", buffer.name));
-    }
+    const auto size = static_cast<size_t>(*checked_bytes(buffer.dtype, *shape));
+    const bool fits = i < places.size() && places[i].memory && places[i].bytes >= size;
+    Storage storage = fits ? places[i] : Storage::allocate(size);
+    if (!storage.memory) return error(fmt::format("not enough memory for '{}'", buffer.name));
+    results.push_back(Tensor::in(std::move(storage), buffer.dtype, std::move(*shape)));
   }
   return results;
 }

@@ -62,8 +62,9 @@ Status verify(const Signature& signature, std::string_view where);
 
 // The dims' values for these tensors, which have the shapes and types that the signature says.
 Expected<std::vector<int64_t>> bind_dims(const Signature& signature, std::span<const Tensor> params);
-// New tensors for the results.
+// Tensors for the results, with unknown contents: in these places, one for each where any are given, and in memory of
+// their own where a place is none or too small.
 Expected<std::vector<Tensor>> make_results(const Signature& signature, std::span<const int64_t> dims,
-                                           std::span<const Tensor> params);
+                                           std::span<const Tensor> params, std::span<const Storage> places = {});
 
 }  // namespace tenon::runtime

@@ -152,6 +152,11 @@ ThreadPool::~ThreadPool() {
   state_->begin.notify_all();
 }
 
+ThreadPool& ThreadPool::of_process() {
+  static auto* const pool = new ThreadPool;
+  return *pool;
+}
+
 unsigned ThreadPool::threads() const { return static_cast<unsigned>(state_->arenas.size()); }
 
 int64_t ThreadPool::run(int64_t count, const std::function<bool(Arena&, int64_t)>& task) {

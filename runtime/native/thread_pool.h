@@ -41,6 +41,9 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
   ~ThreadPool();
 
+  // The one that all share who ask for no number of threads: made when it is first asked for, never ended.
+  static ThreadPool& of_process();
+
   unsigned threads() const;
 
   // Runs task(arena, index) for each index below `count`, in any order, `threads()` at a time; an arena is its thread's

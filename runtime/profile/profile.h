@@ -29,8 +29,16 @@ struct LaunchRecord {
   std::vector<sim::Interval> timeline;  // empty where it was not recorded
 };
 
+// What the tensors of one run took, but for the caller's and the constants.
+struct MemoryRecord {
+  uint64_t arena_bytes = 0;  // planned, of all its frames
+  uint64_t peak_bytes = 0;   // the most at any time, arenas of frames included
+  uint64_t allocations = 0;  // results that have memory of their own
+};
+
 struct Profile {
   uint64_t runs = 0;
+  MemoryRecord memory;  // of the last run that came to its end
   std::vector<CallRecord> calls;
   std::vector<LaunchRecord> launches;
 };

@@ -18,7 +18,37 @@ struct Frame {
   const Function* function;
   const Registers* results;  // of the caller's call; nullptr for the entry
   std::vector<Tensor> registers;
+  Storage arena;  // where the function has one
   uint32_t next = 0;
+};
+
+// What a run's tensors take, but for what is the caller's or a constant.
+class Memory {
+ public:
+  const MemoryRecord& record() const { return record_; }
+
+  void arena(uint64_t bytes) {
+    record_.arena_bytes += bytes;
+    grow(bytes);
+  }
+  void arena_ends(uint64_t bytes) { live_ -= bytes; }
+  // A call's result; one that lies in an arena or shares an argument's buffer is not alone.
+  void made(const Tensor& result) {
+    if (!result || !result.alone()) return;
+    ++record_.allocations;
+    grow(result.bytes().size());
+  }
+  // A register forgets what it holds.
+  void drop(Tensor& value) {
+    if (value && value.alone()) live_ -= std::min<uint64_t>(live_, value.bytes().size());
+    value = {};
+  }
+
+ private:
+  void grow(uint64_t bytes) { record_.peak_bytes = std::max(record_.peak_bytes, live_ += bytes); }
+
+  MemoryRecord record_;
+  uint64_t live_ = 0;
 };
 
 template <class... F>
@@ -45,9 +75,13 @@ struct Session::State {
   std::vector<ProgramOnDevice> programs;
   std::vector<bool> launched;  // by program, since the profile was cleared
   std::vector<NativeLibrary> natives;
-  std::optional<ThreadPool> pool;  // where there is native code
+  std::optional<ThreadPool> own_pool;
+  ThreadPool* pool = nullptr;              // where there is native code
+  std::vector<std::vector<Storage>> idle;  // arenas that no frame has, by function
   Profile profile;
   std::chrono::steady_clock::time_point origin = std::chrono::steady_clock::now();
+
+  State(const Executable& program, SessionOptions how) : executable(program), options(std::move(how)) {}
 
   int64_t now() const {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - origin).count();
@@ -56,6 +90,8 @@ struct Session::State {
   Status resolve_kernels();
   Expected<std::vector<Tensor>> run(std::span<const Tensor> inputs);
   Status check_inputs(std::span<const Tensor> inputs) const;
+  Expected<Storage> take_arena(const Function& function);
+  void give_back(const Function& function, Storage arena);
   Expected<std::vector<Tensor>> call_kernel(const CallKernel& call, const LibraryKernel& kernel,
                                             std::span<const Tensor> args);
   Expected<std::vector<Tensor>> call_program(uint32_t program, std::span<const Tensor> args);
@@ -106,6 +142,22 @@ Status Session::State::check_inputs(std::span<const Tensor> inputs) const {
   return {};
 }
 
+Expected<Storage> Session::State::take_arena(const Function& function) {
+  if (function.arena_bytes == 0) return Storage();
+  auto& free = idle[static_cast<size_t>(&function - executable.functions.data())];
+  Storage arena = free.empty() ? Storage::allocate(function.arena_bytes) : std::move(free.back());
+  if (!free.empty()) free.pop_back();
+  if (!arena.memory)
+    return error(fmt::format("not enough memory for an arena of {} bytes", function.arena_bytes), executable.name);
+  return arena;
+}
+
+// One that somebody still has a tensor in is left to him.
+void Session::State::give_back(const Function& function, Storage arena) {
+  if (arena.memory.use_count() == 1)
+    idle[static_cast<size_t>(&function - executable.functions.data())].push_back(std::move(arena));
+}
+
 Expected<std::vector<Tensor>> Session::State::call_kernel(const CallKernel& call, const LibraryKernel& kernel,
                                                           std::span<const Tensor> args) {
   try {
@@ -148,16 +200,32 @@ Expected<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs
   std::vector<Frame> frames;
   uint64_t stack = 0, steps = 0;
   std::vector<Tensor> args, results;  // of the call under way; reused to save allocations
+  std::vector<Storage> places;
+  Memory memory;
 
-  auto enter = [&](const Function& function, std::span<const Tensor> values, const Registers* into) {
+  auto enter = [&](const Function& function, std::span<const Tensor> values, const Registers* into) -> Status {
     stack += function.registers + 1;
-    if (stack > options.max_stack) return false;
-    frames.push_back({&function, into, std::vector<Tensor>(function.registers), 0});
+    if (stack > options.max_stack) {
+      if (!into) return error("the entry needs more registers than the limit", executable.name);
+      return error(fmt::format("the calls nest too deep: {} frames with {} registers", frames.size(), stack), {},
+                   "a recursion without end, or a larger max_stack is needed");
+    }
+    auto arena = take_arena(function);
+    if (!arena) return forward_error(arena);
+    memory.arena(function.arena_bytes);
+    frames.push_back({&function, into, std::vector<Tensor>(function.registers), std::move(*arena), 0});
     std::ranges::copy(values, frames.back().registers.begin());
-    return true;
+    return {};
   };
-  if (!enter(executable.main(), inputs, nullptr))
-    return error("the entry needs more registers than the limit", executable.name);
+  auto leave = [&] {
+    Frame& frame = frames.back();
+    for (Tensor& value : frame.registers) memory.drop(value);
+    memory.arena_ends(frame.function->arena_bytes);
+    stack -= frame.function->registers + 1;
+    give_back(*frame.function, std::move(frame.arena));
+    frames.pop_back();
+  };
+  if (auto status = enter(executable.main(), inputs, nullptr); !status) return forward_error(status);
 
   for (;;) {
     Frame& frame = frames.back();
@@ -182,8 +250,11 @@ Expected<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs
       }
       return {};
     };
-    auto store = [](Frame& to, const Registers& registers, std::vector<Tensor>& values) {
-      for (size_t i = 0; i < registers.size(); ++i) to.registers[registers[i]] = std::move(values[i]);
+    auto store = [&](Frame& to, const Registers& registers, std::vector<Tensor>& values) {
+      for (size_t i = 0; i < registers.size(); ++i) {
+        memory.drop(to.registers[registers[i]]);
+        to.registers[registers[i]] = std::move(values[i]);
+      }
     };
 
     // Calls that compute: timed, recorded and shown to the hook.
@@ -198,9 +269,11 @@ Expected<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs
       if (device == "accel") record.launch = static_cast<int32_t>(profile.launches.size()) - 1;
       profile.calls.push_back(std::move(record));
       results = std::move(*values);
+      for (const Tensor& value : results) memory.made(value);
       if (options.hook) {
         if (auto status = options.hook({&function, at, &instruction, args, results, taps}); !status) return status;
       }
+      args.clear();
       store(frame, to, results);
       return {};
     };
@@ -227,22 +300,28 @@ Expected<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs
                              });
             },
             [&](const CallNative& call) -> Status {
-              return compute(call.args, call.results, executable.natives[call.code].kernels[call.kernel].name, "cpu",
-                             [&] { return natives[call.code].call(call.kernel, args, *pool); });
+              return compute(
+                  call.args, call.results, executable.natives[call.code].kernels[call.kernel].name, "cpu", [&] {
+                    places.clear();
+                    for (const Place& place : call.places)
+                      places.push_back(place.bytes == 0 ? Storage() : frame.arena.part(place.offset, place.bytes));
+                    return natives[call.code].call(call.kernel, args, *pool, places);
+                  });
             },
             [&](const CallFunction& call) -> Status {
               if (auto fetched = fetch(call.args); !fetched) return fetched;
               // `frame` is invalid once the new one is there.
-              if (enter(executable.functions[call.function], args, &call.results)) return {};
-              return error(fmt::format("the calls nest too deep: {} frames with {} registers", frames.size(), stack),
-                           {}, "a recursion without end, or a larger max_stack is needed");
+              return enter(executable.functions[call.function], args, &call.results);
             },
             [&](const Move& move) -> Status {
               if (!frame.registers[move.from]) return error(fmt::format("register {} is empty", move.from));
-              frame.registers[move.to] = frame.registers[move.from];
+              Tensor value = frame.registers[move.from];
+              memory.drop(frame.registers[move.to]);
+              frame.registers[move.to] = std::move(value);
               return {};
             },
             [&](const LoadConstant& load) -> Status {
+              memory.drop(frame.registers[load.to]);
               frame.registers[load.to] = executable.constants[load.constant];
               return {};
             },
@@ -260,7 +339,7 @@ Expected<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs
               return {};
             },
             [&](const Kill& kill) -> Status {
-              for (Register r : kill.registers) frame.registers[r] = {};
+              for (Register r : kill.registers) memory.drop(frame.registers[r]);
               return {};
             },
             [&](const Return& ret) -> Status {
@@ -272,11 +351,11 @@ Expected<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs
                   return error(fmt::format("result {} became {}", to_string(port), describe(args[i])));
                 }
                 finished = std::move(args);
+                leave();
                 return {};
               }
               const Registers& into = *frame.results;
-              stack -= function.registers + 1;
-              frames.pop_back();
+              leave();
               store(frames.back(), into, args);
               return {};
             }},
@@ -284,6 +363,7 @@ Expected<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs
     if (!status) return fail(std::move(status.error()));
     if (finished) {
       ++profile.runs;
+      profile.memory = memory.record();
       return std::move(*finished);
     }
     if (options.hook && !std::holds_alternative<CallKernel>(instruction.operation) &&
@@ -301,7 +381,8 @@ Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
 
 Expected<Session> Session::create(const Executable& executable, SessionOptions options) {
-  std::unique_ptr<State> state(new State{executable, std::move(options), {}, {}, {}, {}, {}, {}});
+  auto state = std::make_unique<State>(executable, std::move(options));
+  state->idle.resize(executable.functions.size());
   if (auto status = state->resolve_kernels(); !status) return forward_error(status);
   if (!executable.programs.empty() && !state->options.accelerator) {
     return error(
@@ -327,7 +408,10 @@ Expected<Session> Session::create(const Executable& executable, SessionOptions o
     }
     state->natives.push_back(std::move(*library));
   }
-  if (!state->natives.empty()) state->pool.emplace(state->options.threads);
+  if (!state->natives.empty()) {
+    if (state->options.threads > 0) state->own_pool.emplace(state->options.threads);
+    state->pool = state->own_pool ? &*state->own_pool : &ThreadPool::of_process();
+  }
   return Session(std::move(state));
 }
 

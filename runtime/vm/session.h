@@ -24,7 +24,8 @@ struct TapValue {
   Tensor value;
 };
 
-// What a hook sees after each instruction of a model: enough to compare layer by layer.
+// What a hook sees after each instruction of a model: enough to compare layer by layer. The tensors are as they are
+// until the hook returns: what lies in a frame's arena is written over later, so who keeps one clones it.
 struct Step {
   const Function* function = nullptr;
   uint32_t index = 0;  // into function->code
@@ -45,7 +46,7 @@ struct SessionOptions {
   KernelLookup kernels = {};  // empty: runtime/reference
   bool native =
       true;  // native code runs with all rights of this process; false: an executable that has some is refused
-  unsigned threads = 0;           // of native kernels; 0: as many as this process may use processors
+  unsigned threads = 0;           // of native kernels; 0: those of the process, which all its sessions share
   std::string native_level = {};  // of the processor; empty: the best that it has
   uint64_t max_stack = 1 << 22;   // registers of all live frames, one more for each: the limit of recursion
   uint64_t max_steps = 0;         // instructions of a run; 0: no limit

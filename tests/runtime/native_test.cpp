@@ -289,5 +289,128 @@ TEST(NativeLibrary, CallsOfItAreVerified) {
   EXPECT_EQ(message([](Executable&) {}), "verified");
 }
 
+// x + 3 in three calls, the first two results in an arena, which two frames have one after the other.
+Executable planned() {
+  Executable e;
+  e.name = "planned";
+  const Port x{"x", DType::kI32, {50}}, y{"y", DType::kI32, {50}};
+  e.functions.push_back(
+      {.name = "main",
+       .params = {x},
+       .results = {y},
+       .registers = 3,
+       .code = {{CallFunction{1, {0}, {1}}, ""}, {CallFunction{1, {1}, {2}}, ""}, {Return{{2}}, ""}}});
+  e.functions.push_back({.name = "add_3",
+                         .params = {x},
+                         .results = {y},
+                         .registers = 4,
+                         .code = {{CallNative{0, 0, {0}, {1}, {{0, 256}}}, "first"},
+                                  {CallNative{0, 0, {1}, {2}, {{256, 256}}}, "second"},
+                                  {Kill{{1}}, ""},
+                                  {CallNative{0, 0, {2}, {3}}, "third"},
+                                  {Return{{3}}, ""}},
+                         .arena_bytes = 512});
+  e.natives.push_back(sample_code());
+  return e;
+}
+
+TEST(NativeLibrary, ResultsLieWhereThePlanSays) {
+  Executable e = planned();
+  e = deserialize(serialize(e).value(), "memory").value();
+  EXPECT_EQ(e, planned());
+  std::vector<const void*> places;
+  auto session = Session::create(e, {.threads = 2, .hook = [&](const Step& step) -> Status {
+                                       if (!step.results.empty()) places.push_back(step.results[0].bytes().data());
+                                       return {};
+                                     }});
+  ASSERT_TRUE(session) << session.error().str();
+  const auto first = session->run(std::vector{numbers(50)});
+  ASSERT_TRUE(first) << first.error().str();
+  EXPECT_EQ(session->profile().memory.arena_bytes, 1024u) << "two frames";
+  EXPECT_EQ(session->profile().memory.allocations, 2u) << "what leaves a frame is its own";
+  EXPECT_EQ(session->profile().memory.peak_bytes, 512u + 200 + 200);
+  const auto second = session->run(std::vector{numbers(50)});
+  ASSERT_TRUE(second) << second.error().str();
+  for (const auto* results : {&*first, &*second}) {
+    for (int i = 0; i < 50; ++i) EXPECT_EQ((*results)[0].data<int32_t>()[static_cast<size_t>(i)], 106 + i);
+  }
+  ASSERT_EQ(places.size(), 12u);
+  EXPECT_EQ(places[0], places[3]) << "the next frame takes the arena again";
+  EXPECT_EQ(places[0], places[6]) << "so does the next run";
+  EXPECT_EQ(static_cast<const std::byte*>(places[1]) - static_cast<const std::byte*>(places[0]), 256);
+
+  auto call = [](Executable & changed, size_t i) -> auto& {
+    return std::get<CallNative>(changed.functions[1].code[i].operation);
+  };
+  Executable small = planned();
+  call(small, 0).places = {{0, 64}};
+  auto own = Session::create(small, {.threads = 1});
+  EXPECT_EQ(own->run(std::vector{numbers(50)}).value(), *first) << "what is too large for its place lies elsewhere";
+  EXPECT_EQ(own->profile().memory.allocations, 4u);
+}
+
+TEST(NativeLibrary, PlansOfMemoryAreVerified) {
+  auto message = [](const std::function<void(Function&)>& damage) {
+    Executable e = planned();
+    damage(e.functions[1]);
+    const auto status = verify(e, "m.tnx");
+    return status ? "verified" : status.error().str();
+  };
+  auto places = [](Function & f, size_t i) -> auto& { return std::get<CallNative>(f.code[i].operation).places; };
+  EXPECT_HAS(message([&](Function& f) { places(f, 0) = {{0, 256}, {0, 256}}; }), "2 places, must be 1");
+  EXPECT_HAS(message([&](Function& f) { places(f, 1)[0].offset = 192; }), "the place of result 0 is in use");
+  EXPECT_HAS(message([&](Function& f) { places(f, 1)[0].offset = 0; }),
+             "instruction 1: the place of result 0 is in use");
+  EXPECT_HAS(message([&](Function& f) { places(f, 1)[0].offset = 320; }),
+             "the place of result 0 is 256 bytes at 320 in an arena of 512");
+  EXPECT_HAS(message([&](Function& f) { places(f, 1)[0].offset = UINT64_MAX - 63; }), "in an arena of 512");
+  EXPECT_HAS(message([&](Function& f) { places(f, 1)[0] = {264, 200}; }), "200 bytes at 264");
+  EXPECT_HAS(message([&](Function& f) {
+               places(f, 3) = {{0, 256}};
+             }),
+             "instruction 3: the place of result 0 may outlive the call");
+  EXPECT_HAS(message([&](Function& f) {
+               f.code[2].operation = Kill{{1}};
+               for (size_t i : {0, 1}) places(f, i).clear();
+             }),
+             "it has an arena, and nothing that lies there");
+  // A view of it, in another register, keeps it alive; so does a way on which that register has it.
+  auto reuse = [&](std::vector<Instruction> between) {
+    return message([&](Function& f) {
+      std::vector<Instruction> code{{CallNative{0, 0, {0}, {1}, {{0, 256}}}, ""}};
+      code.insert(code.end(), between.begin(), between.end());
+      code.push_back({Kill{{1}}, ""});
+      code.push_back({CallNative{0, 0, {0}, {2}, {{0, 256}}}, ""});
+      code.push_back({CallNative{0, 0, {3}, {3}}, ""});
+      code.push_back({Return{{3}}, ""});
+      f.code = code;
+    });
+  };
+  const Instruction load{Move{3, 0}, ""};
+  EXPECT_EQ(reuse({load}), "verified");
+  EXPECT_HAS(reuse({{CallKernel{"reshape", {}, {1}, {3}}, ""}}), "is in use");
+  EXPECT_HAS(reuse({{Move{3, 1}, ""}}), "is in use");
+  EXPECT_HAS(reuse({load, {Branch{0, 4}, ""}, {Move{3, 1}, ""}}), "is in use");
+  EXPECT_HAS(reuse({load, {Branch{0, 5}, ""}, {Move{3, 1}, ""}, {Jump{6}, ""}, {Move{3, 0}, ""}}), "is in use");
+  EXPECT_EQ(reuse({load, {Branch{0, 4}, ""}, {Kill{{1}}, ""}}), "verified");
+  EXPECT_HAS(reuse({load, {Branch{0, 0}, ""}}), "may outlive the call") << "a jump back";
+}
+
+TEST(ThreadPool, SessionsThatAskForNoNumberShareTheProcesss) {
+  EXPECT_EQ(&ThreadPool::of_process(), &ThreadPool::of_process());
+  EXPECT_EQ(ThreadPool::of_process().threads(), usable_processors());
+  const Executable e = planned();
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&e] {
+      auto session = Session::create(e, {});
+      for (int run = 0; run < 50; ++run) {
+        const auto result = session->run(std::vector{numbers(50)});
+        EXPECT_TRUE(result && (*result)[0].data<int32_t>()[49] == 155);
+      }
+    });
+  }
+}
+
 }  // namespace
 }  // namespace tenon::runtime

@@ -83,6 +83,37 @@ TEST(Pipeline, WithoutCalibrationEverythingRunsOnTheCpuInFloat) {
   for (const Placement& placement : compiled->placements) EXPECT_FALSE(placement.reason.empty());
 }
 
+// The plan of memory is the executable's: what a run needs is there before it, and later runs change no result.
+TEST(Pipeline, ResultsOfKernelsLieInOneArena) {
+  auto model = load_model(std::string(kModels) + "resnet8_digits.onnx", {{"N", 1}});
+  ASSERT_TRUE(model) << model.error().str();
+  const auto compiled = compile(*model, {.cpu = {.levels = {std::string(runtime::host_levels().back())}}});
+  ASSERT_TRUE(compiled) << compiled.error().str();
+  const runtime::Executable& executable = compiled->executable;
+  auto session = runtime::Session::create(executable, {.threads = 1});
+  ASSERT_TRUE(session) << session.error().str();
+  std::vector<Tensor> found, expected;
+  for (const Tensor& sample : digits("x", 3)) {
+    const auto wanted = interpret(*model->context, model->module, model->entry, std::span(&sample, 1));
+    ASSERT_TRUE(wanted) << wanted.error().str();
+    expected.push_back((*wanted)[0]);
+    const auto result = session->run({&sample, 1});
+    ASSERT_TRUE(result) << result.error().str();
+    found.push_back((*result)[0]);
+  }
+  for (size_t i = 0; i < found.size(); ++i) {
+    for (size_t k = 0; k < 10; ++k) EXPECT_NEAR(found[i].data<float>()[k], expected[i].data<float>()[k], 1e-3) << i;
+  }
+  const runtime::MemoryRecord& memory = session->profile().memory;
+  EXPECT_EQ(memory.allocations, 1u) << "the result's";
+  EXPECT_EQ(memory.arena_bytes, executable.main().arena_bytes);
+  EXPECT_GE(memory.arena_bytes, 3u * 16 * 28 * 28 * 4) << "a block's input and its two convolutions";
+  EXPECT_LE(memory.peak_bytes, 4u * 16 * 28 * 28 * 4) << "without a plan, and reuse, it would be a dozen of them";
+  for (size_t i = 0; i < executable.constants.size(); ++i) {
+    for (size_t k = 0; k < i; ++k) EXPECT_NE(executable.constants[i], executable.constants[k]);
+  }
+}
+
 TEST(Pipeline, AnUnboundSizeIsAnErrorThatSaysHowToBindIt) {
   auto model = load_model(std::string(kModels) + "tiny_digits.onnx", {});
   ASSERT_TRUE(model) << model.error().str();
