@@ -105,21 +105,20 @@ Status Session::State::resolve_kernels() {
       const auto* call = std::get_if<CallKernel>(&function.code[i].operation);
       if (!call) continue;
       const std::string where = fmt::format("{}: {}", executable.name, function.code[i].layer);
-      if (call->kernel.find('.') != std::string::npos) {
-        auto kernel = library_kernel(call->kernel, call->attrs, options.threads);
-        if (!kernel) {
-          kernel.error().where = where;
-          return forward_error(kernel);
-        }
-        row[i] = std::move(*kernel);
+      if (const Kernel kernel = lookup(call->kernel)) {
+        row[i] = [kernel, call](std::span<const Tensor> args) { return kernel(call->attrs, args); };
         continue;
       }
-      const Kernel kernel = lookup(call->kernel);
-      row[i] = [kernel, call](std::span<const Tensor> args) { return kernel(call->attrs, args); };
-      if (!kernel) {
+      if (options.kernels || call->kernel.find('.') == std::string::npos) {
         return error(fmt::format("no kernel is named '{}'", call->kernel), where,
                      "the executable is for another version of this runtime: compile the model again");
       }
+      auto kernel = library_kernel(call->kernel, call->attrs, options.threads);
+      if (!kernel) {
+        kernel.error().where = where;
+        return forward_error(kernel);
+      }
+      row[i] = std::move(*kernel);
     }
   }
   return {};
