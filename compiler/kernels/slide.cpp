@@ -206,19 +206,20 @@ class Slider {
                       Stmt{loop::Alloc{.buffer = acc, .scope = loop::Scope::kRegisters, .body = std::move(body)}});
   }
 
+  // What lies outside in rows is decided for all lanes at once, in columns for each.
   Expr element(const Dims& place, const Dims& tap, const Part* const (&parts)[2]) {
     Dims from = outer_;
-    Expr inside;
+    std::vector<Expr> inside;
     for (size_t d = 2 - sliding_.windows.rank(); d < 2; ++d) {
       const Along& along = along_[d];
       from.push_back(context_.add(context_.add(context_.multiply(place[d], context_.dim(along.stride)),
                                                context_.multiply(tap[d], context_.dim(along.dilation))),
                                   context_.dim(-along.before)));
-      if (!parts[d]->open) continue;
-      const Expr here = emit_.inside(from.back(), context_.dim(0), context_.dim(along.in));
-      inside = inside ? both(inside, here) : here;
+      if (parts[d]->open) inside.push_back(emit_.inside(from.back(), context_.dim(0), context_.dim(along.in)));
     }
-    return inside ? choose(inside, x_.at(from), sliding_.pad) : x_.at(from);
+    Expr value = x_.at(from);
+    for (size_t i = inside.size(); i-- > 0;) value = choose(inside[i], value, sliding_.pad);
+    return value;
   }
 
   Stmt stage(std::string_view name, std::vector<Axis> axes, std::vector<loop::Guard> where, loop::BufferId to,

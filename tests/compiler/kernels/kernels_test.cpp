@@ -199,13 +199,16 @@ TEST(Kernels, RandomContractionsWithTailsAreComputed) {
         x.push_back(pick((kernel - 1) * dilated + 1, d + 1 == rank && pick(0, 2) == 0 ? 60 : 20)), w.push_back(kernel);
         strides.push_back(pick(0, 1) == 0 ? pick(2, 3) : 1), dilation.push_back(dilated);
       }
-      for (int64_t d = 0; d < 2 * rank; ++d)
-        padding.push_back(pick(0, 1) * pick(0, w[static_cast<size_t>(2 + d % rank)] - 1));
+      const bool pool = pick(0, 4) == 0 && dtype == DType::kF32;
+      for (int64_t d = 0; d < 2 * rank; ++d) {
+        const int64_t wide = !pool && pick(0, 7) == 0 ? pick(8, 30) : 0;
+        padding.push_back(pick(0, 1) * pick(0, w[static_cast<size_t>(2 + d % rank)] - 1) + wide);
+      }
       what = fmt::format("conv{}d x {} w {} strides {} padding {} dilation {} groups {}", rank, runtime::to_string(x),
                          runtime::to_string(w), fmt::join(strides, ","), fmt::join(padding, ","),
                          fmt::join(dilation, ","), groups);
       const Atom left = argument(tensor(x, dtype));
-      if (pick(0, 4) == 0 && dtype == DType::kF32) {
+      if (pool) {
         what = "max_pool of " + what;
         value = b.apply(fmt::format("max_pool{}d", rank), {left},
                         {{"kernel", std::vector<int64_t>(w.begin() + 2, w.end())},
