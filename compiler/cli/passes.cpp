@@ -40,9 +40,9 @@ Status list(bool json) {
 }
 
 // Each function's plan, and where each tensor of it lies.
-void print_memory(const compiler::Context& context, const compiler::Module& module) {
+void print_memory(compiler::Context& context, const compiler::Module& module) {
   compiler::for_each_function(module, [&](compiler::Symbol name, const compiler::Function& function) {
-    const compiler::MemoryPlan plan = compiler::plan_memory(module, function);
+    const compiler::MemoryPlan plan = compiler::plan_memory(context, module, function);
     fmt::print("@{}: {}\n", context.name(name), compiler::str(plan));
     for (const compiler::PlannedTensor& tensor : plan.tensors) {
       const auto* type = function.type(tensor.var).tensor();

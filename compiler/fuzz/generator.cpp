@@ -6,6 +6,7 @@
 #include <cassert>
 
 #include "compiler/fuzz/body.h"
+#include "compiler/fuzz/loops.h"
 
 namespace tenon::compiler::fuzz {
 namespace {
@@ -19,6 +20,7 @@ class Generator {
     if (options_.control) {
       types_.define();
       define_libraries();
+      for (int64_t i = random_.chance(60) ? random_.between(1, 3) : 0; i > 0; --i) loop_function();
       for (int64_t i = random_.between(0, 4); i > 0; --i) group();
     }
     while (!main()) {
@@ -41,6 +43,22 @@ class Generator {
     module_.globals.emplace(global, Library{dims, {}, {type}, type, std::move(symbol), {}});
     libraries_.push_back(
         {.atom = global, .dims = dims, .types = {}, .params = {type}, .result = type, .fuel = {}, .subject = {}});
+  }
+
+  void loop_function() {
+    const std::string name = fmt::format("k{}", loops_++);
+    loop::Function function = random_loop_function(context_, types_, random_, name);
+    const Symbol symbol = function.name;
+    const Signature signature = signature_of(context_, function);
+    module_.globals.emplace(symbol, std::move(function));
+    callees_.push_back({.atom = symbol,
+                        .dims = signature.dims,
+                        .types = {},
+                        .params = signature.params,
+                        .result = signature.result,
+                        .cost = 4,
+                        .fuel = {},
+                        .subject = {}});
   }
 
   // A function, or some that call each other.
@@ -271,7 +289,7 @@ class Generator {
   Module module_;
   Types types_;
   std::vector<Callee> callees_, libraries_;
-  int names_ = 0;
+  int names_ = 0, loops_ = 0;
 };
 
 }  // namespace

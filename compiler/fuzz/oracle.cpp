@@ -335,6 +335,9 @@ void Counts::count(const Module& module) {
       ++bindings;
       ++values[kKinds[binding.value.index()]];
       if (auto* apply = std::get_if<Apply>(&binding.value)) ++operators[apply->op->name];
+      auto* call = std::get_if<Call>(&binding.value);
+      auto* callee = call ? std::get_if<Symbol>(&call->callee) : nullptr;
+      loops += callee && module.loop_function(*callee);
     });
   });
 }

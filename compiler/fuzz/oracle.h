@@ -25,6 +25,7 @@ struct Counts {
   int64_t endless = 0;                 // too long to be run
   int64_t unbounded = 0;               // floats without a number among them: only the integers are compared
   int64_t annotated = 0;               // inference alone does not decide every type
+  int64_t loops = 0;                   // calls of loop functions
   int64_t changed = 0;                 // by a pass
   int64_t rejected = 0, accepted = 0;  // mutants
   std::map<std::string, int64_t, std::less<>> operators = {};  // how often each was applied

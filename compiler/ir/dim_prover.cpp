@@ -233,6 +233,14 @@ bool DimProver::impossible(const std::vector<Dim>& claims) const {
   return contradictory(facts.rows(), choices, 0, budget);
 }
 
+bool DimProver::implied(std::span<const Dim> facts, Dim dim) const {
+  if (!dim.valid()) return false;
+  if (const auto value = dim.constant(); value && *value >= 0) return true;
+  std::vector<Dim> claims(facts.begin(), facts.end());
+  claims.push_back(pool_.subtract(pool_.dim(-1), dim));
+  return impossible(claims);
+}
+
 Answer DimProver::less_equal(Dim a, Dim b) const {
   const Dim room = pool_.subtract(b, a);
   if (!room.valid()) return Answer::kUnknown;

@@ -21,6 +21,8 @@ class DimProver {
   Answer less(Dim a, Dim b) const { return less_equal(pool_.add(a, pool_.dim(1)), b); }
   // Whether a is a multiple of b.
   Answer divides(Dim b, Dim a) const;
+  // Whether dim >= 0 for all values for which all of `facts` are.
+  bool implied(std::span<const Dim> facts, Dim dim) const;
   // As a bound for every value, no tighter than interval arithmetic sees.
   DimRange range_of(Dim dim) const { return range(dim, bounds_); }
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "compiler/ir/operator.h"
+#include "compiler/loop/safety.h"
 
 namespace tenon::compiler {
 namespace {
@@ -42,14 +43,20 @@ bool may_fail(const Module& module, const Function& function, const Apply& apply
 
 }  // namespace
 
-Effects::Effects(const Module& module) : module_(module) {
+Effects::Effects(Context& context, const Module& module) : module_(module) {
   std::map<Symbol, std::set<Symbol>> calls;
   for (const auto& [name, global] : module.globals) {
-    functions_[name] = std::holds_alternative<Library>(global) ? Effect::kState : Effect::kNone;
-    if (auto* function = std::get_if<Function>(&global)) {
-      calls[name] = callees(*function);
-      if (!function->bounds.empty()) functions_[name] = Effect::kCheck;
-    }
+    struct Visitor {
+      Context& context;
+      Effect operator()(const Function& x) const { return x.bounds.empty() ? Effect::kNone : Effect::kCheck; }
+      Effect operator()(const loop::Function& x) const {
+        const loop::Doubts doubts = loop::doubts(context, x);
+        return doubts.none() ? Effect::kNone : doubts.library ? Effect::kState : Effect::kCheck;
+      }
+      Effect operator()(const Library&) const { return Effect::kState; }
+    };
+    functions_[name] = std::visit(Visitor{context}, global);
+    if (auto* function = std::get_if<Function>(&global)) calls[name] = callees(*function);
   }
   // What reaches itself may never end. Every function on a cycle keeps something that it calls on it: peel the others.
   std::map<Symbol, size_t> open;

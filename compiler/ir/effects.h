@@ -16,7 +16,7 @@ enum class Effect : uint8_t {
 // The effects of a module's functions, inferred from the calls inward; what calls a closure may do anything.
 class Effects {
  public:
-  explicit Effects(const Module& module);  // which outlives it
+  Effects(Context& context, const Module& module);  // which outlives it
 
   // In a function of the module, whose constants and library functions are those that it had.
   Effect of(const Function& function, const Value& value) const;

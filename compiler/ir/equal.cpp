@@ -151,11 +151,15 @@ bool equal(const Module& a, const Module& b) {
   for (const auto& [name, global] : a.globals) {
     auto found = b.globals.find(name);
     if (found == b.globals.end() || found->second.index() != global.index()) return false;
-    if (auto* library = std::get_if<Library>(&global)) {
-      if (!equal(*library, std::get<Library>(found->second))) return false;
-    } else if (!equal(a, std::get<Function>(global), b, std::get<Function>(found->second))) {
-      return false;
-    }
+    struct Visitor {
+      const Module& a;
+      const Module& b;
+      const Global& other;
+      bool operator()(const Function& x) const { return equal(a, x, b, std::get<Function>(other)); }
+      bool operator()(const loop::Function& x) const { return loop::equal(x, std::get<loop::Function>(other)); }
+      bool operator()(const Library& x) const { return equal(x, std::get<Library>(other)); }
+    };
+    if (!std::visit(Visitor{a, b, found->second}, global)) return false;
   }
   return true;
 }

@@ -38,20 +38,13 @@ Expected<Type> Rules::atom(const Atom& atom) {
   if (auto* var = std::get_if<VarId>(&atom)) return solver_.resolve(function_.type(*var));
   if (auto* constant = std::get_if<ConstId>(&atom)) return context_.type_of(module_.constant(*constant));
   const Symbol name = std::get<Symbol>(atom);
-  auto signature = [&](const auto& dims, const auto& types, std::vector<Type> params, Type result) -> Expected<Type> {
-    if (dims.empty() && types.empty()) return context_.function(std::move(params), result);
-    return error(fmt::format("@{} works for many sizes or types, so it is no value by itself", context_.name(name)), "",
-                 "wrap it: fn (%x: TYPE) { @f(%x) }");
-  };
-  if (const Function* function = module_.function(name)) {
-    std::vector<Type> params;
-    for (VarId param : function->params) params.push_back(function->type(param));
-    return signature(function->dims, function->types, std::move(params), function->result);
-  }
-  if (const Library* library = module_.library(name)) {
-    return signature(library->dims, library->types, library->params, library->result);
-  }
-  return error(fmt::format("there is no function @{}", context_.name(name)));
+  const auto found = module_.globals.find(name);
+  if (found == module_.globals.end()) return error(fmt::format("there is no function @{}", context_.name(name)));
+  Signature signature = signature_of(context_, found->second);
+  if (signature.dims.empty() && signature.types.empty())
+    return context_.function(std::move(signature.params), signature.result);
+  return error(fmt::format("@{} works for many sizes or types, so it is no value by itself", context_.name(name)), "",
+               "wrap it: fn (%x: TYPE) { @f(%x) }");
 }
 
 Expected<std::vector<Type>> Rules::types_of(const Atoms& atoms) {
@@ -65,31 +58,20 @@ Expected<std::vector<Type>> Rules::types_of(const Atoms& atoms) {
 }
 
 // The callee's type with fresh unknowns for its variables.
-Expected<Rules::Signature> Rules::instantiate(Symbol callee) {
-  Signature signature;
-  const std::vector<Symbol>*dims = nullptr, *types = nullptr;
-  const DimBounds* bounds = nullptr;
-  if (const Function* function = module_.function(callee)) {
-    dims = &function->dims, types = &function->types, bounds = &function->bounds;
-    for (VarId param : function->params) signature.params.push_back(function->type(param));
-    signature.result = function->result;
-  } else if (const Library* library = module_.library(callee)) {
-    dims = &library->dims, types = &library->types, bounds = &library->bounds;
-    signature.params = library->params;
-    signature.result = library->result;
-  } else {
-    return error(fmt::format("there is no function @{}", context_.name(callee)));
-  }
-  if (dims->empty() && types->empty()) return signature;
+Expected<Signature> Rules::instantiate(Symbol callee) {
+  const auto found = module_.globals.find(callee);
+  if (found == module_.globals.end()) return error(fmt::format("there is no function @{}", context_.name(callee)));
+  Signature signature = signature_of(context_, found->second);
+  if (signature.dims.empty() && signature.types.empty()) return signature;
   std::map<Symbol, Dim> dim_values;
   std::map<Symbol, Type> type_values;
-  for (Symbol name : *dims) {
+  for (Symbol name : signature.dims) {
     const Dim dim = solver_.fresh_dim();
     dim_values.emplace(name, dim);
-    auto bound = bounds->find(name);
-    opened_.push_back({callee, name, dim, std::nullopt, bound == bounds->end() ? DimRange{} : bound->second});
+    auto bound = signature.bounds.find(name);
+    opened_.push_back({callee, name, dim, std::nullopt, bound == signature.bounds.end() ? DimRange{} : bound->second});
   }
-  for (Symbol name : *types) {
+  for (Symbol name : signature.types) {
     const Type type = solver_.fresh_type();
     type_values.emplace(name, type);
     opened_.push_back({callee, name, std::nullopt, type, {}});
@@ -168,13 +150,8 @@ Status Rules::pattern(const MatchPattern& pattern, Type subject) {
 std::vector<Type> Rules::stated(const Value& value) {
   if (auto* call = std::get_if<Call>(&value)) {
     if (auto* symbol = std::get_if<Symbol>(&call->callee)) {
-      std::vector<Type> types;
-      if (const Function* function = module_.function(*symbol)) {
-        for (VarId param : function->params) types.push_back(function->type(param));
-      } else if (const Library* library = module_.library(*symbol)) {
-        types = library->params;
-      }
-      return types;
+      const auto found = module_.globals.find(*symbol);
+      return found == module_.globals.end() ? std::vector<Type>() : signature_of(context_, found->second).params;
     }
     const auto callee = atom(call->callee);
     return callee && callee->function() ? callee->function()->params : std::vector<Type>{};
@@ -263,7 +240,7 @@ struct Rules::Visitor {
     }
     const FunctionType* type = callee->function();
     if (!type) return error(fmt::format("only a function can be called, found {}", self.text(*callee)));
-    TENON_TAKE(result, self.call("the closure", {type->params, type->result}, call.args, passed));
+    TENON_TAKE(result, self.call("the closure", {{}, {}, {}, type->params, type->result}, call.args, passed));
     return *result;
   }
   Result operator()(const Tuple& tuple) const {

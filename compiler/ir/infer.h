@@ -50,10 +50,6 @@ class Rules {
 
  private:
   struct Visitor;
-  struct Signature {
-    std::vector<Type> params;
-    Type result;
-  };
   struct Open {
     Symbol callee, name;
     std::optional<Dim> dim;

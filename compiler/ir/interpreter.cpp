@@ -10,6 +10,7 @@
 #include "compiler/ir/operator.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/try.h"
+#include "compiler/loop/evaluate.h"
 
 namespace tenon::compiler {
 namespace {
@@ -195,7 +196,7 @@ class Interpreter {
       std::vector<RunValue> args = self.read(call.args);
       auto* symbol = std::get_if<Symbol>(&call.callee);
       const Frame& frame = self.frames_.back();
-      if (symbol && self.module_.library(*symbol)) return library(*self.module_.library(*symbol), args);
+      if (symbol && !self.module_.function(*symbol)) return outside(*symbol, args);
       Sizes sizes;
       std::shared_ptr<RunObject> closure;
       if (symbol) {
@@ -208,7 +209,7 @@ class Interpreter {
         closure = self.read(call.callee).object;
         if (!closure->code) {
           const Symbol name = closure->constructor;
-          if (const Library* library = self.module_.library(name)) return this->library(*library, args);
+          if (!self.module_.function(name)) return outside(name, args);
           symbol = &closure->constructor;
         }
       }
@@ -222,6 +223,26 @@ class Interpreter {
       for (size_t i = 0; i < code.captures.size(); ++i) self.slot(code.captures[i]) = closure->fields[i];
       if (code.self) self.slot(*code.self).object = closure;
       return std::nullopt;
+    }
+    // What has no frame here.
+    Progress outside(Symbol name, const std::vector<RunValue>& args) const {
+      const loop::Function* loops = self.module_.loop_function(name);
+      return loops ? run(*loops, args) : library(*self.module_.library(name), args);
+    }
+    Progress run(const loop::Function& function, const std::vector<RunValue>& args) const {
+      std::vector<runtime::Tensor> tensors;
+      for (const RunValue& arg : args) tensors.push_back(arg.tensor());
+      loop::EvaluateOptions options;
+      options.max_bytes = self.limits_.bytes;
+      options.max_steps = std::min(options.max_steps, static_cast<uint64_t>(self.limits_.steps));
+      auto results = loop::evaluate(self.context_, function, tensors, options);
+      if (!results) {
+        Diagnostic problem = std::move(results.error());
+        problem.what += fmt::format(" (in {})", std::exchange(problem.where, {}));
+        return std::unexpected(std::move(problem));
+      }
+      if (results->size() == 1) return self.deliver(std::move(results->front()));
+      return self.deliver(RunValue::tuple({results->begin(), results->end()}));
     }
     Progress library(const Library& library, const std::vector<RunValue>& args) const {
       auto found = self.libraries_.find(library.symbol);

@@ -41,6 +41,11 @@ const Library* Module::library(Symbol name) const {
   return found == globals.end() ? nullptr : std::get_if<Library>(&found->second);
 }
 
+const loop::Function* Module::loop_function(Symbol name) const {
+  auto found = globals.find(name);
+  return found == globals.end() ? nullptr : std::get_if<loop::Function>(&found->second);
+}
+
 std::optional<Module::ConstructorPlace> Module::constructor(Symbol wanted) const {
   for (const auto& [name, adt] : adts) {
     for (size_t i = 0; i < adt.constructors.size(); ++i) {
@@ -112,6 +117,7 @@ bool first_order(const Module& module, const Function& function) {
       }
       auto* call = std::get_if<Call>(&binding.value);
       auto* symbol = call ? std::get_if<Symbol>(&call->callee) : nullptr;
+      if (symbol && module.loop_function(*symbol)) continue;
       const Function* callee = symbol ? module.function(*symbol) : nullptr;
       if (!callee || callee == &function) return false;
       if (std::ranges::find(seen, callee) == seen.end()) open.push_back(callee), seen.push_back(callee);

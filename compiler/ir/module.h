@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "compiler/ir/context.h"
+#include "compiler/loop/loop.h"
 #include "runtime/attrs.h"
 #include "runtime/tensor.h"
 
@@ -44,7 +45,7 @@ struct Apply {
   Attrs attrs;
   Atoms args;
 };
-// A global function or library function by name, or a closure, called.
+// A global by name, or a closure, called.
 struct Call {
   Atom callee;
   Atoms args;
@@ -174,7 +175,20 @@ struct Library {
   DimBounds bounds;    // of dims, as a function's
 };
 
-using Global = std::variant<Function, Library>;  // loop functions join here
+// A loop function (compiler/loop/loop.h) has the name that the module knows it by.
+using Global = std::variant<Function, loop::Function, Library>;
+
+// How a global is called, whatever it is.
+struct Signature {
+  std::vector<Symbol> dims, types;
+  DimBounds bounds;
+  std::vector<Type> params;
+  Type result;  // none: it is not inferred yet
+};
+// Of a loop function: its parameters are tensors, its result the tensor that it fills, or a tuple of several. The axes
+// of a ragged buffer that are one in its tensor have a size of their own, a dim that the arguments decide; it is the
+// same one for buffers of the same rows.
+Signature signature_of(Context& context, const Global& global);
 
 struct Constructor {
   Symbol name{};
@@ -196,6 +210,7 @@ struct Module {
   const Function* function(Symbol name) const;
   Function* function(Symbol name);
   const Library* library(Symbol name) const;
+  const loop::Function* loop_function(Symbol name) const;
   // The type that a constructor belongs to and its place there; nothing where there is none of that name.
   struct ConstructorPlace {
     Symbol name{};
@@ -234,7 +249,7 @@ void substitute(Context& context, Function& function, const std::map<Symbol, Dim
 void for_each_type(Function& function, const std::function<void(Type&)>& visit);
 
 // Whether the function has neither control flow nor closures, references, constructors or checks, and calls no library
-// and, as far as `module` goes, not itself: one straight line of tensors and tuples.
+// and, as far as `module` goes, not itself: one straight line of tensors and tuples. Loop functions may be called.
 bool first_order(const Module& module, const Function& function);
 
 // Visits of what a value is made of. They name every kind of value, so that a new one does not compile until they have

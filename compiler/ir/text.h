@@ -16,6 +16,7 @@
 //   const $1: Tensor[(3,), f32] = [0.5, -1.25, inf];
 //   type List[A] { Cons(A, List[A]), Nil }
 //   extern @sort[n](Tensor[(n,), f32]) -> Tensor[(n,), f32] = "library.sort";
+//   loop @double[n](%x: Tensor[(n,), f32]) -> (%y: Tensor[(n,), f32]) { ... }   // as compiler/loop/text.h has it
 //   #[target = "accel", composite = "accel.conv2d"]
 //   def @f[N](%x: Tensor[(N, 1, 28, 28), f32]) -> Tensor[(N, 16, 26, 26), f32] {
 //     let %y: Tensor[(N, 16, 26, 26), f32] = conv2d(%x, $w, strides=[1, 1]);

@@ -9,6 +9,7 @@
 #include "compiler/ir/infer.h"
 #include "compiler/ir/solver.h"
 #include "compiler/ir/try.h"
+#include "compiler/loop/verify.h"
 
 namespace tenon::compiler {
 namespace {
@@ -318,6 +319,26 @@ std::optional<Finding> check(Context& context, const Module& module, const Libra
   return std::nullopt;
 }
 
+std::optional<Finding> check(Context& context, const Module& module, Symbol name, const loop::Function& function) {
+  if (function.name != name) return Finding{{}, fmt::format("it calls itself @{}", context.name(function.name)), ""};
+  if (Status status = loop::verify(context, function); !status) {
+    return Finding{{}, fmt::format("{}: {}", status.error().where, status.error().what), status.error().help};
+  }
+  if (function.results.empty()) return Finding{{}, "a loop function of a module has a result", ""};
+  const Signature signature = signature_of(context, function);
+  const Scope scope{signature.dims, {}};
+  for (Type type : signature.params) {
+    if (Status status = well_formed(context, module, scope, type); !status) return Finding{{}, status.error().what, ""};
+  }
+  if (Status status = well_formed(context, module, scope, signature.result); !status)
+    return Finding{{}, status.error().what, ""};
+  const auto open = undecided(context, context.tuple(signature.params), signature.dims);
+  if (!open) return std::nullopt;
+  return Finding{{},
+                 fmt::format("no parameter decides the dim {}", context.name(*open)),
+                 "give it a parameter in whose sizes this dim appears linearly"};
+}
+
 Status verify(Context& context, const Module& module) {
   auto report = [&](std::string where, const Finding& finding) {
     const std::string place = module.span(finding.span).str();
@@ -336,9 +357,15 @@ Status verify(Context& context, const Module& module) {
         return report(where, {{}, "the function's name has characters other than letters, digits, _ and .", ""});
       }
     }
-    auto* function = std::get_if<Function>(&global);
-    auto finding = function ? check(context, module, *function) : check(context, module, std::get<Library>(global));
-    if (finding) return report(where, *finding);
+    struct Visitor {
+      Context& context;
+      const Module& module;
+      Symbol name;
+      std::optional<Finding> operator()(const Function& x) const { return check(context, module, x); }
+      std::optional<Finding> operator()(const loop::Function& x) const { return check(context, module, name, x); }
+      std::optional<Finding> operator()(const Library& x) const { return check(context, module, x); }
+    };
+    if (auto finding = std::visit(Visitor{context, module, name}, global)) return report(where, *finding);
   }
   return {};
 }

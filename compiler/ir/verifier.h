@@ -18,5 +18,6 @@ struct Finding {
 std::optional<Finding> check(Context& context, const Module& module, const Function& function);
 std::optional<Finding> check(Context& context, const Module& module, Symbol name, const Adt& adt);
 std::optional<Finding> check(Context& context, const Module& module, const Library& library);
+std::optional<Finding> check(Context& context, const Module& module, Symbol name, const loop::Function& function);
 
 }  // namespace tenon::compiler

@@ -29,7 +29,10 @@ Expr step_of(const Emitter::Sum& sum, const Expr& before, const Expr& term) {
 
 Emitter::Emitter(Context& context, std::string_view name, const std::vector<Symbol>& dims)
     : context_(context), builder_(context, name) {
-  for (const Symbol dim : dims) builder_.dim(context.name(dim));
+  for (const Symbol dim : dims) {
+    builder_.dim(context.name(dim));
+    names_.emplace(context.name(dim));
+  }
 }
 
 std::string Emitter::unique(std::string_view name) {
@@ -267,6 +270,20 @@ Value Emitter::scan(std::string_view name, Dims dims, size_t axis, DType dtype,
     });
   });
   return from_buffer(to, std::move(dims), dtype);
+}
+
+std::vector<Value> Emitter::nest(std::string_view name, const std::vector<std::pair<Dims, DType>>& results,
+                                 const std::function<loop::Body(std::span<const BufferId>)>& make) {
+  flush();
+  std::vector<BufferId> buffers;
+  std::vector<Value> values;
+  for (const auto& [dims, dtype] : results) {
+    buffers.push_back(builder_.temporary(unique(name), ranges_of(dims), dtype));
+    temporaries_.insert(buffers.back());
+    values.push_back(from_buffer(buffers.back(), dims, dtype));
+  }
+  for (loop::Stmt& stmt : make(buffers)) builder_.add(std::move(stmt));
+  return values;
 }
 
 Expr Emitter::at_index(const Expr& index, Dim extent, const std::function<Expr(Dim)>& use) {

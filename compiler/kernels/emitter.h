@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -90,6 +91,13 @@ class Emitter {
 
   // Writes the loops of a contraction that nothing was fused with yet, in front of statements for the builder itself.
   void flush();
+
+  // Statements as they are, which fill buffers of these sizes and types, and make others by local().
+  std::vector<Value> nest(std::string_view name, const std::vector<std::pair<Dims, DType>>& results,
+                          const std::function<loop::Body(std::span<const BufferId> results)>& make);
+  BufferId local(std::string_view name, const Dims& dims, DType dtype) {
+    return builder_.local(unique(name), dims, dtype);
+  }
 
   Dim dim(int64_t value) const { return context_.dim(value); }
   // An index whose value is computed: `use` reads at it. Negative ones count from the end; others outside are an error.

@@ -8,6 +8,7 @@
 #include "compiler/ir/operator.h"
 #include "compiler/ir/try.h"
 #include "compiler/kernels/lowerings.h"
+#include "compiler/kernels/written.h"
 
 namespace tenon::compiler::kernels {
 namespace {
@@ -95,6 +96,20 @@ class Group {
     return operator_key(*apply.op, apply.attrs, args);
   }
 
+  // What has grown too large to be written where it is read is stored.
+  void keep(VarId var, std::string_view name, std::vector<Value> results) {
+    for (size_t i = 0; i < results.size(); ++i) {
+      Value& value = results[i];
+      if (value.buffer) continue;
+      Dims anywhere;
+      for (size_t d = 0; d < value.rank(); ++d)
+        anywhere.push_back(emit_.context().dim(emit_.context().symbol(fmt::format("i{}", d))));
+      const size_t size = tree_size(value.at(anywhere), kLargestTree);
+      if (size >= kLargestTree || (size > kLargeTree && uses_[index(var)] > 1)) value = emit_.stored(name, value);
+    }
+    values_[var] = std::move(results);
+  }
+
   Status lower(VarId var, const Apply& apply) {
     const Lowering* lowering = find_lowering(apply.op->name);
     if (!lowering) return error(fmt::format("{} has no loop function", apply.op->name));
@@ -111,17 +126,20 @@ class Group {
     emit_.decide_about(std::move(key), std::move(choice));
     auto results = lowering->lower({emit_, apply.attrs, args, types});
     if (!results) return error(fmt::format("{}: {}", apply.op->name, results.error().what));
-    for (size_t i = 0; i < results->size(); ++i) {
-      Value& value = (*results)[i];
-      if (value.buffer) continue;
-      Dims anywhere;
-      for (size_t d = 0; d < value.rank(); ++d)
-        anywhere.push_back(emit_.context().dim(emit_.context().symbol(fmt::format("i{}", d))));
-      const size_t size = tree_size(value.at(anywhere), kLargestTree);
-      if (size >= kLargestTree || (size > kLargeTree && uses_[index(var)] > 1))
-        value = emit_.stored(apply.op->name, value);
+    keep(var, apply.op->name, std::move(*results));
+    return {};
+  }
+  Status lower(VarId var, const Call& call) {
+    const auto* symbol = std::get_if<Symbol>(&call.callee);
+    const loop::Function* function = symbol ? module_.loop_function(*symbol) : nullptr;
+    if (!function) return error("a kernel calls loop functions alone");
+    std::vector<Value> args;
+    for (const Atom& atom : call.args) {
+      TENON_TAKE(one, values(atom));
+      args.push_back(one->front());
     }
-    values_[var] = std::move(*results);
+    TENON_TAKE(results, written_in(emit_, *function, args));
+    keep(var, emit_.context().name(*symbol), std::move(*results));
     return {};
   }
   Status lower(VarId var, const Tuple& tuple) {

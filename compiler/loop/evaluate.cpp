@@ -17,8 +17,8 @@ using runtime::Tensor;
 
 class Evaluator {
  public:
-  Evaluator(Context& context, const Function& function, const EvaluateOptions& options)
-      : state_(context, function), options_(options) {}
+  Evaluator(const Context& context, const Function& function, const EvaluateOptions& options)
+      : state_(context, function, options.max_bytes), options_(options) {}
 
   Expected<std::vector<Tensor>> run(std::span<const Tensor> params) {
     TENON_TRY(state_.bind(params));
@@ -255,7 +255,7 @@ class Evaluator {
 
 }  // namespace
 
-Expected<std::vector<Tensor>> evaluate(Context& context, const Function& function, std::span<const Tensor> params,
+Expected<std::vector<Tensor>> evaluate(const Context& context, const Function& function, std::span<const Tensor> params,
                                        const EvaluateOptions& options) {
   return Evaluator(context, function, options).run(params);
 }

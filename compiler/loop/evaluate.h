@@ -16,6 +16,7 @@ using LibraryFunction =
 
 struct EvaluateOptions {
   uint64_t max_steps = uint64_t{1} << 32;  // statements and expressions; more is an error
+  int64_t max_bytes = INT64_MAX;           // of one buffer; more is an error
   std::map<std::string, LibraryFunction> libraries;
 };
 
@@ -25,7 +26,7 @@ struct EvaluateOptions {
 // Errors: parameters that do not fit the signature; an index outside its buffer; an element read before it was written;
 // a result that was not written whole; a stage whose axes leave their extents; errors of the arithmetic; more steps or
 // memory than allowed.
-Expected<std::vector<runtime::Tensor>> evaluate(Context& context, const Function& function,
+Expected<std::vector<runtime::Tensor>> evaluate(const Context& context, const Function& function,
                                                 std::span<const runtime::Tensor> params,
                                                 const EvaluateOptions& options = {});
 

@@ -15,11 +15,24 @@ class Reader : public ExprReader {
  public:
   using ExprReader::ExprReader;
 
+  // A whole function, from its name on, that holds to all that loop functions do.
+  Expected<Function> verified() {
+    const size_t at = cursor_.offset();
+    TENON_TAKE(function, this->function(true));
+    Symbol stage{};
+    const Status status = verify(context_, *function, &stage);
+    if (status) return function;
+    const auto place = stages_.find(stage);
+    return cursor_.error_at(place == stages_.end() ? at : place->second, status.error().what, status.error().help);
+  }
+
   // The function, from its name on. An instruction declares no others.
   Expected<Function> function(bool declares) {
     TENON_TAKE(name, cursor_.take(Tok::kGlobal, "the function's name, as @name"));
     function_.name = context_.symbol(*name);
+    const size_t brackets = cursor_.offset();
     TENON_TRY(types_.variables(scope_));
+    if (!scope_.bounds.empty()) return cursor_.error_at(brackets, "dims of loop functions have no bounds");
     scope_.dims = std::exchange(scope_.undecided, {});  // there are no types to vary
     function_.dims = scope_.dims;
     TENON_TRY(declarations(function_.params));
@@ -111,8 +124,10 @@ class Reader : public ExprReader {
   }
   Expected<Stmt> stage(int depth) {
     Stage stage;
+    const size_t at = cursor_.offset();
     TENON_TAKE(name, variable());
     stage.name = *name;
+    stages_.emplace(stage.name, at);
     TENON_TRY(cursor_.expect("("));
     std::vector<Symbol> axes;
     TENON_TRY(cursor_.list(")", [&]() -> Status {
@@ -207,18 +222,23 @@ class Reader : public ExprReader {
     TENON_TRY(operands(call, [&] { return block(); }));
     return Stmt{std::move(call)};
   }
+
+  std::map<Symbol, size_t> stages_;  // where their names stand
 };
 
 }  // namespace
+
+Expected<Function> parse(Context& context, Cursor& cursor) {
+  if (!cursor.accept_name("loop")) return cursor.fail("expected 'loop'", "as loop @name(...) -> (...) { ... }");
+  return Reader(context, cursor).verified();
+}
 
 Expected<Function> parse(Context& context, std::string_view text, std::string_view file) {
   const Source source(text, file);
   TENON_TAKE(tokens, tokenize(source));
   Cursor cursor(source, std::move(*tokens));
-  if (!cursor.accept_name("loop")) return cursor.fail("expected 'loop'", "as loop @name(...) -> (...) { ... }");
-  TENON_TAKE(function, Reader(context, cursor).function(true));
+  TENON_TAKE(function, parse(context, cursor));
   if (cursor.peek().kind != Tok::kEnd) return cursor.fail("expected the end behind the function");
-  TENON_TRY(verify(context, *function));
   return function;
 }
 

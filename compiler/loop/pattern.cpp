@@ -11,18 +11,6 @@
 namespace tenon::compiler::loop {
 namespace {
 
-// Without the stages that can be part of those that read them.
-Function without_inlined(Context& context, Function function) {
-  std::vector<Symbol> stages;
-  for_each_statement(function.body, [&](const Stmt& stmt) {
-    if (const auto* stage = std::get_if<Stage>(&stmt.form)) stages.push_back(stage->name);
-  });
-  for (Symbol stage : stages) {
-    if (auto next = inlined(context, function, stage)) function = std::move(*next);
-  }
-  return function;
-}
-
 Pattern weaker(Pattern a, Pattern b) { return std::max(a, b); }
 
 // How one element of a buffer follows from where the stage writes.
@@ -97,6 +85,17 @@ Pattern pattern_of(const Function& function, const Stage& stage, const std::set<
 
 }  // namespace
 
+Function without_inlined(Context& context, Function function) {
+  std::vector<Symbol> stages;
+  for_each_statement(function.body, [&](const Stmt& stmt) {
+    if (const auto* stage = std::get_if<Stage>(&stmt.form)) stages.push_back(stage->name);
+  });
+  for (Symbol stage : stages) {
+    if (auto next = inlined(context, function, stage)) function = std::move(*next);
+  }
+  return function;
+}
+
 Pattern pattern_of(Context& context, const Function& function) {
   const Function plain = without_inlined(context, function);
   std::set<BufferId> heavy;  // sums, and what follows from them
@@ -125,6 +124,15 @@ Pattern pattern_of(Context& context, const Function& function) {
   };
   visit(plain.body);
   return opaque || sums.size() > 1 ? Pattern::kOpaque : whole;
+}
+
+bool has_schedule(const Function& function) {
+  bool found = !function.intrinsics.empty();
+  for_each_statement(function.body, [&](const Stmt& stmt) {
+    if (const auto* loop = std::get_if<For>(&stmt.form)) found |= loop->mark != Mark::kSerial;
+    if (const auto* alloc = std::get_if<Alloc>(&stmt.form)) found |= alloc->scope != Scope::kHeap;
+  });
+  return found;
 }
 
 }  // namespace tenon::compiler::loop

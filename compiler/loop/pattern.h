@@ -14,4 +14,10 @@ namespace tenon::compiler::loop {
 // instructions, conditions on data around stages, and more than one reduction.
 Pattern pattern_of(Context& context, const Function& function);
 
+// The function without the stages that can be part of those that read them.
+Function without_inlined(Context& context, Function function);
+
+// Whether somebody has said how it is to run: loops that are marked, buffers on the stack, instructions.
+bool has_schedule(const Function& function);
+
 }  // namespace tenon::compiler::loop

@@ -105,7 +105,7 @@ Expected<int64_t> State::count(BufferId id, Indices& prefix) {
 }
 
 std::unexpected<Diagnostic> State::too_many(BufferId id) const {
-  return fail(fmt::format("{} has more than {} elements", name(id), kMaxElements));
+  return fail(fmt::format("a tensor ({}) of more than {} elements", name(id), kMaxElements));
 }
 
 Expected<int64_t> State::extent(BufferId id, const Indices& prefix) {
@@ -236,6 +236,9 @@ Status State::allocate(BufferId id) {
   Indices prefix;
   TENON_TAKE(elements, count(id, prefix));
   TENON_TAKE(shape, shape_of(id));
+  const auto bytes = runtime::checked_bytes(function_.buffer(id).dtype, *shape);
+  if (!bytes || *bytes > max_bytes_)
+    return fail(fmt::format("a tensor ({}) of more than {} bytes", name(id), max_bytes_));
   storage.data = Tensor(function_.buffer(id).dtype, *shape);
   storage.written.assign(static_cast<size_t>(*elements), false);
   return {};

@@ -27,6 +27,10 @@
 
 #include "compiler/loop/loop.h"
 
+namespace tenon::compiler {
+class Cursor;
+}
+
 namespace tenon::compiler::loop {
 
 // parse(print(f)) is equal to f.
@@ -35,5 +39,7 @@ std::string print(const Context& context, const Function& function, const Expr& 
 
 // One function, verified. Errors point at the place: "m.tn:3:7".
 Expected<Function> parse(Context& context, std::string_view text, std::string_view file);
+// The same, of the function that begins at the cursor, which goes behind it.
+Expected<Function> parse(Context& context, Cursor& cursor);
 
 }  // namespace tenon::compiler::loop

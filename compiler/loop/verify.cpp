@@ -17,6 +17,9 @@ class Verifier {
  public:
   Verifier(const Context& context, const Function& function) : context_(context), function_(function) {}
 
+  // The stage that is being checked, where there is one.
+  Symbol stage() const { return stage_ ? stage_->name : Symbol{}; }
+
   Status run() {
     scope_ = function_.dims;
     std::set<Symbol> names;
@@ -69,6 +72,8 @@ class Verifier {
     const size_t known = scope_.size();
     for (const BufferAxis& axis : function_.buffer(id).axes) {
       TENON_TRY(dim(axis.extent));
+      if (axis.extent.constant().value_or(0) < 0)
+        return fail(fmt::format("{} has an axis of less than no elements", local(id)));
       if (axis.var != Symbol{}) scope_.push_back(axis.var);
     }
     scope_.resize(known);
@@ -314,6 +319,11 @@ class Verifier {
 
 }  // namespace
 
-Status verify(const Context& context, const Function& function) { return Verifier(context, function).run(); }
+Status verify(const Context& context, const Function& function, Symbol* stage) {
+  Verifier verifier(context, function);
+  Status status = verifier.run();
+  if (!status && stage) *stage = verifier.stage();
+  return status;
+}
 
 }  // namespace tenon::compiler::loop

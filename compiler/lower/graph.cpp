@@ -60,8 +60,11 @@ class GraphMaker {
         // Inside a region only the border's layout_transforms are operators: they are the layout of its buffers.
         result = {function.target.empty() ? Makers{add(node, apply->op->name, "cpu", type, from)} : from};
       } else if (const auto* call = std::get_if<Call>(&binding.value)) {
-        const Function* callee = module_.function(std::get<Symbol>(call->callee));
-        if (callee && (callee->composite.empty() || callee->target.empty())) {
+        const Symbol name = std::get<Symbol>(call->callee);
+        const Function* callee = module_.function(name);
+        if (module_.loop_function(name)) {
+          result = {Makers{add(node, std::string(context_.name(name)), "cpu", type, from)}};
+        } else if (callee && (callee->composite.empty() || callee->target.empty())) {
           std::vector<Parts> args;
           for (const Atom& arg : call->args) args.push_back(of(arg));
           result = walk(*callee, args);

@@ -134,8 +134,12 @@ class Lowering {
 
   void place(const Binding& binding, std::string kernel, std::string choice, std::string reason) {
     if (options_.placements) {
-      options_.placements->push_back({function_->info(binding.var).span, std::get<Apply>(binding.value).op->name,
-                                      std::move(kernel), std::move(choice), std::move(reason)});
+      const auto* apply = std::get_if<Apply>(&binding.value);
+      std::string op = apply
+                           ? apply->op->name
+                           : fmt::format("@{}", context_.name(std::get<Symbol>(std::get<Call>(binding.value).callee)));
+      options_.placements->push_back(
+          {function_->info(binding.var).span, std::move(op), std::move(kernel), std::move(choice), std::move(reason)});
     }
   }
 
@@ -212,6 +216,8 @@ class Lowering {
 
   Status lower_call(const Binding& binding, const Call& call) {
     const auto* symbol = std::get_if<Symbol>(&call.callee);
+    const loop::Function* loops = symbol ? module_.loop_function(*symbol) : nullptr;
+    if (loops) return lower_loops(binding, call, *loops);
     const Function* callee = symbol ? module_.function(*symbol) : nullptr;
     if (!callee) return error("the callee is no function of the module", place(binding.var), {}, Fault::kInternal);
     if (callee->target.empty()) return lower_inline(binding, call, *callee);
@@ -245,6 +251,24 @@ class Lowering {
     return {};
   }
 
+  // The runtime has no evaluator: a loop function is native code or nothing.
+  Status lower_loops(const Binding& binding, const Call& call, const loop::Function& callee) {
+    const std::string name(context_.name(callee.name));
+    if (!options_.cpu.native) {
+      return error(fmt::format("@{} is a loop function, and native kernels are off", name), place(binding.var),
+                   "it has no reference kernel; `tenon run` of the .tn file interprets it");
+    }
+    const auto native = natives_.loops(callee);
+    if (!native) {
+      return error(fmt::format("@{} has no native kernel: {}{}{}", name, native.error().where,
+                               native.error().where.empty() ? "" : ": ", native.error().what),
+                   place(binding.var), native.error().help);
+    }
+    TENON_TRY(call_native(*native, call.args, binding));
+    place(binding, native->name, {}, {});
+    return {};
+  }
+
   // A function that no target takes, as a kernel of fused operators: its operators one after another.
   Status lower_inline(const Binding& binding, const Call& call, const Function& callee) {
     if (options_.cpu.native && callee.composite == "fused") {
@@ -253,7 +277,8 @@ class Lowering {
         TENON_TRY(call_native(*native, call.args, binding));
         const Function* caller = std::exchange(function_, &callee);
         for (const Binding& inner : callee.body.bindings) {
-          if (std::holds_alternative<Apply>(inner.value)) place(inner, native->name, native->choice, {});
+          if (std::holds_alternative<Apply>(inner.value) || std::holds_alternative<Call>(inner.value))
+            place(inner, native->name, native->choice, {});
         }
         function_ = caller;
         return {};

@@ -9,7 +9,11 @@
 #include "compiler/ir/builder.h"
 #include "compiler/ir/try.h"
 #include "compiler/kernels/schedule.h"
+#include "compiler/loop/pattern.h"
+#include "compiler/loop/safety.h"
+#include "compiler/loop/schedule/primitives.h"
 #include "compiler/loop/text.h"
+#include "compiler/loop/verify.h"
 
 namespace tenon::compiler {
 namespace {
@@ -25,7 +29,17 @@ Expected<NativeKernels::Entry> NativeKernels::group(std::string_view name, const
   });
   if (views) return error("it changes the shape alone, and copies nothing");
   TENON_TAKE(kernel, kernels::make_kernel(context_, module_, "kernel", group, options_.choices));
-  loop::Function function = kernels::schedule(context_, std::move(kernel->function)).function;
+  Entry entry =
+      add(name, kernels::schedule(context_, std::move(kernel->function)).function, std::move(kernel->operands));
+  for (const kernels::Decided& one : kernel->decided) {
+    if (options_.choices && !options_.choices(one.key).empty())
+      entry.choice += (entry.choice.empty() ? "" : "; ") + kernels::str(one.choice());
+  }
+  return entry;
+}
+
+NativeKernels::Entry NativeKernels::add(std::string_view name, loop::Function function,
+                                        std::vector<kernels::Operand> operands) {
   const std::string text = loop::print(context_, function);
   const auto [place, is_new] = known_.emplace(text, static_cast<uint32_t>(functions_.size()));
   if (is_new) {
@@ -35,12 +49,21 @@ Expected<NativeKernels::Entry> NativeKernels::group(std::string_view name, const
     functions_.push_back(std::move(function));
   }
   const std::string own(context_.name(functions_[place->second].name));
-  std::string choice;
-  for (const kernels::Decided& one : kernel->decided) {
-    if (options_.choices && !options_.choices(one.key).empty())
-      choice += (choice.empty() ? "" : "; ") + kernels::str(one.choice());
-  }
-  return Entry{place->second, own, std::move(choice), std::move(kernel->operands), {}};
+  return {place->second, own, {}, std::move(operands), {}};
+}
+
+Expected<NativeKernels::Entry> NativeKernels::loops(const loop::Function& function) {
+  // Native code does not look whether an index is inside.
+  if (auto doubts = loop::doubts(context_, function); doubts.program)
+    return std::unexpected(std::move(*doubts.program));
+  TENON_TRY(loop::verify_scopes(context_, function));
+  TENON_TRY(loop::check_marks(context_, function));
+  loop::Function kernel = loop::has_schedule(function) ? function : kernels::schedule(context_, function).function;
+  kernel.name = context_.symbol("kernel");  // equal ones are one
+  TENON_TRY(native::supported(context_, kernel));
+  std::vector<kernels::Operand> operands;
+  for (size_t i = 0; i < function.params.size(); ++i) operands.emplace_back(i);
+  return add(context_.name(function.name), std::move(kernel), std::move(operands));
 }
 
 Alone operator_alone(Context& context, const Function& function, const Binding& binding) {

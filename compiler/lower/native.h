@@ -36,10 +36,15 @@ class NativeKernels {
   // One operator alone. Those that only give a tensor another shape have none: their reference kernels copy nothing.
   Expected<Entry> one(const Function& function, const Binding& binding);
 
+  // A loop function of the module, scheduled where it has no schedule of its own; an error says why it has no kernel.
+  Expected<Entry> loops(const loop::Function& function);
+
   // All that were made; nothing where there are none.
   Expected<std::optional<runtime::NativeCode>> compile();
 
  private:
+  Entry add(std::string_view name, loop::Function function, std::vector<kernels::Operand> operands);
+
   Context& context_;
   const Module& module_;
   const CpuOptions& options_;

@@ -184,7 +184,7 @@ Expected<Module> cse(Context& context, Module module) {
       if (auto* constant = std::get_if<ConstId>(&atom)) atom = first[index(*constant)];
     });
   });
-  const Effects effects(module);
+  const Effects effects(context, module);
   for_each_function(module, [&](Symbol, Function& function) { Numbering(context, effects, function); });
   return dead_code(context, std::move(module));
 }

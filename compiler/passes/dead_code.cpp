@@ -83,7 +83,7 @@ void drop_unreachable(Symbol main, Module& module) {
 }  // namespace
 
 Expected<Module> dead_code(Context& context, Module module) {
-  const Effects effects(module);
+  const Effects effects(context, module);
   for_each_function(module, [&](Symbol, Function& function) { Sweep(effects, function).block(function.body); });
   drop_unreachable(context.symbol("main"), module);
   TENON_TAKE(dense, infer(context, std::move(module)));  // numbers the variables anew

@@ -3,7 +3,8 @@
 // which says where kernels begin and end and nothing else: whoever has no kernel for the whole runs its operators one
 // by one. What makes i32 of bytes for a contraction belongs to it. Greedy, by the bytes that need not go through
 // memory; groups stay convex (compiler/ir/groups.h), have at most one contraction or reduction, and may have several
-// results.
+// results. A loop function that the module calls is grouped as an operator is, by the kind that its indices show; one
+// that may fail, or has several results, stays alone.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "compiler/ir/effects.h"
 #include "compiler/ir/groups.h"
 #include "compiler/ir/try.h"
+#include "compiler/loop/pattern.h"
 #include "compiler/passes/passes.h"
 
 namespace tenon::compiler {
@@ -33,12 +35,14 @@ double bytes_of(const TensorType& type) {
 // The bindings of one block as a graph, and the groups that are made of them.
 class Grouping {
  public:
-  Grouping(Context& context, const Effects& effects, const Function& function, const Block& block,
-           const std::vector<uint32_t>& place)
+  // `patterns`: of the module's loop functions that a kernel may take in.
+  Grouping(Context& context, const Effects& effects, const std::map<Symbol, Pattern>& patterns,
+           const Function& function, const Block& block, const std::vector<uint32_t>& place)
       : context_(context), function_(function), block_(block), place_(place) {
     read(effects);
     groups_.emplace(operands_, kReach);
     traits_.resize(size());
+    for (const Binding& binding : block.bindings) patterns_.push_back(pattern(patterns, binding.value));
     for (uint32_t i = 0; i < size(); ++i) traits_[i] = trait(i);
     // A contraction takes what follows it first, so that other operators do not take its tail away.
     contract(true);
@@ -121,12 +125,18 @@ class Grouping {
     }
   }
 
+  static Pattern pattern(const std::map<Symbol, Pattern>& patterns, const Value& value) {
+    if (auto* apply = std::get_if<Apply>(&value)) return apply->op->pattern;
+    auto* call = std::get_if<Call>(&value);
+    auto* symbol = call ? std::get_if<Symbol>(&call->callee) : nullptr;
+    const auto found = symbol ? patterns.find(*symbol) : patterns.end();
+    return found == patterns.end() ? Pattern::kOpaque : found->second;
+  }
   Trait trait(uint32_t i) const {
-    auto* apply = std::get_if<Apply>(&block_.bindings[i].value);
     const TensorType* type = function_.type(block_.bindings[i].var).tensor();
-    if (!apply || !type) return {};
+    if (!type) return {};
     Trait trait{.fusible = true, .dims = &type->dims};
-    switch (apply->op->pattern) {
+    switch (patterns_[i]) {
       case Pattern::kElementwise:
       case Pattern::kBroadcast: trait.widens = widens(i); break;
       case Pattern::kInjective: trait.moves = true; break;
@@ -164,7 +174,7 @@ class Grouping {
     return is_cast(i) &&
            (is_contraction(user) || (is_centered(user) && alone(user) && is_contraction(users_[user][0])));
   }
-  bool is_anchor(uint32_t i) const { return std::get<Apply>(block_.bindings[i].value).op->pattern == Pattern::kAnchor; }
+  bool is_anchor(uint32_t i) const { return patterns_[i] == Pattern::kAnchor; }
 
   // Whether the group of `from` and that of `to`, which reads it, make one kernel.
   bool fit(uint32_t from, uint32_t to) const {
@@ -249,15 +259,25 @@ class Grouping {
   // By node: what it reads, that and what it must come behind, and what reads it.
   std::vector<std::vector<uint32_t>> reads_, operands_, users_;
   std::optional<ConvexGroups> groups_;
+  std::vector<Pattern> patterns_;
   std::vector<Trait> traits_;  // by node first, then by group
   std::vector<bool> visible_;
 };
 
 class Fusion {
  public:
-  Fusion(Context& context, Module& module) : context_(context), module_(module), effects_(module) {}
+  Fusion(Context& context, Module& module) : context_(context), module_(module), effects_(context, module) {}
 
   Status run() {
+    for (const auto& [name, global] : module_.globals) {
+      auto* loops = std::get_if<loop::Function>(&global);
+      // What may fail stays where it is.
+      if (!loops || effects_.of_function(name) != Effect::kNone) continue;
+      const Pattern pattern = loop::pattern_of(context_, *loops);
+      const bool heavy = pattern == Pattern::kReduction || pattern == Pattern::kAnchor;
+      // A sum that somebody has scheduled runs as they said.
+      if (!heavy || !loop::has_schedule(*loops)) patterns_[name] = pattern;
+    }
     std::vector<Symbol> names;
     for_each_function(module_, [&](Symbol name, const Function& function) {
       if (function.target.empty() && function.composite.empty()) names.push_back(name);
@@ -291,7 +311,7 @@ class Fusion {
   }
 
   Status group(Block& block) {
-    Grouping grouping(context_, effects_, *function_, block, place_);
+    Grouping grouping(context_, effects_, patterns_, *function_, block, place_);
     grouping.see();
     const ConvexGroups& groups = grouping.groups();
     std::vector<std::vector<uint32_t>> members(block.bindings.size());
@@ -331,18 +351,22 @@ class Fusion {
     std::string name = "fused";
     size_t named = 0;
     for (const uint32_t i : members) {
-      const Apply& apply = std::get<Apply>(block.bindings[i].value);
-      if (++named <= 4) name += "_" + apply.op->name;
-      for (const Atom& atom : apply.args) {
+      const Value& value = block.bindings[i].value;
+      auto* apply = std::get_if<Apply>(&value);
+      if (++named <= 4) {
+        name += "_";
+        name += apply ? apply->op->name : context_.name(std::get<Symbol>(std::get<Call>(value).callee));
+      }
+      for_each_operand(value, [&](const Atom& atom) {
         auto* var = std::get_if<VarId>(&atom);
-        if (!var || inside.contains(*var) || copies.contains(*var)) continue;
+        if (!var || inside.contains(*var) || copies.contains(*var)) return;
         const VarInfo& info = function_->info(*var);
         builder.at(info.span);
         const Type type = abstract ? with_own_dims(info.type, abstracted, kernel) : info.type;
         copies.emplace(*var, builder.param(type, context_.name(info.name)));
         args.push_back(*var);
         if (!abstract) declare_dims(type, kernel);
-      }
+      });
     }
     for (const uint32_t i : members) {
       context_.visit();
@@ -428,6 +452,7 @@ class Fusion {
   Context& context_;
   Module& module_;
   Effects effects_;
+  std::map<Symbol, Pattern> patterns_;  // of loop functions
   Function* function_ = nullptr;
   std::vector<Symbol> scope_;    // dim variables that are in scope
   std::vector<uint32_t> place_;  // by variable of the function: the index of its binding in its block

@@ -22,8 +22,8 @@ void join(Holds& all, const Holds& more) {
 // One walk in order, which notes each tensor's life.
 class Lives {
  public:
-  Lives(const Module& module, const Function& function)
-      : module_(module), function_(function), effects_(module), holds_(function.vars.size()) {}
+  Lives(Context& context, const Module& module, const Function& function)
+      : module_(module), function_(function), effects_(context, module), holds_(function.vars.size()) {}
 
   std::vector<PlannedTensor> run() {
     block(function_.body);
@@ -104,6 +104,7 @@ class Lives {
       auto* symbol = std::get_if<Symbol>(&call.callee);
       const Function* callee = symbol ? self.module_.function(*symbol) : nullptr;
       if (callee && (!callee->composite.empty() || !callee->target.empty())) return self.make(var);
+      if (symbol && self.module_.loop_function(*symbol)) return self.make(var);
       Holds passed = self.held(call.args);
       if (!symbol) join(passed, self.held(call.callee));
       if (!symbol || self.effects_.of_function(*symbol) == Effect::kState) self.leave(passed);
@@ -170,8 +171,8 @@ class Lives {
 
 }  // namespace
 
-MemoryPlan plan_memory(const Module& module, const Function& function) {
-  return place_tensors(Lives(module, function).run());
+MemoryPlan plan_memory(Context& context, const Module& module, const Function& function) {
+  return place_tensors(Lives(context, module, function).run());
 }
 
 MemoryPlan place_tensors(std::vector<PlannedTensor> tensors) {

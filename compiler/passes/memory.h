@@ -37,7 +37,7 @@ struct MemoryPlan {
   size_t unknown = 0;   // tensors without a bound, which are allocated when they are made
 };
 
-MemoryPlan plan_memory(const Module& module, const Function& function);
+MemoryPlan plan_memory(Context& context, const Module& module, const Function& function);
 // Places these tensors, whose lives are known: fills in offsets and sums.
 MemoryPlan place_tensors(std::vector<PlannedTensor> tensors);
 // "12 tensors in 4096 bytes (3584 live at once, 16384 apart); 512 bytes of results outside; 2 of unknown size"

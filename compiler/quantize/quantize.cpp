@@ -46,6 +46,9 @@ class Quantizer {
       builder_.at(info.span);
       values_[index(param)].real = builder_.param(info.type, context_.name(info.name));
     }
+    for (const auto& [name, global] : from_.globals) {
+      if (std::holds_alternative<loop::Function>(global)) to_.globals.emplace(name, global);
+    }
     const Chains chains = find_chains(from_, function_);
     for (size_t i = 0; i < function_.body.bindings.size(); ++i) {
       const Binding& binding = function_.body.bindings[i];

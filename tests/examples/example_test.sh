@@ -19,6 +19,9 @@ for module in "$here/$example.tn" "$scratch/$example.tnb" "$scratch/$example.tn"
       expect 0 "as expected: 1 result" "$tenon" run "$module" --input "x=$data:x" --input scale=0.5 --expect "$data"
       expect 1 "result 0 differs by" "$tenon" run "$module" --input "$data:x" --input 0.25 --expect "$data"
       ;;
+    banded)
+      expect 0 "as expected: 1 result" "$tenon" run "$module" --input "x=$data:x" --input "band=$data:band" --expect "$data"
+      ;;
     generate) expect 0 "$(cat "$here/generate.txt")" "$tenon" run "$module" --input first=5 --input seed=7 ;;
   esac
 done

@@ -86,7 +86,17 @@ def generate(rng):
     return w, None
 
 
-for number, make in enumerate((char_rnn, tree_lstm, list_lstm, generate)):
+def banded(rng):
+    w = weights(rng, input=(4, 8), bias=(8,), output=(8, 3))
+    x, band = rng.normal(size=(12, 4)).astype(F), rng.normal(size=(12, 5)).astype(F)
+    features = x @ w["input"] + w["bias"]
+    features = features + np.sin(features) ** 2
+    matrix = sum(np.diag(band[max(0, 2 - k):12 - max(0, k - 2), k], k - 2) for k in range(5))
+    rows = np.exp(matrix @ features @ w["output"])
+    return w, {"x": x, "band": band, "0": (rows / rows.sum(axis=1, keepdims=True)).astype(F)}
+
+
+for number, make in enumerate((char_rnn, tree_lstm, list_lstm, generate, banded)):
     stored, data = make(np.random.default_rng(number + 1))
     np.savez(HERE / f"{make.__name__}.npz", **stored)
     if data is not None:

@@ -45,7 +45,8 @@ class Layout {
 
  private:
   static bool is_definition(const Item& item) {
-    return !item.pieces.empty() && item.pieces[0].kind == Tok::kName && item.pieces[0].text == "def";
+    return !item.pieces.empty() && item.pieces[0].kind == Tok::kName &&
+           (item.pieces[0].text == "def" || item.pieces[0].text == "loop");
   }
   // Whether these are marks of what follows: the first ones are the file's.
   static bool marks(const Group& file, size_t i) {
@@ -186,7 +187,8 @@ class Layout {
   }
 
   void broken(const Group& group, size_t indent, size_t rest) {
-    const bool statements = group.shape == Shape::kBlock || group.shape == Shape::kArms || group.open == "{";
+    const bool block = group.shape == Shape::kBlock || group.shape == Shape::kLoops;
+    const bool statements = block || group.shape == Shape::kArms || group.open == "{";
     if (!statements && !has_comments(group)) {
       if (hugged(group, indent, rest)) return;
       size_t content = 0;
@@ -209,7 +211,7 @@ class Layout {
       if (i > 0 && blank) newline(indent + kIndent);
       own_lines(item, indent + kIndent);
       char separator = item.separator;
-      if (statements && group.shape != Shape::kBlock && !item.pieces.empty()) separator = ',';
+      if (statements && !block && !item.pieces.empty()) separator = ',';
       pieces(item.pieces, indent + kIndent, separator == '\0' ? 0 : 1);
       end(item, separator);
     }

@@ -27,6 +27,11 @@ bool is_keyword(std::string_view name) {
                                                    "extern", "type", "const", "in"};
   return std::ranges::find(kKeywords, name) != std::end(kKeywords);
 }
+// In a loop function also: where (i) below (n).
+bool is_loop_keyword(std::string_view name) {
+  static constexpr std::string_view kKeywords[] = {"at", "where", "below", "and", "or"};
+  return is_keyword(name) || std::ranges::find(kKeywords, name) != std::end(kKeywords);
+}
 
 // Whether an operand ends with this piece, so that a sign behind it stands between two.
 bool ends_operand(const Piece& piece) {
@@ -68,7 +73,7 @@ class Tree {
         comment(group, item);
         continue;
       }
-      if (group.shape == Shape::kFile && !item.pieces.empty() && ends_item(item)) finish();
+      if (statements(group) && !item.pieces.empty() && ends_item(item) && token().text != "else") finish();
       if (item.pieces.empty()) item.blank = lines_before(at_) >= 2 && !(group.items.empty() && item.before.empty());
       if (token().kind == Tok::kPunct && (token().text == "," || token().text == ";")) {
         item.separator = token().text[0];
@@ -108,7 +113,8 @@ class Tree {
     item = {};
   }
 
-  // At the top, what ends without a semicolon: marks, definitions of types and functions.
+  // Where braces end an item: marks, definitions of types and functions at the top; loops, stages and ifs.
+  static bool statements(const Group& group) { return group.shape == Shape::kFile || group.shape == Shape::kLoops; }
   static bool ends_item(const Item& item) {
     const Piece& last = item.pieces.back();
     if (!last.group) return false;
@@ -121,7 +127,7 @@ class Tree {
     const bool blank = lines_before(at_) >= 2;
     ++at_;
     if (!item.pieces.empty()) {
-      if (group.shape == Shape::kFile && ends_item(item)) {
+      if (statements(group) && ends_item(item)) {
         if (same_line) {
           item.behind = found.text;
         } else {  // of the next item
@@ -150,7 +156,9 @@ class Tree {
     const bool behind_name = previous && (previous->kind == Tok::kName || previous->kind == Tok::kGlobal);
     if (open.text == "[") group->type = behind_name;
     if (open.text == "(") group->type = parent.type || (previous && (previous->is("->") || previous->is(":")));
-    if (open.text == "{") group->shape = Shape::kBlock;
+    group->loops =
+        parent.loops || (!item.pieces.empty() && item.pieces[0].text == "loop" && parent.shape == Shape::kFile);
+    if (open.text == "{") group->shape = group->loops ? Shape::kLoops : Shape::kBlock;
     ++at_;
     TENON_TRY(fill(*group, depth + 1));
     if (token().kind == Tok::kEnd) {
@@ -161,7 +169,8 @@ class Tree {
     }
     ++at_;
     const bool definition = !item.pieces.empty() && item.pieces[0].text == "type";
-    if (open.text == "{") group->shape = definition ? Shape::kList : has_arms(*group) ? Shape::kArms : Shape::kBlock;
+    if (group->shape == Shape::kBlock && definition) group->shape = Shape::kList;
+    if (group->shape == Shape::kBlock && has_arms(*group)) group->shape = Shape::kArms;
     if (group->shape == Shape::kList && group->items.size() > 1 && !group->items.back().pieces.empty()) {
       group->items.back().separator = '\0';  // it stands where each item has a line
     }
@@ -205,7 +214,7 @@ class Tree {
     if (right.group && right.group->open != "{") {
       if (left.group) return left.group->open == "#[";
       if (left.kind == Tok::kPunct) return true;
-      return left.kind == Tok::kName && is_keyword(left.text);
+      return left.kind == Tok::kName && (group.loops ? is_loop_keyword : is_keyword)(left.text);
     }
     return true;
   }
@@ -213,7 +222,7 @@ class Tree {
     if (!group.behind.empty()) return kBroken;
     const bool braces = group.open == "{";
     size_t total = group.open.size() + group.close.size() + (braces && !group.items.empty() ? 2 : 0);
-    if (group.shape == Shape::kArms) return kBroken;
+    if (group.shape == Shape::kArms || (group.shape == Shape::kLoops && !group.items.empty())) return kBroken;
     if (group.shape == Shape::kBlock && group.items.size() > 1) return kBroken;
     for (const Item& item : group.items) {
       if (!item.before.empty() || !item.behind.empty()) return kBroken;

@@ -49,12 +49,14 @@ enum class Shape : uint8_t {
   kList,   // ( ) and [ ], and the braces of a type definition
   kBlock,  // { let %x = a; b }
   kArms,   // { A => a, B => b }
+  kLoops,  // { for i in (n) { ... } a[i] = b; } of a loop function: each statement has a line
 };
 
 struct Group {
   Shape shape = Shape::kList;
   std::string open, close;  // brackets
   bool type = false;        // [...] of a type: never broken
+  bool loops = false;       // in a loop function
   std::string behind;       // a comment in the line of the opening bracket
   std::vector<Item> items;
 };

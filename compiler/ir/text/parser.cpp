@@ -11,6 +11,7 @@
 #include "compiler/ir/text/printer.h"
 #include "compiler/ir/try.h"
 #include "compiler/ir/verifier.h"
+#include "compiler/loop/text.h"
 #include "runtime/npy.h"
 
 namespace tenon::compiler {
@@ -137,7 +138,7 @@ class Parser {
   // Whether the line starts with a word that stands in no body.
   bool at_item() const {
     const bool begins = cursor_.is_name("def") || cursor_.is_name("type") || cursor_.is_name("const") ||
-                        cursor_.is_name("extern") || cursor_.is("#[");
+                        cursor_.is_name("extern") || cursor_.is_name("loop") || cursor_.is("#[");
     return begins && source_.place(cursor_.offset()).second == 1;
   }
 
@@ -156,7 +157,11 @@ class Parser {
     if (cursor_.accept_name("const")) return constant();
     if (cursor_.accept_name("type")) return definition();
     if (cursor_.accept_name("extern")) return library();
-    if (!cursor_.accept_name("def")) return cursor_.fail("expected const, type, extern or def");
+    if (cursor_.is_name("loop")) {
+      if (!std::exchange(marks.list, {}).empty()) return source_.error_at(marks.at, "a loop function has no marks");
+      return loop_function();
+    }
+    if (!cursor_.accept_name("def")) return cursor_.fail("expected const, type, extern, loop or def");
     Body body;
     TENON_TRY(signature(body));
     Function& function = *module_.function(body.name);
@@ -270,6 +275,20 @@ class Parser {
     library.types = scope.types;
     libraries_.emplace(*name, offset);
     module_.globals.emplace(*name, std::move(library));
+    return {};
+  }
+
+  // loop @f[n](%x: Tensor[(n,), f32]) -> (%y: Tensor[(n,), f32]) { ... }
+  Status loop_function() {
+    const size_t begin = cursor_.at();
+    cursor_.skip();
+    const size_t offset = cursor_.offset();
+    TENON_TRY(global_name());
+    cursor_.go(begin);
+    TENON_TAKE(function, loop::parse(context_, cursor_));
+    const Symbol name = function->name;
+    module_.globals.emplace(name, std::move(*function));
+    report(offset, check(context_, module_, name, *module_.loop_function(name)));
     return {};
   }
 

@@ -9,6 +9,7 @@
 #include "compiler/ir/text/function_printer.h"
 #include "compiler/ir/text/literal.h"
 #include "compiler/ir/text/printer.h"
+#include "compiler/loop/text.h"
 
 namespace tenon::compiler {
 namespace {
@@ -89,12 +90,20 @@ PrintedModule print_parts(const Context& context, const Module& module, const Pr
   };
   for (const auto& [shown, name] : by_name(module.adts)) text += print(context, name, module.adts.at(name));
   for (const auto& [shown, name] : by_name(module.globals)) {
-    const Global& global = module.globals.at(name);
-    auto* function = std::get_if<Function>(&global);
-    text +=
-        function
-            ? FunctionPrinter(context, *function, &module, options, options.constants ? &numbers : nullptr).print(name)
-            : print(context, name, std::get<Library>(global));
+    struct Visitor {
+      const Context& context;
+      const Module& module;
+      const PrintOptions& options;
+      const std::vector<uint32_t>* numbers;
+      Symbol name;
+      std::string operator()(const Function& function) const {
+        return FunctionPrinter(context, function, &module, options, numbers).print(name);
+      }
+      std::string operator()(const loop::Function& function) const { return loop::print(context, function); }
+      std::string operator()(const Library& library) const { return print(context, name, library); }
+    };
+    text += std::visit(Visitor{context, module, options, options.constants ? &numbers : nullptr, name},
+                       module.globals.at(name));
   }
   const std::string mark = out.side.empty() ? "" : ", side = " + quote(options.side);
   out.text = lay_out(fmt::format("#[version = \"1\"{}]\n\n{}", mark, text));

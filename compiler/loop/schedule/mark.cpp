@@ -129,4 +129,23 @@ Expected<Function> mark(Context& context, Function function, Symbol stage, Symbo
   return function;
 }
 
+Status check_marks(Context& context, const Function& function) {
+  Status status;
+  for_each_statement(function.body, [&](const Stmt& stmt) {
+    const auto* loop = std::get_if<For>(&stmt.form);
+    if (!status || !loop || loop->mark == Mark::kSerial) return;
+    const Stage* inside = nullptr;
+    for_each_statement(loop->body, [&](const Stmt& inner) {
+      if (const auto* stage = std::get_if<Stage>(&inner.form); stage && !inside) inside = stage;
+    });
+    if (!inside) return;  // there is nothing to run in another order
+    if (auto marked = mark(context, function, inside->name, loop->var, loop->mark); !marked) {
+      status = error(fmt::format("'{}' cannot be marked: {}", context.name(loop->var), marked.error().what),
+                     fmt::format("@{}, stage '{}'", context.name(function.name), context.name(inside->name)),
+                     marked.error().help);
+    }
+  });
+  return status;
+}
+
 }  // namespace tenon::compiler::loop

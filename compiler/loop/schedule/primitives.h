@@ -13,6 +13,8 @@ Expected<Function> split(Context& context, Function function, Symbol stage, Symb
 Expected<Function> fuse(Context& context, Function function, Symbol stage, Symbol outer, Symbol inner);
 Expected<Function> reorder(Context& context, Function function, Symbol stage, std::span<const Symbol> loops);
 Expected<Function> mark(Context& context, Function function, Symbol stage, Symbol loop, Mark mark);
+// Whether each loop of a function that was not made by steps has a mark that mark() would give it.
+Status check_marks(Context& context, const Function& function);
 Expected<Function> partition(Context& context, Function function, Symbol stage, Symbol loop);
 Expected<Function> hfuse(Context& context, Function function, Symbol first, Symbol first_loop, Symbol second,
                          Symbol second_loop);

@@ -130,7 +130,7 @@ TEST_F(Language, ReferencesKeepTheirOrder) {
   const auto scalar = [](float x) { return Tensor::of<float>({}, std::array{x}); };
   EXPECT_THAT(run(module, {}), ElementsAre(scalar(5), scalar(7), scalar(8)));
   expect_kept(module, {});
-  const Effects effects(module);
+  const Effects effects(context_, module);
   EXPECT_EQ(effects.of_function(context_.symbol("count")), Effect::kState);
 }
 
@@ -268,7 +268,7 @@ TEST_F(Language, DeadCodeKeepsEffectsOnly) {
       let %i = match_cast(%x, Tensor[(3,), f32]);
       %x
     })");
-  EXPECT_EQ(Effects(module).of_function(context_.symbol("loop")), Effect::kCheck);
+  EXPECT_EQ(Effects(context_, module).of_function(context_.symbol("loop")), Effect::kCheck);
   auto swept =
       run_passes(context_, std::move(module), *find_passes(std::vector<std::string>{"dead_code"}), {.verify = true});
   ASSERT_TRUE(swept);

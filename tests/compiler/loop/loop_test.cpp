@@ -498,7 +498,7 @@ TEST(Evaluate, SaysWhatGoesWrong) {
       {"for i in (n // (n - 2)) { }", "a size is divided by 0"},
       {"for i in (4611686018427387904*n) { }", "is beyond 64 bits"},
       {"for i in (1000000000000) { }", "more than 1000 steps"},
-      {"alloc %t: Tensor[(n, 1000000, 1000000), i32] { }", "has more than"}};
+      {"alloc %t: Tensor[(n, 1000000, 1000000), i32] { }", "of more than"}};
   for (const auto& [body, message] : cases) {
     Context context;
     const Function function = must_parse(context, head + body + " }");

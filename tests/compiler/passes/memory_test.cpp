@@ -23,8 +23,8 @@ using testing::HasSubstr;
 // may be read, be captured or be given back. Tensors are known by their objects: the plan's idea of lives is not used.
 class Watch {
  public:
-  Watch(const Module& module, Symbol main)
-      : module_(module), function_(*module.function(main)), plan_(plan_memory(module, function_)) {
+  Watch(Context& context, const Module& module, Symbol main)
+      : module_(module), function_(*module.function(main)), plan_(plan_memory(context, module, function_)) {
     for (size_t i = 0; i < plan_.tensors.size(); ++i) of_[plan_.tensors[i].var].push_back(i);
   }
 
@@ -129,7 +129,7 @@ void watch_random(bool control, int count, Sums& sums) {
     for (const char* name : fuzz::kLibraries) {
       libraries[name] = [](std::span<const RunValue> args) -> Expected<RunValue> { return args[0]; };
     }
-    Watch watch(module, main);
+    Watch watch(context, module, main);
     auto result = interpret(context, module, main, *inputs, watch.observer(), libraries, {.steps = 100'000});
     if (result) watch.read(*result, SIZE_MAX);
     ASSERT_EQ(watch.broken(), "") << "seed " << seed << "\n" << print(context, module).text;
@@ -160,7 +160,7 @@ class Plans : public testing::Test {
   MemoryPlan plan(const std::string& text) {
     auto module = parse(context_, "#[version = \"1\"]\n" + text);
     EXPECT_TRUE(module) << module.error().str();
-    return module ? plan_memory(*module, *module->function(context_.symbol("main"))) : MemoryPlan{};
+    return module ? plan_memory(context_, *module, *module->function(context_.symbol("main"))) : MemoryPlan{};
   }
   Context context_;
 };
