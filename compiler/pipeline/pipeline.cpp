@@ -70,7 +70,8 @@ Expected<Compilation> compile(const Model& model, const CompileOptions& options)
   result.kernels = std::move(*kernels);
   LowerOptions lowering{.name = model.name, .facts = {{"model", model.name}, {"numbers", numbers}}};
   if (options.accelerator) lowering.facts.emplace_back("configuration", options.accelerator->name);
-  lowering.facts.emplace_back("memory", str(plan_memory(context, result.kernels, *result.kernels.function(model.entry))));
+  lowering.facts.emplace_back("memory",
+                              str(plan_memory(context, result.kernels, *result.kernels.function(model.entry))));
   std::vector<CpuPlacement> on_cpu;
   lowering.cpu = options.cpu;
   lowering.placements = &on_cpu;
