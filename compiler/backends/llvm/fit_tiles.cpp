@@ -42,12 +42,10 @@ class Fitter {
       : context_(context), function_(std::move(function)), registers_(registers) {}
 
   loop::Function run() {
-    Body body = std::move(function_.body);
-    for_each_statement(body, [&](const Stmt& stmt) {
+    for_each_statement(function_.body, [&](const Stmt& stmt) {
       if (const auto* stage = std::get_if<Stage>(&stmt.form)) stages_.insert(stage->name);
     });
-    fit(body);
-    function_.body = std::move(body);
+    fit(function_.body);
     return std::move(function_);
   }
 
