@@ -98,8 +98,8 @@ Expected<std::vector<Task>> find_tasks(Context& context, const Module& kernels, 
     if (!decided) continue;
     for (const Decided& one : *decided) {
       const bool open = std::ranges::any_of(one.decisions, [](const auto& d) { return d.options.size() > 1; });
-      const auto [place, is_new] = known.try_emplace(one.key, tasks.size());
       if (!open) continue;
+      const auto [place, is_new] = known.try_emplace(one.key, tasks.size());
       if (is_new) tasks.push_back({one.key, group, 0});
       ++tasks[place->second].uses;
     }
