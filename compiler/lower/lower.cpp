@@ -13,9 +13,8 @@
 #include "compiler/ir/operator.h"
 #include "compiler/ir/try.h"
 #include "compiler/lower/graph.h"
+#include "compiler/lower/lifetimes.h"
 #include "compiler/lower/native.h"
-#include "compiler/passes/memory.h"
-#include "runtime/executable/storage.h"
 
 namespace tenon::compiler {
 namespace {
@@ -51,9 +50,9 @@ class Lowering {
     if (!results) return forward_error(results);
     if (auto status = add_result_ports(*results); !status) return status;
     code_.code.push_back({runtime::Return{*results}, ""});
-    insert_kills();
     code_.registers = next_;
-    place_results();
+    insert_kills(code_);
+    place_results(code_, bytes_);
     out_.functions.push_back(std::move(code_));
     TENON_TAKE(code, natives_.compile());
     if (*code) out_.natives.push_back(std::move(**code));
@@ -335,42 +334,6 @@ class Lowering {
     return {function_->body.result};
   }
 
-  static void for_each_read(const runtime::Operation& operation, const auto& visit) {
-    std::visit(
-        [&]<class T>(const T& x) {
-          if constexpr (requires { x.args; }) std::ranges::for_each(x.args, visit);
-          if constexpr (std::is_same_v<T, runtime::Return>) std::ranges::for_each(x.values, visit);
-        },
-        operation);
-  }
-  static void for_each_write(const runtime::Operation& operation, const auto& visit) {
-    std::visit(
-        [&]<class T>(const T& x) {
-          if constexpr (requires { x.results; }) std::ranges::for_each(x.results, visit);
-          if constexpr (std::is_same_v<T, runtime::LoadConstant>) visit(x.to);
-        },
-        operation);
-  }
-
-  // The code is one straight line: a register dies behind its last read, or where it is written and never read.
-  void insert_kills() {
-    std::vector<size_t> last(next_, SIZE_MAX);
-    for (size_t i = 0; i < code_.code.size(); ++i) {
-      const auto mark = [&](Register r) { last[r] = i; };
-      for_each_write(code_.code[i].operation, mark);
-      for_each_read(code_.code[i].operation, mark);
-    }
-    std::vector<Registers> dying(code_.code.size());
-    for (Register r = 0; r < next_; ++r) dying[last[r] == SIZE_MAX ? 0 : last[r]].push_back(r);
-    std::vector<runtime::Instruction> with_kills;
-    for (size_t i = 0; i < code_.code.size(); ++i) {
-      const bool ends = std::holds_alternative<runtime::Return>(code_.code[i].operation);
-      with_kills.push_back(std::move(code_.code[i]));
-      if (!ends && !dying[i].empty()) with_kills.push_back({runtime::Kill{std::move(dying[i])}, ""});
-    }
-    code_.code = std::move(with_kills);
-  }
-
   void note_bytes(Type type, std::span<const Register> registers) {
     if (const TupleType* tuple = type.tuple()) {
       for (const Type field : tuple->fields) {
@@ -381,34 +344,6 @@ class Lowering {
     }
     const auto shape = type.tensor()->shape();
     if (shape) bytes_[registers.front()] = runtime::checked_bytes(type.tensor()->dtype, *shape).value_or(0);
-  }
-
-  // The plan of memory, of what is left when all is lowered: kernels of the reference may give back what they are
-  // given.
-  void place_results() {
-    std::vector<PlannedTensor> lives;
-    const auto stored = runtime::stored_results(code_);
-    const auto call = [&](const runtime::StoredResult& one) -> runtime::CallNative& {
-      return std::get<runtime::CallNative>(code_.code[one.first].operation);
-    };
-    for (const runtime::StoredResult& one : stored) {
-      constexpr int64_t kStep = kMemoryAlignment;
-      static_assert(kStep % runtime::kPlaceAlignment == 0);
-      const auto bytes = bytes_.find(call(one).results[one.result]);
-      lives.push_back({.first = one.first,
-                       .last = one.last,
-                       .bytes = bytes == bytes_.end() ? 0 : (bytes->second + kStep - 1) / kStep * kStep,
-                       .leaves = one.leaves});
-    }
-    const MemoryPlan plan = place_tensors(std::move(lives));
-    for (size_t i = 0; i < stored.size(); ++i) {
-      const PlannedTensor& tensor = plan.tensors[i];
-      if (tensor.offset == PlannedTensor::kOutside) continue;
-      auto& places = call(stored[i]).places;
-      places.resize(call(stored[i]).results.size());
-      places[stored[i].result] = {static_cast<uint64_t>(tensor.offset), static_cast<uint64_t>(tensor.bytes)};
-    }
-    code_.arena_bytes = static_cast<uint64_t>(plan.arena);
   }
 
   Context& context_;
