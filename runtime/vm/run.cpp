@@ -1,0 +1,220 @@
+// Executes the entry function of a session's executable, instruction by instruction.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "runtime/vm/state.h"
+
+namespace tenon::runtime {
+
+class Session::State::Run {
+ public:
+  explicit Run(State& session)
+      : session_(session),
+        executable_(session.executable),
+        stack_(session.executable, session.arenas, session.options.max_stack) {}
+
+  Expected<std::vector<Tensor>> operator()(std::span<const Tensor> inputs) {
+    if (auto status = stack_.enter(executable_.entry, inputs, nullptr); !status) return forward_error(status);
+    uint64_t steps = 0;
+    const uint64_t limit = session_.options.max_steps;
+    while (!finished_) {
+      Frame& frame = stack_.top();
+      function_ = &executable_.functions[frame.function];
+      at_ = frame.next++;
+      Status status = {};
+      if (limit != 0 && ++steps > limit) status = error(fmt::format("the run takes more than {} instructions", limit));
+      if (status)
+        status = std::visit([&](const auto& operation) { return execute(operation); }, instruction().operation);
+      if (!status) return std::unexpected(located(std::move(status.error())));
+    }
+    ++session_.profile.runs;
+    session_.profile.memory = stack_.memory();
+    return std::move(args_);
+  }
+
+ private:
+  const Instruction& instruction() const { return function_->code[at_]; }
+
+  Diagnostic located(Diagnostic diagnostic) const {
+    std::string here = fmt::format("{}: function '{}', instruction {}", executable_.name, function_->name, at_);
+    if (!instruction().layer.empty()) here += fmt::format(" ({})", instruction().layer);
+    diagnostic.where = diagnostic.where.empty() ? here : fmt::format("{}: {}", here, diagnostic.where);
+    return diagnostic;
+  }
+
+  // Registers become args_.
+  Status fetch(const Registers& registers) {
+    args_.clear();
+    for (const Register r : registers) {
+      auto value = stack_.top().read(r);
+      if (!value) return forward_error(value);
+      args_.push_back(std::move(*value));
+    }
+    return {};
+  }
+  void store(const Registers& registers, std::vector<Tensor>& values) {
+    for (size_t i = 0; i < registers.size(); ++i) stack_.write(registers[i], std::move(values[i]));
+  }
+
+  Status show(std::span<const Tensor> args, std::span<const Tensor> results, std::span<const TapValue> taps) const {
+    if (!session_.options.hook) return {};
+    return session_.options.hook({function_, at_, &instruction(), args, results, taps});
+  }
+  Status show_nothing() const { return show({}, {}, {}); }
+
+  // Calls that compute: timed, recorded and shown to the hook.
+  Status compute(const Registers& from, const Registers& to, std::string_view what, std::string_view device,
+                 auto&& call) {
+    if (auto status = fetch(from); !status) return status;
+    taps_.clear();
+    CallRecord record{std::string(what), instruction().layer, std::string(device), session_.now(), 0, -1};
+    Expected<std::vector<Tensor>> results = call();
+    record.end_ns = session_.now();
+    if (!results) return forward_error(results);
+    auto& profile = session_.profile;
+    if (device == "accel") record.launch = static_cast<int32_t>(profile.launches.size()) - 1;
+    profile.calls.push_back(std::move(record));
+    for (const Tensor& result : *results) stack_.made(result);
+    if (auto status = show(args_, *results, taps_); !status) return status;
+    args_.clear();
+    store(to, *results);
+    return {};
+  }
+
+  Status execute(const CallKernel& call) {
+    return compute(call.args, call.results, call.kernel, "cpu", [&]() -> Expected<std::vector<Tensor>> {
+      try {
+        auto results = session_.kernels[stack_.top().function][at_](args_);
+        if (!results || results->size() == call.results.size()) return results;
+        return error(fmt::format("kernel '{}' has {} results, the executable expects {}", call.kernel, results->size(),
+                                 call.results.size()));
+      } catch (const std::bad_alloc&) {
+        return error(fmt::format("not enough memory for the results of kernel '{}'", call.kernel));
+      }
+    });
+  }
+
+  Status execute(const CallProgram& call) {
+    const AcceleratorProgram& program = executable_.programs[call.program];
+    return compute(call.args, call.results, program.name, "accel", [&]() -> Expected<std::vector<Tensor>> {
+      auto results = launch(call.program);
+      if (!results || !session_.options.hook) return results;
+      for (const Tap& tap : program.taps) {
+        auto value = session_.programs[call.program].read(tap);
+        if (!value) return forward_error(value);
+        taps_.push_back({&tap, std::move(*value)});
+      }
+      return results;
+    });
+  }
+
+  Expected<std::vector<Tensor>> launch(uint32_t program) {
+    driver::Accelerator& accelerator = *session_.options.accelerator;
+    const bool first = !session_.launched[program];
+    session_.launched[program] = true;
+    sim::Simulator* simulator = session_.options.timeline && first ? accelerator.simulator() : nullptr;
+    LaunchRecord record;
+    record.program = program;
+    record.begin_ns = session_.now();
+    if (simulator) simulator->record_timeline(true);
+    auto results = session_.programs[program].run(args_, session_.options.launch_limit);
+    if (simulator) {
+      const auto timeline = simulator->timeline();
+      record.timeline.assign(timeline.begin(), timeline.end());
+      simulator->record_timeline(false);
+    }
+    record.end_ns = session_.now();
+    if (!results) return results;
+    auto counters = driver::read_counters(accelerator);
+    if (!counters) return forward_error(counters);
+    record.counters = *counters;
+    session_.profile.launches.push_back(std::move(record));
+    return results;
+  }
+
+  Status execute(const CallNative& call) {
+    const std::string& name = executable_.natives[call.code].kernels[call.kernel].name;
+    return compute(call.args, call.results, name, "cpu", [&] {
+      places_.clear();
+      for (const Place& place : call.places) {
+        places_.push_back(place.bytes == 0 ? Storage() : stack_.top().arena.part(place.offset, place.bytes));
+      }
+      return session_.natives[call.code].call(call.kernel, args_, *session_.pool, places_);
+    });
+  }
+
+  Status execute(const CallFunction& call) {
+    if (auto status = fetch(call.args); !status) return status;
+    if (auto status = stack_.enter(call.function, args_, &call.results); !status) return status;
+    return show_nothing();
+  }
+
+  Status execute(const Move& move) {
+    auto value = stack_.top().read(move.from);
+    if (!value) return forward_error(value);
+    stack_.write(move.to, std::move(*value));
+    return show_nothing();
+  }
+
+  Status execute(const LoadConstant& load) {
+    stack_.write(load.to, executable_.constants[load.constant]);
+    return show_nothing();
+  }
+
+  Status execute(const Jump& jump) {
+    stack_.top().next = jump.target;
+    return show_nothing();
+  }
+
+  Status execute(const Branch& branch) {
+    auto condition = stack_.top().read(branch.condition);
+    if (!condition) return forward_error(condition);
+    if (condition->dtype() != DType::kBool || condition->size() != 1) {
+      return error(fmt::format("a branch on {}, must be bool with one element", describe(*condition)));
+    }
+    if (condition->bytes()[0] == std::byte{0}) stack_.top().next = branch.otherwise;
+    return show_nothing();
+  }
+
+  Status execute(const Kill& kill) {
+    for (const Register r : kill.registers) stack_.write(r, {});
+    return show_nothing();
+  }
+
+  Status execute(const Return& ret) {
+    if (auto status = fetch(ret.values); !status) return status;
+    const Registers* into = stack_.top().results;
+    if (into) {
+      stack_.leave();
+      store(*into, args_);
+      return show_nothing();
+    }
+    for (size_t i = 0; i < args_.size(); ++i) {
+      const Port& port = function_->results[i];
+      if (args_[i].dtype() == port.dtype && args_[i].shape() == port.shape) continue;
+      return error(fmt::format("result {} became {}", to_string(port), describe(args_[i])));
+    }
+    stack_.leave();
+    finished_ = true;
+    return {};
+  }
+
+  State& session_;
+  const Executable& executable_;
+  Stack stack_;
+  const Function* function_ = nullptr;  // of the instruction under way
+  uint32_t at_ = 0;                     // the instruction
+  bool finished_ = false;               // args_ are the results
+  std::vector<Tensor> args_;            // of the call under way; kept to save allocations, like these
+  std::vector<Storage> places_;
+  std::vector<TapValue> taps_;
+};
+
+Expected<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs) { return Run(*this)(inputs); }
+
+}  // namespace tenon::runtime
