@@ -7,6 +7,7 @@
 #include "compiler/cli/pass_options.h"
 #include "compiler/frontend/onnx.h"
 #include "compiler/tune/records.h"
+#include "runtime/native/functions.h"
 #include "runtime/native/native.h"
 
 namespace tenon::cli {
@@ -26,6 +27,8 @@ void ModelOptions::declare(Options& options, Records kind) {
                  "what computes on the CPU: machine code, or the kernels that define the operators");
   options.option(targets, "--targets", "NAME,...",
                  "libraries that compute what they can before our kernels do: dnnl (oneDNN; f32)");
+  options.option(libraries, "--library", "FILE",
+                 "a shared object whose functions the model calls by name (runtime/native/kernel.h); again for more");
   if (kind == Records::kNeeded) options.required(records, "--records", "FILE", "where measurements are kept");
   else options.option(records, "--records", "FILE", "native kernels as tenon tune has measured them to be fastest");
 }
@@ -46,7 +49,15 @@ Expected<runtime::Port> only_input(const compiler::Model& model) {
   return runtime::Port{name, type->dtype, *shape};
 }
 
+Status open_libraries(const ModelOptions& options) {
+  for (const std::string& file : options.libraries) {
+    if (auto status = runtime::open_functions(file); !status) return status;
+  }
+  return {};
+}
+
 Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOptions& passes) {
+  if (auto status = open_libraries(options); !status) return forward_error(status);
   auto shapes = compiler::parse_shapes(options.shapes);
   if (!shapes) return forward_error(shapes);
   auto model = compiler::load_model(options.model, *shapes, passes, {.strict_shapes = options.strict_shapes});

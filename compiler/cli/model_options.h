@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "compiler/cli/command.h"
 #include "compiler/pipeline/pipeline.h"
@@ -17,15 +18,19 @@ struct ModelOptions {
   double percentile = 0.9999;
   bool symmetric = false;
   double divide = 1;
-  std::string kernels = "native";  // what computes on the CPU
-  bool for_this_machine = false;   // native code for its processor alone
-  std::string targets;             // who computes what no accelerator takes, before ours
-  std::string records;             // what tenon tune has measured
-  std::string target, levels;      // of the machine that runs the executable, where that is another
+  std::string kernels = "native";      // what computes on the CPU
+  bool for_this_machine = false;       // native code for its processor alone
+  std::string targets;                 // who computes what no accelerator takes, before ours
+  std::string records;                 // what tenon tune has measured
+  std::vector<std::string> libraries;  // with functions that the model calls
+  std::string target, levels;          // of the machine that runs the executable, where that is another
 
   enum class Records : uint8_t { kMayBe, kNeeded };
   void declare(Options& options, Records kind = Records::kMayBe);
 };
+
+// Opens options.libraries.
+Status open_libraries(const ModelOptions& options);
 
 // The model, and its calibration samples (none where no data was given).
 struct LoadedModel {

@@ -18,6 +18,7 @@ struct RunCommand {
   Status run() {
     const std::string& model = samples.model.model;
     if (is_module(model) && samples.data.empty()) {
+      if (auto status = open_libraries(samples.model); !status) return status;
       return run_module({model, entry, inputs, output, expect, tolerance, json, samples.model.strict_shapes});
     }
     if (!inputs.empty() || !expect.empty()) {

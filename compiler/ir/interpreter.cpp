@@ -11,6 +11,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/try.h"
 #include "compiler/loop/evaluate.h"
+#include "runtime/native/functions.h"
 
 namespace tenon::compiler {
 namespace {
@@ -246,12 +247,43 @@ class Interpreter {
     }
     Progress library(const Library& library, const std::vector<RunValue>& args) const {
       auto found = self.libraries_.find(library.symbol);
-      if (found == self.libraries_.end()) {
-        return error(fmt::format("the interpreter has no library function \"{}\"", library.symbol));
-      }
+      if (found == self.libraries_.end()) return opened(library, args);
       auto value = found->second(args);
       if (!value) return forward_error(value);
       return self.deliver(std::move(*value));
+    }
+    // One of those that the process has opened, which fill tensors that are there.
+    Progress opened(const Library& library, const std::vector<RunValue>& args) const {
+      auto function = runtime::find_function(library.symbol);
+      if (!function) {
+        return error(fmt::format("the interpreter has no library function \"{}\"", library.symbol), {},
+                     function.error().help);
+      }
+      Sizes sizes;
+      std::vector<runtime::Tensor> inputs, outputs;
+      for (size_t i = 0; i < args.size(); ++i) {
+        bind_sizes(library.params[i], args[i], sizes);
+        inputs.push_back(args[i].tensor());
+        if (!inputs.back()) return error(fmt::format("\"{}\" takes tensors alone", library.symbol));
+      }
+      const std::vector<Type> types =
+          library.result.tuple() ? library.result.tuple()->fields : std::vector{library.result};
+      for (const Type type : types) {
+        const TensorType* tensor = type.tensor();
+        runtime::Shape shape;
+        for (size_t i = 0; tensor && i < tensor->dims.size(); ++i) {
+          if (const auto size = evaluate(tensor->dims[i], sizes)) shape.push_back(*size);
+        }
+        if (!tensor || shape.size() != tensor->dims.size())
+          return error(fmt::format("the arguments of \"{}\" do not say how large its result is", library.symbol));
+        const auto bytes = runtime::checked_bytes(tensor->dtype, shape);
+        if (!bytes || *bytes > self.limits_.bytes)
+          return error(fmt::format("a result of \"{}\" is too large", library.symbol));
+        outputs.emplace_back(tensor->dtype, std::move(shape));
+      }
+      TENON_TRY(runtime::call_function(**function, inputs, outputs, runtime::ThreadPool::of_process()));
+      if (!library.result.tuple()) return self.deliver(std::move(outputs.front()));
+      return self.deliver(RunValue::tuple({outputs.begin(), outputs.end()}));
     }
     Progress operator()(const Tuple& tuple) const { return self.deliver(RunValue::tuple(self.read(tuple.fields))); }
     Progress operator()(const Project& project) const {

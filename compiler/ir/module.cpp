@@ -117,7 +117,7 @@ bool first_order(const Module& module, const Function& function) {
       }
       auto* call = std::get_if<Call>(&binding.value);
       auto* symbol = call ? std::get_if<Symbol>(&call->callee) : nullptr;
-      if (symbol && module.loop_function(*symbol)) continue;
+      if (symbol && (module.loop_function(*symbol) || module.library(*symbol))) continue;
       const Function* callee = symbol ? module.function(*symbol) : nullptr;
       if (!callee || callee == &function) return false;
       if (std::ranges::find(seen, callee) == seen.end()) open.push_back(callee), seen.push_back(callee);

@@ -9,6 +9,7 @@
 #include "compiler/loop/expr.h"
 #include "compiler/loop/scalar.h"
 #include "compiler/loop/state.h"
+#include "runtime/native/functions.h"
 
 namespace tenon::compiler::loop {
 namespace {
@@ -162,9 +163,16 @@ class Evaluator {
   }
   Status run(const CallLibrary& call) {
     const std::string symbol(state_.context().name(call.symbol));
-    const auto found = options_.libraries.find(symbol);
-    if (found == options_.libraries.end())
-      return state_.fail(fmt::format("the library function '{}' is not there", symbol));
+    const auto given = options_.libraries.find(symbol);
+    const runtime::LibraryFunction* opened = nullptr;
+    if (given == options_.libraries.end()) {
+      auto found = runtime::find_function(symbol);
+      if (!found) {
+        found.error().where = "@" + std::string(state_.context().name(state_.function().name));
+        return forward_error(found);
+      }
+      opened = *found;
+    }
     std::vector<Tensor> inputs, outputs;
     for (BufferId input : call.inputs) {
       const Storage& storage = state_.storage(input);
@@ -173,7 +181,8 @@ class Evaluator {
       inputs.push_back(storage.data);
     }
     for (BufferId output : call.outputs) outputs.push_back(state_.storage(output).data);
-    TENON_TRY(found->second(inputs, outputs));
+    TENON_TRY(opened ? runtime::call_function(*opened, inputs, outputs, runtime::ThreadPool::of_process())
+                     : given->second(inputs, outputs));
     for (BufferId output : call.outputs) {
       Storage& storage = state_.storage(output);
       storage.written.assign(storage.written.size(), true);

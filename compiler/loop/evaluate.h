@@ -15,9 +15,9 @@ using LibraryFunction =
     std::function<Status(std::span<const runtime::Tensor> inputs, std::span<runtime::Tensor> outputs)>;
 
 struct EvaluateOptions {
-  uint64_t max_steps = uint64_t{1} << 32;  // statements and expressions; more is an error
-  int64_t max_bytes = INT64_MAX;           // of one buffer; more is an error
-  std::map<std::string, LibraryFunction> libraries;
+  uint64_t max_steps = uint64_t{1} << 32;            // statements and expressions; more is an error
+  int64_t max_bytes = INT64_MAX;                     // of one buffer; more is an error
+  std::map<std::string, LibraryFunction> libraries;  // others are those that the process has opened
 };
 
 // The results for these parameters. A tensor has the buffer's shape, where the axes up to the last one whose size

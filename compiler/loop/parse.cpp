@@ -211,7 +211,12 @@ class Reader : public ExprReader {
   Expected<Stmt> library() {
     CallLibrary call;
     TENON_TAKE(symbol, variable());
-    call.symbol = *symbol;
+    std::string name(context_.name(*symbol));
+    while (cursor_.accept(".")) {
+      TENON_TAKE(part, variable());
+      name += fmt::format(".{}", context_.name(*part));
+    }
+    call.symbol = context_.symbol(name);
     TENON_TRY(operands(call, [&] { return buffer(); }));
     return Stmt{std::move(call)};
   }

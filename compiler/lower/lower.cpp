@@ -217,6 +217,10 @@ class Lowering {
     const auto* symbol = std::get_if<Symbol>(&call.callee);
     const loop::Function* loops = symbol ? module_.loop_function(*symbol) : nullptr;
     if (loops) return lower_loops(binding, call, *loops);
+    if (const Library* library = symbol ? module_.library(*symbol) : nullptr) {
+      TENON_TAKE(made, calling(context_, *symbol, *library));
+      return lower_loops(binding, call, *made);
+    }
     const Function* callee = symbol ? module_.function(*symbol) : nullptr;
     if (!callee) return error("the callee is no function of the module", place(binding.var), {}, Fault::kInternal);
     if (callee->target.empty()) return lower_inline(binding, call, *callee);

@@ -9,6 +9,7 @@
 #include "compiler/ir/builder.h"
 #include "compiler/ir/try.h"
 #include "compiler/kernels/schedule.h"
+#include "compiler/loop/builder.h"
 #include "compiler/loop/pattern.h"
 #include "compiler/loop/safety.h"
 #include "compiler/loop/schedule/primitives.h"
@@ -64,6 +65,29 @@ Expected<NativeKernels::Entry> NativeKernels::loops(const loop::Function& functi
   std::vector<kernels::Operand> operands;
   for (size_t i = 0; i < function.params.size(); ++i) operands.emplace_back(i);
   return add(context_.name(function.name), std::move(kernel), std::move(operands));
+}
+
+Expected<loop::Function> calling(Context& context, Symbol name, const Library& library) {
+  loop::Builder builder(context, context.name(name));
+  for (const Symbol dim : library.dims) builder.dim(context.name(dim));
+  const std::string where = fmt::format("@{}", context.name(name));
+  std::vector<loop::BufferId> inputs, outputs;
+  for (size_t i = 0; i < library.params.size(); ++i) {
+    const TensorType* tensor = library.params[i].tensor();
+    if (!tensor) return error("a library function of native code takes tensors", where);
+    inputs.push_back(builder.param(fmt::format("x{}", i), tensor->dims, tensor->dtype));
+  }
+  const std::vector<Type> results =
+      library.result.tuple() ? library.result.tuple()->fields : std::vector{library.result};
+  for (size_t i = 0; i < results.size(); ++i) {
+    const TensorType* tensor = results[i].tensor();
+    if (!tensor) return error("a library function of native code gives tensors", where);
+    outputs.push_back(builder.result(fmt::format("y{}", i), tensor->dims, tensor->dtype));
+  }
+  builder.call(library.symbol, inputs, outputs);
+  TENON_TAKE(function, builder.build());
+  TENON_TAKE(signature, native::signature_of(context, *function));
+  return std::move(*function);
 }
 
 Alone operator_alone(Context& context, const Function& function, const Binding& binding) {

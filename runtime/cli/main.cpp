@@ -10,6 +10,7 @@
 
 #include "driver/accelerator.h"
 #include "runtime/file.h"
+#include "runtime/native/functions.h"
 #include "runtime/profile/analysis.h"
 #include "runtime/profile/report.h"
 #include "runtime/vm/mismatch.h"
@@ -28,6 +29,7 @@ struct Options {
   bool json = false, info = false, no_native = false;
   unsigned threads = 0;
   std::string native_level;
+  std::vector<std::string> libraries;
 };
 
 Expected<NamedTensors> read_inputs(const Executable& executable, const std::vector<std::string>& args) {
@@ -169,6 +171,9 @@ Status run(const Options& options) {
   auto inputs = read_inputs(*executable, options.inputs);
   if (!inputs) return forward_error(inputs);
 
+  for (const std::string& file : options.libraries) {
+    if (auto opened = open_functions(file); !opened) return opened;
+  }
   SessionOptions session_options;
   session_options.accelerator = accelerator.get();
   session_options.timeline = !options.report.empty() || !options.trace.empty();
@@ -264,6 +269,8 @@ int command(int argc, char** argv) {
   app.add_flag("--no-native", options.no_native, "refuse a model with native code, which runs with all your rights");
   app.add_option("--threads", options.threads, "threads of native kernels; default: the processors that are usable")
       ->check(CLI::Range(1u, 1024u));
+  app.add_option("--library", options.libraries,
+                 "a shared object whose functions the model calls by name; again for more");
   app.add_option("--native-level", options.native_level, "of the processor, as x86-64-v3; default: the best there is");
   app.add_flag("--info", options.info, "print inputs, outputs and programs, and run nothing");
   app.add_flag("--json", options.json, "print figures as JSON");

@@ -13,9 +13,13 @@
 extern "C" {
 #endif
 
-enum { TN_ABI = 1 };
+enum { TN_ABI = 2 }; /* 1 ends before tn_library.functions, and is taken too */
 
 typedef struct tn_call tn_call;
+/* A buffer of a kernel that another one calls by its name: type as tn_dtype, and how many axes it has. */
+typedef struct {
+  uint32_t dtype, rank;
+} tn_operand;
 /* One index of a parallel call; `call` is the thread's own, with the same content. Not 0: stop. */
 typedef int32_t (*tn_task)(tn_call* call, void* data, int64_t index);
 
@@ -33,8 +37,28 @@ struct tn_call {
    * released, in the opposite order, ends with the kernel or with the task that took it. */
   void* (*allocate)(tn_call* call, int64_t bytes);
   void (*release)(tn_call* call, void* memory);
+  /* Calls the library's function of that number (tn_library.function) on whole buffers: inputs, then outputs; 0, or not
+   * 0 where it failed. `dims` are the sizes of all their axes, one buffer after the other. */
+  int32_t (*function)(tn_call* call, uint32_t number, void* const* buffers, const int64_t* dims,
+                      const tn_operand* operands, uint32_t inputs, uint32_t outputs);
+  /* Of a kernel that is called so, which finds out by them whether it can take what it is given; else NULL and 0. Its
+   * `dims` are as above, it calls no further one, and what it reports by `fail` is looked up in its own library. */
+  const tn_operand* operands;
+  uint32_t inputs, outputs;
 };
 typedef int32_t (*tn_kernel)(tn_call* call);
+
+typedef enum {
+  TN_BOOL = 0, /* a byte, 0 or 1 */
+  TN_I8 = 1,
+  TN_U8 = 2,
+  TN_I16 = 3,
+  TN_U16 = 4,
+  TN_I32 = 5,
+  TN_I64 = 6,
+  TN_F32 = 7,
+  TN_F64 = 8
+} tn_dtype;
 
 typedef enum {
   TN_FAULT_DIVISION = 0,      /* an integer is divided by 0 */
@@ -57,11 +81,20 @@ typedef struct {
 } tn_variant;
 
 typedef struct {
+  const char* name;   /* "sort" */
+  const char* caller; /* "@f" */
+} tn_function;
+
+typedef struct {
   uint32_t abi, count;       /* TN_ABI; number of kernels */
   const char* const* names;  /* of the kernels */
   uint32_t variants, sites;  /* numbers of both */
   const tn_variant* variant; /* the best level first; the first one that the processor has is used */
   const tn_site* site;
+  /* Kernels of other libraries that these call, by name, and by whom: found when this is loaded, among those that the
+   * process has opened. */
+  uint32_t functions;
+  const tn_function* function;
 } tn_library;
 
 /* The only symbol that a library exports. */

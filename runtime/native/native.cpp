@@ -9,85 +9,14 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cassert>
 #include <cerrno>
 #include <cstring>
-#include <mutex>
-#include <optional>
+
+#include "runtime/native/call.h"
 
 namespace tenon::runtime {
 namespace {
-
-struct Failure {
-  uint32_t site = 0;
-  int64_t found = 0, expected = 0;
-};
-
-// What a kernel sees is the beginning; one for each thread that works on the call.
-struct Call : tn_call {
-  Arena* arena = nullptr;
-  ThreadPool* pool = nullptr;  // nullptr inside of a task
-  std::optional<Failure> fault;
-};
-
-constexpr uint32_t kNoMemory = UINT32_MAX;  // a site
-
-int32_t fail(tn_call* base, uint32_t site, int64_t found, int64_t expected) {
-  auto& call = *static_cast<Call*>(base);
-  if (!call.fault) call.fault = {site, found, expected};
-  return 1;
-}
-
-void* allocate(tn_call* base, int64_t bytes) {
-  void* memory = static_cast<Call*>(base)->arena->allocate(bytes);
-  if (!memory) fail(base, kNoMemory, bytes, 0);
-  return memory;
-}
-
-void release(tn_call* base, void* memory) { static_cast<Call*>(base)->arena->release(memory); }
-
-int32_t parallel(tn_call* base, tn_task task, void* data, int64_t count) {
-  auto& call = *static_cast<Call*>(base);
-  if (!call.pool) {
-    for (int64_t i = 0; i < count; ++i) {
-      if (const int32_t failed = task(base, data, i); failed != 0) return failed;
-    }
-    return 0;
-  }
-  std::mutex mutex;
-  int64_t first = INT64_MAX;  // the smallest index that failed, and its fault
-  std::optional<Failure> fault;
-  const int64_t failed = call.pool->run(count, [&](Arena& arena, int64_t index) {
-    Call own = call;
-    own.arena = &arena;
-    own.pool = nullptr;
-    own.fault.reset();
-    if (task(&own, data, index) == 0) return true;
-    const std::lock_guard lock(mutex);
-    if (index < first) first = index, fault = own.fault;
-    return false;
-  });
-  if (failed < 0) return 0;
-  if (fault && !call.fault) call.fault = fault;
-  return 1;
-}
-
-std::string message(const tn_site& site, int64_t found, int64_t expected) {
-  switch (static_cast<tn_fault>(site.fault)) {
-    case TN_FAULT_DIVISION: return "an integer is divided by 0";
-    case TN_FAULT_INDEX: return fmt::format("the index {} is not in 0 .. {}", found, expected - 1);
-    case TN_FAULT_CONVERSION:
-      return fmt::format("{} does not fit into {}", std::bit_cast<double>(found),
-                         expected >= 0 && expected <= static_cast<int64_t>(DType::kF64)
-                             ? name(static_cast<DType>(expected))
-                             : "its type");
-    case TN_FAULT_SIZE_DIVISION: return "a size is divided by 0";
-    case TN_FAULT_SIZE: return fmt::format("a buffer would have {} elements", found);
-    case TN_FAULT_OTHER: break;
-  }
-  return "the kernel failed";
-}
 
 #if defined(__x86_64__)
 constexpr std::string_view kArchitecture = "x86_64";
@@ -136,6 +65,19 @@ std::vector<std::string_view> find_levels() { return {"generic"}; }
 
 }  // namespace
 
+Expected<const tn_variant*> best_variant(const tn_library& library, std::string_view level) {
+  std::vector<std::string_view> there;
+  for (uint32_t i = 0; i < library.variants; ++i) {
+    const std::string_view name = library.variant[i].level;
+    there.push_back(name);
+    if ((level.empty() || name == level) && std::ranges::find(host_levels(), name) != host_levels().end())
+      return &library.variant[i];
+  }
+  return error(fmt::format("the native code has the levels {}, and {}", fmt::join(there, ", "),
+                           level.empty() ? fmt::format("this processor has {}", fmt::join(host_levels(), ", "))
+                                         : fmt::format("{} is not one that this processor has too", level)));
+}
+
 std::string_view host_architecture() { return kArchitecture; }
 
 std::span<const std::string_view> host_levels() {
@@ -149,6 +91,7 @@ struct NativeLibrary::State {
   void* handle = nullptr;
   const tn_library* library = nullptr;
   const tn_variant* variant = nullptr;
+  std::vector<const LibraryFunction*> functions;  // that its kernels call
 
   State() = default;
   State(const State&) = delete;
@@ -156,13 +99,6 @@ struct NativeLibrary::State {
   ~State() {
     if (handle) dlclose(handle);
     if (file >= 0) close(file);
-  }
-  std::string explain(const Failure& fault, std::string& where) const {
-    if (fault.site >= library->sites) {
-      return fault.site == kNoMemory ? fmt::format("not enough memory for {} bytes", fault.found) : "the kernel failed";
-    }
-    where = library->site[fault.site].where;
-    return message(library->site[fault.site], fault.found, fault.expected);
   }
 };
 
@@ -197,7 +133,7 @@ Expected<NativeLibrary> NativeLibrary::load(const NativeCode& code, std::string_
   if (!get) return error("the native code has no tn_library_get", where);
   state->library = get();
   const tn_library& library = *state->library;
-  if (library.abi != TN_ABI)
+  if (!is_known_interface(library))
     return error(fmt::format("the native code has interface {}, this runtime has {}", library.abi, int{TN_ABI}), where,
                  "compile the model again with this version's tenon compile");
   if (library.count != code.kernels.size())
@@ -209,18 +145,19 @@ Expected<NativeLibrary> NativeLibrary::load(const NativeCode& code, std::string_
           fmt::format("kernel {} of the native code is '{}', not '{}'", i, library.names[i], code.kernels[i].name),
           where);
   }
-  std::vector<std::string_view> there;
-  for (uint32_t i = 0; i < library.variants && !state->variant; ++i) {
-    const std::string_view name = library.variant[i].level;
-    there.push_back(name);
-    if ((level.empty() || name == level) && std::ranges::find(host_levels(), name) != host_levels().end())
-      state->variant = &library.variant[i];
+  auto variant = best_variant(library, level);
+  if (!variant) {
+    variant.error().where = where;
+    return forward_error(variant);
   }
-  if (!state->variant) {
-    return error(fmt::format("the native code has the levels {}, and {}", fmt::join(there, ", "),
-                             level.empty() ? fmt::format("this processor has {}", fmt::join(host_levels(), ", "))
-                                           : fmt::format("{} is not one that this processor has too", level)),
-                 where);
+  state->variant = *variant;
+  for (uint32_t i = 0; library.abi > 1 && i < library.functions; ++i) {
+    auto function = find_function(library.function[i].name);
+    if (!function) {
+      function.error().where = library.function[i].caller;
+      return forward_error(function);
+    }
+    state->functions.push_back(*function);
   }
   return NativeLibrary(std::move(state));
 }
@@ -252,16 +189,8 @@ Status NativeLibrary::run(size_t kernel, std::span<const Tensor> params, std::sp
   std::vector<void*> buffers;
   for (const Tensor& param : params) buffers.push_back(const_cast<std::byte*>(param.bytes().data()));
   for (Tensor& result : results) buffers.push_back(result.bytes().data());
-  Call call{};
-  call.size = sizeof(tn_call);
-  call.threads = pool.threads();
-  call.buffers = buffers.data();
-  call.dims = dims.data();
-  call.parallel = parallel;
-  call.fail = fail;
-  call.allocate = allocate;
-  call.release = release;
-  call.pool = &pool;
+  Call call = make_call(buffers.data(), dims.data(), pool);
+  call.functions = state_->functions;
   int32_t failed = 0;
   pool.with_arena([&](Arena& arena) {
     call.arena = &arena;
@@ -269,7 +198,7 @@ Status NativeLibrary::run(size_t kernel, std::span<const Tensor> params, std::sp
   });
   if (failed == 0) return {};
   std::string where = "@" + state_->code->kernels[kernel].name;
-  std::string what = state_->explain(call.fault.value_or(Failure{UINT32_MAX - 1}), where);
+  std::string what = explain(call, *state_->library, where);
   return error(std::move(what), std::move(where));
 }
 

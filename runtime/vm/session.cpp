@@ -91,7 +91,8 @@ Status Session::State::load_natives() {
   for (const NativeCode& native : executable.natives) {
     auto library = NativeLibrary::load(native, options.native_level);
     if (!library) {
-      library.error().where = executable.name;
+      std::string& where = library.error().where;  // a kernel, or the code as a whole
+      where = where.starts_with('@') ? fmt::format("{}: {}", executable.name, where) : executable.name;
       return forward_error(library);
     }
     natives.push_back(std::move(*library));

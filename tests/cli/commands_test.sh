@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# The command `tenon`: help, exit codes, and what each command says to good and bad input. Argument: the program.
+# The command `tenon`: help, exit codes, and what each command says to good and bad input.
+# Arguments: the program, tenon-run, a library of functions (tests/runtime/functions_sample.c).
 set -euo pipefail
 # shellcheck source=tests/expect.sh
 source tests/expect.sh
-tenon=$1
+tenon=$1 tenon_run=$2 functions=$3
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
@@ -120,6 +121,30 @@ sed -i 's/n, 2/n, 10/g' "$scratch/list.tn"
 expect 0 "" "$tenon" run "$scratch/list.tn" --entry double --input "x=$logits" --output "$scratch/o.npy"
 expect 0 "as expected: 1 result" "$tenon" run "$scratch/list.tn" --entry double --input "$logits" --expect "$scratch/o.npy"
 expect 1 "result 0 differs by" "$tenon" run "$scratch/list.tn" --entry double --input "$scratch/o.npy" --expect "$scratch/o.npy"
+
+# Functions of a library, called from a loop function and as a function of the module: interpreted and compiled alike.
+cat >"$scratch/outside.tn" <<'END'
+#[version = "1"]
+extern @halve[n, m](Tensor[(n, m), f32]) -> Tensor[(n, m), f32] = "halve";
+loop @sorted[n](%x: Tensor[(n, 10), f32]) -> (%y: Tensor[(n, 10), f32]) {
+  alloc %t: Tensor[(n, 10), f32] {
+    call sort.rows(%x) -> (%t);
+    for i in (n) parallel { for j in (10) { stage s(i in (n) at (i), j in (10) at (j)) { %y[i, j] = %t[i, j] + f32(1); } } }
+  }
+}
+def @main(%x: Tensor[(8, 10), f32]) -> Tensor[(8, 10), f32] { @halve(@sorted(%x)) }
+END
+expect 1 "the library function 'sort.rows' is not there" "$tenon" run "$scratch/outside.tn" --input "$logits"
+expect 1 "nowhere.so: error: the library cannot be opened" \
+  "$tenon" run "$scratch/outside.tn" --input "$logits" --library "$scratch/nowhere.so"
+expect 0 "" "$tenon" run "$scratch/outside.tn" --input "$logits" --library "$functions" --output "$scratch/o.npy"
+expect 0 "" "$tenon" compile "$scratch/outside.tn" --cpu -o "$scratch/outside.tnx"
+expect 1 "@sorted: error: the library function 'sort.rows' is not there" \
+  "$tenon_run" "$scratch/outside.tnx" --input "x=$logits"
+expect 0 "" "$tenon_run" "$scratch/outside.tnx" --library "$functions" --input "x=$logits" --output "$scratch/outside"
+cmp "$scratch/o.npy" "$scratch"/outside/*.npy
+expect 0 "" "$tenon" compile "$scratch/outside.tn" --cpu --target aarch64 -o "$scratch/outside.tnx"
+
 expect 2 "--input and --expect are for modules" "$tenon" run tests/models/tiny_digits.onnx --input 3
 expect 2 "--data is required" "$tenon" run tests/models/tiny_digits.onnx
 

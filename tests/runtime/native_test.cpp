@@ -1,17 +1,20 @@
 // Native kernels: threads, signatures, and a library written in C.
 #include "runtime/native/native.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <numeric>
 #include <set>
 #include <thread>
 
 #include "runtime/file.h"
+#include "runtime/native/functions.h"
 #include "runtime/vm/session.h"
 
 namespace tenon::runtime {
@@ -229,6 +232,42 @@ TEST(NativeLibrary, SaysWhyItCannotBeLoaded) {
              "kernel 0 of the native code is 'add', not 'sub'");
   EXPECT_HAS(message([](NativeCode&) {}, "x86-64-v9"), "x86-64-v9 is not one that this processor has too");
   EXPECT_EQ(message([](NativeCode&) {}), "loaded");
+}
+
+// --- Functions that are called by name ---
+
+TEST(Functions, AreThoseOfTheLibrariesThatWereOpened) {
+  EXPECT_HAS(
+      find_function("halve").error().str(),
+      "the library function 'halve' is not there\n  help: open the shared object that has it: --library FILE.so");
+  ASSERT_TRUE(open_functions(TENON_FUNCTIONS_SAMPLE));
+  ASSERT_TRUE(open_functions(TENON_FUNCTIONS_SAMPLE)) << "again is nothing";
+  const auto halve = find_function("halve"), sort = find_function("sort.rows"), fails = find_function("fails");
+  ASSERT_TRUE(halve && sort && fails);
+  EXPECT_HAS(find_function("third").error().str(), "none of the libraries that were opened has it");
+  ThreadPool pool(2);
+  std::vector<Tensor> x{Tensor::of<float>({2, 3}, std::vector<float>{5, 3, 4, 1, 9, 8})},
+      y{Tensor(DType::kF32, {2, 3})};
+  ASSERT_TRUE(call_function(**halve, x, y, pool));
+  EXPECT_EQ(y[0], Tensor::of<float>({2, 3}, std::vector<float>{2.5, 1.5, 2, 0.5, 4.5, 4}));
+  ASSERT_TRUE(call_function(**sort, x, y, pool));
+  EXPECT_EQ(y[0], Tensor::of<float>({2, 3}, std::vector<float>{3, 4, 5, 1, 8, 9}));
+  const std::string file = TENON_FUNCTIONS_SAMPLE;
+  EXPECT_EQ(call_function(**fails, x, y, pool).error().str(),
+            "library function 'fails' of " + file + ": error: the library function failed");
+  x[0].data<float>()[4] = 13;
+  EXPECT_EQ(call_function(**halve, x, y, pool).error().str(),
+            "library function 'halve' of " + file + ": halving: error: the index 4 is not in 0 .. 5");
+  x[0] = Tensor(DType::kI32, {2, 3});
+  EXPECT_HAS(call_function(**halve, x, y, pool).error().str(), "it takes f32");
+}
+
+TEST(Functions, OfWhatIsNoLibrary) {
+  EXPECT_HAS(open_functions("nowhere.so").error().str(), "nowhere.so: error: the library cannot be opened: ");
+  EXPECT_HAS(open_functions("libm.so.6").error().str(), "the library cannot be opened") << "no folder is searched";
+  Dl_info here{};
+  ASSERT_NE(dladdr(reinterpret_cast<void*>(&std::malloc), &here), 0);
+  EXPECT_HAS(open_functions(here.dli_fname).error().str(), "it is no library of functions: there is no tn_library_get");
 }
 
 Executable executable() {

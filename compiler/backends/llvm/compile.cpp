@@ -32,7 +32,7 @@ class LibraryTable {
   explicit LibraryTable(llvm::Module& module) : module_(module), b_(module.getContext()) {}
 
   void make(std::span<const runtime::NativeKernel> kernels, std::span<const Level> levels,
-            const std::vector<std::vector<llvm::Function*>>& functions, const Sites& sites) {
+            const std::vector<std::vector<llvm::Function*>>& functions, const Sites& sites, const Functions& called) {
     llvm::Type *pointer = b_.getPtrTy(), *number = b_.getInt32Ty();
     std::vector<llvm::Constant*> names, variants, places;
     for (const auto& kernel : kernels) names.push_back(text(kernel.name));
@@ -44,10 +44,22 @@ class LibraryTable {
     auto* site_type = llvm::StructType::get(number, pointer);
     for (const auto& [fault, where] : sites.list)
       places.push_back(llvm::ConstantStruct::get(site_type, {count(fault), text(where)}));
-    auto* type = llvm::StructType::get(number, number, pointer, number, number, pointer, pointer);
-    auto* library = global(llvm::ConstantStruct::get(
-        type, {count(TN_ABI), count(kernels.size()), array(pointer, names), count(variants.size()),
-               count(places.size()), array(variant_type, variants), array(site_type, places)}));
+    std::vector<llvm::Constant*> parts{count(called.list.empty() ? 1 : TN_ABI),
+                                       count(kernels.size()),
+                                       array(pointer, names),
+                                       count(variants.size()),
+                                       count(places.size()),
+                                       array(variant_type, variants),
+                                       array(site_type, places)};
+    if (!called.list.empty()) {  // else it is what older runtimes take too
+      auto* called_type = llvm::StructType::get(pointer, pointer);
+      std::vector<llvm::Constant*> rows;
+      for (const auto& [name, caller] : called.list)
+        rows.push_back(llvm::ConstantStruct::get(called_type, {text(name), text(caller)}));
+      parts.push_back(count(rows.size()));
+      parts.push_back(array(called_type, rows));
+    }
+    auto* library = global(llvm::ConstantStruct::getAnon(parts));
     auto* get = llvm::Function::Create(llvm::FunctionType::get(pointer, false), llvm::GlobalValue::ExternalLinkage,
                                        "tn_library_get", module_);
     llvm::IRBuilder<>(llvm::BasicBlock::Create(b_.getContext(), "", get)).CreateRet(library);
@@ -149,10 +161,11 @@ Expected<runtime::NativeCode> compile(Context& context, std::span<const loop::Fu
   module.setTargetTriple(target->triple);
   module.setDataLayout(machine->createDataLayout());
   Sites sites;
+  Functions called;
   std::vector<std::vector<llvm::Function*>> made;
   for (const Level& level : levels) {
     auto& row = made.emplace_back();
-    Unit unit{context, module, sites, level, options.contract};
+    Unit unit{context, module, sites, called, level, options.contract};
     for (size_t i = 0; i < functions.size(); ++i) {
       const auto& [name, signature] = code.kernels[i];
       const loop::Function fitted =
@@ -160,7 +173,7 @@ Expected<runtime::NativeCode> compile(Context& context, std::span<const loop::Fu
       row.push_back(FunctionEmitter(unit, fitted, signature, fmt::format("{}.{}", name, level.name)).run());
     }
   }
-  LibraryTable(module).make(code.kernels, levels, made, sites);
+  LibraryTable(module).make(code.kernels, levels, made, sites, called);
   assert(!llvm::verifyModule(module, &llvm::errs()));
   const auto object = make_object(module, *machine);
   TENON_TAKE(shared, link({object.data(), object.size()}));

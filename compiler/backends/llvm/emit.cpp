@@ -17,6 +17,13 @@ uint32_t Sites::number(tn_fault fault, const std::string& where) {
   return found->second;
 }
 
+uint32_t Functions::number(const std::string& name, const std::string& caller) {
+  const auto found = std::ranges::find(list, name, &std::pair<std::string, std::string>::first);
+  const auto place = found - list.begin();
+  if (found == list.end()) list.emplace_back(name, caller);
+  return static_cast<uint32_t>(place);
+}
+
 FunctionEmitter::FunctionEmitter(Unit& unit, const loop::Function& function, const runtime::Signature& signature,
                                  std::string symbol)
     : unit_(unit),
@@ -25,7 +32,7 @@ FunctionEmitter::FunctionEmitter(Unit& unit, const loop::Function& function, con
       symbol_(std::move(symbol)),
       b_(unit.module.getContext()),
       call_type_(llvm::StructType::get(b_.getInt32Ty(), b_.getInt32Ty(), b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy(),
-                                       b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy())),
+                                       b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy())),
       row_(unit.context.symbol("$row")) {
   // No two buffers overlap.
   llvm::MDBuilder metadata(unit.module.getContext());
@@ -229,11 +236,18 @@ Status supported(const Context& context, const loop::Function& function) {
   }
   std::optional<std::string> problem;
   for_each_statement(function.body, [&](const loop::Stmt& stmt) {
-    if (const auto* call = std::get_if<loop::CallLibrary>(&stmt.form); call && !problem)
-      problem =
-          fmt::format("the library function '{}' is called, which native code does not", context.name(call->symbol));
+    const auto* call = std::get_if<loop::CallLibrary>(&stmt.form);
+    if (!call) return;
+    for (const auto* buffers : {&call->inputs, &call->outputs}) {
+      for (const BufferId id : *buffers) {
+        if (is_ragged(function.buffer(id)) && !problem)
+          problem = fmt::format("%{}, whose rows have sizes of their own, is passed to the library function '{}'",
+                                context.name(function.buffer(id).name), context.name(call->symbol));
+      }
+    }
   });
-  if (problem) return error(*problem, where);
+  if (problem)
+    return error(*problem, where, "native code passes buffers without ragged axes; the evaluator passes all");
   return {};
 }
 

@@ -39,10 +39,18 @@ struct Sites {
   uint32_t number(tn_fault fault, const std::string& where);
 };
 
+// Functions of other libraries that the kernels call, numbered as the runtime is asked for them; with the first caller.
+struct Functions {
+  std::vector<std::pair<std::string, std::string>> list;
+
+  uint32_t number(const std::string& name, const std::string& caller);
+};
+
 struct Unit {
   Context& context;
   llvm::Module& module;
   Sites& sites;
+  Functions& functions;
   const Level& level;
   bool contract = false;
 };

@@ -146,7 +146,8 @@ bool FunctionEmitter::vectorizable(const loop::For& loop) {
   bool good = true;
   const Symbol var = loop.var;
   for_each_statement(loop.body, [&](const loop::Stmt& stmt) {
-    if (std::holds_alternative<loop::Alloc>(stmt.form) || std::holds_alternative<loop::Intrinsic>(stmt.form))
+    if (std::holds_alternative<loop::Alloc>(stmt.form) || std::holds_alternative<loop::Intrinsic>(stmt.form) ||
+        std::holds_alternative<loop::CallLibrary>(stmt.form))
       good = false;
     if (const auto* inner = std::get_if<loop::For>(&stmt.form))
       good &= !loop::mentions(std::span(&inner->extent, 1), var);
@@ -339,6 +340,41 @@ void FunctionEmitter::statement(const loop::Alloc& alloc) {
   frame().bases.erase(alloc.buffer);
 }
 
-void FunctionEmitter::statement(const loop::CallLibrary&) { assert(false && "supported() refuses it"); }
+// The runtime has the function's address; what it is told lies on the stack, and its operands' types in the code.
+void FunctionEmitter::statement(const loop::CallLibrary& call) {
+  std::vector<BufferId> ids = call.inputs;
+  ids.insert(ids.end(), call.outputs.begin(), call.outputs.end());
+  std::vector<Value*> sizes;
+  std::vector<llvm::Constant*> operands;
+  auto* operand_type = llvm::StructType::get(b_.getInt32Ty(), b_.getInt32Ty());
+  for (const BufferId id : ids) {
+    for (Dim extent : extents_.at(id)) {
+      check_divisions(extent);
+      sizes.push_back(uniform(extent));
+    }
+    const loop::Buffer& buffer = function_->buffer(id);
+    operands.push_back(llvm::ConstantStruct::get(operand_type, {b_.getInt32(static_cast<uint32_t>(buffer.dtype)),
+                                                                b_.getInt32(static_cast<uint32_t>(buffer.rank()))}));
+  }
+  Value* buffers = stack_memory(b_.getPtrTy(), ids.size());
+  for (size_t i = 0; i < ids.size(); ++i)
+    b_.CreateStore(frame().bases.at(ids[i]).value, b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), buffers, i));
+  Value* dims = stack_memory(b_.getInt64Ty(), sizes.size());
+  for (size_t i = 0; i < sizes.size(); ++i)
+    b_.CreateStore(sizes[i], b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), dims, i));
+  auto* array = llvm::ArrayType::get(operand_type, operands.size());
+  auto* table = new llvm::GlobalVariable(unit_.module, array, true, llvm::GlobalValue::InternalLinkage,
+                                         llvm::ConstantArray::get(array, operands));
+  const uint32_t number = unit_.functions.number(std::string(unit_.context.name(call.symbol)), where());
+  llvm::Type *pointer = b_.getPtrTy(), *word = b_.getInt32Ty();
+  auto* type = llvm::FunctionType::get(word, {pointer, word, pointer, pointer, pointer, word, word}, false);
+  Value* failed = b_.CreateCall(type, field(8, pointer),
+                                {frame().function->getArg(0), b_.getInt32(number), buffers, dims, table,
+                                 b_.getInt32(static_cast<uint32_t>(call.inputs.size())),
+                                 b_.getInt32(static_cast<uint32_t>(call.outputs.size()))});
+  auto* good = block("good");
+  b_.CreateCondBr(b_.CreateICmpNE(failed, b_.getInt32(0)), frame().failed, good);
+  continue_at(good);
+}
 
 }  // namespace tenon::compiler::native

@@ -12,6 +12,7 @@
 #include "compiler/loop/evaluate.h"
 #include "compiler/loop/schedule/schedule.h"
 #include "runtime/file.h"
+#include "runtime/native/functions.h"
 #include "tests/compiler/backends/llvm/operations.h"
 #include "tests/compiler/loop/random_loops.h"
 
@@ -79,6 +80,11 @@ void run_there(const Machine& machine) {
     cases.functions.push_back(schedule.function());
     cases.params.push_back(params);
   }
+  // The runner has a function of this name too.
+  ASSERT_TRUE(runtime::open_functions(TENON_FUNCTIONS_SAMPLE));
+  cases.functions.push_back(must_parse(
+      context, "loop @calls[n](%x: Tensor[(n, 3), f32]) -> (%y: Tensor[(n, 3), f32]) { call halve(%x) -> (%y); }"));
+  cases.params.push_back({Tensor::of<float>({2, 3}, std::vector<float>{1, -3, 5, 7, 0.25, 1e6})});
   // Functions that are made of operations have the same bits here and there.
   const size_t functions = cases.functions.size();
   for (std::string_view name : {"exp", "log", "tanh", "erf"}) {

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "compiler/loop/evaluate.h"
+#include "runtime/native/functions.h"
 #include "tests/compiler/backends/llvm/operations.h"
 
 namespace tenon::compiler::native {
@@ -323,6 +324,66 @@ TEST(Native, ThreadsChangeNothing) {
   }
 }
 
+// --- Functions of other libraries ---
+
+TEST(Native, CallsFunctionsAsTheEvaluatorDoes) {
+  Context context;
+  ASSERT_TRUE(runtime::open_functions(TENON_FUNCTIONS_SAMPLE));
+  std::vector<loop::Function> functions;
+  for (std::string_view text : {R"(
+    loop @whole[n](%x: Tensor[(n, 5), f32]) -> (%y: Tensor[(n, 5), f32], %z: Tensor[(5*n,), f32]) {
+      alloc %t: Tensor[(n, 5), f32] {
+        call sort.rows(%x) -> (%t);
+        call halve(%t) -> (%z);
+        for i in (n) { for j in (5) unroll { stage s(i in (n) at (i), j in (5) at (j)) { %y[i, j] = %t[i, j] - %x[i, 4 - j]; } } } } })",
+                                R"(
+    loop @rows[n](%x: Tensor[(n, 8), f32]) -> (%y: Tensor[(n, 8), f32]) {
+      for i in (n) parallel {
+        alloc %a: Tensor[(8,), f32] in stack {
+          alloc %b: Tensor[(2, 4), f32] {
+            for j in (8) vector { stage put(i in (n) at (i), j in (8) at (j)) { %a[j] = %x[i, j] + f32(1); } }
+            call halve(%a) -> (%b);
+            for j in (8) { stage take(i in (n) at (i), j in (8) at (j)) { %y[i, j] = %b[j // 4, j % 4] * %a[j]; } } } } } })"}) {
+    functions.push_back(must_parse(context, text));
+    const loop::Function again = must_parse(context, print(context, functions.back()));
+    EXPECT_TRUE(equal(again, functions.back()));
+  }
+  std::vector<std::vector<Tensor>> params;
+  for (int64_t columns : {5, 8}) {
+    Tensor x(DType::kF32, {37, columns});
+    std::minstd_rand random(static_cast<unsigned>(columns));
+    for (float& one : x.data<float>()) one = static_cast<float>(random() % 2000) / 16 - 50;
+    params.push_back({x});
+  }
+  compare_all(context, functions, params, {});
+}
+
+TEST(Native, FunctionsThatAreNotThereOrFailSayWhoCalledThem) {
+  Context context;
+  const auto message = [&](std::string_view text, const Tensor& x) {
+    const loop::Function function = must_parse(context, text);
+    const auto found = compile_and_run(context, function, std::vector{x});
+    const auto evaluated = evaluate(context, function, std::vector{x});
+    EXPECT_FALSE(evaluated);
+    return found ? "it ran" : found.error().str();
+  };
+  const auto calls = [](std::string_view name) {
+    return fmt::format("loop @f[n](%x: Tensor[(n,), f32]) -> (%y: Tensor[(n,), f32]) {{ call {}(%x) -> (%y); }}", name);
+  };
+  EXPECT_HAS(message(calls("nobody.has"), Tensor(DType::kF32, {4})),
+             "@f: error: the library function 'nobody.has' is not there\n  help: ");
+  ASSERT_TRUE(runtime::open_functions(TENON_FUNCTIONS_SAMPLE));
+  const std::string file = TENON_FUNCTIONS_SAMPLE;
+  Tensor x(DType::kF32, {9});
+  EXPECT_EQ(message(calls("fails"), x),
+            "@f, library function 'fails' of " + file + ": error: the library function failed");
+  x.data<float>()[7] = 13;
+  EXPECT_EQ(message(calls("halve"), x),
+            "@f, library function 'halve' of " + file + ": halving: error: the index 7 is not in 0 .. 8");
+  EXPECT_HAS(message("loop @f(%x: Tensor[(9,), f32]) -> (%y: Tensor[(9,), i32]) { call halve(%x) -> (%y); }", x),
+             "it takes f32");
+}
+
 // --- What is refused ---
 
 TEST(Native, RefusesWithTheReason) {
@@ -343,9 +404,10 @@ TEST(Native, RefusesWithTheReason) {
   EXPECT_HAS(message({&good}, {.triple = "aarch64-apple-darwin"}), "is no Linux with ELF files");
   EXPECT_HAS(message({&good}, {.levels = {"x86-64-v9"}}), "has no level 'x86-64-v9'\n  help: the levels are ");
   EXPECT_HAS(message({&good, &good}), "two loop functions are named @g");
-  const loop::Function library =
-      must_parse(context, "loop @l(%x: Tensor[(4,), f32]) -> (%y: Tensor[(4,), f32]) { call halve(%x) -> (%y); }");
-  EXPECT_HAS(message({&library}), "@l: error: the library function 'halve' is called, which native code does not");
+  const loop::Function ragged = must_parse(
+      context, "loop @l[n](%x: Tensor[(n,), i32]) -> (%y: Tensor[(i: n, x(i)), f32]) { call fill(%x) -> (%y); }");
+  EXPECT_HAS(message({&ragged}),
+             "@l: error: %y, whose rows have sizes of their own, is passed to the library function 'fill'");
   const loop::Function deep =
       must_parse(context, "loop @d[n, m](%a: Tensor[(n, m), i32]) -> (%y: Tensor[(i: n, j: m, a(i, j)), f32]) { }");
   EXPECT_HAS(message({&deep}), "@d: error: axis 2 of %y depends on the index of an axis that is not the first");

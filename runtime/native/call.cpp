@@ -1,0 +1,132 @@
+#include "runtime/native/call.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cassert>
+#include <mutex>
+
+namespace tenon::runtime {
+namespace {
+
+constexpr uint32_t kNoMemory = UINT32_MAX;    // a site
+constexpr uint32_t kUnsaid = UINT32_MAX - 1;  // of a kernel that fails and reports nothing
+
+int32_t fail(tn_call* base, uint32_t site, int64_t found, int64_t expected) {
+  auto& call = *static_cast<Call*>(base);
+  if (!call.fault) call.fault = {site, found, expected};
+  return 1;
+}
+
+void* allocate(tn_call* base, int64_t bytes) {
+  void* memory = static_cast<Call*>(base)->arena->allocate(bytes);
+  if (!memory) fail(base, kNoMemory, bytes, 0);
+  return memory;
+}
+
+void release(tn_call* base, void* memory) { static_cast<Call*>(base)->arena->release(memory); }
+
+int32_t parallel(tn_call* base, tn_task task, void* data, int64_t count) {
+  auto& call = *static_cast<Call*>(base);
+  if (!call.pool) {
+    for (int64_t i = 0; i < count; ++i) {
+      if (const int32_t failed = task(base, data, i); failed != 0) return failed;
+    }
+    return 0;
+  }
+  std::mutex mutex;
+  int64_t first = INT64_MAX;  // the smallest index that failed, and its fault
+  std::optional<Failure> fault;
+  const int64_t failed = call.pool->run(count, [&](Arena& arena, int64_t index) {
+    Call own = call;
+    own.arena = &arena;
+    own.pool = nullptr;
+    own.fault.reset();
+    if (task(&own, data, index) == 0) return true;
+    const std::lock_guard lock(mutex);
+    if (index < first) first = index, fault = own.fault;
+    return false;
+  });
+  if (failed < 0) return 0;
+  if (fault && !call.fault) call.fault = fault;
+  return 1;
+}
+
+int32_t function(tn_call* base, uint32_t number, void* const* buffers, const int64_t* dims, const tn_operand* operands,
+                 uint32_t inputs, uint32_t outputs) {
+  auto& call = *static_cast<Call*>(base);
+  assert(number < call.functions.size());
+  const LibraryFunction& callee = *call.functions[number];
+  Call own = call;
+  own.buffers = buffers;
+  own.dims = dims;
+  own.operands = operands;
+  own.inputs = inputs;
+  own.outputs = outputs;
+  own.functions = {};
+  own.function = nullptr;
+  own.fault.reset();
+  const size_t mark = call.arena->mark();
+  const int32_t failed = callee.kernel(&own);
+  call.arena->reset(mark);
+  if (failed == 0) return 0;
+  if (!call.fault) {
+    call.fault = own.fault.value_or(Failure{kUnsaid});
+    call.fault->in = &callee;
+  }
+  return 1;
+}
+
+std::string message(const tn_site& site, int64_t found, int64_t expected) {
+  switch (static_cast<tn_fault>(site.fault)) {
+    case TN_FAULT_DIVISION: return "an integer is divided by 0";
+    case TN_FAULT_INDEX: return fmt::format("the index {} is not in 0 .. {}", found, expected - 1);
+    case TN_FAULT_CONVERSION:
+      return fmt::format("{} does not fit into {}", std::bit_cast<double>(found),
+                         expected >= 0 && expected <= static_cast<int64_t>(DType::kF64)
+                             ? name(static_cast<DType>(expected))
+                             : "its type");
+    case TN_FAULT_SIZE_DIVISION: return "a size is divided by 0";
+    case TN_FAULT_SIZE: return fmt::format("a buffer would have {} elements", found);
+    case TN_FAULT_OTHER: break;
+  }
+  return "the kernel failed";
+}
+
+}  // namespace
+
+// tn_dtype says what the runtime's types are in C.
+static_assert(TN_BOOL == static_cast<int>(DType::kBool) && TN_U8 == static_cast<int>(DType::kU8) &&
+              TN_I64 == static_cast<int>(DType::kI64) && TN_F64 == static_cast<int>(DType::kF64));
+
+Call make_call(void* const* buffers, const int64_t* dims, ThreadPool& pool) {
+  Call call{};
+  call.size = sizeof(tn_call);
+  call.threads = pool.threads();
+  call.buffers = buffers;
+  call.dims = dims;
+  call.parallel = parallel;
+  call.fail = fail;
+  call.allocate = allocate;
+  call.release = release;
+  call.function = function;
+  call.pool = &pool;
+  return call;
+}
+
+std::string explain(const Call& call, const tn_library& own, std::string& where) {
+  const Failure fault = call.fault.value_or(Failure{kUnsaid});
+  const tn_library& library = fault.in ? *fault.in->library : own;
+  const tn_site* site = fault.site < library.sites ? &library.site[fault.site] : nullptr;
+  if (fault.in) {
+    where += fmt::format(", library function '{}' of {}", fault.in->name, fault.in->file);
+    if (site) where += fmt::format(": {}", site->where);
+  } else if (site) {
+    where = site->where;
+  }
+  if (site) return message(*site, fault.found, fault.expected);
+  if (fault.site == kNoMemory) return fmt::format("not enough memory for {} bytes", fault.found);
+  return fault.in ? "the library function failed" : "the kernel failed";
+}
+
+}  // namespace tenon::runtime
