@@ -9,8 +9,8 @@
 namespace tenon::compiler::kernels {
 namespace {
 
-constexpr int64_t kCacheWords = 1 << 13;
-constexpr int64_t kSide = 16;  // of what is turned round in registers
+constexpr int64_t kCacheWords = 1 << 18;  // of the second cache
+constexpr int64_t kSide = 16;             // of what is turned round in registers
 // What turning a tile round costs, or writing and reading its result once more, in cycles for each sum.
 constexpr double kTurned = 0.35, kMoved = 0.5;
 
@@ -68,9 +68,10 @@ class Direct {
     const TileShape flat = choose_tile(outputs_, run, vector);
     // Rows that are taken apart afterwards are written and read once more.
     const double moved = plain ? 0 : sums * kMoved;
-    // Channels only where the first cache keeps a tile's weights, which are read again for each place; and where no
-    // vector reaches into another group.
-    const TileShape shape = channel_tile(plain);
+    // Channels only where a cache keeps a tile's weights, which are read again for each tile of places: the second one
+    // is fast enough for that. And where no vector reaches into another group.
+    through_ = plain || (windows_.rank() == 2 && out_[1] <= kSide / 2);
+    const TileShape shape = channel_tile();
     if (vector == kSide && terms * shape.vectors * kSide <= kCacheWords &&
         (groups_.constant() == 1 || outputs_ % kSide == 0)) {
       const double cut = phases_[0] * phases_[1] > 1 ? static_cast<double>(channels_ * in_[0] * in_[1]) : 0;
@@ -132,11 +133,13 @@ class Direct {
                                      {"weights", static_cast<double>(channels_ * in_[0] * in_[1])}}) == 1;
   }
 
-  // The tile of rows of places and vectors of channels.
-  TileShape channel_tile(bool plain) const {
+  // The tile of rows of places and vectors of channels. Through all rows only where windows are elements, or where a
+  // tile is whole rows: then what its places are apart is known.
+  TileShape channel_tile() const {
     TileShape best;
-    for (TileShape shape : tile_shapes(plain ? out_[0] * out_[1] : out_[1], outputs_, kSide)) {
-      if (!plain) shape.cycles *= static_cast<double>(out_[0]);
+    for (TileShape shape : tile_shapes(through_ ? out_[0] * out_[1] : out_[1], outputs_, kSide)) {
+      if (!through_) shape.cycles *= static_cast<double>(out_[0]);
+      else if (kernel_[0] * kernel_[1] > 1 && shape.rows % out_[1] != 0) continue;
       if (shape.rows <= kSide && (best.cycles == 0 || shape.cycles < best.cycles)) best = shape;
     }
     return best;
@@ -149,21 +152,22 @@ class Direct {
     tiles.turned = true;
     tiles.axes = {{Role::kOuter, x.dims[0], 1}, {Role::kOuter, groups_, 1}};
     const TileAxis outputs{Role::kLanes, context.dim(outputs_), shape.vectors * kSide},
-        places{Role::kRows, context.dim(plain ? out_[0] * out_[1] : out_[1]), shape.rows};
+        places{Role::kRows, context.dim(through_ ? out_[0] * out_[1] : out_[1]), shape.rows};
     const bool weights_first = weights_outside();
-    const size_t lane = weights_first ? 2 : plain ? 3 : 4, place = weights_first ? (plain ? 3 : 4) : plain ? 2 : 3;
+    const size_t place = (weights_first ? 3U : 2U) + (through_ ? 0U : 1U), lane = weights_first ? 2 : place + 1;
     if (weights_first) tiles.axes.push_back(outputs);
     const size_t line = tiles.axes.size();  // of the result, unless it is one
-    if (!plain) tiles.axes.push_back({Role::kOuter, context.dim(out_[0]), 1});
+    if (!through_) tiles.axes.push_back({Role::kOuter, context.dim(out_[0]), 1});
     tiles.axes.push_back(places);
     if (!weights_first) tiles.axes.push_back(outputs);
     for (const int64_t size : {channels_, kernel_[0], kernel_[1]}) tiles.over.push_back(context.dim(size));
     if (windows_.rank() == 1) tiles.over.erase(tiles.over.begin() + 1);
     const Value weights = pack(op_.emit, grouped(op_.arg(1)), 1, outputs.size), plane = plain ? x : surrounded(x, pad);
     // Row and column of the result.
-    const auto where = [=, &context, rank = windows_.rank(), width = context.dim(out_[1])](Dim along, Dim row) {
+    const auto where = [&context, rank = windows_.rank(), through = through_, width = context.dim(out_[1])](Dim along,
+                                                                                                            Dim row) {
       if (rank == 1) return Dims{along};
-      if (!plain) return Dims{row, along};
+      if (!through) return Dims{row, along};
       return Dims{context.floor_divide(along, width), context.modulo(along, width)};
     };
     tiles.term = [=, &context, self = *this](const std::vector<TileIndex>& at, const Dims& k) {
@@ -330,6 +334,7 @@ class Direct {
   int64_t phases_[2]{}, reach_[2]{};
   int64_t width_ = 0;
   bool flat_ = false;
+  bool through_ = false;  // tiles of channels take places through all rows
 };
 
 }  // namespace

@@ -324,17 +324,41 @@ DimBounds bounds_of(const Path& path, size_t steps) {
   return bounds;
 }
 
+namespace {
+
+// What the axes' values are made of: x // c and x % c, which fused loops give, are together as good as x.
+Dims joined(Context& context, const std::vector<Axis>& axes) {
+  Dims values;
+  for (const Axis& axis : axes) {
+    if (axis.kind != AxisKind::kGiven) values.push_back(axis.value);
+  }
+  for (size_t i = 0; i < values.size();) {
+    const DimAtom* atom = values[i].atom();
+    const bool divides = atom && atom->kind == DimAtom::Kind::kFloorDivide && atom->args[1].constant().value_or(0) > 0;
+    const Dim remainder = divides ? context.subtract(atom->args[0], context.multiply(atom->args[1], values[i])) : Dim();
+    const auto found = divides ? std::ranges::find(values, remainder) : values.end();
+    if (found == values.end()) {
+      ++i;
+      continue;
+    }
+    *found = atom->args[0];
+    values.erase(values.begin() + static_cast<ptrdiff_t>(i));
+    i = 0;
+  }
+  return values;
+}
+
+}  // namespace
+
 bool visits_points_once(Context& context, const Path& path, size_t step) {
   std::map<Symbol, std::optional<int64_t>> open;  // the loops that no axis has yet, and their sizes
   for (; step + 1 < path.steps.size(); ++step) {
     if (path.is_loop(step)) open[path.loop_at(step).var] = path.loop_at(step).extent.constant();
   }
-  for (const Axis& axis : path.stage().axes) {
-    if (axis.kind == AxisKind::kGiven) continue;
+  for (Dim rest : joined(context, path.stage().axes)) {
     // Coefficients and sizes: a sum is another one for other values if each coefficient is more than the smaller ones
     // can make up together.
     std::vector<std::pair<int64_t, std::optional<int64_t>>> parts;
-    Dim rest = axis.value;
     for (auto loop = open.begin(); loop != open.end();) {
       bool used = false;
       for_each_variable(rest, [&](Symbol var) { used |= var == loop->first; });
