@@ -9,10 +9,11 @@
 namespace tenon::compiler::kernels {
 namespace {
 
-constexpr int64_t kCacheWords = 1 << 18;  // of the second cache
-constexpr int64_t kSide = 16;             // of what is turned round in registers
-// What turning a tile round costs, or writing and reading its result once more, in cycles for each sum.
-constexpr double kTurned = 0.35, kMoved = 0.5;
+constexpr int64_t kNearWords = 1 << 13, kCacheWords = 1 << 18;  // of the first cache and the second
+constexpr int64_t kSide = 16;                                   // of what is turned round in registers
+// Cycles: of a sum that is written and read once more; of 16 channels of a tile that are turned round; of a line from
+// the second cache, beyond what passes meanwhile.
+constexpr double kMoved = 0.5, kTurned = 80, kFar = 0.25;
 
 // Vectors are neighbouring places of the result, unrolled over its channels, or channels, unrolled over neighbouring
 // places of a row: then an element of x is the same in all lanes, wherever its neighbours lie, so a stride costs
@@ -76,7 +77,7 @@ class Direct {
         (groups_.constant() == 1 || outputs_ % kSide == 0)) {
       const double cut = phases_[0] * phases_[1] > 1 ? static_cast<double>(channels_ * in_[0] * in_[1]) : 0;
       const double places = std::min(row.cycles * each, flat.cycles * each + moved) + cut;
-      if (op_.emit.decide("vectors", {{"places", places}, {"channels", shape.cycles * each + sums * kTurned}}) == 1)
+      if (op_.emit.decide("vectors", {{"places", places}, {"channels", shape.cycles}}) == 1)
         return by_channels(x, pad, plain, shape);
     }
     flat_ = plain || op_.emit.decide("places", {{"row", row.cycles * each}, {"run", flat.cycles * each + moved}}) == 1;
@@ -127,20 +128,27 @@ class Direct {
   }
 
  private:
-  // By what the inner loop reads again for each block of the outer one.
-  bool weights_outside() const {
-    return op_.emit.decide("outer", {{"places", static_cast<double>(outputs_ * channels_ * kernel_[0] * kernel_[1])},
-                                     {"weights", static_cast<double>(channels_ * in_[0] * in_[1])}}) == 1;
+  // By what the inner loop reads again for each block of the outer one, of so many blocks of places and of weights.
+  bool weights_outside(int64_t of_places = 1, int64_t of_weights = 1) const {
+    const int64_t weights = outputs_ * channels_ * kernel_[0] * kernel_[1], places = channels_ * in_[0] * in_[1];
+    return op_.emit.decide("outer", {{"places", static_cast<double>(weights * of_places)},
+                                     {"weights", static_cast<double>(places * of_weights)}}) == 1;
   }
 
-  // The tile of rows of places and vectors of channels. Through all rows only where windows are elements, or where a
-  // tile is whole rows: then what its places are apart is known.
+  // The tile of rows of places and vectors of channels, with all cycles. Through all rows only where windows are
+  // elements, or where a tile is whole rows: then what its places are apart is known.
   TileShape channel_tile() const {
+    const int64_t terms = channels_ * kernel_[0] * kernel_[1], vectors = (outputs_ + kSide - 1) / kSide,
+                  places = through_ ? out_[0] * out_[1] : out_[1];
     TileShape best;
-    for (TileShape shape : tile_shapes(through_ ? out_[0] * out_[1] : out_[1], outputs_, kSide)) {
+    for (TileShape shape : tile_shapes(places, outputs_, kSide)) {
+      if (shape.rows > kSide || (through_ && kernel_[0] * kernel_[1] > 1 && shape.rows % out_[1] != 0)) continue;
+      // A vector of channels of a tile is turned, and its weights are read, from the second cache if they are many.
+      const auto lines = static_cast<double>((places + shape.rows - 1) / shape.rows * vectors);
+      const bool far = terms * shape.vectors * kSide > kNearWords;
+      shape.cycles = (shape.cycles + (far ? lines * kFar : 0)) * static_cast<double>(terms) + lines * kTurned;
       if (!through_) shape.cycles *= static_cast<double>(out_[0]);
-      else if (kernel_[0] * kernel_[1] > 1 && shape.rows % out_[1] != 0) continue;
-      if (shape.rows <= kSide && (best.cycles == 0 || shape.cycles < best.cycles)) best = shape;
+      if (best.cycles == 0 || shape.cycles < best.cycles) best = shape;
     }
     return best;
   }
@@ -153,7 +161,11 @@ class Direct {
     tiles.axes = {{Role::kOuter, x.dims[0], 1}, {Role::kOuter, groups_, 1}};
     const TileAxis outputs{Role::kLanes, context.dim(outputs_), shape.vectors * kSide},
         places{Role::kRows, context.dim(through_ ? out_[0] * out_[1] : out_[1]), shape.rows};
-    const bool weights_first = weights_outside();
+    // What the first cache does not hold is read again for each tile.
+    const bool far = outputs_ * channels_ * kernel_[0] * kernel_[1] > kNearWords;
+    const bool weights_first =
+        far ? weights_outside(out_[0] * out_[1] / shape.rows, (outputs_ + outputs.size - 1) / outputs.size)
+            : weights_outside();
     const size_t place = (weights_first ? 3U : 2U) + (through_ ? 0U : 1U), lane = weights_first ? 2 : place + 1;
     if (weights_first) tiles.axes.push_back(outputs);
     const size_t line = tiles.axes.size();  // of the result, unless it is one

@@ -21,6 +21,7 @@ using loop::Stmt;
 
 // Work below which threads cost more than they save.
 constexpr double kParallelTerms = 1 << 18;
+constexpr int64_t kTasks = 16;  // that keep many threads busy
 
 // A part of an axis: `count` blocks of `size`, from `begin` on.
 struct Part {
@@ -105,10 +106,7 @@ class Nest {
     body.push_back(nest(loops, stage(name_, all, {}, {}, acc, local, held + tiles_.term(at, k))));
     all.resize(blocks.size() + inners.size());
     const Dims place = tiles_.place(whole);
-    if (tiles_.turned && inner.size() == 2) {
-      body.push_back(turned(inner, all, std::move(guards), place, held));
-      return Stmt{loop::Alloc{.buffer = acc, .scope = loop::Scope::kRegisters, .body = std::move(body)}};
-    }
+    if (tiles_.turned && inner.size() == 2) return turned(inner, all, std::move(guards), place, acc, std::move(body));
     for (const TileResult& result : results_) {
       body.push_back(nest(inner, stage(context_.name(builder_.function().buffer(result.buffer).name), all, guards, {},
                                        result.buffer, place, result.value(place, held))));
@@ -116,29 +114,31 @@ class Nest {
     return Stmt{loop::Alloc{.buffer = acc, .scope = loop::Scope::kRegisters, .body = std::move(body)}};
   }
 
-  // The results, of a copy of the tile that has its rows as lanes.
+  // The sums that `body` makes, and the results of a copy of them that has their rows as lanes.
   Stmt turned(std::vector<For> loops, const std::vector<Axis>& axes, std::vector<loop::Guard> guards, const Dims& place,
-              const Expr& held) {
-    std::swap(loops[0], loops[1]);
-    loops[0].mark = Mark::kUnroll, loops[1].mark = Mark::kVector;
-    const int64_t rows = *loops[1].extent.constant();
+              loop::BufferId acc, loop::Body body) {
+    const Dims at{context_.dim(loops[1].var), context_.dim(loops[0].var)};
+    const int64_t rows = *loops[0].extent.constant();
     const Dim lanes =
         context_.dim(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(rows, 4)))));
-    const Dims at{context_.dim(loops[0].var), context_.dim(loops[1].var)};
     const loop::BufferId tile =
-        builder_.local(context_.name(builder_.stage_name(name_ + "_tile")), {loops[0].extent, lanes}, dtype_);
+        builder_.local(context_.name(builder_.stage_name(name_ + "_tile")), {loops[1].extent, lanes}, dtype_);
     std::vector<Axis> own;
     for (const For& loop : loops) own.push_back(*std::ranges::find(axes, loop.var, &Axis::var));
-    loop::Body body;
-    body.push_back(nest(loops, stage(name_ + "_turned", own, {}, {}, tile, at, held)));
+    body.push_back(
+        nest(loops, stage(name_ + "_turned", own, {}, {}, tile, at, builder_.load(acc, Dims{at[1], at[0]}))));
+    loop::Body all;
+    all.push_back({loop::Alloc{.buffer = acc, .scope = loop::Scope::kRegisters, .body = std::move(body)}});
+    std::swap(loops[0], loops[1]);
+    loops[0].mark = Mark::kSerial, loops[1].mark = Mark::kVector;
     // Whole registers, of which the last lanes are not stored.
     if (loops[1].extent != lanes) guards.push_back({at[1], loops[1].extent});
     loops[1].extent = lanes;
     for (const TileResult& result : results_) {
-      body.push_back(nest(loops, stage(context_.name(builder_.function().buffer(result.buffer).name), axes, guards, {},
-                                       result.buffer, place, result.value(place, builder_.load(tile, at)))));
+      all.push_back(nest(loops, stage(context_.name(builder_.function().buffer(result.buffer).name), axes, guards, {},
+                                      result.buffer, place, result.value(place, builder_.load(tile, at)))));
     }
-    return Stmt{loop::Alloc{.buffer = tile, .scope = loop::Scope::kRegisters, .body = std::move(body)}};
+    return Stmt{loop::Alloc{.buffer = tile, .scope = loop::Scope::kStack, .body = std::move(all)}};
   }
 
   // The variable of the loop over the blocks of an axis.
@@ -214,6 +214,16 @@ loop::Body tiled(Context& context, loop::Builder& builder, const std::string& na
                  const std::vector<TileResult>& results) {
   // The steps of a scan are too short: their threads would wait for each other more than they work.
   const bool parallel = terms_of(tiles) >= kParallelTerms && builder.step_axes().empty();
+  // Threads share the outermost loop that has work for many, or the longest.
+  const auto enough = [&](size_t axis, const Part& part) {
+    const auto blocks = [](const Part& one) { return one.count.constant().value_or(kTasks); };
+    const int64_t own = blocks(part);
+    bool most = true;
+    for (size_t i = axis + 1; i < tiles.axes.size(); ++i) {
+      for (const Part& inner : parts_of(context, tiles.axes[i], lanes_of(dtype))) most &= blocks(inner) <= own;
+    }
+    return own >= kTasks || most;
+  };
   // A nest for each choice of parts. What remains of an inner axis stands in the loops of the outer ones, beside the
   // whole tiles: it finds in the cache what they have read.
   std::vector<Part> parts;
@@ -224,14 +234,16 @@ loop::Body tiled(Context& context, loop::Builder& builder, const std::string& na
       return body;
     }
     for (const Part& part : parts_of(context, tiles.axes[axis], lanes_of(dtype))) {
-      const bool loops = part.count.constant() != 1;
+      const bool loops = part.count.constant() != 1, shared = parallel && outermost && loops && enough(axis, part);
       parts.push_back(part);
-      loop::Body inner = nests(axis + 1, outermost && !loops);
+      loop::Body inner = nests(axis + 1, outermost && !shared);
       parts.pop_back();
       if (loops) {
         const Symbol var = Nest(context, builder, name, tiles, dtype, results).block(axis);
-        const Mark mark = parallel && outermost ? Mark::kParallel : Mark::kSerial;
-        body.push_back({For{.var = var, .extent = part.count, .mark = mark, .body = std::move(inner)}});
+        body.push_back({For{.var = var,
+                            .extent = part.count,
+                            .mark = shared ? Mark::kParallel : Mark::kSerial,
+                            .body = std::move(inner)}});
       } else {
         std::ranges::move(inner, std::back_inserter(body));
       }

@@ -81,11 +81,15 @@ llvm::Function* FunctionEmitter::make_function(const std::string& name, bool tas
   if (task) params.insert(params.end(), {b_.getPtrTy(), b_.getInt64Ty()});
   auto* type = llvm::FunctionType::get(b_.getInt32Ty(), params, false);
   auto* function = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, name, unit_.module);
-  function->addFnAttr(llvm::Attribute::NoUnwind);
-  function->addFnAttr("target-cpu", unit_.level.cpu);
-  function->addFnAttr("target-features", unit_.level.features);
-  if (unit_.level.wide()) function->addFnAttr("prefer-vector-width", "512");
+  describe(*function);
   return function;
+}
+
+void FunctionEmitter::describe(llvm::Function& function) const {
+  function.addFnAttr(llvm::Attribute::NoUnwind);
+  function.addFnAttr("target-cpu", unit_.level.cpu);
+  function.addFnAttr("target-features", unit_.level.features);
+  if (unit_.level.wide()) function.addFnAttr("prefer-vector-width", "512");
 }
 
 void FunctionEmitter::enter(llvm::Function* function, bool task) {

@@ -119,8 +119,14 @@ class FunctionEmitter {
   void vector(const loop::For& loop, int64_t extent);
   void lanes(const loop::For& loop, Dim begin, unsigned count);
   bool vectorizable(const loop::For& loop);
-  bool turn(const loop::For& outer);
+  static bool sums(const loop::For& loop);
+  void forget();
   void parallel(const loop::For& loop, Dim extent);  // emit_parallel.cpp
+  // A tile that is stored turned round, if the loop is one (emit_turn.cpp).
+  static constexpr int64_t kTurned = 4;  // rows at a time
+  bool turn(const loop::For& outer);
+  int64_t turned_lanes() const;
+  llvm::Function* turning();
   // Runs `then` where the condition holds, else `otherwise`; where it differs between lanes, in those lanes.
   void branch(Value* condition, const std::function<void()>& then, const std::function<void()>& otherwise);
   // The blocks that come to what follows: without it, and behind it.
@@ -129,6 +135,7 @@ class FunctionEmitter {
   // --- Frames, scopes, faults (emit.cpp) ---
   Frame& frame() { return frames_.back(); }
   llvm::Function* make_function(const std::string& name, bool task);
+  void describe(llvm::Function& function) const;    // the processor it is for
   void enter(llvm::Function* function, bool task);  // then loads, then open_scope()
   void leave();
   void open_scope(bool guarded);  // here

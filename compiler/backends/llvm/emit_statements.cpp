@@ -1,5 +1,6 @@
 // Statements: loops, conditions, and points of stages.
 #include <fmt/format.h>
+#include <llvm/IR/InlineAsm.h>
 
 #include <algorithm>
 #include <cassert>
@@ -62,7 +63,11 @@ void FunctionEmitter::statement(const loop::For& loop) {
       if (turn(loop)) return;
       if (constant && *constant * unrolled_ <= kMostCopies) {
         unrolled_ *= *constant;
-        for (int64_t i = 0; i < *constant; ++i) repeat(loop, unit_.context.dim(i));
+        const bool terms = sums(loop);
+        for (int64_t i = 0; i < *constant; ++i) {
+          if (terms && i > 0) forget();
+          repeat(loop, unit_.context.dim(i));
+        }
         unrolled_ /= *constant;
         return;
       }
@@ -78,65 +83,22 @@ void FunctionEmitter::statement(const loop::For& loop) {
   serial(i64(0), uniform(extent), !constant, [&](Dim value) { repeat(loop, value); });
 }
 
-// A copy of a small matrix that turns it round, to[i, j] = from[j, i] in the function's own memory: blocks of 16 are
-// loaded by rows and turned in registers, by exchange of ever larger blocks beside the diagonal (Eklundh, "A fast
-// computer method for matrix transposing", 1972).
-bool FunctionEmitter::turn(const loop::For& outer) {
-  constexpr int64_t kSide = 16;
-  const auto* inner = outer.body.size() == 1 ? std::get_if<loop::For>(&outer.body[0].form) : nullptr;
-  if (!inner || inner->mark != loop::Mark::kVector || inner->body.size() != 1 || frame().lanes > 0) return false;
-  const auto* stage = std::get_if<loop::Stage>(&inner->body[0].form);
-  if (!stage || !stage->where.empty() || !stage->init.empty() || stage->axes.size() != 2 || stage->body.size() != 1)
-    return false;
-  const auto* store = std::get_if<loop::Store>(&stage->body[0].form);
-  const auto* load = store ? std::get_if<loop::Load>(&store->value->form) : nullptr;
-  const auto is = [](Dim dim, Symbol var) { return dim.variable() == var; };
-  const loop::Axis &i = stage->axes[0], &j = stage->axes[1];
-  if (!load || !is(i.value, outer.var) || !is(j.value, inner->var) || store->indices.size() != 2 ||
-      load->indices.size() != 2 || !is(store->indices[0], i.var) || !is(store->indices[1], j.var) ||
-      !is(load->indices[0], j.var) || !is(load->indices[1], i.var))
-    return false;
-  const auto rows = inner->extent.constant(), columns = outer.extent.constant();
-  const auto own = [&](BufferId id) { return llvm::isa<llvm::AllocaInst>(frame().bases.at(id).value); };
-  const auto to_width = extents_.at(store->buffer)[1].constant(), from_width = extents_.at(load->buffer)[1].constant();
-  const DType dtype = store->value->dtype;
-  if (!rows || !columns || *rows > kSide || *columns % kSide != 0 || !own(store->buffer) || !own(load->buffer) ||
-      !to_width || *to_width > kSide || !from_width || dtype == DType::kBool)
-    return false;
-  llvm::Type* element = memory_type(dtype);
-  auto* type = llvm::FixedVectorType::get(element, kSide);
-  const llvm::Align align(static_cast<uint64_t>(runtime::bytes(dtype)));
-  const auto place = [&](BufferId id, int64_t offset) {
-    return b_.CreateGEP(element, frame().bases.at(id).value, i64(offset));
-  };
-  for (int64_t column = 0; column < *columns; column += kSide) {
-    std::vector<Value*> lines;
-    for (int64_t row = 0; row < kSide; ++row) {
-      lines.push_back(row < *rows ? static_cast<Value*>(b_.CreateAlignedLoad(
-                                        type, place(load->buffer, row * *from_width + column), align))
-                                  : llvm::PoisonValue::get(type));
-    }
-    for (int step = 1; step < kSide; step *= 2) {
-      std::vector<int> low, high;
-      for (int lane = 0; lane < kSide; ++lane) {
-        low.push_back((lane & step) == 0 ? lane : static_cast<int>(kSide) + lane - step);
-        high.push_back((lane & step) == 0 ? lane + step : static_cast<int>(kSide) + lane);
-      }
-      for (size_t line = 0; line < kSide; ++line) {
-        if ((line & static_cast<size_t>(step)) != 0) continue;
-        Value *a = lines[line], *b = lines[line + static_cast<size_t>(step)];
-        lines[line] = b_.CreateShuffleVector(a, b, low);
-        lines[line + static_cast<size_t>(step)] = b_.CreateShuffleVector(a, b, high);
-      }
-    }
-    std::vector<int> part;  // what the target's lines hold
-    for (int lane = 0; lane < *to_width; ++lane) part.push_back(lane);
-    for (int64_t row = 0; row < kSide; ++row) {
-      Value* line = b_.CreateShuffleVector(lines[static_cast<size_t>(row)], part);
-      b_.CreateAlignedStore(line, place(store->buffer, (column + row) * *to_width), align);
-    }
-  }
-  return true;
+// Whether its iterations are terms of sums.
+bool FunctionEmitter::sums(const loop::For& loop) {
+  bool found = false;
+  for_each_statement(loop.body, [&](const loop::Stmt& stmt) {
+    const auto* stage = std::get_if<loop::Stage>(&stmt.form);
+    if (!stage) return;
+    for (const loop::Axis& axis : stage->axes)
+      found |= axis.kind == loop::AxisKind::kReduce && loop::mentions(std::span(&axis.value, 1), loop.var);
+  });
+  return found;
+}
+
+// What was loaded is loaded anew from here on: kept from term to term, it would take the registers of the sums.
+void FunctionEmitter::forget() {
+  auto* type = llvm::FunctionType::get(b_.getVoidTy(), false);
+  b_.CreateCall(llvm::InlineAsm::get(type, "", "~{memory}", true));
 }
 
 // Whether all iterations may go in lock-step: no memory and no loop of their own, and every stage has points of its own

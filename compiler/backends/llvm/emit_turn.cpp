@@ -1,0 +1,128 @@
+// A tile of sums that is turned round: to[a + column, b + row] = from[row, column].
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/backends/llvm/emit.h"
+#include "compiler/loop/schedule/tree.h"
+
+namespace tenon::compiler::native {
+
+// The sums leave their registers by rows, and one function for all kernels of a level turns them round in memory: a
+// copy of it for each tile would cost more compilation than the tile's own loops.
+bool FunctionEmitter::turn(const loop::For& outer) {
+  const auto* inner = outer.body.size() == 1 ? std::get_if<loop::For>(&outer.body[0].form) : nullptr;
+  if (!inner || inner->mark != loop::Mark::kVector || inner->body.size() != 1 || frame().lanes > 0) return false;
+  const auto* stage = std::get_if<loop::Stage>(&inner->body[0].form);
+  if (!stage || !stage->where.empty() || !stage->init.empty() || stage->body.size() != 1) return false;
+  const auto* store = std::get_if<loop::Store>(&stage->body[0].form);
+  const auto* load = store ? std::get_if<loop::Load>(&store->value->form) : nullptr;
+  if (!load || store->indices.size() != 2 || load->indices.size() != 2) return false;
+  Context& context = unit_.context;
+  const Dims to = loop::over_loops(context, *stage, store->indices),
+             from = loop::over_loops(context, *stage, load->indices);
+  if (from[0].variable() != outer.var || from[1].variable() != inner->var) return false;
+  const auto column = context.linear_in(inner->var, to[0]), row = context.linear_in(outer.var, to[1]);
+  if (!column || !row || column->first.constant() != 1 || row->first.constant() != 1) return false;
+  const auto rows = outer.extent.constant(), columns = inner->extent.constant(), begin = row->second.constant(),
+             from_width = extents_.at(load->buffer)[1].constant(), width = extents_.at(store->buffer)[1].constant();
+  const auto own = [&](BufferId id) { return llvm::isa<llvm::AllocaInst>(frame().bases.at(id).value); };
+  const int64_t lanes = turned_lanes();
+  if (!rows || !columns || !begin || !width || from_width != columns || *columns % lanes != 0 ||
+      *begin + std::max(*rows, kTurned) > *width || !own(store->buffer) || !own(load->buffer) ||
+      runtime::bytes(store->value->dtype) != 4)
+    return false;
+  llvm::Type* element = memory_type(store->value->dtype);
+  auto* type = llvm::FixedVectorType::get(element, static_cast<unsigned>(*columns));
+  const llvm::Align align(4);
+  const auto at = [&](Value* base, int64_t offset) { return b_.CreateGEP(element, base, i64(offset)); };
+  Value* const sums = frame().bases.at(load->buffer).value;
+  Value* const lines = stack_memory(element, static_cast<uint64_t>(std::max(*rows, kTurned) * *columns));
+  for (int64_t i = 0; i < *rows; ++i)
+    b_.CreateAlignedStore(b_.CreateAlignedLoad(type, at(sums, i * *columns), align), at(lines, i * *columns), align);
+  Value* const place = b_.CreateAdd(b_.CreateMul(uniform(resolve(column->second)), i64(*width)), i64(*begin));
+  b_.CreateCall(turning(), {lines, i64(*columns), b_.CreateGEP(element, frame().bases.at(store->buffer).value, place),
+                            i64(*width), i64(*rows)});
+  return true;
+}
+
+int64_t FunctionEmitter::turned_lanes() const { return std::clamp<int64_t>(unit_.level.vector_bytes / 4, kTurned, 16); }
+
+// void (from, its columns, to, its columns, rows of `from`): four rows at a time, the last four perhaps once more, and
+// a register's columns. Two exchanges, of neighbours and of pairs, turn each four by four (Eklundh, "A fast computer
+// method for matrix transposing", 1972).
+llvm::Function* FunctionEmitter::turning() {
+  const std::string name = fmt::format("turn.{}", unit_.level.name);
+  if (auto* known = unit_.module.getFunction(name)) return known;
+  llvm::Type *pointer = b_.getPtrTy(), *number = b_.getInt64Ty(), *element = b_.getFloatTy();
+  auto* function =
+      llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), {pointer, number, pointer, number, number}, false),
+                             llvm::GlobalValue::InternalLinkage, name, unit_.module);
+  describe(*function);
+  Value *from = function->getArg(0), *columns = function->getArg(1), *to = function->getArg(2),
+        *width = function->getArg(3), *rows = function->getArg(4);
+  const int64_t lanes = turned_lanes();
+  llvm::IRBuilder<> b(llvm::BasicBlock::Create(b_.getContext(), "entry", function));
+  auto *each_row = llvm::BasicBlock::Create(b_.getContext(), "rows", function),
+       *each_column = llvm::BasicBlock::Create(b_.getContext(), "columns", function),
+       *next_row = llvm::BasicBlock::Create(b_.getContext(), "next", function),
+       *done = llvm::BasicBlock::Create(b_.getContext(), "done", function);
+  auto* const entry = b.GetInsertBlock();
+  Value* last = b.CreateSub(rows, i64(kTurned));
+  last = b.CreateSelect(b.CreateICmpSGT(last, i64(0)), last, i64(0));
+  b.CreateBr(each_row);
+
+  b.SetInsertPoint(each_row);
+  auto* counted = b.CreatePHI(number, 2);
+  counted->addIncoming(i64(0), entry);
+  Value* row = b.CreateSelect(b.CreateICmpSLT(counted, last), counted, last);
+  Value* line = b.CreateGEP(element, from, b.CreateMul(row, columns));
+  Value* target = b.CreateGEP(element, to, row);
+  b.CreateBr(each_column);
+
+  b.SetInsertPoint(each_column);
+  auto* column = b.CreatePHI(number, 2);
+  column->addIncoming(i64(0), each_row);
+  const llvm::Align align(4);
+  auto* type = llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes));
+  std::vector<Value*> lines;
+  for (int64_t i = 0; i < kTurned; ++i) {
+    Value* place = b.CreateGEP(element, line, b.CreateAdd(column, b.CreateMul(columns, i64(i))));
+    lines.push_back(b.CreateAlignedLoad(type, place, align));
+  }
+  for (int step = 1; step < kTurned; step *= 2) {
+    std::vector<int> low, high;
+    for (int lane = 0; lane < lanes; ++lane) {
+      low.push_back((lane & step) == 0 ? lane : static_cast<int>(lanes) + lane - step);
+      high.push_back((lane & step) == 0 ? lane + step : static_cast<int>(lanes) + lane);
+    }
+    for (size_t one = 0; one < lines.size(); ++one) {
+      if ((one & static_cast<size_t>(step)) != 0) continue;
+      Value *&upper = lines[one], *&lower = lines[one + static_cast<size_t>(step)];
+      Value* const kept = upper;
+      upper = b.CreateShuffleVector(kept, lower, low);
+      lower = b.CreateShuffleVector(kept, lower, high);
+    }
+  }
+  for (int64_t part = 0; part < lanes; part += kTurned) {
+    std::vector<int> four;
+    for (int64_t lane = 0; lane < kTurned; ++lane) four.push_back(static_cast<int>(part + lane));
+    for (int64_t i = 0; i < kTurned; ++i) {
+      Value* place = b.CreateGEP(element, target, b.CreateMul(width, b.CreateAdd(column, i64(part + i))));
+      b.CreateAlignedStore(b.CreateShuffleVector(lines[static_cast<size_t>(i)], four), place, align);
+    }
+  }
+  Value* next = b.CreateAdd(column, i64(lanes));
+  column->addIncoming(next, each_column);
+  b.CreateCondBr(b.CreateICmpSLT(next, columns), each_column, next_row);
+
+  b.SetInsertPoint(next_row);
+  Value* following = b.CreateAdd(counted, i64(kTurned));
+  counted->addIncoming(following, next_row);
+  b.CreateCondBr(b.CreateICmpSLT(following, rows), each_row, done);
+  b.SetInsertPoint(done);
+  b.CreateRetVoid();
+  return function;
+}
+
+}  // namespace tenon::compiler::native
