@@ -66,11 +66,12 @@ function(tenon_library name)
   install(TARGETS ${name} EXPORT TenonTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 
-# tenon_test(NAME SOURCES a_test.cpp ... [DEPS ...] [LABELS ...] [TIMEOUT seconds]): one GoogleTest program of one folder
+# tenon_test(NAME SOURCES a_test.cpp ... [DEPS ...] [LABELS ...] [TIMEOUT seconds] [COST n]): one GoogleTest program of one folder
 # of tests/; ctest sees each of its cases. Labels: `full` takes long and runs in the full tier only, `rtl` needs
-# Verilator and does not run in sanitized builds, `once` does not depend on the build.
+# Verilator, `once` does not depend on the build; sanitized builds leave them out. Tests of a high COST
+# begin first, or a long one would end alone.
 function(tenon_test name)
-  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "" "TIMEOUT;COST" "SOURCES;DEPS;LABELS" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
   endif()
@@ -82,6 +83,9 @@ function(tenon_test name)
   target_compile_definitions(${name} PRIVATE TENON_SOURCE_DIR="${CMAKE_SOURCE_DIR}" TENON_BINARY_DIR="${CMAKE_BINARY_DIR}")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
   set(properties TIMEOUT ${arg_TIMEOUT})
+  if(arg_COST)
+    list(APPEND properties COST ${arg_COST})
+  endif()
   # gtest_discover_tests takes one label: a list loses all but its first, and an empty value would swallow the next
   # property's name. Labels are matched by part of their name.
   if(arg_LABELS)
@@ -89,6 +93,10 @@ function(tenon_test name)
     list(APPEND properties LABELS ${label})
   endif()
   if(TENON_SANITIZE)
+    if(label MATCHES "full|rtl|once")
+      set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+      return()
+    endif()
     target_compile_options(${name} PRIVATE -O0)  # what a test costs here is its compilation
     list(APPEND properties ENVIRONMENT ${TENON_TEST_ENVIRONMENT})
   endif()

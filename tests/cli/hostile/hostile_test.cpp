@@ -19,6 +19,7 @@
 #include "runtime/executable/layout.h"
 #include "runtime/npy.h"
 #include "tests/cli/hostile/mutate.h"
+#include "tests/rounds.h"
 
 namespace tenon::test {
 namespace {
@@ -62,10 +63,10 @@ class Hostile : public testing::Test {
       const int out = ::open(path("output.txt").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
       dup2(out, STDOUT_FILENO);
       dup2(out, STDERR_FILENO);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-      const rlimit memory{.rlim_cur = rlim_t{4} << 30, .rlim_max = rlim_t{4} << 30};
-      setrlimit(RLIMIT_AS, &memory);
-#endif
+      if (!kSanitized) {  // which reserves terabytes
+        const rlimit memory{.rlim_cur = rlim_t{4} << 30, .rlim_max = rlim_t{4} << 30};
+        setrlimit(RLIMIT_AS, &memory);
+      }
       alarm(kLongest);
       std::vector<char*> arguments;
       for (std::string& word : words) arguments.push_back(word.data());

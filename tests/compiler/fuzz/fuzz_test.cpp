@@ -9,6 +9,7 @@
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verifier.h"
+#include "tests/rounds.h"
 
 namespace tenon::compiler::fuzz {
 namespace {
@@ -24,11 +25,7 @@ CampaignOptions options(uint64_t seed, int64_t count) {
   return options;
 }
 
-#ifdef __SANITIZE_ADDRESS__
-constexpr int64_t kModules = 50;  // each takes many times as long
-#else
-constexpr int64_t kModules = 200;
-#endif
+constexpr int64_t kModules = rounds(200);
 
 TEST(IrFuzz, APromiseOfEachModuleHolds) {
   const auto result = campaign(options(100'000, kModules));

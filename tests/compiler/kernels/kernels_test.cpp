@@ -20,6 +20,7 @@
 #include "compiler/loop/text.h"
 #include "runtime/native/native.h"
 #include "tests/compiler/ir/operators/cases.h"
+#include "tests/rounds.h"
 
 namespace tenon::compiler::kernels {
 namespace {
@@ -152,14 +153,8 @@ TEST(Kernels, EveryStoredCaseOfTheOperatorsIsComputed) {
 }
 
 // Convolutions, pooling and products of random sizes, with what may follow them, against the operators' own kernels.
-// The evaluator takes many times as long under a sanitizer.
-#ifdef __SANITIZE_ADDRESS__
-constexpr int kRounds = 8;
-constexpr int64_t kSizes[] = {3, 17};
-#else
-constexpr int kRounds = 24;
-constexpr int64_t kSizes[] = {3, 17, 64};
-#endif
+constexpr auto kRounds = static_cast<int>(rounds(24));
+constexpr std::array<int64_t, 3> kSizes = {3, 17, 64};
 
 TEST(Kernels, RandomContractionsWithTailsAreComputed) {
   const unsigned seed = 7;
@@ -354,7 +349,7 @@ TEST(Kernels, SizesMayBeVariables) {
     const auto kernel = make_kernel(context, *module, "kernel", function);
     ASSERT_TRUE(kernel) << text << kernel.error().str();
     const Scheduled scheduled = schedule(context, kernel->function);
-    for (const int64_t n : kSizes) {
+    for (const int64_t n : std::span(kSizes).first(kSanitized ? 2 : 3)) {
       std::vector<Tensor> arguments;
       for (const VarId param : function.params) {
         const Type type =

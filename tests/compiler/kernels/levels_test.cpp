@@ -18,6 +18,7 @@
 #include "compiler/loop/verify.h"
 #include "runtime/native/native.h"
 #include "tests/compiler/ir/operators/cases.h"
+#include "tests/rounds.h"
 
 namespace tenon::compiler::kernels {
 namespace {
@@ -112,11 +113,7 @@ class Levels : public ::testing::Test {
   std::vector<std::string> what_;
 };
 
-#ifdef __SANITIZE_ADDRESS__
-constexpr int kRounds = 5;
-#else
-constexpr int kRounds = 12;
-#endif
+constexpr auto kRounds = static_cast<int>(rounds(12));
 
 TEST_F(Levels, ProductsOfBytesAreExact) {
   for (int round = 0; round < kRounds; ++round) {

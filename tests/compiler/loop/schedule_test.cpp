@@ -12,6 +12,7 @@
 #include "compiler/loop/text.h"
 #include "tests/compiler/loop/must_parse.h"
 #include "tests/compiler/loop/random_loops.h"
+#include "tests/rounds.h"
 
 namespace tenon::compiler::loop {
 namespace {
@@ -175,7 +176,7 @@ Function reversed_parallel_loops(Context& context, Function function) {
 }
 
 TEST(Schedule, RandomSchedulesKeepWhatRandomProgramsCompute) {
-  constexpr uint64_t kPrograms = 2000;
+  constexpr auto kPrograms = static_cast<uint64_t>(rounds(2000));
   std::map<std::string, std::pair<int, int>> taken;  // of each primitive: accepted, refused
   for (uint64_t seed = 0; seed < kPrograms; ++seed) {
     Random random(seed);

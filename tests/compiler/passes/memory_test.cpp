@@ -13,6 +13,7 @@
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/text.h"
 #include "compiler/passes/passes.h"
+#include "tests/rounds.h"
 
 namespace tenon::compiler {
 namespace {
@@ -142,11 +143,7 @@ void watch_random(bool control, int count, Sums& sums) {
 }
 
 TEST(Memory, WhatLivesAtOnceIsApart) {
-#ifdef __SANITIZE_ADDRESS__
-  constexpr int kModules = 40;
-#else
-  constexpr int kModules = 150;
-#endif
+  constexpr auto kModules = static_cast<int>(rounds(150));
   Sums sums;
   watch_random(true, kModules, sums);
   watch_random(false, kModules, sums);

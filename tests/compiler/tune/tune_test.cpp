@@ -13,6 +13,7 @@
 #include "runtime/file.h"
 #include "runtime/native/native.h"
 #include "runtime/temporary.h"
+#include "tests/rounds.h"
 
 namespace tenon::compiler::tune {
 namespace {
@@ -135,11 +136,7 @@ const char* const kOperators[][2] = {
     {"conv2d(%x, %w)", "%x: Tensor[(1, 8, 8, 8), i8], %w: Tensor[(16, 8, 1, 1), i8]"},
 };
 
-#ifdef __SANITIZE_ADDRESS__
-constexpr size_t kTried = 4;
-#else
-constexpr size_t kTried = 12;
-#endif
+constexpr auto kTried = static_cast<size_t>(rounds(12));
 
 TEST_F(Tune, EveryCandidateComputesTheSameBits) {
   for (const auto& [body, params] : kOperators) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "tests/compiler/backends/accel/random_region.h"
+#include "tests/rounds.h"
 
 namespace tenon::compiler::accel {
 namespace {
@@ -72,10 +73,10 @@ spec::Config named(const char* name) {
   return *config;
 }
 
-TEST(AccelRandom, RegionsOnTinyEqualTheReference) { run_cases(named("tiny"), false, 100, 1 << 20); }
-TEST(AccelRandom, RegionsOnDefaultEqualTheReference) { run_cases(named("default"), false, 70, 40 << 20); }
-TEST(AccelRandom, RegionsOnWide8x16EqualTheReference) { run_cases(named("wide-8x16"), false, 70, 8 << 20); }
-TEST(AccelRandom, RegionsOnRandomConfigurationsEqualTheReference) { run_cases({}, true, 100, 1 << 18); }
+TEST(AccelRandom, RegionsOnTinyEqualTheReference) { run_cases(named("tiny"), false, rounds(100), 1 << 20); }
+TEST(AccelRandom, RegionsOnDefaultEqualTheReference) { run_cases(named("default"), false, rounds(70), 40 << 20); }
+TEST(AccelRandom, RegionsOnWide8x16EqualTheReference) { run_cases(named("wide-8x16"), false, rounds(70), 8 << 20); }
+TEST(AccelRandom, RegionsOnRandomConfigurationsEqualTheReference) { run_cases({}, true, rounds(100), 1 << 18); }
 
 }  // namespace
 }  // namespace tenon::compiler::accel

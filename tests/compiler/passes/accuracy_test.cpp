@@ -1,4 +1,4 @@
-// Whole models through the passes: equal results, and the accuracy that the model is known for.
+// Whole models through the passes: the accuracy that they are known for.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +11,6 @@
 #include "compiler/passes/passes.h"
 #include "compiler/quantize/quantize.h"
 #include "runtime/npy.h"
-#include "tests/compiler/ir/operators/cases.h"
 
 namespace tenon::compiler {
 namespace {
@@ -106,35 +105,6 @@ TEST(Models, AQuantizedModelAsItCameKeepsItsAccuracy) {
   }
   EXPECT_GE(layers, 10);
   EXPECT_GE(accuracy(context, *integers, context.symbol("main"), *data), 0.982);
-}
-
-// Bit by bit what ONNX Runtime computes.
-TEST(Models, QuantizedOperatorsAreExactOnIntegers) {
-  int count = 0;
-  for (const auto& [name, one] : operator_cases()) {
-    if (!name.starts_with("qlinear")) continue;
-    ++count;
-    Context context;
-    auto module = import_onnx(context, std::as_bytes(std::span(one.model)), {.file = name, .shapes = {}});
-    ASSERT_TRUE(module) << module.error().str();
-    auto integers = integer_layers(context, std::move(*module));
-    ASSERT_TRUE(integers) << integers.error().str();
-    ASSERT_TRUE(verify(context, *integers)) << verify(context, *integers).error().str();
-    const Function& main = *integers->function(context.symbol("main"));
-    bool sums = false;
-    for (const Binding& binding : main.body.bindings) {
-      auto* apply = std::get_if<Apply>(&binding.value);
-      const bool layer = apply && (apply->op->name == "conv2d" || apply->op->name == "matmul");
-      sums |= layer && main.type(binding.var).tensor()->dtype == DType::kI32;
-      // Weights are wider numbers when they are compiled, not in each run.
-      if (apply && apply->op->name == "cast") EXPECT_FALSE(constant_of(*integers, apply->args[0])) << name;
-    }
-    EXPECT_TRUE(sums) << print(context, *integers).text;
-    auto results = interpret(context, *integers, context.symbol("main"), one.inputs);
-    ASSERT_TRUE(results) << results.error().str();
-    EXPECT_TRUE((*results)[0] == one.results[0]) << name;
-  }
-  EXPECT_GE(count, 6);
 }
 
 }  // namespace

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# The commands of the compiler: passes, compile, tune, and the benchmarks on the CPU. Argument: the program.
+set -euo pipefail
+# shellcheck source=tests/expect.sh
+source tests/expect.sh
+tenon=$1
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# Passes.
+printf '#[version = "1"]\ndef @main[N](%%x: Tensor[(N, 4), f32]) -> Tensor[(N, 4), f32] {\n  relu(identity(%%x))\n}\n' >"$scratch/m.tn"
+expect 0 "fold_scales" "$tenon" passes
+expect 0 '"standard": [' "$tenon" passes --json
+expect 0 "  relu(%x)" "$tenon" opt "$scratch/m.tn" --passes simplify
+expect 0 "// after simplify" "$tenon" opt "$scratch/m.tn" --print-after simplify
+expect 0 "// before dead_code" "$tenon" opt "$scratch/m.tn" --print-before all --verify-passes
+expect 0 "-  relu(identity(%x))" "$tenon" opt "$scratch/m.tn" --passes infer,simplify --diff-passes simplify
+expect 0 "visits" "$tenon" opt "$scratch/m.tn" --time-passes
+expect 0 "@main: 0 tensors in 0 bytes (0 live at once, 0 apart); 0 bytes of results outside; 0 of unknown size" \
+  "$tenon" opt "$scratch/m.tn" --memory
+expect 0 "256  Tensor[(16, 4), f32], bindings 1 to 2" \
+  "$tenon" opt "$scratch/m.tn" --shapes N=16 --passes infer --memory
+expect 2 "did you mean simplify?" "$tenon" opt "$scratch/m.tn" --passes simplfy
+
+# Sizes that are not proved to fit.
+printf '#[version = "1"]\ndef @main[n in 1..8, m](%%x: Tensor[(n,), f32], %%y: Tensor[(m,), f32]) { %%x + %%y }\n' >"$scratch/n.tn"
+expect 0 "match_cast(%y, Tensor[(n,), f32])" "$tenon" opt "$scratch/n.tn" --passes infer
+expect 0 "[n in 1..8, m](%x" "$tenon" fmt "$scratch/n.tn"
+expect 1 "n.tn:2:" "$tenon" opt "$scratch/n.tn" --strict-shapes
+expect 1 "it is not proved that the sizes are equal" "$tenon" run "$scratch/n.tn" --strict-shapes
+expect 2 "there is no pass 'nonsense'" "$tenon" opt "$scratch/m.tn" --print-after nonsense
+expect 2 "there is no pass 'nonsense'" "$tenon" compile "$scratch/m.tn" --cpu --print-before nonsense -o "$scratch/m.tnx"
+expect 1 "@main has no unknown size 'M'" "$tenon" opt "$scratch/m.tn" --shapes M=3
+expect 0 "Tensor[(3, 4), f32]" "$tenon" opt "$scratch/m.tn" --shapes N=3
+expect 0 "// after infer" "$tenon" opt tests/models/resnet8_digits.onnx --shapes N=1 --passes infer --print-after infer
+
+expect 0 "fuse " "$tenon" bench compile --operators 200
+expect 0 '"visits": ' "$tenon" bench compile -n 200 --json
+# What computes on the CPU.
+expect 0 "cpu    native @fused_conv2d_bias_add_relu_0" "$tenon" compile tests/models/tiny_digits.onnx --shapes N=1 --cpu --explain -o "$scratch/t.tnx"
+expect 0 "cpu    reference kernel: native kernels are off" "$tenon" compile tests/models/tiny_digits.onnx --shapes N=1 --cpu --explain --kernels reference -o "$scratch/t.tnx"
+digits=(tests/models/tiny_digits.onnx --shapes N=1 --cpu -o "$scratch/t.tnx")
+expect 0 "t.tnx: " "$tenon" compile "${digits[@]}" --target aarch64 --levels armv8-a
+expect 2 "native code is for x86_64-unknown-linux-gnu (x86_64), aarch64" "$tenon" compile "${digits[@]}" --target sparc
+expect 2 "the levels are armv8.2-a+dotprod, armv8-a" "$tenon" compile "${digits[@]}" --target aarch64 --levels x86-64-v3
+expect 2 "--kernels reference makes none" "$tenon" compile "${digits[@]}" --target aarch64 --kernels reference
+expect 2 "--kernels" "$tenon" compile tests/models/tiny_digits.onnx --shapes N=1 --cpu --kernels fast -o "$scratch/t.tnx"
+# oneDNN takes what it can; where it is not there the message says so.
+expect 0 "dnnl   dnnl.conv2d" "$tenon" compile "${digits[@]}" --explain --targets dnnl
+expect 2 "there is no target 'onednn'" "$tenon" compile "${digits[@]}" --targets onednn
+expect 0 "Libraries of kernels" "$tenon" doctor
+# Kernels as they were measured.
+expect 0 "all of these: " "$tenon" tune tests/models/tiny_digits.onnx --shapes N=1 --trials 2 --records "$scratch/r"
+expect 0 '"measured": 0,' "$tenon" tune tests/models/tiny_digits.onnx --shapes N=1 --trials 2 --records "$scratch/r" --json
+expect 0 ", measured: " "$tenon" compile "${digits[@]}" --explain --records "$scratch/r"
+expect 1 "this is no file of records" "$tenon" compile "${digits[@]}" --records tests/models/README.md
+expect 1 "there is no such file of records" "$tenon" compile "${digits[@]}" --records "$scratch/none"
+expect 1 "the file of records cannot be opened" "$tenon" tune tests/models/tiny_digits.onnx --shapes N=1 --records "$scratch/no/r"
+expect 2 "--trials is at least 1" "$tenon" tune tests/models/tiny_digits.onnx --trials 0 --records "$scratch/r"
+expect 0 "GOP/s" "$tenon" bench cpu --only 64x3136x64 --rounds 1 --level x86-64-v2
+expect 1 "has no level" "$tenon" bench cpu --only 64x3136x64 --level x86-64-v9
+expect 0 "\"gflops\": " "$tenon" bench cpu --only "960 -> 960" --rounds 1 --json
+expect 2 "no problem has" "$tenon" bench cpu --only nothing
+
+# A whole model, by itself and when another program says so.
+digits=(tests/models/tiny_digits.onnx --shapes N=1)
+expect 0 "kernels, the slowest" "$tenon" bench model "${digits[@]}" --rounds 1 --results "$scratch/logits.npz"
+expect 0 '"compile_seconds"' "$tenon" bench model "${digits[@]}" --rounds 1 --json
+expect 2 "--rounds is at least 1" "$tenon" bench model "${digits[@]}" --rounds 0
+expect 1 "there is no input 'input'" "$tenon" bench model "${digits[@]}" --inputs "$scratch/logits.npz"
+[ "$(printf '1\n3\n' | "$tenon" bench model "${digits[@]}" --serve | wc -l)" = 3 ]
+expect 1 "a line is no number of runs" "$tenon" bench model "${digits[@]}" --serve <<<"often"
+expect 1 "at least 1" "$tenon" bench model "${digits[@]}" --serve <<<"0"
+expect 2 "--operators is 1e3, must be a number" "$tenon" bench compile -n 1e3
