@@ -23,6 +23,12 @@ runtime::Tensor scaled(std::span<const uint8_t> pixels) {
   return x;
 }
 
+Expected<Module> through_the_passes(Context& context, std::string_view file) {
+  auto module = load_onnx(context, kModels / file);
+  if (!module) return forward_error(module);
+  return run_passes(context, std::move(*module), standard_passes(), {.verify = true});
+}
+
 // Share of the digits whose largest logit is the label's.
 double accuracy(const Context& context, const Module& module, Symbol main, const runtime::NamedTensors& data) {
   auto x = data.at("x").data<uint8_t>();
@@ -48,9 +54,7 @@ double accuracy(const Context& context, const Module& module, Symbol main, const
 
 TEST(Models, FloatResNet8KeepsItsAccuracyThroughThePasses) {
   Context context;
-  auto module = load_onnx(context, kModels / "resnet8_digits.onnx");
-  ASSERT_TRUE(module) << module.error().str();
-  auto passed = run_passes(context, std::move(*module), standard_passes(), {.verify = true});
+  auto passed = through_the_passes(context, "resnet8_digits.onnx");
   ASSERT_TRUE(passed) << passed.error().str();
   auto data = runtime::load_npz(kModels / "resnet8_digits_test.npz");
   ASSERT_TRUE(data) << data.error().str();
@@ -60,9 +64,7 @@ TEST(Models, FloatResNet8KeepsItsAccuracyThroughThePasses) {
 TEST(Models, QuantizedResNet8StaysWithinThreeDigits) {
   Context context;
   const Symbol main = context.symbol("main");
-  auto module = load_onnx(context, kModels / "resnet8_digits.onnx");
-  ASSERT_TRUE(module) << module.error().str();
-  auto passed = run_passes(context, std::move(*module), standard_passes(), {.verify = true});
+  auto passed = through_the_passes(context, "resnet8_digits.onnx");
   ASSERT_TRUE(passed) << passed.error().str();
   auto data = runtime::load_npz(kModels / "resnet8_digits_test.npz");
   ASSERT_TRUE(data) << data.error().str();
@@ -85,9 +87,7 @@ TEST(Models, QuantizedResNet8StaysWithinThreeDigits) {
 
 TEST(Models, AQuantizedModelAsItCameKeepsItsAccuracy) {
   Context context;
-  auto module = load_onnx(context, kModels / "resnet8_digits_int8_qdq.onnx");
-  ASSERT_TRUE(module) << module.error().str();
-  auto passed = run_passes(context, std::move(*module), standard_passes(), {.verify = true});
+  auto passed = through_the_passes(context, "resnet8_digits_int8_qdq.onnx");
   ASSERT_TRUE(passed) << passed.error().str();
   auto data = runtime::load_npz(kModels / "resnet8_digits_test.npz");
   ASSERT_TRUE(data) << data.error().str();
