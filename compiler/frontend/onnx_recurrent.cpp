@@ -3,26 +3,73 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
+#include <optional>
 
 #include "compiler/frontend/onnx_node.h"
+#include "runtime/reference/recurrent.h"
 
 namespace tenon::compiler {
 namespace {
 
-// Only the functions that every framework exports.
-Status check_activations(NodeImport& node, const std::vector<std::string>& usual) {
+using runtime::reference::GateKind;
+
+// ONNX's names of the functions, in any case, and the numbers that they have where none are given: those of the
+// operators of these names. Two are no operators any more.
+struct OnnxFunction {
+  std::string_view name;
+  GateKind kind;
+  std::optional<double> alpha = {}, beta = {};
+};
+constexpr OnnxFunction kFunctions[] = {{"sigmoid", GateKind::kSigmoid},
+                                       {"tanh", GateKind::kTanh},
+                                       {"relu", GateKind::kRelu},
+                                       {"affine", GateKind::kAffine},
+                                       {"leakyrelu", GateKind::kLeakyRelu, 0.01},
+                                       {"thresholdedrelu", GateKind::kThresholdedRelu, 1.0},
+                                       {"scaledtanh", GateKind::kScaledTanh},
+                                       {"hardsigmoid", GateKind::kHardSigmoid, 0.2, 0.5},
+                                       {"elu", GateKind::kElu, 1.0},
+                                       {"softsign", GateKind::kSoftsign},
+                                       {"softplus", GateKind::kSoftplus}};
+
+// The activations as attributes. alpha and beta are lists of which each function that has such a number takes the next.
+Expected<Attrs> activations(NodeImport& node, size_t count) {
   TENON_TAKE(given, node.strings("activations"));
-  for (size_t i = 0; i < given->size(); ++i) {
-    std::string name = (*given)[i];
+  TENON_TAKE(alphas, node.reals("activation_alpha", {}));
+  TENON_TAKE(betas, node.reals("activation_beta", {}));
+  if (given->empty()) return Attrs{};
+  if (given->size() != count)
+    return node.fail(fmt::format("{} activations are needed, there are {}", count, given->size()));
+  std::string names;
+  std::vector<double> alpha, beta;
+  size_t next_alpha = 0, next_beta = 0;
+  for (std::string name : *given) {
     std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    if (name == usual[i % usual.size()]) continue;
-    return node.fail(fmt::format("the activations [{}] are not supported, only {}", fmt::join(*given, ", "),
-                                 fmt::join(usual, ", ")));
+    const auto* known = std::ranges::find(kFunctions, name, &OnnxFunction::name);
+    if (known == std::end(kFunctions))
+      return node.fail(fmt::format("the activations [{}] are not supported", fmt::join(*given, ", ")),
+                       "the functions are Relu, Tanh, Sigmoid, Affine, LeakyRelu, ThresholdedRelu, ScaledTanh, "
+                       "HardSigmoid, Elu, Softsign and Softplus");
+    const auto* own =
+        std::ranges::find(runtime::reference::kGateNames, known->kind, &runtime::reference::GateName::kind);
+    const auto number = [&](bool has, const std::vector<double>& list, size_t& next,
+                            const std::optional<double>& usual) {
+      if (!has) return std::optional(0.0);
+      return next < list.size() ? std::optional(list[next++]) : usual;
+    };
+    const auto a = number(own->alpha, *alphas, next_alpha, known->alpha),
+               b = number(own->beta, *betas, next_beta, known->beta);
+    if (!a || !b)
+      return node.fail(fmt::format("the activation {} has no activation_{}", name, a ? "beta" : "alpha"),
+                       "it has no usual value");
+    names += (names.empty() ? "" : ",") + std::string(own->name);
+    alpha.push_back(*a), beta.push_back(*b);
   }
-  return {};
+  return Attrs{{"activations", names}, {"alpha", alpha}, {"beta", beta}};
 }
 
-// ONNX's inputs are x, w, r, b, lengths, h, c, p.
+// ONNX's inputs are x, w, r, b, lengths, h, c, p. In layout 1 the batch is the first axis of x, y and the states.
 template <runtime::reference::Name op, int gates>
 Status recurrent(NodeImport& node) {
   constexpr bool kCell = gates == 4;
@@ -30,12 +77,10 @@ Status recurrent(NodeImport& node) {
   TENON_TAKE(r, node.type(2));
   TENON_TAKE(direction, node.string("direction", "forward"));
   TENON_TAKE(layout, node.integer("layout", 0));
-  TENON_TAKE(input_forget, node.integer("input_forget", 0));
-  if (node.has("clip")) return node.fail("clipping is not supported");
-  if (*layout || *input_forget) return node.fail("layout 1 and input_forget are not supported");
-  TENON_TRY(check_activations(node, gates == 1   ? std::vector<std::string>{"tanh"}
-                                    : gates == 3 ? std::vector<std::string>{"sigmoid", "tanh"}
-                                                 : std::vector<std::string>{"sigmoid", "tanh", "tanh"}));
+  TENON_TAKE(clip, node.real("clip", 0.0));
+  const bool batch_first = *layout == 1;
+  if (*layout != 0 && *layout != 1) return node.fail("layout must be 0 or 1");
+  if (!(*clip >= 0)) return node.fail("clip must not be negative");
   const auto shape = r->shape();
   if (x->rank() != 3 || !shape || shape->size() != 3) {
     return node.fail("x must have 3 dims, and r 3 whose sizes are known");
@@ -44,35 +89,66 @@ Status recurrent(NodeImport& node) {
   TENON_TAKE(stated, node.integer("hidden_size", hidden));
   if (*stated != hidden) return node.fail(fmt::format("hidden_size {} is not that of r, {}", *stated, hidden));
   auto zeros = [&](runtime::Shape size) { return node.constant(runtime::Tensor(x->dtype, std::move(size))); };
-  if (node.has_input(4)) {
-    TENON_TAKE(lengths, node.integers(4, "sequence_lens"));
-    for (int64_t length : *lengths) {
-      if (x->dims[0].constant() != length) return node.fail("sequences of different lengths are not supported");
-    }
-  }
-  if (node.has_input(7)) return node.fail("peephole weights are not supported");
+  const auto turned = [&](Expected<Atom> atom, std::vector<int64_t> order) -> Expected<Atom> {
+    if (!atom || !batch_first) return atom;
+    return node.apply("transpose", Atoms{*atom}, {{"axes", std::move(order)}});
+  };
   Atoms args;
   for (size_t i : {0, 1, 2}) {
-    TENON_TAKE(arg, node.input(i));
+    TENON_TAKE(arg, i == 0 ? turned(node.input(0), {1, 0, 2}) : node.input(i));
     args.push_back(*arg);
   }
   TENON_TAKE(bias, node.has_input(3) ? node.input(3) : zeros({directions, 2 * gates * hidden}));
   args.push_back(*bias);
+  if (kCell && node.has_input(7)) {
+    TENON_TAKE(peepholes, node.input(7));
+    TENON_TAKE(both, node.apply("concat", Atoms{args.back(), *peepholes}, {{"axis", int64_t{1}}}));
+    args.back() = *both;
+  }
   for (size_t i = 5; i < (kCell ? 7 : 6); ++i) {
-    const auto batch = x->dims[1].constant();
+    const auto batch = x->dims[batch_first ? 0 : 1].constant();
     if (!node.has_input(i) && !batch) {
       return node.fail("a first state is left out, and the batch's size is unknown",
                        "bind it with --shapes, or give the state");
     }
-    TENON_TAKE(state, node.has_input(i) ? node.input(i) : zeros({directions, *batch, hidden}));
+    TENON_TAKE(state, node.has_input(i) ? turned(node.input(i), {1, 0, 2}) : zeros({directions, *batch, hidden}));
     args.push_back(*state);
   }
-  Attrs attrs{{"direction", *direction}};
+  std::string name(op.view());
+  if (node.has_input(4)) {
+    TENON_TAKE(lengths, node.input(4));
+    const runtime::Tensor* known = node.known(*lengths);
+    const auto steps = x->dims[batch_first ? 1 : 0].constant();
+    bool whole = known && steps && known->dtype() == DType::kI32;
+    if (whole) {
+      for (const int32_t length : known->data<int32_t>()) whole &= length == *steps;
+    }
+    if (!whole) {
+      TENON_TAKE(wide, node.apply("cast", Atoms{*lengths}, {{"dtype", std::string("i64")}}));
+      args.push_back(*wide);
+      name += "_ragged";
+    }
+  }
+  TENON_TAKE(attrs, activations(node, static_cast<size_t>(runtime::reference::functions_of(gates) * directions)));
+  attrs->emplace("direction", *direction);
+  attrs->emplace("clip", *clip);
+  if (kCell) {
+    TENON_TAKE(coupled, node.integer("input_forget", 0));
+    attrs->emplace("input_forget", *coupled);
+  }
   if (gates == 3) {
     TENON_TAKE(after, node.integer("linear_before_reset", 0));
-    attrs.emplace("reset_after", *after);
+    attrs->emplace("reset_after", *after);
   }
-  return node.results(node.apply(op.view(), std::move(args), std::move(attrs)));
+  auto all = node.apply(name, args, std::move(*attrs));
+  if (!batch_first) return node.results(std::move(all));
+  if (!all) return forward_error(all);
+  for (uint32_t i = 0; i < (kCell ? 3 : 2); ++i) {
+    TENON_TAKE(field, node.builder().project(*all, i));
+    TENON_TAKE(result, turned(*field, i == 0 ? std::vector<int64_t>{2, 0, 1, 3} : std::vector<int64_t>{1, 0, 2}));
+    TENON_TRY(node.result(i, *result));
+  }
+  return {};
 }
 
 }  // namespace

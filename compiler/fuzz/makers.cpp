@@ -207,7 +207,7 @@ std::optional<Proposal> einsum(Body& body, const Operator& op) {
   return complete(op, std::move(args), {{"equation", std::string(form.equation)}});
 }
 
-// x [T, N, I], w [D, GH, I], r [D, GH, H], b [D, 2GH], h and c [D, N, H].
+// x [T, N, I], w [D, GH, I], r [D, GH, H], b [D, 2GH] (with peepholes [D, 11H]), h and c [D, N, H], lengths [N].
 std::optional<Proposal> recurrent(Body& body, const Operator& op) {
   const Local* x = known(body, true, 3);
   Random& random = body.random();
@@ -215,14 +215,19 @@ std::optional<Proposal> recurrent(Body& body, const Operator& op) {
   const runtime::Shape shape = x ? *x->type.tensor()->shape() : runtime::Shape{2, 2, 3};
   const Atom first = x ? x->atom : body.constant(dtype, shape);
   const std::string direction = random.of({"forward", "reverse", "bidirectional"});
-  const int64_t gates = op.name == "lstm" ? 4 : op.name == "gru" ? 3 : 1, hidden = random.between(1, 3);
+  const int64_t gates = op.name.starts_with("lstm")  ? 4
+                        : op.name.starts_with("gru") ? 3
+                                                     : 1,
+                hidden = random.between(1, 3);
   const int64_t directions = direction == "bidirectional" ? 2 : 1;
   Atoms args{first};
   args.push_back(body.constant(dtype, {directions, gates * hidden, shape[2]}));
   args.push_back(body.constant(dtype, {directions, gates * hidden, hidden}));
-  args.push_back(body.constant(dtype, {directions, 2 * gates * hidden}));
+  args.push_back(
+      body.constant(dtype, {directions, 2 * gates * hidden + (gates == 4 && random.chance(30) ? 3 * hidden : 0)}));
   args.push_back(body.constant(dtype, {directions, shape[1], hidden}));
   if (gates == 4) args.push_back(body.constant(dtype, {directions, shape[1], hidden}));
+  if (op.name.ends_with("_ragged")) args.push_back(body.constant(DType::kI64, {shape[1]}));
   return complete(op, std::move(args), {{"direction", direction}});
 }
 
@@ -297,6 +302,9 @@ Maker find_maker(const Operator& op) {
       {"rnn", recurrent},
       {"gru", recurrent},
       {"lstm", recurrent},
+      {"rnn_ragged", recurrent},
+      {"gru_ragged", recurrent},
+      {"lstm_ragged", recurrent},
       {"requantize", requantize},
       {"requantize_add", requantize},
       {"random_split", random_values},

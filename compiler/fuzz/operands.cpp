@@ -337,6 +337,9 @@ bool continuous(const Operator& op) {
       "rnn",
       "gru",
       "lstm",
+      "rnn_ragged",
+      "gru_ragged",
+      "lstm_ragged",
       // Movers.
       "flatten",
       "reshape",

@@ -1,15 +1,19 @@
 // Recurrent layers. What a step takes from its input is one matrix product for all steps; then a scan, whose step is
 // the product of the state before it with the recurrent weights, and the gates element by element.
 #include <algorithm>
+#include <optional>
 
 #include "compiler/kernels/lowerings.h"
 #include "compiler/kernels/pack.h"
+#include "runtime/reference/recurrent.h"
 
 namespace tenon::compiler::kernels {
 namespace {
 
 using Values = Expected<std::vector<Value>>;
 using Assignment = loop::Builder::Assignment;
+using runtime::reference::GateFunction;
+using runtime::reference::GateKind;
 
 enum class Cell { kPlain, kGru, kLstm };
 constexpr int64_t gates_of(Cell cell) { return cell == Cell::kPlain ? 1 : cell == Cell::kGru ? 3 : 4; }
@@ -31,10 +35,30 @@ Value rows_of(const Operation& op, const Value& w, int64_t direction, int64_t fr
   return op.emit.constant(part);
 }
 
+// As the reference kernel has it.
+Expr passed(const GateFunction& function, const Expr& x) {
+  const double alpha = function.alpha, beta = function.beta;
+  switch (function.kind) {
+    case GateKind::kSigmoid: return sigmoid(x);
+    case GateKind::kTanh: return hyperbolic_tangent(x);
+    case GateKind::kRelu: return larger(x, like(x, 0));
+    case GateKind::kAffine: return alpha * x + beta;
+    case GateKind::kLeakyRelu: return choose(below(x, 0), alpha * x, x);
+    case GateKind::kThresholdedRelu: return choose(above(x, alpha), x, like(x, 0));
+    case GateKind::kScaledTanh: return alpha * hyperbolic_tangent(beta * x);
+    case GateKind::kHardSigmoid: return larger(like(x, 0), smaller(like(x, 1), alpha * x + beta));
+    case GateKind::kElu: return choose(below(x, 0), alpha * exponential_less_1(x), x);
+    case GateKind::kSoftsign: return x / (1.0 + absolute(x));
+    case GateKind::kSoftplus: return larger(x, like(x, 0)) + logarithm_of_1_and(exponential(-absolute(x)));
+  }
+  return x;
+}
+
 // One direction of a layer: its states, in the order of its steps, the first one in front: [T + 1, N, H].
 class Direction {
  public:
-  Direction(const Operation& op, Cell cell, int64_t direction, bool backward)
+  Direction(const Operation& op, Cell cell, int64_t direction, bool backward, std::vector<GateFunction> functions,
+            std::optional<Value> lengths)
       : op_(op),
         context_(op.context()),
         cell_(cell),
@@ -42,7 +66,10 @@ class Direction {
         backward_(backward),
         steps_(op.arg(0).dims[0]),
         batch_(op.arg(0).dims[1]),
-        hidden_(*op.arg(2).dims[2].constant()) {
+        hidden_(*op.arg(2).dims[2].constant()),
+        functions_(std::move(functions)),
+        lengths_(std::move(lengths)),
+        peepholes_(cell == Cell::kLstm && op.arg(3).dims[1].constant() == 11 * hidden_) {
     inputs_ = product_of_inputs();
     op_.emit.flush();
     h_ = states("h", op_.arg(4));
@@ -58,7 +85,8 @@ class Direction {
 
   // The state behind the step that reads x's row t, and the last one.
   Expr state(Dim t, Dim n, Dim i) const {
-    return h_.at({backward_ ? context_.subtract(steps_, t) : context_.add(t, context_.dim(1)), n, i});
+    const Expr h = h_.at({backward_ ? context_.subtract(steps_, t) : context_.add(t, context_.dim(1)), n, i});
+    return lengths_ ? choose(is_inside(t, n), h, like(h, 0)) : h;
   }
   Expr last(Dim n, Dim i) const { return h_.at({steps_, n, i}); }
   Expr last_cell(Dim n, Dim i) const { return c_.at({steps_, n, i}); }
@@ -76,7 +104,7 @@ class Direction {
     const Weights weights = gates("gates", 0, 1);
     steps([&](Dim t) {
       const Value g = product(t, weights, before(t));
-      assign("state", t, h_, [&](const Dims& at) { return hyperbolic_tangent(g.at(at)); });
+      assign("state", t, h_, [&](const Dims& at) { return through(0, g.at(at)); });
     });
   }
 
@@ -85,11 +113,14 @@ class Direction {
     steps([&](Dim t) {
       const Value g = product(t, weights, before(t));
       assign("cell", t, c_, [&](const Dims& at) {
-        return sigmoid(gate(g, 2, at)) * c_.at({t, at[0], at[1]}) +
-               sigmoid(gate(g, 0, at)) * hyperbolic_tangent(gate(g, 3, at));
+        const Expr before = c_.at({t, at[0], at[1]}), in = through(0, seen(gate(g, 0, at), 0, at[1], before));
+        const Expr forget =
+            op_.integer("input_forget") == 1 ? 1.0 - in : through(0, seen(gate(g, 2, at), 2, at[1], before));
+        return forget * before + in * through(1, gate(g, 3, at));
       });
       assign("state", t, h_, [&](const Dims& at) {
-        return sigmoid(gate(g, 1, at)) * hyperbolic_tangent(c_.at({next(t), at[0], at[1]}));
+        const Expr cell = c_.at({next(t), at[0], at[1]});
+        return through(0, seen(gate(g, 1, at), 1, at[1], cell)) * passed(functions_[2], cell);
       });
     });
   }
@@ -98,11 +129,11 @@ class Direction {
     const Weights both = gates("gates", 0, 2), own = gates("own", 2, 1);
     steps([&](Dim t) {
       const Value g = product(t, both, before(t));
-      const Element reset = [&](const Dims& at) { return sigmoid(gate(g, 1, at)); };
+      const Element reset = [&](const Dims& at) { return through(0, gate(g, 1, at)); };
       const auto mix = [&](const Element& candidate) {
         assign("state", t, h_, [&](const Dims& at) {
-          const Expr update = sigmoid(gate(g, 0, at));
-          return (1.0 - update) * hyperbolic_tangent(candidate(at)) + update * before(t)(at);
+          const Expr update = through(0, gate(g, 0, at));
+          return (1.0 - update) * through(1, candidate(at)) + update * before(t)(at);
         });
       };
       if (reset_after()) {
@@ -128,6 +159,19 @@ class Direction {
   Dim row_of_x(Dim t) const { return backward_ ? context_.subtract(context_.subtract(steps_, context_.dim(1)), t) : t; }
   Dim row(int64_t gate, Dim unit) const { return context_.add(context_.dim(gate * hidden_), unit); }
   Expr gate(const Value& gates, int64_t i, const Dims& at) const { return gates.at({at[0], row(i, at[1])}); }
+  // The function of the gate, of what is clipped first.
+  Expr through(size_t function, const Expr& x) const {
+    const double clip = op_.real("clip");
+    return passed(functions_[function], clip > 0 ? smaller(larger(x, like(x, -clip)), like(x, clip)) : x);
+  }
+  // With what the gate sees of the cell, where there are peepholes: their weights lie behind the biases.
+  Expr seen(const Expr& gate, int64_t which, Dim unit, const Expr& cell) const {
+    if (!peepholes_) return gate;
+    return gate +
+           op_.arg(3).at({context_.dim(direction_), context_.add(context_.dim((8 + which) * hidden_), unit)}) * cell;
+  }
+  // Whether the sequence has the step that reads row t of x.
+  Expr is_inside(Dim t, Dim n) const { return less(loop::index_value(t), lengths_->at({n})); }
   Element before(Dim t) const {
     return [this, t](const Dims& at) { return h_.at({t, at[0], at[1]}); };
   }
@@ -221,7 +265,9 @@ class Direction {
 
   void assign(std::string_view name, Dim t, const Value& to, const Element& value) const {
     builder().stage(name, {{"", batch_}, {"", op_.dim(hidden_)}}, {}, [&](const Dims& at) {
-      return Assignment{*to.buffer, {next(t), at[0], at[1]}, value(at), nullptr};
+      Expr made = value(at);
+      if (lengths_) made = choose(is_inside(row_of_x(t), at[0]), made, to.at({t, at[0], at[1]}));
+      return Assignment{*to.buffer, {next(t), at[0], at[1]}, std::move(made), nullptr};
     });
   }
 
@@ -232,17 +278,26 @@ class Direction {
   bool backward_;
   Dim steps_, batch_;
   int64_t hidden_;
+  std::vector<GateFunction> functions_;  // f, g, h
+  std::optional<Value> lengths_;         // of the sequences, where they differ
+  bool peepholes_;
   Value inputs_, h_, c_;
 };
 
-template <Cell cell>
+template <Cell cell, bool ragged = false>
 Values recurrent(const Operation& op) {
   if (!op.arg(2).dims[2].constant()) return error("the size of the state is no constant");
   const std::string& direction = op.text("direction");
   std::vector<Direction> directions;
   directions.reserve(2);
-  directions.emplace_back(op, cell, 0, direction == "reverse");
-  if (direction == "bidirectional") directions.emplace_back(op, cell, 1, true);
+  const bool both = direction == "bidirectional";
+  auto functions = runtime::reference::gate_functions(op.attrs, gates_of(cell), both ? 2 : 1);
+  if (!functions) return std::unexpected(std::move(functions.error()));
+  const auto middle = functions->begin() + runtime::reference::functions_of(gates_of(cell));
+  std::optional<Value> lengths;
+  if (ragged) lengths = op.arg(cell == Cell::kLstm ? 6 : 5);
+  directions.emplace_back(op, cell, 0, direction == "reverse", std::vector(functions->begin(), middle), lengths);
+  if (both) directions.emplace_back(op, cell, 1, true, std::vector(middle, functions->end()), lengths);
   // The element of the direction that the index names.
   const auto of = [&directions](Dim d, const std::function<Expr(const Direction&)>& element) {
     const Expr first = element(directions[0]);
@@ -269,8 +324,12 @@ Values recurrent(const Operation& op) {
 }  // namespace
 
 std::span<const Lowering> recurrent_lowerings() {
-  static constexpr Lowering kLowerings[] = {
-      {"rnn", recurrent<Cell::kPlain>}, {"gru", recurrent<Cell::kGru>}, {"lstm", recurrent<Cell::kLstm>}};
+  static constexpr Lowering kLowerings[] = {{"rnn", recurrent<Cell::kPlain>},
+                                            {"gru", recurrent<Cell::kGru>},
+                                            {"lstm", recurrent<Cell::kLstm>},
+                                            {"rnn_ragged", recurrent<Cell::kPlain, true>},
+                                            {"gru_ragged", recurrent<Cell::kGru, true>},
+                                            {"lstm_ragged", recurrent<Cell::kLstm, true>}};
   return kLowerings;
 }
 

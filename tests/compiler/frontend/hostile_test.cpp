@@ -9,6 +9,7 @@
 #include "compiler/frontend/onnx.pb.h"
 #include "compiler/ir/verifier.h"
 #include "runtime/file.h"
+#include "tests/compiler/ir/operators/cases.h"
 
 namespace tenon::compiler {
 namespace {
@@ -64,6 +65,43 @@ TEST_P(BrokenModel, IsExplained) {
   ASSERT_FALSE(module);
   EXPECT_THAT(module.error().str(), HasSubstr("m.onnx"));
   EXPECT_THAT(module.error().str(), HasSubstr(GetParam().message));
+}
+
+TEST(Hostile, RecurrentLayersSayWhatIsWrong) {
+  const OperatorCase one = operator_cases().at("lstm_functions_0");
+  const auto message = [&](const std::function<void(onnx::NodeProto*)>& change) {
+    onnx::ModelProto model;
+    EXPECT_TRUE(model.ParseFromString(one.model));
+    change(node_of(model, "LSTM"));
+    Context context;
+    const auto module = import(context, model);
+    return module ? "imported" : module.error().str();
+  };
+  const auto with = [&](const std::string& name, double value) {
+    return message([&](onnx::NodeProto* node) {
+      auto* attr = node->add_attribute();
+      attr->set_name(name);
+      attr->set_type(name == "clip" ? onnx::AttributeProto::FLOAT : onnx::AttributeProto::INT);
+      if (name == "clip") attr->set_f(static_cast<float>(value));
+      else attr->set_i(static_cast<int64_t>(value));
+    });
+  };
+  const auto activations = [&](std::initializer_list<const char*> names) {
+    return message([&](onnx::NodeProto* node) {
+      attribute_of(node, "activations")->clear_strings();
+      for (const char* name : names) attribute_of(node, "activations")->add_strings(name);
+    });
+  };
+  EXPECT_EQ(activations({"Relu", "Sigmoid", "Tanh"}), "imported");
+  EXPECT_THAT(activations({"Relu", "Swish", "Tanh"}),
+              HasSubstr("the activations [Relu, Swish, Tanh] are not supported"));
+  EXPECT_THAT(activations({"Relu"}),
+              HasSubstr("LSTM 'lstm_functions_0': error: 3 activations are needed, there are 1"));
+  EXPECT_THAT(activations({"ScaledTanh", "Relu", "Tanh"}),
+              HasSubstr("the activation scaledtanh has no activation_alpha\n  help: it has no usual value"));
+  EXPECT_THAT(with("layout", 2), HasSubstr("layout must be 0 or 1"));
+  EXPECT_THAT(with("clip", -1), HasSubstr("clip must not be negative"));
+  EXPECT_THAT(with("input_forget", 2), HasSubstr("input_forget must be in 0 .. 1, found 2"));
 }
 
 const std::string kConv = "m.onnx: Conv '/f/f.0/f.0.0/Conv': error: ";

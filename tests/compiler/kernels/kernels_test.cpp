@@ -283,14 +283,22 @@ TEST(Kernels, RandomRecurrentLayersAreComputed) {
     Atoms args{b.param(context.type_of(arguments[0]), "x")};
     for (const runtime::Shape& shape : {runtime::Shape{both, gates * hidden, inputs}, {both, gates * hidden, hidden}})
       args.push_back(b.constant(tensor(shape)));
-    args.push_back(b.constant(tensor({both, 2 * gates * hidden})));
+    const bool peepholes = op == "lstm" && pick(0, 1), ragged = pick(0, 1);
+    args.push_back(b.constant(tensor({both, 2 * gates * hidden + (peepholes ? 3 * hidden : 0)})));
     for (int64_t state = 0; state < (op == "lstm" ? 2 : 1); ++state)
       args.push_back(b.constant(tensor({both, batch, hidden})));
     Attrs attrs{{"direction", direction}};
     if (op == "gru") attrs.emplace("reset_after", pick(0, 1));
+    if (op == "lstm") attrs.emplace("input_forget", pick(0, 1));
+    if (pick(0, 1)) attrs.emplace("clip", 0.5);
+    if (ragged) {
+      Tensor lengths(DType::kI64, {batch});
+      for (int64_t& one : lengths.data<int64_t>()) one = pick(0, steps);
+      args.push_back(b.constant(std::move(lengths)));
+    }
     const std::string what = fmt::format("{} {} of {} steps, {} sequences, {} inputs, {} states", op, direction, steps,
                                          batch, inputs, hidden);
-    const auto value = b.apply(op, args, attrs);
+    const auto value = b.apply(ragged ? op + "_ragged" : op, args, attrs);
     ASSERT_TRUE(value) << what << value.error().str();
     b.finish(*value);
     Module program = clone(module);

@@ -500,8 +500,64 @@ def integer_layers():
              [F(0.02), zero, F(0.03), np.int8(0), F(1.7), result], order=[0, 2, 3, 1, 4, 5, 6, 7], name=f"qlinearmatmul_{name}")
 
 
+def recurrent_variants():
+    """What few models have: peepholes, clipping, lengths, other functions, the batch in front."""
+    steps, batch, inputs, hidden = 4, 3, 2, 5
+    lengths = np.array([4, 1, 3], np.int32)
+
+    def weights(op, d):
+        gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[op]
+        small = F(0.5)
+        arguments = [normal(steps, batch, inputs), normal(d, gates * hidden, inputs) * small, normal(d, gates * hidden, hidden) * small,
+                     normal(d, 2 * gates * hidden) * small, normal(d, batch, hidden)]
+        return arguments + ([normal(d, batch, hidden)] if op == "LSTM" else [])
+
+    for op in ("RNN", "GRU", "LSTM"):
+        count, outputs, lower = {"RNN": 1, "GRU": 2, "LSTM": 3}[op], 3 if op == "LSTM" else 2, op.lower()
+        for direction in ("forward", "reverse", "bidirectional"):
+            arguments = weights(op, 2 if direction == "bidirectional" else 1)
+            names = ", ".join("%" + k for k in "abcdef"[: len(arguments)])
+            # The lengths are an input here, and a constant of the node below.
+            call = f'{lower}_ragged({names}, cast(%{"abcdefg"[len(arguments)]}, dtype="i64"), direction="{direction}")'
+            order = [0, 1, 2, 3, len(arguments)] + list(range(4, len(arguments)))
+            case(op, call, arguments + [lengths], order=order, outputs=outputs, name=f"{lower}_ragged_{direction}",
+                 direction=direction, hidden_size=hidden)
+            if direction == "reverse":
+                case(op, None, arguments, [lengths], order=order, outputs=outputs, name=f"{lower}_lengths", direction=direction,
+                     hidden_size=hidden, clip=0.75)
+        arguments = weights(op, 1)
+        names, order = ", ".join("%" + k for k in "abcdef"[: len(arguments)]), [0, 1, 2, 3, len(arguments)] + list(range(4, len(arguments)))
+        case(op, f"{lower}({names}, clip=0.4)", arguments, [None], order=order, outputs=outputs, name=f"{lower}_clip", hidden_size=hidden, clip=0.4)
+        # Functions in turns; two directions have different ones.
+        kinds = {"Relu": "relu", "Sigmoid": "sigmoid", "Tanh": "tanh", "Softsign": "softsign", "Softplus": "softplus", "LeakyRelu": "leaky_relu",
+                 "HardSigmoid": "hard_sigmoid", "Elu": "elu", "ThresholdedRelu": "thresholded_relu", "ScaledTanh": "scaled_tanh", "Affine": "affine"}
+        numbers = {"LeakyRelu": (0.3, None), "HardSigmoid": (0.25, 0.4), "Elu": (0.8, None), "ThresholdedRelu": (0.3, None), "ScaledTanh": (0.7, 1.2),
+                   "Affine": (0.4, 0.1)}
+        for first in range(0, len(kinds), count * 2):
+            d = 2 if first > 0 or op == "RNN" else 1
+            functions = [list(kinds)[(first + i) % len(kinds)] for i in range(count * d)]
+            alpha = [numbers.get(one, (None, None))[0] for one in functions]
+            beta = [numbers.get(one, (None, None))[1] for one in functions]
+            given = {"activation_alpha": [x for x in alpha if x is not None], "activation_beta": [x for x in beta if x is not None]}
+            arguments = weights(op, d)
+            direction = "bidirectional" if d == 2 else "forward"
+            call = (f'{lower}({names}, direction="{direction}", activations="{",".join(kinds[one] for one in functions)}", '
+                    f'alpha={[x or 0.0 for x in alpha]}, beta={[x or 0.0 for x in beta]})')
+            case(op, call, arguments, [None], order=order, outputs=outputs, name=f"{lower}_functions_{first}", direction=direction,
+                 hidden_size=hidden, activations=functions, **{key: value for key, value in given.items() if value})
+        # ONNX's evaluator has the batch in front of one direction, ONNX Runtime of none.
+        x, w, r, b = (normal(batch, steps, inputs), *weights(op, 1)[1:4])
+        case(op, None, [x, w, r, b], outputs=outputs, name=f"{lower}_batch_first", hidden_size=hidden, layout=1)
+    case("RNN", None, weights("RNN", 1)[:4], outputs=2, name="rnn_usual_numbers", hidden_size=hidden, activations=["LeakyRelu"])
+    for d, direction in ((1, "reverse"), (2, "bidirectional")):
+        arguments, peepholes = weights("LSTM", d), normal(d, 3 * hidden)
+        for name, call, extra in (("", "", {}), ("_clip", ", clip=0.5", {"clip": 0.5}), ("_coupled", ", input_forget=1", {"input_forget": 1})):
+            case("LSTM", f'lstm(%a, %b, %c, concat(%d, %g, axis=1), %e, %f, direction="{direction}"{call})', arguments + [peepholes], [None],
+                 order=[0, 1, 2, 3, 7, 4, 5, 6], outputs=3, name=f"lstm_peepholes_{direction}{name}", direction=direction, hidden_size=hidden, **extra)
+
+
 for family in (elementwise, binary, reduce, normalize, convolution, contraction, pool, shape, index, order, create, image, recurrent, quantize,
-               dynamic, integer_layers):
+               dynamic, integer_layers, recurrent_variants):
     family()
 target = pathlib.Path(__file__).parent / "cases.npz"
 np.savez_compressed(target, **archive)
