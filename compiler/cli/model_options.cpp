@@ -93,6 +93,7 @@ Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOp
   std::vector<std::string> levels = split(options.levels);
   if (options.for_this_machine && !runtime::host_levels().empty()) levels.emplace_back(runtime::host_levels().front());
   compiler::kernels::Choices choices;
+  std::map<std::string, compiler::kernels::Choices> level_choices;
   if (!options.records.empty()) {
     std::vector<std::string> known = levels;
     if (known.empty()) {
@@ -103,6 +104,11 @@ Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOp
     auto read = compiler::tune::read_choices(options.records, known);
     if (!read) return forward_error(read);
     choices = std::move(*read);
+    for (const std::string& level : known) {
+      auto own = compiler::tune::read_level_choices(options.records, level);
+      if (!own) return forward_error(own);
+      level_choices.emplace(level, std::move(*own));
+    }
   }
   compiler::CompileOptions compile_options{.accelerator = accelerator ? std::optional(*accelerator) : std::nullopt,
                                            .dnnl = dnnl,
@@ -113,7 +119,8 @@ Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOp
                                            .cpu = {.native = options.kernels == "native",
                                                    .triple = options.target,
                                                    .levels = levels,
-                                                   .choices = std::move(choices)},
+                                                   .choices = std::move(choices),
+                                                   .level_choices = std::move(level_choices)},
                                            .passes = passes};
   return compiler::compile(loaded.model, compile_options);
 }

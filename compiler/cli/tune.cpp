@@ -1,6 +1,9 @@
 // tenon tune: measures on this machine which kernels are fastest for a model, and keeps that in a file.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
+
+#include <algorithm>
 
 #include "compiler/cli/json.h"
 #include "compiler/cli/model_options.h"
@@ -14,7 +17,7 @@ using compiler::tune::Tuned;
 
 struct TuneCommand {
   ModelOptions model;
-  std::string config;
+  std::string config, level;
   int64_t trials = 24;
   double seconds = 0;
   bool json = false, quiet = false;
@@ -22,6 +25,11 @@ struct TuneCommand {
   Status run() const {
     if (trials < 1) return error("--trials is at least 1", {}, {}, Fault::kUsage);
     if (seconds < 0) return error("--time is not below 0", {}, {}, Fault::kUsage);
+    const auto levels = runtime::host_levels();
+    if (!level.empty() && std::ranges::find(levels, level) == levels.end()) {
+      return error(fmt::format("this processor has no level '{}'", level), {},
+                   fmt::format("it has {}", fmt::join(levels, ", ")), Fault::kUsage);
+    }
     // Before the model is compiled: whether there can be records.
     auto records = compiler::tune::Records::open(model.records);
     if (!records) return forward_error(records);
@@ -38,7 +46,7 @@ struct TuneCommand {
     auto compiled = cli::compile(*loaded, plain, accelerator ? &*accelerator : nullptr, false);
     if (!compiled) return forward_error(compiled);
     compiler::tune::TuneOptions options{
-        .trials = trials, .seconds = seconds, .level = std::string(runtime::host_levels().front())};
+        .trials = trials, .seconds = seconds, .level = level.empty() ? std::string(levels.front()) : level};
     const bool shows = !quiet && isatty(STDERR_FILENO) != 0;
     if (shows) {
       options.progress = [](size_t done, size_t of, const std::string& key) {
@@ -104,6 +112,8 @@ Action tune_model(Options& options) {
   command->model.declare(options, ModelOptions::Records::kNeeded);
   options.option(command->config, "--config", "NAME",
                  "what this accelerator takes is left out; without: everything runs on the CPU");
+  options.option(command->level, "--level", "LEVEL",
+                 "of the processor, as x86-64-v3, one that is here; without: the best. Each has records of its own");
   options.option(command->trials, "--trials", "N", "kernels that are measured for an operator");
   options.option(command->seconds, "--time", "SECONDS", "begin nothing after so long; 0: no limit");
   options.flag(command->json, "--json", "figures as JSON");

@@ -1,6 +1,7 @@
 // Lowering: from a partitioned module to the executable that the runtime runs.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <utility>
@@ -18,7 +19,10 @@ struct CpuOptions {
   std::string triple = {};               // of the machine that runs it; empty: this one's
   std::vector<std::string> levels = {};  // of the processor, that code is made for; empty: all of its architecture
   kernels::Choices choices = {};         // how loops are written, where that was measured; empty: by counting
-  bool contract = true;                  // multiplications and additions in one rounding
+  // The same, of one level alone: code of that level has loops of its own where they take the operands that those of
+  // `choices` take, which decide how weights are packed.
+  std::map<std::string, kernels::Choices> level_choices = {};
+  bool contract = true;  // multiplications and additions in one rounding
 };
 
 // How one operator is computed on the CPU.

@@ -30,8 +30,9 @@ Expected<NativeKernels::Entry> NativeKernels::group(std::string_view name, const
   });
   if (views) return error("it changes the shape alone, and copies nothing");
   TENON_TAKE(kernel, kernels::make_kernel(context_, module_, "kernel", group, options_.choices));
-  Entry entry =
-      add(name, kernels::schedule(context_, std::move(kernel->function)).function, std::move(kernel->operands));
+  loop::Function scheduled = kernels::schedule(context_, std::move(kernel->function)).function;
+  Variants own = variants(group, *kernel, scheduled);
+  Entry entry = add(name, std::move(scheduled), std::move(kernel->operands), std::move(own));
   for (const kernels::Decided& one : kernel->decided) {
     if (options_.choices && !options_.choices(one.key).empty())
       entry.choice += (entry.choice.empty() ? "" : "; ") + kernels::str(one.choice());
@@ -39,15 +40,36 @@ Expected<NativeKernels::Entry> NativeKernels::group(std::string_view name, const
   return entry;
 }
 
+// What a level was measured to do best, where its operands are packed as those of all levels.
+NativeKernels::Variants NativeKernels::variants(const Function& group, const kernels::Kernel& kernel,
+                                                const loop::Function& scheduled) {
+  Variants all;
+  for (const auto& [level, choices] : options_.level_choices) {
+    const bool differs = std::ranges::any_of(kernel.decided, [&](const kernels::Decided& one) {
+      return choices(one.key) != (options_.choices ? options_.choices(one.key) : kernels::Choice());
+    });
+    if (!differs) continue;
+    auto own = kernels::make_kernel(context_, module_, "kernel", group, choices);
+    if (!own || own->operands != kernel.operands) continue;
+    loop::Function function = kernels::schedule(context_, std::move(own->function)).function;
+    const auto wanted = native::signature_of(context_, scheduled), found = native::signature_of(context_, function);
+    if (wanted && found && *wanted == *found && !equal(function, scheduled)) all.emplace(level, std::move(function));
+  }
+  return all;
+}
+
 NativeKernels::Entry NativeKernels::add(std::string_view name, loop::Function function,
-                                        std::vector<kernels::Operand> operands) {
-  const std::string text = loop::print(context_, function);
+                                        std::vector<kernels::Operand> operands, Variants variants) {
+  std::string text = loop::print(context_, function);
+  for (const auto& [level, own] : variants) text += level + loop::print(context_, own);
   const auto [place, is_new] = known_.emplace(text, static_cast<uint32_t>(functions_.size()));
   if (is_new) {
     const std::string base(name);
     const int number = names_[base]++;
     function.name = context_.symbol(number == 0 ? base : fmt::format("{}.{}", base, number));
+    for (auto& [level, own] : variants) own.name = function.name;
     functions_.push_back(std::move(function));
+    variants_.push_back(std::move(variants));
   }
   const std::string own(context_.name(functions_[place->second].name));
   return {place->second, own, {}, std::move(operands), {}};
@@ -135,9 +157,11 @@ Expected<std::optional<runtime::NativeCode>> NativeKernels::compile() {
   if (functions_.empty()) return std::nullopt;
   std::vector<const loop::Function*> all;
   for (const loop::Function& function : functions_) all.push_back(&function);
-  TENON_TAKE(code,
-             native::compile(context_, all,
-                             {.triple = options_.triple, .levels = options_.levels, .contract = options_.contract}));
+  native::Options options{.triple = options_.triple, .levels = options_.levels, .contract = options_.contract};
+  for (size_t i = 0; i < variants_.size(); ++i) {
+    for (const auto& [level, own] : variants_[i]) options.of_level[level].emplace(i, &own);
+  }
+  TENON_TAKE(code, native::compile(context_, all, options));
   return std::optional(std::move(*code));
 }
 

@@ -47,13 +47,17 @@ class NativeKernels {
   Expected<std::optional<runtime::NativeCode>> compile();
 
  private:
-  Entry add(std::string_view name, loop::Function function, std::vector<kernels::Operand> operands);
+  using Variants = std::map<std::string, loop::Function>;  // by level
+  Entry add(std::string_view name, loop::Function function, std::vector<kernels::Operand> operands,
+            Variants variants = {});
+  Variants variants(const Function& group, const kernels::Kernel& kernel, const loop::Function& scheduled);
 
   Context& context_;
   const Module& module_;
   const CpuOptions& options_;
   std::map<std::string, uint32_t> known_;  // by the text of the function, whose name is its number
   std::vector<loop::Function> functions_;
+  std::vector<Variants> variants_;  // of each
   std::map<std::string, int> names_;
 };
 

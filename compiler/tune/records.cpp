@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <string_view>
+#include <utility>
 #include <variant>
 
 #include "compiler/ir/try.h"
@@ -18,6 +20,9 @@ CREATE TABLE record(operator TEXT, level TEXT, choice TEXT NOT NULL, seconds REA
 CREATE TABLE trial(operator TEXT, level TEXT, choice TEXT, ratio REAL NOT NULL,
                    PRIMARY KEY(operator, level, choice)) WITHOUT ROWID;
 )";
+
+constexpr std::pair<std::string_view, std::string_view> kTwins[] = {
+    {"x86-64-v4+vnni", "x86-64-v4"}, {"x86-64-v3+vnni", "x86-64-v3"}, {"armv8.2-a+dotprod", "armv8-a"}};
 
 }  // namespace
 
@@ -174,6 +179,15 @@ Expected<kernels::Choices> read_choices(const std::filesystem::path& path, const
     const auto found = known.find(key);
     return found == known.end() ? kernels::Choice() : found->second;
   });
+}
+
+Expected<kernels::Choices> read_level_choices(const std::filesystem::path& path, const std::string& level) {
+  std::vector<std::string> levels{level};
+  for (const auto& [dots, plain] : kTwins) {
+    if (level == dots) levels.emplace_back(plain);
+    if (level == plain) levels.emplace_back(dots);
+  }
+  return read_choices(path, levels);
 }
 
 }  // namespace tenon::compiler::tune

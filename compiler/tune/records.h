@@ -53,5 +53,8 @@ class Records {
 
 // For CpuOptions::choices: what a file knows about these levels, the best level first.
 Expected<kernels::Choices> read_choices(const std::filesystem::path& path, const std::vector<std::string>& levels);
+// For CpuOptions::level_choices: of this level or, where that has no record, of the one that has the same instructions
+// but for dot products of bytes: code without those is made for one of the two only.
+Expected<kernels::Choices> read_level_choices(const std::filesystem::path& path, const std::string& level);
 
 }  // namespace tenon::compiler::tune

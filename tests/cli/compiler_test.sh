@@ -56,6 +56,8 @@ expect 0 ", measured: " "$tenon" compile "${digits[@]}" --explain --records "$sc
 expect 1 "this is no file of records" "$tenon" compile "${digits[@]}" --records tests/models/README.md
 expect 1 "there is no such file of records" "$tenon" compile "${digits[@]}" --records "$scratch/none"
 expect 1 "the file of records cannot be opened" "$tenon" tune tests/models/tiny_digits.onnx --shapes N=1 --records "$scratch/no/r"
+expect 2 "this processor has no level 'x86-64-v9'" \
+  "$tenon" tune tests/models/tiny_digits.onnx --level x86-64-v9 --records "$scratch/r"
 expect 2 "--trials is at least 1" "$tenon" tune tests/models/tiny_digits.onnx --trials 0 --records "$scratch/r"
 expect 0 "GOP/s" "$tenon" bench cpu --only 64x3136x64 --rounds 1 --level x86-64-v2
 expect 1 "has no level" "$tenon" bench cpu --only 64x3136x64 --level x86-64-v9

@@ -168,8 +168,12 @@ Expected<runtime::NativeCode> compile(Context& context, std::span<const loop::Fu
     Unit unit{context, module, sites, called, level, options.contract};
     for (size_t i = 0; i < functions.size(); ++i) {
       const auto& [name, signature] = code.kernels[i];
+      const loop::Function* function = functions[i];
+      if (const auto own = options.of_level.find(level.name); own != options.of_level.end()) {
+        if (const auto found = own->second.find(i); found != own->second.end()) function = found->second;
+      }
       const loop::Function fitted =
-          fit_tiles(context, *functions[i], {level.registers, level.vector_bytes, level.fma, level.dot});
+          fit_tiles(context, *function, {level.registers, level.vector_bytes, level.fma, level.dot});
       row.push_back(FunctionEmitter(unit, fitted, signature, fmt::format("{}.{}", name, level.name)).run());
     }
   }

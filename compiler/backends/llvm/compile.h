@@ -10,6 +10,7 @@
 // or store outside its buffer, an element read before it is written) is the schedule's duty and not checked here.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,6 +26,8 @@ struct Options {
       {};  // of the processor; empty: all that make a difference, one chosen where it is loaded
   // a * b + c is rounded once where the level has an instruction for it: faster, and no longer bit for bit.
   bool contract = false;
+  // By level and number, functions that stand for one there: of the same signature.
+  std::map<std::string, std::map<size_t, const loop::Function*>> of_level = {};
 };
 
 // The levels that code for a triple is made for, the best first.

@@ -1,12 +1,15 @@
 // Tuning: records outlive everything but damage, which they report; every candidate computes the same bits.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <thread>
 
+#include "compiler/backends/llvm/compile.h"
 #include "compiler/ir/text.h"
 #include "compiler/kernels/kernels.h"
 #include "compiler/loop/text.h"
+#include "compiler/lower/native.h"
 #include "compiler/tune/measure.h"
 #include "compiler/tune/records.h"
 #include "compiler/tune/search.h"
@@ -59,6 +62,20 @@ TEST_F(RecordsTest, KeepTheBestAndEveryTrial) {
   EXPECT_EQ(best->at("conv"), (Choice{{"tile", "4x1"}}));
   EXPECT_EQ(best->at("it's"), (Choice{{"tile", "9x1"}}));
   EXPECT_FALSE(records->put("conv", "v3", {}, {})) << "it was opened to be read";
+}
+
+TEST_F(RecordsTest, ALevelSharesThoseOfItsTwin) {
+  auto records = Records::open(path("r"));
+  ASSERT_TRUE(records) << records.error().str();
+  ASSERT_TRUE(records->put("conv", "x86-64-v4+vnni", {{{"tile", "2x2"}}, 1e-6, 2e-6}, {}));
+  ASSERT_TRUE(records->put("conv", "x86-64-v2", {{{"tile", "1x1"}}, 1e-6, 2e-6}, {}));
+  const auto choice = [&](const std::string& level) {
+    return kernels::str((*read_level_choices(path("r"), level))("conv"));
+  };
+  EXPECT_EQ(choice("x86-64-v4+vnni"), "tile=2x2");
+  EXPECT_EQ(choice("x86-64-v4"), "tile=2x2");
+  EXPECT_EQ(choice("x86-64-v3"), "");
+  EXPECT_EQ(choice("x86-64-v2"), "tile=1x1");
 }
 
 TEST_F(RecordsTest, SeveralWriteAtATime) {
@@ -178,6 +195,55 @@ TEST_F(Tune, GoesOnWhereItEnded) {
   ASSERT_TRUE(choices) << choices.error().str();
   EXPECT_EQ((*choices)(more.key), more.record->choice);
   EXPECT_TRUE((*choices)("conv2d()").empty());
+}
+
+// What one level was measured to do best changes the code of that level alone, and no result.
+TEST_F(Tune, ALevelMayHaveLoopsOfItsOwn) {
+  const auto known = native::levels_of({});
+  ASSERT_TRUE(known);
+  std::vector<std::string> here;
+  std::ranges::copy_if(*known, std::back_inserter(here), [](const std::string& one) {
+    return std::ranges::find(runtime::host_levels(), one) != runtime::host_levels().end();
+  });
+  if (here.size() < 2) GTEST_SKIP() << "this processor has one level";
+  const std::string best = here.front(), least = here.back();
+  Parsed model(kOperators[2][0], kOperators[2][1]);
+  const Task& task = model.tasks.at(0);
+  const auto candidates = find_candidates(model.context, model.module, task);
+  ASSERT_TRUE(candidates && candidates->size() > 1);
+  const kernels::Choices own = [&](const std::string& key) {
+    return key == task.key ? candidates->at(1).choice : kernels::Choice();
+  };
+  const auto compiled = [&](const CpuOptions& options) {
+    NativeKernels natives(model.context, model.module, options);
+    EXPECT_TRUE(natives.group("k", task.group));
+    auto code = natives.compile();
+    EXPECT_TRUE(code) << code.error().str();
+    return code ? std::move(code->value()) : runtime::NativeCode();
+  };
+  const auto all = [&](std::vector<std::string> levels, kernels::Choices choices, bool tuned) {
+    CpuOptions options{.levels = std::move(levels), .choices = std::move(choices)};
+    if (tuned) options.level_choices = {{least, own}};
+    return compiled(options);
+  };
+  EXPECT_EQ(all({least}, {}, true), all({least}, own, false));
+  EXPECT_EQ(all({best}, {}, true), all({best}, {}, false));
+  const runtime::NativeCode plain = all({best, least}, {}, false), tuned = all({best, least}, {}, true);
+  EXPECT_NE(plain.object, tuned.object);
+  std::vector<runtime::Tensor> params;
+  for (const runtime::Shape& shape : {runtime::Shape{3, 37, 65}, runtime::Shape{65, 70}}) {
+    params.emplace_back(runtime::DType::kF32, shape);
+    int number = 0;
+    for (float& x : params.back().data<float>()) x = static_cast<float>(++number % 13 - 6) / 8;
+  }
+  runtime::ThreadPool pool(2);
+  for (const std::string& level : {best, least}) {
+    const auto a = runtime::NativeLibrary::load(plain, level), b = runtime::NativeLibrary::load(tuned, level);
+    ASSERT_TRUE(a && b);
+    const auto wanted = a->call(0, params, pool), found = b->call(0, params, pool);
+    ASSERT_TRUE(wanted && found);
+    EXPECT_EQ(*wanted, *found) << level;
+  }
 }
 
 TEST_F(Tune, AChoiceThatIsNoneIsLeftOut) {
