@@ -218,6 +218,11 @@ class Lowering {
     const loop::Function* loops = symbol ? module_.loop_function(*symbol) : nullptr;
     if (loops) return lower_loops(binding, call, *loops);
     if (const Library* library = symbol ? module_.library(*symbol) : nullptr) {
+      if (!options_.cpu.native) {
+        return error(fmt::format("@{} is a library's function, which native kernels call, and those are off",
+                                 context_.name(*symbol)),
+                     place(binding.var));
+      }
       TENON_TAKE(made, calling(context_, *symbol, *library));
       return lower_loops(binding, call, *made);
     }

@@ -144,6 +144,29 @@ expect 1 "@sorted: error: the library function 'sort.rows' is not there" \
 expect 0 "" "$tenon_run" "$scratch/outside.tnx" --library "$functions" --input "x=$logits" --output "$scratch/outside"
 cmp "$scratch/o.npy" "$scratch"/outside/*.npy
 expect 0 "" "$tenon" compile "$scratch/outside.tn" --cpu --target aarch64 -o "$scratch/outside.tnx"
+outside() {  # outside EXTERN MAIN: a module of these, on one number
+  printf '#[version = "1"]\nextern @f%s = "halve";\ndef @main(%%x: Tensor[(), f32]) -> %s\n' "$1" "$2" >"$scratch/outside.tn"
+}
+outside "(Tensor[(), f32]) -> Tensor[(), f32]" "Tensor[(), f32] { @f(%x) }"
+expect 0 "1.5f32" "$tenon" run "$scratch/outside.tn" --input 3 --library "$functions"
+expect 1 "@f is a library's function, which native kernels call, and those are off" \
+  "$tenon" compile "$scratch/outside.tn" --cpu --kernels reference -o "$scratch/o.tnx"
+outside "((Tensor[(), f32], Tensor[(), f32])) -> Tensor[(), f32]" "Tensor[(), f32] { @f((%x, %x)) }"
+expect 1 '"halve" takes tensors alone' "$tenon" run "$scratch/outside.tn" --input 3 --library "$functions"
+expect 1 "@f: error: a library function of native code takes tensors" "$tenon" compile "$scratch/outside.tn" --cpu -o "$scratch/o.tnx"
+outside "(Tensor[(), f32]) -> (Tensor[(), f32], (Tensor[(), f32], Tensor[(), f32]))" "Tensor[(), f32] { @f(%x).0 }"
+expect 1 "@f: error: a library function of native code gives tensors" "$tenon" compile "$scratch/outside.tn" --cpu -o "$scratch/o.tnx"
+outside "(Tensor[(), f32]) -> Tensor[(?,), f32]" "Tensor[(3,), f32] { match_cast(@f(%x), Tensor[(3,), f32]) }"
+expect 1 'the arguments of "halve" do not say how large its result is' \
+  "$tenon" run "$scratch/outside.tn" --input 3 --library "$functions"
+outside "(Tensor[(), f32]) -> Tensor[(99999999999999,), f32]" "Tensor[(99999999999999,), f32] { @f(%x) }"
+expect 1 'a result of "halve" is too large' "$tenon" run "$scratch/outside.tn" --input 3 --library "$functions"
+cat >"$scratch/outside.tn" <<'END'
+#[version = "1"]
+loop @f[n](%x: Tensor[(n,), f32]) -> (%y: Tensor[(n,), f32]) { for i in (3) parallel { call halve(%x) -> (%y); } }
+def @main(%x: Tensor[(8,), f32]) -> Tensor[(8,), f32] { @f(%x) }
+END
+expect 1 "'i' cannot be marked: a library is called inside" "$tenon" compile "$scratch/outside.tn" --cpu -o "$scratch/o.tnx"
 
 expect 2 "--input and --expect are for modules" "$tenon" run tests/models/tiny_digits.onnx --input 3
 expect 2 "--data is required" "$tenon" run tests/models/tiny_digits.onnx

@@ -135,9 +135,16 @@ Status check_marks(Context& context, const Function& function) {
     const auto* loop = std::get_if<For>(&stmt.form);
     if (!status || !loop || loop->mark == Mark::kSerial) return;
     const Stage* inside = nullptr;
+    bool calls = false;
     for_each_statement(loop->body, [&](const Stmt& inner) {
       if (const auto* stage = std::get_if<Stage>(&inner.form); stage && !inside) inside = stage;
+      calls |= std::holds_alternative<CallLibrary>(inner.form);
     });
+    if (calls && loop->mark != Mark::kUnroll) {
+      status = error(fmt::format("'{}' cannot be marked: a library is called inside", context.name(loop->var)),
+                     fmt::format("@{}", context.name(function.name)));
+      return;
+    }
     if (!inside) return;  // there is nothing to run in another order
     if (auto marked = mark(context, function, inside->name, loop->var, loop->mark); !marked) {
       status = error(fmt::format("'{}' cannot be marked: {}", context.name(loop->var), marked.error().what),
