@@ -6,6 +6,7 @@
 #include <cassert>
 
 #include "hw/spec/isa_tables.h"
+#include "hw/spec/overloaded.h"
 
 namespace tenon::spec {
 namespace {
@@ -40,11 +41,6 @@ Bits used_bits(const Format& format) {
   for (const Field& field : format.fields) insert(used, field.lsb, field.width, ~uint64_t{0});
   return used;
 }
-
-template <class... F>
-struct Overloaded : F... {
-  using F::operator()...;
-};
 
 std::unexpected<DecodeError> refuse(StopCode code, uint32_t index, std::string message) {
   return std::unexpected(DecodeError{code, index, std::move(message)});

@@ -5,13 +5,10 @@
 #include <algorithm>
 #include <map>
 
+#include "hw/spec/overloaded.h"
+
 namespace tenon::runtime {
 namespace {
-
-template <class... F>
-struct Overloaded : F... {
-  using F::operator()...;
-};
 
 using Held = std::vector<uint32_t>;  // results, sorted
 

@@ -4,17 +4,13 @@
 #include <algorithm>
 #include <set>
 
+#include "hw/spec/overloaded.h"
 #include "runtime/executable/executable.h"
 #include "runtime/executable/storage.h"
 #include "runtime/executable/verify_program.h"
 
 namespace tenon::runtime {
 namespace {
-
-template <class... F>
-struct Overloaded : F... {
-  using F::operator()...;
-};
 
 class Verifier {
  public:

@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "executable_generated.h"
+#include "hw/spec/overloaded.h"
 #include "runtime/executable/executable.h"
 #include "runtime/executable/layout.h"
 #include "runtime/file.h"
@@ -11,11 +12,6 @@ namespace tenon::runtime {
 namespace {
 
 namespace fb = flatbuffers;
-
-template <class... F>
-struct Overloaded : F... {
-  using F::operator()...;
-};
 
 class Writer {
  public:

@@ -1,18 +1,10 @@
 // What one instruction needs: the unit that executes it, and the steps that it takes there.
 #include <algorithm>
 
+#include "hw/spec/overloaded.h"
 #include "sim/timing/model.h"
 
 namespace tenon::sim::timing {
-namespace {
-
-template <class... F>
-struct Overloaded : F... {
-  using F::operator()...;
-};
-
-}  // namespace
-
 Unit unit_of(const spec::Config& config, const spec::Instruction& instruction) {
   const auto moves = [&](Unit unit) {
     const auto dma = dma_of(config, instruction, {});
