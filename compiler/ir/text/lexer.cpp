@@ -22,6 +22,7 @@ class Lexer {
   Lexer(const Source& source, bool comments) : source_(source), text_(source.text()), comments_(comments) {}
 
   Expected<std::vector<Token>> run() {
+    if (text_.starts_with("\xef\xbb\xbf")) at_ = 3;  // a byte order mark, as some editors write it
     while (true) {
       skip_blank();
       const size_t start = at_;
@@ -181,7 +182,7 @@ std::pair<int, int> Source::place(size_t offset) const {
 std::unexpected<Diagnostic> Source::error_at(size_t offset, std::string what, std::string help) const {
   const auto [line, column] = place(offset);
   std::string_view shown = text_.substr(offset - (column - 1));
-  shown = shown.substr(0, shown.find('\n'));
+  shown = shown.substr(0, shown.find_first_of("\r\n"));
   size_t caret = column - 1;
   constexpr size_t kWide = 100;
   if (shown.size() > kWide) {  // a window around the place
@@ -192,9 +193,11 @@ std::unexpected<Diagnostic> Source::error_at(size_t offset, std::string what, st
   size_t word = caret;
   if (word < shown.size() && std::string_view("%@$").find(shown[word]) != std::string_view::npos) ++word;
   while (word < shown.size() && is_name(shown[word])) ++word;
-  // A tab stays one below, so that the caret stands right whatever its width.
+  // A tab stays one below, so that the caret stands right whatever its width; a character of UTF-8 has one column.
   std::string below;
-  for (const char c : shown.substr(0, caret)) below += c == '\t' ? '\t' : ' ';
+  for (const char c : shown.substr(0, caret)) {
+    if ((static_cast<unsigned char>(c) & 0xc0) != 0x80) below += c == '\t' ? '\t' : ' ';
+  }
   below += "^" + std::string(word > caret ? word - caret - 1 : 0, '~');
   return error(fmt::format("{}\n  {}\n  {}", what, shown, below), fmt::format("{}:{}:{}", file_, line, column),
                std::move(help));

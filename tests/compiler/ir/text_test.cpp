@@ -173,6 +173,22 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"mark", "target =", "tarjet =", "m.tn:5:1", "no mark 'tarjet'"}),
     [](const auto& info) { return info.param.name; });
 
+// A byte order mark, carriage returns, and characters of several bytes, which have one column each.
+TEST(Text, FilesOfOtherEditorsAreRead) {
+  Context context;
+  const std::string text =
+      "\xef\xbb\xbf#[version = \"1\"]\r\n// \xc3\xa4\r\ndef @main(%x: Tensor[(1,), f32]) -> Tensor[(1,), f32] {\r\n"
+      "  relu(%x)\r\n}\r\n";
+  auto module = parse(context, text, {}, "m.tn");
+  ASSERT_TRUE(module) << module.error().str();
+  const auto laid_out = format(text);
+  ASSERT_TRUE(laid_out) << laid_out.error().str();
+  EXPECT_TRUE(laid_out->starts_with("#[version")) << *laid_out;
+  EXPECT_EQ(laid_out->find('\r'), std::string::npos);
+  const Source source("\xc3\xa4\xe6\x97\xa5 abc\r\n", "m.tn");
+  EXPECT_EQ(source.error_at(6, "what").error().what, "what\n  \xc3\xa4\xe6\x97\xa5 abc\n     ^~~");
+}
+
 TEST(Text, NestingHasALimit) {
   Context context;
   std::string text = "#[version = \"1\"]\ndef @main(%x: Tensor[(1,), f32]) -> Tensor[(1,), f32] {\n  ";
