@@ -22,6 +22,13 @@ Expected<Module> bind_shapes(Context& context, Module module, Symbol name,
       return error(fmt::format("@{} has no unknown size '{}'", context.name(name), text), "",
                    known.empty() ? "all of its sizes are fixed" : fmt::format("it has {}", fmt::join(known, ", ")));
     }
+    if (const auto bound = function->bounds.find(variable); bound != function->bounds.end()) {
+      if (size < bound->second.lo.value_or(0) || size > bound->second.hi.value_or(INT64_MAX)) {
+        return error(fmt::format("the size {} of @{} must be in {}, found {}", text, context.name(name),
+                                 str(bound->second), size));
+      }
+      function->bounds.erase(bound);
+    }
     values.emplace(variable, context.dim(size));
   }
   std::erase_if(function->dims, [&](Symbol variable) { return values.contains(variable); });

@@ -320,6 +320,22 @@ TEST_F(Passes, BindShapesMakesSizesConstant) {
   EXPECT_EQ(again.error().what, "@main has no unknown size 'N'");
 }
 
+TEST_F(Passes, BindShapesHoldsToTheBounds) {
+  const auto bound_to = [&](int64_t size) {
+    auto module = parse(context_, R"(#[version = "1"]
+def @main[n in 2..4](%x: Tensor[(n,), f32]) -> Tensor[(n,), f32] { relu(%x) }
+)");
+    EXPECT_TRUE(module) << module.error().str();
+    return bind_shapes(context_, std::move(*module), context_.symbol("main"), {{"n", size}});
+  };
+  auto bound = bound_to(4);
+  ASSERT_TRUE(bound) << bound.error().str();
+  EXPECT_TRUE(verify(context_, *bound));
+  auto beyond = bound_to(5);
+  ASSERT_FALSE(beyond);
+  EXPECT_EQ(beyond.error().what, "the size n of @main must be in 2..4, found 5");
+}
+
 TEST_F(Passes, TheManagerPrintsTimesAndVerifies) {
   Module module = read("%x: Tensor[(N,), f32]", "Tensor[(N,), f32]", "  relu(identity(%x))");
   std::vector<std::string> titles, reports;
