@@ -64,6 +64,16 @@ class Partitioner {
     }
     std::vector<Placement> placements;
     for (size_t i = 0; i < bindings.size(); ++i) {
+      const auto* call = std::get_if<Call>(&bindings[i].value);
+      const auto* callee = call ? std::get_if<Symbol>(&call->callee) : nullptr;
+      if (callee && module_.loop_function(*callee)) {
+        placements.push_back({.op = fmt::format("@{}", context_.name(*callee)),
+                              .span = function.info(bindings[i].var).span,
+                              .target = {},
+                              .composite = {},
+                              .reason = "a loop function"});
+        continue;
+      }
       const auto* apply = std::get_if<Apply>(&bindings[i].value);
       if (!apply) continue;
       Placement placement{.op = apply->op->name,

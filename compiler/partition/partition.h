@@ -19,7 +19,7 @@ namespace tenon::compiler {
 
 // Where one operator of the model runs, and why.
 struct Placement {
-  std::string op;      // "conv2d"
+  std::string op;      // "conv2d", or "@banded" where it is a loop function's call
   SpanId span{};       // the model's node
   std::string target;  // empty: the CPU
   std::string composite;

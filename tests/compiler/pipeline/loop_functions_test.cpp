@@ -151,6 +151,16 @@ TEST_F(Written, WhatFailsSaysWhere) {
   auto model = read("@picked(%x, %at)", "Tensor[(6,), f32]");
   ASSERT_TRUE(model) << model.error().str();
   const auto compiled = compile(*model, {});
+TEST_F(Written, EachCallSaysWhereItRuns) {
+  auto model = read("tanh(@swish(relu(@summed(%x))))", "Tensor[(9, 6), f32]");
+  ASSERT_TRUE(model) << model.error().str();
+  const auto compiled = compile(*model, {});
+  ASSERT_TRUE(compiled) << compiled.error().str();
+  const std::string text = explain(compiled->partitioned, compiled->placements);
+  EXPECT_THAT(text, HasSubstr("@summed  cpu    native @summed (a loop function)"));
+  EXPECT_THAT(text, testing::ContainsRegex("@swish +cpu    native @fused_[a-z_]*swish[a-z_]* \\(a loop function\\)"));
+}
+
   ASSERT_TRUE(compiled) << compiled.error().str();
   auto session = runtime::Session::create(compiled->executable, {});
   ASSERT_TRUE(session) << session.error().str();
