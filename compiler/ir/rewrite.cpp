@@ -1,6 +1,7 @@
 // Rebuilds a function binding by binding under a map from old variables to new atoms.
 #include "compiler/ir/rewrite.h"
 
+#include "compiler/ir/result_names.h"
 #include "compiler/ir/solver.h"
 #include "compiler/ir/try.h"
 
@@ -14,7 +15,8 @@ class Rewriting {
         from_(from),
         step_(step),
         builder_(context, module, result_),
-        renamed_(from.vars.size(), Atom{VarId{UINT32_MAX}}) {}
+        renamed_(from.vars.size(), Atom{VarId{UINT32_MAX}}),
+        results_(named_results(context, from)) {}
 
   Expected<Function> run() {
     result_.dims = from_.dims;
@@ -27,6 +29,7 @@ class Rewriting {
       builder_.at(info.span);
       renamed_[index(param)] = builder_.param(info.type, context_.name(info.name));
     }
+    known_.assign(from_.params.size(), true);
     TENON_TRY(bindings(from_.body));
     Atom value = from_.body.result;
     rename(value);
@@ -86,13 +89,38 @@ class Rewriting {
     builder_.at(info.span);
     TENON_TAKE(replaced, step_(builder_, binding));
     if (*replaced) {
-      renamed_[index(old.var)] = **replaced;
+      TENON_TAKE(named, results_[index(old.var)] ? as_result(**replaced, info) : *replaced);
+      renamed_[index(old.var)] = **named;
       return {};
     }
     TENON_TAKE(kept, self ? builder_.bind_to(*self, std::move(binding.value))
                           : builder_.bind(std::move(binding.value), info.name));
     renamed_[index(old.var)] = *kept;
+    if (results_[index(old.var)]) know(*kept);
     return {};
+  }
+
+  // What takes the place of a result takes its name, by which users know it; or is a copy of that name, where it is
+  // known by another one, as a parameter is.
+  Expected<std::optional<Atom>> as_result(Atom atom, const VarInfo& info) {
+    auto* var = std::get_if<VarId>(&atom);
+    const bool taken = !var || (index(*var) < known_.size() && known_[index(*var)]);
+    if (taken) {
+      TENON_TAKE(type, builder_.type_of(atom));
+      if (!type->tensor() || (var && result_.info(*var).name == info.name)) return atom;
+      TENON_TAKE(copy, builder_.apply("identity", {atom}, {}, context_.name(info.name)));
+      atom = *copy;
+    } else {
+      result_.vars[index(*var)].name = info.name;
+    }
+    know(atom);
+    return atom;
+  }
+  void know(const Atom& atom) {
+    auto* var = std::get_if<VarId>(&atom);
+    if (!var) return;
+    if (known_.size() <= index(*var)) known_.resize(index(*var) + 1);
+    known_[index(*var)] = true;
   }
 
   Context& context_;
@@ -101,6 +129,8 @@ class Rewriting {
   Function result_;
   Builder builder_;
   std::vector<Atom> renamed_;
+  std::vector<bool> results_;  // of the old function, that have names
+  std::vector<bool> known_;    // variables of the new one that users know by their names
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "compiler/ir/operator.h"
+#include "compiler/ir/result_names.h"
 #include "compiler/ir/text/infix.h"
 #include "compiler/ir/text/literal.h"
 
@@ -21,25 +22,6 @@ std::string one_line(std::string text) {
   std::ranges::replace_if(
       text, [](unsigned char c) { return c < 0x20; }, ' ');
   return text;
-}
-
-// By variable: whether it is a result of the function, by whose name users know it.
-std::vector<bool> named_results(const Context& context, const Function& function) {
-  std::vector<bool> results(function.vars.size(), false);
-  const auto note = [&](const Atom& atom) {
-    auto* var = std::get_if<VarId>(&atom);
-    if (!var || index(*var) >= results.size()) return;
-    const std::string_view name = context.name(function.info(*var).name);
-    results[index(*var)] = name.find_first_not_of("0123456789") != std::string_view::npos;
-  };
-  const Value* last = nullptr;
-  for (const Binding& binding : function.body.bindings) {
-    if (function.body.result == Atom{binding.var}) last = &binding.value;
-  }
-  auto* tuple = last ? std::get_if<Tuple>(last) : nullptr;
-  if (tuple) std::ranges::for_each(tuple->fields, note);
-  else note(function.body.result);
-  return results;
 }
 
 // Names of a function's variables: what people called them, made unique; their numbers otherwise. Parameters and

@@ -8,6 +8,7 @@
 #include "compiler/frontend/onnx.h"
 #include "compiler/frontend/onnx.pb.h"
 #include "compiler/ir/verifier.h"
+#include "compiler/passes/pass.h"
 #include "runtime/file.h"
 #include "tests/compiler/ir/operators/cases.h"
 
@@ -264,6 +265,41 @@ onnx::ModelProto quantizing(int64_t output_dtype, int zero, int64_t dequantized 
     attr->set_i(type);
   }
   return model;
+}
+
+// As exporters write what is an output under a name of its own: x -> Tanh -> t, and Identities of both.
+TEST(Outputs, OfIdentitiesKeepTheirNames) {
+  onnx::ModelProto model;
+  model.set_ir_version(10);
+  model.add_opset_import()->set_version(17);
+  auto& graph = *model.mutable_graph();
+  const auto port = [](onnx::ValueInfoProto* value, const char* name) {
+    value->set_name(name);
+    auto& type = *value->mutable_type()->mutable_tensor_type();
+    type.set_elem_type(1);
+    type.mutable_shape()->add_dim()->set_dim_value(4);
+  };
+  port(graph.add_input(), "x");
+  const auto node = [&](const char* op, const char* from, const char* to) {
+    auto* one = graph.add_node();
+    one->set_op_type(op), one->set_name(to);
+    one->add_input(from), one->add_output(to);
+    if (std::string_view(op) == "Identity") port(graph.add_output(), to);
+  };
+  node("Tanh", "x", "t");
+  node("Identity", "t", "logits");
+  node("Identity", "t", "again");
+  node("Identity", "x", "input_copy");
+  Context context;
+  auto module = import(context, model);
+  ASSERT_TRUE(module) << module.error().str();
+  auto simple = run_passes(context, std::move(*module), standard_passes());
+  ASSERT_TRUE(simple) << simple.error().str();
+  const Function& function = *simple->function(context.symbol("main"));
+  std::vector<std::string> names;
+  for (const Atom& field : std::get<Tuple>(function.body.bindings.back().value).fields)
+    names.emplace_back(context.name(function.info(std::get<VarId>(field)).name));
+  EXPECT_THAT(names, testing::ElementsAre("logits", "again", "input_copy"));
 }
 
 TEST(OutputDtype, IsTakenWhereItSaysWhatIsMeant) {
