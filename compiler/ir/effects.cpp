@@ -51,7 +51,8 @@ Effects::Effects(Context& context, const Module& module) : module_(module) {
       Effect operator()(const Function& x) const { return x.bounds.empty() ? Effect::kNone : Effect::kCheck; }
       Effect operator()(const loop::Function& x) const {
         const loop::Doubts doubts = loop::doubts(context, x);
-        return doubts.none() ? Effect::kNone : doubts.library ? Effect::kState : Effect::kCheck;
+        if (doubts.library) return Effect::kState;
+        return doubts.none() && x.bounds.empty() ? Effect::kNone : Effect::kCheck;
       }
       Effect operator()(const Library&) const { return Effect::kState; }
     };

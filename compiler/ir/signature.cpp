@@ -22,6 +22,7 @@ Dims rows_of(Context& context, const loop::Buffer& buffer, size_t packed) {
 Signature signature(Context& context, const loop::Function& function) {
   Signature signature;
   signature.dims = function.dims;
+  signature.bounds = function.bounds;
   std::map<Dims, Dim> totals;  // by the rows
   std::set<Symbol> used(function.dims.begin(), function.dims.end());
   const auto type = [&](loop::BufferId id, bool param) {

@@ -305,6 +305,8 @@ std::optional<Finding> check(Context& context, const Module& module, Symbol name
   if (adt.constructors.empty()) return Finding{{}, "a type needs a constructor", ""};
   return std::nullopt;
 }
+  if (Status status = bounded(context, function.dims, function.bounds); !status)
+    return Finding{{}, status.error().what, ""};
 
 std::optional<Finding> check(Context& context, const Module& module, const Library& library) {
   const Scope scope{library.dims, library.types};

@@ -11,7 +11,8 @@ class Comparison {
   Comparison(const Function& a, const Function& b) : a_(a), b_(b) {}
 
   bool run() {
-    return a_.name == b_.name && a_.dims == b_.dims && same(a_.params, b_.params) && same(a_.results, b_.results) &&
+    return a_.name == b_.name && a_.dims == b_.dims && a_.bounds == b_.bounds && same(a_.params, b_.params) &&
+           same(a_.results, b_.results) &&
            std::ranges::equal(a_.intrinsics, b_.intrinsics,
                               [](const Function& x, const Function& y) { return equal(x, y); }) &&
            same(a_.body, b_.body);

@@ -208,6 +208,7 @@ struct Buffer {
 struct Function {
   Symbol name{};
   std::vector<Symbol> dims;  // variables that the parameters' sizes bind
+  DimBounds bounds;          // of those for which [n in 1..512] says some; they are checked on entry
   std::vector<BufferId> params, results;
   std::vector<Buffer> buffers;
   std::vector<Function> intrinsics;  // instructions that the body may use: constant sizes, and none of their own

@@ -30,11 +30,10 @@ class Reader : public ExprReader {
   Expected<Function> function(bool declares) {
     TENON_TAKE(name, cursor_.take(Tok::kGlobal, "the function's name, as @name"));
     function_.name = context_.symbol(*name);
-    const size_t brackets = cursor_.offset();
     TENON_TRY(types_.variables(scope_));
-    if (!scope_.bounds.empty()) return cursor_.error_at(brackets, "dims of loop functions have no bounds");
     scope_.dims = std::exchange(scope_.undecided, {});  // there are no types to vary
     function_.dims = scope_.dims;
+    function_.bounds = scope_.bounds;
     TENON_TRY(declarations(function_.params));
     for (BufferId param : function_.params) scope_.functions.push_back(function_.buffer(param).name);
     TENON_TRY(cursor_.expect("->"));

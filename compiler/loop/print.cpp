@@ -16,8 +16,11 @@ class Printer {
   // `word` is what it is: loop, or intrinsic where another function declares it.
   std::string function(std::string_view word = "loop", int depth = 0) {
     out_ = std::string(2 * static_cast<size_t>(depth), ' ') + fmt::format("{} @{}", word, name(function_.name));
-    for (size_t i = 0; i < function_.dims.size(); ++i)
-      out_ += fmt::format("{}{}", i == 0 ? "[" : ", ", name(function_.dims[i]));
+    for (size_t i = 0; i < function_.dims.size(); ++i) {
+      const auto bound = function_.bounds.find(function_.dims[i]);
+      out_ += fmt::format("{}{}{}", i == 0 ? "[" : ", ", name(function_.dims[i]),
+                          bound == function_.bounds.end() ? "" : " in " + str(bound->second));
+    }
     out_ += fmt::format("{}{} -> {} {{\n", function_.dims.empty() ? "" : "]", declarations(function_.params),
                         declarations(function_.results));
     for (const Function& intrinsic : function_.intrinsics)

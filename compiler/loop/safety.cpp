@@ -21,7 +21,8 @@ constexpr size_t kMaxQuestions = 20'000, kMaxWrites = 12;
 
 class Walk {
  public:
-  Walk(Context& context, const Function& function) : context_(context), prover_(context), function_(function) {}
+  Walk(Context& context, const Function& function)
+      : context_(context), prover_(context, function.bounds), function_(function) {}
 
   Doubts run() {
     for (BufferId param : function_.params) sizes_of(param);

@@ -199,6 +199,13 @@ Status State::bind(std::span<const Tensor> params) {
       }
     }
   }
+  for (const auto& [dim, bounds] : function_.bounds) {
+    const auto found = values_.find(dim);
+    if (found == values_.end() ||
+        (found->second >= bounds.lo.value_or(0) && found->second <= bounds.hi.value_or(INT64_MAX)))
+      continue;
+    return fail(fmt::format("{} is {}, must be in {}", context_.name(dim), found->second, str(bounds)));
+  }
   for (BufferId param : function_.params) {
     TENON_TAKE(shape, shape_of(param));
     if (*shape != storage_[index(param)].data.shape())

@@ -61,6 +61,9 @@ loop @marked[n, m](%x: Tensor[(n, m), f32]) -> (%y: Tensor[(n, m), f32]) {
 loop @picked[n, m](%x: Tensor[(n, m), f32], %at: Tensor[(m,), i64]) -> (%y: Tensor[(m,), f32]) {
   for j in (m) { stage s(j in (m) at (j)) { %y[j] = (let p in (n) = %at[j]; %x[p, j]); } }
 }
+loop @headed[n in 5..9, m](%x: Tensor[(n, m), f32]) -> (%y: Tensor[(5, m), f32]) {
+  for i in (5) { for j in (m) { stage s(i in (5) at (i), j in (m) at (j)) { %y[i, j] = %x[i, j]; } } }
+}
 loop @beyond[n, m](%x: Tensor[(n, m), f32]) -> (%y: Tensor[(n, m), f32]) {
   for i in (n) { for j in (m) { stage s(i in (n) at (i), j in (m) at (j)) { %y[i, j] = %x[i + 1, j]; } } }
 }
@@ -121,6 +124,7 @@ TEST_F(Written, RunsAsItIsInterpretedInTheKernelsOfItsNeighbours) {
       {"steps", "relu(@summed(%x))", "Tensor[(9, 6), f32]", 2, ""},
       {"own schedule", "@marked(@summed(%x))", "Tensor[(9, 6), f32]", 2, ""},
       {"own schedule, fused", "sqrt(@marked(%x))", "Tensor[(9, 6), f32]", 1, "fused_marked_sqrt"},
+      {"bounds", "relu(@headed(%x))", "Tensor[(5, 6), f32]", 2, ""},
       {"what may fail", "relu(@picked(%x, %at))", "Tensor[(6,), f32]", 2, ""},
   };
   for (const Case& one : cases) {
@@ -147,10 +151,6 @@ TEST_F(Written, RunsAsItIsInterpretedInTheKernelsOfItsNeighbours) {
   }
 }
 
-TEST_F(Written, WhatFailsSaysWhere) {
-  auto model = read("@picked(%x, %at)", "Tensor[(6,), f32]");
-  ASSERT_TRUE(model) << model.error().str();
-  const auto compiled = compile(*model, {});
 TEST_F(Written, EachCallSaysWhereItRuns) {
   auto model = read("tanh(@swish(relu(@summed(%x))))", "Tensor[(9, 6), f32]");
   ASSERT_TRUE(model) << model.error().str();
@@ -161,6 +161,10 @@ TEST_F(Written, EachCallSaysWhereItRuns) {
   EXPECT_THAT(text, testing::ContainsRegex("@swish +cpu    native @fused_[a-z_]*swish[a-z_]* \\(a loop function\\)"));
 }
 
+TEST_F(Written, WhatFailsSaysWhere) {
+  auto model = read("@picked(%x, %at)", "Tensor[(6,), f32]");
+  ASSERT_TRUE(model) << model.error().str();
+  const auto compiled = compile(*model, {});
   ASSERT_TRUE(compiled) << compiled.error().str();
   auto session = runtime::Session::create(compiled->executable, {});
   ASSERT_TRUE(session) << session.error().str();
