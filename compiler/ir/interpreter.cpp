@@ -236,6 +236,8 @@ class Interpreter {
       loop::EvaluateOptions options;
       options.max_bytes = self.limits_.bytes;
       options.max_steps = std::min(options.max_steps, static_cast<uint64_t>(self.limits_.steps));
+      for (const auto& [symbol, implementation] : self.libraries_)
+        options.libraries[symbol] = filler(symbol, implementation);
       auto results = loop::evaluate(self.context_, function, tensors, options);
       if (!results) {
         Diagnostic problem = std::move(results.error());
@@ -244,6 +246,24 @@ class Interpreter {
       }
       if (results->size() == 1) return self.deliver(std::move(results->front()));
       return self.deliver(RunValue::tuple({results->begin(), results->end()}));
+    }
+    // Of a library function, one that fills buffers.
+    static loop::LibraryFunction filler(std::string_view symbol, const Libraries::mapped_type& implementation) {
+      return [symbol, &implementation](std::span<const runtime::Tensor> inputs,
+                                       std::span<runtime::Tensor> outputs) -> Status {
+        auto value = implementation(std::vector<RunValue>(inputs.begin(), inputs.end()));
+        if (!value) return forward_error(value);
+        const std::span<const RunValue> results =
+            *value && value->tensor() ? std::span<const RunValue>(&*value, 1) : value->fields();
+        bool fit = results.size() == outputs.size();
+        for (size_t i = 0; fit && i < results.size(); ++i) {
+          const runtime::Tensor& tensor = results[i].tensor();
+          fit = tensor && tensor.dtype() == outputs[i].dtype() && tensor.shape() == outputs[i].shape();
+          if (fit) std::ranges::copy(tensor.bytes(), outputs[i].bytes().begin());
+        }
+        if (fit) return {};
+        return error(fmt::format("the results of the library function \"{}\" are not what it is called for", symbol));
+      };
     }
     Progress library(const Library& library, const std::vector<RunValue>& args) const {
       auto found = self.libraries_.find(library.symbol);

@@ -1,4 +1,5 @@
 // Loop functions as members of a module: text, types of calls, effects, interpretation, passes.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -234,7 +235,8 @@ TEST_F(LoopFunctions, MistakesInThemHaveTheirPlace) {
       {"loop @f(%x: Tensor[(2,), f32]) -> () { }", "a loop function of a module has a result", "text:2:6"},
       {"loop @f[n](%x: Tensor[(2,), f32]) -> (%y: Tensor[(n,), f32]) { }", "no parameter decides the dim n",
        "text:2:6"},
-      {"loop @f[n in 1..4](%x: Tensor[(n,), f32]) -> (%y: Tensor[(n,), f32]) { }", "have no bounds", "text:2:8"},
+      {"loop @f[n in 4..1](%x: Tensor[(n,), f32]) -> (%y: Tensor[(n,), f32]) { }", "no size is in these bounds",
+       "text:2:14"},
       {"loop @f(%x: Tensor[(-2,), f32]) -> (%y: Tensor[(2,), f32]) { }", "%x has an axis of less than no elements",
        "text:2:6"},
       {"loop @main(%x: Tensor[(2,), f32]) -> (%y: Tensor[(2,), f32]) { }", "@main is defined twice", "text:3:5"},
@@ -355,6 +357,82 @@ TEST_F(LoopFunctions, DoubtsAreFound) {
                                                                      : found.library ? Effect::kState
                                                                                      : Effect::kCheck);
   }
+}
+
+// [n in 4..] says that the window fits: else it would have to be asked in the function.
+TEST_F(LoopFunctions, HaveBoundsThatAreCheckedAndBelieved) {
+  const auto text = [](std::string_view bounds, std::string_view size, std::string_view of = "[m]") {
+    return fmt::format(R"(#[version = "1"]
+loop @head[{}](%x: Tensor[(n,), f32]) -> (%y: Tensor[(4,), f32]) {{
+  for i in (4) {{
+    stage s(i in (4) at (i)) {{
+      %y[i] = %x[i];
+    }}
+  }}
+}}
+
+def @main{}(%x: Tensor[({},), f32]) -> Tensor[(4,), f32] {{
+  @head(%x)
+}}
+)",
+                       bounds, of, size);
+  };
+  const Module module = read(text("n in 4..6", "m"));
+  EXPECT_FALSE(loop::doubts(context_, *module.loop_function(context_.symbol("head"))).program);
+  EXPECT_TRUE(loop::doubts(context_, *read(text("n", "m")).loop_function(context_.symbol("head"))).program);
+  EXPECT_EQ(Effects(context_, module).of_function(context_.symbol("head")), Effect::kCheck);
+  const Text printed = print(context_, module);
+  EXPECT_THAT(printed.text, HasSubstr("loop @head[n in 4..6]("));
+  EXPECT_TRUE(equal(module, read(printed.text)));
+  EXPECT_FALSE(equal(module, read(text("n in 4..7", "m"))));
+  EXPECT_EQ(run(module, {Tensor(DType::kF32, {5})}).size(), 1u);
+  const auto problem_of = [&](int64_t size) {
+    auto result =
+        interpret(context_, module, context_.symbol("main"), std::vector<RunValue>{Tensor(DType::kF32, {size})});
+    return result ? "" : result.error().str();
+  };
+  EXPECT_THAT(problem_of(3), HasSubstr("n is 3, must be in 4..6"));
+  EXPECT_THAT(problem_of(7), HasSubstr("n is 7, must be in 4..6"));
+  EXPECT_THAT(problem(text("n in 4..6", "3", "")), HasSubstr("@head: its n is 3 here, must be in 4..6"));
+  EXPECT_EQ(problem(text("n in 4..6", "m", "[m in 4..5]")), "");
+  EXPECT_THAT(problem(text("n in 4..6", "m", "[m in 7..]")), HasSubstr("@head: its n is m here, must be in 4..6"));
+  EXPECT_THAT(problem(text("n in 6..4", "m")), HasSubstr("no size is in these bounds"));
+}
+
+TEST_F(LoopFunctions, CallLibrariesOfTheInterpreter) {
+  const Module module = read(R"(#[version = "1"]
+loop @twice[n](%x: Tensor[(n,), f32]) -> (%y: Tensor[(n,), f32], %z: Tensor[(n,), f32]) {
+  alloc %t: Tensor[(n,), f32] {
+    call doubled(%x) -> (%t);
+    call both(%t, %x) -> (%y, %z);
+  }
+}
+
+def @main(%x: Tensor[(2,), f32]) -> (Tensor[(2,), f32], Tensor[(2,), f32]) {
+  @twice(%x)
+}
+)");
+  const auto doubled = [](std::span<const RunValue> args) -> Expected<RunValue> {
+    Tensor result = args[0].tensor().clone();
+    for (float& value : result.data<float>()) value *= 2;
+    return RunValue(result);
+  };
+  const auto both = [](std::span<const RunValue> args) -> Expected<RunValue> {
+    return RunValue::tuple({args[0], args[1]});
+  };
+  const Libraries libraries{{"doubled", doubled}, {"both", both}};
+  const std::vector<RunValue> inputs{Tensor::of<float>({2}, std::array<float, 2>{3, 4})};
+  const Symbol main = context_.symbol("main");
+  const auto result = interpret(context_, module, main, inputs, {}, libraries);
+  ASSERT_TRUE(result) << result.error().str();
+  EXPECT_THAT(result->fields()[0].tensor().data<float>(), ElementsAre(6, 8));
+  EXPECT_THAT(result->fields()[1].tensor().data<float>(), ElementsAre(3, 4));
+  const auto without = interpret(context_, module, main, inputs);
+  ASSERT_FALSE(without);
+  EXPECT_THAT(without.error().str(), HasSubstr("the library function 'doubled' is not there (in @twice)"));
+  const auto wrong = interpret(context_, module, main, inputs, {}, {{"doubled", doubled}, {"both", doubled}});
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().str(), HasSubstr("the results of the library function \"both\" are not what"));
 }
 
 TEST_F(LoopFunctions, FailWithAMessage) {
