@@ -56,7 +56,11 @@ Body::Made Body::call(const Callee& callee, std::optional<Type> result, int dept
   }
   cost_ += callee.cost;
   if (inside) ++recursions_;
-  return bind(Call{callee.atom, std::move(args)}, random_.chance(20) ? "call" : "");
+  std::vector<Type> given;
+  for (Symbol name : types_to_give({callee.dims, callee.types, {}, callee.params, callee.result})) {
+    given.push_back(known.types.try_emplace(name, some_type()).first->second);
+  }
+  return bind(Call{callee.atom, std::move(args), std::move(given)}, random_.chance(20) ? "call" : "");
 }
 
 Body::Made Body::call_value(const Local& callee, int depth) {

@@ -143,6 +143,20 @@ class Generator {
         choices.push_back(context_.adt(adt->name, adt->args));
     }
     wish.dims.clear(), wish.types.clear();
+    if (polymorphic && random_.chance(25)) {  // a list of anything, say, which is empty then
+      wish.types.push_back(context_.symbol("C"));
+      for (int attempt = 0; attempt < 12; ++attempt) {
+        const Type type = types_.any(wish);
+        if (!type.adt()) continue;
+        std::vector<Symbol> types;
+        variables(type, dims, types);
+        if (types.empty()) continue;
+        callee.types.push_back(types.front());
+        callee.result = type;
+        return callee;
+      }
+      wish.types.clear();
+    }
     if (choices.empty() || random_.chance(45)) callee.result = types_.any(wish);
     else callee.result = choices[static_cast<size_t>(random_.between(0, static_cast<int64_t>(choices.size()) - 1))];
     return callee;

@@ -129,6 +129,7 @@ class Mutation {
       }
       void operator()(Call& call) const {
         if (self.random_.chance(50)) call.callee = self.atom(function);
+        else if (!call.types.empty()) call.types[0] = self.other(call.types[0]);
         else if (!call.args.empty()) call.args.pop_back();
       }
       void operator()(Tuple& tuple) const { tuple.fields.push_back(self.atom(function)); }

@@ -80,7 +80,7 @@ class Comparison {
       }
       bool operator()(const Call& x) const {
         const auto& y = std::get<Call>(right);
-        return self.same(x.callee, y.callee) && self.same(x.args, y.args);
+        return self.same(x.callee, y.callee) && x.types == y.types && self.same(x.args, y.args);
       }
       bool operator()(const Tuple& x) const { return self.same(x.fields, std::get<Tuple>(right).fields); }
       bool operator()(const Project& x) const {

@@ -57,11 +57,17 @@ Expected<std::vector<Type>> Rules::types_of(const Atoms& atoms) {
   return types;
 }
 
-// The callee's type with fresh unknowns for its variables.
-Expected<Signature> Rules::instantiate(Symbol callee) {
+// The callee's type with fresh unknowns for its variables, but `types` for those that no parameter has, if they are
+// given.
+Expected<Signature> Rules::instantiate(Symbol callee, const std::vector<Type>& types) {
   const auto found = module_.globals.find(callee);
   if (found == module_.globals.end()) return error(fmt::format("there is no function @{}", context_.name(callee)));
   Signature signature = signature_of(context_, found->second);
+  const std::vector<Symbol> to_give = types_to_give(signature);
+  if (!types.empty() && types.size() != to_give.size()) {
+    return error(fmt::format("@{} takes {} types, found {}", context_.name(callee), to_give.size(), types.size()), "",
+                 "the arguments decide every other type");
+  }
   if (signature.dims.empty() && signature.types.empty()) return signature;
   std::map<Symbol, Dim> dim_values;
   std::map<Symbol, Type> type_values;
@@ -69,12 +75,16 @@ Expected<Signature> Rules::instantiate(Symbol callee) {
     const Dim dim = solver_.fresh_dim();
     dim_values.emplace(name, dim);
     auto bound = signature.bounds.find(name);
-    opened_.push_back({callee, name, dim, std::nullopt, bound == signature.bounds.end() ? DimRange{} : bound->second});
+    opened_.push_back(
+        {callee, name, dim, std::nullopt, bound == signature.bounds.end() ? DimRange{} : bound->second, false});
   }
   for (Symbol name : signature.types) {
-    const Type type = solver_.fresh_type();
+    const auto place = std::ranges::find(to_give, name);
+    const bool given = place != to_give.end();
+    const Type type =
+        given && !types.empty() ? types[static_cast<size_t>(place - to_give.begin())] : solver_.fresh_type();
     type_values.emplace(name, type);
-    opened_.push_back({callee, name, std::nullopt, type, {}});
+    opened_.push_back({callee, name, std::nullopt, type, {}, given});
   }
   for (Type& param : signature.params) param = context_.substitute(param, dim_values, type_values);
   signature.result = context_.substitute(signature.result, dim_values, type_values);
@@ -225,7 +235,7 @@ struct Rules::Visitor {
   }
   Result operator()(const Call& call) const {
     if (auto* symbol = std::get_if<Symbol>(&call.callee)) {
-      TENON_TAKE(signature, self.instantiate(*symbol));
+      TENON_TAKE(signature, self.instantiate(*symbol, call.types));
       TENON_TAKE(result, self.call(fmt::format("@{}", context().name(*symbol)), *signature, call.args, passed));
       return *result;
     }
@@ -239,6 +249,7 @@ struct Rules::Visitor {
       return result;
     }
     const FunctionType* type = callee->function();
+    if (!call.types.empty()) return error("only a global function takes types");
     if (!type) return error(fmt::format("only a function can be called, found {}", self.text(*callee)));
     TENON_TAKE(result, self.call("the closure", {{}, {}, {}, type->params, type->result}, call.args, passed));
     return *result;
@@ -350,11 +361,16 @@ Expected<std::optional<Type>> Rules::value(const Value& value, std::vector<Passe
 Status Rules::decided(size_t from, size_t to, bool strict) {
   for (const Open& open : std::span(opened_).subspan(from, to - from)) {
     if (open.dim ? !solver_.known(solver_.resolve(*open.dim)) : !solver_.known(solver_.resolve(*open.type))) {
-      return error(fmt::format("@{}: no argument decides its {} {}", context_.name(open.callee),
-                               open.dim ? "dim" : "type", context_.name(open.name)),
+      const std::string_view callee = context_.name(open.callee);
+      if (open.to_give) {
+        return error(fmt::format("@{}: its use does not decide its type {}", callee, context_.name(open.name)), "",
+                     fmt::format("write it, as @{}[Tensor[(4,), f32]](...)", callee));
+      }
+      return error(fmt::format("@{}: no argument decides its {} {}", callee, open.dim ? "dim" : "type",
+                               context_.name(open.name)),
                    "",
                    open.dim ? "give it a parameter in whose sizes this dim appears linearly"
-                            : "give it a parameter whose type has it");
+                            : "annotate the argument, as let %x: TYPE = ...");
     }
     if (!open.dim || open.bounds == DimRange{}) continue;
     const Dim value = solver_.resolve(*open.dim);
@@ -367,6 +383,14 @@ Status Rules::decided(size_t from, size_t to, bool strict) {
                              inside == Answer::kNo ? "" : ", which is not proved"));
   }
   return {};
+}
+
+std::vector<Type> Rules::given(size_t from, size_t to) {
+  std::vector<Type> types;
+  for (const Open& open : std::span(opened_).subspan(from, to - from)) {
+    if (open.to_give) types.push_back(solver_.resolve(*open.type));
+  }
+  return types;
 }
 
 Expected<Type> infer_value(Context& context, const Module& module, const Function& function, const Value& value) {

@@ -44,9 +44,11 @@ class Rules {
   // Gives the pattern's variables their types: those of the parts of a `subject`.
   Status pattern(const MatchPattern& pattern, Type subject);
   // How many variables of callees were opened so far; what those from `from` to `to` left open is an error that says
-  // which size or type no argument decides, or is out of the bounds that the callee declares.
+  // which size or type nothing decides, or is out of the bounds that the callee declares.
   size_t opened() const { return opened_.size(); }
   Status decided(size_t from, size_t to, bool strict);
+  // What those became that are types_to_give().
+  std::vector<Type> given(size_t from, size_t to);
 
  private:
   struct Visitor;
@@ -55,8 +57,9 @@ class Rules {
     std::optional<Dim> dim;
     std::optional<Type> type;
     DimRange bounds;
+    bool to_give = false;  // no parameter has this type
   };
-  Expected<Signature> instantiate(Symbol callee);
+  Expected<Signature> instantiate(Symbol callee, const std::vector<Type>& types);
   Expected<Type> call(std::string_view name, const Signature& signature, const Atoms& args,
                       std::vector<Passed>* passed);
   Status pass(Passed passed, Type found, std::vector<Passed>* all);

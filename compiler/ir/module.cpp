@@ -87,6 +87,9 @@ void for_each_type(Function& function, const std::function<void(Type&)>& visit) 
   for_each_binding(function.body, [&](Binding& binding) {
     if (auto* lambda = std::get_if<Lambda>(&binding.value)) visit(lambda->result);
     if (auto* cast = std::get_if<Cast>(&binding.value)) visit(cast->type);
+    if (auto* call = std::get_if<Call>(&binding.value)) {
+      for (Type& type : call->types) visit(type);
+    }
     if (auto* construct = std::get_if<Construct>(&binding.value)) {
       for (Type& type : construct->types) visit(type);
     }

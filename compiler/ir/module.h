@@ -13,6 +13,7 @@
 #include <concepts>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <type_traits>
 #include <variant>
@@ -45,10 +46,12 @@ struct Apply {
   Attrs attrs;
   Atoms args;
 };
-// A global by name, or a closure, called.
+// A global by name, or a closure, called. `types`: for the type variables of the callee that no parameter has
+// (types_to_give), in that order; the arguments decide all others.
 struct Call {
   Atom callee;
   Atoms args;
+  std::vector<Type> types = {};
 };
 struct Tuple {
   Atoms fields;
@@ -189,6 +192,11 @@ struct Signature {
 // of a ragged buffer that are one in its tensor have a size of their own, a dim that the arguments decide; it is the
 // same one for buffers of the same rows.
 Signature signature_of(Context& context, const Global& global);
+
+// The type variables that a type has.
+void note_variables(Type type, std::set<Symbol>& names);
+// The type variables of the signature that only its result has, in their order.
+std::vector<Symbol> types_to_give(const Signature& signature);
 
 struct Constructor {
   Symbol name{};

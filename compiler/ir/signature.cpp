@@ -63,4 +63,35 @@ Signature signature_of(Context& context, const Global& global) {
   return std::visit([&](const auto& one) { return signature(context, one); }, global);
 }
 
+void note_variables(Type type, std::set<Symbol>& names) {
+  struct Visitor {
+    std::set<Symbol>& names;
+    void each(const std::vector<Type>& types) const {
+      for (Type next : types) note_variables(next, names);
+    }
+    void operator()(const TensorType&) const {}
+    void operator()(const TupleType& x) const { each(x.fields); }
+    void operator()(const FunctionType& x) const {
+      each(x.params);
+      note_variables(x.result, names);
+    }
+    void operator()(const AdtType& x) const { each(x.args); }
+    void operator()(const ReferenceType& x) const { note_variables(x.value, names); }
+    void operator()(const TypeVariable& x) const { names.insert(x.name); }
+    void operator()(const UnknownType&) const {}
+  };
+  std::visit(Visitor{names}, type.node->alternatives());
+}
+
+std::vector<Symbol> types_to_give(const Signature& signature) {
+  if (signature.types.empty()) return {};
+  std::set<Symbol> decided;
+  for (Type param : signature.params) note_variables(param, decided);
+  std::vector<Symbol> open;
+  for (Symbol name : signature.types) {
+    if (!decided.contains(name)) open.push_back(name);
+  }
+  return open;
+}
+
 }  // namespace tenon::compiler

@@ -75,26 +75,6 @@ Status bounded(const Context& context, const std::vector<Symbol>& dims, const Di
   return {};
 }
 
-void note_variables(Type type, std::set<Symbol>& names) {
-  struct Visitor {
-    std::set<Symbol>& names;
-    void each(const std::vector<Type>& types) const {
-      for (Type next : types) note_variables(next, names);
-    }
-    void operator()(const TensorType&) const {}
-    void operator()(const TupleType& x) const { each(x.fields); }
-    void operator()(const FunctionType& x) const {
-      each(x.params);
-      note_variables(x.result, names);
-    }
-    void operator()(const AdtType& x) const { each(x.args); }
-    void operator()(const ReferenceType& x) const { note_variables(x.value, names); }
-    void operator()(const TypeVariable& x) const { names.insert(x.name); }
-    void operator()(const UnknownType&) const {}
-  };
-  std::visit(Visitor{names}, type.node->alternatives());
-}
-
 // That `signature`, all parameters and the result, has each type variable: no call could decide another one, and the
 // text could not tell it from a dim.
 Status decided(const Context& context, const std::vector<Symbol>& variables, const std::vector<Type>& signature) {
@@ -305,8 +285,6 @@ std::optional<Finding> check(Context& context, const Module& module, Symbol name
   if (adt.constructors.empty()) return Finding{{}, "a type needs a constructor", ""};
   return std::nullopt;
 }
-  if (Status status = bounded(context, function.dims, function.bounds); !status)
-    return Finding{{}, status.error().what, ""};
 
 std::optional<Finding> check(Context& context, const Module& module, const Library& library) {
   const Scope scope{library.dims, library.types};
@@ -327,6 +305,8 @@ std::optional<Finding> check(Context& context, const Module& module, Symbol name
     return Finding{{}, fmt::format("{}: {}", status.error().where, status.error().what), status.error().help};
   }
   if (function.results.empty()) return Finding{{}, "a loop function of a module has a result", ""};
+  if (Status status = bounded(context, function.dims, function.bounds); !status)
+    return Finding{{}, status.error().what, ""};
   const Signature signature = signature_of(context, function);
   const Scope scope{signature.dims, {}};
   for (Type type : signature.params) {

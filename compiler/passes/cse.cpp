@@ -111,6 +111,7 @@ class Numbering {
         if (!callee || effects.of_function(*callee) != Effect::kNone) return std::nullopt;
         Key key = begin(1);
         key.add(*callee);
+        key.add(call.types);
         key.add(call.args);
         return key;
       }

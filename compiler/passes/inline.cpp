@@ -91,6 +91,8 @@ class Copier {
         name = other;
       }
       replace(cast->type);
+    } else if (auto* call = std::get_if<Call>(&binding.value)) {
+      for (Type& type : call->types) replace(type);
     } else if (auto* construct = std::get_if<Construct>(&binding.value)) {
       for (Type& type : construct->types) replace(type);
     }
@@ -212,7 +214,9 @@ class Inliner {
     std::map<Symbol, Dim> dims;
     std::map<Symbol, Type> types;
     for (const Symbol name : callee.dims) dims.emplace(name, solver.fresh_dim());
-    for (const Symbol name : callee.types) types.emplace(name, solver.fresh_type());
+    const std::vector<Symbol> given = types_to_give(signature_of(context_, callee));
+    for (size_t i = 0; i < given.size(); ++i) types.emplace(given[i], call.types[i]);
+    for (const Symbol name : callee.types) types.try_emplace(name, solver.fresh_type());
     for (size_t i = 0; i < call.args.size(); ++i) {
       auto* var = std::get_if<VarId>(&call.args[i]);
       const Expected<Type> found =

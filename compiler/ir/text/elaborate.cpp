@@ -51,6 +51,7 @@ class Elaborator {
     for (const auto& [binding, from, to] : calls_) {
       at_ = offset_(function_.info(binding->var).span);
       TENON_TRY(rules_.decided(from, to, options_.strict_shapes));
+      std::get<Call>(binding->value).types = rules_.given(from, to);
     }
     TENON_TRY(complete());
     for_each_type(function_, [&](Type& type) { type = solver_.resolve(type); });

@@ -134,10 +134,19 @@ ExpressionReader::Result ExpressionReader::operand(std::string_view name, int de
       if (*field < 0 || *field > UINT32_MAX) return cursor_.error_at(offset, "there is no such field");
       unname(*atom, variables);
       atom = bind(offset, Project{*atom, static_cast<uint32_t>(*field)}, name);
-    } else if (cursor_.is("(")) {
+    } else if (cursor_.is("(") || (cursor_.is("[") && std::holds_alternative<Symbol>(*atom))) {
+      std::vector<Type> types;
+      if (cursor_.accept("[")) {
+        TENON_TRY(cursor_.list("]", [&]() -> Status {
+          TENON_TAKE(type, types_.type(scope_));
+          types.push_back(*type);
+          return {};
+        }));
+        if (!cursor_.is("(")) return cursor_.fail("expected the arguments of the call, as @f[TYPE](%x)");
+      }
       TENON_TAKE(args, arguments(nullptr, nullptr, depth));
       unname(*atom, variables);
-      atom = bind(offset, Call{*atom, std::move(*args)}, name);
+      atom = bind(offset, Call{*atom, std::move(*args), std::move(types)}, name);
     } else {
       return atom;
     }

@@ -236,6 +236,7 @@ bool FunctionPrinter::gives_type(const Value& consumer, size_t operand, const st
   if (auto* call = std::get_if<Call>(&consumer)) {
     auto* symbol = std::get_if<Symbol>(&call->callee);
     if (!symbol) return operand > 0;
+    if (module_->loop_function(*symbol)) return true;  // its parameters are tensors
     const Function* callee = module_->function(*symbol);
     return names_in(callee ? callee->type(callee->params[operand]) : module_->library(*symbol)->params[operand])
         .all.empty();
@@ -347,7 +348,10 @@ struct FunctionPrinter::Visitor {
   }
   Text operator()(const Call& call) {
     const std::string callee = operand(call.callee, kHighestPrecedence);
-    return whole(fmt::format("{}({})", callee, operands(call.args)));
+    std::vector<std::string> types;
+    for (Type type : call.types) types.push_back(self.context_.str(type));
+    const std::string given = types.empty() ? "" : fmt::format("[{}]", fmt::join(types, ", "));
+    return whole(fmt::format("{}{}({})", callee, given, operands(call.args)));
   }
   Text operator()(const Tuple& tuple) {
     return whole(fmt::format("({}{})", operands(tuple.fields), tuple.fields.size() == 1 ? "," : ""));

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 #include "compiler/ir/effects.h"
@@ -368,14 +369,74 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"no_constructor", body("match %l { Nul => %x, _ => %x }"), "m.tn:4:12", "there is no constructor Nul"},
         Mistake{"polymorphic_value", "def @id[A](%x: A) -> A { %x }\n" + body("let %t = (@id, %x); %x"), "m.tn:5:10",
                 "@id works for many sizes or types"},
-        Mistake{"no_argument_decides",
-                "def @none[A]() -> List[A] { Nil }\n" + body("let %e: List[Tensor[(), f32]] = @none(); %x"),
-                "m.tn:5:33", "@none: no argument decides its type A"},
+        Mistake{"nothing_decides", "def @none[A]() -> List[A] { Nil }\n" + body("let %e = @none(); %x"), "m.tn:5:10",
+                "@none: its use does not decide its type A"},
+        Mistake{"what_to_write", "def @none[A]() -> List[A] { Nil }\n" + body("let %e = @none(); %x"), "m.tn:5:10",
+                "write it, as @none[Tensor[(4,), f32]](...)"},
+        Mistake{"types_that_arguments_decide", "def @id[A](%x: A) -> A { %x }\n" + body("@id[Tensor[(), f32]](%x)"),
+                "m.tn:5:1", "@id takes 0 types, found 1"},
+        Mistake{"types_of_a_closure", body("let %f = fn (%y: Tensor[(), f32]) { %y }; %f[Tensor[(), f32]](%x)"),
+                "m.tn:4:45", "expected"},
         Mistake{"itself", body("let %f = fn (%y) { %y(%y) }; %x"), "m.tn:4:20", "the callee would take itself"},
         Mistake{"literal", body("add(%x, 1)"), "m.tn:4:10", "expected the number's dtype"},
         Mistake{"literal_value", body("add(%x, 300u8)"), "m.tn:4:9", "the value is none of u8"},
         Mistake{"library", "extern @f(Tensor[(), f32]) -> List = \"f\";", "m.tn:3:8", "List takes 1 type arguments"}),
     [](const auto& info) { return info.param.name; });
+
+// What no argument says of a call's type, its use does; or it is written.
+TEST_F(Language, TheUseDecidesATypeThatOnlyTheResultHas) {
+  const std::string text = kList + R"(
+    type Box[A] { Full(A), Empty }
+    def @none[A]() -> List[A] { Nil }
+    def @pair[A, B](%x: A) -> (List[A], Box[B]) { (Cons(%x, @none()), Empty) }
+    def @length[A](%xs: List[A]) -> Tensor[(), i64] {
+      match %xs { Nil => 0i64, Cons(_, %rest) => 1i64 + @length(%rest) }
+    }
+    def @never[A](%x: List[A]) -> A { @never(%x) }
+    def @boxed[n](%x: Tensor[(n,), f32]) -> List[Tensor[(n,), f32]] { @none() }
+    def @main(%x: Tensor[(2,), f32], %c: Tensor[(), bool]) -> Tensor[(), i64] {
+      let %f = fn (%y) { Cons(%y, @none()) };
+      let %r = ref(@none());
+      let %u = write(%r, Cons(%x, read(%r)));
+      let %arm = if (%c) { @none() } else { Cons(1.0f32, Nil) };
+      let %late = @pair(%x);
+      let %box = match %late.1 { Full(%g) => %g + 1i64, Empty => 5i64 };
+      let %e: List[Tensor[(?,), f32]] = @none();
+      @length(%f(%x)) + @length(read(%r)) + @length(%arm) + %box + @length(@none[Tensor[(7,), i8]]()) +
+        @length(%late.0) + @length(%e) + @length(@boxed(%x))
+    }
+  )";
+  const Module module = read(text);
+  const std::string printed = print(context_, module).text;
+  EXPECT_THAT(printed, HasSubstr("@none[Tensor[(2,), f32]]()"));
+  EXPECT_THAT(printed, HasSubstr("@none[Tensor[(?,), f32]]()"));
+  EXPECT_THAT(printed, HasSubstr("@pair[Tensor[(), i64]](%x)"));
+  const std::vector<Tensor> inputs{f32({1, 2}), Tensor::of<bool>({}, std::array{false})};
+  EXPECT_THAT(run(module, inputs).at(0).data<int64_t>(), ElementsAre(1 + 1 + 1 + 5 + 0 + 1 + 0 + 0));
+  expect_kept(module, inputs);
+}
+
+// A result keeps the name by which users know it, whatever becomes of what made it.
+TEST_F(Language, ResultsKeepTheirNames) {
+  const Module module = read(R"(
+    def @main(%x: Tensor[(2,), f32]) -> (Tensor[(2,), f32], Tensor[(2,), f32], Tensor[(2,), f32], Tensor[(2,), f32]) {
+      let %t = tanh(%x);
+      let %first = identity(%t);
+      let %second = identity(%t);
+      let %third = identity(%x);
+      let %fourth = relu(relu(%x));
+      (%first, %second, %third, %fourth)
+    }
+  )");
+  auto after = run_passes(context_, clone(module), standard_passes(), {.verify = true});
+  ASSERT_TRUE(after) << after.error().str();
+  const std::string text = print(context_, *after).text;
+  EXPECT_THAT(text, HasSubstr("let %first: Tensor[(2,), f32] = tanh(%x);"));
+  EXPECT_THAT(text, HasSubstr("let %second: Tensor[(2,), f32] = identity(%first);"));
+  EXPECT_THAT(text, HasSubstr("let %third: Tensor[(2,), f32] = identity(%x);"));
+  EXPECT_THAT(text, HasSubstr("let %fourth: Tensor[(2,), f32] = relu(%x);"));
+  expect_kept(module, {f32({1, -2})});
+}
 
 // Any change of a few bytes gives a module that verifies and reads back, or an error with a place.
 TEST_F(Language, ChangedBytesNeverCrash) {
