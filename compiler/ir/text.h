@@ -28,9 +28,9 @@
 //
 // Expressions: %local, $constant, @global, 3i64 and 0.5f32 and true (scalar constants), operator(a, b, attribute=1),
 // a + b and what else infix.h names, f(a) for any function value f, @f[T](a) where only the result of @f has a type
-// variable (it may be left out where the use decides it), (a, b), a.0, Constructor(a), fn(%x: T) -> T { ... } (which may
-// call itself by the name that a let gives it), if (c) { ... } else { ... }, match e { Cons(%x, _) => ..., _ => ... },
-// match_cast[k](e, Tensor[(k,), f32]), ref(e), read(r), write(r, e). A block is { let %x = e; e; e }.
+// variable (it may be left out where the use decides it), (a, b), a.0, Constructor(a), fn(%x: T) -> T { ... } (which
+// may call itself by the name that a let gives it), if (c) { ... } else { ... }, match e { Cons(%x, _) => ..., _ => ...
+// }, match_cast[k](e, Tensor[(k,), f32]), ref(e), read(r), write(r, e). A block is { let %x = e; e; e }.
 #pragma once
 
 #include <cstddef>

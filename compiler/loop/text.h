@@ -15,9 +15,9 @@
 //
 // Dims may have bounds, [n in 1..512], which hold inside. Axes are spatial, or `reduce`, `scan` or `given`. Sizes and
 // indices are dims. A ragged axis names the index before it: Tensor[(b: n, lengths(b), 64), f32]. Other statements: `if
-// (c) { } else { }`, `let t in (n) = i64(%x[i]) { }`, `alloc %t: Tensor[(8,), f32] { }`, `call fill(%a) -> (%b);`, whose
-// name may have dots. A buffer lies `in stack` or `in registers` where that is said behind its type. Instructions are
-// declared at the begin of the function, as `intrinsic @dot4(...) -> (...) { ...
+// (c) { } else { }`, `let t in (n) = i64(%x[i]) { }`, `alloc %t: Tensor[(8,), f32] { }`, `call fill(%a) -> (%b);`,
+// whose name may have dots. A buffer lies `in stack` or `in registers` where that is said behind its type. Instructions
+// are declared at the begin of the function, as `intrinsic @dot4(...) -> (...) { ...
 // }`, and used in stages as `intrinsic dot4(%a[i, 4*k : 4], %b[k, 16*j : 16, 0 : 4]) -> (%c[i, 16*j : 16]);` on blocks
 // of buffers. In expressions, f32(x) converts or is a literal, index(i + 1) is an index as an i64, select(c, a, b)
 // evaluates one side, and (let t in (n) = x; y) is an index that was computed.
