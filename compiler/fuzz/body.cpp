@@ -48,6 +48,8 @@ bool Body::is_exact(const Atom& atom) const {
 
 Body::Made Body::bind(Value value, std::string_view name) {
   ++cost_;
+  // What needs a size that is not proved would bring a cast, which no graph has.
+  if (!options_.control && !infer(value)) return std::nullopt;
   auto made = builder_.bind(std::move(value), context_.symbol(name));
   if (!made) return std::nullopt;
   return *made;
