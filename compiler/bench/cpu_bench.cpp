@@ -60,39 +60,64 @@ struct Ours {
   Figures figures;
 };
 
-Status prepare(Context& context, const Problem& p, const std::string& level, Ours& ours, runtime::ThreadPool& pool) {
-  ours.figures.problem = p;
+// The problem's kernel, scheduled.
+struct Written {
+  kernels::Kernel kernel;
+  loop::Function scheduled;
+  double seconds = 0;
+};
+
+Expected<Written> write(Context& context, const Problem& p, const Tensor& x_value, const Tensor& w) {
   Module module;
   Function function;
   Builder b(context, module, function);
-  ours.x = random_tensor(p.product() ? runtime::Shape{p.m, p.k} : runtime::Shape{1, p.channels, p.size, p.size},
-                         p.int8 ? DType::kU8 : DType::kF32, 1);
-  ours.w = random_tensor(
-      p.product() ? runtime::Shape{p.k, p.n} : runtime::Shape{p.outputs, p.channels / p.groups, p.kernel, p.kernel},
-      p.int8 ? DType::kI32 : DType::kF32, 2);
-  Atom x = b.param(context.type_of(ours.x), "x");
+  Atom x = b.param(context.type_of(x_value), "x");
   const double begin = cpu_seconds();
   const std::vector<int64_t> strides{p.stride, p.stride}, padding(4, p.padding());
   if (p.int8) {  // as models that come quantized have it
     TENON_TAKE(integers, b.apply("cast", {x}, {{"dtype", std::string("i32")}}));
     x = *integers;
   }
-  auto y = p.product() ? b.apply("matmul", {x, b.constant(ours.w)})
-                       : b.apply("conv2d", {x, b.constant(ours.w)},
+  auto y = p.product() ? b.apply("matmul", {x, b.constant(w)})
+                       : b.apply("conv2d", {x, b.constant(w)},
                                  {{"strides", strides}, {"padding", padding}, {"groups", p.groups}});
   if (!y) return forward_error(y);
   b.finish(*y);
   TENON_TAKE(kernel, kernels::make_kernel(context, module, "kernel", function));
-  const loop::Function scheduled = kernels::schedule(context, kernel->function).function;
-  const loop::Function* one[] = {&scheduled};
-  native::Options options{
-      .triple = {}, .levels = {level.empty() ? std::string(runtime::host_levels().front()) : level}, .contract = true};
-  TENON_TAKE(code, native::compile(context, one, options));
-  ours.figures.compile_seconds = cpu_seconds() - begin;
-  ours.code = std::move(*code);
+  loop::Function scheduled = kernels::schedule(context, kernel->function).function;
+  return Written{std::move(*kernel), std::move(scheduled), cpu_seconds() - begin};
+}
+
+Tensor input(const Problem& p) {
+  return random_tensor(p.product() ? runtime::Shape{p.m, p.k} : runtime::Shape{1, p.channels, p.size, p.size},
+                       p.int8 ? DType::kU8 : DType::kF32, 1);
+}
+Tensor weights(const Problem& p) {
+  return random_tensor(
+      p.product() ? runtime::Shape{p.k, p.n} : runtime::Shape{p.outputs, p.channels / p.groups, p.kernel, p.kernel},
+      p.int8 ? DType::kI32 : DType::kF32, 2);
+}
+
+Expected<double> compile_seconds(Context& context, const loop::Function& function, const std::string& level,
+                                 runtime::NativeCode* result = nullptr) {
+  const double begin = cpu_seconds();
+  const loop::Function* one[] = {&function};
+  TENON_TAKE(code, native::compile(context, one, {.triple = {}, .levels = {level}, .contract = true}));
+  const double seconds = cpu_seconds() - begin;
+  if (result) *result = std::move(*code);
+  return seconds;
+}
+
+Status prepare(Context& context, const Problem& p, const std::string& level, Ours& ours, runtime::ThreadPool& pool) {
+  ours.figures.problem = p;
+  ours.x = input(p), ours.w = weights(p);
+  TENON_TAKE(written, write(context, p, ours.x, ours.w));
+  TENON_TAKE(seconds, compile_seconds(context, written->scheduled,
+                                      level.empty() ? std::string(runtime::host_levels().front()) : level, &ours.code));
+  ours.figures.compile_seconds = written->seconds + *seconds;
   TENON_TAKE(library, runtime::NativeLibrary::load(ours.code));
   ours.library = std::move(*library);
-  for (const kernels::Operand& operand : kernel->operands)
+  for (const kernels::Operand& operand : written->kernel.operands)
     ours.params.push_back(std::holds_alternative<Tensor>(operand) ? std::get<Tensor>(operand) : ours.x);
   TENON_TAKE(results, ours.library->call(size_t{0}, ours.params, pool));
   ours.results = std::move(*results);
@@ -193,6 +218,27 @@ std::vector<Problem> problems() {
     all.push_back(all[i]);
     all.back().int8 = true;
     all.back().group += " int8", all.back().name += " int8";
+  }
+  return all;
+}
+
+Expected<std::vector<CompileFigures>> measure_compilation(const std::vector<Problem>& problems, int rounds) {
+  Context context;
+  TENON_TAKE(levels, native::levels_of({}));
+  std::vector<CompileFigures> all;
+  for (const Problem& p : problems) {
+    TENON_TAKE(written, write(context, p, input(p), weights(p)));
+    CompileFigures figures{p, written->seconds, {}};
+    for (const std::string& level : *levels) {
+      if (!p.int8 && level.find('+') != std::string::npos) continue;  // the same as without dot products
+      std::vector<double> seconds;
+      for (int round = 0; round < rounds; ++round) {
+        TENON_TAKE(once, compile_seconds(context, written->scheduled, level));
+        seconds.push_back(*once);
+      }
+      figures.levels.emplace_back(level, median(seconds));
+    }
+    all.push_back(std::move(figures));
   }
   return all;
 }

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hw/spec/diagnostic.h"
@@ -39,5 +40,14 @@ struct Figures {
 bool has_peer();
 // Each problem `rounds` times, both after each other in each round; for a level of this processor, the best if empty.
 Expected<std::vector<Figures>> measure(const std::vector<Problem>& problems, int rounds, const std::string& level = {});
+
+// What it takes to compile a problem's kernel.
+struct CompileFigures {
+  Problem problem;
+  double loops = 0;                                    // seconds until its loops are there, scheduled
+  std::vector<std::pair<std::string, double>> levels;  // seconds from there to code, linked, for each level
+};
+// For all levels of this architecture, each `rounds` times: the medians.
+Expected<std::vector<CompileFigures>> measure_compilation(const std::vector<Problem>& problems, int rounds);
 
 }  // namespace tenon::compiler::bench

@@ -11,12 +11,16 @@
 namespace tenon::cli {
 namespace {
 
+using compiler::bench::CompileFigures;
 using compiler::bench::Figures;
+
+constexpr double kGoal = 0.02;  // seconds for a kernel and level
 
 struct BenchCpu {
   std::string only;
   std::string level;
   int64_t rounds = 11;
+  bool compile = false;
   bool json = false;
 
   Status run() const {
@@ -27,6 +31,13 @@ struct BenchCpu {
         chosen.push_back(problem);
     }
     if (chosen.empty()) return error(fmt::format("no problem has \"{}\" in its name", only), {}, {}, Fault::kUsage);
+    if (compile) {
+      auto figures = compiler::bench::measure_compilation(chosen, static_cast<int>(rounds));
+      if (!figures) return forward_error(figures);
+      if (json) print_json(*figures);
+      else print(*figures);
+      return {};
+    }
     auto figures = compiler::bench::measure(chosen, static_cast<int>(rounds), level);
     if (!figures) return forward_error(figures);
     if (json) print_json(*figures);
@@ -57,6 +68,46 @@ struct BenchCpu {
       fmt::print("  {:<34}geometric mean {:.2f}\n", name, std::exp(sum.first / sum.second));
   }
 
+  static void print(const std::vector<CompileFigures>& all) {
+    fmt::print("CPU time of compilation in milliseconds, medians: loops, then code and link for each level\n\n");
+    struct Worst {
+      double seconds = 0;
+      int kernels = 0, slow = 0;
+      std::string name;
+    };
+    std::map<std::string, Worst> levels;
+    for (const CompileFigures& one : all) {
+      double sum = one.loops;
+      fmt::print("  {:<34}{:>8.1f}", one.problem.name, one.loops * 1e3);
+      for (const auto& [level, seconds] : one.levels) {
+        fmt::print("  {} {:.1f}", level, seconds * 1e3);
+        sum += seconds;
+        Worst& worst = levels[level];
+        ++worst.kernels;
+        if (seconds > kGoal) ++worst.slow;
+        if (seconds > worst.seconds) worst.seconds = seconds, worst.name = one.problem.name;
+      }
+      fmt::print("  sum {:.1f}\n", sum * 1e3);
+    }
+    fmt::print("\n");
+    for (const auto& [level, worst] : levels) {
+      fmt::print("  {:<16}{} of {} kernels take more than {:.0f} ms; the longest {:.1f} ms: {}\n", level, worst.slow,
+                 worst.kernels, kGoal * 1e3, worst.seconds * 1e3, worst.name);
+    }
+  }
+
+  static void print_json(const std::vector<CompileFigures>& all) {
+    Json out;
+    out.begin_object().key("problems").begin_array();
+    for (const CompileFigures& one : all) {
+      out.begin_object().field("group", one.problem.group).field("name", one.problem.name);
+      out.field("loops_seconds", one.loops).key("levels").begin_object();
+      for (const auto& [level, seconds] : one.levels) out.field(level, seconds);
+      out.end().end();
+    }
+    fmt::print("{}", out.end().end().str());
+  }
+
   static void print_json(const std::vector<Figures>& all) {
     Json out;
     out.begin_object().field("peer", compiler::bench::has_peer() ? "oneDNN" : "").key("problems").begin_array();
@@ -78,6 +129,7 @@ Action bench_cpu(Options& options) {
   options.option(command->only, "--only", "TEXT", "only what has this in its name or its group's");
   options.option(command->rounds, "--rounds", "N", "how often each is measured");
   options.option(command->level, "--level", "NAME", "of the processor, as x86-64-v3; default: the best there is");
+  options.flag(command->compile, "--compile", "only compile them, for all levels, and print how long that takes");
   options.flag(command->json, "--json", "figures as JSON");
   options.footer("tenon bench cpu --only ResNet");
   return [command] { return command->run(); };

@@ -102,6 +102,12 @@ BufferId Emitter::parameter(const std::shared_ptr<const Tensor>& tensor) {
   return place->second;
 }
 
+BufferId Emitter::temporary(std::string_view name, const Dims& dims, DType dtype) {
+  const BufferId buffer = builder_.temporary(unique(name), ranges_of(dims), dtype);
+  temporaries_.insert(buffer);
+  return buffer;
+}
+
 Value Emitter::expression(Dims dims, DType dtype, Element at) {
   // One node for one element: a code generator that knows its nodes computes it once.
   auto known = std::make_shared<std::map<Dims, Expr>>();
@@ -145,8 +151,7 @@ Value Emitter::reduce(std::string_view name, Sum sum) {
       sum.over, [&](Dim size) { return DimProver(context_).less(dim(0), size) != Answer::kYes; });
   const DType dtype = sum.term(zeros)->dtype;
   const Expr init = sum.init ? *sum.init : loop::identity(sum.op, dtype);
-  const BufferId to = builder_.temporary(unique(name), ranges, dtype);
-  temporaries_.insert(to);
+  const BufferId to = temporary(name, sum.dims, dtype);
   // A sum of no element is never begun: then what it begins with is a stage of its own.
   if (empty) builder_.compute(to, [&](const Dims&) { return init; });
   builder_.stage(name, ranges, ranges_of(sum.over), [&](const Dims& at) {
@@ -217,8 +222,7 @@ Value Emitter::contract(std::string_view name, Dims dims, DType dtype, Tiles til
 
 Value Emitter::contract(std::string_view name, Dims dims, DType dtype, Nests nests) {
   flush();
-  const BufferId to = builder_.temporary(unique(name), ranges_of(dims), dtype);
-  temporaries_.insert(to);
+  const BufferId to = temporary(name, dims, dtype);
   pending_ = Pending{to, dims, std::move(nests)};
   return from_buffer(to, std::move(dims), dtype);
 }
@@ -256,8 +260,7 @@ Value Emitter::scan(std::string_view name, Dims dims, size_t axis, DType dtype,
     ranges.push_back({{}, dims[i]});
     if (i != axis) inner.push_back({{}, dims[i]});
   }
-  const BufferId to = builder_.temporary(unique(name), ranges, dtype);
-  temporaries_.insert(to);
+  const BufferId to = temporary(name, dims, dtype);
   builder_.scan({"t", dims[axis]}, {to}, [&](Dim t) {
     builder_.stage(name, inner, {}, [&](const Dims& others) {
       Dims at = others, before;
@@ -278,8 +281,7 @@ std::vector<Value> Emitter::nest(std::string_view name, const std::vector<std::p
   std::vector<BufferId> buffers;
   std::vector<Value> values;
   for (const auto& [dims, dtype] : results) {
-    buffers.push_back(builder_.temporary(unique(name), ranges_of(dims), dtype));
-    temporaries_.insert(buffers.back());
+    buffers.push_back(temporary(name, dims, dtype));
     values.push_back(from_buffer(buffers.back(), dims, dtype));
   }
   for (loop::Stmt& stmt : make(buffers)) builder_.add(std::move(stmt));

@@ -116,6 +116,7 @@ class Emitter {
     Dims dims;
     Nests nests;
   };
+  BufferId temporary(std::string_view name, const Dims& dims, DType dtype);
   BufferId parameter(const std::shared_ptr<const Tensor>& tensor);
   bool runs_along(const Sum& sum);
   Value reduce_in_lanes(std::string_view name, const Sum& sum, int64_t lanes);

@@ -62,6 +62,7 @@ expect 2 "--trials is at least 1" "$tenon" tune tests/models/tiny_digits.onnx --
 expect 0 "GOP/s" "$tenon" bench cpu --only 64x3136x64 --rounds 1 --level x86-64-v2
 expect 1 "has no level" "$tenon" bench cpu --only 64x3136x64 --level x86-64-v9
 expect 0 "\"gflops\": " "$tenon" bench cpu --only "960 -> 960" --rounds 1 --json
+expect 0 "kernels take more than" "$tenon" bench cpu --only 64x3136x64 --rounds 1 --compile
 expect 2 "no problem has" "$tenon" bench cpu --only nothing
 
 # A whole model, by itself and when another program says so.

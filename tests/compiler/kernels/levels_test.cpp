@@ -38,6 +38,11 @@ class Levels : public ::testing::Test {
     });
     return one;
   }
+  Tensor floats(runtime::Shape shape) {
+    Tensor one(DType::kF32, std::move(shape));
+    for (float& x : one.data<float>()) x = static_cast<float>(pick(-8, 8)) / 4;
+    return one;
+  }
   Atom argument(const Tensor& value) {
     arguments_.push_back(value);
     return builder_->param(context_.type_of(value), fmt::format("a{}", arguments_.size()));
@@ -59,7 +64,7 @@ class Levels : public ::testing::Test {
       return interpret(context_, program, context_.symbol("main"), arguments_);
     }();
     ASSERT_TRUE(wanted) << what << wanted.error().str();
-    const auto kernel = make_kernel(context_, module_, fmt::format("k{}", functions_.size()), function_);
+    const auto kernel = make_kernel(context_, module_, fmt::format("k{}", functions_.size()), function_, choices_);
     ASSERT_TRUE(kernel) << what << kernel.error().str();
     loop::Function scheduled = schedule(context_, kernel->function).function;
     std::vector<Tensor> params;
@@ -107,6 +112,7 @@ class Levels : public ::testing::Test {
   std::optional<compiler::Builder> builder_;
   std::vector<Tensor> arguments_;
   std::string text_;
+  Choices choices_;
   std::vector<loop::Function> functions_;
   std::vector<std::vector<Tensor>> params_;
   std::vector<Tensor> wanted_;
@@ -237,11 +243,6 @@ TEST_F(Levels, TilesAreCutUnderNamesOfTheirOwn) {
 
 // Tiles are cut to the registers that there are: of 16 by 16 bytes down to those of AVX-512, whose own they are.
 TEST_F(Levels, TilesAreCutToTheRegisters) {
-  const auto floats = [&](runtime::Shape shape) {
-    Tensor one(DType::kF32, std::move(shape));
-    for (float& x : one.data<float>()) x = static_cast<float>(pick(-8, 8)) / 4;
-    return one;
-  };
   for (const std::string_view op : {"matmul", "dense", "conv2d"}) {
     for (const int64_t m : {1, 15}) {
       begin();
@@ -277,6 +278,26 @@ TEST_F(Levels, TilesAreCutToTheRegisters) {
         EXPECT_FALSE(size == 16 && m > 1 && loop::equal(cut, whole)) << loop::print(context_, cut);
       }
     }
+  }
+  run_on_all_levels();
+}
+
+// Vectors of channels, which are turned round before they are stored; on narrow maps through all rows.
+TEST_F(Levels, TilesThatAreTurnedAreCutToTheRegisters) {
+  choices_ = [](const std::string&) { return parse_choice("vectors=channels"); };
+  for (const int64_t stride : {1, 2}) {
+    begin();
+    const auto value = builder_->apply(
+        "conv2d", {argument(floats({1, 2, 14, 14})), builder_->constant(floats({24, 2, 3, 3}))},
+        {{"padding", std::vector<int64_t>{1, 1, 1, 1}}, {"strides", std::vector<int64_t>{stride, stride}}});
+    ASSERT_TRUE(value) << value.error().str();
+    check(*builder_->apply("relu", {*value}), fmt::format("conv2d of stride {}", stride), false);
+    ASSERT_NE(text_.find("conv_tile"), std::string::npos) << text_;
+    const loop::Function cut = native::fit_tiles(context_, functions_.back(), {.count = 8, .bytes = 32, .fma = true});
+    EXPECT_FALSE(loop::equal(cut, functions_.back())) << loop::print(context_, cut);
+    const auto found = loop::evaluate(context_, cut, params_.back());
+    ASSERT_TRUE(found) << found.error().str() << loop::print(context_, cut);
+    expect_near((*found)[0], wanted_.back(), what_.back());
   }
   run_on_all_levels();
 }
