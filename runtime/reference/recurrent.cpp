@@ -177,7 +177,7 @@ Result recurrent(const Attrs& attrs, std::span<const Tensor> inputs) {
 
 Expected<std::vector<GateFunction>> gate_functions(const Attrs& attrs, int64_t gates, int64_t directions) {
   const auto count = static_cast<size_t>(functions_of(gates) * directions);
-  const auto get = [&]<class V>(const char* name, V otherwise) {
+  const auto get = [&]<class V>(const char* name, const V& otherwise) {
     const auto found = attrs.find(name);
     const V* value = found == attrs.end() ? nullptr : std::get_if<V>(&found->second);
     return value ? *value : otherwise;
