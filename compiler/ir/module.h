@@ -256,8 +256,8 @@ void substitute(Context& context, Function& function, const std::map<Symbol, Dim
 // Each type of the function: of variables, results, constructions and casts.
 void for_each_type(Function& function, const std::function<void(Type&)>& visit);
 
-// Whether the function has neither control flow nor closures, references, constructors or checks, and calls no library
-// and, as far as `module` goes, not itself: one straight line of tensors and tuples. Loop functions may be called.
+// Whether the function has neither control flow nor closures, references, constructors or checks and, within `module`,
+// does not call itself: one straight line of tensors and tuples. Loop functions and libraries may be called.
 bool first_order(const Module& module, const Function& function);
 
 // Visits of what a value is made of. They name every kind of value, so that a new one does not compile until they have
