@@ -119,8 +119,6 @@ class FunctionEmitter {
   void vector(const loop::For& loop, int64_t extent);
   void lanes(const loop::For& loop, Dim begin, unsigned count);
   bool vectorizable(const loop::For& loop);
-  static bool sums(const loop::For& loop);
-  void forget();
   void parallel(const loop::For& loop, Dim extent);  // emit_parallel.cpp
   // A tile that is stored turned round, if the loop is one (emit_turn.cpp).
   static constexpr int64_t kTurned = 4;  // rows at a time

@@ -1,6 +1,5 @@
 // Statements: loops, conditions, and points of stages.
 #include <fmt/format.h>
-#include <llvm/IR/InlineAsm.h>
 
 #include <algorithm>
 #include <cassert>
@@ -63,11 +62,7 @@ void FunctionEmitter::statement(const loop::For& loop) {
       if (turn(loop)) return;
       if (constant && *constant * unrolled_ <= kMostCopies) {
         unrolled_ *= *constant;
-        const bool terms = sums(loop);
-        for (int64_t i = 0; i < *constant; ++i) {
-          if (terms && i > 0) forget();
-          repeat(loop, unit_.context.dim(i));
-        }
+        for (int64_t i = 0; i < *constant; ++i) repeat(loop, unit_.context.dim(i));
         unrolled_ /= *constant;
         return;
       }
@@ -81,24 +76,6 @@ void FunctionEmitter::statement(const loop::For& loop) {
     case loop::Mark::kSerial: break;
   }
   serial(i64(0), uniform(extent), !constant, [&](Dim value) { repeat(loop, value); });
-}
-
-// Whether its iterations are terms of sums.
-bool FunctionEmitter::sums(const loop::For& loop) {
-  bool found = false;
-  for_each_statement(loop.body, [&](const loop::Stmt& stmt) {
-    const auto* stage = std::get_if<loop::Stage>(&stmt.form);
-    if (!stage) return;
-    for (const loop::Axis& axis : stage->axes)
-      found |= axis.kind == loop::AxisKind::kReduce && loop::mentions(std::span(&axis.value, 1), loop.var);
-  });
-  return found;
-}
-
-// What was loaded is loaded anew from here on: kept from term to term, it would take the registers of the sums.
-void FunctionEmitter::forget() {
-  auto* type = llvm::FunctionType::get(b_.getVoidTy(), false);
-  b_.CreateCall(llvm::InlineAsm::get(type, "", "~{memory}", true));
 }
 
 // Whether all iterations may go in lock-step: no memory and no loop of their own, and every stage has points of its own
