@@ -144,7 +144,8 @@ class Direct {
     for (TileShape shape : tile_shapes(places, outputs_, kSide)) {
       if (shape.rows > kSide || (through_ && kernel_[0] * kernel_[1] > 1 && shape.rows % out_[1] != 0)) continue;
       // A vector of channels of a tile is turned, and its weights are read, from the second cache if they are many.
-      const auto lines = static_cast<double>((places + shape.rows - 1) / shape.rows * vectors);
+      const int64_t tiles = (places + shape.rows - 1) / shape.rows;
+      const auto lines = static_cast<double>(tiles * vectors);
       const bool far = terms * shape.vectors * kSide > kNearWords;
       shape.cycles = (shape.cycles + (far ? lines * kFar : 0)) * static_cast<double>(terms) + lines * kTurned;
       if (!through_) shape.cycles *= static_cast<double>(out_[0]);
