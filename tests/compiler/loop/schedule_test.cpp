@@ -215,7 +215,7 @@ TEST(Schedule, RandomSchedulesKeepWhatRandomProgramsCompute) {
   // No primitive is refused always.
   EXPECT_EQ(taken.size(), 17u);
   for (const auto& [primitive, counts] : taken)
-    EXPECT_GT(counts.first, 20) << primitive << " refused " << counts.second;
+    EXPECT_GT(counts.first, rounds(20)) << primitive << " refused " << counts.second;
 }
 
 }  // namespace

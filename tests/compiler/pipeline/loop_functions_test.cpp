@@ -78,16 +78,18 @@ class Written : public testing::Test {
  protected:
   // A model that is kept until the test ends.
   Expected<Model> read(const std::string& body, const std::string& result) {
-    const std::string path = testing::TempDir() + "written.tn";
+    // The tests of this file are processes that run beside each other.
+    const std::string name = testing::UnitTest::GetInstance()->current_test_info()->name();
+    const std::string path = testing::TempDir() + name + "_written.tn";
     runtime::NamedTensors side;
     Tensor w(DType::kF32, {6, 4});
     for (int i = 0; i < 24; ++i) w.data<float>()[i] = 0.25F * static_cast<float>(i % 7 - 3);
     side.emplace("w", std::move(w));
     const auto bytes = runtime::to_npz(side);
-    std::ofstream(testing::TempDir() + "written.npz", std::ios::binary)
+    std::ofstream(testing::TempDir() + name + "_written.npz", std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     std::string head(kFunctions);
-    head.replace(head.find("\"1\"]"), 4, "\"1\", side = \"written.npz\"]");
+    head.replace(head.find("\"1\"]"), 4, "\"1\", side = \"" + name + "_written.npz\"]");
     std::ofstream(path) << head
                         << "def @main(%x: Tensor[(9, 6), f32], %a: Tensor[(9, 3), f32], %at: Tensor[(6,), i64]) -> "
                         << result << " {\n  " << body << "\n}\n";
