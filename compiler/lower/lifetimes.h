@@ -1,6 +1,5 @@
 // How long registers live in lowered code, and where in a session's arena native kernels' results lie.
-#ifndef TENON_COMPILER_LOWER_LIFETIMES_H_
-#define TENON_COMPILER_LOWER_LIFETIMES_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -18,5 +17,3 @@ void insert_kills(runtime::Function& function);
 void place_results(runtime::Function& function, const std::map<runtime::Register, int64_t>& bytes);
 
 }  // namespace tenon::compiler
-
-#endif  // TENON_COMPILER_LOWER_LIFETIMES_H_

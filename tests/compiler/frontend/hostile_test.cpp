@@ -225,18 +225,20 @@ TEST(Hostile, ChangedBytesNeverCrash) {
   }
 }
 
+// Four floats of that name, an input or output.
+void port(onnx::ValueInfoProto* value, const char* name) {
+  value->set_name(name);
+  auto& type = *value->mutable_type()->mutable_tensor_type();
+  type.set_elem_type(1);
+  type.mutable_shape()->add_dim()->set_dim_value(4);
+}
+
 // x -> QuantizeLinear -> DequantizeLinear; `zero` is a TensorProto data type, 0 for no zero point.
 onnx::ModelProto quantizing(int64_t output_dtype, int zero, int64_t dequantized = 0) {
   onnx::ModelProto model;
   model.set_ir_version(10);
   model.add_opset_import()->set_version(23);
   auto& graph = *model.mutable_graph();
-  const auto port = [](onnx::ValueInfoProto* value, const char* name) {
-    value->set_name(name);
-    auto& type = *value->mutable_type()->mutable_tensor_type();
-    type.set_elem_type(1);
-    type.mutable_shape()->add_dim()->set_dim_value(4);
-  };
   port(graph.add_input(), "x");
   port(graph.add_output(), "y");
   auto* scale = graph.add_initializer();
@@ -273,12 +275,6 @@ TEST(Outputs, OfIdentitiesKeepTheirNames) {
   model.set_ir_version(10);
   model.add_opset_import()->set_version(17);
   auto& graph = *model.mutable_graph();
-  const auto port = [](onnx::ValueInfoProto* value, const char* name) {
-    value->set_name(name);
-    auto& type = *value->mutable_type()->mutable_tensor_type();
-    type.set_elem_type(1);
-    type.mutable_shape()->add_dim()->set_dim_value(4);
-  };
   port(graph.add_input(), "x");
   const auto node = [&](const char* op, const char* from, const char* to) {
     auto* one = graph.add_node();
