@@ -95,6 +95,22 @@ bool has_dots(const loop::Function& function) {
   return found;
 }
 
+// Leaves out passes that find little in what the emitter writes and take much of the time. Strength reduction is its
+// own (FunctionEmitter::advance()).
+class ChosenPasses : public llvm::legacy::PassManagerBase {
+ public:
+  explicit ChosenPasses(llvm::legacy::PassManager& passes) : passes_(passes) {}
+  void add(llvm::Pass* pass) override {
+    if (std::ranges::find(kLeftOut, std::string_view(pass->getPassName())) == std::end(kLeftOut)) passes_.add(pass);
+    else delete pass;
+  }
+
+ private:
+  static constexpr std::string_view kLeftOut[] = {"Loop Strength Reduction",
+                                                  "Canonicalize Freeze Instructions in Loops"};
+  llvm::legacy::PassManager& passes_;
+};
+
 // SROA makes registers of small buffers, the others clean up behind it; loops are as they shall be.
 llvm::SmallVector<char, 0> make_object(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::SmallVector<char, 0> object;
@@ -105,8 +121,9 @@ llvm::SmallVector<char, 0> make_object(llvm::Module& module, llvm::TargetMachine
   passes.add(llvm::createSROAPass());
   passes.add(llvm::createEarlyCSEPass());
   passes.add(llvm::createCFGSimplificationPass());
+  ChosenPasses chosen(passes);
   [[maybe_unused]] const bool failed =
-      machine.addPassesToEmitFile(passes, out, nullptr, llvm::CodeGenFileType::ObjectFile);
+      machine.addPassesToEmitFile(chosen, out, nullptr, llvm::CodeGenFileType::ObjectFile);
   assert(!failed && "find_target() has seen that it can");
   passes.run(module);
   return object;

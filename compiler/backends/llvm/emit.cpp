@@ -144,10 +144,7 @@ void FunctionEmitter::release(Value* memory) {
 // --- Scopes ---
 
 void FunctionEmitter::open_scope(bool guarded) {
-  auto* here = block("scope");
   auto* inside = block("in");
-  b_.CreateBr(here);
-  continue_at(here);
   Scope& scope = frame().scopes.emplace_back();
   scope.anchor = b_.CreateBr(inside);
   scope.guarded = guarded;

@@ -72,9 +72,18 @@ class FunctionEmitter {
   using Value = llvm::Value;
   using Env = std::map<Symbol, Dim>;
 
+  // A pointer that each iteration of a loop moves by the same distance from `base`.
+  struct Moving {
+    llvm::Instruction* pointer = nullptr;
+    Value* base = nullptr;
+    llvm::Type* element = nullptr;
+    Dim step;
+  };
   // Values that depend on nothing further in, made before `anchor`.
   struct Scope {
     llvm::Instruction* anchor = nullptr;
+    Symbol counter{};  // of the loop whose body it is
+    std::vector<Moving> moving;
     bool guarded = false;  // perhaps not reached whenever the scope around it is
     std::map<const DimNode*, Value*> values;
     std::map<std::pair<Value*, const DimNode*>, Value*> pointers;  // by base and offset
@@ -95,6 +104,7 @@ class FunctionEmitter {
     std::map<std::pair<const DimNode*, const DimNode*>, Placed> tables;  // of ragged buffers, where rows begin
     int64_t stack = 0;                                                   // bytes
     bool task = false;
+    Value* most_tasks = nullptr;
     unsigned lanes = 0;     // of the vector loop around; 0: none
     Symbol lane{};          // its variable
     Value* mask = nullptr;  // the lanes that are active, never none; nullptr: all
@@ -113,13 +123,16 @@ class FunctionEmitter {
   bool dot_product(const loop::Intrinsic& call, const loop::Function& declared);
   bool contiguous(const loop::Operand& operand);
   std::optional<int64_t> constant_elements(BufferId id);
+  std::optional<int64_t> known_elements(BufferId id);
   void points(const loop::Stage& stage, size_t guard, const Env& axes);
   void serial(Value* begin, Value* end, bool guarded, const std::function<void(Dim)>& run);
+  void advance(const std::vector<Moving>& moving, llvm::PHINode* number);
   void repeat(const loop::For& loop, Dim value);  // the body, once
   void vector(const loop::For& loop, int64_t extent);
   void lanes(const loop::For& loop, Dim begin, unsigned count);
   bool vectorizable(const loop::For& loop);
   void parallel(const loop::For& loop, Dim extent);  // emit_parallel.cpp
+  Value* most_tasks();
   // A tile that is stored turned round, if the loop is one (emit_turn.cpp).
   static constexpr int64_t kTurned = 4;  // rows at a time
   bool turn(const loop::For& outer);

@@ -308,7 +308,14 @@ llvm::Value* FunctionEmitter::moved(const Address& address, Dim rest, llvm::Type
   b_.SetInsertPoint(frame().scopes[at].anchor);
   Value* place = at > address.scope ? moved(address, before, element) : address.base;
   if (at == address.scope) here = rest;
-  return frame().scopes[at].pointers[key] = b_.CreateGEP(element, place, uniform(here));
+  Value* result = b_.CreateGEP(element, place, uniform(here));
+  Scope& scope = frame().scopes[at];
+  if (at > address.scope && scope.counter != Symbol{}) {
+    const auto linear = unit_.context.linear_in(scope.counter, here);
+    if (linear && linear->second == unit_.context.dim(0) && scope_of(linear->first) < at)
+      scope.moving.push_back({llvm::cast<llvm::Instruction>(result), place, element, linear->first});
+  }
+  return scope.pointers[key] = result;
 }
 
 void FunctionEmitter::annotate(llvm::Instruction* access, BufferId id) {

@@ -125,6 +125,7 @@ llvm::Value* FunctionEmitter::byte_dot(Value* sum, Value* x, Value* y, bool x_si
     count = std::min(width, rest);
     const auto piece = [&](Value* value) -> Value* {
       if (!value->getType()->isVectorTy()) return b_.CreateVectorSplat(width, value);
+      if (count == lanes && width == lanes) return value;
       std::vector<int> numbers(width, -1);
       for (unsigned i = 0; i < count; ++i) numbers[i] = static_cast<int>(begin + i);
       return b_.CreateShuffleVector(value, numbers);

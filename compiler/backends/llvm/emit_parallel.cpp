@@ -5,9 +5,19 @@
 
 namespace tenon::compiler::native {
 
+// More than threads, so that a slow one is made up for.
+llvm::Value* FunctionEmitter::most_tasks() {
+  Frame& here = frame();
+  if (here.most_tasks) return here.most_tasks;
+  llvm::IRBuilderBase::InsertPointGuard guard(b_);
+  b_.SetInsertPoint(here.allocas);
+  Value* threads = b_.CreateZExt(field(1, b_.getInt32Ty()), b_.getInt64Ty());
+  return here.most_tasks = b_.CreateSelect(b_.CreateICmpUGT(threads, i64(1)), b_.CreateMul(threads, i64(4)), i64(1));
+}
+
 void FunctionEmitter::parallel(const loop::For& loop, Dim extent) {
-  // What the task needs, as a structure in this function's memory: how many tasks and iterations there are, and all
-  // that has a place here.
+  // What the task needs, as a structure in this function's memory: iterations of each task, how many tasks have one
+  // more, and all that has a place here and is used there.
   std::vector<std::pair<Placed*, Value*>> captured;
   Frame inner;
   for (auto& [symbol, one] : frame().variables) inner.variables[symbol] = {one.value, 0};
@@ -24,34 +34,48 @@ void FunctionEmitter::parallel(const loop::For& loop, Dim extent) {
   auto* type = llvm::StructType::get(b_.getContext(), types);
 
   Value* count = uniform(extent);
-  Value* threads = b_.CreateZExt(field(1, b_.getInt32Ty()), b_.getInt64Ty());
-  // More tasks than threads, so that a slow one is made up for.
-  Value* tasks = b_.CreateSelect(b_.CreateICmpUGT(threads, i64(1)), b_.CreateMul(threads, i64(4)), i64(1));
-  tasks = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, tasks, count);
+  Value* tasks = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, most_tasks(), count);
+  // Divided once, here; by 32 bits where that is enough, which is cheaper to run and to compile.
+  const auto known = extent.constant();
+  Value *each = nullptr, *more = nullptr;
+  if (known && *known > 0 && *known <= INT32_MAX) {
+    auto* all = b_.getInt32(static_cast<uint32_t>(*known));
+    Value* divisor = b_.CreateTrunc(tasks, b_.getInt32Ty());
+    each = b_.CreateZExt(b_.CreateUDiv(all, divisor), b_.getInt64Ty());
+    more = b_.CreateZExt(b_.CreateURem(all, divisor), b_.getInt64Ty());
+  } else {
+    Value* divisor = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, tasks, i64(1));
+    each = b_.CreateSDiv(count, divisor), more = b_.CreateSRem(count, divisor);
+  }
   Value* data = stack_memory(type, 1);
-  b_.CreateStore(tasks, b_.CreateStructGEP(type, data, 0));
-  b_.CreateStore(count, b_.CreateStructGEP(type, data, 1));
-  for (unsigned i = 0; i < captured.size(); ++i)
-    b_.CreateStore(captured[i].second, b_.CreateStructGEP(type, data, i + 2));
+  b_.CreateStore(each, b_.CreateStructGEP(type, data, 0));
+  b_.CreateStore(more, b_.CreateStructGEP(type, data, 1));
 
   llvm::Function* task = nullptr;
+  std::vector<llvm::LoadInst*> taken;
   {
     llvm::IRBuilderBase::InsertPointGuard guard(b_);
     task = make_function(fmt::format("{}.task{}", symbol_, tasks_++), true);
     enter(task, true);
     Value* own = task->getArg(1);
     auto slot = [&](unsigned i) { return b_.CreateLoad(types[i], b_.CreateStructGEP(type, own, i)); };
-    Value *tasks_there = slot(0), *all = slot(1);
-    for (unsigned i = 0; i < captured.size(); ++i) captured[i].first->value = slot(i + 2);
+    Value *each_there = slot(0), *more_there = slot(1);
+    for (unsigned i = 0; i < captured.size(); ++i) captured[i].first->value = taken.emplace_back(slot(i + 2));
     frame().variables = std::move(inner.variables);
     frame().bases = std::move(inner.bases);
     frame().tables = std::move(inner.tables);
     Value* index = task->getArg(2);
-    Value* begin = b_.CreateSDiv(b_.CreateMul(index, all), tasks_there);
-    Value* end = b_.CreateSDiv(b_.CreateMul(b_.CreateAdd(index, i64(1)), all), tasks_there);
+    Value* begin = b_.CreateAdd(b_.CreateMul(index, each_there),
+                                b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, index, more_there));
+    Value* end = b_.CreateAdd(b_.CreateAdd(begin, each_there),
+                              b_.CreateZExt(b_.CreateICmpSLT(index, more_there), b_.getInt64Ty()));
     open_scope(false);
     serial(begin, end, true, [&](Dim value) { repeat(loop, value); });
     leave();
+  }
+  for (unsigned i = 0; i < captured.size(); ++i) {
+    if (taken[i]->use_empty()) taken[i]->eraseFromParent();
+    else b_.CreateStore(captured[i].second, b_.CreateStructGEP(type, data, i + 2));
   }
 
   auto* run_type =

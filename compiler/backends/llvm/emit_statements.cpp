@@ -11,10 +11,12 @@
 namespace tenon::compiler::native {
 namespace {
 
-constexpr int64_t kMostCopies = 4096;         // of a statement, by unrolling
-constexpr int64_t kMostLanes = 64;            // of a vector loop at a time
-constexpr int64_t kStackBytes = 1 << 14;      // of a buffer that is not said to be on the stack
-constexpr int64_t kMostStackBytes = 1 << 20;  // of all in one function
+constexpr int64_t kMostCopies = 4096;                // of a statement, by unrolling
+constexpr int64_t kMostLanes = 64;                   // of a vector loop at a time
+constexpr int64_t kMostMoving = 3;                   // pointers of a loop that go by one step
+constexpr int64_t kStackBytes = 1 << 14;             // of a buffer that is not said to be on the stack
+constexpr int64_t kMostStackBytes = 1 << 20;         // of all in one function
+constexpr int64_t kMostElements = int64_t{1} << 44;  // of a buffer
 
 }  // namespace
 
@@ -43,12 +45,36 @@ void FunctionEmitter::serial(Value* begin, Value* end, bool guarded, const std::
   auto* number = b_.CreatePHI(b_.getInt64Ty(), 2);
   number->addIncoming(begin, before);
   open_scope(guarded);
-  run(define(number));
+  const Dim counter = define(number);
+  frame().scopes.back().counter = *counter.variable();
+  run(counter);
+  const std::vector<Moving> moving = std::move(frame().scopes.back().moving);
   close_scope();
   Value* next = b_.CreateAdd(number, i64(1), "", true, true);
   number->addIncoming(next, b_.GetInsertBlock());
+  advance(moving, number);
   b_.CreateCondBr(b_.CreateICmpSLT(next, end), head, done);
   continue_at(done);
+}
+
+// Pointers that were made of the loop's counter become what the iteration before left, moved by a step: one addition
+// each, and an address without an index. Of many that move alike the counter is the better index, for it is one.
+void FunctionEmitter::advance(const std::vector<Moving>& moving, llvm::PHINode* number) {
+  auto* before = number->getIncomingBlock(0);
+  Value* begin = number->getIncomingValue(0);
+  const auto* zero = llvm::dyn_cast<llvm::ConstantInt>(begin);
+  for (const Moving& one : moving) {
+    if (std::ranges::count(moving, one.step, &Moving::step) > kMostMoving) continue;
+    Value* step = uniform(one.step);
+    llvm::IRBuilder<> first(before->getTerminator());
+    Value* start =
+        zero && zero->isZero() ? one.base : first.CreateGEP(one.element, one.base, first.CreateMul(begin, step));
+    auto* phi = llvm::PHINode::Create(b_.getPtrTy(), 2, "", number->getParent()->getFirstNonPHIIt());
+    phi->addIncoming(start, before);
+    one.pointer->replaceAllUsesWith(phi);
+    one.pointer->eraseFromParent();
+    phi->addIncoming(b_.CreateGEP(one.element, phi, step), b_.GetInsertBlock());
+  }
 }
 
 void FunctionEmitter::statement(const loop::For& loop) {
@@ -233,6 +259,17 @@ std::optional<int64_t> FunctionEmitter::constant_elements(BufferId id) {
   return product;
 }
 
+// Of a buffer of constant size, where that is one that can be allocated.
+std::optional<int64_t> FunctionEmitter::known_elements(BufferId id) {
+  if (is_ragged(function_->buffer(id))) return std::nullopt;
+  int64_t product = 1;
+  for (Dim one : extents_.at(id)) {
+    const auto size = one.constant();
+    if (!size || *size < 0 || __builtin_mul_overflow(product, *size, &product)) return std::nullopt;
+  }
+  return product <= kMostElements ? std::optional(product) : std::nullopt;
+}
+
 void FunctionEmitter::statement(const loop::Alloc& alloc) {
   declare(alloc.buffer);
   const loop::Buffer& buffer = function_->buffer(alloc.buffer);
@@ -249,7 +286,9 @@ void FunctionEmitter::statement(const loop::Alloc& alloc) {
     if (*constant > 0) b_.CreateLifetimeEnd(memory, i64(*constant * bytes));
   } else {
     Value* elements = i64(1);
-    if (is_ragged(buffer)) {
+    if (const auto known = known_elements(alloc.buffer)) {
+      elements = i64(*known);
+    } else if (is_ragged(buffer)) {
       make_table(alloc.buffer);
       Value* rows = uniform(extents_.at(alloc.buffer)[0]);
       Value* end = b_.CreateGEP(b_.getInt64Ty(), frame().tables.at(table_key(alloc.buffer)).value, rows);
@@ -264,7 +303,7 @@ void FunctionEmitter::statement(const loop::Alloc& alloc) {
         fail_if(b_.CreateExtractValue(product, 1), TN_FAULT_SIZE, size, i64(0));
       }
     }
-    fail_if(b_.CreateICmpSGT(elements, i64(int64_t{1} << 44)), TN_FAULT_SIZE, elements, i64(0));
+    fail_if(b_.CreateICmpSGT(elements, i64(kMostElements)), TN_FAULT_SIZE, elements, i64(0));
     Value* memory = allocate(b_.CreateMul(elements, i64(bytes)));
     open_scope(false);
     frame().bases[alloc.buffer] = {memory, frame().scopes.size() - 1};

@@ -49,8 +49,8 @@ bool FunctionEmitter::turn(const loop::For& outer) {
 int64_t FunctionEmitter::turned_lanes() const { return std::clamp<int64_t>(unit_.level.vector_bytes / 4, kTurned, 16); }
 
 // void (from, its columns, to, its columns, rows of `from`): four rows at a time, the last four perhaps once more, and
-// a register's columns. Two exchanges, of neighbours and of pairs, turn each four by four (Eklundh, "A fast computer
-// method for matrix transposing", 1972).
+// a register's columns. Lanes of two rows zipped, then pairs of lanes of two such vectors, turn each four by four: each
+// of them is one instruction of most processors.
 llvm::Function* FunctionEmitter::turning() {
   const std::string name = fmt::format("turn.{}", unit_.level.name);
   if (auto* known = unit_.module.getFunction(name)) return known;
@@ -90,20 +90,21 @@ llvm::Function* FunctionEmitter::turning() {
     Value* place = b.CreateGEP(element, line, b.CreateAdd(column, b.CreateMul(columns, i64(i))));
     lines.push_back(b.CreateAlignedLoad(type, place, align));
   }
-  for (int step = 1; step < kTurned; step *= 2) {
-    std::vector<int> low, high;
-    for (int lane = 0; lane < lanes; ++lane) {
-      low.push_back((lane & step) == 0 ? lane : static_cast<int>(lanes) + lane - step);
-      high.push_back((lane & step) == 0 ? lane + step : static_cast<int>(lanes) + lane);
+  // Of each four lanes: a0 b0 a1 b1, a2 b2 a3 b3 and those of c and d; then pairs of these.
+  const auto zip = [&](Value* x, Value* y, int size, bool high) {
+    std::vector<int> numbers;
+    for (int64_t part = 0; part < lanes; part += kTurned) {
+      for (int i = 0; i < kTurned; ++i) {
+        const int from = static_cast<int>(part) + (high ? 2 : 0) + (size == 1 ? i / 2 : i % 2);
+        numbers.push_back((size == 1 ? i % 2 : i / 2) != 0 ? static_cast<int>(lanes) + from : from);
+      }
     }
-    for (size_t one = 0; one < lines.size(); ++one) {
-      if ((one & static_cast<size_t>(step)) != 0) continue;
-      Value *&upper = lines[one], *&lower = lines[one + static_cast<size_t>(step)];
-      Value* const kept = upper;
-      upper = b.CreateShuffleVector(kept, lower, low);
-      lower = b.CreateShuffleVector(kept, lower, high);
-    }
-  }
+    return b.CreateShuffleVector(x, y, numbers);
+  };
+  Value *ab = zip(lines[0], lines[1], 1, false), *ab_high = zip(lines[0], lines[1], 1, true),
+        *cd = zip(lines[2], lines[3], 1, false), *cd_high = zip(lines[2], lines[3], 1, true);
+  lines = {zip(ab, cd, 2, false), zip(ab, cd, 2, true), zip(ab_high, cd_high, 2, false),
+           zip(ab_high, cd_high, 2, true)};
   for (int64_t part = 0; part < lanes; part += kTurned) {
     std::vector<int> four;
     for (int64_t lane = 0; lane < kTurned; ++lane) four.push_back(static_cast<int>(part + lane));
