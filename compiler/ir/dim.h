@@ -73,6 +73,7 @@ struct DimNode {
 struct DimRange {
   std::optional<int64_t> lo, hi;
   bool operator==(const DimRange&) const = default;
+  bool contains(int64_t value) const { return (!lo || value >= *lo) && (!hi || value <= *hi); }
 };
 // "1..512", "1.."
 std::string str(const DimRange& range);

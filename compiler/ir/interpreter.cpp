@@ -187,11 +187,7 @@ class Interpreter {
       for (const Atom& arg : apply.args) tensors.push_back(self.read(arg).tensor());
       auto results = apply.op->reference(apply.attrs, tensors);
       if (!results) return forward_error(results);
-      const auto* binding = step.binding;
-      if (!self.frames_.back().code->function->type(binding->var).tuple()) {
-        return self.deliver(std::move(results->front()));
-      }
-      return self.deliver(RunValue::tuple({results->begin(), results->end()}));
+      return self.deliver(joined(*results));
     }
     Progress operator()(const Call& call) const {
       std::vector<RunValue> args = self.read(call.args);
@@ -244,8 +240,16 @@ class Interpreter {
         problem.what += fmt::format(" (in {})", std::exchange(problem.where, {}));
         return std::unexpected(std::move(problem));
       }
-      if (results->size() == 1) return self.deliver(std::move(results->front()));
-      return self.deliver(RunValue::tuple({results->begin(), results->end()}));
+      return self.deliver(joined(*results));
+    }
+    // The parts of the step's type as one value.
+    RunValue joined(std::span<const runtime::Tensor> parts) const {
+      if (!type().tuple()) return parts.front();
+      return RunValue::tuple({parts.begin(), parts.end()});
+    }
+    Type type() const { return self.frames_.back().code->function->type(step.binding->var); }
+    static std::unexpected<Diagnostic> unlike(std::string_view symbol) {
+      return error(fmt::format("the results of the library function \"{}\" are not what it is called for", symbol));
     }
     // Of a library function, one that fills buffers.
     static loop::LibraryFunction filler(std::string_view symbol, const Libraries::mapped_type& implementation) {
@@ -261,8 +265,7 @@ class Interpreter {
           fit = tensor && tensor.dtype() == outputs[i].dtype() && tensor.shape() == outputs[i].shape();
           if (fit) std::ranges::copy(tensor.bytes(), outputs[i].bytes().begin());
         }
-        if (fit) return {};
-        return error(fmt::format("the results of the library function \"{}\" are not what it is called for", symbol));
+        return fit ? Status() : unlike(symbol);
       };
     }
     Progress library(const Library& library, const std::vector<RunValue>& args) const {
@@ -270,6 +273,7 @@ class Interpreter {
       if (found == self.libraries_.end()) return opened(library, args);
       auto value = found->second(args);
       if (!value) return forward_error(value);
+      if (!matches(self.module_, type(), *value, *self.frames_.back().sizes)) return unlike(library.symbol);
       return self.deliver(std::move(*value));
     }
     // One of those that the process has opened, which fill tensors that are there.
@@ -286,10 +290,8 @@ class Interpreter {
         inputs.push_back(args[i].tensor());
         if (!inputs.back()) return error(fmt::format("\"{}\" takes tensors alone", library.symbol));
       }
-      const std::vector<Type> types =
-          library.result.tuple() ? library.result.tuple()->fields : std::vector{library.result};
-      for (const Type type : types) {
-        const TensorType* tensor = type.tensor();
+      for (const Type part : library.result.parts()) {
+        const TensorType* tensor = part.tensor();
         runtime::Shape shape;
         for (size_t i = 0; tensor && i < tensor->dims.size(); ++i) {
           if (const auto size = evaluate(tensor->dims[i], sizes)) shape.push_back(*size);
@@ -302,8 +304,7 @@ class Interpreter {
         outputs.emplace_back(tensor->dtype, std::move(shape));
       }
       TENON_TRY(runtime::call_function(**function, inputs, outputs, runtime::ThreadPool::of_process()));
-      if (!library.result.tuple()) return self.deliver(std::move(outputs.front()));
-      return self.deliver(RunValue::tuple({outputs.begin(), outputs.end()}));
+      return self.deliver(joined(outputs));
     }
     Progress operator()(const Tuple& tuple) const { return self.deliver(RunValue::tuple(self.read(tuple.fields))); }
     Progress operator()(const Project& project) const {
@@ -468,8 +469,7 @@ Status check_inputs(const Context& context, const Module& module, const Function
     }
     for (const auto& [name, bounds] : function.bounds) {
       auto size = sizes.find(name);
-      if (size == sizes.end() || !mentions(info.type, name)) continue;
-      if (size->second >= bounds.lo.value_or(0) && size->second <= bounds.hi.value_or(INT64_MAX)) continue;
+      if (size == sizes.end() || !mentions(info.type, name) || bounds.contains(size->second)) continue;
       return fail(fmt::format(": {} must be in {}", context.name(name), str(bounds)));
     }
   }

@@ -34,6 +34,8 @@ struct Type {
   const struct ReferenceType* reference() const;
   const struct TypeVariable* variable() const;
   const struct UnknownType* unknown() const;
+  // What a binding of several results is made of: the fields of a tuple, or the type itself.
+  std::vector<Type> parts() const;
 };
 
 struct TensorType {
@@ -95,6 +97,11 @@ inline const AdtType* Type::adt() const { return node ? std::get_if<AdtType>(nod
 inline const ReferenceType* Type::reference() const { return node ? std::get_if<ReferenceType>(node) : nullptr; }
 inline const TypeVariable* Type::variable() const { return node ? std::get_if<TypeVariable>(node) : nullptr; }
 inline const UnknownType* Type::unknown() const { return node ? std::get_if<UnknownType>(node) : nullptr; }
+
+inline std::vector<Type> Type::parts() const {
+  const TupleType* fields = tuple();
+  return fields ? fields->fields : std::vector{*this};
+}
 
 // Whether the type has a `?` that can be seen: in a tensor, or a field of a tuple; other types keep theirs closed.
 bool has_erased(Type type);

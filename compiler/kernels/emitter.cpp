@@ -232,7 +232,7 @@ void Emitter::flush() {
   const Pending pending = std::move(*pending_);
   pending_.reset();
   const std::vector<TileResult> results{{pending.buffer, [](const Dims&, const Expr& sum) { return sum; }}};
-  for (loop::Stmt& nest : pending.nests(results)) builder_.add(std::move(nest));
+  for (Stmt& nest : pending.nests(results)) builder_.add(std::move(nest));
 }
 
 // Whether the results are what the pending contraction gives, and values made of its elements at their own place.
@@ -284,7 +284,7 @@ std::vector<Value> Emitter::nest(std::string_view name, const std::vector<std::p
     buffers.push_back(temporary(name, dims, dtype));
     values.push_back(from_buffer(buffers.back(), dims, dtype));
   }
-  for (loop::Stmt& stmt : make(buffers)) builder_.add(std::move(stmt));
+  for (Stmt& stmt : make(buffers)) builder_.add(std::move(stmt));
   return values;
 }
 
@@ -332,7 +332,7 @@ Expected<Kernel> Emitter::finish(const std::vector<Value>& results) {
                         });
                       }});
     }
-    for (loop::Stmt& nest : pending_->nests(into)) builder_.add(std::move(nest));
+    for (Stmt& nest : pending_->nests(into)) builder_.add(std::move(nest));
     pending_.reset();
   }
   flush();

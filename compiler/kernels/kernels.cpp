@@ -120,7 +120,7 @@ class Group {
     }
     const Type type = group_.type(var);
     std::vector<const TensorType*> types;
-    for (const Type field : type.tuple() ? type.tuple()->fields : std::vector{type}) types.push_back(field.tensor());
+    for (const Type part : type.parts()) types.push_back(part.tensor());
     std::string key = key_of(apply);
     Choice choice = choices_ ? choices_(key) : Choice();
     emit_.decide_about(std::move(key), std::move(choice));

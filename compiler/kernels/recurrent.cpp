@@ -258,7 +258,7 @@ class Direction {
                               const Dim row = context_.add(context_.dim(weights.from), at[1]);
                               return inputs_.at({row_of_x(t), at[0], row}) + biases(row) + sum;
                             }};
-    for (loop::Stmt& nest : tiled(context_, builder(), op_.emit.unique("step"), tiles, op_.dtype(), {result}))
+    for (Stmt& nest : tiled(context_, builder(), op_.emit.unique("step"), tiles, op_.dtype(), {result}))
       builder().add(std::move(nest));
     return op_.emit.from_buffer(to, dims, op_.dtype());
   }

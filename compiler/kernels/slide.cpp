@@ -11,15 +11,8 @@
 namespace tenon::compiler::kernels {
 namespace {
 
-using loop::Axis;
-using loop::AxisKind;
-using loop::For;
-using loop::Mark;
-using loop::Stmt;
-
-constexpr double kParallelTerms = 1 << 18;  // work below which threads cost more than they save
-constexpr int64_t kMostUnrolled = 49;       // taps
-constexpr int64_t kTerms = 100;             // of the tile, each some instructions
+constexpr int64_t kMostUnrolled = 49;  // taps
+constexpr int64_t kTerms = 100;        // of the tile, each some instructions
 
 // `count` tiles of `size` places, from `begin` on.
 struct Part {

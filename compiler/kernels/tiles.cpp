@@ -13,14 +13,6 @@
 namespace tenon::compiler::kernels {
 namespace {
 
-using loop::Axis;
-using loop::AxisKind;
-using loop::For;
-using loop::Mark;
-using loop::Stmt;
-
-// Work below which threads cost more than they save.
-constexpr double kParallelTerms = 1 << 18;
 constexpr int64_t kTasks = 16;  // that keep many threads busy
 
 // A part of an axis: `count` blocks of `size`, from `begin` on.

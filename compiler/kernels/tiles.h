@@ -18,6 +18,15 @@
 
 namespace tenon::compiler::kernels {
 
+using loop::Axis;
+using loop::AxisKind;
+using loop::For;
+using loop::Mark;
+using loop::Stmt;
+
+// Terms of a sum below which threads cost more than they save.
+constexpr double kParallelTerms = 1 << 18;
+
 // An index along an axis: block * tile + inner.
 struct TileIndex {
   Dim block, inner, index;

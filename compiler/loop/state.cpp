@@ -201,9 +201,7 @@ Status State::bind(std::span<const Tensor> params) {
   }
   for (const auto& [dim, bounds] : function_.bounds) {
     const auto found = values_.find(dim);
-    if (found == values_.end() ||
-        (found->second >= bounds.lo.value_or(0) && found->second <= bounds.hi.value_or(INT64_MAX)))
-      continue;
+    if (found == values_.end() || bounds.contains(found->second)) continue;
     return fail(fmt::format("{} is {}, must be in {}", context_.name(dim), found->second, str(bounds)));
   }
   for (BufferId param : function_.params) {

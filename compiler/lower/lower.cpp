@@ -216,13 +216,15 @@ class Lowering {
   Status lower_call(const Binding& binding, const Call& call) {
     const auto* symbol = std::get_if<Symbol>(&call.callee);
     const loop::Function* loops = symbol ? module_.loop_function(*symbol) : nullptr;
+    const Library* library = symbol ? module_.library(*symbol) : nullptr;
+    // The runtime has no evaluator: a loop function, or the call of a library's, is native code or nothing.
+    if ((loops || library) && !options_.cpu.native) {
+      return error(fmt::format("@{} is a {}, and native kernels are off", context_.name(*symbol),
+                               loops ? "loop function" : "library's function"),
+                   place(binding.var), "it has no reference kernel; `tenon run` of the .tn file interprets it");
+    }
     if (loops) return lower_loops(binding, call, *loops);
-    if (const Library* library = symbol ? module_.library(*symbol) : nullptr) {
-      if (!options_.cpu.native) {
-        return error(fmt::format("@{} is a library's function, which native kernels call, and those are off",
-                                 context_.name(*symbol)),
-                     place(binding.var));
-      }
+    if (library) {
       TENON_TAKE(made, calling(context_, *symbol, *library));
       return lower_loops(binding, call, *made);
     }
@@ -259,13 +261,8 @@ class Lowering {
     return {};
   }
 
-  // The runtime has no evaluator: a loop function is native code or nothing.
   Status lower_loops(const Binding& binding, const Call& call, const loop::Function& callee) {
     const std::string name(context_.name(callee.name));
-    if (!options_.cpu.native) {
-      return error(fmt::format("@{} is a loop function, and native kernels are off", name), place(binding.var),
-                   "it has no reference kernel; `tenon run` of the .tn file interprets it");
-    }
     const auto native = natives_.loops(callee);
     if (!native) {
       return error(fmt::format("@{} has no native kernel: {}{}{}", name, native.error().where,
@@ -313,8 +310,7 @@ class Lowering {
 
   Status add_result_ports(const Registers& results) {
     const auto* var = std::get_if<VarId>(&function_->body.result);
-    const std::vector<Type> types =
-        function_->result.tuple() ? function_->result.tuple()->fields : std::vector{function_->result};
+    const std::vector<Type> types = function_->result.parts();
     if (types.size() != results.size()) return error("results are nested tuples", {}, {}, Fault::kInternal);
     const Atoms fields = result_fields();
     for (size_t i = 0; i < types.size(); ++i) {

@@ -81,9 +81,9 @@ Expected<NativeKernels::Entry> NativeKernels::loops(const loop::Function& functi
     return std::unexpected(std::move(*doubts.program));
   TENON_TRY(loop::verify_scopes(context_, function));
   TENON_TRY(loop::check_marks(context_, function));
+  TENON_TRY(native::supported(context_, function));
   loop::Function kernel = loop::has_schedule(function) ? function : kernels::schedule(context_, function).function;
   kernel.name = context_.symbol("kernel");  // equal ones are one
-  TENON_TRY(native::supported(context_, kernel));
   std::vector<kernels::Operand> operands;
   for (size_t i = 0; i < function.params.size(); ++i) operands.emplace_back(i);
   return add(context_.name(function.name), std::move(kernel), std::move(operands));
@@ -99,17 +99,14 @@ Expected<loop::Function> calling(Context& context, Symbol name, const Library& l
     if (!tensor) return error("a library function of native code takes tensors", where);
     inputs.push_back(builder.param(fmt::format("x{}", i), tensor->dims, tensor->dtype));
   }
-  const std::vector<Type> results =
-      library.result.tuple() ? library.result.tuple()->fields : std::vector{library.result};
+  const std::vector<Type> results = library.result.parts();
   for (size_t i = 0; i < results.size(); ++i) {
     const TensorType* tensor = results[i].tensor();
     if (!tensor) return error("a library function of native code gives tensors", where);
     outputs.push_back(builder.result(fmt::format("y{}", i), tensor->dims, tensor->dtype));
   }
   builder.call(library.symbol, inputs, outputs);
-  TENON_TAKE(function, builder.build());
-  TENON_TAKE(signature, native::signature_of(context, *function));
-  return std::move(*function);
+  return builder.build();
 }
 
 Alone operator_alone(Context& context, const Function& function, const Binding& binding) {

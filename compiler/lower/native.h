@@ -21,7 +21,7 @@ struct Alone {
 Alone operator_alone(Context& context, const Function& function, const Binding& binding);
 
 // A function of a library as a loop function that does nothing else than to call it. An error where it takes or gives
-// something else than tensors, or its result's sizes do not follow from its arguments.
+// something else than tensors.
 Expected<loop::Function> calling(Context& context, Symbol name, const Library& library);
 
 class NativeKernels {

@@ -23,7 +23,7 @@ Expected<Module> bind_shapes(Context& context, Module module, Symbol name,
                    known.empty() ? "all of its sizes are fixed" : fmt::format("it has {}", fmt::join(known, ", ")));
     }
     if (const auto bound = function->bounds.find(variable); bound != function->bounds.end()) {
-      if (size < bound->second.lo.value_or(0) || size > bound->second.hi.value_or(INT64_MAX)) {
+      if (!bound->second.contains(size)) {
         return error(fmt::format("the size {} of @{} must be in {}, found {}", text, context.name(name),
                                  str(bound->second), size));
       }

@@ -149,7 +149,7 @@ outside() {  # outside EXTERN MAIN: a module of these, on one number
 }
 outside "(Tensor[(), f32]) -> Tensor[(), f32]" "Tensor[(), f32] { @f(%x) }"
 expect 0 "1.5f32" "$tenon" run "$scratch/outside.tn" --input 3 --library "$functions"
-expect 1 "@f is a library's function, which native kernels call, and those are off" \
+expect 1 "@f is a library's function, and native kernels are off" \
   "$tenon" compile "$scratch/outside.tn" --cpu --kernels reference -o "$scratch/o.tnx"
 outside "((Tensor[(), f32], Tensor[(), f32])) -> Tensor[(), f32]" "Tensor[(), f32] { @f((%x, %x)) }"
 expect 1 '"halve" takes tensors alone' "$tenon" run "$scratch/outside.tn" --input 3 --library "$functions"

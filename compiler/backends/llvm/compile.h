@@ -38,8 +38,8 @@ Expected<std::vector<std::string>> levels_of(const std::string& triple);
 Expected<runtime::NativeCode> compile(Context& context, std::span<const loop::Function* const> functions,
                                       const Options& options = {});
 
-// Why there is no code for a function, whatever the processor.
-Status supported(const Context& context, const loop::Function& function);
+// Why there is no code for a function, whatever the processor: also where it has no signature.
+Status supported(Context& context, const loop::Function& function);
 
 // What a caller has to give and gets. An error where the parameters do not determine the function's dims.
 Expected<runtime::Signature> signature_of(Context& context, const loop::Function& function);

@@ -221,7 +221,7 @@ bool is_signed(DType dtype) { return dtype != DType::kBool && dtype != DType::kU
 
 bool is_ragged(const loop::Buffer& buffer) { return packed_axes(buffer) > 0; }
 
-Status supported(const Context& context, const loop::Function& function) {
+Status supported(Context& context, const loop::Function& function) {
   const std::string where = fmt::format("@{}", context.name(function.name));
   for (const loop::Buffer& buffer : function.buffers) {
     for (size_t axis = 1; axis < buffer.rank(); ++axis) {
@@ -249,7 +249,8 @@ Status supported(const Context& context, const loop::Function& function) {
   });
   if (problem)
     return error(*problem, where, "native code passes buffers without ragged axes; the evaluator passes all");
-  return {};
+  const auto signature = signature_of(context, function);
+  return signature ? Status() : forward_error(signature);
 }
 
 }  // namespace tenon::compiler::native

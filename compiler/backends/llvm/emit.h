@@ -56,7 +56,7 @@ struct Unit {
 };
 
 // Nothing where this function can be compiled; else what it uses that cannot.
-Status supported(const Context& context, const loop::Function& function);
+Status supported(Context& context, const loop::Function& function);
 
 // Whether sizes of axes depend on the index of the first one; then a table says where its rows begin.
 bool is_ragged(const loop::Buffer& buffer);

@@ -208,6 +208,10 @@ TEST_F(Language, GlobalsAndLibrariesAreValues) {
   auto without = interpret(context_, module, context_.symbol("main"), inputs);
   ASSERT_FALSE(without);
   EXPECT_THAT(without.error().what, HasSubstr("no library function \"test.halve\""));
+  const Libraries other{{"test.halve", [](std::span<const RunValue>) { return Expected<RunValue>(f32({1})); }}};
+  auto wrong = interpret(context_, module, context_.symbol("main"), inputs, {}, other);
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().what, HasSubstr("the results of the library function \"test.halve\" are not what it is"));
 }
 
 // A million calls that wait for each other, a list of as many elements, and a million in one frame.
