@@ -52,6 +52,7 @@ inline Expr logarithm(Expr x) { return loop::unary(UnaryOp::kLog, std::move(x));
 inline Expr power(Expr a, Expr b) { return loop::binary(BinaryOp::kPower, std::move(a), std::move(b)); }
 inline Expr sigmoid(const Expr& x) { return 1.0 / (1.0 + exponential(-x)); }
 inline Expr hyperbolic_tangent(Expr x) { return loop::unary(UnaryOp::kTanh, std::move(x)); }
+inline Expr arc_tangent(Expr x) { return loop::unary(UnaryOp::kAtan, std::move(x)); }
 // exp(x) - 1 and log(1 + x), exact near 0: the error of the function cancels with that of its argument (Kahan; Higham,
 // "Accuracy and Stability of Numerical Algorithms", 1.14.1).
 inline Expr exponential_less_1(const Expr& x) {

@@ -20,34 +20,24 @@ template <BinaryOp binary>
 constexpr Lower plain() {
   return pairs([](const Expr& a, const Expr& b) { return loop::binary(binary, a, b); });
 }
-// Of integers alone.
-template <class F>
-constexpr Lower whole(F) {
-  return [](const Operation& op) -> Values {
-    if (loop::is_float(op.arg(0).dtype)) return error("of floats it has no loop function");
-    return pairs(F{})(op);
-  };
-}
-
-// Whether a division that truncates went up: it does where the signs differ and something remains.
-Expr rounds_up(const Expr& a, const Expr& b) {
-  const Expr remains = differs(loop::binary(BinaryOp::kRemainder, a, b), like(a, 0));
-  return both(remains, differs(below(a, 0), below(b, 0)));
+// Whether a division that truncates went up: it does where something remains whose sign is not the divisor's.
+Expr rounds_up(const Expr& rest, const Expr& b) {
+  return both(differs(rest, like(rest, 0)), differs(below(rest, 0), below(b, 0)));
 }
 Expr floor_divide(const Expr& a, const Expr& b) {
   if (loop::is_float(a->dtype)) return loop::unary(UnaryOp::kFloor, a / b);
   if (!runtime::kSignedNumbers.contains(a->dtype)) return a / b;
-  return choose(rounds_up(a, b), a / b - 1.0, a / b);
+  return choose(rounds_up(loop::binary(BinaryOp::kRemainder, a, b), b), a / b - 1.0, a / b);
 }
 Expr modulo(const Expr& a, const Expr& b) {
   const Expr rest = loop::binary(BinaryOp::kRemainder, a, b);
   if (!runtime::kSignedNumbers.contains(a->dtype)) return rest;
-  return choose(rounds_up(a, b), rest + b, rest);
+  return choose(rounds_up(rest, b), rest + b, rest);
 }
 
-// A shift is an index: one below 0 is an error.
+// A shift is an index, as is the exponent of an integer: one below 0 is an error.
 template <BinaryOp binary>
-constexpr Lower shift() {
+constexpr Lower counted() {
   return [](const Operation& op) -> Values {
     Emitter& emit = op.emit;
     return op.expression([&emit, a = op.arg(0), b = op.arg(1)](const Dims& at) {
@@ -82,13 +72,9 @@ std::span<const Lowering> binary_lowerings() {
       {"multiply", plain<BinaryOp::kMultiply>()},
       {"divide", plain<BinaryOp::kDivide>()},
       {"floor_divide", pairs([](const Expr& a, const Expr& b) { return floor_divide(a, b); })},
-      {"remainder", whole([](const Expr& a, const Expr& b) { return loop::binary(BinaryOp::kRemainder, a, b); })},
-      {"modulo", whole([](const Expr& a, const Expr& b) { return modulo(a, b); })},
-      {"power",
-       [](const Operation& op) -> Values {
-         if (!loop::is_float(op.dtype())) return error("of integers it has no loop function");
-         return plain<BinaryOp::kPower>()(op);
-       }},
+      {"remainder", plain<BinaryOp::kRemainder>()},
+      {"modulo", pairs([](const Expr& a, const Expr& b) { return modulo(a, b); })},
+      {"power", counted<BinaryOp::kPower>()},
       {"maximum", plain<BinaryOp::kMax>()},
       {"minimum", plain<BinaryOp::kMin>()},
       {"equal", plain<BinaryOp::kEqual>()},
@@ -103,8 +89,8 @@ std::span<const Lowering> binary_lowerings() {
       {"bitwise_and", plain<BinaryOp::kBitAnd>()},
       {"bitwise_or", plain<BinaryOp::kBitOr>()},
       {"bitwise_xor", plain<BinaryOp::kBitXor>()},
-      {"shift_left", shift<BinaryOp::kShiftLeft>()},
-      {"shift_right", shift<BinaryOp::kShiftRight>()},
+      {"shift_left", counted<BinaryOp::kShiftLeft>()},
+      {"shift_right", counted<BinaryOp::kShiftRight>()},
       {"select", select},
       {"bias_add", bias_add},
   };

@@ -141,6 +141,28 @@ void Emitter::overwrite(std::string_view name, const Value& buffer, const Dims& 
   });
 }
 
+// An index that counts from the end where it is negative.
+Expr Emitter::counted(const Expr& index, Dim extent) {
+  const Expr wide = loop::convert(DType::kI64, index);
+  return choose(below(wide, 0), wide + loop::index_value(extent), wide);
+}
+
+void Emitter::update(std::string_view name, const Value& buffer, const Dims& apart, const Dims& ordered,
+                     const std::function<Update(const Dims& at)>& point) {
+  builder_.stage(name, ranges_of(apart), ranges_of(ordered), [&](const Dims& at) {
+    const Update update = point(at);
+    loop::Builder::Assignment assignment{.to = *buffer.buffer, .at = {}, .value = nullptr};
+    Dims found;
+    for (const auto& [index, extent] : update.computed) {
+      assignment.computed.push_back({fresh_index(), extent, counted(index, extent)});
+      found.push_back(context_.dim(assignment.computed.back().var));
+    }
+    assignment.at = update.place(found);
+    assignment.value = update.value(builder_.load(assignment.to, assignment.at));
+    return assignment;
+  });
+}
+
 Value Emitter::reduce(std::string_view name, Sum sum) {
   flush();
   const int64_t length = sum.over.empty() ? 0 : sum.over.back().constant().value_or(0);
@@ -290,9 +312,7 @@ std::vector<Value> Emitter::nest(std::string_view name, const std::vector<std::p
 
 Expr Emitter::at_index(const Expr& index, Dim extent, const std::function<Expr(Dim)>& use) {
   const Symbol var = fresh_index();
-  const Expr wide = loop::convert(DType::kI64, index);
-  const Expr counted = choose(below(wide, 0), wide + loop::index_value(extent), wide);
-  return loop::let_index(var, extent, counted, use(context_.dim(var)));
+  return loop::let_index(var, extent, counted(index, extent), use(context_.dim(var)));
 }
 
 Expr Emitter::inside(Dim index, Dim lo, Dim hi) const {

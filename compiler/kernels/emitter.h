@@ -66,6 +66,15 @@ class Emitter {
   Value overwritten(std::string_view name, Dims dims, const Expr& value);
   void overwrite(std::string_view name, const Value& buffer, const Dims& part,
                  const std::function<std::pair<Dims, Expr>(const Dims& at)>& at);
+  // A stored value of which some elements change, at places that are computed: of each point in turn, which are those
+  // of `apart`, whose points change different elements, and then those of `ordered`.
+  struct Update {
+    std::vector<std::pair<Expr, Dim>> computed;  // indices, as at_index() has them, each with its extent
+    std::function<Dims(const Dims& computed)> place;
+    std::function<Expr(const Expr& there)> value;
+  };
+  void update(std::string_view name, const Value& buffer, const Dims& apart, const Dims& ordered,
+              const std::function<Update(const Dims& at)>& point);
   // op over `over` of term(indices of the result, then of the sum), from `init`; 0 elements give `init`.
   struct Sum {
     Dims dims, over;
@@ -116,6 +125,7 @@ class Emitter {
     Dims dims;
     Nests nests;
   };
+  static Expr counted(const Expr& index, Dim extent);
   BufferId temporary(std::string_view name, const Dims& dims, DType dtype);
   BufferId parameter(const std::shared_ptr<const Tensor>& tensor);
   bool runs_along(const Sum& sum);

@@ -66,5 +66,8 @@ std::span<const Lowering> contraction_lowerings();
 std::span<const Lowering> convolution_lowerings();
 std::span<const Lowering> pool_lowerings();
 std::span<const Lowering> quantize_lowerings();
+std::span<const Lowering> random_lowerings();
+std::span<const Lowering> sample_lowerings();
+std::span<const Lowering> scatter_lowerings();
 
 }  // namespace tenon::compiler::kernels

@@ -94,6 +94,9 @@ std::span<const Lowering> math_lowerings() {
       {"sin", plain<UnaryOp::kSin>()},
       {"cos", plain<UnaryOp::kCos>()},
       {"tan", each([](const Expr& x) { return loop::unary(UnaryOp::kSin, x) / loop::unary(UnaryOp::kCos, x); })},
+      {"asin", each([](const Expr& x) { return arc_tangent(x / root((1.0 - x) * (1.0 + x))); })},
+      {"acos", each([](const Expr& x) { return 2.0 * arc_tangent(root((1.0 - x) / (1.0 + x))); })},
+      {"atan", plain<UnaryOp::kAtan>()},
       {"sinh", each([](const Expr& x) { return (exponential_less_1(x) - exponential_less_1(-x)) * 0.5; })},
       {"cosh", each([](const Expr& x) { return (exponential(x) + exponential(-x)) * 0.5; })},
       {"asinh", each([](const Expr& x) {

@@ -1,5 +1,6 @@
 // Between real and integer values. Requantization is hw/spec/requantize.h's, operation by operation, in 64 bits.
 #include <algorithm>
+#include <cmath>
 
 #include "compiler/kernels/lowerings.h"
 
@@ -60,6 +61,36 @@ Values dequantize(const Operation& op) {
   });
 }
 
+// Smallest and largest keep what is no number: then there is no zero point, which is an error of the program.
+Values dynamic_quantize(const Operation& op) {
+  Emitter& emit = op.emit;
+  const Value x = emit.stored("x", op.arg(0));
+  const Expr none = loop::literal(DType::kF32, 0);
+  const auto extreme = [&](std::string_view name, BinaryOp best) {
+    const auto term = [x](const Dims& at) { return x.at(at); };
+    return emit.reduce(name, {.dims = {}, .over = x.dims, .op = best, .term = term, .init = none});
+  };
+  const Value least = x.rank() == 0
+                          ? emit.expression({}, DType::kF32, [=](const Dims& at) { return smaller(none, x.at(at)); })
+                          : extreme("least", BinaryOp::kMin);
+  const Value most = x.rank() == 0
+                         ? emit.expression({}, DType::kF32, [=](const Dims& at) { return larger(none, x.at(at)); })
+                         : extreme("most", BinaryOp::kMax);
+  const Value scale = emit.stored(
+      "scale", emit.expression({}, DType::kF32, [=](const Dims& at) { return (most.at(at) - least.at(at)) / 255.0; }));
+  const auto step = [scale] { return choose(above(scale.at({}), 0), scale.at({}), like(scale.at({}), 1)); };
+  const Value zero = emit.stored("zero", emit.expression({}, DType::kU8, [=](const Dims& at) {
+    const Expr lo = least.at(at), hi = most.at(at), finite = both(below(hi, HUGE_VAL), above(lo, -HUGE_VAL));
+    const Expr place = loop::unary(UnaryOp::kRound, smaller(larger(-lo / step(), like(lo, 0)), like(lo, 255)));
+    return loop::convert(DType::kU8, choose(finite, place, like(lo, NAN)));
+  }));
+  const Value q = emit.expression(x.dims, DType::kU8, [=](const Dims& at) {
+    const Expr sum = loop::unary(UnaryOp::kRound, x.at(at) / step()) + loop::convert(DType::kF32, zero.at({}));
+    return loop::convert(DType::kU8, smaller(larger(sum, like(sum, 0)), like(sum, 255)));
+  });
+  return std::vector{q, scale, zero};
+}
+
 Values requantize(const Operation& op, bool residual) {
   const int64_t v_lo = op.integer("v_lo"), v_hi = op.integer("v_hi"), zero = op.integer("zero"), lo = op.integer("lo"),
                 hi = op.integer("hi");
@@ -89,6 +120,7 @@ std::span<const Lowering> quantize_lowerings() {
   static constexpr Lowering kLowerings[] = {
       {"quantize", quantize},
       {"dequantize", dequantize},
+      {"dynamic_quantize", dynamic_quantize},
       {"requantize", [](const Operation& op) { return requantize(op, false); }},
       {"requantize_add", [](const Operation& op) { return requantize(op, true); }},
   };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <ranges>
 
 #include "compiler/ir/try.h"
 #include "compiler/loop/expr.h"
@@ -146,6 +147,11 @@ void Builder::stage(std::string_view name, const Ranges& ranges, const Ranges& r
   stage.axes.insert(stage.axes.end(), nest.axes.begin(), nest.axes.end());
   if (assignment.init) stage.init.push_back({Store{assignment.to, assignment.at, std::move(assignment.init)}});
   stage.body.push_back({Store{assignment.to, std::move(assignment.at), std::move(assignment.value)}});
+  for (ComputedIndex& index : assignment.computed | std::views::reverse) {
+    Let let{.var = index.var, .extent = index.extent, .value = std::move(index.value), .body = std::move(stage.body)};
+    stage.body.clear();
+    stage.body.push_back({std::move(let)});
+  }
   levels_.back().body.push_back(loop::nest(std::move(nest.loops), Stmt{std::move(stage)}));
 }
 

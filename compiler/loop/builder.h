@@ -49,12 +49,19 @@ class Builder {
   Expr load(BufferId buffer, Dims indices) const;
 
   using Value = std::function<Expr(const Dims& at)>;
+  // As a Let binds it.
+  struct ComputedIndex {
+    Symbol var{};
+    Dim extent;
+    Expr value;
+  };
   // What one point does: to[at] = value. With a reduction, `init` is what it starts with, and `value` may load to[at].
   struct Assignment {
     BufferId to{};
     Dims at;
     Expr value;
     Expr init = nullptr;
+    std::vector<ComputedIndex> computed = {};  // for `at` and `value`, each for those behind it too
   };
   // A stage in its own loops. `point` is given the axes of `ranges` and then of `reduce`.
   void stage(std::string_view name, const Ranges& ranges, const Ranges& reduce,

@@ -7,9 +7,9 @@
 namespace tenon::compiler::loop {
 namespace {
 
-constexpr UnaryOp kUnary[] = {UnaryOp::kNegate, UnaryOp::kNot,  UnaryOp::kAbs,  UnaryOp::kSqrt, UnaryOp::kExp,
-                              UnaryOp::kLog,    UnaryOp::kTanh, UnaryOp::kErf,  UnaryOp::kSin,  UnaryOp::kCos,
-                              UnaryOp::kFloor,  UnaryOp::kCeil, UnaryOp::kRound};
+constexpr UnaryOp kUnary[] = {UnaryOp::kNegate, UnaryOp::kNot,   UnaryOp::kAbs,  UnaryOp::kSqrt, UnaryOp::kExp,
+                              UnaryOp::kLog,    UnaryOp::kTanh,  UnaryOp::kErf,  UnaryOp::kSin,  UnaryOp::kCos,
+                              UnaryOp::kAtan,   UnaryOp::kFloor, UnaryOp::kCeil, UnaryOp::kRound};
 constexpr BinaryOp kBinary[] = {BinaryOp::kAdd,       BinaryOp::kSubtract,   BinaryOp::kMultiply,  BinaryOp::kDivide,
                                 BinaryOp::kRemainder, BinaryOp::kMin,        BinaryOp::kMax,       BinaryOp::kPower,
                                 BinaryOp::kEqual,     BinaryOp::kLess,       BinaryOp::kLessEqual, BinaryOp::kAnd,
@@ -39,6 +39,7 @@ std::string_view name(UnaryOp op) {
     case UnaryOp::kErf: return "erf";
     case UnaryOp::kSin: return "sin";
     case UnaryOp::kCos: return "cos";
+    case UnaryOp::kAtan: return "atan";
     case UnaryOp::kFloor: return "floor";
     case UnaryOp::kCeil: return "ceil";
     case UnaryOp::kRound: return "round";
@@ -108,6 +109,7 @@ bool takes(UnaryOp op, DType dtype) {
     case UnaryOp::kErf:
     case UnaryOp::kSin:
     case UnaryOp::kCos:
+    case UnaryOp::kAtan:
     case UnaryOp::kFloor:
     case UnaryOp::kCeil:
     case UnaryOp::kRound: return is_float(dtype);
@@ -121,17 +123,17 @@ bool takes(BinaryOp op, DType dtype) {
     case BinaryOp::kSubtract:
     case BinaryOp::kMultiply:
     case BinaryOp::kDivide:
+    case BinaryOp::kRemainder:
     case BinaryOp::kMin:
     case BinaryOp::kMax:
+    case BinaryOp::kPower:
     case BinaryOp::kLess:
     case BinaryOp::kLessEqual: return dtype != DType::kBool;
     case BinaryOp::kBitAnd:
     case BinaryOp::kBitOr:
     case BinaryOp::kBitXor:
     case BinaryOp::kShiftLeft:
-    case BinaryOp::kShiftRight:
-    case BinaryOp::kRemainder: return dtype != DType::kBool && !is_float(dtype);
-    case BinaryOp::kPower: return is_float(dtype);
+    case BinaryOp::kShiftRight: return dtype != DType::kBool && !is_float(dtype);
     case BinaryOp::kByteDot: return dtype == DType::kI32;
     case BinaryOp::kEqual: return true;
     case BinaryOp::kAnd:

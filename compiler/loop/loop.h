@@ -44,7 +44,22 @@ inline size_t index(BufferId id) { return static_cast<size_t>(id); }
 
 // --- Values: trees that never change, one scalar each ---
 
-enum class UnaryOp : uint8_t { kNegate, kNot, kAbs, kSqrt, kExp, kLog, kTanh, kErf, kSin, kCos, kFloor, kCeil, kRound };
+enum class UnaryOp : uint8_t {
+  kNegate,
+  kNot,
+  kAbs,
+  kSqrt,
+  kExp,
+  kLog,
+  kTanh,
+  kErf,
+  kSin,
+  kCos,
+  kAtan,
+  kFloor,
+  kCeil,
+  kRound
+};
 enum class BinaryOp : uint8_t {
   kAdd,
   kSubtract,
@@ -53,7 +68,7 @@ enum class BinaryOp : uint8_t {
   kRemainder,
   kMin,
   kMax,
-  kPower,  // of equal types, which they keep
+  kPower,  // of equal types, which they keep; an integer's exponent is taken as unsigned
   kEqual,
   kLess,
   kLessEqual,  // of equal types, to bool

@@ -245,7 +245,7 @@ class Walk {
     const bool integer = !is_float(node.dtype) && node.dtype != DType::kBool;
     const auto* divisor = std::get_if<Literal>(&form.right->form);
     const bool divides = form.op == BinaryOp::kDivide || form.op == BinaryOp::kRemainder;
-    doubts_.data |= integer && (form.op == BinaryOp::kPower || (divides && (!divisor || divisor->integer == 0)));
+    doubts_.data |= integer && divides && (!divisor || divisor->integer == 0);
   }
   void form(const ExprNode&, const Select& form) {
     expression(form.condition);

@@ -39,6 +39,7 @@ T real_unary(UnaryOp op, T x) {
     case UnaryOp::kErf: return std::erf(x);
     case UnaryOp::kSin: return std::sin(x);
     case UnaryOp::kCos: return std::cos(x);
+    case UnaryOp::kAtan: return std::atan(x);
     case UnaryOp::kFloor: return std::floor(x);
     case UnaryOp::kCeil: return std::ceil(x);
     case UnaryOp::kRound: return std::nearbyint(x);  // halves to even
@@ -57,7 +58,7 @@ T real_binary(BinaryOp op, T a, T b) {
     case BinaryOp::kMin: return std::isnan(a) || std::isnan(b) ? a + b : std::min(a, b);
     case BinaryOp::kMax: return std::isnan(a) || std::isnan(b) ? a + b : std::max(a, b);
     case BinaryOp::kPower: return std::pow(a, b);
-    case BinaryOp::kRemainder:
+    case BinaryOp::kRemainder: return std::fmod(a, b);
     case BinaryOp::kEqual:
     case BinaryOp::kLess:
     case BinaryOp::kLessEqual:
@@ -78,6 +79,14 @@ int64_t byte_dot(uint64_t x, uint64_t y) {
   for (int shift = 0; shift < 32; shift += 8)
     sum += static_cast<uint8_t>(x >> shift) * static_cast<int8_t>(static_cast<uint8_t>(y >> shift));
   return sum;
+}
+
+int64_t power(uint64_t base, uint64_t exponent) {
+  uint64_t result = 1;
+  for (; exponent > 0; exponent /= 2, base *= base) {
+    if (exponent % 2 == 1) result *= base;
+  }
+  return static_cast<int64_t>(result);
 }
 
 // `bits` are those of the type.
@@ -102,7 +111,7 @@ Expected<int64_t> integer_binary(BinaryOp op, uint64_t bits, int64_t a, int64_t 
     case BinaryOp::kShiftLeft: return y < bits ? static_cast<int64_t>(x << y) : 0;
     case BinaryOp::kShiftRight: return y < bits ? a >> y : a < 0 ? -1 : 0;
     case BinaryOp::kByteDot: return byte_dot(x, y);
-    case BinaryOp::kPower:
+    case BinaryOp::kPower: return power(x, bits < 64 ? y & ((uint64_t{1} << bits) - 1) : y);
     case BinaryOp::kEqual:
     case BinaryOp::kLess:
     case BinaryOp::kLessEqual: break;

@@ -46,7 +46,7 @@ expect 1 "broken" env TENON_CONFIG_PATH="$scratch/configs" "$tenon" hw list
 expect 0 "operators; tenon ops NAME explains one" "$tenon" ops
 expect 0 "out-elementwise-fusable: a contraction" "$tenon" ops conv2d
 expect 0 "on the CPU: native kernels" "$tenon" ops conv2d
-expect 0 "on the CPU: its reference kernel alone" "$tenon" ops top_k
+expect 0 "on the CPU: its reference kernel alone" "$tenon" ops nonzero
 expect 0 '"name": "softmax"' "$tenon" ops softmax --json
 expect 1 "did you mean conv2d" "$tenon" ops conv2
 expect 1 "tenon ops lists them all" "$tenon" ops zzzzzzzz

@@ -3,11 +3,12 @@
 //
 // Semantics: those of compiler/loop/loop.h, as its evaluator has them. Integers wrap; each operation of floats is
 // rounded in its type, so that the results of + - * / sqrt, of conversions and of comparisons are the evaluator's bit
-// for bit, on every processor and level, whatever the schedule and the number of threads. exp, log, tanh and erf of f32
-// are polynomials, the same on every processor; their errors are stated in math.h. Other functions are the C library's.
-// Errors of the program (a division by 0, a computed index outside its extent, a float that does not fit an integer)
-// end the call with a message that names function and stage. What the evaluator checks beyond that (an index of a load
-// or store outside its buffer, an element read before it is written) is the schedule's duty and not checked here.
+// for bit, on every processor and level, whatever the schedule and the number of threads. exp, log, tanh, erf and atan
+// of f32 are polynomials, the same on every processor; their errors are stated in math.h. Other functions are the C
+// library's. Errors of the program (a division by 0, a computed index outside its extent, a float that does not fit an
+// integer) end the call with a message that names function and stage. What the evaluator checks beyond that (an index
+// of a load or store outside its buffer, an element read before it is written) is the schedule's duty and not checked
+// here.
 #pragma once
 
 #include <map>

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "compiler/backends/llvm/compile.h"
 #include "compiler/loop/expr.h"
 
 namespace tenon::compiler::native {
@@ -249,8 +250,9 @@ Status supported(Context& context, const loop::Function& function) {
   });
   if (problem)
     return error(*problem, where, "native code passes buffers without ragged axes; the evaluator passes all");
-  const auto signature = signature_of(context, function);
-  return signature ? Status() : forward_error(signature);
+  auto signature = signature_of(context, function);
+  if (!signature) return forward_error(signature);
+  return {};
 }
 
 }  // namespace tenon::compiler::native

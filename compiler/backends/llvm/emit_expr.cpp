@@ -81,7 +81,8 @@ llvm::Value* FunctionEmitter::form(const loop::ExprNode& node, const loop::Unary
     case UnaryOp::kTanh:
     case UnaryOp::kErf:
     case UnaryOp::kSin:
-    case UnaryOp::kCos: return emit_function(b_, unit_.module, form.op, x);
+    case UnaryOp::kCos:
+    case UnaryOp::kAtan: return emit_function(b_, unit_.module, form.op, x);
   }
   assert(false);
   return x;
@@ -108,11 +109,12 @@ llvm::Value* FunctionEmitter::form(const loop::ExprNode&, const loop::Binary& fo
     case BinaryOp::kAdd: return real ? b_.CreateFAdd(a, b) : b_.CreateAdd(a, b);
     case BinaryOp::kSubtract: return real ? b_.CreateFSub(a, b) : b_.CreateSub(a, b);
     case BinaryOp::kMultiply: return real ? b_.CreateFMul(a, b) : b_.CreateMul(a, b);
-    case BinaryOp::kDivide:
-    case BinaryOp::kRemainder: return real ? b_.CreateFDiv(a, b) : divide(form.op, dtype, a, b);
+    case BinaryOp::kDivide: return real ? b_.CreateFDiv(a, b) : divide(form.op, dtype, a, b);
+    case BinaryOp::kRemainder:
+      return real ? emit_function(b_, unit_.module, form.op, a, b) : divide(form.op, dtype, a, b);
     case BinaryOp::kMin:
     case BinaryOp::kMax: return extreme(form.op == BinaryOp::kMax, dtype, a, b);
-    case BinaryOp::kPower: return emit_power(b_, unit_.module, a, b);
+    case BinaryOp::kPower: return emit_function(b_, unit_.module, form.op, a, b);
     case BinaryOp::kEqual: return real ? b_.CreateFCmpOEQ(a, b) : b_.CreateICmpEQ(a, b);
     case BinaryOp::kLess: return real ? b_.CreateFCmpOLT(a, b) : sign ? b_.CreateICmpSLT(a, b) : b_.CreateICmpULT(a, b);
     case BinaryOp::kLessEqual:

@@ -84,6 +84,22 @@ class Floats {
     return b_.CreateSelect(b_.CreateFCmpOGT(size, real(0.927734375f)), far, near);
   }
 
+  // Far out it is a right angle less that of the reciprocal, in between half of one and what is left. (Cephes atanf.)
+  Value* atan(Value* x) {
+    Value* size = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
+    Value* far = b_.CreateFCmpOGT(size, real(2.414213562373095f));
+    Value* middle = b_.CreateFCmpOGT(size, real(0.4142135623730950f));
+    Value* over = b_.CreateSelect(far, real(-1), b_.CreateFSub(size, real(1)));
+    Value* under = b_.CreateSelect(far, size, b_.CreateFAdd(size, real(1)));
+    Value* t = b_.CreateSelect(middle, b_.CreateFDiv(over, under), size);
+    Value* z = b_.CreateFMul(t, t);
+    Value* p = polynomial(z, {8.05374449538e-2f, -1.38776856032e-1f, 1.99777106478e-1f, -3.33329491539e-1f});
+    p = b_.CreateFAdd(b_.CreateFMul(b_.CreateFMul(p, z), t), t);
+    Value* begin = b_.CreateSelect(far, real(1.57079632679489662f), real(0.785398163397448309f));
+    p = b_.CreateFAdd(p, b_.CreateSelect(middle, begin, real(0)));
+    return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, p, x);
+  }
+
  private:
   llvm::Constant* real(float value) { return llvm::ConstantFP::get(type_, value); }
   llvm::Constant* infinity(bool negative) { return llvm::ConstantFP::getInfinity(type_, negative); }
@@ -109,13 +125,8 @@ class Floats {
 };
 
 // For each element.
-Value* call_library(llvm::IRBuilderBase& b, llvm::Module& module, std::string name,
-                    std::initializer_list<Value*> args) {
+Value* call_each(llvm::IRBuilderBase& b, llvm::FunctionCallee callee, std::initializer_list<Value*> args) {
   llvm::Type* type = (*args.begin())->getType();
-  llvm::Type* scalar = type->getScalarType();
-  if (scalar->isFloatTy()) name += 'f';
-  const std::vector<llvm::Type*> params(args.size(), scalar);
-  auto callee = module.getOrInsertFunction(name, llvm::FunctionType::get(scalar, params, false));
   auto call = [&](const std::vector<Value*>& values) {
     auto* result = b.CreateCall(callee, values);
     result->setDoesNotThrow();
@@ -132,6 +143,41 @@ Value* call_library(llvm::IRBuilderBase& b, llvm::Module& module, std::string na
   }
   return result;
 }
+Value* call_library(llvm::IRBuilderBase& b, llvm::Module& module, std::string name,
+                    std::initializer_list<Value*> args) {
+  llvm::Type* scalar = (*args.begin())->getType()->getScalarType();
+  if (scalar->isFloatTy()) name += 'f';
+  const std::vector<llvm::Type*> params(args.size(), scalar);
+  return call_each(b, module.getOrInsertFunction(name, llvm::FunctionType::get(scalar, params, false)), args);
+}
+
+// Of integers of that type, by squaring.
+llvm::Function* integer_power(llvm::Module& module, llvm::Type* type) {
+  const std::string name = "tn.power.i" + std::to_string(type->getIntegerBitWidth());
+  if (llvm::Function* made = module.getFunction(name)) return made;
+  auto* function = llvm::Function::Create(llvm::FunctionType::get(type, {type, type}, false),
+                                          llvm::GlobalValue::InternalLinkage, name, module);
+  llvm::LLVMContext& context = module.getContext();
+  auto *entry = llvm::BasicBlock::Create(context, "", function),
+       *loop = llvm::BasicBlock::Create(context, "", function), *done = llvm::BasicBlock::Create(context, "", function);
+  llvm::IRBuilder<> b(entry);
+  b.CreateBr(loop);
+  b.SetInsertPoint(loop);
+  llvm::PHINode *result = b.CreatePHI(type, 2), *base = b.CreatePHI(type, 2), *exponent = b.CreatePHI(type, 2);
+  result->addIncoming(llvm::ConstantInt::get(type, 1), entry);
+  base->addIncoming(function->getArg(0), entry);
+  exponent->addIncoming(function->getArg(1), entry);
+  Value* odd = b.CreateTrunc(exponent, b.getInt1Ty());
+  Value* next = b.CreateSelect(odd, b.CreateMul(result, base), result);
+  Value* rest = b.CreateLShr(exponent, 1);
+  result->addIncoming(next, loop);
+  base->addIncoming(b.CreateMul(base, base), loop);
+  exponent->addIncoming(rest, loop);
+  b.CreateCondBr(b.CreateICmpEQ(rest, llvm::ConstantInt::get(type, 0)), done, loop);
+  b.SetInsertPoint(done);
+  b.CreateRet(next);
+  return function;
+}
 
 }  // namespace
 
@@ -144,6 +190,7 @@ Value* emit_function(llvm::IRBuilderBase& b, llvm::Module& module, loop::UnaryOp
     case UnaryOp::kLog: return own ? floats.log(x) : call_library(b, module, "log", {x});
     case UnaryOp::kTanh: return own ? floats.tanh(x) : call_library(b, module, "tanh", {x});
     case UnaryOp::kErf: return own ? floats.erf(x) : call_library(b, module, "erf", {x});
+    case UnaryOp::kAtan: return own ? floats.atan(x) : call_library(b, module, "atan", {x});
     case UnaryOp::kSin: return call_library(b, module, "sin", {x});
     case UnaryOp::kCos: return call_library(b, module, "cos", {x});
     case UnaryOp::kNegate:
@@ -158,8 +205,10 @@ Value* emit_function(llvm::IRBuilderBase& b, llvm::Module& module, loop::UnaryOp
   return x;
 }
 
-Value* emit_power(llvm::IRBuilderBase& b, llvm::Module& module, Value* base, Value* exponent) {
-  return call_library(b, module, "pow", {base, exponent});
+Value* emit_function(llvm::IRBuilderBase& b, llvm::Module& module, loop::BinaryOp op, Value* left, Value* right) {
+  llvm::Type* scalar = left->getType()->getScalarType();
+  if (scalar->isIntegerTy()) return call_each(b, integer_power(module, scalar), {left, right});
+  return call_library(b, module, op == loop::BinaryOp::kPower ? "pow" : "fmod", {left, right});
 }
 
 }  // namespace tenon::compiler::native

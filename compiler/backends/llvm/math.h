@@ -1,9 +1,9 @@
 // Functions of floats, of one or of a vector of them.
 //
-// exp, log, tanh and erf of f32 are made of additions, multiplications and divisions alone, so they give the same bits
-// on every processor. Largest errors, in units of the last place, over all f32 (tests/compiler/backends/llvm measures
-// them): exp 1.2, log 0.9, tanh 6, erf 2; exact at infinities, zeros and NaN, with gradual underflow. All others, and
-// all of f64, are the C library's, called for each element.
+// exp, log, tanh, erf and atan of f32 are made of additions, multiplications and divisions alone, so they give the same
+// bits on every processor. Largest errors, in units of the last place, over all f32 (tests/compiler/backends/llvm
+// measures them): exp 1.2, log 0.9, tanh 6, erf 2, atan 2; exact at infinities, zeros and NaN, with gradual underflow.
+// All others, and all of f64, are the C library's, called for each element.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -13,8 +13,10 @@
 
 namespace tenon::compiler::native {
 
-// kExp, kLog, kTanh, kErf, kSin, kCos.
+// kExp, kLog, kTanh, kErf, kSin, kCos, kAtan.
 llvm::Value* emit_function(llvm::IRBuilderBase& b, llvm::Module& module, loop::UnaryOp op, llvm::Value* x);
-llvm::Value* emit_power(llvm::IRBuilderBase& b, llvm::Module& module, llvm::Value* base, llvm::Value* exponent);
+// kPower, of integers too, and kRemainder of floats.
+llvm::Value* emit_function(llvm::IRBuilderBase& b, llvm::Module& module, loop::BinaryOp op, llvm::Value* left,
+                           llvm::Value* right);
 
 }  // namespace tenon::compiler::native

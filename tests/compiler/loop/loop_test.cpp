@@ -540,6 +540,9 @@ TEST(Scalar, IntegersWrapAround) {
   EXPECT_EQ(integer(BinaryOp::kDivide, DType::kI32, INT32_MIN, -1), INT32_MIN);
   EXPECT_EQ(integer(BinaryOp::kDivide, DType::kI32, -7, 2), -3);
   EXPECT_EQ(integer(BinaryOp::kRemainder, DType::kI32, -7, 2), -1);
+  EXPECT_EQ(integer(BinaryOp::kPower, DType::kI32, -3, 3), -27);
+  EXPECT_EQ(integer(BinaryOp::kPower, DType::kU8, 3, 255), 171);
+  EXPECT_EQ(integer(BinaryOp::kPower, DType::kI8, 3, -1), -85);
   EXPECT_EQ(integer(BinaryOp::kShiftLeft, DType::kI8, 3, 7), -128);
   EXPECT_EQ(integer(BinaryOp::kShiftLeft, DType::kI32, 1, 32), 0);
   EXPECT_EQ(integer(BinaryOp::kShiftRight, DType::kI32, -5, 1), -3);

@@ -140,8 +140,8 @@ inline Cases operations(Context& context, bool library = true) {
   for (DType dtype : kTypes) {
     std::vector<std::pair<std::string, DType>> expressions;
     for (UnaryOp op : loop::unary_ops()) {
-      const bool approximated =
-          op == UnaryOp::kExp || op == UnaryOp::kLog || op == UnaryOp::kTanh || op == UnaryOp::kErf;
+      const bool approximated = op == UnaryOp::kExp || op == UnaryOp::kLog || op == UnaryOp::kTanh ||
+                                op == UnaryOp::kErf || op == UnaryOp::kAtan;
       const bool foreign = op == UnaryOp::kSin || op == UnaryOp::kCos || approximated;
       if (loop::takes(op, dtype) && (!approximated || dtype != DType::kF32) && (!foreign || library))
         expressions.emplace_back(fmt::format("{}(%x[i])", loop::name(op)), dtype);
@@ -149,7 +149,8 @@ inline Cases operations(Context& context, bool library = true) {
     for (BinaryOp op : loop::binary_ops()) {
       const bool compares = op == BinaryOp::kEqual || op == BinaryOp::kLess || op == BinaryOp::kLessEqual;
       const bool divides = (op == BinaryOp::kDivide || op == BinaryOp::kRemainder) && !loop::is_float(dtype);
-      if (loop::takes(op, dtype) && !divides && (op != BinaryOp::kPower || library))
+      const bool foreign = (op == BinaryOp::kPower || op == BinaryOp::kRemainder) && loop::is_float(dtype);
+      if (loop::takes(op, dtype) && !divides && (!foreign || library))
         expressions.emplace_back(call(op, "%x[i]", "%y[i]"), compares ? DType::kBool : dtype);
     }
     for (DType to : kTypes) {
