@@ -28,8 +28,8 @@ std::optional<Value> byte_product(const Operation& op, std::string_view name, si
   Emitter& emit = op.emit;
   Context& context = op.context();
   const Value &x = op.arg(0), &w = op.arg(1);
-  const auto terms = x.dims.back().constant(), columns = w.dims[columns_axis].constant();
-  if (op.dtype() != DType::kI32 || !terms || !columns || *terms == 0 || *columns == 0) return std::nullopt;
+  const auto terms = x.dims.back().constant();
+  if (op.dtype() != DType::kI32 || !terms || *terms == 0 || w.dims[columns_axis].constant() == 0) return std::nullopt;
   auto left = as_bytes(emit, x), right = as_bytes(emit, w);
   if (!left || !right) return std::nullopt;
   left = as_unsigned(emit, *left), right = as_signed(emit, *right);

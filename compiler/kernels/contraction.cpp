@@ -19,11 +19,6 @@ Values dense(const Operation& op) {
   if (auto bytes = byte_product(op, "dense", 1, 0)) return std::vector{std::move(*bytes)};
   const Value &x = op.arg(0), &w = op.arg(1);
   const Dim rows = x.dims[0], columns = w.dims[0];
-  if (!columns.constant()) {
-    return std::vector{op.emit.reduce("dense", {.dims = op.dims(), .over = {x.dims[1]}, .term = [=](const Dims& at) {
-                                                  return factor(x.at({at[0], at[2]})) * factor(w.at({at[1], at[2]}));
-                                                }})};
-  }
   const TileShape shape = tile_of(op, rows, columns);
   const Value packed = pack(op.emit, w, 0, shape.vectors * lanes_of(op.dtype()));
   return std::vector{multiply(op, "dense", shape,
@@ -58,16 +53,9 @@ Values matmul(const Operation& op) {
                     return read(a, batch, i, k) * read(b, batch, k, j.index);
                   }};
   const TileShape shape = tile_of(op, product.rows, product.columns);
-  // Columns are copied side by side where they are constants, read by many rows, or no whole vectors.
+  // Columns are copied side by side where they are constants, read by many rows, or not known to be whole vectors.
   const auto columns = product.columns.constant();
-  if (!columns) {
-    return std::vector{op.emit.reduce(
-        "matmul", {.dims = op.dims(), .over = {product.terms}, .term = [=](const Dims& at) {
-                     const Dims batch(at.begin(), at.end() - 3);
-                     return read(a, batch, at[rank - 2], at[rank]) * read(b, batch, at[rank], at[rank - 1]);
-                   }})};
-  }
-  if (b.constant || product.rows.constant().value_or(0) >= 64 || *columns % lanes_of(op.dtype()) != 0) {
+  if (b.constant || product.rows.constant().value_or(0) >= 64 || columns.value_or(1) % lanes_of(op.dtype()) != 0) {
     const Value packed = pack(op.emit, b, b.rank() - 1, shape.vectors * lanes_of(op.dtype()));
     product.term = [=, &context](const Dims& batch, Dim i, Dim k, const TileIndex& j) {
       Dims at{j.block};

@@ -19,7 +19,9 @@ constexpr int64_t kTasks = 16;  // that keep many threads busy
 struct Part {
   Dim begin, count;
   int64_t size = 1;
+  Dim block, inner;      // of the first element, among whole tiles: weights are packed so
   bool guarded = false;  // the last elements of a block lie behind the end
+  bool rest = false;     // at most one block, whatever the extent
 };
 
 class Nest {
@@ -63,13 +65,7 @@ class Nest {
       }
       index.index =
           context_.add(part.begin, context_.add(context_.multiply(index.block, context_.dim(part.size)), index.inner));
-      // The block among all blocks of the axis: weights are packed so.
-      const auto begin = part.begin.constant();
-      const int64_t tile = tiles_.axes[i].size;
-      if (begin) {
-        index.block = context_.add(index.block, context_.dim(*begin / tile));
-        index.inner = context_.add(index.inner, context_.dim(*begin % tile));
-      }
+      index.block = context_.add(index.block, part.block), index.inner = context_.add(index.inner, part.inner);
       whole.push_back(index.index);
       at.push_back(index);
       if (part.guarded) guards.push_back({index.index, tiles_.axes[i].extent});
@@ -166,29 +162,37 @@ class Nest {
   Dims shape_;
 };
 
-// The parts of an axis: whole tiles, and what remains.
+// The parts of an axis: whole tiles, and what remains, as vectors in powers of two of registers, which are what vectors
+// are made of. Where the extent is not known so are rows: a copy of the tile for each power serves all remainders.
 std::vector<Part> parts_of(Context& context, const TileAxis& axis, int64_t vector) {
-  if (axis.role == TileAxis::Role::kOuter) return {{context.dim(0), axis.extent, 1, false}};
+  const Dim zero = context.dim(0), one = context.dim(1);
+  if (axis.role == TileAxis::Role::kOuter) return {{zero, axis.extent, 1, zero, zero}};
+  const bool lanes = axis.role == TileAxis::Role::kLanes;
   const Dim size = context.dim(axis.size), blocks = context.floor_divide(axis.extent, size);
   const Dim begin = context.multiply(blocks, size), rest = context.subtract(axis.extent, begin);
   std::vector<Part> parts;
-  if (blocks.constant() != 0) parts.push_back({context.dim(0), blocks, axis.size, false});
+  if (blocks.constant() != 0) parts.push_back({zero, blocks, axis.size, zero, zero});
   if (const auto remains = rest.constant()) {
-    if (*remains > 0 && axis.role != TileAxis::Role::kLanes) {
-      parts.push_back({begin, context.dim(1), *remains, false});
+    if (*remains > 0 && !lanes) {
+      parts.push_back({begin, one, *remains, blocks, zero});
       return parts;
     }
-    // Powers of two of registers, which are what vectors are made of.
     for (int64_t done = 0; done < *remains;) {
       const int64_t vectors = (*remains - done + vector - 1) / vector;
-      const int64_t lanes = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(vectors))) * vector;
-      parts.push_back({context.add(begin, context.dim(done)), context.dim(1), lanes, done + lanes > *remains});
-      done += lanes;
+      const int64_t some = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(vectors))) * vector;
+      parts.push_back(
+          {context.add(begin, context.dim(done)), one, some, blocks, context.dim(done), done + some > *remains});
+      done += some;
     }
-  } else if (axis.role == TileAxis::Role::kLanes) {
-    parts.push_back({begin, context.dim(1), axis.size, true});
-  } else {
-    parts.push_back({begin, rest, 1, false});
+    return parts;
+  }
+  const int64_t unit = lanes ? vector : 1, most = lanes ? axis.size / unit : axis.size - 1;
+  Dim left = context.ceil_divide(rest, unit), done = zero;
+  for (auto units = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(most))); units > 0; units /= 2) {
+    const Dim some = context.floor_divide(left, context.dim(units));
+    parts.push_back({context.add(begin, done), some, units * unit, blocks, done, lanes, true});
+    done = context.add(done, context.multiply(some, context.dim(units * unit)));
+    left = context.subtract(left, context.multiply(some, context.dim(units)));
   }
   return parts;
 }
@@ -208,7 +212,7 @@ loop::Body tiled(Context& context, loop::Builder& builder, const std::string& na
   const bool parallel = terms_of(tiles) >= kParallelTerms && builder.step_axes().empty();
   // Threads share the outermost loop that has work for many, or the longest.
   const auto enough = [&](size_t axis, const Part& part) {
-    const auto blocks = [](const Part& one) { return one.count.constant().value_or(kTasks); };
+    const auto blocks = [](const Part& one) { return one.rest ? 1 : one.count.constant().value_or(kTasks); };
     const int64_t own = blocks(part);
     bool most = true;
     for (size_t i = axis + 1; i < tiles.axes.size(); ++i) {
@@ -226,7 +230,8 @@ loop::Body tiled(Context& context, loop::Builder& builder, const std::string& na
       return body;
     }
     for (const Part& part : parts_of(context, tiles.axes[axis], lanes_of(dtype))) {
-      const bool loops = part.count.constant() != 1, shared = parallel && outermost && loops && enough(axis, part);
+      const bool loops = part.count.constant() != 1,
+                 shared = parallel && outermost && loops && !part.rest && enough(axis, part);
       parts.push_back(part);
       loop::Body inner = nests(axis + 1, outermost && !shared);
       parts.pop_back();
