@@ -450,10 +450,10 @@ TEST(Kernels, ComputedPlacesAndTypesAreAsInTheReference) {
       ASSERT_TRUE(found) << one.call << found.error().str() << loop::print(context, scheduled.function);
       for (size_t i = 0; i < wanted->size(); ++i)
         expect_near((*found)[i], (*wanted)[i], fmt::format("{} with n = {}", one.call, n));
-      library.add(scheduled.function, params, *wanted, fmt::format("{} with n = {}", one.call, n));
+      if (n == 17) library.add(scheduled.function, params, *wanted, std::string(one.call));
     }
   }
-  library.run_on_all_levels();
+  library.run();
 }
 
 // What they cannot compute they say, as the reference does.
