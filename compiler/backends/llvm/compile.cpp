@@ -107,7 +107,27 @@ class ChosenPasses : public llvm::legacy::PassManagerBase {
 
  private:
   static constexpr std::string_view kLeftOut[] = {"Loop Strength Reduction",
-                                                  "Canonicalize Freeze Instructions in Loops"};
+                                                  "Canonicalize Freeze Instructions in Loops",
+                                                  "Merge contiguous icmps into a memcmp",
+                                                  "Expand memcmp() to load/stores",
+                                                  "Constant Hoisting",
+                                                  "Replace intrinsics with calls to vector library",
+                                                  "Partially inline calls to library functions",
+                                                  "Interleaved Access Pass",
+                                                  "Early If-Conversion",
+                                                  "Early Tail Duplication",
+                                                  "Tail Duplication",
+                                                  "Machine InstCombiner",
+                                                  "Machine Common Subexpression Elimination",
+                                                  "Machine code sinking",
+                                                  "PostRA Machine Sink",
+                                                  "Live Range Shrink",
+                                                  "Live DEBUG_VALUE analysis",
+                                                  "X86 Partial Reduction",
+                                                  "X86 Domain Reassignment Pass",
+                                                  "X86 Avoid Store Forwarding Blocks",
+                                                  "X86 LEA Optimize",
+                                                  "X86 cmov Conversion"};
   llvm::legacy::PassManager& passes_;
 };
 

@@ -16,6 +16,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -131,7 +132,17 @@ class FunctionEmitter {
   void vector(const loop::For& loop, int64_t extent);
   void lanes(const loop::For& loop, Dim begin, unsigned count);
   bool vectorizable(const loop::For& loop);
-  void parallel(const loop::For& loop, Dim extent);  // emit_parallel.cpp
+  // Parallel loops (emit_parallel.cpp): of as many iterations, each of which runs those of all.
+  void parallel(std::span<const loop::For* const> loops, Dim extent);
+  // A parallel loop in loops of one iteration.
+  struct Parallel {
+    std::vector<Symbol> once;
+    const loop::For* loop = nullptr;
+  };
+  std::optional<Parallel> parallel_loop(const loop::Stmt& stmt);
+  bool independent(const loop::For& a, const loop::For& b);
+  std::vector<Parallel> parallel_loops(std::span<const loop::Stmt> stmts);  // the first ones, that may go together
+  void parallel_together(const std::vector<Parallel>& loops);
   Value* most_tasks();
   // A tile that is stored turned round, if the loop is one (emit_turn.cpp).
   static constexpr int64_t kTurned = 4;  // rows at a time

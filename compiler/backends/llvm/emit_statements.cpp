@@ -21,7 +21,12 @@ constexpr int64_t kMostElements = int64_t{1} << 44;  // of a buffer
 }  // namespace
 
 void FunctionEmitter::body(const loop::Body& body) {
-  for (const loop::Stmt& stmt : body) std::visit([&](const auto& form) { statement(form); }, stmt.form);
+  for (size_t i = 0; i < body.size();) {
+    const auto together = parallel_loops(std::span(body).subspan(i));
+    if (together.size() > 1) parallel_together(together);
+    else std::visit([&](const auto& form) { statement(form); }, body[i].form);
+    i += std::max<size_t>(together.size(), 1);
+  }
 }
 
 // --- Loops ---
@@ -97,7 +102,10 @@ void FunctionEmitter::statement(const loop::For& loop) {
       if (constant && vectorizable(loop)) return vector(loop, *constant);
       break;
     case loop::Mark::kParallel:
-      if (!frame().task && frame().lanes == 0) return parallel(loop, extent);
+      if (!frame().task && frame().lanes == 0) {
+        const loop::For* const one = &loop;
+        return parallel({&one, 1}, extent);
+      }
       break;
     case loop::Mark::kSerial: break;
   }

@@ -24,14 +24,14 @@ bool FunctionEmitter::turn(const loop::For& outer) {
   if (from[0].variable() != outer.var || from[1].variable() != inner->var) return false;
   const auto column = context.linear_in(inner->var, to[0]), row = context.linear_in(outer.var, to[1]);
   if (!column || !row || column->first.constant() != 1 || row->first.constant() != 1) return false;
-  const auto rows = outer.extent.constant(), columns = inner->extent.constant(), begin = row->second.constant(),
+  const auto rows = outer.extent.constant(), columns = inner->extent.constant(),
              from_width = extents_.at(load->buffer)[1].constant(), width = extents_.at(store->buffer)[1].constant();
   const auto own = [&](BufferId id) { return llvm::isa<llvm::AllocaInst>(frame().bases.at(id).value); };
   const int64_t lanes = turned_lanes();
-  if (!rows || !columns || !begin || !width || from_width != columns || *columns % lanes != 0 ||
-      *begin + std::max(*rows, kTurned) > *width || !own(store->buffer) || !own(load->buffer) ||
-      runtime::bytes(store->value->dtype) != 4)
+  if (!rows || !columns || !width || from_width != columns || *columns % lanes != 0 || !own(store->buffer) ||
+      !own(load->buffer) || runtime::bytes(store->value->dtype) != 4)
     return false;
+  if (*rows < kTurned && row->second.constant().value_or(*width) + kTurned > *width) return false;  // four are written
   llvm::Type* element = memory_type(store->value->dtype);
   auto* type = llvm::FixedVectorType::get(element, static_cast<unsigned>(*columns));
   const llvm::Align align(4);
@@ -40,7 +40,8 @@ bool FunctionEmitter::turn(const loop::For& outer) {
   Value* const lines = stack_memory(element, static_cast<uint64_t>(std::max(*rows, kTurned) * *columns));
   for (int64_t i = 0; i < *rows; ++i)
     b_.CreateAlignedStore(b_.CreateAlignedLoad(type, at(sums, i * *columns), align), at(lines, i * *columns), align);
-  Value* const place = b_.CreateAdd(b_.CreateMul(uniform(resolve(column->second)), i64(*width)), i64(*begin));
+  Value* const place =
+      b_.CreateAdd(b_.CreateMul(uniform(resolve(column->second)), i64(*width)), uniform(resolve(row->second)));
   b_.CreateCall(turning(), {lines, i64(*columns), b_.CreateGEP(element, frame().bases.at(store->buffer).value, place),
                             i64(*width), i64(*rows)});
   return true;

@@ -177,18 +177,36 @@ class Fitter {
     const std::vector<int64_t> rows = pieces(tile.rows, shape.rows);
     Body body;
     int64_t begin = 0;
-    for (const int64_t count : rows) {
+    // As a loop, pieces of one size are compiled once.
+    for (size_t first = 0, next = 0; first < rows.size(); first = next) {
+      while (next < rows.size() && rows[next] == rows[first]) ++next;
+      const auto times = static_cast<int64_t>(next - first);
+      const Symbol piece = loop::fresh(context_, function_, "r");
       Alloc one = alloc;
-      place(one, tile, begin, count, chunk, lanes);
-      body.push_back({std::move(one)});
-      begin += count;
+      place(one, tile, {piece, begin, times, rows[first]}, chunk, lanes);
+      Stmt stmt{std::move(one)};
+      if (times > 1)
+        stmt = {For{.var = piece, .extent = context_.dim(times), .mark = Mark::kSerial, .body = {std::move(stmt)}}};
+      body.push_back(std::move(stmt));
+      begin += times * rows[first];
     }
     return Stmt{
         For{.var = chunk, .extent = context_.dim(tile.lanes / lanes), .mark = Mark::kSerial, .body = std::move(body)}};
   }
 
-  // The Alloc's part of some rows from `begin` on, and of a chunk of lanes.
-  void place(Alloc& alloc, const Tile& tile, int64_t begin, int64_t rows, Symbol chunk, int64_t lanes) {
+  // Rows from `begin` on, in pieces of `rows`, numbered by a loop where there are several.
+  struct Pieces {
+    Symbol number{};
+    int64_t begin = 0, times = 1, rows = 1;
+  };
+  Dim begin_of(const Pieces& pieces, Symbol number) {
+    if (pieces.times == 1) return context_.dim(pieces.begin);
+    return context_.add(context_.dim(pieces.begin), context_.multiply(context_.dim(number), context_.dim(pieces.rows)));
+  }
+
+  // The Alloc's part of a piece of the rows and a chunk of lanes.
+  void place(Alloc& alloc, const Tile& tile, const Pieces& pieces, Symbol chunk, int64_t lanes) {
+    const int64_t begin = pieces.begin, rows = pieces.rows;
     const loop::BufferId from = alloc.buffer;
     if (begin > 0)
       alloc.buffer = loop::add_buffer(
@@ -198,8 +216,8 @@ class Fitter {
     if (tile.row) axes.front().extent = context_.dim(rows);
     std::map<Symbol, Dim> moved{{tile.lane, context_.add(context_.multiply(context_.dim(chunk), context_.dim(lanes)),
                                                          context_.dim(tile.lane))}};
-    if (tile.row) moved.emplace(*tile.row, context_.add(context_.dim(begin), context_.dim(*tile.row)));
-    const Symbol given = loop::fresh(context_, function_, "g");
+    if (tile.row) moved.emplace(*tile.row, context_.add(begin_of(pieces, pieces.number), context_.dim(*tile.row)));
+    const Symbol given = loop::fresh(context_, function_, "g"), given_piece = loop::fresh(context_, function_, "h");
     for_each_statement(alloc.body, [&](Stmt& stmt) {
       if (auto* one = std::get_if<For>(&stmt.form)) {
         if (one->var == tile.lane) one->extent = context_.dim(lanes);
@@ -213,11 +231,16 @@ class Fitter {
                              .extent = context_.dim(tile.lanes / lanes),
                              .kind = loop::AxisKind::kGiven,
                              .value = context_.dim(chunk)});
+      if (pieces.times > 1)
+        stage->axes.push_back({.var = given_piece,
+                               .extent = context_.dim(pieces.times),
+                               .kind = loop::AxisKind::kGiven,
+                               .value = context_.dim(pieces.number)});
       const auto move = [&](loop::BufferId& buffer, Dims& at) {
         if (buffer != from) return;
         buffer = alloc.buffer;
         at.back() = context_.subtract(at.back(), context_.multiply(context_.dim(given), context_.dim(lanes)));
-        if (tile.row) at.front() = context_.subtract(at.front(), context_.dim(begin));
+        if (tile.row) at.front() = context_.subtract(at.front(), begin_of(pieces, given_piece));
       };
       loop::for_each_expr(*stage, [&](loop::Expr& expr) {
         expr = loop::rewrite(expr, [&](const loop::ExprNode& node) -> loop::Expr {

@@ -1,7 +1,8 @@
 // Tiles of accumulators that fit a processor's registers. A contraction is written once, for many wide registers; where
 // there are fewer or narrower ones its tile would live on the stack, and is cut into smaller tiles instead:
 //
-//   acc[14, 32]; all of it       =>      for c in (2) { acc[5, 16] of rows 0 .. 4; of rows 5 .. 9; of rows 10 .. 13 }
+//   acc[14, 32]; all of it       =>      for c in (2) { for r in (2) { acc[5, 16] of rows 5 r .. } acc[4, 16] of rows
+//   10 .. 13 }
 //
 // Each element is computed as before, from its own first term to its last: results do not change.
 #pragma once
