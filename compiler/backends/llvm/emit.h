@@ -73,9 +73,10 @@ class FunctionEmitter {
   using Value = llvm::Value;
   using Env = std::map<Symbol, Dim>;
 
-  // A pointer that each iteration of a loop moves by the same distance from `base`.
+  // A pointer that each iteration of a loop moves by the same distance from `base`; without a base, a multiple of its
+  // counter.
   struct Moving {
-    llvm::Instruction* pointer = nullptr;
+    llvm::Instruction* value = nullptr;
     Value* base = nullptr;
     llvm::Type* element = nullptr;
     Dim step;

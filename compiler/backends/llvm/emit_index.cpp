@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <functional>
 
@@ -73,7 +74,14 @@ llvm::Value* FunctionEmitter::uniform(Dim dim) {
       Value* next = alone == dim ? uniform_atom(*factor) : uniform(alone);
       product = product ? b_.CreateMul(product, next) : next;
     }
-    if (term.coefficient != 1) product = b_.CreateMul(product, i64(term.coefficient));
+    if (term.coefficient != 1) {
+      product = b_.CreateMul(product, i64(term.coefficient));
+      Scope& scope = frame().scopes[at];  // a shift is as good as a variable of the loop
+      if (term.factors.size() == 1 && term.factors[0]->kind == DimAtom::Kind::kVariable &&
+          term.factors[0]->name == scope.counter && !std::has_single_bit(static_cast<uint64_t>(term.coefficient)))
+        scope.moving.push_back(
+            {llvm::cast<llvm::Instruction>(product), nullptr, nullptr, context.dim(term.coefficient)});
+    }
     sum = sum ? b_.CreateAdd(sum, product) : product;
   }
   if (before != context.dim(0)) sum = b_.CreateAdd(uniform(before), sum);

@@ -62,23 +62,31 @@ void FunctionEmitter::serial(Value* begin, Value* end, bool guarded, const std::
   continue_at(done);
 }
 
-// Pointers that were made of the loop's counter become what the iteration before left, moved by a step: one addition
-// each, and an address without an index. Of many that move alike the counter is the better index, for it is one.
+// Pointers and multiples that were made of the loop's counter become what the iteration before left, moved by a step:
+// one addition each, and an address without an index. Of many pointers that move alike the counter is the better index,
+// for it is one.
 void FunctionEmitter::advance(const std::vector<Moving>& moving, llvm::PHINode* number) {
   auto* before = number->getIncomingBlock(0);
   Value* begin = number->getIncomingValue(0);
   const auto* zero = llvm::dyn_cast<llvm::ConstantInt>(begin);
-  for (const Moving& one : moving) {
-    if (std::ranges::count(moving, one.step, &Moving::step) > kMostMoving) continue;
-    Value* step = uniform(one.step);
-    llvm::IRBuilder<> first(before->getTerminator());
-    Value* start =
-        zero && zero->isZero() ? one.base : first.CreateGEP(one.element, one.base, first.CreateMul(begin, step));
-    auto* phi = llvm::PHINode::Create(b_.getPtrTy(), 2, "", number->getParent()->getFirstNonPHIIt());
-    phi->addIncoming(start, before);
-    one.pointer->replaceAllUsesWith(phi);
-    one.pointer->eraseFromParent();
-    phi->addIncoming(b_.CreateGEP(one.element, phi, step), b_.GetInsertBlock());
+  const auto alike = [&](const Moving& one) {
+    return std::ranges::count_if(moving, [&](const Moving& other) { return other.base && other.step == one.step; });
+  };
+  for (const bool pointers : {true, false}) {  // which leave multiples without use
+    for (const Moving& one : moving) {
+      if ((one.base != nullptr) != pointers || one.value->use_empty() || (pointers && alike(one) > kMostMoving))
+        continue;
+      Value* step = uniform(one.step);
+      llvm::IRBuilder<> first(before->getTerminator());
+      Value* start = zero && zero->isZero() ? i64(0) : first.CreateMul(begin, step);
+      if (pointers) start = zero && zero->isZero() ? one.base : first.CreateGEP(one.element, one.base, start);
+      auto* phi = llvm::PHINode::Create(start->getType(), 2, "", number->getParent()->getFirstNonPHIIt());
+      phi->addIncoming(start, before);
+      one.value->replaceAllUsesWith(phi);
+      Value* next = pointers ? b_.CreateGEP(one.element, phi, step) : b_.CreateAdd(phi, step);
+      phi->addIncoming(next, b_.GetInsertBlock());
+      if (pointers) one.value->eraseFromParent();
+    }
   }
 }
 
