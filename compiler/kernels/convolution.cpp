@@ -1,6 +1,7 @@
 // Convolutions over one to three spatial dims, with groups, and transposed ones.
 #include "compiler/kernels/byte_convolution.h"
 #include "compiler/kernels/direct.h"
+#include "compiler/kernels/product.h"
 #include "compiler/kernels/slide.h"
 
 namespace tenon::compiler::kernels {
@@ -9,6 +10,61 @@ namespace {
 using Values = Expected<std::vector<Value>>;
 
 Expr factor(const Expr& x) { return loop::convert(x->dtype == DType::kI8 ? DType::kI32 : x->dtype, x); }
+
+// Of any rank and of sizes that may not be known: vectors are neighbours along the last dim, unrolled over channels of
+// the result. x is copied with what pads it, as far as the last vector reaches.
+Value along_rows(const Operation& op, const Windows& windows, Dim groups, const Expr& pad) {
+  using Role = TileAxis::Role;
+  Context& context = op.context();
+  const Value x = op.arg(0), w = op.emit.stored("w", op.arg(1));
+  const size_t rank = windows.rank(), lane = 1 + rank, row = 2 + rank;
+  const Dim group_out = context.floor_divide(op.dims()[1], groups), group_in = w.dims[1];
+  const TileShape shape = tile_of(op, group_out, windows.out.back());
+  const int64_t tile = shape.vectors * lanes_of(op.dtype());
+  Dims plane_dims(x.dims.begin(), x.dims.begin() + 2);
+  for (size_t d = 0; d < rank; ++d) {
+    Dim count = windows.out[d];
+    if (d + 1 == rank) count = context.multiply(context.ceil_divide(count, tile), context.dim(tile));
+    const auto last = [&](Dim size) { return context.subtract(size, context.dim(1)); };
+    plane_dims.push_back(
+        context.maximum({context.add(windows.place(context, d, last(count), last(windows.kernel[d])), context.dim(1)),
+                         context.dim(0)}));
+  }
+  const Value plane =
+      op.emit.stored("plane", op.emit.expression(plane_dims, x.dtype, [=, &op, &context](const Dims& at) {
+        Dims from = at;
+        Expr inside;
+        for (size_t d = 0; d < rank; ++d) {
+          from[2 + d] = context.subtract(at[2 + d], context.dim(windows.before[d]));
+          const Expr here = op.emit.inside(from[2 + d], context.dim(0), x.dims[2 + d]);
+          inside = inside ? both(inside, here) : here;
+        }
+        return choose(inside, x.at(from), pad);
+      }));
+  Tiles tiles;
+  tiles.axes = {{Role::kOuter, x.dims[0], 1}, {Role::kOuter, groups, 1}};
+  for (size_t d = 0; d + 1 < rank; ++d) tiles.axes.push_back({Role::kOuter, windows.out[d], 1});
+  tiles.axes.push_back({Role::kLanes, windows.out.back(), tile});
+  tiles.axes.push_back({Role::kRows, group_out, shape.rows});
+  tiles.over = {group_in};
+  tiles.over.insert(tiles.over.end(), windows.kernel.begin(), windows.kernel.end());
+  tiles.term = [=, &context](const std::vector<TileIndex>& at, const Dims& k) {
+    const Dim group = at[1].index;
+    Dims from{at[0].index, context.add(context.multiply(group, group_in), k[0])};
+    Dims weight{context.add(context.multiply(group, group_out), at[row].index), k[0]};
+    for (size_t d = 0; d < rank; ++d) {
+      from.push_back(windows.place(context, d, at[2 + d].index, k[1 + d]));
+      weight.push_back(k[1 + d]);
+    }
+    return factor(plane.at(from)) * factor(w.at(weight));
+  };
+  tiles.place = [=, &context](const Dims& at) {
+    Dims place{at[0], context.add(context.multiply(at[1], group_out), at[row])};
+    place.insert(place.end(), at.begin() + 2, at.begin() + static_cast<ptrdiff_t>(lane) + 1);
+    return place;
+  };
+  return op.emit.contract("conv", op.dims(), op.dtype(), std::move(tiles));
+}
 
 Values convolution(const Operation& op) {
   Context& context = op.context();
@@ -30,24 +86,7 @@ Values convolution(const Operation& op) {
   if (auto bytes = byte_convolution(op)) return std::vector{std::move(*bytes)};
   const auto times = [](const Expr& a, const Expr& b) { return factor(a) * factor(b); };
   if (auto direct = direct_convolution(op, pad, times)) return std::vector{std::move(*direct)};
-  const Value x = padded(op, windows, op.arg(0), pad);
-  const Dim group_out = context.floor_divide(op.dims()[1], groups), group_in = w.dims[1];
-  const size_t rank = windows.rank();
-  Dims over{group_in};
-  over.insert(over.end(), windows.kernel.begin(), windows.kernel.end());
-  return std::vector{op.emit.reduce(
-      "conv", {.dims = op.dims(), .over = over, .term = [=, &context](const Dims& at) {
-                 // at: n, o, window..., i, tap...
-                 const Dim group = groups.constant() == 1 ? context.dim(0) : context.floor_divide(at[1], group_out);
-                 const Dim i = at[2 + rank];
-                 Dims from{at[0], context.add(context.multiply(group, group_in), i)}, weight{at[1], i};
-                 for (size_t d = 0; d < rank; ++d) {
-                   const Dim tap = at[3 + rank + d];
-                   from.push_back(windows.place(context, d, at[2 + d], tap));
-                   weight.push_back(tap);
-                 }
-                 return factor(x.at(from)) * factor(w.at(weight));
-               }})};
+  return std::vector{along_rows(op, windows, groups, pad)};
 }
 
 // Each element of the result gathers what reaches it: x at (place + before - tap * dilation) / stride, where that is

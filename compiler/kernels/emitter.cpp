@@ -165,8 +165,9 @@ void Emitter::update(std::string_view name, const Value& buffer, const Dims& apa
 
 Value Emitter::reduce(std::string_view name, Sum sum) {
   flush();
-  const int64_t length = sum.over.empty() ? 0 : sum.over.back().constant().value_or(0);
-  if (length >= 32 && runs_along(sum)) return reduce_in_lanes(name, sum, length >= 256 ? 64 : 16);
+  const int64_t length = sum.over.empty() ? 0 : sum.over.back().constant().value_or(INT64_MAX);
+  if (length >= 32 && !sum.across && runs_along(sum))
+    return reduce_in_lanes(name, sum, length >= 256 && length < INT64_MAX ? 64 : 16);
   const loop::Ranges ranges = ranges_of(sum.dims);
   const Dims zeros(sum.dims.size() + sum.over.size(), dim(0));
   const bool empty = std::ranges::any_of(  // may be
@@ -204,12 +205,13 @@ bool Emitter::runs_along(const Sum& sum) {
 
 // A sum for each lane of a vector, and then of these. The last terms, less than a vector, are added at the end.
 Value Emitter::reduce_in_lanes(std::string_view name, const Sum& sum, int64_t lanes) {
-  const int64_t length = *sum.over.back().constant(), blocks = length / lanes, rest = length % lanes;
+  const Dim length = sum.over.back(), blocks = context_.floor_divide(length, dim(lanes));
+  const Dim done = context_.multiply(blocks, dim(lanes)), rest = context_.subtract(length, done);
   const size_t rank = sum.dims.size();
   Sum parts = sum;
   parts.init.reset();
   parts.dims.push_back(dim(lanes));
-  parts.over.back() = dim(blocks);
+  parts.over.back() = blocks;
   parts.term = [=, this](const Dims& at) {  // indices, lane, the other terms, block
     Dims from = at;
     const Dim lane = from[rank];
@@ -222,13 +224,13 @@ Value Emitter::reduce_in_lanes(std::string_view name, const Sum& sum, int64_t la
   whole.over = {dim(lanes)};
   whole.term = [=](const Dims& at) { return part.at(at); };
   const Value result = reduce(name, whole);
-  if (rest == 0) return result;
+  if (rest.constant() == 0) return result;
   loop::Ranges over = ranges_of(sum.over);
-  over.back().extent = dim(rest);
+  over.back().extent = rest;
   builder_.stage(fmt::format("{}_rest", name), ranges_of(sum.dims), over, [&](const Dims& at) {
     const Dims written(at.begin(), at.begin() + static_cast<ptrdiff_t>(rank));
     Dims from = at;
-    from.back() = context_.add(from.back(), dim(length - rest));
+    from.back() = context_.add(from.back(), done);
     return loop::Builder::Assignment{*result.buffer, written,
                                      step_of(sum, builder_.load(*result.buffer, written), sum.term(from)), nullptr};
   });

@@ -82,6 +82,7 @@ class Emitter {
     Element term;
     std::optional<Expr> init = std::nullopt;  // none: what leaves the other operand as it is
     bool ordered = false;  // kMax as std::max has it, which keeps the old one beside what is no number
+    bool across = false;   // vectors are of neighbouring results, though terms lie side by side as well
   };
   Value reduce(std::string_view name, Sum sum);
   // A contraction in tiles, which takes in what follows element by element, if only that reads it.

@@ -70,12 +70,7 @@ Values dynamic_quantize(const Operation& op) {
     const auto term = [x](const Dims& at) { return x.at(at); };
     return emit.reduce(name, {.dims = {}, .over = x.dims, .op = best, .term = term, .init = none});
   };
-  const Value least = x.rank() == 0
-                          ? emit.expression({}, DType::kF32, [=](const Dims& at) { return smaller(none, x.at(at)); })
-                          : extreme("least", BinaryOp::kMin);
-  const Value most = x.rank() == 0
-                         ? emit.expression({}, DType::kF32, [=](const Dims& at) { return larger(none, x.at(at)); })
-                         : extreme("most", BinaryOp::kMax);
+  const Value least = extreme("least", BinaryOp::kMin), most = extreme("most", BinaryOp::kMax);
   const Value scale = emit.stored(
       "scale", emit.expression({}, DType::kF32, [=](const Dims& at) { return (most.at(at) - least.at(at)) / 255.0; }));
   const auto step = [scale] { return choose(above(scale.at({}), 0), scale.at({}), like(scale.at({}), 1)); };

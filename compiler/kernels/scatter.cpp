@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "compiler/kernels/lowerings.h"
 #include "runtime/reference/dtypes.h"
@@ -133,13 +134,12 @@ Values scatter_nd(const Operation& op) {
 
 // What is no number is above all.
 Expr is_below(const Expr& a, const Expr& b) {
-  if (!loop::is_float(a->dtype)) return less(a, b);
-  return either(less(a, b), both(differs(b, b), same(a, a)));
+  return loop::is_float(a->dtype) ? both(negated(less_equal(b, a)), same(a, a)) : less(a, b);
 }
 
 // Elements along the axis are put where as many come before them: comparisons of each with each, in vectors, take less
 // time than sorting while there are few.
-constexpr int64_t kMostCompared = 512;
+constexpr int64_t kMostCompared = 256;
 
 Values in_order(const Operation& op, bool descending, bool values, bool places) {
   Emitter& emit = op.emit;
@@ -148,17 +148,21 @@ Values in_order(const Operation& op, bool descending, bool values, bool places) 
   const Dim length = x.dims[axis];
   if (!length.constant()) return error("how many elements there are to order is not known");
   if (*length.constant() > kMostCompared)
-    return error(fmt::format("of {} elements along an axis, not all are compared with each other", *length.constant()));
-  const Value rank =
-      emit.reduce("rank", {.dims = x.dims, .over = {length}, .term = [=](const Dims& all) {
-                             const auto [at, other] = cut(all, all.size() - 1);
-                             const Expr own = x.at(at), one = x.at(with(without(at, axis), axis, other[0]));
-                             const Expr first = descending ? is_below(own, one) : is_below(one, own);
-                             const Expr later = descending ? is_below(one, own) : is_below(own, one);
-                             const Expr earlier = less(loop::index_value(other[0]), loop::index_value(at[axis]));
-                             const Expr one_more = loop::integer_literal(DType::kI32, 1);
-                             return choose(either(first, both(negated(later), earlier)), one_more, like(one_more, 0));
-                           }});
+    return error(fmt::format("{} elements along an axis take less time in the reference kernel", *length.constant()));
+  // Numbers of elements, in the type of the sums: vectors of these are as long as those of the elements.
+  std::vector<int32_t> all(static_cast<size_t>(*length.constant()));
+  std::iota(all.begin(), all.end(), 0);
+  const Value numbers = emit.constant(Tensor::of<int32_t>({static_cast<int64_t>(all.size())}, all));
+  const auto comes_before = [=](const Dims& at) {
+    const auto [place, other] = cut(at, at.size() - 1);
+    const Expr own = x.at(place), one = x.at(with(without(place, axis), axis, other[0]));
+    const Expr first = descending ? is_below(own, one) : is_below(one, own);
+    const Expr later = descending ? is_below(one, own) : is_below(own, one);
+    const Expr earlier = less(numbers.at({other[0]}), numbers.at({place[axis]}));
+    const Expr count = loop::integer_literal(DType::kI32, 1);
+    return choose(either(both(earlier, negated(later)), both(negated(earlier), first)), count, like(count, 0));
+  };
+  const Value rank = emit.reduce("rank", {.dims = x.dims, .over = {length}, .term = comes_before, .across = true});
   const auto placed = [&](std::string_view name, DType dtype, const auto& value) {
     const Value y = emit.overwritten(name, x.dims, loop::literal(dtype, 0));
     emit.update(fmt::format("put_{}", name), y, without(x.dims, axis), {length}, [&](const Dims& all) {
