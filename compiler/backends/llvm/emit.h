@@ -211,6 +211,8 @@ class FunctionEmitter {
   Value* moved(const Address& address, Dim rest, llvm::Type* element);
   Value* places(const Address& address, llvm::Type* element);
   Value* load(BufferId id, const Dims& indices, llvm::Constant* otherwise = nullptr);  // what inactive lanes get
+  Value* load_some(BufferId id, Value* place, llvm::Type* element, std::span<llvm::Constant* const> wanted,
+                   llvm::Constant* rest);
   Value* load_apart(const Address& address, const Lanes& lanes, llvm::FixedVectorType* type, llvm::Constant* otherwise,
                     BufferId id);
   void store(BufferId id, const Dims& indices, Value* value);

@@ -27,7 +27,10 @@ void FunctionEmitter::same_lanes(Value*& a, Value*& b) {
   if (a->getType()->isVectorTy() == b->getType()->isVectorTy()) return;
   a = widen(a), b = widen(b);
 }
-llvm::Value* FunctionEmitter::any(Value* lanes) { return b_.CreateOrReduce(lanes); }
+llvm::Value* FunctionEmitter::any(Value* lanes) {
+  if (const auto* known = llvm::dyn_cast<llvm::Constant>(lanes)) return b_.getInt1(!known->isNullValue());
+  return b_.CreateOrReduce(lanes);
+}
 llvm::Value* FunctionEmitter::all_lanes() { return b_.CreateVectorSplat(frame().lanes, b_.getTrue()); }
 
 // --- Leaves ---

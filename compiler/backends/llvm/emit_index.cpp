@@ -5,6 +5,7 @@
 #include <bit>
 #include <cassert>
 #include <functional>
+#include <numeric>
 
 #include "compiler/backends/llvm/emit.h"
 
@@ -13,6 +14,21 @@ namespace {
 
 constexpr int64_t kMostApart = 4;  // elements, below which vectors are loaded whole
 constexpr int64_t kRegister = 16;  // lanes of a vector that is put together of them
+
+// The first and the number of the lanes in a constant mask, where they are neighbours.
+std::optional<std::pair<unsigned, unsigned>> run_of(const llvm::Value* mask) {
+  const auto* known = llvm::dyn_cast<llvm::Constant>(mask);
+  if (!known) return std::nullopt;
+  const unsigned lanes = llvm::cast<llvm::FixedVectorType>(mask->getType())->getNumElements();
+  const auto is_active = [&](unsigned lane) { return known->getAggregateElement(lane)->isOneValue(); };
+  unsigned first = 0, end = lanes;
+  while (first < lanes && !is_active(first)) ++first;
+  while (end > first && !is_active(end - 1)) --end;
+  for (unsigned i = first; i < end; ++i) {
+    if (!is_active(i)) return std::nullopt;
+  }
+  return end > first ? std::optional(std::pair(first, end - first)) : std::nullopt;
+}
 
 bool any_atom(Dim dim, const std::function<bool(const DimAtom&)>& holds) {
   return std::ranges::any_of(dim.node->terms, [&](const DimTerm& term) {
@@ -357,6 +373,28 @@ llvm::Value* FunctionEmitter::places(const Address& address, llvm::Type* element
   return b_.CreateGEP(element, address.base, offset);
 }
 
+// Elements that a constant mask asks for, `rest` in place of the others, where a level has no loads under masks: LLVM
+// would load each by itself. What lies between the first and the last of them is in the buffer, too.
+llvm::Value* FunctionEmitter::load_some(BufferId id, Value* place, llvm::Type* element,
+                                        std::span<llvm::Constant* const> wanted, llvm::Constant* rest) {
+  if (unit_.level.masks()) return nullptr;
+  const auto is_wanted = [](const llvm::Constant* one) { return one->isOneValue(); };
+  const auto first = std::ranges::find_if(wanted, is_wanted) - wanted.begin(), all = std::ssize(wanted);
+  auto last = all - 1;
+  while (last > first && !is_wanted(wanted[static_cast<size_t>(last)])) --last;
+  if (first == all)
+    return llvm::ConstantVector::getSplat(llvm::ElementCount::getFixed(static_cast<unsigned>(all)), rest);
+  const auto size = last - first + 1;
+  auto* type = llvm::FixedVectorType::get(element, static_cast<unsigned>(size));
+  auto* loaded = b_.CreateAlignedLoad(type, first == 0 ? place : b_.CreateGEP(element, place, i64(first)),
+                                      llvm::Align(element->getScalarSizeInBits() / 8));
+  annotate(loaded, id);
+  std::vector<int> from;
+  for (ptrdiff_t i = 0; i < all; ++i)
+    from.push_back(static_cast<int>(is_wanted(wanted[static_cast<size_t>(i)]) ? i - first : size));
+  return b_.CreateShuffleVector(loaded, llvm::ConstantVector::getSplat(type->getElementCount(), rest), from);
+}
+
 // Every step-th element of vectors that are loaded whole; each is of one lane, so those of inactive ones are
 // `otherwise`, the same in all lanes. Nothing where it is not known which lanes are active.
 llvm::Value* FunctionEmitter::load_apart(const Address& address, const Lanes& lanes, llvm::FixedVectorType* type,
@@ -375,11 +413,12 @@ llvm::Value* FunctionEmitter::load_apart(const Address& address, const Lanes& la
     Value* place = pointer(address, unit_.context.add(lanes.begin, unit_.context.dim(begin)), element);
     llvm::Instruction* loaded = nullptr;
     if (!wanted) loaded = b_.CreateAlignedLoad(own, place, align);
+    else if (Value* known = load_some(id, place, element, *wanted, rest)) return known;
     else
       loaded = b_.CreateMaskedLoad(own, place, align, llvm::ConstantVector::get(*wanted),
                                    llvm::ConstantVector::getSplat(own->getElementCount(), rest));
     annotate(loaded, id);
-    return loaded;
+    return static_cast<Value*>(loaded);
   };
   // Lanes of one register each, put together.
   const auto all = static_cast<int64_t>(frame().lanes);
@@ -401,7 +440,7 @@ llvm::Value* FunctionEmitter::load_apart(const Address& address, const Lanes& la
         from.push_back(static_cast<int>(here ? (group ? count : 0) + place : lane));
         if (here && is_active(first + lane)) wanted[static_cast<size_t>(place)] = b_.getTrue();
       }
-      Value* loaded = vector(origin + begin, wide, active || one ? &wanted : nullptr);
+      Value* const loaded = vector(origin + begin, wide, active || one ? &wanted : nullptr);
       group = group ? b_.CreateShuffleVector(group, loaded, from) : b_.CreateShuffleVector(loaded, from);
     }
     if (all <= kRegister) return group;
@@ -437,14 +476,29 @@ llvm::Value* FunctionEmitter::load(BufferId id, const Dims& indices, llvm::Const
     Value* mask = all ? nullptr : frame().mask;
     llvm::Constant* zero = otherwise ? otherwise : llvm::Constant::getNullValue(type);
     if (lanes.kind == Lanes::kApart) {
-      if (Value* apart = load_apart(at, lanes, type, zero, id)) return apart;
+      if (Value* apart = load_apart(at, lanes, type, zero, id))
+        return dtype == DType::kBool ? b_.CreateICmpNE(apart, llvm::Constant::getNullValue(type)) : apart;
     }
     if (lanes.kind == Lanes::kAnywhere || lanes.kind == Lanes::kApart) {
-      if (!mask) mask = all_lanes();
-      loaded = result = b_.CreateMaskedGather(type, places(at, element), align, mask, zero);
+      Value* from = places(at, element);
+      if (mask && !llvm::isa<llvm::Constant>(mask) && !unit_.level.masks() && known_elements(id).value_or(0) > 0) {
+        // No branch for each lane: inactive ones load the first element.
+        from = b_.CreateSelect(mask, from, widen(at.base));
+        result = b_.CreateMaskedGather(type, from, align, all_lanes(), zero);
+        loaded = b_.CreateSelect(mask, result, zero);
+      } else {
+        loaded = result = b_.CreateMaskedGather(type, from, align, mask ? mask : all_lanes(), zero);
+      }
     } else {
       const bool backward = lanes.kind == Lanes::kBackward;
       Value* place = pointer(at, lanes.begin, element);
+      if (const auto* known = mask && !backward ? llvm::dyn_cast<llvm::Constant>(mask) : nullptr;
+          known && zero->getSplatValue()) {
+        std::vector<llvm::Constant*> wanted;
+        for (unsigned i = 0; i < frame().lanes; ++i) wanted.push_back(known->getAggregateElement(i));
+        if (Value* some = load_some(id, place, element, wanted, zero->getSplatValue()))
+          return dtype == DType::kBool ? b_.CreateICmpNE(some, llvm::Constant::getNullValue(type)) : some;
+      }
       if (!mask) result = b_.CreateAlignedLoad(type, place, align);
       else result = b_.CreateMaskedLoad(type, place, align, backward ? b_.CreateVectorReverse(mask) : mask, zero);
       loaded = backward ? b_.CreateVectorReverse(result) : result;
@@ -472,6 +526,13 @@ void FunctionEmitter::store(BufferId id, const Dims& indices, Value* value) {
       const bool backward = lanes.kind == Lanes::kBackward;
       Value* place = pointer(at, lanes.begin, element);
       if (backward) value = b_.CreateVectorReverse(value);
+      if (const auto some = !backward && mask && !unit_.level.masks() ? run_of(mask) : std::nullopt) {
+        std::vector<int> from(some->second);
+        std::iota(from.begin(), from.end(), static_cast<int>(some->first));
+        value = b_.CreateShuffleVector(value, from);
+        place = b_.CreateGEP(element, place, i64(some->first));
+        mask = nullptr;
+      }
       if (!mask) done = b_.CreateAlignedStore(value, place, align);
       else done = b_.CreateMaskedStore(value, place, align, backward ? b_.CreateVectorReverse(mask) : mask);
     } else {  // where several lanes write one element, the last one stays

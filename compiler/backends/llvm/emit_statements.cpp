@@ -174,6 +174,10 @@ void FunctionEmitter::branch(Value* condition, const std::function<void()>& then
                              const std::function<void()>& otherwise) {
   if (auto* constant = llvm::dyn_cast<llvm::ConstantInt>(condition)) return constant->isOne() ? then() : otherwise();
   if (condition->getType()->isVectorTy()) {
+    if (const auto* known = llvm::dyn_cast<llvm::Constant>(condition)) {
+      if (known->isAllOnesValue()) return then();
+      if (known->isNullValue()) return otherwise();
+    }
     where_lanes(condition, then);
     where_lanes(b_.CreateNot(condition), otherwise);
     return;

@@ -24,6 +24,7 @@ struct Level {
   bool dot = false;                           // dot products of bytes: of u8 and i8 on x86, of two of a kind on AArch64
 
   bool wide() const { return vector_bytes == 64; }
+  bool masks() const { return vector_bytes > 16; }  // has loads and stores of some lanes
   // What only functions with dot products are made for: nothing else is different in it.
   bool for_dots() const { return dot && family == Family::kX86; }
 };
