@@ -140,6 +140,7 @@ Expected<NamedTensors> run_on(const Executable& executable, const SessionOptions
     outputs = session->run(inputs);
     if (outputs) continue;
     session.reset();
+    if (!session_options.accelerator) return forward_error(outputs);  // the CPU's: there is no launch to keep
     const MismatchNote note{command_of(options, session_options.accelerator->info().uri), outputs.error().what,
                             options.bundle};
     return with(std::move(outputs.error()),

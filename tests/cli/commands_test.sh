@@ -143,6 +143,7 @@ expect 1 "@sorted: error: the library function 'sort.rows' is not there" \
   "$tenon_run" "$scratch/outside.tnx" --input "x=$logits"
 expect 0 "" "$tenon_run" "$scratch/outside.tnx" --library "$functions" --input "x=$logits" --output "$scratch/outside"
 cmp "$scratch/o.npy" "$scratch"/outside/*.npy
+expect 1 "input 'x' is missing, the model takes f32 (8, 10)" "$tenon_run" "$scratch/outside.tnx" --library "$functions"
 expect 0 "" "$tenon" compile "$scratch/outside.tn" --cpu --target aarch64 -o "$scratch/outside.tnx"
 outside() {  # outside EXTERN MAIN: a module of these, on one number
   printf '#[version = "1"]\nextern @f%s = "halve";\ndef @main(%%x: Tensor[(), f32]) -> %s\n' "$1" "$2" >"$scratch/outside.tn"
