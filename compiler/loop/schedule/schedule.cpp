@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 
 #include "compiler/ir/try.h"
 #include "compiler/loop/schedule/primitives.h"
@@ -40,6 +41,8 @@ struct Words {
     const auto [end, problem] = std::from_chars(text[at].begin(), text[at].end(), value);
     if (problem != std::errc{} || end != text[at].end()) return error(fmt::format("'{}' is no {}", text[at], what));
     if (value < 1) return error(fmt::format("the {} is {}, not 1 or more", what, value));
+    // Sizes that are not known are rounded up to it, within 64 bits.
+    if (value > INT32_MAX) return error(fmt::format("the {} is {}, more than {}", what, value, INT32_MAX));
     return value;
   }
   Expected<Mark> mark(size_t at) const {

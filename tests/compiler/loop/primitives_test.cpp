@@ -284,6 +284,8 @@ TEST(Primitives, SayWhyTheyRefuse) {
       {kGemm, {}, "pad(dot, q, 4)", "the stage 'dot' has no axis 'q'"},
       {kGemm, {}, "pad(dot, j, 4)", "the size 64 of 'j' is a multiple of 4"},
       {kGemm, {}, "pad(dot, i, 0)", "the number is 0, not 1 or more"},
+      {kGemm, {}, "pad(dot, i, 9223372036854775807)", "the number is 9223372036854775807, more than 2147483647"},
+      {kGemm, {}, "split(dot, i, 4611686018427387904)", "the factor is 4611686018427387904, more than 2147483647"},
       {kGemm, {}, "pad(dot, i, 4)", "%c has no room for more"},
       {kGemm, {"mark(dot, i, parallel)"}, "pad(dot, i, 4)", "the loop 'i' is marked already"},
       {kGemm, {"cache_write(dot)", "fuse(dot, i, j)"}, "pad(dot, i, 4)", "'i' has no loop of its own and no guard"},
