@@ -136,7 +136,7 @@ TEST(Kernels, EveryStoredCaseOfTheOperatorsIsComputed) {
 
 // Convolutions, pooling and products of random sizes, with what may follow them, against the operators' own kernels.
 constexpr auto kRounds = static_cast<int>(rounds(24));
-constexpr std::array<int64_t, 3> kSizes = {3, 17, 64};
+constexpr std::array<int64_t, 3> kSizes = {3, 17, 36};
 
 TEST(Kernels, RandomContractionsWithTailsAreComputed) {
   const unsigned seed = 7;
