@@ -6,11 +6,7 @@
 
 namespace tenon {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kSanitized = true;
-#else
-inline constexpr bool kSanitized = false;
-#endif
+inline constexpr bool kSanitized = TENON_SANITIZED;  // by tenon_test
 
 // `n` cases in a plain build.
 constexpr int64_t rounds(int64_t n) { return kSanitized ? std::max<int64_t>(1, n / 4) : n; }

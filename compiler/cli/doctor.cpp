@@ -52,7 +52,8 @@ constexpr Tool kTools[] = {
      "AMD's Vitis with Vivado, then . settings64.sh"},
     {"v++", "v++", "--version", "building for boards with XRT: tenon hw package, build.sh",
      "AMD's Vitis with the board's platform, then . settings64.sh"},
-    {"clang 19", "clang++-19", "--version", "the fuzz preset", "apt-get install clang-19 libclang-rt-19-dev"},
+    {"clang 19", "clang++-19", "--version", "the presets asan, tsan and fuzz",
+     "apt-get install clang-19 libclang-rt-19-dev"},
 };
 
 std::string find_program(std::string_view name) {

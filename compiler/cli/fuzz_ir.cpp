@@ -43,13 +43,12 @@ void tell_seed(int signal) {
 
 // No module may need more; a sanitizer's shadow does.
 void limit_memory() {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  if (TENON_SANITIZED) return;
   constexpr rlim_t kBytes = rlim_t{8} << 30;
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0) return;
   limit.rlim_cur = std::min(limit.rlim_max, kBytes);
   setrlimit(RLIMIT_AS, &limit);
-#endif
 }
 
 void watch(uint64_t seed) {

@@ -17,12 +17,18 @@ set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g -D_GLIBCXX_ASSERTIONS")
 
 # Set by the presets asan, tsan and fuzz.
 set(TENON_SANITIZE "" CACHE STRING "Sanitizers to build with, as -fsanitize takes them")
+set(TENON_SANITIZED false)  # what C++ is told
 if(TENON_SANITIZE)
-  set(CMAKE_CXX_FLAGS_RELEASE "-O1 -g1 -D_GLIBCXX_ASSERTIONS")
+  set(TENON_SANITIZED true)
+  # What costs here is the compilation; what tests spend their time in says tenon_busy_folder().
+  set(CMAKE_CXX_FLAGS_RELEASE "-O0 -g1 -D_GLIBCXX_ASSERTIONS")
   # What the address sanitizer reports anyway (null, object-size, pointer-overflow), and casts down a hierarchy, which
   # nothing here does (vptr), are not checked twice: that is a quarter of the compile time.
   add_compile_options(-fsanitize=${TENON_SANITIZE} -fno-sanitize=null,object-size,pointer-overflow,vptr
                       -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  # Clang has more to say than GCC, of GCC's own headers and of designated initializers with defaults.
+  add_compile_options(-Wno-unknown-warning-option -Wno-deprecated-declarations
+                      $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-missing-designated-field-initializers>)
   add_link_options(-fsanitize=${TENON_SANITIZE})
   # For tests: an allocation that cannot be is an error to report, there as in every other build.
   set(TENON_TEST_ENVIRONMENT ASAN_OPTIONS=allocator_may_return_null=1)
@@ -57,6 +63,13 @@ target_include_directories(tenon_options INTERFACE $<BUILD_INTERFACE:${CMAKE_SOU
                                                    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/tenon>)
 install(TARGETS tenon_options EXPORT TenonTargets)
 
+# What tests spend their time in is optimized in sanitized builds, too: what follows in this folder, and the folders below.
+macro(tenon_busy_folder)
+  if(TENON_SANITIZE)
+    add_compile_options(-O1)
+  endif()
+endmacro()
+
 # tenon_library(NAME SOURCES a.cpp ... [DEPS public...] [PRIVATE private...]): a static library of one folder.
 function(tenon_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPS;PRIVATE" ${ARGN})
@@ -80,7 +93,8 @@ function(tenon_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE tenon_options ${arg_DEPS} GTest::gtest_main)
-  target_compile_definitions(${name} PRIVATE TENON_SOURCE_DIR="${CMAKE_SOURCE_DIR}" TENON_BINARY_DIR="${CMAKE_BINARY_DIR}")
+  target_compile_definitions(${name} PRIVATE TENON_SOURCE_DIR="${CMAKE_SOURCE_DIR}" TENON_BINARY_DIR="${CMAKE_BINARY_DIR}"
+                                             TENON_SANITIZED=${TENON_SANITIZED})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
   set(properties TIMEOUT ${arg_TIMEOUT})
   if(arg_COST)
@@ -97,7 +111,6 @@ function(tenon_test name)
       set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
       return()
     endif()
-    target_compile_options(${name} PRIVATE -O0)  # what a test costs here is its compilation
     list(APPEND properties ENVIRONMENT ${TENON_TEST_ENVIRONMENT})
   endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES ${properties})
