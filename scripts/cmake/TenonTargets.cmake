@@ -30,8 +30,9 @@ if(TENON_SANITIZE)
   add_compile_options(-Wno-unknown-warning-option -Wno-deprecated-declarations
                       $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-missing-designated-field-initializers>)
   add_link_options(-fsanitize=${TENON_SANITIZE})
-  # For tests: an allocation that cannot be is an error to report, there as in every other build.
-  set(TENON_TEST_ENVIRONMENT ASAN_OPTIONS=allocator_may_return_null=1)
+  # For tests: an allocation that cannot be is an error to report, there as in every other build; frames on the heap, in
+  # which uses after a return are seen, take a sixth of the time.
+  set(TENON_TEST_ENVIRONMENT ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=0)
   if(TENON_SANITIZE STREQUAL "thread")
     set(TENON_TEST_ENVIRONMENT TSAN_OPTIONS=allocator_may_return_null=1)
   endif()

@@ -145,6 +145,7 @@ Tensor iota(DType dtype, Shape shape, int step = 1) {
     if (dtype == DType::kI32) tensor.data<int32_t>()[at] = static_cast<int32_t>(value);
     if (dtype == DType::kI64) tensor.data<int64_t>()[at] = value;
     if (dtype == DType::kI8) tensor.data<int8_t>()[at] = static_cast<int8_t>(value);
+    if (dtype == DType::kBool) tensor.data<bool>()[at] = value % 3 == 0;
   }
   return tensor;
 }
@@ -198,6 +199,11 @@ TEST(Native, ProgramsOfEveryKind) {
         for j in (6) unroll { for i in (200) vector { stage b(j in (6) at (j), i in (200) at (199 - i)) { %z[j, i] = %x[i, j]; } } }
         for i in (150) vector { stage c(i in (150) at (i)) { %v[i] = %x[(i + 3) // 4, i % 4] * f32(0.1); } } })",
        {iota(DType::kF32, {200, 6})}},
+      // Flags are bytes in memory and bits in lanes, those that are two apart, too.
+      {R"(loop @flags(%x: Tensor[(40,), bool]) -> (%y: Tensor[(20,), bool], %z: Tensor[(16,), i32]) {
+        for i in (20) vector { stage a(i in (20) at (i)) { %y[i] = %x[2*i + 1] or index(i) < index(4); } }
+        for i in (16) vector { stage b(i in (16) at (i)) { %z[i] = select(%x[2*i], i32(3), i32(5)); } } })",
+       {iota(DType::kBool, {40})}},
       {R"(loop @fused[n](%x: Tensor[(n, 5), i32]) -> (%y: Tensor[(n, 5), i32]) {
         for f in (5*n) parallel { stage a(i in (n) at (f // 5), j in (5) at (f % 5)) { %y[i, j] = %x[i, 4 - j] + i32(index(i * j)); } } })",
        {iota(DType::kI32, {7, 5})}},
