@@ -175,6 +175,8 @@ class Fitter {
     const int64_t lanes = shape.vectors * width;
     const Symbol chunk = loop::fresh(context_, function_, "c");
     const std::vector<int64_t> rows = pieces(tile.rows, shape.rows);
+    const Mark by_lanes = decides(alloc, tile.lane) ? Mark::kUnroll : Mark::kSerial,
+               by_rows = tile.row && decides(alloc, *tile.row) ? Mark::kUnroll : Mark::kSerial;
     Body body;
     int64_t begin = 0;
     // As a loop, pieces of one size are compiled once.
@@ -186,12 +188,48 @@ class Fitter {
       place(one, tile, {piece, begin, times, rows[first]}, chunk, lanes);
       Stmt stmt{std::move(one)};
       if (times > 1)
-        stmt = {For{.var = piece, .extent = context_.dim(times), .mark = Mark::kSerial, .body = {std::move(stmt)}}};
+        stmt = {For{.var = piece, .extent = context_.dim(times), .mark = by_rows, .body = {std::move(stmt)}}};
       body.push_back(std::move(stmt));
       begin += times * rows[first];
     }
     return Stmt{
-        For{.var = chunk, .extent = context_.dim(tile.lanes / lanes), .mark = Mark::kSerial, .body = std::move(body)}};
+        For{.var = chunk, .extent = context_.dim(tile.lanes / lanes), .mark = by_lanes, .body = std::move(body)}};
+  }
+
+  // Whether conditions that the tile's stages ask are known when code is made, with their loops unrolled, `var`'s among
+  // them: a mask that is not costs more code than copies of the tile do.
+  bool decides(const Alloc& alloc, Symbol var) {
+    std::set<Symbol> unrolled;
+    for_each_statement(alloc.body, [&](const Stmt& stmt) {
+      const auto* one = std::get_if<For>(&stmt.form);
+      if (one && (one->mark == Mark::kUnroll || one->mark == Mark::kVector)) unrolled.insert(one->var);
+    });
+    bool found = false;
+    const auto ask = [&](const Stage& stage, Dim dim) {
+      bool own = false, is_known = true;
+      for_each_variable(loop::over_loops(context_, stage, {dim})[0], [&](Symbol one) {
+        own |= one == var;
+        is_known &= unrolled.contains(one);
+      });
+      found |= own && is_known;
+    };
+    for_each_statement(alloc.body, [&](const Stmt& stmt) {
+      const auto* stage = std::get_if<Stage>(&stmt.form);
+      if (!stage) return;
+      for (const loop::Guard& guard : stage->where) ask(*stage, context_.subtract(guard.left, guard.right));
+      for (const Stmt& inner : stage->body) {
+        const auto* store = std::get_if<loop::Store>(&inner.form);
+        if (!store) continue;
+        loop::for_each_node(store->value, [&](const loop::ExprNode& node) {
+          const auto* select = std::get_if<loop::Select>(&node.form);
+          if (!select) return;
+          loop::for_each_node(select->condition, [&](const loop::ExprNode& part) {
+            if (const auto* index = std::get_if<loop::IndexValue>(&part.form)) ask(*stage, index->value);
+          });
+        });
+      }
+    });
+    return found;
   }
 
   // Rows from `begin` on, in pieces of `rows`, numbered by a loop where there are several.
