@@ -18,6 +18,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -112,6 +113,16 @@ class FunctionEmitter {
     Value* mask = nullptr;  // the lanes that are active, never none; nullptr: all
   };
 
+  // What the block that is being written has already: as many instructions fewer for LLVM to find out that they are
+  // equal. Empty wherever another block is written.
+  struct Made {
+    llvm::BasicBlock* block = nullptr;
+    std::map<std::tuple<Value*, llvm::Type*, int64_t>, Value*> pointers;           // by base and offset
+    std::map<std::pair<Value*, unsigned>, Value*> wide;                            // scalars, in so many lanes
+    std::map<std::tuple<BufferId, Dims, Value*, Value*, unsigned>, Value*> loads;  // of what nobody writes
+    std::map<Value*, std::map<int64_t, Value*>> kept;                              // in small buffers, by offset
+  };
+
   // --- Statements (emit_statements.cpp) ---
   void body(const loop::Body& body);
   void statement(const loop::For& loop);
@@ -183,6 +194,7 @@ class FunctionEmitter {
   Value* uniform(Dim dim);
   Value* uniform_atom(const DimAtom& atom);
   Value* lanes_of(Dim dim);
+  Value* sum_of_lanes(Dim dim);
   Value* lanes_of(const DimAtom& atom);
   Value* to_index(DType dtype, Value* value);
   Value* floor_divide(Value* a, Value* b, bool nonnegative);
@@ -211,6 +223,10 @@ class FunctionEmitter {
   Value* moved(const Address& address, Dim rest, llvm::Type* element);
   Value* places(const Address& address, llvm::Type* element);
   Value* load(BufferId id, const Dims& indices, llvm::Constant* otherwise = nullptr);  // what inactive lanes get
+  Value* load_from_memory(BufferId id, const Address& at, const Lanes& lanes, llvm::Constant* otherwise);
+  Made* made();  // nullptr where code is hoisted to
+  Value* kept(const Address& at, const Lanes& lanes, llvm::Type* element);
+  void keep(const Address& at, const Lanes& lanes, Value* value);  // nullptr: nobody knows which elements changed
   Value* load_some(BufferId id, Value* place, llvm::Type* element, std::span<llvm::Constant* const> wanted,
                    llvm::Constant* rest);
   Value* load_apart(const Address& address, const Lanes& lanes, llvm::FixedVectorType* type, llvm::Constant* otherwise,
@@ -229,6 +245,7 @@ class FunctionEmitter {
   Value* form(const loop::ExprNode& node, const loop::Select& form);
   Value* form(const loop::ExprNode& node, const loop::Convert& form);
   Value* form(const loop::ExprNode& node, const loop::LetIndex& form);
+  Value* computed(const loop::Binary& form, Value* a, Value* b);
   Value* contracted(const loop::Binary& form);
   Value* dot_added(const loop::Binary& form);
   // sum + the dot product of the bytes in each i32 (emit_intrinsic.cpp).
@@ -272,7 +289,10 @@ class FunctionEmitter {
   uint32_t fresh_ = 0;                                          // variables so far
   int64_t unrolled_ = 1;                                        // copies of what is being made
   uint32_t tasks_ = 0;                                          // functions so far
-  std::vector<std::pair<BufferId, Dims>> loaded_;               // elements that are sure to be there, here
+  Made made_;
+  std::map<const DimNode*, llvm::Constant*> constants_;  // dims over lanes that are the same everywhere
+  std::map<std::tuple<loop::BinaryOp, Value*, Value*>, llvm::Constant*> folded_;  // conditions of such
+  std::vector<std::pair<BufferId, Dims>> loaded_;  // elements that are sure to be there, here
 };
 
 bool is_signed(DType dtype);

@@ -21,7 +21,12 @@ llvm::Type* FunctionEmitter::shaped_as(llvm::Type* type, Value* value) {
   return vector ? llvm::FixedVectorType::get(type, vector->getNumElements()) : type;
 }
 llvm::Value* FunctionEmitter::widen(Value* value) {
-  return value->getType()->isVectorTy() ? value : b_.CreateVectorSplat(frame().lanes, value);
+  if (value->getType()->isVectorTy()) return value;
+  Made* const here = llvm::isa<llvm::Constant>(value) ? nullptr : made();
+  if (!here) return b_.CreateVectorSplat(frame().lanes, value);
+  Value*& known = here->wide[{value, frame().lanes}];
+  if (!known) known = b_.CreateVectorSplat(frame().lanes, value);
+  return known;
 }
 void FunctionEmitter::same_lanes(Value*& a, Value*& b) {
   if (a->getType()->isVectorTy() == b->getType()->isVectorTy()) return;
@@ -92,8 +97,6 @@ llvm::Value* FunctionEmitter::form(const loop::ExprNode& node, const loop::Unary
 }
 
 llvm::Value* FunctionEmitter::form(const loop::ExprNode&, const loop::Binary& form) {
-  const DType dtype = form.left->dtype;
-  const bool real = loop::is_float(dtype), sign = is_signed(dtype);
   if (form.op == BinaryOp::kAnd || form.op == BinaryOp::kOr) {
     if (!harmless(form.right)) {  // the right side only where the left one does not decide
       const bool conjunction = form.op == BinaryOp::kAnd;
@@ -108,6 +111,22 @@ llvm::Value* FunctionEmitter::form(const loop::ExprNode&, const loop::Binary& fo
   }
   Value *a = expression(form.left), *b = expression(form.right);
   same_lanes(a, b);
+  // LLVM folds vectors lane by lane, which takes long where each tap of a window asks the same.
+  const std::tuple key(form.op, a, b);
+  const bool is_condition = form.left->dtype == DType::kI64 || form.left->dtype == DType::kBool;
+  const bool folds =
+      is_condition && a->getType()->isVectorTy() && llvm::isa<llvm::Constant>(a) && llvm::isa<llvm::Constant>(b);
+  if (folds) {
+    if (const auto known = folded_.find(key); known != folded_.end()) return known->second;
+  }
+  Value* const result = computed(form, a, b);
+  if (auto* constant = folds ? llvm::dyn_cast<llvm::Constant>(result) : nullptr) folded_.emplace(key, constant);
+  return result;
+}
+
+llvm::Value* FunctionEmitter::computed(const loop::Binary& form, Value* a, Value* b) {
+  const DType dtype = form.left->dtype;
+  const bool real = loop::is_float(dtype), sign = is_signed(dtype);
   switch (form.op) {
     case BinaryOp::kAdd: return real ? b_.CreateFAdd(a, b) : b_.CreateAdd(a, b);
     case BinaryOp::kSubtract: return real ? b_.CreateFSub(a, b) : b_.CreateSub(a, b);

@@ -141,6 +141,13 @@ llvm::Value* FunctionEmitter::to_index(DType dtype, Value* value) {
 }
 
 llvm::Value* FunctionEmitter::lanes_of(Dim dim) {
+  if (const auto known = constants_.find(dim.node); known != constants_.end()) return known->second;
+  Value* const all = sum_of_lanes(dim);
+  if (auto* constant = llvm::dyn_cast<llvm::Constant>(all)) constants_.emplace(dim.node, constant);
+  return all;
+}
+
+llvm::Value* FunctionEmitter::sum_of_lanes(Dim dim) {
   Dim same = unit_.context.dim(0);  // in all lanes
   Value* sum = nullptr;
   for (const DimTerm& term : dim.node->terms) {
@@ -313,7 +320,12 @@ llvm::Value* FunctionEmitter::pointer(const Address& address, Dim offset, llvm::
     else rest = unit_.context.add(rest, unit_.context.monomial(term.factors, term.coefficient));
   }
   Value* place = moved(address, rest, element);
-  return constant == 0 ? place : b_.CreateGEP(element, place, i64(constant));
+  if (constant == 0) return place;
+  Made* const here = made();
+  if (!here) return b_.CreateGEP(element, place, i64(constant));
+  Value*& known = here->pointers[{place, element, constant}];
+  if (!known) known = b_.CreateGEP(element, place, i64(constant));
+  return known;
 }
 
 llvm::Value* FunctionEmitter::moved(const Address& address, Dim rest, llvm::Type* element) {
@@ -456,12 +468,64 @@ llvm::Value* FunctionEmitter::load_apart(const Address& address, const Lanes& la
   return result;
 }
 
+FunctionEmitter::Made* FunctionEmitter::made() {
+  auto* const block = b_.GetInsertBlock();
+  if (b_.GetInsertPoint() != block->end()) return nullptr;
+  if (made_.block != block) made_ = {.block = block, .pointers = {}, .wide = {}, .loads = {}, .kept = {}};
+  return &made_;
+}
+
+llvm::Value* FunctionEmitter::kept(const Address& at, const Lanes& lanes, llvm::Type* element) {
+  const auto offset = lanes.begin.node ? lanes.begin.constant() : std::nullopt;
+  if (frame().mask || !offset || (lanes.kind != Lanes::kOne && lanes.kind != Lanes::kForward)) return nullptr;
+  const auto buffer = made_.kept.find(at.base);
+  if (buffer == made_.kept.end()) return nullptr;
+  const auto found = buffer->second.find(*offset);
+  if (found == buffer->second.end()) return nullptr;
+  if (lanes.kind == Lanes::kForward) element = llvm::FixedVectorType::get(element, frame().lanes);
+  return found->second->getType() == element ? found->second : nullptr;
+}
+
+void FunctionEmitter::keep(const Address& at, const Lanes& lanes, Value* value) {
+  if (!llvm::isa<llvm::AllocaInst>(at.base) || !made()) return;
+  const auto offset = lanes.begin.node ? lanes.begin.constant() : std::nullopt;
+  if (!value || !offset) {
+    made_.kept.erase(at.base);
+    return;
+  }
+  const auto size = [](Value* one) -> int64_t {
+    const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(one->getType());
+    return vector ? vector->getNumElements() : 1;
+  };
+  auto& buffer = made_.kept[at.base];
+  std::erase_if(buffer, [&](const auto& one) {
+    return one.first < *offset + size(value) && *offset < one.first + size(one.second);
+  });
+  buffer.emplace(*offset, value);
+}
+
 llvm::Value* FunctionEmitter::load(BufferId id, const Dims& indices, llvm::Constant* otherwise) {
+  const bool is_read_only = !alias_.empty() && std::ranges::find(function_->params, id) != function_->params.end();
+  const std::tuple key(id, indices, frame().mask, static_cast<Value*>(otherwise), frame().lanes);
+  if (Made* const here = is_read_only ? made() : nullptr) {
+    if (const auto found = here->loads.find(key); found != here->loads.end()) return found->second;
+  }
+  const Address at = address(id, indices);
+  const Lanes lanes = lanes_at(at);
+  const DType dtype = function_->buffer(id).dtype;
+  if (made() && dtype != DType::kBool) {
+    if (Value* known = kept(at, lanes, memory_type(dtype))) return known;
+  }
+  Value* const loaded = load_from_memory(id, at, lanes, otherwise);
+  if (Made* const here = is_read_only ? made() : nullptr) here->loads.emplace(key, loaded);
+  return loaded;
+}
+
+llvm::Value* FunctionEmitter::load_from_memory(BufferId id, const Address& at, const Lanes& lanes,
+                                               llvm::Constant* otherwise) {
   const DType dtype = function_->buffer(id).dtype;
   llvm::Type* element = memory_type(dtype);
   const llvm::Align align(static_cast<uint64_t>(runtime::bytes(dtype)));
-  const Address at = address(id, indices);
-  const Lanes lanes = lanes_at(at);
   llvm::Instruction* result = nullptr;
   Value* loaded = nullptr;
   if (lanes.kind == Lanes::kOne) {
@@ -517,10 +581,13 @@ void FunctionEmitter::store(BufferId id, const Dims& indices, Value* value) {
   if (frame().lanes > 0) value = widen(value);
   if (dtype == DType::kBool) value = b_.CreateZExt(value, value->getType()->getWithNewType(element));
   llvm::Instruction* done = nullptr;
+  const bool is_kept = dtype != DType::kBool && !frame().mask;
   if (frame().lanes == 0) {
     done = b_.CreateAlignedStore(value, pointer(at, at.offset, element), align);
+    keep(at, {Lanes::kOne, at.offset}, is_kept ? value : nullptr);
   } else {
     const Lanes lanes = lanes_at(at);
+    keep(at, lanes, is_kept && lanes.kind == Lanes::kForward ? value : nullptr);
     Value* mask = frame().mask;
     if (lanes.kind == Lanes::kForward || lanes.kind == Lanes::kBackward) {
       const bool backward = lanes.kind == Lanes::kBackward;

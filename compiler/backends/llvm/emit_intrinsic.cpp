@@ -216,7 +216,10 @@ llvm::Value* FunctionEmitter::byte_dot_of_lanes(Value* sum, Value* x, Value* y, 
 // The declaration runs on blocks, copied in and out.
 void FunctionEmitter::statement(const loop::Intrinsic& call) {
   const loop::Function& declared = *function_->intrinsic(call.name);
-  if (dot_product(call, declared)) return;
+  if (dot_product(call, declared)) {
+    made_ = {};
+    return;
+  }
   struct Block {
     const loop::Operand* operand;
     BufferId id;

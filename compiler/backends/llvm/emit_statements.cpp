@@ -160,9 +160,12 @@ void FunctionEmitter::vector(const loop::For& loop, int64_t extent) {
 void FunctionEmitter::lanes(const loop::For& loop, Dim begin, unsigned count) {
   std::vector<llvm::Constant*> numbers;
   for (unsigned i = 0; i < count; ++i) numbers.push_back(i64(i));
-  const Dim lane = define(llvm::ConstantVector::get(numbers));
+  // One variable for all vectors of a length: then what they compute of it is the same, too.
+  const Symbol own = unit_.context.symbol(fmt::format("$lanes{}", count));
+  const Dim lane = unit_.context.dim(own);
+  frame().variables[own] = {llvm::ConstantVector::get(numbers), frame().scopes.size() - 1};
   frame().lanes = count;
-  frame().lane = *lane.variable();
+  frame().lane = own;
   repeat(loop, unit_.context.add(begin, lane));
   frame().lanes = 0;
   frame().variables.erase(frame().lane);

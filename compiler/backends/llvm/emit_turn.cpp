@@ -44,6 +44,7 @@ bool FunctionEmitter::turn(const loop::For& outer) {
       b_.CreateAdd(b_.CreateMul(uniform(resolve(column->second)), i64(*width)), uniform(resolve(row->second)));
   b_.CreateCall(turning(), {lines, i64(*columns), b_.CreateGEP(element, frame().bases.at(store->buffer).value, place),
                             i64(*width), i64(*rows)});
+  made_ = {};
   return true;
 }
 
