@@ -40,6 +40,24 @@ std::optional<Monomial> over(const Monomial& a, const Monomial& b) {
   return rest;
 }
 
+// Of terms in their order; nothing beyond 64 bits.
+std::optional<std::vector<DimTerm>> sum(const std::vector<DimTerm>& a, const std::vector<DimTerm>& b, int64_t times_b) {
+  std::vector<DimTerm> terms;
+  terms.reserve(a.size() + b.size());
+  auto left = a.begin();
+  for (DimTerm right : b) {
+    if (__builtin_mul_overflow(right.coefficient, times_b, &right.coefficient)) return std::nullopt;
+    while (left != a.end() && before(left->factors, right.factors)) terms.push_back(*left++);
+    if (left != a.end() && !before(right.factors, left->factors)) {
+      if (__builtin_add_overflow(right.coefficient, left->coefficient, &right.coefficient)) return std::nullopt;
+      ++left;
+    }
+    if (right.coefficient != 0) terms.push_back(std::move(right));
+  }
+  terms.insert(terms.end(), left, a.end());
+  return terms;
+}
+
 int64_t floor_div(int64_t a, int64_t b) {  // not kMin / -1
   const int64_t quotient = a / b;
   return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
@@ -178,13 +196,16 @@ Dim DimPool::add(Dim a, Dim b) {
   if (int64_t sum; x && y && !__builtin_add_overflow(*x, *y, &sum)) return dim(sum);
   if (x == 0) return b;
   if (y == 0) return a;
-  Sum sum(*this);
-  sum.add(a);
-  sum.add(b);
-  return sum.done();
+  auto terms = sum(a.node->terms, b.node->terms, 1);
+  return terms ? intern(std::move(*terms)) : invalid_;
 }
 
-Dim DimPool::subtract(Dim a, Dim b) { return add(a, multiply(dim(-1), b)); }
+Dim DimPool::subtract(Dim a, Dim b) {
+  if (auto none = absorbing(a, b)) return *none;
+  if (b.node->terms.empty()) return a;
+  auto terms = sum(a.node->terms, b.node->terms, -1);
+  return terms ? intern(std::move(*terms)) : invalid_;
+}
 
 Dim DimPool::multiply(Dim a, Dim b) {
   if (auto none = absorbing(a, b)) return *none;
@@ -192,6 +213,14 @@ Dim DimPool::multiply(Dim a, Dim b) {
   if (int64_t product; x && y && !__builtin_mul_overflow(*x, *y, &product)) return dim(product);
   if (x == 1) return b;
   if (y == 1) return a;
+  if (x == 0 || y == 0) return dim(0);
+  if (x || y) {
+    std::vector<DimTerm> terms = (x ? b : a).node->terms;
+    for (DimTerm& term : terms) {
+      if (__builtin_mul_overflow(term.coefficient, x ? *x : *y, &term.coefficient)) return invalid_;
+    }
+    return intern(std::move(terms));
+  }
   Sum sum(*this);
   for (const DimTerm& left : a.node->terms) {
     for (const DimTerm& right : b.node->terms) {
