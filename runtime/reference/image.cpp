@@ -1,6 +1,7 @@
 // Images resampled: resize, grid_sample, roi_align. Coordinates are those of ONNX.
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "runtime/reference/elements.h"
 #include "runtime/reference/resize.h"
@@ -192,7 +193,7 @@ Result roi_align(const Attrs& attrs, std::span<const Tensor> inputs) {
                                     : 0;
       };
       const int64_t rows = samples(bin_h), columns = samples(bin_w);
-      T sum = 0, best = 0;
+      T sum = 0, best = rows * columns == 0 ? T{0} : -std::numeric_limits<T>::infinity();
       for (int64_t r = 0; r < rows; ++r) {
         for (int64_t c = 0; c < columns; ++c) {
           T y = top + (static_cast<T>(at[2]) + (static_cast<T>(r) + T(0.5)) / static_cast<T>(rows)) * bin_h;
@@ -207,9 +208,8 @@ Result roi_align(const Attrs& attrs, std::span<const Tensor> inputs) {
             corners[0] = (1 - dy) * (1 - dx) * map[y0 * width + x0], corners[1] = (1 - dy) * dx * map[y0 * width + x1];
             corners[2] = dy * (1 - dx) * map[y1 * width + x0], corners[3] = dy * dx * map[y1 * width + x1];
           }
-          // The maximum is that of the weighted corners, as ONNX has it.
-          const T most = std::max({corners[0], corners[1], corners[2], corners[3]});
-          best = r == 0 && c == 0 ? most : std::max(best, most);
+          // The maximum is that of the weighted corners, as ONNX has it; as in pooling what is no number is none.
+          for (const T corner : corners) best = std::max(best, corner);
           sum += corners[0] + corners[1] + corners[2] + corners[3];
         }
       }
