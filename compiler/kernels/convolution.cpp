@@ -16,7 +16,8 @@ Expr factor(const Expr& x) { return loop::convert(x->dtype == DType::kI8 ? DType
 Value along_rows(const Operation& op, const Windows& windows, Dim groups, const Expr& pad) {
   using Role = TileAxis::Role;
   Context& context = op.context();
-  const Value x = op.arg(0), w = op.emit.stored("w", op.arg(1));
+  const Value& x = op.arg(0);
+  const Value w = op.emit.stored("w", op.arg(1));
   const size_t rank = windows.rank(), lane = 1 + rank, row = 2 + rank;
   const Dim group_out = context.floor_divide(op.dims()[1], groups), group_in = w.dims[1];
   const TileShape shape = tile_of(op, group_out, windows.out.back());

@@ -69,9 +69,10 @@ Expr weight_of(const std::string& mode, const Expr& t, Dim tap) {
 
 Values grid_sample(const Operation& op) {
   Emitter& emit = op.emit;
-  const std::string mode = op.text("mode"), padding = op.text("padding");
+  const std::string &mode = op.text("mode"), &padding = op.text("padding");
   const bool align = op.integer("align_corners") == 1;
-  const Value x = op.arg(0), grid = emit.stored("grid", op.arg(1));
+  const Value& x = op.arg(0);
+  const Value grid = emit.stored("grid", op.arg(1));
   const int64_t count = mode == "nearest" ? 1 : mode == "linear" ? 2 : 4, before = mode == "cubic" ? 1 : 0;
   if (x.dims[2].constant() == 0 || x.dims[3].constant() == 0) return error("the maps are empty");
   std::array<Taps, 2> taps;
@@ -122,7 +123,8 @@ Values roi_align(const Operation& op) {
   const bool half = op.integer("half_pixel") == 1, best = op.text("mode") == "max";
   const double scale = op.real("spatial_scale");
   const DType dtype = op.dtype();
-  const Value x = op.arg(0), rois = emit.stored("rois", op.arg(1)), given = op.arg(2);
+  const Value &x = op.arg(0), &given = op.arg(2);
+  const Value rois = emit.stored("rois", op.arg(1));
   if (x.dims[2].constant() == 0 || x.dims[3].constant() == 0 || !std::isfinite(scale))
     return error("the maps are empty, or the scale is no number");
   const Value batches = emit.stored("batches", emit.expression(given.dims, DType::kI64, [=, &emit](const Dims& at) {

@@ -58,9 +58,10 @@ Expr last_or(const Operation& op, const Expr& number, Dim count, const Expr& the
 // Updates that meet differ along the axis alone.
 Values scatter_elements(const Operation& op) {
   Emitter& emit = op.emit;
-  const std::string reduction = op.text("reduction");
+  const std::string& reduction = op.text("reduction");
   const size_t axis = op.axis("axis", op.arg(0).rank());
-  const Value x = op.arg(0), indices = emit.stored("at", op.arg(1)), updates = emit.stored("updates", op.arg(2));
+  const Value& x = op.arg(0);
+  const Value indices = emit.stored("at", op.arg(1)), updates = emit.stored("updates", op.arg(2));
   const Dim length = x.dims[axis], count = updates.dims[axis];
   const auto change = [&](std::string_view name, const Value& y, const auto& value) {
     emit.update(name, y, without(updates.dims, axis), {count}, [&](const Dims& at) {
@@ -90,8 +91,9 @@ Values scatter_elements(const Operation& op) {
 Values scatter_nd(const Operation& op) {
   Emitter& emit = op.emit;
   Context& context = op.context();
-  const std::string reduction = op.text("reduction");
-  const Value x = op.arg(0), indices = emit.stored("at", op.arg(1)), updates = emit.stored("updates", op.arg(2));
+  const std::string& reduction = op.text("reduction");
+  const Value& x = op.arg(0);
+  const Value indices = emit.stored("at", op.arg(1)), updates = emit.stored("updates", op.arg(2));
   const auto depth = static_cast<size_t>(*indices.dims.back().constant());  // inference has seen to it
   const auto [tuples, part] = cut(updates.dims, indices.rank() - 1);
   const auto computed = [=, &emit](const Dims& tuple) {
