@@ -14,8 +14,10 @@
 
 #include <algorithm>
 #include <cassert>
+#include <map>
 #include <memory>
 #include <set>
+#include <tuple>
 
 #include "compiler/backends/llvm/emit.h"
 #include "compiler/backends/llvm/fit_tiles.h"
@@ -62,6 +64,9 @@ class LibraryTable {
     auto* library = global(llvm::ConstantStruct::getAnon(parts));
     auto* get = llvm::Function::Create(llvm::FunctionType::get(pointer, false), llvm::GlobalValue::ExternalLinkage,
                                        "tn_library_get", module_);
+    // For the last level's processor: what it takes to know another one costs a millisecond.
+    if (!functions.back().empty())
+      get->addFnAttrs(llvm::AttrBuilder(b_.getContext(), functions.back()[0]->getAttributes().getFnAttrs()));
     llvm::IRBuilder<>(llvm::BasicBlock::Create(b_.getContext(), "", get)).CreateRet(library);
   }
 
@@ -131,6 +136,16 @@ class ChosenPasses : public llvm::legacy::PassManagerBase {
   llvm::legacy::PassManager& passes_;
 };
 
+// Kept by each thread: it knows its processors' instructions, which takes a millisecond each.
+llvm::TargetMachine& machine_for(const Target& target, const Level& level) {
+  thread_local std::map<std::tuple<std::string, std::string, std::string>, std::unique_ptr<llvm::TargetMachine>> all;
+  auto& machine = all[{target.triple, level.cpu, level.features}];
+  if (!machine)
+    machine.reset(target.target->createTargetMachine(target.triple, level.cpu, level.features, llvm::TargetOptions{},
+                                                     llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Default));
+  return *machine;
+}
+
 // SROA makes registers of small buffers, the others clean up behind it; loops are as they shall be.
 llvm::SmallVector<char, 0> make_object(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::SmallVector<char, 0> object;
@@ -191,12 +206,9 @@ Expected<runtime::NativeCode> compile(Context& context, std::span<const loop::Fu
 
   llvm::LLVMContext llvm_context;
   llvm::Module module("tenon", llvm_context);
-  llvm::TargetOptions machine_options;
-  const std::unique_ptr<llvm::TargetMachine> machine(
-      target->target->createTargetMachine(target->triple, levels.back().cpu, levels.back().features, machine_options,
-                                          llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Default));
+  llvm::TargetMachine& machine = machine_for(*target, levels.back());
   module.setTargetTriple(target->triple);
-  module.setDataLayout(machine->createDataLayout());
+  module.setDataLayout(machine.createDataLayout());
   Sites sites;
   Functions called;
   std::vector<std::vector<llvm::Function*>> made;
@@ -215,8 +227,11 @@ Expected<runtime::NativeCode> compile(Context& context, std::span<const loop::Fu
     }
   }
   LibraryTable(module).make(code.kernels, levels, made, sites, called);
-  assert(!llvm::verifyModule(module, &llvm::errs()));
-  const auto object = make_object(module, *machine);
+  if constexpr (TENON_SANITIZED) {  // elsewhere it costs a thirtieth of the compilation
+    [[maybe_unused]] const bool is_broken = llvm::verifyModule(module, &llvm::errs());
+    assert(!is_broken);
+  }
+  const auto object = make_object(module, machine);
   TENON_TAKE(shared, link({object.data(), object.size()}));
   code.object = std::move(*shared);
   return code;
