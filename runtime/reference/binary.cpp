@@ -20,7 +20,7 @@ constexpr auto kDivide = [](auto a, auto b) {
 constexpr auto kRemainder = [](auto a, auto b) {
   using T = decltype(a);
   if constexpr (kIsReal<T>) return std::fmod(a, b);
-  else return b == static_cast<T>(-1) ? T{0} : static_cast<T>(a % b);
+  else return b == static_cast<T>(-1) && std::is_signed_v<T> ? T{0} : static_cast<T>(a % b);
 };
 
 Result power(const Attrs& attrs, std::span<const Tensor> inputs) {

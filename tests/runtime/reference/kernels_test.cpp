@@ -210,6 +210,16 @@ TEST(Kernels, IntegerDivisionByZeroIsAnError) {
 }
 
 // A hostile executable may call any kernel with anything.
+TEST(Kernels, NoUnsignedDivisorIsMinusOne) {
+  const auto bytes = [](runtime::Shape shape, const std::vector<uint8_t>& values) {
+    return Tensor::of<uint8_t>(std::move(shape), values);
+  };
+  const Tensor x = bytes({3}, {7, 254, 255}), largest = bytes({}, {255});
+  EXPECT_EQ(run("remainder", {}, {x, largest}), bytes({3}, {7, 254, 0}));
+  EXPECT_EQ(run("modulo", {}, {x, largest}), bytes({3}, {7, 254, 0}));
+  EXPECT_EQ(run("floor_divide", {}, {x, largest}), bytes({3}, {0, 0, 1}));
+}
+
 TEST(Kernels, RefuseNonsenseWithoutCrashing) {
   const std::vector<Tensor> pool{Tensor(),
                                  Tensor(DType::kF32, {}),
