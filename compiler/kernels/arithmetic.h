@@ -58,11 +58,11 @@ inline Expr arc_tangent(Expr x) { return loop::unary(UnaryOp::kAtan, std::move(x
 inline Expr exponential_less_1(const Expr& x) {
   const Expr u = exponential(x), v = u - 1.0;
   return choose(same(u, like(x, 1)), x,
-                choose(either(same(v, like(x, -1)), same(u, like(x, HUGE_VAL))), v, v * x / logarithm(u)));
+                choose(either(same(v, like(x, -1)), same(u, like(x, HUGE_VAL))), v, v * (x / logarithm(u))));
 }
 inline Expr logarithm_of_1_and(const Expr& x) {
   const Expr u = 1.0 + x;
-  return choose(same(u, like(x, 1)), x, choose(same(u, like(x, HUGE_VAL)), u, logarithm(u) * x / (u - 1.0)));
+  return choose(same(u, like(x, 1)), x, choose(same(u, like(x, HUGE_VAL)), u, logarithm(u) * (x / (u - 1.0))));
 }
 
 }  // namespace tenon::compiler::kernels

@@ -20,6 +20,11 @@ loop::Ranges ranges_of(const Dims& dims) {
   return ranges;
 }
 
+// Whether one of these sizes is known to be 0.
+bool is_empty(const Dims& dims) {
+  return std::ranges::any_of(dims, [](Dim size) { return size.constant() == 0; });
+}
+
 // The sum so far, and one more term.
 Expr step_of(const Emitter::Sum& sum, const Expr& before, const Expr& term) {
   return sum.ordered ? larger(before, term) : loop::binary(sum.op, before, term);
@@ -109,6 +114,8 @@ BufferId Emitter::temporary(std::string_view name, const Dims& dims, DType dtype
 }
 
 Value Emitter::expression(Dims dims, DType dtype, Element at) {
+  // Of no elements there is no place either, by a size that divides an index.
+  if (is_empty(dims)) at = [none = loop::literal(dtype, 0)](const Dims&) { return none; };
   // One node for one element: a code generator that knows its nodes computes it once.
   auto known = std::make_shared<std::map<Dims, Expr>>();
   Element shared = [known, at = std::move(at)](const Dims& indices) {
@@ -165,15 +172,17 @@ void Emitter::update(std::string_view name, const Value& buffer, const Dims& apa
 
 Value Emitter::reduce(std::string_view name, Sum sum) {
   flush();
+  const Dims zeros(sum.dims.size() + sum.over.size(), dim(0));
+  const DType dtype = sum.term(zeros)->dtype;
+  const Expr init = sum.init ? *sum.init : loop::identity(sum.op, dtype);
+  if (is_empty(sum.dims) || is_empty(sum.over))
+    return expression(std::move(sum.dims), dtype, [init](const Dims&) { return init; });
   const int64_t length = sum.over.empty() ? 0 : sum.over.back().constant().value_or(INT64_MAX);
   if (length >= 32 && !sum.across && runs_along(sum))
     return reduce_in_lanes(name, sum, length >= 256 && length < INT64_MAX ? 64 : 16);
   const loop::Ranges ranges = ranges_of(sum.dims);
-  const Dims zeros(sum.dims.size() + sum.over.size(), dim(0));
   const bool empty = std::ranges::any_of(  // may be
       sum.over, [&](Dim size) { return DimProver(context_).less(dim(0), size) != Answer::kYes; });
-  const DType dtype = sum.term(zeros)->dtype;
-  const Expr init = sum.init ? *sum.init : loop::identity(sum.op, dtype);
   const BufferId to = temporary(name, sum.dims, dtype);
   // A sum of no element is never begun: then what it begins with is a stage of its own.
   if (empty) builder_.compute(to, [&](const Dims&) { return init; });

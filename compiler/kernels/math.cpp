@@ -20,6 +20,15 @@ Expr truncated(const Expr& x) {
   return choose(below(x, 0), loop::unary(UnaryOp::kCeil, x), loop::unary(UnaryOp::kFloor, x));
 }
 
+// exp(x) / 2 where exp(x) alone may be too large: of more than so many powers of e.
+constexpr double kManyPowers = 80;
+Expr half_exponential(const Expr& x) {
+  const Expr half = exponential(x * 0.5);
+  return half * 0.5 * half;
+}
+// Beyond it the square is as large as the square and 1, in all types, and may be too large.
+constexpr double kFar = 1e9;
+
 // What is no number is 0, what is beyond the range its border.
 Expr saturated(const Expr& x, DType to) {
   double lo = 0, end = 0;  // end: the power of two behind the largest, exact in every float type
@@ -97,14 +106,26 @@ std::span<const Lowering> math_lowerings() {
       {"asin", each([](const Expr& x) { return arc_tangent(x / root((1.0 - x) * (1.0 + x))); })},
       {"acos", each([](const Expr& x) { return 2.0 * arc_tangent(root((1.0 - x) / (1.0 + x))); })},
       {"atan", plain<UnaryOp::kAtan>()},
-      {"sinh", each([](const Expr& x) { return (exponential_less_1(x) - exponential_less_1(-x)) * 0.5; })},
-      {"cosh", each([](const Expr& x) { return (exponential(x) + exponential(-x)) * 0.5; })},
+      {"sinh", each([](const Expr& x) {
+         const Expr y = half_exponential(absolute(x));
+         return choose(above(absolute(x), kManyPowers), choose(below(x, 0), -y, y),
+                       (exponential_less_1(x) - exponential_less_1(-x)) * 0.5);
+       })},
+      {"cosh", each([](const Expr& x) {
+         return choose(above(absolute(x), kManyPowers), half_exponential(absolute(x)),
+                       (exponential(x) + exponential(-x)) * 0.5);
+       })},
       {"asinh", each([](const Expr& x) {
          const Expr size = absolute(x);
-         const Expr y = logarithm_of_1_and(size + size * size / (1.0 + root(size * size + 1.0)));
+         const Expr near = logarithm_of_1_and(size + size * size / (1.0 + root(size * size + 1.0)));
+         const Expr y = choose(above(size, kFar), logarithm(size) + M_LN2, near);
          return choose(below(x, 0), -y, y);
        })},
-      {"acosh", each([](const Expr& x) { return logarithm(x + root(x * x - 1.0)); })},
+      {"acosh", each([](const Expr& x) {
+         const Expr above_1 = x - 1.0;
+         return choose(above(x, kFar), logarithm(x) + M_LN2,
+                       logarithm_of_1_and(above_1 + root(above_1) * root(x + 1.0)));
+       })},
       {"atanh", each([](const Expr& x) { return logarithm_of_1_and(2.0 * x / (1.0 - x)) * 0.5; })},
       {"floor", plain<UnaryOp::kFloor>()},
       {"ceil", plain<UnaryOp::kCeil>()},
