@@ -82,8 +82,8 @@ struct TuneCommand {
                  one.uses, measured, one.key, compiler::kernels::str(choice));
     }
     if (after > 0) {
-      fmt::print("\nall of these: {:.2f} ms by default, {:.2f} ms as measured, ratio {:.2f}\n", before * 1e3,
-                 after * 1e3, before / after);
+      fmt::print("\nall of these: {:.1f} us by default, {:.1f} us as measured, ratio {:.2f}\n", before * 1e6,
+                 after * 1e6, before / after);
     }
     if (missing > 0) fmt::print("{} operators were not reached in time: again, without --time or with more\n", missing);
     fmt::print("tenon compile and tenon run take them with --records {}\n", model.records);

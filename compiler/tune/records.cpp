@@ -94,6 +94,11 @@ struct Records::State {
     if (*version != kVersion)
       return error(fmt::format("the records have version {}, this program reads {}", *version, kVersion), path,
                    "name another file, or delete it and tune again");
+    // What is no table runs when one is read or written: a view for records has no end if it likes.
+    TENON_TAKE(others, number("SELECT count(*) FROM sqlite_master WHERE type <> 'table'"));
+    if (*others != 0)
+      return error("the file of records is damaged: it has views, indices or triggers", path,
+                   "delete it, and let tenon tune write a new one");
     return {};
   }
   // All of it or nothing, whatever other processes do.

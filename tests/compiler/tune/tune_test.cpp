@@ -1,5 +1,6 @@
 // Tuning: records outlive everything but damage, which they report; every candidate computes the same bits.
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #include <algorithm>
 #include <fstream>
@@ -121,6 +122,17 @@ TEST_F(RecordsTest, ThatAreNoneOrDamagedAreRefused) {
   // Places of SQLite's header: user_version ends at 63, application_id at 71.
   EXPECT_TRUE(has(refusal(changed("newer", 63, 1, 9)), "the records have version 9, this program reads 1"));
   EXPECT_TRUE(has(refusal(changed("other", 71, 1, 9)), "another program"));
+  {
+    sqlite3* file = nullptr;
+    ASSERT_EQ(sqlite3_open(changed("view", 0, 0, 0).c_str(), &file), SQLITE_OK);
+    const char* const endless =
+        "DROP TABLE record; CREATE VIEW record AS WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) "
+        "SELECT n AS operator, 'v3' AS level, 'a=b' AS choice, 1.0 AS seconds, 1.0 AS default_seconds FROM r";
+    EXPECT_EQ(sqlite3_exec(file, endless, nullptr, nullptr, nullptr), SQLITE_OK);
+    sqlite3_close(file);
+    EXPECT_TRUE(has(refusal(path("view")), "it has views, indices or triggers"));
+    EXPECT_TRUE(has(refusal(path("view"), true), "it has views, indices or triggers"));
+  }
   // Whatever else is damaged is found, or does not matter; nothing crashes.
   for (size_t at = 100; at < good->size(); at += 1511) {
     auto records = Records::open_to_read(changed("bad", at, 700, 0xa5));
