@@ -1,6 +1,7 @@
 // Reductions over axes, and what runs along one axis.
 #include <cmath>
 
+#include "compiler/ir/dim_prover.h"
 #include "compiler/kernels/lowerings.h"
 
 namespace tenon::compiler::kernels {
@@ -111,7 +112,13 @@ Value place_of_best(const Operation& op, const Axes& axes, bool last) {
 template <BinaryOp best>
 Values index_of_best(const Operation& op) {
   const Axes axes = read_axes(op, {op.integer("axis")}, op.integer("keep") == 1);
-  return std::vector{place_of_best<best>(op, axes, op.integer("select_last") == 1)};
+  const Value place = place_of_best<best>(op, axes, op.integer("select_last") == 1);
+  const Dim length = axes.over.front();
+  if (DimProver(op.context()).less(op.dim(0), length) == Answer::kYes) return std::vector{place};
+  // Of no element none is the best: the place is an index that must be there.
+  return op.expression([place, length, &emit = op.emit](const Dims& at) {
+    return emit.at_index(place.at(at), length, [](Dim index) { return loop::index_value(index); });
+  });
 }
 
 // Lines along one axis, whose size the sums over them lack.

@@ -134,23 +134,27 @@ Status check_value(const RuleInput& in, std::string_view attr, DType dtype) {
   return error(fmt::format("{} {} is no value of {}", attr, value, runtime::name(dtype)));
 }
 
-Expected<int64_t> axis_of(const RuleInput& in, std::string_view attr, int64_t rank) {
-  const int64_t axis = int_attr(in.attrs, attr);
-  if (axis < -rank || axis >= rank) {
-    return error(
-        fmt::format("{} must be in {} .. {}, found {}: {}", attr, -rank, rank - 1, axis, in.context.str(in.args[0])));
-  }
+namespace {
+
+Expected<int64_t> one_axis(const RuleInput& in, std::string_view attr, int64_t axis, int64_t rank) {
+  const std::string type = in.context.str(in.args[0]);
+  if (rank == 0) return error(fmt::format("{} is {}, and a single number has no axes: {}", attr, axis, type));
+  if (axis < -rank || axis >= rank)
+    return error(fmt::format("{} must be in {} .. {}, found {}: {}", attr, -rank, rank - 1, axis, type));
   return axis < 0 ? axis + rank : axis;
+}
+
+}  // namespace
+
+Expected<int64_t> axis_of(const RuleInput& in, std::string_view attr, int64_t rank) {
+  return one_axis(in, attr, int_attr(in.attrs, attr), rank);
 }
 
 Expected<std::vector<int64_t>> axes_of(const RuleInput& in, std::string_view attr, int64_t rank) {
   std::vector<int64_t> axes = ints_attr(in.attrs, attr);
   for (int64_t& axis : axes) {
-    if (axis < -rank || axis >= rank) {
-      return error(
-          fmt::format("{} must be in {} .. {}, found {}: {}", attr, -rank, rank - 1, axis, in.context.str(in.args[0])));
-    }
-    if (axis < 0) axis += rank;
+    TENON_TAKE(own, one_axis(in, attr, axis, rank));
+    axis = *own;
   }
   std::ranges::sort(axes);
   const auto twice = std::ranges::adjacent_find(axes);

@@ -141,6 +141,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"avg_pool_int", {kInt}, "avg_pool2d(%a, kernel=[2, 2])", "avg_pool2d: x must be of f32"},
         Case{"global_avg", {kImage}, "global_avg_pool(%a)", "Tensor[(N, 4, 1, 1), f32]"},
         Case{"global_sum", {kInt}, "global_sum_pool(%a)", "Tensor[(N, 4, 1, 1), i32]"},
+        Case{"softmax_number", {"(), f32"}, "softmax(%a)", "softmax: axis is -1, and a single number has no axes"},
         Case{"softmax_axis", {kImage}, "softmax(%a, axis=-5)", "softmax: axis must be in -4 .. 3, found -5"},
         Case{"flatten", {kImage}, "flatten(%a, axis=2)", "Tensor[(4*N, 72), f32]"},
         Case{"reshape", {kImage}, "reshape(%a, shape=[-1, 0, 12])", "Tensor[(6*N, 4, 12), f32]"},
