@@ -106,7 +106,10 @@ class ChosenPasses : public llvm::legacy::PassManagerBase {
  public:
   explicit ChosenPasses(llvm::legacy::PassManager& passes) : passes_(passes) {}
   void add(llvm::Pass* pass) override {
-    if (std::ranges::find(kLeftOut, std::string_view(pass->getPassName())) == std::end(kLeftOut)) passes_.add(pass);
+    const auto is_in = [name = std::string_view(pass->getPassName())](const auto& list) {
+      return std::ranges::find(list, name) != std::end(list);
+    };
+    if (!is_in(kLeftOut) && !is_in(kNothingToDo)) passes_.add(pass);
     else delete pass;
   }
 
@@ -122,17 +125,74 @@ class ChosenPasses : public llvm::legacy::PassManagerBase {
                                                   "Early If-Conversion",
                                                   "Early Tail Duplication",
                                                   "Tail Duplication",
+                                                  "Optimize machine instruction PHIs",
+                                                  "Detect Dead Lanes",
+                                                  "Rename Disconnected Subregister Components",
                                                   "Machine InstCombiner",
                                                   "Machine Common Subexpression Elimination",
                                                   "Machine code sinking",
                                                   "PostRA Machine Sink",
                                                   "Live Range Shrink",
+                                                  "Shrink Wrapping analysis",
+                                                  "Machine Late Instructions Cleanup Pass",
+                                                  "Post RA top-down list latency scheduler",
                                                   "Live DEBUG_VALUE analysis",
                                                   "X86 Partial Reduction",
                                                   "X86 Domain Reassignment Pass",
                                                   "X86 Avoid Store Forwarding Blocks",
                                                   "X86 LEA Optimize",
+                                                  "X86 LEA Fixup",
+                                                  "X86 Fixup SetCC",
+                                                  "X86 Byte/Word Instruction Fixup",
                                                   "X86 cmov Conversion"};
+  // They lower what no emitted function has: exceptions, garbage collection, thread-local and atomic memory, integers
+  // beyond 64 bits, matrix registers, profiles, debugging, hardening against speculation.
+  static constexpr std::string_view kNothingToDo[] = {
+      "Lower AMX intrinsics",
+      "Lower AMX type for load/store",
+      "Tile Register Pre-configure",
+      "Tile Register Configure",
+      "X86 Lower Tile Copy",
+      "Expand large div/rem",
+      "Expand large fp convert",
+      "Expand Atomic instructions",
+      "Lower Garbage Collection Instructions",
+      "Shadow Stack GC Lowering",
+      "Fixup Statepoint Caller Saved",
+      "Analyze Machine Code For Garbage Collection",
+      "StackMap Liveness Analysis",
+      "Expand vector predication intrinsics",
+      "Instrument function entry/exit with calls to e.g. mcount() (post inlining)",
+      "Insert fentry calls",
+      "Insert XRay ops",
+      "Implement the 'patchable-function' attribute",
+      "Pseudo Probe Inserter",
+      "TLS Variable Hoist",
+      "Local Dynamic TLS Access Clean-up",
+      "Expand indirectbr instructions",
+      "Exception handling preparation",
+      "Prepare callbr",
+      "Contiguously Lay Out Funclets",
+      "X86 Windows Fixup Buffer Security Check",
+      "Safe Stack instrumentation pass",
+      "Insert stack protectors",
+      "Insert KCFI indirect call checks",
+      "Check CFA info and insert CFI instructions if needed",
+      "Machine Sanitizer Binary Metadata",
+      "Remove Redundant DEBUG_VALUE analysis",
+      "Stack Frame Layout Analysis",
+      "Register Allocation Pass Scoring",
+      "X86 Insert Cache Prefetches",
+      "X86 Discriminate Memory Operands",
+      "X86 insert wait instruction",
+      "X86 Atom pad short functions",
+      "X86 speculative load hardening",
+      "X86 Load Value Injection (LVI) Load Hardening",
+      "X86 Load Value Injection (LVI) Ret-Hardening",
+      "X86 Speculative Execution Side Effect Suppression",
+      "X86 Indirect Branch Tracking",
+      "X86 Indirect Thunks",
+      "X86 Return Thunks"};
   llvm::legacy::PassManager& passes_;
 };
 
