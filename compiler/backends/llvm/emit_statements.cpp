@@ -7,12 +7,14 @@
 #include "compiler/backends/llvm/emit.h"
 #include "compiler/loop/access.h"
 #include "compiler/loop/expr.h"
+#include "compiler/loop/schedule/tree.h"
 
 namespace tenon::compiler::native {
 namespace {
 
 constexpr int64_t kMostCopies = 4096;                // of a statement, by unrolling
 constexpr int64_t kMostLanes = 64;                   // of a vector loop at a time
+constexpr int64_t kFewLanes = 16;                    // where they are put together of several loads
 constexpr int64_t kMostMoving = 3;                   // pointers of a loop that go by one step
 constexpr int64_t kStackBytes = 1 << 14;             // of a buffer that is not said to be on the stack
 constexpr int64_t kMostStackBytes = 1 << 20;         // of all in one function
@@ -145,13 +147,33 @@ bool FunctionEmitter::vectorizable(const loop::For& loop) {
   return good;
 }
 
+// Whether it copies elements that do not lie side by side, between buffers of which none is in registers.
+bool FunctionEmitter::gathers(const loop::For& loop) {
+  bool apart = false, in_memory = true;
+  for_each_statement(loop.body, [&](const loop::Stmt& stmt) {
+    const auto* stage = std::get_if<loop::Stage>(&stmt.form);
+    if (!stage) return;
+    loop::for_each_access(*stage, [&](const loop::Access& access) {
+      in_memory &= !llvm::isa<llvm::AllocaInst>(frame().bases.at(access.buffer).value);
+      const Dims at = loop::over_loops(unit_.context, *stage, access.indices);
+      for (size_t i = 0; i < at.size(); ++i) {
+        if (!loop::mentions({&at[i], 1}, loop.var)) continue;
+        const auto linear = unit_.context.linear_in(loop.var, at[i]);
+        apart |= i + 1 < at.size() || !linear || linear->first != unit_.context.dim(1);
+      }
+    });
+  });
+  return apart && in_memory;
+}
+
 void FunctionEmitter::vector(const loop::For& loop, int64_t extent) {
   Context& context = unit_.context;
-  const int64_t whole = extent / kMostLanes, rest = extent % kMostLanes;
-  if (whole == 1) lanes(loop, context.dim(0), kMostLanes);
+  const int64_t most = gathers(loop) ? kFewLanes : kMostLanes, whole = extent / most, rest = extent % most;
+  const auto count = static_cast<unsigned>(most);
+  if (whole == 1) lanes(loop, context.dim(0), count);
   if (whole > 1) {
     serial(i64(0), i64(whole), false,
-           [&](Dim number) { lanes(loop, context.multiply(number, context.dim(kMostLanes)), kMostLanes); });
+           [&](Dim number) { lanes(loop, context.multiply(number, context.dim(most)), count); });
   }
   if (rest == 1) repeat(loop, context.dim(extent - 1));
   if (rest > 1) lanes(loop, context.dim(extent - rest), static_cast<unsigned>(rest));
