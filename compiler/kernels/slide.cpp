@@ -12,7 +12,7 @@ namespace tenon::compiler::kernels {
 namespace {
 
 constexpr int64_t kMostUnrolled = 49;  // taps
-constexpr int64_t kTerms = 100;        // of the tile, each some instructions
+constexpr int64_t kTerms = 100;        // of the tile, each some instructions; half as many again with a stride
 
 // `count` tiles of `size` places, from `begin` on.
 struct Part {
@@ -54,7 +54,7 @@ struct Along {
 
 // Rows: a tile for those at the top that reach over the border, tiles of rows inside, one for those at the bottom.
 std::vector<Part> row_parts(const Along& rows, int64_t taps) {
-  const int64_t most = std::clamp<int64_t>(kTerms / taps, 1, 7);
+  const int64_t each = rows.stride > 1 ? taps + taps / 2 : taps, most = std::clamp<int64_t>(kTerms / each, 1, 7);
   if (rows.out <= most) return {{0, 1, rows.out, rows.open(0, rows.out), false}};
   int64_t inner = 0, end = rows.out;
   while (inner < end && rows.open(inner, 1)) ++inner;
@@ -72,7 +72,7 @@ std::vector<Part> row_parts(const Along& rows, int64_t taps) {
     double best = HUGE_VAL;
     for (int64_t one = 1; one <= std::min(most, inside); ++one) {
       const double cost = static_cast<double>(one + inside % one) +
-                          12 * static_cast<double>(one + rows.kernel - 1) / static_cast<double>(one);
+                          12 * static_cast<double>((one - 1) * rows.stride + rows.kernel) / static_cast<double>(one);
       if (cost <= best) best = cost, size = one;
     }
     parts.push_back({inner, inside / size, size, false, false});
