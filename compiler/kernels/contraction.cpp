@@ -31,6 +31,8 @@ Values dense(const Operation& op) {
                                }})};
 }
 
+constexpr int64_t kManyRows = 64;
+
 Values matmul(const Operation& op) {
   Context& context = op.context();
   const Value &a = op.arg(0), &b = op.arg(1);
@@ -53,9 +55,11 @@ Values matmul(const Operation& op) {
                     return read(a, batch, i, k) * read(b, batch, k, j.index);
                   }};
   const TileShape shape = tile_of(op, product.rows, product.columns);
-  // Columns are copied side by side where they are constants, read by many rows, or not known to be whole vectors.
-  const auto columns = product.columns.constant();
-  if (b.constant || product.rows.constant().value_or(0) >= 64 || columns.value_or(1) % lanes_of(op.dtype()) != 0) {
+  // Columns are copied side by side where they are constants, or not known to be whole vectors; others where so many
+  // rows read them that this is repaid.
+  const bool many = product.rows.constant().value_or(0) >= kManyRows;
+  if (b.constant || product.columns.constant().value_or(1) % lanes_of(op.dtype()) != 0 ||
+      op.emit.decide("weights", {{"in_place", many ? 2.0 : 1.0}, {"packed", many ? 1.0 : 2.0}}) == 1) {
     const Value packed = pack(op.emit, b, b.rank() - 1, shape.vectors * lanes_of(op.dtype()));
     product.term = [=, &context](const Dims& batch, Dim i, Dim k, const TileIndex& j) {
       Dims at{j.block};

@@ -161,6 +161,7 @@ const char* const kOperators[][2] = {
     {"conv2d(%x, %w, padding=[1, 1, 1, 1])", "%x: Tensor[(1, 5, 9, 9), f32], %w: Tensor[(33, 5, 3, 3), f32]"},
     {"conv2d(%x, %w, strides=[2, 2], groups=2)", "%x: Tensor[(2, 6, 11, 35), f32], %w: Tensor[(8, 3, 3, 2), f32]"},
     {"matmul(%x, %w)", "%x: Tensor[(3, 37, 65), f32], %w: Tensor[(65, 70), f32]"},
+    {"matmul(%x, %w)", "%x: Tensor[(2, 9, 40), f32], %w: Tensor[(2, 40, 48), f32]"},
     {"dense(%x, %w)", "%x: Tensor[(30, 19), f32], %w: Tensor[(50, 19), f32]"},
     {"conv2d(%x, %w)", "%x: Tensor[(1, 8, 8, 8), i8], %w: Tensor[(16, 8, 1, 1), i8]"},
 };
@@ -259,15 +260,19 @@ TEST_F(Tune, ALevelMayHaveLoopsOfItsOwn) {
 }
 
 TEST_F(Tune, AChoiceThatIsNoneIsLeftOut) {
-  Parsed model(kOperators[2][0], kOperators[2][1]);
-  const auto text = [&](const std::string& choice) {
+  const auto text = [](const auto& op, const std::string& choice) {
+    Parsed model(op[0], op[1]);
     auto kernel = kernels::make_kernel(model.context, model.module, "kernel", model.tasks.at(0).group,
                                        [&](const std::string&) { return kernels::parse_choice(choice); });
     EXPECT_TRUE(kernel) << kernel.error().str();
     return loop::print(model.context, kernel->function);
   };
-  EXPECT_EQ(text("tile=99x9 colour=blue =  x"), text(""));
-  EXPECT_NE(text("tile=3x1"), text(""));
+  const auto &part = kOperators[2], &whole = kOperators[3];  // whose columns are whole vectors
+  EXPECT_EQ(text(part, "tile=99x9 colour=blue =  x"), text(part, ""));
+  EXPECT_NE(text(part, "tile=3x1"), text(part, ""));
+  EXPECT_EQ(text(part, "weights=in_place"), text(part, "")) << "there is no choice";
+  EXPECT_TRUE(has(text(whole, "weights=packed"), "%packed"));
+  EXPECT_FALSE(has(text(whole, ""), "%packed"));
 }
 
 }  // namespace
