@@ -21,6 +21,7 @@
 #include "compiler/loop/text.h"
 #include "runtime/native/native.h"
 #include "tests/compiler/ir/operators/cases.h"
+#include "tests/random_tensor.h"
 #include "tests/rounds.h"
 
 namespace tenon::compiler::kernels {
@@ -181,13 +182,7 @@ TEST(Kernels, RandomContractionsWithTailsAreComputed) {
   SCOPED_TRACE(fmt::format("seed {}", seed));
   std::mt19937 random(seed);
   const auto pick = [&](int64_t lo, int64_t hi) { return std::uniform_int_distribution<int64_t>(lo, hi)(random); };
-  const auto tensor = [&](runtime::Shape shape, DType dtype) {
-    Tensor one(dtype, std::move(shape));
-    runtime::with_dtype<runtime::kNumbers>(dtype, [&]<class T>(T) {
-      for (T& x : one.data<T>()) x = static_cast<T>(pick(-8, 8)) / (std::is_floating_point_v<T> ? T(4) : T(1));
-    });
-    return one;
-  };
+  const auto tensor = [&](runtime::Shape shape, DType dtype) { return random_tensor(random, dtype, std::move(shape)); };
   Context context;
   Library library(context);
   for (int round = 0; round < kRounds; ++round) {
@@ -282,13 +277,7 @@ TEST(Kernels, RandomRecurrentLayersAreComputed) {
   Library library(context);
   for (int round = 0; round < kRounds / 2; ++round) {
     const DType dtype = pick(0, 3) == 0 ? DType::kF64 : DType::kF32;
-    const auto tensor = [&](runtime::Shape shape) {
-      Tensor one(dtype, std::move(shape));
-      runtime::with_dtype<runtime::kReals>(dtype, [&]<class T>(T) {
-        for (T& x : one.data<T>()) x = static_cast<T>(pick(-8, 8)) / T(16);
-      });
-      return one;
-    };
+    const auto tensor = [&](runtime::Shape shape) { return random_tensor(random, dtype, std::move(shape), 16); };
     const std::string op = std::array{"rnn", "gru", "lstm"}[static_cast<size_t>(pick(0, 2))],
                       direction = std::array{"forward", "reverse", "bidirectional"}[static_cast<size_t>(pick(0, 2))];
     const int64_t gates = op == "rnn"   ? 1

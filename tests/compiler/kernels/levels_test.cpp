@@ -18,6 +18,7 @@
 #include "compiler/loop/verify.h"
 #include "runtime/native/native.h"
 #include "tests/compiler/ir/operators/cases.h"
+#include "tests/random_tensor.h"
 #include "tests/rounds.h"
 
 namespace tenon::compiler::kernels {
@@ -38,11 +39,7 @@ class Levels : public ::testing::Test {
     });
     return one;
   }
-  Tensor floats(runtime::Shape shape) {
-    Tensor one(DType::kF32, std::move(shape));
-    for (float& x : one.data<float>()) x = static_cast<float>(pick(-8, 8)) / 4;
-    return one;
-  }
+  Tensor floats(runtime::Shape shape) { return random_tensor(random_, DType::kF32, std::move(shape)); }
   Atom argument(const Tensor& value) {
     arguments_.push_back(value);
     return builder_->param(context_.type_of(value), fmt::format("a{}", arguments_.size()));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <random>
 #include <thread>
 
 #include "compiler/backends/llvm/compile.h"
@@ -17,6 +18,7 @@
 #include "runtime/file.h"
 #include "runtime/native/native.h"
 #include "runtime/temporary.h"
+#include "tests/random_tensor.h"
 #include "tests/rounds.h"
 
 namespace tenon::compiler::tune {
@@ -243,12 +245,10 @@ TEST_F(Tune, ALevelMayHaveLoopsOfItsOwn) {
   EXPECT_EQ(all({best}, {}, true), all({best}, {}, false));
   const runtime::NativeCode plain = all({best, least}, {}, false), tuned = all({best, least}, {}, true);
   EXPECT_NE(plain.object, tuned.object);
+  std::mt19937 random(3);
   std::vector<runtime::Tensor> params;
-  for (const runtime::Shape& shape : {runtime::Shape{3, 37, 65}, runtime::Shape{65, 70}}) {
-    params.emplace_back(runtime::DType::kF32, shape);
-    int number = 0;
-    for (float& x : params.back().data<float>()) x = static_cast<float>(++number % 13 - 6) / 8;
-  }
+  for (const runtime::Shape& shape : {runtime::Shape{3, 37, 65}, runtime::Shape{65, 70}})
+    params.push_back(random_tensor(random, runtime::DType::kF32, shape));
   runtime::ThreadPool pool(2);
   for (const std::string& level : {best, least}) {
     const auto a = runtime::NativeLibrary::load(plain, level), b = runtime::NativeLibrary::load(tuned, level);
