@@ -7,6 +7,7 @@
 #include "compiler/kernels/lowerings.h"
 #include "runtime/reference/layout.h"
 #include "runtime/reference/slice.h"
+#include "runtime/reference/support.h"
 
 namespace tenon::compiler::kernels {
 namespace {
@@ -134,10 +135,14 @@ Values split(const Operation& op) {
 
 Values slice(const Operation& op) {
   Context& context = op.context();
-  const auto &begin = op.integers("begin"), &step = op.integers("step");
+  auto begin = op.integers("begin"), step = op.integers("step");
   std::vector<Dim> firsts;
   for (size_t d = 0; d < begin.size(); ++d) {
     const Dim size = op.arg(0).dims[d];
+    // Beyond the largest size all is the same, and so are steps beyond this one; but places stay within 64 bits.
+    constexpr int64_t most = runtime::reference::kMaxExtent;
+    const int64_t far = std::max<int64_t>(size.constant().value_or(most), 1);
+    begin[d] = std::clamp(begin[d], -most, most), step[d] = std::clamp(step[d], -far, far);
     Dim first = context.dim(begin[d]);
     if (const auto known = size.constant()) {
       first = context.dim(runtime::reference::slice_begin(*known, begin[d], step[d]));

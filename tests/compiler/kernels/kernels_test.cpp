@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <random>
 #include <set>
+#include <tuple>
 
 #include "compiler/backends/llvm/compile.h"
 #include "compiler/ir/builder.h"
@@ -464,6 +466,31 @@ TEST(Kernels, FunctionsAreAsInTheReferenceWhereTheirArgumentsAreLargeOrSmall) {
     compare(context, &library, fmt::format("%x: {}", context.str(context.type_of(x))),
             "(asinh(%x), acosh(%x), atanh(%x), sinh(%x), cosh(%x), expm1(%x), log1p(%x), softplus(%x))",
             [&](std::string_view, DType, const runtime::Shape&) { return x; });
+  }
+  library.run();
+}
+
+// What is far outside is as what is just outside, though 64 bits do not hold its place.
+TEST(Kernels, SlicesMayReachFarOutside) {
+  const std::string least = fmt::format("{}", INT64_MIN), most = fmt::format("{}", INT64_MAX);
+  Context context;
+  Library library(context);
+  const auto counted = [](std::string_view, DType dtype, const runtime::Shape& shape) {
+    Tensor value(dtype, shape);
+    std::iota(value.data<float>().begin(), value.data<float>().end(), 1.0F);
+    return value;
+  };
+  constexpr std::array<int64_t, 1> kThree = {3};
+  for (const std::string_view size : {"3", "n"}) {
+    for (const auto& [begin, end, step] : {std::tuple(least, most, most),
+                                           {"2", least, least},
+                                           {most, most, "1"},
+                                           {most, least, least},
+                                           {"1", most, most},
+                                           {"-2", least, "-2"}}) {
+      compare(context, &library, fmt::format("%x: Tensor[({}, 4), f32]", size),
+              fmt::format("slice(%x, begin=[{}, 0], end=[{}, 4], step=[{}, 1])", begin, end, step), counted, kThree);
+    }
   }
   library.run();
 }
