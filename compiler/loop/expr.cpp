@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
+#include <unordered_map>
 
 namespace tenon::compiler::loop {
 namespace {
@@ -181,9 +182,6 @@ Expr let_index(Symbol var, Dim extent, Expr value, Expr body) {
   return make(dtype, LetIndex{var, extent, std::move(value), std::move(body)});
 }
 
-namespace {
-
-// The operands of a node, in order.
 std::vector<Expr> operands(const ExprNode& node) {
   return std::visit(
       [](const auto& form) -> std::vector<Expr> {
@@ -203,6 +201,8 @@ std::vector<Expr> operands(const ExprNode& node) {
       },
       node.form);
 }
+
+namespace {
 
 ExprNode with_operands(const ExprNode& node, std::vector<Expr> operands) {
   ExprNode copy = node;
@@ -261,16 +261,23 @@ void for_each_node(const Expr& expr, const std::function<void(const ExprNode&)>&
 }
 
 Expr rewrite(const Expr& expr, const std::function<Expr(const ExprNode&)>& step) {
-  std::vector<Expr> inner = operands(*expr);
-  bool changed = false;
-  for (Expr& operand : inner) {
-    Expr next = rewrite(operand, step);
-    changed |= next != operand;
-    operand = std::move(next);
-  }
-  const Expr self = changed ? std::make_shared<const ExprNode>(with_operands(*expr, std::move(inner))) : expr;
-  Expr replaced = step(*self);
-  return replaced ? replaced : self;
+  std::unordered_map<const ExprNode*, Expr> known;
+  const std::function<Expr(const Expr&)> replaced = [&](const Expr& one) {
+    if (const auto found = known.find(one.get()); found != known.end()) return found->second;
+    std::vector<Expr> inner = operands(*one);
+    bool changed = false;
+    for (Expr& operand : inner) {
+      Expr next = replaced(operand);
+      changed |= next != operand;
+      operand = std::move(next);
+    }
+    const Expr self = changed ? std::make_shared<const ExprNode>(with_operands(*one, std::move(inner))) : one;
+    Expr result = step(*self);
+    if (!result) result = self;
+    if (one.use_count() > 2) known.emplace(one.get(), result);  // its node, `inner`, and another
+    return result;
+  };
+  return replaced(expr);
 }
 
 Expr substitute(Context& context, const Expr& expr, const std::map<Symbol, Dim>& values) {

@@ -35,6 +35,7 @@ bool takes(BinaryOp op, DType dtype);
 
 bool equal(const Expr& a, const Expr& b);
 
+std::vector<Expr> operands(const ExprNode& node);  // in order
 // Each node, operands before what uses them.
 void for_each_node(const Expr& expr, const std::function<void(const ExprNode&)>& visit);
 // Each dim of the node itself.
@@ -57,7 +58,8 @@ void for_each_dim(N& node, F&& visit) {
       node.form);
 }
 
-// The expression with each node replaced, operands first; nullptr keeps a node.
+// The expression with each node replaced, operands first; nullptr keeps a node. A node that is an operand of several is
+// replaced once, and stays one.
 Expr rewrite(const Expr& expr, const std::function<Expr(const ExprNode&)>& step);
 // With each variable of its dims replaced.
 Expr substitute(Context& context, const Expr& expr, const std::map<Symbol, Dim>& values);

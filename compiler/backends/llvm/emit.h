@@ -19,6 +19,7 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -237,7 +238,8 @@ class FunctionEmitter {
 
   // --- Values (emit_expr.cpp) ---
   Dims resolve(const Dims& dims);
-  Value* expression(const Expr& expr);
+  Value* whole(const Expr& expr);       // as statements have it
+  Value* expression(const Expr& expr);  // a part of it
   Value* form(const loop::ExprNode& node, const loop::Literal& form);
   Value* form(const loop::ExprNode& node, const loop::IndexValue& form);
   Value* form(const loop::ExprNode& node, const loop::Load& form);
@@ -292,6 +294,8 @@ class FunctionEmitter {
   uint32_t tasks_ = 0;                                          // functions so far
   Made made_;
   std::map<const DimNode*, llvm::Constant*> constants_;  // dims over lanes that are the same everywhere
+  // Parts that the expression which is written mentions again, where they are known: not beyond a branch they are in.
+  std::unordered_map<Expr, Value*> shared_;
   std::map<std::tuple<loop::BinaryOp, Value*, Value*>, llvm::Constant*> folded_;  // conditions of such
   std::vector<std::pair<BufferId, Dims>> loaded_;  // elements that are sure to be there, here
 };

@@ -46,8 +46,17 @@ Dims FunctionEmitter::resolve(const Dims& dims) {
   return resolved;
 }
 
+// What is mentioned several times, as what a quantization clamps, is computed once: a chain of them would grow
+// exponentially otherwise.
 llvm::Value* FunctionEmitter::expression(const Expr& expr) {
-  return std::visit([&](const auto& one) { return form(*expr, one); }, expr->form);
+  if (const auto known = shared_.find(expr); known != shared_.end()) return known->second;
+  Value* const value = std::visit([&](const auto& one) { return form(*expr, one); }, expr->form);
+  if (expr.use_count() > 1) shared_.emplace(expr, value);
+  return value;
+}
+llvm::Value* FunctionEmitter::whole(const Expr& expr) {
+  shared_.clear();
+  return expression(expr);
 }
 
 llvm::Value* FunctionEmitter::form(const loop::ExprNode& node, const loop::Literal& form) {
@@ -302,7 +311,9 @@ llvm::Value* FunctionEmitter::choose(Value* condition, const Expr& then, const E
   auto side = [&](Value* wanted, bool harmless, const Expr& expr) -> Value* {
     if (harmless) return widen(expression(expr));
     Value* result = nullptr;
+    const auto known = shared_;
     const auto [before, after] = where_lanes(wanted, [&] { result = widen(expression(expr)); });
+    shared_ = known;
     auto* join = b_.CreatePHI(result->getType(), 2);
     join->addIncoming(result, after);
     join->addIncoming(llvm::Constant::getNullValue(result->getType()), before);
@@ -322,7 +333,9 @@ llvm::Value* FunctionEmitter::choose(Value* condition, const Expr& then, const E
   for (const auto& [i, at, expr] : {std::tuple(0, yes, &then), std::tuple(1, no, &otherwise)}) {
     continue_at(at);
     open_scope(true);
+    const auto known = shared_;
     values[i] = expression(*expr);
+    shared_ = known;
     close_scope();
     if (frame().lanes > 0) values[i] = widen(values[i]);
     ends[i] = b_.GetInsertBlock();
@@ -375,20 +388,20 @@ bool FunctionEmitter::harmless(Dim dim) {
 }
 
 bool FunctionEmitter::harmless(const Expr& expr) {
-  bool good = true;
-  loop::for_each_node(expr, [&](const loop::ExprNode& node) {
-    if (const auto* value = std::get_if<loop::IndexValue>(&node.form)) good &= harmless(value->value);
-    if (const auto* load = std::get_if<loop::Load>(&node.form)) good &= inside(*load);
-    if (std::holds_alternative<loop::LetIndex>(node.form)) good = false;
-    if (const auto* from = std::get_if<loop::Convert>(&node.form))
-      good &= !loop::is_float(from->value->dtype) || loop::is_float(node.dtype) || node.dtype == DType::kBool;
-    if (const auto* two = std::get_if<loop::Binary>(&node.form);
-        two && (two->op == BinaryOp::kDivide || two->op == BinaryOp::kRemainder) && !loop::is_float(node.dtype)) {
-      const auto* divisor = std::get_if<loop::Literal>(&two->right->form);
-      good &= divisor && divisor->integer != 0;
-    }
-  });
-  return good;
+  if (shared_.contains(expr)) return true;  // it has been computed
+  const loop::ExprNode& node = *expr;
+  if (const auto* value = std::get_if<loop::IndexValue>(&node.form); value && !harmless(value->value)) return false;
+  if (const auto* load = std::get_if<loop::Load>(&node.form); load && !inside(*load)) return false;
+  if (std::holds_alternative<loop::LetIndex>(node.form)) return false;
+  if (const auto* from = std::get_if<loop::Convert>(&node.form);
+      from && loop::is_float(from->value->dtype) && !loop::is_float(node.dtype) && node.dtype != DType::kBool)
+    return false;
+  if (const auto* two = std::get_if<loop::Binary>(&node.form);
+      two && (two->op == BinaryOp::kDivide || two->op == BinaryOp::kRemainder) && !loop::is_float(node.dtype)) {
+    const auto* divisor = std::get_if<loop::Literal>(&two->right->form);
+    if (!divisor || divisor->integer == 0) return false;
+  }
+  return std::ranges::all_of(loop::operands(node), [&](const Expr& operand) { return harmless(operand); });
 }
 
 // An element that the condition has read, or whose indices are whole axes of the stage that are as long as the
@@ -449,9 +462,11 @@ void FunctionEmitter::with_index(Symbol var, Dim extent, const Expr& expr, const
   fail_if(b_.CreateOr(b_.CreateICmpSLT(a, zero), b_.CreateICmpSGE(a, b)), TN_FAULT_INDEX, a, b);
   open_scope(false);
   const Env outside = env_;
+  const auto known = std::exchange(shared_, {});
   env_[var] = define(number);
   run();
   env_ = outside;
+  shared_ = known;
   close_scope();
 }
 

@@ -243,10 +243,11 @@ std::pair<llvm::BasicBlock*, llvm::BasicBlock*> FunctionEmitter::where_lanes(Val
 
 void FunctionEmitter::statement(const loop::If& branch) {
   this->branch(
-      expression(branch.condition), [&] { body(branch.then); }, [&] { body(branch.otherwise); });
+      whole(branch.condition), [&] { body(branch.then); }, [&] { body(branch.otherwise); });
 }
 
 void FunctionEmitter::statement(const loop::Let& let) {
+  shared_.clear();
   with_index(let.var, let.extent, let.value, [&] { body(let.body); });
 }
 
@@ -286,7 +287,7 @@ void FunctionEmitter::points(const loop::Stage& stage, size_t guard, const Env& 
 }
 
 void FunctionEmitter::statement(const loop::Store& store) {
-  Value* value = expression(store.value);
+  Value* value = whole(store.value);
   const Dims indices = resolve(store.indices);
   for (Dim one : indices) check_divisions(one);
   this->store(store.buffer, indices, value);

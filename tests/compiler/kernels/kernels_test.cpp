@@ -413,6 +413,12 @@ TEST(Kernels, ComputedPlacesAndTypesAreAsInTheReference) {
       {"%x: Tensor[(n, 40), f64], %y: Tensor[(n,), f32]", "subtract(acos(divide(%x, 2.0f64)), atan(%x))"},
       {"%x: Tensor[(n, 40), f32], %y: Tensor[(n,), f32]", "dynamic_quantize(maximum(%x, -9.0f32))"},
       {"%x: Tensor[(), f32], %y: Tensor[(n,), f32]", "dynamic_quantize(add(%x, 1.0f32))"},
+      // Each mentions what is rounded six times: whatever is not shared would be made 7776 times.
+      {"%x: Tensor[(n, 40), f32], %y: Tensor[(n,), f32]",
+       "dequantize(quantize(dequantize(quantize(dequantize(quantize(dequantize(quantize(dequantize(quantize(%x, "
+       "scale=[0.3]), scale=[0.4]), scale=[0.4]), scale=[0.5]), scale=[0.5]), scale=[0.6]), scale=[0.6]), "
+       "scale=[0.7]), "
+       "scale=[0.7]), scale=[0.8])"},
       {"%x: Tensor[(2, 3, n, 5), f32], %y: Tensor[(2, 4, 7, 2), f32]", "grid_sample(%x, %y)"},
       {"%x: Tensor[(2, 3, 6, n), f32], %y: Tensor[(2, 4, 7, 2), f32]",
        R"(grid_sample(%x, %y, mode="cubic", padding="reflection"))"},
