@@ -20,11 +20,6 @@ loop::Ranges ranges_of(const Dims& dims) {
   return ranges;
 }
 
-// Whether one of these sizes is known to be 0.
-bool is_empty(const Dims& dims) {
-  return std::ranges::any_of(dims, [](Dim size) { return size.constant() == 0; });
-}
-
 // The sum so far, and one more term.
 Expr step_of(const Emitter::Sum& sum, const Expr& before, const Expr& term) {
   return sum.ordered ? larger(before, term) : loop::binary(sum.op, before, term);

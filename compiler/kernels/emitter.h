@@ -3,6 +3,7 @@
 // up, is a stage with a buffer. So fusion needs no step of its own: a group without a sum is one stage.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -23,6 +24,11 @@ namespace tenon::compiler::kernels {
 
 using loop::BufferId;
 using runtime::Tensor;
+
+// Whether one of these sizes is known to be 0.
+inline bool is_empty(const Dims& dims) {
+  return std::ranges::any_of(dims, [](Dim size) { return size.constant() == 0; });
+}
 
 // The element at as many indices as there are dims.
 using Element = std::function<Expr(const Dims& at)>;

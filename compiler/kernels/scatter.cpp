@@ -114,7 +114,7 @@ Values scatter_nd(const Operation& op) {
     return std::vector{y};
   }
   // Tuples are numbered in their order; where there are none nothing changes.
-  if (std::ranges::any_of(tuples, [](Dim size) { return size.constant() == 0; })) return std::vector{x};
+  if (is_empty(tuples)) return std::vector{x};
   const Value last = nobody(op, cut(x.dims, depth).first);
   emit.update("find_last", last, {}, tuples, [&](const Dims& tuple) {
     Dim number = emit.dim(0);

@@ -209,7 +209,6 @@ TEST(Kernels, IntegerDivisionByZeroIsAnError) {
   EXPECT_EQ(run("divide", {}, {one, minus}).data<int32_t>()[0], INT32_MIN);
 }
 
-// A hostile executable may call any kernel with anything.
 TEST(Kernels, NoUnsignedDivisorIsMinusOne) {
   const auto bytes = [](runtime::Shape shape, const std::vector<uint8_t>& values) {
     return Tensor::of<uint8_t>(std::move(shape), values);
@@ -220,6 +219,25 @@ TEST(Kernels, NoUnsignedDivisorIsMinusOne) {
   EXPECT_EQ(run("floor_divide", {}, {x, largest}), bytes({3}, {0, 0, 1}));
 }
 
+// Wherever it lies among the four corners, a quarter of which a sample is.
+TEST(Kernels, WhatIsNoNumberIsNoMaximumOfARegion) {
+  const std::vector<float> region{0, 0, 1, 1};
+  for (size_t corner = 0; corner < 4; ++corner) {
+    std::vector<float> map{4, 4, 4, 4};
+    map[(corner + 1) % 4] = 8, map[corner] = NAN;
+    const Attrs attrs{{"size", Ints{1, 1}},
+                      {"sampling_ratio", int64_t{1}},
+                      {"spatial_scale", 1.0},
+                      {"mode", std::string("max")},
+                      {"half_pixel", int64_t{0}}};
+    const Tensor best = run(
+        "roi_align", attrs,
+        {Tensor::of<float>({1, 1, 2, 2}, map), Tensor::of<float>({1, 4}, region), Tensor::of<int64_t>({1}, Ints{0})});
+    EXPECT_EQ(best.data<float>()[0], 2) << "corner " << corner;
+  }
+}
+
+// A hostile executable may call any kernel with anything.
 TEST(Kernels, RefuseNonsenseWithoutCrashing) {
   const std::vector<Tensor> pool{Tensor(),
                                  Tensor(DType::kF32, {}),
