@@ -1,6 +1,7 @@
 #include "compiler/lower/lower.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cassert>
@@ -21,6 +22,19 @@ namespace {
 
 using runtime::Register;
 using runtime::Registers;
+
+// What makes a shape static, where anything can.
+std::string binding_help(const Context& context, const Dims& dims) {
+  std::vector<std::string> values;
+  for (const Dim dim : dims) {
+    for_each_variable(dim, [&](Symbol symbol) {
+      const std::string value = fmt::format("{}=1", context.name(symbol));
+      if (std::ranges::find(values, value) == values.end()) values.push_back(value);
+    });
+  }
+  if (values.empty()) return "its size depends on data: there is no executable for it, but tenon run interprets a .tn";
+  return fmt::format("bind its variables, as --shapes {}", fmt::join(values, ","));
+}
 
 class Lowering {
  public:
@@ -71,7 +85,7 @@ class Lowering {
     const auto shape = tensor->shape();
     if (!shape) {
       return error(fmt::format("the shape {} is not static", context_.str(tensor->dims)), where,
-                   "bind its variables, as --shapes N=1");
+                   binding_help(context_, tensor->dims));
     }
     return runtime::Port{std::move(name), tensor->dtype, *shape};
   }

@@ -1,14 +1,18 @@
 #include "compiler/backends/llvm/link.h"
 
+#include <elf.h>
 #include <fmt/format.h>
 #include <lld/Common/Driver.h>
+#include <llvm/Support/CrashRecoveryContext.h>
 #include <llvm/Support/raw_ostream.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
+#include <mutex>
 #include <vector>
 
 #include "runtime/file.h"
@@ -21,14 +25,44 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// lld keeps its state in globals, which one link leaves to the next: after links for several processors in one process
-// its memory is corrupt. So each has a process of its own, a copy of this one, which says what went wrong in a file.
-int link_in_child(const std::vector<const char*>& args, const std::string& log) {
+struct Linked {
+  bool good = false;
   std::string said;
-  llvm::raw_string_ostream stream(said);
-  const lld::Result result = lld::lldMain(args, stream, stream, {{lld::Gnu, &lld::elf::link}});
-  (void)runtime::write_file(log, std::as_bytes(std::span(said)));
-  return result.retCode == 0 ? 0 : 1;
+};
+
+Linked run_lld(const std::vector<const char*>& args) {
+  // What is fatal to lld ends the process, unless crashes are caught.
+  llvm::CrashRecoveryContext::Enable();
+  Linked linked;
+  llvm::raw_string_ostream stream(linked.said);
+  linked.good = lld::lldMain(args, stream, stream, {{lld::Gnu, &lld::elf::link}}).retCode == 0;
+  llvm::CrashRecoveryContext::Disable();
+  return linked;
+}
+
+// lld keeps in a global which symbol is an object's _GLOBAL_OFFSET_TABLE_, beyond that object's life, and the next link
+// writes through it. Kernels for x86-64 and AArch64 do not mention it.
+bool may_link_here(std::span<const char> object) {
+  Elf64_Half machine = EM_NONE;  // at the same place in both classes
+  if (object.size() >= sizeof(Elf64_Ehdr) && object[EI_DATA] == ELFDATA2LSB)
+    std::memcpy(&machine, object.data() + offsetof(Elf64_Ehdr, e_machine), sizeof machine);
+  return machine == EM_X86_64 || machine == EM_AARCH64;
+}
+
+// In a process of its own, a copy of this one, which says what went wrong in a file: ten times as long.
+Linked link_in_child(const std::vector<const char*>& args, const std::string& log) {
+  const pid_t child = fork();
+  if (child < 0) return {false, fmt::format("no process for it: {}", std::strerror(errno))};
+  if (child == 0) {
+    const Linked linked = run_lld(args);
+    (void)runtime::write_file(log, std::as_bytes(std::span(linked.said)));
+    _exit(linked.good ? 0 : 1);
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  const auto said = runtime::read_file(log);
+  return {status == 0, said ? std::string(reinterpret_cast<const char*>(said->data()), said->size()) : "it crashed"};
 }
 
 }  // namespace
@@ -37,25 +71,15 @@ Expected<std::vector<std::byte>> link(std::span<const char> object) {
   const runtime::TemporaryDirectory scratch;
   if (scratch.path().empty())
     return error(fmt::format("no temporary directory: {}", std::strerror(errno)), fs::temp_directory_path().string());
-  const std::string in = scratch.path() + "/kernels.o", out = scratch.path() + "/kernels.so",
-                    log = scratch.path() + "/log";
+  const std::string in = scratch.path() + "/kernels.o", out = scratch.path() + "/kernels.so";
   if (auto status = runtime::write_file(in, std::as_bytes(object)); !status) return forward_error(status);
   const std::vector<const char*> args = {"ld.lld",        in.c_str(),        "-o", out.c_str(),   "-shared",
                                          "--threads=1",   "--build-id=none", "-z", "noexecstack", "--hash-style=gnu",
                                          "--gc-sections", "--strip-all"};
-  const pid_t child = fork();
-  if (child < 0)
-    return error(fmt::format("no process for the linker: {}", std::strerror(errno)), "lld", {}, Fault::kInternal);
-  if (child == 0) _exit(link_in_child(args, log));
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (status != 0) {
-    const auto said = runtime::read_file(log);
-    const std::string text =
-        said ? std::string(reinterpret_cast<const char*>(said->data()), said->size()) : "it crashed";
-    return error(fmt::format("the linker failed: {}", text), "lld", {}, Fault::kInternal);
-  }
+  static std::mutex mutex;  // the rest of lld's state is in globals too
+  const std::lock_guard lock(mutex);
+  const Linked linked = may_link_here(object) ? run_lld(args) : link_in_child(args, scratch.path() + "/log");
+  if (!linked.good) return error(fmt::format("the linker failed: {}", linked.said), "lld", {}, Fault::kInternal);
   return runtime::read_file(out);
 }
 

@@ -9,6 +9,7 @@
 
 namespace tenon::compiler::native {
 
+// One at a time in a process: others wait.
 Expected<std::vector<std::byte>> link(std::span<const char> object);
 
 }  // namespace tenon::compiler::native

@@ -1,4 +1,5 @@
 // Native code of loop functions: what it computes, operation by operation, and what it refuses.
+#include <elf.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +8,7 @@
 #include <cstring>
 #include <random>
 
+#include "compiler/backends/llvm/link.h"
 #include "compiler/loop/evaluate.h"
 #include "runtime/native/functions.h"
 #include "tests/compiler/backends/llvm/operations.h"
@@ -423,6 +425,29 @@ TEST(Native, RefusesWithTheReason) {
   const loop::Function open =
       must_parse(context, "loop @o[n, m](%a: Tensor[(n + m,), i32]) -> (%y: Tensor[(n,), f32]) { }");
   EXPECT_HAS(message({&open}), "@o: error: no parameter's size determines '");
+}
+
+// Here, as the header says x86-64, and in a process of its own; the next link is none the worse.
+TEST(Native, WhatTheLinkerRefusesIsSaid) {
+  Context context;
+  const loop::Function function = must_parse(context,
+                                             "loop @g(%x: Tensor[(4,), f32]) -> (%y: Tensor[(4,), f32]) { for i in (4) "
+                                             "{ stage s(i in (4) at (i)) { %y[i] = %x[i]; } } }");
+  const std::vector<const loop::Function*> functions{&function};
+  std::vector<char> here(64), child(64, 'x');
+  Elf64_Ehdr header{};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_ident[EI_CLASS] = ELFCLASS64, header.e_ident[EI_DATA] = ELFDATA2LSB, header.e_ident[EI_VERSION] = EV_CURRENT;
+  header.e_type = ET_REL, header.e_machine = EM_X86_64, header.e_version = EV_CURRENT;
+  header.e_shoff = 1 << 20, header.e_shentsize = sizeof(Elf64_Shdr), header.e_shnum = 5;  // behind the end
+  std::memcpy(here.data(), &header, sizeof header);
+  for (const auto& object : {here, child}) {
+    const auto linked = link(object);
+    ASSERT_FALSE(linked);
+    EXPECT_HAS(linked.error().str(), "lld: error: the linker failed: ");
+    EXPECT_HAS(linked.error().str(), "kernels.o");
+    EXPECT_TRUE(compile(context, functions, {}));
+  }
 }
 
 }  // namespace
