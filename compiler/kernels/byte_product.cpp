@@ -60,18 +60,18 @@ std::optional<Value> byte_product(const Operation& op, std::string_view name, si
   Product product{.batch = batch,
                   .rows = rows_dim,
                   .columns = w.dims[columns_axis],
-                  .terms = context.dim((*terms + 3) / 4),
-                  .term = [=, &context](const Dims& outer, Dim i, Dim k, const TileIndex& j) {
+                  .terms = {context.dim((*terms + 3) / 4)},
+                  .term = [=, &context](const Dims& outer, Dim i, const Dims& k, const TileIndex& j) {
                     std::array<Expr, 4> four;
                     for (int64_t b = 0; b < 4; ++b) {
                       Dims at = matrix(x, outer);
                       at.push_back(i);
-                      at.push_back(context.add(context.multiply(k, context.dim(4)), context.dim(b)));
+                      at.push_back(context.add(context.multiply(k[0], context.dim(4)), context.dim(b)));
                       four[static_cast<size_t>(b)] = rows.at(at);
                     }
                     Dims at = matrix(w, outer);
                     at.insert(at.begin(), j.block);
-                    at.push_back(k), at.push_back(j.inner);
+                    at.push_back(k[0]), at.push_back(j.inner);
                     return loop::binary(BinaryOp::kByteDot, word_of(four), packed.at(at));
                   }};
   const Value sums = multiply(op, name, shape, product);

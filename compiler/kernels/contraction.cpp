@@ -1,11 +1,8 @@
 // Matrix products and sums of products.
-#include <map>
-
 #include "compiler/kernels/byte_product.h"
-#include "compiler/kernels/lowerings.h"
+#include "compiler/kernels/einsum.h"
 #include "compiler/kernels/pack.h"
 #include "compiler/kernels/product.h"
-#include "runtime/reference/einsum.h"
 
 namespace tenon::compiler::kernels {
 namespace {
@@ -25,13 +22,11 @@ Values dense(const Operation& op) {
                               {.batch = {},
                                .rows = rows,
                                .columns = columns,
-                               .terms = x.dims[1],
-                               .term = [x, packed](const Dims&, Dim i, Dim k, const TileIndex& j) {
-                                 return factor(x.at({i, k})) * factor(packed.at({j.block, k, j.inner}));
+                               .terms = {x.dims[1]},
+                               .term = [x, packed](const Dims&, Dim i, const Dims& k, const TileIndex& j) {
+                                 return factor(x.at({i, k[0]})) * factor(packed.at({j.block, k[0], j.inner}));
                                }})};
 }
-
-constexpr int64_t kManyRows = 64;
 
 Values matmul(const Operation& op) {
   Context& context = op.context();
@@ -50,55 +45,26 @@ Values matmul(const Operation& op) {
   Product product{.batch = Dims(op.dims().begin(), op.dims().end() - 2),
                   .rows = op.dims()[rank - 2],
                   .columns = op.dims()[rank - 1],
-                  .terms = a.dims.back(),
-                  .term = [=](const Dims& batch, Dim i, Dim k, const TileIndex& j) {
-                    return read(a, batch, i, k) * read(b, batch, k, j.index);
+                  .terms = {a.dims.back()},
+                  .term = [=](const Dims& batch, Dim i, const Dims& k, const TileIndex& j) {
+                    return read(a, batch, i, k[0]) * read(b, batch, k[0], j.index);
                   }};
   const TileShape shape = tile_of(op, product.rows, product.columns);
   // Columns are copied side by side where they are constants, or not known to be whole vectors; others where so many
   // rows read them that this is repaid.
-  const bool many = product.rows.constant().value_or(0) >= kManyRows;
-  if (b.constant || product.columns.constant().value_or(1) % lanes_of(op.dtype()) != 0 ||
-      op.emit.decide("weights", {{"in_place", many ? 2.0 : 1.0}, {"packed", many ? 1.0 : 2.0}}) == 1) {
+  if (b.constant || packs_columns(op, product.rows, product.columns)) {
     const Value packed = pack(op.emit, b, b.rank() - 1, shape.vectors * lanes_of(op.dtype()));
-    product.term = [=, &context](const Dims& batch, Dim i, Dim k, const TileIndex& j) {
+    product.term = [=, &context](const Dims& batch, Dim i, const Dims& k, const TileIndex& j) {
       Dims at{j.block};
       at.insert(at.end(), batch.end() - static_cast<ptrdiff_t>(b.rank() - 2), batch.end());
       for (size_t d = 0; d + 2 < b.rank(); ++d) {
         if (b.dims[d].constant() == 1) at[1 + d] = context.dim(0);
       }
-      at.push_back(k), at.push_back(j.inner);
-      return read(a, batch, i, k) * factor(packed.at(at));
+      at.push_back(k[0]), at.push_back(j.inner);
+      return read(a, batch, i, k[0]) * factor(packed.at(at));
     };
   }
   return std::vector{multiply(op, "matmul", shape, product)};
-}
-
-Values einsum(const Operation& op) {
-  std::vector<int64_t> ranks;
-  for (const Value& arg : op.args) ranks.push_back(static_cast<int64_t>(arg.rank()));
-  auto parsed = runtime::reference::Einsum::parse(op.text("equation"), ranks);
-  if (!parsed) return std::unexpected(parsed.error());
-  std::map<char, Dim> sizes;
-  for (size_t n = 0; n < op.args.size(); ++n) {
-    for (size_t d = 0; d < parsed->inputs[n].size(); ++d) sizes[parsed->inputs[n][d]] = op.arg(n).dims[d];
-  }
-  const std::string summed = parsed->summed();
-  Dims over;
-  for (const char axis : summed) over.push_back(sizes[axis]);
-  const std::string axes = parsed->output + summed;
-  const auto product = [args = op.args, inputs = parsed->inputs, axes](const Dims& at) {
-    Expr result;
-    for (size_t n = 0; n < args.size(); ++n) {
-      Dims own;
-      for (const char axis : inputs[n]) own.push_back(at[axes.find(axis)]);
-      const Expr one = args[n].at(own);
-      result = result ? result * one : one;
-    }
-    return result;
-  };
-  if (over.empty()) return op.expression(product);
-  return std::vector{op.emit.reduce("einsum", {.dims = op.dims(), .over = over, .term = product})};
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <random>
 #include <set>
@@ -145,6 +146,24 @@ void compare(Context& context, Library& library, std::string_view params, std::s
   }
 }
 
+// The kernel of a function that the builder has finished, evaluated and in the library, gives what the operators' own
+// kernels give.
+void compare(Context& context, Library& library, const Module& module, const Function& function,
+             const std::vector<Tensor>& arguments, const std::string& what) {
+  Module program = clone(module);
+  program.globals.emplace(context.symbol("main"), function);
+  const auto wanted = interpret(context, program, context.symbol("main"), arguments);
+  ASSERT_TRUE(wanted) << what << wanted.error().str();
+  const auto kernel = make_kernel(context, module, "kernel", function);
+  ASSERT_TRUE(kernel) << what << ": " << kernel.error().str();
+  const auto params = operands_of(*kernel, arguments);
+  const Scheduled scheduled = schedule(context, kernel->function);
+  const auto found = loop::evaluate(context, scheduled.function, params);
+  ASSERT_TRUE(found) << what << ": " << found.error().str() << loop::print(context, scheduled.function);
+  for (size_t i = 0; i < wanted->size(); ++i) expect_near((*found)[i], (*wanted)[i], what);
+  library.add(scheduled.function, params, *wanted, what);
+}
+
 TEST(Kernels, EveryStoredCaseOfTheOperatorsIsComputed) {
   Context context;
   Library library(context);
@@ -251,20 +270,7 @@ TEST(Kernels, RandomContractionsWithTailsAreComputed) {
       ASSERT_TRUE(value) << what << value.error().str();
     }
     b.finish(*value);
-    const auto wanted = [&] {
-      Module program = clone(module);
-      program.globals.emplace(context.symbol("main"), function);
-      return interpret(context, program, context.symbol("main"), arguments);
-    }();
-    ASSERT_TRUE(wanted) << wanted.error().str();
-    const auto kernel = make_kernel(context, module, "kernel", function);
-    ASSERT_TRUE(kernel) << what << ": " << kernel.error().str();
-    const auto params = operands_of(*kernel, arguments);
-    const Scheduled scheduled = schedule(context, kernel->function);
-    const auto results = loop::evaluate(context, scheduled.function, params);
-    ASSERT_TRUE(results) << what << ": " << results.error().str() << loop::print(context, scheduled.function);
-    expect_near((*results)[0], (*wanted)[0], what);
-    library.add(scheduled.function, params, *wanted, what);
+    compare(context, library, module, function, arguments, what);
   }
   library.run_on_all_levels();
 }
@@ -313,21 +319,66 @@ TEST(Kernels, RandomRecurrentLayersAreComputed) {
     const auto value = b.apply(ragged ? op + "_ragged" : op, args, attrs);
     ASSERT_TRUE(value) << what << value.error().str();
     b.finish(*value);
-    Module program = clone(module);
-    program.globals.emplace(context.symbol("main"), function);
-    const auto wanted =
-        interpret(context, program, context.symbol("main"), std::vector<RunValue>(arguments.begin(), arguments.end()));
-    ASSERT_TRUE(wanted) << wanted.error().str();
-    std::vector<Tensor> results;
-    for (const RunValue& field : wanted->fields()) results.push_back(field.tensor());
-    const auto kernel = make_kernel(context, module, "kernel", function);
-    ASSERT_TRUE(kernel) << what << ": " << kernel.error().str();
-    const auto params = operands_of(*kernel, arguments);
-    const Scheduled scheduled = schedule(context, kernel->function);
-    const auto found = loop::evaluate(context, scheduled.function, params);
-    ASSERT_TRUE(found) << what << ": " << found.error().str() << loop::print(context, scheduled.function);
-    for (size_t i = 0; i < results.size(); ++i) expect_near((*found)[i], results[i], what);
-    library.add(scheduled.function, params, results, what);
+    compare(context, library, module, function, arguments, what);
+  }
+  library.run();
+}
+
+// Letters in any order and of any meaning: of both operands, of one, of the result or summed over, and diagonals.
+TEST(Kernels, RandomEquationsOfEinsumAreComputed) {
+  const unsigned seed = 3;
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  std::mt19937 random(seed);
+  const auto pick = [&](int64_t lo, int64_t hi) { return std::uniform_int_distribution<int64_t>(lo, hi)(random); };
+  Context context;
+  Library library(context);
+  for (int round = 0; round < kRounds; ++round) {
+    const DType dtype =
+        std::array{DType::kF32, DType::kF32, DType::kF64, DType::kI32, DType::kI64}[static_cast<size_t>(pick(0, 4))];
+    const size_t count = pick(0, 5) == 0 ? 3 : 2;
+    std::vector<std::string> terms(count);
+    std::string output;
+    std::map<char, int64_t> sizes;
+    int64_t points = 1;
+    const auto letter = [&](bool in_result, auto... operands) {
+      const char axis = static_cast<char>('a' + sizes.size());
+      sizes[axis] = points < 2000 && pick(0, 2) == 0 ? pick(8, 20) : pick(1, points < 5000 ? 4 : 2);
+      points *= sizes[axis];
+      (terms[static_cast<size_t>(operands)].push_back(axis), ...);
+      if (in_result) output += axis;
+    };
+    for (int64_t n = pick(0, 1); n > 0; --n) letter(true, 0, 1);
+    for (int64_t n = pick(round % 4 == 0 ? 0 : 1, 2); n > 0; --n) letter(true, 0);
+    for (int64_t n = pick(round % 4 == 1 ? 0 : 1, 2); n > 0; --n) letter(true, 1);
+    for (int64_t n = pick(round % 4 == 2 ? 0 : 1, 2); n > 0; --n) letter(false, 0, 1);
+    if (pick(0, 5) == 0) letter(false, pick(0, 1));
+    if (count == 3) letter(pick(0, 1) == 1, 1, 2), letter(pick(0, 1) == 1, 2);
+    if (pick(0, 1) == 1) {
+      for (std::string* axes : {&terms[0], &terms[1], &output}) std::ranges::shuffle(*axes, random);
+    }
+    if (pick(0, 5) == 0) terms[0] += terms[0].substr(0, 1);
+    Module module;
+    Function function;
+    compiler::Builder b(context, module, function);
+    std::vector<Tensor> arguments;
+    Atoms args;
+    for (const std::string& term : terms) {
+      runtime::Shape shape;
+      for (const char axis : term) shape.push_back(sizes.at(axis));
+      const Tensor value = random_tensor(random, dtype, shape, 16);
+      if (pick(0, 2) == 0 && !args.empty()) {
+        args.push_back(b.constant(value));
+      } else {
+        arguments.push_back(value);
+        args.push_back(b.param(context.type_of(value), fmt::format("a{}", arguments.size())));
+      }
+    }
+    const std::string what = fmt::format("einsum {}->{} of {}", fmt::join(terms, ","), output, fmt::join(sizes, " "));
+    auto value = b.apply("einsum", args, {{"equation", fmt::format("{}->{}", fmt::join(terms, ","), output)}});
+    ASSERT_TRUE(value) << what << value.error().str();
+    if (pick(0, 1) == 1) value = b.apply("relu", {*value});
+    b.finish(*value);
+    compare(context, library, module, function, arguments, what);
   }
   library.run();
 }
@@ -342,6 +393,8 @@ TEST(Kernels, SizesMayBeVariables) {
       {"%x: Tensor[(2, 5, n), f32], %w: Tensor[(2, n, n), f32]", "matmul(%x, %w)"},
       {"%x: Tensor[(5, 23), f32], %w: Tensor[(23, n), f32]",
        R"(cast(matmul(cast(%x, dtype="i8"), cast(%w, dtype="i8")), dtype="f32"))"},
+      {"%x: Tensor[(2, n, 3, 5), f32], %w: Tensor[(2, 7, 3, 5), f32]", R"(einsum(%x, %w, equation="bqhd,bkhd->bhqk"))"},
+      {"%x: Tensor[(n, 4, 5), f32], %w: Tensor[(n, 4, n), f32]", R"(einsum(%x, %w, equation="xij,xik->xjk"))"},
       {"%x: Tensor[(n, 23), f32], %w: Tensor[(23, 20), f32]",
        R"(cast(matmul(cast(%x, dtype="i8"), cast(%w, dtype="i8")), dtype="f32"))"},
       {"%x: Tensor[(n, 3, 8, 9), f32], %w: Tensor[(5, 3, 3, 3), f32]", "relu(conv2d(%x, %w, padding=[1, 1, 1, 1]))"},
