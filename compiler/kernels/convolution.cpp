@@ -3,6 +3,7 @@
 #include "compiler/kernels/direct.h"
 #include "compiler/kernels/product.h"
 #include "compiler/kernels/slide.h"
+#include "compiler/kernels/transposed.h"
 
 namespace tenon::compiler::kernels {
 namespace {
@@ -90,9 +91,10 @@ Values convolution(const Operation& op) {
   return std::vector{along_rows(op, windows, groups, pad)};
 }
 
-// Each element of the result gathers what reaches it: x at (place + before - tap * dilation) / stride, where that is
-// whole and inside.
+// In tiles where sizes are known. Else each element of the result gathers what reaches it: x at (place + before - tap *
+// dilation) / stride, where that is whole and inside.
 Values transposed_convolution(const Operation& op) {
+  if (auto tiles = transposed_convolution_in_tiles(op)) return std::vector{std::move(*tiles)};
   Emitter& emit = op.emit;
   Context& context = op.context();
   const Value &x = op.arg(0), &w = op.arg(1);

@@ -11,9 +11,7 @@ namespace {
 
 constexpr int64_t kNearWords = 1 << 13, kCacheWords = 1 << 18;  // of the first cache and the second
 constexpr int64_t kSide = 16;                                   // of what is turned round in registers
-// Cycles: of a sum that is written and read once more; of 16 channels of a tile that are turned round; of a line from
-// the second cache, beyond what passes meanwhile.
-constexpr double kMoved = 0.5, kTurned = 80, kFar = 0.25;
+constexpr double kMoved = 0.5;                                  // cycles of a sum that is written and read once more
 
 // Vectors are neighbouring places of the result, unrolled over its channels, or channels, unrolled over neighbouring
 // places of a row: then an element of x is the same in all lanes, wherever its neighbours lie, so a stride costs
@@ -138,19 +136,11 @@ class Direct {
   // The tile of rows of places and vectors of channels, with all cycles. Through all rows only where windows are
   // elements, or where a tile is whole rows: then what its places are apart is known.
   TileShape channel_tile() const {
-    const int64_t terms = channels_ * kernel_[0] * kernel_[1], vectors = (outputs_ + kSide - 1) / kSide,
-                  places = through_ ? out_[0] * out_[1] : out_[1];
-    TileShape best;
-    for (TileShape shape : tile_shapes(places, outputs_, kSide)) {
-      if (shape.rows > kSide || (through_ && kernel_[0] * kernel_[1] > 1 && shape.rows % out_[1] != 0)) continue;
-      // A vector of channels of a tile is turned, and its weights are read, from the second cache if they are many.
-      const int64_t tiles = (places + shape.rows - 1) / shape.rows;
-      const auto lines = static_cast<double>(tiles * vectors);
-      const bool far = terms * shape.vectors * kSide > kNearWords;
-      shape.cycles = (shape.cycles + (far ? lines * kFar : 0)) * static_cast<double>(terms) + lines * kTurned;
-      if (!through_) shape.cycles *= static_cast<double>(out_[0]);
-      if (best.cycles == 0 || shape.cycles < best.cycles) best = shape;
-    }
+    const bool rows = through_ && kernel_[0] * kernel_[1] > 1;
+    TileShape best =
+        choose_turned_tile(through_ ? out_[0] * out_[1] : out_[1], outputs_, channels_ * kernel_[0] * kernel_[1],
+                           [&](int64_t count) { return !rows || count % out_[1] == 0; });
+    if (!through_) best.cycles *= static_cast<double>(out_[0]);
     return best;
   }
 

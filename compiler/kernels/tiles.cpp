@@ -13,7 +13,12 @@
 namespace tenon::compiler::kernels {
 namespace {
 
-constexpr int64_t kTasks = 16;  // that keep many threads busy
+constexpr int64_t kTasks = 16;           // that keep many threads busy
+constexpr int64_t kSide = 16;            // of what is turned round in registers
+constexpr int64_t kNearWords = 1 << 13;  // of the first cache
+// Cycles: of 16 channels of a tile that are turned round; of a line from the second cache, beyond what passes
+// meanwhile.
+constexpr double kTurned = 80, kFar = 0.25;
 
 // A part of an axis: `count` blocks of `size`, from `begin` on.
 struct Part {
@@ -73,10 +78,11 @@ class Nest {
     if (lanes) inner.push_back(*lanes);
     Dims k;
     std::vector<For> sum;
-    for (size_t i = 0; i < tiles_.over.size(); ++i) {
+    const Dims over = tiles_.over_of ? tiles_.over_of(at) : tiles_.over;
+    for (size_t i = 0; i < over.size(); ++i) {
       const Symbol var = symbol(fmt::format("k{}", i));
-      sum.push_back({.var = var, .extent = tiles_.over[i], .mark = Mark::kSerial, .body = {}});
-      terms.push_back({.var = var, .extent = tiles_.over[i], .kind = AxisKind::kReduce, .value = context_.dim(var)});
+      sum.push_back({.var = var, .extent = over[i], .mark = Mark::kSerial, .body = {}});
+      terms.push_back({.var = var, .extent = over[i], .kind = AxisKind::kReduce, .value = context_.dim(var)});
       k.push_back(context_.dim(var));
     }
     const loop::BufferId acc = builder_.local(context_.name(builder_.stage_name(name_ + "_acc")), shape_, dtype_);
@@ -280,6 +286,22 @@ std::vector<TileShape> tile_shapes(int64_t rows, int64_t lanes, int64_t vector) 
 TileShape choose_tile(int64_t rows, int64_t lanes, int64_t vector) {
   const std::vector<TileShape> shapes = tile_shapes(rows, lanes, vector);
   return *std::ranges::min_element(shapes, {}, &TileShape::cycles);
+}
+
+TileShape choose_turned_tile(int64_t places, int64_t channels, int64_t terms,
+                             const std::function<bool(int64_t rows)>& allowed) {
+  const int64_t vectors = (channels + kSide - 1) / kSide;
+  TileShape best;
+  for (TileShape shape : tile_shapes(places, channels, kSide)) {
+    if (shape.rows > kSide || (allowed && !allowed(shape.rows))) continue;
+    // A vector of channels of a tile is turned, and its weights are read, from the second cache if they are many.
+    const int64_t tiles = (places + shape.rows - 1) / shape.rows;
+    const auto lines = static_cast<double>(tiles * vectors);
+    const bool far = terms * shape.vectors * kSide > kNearWords;
+    shape.cycles = (shape.cycles + (far ? lines * kFar : 0)) * static_cast<double>(terms) + lines * kTurned;
+    if (best.cycles == 0 || shape.cycles < best.cycles) best = shape;
+  }
+  return best;
 }
 
 TileShape choose_tile(Emitter& emit, int64_t rows, int64_t lanes, int64_t vector) {

@@ -45,6 +45,8 @@ struct TileAxis {
 struct Tiles {
   std::vector<TileAxis> axes;  // as their loops stand, outermost first; one has lanes
   Dims over;
+  // The same where it depends on the indices along outer axes; `over` is the most then.
+  std::function<Dims(const std::vector<TileIndex>& at)> over_of = nullptr;
   // Of the last tile of the vector it is computed beyond the extent too: up to whole registers.
   std::function<Expr(const std::vector<TileIndex>& at, const Dims& k)> term;
   // The result's indices, from those along the axes.
@@ -73,7 +75,11 @@ struct TileShape {
 };
 std::vector<TileShape> tile_shapes(int64_t rows, int64_t lanes, int64_t vector);  // all that fit into registers
 TileShape choose_tile(int64_t rows, int64_t lanes, int64_t vector);
-// The same as a decision, "tile".
+// Of tiles that are turned round: lanes are channels, the rows places. With the cycles of all `terms`. `allowed` says
+// which numbers of rows may be.
+TileShape choose_turned_tile(int64_t places, int64_t channels, int64_t terms,
+                             const std::function<bool(int64_t rows)>& allowed = nullptr);
+// The same as choose_tile(), as a decision, "tile".
 TileShape choose_tile(Emitter& emit, int64_t rows, int64_t lanes, int64_t vector);
 
 }  // namespace tenon::compiler::kernels

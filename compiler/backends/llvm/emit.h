@@ -233,6 +233,7 @@ class FunctionEmitter {
                    llvm::Constant* rest);
   Value* load_apart(const Address& address, const Lanes& lanes, llvm::FixedVectorType* type, llvm::Constant* otherwise,
                     BufferId id);
+  bool store_apart(const Address& address, const Lanes& lanes, Value* value, BufferId id);
   void store(BufferId id, const Dims& indices, Value* value);
   void annotate(llvm::Instruction* access, BufferId id);
 

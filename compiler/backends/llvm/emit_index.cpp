@@ -468,6 +468,33 @@ llvm::Value* FunctionEmitter::load_apart(const Address& address, const Lanes& la
   return result;
 }
 
+// Lanes drawn apart in vectors that are stored where a constant mask says so: a scatter takes longer. Nothing where
+// there are too few lanes in a vector, or a level has no such stores.
+bool FunctionEmitter::store_apart(const Address& address, const Lanes& lanes, Value* value, BufferId id) {
+  const auto* active = frame().mask ? llvm::dyn_cast<llvm::Constant>(frame().mask) : nullptr;
+  llvm::Type* element = value->getType()->getScalarType();
+  const unsigned bits = element->getScalarSizeInBits();
+  const int64_t all = frame().lanes, some = kRegister / lanes.step;
+  if ((frame().mask && !active) || !unit_.level.masks() || (bits < 32 && !unit_.level.wide()) || some < 2) return false;
+  for (int64_t first = 0; first < all; first += some) {
+    const int64_t count = std::min(some, all - first);
+    std::vector<int> from(std::bit_ceil(static_cast<size_t>((count - 1) * lanes.step + 1)), -1);
+    std::vector<llvm::Constant*> wanted(from.size(), b_.getFalse());
+    bool any = false;
+    for (int64_t lane = 0; lane < count; ++lane) {
+      if (active && active->getAggregateElement(static_cast<unsigned>(first + lane))->isNullValue()) continue;
+      const auto to = static_cast<size_t>(lane * lanes.step);
+      from[to] = static_cast<int>(first + lane), wanted[to] = b_.getTrue(), any = true;
+    }
+    if (!any) continue;
+    const Dim begin = unit_.context.add(lanes.begin, unit_.context.dim(first * lanes.step));
+    annotate(b_.CreateMaskedStore(b_.CreateShuffleVector(value, from), pointer(address, begin, element),
+                                  llvm::Align(bits / 8), llvm::ConstantVector::get(wanted)),
+             id);
+  }
+  return true;
+}
+
 FunctionEmitter::Made* FunctionEmitter::made() {
   auto* const block = b_.GetInsertBlock();
   if (b_.GetInsertPoint() != block->end()) return nullptr;
@@ -602,6 +629,8 @@ void FunctionEmitter::store(BufferId id, const Dims& indices, Value* value) {
       }
       if (!mask) done = b_.CreateAlignedStore(value, place, align);
       else done = b_.CreateMaskedStore(value, place, align, backward ? b_.CreateVectorReverse(mask) : mask);
+    } else if (lanes.kind == Lanes::kApart && store_apart(at, lanes, value, id)) {
+      return;
     } else {  // where several lanes write one element, the last one stays
       done = b_.CreateMaskedScatter(value, places(at, element), align, mask ? mask : all_lanes());
     }

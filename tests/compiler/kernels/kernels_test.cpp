@@ -196,6 +196,7 @@ TEST(Kernels, EveryStoredCaseOfTheOperatorsIsComputed) {
 }
 
 // Convolutions, pooling and products of random sizes, with what may follow them, against the operators' own kernels.
+using Ints = std::vector<int64_t>;
 constexpr auto kRounds = static_cast<int>(rounds(24));
 constexpr std::array<int64_t, 3> kSizes = {36, 3, 17};  // the last in native code
 
@@ -322,6 +323,66 @@ TEST(Kernels, RandomRecurrentLayersAreComputed) {
     compare(context, library, module, function, arguments, what);
   }
   library.run();
+}
+
+// Strides beyond the kernel, dilations that share a factor with them or none, paddings beyond what taps reach.
+TEST(Kernels, RandomTransposedConvolutionsAreComputed) {
+  const unsigned seed = 5;
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  std::mt19937 random(seed);
+  const auto pick = [&](int64_t lo, int64_t hi) { return std::uniform_int_distribution<int64_t>(lo, hi)(random); };
+  Context context;
+  Library library(context);
+  for (int round = 0; round < kRounds;) {
+    const DType dtype = pick(0, 5) == 0 ? DType::kF64 : DType::kF32;
+    const int64_t groups = pick(0, 3) == 0 ? pick(2, 3) : 1, in = groups * pick(1, 4),
+                  out = pick(0, 2) ? pick(1, 9) : 16;
+    const auto rank = static_cast<size_t>(std::array{2, 2, 2, 1, 1, 3}[static_cast<size_t>(pick(0, 5))]);
+    runtime::Shape x{pick(1, 2), in}, w{in, out};
+    Ints strides, dilation, more, padding(2 * rank);
+    bool some = true;
+    int64_t points = 1;
+    for (size_t d = 0; d < rank; ++d) {
+      x.push_back(pick(1, rank == 3 ? 3 : pick(0, 2) == 0 ? 20 : 7)), w.push_back(pick(1, 4));
+      strides.push_back(pick(1, 2) == 1 ? 2 : pick(1, 5)), dilation.push_back(pick(0, 4) == 0 ? pick(2, 4) : 1);
+      more.push_back(pick(0, 2) == 0 ? pick(0, 2) : 0);
+      padding[d] = pick(0, 3), padding[rank + d] = pick(0, 3);
+      const int64_t size =
+          (x.back() - 1) * strides[d] + (w.back() - 1) * dilation[d] + 1 + more[d] - padding[d] - padding[rank + d];
+      some &= size > 0, points *= size * w.back();
+    }
+    if (!some || points * in * out > 60000) continue;
+    ++round;
+    Module module;
+    Function function;
+    compiler::Builder b(context, module, function);
+    std::vector<Tensor> arguments{random_tensor(random, dtype, x)};
+    Atoms args{b.param(context.type_of(arguments[0]), "x")};
+    const Tensor weights = random_tensor(random, dtype, w);
+    if (pick(0, 1) == 1) {
+      args.push_back(b.constant(weights));
+    } else {
+      arguments.push_back(weights);
+      args.push_back(b.param(context.type_of(weights), "w"));
+    }
+    const std::string what =
+        fmt::format("conv{}d_transpose x {} w {} strides {} padding {} dilation {} more {} groups {}", rank,
+                    runtime::to_string(x), runtime::to_string(w), fmt::join(strides, ","), fmt::join(padding, ","),
+                    fmt::join(dilation, ","), fmt::join(more, ","), groups);
+    auto value = b.apply(fmt::format("conv{}d_transpose", rank), args,
+                         {{"strides", strides},
+                          {"padding", padding},
+                          {"dilation", dilation},
+                          {"output_padding", more},
+                          {"groups", groups}});
+    ASSERT_TRUE(value) << what << value.error().str();
+    if (pick(0, 1) == 1)
+      value = b.apply("bias_add", {*value, b.constant(random_tensor(random, dtype, {groups * out}))});
+    if (pick(0, 1) == 1) value = b.apply("multiply", {*value, *value});
+    b.finish(*value);
+    compare(context, library, module, function, arguments, what);
+  }
+  library.run_on_all_levels();
 }
 
 // Letters in any order and of any meaning: of both operands, of one, of the result or summed over, and diagonals.
