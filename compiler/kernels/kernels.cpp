@@ -16,10 +16,10 @@ namespace {
 const std::map<std::string_view, Lowering>& table() {
   static const auto* const kTable = [] {
     auto* all = new std::map<std::string_view, Lowering>;
-    for (const auto family :
-         {math_lowerings(), binary_lowerings(), activation_lowerings(), move_lowerings(), index_lowerings(),
-          reduce_lowerings(), normalize_lowerings(), contraction_lowerings(), convolution_lowerings(), pool_lowerings(),
-          quantize_lowerings(), random_lowerings(), recurrent_lowerings(), sample_lowerings(), scatter_lowerings()}) {
+    for (const auto family : {math_lowerings(), binary_lowerings(), activation_lowerings(), move_lowerings(),
+                              index_lowerings(), reduce_lowerings(), normalize_lowerings(), contraction_lowerings(),
+                              convolution_lowerings(), pool_lowerings(), quantize_lowerings(), random_lowerings(),
+                              recurrent_lowerings(), sample_lowerings(), scatter_lowerings(), order_lowerings()}) {
       for (const Lowering& lowering : family) all->emplace(lowering.op, lowering);
     }
     return all;

@@ -69,5 +69,6 @@ std::span<const Lowering> quantize_lowerings();
 std::span<const Lowering> random_lowerings();
 std::span<const Lowering> sample_lowerings();
 std::span<const Lowering> scatter_lowerings();
+std::span<const Lowering> order_lowerings();
 
 }  // namespace tenon::compiler::kernels

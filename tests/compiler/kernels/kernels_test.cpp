@@ -589,6 +589,40 @@ TEST(Kernels, FunctionsAreAsInTheReferenceWhereTheirArgumentsAreLargeOrSmall) {
   library.run();
 }
 
+// Lines that are merged: equal elements stay as they come, and what is no number is above all, and equal.
+TEST(Kernels, LinesOfAnyLengthAreSorted) {
+  const std::pair<std::string_view, std::string_view> kCases[] = {
+      {"%x: Tensor[(257,), f32]", "(sort(%x), arg_sort(%x))"},
+      {"%x: Tensor[(2, 320, 2), f64]", "(sort(%x, axis=1, descending=1), arg_sort(%x, axis=1, descending=1))"},
+      {"%x: Tensor[(700,), i8]", "arg_sort(%x, axis=0)"},
+      {"%x: Tensor[(600,), f32]", "top_k(%x, k=5)"},
+      {"%x: Tensor[(450,), u8]", "top_k(%x, k=300, largest=0)"},
+      {"%x: Tensor[(0, 600), i64]", "top_k(%x, k=3, axis=1)"},
+      {"%x: Tensor[(n, 2), f32]", "(sort(%x, axis=0, descending=1), arg_sort(%x, axis=0, descending=1))"},
+      {"%x: Tensor[(2, n), i32]", "sort(%x, axis=1)"}};
+  constexpr std::array<int64_t, 3> kLengths = {0, 64, 193};
+  const std::span<const int64_t> lengths(kLengths);
+  std::mt19937 random(9);
+  Context context;
+  Library library(context);
+  for (const auto& [params, call] : kCases) {
+    compare(
+        context, library, params, call,
+        [&](std::string_view, DType dtype, const runtime::Shape& shape) {
+          Tensor x = random_tensor(random, dtype, shape);
+          if (dtype == DType::kF32) {
+            for (size_t i = 0; float& one : x.data<float>()) {
+              if (++i % 9 == 0) one = NAN;
+              if (one == 0 && i % 2 == 0) one = -0.0F;
+            }
+          }
+          return x;
+        },
+        params.find("n") == params.npos ? lengths.last(1) : lengths);
+  }
+  library.run_on_all_levels();
+}
+
 // What is far outside is as what is just outside, though 64 bits do not hold its place.
 TEST(Kernels, SlicesMayReachFarOutside) {
   const std::string least = fmt::format("{}", INT64_MIN), most = fmt::format("{}", INT64_MAX);

@@ -1,0 +1,24 @@
+// Lists of indices, put together and taken apart.
+#pragma once
+
+#include <utility>
+
+#include "compiler/ir/dim.h"
+
+namespace tenon::compiler::kernels {
+
+inline Dims with(Dims at, size_t axis, Dim index) {
+  at.insert(at.begin() + static_cast<ptrdiff_t>(axis), index);
+  return at;
+}
+inline Dims without(Dims at, size_t axis) {
+  at.erase(at.begin() + static_cast<ptrdiff_t>(axis));
+  return at;
+}
+// The first so many, and all behind them.
+inline std::pair<Dims, Dims> cut(const Dims& at, size_t count) {
+  const auto middle = at.begin() + static_cast<ptrdiff_t>(count);
+  return {{at.begin(), middle}, {middle, at.end()}};
+}
+
+}  // namespace tenon::compiler::kernels
