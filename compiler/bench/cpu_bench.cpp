@@ -101,7 +101,7 @@ Tensor weights(const Problem& p) {
 
 Expected<double> compile_seconds(Context& context, const loop::Function& function, const std::string& level,
                                  runtime::NativeCode* result = nullptr) {
-  const auto used = [] { return cpu_seconds() + child_cpu_seconds(); };  // the linker is a process of its own
+  const auto used = [] { return cpu_seconds() + child_cpu_seconds(); };  // the linker may be a process of its own
   const double begin = used();
   const loop::Function* one[] = {&function};
   TENON_TAKE(code, native::compile(context, one, {.triple = {}, .levels = {level}, .contract = true}));
