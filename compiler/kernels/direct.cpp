@@ -10,8 +10,9 @@ namespace tenon::compiler::kernels {
 namespace {
 
 constexpr int64_t kNearWords = 1 << 13, kCacheWords = 1 << 18;  // of the first cache and the second
-constexpr int64_t kSide = 16;                                   // of what is turned round in registers
-constexpr double kMoved = 0.5;                                  // cycles of a sum that is written and read once more
+constexpr int64_t kPageWords = 1 << 10;
+constexpr int64_t kSide = 16;   // of what is turned round in registers
+constexpr double kMoved = 0.5;  // cycles of a sum that is written and read once more
 
 // Vectors are neighbouring places of the result, unrolled over its channels, or channels, unrolled over neighbouring
 // places of a row: then an element of x is the same in all lanes, wherever its neighbours lie, so a stride costs
@@ -59,12 +60,13 @@ class Direct {
     for (const size_t d : {0, 1}) plain &= before_[d] == 0 && (out_[d] - 1) * stride_[d] < in_[d];
     if (plain && (out_[0] != in_[0] || out_[1] != in_[1])) x = every(x);
 
-    TileShape row = choose_tile(outputs_, out_[1], vector);
+    TileShape row = choose_tile(outputs_, out_[1], vector, {});
     const double each = static_cast<double>(terms), sums = static_cast<double>(outputs_ * out_[0] * out_[1]);
     row.cycles *= static_cast<double>(out_[0]);
     width_ = plain ? out_[1] : out_[1] + reach_[1];
     const int64_t run = (out_[0] - 1) * width_ + out_[1];
-    const TileShape flat = choose_tile(outputs_, run, vector);
+    const Apart apart{.lanes = plain && run >= kPageWords};
+    const TileShape flat = choose_tile(outputs_, run, vector, apart);
     // Rows that are taken apart afterwards are written and read once more.
     const double moved = plain ? 0 : sums * kMoved;
     // Channels only where a cache keeps a tile's weights, which are read again for each tile of places: the second one
@@ -79,7 +81,7 @@ class Direct {
         return by_channels(x, pad, plain, shape);
     }
     flat_ = plain || op_.emit.decide("places", {{"row", row.cycles * each}, {"run", flat.cycles * each + moved}}) == 1;
-    row = choose_tile(op_.emit, outputs_, flat_ ? run : out_[1], vector);
+    row = choose_tile(op_.emit, outputs_, flat_ ? run : out_[1], vector, apart);
     const int64_t tile = row.vectors * vector;
     Tiles tiles;
     const Dim n = x.dims[0], rows_dim = context_.dim(outputs_);

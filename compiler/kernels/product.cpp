@@ -50,7 +50,7 @@ bool packs_columns(const Operation& op, Dim rows, Dim columns) {
 TileShape tile_of(const Operation& op, Dim rows, Dim columns) {
   const int64_t vector = lanes_of(op.dtype());
   return choose_tile(op.emit, rows.constant().value_or(0),
-                     std::max<int64_t>(columns.constant().value_or(2 * vector), 1), vector);
+                     std::max<int64_t>(columns.constant().value_or(2 * vector), 1), vector, {.rows = true});
 }
 
 }  // namespace tenon::compiler::kernels

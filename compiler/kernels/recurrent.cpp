@@ -191,7 +191,7 @@ class Direction {
   // x w + b of all steps: [T, N, rows].
   Value product_of_inputs() const {
     const int64_t rows = gates_of(cell_) * hidden_, vector = lanes_of(op_.dtype());
-    const TileShape shape = choose_tile(steps_.constant().value_or(0), rows, vector);
+    const TileShape shape = choose_tile(steps_.constant().value_or(0), rows, vector, {.rows = true});
     const Value w = pack(op_.emit, rows_of(op_, op_.arg(1), direction_, 0, rows), 0, shape.vectors * vector);
     Tiles tiles{.axes = {{TileAxis::Role::kOuter, batch_, 1},
                          {TileAxis::Role::kLanes, op_.dim(rows), shape.vectors * vector},
@@ -224,7 +224,7 @@ class Direction {
   // one takes, since more rows than one there are not.
   Weights gates(std::string_view name, int64_t from, int64_t count) const {
     const int64_t rows = count * hidden_, vector = lanes_of(op_.dtype());
-    TileShape shape = choose_tile(batch_.constant().value_or(0), rows, vector);
+    TileShape shape = choose_tile(batch_.constant().value_or(0), rows, vector, {.rows = true});
     if (batch_.constant() == 1) shape = {.rows = 1, .vectors = 8};
     return {std::string(name), from * hidden_, rows, shape,
             pack(op_.emit, rows_of(op_, op_.arg(2), direction_, from * hidden_, rows), 0, shape.vectors * vector)};

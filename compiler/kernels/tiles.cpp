@@ -256,11 +256,14 @@ loop::Body tiled(Context& context, loop::Builder& builder, const std::string& na
   return nests(0, true);
 }
 
-std::vector<TileShape> tile_shapes(int64_t rows, int64_t lanes, int64_t vector) {
+std::vector<TileShape> tile_shapes(int64_t rows, int64_t lanes, int64_t vector, Apart apart) {
   constexpr int64_t kRegisters = 32, kAccumulators = 28;
-  constexpr double kLatency = 4;  // from one sum to the next
-  const auto cycles = [](int64_t r, int64_t v) {
-    return std::max({0.5 * static_cast<double>(r * v), 0.5 * static_cast<double>(r + v), kLatency});
+  constexpr double kLatency = 4;    // from one sum to the next
+  constexpr double kLoaded = 0.25;  // of a vector, which may come from the second cache
+  const auto cycles = [apart](int64_t r, int64_t v) {
+    const auto rows = static_cast<double>(r), vectors = static_cast<double>(v);
+    return std::max({0.5 * rows * vectors, 0.5 * (rows + vectors), kLatency}) + kLoaded * vectors +
+           (apart.rows ? 0.125 * rows : 0) + (apart.lanes ? std::max(4 / vectors - 1, 0.0) : 0);
   };
   const int64_t vectors = (lanes + vector - 1) / vector, most_rows = rows > 0 ? rows : kAccumulators;
   std::vector<TileShape> shapes;
@@ -268,47 +271,48 @@ std::vector<TileShape> tile_shapes(int64_t rows, int64_t lanes, int64_t vector) 
     // Beside the sums there are the vectors, and an element that all of them are multiplied by.
     const int64_t most = std::min(kAccumulators, kRegisters - v - 1) / v;
     for (int64_t r = 1; r <= std::min(most_rows, most); ++r) {
-      // Blocks of rows and vectors, and what remains of each.
-      const int64_t count_r = most_rows / r, rest_r = most_rows % r, count_v = vectors / v, rest_v = vectors % v;
-      double total = static_cast<double>(count_r * count_v) * cycles(r, v);
-      if (rest_r > 0) total += static_cast<double>(count_v) * cycles(rest_r, v);
-      if (rest_v > 0) total += static_cast<double>(count_r) * cycles(r, rest_v);
-      if (rest_r > 0 && rest_v > 0) total += cycles(rest_r, rest_v);
-      // Of equal ones the squarest: it loads least.
-      const int64_t loads = (most_rows + r - 1) / r * vectors + (vectors + v - 1) / v * most_rows;
-      total += 0.01 * static_cast<double>(loads);
-      shapes.push_back({r, v, total});
+      TileShape shape{r, v};
+      // Blocks of rows and vectors, and what remains of each: of rows a block, of vectors one for each power of two.
+      for (const auto& [rows_of, blocks] : {std::pair(r, most_rows / r), std::pair(most_rows % r, int64_t{1})}) {
+        for (int64_t one = v; one > 0 && rows_of > 0; one /= 2) {
+          const int64_t times = one == v ? vectors / v : vectors / one % 2;
+          if (times == 0) continue;
+          shape.cycles += static_cast<double>(blocks * times) * cycles(rows_of, one);
+          shape.code += rows_of * (one + 1);
+        }
+      }
+      shapes.push_back(shape);
     }
   }
   return shapes;
 }
 
-TileShape choose_tile(int64_t rows, int64_t lanes, int64_t vector) {
-  const std::vector<TileShape> shapes = tile_shapes(rows, lanes, vector);
-  return *std::ranges::min_element(shapes, {}, &TileShape::cycles);
+TileShape choose_tile(int64_t rows, int64_t lanes, int64_t vector, Apart apart) {
+  const std::vector<TileShape> shapes = tile_shapes(rows, lanes, vector, apart);
+  return *std::ranges::min_element(shapes, {}, &TileShape::cost);
 }
 
 TileShape choose_turned_tile(int64_t places, int64_t channels, int64_t terms,
                              const std::function<bool(int64_t rows)>& allowed) {
   const int64_t vectors = (channels + kSide - 1) / kSide;
   TileShape best;
-  for (TileShape shape : tile_shapes(places, channels, kSide)) {
+  for (TileShape shape : tile_shapes(places, channels, kSide, {})) {
     if (shape.rows > kSide || (allowed && !allowed(shape.rows))) continue;
     // A vector of channels of a tile is turned, and its weights are read, from the second cache if they are many.
     const int64_t tiles = (places + shape.rows - 1) / shape.rows;
     const auto lines = static_cast<double>(tiles * vectors);
     const bool far = terms * shape.vectors * kSide > kNearWords;
     shape.cycles = (shape.cycles + (far ? lines * kFar : 0)) * static_cast<double>(terms) + lines * kTurned;
-    if (best.cycles == 0 || shape.cycles < best.cycles) best = shape;
+    if (best.cycles == 0 || shape.cost() < best.cost()) best = shape;
   }
   return best;
 }
 
-TileShape choose_tile(Emitter& emit, int64_t rows, int64_t lanes, int64_t vector) {
-  const std::vector<TileShape> shapes = tile_shapes(rows, lanes, vector);
+TileShape choose_tile(Emitter& emit, int64_t rows, int64_t lanes, int64_t vector, Apart apart) {
+  const std::vector<TileShape> shapes = tile_shapes(rows, lanes, vector, apart);
   std::vector<Option> options;
   for (const TileShape& shape : shapes)
-    options.push_back({fmt::format("{}x{}", shape.rows, shape.vectors), shape.cycles});
+    options.push_back({fmt::format("{}x{}", shape.rows, shape.vectors), shape.cost()});
   return shapes[emit.decide("tile", std::move(options))];
 }
 

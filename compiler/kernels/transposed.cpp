@@ -36,11 +36,11 @@ class Transposed {
     }
     const int64_t vector = lanes_of(op_.dtype()), places = sides_.back().count;
     const auto each = static_cast<double>(terms);
-    const TileShape row = choose_tile(outputs_, places, vector);
+    const TileShape row = choose_tile(outputs_, places, vector, {});
     const TileShape turned = choose_turned_tile(places, outputs_, terms);
     channels_as_lanes_ = vector == kSide && (groups_ == 1 || outputs_ % kSide == 0) &&
                          op_.emit.decide("vectors", {{"places", row.cycles * each}, {"channels", turned.cycles}}) == 1;
-    const TileShape shape = channels_as_lanes_ ? turned : choose_tile(op_.emit, outputs_, places, vector);
+    const TileShape shape = channels_as_lanes_ ? turned : choose_tile(op_.emit, outputs_, places, vector, {});
     const TileAxis of_places{role(!channels_as_lanes_), dim(places),
                              channels_as_lanes_ ? shape.rows : shape.vectors * vector},
         of_outputs{role(channels_as_lanes_), dim(outputs_), channels_as_lanes_ ? shape.vectors * vector : shape.rows};
