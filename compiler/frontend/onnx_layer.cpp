@@ -299,10 +299,16 @@ Status mean_variance_normalization(NodeImport& node) {
 
 }  // namespace
 
-Expected<Atom> onnx_convolution(NodeImport& node, Atom x, Atom w) {
+Expected<Atom> onnx_convolution(NodeImport& node, Atom x, Atom w, const OnnxPadding& padded) {
   TENON_TAKE(kernel, kernel_of(node, w));
   TENON_TAKE(windows, same_windows(node, *kernel));
   TENON_TAKE(groups, node.integer("group", 1));
+  if (Ints& padding = windows->padding; padded && std::ranges::any_of(padding, [](int64_t size) { return size > 0; })) {
+    const auto middle = padding.begin() + static_cast<ptrdiff_t>(kernel->size());
+    TENON_TAKE(wider, padded(x, Ints(padding.begin(), middle), Ints(middle, padding.end())));
+    x = *wider;
+    std::ranges::fill(padding, 0);
+  }
   return node.apply(fmt::format("conv{}d", kernel->size()), {x, w},
                     {{"strides", windows->strides},
                      {"padding", windows->padding},

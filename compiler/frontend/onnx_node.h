@@ -1,6 +1,7 @@
 // One node on its way into the module: what the converters of operators work with.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <set>
 #include <unordered_map>
@@ -93,8 +94,11 @@ std::span<const OnnxConverter> onnx_shape_converters();
 
 // ONNX's number of a dtype; nothing where we lack it.
 std::optional<DType> onnx_dtype(int64_t number);
-// The convolution of x and w under the node's attributes.
-Expected<Atom> onnx_convolution(NodeImport& node, Atom x, Atom w);
+// The convolution of x and w under the node's attributes. Where `padded` is given it pads x, with something else than
+// zeros.
+using OnnxPadding = std::function<Expected<Atom>(Atom x, std::vector<int64_t> before,
+                                                 std::vector<int64_t> after)>;  // a spatial dim each
+Expected<Atom> onnx_convolution(NodeImport& node, Atom x, Atom w, const OnnxPadding& padded = nullptr);
 
 // The converter of a node that has `inputs` inputs and becomes one operator, attributes aside.
 template <runtime::reference::Name op, size_t inputs = 1>

@@ -1,5 +1,6 @@
 // Converters of ONNX's quantized operators. Those on integers become the same on dequantized values, which later passes
-// turn into integers again.
+// turn into integers again; with scales or zero points that are computed, as in dynamically quantized models, they
+// become arithmetic.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -46,14 +47,99 @@ Expected<Attrs> scales(NodeImport& node, size_t scale_input, size_t zero_input, 
   return attrs;
 }
 
-// Inputs 1 and 2 of QuantizeLinear and DequantizeLinear.
-Expected<Attrs> linear_scales(NodeImport& node, DType& integer) {
+// Input `i`, where there is one, as the type says: of one element a scalar, a vector along `axis` of `rank`.
+Expected<Atom> along(NodeImport& node, size_t i, std::string_view what, int64_t axis, int rank) {
+  TENON_TAKE(atom, node.input(i));
+  TENON_TAKE(type, node.type(i));
+  Ints shape;
+  if (type->rank() > 1 && type->rank() == rank) return *atom;
+  if (type->rank() > 1) return node.fail(fmt::format("{} must be a scalar or a vector", what));
+  if (type->rank() == 1 && type->dims[0].constant() != 1) {
+    if (axis < 0) axis += rank;
+    if (axis < 0 || axis >= rank) return node.fail(fmt::format("{} is along axis {} of {}", what, axis, rank));
+    shape.assign(static_cast<size_t>(rank), 1);
+    shape[static_cast<size_t>(axis)] = -1;
+  }
+  return node.apply("reshape", {*atom}, {{"shape", shape}});
+}
+
+// Whether inputs of a scale and a zero point, if there is one, are constants.
+bool are_constants(NodeImport& node, size_t scale, size_t zero) {
+  const auto known = [&](size_t i) {
+    const auto atom = node.input(i);
+    return !node.has_input(i) || (atom && node.known(*atom));
+  };
+  return known(scale) && known(zero);
+}
+// The dtype of a computed zero point, and that of its scale checked.
+Expected<DType> check_computed(NodeImport& node, size_t scale, size_t zero, DType otherwise) {
+  TENON_TAKE(scale_type, node.type(scale));
+  if (scale_type->dtype != DType::kF32)
+    return node.fail(fmt::format("the scale must be f32, found {}", runtime::name(scale_type->dtype)));
+  if (!node.has_input(zero)) return otherwise;
+  TENON_TAKE(type, node.type(zero));
+  if (type->dtype != DType::kI8 && type->dtype != DType::kU8 && type->dtype != DType::kI32)
+    return node.fail(fmt::format("the zero point is {}, must be i8, u8 or i32", runtime::name(type->dtype)));
+  return type->dtype;
+}
+
+Attrs to(DType dtype) { return {{"dtype", std::string(runtime::name(dtype))}}; }
+
+// x = (input `i` - zero) * scale; `axis` is that of vectors.
+Expected<Atom> dequantized(NodeImport& node, size_t i, size_t scale, size_t zero, int64_t axis) {
+  TENON_TAKE(x, node.input(i));
+  if (are_constants(node, scale, zero)) {
+    DType dtype = DType::kU8;
+    TENON_TAKE(attrs, scales(node, scale, zero, axis, dtype));
+    return node.apply("dequantize", {*x}, std::move(*attrs));
+  }
+  TENON_TAKE(type, node.type(i));
+  TENON_TRY(check_computed(node, scale, zero, DType::kU8));
+  TENON_TAKE(steps, along(node, scale, "the scale", axis, type->rank()));
+  TENON_TAKE(value, node.apply("cast", {*x}, to(DType::kI32)));
+  if (node.has_input(zero)) {
+    TENON_TAKE(zeros, along(node, zero, "the zero point", axis, type->rank()));
+    TENON_TAKE(wide, node.apply("cast", {*zeros}, to(DType::kI32)));
+    TENON_TAKE(less, node.apply("subtract", {*value, *wide}));
+    *value = *less;
+  }
+  TENON_TAKE(real, node.apply("cast", {*value}, to(DType::kF32)));
+  return node.apply("multiply", {*real, *steps});
+}
+
+// The value as integers: those of the zero point's dtype, or of `dtype` where there is none.
+Expected<Atom> quantized(NodeImport& node, Atom value, size_t scale, size_t zero, int64_t axis, DType& dtype) {
+  if (are_constants(node, scale, zero)) {
+    TENON_TAKE(attrs, scales(node, scale, zero, axis, dtype));
+    attrs->emplace("dtype", std::string(runtime::name(dtype)));
+    return node.apply("quantize", {value}, std::move(*attrs));
+  }
+  TENON_TAKE(found, check_computed(node, scale, zero, dtype));
+  dtype = *found;
+  if (dtype == DType::kI32) return node.fail("the zero point is i32, must be i8 or u8");
+  const int rank = node.builder().tensor_type(value)->rank();
+  TENON_TAKE(steps, along(node, scale, "the scale", axis, rank));
+  TENON_TAKE(scaled, node.apply("divide", {value, *steps}));
+  TENON_TAKE(whole, node.apply("round", {*scaled}));
+  if (node.has_input(zero)) {
+    TENON_TAKE(zeros, along(node, zero, "the zero point", axis, rank));
+    TENON_TAKE(real, node.apply("cast", {*zeros}, to(DType::kF32)));
+    TENON_TAKE(more, node.apply("add", {*whole, *real}));
+    *whole = *more;
+  }
+  const bool is_signed = dtype == DType::kI8;
+  TENON_TAKE(inside,
+             node.apply("clip", {*whole}, {{"min", is_signed ? -128.0 : 0.0}, {"max", is_signed ? 127.0 : 255.0}}));
+  return node.apply("cast", {*inside}, to(dtype));
+}
+
+// What QuantizeLinear and DequantizeLinear both have.
+Expected<int64_t> linear_axis(NodeImport& node) {
   for (const char* attr : {"block_size", "precision"}) {
     TENON_TAKE(value, node.integer(attr, 0));
     if (*value != 0) return node.fail(fmt::format("{} {} is not supported", attr, *value));
   }
-  TENON_TAKE(axis, node.integer("axis", 1));
-  return scales(node, 1, 2, *axis, integer);
+  return node.integer("axis", 1);
 }
 
 Status quantize_linear(NodeImport& node) {
@@ -67,100 +153,145 @@ Status quantize_linear(NodeImport& node) {
     default: return node.fail(fmt::format("output_dtype {} is not supported, only 2 (u8) and 3 (i8)", *output));
   }
   const DType wanted = dtype;
-  TENON_TAKE(attrs, linear_scales(node, dtype));
+  TENON_TAKE(axis, linear_axis(node));
+  TENON_TAKE(value, quantized(node, *x, 1, 2, *axis, dtype));
   if (*output != 0 && dtype != wanted) {
     return node.fail(
         fmt::format("output_dtype says {}, the zero point is {}", runtime::name(wanted), runtime::name(dtype)));
   }
-  attrs->emplace("dtype", std::string(runtime::name(dtype)));
-  return node.result(node.apply("quantize", {*x}, std::move(*attrs)));
+  return node.result(*value);
 }
 
 Status dequantize_linear(NodeImport& node) {
-  TENON_TAKE(x, node.input(0));
   TENON_TAKE(output, node.integer("output_dtype", 0));
   if (*output != 0 && *output != 1) {
     return node.fail(fmt::format("output_dtype {} is not supported, only 1 (f32)", *output));
   }
-  DType dtype = DType::kI8;
-  TENON_TAKE(attrs, linear_scales(node, dtype));
-  return node.result(node.apply("dequantize", {*x}, std::move(*attrs)));
+  TENON_TAKE(axis, linear_axis(node));
+  return node.result(dequantized(node, 0, 1, 2, *axis));
 }
 
 Status dynamic_quantize_linear(NodeImport& node) { return node.results(node.apply("dynamic_quantize", {0})); }
 
-// Input `i` dequantized, its scale and zero point being the next two inputs.
-Expected<Atom> dequantized(NodeImport& node, size_t i, int64_t axis) {
-  DType dtype = DType::kU8;
-  TENON_TAKE(x, node.input(i));
-  TENON_TAKE(attrs, scales(node, i + 1, i + 2, axis, dtype));
-  return node.apply("dequantize", {*x}, std::move(*attrs));
-}
-
 // The result quantized by the scale and zero point of inputs `i` and `i + 1`.
-Status quantized(NodeImport& node, Expected<Atom> value, size_t i) {
+Status quantized_result(NodeImport& node, const Expected<Atom>& value, size_t i) {
   if (!value) return std::unexpected(value.error());
   DType dtype = DType::kU8;
-  TENON_TAKE(attrs, scales(node, i, i + 1, 1, dtype));
-  attrs->emplace("dtype", std::string(runtime::name(dtype)));
-  return node.result(node.apply("quantize", {*value}, std::move(*attrs)));
+  return node.result(quantized(node, *value, i, i + 1, 1, dtype));
 }
 
 Status qlinear_matmul(NodeImport& node) {
-  TENON_TAKE(a, dequantized(node, 0, 0));
-  TENON_TAKE(b, dequantized(node, 3, 1));
-  return quantized(node, node.apply("matmul", {*a, *b}), 6);
+  TENON_TAKE(a, dequantized(node, 0, 1, 2, -2));
+  TENON_TAKE(b, dequantized(node, 3, 4, 5, -1));
+  return quantized_result(node, node.apply("matmul", {*a, *b}), 6);
 }
 
 // The bias is i32 in units of the scales of x and w.
 Status qlinear_conv(NodeImport& node) {
-  TENON_TAKE(x, dequantized(node, 0, 1));
-  TENON_TAKE(w, dequantized(node, 3, 0));
+  TENON_TAKE(x, dequantized(node, 0, 1, 2, 1));
+  TENON_TAKE(w, dequantized(node, 3, 4, 5, 0));
   TENON_TAKE(product, onnx_convolution(node, *x, *w));
-  if (!node.has_input(8)) return quantized(node, *product, 6);
+  if (!node.has_input(8)) return quantized_result(node, *product, 6);
   TENON_TAKE(bias, node.input(8));
-  TENON_TAKE(x_scale, node.constant(1, "the scale"));
-  TENON_TAKE(w_scale, node.constant(4, "the scale"));
-  std::vector<double> steps;
-  for (float step : w_scale->data<float>()) steps.push_back(double{step} * double{x_scale->data<float>()[0]});
-  TENON_TAKE(real, node.apply("dequantize", {*bias}, {{"scale", steps}, {"axis", int64_t{0}}}));
-  return quantized(node, node.apply("bias_add", {*product, *real}), 6);
+  Expected<Atom> real = error("none");
+  if (are_constants(node, 1, 4)) {
+    TENON_TAKE(x_scale, node.constant(1, "the scale"));
+    TENON_TAKE(w_scale, node.constant(4, "the scale"));
+    std::vector<double> steps;
+    for (float step : w_scale->data<float>()) steps.push_back(double{step} * double{x_scale->data<float>()[0]});
+    real = node.apply("dequantize", {*bias}, {{"scale", steps}, {"axis", int64_t{0}}});
+  } else {
+    TENON_TAKE(x_scale, along(node, 1, "the scale", 0, 1));
+    TENON_TAKE(w_scale, along(node, 4, "the scale", 0, 1));
+    TENON_TAKE(steps, node.apply("multiply", {*x_scale, *w_scale}));
+    TENON_TAKE(wide, node.apply("cast", {*bias}, to(DType::kF32)));
+    real = node.apply("multiply", {*wide, *steps});
+  }
+  if (!real) return std::unexpected(real.error());
+  return quantized_result(node, node.apply("bias_add", {*product, *real}), 6);
 }
 
-// Input `i` in i32, less the zero point of another input, one value or one for each index of `axis` of `rank`.
-Expected<Atom> centered(NodeImport& node, size_t i, size_t zero_input, bool first_axis) {
+// Input `i` in i32, less its zero point where that is a constant; else the zero point is still to be taken off. So
+// operands stay bytes less a number, which kernels multiply as such.
+struct Factor {
+  Atom value;
+  std::optional<Atom> zero;
+
+  Expected<Atom> centered(NodeImport& node) const {
+    return zero ? node.apply("subtract", {value, *zero}) : Expected<Atom>(value);
+  }
+};
+Expected<Factor> factor(NodeImport& node, size_t i, size_t zero_input, int64_t axis) {
   TENON_TAKE(x, node.input(i));
   TENON_TAKE(type, node.type(i));
-  TENON_TAKE(wide, node.apply("cast", {*x}, {{"dtype", std::string("i32")}}));
-  if (!node.has_input(zero_input)) return *wide;
-  DType dtype = DType::kU8;
-  TENON_TAKE(zeros, zero_points(node, zero_input, dtype));
-  runtime::Shape shape;
-  if (zeros->size() != 1) {
-    shape.assign(static_cast<size_t>(type->rank()), 1);
-    if (shape.empty()) return node.fail("a scalar has one zero point");
-    (first_axis ? shape.front() : shape.back()) = static_cast<int64_t>(zeros->size());
+  TENON_TAKE(wide, node.apply("cast", {*x}, to(DType::kI32)));
+  if (!node.has_input(zero_input)) return Factor{*wide, {}};
+  TENON_TAKE(zero_type, node.type(zero_input));
+  if (zero_type->dtype != type->dtype) {
+    return node.fail(fmt::format("the zero point is {}, of values in {}", runtime::name(zero_type->dtype),
+                                 runtime::name(type->dtype)));
   }
-  const std::vector<int32_t> values(zeros->begin(), zeros->end());
-  TENON_TAKE(zero, node.constant(runtime::Tensor::of<int32_t>(shape, values)));
-  return node.apply("subtract", {*wide, *zero});
+  TENON_TAKE(narrow, along(node, zero_input, "the zero point", axis, type->rank()));
+  TENON_TAKE(zero, node.apply("cast", {*narrow}, to(DType::kI32)));
+  TENON_TAKE(given, node.input(zero_input));
+  if (!node.known(*given)) return Factor{*wide, *zero};
+  TENON_TAKE(less, node.apply("subtract", {*wide, *zero}));
+  return Factor{*less, {}};
+}
+
+// sum - a * b
+Expected<Atom> less_product(NodeImport& node, Atom sum, Atom a, Atom b) {
+  TENON_TAKE(product, node.apply("multiply", {a, b}));
+  return node.apply("subtract", {sum, *product});
 }
 
 Status matmul_integer(NodeImport& node) {
-  TENON_TAKE(type, node.type(0));
-  if (node.has_input(2)) {
-    TENON_TAKE(zero, node.constant(2, "the zero point"));
-    if (zero->size() != 1) return node.fail("a zero point a row is not supported");
+  TENON_TAKE(a, factor(node, 0, 2, -2));
+  TENON_TAKE(b, factor(node, 1, 3, -1));
+  TENON_TAKE(sum, node.apply("matmul", {a->value, b->value}));
+  const auto over = [&](Atom x, int64_t axis) {
+    return node.apply("sum", {x}, {{"axes", Ints{axis}}, {"keep", int64_t{1}}});
+  };
+  if (a->zero) {
+    TENON_TAKE(columns, over(b->value, -2));
+    TENON_TAKE(less, less_product(node, *sum, *a->zero, *columns));
+    *sum = *less;
   }
-  TENON_TAKE(a, centered(node, 0, 2, false));
-  TENON_TAKE(b, centered(node, 1, 3, false));
-  return node.result(node.apply("matmul", {*a, *b}));
+  if (b->zero) {
+    TENON_TAKE(left, a->centered(node));
+    TENON_TAKE(rows, over(*left, -1));
+    TENON_TAKE(less, less_product(node, *sum, *rows, *b->zero));
+    *sum = *less;
+  }
+  return node.result(*sum);
 }
 
+// With a zero point of x that is computed, x is padded with it, and what it adds to the sums of each output is taken
+// off.
 Status conv_integer(NodeImport& node) {
-  TENON_TAKE(x, centered(node, 0, 2, false));
-  TENON_TAKE(w, centered(node, 1, 3, true));
-  return node.result(onnx_convolution(node, *x, *w));
+  TENON_TAKE(x, factor(node, 0, 2, 1));
+  TENON_TAKE(w, factor(node, 1, 3, 0));
+  TENON_TAKE(weights, w->centered(node));
+  if (!x->zero) return node.result(onnx_convolution(node, x->value, *weights));
+  TENON_TAKE(type, node.type(0));
+  TENON_TAKE(w_type, node.type(1));
+  if (type->rank() != w_type->rank() || type->rank() < 3)
+    return node.fail(fmt::format("x has {} dims, the weight {}", type->rank(), w_type->rank()));
+  const auto padded = [&](Atom inner, Ints before, Ints after) -> Expected<Atom> {
+    before.insert(before.begin(), 2, 0), after.insert(after.begin(), 2, 0);
+    TENON_TAKE(less, node.apply("subtract", {inner, *x->zero}));
+    TENON_TAKE(wider, node.apply("pad", {*less}, {{"before", before}, {"after", after}}));
+    TENON_TAKE(more, node.apply("add", {*wider, *x->zero}));
+    TENON_TAKE(bytes, node.apply("cast", {*more}, to(type->dtype)));
+    return node.apply("cast", {*bytes}, to(DType::kI32));
+  };
+  TENON_TAKE(sum, onnx_convolution(node, x->value, *weights, padded));
+  Ints axes, shape(static_cast<size_t>(type->rank()), 1);
+  for (int64_t axis = 1; axis < type->rank(); ++axis) axes.push_back(axis);
+  shape[1] = -1;
+  TENON_TAKE(of_outputs, node.apply("sum", {*weights}, {{"axes", axes}}));
+  TENON_TAKE(aligned, node.apply("reshape", {*of_outputs}, {{"shape", shape}}));
+  return node.result(less_product(node, *sum, *aligned, *x->zero));
 }
 
 }  // namespace

@@ -319,5 +319,53 @@ TEST(OutputDtype, IsTakenWhereItSaysWhatIsMeant) {
   EXPECT_THAT(quantized_to(quantizing(0, kU8, kHalf)), HasSubstr("'d': error: output_dtype 10 is not supported"));
 }
 
+// Scales and zero points that are inputs of the model.
+TEST(ComputedScales, ThatCannotBeTakenAreErrors) {
+  constexpr int kFloat = 1, kU8 = 2, kI8 = 3, kI32 = 6, kI64 = 7, kDouble = 11;
+  struct Input {
+    int dtype;
+    std::vector<int64_t> dims;
+  };
+  const auto imported = [](const char* op, const std::vector<Input>& inputs, int64_t axis = 1) -> std::string {
+    onnx::ModelProto model;
+    model.set_ir_version(10);
+    model.add_opset_import()->set_version(23);
+    auto& graph = *model.mutable_graph();
+    auto* node = graph.add_node();
+    node->set_op_type(op), node->set_name("n"), node->add_output("y");
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      auto* value = graph.add_input();
+      value->set_name(std::string(1, static_cast<char>('a' + i)));
+      auto& type = *value->mutable_type()->mutable_tensor_type();
+      type.set_elem_type(inputs[i].dtype), type.mutable_shape();
+      for (const int64_t size : inputs[i].dims) type.mutable_shape()->add_dim()->set_dim_value(size);
+      node->add_input(value->name());
+    }
+    if (std::string_view(op).ends_with("Linear")) {
+      auto* attr = node->add_attribute();
+      attr->set_name("axis"), attr->set_type(onnx::AttributeProto::INT), attr->set_i(axis);
+    }
+    graph.add_output()->set_name("y");
+    Context context;
+    auto module = import(context, model);
+    return module ? "" : module.error().str();
+  };
+  EXPECT_EQ(imported("QuantizeLinear", {{kFloat, {2, 3}}, {kFloat, {3}}, {kI8, {3}}}), "");
+  EXPECT_THAT(imported("QuantizeLinear", {{kFloat, {2, 3}}, {kDouble, {}}}),
+              HasSubstr("the scale must be f32, found f64"));
+  EXPECT_THAT(imported("QuantizeLinear", {{kFloat, {2, 3}}, {kFloat, {}}, {kI64, {}}}),
+              HasSubstr("the zero point is i64, must be i8, u8 or i32"));
+  EXPECT_THAT(imported("QuantizeLinear", {{kFloat, {2, 3}}, {kFloat, {}}, {kI32, {}}}),
+              HasSubstr("the zero point is i32, must be i8 or u8"));
+  EXPECT_THAT(imported("DequantizeLinear", {{kI8, {2, 3}}, {kFloat, {3}}}, 2),
+              HasSubstr("the scale is along axis 2 of 2"));
+  EXPECT_THAT(imported("DequantizeLinear", {{kI8, {2}}, {kFloat, {1, 2}}}, 0),
+              HasSubstr("the scale must be a scalar or a vector"));
+  EXPECT_THAT(imported("MatMulInteger", {{kU8, {2, 3}}, {kI8, {3, 4}}, {kI8, {}}}),
+              HasSubstr("the zero point is i8, of values in u8"));
+  EXPECT_THAT(imported("ConvInteger", {{kU8, {1, 2, 3}}, {kU8, {2, 1, 3, 3}}, {kU8, {}}}),
+              HasSubstr("x has 3 dims, the weight 4"));
+}
+
 }  // namespace
 }  // namespace tenon::compiler

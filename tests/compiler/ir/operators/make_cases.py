@@ -13,11 +13,13 @@ The tests of compiler/ir run the calls, those of compiler/frontend the models.
 """
 import pathlib
 import sys
+import tempfile
 
 import numpy as np
 import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.quantization import QuantType, quantize_dynamic
 
 random = np.random.default_rng(1)
 archive = {}
@@ -60,6 +62,7 @@ def direct(name, tn, inputs, *results):
 def case(op, tn, inputs, constants=(), outputs=1, opset=21, name=None, order=None, **attributes):
     """One ONNX node: its inputs are `inputs` (letters), then `constants` (None: left out), or as `order` says."""
     name = name or op.lower()
+    inputs = [np.asarray(value) for value in inputs]
     letters = list("abcdefgh"[: len(inputs)])
     names, initializers = list(letters), []
     for number, value in enumerate(constants):
@@ -556,8 +559,53 @@ def recurrent_variants():
                  order=[0, 1, 2, 3, 7, 4, 5, 6], outputs=3, name=f"lstm_peepholes_{direction}{name}", direction=direction, hidden_size=hidden, **extra)
 
 
+def computed_scales():
+    """Scales and zero points that are inputs, and what quantize_dynamic makes of small networks."""
+    u8, i8 = dict(low=0, high=256, dtype=np.uint8), dict(low=-128, high=128, dtype=np.int8)
+    case("MatMulInteger", None, [ints(2, 3, 7, **u8), np.uint8(120)], [ints(7, 5, **i8), np.int8([3, 0, -4, 1, 2])],
+         order=[0, 2, 1, 3], name="matmulinteger_computed")
+    case("MatMulInteger", None, [ints(3, 9, **u8), ints(9, 4, **u8), np.uint8([200]), np.uint8(7)], name="matmulinteger_both_computed")
+    case("MatMulInteger", None, [ints(3, 9, **u8), ints(9, 4, **i8), np.uint8([[200], [3], [90]]), np.int8([1, 2, -3, 4])],
+         name="matmulinteger_vectors_computed")
+    case("ConvInteger", None, [ints(2, 4, 7, 6, **u8), np.uint8(77)], [ints(6, 2, 3, 3, **u8), np.uint8(130)], order=[0, 2, 1, 3],
+         name="convinteger_computed", group=2, pads=[1, 0, 2, 1], strides=[2, 1])
+    case("ConvInteger", None, [ints(1, 3, 5, **i8), ints(4, 3, 2, **i8), np.int8(-9), np.int8(5)], name="convinteger_both_computed")
+    x = normal(2, 3, 4) * 3
+    case("QuantizeLinear", None, [x, F(0.05), np.int8(-3)], name="quantizelinear_computed")
+    case("QuantizeLinear", None, [x, F([0.05, 0.1, 0.2])], name="quantizelinear_axis_computed", axis=-2)
+    case("DequantizeLinear", None, [ints(2, 3, 4, **i8), F([0.05, 0.1, 0.2]), np.int8([-3, 0, 7])], name="dequantizelinear_axis_computed")
+    case("DequantizeLinear", None, [ints(2, 3, low=-10**6, high=10**6), F(0.05)], name="dequantizelinear_sums_computed")
+    case("QLinearMatMul", None, [ints(3, 4, **u8), F(0.02), np.uint8(120), ints(4, 2, **u8), F(0.03), np.uint8(130), F(0.1), np.uint8(5)],
+         name="qlinearmatmul_computed")
+    case("QLinearConv", None, [ints(1, 2, 4, 4, **u8), F(0.0217), F(0.113)],
+         [np.uint8(120), ints(3, 2, 2, 2, dtype=np.int8), F([0.031, 0.0207, 0.0113]), np.int8([0, 0, 0]), np.uint8(5), ints(3)],
+         order=[0, 1, 3, 4, 5, 6, 2, 7, 8], name="qlinearconv_computed", pads=[1, 0, 0, 1])
+
+    def dynamic_network(name, x, nodes, weights, **options):
+        graph = helper.make_graph(nodes, name, [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)],
+                                  [onnx.ValueInfoProto(name="y")], [numpy_helper.from_array(w, k) for k, w in weights.items()])
+        with tempfile.TemporaryDirectory() as folder:
+            real, small = f"{folder}/real.onnx", f"{folder}/small.onnx"
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=8), real)
+            quantize_dynamic(real, small, **options)
+            model = onnx.load(small).SerializeToString()
+        found = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, {"x": x})
+        store(name, None, [x], found, model)
+
+    node = helper.make_node
+    layers = [node("MatMul", ["x", "w0"], ["a"]), node("Add", ["a", "b0"], ["b"]), node("Relu", ["b"], ["c"]),
+              node("Gemm", ["c", "w1", "b1"], ["y"], transB=1)]
+    weights = {"w0": normal(6, 16), "b0": normal(16), "w1": normal(5, 16), "b1": normal(5)}
+    dynamic_network("dynamic_mlp", normal(3, 6), layers, weights)
+    dynamic_network("dynamic_mlp_channels", normal(3, 6), layers, weights, per_channel=True, weight_type=QuantType.QInt8)
+    layers = [node("Conv", ["x", "w0", "b0"], ["a"], pads=[1, 1, 1, 1]), node("Relu", ["a"], ["b"]),
+              node("Conv", ["b", "w1"], ["c"], strides=[2, 2]), node("Flatten", ["c"], ["d"]), node("MatMul", ["d", "w2"], ["y"])]
+    weights = {"w0": normal(4, 2, 3, 3), "b0": normal(4), "w1": normal(3, 4, 2, 2), "w2": normal(27, 4)}
+    dynamic_network("dynamic_conv", normal(1, 2, 6, 6), layers, weights, weight_type=QuantType.QUInt8)
+
+
 for family in (elementwise, binary, reduce, normalize, convolution, contraction, pool, shape, index, order, create, image, recurrent, quantize,
-               dynamic, integer_layers, recurrent_variants):
+               dynamic, integer_layers, recurrent_variants, computed_scales):
     family()
 target = pathlib.Path(__file__).parent / "cases.npz"
 np.savez_compressed(target, **archive)
