@@ -432,12 +432,16 @@ llvm::Value* FunctionEmitter::load_apart(const Address& address, const Lanes& la
     annotate(loaded, id);
     return static_cast<Value*>(loaded);
   };
-  // Lanes of one register each, put together.
+  // Lanes of one register each, put together. In registers of the function's own all remainders are taken of the same
+  // vectors.
   const auto all = static_cast<int64_t>(frame().lanes);
+  const auto known = lanes.begin.constant();
+  const auto* own = known && *known >= 0 ? llvm::dyn_cast<llvm::AllocaInst>(address.base) : nullptr;
+  const int64_t shift = own ? *known % lanes.step : 0;
   Value* result = nullptr;
   for (int64_t first = 0; first < all; first += kRegister) {
-    const int64_t count = std::min(kRegister, all - first), origin = first * lanes.step,
-                  span = (count - 1) * lanes.step + 1;
+    const int64_t count = std::min(kRegister, all - first), origin = first * lanes.step - shift,
+                  span = (count - 1) * lanes.step + 1 + shift;
     // Where they all come from one register, one load of it; else as many as steps, the last of which ends with them.
     const bool one = span <= kRegister;
     const int64_t wide = one ? kRegister : count;
@@ -447,12 +451,14 @@ llvm::Value* FunctionEmitter::load_apart(const Address& address, const Lanes& la
       std::vector<llvm::Constant*> wanted(static_cast<size_t>(wide), b_.getFalse());
       std::vector<int> from;  // of what there is already, and of this vector
       for (int64_t lane = 0; lane < count; ++lane) {
-        const int64_t place = lane * lanes.step - begin;
-        const bool here = place >= 0 && place < wide && lane * lanes.step >= number * count;
+        const int64_t at = lane * lanes.step + shift, place = at - begin;
+        const bool here = place >= 0 && place < wide && at >= number * count;
         from.push_back(static_cast<int>(here ? (group ? count : 0) + place : lane));
         if (here && is_active(first + lane)) wanted[static_cast<size_t>(place)] = b_.getTrue();
       }
-      Value* const loaded = vector(origin + begin, wide, active || one ? &wanted : nullptr);
+      const bool inside =
+          own && *known + origin + begin + wide <= static_cast<int64_t>(own->getAllocatedType()->getArrayNumElements());
+      Value* const loaded = vector(origin + begin, wide, !inside && (active || one) ? &wanted : nullptr);
       group = group ? b_.CreateShuffleVector(group, loaded, from) : b_.CreateShuffleVector(loaded, from);
     }
     if (all <= kRegister) return group;

@@ -28,7 +28,8 @@ struct Tile {
   std::optional<Symbol> row;
   Symbol lane{};
   int64_t rows = 1, lanes = 1;
-  bool dots = false;  // sums of products of bytes
+  int64_t unrolled = 1;  // terms: of a window, whose neighbours read the same elements
+  bool dots = false;     // sums of products of bytes
 };
 
 // Rows and vectors of a smaller tile.
@@ -51,15 +52,17 @@ class Fitter {
 
  private:
   void fit(Body& body) {
+    Body all;
     for (Stmt& stmt : body) {
-      if (auto* alloc = std::get_if<Alloc>(&stmt.form)) {
-        if (auto smaller = cut(*alloc)) {
-          stmt = std::move(*smaller);
-          continue;
-        }
+      auto* alloc = std::get_if<Alloc>(&stmt.form);
+      if (auto smaller = alloc ? cut(*alloc) : std::nullopt) {
+        std::ranges::move(*smaller, std::back_inserter(all));
+      } else {
+        for_each_body(stmt, [&](Body& inner) { fit(inner); });
+        all.push_back(std::move(stmt));
       }
-      for_each_body(stmt, [&](Body& inner) { fit(inner); });
     }
+    body = std::move(all);
   }
 
   // The tile, where its accumulators are all that its stages share, each at its own place.
@@ -113,6 +116,8 @@ class Fitter {
     tile.lanes = size(tile.lane, Mark::kVector, buffer.rank() - 1);
     if (tile.row) tile.rows = size(*tile.row, Mark::kUnroll, 0);
     if (tile.lanes == 0 || tile.rows == 0) return std::nullopt;
+    for (const auto& [var, one] : loops)
+      if (one->mark == Mark::kUnroll && tile.row != var) tile.unrolled *= one->extent.constant().value_or(1);
     for_each_statement(alloc.body, [&](Stmt& stmt) {
       if (const auto* one = std::get_if<For>(&stmt.form)) good &= !moves({&one->extent, 1}, tile);
       const auto* stage = std::get_if<Stage>(&stmt.form);
@@ -137,7 +142,9 @@ class Fitter {
     const auto sums = static_cast<double>(shape.rows * shape.vectors), rows = static_cast<double>(shape.rows),
                vectors = static_cast<double>(shape.vectors);
     if (tile.dots && !registers_.dot) return 4 * sums + 2 * rows + 3 * vectors;
-    return std::max(sums, rows + vectors) + 0.1 * (rows + vectors);
+    const auto terms = static_cast<double>(tile.unrolled);
+    const double loads = terms > 1 ? 1 + (rows + terms - 1) * vectors / terms : rows + vectors;
+    return std::max(sums, loads) + 0.1 * loads;
   }
 
   // In as few pieces as there can be, of nearly one size.
@@ -148,7 +155,7 @@ class Fitter {
     return all;
   }
 
-  std::optional<Stmt> cut(Alloc& alloc) {
+  std::optional<Body> cut(Alloc& alloc) {
     const auto tile = tile_of(alloc);
     if (!tile) return std::nullopt;
     const auto bytes = static_cast<int64_t>(runtime::bytes(function_.buffer(alloc.buffer).dtype));
@@ -171,12 +178,64 @@ class Fitter {
     return smaller(alloc, *tile, *best, width);
   }
 
-  Stmt smaller(const Alloc& alloc, const Tile& tile, const Shape& shape, int64_t width) {
+  Body smaller(const Alloc& alloc, const Tile& tile, const Shape& shape, int64_t width) {
     const int64_t lanes = shape.vectors * width;
     const Symbol chunk = loop::fresh(context_, function_, "c");
+    const auto chunks = [&](int64_t count, Mark mark, Body body) {
+      return Stmt{For{.var = chunk, .extent = context_.dim(count), .mark = mark, .body = std::move(body)}};
+    };
+    Body body;
+    if (const auto wanted = wanted_lanes(alloc, tile)) {
+      // Lanes that are stored, and of the last chunk those that are not.
+      const int64_t whole = *wanted / lanes;
+      if (whole > 0) {
+        Alloc all = alloc;
+        for_each_statement(all.body, [&](Stmt& stmt) {
+          if (auto* stage = std::get_if<Stage>(&stmt.form))
+            std::erase_if(stage->where, [&](const loop::Guard& guard) { return distance(*stage, guard, tile.lane); });
+        });
+        body.push_back(chunks(whole, Mark::kSerial, in_pieces(all, tile, shape, lanes, context_.dim(chunk), false)));
+      }
+      if (*wanted % lanes > 0)
+        std::ranges::move(in_pieces(alloc, tile, shape, lanes, context_.dim(whole), whole > 0),
+                          std::back_inserter(body));
+    } else {
+      body.push_back(chunks(tile.lanes / lanes, decides(alloc, tile.lane) ? Mark::kUnroll : Mark::kSerial,
+                            in_pieces(alloc, tile, shape, lanes, context_.dim(chunk), false)));
+    }
+    return body;
+  }
+
+  // left - right of a guard over the loops, if the variable is in it.
+  std::optional<Dim> distance(const Stage& stage, const loop::Guard& guard, Symbol var) {
+    const Dim dim = loop::over_loops(context_, stage, {context_.subtract(guard.left, guard.right)})[0];
+    return loop::mentions({&dim, 1}, var) ? std::optional(dim) : std::nullopt;
+  }
+
+  // How many of the first lanes are wanted, where guards alone ask for them, and all the same.
+  std::optional<int64_t> wanted_lanes(const Alloc& alloc, const Tile& tile) {
+    if (decides(alloc, tile.lane, false)) return std::nullopt;
+    std::optional<int64_t> wanted;
+    bool good = true;
+    for_each_statement(alloc.body, [&](const Stmt& stmt) {
+      const auto* stage = std::get_if<Stage>(&stmt.form);
+      if (!stage) return;
+      for (const loop::Guard& guard : stage->where) {
+        const auto apart = distance(*stage, guard, tile.lane);
+        if (!apart) continue;
+        const auto linear = context_.linear_in(tile.lane, *apart);
+        const auto begin = linear && linear->first == context_.dim(1) ? linear->second.constant() : std::nullopt;
+        good &= begin && *begin < 0 && (!wanted || *wanted == -*begin);
+        if (begin) wanted = std::min(-*begin, tile.lanes);
+      }
+    });
+    return good ? wanted : std::nullopt;
+  }
+
+  // A chunk of the lanes, in pieces of the rows; `again`: beside another chunk.
+  Body in_pieces(const Alloc& alloc, const Tile& tile, const Shape& shape, int64_t lanes, Dim chunk, bool again) {
     const std::vector<int64_t> rows = pieces(tile.rows, shape.rows);
-    const Mark by_lanes = decides(alloc, tile.lane) ? Mark::kUnroll : Mark::kSerial,
-               by_rows = tile.row && decides(alloc, *tile.row) ? Mark::kUnroll : Mark::kSerial;
+    const Mark by_rows = tile.row && decides(alloc, *tile.row) ? Mark::kUnroll : Mark::kSerial;
     Body body;
     int64_t begin = 0;
     // As a loop, pieces of one size are compiled once.
@@ -185,20 +244,19 @@ class Fitter {
       const auto times = static_cast<int64_t>(next - first);
       const Symbol piece = loop::fresh(context_, function_, "r");
       Alloc one = alloc;
-      place(one, tile, {piece, begin, times, rows[first]}, chunk, lanes);
+      place(one, tile, {piece, begin, times, rows[first], again || begin > 0}, chunk, lanes);
       Stmt stmt{std::move(one)};
       if (times > 1)
         stmt = {For{.var = piece, .extent = context_.dim(times), .mark = by_rows, .body = {std::move(stmt)}}};
       body.push_back(std::move(stmt));
       begin += times * rows[first];
     }
-    return Stmt{
-        For{.var = chunk, .extent = context_.dim(tile.lanes / lanes), .mark = by_lanes, .body = std::move(body)}};
+    return body;
   }
 
   // Whether conditions that the tile's stages ask are known when code is made, with their loops unrolled, `var`'s among
   // them: a mask that is not costs more code than copies of the tile do.
-  bool decides(const Alloc& alloc, Symbol var) {
+  bool decides(const Alloc& alloc, Symbol var, bool by_guards = true) {
     std::set<Symbol> unrolled;
     for_each_statement(alloc.body, [&](const Stmt& stmt) {
       const auto* one = std::get_if<For>(&stmt.form);
@@ -216,7 +274,8 @@ class Fitter {
     for_each_statement(alloc.body, [&](const Stmt& stmt) {
       const auto* stage = std::get_if<Stage>(&stmt.form);
       if (!stage) return;
-      for (const loop::Guard& guard : stage->where) ask(*stage, context_.subtract(guard.left, guard.right));
+      for (const loop::Guard& guard : stage->where)
+        if (by_guards) ask(*stage, context_.subtract(guard.left, guard.right));
       for (const Stmt& inner : stage->body) {
         const auto* store = std::get_if<loop::Store>(&inner.form);
         if (!store) continue;
@@ -236,6 +295,7 @@ class Fitter {
   struct Pieces {
     Symbol number{};
     int64_t begin = 0, times = 1, rows = 1;
+    bool again = false;  // what it makes needs other names
   };
   Dim begin_of(const Pieces& pieces, Symbol number) {
     if (pieces.times == 1) return context_.dim(pieces.begin);
@@ -243,17 +303,17 @@ class Fitter {
   }
 
   // The Alloc's part of a piece of the rows and a chunk of lanes.
-  void place(Alloc& alloc, const Tile& tile, const Pieces& pieces, Symbol chunk, int64_t lanes) {
-    const int64_t begin = pieces.begin, rows = pieces.rows;
+  void place(Alloc& alloc, const Tile& tile, const Pieces& pieces, Dim chunk, int64_t lanes) {
+    const int64_t rows = pieces.rows;
     const loop::BufferId from = alloc.buffer;
-    if (begin > 0)
+    if (pieces.again)
       alloc.buffer = loop::add_buffer(
           function_, loop::fresh(context_, function_, std::string(context_.name(function_.buffer(from).name))), from);
     auto& axes = function_.buffers[index(alloc.buffer)].axes;
     axes.back().extent = context_.dim(lanes);
     if (tile.row) axes.front().extent = context_.dim(rows);
-    std::map<Symbol, Dim> moved{{tile.lane, context_.add(context_.multiply(context_.dim(chunk), context_.dim(lanes)),
-                                                         context_.dim(tile.lane))}};
+    std::map<Symbol, Dim> moved{
+        {tile.lane, context_.add(context_.multiply(chunk, context_.dim(lanes)), context_.dim(tile.lane))}};
     if (tile.row) moved.emplace(*tile.row, context_.add(begin_of(pieces, pieces.number), context_.dim(*tile.row)));
     const Symbol given = loop::fresh(context_, function_, "g"), given_piece = loop::fresh(context_, function_, "h");
     for_each_statement(alloc.body, [&](Stmt& stmt) {
@@ -265,10 +325,8 @@ class Fitter {
       if (!stage) return;
       loop::substitute(context_, function_, stmt, moved);
       // The accumulators are those of the part.
-      stage->axes.push_back({.var = given,
-                             .extent = context_.dim(tile.lanes / lanes),
-                             .kind = loop::AxisKind::kGiven,
-                             .value = context_.dim(chunk)});
+      stage->axes.push_back(
+          {.var = given, .extent = context_.dim(tile.lanes / lanes), .kind = loop::AxisKind::kGiven, .value = chunk});
       if (pieces.times > 1)
         stage->axes.push_back({.var = given_piece,
                                .extent = context_.dim(pieces.times),
@@ -290,7 +348,7 @@ class Fitter {
         });
       });
       loop::for_each_store(*stage, [&](loop::Store& store) { move(store.buffer, store.indices); });
-      if (begin > 0) stage->name = another(stage->name);
+      if (pieces.again) stage->name = another(stage->name);
     });
   }
 
