@@ -79,10 +79,11 @@ Values convolution(const Operation& op) {
                              {.windows = windows,
                               .pad = pad,
                               .init = like(factor(pad), 0),
+                              .element = factor,
                               .step = [w, &context](const Expr& sum, const Expr& x, const Dims& at, const Dims& taps) {
                                 Dims weight{at[1], context.dim(0)};
                                 weight.insert(weight.end(), taps.begin(), taps.end());
-                                return sum + factor(w.at(weight)) * factor(x);
+                                return sum + factor(w.at(weight)) * x;
                               }})};
   }
   if (auto bytes = byte_convolution(op)) return std::vector{std::move(*bytes)};

@@ -33,8 +33,9 @@ Value over_windows(const Operation& op, const Windows& windows, const Expr& pad,
                  {.windows = windows,
                   .pad = pad,
                   .init = loop::identity(maximum ? BinaryOp::kMax : BinaryOp::kAdd, term(pad)->dtype),
+                  .element = term,
                   .step = [=](const Expr& sum, const Expr& x, const Dims&, const Dims&) {
-                    return maximum ? larger(sum, term(x)) : sum + term(x);
+                    return maximum ? larger(sum, x) : sum + x;
                   }});
   }
   const Value x = padded(op, windows, op.arg(0), pad);

@@ -1,240 +1,219 @@
 #include "compiler/kernels/slide.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <bit>
-#include <cmath>
-
+#include "compiler/kernels/slide_plane.h"
 #include "compiler/loop/schedule/tree.h"
 
 namespace tenon::compiler::kernels {
 namespace {
 
-constexpr int64_t kMostUnrolled = 49;  // taps
-constexpr int64_t kTerms = 100;        // of the tile, each some instructions; half as many again with a stride
+constexpr int64_t kMostUnrolled = 7;                   // taps of a column
+constexpr int64_t kFewTaps = 9, kSmall = 8;            // and rows and columns of a map: all of which is written out
+constexpr int64_t kBand = 1 << 11, kPlanes = 1 << 12;  // elements of a plane, and of those of several channels
+constexpr int64_t kMostPlanes = 16;
+constexpr int64_t kFewRows = 4, kMostRows = 8;  // of a tile: they hide the latency of a sum
 
-// `count` tiles of `size` places, from `begin` on.
-struct Part {
-  int64_t begin = 0, count = 1, size = 1;
-  bool open = false;     // a tap may lie outside of x
-  bool guarded = false;  // the last places lie behind the end
-};
-
-// The sizes of one dim.
-struct Along {
-  int64_t out = 1, in = 1, kernel = 1, stride = 1, dilation = 1, before = 0;
-
-  bool open(int64_t begin, int64_t size) const {
-    const int64_t first = begin * stride - before,
-                  last = (begin + size - 1) * stride - before + (kernel - 1) * dilation;
-    return first < 0 || last >= in;
-  }
-  // Vectors: those that are alike follow each other in a part; a few at the border have one each, so that there all is
-  // known.
-  std::vector<Part> vectors(int64_t size) const {
-    std::vector<Part> parts;
-    const int64_t whole = out / size, rest = out % size;
-    for (int64_t block = 0; block < whole;) {
-      const bool is_open = open(block * size, size);
-      int64_t end = block + 1;
-      while (end < whole && open(end * size, size) == is_open) ++end;
-      const bool single = is_open && end - block <= 2;
-      for (int64_t i = block; i < (single ? end : block + 1); ++i)
-        parts.push_back({i * size, single ? 1 : end - block, size, is_open, false});
-      block = end;
+// In tiles of one size, where there is such.
+std::vector<SlidePart> rows_of(int64_t count) {
+  int64_t size = std::min(count, kMostRows);
+  for (int64_t one = size; one >= kFewRows; --one) {
+    if (count % one == 0) {
+      size = one;
+      break;
     }
-    if (rest > 0) {
-      const auto wide = std::max<int64_t>(4, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(rest))));
-      parts.push_back({whole * size, 1, wide, open(whole * size, wide), wide > rest});
-    }
-    return parts;
   }
-};
-
-// Rows: a tile for those at the top that reach over the border, tiles of rows inside, one for those at the bottom.
-std::vector<Part> row_parts(const Along& rows, int64_t taps) {
-  const int64_t each = rows.stride > 1 ? taps + taps / 2 : taps, most = std::clamp<int64_t>(kTerms / each, 1, 7);
-  if (rows.out <= most) return {{0, 1, rows.out, rows.open(0, rows.out), false}};
-  int64_t inner = 0, end = rows.out;
-  while (inner < end && rows.open(inner, 1)) ++inner;
-  while (end > inner && rows.open(end - 1, 1)) --end;
-  std::vector<Part> parts;
-  const auto border = [&](int64_t begin, int64_t count) {
-    if (count > most) parts.push_back({begin, count, 1, true, false});
-    else if (count > 0) parts.push_back({begin, 1, count, true, false});
-  };
-  border(0, inner);
-  if (end > inner) {
-    // Neighbours share what they read, as long as registers hold it; every row of code costs its compilation.
-    const int64_t inside = end - inner;
-    int64_t size = 1;
-    double best = HUGE_VAL;
-    for (int64_t one = 1; one <= std::min(most, inside); ++one) {
-      const double cost = static_cast<double>(one + inside % one) +
-                          12 * static_cast<double>((one - 1) * rows.stride + rows.kernel) / static_cast<double>(one);
-      if (cost <= best) best = cost, size = one;
-    }
-    parts.push_back({inner, inside / size, size, false, false});
-    if (inside % size > 0) parts.push_back({end - inside % size, 1, inside % size, false, false});
-  }
-  border(end, rows.out - end);
+  std::vector<SlidePart> parts{{0, count / size, size}};
+  if (count % size > 0) parts.push_back({count / size * size, 1, count % size});
   return parts;
 }
 
 class Slider {
  public:
   Slider(const Operation& op, std::string name, Sliding sliding, Value x)
-      : emit_(op.emit),
+      : loops_{op.emit, op.context(), std::move(name)},
         context_(op.context()),
-        name_(std::move(name)),
         sliding_(std::move(sliding)),
         x_(std::move(x)),
         dims_(op.dims()),
         dtype_(sliding_.init->dtype) {
     const Windows& windows = sliding_.windows;
+    real_ = 2 - windows.rank();
     for (size_t d = 0; d < windows.rank(); ++d) {
-      along_[2 - windows.rank() + d] = {*windows.out[d].constant(),    *windows.in[d].constant(),
-                                        *windows.kernel[d].constant(), windows.strides[d],
-                                        windows.dilation[d],           windows.before[d]};
+      SlideDim& dim = d + real_ == 0 ? rows_ : columns_;
+      dim = {*windows.out[d].constant(), *windows.in[d].constant(), *windows.kernel[d].constant(),
+             windows.strides[d],         windows.dilation[d],       windows.before[d]};
     }
+    // Of few taps, and where no copy is needed, or where it would cost more than masks, which are constants then.
+    const bool open = rows_.open(0, rows_.out) || columns_.open(0, columns_.out), line = is_line();
+    const bool small = columns_.stride == 1 && rows_.out <= kSmall && columns_.out <= kSmall;
+    direct_ =
+        rows_.kernel * columns_.kernel <= kFewTaps && (line || small || (!open && columns_.kernel <= columns_.stride));
+    // A row that is alone has several vectors in the place of rows.
+    const int64_t lanes = lanes_of(dtype_);
+    vectors_ = columns_.vectors(line && (columns_.stride == 1 || !direct_) ? 4 * lanes : lanes, lanes);
+    band_ = rows_.out;
+    if (direct_) return;
+    const Expr pad = sliding_.element(sliding_.pad);
+    const SlidePart& last = vectors_.back();
+    const auto plane = [&](int64_t rows) {
+      return SlidePlane(rows_, columns_, rows, last.begin + last.count * last.size, pad);
+    };
+    plane_ = plane(rows_.out);
+    if (plane_->size() <= kBand) return;
+    const int64_t tile = rows_of(rows_.out)[0].size, tiles = rows_.out / tile;
+    int64_t count = tiles;
+    while (count > 1 && (plane(count * tile).size() > kBand || tiles % count != 0)) --count;
+    band_ = count * tile;
+    plane_ = plane(band_);
   }
 
   loop::Body run(const std::vector<TileResult>& results) {
-    const Along &rows = along_[0], &columns = along_[1];
-    const int64_t taps = rows.kernel * columns.kernel;
-    Symbol vars[2];
-    for (const size_t i : {0, 1}) vars[i] = symbol(fmt::format("c{}", i));
-    outer_ = {context_.dim(vars[0]), context_.dim(vars[1])};
-    loop::Body tiles;
-    for (const Part& row : row_parts(rows, taps)) {
-      for (const Part& column : columns.vectors(lanes_of(dtype_)))
-        tiles.push_back(tile(vars, row, column, taps <= kMostUnrolled ? Mark::kUnroll : Mark::kSerial, results));
+    const int64_t channels = dims_[1].constant().value_or(1), bands = (rows_.out + band_ - 1) / band_;
+    int64_t group = 1;
+    if (plane_ && bands == 1) {
+      group = std::clamp<int64_t>(kPlanes / plane_->size(), 1, kMostPlanes);
+      while (channels % group > 0) --group;
     }
-    double terms = static_cast<double>(taps * rows.out * columns.out);
+    double terms = static_cast<double>(rows_.kernel * columns_.kernel * rows_.out * columns_.out);
     for (const size_t d : {0, 1}) terms *= static_cast<double>(dims_[d].constant().value_or(1 << 10));
     const bool parallel = terms >= kParallelTerms, images = dims_[0].constant() != 1;
-    For channels{.var = vars[1],
-                 .extent = dims_[1],
-                 .mark = parallel && !images ? Mark::kParallel : Mark::kSerial,
-                 .body = std::move(tiles)};
-    For batch{
-        .var = vars[0], .extent = dims_[0], .mark = parallel && images ? Mark::kParallel : Mark::kSerial, .body = {}};
-    batch.body.push_back({std::move(channels)});
+    const auto mark = [&](bool here) { return parallel && here ? Mark::kParallel : Mark::kSerial; };
+    For batch{.var = loops_.symbol("c0"), .extent = dims_[0], .mark = mark(images), .body = {}},
+        blocks{.var = loops_.symbol("c1"),
+               .extent = context_.floor_divide(dims_[1], context_.dim(group)),
+               .mark = mark(!images),
+               .body = {}};
+    for (const For* one : {&batch, &blocks}) loops_.axis(loops_.outer, *one);
+    std::vector<For> around{batch, blocks}, members;
+    first_ = loops_.times(
+        loops_.around(around, loops_.outer, loops_.loop_of(loops_.symbol("b2"), bands, Mark::kSerial)), band_);
+    // Planes of several channels are filled before they are read: what was just written is not there at once.
+    member_ = loops_.around(members, loops_.outer, loops_.loop_of(loops_.symbol("g"), group, Mark::kSerial));
+    loops_.at = {context_.dim(batch.var), context_.add(loops_.times(context_.dim(blocks.var), group), member_)};
     loop::Body body;
-    body.push_back({std::move(batch)});
+    const auto of_members = [&](loop::Body inner) {
+      if (!members.empty()) {
+        For loop = members[0];
+        loop.body = std::move(inner);
+        inner.clear();
+        inner.push_back({std::move(loop)});
+      }
+      std::ranges::move(inner, std::back_inserter(body));
+    };
+    if (plane_) {
+      plane_->make(loops_, group);
+      of_members(plane_->copy(loops_, member_,
+                              {.x = [&](Dim row, Dim column) { return x_.at(place_in(row, column)); },
+                               .element = sliding_.element,
+                               .pad = sliding_.pad,
+                               .first = first_,
+                               .whole = bands == 1}));
+    }
+    loop::Body tiles;
+    for (const SlidePart& row : rows_of(band_))
+      for (const SlidePart& column : vectors_) tiles.push_back(tile(row, column, results));
+    of_members(std::move(tiles));
+    if (plane_) {
+      loop::Alloc alloc = plane_->alloc(std::move(body));
+      body.clear();
+      body.push_back({std::move(alloc)});
+    }
+    for (size_t i = around.size(); i-- > 0;) {
+      around[i].body = std::move(body);
+      body.clear();
+      body.push_back({std::move(around[i])});
+    }
     return body;
   }
 
  private:
-  // A name that no dim of the function has.
-  Symbol symbol(std::string name) const {
-    const auto& dims = emit_.builder().function().dims;
-    while (std::ranges::find(dims, context_.symbol(name)) != dims.end()) name += '_';
-    return context_.symbol(name);
-  }
-  static For loop_of(Symbol var, Dim extent, Mark mark) {
-    return {.var = var, .extent = extent, .mark = mark, .body = {}};
+  // One row of the result, of windows of one row.
+  bool is_line() const { return rows_.out == 1 && rows_.kernel == 1; }
+  // Indices of the image and the channel, and these.
+  Dims place_in(Dim row, Dim column) const {
+    Dims place = loops_.at;
+    if (real_ == 0) place.push_back(row);
+    place.push_back(column);
+    return place;
   }
 
-  Stmt tile(const Symbol (&vars)[2], const Part& row, const Part& column, Mark mark,
-            const std::vector<TileResult>& results) {
-    const Part* parts[2] = {&row, &column};
-    std::vector<Axis> blocks, inner, taps;
-    std::vector<For> outer, places, sums;
-    const auto axis = [&](std::vector<Axis>& to, Symbol var, Dim extent, AxisKind kind) {
-      to.push_back({.var = var, .extent = extent, .kind = kind, .value = context_.dim(var)});
-    };
-    for (const size_t d : {0, 1}) axis(blocks, vars[d], dims_[d], AxisKind::kSpatial);
+  Stmt tile(const SlidePart& row, const SlidePart& column, const std::vector<TileResult>& results) {
+    std::vector<Axis> points = loops_.outer, inner;
+    std::vector<For> outer, places;
     Dims place, local, shape, tap;
     for (const size_t d : {0, 1}) {
-      const Part& part = *parts[d];
-      Dim block = context_.dim(0);
-      if (part.count > 1) {
-        const Symbol var = symbol(fmt::format("b{}", d));
-        outer.push_back(loop_of(var, context_.dim(part.count), Mark::kSerial));
-        axis(blocks, var, outer.back().extent, AxisKind::kSpatial);
-        block = context_.dim(var);
-      }
-      local.push_back(context_.dim(0)), shape.push_back(context_.dim(part.size));
-      if (part.size > 1) {
-        const Symbol var = symbol(fmt::format("t{}", d));
-        places.push_back(loop_of(var, shape.back(), d == 1 ? Mark::kVector : Mark::kUnroll));
-        axis(inner, var, shape.back(), AxisKind::kSpatial);
-        local.back() = context_.dim(var);
-      }
-      place.push_back(context_.add(
-          context_.add(context_.dim(part.begin), context_.multiply(block, context_.dim(part.size))), local.back()));
+      const SlidePart& part = d == 0 ? row : column;
+      const Dim block =
+          loops_.around(outer, points, loops_.loop_of(loops_.symbol(fmt::format("b{}", d)), part.count, Mark::kSerial));
+      shape.push_back(context_.dim(part.size));
+      local.push_back(loops_.around(
+          places, inner,
+          loops_.loop_of(loops_.symbol(fmt::format("t{}", d)), part.size, d == 1 ? Mark::kVector : Mark::kUnroll)));
+      place.push_back(context_.add(loops_.plus(loops_.times(block, part.size), part.begin), local.back()));
     }
+    points.insert(points.end(), inner.begin(), inner.end());
+    std::vector<Axis> all = points;
+    std::vector<For> sums;
     for (const size_t d : {0, 1}) {
-      const Symbol var = symbol(fmt::format("k{}", d));
-      sums.push_back(loop_of(var, context_.dim(along_[d].kernel), mark));
-      axis(taps, var, sums.back().extent, AxisKind::kReduce);
-      tap.push_back(context_.dim(var));
+      const int64_t kernel = d == 0 ? rows_.kernel : columns_.kernel;
+      const bool unrolled = direct_ || (d == 0 && kernel <= kMostUnrolled);
+      sums.push_back(
+          loops_.loop_of(loops_.symbol(fmt::format("k{}", d)), kernel, unrolled ? Mark::kUnroll : Mark::kSerial));
+      loops_.axis(all, sums.back(), AxisKind::kReduce);
+      tap.push_back(context_.dim(sums.back().var));
     }
-    const loop::BufferId acc =
-        emit_.builder().local(context_.name(emit_.builder().stage_name(name_ + "_acc")), shape, dtype_);
-    const Expr held = emit_.builder().load(acc, local);
+    // The taps of a column inside: a row that is read serves all rows of the tile that take it.
+    if (!direct_) std::swap(sums[0], sums[1]);
+    sums.insert(sums.end(), places.begin(), places.end());
+    const loop::BufferId acc = loops_.buffer(loops_.name + "_acc", shape, dtype_);
+    const Expr held = loops_.emit.builder().load(acc, local);
+    const Expr element = direct_ ? element_of(place, tap, column.open) : plane_->load(loops_, member_, place, tap);
 
     loop::Body body;
-    body.push_back(loop::nest(places, stage(name_ + "_init", inner, {}, acc, local, sliding_.init)));
-    std::vector<Axis> all = blocks;
-    all.insert(all.end(), inner.begin(), inner.end());
-    const std::vector<Axis> points = all;
-    all.insert(all.end(), taps.begin(), taps.end());
-    sums.insert(sums.end(), places.begin(), places.end());
-    const size_t real = 2 - sliding_.windows.rank();
-    body.push_back(loop::nest(sums, stage(name_, all, {}, acc, local,
-                                          sliding_.step(held, element(place, tap, parts), outer_,
-                                                        Dims(tap.begin() + static_cast<ptrdiff_t>(real), tap.end())))));
+    body.push_back(loop::nest(places, loops_.stage(loops_.name + "_init", inner, {}, acc, local, sliding_.init)));
+    body.push_back(
+        loop::nest(sums, loops_.stage(loops_.name, all, {}, acc, local,
+                                      sliding_.step(held, element, loops_.at,
+                                                    Dims(tap.begin() + static_cast<ptrdiff_t>(real_), tap.end())))));
+    place[0] = context_.add(first_, place[0]);
     std::vector<loop::Guard> guards;
-    if (column.guarded) guards.push_back({place[1], context_.dim(along_[1].out)});
-    Dims to = outer_;
-    to.insert(to.end(), place.begin() + static_cast<ptrdiff_t>(real), place.end());
+    if (column.guarded) guards.push_back({place[1], context_.dim(columns_.out)});
+    if (rows_.out % band_ != 0) guards.push_back({place[0], context_.dim(rows_.out)});
+    const Dims to = place_in(place[0], place[1]);
     for (const TileResult& result : results) {
-      const std::string_view name = context_.name(emit_.builder().function().buffer(result.buffer).name);
-      body.push_back(loop::nest(places, stage(name, points, guards, result.buffer, to, result.value(to, held))));
+      const std::string_view name = context_.name(loops_.emit.builder().function().buffer(result.buffer).name);
+      body.push_back(loop::nest(places, loops_.stage(name, points, guards, result.buffer, to, result.value(to, held))));
     }
     return loop::nest(outer,
                       Stmt{loop::Alloc{.buffer = acc, .scope = loop::Scope::kRegisters, .body = std::move(body)}});
   }
 
-  // What lies outside in rows is decided for all lanes at once, in columns for each.
-  Expr element(const Dims& place, const Dims& tap, const Part* const (&parts)[2]) {
-    Dims from = outer_;
-    std::vector<Expr> inside;
-    for (size_t d = 2 - sliding_.windows.rank(); d < 2; ++d) {
-      const Along& along = along_[d];
-      from.push_back(context_.add(context_.add(context_.multiply(place[d], context_.dim(along.stride)),
-                                               context_.multiply(tap[d], context_.dim(along.dilation))),
-                                  context_.dim(-along.before)));
-      if (parts[d]->open) inside.push_back(emit_.inside(from.back(), context_.dim(0), context_.dim(along.in)));
-    }
-    Expr value = x_.at(from);
-    for (size_t i = inside.size(); i-- > 0;) value = choose(inside[i], value, sliding_.pad);
-    return value;
+  // Of x itself. What lies outside in rows is decided for all lanes at once, in columns for each.
+  Expr element_of(const Dims& place, const Dims& tap, bool open) const {
+    const auto at = [&](const SlideDim& dim, size_t d) {
+      return loops_.plus(context_.add(loops_.times(place[d], dim.stride), loops_.times(tap[d], dim.dilation)),
+                         -dim.before);
+    };
+    const Dim row = at(rows_, 0), column = at(columns_, 1), zero = context_.dim(0);
+    Expr value = x_.at(place_in(row, column));
+    if (open) value = choose(loops_.emit.inside(column, zero, context_.dim(columns_.in)), value, sliding_.pad);
+    if (rows_.open(0, rows_.out))
+      value = choose(loops_.emit.inside(row, zero, context_.dim(rows_.in)), value, sliding_.pad);
+    return sliding_.element(value);
   }
 
-  Stmt stage(std::string_view name, std::vector<Axis> axes, std::vector<loop::Guard> where, loop::BufferId to,
-             const Dims& at, Expr value) {
-    loop::Stage stage{.name = emit_.builder().stage_name(name),
-                      .axes = std::move(axes),
-                      .where = std::move(where),
-                      .init = {},
-                      .body = {}};
-    stage.body.push_back({loop::Store{to, at, std::move(value)}});
-    return Stmt{std::move(stage)};
-  }
-
-  Emitter& emit_;
+  SlideLoops loops_;
   Context& context_;
-  const std::string name_;
   const Sliding sliding_;
   const Value x_;
   const Dims dims_;
   const DType dtype_;
-  Along along_[2];  // rows, of which one dim has one, and columns
-  Dims outer_;      // image, channel
+  size_t real_ = 0;  // the first of the two dims that x has
+  SlideDim rows_, columns_;
+  std::vector<SlidePart> vectors_;
+  bool direct_ = false;  // x is read where it lies
+  int64_t band_ = 1;     // rows of the result that a plane is for
+  std::optional<SlidePlane> plane_;
+  Dim first_, member_;  // of the band the first row, and of the group the channel
 };
 
 }  // namespace

@@ -276,6 +276,47 @@ TEST(Kernels, RandomContractionsWithTailsAreComputed) {
   library.run_on_all_levels();
 }
 
+// Windows over one channel: maps that are copied whole, several at a time, and in bands of rows; strides that take
+// columns apart; taps that are loops; and those that are read in place.
+TEST(Kernels, WindowsSlideOverMapsOfAllSizes) {
+  const std::pair<std::string_view, std::string_view> kCases[] = {
+      {"%x: Tensor[(1, 2, 48, 40), f32], %w: Tensor[(2, 1, 3, 3), f32]",
+       "relu(conv2d(%x, %w, padding=[1, 1, 1, 1], groups=2))"},
+      {"%x: Tensor[(2, 1, 37, 61), f32], %w: Tensor[(1, 1, 5, 5), f32]", "conv2d(%x, %w, padding=[2, 1, 2, 3])"},
+      {"%x: Tensor[(1, 1, 45, 70), f32], %w: Tensor[(1, 1, 3, 3), f32]",
+       "conv2d(%x, %w, padding=[1, 1, 1, 1], strides=[2, 2])"},
+      {"%x: Tensor[(1, 1, 60, 100), i8], %w: Tensor[(1, 1, 3, 2), i8]",
+       "conv2d(%x, %w, padding=[2, 0, 0, 1], strides=[3, 2])"},
+      {"%x: Tensor[(1, 6, 15, 15), f32], %w: Tensor[(6, 1, 5, 5), f32]",
+       "conv2d(%x, %w, padding=[2, 2, 2, 2], strides=[2, 2], groups=6)"},
+      {"%x: Tensor[(1, 6, 14, 13), i8], %w: Tensor[(6, 1, 3, 3), i8]",
+       "conv2d(%x, %w, padding=[1, 1, 1, 1], strides=[2, 2], groups=6)"},
+      {"%x: Tensor[(2, 4, 7, 7), f64], %w: Tensor[(4, 1, 5, 5), f64]",
+       "conv2d(%x, %w, padding=[2, 2, 2, 2], groups=4)"},
+      {"%x: Tensor[(1, 3, 13, 20), f32], %w: Tensor[(3, 1, 9, 3), f32]",
+       "conv2d(%x, %w, padding=[4, 9, 4, 0], dilation=[1, 2], strides=[1, 3], groups=3)"},
+      {"%x: Tensor[(2, 2, 150), f32], %w: Tensor[(2, 1, 5), f32]", "conv1d(%x, %w, padding=[2, 2], groups=2)"},
+      {"%x: Tensor[(1, 2, 150), f32], %w: Tensor[(2, 1, 12), f32]",
+       "conv1d(%x, %w, padding=[5, 7], strides=[2], groups=2)"},
+      {"%x: Tensor[(1, 2, 40, 45), f32], %w: Tensor[(1,), f32]",
+       "add(max_pool2d(%x, kernel=[3, 3], strides=[2, 2], padding=[1, 1, 1, 1]), %w)"},
+      {"%x: Tensor[(1, 3, 18, 26), f32], %w: Tensor[(1,), f32]",
+       "add(max_pool2d(%x, kernel=[2, 2], strides=[2, 2], padding=[0, 0, 0, 0]), %w)"},
+      {"%x: Tensor[(1, 2, 17, 23), f32], %w: Tensor[(1,), f32]",
+       "add(avg_pool2d(%x, kernel=[3, 5], strides=[1, 2], padding=[1, 2, 1, 1], count_include_pad=1), %w)"},
+      {"%x: Tensor[(1, 2, 12, 12), f32], %w: Tensor[(1,), f32]",
+       "add(lp_pool2d(%x, kernel=[3, 3], strides=[1, 1], padding=[1, 1, 1, 1], p=2), %w)"}};
+  Context context;
+  Library library(context);
+  std::mt19937 random(5);
+  const auto data = [&](std::string_view, DType dtype, const runtime::Shape& shape) {
+    return random_tensor(random, dtype, shape);
+  };
+  for (const auto& [params, call] : kCases) compare(context, library, params, call, data);
+  if (kSanitized) library.run();
+  else library.run_on_all_levels();
+}
+
 // Recurrent layers whose weights are constants, of random sizes: one sequence and several, states that fill vectors and
 // those that do not.
 TEST(Kernels, RandomRecurrentLayersAreComputed) {
