@@ -59,7 +59,7 @@ std::optional<Value> byte_convolution(const Operation& op) {
   if (!left || !right) return std::nullopt;
   left = as_unsigned(emit, *left), right = as_signed(emit, *right);
   const int64_t pad = op.integer("pad_value") + left->zero;
-  if (right->zero != 0 || pad < 0 || pad > 255) return std::nullopt;
+  if (pad < 0 || pad > 255) return std::nullopt;
   const Value weights = words(emit, right->bytes, 1);
   std::optional<Value> of_outputs;
   if (left->zero != 0) of_outputs = sums_of_outputs(emit, right->bytes);
@@ -73,14 +73,41 @@ std::optional<Value> byte_convolution(const Operation& op) {
   const bool copied = strides ? points && !pads : pads;
   const std::vector<Value> args{channel_words(emit, left->bytes, op.integer("groups"), copied), weights};
   const auto pad_word = static_cast<int32_t>(0x01010101u * static_cast<uint32_t>(pad));
-  const auto sums =
-      direct_convolution({op.emit, op.attrs, args, op.results}, loop::integer_literal(DType::kI32, pad_word),
-                         [](const Expr& w, const Expr& x) { return loop::binary(BinaryOp::kByteDot, x, w); });
-  if (!sums || !of_outputs) return sums;
-  return emit.expression(op.dims(), DType::kI32, [=, zero = left->zero](const Dims& at) {
-    const Expr number = loop::integer_literal(DType::kI32, static_cast<int32_t>(zero));
-    return sums->at(at) - of_outputs->at({at[1]}) * number;
-  });
+  const auto convolution = [&](const Operation& own) {
+    return direct_convolution(own, loop::integer_literal(DType::kI32, pad_word),
+                              [](const Expr& w, const Expr& x) { return loop::binary(BinaryOp::kByteDot, x, w); });
+  };
+  // What a zero of the weights adds is a number for each window of a group.
+  std::optional<Value> of_windows;
+  if (right->zero != 0) {
+    runtime::Shape shape{op.integer("groups")};
+    for (size_t i = 1; i < w.rank(); ++i) shape.push_back(*w.dims[i].constant());
+    Tensor ones(DType::kI8, shape);
+    std::ranges::fill(ones.data<int8_t>(), int8_t{1});
+    Dims dims = op.dims();
+    dims[1] = op.dim(shape[0]);
+    const Type type = op.context().tensor(dims, DType::kI32);
+    const std::vector<Value> by_ones{args[0], words(emit, emit.constant(ones), 1)};
+    of_windows = convolution({op.emit, op.attrs, by_ones, {type.tensor()}});
+  }
+  const auto sums = convolution({op.emit, op.attrs, args, op.results});
+  if (!sums || (!of_outputs && !of_windows)) return sums;
+  const int64_t terms = *op.context().product({w.dims.begin() + 1, w.dims.end()}).constant();
+  return emit.expression(op.dims(), DType::kI32,
+                         [=, &context = op.context(), left = left->zero, right = right->zero,
+                          group = op.context().floor_divide(w.dims[0], op.dim(op.integer("groups")))](const Dims& at) {
+                           const auto number = [](int64_t value) {
+                             return loop::integer_literal(DType::kI32, static_cast<int32_t>(value));
+                           };
+                           Expr sum = sums->at(at);
+                           if (of_outputs) sum = sum - of_outputs->at({at[1]}) * number(left);
+                           if (of_windows) {
+                             Dims window = at;
+                             window[1] = context.floor_divide(at[1], group);
+                             sum = sum - (of_windows->at(window) - number(left * terms)) * number(right);
+                           }
+                           return sum;
+                         });
 }
 
 }  // namespace tenon::compiler::kernels

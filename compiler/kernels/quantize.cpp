@@ -66,9 +66,21 @@ Values dynamic_quantize(const Operation& op) {
   Emitter& emit = op.emit;
   const Value x = emit.stored("x", op.arg(0));
   const Expr none = loop::literal(DType::kF32, 0);
+  // All dims as one, where that is a step through memory: short rows are taken in lanes too.
+  Context& context = op.context();
+  const bool one = std::all_of(x.dims.begin() + std::min<ptrdiff_t>(1, std::ssize(x.dims)), x.dims.end(),
+                               [](Dim size) { return size.constant().value_or(0) > 0; });
   const auto extreme = [&](std::string_view name, BinaryOp best) {
-    const auto term = [x](const Dims& at) { return x.at(at); };
-    return emit.reduce(name, {.dims = {}, .over = x.dims, .op = best, .term = term, .init = none});
+    const auto term = [=, &context](const Dims& at) {
+      if (!one) return x.at(at);
+      Dims from(x.rank());
+      Dim rest = at[0];
+      for (size_t d = from.size(); d-- > 0; rest = context.floor_divide(rest, x.dims[d]))
+        from[d] = d == 0 ? rest : context.modulo(rest, x.dims[d]);
+      return x.at(from);
+    };
+    const Dims over = one ? Dims{context.product(x.dims)} : x.dims;
+    return emit.reduce(name, {.dims = {}, .over = over, .op = best, .term = term, .init = none});
   };
   const Value least = extreme("least", BinaryOp::kMin), most = extreme("most", BinaryOp::kMax);
   const Value scale = emit.stored(

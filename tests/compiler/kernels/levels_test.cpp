@@ -184,12 +184,14 @@ TEST_F(Levels, ConvolutionsOfBytesAreExact) {
                          : type == DType::kU8 ? pick(0, 255)
                                               : pick(-128, 127),
                   pad = pick(0, 2) == 0 ? pick(-100, 100) : 0;
-    const std::string what =
-        fmt::format("conv {} of {} less {} by {}{}, groups {}, strides {}, padding {}, pad {}", runtime::to_string(x),
-                    runtime::name(type), zero, runtime::to_string(w), constant ? ", constant" : "", groups,
-                    fmt::join(strides, ","), fmt::join(padding, ","), pad);
+    const DType weights = pick(0, 2) ? DType::kI8 : DType::kU8;
+    const int64_t weights_zero = weights == DType::kU8 || pick(0, 2) == 0 ? pick(0, 127) : 0;
+    const std::string what = fmt::format(
+        "conv {} of {} less {} by {} of {} less {}{}, groups {}, strides {}, padding {}, pad {}", runtime::to_string(x),
+        runtime::name(type), zero, runtime::to_string(w), runtime::name(weights), weights_zero,
+        constant ? ", constant" : "", groups, fmt::join(strides, ","), fmt::join(padding, ","), pad);
     const Atom a = centered(bytes(x, type, corners), zero, false),
-               b = centered(bytes(w, DType::kI8, corners), 0, constant);
+               b = centered(bytes(w, weights, corners), weights_zero, constant);
     auto value = builder_->apply(fmt::format("conv{}d", rank), {a, b},
                                  {{"strides", strides}, {"padding", padding}, {"groups", groups}, {"pad_value", pad}});
     ASSERT_TRUE(value) << what << value.error().str();
