@@ -1,5 +1,7 @@
 // Reductions over windows and maps of x [N, C, ...].
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "compiler/kernels/slide.h"
 
@@ -57,11 +59,48 @@ Values max_pool(const Operation& op) {
   return std::vector{over_windows(op, read_pool(op), lowest(op.dtype()), true, [](const Expr& x) { return x; })};
 }
 
+constexpr int64_t kMostCounts = 1 << 12;
+
+// How many taps count of each window along a dim, as a table: divisors that are computed of indices cost more than the
+// sums do. A window without any counts for one: its sum is 0. Nothing where sizes are not known.
+std::optional<Value> table_of_counts(const Operation& op, const Windows& windows, size_t d, bool count_pad) {
+  const auto out = windows.out[d].constant(), in = windows.in[d].constant(), kernel = windows.kernel[d].constant();
+  if (!out || !in || !kernel || *out <= 0 || *out > kMostCounts || op.dtype() != DType::kF32) return std::nullopt;
+  const int64_t end = *in + (count_pad ? windows.after[d] : 0), begin = count_pad ? -windows.before[d] : 0;
+  Tensor counts(DType::kF32, {*out});
+  for (int64_t i = 0; float& count : counts.data<float>()) {
+    const int64_t first = windows.strides[d] * i++ - windows.before[d];
+    const auto up_to = [&](int64_t place) {  // how many taps lie before it
+      return std::clamp<int64_t>((place - first + windows.dilation[d] - 1) / windows.dilation[d], 0, *kernel);
+    };
+    const int64_t taps = up_to(end) - up_to(begin);
+    if (taps <= 0 && count_pad) return std::nullopt;
+    count = static_cast<float>(std::max<int64_t>(taps, 1));
+  }
+  const auto all = std::as_const(counts).data<float>();
+  if (std::ranges::all_of(all, [&](float one) { return one == all[0]; }))
+    return op.emit.constant(Tensor::of<float>({1}, {&all[0], 1}));
+  return op.emit.constant(counts);
+}
+
 Values avg_pool(const Operation& op) {
   Context& context = op.context();
   const Windows windows = read_pool(op);
   const bool count_pad = op.integer("count_include_pad") == 1;
   const Value sum = over_windows(op, windows, loop::literal(op.dtype(), 0), false, [](const Expr& x) { return x; });
+  std::vector<Value> tables;
+  for (size_t d = 0; d < windows.rank(); ++d)
+    if (auto table = table_of_counts(op, windows, d, count_pad)) tables.push_back(std::move(*table));
+  if (tables.size() == windows.rank()) {
+    return op.expression([=](const Dims& at) {
+      Expr count;
+      for (size_t d = 0; d < tables.size(); ++d) {
+        const Expr one = tables[d].at({at[2 + d]});
+        count = count ? count * one : one;
+      }
+      return sum.at(at) / count;
+    });
+  }
   return op.expression([=, &context, dtype = op.dtype()](const Dims& at) {
     // Taps that count: those inside, or with the padding, but not what hangs over its end.
     Dim count = context.dim(1);
