@@ -6,21 +6,20 @@
 namespace tenon::compiler::kernels {
 namespace {
 
-constexpr int64_t kMostUnrolled = 7;                   // taps of a column
-constexpr int64_t kFewTaps = 9, kSmall = 8;            // and rows and columns of a map: all of which is written out
-constexpr int64_t kBand = 1 << 11, kPlanes = 1 << 12;  // elements of a plane, and of those of several channels
+constexpr int64_t kMostUnrolled = 7;         // taps of a column
+constexpr int64_t kFewTaps = 9, kSmall = 8;  // and rows and columns of a map: all of which is written out
+// Elements of a plane of a whole channel, and of those of several.
+constexpr int64_t kWhole = 1152, kPlanes = 1 << 12;
 constexpr int64_t kMostPlanes = 16;
-constexpr int64_t kFewRows = 4, kMostRows = 8;  // of a tile: they hide the latency of a sum
+constexpr int64_t kFewRows = 5, kMostRows = 8;  // of a tile: they hide the latency of a sum
 
-// In tiles of one size, where there is such.
+int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// In tiles of one size, where there is such, or of nearly one.
 std::vector<SlidePart> rows_of(int64_t count) {
   int64_t size = std::min(count, kMostRows);
-  for (int64_t one = size; one >= kFewRows; --one) {
-    if (count % one == 0) {
-      size = one;
-      break;
-    }
-  }
+  while (size >= kFewRows && count % size > 0) --size;
+  if (count % size > 0) size = divide_up(count, divide_up(count, kMostRows));
   std::vector<SlidePart> parts{{0, count / size, size}};
   if (count % size > 0) parts.push_back({count / size * size, 1, count % size});
   return parts;
@@ -58,16 +57,18 @@ class Slider {
       return SlidePlane(rows_, columns_, rows, last.begin + last.count * last.size, pad);
     };
     plane_ = plane(rows_.out);
-    if (plane_->size() <= kBand) return;
-    const int64_t tile = rows_of(rows_.out)[0].size, tiles = rows_.out / tile;
-    int64_t count = tiles;
-    while (count > 1 && (plane(count * tile).size() > kBand || tiles % count != 0)) --count;
-    band_ = count * tile;
+    if (plane_->size() <= kWhole) return;
+    // So many rows that few are copied twice; in bands of one size where there are such.
+    const int64_t wanted = std::max(kMostRows, 4 * (rows_.reach() + 1 - rows_.stride));
+    int64_t bands = divide_up(rows_.out, wanted);
+    for (int64_t i = 0, few = bands; 3 * i <= few && rows_.out % bands != 0; ++i)
+      bands = rows_.out % (few - i) == 0 ? few - i : rows_.out % (few + i) == 0 ? few + i : few;
+    band_ = divide_up(rows_.out, bands);
     plane_ = plane(band_);
   }
 
   loop::Body run(const std::vector<TileResult>& results) {
-    const int64_t channels = dims_[1].constant().value_or(1), bands = (rows_.out + band_ - 1) / band_;
+    const int64_t channels = dims_[1].constant().value_or(1), bands = divide_up(rows_.out, band_);
     int64_t group = 1;
     if (plane_ && bands == 1) {
       group = std::clamp<int64_t>(kPlanes / plane_->size(), 1, kMostPlanes);
