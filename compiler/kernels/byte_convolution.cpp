@@ -4,6 +4,8 @@
 
 #include "compiler/kernels/bytes.h"
 #include "compiler/kernels/direct.h"
+#include "compiler/kernels/slide.h"
+#include "compiler/loop/scalar.h"
 
 namespace tenon::compiler::kernels {
 namespace {
@@ -47,6 +49,54 @@ Value sums_of_outputs(Emitter& emit, const Value& w) {
 }
 
 }  // namespace
+
+// A product of bytes less their zeros and a sum of some hundred are whole numbers that a float holds: it multiplies and
+// adds them in one instruction, which 32-bit integers take several for.
+std::optional<Value> byte_depthwise(const Operation& op, const Windows& windows) {
+  Emitter& emit = op.emit;
+  const Value &x = op.arg(0), &w = op.arg(1);
+  if (op.dtype() != DType::kI32) return std::nullopt;
+  const auto left = as_bytes(emit, x), right = as_bytes(emit, w);
+  if (!left || !right) return std::nullopt;
+  const auto least = [](const Bytes& value) { return (value.bytes.dtype == DType::kI8 ? -128 : 0) - value.zero; };
+  const auto largest = [&](const Bytes& value) {
+    return std::max(std::abs(least(value)), std::abs(least(value) + 255));
+  };
+  const int64_t pad = op.integer("pad_value") + left->zero,
+                taps = op.context().product(windows.kernel).constant().value();
+  const int64_t pad_least = left->bytes.dtype == DType::kI8 ? -128 : 0;
+  constexpr int64_t kExact = 1 << 24;
+  if (pad < pad_least || pad > pad_least + 255 || largest(*left) * largest(*right) > kExact / taps) return std::nullopt;
+  const auto real = [](const Expr& byte, int64_t zero) {
+    return loop::convert(DType::kF32, byte) - static_cast<double>(zero);
+  };
+  Value weights = emit.expression(w.dims, DType::kF32, [=, bytes = right->bytes, zero = right->zero](const Dims& at) {
+    return real(bytes.at(at), zero);
+  });
+  if (right->bytes.constant) {
+    Tensor all(DType::kF32, right->bytes.constant->shape());
+    for (int64_t i = 0; i < all.size(); ++i)
+      all.data<float>()[static_cast<size_t>(i)] =
+          static_cast<float>(loop::read(*right->bytes.constant, i).integer - right->zero);
+    weights = emit.constant(all);
+  }
+  const std::vector<Value> args{left->bytes, weights};
+  const Type type = op.context().tensor(op.dims(), DType::kF32);
+  const Value sums =
+      slide({emit, op.attrs, args, {type.tensor()}}, "conv",
+            {.windows = windows,
+             .pad = loop::integer_literal(left->bytes.dtype, pad),
+             .init = loop::literal(DType::kF32, 0),
+             .element = [=, zero = left->zero](const Expr& x) { return real(x, zero); },
+             .step =
+                 [weights, &context = op.context()](const Expr& sum, const Expr& x, const Dims& at, const Dims& taps) {
+                   Dims weight{at[1], context.dim(0)};
+                   weight.insert(weight.end(), taps.begin(), taps.end());
+                   return sum + weights.at(weight) * x;
+                 }});
+  return emit.expression(op.dims(), DType::kI32,
+                         [sums](const Dims& at) { return loop::convert(DType::kI32, sums.at(at)); });
+}
 
 std::optional<Value> byte_convolution(const Operation& op) {
   Emitter& emit = op.emit;

@@ -82,6 +82,10 @@ std::optional<Bytes> as_bytes(Emitter& emit, const Value& value) {
     anywhere.push_back(emit.context().dim(emit.context().symbol(fmt::format("i{}", i))));
   const auto found = less_zero(value.at(anywhere));
   if (!found) return std::nullopt;
+  // Bytes that lie so in memory are there already.
+  const auto* load = std::get_if<loop::Load>(&found->byte->form);
+  if (load && load->indices == anywhere)
+    return Bytes{emit.from_buffer(load->buffer, value.dims, found->byte->dtype), found->zero};
   return Bytes{emit.expression(value.dims, found->byte->dtype,
                                [value, dtype = found->byte->dtype, zero = found->zero](const Dims& at) {
                                  const auto less = less_zero(value.at(at));

@@ -75,6 +75,7 @@ Values convolution(const Operation& op) {
   const Expr pad = like(loop::literal(op.arg(0).dtype, 0), static_cast<double>(op.integer("pad_value")));
   const Dim groups = context.dim(op.integer("groups"));
   if (w.dims[0] == groups && w.dims[1].constant() == 1 && slides(windows)) {  // depthwise
+    if (auto bytes = byte_depthwise(op, windows)) return std::vector{std::move(*bytes)};
     return std::vector{slide(op, "conv",
                              {.windows = windows,
                               .pad = pad,

@@ -186,6 +186,8 @@ void FunctionEmitter::fail_if(Value* condition, tn_fault fault, Value* found, Va
       if ((*one)->getType()->isVectorTy()) *one = b_.CreateExtractElement(*one, lane);
     }
   }
+  if (found->getType()->isFloatTy()) found = b_.CreateFPExt(found, b_.getDoubleTy());
+  if (found->getType()->isDoubleTy()) found = b_.CreateBitCast(found, b_.getInt64Ty());
   auto* type = llvm::FunctionType::get(b_.getInt32Ty(),
                                        {b_.getPtrTy(), b_.getInt32Ty(), b_.getInt64Ty(), b_.getInt64Ty()}, false);
   b_.CreateCall(type, field(5, b_.getPtrTy()),

@@ -275,11 +275,7 @@ llvm::Value* FunctionEmitter::to_integer(DType from, DType to, Value* x) {
   auto number = [&](double value) { return llvm::ConstantFP::get(x->getType(), value); };
   Value* above = bits < digits ? b_.CreateFCmpOGT(x, number(low - 1)) : b_.CreateFCmpOGE(x, number(low));
   Value* fits = b_.CreateAnd(above, b_.CreateFCmpOLT(x, number(high)));
-  Value* found = b_.CreateFPExt(x, shaped_as(b_.getDoubleTy(), x));
-  if (from == DType::kF64) found = x;
-  Value* outside = b_.CreateNot(fits);
-  fail_if(outside, TN_FAULT_CONVERSION, b_.CreateBitCast(found, shaped_as(b_.getInt64Ty(), x)),
-          i64(static_cast<int64_t>(to)));
+  fail_if(b_.CreateNot(fits), TN_FAULT_CONVERSION, x, i64(static_cast<int64_t>(to)));
   if (frame().mask) x = b_.CreateSelect(fits, x, number(0));
   llvm::Type* type = shaped_as(value_type(to), x);
   return is_signed(to) ? b_.CreateFPToSI(x, type) : b_.CreateFPToUI(x, type);

@@ -326,25 +326,28 @@ DimBounds bounds_of(const Path& path, size_t steps) {
 
 namespace {
 
-// What the axes' values are made of: x // c and x % c, which fused loops give, are together as good as x.
+// What the axes' values are made of: a + x // c and x % c, which fused loops give, are together as good as c * a + x.
 Dims joined(Context& context, const std::vector<Axis>& axes) {
   Dims values;
   for (const Axis& axis : axes) {
     if (axis.kind != AxisKind::kGiven) values.push_back(axis.value);
   }
-  for (size_t i = 0; i < values.size();) {
-    const DimAtom* atom = values[i].atom();
-    const bool divides = atom && atom->kind == DimAtom::Kind::kFloorDivide && atom->args[1].constant().value_or(0) > 0;
-    const Dim remainder = divides ? context.subtract(atom->args[0], context.multiply(atom->args[1], values[i])) : Dim();
-    const auto found = divides ? std::ranges::find(values, remainder) : values.end();
-    if (found == values.end()) {
-      ++i;
-      continue;
+  const auto join = [&](size_t i) {
+    if (!values[i].valid()) return false;
+    for (const DimTerm& term : values[i].node->terms) {
+      const DimAtom* atom = term.factors.size() == 1 && term.coefficient == 1 ? term.factors[0] : nullptr;
+      if (!atom || atom->kind != DimAtom::Kind::kFloorDivide || atom->args[1].constant().value_or(0) <= 0) continue;
+      const Dim quotient = context.monomial(term.factors), times_c = context.multiply(atom->args[1], quotient);
+      const auto remainder = std::ranges::find(values, context.subtract(atom->args[0], times_c));
+      if (remainder == values.end()) continue;
+      const Dim rest = context.subtract(values[i], quotient);
+      *remainder = context.add(context.multiply(atom->args[1], rest), atom->args[0]);
+      values.erase(values.begin() + static_cast<ptrdiff_t>(i));
+      return true;
     }
-    *found = atom->args[0];
-    values.erase(values.begin() + static_cast<ptrdiff_t>(i));
-    i = 0;
-  }
+    return false;
+  };
+  for (size_t i = 0; i < values.size();) i = join(i) ? 0 : i + 1;
   return values;
 }
 

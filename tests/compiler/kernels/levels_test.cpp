@@ -168,8 +168,9 @@ TEST_F(Levels, ProductsOfBytesAreExact) {
 TEST_F(Levels, ConvolutionsOfBytesAreExact) {
   for (int round = 0; round < kRounds; ++round) {
     begin();
-    const int64_t groups = pick(0, 3) == 0 ? 2 : 1, in = groups * pick(1, 9), out = groups * pick(1, 17),
-                  rank = pick(1, 2);
+    const bool depthwise = pick(0, 3) == 0;
+    const int64_t groups = depthwise ? pick(2, 5) : pick(0, 3) == 0 ? 2 : 1, in = groups * (depthwise ? 1 : pick(1, 9)),
+                  out = groups * (depthwise ? 1 : pick(1, 17)), rank = pick(1, 2);
     const bool constant = pick(0, 3) > 0, corners = pick(0, 2) == 0;
     runtime::Shape x{pick(1, 2), in}, w{out, in / groups};
     std::vector<int64_t> strides, padding(static_cast<size_t>(2 * rank));
@@ -197,7 +198,7 @@ TEST_F(Levels, ConvolutionsOfBytesAreExact) {
     ASSERT_TRUE(value) << what << value.error().str();
     if (pick(0, 1)) value = builder_->apply("relu", {*value});
     check(*value, what);
-    // Depthwise ones, and a pad that is no byte, are computed in 32 bits.
+    // Depthwise ones are computed in floats, and with a pad that is no byte all in 32 bits.
     const int64_t lowest = type == DType::kU8 ? 0 : -128, byte = pad + zero;
     EXPECT_EQ(dots(), !(in == groups && out == groups) && byte >= lowest && byte <= lowest + 255) << what << text_;
   }

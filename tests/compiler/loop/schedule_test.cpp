@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <numeric>
 
 #include "compiler/loop/evaluate.h"
 #include "compiler/loop/schedule/schedule.h"
@@ -99,6 +100,33 @@ TEST(Schedule, StepsAreWrittenAndAppliedAgain) {
 )"),
             std::string::npos)
       << text;
+}
+
+// Whatever they are split by: here places of three digits become o + (32 * o + i) // 224 and what belongs to it.
+TEST(Schedule, LoopsThatWereFusedAndSplitAreVectors) {
+  constexpr std::string_view kMaps = R"(loop @maps(%x: Tensor[(8, 14, 16), i32]) -> (%y: Tensor[(8, 14, 16), i32]) {
+  for i in (8) {
+    for j in (14) {
+      for k in (16) {
+        stage more(i in (8) at (i), j in (14) at (j), k in (16) at (k)) { %y[i, j, k] = %x[i, j, k] + i32(1); }
+      }
+    }
+  }
+}
+)";
+  Context context;
+  Schedule schedule(context, must_parse(context, kMaps));
+  for (std::string_view step : {"fuse(more, i, j)", "fuse(more, i_j, k)", "split(more, i_j_k, 256)",
+                                "mark(more, i_j_k1, vector)", "mark(more, i_j_k0, parallel)"}) {
+    const Status status = schedule.apply(step);
+    EXPECT_TRUE(status) << step << status.error().str() << print(context, schedule.function());
+  }
+  Tensor x(DType::kI32, {8, 14, 16});
+  std::iota(x.data<int32_t>().begin(), x.data<int32_t>().end(), 0);
+  const auto found = evaluate(context, schedule.function(), std::vector{x});
+  ASSERT_TRUE(found) << found.error().str();
+  const std::span<const int32_t> y = found->front().data<int32_t>();
+  for (size_t i = 0; i < 1792; ++i) EXPECT_EQ(y[i], static_cast<int32_t>(i) + 1);
 }
 
 TEST(Schedule, ComputeAtTakesWhatOneIterationReads) {
