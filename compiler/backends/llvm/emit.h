@@ -181,7 +181,8 @@ class FunctionEmitter {
   Value* stack_memory(llvm::Type* type, uint64_t count);
   Value* allocate(Value* bytes);  // until release() or the end of the call
   void release(Value* memory);
-  // Ends the call where the condition holds, of a vector in an active lane. `expected` is an i64, `found` that or a float.
+  // Ends the call where the condition holds, of a vector in an active lane. `expected` is an i64, `found` that or a
+  // float.
   void fail_if(Value* condition, tn_fault fault, Value* found, Value* expected);
   std::string where() const;
   llvm::BasicBlock* block(const char* name);

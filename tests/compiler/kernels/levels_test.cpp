@@ -169,8 +169,11 @@ TEST_F(Levels, ConvolutionsOfBytesAreExact) {
   for (int round = 0; round < kRounds; ++round) {
     begin();
     const bool depthwise = pick(0, 3) == 0;
-    const int64_t groups = depthwise ? pick(2, 5) : pick(0, 3) == 0 ? 2 : 1, in = groups * (depthwise ? 1 : pick(1, 9)),
-                  out = groups * (depthwise ? 1 : pick(1, 17)), rank = pick(1, 2);
+    const int64_t groups = depthwise         ? pick(2, 5)
+                           : pick(0, 3) == 0 ? 2
+                                             : 1,
+                  in = groups * (depthwise ? 1 : pick(1, 9)), out = groups * (depthwise ? 1 : pick(1, 17)),
+                  rank = pick(1, 2);
     const bool constant = pick(0, 3) > 0, corners = pick(0, 2) == 0;
     runtime::Shape x{pick(1, 2), in}, w{out, in / groups};
     std::vector<int64_t> strides, padding(static_cast<size_t>(2 * rank));
