@@ -93,8 +93,8 @@ Values convolution(const Operation& op) {
   return std::vector{along_rows(op, windows, groups, pad)};
 }
 
-// In tiles where sizes are known. Else each element of the result gathers what reaches it: x at (place + before - tap *
-// dilation) / stride, where that is whole and inside.
+// In tiles where the weights' sizes are known. Else each element of the result gathers what reaches it: x at (place +
+// before - tap * dilation) / stride, where that is whole and inside.
 Values transposed_convolution(const Operation& op) {
   if (auto tiles = transposed_convolution_in_tiles(op)) return std::vector{std::move(*tiles)};
   Emitter& emit = op.emit;

@@ -4,12 +4,14 @@
 #include <numeric>
 
 #include "compiler/kernels/pack.h"
+#include "compiler/kernels/product.h"
 #include "compiler/kernels/windows.h"
 
 namespace tenon::compiler::kernels {
 namespace {
 
-constexpr int64_t kSide = 16;  // of what is turned round in registers
+constexpr int64_t kSide = 16;     // of what is turned round in registers
+constexpr int64_t kUnknown = 32;  // places along a dim, at a guess
 
 class Transposed {
  public:
@@ -19,34 +21,38 @@ class Transposed {
   // Whether all that matters is known.
   bool fits() const {
     const auto known = [](Dim dim) { return dim.constant().value_or(0) > 0; };
-    return std::ranges::all_of(windows_.in, known) && std::ranges::all_of(windows_.out, known) &&
-           std::ranges::all_of(op_.arg(1).dims, known) && known(op_.arg(0).dims[1]);
+    return !is_empty(windows_.in) && !is_empty(windows_.out) && std::ranges::all_of(op_.arg(1).dims, known) &&
+           known(op_.arg(0).dims[1]);
   }
 
   Value run() {
     const Value &x = op_.arg(0), &w = op_.arg(1);
     channels_ = *x.dims[1].constant() / groups_, outputs_ = *w.dims[1].constant();
-    int64_t terms = channels_, all_terms = channels_, lines = 1;  // of a phase that has most; of all; rows of places
-    bool even = true, whole = true;
+    int64_t terms = channels_, all_terms = channels_;  // of a phase that has most; of all
+    bool even = true, whole = true, known = true;
+    double places = 1;
     for (size_t d = 0; d < rank_; ++d) {
       sides_.push_back(side(d));
       const Side& one = sides_.back();
-      terms *= one.most_taps, all_terms *= one.kernel, even &= one.even, whole &= one.count * one.stride == one.out;
-      lines *= d + 1 < rank_ ? one.count : 1;
+      terms *= one.most_taps, all_terms *= one.kernel, even &= one.even, known &= one.count.constant().has_value();
+      whole &= context_.multiply(one.count, dim(one.stride)) == one.out;
+      places *= static_cast<double>(one.count.constant().value_or(kUnknown));
     }
-    const int64_t vector = lanes_of(op_.dtype()), places = sides_.back().count;
-    const auto each = static_cast<double>(terms);
-    const TileShape row = choose_tile(outputs_, places, vector, {});
-    const TileShape turned = choose_turned_tile(places, outputs_, terms);
-    channels_as_lanes_ = vector == kSide && (groups_ == 1 || outputs_ % kSide == 0) &&
-                         op_.emit.decide("vectors", {{"places", row.cycles * each}, {"channels", turned.cycles}}) == 1;
-    const TileShape shape = channels_as_lanes_ ? turned : choose_tile(op_.emit, outputs_, places, vector, {});
-    const TileAxis of_places{role(!channels_as_lanes_), dim(places),
+    const int64_t vector = lanes_of(op_.dtype()), line = sides_.back().count.constant().value_or(0);
+    TileShape turned;
+    if (known && vector == kSide && (groups_ == 1 || outputs_ % kSide == 0)) {
+      turned = choose_turned_tile(line, outputs_, terms);
+      const double row = choose_tile(outputs_, line, vector, {}).cycles * static_cast<double>(terms);
+      channels_as_lanes_ = op_.emit.decide("vectors", {{"places", row}, {"channels", turned.cycles}}) == 1;
+    }
+    const TileShape shape = channels_as_lanes_ ? turned
+                            : line > 0         ? choose_tile(op_.emit, outputs_, line, vector, {})
+                                               : tile_of(op_, dim(outputs_), sides_.back().count);
+    const TileAxis of_places{role(!channels_as_lanes_), sides_.back().count,
                              channels_as_lanes_ ? shape.rows : shape.vectors * vector},
         of_outputs{role(channels_as_lanes_), dim(outputs_), channels_as_lanes_ ? shape.vectors * vector : shape.rows};
     // By what the inner loop reads again for each block of the outer one.
-    const auto weights = static_cast<double>(outputs_ * all_terms),
-               elements = static_cast<double>(channels_ * lines * places);
+    const auto weights = static_cast<double>(outputs_ * all_terms), elements = static_cast<double>(channels_) * places;
     const bool weights_first = op_.emit.decide("outer", {{"places", weights}, {"weights", elements}}) == 1;
 
     Tiles tiles;
@@ -57,7 +63,7 @@ class Transposed {
       // Phases of a row side by side: they write the same lines.
       sides_[d].phase = tiles.axes.size(), tiles.axes.push_back({TileAxis::Role::kOuter, dim(sides_[d].stride), 1});
       sides_[d].place = tiles.axes.size();
-      tiles.axes.push_back(d + 1 < rank_ ? TileAxis{TileAxis::Role::kOuter, dim(sides_[d].count), 1} : of_places);
+      tiles.axes.push_back(d + 1 < rank_ ? TileAxis{TileAxis::Role::kOuter, sides_[d].count, 1} : of_places);
     }
     if (!weights_first) output_ = tiles.axes.size(), tiles.axes.push_back(of_outputs);
     tiles.over = {dim(channels_)};
@@ -75,7 +81,7 @@ class Transposed {
       return self.term(plane, packed, at, k);
     };
     Dims dims{x.dims[0], op_.dims()[1]};
-    for (const Side& one : sides_) dims.push_back(dim(one.count * one.stride));
+    for (const Side& one : sides_) dims.push_back(context_.multiply(one.count, dim(one.stride)));
     tiles.place = [self = *this](const Dims& at) {
       Context& context = self.context_;
       Dims to{at[0], context.add(context.multiply(at[1], self.dim(self.outputs_)), at[self.output_])};
@@ -92,20 +98,23 @@ class Transposed {
   // A dim: the result's place q * stride + p of the phase p takes tap(p) + m * step, m < taps(p), of the x at
   // q + from(p) - m * move.
   struct Side {
-    int64_t in, out, kernel, stride, dilation, before;
+    Dim in, out;
+    int64_t kernel, stride, dilation, before;
     int64_t common, step, move, inverse;  // of stride and dilation: what both share; step / move as both without it
-    int64_t count = 0, most_taps = 0;     // places of a phase; taps
-    bool even = true;                     // all phases have so many taps
-    int64_t front = 0, size = 0;          // of x in what surrounds it: elements before it, and in all
-    size_t phase = 0, place = 0;          // axes
+    Dim count;                            // places of a phase
+    int64_t most_taps = 0;
+    bool even = true;             // all phases have so many taps
+    int64_t front = 0;            // of x in what surrounds it: elements before it,
+    Dim size;                     // and in all
+    size_t phase = 0, place = 0;  // axes
   };
 
   Dim dim(int64_t value) const { return context_.dim(value); }
   static TileAxis::Role role(bool lanes) { return lanes ? TileAxis::Role::kLanes : TileAxis::Role::kRows; }
 
   Side side(size_t d) const {
-    Side one{.in = *windows_.in[d].constant(),
-             .out = *windows_.out[d].constant(),
+    Side one{.in = windows_.in[d],
+             .out = windows_.out[d],
              .kernel = *windows_.kernel[d].constant(),
              .stride = windows_.strides[d],
              .dilation = windows_.dilation[d],
@@ -113,19 +122,21 @@ class Transposed {
              .common = std::gcd(windows_.strides[d], windows_.dilation[d]),
              .step = 0,
              .move = 0,
-             .inverse = 0};
+             .inverse = 0,
+             .count = context_.ceil_divide(windows_.out[d], windows_.strides[d]),
+             .size = dim(0)};
     one.step = one.stride / one.common, one.move = one.dilation / one.common;
     while (one.inverse < one.step && one.inverse * one.move % one.step != 1 % one.step) ++one.inverse;
-    one.count = (one.out + one.stride - 1) / one.stride;
-    int64_t first = 0, last = one.count - 1;
+    int64_t first = 0, behind = 0;
     for (int64_t p = 0; p < one.stride; ++p) {
       const int64_t count = *taps(one, dim(p)).constant(), place = *from(one, dim(p)).constant();
       one.even &= p == 0 || count == one.most_taps;
       one.most_taps = std::max(one.most_taps, count);
       if (count == 0) continue;
-      first = std::min(first, place - (count - 1) * one.move), last = std::max(last, place + one.count - 1);
+      first = std::min(first, place - (count - 1) * one.move), behind = std::max(behind, place);
     }
-    one.front = -first, one.size = std::max(last, one.in - 1) - first + 1;
+    one.front = -first;
+    one.size = context_.add(context_.maximum({context_.add(one.count, dim(behind)), one.in}), dim(one.front));
     return one;
   }
 
@@ -154,14 +165,17 @@ class Transposed {
   // x in zeros, as far as taps reach.
   Value surrounded(const Value& x) {
     Dims dims{x.dims[0], x.dims[1]};
-    surrounded_ = false;
+    Side& last = sides_.back();
+    surrounded_ = !last.count.constant();
     for (const Side& one : sides_) surrounded_ |= one.size != one.in;
     if (!surrounded_) return op_.emit.stored("x", x);
     // Vectors of places are read to their end.
-    Side& last = sides_.back();
     const int64_t vector = lanes_of(op_.dtype());
-    if (!channels_as_lanes_) last.size += (last.count + vector - 1) / vector * vector - last.count;
-    for (const Side& one : sides_) dims.push_back(dim(one.size));
+    if (!channels_as_lanes_) {
+      const Dim read = context_.multiply(context_.ceil_divide(last.count, vector), dim(vector));
+      last.size = context_.add(last.size, context_.subtract(read, last.count));
+    }
+    for (const Side& one : sides_) dims.push_back(one.size);
     const Value plane = op_.emit.overwritten("plane", dims, like(loop::literal(x.dtype, 0), 0));
     op_.emit.overwrite("copy", plane, x.dims, [x, self = *this](const Dims& at) {
       Dims to = at;
@@ -185,7 +199,7 @@ class Transposed {
     Expr element = plane.at(place);
     const TileIndex& last = at[sides_.back().place];
     if (!surrounded_ && !channels_as_lanes_ && last.guarded) {
-      const Expr inside = less(loop::index_value(last.index), loop::index_value(dim(sides_.back().count)));
+      const Expr inside = less(loop::index_value(last.index), loop::index_value(sides_.back().count));
       element = choose(inside, element, like(element, 0));
     }
     return weights.at(weight) * element;
