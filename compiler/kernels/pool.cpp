@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "compiler/kernels/map_sum.h"
 #include "compiler/kernels/slide.h"
 
 namespace tenon::compiler::kernels {
@@ -144,6 +145,12 @@ Values lp_pool(const Operation& op) {
 template <class Term>
 Value over_maps(const Operation& op, bool maximum, Term term) {
   const Value& x = op.arg(0);
+  const Expr pad = maximum ? lowest(x.dtype) : like(loop::literal(x.dtype, 0), 0);
+  if (sums_maps(x, term(pad)->dtype)) {
+    return sum_maps(op, "pool", {.pad = pad, .term = term, .step = [=](const Expr& a, const Expr& b) {
+                                   return maximum ? larger(a, b) : a + b;
+                                 }});
+  }
   return op.emit.reduce("pool", {.dims = op.dims(),
                                  .over = Dims(x.dims.begin() + 2, x.dims.end()),
                                  .op = maximum ? BinaryOp::kMax : BinaryOp::kAdd,
@@ -183,6 +190,8 @@ Values adaptive_pool(const Operation& op) {
   Context& context = op.context();
   const Value& x = op.arg(0);
   const Dims in(x.dims.begin() + 2, x.dims.end()), out(op.dims().begin() + 2, op.dims().end());
+  if (std::ranges::all_of(out, [](Dim size) { return size.constant() == 1; }))
+    return average ? global_avg_pool(op) : global_max_pool(op);
   const size_t rank = in.size();
   const auto first = [=, &context](size_t d, Dim i) {
     return context.floor_divide(context.multiply(i, in[d]), out[d]);

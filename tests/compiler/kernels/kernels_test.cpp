@@ -282,7 +282,7 @@ TEST(Kernels, WindowsSlideOverMapsOfAllSizes) {
   const std::pair<std::string_view, std::string_view> kCases[] = {
       {"%x: Tensor[(1, 2, 48, 40), f32], %w: Tensor[(2, 1, 3, 3), f32]",
        "relu(conv2d(%x, %w, padding=[1, 1, 1, 1], groups=2))"},
-      {"%x: Tensor[(2, 1, 37, 61), f32], %w: Tensor[(1, 1, 5, 5), f32]", "conv2d(%x, %w, padding=[2, 1, 2, 3])"},
+      {"%x: Tensor[(1, 1, 37, 61), f32], %w: Tensor[(1, 1, 5, 5), f32]", "conv2d(%x, %w, padding=[2, 1, 2, 3])"},
       {"%x: Tensor[(1, 1, 45, 70), f32], %w: Tensor[(1, 1, 3, 3), f32]",
        "conv2d(%x, %w, padding=[1, 1, 1, 1], strides=[2, 2])"},
       {"%x: Tensor[(1, 1, 60, 100), i8], %w: Tensor[(1, 1, 3, 2), i8]",
@@ -305,7 +305,12 @@ TEST(Kernels, WindowsSlideOverMapsOfAllSizes) {
       {"%x: Tensor[(1, 2, 17, 23), f32], %w: Tensor[(1,), f32]",
        "add(avg_pool2d(%x, kernel=[3, 5], strides=[1, 2], padding=[1, 2, 1, 1], count_include_pad=1), %w)"},
       {"%x: Tensor[(1, 2, 12, 12), f32], %w: Tensor[(1,), f32]",
-       "add(lp_pool2d(%x, kernel=[3, 3], strides=[1, 1], padding=[1, 1, 1, 1], p=2), %w)"}};
+       "add(lp_pool2d(%x, kernel=[3, 3], strides=[1, 1], padding=[1, 1, 1, 1], p=2), %w)"},
+      {"%x: Tensor[(2, 6, 7, 7), f32], %w: Tensor[(6, 1, 1), f32]", "relu(add(global_avg_pool(%x), %w))"},
+      {"%x: Tensor[(1, 3, 5, 9), f32], %w: Tensor[(1,), f32]", "add(global_max_pool(%x), %w)"},
+      {"%x: Tensor[(1, 4, 3, 4, 5), f64], %w: Tensor[(1,), f64]", "add(global_lp_pool(%x, p=2), %w)"},
+      {"%x: Tensor[(1, 5, 8, 8), i8], %w: Tensor[(1,), i32]", "add(global_sum_pool(%x), %w)"},
+      {"%x: Tensor[(1, 8, 6, 11), f32], %w: Tensor[(1,), f32]", "add(adaptive_avg_pool(%x, size=[1, 1]), %w)"}};
   Context context;
   Library library(context);
   std::mt19937 random(5);
@@ -514,6 +519,7 @@ TEST(Kernels, SizesMayBeVariables) {
       {"%x: Tensor[(n, 70), f32], %w: Tensor[(70,), f32]", "layer_norm(%x, %w, %w)"},
       {"%x: Tensor[(2, 3, n, 8), f32], %w: Tensor[(n,), f32]",
        "max_pool2d(%x, kernel=[3, 2], strides=[1, 2], padding=[1, 0, 1, 0])"},
+      {"%x: Tensor[(n, 6, 5, 7), f32], %w: Tensor[(6, 1, 1), f32]", "multiply(global_avg_pool(%x), %w)"},
       {"%x: Tensor[(4, n), f32], %w: Tensor[(n, 6), f32]", "concat(transpose(%x, axes=[1, 0]), %w, axis=1)"},
       {"%x: Tensor[(n, 2, 3), f32], %w: Tensor[(1, 20, 3), f32], %r: Tensor[(1, 20, 5), f32], %b: Tensor[(1, 40), "
        "f32], "
