@@ -27,6 +27,7 @@ namespace fs = std::filesystem;
 
 struct Linked {
   bool good = false;
+  bool again = true;  // lld may run once more where it has run
   std::string said;
 };
 
@@ -35,7 +36,8 @@ Linked run_lld(const std::vector<const char*>& args) {
   llvm::CrashRecoveryContext::Enable();
   Linked linked;
   llvm::raw_string_ostream stream(linked.said);
-  linked.good = lld::lldMain(args, stream, stream, {{lld::Gnu, &lld::elf::link}}).retCode == 0;
+  const lld::Result result = lld::lldMain(args, stream, stream, {{lld::Gnu, &lld::elf::link}});
+  linked.good = result.retCode == 0, linked.again = result.canRunAgain;
   llvm::CrashRecoveryContext::Disable();
   return linked;
 }
@@ -52,7 +54,7 @@ bool may_link_here(std::span<const char> object) {
 // In a process of its own, a copy of this one, which says what went wrong in a file: ten times as long.
 Linked link_in_child(const std::vector<const char*>& args, const std::string& log) {
   const pid_t child = fork();
-  if (child < 0) return {false, fmt::format("no process for it: {}", std::strerror(errno))};
+  if (child < 0) return {.said = fmt::format("no process for it: {}", std::strerror(errno))};
   if (child == 0) {
     const Linked linked = run_lld(args);
     (void)runtime::write_file(log, std::as_bytes(std::span(linked.said)));
@@ -62,7 +64,8 @@ Linked link_in_child(const std::vector<const char*>& args, const std::string& lo
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   const auto said = runtime::read_file(log);
-  return {status == 0, said ? std::string(reinterpret_cast<const char*>(said->data()), said->size()) : "it crashed"};
+  return {.good = status == 0,
+          .said = said ? std::string(reinterpret_cast<const char*>(said->data()), said->size()) : "it crashed"};
 }
 
 }  // namespace
@@ -77,8 +80,11 @@ Expected<std::vector<std::byte>> link(std::span<const char> object) {
                                          "--threads=1",   "--build-id=none", "-z", "noexecstack", "--hash-style=gnu",
                                          "--gc-sections", "--strip-all"};
   static std::mutex mutex;  // the rest of lld's state is in globals too
+  static bool sound = true;
   const std::lock_guard lock(mutex);
-  const Linked linked = may_link_here(object) ? run_lld(args) : link_in_child(args, scratch.path() + "/log");
+  const bool here = sound && may_link_here(object);
+  const Linked linked = here ? run_lld(args) : link_in_child(args, scratch.path() + "/log");
+  if (here) sound = linked.again;
   if (!linked.good) return error(fmt::format("the linker failed: {}", linked.said), "lld", {}, Fault::kInternal);
   return runtime::read_file(out);
 }

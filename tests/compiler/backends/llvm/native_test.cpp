@@ -2,6 +2,7 @@
 #include <elf.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <bit>
 #include <cmath>
@@ -427,7 +428,8 @@ TEST(Native, RefusesWithTheReason) {
   EXPECT_HAS(message({&open}), "@o: error: no parameter's size determines '");
 }
 
-// Here, as the header says x86-64, and in a process of its own; the next link is none the worse.
+// In this process, as the header says x86-64, and in one of its own; the next link is none the worse. What is fatal to
+// lld leaves its memory behind: all that is in a process that ends without being asked for it.
 TEST(Native, WhatTheLinkerRefusesIsSaid) {
   Context context;
   const loop::Function function = must_parse(context,
@@ -442,11 +444,12 @@ TEST(Native, WhatTheLinkerRefusesIsSaid) {
   header.e_shoff = 1 << 20, header.e_shentsize = sizeof(Elf64_Shdr), header.e_shnum = 5;  // behind the end
   std::memcpy(here.data(), &header, sizeof header);
   for (const auto& object : {here, child}) {
-    const auto linked = link(object);
-    ASSERT_FALSE(linked);
-    EXPECT_HAS(linked.error().str(), "lld: error: the linker failed: ");
-    EXPECT_HAS(linked.error().str(), "kernels.o");
-    EXPECT_TRUE(compile(context, functions, {}));
+    const auto refuse = [&] {
+      const auto linked = link(object);
+      fmt::print(stderr, "{}\n", linked ? "linked" : linked.error().str());
+      _exit(compile(context, functions, {}) ? 0 : 1);
+    };
+    EXPECT_EXIT(refuse(), testing::ExitedWithCode(0), "lld: error: the linker failed: .*kernels.o");
   }
 }
 
