@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-
-#include "compiler/loop/scalar.h"
+#include <utility>
 
 namespace tenon::compiler::kernels {
 namespace {
@@ -28,22 +27,16 @@ std::optional<Less> less_zero(const Expr& expr) {
   return is_byte(found.byte->dtype) ? std::optional(found) : std::nullopt;
 }
 
-// Numbers of a tensor as they lie.
-std::vector<int64_t> numbers(const Tensor& tensor) {
-  std::vector<int64_t> all(static_cast<size_t>(tensor.size()));
-  for (size_t i = 0; i < all.size(); ++i) all[i] = loop::read(tensor, static_cast<int64_t>(i)).integer;
-  return all;
-}
-
 std::optional<Bytes> constant_bytes(Emitter& emit, const Value& value) {
   if (is_byte(value.dtype)) return Bytes{value, 0};
-  const std::vector<int64_t> all = numbers(*value.constant);
+  const auto all = std::as_const(*value.constant).data<int32_t>();
   if (all.empty()) return std::nullopt;
-  const auto [lo, hi] = std::ranges::minmax(all);
+  const auto [least, most] = std::ranges::minmax(all);
+  const int64_t lo = least, hi = most;
   if (hi - lo > 255) return std::nullopt;
   const int64_t zero = lo >= -128 && hi <= 127 ? 0 : -128 - lo;
   Tensor bytes(DType::kI8, value.constant->shape());
-  std::ranges::transform(all, bytes.data<int8_t>().begin(), [&](int64_t x) { return static_cast<int8_t>(x + zero); });
+  std::ranges::transform(all, bytes.data<int8_t>().begin(), [&](int32_t x) { return static_cast<int8_t>(x + zero); });
   return Bytes{emit.constant(bytes), zero};
 }
 
@@ -126,15 +119,13 @@ Value words(Emitter& emit, const Value& bytes, size_t axis) {
     shape[axis] = count;
     Tensor result(DType::kI32, shape);
     const std::byte* from = bytes.constant->bytes().data();
-    auto to = result.data<int32_t>().begin();
+    std::byte* to = result.bytes().data();
     for (int64_t i = 0; i < before; ++i) {
-      for (int64_t k = 0; k < count; ++k) {
-        for (int64_t j = 0; j < behind; ++j) {
-          uint32_t word = 0;
-          for (int64_t b = 0; b < std::min<int64_t>(4, length - 4 * k); ++b)
-            word |= static_cast<uint32_t>(from[(i * length + 4 * k + b) * behind + j]) << (8 * b);
-          *to++ = static_cast<int32_t>(word);
-        }
+      if (behind == 1) std::copy_n(from + i * length, length, to + 4 * i * count);
+      for (int64_t k = 0; k < length && behind > 1; ++k) {
+        const std::byte* row = from + (i * length + k) * behind;
+        std::byte* words = to + 4 * (i * count + k / 4) * behind + k % 4;
+        for (int64_t j = 0; j < behind; ++j) words[4 * j] = row[j];
       }
     }
     return emit.constant(result);
@@ -167,14 +158,19 @@ Value sums_along(Emitter& emit, const Value& bytes, size_t axis) {
     const auto [before, behind] = around(shape, axis);
     shape.erase(shape.begin() + static_cast<ptrdiff_t>(axis));
     Tensor result(DType::kI32, shape);
-    const std::vector<int64_t> all = numbers(*bytes.constant);
-    for (int64_t i = 0; i < before; ++i) {
-      for (int64_t j = 0; j < behind; ++j) {
-        int64_t sum = 0;
-        for (int64_t k = 0; k < length; ++k) sum += all[static_cast<size_t>((i * length + k) * behind + j)];
-        result.data<int32_t>()[static_cast<size_t>(i * behind + j)] = static_cast<int32_t>(sum);
+    const auto add = [&](auto all) {
+      int32_t* sums = result.data<int32_t>().data();
+      for (int64_t i = 0; i < before; ++i, sums += behind) {
+        for (int64_t k = 0; k < length; ++k) {
+          const auto* row = all.data() + (i * length + k) * behind;
+          for (int64_t j = 0; j < behind; ++j)
+            sums[j] = static_cast<int32_t>(static_cast<uint32_t>(sums[j]) + static_cast<uint32_t>(row[j]));
+        }
       }
-    }
+    };
+    const Tensor& from = *bytes.constant;
+    if (from.dtype() == DType::kI8) add(from.data<int8_t>());
+    else add(from.data<uint8_t>());
     return emit.constant(result);
   }
   return emit.reduce("byte_sums", {.dims = dims, .over = {bytes.dims[axis]}, .term = [=](const Dims& at) {
