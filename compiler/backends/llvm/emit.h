@@ -142,7 +142,7 @@ class FunctionEmitter {
   void serial(Value* begin, Value* end, bool guarded, const std::function<void(Dim)>& run);
   void advance(const std::vector<Moving>& moving, llvm::PHINode* number);
   void repeat(const loop::For& loop, Dim value);  // the body, once
-  bool gathers(const loop::For& loop);
+  int64_t lanes_at_once(const loop::For& loop);
   void vector(const loop::For& loop, int64_t extent);
   void lanes(const loop::For& loop, Dim begin, unsigned count);
   bool vectorizable(const loop::For& loop);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kMostCopies = 4096;                // of a statement, by unrolling
 constexpr int64_t kMostLanes = 64;                   // of a vector loop at a time
-constexpr int64_t kFewLanes = 16;                    // where they are put together of several loads
+constexpr int64_t kFewLanes = 16;                    // where that makes less code
 constexpr int64_t kMostMoving = 3;                   // pointers of a loop that go by one step
 constexpr int64_t kStackBytes = 1 << 14;             // of a buffer that is not said to be on the stack
 constexpr int64_t kMostStackBytes = 1 << 20;         // of all in one function
@@ -147,9 +147,10 @@ bool FunctionEmitter::vectorizable(const loop::For& loop) {
   return good;
 }
 
-// Whether it copies elements that do not lie side by side, between buffers of which none is in registers.
-bool FunctionEmitter::gathers(const loop::For& loop) {
-  bool apart = false, in_memory = true;
+// How many go at a time: in registers all, for there are no others. In memory few where elements do not lie side by
+// side, each of which is put together, and where registers are short.
+int64_t FunctionEmitter::lanes_at_once(const loop::For& loop) {
+  bool apart = !unit_.level.wide(), in_memory = true;
   for_each_statement(loop.body, [&](const loop::Stmt& stmt) {
     const auto* stage = std::get_if<loop::Stage>(&stmt.form);
     if (!stage) return;
@@ -163,12 +164,12 @@ bool FunctionEmitter::gathers(const loop::For& loop) {
       }
     });
   });
-  return apart && in_memory;
+  return apart && in_memory ? kFewLanes : kMostLanes;
 }
 
 void FunctionEmitter::vector(const loop::For& loop, int64_t extent) {
   Context& context = unit_.context;
-  const int64_t most = gathers(loop) ? kFewLanes : kMostLanes, whole = extent / most, rest = extent % most;
+  const int64_t most = lanes_at_once(loop), whole = extent / most, rest = extent % most;
   const auto count = static_cast<unsigned>(most);
   if (whole == 1) lanes(loop, context.dim(0), count);
   if (whole > 1) {
