@@ -115,32 +115,41 @@ std::vector<const Axis*> told_by(const std::vector<Digit>& digits, int64_t below
   return told;
 }
 
-// A place that is written as p // b and p % b, the latter the index `at`: the digits of p, which both together tell.
-// Only of a stage that reads nothing of the buffer, since one of the two alone does not say which element is meant.
-std::optional<std::vector<Digit>> digits_of_place(const Stage& stage, const Access& write, size_t at,
-                                                  const std::vector<const Axis*>& open) {
-  if (!write.indices[at].valid()) return std::nullopt;
-  const std::vector<DimTerm>& rest = write.indices[at].node->terms;
+// A place that is written as p // b and p % b, or in more such digits, the last of which is the index that `rest` is
+// made of: the digits of p, which all of them together tell. `depth` ends the search.
+std::optional<std::vector<Digit>> digits_of_place(const Access& write, const std::vector<DimTerm>& rest,
+                                                  const std::vector<const Axis*>& open, size_t depth) {
   const auto quotient = std::ranges::find_if(rest, [](const DimTerm& term) {
     return term.coefficient < 0 && term.factors.size() == 1 && term.factors[0]->kind == DimAtom::Kind::kFloorDivide;
   });
-  if (quotient == rest.end()) return std::nullopt;
-  bool reads = false;
-  for_each_access(stage, [&](const Access& access) { reads |= !access.writes && access.buffer == write.buffer; });
-  if (reads) return std::nullopt;
+  if (quotient == rest.end() || depth == 0) return std::nullopt;
   for (Dim other : write.indices) {
     if (!other.valid()) continue;
     std::vector<DimTerm> sum = rest;  // + b * other
+    bool overflow = false;
     for (const DimTerm& term : other.node->terms) {
-      const int64_t more = -quotient->coefficient * term.coefficient;
+      int64_t less = 0;
+      overflow |= __builtin_mul_overflow(quotient->coefficient, term.coefficient, &less);
       const auto same = std::ranges::find(sum, term.factors, &DimTerm::factors);
-      if (same == sum.end()) sum.push_back({term.factors, more});
-      else same->coefficient += more;
+      int64_t& coefficient = same == sum.end() ? sum.emplace_back(term.factors, 0).coefficient : same->coefficient;
+      overflow |= __builtin_sub_overflow(coefficient, less, &coefficient);
     }
+    if (overflow) continue;
     std::erase_if(sum, [](const DimTerm& term) { return term.coefficient == 0; });
+    if (std::ranges::find(sum, quotient->factors, &DimTerm::factors) != sum.end()) continue;
     if (auto place = digits(sum, open)) return place;
+    if (auto place = digits_of_place(write, sum, open, depth - 1)) return place;
   }
   return std::nullopt;
+}
+// Only of a stage that reads nothing of the buffer, since one digit alone does not say which element is meant.
+std::optional<std::vector<Digit>> digits_of_place(const Stage& stage, const Access& write, size_t at,
+                                                  const std::vector<const Axis*>& open) {
+  if (!write.indices[at].valid()) return std::nullopt;
+  bool reads = false;
+  for_each_access(stage, [&](const Access& access) { reads |= !access.writes && access.buffer == write.buffer; });
+  if (reads) return std::nullopt;
+  return digits_of_place(write, write.indices[at].node->terms, open, write.indices.size() - 1);
 }
 
 // The axes of `open` that the index tells, if the others do not change.
