@@ -560,7 +560,7 @@ def recurrent_variants():
 
 
 def computed_scales():
-    """Scales and zero points that are inputs, and what quantize_dynamic makes of small networks."""
+    """Scales and zero points that are inputs, and what quantize_dynamic makes of small networks; none of it is a layer of integers."""
     u8, i8 = dict(low=0, high=256, dtype=np.uint8), dict(low=-128, high=128, dtype=np.int8)
     case("MatMulInteger", None, [ints(2, 3, 7, **u8), np.uint8(120)], [ints(7, 5, **i8), np.int8([3, 0, -4, 1, 2])],
          order=[0, 2, 1, 3], name="matmulinteger_computed")
@@ -576,10 +576,10 @@ def computed_scales():
     case("DequantizeLinear", None, [ints(2, 3, 4, **i8), F([0.05, 0.1, 0.2]), np.int8([-3, 0, 7])], name="dequantizelinear_axis_computed")
     case("DequantizeLinear", None, [ints(2, 3, low=-10**6, high=10**6), F(0.05)], name="dequantizelinear_sums_computed")
     case("QLinearMatMul", None, [ints(3, 4, **u8), F(0.02), np.uint8(120), ints(4, 2, **u8), F(0.03), np.uint8(130), F(0.1), np.uint8(5)],
-         name="qlinearmatmul_computed")
+         name="computed_qlinearmatmul")
     case("QLinearConv", None, [ints(1, 2, 4, 4, **u8), F(0.0217), F(0.113)],
          [np.uint8(120), ints(3, 2, 2, 2, dtype=np.int8), F([0.031, 0.0207, 0.0113]), np.int8([0, 0, 0]), np.uint8(5), ints(3)],
-         order=[0, 1, 3, 4, 5, 6, 2, 7, 8], name="qlinearconv_computed", pads=[1, 0, 0, 1])
+         order=[0, 1, 3, 4, 5, 6, 2, 7, 8], name="computed_qlinearconv", pads=[1, 0, 0, 1])
 
     def dynamic_network(name, x, nodes, weights, **options):
         graph = helper.make_graph(nodes, name, [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)],
