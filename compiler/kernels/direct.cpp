@@ -96,7 +96,7 @@ class Direct {
     tiles.axes = {{Role::kOuter, n, 1}, {Role::kOuter, groups_, 1}};
     const TileAxis lanes{Role::kLanes, context_.dim(places), tile}, unrolled{Role::kRows, rows_dim, row.rows};
     size_t y = 0, lane = 0, unroll = 0;
-    const bool weights_first = weights_outside();
+    const bool weights_first = weights_outside(1, 1, apart.lanes);
     if (weights_first) unroll = tiles.axes.size(), tiles.axes.push_back(unrolled);
     if (!flat_) y = tiles.axes.size(), tiles.axes.push_back({Role::kOuter, context_.dim(out_[0]), 1});
     lane = tiles.axes.size(), tiles.axes.push_back(lanes);
@@ -129,9 +129,13 @@ class Direct {
 
  private:
   // By what the inner loop reads again for each block of the outer one, of so many blocks of places and of weights.
-  bool weights_outside(int64_t of_places = 1, int64_t of_weights = 1) const {
-    const int64_t weights = outputs_ * channels_ * kernel_[0] * kernel_[1], places = channels_ * in_[0] * in_[1];
-    return op_.emit.decide("outer", {{"places", static_cast<double>(weights * of_places)},
+  // Results whose rows are `apart` and that no cache holds, while it holds the places, are written row by row: all rows
+  // of few places, each in a page of its own, take longer than reading the places again.
+  bool weights_outside(int64_t of_places = 1, int64_t of_weights = 1, bool apart = false) const {
+    const int64_t weights = outputs_ * channels_ * kernel_[0] * kernel_[1], places = channels_ * in_[0] * in_[1],
+                  results = outputs_ * out_[0] * out_[1];
+    const int64_t written = apart && results > kCacheWords && places <= kCacheWords ? results : 0;
+    return op_.emit.decide("outer", {{"places", static_cast<double>(weights * of_places + written)},
                                      {"weights", static_cast<double>(places * of_weights)}}) == 1;
   }
 
