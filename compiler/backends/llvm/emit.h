@@ -227,6 +227,9 @@ class FunctionEmitter {
   Value* places(const Address& address, llvm::Type* element);
   Value* load(BufferId id, const Dims& indices, llvm::Constant* otherwise = nullptr);  // what inactive lanes get
   Value* load_from_memory(BufferId id, const Address& at, const Lanes& lanes, llvm::Constant* otherwise);
+  bool in_pieces(const llvm::FixedVectorType* type, const Value* mask) const;
+  Value* load_in_pieces(llvm::FixedVectorType* type, Value* place, llvm::Align align, Value* mask, Value* otherwise,
+                        BufferId id);
   Made* made();  // nullptr where code is hoisted to
   Value* kept(const Address& at, const Lanes& lanes, llvm::Type* element);
   void keep(const Address& at, const Lanes& lanes, Value* value);  // nullptr: nobody knows which elements changed

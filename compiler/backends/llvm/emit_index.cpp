@@ -554,6 +554,57 @@ llvm::Value* FunctionEmitter::load(BufferId id, const Dims& indices, llvm::Const
   return loaded;
 }
 
+namespace {
+
+// Lanes that a mask never has, as far as its parts say.
+std::vector<bool> never_set(const llvm::Value* mask, unsigned lanes) {
+  std::vector<bool> never(lanes);
+  if (const auto* constant = llvm::dyn_cast<llvm::Constant>(mask)) {
+    for (unsigned i = 0; i < lanes; ++i) {
+      const llvm::Constant* one = constant->getAggregateElement(i);
+      never[i] = one && one->isNullValue();
+    }
+  } else if (const auto* both = llvm::dyn_cast<llvm::BinaryOperator>(mask)) {
+    const bool conjunction = both->getOpcode() == llvm::Instruction::And;
+    if (!conjunction && both->getOpcode() != llvm::Instruction::Or) return never;
+    const auto left = never_set(both->getOperand(0), lanes), right = never_set(both->getOperand(1), lanes);
+    for (unsigned i = 0; i < lanes; ++i) never[i] = conjunction ? left[i] || right[i] : left[i] && right[i];
+  }
+  return never;
+}
+
+}  // namespace
+
+// Where masks are vectors of numbers, as in AVX2, and a vector is several registers, LLVM 19 loads a register whole
+// whose lanes the mask never has: outside of the buffer too. There each register has a load of its own, or none.
+bool FunctionEmitter::in_pieces(const llvm::FixedVectorType* type, const Value* mask) const {
+  const Level& level = unit_.level;
+  return level.family == Family::kX86 && level.masks() && !level.wide() && !llvm::isa<llvm::Constant>(mask) &&
+         static_cast<int64_t>(type->getNumElements() * type->getScalarSizeInBits() / 8) > level.vector_bytes;
+}
+
+llvm::Value* FunctionEmitter::load_in_pieces(llvm::FixedVectorType* type, Value* place, llvm::Align align, Value* mask,
+                                             Value* otherwise, BufferId id) {
+  llvm::Type* const element = type->getElementType();
+  const unsigned lanes = type->getNumElements(),
+                 most = static_cast<unsigned>(unit_.level.vector_bytes * 8) / element->getScalarSizeInBits();
+  const std::vector<bool> never = never_set(mask, lanes);
+  Value* all = otherwise;
+  for (unsigned begin = 0, end = 0; begin < lanes; begin = end) {
+    end = std::min(begin + most, lanes);
+    if (std::all_of(never.begin() + begin, never.begin() + end, [](bool one) { return one; })) continue;
+    std::vector<int> part, whole(lanes, -1), blend;
+    for (unsigned i = begin; i < end; ++i) part.push_back(static_cast<int>(i)), whole[i] = static_cast<int>(i - begin);
+    for (unsigned i = 0; i < lanes; ++i) blend.push_back(static_cast<int>(i >= begin && i < end ? lanes + i : i));
+    auto* loaded =
+        b_.CreateMaskedLoad(llvm::FixedVectorType::get(element, end - begin), b_.CreateGEP(element, place, i64(begin)),
+                            align, b_.CreateShuffleVector(mask, part), b_.CreateShuffleVector(otherwise, part));
+    annotate(loaded, id);
+    all = b_.CreateShuffleVector(all, b_.CreateShuffleVector(loaded, whole), blend);
+  }
+  return all;
+}
+
 llvm::Value* FunctionEmitter::load_from_memory(BufferId id, const Address& at, const Lanes& lanes,
                                                llvm::Constant* otherwise) {
   const DType dtype = function_->buffer(id).dtype;
@@ -595,6 +646,10 @@ llvm::Value* FunctionEmitter::load_from_memory(BufferId id, const Address& at, c
         for (unsigned i = 0; i < frame().lanes; ++i) wanted.push_back(known->getAggregateElement(i));
         if (Value* some = load_some(id, place, element, wanted, zero->getSplatValue()))
           return dtype == DType::kBool ? b_.CreateICmpNE(some, llvm::Constant::getNullValue(type)) : some;
+      }
+      if (mask && !backward && in_pieces(type, mask)) {
+        loaded = load_in_pieces(type, place, align, mask, zero, id);
+        return dtype == DType::kBool ? b_.CreateICmpNE(loaded, llvm::Constant::getNullValue(type)) : loaded;
       }
       if (!mask) result = b_.CreateAlignedLoad(type, place, align);
       else result = b_.CreateMaskedLoad(type, place, align, backward ? b_.CreateVectorReverse(mask) : mask, zero);

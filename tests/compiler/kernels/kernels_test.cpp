@@ -302,6 +302,11 @@ TEST(Kernels, WindowsSlideOverMapsOfAllSizes) {
        "conv1d(%x, %w, padding=[5, 7], strides=[2], groups=2)"},
       {"%x: Tensor[(1, 2, 40, 45), f32], %w: Tensor[(1,), f32]",
        "add(max_pool2d(%x, kernel=[3, 3], strides=[2, 2], padding=[1, 1, 1, 1]), %w)"},
+      // A register of lanes that are all outside, in rows that may be.
+      {"%x: Tensor[(2, 3, 20, 1), f64], %w: Tensor[(1,), f64]",
+       "add(max_pool2d(%x, kernel=[3, 5], strides=[2, 3], dilation=[2, 1], padding=[1, 4, 0, 1], ceil=1), %w)"},
+      {"%x: Tensor[(1, 2, 60, 3), f32], %w: Tensor[(2, 1, 3, 11), f32]",
+       "conv2d(%x, %w, padding=[1, 9, 1, 9], groups=2)"},
       {"%x: Tensor[(1, 3, 18, 26), f32], %w: Tensor[(1,), f32]",
        "add(max_pool2d(%x, kernel=[2, 2], strides=[2, 2], padding=[0, 0, 0, 0]), %w)"},
       {"%x: Tensor[(1, 2, 17, 23), f32], %w: Tensor[(1,), f32]",
