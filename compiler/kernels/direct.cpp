@@ -30,7 +30,7 @@ class Direct {
   // Whether all that matters is known.
   bool fits() const {
     const auto known = [](Dim dim) { return dim.constant().value_or(0) > 0; };
-    return windows_.rank() <= 2 && std::ranges::all_of(windows_.in, known) &&
+    return windows_.rank() <= 2 && windows_.few_phases() && std::ranges::all_of(windows_.in, known) &&
            std::ranges::all_of(windows_.out, known) && std::ranges::all_of(op_.arg(1).dims, known) &&
            known(op_.arg(0).dims[1]) && groups_.constant();
   }

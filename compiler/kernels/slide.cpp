@@ -221,8 +221,8 @@ class Slider {
 
 bool slides(const Windows& windows) {
   const auto known = [](Dim dim) { return dim.constant().value_or(0) > 0; };
-  return windows.rank() <= 2 && std::ranges::all_of(windows.in, known) && std::ranges::all_of(windows.out, known) &&
-         std::ranges::all_of(windows.kernel, known);
+  return windows.rank() <= 2 && windows.few_phases() && std::ranges::all_of(windows.in, known) &&
+         std::ranges::all_of(windows.out, known) && std::ranges::all_of(windows.kernel, known);
 }
 
 Value slide(const Operation& op, std::string_view name, const Sliding& sliding) {

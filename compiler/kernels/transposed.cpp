@@ -21,7 +21,9 @@ class Transposed {
   // Whether all that matters is known.
   bool fits() const {
     const auto known = [](Dim dim) { return dim.constant().value_or(0) > 0; };
-    return !is_empty(windows_.in) && !is_empty(windows_.out) && std::ranges::all_of(op_.arg(1).dims, known) &&
+    // More phases than places are work for nothing.
+    const bool few = std::ranges::all_of(windows_.strides, [](int64_t stride) { return stride <= 512; });
+    return few && !is_empty(windows_.in) && !is_empty(windows_.out) && std::ranges::all_of(op_.arg(1).dims, known) &&
            known(op_.arg(0).dims[1]);
   }
 

@@ -1,6 +1,8 @@
 // What convolutions and pooling share: windows that slide over the spatial dims of x [N, C, ...].
 #pragma once
 
+#include <algorithm>
+
 #include "compiler/ir/dim_prover.h"
 #include "compiler/kernels/lowerings.h"
 
@@ -11,6 +13,15 @@ struct Windows {
   std::vector<int64_t> strides, dilation, before, after;
 
   size_t rank() const { return kernel.size(); }
+  // Whether strides leave few remainders: where each has its own copy, or its own part of the code.
+  bool few_phases() const {
+    constexpr int64_t kMost = 32;
+    for (size_t d = 0; d < rank(); ++d) {
+      if (std::min(strides[d], dilation[d] == 1 ? kernel[d].constant().value_or(strides[d]) : strides[d]) > kMost)
+        return false;
+    }
+    return true;
+  }
   // Where tap `tap` of window `window` lies, in x with `before` elements in front of it.
   Dim place(Context& context, size_t d, Dim window, Dim tap) const {
     return context.add(context.multiply(window, context.dim(strides[d])),

@@ -302,6 +302,13 @@ TEST(Kernels, WindowsSlideOverMapsOfAllSizes) {
        "conv1d(%x, %w, padding=[5, 7], strides=[2], groups=2)"},
       {"%x: Tensor[(1, 2, 40, 45), f32], %w: Tensor[(1,), f32]",
        "add(max_pool2d(%x, kernel=[3, 3], strides=[2, 2], padding=[1, 1, 1, 1]), %w)"},
+      // Strides of which each remainder would be compiled.
+      {"%x: Tensor[(1, 2, 8, 2000), f32], %w: Tensor[(2, 1, 4, 4), f32]",
+       "conv2d(%x, %w, dilation=[1, 2], strides=[1, 1000], groups=2)"},
+      {"%x: Tensor[(1, 2, 8, 2000), f32], %w: Tensor[(3, 2, 4, 4), f32]",
+       "conv2d(%x, %w, dilation=[1, 2], strides=[1, 1000])"},
+      {"%x: Tensor[(1, 1, 1, 1), f32], %w: Tensor[(1, 1, 1, 1), f32]",
+       "conv2d_transpose(%x, %w, strides=[65536, 65536])"},
       // A register of lanes that are all outside, in rows that may be.
       {"%x: Tensor[(2, 3, 20, 1), f64], %w: Tensor[(1,), f64]",
        "add(max_pool2d(%x, kernel=[3, 5], strides=[2, 3], dilation=[2, 1], padding=[1, 4, 0, 1], ceil=1), %w)"},
