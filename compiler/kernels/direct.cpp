@@ -9,9 +9,7 @@
 namespace tenon::compiler::kernels {
 namespace {
 
-constexpr int64_t kNearWords = 1 << 13, kCacheWords = 1 << 18;  // of the first cache and the second
 constexpr int64_t kPageWords = 1 << 10;
-constexpr int64_t kSide = 16;   // of what is turned round in registers
 constexpr double kMoved = 0.5;  // cycles of a sum that is written and read once more
 
 // Vectors are neighbouring places of the result, unrolled over its channels, or channels, unrolled over neighbouring
@@ -49,7 +47,7 @@ class Direct {
       before_[d] = real ? windows_.before[from] : 0;
       in_[d] = real ? *windows_.in[from].constant() : 1;
       // Remainders that occur: of the places of the taps.
-      phases_[d] = dilation_[d] == 1 ? std::min(kernel_[d], stride_[d]) : stride_[d];
+      phases_[d] = remainders(kernel_[d], stride_[d], dilation_[d]);
       reach_[d] = (kernel_[d] - 1) * dilation_[d] / stride_[d];
     }
     channels_ = *w.dims[1].constant();

@@ -24,16 +24,7 @@ class MapSummer {
   }
 
   loop::Body run(const std::vector<TileResult>& results) {
-    double terms = static_cast<double>(size_);
-    for (const size_t d : {0, 1}) terms *= static_cast<double>(x_.dims[d].constant().value_or(1 << 10));
-    const bool parallel = terms >= kParallelTerms, images = x_.dims[0].constant() != 1;
-    const auto mark = [&](bool here) { return parallel && here ? Mark::kParallel : Mark::kSerial; };
-    const std::vector<For> outer{{.var = loops_.symbol("c0"), .extent = x_.dims[0], .mark = mark(images), .body = {}},
-                                 {.var = loops_.symbol("c1"),
-                                  .extent = context_.floor_divide(x_.dims[1], context_.dim(channels_)),
-                                  .mark = mark(!images),
-                                  .body = {}}};
-    for (const For& one : outer) loops_.axis(loops_.outer, one);
+    const std::vector<For> outer = loops_.over_maps(x_.dims[0], x_.dims[1], channels_, static_cast<double>(size_));
     row_ = loops_.loop_of(loops_.symbol("t0"), channels_, Mark::kUnroll);
     loops_.at = {context_.dim(outer[0].var), context_.add(loops_.times(context_.dim(outer[1].var), channels_), row())};
 

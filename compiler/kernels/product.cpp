@@ -5,9 +5,8 @@
 namespace tenon::compiler::kernels {
 namespace {
 
-constexpr int64_t kCacheWords = 1 << 18;  // of a matrix that a core's own cache keeps
-constexpr double kMisses = 1.5;           // times longer, where it does not, at a guess
-constexpr int64_t kManyRows = 64;         // that repay a copy of what they all read
+constexpr double kMisses = 1.5;    // times longer, where it does not, at a guess
+constexpr int64_t kManyRows = 64;  // that repay a copy of what they all read
 
 }  // namespace
 

@@ -74,22 +74,16 @@ class Slider {
       group = std::clamp<int64_t>(kPlanes / plane_->size(), 1, kMostPlanes);
       while (channels % group > 0) --group;
     }
-    double terms = static_cast<double>(rows_.kernel * columns_.kernel * rows_.out * columns_.out);
-    for (const size_t d : {0, 1}) terms *= static_cast<double>(dims_[d].constant().value_or(1 << 10));
-    const bool parallel = terms >= kParallelTerms, images = dims_[0].constant() != 1;
-    const auto mark = [&](bool here) { return parallel && here ? Mark::kParallel : Mark::kSerial; };
-    For batch{.var = loops_.symbol("c0"), .extent = dims_[0], .mark = mark(images), .body = {}},
-        blocks{.var = loops_.symbol("c1"),
-               .extent = context_.floor_divide(dims_[1], context_.dim(group)),
-               .mark = mark(!images),
-               .body = {}};
-    for (const For* one : {&batch, &blocks}) loops_.axis(loops_.outer, *one);
-    std::vector<For> around{batch, blocks}, members;
+    const int64_t taps = rows_.kernel * columns_.kernel;
+    std::vector<For> around = loops_.over_maps(dims_[0], dims_[1], group,
+                                               static_cast<double>(taps * rows_.out * columns_.out)),
+                     members;
+    const Dim image = context_.dim(around[0].var), block = context_.dim(around[1].var);
     first_ = loops_.times(
         loops_.around(around, loops_.outer, loops_.loop_of(loops_.symbol("b2"), bands, Mark::kSerial)), band_);
     // Planes of several channels are filled before they are read: what was just written is not there at once.
     member_ = loops_.around(members, loops_.outer, loops_.loop_of(loops_.symbol("g"), group, Mark::kSerial));
-    loops_.at = {context_.dim(batch.var), context_.add(loops_.times(context_.dim(blocks.var), group), member_)};
+    loops_.at = {image, context_.add(loops_.times(block, group), member_)};
     loop::Body body;
     const auto of_members = [&](loop::Body inner) {
       if (!members.empty()) {

@@ -1,4 +1,5 @@
-// What the loops of windows that slide over one channel are written with; internal to slide.cpp and slide_plane.cpp.
+// What the loops of windows that slide over one channel are written with; and sums of whole maps; internal to
+// slide.cpp, slide_plane.cpp and map_sum.cpp.
 #pragma once
 
 #include <fmt/format.h>
@@ -7,6 +8,7 @@
 #include <bit>
 
 #include "compiler/kernels/emitter.h"
+#include "compiler/kernels/windows.h"
 
 namespace tenon::compiler::kernels {
 
@@ -23,8 +25,7 @@ struct SlideDim {
 
   // From the first tap's place to the last one's.
   int64_t reach() const { return (kernel - 1) * dilation; }
-  // How many remainders of the taps' places by the stride there are.
-  int64_t phases() const { return dilation == 1 ? std::min(kernel, stride) : stride; }
+  int64_t phases() const { return remainders(kernel, stride, dilation); }
   bool open(int64_t begin, int64_t size) const {
     const int64_t first = begin * stride - before, last = (begin + size - 1) * stride - before + reach();
     return first < 0 || last >= in;
@@ -81,6 +82,19 @@ struct SlideLoops {
     axis(axes, loop);
     loops.push_back(std::move(loop));
     return context.dim(loops.back().var);
+  }
+  // Loops over images and groups of channels, of maps of so many terms each: threads share one where that is worth it.
+  std::vector<For> over_maps(Dim images, Dim channels, int64_t group, double terms) {
+    for (const Dim size : {images, channels}) terms *= static_cast<double>(size.constant().value_or(1 << 10));
+    const bool parallel = terms >= kParallelTerms, many = images.constant() != 1;
+    const auto mark = [&](bool here) { return parallel && here ? Mark::kParallel : Mark::kSerial; };
+    std::vector<For> loops{{.var = symbol("c0"), .extent = images, .mark = mark(many), .body = {}},
+                           {.var = symbol("c1"),
+                            .extent = context.floor_divide(channels, context.dim(group)),
+                            .mark = mark(!many),
+                            .body = {}}};
+    for (const For& one : loops) axis(outer, one);
+    return loops;
   }
   Stmt stage(std::string_view stage_name, std::vector<Axis> axes, std::vector<loop::Guard> where, loop::BufferId to,
              const Dims& place, Expr value) const {

@@ -13,9 +13,7 @@
 namespace tenon::compiler::kernels {
 namespace {
 
-constexpr int64_t kTasks = 16;           // that keep many threads busy
-constexpr int64_t kSide = 16;            // of what is turned round in registers
-constexpr int64_t kNearWords = 1 << 13;  // of the first cache
+constexpr int64_t kTasks = 16;  // that keep many threads busy
 // Cycles: of 16 channels of a tile that are turned round; of a line from the second cache, beyond what passes
 // meanwhile.
 constexpr double kTurned = 80, kFar = 0.25;

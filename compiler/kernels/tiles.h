@@ -24,6 +24,8 @@ using loop::For;
 using loop::Mark;
 using loop::Stmt;
 
+constexpr int64_t kSide = 16;                                   // of what is turned round in registers
+constexpr int64_t kNearWords = 1 << 13, kCacheWords = 1 << 18;  // of the first cache and of a core's second
 // Terms of a sum below which threads cost more than they save.
 constexpr double kParallelTerms = 1 << 18;
 

@@ -10,7 +10,6 @@
 namespace tenon::compiler::kernels {
 namespace {
 
-constexpr int64_t kSide = 16;     // of what is turned round in registers
 constexpr int64_t kUnknown = 32;  // places along a dim, at a guess
 
 class Transposed {

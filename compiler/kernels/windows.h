@@ -8,6 +8,11 @@
 
 namespace tenon::compiler::kernels {
 
+// How many remainders of the taps' places by the stride there are.
+inline int64_t remainders(int64_t kernel, int64_t stride, int64_t dilation) {
+  return dilation == 1 ? std::min(kernel, stride) : stride;
+}
+
 struct Windows {
   std::vector<Dim> kernel, in, out;  // one a spatial dim
   std::vector<int64_t> strides, dilation, before, after;
@@ -17,8 +22,7 @@ struct Windows {
   bool few_phases() const {
     constexpr int64_t kMost = 32;
     for (size_t d = 0; d < rank(); ++d) {
-      if (std::min(strides[d], dilation[d] == 1 ? kernel[d].constant().value_or(strides[d]) : strides[d]) > kMost)
-        return false;
+      if (remainders(kernel[d].constant().value_or(strides[d]), strides[d], dilation[d]) > kMost) return false;
     }
     return true;
   }
