@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "hw/spec/config.h"
-#include "hw/spec/diagnostic.h"
 #include "hw/spec/isa.h"
 #include "hw/spec/registers.h"
+#include "support/diagnostic.h"
 
 namespace tenon::sim {
 class Simulator;

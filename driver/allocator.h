@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <map>
 
-#include "hw/spec/diagnostic.h"
+#include "support/diagnostic.h"
 
 namespace tenon::driver {
 

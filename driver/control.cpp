@@ -6,6 +6,7 @@
 #include "driver/accelerator.h"
 #include "driver/explain.h"
 #include "driver/identity.h"
+#include "support/try.h"
 
 namespace tenon::driver {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 using namespace spec;
 
 Status write64(Accelerator& accelerator, uint32_t offset, uint64_t value) {
-  if (auto status = accelerator.write_register(offset, static_cast<uint32_t>(value)); !status) return status;
+  TENON_TRY(accelerator.write_register(offset, static_cast<uint32_t>(value)));
   return accelerator.write_register(offset + 4, static_cast<uint32_t>(value >> 32));
 }
 
@@ -28,26 +29,25 @@ Expected<uint64_t> read64(Accelerator& accelerator, uint32_t offset) {
 }  // namespace
 
 Status start(Accelerator& accelerator, const Launch& launch) {
-  if (auto same = check_identity(accelerator); !same) return same;
+  TENON_TRY(check_identity(accelerator));
   const auto status = accelerator.read_register(reg::kStatus);
   if (!status) return std::unexpected(status.error());
   if (*status & kStatusBusy) {
     return error("the accelerator is busy with another launch", accelerator.info().uri,
                  "wait for it with finish() before the next start()");
   }
-  if (auto done = write64(accelerator, reg::kInstructions, launch.instructions); !done) return done;
-  if (auto done = accelerator.write_register(reg::kCount, launch.count); !done) return done;
+  TENON_TRY(write64(accelerator, reg::kInstructions, launch.instructions));
+  TENON_TRY(accelerator.write_register(reg::kCount, launch.count));
   const uint32_t mode = launch.profile == Profile::kNative ? kModeNative : 0;
-  if (auto done = accelerator.write_register(reg::kMode, mode); !done) return done;
+  TENON_TRY(accelerator.write_register(reg::kMode, mode));
   for (uint32_t i = 0; i < kBases; ++i) {
-    if (auto done = write64(accelerator, reg::kBase0 + 8 * i, launch.bases[i]); !done) return done;
+    TENON_TRY(write64(accelerator, reg::kBase0 + 8 * i, launch.bases[i]));
   }
   return accelerator.write_register(reg::kControl, kApStart);
 }
 
 Status finish(Accelerator& accelerator, std::chrono::nanoseconds limit) {
-  auto idle = accelerator.wait_idle(limit);
-  if (!idle) return forward_error(idle);
+  TENON_TRY_ASSIGN(idle, accelerator.wait_idle(limit));
   const auto status = accelerator.read_register(reg::kStatus);
   if (!status) return std::unexpected(status.error());
   const auto code = static_cast<StopCode>(*status & 0xff);
@@ -65,19 +65,16 @@ Status finish(Accelerator& accelerator, std::chrono::nanoseconds limit) {
     what =
         fmt::format("the accelerator is still busy after {:.3g} ms; {} instructions of a stream of {} slots are done",
                     std::chrono::duration<double, std::milli>(limit).count(), *done, *count);
-    auto progress = explain_progress(accelerator);
-    if (!progress) return forward_error(progress);
+    TENON_TRY_ASSIGN(progress, explain_progress(accelerator));
     what += *progress;
     help = "give it more time, or look for an engine that waits for a token that comes too late";
   } else {
     const auto index = accelerator.read_register(reg::kErrorIndex);
     if (!index) return std::unexpected(index.error());
-    auto place = explain_instruction(accelerator, *index);
-    if (!place) return forward_error(place);
+    TENON_TRY_ASSIGN(place, explain_instruction(accelerator, *index));
     what = fmt::format("the accelerator stopped: {} (code {}), {}", describe(code), *status & 0xff, *place);
   }
-  auto tokens = explain_tokens(accelerator);
-  if (!tokens) return forward_error(tokens);
+  TENON_TRY_ASSIGN(tokens, explain_tokens(accelerator));
   what += fmt::format("\n  {}", *tokens);
   if (const std::string more = accelerator.explain(); !more.empty()) what += fmt::format("\n  {}", more);
   if (auto done = reset(accelerator); !done) {  // what was seen before is what explains it
@@ -101,8 +98,7 @@ Expected<Counters> read_counters(Accelerator& accelerator) {
     all.emplace_back(reg::kStall0 + 8 * i, &counters.stall[i]);
   }
   for (const auto& [offset, value] : all) {
-    auto read = read64(accelerator, offset);
-    if (!read) return forward_error(read);
+    TENON_TRY_ASSIGN(read, read64(accelerator, offset));
     *value = *read;
   }
   return counters;

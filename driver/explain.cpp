@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/simulator.h"
+#include "support/try.h"
 
 namespace tenon::driver {
 namespace {
@@ -123,8 +124,7 @@ std::vector<uint32_t> count_queues(Stream& stream, const Progress& progress) {
 }  // namespace
 
 Expected<std::string> explain_instruction(Accelerator& accelerator, uint32_t index) {
-  auto stream = Stream::of(accelerator);
-  if (!stream) return forward_error(stream);
+  TENON_TRY_ASSIGN(stream, Stream::of(accelerator));
   return stream->say(index);
 }
 
@@ -153,8 +153,7 @@ Expected<std::string> explain_tokens(Accelerator& accelerator) {
 }
 
 Expected<std::string> explain_progress(Accelerator& accelerator) {
-  auto stream = Stream::of(accelerator);
-  if (!stream) return forward_error(stream);
+  TENON_TRY_ASSIGN(stream, Stream::of(accelerator));
   const auto progress = Progress::of(accelerator);
   if (!progress) return std::unexpected(progress.error());
   std::string text =

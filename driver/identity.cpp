@@ -1,4 +1,5 @@
 #include "driver/identity.h"
+#include "support/try.h"
 
 #include <fmt/format.h>
 
@@ -27,8 +28,7 @@ std::optional<spec::Config> find_config(uint64_t hash) {
 }
 
 Status check_identity(Accelerator& accelerator) {
-  auto found = read_hash(accelerator);
-  if (!found) return forward_error(found);
+  TENON_TRY_ASSIGN(found, read_hash(accelerator));
   if (*found == accelerator.config_hash()) return {};
   const Info& info = accelerator.info();
   std::string what = fmt::format("the device's configuration hash is {:016x}, configuration {} has {:016x}", *found,
@@ -43,11 +43,8 @@ Status check_identity(Accelerator& accelerator) {
 }
 
 Status reset(Accelerator& accelerator) {
-  if (auto status = accelerator.write_register(spec::reg::kCommand, spec::kSoftReset | spec::kTokenClear); !status) {
-    return status;
-  }
-  auto idle = accelerator.wait_idle(kResetLimit);
-  if (!idle) return forward_error(idle);
+  TENON_TRY(accelerator.write_register(spec::reg::kCommand, spec::kSoftReset | spec::kTokenClear));
+  TENON_TRY_ASSIGN(idle, accelerator.wait_idle(kResetLimit));
   if (!*idle) {
     return error("the accelerator does not become idle after a soft reset", accelerator.info().uri,
                  "reload the bitstream or power-cycle the board", Fault::kInternal);

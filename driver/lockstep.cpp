@@ -6,6 +6,7 @@
 #include "driver/plugin.h"
 #include "driver/verilated_options.h"
 #include "sim/verilator/builder.h"
+#include "support/try.h"
 
 namespace tenon::driver {
 namespace {
@@ -22,10 +23,8 @@ BothOptions both_options(Options& options) {
 }
 
 Expected<std::unique_ptr<sim::Simulator>> make_both(const spec::Config& config, const BothOptions& options) {
-  auto tested = sim::make_verilated(config, options.tested);
-  if (!tested) return forward_error(tested);
-  auto reference = sim::make_behavioral(config, options.reference);
-  if (!reference) return forward_error(reference);
+  TENON_TRY_ASSIGN(tested, sim::make_verilated(config, options.tested));
+  TENON_TRY_ASSIGN(reference, sim::make_behavioral(config, options.reference));
   return sim::Lockstep::make({"RTL", std::move(*tested)}, {"behavioral", std::move(*reference)});
 }
 

@@ -11,6 +11,7 @@
 #include "driver/simulated.h"
 #include "driver/uri.h"
 #include "hw/spec/config.h"
+#include "support/try.h"
 
 namespace tenon::driver {
 
@@ -19,14 +20,11 @@ template <class Read, class Make>
 Expected<std::unique_ptr<Accelerator>> open_simulated(std::string_view scheme, std::string_view rest,
                                                       bool cycle_accurate, const Read& read, const Make& make) {
   const std::string uri = fmt::format("{}:{}", scheme, rest);
-  auto options = Options::parse(uri, rest);
-  if (!options) return forward_error(options);
+  TENON_TRY_ASSIGN(options, Options::parse(uri, rest));
   const auto wanted = read(*options);
-  if (auto status = options->finish(); !status) return forward_error(status);
-  auto config = spec::load_config(options->name().empty() ? "default" : options->name());
-  if (!config) return forward_error(config);
-  auto simulator = make(*config, wanted);
-  if (!simulator) return forward_error(simulator);
+  TENON_TRY(options->finish());
+  TENON_TRY_ASSIGN(config, spec::load_config(options->name().empty() ? "default" : options->name()));
+  TENON_TRY_ASSIGN(simulator, make(*config, wanted));
   return make_simulated(uri, std::move(*simulator), cycle_accurate);
 }
 

@@ -8,6 +8,7 @@
 
 #include "driver/allocator.h"
 #include "driver/checks.h"
+#include "support/try.h"
 
 namespace tenon::driver {
 namespace {
@@ -33,24 +34,24 @@ class Simulated final : public Accelerator {
   void free(const Buffer& buffer) override { release_or_abort(allocator_, buffer, info_.uri); }
 
   Status write(const Buffer& buffer, uint64_t offset, std::span<const std::byte> data) override {
-    if (auto status = check_access(allocator_, buffer, offset, data.size(), "write", info_.uri); !status) return status;
+    TENON_TRY(check_access(allocator_, buffer, offset, data.size(), "write", info_.uri));
     if (!data.empty()) std::memcpy(simulator_->memory().data() + buffer.address + offset, data.data(), data.size());
     return {};
   }
 
   Status read(const Buffer& buffer, uint64_t offset, std::span<std::byte> data) override {
-    if (auto status = check_access(allocator_, buffer, offset, data.size(), "read", info_.uri); !status) return status;
+    TENON_TRY(check_access(allocator_, buffer, offset, data.size(), "read", info_.uri));
     if (!data.empty()) std::memcpy(data.data(), simulator_->memory().data() + buffer.address + offset, data.size());
     return {};
   }
 
   Expected<uint32_t> read_register(uint32_t offset) override {
-    if (auto status = check_register(offset, info_.uri); !status) return forward_error(status);
+    TENON_TRY(check_register(offset, info_.uri));
     return simulator_->read_register(offset);
   }
 
   Status write_register(uint32_t offset, uint32_t value) override {
-    if (auto status = check_register(offset, info_.uri); !status) return status;
+    TENON_TRY(check_register(offset, info_.uri));
     simulator_->write_register(offset, value);
     return {};
   }

@@ -4,14 +4,14 @@
 #include "driver/verilated_options.h"
 #include "sim/systemc/platform.h"
 #include "sim/verilator/builder.h"
+#include "support/try.h"
 
 namespace tenon::driver {
 namespace {
 
 Expected<std::unique_ptr<Accelerator>> open_systemc(std::string_view rest) {
   const std::string uri = fmt::format("systemc:{}", rest);
-  auto options = Options::parse(uri, rest);
-  if (!options) return forward_error(options);
+  TENON_TRY_ASSIGN(options, Options::parse(uri, rest));
   sim::SystemcOptions read;
   read.rtl = verilated_options(*options);
   read.memory_bytes = read.rtl.memory_bytes;
@@ -19,13 +19,12 @@ Expected<std::unique_ptr<Accelerator>> open_systemc(std::string_view rest) {
   read.timing.write_latency = static_cast<int>(read.rtl.write_latency);
   read.dmi = options->flag("dmi", read.dmi);
   const std::string model = options->text("model", "tlm");
-  if (auto status = options->finish(); !status) return forward_error(status);
+  TENON_TRY(options->finish());
   if (model != "tlm" && model != "rtl") {
     return error(fmt::format("option model is \"{}\", must be tlm or rtl", model), uri, {}, Fault::kUsage);
   }
   if (model == "rtl") read.model = sim::SystemcOptions::Model::kRtl;
-  auto config = spec::load_config(options->name().empty() ? "default" : options->name());
-  if (!config) return forward_error(config);
+  TENON_TRY_ASSIGN(config, spec::load_config(options->name().empty() ? "default" : options->name()));
   auto simulator = sim::make_systemc(*config, read);
   if (!simulator) {
     simulator.error().where = uri;

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "hw/spec/diagnostic.h"
+#include "support/diagnostic.h"
 
 namespace tenon::driver {
 

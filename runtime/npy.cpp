@@ -9,7 +9,8 @@
 #include <cstring>
 #include <optional>
 
-#include "runtime/file.h"
+#include "support/file.h"
+#include "support/try.h"
 
 namespace tenon::runtime {
 namespace {
@@ -55,7 +56,7 @@ class HeaderParser {
       if (*key == "descr" && !descr) {
         auto value = string();
         if (!value) return error("the elements are records, not numbers", std::string(where_));
-        if (auto status = set_type(*value, header); !status) return forward_error(status);
+        TENON_TRY(set_type(*value, header));
         descr = true;
       } else if (*key == "fortran_order" && !order) {
         if (word("True")) header.fortran = true;
@@ -164,8 +165,7 @@ Expected<Tensor> parse_npy(std::span<const std::byte> file, std::string_view whe
   std::memcpy(&length, file.data() + 8, width);
   size_t begin = 8 + width;
   if (length > file.size() - begin) return fail("the file ends inside its header");
-  auto header = HeaderParser(text.substr(begin, length), where).parse();
-  if (!header) return forward_error(header);
+  TENON_TRY_ASSIGN(header, HeaderParser(text.substr(begin, length), where).parse());
 
   auto size = checked_bytes(header->dtype, header->shape);
   auto data = file.subspan(begin + length);
@@ -206,8 +206,7 @@ std::vector<std::byte> to_npy(const Tensor& tensor) {
 }
 
 Expected<Tensor> load_npy(const std::filesystem::path& path) {
-  auto file = read_file(path);
-  if (!file) return forward_error(file);
+  TENON_TRY_ASSIGN(file, read_file(path));
   return parse_npy(*file, path.string());
 }
 

@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
-#include "hw/spec/diagnostic.h"
 #include "runtime/tensor.h"
+#include "support/diagnostic.h"
 
 namespace tenon::runtime {
 

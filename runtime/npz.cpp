@@ -10,8 +10,9 @@
 #include <optional>
 #include <set>
 
-#include "runtime/file.h"
 #include "runtime/npy.h"
+#include "support/file.h"
+#include "support/try.h"
 
 namespace tenon::runtime {
 namespace {
@@ -166,8 +167,7 @@ std::string_view member_name(const Entry& entry) {
 }
 
 Expected<Tensor> member(const Archive& archive, const Entry& entry, std::string_view where) {
-  auto data = archive.unpack(entry);
-  if (!data) return forward_error(data);
+  TENON_TRY_ASSIGN(data, archive.unpack(entry));
   return parse_npy(*data, fmt::format("{}:{}", where, entry.name));
 }
 
@@ -197,12 +197,10 @@ std::vector<std::byte> deflated(std::span<const std::byte> data) {
 
 Expected<NamedTensors> parse_npz(std::span<const std::byte> bytes, std::string_view where) {
   const Archive archive(bytes, where);
-  auto entries = archive.entries();
-  if (!entries) return forward_error(entries);
+  TENON_TRY_ASSIGN(entries, archive.entries());
   NamedTensors tensors;
   for (const Entry& entry : *entries) {
-    auto tensor = member(archive, entry, where);
-    if (!tensor) return forward_error(tensor);
+    TENON_TRY_ASSIGN(tensor, member(archive, entry, where));
     if (!tensors.emplace(member_name(entry), std::move(*tensor)).second) {
       return error(fmt::format("two members are named '{}'", member_name(entry)), std::string(where));
     }
@@ -259,8 +257,7 @@ Status save_npz(const std::filesystem::path& path, const NamedTensors& tensors) 
 
 Expected<Tensor> parse_npz(std::span<const std::byte> bytes, std::string_view where, std::string_view name) {
   const Archive archive(bytes, where);
-  auto entries = archive.entries();
-  if (!entries) return forward_error(entries);
+  TENON_TRY_ASSIGN(entries, archive.entries());
   const Entry* found = nullptr;
   std::set<std::string_view> names;
   for (const Entry& entry : *entries) {
@@ -277,14 +274,12 @@ Expected<Tensor> parse_npz(std::span<const std::byte> bytes, std::string_view wh
 }
 
 Expected<NamedTensors> load_npz(const std::filesystem::path& path) {
-  auto file = read_file(path);
-  if (!file) return forward_error(file);
+  TENON_TRY_ASSIGN(file, read_file(path));
   return parse_npz(*file, path.string());
 }
 
 Expected<Tensor> load_npz(const std::filesystem::path& path, std::string_view name) {
-  auto file = read_file(path);
-  if (!file) return forward_error(file);
+  TENON_TRY_ASSIGN(file, read_file(path));
   return parse_npz(*file, path.string(), name);
 }
 

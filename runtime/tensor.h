@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "hw/spec/diagnostic.h"
+#include "support/diagnostic.h"
 
 namespace tenon::runtime {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "hw/spec/config.h"
-#include "hw/spec/diagnostic.h"
+#include "support/diagnostic.h"
 
 namespace tenon::sim {
 

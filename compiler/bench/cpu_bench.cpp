@@ -12,19 +12,16 @@
 #include "compiler/backends/llvm/compile.h"
 #include "compiler/bench/peer.h"
 #include "compiler/ir/builder.h"
-#include "compiler/ir/try.h"
 #include "compiler/kernels/kernels.h"
 #include "compiler/kernels/schedule.h"
 #include "runtime/reference/dtypes.h"
-#include "sim/bench/clock.h"
+#include "support/clock.h"
+#include "support/try.h"
 
 namespace tenon::compiler::bench {
 namespace {
 
 using runtime::Tensor;
-using sim::bench::child_cpu_seconds;
-using sim::bench::cpu_seconds;
-using sim::bench::median;
 
 Tensor random_tensor(runtime::Shape shape, DType dtype, uint32_t seed) {
   Tensor tensor(dtype, std::move(shape));
@@ -76,15 +73,14 @@ Expected<Written> write(Context& context, const Problem& p, const Tensor& x_valu
   const double begin = cpu_seconds();
   const std::vector<int64_t> strides{p.stride, p.stride}, padding(4, p.padding());
   if (p.int8) {  // as models that come quantized have it
-    TENON_TAKE(integers, b.apply("cast", {x}, {{"dtype", std::string("i32")}}));
+    TENON_TRY_ASSIGN(integers, b.apply("cast", {x}, {{"dtype", std::string("i32")}}));
     x = *integers;
   }
-  auto y = p.product() ? b.apply("matmul", {x, b.constant(w)})
-                       : b.apply("conv2d", {x, b.constant(w)},
-                                 {{"strides", strides}, {"padding", padding}, {"groups", p.groups}});
-  if (!y) return forward_error(y);
+  TENON_TRY_ASSIGN(y, p.product() ? b.apply("matmul", {x, b.constant(w)})
+                                  : b.apply("conv2d", {x, b.constant(w)},
+                                            {{"strides", strides}, {"padding", padding}, {"groups", p.groups}}));
   b.finish(*y);
-  TENON_TAKE(kernel, kernels::make_kernel(context, module, "kernel", function));
+  TENON_TRY_ASSIGN(kernel, kernels::make_kernel(context, module, "kernel", function));
   loop::Function scheduled = kernels::schedule(context, kernel->function).function;
   return Written{std::move(*kernel), std::move(scheduled), cpu_seconds() - begin};
 }
@@ -104,7 +100,7 @@ Expected<double> compile_seconds(Context& context, const loop::Function& functio
   const auto used = [] { return cpu_seconds() + child_cpu_seconds(); };  // the linker may be a process of its own
   const double begin = used();
   const loop::Function* one[] = {&function};
-  TENON_TAKE(code, native::compile(context, one, {.triple = {}, .levels = {level}, .contract = true}));
+  TENON_TRY_ASSIGN(code, native::compile(context, one, {.triple = {}, .levels = {level}, .contract = true}));
   const double seconds = used() - begin;
   if (result) *result = std::move(*code);
   return seconds;
@@ -113,15 +109,16 @@ Expected<double> compile_seconds(Context& context, const loop::Function& functio
 Status prepare(Context& context, const Problem& p, const std::string& level, Ours& ours, runtime::ThreadPool& pool) {
   ours.figures.problem = p;
   ours.x = input(p), ours.w = weights(p);
-  TENON_TAKE(written, write(context, p, ours.x, ours.w));
-  TENON_TAKE(seconds, compile_seconds(context, written->scheduled,
-                                      level.empty() ? std::string(runtime::host_levels().front()) : level, &ours.code));
+  TENON_TRY_ASSIGN(written, write(context, p, ours.x, ours.w));
+  TENON_TRY_ASSIGN(seconds,
+                   compile_seconds(context, written->scheduled,
+                                   level.empty() ? std::string(runtime::host_levels().front()) : level, &ours.code));
   ours.figures.compile_seconds = written->seconds + *seconds;
-  TENON_TAKE(library, runtime::NativeLibrary::load(ours.code));
+  TENON_TRY_ASSIGN(library, runtime::NativeLibrary::load(ours.code));
   ours.library = std::move(*library);
   for (const kernels::Operand& operand : written->kernel.operands)
     ours.params.push_back(std::holds_alternative<Tensor>(operand) ? std::get<Tensor>(operand) : ours.x);
-  TENON_TAKE(results, ours.library->call(size_t{0}, ours.params, pool));
+  TENON_TRY_ASSIGN(results, ours.library->call(size_t{0}, ours.params, pool));
   ours.results = std::move(*results);
   ours.peer = make_peer(p, floats(ours.x), floats(ours.w));
   if (ours.peer) {
@@ -226,16 +223,16 @@ std::vector<Problem> problems() {
 
 Expected<std::vector<CompileFigures>> measure_compilation(const std::vector<Problem>& problems, int rounds) {
   Context context;
-  TENON_TAKE(levels, native::levels_of({}));
+  TENON_TRY_ASSIGN(levels, native::levels_of({}));
   std::vector<CompileFigures> all;
   for (const Problem& p : problems) {
-    TENON_TAKE(written, write(context, p, input(p), weights(p)));
+    TENON_TRY_ASSIGN(written, write(context, p, input(p), weights(p)));
     CompileFigures figures{p, written->seconds, {}};
     for (const std::string& level : *levels) {
       if (!p.int8 && level.find('+') != std::string::npos) continue;  // the same as without dot products
       std::vector<double> seconds;
       for (int round = 0; round < rounds; ++round) {
-        TENON_TAKE(once, compile_seconds(context, written->scheduled, level));
+        TENON_TRY_ASSIGN(once, compile_seconds(context, written->scheduled, level));
         seconds.push_back(*once);
       }
       figures.levels.emplace_back(level, median(seconds));

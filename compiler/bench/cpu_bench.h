@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "hw/spec/diagnostic.h"
+#include "support/diagnostic.h"
 
 namespace tenon::compiler::bench {
 

@@ -7,7 +7,8 @@
 #include "hw/spec/isa.h"
 #include "runtime/executable/executable.h"
 #include "runtime/executable/layout.h"
-#include "runtime/file.h"
+#include "support/file.h"
+#include "support/try.h"
 
 namespace tenon::cli {
 namespace {
@@ -16,19 +17,17 @@ struct Assemble {
   std::string config = "default", input, output;
 
   Status run() const {
-    auto loaded = spec::load_config(config);
-    if (!loaded) return forward_error(loaded);
-    auto text = runtime::read_file(input);
-    if (!text) return forward_error(text);
+    TENON_TRY_ASSIGN(loaded, spec::load_config(config));
+    TENON_TRY_ASSIGN(text, read_file(input));
     const spec::Isa isa(*loaded);
     auto instructions =
         isa.assemble_all(std::string_view(reinterpret_cast<const char*>(text->data()), text->size()), input);
     if (!instructions) return forward_error(instructions);
     std::vector<spec::Slot> stream;
     for (const spec::Instruction& instruction : *instructions) {
-      if (auto status = isa.encode(instruction, stream); !status) return status;
+      TENON_TRY(isa.encode(instruction, stream));
     }
-    if (auto status = runtime::write_file(output, std::as_bytes(std::span(stream))); !status) return status;
+    TENON_TRY(write_file(output, std::as_bytes(std::span(stream))));
     fmt::print("{}: {} instructions, {} slots\n", output, instructions->size(), stream.size());
     return {};
   }
@@ -78,11 +77,9 @@ struct Disassemble {
   std::string config = "default", input, profile = "native";
 
   Status run() const {
-    auto bytes = runtime::read_file(input);
-    if (!bytes) return forward_error(bytes);
+    TENON_TRY_ASSIGN(bytes, read_file(input));
     if (is_executable(*bytes)) return print_executable(*bytes);
-    auto loaded = spec::load_config(config);
-    if (!loaded) return forward_error(loaded);
+    TENON_TRY_ASSIGN(loaded, spec::load_config(config));
     if (bytes->size() % spec::kSlotBytes != 0) {
       return error(fmt::format("{} bytes are neither an executable nor a stream of {}-byte slots", bytes->size(),
                                spec::kSlotBytes),
@@ -100,11 +97,10 @@ struct Disassemble {
   }
 
   Status print_executable(std::span<const std::byte> bytes) const {
-    auto executable = runtime::deserialize(bytes, input);
-    if (!executable) return forward_error(executable);
+    TENON_TRY_ASSIGN(executable, runtime::deserialize(bytes, input));
     if (executable->programs.empty()) fmt::print("# {} has no program for the accelerator\n", executable->name);
     for (const auto& program : executable->programs) {
-      if (auto status = print_program(program, input); !status) return status;
+      TENON_TRY(print_program(program, input));
     }
     return {};
   }

@@ -5,6 +5,7 @@
 #include "compiler/cli/json.h"
 #include "driver/accelerator.h"
 #include "sim/bench/bench.h"
+#include "support/try.h"
 
 namespace tenon::cli {
 namespace {
@@ -18,8 +19,7 @@ struct BenchSim {
   bool no_rtl = false, json = false;
 
   Status run() const {
-    auto loaded = spec::load_config(config);
-    if (!loaded) return forward_error(loaded);
+    TENON_TRY_ASSIGN(loaded, spec::load_config(config));
     if (runs < 1 || tiles < 1) return error("--runs and --tiles are at least 1", {}, {}, Fault::kUsage);
     std::vector<Measurement> all;
     const auto add = [&](auto&& measured) -> Status {
@@ -28,13 +28,13 @@ struct BenchSim {
       return {};
     };
     const auto program = sim::bench::convolution(*loaded, static_cast<int>(tiles));
-    if (auto s = add(sim::bench::behavioral(program, "conv3x3", static_cast<int>(runs))); !s) return s;
+    TENON_TRY(add(sim::bench::behavioral(program, "conv3x3", static_cast<int>(runs))));
     for (const std::string& file : vta) {
-      if (auto s = add(sim::bench::behavioral_vta(file, static_cast<int>(runs))); !s) return s;
+      TENON_TRY(add(sim::bench::behavioral_vta(file, static_cast<int>(runs))));
     }
     std::string skipped;
     if (!no_rtl) {
-      if (auto s = rtl(*loaded, all, skipped); !s) return s;
+      TENON_TRY(rtl(*loaded, all, skipped));
     }
     print(all, skipped);
     return {};
@@ -47,10 +47,8 @@ struct BenchSim {
     }
     if (!skipped.empty()) return {};
     const auto program = sim::bench::convolution(loaded, 1);
-    auto device = driver::open(fmt::format("verilator:{}?memory={}", config, program.memory.size()));
-    if (!device) return forward_error(device);
-    auto measured = sim::bench::measure(*(*device)->simulator(), program, "conv3x3", "verilator", 1);
-    if (!measured) return forward_error(measured);
+    TENON_TRY_ASSIGN(device, driver::open(fmt::format("verilator:{}?memory={}", config, program.memory.size())));
+    TENON_TRY_ASSIGN(measured, sim::bench::measure(*(*device)->simulator(), program, "conv3x3", "verilator", 1));
     all.push_back(std::move(*measured));
     return {};
   }

@@ -4,6 +4,7 @@
 #include "compiler/cli/command.h"
 #include "compiler/cli/json.h"
 #include "compiler/pipeline/compile_speed.h"
+#include "support/try.h"
 
 namespace tenon::cli {
 namespace {
@@ -28,8 +29,7 @@ struct BenchCompile {
         return error(fmt::format("--operators is {}, must be a number from 100 to 10000000", text), {}, {},
                      Fault::kUsage);
       }
-      auto speed = compiler::measure_speed(static_cast<size_t>(operators));
-      if (!speed) return forward_error(speed);
+      TENON_TRY_ASSIGN(speed, compiler::measure_speed(static_cast<size_t>(operators)));
       all.push_back(std::move(*speed));
     }
     if (json) print_json(all);

@@ -7,6 +7,7 @@
 #include "compiler/bench/cpu_bench.h"
 #include "compiler/cli/command.h"
 #include "compiler/cli/json.h"
+#include "support/try.h"
 
 namespace tenon::cli {
 namespace {
@@ -32,14 +33,12 @@ struct BenchCpu {
     }
     if (chosen.empty()) return error(fmt::format("no problem has \"{}\" in its name", only), {}, {}, Fault::kUsage);
     if (compile) {
-      auto figures = compiler::bench::measure_compilation(chosen, static_cast<int>(rounds));
-      if (!figures) return forward_error(figures);
+      TENON_TRY_ASSIGN(figures, compiler::bench::measure_compilation(chosen, static_cast<int>(rounds)));
       if (json) print_json(*figures);
       else print(*figures);
       return {};
     }
-    auto figures = compiler::bench::measure(chosen, static_cast<int>(rounds), level);
-    if (!figures) return forward_error(figures);
+    TENON_TRY_ASSIGN(figures, compiler::bench::measure(chosen, static_cast<int>(rounds), level));
     if (json) print_json(*figures);
     else print(*figures);
     return {};

@@ -7,6 +7,7 @@
 #include "compiler/cli/command.h"
 #include "compiler/cli/json.h"
 #include "driver/accelerator.h"
+#include "support/try.h"
 
 namespace tenon::cli {
 namespace {
@@ -26,16 +27,15 @@ struct BenchLaunch {
     if (launches < 1 || launches > kMostLaunches) {
       return error(fmt::format("--launches is {}, must be 1..{}", launches, kMostLaunches), {}, {}, Fault::kUsage);
     }
-    auto accelerator = driver::open(device);
-    if (!accelerator) return forward_error(accelerator);
+    TENON_TRY_ASSIGN(accelerator, driver::open(device));
     const auto stream = (*accelerator)->allocate(spec::kSlotBytes, spec::kSlotBytes);
     if (!stream) return std::unexpected(stream.error());
     const driver::Launch nothing{.instructions = stream->address, .count = 0};
     std::vector<double> times;
     for (int64_t i = -launches / 10; i < launches; ++i) {  // the first are not counted
       const auto begin = Clock::now();
-      if (auto status = driver::start(**accelerator, nothing); !status) return status;
-      if (auto status = driver::finish(**accelerator, kLimit); !status) return status;
+      TENON_TRY(driver::start(**accelerator, nothing));
+      TENON_TRY(driver::finish(**accelerator, kLimit));
       if (i >= 0) times.push_back(Microseconds(Clock::now() - begin).count());
     }
     std::ranges::sort(times);

@@ -9,18 +9,16 @@
 
 #include "compiler/cli/json.h"
 #include "compiler/cli/model_options.h"
-#include "compiler/ir/try.h"
 #include "runtime/npy.h"
 #include "runtime/reference/dtypes.h"
 #include "runtime/vm/session.h"
-#include "sim/bench/clock.h"
+#include "support/clock.h"
+#include "support/try.h"
 
 namespace tenon::cli {
 namespace {
 
 using runtime::Tensor;
-using sim::bench::cpu_seconds;
-using sim::bench::median;
 
 // Floats in -1 .. 1, whole numbers 0 or 1: both are small indices and small lengths.
 Tensor random_input(const runtime::Port& port, std::mt19937& random) {
@@ -54,17 +52,17 @@ struct BenchModel {
     if (rounds < 1) return error("--rounds is at least 1", {}, {}, Fault::kUsage);
     if (threads < 0 || top < 0) return error("--threads and --top are at least 0", {}, {}, Fault::kUsage);
     double begin = cpu_seconds();
-    TENON_TAKE(loaded, load(model));
+    TENON_TRY_ASSIGN(loaded, load(model));
     model.for_this_machine = true;
-    TENON_TAKE(compiled, cli::compile(*loaded, model, nullptr, false));
+    TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, model, nullptr, false));
     executable = std::move(compiled->executable);
     compile_seconds = cpu_seconds() - begin;
-    TENON_TAKE(values, read_inputs());
+    TENON_TRY_ASSIGN(values, read_inputs());
     begin = cpu_seconds();
-    TENON_TAKE(session, runtime::Session::create(executable,
-                                                 {.threads = static_cast<unsigned>(std::min<int64_t>(threads, 1024))}));
+    TENON_TRY_ASSIGN(session, runtime::Session::create(
+                                  executable, {.threads = static_cast<unsigned>(std::min<int64_t>(threads, 1024))}));
     load_seconds = cpu_seconds() - begin;
-    TENON_TAKE(first, session->run(*values));
+    TENON_TRY_ASSIGN(first, session->run(*values));
     if (!results.empty()) TENON_TRY(write_results(*first));
     return serve ? answer(*session, *values) : measure(*session, *values);
   }
@@ -78,7 +76,7 @@ struct BenchModel {
       for (const runtime::Port& port : params) values.push_back(random_input(port, random));
       return values;
     }
-    TENON_TAKE(named, runtime::load_npz(inputs));
+    TENON_TRY_ASSIGN(named, runtime::load_npz(inputs));
     for (const runtime::Port& port : params) {
       const auto found = named->find(port.name);
       if (found == named->end())
@@ -99,7 +97,7 @@ struct BenchModel {
     session.clear_profile();
     const double begin = cpu_seconds();
     for (int64_t i = 0; i < calls; ++i) {
-      if (auto out = session.run(values); !out) return forward_error(out);
+      TENON_TRY(session.run(values));
     }
     return (cpu_seconds() - begin) / static_cast<double>(calls);
   }
@@ -110,7 +108,7 @@ struct BenchModel {
     std::fflush(stdout);
     for (int64_t calls = 0; std::cin >> calls;) {
       if (calls < 1) return error(fmt::format("{} runs were asked for, at least 1", calls), "standard input");
-      TENON_TAKE(seconds, time(session, values, calls));
+      TENON_TRY_ASSIGN(seconds, time(session, values, calls));
       fmt::print("{:.9f}\n", *seconds);
       std::fflush(stdout);
     }
@@ -119,12 +117,12 @@ struct BenchModel {
   }
 
   Status measure(runtime::Session& session, const std::vector<Tensor>& values) {
-    TENON_TAKE(once, time(session, values, 1));
+    TENON_TRY_ASSIGN(once, time(session, values, 1));
     const auto calls = std::clamp<int64_t>(static_cast<int64_t>(0.02 / (*once + 1e-9)), 1, 1000);
     std::vector<double> times;
     std::map<std::string, std::vector<double>> kernels;
     for (int64_t round = 0; round < rounds; ++round) {
-      TENON_TAKE(seconds, time(session, values, calls));
+      TENON_TRY_ASSIGN(seconds, time(session, values, calls));
       times.push_back(*seconds);
       for (const auto& call : session.profile().calls)
         kernels[call.name].push_back(1e-9 * static_cast<double>(call.end_ns - call.begin_ns));

@@ -7,6 +7,7 @@
 #include "compiler/cli/command.h"
 #include "hw/spec/isa.h"
 #include "hw/spec/registers.h"
+#include "support/try.h"
 
 namespace tenon::cli {
 
@@ -132,8 +133,7 @@ Status run_one(const std::vector<std::string>& arguments) {
   }
   Options options(command->name, command->doc);
   const Action action = command->declare(options);
-  auto parsed = options.parse({arguments.begin() + static_cast<std::ptrdiff_t>(words), arguments.end()});
-  if (!parsed) return forward_error(parsed);
+  TENON_TRY_ASSIGN(parsed, options.parse({arguments.begin() + static_cast<std::ptrdiff_t>(words), arguments.end()}));
   return *parsed ? action() : Status{};
 }
 

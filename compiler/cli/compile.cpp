@@ -9,7 +9,8 @@
 #include "compiler/cli/model_options.h"
 #include "compiler/cli/pass_options.h"
 #include "compiler/ir/text.h"
-#include "runtime/file.h"
+#include "support/file.h"
+#include "support/try.h"
 
 namespace tenon::cli {
 namespace {
@@ -26,8 +27,7 @@ struct CompileCommand {
       return error("--target and --levels are about native code, and --kernels reference makes none", {},
                    "a file without native code runs on every machine", Fault::kUsage);
     }
-    auto known = compiler::native::levels_of(model.target);
-    if (!known) return forward_error(known);
+    TENON_TRY_ASSIGN(known, compiler::native::levels_of(model.target));
     for (const std::string& level : split(model.levels)) {
       if (std::ranges::find(*known, level) != known->end()) continue;
       return error(fmt::format("--levels: there is no level '{}'", level), model.target,
@@ -41,19 +41,15 @@ struct CompileCommand {
       return error("--json prints figures alone, the options that print modules and reasons print text", {},
                    "give one of them", Fault::kUsage);
     }
-    if (auto status = check_target(); !status) return status;
-    auto watch = passes.options();
-    if (!watch) return forward_error(watch);
-    auto loaded = load(model, *watch);
-    if (!loaded) return forward_error(loaded);
+    TENON_TRY(check_target());
+    TENON_TRY_ASSIGN(watch, passes.options());
+    TENON_TRY_ASSIGN(loaded, load(model, *watch));
     std::optional<spec::Config> accelerator;
     if (!cpu) {
-      auto found = spec::load_config(config);
-      if (!found) return forward_error(found);
+      TENON_TRY_ASSIGN(found, spec::load_config(config));
       accelerator = std::move(*found);
     }
-    auto compiled = cli::compile(*loaded, model, accelerator ? &*accelerator : nullptr, false, *watch);
-    if (!compiled) return forward_error(compiled);
+    TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, model, accelerator ? &*accelerator : nullptr, false, *watch));
     if (!print.empty()) {
       const compiler::Module& module = print == "model"         ? loaded->model.module
                                        : print == "quantized"   ? compiled->quantized
@@ -64,12 +60,12 @@ struct CompileCommand {
       const compiler::Text text =
           compiler::print(*loaded->model.context, module, {.spans = true, .side = side.filename().string()});
       if (!text.side.empty()) {
-        if (auto status = runtime::write_file(side, text.side); !status) return status;
+        TENON_TRY(write_file(side, text.side));
       }
       fmt::print("{}", text.text);
     }
     if (explain) fmt::print("{}", compiler::explain(compiled->partitioned, compiled->placements));
-    if (auto status = runtime::save(compiled->executable, output); !status) return status;
+    TENON_TRY(runtime::save(compiled->executable, output));
     size_t instructions = 0, constants = 0;
     for (const auto& program : compiled->executable.programs) {
       instructions += program.notes.size();

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "runtime/npy.h"
+#include "support/try.h"
 
 namespace tenon::cli {
 
@@ -92,8 +93,7 @@ std::vector<int64_t> arg_max(const Tensor& tensor, int64_t rows) {
 }
 
 Expected<std::vector<int64_t>> load_labels(std::string_view spec, size_t samples) {
-  auto tensor = load_tensor(spec);
-  if (!tensor) return forward_error(tensor);
+  TENON_TRY_ASSIGN(tensor, load_tensor(spec));
   if (tensor->dtype() == DType::kBool || tensor->dtype() == DType::kF32 || tensor->dtype() == DType::kF64) {
     return error(fmt::format("labels are {}, must be integers", runtime::name(tensor->dtype())), std::string(spec), {},
                  Fault::kUsage);

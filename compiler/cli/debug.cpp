@@ -12,9 +12,10 @@
 #include "driver/bringup/recorder.h"
 #include "driver/bringup/replay.h"
 #include "runtime/executable/executable.h"
-#include "runtime/file.h"
 #include "runtime/temporary.h"
 #include "runtime/vm/session.h"
+#include "support/file.h"
+#include "support/try.h"
 
 namespace tenon::cli {
 namespace {
@@ -36,21 +37,18 @@ struct Debug {
 
   Status run() {
     std::error_code ignored;
-    Expected<Bundle> bundle = std::filesystem::is_directory(program, ignored) ? driver::load_bundle(program)
-                              : program.ends_with(".tnx")                     ? of_executable()
-                                                                              : of_assembly();
-    if (!bundle) return forward_error(bundle);
+    TENON_TRY_ASSIGN(bundle, std::filesystem::is_directory(program, ignored) ? driver::load_bundle(program)
+                             : program.ends_with(".tnx")                     ? of_executable()
+                                                                             : of_assembly());
     for (const std::string& load : loads) {
-      if (auto status = add(*bundle, load); !status) return status;
+      TENON_TRY(add(*bundle, load));
     }
     const runtime::TemporaryDirectory scratch;
     if (!accelerator) {
-      auto opened = driver::open_for(*bundle, device.empty() ? bundle->device : device, scratch.path());
-      if (!opened) return forward_error(opened);
+      TENON_TRY_ASSIGN(opened, driver::open_for(*bundle, device.empty() ? bundle->device : device, scratch.path()));
       accelerator = std::move(*opened);
     }
-    auto machine = driver::Machine::create(*accelerator, std::move(*bundle));
-    if (!machine) return forward_error(machine);
+    TENON_TRY_ASSIGN(machine, driver::Machine::create(*accelerator, std::move(*bundle)));
     driver::Debugger debugger(**machine, std::move(notes));
     return talk(debugger);
   }
@@ -95,8 +93,7 @@ struct Debug {
     } catch (const std::exception&) {
       return error(fmt::format("--load is \"{}\", must be ADDRESS=FILE", load), {}, {}, Fault::kUsage);
     }
-    auto bytes = runtime::read_file(load.substr(equals + 1));
-    if (!bytes) return forward_error(bytes);
+    TENON_TRY_ASSIGN(bytes, read_file(load.substr(equals + 1)));
     if (address > bundle.memory_bytes || bytes->size() > bundle.memory_bytes - address) {
       return error(fmt::format("{} bytes at {:#x} lie beyond the program's memory of {} bytes", bytes->size(), address,
                                bundle.memory_bytes),
@@ -111,8 +108,7 @@ struct Debug {
       return error("--data and --launch are for an executable (.tnx)", program, "--load puts bytes into memory",
                    Fault::kUsage);
     }
-    auto bytes = runtime::read_file(program);
-    if (!bytes) return forward_error(bytes);
+    TENON_TRY_ASSIGN(bytes, read_file(program));
     if (device.empty()) device = "behavioral:default";
     auto opened = driver::open(device);  // its configuration is the program's
     if (!opened) return forward_error(opened);
@@ -121,15 +117,15 @@ struct Debug {
     bundle.config = accelerator->info().config;
     bundle.device = device;
     const spec::Isa isa(bundle.config);
-    auto instructions = isa.assemble_all({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, program);
-    if (!instructions) return forward_error(instructions);
+    TENON_TRY_ASSIGN(instructions,
+                     isa.assemble_all({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, program));
     if (instructions->empty()) return error("there is no instruction", program);
     std::vector<spec::Slot> slots;
     for (const auto& instruction : *instructions) {
       if (spec::profile_of(instruction) != spec::profile_of(instructions->front())) {
         return error("the program mixes instructions of both profiles", program);
       }
-      if (auto status = isa.encode(instruction, slots); !status) return forward_error(status);
+      TENON_TRY(isa.encode(instruction, slots));
     }
     driver::Launch one{.profile = spec::profile_of(instructions->front()),
                        .instructions = kStream,
@@ -144,29 +140,24 @@ struct Debug {
 
   // Runs the model once on the behavioral simulator and takes the launch from there, with its inputs.
   Expected<Bundle> of_executable() {
-    auto executable = runtime::load(program);
-    if (!executable) return forward_error(executable);
+    TENON_TRY_ASSIGN(executable, runtime::load(program));
     if (executable->programs.empty()) return error("the executable has no program for the accelerator", program);
     if (data.empty())
       return error("a model runs on data: --data FILE.npy or FILE.npz:NAME", program, {}, Fault::kUsage);
     if (launch < 0) return error("--launch is at least 0", {}, {}, Fault::kUsage);
     if (executable->main().params.size() != 1) return error("the model has several inputs; --data feeds one", program);
-    auto batch = load_tensor(data);
-    if (!batch) return forward_error(batch);
-    auto samples = split_samples(*batch, executable->main().params[0], divide);
-    if (!samples) return forward_error(samples);
+    TENON_TRY_ASSIGN(batch, load_tensor(data));
+    TENON_TRY_ASSIGN(samples, split_samples(*batch, executable->main().params[0], divide));
     if (samples->empty()) return error("there is no sample", data);
     Bundle wanted;
     wanted.config = executable->programs.front().config;
     wanted.memory_bytes = uint64_t{256} << 20;
     const runtime::TemporaryDirectory scratch;
-    auto opened = driver::open_for(wanted, "behavioral:" + wanted.config.name, scratch.path());
-    if (!opened) return forward_error(opened);
+    TENON_TRY_ASSIGN(opened, driver::open_for(wanted, "behavioral:" + wanted.config.name, scratch.path()));
     driver::Recorder recorder(**opened, static_cast<size_t>(launch));
     runtime::SessionOptions options;
     options.accelerator = &recorder;
-    auto session = runtime::Session::create(*executable, options);
-    if (!session) return forward_error(session);
+    TENON_TRY_ASSIGN(session, runtime::Session::create(*executable, options));
     auto results = session->run(std::span(*samples).first(1));
     if (!recorder.bundle()) {
       if (!results) return forward_error(results);

@@ -8,7 +8,8 @@
 #include "compiler/frontend/onnx.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/text/format.h"
-#include "runtime/file.h"
+#include "support/file.h"
+#include "support/try.h"
 
 namespace tenon::cli {
 namespace {
@@ -21,15 +22,13 @@ struct FormatCommand {
     if (write && check) return error("--write and --check exclude each other", {}, "give one of them", Fault::kUsage);
     std::string different;
     for (const std::string& file : files) {
-      auto text = read(file);
-      if (!text) return forward_error(text);
-      auto formatted = compiler::format(*text, file == "-" ? "standard input" : file);
-      if (!formatted) return forward_error(formatted);
+      TENON_TRY_ASSIGN(text, read(file));
+      TENON_TRY_ASSIGN(formatted, compiler::format(*text, file == "-" ? "standard input" : file));
       if (check) {
         if (*formatted != *text) different += (different.empty() ? "" : ", ") + file;
       } else if (write && file != "-") {
         if (*formatted == *text) continue;
-        if (auto status = runtime::write_file(file, *formatted); !status) return status;
+        TENON_TRY(write_file(file, *formatted));
         fmt::print("{}\n", file);
       } else {
         fmt::print("{}", *formatted);
@@ -41,8 +40,7 @@ struct FormatCommand {
 
   static Expected<std::string> read(const std::string& file) {
     if (file == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
-    auto bytes = runtime::read_file(file);
-    if (!bytes) return forward_error(bytes);
+    TENON_TRY_ASSIGN(bytes, read_file(file));
     return std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size());
   }
 };
@@ -55,8 +53,8 @@ struct ConvertCommand {
       return error("a module is written as .tn or .tnb", output, {}, Fault::kUsage);
     }
     compiler::Context context;
-    auto module = input.ends_with(".onnx") ? compiler::load_onnx(context, input, {}) : compiler::load(context, input);
-    if (!module) return forward_error(module);
+    TENON_TRY_ASSIGN(
+        module, input.ends_with(".onnx") ? compiler::load_onnx(context, input, {}) : compiler::load(context, input));
     return compiler::save(context, *module, output);
   }
 };

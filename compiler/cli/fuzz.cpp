@@ -10,6 +10,7 @@
 #include "compiler/cli/json.h"
 #include "driver/bringup/keep.h"
 #include "sim/fuzz/campaign.h"
+#include "support/try.h"
 
 namespace tenon::cli {
 namespace {
@@ -73,8 +74,7 @@ struct FuzzAccel {
   bool json = false, quiet = false;
 
   Status run() const {
-    auto range = parse_length(length);
-    if (!range) return forward_error(range);
+    TENON_TRY_ASSIGN(range, parse_length(length));
     if (count < 1 || shrink < 0) return error("--count is at least 1, --shrink at least 0", {}, {}, Fault::kUsage);
     fuzz::CampaignOptions options;
     options.seed =
@@ -97,13 +97,11 @@ struct FuzzAccel {
 
   Status one(const std::string& name, fuzz::CampaignOptions options, Json& out) const {
     options.config = name;
-    auto config = spec::load_config(name);
-    if (!config) return forward_error(config);
+    TENON_TRY_ASSIGN(config, spec::load_config(name));
     // A device that cannot be opened at all is the machine's fault, not a finding.
-    if (auto opened = driver::open(against + ":" + name); !opened) return forward_error(opened);
+    TENON_TRY(driver::open(against + ":" + name));
     const auto runner = [&](const fuzz::Program& program) -> Status {
-      auto opened = driver::open(device(against, name, program));
-      if (!opened) return forward_error(opened);
+      TENON_TRY_ASSIGN(opened, driver::open(device(against, name, program)));
       return fuzz::run(*(*opened)->simulator(), program);
     };
     const auto begin = std::chrono::steady_clock::now();

@@ -13,7 +13,7 @@
 #include "compiler/cli/json.h"
 #include "compiler/fuzz/campaign.h"
 #include "compiler/ir/text.h"
-#include "compiler/ir/try.h"
+#include "support/try.h"
 
 namespace tenon::cli {
 namespace {
@@ -77,7 +77,7 @@ struct FuzzIr {
     options.oracle.mutants = static_cast<int>(mutants);
     options.oracle.passes = compiler::all_passes();
     if (!passes.empty()) {
-      TENON_TAKE(found, compiler::find_passes(passes));
+      TENON_TRY_ASSIGN(found, compiler::find_passes(passes));
       options.oracle.passes = std::move(*found);
       options.oracle.pipeline = options.oracle.text = false;
       options.oracle.mutants = 0;
@@ -101,7 +101,7 @@ struct FuzzIr {
 
   Status again(const fuzz::CampaignOptions& options) const {
     compiler::Context context;
-    TENON_TAKE(module, compiler::load(context, file));
+    TENON_TRY_ASSIGN(module, compiler::load(context, file));
     fuzz::Counts counts;
     watch(options.seed);
     const auto violation = fuzz::replay(context, *module, options, counts);

@@ -5,6 +5,7 @@
 #include "compiler/cli/json.h"
 #include "hw/generator/generator.h"
 #include "hw/spec/config.h"
+#include "support/try.h"
 
 namespace tenon::cli {
 namespace {
@@ -47,10 +48,8 @@ struct Generate {
   std::string config = "default", directory;
 
   Status run() const {
-    auto loaded = spec::load_config(config);
-    if (!loaded) return forward_error(loaded);
-    auto files = generator::generate(*loaded, directory);
-    if (!files) return forward_error(files);
+    TENON_TRY_ASSIGN(loaded, spec::load_config(config));
+    TENON_TRY_ASSIGN(files, generator::generate(*loaded, directory));
     fmt::print("{} ({}), hash {}: {} files\n", loaded->name, shape(*loaded), hash_text(*loaded), files->size());
     for (const auto& file : *files) fmt::print("  {}\n", file.string());
     return {};
@@ -92,8 +91,7 @@ struct Show {
   bool json = false;
 
   Status run() const {
-    auto loaded = spec::load_config(config);
-    if (!loaded) return forward_error(loaded);
+    TENON_TRY_ASSIGN(loaded, spec::load_config(config));
     if (json) fmt::print("{}", spec::to_json(*loaded));
     else print_facts(*loaded);
     return {};

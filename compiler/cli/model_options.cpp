@@ -9,6 +9,7 @@
 #include "compiler/tune/records.h"
 #include "runtime/native/functions.h"
 #include "runtime/native/native.h"
+#include "support/try.h"
 
 namespace tenon::cli {
 
@@ -51,25 +52,21 @@ Expected<runtime::Port> only_input(const compiler::Model& model) {
 
 Status open_libraries(const ModelOptions& options) {
   for (const std::string& file : options.libraries) {
-    if (auto status = runtime::open_functions(file); !status) return status;
+    TENON_TRY(runtime::open_functions(file));
   }
   return {};
 }
 
 Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOptions& passes) {
-  if (auto status = open_libraries(options); !status) return forward_error(status);
-  auto shapes = compiler::parse_shapes(options.shapes);
-  if (!shapes) return forward_error(shapes);
-  auto model = compiler::load_model(options.model, *shapes, passes, {.strict_shapes = options.strict_shapes});
-  if (!model) return forward_error(model);
+  TENON_TRY(open_libraries(options));
+  TENON_TRY_ASSIGN(shapes, compiler::parse_shapes(options.shapes));
+  TENON_TRY_ASSIGN(model,
+                   compiler::load_model(options.model, *shapes, passes, {.strict_shapes = options.strict_shapes}));
   LoadedModel loaded{std::move(*model), {}};
   if (options.calibration_data.empty()) return loaded;
-  auto port = only_input(loaded.model);
-  if (!port) return forward_error(port);
-  auto batch = load_tensor(options.calibration_data);
-  if (!batch) return forward_error(batch);
-  auto samples = split_samples(*batch, *port, options.divide);
-  if (!samples) return forward_error(samples);
+  TENON_TRY_ASSIGN(port, only_input(loaded.model));
+  TENON_TRY_ASSIGN(batch, load_tensor(options.calibration_data));
+  TENON_TRY_ASSIGN(samples, split_samples(*batch, *port, options.divide));
   if (samples->empty())
     return error("there is no sample to calibrate with", options.calibration_data,
                  "give data like that which the model will see");
@@ -80,8 +77,7 @@ Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOpti
 Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOptions& options,
                                         const spec::Config* accelerator, bool keep_intermediates,
                                         const compiler::PassOptions& passes) {
-  auto method = compiler::parse_calibration(options.method);
-  if (!method) return forward_error(method);
+  TENON_TRY_ASSIGN(method, compiler::parse_calibration(options.method));
   bool dnnl = false;
   for (const std::string& name : split(options.targets)) {
     if (name != "dnnl") {
@@ -97,16 +93,13 @@ Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOp
   if (!options.records.empty()) {
     std::vector<std::string> known = levels;
     if (known.empty()) {
-      auto all = compiler::native::levels_of(options.target);
-      if (!all) return forward_error(all);
+      TENON_TRY_ASSIGN(all, compiler::native::levels_of(options.target));
       known = std::move(*all);
     }
-    auto read = compiler::tune::read_choices(options.records, known);
-    if (!read) return forward_error(read);
+    TENON_TRY_ASSIGN(read, compiler::tune::read_choices(options.records, known));
     choices = std::move(*read);
     for (const std::string& level : known) {
-      auto own = compiler::tune::read_level_choices(options.records, level);
-      if (!own) return forward_error(own);
+      TENON_TRY_ASSIGN(own, compiler::tune::read_level_choices(options.records, level));
       level_choices.emplace(level, std::move(*own));
     }
   }

@@ -7,8 +7,8 @@
 #include "compiler/cli/json.h"
 #include "compiler/ir/context.h"
 #include "compiler/ir/operator_reference.h"
-#include "compiler/ir/text/suggest.h"
 #include "compiler/kernels/kernels.h"
+#include "support/suggest.h"
 
 namespace tenon::cli {
 namespace {
@@ -41,7 +41,7 @@ struct Ops {
       if (!op) {
         std::vector<std::string_view> known;
         for (const Operator* other : context.operators()) known.push_back(other->name);
-        const std::string nearest = compiler::suggest(name, known);
+        const std::string nearest = suggest(name, known);
         return error(fmt::format("there is no operator {}", name), "tenon ops",
                      nearest.empty() ? "tenon ops lists them all" : nearest);
       }

@@ -6,6 +6,7 @@
 
 #include "compiler/cli/command.h"
 #include "hw/generator/overlay.h"
+#include "support/try.h"
 
 namespace tenon::cli {
 namespace {
@@ -16,15 +17,13 @@ struct Overlay {
   uint64_t interrupt = 0, clock = 100, memory = 64;
 
   Status run() {
-    auto loaded = spec::load_config(config);
-    if (!loaded) return forward_error(loaded);
+    TENON_TRY_ASSIGN(loaded, spec::load_config(config));
     options.family = family == "zynqmp" ? generator::Family::kZynqMp : generator::Family::kZynq7000;
     // Too large a number is refused as such, not cut.
     options.interrupt = static_cast<uint32_t>(std::min<uint64_t>(interrupt, UINT32_MAX));
     options.clock_mhz = static_cast<uint32_t>(std::min<uint64_t>(clock, UINT32_MAX));
     options.memory_bytes = std::min<uint64_t>(memory, uint64_t{1} << 40) << 20;
-    auto text = generator::overlay_text(*loaded, options);
-    if (!text) return forward_error(text);
+    TENON_TRY_ASSIGN(text, generator::overlay_text(*loaded, options));
     if (output.empty()) {
       fmt::print("{}", *text);
       return {};

@@ -3,6 +3,7 @@
 
 #include "compiler/cli/command.h"
 #include "hw/generator/vitis.h"
+#include "support/try.h"
 
 namespace tenon::cli {
 namespace {
@@ -22,19 +23,17 @@ struct Package {
     if (found == nullptr) {
       return error(fmt::format("no board is called \"{}\"", board), {}, "known: " + known_boards(), Fault::kUsage);
     }
-    if (units < 1 || units > found->most_units) {
-      return error(fmt::format("--units is {}, must be 1..{} on {}", units, found->most_units, board), {}, {},
+    if (units < 1 || units > found->max_units) {
+      return error(fmt::format("--units is {}, must be 1..{} on {}", units, found->max_units, board), {}, {},
                    Fault::kUsage);
     }
     if (clock < 0 || clock > 1000) {
       return error(fmt::format("--clock is {}, must be 1..1000 MHz, or 0 for the board's own", clock), {}, {},
                    Fault::kUsage);
     }
-    auto loaded = spec::load_config(config);
-    if (!loaded) return forward_error(loaded);
+    TENON_TRY_ASSIGN(loaded, spec::load_config(config));
     const generator::VitisOptions options{static_cast<int>(units), static_cast<int>(clock)};
-    auto files = generator::package_for_vitis(*loaded, *found, options, directory);
-    if (!files) return forward_error(files);
+    TENON_TRY_ASSIGN(files, generator::package_for_vitis(*loaded, *found, options, directory));
     fmt::print("{} for {} ({}): {} files in {}\nbuild it where Vitis is: {}/build.sh\n", loaded->name, found->name,
                found->doc, files->size(), directory, directory);
     return {};

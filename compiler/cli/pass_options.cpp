@@ -1,4 +1,5 @@
 #include "compiler/cli/pass_options.h"
+#include "support/try.h"
 
 #include <fmt/format.h>
 
@@ -30,7 +31,7 @@ Expected<compiler::PassOptions> PassFlags::options() const {
   options.print_before = split(print_before);
   options.print_after = split(print_after);
   options.diff = split(diff);
-  if (auto known = check(options); !known) return forward_error(known);
+  TENON_TRY(check(options));
   options.print = [](std::string_view title, const std::string& text) {
     fmt::print("// {}\n{}{}", title, text.empty() ? "// nothing\n" : text, text.ends_with("\n") ? "\n" : "");
   };

@@ -9,6 +9,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/passes/memory.h"
 #include "compiler/pipeline/pipeline.h"
+#include "support/try.h"
 
 namespace tenon::cli {
 namespace {
@@ -63,21 +64,16 @@ struct OptCommand {
   PassFlags flags;
 
   Status run() const {
-    auto sizes = compiler::parse_shapes(shapes);
-    if (!sizes) return forward_error(sizes);
-    auto options = flags.options();
-    if (!options) return forward_error(options);
+    TENON_TRY_ASSIGN(sizes, compiler::parse_shapes(shapes));
+    TENON_TRY_ASSIGN(options, flags.options());
     std::vector<Pass> chosen = compiler::standard_passes();
     chosen.insert(chosen.end(), compiler::kernel_passes().begin(), compiler::kernel_passes().end());
     if (!passes.empty()) {
-      auto found = compiler::find_passes(split(passes));
-      if (!found) return forward_error(found);
+      TENON_TRY_ASSIGN(found, compiler::find_passes(split(passes)));
       chosen = std::move(*found);
     }
-    auto model = compiler::read_model(this->model, *sizes, {.strict_shapes = strict_shapes});
-    if (!model) return forward_error(model);
-    auto module = compiler::run_passes(*model->context, std::move(model->module), chosen, *options);
-    if (!module) return forward_error(module);
+    TENON_TRY_ASSIGN(model, compiler::read_model(this->model, *sizes, {.strict_shapes = strict_shapes}));
+    TENON_TRY_ASSIGN(module, compiler::run_passes(*model->context, std::move(model->module), chosen, *options));
     if (memory) {
       print_memory(*model->context, *module);
       if (output.empty()) return {};

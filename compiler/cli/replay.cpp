@@ -6,6 +6,7 @@
 #include "compiler/cli/command.h"
 #include "compiler/cli/json.h"
 #include "runtime/temporary.h"
+#include "support/try.h"
 
 namespace tenon::cli {
 namespace {
@@ -15,12 +16,10 @@ struct Replay {
   bool json = false;
 
   Status run() const {
-    auto bundle = driver::load_bundle(directory);
-    if (!bundle) return forward_error(bundle);
+    TENON_TRY_ASSIGN(bundle, driver::load_bundle(directory));
     const runtime::TemporaryDirectory scratch;
     const std::string uri = device.empty() ? bundle->device : device;
-    auto opened = driver::open_for(*bundle, uri, scratch.path());
-    if (!opened) return forward_error(opened);
+    TENON_TRY_ASSIGN(opened, driver::open_for(*bundle, uri, scratch.path()));
     const auto found = driver::replay(**opened, *bundle);
     if (!found) return std::unexpected(found.error());
     const bool same = *found == bundle->found;

@@ -4,6 +4,7 @@
 #include "compiler/cli/command.h"
 #include "compiler/cli/run_module.h"
 #include "compiler/cli/run_samples.h"
+#include "support/try.h"
 
 namespace tenon::cli {
 namespace {
@@ -18,7 +19,7 @@ struct RunCommand {
   Status run() {
     const std::string& model = samples.model.model;
     if (is_module(model) && samples.data.empty()) {
-      if (auto status = open_libraries(samples.model); !status) return status;
+      TENON_TRY(open_libraries(samples.model));
       return run_module({model, entry, inputs, output, expect, tolerance, json, samples.model.strict_shapes});
     }
     if (!inputs.empty() || !expect.empty()) {

@@ -13,9 +13,9 @@
 #include "compiler/cli/json.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/text.h"
-#include "compiler/ir/try.h"
 #include "runtime/npy.h"
 #include "runtime/reference/dtypes.h"
+#include "support/try.h"
 
 namespace tenon::cli {
 namespace {
@@ -104,7 +104,7 @@ Expected<std::vector<RunValue>> read_inputs(const Context& context, const Functi
         continue;
       }
     }
-    TENON_TAKE(tensor, load_tensor(given[i]));
+    TENON_TRY_ASSIGN(tensor, load_tensor(given[i]));
     values.push_back(std::move(*tensor));
   }
   if (next < unnamed.size()) return error("there are more inputs than parameters", run.model, takes, Fault::kUsage);
@@ -182,10 +182,10 @@ Status compare(const std::string& name, const Tensor& found, const Tensor& expec
 Status compare(const runtime::NamedTensors& found, const ModuleRun& run) {
   runtime::NamedTensors expected;
   if (run.expect.ends_with(".npz")) {
-    TENON_TAKE(all, runtime::load_npz(run.expect));
+    TENON_TRY_ASSIGN(all, runtime::load_npz(run.expect));
     expected = std::move(*all);
   } else {
-    TENON_TAKE(one, load_tensor(run.expect));
+    TENON_TRY_ASSIGN(one, load_tensor(run.expect));
     expected.emplace("0", std::move(*one));
   }
   for (const auto& [name, tensor] : found) {
@@ -242,7 +242,7 @@ bool is_module(const std::string& path) { return path.ends_with(".tn") || path.e
 Status run_module(const ModuleRun& run) {
   if (!(run.tolerance >= 0)) return error("--tolerance is at least 0", {}, {}, Fault::kUsage);
   Context context;
-  TENON_TAKE(module, compiler::load(context, run.model, {.strict_shapes = run.strict_shapes}));
+  TENON_TRY_ASSIGN(module, compiler::load(context, run.model, {.strict_shapes = run.strict_shapes}));
   const std::string name = run.entry.starts_with('@') ? run.entry.substr(1) : run.entry;
   const compiler::Symbol entry = context.symbol(name);
   const Function* function = module->function(entry);
@@ -255,7 +255,7 @@ Status run_module(const ModuleRun& run) {
                  names.empty() ? "the module has none" : fmt::format("there are {}", fmt::join(names, ", ")),
                  Fault::kUsage);
   }
-  TENON_TAKE(inputs, read_inputs(context, *function, run));
+  TENON_TRY_ASSIGN(inputs, read_inputs(context, *function, run));
   auto result = compiler::interpret(context, *module, entry, *inputs);
   if (!result) {
     if (result.error().where.empty()) result.error().where = run.model;

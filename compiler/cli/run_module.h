@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "hw/spec/diagnostic.h"
+#include "support/diagnostic.h"
 
 namespace tenon::cli {
 

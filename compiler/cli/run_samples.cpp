@@ -18,6 +18,7 @@
 #include "runtime/profile/analysis.h"
 #include "runtime/profile/report.h"
 #include "runtime/vm/mismatch.h"
+#include "support/try.h"
 
 namespace tenon::cli {
 namespace {
@@ -53,16 +54,16 @@ struct Runner : SamplesRun {
   explicit Runner(const SamplesRun& run) : SamplesRun(run) {}
 
   Status run() {
-    if (auto status = prepare(); !status) return status;
+    TENON_TRY(prepare());
     result.begin_object();
     if (!json && compilation)
       fmt::print("Operators of {}\n{}\n", executable.name,
                  compiler::explain(compilation->partitioned, compilation->placements));
-    if (auto status = read_data(); !status) return status;
-    if (auto status = references(); !status) return status;
-    if (auto status = on_device(); !status) return status;
+    TENON_TRY(read_data());
+    TENON_TRY(references());
+    TENON_TRY(on_device());
     if (!verify.empty()) {
-      if (auto status = verified(); !status) return status;
+      TENON_TRY(verified());
     }
     if (json) fmt::print("{}", result.end().str());
     return {};
@@ -83,25 +84,22 @@ struct Runner : SamplesRun {
       if (failed) return error(fmt::format("cannot make the directory: {}", failed.message()), output);
     }
     if (!cpu) {
-      auto opened = driver::open(device);
-      if (!opened) return forward_error(opened);
+      TENON_TRY_ASSIGN(opened, driver::open(device));
       accelerator = std::move(*opened);
     }
     if (model.model.ends_with(".tnx")) {
       if (check)
         return error("--check needs the model, an executable has no reference", model.model,
                      "give the .onnx or .tn file", Fault::kUsage);
-      auto file = runtime::load(model.model);
-      if (!file) return forward_error(file);
+      TENON_TRY_ASSIGN(file, runtime::load(model.model));
       executable = std::move(*file);
       return {};
     }
-    auto model_file = load(model);
-    if (!model_file) return forward_error(model_file);
+    TENON_TRY_ASSIGN(model_file, load(model));
     loaded = std::move(*model_file);
     model.for_this_machine = true;
-    auto compiled = cli::compile(*loaded, model, accelerator ? &accelerator->info().config : nullptr, check);
-    if (!compiled) return forward_error(compiled);
+    TENON_TRY_ASSIGN(compiled,
+                     cli::compile(*loaded, model, accelerator ? &accelerator->info().config : nullptr, check));
     compilation = std::move(*compiled);
     executable = compilation->executable;
     return {};
@@ -113,10 +111,8 @@ struct Runner : SamplesRun {
       return error(fmt::format("the model has {} inputs; --data feeds exactly one", main.params.size()),
                    executable.name, "use tenon-run, which names inputs");
     }
-    auto batch = load_tensor(data);
-    if (!batch) return forward_error(batch);
-    auto split = split_samples(*batch, main.params[0], model.divide);
-    if (!split) return forward_error(split);
+    TENON_TRY_ASSIGN(batch, load_tensor(data));
+    TENON_TRY_ASSIGN(split, split_samples(*batch, main.params[0], model.divide));
     samples = std::move(*split);
     if (samples.empty()) return error("the data has no sample", data);
     if (limit > 0 && static_cast<size_t>(limit) < samples.size()) samples.resize(static_cast<size_t>(limit));
@@ -127,8 +123,7 @@ struct Runner : SamplesRun {
                                batch_rows, main.results.empty() ? "missing" : to_string(main.results[0])),
                    executable.name, "leave --labels out", Fault::kUsage);
     }
-    auto read = load_labels(labels, samples.size() * static_cast<size_t>(batch_rows));
-    if (!read) return forward_error(read);
+    TENON_TRY_ASSIGN(read, load_labels(labels, samples.size() * static_cast<size_t>(batch_rows)));
     truth = std::move(*read);
     if (!json) fmt::print("Accuracy over {} samples\n", samples.size());
     return {};
@@ -154,9 +149,8 @@ struct Runner : SamplesRun {
     Score s;
     Progress progress("reference", samples.size(), quiet);
     for (size_t i = 0; i < samples.size(); ++i, progress.step()) {
-      auto results = compiler::interpret(*loaded->model.context, loaded->model.module, loaded->model.entry,
-                                         std::span<const Tensor>(&samples[i], 1));
-      if (!results) return forward_error(results);
+      TENON_TRY_ASSIGN(results, compiler::interpret(*loaded->model.context, loaded->model.module, loaded->model.entry,
+                                                    std::span<const Tensor>(&samples[i], 1)));
       count(s, *results, i);
     }
     score(compilation && !loaded->calibration.empty() ? "float model, reference" : "model, reference",
@@ -214,8 +208,7 @@ struct Runner : SamplesRun {
       for (size_t i = 0; i < samples.size(); ++i, progress.step()) {
         std::vector<Tensor> expected;
         if (comparison) {
-          auto values = comparison->reference({&samples[i], 1});
-          if (!values) return forward_error(values);
+          TENON_TRY_ASSIGN(values, comparison->reference({&samples[i], 1}));
           expected = std::move(*values);
           count(reference, expected, i);
         }
@@ -225,9 +218,9 @@ struct Runner : SamplesRun {
         }
         count(device_score, *results, i);
         if (comparison) {
-          if (auto status = comparison->results(expected, *results); !status) return status;
+          TENON_TRY(comparison->results(expected, *results));
         }
-        if (auto status = write_results(*results, i); !status) return status;
+        TENON_TRY(write_results(*results, i));
       }
     }
     if (comparison)
@@ -253,8 +246,7 @@ struct Runner : SamplesRun {
     if (output.empty()) return {};
     const std::vector<std::string> names = runtime::file_names(executable.main().results);
     for (size_t i = 0; i < results.size(); ++i) {
-      if (auto status = runtime::save_npy(fmt::format("{}/{}_{}.npy", output, names[i], sample), results[i]); !status)
-        return status;
+      TENON_TRY(runtime::save_npy(fmt::format("{}/{}_{}.npy", output, names[i], sample), results[i]));
     }
     return {};
   }
@@ -290,11 +282,11 @@ struct Runner : SamplesRun {
                                .profile = &session.profile(),
                                .device = accelerator ? &accelerator->info() : nullptr};
     if (!report.empty()) {
-      if (auto status = write_text(report, runtime::make_report(input)); !status) return status;
+      TENON_TRY(write_text(report, runtime::make_report(input)));
       if (!json) fmt::print("\nReport: {}\n", report);
     }
     if (!trace.empty()) {
-      if (auto status = write_text(trace, runtime::make_trace(input)); !status) return status;
+      TENON_TRY(write_text(trace, runtime::make_trace(input)));
       if (!json) fmt::print("Trace: {}\n", trace);
     }
     return {};
@@ -302,23 +294,19 @@ struct Runner : SamplesRun {
 
   // The first samples once more on a second device: its results must be those of the reference or of the first device.
   Status verified() {
-    auto second = driver::open(verify);
-    if (!second) return forward_error(second);
+    TENON_TRY_ASSIGN(second, driver::open(verify));
     std::optional<compiler::Comparison> comparison;
     if (check) comparison.emplace(loaded->model, *compilation);
-    auto session = session_on(second->get(), comparison ? &*comparison : nullptr, false);
-    if (!session) return forward_error(session);
-    auto first = session_on(accelerator.get(), nullptr, false);
-    if (!first) return forward_error(first);
+    TENON_TRY_ASSIGN(session, session_on(second->get(), comparison ? &*comparison : nullptr, false));
+    TENON_TRY_ASSIGN(first, session_on(accelerator.get(), nullptr, false));
     const size_t count_of = std::min(samples.size(), static_cast<size_t>(verify_samples));
     {
       Progress progress(verify, count_of, quiet);
       for (size_t i = 0; i < count_of; ++i, progress.step()) {
         if (comparison) {
-          if (auto values = comparison->reference({&samples[i], 1}); !values) return forward_error(values);
+          TENON_TRY(comparison->reference({&samples[i], 1}));
         }
-        auto expected = first->run({&samples[i], 1});
-        if (!expected) return forward_error(expected);
+        TENON_TRY_ASSIGN(expected, first->run({&samples[i], 1}));
         auto found = session->run({&samples[i], 1});
         if (!found) {
           return with_bundle(second->get(), std::move(found.error()), i, comparison ? &*comparison : nullptr);

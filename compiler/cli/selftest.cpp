@@ -6,6 +6,7 @@
 #include "compiler/cli/command.h"
 #include "compiler/cli/json.h"
 #include "driver/bringup/keep.h"
+#include "support/try.h"
 
 namespace tenon::cli {
 namespace {
@@ -19,8 +20,7 @@ struct Selftest {
     if (memory_kib < 1 || memory_kib > (1 << 20)) {
       return error(fmt::format("--memory is {}, must be 1..1048576 KiB", memory_kib), {}, {}, Fault::kUsage);
     }
-    auto opened = driver::open(device);
-    if (!opened) return forward_error(opened);
+    TENON_TRY_ASSIGN(opened, driver::open(device));
     const auto checks = driver::selftest(**opened, {.memory_bytes = memory_kib << 10, .seed = seed});
     Json out;
     out.begin_object().field("device", device).field("configuration", (*opened)->info().config.name);

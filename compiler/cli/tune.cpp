@@ -9,6 +9,7 @@
 #include "compiler/cli/model_options.h"
 #include "compiler/tune/search.h"
 #include "runtime/native/native.h"
+#include "support/try.h"
 
 namespace tenon::cli {
 namespace {
@@ -31,20 +32,16 @@ struct TuneCommand {
                    fmt::format("it has {}", fmt::join(levels, ", ")), Fault::kUsage);
     }
     // Before the model is compiled: whether there can be records.
-    auto records = compiler::tune::Records::open(model.records);
-    if (!records) return forward_error(records);
+    TENON_TRY_ASSIGN(records, compiler::tune::Records::open(model.records));
     ModelOptions plain = model;
     plain.records.clear();  // groups do not depend on them
-    auto loaded = load(plain);
-    if (!loaded) return forward_error(loaded);
+    TENON_TRY_ASSIGN(loaded, load(plain));
     std::optional<spec::Config> accelerator;
     if (!config.empty()) {
-      auto found = spec::load_config(config);
-      if (!found) return forward_error(found);
+      TENON_TRY_ASSIGN(found, spec::load_config(config));
       accelerator = std::move(*found);
     }
-    auto compiled = cli::compile(*loaded, plain, accelerator ? &*accelerator : nullptr, false);
-    if (!compiled) return forward_error(compiled);
+    TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, plain, accelerator ? &*accelerator : nullptr, false));
     compiler::tune::TuneOptions options{
         .trials = trials, .seconds = seconds, .level = level.empty() ? std::string(levels.front()) : level};
     const bool shows = !quiet && isatty(STDERR_FILENO) != 0;

@@ -5,14 +5,15 @@
 
 #include "compiler/cli/command.h"
 #include "compiler/cli/json.h"
-#include "hw/spec/file.h"
+#include "support/file.h"
+#include "support/try.h"
 
 namespace tenon::cli {
 namespace {
 
 Status save(driver::Xclbin& xclbin, const std::string& path) {
   const auto bytes = driver::to_bytes(xclbin);
-  if (auto status = write_file(path, bytes); !status) return status;
+  TENON_TRY(write_file(path, bytes));
   fmt::print("{}: {} bytes, configuration {}, uuid {}\n", path, bytes.size(), xclbin.config->name, uuid_text(xclbin));
   return {};
 }
@@ -22,8 +23,7 @@ struct Write {
   int64_t units = 1, memory_mib = 256, clock = 100;
 
   Status run() const {
-    auto loaded = spec::load_config(config);
-    if (!loaded) return forward_error(loaded);
+    TENON_TRY_ASSIGN(loaded, spec::load_config(config));
     if (units < 1 || units > 15)
       return error(fmt::format("--units is {}, must be 1..15", units), {}, {}, Fault::kUsage);
     if (memory_mib < 1 || memory_mib > 65536) {
@@ -36,8 +36,7 @@ struct Write {
                                   .clock_mhz = static_cast<uint32_t>(clock),
                                   .bitstream = {}};
     if (!bitstream.empty()) {
-      auto bytes = read_file(bitstream);
-      if (!bytes) return forward_error(bytes);
+      TENON_TRY_ASSIGN(bytes, read_file(bitstream));
       if (bytes->empty()) return error("the bitstream is empty", bitstream);
       options.bitstream = std::move(*bytes);
     }
@@ -51,10 +50,8 @@ struct Show {
   bool json = false;
 
   Status run() const {
-    auto xclbin = driver::load_xclbin(file);
-    if (!xclbin) return forward_error(xclbin);
-    auto design = driver::design_of(*xclbin, file);
-    if (!design) return forward_error(design);
+    TENON_TRY_ASSIGN(xclbin, driver::load_xclbin(file));
+    TENON_TRY_ASSIGN(design, driver::design_of(*xclbin, file));
     const std::string config = xclbin->config ? xclbin->config->name : "";
     if (json) {
       Json out;
@@ -90,10 +87,8 @@ struct Seal {
   std::string file, config, output;
 
   Status run() const {
-    auto xclbin = driver::load_xclbin(file);
-    if (!xclbin) return forward_error(xclbin);
-    auto loaded = spec::load_config(config);
-    if (!loaded) return forward_error(loaded);
+    TENON_TRY_ASSIGN(xclbin, driver::load_xclbin(file));
+    TENON_TRY_ASSIGN(loaded, spec::load_config(config));
     driver::seal(*xclbin, *loaded);
     return save(*xclbin, output);
   }

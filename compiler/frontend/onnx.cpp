@@ -9,7 +9,7 @@
 
 #include "compiler/frontend/onnx_node.h"
 #include "compiler/ir/rewrite.h"
-#include "runtime/file.h"
+#include "support/file.h"
 
 namespace tenon::compiler {
 namespace {
@@ -147,7 +147,7 @@ class Importer {
       builder_.finish(results[0]);
       return {};
     }
-    TENON_TAKE(tuple, builder_.tuple(std::move(results), "outputs"));
+    TENON_TRY_ASSIGN(tuple, builder_.tuple(std::move(results), "outputs"));
     builder_.finish(*tuple);
     return {};
   }
@@ -164,13 +164,13 @@ class Importer {
 }  // namespace
 
 Expected<Module> import_onnx(Context& context, std::span<const std::byte> bytes, const ImportOptions& options) {
-  TENON_TAKE(model, read_onnx(bytes, options.file));
+  TENON_TRY_ASSIGN(model, read_onnx(bytes, options.file));
   return Importer(context, *model, options).run();
 }
 
 Expected<Module> load_onnx(Context& context, const std::filesystem::path& path,
                            const std::map<std::string, int64_t>& shapes) {
-  TENON_TAKE(bytes, runtime::read_file(path));
+  TENON_TRY_ASSIGN(bytes, read_file(path));
   return import_onnx(context, *bytes, {path.filename().string(), shapes});
 }
 

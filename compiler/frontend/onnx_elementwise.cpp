@@ -13,26 +13,26 @@ using runtime::reference::Name;
 // An activation whose float attributes have ONNX's names and defaults.
 template <Name op, Name... attributes>
 Status activation(NodeImport& node) {
-  TENON_TAKE(attrs, node.reals_given({attributes.text...}));
+  TENON_TRY_ASSIGN(attrs, node.reals_given({attributes.text...}));
   return node.result(node.apply(op.view(), {0}, std::move(*attrs)));
 }
 
 Status gelu(NodeImport& node) {
-  TENON_TAKE(approximate, node.string("approximate", "none"));
+  TENON_TRY_ASSIGN(approximate, node.string("approximate", "none"));
   return node.result(node.apply(*approximate == "tanh" ? "gelu_tanh" : "gelu", {0}));
 }
 
 Status shrink(NodeImport& node) {
-  TENON_TAKE(bias, node.real("bias", 0.0));
-  TENON_TAKE(lambda, node.real("lambd", 0.5));
+  TENON_TRY_ASSIGN(bias, node.real("bias", 0.0));
+  TENON_TRY_ASSIGN(lambda, node.real("lambd", 0.5));
   return node.result(node.apply("shrink", {0}, {{"bias", *bias}, {"lambda", *lambda}}));
 }
 
 // Max, Min, Sum and Mean of any number of tensors.
 template <Name op, bool mean = false>
 Status variadic(NodeImport& node) {
-  TENON_TAKE(args, node.all_inputs());
-  TENON_TAKE(type, node.type(0));
+  TENON_TRY_ASSIGN(args, node.all_inputs());
+  TENON_TRY_ASSIGN(type, node.type(0));
   Expected<Atom> result = (*args)[0];
   for (size_t i = 1; i < args->size() && result; ++i) result = node.apply(op.view(), {*result, (*args)[i]});
   if (!result || !mean) return node.result(std::move(result));
@@ -40,7 +40,7 @@ Status variadic(NodeImport& node) {
 }
 
 Status modulo(NodeImport& node) {
-  TENON_TAKE(fmod, node.integer("fmod", 0));
+  TENON_TRY_ASSIGN(fmod, node.integer("fmod", 0));
   return node.result(node.apply(*fmod ? "remainder" : "modulo", {0, 1}));
 }
 
@@ -51,51 +51,51 @@ Expected<Atom> cast_to(NodeImport& node, Atom atom, DType dtype) {
 
 // The result has the base's dtype, whatever the exponent's.
 Status power(NodeImport& node) {
-  TENON_TAKE(a, node.input(0));
-  TENON_TAKE(b, node.input(1));
-  TENON_TAKE(base, node.type(0));
-  TENON_TAKE(exponent, node.type(1));
+  TENON_TRY_ASSIGN(a, node.input(0));
+  TENON_TRY_ASSIGN(b, node.input(1));
+  TENON_TRY_ASSIGN(base, node.type(0));
+  TENON_TRY_ASSIGN(exponent, node.type(1));
   const bool by_real = runtime::kReals.contains(exponent->dtype) && !runtime::kReals.contains(base->dtype);
   const DType dtype = by_real ? exponent->dtype : base->dtype;
-  TENON_TAKE(left, cast_to(node, *a, dtype));
-  TENON_TAKE(right, cast_to(node, *b, dtype));
-  TENON_TAKE(result, node.apply("power", {*left, *right}));
+  TENON_TRY_ASSIGN(left, cast_to(node, *a, dtype));
+  TENON_TRY_ASSIGN(right, cast_to(node, *b, dtype));
+  TENON_TRY_ASSIGN(result, node.apply("power", {*left, *right}));
   return node.result(cast_to(node, *result, base->dtype));
 }
 
 Status bit_shift(NodeImport& node) {
-  TENON_TAKE(direction, node.string("direction", ""));
+  TENON_TRY_ASSIGN(direction, node.string("direction", ""));
   if (*direction != "LEFT" && *direction != "RIGHT") return node.fail("direction must be LEFT or RIGHT");
   return node.result(node.apply(*direction == "LEFT" ? "shift_left" : "shift_right", {0, 1}));
 }
 
 Status is_inf(NodeImport& node) {
-  TENON_TAKE(positive, node.integer("detect_positive", 1));
-  TENON_TAKE(negative, node.integer("detect_negative", 1));
-  TENON_TAKE(type, node.type(0));
-  TENON_TAKE(x, node.input(0));
-  TENON_TAKE(infinite, node.apply("is_inf", {*x}));
+  TENON_TRY_ASSIGN(positive, node.integer("detect_positive", 1));
+  TENON_TRY_ASSIGN(negative, node.integer("detect_negative", 1));
+  TENON_TRY_ASSIGN(type, node.type(0));
+  TENON_TRY_ASSIGN(x, node.input(0));
+  TENON_TRY_ASSIGN(infinite, node.apply("is_inf", {*x}));
   if (*positive && *negative) return node.result(*infinite);
   const Atom zero = node.scalar(0, type->dtype);
   if (!*positive && !*negative) return node.fail("detects neither of both");
-  TENON_TAKE(side, node.apply(*positive ? "greater" : "less", {*x, zero}));
+  TENON_TRY_ASSIGN(side, node.apply(*positive ? "greater" : "less", {*x, zero}));
   return node.result(node.apply("logical_and", {*infinite, *side}));
 }
 
 // Bounds are attributes up to opset 10, inputs from 11; those that are no constants need operators of their own.
 Status clip(NodeImport& node) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  TENON_TAKE(x, node.input(0));
+  TENON_TRY_ASSIGN(x, node.input(0));
   if (node.opset() < 11) {
-    TENON_TAKE(lo, node.real("min", -kInfinity));
-    TENON_TAKE(hi, node.real("max", kInfinity));
+    TENON_TRY_ASSIGN(lo, node.real("min", -kInfinity));
+    TENON_TRY_ASSIGN(hi, node.real("max", kInfinity));
     return node.result(node.apply("clip", {*x}, {{"min", *lo}, {"max", *hi}}));
   }
   double bounds[] = {-kInfinity, kInfinity};
   Expected<Atom> result = *x;
   for (size_t i : {size_t{1}, size_t{2}}) {
     if (!node.has_input(i)) continue;
-    TENON_TAKE(bound, node.input(i));
+    TENON_TRY_ASSIGN(bound, node.input(i));
     const runtime::Tensor* known = node.known(*bound);
     if (known && known->size() != 1) return node.fail("min and max must be one element");
     if (known && known->dtype() != DType::kI64 && known->dtype() != DType::kF64) {
@@ -113,22 +113,22 @@ Status clip(NodeImport& node) {
 }
 
 Status cast(NodeImport& node) {
-  TENON_TAKE(x, node.input(0));
-  TENON_TAKE(to, node.integer("to"));
+  TENON_TRY_ASSIGN(x, node.input(0));
+  TENON_TRY_ASSIGN(to, node.integer("to"));
   const auto dtype = onnx_dtype(*to);
   if (!dtype) return node.fail(fmt::format("a cast to ONNX's data type {} is not supported", *to));
   return node.result(node.apply("cast", {*x}, {{"dtype", std::string(runtime::name(*dtype))}}));
 }
 
 Status cast_like(NodeImport& node) {
-  TENON_TAKE(x, node.input(0));
-  TENON_TAKE(like, node.type(1));
+  TENON_TRY_ASSIGN(x, node.input(0));
+  TENON_TRY_ASSIGN(like, node.type(1));
   return node.result(node.apply("cast", {*x}, {{"dtype", std::string(runtime::name(like->dtype))}}));
 }
 
 Status dropout(NodeImport& node) {
   if (node.has_input(2)) {
-    TENON_TAKE(training, node.constant(2, "training_mode"));
+    TENON_TRY_ASSIGN(training, node.constant(2, "training_mode"));
     if (training->dtype() != DType::kBool || training->size() != 1 || training->data<bool>()[0]) {
       return node.fail("dropout in training mode is not supported", "export the model for inference");
     }

@@ -16,16 +16,16 @@ std::string mode_name(const std::string& mode) {
 }
 
 Expected<Reals> reals_of(NodeImport& node, size_t input, std::string_view what) {
-  TENON_TAKE(tensor, node.constant(input, what));
+  TENON_TRY_ASSIGN(tensor, node.constant(input, what));
   if (tensor->dtype() != DType::kF32) return node.fail(fmt::format("{} must be f32", what));
   return Reals(tensor->data<float>().begin(), tensor->data<float>().end());
 }
 
 // Scales are an input from opset 9 on; the coordinates are those of Resize in opset 10, rounded down.
 Status upsample(NodeImport& node) {
-  TENON_TAKE(mode, node.string("mode", "nearest"));
+  TENON_TRY_ASSIGN(mode, node.string("mode", "nearest"));
   const bool second = node.inputs() > 1;
-  TENON_TAKE(scales, second ? reals_of(node, 1, "the scales") : node.reals("scales", {}));
+  TENON_TRY_ASSIGN(scales, second ? reals_of(node, 1, "the scales") : node.reals("scales", {}));
   return node.result(node.apply("resize", {0},
                                 {{"scales", *scales},
                                  {"mode", mode_name(*mode)},
@@ -35,22 +35,22 @@ Status upsample(NodeImport& node) {
 
 Status resize(NodeImport& node) {
   if (node.opset() < 11) return upsample(node);
-  TENON_TAKE(type, node.type(0));
-  TENON_TAKE(mode, node.string("mode", "nearest"));
-  TENON_TAKE(coordinates, node.string("coordinate_transformation_mode", "half_pixel"));
-  TENON_TAKE(nearest, node.string("nearest_mode", "round_prefer_floor"));
-  TENON_TAKE(cubic, node.real("cubic_coeff_a", -0.75));
-  TENON_TAKE(exclude, node.integer("exclude_outside", 0));
-  TENON_TAKE(antialias, node.integer("antialias", 0));
-  TENON_TAKE(policy, node.string("keep_aspect_ratio_policy", "stretch"));
-  TENON_TAKE(outside, node.real("extrapolation_value", 0.0));
+  TENON_TRY_ASSIGN(type, node.type(0));
+  TENON_TRY_ASSIGN(mode, node.string("mode", "nearest"));
+  TENON_TRY_ASSIGN(coordinates, node.string("coordinate_transformation_mode", "half_pixel"));
+  TENON_TRY_ASSIGN(nearest, node.string("nearest_mode", "round_prefer_floor"));
+  TENON_TRY_ASSIGN(cubic, node.real("cubic_coeff_a", -0.75));
+  TENON_TRY_ASSIGN(exclude, node.integer("exclude_outside", 0));
+  TENON_TRY_ASSIGN(antialias, node.integer("antialias", 0));
+  TENON_TRY_ASSIGN(policy, node.string("keep_aspect_ratio_policy", "stretch"));
+  TENON_TRY_ASSIGN(outside, node.real("extrapolation_value", 0.0));
   (void)outside;  // of tf_crop_and_resize alone, which the operator refuses
   if (*antialias) return node.fail("antialiasing is not supported");
   if (*policy != "stretch") return node.fail(fmt::format("keep_aspect_ratio_policy '{}' is not supported", *policy));
   const auto rank = static_cast<size_t>(type->rank());
   Ints all;
   for (size_t i = 0; i < rank; ++i) all.push_back(static_cast<int64_t>(i));
-  TENON_TAKE(axes, node.list("axes", all));
+  TENON_TRY_ASSIGN(axes, node.list("axes", all));
   auto place = [&](size_t i) -> Expected<size_t> {
     const int64_t axis = (*axes)[i] + ((*axes)[i] < 0 ? type->rank() : 0);
     if (axis < 0 || axis >= type->rank()) return node.fail(fmt::format("there is no axis {}", (*axes)[i]));
@@ -63,24 +63,24 @@ Status resize(NodeImport& node) {
               {"exclude_outside", *exclude}};
   bool by_sizes = node.has_input(3);
   if (by_sizes && node.has_input(2)) {  // an empty tensor counts as left out
-    TENON_TAKE(sizes, node.constant(3, "the sizes"));
+    TENON_TRY_ASSIGN(sizes, node.constant(3, "the sizes"));
     by_sizes = sizes->size() > 0;
   }
   if (by_sizes) {
-    TENON_TAKE(given, node.integers(3, "the sizes"));
+    TENON_TRY_ASSIGN(given, node.integers(3, "the sizes"));
     if (given->size() != axes->size()) return node.fail("needs a size for each axis");
     Ints sizes(rank, -1);
     for (size_t i = 0; i < given->size(); ++i) {
-      TENON_TAKE(axis, place(i));
+      TENON_TRY_ASSIGN(axis, place(i));
       sizes[*axis] = (*given)[i];
     }
     attrs.emplace("sizes", std::move(sizes));
   } else {
-    TENON_TAKE(given, reals_of(node, 2, "the scales"));
+    TENON_TRY_ASSIGN(given, reals_of(node, 2, "the scales"));
     if (given->size() != axes->size()) return node.fail("needs a scale for each axis");
     Reals scales(rank, 1.0);
     for (size_t i = 0; i < given->size(); ++i) {
-      TENON_TAKE(axis, place(i));
+      TENON_TRY_ASSIGN(axis, place(i));
       scales[*axis] = (*given)[i];
     }
     attrs.emplace("scales", std::move(scales));
@@ -89,21 +89,21 @@ Status resize(NodeImport& node) {
 }
 
 Status grid_sample(NodeImport& node) {
-  TENON_TAKE(mode, node.string("mode", "linear"));
-  TENON_TAKE(padding, node.string("padding_mode", "zeros"));
-  TENON_TAKE(align, node.integer("align_corners", 0));
+  TENON_TRY_ASSIGN(mode, node.string("mode", "linear"));
+  TENON_TRY_ASSIGN(padding, node.string("padding_mode", "zeros"));
+  TENON_TRY_ASSIGN(align, node.integer("align_corners", 0));
   return node.result(node.apply("grid_sample", {0, 1},
                                 {{"mode", mode_name(*mode)}, {"padding", *padding}, {"align_corners", *align}}));
 }
 
 Status roi_align(NodeImport& node) {
-  TENON_TAKE(mode, node.string("mode", "avg"));
-  TENON_TAKE(height, node.integer("output_height", 1));
-  TENON_TAKE(width, node.integer("output_width", 1));
-  TENON_TAKE(ratio, node.integer("sampling_ratio", 0));
-  TENON_TAKE(scale, node.real("spatial_scale", 1.0));
-  TENON_TAKE(coordinates,
-             node.string("coordinate_transformation_mode", node.opset() < 16 ? "output_half_pixel" : "half_pixel"));
+  TENON_TRY_ASSIGN(mode, node.string("mode", "avg"));
+  TENON_TRY_ASSIGN(height, node.integer("output_height", 1));
+  TENON_TRY_ASSIGN(width, node.integer("output_width", 1));
+  TENON_TRY_ASSIGN(ratio, node.integer("sampling_ratio", 0));
+  TENON_TRY_ASSIGN(scale, node.real("spatial_scale", 1.0));
+  TENON_TRY_ASSIGN(coordinates, node.string("coordinate_transformation_mode",
+                                            node.opset() < 16 ? "output_half_pixel" : "half_pixel"));
   if (*coordinates != "half_pixel" && *coordinates != "output_half_pixel") {
     return node.fail(fmt::format("coordinate_transformation_mode '{}' is not known", *coordinates));
   }
@@ -116,20 +116,20 @@ Status roi_align(NodeImport& node) {
 }
 
 Status depth_to_space(NodeImport& node) {
-  TENON_TAKE(block, node.integer("blocksize"));
-  TENON_TAKE(mode, node.string("mode", "DCR"));
+  TENON_TRY_ASSIGN(block, node.integer("blocksize"));
+  TENON_TRY_ASSIGN(mode, node.string("mode", "DCR"));
   return node.result(node.apply("depth_to_space", {0}, {{"block", *block}, {"order", *mode}}));
 }
 
 Status space_to_depth(NodeImport& node) {
-  TENON_TAKE(block, node.integer("blocksize"));
+  TENON_TRY_ASSIGN(block, node.integer("blocksize"));
   return node.result(node.apply("space_to_depth", {0}, {{"block", *block}}));
 }
 
 template <class T>
 Expected<T> scalar_or(NodeImport& node, size_t input, std::string_view what, T fallback) {
   if (!node.has_input(input)) return fallback;
-  TENON_TAKE(tensor, node.constant(input, what));
+  TENON_TRY_ASSIGN(tensor, node.constant(input, what));
   if (tensor->dtype() != runtime::dtype_of<T> || tensor->size() != 1) {
     return node.fail(fmt::format("{} must be one {}", what, runtime::name(runtime::dtype_of<T>)));
   }
@@ -137,10 +137,10 @@ Expected<T> scalar_or(NodeImport& node, size_t input, std::string_view what, T f
 }
 
 Status non_max_suppression(NodeImport& node) {
-  TENON_TAKE(centered, node.integer("center_point_box", 0));
-  TENON_TAKE(most, scalar_or<int64_t>(node, 2, "max_output_boxes_per_class", 0));
-  TENON_TAKE(iou, scalar_or<float>(node, 3, "iou_threshold", 0));
-  TENON_TAKE(score, scalar_or<float>(node, 4, "score_threshold", -std::numeric_limits<float>::infinity()));
+  TENON_TRY_ASSIGN(centered, node.integer("center_point_box", 0));
+  TENON_TRY_ASSIGN(most, scalar_or<int64_t>(node, 2, "max_output_boxes_per_class", 0));
+  TENON_TRY_ASSIGN(iou, scalar_or<float>(node, 3, "iou_threshold", 0));
+  TENON_TRY_ASSIGN(score, scalar_or<float>(node, 4, "score_threshold", -std::numeric_limits<float>::infinity()));
   return node.result(node.apply("non_max_suppression", {0, 1},
                                 {{"max_boxes", *most},
                                  {"iou_threshold", static_cast<double>(*iou)},

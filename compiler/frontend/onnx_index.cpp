@@ -12,39 +12,39 @@ using Ints = std::vector<int64_t>;
 
 template <runtime::reference::Name op>
 Status gather(NodeImport& node) {
-  TENON_TAKE(axis, node.integer("axis", 0));
+  TENON_TRY_ASSIGN(axis, node.integer("axis", 0));
   return node.result(node.apply(op.view(), {0, 1}, {{"axis", *axis}}));
 }
 
 Status gather_nd(NodeImport& node) {
-  TENON_TAKE(batch, node.integer("batch_dims", 0));
+  TENON_TRY_ASSIGN(batch, node.integer("batch_dims", 0));
   return node.result(node.apply("gather_nd", {0, 1}, {{"batch_dims", *batch}}));
 }
 
 Status scatter_elements(NodeImport& node) {
-  TENON_TAKE(axis, node.integer("axis", 0));
-  TENON_TAKE(reduction, node.string("reduction", "none"));
+  TENON_TRY_ASSIGN(axis, node.integer("axis", 0));
+  TENON_TRY_ASSIGN(reduction, node.string("reduction", "none"));
   return node.result(node.apply("scatter_elements", {0, 1, 2}, {{"axis", *axis}, {"reduction", *reduction}}));
 }
 
 Status scatter_nd(NodeImport& node) {
-  TENON_TAKE(reduction, node.string("reduction", "none"));
+  TENON_TRY_ASSIGN(reduction, node.string("reduction", "none"));
   return node.result(node.apply("scatter_nd", {0, 1, 2}, {{"reduction", *reduction}}));
 }
 
 // One integer from a constant input.
 Expected<int64_t> integer_input(NodeImport& node, size_t input, std::string_view what) {
-  TENON_TAKE(values, node.integers(input, what));
+  TENON_TRY_ASSIGN(values, node.integers(input, what));
   if (values->size() != 1) return node.fail(fmt::format("{} must be one element", what));
   return (*values)[0];
 }
 
 Status one_hot(NodeImport& node) {
-  TENON_TAKE(indices, node.input(0));
-  TENON_TAKE(type, node.type(0));
-  TENON_TAKE(axis, node.integer("axis", -1));
-  TENON_TAKE(depth, integer_input(node, 1, "the depth"));
-  TENON_TAKE(values, node.constant(2, "the values"));
+  TENON_TRY_ASSIGN(indices, node.input(0));
+  TENON_TRY_ASSIGN(type, node.type(0));
+  TENON_TRY_ASSIGN(axis, node.integer("axis", -1));
+  TENON_TRY_ASSIGN(depth, integer_input(node, 1, "the depth"));
+  TENON_TRY_ASSIGN(values, node.constant(2, "the values"));
   if (values->size() != 2) return node.fail("the values must be two, off and on");
   double off = 0, on = 0;
   runtime::with_dtype<runtime::kAnyDType>(values->dtype(), [&]<class T>(T) {
@@ -64,51 +64,51 @@ Status one_hot(NodeImport& node) {
 
 // k is an attribute up to opset 9.
 Status top_k(NodeImport& node) {
-  TENON_TAKE(k, node.opset() < 10 ? node.integer("k") : integer_input(node, 1, "k"));
-  TENON_TAKE(axis, node.integer("axis", -1));
-  TENON_TAKE(largest, node.integer("largest", 1));
-  TENON_TAKE(sorted, node.integer("sorted", 1));
+  TENON_TRY_ASSIGN(k, node.opset() < 10 ? node.integer("k") : integer_input(node, 1, "k"));
+  TENON_TRY_ASSIGN(axis, node.integer("axis", -1));
+  TENON_TRY_ASSIGN(largest, node.integer("largest", 1));
+  TENON_TRY_ASSIGN(sorted, node.integer("sorted", 1));
   (void)sorted;  // ours are always
   return node.results(node.apply("top_k", {0}, {{"k", *k}, {"axis", *axis}, {"largest", *largest}}));
 }
 
 Status unique(NodeImport& node) {
-  TENON_TAKE(sorted, node.integer("sorted", 1));
+  TENON_TRY_ASSIGN(sorted, node.integer("sorted", 1));
   if (node.has("axis")) return node.fail("different parts along an axis are not supported, only different elements");
   return node.results(node.apply("unique", {0}, {{"sorted", *sorted}}));
 }
 
 Status compress(NodeImport& node) {
-  TENON_TAKE(x, node.input(0));
-  TENON_TAKE(condition, node.input(1));
+  TENON_TRY_ASSIGN(x, node.input(0));
+  TENON_TRY_ASSIGN(condition, node.input(1));
   if (node.has("axis")) {
-    TENON_TAKE(axis, node.integer("axis"));
+    TENON_TRY_ASSIGN(axis, node.integer("axis"));
     return node.result(node.apply("compress", {*x, *condition}, {{"axis", *axis}}));
   }
-  TENON_TAKE(flat, node.apply("reshape", {*x}, {{"shape", Ints{-1}}}));
+  TENON_TRY_ASSIGN(flat, node.apply("reshape", {*x}, {{"shape", Ints{-1}}}));
   return node.result(node.apply("compress", {*flat, *condition}));
 }
 
 Status trilu(NodeImport& node) {
-  TENON_TAKE(upper, node.integer("upper", 1));
+  TENON_TRY_ASSIGN(upper, node.integer("upper", 1));
   int64_t diagonal = 0;
   if (node.has_input(1)) {
-    TENON_TAKE(given, integer_input(node, 1, "the diagonal"));
+    TENON_TRY_ASSIGN(given, integer_input(node, 1, "the diagonal"));
     diagonal = *given;
   }
   return node.result(node.apply("triangle", {0}, {{"upper", *upper}, {"diagonal", diagonal}}));
 }
 
 Status reverse_sequence(NodeImport& node) {
-  TENON_TAKE(batch, node.integer("batch_axis", 1));
-  TENON_TAKE(time, node.integer("time_axis", 0));
+  TENON_TRY_ASSIGN(batch, node.integer("batch_axis", 1));
+  TENON_TRY_ASSIGN(time, node.integer("time_axis", 0));
   return node.result(node.apply("reverse_sequence", {0, 1}, {{"batch_axis", *batch}, {"time_axis", *time}}));
 }
 
 Status range(NodeImport& node) {
-  TENON_TAKE(start, node.constant(0, "the start"));
-  TENON_TAKE(limit, node.constant(1, "the limit"));
-  TENON_TAKE(delta, node.constant(2, "the step"));
+  TENON_TRY_ASSIGN(start, node.constant(0, "the start"));
+  TENON_TRY_ASSIGN(limit, node.constant(1, "the limit"));
+  TENON_TRY_ASSIGN(delta, node.constant(2, "the step"));
   const DType dtype = start->dtype();
   if (limit->dtype() != dtype || delta->dtype() != dtype || !runtime::kNumbers.contains(dtype) || start->size() != 1 ||
       limit->size() != 1 || delta->size() != 1) {
@@ -132,11 +132,11 @@ Status range(NodeImport& node) {
 }
 
 Status eye_like(NodeImport& node) {
-  TENON_TAKE(type, node.type(0));
-  TENON_TAKE(diagonal, node.integer("k", 0));
+  TENON_TRY_ASSIGN(type, node.type(0));
+  TENON_TRY_ASSIGN(diagonal, node.integer("k", 0));
   DType dtype = type->dtype;
   if (node.has("dtype")) {
-    TENON_TAKE(number, node.integer("dtype"));
+    TENON_TRY_ASSIGN(number, node.integer("dtype"));
     const auto known = onnx_dtype(*number);
     if (!known) return node.fail(fmt::format("ONNX's data type {} is not supported", *number));
     dtype = *known;

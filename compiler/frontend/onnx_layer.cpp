@@ -18,7 +18,7 @@ struct Windows {
 
 // Attributes that convolutions and pools share, for so many spatial dims.
 Expected<Windows> windows(NodeImport& node, Ints kernel) {
-  TENON_TAKE(type, node.type(0));
+  TENON_TRY_ASSIGN(type, node.type(0));
   const size_t rank = kernel.size();
   if (rank < 1 || rank > 3 || type->dims.size() != rank + 2) {
     return node.fail(fmt::format("one to three spatial dims are supported, the input is {}, the kernel [{}]",
@@ -26,10 +26,10 @@ Expected<Windows> windows(NodeImport& node, Ints kernel) {
   }
   Windows w;
   w.kernel = std::move(kernel);
-  TENON_TAKE(strides, node.list("strides", Ints(rank, 1)));
-  TENON_TAKE(dilation, node.list("dilations", Ints(rank, 1)));
-  TENON_TAKE(pads, node.list("pads", Ints(2 * rank, 0)));
-  TENON_TAKE(auto_pad, node.string("auto_pad", "NOTSET"));
+  TENON_TRY_ASSIGN(strides, node.list("strides", Ints(rank, 1)));
+  TENON_TRY_ASSIGN(dilation, node.list("dilations", Ints(rank, 1)));
+  TENON_TRY_ASSIGN(pads, node.list("pads", Ints(2 * rank, 0)));
+  TENON_TRY_ASSIGN(auto_pad, node.string("auto_pad", "NOTSET"));
   w.strides = *strides, w.dilation = *dilation, w.padding = *pads, w.auto_pad = *auto_pad;
   if (w.strides.size() != rank || w.dilation.size() != rank || w.padding.size() != 2 * rank) {
     return node.fail(fmt::format("strides and dilations need {} values and pads {}, found [{}], [{}], [{}]", rank,
@@ -62,8 +62,8 @@ void pad(Windows& w, size_t axis, int64_t total, bool upper) {
 
 // As above, SAME_UPPER and SAME_LOWER being as many windows as there are strides.
 Expected<Windows> same_windows(NodeImport& node, Ints kernel) {
-  TENON_TAKE(w, windows(node, std::move(kernel)));
-  TENON_TAKE(type, node.type(0));
+  TENON_TRY_ASSIGN(w, windows(node, std::move(kernel)));
+  TENON_TRY_ASSIGN(type, node.type(0));
   if (!w->auto_pad.starts_with("SAME")) return *w;
   for (size_t axis = 0; axis < w->kernel.size(); ++axis) {
     const auto size = type->dims[2 + axis].constant();
@@ -80,7 +80,7 @@ Expected<Ints> kernel_of(NodeImport& node, Atom w) {
   const Dims& dims = node.builder().tensor_type(w)->dims;
   Ints kernel;
   for (size_t i = 2; i < dims.size(); ++i) kernel.push_back(dims[i].constant().value_or(-1));
-  TENON_TAKE(stated, node.list("kernel_shape", kernel));
+  TENON_TRY_ASSIGN(stated, node.list("kernel_shape", kernel));
   if (*stated == kernel) return kernel;
   return node.fail(fmt::format("kernel_shape [{}] is not the weight's {}", fmt::join(*stated, ", "),
                                node.builder().context().str(dims)));
@@ -88,27 +88,27 @@ Expected<Ints> kernel_of(NodeImport& node, Atom w) {
 
 Status with_bias(NodeImport& node, Expected<Atom> product) {
   if (!product || !node.has_input(2)) return node.result(std::move(product));
-  TENON_TAKE(bias, node.input(2));
+  TENON_TRY_ASSIGN(bias, node.input(2));
   return node.result(node.apply("bias_add", {*product, *bias}));
 }
 
 Status conv(NodeImport& node) {
-  TENON_TAKE(x, node.input(0));
-  TENON_TAKE(w, node.input(1));
-  TENON_TAKE(product, onnx_convolution(node, *x, *w));
+  TENON_TRY_ASSIGN(x, node.input(0));
+  TENON_TRY_ASSIGN(w, node.input(1));
+  TENON_TRY_ASSIGN(product, onnx_convolution(node, *x, *w));
   return with_bias(node, *product);
 }
 
 // auto_pad and output_shape say how much of the whole result is cut off.
 Status conv_transpose(NodeImport& node) {
-  TENON_TAKE(w, node.input(1));
-  TENON_TAKE(kernel, kernel_of(node, *w));
-  TENON_TAKE(windows, tenon::compiler::windows(node, *kernel));
-  TENON_TAKE(type, node.type(0));
-  TENON_TAKE(groups, node.integer("group", 1));
+  TENON_TRY_ASSIGN(w, node.input(1));
+  TENON_TRY_ASSIGN(kernel, kernel_of(node, *w));
+  TENON_TRY_ASSIGN(windows, tenon::compiler::windows(node, *kernel));
+  TENON_TRY_ASSIGN(type, node.type(0));
+  TENON_TRY_ASSIGN(groups, node.integer("group", 1));
   const size_t rank = kernel->size();
-  TENON_TAKE(more, node.list("output_padding", Ints(rank, 0)));
-  TENON_TAKE(shape, node.list("output_shape", Ints{}));
+  TENON_TRY_ASSIGN(more, node.list("output_padding", Ints(rank, 0)));
+  TENON_TRY_ASSIGN(shape, node.list("output_shape", Ints{}));
   if (more->size() != rank || (!shape->empty() && shape->size() != rank)) {
     return node.fail(fmt::format("output_padding and output_shape need {} values", rank));
   }
@@ -132,37 +132,37 @@ Status conv_transpose(NodeImport& node) {
 
 template <runtime::reference::Name op>
 Status pool(NodeImport& node) {
-  TENON_TAKE(kernel, node.list("kernel_shape"));
-  TENON_TAKE(windows, same_windows(node, *kernel));
-  TENON_TAKE(ceil, node.integer("ceil_mode", 0));
+  TENON_TRY_ASSIGN(kernel, node.list("kernel_shape"));
+  TENON_TRY_ASSIGN(windows, same_windows(node, *kernel));
+  TENON_TRY_ASSIGN(ceil, node.integer("ceil_mode", 0));
   Attrs attrs{{"kernel", windows->kernel},
               {"strides", windows->strides},
               {"padding", windows->padding},
               {"dilation", windows->dilation},
               {"ceil", *ceil}};
   if (op.view() == "avg_pool") {
-    TENON_TAKE(count, node.integer("count_include_pad", 0));
+    TENON_TRY_ASSIGN(count, node.integer("count_include_pad", 0));
     attrs.emplace("count_include_pad", *count);
   } else if (op.view() == "lp_pool") {
-    TENON_TAKE(power, node.integer("p", 2));
+    TENON_TRY_ASSIGN(power, node.integer("p", 2));
     attrs.emplace("p", *power);
   }
   return node.result(node.apply(fmt::format("{}{}d", op.view(), kernel->size()), {0}, std::move(attrs)));
 }
 
 Status global_lp_pool(NodeImport& node) {
-  TENON_TAKE(power, node.integer("p", 2));
+  TENON_TRY_ASSIGN(power, node.integer("p", 2));
   return node.result(node.apply("global_lp_pool", {0}, {{"p", *power}}));
 }
 
 // alpha * A' * B' + beta * C
 Status gemm(NodeImport& node) {
-  TENON_TAKE(a, node.input(0));
-  TENON_TAKE(b, node.input(1));
-  TENON_TAKE(alpha, node.real("alpha", 1.0));
-  TENON_TAKE(beta, node.real("beta", 1.0));
-  TENON_TAKE(trans_a, node.integer("transA", 0));
-  TENON_TAKE(trans_b, node.integer("transB", 0));
+  TENON_TRY_ASSIGN(a, node.input(0));
+  TENON_TRY_ASSIGN(b, node.input(1));
+  TENON_TRY_ASSIGN(alpha, node.real("alpha", 1.0));
+  TENON_TRY_ASSIGN(beta, node.real("beta", 1.0));
+  TENON_TRY_ASSIGN(trans_a, node.integer("transA", 0));
+  TENON_TRY_ASSIGN(trans_b, node.integer("transB", 0));
   if (*trans_a) {
     a = node.apply("transpose", {*a}, {{"axes", Ints{1, 0}}});
     if (!a) return std::unexpected(a.error());
@@ -171,17 +171,17 @@ Status gemm(NodeImport& node) {
     b = node.apply("transpose", {*b}, {{"axes", Ints{1, 0}}});
     if (!b) return std::unexpected(b.error());
   }
-  TENON_TAKE(product, node.apply("dense", {*a, *b}));
+  TENON_TRY_ASSIGN(product, node.apply("dense", {*a, *b}));
   auto scaled = [&](Atom atom, double factor) -> Expected<Atom> {
     if (factor == 1.0) return atom;
-    TENON_TAKE(constant, node.constant(runtime::Tensor::of<float>({}, std::array{static_cast<float>(factor)})));
+    TENON_TRY_ASSIGN(constant, node.constant(runtime::Tensor::of<float>({}, std::array{static_cast<float>(factor)})));
     return node.apply("multiply", {atom, *constant});
   };
-  TENON_TAKE(left, scaled(*product, *alpha));
+  TENON_TRY_ASSIGN(left, scaled(*product, *alpha));
   if (!node.has_input(2)) return node.result(left);
-  TENON_TAKE(c, node.input(2));
-  TENON_TAKE(bias_type, node.type(2));
-  TENON_TAKE(right, scaled(*c, *beta));
+  TENON_TRY_ASSIGN(c, node.input(2));
+  TENON_TRY_ASSIGN(bias_type, node.type(2));
+  TENON_TRY_ASSIGN(right, scaled(*c, *beta));
   const TensorType* type = node.builder().tensor_type(*left);
   const bool vector = bias_type->dims.size() == 1 && bias_type->dims[0] == type->dims[1];
   return node.result(node.apply(vector ? "bias_add" : "add", {*left, *right}));
@@ -189,10 +189,10 @@ Status gemm(NodeImport& node) {
 
 // A vector counts as a matrix of one row or column, which the result then lacks.
 Status matmul(NodeImport& node) {
-  TENON_TAKE(a, node.input(0));
-  TENON_TAKE(b, node.input(1));
-  TENON_TAKE(a_type, node.type(0));
-  TENON_TAKE(b_type, node.type(1));
+  TENON_TRY_ASSIGN(a, node.input(0));
+  TENON_TRY_ASSIGN(b, node.input(1));
+  TENON_TRY_ASSIGN(a_type, node.type(0));
+  TENON_TRY_ASSIGN(b_type, node.type(1));
   Ints gone;
   if (a_type->rank() == 1) {
     a = node.apply("expand_dims", {*a}, {{"axes", Ints{0}}});
@@ -204,25 +204,25 @@ Status matmul(NodeImport& node) {
     if (!b) return std::unexpected(b.error());
     gone.push_back(-1);
   }
-  TENON_TAKE(product, node.apply("matmul", {*a, *b}));
+  TENON_TRY_ASSIGN(product, node.apply("matmul", {*a, *b}));
   return node.result(gone.empty() ? product : node.apply("squeeze", {*product}, {{"axes", gone}}));
 }
 
 Status einsum(NodeImport& node) {
-  TENON_TAKE(args, node.all_inputs());
-  TENON_TAKE(equation, node.string("equation", ""));
+  TENON_TRY_ASSIGN(args, node.all_inputs());
+  TENON_TRY_ASSIGN(equation, node.string("equation", ""));
   return node.result(node.apply("einsum", std::move(*args), {{"equation", *equation}}));
 }
 
 Status batch_normalization(NodeImport& node) {
   Atoms args;
   for (size_t i = 0; i < 5; ++i) {
-    TENON_TAKE(arg, node.input(i));
+    TENON_TRY_ASSIGN(arg, node.input(i));
     args.push_back(*arg);
   }
-  TENON_TAKE(epsilon, node.real("epsilon", 1e-5));
-  TENON_TAKE(training, node.integer("training_mode", 0));
-  TENON_TAKE(spatial, node.integer("spatial", 1));
+  TENON_TRY_ASSIGN(epsilon, node.real("epsilon", 1e-5));
+  TENON_TRY_ASSIGN(training, node.integer("training_mode", 0));
+  TENON_TRY_ASSIGN(spatial, node.integer("spatial", 1));
   if (*training || !*spatial) {
     return node.fail("batch normalization in training mode is not supported", "export the model for inference");
   }
@@ -230,30 +230,30 @@ Status batch_normalization(NodeImport& node) {
 }
 
 Status layer_normalization(NodeImport& node) {
-  TENON_TAKE(x, node.input(0));
-  TENON_TAKE(scale, node.input(1));
-  TENON_TAKE(axis, node.integer("axis", -1));
-  TENON_TAKE(epsilon, node.real("epsilon", 1e-5));
-  TENON_TAKE(stash, node.integer("stash_type", 1));
+  TENON_TRY_ASSIGN(x, node.input(0));
+  TENON_TRY_ASSIGN(scale, node.input(1));
+  TENON_TRY_ASSIGN(axis, node.integer("axis", -1));
+  TENON_TRY_ASSIGN(epsilon, node.real("epsilon", 1e-5));
+  TENON_TRY_ASSIGN(stash, node.integer("stash_type", 1));
   (void)stash;  // the dtype of the sums; ours is that of x
-  TENON_TAKE(type, node.type(1));
+  TENON_TRY_ASSIGN(type, node.type(1));
   const auto shape = type->shape();
   if (!node.has_input(2) && !shape) return node.fail("the scale's sizes must be known where there is no bias");
-  TENON_TAKE(bias, node.has_input(2) ? node.input(2) : node.constant(runtime::Tensor(type->dtype, *shape)));
+  TENON_TRY_ASSIGN(bias, node.has_input(2) ? node.input(2) : node.constant(runtime::Tensor(type->dtype, *shape)));
   return node.result(node.apply("layer_norm", {*x, *scale, *bias}, {{"axis", *axis}, {"epsilon", *epsilon}}));
 }
 
 Status instance_normalization(NodeImport& node) {
-  TENON_TAKE(epsilon, node.real("epsilon", 1e-5));
+  TENON_TRY_ASSIGN(epsilon, node.real("epsilon", 1e-5));
   return node.result(node.apply("instance_norm", {0, 1, 2}, {{"epsilon", *epsilon}}));
 }
 
 Status group_normalization(NodeImport& node) {
-  TENON_TAKE(epsilon, node.real("epsilon", 1e-5));
-  TENON_TAKE(groups, node.integer("num_groups"));
-  TENON_TAKE(stash, node.integer("stash_type", 1));
+  TENON_TRY_ASSIGN(epsilon, node.real("epsilon", 1e-5));
+  TENON_TRY_ASSIGN(groups, node.integer("num_groups"));
+  TENON_TRY_ASSIGN(stash, node.integer("stash_type", 1));
   (void)stash;
-  TENON_TAKE(x, node.type(0));
+  TENON_TRY_ASSIGN(x, node.type(0));
   if (node.opset() < 21 && (x->rank() < 2 || x->dims[1].constant() != *groups)) {
     return node.fail("group normalization with a scale a group is not supported",
                      "convert the model to opset 21 or later");
@@ -262,50 +262,50 @@ Status group_normalization(NodeImport& node) {
 }
 
 Status rms_normalization(NodeImport& node) {
-  TENON_TAKE(epsilon, node.real("epsilon", 1e-5));
-  TENON_TAKE(axis, node.integer("axis", -1));
-  TENON_TAKE(stash, node.integer("stash_type", 1));
+  TENON_TRY_ASSIGN(epsilon, node.real("epsilon", 1e-5));
+  TENON_TRY_ASSIGN(axis, node.integer("axis", -1));
+  TENON_TRY_ASSIGN(stash, node.integer("stash_type", 1));
   (void)stash;
   return node.result(node.apply("rms_norm", {0, 1}, {{"axis", *axis}, {"epsilon", *epsilon}}));
 }
 
 Status lp_normalization(NodeImport& node) {
-  TENON_TAKE(axis, node.integer("axis", -1));
-  TENON_TAKE(power, node.integer("p", 2));
+  TENON_TRY_ASSIGN(axis, node.integer("axis", -1));
+  TENON_TRY_ASSIGN(power, node.integer("p", 2));
   return node.result(node.apply("lp_normalize", {0}, {{"axis", *axis}, {"p", *power}}));
 }
 
 Status local_response_normalization(NodeImport& node) {
-  TENON_TAKE(attrs, node.reals_given({"alpha", "beta", "bias"}));
-  TENON_TAKE(size, node.integer("size"));
+  TENON_TRY_ASSIGN(attrs, node.reals_given({"alpha", "beta", "bias"}));
+  TENON_TRY_ASSIGN(size, node.integer("size"));
   attrs->emplace("size", *size);
   return node.result(node.apply("local_response_norm", {0}, std::move(*attrs)));
 }
 
 // (x - mean) / (deviation + 1e-9)
 Status mean_variance_normalization(NodeImport& node) {
-  TENON_TAKE(x, node.input(0));
-  TENON_TAKE(type, node.type(0));
-  TENON_TAKE(axes, node.list("axes", Ints{0, 2, 3}));
+  TENON_TRY_ASSIGN(x, node.input(0));
+  TENON_TRY_ASSIGN(type, node.type(0));
+  TENON_TRY_ASSIGN(axes, node.list("axes", Ints{0, 2, 3}));
   const Attrs reduced{{"axes", *axes}, {"keep", int64_t{1}}};
-  TENON_TAKE(mean, node.apply("mean", {*x}, reduced));
-  TENON_TAKE(centered, node.apply("subtract", {*x, *mean}));
-  TENON_TAKE(square, node.apply("multiply", {*centered, *centered}));
-  TENON_TAKE(variance, node.apply("mean", {*square}, reduced));
-  TENON_TAKE(deviation, node.apply("sqrt", {*variance}));
-  TENON_TAKE(divisor, node.apply("add", {*deviation, node.scalar(1e-9, type->dtype)}));
+  TENON_TRY_ASSIGN(mean, node.apply("mean", {*x}, reduced));
+  TENON_TRY_ASSIGN(centered, node.apply("subtract", {*x, *mean}));
+  TENON_TRY_ASSIGN(square, node.apply("multiply", {*centered, *centered}));
+  TENON_TRY_ASSIGN(variance, node.apply("mean", {*square}, reduced));
+  TENON_TRY_ASSIGN(deviation, node.apply("sqrt", {*variance}));
+  TENON_TRY_ASSIGN(divisor, node.apply("add", {*deviation, node.scalar(1e-9, type->dtype)}));
   return node.result(node.apply("divide", {*centered, *divisor}));
 }
 
 }  // namespace
 
 Expected<Atom> onnx_convolution(NodeImport& node, Atom x, Atom w, const OnnxPadding& padded) {
-  TENON_TAKE(kernel, kernel_of(node, w));
-  TENON_TAKE(windows, same_windows(node, *kernel));
-  TENON_TAKE(groups, node.integer("group", 1));
+  TENON_TRY_ASSIGN(kernel, kernel_of(node, w));
+  TENON_TRY_ASSIGN(windows, same_windows(node, *kernel));
+  TENON_TRY_ASSIGN(groups, node.integer("group", 1));
   if (Ints& padding = windows->padding; padded && std::ranges::any_of(padding, [](int64_t size) { return size > 0; })) {
     const auto middle = padding.begin() + static_cast<ptrdiff_t>(kernel->size());
-    TENON_TAKE(wider, padded(x, Ints(padding.begin(), middle), Ints(middle, padding.end())));
+    TENON_TRY_ASSIGN(wider, padded(x, Ints(padding.begin(), middle), Ints(middle, padding.end())));
     x = *wider;
     std::ranges::fill(padding, 0);
   }

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "compiler/frontend/onnx.pb.h"
-#include "compiler/ir/try.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
@@ -37,19 +37,19 @@ class Reader {
     const onnx::GraphProto& graph = model.graph();
     if (graph.sparse_initializer_size() > 0) return error("sparse initializers are not supported", file_);
     for (const auto& initializer : graph.initializer()) {
-      TENON_TAKE(tensor, this->tensor(initializer, "initializer '" + initializer.name() + "'"));
+      TENON_TRY_ASSIGN(tensor, this->tensor(initializer, "initializer '" + initializer.name() + "'"));
       if (!result.initializers.emplace(initializer.name(), std::move(*tensor)).second) {
         return error(fmt::format("initializer '{}' is defined twice", initializer.name()), file_);
       }
     }
     for (const auto& input : graph.input()) {
       if (result.initializers.contains(input.name())) continue;
-      TENON_TAKE(value, this->value(input));
+      TENON_TRY_ASSIGN(value, this->value(input));
       result.inputs.push_back(std::move(*value));
     }
     for (const auto& output : graph.output()) result.outputs.push_back(output.name());
     for (const auto& node : graph.node()) {
-      TENON_TAKE(read, this->node(node));
+      TENON_TRY_ASSIGN(read, this->node(node));
       result.nodes.push_back(std::move(*read));
     }
     return result;
@@ -87,7 +87,7 @@ class Reader {
 
   Expected<runtime::Tensor> tensor(const onnx::TensorProto& proto, const std::string& what) {
     using runtime::DType;
-    TENON_TAKE(type, dtype(proto.data_type(), what));
+    TENON_TRY_ASSIGN(type, dtype(proto.data_type(), what));
     if (proto.data_location() == onnx::TensorProto::EXTERNAL || proto.external_data_size() > 0) {
       return error(what + " lies in an external file, which is not supported", file_, "save the model as one file");
     }
@@ -151,7 +151,7 @@ class Reader {
       return error(what + " is no tensor with a shape", file_, "run onnx.shape_inference, or export with shapes");
     }
     OnnxValue value{proto.name(), {}, {}};
-    TENON_TAKE(type, dtype(proto.type().tensor_type().elem_type(), what));
+    TENON_TRY_ASSIGN(type, dtype(proto.type().tensor_type().elem_type(), what));
     value.dtype = *type;
     for (const auto& dim : proto.type().tensor_type().shape().dim()) {
       if (dim.has_dim_value() && dim.dim_value() < 0) {
@@ -182,7 +182,7 @@ class Reader {
           value = std::vector<std::string>(attr.strings().begin(), attr.strings().end());
           break;
         case onnx::AttributeProto::TENSOR: {
-          TENON_TAKE(tensor, this->tensor(attr.t(), what));
+          TENON_TRY_ASSIGN(tensor, this->tensor(attr.t(), what));
           value = std::move(*tensor);
           break;
         }

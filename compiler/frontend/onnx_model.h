@@ -8,8 +8,8 @@
 #include <variant>
 #include <vector>
 
-#include "hw/spec/diagnostic.h"
 #include "runtime/tensor.h"
+#include "support/diagnostic.h"
 
 namespace tenon::compiler {
 

@@ -25,7 +25,7 @@ Expected<Atom> NodeImport::input(size_t i) const {
 }
 
 Expected<TensorType> NodeImport::type(size_t i) const {
-  TENON_TAKE(atom, input(i));
+  TENON_TRY_ASSIGN(atom, input(i));
   const TensorType* type = builder_.tensor_type(*atom);
   if (!type) return fail(fmt::format("input {} is no tensor", i));
   return *type;
@@ -34,7 +34,7 @@ Expected<TensorType> NodeImport::type(size_t i) const {
 const runtime::Tensor* NodeImport::known(const Atom& atom) const { return constant_of(builder_.module(), atom); }
 
 Expected<runtime::Tensor> NodeImport::constant(size_t i, std::string_view what) const {
-  TENON_TAKE(atom, input(i));
+  TENON_TRY_ASSIGN(atom, input(i));
   const runtime::Tensor* tensor = known(*atom);
   if (!tensor) {
     return fail(fmt::format("{} ('{}') must be a constant", what, node_.inputs[i]),
@@ -44,7 +44,7 @@ Expected<runtime::Tensor> NodeImport::constant(size_t i, std::string_view what) 
 }
 
 Expected<std::vector<int64_t>> NodeImport::integers(size_t i, std::string_view what) const {
-  TENON_TAKE(tensor, constant(i, what));
+  TENON_TRY_ASSIGN(tensor, constant(i, what));
   if (tensor->dtype() == DType::kI64) {
     return std::vector<int64_t>(tensor->data<int64_t>().begin(), tensor->data<int64_t>().end());
   }
@@ -104,7 +104,7 @@ Expected<Attrs> NodeImport::reals_given(std::initializer_list<const char*> names
   Attrs attrs;
   for (const char* name : names) {
     if (!has(name)) continue;
-    TENON_TAKE(value, real(name));
+    TENON_TRY_ASSIGN(value, real(name));
     attrs.emplace(name, *value);
   }
   return attrs;
@@ -113,7 +113,7 @@ Expected<Attrs> NodeImport::reals_given(std::initializer_list<const char*> names
 Expected<Atoms> NodeImport::all_inputs() const {
   Atoms args;
   for (size_t i = 0; i < inputs(); ++i) {
-    TENON_TAKE(arg, input(i));
+    TENON_TRY_ASSIGN(arg, input(i));
     args.push_back(*arg);
   }
   return args;
@@ -133,7 +133,7 @@ Status NodeImport::no_other_attributes() const {
 
 Expected<Atom> NodeImport::apply(std::string_view op, const Atoms& args, Attrs attrs) {
   const std::string name = node_.outputs.empty() ? "" : node_.outputs[0];
-  TENON_TAKE(atom, builder_.apply(op, args, std::move(attrs), name));
+  TENON_TRY_ASSIGN(atom, builder_.apply(op, args, std::move(attrs), name));
   std::vector<runtime::Tensor> inputs;
   for (const Atom& arg : args) {
     const runtime::Tensor* tensor = known(arg);
@@ -156,7 +156,7 @@ Expected<Atom> NodeImport::apply(std::string_view op, const Atoms& args, Attrs a
 Expected<Atom> NodeImport::apply(std::string_view op, std::initializer_list<size_t> inputs, Attrs attrs) {
   Atoms args;
   for (size_t i : inputs) {
-    TENON_TAKE(arg, input(i));
+    TENON_TRY_ASSIGN(arg, input(i));
     args.push_back(*arg);
   }
   return apply(op, std::move(args), std::move(attrs));
@@ -170,10 +170,10 @@ Atom NodeImport::scalar(double value, DType dtype) {
 
 Status NodeImport::results(Expected<Atom> tuple) {
   if (!tuple) return std::unexpected(std::move(tuple.error()));
-  TENON_TAKE(type, builder_.type_of(*tuple));
+  TENON_TRY_ASSIGN(type, builder_.type_of(*tuple));
   for (uint32_t i = 0; i < type->tuple()->fields.size() && i < node_.outputs.size(); ++i) {
     if (node_.outputs[i].empty()) continue;
-    TENON_TAKE(field, builder_.project(*tuple, i, node_.outputs[i]));
+    TENON_TRY_ASSIGN(field, builder_.project(*tuple, i, node_.outputs[i]));
     TENON_TRY(result(i, *field));
   }
   return {};

@@ -8,8 +8,8 @@
 
 #include "compiler/frontend/onnx_model.h"
 #include "compiler/ir/builder.h"
-#include "compiler/ir/try.h"
 #include "runtime/reference/support.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 
@@ -105,7 +105,7 @@ template <runtime::reference::Name op, size_t inputs = 1>
 Status convert_plain(NodeImport& node) {
   Atoms args;
   for (size_t i = 0; i < inputs; ++i) {
-    TENON_TAKE(arg, node.input(i));
+    TENON_TRY_ASSIGN(arg, node.input(i));
     args.push_back(*arg);
   }
   return node.result(node.apply(op.view(), std::move(args)));

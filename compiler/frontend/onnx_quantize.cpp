@@ -13,7 +13,7 @@ using Ints = std::vector<int64_t>;
 
 // The zero points of a constant input as a list.
 Expected<Ints> zero_points(NodeImport& node, size_t input, DType& integer) {
-  TENON_TAKE(zero, node.constant(input, "the zero point"));
+  TENON_TRY_ASSIGN(zero, node.constant(input, "the zero point"));
   integer = zero->dtype();
   if (integer != DType::kI8 && integer != DType::kU8 && integer != DType::kI32) {
     return node.fail(fmt::format("the zero point is {}, must be i8, u8 or i32", runtime::name(integer)));
@@ -26,7 +26,7 @@ Expected<Ints> zero_points(NodeImport& node, size_t input, DType& integer) {
 
 // Scale and zero point, both constant inputs, as attributes.
 Expected<Attrs> scales(NodeImport& node, size_t scale_input, size_t zero_input, int64_t axis, DType& integer) {
-  TENON_TAKE(scale, node.constant(scale_input, "the scale"));
+  TENON_TRY_ASSIGN(scale, node.constant(scale_input, "the scale"));
   if (scale->dtype() != DType::kF32 || scale->shape().size() > 1) {
     return node.fail(
         fmt::format("the scale must be one f32 or a vector, found {}", runtime::to_string(scale->shape())));
@@ -36,7 +36,7 @@ Expected<Attrs> scales(NodeImport& node, size_t scale_input, size_t zero_input, 
   attrs["scale"] = std::vector<double>(scale->data<float>().begin(), scale->data<float>().end());
   Ints zeros{0};
   if (node.has_input(zero_input)) {
-    TENON_TAKE(given, zero_points(node, zero_input, integer));
+    TENON_TRY_ASSIGN(given, zero_points(node, zero_input, integer));
     if (static_cast<int64_t>(given->size()) != scale->size()) {
       return node.fail(fmt::format("{} zero points for {} scales", given->size(), scale->size()));
     }
@@ -49,8 +49,8 @@ Expected<Attrs> scales(NodeImport& node, size_t scale_input, size_t zero_input, 
 
 // Input `i`, where there is one, as the type says: of one element a scalar, a vector along `axis` of `rank`.
 Expected<Atom> along(NodeImport& node, size_t i, std::string_view what, int64_t axis, int rank) {
-  TENON_TAKE(atom, node.input(i));
-  TENON_TAKE(type, node.type(i));
+  TENON_TRY_ASSIGN(atom, node.input(i));
+  TENON_TRY_ASSIGN(type, node.type(i));
   Ints shape;
   if (type->rank() > 1 && type->rank() == rank) return *atom;
   if (type->rank() > 1) return node.fail(fmt::format("{} must be a scalar or a vector", what));
@@ -73,11 +73,11 @@ bool are_constants(NodeImport& node, size_t scale, size_t zero) {
 }
 // The dtype of a computed zero point, and that of its scale checked.
 Expected<DType> check_computed(NodeImport& node, size_t scale, size_t zero, DType otherwise) {
-  TENON_TAKE(scale_type, node.type(scale));
+  TENON_TRY_ASSIGN(scale_type, node.type(scale));
   if (scale_type->dtype != DType::kF32)
     return node.fail(fmt::format("the scale must be f32, found {}", runtime::name(scale_type->dtype)));
   if (!node.has_input(zero)) return otherwise;
-  TENON_TAKE(type, node.type(zero));
+  TENON_TRY_ASSIGN(type, node.type(zero));
   if (type->dtype != DType::kI8 && type->dtype != DType::kU8 && type->dtype != DType::kI32)
     return node.fail(fmt::format("the zero point is {}, must be i8, u8 or i32", runtime::name(type->dtype)));
   return type->dtype;
@@ -87,64 +87,64 @@ Attrs to(DType dtype) { return {{"dtype", std::string(runtime::name(dtype))}}; }
 
 // x = (input `i` - zero) * scale; `axis` is that of vectors.
 Expected<Atom> dequantized(NodeImport& node, size_t i, size_t scale, size_t zero, int64_t axis) {
-  TENON_TAKE(x, node.input(i));
+  TENON_TRY_ASSIGN(x, node.input(i));
   if (are_constants(node, scale, zero)) {
     DType dtype = DType::kU8;
-    TENON_TAKE(attrs, scales(node, scale, zero, axis, dtype));
+    TENON_TRY_ASSIGN(attrs, scales(node, scale, zero, axis, dtype));
     return node.apply("dequantize", {*x}, std::move(*attrs));
   }
-  TENON_TAKE(type, node.type(i));
+  TENON_TRY_ASSIGN(type, node.type(i));
   TENON_TRY(check_computed(node, scale, zero, DType::kU8));
-  TENON_TAKE(steps, along(node, scale, "the scale", axis, type->rank()));
-  TENON_TAKE(value, node.apply("cast", {*x}, to(DType::kI32)));
+  TENON_TRY_ASSIGN(steps, along(node, scale, "the scale", axis, type->rank()));
+  TENON_TRY_ASSIGN(value, node.apply("cast", {*x}, to(DType::kI32)));
   if (node.has_input(zero)) {
-    TENON_TAKE(zeros, along(node, zero, "the zero point", axis, type->rank()));
-    TENON_TAKE(wide, node.apply("cast", {*zeros}, to(DType::kI32)));
-    TENON_TAKE(less, node.apply("subtract", {*value, *wide}));
+    TENON_TRY_ASSIGN(zeros, along(node, zero, "the zero point", axis, type->rank()));
+    TENON_TRY_ASSIGN(wide, node.apply("cast", {*zeros}, to(DType::kI32)));
+    TENON_TRY_ASSIGN(less, node.apply("subtract", {*value, *wide}));
     *value = *less;
   }
-  TENON_TAKE(real, node.apply("cast", {*value}, to(DType::kF32)));
+  TENON_TRY_ASSIGN(real, node.apply("cast", {*value}, to(DType::kF32)));
   return node.apply("multiply", {*real, *steps});
 }
 
 // The value as integers: those of the zero point's dtype, or of `dtype` where there is none.
 Expected<Atom> quantized(NodeImport& node, Atom value, size_t scale, size_t zero, int64_t axis, DType& dtype) {
   if (are_constants(node, scale, zero)) {
-    TENON_TAKE(attrs, scales(node, scale, zero, axis, dtype));
+    TENON_TRY_ASSIGN(attrs, scales(node, scale, zero, axis, dtype));
     attrs->emplace("dtype", std::string(runtime::name(dtype)));
     return node.apply("quantize", {value}, std::move(*attrs));
   }
-  TENON_TAKE(found, check_computed(node, scale, zero, dtype));
+  TENON_TRY_ASSIGN(found, check_computed(node, scale, zero, dtype));
   dtype = *found;
   if (dtype == DType::kI32) return node.fail("the zero point is i32, must be i8 or u8");
   const int rank = node.builder().tensor_type(value)->rank();
-  TENON_TAKE(steps, along(node, scale, "the scale", axis, rank));
-  TENON_TAKE(scaled, node.apply("divide", {value, *steps}));
-  TENON_TAKE(whole, node.apply("round", {*scaled}));
+  TENON_TRY_ASSIGN(steps, along(node, scale, "the scale", axis, rank));
+  TENON_TRY_ASSIGN(scaled, node.apply("divide", {value, *steps}));
+  TENON_TRY_ASSIGN(whole, node.apply("round", {*scaled}));
   if (node.has_input(zero)) {
-    TENON_TAKE(zeros, along(node, zero, "the zero point", axis, rank));
-    TENON_TAKE(real, node.apply("cast", {*zeros}, to(DType::kF32)));
-    TENON_TAKE(more, node.apply("add", {*whole, *real}));
+    TENON_TRY_ASSIGN(zeros, along(node, zero, "the zero point", axis, rank));
+    TENON_TRY_ASSIGN(real, node.apply("cast", {*zeros}, to(DType::kF32)));
+    TENON_TRY_ASSIGN(more, node.apply("add", {*whole, *real}));
     *whole = *more;
   }
   const bool is_signed = dtype == DType::kI8;
-  TENON_TAKE(inside,
-             node.apply("clip", {*whole}, {{"min", is_signed ? -128.0 : 0.0}, {"max", is_signed ? 127.0 : 255.0}}));
+  TENON_TRY_ASSIGN(
+      inside, node.apply("clip", {*whole}, {{"min", is_signed ? -128.0 : 0.0}, {"max", is_signed ? 127.0 : 255.0}}));
   return node.apply("cast", {*inside}, to(dtype));
 }
 
 // What QuantizeLinear and DequantizeLinear both have.
 Expected<int64_t> linear_axis(NodeImport& node) {
   for (const char* attr : {"block_size", "precision"}) {
-    TENON_TAKE(value, node.integer(attr, 0));
+    TENON_TRY_ASSIGN(value, node.integer(attr, 0));
     if (*value != 0) return node.fail(fmt::format("{} {} is not supported", attr, *value));
   }
   return node.integer("axis", 1);
 }
 
 Status quantize_linear(NodeImport& node) {
-  TENON_TAKE(x, node.input(0));
-  TENON_TAKE(output, node.integer("output_dtype", 0));
+  TENON_TRY_ASSIGN(x, node.input(0));
+  TENON_TRY_ASSIGN(output, node.integer("output_dtype", 0));
   DType dtype = DType::kU8;  // what ONNX says where nothing else does
   switch (*output) {         // numbers of TensorProto.DataType
     case 0:
@@ -153,8 +153,8 @@ Status quantize_linear(NodeImport& node) {
     default: return node.fail(fmt::format("output_dtype {} is not supported, only 2 (u8) and 3 (i8)", *output));
   }
   const DType wanted = dtype;
-  TENON_TAKE(axis, linear_axis(node));
-  TENON_TAKE(value, quantized(node, *x, 1, 2, *axis, dtype));
+  TENON_TRY_ASSIGN(axis, linear_axis(node));
+  TENON_TRY_ASSIGN(value, quantized(node, *x, 1, 2, *axis, dtype));
   if (*output != 0 && dtype != wanted) {
     return node.fail(
         fmt::format("output_dtype says {}, the zero point is {}", runtime::name(wanted), runtime::name(dtype)));
@@ -163,11 +163,11 @@ Status quantize_linear(NodeImport& node) {
 }
 
 Status dequantize_linear(NodeImport& node) {
-  TENON_TAKE(output, node.integer("output_dtype", 0));
+  TENON_TRY_ASSIGN(output, node.integer("output_dtype", 0));
   if (*output != 0 && *output != 1) {
     return node.fail(fmt::format("output_dtype {} is not supported, only 1 (f32)", *output));
   }
-  TENON_TAKE(axis, linear_axis(node));
+  TENON_TRY_ASSIGN(axis, linear_axis(node));
   return node.result(dequantized(node, 0, 1, 2, *axis));
 }
 
@@ -181,30 +181,30 @@ Status quantized_result(NodeImport& node, const Expected<Atom>& value, size_t i)
 }
 
 Status qlinear_matmul(NodeImport& node) {
-  TENON_TAKE(a, dequantized(node, 0, 1, 2, -2));
-  TENON_TAKE(b, dequantized(node, 3, 4, 5, -1));
+  TENON_TRY_ASSIGN(a, dequantized(node, 0, 1, 2, -2));
+  TENON_TRY_ASSIGN(b, dequantized(node, 3, 4, 5, -1));
   return quantized_result(node, node.apply("matmul", {*a, *b}), 6);
 }
 
 // The bias is i32 in units of the scales of x and w.
 Status qlinear_conv(NodeImport& node) {
-  TENON_TAKE(x, dequantized(node, 0, 1, 2, 1));
-  TENON_TAKE(w, dequantized(node, 3, 4, 5, 0));
-  TENON_TAKE(product, onnx_convolution(node, *x, *w));
+  TENON_TRY_ASSIGN(x, dequantized(node, 0, 1, 2, 1));
+  TENON_TRY_ASSIGN(w, dequantized(node, 3, 4, 5, 0));
+  TENON_TRY_ASSIGN(product, onnx_convolution(node, *x, *w));
   if (!node.has_input(8)) return quantized_result(node, *product, 6);
-  TENON_TAKE(bias, node.input(8));
+  TENON_TRY_ASSIGN(bias, node.input(8));
   Expected<Atom> real = error("none");
   if (are_constants(node, 1, 4)) {
-    TENON_TAKE(x_scale, node.constant(1, "the scale"));
-    TENON_TAKE(w_scale, node.constant(4, "the scale"));
+    TENON_TRY_ASSIGN(x_scale, node.constant(1, "the scale"));
+    TENON_TRY_ASSIGN(w_scale, node.constant(4, "the scale"));
     std::vector<double> steps;
     for (float step : w_scale->data<float>()) steps.push_back(double{step} * double{x_scale->data<float>()[0]});
     real = node.apply("dequantize", {*bias}, {{"scale", steps}, {"axis", int64_t{0}}});
   } else {
-    TENON_TAKE(x_scale, along(node, 1, "the scale", 0, 1));
-    TENON_TAKE(w_scale, along(node, 4, "the scale", 0, 1));
-    TENON_TAKE(steps, node.apply("multiply", {*x_scale, *w_scale}));
-    TENON_TAKE(wide, node.apply("cast", {*bias}, to(DType::kF32)));
+    TENON_TRY_ASSIGN(x_scale, along(node, 1, "the scale", 0, 1));
+    TENON_TRY_ASSIGN(w_scale, along(node, 4, "the scale", 0, 1));
+    TENON_TRY_ASSIGN(steps, node.apply("multiply", {*x_scale, *w_scale}));
+    TENON_TRY_ASSIGN(wide, node.apply("cast", {*bias}, to(DType::kF32)));
     real = node.apply("multiply", {*wide, *steps});
   }
   if (!real) return std::unexpected(real.error());
@@ -222,45 +222,45 @@ struct Factor {
   }
 };
 Expected<Factor> factor(NodeImport& node, size_t i, size_t zero_input, int64_t axis) {
-  TENON_TAKE(x, node.input(i));
-  TENON_TAKE(type, node.type(i));
-  TENON_TAKE(wide, node.apply("cast", {*x}, to(DType::kI32)));
+  TENON_TRY_ASSIGN(x, node.input(i));
+  TENON_TRY_ASSIGN(type, node.type(i));
+  TENON_TRY_ASSIGN(wide, node.apply("cast", {*x}, to(DType::kI32)));
   if (!node.has_input(zero_input)) return Factor{*wide, {}};
-  TENON_TAKE(zero_type, node.type(zero_input));
+  TENON_TRY_ASSIGN(zero_type, node.type(zero_input));
   if (zero_type->dtype != type->dtype) {
     return node.fail(fmt::format("the zero point is {}, of values in {}", runtime::name(zero_type->dtype),
                                  runtime::name(type->dtype)));
   }
-  TENON_TAKE(narrow, along(node, zero_input, "the zero point", axis, type->rank()));
-  TENON_TAKE(zero, node.apply("cast", {*narrow}, to(DType::kI32)));
-  TENON_TAKE(given, node.input(zero_input));
+  TENON_TRY_ASSIGN(narrow, along(node, zero_input, "the zero point", axis, type->rank()));
+  TENON_TRY_ASSIGN(zero, node.apply("cast", {*narrow}, to(DType::kI32)));
+  TENON_TRY_ASSIGN(given, node.input(zero_input));
   if (!node.known(*given)) return Factor{*wide, *zero};
-  TENON_TAKE(less, node.apply("subtract", {*wide, *zero}));
+  TENON_TRY_ASSIGN(less, node.apply("subtract", {*wide, *zero}));
   return Factor{*less, {}};
 }
 
 // sum - a * b
 Expected<Atom> less_product(NodeImport& node, Atom sum, Atom a, Atom b) {
-  TENON_TAKE(product, node.apply("multiply", {a, b}));
+  TENON_TRY_ASSIGN(product, node.apply("multiply", {a, b}));
   return node.apply("subtract", {sum, *product});
 }
 
 Status matmul_integer(NodeImport& node) {
-  TENON_TAKE(a, factor(node, 0, 2, -2));
-  TENON_TAKE(b, factor(node, 1, 3, -1));
-  TENON_TAKE(sum, node.apply("matmul", {a->value, b->value}));
+  TENON_TRY_ASSIGN(a, factor(node, 0, 2, -2));
+  TENON_TRY_ASSIGN(b, factor(node, 1, 3, -1));
+  TENON_TRY_ASSIGN(sum, node.apply("matmul", {a->value, b->value}));
   const auto over = [&](Atom x, int64_t axis) {
     return node.apply("sum", {x}, {{"axes", Ints{axis}}, {"keep", int64_t{1}}});
   };
   if (a->zero) {
-    TENON_TAKE(columns, over(b->value, -2));
-    TENON_TAKE(less, less_product(node, *sum, *a->zero, *columns));
+    TENON_TRY_ASSIGN(columns, over(b->value, -2));
+    TENON_TRY_ASSIGN(less, less_product(node, *sum, *a->zero, *columns));
     *sum = *less;
   }
   if (b->zero) {
-    TENON_TAKE(left, a->centered(node));
-    TENON_TAKE(rows, over(*left, -1));
-    TENON_TAKE(less, less_product(node, *sum, *rows, *b->zero));
+    TENON_TRY_ASSIGN(left, a->centered(node));
+    TENON_TRY_ASSIGN(rows, over(*left, -1));
+    TENON_TRY_ASSIGN(less, less_product(node, *sum, *rows, *b->zero));
     *sum = *less;
   }
   return node.result(*sum);
@@ -269,28 +269,28 @@ Status matmul_integer(NodeImport& node) {
 // With a zero point of x that is computed, x is padded with it, and what it adds to the sums of each output is taken
 // off.
 Status conv_integer(NodeImport& node) {
-  TENON_TAKE(x, factor(node, 0, 2, 1));
-  TENON_TAKE(w, factor(node, 1, 3, 0));
-  TENON_TAKE(weights, w->centered(node));
+  TENON_TRY_ASSIGN(x, factor(node, 0, 2, 1));
+  TENON_TRY_ASSIGN(w, factor(node, 1, 3, 0));
+  TENON_TRY_ASSIGN(weights, w->centered(node));
   if (!x->zero) return node.result(onnx_convolution(node, x->value, *weights));
-  TENON_TAKE(type, node.type(0));
-  TENON_TAKE(w_type, node.type(1));
+  TENON_TRY_ASSIGN(type, node.type(0));
+  TENON_TRY_ASSIGN(w_type, node.type(1));
   if (type->rank() != w_type->rank() || type->rank() < 3)
     return node.fail(fmt::format("x has {} dims, the weight {}", type->rank(), w_type->rank()));
   const auto padded = [&](Atom inner, Ints before, Ints after) -> Expected<Atom> {
     before.insert(before.begin(), 2, 0), after.insert(after.begin(), 2, 0);
-    TENON_TAKE(less, node.apply("subtract", {inner, *x->zero}));
-    TENON_TAKE(wider, node.apply("pad", {*less}, {{"before", before}, {"after", after}}));
-    TENON_TAKE(more, node.apply("add", {*wider, *x->zero}));
-    TENON_TAKE(bytes, node.apply("cast", {*more}, to(type->dtype)));
+    TENON_TRY_ASSIGN(less, node.apply("subtract", {inner, *x->zero}));
+    TENON_TRY_ASSIGN(wider, node.apply("pad", {*less}, {{"before", before}, {"after", after}}));
+    TENON_TRY_ASSIGN(more, node.apply("add", {*wider, *x->zero}));
+    TENON_TRY_ASSIGN(bytes, node.apply("cast", {*more}, to(type->dtype)));
     return node.apply("cast", {*bytes}, to(DType::kI32));
   };
-  TENON_TAKE(sum, onnx_convolution(node, x->value, *weights, padded));
+  TENON_TRY_ASSIGN(sum, onnx_convolution(node, x->value, *weights, padded));
   Ints axes, shape(static_cast<size_t>(type->rank()), 1);
   for (int64_t axis = 1; axis < type->rank(); ++axis) axes.push_back(axis);
   shape[1] = -1;
-  TENON_TAKE(of_outputs, node.apply("sum", {*weights}, {{"axes", axes}}));
-  TENON_TAKE(aligned, node.apply("reshape", {*of_outputs}, {{"shape", shape}}));
+  TENON_TRY_ASSIGN(of_outputs, node.apply("sum", {*weights}, {{"axes", axes}}));
+  TENON_TRY_ASSIGN(aligned, node.apply("reshape", {*of_outputs}, {{"shape", shape}}));
   return node.result(less_product(node, *sum, *aligned, *x->zero));
 }
 

@@ -35,9 +35,9 @@ constexpr OnnxFunction kFunctions[] = {{"sigmoid", GateKind::kSigmoid},
 
 // The activations as attributes. alpha and beta are lists of which each function that has such a number takes the next.
 Expected<Attrs> activations(NodeImport& node, size_t count) {
-  TENON_TAKE(given, node.strings("activations"));
-  TENON_TAKE(alphas, node.reals("activation_alpha", {}));
-  TENON_TAKE(betas, node.reals("activation_beta", {}));
+  TENON_TRY_ASSIGN(given, node.strings("activations"));
+  TENON_TRY_ASSIGN(alphas, node.reals("activation_alpha", {}));
+  TENON_TRY_ASSIGN(betas, node.reals("activation_beta", {}));
   if (given->empty()) return Attrs{};
   if (given->size() != count)
     return node.fail(fmt::format("{} activations are needed, there are {}", count, given->size()));
@@ -73,11 +73,11 @@ Expected<Attrs> activations(NodeImport& node, size_t count) {
 template <runtime::reference::Name op, int gates>
 Status recurrent(NodeImport& node) {
   constexpr bool kCell = gates == 4;
-  TENON_TAKE(x, node.type(0));
-  TENON_TAKE(r, node.type(2));
-  TENON_TAKE(direction, node.string("direction", "forward"));
-  TENON_TAKE(layout, node.integer("layout", 0));
-  TENON_TAKE(clip, node.real("clip", 0.0));
+  TENON_TRY_ASSIGN(x, node.type(0));
+  TENON_TRY_ASSIGN(r, node.type(2));
+  TENON_TRY_ASSIGN(direction, node.string("direction", "forward"));
+  TENON_TRY_ASSIGN(layout, node.integer("layout", 0));
+  TENON_TRY_ASSIGN(clip, node.real("clip", 0.0));
   const bool batch_first = *layout == 1;
   if (*layout != 0 && *layout != 1) return node.fail("layout must be 0 or 1");
   if (!(*clip >= 0)) return node.fail("clip must not be negative");
@@ -86,7 +86,7 @@ Status recurrent(NodeImport& node) {
     return node.fail("x must have 3 dims, and r 3 whose sizes are known");
   }
   const int64_t directions = (*shape)[0], hidden = (*shape)[2];
-  TENON_TAKE(stated, node.integer("hidden_size", hidden));
+  TENON_TRY_ASSIGN(stated, node.integer("hidden_size", hidden));
   if (*stated != hidden) return node.fail(fmt::format("hidden_size {} is not that of r, {}", *stated, hidden));
   auto zeros = [&](runtime::Shape size) { return node.constant(runtime::Tensor(x->dtype, std::move(size))); };
   const auto turned = [&](Expected<Atom> atom, std::vector<int64_t> order) -> Expected<Atom> {
@@ -95,14 +95,14 @@ Status recurrent(NodeImport& node) {
   };
   Atoms args;
   for (size_t i : {0, 1, 2}) {
-    TENON_TAKE(arg, i == 0 ? turned(node.input(0), {1, 0, 2}) : node.input(i));
+    TENON_TRY_ASSIGN(arg, i == 0 ? turned(node.input(0), {1, 0, 2}) : node.input(i));
     args.push_back(*arg);
   }
-  TENON_TAKE(bias, node.has_input(3) ? node.input(3) : zeros({directions, 2 * gates * hidden}));
+  TENON_TRY_ASSIGN(bias, node.has_input(3) ? node.input(3) : zeros({directions, 2 * gates * hidden}));
   args.push_back(*bias);
   if (kCell && node.has_input(7)) {
-    TENON_TAKE(peepholes, node.input(7));
-    TENON_TAKE(both, node.apply("concat", Atoms{args.back(), *peepholes}, {{"axis", int64_t{1}}}));
+    TENON_TRY_ASSIGN(peepholes, node.input(7));
+    TENON_TRY_ASSIGN(both, node.apply("concat", Atoms{args.back(), *peepholes}, {{"axis", int64_t{1}}}));
     args.back() = *both;
   }
   for (size_t i = 5; i < (kCell ? 7 : 6); ++i) {
@@ -111,12 +111,12 @@ Status recurrent(NodeImport& node) {
       return node.fail("a first state is left out, and the batch's size is unknown",
                        "bind it with --shapes, or give the state");
     }
-    TENON_TAKE(state, node.has_input(i) ? turned(node.input(i), {1, 0, 2}) : zeros({directions, *batch, hidden}));
+    TENON_TRY_ASSIGN(state, node.has_input(i) ? turned(node.input(i), {1, 0, 2}) : zeros({directions, *batch, hidden}));
     args.push_back(*state);
   }
   std::string name(op.view());
   if (node.has_input(4)) {
-    TENON_TAKE(lengths, node.input(4));
+    TENON_TRY_ASSIGN(lengths, node.input(4));
     const runtime::Tensor* known = node.known(*lengths);
     const auto steps = x->dims[batch_first ? 1 : 0].constant();
     bool whole = known && steps && known->dtype() == DType::kI32;
@@ -124,28 +124,28 @@ Status recurrent(NodeImport& node) {
       for (const int32_t length : known->data<int32_t>()) whole &= length == *steps;
     }
     if (!whole) {
-      TENON_TAKE(wide, node.apply("cast", Atoms{*lengths}, {{"dtype", std::string("i64")}}));
+      TENON_TRY_ASSIGN(wide, node.apply("cast", Atoms{*lengths}, {{"dtype", std::string("i64")}}));
       args.push_back(*wide);
       name += "_ragged";
     }
   }
-  TENON_TAKE(attrs, activations(node, static_cast<size_t>(runtime::reference::functions_of(gates) * directions)));
+  TENON_TRY_ASSIGN(attrs, activations(node, static_cast<size_t>(runtime::reference::functions_of(gates) * directions)));
   attrs->emplace("direction", *direction);
   attrs->emplace("clip", *clip);
   if (kCell) {
-    TENON_TAKE(coupled, node.integer("input_forget", 0));
+    TENON_TRY_ASSIGN(coupled, node.integer("input_forget", 0));
     attrs->emplace("input_forget", *coupled);
   }
   if (gates == 3) {
-    TENON_TAKE(after, node.integer("linear_before_reset", 0));
+    TENON_TRY_ASSIGN(after, node.integer("linear_before_reset", 0));
     attrs->emplace("reset_after", *after);
   }
   auto all = node.apply(name, args, std::move(*attrs));
   if (!batch_first) return node.results(std::move(all));
   if (!all) return forward_error(all);
   for (uint32_t i = 0; i < (kCell ? 3 : 2); ++i) {
-    TENON_TAKE(field, node.builder().project(*all, i));
-    TENON_TAKE(result, turned(*field, i == 0 ? std::vector<int64_t>{2, 0, 1, 3} : std::vector<int64_t>{1, 0, 2}));
+    TENON_TRY_ASSIGN(field, node.builder().project(*all, i));
+    TENON_TRY_ASSIGN(result, turned(*field, i == 0 ? std::vector<int64_t>{2, 0, 1, 3} : std::vector<int64_t>{1, 0, 2}));
     TENON_TRY(node.result(i, *result));
   }
   return {};

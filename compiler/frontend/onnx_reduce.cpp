@@ -13,11 +13,11 @@ using Ints = std::vector<int64_t>;
 // Axes are an input from opset 13 (ReduceSum) or 18 on.
 template <runtime::reference::Name op>
 Status reduce(NodeImport& node) {
-  TENON_TAKE(x, node.input(0));
-  TENON_TAKE(type, node.type(0));
-  TENON_TAKE(axes, node.has_input(1) ? node.integers(1, "the axes") : node.list("axes", Ints{}));
-  TENON_TAKE(keep, node.integer("keepdims", 1));
-  TENON_TAKE(noop, node.integer("noop_with_empty_axes", 0));
+  TENON_TRY_ASSIGN(x, node.input(0));
+  TENON_TRY_ASSIGN(type, node.type(0));
+  TENON_TRY_ASSIGN(axes, node.has_input(1) ? node.integers(1, "the axes") : node.list("axes", Ints{}));
+  TENON_TRY_ASSIGN(keep, node.integer("keepdims", 1));
+  TENON_TRY_ASSIGN(noop, node.integer("noop_with_empty_axes", 0));
   if (axes->empty() && *noop) {
     if (op.view() == "sum_square" || op.view().starts_with("norm") || op.view().starts_with("log")) {
       return node.fail("noop_with_empty_axes is not supported here");
@@ -29,7 +29,7 @@ Status reduce(NodeImport& node) {
   for (int64_t& axis : sorted) axis += axis < 0 ? type->rank() : 0;
   std::ranges::sort(sorted);
   if (op.view() == "mean" && type->rank() == 4 && sorted == Ints{2, 3}) {
-    TENON_TAKE(mean, node.apply("global_avg_pool", {*x}));
+    TENON_TRY_ASSIGN(mean, node.apply("global_avg_pool", {*x}));
     return node.result(*keep ? mean : node.apply("reshape", {*mean}, {{"shape", Ints{0, 0}}}));
   }
   return node.result(node.apply(op.view(), {*x}, {{"axes", *axes}, {"keep", *keep}}));
@@ -37,16 +37,16 @@ Status reduce(NodeImport& node) {
 
 template <runtime::reference::Name op>
 Status arg_best(NodeImport& node) {
-  TENON_TAKE(axis, node.integer("axis", 0));
-  TENON_TAKE(keep, node.integer("keepdims", 1));
-  TENON_TAKE(last, node.integer("select_last_index", 0));
+  TENON_TRY_ASSIGN(axis, node.integer("axis", 0));
+  TENON_TRY_ASSIGN(keep, node.integer("keepdims", 1));
+  TENON_TRY_ASSIGN(last, node.integer("select_last_index", 0));
   return node.result(node.apply(op.view(), {0}, {{"axis", *axis}, {"keep", *keep}, {"select_last", *last}}));
 }
 
 Status cumsum(NodeImport& node) {
-  TENON_TAKE(axis, node.integers(1, "the axis"));
-  TENON_TAKE(exclusive, node.integer("exclusive", 0));
-  TENON_TAKE(reverse, node.integer("reverse", 0));
+  TENON_TRY_ASSIGN(axis, node.integers(1, "the axis"));
+  TENON_TRY_ASSIGN(exclusive, node.integer("exclusive", 0));
+  TENON_TRY_ASSIGN(reverse, node.integer("reverse", 0));
   if (axis->size() != 1) return node.fail("the axis must be one element");
   return node.result(
       node.apply("cumsum", {0}, {{"axis", (*axis)[0]}, {"exclusive", *exclusive}, {"reverse", *reverse}}));
@@ -55,13 +55,13 @@ Status cumsum(NodeImport& node) {
 // Up to opset 12 all axes from `axis` on are one.
 template <runtime::reference::Name op>
 Status softmax(NodeImport& node) {
-  TENON_TAKE(x, node.input(0));
-  TENON_TAKE(type, node.type(0));
-  TENON_TAKE(axis, node.integer("axis", node.opset() < 13 ? 1 : -1));
+  TENON_TRY_ASSIGN(x, node.input(0));
+  TENON_TRY_ASSIGN(type, node.type(0));
+  TENON_TRY_ASSIGN(axis, node.integer("axis", node.opset() < 13 ? 1 : -1));
   const int64_t rank = type->rank(), first = *axis < 0 ? *axis + rank : *axis;
   if (node.opset() >= 13 || first == rank - 1) return node.result(node.apply(op.view(), {*x}, {{"axis", *axis}}));
-  TENON_TAKE(flat, node.apply("flatten", {*x}, {{"axis", first}}));
-  TENON_TAKE(result, node.apply(op.view(), {*flat}, {{"axis", int64_t{1}}}));
+  TENON_TRY_ASSIGN(flat, node.apply("flatten", {*x}, {{"axis", first}}));
+  TENON_TRY_ASSIGN(result, node.apply(op.view(), {*flat}, {{"axis", int64_t{1}}}));
   Ints shape;
   for (Dim dim : type->dims) shape.push_back(dim.constant().value_or(-1));
   if (std::ranges::count(shape, -1) > 1) return node.fail("more than one size is unknown", "bind them with --shapes");

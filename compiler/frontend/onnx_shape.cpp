@@ -35,7 +35,7 @@ Status constant(NodeImport& node) {
 }
 
 Status constant_of_shape(NodeImport& node) {
-  TENON_TAKE(shape, node.integers(0, "the shape"));
+  TENON_TRY_ASSIGN(shape, node.integers(0, "the shape"));
   int64_t count = 1;
   for (int64_t size : *shape) {
     if (size < 0 || size > kMaxConstant || (count *= std::max<int64_t>(size, 1)) > kMaxConstant) {
@@ -57,43 +57,43 @@ Status constant_of_shape(NodeImport& node) {
 }
 
 Status flatten(NodeImport& node) {
-  TENON_TAKE(x, node.input(0));
-  TENON_TAKE(axis, node.integer("axis", 1));
+  TENON_TRY_ASSIGN(x, node.input(0));
+  TENON_TRY_ASSIGN(axis, node.integer("axis", 1));
   return node.result(node.apply("flatten", {*x}, {{"axis", *axis}}));
 }
 
 Status reshape(NodeImport& node) {
-  TENON_TAKE(x, node.input(0));
-  TENON_TAKE(shape, node.integers(1, "the shape"));
-  TENON_TAKE(allow_zero, node.integer("allowzero", 0));
+  TENON_TRY_ASSIGN(x, node.input(0));
+  TENON_TRY_ASSIGN(shape, node.integers(1, "the shape"));
+  TENON_TRY_ASSIGN(allow_zero, node.integer("allowzero", 0));
   if (*allow_zero && std::ranges::find(*shape, 0) != shape->end()) return node.fail("allowzero is not supported");
   return node.result(node.apply("reshape", {*x}, {{"shape", *shape}}));
 }
 
 Status transpose(NodeImport& node) {
-  TENON_TAKE(x, node.input(0));
-  TENON_TAKE(type, node.type(0));
+  TENON_TRY_ASSIGN(x, node.input(0));
+  TENON_TRY_ASSIGN(type, node.type(0));
   Ints reversed;
   for (int64_t axis = type->rank(); axis-- > 0;) reversed.push_back(axis);
-  TENON_TAKE(axes, node.list("perm", reversed));
+  TENON_TRY_ASSIGN(axes, node.list("perm", reversed));
   return node.result(node.apply("transpose", {*x}, {{"axes", *axes}}));
 }
 
 Status concat(NodeImport& node) {
   Atoms args;
   for (size_t i = 0; i < node.inputs(); ++i) {
-    TENON_TAKE(arg, node.input(i));
+    TENON_TRY_ASSIGN(arg, node.input(i));
     args.push_back(*arg);
   }
-  TENON_TAKE(axis, node.integer("axis"));
+  TENON_TRY_ASSIGN(axis, node.integer("axis"));
   return node.result(node.apply("concat", std::move(args), {{"axis", *axis}}));
 }
 
 // Pads are an attribute up to opset 10.
 Status pad(NodeImport& node) {
-  TENON_TAKE(x, node.input(0));
-  TENON_TAKE(type, node.type(0));
-  TENON_TAKE(mode, node.string("mode", "constant"));
+  TENON_TRY_ASSIGN(x, node.input(0));
+  TENON_TRY_ASSIGN(type, node.type(0));
+  TENON_TRY_ASSIGN(mode, node.string("mode", "constant"));
   const bool plain = *mode == "constant";
   if (!plain && *mode != "reflect" && *mode != "edge" && *mode != "wrap") {
     return node.fail(fmt::format("padding of mode '{}' is not supported", *mode));
@@ -102,10 +102,10 @@ Status pad(NodeImport& node) {
   if (!pads) return std::unexpected(pads.error());
   double value = 0;
   if (node.opset() < 11) {
-    TENON_TAKE(given, node.real("value", 0.0));
+    TENON_TRY_ASSIGN(given, node.real("value", 0.0));
     value = *given;
   } else if (node.has_input(2)) {
-    TENON_TAKE(given, node.constant(2, "the value"));
+    TENON_TRY_ASSIGN(given, node.constant(2, "the value"));
     if (given->size() != 1) return node.fail("the value must be one element");
     runtime::with_dtype<runtime::kAnyDType>(given->dtype(),
                                             [&]<class T>(T) { value = static_cast<double>(given->data<T>()[0]); });
@@ -114,7 +114,7 @@ Status pad(NodeImport& node) {
   Ints axes;
   for (int64_t i = 0; i < rank; ++i) axes.push_back(i);
   if (node.has_input(3)) {
-    TENON_TAKE(given, node.integers(3, "the axes"));
+    TENON_TRY_ASSIGN(given, node.integers(3, "the axes"));
     axes = *given;
   }
   if (pads->size() != 2 * axes.size()) return node.fail(fmt::format("{} pads for {} axes", pads->size(), axes.size()));
@@ -131,20 +131,20 @@ Status pad(NodeImport& node) {
 
 // Starts, ends, axes and steps are inputs from opset 10 on.
 Status slice(NodeImport& node) {
-  TENON_TAKE(x, node.input(0));
-  TENON_TAKE(type, node.type(0));
+  TENON_TRY_ASSIGN(x, node.input(0));
+  TENON_TRY_ASSIGN(type, node.type(0));
   auto given = [&](size_t input, const std::string& name, std::optional<Ints> fallback) -> Expected<Ints> {
     if (node.opset() < 10) return node.list(name, fallback);
     if (node.has_input(input)) return node.integers(input, "the " + name);
     if (fallback) return *fallback;
     return node.fail("the " + name + " are missing");
   };
-  TENON_TAKE(starts, given(1, "starts", {}));
-  TENON_TAKE(ends, given(2, "ends", {}));
+  TENON_TRY_ASSIGN(starts, given(1, "starts", {}));
+  TENON_TRY_ASSIGN(ends, given(2, "ends", {}));
   Ints all;
   for (size_t i = 0; i < starts->size(); ++i) all.push_back(static_cast<int64_t>(i));
-  TENON_TAKE(axes, given(3, "axes", all));
-  TENON_TAKE(steps, given(4, "steps", Ints(starts->size(), 1)));
+  TENON_TRY_ASSIGN(axes, given(3, "axes", all));
+  TENON_TRY_ASSIGN(steps, given(4, "steps", Ints(starts->size(), 1)));
   if (ends->size() != starts->size() || axes->size() != starts->size() || steps->size() != starts->size()) {
     return node.fail("starts, ends, axes and steps have different lengths");
   }
@@ -183,12 +183,12 @@ Status change_axes(NodeImport& node, std::string_view op, const Ints& axes, cons
 }
 
 Status squeeze(NodeImport& node) {
-  TENON_TAKE(type, node.type(0));
+  TENON_TRY_ASSIGN(type, node.type(0));
   Ints ones;
   for (int64_t i = 0; i < type->rank(); ++i) {
     if (type->dims[i].constant() == 1) ones.push_back(i);
   }
-  TENON_TAKE(axes, axes_of(node, type->rank(), ones));
+  TENON_TRY_ASSIGN(axes, axes_of(node, type->rank(), ones));
   Dims dims;
   for (int64_t i = 0; i < type->rank(); ++i) {
     const bool removed = std::ranges::find(*axes, i) != axes->end();
@@ -201,10 +201,10 @@ Status squeeze(NodeImport& node) {
 }
 
 Status unsqueeze(NodeImport& node) {
-  TENON_TAKE(type, node.type(0));
+  TENON_TRY_ASSIGN(type, node.type(0));
   const auto count = node.opset() < 13 ? node.list("axes") : node.integers(1, "the axes");
   if (!count) return std::unexpected(count.error());
-  TENON_TAKE(axes, axes_of(node, type->rank() + static_cast<int64_t>(count->size()), {}));
+  TENON_TRY_ASSIGN(axes, axes_of(node, type->rank() + static_cast<int64_t>(count->size()), {}));
   Ints sorted = *axes;
   std::ranges::sort(sorted);
   if (std::ranges::adjacent_find(sorted) != sorted.end()) return node.fail("an axis comes twice");
@@ -215,7 +215,7 @@ Status unsqueeze(NodeImport& node) {
 
 // The sizes of input 0, which must be known.
 Expected<runtime::Shape> known_shape(NodeImport& node) {
-  TENON_TAKE(type, node.type(0));
+  TENON_TRY_ASSIGN(type, node.type(0));
   const auto known = type->shape();
   if (known) return *known;
   return node.fail(fmt::format("the shape {} is not known when compiling", node.builder().context().str(type->dims)),
@@ -223,10 +223,10 @@ Expected<runtime::Shape> known_shape(NodeImport& node) {
 }
 
 Status shape(NodeImport& node) {
-  TENON_TAKE(sizes, known_shape(node));
+  TENON_TRY_ASSIGN(sizes, known_shape(node));
   const auto rank = static_cast<int64_t>(sizes->size());
-  TENON_TAKE(start, node.integer("start", 0));
-  TENON_TAKE(end, node.integer("end", rank));
+  TENON_TRY_ASSIGN(start, node.integer("start", 0));
+  TENON_TRY_ASSIGN(end, node.integer("end", rank));
   auto place = [&](int64_t index) { return std::clamp<int64_t>(index < 0 ? index + rank : index, 0, rank); };
   const int64_t first = place(*start), last = std::max(place(*end), first);
   return node.result(
@@ -234,17 +234,17 @@ Status shape(NodeImport& node) {
 }
 
 Status size(NodeImport& node) {
-  TENON_TAKE(sizes, known_shape(node));
+  TENON_TRY_ASSIGN(sizes, known_shape(node));
   return node.result(node.constant(runtime::Tensor::of<int64_t>({}, std::array{runtime::element_count(*sizes)})));
 }
 
 // Sizes are an attribute up to opset 12; without them the parts are equal, the last being what is left.
 Status split(NodeImport& node) {
-  TENON_TAKE(type, node.type(0));
-  TENON_TAKE(axis, node.integer("axis", 0));
+  TENON_TRY_ASSIGN(type, node.type(0));
+  TENON_TRY_ASSIGN(axis, node.integer("axis", 0));
   const auto parts = static_cast<int64_t>(node.node().outputs.size());
-  TENON_TAKE(count, node.integer("num_outputs", parts));
-  TENON_TAKE(sizes, node.has_input(1) ? node.integers(1, "the sizes") : node.list("split", Ints{}));
+  TENON_TRY_ASSIGN(count, node.integer("num_outputs", parts));
+  TENON_TRY_ASSIGN(sizes, node.has_input(1) ? node.integers(1, "the sizes") : node.list("split", Ints{}));
   if (sizes->empty()) {
     const int64_t place = *axis < 0 ? *axis + type->rank() : *axis;
     if (place < 0 || place >= type->rank()) return node.fail(fmt::format("there is no axis {}", *axis));
@@ -260,16 +260,16 @@ Status split(NodeImport& node) {
 }
 
 Status tile(NodeImport& node) {
-  TENON_TAKE(repeats, node.integers(1, "the repeats"));
+  TENON_TRY_ASSIGN(repeats, node.integers(1, "the repeats"));
   return node.result(node.apply("tile", {0}, {{"repeats", *repeats}}));
 }
 
 // The shape broadcasts with x's: a 1 in it keeps x's size.
 Status expand(NodeImport& node) {
-  TENON_TAKE(type, node.type(0));
+  TENON_TRY_ASSIGN(type, node.type(0));
   auto shape = node.integers(1, "the shape");
   if (!shape) {  // it is computed
-    TENON_TAKE(sizes, node.type(1));
+    TENON_TRY_ASSIGN(sizes, node.type(1));
     if (sizes->dtype != DType::kI64 || sizes->rank() != 1) return std::unexpected(shape.error());
     return node.result(node.apply("broadcast_dynamic", {0, 1}));
   }

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "compiler/fuzz/types.h"
-#include "compiler/ir/try.h"
+#include "support/try.h"
 
 namespace tenon::compiler::fuzz {
 namespace {
@@ -33,7 +33,7 @@ class Maker {
       return RunValue(types_.constant(tensor->dtype, shape));
     }
     if (auto* tuple = type.tuple()) {
-      TENON_TAKE(fields, values(tuple->fields, depth));
+      TENON_TRY_ASSIGN(fields, values(tuple->fields, depth));
       return RunValue::tuple(std::move(*fields));
     }
     if (auto* adt = type.adt()) {
@@ -45,7 +45,7 @@ class Maker {
       } else if (depth < -200) {
         return error(fmt::format("{} has no finite value", context_.str(type)));
       }
-      TENON_TAKE(fields, values(types_.fields(*adt, *constructor), depth - 1));
+      TENON_TRY_ASSIGN(fields, values(types_.fields(*adt, *constructor), depth - 1));
       return RunValue::data(constructor->name, std::move(*fields));
     }
     return error(fmt::format("an input cannot be {}", context_.str(type)));
@@ -55,7 +55,7 @@ class Maker {
   Expected<std::vector<RunValue>> values(const std::vector<Type>& types, int depth) {
     std::vector<RunValue> made;
     for (Type type : types) {
-      TENON_TAKE(next, value(type, depth));
+      TENON_TRY_ASSIGN(next, value(type, depth));
       made.push_back(std::move(*next));
     }
     return made;
@@ -84,7 +84,7 @@ Expected<std::vector<RunValue>> random_inputs(Context& context, const Module& mo
   Maker maker(context, module, sizes, random);
   std::vector<RunValue> inputs;
   for (VarId param : function.params) {
-    TENON_TAKE(value, maker.value(function.type(param), static_cast<int>(random.between(2, 5))));
+    TENON_TRY_ASSIGN(value, maker.value(function.type(param), static_cast<int>(random.between(2, 5))));
     inputs.push_back(std::move(*value));
   }
   return inputs;

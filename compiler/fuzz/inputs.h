@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "compiler/fuzz/random.h"
 #include "compiler/ir/interpreter.h"
+#include "support/random.h"
 
 namespace tenon::compiler::fuzz {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "compiler/fuzz/random.h"
 #include "compiler/ir/module.h"
+#include "support/random.h"
 
 namespace tenon::compiler::fuzz {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "compiler/fuzz/generator.h"
-#include "compiler/fuzz/random.h"
+#include "support/random.h"
 
 namespace tenon::compiler::fuzz {
 

@@ -5,7 +5,7 @@
 
 #include <cassert>
 
-#include "compiler/ir/try.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 Atom Builder::param(Type type, std::string_view name) {
@@ -74,10 +74,10 @@ Expected<Type> Builder::checked(Apply& apply) {
   if (!type) return type;
   for (const Requirement& next : required) {
     Atom& arg = apply.args[next.arg];
-    TENON_TAKE(found, type_of(arg));
+    TENON_TRY_ASSIGN(found, type_of(arg));
     Dims dims = found->tensor()->dims;
     dims[next.axis] = next.size;
-    TENON_TAKE(cast, bind(Cast{arg, context_.tensor(std::move(dims), found->tensor()->dtype), {}}, Symbol{}));
+    TENON_TRY_ASSIGN(cast, bind(Cast{arg, context_.tensor(std::move(dims), found->tensor()->dtype), {}}, Symbol{}));
     arg = *cast;
   }
   return type;

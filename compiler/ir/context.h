@@ -1,78 +1,32 @@
-// What modules share: interned names, dims (as their pool) and types, and the operators. A Context outlives every
-// module made with it; one thread uses it at a time.
+// What modules share: the names, dims and types of a TypeContext, and the operators. A Context outlives every module
+// made with it; one thread uses it at a time.
 #pragma once
 
-#include <deque>
-#include <functional>
 #include <map>
 #include <memory>
-#include <set>
-#include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <vector>
 
-#include "compiler/ir/type.h"
+#include "compiler/base/type_context.h"
 
 namespace tenon::compiler {
 
 struct Operator;
 
-class Context : public DimPool {
+class Context : public TypeContext {
  public:
   Context();  // with the built-in operators
   ~Context();
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
 
-  Symbol symbol(std::string_view name);
-  std::string_view name(Symbol symbol) const { return names_[static_cast<uint32_t>(symbol)]; }
-
-  // A name for a dim that is not in `used`, which takes it: _0, _1, ...
-  Symbol fresh_dim(std::set<Symbol>& used);
-  using DimPool::substitute;
-  Type substitute(Type type, const std::map<Symbol, Dim>& values, const std::map<Symbol, Type>& types = {});
-  // The type with each part that has no parts of its own, and each dim, replaced; nullptr keeps them.
-  Type map_type(Type type, const std::function<Type(Type)>& leaf, const std::function<Dim(Dim)>& dim);
-
-  // The type with each size that can be seen replaced: of a tensor, and in the fields of a tuple.
-  Type map_sizes(Type type, const std::function<Dim(Dim)>& size);
-
-  Type tensor(Dims dims, DType dtype);
-  Type tensor(std::span<const int64_t> shape, DType dtype);
-  Type tuple(std::vector<Type> fields);
-  Type function(std::vector<Type> params, Type result);
-  Type adt(Symbol name, std::vector<Type> args);
-  Type reference(Type value);
-  Type type_variable(Symbol name);
-  Type unknown(uint32_t number);
-  Type unit() { return tuple({}); }
-  Type type_of(const runtime::Tensor& tensor) { return this->tensor(tensor.shape(), tensor.dtype()); }
-
-  // As the text form writes them: "4*n + 1", "(N, 64)", "Tensor[(N, 64), f32]".
-  std::string str(Dim dim) const;
-  std::string str(const Dims& dims) const;
-  std::string str(Type type) const;
-
-  // Work, counted instead of timed: each time that a part of the compiler looks at a node of a module, or at one of its
-  // own, it says so here. What grows faster than the modules do is found by it.
-  void visit(uint64_t nodes = 1) { visits_ += nodes; }
-  uint64_t visits() const { return visits_; }
-
-  // nullptr where there is none. A record never moves once it is added.
+  // nullptr where no operator has the name. A record never moves once it is added.
   const Operator* find_operator(std::string_view name) const;
-  // Takes the place of an operator of that name.
+  // Replaces an operator of the same name.
   const Operator* add_operator(Operator op);
   // By name, for messages and the reference page.
   std::vector<const Operator*> operators() const;
 
  private:
-  Type intern(TypeNode node);
-
-  uint64_t visits_ = 0;
-  std::deque<std::string> names_;  // a deque: the views in symbols_ stay valid
-  std::unordered_map<std::string_view, Symbol> symbols_;
-  std::set<TypeNode> types_;
   std::map<std::string, std::unique_ptr<Operator>, std::less<>> operators_;
 };
 

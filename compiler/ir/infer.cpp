@@ -7,7 +7,7 @@
 
 #include "compiler/ir/operator.h"
 #include "compiler/ir/patterns.h"
-#include "compiler/ir/try.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 
@@ -51,7 +51,7 @@ Expected<std::vector<Type>> Rules::types_of(const Atoms& atoms) {
   std::vector<Type> types;
   types.reserve(atoms.size());
   for (const Atom& next : atoms) {
-    TENON_TAKE(type, atom(next));
+    TENON_TRY_ASSIGN(type, atom(next));
     types.push_back(*type);
   }
   return types;
@@ -93,7 +93,7 @@ Expected<Signature> Rules::instantiate(Symbol callee, const std::vector<Type>& t
 
 Expected<Type> Rules::call(std::string_view name, const Signature& signature, const Atoms& args,
                            std::vector<Passed>* passed) {
-  TENON_TAKE(types, types_of(args));
+  TENON_TRY_ASSIGN(types, types_of(args));
   if (types->size() != signature.params.size()) {
     return error(fmt::format("{} takes {} arguments, found {}", name, signature.params.size(), types->size()));
   }
@@ -125,7 +125,7 @@ Expected<std::vector<Type>> Rules::field_types(const Module::ConstructorPlace& p
 Status Rules::pattern(const MatchPattern& pattern, Type subject) {
   auto all = [&](const std::vector<MatchPattern>& patterns, const std::vector<Type>& types) -> Status {
     for (size_t i = 0; i < patterns.size(); ++i) {
-      if (Status status = this->pattern(patterns[i], types[i]); !status) return status;
+      TENON_TRY(this->pattern(patterns[i], types[i]));
     }
     return {};
   };
@@ -143,7 +143,7 @@ Status Rules::pattern(const MatchPattern& pattern, Type subject) {
       if (!place) return error(fmt::format("there is no constructor {}", self.context_.name(x.constructor)));
       std::vector<Type> types;
       for (size_t i = 0; i < place->adt->params.size(); ++i) types.push_back(self.solver_.fresh_type());
-      TENON_TAKE(fields, self.field_types(*place, types, x.fields.size()));
+      TENON_TRY_ASSIGN(fields, self.field_types(*place, types, x.fields.size()));
       TENON_TRY(self.same("what is matched", self.context_.adt(place->name, types), subject));
       return each(x.fields, *fields);
     }
@@ -187,7 +187,7 @@ Status Rules::unify_scheme(const Apply& apply, std::vector<Type> types, Type res
   }
   if (!runs || !all([](Type type) { return type.tensor() && !has_erased(type); })) return {};
   std::vector<Requirement> required;
-  TENON_TAKE(type, infer_apply(context_, *apply.op, apply.attrs, types, solver_.prover(), &required));
+  TENON_TRY_ASSIGN(type, infer_apply(context_, *apply.op, apply.attrs, types, solver_.prover(), &required));
   for (const auto& [arg, axis, size] : required) {
     const Dim known = types[arg].tensor()->dims[axis];
     if (solver_.pass(context_.tensor(Dims{size}, DType::kF32), context_.tensor(Dims{known}, DType::kF32))) continue;
@@ -206,14 +206,14 @@ struct Rules::Visitor {
   Context& context() const { return self.context_; }
 
   Result operator()(const Apply& apply) const {
-    TENON_TAKE(types, self.types_of(apply.args));
+    TENON_TRY_ASSIGN(types, self.types_of(apply.args));
     if (!std::ranges::all_of(*types, [&](Type type) { return self.solver_.known(type); })) {
       TENON_TRY(self.unify_scheme(apply, std::move(*types), result));
       return std::nullopt;
     }
     std::vector<Requirement> required;
-    TENON_TAKE(type, infer_apply(context(), *apply.op, apply.attrs, *types, self.solver_.prover(),
-                                 passed ? &required : nullptr));
+    TENON_TRY_ASSIGN(type, infer_apply(context(), *apply.op, apply.attrs, *types, self.solver_.prover(),
+                                       passed ? &required : nullptr));
     for (size_t i = 0; i < types->size(); ++i) {
       const TensorType& found = *(*types)[i].tensor();
       Dims dims = found.dims;
@@ -235,13 +235,13 @@ struct Rules::Visitor {
   }
   Result operator()(const Call& call) const {
     if (auto* symbol = std::get_if<Symbol>(&call.callee)) {
-      TENON_TAKE(signature, self.instantiate(*symbol, call.types));
-      TENON_TAKE(result, self.call(fmt::format("@{}", context().name(*symbol)), *signature, call.args, passed));
+      TENON_TRY_ASSIGN(signature, self.instantiate(*symbol, call.types));
+      TENON_TRY_ASSIGN(result, self.call(fmt::format("@{}", context().name(*symbol)), *signature, call.args, passed));
       return *result;
     }
-    TENON_TAKE(callee, self.atom(call.callee));
+    TENON_TRY_ASSIGN(callee, self.atom(call.callee));
     if (callee->unknown()) {
-      TENON_TAKE(types, self.types_of(call.args));
+      TENON_TRY_ASSIGN(types, self.types_of(call.args));
       const Type result = self.solver_.fresh_type();
       if (!self.solver_.unify(*callee, context().function(*types, result))) {
         return error("the callee would take itself as an argument");
@@ -251,15 +251,15 @@ struct Rules::Visitor {
     const FunctionType* type = callee->function();
     if (!call.types.empty()) return error("only a global function takes types");
     if (!type) return error(fmt::format("only a function can be called, found {}", self.text(*callee)));
-    TENON_TAKE(result, self.call("the closure", {{}, {}, {}, type->params, type->result}, call.args, passed));
+    TENON_TRY_ASSIGN(result, self.call("the closure", {{}, {}, {}, type->params, type->result}, call.args, passed));
     return *result;
   }
   Result operator()(const Tuple& tuple) const {
-    TENON_TAKE(types, self.types_of(tuple.fields));
+    TENON_TRY_ASSIGN(types, self.types_of(tuple.fields));
     return context().tuple(std::move(*types));
   }
   Result operator()(const Project& project) const {
-    TENON_TAKE(type, self.atom(project.tuple));
+    TENON_TRY_ASSIGN(type, self.atom(project.tuple));
     if (type->unknown()) return std::nullopt;
     const TupleType* tuple = type->tuple();
     if (!tuple || project.index >= tuple->fields.size()) {
@@ -270,8 +270,8 @@ struct Rules::Visitor {
   Result operator()(const Construct& construct) const {
     const auto place = self.module_.constructor(construct.constructor);
     if (!place) return error(fmt::format("there is no constructor {}", context().name(construct.constructor)));
-    TENON_TAKE(fields, self.field_types(*place, construct.types, construct.fields.size()));
-    TENON_TAKE(found, self.types_of(construct.fields));
+    TENON_TRY_ASSIGN(fields, self.field_types(*place, construct.types, construct.fields.size()));
+    TENON_TRY_ASSIGN(found, self.types_of(construct.fields));
     for (size_t i = 0; i < found->size(); ++i) {
       TENON_TRY(self.pass({i, (*fields)[i], fmt::format("{}: field {}", context().name(construct.constructor), i)},
                           (*found)[i], passed));
@@ -281,28 +281,28 @@ struct Rules::Visitor {
   Result operator()(const Lambda& lambda) const {
     std::vector<Type> params;
     for (VarId param : lambda.params) params.push_back(self.solver_.resolve(self.function_.type(param)));
-    TENON_TAKE(found, self.atom(lambda.body[0].result));
+    TENON_TRY_ASSIGN(found, self.atom(lambda.body[0].result));
     TENON_TRY(self.pass({Passed::kResult, lambda.result, "the closure's result"}, *found, passed));
     return context().function(std::move(params), self.solver_.resolve(lambda.result));
   }
   Result operator()(const If& branch) const {
-    TENON_TAKE(condition, self.atom(branch.condition));
+    TENON_TRY_ASSIGN(condition, self.atom(branch.condition));
     TENON_TRY(self.same("the condition", context().tensor(Dims{}, DType::kBool), *condition));
-    TENON_TAKE(yes, self.atom(branch.arms[0].result));
-    TENON_TAKE(no, self.atom(branch.arms[1].result));
+    TENON_TRY_ASSIGN(yes, self.atom(branch.arms[0].result));
+    TENON_TRY_ASSIGN(no, self.atom(branch.arms[1].result));
     TENON_TRY(self.same("the second arm", *yes, *no));
     return self.solver_.resolve(*yes);
   }
   Result operator()(const Case& match) const {
-    TENON_TAKE(subject, self.atom(match.subject));
+    TENON_TRY_ASSIGN(subject, self.atom(match.subject));
     std::optional<Type> result;
     for (const Arm& arm : match.arms) {
       TENON_TRY(self.pattern(arm.pattern, *subject));
-      TENON_TAKE(type, self.atom(arm.block.result));
+      TENON_TRY_ASSIGN(type, self.atom(arm.block.result));
       if (!result) result = *type;
       TENON_TRY(self.same("each arm", *result, *type));
     }
-    TENON_TAKE(missing, uncovered(context(), self.module_, match.arms));
+    TENON_TRY_ASSIGN(missing, uncovered(context(), self.module_, match.arms));
     if (*missing) {
       return error(fmt::format("no arm takes {}", **missing), "", "add an arm for it, or _ for all that are left");
     }
@@ -310,7 +310,7 @@ struct Rules::Visitor {
     return self.solver_.resolve(*result);
   }
   Result operator()(const Cast& cast) const {
-    TENON_TAKE(found, self.atom(cast.value));
+    TENON_TRY_ASSIGN(found, self.atom(cast.value));
     if (!self.solver_.known(*found)) return std::nullopt;
     if (!castable(*found, cast.type)) {
       return error(
@@ -319,18 +319,18 @@ struct Rules::Visitor {
     return cast.type;
   }
   Result operator()(const MakeReference& make) const {
-    TENON_TAKE(type, self.atom(make.value));
+    TENON_TRY_ASSIGN(type, self.atom(make.value));
     return context().reference(*type);
   }
   Result operator()(const ReadReference& read) const {
-    TENON_TAKE(type, self.atom(read.reference));
+    TENON_TRY_ASSIGN(type, self.atom(read.reference));
     const Type value = self.solver_.fresh_type();
     TENON_TRY(self.same("what is read", context().reference(value), *type));
     return self.solver_.resolve(value);
   }
   Result operator()(const WriteReference& write) const {
-    TENON_TAKE(type, self.atom(write.reference));
-    TENON_TAKE(value, self.atom(write.value));
+    TENON_TRY_ASSIGN(type, self.atom(write.reference));
+    TENON_TRY_ASSIGN(value, self.atom(write.value));
     if (const ReferenceType* reference = type->reference()) {
       TENON_TRY(self.pass({0, reference->value, "what is written"}, *value, passed));
     } else {
@@ -398,7 +398,7 @@ Expected<Type> infer_value(Context& context, const Module& module, const Functio
   Rules rules(context, module, function, solver);
   std::vector<Passed> passed;
   // Operators must prove what they need; the others are held against what is known when all of them are seen.
-  TENON_TAKE(type, rules.value(value, std::holds_alternative<Apply>(value) ? nullptr : &passed));
+  TENON_TRY_ASSIGN(type, rules.value(value, std::holds_alternative<Apply>(value) ? nullptr : &passed));
   if (!solver.retry()) return error("a size would have two values");
   TENON_TRY(rules.decided(0, rules.opened(), false));
   if (!*type) return error("an operand has no known type");
@@ -406,7 +406,7 @@ Expected<Type> infer_value(Context& context, const Module& module, const Functio
   if (solver.open() > 0 || !solver.known(resolved)) return error("a size or a type is not decided");
   for (Passed& next : passed) {
     next.wanted = solver.resolve(next.wanted);
-    TENON_TAKE(found, rules.atom(passed_operand(value, next)));
+    TENON_TRY_ASSIGN(found, rules.atom(passed_operand(value, next)));
     TENON_TRY(rules.fits(next, *found, true));
   }
   return resolved;
@@ -418,7 +418,7 @@ Expected<Type> infer_checked(Context& context, const Module& module, const Funct
   Rules rules(context, module, function, solver);
   std::vector<Type> types;
   for (const Atom& arg : apply.args) {
-    TENON_TAKE(type, rules.atom(arg));
+    TENON_TRY_ASSIGN(type, rules.atom(arg));
     types.push_back(*type);
   }
   return infer_apply(context, *apply.op, apply.attrs, types, solver.prover(), &required);

@@ -9,9 +9,9 @@
 #include "compiler/ir/code.h"
 #include "compiler/ir/operator.h"
 #include "compiler/ir/text.h"
-#include "compiler/ir/try.h"
 #include "compiler/loop/evaluate.h"
 #include "runtime/native/functions.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
@@ -185,8 +185,7 @@ class Interpreter {
       TENON_TRY(self.affordable(step.binding->var));
       std::vector<runtime::Tensor> tensors;
       for (const Atom& arg : apply.args) tensors.push_back(self.read(arg).tensor());
-      auto results = apply.op->reference(apply.attrs, tensors);
-      if (!results) return forward_error(results);
+      TENON_TRY_ASSIGN(results, apply.op->reference(apply.attrs, tensors));
       return self.deliver(joined(*results));
     }
     Progress operator()(const Call& call) const {
@@ -255,8 +254,7 @@ class Interpreter {
     static loop::LibraryFunction filler(std::string_view symbol, const Libraries::mapped_type& implementation) {
       return [symbol, &implementation](std::span<const runtime::Tensor> inputs,
                                        std::span<runtime::Tensor> outputs) -> Status {
-        auto value = implementation(std::vector<RunValue>(inputs.begin(), inputs.end()));
-        if (!value) return forward_error(value);
+        TENON_TRY_ASSIGN(value, implementation(std::vector<RunValue>(inputs.begin(), inputs.end())));
         const std::span<const RunValue> results =
             *value && value->tensor() ? std::span<const RunValue>(&*value, 1) : value->fields();
         bool fit = results.size() == outputs.size();
@@ -271,8 +269,7 @@ class Interpreter {
     Progress library(const Library& library, const std::vector<RunValue>& args) const {
       auto found = self.libraries_.find(library.symbol);
       if (found == self.libraries_.end()) return opened(library, args);
-      auto value = found->second(args);
-      if (!value) return forward_error(value);
+      TENON_TRY_ASSIGN(value, found->second(args));
       if (!matches(self.module_, type(), *value, *self.frames_.back().sizes)) return unlike(library.symbol);
       return self.deliver(std::move(*value));
     }
@@ -485,8 +482,7 @@ Expected<RunValue> interpret(const Context& context, const Module& module, Symbo
 Expected<std::vector<runtime::Tensor>> interpret(const Context& context, const Module& module, Symbol function,
                                                  std::span<const runtime::Tensor> inputs, const Observer& observer) {
   const std::vector<RunValue> values(inputs.begin(), inputs.end());
-  auto result = interpret(context, module, function, values, observer);
-  if (!result) return forward_error(result);
+  TENON_TRY_ASSIGN(result, interpret(context, module, function, values, observer));
   std::vector<runtime::Tensor> tensors;
   auto add = [&](const RunValue& value) {
     if (value.tensor()) tensors.push_back(value.tensor());

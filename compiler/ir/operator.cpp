@@ -1,5 +1,6 @@
 // Attributes and arguments are checked before an operator's own rule sees them.
 #include "compiler/ir/operator.h"
+#include "support/try.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -32,7 +33,7 @@ bool finite_or_infinite(const runtime::Attr& attr) {
 Status check_size(Context& context, Type type) {
   if (const TupleType* tuple = type.tuple()) {
     for (Type field : tuple->fields) {
-      if (Status status = check_size(context, field); !status) return status;
+      TENON_TRY(check_size(context, field));
     }
     return {};
   }
@@ -59,30 +60,6 @@ std::string_view name(AttrKind kind) {
     case AttrKind::kString: return "string";
     case AttrKind::kInts: return "list of integers";
     case AttrKind::kFloats: return "list of floats";
-  }
-  return "";
-}
-
-std::string_view name(Pattern pattern) {
-  switch (pattern) {
-    case Pattern::kElementwise: return "elementwise";
-    case Pattern::kBroadcast: return "broadcast";
-    case Pattern::kInjective: return "injective";
-    case Pattern::kReduction: return "reduction";
-    case Pattern::kAnchor: return "out-elementwise-fusable";
-    case Pattern::kOpaque: return "opaque";
-  }
-  return "";
-}
-
-std::string_view documentation(Pattern pattern) {
-  switch (pattern) {
-    case Pattern::kElementwise: return "an element of the result needs the element at the same place";
-    case Pattern::kBroadcast: return "as elementwise, arguments repeated along dims";
-    case Pattern::kInjective: return "an element of the result needs one element, at a place that follows from its own";
-    case Pattern::kReduction: return "an element of the result combines many elements";
-    case Pattern::kAnchor: return "a contraction; elementwise operators may follow in its kernel";
-    case Pattern::kOpaque: return "stands alone";
   }
   return "";
 }

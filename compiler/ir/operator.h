@@ -8,23 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "compiler/base/dim_prover.h"
+#include "compiler/base/op_pattern.h"
 #include "compiler/ir/context.h"
-#include "compiler/ir/dim_prover.h"
 #include "runtime/attrs.h"
 #include "runtime/reference/dtypes.h"
 #include "runtime/reference/kernels.h"
 
 namespace tenon::compiler {
-
-// How an operator may be fused: what one element of the result needs of the operands.
-enum class Pattern : uint8_t {
-  kElementwise,  // the element at the same place
-  kBroadcast,    // as that, operands repeated along dims
-  kInjective,    // one element, at a place that is a function of the result's
-  kReduction,    // many elements, combined
-  kAnchor,       // a contraction; elementwise operators may follow in its kernel
-  kOpaque,
-};
 
 // The index of the alternative in runtime::Attr.
 enum class AttrKind : uint8_t { kInt, kFloat, kString, kInts, kFloats };
@@ -102,7 +93,7 @@ struct Operator {
   std::vector<Input> inputs;
   std::vector<AttrSpec> attributes;
   TypeRule rule = nullptr;
-  Pattern pattern = Pattern::kOpaque;
+  OpPattern pattern = OpPattern::kOpaque;
   MayFail may_fail = nullptr;                      // nullptr: never; otherwise it has an effect (effects.h)
   Scheme scheme = nullptr;                         // nullptr: the rule runs when all arguments are known
   runtime::reference::Kernel reference = nullptr;  // the semantics; nullptr: none yet
@@ -112,9 +103,6 @@ struct Operator {
   const AttrSpec* attribute(std::string_view name) const;
   bool variadic() const { return !inputs.empty() && inputs.back().name.starts_with("..."); }
 };
-
-std::string_view name(Pattern pattern);  // "elementwise", "out-elementwise-fusable" for an anchor
-std::string_view documentation(Pattern pattern);
 
 // Fills in the defaults; an error for a missing, unknown or wrongly typed attribute. An int is taken for a float.
 Expected<runtime::Attrs> complete_attrs(const Operator& op, runtime::Attrs attrs);

@@ -74,8 +74,8 @@ std::string operator_reference(const Context& context) {
       "Written by `tenon ops --markdown` from the records in this folder; do not edit. Every argument is a tensor; "
       "sizes\n"
       "may be symbolic. The fusion kinds:\n\n";
-  for (Pattern pattern : {Pattern::kElementwise, Pattern::kBroadcast, Pattern::kInjective, Pattern::kReduction,
-                          Pattern::kAnchor, Pattern::kOpaque}) {
+  for (OpPattern pattern : {OpPattern::kElementwise, OpPattern::kBroadcast, OpPattern::kInjective,
+                            OpPattern::kReduction, OpPattern::kAnchor, OpPattern::kOpaque}) {
     text += fmt::format("- {}: {}.\n", name(pattern), documentation(pattern));
   }
   for (const auto& [family, operators] : families) {

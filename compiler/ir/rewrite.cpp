@@ -3,7 +3,7 @@
 
 #include "compiler/ir/result_names.h"
 #include "compiler/ir/solver.h"
-#include "compiler/ir/try.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
@@ -87,14 +87,14 @@ class Rewriting {
     });
     TENON_TRY(status);
     builder_.at(info.span);
-    TENON_TAKE(replaced, step_(builder_, binding));
+    TENON_TRY_ASSIGN(replaced, step_(builder_, binding));
     if (*replaced) {
-      TENON_TAKE(named, results_[index(old.var)] ? as_result(**replaced, info) : *replaced);
+      TENON_TRY_ASSIGN(named, results_[index(old.var)] ? as_result(**replaced, info) : *replaced);
       renamed_[index(old.var)] = **named;
       return {};
     }
-    TENON_TAKE(kept, self ? builder_.bind_to(*self, std::move(binding.value))
-                          : builder_.bind(std::move(binding.value), info.name));
+    TENON_TRY_ASSIGN(kept, self ? builder_.bind_to(*self, std::move(binding.value))
+                                : builder_.bind(std::move(binding.value), info.name));
     renamed_[index(old.var)] = *kept;
     if (results_[index(old.var)]) know(*kept);
     return {};
@@ -106,9 +106,9 @@ class Rewriting {
     auto* var = std::get_if<VarId>(&atom);
     const bool taken = !var || (index(*var) < known_.size() && known_[index(*var)]);
     if (taken) {
-      TENON_TAKE(type, builder_.type_of(atom));
+      TENON_TRY_ASSIGN(type, builder_.type_of(atom));
       if (!type->tensor() || (var && result_.info(*var).name == info.name)) return atom;
-      TENON_TAKE(copy, builder_.apply("identity", {atom}, {}, context_.name(info.name)));
+      TENON_TRY_ASSIGN(copy, builder_.apply("identity", {atom}, {}, context_.name(info.name)));
       atom = *copy;
     } else {
       result_.vars[index(*var)].name = info.name;
@@ -143,8 +143,7 @@ Expected<Module> rewrite(Context& context, Module module, const Step& step) {
   for (auto& [name, global] : module.globals) {
     auto* old = std::get_if<Function>(&global);
     if (!old) continue;
-    Expected<Function> function = rewrite(context, module, *old, step);
-    if (!function) return forward_error(function);
+    TENON_TRY_ASSIGN(function, rewrite(context, module, *old, step));
     *old = std::move(*function);
   }
   return module;

@@ -1,8 +1,8 @@
 // Values of the interpreter for people, without recursion: a list may be as long as memory allows.
 #include <fmt/format.h>
 
+#include "compiler/ir/literal.h"
 #include "compiler/ir/run_value.h"
-#include "compiler/ir/text/literal.h"
 
 namespace tenon::compiler {
 namespace {

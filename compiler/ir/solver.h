@@ -12,8 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "compiler/base/dim_prover.h"
 #include "compiler/ir/context.h"
-#include "compiler/ir/dim_prover.h"
 
 namespace tenon::compiler {
 

@@ -8,8 +8,8 @@
 
 #include "compiler/ir/infer.h"
 #include "compiler/ir/solver.h"
-#include "compiler/ir/try.h"
 #include "compiler/loop/verify.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
@@ -135,7 +135,7 @@ class Checker {
     for (VarId param : function_.params) signature.push_back(function_.type(param));
     TENON_TRY(decided(context_, function_.types, signature));
     TENON_TRY(block(function_.body));
-    TENON_TAKE(result, infer_atom(context_, module_, function_, function_.body.result));
+    TENON_TRY_ASSIGN(result, infer_atom(context_, module_, function_, function_.body.result));
     if (Solver(context_, function_.bounds).fit(function_.result, *result) == Answer::kYes) return {};
     return error(
         fmt::format("the result is declared {}, but is {}", context_.str(function_.result), context_.str(*result)));
@@ -209,7 +209,7 @@ class Checker {
     }
     TENON_TRY(inner(value));
     at_ = span;
-    TENON_TAKE(type, infer_value(context_, module_, function_, value));
+    TENON_TRY_ASSIGN(type, infer_value(context_, module_, function_, value));
     if (!early) TENON_TRY(define(binding.var));
     at_ = span;
     if (*type == function_.type(binding.var)) return {};

@@ -2,14 +2,14 @@
 
 namespace tenon::compiler::kernels {
 
-Dim offset(Context& context, const loop::Buffer& buffer, const Dims& indices) {
+Dim offset(TypeContext& context, const loop::Buffer& buffer, const Dims& indices) {
   Dim place = context.dim(0);
   for (size_t i = 0; i < indices.size(); ++i)
     place = context.add(context.multiply(place, buffer.axes[i].extent), indices[i]);
   return place;
 }
 
-std::optional<int64_t> stride(Context& context, Symbol var, Dim offset) {
+std::optional<int64_t> stride(TypeContext& context, Symbol var, Dim offset) {
   const auto linear = context.linear_in(var, offset);
   if (linear) return linear->first.constant();
   return loop::mentions({&offset, 1}, var) ? std::nullopt : std::optional<int64_t>(0);

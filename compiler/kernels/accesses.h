@@ -9,8 +9,8 @@
 namespace tenon::compiler::kernels {
 
 // The place of an element in its buffer, which is not ragged.
-Dim offset(Context& context, const loop::Buffer& buffer, const Dims& indices);
+Dim offset(TypeContext& context, const loop::Buffer& buffer, const Dims& indices);
 // What the offset grows by when the variable does; nothing where that is no constant.
-std::optional<int64_t> stride(Context& context, Symbol var, Dim offset);
+std::optional<int64_t> stride(TypeContext& context, Symbol var, Dim offset);
 
 }  // namespace tenon::compiler::kernels

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "compiler/ir/literal.h"
 #include "compiler/ir/operator.h"
-#include "compiler/ir/text/literal.h"
 
 namespace tenon::compiler::kernels {
 

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <map>
 
-#include "compiler/ir/dim_prover.h"
-#include "compiler/ir/try.h"
+#include "compiler/base/dim_prover.h"
 #include "compiler/kernels/accesses.h"
 #include "compiler/loop/scalar.h"
 #include "compiler/loop/verify.h"
+#include "support/try.h"
 
 namespace tenon::compiler::kernels {
 namespace {
@@ -373,7 +373,7 @@ Expected<Kernel> Emitter::finish(const std::vector<Value>& results) {
       buffers.push_back(*stored("y", copy).buffer);
     }
   }
-  TENON_TAKE(function, builder_.build());
+  TENON_TRY_ASSIGN(function, builder_.build());
   for (const BufferId buffer : buffers) free_from_alloc(function->body, buffer);
   if (fused) free_from_alloc(function->body, *fused);  // nobody reads it
   function->results = buffers;

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "compiler/ir/dim.h"
+#include "compiler/base/dim.h"
 
 namespace tenon::compiler::kernels {
 

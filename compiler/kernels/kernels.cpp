@@ -6,9 +6,9 @@
 #include <map>
 
 #include "compiler/ir/operator.h"
-#include "compiler/ir/try.h"
 #include "compiler/kernels/lowerings.h"
 #include "compiler/kernels/written.h"
+#include "support/try.h"
 
 namespace tenon::compiler::kernels {
 namespace {
@@ -71,7 +71,7 @@ class Group {
     for (const Binding& binding : group_.body.bindings) {
       TENON_TRY(std::visit([&](const auto& value) { return lower(binding.var, value); }, binding.value));
     }
-    TENON_TAKE(results, values(group_.body.result));
+    TENON_TRY_ASSIGN(results, values(group_.body.result));
     return emit_.finish(*results);
   }
 
@@ -116,7 +116,7 @@ class Group {
     if (!lowering) return error(fmt::format("{} has no loop function", apply.op->name));
     std::vector<Value> args;
     for (const Atom& atom : apply.args) {
-      TENON_TAKE(one, values(atom));
+      TENON_TRY_ASSIGN(one, values(atom));
       args.push_back(one->front());
     }
     const Type type = group_.type(var);
@@ -136,17 +136,17 @@ class Group {
     if (!function) return error("a kernel calls loop functions alone");
     std::vector<Value> args;
     for (const Atom& atom : call.args) {
-      TENON_TAKE(one, values(atom));
+      TENON_TRY_ASSIGN(one, values(atom));
       args.push_back(one->front());
     }
-    TENON_TAKE(results, written_in(emit_, *function, args));
+    TENON_TRY_ASSIGN(results, written_in(emit_, *function, args));
     keep(var, emit_.context().name(*symbol), std::move(*results));
     return {};
   }
   Status lower(VarId var, const Tuple& tuple) {
     std::vector<Value> all;
     for (const Atom& field : tuple.fields) {
-      TENON_TAKE(one, values(field));
+      TENON_TRY_ASSIGN(one, values(field));
       if (one->size() != 1) return error("tuples are nested");
       all.push_back(one->front());
     }
@@ -154,7 +154,7 @@ class Group {
     return {};
   }
   Status lower(VarId var, const Project& project) {
-    TENON_TAKE(all, values(project.tuple));
+    TENON_TRY_ASSIGN(all, values(project.tuple));
     values_[var] = {all->at(project.index)};
     return {};
   }

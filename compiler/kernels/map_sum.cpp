@@ -1,7 +1,7 @@
 #include "compiler/kernels/map_sum.h"
 
 #include "compiler/kernels/slide_loops.h"
-#include "compiler/loop/schedule/tree.h"
+#include "compiler/loop/tree.h"
 
 namespace tenon::compiler::kernels {
 namespace {

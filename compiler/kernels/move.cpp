@@ -3,7 +3,7 @@
 #include <cmath>
 #include <functional>
 
-#include "compiler/ir/dim_prover.h"
+#include "compiler/base/dim_prover.h"
 #include "compiler/kernels/lowerings.h"
 #include "runtime/reference/layout.h"
 #include "runtime/reference/slice.h"

@@ -5,7 +5,7 @@
 
 #include "compiler/kernels/indices.h"
 #include "compiler/kernels/lowerings.h"
-#include "compiler/loop/schedule/tree.h"
+#include "compiler/loop/tree.h"
 
 namespace tenon::compiler::kernels {
 namespace {

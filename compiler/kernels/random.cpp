@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "compiler/kernels/lowerings.h"
-#include "compiler/loop/schedule/tree.h"
+#include "compiler/loop/tree.h"
 
 namespace tenon::compiler::kernels {
 namespace {

@@ -6,6 +6,7 @@
 #include "compiler/kernels/lowerings.h"
 #include "compiler/kernels/pack.h"
 #include "runtime/reference/recurrent.h"
+#include "support/try.h"
 
 namespace tenon::compiler::kernels {
 namespace {
@@ -291,8 +292,7 @@ Values recurrent(const Operation& op) {
   std::vector<Direction> directions;
   directions.reserve(2);
   const bool both = direction == "bidirectional";
-  auto functions = runtime::reference::gate_functions(op.attrs, gates_of(cell), both ? 2 : 1);
-  if (!functions) return std::unexpected(std::move(functions.error()));
+  TENON_TRY_ASSIGN(functions, runtime::reference::gate_functions(op.attrs, gates_of(cell), both ? 2 : 1));
   const auto middle = functions->begin() + runtime::reference::functions_of(gates_of(cell));
   std::optional<Value> lengths;
   if (ragged) lengths = op.arg(cell == Cell::kLstm ? 6 : 5);

@@ -1,7 +1,7 @@
 // Reductions over axes, and what runs along one axis.
 #include <cmath>
 
-#include "compiler/ir/dim_prover.h"
+#include "compiler/base/dim_prover.h"
 #include "compiler/kernels/lowerings.h"
 
 namespace tenon::compiler::kernels {

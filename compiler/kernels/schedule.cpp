@@ -8,7 +8,7 @@
 #include "compiler/kernels/accesses.h"
 #include "compiler/loop/expr.h"
 #include "compiler/loop/schedule/schedule.h"
-#include "compiler/loop/schedule/tree.h"
+#include "compiler/loop/tree.h"
 
 namespace tenon::compiler::kernels {
 namespace {
@@ -21,7 +21,8 @@ constexpr int64_t kParallelPoints = 1 << 15;  // below, threads cost more than t
 
 class Scheduler {
  public:
-  Scheduler(Context& context, loop::Function function) : context_(context), schedule_(context, std::move(function)) {}
+  Scheduler(TypeContext& context, loop::Function function)
+      : context_(context), schedule_(context, std::move(function)) {}
 
   Scheduled run() {
     std::vector<Symbol> stages;
@@ -169,7 +170,7 @@ class Scheduler {
     threads(stage);
   }
 
-  Context& context_;
+  TypeContext& context_;
   loop::Schedule schedule_;
   loop::Function function_;  // as path_ sees it
   Expected<loop::Path> path_ = loop::Path();
@@ -177,6 +178,8 @@ class Scheduler {
 
 }  // namespace
 
-Scheduled schedule(Context& context, loop::Function function) { return Scheduler(context, std::move(function)).run(); }
+Scheduled schedule(TypeContext& context, loop::Function function) {
+  return Scheduler(context, std::move(function)).run();
+}
 
 }  // namespace tenon::compiler::kernels

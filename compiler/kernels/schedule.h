@@ -15,6 +15,6 @@ struct Scheduled {
 };
 
 // The function computes what it did; a step that is refused is left out.
-Scheduled schedule(Context& context, loop::Function function);
+Scheduled schedule(TypeContext& context, loop::Function function);
 
 }  // namespace tenon::compiler::kernels

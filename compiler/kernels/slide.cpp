@@ -1,7 +1,7 @@
 #include "compiler/kernels/slide.h"
 
 #include "compiler/kernels/slide_plane.h"
-#include "compiler/loop/schedule/tree.h"
+#include "compiler/loop/tree.h"
 
 namespace tenon::compiler::kernels {
 namespace {

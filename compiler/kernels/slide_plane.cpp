@@ -1,6 +1,6 @@
 #include "compiler/kernels/slide_plane.h"
 
-#include "compiler/loop/schedule/tree.h"
+#include "compiler/loop/tree.h"
 #include "compiler/loop/verify.h"
 
 namespace tenon::compiler::kernels {

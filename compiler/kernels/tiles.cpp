@@ -6,9 +6,9 @@
 #include <bit>
 #include <optional>
 
-#include "compiler/ir/dim_prover.h"
+#include "compiler/base/dim_prover.h"
 #include "compiler/kernels/emitter.h"
-#include "compiler/loop/schedule/tree.h"
+#include "compiler/loop/tree.h"
 
 namespace tenon::compiler::kernels {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "compiler/ir/dim_prover.h"
+#include "compiler/base/dim_prover.h"
 #include "compiler/kernels/lowerings.h"
 
 namespace tenon::compiler::kernels {

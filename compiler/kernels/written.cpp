@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "compiler/ir/try.h"
 #include "compiler/loop/expr.h"
-#include "compiler/loop/pattern.h"
+#include "compiler/loop/schedule/pattern.h"
+#include "support/try.h"
 
 namespace tenon::compiler::kernels {
 namespace {

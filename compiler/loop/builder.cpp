@@ -7,10 +7,10 @@
 #include <limits>
 #include <ranges>
 
-#include "compiler/ir/try.h"
 #include "compiler/loop/expr.h"
-#include "compiler/loop/schedule/tree.h"
+#include "compiler/loop/tree.h"
 #include "compiler/loop/verify.h"
+#include "support/try.h"
 
 namespace tenon::compiler::loop {
 namespace {
@@ -63,7 +63,9 @@ Expr identity(BinaryOp op, DType dtype) {
   return nullptr;
 }
 
-Builder::Builder(Context& context, std::string_view name) : context_(context) { function_.name = context.symbol(name); }
+Builder::Builder(TypeContext& context, std::string_view name) : context_(context) {
+  function_.name = context.symbol(name);
+}
 
 Dim Builder::dim(std::string_view name) {
   const Symbol symbol = context_.symbol(name);

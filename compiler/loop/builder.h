@@ -34,7 +34,7 @@ using Ranges = std::vector<Range>;
 
 class Builder {
  public:
-  Builder(Context& context, std::string_view name);
+  Builder(TypeContext& context, std::string_view name);
 
   // A variable that the parameters' sizes bind.
   Dim dim(std::string_view name);
@@ -117,7 +117,7 @@ class Builder {
   void add_loops(Nest& nest, const Ranges& ranges, AxisKind kind, std::string_view base) const;
   static Body close(Level level);
 
-  Context& context_;
+  TypeContext& context_;
   Function function_;
   std::vector<Level> levels_{1};  // the function, and scans that are open
   std::set<Symbol> stages_;

@@ -9,7 +9,7 @@ namespace {
 // Solves the write's loops for the element, index by index.
 class Solving {
  public:
-  Solving(Context& context, const Written& write, size_t shared) : context_(context), write_(write) {
+  Solving(TypeContext& context, const Written& write, size_t shared) : context_(context), write_(write) {
     for (size_t i = shared; i < write.around.size(); ++i) open_.push_back(write.around[i]);
   }
 
@@ -94,7 +94,7 @@ class Solving {
     return true;
   }
 
-  Context& context_;
+  TypeContext& context_;
   const Written& write_;
   std::vector<Around> open_;
   std::map<Symbol, Dim> values_;
@@ -103,7 +103,8 @@ class Solving {
 
 constexpr size_t kMaxSplits = 24;
 
-bool one_holds(Context& context, const DimProver& prover, Dims& facts, std::vector<Dims> alternatives, size_t& budget) {
+bool one_holds(TypeContext& context, const DimProver& prover, Dims& facts, std::vector<Dims> alternatives,
+               size_t& budget) {
   for (size_t i = 0; i < alternatives.size(); ++i) {
     Dims& open = alternatives[i];
     std::erase_if(open, [&](Dim condition) { return prover.implied(facts, condition); });
@@ -129,11 +130,11 @@ bool one_holds(Context& context, const DimProver& prover, Dims& facts, std::vect
 
 }  // namespace
 
-std::optional<Dims> wrote(Context& context, const Written& write, size_t shared, const Dims& at) {
+std::optional<Dims> wrote(TypeContext& context, const Written& write, size_t shared, const Dims& at) {
   return Solving(context, write, shared).run(at);
 }
 
-bool one_holds(Context& context, const DimProver& prover, Dims facts, std::vector<Dims> alternatives) {
+bool one_holds(TypeContext& context, const DimProver& prover, Dims facts, std::vector<Dims> alternatives) {
   size_t budget = kMaxSplits;
   return one_holds(context, prover, facts, std::move(alternatives), budget);
 }

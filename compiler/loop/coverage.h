@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "compiler/ir/context.h"
-#include "compiler/ir/dim_prover.h"
+#include "compiler/base/dim_prover.h"
+#include "compiler/base/type_context.h"
 
 namespace tenon::compiler::loop {
 
@@ -28,9 +28,9 @@ struct Written {
 // Conditions, each a dim that must be >= 0, under which the write has written element `at`, when those of its loops
 // have ended that stand behind the first `shared`, in whose iteration both are. Nothing where its indices are not
 // understood.
-std::optional<Dims> wrote(Context& context, const Written& write, size_t shared, const Dims& at);
+std::optional<Dims> wrote(TypeContext& context, const Written& write, size_t shared, const Dims& at);
 
 // Whether one of the alternatives, whichever, always holds where the facts do.
-bool one_holds(Context& context, const DimProver& prover, Dims facts, std::vector<Dims> alternatives);
+bool one_holds(TypeContext& context, const DimProver& prover, Dims facts, std::vector<Dims> alternatives);
 
 }  // namespace tenon::compiler::loop

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <deque>
 
-#include "compiler/ir/try.h"
 #include "compiler/loop/expr.h"
 #include "compiler/loop/scalar.h"
 #include "compiler/loop/state.h"
 #include "runtime/native/functions.h"
+#include "support/try.h"
 
 namespace tenon::compiler::loop {
 namespace {
@@ -18,7 +18,7 @@ using runtime::Tensor;
 
 class Evaluator {
  public:
-  Evaluator(const Context& context, const Function& function, const EvaluateOptions& options)
+  Evaluator(const TypeContext& context, const Function& function, const EvaluateOptions& options)
       : state_(context, function, options.max_bytes), options_(options) {}
 
   Expected<std::vector<Tensor>> run(std::span<const Tensor> params) {
@@ -51,11 +51,11 @@ class Evaluator {
     return Scalar{.real = form.real, .integer = form.integer};
   }
   Expected<Scalar> evaluate(const ExprNode&, const IndexValue& form) {
-    TENON_TAKE(number, state_.value(form.value));
+    TENON_TRY_ASSIGN(number, state_.value(form.value));
     return Scalar{.integer = *number};
   }
   Expected<Scalar> evaluate(const ExprNode&, const Load& form) {
-    TENON_TAKE(at, state_.offset(form.buffer, form.indices));
+    TENON_TRY_ASSIGN(at, state_.offset(form.buffer, form.indices));
     const Storage& storage = state_.storage(form.buffer);
     if (!storage.written[static_cast<size_t>(*at)])
       return state_.fail(fmt::format("{} is read before it is written, at {}", state_.name(form.buffer),
@@ -63,26 +63,26 @@ class Evaluator {
     return read(storage.data, *at);
   }
   Expected<Scalar> evaluate(const ExprNode&, const Unary& form) {
-    TENON_TAKE(operand, evaluate(form.value));
+    TENON_TRY_ASSIGN(operand, evaluate(form.value));
     return located(apply(form.op, form.value->dtype, *operand));
   }
   Expected<Scalar> evaluate(const ExprNode&, const Binary& form) {
-    TENON_TAKE(left, evaluate(form.left));
+    TENON_TRY_ASSIGN(left, evaluate(form.left));
     if ((form.op == BinaryOp::kAnd && left->integer == 0) || (form.op == BinaryOp::kOr && left->integer != 0))
       return left;
-    TENON_TAKE(right, evaluate(form.right));
+    TENON_TRY_ASSIGN(right, evaluate(form.right));
     return located(apply(form.op, form.left->dtype, *left, *right));
   }
   Expected<Scalar> evaluate(const ExprNode&, const Select& form) {
-    TENON_TAKE(condition, evaluate(form.condition));
+    TENON_TRY_ASSIGN(condition, evaluate(form.condition));
     return evaluate(condition->integer != 0 ? form.then : form.otherwise);
   }
   Expected<Scalar> evaluate(const ExprNode& node, const Convert& form) {
-    TENON_TAKE(operand, evaluate(form.value));
+    TENON_TRY_ASSIGN(operand, evaluate(form.value));
     return located(convert(form.value->dtype, node.dtype, *operand));
   }
   Expected<Scalar> evaluate(const ExprNode&, const LetIndex& form) {
-    TENON_TAKE(number, bound_index(form.value, form.extent));
+    TENON_TRY_ASSIGN(number, bound_index(form.value, form.extent));
     const Bound bound(state_.values(), form.var, *number);
     return evaluate(form.body);
   }
@@ -91,8 +91,8 @@ class Evaluator {
     return scalar;
   }
   Expected<int64_t> bound_index(const Expr& expr, Dim extent) {
-    TENON_TAKE(number, evaluate(expr));
-    TENON_TAKE(size, state_.value(extent));
+    TENON_TRY_ASSIGN(number, evaluate(expr));
+    TENON_TRY_ASSIGN(size, state_.value(extent));
     if (number->integer < 0 || number->integer >= *size)
       return state_.fail(fmt::format("the index {} is not in 0 .. {}", number->integer, *size - 1));
     return number->integer;
@@ -108,7 +108,7 @@ class Evaluator {
     return {};
   }
   Status run(const For& loop) {
-    TENON_TAKE(extent, state_.value(loop.extent));
+    TENON_TRY_ASSIGN(extent, state_.value(loop.extent));
     for (int64_t i = 0; i < *extent; ++i) {
       const Bound bound(state_.values(), loop.var, i);
       TENON_TRY(run(loop.body));
@@ -117,13 +117,13 @@ class Evaluator {
   }
   Status run(const Stage& stage) {
     for (const Guard& guard : stage.where) {
-      TENON_TAKE(left, state_.value(guard.left));
-      TENON_TAKE(right, state_.value(guard.right));
+      TENON_TRY_ASSIGN(left, state_.value(guard.left));
+      TENON_TRY_ASSIGN(right, state_.value(guard.right));
       if (*left >= *right) return {};
     }
     Indices at;
     for (const Axis& axis : stage.axes) {
-      TENON_TAKE(one, state_.value(axis.value));
+      TENON_TRY_ASSIGN(one, state_.value(axis.value));
       at.push_back(*one);
     }
     bool first = true;
@@ -131,7 +131,7 @@ class Evaluator {
     for (size_t i = 0; i < stage.axes.size(); ++i) {
       const Axis& axis = stage.axes[i];
       axes.emplace_back(state_.values(), axis.var, at[i]);
-      TENON_TAKE(extent, state_.value(axis.extent));
+      TENON_TRY_ASSIGN(extent, state_.value(axis.extent));
       if (at[i] < 0 || at[i] >= *extent)
         return state_.fail(fmt::format("axis '{}' of stage '{}' is {}, not in 0 .. {}", state_.context().name(axis.var),
                                        state_.context().name(stage.name), at[i], *extent - 1));
@@ -141,19 +141,19 @@ class Evaluator {
     return run(stage.body);
   }
   Status run(const Store& store) {
-    TENON_TAKE(scalar, evaluate(store.value));
-    TENON_TAKE(at, state_.offset(store.buffer, store.indices));
+    TENON_TRY_ASSIGN(scalar, evaluate(store.value));
+    TENON_TRY_ASSIGN(at, state_.offset(store.buffer, store.indices));
     Storage& storage = state_.storage(store.buffer);
     write(storage.data, *at, *scalar);
     storage.written[static_cast<size_t>(*at)] = true;
     return {};
   }
   Status run(const If& branch) {
-    TENON_TAKE(condition, evaluate(branch.condition));
+    TENON_TRY_ASSIGN(condition, evaluate(branch.condition));
     return run(condition->integer != 0 ? branch.then : branch.otherwise);
   }
   Status run(const Let& let) {
-    TENON_TAKE(number, bound_index(let.value, let.extent));
+    TENON_TRY_ASSIGN(number, bound_index(let.value, let.extent));
     const Bound bound(state_.values(), let.var, *number);
     return run(let.body);
   }
@@ -194,14 +194,14 @@ class Evaluator {
   Expected<std::vector<int64_t>> places(const Operand& operand) {
     Indices begin, at;
     for (const Part& part : operand.parts) {
-      TENON_TAKE(one, state_.value(part.begin));
+      TENON_TRY_ASSIGN(one, state_.value(part.begin));
       begin.push_back(*one);
     }
     at = begin;
     std::vector<int64_t> result;
     while (true) {
       TENON_TRY(step());
-      TENON_TAKE(place, state_.offset(operand.buffer, at));
+      TENON_TRY_ASSIGN(place, state_.offset(operand.buffer, at));
       result.push_back(*place);
       size_t axis = at.size();
       while (axis > 0 && ++at[axis - 1] >= begin[axis - 1] + std::max<int64_t>(operand.parts[axis - 1].size, 1)) {
@@ -218,7 +218,7 @@ class Evaluator {
     std::vector<Tensor> inputs;
     for (size_t i = 0; i < call.inputs.size(); ++i) {
       const Storage& storage = state_.storage(call.inputs[i].buffer);
-      TENON_TAKE(from, places(call.inputs[i]));
+      TENON_TRY_ASSIGN(from, places(call.inputs[i]));
       runtime::Shape shape;
       for (const BufferAxis& axis : declared.buffer(declared.params[i]).axes) shape.push_back(*axis.extent.constant());
       Tensor block(storage.data.dtype(), std::move(shape));
@@ -235,7 +235,7 @@ class Evaluator {
     std::vector<std::vector<int64_t>> outputs;
     for (size_t i = 0; i < call.outputs.size(); ++i) {
       const Storage& storage = state_.storage(call.outputs[i].buffer);
-      TENON_TAKE(to, places(call.outputs[i]));
+      TENON_TRY_ASSIGN(to, places(call.outputs[i]));
       TENON_TRY(inner.state_.allocate(declared.results[i]));
       Storage& block = inner.state_.storage(declared.results[i]);
       for (size_t k = 0; k < to->size(); ++k) {
@@ -264,8 +264,8 @@ class Evaluator {
 
 }  // namespace
 
-Expected<std::vector<Tensor>> evaluate(const Context& context, const Function& function, std::span<const Tensor> params,
-                                       const EvaluateOptions& options) {
+Expected<std::vector<Tensor>> evaluate(const TypeContext& context, const Function& function,
+                                       std::span<const Tensor> params, const EvaluateOptions& options) {
   return Evaluator(context, function, options).run(params);
 }
 

@@ -26,7 +26,7 @@ struct EvaluateOptions {
 // Errors: parameters that do not fit the signature; an index outside its buffer; an element read before it was written;
 // a result that was not written whole; a stage whose axes leave their extents; errors of the arithmetic; more steps or
 // memory than allowed.
-Expected<std::vector<runtime::Tensor>> evaluate(const Context& context, const Function& function,
+Expected<std::vector<runtime::Tensor>> evaluate(const TypeContext& context, const Function& function,
                                                 std::span<const runtime::Tensor> params,
                                                 const EvaluateOptions& options = {});
 

@@ -280,7 +280,7 @@ Expr rewrite(const Expr& expr, const std::function<Expr(const ExprNode&)>& step)
   return replaced(expr);
 }
 
-Expr substitute(Context& context, const Expr& expr, const std::map<Symbol, Dim>& values) {
+Expr substitute(TypeContext& context, const Expr& expr, const std::map<Symbol, Dim>& values) {
   return rewrite(expr, [&](const ExprNode& node) -> Expr {
     ExprNode copy = node;
     bool changed = false;

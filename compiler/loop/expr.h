@@ -62,6 +62,6 @@ void for_each_dim(N& node, F&& visit) {
 // replaced once, and stays one.
 Expr rewrite(const Expr& expr, const std::function<Expr(const ExprNode&)>& step);
 // With each variable of its dims replaced.
-Expr substitute(Context& context, const Expr& expr, const std::map<Symbol, Dim>& values);
+Expr substitute(TypeContext& context, const Expr& expr, const std::map<Symbol, Dim>& values);
 
 }  // namespace tenon::compiler::loop

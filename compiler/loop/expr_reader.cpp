@@ -5,8 +5,8 @@
 #include <charconv>
 #include <limits>
 
-#include "compiler/ir/try.h"
 #include "compiler/loop/expr.h"
+#include "support/try.h"
 
 namespace tenon::compiler::loop {
 namespace {
@@ -17,13 +17,13 @@ constexpr int64_t kMaxBlock = 1 << 20;
 
 Expected<Dim> ExprReader::sizes() {
   TENON_TRY(cursor_.expect("("));
-  TENON_TAKE(dim, types_.dim(scope_));
+  TENON_TRY_ASSIGN(dim, types_.dim(scope_));
   TENON_TRY(cursor_.expect(")"));
   return dim;
 }
 
 Expected<Symbol> ExprReader::variable() {
-  TENON_TAKE(name, cursor_.take(Tok::kName, "a variable"));
+  TENON_TRY_ASSIGN(name, cursor_.take(Tok::kName, "a variable"));
   return context_.symbol(*name);
 }
 
@@ -35,7 +35,7 @@ Status ExprReader::word(std::string_view word) {
 Status ExprReader::declarations(std::vector<BufferId>& ids) {
   TENON_TRY(cursor_.expect("("));
   return cursor_.list(")", [&]() -> Status {
-    TENON_TAKE(id, declaration());
+    TENON_TRY_ASSIGN(id, declaration());
     ids.push_back(*id);
     // A size may be an element of any parameter that stands before it.
     if (&ids == &function_.params) scope_.functions.push_back(function_.buffer(*id).name);
@@ -45,7 +45,7 @@ Status ExprReader::declarations(std::vector<BufferId>& ids) {
 
 Expected<BufferId> ExprReader::declaration() {
   const size_t at = cursor_.offset();
-  TENON_TAKE(name, cursor_.take(Tok::kLocal, "a buffer, as %a: Tensor[(n, 4), f32]"));
+  TENON_TRY_ASSIGN(name, cursor_.take(Tok::kLocal, "a buffer, as %a: Tensor[(n, 4), f32]"));
   TENON_TRY(cursor_.expect(":"));
   Buffer buffer;
   buffer.name = context_.symbol(*name);
@@ -56,11 +56,11 @@ Expected<BufferId> ExprReader::declaration() {
   TENON_TRY(cursor_.list(")", [&]() -> Status {
     BufferAxis axis;
     if (cursor_.peek().kind == Tok::kName && cursor_.is(":", 1)) {
-      TENON_TAKE(var, variable());
+      TENON_TRY_ASSIGN(var, variable());
       axis.var = *var;
       cursor_.skip();
     }
-    TENON_TAKE(extent, types_.dim(scope_));
+    TENON_TRY_ASSIGN(extent, types_.dim(scope_));
     axis.extent = *extent;
     if (axis.var != Symbol{}) scope_.dims.push_back(axis.var);
     buffer.axes.push_back(axis);
@@ -68,7 +68,7 @@ Expected<BufferId> ExprReader::declaration() {
   }));
   scope_.dims.resize(known);
   TENON_TRY(cursor_.expect(","));
-  TENON_TAKE(dtype, this->dtype());
+  TENON_TRY_ASSIGN(dtype, this->dtype());
   buffer.dtype = *dtype;
   TENON_TRY(cursor_.expect("]"));
   const auto id = static_cast<BufferId>(function_.buffers.size());
@@ -80,7 +80,7 @@ Expected<BufferId> ExprReader::declaration() {
 
 Expected<DType> ExprReader::dtype() {
   const size_t at = cursor_.offset();
-  TENON_TAKE(name, cursor_.take(Tok::kName, "an element type, as f32"));
+  TENON_TRY_ASSIGN(name, cursor_.take(Tok::kName, "an element type, as f32"));
   auto dtype = runtime::parse_dtype(*name);
   if (!dtype) return cursor_.error_at(at, dtype.error().what, dtype.error().help);
   return dtype;
@@ -88,7 +88,7 @@ Expected<DType> ExprReader::dtype() {
 
 Expected<BufferId> ExprReader::buffer() {
   const size_t at = cursor_.offset();
-  TENON_TAKE(name, cursor_.take(Tok::kLocal, "a buffer, as %a"));
+  TENON_TRY_ASSIGN(name, cursor_.take(Tok::kLocal, "a buffer, as %a"));
   const auto found = buffers_.find(*name);
   if (found == buffers_.end()) return cursor_.error_at(at, fmt::format("there is no buffer %{} here", *name));
   return found->second;
@@ -98,7 +98,7 @@ Expected<Dims> ExprReader::indices(BufferId id, size_t at) {
   TENON_TRY(cursor_.expect("["));
   Dims dims;
   TENON_TRY(cursor_.list("]", [&]() -> Status {
-    TENON_TAKE(dim, types_.dim(scope_));
+    TENON_TRY_ASSIGN(dim, types_.dim(scope_));
     dims.push_back(*dim);
     return {};
   }));
@@ -111,16 +111,16 @@ Expected<Dims> ExprReader::indices(BufferId id, size_t at) {
 Expected<Operand> ExprReader::block() {
   Operand operand;
   const size_t at = cursor_.offset();
-  TENON_TAKE(id, buffer());
+  TENON_TRY_ASSIGN(id, buffer());
   operand.buffer = *id;
   TENON_TRY(cursor_.expect("["));
   TENON_TRY(cursor_.list("]", [&]() -> Status {
     Part part;
-    TENON_TAKE(begin, types_.dim(scope_));
+    TENON_TRY_ASSIGN(begin, types_.dim(scope_));
     part.begin = *begin;
     if (cursor_.accept(":")) {
       const size_t place = cursor_.offset();
-      TENON_TAKE(digits, cursor_.take(Tok::kInteger, "a size, as 16"));
+      TENON_TRY_ASSIGN(digits, cursor_.take(Tok::kInteger, "a size, as 16"));
       const auto read = std::from_chars(digits->data(), digits->data() + digits->size(), part.size);
       if (read.ec != std::errc{} || part.size < 1 || part.size > kMaxBlock)
         return cursor_.error_at(place, fmt::format("a size is 1 to {}", kMaxBlock));
@@ -137,7 +137,7 @@ Expected<Operand> ExprReader::block() {
 
 Expected<Expr> ExprReader::expression(int depth, int above) {
   if (depth > kMaxNesting) return cursor_.fail("nested too deeply");
-  TENON_TAKE(left, primary(depth));
+  TENON_TRY_ASSIGN(left, primary(depth));
   while (true) {
     const size_t at = cursor_.offset();
     const BinaryOp* found = nullptr;
@@ -148,7 +148,7 @@ Expected<Expr> ExprReader::expression(int depth, int above) {
     }
     if (!found) return left;
     cursor_.skip();
-    TENON_TAKE(right, expression(depth + 1, precedence(*found)));
+    TENON_TRY_ASSIGN(right, expression(depth + 1, precedence(*found)));
     if ((*left)->dtype != (*right)->dtype || !takes(*found, (*left)->dtype))
       return cursor_.error_at(at,
                               fmt::format("'{}' does not take {} and {}", name(*found), runtime::name((*left)->dtype),
@@ -162,20 +162,20 @@ Expected<Expr> ExprReader::primary(int depth) {
   const Token& token = cursor_.peek();
   const size_t at = token.offset;
   if (token.kind == Tok::kLocal) {
-    TENON_TAKE(id, buffer());
-    TENON_TAKE(at_indices, indices(*id, at));
+    TENON_TRY_ASSIGN(id, buffer());
+    TENON_TRY_ASSIGN(at_indices, indices(*id, at));
     return load(function_, *id, std::move(*at_indices));
   }
   if (cursor_.accept("(")) {
     if (cursor_.accept_name("let")) return let(depth);
-    TENON_TAKE(inner, expression(depth + 1));
+    TENON_TRY_ASSIGN(inner, expression(depth + 1));
     TENON_TRY(cursor_.expect(")"));
     return inner;
   }
   if (token.kind != Tok::kName)
     return cursor_.fail("expected an expression", "as %a[i], f32(0.5), index(i + 1) or max(x, y)");
   if (cursor_.accept_name("index")) {
-    TENON_TAKE(dim, sizes());
+    TENON_TRY_ASSIGN(dim, sizes());
     return index_value(*dim);
   }
   const std::string text = token.text;
@@ -184,7 +184,7 @@ Expected<Expr> ExprReader::primary(int depth) {
   TENON_TRY(cursor_.expect("("));
   std::vector<Expr> args;
   TENON_TRY(cursor_.list(")", [&]() -> Status {
-    TENON_TAKE(arg, expression(depth + 1));
+    TENON_TRY_ASSIGN(arg, expression(depth + 1));
     args.push_back(*arg);
     return {};
   }));
@@ -221,7 +221,7 @@ Expected<Expr> ExprReader::typed(DType dtype, int depth) {
   const bool number = token.kind == Tok::kInteger || token.kind == Tok::kFloat;
   const bool word = is_float(dtype) && token.kind == Tok::kName && (token.text == "inf" || token.text == "nan");
   if (!negative && !number && !word) {
-    TENON_TAKE(value, expression(depth + 1));
+    TENON_TRY_ASSIGN(value, expression(depth + 1));
     TENON_TRY(cursor_.expect(")"));
     return convert(dtype, *value);
   }
@@ -262,10 +262,10 @@ bool ExprReader::fits(DType dtype, int64_t value) {
 }
 
 Expected<Expr> ExprReader::let(int depth) {
-  TENON_TAKE(bound, bound_index(depth));
+  TENON_TRY_ASSIGN(bound, bound_index(depth));
   TENON_TRY(cursor_.expect(";"));
   scope_.dims.push_back(bound->var);
-  TENON_TAKE(result, expression(depth + 1));
+  TENON_TRY_ASSIGN(result, expression(depth + 1));
   scope_.dims.pop_back();
   TENON_TRY(cursor_.expect(")"));
   return let_index(bound->var, bound->extent, bound->value, *result);
@@ -273,14 +273,14 @@ Expected<Expr> ExprReader::let(int depth) {
 
 Expected<Let> ExprReader::bound_index(int depth) {
   Let let;
-  TENON_TAKE(var, variable());
+  TENON_TRY_ASSIGN(var, variable());
   let.var = *var;
   TENON_TRY(word("in"));
-  TENON_TAKE(extent, sizes());
+  TENON_TRY_ASSIGN(extent, sizes());
   let.extent = *extent;
   TENON_TRY(cursor_.expect("="));
   const size_t at = cursor_.offset();
-  TENON_TAKE(value, expression(depth + 1));
+  TENON_TRY_ASSIGN(value, expression(depth + 1));
   if (is_float((*value)->dtype) || (*value)->dtype == DType::kBool)
     return cursor_.error_at(at, fmt::format("an index is an integer, not {}", runtime::name((*value)->dtype)));
   let.value = *value;

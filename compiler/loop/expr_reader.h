@@ -4,14 +4,14 @@
 #include <map>
 #include <set>
 
-#include "compiler/ir/text/type_reader.h"
+#include "compiler/base/type_reader.h"
 #include "compiler/loop/loop.h"
 
 namespace tenon::compiler::loop {
 
 class ExprReader {
  public:
-  ExprReader(Context& context, Cursor& cursor)
+  ExprReader(TypeContext& context, Cursor& cursor)
       : context_(context), cursor_(cursor), types_(context, cursor, defined_) {}
 
  protected:
@@ -29,7 +29,7 @@ class ExprReader {
   Expected<Expr> expression(int depth, int above = 0);
   Expected<Let> bound_index(int depth);  // t in (n) = x
 
-  Context& context_;
+  TypeContext& context_;
   Cursor& cursor_;
   const std::set<Symbol> defined_;  // a loop function names no type definitions
   TypeReader types_;

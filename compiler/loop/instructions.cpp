@@ -24,7 +24,7 @@ constexpr std::string_view kNames[] = {kDots[0].name, kDots[1].name, kDots[2].na
 
 std::span<const std::string_view> instruction_names() { return kNames; }
 
-Expected<Function> instruction(Context& context, std::string_view name) {
+Expected<Function> instruction(TypeContext& context, std::string_view name) {
   const auto* dot = std::ranges::find(kDots, name, &Dot::name);
   if (dot == std::end(kDots)) {
     std::string names;

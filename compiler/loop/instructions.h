@@ -12,6 +12,6 @@ namespace tenon::compiler::loop {
 // vnni_dot_16, _8, _4: x86 vpdpbusd, a lane each: z[j] += sum over k in 4 of u8 x[k] * i8 y[j, k], of i32 lanes.
 // neon_sdot_4: AArch64 sdot by element: the same of i8 and i8. neon_udot_4: of u8 and u8, into i32 as it wraps.
 std::span<const std::string_view> instruction_names();
-Expected<Function> instruction(Context& context, std::string_view name);
+Expected<Function> instruction(TypeContext& context, std::string_view name);
 
 }  // namespace tenon::compiler::loop

@@ -3,8 +3,8 @@
 // Semantics: a function reads its parameters and fills its results, all of them buffers that its caller made. A buffer
 // is dense and row-major; the size of an axis may depend on the indices before it (a ragged axis: `lengths(b)`, where
 // `lengths` is a parameter of rank 1), and then its rows lie behind each other without gaps. Statements run in order.
-// Indices and sizes are Dims (compiler/ir/dim.h) over the function's dim variables, the loops' variables and those that
-// a Let binds; a size has one value from the function's entry on, but for the loop variables in it.
+// Indices and sizes are Dims (compiler/base/dim.h) over the function's dim variables, the loops' variables and those
+// that a Let binds; a size has one value from the function's entry on, but for the loop variables in it.
 //
 // A Stage is what a schedule moves as a whole: it computes one point of an iteration domain of its own, whose axes take
 // their values from the loops around it. Its statements see its axes, the function's dims and its own Lets, no loop. An
@@ -33,7 +33,7 @@
 #include <variant>
 #include <vector>
 
-#include "compiler/ir/context.h"
+#include "compiler/base/type_context.h"
 
 namespace tenon::compiler::loop {
 

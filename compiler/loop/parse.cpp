@@ -1,10 +1,10 @@
 // From text to loop functions: statements.
 #include <utility>
 
-#include "compiler/ir/try.h"
 #include "compiler/loop/expr_reader.h"
 #include "compiler/loop/text.h"
 #include "compiler/loop/verify.h"
+#include "support/try.h"
 
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ class Reader : public ExprReader {
   // A whole function, from its name on, that holds to all that loop functions do.
   Expected<Function> verified() {
     const size_t at = cursor_.offset();
-    TENON_TAKE(function, this->function(true));
+    TENON_TRY_ASSIGN(function, this->function(true));
     Symbol stage{};
     const Status status = verify(context_, *function, &stage);
     if (status) return function;
@@ -28,7 +28,7 @@ class Reader : public ExprReader {
 
   // The function, from its name on. An instruction declares no others.
   Expected<Function> function(bool declares) {
-    TENON_TAKE(name, cursor_.take(Tok::kGlobal, "the function's name, as @name"));
+    TENON_TRY_ASSIGN(name, cursor_.take(Tok::kGlobal, "the function's name, as @name"));
     function_.name = context_.symbol(*name);
     TENON_TRY(types_.variables(scope_));
     scope_.dims = std::exchange(scope_.undecided, {});  // there are no types to vary
@@ -41,10 +41,10 @@ class Reader : public ExprReader {
     TENON_TRY(cursor_.expect("{"));
     while (declares && cursor_.is_name("intrinsic") && cursor_.peek(1).kind == Tok::kGlobal) {
       cursor_.skip();
-      TENON_TAKE(intrinsic, Reader(context_, cursor_).function(false));
+      TENON_TRY_ASSIGN(intrinsic, Reader(context_, cursor_).function(false));
       function_.intrinsics.push_back(std::move(*intrinsic));
     }
-    TENON_TAKE(statements, statements_to_brace(0));
+    TENON_TRY_ASSIGN(statements, statements_to_brace(0));
     function_.body = std::move(*statements);
     return std::move(function_);
   }
@@ -58,7 +58,7 @@ class Reader : public ExprReader {
   Expected<Body> statements_to_brace(int depth) {
     Body statements;
     while (!cursor_.accept("}")) {
-      TENON_TAKE(next, statement(depth));
+      TENON_TRY_ASSIGN(next, statement(depth));
       statements.push_back(std::move(*next));
     }
     return statements;
@@ -70,23 +70,23 @@ class Reader : public ExprReader {
     if (cursor_.accept_name("call")) return library();
     if (cursor_.accept_name("intrinsic")) return intrinsic();
     if (cursor_.accept_name("let")) {
-      TENON_TAKE(let, bound_index(depth));
+      TENON_TRY_ASSIGN(let, bound_index(depth));
       scope_.dims.push_back(let->var);
-      TENON_TAKE(inner, body(depth + 1));
+      TENON_TRY_ASSIGN(inner, body(depth + 1));
       scope_.dims.pop_back();
       let->body = std::move(*inner);
       return Stmt{std::move(*let)};
     }
     if (cursor_.accept_name("alloc")) {
       Alloc alloc;
-      TENON_TAKE(id, declaration());
+      TENON_TRY_ASSIGN(id, declaration());
       alloc.buffer = *id;
       if (cursor_.accept_name("in")) {
         if (cursor_.accept_name("stack")) alloc.scope = Scope::kStack;
         else if (cursor_.accept_name("registers")) alloc.scope = Scope::kRegisters;
         else return cursor_.fail("expected 'stack' or 'registers'");
       }
-      TENON_TAKE(inner, body(depth + 1));
+      TENON_TRY_ASSIGN(inner, body(depth + 1));
       alloc.body = std::move(*inner);
       buffers_.erase(std::string(context_.name(function_.buffer(*id).name)));
       return Stmt{std::move(alloc)};
@@ -94,10 +94,10 @@ class Reader : public ExprReader {
     const size_t at = cursor_.offset();
     if (cursor_.peek().kind != Tok::kLocal)
       return cursor_.fail("expected a statement", "for, stage, if, let, alloc, call, intrinsic, or %a[i] = x;");
-    TENON_TAKE(id, buffer());
-    TENON_TAKE(at_indices, indices(*id, at));
+    TENON_TRY_ASSIGN(id, buffer());
+    TENON_TRY_ASSIGN(at_indices, indices(*id, at));
     TENON_TRY(cursor_.expect("="));
-    TENON_TAKE(value, expression(depth));
+    TENON_TRY_ASSIGN(value, expression(depth));
     if ((*value)->dtype != function_.buffer(*id).dtype)
       return cursor_.error_at(
           at, fmt::format("the buffer holds {}, the value is {}", runtime::name(function_.buffer(*id).dtype),
@@ -107,16 +107,16 @@ class Reader : public ExprReader {
   }
   Expected<Stmt> loop(int depth) {
     For loop;
-    TENON_TAKE(var, variable());
+    TENON_TRY_ASSIGN(var, variable());
     loop.var = *var;
     TENON_TRY(word("in"));
-    TENON_TAKE(extent, sizes());
+    TENON_TRY_ASSIGN(extent, sizes());
     loop.extent = *extent;
     if (cursor_.accept_name("parallel")) loop.mark = Mark::kParallel;
     else if (cursor_.accept_name("vector")) loop.mark = Mark::kVector;
     else if (cursor_.accept_name("unroll")) loop.mark = Mark::kUnroll;
     scope_.dims.push_back(loop.var);
-    TENON_TAKE(inner, body(depth + 1));
+    TENON_TRY_ASSIGN(inner, body(depth + 1));
     scope_.dims.pop_back();
     loop.body = std::move(*inner);
     return Stmt{std::move(loop)};
@@ -124,7 +124,7 @@ class Reader : public ExprReader {
   Expected<Stmt> stage(int depth) {
     Stage stage;
     const size_t at = cursor_.offset();
-    TENON_TAKE(name, variable());
+    TENON_TRY_ASSIGN(name, variable());
     stage.name = *name;
     stages_.emplace(stage.name, at);
     TENON_TRY(cursor_.expect("("));
@@ -134,7 +134,7 @@ class Reader : public ExprReader {
       if (cursor_.accept_name("reduce")) axis.kind = AxisKind::kReduce;
       else if (cursor_.accept_name("scan")) axis.kind = AxisKind::kScan;
       else if (cursor_.accept_name("given")) axis.kind = AxisKind::kGiven;
-      TENON_TAKE(var, variable());
+      TENON_TRY_ASSIGN(var, variable());
       axis.var = *var;
       TENON_TRY(word("in"));
       // The extent is over the axes before it, the value over the loops.
@@ -145,7 +145,7 @@ class Reader : public ExprReader {
       if (!extent) return std::unexpected(extent.error());
       axis.extent = *extent;
       TENON_TRY(word("at"));
-      TENON_TAKE(value, sizes());
+      TENON_TRY_ASSIGN(value, sizes());
       axis.value = *value;
       axes.push_back(axis.var);
       stage.axes.push_back(axis);
@@ -153,9 +153,9 @@ class Reader : public ExprReader {
     }));
     while (cursor_.accept_name("where")) {
       Guard guard;
-      TENON_TAKE(left, sizes());
+      TENON_TRY_ASSIGN(left, sizes());
       TENON_TRY(word("below"));
-      TENON_TAKE(right, sizes());
+      TENON_TRY_ASSIGN(right, sizes());
       guard = {*left, *right};
       stage.where.push_back(guard);
     }
@@ -164,11 +164,11 @@ class Reader : public ExprReader {
     scope_.dims.insert(scope_.dims.end(), axes.begin(), axes.end());
     TENON_TRY(cursor_.expect("{"));
     if (cursor_.accept_name("init")) {
-      TENON_TAKE(init, body(depth + 1));
+      TENON_TRY_ASSIGN(init, body(depth + 1));
       stage.init = std::move(*init);
     }
     while (!cursor_.accept("}")) {
-      TENON_TAKE(next, statement(depth + 1));
+      TENON_TRY_ASSIGN(next, statement(depth + 1));
       stage.body.push_back(std::move(*next));
     }
     scope_.dims = std::move(outside);
@@ -178,15 +178,15 @@ class Reader : public ExprReader {
     If branch;
     TENON_TRY(cursor_.expect("("));
     const size_t at = cursor_.offset();
-    TENON_TAKE(condition, expression(depth));
+    TENON_TRY_ASSIGN(condition, expression(depth));
     if ((*condition)->dtype != DType::kBool)
       return cursor_.error_at(at, fmt::format("a condition is a bool, not {}", runtime::name((*condition)->dtype)));
     branch.condition = *condition;
     TENON_TRY(cursor_.expect(")"));
-    TENON_TAKE(then, body(depth + 1));
+    TENON_TRY_ASSIGN(then, body(depth + 1));
     branch.then = std::move(*then);
     if (cursor_.accept_name("else")) {
-      TENON_TAKE(otherwise, body(depth + 1));
+      TENON_TRY_ASSIGN(otherwise, body(depth + 1));
       branch.otherwise = std::move(*otherwise);
     }
     return Stmt{std::move(branch)};
@@ -197,7 +197,7 @@ class Reader : public ExprReader {
     auto list = [&](auto& all) -> Status {
       TENON_TRY(cursor_.expect("("));
       return cursor_.list(")", [&]() -> Status {
-        TENON_TAKE(operand, one());
+        TENON_TRY_ASSIGN(operand, one());
         all.push_back(std::move(*operand));
         return {};
       });
@@ -209,10 +209,10 @@ class Reader : public ExprReader {
   }
   Expected<Stmt> library() {
     CallLibrary call;
-    TENON_TAKE(symbol, variable());
+    TENON_TRY_ASSIGN(symbol, variable());
     std::string name(context_.name(*symbol));
     while (cursor_.accept(".")) {
-      TENON_TAKE(part, variable());
+      TENON_TRY_ASSIGN(part, variable());
       name += fmt::format(".{}", context_.name(*part));
     }
     call.symbol = context_.symbol(name);
@@ -221,7 +221,7 @@ class Reader : public ExprReader {
   }
   Expected<Stmt> intrinsic() {
     Intrinsic call;
-    TENON_TAKE(name, variable());
+    TENON_TRY_ASSIGN(name, variable());
     call.name = *name;
     TENON_TRY(operands(call, [&] { return block(); }));
     return Stmt{std::move(call)};
@@ -232,16 +232,16 @@ class Reader : public ExprReader {
 
 }  // namespace
 
-Expected<Function> parse(Context& context, Cursor& cursor) {
+Expected<Function> parse(TypeContext& context, Cursor& cursor) {
   if (!cursor.accept_name("loop")) return cursor.fail("expected 'loop'", "as loop @name(...) -> (...) { ... }");
   return Reader(context, cursor).verified();
 }
 
-Expected<Function> parse(Context& context, std::string_view text, std::string_view file) {
+Expected<Function> parse(TypeContext& context, std::string_view text, std::string_view file) {
   const Source source(text, file);
-  TENON_TAKE(tokens, tokenize(source));
+  TENON_TRY_ASSIGN(tokens, tokenize(source));
   Cursor cursor(source, std::move(*tokens));
-  TENON_TAKE(function, parse(context, cursor));
+  TENON_TRY_ASSIGN(function, parse(context, cursor));
   if (cursor.peek().kind != Tok::kEnd) return cursor.fail("expected the end behind the function");
   return function;
 }

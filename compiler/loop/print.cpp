@@ -11,7 +11,7 @@ namespace {
 
 class Printer {
  public:
-  Printer(const Context& context, const Function& function) : context_(context), function_(function) {}
+  Printer(const TypeContext& context, const Function& function) : context_(context), function_(function) {}
 
   // `word` is what it is: loop, or intrinsic where another function declares it.
   std::string function(std::string_view word = "loop", int depth = 0) {
@@ -198,15 +198,17 @@ class Printer {
     line(depth, fmt::format("intrinsic {}{} -> {};", name(call.name), list(call.inputs), list(call.outputs)));
   }
 
-  const Context& context_;
+  const TypeContext& context_;
   const Function& function_;
   std::string out_;
 };
 
 }  // namespace
 
-std::string print(const Context& context, const Function& function) { return Printer(context, function).function(); }
-std::string print(const Context& context, const Function& function, const Expr& expr) {
+std::string print(const TypeContext& context, const Function& function) {
+  return Printer(context, function).function();
+}
+std::string print(const TypeContext& context, const Function& function, const Expr& expr) {
   return Printer(context, function).expression(expr);
 }
 

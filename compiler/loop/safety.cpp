@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "compiler/ir/dim_prover.h"
+#include "compiler/base/dim_prover.h"
 #include "compiler/loop/access.h"
 #include "compiler/loop/coverage.h"
 #include "compiler/loop/expr.h"
@@ -21,7 +21,7 @@ constexpr size_t kMaxQuestions = 20'000, kMaxWrites = 12;
 
 class Walk {
  public:
-  Walk(Context& context, const Function& function)
+  Walk(TypeContext& context, const Function& function)
       : context_(context), prover_(context, function.bounds), function_(function) {}
 
   Doubts run() {
@@ -407,7 +407,7 @@ class Walk {
     });
   }
 
-  Context& context_;
+  TypeContext& context_;
   const DimProver prover_;
   const Function& function_;
   Doubts doubts_;
@@ -425,6 +425,6 @@ class Walk {
 
 }  // namespace
 
-Doubts doubts(Context& context, const Function& function) { return Walk(context, function).run(); }
+Doubts doubts(TypeContext& context, const Function& function) { return Walk(context, function).run(); }
 
 }  // namespace tenon::compiler::loop

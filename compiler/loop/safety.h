@@ -19,6 +19,6 @@ struct Doubts {
 };
 
 // Of a function that holds to verify().
-Doubts doubts(Context& context, const Function& function);
+Doubts doubts(TypeContext& context, const Function& function);
 
 }  // namespace tenon::compiler::loop

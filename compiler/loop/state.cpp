@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <deque>
 
-#include "compiler/ir/try.h"
 #include "compiler/loop/scalar.h"
+#include "support/try.h"
 
 namespace tenon::compiler::loop {
 
@@ -39,7 +39,7 @@ Expected<int64_t> State::value(Dim dim) {
   for (const DimTerm& term : dim.node->terms) {
     int64_t product = term.coefficient;
     for (const DimAtom* factor : term.factors) {
-      TENON_TAKE(factor_value, value(*factor));
+      TENON_TRY_ASSIGN(factor_value, value(*factor));
       if (__builtin_mul_overflow(product, *factor_value, &product)) return too_large(dim);
     }
     if (__builtin_add_overflow(sum, product, &sum)) return too_large(dim);
@@ -59,7 +59,7 @@ Expected<int64_t> State::value(const DimAtom& atom) {
   }
   Indices args;
   for (Dim arg : atom.args) {
-    TENON_TAKE(one, value(arg));
+    TENON_TRY_ASSIGN(one, value(arg));
     args.push_back(*one);
   }
   switch (atom.kind) {
@@ -82,7 +82,7 @@ Expected<int64_t> State::value(const DimAtom& atom) {
 Expected<int64_t> State::applied(Symbol function, const Indices& args) {
   for (BufferId param : function_.params) {
     if (function_.buffer(param).name != function) continue;
-    TENON_TAKE(at, offset(param, args));
+    TENON_TRY_ASSIGN(at, offset(param, args));
     return read(storage_[index(param)].data, *at).integer;
   }
   return fail(fmt::format("there is no parameter '{}' for the sizes that it names", context_.name(function)));
@@ -91,16 +91,16 @@ Expected<int64_t> State::applied(Symbol function, const Indices& args) {
 Expected<int64_t> State::count(BufferId id, Indices& prefix) {
   const Buffer& buffer = function_.buffer(id);
   if (prefix.size() == buffer.rank()) return 1;
-  TENON_TAKE(extent, this->extent(id, prefix));
+  TENON_TRY_ASSIGN(extent, this->extent(id, prefix));
   if (prefix.size() + 1 >= storage_[index(id)].packed) {  // nothing below depends on this axis
     prefix.push_back(0);
-    TENON_TAKE(below, count(id, prefix));
+    TENON_TRY_ASSIGN(below, count(id, prefix));
     prefix.pop_back();
     int64_t product;
     if (__builtin_mul_overflow(*extent, *below, &product) || product > kMaxElements) return too_many(id);
     return product;
   }
-  TENON_TAKE(rows, this->rows(id, prefix));
+  TENON_TRY_ASSIGN(rows, this->rows(id, prefix));
   return (*rows)->back();
 }
 
@@ -121,11 +121,11 @@ Expected<int64_t> State::extent(BufferId id, const Indices& prefix) {
 Expected<const std::vector<int64_t>*> State::rows(BufferId id, Indices& prefix) {
   Storage& storage = storage_[index(id)];
   if (const auto found = storage.rows.find(prefix); found != storage.rows.end()) return &found->second;
-  TENON_TAKE(extent, this->extent(id, prefix));
+  TENON_TRY_ASSIGN(extent, this->extent(id, prefix));
   std::vector<int64_t> begins{0};
   for (int64_t row = 0; row < *extent; ++row) {
     prefix.push_back(row);
-    TENON_TAKE(below, count(id, prefix));
+    TENON_TRY_ASSIGN(below, count(id, prefix));
     prefix.pop_back();
     if (begins.back() + *below > kMaxElements) return too_many(id);
     begins.push_back(begins.back() + *below);
@@ -139,17 +139,17 @@ Expected<int64_t> State::offset(BufferId id, const Indices& indices) {
   int64_t at = 0;
   const Storage& storage = storage_[index(id)];
   for (size_t axis = 0; axis < indices.size(); ++axis) {
-    TENON_TAKE(extent, this->extent(id, prefix));
+    TENON_TRY_ASSIGN(extent, this->extent(id, prefix));
     if (indices[axis] < 0 || indices[axis] >= *extent)
       return fail(fmt::format("{}[{}] is outside: its axis {} has {} elements", name(id), fmt::join(indices, ", "),
                               axis, *extent));
     if (axis + 1 < storage.packed) {
-      TENON_TAKE(rows, this->rows(id, prefix));
+      TENON_TRY_ASSIGN(rows, this->rows(id, prefix));
       at += (**rows)[static_cast<size_t>(indices[axis])];
       prefix.push_back(indices[axis]);
     } else {
       prefix.push_back(indices[axis]);
-      TENON_TAKE(below, count(id, prefix));
+      TENON_TRY_ASSIGN(below, count(id, prefix));
       at += indices[axis] * *below;
     }
   }
@@ -159,7 +159,7 @@ Expected<int64_t> State::offset(BufferId id, const Indices& indices) {
 Expected<int64_t> State::offset(BufferId id, const Dims& indices) {
   Indices values;
   for (Dim dim : indices) {
-    TENON_TAKE(one, value(dim));
+    TENON_TRY_ASSIGN(one, value(dim));
     values.push_back(*one);
   }
   return offset(id, values);
@@ -205,7 +205,7 @@ Status State::bind(std::span<const Tensor> params) {
     return fail(fmt::format("{} is {}, must be in {}", context_.name(dim), found->second, str(bounds)));
   }
   for (BufferId param : function_.params) {
-    TENON_TAKE(shape, shape_of(param));
+    TENON_TRY_ASSIGN(shape, shape_of(param));
     if (*shape != storage_[index(param)].data.shape())
       return fail(fmt::format("{} is a {}, not a {}", name(param), runtime::to_string(*shape),
                               runtime::to_string(storage_[index(param)].data.shape())));
@@ -220,14 +220,14 @@ Expected<Shape> State::shape_of(BufferId id) {
   Indices prefix;
   if (packed > 0) {
     // The rows of the packed axes alone: what lies below them is the same for each.
-    TENON_TAKE(all, count(id, prefix));
+    TENON_TRY_ASSIGN(all, count(id, prefix));
     prefix.assign(packed, 0);
-    TENON_TAKE(below, count(id, prefix));
+    TENON_TRY_ASSIGN(below, count(id, prefix));
     shape.push_back(*below == 0 ? 0 : *all / *below);
   }
   prefix.assign(packed, 0);
   for (size_t axis = packed; axis < buffer.rank(); ++axis) {
-    TENON_TAKE(extent, this->extent(id, prefix));
+    TENON_TRY_ASSIGN(extent, this->extent(id, prefix));
     shape.push_back(*extent);
     prefix.push_back(0);
   }
@@ -239,8 +239,8 @@ Status State::allocate(BufferId id) {
   storage = {};
   storage.packed = packed_axes(function_.buffer(id));
   Indices prefix;
-  TENON_TAKE(elements, count(id, prefix));
-  TENON_TAKE(shape, shape_of(id));
+  TENON_TRY_ASSIGN(elements, count(id, prefix));
+  TENON_TRY_ASSIGN(shape, shape_of(id));
   const auto bytes = runtime::checked_bytes(function_.buffer(id).dtype, *shape);
   if (!bytes || *bytes > max_bytes_)
     return fail(fmt::format("a tensor ({}) of more than {} bytes", name(id), max_bytes_));

@@ -42,10 +42,10 @@ struct Storage {
 class State {
  public:
   // `max_bytes`: of one buffer.
-  State(const Context& context, const Function& function, int64_t max_bytes)
+  State(const TypeContext& context, const Function& function, int64_t max_bytes)
       : context_(context), function_(function), max_bytes_(max_bytes), storage_(function.buffers.size()) {}
 
-  const Context& context() const { return context_; }
+  const TypeContext& context() const { return context_; }
   const Function& function() const { return function_; }
   std::map<Symbol, int64_t>& values() { return values_; }
   Storage& storage(BufferId id) { return storage_[index(id)]; }
@@ -76,7 +76,7 @@ class State {
   std::unexpected<Diagnostic> too_large(Dim dim) const;
   std::unexpected<Diagnostic> too_many(BufferId id) const;
 
-  const Context& context_;
+  const TypeContext& context_;
   const Function& function_;
   const int64_t max_bytes_;
   std::vector<Storage> storage_;  // of each buffer

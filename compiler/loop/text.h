@@ -35,12 +35,12 @@ class Cursor;
 namespace tenon::compiler::loop {
 
 // parse(print(f)) is equal to f.
-std::string print(const Context& context, const Function& function);
-std::string print(const Context& context, const Function& function, const Expr& expr);
+std::string print(const TypeContext& context, const Function& function);
+std::string print(const TypeContext& context, const Function& function, const Expr& expr);
 
 // One function, verified. Errors point at the place: "m.tn:3:7".
-Expected<Function> parse(Context& context, std::string_view text, std::string_view file);
+Expected<Function> parse(TypeContext& context, std::string_view text, std::string_view file);
 // The same, of the function that begins at the cursor, which goes behind it.
-Expected<Function> parse(Context& context, Cursor& cursor);
+Expected<Function> parse(TypeContext& context, Cursor& cursor);
 
 }  // namespace tenon::compiler::loop

@@ -6,16 +6,16 @@
 #include <map>
 #include <set>
 
-#include "compiler/ir/try.h"
 #include "compiler/loop/access.h"
 #include "compiler/loop/expr.h"
+#include "support/try.h"
 
 namespace tenon::compiler::loop {
 namespace {
 
 class Verifier {
  public:
-  Verifier(const Context& context, const Function& function) : context_(context), function_(function) {}
+  Verifier(const TypeContext& context, const Function& function) : context_(context), function_(function) {}
 
   // The stage that is being checked, where there is one.
   Symbol stage() const { return stage_ ? stage_->name : Symbol{}; }
@@ -305,7 +305,7 @@ class Verifier {
     return {};
   }
 
-  const Context& context_;
+  const TypeContext& context_;
   const Function& function_;
   const Stage* stage_ = nullptr;        // that is being checked
   std::vector<Symbol> scope_;           // of sizes and indices
@@ -319,7 +319,7 @@ class Verifier {
 
 }  // namespace
 
-Status verify(const Context& context, const Function& function, Symbol* stage) {
+Status verify(const TypeContext& context, const Function& function, Symbol* stage) {
   Verifier verifier(context, function);
   Status status = verifier.run();
   if (!status && stage) *stage = verifier.stage();

@@ -11,11 +11,11 @@ namespace tenon::compiler::loop {
 // spatial or scan axes differ write different elements, as seen from the indices; a stage with a reduction
 // starts it in `init` or adds to what is there. A function that was parsed or scheduled has passed this. The message
 // says where it is; `stage` takes the stage of an error that is in one.
-Status verify(const Context& context, const Function& function, Symbol* stage = nullptr);
+Status verify(const TypeContext& context, const Function& function, Symbol* stage = nullptr);
 
 // What a back end needs beyond: a buffer on the stack has constant sizes and at most kMaxStack elements, one in
 // registers at most kMaxRegisters, and its indices are constants but for unrolled and vector loops.
 constexpr int64_t kMaxStack = 1 << 16, kMaxRegisters = 1 << 12;
-Status verify_scopes(Context& context, const Function& function);
+Status verify_scopes(TypeContext& context, const Function& function);
 
 }  // namespace tenon::compiler::loop

@@ -4,16 +4,16 @@
 #include <algorithm>
 #include <map>
 
-#include "compiler/ir/try.h"
 #include "compiler/loop/access.h"
 #include "compiler/loop/verify.h"
+#include "support/try.h"
 
 namespace tenon::compiler::loop {
 namespace {
 
 class ScopeVerifier {
  public:
-  ScopeVerifier(Context& context, const Function& function) : context_(context), function_(function) {}
+  ScopeVerifier(TypeContext& context, const Function& function) : context_(context), function_(function) {}
 
   Status run() { return statements(function_.body); }
 
@@ -87,7 +87,7 @@ class ScopeVerifier {
     size_t depth = 0;
   };
 
-  Context& context_;
+  TypeContext& context_;
   const Function& function_;
   std::map<Symbol, Loop> loops_;
   size_t depth_ = 0;
@@ -96,6 +96,6 @@ class ScopeVerifier {
 
 }  // namespace
 
-Status verify_scopes(Context& context, const Function& function) { return ScopeVerifier(context, function).run(); }
+Status verify_scopes(TypeContext& context, const Function& function) { return ScopeVerifier(context, function).run(); }
 
 }  // namespace tenon::compiler::loop

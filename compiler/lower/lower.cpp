@@ -12,10 +12,10 @@
 #include <utility>
 
 #include "compiler/ir/operator.h"
-#include "compiler/ir/try.h"
 #include "compiler/lower/graph.h"
 #include "compiler/lower/lifetimes.h"
 #include "compiler/lower/native.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
@@ -52,23 +52,21 @@ class Lowering {
   Status run(std::string name) {
     code_.name = std::move(name);
     for (const VarId param : function_->params) {
-      auto port = make_port(param, "parameter");
-      if (!port) return forward_error(port);
+      TENON_TRY_ASSIGN(port, make_port(param, "parameter"));
       code_.params.push_back(std::move(*port));
       values_[index(param)] = {fresh()};
     }
     for (const Binding& binding : function_->body.bindings) {
-      if (auto status = lower_binding(binding); !status) return status;
+      TENON_TRY(lower_binding(binding));
     }
-    auto results = registers_of(function_->body.result);
-    if (!results) return forward_error(results);
-    if (auto status = add_result_ports(*results); !status) return status;
+    TENON_TRY_ASSIGN(results, registers_of(function_->body.result));
+    TENON_TRY(add_result_ports(*results));
     code_.code.push_back({runtime::Return{*results}, ""});
     code_.registers = next_;
     insert_kills(code_);
     place_results(code_, bytes_);
     out_.functions.push_back(std::move(code_));
-    TENON_TAKE(code, natives_.compile());
+    TENON_TRY_ASSIGN(code, natives_.compile());
     if (*code) out_.natives.push_back(std::move(**code));
     return {};
   }
@@ -173,7 +171,7 @@ class Lowering {
   Status call_native(const NativeKernels::Entry& entry, const Atoms& args, const Binding& binding) {
     Registers inputs;
     for (const Atom& atom : args) {
-      TENON_TAKE(one, registers_of(atom));
+      TENON_TRY_ASSIGN(one, registers_of(atom));
       inputs.push_back(one->front());
     }
     const Registers operands = operands_of(entry.operands, inputs);
@@ -197,8 +195,7 @@ class Lowering {
         reason = native.error().what;
       }
       place(binding, {}, {}, reason);
-      auto args = registers_of(apply->args);
-      if (!args) return forward_error(args);
+      TENON_TRY_ASSIGN(args, registers_of(apply->args));
       if (!apply->op->reference) {
         return error(fmt::format("{} has no kernel on the CPU", apply->op->name), place(binding.var));
       }
@@ -209,8 +206,7 @@ class Lowering {
     }
     if (const auto* call = std::get_if<Call>(&binding.value)) return lower_call(binding, *call);
     if (const auto* tuple = std::get_if<Tuple>(&binding.value)) {
-      auto fields = registers_of(tuple->fields);
-      if (!fields) return forward_error(fields);
+      TENON_TRY_ASSIGN(fields, registers_of(tuple->fields));
       values_[index(binding.var)] = std::move(*fields);
       return {};
     }
@@ -239,7 +235,7 @@ class Lowering {
     }
     if (loops) return lower_loops(binding, call, *loops);
     if (library) {
-      TENON_TAKE(made, calling(context_, *symbol, *library));
+      TENON_TRY_ASSIGN(made, calling(context_, *symbol, *library));
       return lower_loops(binding, call, *made);
     }
     const Function* callee = symbol ? module_.function(*symbol) : nullptr;
@@ -250,12 +246,10 @@ class Lowering {
       return error(fmt::format("@{} is for target \"{}\", which is not given", context_.name(*symbol), callee->target),
                    place(binding.var));
     }
-    auto args = registers_of(call.args);
-    if (!args) return forward_error(args);
+    TENON_TRY_ASSIGN(args, registers_of(call.args));
     const Registers results = fresh_for(function_->type(binding.var));
     values_[index(binding.var)] = results;
-    auto kernel = target->generate(context_, module_, *symbol, *callee);
-    if (!kernel) return forward_error(kernel);
+    TENON_TRY_ASSIGN(kernel, target->generate(context_, module_, *symbol, *callee));
     if (const auto* library = std::get_if<LibraryCall>(&*kernel)) {
       code_.code.push_back(
           {runtime::CallKernel{library->kernel, library->attrs, operands_of(library->operands, *args), results},
@@ -305,17 +299,15 @@ class Lowering {
     }
     std::vector<Registers> values(callee.vars.size());
     for (size_t i = 0; i < callee.params.size(); ++i) {
-      auto registers = registers_of(call.args[i]);
-      if (!registers) return forward_error(registers);
+      TENON_TRY_ASSIGN(registers, registers_of(call.args[i]));
       values[index(callee.params[i])] = std::move(*registers);
     }
     const Function* caller = std::exchange(function_, &callee);
     values_.swap(values);
     for (const Binding& inner : callee.body.bindings) {
-      if (auto status = lower_binding(inner); !status) return status;
+      TENON_TRY(lower_binding(inner));
     }
-    auto results = registers_of(callee.body.result);
-    if (!results) return forward_error(results);
+    TENON_TRY_ASSIGN(results, registers_of(callee.body.result));
     function_ = caller;
     values_.swap(values);
     values_[index(binding.var)] = std::move(*results);
@@ -335,8 +327,7 @@ class Lowering {
       };
       if (name.empty() || taken()) name = fmt::format("output{}", i);
       while (taken()) name += '_';
-      auto port = port_of(types[i], name, "result " + name);
-      if (!port) return forward_error(port);
+      TENON_TRY_ASSIGN(port, port_of(types[i], name, "result " + name));
       code_.results.push_back(std::move(*port));
     }
     return {};

@@ -7,14 +7,14 @@
 
 #include "compiler/backends/llvm/compile.h"
 #include "compiler/ir/builder.h"
-#include "compiler/ir/try.h"
 #include "compiler/kernels/schedule.h"
 #include "compiler/loop/builder.h"
-#include "compiler/loop/pattern.h"
 #include "compiler/loop/safety.h"
+#include "compiler/loop/schedule/pattern.h"
 #include "compiler/loop/schedule/primitives.h"
 #include "compiler/loop/text.h"
 #include "compiler/loop/verify.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
@@ -29,7 +29,7 @@ Expected<NativeKernels::Entry> NativeKernels::group(std::string_view name, const
     return apply && std::ranges::find(kViews, apply->op->name) != kViews.end();
   });
   if (views) return error("it changes the shape alone, and copies nothing");
-  TENON_TAKE(kernel, kernels::make_kernel(context_, module_, "kernel", group, options_.choices));
+  TENON_TRY_ASSIGN(kernel, kernels::make_kernel(context_, module_, "kernel", group, options_.choices));
   loop::Function scheduled = kernels::schedule(context_, std::move(kernel->function)).function;
   Variants own = variants(group, *kernel, scheduled);
   Entry entry = add(name, std::move(scheduled), std::move(kernel->operands), std::move(own));
@@ -145,7 +145,7 @@ Expected<NativeKernels::Entry> NativeKernels::one(const Function& function, cons
   const Apply& apply = std::get<Apply>(binding.value);
   if (!kernels::lowered(apply.op->name)) return error("it has no loop function");
   Alone alone = operator_alone(context_, function, binding);
-  TENON_TAKE(entry, group(apply.op->name, alone.function));
+  TENON_TRY_ASSIGN(entry, group(apply.op->name, alone.function));
   entry->args = std::move(alone.args);
   return entry;
 }
@@ -158,7 +158,7 @@ Expected<std::optional<runtime::NativeCode>> NativeKernels::compile() {
   for (size_t i = 0; i < variants_.size(); ++i) {
     for (const auto& [level, own] : variants_[i]) options.of_level[level].emplace(i, &own);
   }
-  TENON_TAKE(code, native::compile(context_, all, options));
+  TENON_TRY_ASSIGN(code, native::compile(context_, all, options));
   return std::optional(std::move(*code));
 }
 

@@ -1,4 +1,5 @@
 #include "compiler/partition/outline.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
@@ -31,12 +32,11 @@ Expected<Outlined> outline(Context& context, Module& module, const Function& fun
   outlined.function.dims = function.dims;
   outlined.function.bounds = function.bounds;
   for (const size_t binding : bindings) {
-    if (auto status = copier.copy(function.body.bindings[binding]); !status) return forward_error(status);
+    TENON_TRY(copier.copy(function.body.bindings[binding]));
   }
   Atoms atoms;
   for (const VarId var : outlined.results) atoms.push_back(copier(var));
-  auto packed = pack(builder, std::move(atoms));
-  if (!packed) return forward_error(packed);
+  TENON_TRY_ASSIGN(packed, pack(builder, std::move(atoms)));
   builder.finish(*packed);
   return outlined;
 }
@@ -76,15 +76,13 @@ Expected<Function> with_border(Context& context, Module& module, const Function&
     auto transformed =
         store_as(context, scratch_builder, scratch_builder.param(info.type, "x"), border.params[i], info.name);
     if (!transformed) return forward_error(transformed);
-    auto type = scratch_builder.type_of(*transformed);
-    if (!type) return forward_error(type);
+    TENON_TRY_ASSIGN(type, scratch_builder.type_of(*transformed));
     stored.push_back(builder.param(*type, context.name(info.name)));
   }
   for (size_t i = 0; i < region.params.size(); ++i) {
     const VarInfo& info = region.info(region.params[i]);
     builder.at(info.span);
-    auto plain = restore_from(context, builder, stored[i], border.params[i], info.type, info.name);
-    if (!plain) return forward_error(plain);
+    TENON_TRY_ASSIGN(plain, restore_from(context, builder, stored[i], border.params[i], info.type, info.name));
     copier.define(region.params[i], *plain);
   }
   // outline() packs several results into a last tuple binding, which is packed anew here.
@@ -92,19 +90,17 @@ Expected<Function> with_border(Context& context, Module& module, const Function&
   const Atoms plain_results = packed ? packed->fields : Atoms{region.body.result};
   for (const Binding& binding : region.body.bindings) {
     if (std::holds_alternative<Tuple>(binding.value)) continue;
-    if (auto status = copier.copy(binding); !status) return forward_error(status);
+    TENON_TRY(copier.copy(binding));
   }
   Atoms results;
   for (size_t i = 0; i < plain_results.size(); ++i) {
     const auto* var = std::get_if<VarId>(&plain_results[i]);
     assert(var);
     builder.at(region.info(*var).span);
-    auto atom = store_as(context, builder, copier(*var), border.results[i], region.info(*var).name);
-    if (!atom) return forward_error(atom);
+    TENON_TRY_ASSIGN(atom, store_as(context, builder, copier(*var), border.results[i], region.info(*var).name));
     results.push_back(*atom);
   }
-  auto atom = pack(builder, std::move(results));
-  if (!atom) return forward_error(atom);
+  TENON_TRY_ASSIGN(atom, pack(builder, std::move(results)));
   builder.finish(*atom);
   return result;
 }

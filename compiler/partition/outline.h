@@ -9,6 +9,7 @@
 
 #include "compiler/ir/builder.h"
 #include "compiler/partition/target.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 
@@ -44,8 +45,7 @@ class Copier {
   Status bind(VarId var, Value value) {
     const VarInfo& info = from_.info(var);
     to_.at(info.span);
-    auto atom = to_.bind(std::move(value), info.name);
-    if (!atom) return forward_error(atom);
+    TENON_TRY_ASSIGN(atom, to_.bind(std::move(value), info.name));
     define(var, *atom);
     return {};
   }

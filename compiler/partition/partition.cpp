@@ -9,6 +9,7 @@
 #include "compiler/ir/groups.h"
 #include "compiler/partition/given.h"
 #include "compiler/partition/outline.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
@@ -30,14 +31,12 @@ class Partitioner {
     if (!function) {
       return error(fmt::format("the module has no function @{}", context_.name(entry_)), {}, {}, Fault::kInternal);
     }
-    if (auto status = check_given(context_, module_, targets_); !status) return forward_error(status);
+    TENON_TRY(check_given(context_, module_, targets_));
     // Regions are of straight lines without effects; a function of another kind stays on the CPU as a whole.
     if (!first_order(module_, *function)) return std::vector<Placement>{};
     std::vector<Placement> placements = find_composites(*function);
-    auto with_composites = replace_composites(*function);
-    if (!with_composites) return forward_error(with_composites);
-    auto with_regions = replace_regions(*with_composites);
-    if (!with_regions) return forward_error(with_regions);
+    TENON_TRY_ASSIGN(with_composites, replace_composites(*function));
+    TENON_TRY_ASSIGN(with_regions, replace_regions(*with_composites));
     *module_.function(entry_) = std::move(*with_regions);
     return placements;
   }
@@ -144,12 +143,11 @@ class Partitioner {
     for (size_t i = 0; i < function.body.bindings.size(); ++i) {
       const Binding& binding = function.body.bindings[i];
       if (!owner[i]) {
-        if (auto status = copier.copy(binding); !status) return forward_error(status);
+        TENON_TRY(copier.copy(binding));
         continue;
       }
       if (i != owner[i]->bindings.back()) continue;
-      auto outlined = outline(context_, module_, function, owner[i]->bindings, {binding.var});
-      if (!outlined) return forward_error(outlined);
+      TENON_TRY_ASSIGN(outlined, outline(context_, module_, function, owner[i]->bindings, {binding.var}));
       outlined->function.composite = owner[i]->row->composite;
       outlined->function.target = owner[i]->target->name;
       std::string name = owner[i]->row->composite;
@@ -158,7 +156,7 @@ class Partitioner {
       module_.globals.emplace(symbol, std::move(outlined->function));
       Call call{symbol, {}};
       for (const VarId arg : outlined->args) call.args.push_back(copier(arg));
-      if (auto status = copier.bind(binding.var, std::move(call)); !status) return forward_error(status);
+      TENON_TRY(copier.bind(binding.var, std::move(call)));
     }
     builder.finish(copier(function.body.result));
     return result;
@@ -189,8 +187,7 @@ class Partitioner {
     for (uint32_t i = 0; i < function.body.bindings.size(); ++i) {
       if (groups.find(i) == groups.find(a) || groups.find(i) == groups.find(b)) members.push_back(i);
     }
-    auto outlined = outline_region(function, members);
-    if (!outlined) return forward_error(outlined);
+    TENON_TRY_ASSIGN(outlined, outline_region(function, members));
     return target.fits(context_, module_, outlined->function).has_value();
   }
 
@@ -216,8 +213,7 @@ class Partitioner {
         for (const uint32_t operand : operands[i]) {
           if (target_of(bindings[operand]) != target || groups.find(operand) == groups.find(i)) continue;
           if (!groups.can_merge(operand, i)) continue;
-          auto fit = fits(function, groups, operand, i, *target);
-          if (!fit) return forward_error(fit);
+          TENON_TRY_ASSIGN(fit, fits(function, groups, operand, i, *target));
           if (*fit) changed |= groups.merge(operand, i);
         }
       }
@@ -227,8 +223,7 @@ class Partitioner {
 
   Expected<Function> replace_regions(const Function& function) {
     const auto& bindings = function.body.bindings;
-    auto groups = merge_regions(function);
-    if (!groups) return forward_error(groups);
+    TENON_TRY_ASSIGN(groups, merge_regions(function));
     std::vector<std::vector<size_t>> members(bindings.size());
     for (uint32_t i = 0; i < bindings.size(); ++i) members[groups->find(i)].push_back(i);
 
@@ -267,19 +262,16 @@ class Partitioner {
 
   Status emit_region(const Function& function, const std::vector<size_t>& members, const Target& target,
                      Builder& builder, Copier& copier) {
-    auto outlined = outline_region(function, members);
-    if (!outlined) return forward_error(outlined);
+    TENON_TRY_ASSIGN(outlined, outline_region(function, members));
     outlined->function.target = target.name;
     Border border;
     if (target.border) {
-      auto wanted = target.border(context_, module_, outlined->function);
-      if (!wanted) return forward_error(wanted);
+      TENON_TRY_ASSIGN(wanted, target.border(context_, module_, outlined->function));
       border = std::move(*wanted);
     }
     border.params.resize(outlined->args.size());
     border.results.resize(outlined->results.size());
-    auto region = with_border(context_, module_, outlined->function, border);
-    if (!region) return forward_error(region);
+    TENON_TRY_ASSIGN(region, with_border(context_, module_, outlined->function, border));
     const Symbol symbol = fresh_global(target.name);
     module_.globals.emplace(symbol, std::move(*region));
 
@@ -287,13 +279,11 @@ class Partitioner {
     for (size_t i = 0; i < outlined->args.size(); ++i) {
       const VarId var = outlined->args[i];
       builder.at(function.info(var).span);
-      auto stored = store_as(context_, builder, copier(var), border.params[i], function.info(var).name);
-      if (!stored) return forward_error(stored);
+      TENON_TRY_ASSIGN(stored, store_as(context_, builder, copier(var), border.params[i], function.info(var).name));
       args.push_back(*stored);
     }
     builder.at(function.info(outlined->results.back()).span);
-    auto call = builder.call(symbol, std::move(args), target.name);
-    if (!call) return forward_error(call);
+    TENON_TRY_ASSIGN(call, builder.call(symbol, std::move(args), target.name));
     for (size_t i = 0; i < outlined->results.size(); ++i) {
       const VarInfo& info = function.info(outlined->results[i]);
       builder.at(info.span);

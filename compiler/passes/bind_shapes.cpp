@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "compiler/ir/try.h"
 #include "compiler/passes/passes.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 
@@ -33,7 +33,7 @@ Expected<Module> bind_shapes(Context& context, Module module, Symbol name,
   }
   std::erase_if(function->dims, [&](Symbol variable) { return values.contains(variable); });
   substitute(context, *function, values);
-  TENON_TAKE(bound, rewrite(context, module, *function, [](Builder&, Binding&) { return std::nullopt; }));
+  TENON_TRY_ASSIGN(bound, rewrite(context, module, *function, [](Builder&, Binding&) { return std::nullopt; }));
   *function = std::move(*bound);
   return module;
 }

@@ -3,8 +3,8 @@
 // never more of them than before.
 #include <algorithm>
 
-#include "compiler/ir/try.h"
 #include "compiler/passes/passes.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
@@ -13,10 +13,10 @@ using Ints = std::vector<int64_t>;
 
 // Whether the result at a place depends on the operands at that place alone, whatever the place is.
 bool is_elementwise(const Operator& op) {
-  if (op.pattern != Pattern::kElementwise && op.pattern != Pattern::kBroadcast) return false;
+  if (op.pattern != OpPattern::kElementwise && op.pattern != OpPattern::kBroadcast) return false;
   // What is done differently along an axis says so by an attribute; batch_norm has its axis from convention.
   if (op.attribute("axis") || op.attribute("axes") || op.name == "batch_norm") return false;
-  return op.pattern == Pattern::kElementwise || op.attributes.empty();
+  return op.pattern == OpPattern::kElementwise || op.attributes.empty();
 }
 
 bool changes_layout(const Apply& apply) {
@@ -71,8 +71,7 @@ class Sinking {
       inner.attrs["axis"] = ints_attr(layout.attrs, "axes")[static_cast<size_t>(axis < 0 ? axis + rank : axis)];
     }
     const VarInfo& info = old_.info(binding.var);
-    auto made = builder.bind(std::move(inner), info.name);
-    if (!made) return forward_error(made);
+    TENON_TRY_ASSIGN(made, builder.bind(std::move(inner), info.name));
     binding.value = Apply{layout.op, layout.attrs, {*made}};
     return std::nullopt;
   }
@@ -106,8 +105,8 @@ Expected<Module> cancel_layouts(Context& context, Module module) {
     auto* function = std::get_if<Function>(&global);
     if (!function) continue;
     Sinking sinking(*function);
-    TENON_TAKE(sunk, rewrite(context, module, *function,
-                             [&](Builder& builder, Binding& binding) { return sinking.step(builder, binding); }));
+    TENON_TRY_ASSIGN(sunk, rewrite(context, module, *function,
+                                   [&](Builder& builder, Binding& binding) { return sinking.step(builder, binding); }));
     *function = std::move(*sunk);
   }
   return simplify(context, std::move(module));

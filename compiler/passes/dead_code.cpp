@@ -3,8 +3,8 @@
 #include <set>
 
 #include "compiler/ir/effects.h"
-#include "compiler/ir/try.h"
 #include "compiler/passes/passes.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
@@ -86,7 +86,7 @@ Expected<Module> dead_code(Context& context, Module module) {
   const Effects effects(context, module);
   for_each_function(module, [&](Symbol, Function& function) { Sweep(effects, function).block(function.body); });
   drop_unreachable(context.symbol("main"), module);
-  TENON_TAKE(dense, infer(context, std::move(module)));  // numbers the variables anew
+  TENON_TRY_ASSIGN(dense, infer(context, std::move(module)));  // numbers the variables anew
   drop_unused_constants(*dense);
   return dense;
 }

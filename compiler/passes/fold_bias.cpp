@@ -1,8 +1,8 @@
 // Additions of a constant per channel behind a layer become its bias.
 #include <algorithm>
 
-#include "compiler/ir/try.h"
 #include "compiler/passes/passes.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
@@ -44,7 +44,7 @@ Expected<Module> fold_bias(Context& context, Module module) {
         auto bias = as_bias(*constant, *type);
         if (!bias) continue;
         const Operator* op = context.find_operator("bias_add");
-        TENON_TAKE(attrs, complete_attrs(*op, {}));
+        TENON_TRY_ASSIGN(attrs, complete_attrs(*op, {}));
         binding.value = Apply{op, std::move(*attrs), {apply->args[i], builder.constant(std::move(*bias))}};
         apply = &std::get<Apply>(binding.value);
         break;

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "compiler/ir/try.h"
 #include "compiler/passes/passes.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 namespace {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "compiler/ir/try.h"
 #include "compiler/passes/passes.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
@@ -148,8 +148,8 @@ Expected<Module> fold_scales(Context& context, Module module) {
         shape[0] = channels;
         const Atom scale = builder.constant(shape, std::vector<float>(affine->scale.begin(), affine->scale.end()));
         const Atom shift = builder.constant(shape, std::vector<float>(affine->shift.begin(), affine->shift.end()));
-        TENON_TAKE(scaled, builder.apply("multiply", {base, scale}, {}, text));
-        TENON_TAKE(shifted, builder.apply("add", {*scaled, shift}, {}, text));
+        TENON_TRY_ASSIGN(scaled, builder.apply("multiply", {base, scale}, {}, text));
+        TENON_TRY_ASSIGN(shifted, builder.apply("add", {*scaled, shift}, {}, text));
         return *shifted;
       }
       Tensor weights = layer->weights->clone(), bias(DType::kF32, {channels});
@@ -164,11 +164,12 @@ Expected<Module> fold_scales(Context& context, Module module) {
       Apply anchor = *layer->anchor;
       const Atom x = anchor.args[0];
       const std::string op = anchor.op->name;
-      TENON_TAKE(product, builder.apply(op, {x, builder.constant(std::move(weights))}, std::move(anchor.attrs), text));
-      TENON_TAKE(sum, builder.apply("bias_add", {*product, builder.constant(std::move(bias))}, {}, text));
+      TENON_TRY_ASSIGN(product,
+                       builder.apply(op, {x, builder.constant(std::move(weights))}, std::move(anchor.attrs), text));
+      TENON_TRY_ASSIGN(sum, builder.apply("bias_add", {*product, builder.constant(std::move(bias))}, {}, text));
       return *sum;
     };
-    TENON_TAKE(function, rewrite(context, module, old, step));
+    TENON_TRY_ASSIGN(function, rewrite(context, module, old, step));
     global = std::move(*function);
   }
   return dead_code(context, std::move(module));

@@ -14,9 +14,9 @@
 
 #include "compiler/ir/effects.h"
 #include "compiler/ir/groups.h"
-#include "compiler/ir/try.h"
-#include "compiler/loop/pattern.h"
+#include "compiler/loop/schedule/pattern.h"
 #include "compiler/passes/passes.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
@@ -36,7 +36,7 @@ double bytes_of(const TensorType& type) {
 class Grouping {
  public:
   // `patterns`: of the module's loop functions that a kernel may take in.
-  Grouping(Context& context, const Effects& effects, const std::map<Symbol, Pattern>& patterns,
+  Grouping(Context& context, const Effects& effects, const std::map<Symbol, OpPattern>& patterns,
            const Function& function, const Block& block, const std::vector<uint32_t>& place)
       : context_(context), function_(function), block_(block), place_(place) {
     read(effects);
@@ -125,24 +125,24 @@ class Grouping {
     }
   }
 
-  static Pattern pattern(const std::map<Symbol, Pattern>& patterns, const Value& value) {
+  static OpPattern pattern(const std::map<Symbol, OpPattern>& patterns, const Value& value) {
     if (auto* apply = std::get_if<Apply>(&value)) return apply->op->pattern;
     auto* call = std::get_if<Call>(&value);
     auto* symbol = call ? std::get_if<Symbol>(&call->callee) : nullptr;
     const auto found = symbol ? patterns.find(*symbol) : patterns.end();
-    return found == patterns.end() ? Pattern::kOpaque : found->second;
+    return found == patterns.end() ? OpPattern::kOpaque : found->second;
   }
   Trait trait(uint32_t i) const {
     const TensorType* type = function_.type(block_.bindings[i].var).tensor();
     if (!type) return {};
     Trait trait{.fusible = true, .dims = &type->dims};
     switch (patterns_[i]) {
-      case Pattern::kElementwise:
-      case Pattern::kBroadcast: trait.widens = widens(i); break;
-      case Pattern::kInjective: trait.moves = true; break;
-      case Pattern::kReduction:
-      case Pattern::kAnchor: trait.heavy = i; break;
-      case Pattern::kOpaque: return {};
+      case OpPattern::kElementwise:
+      case OpPattern::kBroadcast: trait.widens = widens(i); break;
+      case OpPattern::kInjective: trait.moves = true; break;
+      case OpPattern::kReduction:
+      case OpPattern::kAnchor: trait.heavy = i; break;
+      case OpPattern::kOpaque: return {};
     }
     return trait;
   }
@@ -174,7 +174,7 @@ class Grouping {
     return is_cast(i) &&
            (is_contraction(user) || (is_centered(user) && alone(user) && is_contraction(users_[user][0])));
   }
-  bool is_anchor(uint32_t i) const { return patterns_[i] == Pattern::kAnchor; }
+  bool is_anchor(uint32_t i) const { return patterns_[i] == OpPattern::kAnchor; }
 
   // Whether the group of `from` and that of `to`, which reads it, make one kernel.
   bool fit(uint32_t from, uint32_t to) const {
@@ -259,7 +259,7 @@ class Grouping {
   // By node: what it reads, that and what it must come behind, and what reads it.
   std::vector<std::vector<uint32_t>> reads_, operands_, users_;
   std::optional<ConvexGroups> groups_;
-  std::vector<Pattern> patterns_;
+  std::vector<OpPattern> patterns_;
   std::vector<Trait> traits_;  // by node first, then by group
   std::vector<bool> visible_;
 };
@@ -273,8 +273,8 @@ class Fusion {
       auto* loops = std::get_if<loop::Function>(&global);
       // What may fail stays where it is.
       if (!loops || effects_.of_function(name) != Effect::kNone) continue;
-      const Pattern pattern = loop::pattern_of(context_, *loops);
-      const bool heavy = pattern == Pattern::kReduction || pattern == Pattern::kAnchor;
+      const OpPattern pattern = loop::pattern_of(context_, *loops);
+      const bool heavy = pattern == OpPattern::kReduction || pattern == OpPattern::kAnchor;
       // A sum that somebody has scheduled runs as they said.
       if (!heavy || !loop::has_schedule(*loops)) patterns_[name] = pattern;
     }
@@ -452,7 +452,7 @@ class Fusion {
   Context& context_;
   Module& module_;
   Effects effects_;
-  std::map<Symbol, Pattern> patterns_;  // of loop functions
+  std::map<Symbol, OpPattern> patterns_;  // of loop functions
   Function* function_ = nullptr;
   std::vector<Symbol> scope_;    // dim variables that are in scope
   std::vector<uint32_t> place_;  // by variable of the function: the index of its binding in its block

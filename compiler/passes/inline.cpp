@@ -9,8 +9,8 @@
 #include <set>
 
 #include "compiler/ir/solver.h"
-#include "compiler/ir/try.h"
 #include "compiler/passes/passes.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "compiler/ir/try.h"
 #include "compiler/passes/passes.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
@@ -85,9 +85,9 @@ class Integers {
     const auto found = layer(apply_, x->type, w->type);
     if (!found || (w->scale.size() != 1 && w->axis != found->weight_axis)) return {};
     const bool wide = x->type.dtype == DType::kU8 || w->type.dtype == DType::kU8 || x->zero != 0 || w->zero != 0;
-    TENON_TAKE(a, centered(*x, wide));
-    TENON_TAKE(b, centered(*w, wide));
-    TENON_TAKE(sums, builder_.apply(apply_.op->name, {*a, *b}, apply_.attrs));
+    TENON_TRY_ASSIGN(a, centered(*x, wide));
+    TENON_TRY_ASSIGN(b, centered(*w, wide));
+    TENON_TRY_ASSIGN(sums, builder_.apply(apply_.op->name, {*a, *b}, apply_.attrs));
     Floats scale;  // in f32, as ONNX multiplies them
     for (double step : w->scale) scale.push_back(static_cast<float>(x->scale[0]) * static_cast<float>(step));
     return dequantize(*sums, std::move(scale), found->axis);
@@ -106,13 +106,14 @@ class Integers {
       else center(constant->data<int8_t>());
       return builder_.constant(std::move(integers));
     }
-    TENON_TAKE(integers, builder_.apply("cast", {x.integers}, {{"dtype", std::string("i32")}}));
+    TENON_TRY_ASSIGN(integers, builder_.apply("cast", {x.integers}, {{"dtype", std::string("i32")}}));
     if (x.zero == 0) return *integers;
     return builder_.apply("subtract", {*integers, builder_.constant<int32_t>({}, {static_cast<int32_t>(x.zero)})});
   }
   Status dequantize(Atom sums, Floats scale, int64_t axis) {
     const Operator* op = context_.find_operator("dequantize");
-    TENON_TAKE(attrs, complete_attrs(*op, {{"scale", std::move(scale)}, {"zero_point", Ints{0}}, {"axis", axis}}));
+    TENON_TRY_ASSIGN(attrs,
+                     complete_attrs(*op, {{"scale", std::move(scale)}, {"zero_point", Ints{0}}, {"axis", axis}}));
     binding_.value = Apply{op, std::move(*attrs), {sums}};
     return {};
   }
@@ -135,7 +136,7 @@ class Integers {
     const bool small =
         std::ranges::all_of(constant->data<int32_t>(), [](int64_t x) { return std::abs(x) < int64_t{1} << 30; });
     if (!same || !small || (sums->scale.size() != 1 && sums->axis != axis)) return {};
-    TENON_TAKE(all, builder_.apply("bias_add", {sums->integers, b->integers}, {{"axis", axis}}));
+    TENON_TRY_ASSIGN(all, builder_.apply("bias_add", {sums->integers, b->integers}, {{"axis", axis}}));
     return dequantize(*all, sums->scale, sums->axis);
   }
 
@@ -153,7 +154,7 @@ Expected<Module> integer_layers(Context& context, Module module) {
     TENON_TRY(Integers(context, builder, binding).run());
     return std::nullopt;
   };
-  TENON_TAKE(integers, rewrite(context, std::move(module), step));
+  TENON_TRY_ASSIGN(integers, rewrite(context, std::move(module), step));
   return dead_code(context, std::move(*integers));
 }
 

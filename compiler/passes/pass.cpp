@@ -9,8 +9,8 @@
 #include <numeric>
 
 #include "compiler/ir/text.h"
-#include "compiler/ir/try.h"
 #include "compiler/ir/verifier.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 namespace {

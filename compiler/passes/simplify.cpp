@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
-#include "compiler/ir/try.h"
 #include "compiler/passes/passes.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
@@ -25,8 +25,8 @@ class Simplifier {
     const std::string& op = apply->op->name;
     if (op == "identity") return apply->args[0];
     if (op == "cast" || op == "transpose" || op == "reshape" || op == "flatten" || op == "pad" || op == "slice") {
-      TENON_TAKE(joined, op == "transpose" ? transposes(*apply) : reshapes(*apply));
-      TENON_TAKE(type, infer_value(context_, builder_.module(), function_, binding_.value));
+      TENON_TRY_ASSIGN(joined, op == "transpose" ? transposes(*apply) : reshapes(*apply));
+      TENON_TRY_ASSIGN(type, infer_value(context_, builder_.module(), function_, binding_.value));
       const Apply& now = std::get<Apply>(binding_.value);
       if (moves_nothing(now, *type)) return now.args[0];
       return std::nullopt;
@@ -44,7 +44,7 @@ class Simplifier {
   const Apply* below(const Apply& apply, std::string_view op) const { return builder_.application(apply.args[0], op); }
   Expected<Apply> make(std::string_view op, Atoms args, Attrs attrs) const {
     const Operator* record = context_.find_operator(op);
-    TENON_TAKE(complete, complete_attrs(*record, std::move(attrs)));
+    TENON_TRY_ASSIGN(complete, complete_attrs(*record, std::move(attrs)));
     return Apply{record, std::move(*complete), std::move(args)};
   }
 
@@ -70,12 +70,12 @@ class Simplifier {
     auto reorders = [](const Apply* a) { return a && (a->op->name == "reshape" || a->op->name == "flatten"); };
     const Apply* inner = builder_.application(apply.args[0]);
     if (!reorders(&apply) || !reorders(inner)) return std::nullopt;
-    TENON_TAKE(type, infer_value(context_, builder_.module(), function_, binding_.value));
+    TENON_TRY_ASSIGN(type, infer_value(context_, builder_.module(), function_, binding_.value));
     Ints shape;
     for (Dim dim : type->tensor()->dims) shape.push_back(dim.constant().value_or(-1));
     // Sizes of 0 mean something else in the attribute, and only one may be open.
     if (std::ranges::count(shape, -1) > 1 || std::ranges::count(shape, 0) > 0) return std::nullopt;
-    TENON_TAKE(joined, make("reshape", {inner->args[0]}, {{"shape", shape}}));
+    TENON_TRY_ASSIGN(joined, make("reshape", {inner->args[0]}, {{"shape", shape}}));
     binding_.value = std::move(*joined);
     return std::nullopt;
   }
@@ -112,7 +112,7 @@ class Simplifier {
     if (lo == -kInfinity && hi == kInfinity) return x;
     const bool relu = lo == 0 && hi == kInfinity;
     const Attrs bounds = relu ? Attrs{} : Attrs{{"min", lo}, {"max", hi}};
-    TENON_TAKE(joined, make(relu ? "relu" : "clip", {x}, bounds));
+    TENON_TRY_ASSIGN(joined, make(relu ? "relu" : "clip", {x}, bounds));
     binding_.value = std::move(*joined);
     return std::nullopt;
   }
@@ -126,8 +126,8 @@ class Simplifier {
       if (!constant || (i == 1 && (op == "subtract" || op == "divide"))) continue;
       const double wanted = op == "add" ? -0.0 : op == "subtract" ? 0.0 : 1.0;
       if (!is_all(*constant, wanted)) continue;
-      TENON_TAKE(from, builder_.type_of(apply.args[i]));
-      TENON_TAKE(type, infer_value(context_, builder_.module(), function_, binding_.value));
+      TENON_TRY_ASSIGN(from, builder_.type_of(apply.args[i]));
+      TENON_TRY_ASSIGN(type, infer_value(context_, builder_.module(), function_, binding_.value));
       if (*from == *type) return apply.args[i];
     }
     return std::nullopt;
@@ -178,7 +178,7 @@ class Simplifier {
     const Operator* transpose = context_.find_operator("transpose");
     auto turned = transpose->reference({{"axes", Ints{1, 0}}}, std::span(weights, 1));
     if (!turned) return std::nullopt;
-    TENON_TAKE(dense, make("dense", {apply.args[0], builder_.constant(std::move(turned->front()))}, {}));
+    TENON_TRY_ASSIGN(dense, make("dense", {apply.args[0], builder_.constant(std::move(turned->front()))}, {}));
     binding_.value = std::move(*dense);
     return std::nullopt;
   }
@@ -214,8 +214,8 @@ class Simplifier {
         string_attr(inner->attrs, "to") != string_attr(apply.attrs, "from") || !takes_all(*inner)) {
       return std::nullopt;
     }
-    TENON_TAKE(type, infer_value(context_, builder_.module(), function_, binding_.value));
-    TENON_TAKE(original, builder_.type_of(inner->args[0]));
+    TENON_TRY_ASSIGN(type, infer_value(context_, builder_.module(), function_, binding_.value));
+    TENON_TRY_ASSIGN(original, builder_.type_of(inner->args[0]));
     if (*type != *original) return std::nullopt;
     return inner->args[0];
   }
@@ -230,7 +230,7 @@ class Simplifier {
 
 Expected<Module> simplify(Context& context, Module module) {
   auto step = [&](Builder& builder, Binding& binding) { return Simplifier(context, builder, binding).run(); };
-  TENON_TAKE(simple, rewrite(context, std::move(module), step));
+  TENON_TRY_ASSIGN(simple, rewrite(context, std::move(module), step));
   return dead_code(context, std::move(*simple));
 }
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "compiler/ir/try.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 

@@ -5,8 +5,8 @@
 #include <chrono>
 
 #include "compiler/ir/text.h"
-#include "compiler/ir/try.h"
 #include "compiler/ir/verifier.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
@@ -123,7 +123,7 @@ Expected<Speed> measure_speed(size_t operators) {
     visits = context.visits();
     start = now;
   };
-  TENON_TAKE(module, parse(context, text));
+  TENON_TRY_ASSIGN(module, parse(context, text));
   stage("parse");
   for_each_function(*module, [&](Symbol, const Function& function) {
     for_each_binding(function.body, [&](const Binding& binding) {
@@ -133,7 +133,7 @@ Expected<Speed> measure_speed(size_t operators) {
   for (const auto* passes : {&standard_passes(), &kernel_passes()}) {
     for (const Pass& pass : *passes) {
       start = std::chrono::steady_clock::now();
-      TENON_TAKE(after, run_passes(context, std::move(*module), std::span(&pass, 1), {.verify = false}));
+      TENON_TRY_ASSIGN(after, run_passes(context, std::move(*module), std::span(&pass, 1), {.verify = false}));
       *module = std::move(*after);
       stage(pass.name);
     }

@@ -8,10 +8,10 @@
 #include "compiler/backends/dnnl/target.h"
 #include "compiler/frontend/onnx.h"
 #include "compiler/ir/text.h"
-#include "compiler/ir/try.h"
 #include "compiler/lower/lower.h"
 #include "compiler/passes/memory.h"
 #include "compiler/passes/passes.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 
@@ -20,13 +20,13 @@ Expected<Model> read_model(const std::filesystem::path& path, const std::map<std
   Model model{.context = std::make_unique<Context>(), .module = {}, .entry = {}, .name = path.stem().string()};
   model.entry = model.context->symbol("main");
   if (path.extension() == ".onnx") {
-    TENON_TAKE(module, load_onnx(*model.context, path, shapes));
+    TENON_TRY_ASSIGN(module, load_onnx(*model.context, path, shapes));
     model.module = std::move(*module);
   } else if (path.extension() == ".tn" || path.extension() == ".tnb") {
-    TENON_TAKE(module, load(*model.context, path, inference));
+    TENON_TRY_ASSIGN(module, load(*model.context, path, inference));
     model.module = std::move(*module);
     if (!shapes.empty()) {
-      TENON_TAKE(bound, bind_shapes(*model.context, std::move(model.module), model.entry, shapes));
+      TENON_TRY_ASSIGN(bound, bind_shapes(*model.context, std::move(model.module), model.entry, shapes));
       model.module = std::move(*bound);
     }
   } else {
@@ -38,9 +38,9 @@ Expected<Model> read_model(const std::filesystem::path& path, const std::map<std
 
 Expected<Model> load_model(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes,
                            const PassOptions& passes, const InferOptions& inference) {
-  TENON_TAKE(model, read_model(path, shapes, inference));
+  TENON_TRY_ASSIGN(model, read_model(path, shapes, inference));
   if (!model->module.function(model->entry)) return error("the module has no function @main", path.string());
-  TENON_TAKE(simplified, run_passes(*model->context, std::move(model->module), standard_passes(), passes));
+  TENON_TRY_ASSIGN(simplified, run_passes(*model->context, std::move(model->module), standard_passes(), passes));
   model->module = std::move(*simplified);
   return model;
 }
@@ -50,12 +50,12 @@ Expected<Compilation> compile(const Model& model, const CompileOptions& options)
   Compilation result;
   std::string numbers = "as in the model";
   if (options.calibration) {
-    TENON_TAKE(ranges, calibrate(context, model.module, model.entry, *options.calibration, options.calibrate));
-    TENON_TAKE(quantized, quantize(context, model.module, model.entry, *ranges, options.quantize));
+    TENON_TRY_ASSIGN(ranges, calibrate(context, model.module, model.entry, *options.calibration, options.calibrate));
+    TENON_TRY_ASSIGN(quantized, quantize(context, model.module, model.entry, *ranges, options.quantize));
     result.quantized = std::move(*quantized);
     numbers = fmt::format("int8, calibrated on {} samples", options.calibration->size());
   } else {
-    TENON_TAKE(integers, integer_layers(context, clone(model.module)));
+    TENON_TRY_ASSIGN(integers, integer_layers(context, clone(model.module)));
     result.quantized = std::move(*integers);
   }
   std::vector<Target> targets;
@@ -64,9 +64,9 @@ Expected<Compilation> compile(const Model& model, const CompileOptions& options)
   }
   if (options.dnnl) targets.push_back(dnnl::make_target());
   result.partitioned = clone(result.quantized);
-  TENON_TAKE(placements, partition(context, result.partitioned, model.entry, targets));
+  TENON_TRY_ASSIGN(placements, partition(context, result.partitioned, model.entry, targets));
   result.placements = std::move(*placements);
-  TENON_TAKE(kernels, run_passes(context, clone(result.partitioned), kernel_passes(), options.passes));
+  TENON_TRY_ASSIGN(kernels, run_passes(context, clone(result.partitioned), kernel_passes(), options.passes));
   result.kernels = std::move(*kernels);
   LowerOptions lowering{.name = model.name, .facts = {{"model", model.name}, {"numbers", numbers}}};
   if (options.accelerator) lowering.facts.emplace_back("configuration", options.accelerator->name);
@@ -75,7 +75,7 @@ Expected<Compilation> compile(const Model& model, const CompileOptions& options)
   std::vector<CpuPlacement> on_cpu;
   lowering.cpu = options.cpu;
   lowering.placements = &on_cpu;
-  TENON_TAKE(executable, lower(context, result.kernels, model.entry, targets, lowering));
+  TENON_TRY_ASSIGN(executable, lower(context, result.kernels, model.entry, targets, lowering));
   result.executable = std::move(*executable);
   for (Placement& placement : result.placements) {
     const auto found = std::ranges::find_if(on_cpu, [&](const CpuPlacement& one) {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "compiler/ir/interpreter.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
@@ -48,9 +49,7 @@ Status run_samples(const Context& context, const Module& module, Symbol entry, c
     const auto observe = [&](const Function& running, const Binding& binding, const RunValue& value) {
       if (&running == &function && value.tensor()) visit(binding.var, value.tensor());
     };
-    if (auto result = interpret(context, module, entry, std::span<const runtime::Tensor>(sample), observe); !result) {
-      return forward_error(result);
-    }
+    TENON_TRY(interpret(context, module, entry, std::span<const runtime::Tensor>(sample), observe));
   }
   return {};
 }
@@ -90,7 +89,7 @@ Expected<Ranges> calibrate(const Context& context, const Module& module, Symbol 
       range.seen = true;
     }
   };
-  if (auto status = run_samples(context, module, entry, samples, widen); !status) return forward_error(status);
+  TENON_TRY(run_samples(context, module, entry, samples, widen));
   if (!not_finite.empty()) return error(not_finite + " during calibration", {}, "check the data and its normalization");
   if (options.method == Calibration::kMinMax) return ranges;
 
@@ -99,7 +98,7 @@ Expected<Ranges> calibrate(const Context& context, const Module& module, Symbol 
     if (tensor.dtype() != runtime::DType::kF32) return;
     for (const float value : tensor.data<float>()) histograms[index(var)].add(value, ranges[index(var)]);
   };
-  if (auto status = run_samples(context, module, entry, samples, count); !status) return forward_error(status);
+  TENON_TRY(run_samples(context, module, entry, samples, count));
   for (size_t i = 0; i < ranges.size(); ++i) {
     if (ranges[i].seen) ranges[i] = histograms[i].cut(ranges[i], (1 - options.percentile) / 2);
   }

@@ -12,6 +12,7 @@
 #include "compiler/ir/rewrite.h"
 #include "compiler/quantize/chains.h"
 #include "compiler/quantize/parameters.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
@@ -57,8 +58,7 @@ class Quantizer {
       const Status status = chains.at_root[i] ? emit_chain(*chains.at_root[i], binding.var) : emit(binding);
       if (!status) return std::unexpected(status.error());
     }
-    auto result = real(function_.body.result);
-    if (!result) return forward_error(result);
+    TENON_TRY_ASSIGN(result, real(function_.body.result));
     builder_.finish(*result);
     to_.globals.emplace(entry, std::move(result_));
     return std::move(to_);
@@ -139,8 +139,7 @@ class Quantizer {
       else if (status) status = std::unexpected(form.error());
     });
     if (!status) return status;
-    auto made = builder_.bind(std::move(value), function_.info(binding.var).name);
-    if (!made) return forward_error(made);
+    TENON_TRY_ASSIGN(made, builder_.bind(std::move(value), function_.info(binding.var).name));
     values_[index(binding.var)].real = *made;
     return {};
   }
@@ -180,8 +179,7 @@ class Quantizer {
                    "bind the variables of the shape, as --shapes H=224");
     }
     const Scale in = scale(input), out = scale_of(var);
-    auto sum = builder_.apply("global_sum_pool", {*values_[index(input)].integer}, {}, name(var));
-    if (!sum) return forward_error(sum);
+    TENON_TRY_ASSIGN(sum, builder_.apply("global_sum_pool", {*values_[index(input)].integer}, {}, name(var)));
     const int64_t area = *height * *width;
     std::vector<spec::ChannelParameters> parameters(
         static_cast<size_t>(*channels), requantize_ratio(in.scale / (out.scale * static_cast<double>(area))));
@@ -192,8 +190,7 @@ class Quantizer {
   Status emit_chain(const Chain& chain, VarId root) {
     const auto* input = std::get_if<VarId>(&chain.anchor->args[0]);
     assert(input);
-    auto x = integer(*input);
-    if (!x) return forward_error(x);
+    TENON_TRY_ASSIGN(x, integer(*input));
     builder_.at(chain.span);
     const Scale in = scale(*input), out = scale_of(root);
     const Tensor& weights = from_.constant(chain.weights);
@@ -222,8 +219,7 @@ class Quantizer {
 
   // An addition that no convolution takes: the first operand is the accumulator.
   Status emit_add(const Chain& chain, VarId root, VarId operand) {
-    auto x = integer(operand);
-    if (!x) return forward_error(x);
+    TENON_TRY_ASSIGN(x, integer(operand));
     const Scale in = scale(operand), out = scale_of(root);
     const auto channels = function_.type(operand).tensor()->rank() > 1
                               ? function_.type(operand).tensor()->dims[1].constant()
@@ -232,8 +228,7 @@ class Quantizer {
       return error("an addition needs a known number of channels (axis 1) to be quantized",
                    from_.span(builder_.span()).str(), "bind the variables of the shape, as --shapes C=16");
     }
-    auto acc = builder_.apply("cast", {*x}, {{"dtype", std::string("i32")}}, name(root));
-    if (!acc) return forward_error(acc);
+    TENON_TRY_ASSIGN(acc, builder_.apply("cast", {*x}, {{"dtype", std::string("i32")}}, name(root)));
     std::vector<spec::ChannelParameters> parameters(static_cast<size_t>(*channels),
                                                     requantize_ratio(in.scale / out.scale));
     for (auto& p : parameters) p.bias = -in.zero;
@@ -247,8 +242,7 @@ class Quantizer {
     layer.lo = static_cast<int8_t>(lo);
     layer.hi = static_cast<int8_t>(hi);
     if (!chain.residual) return requantize(root, acc, parameters, layer, out, std::nullopt);
-    auto residual = integer(*chain.residual);
-    if (!residual) return forward_error(residual);
+    TENON_TRY_ASSIGN(residual, integer(*chain.residual));
     // In output steps, before the zero point is added.
     const auto steps = [&](double real, int64_t none) {
       if (std::isinf(real)) return none;

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 
-#include "compiler/ir/try.h"
 #include "compiler/kernels/kernels.h"
 #include "compiler/lower/native.h"
+#include "support/try.h"
 
 namespace tenon::compiler::tune {
 namespace {
@@ -17,8 +17,9 @@ constexpr double kWorst = 2;  // times the best option of a decision: beyond, co
 
 Expected<std::vector<Decided>> decisions_of(Context& context, const Module& kernels, const Function& group,
                                             const std::string& key, const Choice& choice) {
-  TENON_TAKE(kernel, kernels::make_kernel(context, kernels, "kernel", group,
-                                          [&](const std::string& other) { return other == key ? choice : Choice(); }));
+  TENON_TRY_ASSIGN(kernel, kernels::make_kernel(context, kernels, "kernel", group, [&](const std::string& other) {
+                     return other == key ? choice : Choice();
+                   }));
   return std::move(kernel->decided);
 }
 
@@ -36,7 +37,7 @@ class Explorer {
  private:
   // The choice with what follows from it by default; then what differs from that behind the first `fixed` decisions.
   Status explore(const Choice& choice, size_t fixed) {
-    TENON_TAKE(decided, decisions_of(context_, kernels_, task_.group, task_.key, choice));
+    TENON_TRY_ASSIGN(decided, decisions_of(context_, kernels_, task_.group, task_.key, choice));
     const auto own = std::ranges::find(*decided, task_.key, &Decided::key);
     if (own == decided->end()) return {};
     Candidate& candidate = found_.emplace_back(own->choice(), 1.0);

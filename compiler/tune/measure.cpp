@@ -7,11 +7,11 @@
 #include <random>
 
 #include "compiler/backends/llvm/compile.h"
-#include "compiler/ir/try.h"
 #include "compiler/kernels/kernels.h"
 #include "compiler/kernels/schedule.h"
 #include "runtime/native/native.h"
-#include "sim/bench/clock.h"
+#include "support/clock.h"
+#include "support/try.h"
 
 namespace tenon::compiler::tune {
 namespace {
@@ -89,9 +89,10 @@ Status Bench::add(const std::vector<kernels::Choice>& choices) {
   std::vector<loop::Function> functions;
   std::vector<State::One> fresh;
   for (const kernels::Choice& choice : choices) {
-    TENON_TAKE(kernel, kernels::make_kernel(
-                           s.context, s.kernels, fmt::format("kernel{}", functions.size()), s.task.group,
-                           [&](const std::string& key) { return key == s.task.key ? choice : kernels::Choice(); }));
+    TENON_TRY_ASSIGN(kernel, kernels::make_kernel(s.context, s.kernels, fmt::format("kernel{}", functions.size()),
+                                                  s.task.group, [&](const std::string& key) {
+                                                    return key == s.task.key ? choice : kernels::Choice();
+                                                  }));
     functions.push_back(kernels::schedule(s.context, std::move(kernel->function)).function);
     State::One& one = fresh.emplace_back();
     one.batch = batch.get();
@@ -103,17 +104,16 @@ Status Bench::add(const std::vector<kernels::Choice>& choices) {
   }
   std::vector<const loop::Function*> pointers;
   for (const loop::Function& function : functions) pointers.push_back(&function);
-  TENON_TAKE(code, native::compile(s.context, pointers, {.triple = {}, .levels = {s.level}, .contract = true}));
+  TENON_TRY_ASSIGN(code, native::compile(s.context, pointers, {.triple = {}, .levels = {s.level}, .contract = true}));
   batch->code = std::move(*code);
-  TENON_TAKE(library, runtime::NativeLibrary::load(batch->code));
+  TENON_TRY_ASSIGN(library, runtime::NativeLibrary::load(batch->code));
   batch->library = std::move(*library);
   for (State::One& one : fresh) {
-    TENON_TAKE(results, batch->library->call(one.kernel, one.params, s.pool));
+    TENON_TRY_ASSIGN(results, batch->library->call(one.kernel, one.params, s.pool));
     one.results = std::move(*results);
-    const double begin = sim::bench::thread_cpu_seconds();
+    const double begin = thread_cpu_seconds();
     TENON_TRY(batch->library->call_into(one.kernel, one.params, one.results, s.pool));
-    one.calls =
-        std::clamp(static_cast<int>(kRoundSeconds / (sim::bench::thread_cpu_seconds() - begin + 1e-9)), 1, 10000);
+    one.calls = std::clamp(static_cast<int>(kRoundSeconds / (thread_cpu_seconds() - begin + 1e-9)), 1, 10000);
     if (!s.all.empty() || &one != &fresh.front()) {
       const auto& wanted = s.all.empty() ? fresh.front().results : s.all.front().results;
       if (one.results != wanted) {
@@ -132,14 +132,14 @@ Expected<std::vector<double>> Bench::measure(const std::vector<size_t>& numbers,
   for (int round = 0; round < rounds; ++round) {
     for (const size_t number : numbers) {
       State::One& one = s.all[number];
-      const double begin = sim::bench::thread_cpu_seconds();
+      const double begin = thread_cpu_seconds();
       for (int i = 0; i < one.calls; ++i)
         TENON_TRY(one.batch->library->call_into(one.kernel, one.params, one.results, s.pool));
-      one.times.push_back((sim::bench::thread_cpu_seconds() - begin) / one.calls);
+      one.times.push_back((thread_cpu_seconds() - begin) / one.calls);
     }
   }
   std::vector<double> seconds;
-  for (const size_t number : numbers) seconds.push_back(sim::bench::median(s.all[number].times));
+  for (const size_t number : numbers) seconds.push_back(median(s.all[number].times));
   return seconds;
 }
 

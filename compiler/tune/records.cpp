@@ -7,7 +7,7 @@
 #include <utility>
 #include <variant>
 
-#include "compiler/ir/try.h"
+#include "support/try.h"
 
 namespace tenon::compiler::tune {
 namespace {
@@ -83,19 +83,19 @@ struct Records::State {
   }
   // Whose file it is; a new one gets its tables.
   Status check(bool writes) const {
-    TENON_TAKE(application, number("PRAGMA application_id"));
-    TENON_TAKE(tables, number("SELECT count(*) FROM sqlite_master"));
+    TENON_TRY_ASSIGN(application, number("PRAGMA application_id"));
+    TENON_TRY_ASSIGN(tables, number("SELECT count(*) FROM sqlite_master"));
     if (*application == 0 && *tables == 0) {
       return writes ? make_tables() : error("the file has no records", path, "tenon tune writes some");
     }
     if (*application != kApplication)
       return error("this is a SQLite file of another program", path, "name another file for the records");
-    TENON_TAKE(version, number("PRAGMA user_version"));
+    TENON_TRY_ASSIGN(version, number("PRAGMA user_version"));
     if (*version != kVersion)
       return error(fmt::format("the records have version {}, this program reads {}", *version, kVersion), path,
                    "name another file, or delete it and tune again");
     // What is no table runs when one is read or written: a view for records has no end if it likes.
-    TENON_TAKE(others, number("SELECT count(*) FROM sqlite_master WHERE type <> 'table'"));
+    TENON_TRY_ASSIGN(others, number("SELECT count(*) FROM sqlite_master WHERE type <> 'table'"));
     if (*others != 0)
       return error("the file of records is damaged: it has views, indices or triggers", path,
                    "delete it, and let tenon tune write a new one");
@@ -128,8 +128,7 @@ Expected<Records> Records::open(const std::filesystem::path& path, bool writes) 
   if (sqlite3_open_v2(path.c_str(), &state->file, flags, nullptr) != SQLITE_OK) return state->failed();
   sqlite3_extended_result_codes(state->file, 0);
   sqlite3_busy_timeout(state->file, 20000);
-  Status status = writes ? state->transaction([&] { return state->check(true); }) : state->check(false);
-  if (!status) return forward_error(status);
+  TENON_TRY_ASSIGN(status, writes ? state->transaction([&] { return state->check(true); }) : state->check(false));
   return Records(std::move(state));
 }
 Expected<Records> Records::open(const std::filesystem::path& path) { return open(path, true); }
@@ -178,8 +177,8 @@ Expected<std::map<std::string, kernels::Choice>> Records::best(const std::vector
 }
 
 Expected<kernels::Choices> read_choices(const std::filesystem::path& path, const std::vector<std::string>& levels) {
-  TENON_TAKE(records, Records::open_to_read(path));
-  TENON_TAKE(known, records->best(levels));
+  TENON_TRY_ASSIGN(records, Records::open_to_read(path));
+  TENON_TRY_ASSIGN(known, records->best(levels));
   return kernels::Choices([known = std::move(*known)](const std::string& key) {
     const auto found = known.find(key);
     return found == known.end() ? kernels::Choice() : found->second;

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "compiler/kernels/choice.h"
-#include "hw/spec/diagnostic.h"
+#include "support/diagnostic.h"
 
 namespace tenon::compiler::tune {
 

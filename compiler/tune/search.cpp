@@ -4,8 +4,8 @@
 #include <chrono>
 #include <cmath>
 
-#include "compiler/ir/try.h"
 #include "compiler/tune/measure.h"
+#include "support/try.h"
 
 namespace tenon::compiler::tune {
 namespace {
@@ -88,7 +88,7 @@ class Search {
   Status measure(const std::vector<size_t>& numbers, int rounds) {
     std::vector<size_t> all{compiled_.at(0)};
     for (const size_t i : numbers) all.push_back(compiled_.at(i));
-    TENON_TAKE(seconds, bench_.measure(all, rounds));
+    TENON_TRY_ASSIGN(seconds, bench_.measure(all, rounds));
     default_seconds_ = seconds->front();
     for (size_t i = 0; i < numbers.size(); ++i) ratios_[numbers[i]] = (*seconds)[i + 1] / default_seconds_;
     last_ = numbers;
@@ -139,16 +139,16 @@ Expected<std::vector<Tuned>> tune(Context& context, const Module& kernels, Symbo
   const auto over = [&] {
     return options.seconds > 0 && std::chrono::duration<double>(Clock::now() - begin).count() > options.seconds;
   };
-  TENON_TAKE(tasks, find_tasks(context, kernels, entry));
+  TENON_TRY_ASSIGN(tasks, find_tasks(context, kernels, entry));
   std::vector<Tuned> all;
   for (const Task& task : *tasks) {
     if (options.progress) options.progress(all.size(), tasks->size(), task.key);
     Tuned& tuned = all.emplace_back(Tuned{.key = task.key, .uses = task.uses, .record = {}});
-    TENON_TAKE(record, records.find(task.key, options.level));
+    TENON_TRY_ASSIGN(record, records.find(task.key, options.level));
     tuned.record = std::move(*record);
     if (over()) continue;
-    TENON_TAKE(candidates, find_candidates(context, kernels, task));
-    TENON_TAKE(earlier, records.trials(task.key, options.level));
+    TENON_TRY_ASSIGN(candidates, find_candidates(context, kernels, task));
+    TENON_TRY_ASSIGN(earlier, records.trials(task.key, options.level));
     const size_t wanted = std::min(static_cast<size_t>(options.trials), candidates->size());
     if (tuned.record && earlier->size() >= wanted) continue;
     tuned.candidates = candidates->size();

@@ -6,7 +6,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "hw/spec/file.h"
+#include "support/file.h"
+#include "support/try.h"
 
 namespace tenon::driver {
 namespace {
@@ -197,25 +198,23 @@ Status save_bundle(const Bundle& bundle, const fs::path& directory) {
   }
   const std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
   const std::string program = instructions_for_people(bundle);
-  if (auto status = write_file(directory / "bundle.json", text); !status) return status;
-  if (auto status = write_file(directory / "memory.bin", blob); !status) return status;
+  TENON_TRY(write_file(directory / "bundle.json", text));
+  TENON_TRY(write_file(directory / "memory.bin", blob));
   return write_file(directory / "program.txt", program);
 }
 
 Expected<Bundle> load_bundle(const fs::path& directory) {
-  auto text = read(directory / "bundle.json");
-  if (!text) return forward_error(text);
+  TENON_TRY_ASSIGN(text, read(directory / "bundle.json"));
   Reader reader((directory / "bundle.json").string());
   const Json json = Json::parse(*text, nullptr, false);
   if (json.is_discarded() || !json.is_object()) return reader.wrong("the file is no JSON object");
   const uint64_t format = reader.number(json, "format", 1000);
-  if (auto status = reader.status(); !status) return forward_error(status);
+  TENON_TRY(reader.status());
   if (format != kVersion) {
     return error(fmt::format("the bundle has format {}, this Tenon reads {}", format, kVersion), directory.string(),
                  "replay it with the Tenon that wrote it");
   }
-  auto blob = read(directory / "memory.bin");
-  if (!blob) return forward_error(blob);
+  TENON_TRY_ASSIGN(blob, read(directory / "memory.bin"));
 
   Bundle bundle;
   bundle.version = reader.text(json, "version");
@@ -248,7 +247,7 @@ Expected<Bundle> load_bundle(const fs::path& directory) {
     bundle.launches.push_back(launch);
   }
   const std::string hash = reader.text(json, "configuration_hash");
-  if (auto status = reader.status(); !status) return forward_error(status);
+  TENON_TRY(reader.status());
   auto config =
       spec::parse_config(json.contains("configuration") ? json["configuration"].dump() : "", directory.string());
   if (!config) return forward_error(config);

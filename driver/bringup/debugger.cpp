@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "driver/bringup/words.h"
+#include "support/try.h"
 
 namespace tenon::driver {
 namespace {
@@ -71,7 +72,7 @@ Expected<std::string> Debugger::run(std::string_view line) {
   if (command == "where") return where();
   if (command == "info") return info();
   if (command == "restart") {
-    if (auto status = machine_.restart(); !status) return forward_error(status);
+    TENON_TRY(machine_.restart());
     for (Break& b : breaks_) b.last = 0;
     return std::string("before launch 0\n");
   }
@@ -90,18 +91,18 @@ Expected<std::string> Debugger::go(uint64_t instructions, uint64_t cycles) {
     return error("the launch has stopped: " + machine_.why_stopped(), {}, "restart begins again");
   }
   if (machine_.state() == Machine::State::kOver) {
-    if (auto status = machine_.next_launch(); !status) return forward_error(status);
+    TENON_TRY(machine_.next_launch());
   }
   std::string text;
   if (machine_.state() == Machine::State::kReady) {
-    if (auto status = machine_.start(); !status) return forward_error(status);
+    TENON_TRY(machine_.start());
   }
   const bool fine = !breaks_.empty() || instructions != UINT64_MAX;
   std::string hit;
   uint64_t left = cycles, done = 0;
   while (machine_.state() == Machine::State::kRunning && left > 0 && done < instructions && hit.empty()) {
     const uint64_t some = fine ? 1 : std::min(left, kChunk);
-    if (auto status = machine_.advance(some); !status) return forward_error(status);
+    TENON_TRY(machine_.advance(some));
     left -= some;
     const auto newly = machine_.take_done();
     hit = hits(newly, machine_.take_writes());

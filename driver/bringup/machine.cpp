@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "driver/bringup/replay.h"
+#include "support/try.h"
 
 namespace tenon::driver {
 
@@ -18,7 +19,7 @@ Expected<std::unique_ptr<Machine>> Machine::create(Accelerator& accelerator, Bun
   }
   if (bundle.launches.empty()) return error("there is no launch to debug", bundle.device);
   std::unique_ptr<Machine> machine(new Machine(accelerator, std::move(bundle)));
-  if (auto status = machine->restart(); !status) return forward_error(status);
+  TENON_TRY(machine->restart());
   return machine;
 }
 
@@ -37,7 +38,7 @@ Machine::Machine(Accelerator& accelerator, Bundle bundle)
 Machine::~Machine() { simulator_.observe(nullptr); }
 
 Status Machine::restart() {
-  if (auto placed = place(accelerator_, bundle_); !placed) return forward_error(placed);
+  TENON_TRY(place(accelerator_, bundle_));
   for (int i = 0; i < spec::kScratchpads; ++i) {
     Pad& pad = pads_[static_cast<size_t>(i)];
     pad.bytes.assign(static_cast<size_t>(bundle_.config.bytes[static_cast<size_t>(i)]), std::byte{});
@@ -77,7 +78,7 @@ void Machine::decode() {
 }
 
 Status Machine::start() {
-  if (auto status = driver::start(accelerator_, bundle_.launches[launch_]); !status) return status;
+  TENON_TRY(driver::start(accelerator_, bundle_.launches[launch_]));
   state_ = State::kRunning;
   return {};
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "driver/allocator.h"
+#include "support/try.h"
 
 namespace tenon::driver {
 
@@ -26,7 +27,7 @@ Status Recorder::write_register(uint32_t offset, uint32_t value) {
   words_[offset] = value;
   if (offset == reg::kControl && (value & spec::kApStart) != 0) {
     if (!only_ || *only_ == launches_) {
-      if (auto status = keep(); !status) return status;
+      TENON_TRY(keep());
     }
     ++launches_;
   }
@@ -60,7 +61,7 @@ Status Recorder::keep() {
   bundle.launches.push_back(launch);
   for (const auto& [address, buffer] : buffers_) {
     std::vector<std::byte> bytes(buffer.size);
-    if (auto status = inner_.read(buffer, 0, bytes); !status) return status;
+    TENON_TRY(inner_.read(buffer, 0, bytes));
     add_contents(bundle, address - down, bytes);
     bundle.memory_bytes = std::max(bundle.memory_bytes, address - down + buffer.size);
   }

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "sim/simulator.h"
+#include "support/try.h"
 
 namespace tenon::driver {
 namespace {
@@ -15,9 +16,8 @@ constexpr uint64_t kPage = 4096;
 constexpr auto kResetLimit = std::chrono::milliseconds(100);
 
 Status clear(Accelerator& accelerator) {
-  if (auto s = accelerator.write_register(spec::reg::kCommand, spec::kSoftReset | spec::kTokenClear); !s) return s;
-  auto idle = accelerator.wait_idle(kResetLimit);
-  if (!idle) return forward_error(idle);
+  TENON_TRY(accelerator.write_register(spec::reg::kCommand, spec::kSoftReset | spec::kTokenClear));
+  TENON_TRY_ASSIGN(idle, accelerator.wait_idle(kResetLimit));
   if (*idle) return {};
   return error("the accelerator does not become idle after a soft reset", accelerator.info().uri,
                "reload the bitstream or power-cycle the board", Fault::kInternal);
@@ -61,7 +61,7 @@ Expected<Placed> place(Accelerator& accelerator, const Bundle& bundle) {
                              info.config.name, spec::difference(bundle.config, info.config)),
                  info.uri, "name a device of the bundle's configuration");
   }
-  if (auto status = clear(accelerator); !status) return forward_error(status);
+  TENON_TRY(clear(accelerator));
   if (sim::Simulator* simulator = accelerator.simulator()) {
     if (simulator->memory().size() < bundle.memory_bytes) {
       return error(fmt::format("the device has {} bytes of memory, the bundle needs {}", simulator->memory().size(),
@@ -72,13 +72,12 @@ Expected<Placed> place(Accelerator& accelerator, const Bundle& bundle) {
     return Placed{};
   }
   const auto [first, last] = extent(bundle);
-  auto buffer = accelerator.allocate(std::max<uint64_t>(last - first, 1), kPage);
-  if (!buffer) return forward_error(buffer);
+  TENON_TRY_ASSIGN(buffer, accelerator.allocate(std::max<uint64_t>(last - first, 1), kPage));
   const Placed placed{*buffer, buffer->address - first};
   const std::vector<std::byte> zeros(last - first);
-  if (auto status = accelerator.write(*buffer, 0, zeros); !status) return forward_error(status);
+  TENON_TRY(accelerator.write(*buffer, 0, zeros));
   for (const Region& region : bundle.memory) {
-    if (auto s = accelerator.write(*buffer, region.address - first, region.bytes); !s) return forward_error(s);
+    TENON_TRY(accelerator.write(*buffer, region.address - first, region.bytes));
   }
   return placed;
 }
@@ -107,21 +106,17 @@ Expected<std::string> compare_expected(Accelerator& accelerator, const Bundle& b
     std::vector<std::byte> found(region.bytes.size());
     if (sim::Simulator* simulator = accelerator.simulator()) {
       std::memcpy(found.data(), simulator->memory().data() + region.address, found.size());
-    } else if (auto s = accelerator.read(placed.buffer, region.address + placed.shift - placed.buffer.address, found);
-               !s) {
-      return forward_error(s);
-    }
+    } else TENON_TRY(accelerator.read(placed.buffer, region.address + placed.shift - placed.buffer.address, found));
     if (std::string difference = difference_of(region, found); !difference.empty()) return difference;
   }
   return std::string();
 }
 
 Expected<std::string> replay(Accelerator& accelerator, const Bundle& bundle) {
-  auto placed = place(accelerator, bundle);
-  if (!placed) return forward_error(placed);
+  TENON_TRY_ASSIGN(placed, place(accelerator, bundle));
   const auto run = [&]() -> Expected<std::string> {
     for (const Launch& launch : bundle.launches) {
-      if (auto status = start(accelerator, moved(launch, *placed)); !status) return forward_error(status);
+      TENON_TRY(start(accelerator, moved(launch, *placed)));
       if (auto status = finish(accelerator, bundle.limit); !status) return status.error().what;
     }
     return compare_expected(accelerator, bundle, *placed);

@@ -8,6 +8,7 @@
 
 #include "driver/bringup/programs.h"
 #include "driver/bringup/replay.h"
+#include "support/try.h"
 
 namespace tenon::driver {
 namespace {
@@ -194,20 +195,20 @@ class Selftest {
     }
     const auto inside = [&]() -> Expected<std::string> {
       for (const Region& region : bundle.memory) {
-        if (auto s = device_.write(*buffer, region.address, region.bytes); !s) return forward_error(s);
+        TENON_TRY(device_.write(*buffer, region.address, region.bytes));
       }
       for (const Region& region : bundle.expected) {
         const std::vector<std::byte> dirt(region.bytes.size(), std::byte{0xdd});
-        if (auto s = device_.write(*buffer, region.address, dirt); !s) return forward_error(s);
+        TENON_TRY(device_.write(*buffer, region.address, dirt));
       }
       const Placed placed{*buffer, buffer->address};
       for (const Launch& launch : bundle.launches) {
-        if (auto s = start(device_, moved(launch, placed)); !s) return forward_error(s);
+        TENON_TRY(start(device_, moved(launch, placed)));
         if (auto s = finish(device_, kLimit); !s) return s.error().what;
       }
       for (const Region& region : bundle.expected) {
         std::vector<std::byte> found(region.bytes.size());
-        if (auto s = device_.read(*buffer, region.address, found); !s) return forward_error(s);
+        TENON_TRY(device_.read(*buffer, region.address, found));
         if (std::string difference = difference_of(region, found); !difference.empty()) return difference;
       }
       return std::string();

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "hw/spec/config.h"
-#include "hw/spec/diagnostic.h"
 #include "hw/spec/isa.h"
+#include "support/diagnostic.h"
 
 namespace tenon::driver {
 

@@ -17,6 +17,7 @@
 #include "driver/simulated.h"
 #include "driver/uio/played.h"
 #include "hw/spec/registers.h"
+#include "support/try.h"
 
 namespace tenon::driver::uio {
 namespace {
@@ -68,13 +69,11 @@ Expected<Device> Device::open(const Files& files, int number) {
   const std::string map = fmt::format("/sys/class/uio/uio{}/maps/map0/", number);
   Device device;
   device.path_ = files.path(node);
-  auto bytes = files.read_number(map + "size");
-  if (!bytes) return forward_error(bytes);
+  TENON_TRY_ASSIGN(bytes, files.read_number(map + "size"));
   // The offset of the registers in their first page, where the bus address is not that of a page.
   uint64_t offset = 0;
   if (files.exists(map + "offset")) {
-    auto read = files.read_number(map + "offset");
-    if (!read) return forward_error(read);
+    TENON_TRY_ASSIGN(read, files.read_number(map + "offset"));
     offset = *read;
   }
   if (*bytes < spec::kRegisterSpaceBytes || offset % 4 != 0) {
@@ -82,17 +81,14 @@ Expected<Device> Device::open(const Files& files, int number) {
                              offset, spec::kRegisterSpaceBytes),
                  device.path_, "correct `reg` of the device tree's node: tenon hw overlay");
   }
-  auto fd = files.open(node);
-  if (!fd) return forward_error(fd);
+  TENON_TRY_ASSIGN(fd, files.open(node));
   device.fd_ = std::move(*fd);
   if (files.is_socket(node)) {
-    auto registers = files.connect(node + kRegistersSuffix);
-    if (!registers) return forward_error(registers);
+    TENON_TRY_ASSIGN(registers, files.connect(node + kRegistersSuffix));
     device.registers_ = std::move(*registers);
     return device;
   }
-  auto window = Mapping::map(device.fd_, offset + spec::kRegisterSpaceBytes, 0, device.path_);
-  if (!window) return forward_error(window);
+  TENON_TRY_ASSIGN(window, Mapping::map(device.fd_, offset + spec::kRegisterSpaceBytes, 0, device.path_));
   device.window_ = std::move(*window);
   device.words_ = reinterpret_cast<volatile uint32_t*>(device.window_.data() + offset);
   struct stat kind {};
@@ -107,8 +103,7 @@ Status Device::lock() {
 
 Expected<uint32_t> Device::read(uint32_t offset) {
   if (played()) {
-    auto answer = ask(registers_, {.kind = Request::Kind::kRead, .offset = offset}, path_);
-    if (!answer) return forward_error(answer);
+    TENON_TRY_ASSIGN(answer, ask(registers_, {.kind = Request::Kind::kRead, .offset = offset}, path_));
     return static_cast<uint32_t>(answer->value);
   }
   const uint32_t value = words_[offset / 4];
@@ -118,8 +113,7 @@ Expected<uint32_t> Device::read(uint32_t offset) {
 
 Status Device::write(uint32_t offset, uint32_t value) {
   if (played()) {
-    auto answer = ask(registers_, {.kind = Request::Kind::kWrite, .offset = offset, .value = value}, path_);
-    if (!answer) return forward_error(answer);
+    TENON_TRY_ASSIGN(answer, ask(registers_, {.kind = Request::Kind::kWrite, .offset = offset, .value = value}, path_));
     return {};
   }
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -144,8 +138,7 @@ Expected<nanoseconds> Device::wait(nanoseconds limit) {
   bool granted = false;  // the time went by in the player
   if (played()) {
     const auto cycles = static_cast<uint64_t>(limit.count() / static_cast<int64_t>(1e9 / kNominalHz));
-    auto answer = ask(registers_, {.kind = Request::Kind::kWait, .value = cycles}, path_);
-    if (!answer) return forward_error(answer);
+    TENON_TRY_ASSIGN(answer, ask(registers_, {.kind = Request::Kind::kWait, .value = cycles}, path_));
     granted = answer->value != kRunsByItself;
   }
   const auto left = granted ? nanoseconds(0) : std::min<nanoseconds>(limit, kLongestSleep);

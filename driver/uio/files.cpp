@@ -1,4 +1,5 @@
 #include "driver/uio/files.h"
+#include "support/try.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -78,8 +79,7 @@ Expected<std::string> Files::read(std::string_view attribute) const {
 }
 
 Expected<uint64_t> Files::read_number(std::string_view attribute) const {
-  auto text = read(attribute);
-  if (!text) return forward_error(text);
+  TENON_TRY_ASSIGN(text, read(attribute));
   const bool hex = text->starts_with("0x");
   uint64_t value = 0;
   const char* const end = text->data() + text->size();
@@ -91,8 +91,7 @@ Expected<uint64_t> Files::read_number(std::string_view attribute) const {
 Status Files::write(std::string_view attribute, std::string_view text) const {
   const std::string at = path(attribute);
   if (is_socket(attribute)) {
-    auto played = connect(attribute);
-    if (!played) return forward_error(played);
+    TENON_TRY_ASSIGN(played, connect(attribute));
     int32_t code = EIO;
     if (::send(played->get(), text.data(), text.size(), MSG_NOSIGNAL) < 0 ||
         ::recv(played->get(), &code, sizeof code, 0) != sizeof code) {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "hw/spec/diagnostic.h"
+#include "support/diagnostic.h"
 
 namespace tenon::driver::uio {
 

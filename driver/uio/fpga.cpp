@@ -1,4 +1,5 @@
 #include "driver/uio/fpga.h"
+#include "support/try.h"
 
 #include <fmt/format.h>
 
@@ -29,10 +30,9 @@ Status load_bitstream(const Files& files, const fs::path& bitstream, bool partia
                    "run as root");
     }
   }
-  if (auto status = files.write(manager + "flags", partial ? "1" : "0"); !status) return status;
+  TENON_TRY(files.write(manager + "flags", partial ? "1" : "0"));
   const Status loaded = files.write(manager + "firmware", bitstream.filename().string());
-  auto state = files.read(manager + "state");
-  if (!state) return forward_error(state);
+  TENON_TRY_ASSIGN(state, files.read(manager + "state"));
   if (loaded && *state == "operating") return {};
   return error(fmt::format("the FPGA manager does not take the bitstream: its state is \"{}\"{}", *state,
                            loaded ? "" : ", " + loaded.error().what),

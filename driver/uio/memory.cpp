@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "driver/uio/device.h"
+#include "support/try.h"
 
 namespace tenon::driver::uio {
 
@@ -21,10 +22,8 @@ Expected<Memory> Memory::open(const Files& files, const std::string& name, bool 
                  "load it: insmod u-dma-buf.ko udmabuf0=67108864; or apply an overlay of tenon hw overlay; or name "
                  "another: ?memory=NAME");
   }
-  auto physical = files.read_number(memory.attributes_ + "phys_addr");
-  if (!physical) return forward_error(physical);
-  auto size = files.read_number(memory.attributes_ + "size");
-  if (!size) return forward_error(size);
+  TENON_TRY_ASSIGN(physical, files.read_number(memory.attributes_ + "phys_addr"));
+  TENON_TRY_ASSIGN(size, files.read_number(memory.attributes_ + "size"));
   memory.physical_ = *physical;
   memory.size_ = *size;
   // sync_for_* takes the offset in 32 bits.
@@ -34,17 +33,14 @@ Expected<Memory> Memory::open(const Files& files, const std::string& name, bool 
   }
   memory.sync_ = sync;
   if (sync && files.exists(memory.attributes_ + "dma_coherent")) {
-    auto coherent = files.read_number(memory.attributes_ + "dma_coherent");
-    if (!coherent) return forward_error(coherent);
+    TENON_TRY_ASSIGN(coherent, files.read_number(memory.attributes_ + "dma_coherent"));
     memory.sync_ = *coherent == 0;
   }
   const std::string node = "/dev/" + name;
-  auto fd = files.open(node);
-  if (!fd) return forward_error(fd);
-  if (auto status = lock(*fd, files.path(node)); !status) return forward_error(status);
+  TENON_TRY_ASSIGN(fd, files.open(node));
+  TENON_TRY(lock(*fd, files.path(node)));
   memory.fd_ = std::move(*fd);
-  auto mapping = Mapping::map(memory.fd_, *size, 0, files.path(node));
-  if (!mapping) return forward_error(mapping);
+  TENON_TRY_ASSIGN(mapping, Mapping::map(memory.fd_, *size, 0, files.path(node)));
   memory.mapping_ = std::move(*mapping);
   return memory;
 }
@@ -54,8 +50,8 @@ Status Memory::write(uint64_t offset, std::span<const std::byte> data) {
   const uint64_t end = offset + data.size();
   // A line that is written in part keeps the rest as the accelerator left it, which the cache need not know yet.
   if (offset % kCacheLine != 0 || end % kCacheLine != 0) {
-    if (auto status = sync(offset, offset + 1, Direction::kFromDevice); !status) return status;
-    if (auto status = sync(end - 1, end, Direction::kFromDevice); !status) return status;
+    TENON_TRY(sync(offset, offset + 1, Direction::kFromDevice));
+    TENON_TRY(sync(end - 1, end, Direction::kFromDevice));
   }
   std::memcpy(mapping_.data() + offset, data.data(), data.size());
   return sync(offset, end, Direction::kToDevice);
@@ -63,7 +59,7 @@ Status Memory::write(uint64_t offset, std::span<const std::byte> data) {
 
 Status Memory::read(uint64_t offset, std::span<std::byte> data) {
   if (data.empty()) return {};
-  if (auto status = sync(offset, offset + data.size(), Direction::kFromDevice); !status) return status;
+  TENON_TRY(sync(offset, offset + data.size(), Direction::kFromDevice));
   std::memcpy(data.data(), mapping_.data() + offset, data.size());
   return {};
 }

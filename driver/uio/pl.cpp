@@ -5,6 +5,7 @@
 
 #include "driver/uio/player.h"
 #include "driver/uri.h"
+#include "support/try.h"
 
 namespace tenon::driver::uio {
 namespace {
@@ -15,15 +16,14 @@ constexpr char kUsage[] =
     "JSON of configurations. clock=own: the accelerator runs by itself, not only while its client waits.\n";
 
 Status play(std::string_view text) {
-  auto options = Options::parse(text, text);
-  if (!options) return forward_error(options);
+  TENON_TRY_ASSIGN(options, Options::parse(text, text));
   PlayerOptions read;
   read.root = options->name();
   const std::string config = options->text("config", "default"), model = options->text("model", "behavioral");
   read.memory_bytes = options->bytes("memory", read.memory_bytes, 4096, uint64_t{2} << 30);
   const std::string clock = options->text("clock", "client");
   read.empty = options->flag("empty", false);
-  if (auto status = options->finish(); !status) return status;
+  TENON_TRY(options->finish());
   if (read.root.empty() || read.root.lexically_normal() == "/") {
     return error("in which directory? this machine's own files are no toy", {}, "tenon-pl /tmp/board", Fault::kUsage);
   }
@@ -38,11 +38,9 @@ Status play(std::string_view text) {
   }
   read.rtl = model == "rtl";
   read.own_clock = clock == "own";
-  auto loaded = spec::load_config(config);
-  if (!loaded) return forward_error(loaded);
+  TENON_TRY_ASSIGN(loaded, spec::load_config(config));
   read.config = std::move(*loaded);
-  auto player = Player::create(std::move(read));
-  if (!player) return forward_error(player);
+  TENON_TRY_ASSIGN(player, Player::create(std::move(read)));
   fmt::print("ready: uio:?root={}\n", options->name());
   std::fflush(stdout);
   return (*player)->run();

@@ -18,10 +18,11 @@
 #include "driver/uio/files.h"
 #include "driver/uio/memory.h"
 #include "driver/uio/played.h"
-#include "hw/spec/file.h"
 #include "hw/spec/registers.h"
 #include "sim/behavioral/behavioral.h"
 #include "sim/verilator/verilated.h"
+#include "support/file.h"
+#include "support/try.h"
 
 namespace tenon::driver::uio {
 namespace {
@@ -47,7 +48,7 @@ class Simulated final : public Player {
     dram_ = ::mmap(nullptr, dram_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (dram_ == MAP_FAILED) return system_error(fmt::format("reserve {} bytes", dram_bytes()), "memory", errno);
     if (!options_.empty) {
-      if (auto status = load(options_.config); !status) return status;
+      TENON_TRY(load(options_.config));
     }
     for (const auto& [attribute, text] : std::initializer_list<std::pair<std::string, std::string>>{
              {std::string(kUioAttributes) + "name", "tenon"},
@@ -60,7 +61,7 @@ class Simulated final : public Player {
              {std::string(kManager) + "name", "Tenon's player"},
              {std::string(kManager) + "flags", "0"},
              {std::string(kManager) + "state", options_.empty ? "unknown" : "operating"}}) {
-      if (auto status = put(attribute, text); !status) return status;
+      TENON_TRY(put(attribute, text));
     }
     std::error_code fault;
     fs::create_directories(files_.path("/lib/firmware"), fault);
@@ -69,8 +70,7 @@ class Simulated final : public Player {
     if (memory.get() < 0 || ::ftruncate(memory.get(), static_cast<off_t>(options_.memory_bytes)) != 0) {
       return system_error("make the memory", files_.path(kMemory), errno);
     }
-    auto cache = Mapping::map(memory, options_.memory_bytes, 0, files_.path(kMemory));
-    if (!cache) return forward_error(cache);
+    TENON_TRY_ASSIGN(cache, Mapping::map(memory, options_.memory_bytes, 0, files_.path(kMemory)));
     cache_ = std::move(*cache);
     for (const auto& [path, role] : std::initializer_list<std::pair<std::string, Role>>{
              {kUio, Role::kInterrupt},
@@ -78,7 +78,7 @@ class Simulated final : public Player {
              {std::string(kMemoryAttributes) + "sync_for_cpu", Role::kSyncForCpu},
              {std::string(kMemoryAttributes) + "sync_for_device", Role::kSyncForDevice},
              {std::string(kManager) + "firmware", Role::kFirmware}}) {
-      if (auto status = listen(path, role); !status) return status;
+      TENON_TRY(listen(path, role));
     }
     return {};
   }
@@ -155,8 +155,7 @@ class Simulated final : public Player {
     behavioral.memory = memory;
     sim::VerilatedOptions rtl;
     rtl.memory = memory;
-    auto made = options_.rtl ? sim::make_verilated(config, rtl) : sim::make_behavioral(config, behavioral);
-    if (!made) return forward_error(made);
+    TENON_TRY_ASSIGN(made, options_.rtl ? sim::make_verilated(config, rtl) : sim::make_behavioral(config, behavioral));
     simulator_ = std::move(*made);
     busy_ = false;
     return {};
@@ -281,7 +280,7 @@ class Simulated final : public Player {
 
 Expected<std::unique_ptr<Player>> Player::create(PlayerOptions options) {
   auto player = std::make_unique<Simulated>(std::move(options));
-  if (auto status = player->lay_out(); !status) return forward_error(status);
+  TENON_TRY(player->lay_out());
   return player;
 }
 

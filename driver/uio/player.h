@@ -13,7 +13,7 @@
 #include <memory>
 
 #include "hw/spec/config.h"
-#include "hw/spec/diagnostic.h"
+#include "support/diagnostic.h"
 
 namespace tenon::driver::uio {
 

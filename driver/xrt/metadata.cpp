@@ -8,6 +8,7 @@
 
 #include "hw/spec/arguments.h"
 #include "hw/spec/registers.h"
+#include "support/try.h"
 
 namespace tenon::driver {
 namespace {
@@ -139,20 +140,17 @@ Expected<XclbinDesign> design_of(const Xclbin& xclbin, std::string_view where) {
   XclbinDesign design;
   const auto memories = section(SectionKind::kMemTopology);
   if (!memories) return std::unexpected(memories.error());
-  auto memory_records = records<int32_t, MemoryRecord>(**memories, 8, where);
-  if (!memory_records) return forward_error(memory_records);
+  TENON_TRY_ASSIGN(memory_records, records<int32_t, MemoryRecord>(**memories, 8, where));
   for (const MemoryRecord& m : *memory_records)
     design.memories.push_back({text(m.tag), m.base, m.kib * 1024, m.used != 0});
   const auto units = section(SectionKind::kIpLayout);
   if (!units) return std::unexpected(units.error());
-  auto unit_records = records<int32_t, UnitRecord>(**units, 8, where);
-  if (!unit_records) return forward_error(unit_records);
+  TENON_TRY_ASSIGN(unit_records, records<int32_t, UnitRecord>(**units, 8, where));
   for (const UnitRecord& u : *unit_records) {
     design.units.push_back({text(u.name), u.base, u.properties >> 1 & 0x7f, u.type == kIpKernel});
   }
   if (const XclbinSection* clocks = xclbin.find(SectionKind::kClockFreqTopology)) {
-    auto clock_records = records<int16_t, ClockRecord>(*clocks, 2, where);
-    if (!clock_records) return forward_error(clock_records);
+    TENON_TRY_ASSIGN(clock_records, records<int16_t, ClockRecord>(*clocks, 2, where));
     for (const ClockRecord& c : *clock_records) {
       if (c.type == kClockKernel) design.clock_mhz = c.mhz;
     }

@@ -7,7 +7,8 @@
 #include <cstring>
 
 #include "driver/xrt/metadata.h"
-#include "hw/spec/file.h"
+#include "support/file.h"
+#include "support/try.h"
 
 namespace tenon::driver {
 namespace {
@@ -161,8 +162,7 @@ Expected<Xclbin> read_xclbin(std::span<const std::byte> file, std::string_view w
     const auto data = file.subspan(at, bytes);
     section.data.assign(data.begin(), data.end());
     if (is_seal(section)) {
-      auto config = check_seal(file, at, bytes, damage);
-      if (!config) return forward_error(config);
+      TENON_TRY_ASSIGN(config, check_seal(file, at, bytes, damage));
       xclbin.config = std::move(*config);
     }
     xclbin.sections.push_back(std::move(section));

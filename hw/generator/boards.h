@@ -1,4 +1,4 @@
-// The boards that Vitis builds for: what a recipe has to know of each.
+// The boards that Vitis builds for, with the facts that a recipe requires.
 #pragma once
 
 #include <span>
@@ -10,10 +10,10 @@ struct Board {
   std::string_view name;
   std::string_view doc;
   std::string_view part;
-  std::string_view platform;  // of Vitis; the environment's PLATFORM overrides it
-  std::string_view memory;    // that units are connected to; empty: Vitis chooses
-  int clock_mhz;              // asked for, unless the user says another
-  int most_units;
+  std::string_view platform;  // Vitis platform; the environment's PLATFORM overrides it
+  std::string_view memory;    // memory that units are connected to; empty: Vitis selects it
+  int clock_mhz;              // requested clock, unless the user gives another
+  int max_units;
   bool embedded;  // a system on chip, whose processor is the host
 };
 

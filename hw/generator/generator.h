@@ -1,4 +1,4 @@
-// Everything that is made from hw/spec for one configuration: the RTL package and the reference pages.
+// Everything that is generated from hw/spec for one configuration: the RTL package and the reference pages.
 //
 // Semantics: pure functions from a valid configuration to text; equal configurations give equal text.
 #pragma once
@@ -8,17 +8,17 @@
 #include <vector>
 
 #include "hw/spec/config.h"
-#include "hw/spec/diagnostic.h"
+#include "support/diagnostic.h"
 
 namespace tenon::generator {
 
 // tenon_pkg.sv: sizes, encodings, stop codes and register offsets as localparams.
 std::string package_text(const spec::Config& config);
 
-// The instruction set as a page for people: every format with its bits, for this configuration's widths.
+// The reference page of the instruction set: every format with its bits, for this configuration's widths.
 std::string isa_page(const spec::Config& config);
 
-// The register map as a page for people.
+// The reference page of the register map.
 std::string register_page();
 
 // Writes the accelerator of one configuration into `directory`: tenon_pkg.sv, the RTL sources beside it with their
@@ -26,7 +26,7 @@ std::string register_page();
 Expected<std::vector<std::filesystem::path>> generate(const spec::Config& config,
                                                       const std::filesystem::path& directory);
 
-// Where the RTL sources are: the source tree, or share/tenon/hw/rtl of the installation.
+// The directory of the RTL sources: in the source tree, or share/tenon/hw/rtl of the installation.
 Expected<std::filesystem::path> rtl_directory();
 
 }  // namespace tenon::generator

@@ -7,10 +7,10 @@
 namespace tenon::generator {
 namespace {
 
-// What differs between the families: labels of the kernel's device trees, and where the PL is.
+// The facts of a family: labels of the kernel's device trees, and addresses of the PL.
 struct Facts {
   const char *name, *interrupts, *clocks;
-  int clock;  // the first of the PL's
+  int clock;  // index of the PL's first clock
   int cells;  // of an address
   uint64_t address, end;
   uint32_t interrupt;
@@ -48,7 +48,7 @@ Expected<std::string> overlay_text(const spec::Config& config, const OverlayOpti
         fmt::format("{} bytes of memory: must be a multiple of 4096, and 2 GiB at most", options.memory_bytes));
   }
   if (options.firmware.empty() || options.firmware.find_first_of("\"\\/\n") != std::string::npos) {
-    return refuse(fmt::format("\"{}\" is no name of a file in /lib/firmware", options.firmware));
+    return refuse(fmt::format("\"{}\" is not a valid file name in /lib/firmware", options.firmware));
   }
   std::string name;  // in a string of the device tree
   for (const char c : config.name) name += c == '"' || c == '\\' || static_cast<unsigned char>(c) < ' ' ? '_' : c;

@@ -1,11 +1,11 @@
-// The device tree's part for an accelerator on a Zynq: what the kernel needs to know before uio: works.
+// The device tree overlay for an accelerator on a Zynq, which the kernel requires before the transport uio: works.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
 #include "hw/spec/config.h"
-#include "hw/spec/diagnostic.h"
+#include "support/diagnostic.h"
 
 namespace tenon::generator {
 
@@ -13,7 +13,7 @@ enum class Family : uint8_t { kZynq7000, kZynqMp };
 
 struct OverlayOptions {
   Family family = Family::kZynq7000;
-  uint64_t address = 0;    // of the registers on the bus; 0: the first that Vivado gives out
+  uint64_t address = 0;    // bus address of the registers; 0: the first that Vivado assigns
   uint32_t interrupt = 0;  // shared peripheral interrupt, as in the device tree; 0: of the PL's first line
   uint32_t clock_mhz = 100;
   uint64_t memory_bytes = uint64_t{64} << 20;

@@ -38,7 +38,7 @@ std::string reserved_mask(const Format& format) {
 class Package {
  public:
   void section(std::string_view title) { text_ += fmt::format("\n  // {}\n", title); }
-  void number(std::string_view name, int64_t value) {
+  void integer(std::string_view name, int64_t value) {
     text_ += fmt::format("  localparam int {} = {};\n", name, value);
   }
   void vector(std::string_view name, int width, uint64_t value) {
@@ -58,14 +58,14 @@ class Package {
 std::string package_text(const Config& config) {
   Package p;
   p.section("Configuration.");
-  p.number("BLOCK_IN", config.block_in);
-  p.number("BLOCK_OUT", config.block_out);
-  p.number("AXI_BITS", config.axi_data_bits);
-  p.number("AXI_BYTES", config.axi_bytes());
-  p.number("MAX_BURST", config.max_burst_beats);
-  p.number("QUEUE_DEPTH", config.queue_depth);
-  p.number("HAS_BASE", config.base);
-  p.number("HAS_NATIVE", config.native);
+  p.integer("BLOCK_IN", config.block_in);
+  p.integer("BLOCK_OUT", config.block_out);
+  p.integer("AXI_BITS", config.axi_data_bits);
+  p.integer("AXI_BYTES", config.axi_bytes());
+  p.integer("MAX_BURST", config.max_burst_beats);
+  p.integer("QUEUE_DEPTH", config.queue_depth);
+  p.integer("HAS_BASE", config.base);
+  p.integer("HAS_NATIVE", config.native);
   p.vector("CONFIG_HASH", 64, hash(config));
   p.vector("ISA_VERSION", 16, kIsaVersion);
   p.vector("REGMAP_VERSION", 16, kRegisterMapVersion);
@@ -74,13 +74,13 @@ std::string package_text(const Config& config) {
   for (int i = 0; i < kScratchpads; ++i) {
     const auto memory = static_cast<Memory>(i);
     const std::string prefix = upper(name(memory));
-    p.number(prefix + "_DEPTH", config.depth(memory));
-    p.number(prefix + "_AW", std::max(config.index_bits(memory), 1));
-    p.number(prefix + "_ELEM_BYTES", config.element_bytes(memory));
-    p.number(prefix + "_UNIT_BYTES", config.unit_bytes(memory));
-    p.number(prefix + "_UNITS", config.units_per_element(memory));
+    p.integer(prefix + "_DEPTH", config.depth(memory));
+    p.integer(prefix + "_AW", std::max(config.index_bits(memory), 1));
+    p.integer(prefix + "_ELEM_BYTES", config.element_bytes(memory));
+    p.integer(prefix + "_UNIT_BYTES", config.unit_bytes(memory));
+    p.integer(prefix + "_UNITS", config.units_per_element(memory));
   }
-  p.section("Scratchpads by number; ACC8 is acc filled from int8.");
+  p.section("Scratchpads by index; ACC8 is acc filled from int8.");
   for (int i = 0; i < kScratchpads; ++i)
     p.vector("MEM_" + upper(name(static_cast<Memory>(i))), 3, static_cast<uint64_t>(i));
   p.vector("MEM_ACC8", 3, 7);
@@ -89,10 +89,10 @@ std::string package_text(const Config& config) {
   for (uint64_t i = 0; i < std::size(kTypes); ++i) p.vector(fmt::format("MEMTYPE_{}", kTypes[i]), 3, i);
 
   p.section("Engines.");
-  for (int i = 0; i < kEngines; ++i) p.number("ENG_" + upper(name(static_cast<Engine>(i))), i);
-  p.number("NUM_ENGINES", kEngines);
-  p.number("NUM_BASES", kBases);
-  p.number("MAX_TOKENS", kMaxTokens);
+  for (int i = 0; i < kEngines; ++i) p.integer("ENG_" + upper(name(static_cast<Engine>(i))), i);
+  p.integer("NUM_ENGINES", kEngines);
+  p.integer("NUM_BASES", kBases);
+  p.integer("MAX_TOKENS", kMaxTokens);
 
   p.section("Opcodes, bits 2:0; functions of the native profile, bits 6:3.");
   constexpr std::string_view kOpcodes[] = {"LOAD", "STORE", "GEMM", "FINISH", "ALU", "MOVE", "MAC", "POST"};
@@ -110,15 +110,15 @@ std::string package_text(const Config& config) {
     const std::string prefix = upper(format.mnemonic);
     p.section(fmt::format("{}: {}.", prefix, format.doc));
     for (const Field& field : format.fields) {
-      p.number(fmt::format("{}_{}_LSB", prefix, upper(field.name)), field.lsb);
-      p.number(fmt::format("{}_{}_W", prefix, upper(field.name)), field.width);
+      p.integer(fmt::format("{}_{}_LSB", prefix, upper(field.name)), field.lsb);
+      p.integer(fmt::format("{}_{}_W", prefix, upper(field.name)), field.width);
     }
     if (format.profile == Profile::kNative) p.mask(prefix + "_RESERVED", reserved_mask(format));
   }
   p.section("Micro-ops.");
   for (const Field& field : isa.uop_fields()) {
-    p.number(fmt::format("UOP_{}_LSB", upper(field.name)), field.lsb);
-    p.number(fmt::format("UOP_{}_W", upper(field.name)), field.width);
+    p.integer(fmt::format("UOP_{}_LSB", upper(field.name)), field.lsb);
+    p.integer(fmt::format("UOP_{}_W", upper(field.name)), field.width);
   }
 
   p.section("Stop codes.");

@@ -3,11 +3,12 @@
 
 #include <cstdlib>
 
-#include "hw/generator/files.h"
 #include "hw/generator/generator.h"
 #include "hw/spec/data_path.h"
 #include "hw/spec/isa.h"
 #include "hw/spec/registers.h"
+#include "support/file.h"
+#include "support/try.h"
 
 namespace tenon::generator {
 namespace {
@@ -24,8 +25,8 @@ std::string bits(const Field& field) {
 std::string isa_page(const Config& config) {
   const Isa isa(config);
   std::string text = fmt::format(
-      "# Instruction set, version {}\n\nGenerated from hw/spec for the configuration `{}`; its meaning is told in "
-      "hw/spec/isa.h.\nWidths of micro-op numbers, indices and factors follow the depths of the scratchpads.\n",
+      "# Instruction set, version {}\n\nGenerated from hw/spec for the configuration `{}`; hw/spec/isa.h defines "
+      "its semantics.\nWidths of micro-op indices, element indices and factors follow the depths of the scratchpads.\n",
       kIsaVersion, config.name);
   for (const Format& format : isa.formats()) {
     text += fmt::format("\n## {}: {}\n\n{} profile, {} bits, opcode {} in 2:0", format.mnemonic, format.doc,
@@ -53,9 +54,8 @@ std::string isa_page(const Config& config) {
 
 std::string register_page() {
   std::string text = fmt::format(
-      "# Register map, version {}\n\nGenerated from hw/spec; how a launch goes is told in hw/spec/registers.h. "
-      "Registers "
-      "are 32 bits wide.\n\n| offset | name | access | meaning |\n| --- | --- | --- | --- |\n",
+      "# Register map, version {}\n\nGenerated from hw/spec; hw/spec/registers.h describes the sequence of a launch. "
+      "Registers are 32 bits wide.\n\n| offset | name | access | meaning |\n| --- | --- | --- | --- |\n",
       kRegisterMapVersion);
   for (const Register& r : registers())
     text += fmt::format("| 0x{:03x} | {} | {} | {} |\n", r.offset, r.name, r.access, r.doc);
@@ -73,8 +73,7 @@ Expected<fs::path> rtl_directory() {
 }
 
 Expected<std::vector<fs::path>> generate(const Config& config, const fs::path& directory) {
-  auto rtl = rtl_directory();
-  if (!rtl) return forward_error(rtl);
+  TENON_TRY_ASSIGN(rtl, rtl_directory());
   std::error_code fault;
   fs::create_directories(directory, fault);
   if (fault) return error(fmt::format("cannot create the directory: {}", fault.message()), directory.string());
@@ -88,7 +87,7 @@ Expected<std::vector<fs::path>> generate(const Config& config, const fs::path& d
                                    {"config.json", to_json(config)},
                                    {"isa.md", isa_page(config)},
                                    {"registers.md", register_page()}}) {
-    if (auto status = put(name, text); !status) return forward_error(status);
+    TENON_TRY(put(name, text));
   }
   for (const auto& entry : fs::directory_iterator(*rtl, fault)) {
     if (entry.path().extension() != ".sv" && entry.path().filename() != "files.f") continue;

@@ -5,11 +5,12 @@
 #include <cctype>
 #include <fstream>
 
-#include "hw/generator/files.h"
 #include "hw/generator/generator.h"
 #include "hw/spec/arguments.h"
 #include "hw/spec/data_path.h"
 #include "hw/spec/registers.h"
+#include "support/file.h"
+#include "support/try.h"
 
 namespace tenon::generator {
 namespace {
@@ -19,7 +20,7 @@ using spec::kControlPort;
 using spec::kKernelName;
 using spec::kMemoryPort;
 
-// The sources in the order of files.f, the kernel's top behind them.
+// The sources in the order of files.f, followed by the kernel's top.
 Expected<std::vector<fs::path>> ordered_sources(const fs::path& directory) {
   std::ifstream stream(directory / "files.f");
   std::vector<fs::path> sources;
@@ -179,23 +180,20 @@ std::string link_configuration(const Board& board, const VitisOptions& options) 
 
 Expected<std::vector<fs::path>> package_for_vitis(const spec::Config& config, const Board& board,
                                                   const VitisOptions& options, const fs::path& directory) {
-  auto top = kernel_source();
-  if (!top) return forward_error(top);
-  auto written = generate(config, directory / "rtl");
-  if (!written) return written;
+  TENON_TRY_ASSIGN(top, kernel_source());
+  TENON_TRY_ASSIGN(written, generate(config, directory / "rtl"));
   std::error_code fault;
   written->push_back(directory / "rtl" / top->filename());
   fs::copy_file(*top, written->back(), fs::copy_options::overwrite_existing, fault);
   if (fault) return error(fmt::format("cannot copy {}: {}", top->string(), fault.message()), directory.string());
-  auto sources = ordered_sources(directory / "rtl");
-  if (!sources) return forward_error(sources);
+  TENON_TRY_ASSIGN(sources, ordered_sources(directory / "rtl"));
   for (const auto& [name, text] : {std::pair<const char*, std::string>{"config.json", spec::to_json(config)},
                                    {"kernel.xml", kernel_xml(config)},
                                    {"package_xo.tcl", package_xo_tcl(config, board, *sources)},
                                    {"link.cfg", link_configuration(board, options)},
                                    {"build.sh", build_script(board)}}) {
     written->push_back(directory / name);
-    if (auto status = write_file(written->back(), text); !status) return forward_error(status);
+    TENON_TRY(write_file(written->back(), text));
   }
   fs::permissions(directory / "build.sh", fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec,
                   fs::perm_options::add, fault);

@@ -30,121 +30,89 @@ module alu (
 `endif
 );
 
-  localparam int IndexWidth = 16;  // see loop_index
+  localparam int IndexWidth = compute_pkg::INDEX_WIDTH;
   localparam int AccBits    = tenon_pkg::ACC_AW;
 
-  logic en;  // stages a to c go on
-  logic load, dead_q;
+  logic en;  // stages a to c advance
+  logic load, dead, c_bad, e_last_q, e_bad_q;
 
-  // a: loops. One command at a time: operation and immediate hold for all stages.
-  logic                  a_valid, a_empty, a_last, a_work, busy_q;
-  logic [4:0]            a_step;
-  logic [14:0]           uop_count, a_uop;
-  logic [IndexWidth-1:0] a_dst, a_src;
-  logic [13:0]           dst_y_q, dst_x_q, src_y_q, src_x_q;
-  logic [2:0]            op_q;
-  logic                  use_imm_q;
-  logic [15:0]           imm_q;
-
-  assign uop_count = cmd_i.uop_end > {1'b0, cmd_i.uop_begin} ? cmd_i.uop_end - {1'b0, cmd_i.uop_begin} : 15'd0;
-  assign ready_o   = ~busy_q & ~dead_q;
-  assign load      = valid_i & ready_o;
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) busy_q <= 1'b0;
-    else if (load) busy_q <= 1'b1;
-    else if (done_o) busy_q <= 1'b0;
-  end
-  always_ff @(posedge clk_i) begin
-    if (load) begin
-      {dst_y_q, dst_x_q, src_y_q, src_x_q} <= {cmd_i.dst_y, cmd_i.dst_x, cmd_i.src_y, cmd_i.src_x};
-      {op_q, use_imm_q, imm_q} <= {cmd_i.op, cmd_i.use_imm, cmd_i.imm};
-    end
-  end
-
-  loop_nest u_nest (
+  command_port u_port (
     .clk_i,
     .rst_ni,
-    .load_i   (load),
-    .extent_i (valid_i ? {uop_count, {1'b0, cmd_i.x}, {1'b0, cmd_i.y}, 15'd1, 15'd1} : 'x),
-    .advance_i(a_valid & en),
-    .valid_o  (a_valid),
-    .empty_o  (a_empty),
-    .last_o   (a_last),
-    .step_o   (a_step)
-  );
-  loop_index #(.Width(IndexWidth)) u_dst (
-    .clk_i,
-    .load_i  (load),
-    .base_i  (14'd0),
-    .step_i  (a_step),
-    .stride_i({14'd0, dst_x_q, dst_y_q, 28'd0}),
-    .index_o (a_dst)
-  );
-  loop_index #(.Width(IndexWidth)) u_src (
-    .clk_i,
-    .load_i  (load),
-    .base_i  (14'd0),
-    .step_i  (a_step),
-    .stride_i({14'd0, src_x_q, src_y_q, 28'd0}),
-    .index_o (a_src)
-  );
-  loop_index #(.Width(15)) u_uop (
-    .clk_i,
-    .load_i  (load),
-    .base_i  (cmd_i.uop_begin),
-    .step_i  (a_step),
-    .stride_i({14'd1, 56'd0}),
-    .index_o (a_uop)
+    .valid_i,
+    .room_i    (1'b1),
+    .ready_o,
+    .load_o    (load),
+    .done_o,
+    .error_o,
+    .bad_i     (c_bad),
+    .dead_o    (dead),
+    .last_i    (e_last_q),
+    .last_bad_i(e_bad_q)
   );
 
-  assign a_work     = a_valid & ~a_empty & ~dead_q;
-  assign uop_re_o   = en & a_work;
-  assign uop_addr_o = a_uop[tenon_pkg::UOP_AW-1:0];
+  // One command at a time: operation and immediate hold for all stages.
+  logic [2:0]  op_q;
+  logic        use_imm_q;
+  logic [15:0] imm_q;
 
-  // b: micro-op + offsets.
-  logic                  b_work_q, b_last_q, b_bad_q;
-  logic [IndexWidth-1:0] b_dst_q, b_src_q, b_uop_dst, b_uop_src;
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) {b_work_q, b_last_q} <= 2'b00;
-    else if (en) {b_work_q, b_last_q} <= {a_work, a_valid & a_last & ~dead_q};
-  end
   always_ff @(posedge clk_i) begin
-    if (en & a_work) begin
-      b_bad_q <= a_uop >= 15'(tenon_pkg::UOP_DEPTH);
-      b_dst_q <= a_dst;
-      b_src_q <= a_src;
+    if (load) {op_q, use_imm_q, imm_q} <= {cmd_i.op, cmd_i.use_imm, cmd_i.imm};
+  end
+
+  // a to c.
+  logic [74:0]             extent;
+  logic [139:0]            stride;
+  logic                    c_work_q, c_last_q, c_uop_bad_q;
+  logic [2*IndexWidth-1:0] c_indices;
+  logic [IndexWidth-1:0]   c_dst_q, c_src_q;
+
+  always_comb begin
+    extent = 'x;
+    stride = 'x;
+    if (valid_i) begin
+      extent = compute_pkg::base_extent(cmd_i.y, cmd_i.x, compute_pkg::uop_count(cmd_i.uop_begin, cmd_i.uop_end));
+      stride = {compute_pkg::base_stride(cmd_i.src_y, cmd_i.src_x), compute_pkg::base_stride(cmd_i.dst_y, cmd_i.dst_x)};
     end
   end
-  always_comb begin
-    b_uop_dst = '0;
-    b_uop_src = '0;
-    b_uop_dst[tenon_pkg::UOP_DST_W-1:0] = uop_data_i[tenon_pkg::UOP_DST_LSB+:tenon_pkg::UOP_DST_W];
-    b_uop_src[tenon_pkg::UOP_SRC_W-1:0] = uop_data_i[tenon_pkg::UOP_SRC_LSB+:tenon_pkg::UOP_SRC_W];
-  end
-  logic unused_uop;
-  assign unused_uop = ^uop_data_i;
+
+  // verilator lint_off PINCONNECTEMPTY
+  index_stages #(
+    .Indices(2)
+  ) u_stages (
+    .clk_i,
+    .rst_ni,
+    .en_i       (en),
+    .load_i     (load),
+    .dead_i     (dead),
+    .extent_i   (extent),
+    .base_i     (28'd0),
+    .stride_i   (stride),
+    .uop_i      (1'b1),
+    .uop_begin_i(cmd_i.uop_begin),
+    .uop_re_o,
+    .uop_addr_o,
+    .uop_data_i,
+    .a_valid_o  (),  // the port takes one command at a time
+    .a_last_o   (),
+    .a_step_o   (),
+    .a_tag_i    (1'b0),
+    .c_work_o   (c_work_q),
+    .c_last_o   (c_last_q),
+    .c_uop_bad_o(c_uop_bad_q),
+    .c_tag_o    (),
+    .c_index_o  (c_indices),
+    .c_bad_i    (c_bad)
+  );
+  // verilator lint_on PINCONNECTEMPTY
+  assign {c_src_q, c_dst_q} = c_indices;
 
   // c: one or two reads of acc.
-  logic                  c_work_q, c_last_q, c_bad_q, c_bad, c_src_read_q, c_src_phase, c_hazard;
-  logic [IndexWidth-1:0] c_dst_q, c_src_q;
-  logic                  d_work_q, d_last_q, d_bad_q, e_work_q, e_last_q, e_bad_q;
-  logic [AccBits-1:0]    d_dst_q, e_dst_q;
+  logic               c_src_read_q, c_src_phase, c_hazard;
+  logic               d_work_q, d_last_q, d_bad_q, e_work_q;
+  logic [AccBits-1:0] d_dst_q, e_dst_q;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) {c_work_q, c_last_q} <= 2'b00;
-    else if (en) {c_work_q, c_last_q} <= {2{~dead_q & ~c_bad}} & {b_work_q, b_last_q};
-  end
-  always_ff @(posedge clk_i) begin
-    if (en & b_work_q) begin
-      c_bad_q <= b_bad_q;
-      c_dst_q <= b_dst_q + b_uop_dst;
-      c_src_q <= b_src_q + b_uop_src;
-    end
-  end
-
-  assign c_bad = c_work_q & (c_bad_q | c_dst_q >= IndexWidth'(tenon_pkg::ACC_DEPTH) |
+  assign c_bad = c_work_q & (c_uop_bad_q | c_dst_q >= IndexWidth'(tenon_pkg::ACC_DEPTH) |
                              (~use_imm_q & c_src_q >= IndexWidth'(tenon_pkg::ACC_DEPTH)));
   assign c_src_phase = ~use_imm_q & ~c_src_read_q;
   assign acc_raddr_o = c_src_phase ? c_src_q[AccBits-1:0] : c_dst_q[AccBits-1:0];
@@ -152,20 +120,15 @@ module alu (
   assign acc_req_o   = c_work_q & ~c_bad & ~c_hazard;
   assign en          = ~c_work_q | c_bad | (acc_req_o & acc_gnt_i & ~c_src_phase);
 
-  logic src_there_q;  // acc_rdata_i is the source operand
+  logic src_read_q;  // acc_rdata_i is the source operand
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) {c_src_read_q, src_there_q} <= 2'b00;
+    if (!rst_ni) {c_src_read_q, src_read_q} <= 2'b00;
     else begin
-      src_there_q <= acc_req_o & acc_gnt_i & c_src_phase;
+      src_read_q <= acc_req_o & acc_gnt_i & c_src_phase;
       if (en) c_src_read_q <= 1'b0;
       else if (acc_req_o & acc_gnt_i) c_src_read_q <= 1'b1;
     end
   end
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) dead_q <= 1'b0;
-    else if (c_bad) dead_q <= 1'b1;
-  end
-
   // d, e.
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -184,7 +147,7 @@ module alu (
   for (genvar l = 0; l < tenon_pkg::BLOCK_OUT; l++) begin : g_lane
     alu_lane u_lane (
       .clk_i,
-      .b_en_i   (src_there_q),
+      .b_en_i   (src_read_q),
       .d_en_i   (d_work_q),
       .op_i     (op_q),
       .use_imm_i(use_imm_q),
@@ -196,14 +159,6 @@ module alu (
   assign acc_we_o    = e_work_q;
   assign acc_waddr_o = e_dst_q;
 
-  logic done_q, bad_q;
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) {done_q, bad_q} <= 2'b00;
-    else {done_q, bad_q} <= {e_last_q, e_bad_q};
-  end
-  assign done_o  = done_q;
-  assign error_o = bad_q ? tenon_pkg::STOP_SCRATCHPAD_RANGE : tenon_pkg::STOP_NONE;
-
 `ifdef TENON_TRACE
   logic [31:0] index_q;
   always_ff @(posedge clk_i) begin
@@ -213,6 +168,20 @@ module alu (
 `else
   logic unused_index;
   assign unused_index = ^cmd_i.index;
+`endif
+
+`ifndef SYNTHESIS
+  // Only assertions read the reset synchronously.
+  // verilator lint_off SYNCASYNCNET
+  always_ff @(posedge clk_i) begin
+    if (rst_ni) begin
+      TheOperandsNeverArriveTogether: assert (!(src_read_q & d_work_q));
+      AReadWaitsForAnEarlierWriteOfItsElement: assert (!(acc_req_o & acc_gnt_i & acc_we_o) | acc_raddr_o != acc_waddr_o);
+      AStepInErrorHasNoEffect: assert (!(e_work_q & e_bad_q));
+      AnImmediateNeedsNoSource: assert (!(src_read_q & use_imm_q));
+    end
+  end
+  // verilator lint_on SYNCASYNCNET
 `endif
 
 endmodule

@@ -49,4 +49,13 @@ module alu_lane (
 
   assign result_o = mul_q ? product_ll_q + {product_lh_q + product_hl_q, 16'd0} : result_q;
 
+`ifndef SYNTHESIS
+  initial begin
+    AShiftRightKeepsTheSign: assert (shift_right(32'h80000000, 32'd4) == 32'hf8000000);
+    AShiftIsBy31AtMost: assert (shift_right(32'h80000000, 32'd40) == 32'hffffffff);
+    ANegativeShiftGoesLeft: assert (shift_right(32'd3, -32'd4) == 32'd48);
+    TheMostNegativeShiftGoesLeftBy31: assert (shift_right(32'd1, 32'h80000000) == 32'h80000000);
+  end
+`endif
+
 endmodule

@@ -64,4 +64,18 @@ module burst_split #(
     end
   end
 
+`ifndef SYNTHESIS
+  // Only assertions read the reset synchronously.
+  // verilator lint_off SYNCASYNCNET
+  always_ff @(posedge clk_i) begin
+    if (rst_ni) begin
+      ARunHasBytes: assert (!(run_valid_i & run_ready_o) | run_bytes_i != '0);
+      ABurstHasABeat: assert (!valid_q | beats != 9'd0);
+      ABurstIsNotLongerThanAllowed: assert (!valid_q | 32'(beats) <= MaxBurst);
+      ABurstStaysInsideItsPage: assert (!valid_q | 32'(addr_q[11:BeatShift]) + 32'(beats) <= 2**PageBits);
+    end
+  end
+  // verilator lint_on SYNCASYNCNET
+`endif
+
 endmodule

@@ -135,4 +135,17 @@ module command_queues (
   assign there_o[dma_pkg::UNIT_RQ]   = post_there;
   assign there_o[dma_pkg::UNIT_NONE] = 1'b0;
 
+`ifndef SYNTHESIS
+  // Only assertions read the reset synchronously.
+  // verilator lint_off SYNCASYNCNET
+  always_ff @(posedge clk_i) begin
+    if (rst_ni) begin
+      ACommandIsTakenOnlyFromANonemptyQueue: assert ((start_i & ~there_o) == 8'd0);
+      ACommandIsPushedOnlyIntoAQueueWithRoom: assert ((push_valid_i & ~push_ready_o) == 8'd0);
+      TheSharedQueueTakesOneProfilesCommands: assert (!push_valid_i[native_i ? dma_pkg::UNIT_ALU : dma_pkg::UNIT_RQ]);
+    end
+  end
+  // verilator lint_on SYNCASYNCNET
+`endif
+
 endmodule

@@ -376,19 +376,26 @@ module compute (
   assign trace_out_data_o  = out_wdata;
 `endif
 
-  // Only assertions look at the reset synchronously.
+`ifndef SYNTHESIS
+  logic [2:0] acc_read;  // a grant to GEMM, to ALU or RQ, to the store
+  assign acc_read = {st_acc_req & st_acc_gnt, post_acc_req & post_acc_gnt, gemm_acc_req & gemm_acc_gnt};
+  // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
     if (rst_ni) begin
-      // acc has one writer at a time, ALU and RQ never run together, and loads stay inside their scratchpads.
-      assert (!((gemm_acc_we & alu_acc_we) | ((gemm_acc_we | alu_acc_we) & (ldm_acc_we | ldm_acc8_we))));
-      assert (!(alu_acc_req & rq_acc_req));
-      assert (!(inp_we_i & inp_unit_i >= tenon_pkg::INP_DEPTH));
-      assert (!(wgt_we_i & wgt_unit_i >= tenon_pkg::WGT_DEPTH * tenon_pkg::BLOCK_OUT));
-      assert (!(ldm_acc_we & ldm_unit_i >= tenon_pkg::ACC_DEPTH * 4));
-      assert (!(ldm_acc8_we & ldm_unit_i >= tenon_pkg::ACC_DEPTH));
+      AccHasOneReaderAtATime: assert (!(acc_read[0] & acc_read[1] | acc_read[0] & acc_read[2] | acc_read[1] & acc_read[2]));
+      AccIsGrantedWhenAReaderAsks: assert (!acc_re | (|acc_read));
+      ARefusedReaderIsGrantedInTheEnd: assert ((st_refused_q != Refusals | !st_acc_req | st_acc_gnt) &
+                                               (post_refused_q != Refusals | !post_acc_req | post_acc_gnt | st_first));
+      AccHasOneWriterAtATime: assert (!(gemm_acc_we & alu_acc_we) & !((gemm_acc_we | alu_acc_we) & (ldm_acc_we | ldm_acc8_we)));
+      AluAndRqNeverRunTogether: assert (!(alu_acc_req & rq_acc_req));
+      AnInputIsLoadedInsideItsScratchpad: assert (!inp_we_i | inp_unit_i < tenon_pkg::INP_DEPTH);
+      AWeightIsLoadedInsideItsScratchpad: assert (!wgt_we_i | wgt_unit_i < tenon_pkg::WGT_DEPTH * tenon_pkg::BLOCK_OUT);
+      AnAccumulatorIsLoadedInsideItsScratchpad: assert (!ldm_acc_we | ldm_unit_i < tenon_pkg::ACC_DEPTH * 4);
+      AnInt8AccumulatorIsLoadedInsideItsScratchpad: assert (!ldm_acc8_we | ldm_unit_i < tenon_pkg::ACC_DEPTH);
     end
   end
   // verilator lint_on SYNCASYNCNET
+`endif
 
 endmodule

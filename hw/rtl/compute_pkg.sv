@@ -2,7 +2,24 @@
 //
 // Widths are those of the widest configuration (depths up to 2^14); an index is checked against its scratchpad's depth
 // when it is used. `index` is the instruction's slot, for errors and traces.
-package compute_pkg;
+// verilator lint_off UNUSEDPARAM
+package compute_pkg;  // a test of another part uses no constants of this one
+
+  localparam int INDEX_WIDTH = 16;  // of every index that a loop nest advances; see loop_index
+
+  // Micro-ops [first, last) of a command of the base profile.
+  function automatic logic [14:0] uop_count(logic [13:0] first, logic [14:0] last);
+    uop_count = last > {1'b0, first} ? last - {1'b0, first} : 15'd0;
+  endfunction
+
+  // The loops of the base profile are y, x and the micro-ops, on levels 2 to 4 of a loop nest.
+  function automatic logic [74:0] base_extent(logic [13:0] y, logic [13:0] x, logic [14:0] uops);
+    base_extent = {uops, {1'b0, x}, {1'b0, y}, 15'd1, 15'd1};
+  endfunction
+
+  function automatic logic [69:0] base_stride(logic [13:0] y, logic [13:0] x);
+    base_stride = {14'd0, x, y, 28'd0};
+  endfunction
 
   // GEMM. In the base profile (`is_base`) the loops are y (iter_out), x (iter_in) and the micro-ops [uop_begin,
   // uop_end), and dst, src, wgt come from the micro-op; in the native profile they are r0, r1, r2, y, x and the bases.
@@ -76,3 +93,4 @@ package compute_pkg;
   } rq_cmd_t;
 
 endpackage
+// verilator lint_on UNUSEDPARAM

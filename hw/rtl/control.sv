@@ -179,4 +179,33 @@ module control (
     if (read) rdata_o <= word;
   end
 
+`ifndef SYNTHESIS
+  // Only assertions read the reset synchronously.
+  // verilator lint_off SYNCASYNCNET
+  always_ff @(posedge clk_i) begin
+    if (rst_ni) begin
+      ALaunchStartsOnlyFromIdle: assert (!start_o | idle_i);
+      OnlyALaunchThatStartedIsDone: assert (!done_i | start_q);
+      AnAddressIsTakenWithItsData: assert (awready_o == wready_o);
+      AnAnswerIsGivenBeforeTheNextRequest: assert (!(bvalid_o & write) & !(rvalid_o & read));
+    end
+  end
+  // verilator lint_on SYNCASYNCNET
+
+  stream_check u_b_check (
+    .clk_i,
+    .rst_ni,
+    .valid_i(bvalid_o),
+    .ready_i(bready_i),
+    .data_i (1'b0)
+  );
+  stream_check #(.Width(32)) u_r_check (
+    .clk_i,
+    .rst_ni,
+    .valid_i(rvalid_o),
+    .ready_i(rready_i),
+    .data_i (rdata_o)
+  );
+`endif
+
 endmodule

@@ -85,4 +85,27 @@ module counters (
   end
   assign word_o = address_i[2] ? value[63:32] : value[31:0];
 
+`ifndef SYNTHESIS
+  logic [1:0] longer;  // busy, stalled; looked at when software reads, not in every cycle
+  always_comb begin
+    longer = 2'b00;
+    if (read_i) begin
+      for (int i = 0; i < 7; i++) begin
+        if (busy_q[i*64+:64] > cycles_q) longer[0] = 1'b1;
+        if (stall_q[i*64+:64] > cycles_q) longer[1] = 1'b1;
+      end
+    end
+  end
+  // Only assertions read the reset synchronously.
+  // verilator lint_off SYNCASYNCNET
+  always_ff @(posedge clk_i) begin
+    if (rst_ni) begin
+      NoEngineIsBusyOrStalledLongerThanTheLaunch: assert (!read_i | longer == 2'b00);
+      AStepTakesACycle: assert (!read_i | macs_q <= cycles_q);
+      ABeatTakesACycle: assert (!read_i | (read_beats_q <= cycles_q & write_beats_q <= cycles_q));
+    end
+  end
+  // verilator lint_on SYNCASYNCNET
+`endif
+
 endmodule

@@ -331,4 +331,22 @@ module decode (
     .rq_o   (rq_cmd_o)
   );
 
+`ifndef SYNTHESIS
+  // Only assertions read the reset synchronously.
+  // verilator lint_off SYNCASYNCNET
+  always_ff @(posedge clk_i) begin
+    if (rst_ni) begin
+      AnEntryGoesToOneClass: assert ((entry_valid_o & (entry_valid_o - 7'd1)) == 7'd0);
+      AnEntryIsPushedOnlyIntoAQueueWithRoom: assert ((entry_valid_o & ~entry_ready_i) == 7'd0);
+      ACommandGoesWithItsEntry: assert (cmd_valid_o == 8'd0 | entry_valid_o != 7'd0);
+      ACommandIsPushedOnlyIntoAQueueWithRoom: assert ((cmd_valid_o & ~cmd_ready_i) == 8'd0);
+      NothingIsHandedOverAfterAnError: assert (!(error_valid_o & (|entry_valid_o)));
+      ATransferHasRowsAndVectors: assert (!(is_dma & (|cmd_valid_o)) | (dma_cmd_o.rows != 17'd0 & dma_cmd_o.vectors != 24'd0));
+      ATransferThatTouchesRowsTouchesBytes: assert (!(is_dma & (|cmd_valid_o)) | dma_cmd_o.source_rows == 17'd0 |
+                                                    dma_cmd_o.len != 32'd0);
+    end
+  end
+  // verilator lint_on SYNCASYNCNET
+`endif
+
 endmodule

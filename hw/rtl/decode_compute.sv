@@ -85,4 +85,17 @@ module decode_compute (
     end
   end
 
+`ifndef SYNTHESIS
+  initial begin
+    MicroOpRangesFitTheirFields: assert (tenon_pkg::GEMM_UOP_BEGIN_W <= 14 && tenon_pkg::GEMM_UOP_END_W <= 15 &&
+                                         tenon_pkg::ALU_UOP_BEGIN_W <= 14 && tenon_pkg::ALU_UOP_END_W <= 15);
+    ExtentsFitTheirFields: assert (tenon_pkg::GEMM_ITER_OUT_W <= 14 && tenon_pkg::GEMM_ITER_IN_W <= 14 &&
+                                   tenon_pkg::MAC_Y_W <= 14 && tenon_pkg::MAC_R0_W <= 10 && tenon_pkg::RQ_ROWS_W <= 10);
+    FactorsFitTheirFields: assert (tenon_pkg::GEMM_DST_FACTOR_OUT_W <= 14 && tenon_pkg::GEMM_SRC_FACTOR_OUT_W <= 14 &&
+                                   tenon_pkg::GEMM_WGT_FACTOR_OUT_W <= 14 && tenon_pkg::MAC_SRC_R0_W <= 14);
+    BasesFitTheirFields: assert (tenon_pkg::MAC_DST_BASE_W <= 14 && tenon_pkg::RQ_ACC_BASE_W <= 14 &&
+                                 tenon_pkg::RQ_OUT_BASE_W <= 14 && tenon_pkg::RQ_PAR_BASE_W <= 12);
+  end
+`endif
+
 endmodule

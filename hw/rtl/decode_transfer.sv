@@ -209,4 +209,14 @@ module decode_transfer (
     end
   end
 
+`ifndef SYNTHESIS
+  initial begin
+    AUnitsBytesAreAPowerOfTwo: assert (2**InpShift == tenon_pkg::BLOCK_IN && 2**OutShift == tenon_pkg::BLOCK_OUT);
+    EveryScratchpadIsCountedIn21Bits: assert (tenon_pkg::WGT_DEPTH * tenon_pkg::WGT_UNITS < 2**21 &&
+                                              tenon_pkg::ACC_DEPTH * tenon_pkg::ACC_UNITS < 2**21 &&
+                                              tenon_pkg::PAR_DEPTH * tenon_pkg::PAR_UNITS < 2**21);
+    AnAccumulatorIsFourUnitsAndAParameterEight: assert (tenon_pkg::ACC_UNITS == 4 && tenon_pkg::PAR_UNITS == 8);
+  end
+`endif
+
 endmodule

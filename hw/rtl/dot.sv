@@ -106,4 +106,16 @@ module dot #(
   end
 `endif
 
+`ifndef SYNTHESIS
+  initial begin
+    TheSumHoldsEveryProduct: assert (2**(SumWidth - 16) >= Lanes);
+    TheTreeHasALeafForEveryLane: assert (Lanes <= 64);
+`ifdef TENON_FAST_DOT
+    TheFastSumIsExactAtTheExtremes: assert (dot_of_eight(64'h8080808080808080, 64'h8080808080808080) >> 32 == 64'd131072 &&
+                                            dot_of_eight(64'h8080808080808080, 64'h7f7f7f7f7f7f7f7f) >> 32 ==
+                                            64'hfffe0400 - 64'd1);
+`endif
+  end
+`endif
+
 endmodule

@@ -125,4 +125,17 @@ module fetch (
     end
   end
 
+`ifndef SYNTHESIS
+  // Only assertions read the reset synchronously.
+  // verilator lint_off SYNCASYNCNET
+  always_ff @(posedge clk_i) begin
+    if (rst_ni) begin
+      AStreamStartsAfterTheLastOne: assert (!start_i | (~run_valid_q & idle_o));
+      AStreamStartsAtASlotAndHasOne: assert (!start_i | (address_i[3:0] == 4'd0 & count_i != 32'd0));
+      ASlotIsOneOfTheStream: assert (!slot_valid_o | index_q <= last_q);
+    end
+  end
+  // verilator lint_on SYNCASYNCNET
+`endif
+
 endmodule

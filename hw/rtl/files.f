@@ -1,11 +1,15 @@
 tenon_pkg.sv
 compute_pkg.sv
 dma_pkg.sv
+stream_check.sv
 prim_fifo.sv
 prim_ram_1r1w.sv
 prim_ram_fifo.sv
 loop_nest.sv
 loop_index.sv
+indexed_nest.sv
+index_stages.sv
+command_port.sv
 dot.sv
 tensor_core.sv
 gemm.sv
@@ -17,6 +21,8 @@ compute.sv
 burst_split.sv
 read_port.sv
 read_arbiter.sv
+row_addresses.sv
+row_cursor.sv
 load_dma.sv
 loads.sv
 store_dma.sv

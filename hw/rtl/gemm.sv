@@ -47,192 +47,113 @@ module gemm (
 `endif
 );
 
-  localparam int IndexWidth = 16;  // see loop_index
+  localparam int IndexWidth = compute_pkg::INDEX_WIDTH;
 
-  logic en;    // stages a to f go on
+  logic en;    // stages a to f advance
   logic load;  // a command enters
-  logic dead_q;
+  logic dead, a_valid, a_last, c_bad, g_last_q, g_bad_q;
 
-  // a: the loops. Base: y, x, micro-ops on levels 2 to 4; native: r0, r1, r2, y, x.
-  logic        is_base_d, is_base_q, reset_q, first_q;
-  logic [69:0] dst_stride_d, src_stride_d, wgt_stride_d, dst_stride_q, src_stride_q, wgt_stride_q;
-  logic [74:0] extent;
-  logic [14:0] uop_count;
+  command_port #(
+    .Overlap(1'b1)
+  ) u_port (
+    .clk_i,
+    .rst_ni,
+    .valid_i,
+    .room_i    (~a_valid | (en & a_last)),
+    .ready_o,
+    .load_o    (load),
+    .done_o,
+    .error_o,
+    .bad_i     (en & c_bad),
+    .dead_o    (dead),
+    .last_i    (g_last_q),
+    .last_bad_i(g_bad_q)
+  );
 
-  assign is_base_d = (tenon_pkg::HAS_BASE != 0) & (cmd_i.is_base | (tenon_pkg::HAS_NATIVE == 0));
-  assign uop_count = cmd_i.uop_end > {1'b0, cmd_i.uop_begin} ? cmd_i.uop_end - {1'b0, cmd_i.uop_begin} : 15'd0;
+  // The loops. Base: y, x, micro-ops on levels 2 to 4; native: r0, r1, r2, y, x. Indices: dst, src, wgt.
+  logic         is_base;
+  logic [74:0]  extent;
+  logic [41:0]  base;
+  logic [209:0] stride;
+
+  assign is_base = (tenon_pkg::HAS_BASE != 0) & (cmd_i.is_base | (tenon_pkg::HAS_NATIVE == 0));
 
   always_comb begin
-    extent       = 'x;
-    dst_stride_d = 'x;
-    src_stride_d = 'x;
-    wgt_stride_d = 'x;
-    if (valid_i & ~is_base_d) begin
-      extent       = {{1'b0, cmd_i.x}, {1'b0, cmd_i.y}, {5'd0, cmd_i.r2}, {5'd0, cmd_i.r1}, {5'd0, cmd_i.r0}};
-      dst_stride_d = {cmd_i.dst_x, cmd_i.dst_y, 42'd0};
-      src_stride_d = {cmd_i.src_x, cmd_i.src_y, cmd_i.src_r2, cmd_i.src_r1, cmd_i.src_r0};
-      wgt_stride_d = {28'd0, cmd_i.wgt_r2, cmd_i.wgt_r1, cmd_i.wgt_r0};
+    extent = 'x;
+    base   = 'x;
+    stride = 'x;
+    if (valid_i & ~is_base) begin
+      extent = {{1'b0, cmd_i.x}, {1'b0, cmd_i.y}, {5'd0, cmd_i.r2}, {5'd0, cmd_i.r1}, {5'd0, cmd_i.r0}};
+      base   = {cmd_i.wgt_base, cmd_i.src_base, cmd_i.dst_base};
+      stride = {28'd0, cmd_i.wgt_r2, cmd_i.wgt_r1, cmd_i.wgt_r0,
+                cmd_i.src_x, cmd_i.src_y, cmd_i.src_r2, cmd_i.src_r1, cmd_i.src_r0,
+                cmd_i.dst_x, cmd_i.dst_y, 42'd0};
     end else if (valid_i) begin
-      extent       = {uop_count, {1'b0, cmd_i.x}, {1'b0, cmd_i.y}, 15'd1, 15'd1};
-      dst_stride_d = {14'd0, cmd_i.dst_x, cmd_i.dst_y, 28'd0};
-      src_stride_d = {14'd0, cmd_i.src_x, cmd_i.src_y, 28'd0};
-      wgt_stride_d = {14'd0, cmd_i.wgt_x, cmd_i.wgt_y, 28'd0};
+      extent = compute_pkg::base_extent(cmd_i.y, cmd_i.x, compute_pkg::uop_count(cmd_i.uop_begin, cmd_i.uop_end));
+      base   = 42'd0;
+      stride = {compute_pkg::base_stride(cmd_i.wgt_y, cmd_i.wgt_x),
+                compute_pkg::base_stride(cmd_i.src_y, cmd_i.src_x),
+                compute_pkg::base_stride(cmd_i.dst_y, cmd_i.dst_x)};
     end
   end
+
+  // acc reads as 0 in the first round of a native command: until one of the r loops advances.
+  logic       reset_q, first_q, a_first_q;
+  logic [4:0] a_step;
+  logic       unused_inner;
+  assign unused_inner = ^a_step[4:3];
 
   always_ff @(posedge clk_i) begin
     if (load) begin
-      is_base_q    <= is_base_d;
-      reset_q      <= is_base_d & cmd_i.reset;
-      first_q      <= ~is_base_d & cmd_i.first;
-      dst_stride_q <= dst_stride_d;
-      src_stride_q <= src_stride_d;
-      wgt_stride_q <= wgt_stride_d;
+      reset_q <= is_base & cmd_i.reset;
+      first_q <= ~is_base & cmd_i.first;
     end
-  end
-
-  logic       a_valid, a_empty, a_last;
-  logic [4:0] a_step;
-
-  assign ready_o = ~dead_q & (~a_valid | (en & a_last));
-  assign load    = valid_i & ready_o;
-
-  loop_nest u_nest (
-    .clk_i,
-    .rst_ni,
-    .load_i   (load),
-    .extent_i (extent),
-    .advance_i(a_valid & en),
-    .valid_o  (a_valid),
-    .empty_o  (a_empty),
-    .last_o   (a_last),
-    .step_o   (a_step)
-  );
-
-  logic [IndexWidth-1:0] a_dst, a_src, a_wgt;
-  logic [14:0]           a_uop;
-
-  loop_index #(.Width(IndexWidth)) u_dst (
-    .clk_i,
-    .load_i  (load),
-    .base_i  (is_base_d ? 14'd0 : cmd_i.dst_base),
-    .step_i  (a_step),
-    .stride_i(dst_stride_q),
-    .index_o (a_dst)
-  );
-  loop_index #(.Width(IndexWidth)) u_src (
-    .clk_i,
-    .load_i  (load),
-    .base_i  (is_base_d ? 14'd0 : cmd_i.src_base),
-    .step_i  (a_step),
-    .stride_i(src_stride_q),
-    .index_o (a_src)
-  );
-  loop_index #(.Width(IndexWidth)) u_wgt (
-    .clk_i,
-    .load_i  (load),
-    .base_i  (is_base_d ? 14'd0 : cmd_i.wgt_base),
-    .step_i  (a_step),
-    .stride_i(wgt_stride_q),
-    .index_o (a_wgt)
-  );
-  loop_index #(.Width(15)) u_uop (
-    .clk_i,
-    .load_i  (load),
-    .base_i  (cmd_i.uop_begin),
-    .step_i  (a_step),
-    .stride_i({14'd1, 56'd0}),
-    .index_o (a_uop)
-  );
-
-  // acc reads as 0 in the first round of a native command: until one of the r loops goes on.
-  logic a_first_q;
-  always_ff @(posedge clk_i) begin
     if (load) a_first_q <= 1'b1;
     else if (|a_step[2:0]) a_first_q <= 1'b0;
   end
 
-  logic a_work;
-  assign a_work     = a_valid & ~a_empty & ~dead_q;
-  assign uop_re_o   = en & a_work & is_base_q;
-  assign uop_addr_o = a_uop[tenon_pkg::UOP_AW-1:0];
+  // a to c. A step's tag: `reset`, and whether acc reads as 0.
+  logic                    c_work_q, c_last_q, c_uop_bad_q, c_reset_q, c_zero_q;
+  logic [3*IndexWidth-1:0] c_indices;
+  logic [IndexWidth-1:0]   c_dst_q, c_src_q, c_wgt_q;
+  logic                    c_work, c_mac;
 
-  // b: micro-op + offsets.
-  logic                  b_work_q, b_last_q, b_base_q, b_reset_q, b_zero_q, b_bad_q;
-  logic [IndexWidth-1:0] b_dst_q, b_src_q, b_wgt_q;
-  logic [IndexWidth-1:0] b_uop_dst, b_uop_src, b_uop_wgt;
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      b_work_q <= 1'b0;
-      b_last_q <= 1'b0;
-    end else if (en) begin
-      b_work_q <= a_work;
-      b_last_q <= a_valid & a_last & ~dead_q;
-    end
-  end
-  always_ff @(posedge clk_i) begin
-    if (en & a_work) begin
-      b_base_q  <= is_base_q;
-      b_reset_q <= reset_q;
-      b_zero_q  <= reset_q | (first_q & a_first_q);
-      b_bad_q   <= is_base_q & (a_uop >= 15'(tenon_pkg::UOP_DEPTH));
-      b_dst_q   <= a_dst;
-      b_src_q   <= a_src;
-      b_wgt_q   <= a_wgt;
-    end
-  end
-
-  always_comb begin
-    b_uop_dst = '0;
-    b_uop_src = '0;
-    b_uop_wgt = '0;
-    if (b_base_q) begin
-      b_uop_dst[tenon_pkg::UOP_DST_W-1:0] = uop_data_i[tenon_pkg::UOP_DST_LSB+:tenon_pkg::UOP_DST_W];
-      b_uop_src[tenon_pkg::UOP_SRC_W-1:0] = uop_data_i[tenon_pkg::UOP_SRC_LSB+:tenon_pkg::UOP_SRC_W];
-      b_uop_wgt[tenon_pkg::UOP_WGT_W-1:0] = uop_data_i[tenon_pkg::UOP_WGT_LSB+:tenon_pkg::UOP_WGT_W];
-    end
-  end
-
-  logic unused_uop;
-  assign unused_uop = ^uop_data_i;
+  index_stages #(
+    .Indices (3),
+    .TagWidth(2)
+  ) u_stages (
+    .clk_i,
+    .rst_ni,
+    .en_i       (en),
+    .load_i     (load),
+    .dead_i     (dead),
+    .extent_i   (extent),
+    .base_i     (base),
+    .stride_i   (stride),
+    .uop_i      (is_base),
+    .uop_begin_i(cmd_i.uop_begin),
+    .uop_re_o,
+    .uop_addr_o,
+    .uop_data_i,
+    .a_valid_o  (a_valid),
+    .a_last_o   (a_last),
+    .a_step_o   (a_step),
+    .a_tag_i    ({reset_q, reset_q | (first_q & a_first_q)}),
+    .c_work_o   (c_work_q),
+    .c_last_o   (c_last_q),
+    .c_uop_bad_o(c_uop_bad_q),
+    .c_tag_o    ({c_reset_q, c_zero_q}),
+    .c_index_o  (c_indices),
+    .c_bad_i    (c_bad)
+  );
+  assign {c_wgt_q, c_src_q, c_dst_q} = c_indices;
 
   // c: range check, reads of inp and weights.
-  logic                  c_work_q, c_last_q, c_reset_q, c_zero_q, c_bad_q;
-  logic [IndexWidth-1:0] c_dst_q, c_src_q, c_wgt_q;
-  logic                  c_bad, c_work, c_mac;
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      c_work_q <= 1'b0;
-      c_last_q <= 1'b0;
-    end else if (en) begin
-      c_work_q <= b_work_q & ~dead_q & ~c_bad;
-      c_last_q <= b_last_q & ~dead_q & ~c_bad;
-    end
-  end
-  always_ff @(posedge clk_i) begin
-    if (en & b_work_q) begin
-      c_reset_q <= b_reset_q;
-      c_zero_q  <= b_zero_q;
-      c_bad_q   <= b_bad_q;
-      c_dst_q   <= b_dst_q + b_uop_dst;
-      c_src_q   <= b_src_q + b_uop_src;
-      c_wgt_q   <= b_wgt_q + b_uop_wgt;
-    end
-  end
-
-  assign c_bad = c_work_q & (c_bad_q | c_dst_q >= IndexWidth'(tenon_pkg::ACC_DEPTH) |
+  assign c_bad = c_work_q & (c_uop_bad_q | c_dst_q >= IndexWidth'(tenon_pkg::ACC_DEPTH) |
                              (~c_reset_q & (c_src_q >= IndexWidth'(tenon_pkg::INP_DEPTH) |
                                             c_wgt_q >= IndexWidth'(tenon_pkg::WGT_DEPTH))));
   assign c_work = c_work_q & ~c_bad;
   assign c_mac  = c_work & ~c_reset_q;
-
-  // From the first bad step on nothing enters any more; younger steps are dropped.
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) dead_q <= 1'b0;
-    else if (en & c_bad) dead_q <= 1'b1;
-  end
 
   assign inp_re_o   = en & c_mac;
   assign inp_addr_o = c_src_q[tenon_pkg::INP_AW-1:0];
@@ -241,7 +162,7 @@ module gemm (
   logic d_work_q, d_last_q, d_bad_q, d_mac_q, d_zero_q;
   logic e_work_q, e_last_q, e_bad_q, e_mac_q, e_zero_q;
   logic f_work_q, f_last_q, f_bad_q, f_mac_q, f_zero_q;
-  logic g_work_q, g_last_q, g_bad_q, g_mac_q, g_zero_q, g_forward_q;
+  logic g_work_q, g_mac_q, g_zero_q, g_forward_q;
   logic [tenon_pkg::ACC_AW-1:0] d_dst_q, e_dst_q, f_dst_q, g_dst_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -301,14 +222,6 @@ module gemm (
   assign acc_waddr_o = g_dst_q;
   assign active_o    = g_mac_q;
 
-  logic done_q, bad_q;
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) {done_q, bad_q} <= 2'b00;
-    else {done_q, bad_q} <= {g_last_q, g_bad_q};
-  end
-  assign done_o  = done_q;
-  assign error_o = bad_q ? tenon_pkg::STOP_SCRATCHPAD_RANGE : tenon_pkg::STOP_NONE;
-
 `ifdef TENON_TRACE
   logic [31:0] a_index_q, b_index_q, c_index_q, d_index_q, e_index_q, f_index_q, g_index_q;
   always_ff @(posedge clk_i) begin
@@ -326,6 +239,30 @@ module gemm (
 `else
   logic unused_index;
   assign unused_index = ^cmd_i.index;
+`endif
+
+`ifndef SYNTHESIS
+  logic                         wrote_q;  // in the last cycle
+  logic [tenon_pkg::ACC_AW-1:0] wrote_dst_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) wrote_q <= 1'b0;
+    else wrote_q <= acc_we_o;
+  end
+  always_ff @(posedge clk_i) begin
+    if (acc_we_o) wrote_dst_q <= acc_waddr_o;
+  end
+  // Only assertions read the reset synchronously.
+  // verilator lint_off SYNCASYNCNET
+  always_ff @(posedge clk_i) begin
+    if (rst_ni) begin
+      AStepInErrorHasNoEffect: assert (!(g_work_q & g_bad_q));
+      AStepMultipliesOnlyIfItWorks: assert (!g_mac_q | g_work_q);
+      AStepThatStartsFromZeroReadsNoAccumulator: assert (!(acc_req_o & f_zero_q));
+      AResetStepNeverMultiplies: assert (!(c_mac & c_reset_q));
+      ForwardingFollowsAWriteOfTheSameAccumulator: assert (!(g_work_q & g_forward_q) | (wrote_q & wrote_dst_q == g_dst_q));
+    end
+  end
+  // verilator lint_on SYNCASYNCNET
 `endif
 
 endmodule

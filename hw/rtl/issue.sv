@@ -118,4 +118,26 @@ module issue (
   assign unit_start_o = start[7:0] | start[15:8] | start[23:16] | start[31:24] | start[39:32] |
                         start[47:40] | start[55:48];
 
+`ifndef SYNTHESIS
+  logic [7:0] start_once, start_twice;  // by any class, by more than one
+  always_comb begin
+    start_once  = 8'd0;
+    start_twice = 8'd0;
+    for (int e = 0; e < 7; e++) begin
+      start_twice = start_twice | (start_once & start[e*8+:8]);
+      start_once  = start_once | start[e*8+:8];
+    end
+  end
+  // Only assertions read the reset synchronously.
+  // verilator lint_off SYNCASYNCNET
+  always_ff @(posedge clk_i) begin
+    if (rst_ni) begin
+      AUnitIsStartedByOneClassAtATime: assert (start_twice == 8'd0);
+      AUnitStartsOnlyWhenItIsReady: assert ((unit_start_o & ~unit_ready_i) == 8'd0);
+      NothingIsQueuedForTheAbsentEngine: assert (!entry_valid_i[tenon_pkg::ENG_DW]);
+    end
+  end
+  // verilator lint_on SYNCASYNCNET
+`endif
+
 endmodule

@@ -162,4 +162,18 @@ module launch (
     end
   end
 
+`ifndef SYNTHESIS
+  // Only assertions read the reset synchronously.
+  // verilator lint_off SYNCASYNCNET
+  always_ff @(posedge clk_i) begin
+    if (rst_ni) begin
+      ALaunchEndsWithQuietMemory: assert (!clear_o | memory_idle_i);
+      ALaunchEndsWithNothingInFlight: assert (!(clear_o & ~soft_q) | busy_i == 7'd0);
+      InstructionsAreFetchedOnceALaunch: assert (!fetch_start_o | state_q == Idle);
+      AStateIsOneOfSix: assert (state_q <= Settle);
+    end
+  end
+  // verilator lint_on SYNCASYNCNET
+`endif
+
 endmodule

@@ -171,4 +171,16 @@ module loads #(
     .r_error_i  (rerror_i)
   );
 
+`ifndef SYNTHESIS
+  // Only assertions read the reset synchronously.
+  // verilator lint_off SYNCASYNCNET
+  always_ff @(posedge clk_i) begin
+    if (rst_ni) begin
+      AnEngineStartsOnlyWhenItIsReady: assert ((start_i & ~ready_o) == 3'd0);
+      ABeatForAnEngineMeansThatMemoryOwesIt: assert (!rvalid_i | rid_i == 2'd0 | engine_idle != 3'd7);
+    end
+  end
+  // verilator lint_on SYNCASYNCNET
+`endif
+
 endmodule

@@ -60,4 +60,13 @@ module loop_index #(
 
   assign index_o = at4_q;
 
+`ifndef SYNTHESIS
+  always_ff @(posedge clk_i) begin
+    OneLevelAdvancesAtATime: assert ((step_i & (step_i - 5'd1)) == 5'd0);
+  end
+  initial begin
+    ABaseFitsTheIndex: assert (Width > 14);
+  end
+`endif
+
 endmodule

@@ -72,14 +72,17 @@ module loop_nest (
     end
   end
 
-  // Only assertions look at the reset synchronously.
+`ifndef SYNTHESIS
+  // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
     if (rst_ni) begin
-      assert (!(advance_i & ~valid_q));                      // an advance needs an iteration
-      assert (!(load_i & valid_q & ~(advance_i & last_o)));  // a load never cuts a nest short
+      AnAdvanceNeedsAnIteration: assert (!advance_i | valid_q);
+      ALoadNeverCutsANestShort: assert (!(load_i & valid_q) | (advance_i & last_o));
+      OneLevelAdvancesAtATime: assert ((step_o & (step_o - 5'd1)) == 5'd0);
     end
   end
   // verilator lint_on SYNCASYNCNET
+`endif
 
 endmodule

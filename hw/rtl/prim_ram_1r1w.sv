@@ -36,4 +36,11 @@ module prim_ram_1r1w #(
     assign rdata_o[s*SubWidth+:SubWidth] = rdata_q;
   end
 
+`ifndef SYNTHESIS
+  initial begin
+    SubWordsAreEqualPartsOfAWord: assert (SubWidth * SubWords == Width);
+    AddressesCoverTheDepth: assert (2**AddrWidth >= Depth);
+  end
+`endif
+
 endmodule

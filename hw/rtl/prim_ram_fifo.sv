@@ -54,10 +54,20 @@ module prim_ram_fifo #(
     end
   end
 
+`ifndef SYNTHESIS
+  // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni) assert (!(push_i && (write_q ^ read_q) == {1'b1, {PtrWidth{1'b0}}}));  // never pushed when full
+    if (rst_ni) begin
+      AnItemIsPushedOnlyWithRoom: assert (!push_i | (write_q ^ read_q) != {1'b1, {PtrWidth{1'b0}}});
+      TheFifoNeverOverflows: assert (write_q - read_q <= {1'b1, {PtrWidth{1'b0}}});
+    end
   end
   // verilator lint_on SYNCASYNCNET
+
+  initial begin
+    DepthIsAPowerOfTwo: assert (2**PtrWidth == Depth);
+  end
+`endif
 
 endmodule

@@ -49,11 +49,17 @@ module progress (
     end
   end
 
-  // Only assertions look at the reset synchronously.
+`ifndef SYNTHESIS
+  // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni & clear_i) assert (reads_q == 16'd0 & writes_q == 16'd0);  // memory owes nothing when a launch is over
+    if (rst_ni) begin
+      MemoryOwesNothingWhenALaunchIsOver: assert (!clear_i | (reads_q == 16'd0 & writes_q == 16'd0));
+      ALastBeatEndsABurstOfThisLaunch: assert (!read_last_i | reads_q != 16'd0);
+      AnAnswerEndsABurstOfThisLaunch: assert (!write_answer_i | writes_q != 16'd0);
+    end
   end
   // verilator lint_on SYNCASYNCNET
+`endif
 
 endmodule

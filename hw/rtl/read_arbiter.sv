@@ -60,4 +60,25 @@ module read_arbiter (
     end
   end
 
+`ifndef SYNTHESIS
+  // Only assertions read the reset synchronously.
+  // verilator lint_off SYNCASYNCNET
+  always_ff @(posedge clk_i) begin
+    if (rst_ni) begin
+      OneReaderIsGrantedAtATime: assert ((ar_ready_o & (ar_ready_o - 4'd1)) == 4'd0);
+      AGrantGoesToAReaderThatAsks: assert (!take | ar_valid_i == 4'd0 | (ar_ready_o & ar_valid_i) != 4'd0);
+      ABeatGoesToOneReader: assert ((r_valid_o & (r_valid_o - 4'd1)) == 4'd0);
+    end
+  end
+  // verilator lint_on SYNCASYNCNET
+
+  stream_check #(.Width(74)) u_ar_check (
+    .clk_i,
+    .rst_ni,
+    .valid_i(arvalid_o),
+    .ready_i(arready_i),
+    .data_i ({araddr_o, arlen_o, arid_o})
+  );
+`endif
+
 endmodule

@@ -91,4 +91,17 @@ module read_port #(
     end
   end
 
+`ifndef SYNTHESIS
+  // Only assertions read the reset synchronously.
+  // verilator lint_off SYNCASYNCNET
+  always_ff @(posedge clk_i) begin
+    if (rst_ni) begin
+      ABeatWasAskedFor: assert (!r_valid_i | outstanding_q != '0);
+      RoomIsKeptForEveryBeatThatIsOwed: assert (32'(space_q) + 32'(outstanding_q) <= FifoDepth);
+      ABurstLeavesWithRoomForAllOfIt: assert (!grant | space_q >= CountWidth'(burst_beats));
+    end
+  end
+  // verilator lint_on SYNCASYNCNET
+`endif
+
 endmodule

@@ -34,19 +34,27 @@ module rq (
 `endif
 );
 
-  localparam int IndexWidth = 16;  // see loop_index
+  localparam int IndexWidth = compute_pkg::INDEX_WIDTH;
 
   compute_pkg::rq_cmd_t cmd_q;
-  logic                 load, en, busy_q, dead_q;
+  logic                 load, en, dead, c_bad;
+  logic [5:0]           work_q, last_q, bad_q;  // stages d to i; bit 0 is stage d
 
-  assign ready_o = ~busy_q & ~dead_q;
-  assign load    = valid_i & ready_o;
+  command_port u_port (
+    .clk_i,
+    .rst_ni,
+    .valid_i,
+    .room_i    (1'b1),
+    .ready_o,
+    .load_o    (load),
+    .done_o,
+    .error_o,
+    .bad_i     (c_bad),
+    .dead_o    (dead),
+    .last_i    (last_q[5]),
+    .last_bad_i(bad_q[5])
+  );
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) busy_q <= 1'b0;
-    else if (load) busy_q <= 1'b1;
-    else if (done_o) busy_q <= 1'b0;
-  end
   always_ff @(posedge clk_i) begin
     if (load) cmd_q <= cmd_i;
   end
@@ -54,65 +62,53 @@ module rq (
   assign par_re_o   = load;
   assign par_addr_o = cmd_i.par_base[tenon_pkg::PAR_AW-1:0];
 
-  // c: loops.
-  logic                  c_valid, c_empty, c_last, c_work, c_bad;
-  logic [4:0]            c_step;
-  logic [IndexWidth-1:0] c_acc, c_out, c_res;
+  // c: loops. Indices: acc, out, res.
+  logic                    c_valid, c_empty, c_last, c_work;
+  logic [74:0]             extent;
+  logic [209:0]            stride;
+  logic [3*IndexWidth-1:0] c_index;
+  logic [IndexWidth-1:0]   c_acc, c_out, c_res;
 
-  loop_nest u_nest (
+  always_comb begin
+    extent = 'x;
+    stride = 'x;
+    if (valid_i) begin
+      extent = {5'd0, cmd_i.cols, 5'd0, cmd_i.rows, 15'd1, 15'd1, 15'd1};
+      stride = {14'd1, 2'd0, cmd_i.res_pitch, 42'd0, 14'd1, 2'd0, cmd_i.out_pitch, 42'd0,
+                2'd0, cmd_i.acc_step, 2'd0, cmd_i.acc_pitch, 42'd0};
+    end
+  end
+
+  // verilator lint_off PINCONNECTEMPTY
+  indexed_nest u_nest (
     .clk_i,
     .rst_ni,
     .load_i   (load),
-    .extent_i (valid_i ? {5'd0, cmd_i.cols, 5'd0, cmd_i.rows, 15'd1, 15'd1, 15'd1} : 'x),
+    .extent_i (extent),
+    .base_i   ({cmd_i.res_base, cmd_i.out_base, cmd_i.acc_base}),
+    .stride_i (stride),
     .advance_i(c_valid & en),
     .valid_o  (c_valid),
     .empty_o  (c_empty),
     .last_o   (c_last),
-    .step_o   (c_step)
+    .step_o   (),  // the indices follow it
+    .index_o  (c_index)
   );
-  loop_index #(.Width(IndexWidth)) u_acc (
-    .clk_i,
-    .load_i  (load),
-    .base_i  (cmd_i.acc_base),
-    .step_i  (c_step),
-    .stride_i({2'd0, cmd_q.acc_step, 2'd0, cmd_q.acc_pitch, 42'd0}),
-    .index_o (c_acc)
-  );
-  loop_index #(.Width(IndexWidth)) u_out (
-    .clk_i,
-    .load_i  (load),
-    .base_i  (cmd_i.out_base),
-    .step_i  (c_step),
-    .stride_i({14'd1, 2'd0, cmd_q.out_pitch, 42'd0}),
-    .index_o (c_out)
-  );
-  loop_index #(.Width(IndexWidth)) u_res (
-    .clk_i,
-    .load_i  (load),
-    .base_i  (cmd_i.res_base),
-    .step_i  (c_step),
-    .stride_i({14'd1, 2'd0, cmd_q.res_pitch, 42'd0}),
-    .index_o (c_res)
-  );
+  // verilator lint_on PINCONNECTEMPTY
+  assign {c_res, c_out, c_acc} = c_index;
 
-  assign c_bad = c_valid & ~c_empty & ~dead_q &
+  assign c_bad = c_valid & ~c_empty & ~dead &
                  (c_acc >= IndexWidth'(tenon_pkg::ACC_DEPTH) | c_out >= IndexWidth'(tenon_pkg::OUT_DEPTH) |
                   (cmd_q.residual & c_res >= IndexWidth'(tenon_pkg::RES_DEPTH)) |
                   {3'd0, cmd_q.par_base} >= 15'(tenon_pkg::PAR_DEPTH));
-  assign c_work      = c_valid & ~c_empty & ~dead_q & ~c_bad;
+  assign c_work      = c_valid & ~c_empty & ~dead & ~c_bad;
   assign acc_req_o   = c_work;
   assign acc_raddr_o = c_acc[tenon_pkg::ACC_AW-1:0];
   assign en          = ~acc_req_o | acc_gnt_i;
   assign res_re_o    = c_work & acc_gnt_i & cmd_q.residual;
   assign res_addr_o  = c_res[tenon_pkg::RES_AW-1:0];
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) dead_q <= 1'b0;
-    else if (c_bad) dead_q <= 1'b1;
-  end
-
-  // d to i: control. Bit 0 is stage d.
-  logic [5:0] work_q, last_q, bad_q;
+  // d to i: control.
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       work_q <= '0;
@@ -120,7 +116,7 @@ module rq (
       bad_q  <= '0;
     end else begin
       work_q <= {work_q[4:0], c_work & acc_gnt_i};
-      last_q <= {last_q[4:0], en & ((c_valid & c_last & ~dead_q) | c_bad)};
+      last_q <= {last_q[4:0], en & ((c_valid & c_last & ~dead) | c_bad)};
       bad_q  <= {bad_q[4:0], c_bad};
     end
   end
@@ -163,19 +159,25 @@ module rq (
   assign out_we_o   = work_q[5];
   assign out_addr_o = i_out_q;
 
-  logic done_q, error_q;
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) {done_q, error_q} <= 2'b00;
-    else {done_q, error_q} <= {last_q[5], bad_q[5]};
-  end
-  assign done_o  = done_q;
-  assign error_o = error_q ? tenon_pkg::STOP_SCRATCHPAD_RANGE : tenon_pkg::STOP_NONE;
-
 `ifdef TENON_TRACE
   assign trace_index_o = cmd_q.index;
 `endif
 
   logic unused_bits;
   assign unused_bits = ^{par_data_i, cmd_q, cmd_i.par_base};
+
+`ifndef SYNTHESIS
+  // Only assertions read the reset synchronously.
+  // verilator lint_off SYNCASYNCNET
+  always_ff @(posedge clk_i) begin
+    if (rst_ni) begin
+      AVectorInErrorHasNoEffect: assert ((work_q & bad_q) == 6'd0);
+      AnErrorIsTheLastOfItsCommand: assert ((bad_q & ~last_q) == 6'd0);
+      AResidualIsReadOnlyByACommandWithResidual: assert (!res_re_o | (cmd_q.residual & acc_gnt_i));
+      AParameterIsReadAsItsCommandEnters: assert (par_re_o == (valid_i & ready_o));
+    end
+  end
+  // verilator lint_on SYNCASYNCNET
+`endif
 
 endmodule

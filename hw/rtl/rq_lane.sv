@@ -100,4 +100,14 @@ module rq_lane (
     if (h_en_i) out_o <= round_out(v_q, w_q, zero_i, lo_i, hi_i);
   end
 
+`ifndef SYNTHESIS
+  initial begin
+    AValueBetweenTheBoundsStays: assert (clamp_v(48'sd700, -12'sd4, 12'sd4) == 20'sd700);
+    CrossedBoundsGiveTheUpperOne: assert (clamp_v(48'sd0, 12'sd5, -12'sd3) == -20'sd768);
+    AResidualSaturatesTo20Bits: assert (saturate_w(25'sd524288) == 20'sd524287 && saturate_w(-25'sd524289) == -20'sd524288);
+    HalvesRoundUp: assert (round_out(20'sd128, 20'sd0, 8'sd0, -8'sd128, 8'sd127) == 8'd1 &&
+                           round_out(-20'sd128, 20'sd0, 8'sd0, -8'sd128, 8'sd127) == 8'd0);
+  end
+`endif
+
 endmodule

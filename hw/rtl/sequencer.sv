@@ -172,4 +172,19 @@ module sequencer #(
     end
   end
 
+`ifndef SYNTHESIS
+  // Only assertions read the reset synchronously.
+  // verilator lint_off SYNCASYNCNET
+  always_ff @(posedge clk_i) begin
+    if (rst_ni) begin
+      TheYoungerIsInFlightOnlyWithTheOlder: assert (!young_valid_q | old_valid_q);
+      AnInstructionThatIsDoneEarlyIsInFlight: assert (!young_done_q | young_valid_q);
+      ATokenIsTakenOnlyFromANonzeroCounter: assert ((take_o & ~some_i) == 7'd0);
+      ATokenIsGivenOnlyToACounterWithRoom: assert ((give_o & full_i) == 7'd0);
+      AUnitStartsOnlyWhenItIsReady: assert ((start_o & ~ready_i) == 8'd0);
+    end
+  end
+  // verilator lint_on SYNCASYNCNET
+`endif
+
 endmodule

@@ -41,13 +41,13 @@ module store_dma #(
   localparam int BeatShift = $clog2(BeatBytes);
   localparam int Window    = UnitBytes + BeatBytes;  // bytes
 
-  logic              valid_q, start_cmd;
+  logic              valid, start_cmd;
   // verilator lint_off UNUSEDSIGNAL
-  dma_pkg::dma_cmd_t cmd_q;  // of which the counters below hold some fields
+  dma_pkg::dma_cmd_t cmd;  // of which the cursor holds some fields
   // verilator lint_on UNUSEDSIGNAL
-  assign cmd_ready_o = ~valid_q;
+  assign cmd_ready_o = ~valid;
   assign start_cmd   = cmd_valid_i & cmd_ready_o;
-  assign index_o     = cmd_q.index;
+  assign index_o     = cmd.index;
 
   // -------------------------------------------------------------------------------------------- units from scratchpad
   logic [20:0]            read_left_q;
@@ -55,14 +55,14 @@ module store_dma #(
   logic                   reading_q;  // data of a granted read is on st_rdata_i
   logic [1:0]             space_q;    // free places, those reserved by reads in flight taken off
   logic                   data_valid, merge, read;
+  logic                   unit_push_ready;  // space_q counts; for an assertion
   logic [UnitBytes*8-1:0] data;
 
-  assign st_req_o  = valid_q & read_left_q != 21'd0 & space_q != 2'd0 & ~halt_i;
-  assign st_acc_o  = cmd_q.mem == tenon_pkg::MEM_ACC;
+  assign st_req_o  = valid & read_left_q != 21'd0 & space_q != 2'd0 & ~halt_i;
+  assign st_acc_o  = cmd.mem == tenon_pkg::MEM_ACC;
   assign st_addr_o = read_addr_q;
   assign read      = st_req_o & st_gnt_i;
 
-  // verilator lint_off PINCONNECTEMPTY
   prim_fifo #(
     .Width(UnitBytes * 8),
     .Depth(4)
@@ -71,13 +71,12 @@ module store_dma #(
     .rst_ni,
     .clear_i,
     .push_valid_i(reading_q),
-    .push_ready_o(),  // space_q counts
+    .push_ready_o(unit_push_ready),
     .push_data_i (st_rdata_i),
     .pop_valid_o (data_valid),
     .pop_ready_i (merge),
     .pop_data_o  (data)
   );
-  // verilator lint_on PINCONNECTEMPTY
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -102,26 +101,22 @@ module store_dma #(
   end
 
   // ------------------------------------------------------------------------------------------ addresses, row by row
-  logic        addr_valid_q, run_ready, burst_valid, burst_ready, length_ready;
-  logic [16:0] addr_rows_q;  // after this one
-  logic [63:0] addr_q, burst_addr;
+  logic        run_valid, run_ready, burst_valid, burst_ready, length_ready;
+  logic [63:0] run_addr, burst_addr;
+  logic [31:0] run_bytes;
   logic [8:0]  burst_beats;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) addr_valid_q <= 1'b0;
-    else if (clear_i) addr_valid_q <= 1'b0;
-    else if (start_cmd) addr_valid_q <= cmd_i.source_rows != 17'd0;
-    else if (run_ready & addr_rows_q == 17'd0) addr_valid_q <= 1'b0;
-  end
-  always_ff @(posedge clk_i) begin
-    if (start_cmd) begin
-      addr_rows_q <= cmd_i.source_rows - 17'd1;
-      addr_q      <= cmd_i.addr;
-    end else if (addr_valid_q & run_ready) begin
-      addr_rows_q <= addr_rows_q - 17'd1;
-      addr_q      <= addr_q + 64'(cmd_q.y_step);
-    end
-  end
+  row_addresses u_addresses (
+    .clk_i,
+    .rst_ni,
+    .clear_i,
+    .start_i    (start_cmd),
+    .cmd_i,
+    .run_valid_o(run_valid),
+    .run_ready_i(run_ready),
+    .run_addr_o (run_addr),
+    .run_bytes_o(run_bytes)
+  );
 
   burst_split #(
     .BeatBytes(BeatBytes),
@@ -131,10 +126,10 @@ module store_dma #(
     .clk_i,
     .rst_ni,
     .clear_i,
-    .run_valid_i  (addr_valid_q),
+    .run_valid_i  (run_valid),
     .run_ready_o  (run_ready),
-    .run_addr_i   (addr_q),
-    .run_bytes_i  (cmd_q.len),
+    .run_addr_i   (run_addr),
+    .run_bytes_i  (run_bytes),
     .burst_valid_o(burst_valid),
     .burst_ready_i(burst_ready),
     .burst_addr_o (burst_addr),
@@ -185,33 +180,59 @@ module store_dma #(
   end
 
   // -------------------------------------------------------------------------------------------------- window of bytes
-  logic [16:0]           rows_left_q;     // after this one
-  logic [23:0]           vectors_left_q;  // from the next one on
-  logic [7:0]            top_left_q;
-  logic [16:0]           source_left_q;
-  logic                  rows_done_q;
-  logic [BeatShift-1:0]  row_offset_q;
-  logic [32:0]           beats_left_q;    // beats that this row still gives
-  logic signed [19:0]    ahead_q;         // of the next vector, relative to the window
-  logic signed [34:0]    low_q, high_q;
+  logic [32:0]           beats_left;
+  logic [23:0]           vectors_left;  // from the next one on
+  logic                  rows_done_q, last_row;
+  logic signed [19:0]    ahead;         // of the next vector, relative to the window
   logic [Window*8-1:0]   window_q;
   logic [Window-1:0]     strobe_q;
+  logic [UnitBytes-1:0]  in_row, data_bytes;
 
-  logic               present, merged_all, flush, w_free, row_end, burst_open, no_beats;
-  logic signed [19:0] ahead;
+  logic               merged_all, flush, w_free, row_end, next_row, burst_open, no_beats, finish;
+  logic signed [19:0] ahead_flushed;
   logic [7:0]         burst_left_q;
   logic               burst_open_q;
 
-  assign present    = top_left_q == 8'd0 & source_left_q != 17'd0;
-  assign merged_all = vectors_left_q == 24'd0;
-  assign w_free     = ~wvalid_o | wready_i;
-  assign burst_open = burst_open_q | length_valid;
-  assign flush      = valid_q & ~rows_done_q & beats_left_q != 33'd0 & (merged_all | ahead_q >= $signed(20'(BeatBytes))) &
-                      w_free & burst_open & ~halt_i;
-  assign ahead      = flush ? ahead_q - $signed(20'(BeatBytes)) : ahead_q;
-  assign no_beats   = beats_left_q == 33'd0 | (flush & beats_left_q == 33'd1);
-  assign merge      = valid_q & ~rows_done_q & ~merged_all & data_valid & (no_beats | ahead < $signed(20'(BeatBytes)));
-  assign row_end    = valid_q & ~rows_done_q & merged_all & no_beats;
+  // verilator lint_off PINCONNECTEMPTY
+  row_cursor #(
+    .UnitBytes(UnitBytes),
+    .BeatBytes(BeatBytes)
+  ) u_cursor (
+    .clk_i,
+    .rst_ni,
+    .clear_i,
+    .take_i    (start_cmd),
+    .cmd_i,
+    .next_i    (next_row),
+    .end_i     (finish),
+    .vector_i  (merge),
+    .beat_i    (flush),
+    .ahead_i   (ahead_flushed + (merge ? $signed({4'd0, cmd.x_step}) : 20'sd0)),
+    .valid_o   (valid),
+    .cmd_o     (cmd),
+    .present_o (),  // rows without bytes have no beats
+    .last_row_o(last_row),
+    .beats_o   (beats_left),
+    .vectors_o (vectors_left),
+    .ahead_o   (ahead),
+    .mask_i    (merge & ~no_beats),
+    .whole_o   (),  // the strobes tell
+    .data_o    (data_bytes),
+    .in_row_o  (in_row)
+  );
+  // verilator lint_on PINCONNECTEMPTY
+
+  assign merged_all    = vectors_left == 24'd0;
+  assign w_free        = ~wvalid_o | wready_i;
+  assign burst_open    = burst_open_q | length_valid;
+  assign flush         = valid & ~rows_done_q & beats_left != 33'd0 & (merged_all | ahead >= $signed(20'(BeatBytes))) &
+                         w_free & burst_open & ~halt_i;
+  assign ahead_flushed = flush ? ahead - $signed(20'(BeatBytes)) : ahead;
+  assign no_beats      = beats_left == 33'd0 | (flush & beats_left == 33'd1);
+  assign merge         = valid & ~rows_done_q & ~merged_all & data_valid &
+                         (no_beats | ahead_flushed < $signed(20'(BeatBytes)));
+  assign row_end       = valid & ~rows_done_q & merged_all & no_beats;
+  assign next_row      = row_end & ~last_row;
 
   // Merging.
   logic [UnitBytes*8-1:0] put;
@@ -232,21 +253,17 @@ module store_dma #(
     end
     if (merge & ~no_beats) begin
       put    = data;
-      placed = ~({UnitBytes{1'b1}} << cmd_q.valid);
-      if (high_q <= 0) placed = '0;
-      else if (high_q < 35'(UnitBytes)) placed = placed & ~({UnitBytes{1'b1}} << high_q[6:0]);
-      if (low_q >= 35'(UnitBytes)) placed = '0;
-      else if (low_q > 0) placed = placed & ({UnitBytes{1'b1}} << low_q[6:0]);
-      if (ahead < 0) begin
-        // The row begins inside this vector, or behind it.
-        if (ahead <= -20'(UnitBytes)) placed = '0;
-        placed = placed >> (~ahead[7:0] + 8'd1);
-        put    = put >> {~ahead[7:0] + 8'd1, 3'd0};
+      placed = data_bytes & in_row;
+      if (ahead_flushed < 0) begin
+        // The row begins inside this vector, or after it.
+        if (ahead_flushed <= -20'(UnitBytes)) placed = '0;
+        placed = placed >> (~ahead_flushed[7:0] + 8'd1);
+        put    = put >> {~ahead_flushed[7:0] + 8'd1, 3'd0};
         wide        = (Window * 8)'(put);
         wide_placed = Window'(placed);
       end else begin
-        wide        = (Window * 8)'(put) << {ahead[BeatShift-1:0], 3'd0};
-        wide_placed = Window'(placed) << ahead[BeatShift-1:0];
+        wide        = (Window * 8)'(put) << {ahead_flushed[BeatShift-1:0], 3'd0};
+        wide_placed = Window'(placed) << ahead_flushed[BeatShift-1:0];
       end
       if (&placed & strobe == '0) begin
         window = wide;  // the usual case: nothing to keep
@@ -258,64 +275,15 @@ module store_dma #(
     end
   end
 
-  // The next row, or the first one of the command.
-  logic                 start, start_present;
-  logic [BeatShift-1:0] start_offset;
-  logic [17:0]          start_left;
-  logic [33:0]          start_end;
-  logic [31:0]          start_len;
-  assign start         = start_cmd | (row_end & rows_left_q != 17'd0);
-  always_comb begin
-    {start_left, start_end, start_len, start_offset, start_present} = 'x;
-    if (start_cmd) begin
-      start_left    = cmd_i.left;
-      start_end     = cmd_i.row_end;
-      start_len     = cmd_i.len;
-      start_offset  = cmd_i.addr[BeatShift-1:0];
-      start_present = cmd_i.top == 8'd0 & cmd_i.source_rows != 17'd0;
-    end else if (start) begin
-      start_left    = cmd_q.left;
-      start_end     = cmd_q.row_end;
-      start_len     = cmd_q.len;
-      start_offset  = present ? row_offset_q + cmd_q.y_step[BeatShift-1:0] : row_offset_q;
-      start_present = top_left_q <= 8'd1 & (present ? source_left_q != 17'd1 : source_left_q != 17'd0);
-    end
-  end
-
   always_ff @(posedge clk_i) begin
-    if (start_cmd) begin
-      cmd_q         <= cmd_i;
-      rows_left_q   <= cmd_i.rows - 17'd1;
-      top_left_q    <= cmd_i.top;
-      source_left_q <= cmd_i.source_rows;
-      rows_done_q   <= 1'b0;
-    end else if (row_end) begin
-      rows_left_q <= rows_left_q - 17'd1;
-      rows_done_q <= rows_left_q == 17'd0;
-      if (top_left_q != 8'd0) top_left_q <= top_left_q - 8'd1;
-      if (present) source_left_q <= source_left_q - 17'd1;
-    end
-    if (start) begin
-      vectors_left_q <= start_cmd ? cmd_i.vectors : cmd_q.vectors;
-      row_offset_q   <= start_offset;
-      beats_left_q   <= start_present ? (33'(start_len) + 33'(start_offset) + 33'(BeatBytes - 1)) >> BeatShift : '0;
-      ahead_q        <= $signed(20'(start_offset)) - (start_left[17] ? 20'sd0 : $signed({2'd0, start_left}));
-      low_q          <= {{17{start_left[17]}}, start_left};
-      high_q         <= {start_end[33], start_end};
-      window_q       <= '0;
-      strobe_q       <= '0;
-    end else if (valid_q) begin
-      if (flush) beats_left_q <= beats_left_q - 33'd1;
-      if (merge) begin
-        vectors_left_q <= vectors_left_q - 24'd1;
-        low_q          <= low_q - $signed({19'd0, cmd_q.x_step});
-        high_q         <= high_q - $signed({19'd0, cmd_q.x_step});
-      end
-      ahead_q <= ahead + (merge ? $signed({4'd0, cmd_q.x_step}) : 20'sd0);
-      if (merge | flush) begin
-        window_q <= window;
-        strobe_q <= strobe;
-      end
+    if (start_cmd) rows_done_q <= 1'b0;
+    else if (row_end) rows_done_q <= last_row;
+    if (start_cmd | next_row) begin
+      window_q <= '0;
+      strobe_q <= '0;
+    end else if (merge | flush) begin
+      window_q <= window;
+      strobe_q <= strobe;
     end
   end
 
@@ -342,34 +310,46 @@ module store_dma #(
     end
   end
 
-  logic error_q, finish;
-  assign finish  = valid_q & rows_done_q & ~addr_valid_q & ~burst_valid & ~aw_valid_q & open_q == 4'd0;
+  logic error_q;
+  assign finish  = valid & rows_done_q & ~run_valid & ~burst_valid & ~aw_valid_q & open_q == 4'd0;
   assign done_o  = finish;
   assign error_o = error_q;
   assign idle_o  = ~aw_valid_q & open_q == 4'd0;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      valid_q <= 1'b0;
-      error_q <= 1'b0;
-    end else if (clear_i) begin
-      valid_q <= 1'b0;
-      error_q <= 1'b0;
-    end else begin
-      if (start_cmd) valid_q <= 1'b1;
-      else if (finish) valid_q <= 1'b0;
-      if (start_cmd) error_q <= 1'b0;
-      else if (bvalid_i & berror_i) error_q <= 1'b1;
-    end
+    if (!rst_ni) error_q <= 1'b0;
+    else if (clear_i) error_q <= 1'b0;
+    else if (start_cmd) error_q <= 1'b0;
+    else if (bvalid_i & berror_i) error_q <= 1'b1;
   end
 
+`ifndef SYNTHESIS
+  // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
     if (rst_ni) begin
-      assert (!(aw_sent & ~length_push_ready));    // bursts are not lost
-      assert (!(bvalid_i & open_q == 4'd0));       // responses belong to bursts
+      AUnitFromTheScratchpadFindsRoom: assert (!reading_q | unit_push_ready);
+      ABurstThatIsSentFindsRoomForItsLength: assert (!aw_sent | length_push_ready);
+      AResponseBelongsToABurst: assert (!bvalid_i | open_q != 4'd0);
+      ACommandEndsWithAllUnitsRead: assert (!finish | (read_left_q == 21'd0 & ~reading_q & ~data_valid));
     end
   end
   // verilator lint_on SYNCASYNCNET
+
+  stream_check #(.Width(72)) u_aw_check (
+    .clk_i,
+    .rst_ni,
+    .valid_i(awvalid_o),
+    .ready_i(awready_i),
+    .data_i ({awaddr_o, awlen_o})
+  );
+  stream_check #(.Width(BeatBytes * 9 + 1)) u_w_check (
+    .clk_i,
+    .rst_ni,
+    .valid_i(wvalid_o),
+    .ready_i(wready_i),
+    .data_i ({wdata_o, wstrb_o, wlast_o})
+  );
+`endif
 
 endmodule

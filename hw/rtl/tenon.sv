@@ -564,4 +564,21 @@ module tenon (
   assign trace_head_o      = seq_head;
 `endif
 
+`ifndef SYNTHESIS
+  // Only assertions read the reset synchronously.
+  // verilator lint_off SYNCASYNCNET
+  always_ff @(posedge clk_i) begin
+    if (rst_ni) begin
+      AReadBurstStaysInsideItsPage: assert (!m_axi_gmem_arvalid | 32'(m_axi_gmem_araddr[11:0]) +
+                                            (32'(m_axi_gmem_arlen) + 1) * tenon_pkg::AXI_BYTES <= 4096);
+      AWriteBurstStaysInsideItsPage: assert (!m_axi_gmem_awvalid | 32'(m_axi_gmem_awaddr[11:0]) +
+                                             (32'(m_axi_gmem_awlen) + 1) * tenon_pkg::AXI_BYTES <= 4096);
+      AUnitStartsOnlyWithACommandAndWhenItIsReady: assert ((unit_start & ~(unit_there & engine_ready)) == 8'd0);
+      NothingStartsAfterAStop: assert (!stop | unit_start == 8'd0);
+      ALaunchIsDoneWithNothingOutstanding: assert (!done | (fetch_idle & loads_idle & st_idle));
+    end
+  end
+  // verilator lint_on SYNCASYNCNET
+`endif
+
 endmodule

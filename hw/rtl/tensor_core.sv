@@ -78,4 +78,11 @@ module tensor_core (
     assign g_result_o[l*32+:32] = result;
   end
 
+`ifndef SYNTHESIS
+  initial begin
+    LanesAreAPowerOfTwo: assert (2**LaneBits == tenon_pkg::BLOCK_OUT);
+    TheSumHoldsEveryProduct: assert (2**(SumWidth - 16) >= tenon_pkg::BLOCK_IN);
+  end
+`endif
+
 endmodule

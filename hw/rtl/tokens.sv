@@ -46,13 +46,17 @@ module tokens (
     end
   end
 
+`ifndef SYNTHESIS
+  // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
     if (rst_ni) begin
-      assert ((take_i & ~some_q) == '0);            // a token is taken only where there is one
-      assert ((give_i & full_q & ~take_i) == '0);   // a token is given only where there is room
+      ATokenIsTakenOnlyFromANonzeroCounter: assert ((take_i & ~some_q) == '0);
+      ATokenIsGivenOnlyToACounterWithRoom: assert ((give_i & full_q & ~take_i) == '0);
+      NoCounterIsBothEmptyAndFull: assert ((full_q & ~some_q) == '0);
     end
   end
   // verilator lint_on SYNCASYNCNET
+`endif
 
 endmodule

@@ -1,5 +1,5 @@
-// The registers that a launch writes, as a kernel's arguments: what XRT and Vitis know of the register map. One list
-// for kernel.xml, xclbin files and whoever calls the accelerator through xrt::kernel.
+// The registers that a launch writes, as a kernel's arguments: the part of the register map that XRT and Vitis see.
+// kernel.xml, xclbin files and callers of xrt::kernel share this one list.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@ namespace tenon::spec {
 
 struct Argument {
   std::string name;
-  uint32_t offset = 0;   // of its register
-  bool pointer = false;  // 64 bits, an address in the memory of m_axi_gmem; else a number of 32 bits
+  uint32_t offset = 0;   // byte offset of the argument's register
+  bool pointer = false;  // 64 bits, an address in the memory of m_axi_gmem; else a 32-bit integer
   uint32_t bytes() const { return pointer ? 8 : 4; }
 };
 
 std::vector<Argument> arguments();
 
-// What Vitis calls the accelerator: its top module there and the kernel in an xclbin file.
+// The accelerator's name in Vitis: of the top module and of the kernel in an xclbin file.
 inline constexpr char kKernelName[] = "tenon_kernel";
 inline constexpr char kControlPort[] = "s_axi_control", kMemoryPort[] = "m_axi_gmem";
 

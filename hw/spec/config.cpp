@@ -1,4 +1,4 @@
-// What a configuration may be: the limit of every field with its reason, and the sizes that follow from the fields.
+// Legal configurations: the limit of every field with its reason, and the sizes that follow from the fields.
 #include "hw/spec/config.h"
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<std::string_view, kScratchpads + 1> kMemoryNames = {"uop", "wgt", "inp", "acc",
                                                                          "out", "par", "res", "dram"};
 
-// How many elements a scratchpad may have, from the width of the fields that address it.
+// The maximum depth of a scratchpad, from the width of the fields that address it.
 struct DepthLimit {
   Memory memory;
   int64_t max;
@@ -91,7 +91,7 @@ Status validate(const Config& config, std::string_view where) {
     }
   }
   if (!config.base && !config.native) {
-    return error("profiles is empty: an accelerator without instructions does nothing", std::string(where),
+    return error("profiles is empty: an accelerator requires at least one instruction set", std::string(where),
                  "list \"base\", \"native\" or both");
   }
   for (const DepthLimit& limit : kDepthLimits) {

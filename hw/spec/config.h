@@ -1,7 +1,7 @@
-// The configuration of an accelerator: the one file from which hardware, simulators, driver and compiler are cut.
+// The configuration of an accelerator: the single input of hardware, simulators, driver and compiler.
 //
-// Units: buffers in bytes, as people know them from data sheets; depths in elements. An element is what one address
-// of a scratchpad names: a micro-op (4 bytes), an input vector (block_in bytes), a weight matrix (block_out x
+// Units: buffers in bytes, as in data sheets; depths in elements. An element is the data at one address of a
+// scratchpad: a micro-op (4 bytes), an input vector (block_in bytes), a weight matrix (block_out x
 // block_in bytes), an accumulator vector (block_out x 4 bytes), a residual or output vector (block_out bytes), a
 // parameter vector (block_out x 8 bytes).
 #pragma once
@@ -13,14 +13,14 @@
 #include <string_view>
 #include <vector>
 
-#include "hw/spec/diagnostic.h"
+#include "support/diagnostic.h"
 
 namespace tenon::spec {
 
 inline constexpr int kConfigVersion = 1;
 
-// Scratchpads, in the order in which references and dumps list them. kDram is no scratchpad, but it is a place that
-// instructions write to.
+// Scratchpads, in the order in which references and dumps list them. kDram is not a scratchpad, but instructions write
+// to it as well.
 enum class Memory : uint8_t { kUop, kWgt, kInp, kAcc, kOut, kPar, kRes, kDram };
 inline constexpr int kScratchpads = 7;
 std::string_view name(Memory memory);  // "uop", "wgt", ...
@@ -31,7 +31,7 @@ struct Config {
   int block_out = 16;        // lanes of an accumulator vector
   int axi_data_bits = 64;    // width of the memory port
   int max_burst_beats = 64;  // beats of an AXI burst
-  int queue_depth = 32;      // commands an engine's queue holds
+  int queue_depth = 32;      // commands that an engine's queue holds
   bool base = true;          // VTA's instruction set
   bool native = true;        // the native instruction set
   // Scratchpad sizes in bytes, by Memory.
@@ -39,8 +39,8 @@ struct Config {
 
   bool operator==(const Config&) const = default;
 
-  int element_bytes(Memory memory) const;  // bytes of one element as it lies in the scratchpad
-  int unit_bytes(Memory memory) const;     // bytes of one DMA unit: what a MOVE calls a vector
+  int element_bytes(Memory memory) const;  // bytes of one element in the scratchpad
+  int unit_bytes(Memory memory) const;     // bytes of one DMA unit, a vector of MOVE
   int units_per_element(Memory memory) const { return element_bytes(memory) / unit_bytes(memory); }
   int64_t depth(Memory memory) const { return bytes[static_cast<size_t>(memory)] / element_bytes(memory); }
   int index_bits(Memory memory) const;  // log2 of the depth
@@ -48,8 +48,8 @@ struct Config {
   int64_t macs_per_cycle() const { return int64_t{block_in} * block_out; }
 };
 
-// Reads a configuration from JSON text; `where` names it in messages. Every unknown key, missing key and broken limit
-// is an error that gives the limit and its reason.
+// Reads a configuration from JSON text; `where` names the text in messages. Every unknown key, missing key and broken
+// limit is an error that states the limit and its reason.
 Expected<Config> parse_config(std::string_view json, std::string_view where);
 
 // Finds a configuration by name ("default") in the directories of config_path(), or by path ("my.json").
@@ -62,7 +62,7 @@ std::vector<std::filesystem::path> config_path();
 // The names that load_config accepts, sorted.
 std::vector<std::string> named_configs();
 
-// Checks all limits; parse_config has already done so, others (random configurations) call it.
+// Checks all limits. parse_config calls it; makers of configurations that are not parsed (random ones) must call it.
 Status validate(const Config& config, std::string_view where);
 
 // Canonical JSON: parse_config(to_json(c)) == c, and equal configurations have equal text.

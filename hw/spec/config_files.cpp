@@ -1,4 +1,4 @@
-// Finds configurations by name in the directories that hold them.
+// Named configurations: the directories that hold them, and the search by name.
 #include <fmt/format.h>
 
 #include <cstdlib>

@@ -8,32 +8,33 @@
 #include "hw/spec/config_limits.h"
 #include "hw/spec/isa.h"
 #include "hw/spec/registers.h"
+#include "support/try.h"
 
 namespace tenon::spec {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A configuration is an object of objects and arrays. More is refused while it is read: what prints or frees a value
-// calls itself for each level, so that a file of brackets would overflow the stack.
+// A configuration is an object of objects and arrays. Deeper nesting is refused during parsing: printing and freeing a
+// value recurse for each level, so that a file of brackets would overflow the stack.
 constexpr int kMaxLevels = 8;
 
-// A value in a message: what it is if it is long, itself if not.
+// A value in a message: its kind if the value is long, else its text.
 std::string shown(const Json& value) {
   return value.is_array() ? "an array" : value.is_object() ? "an object" : value.dump();
 }
 
 Expected<Json> parse_json(std::string_view text, std::string_view where) {
   std::string mistake;
-  std::vector<std::set<std::string>> keys(kMaxLevels + 1);  // of the object that is open on each level
+  std::vector<std::set<std::string>> keys(kMaxLevels + 1);  // keys of the object that is open on each level
   const auto check = [&](int level, Json::parse_event_t event, Json& value) {
     if (level >= kMaxLevels) {
-      mistake = fmt::format("more than {} values inside each other", kMaxLevels);
+      mistake = fmt::format("more than {} nested values", kMaxLevels);
       return false;
     }
     if (event == Json::parse_event_t::object_start) keys[level + 1].clear();
     if (event == Json::parse_event_t::key && !keys[level].insert(value.get<std::string>()).second) {
-      mistake = fmt::format("\"{}\" stands there twice", value.get<std::string>());
+      mistake = fmt::format("duplicate key \"{}\"", value.get<std::string>());
     }
     return true;
   };
@@ -41,7 +42,7 @@ Expected<Json> parse_json(std::string_view text, std::string_view where) {
     Json value = Json::parse(text, check);
     if (!mistake.empty()) return error(mistake, std::string(where), "see hw/configs/default.json");
     return value;
-  } catch (const Json::exception& e) {  // no JSON, or a number beyond every double
+  } catch (const Json::exception& e) {  // not JSON, or a number beyond the range of double
     return error(fmt::format("not valid JSON: {}", e.what()), std::string(where));
   }
 }
@@ -61,14 +62,13 @@ Json to_object(const Config& config) {
   return object;
 }
 
-// Reads members of one JSON object and remembers which were asked for, so that unknown keys can be named.
+// Reads members of one JSON object and records the requested keys, so that unknown keys can be reported.
 class Reader {
  public:
   Reader(const Json& object, std::string_view where) : object_(object), where_(where) {}
 
   Expected<int64_t> integer(std::string_view key) {
-    auto value = member(key);
-    if (!value) return forward_error(value);
+    TENON_TRY_ASSIGN(value, member(key));
     if (!(*value)->is_number_integer() || ((*value)->is_number_unsigned() && (*value)->get<uint64_t>() > INT64_MAX)) {
       return error(fmt::format("{} is {}, must be an integer", key, shown(**value)), std::string(where_));
     }
@@ -76,7 +76,7 @@ class Reader {
   }
 
   Expected<const Json*> member(std::string_view key) {
-    known_.insert(std::string(key));
+    requested_.insert(std::string(key));
     const auto it = object_.find(std::string(key));
     if (it == object_.end()) {
       return error(fmt::format("\"{}\" is missing", key), std::string(where_),
@@ -85,11 +85,11 @@ class Reader {
     return &*it;
   }
 
-  Status no_others() const {
+  Status check_unrequested_keys() const {
     for (const auto& [key, value] : object_.items()) {
-      if (!known_.contains(key)) {
+      if (!requested_.contains(key)) {
         return error(fmt::format("unknown key \"{}\"", key), std::string(where_),
-                     fmt::format("remove it, or correct it to one of: {}", fmt::join(known_, ", ")));
+                     fmt::format("remove it, or correct it to one of: {}", fmt::join(requested_, ", ")));
       }
     }
     return {};
@@ -98,33 +98,29 @@ class Reader {
  private:
   const Json& object_;
   std::string_view where_;
-  std::set<std::string> known_;
+  std::set<std::string> requested_;
 };
 
 }  // namespace
 
 Expected<Config> parse_config(std::string_view json, std::string_view where) {
-  auto parsed = parse_json(json, where);
-  if (!parsed) return forward_error(parsed);
+  TENON_TRY_ASSIGN(parsed, parse_json(json, where));
   const Json& object = *parsed;
   if (!object.is_object())
-    return error("a configuration is a JSON object", std::string(where), "see hw/configs/default.json");
+    return error("a configuration must be a JSON object", std::string(where), "see hw/configs/default.json");
 
   Reader reader(object, where);
   Config config;
-  auto version = reader.integer("version");
-  if (!version) return forward_error(version);
+  TENON_TRY_ASSIGN(version, reader.integer("version"));
   if (*version != kConfigVersion) {
     return error(fmt::format("version is {}, this build reads version {}", *version, kConfigVersion),
                  std::string(where));
   }
-  auto name_member = reader.member("name");
-  if (!name_member) return forward_error(name_member);
+  TENON_TRY_ASSIGN(name_member, reader.member("name"));
   if (!(*name_member)->is_string()) return error("name must be a string", std::string(where));
   config.name = (*name_member)->get<std::string>();
   for (const Limit& limit : kLimits) {
-    auto value = reader.integer(limit.key);
-    if (!value) return forward_error(value);
+    TENON_TRY_ASSIGN(value, reader.integer(limit.key));
     if (*value < INT32_MIN || *value > INT32_MAX) {
       return broken_limit(where, limit.key, std::to_string(*value), fmt::format("{} .. {}", limit.min, limit.max),
                           limit.reason);
@@ -132,8 +128,7 @@ Expected<Config> parse_config(std::string_view json, std::string_view where) {
     config.*limit.member = static_cast<int>(*value);
   }
 
-  auto profiles = reader.member("profiles");
-  if (!profiles) return forward_error(profiles);
+  TENON_TRY_ASSIGN(profiles, reader.member("profiles"));
   config.base = config.native = false;
   if (!(*profiles)->is_array()) return error("profiles must be an array", std::string(where));
   for (const Json& profile : **profiles) {
@@ -144,19 +139,17 @@ Expected<Config> parse_config(std::string_view json, std::string_view where) {
                    "the profiles are \"base\" and \"native\"");
   }
 
-  auto buffers = reader.member("buffers");
-  if (!buffers) return forward_error(buffers);
+  TENON_TRY_ASSIGN(buffers, reader.member("buffers"));
   if (!(*buffers)->is_object()) return error("buffers must be an object", std::string(where));
   const std::string inner_where = std::string(where) + ": buffers";
   Reader inner(**buffers, inner_where);
   for (int i = 0; i < kScratchpads; ++i) {
-    auto value = inner.integer(name(static_cast<Memory>(i)));
-    if (!value) return forward_error(value);
+    TENON_TRY_ASSIGN(value, inner.integer(name(static_cast<Memory>(i))));
     config.bytes[i] = *value;
   }
-  if (auto status = inner.no_others(); !status) return forward_error(status);
-  if (auto status = reader.no_others(); !status) return forward_error(status);
-  if (auto status = validate(config, where); !status) return forward_error(status);
+  TENON_TRY(inner.check_unrequested_keys());
+  TENON_TRY(reader.check_unrequested_keys());
+  TENON_TRY(validate(config, where));
   return config;
 }
 
@@ -174,10 +167,10 @@ uint64_t hash(const Config& config) {
 std::string difference(const Config& a, const Config& b) {
   const Json left = to_object(a).flatten(), right = to_object(b).flatten();
   std::string text;
-  const auto line = [&](const std::string& key, const std::string& here, const std::string& there) {
+  const auto line = [&](const std::string& key, const std::string& first, const std::string& second) {
     std::string field = key.substr(1);
     std::replace(field.begin(), field.end(), '/', '.');
-    text += fmt::format("{}: {} here, {} there\n", field, here, there);
+    text += fmt::format("{}: {} here, {} there\n", field, first, second);
   };
   for (const auto& [key, value] : left.items()) {
     if (key == "/name") continue;

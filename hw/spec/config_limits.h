@@ -1,4 +1,4 @@
-// The integer fields of a configuration, for the two who go through them all: validate() and the JSON form.
+// The integer fields of a configuration as a table, which validate() and the JSON form iterate over.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace tenon::spec {
 
-// One integer field of the file: where it lives, what it may be, and why.
+// One integer field of the file: its member, its legal values, and their reason.
 struct Limit {
   std::string_view key;
   int Config::*member;
@@ -19,7 +19,7 @@ struct Limit {
 inline constexpr Limit kLimits[] = {
     {"block_in", &Config::block_in, 2, 64, true,
      "an input vector is fetched in whole bytes of a power-of-two address space"},
-    {"block_out", &Config::block_out, 2, 64, true, "accumulator lanes are addressed by bits of a DMA unit's number"},
+    {"block_out", &Config::block_out, 2, 64, true, "accumulator lanes are addressed by bits of a DMA unit's index"},
     {"axi_data_bits", &Config::axi_data_bits, 32, 512, true,
      "AXI4 has no other widths, and registers are 32 bits wide"},
     {"max_burst_beats", &Config::max_burst_beats, 1, 256, true, "AXI4 INCR bursts have at most 256 beats"},

@@ -1,4 +1,4 @@
-// Where Tenon's data files are (configurations, RTL, simulation harness), in a source tree and in an installation.
+// Locations of Tenon's data files (configurations, RTL, simulation harness), in a source tree and in an installation.
 #pragma once
 
 #include <filesystem>
@@ -7,9 +7,9 @@
 
 namespace tenon::spec {
 
-// The candidates for `what`, a path in the source tree as "hw/rtl", best first: share/tenon beside the running
-// program's bin (an installation may have been moved), the source tree it was built from, the configured installation
-// prefix. They need not exist.
-std::vector<std::filesystem::path> data_path(std::string_view what);
+// The candidate locations of `relative`, a path in the source tree such as "hw/rtl", best first: share/tenon beside the
+// running program's bin (an installation may have been moved), the source tree of the build, the configured
+// installation prefix. They need not exist.
+std::vector<std::filesystem::path> data_path(std::string_view relative);
 
 }  // namespace tenon::spec

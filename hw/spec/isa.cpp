@@ -6,7 +6,8 @@
 #include <cassert>
 
 #include "hw/spec/isa_tables.h"
-#include "hw/spec/overloaded.h"
+#include "support/try.h"
+#include "support/visitor.h"
 
 namespace tenon::spec {
 namespace {
@@ -46,8 +47,8 @@ std::unexpected<DecodeError> refuse(StopCode code, uint32_t index, std::string m
   return std::unexpected(DecodeError{code, index, std::move(message)});
 }
 
-// What isa.h excludes beyond the widths of fields: an empty message if the instruction is legal.
-std::string excluded(const Instruction& instruction) {
+// Checks the rules of isa.h that the widths of fields do not imply. The result is empty if the instruction is legal.
+std::string illegal_combination(const Instruction& instruction) {
   const auto transfer = [](const base::Transfer& t, bool store) -> std::string {
     if (t.x_size == 0) return {};
     if (!store && t.memory_type != static_cast<int>(base::MemoryType::kOut) &&
@@ -100,13 +101,13 @@ std::string_view describe(StopCode code) {
     case StopCode::kScratchpadRange: return "an element outside its scratchpad";
     case StopCode::kReadError: return "the memory answered a read with an error";
     case StopCode::kWriteError: return "the memory answered a write with an error";
-    case StopCode::kAfterFinish: return "an instruction behind FINISH";
+    case StopCode::kAfterFinish: return "an instruction after FINISH";
     case StopCode::kTruncated: return "the stream ends inside an instruction";
     case StopCode::kDeadlock: return "deadlock: every engine that has work waits for tokens";
-    case StopCode::kUnaligned: return "the address of the instructions is no multiple of 16";
-    case StopCode::kProfileOff: return "this configuration has not the profile of the launch";
+    case StopCode::kUnaligned: return "the address of the instructions is not a multiple of 16";
+    case StopCode::kProfileOff: return "this configuration does not have the profile of the launch";
     case StopCode::kRace: return "race: two accesses that no token orders";
-    case StopCode::kUninitialised: return "a scratchpad element is read that nobody wrote";
+    case StopCode::kUninitialised: return "a scratchpad element is read before it is written";
     case StopCode::kDivergence: return "two simulators in lockstep differ";
   }
   return "unknown stop code";
@@ -173,7 +174,7 @@ Isa::Isa(const Config& config)
 
 Status Isa::encode(const Instruction& instruction, std::vector<Slot>& stream) const {
   const Format& format = formats_[instruction.index()];
-  if (std::string why = excluded(instruction); !why.empty()) {
+  if (std::string why = illegal_combination(instruction); !why.empty()) {
     return error(std::move(why), disassemble(instruction), {}, Fault::kInternal);
   }
   Bits bits{};
@@ -223,7 +224,7 @@ std::expected<Instruction, DecodeError> Isa::decode(std::span<const Slot> stream
   }
   if (which == formats_.size()) {
     return refuse(StopCode::kBadOpcode, index,
-                  fmt::format("opcode {}, function {} is no instruction of the {} profile", static_cast<int>(opcode),
+                  fmt::format("opcode {}, function {} is not an instruction of the {} profile", static_cast<int>(opcode),
                               function, name(profile)));
   }
   const Format& format = formats_[which];
@@ -237,7 +238,7 @@ std::expected<Instruction, DecodeError> Isa::decode(std::span<const Slot> stream
   }
   Instruction instruction = make_instruction(which);
   for (size_t i = 0; i < format.fields.size(); ++i) set_field(instruction, i, extract(bits, format.fields[i]));
-  if (std::string why = excluded(instruction); !why.empty()) return refuse(StopCode::kBadField, index, std::move(why));
+  if (std::string why = illegal_combination(instruction); !why.empty()) return refuse(StopCode::kBadField, index, std::move(why));
   return instruction;
 }
 
@@ -246,9 +247,8 @@ std::expected<std::vector<Decoded>, DecodeError> Isa::decode_all(std::span<const
   const uint32_t step = profile == Profile::kNative ? 2 : 1;
   bool finished = false;
   for (uint32_t index = 0; index < stream.size(); index += step) {
-    if (finished) return refuse(StopCode::kAfterFinish, index, "an instruction behind FINISH");
-    auto instruction = decode(stream, index, profile);
-    if (!instruction) return std::unexpected(std::move(instruction.error()));
+    if (finished) return refuse(StopCode::kAfterFinish, index, "an instruction after FINISH");
+    TENON_TRY_ASSIGN(instruction, decode(stream, index, profile));
     finished =
         std::holds_alternative<base::Finish>(*instruction) || std::holds_alternative<native::Finish>(*instruction);
     decoded.push_back({std::move(*instruction), index});

@@ -1,10 +1,10 @@
-// The instruction set: every instruction's fields, their bit offsets, and what execution means. The RTL package, the
-// encoder, the decoder, the assembler and the reference page (hw/spec/isa.md) are all made from the tables here.
+// The instruction set: every instruction's fields, their bit offsets, and the semantics of execution. The RTL package,
+// the encoder, the decoder, the assembler and the reference page (hw/spec/isa.md) are generated from these tables.
 //
 // Common to both profiles
 //   An instruction stream is a sequence of 16-byte slots; `count` in the register map counts slots. Instructions after
 //   FINISH are an error; a stream without FINISH is complete when all queues have drained. Each engine executes its
-//   own instructions in order; nothing else orders two engines but tokens. The index of an instruction, in errors and
+//   own instructions in order; only tokens order two engines. The index of an instruction, in errors and
 //   traces, is the index of its first slot. An extent or trip count of 0 moves or computes nothing and still handles
 //   tokens. Accumulators wrap (two's complement). An address outside its scratchpad is an error.
 //
@@ -14,8 +14,8 @@
 //   done; the order of classes is load, compute, store. A pop or push beyond the ends (load's prev, store's next) is
 //   ignored. On the token matrix, load is LDI, compute is GEMM, store is ST. Free bits are ignored.
 //   LOAD   fills (pad_top + y_size + pad_bottom) x (pad_left + x_size + pad_right) elements from sram_base on; the
-//          pads with zeros, row y of the rest from element dram_base + y * x_stride of the memory type's base
-//          address. x_size = 0 moves nothing, pads included, whatever the type; y_size = 0 writes pads only. Type 5
+//          pads with zeros, row y of the remaining elements from element dram_base + y * x_stride of the memory type's
+//          base address. x_size = 0 moves nothing, pads included, whatever the type; y_size = 0 writes pads only. Type 5
 //          reads block_out-byte elements and sign-extends them into acc.
 //   STORE  writes the low byte of each lane of acc[sram_base + i] for i over y_size rows of x_size elements to
 //          element dram_base + y * x_stride. Type 4 and no pads, else an error; x_size = 0 ignores both.
@@ -35,17 +35,17 @@
 //   MOVE   by function: 0 inp (LDI), 1 wgt (LDW), 2 par, 3 res (LDM), 4 out (ST). The unit is block_in bytes for inp
 //          and wgt, block_out bytes for par, res and out; an element of wgt is block_out units, of par 8, else 1.
 //          Vector (y, x), y < rows, x < vectors, is unit y * vectors + x after the first of element sram_base. Its
-//          byte j has k = x * x_step - left + j and lies in DRAM at base[base] + offset + (y - top) * y_step + k where
+//          byte j has k = x * x_step - left + j and is stored in DRAM at base[base] + offset + (y - top) * y_step + k if
 //          0 <= k < row_bytes and 0 <= y - top < source_rows. A load writes 0 to bytes j >= valid (valid = 0 means all
-//          bytes are valid), else the byte of DRAM, or pad_value where there is none. A store writes only bytes
-//          j < valid that have a place in DRAM, in the order of (y, x).
+//          bytes are valid), else the byte of DRAM, or pad_value if it has none. A store writes only bytes j < valid
+//          that have an address in DRAM, in the order of (y, x).
 //   GEMM   for r0, r1, r2, y, x below their extents, outermost first: dst = dst_base + y * dst_y + x * dst_x,
 //          src = src_base + r0 * src_r0 + ... + x * src_x, wgt = wgt_base + r0 * wgt_r0 + r1 * wgt_r1 + r2 * wgt_r2;
 //          acc[dst] = (first and r0 = r1 = r2 = 0 ? 0 : acc[dst]) + inp[src] . wgt[wgt]^T.
 //   RQ     for y < rows, x < cols: out[out_base + y * out_pitch + x] = requantize (requantize.h) of lane c of
-//          acc[acc_base + y * acc_pitch + x * acc_step] with parameters par[par_base] lane c and, where `residual` is
+//          acc[acc_base + y * acc_pitch + x * acc_step] with parameters par[par_base] lane c and, if `residual` is
 //          set, res[res_base + y * res_pitch + x] lane c.
-//   SYNC   tokens only, on the engine whose number is function - 8.
+//   SYNC   tokens only, on the engine with index function - 8.
 //   FINISH opcode 3, everything else 0.
 #pragma once
 
@@ -58,7 +58,7 @@
 #include <vector>
 
 #include "hw/spec/config.h"
-#include "hw/spec/diagnostic.h"
+#include "support/diagnostic.h"
 
 namespace tenon::spec {
 
@@ -77,21 +77,21 @@ inline constexpr int kMaxTokens = 255;
 
 enum class Opcode : uint8_t { kLoad, kStore, kGemm, kFinish, kAlu, kMove, kMac, kPost };
 
-// Why the accelerator stopped; the status register holds the number.
+// Why the accelerator stopped; the status register holds the code's value.
 enum class StopCode : uint8_t {
   kNone = 0,
-  kBadOpcode = 1,        // unknown opcode or function, one of the other profile, or of an engine that is absent
+  kBadOpcode = 1,        // unknown opcode or function, one of the other profile, or one of an absent engine
   kBadField = 2,         // reserved bits set, a token of an absent engine, or a combination that isa.h excludes
   kScratchpadRange = 3,  // an element outside its scratchpad
   kReadError = 4,        // the memory answered a read with an error
   kWriteError = 5,       // the memory answered a write with an error
-  kAfterFinish = 6,      // an instruction behind FINISH
+  kAfterFinish = 6,      // an instruction after FINISH
   kTruncated = 7,        // the stream ends inside an instruction
-  kDeadlock = 8,         // every engine that has work waits for tokens that nobody will give
-  kUnaligned = 9,        // the address of the instructions is no multiple of 16
-  kProfileOff = 10,      // the configuration has not the profile of this launch
+  kDeadlock = 8,         // every engine that has work waits for tokens that no engine will push
+  kUnaligned = 9,        // the address of the instructions is not a multiple of 16
+  kProfileOff = 10,      // the configuration does not have the profile of this launch
   kRace = 64,            // simulator only: two accesses that no token orders
-  kUninitialised = 65,   // simulator only: a scratchpad element is read that nobody wrote
+  kUninitialised = 65,   // simulator only: a scratchpad element is read before it is written
   kDivergence = 66,      // lockstep only: two simulators leave different values
 };
 std::string_view describe(StopCode code);
@@ -176,9 +176,9 @@ using Instruction = std::variant<base::Load, base::Store, base::Gemm, base::Alu,
                                  native::Gemm, native::Requantize, native::Sync, native::Finish>;
 
 Profile profile_of(const Instruction& instruction);
-// The engine whose queue takes it. Base: the engine that stands for its class (LDI, GEMM, ST), see above.
+// The engine whose queue takes the instruction. Base: the engine that represents its class (LDI, GEMM, ST), see above.
 Engine engine_of(const Instruction& instruction);
-// The tokens on the matrix: bit p of `wait` takes from (p, engine), bit c of `signal` gives to (engine, c).
+// The tokens on the matrix: bit p of `wait` pops from (p, engine), bit c of `signal` pushes to (engine, c).
 struct TokenMasks {
   unsigned wait = 0, signal = 0;
   bool operator==(const TokenMasks&) const = default;
@@ -200,7 +200,7 @@ struct Format {
   std::string_view mnemonic;  // unique: "load", "store", "gemm", "alu", "finish", "move", "mac", "rq", "sync", "end"
   Profile profile = Profile::kBase;
   Opcode opcode = Opcode::kLoad;
-  int fixed_function = -1;  // the value of [6:3] in native formats, or -1 where it is a field or there is none
+  int fixed_function = -1;  // the value of [6:3] in native formats, or -1 if it is a field or does not exist
   std::vector<Field> fields;
   std::string_view doc;
 };
@@ -212,14 +212,14 @@ struct Decoded {
   Instruction instruction;
   uint32_t index = 0;
 };
-// What decode refuses, as the hardware does: the code and the slot, and a message for people.
+// Why decode, like the hardware, refuses an instruction: the code, the slot, and a message.
 struct DecodeError {
   StopCode code = StopCode::kNone;
   uint32_t index = 0;
   std::string message;
 };
 
-// The instruction set of one configuration: the tables and what is made from them.
+// The instruction set of one configuration: the tables, and the encoder, decoder and assembler that they define.
 class Isa {
  public:
   explicit Isa(const Config& config);
@@ -230,7 +230,7 @@ class Isa {
 
   // Appends the instruction's slots. A field out of range is an error that names field, value and limits.
   Status encode(const Instruction& instruction, std::vector<Slot>& stream) const;
-  // Decodes the instruction at slot `index` of the stream; checks what the hardware's decoder checks.
+  // Decodes the instruction at slot `index` of the stream, with the checks of the hardware's decoder.
   std::expected<Instruction, DecodeError> decode(std::span<const Slot> stream, uint32_t index, Profile profile) const;
   // Decodes a whole stream, FINISH rules included.
   std::expected<std::vector<Decoded>, DecodeError> decode_all(std::span<const Slot> stream, Profile profile) const;

@@ -13,23 +13,23 @@ struct Row {
   int width;
   bool is_signed;
   std::string_view doc;
-  int at = -1;  // lsb; -1: behind the field before
+  int lsb = -1;  // -1: directly after the previous field
 };
 
-// The widths that a configuration decides.
+// The widths that depend on the configuration.
 struct Widths {
   int uop = 0, dst = 0, src = 0, wgt = 0;
 };
 
-constexpr std::string_view kPop[] = {"takes a token from the class before", "takes a token from the class behind",
-                                     "gives a token to the class before", "gives a token to the class behind"};
+constexpr std::string_view kTokenDocs[] = {"takes a token from the class before", "takes a token from the class after",
+                                     "gives a token to the class before", "gives a token to the class after"};
 
 template <class T>
 void append_base_tokens(std::vector<Row<T>>& rows) {
-  rows.push_back({&T::pop_prev, "pop_prev", 1, false, kPop[0], 3});
-  rows.push_back({&T::pop_next, "pop_next", 1, false, kPop[1]});
-  rows.push_back({&T::push_prev, "push_prev", 1, false, kPop[2]});
-  rows.push_back({&T::push_next, "push_next", 1, false, kPop[3]});
+  rows.push_back({&T::pop_prev, "pop_prev", 1, false, kTokenDocs[0], 3});
+  rows.push_back({&T::pop_next, "pop_next", 1, false, kTokenDocs[1]});
+  rows.push_back({&T::push_prev, "push_prev", 1, false, kTokenDocs[2]});
+  rows.push_back({&T::push_next, "push_next", 1, false, kTokenDocs[3]});
 }
 template <class T>
 void append_native_tokens(std::vector<Row<T>>& rows) {
@@ -49,7 +49,7 @@ void append_transfer(std::vector<Row<T>>& rows) {
   rows.push_back({&T::y_pad_top, "y_pad_top", 4, false, "rows of zeros above"});
   rows.push_back({&T::y_pad_bottom, "y_pad_bottom", 4, false, "rows of zeros below"});
   rows.push_back({&T::x_pad_left, "x_pad_left", 4, false, "elements of zeros before each row"});
-  rows.push_back({&T::x_pad_right, "x_pad_right", 4, false, "elements of zeros behind each row"});
+  rows.push_back({&T::x_pad_right, "x_pad_right", 4, false, "elements of zeros after each row"});
 }
 
 template <class T>
@@ -57,7 +57,7 @@ void append_loops(std::vector<Row<T>>& rows, const Widths& w) {
   append_base_tokens(rows);
   rows.push_back({&T::reset, "reset", 1, false, "GEMM: acc[dst] = 0; ALU: not used"});
   rows.push_back({&T::uop_begin, "uop_begin", w.uop, false, "first micro-op"});
-  rows.push_back({&T::uop_end, "uop_end", w.uop + 1, false, "micro-op behind the last"});
+  rows.push_back({&T::uop_end, "uop_end", w.uop + 1, false, "one past the last micro-op"});
   rows.push_back({&T::iter_out, "iter_out", 14, false, "trips of the outer loop"});
   rows.push_back({&T::iter_in, "iter_in", 14, false, "trips of the inner loop"});
   rows.push_back({&T::dst_factor_out, "dst_factor_out", w.dst, false, "added to dst per outer trip"});
@@ -86,18 +86,18 @@ std::vector<Row<T>> rows_of(const Widths& w) {
     append_native_tokens(rows);
     rows.push_back({&T::function, "function", 4, false, "0 inp, 1 wgt, 2 par, 3 res, 4 out", 3});
     rows.push_back({&T::base, "base", 3, false, "base register", 29});
-    rows.push_back({&T::offset, "offset", 32, false, "bytes behind the base address"});
+    rows.push_back({&T::offset, "offset", 32, false, "bytes from the base address"});
     rows.push_back({&T::sram_base, "sram_base", 16, false, "first element in the scratchpad"});
     rows.push_back({&T::rows, "rows", 16, false, "rows of vectors"});
     rows.push_back({&T::vectors, "vectors", 16, false, "vectors a row"});
     rows.push_back({&T::x_step, "x_step", 16, false, "bytes from vector to vector in DRAM"});
     rows.push_back({&T::y_step, "y_step", 32, false, "bytes from row to row in DRAM"});
-    rows.push_back({&T::row_bytes, "row_bytes", 16, false, "bytes of a row in DRAM; what lies beyond is padding"});
+    rows.push_back({&T::row_bytes, "row_bytes", 16, false, "bytes of a row in DRAM; bytes beyond them are padding"});
     rows.push_back({&T::left, "left", 12, true, "bytes of padding before a row"});
     rows.push_back({&T::top, "top", 8, false, "rows of padding above"});
-    rows.push_back({&T::pad_value, "pad_value", 8, true, "what padding reads as"});
+    rows.push_back({&T::pad_value, "pad_value", 8, true, "value of padding bytes"});
     rows.push_back({&T::valid, "valid", 8, false, "bytes of a vector that are data, 0 for all"});
-    rows.push_back({&T::source_rows, "source_rows", 16, false, "rows in DRAM; what lies below is padding"});
+    rows.push_back({&T::source_rows, "source_rows", 16, false, "rows in DRAM; rows below them are padding"});
   } else if constexpr (std::is_same_v<T, native::Gemm>) {
     append_native_tokens(rows);
     rows.push_back({&T::first, "first", 1, false, "acc reads as 0 while r0 = r1 = r2 = 0"});
@@ -153,7 +153,7 @@ Format make_format(std::string_view mnemonic, Profile profile, Opcode opcode, in
   Format format{mnemonic, profile, opcode, fixed_function, {}, doc};
   int next = 0;
   for (const Row<T>& row : rows_of<T>(widths)) {
-    int lsb = row.at >= 0 ? row.at : next;
+    int lsb = row.lsb >= 0 ? row.lsb : next;
     // In VTA's structs a field that would cross a 64-bit word starts the next one.
     if (profile == Profile::kBase && lsb < 64 && lsb + row.width > 64) lsb = 64;
     format.fields.push_back({row.name, lsb, row.width, row.is_signed, row.doc});
@@ -204,10 +204,10 @@ std::vector<Field> make_uop_fields(const Config& config) {
           {"wgt", dst + src, wgt, false, "weight matrix"}};
 }
 
-Instruction make_instruction(size_t which) {
+Instruction make_instruction(size_t alternative) {
   Instruction instruction;
   const auto make = [&]<size_t... I>(std::index_sequence<I...>) {
-    ((which == I ? void(instruction = std::variant_alternative_t<I, Instruction>{}) : void()), ...);
+    ((alternative == I ? void(instruction = std::variant_alternative_t<I, Instruction>{}) : void()), ...);
   };
   make(std::make_index_sequence<std::variant_size_v<Instruction>>());
   return instruction;

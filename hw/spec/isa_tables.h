@@ -1,4 +1,4 @@
-// The tables behind Isa: formats of one configuration, and access to an instruction's members by field number.
+// The tables behind Isa: formats of one configuration, and access to an instruction's members by field index.
 #pragma once
 
 #include "hw/spec/isa.h"
@@ -10,8 +10,8 @@ std::vector<Format> make_formats(const Config& config);
 // dst, src, wgt.
 std::vector<Field> make_uop_fields(const Config& config);
 
-// A default instruction of alternative `which`, all fields 0.
-Instruction make_instruction(size_t which);
+// A default instruction of the alternative with index `alternative`, all fields 0.
+Instruction make_instruction(size_t alternative);
 int64_t get_field(const Instruction& instruction, size_t field);
 void set_field(Instruction& instruction, size_t field, int64_t value);
 

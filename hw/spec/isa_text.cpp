@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "hw/spec/isa_tables.h"
+#include "support/try.h"
 
 namespace tenon::spec {
 namespace {
@@ -119,17 +120,16 @@ Expected<Instruction> Isa::assemble(std::string_view line, std::string_view wher
 
 Expected<std::vector<Instruction>> Isa::assemble_all(std::string_view text, std::string_view where) const {
   std::vector<Instruction> instructions;
-  for (int number = 1; !text.empty(); ++number) {
+  for (int line_number = 1; !text.empty(); ++line_number) {
     const auto length = std::min(text.find('\n'), text.size());
     std::string_view line = text.substr(0, length);
     text.remove_prefix(std::min(length + 1, text.size()));
     if (line.find('\0') != std::string_view::npos) {
-      return error("a line holds bytes that are no text", fmt::format("{}:{}", where, number));
+      return error("a line contains bytes that are not text", fmt::format("{}:{}", where, line_number));
     }
-    std::string_view rest = line.substr(0, line.find('#'));
-    if (rest.find_first_not_of(kSpace) == std::string_view::npos) continue;
-    auto instruction = assemble(line, fmt::format("{}:{}", where, number));
-    if (!instruction) return forward_error(instruction);
+    std::string_view code = line.substr(0, line.find('#'));
+    if (code.find_first_not_of(kSpace) == std::string_view::npos) continue;
+    TENON_TRY_ASSIGN(instruction, assemble(line, fmt::format("{}:{}", where, line_number)));
     instructions.push_back(std::move(*instruction));
   }
   return instructions;

@@ -10,7 +10,7 @@ constexpr std::array kRegisters = {
     Register{"GLOBAL_INTERRUPT_ENABLE", reg::kGlobalInterruptEnable, "rw", "bit 0 enables the interrupt output"},
     Register{"INTERRUPT_ENABLE", reg::kInterruptEnable, "rw", "bit 0 on ap_done, bit 1 on ap_ready"},
     Register{"INTERRUPT_STATUS", reg::kInterruptStatus, "rw",
-             "bit 0 ap_done, bit 1 ap_ready happened; writing 1 toggles"},
+             "bit 0 ap_done, bit 1 ap_ready has occurred; writing 1 toggles"},
     Register{"INSTRUCTIONS", reg::kInstructions, "rw", "64 bits: address of the instruction stream, a multiple of 16"},
     Register{"COUNT", reg::kCount, "rw", "16-byte slots of the stream"},
     Register{"MODE", reg::kMode, "rw", "bit 0: profile of the launch, 0 base, 1 native"},
@@ -18,7 +18,7 @@ constexpr std::array kRegisters = {
              "64 bits each, eight of them: base addresses; base profile: uop, wgt, inp, acc, out"},
     Register{"COMMAND", reg::kCommand, "w", "bit 0 SOFT_RESET, bit 1 TOKEN_CLEAR"},
     Register{"STATUS", reg::kStatus, "r", "bits 7:0 stop code, bit 8 busy"},
-    Register{"ERROR_INDEX", reg::kErrorIndex, "r", "slot of the instruction that the stop code is about"},
+    Register{"ERROR_INDEX", reg::kErrorIndex, "r", "slot of the instruction that caused the stop code"},
     Register{"VERSION", reg::kVersion, "r", "bits 31:16 version of the instruction set, 15:0 of this map"},
     Register{"CONFIG_HASH", reg::kConfigHash, "r", "64 bits: hash of the configuration"},
     Register{"CAPABILITIES", reg::kCapabilities, "r", "bit 0 base, bit 1 native profile; bits 14:8 engines present"},
@@ -36,8 +36,7 @@ constexpr std::array kRegisters = {
              "64 bits each, seven of them: cycles in which engine i's head waits for tokens"},
     Register{"HEAD0", reg::kHead0, "r",
              "32 bits each, seven of them: slot of engine i's oldest instruction, in flight or queued; 0 between "
-             "launches, as "
-             "the three behind"},
+             "launches, as the next three registers"},
     Register{"ACTIVITY", reg::kActivity, "r",
              "bits 6:0 engines that have an instruction, 14:8 those with one in flight"},
     Register{"DECODED", reg::kDecoded, "r", "slots whose instructions have reached their queues"},

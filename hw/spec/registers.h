@@ -2,7 +2,7 @@
 // kernel.xml and the reference page.
 //
 // Access: 32-bit registers at byte offsets. "r" read only, "rw" read and write, "w" write only (reads 0), "cor" clear
-// on read. Counters start at 0 with each launch and stand still when it is over. Sixty-four-bit values are two
+// on read. Counters start at 0 with each launch and hold their values when it is over. Sixty-four-bit values are two
 // registers, low word first.
 //
 // Launch: write instructions, count, mode and bases, then 1 to CONTROL. ap_done rises when the stream is complete or
@@ -42,7 +42,7 @@ inline constexpr uint32_t kCycles = 0x100, kInstructionsDone = 0x108, kMacs = 0x
                           kWriteBeats = 0x120, kReadBursts = 0x128, kWriteBursts = 0x130;
 inline constexpr uint32_t kBusy0 = 0x140;   // cycles in which engine i executes, at kBusy0 + 8 i
 inline constexpr uint32_t kStall0 = 0x180;  // cycles in which engine i's head waits for tokens, at kStall0 + 8 i
-// Where a launch that runs is; 0 when it is over.
+// Progress of a running launch; 0 when it is over.
 inline constexpr uint32_t kHead0 =
     0x1c0;  // slot of engine i's oldest instruction, in flight or queued; at kHead0 + 4 i
 inline constexpr uint32_t kActivity = 0x1dc, kDecoded = 0x1e0, kOutstanding = 0x1e4;
@@ -59,7 +59,7 @@ inline constexpr uint32_t kModeNative = 1;
 inline constexpr uint32_t kStatusBusy = 1u << 8;
 // kActivity: bits 6:0 the engines that have an instruction, 14:8 those that have one in flight. kDecoded: slots whose
 // instructions have reached their queues. kOutstanding: bursts that memory owes, 15:0 of reads, 31:16 of writes; models
-// without bursts say 0.
+// without bursts report 0.
 // Base addresses of the base profile, by memory type: uop, wgt, inp, acc and acc8, out. The native profile's eight are
 // free.
 inline constexpr int kBaseUop = 0, kBaseWgt = 1, kBaseInp = 2, kBaseAcc = 3, kBaseOut = 4;

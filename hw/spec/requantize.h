@@ -15,8 +15,8 @@
 
 namespace tenon::spec {
 
-// What differs between the channels of a layer. In a parameter vector each lane has 8 bytes, little endian: bias in
-// bytes 0-3, multiplier in 4-5, shift in the low six bits of 6; the rest is ignored.
+// The parameters of one channel. In a parameter vector each lane has 8 bytes, little endian: bias in
+// bytes 0-3, multiplier in 4-5, shift in the low six bits of 6; all other bits are ignored.
 struct ChannelParameters {
   int32_t bias = 0;
   uint16_t multiplier = 0;  // 0 or 2^15 .. 2^16 - 1
@@ -28,7 +28,7 @@ inline constexpr int kChannelParameterBytes = 8;
 inline constexpr int kMaxShift = 39;
 inline constexpr int kMaxResidualShift = 31;
 
-// What all elements of a layer share.
+// The parameters that all elements of a layer share.
 struct LayerParameters {
   int16_t v_lo = -2048;  // 12 bits, signed
   int16_t v_hi = 2047;

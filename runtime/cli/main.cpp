@@ -9,12 +9,13 @@
 #include <nlohmann/json.hpp>
 
 #include "driver/accelerator.h"
-#include "runtime/file.h"
 #include "runtime/native/functions.h"
 #include "runtime/profile/analysis.h"
 #include "runtime/profile/report.h"
 #include "runtime/vm/mismatch.h"
 #include "runtime/vm/session.h"
+#include "support/file.h"
+#include "support/try.h"
 
 namespace tenon::runtime {
 namespace {
@@ -42,10 +43,9 @@ Expected<NamedTensors> read_inputs(const Executable& executable, const std::vect
     auto equals = arg.find('=');
     std::filesystem::path path = equals == std::string::npos ? arg : arg.substr(equals + 1);
     if (path.extension() == ".npz") {
-      auto all = load_npz(path);
-      if (!all) return forward_error(all);
+      TENON_TRY_ASSIGN(all, load_npz(path));
       for (auto& [name, tensor] : *all) {
-        if (auto status = add(name, std::move(tensor)); !status) return forward_error(status);
+        TENON_TRY(add(name, std::move(tensor)));
       }
       continue;
     }
@@ -53,10 +53,9 @@ Expected<NamedTensors> read_inputs(const Executable& executable, const std::vect
       return error(fmt::format("'{}' names no input, and the model has {}", arg, executable.main().params.size()), {},
                    "write --input NAME=FILE.npy", Fault::kUsage);
     }
-    auto tensor = load_npy(path);
-    if (!tensor) return forward_error(tensor);
+    TENON_TRY_ASSIGN(tensor, load_npy(path));
     auto name = equals == std::string::npos ? executable.main().params[0].name : arg.substr(0, equals);
-    if (auto status = add(name, std::move(*tensor)); !status) return forward_error(status);
+    TENON_TRY(add(name, std::move(*tensor)));
   }
   return inputs;
 }
@@ -132,8 +131,7 @@ std::unexpected<Diagnostic> with(Diagnostic reported, const std::string& kept) {
 Expected<NamedTensors> run_on(const Executable& executable, const SessionOptions& session_options,
                               const NamedTensors& inputs, const Options& options, uint64_t runs,
                               std::optional<Session>& session) {
-  auto created = Session::create(executable, session_options);
-  if (!created) return forward_error(created);
+  TENON_TRY_ASSIGN(created, Session::create(executable, session_options));
   session.emplace(std::move(*created));
   Expected<NamedTensors> outputs;
   for (uint64_t i = 0; i < runs; ++i) {
@@ -150,8 +148,7 @@ Expected<NamedTensors> run_on(const Executable& executable, const SessionOptions
 }
 
 Status run(const Options& options) {
-  auto executable = load(options.model);
-  if (!executable) return forward_error(executable);
+  TENON_TRY_ASSIGN(executable, load(options.model));
   if (options.info) {
     print_info(*executable, options.json);
     return {};
@@ -160,20 +157,17 @@ Status run(const Options& options) {
   std::string uri = options.device;
   if (uri.empty() && !executable->programs.empty()) uri = "behavioral:" + executable->programs[0].config.name;
   if (!uri.empty()) {
-    auto opened = driver::open(uri);
-    if (!opened) return forward_error(opened);
+    TENON_TRY_ASSIGN(opened, driver::open(uri));
     accelerator = std::move(*opened);
   }
   if (!options.verify.empty()) {
-    auto opened = driver::open(options.verify);
-    if (!opened) return forward_error(opened);
+    TENON_TRY_ASSIGN(opened, driver::open(options.verify));
     second = std::move(*opened);
   }
-  auto inputs = read_inputs(*executable, options.inputs);
-  if (!inputs) return forward_error(inputs);
+  TENON_TRY_ASSIGN(inputs, read_inputs(*executable, options.inputs));
 
   for (const std::string& file : options.libraries) {
-    if (auto opened = open_functions(file); !opened) return opened;
+    TENON_TRY(open_functions(file));
   }
   SessionOptions session_options;
   session_options.accelerator = accelerator.get();
@@ -194,8 +188,7 @@ Status run(const Options& options) {
     other.accelerator = second.get();
     other.timeline = false;
     std::optional<Session> there;
-    auto expected = run_on(*executable, other, *inputs, options, 1, there);
-    if (!expected) return forward_error(expected);
+    TENON_TRY_ASSIGN(expected, run_on(*executable, other, *inputs, options, 1, there));
     for (const auto& [name, tensor] : *expected) {
       if (outputs.at(name) == tensor) continue;
       Diagnostic differs{fmt::format("output '{}' differs between {} and {}", name, uri, options.verify),
@@ -217,16 +210,16 @@ Status run(const Options& options) {
     const std::vector<std::string> names = file_names(results);
     for (size_t i = 0; i < results.size(); ++i) {
       const auto file = std::filesystem::path(options.output) / (names[i] + ".npy");
-      if (auto status = save_npy(file, outputs.at(results[i].name)); !status) return status;
+      TENON_TRY(save_npy(file, outputs.at(results[i].name)));
     }
   }
   ReportInput report{
       executable->name, {}, &*executable, &session->profile(), accelerator ? &accelerator->info() : nullptr};
   if (!options.report.empty()) {
-    if (auto status = write_file(options.report, make_report(report)); !status) return status;
+    TENON_TRY(write_file(options.report, make_report(report)));
   }
   if (!options.trace.empty()) {
-    if (auto status = write_file(options.trace, make_trace(report)); !status) return status;
+    TENON_TRY(write_file(options.trace, make_trace(report)));
   }
 
   Analysis figures = analyze(*executable, session->profile());

@@ -7,7 +7,8 @@
 #include "executable_generated.h"
 #include "runtime/executable/executable.h"
 #include "runtime/executable/layout.h"
-#include "runtime/file.h"
+#include "support/file.h"
+#include "support/try.h"
 
 namespace tenon::runtime {
 namespace {
@@ -339,8 +340,7 @@ Expected<Executable> deserialize(std::span<const std::byte> file, std::string_vi
 }
 
 Expected<Executable> load(const std::filesystem::path& path) {
-  auto file = read_file(path);
-  if (!file) return forward_error(file);
+  TENON_TRY_ASSIGN(file, read_file(path));
   return deserialize(*file, path.string());
 }
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "hw/spec/overloaded.h"
+#include "support/visitor.h"
 
 namespace tenon::runtime {
 namespace {

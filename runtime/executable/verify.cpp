@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <set>
 
-#include "hw/spec/overloaded.h"
 #include "runtime/executable/executable.h"
 #include "runtime/executable/storage.h"
 #include "runtime/executable/verify_program.h"
+#include "support/try.h"
+#include "support/visitor.h"
 
 namespace tenon::runtime {
 namespace {
@@ -24,15 +25,14 @@ class Verifier {
       if (!executable_.constants[i]) return fail(fmt::format("constant {} is empty", i));
     }
     for (const Function& function : executable_.functions) {
-      if (auto status = check(function); !status) return status;
+      TENON_TRY(check(function));
     }
     for (const AcceleratorProgram& program : executable_.programs) {
-      if (auto status = verify_program(program, where_); !status) return status;
+      TENON_TRY(verify_program(program, where_));
     }
     for (const NativeCode& native : executable_.natives) {
       for (const NativeKernel& kernel : native.kernels) {
-        if (auto status = verify(kernel.signature, fmt::format("{}: native kernel '{}'", where_, kernel.name)); !status)
-          return status;
+        TENON_TRY(verify(kernel.signature, fmt::format("{}: native kernel '{}'", where_, kernel.name)));
       }
     }
     return check(executable_.graph);

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "hw/spec/registers.h"
+#include "support/try.h"
 
 namespace tenon::runtime {
 namespace {
@@ -31,7 +32,7 @@ Status verify_program(const AcceleratorProgram& program, std::string_view where)
   auto fail = [&](std::string what) {
     return error(fmt::format("program '{}': {}", program.name, what), std::string(where));
   };
-  if (auto status = spec::validate(program.config, where); !status) return status;
+  TENON_TRY(spec::validate(program.config, where));
   if (program.profile != spec::Profile::kNative) {
     return fail("it uses the base profile, and executables hold native programs only");
   }

@@ -5,8 +5,8 @@
 
 #include <string_view>
 
-#include "hw/spec/diagnostic.h"
 #include "runtime/accelerator_program.h"
+#include "support/diagnostic.h"
 
 namespace tenon::runtime {
 

@@ -3,10 +3,11 @@
 #include <type_traits>
 
 #include "executable_generated.h"
-#include "hw/spec/overloaded.h"
 #include "runtime/executable/executable.h"
 #include "runtime/executable/layout.h"
-#include "runtime/file.h"
+#include "support/file.h"
+#include "support/try.h"
+#include "support/visitor.h"
 
 namespace tenon::runtime {
 namespace {
@@ -217,13 +218,12 @@ class Writer {
 }  // namespace
 
 Expected<std::vector<std::byte>> serialize(const Executable& executable) {
-  if (auto status = verify(executable, executable.name); !status) return forward_error(status);
+  TENON_TRY(verify(executable, executable.name));
   return Writer().write(executable);
 }
 
 Status save(const Executable& executable, const std::filesystem::path& path) {
-  auto file = serialize(executable);
-  if (!file) return forward_error(file);
+  TENON_TRY_ASSIGN(file, serialize(executable));
   return write_file(path, *file);
 }
 

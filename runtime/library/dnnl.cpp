@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "runtime/library/library.h"
+#include "support/try.h"
 
 namespace tenon::runtime {
 namespace {
@@ -88,7 +89,7 @@ class Call {
       if (shapes != shapes_) {
         shapes_.clear();
         weights_ = {};
-        if (auto status = prepare(shapes); !status) return forward_error(status);
+        TENON_TRY(prepare(shapes));
         shapes_ = std::move(shapes);
       }
       return execute(args);
@@ -232,8 +233,7 @@ Expected<LibraryKernel> make(std::string_view name, const Attrs& attrs, unsigned
     return error(fmt::format("the library dnnl has no kernel '{}'", name), {},
                  "the executable is for another version: compile the model again");
   }
-  auto call = Call::make(found->second, attrs, threads);
-  if (!call) return forward_error(call);
+  TENON_TRY_ASSIGN(call, Call::make(found->second, attrs, threads));
   return LibraryKernel([call = std::move(*call)](std::span<const Tensor> args) { return call->run(args); });
 }
 

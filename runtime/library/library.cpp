@@ -1,4 +1,5 @@
 #include "runtime/library/library.h"
+#include "support/try.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -36,8 +37,7 @@ Expected<KernelLibrary> open_library(std::string_view name) {
 
 Expected<LibraryKernel> library_kernel(std::string_view name, const Attrs& attrs, unsigned threads) {
   const size_t dot = std::min(name.find('.'), name.size());
-  auto library = open_library(name.substr(0, dot));
-  if (!library) return forward_error(library);
+  TENON_TRY_ASSIGN(library, open_library(name.substr(0, dot)));
   return library->make(name.substr(std::min(dot + 1, name.size())), attrs, threads);
 }
 

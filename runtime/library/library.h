@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "driver/plugin.h"
-#include "hw/spec/diagnostic.h"
 #include "runtime/attrs.h"
 #include "runtime/tensor.h"
+#include "support/diagnostic.h"
 
 namespace tenon::runtime {
 

@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "runtime/native/call.h"
+#include "support/try.h"
 
 namespace tenon::runtime {
 namespace {
@@ -174,13 +175,12 @@ Expected<std::vector<Tensor>> NativeLibrary::call(size_t kernel, std::span<const
   if (!dims) return named(dims);
   auto results = make_results(signature, *dims, params, places);
   if (!results) return named(results);
-  if (auto status = run(kernel, params, *results, *dims, pool); !status) return forward_error(status);
+  TENON_TRY(run(kernel, params, *results, *dims, pool));
   return results;
 }
 Status NativeLibrary::call_into(size_t kernel, std::span<const Tensor> params, std::span<Tensor> results,
                                 ThreadPool& pool) const {
-  auto dims = bind_dims(state_->code->kernels[kernel].signature, params);
-  if (!dims) return forward_error(dims);
+  TENON_TRY_ASSIGN(dims, bind_dims(state_->code->kernels[kernel].signature, params));
   assert(results.size() == state_->code->kernels[kernel].signature.results.size());
   return run(kernel, params, results, *dims, pool);
 }

@@ -1,4 +1,5 @@
 #include "runtime/native/signature.h"
+#include "support/try.h"
 
 #include <fmt/format.h>
 
@@ -74,8 +75,7 @@ class Sizes {
     Shape shape;
     Indices indices(packed, 0);
     for (size_t axis = packed; axis < buffer.axes.size(); ++axis) {
-      auto extent = this->extent(buffer, axis, indices);
-      if (!extent) return forward_error(extent);
+      TENON_TRY_ASSIGN(extent, this->extent(buffer, axis, indices));
       shape.push_back(*extent);
       indices.push_back(0);
     }
@@ -231,8 +231,7 @@ Expected<std::vector<int64_t>> bind_dims(const Signature& signature, std::span<c
   }
   std::vector<int64_t> dims;
   for (const SignatureDim& dim : signature.dims) {
-    auto rest = Sizes(signature, params, dims).value(dim.rest, {});
-    if (!rest) return forward_error(rest);
+    TENON_TRY_ASSIGN(rest, Sizes(signature, params, dims).value(dim.rest, {}));
     const int64_t size = params[dim.param].shape()[dim.axis], whole = size - *rest;
     if (whole % dim.factor != 0 || whole / dim.factor < 0)
       return error(fmt::format("axis {} of '{}' has {} elements, which no '{}' gives", dim.axis,
@@ -241,8 +240,7 @@ Expected<std::vector<int64_t>> bind_dims(const Signature& signature, std::span<c
   }
   Sizes sizes(signature, params, dims);
   for (size_t i = 0; i < params.size(); ++i) {
-    auto shape = sizes.shape(signature.params[i]);
-    if (!shape) return forward_error(shape);
+    TENON_TRY_ASSIGN(shape, sizes.shape(signature.params[i]));
     if (*shape != params[i].shape())
       return error(fmt::format("'{}' is a {}, not a {}", signature.params[i].name, to_string(*shape),
                                to_string(params[i].shape())));
@@ -256,8 +254,7 @@ Expected<std::vector<Tensor>> make_results(const Signature& signature, std::span
   Sizes sizes(signature, params, dims);
   for (size_t i = 0; i < signature.results.size(); ++i) {
     const SignatureBuffer& buffer = signature.results[i];
-    auto shape = sizes.shape(buffer);
-    if (!shape) return forward_error(shape);
+    TENON_TRY_ASSIGN(shape, sizes.shape(buffer));
     const auto size = static_cast<size_t>(*checked_bytes(buffer.dtype, *shape));
     const bool fits = i < places.size() && places[i].memory && places[i].bytes >= size;
     Storage storage = fits ? places[i] : Storage::allocate(size);

@@ -5,6 +5,7 @@
 #include "runtime/reference/einsum.h"
 #include "runtime/reference/elements.h"
 #include "runtime/reference/product.h"
+#include "support/try.h"
 
 namespace tenon::runtime::reference {
 namespace {
@@ -110,8 +111,7 @@ Result einsum(const Attrs& attrs, std::span<const Tensor> inputs) {
   if (!call.ok()) return call.fail();
   std::vector<int64_t> ranks;
   for (const Tensor& input : inputs) ranks.push_back(static_cast<int64_t>(input.shape().size()));
-  auto parsed = Einsum::parse(equation, ranks);
-  if (!parsed) return forward_error(parsed);
+  TENON_TRY_ASSIGN(parsed, Einsum::parse(equation, ranks));
   std::map<char, int64_t> sizes;
   for (size_t n = 0; n < inputs.size(); ++n) {
     for (size_t d = 0; d < parsed->inputs[n].size(); ++d) {

@@ -1,4 +1,5 @@
 #include "runtime/reference/einsum.h"
+#include "support/try.h"
 
 #include <fmt/format.h>
 
@@ -45,8 +46,7 @@ Expected<Einsum> Einsum::parse(std::string_view text, const std::vector<int64_t>
     if (hidden < 0 || hidden > 9 || (!dots && hidden > 0)) {
       return error(fmt::format("'{}' has {} letters, input {} has {} dims", term, letters, n, ranks[n]));
     }
-    auto axes = axes_of(term, hidden);
-    if (!axes) return forward_error(axes);
+    TENON_TRY_ASSIGN(axes, axes_of(term, hidden));
     result.inputs.push_back(*axes);
     most_hidden = std::max(most_hidden, hidden);
     if (term.size() == left.size()) break;
@@ -66,8 +66,7 @@ Expected<Einsum> Einsum::parse(std::string_view text, const std::vector<int64_t>
     }
     return result;
   }
-  auto output = axes_of(std::string_view(equation).substr(arrow + 2), most_hidden);
-  if (!output) return forward_error(output);
+  TENON_TRY_ASSIGN(output, axes_of(std::string_view(equation).substr(arrow + 2), most_hidden));
   for (char axis : *output) {
     if (!uses.contains(axis)) return error(fmt::format("the result's axis '{}' is in no input", axis));
     if (std::ranges::count(*output, axis) > 1) return error(fmt::format("the result has axis '{}' twice", axis));

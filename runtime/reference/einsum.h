@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "hw/spec/diagnostic.h"
+#include "support/diagnostic.h"
 
 namespace tenon::runtime::reference {
 

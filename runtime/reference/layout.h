@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "hw/spec/diagnostic.h"
+#include "support/diagnostic.h"
 
 namespace tenon::runtime::reference {
 

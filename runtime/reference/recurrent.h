@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "hw/spec/diagnostic.h"
 #include "runtime/attrs.h"
+#include "support/diagnostic.h"
 
 namespace tenon::runtime::reference {
 

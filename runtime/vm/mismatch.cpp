@@ -9,6 +9,7 @@
 
 #include "driver/bringup/keep.h"
 #include "driver/bringup/recorder.h"
+#include "support/try.h"
 
 namespace tenon::runtime {
 namespace {
@@ -59,8 +60,7 @@ std::string keep_difference(const Executable& executable, const SessionOptions& 
     these.accelerator = &on;
     these.launch_limit = options.launch_limit;
     these.hook = std::move(hook);
-    auto session = Session::create(executable, std::move(these));
-    if (!session) return forward_error(session);
+    TENON_TRY_ASSIGN(session, Session::create(executable, std::move(these)));
     auto results = session->run(inputs);
     return results ? Status{} : forward_error(results);
   };

@@ -1,4 +1,5 @@
 #include "runtime/vm/program_on_device.h"
+#include "support/try.h"
 
 #include <fmt/format.h>
 
@@ -50,7 +51,7 @@ Expected<driver::Buffer> ProgramOnDevice::allocate(uint64_t bytes, std::string_v
 }
 
 Expected<ProgramOnDevice> ProgramOnDevice::upload(driver::Accelerator& accelerator, const AcceleratorProgram& program) {
-  if (auto status = check_configuration(program, accelerator); !status) return forward_error(status);
+  TENON_TRY(check_configuration(program, accelerator));
   ProgramOnDevice result(accelerator, program);
   auto instructions = std::as_bytes(std::span(program.instructions));
   struct Part {
@@ -72,12 +73,11 @@ Expected<ProgramOnDevice> ProgramOnDevice::upload(driver::Accelerator& accelerat
     parts.push_back({&result.outputs_[i], static_cast<uint64_t>(*checked_bytes(slot.dtype, slot.shape)), slot.name});
   }
   for (const Part& part : parts) {
-    auto buffer = result.allocate(part.bytes, part.what);
-    if (!buffer) return forward_error(buffer);
+    TENON_TRY_ASSIGN(buffer, result.allocate(part.bytes, part.what));
     *part.buffer = *buffer;
   }
-  if (auto status = accelerator.write(result.instructions_, 0, instructions); !status) return forward_error(status);
-  if (auto status = accelerator.write(result.constants_, 0, program.constants); !status) return forward_error(status);
+  TENON_TRY(accelerator.write(result.instructions_, 0, instructions));
+  TENON_TRY(accelerator.write(result.constants_, 0, program.constants));
   return result;
 }
 
@@ -96,18 +96,17 @@ Expected<std::vector<Tensor>> ProgramOnDevice::run(std::span<const Tensor> input
                                name(inputs[i].dtype()), to_string(inputs[i].shape()), name(slot.dtype),
                                to_string(slot.shape)));
     }
-    if (auto status = accelerator_->write(inputs_[i], 0, inputs[i].bytes()); !status) return forward_error(status);
+    TENON_TRY(accelerator_->write(inputs_[i], 0, inputs[i].bytes()));
     launch.bases[static_cast<size_t>(slot.base)] = inputs_[i].address;
   }
   for (size_t i = 0; i < outputs_.size(); ++i) {
     launch.bases[static_cast<size_t>(program_->outputs[i].base)] = outputs_[i].address;
   }
-  if (auto status = driver::start(*accelerator_, launch); !status) return forward_error(status);
-  if (auto status = driver::finish(*accelerator_, limit); !status) return forward_error(status);
+  TENON_TRY(driver::start(*accelerator_, launch));
+  TENON_TRY(driver::finish(*accelerator_, limit));
   std::vector<Tensor> results;
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    auto tensor = read(outputs_[i], 0, program_->outputs[i].dtype, program_->outputs[i].shape);
-    if (!tensor) return forward_error(tensor);
+    TENON_TRY_ASSIGN(tensor, read(outputs_[i], 0, program_->outputs[i].dtype, program_->outputs[i].shape));
     results.push_back(std::move(*tensor));
   }
   return results;
@@ -117,7 +116,7 @@ Expected<Tensor> ProgramOnDevice::read(const Tap& tap) { return read(workspace_,
 
 Expected<Tensor> ProgramOnDevice::read(const driver::Buffer& buffer, uint64_t offset, DType dtype, const Shape& shape) {
   Tensor tensor(dtype, shape);
-  if (auto status = accelerator_->read(buffer, offset, tensor.bytes()); !status) return forward_error(status);
+  TENON_TRY(accelerator_->read(buffer, offset, tensor.bytes()));
   return tensor;
 }
 

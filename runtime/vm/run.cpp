@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "runtime/vm/state.h"
+#include "support/try.h"
 
 namespace tenon::runtime {
 
@@ -19,7 +20,7 @@ class Session::State::Run {
         stack_(session.executable, session.arenas, session.options.max_stack) {}
 
   Expected<std::vector<Tensor>> operator()(std::span<const Tensor> inputs) {
-    if (auto status = stack_.enter(executable_.entry, inputs, nullptr); !status) return forward_error(status);
+    TENON_TRY(stack_.enter(executable_.entry, inputs, nullptr));
     uint64_t steps = 0;
     const uint64_t limit = session_.options.max_steps;
     while (!finished_) {
@@ -51,8 +52,7 @@ class Session::State::Run {
   Status fetch(const Registers& registers) {
     args_.clear();
     for (const Register r : registers) {
-      auto value = stack_.top().read(r);
-      if (!value) return forward_error(value);
+      TENON_TRY_ASSIGN(value, stack_.top().read(r));
       args_.push_back(std::move(*value));
     }
     return {};
@@ -70,7 +70,7 @@ class Session::State::Run {
   // Calls that compute: timed, recorded and shown to the hook.
   Status compute(const Registers& from, const Registers& to, std::string_view what, std::string_view device,
                  auto&& call) {
-    if (auto status = fetch(from); !status) return status;
+    TENON_TRY(fetch(from));
     taps_.clear();
     CallRecord record{std::string(what), instruction().layer, std::string(device), session_.now(), 0, -1};
     Expected<std::vector<Tensor>> results = call();
@@ -80,7 +80,7 @@ class Session::State::Run {
     if (device == "accel") record.launch = static_cast<int32_t>(profile.launches.size()) - 1;
     profile.calls.push_back(std::move(record));
     for (const Tensor& result : *results) stack_.made(result);
-    if (auto status = show(args_, *results, taps_); !status) return status;
+    TENON_TRY(show(args_, *results, taps_));
     args_.clear();
     store(to, *results);
     return {};
@@ -105,8 +105,7 @@ class Session::State::Run {
       auto results = launch(call.program);
       if (!results || !session_.options.hook) return results;
       for (const Tap& tap : program.taps) {
-        auto value = session_.programs[call.program].read(tap);
-        if (!value) return forward_error(value);
+        TENON_TRY_ASSIGN(value, session_.programs[call.program].read(tap));
         taps_.push_back({&tap, std::move(*value)});
       }
       return results;
@@ -130,8 +129,7 @@ class Session::State::Run {
     }
     record.end_ns = session_.now();
     if (!results) return results;
-    auto counters = driver::read_counters(accelerator);
-    if (!counters) return forward_error(counters);
+    TENON_TRY_ASSIGN(counters, driver::read_counters(accelerator));
     record.counters = *counters;
     session_.profile.launches.push_back(std::move(record));
     return results;
@@ -149,14 +147,13 @@ class Session::State::Run {
   }
 
   Status execute(const CallFunction& call) {
-    if (auto status = fetch(call.args); !status) return status;
-    if (auto status = stack_.enter(call.function, args_, &call.results); !status) return status;
+    TENON_TRY(fetch(call.args));
+    TENON_TRY(stack_.enter(call.function, args_, &call.results));
     return show_nothing();
   }
 
   Status execute(const Move& move) {
-    auto value = stack_.top().read(move.from);
-    if (!value) return forward_error(value);
+    TENON_TRY_ASSIGN(value, stack_.top().read(move.from));
     stack_.write(move.to, std::move(*value));
     return show_nothing();
   }
@@ -172,8 +169,7 @@ class Session::State::Run {
   }
 
   Status execute(const Branch& branch) {
-    auto condition = stack_.top().read(branch.condition);
-    if (!condition) return forward_error(condition);
+    TENON_TRY_ASSIGN(condition, stack_.top().read(branch.condition));
     if (condition->dtype() != DType::kBool || condition->size() != 1) {
       return error(fmt::format("a branch on {}, must be bool with one element", describe(*condition)));
     }
@@ -187,7 +183,7 @@ class Session::State::Run {
   }
 
   Status execute(const Return& ret) {
-    if (auto status = fetch(ret.values); !status) return status;
+    TENON_TRY(fetch(ret.values));
     const Registers* into = stack_.top().results;
     if (into) {
       stack_.leave();

@@ -6,6 +6,7 @@
 
 #include "runtime/reference/kernels.h"
 #include "runtime/vm/state.h"
+#include "support/try.h"
 
 namespace tenon::runtime {
 namespace {
@@ -74,8 +75,7 @@ Status Session::State::upload_programs() {
   }
   programs.reserve(executable.programs.size());
   for (const AcceleratorProgram& program : executable.programs) {
-    auto loaded = ProgramOnDevice::upload(*options.accelerator, program);
-    if (!loaded) return forward_error(loaded);
+    TENON_TRY_ASSIGN(loaded, ProgramOnDevice::upload(*options.accelerator, program));
     programs.push_back(std::move(*loaded));
   }
   launched.assign(programs.size(), false);
@@ -113,14 +113,14 @@ Session::~Session() = default;
 
 Expected<Session> Session::create(const Executable& executable, SessionOptions options) {
   auto state = std::make_unique<State>(executable, std::move(options));
-  if (auto status = state->resolve_kernels(); !status) return forward_error(status);
-  if (auto status = state->upload_programs(); !status) return forward_error(status);
-  if (auto status = state->load_natives(); !status) return forward_error(status);
+  TENON_TRY(state->resolve_kernels());
+  TENON_TRY(state->upload_programs());
+  TENON_TRY(state->load_natives());
   return Session(std::move(state));
 }
 
 Expected<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs) {
-  if (auto status = state_->check_inputs(inputs); !status) return forward_error(status);
+  TENON_TRY(state_->check_inputs(inputs));
   return state_->run(inputs);
 }
 
@@ -136,8 +136,7 @@ Expected<NamedTensors> Session::run(const NamedTensors& inputs) {
     auto found = inputs.find(port.name);
     ordered.push_back(found == inputs.end() ? Tensor() : found->second);
   }
-  auto results = run(ordered);
-  if (!results) return forward_error(results);
+  TENON_TRY_ASSIGN(results, run(ordered));
   NamedTensors named;
   for (size_t i = 0; i < results->size(); ++i) named.emplace(main.results[i].name, std::move((*results)[i]));
   return named;

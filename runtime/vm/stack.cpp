@@ -1,4 +1,5 @@
 #include "runtime/vm/stack.h"
+#include "support/try.h"
 
 #include <fmt/format.h>
 
@@ -39,8 +40,7 @@ Status Stack::enter(uint32_t number, std::span<const Tensor> args, const Registe
     return error(fmt::format("the calls nest too deep: {} frames with {} registers", frames_.size(), registers_), {},
                  "a recursion without end, or a larger max_stack is needed");
   }
-  auto arena = arenas_.take(number);
-  if (!arena) return forward_error(arena);
+  TENON_TRY_ASSIGN(arena, arenas_.take(number));
   memory_.arena_bytes += function.arena_bytes;
   grow(function.arena_bytes);
   frames_.push_back({number, results, std::vector<Tensor>(function.registers), std::move(*arena), 0});

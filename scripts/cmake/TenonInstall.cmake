@@ -2,7 +2,7 @@
 # the same here and there, and the files of find_package(Tenon).
 include(CMakePackageConfigHelpers)
 
-foreach(folder hw sim driver runtime compiler)
+foreach(folder support hw sim driver runtime compiler)
   install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tenon FILES_MATCHING PATTERN "*.h")
 endforeach()
 

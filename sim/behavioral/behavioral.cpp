@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/behavioral/machine.h"
+#include "support/try.h"
 
 namespace tenon::sim {
 
@@ -21,7 +22,7 @@ const timing::Result& Behavioral::counters() {
 }
 
 Expected<std::unique_ptr<Simulator>> make_behavioral(const spec::Config& config, const BehavioralOptions& options) {
-  if (auto status = spec::validate(config, config.name); !status) return forward_error(status);
+  TENON_TRY(spec::validate(config, config.name));
   const Kernels* kernels = find_kernels(options.kernels);
   if (kernels == nullptr) {
     std::string known;

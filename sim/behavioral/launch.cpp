@@ -75,7 +75,7 @@ void Behavioral::decode_stream() {
   const uint32_t width = profile_ == spec::Profile::kNative ? 2 : 1;
   bool finished = false;
   for (uint32_t slot = 0; slot < count; slot += width) {
-    if (finished) return refuse(StopCode::kAfterFinish, slot, "an instruction behind FINISH");
+    if (finished) return refuse(StopCode::kAfterFinish, slot, "an instruction after FINISH");
     if (slot + width > readable && readable < count) {
       return refuse(StopCode::kReadError, slot,
                     fmt::format("slot {} at {:#x} lies outside memory of {} bytes", slot,

@@ -5,9 +5,10 @@
 #include "hw/spec/registers.h"
 #include "sim/behavioral/behavioral.h"
 #include "sim/behavioral/kernels.h"
-#include "sim/bench/clock.h"
-#include "sim/fuzz/random.h"
 #include "sim/vta/vta_program.h"
+#include "support/clock.h"
+#include "support/random.h"
+#include "support/try.h"
 
 namespace tenon::sim::bench {
 namespace {
@@ -25,7 +26,7 @@ Expected<double> median_seconds(int runs, F&& once) {
   std::vector<double> seconds;
   for (int i = 0; i <= runs; ++i) {
     const double begin = cpu_seconds();
-    if (Status status = once(); !status) return forward_error(status);
+    TENON_TRY(once());
     if (i > 0) seconds.push_back(cpu_seconds() - begin);
   }
   return median(std::move(seconds));
@@ -45,10 +46,9 @@ Expected<std::vector<Measurement>> each_kernel_set(const spec::Config& config, u
   std::vector<Measurement> all;
   for (const Kernels* kernels : all_kernels()) {
     if (!kernels->supported()) continue;
-    auto simulator = make_behavioral(config, {.memory_bytes = memory_bytes, .kernels = std::string(kernels->name)});
-    if (!simulator) return forward_error(simulator);
-    Expected<Measurement> m = one(**simulator, "behavioral, " + std::string(kernels->name));
-    if (!m) return forward_error(m);
+    TENON_TRY_ASSIGN(simulator,
+                     make_behavioral(config, {.memory_bytes = memory_bytes, .kernels = std::string(kernels->name)}));
+    TENON_TRY_ASSIGN(m, one(**simulator, "behavioral, " + std::string(kernels->name)));
     all.push_back(std::move(*m));
   }
   return all;
@@ -69,7 +69,7 @@ fuzz::Program convolution(const spec::Config& config, int tiles) {
   fuzz::Program program;
   program.config = config;
   program.memory.resize(size_t{1} << 21);
-  fuzz::Random random(1);
+  Random random(1);
   for (std::byte& b : program.memory) b = static_cast<std::byte>(random.next());
   program.launches.push_back({.profile = spec::Profile::kNative, .instructions = {}, .stream = program.memory.size()});
   auto& code = program.launches[0].instructions;
@@ -142,8 +142,7 @@ fuzz::Program convolution(const spec::Config& config, int tiles) {
 Expected<Measurement> measure(Simulator& simulator, const fuzz::Program& program, const std::string& name,
                               const std::string& simulator_name, int runs) {
   fuzz::load(simulator, program);
-  auto seconds = median_seconds(runs, [&] { return launch(simulator, program); });
-  if (!seconds) return forward_error(seconds);
+  TENON_TRY_ASSIGN(seconds, median_seconds(runs, [&] { return launch(simulator, program); }));
   return Measurement{name, simulator_name, counter(simulator, spec::reg::kMacs), counter(simulator, spec::reg::kCycles),
                      *seconds};
 }
@@ -156,19 +155,16 @@ Expected<std::vector<Measurement>> behavioral(const fuzz::Program& program, cons
 }
 
 Expected<std::vector<Measurement>> behavioral_vta(const std::filesystem::path& file, int runs) {
-  auto config = spec::load_config("default");
-  if (!config) return forward_error(config);
-  auto program = vta::read_program(file);
-  if (!program) return forward_error(program);
+  TENON_TRY_ASSIGN(config, spec::load_config("default"));
+  TENON_TRY_ASSIGN(program, vta::read_program(file));
   return each_kernel_set(*config, program->memory_bytes,
                          [&](Simulator& s, const std::string& name) -> Expected<Measurement> {
-                           auto seconds = median_seconds(runs, [&]() -> Status {
-                             if (Status started = vta::start(s, *program); !started) return started;
-                             while (s.advance(uint64_t{1} << 30)) {
-                             }
-                             return {};
-                           });
-                           if (!seconds) return forward_error(seconds);
+                           TENON_TRY_ASSIGN(seconds, median_seconds(runs, [&]() -> Status {
+                                              TENON_TRY(vta::start(s, *program));
+                                              while (s.advance(uint64_t{1} << 30)) {
+                                              }
+                                              return {};
+                                            }));
                            return Measurement{file.stem().string(), name, counter(s, spec::reg::kMacs),
                                               counter(s, spec::reg::kCycles), *seconds};
                          });

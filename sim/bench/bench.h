@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "hw/spec/diagnostic.h"
 #include "sim/fuzz/program.h"
 #include "sim/simulator.h"
+#include "support/diagnostic.h"
 
 namespace tenon::sim::bench {
 

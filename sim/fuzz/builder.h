@@ -13,7 +13,7 @@
 #include "sim/behavioral/footprint.h"
 #include "sim/behavioral/race.h"
 #include "sim/fuzz/program.h"
-#include "sim/fuzz/random.h"
+#include "support/random.h"
 
 namespace tenon::sim::fuzz {
 

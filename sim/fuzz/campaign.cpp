@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include "sim/behavioral/behavioral.h"
-#include "sim/fuzz/random.h"
 #include "sim/fuzz/shrink.h"
+#include "support/random.h"
+#include "support/try.h"
 
 namespace tenon::sim::fuzz {
 
@@ -61,8 +62,7 @@ std::string memory_options(const Program& program) {
 
 Runner behavioral_runner() {
   return [](const Program& program) -> Status {
-    auto simulator = make_behavioral(program.config, {.memory_bytes = program.memory.size()});
-    if (!simulator) return forward_error(simulator);
+    TENON_TRY_ASSIGN(simulator, make_behavioral(program.config, {.memory_bytes = program.memory.size()}));
     return fuzz::run(**simulator, program);
   };
 }

@@ -8,7 +8,7 @@
 
 #include "sim/fuzz/builder.h"
 #include "sim/fuzz/generator.h"
-#include "sim/fuzz/random.h"
+#include "support/random.h"
 
 namespace tenon::sim::fuzz {
 

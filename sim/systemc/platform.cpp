@@ -11,6 +11,7 @@
 #include "sim/systemc/cpu.h"
 #include "sim/systemc/rtl.h"
 #include "sim/systemc/tlm_accelerator.h"
+#include "support/try.h"
 
 namespace tenon::sim {
 namespace {
@@ -136,7 +137,7 @@ Expected<std::unique_ptr<Simulator>> take_up(const spec::Config& config, const s
 }  // namespace
 
 Expected<std::unique_ptr<Simulator>> make_systemc(const spec::Config& config, const SystemcOptions& options) {
-  if (auto status = spec::validate(config, config.name); !status) return forward_error(status);
+  TENON_TRY(spec::validate(config, config.name));
   const bool rtl = options.model == SystemcOptions::Model::kRtl;
   if (rtl && !options.dmi) {
     return error("the Verilated RTL reaches memory by DMI only", config.name, "leave out dmi=off, or take model=tlm");
@@ -154,8 +155,7 @@ Expected<std::unique_ptr<Simulator>> make_systemc(const spec::Config& config, co
   if (rtl) {
     VerilatedOptions rtl_options = options.rtl;
     rtl_options.memory = dram.span();
-    auto made = make_verilated(config, rtl_options);
-    if (!made) return forward_error(made);
+    TENON_TRY_ASSIGN(made, make_verilated(config, rtl_options));
     model = std::move(*made);
   }
   sc_core::sc_report_handler::set_actions("/IEEE_Std_1666/deprecated", sc_core::SC_DO_NOTHING);

@@ -287,7 +287,7 @@ void TlmAccelerator::fetch() {
       slots.resize(fetched);
       std::memcpy(slots.data() + fetched - these, window_.data() + address, some);
     }
-    if (finished) return refuse(StopCode::kAfterFinish, slot, "an instruction behind FINISH");
+    if (finished) return refuse(StopCode::kAfterFinish, slot, "an instruction after FINISH");
     auto instruction = isa_.decode(slots, slot, profile_);
     if (!instruction) return refuse(instruction.error().code, instruction.error().index, instruction.error().message);
     finished = std::holds_alternative<spec::base::Finish>(*instruction) ||

@@ -1,8 +1,8 @@
 // What one instruction needs: the unit that executes it, and the steps that it takes there.
 #include <algorithm>
 
-#include "hw/spec/overloaded.h"
 #include "sim/timing/model.h"
+#include "support/visitor.h"
 
 namespace tenon::sim::timing {
 Unit unit_of(const spec::Config& config, const spec::Instruction& instruction) {

@@ -13,6 +13,7 @@
 #include "hw/spec/data_path.h"
 #include "sim/verilator/cache.h"
 #include "sim/verilator/process.h"
+#include "support/try.h"
 
 namespace tenon::sim {
 namespace {
@@ -111,8 +112,7 @@ Status build(const spec::Config& config, const BuildOptions& options, const fs::
     return error(fmt::format("building the Verilated model of {}: {}", config.name, what), {}, std::move(help),
                  Fault::kInternal);
   };
-  auto sources = generator::generate(config, work);
-  if (!sources) return forward_error(sources);
+  TENON_TRY_ASSIGN(sources, generator::generate(config, work));
   std::error_code fault;
   for (const auto& file : kHarnessFiles) {
     fs::copy_file(harness / file, work / file, fs::copy_options::overwrite_existing, fault);
@@ -147,17 +147,14 @@ std::string missing_verilator_tools() {
 }
 
 Expected<fs::path> build_verilated_model(const spec::Config& config, const BuildOptions& options) {
-  if (auto status = spec::validate(config, config.name); !status) return forward_error(status);
+  TENON_TRY(spec::validate(config, config.name));
   if (const std::string missing = missing_verilator_tools(); !missing.empty()) {
     return error(fmt::format("the Verilated model of {} cannot be built: {}", config.name, missing), {},
                  "or use behavioral:, which needs no tools", Fault::kInternal);
   }
-  auto cache = cache_directory();
-  if (!cache) return forward_error(cache);
-  auto rtl = generator::rtl_directory();
-  if (!rtl) return forward_error(rtl);
-  auto harness = harness_directory();
-  if (!harness) return forward_error(harness);
+  TENON_TRY_ASSIGN(cache, cache_directory());
+  TENON_TRY_ASSIGN(rtl, generator::rtl_directory());
+  TENON_TRY_ASSIGN(harness, harness_directory());
 
   Fnv hash;
   hash.add(generator::package_text(config));

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "hw/spec/config.h"
-#include "hw/spec/diagnostic.h"
+#include "support/diagnostic.h"
 
 namespace tenon::sim {
 

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <string>
 
-#include "hw/spec/diagnostic.h"
+#include "support/diagnostic.h"
 
 namespace tenon::sim {
 

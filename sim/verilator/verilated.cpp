@@ -13,6 +13,7 @@
 #include "sim/verilator/abi.h"
 #include "sim/verilator/builder.h"
 #include "sim/verilator/elements.h"
+#include "support/try.h"
 
 namespace tenon::sim {
 namespace {
@@ -145,8 +146,7 @@ class Verilated final : public Simulator {
 }  // namespace
 
 Expected<std::unique_ptr<Simulator>> make_verilated(const spec::Config& config, const VerilatedOptions& options) {
-  auto file = build_verilated_model(config, {.vcd = !options.vcd.empty(), .progress = options.progress});
-  if (!file) return forward_error(file);
+  TENON_TRY_ASSIGN(file, build_verilated_model(config, {.vcd = !options.vcd.empty(), .progress = options.progress}));
   // Never closed: closing gains nothing, and a later open of the same model finds it loaded.
   void* library = dlopen(file->c_str(), RTLD_NOW | RTLD_LOCAL);
   const auto get =

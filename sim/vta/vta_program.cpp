@@ -9,6 +9,7 @@
 
 #include "hw/spec/isa.h"
 #include "hw/spec/registers.h"
+#include "support/try.h"
 
 namespace tenon::sim::vta {
 namespace {
@@ -93,7 +94,7 @@ Status start(Simulator& simulator, const Program& program) {
 }
 
 Status run(Simulator& simulator, const Program& program, uint64_t cycles) {
-  if (auto status = start(simulator, program); !status) return status;
+  TENON_TRY(start(simulator, program));
   constexpr uint64_t kStep = uint64_t{1} << 20;
   bool busy = true;
   for (uint64_t passed = 0; busy && passed < cycles; passed += kStep)

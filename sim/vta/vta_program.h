@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "hw/spec/diagnostic.h"
 #include "sim/simulator.h"
+#include "support/diagnostic.h"
 
 namespace tenon::sim::vta {
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "driver/accelerator.h"
+#include "support/try.h"
 #include "tests/cosim/conformance_transports.h"
 
 namespace tenon::driver {
@@ -44,7 +45,7 @@ struct ConformanceTest : testing::TestWithParam<Column> {
   }
 
   Status run(const Launch& what, std::chrono::nanoseconds limit = 10ms) {
-    if (auto status = start(*accelerator, what); !status) return status;
+    TENON_TRY(start(*accelerator, what));
     return finish(*accelerator, limit);
   }
 

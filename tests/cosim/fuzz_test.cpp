@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "driver/accelerator.h"
+#include "support/try.h"
 
 namespace tenon::sim::fuzz {
 namespace {
@@ -24,8 +25,8 @@ struct FuzzTest : testing::TestWithParam<const char*> {};
 TEST_P(FuzzTest, RtlEqualsBehavioralAtEveryWrite) {
   const auto config = spec::load_config(GetParam()).value();
   const auto runner = [](const Program& program) -> Status {
-    auto accelerator = driver::open(fmt::format("lockstep:{}?{}", program.config.name, memory_options(program)));
-    if (!accelerator) return forward_error(accelerator);
+    TENON_TRY_ASSIGN(accelerator,
+                     driver::open(fmt::format("lockstep:{}?{}", program.config.name, memory_options(program))));
     return run(*(*accelerator)->simulator(), program, 4'000'000);
   };
   CampaignOptions options;

@@ -10,6 +10,7 @@
 
 #include "driver/accelerator.h"
 #include "sim/fuzz/campaign.h"
+#include "support/try.h"
 #include "tests/sim/random_config.h"
 
 namespace tenon::sim::fuzz {
@@ -28,8 +29,7 @@ TEST_P(RandomConfig, RtlEqualsBehavioralAtEveryWrite) {
   std::ofstream(file) << spec::to_json(config);
   SCOPED_TRACE(spec::to_json(config));
   const auto runner = [&](const Program& program) -> Status {
-    auto accelerator = driver::open(fmt::format("lockstep:{}?{}", file, memory_options(program)));
-    if (!accelerator) return forward_error(accelerator);
+    TENON_TRY_ASSIGN(accelerator, driver::open(fmt::format("lockstep:{}?{}", file, memory_options(program))));
     return run(*(*accelerator)->simulator(), program, 4'000'000);
   };
   CampaignOptions options;

@@ -15,6 +15,7 @@
 #include "sim/fuzz/campaign.h"
 #include "sim/lockstep/lockstep.h"
 #include "sim/vta/vta_program.h"
+#include "support/try.h"
 
 extern "C" int sc_main(int, char**) { return 1; }  // libsystemc asks for it
 
@@ -36,12 +37,9 @@ TEST_P(SystemcFuzz, EqualsBehavioralAtEveryWrite) {
   const auto [name, dmi] = GetParam();
   const auto config = spec::load_config(name).value();
   const auto runner = [&](const fuzz::Program& program) -> Status {
-    auto tested = make_systemc(config, {.memory_bytes = kMemory, .dmi = dmi});
-    if (!tested) return forward_error(tested);
-    auto reference = make_behavioral(config, {.memory_bytes = kMemory});
-    if (!reference) return forward_error(reference);
-    auto both = Lockstep::make({"SystemC", std::move(*tested)}, {"behavioral", std::move(*reference)});
-    if (!both) return forward_error(both);
+    TENON_TRY_ASSIGN(tested, make_systemc(config, {.memory_bytes = kMemory, .dmi = dmi}));
+    TENON_TRY_ASSIGN(reference, make_behavioral(config, {.memory_bytes = kMemory}));
+    TENON_TRY_ASSIGN(both, Lockstep::make({"SystemC", std::move(*tested)}, {"behavioral", std::move(*reference)}));
     return fuzz::run(**both, program, 4'000'000);
   };
   const auto result = fuzz::campaign(config, {.count = 60, .shrink_budget = 200}, runner);

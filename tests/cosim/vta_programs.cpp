@@ -1,4 +1,5 @@
 #include "tests/cosim/vta_programs.h"
+#include "support/try.h"
 
 #include <fmt/format.h>
 
@@ -22,21 +23,20 @@ std::vector<VtaEntry> vta_index() {
 }
 
 Expected<Counters> run_vta(Accelerator& accelerator, const sim::vta::Program& program, std::chrono::nanoseconds limit) {
-  auto image = accelerator.allocate(program.memory_bytes, 4096);
-  if (!image) return forward_error(image);
+  TENON_TRY_ASSIGN(image, accelerator.allocate(program.memory_bytes, 4096));
   const std::vector<std::byte> zeros(program.memory_bytes);
-  if (auto status = accelerator.write(*image, 0, zeros); !status) return forward_error(status);
+  TENON_TRY(accelerator.write(*image, 0, zeros));
   for (const auto& record : program.before) {
-    if (auto status = accelerator.write(*image, record.address, record.data); !status) return forward_error(status);
+    TENON_TRY(accelerator.write(*image, record.address, record.data));
   }
   Launch launch{
       .profile = spec::Profile::kBase, .instructions = image->address + program.stream, .count = program.instructions};
   launch.bases.fill(image->address);
-  if (auto status = start(accelerator, launch); !status) return forward_error(status);
-  if (auto status = finish(accelerator, limit); !status) return forward_error(status);
+  TENON_TRY(start(accelerator, launch));
+  TENON_TRY(finish(accelerator, limit));
   for (const auto& record : program.after) {
     std::vector<std::byte> found(record.data.size());
-    if (auto status = accelerator.read(*image, record.address, found); !status) return forward_error(status);
+    TENON_TRY(accelerator.read(*image, record.address, found));
     for (size_t i = 0; i < found.size(); ++i) {
       if (found[i] == record.data[i]) continue;
       return error(fmt::format("byte {:#x} of memory is {:#04x}, must be {:#04x}", record.address + i,

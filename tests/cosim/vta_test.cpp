@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "sim/bench/clock.h"
+#include "support/clock.h"
 #include "tests/cosim/vta_programs.h"
 
 namespace tenon::driver {
@@ -19,9 +19,9 @@ void run_all(const std::string& uri) {
     auto program = sim::vta::read_program(std::string(TENON_SOURCE_DIR "/tests/vta/") + entry.name + ".bin");
     ASSERT_TRUE(program) << program.error().str();
     // Every program starts from reset: no tokens. All of them leave none.
-    const double begin = sim::bench::cpu_seconds();
+    const double begin = cpu_seconds();
     const auto counters = run_vta(**accelerator, *program, 100ms);
-    const double seconds = sim::bench::cpu_seconds() - begin;
+    const double seconds = cpu_seconds() - begin;
     ASSERT_TRUE(counters) << entry.name << ": " << counters.error().str();
     const auto cycles = static_cast<double>(counters->cycles);
     fmt::print("{:<32}{:>12}{:>12}{:>8}{:>8.1f}{:>12.0f}\n", entry.name, counters->cycles,

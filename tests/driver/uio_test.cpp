@@ -7,6 +7,7 @@
 
 #include "driver/accelerator.h"
 #include "driver/uio/files.h"
+#include "support/try.h"
 #include "tests/driver/played_board.h"
 
 namespace tenon::driver {
@@ -203,7 +204,7 @@ Status run(Accelerator& accelerator, int instructions, std::chrono::nanoseconds 
   const auto program = isa.assemble_all(text, "test").value();
   for (const auto& instruction : program) (void)isa.encode(instruction, slots);
   const Buffer stream = accelerator.allocate(slots.size() * spec::kSlotBytes).value();
-  if (auto status = accelerator.write(stream, 0, std::as_bytes(std::span(slots))); !status) return status;
+  TENON_TRY(accelerator.write(stream, 0, std::as_bytes(std::span(slots))));
   auto status = start(accelerator, {.instructions = stream.address, .count = static_cast<uint32_t>(slots.size())});
   if (status) status = finish(accelerator, limit);
   accelerator.free(stream);

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "runtime/executable/layout.h"
-#include "runtime/file.h"
+#include "support/file.h"
 #include "tests/runtime/sample.h"
 
 namespace tenon::runtime {

@@ -14,9 +14,9 @@
 #include <set>
 #include <thread>
 
-#include "runtime/file.h"
 #include "runtime/native/functions.h"
 #include "runtime/vm/session.h"
+#include "support/file.h"
 
 namespace tenon::runtime {
 namespace {

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <random>
 
-#include "runtime/file.h"
+#include "support/file.h"
 
 namespace tenon::runtime {
 namespace {

@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
-#include "runtime/file.h"
 #include "runtime/npy.h"
 #include "runtime/profile/analysis.h"
 #include "runtime/profile/report.h"
+#include "support/file.h"
 #include "tests/runtime/sample.h"
 
 namespace tenon::runtime {

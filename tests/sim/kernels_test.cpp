@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "sim/behavioral/kernels.h"
-#include "sim/fuzz/random.h"
+#include "support/random.h"
 
 namespace tenon::sim {
 namespace {
@@ -17,7 +17,7 @@ std::vector<const Kernels*> supported() {
 }
 
 TEST(Kernels, gemm_is_the_sum_of_products_for_every_block) {
-  fuzz::Random random(1);
+  Random random(1);
   for (const int block_in : {2, 4, 8, 16, 32, 64}) {
     for (const int block_out : {2, 4, 8, 16, 32, 64}) {
       const Shape shape{block_in, block_out};
@@ -55,7 +55,7 @@ TEST(Kernels, gemm_is_the_sum_of_products_for_every_block) {
 }
 
 TEST(Kernels, requantize_follows_its_definition_at_the_extremes) {
-  fuzz::Random random(2);
+  Random random(2);
   for (int round = 0; round < 20000; ++round) {
     constexpr int kLanes = 32;
     std::vector<int32_t> acc(kLanes);

@@ -4,12 +4,12 @@
 #include <bit>
 
 #include "hw/spec/config.h"
-#include "sim/fuzz/random.h"
+#include "support/random.h"
 
 namespace tenon::sim::testing {
 
 inline spec::Config random_config(uint64_t seed) {
-  fuzz::Random random(seed * 7919 + 3);
+  Random random(seed * 7919 + 3);
   const auto power = [&](int low, int high) {
     return 1 << random.between(std::bit_width(unsigned(low)) - 1, std::bit_width(unsigned(high)) - 1);
   };

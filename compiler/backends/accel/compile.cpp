@@ -8,6 +8,7 @@
 #include "compiler/backends/accel/prefetch.h"
 #include "compiler/backends/accel/schedule.h"
 #include "compiler/backends/accel/tokens.h"
+#include "support/try.h"
 
 namespace tenon::compiler::accel {
 namespace {
@@ -70,7 +71,7 @@ int64_t macs(const Layer& layer, const RegionTensor& in, const RegionTensor& out
 
 Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const Region& region,
                                               const CompileOptions& options) {
-  if (auto status = validate(config, region); !status) return forward_error(status);
+  TENON_TRY(validate(config, region));
 
   runtime::AcceleratorProgram program;
   program.name = region.name;
@@ -131,14 +132,14 @@ Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const 
   for (size_t i = 0; i < instructions.size(); ++i) {
     TileOp& op = ops[i];
     program.notes.push_back({static_cast<uint32_t>(program.instructions.size()), op.layer, std::move(op.text)});
-    if (auto status = isa.encode(instructions[i], program.instructions); !status) return forward_error(status);
+    TENON_TRY(isa.encode(instructions[i], program.instructions));
     if (const auto* move = std::get_if<spec::native::Move>(&instructions[i])) {
       runtime::LayerNote& note = program.layers[op.layer];
       const bool store = move->function == static_cast<int>(spec::native::MoveFunction::kOut);
       (store ? note.write_bytes : note.read_bytes) += dram_bytes(config, *move);
     }
   }
-  if (auto status = isa.encode(spec::native::Finish{}, program.instructions); !status) return forward_error(status);
+  TENON_TRY(isa.encode(spec::native::Finish{}, program.instructions));
   return program;
 }
 

@@ -3,8 +3,8 @@
 
 #include "compiler/backends/accel/layer.h"
 #include "hw/spec/config.h"
-#include "hw/spec/diagnostic.h"
 #include "runtime/accelerator_program.h"
+#include "support/diagnostic.h"
 
 namespace tenon::compiler::accel {
 

@@ -4,6 +4,7 @@
 
 #include "hw/spec/registers.h"
 #include "runtime/accelerator_program.h"
+#include "support/try.h"
 
 namespace tenon::compiler::accel {
 namespace {
@@ -125,7 +126,7 @@ Status fits_border(int64_t tensors, const std::string& region) {
 Status validate(const spec::Config& config, const Region& region) {
   const auto valid = [&](int t) { return t >= 0 && t < static_cast<int>(region.tensors.size()); };
   const auto border = static_cast<int64_t>(region.inputs.size() + region.outputs.size());
-  if (auto status = fits_border(border, region.name); !status) return status;
+  TENON_TRY(fits_border(border, region.name));
   std::vector<bool> known(region.tensors.size(), false), written(region.tensors.size(), false);
   for (const int t : region.inputs) {
     if (!valid(t) || known[t]) return error(fmt::format("input {} is no tensor, or named twice", t), region.name);
@@ -142,7 +143,7 @@ Status validate(const spec::Config& config, const Region& region) {
     known[layer.output] = true;
     const RegionTensor& in = region.tensors[layer.input];
     const RegionTensor& out = region.tensors[layer.output];
-    if (auto status = supports(config, layer, in, out); !status) return status;
+    TENON_TRY(supports(config, layer, in, out));
     if (static_cast<int64_t>(layer.channels.size()) != out.c) {
       return error(fmt::format("{} channel parameters for {} channels", layer.channels.size(), out.c), layer.name);
     }

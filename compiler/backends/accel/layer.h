@@ -21,9 +21,9 @@
 #include <vector>
 
 #include "hw/spec/config.h"
-#include "hw/spec/diagnostic.h"
 #include "hw/spec/requantize.h"
 #include "runtime/tensor.h"
+#include "support/diagnostic.h"
 
 namespace tenon::compiler::accel {
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "compiler/backends/accel/translate.h"
+#include "support/try.h"
 
 namespace tenon::compiler::accel {
 namespace {
@@ -10,8 +11,7 @@ namespace {
 std::vector<TargetPattern> patterns(const spec::Config& config) {
   const auto accepts = [config](Context& context, const Module& module, const Function& function,
                                 const Match& match) -> Status {
-    auto translated = translate_layer(context, module, function, match.bindings);
-    if (!translated) return forward_error(translated);
+    TENON_TRY_ASSIGN(translated, translate_layer(context, module, function, match.bindings));
     return supports(config, translated->layer, translated->input, translated->output);
   };
   const GraphPattern c = constant();
@@ -43,8 +43,7 @@ Status fits(const Function& region) {
 }
 
 Expected<Border> border(const spec::Config& config, Context& context, const Module& module, const Function& function) {
-  auto region = translate_region(context, module, "region", function);
-  if (!region) return forward_error(region);
+  TENON_TRY_ASSIGN(region, translate_region(context, module, "region", function));
   const auto layout = [&](int tensor) -> BorderLayout {
     const std::string plain = region->tensors[tensor].rank == 4 ? "NCHW" : "NC";
     if (border_layout(*region, tensor, config) == Layout::kRows) return {plain, "NHWC"};
@@ -69,10 +68,8 @@ Target make_target(const spec::Config& config, const CompileOptions& options) {
   };
   target.generate = [config, options](Context& context, const Module& module, Symbol name,
                                       const Function& function) -> Expected<Kernel> {
-    auto region = translate_region(context, module, context.name(name), function);
-    if (!region) return forward_error(region);
-    auto program = compile(config, *region, options);
-    if (!program) return forward_error(program);
+    TENON_TRY_ASSIGN(region, translate_region(context, module, context.name(name), function));
+    TENON_TRY_ASSIGN(program, compile(config, *region, options));
     // Regions that arrive ready may have borders of another target or configuration.
     for (size_t i = 0; i < program->inputs.size(); ++i) {
       const auto shape = function.type(function.params[i]).tensor()->shape();

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "compiler/ir/operator.h"
+#include "support/try.h"
 
 namespace tenon::compiler::accel {
 namespace {
@@ -142,16 +143,14 @@ Expected<TranslatedLayer> translate_layer(Context& context, const Module& module
   t.layer.name = module.span(parts.span).node;
   if (t.layer.name.empty()) t.layer.name = context.name(function.info(parts.result).name);
   t.input_atom = parts.flatten ? parts.flatten->args[0] : parts.product->args[0];
-  auto input = region_tensor(context, function, t.input_atom);
-  if (!input) return forward_error(input);
+  TENON_TRY_ASSIGN(input, region_tensor(context, function, t.input_atom));
   t.input = *input;
-  auto output = region_tensor(context, function, parts.result);
-  if (!output) return forward_error(output);
+  TENON_TRY_ASSIGN(output, region_tensor(context, function, parts.result));
   t.output = *output;
-  if (auto status = fill_requantization(module, *parts.requantize, t.layer); !status) return forward_error(status);
+  TENON_TRY(fill_requantization(module, *parts.requantize, t.layer));
   if (t.layer.parameters.residual) {
     t.residual_atom = parts.requantize->args[4];
-    if (auto residual = region_tensor(context, function, t.residual_atom); !residual) return forward_error(residual);
+    TENON_TRY(region_tensor(context, function, t.residual_atom));
   }
 
   const std::string& op = parts.product->op->name;
@@ -179,8 +178,7 @@ Expected<Region> translate_region(Context& context, const Module& module, std::s
   const auto is_param = [&](VarId var) { return std::ranges::find(function.params, var) != function.params.end(); };
   const auto tensor_of = [&](VarId var) -> Expected<int> {
     if (tensors[index(var)] == -1) {
-      auto tensor = region_tensor(context, function, var);
-      if (!tensor) return forward_error(tensor);
+      TENON_TRY_ASSIGN(tensor, region_tensor(context, function, var));
       tensors[index(var)] = static_cast<int>(region.tensors.size());
       region.tensors.push_back(std::move(*tensor));
     }
@@ -197,8 +195,7 @@ Expected<Region> translate_region(Context& context, const Module& module, std::s
       assert(apply->op->name == "layout_transform");
       const VarId from = std::get<VarId>(apply->args[0]);
       if (is_param(from)) {
-        auto tensor = tensor_of(binding.var);
-        if (!tensor) return forward_error(tensor);
+        TENON_TRY_ASSIGN(tensor, tensor_of(binding.var));
         tensors[index(from)] = *tensor;
       } else {
         tensors[index(binding.var)] = tensors[index(from)];  // -1 where no layer writes it: found below
@@ -210,24 +207,20 @@ Expected<Region> translate_region(Context& context, const Module& module, std::s
     assert(composite && !composite->composite.empty());
     std::vector<size_t> all(composite->body.bindings.size());
     for (size_t i = 0; i < all.size(); ++i) all[i] = i;
-    auto translated = translate_layer(context, module, *composite, all);
-    if (!translated) return forward_error(translated);
+    TENON_TRY_ASSIGN(translated, translate_layer(context, module, *composite, all));
     const auto argument = [&](const Atom& inner) -> Expected<int> {
       const auto at = std::ranges::find(composite->params, std::get<VarId>(inner)) - composite->params.begin();
       return tensor_of(std::get<VarId>(call.args[at]));
     };
     Layer layer = std::move(translated->layer);
     layer.op = composite->composite;
-    auto input = argument(translated->input_atom);
-    if (!input) return forward_error(input);
+    TENON_TRY_ASSIGN(input, argument(translated->input_atom));
     layer.input = *input;
     if (layer.parameters.residual) {
-      auto residual = argument(translated->residual_atom);
-      if (!residual) return forward_error(residual);
+      TENON_TRY_ASSIGN(residual, argument(translated->residual_atom));
       layer.residual = *residual;
     }
-    auto output = tensor_of(binding.var);
-    if (!output) return forward_error(output);
+    TENON_TRY_ASSIGN(output, tensor_of(binding.var));
     layer.output = *output;
     region.layers.push_back(std::move(layer));
   }

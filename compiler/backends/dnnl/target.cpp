@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "compiler/ir/try.h"
+#include "support/try.h"
 
 namespace tenon::compiler::dnnl {
 namespace {

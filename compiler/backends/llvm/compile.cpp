@@ -22,8 +22,8 @@
 #include "compiler/backends/llvm/emit.h"
 #include "compiler/backends/llvm/fit_tiles.h"
 #include "compiler/backends/llvm/link.h"
-#include "compiler/ir/try.h"
 #include "compiler/loop/expr.h"
+#include "support/try.h"
 
 namespace tenon::compiler::native {
 namespace {
@@ -227,20 +227,20 @@ llvm::SmallVector<char, 0> make_object(llvm::Module& module, llvm::TargetMachine
 }  // namespace
 
 Expected<std::vector<std::string>> levels_of(const std::string& triple) {
-  TENON_TAKE(target, find_target(triple));
+  TENON_TRY_ASSIGN(target, find_target(triple));
   std::vector<std::string> names;
   for (const Level& level : target->levels) names.push_back(level.name);
   return names;
 }
 
-Expected<runtime::NativeCode> compile(Context& context, std::span<const loop::Function* const> functions,
+Expected<runtime::NativeCode> compile(TypeContext& context, std::span<const loop::Function* const> functions,
                                       const Options& options) {
-  TENON_TAKE(target, find_target(options.triple));
+  TENON_TRY_ASSIGN(target, find_target(options.triple));
   std::vector<Level> levels;
   for (const std::string& name : options.levels) {
     const auto found = std::ranges::find(target->levels, name, &Level::name);
     if (found == target->levels.end()) {
-      TENON_TAKE(known, levels_of(target->triple));
+      TENON_TRY_ASSIGN(known, levels_of(target->triple));
       return error(fmt::format("{} has no level '{}'", target->triple, name), {},
                    fmt::format("the levels are {}", fmt::join(*known, ", ")));
     }
@@ -260,7 +260,7 @@ Expected<runtime::NativeCode> compile(Context& context, std::span<const loop::Fu
     const std::string name(context.name(function->name));
     if (!names.insert(name).second) return error(fmt::format("two loop functions are named @{}", name));
     TENON_TRY(supported(context, *function));
-    TENON_TAKE(signature, signature_of(context, *function));
+    TENON_TRY_ASSIGN(signature, signature_of(context, *function));
     code.kernels.push_back({name, std::move(*signature)});
   }
 
@@ -292,7 +292,7 @@ Expected<runtime::NativeCode> compile(Context& context, std::span<const loop::Fu
     assert(!is_broken);
   }
   const auto object = make_object(module, machine);
-  TENON_TAKE(shared, link({object.data(), object.size()}));
+  TENON_TRY_ASSIGN(shared, link({object.data(), object.size()}));
   code.object = std::move(*shared);
   return code;
 }

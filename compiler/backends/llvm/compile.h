@@ -36,13 +36,13 @@ Expected<std::vector<std::string>> levels_of(const std::string& triple);
 
 // One library with these functions under their names, which must differ. A function has passed loop::verify(). Errors:
 // a triple or level that is not there, with those that are; a function that uses what is not supported, with its name.
-Expected<runtime::NativeCode> compile(Context& context, std::span<const loop::Function* const> functions,
+Expected<runtime::NativeCode> compile(TypeContext& context, std::span<const loop::Function* const> functions,
                                       const Options& options = {});
 
 // Why there is no code for a function, whatever the processor: also where it has no signature.
-Status supported(Context& context, const loop::Function& function);
+Status supported(TypeContext& context, const loop::Function& function);
 
 // What a caller has to give and gets. An error where the parameters do not determine the function's dims.
-Expected<runtime::Signature> signature_of(Context& context, const loop::Function& function);
+Expected<runtime::Signature> signature_of(TypeContext& context, const loop::Function& function);
 
 }  // namespace tenon::compiler::native

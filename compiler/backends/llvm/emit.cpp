@@ -9,6 +9,7 @@
 
 #include "compiler/backends/llvm/compile.h"
 #include "compiler/loop/expr.h"
+#include "support/try.h"
 
 namespace tenon::compiler::native {
 
@@ -224,7 +225,7 @@ bool is_signed(DType dtype) { return dtype != DType::kBool && dtype != DType::kU
 
 bool is_ragged(const loop::Buffer& buffer) { return packed_axes(buffer) > 0; }
 
-Status supported(Context& context, const loop::Function& function) {
+Status supported(TypeContext& context, const loop::Function& function) {
   const std::string where = fmt::format("@{}", context.name(function.name));
   for (const loop::Buffer& buffer : function.buffers) {
     for (size_t axis = 1; axis < buffer.rank(); ++axis) {
@@ -252,8 +253,7 @@ Status supported(Context& context, const loop::Function& function) {
   });
   if (problem)
     return error(*problem, where, "native code passes buffers without ragged axes; the evaluator passes all");
-  auto signature = signature_of(context, function);
-  if (!signature) return forward_error(signature);
+  TENON_TRY_ASSIGN(signature, signature_of(context, function));
   return {};
 }
 

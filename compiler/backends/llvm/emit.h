@@ -50,7 +50,7 @@ struct Functions {
 };
 
 struct Unit {
-  Context& context;
+  TypeContext& context;
   llvm::Module& module;
   Sites& sites;
   Functions& functions;
@@ -59,7 +59,7 @@ struct Unit {
 };
 
 // Nothing where this function can be compiled; else what it uses that cannot.
-Status supported(Context& context, const loop::Function& function);
+Status supported(TypeContext& context, const loop::Function& function);
 
 // Whether sizes of axes depend on the index of the first one; then a table says where its rows begin.
 bool is_ragged(const loop::Buffer& buffer);

@@ -75,7 +75,7 @@ llvm::Value* FunctionEmitter::uniform(Dim dim) {
     return found->second;
   llvm::IRBuilderBase::InsertPointGuard guard(b_);
   b_.SetInsertPoint(frame().scopes[at].anchor);
-  Context& context = unit_.context;
+  TypeContext& context = unit_.context;
   Dim before = context.dim(0);  // what is there in an outer scope already
   Value* sum = nullptr;
   for (const DimTerm& term : dim.node->terms) {
@@ -286,7 +286,7 @@ void FunctionEmitter::make_table(BufferId id) {
 
 FunctionEmitter::Address FunctionEmitter::address(BufferId id, const Dims& indices) {
   const loop::Buffer& buffer = function_->buffer(id);
-  Context& context = unit_.context;
+  TypeContext& context = unit_.context;
   const Placed base = frame().bases.at(id);
   Address result{base.value, base.scope, nullptr, context.dim(0)};
   const bool ragged = is_ragged(buffer);

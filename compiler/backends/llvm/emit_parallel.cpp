@@ -5,7 +5,7 @@
 
 #include "compiler/backends/llvm/emit.h"
 #include "compiler/loop/access.h"
-#include "compiler/loop/schedule/tree.h"
+#include "compiler/loop/tree.h"
 
 namespace tenon::compiler::native {
 

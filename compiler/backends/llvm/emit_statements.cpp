@@ -7,7 +7,7 @@
 #include "compiler/backends/llvm/emit.h"
 #include "compiler/loop/access.h"
 #include "compiler/loop/expr.h"
-#include "compiler/loop/schedule/tree.h"
+#include "compiler/loop/tree.h"
 
 namespace tenon::compiler::native {
 namespace {
@@ -168,7 +168,7 @@ int64_t FunctionEmitter::lanes_at_once(const loop::For& loop) {
 }
 
 void FunctionEmitter::vector(const loop::For& loop, int64_t extent) {
-  Context& context = unit_.context;
+  TypeContext& context = unit_.context;
   const int64_t most = lanes_at_once(loop), whole = extent / most, rest = extent % most;
   const auto count = static_cast<unsigned>(most);
   if (whole == 1) lanes(loop, context.dim(0), count);

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "compiler/backends/llvm/emit.h"
-#include "compiler/loop/schedule/tree.h"
+#include "compiler/loop/tree.h"
 
 namespace tenon::compiler::native {
 
@@ -18,7 +18,7 @@ bool FunctionEmitter::turn(const loop::For& outer) {
   const auto* store = std::get_if<loop::Store>(&stage->body[0].form);
   const auto* load = store ? std::get_if<loop::Load>(&store->value->form) : nullptr;
   if (!load || store->indices.size() != 2 || load->indices.size() != 2) return false;
-  Context& context = unit_.context;
+  TypeContext& context = unit_.context;
   const Dims to = loop::over_loops(context, *stage, store->indices),
              from = loop::over_loops(context, *stage, load->indices);
   if (from[0].variable() != outer.var || from[1].variable() != inner->var) return false;

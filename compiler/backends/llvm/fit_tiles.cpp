@@ -10,7 +10,7 @@
 
 #include "compiler/loop/access.h"
 #include "compiler/loop/expr.h"
-#include "compiler/loop/schedule/tree.h"
+#include "compiler/loop/tree.h"
 
 namespace tenon::compiler::native {
 namespace {
@@ -39,7 +39,7 @@ struct Shape {
 
 class Fitter {
  public:
-  Fitter(Context& context, loop::Function function, const Registers& registers)
+  Fitter(TypeContext& context, loop::Function function, const Registers& registers)
       : context_(context), function_(std::move(function)), registers_(registers) {}
 
   loop::Function run() {
@@ -360,7 +360,7 @@ class Fitter {
     return context_.symbol(name);
   }
 
-  Context& context_;
+  TypeContext& context_;
   loop::Function function_;
   const Registers& registers_;
   std::set<Symbol> stages_;
@@ -368,7 +368,7 @@ class Fitter {
 
 }  // namespace
 
-loop::Function fit_tiles(Context& context, loop::Function function, const Registers& registers) {
+loop::Function fit_tiles(TypeContext& context, loop::Function function, const Registers& registers) {
   return Fitter(context, std::move(function), registers).run();
 }
 

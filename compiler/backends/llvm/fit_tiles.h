@@ -17,6 +17,6 @@ struct Registers {
   bool dot = false;  // so for dot products of bytes
 };
 
-loop::Function fit_tiles(Context& context, loop::Function function, const Registers& registers);
+loop::Function fit_tiles(TypeContext& context, loop::Function function, const Registers& registers);
 
 }  // namespace tenon::compiler::native

@@ -15,8 +15,9 @@
 #include <mutex>
 #include <vector>
 
-#include "runtime/file.h"
 #include "runtime/temporary.h"
+#include "support/file.h"
+#include "support/try.h"
 
 LLD_HAS_DRIVER(elf)
 
@@ -57,13 +58,13 @@ Linked link_in_child(const std::vector<const char*>& args, const std::string& lo
   if (child < 0) return {.said = fmt::format("no process for it: {}", std::strerror(errno))};
   if (child == 0) {
     const Linked linked = run_lld(args);
-    (void)runtime::write_file(log, std::as_bytes(std::span(linked.said)));
+    (void)write_file(log, std::as_bytes(std::span(linked.said)));
     _exit(linked.good ? 0 : 1);
   }
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  const auto said = runtime::read_file(log);
+  const auto said = read_file(log);
   return {.good = status == 0,
           .said = said ? std::string(reinterpret_cast<const char*>(said->data()), said->size()) : "it crashed"};
 }
@@ -75,7 +76,7 @@ Expected<std::vector<std::byte>> link(std::span<const char> object) {
   if (scratch.path().empty())
     return error(fmt::format("no temporary directory: {}", std::strerror(errno)), fs::temp_directory_path().string());
   const std::string in = scratch.path() + "/kernels.o", out = scratch.path() + "/kernels.so";
-  if (auto status = runtime::write_file(in, std::as_bytes(object)); !status) return forward_error(status);
+  TENON_TRY(write_file(in, std::as_bytes(object)));
   const std::vector<const char*> args = {"ld.lld",        in.c_str(),        "-o", out.c_str(),   "-shared",
                                          "--threads=1",   "--build-id=none", "-z", "noexecstack", "--hash-style=gnu",
                                          "--gc-sections", "--strip-all"};
@@ -86,7 +87,7 @@ Expected<std::vector<std::byte>> link(std::span<const char> object) {
   const Linked linked = here ? run_lld(args) : link_in_child(args, scratch.path() + "/log");
   if (here) sound = linked.again;
   if (!linked.good) return error(fmt::format("the linker failed: {}", linked.said), "lld", {}, Fault::kInternal);
-  return runtime::read_file(out);
+  return read_file(out);
 }
 
 }  // namespace tenon::compiler::native

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "hw/spec/diagnostic.h"
+#include "support/diagnostic.h"
 
 namespace tenon::compiler::native {
 

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "compiler/backends/llvm/compile.h"
-#include "compiler/ir/try.h"
 #include "compiler/loop/expr.h"
+#include "support/try.h"
 
 namespace tenon::compiler::native {
 namespace {
@@ -18,7 +18,7 @@ using Op = runtime::SizeStep::Op;
 
 class Maker {
  public:
-  Maker(Context& context, const loop::Function& function) : context_(context), function_(function) {}
+  Maker(TypeContext& context, const loop::Function& function) : context_(context), function_(function) {}
 
   Expected<Signature> run() {
     TENON_TRY(solve());
@@ -124,7 +124,7 @@ class Maker {
     }
   }
 
-  Context& context_;
+  TypeContext& context_;
   const loop::Function& function_;
   Signature signature_;
   std::vector<Symbol> order_;  // of the dims
@@ -132,7 +132,7 @@ class Maker {
 
 }  // namespace
 
-Expected<Signature> signature_of(Context& context, const loop::Function& function) {
+Expected<Signature> signature_of(TypeContext& context, const loop::Function& function) {
   return Maker(context, function).run();
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "hw/spec/diagnostic.h"
+#include "support/diagnostic.h"
 
 namespace llvm {
 class Target;

@@ -28,20 +28,20 @@ AttrSpec factor(std::string name, double value, std::string documentation) {
 
 Operator activation(std::string name, std::string documentation, std::vector<AttrSpec> attributes = {}) {
   return {std::move(name), std::move(documentation), {{"x", kReals}}, std::move(attributes),
-          same_as_first,   Pattern::kElementwise};
+          same_as_first,   OpPattern::kElementwise};
 }
 
 }  // namespace
 
 std::vector<Operator> activation_operators() {
   return {
-      {"relu", "max(x, 0).", {{"x", kNumbers}}, {}, same_as_first, Pattern::kElementwise},
+      {"relu", "max(x, 0).", {{"x", kNumbers}}, {}, same_as_first, OpPattern::kElementwise},
       {"clip",
        "min(max(x, min), max).",
        {{"x", kNumbers}},
        {{"min", AttrKind::kFloat, std::nullopt, "lower bound"}, {"max", AttrKind::kFloat, std::nullopt, "upper bound"}},
        clip,
-       Pattern::kElementwise,
+       OpPattern::kElementwise,
        nullptr,
        as_first},
       {"prelu",
@@ -49,7 +49,7 @@ std::vector<Operator> activation_operators() {
        {{"x", kReals}, Input::same("slope")},
        {},
        prelu,
-       Pattern::kBroadcast},
+       OpPattern::kBroadcast},
       activation("sigmoid", "1 / (1 + exp(-x))."),
       activation("tanh", "Hyperbolic tangent of x."),
       activation("softplus", "ln(1 + exp(x))."),

@@ -8,7 +8,7 @@ constexpr int64_t kMax = int64_t{1} << 31;
 
 Expected<Type> split(const RuleInput& in) {
   const TensorType& x = in.arg(0);
-  TENON_TAKE(axis, axis_of(in, "axis", x.rank()));
+  TENON_TRY_ASSIGN(axis, axis_of(in, "axis", x.rank()));
   const auto& sizes = ints_attr(in.attrs, "sizes");
   TENON_TRY(check_ints(in, "sizes", sizes.size(), 0, kMax));
   int64_t sum = 0;
@@ -27,7 +27,7 @@ Expected<Type> split(const RuleInput& in) {
 }
 
 Expected<Type> stack(const RuleInput& in) {
-  TENON_TAKE(axis, axis_of(in, "axis", in.arg(0).rank() + 1));
+  TENON_TRY_ASSIGN(axis, axis_of(in, "axis", in.arg(0).rank() + 1));
   for (size_t i = 1; i < in.args.size(); ++i) {
     TENON_TRY(require_type(in, i, fmt::format("argument {}", i), in.args[0]));
   }
@@ -79,7 +79,7 @@ Expected<Type> broadcast_dynamic(const RuleInput& in) {
 }
 
 Expected<Type> squeeze(const RuleInput& in) {
-  TENON_TAKE(axes, axes_of(in, "axes", in.arg(0).rank()));
+  TENON_TRY_ASSIGN(axes, axes_of(in, "axes", in.arg(0).rank()));
   Dims dims;
   for (int64_t d = 0; d < in.arg(0).rank(); ++d) {
     if (std::ranges::find(*axes, d) == axes->end()) dims.push_back(in.arg(0).dims[d]);
@@ -90,7 +90,7 @@ Expected<Type> squeeze(const RuleInput& in) {
 
 Expected<Type> expand_dims(const RuleInput& in) {
   Dims dims = in.arg(0).dims;
-  TENON_TAKE(axes, axes_of(in, "axes", static_cast<int64_t>(dims.size() + ints_attr(in.attrs, "axes").size())));
+  TENON_TRY_ASSIGN(axes, axes_of(in, "axes", static_cast<int64_t>(dims.size() + ints_attr(in.attrs, "axes").size())));
   for (int64_t axis : *axes) dims.insert(dims.begin() + axis, in.context.dim(1));
   return in.context.tensor(std::move(dims), in.arg(0).dtype);
 }
@@ -101,8 +101,8 @@ Expected<Type> reverse(const RuleInput& in) {
 }
 
 Expected<Type> reverse_sequence(const RuleInput& in) {
-  TENON_TAKE(batch, axis_of(in, "batch_axis", in.arg(0).rank()));
-  TENON_TAKE(time, axis_of(in, "time_axis", in.arg(0).rank()));
+  TENON_TRY_ASSIGN(batch, axis_of(in, "batch_axis", in.arg(0).rank()));
+  TENON_TRY_ASSIGN(time, axis_of(in, "time_axis", in.arg(0).rank()));
   if (*batch == *time) return error(fmt::format("batch_axis and time_axis are both {}", *batch));
   TENON_TRY(check_vector(in, 1, "lengths", in.arg(1).dtype, in.arg(0).dims[*batch]));
   return in.args[0];
@@ -137,9 +137,9 @@ Expected<Type> depth_to_space(const RuleInput& in) {
   Dims dims = in.arg(0).dims;
   const int64_t size = int_attr(in.attrs, "block");
   const Dim block = context.dim(size);
-  TENON_TAKE(channels, require_quotient(in, 0, 1, size * size,
-                                        fmt::format("{} channels do not divide into blocks of {}", context.str(dims[1]),
-                                                    size * size)));
+  TENON_TRY_ASSIGN(channels, require_quotient(in, 0, 1, size * size,
+                                              fmt::format("{} channels do not divide into blocks of {}",
+                                                          context.str(dims[1]), size * size)));
   return context.tensor(Dims{dims[0], *channels, context.multiply(dims[2], block), context.multiply(dims[3], block)},
                         in.arg(0).dtype);
 }
@@ -152,8 +152,8 @@ Expected<Type> space_to_depth(const RuleInput& in) {
   const int64_t size = int_attr(in.attrs, "block");
   const Dim block = context.dim(size);
   const std::string what = fmt::format("the map does not divide into blocks of {}", size);
-  TENON_TAKE(height, require_quotient(in, 0, 2, size, what));
-  TENON_TAKE(width, require_quotient(in, 0, 3, size, what));
+  TENON_TRY_ASSIGN(height, require_quotient(in, 0, 2, size, what));
+  TENON_TRY_ASSIGN(width, require_quotient(in, 0, 3, size, what));
   return context.tensor(Dims{dims[0], context.multiply(dims[1], context.multiply(block, block)), *height, *width},
                         in.arg(0).dtype);
 }
@@ -169,12 +169,12 @@ Operator padding(std::string name, std::string documentation) {
           {{"before", AttrKind::kInts, std::nullopt, "elements before each dim"},
            {"after", AttrKind::kInts, std::nullopt, "elements after each dim"}},
           pad_from_itself,
-          Pattern::kInjective,
+          OpPattern::kInjective,
           may_be_small};
 }
 
 Operator move(std::string name, std::string documentation, std::vector<AttrSpec> attributes, TypeRule rule) {
-  return {std::move(name), std::move(documentation), {"x"}, std::move(attributes), rule, Pattern::kInjective};
+  return {std::move(name), std::move(documentation), {"x"}, std::move(attributes), rule, OpPattern::kInjective};
 }
 
 }  // namespace
@@ -192,7 +192,7 @@ std::vector<Operator> arrange_operators() {
        {"...x"},
        {{"axis", AttrKind::kInt, int64_t{0}, "where the new axis stands"}},
        stack,
-       Pattern::kInjective},
+       OpPattern::kInjective},
       move("tile", "x, repeated along each dim.", {{"repeats", AttrKind::kInts, std::nullopt, "how often, one a dim"}},
            tile),
       {"broadcast_to",
@@ -200,14 +200,14 @@ std::vector<Operator> arrange_operators() {
        {"x"},
        {{"shape", AttrKind::kInts, std::nullopt, "the result's sizes; -1 keeps x's"}},
        broadcast_to,
-       Pattern::kBroadcast},
+       OpPattern::kBroadcast},
       {"broadcast_dynamic",
        "x and a tensor of `shape` broadcast as the elements of shape say when it runs: sizes are equal, or one of them "
        "is 1.",
        {"x", {"shape", {DType::kI64}}},
        {},
        broadcast_dynamic,
-       Pattern::kOpaque,
+       OpPattern::kOpaque,
        depends_on_elements},
       move("squeeze", "x without these axes of size 1.", {axes}, squeeze),
       move("expand_dims", "x with new axes of size 1, counted in the result.", {axes}, expand_dims),
@@ -218,7 +218,7 @@ std::vector<Operator> arrange_operators() {
        {{"batch_axis", AttrKind::kInt, int64_t{1}, "axis of the lengths"},
         {"time_axis", AttrKind::kInt, int64_t{0}, "axis that is reversed"}},
        reverse_sequence,
-       Pattern::kInjective,
+       OpPattern::kInjective,
        depends_on_elements},
       padding("pad_edge", "x with its border repeated around it."),
       padding("pad_reflect", "x with its mirror image around it, the border not repeated."),
@@ -235,7 +235,7 @@ std::vector<Operator> arrange_operators() {
           depth_to_space),
       move("space_to_depth", "x [N, C, H, W] with its blocks as channels: [N, block^2 * C, H / block, W / block].",
            {block}, space_to_depth),
-      {"shape_of", "The sizes of x, a vector of i64.", {"x"}, {}, shape_of, Pattern::kOpaque},
+      {"shape_of", "The sizes of x, a vector of i64.", {"x"}, {}, shape_of, OpPattern::kOpaque},
   };
 }
 

@@ -1,5 +1,6 @@
 // Arithmetic, comparisons and logic of two tensors that broadcast: sizes are equal, or one of them is 1.
 #include "compiler/ir/operators/rules.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
@@ -7,14 +8,12 @@ namespace {
 using runtime::DTypes;
 
 Expected<Type> arithmetic(const RuleInput& in) {
-  auto dims = broadcast(in, in.arg(0).dims, in.arg(1).dims);
-  if (!dims) return forward_error(dims);
+  TENON_TRY_ASSIGN(dims, broadcast(in, in.arg(0).dims, in.arg(1).dims));
   return in.context.tensor(std::move(*dims), in.arg(0).dtype);
 }
 
 Expected<Type> comparison(const RuleInput& in) {
-  auto dims = broadcast(in, in.arg(0).dims, in.arg(1).dims);
-  if (!dims) return forward_error(dims);
+  TENON_TRY_ASSIGN(dims, broadcast(in, in.arg(0).dims, in.arg(1).dims));
   return in.context.tensor(std::move(*dims), DType::kBool);
 }
 
@@ -25,7 +24,7 @@ Operator binary(std::string name, std::string documentation, DTypes dtypes = run
           {{"a", dtypes}, Input::same("b")},
           {},
           rule,
-          Pattern::kBroadcast,
+          OpPattern::kBroadcast,
           may_fail,
           with_scalar};
 }

@@ -4,6 +4,7 @@
 #include "compiler/ir/operators/rules.h"
 #include "runtime/reference/einsum.h"
 #include "runtime/reference/product.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
@@ -27,8 +28,7 @@ Expected<Type> matmul(const RuleInput& in) {
   TENON_TRY(require_same(
       in, 0, a.size() - 1, 1, b.size() - 2,
       fmt::format("a has {} columns, b has {} rows", in.context.str(a.back()), in.context.str(b[b.size() - 2]))));
-  auto dims = broadcast(in, Dims(a.begin(), a.end() - 2), Dims(b.begin(), b.end() - 2));
-  if (!dims) return forward_error(dims);
+  TENON_TRY_ASSIGN(dims, broadcast(in, Dims(a.begin(), a.end() - 2), Dims(b.begin(), b.end() - 2)));
   dims->push_back(a[a.size() - 2]);
   dims->push_back(b.back());
   return in.context.tensor(std::move(*dims), product_dtype(in.arg(0).dtype));
@@ -42,8 +42,7 @@ Expected<Type> einsum(const RuleInput& in) {
     return error(fmt::format("all must have one dtype, found {} and {}", in.context.str(in.args[0]),
                              in.context.str(in.args[i])));
   }
-  auto equation = runtime::reference::Einsum::parse(string_attr(in.attrs, "equation"), ranks);
-  if (!equation) return forward_error(equation);
+  TENON_TRY_ASSIGN(equation, runtime::reference::Einsum::parse(string_attr(in.attrs, "equation"), ranks));
   std::map<char, Dim> sizes;  // a number, where one says it
   const auto each = [&](auto&& visit) -> Status {
     for (size_t i = 0; i < in.args.size(); ++i) {
@@ -99,7 +98,7 @@ std::vector<Operator> contraction_operators() {
        {{"x", kFactors}, Input::same("w")},
        {},
        dense,
-       Pattern::kAnchor,
+       OpPattern::kAnchor,
        nullptr,
        of_matrices},
       {"matmul",
@@ -107,7 +106,7 @@ std::vector<Operator> contraction_operators() {
        {{"a", kFactors}, Input::same("b")},
        {},
        matmul,
-       Pattern::kAnchor,
+       OpPattern::kAnchor,
        nullptr,
        of_product},
       {"einsum",
@@ -116,7 +115,7 @@ std::vector<Operator> contraction_operators() {
        {{"...x", {DType::kI32, DType::kI64, DType::kF32, DType::kF64}}},
        {{"equation", AttrKind::kString, std::nullopt, "terms of the arguments, and -> that of the result"}},
        einsum,
-       Pattern::kAnchor},
+       OpPattern::kAnchor},
   };
 }
 

@@ -32,10 +32,10 @@ Expected<Type> convolution(const RuleInput& in) {
       require_size(in, 0, 1, in.context.multiply(w[1], in.context.dim(groups)),
                    fmt::format("w takes {} x {} input channels, x has {}", in.context.str(w[1]),
                                groups == 1 ? "1 group" : fmt::format("{} groups", groups), in.context.str(x[1]))));
-  TENON_TAKE(of_group, require_quotient(in, 1, 0, groups,
-                                        fmt::format("{} output channels do not divide into {} groups",
-                                                    in.context.str(w[0]), groups)));
-  TENON_TAKE(kernel, kernel_sizes(in));
+  TENON_TRY_ASSIGN(of_group, require_quotient(in, 1, 0, groups,
+                                              fmt::format("{} output channels do not divide into {} groups",
+                                                          in.context.str(w[0]), groups)));
+  TENON_TRY_ASSIGN(kernel, kernel_sizes(in));
   const auto out = windows_over(in, *kernel, false);
   if (!out) return error(out.error().what + ": " + describe(in, {"x", "w"}), "", out.error().help);
   Dims dims{x[0], in.context.multiply(*of_group, in.context.dim(groups))};
@@ -59,9 +59,9 @@ Expected<Type> transposed(const RuleInput& in) {
   const std::string differ = fmt::format("x has {} channels, w takes {} in {} groups", context.str(x[1]),
                                          context.str(w[0]), context.str(groups));
   const size_t decides = x[1].constant() ? 0 : 1;
-  TENON_TAKE(of_group, require_quotient(in, decides, decides == 0 ? 1 : 0, int_attr(in.attrs, "groups"), differ));
+  TENON_TRY_ASSIGN(of_group, require_quotient(in, decides, decides == 0 ? 1 : 0, int_attr(in.attrs, "groups"), differ));
   TENON_TRY(require_size(in, 1 - decides, decides == 0 ? 0 : 1, context.multiply(*of_group, groups), differ));
-  TENON_TAKE(kernel, kernel_sizes(in));
+  TENON_TRY_ASSIGN(kernel, kernel_sizes(in));
   const auto &strides = ints_attr(in.attrs, "strides"), &padding = ints_attr(in.attrs, "padding"),
              &dilation = ints_attr(in.attrs, "dilation"), &more = ints_attr(in.attrs, "output_padding");
   Dims dims{x[0], context.multiply(w[1], groups)};
@@ -95,7 +95,7 @@ Operator conv(const std::string& shapes) {
            {"groups", AttrKind::kInt, int64_t{1}, "parts that the channels are cut into"},
            {"pad_value", AttrKind::kInt, int64_t{0}, "value of the padding (a zero point)"}},
           convolution<rank>,
-          Pattern::kAnchor,
+          OpPattern::kAnchor,
           may_have_small_map,
           of_kernel<rank>};
 }
@@ -111,7 +111,7 @@ Operator conv_transpose(const std::string& shapes) {
            {"output_padding", AttrKind::kInts, std::vector<int64_t>(rank, 0), "elements added at the end of each dim"},
            {"groups", AttrKind::kInt, int64_t{1}, "parts that the channels are cut into"}},
           transposed<rank>,
-          Pattern::kAnchor,
+          OpPattern::kAnchor,
           may_have_small_map,
           of_kernel<rank>};
 }

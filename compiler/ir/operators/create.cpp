@@ -13,13 +13,13 @@ Expected<Type> shaped(const RuleInput& in, DType dtype) {
 }
 
 Expected<Type> full(const RuleInput& in) {
-  TENON_TAKE(dtype, dtype_attr(in));
+  TENON_TRY_ASSIGN(dtype, dtype_attr(in));
   TENON_TRY(check_value(in, "value", *dtype));
   return shaped(in, *dtype);
 }
 
 Expected<Type> arange(const RuleInput& in) {
-  TENON_TAKE(dtype, dtype_attr(in));
+  TENON_TRY_ASSIGN(dtype, dtype_attr(in));
   if (*dtype == DType::kBool) return error("bools do not count: dtype must be another");
   TENON_TRY(check_int(in, "count", 0, kMax));
   TENON_TRY(check_value(in, "start", *dtype));
@@ -27,7 +27,7 @@ Expected<Type> arange(const RuleInput& in) {
 }
 
 Expected<Type> eye(const RuleInput& in) {
-  TENON_TAKE(dtype, dtype_attr(in));
+  TENON_TRY_ASSIGN(dtype, dtype_attr(in));
   TENON_TRY(check_int(in, "rows", 0, kMax));
   TENON_TRY(check_int(in, "columns", 0, kMax));
   TENON_TRY(check_int(in, "diagonal", -kMax, kMax));
@@ -45,7 +45,7 @@ Expected<Type> random_split(const RuleInput& in) {
 
 Expected<Type> random_values(const RuleInput& in) {
   TENON_TRY(check_key(in));
-  TENON_TAKE(dtype, dtype_attr(in));
+  TENON_TRY_ASSIGN(dtype, dtype_attr(in));
   if (!runtime::kReals.contains(*dtype)) {
     return error(fmt::format("dtype must be f32 or f64, found {}", runtime::name(*dtype)));
   }
@@ -71,7 +71,7 @@ std::vector<Operator> create_operators() {
        {},
        {shape, {"value", AttrKind::kFloat, 0.0, "it"}, dtype},
        full,
-       Pattern::kInjective},
+       OpPattern::kInjective},
       {"arange",
        "start, start + step, ...: a vector of `count` elements.",
        {},
@@ -80,7 +80,7 @@ std::vector<Operator> create_operators() {
         {"step", AttrKind::kFloat, 1.0, "distance of two"},
         {"dtype", AttrKind::kString, std::string("i64"), "the result's dtype"}},
        arange,
-       Pattern::kInjective},
+       OpPattern::kInjective},
       {"eye",
        "A matrix with ones on a diagonal, zeros elsewhere.",
        {},
@@ -89,31 +89,31 @@ std::vector<Operator> create_operators() {
         {"diagonal", AttrKind::kInt, int64_t{0}, "the diagonal: 1 is right of the main one"},
         dtype},
        eye,
-       Pattern::kInjective},
+       OpPattern::kInjective},
       {"random_split",
        "New keys from a key, one a row: i32 [count, 2].",
        {key},
        {{"count", AttrKind::kInt, int64_t{2}, "how many"}},
        random_split,
-       Pattern::kOpaque},
+       OpPattern::kOpaque},
       {"random_uniform",
        "Random values in a .. b, b excluded, by Threefry-2x32 from a key, i32 [2].",
        {key},
        {shape, {"a", AttrKind::kFloat, 0.0, "lower end"}, {"b", AttrKind::kFloat, 1.0, "upper end"}, dtype},
        random_values,
-       Pattern::kOpaque},
+       OpPattern::kOpaque},
       {"random_normal",
        "Random values of the normal distribution with mean a and deviation b, from a key, i32 [2].",
        {key},
        {shape, {"a", AttrKind::kFloat, 0.0, "mean"}, {"b", AttrKind::kFloat, 1.0, "deviation"}, dtype},
        random_values,
-       Pattern::kOpaque},
+       OpPattern::kOpaque},
       {"random_bernoulli",
        "Random bools, true with a probability, from a key, i32 [2].",
        {key},
        {shape, {"probability", AttrKind::kFloat, 0.5, "of true"}},
        random_bernoulli,
-       Pattern::kOpaque},
+       OpPattern::kOpaque},
   };
 }
 

@@ -14,7 +14,7 @@ Expected<Type> bias_add(const RuleInput& in) {
 }
 
 Expected<Type> cast(const RuleInput& in) {
-  TENON_TAKE(dtype, dtype_attr(in));
+  TENON_TRY_ASSIGN(dtype, dtype_attr(in));
   return in.context.tensor(in.arg(0).dims, *dtype);
 }
 
@@ -33,25 +33,25 @@ Expected<Type> select(const RuleInput& in) {
 
 std::vector<Operator> elementwise_operators() {
   return {
-      {"identity", "x.", {"x"}, {}, same_as_first, Pattern::kElementwise},
+      {"identity", "x.", {"x"}, {}, same_as_first, OpPattern::kElementwise},
       {"cast",
        "x in another dtype: floats truncate to integers and saturate, integers wrap, bool is x != 0.",
        {"x"},
        {{"dtype", AttrKind::kString, std::nullopt, "the result's dtype, as i32"}},
        cast,
-       Pattern::kElementwise},
+       OpPattern::kElementwise},
       {"select",
        "a where condition is true, else b; the three broadcast.",
        {{"condition", runtime::kBoolean}, "a", "b"},
        {},
        select,
-       Pattern::kBroadcast},
+       OpPattern::kBroadcast},
       {"bias_add",
        "x plus b[c], where c is the index along axis; integers wrap.",
        {{"x", runtime::kNumbers}, "b"},
        {{"axis", AttrKind::kInt, int64_t{1}, "axis of the channels"}},
        bias_add,
-       Pattern::kBroadcast,
+       OpPattern::kBroadcast,
        nullptr,
        as_first},
   };

@@ -43,7 +43,7 @@ Expected<Type> resize(const RuleInput& in) {
     if (scales.empty()) {
       if (sizes[d] >= 0) dims[d] = in.context.dim(sizes[d]);
     } else {
-      TENON_TAKE(size, scaled(in, dims[d], scales[d]));
+      TENON_TRY_ASSIGN(size, scaled(in, dims[d], scales[d]));
       dims[d] = *size;
     }
     if (in.arg(0).dims[d].constant() == 0 && dims[d].constant() != 0) {
@@ -60,7 +60,7 @@ Expected<Type> grid_sample(const RuleInput& in) {
   TENON_TRY(check_string(in, "padding", {"zeros", "border", "reflection"}));
   TENON_TRY(check_int(in, "align_corners", 0, 1));
   const Dims &x = in.arg(0).dims, &grid = in.arg(1).dims;
-  TENON_TAKE(count, require_same(in, 0, 0, 1, 0, "grid must be [N, H, W, 2]"));
+  TENON_TRY_ASSIGN(count, require_same(in, 0, 0, 1, 0, "grid must be [N, H, W, 2]"));
   TENON_TRY(require_size(in, 1, 3, in.context.dim(2), "grid must be [N, H, W, 2]"));
   return in.context.tensor(Dims{*count, x[1], grid[1], grid[2]}, in.arg(0).dtype);
 }
@@ -97,7 +97,7 @@ std::vector<Operator> image_operators() {
         {"cubic", AttrKind::kFloat, -0.75, "slope parameter of the cubic"},
         {"exclude_outside", AttrKind::kInt, int64_t{0}, "1: cubic taps outside of x have no weight"}},
        resize,
-       Pattern::kOpaque,
+       OpPattern::kOpaque,
        may_be_small},
       {"grid_sample",
        "x [N, C, H, W] at the places grid [N, H', W', 2], each x and y in -1 .. 1: [N, C, H', W'].",
@@ -107,7 +107,7 @@ std::vector<Operator> image_operators() {
         {"align_corners", AttrKind::kInt, int64_t{0},
          "1: -1 and 1 are the centres of the outer elements, 0: their edges"}},
        grid_sample,
-       Pattern::kOpaque,
+       OpPattern::kOpaque,
        may_have_small_map},
       {"roi_align",
        "Regions rois [R, 4] (left, top, right, bottom) of the maps of x [N, C, H, W], batches [R] saying which: "
@@ -121,7 +121,7 @@ std::vector<Operator> image_operators() {
         {"mode", AttrKind::kString, std::string("avg"), "avg or max"},
         {"half_pixel", AttrKind::kInt, int64_t{1}, "1: elements are centred at halves"}},
        roi_align,
-       Pattern::kOpaque,
+       OpPattern::kOpaque,
        depends_on_elements},
   };
 }

@@ -9,7 +9,7 @@ using runtime::kIndices;
 
 Expected<Type> gather(const RuleInput& in) {
   const Dims &x = in.arg(0).dims, &indices = in.arg(1).dims;
-  TENON_TAKE(axis, axis_of(in, "axis", in.arg(0).rank()));
+  TENON_TRY_ASSIGN(axis, axis_of(in, "axis", in.arg(0).rank()));
   Dims dims(x.begin(), x.begin() + *axis);
   dims.insert(dims.end(), indices.begin(), indices.end());
   dims.insert(dims.end(), x.begin() + *axis + 1, x.end());
@@ -29,7 +29,7 @@ Status check_within(const RuleInput& in, int64_t but) {
 }
 
 Expected<Type> gather_elements(const RuleInput& in) {
-  TENON_TAKE(axis, axis_of(in, "axis", in.arg(0).rank()));
+  TENON_TRY_ASSIGN(axis, axis_of(in, "axis", in.arg(0).rank()));
   TENON_TRY(check_within(in, *axis));
   return in.context.tensor(in.arg(1).dims, in.arg(0).dtype);
 }
@@ -44,7 +44,7 @@ Expected<Dims> part_dims(const RuleInput& in, int64_t batch) {
   }
   Dims dims;
   for (int64_t d = 0; d < batch; ++d) {
-    TENON_TAKE(size, require_same(in, 0, d, 1, d, "the batch dims differ"));
+    TENON_TRY_ASSIGN(size, require_same(in, 0, d, 1, d, "the batch dims differ"));
     dims.push_back(*size);
   }
   dims.insert(dims.end(), indices.begin() + batch, indices.end() - 1);
@@ -54,7 +54,7 @@ Expected<Dims> part_dims(const RuleInput& in, int64_t batch) {
 
 Expected<Type> gather_nd(const RuleInput& in) {
   TENON_TRY(check_int(in, "batch_dims", 0, 31));
-  TENON_TAKE(dims, part_dims(in, int_attr(in.attrs, "batch_dims")));
+  TENON_TRY_ASSIGN(dims, part_dims(in, int_attr(in.attrs, "batch_dims")));
   return in.context.tensor(std::move(*dims), in.arg(0).dtype);
 }
 
@@ -71,7 +71,7 @@ Status check_updates(const RuleInput& in, Dims dims) {
 }
 
 Expected<Type> scatter_elements(const RuleInput& in) {
-  TENON_TAKE(axis, axis_of(in, "axis", in.arg(0).rank()));
+  TENON_TRY_ASSIGN(axis, axis_of(in, "axis", in.arg(0).rank()));
   TENON_TRY(check_reduction(in));
   TENON_TRY(check_within(in, *axis));
   TENON_TRY(check_updates(in, in.arg(1).dims));
@@ -80,15 +80,15 @@ Expected<Type> scatter_elements(const RuleInput& in) {
 
 Expected<Type> scatter_nd(const RuleInput& in) {
   TENON_TRY(check_reduction(in));
-  TENON_TAKE(dims, part_dims(in, 0));
+  TENON_TRY_ASSIGN(dims, part_dims(in, 0));
   TENON_TRY(check_updates(in, std::move(*dims)));
   return in.args[0];
 }
 
 Expected<Type> one_hot(const RuleInput& in) {
   TENON_TRY(check_int(in, "depth", 1, int64_t{1} << 31));
-  TENON_TAKE(axis, axis_of(in, "axis", in.arg(0).rank() + 1));
-  TENON_TAKE(dtype, dtype_attr(in));
+  TENON_TRY_ASSIGN(axis, axis_of(in, "axis", in.arg(0).rank() + 1));
+  TENON_TRY_ASSIGN(dtype, dtype_attr(in));
   TENON_TRY(check_value(in, "on", *dtype));
   TENON_TRY(check_value(in, "off", *dtype));
   Dims dims = in.arg(0).dims;
@@ -110,35 +110,35 @@ std::vector<Operator> index_operators() {
        {"x", {"indices", kIndices}},
        {{"axis", AttrKind::kInt, int64_t{0}, "axis that is indexed"}},
        gather,
-       Pattern::kInjective,
+       OpPattern::kInjective,
        may_be_outside},
       {"gather_elements",
        "Element by element, x at the same index but for axis, where `indices` says it.",
        {"x", {"indices", kIndices}},
        {{"axis", AttrKind::kInt, int64_t{0}, "axis that is indexed"}},
        gather_elements,
-       Pattern::kInjective,
+       OpPattern::kInjective,
        may_be_outside},
       {"gather_nd",
        "The parts of x at the index tuples in the last dim of indices, behind batch_dims dims that both share.",
        {"x", {"indices", kIndices}},
        {{"batch_dims", AttrKind::kInt, int64_t{0}, "leading dims that both share"}},
        gather_nd,
-       Pattern::kInjective,
+       OpPattern::kInjective,
        may_be_outside},
       {"scatter_elements",
        "x with updates at the same index but for axis, where `indices` says it, in order.",
        {"x", {"indices", kIndices}, "updates"},
        {{"axis", AttrKind::kInt, int64_t{0}, "axis that is indexed"}, reduction_attribute()},
        scatter_elements,
-       Pattern::kOpaque,
+       OpPattern::kOpaque,
        may_be_outside},
       {"scatter_nd",
        "x with updates as its parts at the index tuples in the last dim of indices, in order.",
        {"x", {"indices", kIndices}, "updates"},
        {reduction_attribute()},
        scatter_nd,
-       Pattern::kOpaque,
+       OpPattern::kOpaque,
        may_be_outside},
       {"one_hot",
        "A new axis of size depth that holds `on` at the index, `off` elsewhere; an index outside is on nowhere.",
@@ -149,7 +149,7 @@ std::vector<Operator> index_operators() {
         {"off", AttrKind::kFloat, 0.0, "value elsewhere"},
         {"dtype", AttrKind::kString, std::string("f32"), "the result's dtype"}},
        one_hot,
-       Pattern::kInjective},
+       OpPattern::kInjective},
   };
 }
 

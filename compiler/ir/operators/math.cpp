@@ -10,7 +10,7 @@ Expected<Type> to_bool(const RuleInput& in) { return in.context.tensor(in.arg(0)
 
 Operator function(std::string name, std::string documentation, DTypes dtypes = runtime::kReals,
                   TypeRule rule = same_as_first) {
-  return {std::move(name), std::move(documentation), {{"x", dtypes}}, {}, rule, Pattern::kElementwise};
+  return {std::move(name), std::move(documentation), {{"x", dtypes}}, {}, rule, OpPattern::kElementwise};
 }
 
 }  // namespace

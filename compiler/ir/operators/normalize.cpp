@@ -31,9 +31,9 @@ Expected<Type> group_norm(const RuleInput& in) {
   const int64_t groups = int_attr(in.attrs, "groups");
   if (in.arg(0).rank() < 2) return error(fmt::format("x must have at least 2 dims: {}", describe(in, {"x"})));
   Dims dims = in.arg(0).dims;
-  TENON_TAKE(of_group, require_quotient(
-                           in, 0, 1, groups,
-                           fmt::format("{} channels do not divide into {} groups", in.context.str(dims[1]), groups)));
+  TENON_TRY_ASSIGN(of_group, require_quotient(in, 0, 1, groups,
+                                              fmt::format("{} channels do not divide into {} groups",
+                                                          in.context.str(dims[1]), groups)));
   dims[1] = in.context.multiply(*of_group, in.context.dim(groups));
   TENON_TRY(per_channel(in, {"scale", "bias"}, dims[1]));
   return in.context.tensor(std::move(dims), in.arg(0).dtype);
@@ -41,7 +41,7 @@ Expected<Type> group_norm(const RuleInput& in) {
 
 // Parameters have the dims of x from `axis` on.
 Expected<Type> over_last_dims(const RuleInput& in) {
-  TENON_TAKE(axis, axis_of(in, "axis", in.arg(0).rank()));
+  TENON_TRY_ASSIGN(axis, axis_of(in, "axis", in.arg(0).rank()));
   const Type wanted = in.context.tensor(Dims(in.arg(0).dims.begin() + *axis, in.arg(0).dims.end()), in.arg(0).dtype);
   for (size_t i = 1; i < in.args.size(); ++i) {
     TENON_TRY(require_type(in, i, i == 1 ? "scale" : "bias", wanted));
@@ -74,7 +74,7 @@ std::vector<Operator> normalize_operators() {
        {{"x", kReals}, "gamma", "beta", "mean", "variance"},
        {epsilon_attribute()},
        batch_norm,
-       Pattern::kBroadcast,
+       OpPattern::kBroadcast,
        nullptr,
        as_first},
       {"layer_norm",
@@ -84,19 +84,19 @@ std::vector<Operator> normalize_operators() {
        {{"x", kReals}, "scale", "bias"},
        {first_axis_attribute(), epsilon_attribute()},
        over_last_dims,
-       Pattern::kOpaque},
+       OpPattern::kOpaque},
       {"rms_norm",
        "scale * x / sqrt(mean(x^2) + epsilon), the mean over the dims from axis on, which scale has.",
        {{"x", kReals}, "scale"},
        {first_axis_attribute(), {"epsilon", AttrKind::kFloat, 1e-5, "added to the mean square"}},
        over_last_dims,
-       Pattern::kOpaque},
+       OpPattern::kOpaque},
       {"instance_norm",
        "scale[c] * (x - mean) / sqrt(variance + epsilon) + bias[c] for x [N, C, ...], over each map.",
        {{"x", kReals}, "scale", "bias"},
        {epsilon_attribute()},
        instance_norm,
-       Pattern::kOpaque,
+       OpPattern::kOpaque,
        nullptr,
        as_first},
       {"group_norm",
@@ -105,7 +105,7 @@ std::vector<Operator> normalize_operators() {
        {{"x", kReals}, "scale", "bias"},
        {{"groups", AttrKind::kInt, std::nullopt, "parts that the channels are cut into"}, epsilon_attribute()},
        group_norm,
-       Pattern::kOpaque,
+       OpPattern::kOpaque,
        nullptr,
        as_first},
       {"lp_normalize",
@@ -114,7 +114,7 @@ std::vector<Operator> normalize_operators() {
        {{"axis", AttrKind::kInt, int64_t{-1}, "axis of the norm"},
         {"p", AttrKind::kInt, int64_t{2}, "1: sum of |x|, 2: root of the sum of x^2"}},
        lp_normalize,
-       Pattern::kOpaque},
+       OpPattern::kOpaque},
       {"local_response_norm",
        "x / (bias + alpha / size * s)^beta for x [N, C, ...], s being the sum of x^2 over `size` channels around it.",
        {{"x", kReals}},
@@ -123,7 +123,7 @@ std::vector<Operator> normalize_operators() {
         {"beta", AttrKind::kFloat, 0.75, "exponent"},
         {"bias", AttrKind::kFloat, 1.0, "what the sum is added to"}},
        local_response_norm,
-       Pattern::kOpaque},
+       OpPattern::kOpaque},
   };
 }
 

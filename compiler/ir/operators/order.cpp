@@ -9,7 +9,7 @@ using runtime::kNumbers;
 Expected<Type> top_k(const RuleInput& in) {
   TENON_TRY(check_int(in, "k", 0, int64_t{1} << 31));
   TENON_TRY(check_int(in, "largest", 0, 1));
-  TENON_TAKE(axis, axis_of(in, "axis", in.arg(0).rank()));
+  TENON_TRY_ASSIGN(axis, axis_of(in, "axis", in.arg(0).rank()));
   const int64_t k = int_attr(in.attrs, "k");
   Dims dims = in.arg(0).dims;
   if (const auto size = dims[*axis].constant(); size && *size < k) {
@@ -42,7 +42,7 @@ Expected<Type> nonzero(const RuleInput& in) {
 }
 
 Expected<Type> compress(const RuleInput& in) {
-  TENON_TAKE(axis, axis_of(in, "axis", in.arg(0).rank()));
+  TENON_TRY_ASSIGN(axis, axis_of(in, "axis", in.arg(0).rank()));
   TENON_TRY(check_rank(in, 1, "condition", 1));
   Dims dims = in.arg(0).dims;
   dims[*axis] = in.context.erased();
@@ -74,20 +74,20 @@ std::vector<Operator> order_operators() {
         axis,
         {"largest", AttrKind::kInt, int64_t{1}, "0: the smallest"}},
        top_k,
-       Pattern::kOpaque,
+       OpPattern::kOpaque,
        may_be_small},
       {"sort",
        "The elements along axis in order; what is not a number comes after all numbers.",
        {{"x", kNumbers}},
        {axis, descending},
        sort,
-       Pattern::kOpaque},
+       OpPattern::kOpaque},
       {"arg_sort",
        "The indices, i64, that sort the elements along axis; equal ones as they come.",
        {{"x", kNumbers}},
        {axis, descending},
        arg_sort,
-       Pattern::kOpaque},
+       OpPattern::kOpaque},
       {"unique",
        "A tuple of the different elements of x [?], the place of the first of each [?], for each element of x the "
        "place "
@@ -95,19 +95,19 @@ std::vector<Operator> order_operators() {
        {{"x", kNumbers}},
        {{"sorted", AttrKind::kInt, int64_t{1}, "0: in the order in which they come"}},
        unique,
-       Pattern::kOpaque},
+       OpPattern::kOpaque},
       {"nonzero",
        "The indices of the elements that are not 0 (or true), a column each: [rank of x, ?], i64.",
        {"x"},
        {},
        nonzero,
-       Pattern::kOpaque},
+       OpPattern::kOpaque},
       {"compress",
        "The parts of x along axis where condition is true; behind its end none is.",
        {"x", {"condition", runtime::kBoolean}},
        {{"axis", AttrKind::kInt, int64_t{0}, "axis that shrinks"}},
        compress,
-       Pattern::kOpaque,
+       OpPattern::kOpaque,
        may_be_small},
       {"non_max_suppression",
        "Of boxes [B, N, 4] with scores [B, C, N] those of each batch and class that overlap no better one: [?, 3] of "
@@ -118,7 +118,7 @@ std::vector<Operator> order_operators() {
         {"score_threshold", AttrKind::kFloat, -std::numeric_limits<double>::infinity(), "scores must be above it"},
         {"centered", AttrKind::kInt, int64_t{0}, "0: a box is two corners [y, x, y, x]; 1: [x, y, width, height]"}},
        non_max_suppression,
-       Pattern::kOpaque},
+       OpPattern::kOpaque},
   };
 }
 

@@ -29,7 +29,7 @@ Status check_scales(const RuleInput& in, int64_t zero_lo, int64_t zero_hi) {
 }
 
 Expected<Type> quantize(const RuleInput& in) {
-  TENON_TAKE(dtype, dtype_attr(in));
+  TENON_TRY_ASSIGN(dtype, dtype_attr(in));
   if (*dtype != DType::kI8 && *dtype != DType::kU8) {
     return error(fmt::format("dtype must be i8 or u8, found {}", runtime::name(*dtype)));
   }
@@ -110,33 +110,33 @@ std::vector<Operator> quantize_operators() {
        {{"x", {DType::kF32}}},
        scale_attributes(true),
        quantize,
-       Pattern::kElementwise},
+       OpPattern::kElementwise},
       {"dequantize",
        "(x - zero_point) * scale.",
        {{"x", {DType::kI8, DType::kU8, DType::kI32}}},
        scale_attributes(false),
        dequantize,
-       Pattern::kElementwise},
+       OpPattern::kElementwise},
       {"dynamic_quantize",
        "A tuple of x in u8, its scale (the range of x and 0, by 255) and its zero point; x must be finite.",
        {{"x", {DType::kF32}}},
        {},
        dynamic_quantize,
-       Pattern::kOpaque,
+       OpPattern::kOpaque,
        depends_on_elements},
       {"requantize",
        "i32 accumulators to i8: bias, multiplier and shift per channel as hw/spec/requantize.h says.",
        {{"acc", {DType::kI32}}, {"bias", {DType::kI32}}, "multiplier", "shift"},
        requantize_attributes(false),
        requantize,
-       Pattern::kBroadcast,
+       OpPattern::kBroadcast,
        may_shift_too_far},
       {"requantize_add",
        "requantize, with a scaled i8 residual added before the rounding.",
        {{"acc", {DType::kI32}}, {"bias", {DType::kI32}}, "multiplier", "shift", "residual"},
        requantize_attributes(true),
        requantize_add,
-       Pattern::kBroadcast,
+       OpPattern::kBroadcast,
        may_shift_too_far},
   };
 }

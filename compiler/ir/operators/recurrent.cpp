@@ -14,8 +14,8 @@ Expected<Type> recurrent(const RuleInput& in) {
   if (gates == 3) TENON_TRY(check_int(in, "reset_after", 0, 1));
   if (gates == 4) TENON_TRY(check_int(in, "input_forget", 0, 1));
   if (!(float_attr(in.attrs, "clip") >= 0)) return error("clip must not be negative");
-  TENON_TAKE(functions, runtime::reference::gate_functions(
-                            in.attrs, gates, string_attr(in.attrs, "direction") == "bidirectional" ? 2 : 1));
+  TENON_TRY_ASSIGN(functions, runtime::reference::gate_functions(
+                                  in.attrs, gates, string_attr(in.attrs, "direction") == "bidirectional" ? 2 : 1));
   Context& context = in.context;
   const DType dtype = in.arg(0).dtype;
   const Dims& x = in.arg(0).dims;
@@ -82,7 +82,7 @@ Operator layer(std::string name, std::string documentation) {
             "the last one is that of its own end."
           : "");
   return {std::move(name),       std::move(documentation),        std::move(inputs),
-          std::move(attributes), recurrent<gates, kCell, ragged>, Pattern::kOpaque};
+          std::move(attributes), recurrent<gates, kCell, ragged>, OpPattern::kOpaque};
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ using runtime::DTypes, runtime::kNumbers, runtime::kReals;
 // The dims without the axes, or with 1 in their place.
 Expected<Type> reduce(const RuleInput& in) {
   TENON_TRY(check_int(in, "keep", 0, 1));
-  TENON_TAKE(axes, axes_of(in, "axes", in.arg(0).rank()));
+  TENON_TRY_ASSIGN(axes, axes_of(in, "axes", in.arg(0).rank()));
   const bool keep = int_attr(in.attrs, "keep") == 1;
   Dims dims;
   for (int64_t i = 0; i < in.arg(0).rank(); ++i) {
@@ -23,7 +23,7 @@ Expected<Type> reduce(const RuleInput& in) {
 Expected<Type> index_of_best(const RuleInput& in) {
   TENON_TRY(check_int(in, "keep", 0, 1));
   TENON_TRY(check_int(in, "select_last", 0, 1));
-  TENON_TAKE(axis, axis_of(in, "axis", in.arg(0).rank()));
+  TENON_TRY_ASSIGN(axis, axis_of(in, "axis", in.arg(0).rank()));
   Dims dims = in.arg(0).dims;
   if (dims[*axis].constant() == 0) return error(fmt::format("axis {} has no element: {}", *axis, describe(in, {"x"})));
   if (int_attr(in.attrs, "keep") == 1) dims[*axis] = in.context.dim(1);
@@ -50,7 +50,7 @@ Operator reduction(std::string name, std::string documentation, DTypes dtypes = 
           {{"x", dtypes}},
           {{"axes", AttrKind::kInts, std::vector<int64_t>{}, "axes to reduce; none: all"}, keep_attribute()},
           reduce,
-          Pattern::kReduction};
+          OpPattern::kReduction};
 }
 
 Operator best(std::string name, std::string documentation) {
@@ -61,14 +61,14 @@ Operator best(std::string name, std::string documentation) {
            keep_attribute(),
            {"select_last", AttrKind::kInt, int64_t{0}, "1: the last of several equal ones, not the first"}},
           index_of_best,
-          Pattern::kReduction,
+          OpPattern::kReduction,
           may_be_small};
 }
 
 Operator softmax(std::string name, std::string documentation) {
   return {std::move(name), std::move(documentation),
           {{"x", kReals}}, {{"axis", AttrKind::kInt, int64_t{-1}, "axis that sums to 1"}},
-          along_axis,      Pattern::kOpaque,
+          along_axis,      OpPattern::kOpaque,
           nullptr,         as_first};
 }
 
@@ -80,7 +80,7 @@ Operator cumulation(std::string name, std::string documentation) {
            {"exclusive", AttrKind::kInt, int64_t{0}, "1: without the element itself"},
            {"reverse", AttrKind::kInt, int64_t{0}, "1: from the end"}},
           cumulate,
-          Pattern::kOpaque};
+          OpPattern::kOpaque};
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "compiler/ir/text/suggest.h"
 #include "runtime/reference/support.h"
+#include "support/suggest.h"
 
 namespace tenon::compiler {
 
@@ -153,7 +153,7 @@ Expected<int64_t> axis_of(const RuleInput& in, std::string_view attr, int64_t ra
 Expected<std::vector<int64_t>> axes_of(const RuleInput& in, std::string_view attr, int64_t rank) {
   std::vector<int64_t> axes = ints_attr(in.attrs, attr);
   for (int64_t& axis : axes) {
-    TENON_TAKE(own, one_axis(in, attr, axis, rank));
+    TENON_TRY_ASSIGN(own, one_axis(in, attr, axis, rank));
     axis = *own;
   }
   std::ranges::sort(axes);
@@ -275,9 +275,9 @@ Expected<Dims> windows_over(const RuleInput& in, const std::vector<int64_t>& ker
   static constexpr std::string_view kNames[] = {"depth", "height", "width"};
   Dims dims;
   for (size_t i = 0; i < rank; ++i) {
-    TENON_TAKE(count, windows(in, in.arg(0).dims[2 + i],
-                              {kernel[i], strides[i], padding[i], padding[rank + i], dilation[i], ceil},
-                              kNames[3 - rank + i]));
+    TENON_TRY_ASSIGN(count, windows(in, in.arg(0).dims[2 + i],
+                                    {kernel[i], strides[i], padding[i], padding[rank + i], dilation[i], ceil},
+                                    kNames[3 - rank + i]));
     dims.push_back(*count);
   }
   return dims;

@@ -9,7 +9,7 @@
 
 #include "compiler/ir/module.h"
 #include "compiler/ir/operator.h"
-#include "compiler/ir/try.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 

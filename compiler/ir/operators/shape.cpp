@@ -5,6 +5,7 @@
 #include "compiler/ir/operators/rules.h"
 #include "runtime/reference/layout.h"
 #include "runtime/reference/slice.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
@@ -179,10 +180,9 @@ Expected<Type> slice(const RuleInput& in) {
 
 Expected<Type> layout_transform(const RuleInput& in) {
   using runtime::reference::Layout;
-  auto from = Layout::parse(string_attr(in.attrs, "from")), to = Layout::parse(string_attr(in.attrs, "to"));
-  if (!from) return forward_error(from);
-  if (!to) return forward_error(to);
-  if (Status status = check_same_axes(*from, *to); !status) return std::unexpected(status.error());
+  TENON_TRY_ASSIGN(from, Layout::parse(string_attr(in.attrs, "from")));
+  TENON_TRY_ASSIGN(to, Layout::parse(string_attr(in.attrs, "to")));
+  TENON_TRY(check_same_axes(*from, *to));
   TENON_TRY(check_rank(in, 0, "x", from->rank()));
   TENON_TRY(check_int(in, "channels", 0, int64_t{1} << 31));
   const int64_t channels = int_attr(in.attrs, "channels");
@@ -228,19 +228,19 @@ std::vector<Operator> shape_operators() {
        {"x"},
        {{"axis", AttrKind::kInt, int64_t{1}, "first axis of the columns"}},
        flatten,
-       Pattern::kInjective},
+       OpPattern::kInjective},
       {"reshape",
        "The elements of x, in order, in another shape.",
        {"x"},
        {{"shape", AttrKind::kInts, std::nullopt, "sizes; 0 copies x's, one -1 is what remains"}},
        reshape,
-       Pattern::kInjective},
+       OpPattern::kInjective},
       {"transpose",
        "Dim i of the result is dim axes[i] of x.",
        {"x"},
        {{"axes", AttrKind::kInts, std::nullopt, "a permutation"}},
        transpose,
-       Pattern::kInjective,
+       OpPattern::kInjective,
        nullptr,
        alike},
       {"concat",
@@ -248,7 +248,7 @@ std::vector<Operator> shape_operators() {
        {"...x"},
        {{"axis", AttrKind::kInt, std::nullopt, "axis that grows"}},
        concat,
-       Pattern::kInjective,
+       OpPattern::kInjective,
        nullptr,
        alike},
       {"slice",
@@ -259,7 +259,7 @@ std::vector<Operator> shape_operators() {
         {"end", AttrKind::kInts, std::nullopt, "index behind the last, one a dim; 2^63 - 1: all"},
         {"step", AttrKind::kInts, std::nullopt, "distance, one a dim, not 0"}},
        slice,
-       Pattern::kInjective},
+       OpPattern::kInjective},
       {"pad",
        "x with elements of `value` around it.",
        {"x"},
@@ -267,7 +267,7 @@ std::vector<Operator> shape_operators() {
         {"after", AttrKind::kInts, std::nullopt, "elements after each dim"},
         {"value", AttrKind::kFloat, 0.0, "their value"}},
        pad,
-       Pattern::kInjective,
+       OpPattern::kInjective,
        nullptr,
        alike},
       {"layout_transform",
@@ -278,7 +278,7 @@ std::vector<Operator> shape_operators() {
         {"to", AttrKind::kString, std::nullopt, "layout of the result"},
         {"channels", AttrKind::kInt, int64_t{0}, "size of the axis that `from` cuts; 0: all of its blocks are full"}},
        layout_transform,
-       Pattern::kInjective},
+       OpPattern::kInjective},
   };
 }
 

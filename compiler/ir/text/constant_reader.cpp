@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "compiler/ir/text/suggest.h"
-#include "compiler/ir/try.h"
+#include "support/suggest.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
@@ -60,7 +60,7 @@ Expected<runtime::Tensor> read_constant(const Context& context, Cursor& cursor, 
     cursor.skip();
     std::string member = name;
     if (cursor.accept("(")) {
-      TENON_TAKE(text, cursor.take(Tok::kString, "the member's name, as side(\"w\")"));
+      TENON_TRY_ASSIGN(text, cursor.take(Tok::kString, "the member's name, as side(\"w\")"));
       member = std::move(*text);
       TENON_TRY(cursor.expect(")"));
     }
@@ -82,7 +82,7 @@ Expected<runtime::Tensor> read_constant(const Context& context, Cursor& cursor, 
   }
   const size_t list_at = cursor.offset();
   if (!cursor.is("[")) return cursor.fail("expected side or a list of values");
-  TENON_TAKE(list, cursor.attribute());
+  TENON_TRY_ASSIGN(list, cursor.attribute());
   std::vector<double> reals;
   auto* integers = std::get_if<std::vector<int64_t>>(&*list);
   if (auto* values = std::get_if<std::vector<double>>(&*list)) reals = *values;

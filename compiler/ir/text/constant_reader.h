@@ -1,7 +1,8 @@
 // Reads constants: const $w: TYPE = side; or side("MEMBER"); or [VALUES];
 #pragma once
 
-#include "compiler/ir/text/cursor.h"
+#include "compiler/base/cursor.h"
+#include "compiler/ir/context.h"
 #include "runtime/npy.h"
 
 namespace tenon::compiler {

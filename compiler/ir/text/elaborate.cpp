@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <set>
 
-#include "compiler/ir/try.h"
 #include "compiler/ir/verifier.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
@@ -37,13 +37,13 @@ class Elaborator {
     TENON_TRY(block(function_.body, function_.result));
     const size_t result_at = at_;
     if (!function_.result) {
-      TENON_TAKE(found, rules_.atom(function_.body.result));
+      TENON_TRY_ASSIGN(found, rules_.atom(function_.body.result));
       function_.result = *found;
     }
-    TENON_TAKE(found, rules_.atom(function_.body.result));
+    TENON_TRY_ASSIGN(found, rules_.atom(function_.body.result));
     if (!solver_.pass(function_.result, *found)) return wrong_result(*found);
     for (const Draft::Alias& alias : draft_.aliases) {
-      TENON_TAKE(type, rules_.atom(alias.atom));
+      TENON_TRY_ASSIGN(type, rules_.atom(alias.atom));
       at_ = alias.offset;
       TENON_TRY(declared_as(alias.name, alias.type, *type));
     }
@@ -95,7 +95,7 @@ class Elaborator {
   // Arms and closures: what their blocks give has no size of theirs, and forgets those that `wanted` does.
   Status inner(Block& inner_block, Type wanted) {
     TENON_TRY(block(inner_block, wanted));
-    TENON_TAKE(found, rules_.atom(inner_block.result));
+    TENON_TRY_ASSIGN(found, rules_.atom(inner_block.result));
     if (!solver_.known(*found)) return {};
     Type to = *found;
     if (wanted && solver_.known(wanted) && has_erased(wanted)) {
@@ -128,7 +128,7 @@ class Elaborator {
     }
     if (auto* match = std::get_if<Case>(&value)) {  // what the arms see
       at_ = offset_(function_.info(binding.var).span);
-      TENON_TAKE(subject, rules_.atom(match->subject));
+      TENON_TRY_ASSIGN(subject, rules_.atom(match->subject));
       for (const Arm& arm : match->arms) TENON_TRY(rules_.pattern(arm.pattern, *subject));
     }
     if (auto* cast = std::get_if<Cast>(&value)) {
@@ -148,7 +148,7 @@ class Elaborator {
     open_operands(binding.value);
     std::vector<Passed> passed;
     const size_t opened = rules_.opened();
-    TENON_TAKE(found, rules_.value(binding.value, &passed, function_.type(binding.var)));
+    TENON_TRY_ASSIGN(found, rules_.value(binding.value, &passed, function_.type(binding.var)));
     if (rules_.opened() > opened) calls_.push_back({&binding, opened, rules_.opened()});
     if (!*found) {
       pending_.push_back(&binding);
@@ -314,7 +314,7 @@ class Elaborator {
   // The function's result as it is declared.
   Status finish_result() {
     Block& body = function_.body;
-    TENON_TAKE(found, rules_.atom(body.result));
+    TENON_TRY_ASSIGN(found, rules_.atom(body.result));
     if (!draft_.declared) {  // its own sizes are forgotten
       function_.result = context_.map_sizes(*found, [&](Dim dim) {
         bool leaves = false;
@@ -340,8 +340,8 @@ class Elaborator {
       at_ = offset_(function_.info(binding->var).span);
       passed.wanted = solver_.resolve(passed.wanted);
       Atom& operand = passed_operand(binding->value, passed);
-      TENON_TAKE(found, rules_.atom(operand));
-      TENON_TAKE(fits, rules_.fits(passed, *found, options_.strict_shapes));
+      TENON_TRY_ASSIGN(found, rules_.atom(operand));
+      TENON_TRY_ASSIGN(fits, rules_.fits(passed, *found, options_.strict_shapes));
       if (*fits) continue;
       auto* lambda = std::get_if<Lambda>(&binding->value);
       auto& place = lambda ? tails_[&lambda->body[0]] : before_[binding];

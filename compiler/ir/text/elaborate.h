@@ -4,8 +4,8 @@
 #include <functional>
 #include <unordered_map>
 
+#include "compiler/base/lexer.h"
 #include "compiler/ir/infer.h"
-#include "compiler/ir/text/lexer.h"
 
 namespace tenon::compiler {
 

@@ -10,8 +10,8 @@
 #include "compiler/ir/operator.h"
 #include "compiler/ir/text/constant_reader.h"
 #include "compiler/ir/text/infix.h"
-#include "compiler/ir/text/suggest.h"
-#include "compiler/ir/try.h"
+#include "support/suggest.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 
@@ -51,7 +51,7 @@ Expected<Block> ExpressionReader::block(int depth) {
   const size_t offset = cursor_.offset();
   Atom result;
   while (true) {
-    TENON_TAKE(value, expression("", depth));
+    TENON_TRY_ASSIGN(value, expression("", depth));
     result = *value;
     if (!cursor_.accept(";")) break;
     TENON_TRY(statements(depth));
@@ -67,16 +67,16 @@ Status ExpressionReader::statements(int depth) {
 
 Status ExpressionReader::let(int depth) {
   const size_t offset = cursor_.offset();
-  TENON_TAKE(name, cursor_.take(Tok::kLocal, "a variable, as %x"));
+  TENON_TRY_ASSIGN(name, cursor_.take(Tok::kLocal, "a variable, as %x"));
   if (locals_.contains(*name)) return cursor_.error_at(offset, fmt::format("%{} is defined twice", *name));
   std::optional<Type> wanted;
   if (cursor_.accept(":")) {
-    TENON_TAKE(type, types_.type(scope_));
+    TENON_TRY_ASSIGN(type, types_.type(scope_));
     wanted = *type;
   }
   TENON_TRY(cursor_.expect("="));
   const size_t before = open_.back().bindings.size();
-  TENON_TAKE(value, expression(*name, depth));
+  TENON_TRY_ASSIGN(value, expression(*name, depth));
   if (wanted) {
     auto* var = std::get_if<VarId>(&*value);
     const bool fresh = var && open_.back().bindings.size() > before && open_.back().bindings.back().var == *var;
@@ -101,7 +101,7 @@ Status ExpressionReader::let(int depth) {
 ExpressionReader::Result ExpressionReader::expression(std::string_view name, int depth, int precedence) {
   if (depth > kMaxNesting) return cursor_.fail("nested too deeply");
   const size_t variables = function_.vars.size();
-  TENON_TAKE(left, operand(name, depth));
+  TENON_TRY_ASSIGN(left, operand(name, depth));
   while (cursor_.peek().kind == Tok::kPunct) {
     const Infix* infix = find_infix(cursor_.peek().text);
     if (!infix || infix->precedence <= precedence) break;
@@ -109,7 +109,7 @@ ExpressionReader::Result ExpressionReader::expression(std::string_view name, int
     const Operator* op = context_.find_operator(infix->op);
     if (!op) return cursor_.fail(fmt::format("there is no operator '{}'", infix->op));
     cursor_.skip();
-    TENON_TAKE(right, expression("", depth + 1, infix->precedence));
+    TENON_TRY_ASSIGN(right, expression("", depth + 1, infix->precedence));
     auto attrs = complete_attrs(*op, {});
     if (!attrs) return cursor_.error_at(offset, attrs.error().what, attrs.error().help);
     unname(*left, variables);
@@ -127,10 +127,10 @@ void ExpressionReader::unname(const Atom& inner, size_t variables) {
 ExpressionReader::Result ExpressionReader::operand(std::string_view name, int depth) {
   const size_t offset = cursor_.offset();
   const size_t variables = function_.vars.size();
-  TENON_TAKE(atom, primary(name, depth));
+  TENON_TRY_ASSIGN(atom, primary(name, depth));
   while (true) {
     if (cursor_.accept(".")) {
-      TENON_TAKE(field, cursor_.integer());
+      TENON_TRY_ASSIGN(field, cursor_.integer());
       if (*field < 0 || *field > UINT32_MAX) return cursor_.error_at(offset, "there is no such field");
       unname(*atom, variables);
       atom = bind(offset, Project{*atom, static_cast<uint32_t>(*field)}, name);
@@ -138,13 +138,13 @@ ExpressionReader::Result ExpressionReader::operand(std::string_view name, int de
       std::vector<Type> types;
       if (cursor_.accept("[")) {
         TENON_TRY(cursor_.list("]", [&]() -> Status {
-          TENON_TAKE(type, types_.type(scope_));
+          TENON_TRY_ASSIGN(type, types_.type(scope_));
           types.push_back(*type);
           return {};
         }));
         if (!cursor_.is("(")) return cursor_.fail("expected the arguments of the call, as @f[TYPE](%x)");
       }
-      TENON_TAKE(args, arguments(nullptr, nullptr, depth));
+      TENON_TRY_ASSIGN(args, arguments(nullptr, nullptr, depth));
       unname(*atom, variables);
       atom = bind(offset, Call{*atom, std::move(*args), std::move(types)}, name);
     } else {
@@ -220,7 +220,7 @@ ExpressionReader::Result ExpressionReader::word(std::string_view name, int depth
   }
   if (text == "ref" || text == "read" || text == "write") {
     cursor_.skip();
-    TENON_TAKE(args, arguments(nullptr, nullptr, depth));
+    TENON_TRY_ASSIGN(args, arguments(nullptr, nullptr, depth));
     const size_t wanted = text == "write" ? 2 : 1;
     if (args->size() != wanted) {
       return cursor_.error_at(
@@ -243,7 +243,7 @@ ExpressionReader::Result ExpressionReader::negation(std::string_view name, int d
   if (!op) return cursor_.fail("expected an expression");
   cursor_.skip();
   if (depth >= kMaxNesting) return cursor_.fail("nested too deeply");
-  TENON_TAKE(value, cursor_.is("-") ? negation("", depth + 1) : operand("", depth + 1));
+  TENON_TRY_ASSIGN(value, cursor_.is("-") ? negation("", depth + 1) : operand("", depth + 1));
   return bind(offset, Apply{op, {}, {*value}}, name);
 }
 
@@ -252,7 +252,7 @@ ExpressionReader::Result ExpressionReader::literal() {
   const size_t offset = cursor_.offset();
   const Token& digits = cursor_.peek(cursor_.is("-") ? 1 : 0);
   const size_t end = digits.offset + digits.text.size();
-  TENON_TAKE(value, cursor_.number());
+  TENON_TRY_ASSIGN(value, cursor_.number());
   if (cursor_.peek().kind != Tok::kName || cursor_.offset() != end) {
     return cursor_.fail("expected the number's dtype", "write it behind the number, as 3i64 or 0.5f32");
   }
@@ -262,7 +262,7 @@ ExpressionReader::Result ExpressionReader::literal() {
     return cursor_.error_at(end, dtype.error().what, near.empty() ? dtype.error().help : near);
   }
   cursor_.skip();
-  TENON_TAKE(tensor, make_scalar(cursor_, offset, *value, *dtype));
+  TENON_TRY_ASSIGN(tensor, make_scalar(cursor_, offset, *value, *dtype));
   return module_.add_constant(std::move(*tensor));
 }
 
@@ -281,7 +281,7 @@ ExpressionReader::Result ExpressionReader::operation(std::string_view name, int 
   }
   cursor_.skip();
   Attrs attrs;
-  TENON_TAKE(args, arguments(op, &attrs, depth));
+  TENON_TRY_ASSIGN(args, arguments(op, &attrs, depth));
   auto complete = complete_attrs(*op, std::move(attrs));
   if (!complete) return cursor_.error_at(offset, complete.error().what, complete.error().help);
   return bind(offset, Apply{op, std::move(*complete), std::move(*args)}, name);
@@ -294,7 +294,7 @@ ExpressionReader::Result ExpressionReader::construct(std::string_view name, int 
   const auto place = module_.constructor(value.constructor);
   for (size_t i = 0; i < place->adt->params.size(); ++i) value.types.push_back(draft_.solver.fresh_type());
   if (cursor_.is("(")) {
-    TENON_TAKE(fields, arguments(nullptr, nullptr, depth));
+    TENON_TRY_ASSIGN(fields, arguments(nullptr, nullptr, depth));
     value.fields = std::move(*fields);
   }
   return bind(offset, std::move(value), name);
@@ -311,10 +311,10 @@ ExpressionReader::Result ExpressionReader::lambda(std::string_view name, int dep
   TENON_TRY(cursor_.expect("("));
   TENON_TRY(cursor_.list(")", [&]() -> Status {
     const size_t param_at = cursor_.offset();
-    TENON_TAKE(param, cursor_.take(Tok::kLocal, "a parameter, as %x"));
+    TENON_TRY_ASSIGN(param, cursor_.take(Tok::kLocal, "a parameter, as %x"));
     Type type = draft_.solver.fresh_type();
     if (cursor_.accept(":")) {
-      TENON_TAKE(given, types_.type(scope_));
+      TENON_TRY_ASSIGN(given, types_.type(scope_));
       type = *given;
     }
     value.params.push_back(variable(param_at, type, *param));
@@ -322,10 +322,10 @@ ExpressionReader::Result ExpressionReader::lambda(std::string_view name, int dep
   }));
   value.result = draft_.solver.fresh_type();
   if (cursor_.accept("->")) {
-    TENON_TAKE(result, types_.type(scope_));
+    TENON_TRY_ASSIGN(result, types_.type(scope_));
     value.result = *result;
   }
-  TENON_TAKE(body, block(depth + 1));
+  TENON_TRY_ASSIGN(body, block(depth + 1));
   for (; names_.size() > names; names_.pop_back()) locals_.erase(names_.back());
   value.body.push_back(std::move(*body));
   open_.back().bindings.push_back({self, std::move(value)});
@@ -335,10 +335,10 @@ ExpressionReader::Result ExpressionReader::lambda(std::string_view name, int dep
 ExpressionReader::Result ExpressionReader::branch(std::string_view name, int depth) {
   const size_t offset = cursor_.offset();
   cursor_.skip();
-  TENON_TAKE(condition, expression("", depth + 1));
-  TENON_TAKE(yes, block(depth + 1));
+  TENON_TRY_ASSIGN(condition, expression("", depth + 1));
+  TENON_TRY_ASSIGN(yes, block(depth + 1));
   if (!cursor_.accept_name("else")) return cursor_.fail("expected else", "an if is a value: both arms give one");
-  TENON_TAKE(no, block(depth + 1));
+  TENON_TRY_ASSIGN(no, block(depth + 1));
   If value{*condition, {}};
   value.arms.push_back(std::move(*yes));
   value.arms.push_back(std::move(*no));
@@ -348,11 +348,11 @@ ExpressionReader::Result ExpressionReader::branch(std::string_view name, int dep
 ExpressionReader::Result ExpressionReader::match(std::string_view name, int depth) {
   const size_t offset = cursor_.offset();
   cursor_.skip();
-  TENON_TAKE(subject, expression("", depth + 1));
+  TENON_TRY_ASSIGN(subject, expression("", depth + 1));
   Case value{*subject, {}};
   TENON_TRY(cursor_.expect("{"));
   while (!cursor_.accept("}")) {
-    TENON_TAKE(next, arm(depth + 1));
+    TENON_TRY_ASSIGN(next, arm(depth + 1));
     value.arms.push_back(std::move(*next));
     cursor_.accept(",");
   }
@@ -362,9 +362,9 @@ ExpressionReader::Result ExpressionReader::match(std::string_view name, int dept
 // PATTERN => { ... }  or  PATTERN => EXPRESSION
 Expected<Arm> ExpressionReader::arm(int depth) {
   const size_t names = names_.size();
-  TENON_TAKE(pattern, this->pattern(depth));
+  TENON_TRY_ASSIGN(pattern, this->pattern(depth));
   TENON_TRY(cursor_.expect("=>"));
-  TENON_TAKE(block, arm_block(depth));
+  TENON_TRY_ASSIGN(block, arm_block(depth));
   for (; names_.size() > names; names_.pop_back()) locals_.erase(names_.back());
   return Arm{std::move(*pattern), std::move(*block)};
 }
@@ -373,7 +373,7 @@ Expected<Block> ExpressionReader::arm_block(int depth) {
   if (cursor_.is("{")) return block(depth);
   const Visible outside = enter();
   const size_t offset = cursor_.offset();
-  TENON_TAKE(value, expression("", depth));
+  TENON_TRY_ASSIGN(value, expression("", depth));
   if (!cursor_.is(",") && !cursor_.is("}")) return cursor_.fail("expected ',' or '}' behind an arm");
   return leave(outside, *value, offset);
 }
@@ -383,7 +383,7 @@ Expected<MatchPattern> ExpressionReader::pattern(int depth) {
   const size_t offset = cursor_.offset();
   std::vector<MatchPattern> fields;
   auto field = [&]() -> Status {
-    TENON_TAKE(next, pattern(depth + 1));
+    TENON_TRY_ASSIGN(next, pattern(depth + 1));
     fields.push_back(std::move(*next));
     return {};
   };
@@ -399,7 +399,7 @@ Expected<MatchPattern> ExpressionReader::pattern(int depth) {
     TENON_TRY(cursor_.list(")", field));
     return MatchPattern{TuplePattern{std::move(fields)}};
   }
-  TENON_TAKE(text, cursor_.take(Tok::kName, "a pattern, as Cons(%x, _), (%a, %b), %x or _"));
+  TENON_TRY_ASSIGN(text, cursor_.take(Tok::kName, "a pattern, as Cons(%x, _), (%a, %b), %x or _"));
   const Symbol name = context_.symbol(*text);
   const auto place = module_.constructor(name);
   if (!place) {
@@ -425,7 +425,7 @@ ExpressionReader::Result ExpressionReader::cast(std::string_view name, int depth
   if (cursor_.accept("[")) {
     TENON_TRY(cursor_.list("]", [&]() -> Status {
       const size_t dim_at = cursor_.offset();
-      TENON_TAKE(dim, cursor_.take(Tok::kName, "a dim variable"));
+      TENON_TRY_ASSIGN(dim, cursor_.take(Tok::kName, "a dim variable"));
       const Symbol symbol = context_.symbol(*dim);
       if (scope_.declared(symbol) || std::ranges::find(value.fresh, symbol) != value.fresh.end()) {
         return cursor_.error_at(dim_at, fmt::format("the dim {} is in scope already", *dim), "take another name");
@@ -435,11 +435,11 @@ ExpressionReader::Result ExpressionReader::cast(std::string_view name, int depth
     }));
   }
   TENON_TRY(cursor_.expect("("));
-  TENON_TAKE(operand, expression("", depth + 1));
+  TENON_TRY_ASSIGN(operand, expression("", depth + 1));
   value.value = *operand;
   TENON_TRY(cursor_.expect(","));
   scope_.dims.insert(scope_.dims.end(), value.fresh.begin(), value.fresh.end());
-  TENON_TAKE(type, types_.type(scope_));
+  TENON_TRY_ASSIGN(type, types_.type(scope_));
   value.type = *type;
   TENON_TRY(cursor_.expect(")"));
   return bind(offset, std::move(value), name);
@@ -451,7 +451,7 @@ ExpressionReader::Result ExpressionReader::tuple(std::string_view name, int dept
   Atoms fields;
   bool tuple = cursor_.is(")");
   while (!cursor_.accept(")")) {
-    TENON_TAKE(field, expression("", depth + 1));
+    TENON_TRY_ASSIGN(field, expression("", depth + 1));
     fields.push_back(*field);
     if (cursor_.accept(",")) tuple = true;
     else if (!cursor_.is(")")) return cursor_.fail("expected ',' or ')'");
@@ -474,13 +474,13 @@ Expected<Atoms> ExpressionReader::arguments(const Operator* op, Attrs* attrs, in
         return cursor_.error_at(key.offset, fmt::format("{} has no attribute '{}'", op->name, key.text), help);
       }
       cursor_.skip(2);
-      TENON_TAKE(value, cursor_.attribute());
+      TENON_TRY_ASSIGN(value, cursor_.attribute());
       if (!attrs->emplace(key.text, std::move(*value)).second) {
         return cursor_.error_at(key.offset, fmt::format("attribute '{}' is given twice", key.text));
       }
       return {};
     }
-    TENON_TAKE(arg, expression("", depth + 1));
+    TENON_TRY_ASSIGN(arg, expression("", depth + 1));
     args.push_back(*arg);
     return {};
   }));

@@ -4,8 +4,8 @@
 #include <string>
 #include <unordered_map>
 
+#include "compiler/base/type_reader.h"
 #include "compiler/ir/text/elaborate.h"
-#include "compiler/ir/text/type_reader.h"
 
 namespace tenon::compiler {
 

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include "compiler/ir/text.h"
-#include "compiler/ir/try.h"
-#include "runtime/file.h"
+#include "support/file.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
@@ -23,17 +23,17 @@ std::string side_name(std::string_view text) {
 
 Status save(const Context& context, const Module& module, const std::filesystem::path& path,
             const PrintOptions& options) {
-  if (path.extension() == ".tnb") return runtime::write_file(path, to_binary(context, module));
+  if (path.extension() == ".tnb") return write_file(path, to_binary(context, module));
   PrintOptions named = options;
   const std::filesystem::path side = std::filesystem::path(path).replace_extension(".npz");
   named.side = side.filename().string();
   const Text text = print(context, module, named);
-  if (!text.side.empty()) TENON_TRY(runtime::write_file(side, text.side));
-  return runtime::write_file(path, text.text);
+  if (!text.side.empty()) TENON_TRY(write_file(side, text.side));
+  return write_file(path, text.text);
 }
 
 Expected<Module> load(Context& context, const std::filesystem::path& path, const InferOptions& options) {
-  TENON_TAKE(text, runtime::read_file(path));
+  TENON_TRY_ASSIGN(text, read_file(path));
   if (path.extension() == ".tnb") return from_binary(context, *text, path.string());
   const std::string_view view(reinterpret_cast<const char*>(text->data()), text->size());
   const std::string name = side_name(view);
@@ -43,8 +43,7 @@ Expected<Module> load(Context& context, const std::filesystem::path& path, const
       return error(fmt::format("the side file \"{}\" lies elsewhere", name), path.string(),
                    "it lies beside the text, and the first line has its name without a directory");
     }
-    auto bytes = runtime::read_file(path.parent_path() / name);
-    if (!bytes) return forward_error(bytes);
+    TENON_TRY_ASSIGN(bytes, read_file(path.parent_path() / name));
     side = std::move(*bytes);
   }
   return parse(context, view, side, path.string(), options);

@@ -6,7 +6,7 @@
 
 #include "compiler/ir/text/format_tree.h"
 #include "compiler/ir/text/infix.h"
-#include "compiler/ir/try.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 namespace layout {
@@ -260,8 +260,8 @@ class Layout {
 
 Expected<std::string> format(std::string_view text, std::string_view file) {
   const Source source(text, file);
-  TENON_TAKE(tokens, tokenize(source, true));
-  TENON_TAKE(tree, compiler::layout::make_tree(source, *tokens));
+  TENON_TRY_ASSIGN(tokens, tokenize(source, true));
+  TENON_TRY_ASSIGN(tree, compiler::layout::make_tree(source, *tokens));
   return compiler::layout::Layout().run(*tree);
 }
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "hw/spec/diagnostic.h"
+#include "support/diagnostic.h"
 
 namespace tenon::compiler {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "compiler/ir/text/infix.h"
-#include "compiler/ir/try.h"
+#include "support/try.h"
 
 namespace tenon::compiler::layout {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/ir/text/lexer.h"
+#include "compiler/base/lexer.h"
 
 namespace tenon::compiler::layout {
 

@@ -8,10 +8,10 @@
 #include <set>
 #include <unordered_set>
 
+#include "compiler/ir/literal.h"
 #include "compiler/ir/operator.h"
 #include "compiler/ir/result_names.h"
 #include "compiler/ir/text/infix.h"
-#include "compiler/ir/text/literal.h"
 
 namespace tenon::compiler {
 namespace {

@@ -9,10 +9,10 @@
 #include "compiler/ir/text/constant_reader.h"
 #include "compiler/ir/text/expression_reader.h"
 #include "compiler/ir/text/printer.h"
-#include "compiler/ir/try.h"
 #include "compiler/ir/verifier.h"
 #include "compiler/loop/text.h"
 #include "runtime/npy.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
@@ -89,7 +89,7 @@ class Parser {
       return cursor_.fail("expected the version", "a module starts with #[version = \"1\"]");
     }
     const size_t offset = cursor_.offset();
-    TENON_TAKE(marks, cursor_.marks());
+    TENON_TRY_ASSIGN(marks, cursor_.marks());
     for (const auto& [key, value] : *marks) {
       auto* text = std::get_if<std::string>(&value);
       if (key == "version" && value != Attr{std::string(kVersion)}) {
@@ -150,7 +150,7 @@ class Parser {
   Status item(Marks& marks) {
     if (cursor_.is("#[")) {
       marks.at = cursor_.offset();
-      TENON_TAKE(list, cursor_.marks());
+      TENON_TRY_ASSIGN(list, cursor_.marks());
       marks.list = std::move(*list);
       return {};
     }
@@ -181,14 +181,14 @@ class Parser {
 
   Status constant() {
     const size_t offset = cursor_.offset();
-    TENON_TAKE(name, cursor_.take(Tok::kConstant, "a constant, as $0"));
+    TENON_TRY_ASSIGN(name, cursor_.take(Tok::kConstant, "a constant, as $0"));
     if (constants_.contains(*name)) return source_.error_at(offset, fmt::format("${} is defined twice", *name));
     TENON_TRY(cursor_.expect(":"));
     const size_t type_at = cursor_.offset();
     TypeScope none;
-    TENON_TAKE(type, types_.type(none));
+    TENON_TRY_ASSIGN(type, types_.type(none));
     TENON_TRY(cursor_.expect("="));
-    TENON_TAKE(tensor, read_constant(context_, cursor_, *name, *type, type_at, side_));
+    TENON_TRY_ASSIGN(tensor, read_constant(context_, cursor_, *name, *type, type_at, side_));
     TENON_TRY(cursor_.expect(";"));
     constants_.emplace(*name, module_.add_constant(std::move(*tensor)));
     return {};
@@ -197,7 +197,7 @@ class Parser {
   // type List[A] { Cons(A, List[A]), Nil }
   Status definition() {
     const size_t offset = cursor_.offset();
-    TENON_TAKE(text, cursor_.take(Tok::kName, "a type's name"));
+    TENON_TRY_ASSIGN(text, cursor_.take(Tok::kName, "a type's name"));
     const Symbol name = context_.symbol(*text);
     TENON_TRY(capital(offset, *text));
     if (module_.adts.contains(name)) return source_.error_at(offset, fmt::format("{} is defined twice", *text));
@@ -211,7 +211,7 @@ class Parser {
     TENON_TRY(cursor_.list("}", [&]() -> Status {
       const size_t constructor_at = cursor_.offset();
       Constructor constructor;
-      TENON_TAKE(constructor_text, cursor_.take(Tok::kName, "a constructor's name"));
+      TENON_TRY_ASSIGN(constructor_text, cursor_.take(Tok::kName, "a constructor's name"));
       TENON_TRY(capital(constructor_at, *constructor_text));
       constructor.name = context_.symbol(*constructor_text);
       const bool again =
@@ -221,7 +221,7 @@ class Parser {
       }
       if (cursor_.accept("(")) {
         TENON_TRY(cursor_.list(")", [&]() -> Status {
-          TENON_TAKE(field, types_.type(scope));
+          TENON_TRY_ASSIGN(field, types_.type(scope));
           constructor.fields.push_back(*field);
           return {};
         }));
@@ -241,7 +241,7 @@ class Parser {
 
   Expected<Symbol> global_name() {
     const size_t offset = cursor_.offset();
-    TENON_TAKE(text, cursor_.take(Tok::kGlobal, "a function's name, as @main"));
+    TENON_TRY_ASSIGN(text, cursor_.take(Tok::kGlobal, "a function's name, as @main"));
     const Symbol name = context_.symbol(*text);
     if (module_.globals.contains(name)) return source_.error_at(offset, fmt::format("@{} is defined twice", *text));
     return name;
@@ -250,22 +250,22 @@ class Parser {
   // extern @sort[n](Tensor[(n,), f32]) -> Tensor[(n,), f32] = "library.sort";
   Status library() {
     const size_t offset = cursor_.offset();
-    TENON_TAKE(name, global_name());
+    TENON_TRY_ASSIGN(name, global_name());
     Library library;
     TypeScope scope;
     TENON_TRY(types_.variables(scope));
     const std::vector<Symbol> order = scope.undecided;
     TENON_TRY(cursor_.expect("("));
     TENON_TRY(cursor_.list(")", [&]() -> Status {
-      TENON_TAKE(param, types_.type(scope));
+      TENON_TRY_ASSIGN(param, types_.type(scope));
       library.params.push_back(*param);
       return {};
     }));
     TENON_TRY(cursor_.expect("->"));
-    TENON_TAKE(result, types_.type(scope));
+    TENON_TRY_ASSIGN(result, types_.type(scope));
     library.result = *result;
     TENON_TRY(cursor_.expect("="));
-    TENON_TAKE(symbol, cursor_.take(Tok::kString, "the library's symbol, as \"blas.gemm\""));
+    TENON_TRY_ASSIGN(symbol, cursor_.take(Tok::kString, "the library's symbol, as \"blas.gemm\""));
     library.symbol = std::move(*symbol);
     TENON_TRY(cursor_.expect(";"));
     TypeReader::decide(scope, order);
@@ -285,7 +285,7 @@ class Parser {
     const size_t offset = cursor_.offset();
     TENON_TRY(global_name());
     cursor_.go(begin);
-    TENON_TAKE(function, loop::parse(context_, cursor_));
+    TENON_TRY_ASSIGN(function, loop::parse(context_, cursor_));
     const Symbol name = function->name;
     module_.globals.emplace(name, std::move(*function));
     report(offset, check(context_, module_, name, *module_.loop_function(name)));
@@ -294,7 +294,7 @@ class Parser {
 
   // def @f[N](%x: TYPE, ...) -> TYPE
   Status signature(Body& body) {
-    TENON_TAKE(name, global_name());
+    TENON_TRY_ASSIGN(name, global_name());
     body.name = *name;
     Function function;
     TENON_TRY(types_.variables(body.scope));
@@ -302,9 +302,9 @@ class Parser {
     TENON_TRY(cursor_.expect("("));
     TENON_TRY(cursor_.list(")", [&]() -> Status {
       const size_t offset = cursor_.offset();
-      TENON_TAKE(param, cursor_.take(Tok::kLocal, "a parameter, as %x"));
+      TENON_TRY_ASSIGN(param, cursor_.take(Tok::kLocal, "a parameter, as %x"));
       TENON_TRY(cursor_.expect(":"));
-      TENON_TAKE(type, types_.type(body.scope));
+      TENON_TRY_ASSIGN(type, types_.type(body.scope));
       const auto id = static_cast<VarId>(function.vars.size());
       function.vars.push_back({*type, context_.symbol(*param), span(offset)});
       function.params.push_back(id);
@@ -312,7 +312,7 @@ class Parser {
       return source_.error_at(offset, fmt::format("%{} is defined twice", *param));
     }));
     if (cursor_.accept("->")) {
-      TENON_TAKE(result, types_.type(body.scope));
+      TENON_TRY_ASSIGN(result, types_.type(body.scope));
       function.result = *result;
     } else if (!cursor_.is("{")) {
       return cursor_.fail("expected '->' and the result's type, or the body");
@@ -388,10 +388,10 @@ class Parser {
     const std::function<SpanId(size_t)> make_span = [this](size_t offset) { return span(offset); };
     ExpressionReader reader(context_, module_, cursor_, types_, constants_, draft, std::move(body.scope),
                             std::move(body.locals), make_span);
-    TENON_TAKE(block, reader.block(0));
+    TENON_TRY_ASSIGN(block, reader.block(0));
     draft.function.body = std::move(*block);
-    TENON_TAKE(done, elaborate(context_, module_, std::move(draft), options_, source_,
-                               [this](SpanId id) { return offsets_[index(id)]; }));
+    TENON_TRY_ASSIGN(done, elaborate(context_, module_, std::move(draft), options_, source_,
+                                     [this](SpanId id) { return offsets_[index(id)]; }));
     *module_.function(body.name) = std::move(*done);
     return {};
   }
@@ -425,7 +425,7 @@ class Parser {
 Expected<Module> parse(Context& context, std::string_view text, std::span<const std::byte> side, std::string_view file,
                        const InferOptions& options) {
   const Source source(text, file);
-  TENON_TAKE(tokens, tokenize(source));
+  TENON_TRY_ASSIGN(tokens, tokenize(source));
   return Parser(context, source, std::move(*tokens), side, options).run();
 }
 
@@ -442,7 +442,7 @@ Expected<Module> from_binary(Context& context, std::span<const std::byte> bytes,
   members->erase(found);
   const auto characters = std::as_const(text).bytes();
   const Source source({reinterpret_cast<const char*>(characters.data()), characters.size()}, file);
-  TENON_TAKE(tokens, tokenize(source));
+  TENON_TRY_ASSIGN(tokens, tokenize(source));
   Parser parser(context, source, std::move(*tokens), {}, {});
   parser.give(std::move(*members));
   return parser.run();

@@ -4,10 +4,10 @@
 
 #include <cassert>
 
+#include "compiler/ir/literal.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/text/format.h"
 #include "compiler/ir/text/function_printer.h"
-#include "compiler/ir/text/literal.h"
 #include "compiler/ir/text/printer.h"
 #include "compiler/loop/text.h"
 

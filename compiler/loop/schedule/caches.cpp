@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "compiler/ir/try.h"
 #include "compiler/loop/expr.h"
 #include "compiler/loop/schedule/primitives.h"
 #include "compiler/loop/schedule/storage.h"
+#include "support/try.h"
 
 namespace tenon::compiler::loop {
 namespace {
@@ -49,7 +49,8 @@ void redirect(Stage& stage, BufferId from, BufferId to) {
 }
 
 // What the stage takes of the buffer in an iteration of the loop; the whole buffer where there is none.
-Box box_of_stage(Context& context, Function& function, const Path& path, std::optional<size_t> loop, BufferId buffer) {
+Box box_of_stage(TypeContext& context, Function& function, const Path& path, std::optional<size_t> loop,
+                 BufferId buffer) {
   Box box(function.buffer(buffer).rank());
   if (!loop) return box;
   bool first = true;
@@ -63,20 +64,21 @@ Box box_of_stage(Context& context, Function& function, const Path& path, std::op
   return box;
 }
 
-Expected<std::optional<size_t>> find_place(const Context& context, const Path& path, std::optional<CachePlace> place) {
+Expected<std::optional<size_t>> find_place(const TypeContext& context, const Path& path,
+                                           std::optional<CachePlace> place) {
   if (!place) return std::nullopt;
-  TENON_TAKE(at, find_loop(context, path, place->loop));
+  TENON_TRY_ASSIGN(at, find_loop(context, path, place->loop));
   return *at;
 }
 
-Expected<Function> placed(Context& context, Function function, BufferId cache, Symbol stage,
+Expected<Function> placed(TypeContext& context, Function function, BufferId cache, Symbol stage,
                           std::optional<CachePlace> place) {
   if (!place) return function;
   return store_in_loop(context, std::move(function), cache, stage, place->loop, place->scope);
 }
 
 // Whether all of the buffer is there to be copied.
-bool is_whole(Context& context, const Function& function, BufferId buffer) {
+bool is_whole(TypeContext& context, const Function& function, BufferId buffer) {
   bool whole = std::ranges::find(function.params, buffer) != function.params.end();
   for_each_statement(function.body, [&](const Stmt& stmt) {
     const auto* stage = std::get_if<Stage>(&stmt.form);
@@ -86,7 +88,7 @@ bool is_whole(Context& context, const Function& function, BufferId buffer) {
 }
 
 // Guards of the copy that a stage reads. It reads the whole box, or all of that may be read.
-Expected<std::vector<Guard>> guards_of_read(Context& context, const Function& function, const Path& path,
+Expected<std::vector<Guard>> guards_of_read(TypeContext& context, const Function& function, const Path& path,
                                             std::optional<size_t> loop, BufferId from) {
   std::vector<Guard> guards;
   if (is_whole(context, function, from)) return guards;
@@ -112,7 +114,7 @@ Expected<std::vector<Guard>> guards_of_read(Context& context, const Function& fu
 
 // What keeps the stage from writing an element keeps the copy from copying it: guards over the loops outside, which it
 // has too, or those at the ends of the buffer, where it has its own.
-Expected<std::vector<Guard>> guards_of_copy(Context& context, const Function& function, const Path& path,
+Expected<std::vector<Guard>> guards_of_copy(TypeContext& context, const Function& function, const Path& path,
                                             std::optional<size_t> loop, BufferId to) {
   std::set<Symbol> outside(function.dims.begin(), function.dims.end());
   if (loop) outside = outside_variables(function, path, *loop);
@@ -146,10 +148,10 @@ Expected<std::vector<Guard>> guards_of_copy(Context& context, const Function& fu
 
 }  // namespace
 
-Expected<Function> cache_read(Context& context, Function function, Symbol stage, Symbol buffer,
+Expected<Function> cache_read(TypeContext& context, Function function, Symbol stage, Symbol buffer,
                               std::optional<CachePlace> place) {
-  TENON_TAKE(path, find_stage(context, function, stage));
-  TENON_TAKE(loop, find_place(context, *path, place));
+  TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
+  TENON_TRY_ASSIGN(loop, find_place(context, *path, place));
   std::optional<BufferId> from;
   for_each_access(path->stage(), [&](const Access& access) {
     if (!access.writes && function.buffer(access.buffer).name == buffer) from = access.buffer;
@@ -158,7 +160,7 @@ Expected<Function> cache_read(Context& context, Function function, Symbol stage,
   if (buffers_written(path->steps[loop->value_or(outermost(*path))].stmt()).contains(*from))
     return error(
         fmt::format("%{} is written in the loops of the stage '{}'", context.name(buffer), context.name(stage)));
-  TENON_TAKE(guards, guards_of_read(context, function, *path, *loop, *from));
+  TENON_TRY_ASSIGN(guards, guards_of_read(context, function, *path, *loop, *from));
   const Box box = box_of_stage(context, function, *path, *loop, *from);
   const Symbol name = fresh(context, function, fmt::format("{}_{}", context.name(buffer), context.name(stage)));
   const BufferId cache = add_buffer(function, name, *from);
@@ -169,9 +171,9 @@ Expected<Function> cache_read(Context& context, Function function, Symbol stage,
   return placed(context, std::move(function), cache, stage, place);
 }
 
-Expected<Function> cache_write(Context& context, Function function, Symbol stage, std::optional<CachePlace> place) {
-  TENON_TAKE(path, find_stage(context, function, stage));
-  TENON_TAKE(loop, find_place(context, *path, place));
+Expected<Function> cache_write(TypeContext& context, Function function, Symbol stage, std::optional<CachePlace> place) {
+  TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
+  TENON_TRY_ASSIGN(loop, find_place(context, *path, place));
   std::set<BufferId> written;
   for_each_access(path->stage(), [&](const Access& access) {
     if (access.writes) written.insert(access.buffer);
@@ -180,7 +182,7 @@ Expected<Function> cache_write(Context& context, Function function, Symbol stage
     return error(fmt::format("the stage '{}' writes {} buffers, not one", context.name(stage), written.size()));
   const BufferId to = *written.begin();
   TENON_TRY(writes_alone(context, function, *path, *loop, to));
-  TENON_TAKE(guards, guards_of_copy(context, function, *path, *loop, to));
+  TENON_TRY_ASSIGN(guards, guards_of_copy(context, function, *path, *loop, to));
   const Box box = box_of_stage(context, function, *path, *loop, to);
   const Symbol name = fresh(context, function, fmt::format("{}_cache", context.name(stage)));
   const BufferId cache = add_buffer(function, name, to);

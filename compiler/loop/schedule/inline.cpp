@@ -3,16 +3,16 @@
 
 #include <algorithm>
 
-#include "compiler/ir/try.h"
 #include "compiler/loop/expr.h"
 #include "compiler/loop/schedule/primitives.h"
 #include "compiler/loop/schedule/region.h"
+#include "support/try.h"
 
 namespace tenon::compiler::loop {
 namespace {
 
 // The one buffer that a stage writes, made inside the function.
-Expected<BufferId> own_buffer(const Context& context, Function& function, Stage& stage) {
+Expected<BufferId> own_buffer(const TypeContext& context, Function& function, Stage& stage) {
   std::set<BufferId> written;
   for_each_access(stage, [&](const Access& access) {
     if (access.writes) written.insert(access.buffer);
@@ -39,7 +39,7 @@ bool made_in_loop(const Body& body, BufferId buffer, bool inside) {
 
 // What a stage reads may be read for other points, and at another time, only where it is still there: in no folded
 // buffer, and in none of a loop's iteration, unless all that reads `own`, which the stage writes, is in that one too.
-Status reads_what_stays(const Context& context, Function& function, const Stage& stage, BufferId own_id) {
+Status reads_what_stays(const TypeContext& context, Function& function, const Stage& stage, BufferId own_id) {
   Status status;
   for_each_access(stage, [&](const Access& access) {
     if (access.writes || access.buffer == own_id || !made_in_loop(function.body, access.buffer, false)) return;
@@ -62,7 +62,7 @@ Status reads_what_stays(const Context& context, Function& function, const Stage&
 }
 
 // The axis of each index of the one element that a stage writes.
-Expected<std::vector<Symbol>> axes_written(const Context& context, const Function& function, const Stage& stage,
+Expected<std::vector<Symbol>> axes_written(const TypeContext& context, const Function& function, const Stage& stage,
                                            const Store& store) {
   std::vector<Symbol> at;
   for (Dim dim : store.indices) {
@@ -77,7 +77,7 @@ Expected<std::vector<Symbol>> axes_written(const Context& context, const Functio
 }
 
 // Everything that reads the buffer can read what the stage reads instead.
-Status replaceable(Context& context, Function& function, const Stage& producer, BufferId buffer) {
+Status replaceable(TypeContext& context, Function& function, const Stage& producer, BufferId buffer) {
   std::set<BufferId> inputs;
   for_each_access(producer, [&](const Access& access) {
     if (!access.writes) inputs.insert(access.buffer);
@@ -113,10 +113,10 @@ Status replaceable(Context& context, Function& function, const Stage& producer, 
 
 }  // namespace
 
-Expected<Function> inlined(Context& context, Function function, Symbol stage) {
-  TENON_TAKE(path, find_stage(context, function, stage));
+Expected<Function> inlined(TypeContext& context, Function function, Symbol stage) {
+  TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
   Stage& producer = path->stage();
-  TENON_TAKE(buffer, own_buffer(context, function, producer));
+  TENON_TRY_ASSIGN(buffer, own_buffer(context, function, producer));
   const auto* store = producer.body.size() == 1 ? std::get_if<Store>(&producer.body[0].form) : nullptr;
   if (!store || !producer.init.empty())
     return error(fmt::format("the stage '{}' is more than one assignment", context.name(stage)));
@@ -125,7 +125,7 @@ Expected<Function> inlined(Context& context, Function function, Symbol stage) {
       return error(
           fmt::format("'{}' is no spatial axis of the stage '{}'", context.name(axis.var), context.name(stage)));
   }
-  TENON_TAKE(at, axes_written(context, function, producer, *store));
+  TENON_TRY_ASSIGN(at, axes_written(context, function, producer, *store));
   TENON_TRY(replaceable(context, function, producer, *buffer));
   const Expr value = store->value;
   erase(path->steps[root_of(*path)]);
@@ -158,11 +158,11 @@ struct Pair {
   BufferId buffer{};
 };
 
-Expected<Pair> find_pair(Context& context, Function& function, Symbol stage, Symbol reader, Symbol loop) {
-  TENON_TAKE(from, find_stage(context, function, stage));
-  TENON_TAKE(to, find_stage(context, function, reader));
-  TENON_TAKE(at, find_loop(context, *to, loop));
-  TENON_TAKE(buffer, own_buffer(context, function, from->stage()));
+Expected<Pair> find_pair(TypeContext& context, Function& function, Symbol stage, Symbol reader, Symbol loop) {
+  TENON_TRY_ASSIGN(from, find_stage(context, function, stage));
+  TENON_TRY_ASSIGN(to, find_stage(context, function, reader));
+  TENON_TRY_ASSIGN(at, find_loop(context, *to, loop));
+  TENON_TRY_ASSIGN(buffer, own_buffer(context, function, from->stage()));
   const size_t root = root_of(*from), common = common_steps(*from, *to);
   if (common > root || common > *at || from->steps[common].body != to->steps[common].body ||
       from->steps[root].body != to->steps[common].body || from->steps[root].at >= to->steps[common].at)
@@ -172,7 +172,7 @@ Expected<Pair> find_pair(Context& context, Function& function, Symbol stage, Sym
 }
 
 // Whether the producer may run later, as often as needed.
-Status movable(Context& context, Function& function, const Pair& pair) {
+Status movable(TypeContext& context, Function& function, const Pair& pair) {
   const Stage& producer = pair.from.stage();
   const std::string name(context.name(producer.name));
   for (const Axis& axis : producer.axes) {
@@ -203,7 +203,7 @@ Status movable(Context& context, Function& function, const Pair& pair) {
 }
 
 // What one iteration of the loop reads, which is all that reads the buffer.
-Expected<Box> box_read(Context& context, Function& function, const Pair& pair, Symbol stage) {
+Expected<Box> box_read(TypeContext& context, Function& function, const Pair& pair, Symbol stage) {
   const std::string shown = local(context, function, pair.buffer);
   For& target = pair.to.loop_at(pair.at);
   const std::set<Symbol> outside = outside_variables(function, pair.to, pair.at);
@@ -227,7 +227,7 @@ Expected<Box> box_read(Context& context, Function& function, const Pair& pair, S
 }
 
 // The producer in new loops, over the box; what of that lies outside of an axis is left out.
-Stmt cut_to(Context& context, const Function& function, Stage producer, const Box& box, const DimProver& prover) {
+Stmt cut_to(TypeContext& context, const Function& function, Stage producer, const Box& box, const DimProver& prover) {
   const Access* write = nullptr;
   std::vector<Access> writes;
   for_each_access(producer, [&](const Access& access) {
@@ -267,10 +267,10 @@ Stmt cut_to(Context& context, const Function& function, Stage producer, const Bo
 
 }  // namespace
 
-Expected<Function> compute_at(Context& context, Function function, Symbol stage, Symbol reader, Symbol loop) {
-  TENON_TAKE(pair, find_pair(context, function, stage, reader, loop));
+Expected<Function> compute_at(TypeContext& context, Function function, Symbol stage, Symbol reader, Symbol loop) {
+  TENON_TRY_ASSIGN(pair, find_pair(context, function, stage, reader, loop));
   TENON_TRY(movable(context, function, *pair));
-  TENON_TAKE(box, box_read(context, function, *pair, stage));
+  TENON_TRY_ASSIGN(box, box_read(context, function, *pair, stage));
   const DimProver prover(context, bounds_of(pair->to, pair->at + 1));
   Body& body = pair->to.loop_at(pair->at).body;
   body.insert(body.begin(), cut_to(context, function, pair->from.stage(), *box, prover));

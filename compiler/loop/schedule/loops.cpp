@@ -4,17 +4,17 @@
 #include <algorithm>
 #include <span>
 
-#include "compiler/ir/try.h"
 #include "compiler/loop/access.h"
 #include "compiler/loop/expr.h"
 #include "compiler/loop/schedule/primitives.h"
-#include "compiler/loop/schedule/tree.h"
+#include "compiler/loop/tree.h"
+#include "support/try.h"
 
 namespace tenon::compiler::loop {
 namespace {
 
 // What may only run for indices of a loop that are in its range.
-Status only_guarded_inside(const Context& context, const Function& function, const Body& body, Symbol var) {
+Status only_guarded_inside(const TypeContext& context, const Function& function, const Body& body, Symbol var) {
   Status status;
   auto refuse = [&](std::string_view what) {
     if (status)
@@ -41,9 +41,9 @@ bool feeds(const Axis& axis, Symbol var) { return mentions({&axis.value, 1}, var
 
 }  // namespace
 
-Expected<Function> split(Context& context, Function function, Symbol stage, Symbol loop, int64_t factor) {
-  TENON_TAKE(path, find_stage(context, function, stage));
-  TENON_TAKE(at, find_loop(context, *path, loop));
+Expected<Function> split(TypeContext& context, Function function, Symbol stage, Symbol loop, int64_t factor) {
+  TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
+  TENON_TRY_ASSIGN(at, find_loop(context, *path, loop));
   if (factor < 1) return error(fmt::format("the factor is {}, not 1 or more", factor));
   For& target = path->loop_at(*at);
   if (target.mark != Mark::kSerial)
@@ -68,10 +68,10 @@ Expected<Function> split(Context& context, Function function, Symbol stage, Symb
   return function;
 }
 
-Expected<Function> fuse(Context& context, Function function, Symbol stage, Symbol outer, Symbol inner) {
-  TENON_TAKE(path, find_stage(context, function, stage));
-  TENON_TAKE(out, find_loop(context, *path, outer));
-  TENON_TAKE(in, find_loop(context, *path, inner));
+Expected<Function> fuse(TypeContext& context, Function function, Symbol stage, Symbol outer, Symbol inner) {
+  TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
+  TENON_TRY_ASSIGN(out, find_loop(context, *path, outer));
+  TENON_TRY_ASSIGN(in, find_loop(context, *path, inner));
   if (*in != *out + 1 || path->loop_at(*out).body.size() != 1)
     return error(fmt::format("the loop '{}' is not alone in '{}'", context.name(inner), context.name(outer)));
   For& target = path->loop_at(*out);
@@ -92,11 +92,11 @@ Expected<Function> fuse(Context& context, Function function, Symbol stage, Symbo
   return function;
 }
 
-Expected<Function> reorder(Context& context, Function function, Symbol stage, std::span<const Symbol> loops) {
-  TENON_TAKE(path, find_stage(context, function, stage));
+Expected<Function> reorder(TypeContext& context, Function function, Symbol stage, std::span<const Symbol> loops) {
+  TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
   std::vector<size_t> places;
   for (Symbol loop : loops) {
-    TENON_TAKE(at, find_loop(context, *path, loop));
+    TENON_TRY_ASSIGN(at, find_loop(context, *path, loop));
     if (std::ranges::find(places, *at) != places.end())
       return error(fmt::format("the loop '{}' is named twice", context.name(loop)));
     places.push_back(*at);

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "compiler/ir/try.h"
 #include "compiler/loop/schedule/primitives.h"
 #include "compiler/loop/schedule/region.h"
+#include "support/try.h"
 
 namespace tenon::compiler::loop {
 namespace {
@@ -15,7 +15,8 @@ constexpr int64_t kMaxUnrolled = 1024;
 // How iterations of a loop use a buffer.
 class Sharing {
  public:
-  Sharing(Context& context, Function& function, Symbol loop) : context_(context), function_(function), loop_(loop) {}
+  Sharing(TypeContext& context, Function& function, Symbol loop)
+      : context_(context), function_(function), loop_(loop) {}
 
   // Whether no element is used by two iterations.
   bool apart(const std::vector<Use>& uses, size_t rank) {
@@ -63,13 +64,13 @@ class Sharing {
     return !(stages && inner);
   }
 
-  Context& context_;
+  TypeContext& context_;
   Function& function_;
   Symbol loop_;
 };
 
 // Iterations write different elements, or buffers of their own, and read nothing that others write.
-Status independent(Context& context, Function& function, const Path& path, size_t at) {
+Status independent(TypeContext& context, Function& function, const Path& path, size_t at) {
   For& target = path.loop_at(at);
   Status status;
   auto refuse = [&](std::string what) {
@@ -107,9 +108,9 @@ Status independent(Context& context, Function& function, const Path& path, size_
 
 }  // namespace
 
-Expected<Function> mark(Context& context, Function function, Symbol stage, Symbol loop, Mark mark) {
-  TENON_TAKE(path, find_stage(context, function, stage));
-  TENON_TAKE(at, find_loop(context, *path, loop));
+Expected<Function> mark(TypeContext& context, Function function, Symbol stage, Symbol loop, Mark mark) {
+  TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
+  TENON_TRY_ASSIGN(at, find_loop(context, *path, loop));
   For& target = path->loop_at(*at);
   const auto size = target.extent.constant();
   if ((mark == Mark::kVector || mark == Mark::kUnroll) && !size)
@@ -129,7 +130,7 @@ Expected<Function> mark(Context& context, Function function, Symbol stage, Symbo
   return function;
 }
 
-Status check_marks(Context& context, const Function& function) {
+Status check_marks(TypeContext& context, const Function& function) {
   Status status;
   for_each_statement(function.body, [&](const Stmt& stmt) {
     const auto* loop = std::get_if<For>(&stmt.form);

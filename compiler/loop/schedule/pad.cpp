@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "compiler/ir/try.h"
 #include "compiler/loop/builder.h"
 #include "compiler/loop/expr.h"
 #include "compiler/loop/schedule/primitives.h"
 #include "compiler/loop/schedule/region.h"
+#include "support/try.h"
 
 namespace tenon::compiler::loop {
 namespace {
@@ -18,7 +18,7 @@ struct Padding {
 };
 
 // Loops that run to the padded size: the axis' own loop, or a guard of it.
-Status widen_loops(Context& context, const Path& path, Stage& stage, const Axis& axis, const Padding& padding) {
+Status widen_loops(TypeContext& context, const Path& path, Stage& stage, const Axis& axis, const Padding& padding) {
   std::map<Symbol, Dim> values;
   for (const Axis& other : stage.axes) values[other.var] = other.value;
   const Dim size = context.substitute(padding.size, values), padded = context.substitute(padding.padded, values);
@@ -47,7 +47,7 @@ Status widen_loops(Context& context, const Path& path, Stage& stage, const Axis&
 
 // Whether the index stays in the buffer while the axis runs to its padded size: as an index of its own, or at every
 // point of the loops.
-bool stays_inside(Context& context, const Function& function, const Path& path, const Padding& padding,
+bool stays_inside(TypeContext& context, const Function& function, const Path& path, const Padding& padding,
                   const Access& access, size_t at) {
   const For run{.var = padding.axis, .extent = padding.padded, .mark = {}, .body = {}};
   const Dim size = function.buffer(access.buffer).axes[at].extent;
@@ -93,15 +93,15 @@ bool is_zero(const Function& function, const Padding& padding, const Expr& value
   return is_float(value->dtype) ? left && right : left || right;
 }
 
-Expr within(const Padding& padding, Context& context, Expr value, Expr otherwise) {
+Expr within(const Padding& padding, TypeContext& context, Expr value, Expr otherwise) {
   const Expr inside = binary(BinaryOp::kLess, index_value(context.dim(padding.axis)), index_value(padding.size));
   return select(inside, std::move(value), std::move(otherwise));
 }
 
 }  // namespace
 
-Expected<Function> pad(Context& context, Function function, Symbol stage, Symbol axis, int64_t multiple) {
-  TENON_TAKE(path, find_stage(context, function, stage));
+Expected<Function> pad(TypeContext& context, Function function, Symbol stage, Symbol axis, int64_t multiple) {
+  TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
   Stage& target = path->stage();
   const auto found = std::ranges::find(target.axes, axis, &Axis::var);
   const std::string name(context.name(axis));

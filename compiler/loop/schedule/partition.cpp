@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "compiler/ir/try.h"
 #include "compiler/loop/expr.h"
 #include "compiler/loop/schedule/primitives.h"
 #include "compiler/loop/schedule/region.h"
+#include "support/try.h"
 
 namespace tenon::compiler::loop {
 namespace {
@@ -17,7 +17,7 @@ struct Holds {
 };
 
 // Of c*loop + rest < bound and the like: everything is brought to the left side, whose largest value decides.
-std::optional<Holds> where_it_holds(Context& context, const For& loop, const Guard& guard,
+std::optional<Holds> where_it_holds(TypeContext& context, const For& loop, const Guard& guard,
                                     const std::vector<const For*>& inner) {
   const auto difference = interval_of(context, context.subtract(guard.left, guard.right), inner);
   const auto linear = difference ? context.linear_in(loop.var, difference->hi) : std::nullopt;
@@ -37,7 +37,7 @@ struct Cut {
   std::vector<std::pair<Symbol, Guard>> proved;  // of each stage
 };
 
-Expected<Cut> find_cut(Context& context, const Function& function, const Path& path, size_t at) {
+Expected<Cut> find_cut(TypeContext& context, const Function& function, const Path& path, size_t at) {
   For& loop = path.loop_at(at);
   Cut cut{.first = context.dim(0), .end = loop.extent, .head = false, .tail = false, .proved = {}};
   const std::set<Symbol> outside = outside_variables(function, path, at);
@@ -89,7 +89,7 @@ Expected<Cut> find_cut(Context& context, const Function& function, const Path& p
 // Statements again, with buffers and stages of their own, whose names end in `suffix`.
 class Copy {
  public:
-  Copy(Context& context, Function& function, std::string suffix)
+  Copy(TypeContext& context, Function& function, std::string suffix)
       : context_(context), function_(function), suffix_(std::move(suffix)) {}
 
   Body body(const Body& original) {
@@ -134,7 +134,7 @@ class Copy {
     }
   }
 
-  Context& context_;
+  TypeContext& context_;
   Function& function_;
   std::string suffix_;
   std::map<BufferId, BufferId> buffers_;
@@ -142,13 +142,13 @@ class Copy {
 
 }  // namespace
 
-Expected<Function> partition(Context& context, Function function, Symbol stage, Symbol loop) {
-  TENON_TAKE(path, find_stage(context, function, stage));
-  TENON_TAKE(at, find_loop(context, *path, loop));
+Expected<Function> partition(TypeContext& context, Function function, Symbol stage, Symbol loop) {
+  TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
+  TENON_TRY_ASSIGN(at, find_loop(context, *path, loop));
   const For whole = path->loop_at(*at);
   if (whole.mark == Mark::kVector || whole.mark == Mark::kUnroll)
     return error(fmt::format("the loop '{}' is marked already", context.name(loop)), {}, "partition first, mark then");
-  TENON_TAKE(cut, find_cut(context, function, *path, *at));
+  TENON_TRY_ASSIGN(cut, find_cut(context, function, *path, *at));
   // The iterations from `first` to `end`; pieces but the middle one are copies.
   auto piece = [&](Dim first, Dim end, const std::string& suffix) {
     For part = whole;
@@ -188,12 +188,12 @@ Expected<Function> partition(Context& context, Function function, Symbol stage, 
   return function;
 }
 
-Expected<Function> hfuse(Context& context, Function function, Symbol first, Symbol first_loop, Symbol second,
+Expected<Function> hfuse(TypeContext& context, Function function, Symbol first, Symbol first_loop, Symbol second,
                          Symbol second_loop) {
-  TENON_TAKE(left, find_stage(context, function, first));
-  TENON_TAKE(right, find_stage(context, function, second));
-  TENON_TAKE(l, find_loop(context, *left, first_loop));
-  TENON_TAKE(r, find_loop(context, *right, second_loop));
+  TENON_TRY_ASSIGN(left, find_stage(context, function, first));
+  TENON_TRY_ASSIGN(right, find_stage(context, function, second));
+  TENON_TRY_ASSIGN(l, find_loop(context, *left, first_loop));
+  TENON_TRY_ASSIGN(r, find_loop(context, *right, second_loop));
   const Path::Step before = left->steps[*l], behind = right->steps[*r];
   if (before.body != behind.body || before.at + 1 != behind.at)
     return error(fmt::format("the loop '{}' of '{}' does not stand right behind '{}' of '{}'",

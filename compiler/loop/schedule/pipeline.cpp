@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "compiler/ir/try.h"
 #include "compiler/loop/schedule/primitives.h"
 #include "compiler/loop/schedule/storage.h"
+#include "support/try.h"
 
 namespace tenon::compiler::loop {
 namespace {
@@ -19,7 +19,7 @@ Body& inner_body(For& loop) {
 }
 
 // Nothing but stages notices that the loop has one more iteration, and where.
-Status only_stages_notice(const Context& context, const Function& function, const For& loop) {
+Status only_stages_notice(const TypeContext& context, const Function& function, const For& loop) {
   Status status;
   auto refuse = [&](std::string_view what) {
     status = error(fmt::format("{} inside depends on '{}'", what, context.name(loop.var)));
@@ -45,7 +45,7 @@ Status only_stages_notice(const Context& context, const Function& function, cons
 }
 
 // Why the statement may not run while the iteration before has not ended.
-Status runs_ahead(Context& context, Function& function, const For& loop, Stmt& first, Body& body) {
+Status runs_ahead(TypeContext& context, Function& function, const For& loop, Stmt& first, Body& body) {
   Status status;
   const std::set<BufferId> reads = buffers_read(first), writes = buffers_written(first);
   for (size_t i = 1; i < body.size(); ++i) {
@@ -73,9 +73,9 @@ Status runs_ahead(Context& context, Function& function, const For& loop, Stmt& f
 
 }  // namespace
 
-Expected<Function> pipeline(Context& context, Function function, Symbol stage, Symbol loop) {
-  TENON_TAKE(path, find_stage(context, function, stage));
-  TENON_TAKE(at, find_loop(context, *path, loop));
+Expected<Function> pipeline(TypeContext& context, Function function, Symbol stage, Symbol loop) {
+  TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
+  TENON_TRY_ASSIGN(at, find_loop(context, *path, loop));
   For& target = path->loop_at(*at);
   const std::string name(context.name(loop));
   if (target.mark != Mark::kSerial) return error(fmt::format("the loop '{}' is marked already", name));

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "compiler/ir/try.h"
 #include "compiler/loop/builder.h"
 #include "compiler/loop/expr.h"
 #include "compiler/loop/schedule/primitives.h"
 #include "compiler/loop/schedule/region.h"
+#include "support/try.h"
 
 namespace tenon::compiler::loop {
 namespace {
@@ -25,7 +25,7 @@ struct InitLoops {
   std::vector<For> loops;
   std::set<Symbol> gone;
 };
-Expected<InitLoops> init_loops(const Context& context, const Path& path, size_t at) {
+Expected<InitLoops> init_loops(const TypeContext& context, const Path& path, size_t at) {
   InitLoops result;
   const Stage& reduction = path.stage();
   const std::string_view outer = context.name(path.loop_at(at).var);
@@ -62,9 +62,9 @@ Expected<InitLoops> init_loops(const Context& context, const Path& path, size_t 
 
 }  // namespace
 
-Expected<Function> split_init(Context& context, Function function, Symbol stage, Symbol loop) {
-  TENON_TAKE(path, find_stage(context, function, stage));
-  TENON_TAKE(at, find_loop(context, *path, loop));
+Expected<Function> split_init(TypeContext& context, Function function, Symbol stage, Symbol loop) {
+  TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
+  TENON_TRY_ASSIGN(at, find_loop(context, *path, loop));
   Stage& reduction = path->stage();
   if (reduction.init.empty()) return error(fmt::format("the stage '{}' has no init", context.name(stage)));
   if (!visits_points_once(context, *path, *at))
@@ -75,7 +75,7 @@ Expected<Function> split_init(Context& context, Function function, Symbol stage,
       return error(fmt::format("the stage '{}' is not seen to begin the reduction '{}'", context.name(stage),
                                context.name(axis.var)));
   }
-  TENON_TAKE(loops, init_loops(context, *path, *at));
+  TENON_TRY_ASSIGN(loops, init_loops(context, *path, *at));
   Stage init{.name = fresh(context, function, fmt::format("{}_init", context.name(stage))),
              .axes = {},
              .where = {},
@@ -135,7 +135,7 @@ struct Update {
   BinaryOp op{};
   Expr value;
 };
-Expected<Update> update_of(const Context& context, const Stage& stage) {
+Expected<Update> update_of(const TypeContext& context, const Stage& stage) {
   const auto* store = stage.body.size() == 1 ? std::get_if<Store>(&stage.body[0].form) : nullptr;
   const auto* both = store ? std::get_if<Binary>(&store->value->form) : nullptr;
   auto accumulates = [&](const Expr& expr) {
@@ -153,7 +153,7 @@ Expected<Update> update_of(const Context& context, const Stage& stage) {
 }
 
 // The reduction axis that the loop belongs to becomes the loop, as a spatial axis, and what is left of it.
-Status factor_axis(Context& context, const Function& function, const Path& path, size_t at, Stage& partial) {
+Status factor_axis(TypeContext& context, const Function& function, const Path& path, size_t at, Stage& partial) {
   const For& loop = path.loop_at(at);
   const std::string name(context.name(loop.var));
   auto found = partial.axes.end();
@@ -215,11 +215,11 @@ Status factor_axis(Context& context, const Function& function, const Path& path,
 
 }  // namespace
 
-Expected<Function> rfactor(Context& context, Function function, Symbol stage, Symbol loop) {
-  TENON_TAKE(path, find_stage(context, function, stage));
-  TENON_TAKE(at, find_loop(context, *path, loop));
+Expected<Function> rfactor(TypeContext& context, Function function, Symbol stage, Symbol loop) {
+  TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
+  TENON_TRY_ASSIGN(at, find_loop(context, *path, loop));
   Stage& partial = path->stage();
-  TENON_TAKE(update, update_of(context, partial));
+  TENON_TRY_ASSIGN(update, update_of(context, partial));
   if (partial.init.empty())
     return error(fmt::format("the stage '{}' has no init", context.name(stage)), {}, "rfactor before split_init");
   const BufferId to = update->store->buffer;

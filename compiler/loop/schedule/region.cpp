@@ -4,15 +4,16 @@
 
 #include <algorithm>
 
-#include "compiler/ir/try.h"
 #include "compiler/loop/expr.h"
+#include "support/try.h"
 
 namespace tenon::compiler::loop {
 namespace {
 
 class Gather {
  public:
-  Gather(Context& context, BufferId buffer, std::vector<Use>& uses) : context_(context), buffer_(buffer), uses_(uses) {}
+  Gather(TypeContext& context, BufferId buffer, std::vector<Use>& uses)
+      : context_(context), buffer_(buffer), uses_(uses) {}
 
   void body(Body& body) {
     for (size_t i = 0; i < body.size(); ++i) {
@@ -50,7 +51,7 @@ class Gather {
     if (loop) loops_.pop_back();
   }
 
-  Context& context_;
+  TypeContext& context_;
   BufferId buffer_;
   std::vector<Use>& uses_;
   std::vector<std::pair<Body*, size_t>> at_;
@@ -59,13 +60,13 @@ class Gather {
 
 }  // namespace
 
-std::vector<Use> uses_of(Context& context, Body& body, BufferId buffer) {
+std::vector<Use> uses_of(TypeContext& context, Body& body, BufferId buffer) {
   std::vector<Use> uses;
   Gather(context, buffer, uses).body(body);
   return uses;
 }
 
-Box box_of(Context& context, const Function& function, BufferId buffer, const Use& use, size_t shared,
+Box box_of(TypeContext& context, const Function& function, BufferId buffer, const Use& use, size_t shared,
            const std::set<Symbol>& outside) {
   Box box(function.buffer(buffer).rank());
   const std::vector<const For*> inner(use.loops.begin() + static_cast<ptrdiff_t>(shared), use.loops.end());
@@ -79,7 +80,7 @@ Box box_of(Context& context, const Function& function, BufferId buffer, const Us
   return box;
 }
 
-Box hull(Context& context, const Box& a, const Box& b) {
+Box hull(TypeContext& context, const Box& a, const Box& b) {
   Box result(a.size());
   for (size_t i = 0; i < a.size(); ++i) {
     if (a[i] && b[i])
@@ -88,7 +89,7 @@ Box hull(Context& context, const Box& a, const Box& b) {
   return result;
 }
 
-bool fills_box(Context& context, const Use& use, size_t shared, const std::vector<Guard>& also) {
+bool fills_box(TypeContext& context, const Use& use, size_t shared, const std::vector<Guard>& also) {
   if (!use.stage) return false;
   std::set<Symbol> taken;
   for (size_t i = 0; i < use.indices.size(); ++i) {
@@ -130,7 +131,7 @@ bool fills_box(Context& context, const Use& use, size_t shared, const std::vecto
   return true;
 }
 
-Symbol axis_of_loop(Context& context, const Function& function, Stage& stage, std::span<const For* const> loops,
+Symbol axis_of_loop(TypeContext& context, const Function& function, Stage& stage, std::span<const For* const> loops,
                     AxisKind kind) {
   const For& loop = *loops.back();
   for (Axis& axis : stage.axes) {
@@ -155,7 +156,7 @@ Symbol axis_of_loop(Context& context, const Function& function, Stage& stage, st
   return axis.var;
 }
 
-bool writes_whole(Context& context, const Function& function, const Stage& stage, BufferId buffer) {
+bool writes_whole(TypeContext& context, const Function& function, const Stage& stage, BufferId buffer) {
   bool whole = true, writes = false;
   for_each_access(stage, [&](const Access& access) {
     if (!access.writes || access.buffer != buffer) return;
@@ -178,7 +179,8 @@ size_t outermost(const Path& path) {
   return step;
 }
 
-Status writes_alone(Context& context, Function& function, const Path& path, std::optional<size_t> loop, BufferId to) {
+Status writes_alone(TypeContext& context, Function& function, const Path& path, std::optional<size_t> loop,
+                    BufferId to) {
   Stage& stage = path.stage();
   const std::string shown = local(context, function, to), name(context.name(stage.name));
   for (const Axis& axis : stage.axes) {
@@ -228,7 +230,7 @@ Status writes_alone(Context& context, Function& function, const Path& path, std:
   return status;
 }
 
-Stmt copy_nest(Context& context, const Function& function, Symbol name, BufferId from, BufferId to, const Box& box,
+Stmt copy_nest(TypeContext& context, const Function& function, Symbol name, BufferId from, BufferId to, const Box& box,
                std::vector<Guard> guards) {
   Stage stage;
   stage.name = name;

@@ -7,9 +7,9 @@
 #include <charconv>
 #include <cstdint>
 
-#include "compiler/ir/try.h"
 #include "compiler/loop/schedule/primitives.h"
 #include "compiler/loop/verify.h"
+#include "support/try.h"
 
 namespace tenon::compiler::loop {
 namespace {
@@ -26,7 +26,7 @@ std::string_view mark_name(Mark mark) {
 
 // The arguments of a step.
 struct Words {
-  Context& context;
+  TypeContext& context;
   std::vector<std::string_view> text;
 
   size_t size() const { return text.size(); }
@@ -70,7 +70,7 @@ struct Primitive {
 constexpr Primitive kPrimitives[] = {
     {"split", "a stage, a loop and a factor", 3, 3,
      [](const Words& words, Function function) -> Expected<Function> {
-       TENON_TAKE(factor, words.number(2, "factor"));
+       TENON_TRY_ASSIGN(factor, words.number(2, "factor"));
        return split(words.context, std::move(function), words.name(0), words.name(1), *factor);
      }},
     {"fuse", "a stage and two loops", 3, 3,
@@ -83,7 +83,7 @@ constexpr Primitive kPrimitives[] = {
      }},
     {"mark", "a stage, a loop and a mark", 3, 3,
      [](const Words& words, Function function) -> Expected<Function> {
-       TENON_TAKE(kind, words.mark(2));
+       TENON_TRY_ASSIGN(kind, words.mark(2));
        return mark(words.context, std::move(function), words.name(0), words.name(1), *kind);
      }},
     {"inline", "a stage", 1, 1,
@@ -100,7 +100,7 @@ constexpr Primitive kPrimitives[] = {
      [](const Words& words, Function function) -> Expected<Function> {
        std::optional<CachePlace> at;
        if (words.size() == 4) {
-         TENON_TAKE(place, words.place(2));
+         TENON_TRY_ASSIGN(place, words.place(2));
          at = *place;
        }
        return cache_read(words.context, std::move(function), words.name(0), words.name(1), at);
@@ -109,14 +109,14 @@ constexpr Primitive kPrimitives[] = {
      [](const Words& words, Function function) -> Expected<Function> {
        std::optional<CachePlace> at;
        if (words.size() == 3) {
-         TENON_TAKE(place, words.place(1));
+         TENON_TRY_ASSIGN(place, words.place(1));
          at = *place;
        }
        return cache_write(words.context, std::move(function), words.name(0), at);
      }},
     {"store_at", "a stage, a buffer, a loop and heap, stack or registers", 4, 4,
      [](const Words& words, Function function) -> Expected<Function> {
-       TENON_TAKE(place, words.place(2));
+       TENON_TRY_ASSIGN(place, words.place(2));
        return store_at(words.context, std::move(function), words.name(0), words.name(1), *place);
      }},
     {"rfactor", "a stage and a loop", 2, 2,
@@ -125,7 +125,7 @@ constexpr Primitive kPrimitives[] = {
      }},
     {"pad", "a stage, an axis of it and a number", 3, 3,
      [](const Words& words, Function function) -> Expected<Function> {
-       TENON_TAKE(multiple, words.number(2, "number"));
+       TENON_TRY_ASSIGN(multiple, words.number(2, "number"));
        return pad(words.context, std::move(function), words.name(0), words.name(1), *multiple);
      }},
     {"partition", "a stage and a loop", 2, 2,
@@ -138,7 +138,7 @@ constexpr Primitive kPrimitives[] = {
      }},
     {"fold_storage", "a stage, a buffer, a loop and a number", 4, 4,
      [](const Words& words, Function function) -> Expected<Function> {
-       TENON_TAKE(elements, words.number(3, "number"));
+       TENON_TRY_ASSIGN(elements, words.number(3, "number"));
        return fold_storage(words.context, std::move(function), words.name(0), words.name(1), words.name(2), *elements);
      }},
     {"pipeline", "a stage and a loop", 2, 2,
@@ -157,7 +157,7 @@ std::string_view trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \t\n") - begin + 1);
 }
 
-Expected<Function> rewritten(Context& context, const Function& function, std::string_view primitive,
+Expected<Function> rewritten(TypeContext& context, const Function& function, std::string_view primitive,
                              const Words& words) {
   const auto* found = std::ranges::find(kPrimitives, primitive, &Primitive::name);
   if (found == std::end(kPrimitives)) {
@@ -168,7 +168,7 @@ Expected<Function> rewritten(Context& context, const Function& function, std::st
   const bool pairs = found->least + 2 == found->most;  // a loop comes with where
   if (words.size() < found->least || words.size() > found->most || (pairs && words.size() == found->least + 1))
     return error(fmt::format("'{}' takes {}", primitive, found->takes));
-  TENON_TAKE(result, found->apply(words, function));
+  TENON_TRY_ASSIGN(result, found->apply(words, function));
   TENON_TRY(verify(context, *result));
   return result;
 }

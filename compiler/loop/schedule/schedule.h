@@ -47,7 +47,7 @@ namespace tenon::compiler::loop {
 
 class Schedule {
  public:
-  Schedule(Context& context, Function function) : context_(context), function_(std::move(function)) {}
+  Schedule(TypeContext& context, Function function) : context_(context), function_(std::move(function)) {}
 
   const Function& function() const { return function_; }
   Function take() && { return std::move(function_); }
@@ -73,7 +73,7 @@ class Schedule {
   static std::string_view name(Mark mark);
   Status step(std::string_view primitive, const std::vector<Symbol>& names, std::string_view last = {});
 
-  Context& context_;
+  TypeContext& context_;
   Function function_;
   std::vector<std::string> steps_;
 };

@@ -5,14 +5,14 @@
 
 #include <algorithm>
 
-#include "compiler/ir/try.h"
 #include "compiler/loop/schedule/primitives.h"
+#include "support/try.h"
 
 namespace tenon::compiler::loop {
 namespace {
 
 // Whether all of the box `inner` that lies in the buffer lies in the box `outer`.
-bool holds(Context& context, const Buffer& buffer, const Box& outer, const Box& inner) {
+bool holds(TypeContext& context, const Buffer& buffer, const Box& outer, const Box& inner) {
   const DimProver prover(context);
   for (size_t i = 0; i < outer.size(); ++i) {
     if (!outer[i]) return false;
@@ -49,7 +49,7 @@ struct Target {
 };
 
 // Whether an earlier stage wrote all that `use` reads, in the same iteration.
-bool written_before(Context& context, const Function& function, const Target& target, const std::vector<Use>& uses,
+bool written_before(TypeContext& context, const Function& function, const Target& target, const std::vector<Use>& uses,
                     const Use& use) {
   return std::any_of(uses.data(), &use, [&](const Use& writer) {
     if (!writer.writes || !writer.stage || writer.stage == use.stage || !writes_always(*writer.stage, target.buffer))
@@ -70,7 +70,8 @@ bool written_before(Context& context, const Function& function, const Target& ta
 }
 
 // Each iteration reads what it wrote itself.
-Status reads_its_own(Context& context, const Function& function, const Target& target, const std::vector<Use>& uses) {
+Status reads_its_own(TypeContext& context, const Function& function, const Target& target,
+                     const std::vector<Use>& uses) {
   const std::set<Symbol> dims(function.dims.begin(), function.dims.end());
   for (const Use& use : uses) {
     if (!use.stage) return error(fmt::format("{} is used by an if, a let or a library", target.shown));
@@ -98,7 +99,7 @@ Status reads_its_own(Context& context, const Function& function, const Target& t
 }
 
 // The buffer shrinks to the box that the uses take, whose begin is the result.
-Expected<Dims> shrink(Context& context, Function& function, const Target& target, const std::vector<Use>& uses,
+Expected<Dims> shrink(TypeContext& context, Function& function, const Target& target, const std::vector<Use>& uses,
                       Scope scope) {
   const std::set<Symbol> dims(function.dims.begin(), function.dims.end());
   Box box = box_of(context, function, target.buffer, uses[0], 0, target.outside);
@@ -121,10 +122,10 @@ Expected<Dims> shrink(Context& context, Function& function, const Target& target
 
 }  // namespace
 
-Expected<Function> store_in_loop(Context& context, Function function, BufferId buffer, Symbol stage, Symbol loop,
+Expected<Function> store_in_loop(TypeContext& context, Function function, BufferId buffer, Symbol stage, Symbol loop,
                                  Scope scope) {
-  TENON_TAKE(path, find_stage(context, function, stage));
-  TENON_TAKE(at, find_loop(context, *path, loop));
+  TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
+  TENON_TRY_ASSIGN(at, find_loop(context, *path, loop));
   const Target target{.path = *path,
                       .at = *at,
                       .outside = outside_variables(function, *path, *at),
@@ -148,7 +149,7 @@ Expected<Function> store_in_loop(Context& context, Function function, BufferId b
           fmt::format("{} is ragged: its size {} depends on an index", target.shown, context.str(axis.extent)));
   }
   TENON_TRY(reads_its_own(context, function, target, uses));
-  TENON_TAKE(begins, shrink(context, function, target, uses, scope));
+  TENON_TRY_ASSIGN(begins, shrink(context, function, target, uses, scope));
   const std::vector<const For*> around = loops_up_to(*path, *at);
   for (Stmt& stmt : body) {
     for_each_stage(stmt, [&](Stage& one) {
@@ -171,14 +172,14 @@ Expected<Function> store_in_loop(Context& context, Function function, BufferId b
   return function;
 }
 
-Expected<BufferId> find_buffer(const Context& context, const Function& function, Symbol name) {
+Expected<BufferId> find_buffer(const TypeContext& context, const Function& function, Symbol name) {
   for (size_t i = 0; i < function.buffers.size(); ++i)
     if (function.buffers[i].name == name) return static_cast<BufferId>(i);
   return error(fmt::format("there is no buffer %{}", context.name(name)));
 }
 
-Expected<Function> store_at(Context& context, Function function, Symbol stage, Symbol buffer, CachePlace place) {
-  TENON_TAKE(id, find_buffer(context, function, buffer));
+Expected<Function> store_at(TypeContext& context, Function function, Symbol stage, Symbol buffer, CachePlace place) {
+  TENON_TRY_ASSIGN(id, find_buffer(context, function, buffer));
   return store_in_loop(context, std::move(function), *id, stage, place.loop, place.scope);
 }
 
@@ -192,7 +193,7 @@ struct Window {
 };
 
 // The first index of which the iterations use windows that move on.
-std::optional<Window> find_window(Context& context, const std::vector<Use>& uses, Symbol loop, size_t rank,
+std::optional<Window> find_window(TypeContext& context, const std::vector<Use>& uses, Symbol loop, size_t rank,
                                   int64_t elements) {
   for (size_t axis = 0; axis < rank; ++axis) {
     std::optional<Window> window;
@@ -226,7 +227,8 @@ std::optional<Window> find_window(Context& context, const std::vector<Use>& uses
 
 // Whether a use in front of the loop, or behind it, is of elements that its first, or its last, iteration finds or
 // leaves.
-bool in_window(Context& context, const Use& use, const Window& window, const For& loop, bool before, int64_t elements) {
+bool in_window(TypeContext& context, const Use& use, const Window& window, const For& loop, bool before,
+               int64_t elements) {
   const Dim iteration = before ? context.dim(0) : context.subtract(loop.extent, context.dim(1));
   const Dim first = context.add(context.multiply(context.dim(window.stride), iteration), window.first);
   const auto interval = interval_of(context, use.indices[window.axis], use.loops);
@@ -238,11 +240,11 @@ bool in_window(Context& context, const Use& use, const Window& window, const For
 
 }  // namespace
 
-Expected<Function> fold_storage(Context& context, Function function, Symbol stage, Symbol buffer, Symbol loop,
+Expected<Function> fold_storage(TypeContext& context, Function function, Symbol stage, Symbol buffer, Symbol loop,
                                 int64_t elements) {
-  TENON_TAKE(path, find_stage(context, function, stage));
-  TENON_TAKE(at, find_loop(context, *path, loop));
-  TENON_TAKE(id, find_buffer(context, function, buffer));
+  TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
+  TENON_TRY_ASSIGN(at, find_loop(context, *path, loop));
+  TENON_TRY_ASSIGN(id, find_buffer(context, function, buffer));
   const std::string shown = local(context, function, *id), name(context.name(loop));
   size_t made = 0;
   while (made < *at) {

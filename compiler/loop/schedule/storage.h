@@ -5,9 +5,9 @@
 
 namespace tenon::compiler::loop {
 
-Expected<BufferId> find_buffer(const Context& context, const Function& function, Symbol name);
+Expected<BufferId> find_buffer(const TypeContext& context, const Function& function, Symbol name);
 // The buffer is made in the loop of the stage, and holds what one iteration uses of it.
-Expected<Function> store_in_loop(Context& context, Function function, BufferId buffer, Symbol stage, Symbol loop,
+Expected<Function> store_in_loop(TypeContext& context, Function function, BufferId buffer, Symbol stage, Symbol loop,
                                  Scope scope);
 
 }  // namespace tenon::compiler::loop

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-#include "compiler/ir/try.h"
 #include "compiler/loop/expr.h"
 #include "compiler/loop/instructions.h"
 #include "compiler/loop/schedule/primitives.h"
 #include "compiler/loop/schedule/region.h"
 #include "compiler/loop/text.h"
+#include "support/try.h"
 
 namespace tenon::compiler::loop {
 namespace {
@@ -22,7 +22,7 @@ struct Nest {
 };
 
 // From a statement inwards; the reason where it is something else.
-Expected<Nest> nest_of(const Context& context, const Stmt& stmt, std::string_view what) {
+Expected<Nest> nest_of(const TypeContext& context, const Stmt& stmt, std::string_view what) {
   Nest nest;
   const Stmt* at = &stmt;
   while (const auto* loop = std::get_if<For>(&at->form)) {
@@ -53,7 +53,7 @@ std::map<Symbol, Dim> axis_values(const Stage& stage) {
 // Compares the nest with the declared one, whose loops stand for loops of the nest.
 class Matcher {
  public:
-  Matcher(Context& context, const Function& function, const Nest& nest, const Function& declared, const Nest& other)
+  Matcher(TypeContext& context, const Function& function, const Nest& nest, const Function& declared, const Nest& other)
       : context_(context), function_(function), nest_(nest), declared_(declared), other_(other) {
     for (const For* loop : nest.loops) zero_[loop->var] = context.dim(0);
     over_ = axis_values(*nest.stage);
@@ -143,7 +143,7 @@ class Matcher {
            fail(mine, theirs);
   }
 
-  Context& context_;
+  TypeContext& context_;
   const Function& function_;
   const Nest& nest_;
   const Function& declared_;
@@ -155,7 +155,7 @@ class Matcher {
 };
 
 // The declaration's operands, matched with the loops in some order.
-Expected<std::map<BufferId, Operand>> match(Context& context, const Function& function, const Nest& nest,
+Expected<std::map<BufferId, Operand>> match(TypeContext& context, const Function& function, const Nest& nest,
                                             const Function& declared, const Nest& other) {
   const std::string name(context.name(declared.name));
   auto sizes = [](const Nest& one) {
@@ -190,7 +190,7 @@ Expected<std::map<BufferId, Operand>> match(Context& context, const Function& fu
 }
 
 // Axes count blocks from now on: those that the loops of the nest walk along.
-Status count_blocks(Context& context, Stage& stage, const Nest& nest, std::map<Symbol, Dim>& begins) {
+Status count_blocks(TypeContext& context, Stage& stage, const Nest& nest, std::map<Symbol, Dim>& begins) {
   for (Axis& axis : stage.axes) {
     const For* own = nullptr;
     std::map<Symbol, Dim> zero;
@@ -219,28 +219,28 @@ Status count_blocks(Context& context, Stage& stage, const Nest& nest, std::map<S
 
 }  // namespace
 
-Expected<Function> tensorize(Context& context, Function function, Symbol stage, Symbol loop, Symbol intrinsic) {
-  TENON_TAKE(path, find_stage(context, function, stage));
-  TENON_TAKE(at, find_loop(context, *path, loop));
+Expected<Function> tensorize(TypeContext& context, Function function, Symbol stage, Symbol loop, Symbol intrinsic) {
+  TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
+  TENON_TRY_ASSIGN(at, find_loop(context, *path, loop));
   Function declared;
   if (const Function* known = function.intrinsic(intrinsic)) {
     declared = *known;
   } else {
-    TENON_TAKE(found, instruction(context, context.name(intrinsic)));
+    TENON_TRY_ASSIGN(found, instruction(context, context.name(intrinsic)));
     declared = std::move(*found);
   }
   const std::string shown = fmt::format("the instruction '{}'", context.name(intrinsic));
   if (declared.body.size() != 1) return error(shown + " is not one stage in loops");
-  TENON_TAKE(other, nest_of(context, declared.body.front(), shown));
+  TENON_TRY_ASSIGN(other, nest_of(context, declared.body.front(), shown));
   Stmt& place = path->steps[*at].stmt();
-  TENON_TAKE(nest, nest_of(context, place, fmt::format("the loop '{}'", context.name(loop))));
+  TENON_TRY_ASSIGN(nest, nest_of(context, place, fmt::format("the loop '{}'", context.name(loop))));
   for (const Guard& guard : nest->stage->where) {
     const Dim both[] = {guard.left, guard.right};
     for (const For* inner : nest->loops)
       if (mentions(both, inner->var))
         return error(fmt::format("a guard of the stage mentions '{}'", context.name(inner->var)), {}, "pad it first");
   }
-  TENON_TAKE(operands, match(context, function, *nest, declared, *other));
+  TENON_TRY_ASSIGN(operands, match(context, function, *nest, declared, *other));
   Stage block = *nest->stage;
   std::map<Symbol, Dim> begins;
   TENON_TRY(count_blocks(context, block, *nest, begins));

@@ -20,6 +20,7 @@
 #include "hw/spec/registers.h"
 #include "sim/behavioral/behavioral.h"
 #include "sim/verilator/verilated.h"
+#include "support/try.h"
 
 namespace tenon::driver::shim {
 namespace {
@@ -102,14 +103,12 @@ void Device::clear() {
 }
 
 Status Device::load(std::span<const std::byte> file) {
-  auto xclbin = read_xclbin(file, "xclbin");
-  if (!xclbin) return forward_error(xclbin);
+  TENON_TRY_ASSIGN(xclbin, read_xclbin(file, "xclbin"));
   if (!xclbin->config) {
     return error("the file has no seal of Tenon, so nothing says which accelerator to emulate", "xclbin",
                  "make it with tenon xclbin write");
   }
-  auto design = design_of(*xclbin, "xclbin");
-  if (!design) return forward_error(design);
+  TENON_TRY_ASSIGN(design, design_of(*xclbin, "xclbin"));
   const auto memory = std::ranges::find(design->memories, true, &XclbinMemory::used);
   if (memory == design->memories.end() || memory->base != 0 || memory->bytes == 0 || memory->bytes % kPage != 0) {
     return error("an emulated device needs a memory at address 0 of whole 4 KiB", "xclbin");
@@ -138,8 +137,7 @@ Status Device::load(std::span<const std::byte> file) {
   // Hardware that is not what the file says: for tests of what notices it.
   auto config = *xclbin->config;
   if (const char* other = std::getenv("TENON_XRT_CONFIG")) {
-    auto loaded = spec::load_config(other);
-    if (!loaded) return forward_error(loaded);
+    TENON_TRY_ASSIGN(loaded, spec::load_config(other));
     config = std::move(*loaded);
   }
   const auto kernels = std::ranges::count_if(design->units, &XclbinUnit::kernel);

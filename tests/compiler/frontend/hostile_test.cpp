@@ -9,7 +9,7 @@
 #include "compiler/frontend/onnx.pb.h"
 #include "compiler/ir/verifier.h"
 #include "compiler/passes/pass.h"
-#include "runtime/file.h"
+#include "support/file.h"
 #include "tests/compiler/ir/operators/cases.h"
 
 namespace tenon::compiler {
@@ -18,7 +18,7 @@ namespace {
 using testing::HasSubstr;
 
 std::vector<std::byte> read_model(const char* name) {
-  auto bytes = runtime::read_file(std::filesystem::path(TENON_SOURCE_DIR) / "tests/models" / name);
+  auto bytes = read_file(std::filesystem::path(TENON_SOURCE_DIR) / "tests/models" / name);
   EXPECT_TRUE(bytes) << bytes.error().str();
   return *bytes;
 }

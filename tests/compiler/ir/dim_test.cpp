@@ -1,11 +1,11 @@
 // Dims: the normal form keeps values and reads back; the prover is never wrong.
-#include "compiler/ir/dim.h"
+#include "compiler/base/dim.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "compiler/ir/dim_prover.h"
+#include "compiler/base/dim_prover.h"
 #include "compiler/ir/text.h"
 
 namespace tenon::compiler {

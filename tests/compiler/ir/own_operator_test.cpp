@@ -21,7 +21,7 @@ Operator wave() {
           .inputs = {{"x", runtime::kReals}},
           .attributes = {{"height", AttrKind::kFloat, 1.0, "half the distance of the two values"}},
           .rule = same_as_first,
-          .pattern = Pattern::kElementwise,
+          .pattern = OpPattern::kElementwise,
           .reference = kWave.kernel};
 }
 

@@ -6,9 +6,9 @@
 
 #include <filesystem>
 
+#include "compiler/base/lexer.h"
 #include "compiler/ir/builder.h"
 #include "compiler/ir/text/format.h"
-#include "compiler/ir/text/lexer.h"
 #include "compiler/ir/verifier.h"
 #include "runtime/npy.h"
 

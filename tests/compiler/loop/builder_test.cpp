@@ -18,7 +18,7 @@ std::vector<int32_t> values(const Tensor& tensor) {
 }
 
 TEST(Builder, MakesStagesInLoops) {
-  Context context;
+  TypeContext context;
   Builder b(context, "dense");
   const Dim n = b.dim("n"), two = context.dim(2);
   const BufferId x = b.param("x", {n, two}, DType::kI32), w = b.param("w", {two, two}, DType::kI32);
@@ -91,7 +91,7 @@ TEST(Builder, MakesStagesInLoops) {
 
 // Two states: f[t + 1] = f[t] + g[t], g[t + 1] = f[t] + a buffer of the step.
 TEST(Builder, ScansSeveralStates) {
-  Context context;
+  TypeContext context;
   Builder b(context, "fibonacci");
   const Dim steps = b.dim("t"), one = context.dim(1);  // a name that the scan's index must not take
   const BufferId x = b.param("x", {steps}, DType::kI32);
@@ -123,7 +123,7 @@ TEST(Builder, ScansSeveralStates) {
 }
 
 TEST(Builder, RaggedExtentsAndLibraries) {
-  Context context;
+  TypeContext context;
   Builder b(context, "rows");
   const Dim n = b.dim("n");
   const BufferId lengths = b.param("lengths", {n}, DType::kI64);
@@ -156,7 +156,7 @@ TEST(Builder, RaggedExtentsAndLibraries) {
 }
 
 TEST(Builder, WhatItMakesIsVerified) {
-  Context context;
+  TypeContext context;
   Builder b(context, "f");
   const BufferId x = b.param("x", {context.dim(2)}, DType::kI32);
   b.compute(x, [&](const Dims&) { return literal(DType::kI32, 0); });

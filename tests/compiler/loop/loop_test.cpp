@@ -8,8 +8,8 @@
 
 #include "compiler/loop/evaluate.h"
 #include "compiler/loop/expr.h"
-#include "compiler/loop/pattern.h"
 #include "compiler/loop/scalar.h"
+#include "compiler/loop/schedule/pattern.h"
 #include "compiler/loop/text.h"
 #include "compiler/loop/verify.h"
 #include "tests/compiler/loop/must_parse.h"
@@ -173,7 +173,7 @@ constexpr std::string_view kInstruction =
 
 TEST(LoopText, ReadsBackWhatItPrints) {
   for (std::string_view text : {kMatmul, kScan, kRagged, kMixed, kLibrary, kInstruction}) {
-    Context context;
+    TypeContext context;
     const auto function = parse(context, text, "f.tn");
     ASSERT_TRUE(function) << function.error().str();
     const std::string printed = print(context, *function);
@@ -188,7 +188,7 @@ TEST(LoopText, ReadsBackWhatItPrints) {
 }
 
 TEST(LoopText, DifferentFunctionsAreNotEqual) {
-  Context context;
+  TypeContext context;
   const auto function = parse(context, kMatmul, "f.tn");
   ASSERT_TRUE(function);
   for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{{"parallel ", ""},
@@ -216,7 +216,7 @@ TEST_P(LoopMistake, IsAnErrorWithItsPlace) {
   std::string text(kMatmul);
   ASSERT_NE(text.find(from), std::string::npos);
   text.replace(text.find(from), from.size(), to);
-  Context context;
+  TypeContext context;
   const auto function = parse(context, text, "f.tn");
   ASSERT_FALSE(function) << text;
   EXPECT_NE(function.error().str().find(message), std::string::npos) << function.error().str();
@@ -267,7 +267,7 @@ TEST(LoopText, InstructionsAreChecked) {
     std::string text(kInstruction);
     ASSERT_NE(text.find(from), std::string::npos) << from;
     text.replace(text.find(from), from.size(), to);
-    Context context;
+    TypeContext context;
     const auto function = parse(context, text, "f.tn");
     ASSERT_FALSE(function) << text;
     EXPECT_NE(function.error().str().find(message), std::string::npos) << function.error().str();
@@ -285,7 +285,7 @@ TEST(LoopText, WhatLiesInRegistersIsFoundByConstants) {
   for (const auto& [from, to, message] : cases) {
     std::string text(kInstruction);
     text.replace(text.find(from), from.size(), to);
-    Context context;
+    TypeContext context;
     const auto function = parse(context, text, "f.tn");
     ASSERT_TRUE(function) << function.error().str();
     const Status status = verify_scopes(context, *function);
@@ -320,7 +320,7 @@ TEST(LoopText, AxesAreToldFromTheIndices) {
        "%y is read at ((o + 2) % 3,)"},
   };
   for (const auto& [body, message] : cases) {
-    Context context;
+    TypeContext context;
     const auto function =
         parse(context, "loop @f[n](%x: Tensor[(n,), i32]) -> (%y: Tensor[(24,), i32]) { " + body + " }", "f.tn");
     EXPECT_EQ(function.has_value(), message.empty()) << body << (function ? "" : function.error().str());
@@ -331,14 +331,14 @@ TEST(LoopText, AxesAreToldFromTheIndices) {
 }
 
 TEST(LoopText, AReductionAxisIsNoIndexOfWhatIsWritten) {
-  Context context;
+  TypeContext context;
   const auto function = parse(
       context, "loop @f() -> (%y: Tensor[(2,), i32]) { stage s(reduce i in (2) at (0)) { %y[i] = i32(1); } }", "f.tn");
   EXPECT_NE(function.error().str().find("%y is written at the reduction axis 'i'"), std::string::npos);
 }
 
 TEST(LoopText, NestingIsLimited) {
-  Context context;
+  TypeContext context;
   std::string text = "loop @f(%a: Tensor[(), f32]) -> (%b: Tensor[(), f32]) {\n stage s() { %b[] = ";
   for (int i = 0; i < 100000; ++i) text += "(";
   EXPECT_NE(parse(context, text, "f.tn").error().str().find("nested too deeply"), std::string::npos);
@@ -348,7 +348,7 @@ TEST(LoopText, NestingIsLimited) {
 }
 
 TEST(Evaluate, MatmulOfSymbolicRows) {
-  Context context;
+  TypeContext context;
   const Function function = must_parse(context, kMatmul);
   const Tensor b = tensor<float>({3, 2}, {1, 2, 3, 4, 5, 6});
   const auto results = evaluate(context, function, std::vector{tensor<float>({1, 3}, {1, 10, 100}), b});
@@ -358,7 +358,7 @@ TEST(Evaluate, MatmulOfSymbolicRows) {
 }
 
 TEST(Evaluate, AScanReadsWhatItWrote) {
-  Context context;
+  TypeContext context;
   const Function function = must_parse(context, kScan);
   const auto results = evaluate(context, function,
                                 std::vector{tensor<double>({2, 2}, {1, 2, 3, 4}), tensor<double>({2}, {0.5, -0.5}),
@@ -375,7 +375,7 @@ TEST(Evaluate, AScanReadsWhatItWrote) {
 }
 
 TEST(Evaluate, RaggedRowsLieBehindEachOther) {
-  Context context;
+  TypeContext context;
   const Function function = must_parse(context, kRagged);
   std::vector<int32_t> packed(12);
   std::iota(packed.begin(), packed.end(), 1);
@@ -393,7 +393,7 @@ TEST(Evaluate, RaggedRowsLieBehindEachOther) {
 }
 
 TEST(Evaluate, GathersGuardsAndConditions) {
-  Context context;
+  TypeContext context;
   const Function function = must_parse(context, kMixed);
   const auto results =
       evaluate(context, function, std::vector{tensor<int32_t>({6}, {4, 5, 6, 5, 8, 9}), tensor<int8_t>({2}, {5, 0})});
@@ -403,7 +403,7 @@ TEST(Evaluate, GathersGuardsAndConditions) {
 }
 
 TEST(Evaluate, RunsInstructionsByTheirDeclaration) {
-  Context context;
+  TypeContext context;
   const Function function = must_parse(context, kInstruction);
   const std::vector params{tensor<int32_t>({2, 4}, {1, 2, 3, 4, 0, 0, 0, 5}),
                            tensor<int32_t>({2, 4}, {1, 1, 1, 1, 0, 1, 0, 2})};
@@ -431,45 +431,45 @@ TEST(Pattern, IsSeenFromTheIndices) {
       "for i in (n) { for k in (4) { stage sum(i in (n) at (i), reduce k in (4) at (k)) { init { %y[i] = f32(0); } "
       "%y[i] = "
       "%y[i] + %x[i, k] * %x[i, k]; } } }";
-  const std::vector<std::pair<std::string, compiler::Pattern>> cases = {
-      {program(x, "(n, 4)", ij + "{ %y[i, j] = exp(%x[i, j]); } } }"), compiler::Pattern::kElementwise},
+  const std::vector<std::pair<std::string, compiler::OpPattern>> cases = {
+      {program(x, "(n, 4)", ij + "{ %y[i, j] = exp(%x[i, j]); } } }"), compiler::OpPattern::kElementwise},
       {program(x, "(n, 4)",
                alloc + ij +
                    "{ %t[i, j] = exp(%x[i, j]); } } } for i in (n) { for j in (4) { stage u(i in (n) at (i), j in "
                    "(4) at (j)) { %y[i, j] = %t[i, j] + %x[i, j]; } } } }"),
-       compiler::Pattern::kElementwise},
+       compiler::OpPattern::kElementwise},
       {program(x + ", %b: Tensor[(4,), f32], %c: Tensor[(n, 1), f32]", "(n, 4)",
                ij + "{ %y[i, j] = %x[i, j] + %b[j] * %c[i, 0]; } } }"),
-       compiler::Pattern::kBroadcast},
+       compiler::OpPattern::kBroadcast},
       {program("%x: Tensor[(4, n), f32]", "(n, 4)", ij + "{ %y[i, j] = %x[j, i]; } } }"),
-       compiler::Pattern::kInjective},
+       compiler::OpPattern::kInjective},
       {program("%x: Tensor[(n + 1, 4), f32]", "(n, 4)", ij + "{ %y[i, j] = %x[i + 1, j]; } } }"),
-       compiler::Pattern::kInjective},
+       compiler::OpPattern::kInjective},
       {program(x + ", %at: Tensor[(n,), i64]", "(n, 4)", ij + "{ %y[i, j] = (let p in (n) = %at[i]; %x[p, j]); } } }"),
-       compiler::Pattern::kInjective},
-      {program(x, "(n,)", sum), compiler::Pattern::kReduction},
+       compiler::OpPattern::kInjective},
+      {program(x, "(n,)", sum), compiler::OpPattern::kReduction},
       {program(x + ", %w: Tensor[(4, 4), f32]", "(n, 4)",
                alloc + dot + ij + "{ %y[i, j] = max(%t[i, j], f32(0)); } } } }"),
-       compiler::Pattern::kAnchor},
+       compiler::OpPattern::kAnchor},
       {program(x + ", %w: Tensor[(4, 4), f32]", "(4, n)",
                alloc + dot +
                    "for i in (n) { for j in (4) { stage s(i in (n) at (i), j in (4) at (j)) { %y[j, i] = %t[i, j]; "
                    "} } } }"),
-       compiler::Pattern::kOpaque},
-      {std::string(kScan), compiler::Pattern::kOpaque},
-      {std::string(kLibrary), compiler::Pattern::kOpaque},
-      {std::string(kInstruction), compiler::Pattern::kOpaque},
-      {std::string(kMatmul), compiler::Pattern::kAnchor},
+       compiler::OpPattern::kOpaque},
+      {std::string(kScan), compiler::OpPattern::kOpaque},
+      {std::string(kLibrary), compiler::OpPattern::kOpaque},
+      {std::string(kInstruction), compiler::OpPattern::kOpaque},
+      {std::string(kMatmul), compiler::OpPattern::kAnchor},
   };
   for (const auto& [text, expected] : cases) {
-    Context context;
+    TypeContext context;
     const Function function = must_parse(context, text);
     EXPECT_EQ(pattern_of(context, function), expected) << text;
   }
 }
 
 TEST(Evaluate, CallsLibraries) {
-  Context context;
+  TypeContext context;
   const Function function = must_parse(context, kLibrary);
   EvaluateOptions options;
   const std::vector params{tensor<float>({2}, {8, 32})};
@@ -500,7 +500,7 @@ TEST(Evaluate, SaysWhatGoesWrong) {
       {"for i in (1000000000000) { }", "more than 1000 steps"},
       {"alloc %t: Tensor[(n, 1000000, 1000000), i32] { }", "of more than"}};
   for (const auto& [body, message] : cases) {
-    Context context;
+    TypeContext context;
     const Function function = must_parse(context, head + body + " }");
     EvaluateOptions options;
     options.max_steps = body.find("1000000000000") == std::string::npos ? options.max_steps : 1000;
@@ -516,7 +516,7 @@ TEST(Evaluate, SaysWhatGoesWrong) {
     ASSERT_FALSE(results) << body;
     EXPECT_NE(results.error().str().find(message), std::string::npos) << results.error().str();
   }
-  Context context;
+  TypeContext context;
   const Function function = must_parse(context, kMatmul);
   const Tensor a(DType::kF32, {4, 3}), b(DType::kF32, {3, 2});
   EXPECT_NE(evaluate(context, function, std::vector{a}).error().str().find("takes 2 parameters, 1 are given"),

@@ -10,7 +10,7 @@
 namespace tenon::compiler::loop {
 
 // An error fails the test, which goes on with an empty function.
-inline Function must_parse(Context& context, std::string_view text) {
+inline Function must_parse(TypeContext& context, std::string_view text) {
   auto function = parse(context, text, "f.tn");
   EXPECT_TRUE(function) << function.error().str() << "\n" << text;
   return function ? std::move(*function) : Function{};

@@ -28,7 +28,7 @@ Tensor filled(runtime::DType dtype, runtime::Shape shape) {
 // The schedule's text behind the steps, which computes what the program does for each of the parameters.
 std::string scheduled(std::string_view program, const std::vector<std::string>& steps,
                       const std::vector<std::vector<Tensor>>& params) {
-  Context context;
+  TypeContext context;
   const Function before = must_parse(context, program);
   Schedule schedule(context, before);
   for (const std::string& step : steps) {
@@ -110,7 +110,7 @@ TEST(Primitives, AMatrixProductInTilesOfRegisters) {
             std::string::npos)
       << text;
   EXPECT_NE(text.find("for i0_tail in ((n + 13) // 14 - n // 14) {"), std::string::npos) << text;
-  Context context;
+  TypeContext context;
   const Status scopes = verify_scopes(context, must_parse(context, text));
   EXPECT_TRUE(scopes) << scopes.error().str();
 }
@@ -354,7 +354,7 @@ TEST(Primitives, SayWhyTheyRefuse) {
       {kGemm, {"cache_write(dot)", "cache_read(dot, b, j, heap)"}, "inline(dot)", "is more than one assignment"},
   };
   for (const Refusal& one : cases) {
-    Context context;
+    TypeContext context;
     Schedule schedule(context, must_parse(context, one.program));
     for (const std::string& step : one.before) {
       const Status before = schedule.apply(step);

@@ -105,7 +105,7 @@ inline std::string random_program(Random& random) {
 }
 
 // A step, or a few that belong together, with arguments that are there.
-inline std::vector<std::string> random_steps(Context& context, const Function& function, Random& random) {
+inline std::vector<std::string> random_steps(TypeContext& context, const Function& function, Random& random) {
   struct Place {
     std::string stage;
     std::vector<std::string> loops, axes, buffers;

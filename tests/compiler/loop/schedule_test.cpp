@@ -9,8 +9,8 @@
 
 #include "compiler/loop/evaluate.h"
 #include "compiler/loop/schedule/schedule.h"
-#include "compiler/loop/schedule/tree.h"
 #include "compiler/loop/text.h"
+#include "compiler/loop/tree.h"
 #include "tests/compiler/loop/must_parse.h"
 #include "tests/compiler/loop/random_loops.h"
 #include "tests/rounds.h"
@@ -79,7 +79,7 @@ constexpr std::string_view kNeighbours =
 )";
 
 TEST(Schedule, StepsAreWrittenAndAppliedAgain) {
-  Context context;
+  TypeContext context;
   Schedule schedule(context, must_parse(context, kDense));
   for (std::string_view step : {"split(dot, i, 4)", "split(dot, j, 2)", "reorder(dot, i0, j0, k, i1, j1)",
                                 "mark(dot, j1, vector)", "mark(dot, i1, unroll)", "split_init(dot, k)",
@@ -114,7 +114,7 @@ TEST(Schedule, LoopsThatWereFusedAndSplitAreVectors) {
   }
 }
 )";
-  Context context;
+  TypeContext context;
   Schedule schedule(context, must_parse(context, kMaps));
   for (std::string_view step : {"fuse(more, i, j)", "fuse(more, i_j, k)", "split(more, i_j_k, 256)",
                                 "mark(more, i_j_k1, vector)", "mark(more, i_j_k0, parallel)"}) {
@@ -130,7 +130,7 @@ TEST(Schedule, LoopsThatWereFusedAndSplitAreVectors) {
 }
 
 TEST(Schedule, ComputeAtTakesWhatOneIterationReads) {
-  Context context;
+  TypeContext context;
   Schedule schedule(context, must_parse(context, kWindow));
   ASSERT_TRUE(schedule.apply("split(sum, i, 4)"));
   const Status status = schedule.apply("compute_at(twice, sum, i0)");
@@ -176,7 +176,7 @@ TEST(Schedule, RefusesWithTheReason) {
       {kNeighbours, "", "reorder(late, i, j)", "several stages stand in the loops"},
   };
   for (const Case& one : cases) {
-    Context context;
+    TypeContext context;
     Schedule schedule(context, must_parse(context, one.program));
     if (!one.before.empty()) {
       const Status before = schedule.apply(one.before);
@@ -193,7 +193,7 @@ TEST(Schedule, RefusesWithTheReason) {
 // --- Random programs and schedules ---
 
 // A parallel loop's iterations in another order: what they compute must not depend on it.
-Function reversed_parallel_loops(Context& context, Function function) {
+Function reversed_parallel_loops(TypeContext& context, Function function) {
   for_each_statement(function.body, [&](Stmt& stmt) {
     auto* loop = std::get_if<For>(&stmt.form);
     if (!loop || (loop->mark != Mark::kParallel && loop->mark != Mark::kVector)) return;
@@ -208,7 +208,7 @@ TEST(Schedule, RandomSchedulesKeepWhatRandomProgramsCompute) {
   std::map<std::string, std::pair<int, int>> taken;  // of each primitive: accepted, refused
   for (uint64_t seed = 0; seed < kPrograms; ++seed) {
     Random random(seed);
-    Context context;
+    TypeContext context;
     const std::string text = random_program(random);
     const Function program = must_parse(context, text);
     const auto n = static_cast<int64_t>(1 + random.below(6));

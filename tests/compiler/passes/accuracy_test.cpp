@@ -11,6 +11,7 @@
 #include "compiler/passes/passes.h"
 #include "compiler/quantize/quantize.h"
 #include "runtime/npy.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
@@ -24,8 +25,7 @@ runtime::Tensor scaled(std::span<const uint8_t> pixels) {
 }
 
 Expected<Module> through_the_passes(Context& context, std::string_view file) {
-  auto module = load_onnx(context, kModels / file);
-  if (!module) return forward_error(module);
+  TENON_TRY_ASSIGN(module, load_onnx(context, kModels / file));
   return run_passes(context, std::move(*module), standard_passes(), {.verify = true});
 }
 

@@ -1,7 +1,7 @@
 // An example of a pass, as it would stand in compiler/passes: a rectifier in front of a maximum goes behind it, where
 // fewer elements are left to rectify.
-#include "compiler/ir/try.h"
 #include "compiler/passes/passes.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 
@@ -12,7 +12,7 @@ Expected<Module> rectify_late(Context& context, Module module) {
     const Apply* below = builder.application(pool->args[0], "relu");
     if (!below) return std::nullopt;
     Apply relu = *below;  // `below` is gone when the next binding is made
-    TENON_TAKE(pooled, builder.apply("max_pool2d", {relu.args[0]}, pool->attrs));
+    TENON_TRY_ASSIGN(pooled, builder.apply("max_pool2d", {relu.args[0]}, pool->attrs));
     relu.args[0] = *pooled;
     binding.value = std::move(relu);  // the binding keeps its place and its name
     return std::nullopt;

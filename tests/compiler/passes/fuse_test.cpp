@@ -50,7 +50,7 @@ class Fuse : public testing::Test {
     });
     return found;
   }
-  static size_t count(const Module& module, std::optional<Pattern> pattern) {
+  static size_t count(const Module& module, std::optional<OpPattern> pattern) {
     size_t count = 0;
     for_each_function(module, [&](Symbol, const Function& function) {
       for_each_binding(function.body, [&](const Binding& binding) {
@@ -73,18 +73,18 @@ class Fuse : public testing::Test {
           EXPECT_TRUE(std::holds_alternative<Tuple>(binding.value));
           continue;
         }
-        const Pattern pattern = apply->op->pattern;
-        EXPECT_NE(pattern, Pattern::kOpaque);
+        const OpPattern pattern = apply->op->pattern;
+        EXPECT_NE(pattern, OpPattern::kOpaque);
         const auto of_params = [&](const Atom& atom) {
           auto* var = std::get_if<VarId>(&atom);
           return !var || std::ranges::find(function.params, *var) != function.params.end() || widened[index(*var)];
         };
         if (apply->op->name == "cast" || apply->op->name == "subtract")
           widened[index(binding.var)] = of_params(apply->args[0]);
-        if (pattern == Pattern::kAnchor) {
+        if (pattern == OpPattern::kAnchor) {
           EXPECT_TRUE(std::ranges::all_of(apply->args, of_params)) << context_.name(name);
         }
-        if (pattern == Pattern::kAnchor || pattern == Pattern::kReduction) {
+        if (pattern == OpPattern::kAnchor || pattern == OpPattern::kReduction) {
           EXPECT_FALSE(heavy) << context_.name(name);
           heavy = binding.var;
         }
@@ -93,7 +93,7 @@ class Fuse : public testing::Test {
                                        return var && behind[index(*var)];
                                      });
         if (!behind[index(binding.var)] || heavy == binding.var) continue;
-        EXPECT_LE(pattern, Pattern::kBroadcast) << context_.name(name);
+        EXPECT_LE(pattern, OpPattern::kBroadcast) << context_.name(name);
         EXPECT_EQ(function.type(binding.var), function.type(*heavy)) << context_.name(name);
       }
     });
@@ -277,7 +277,7 @@ TEST_P(ResNet18, BecomesOneKernelALayer) {
   const std::vector<std::string> all = kernels(*result);
   EXPECT_EQ(std::ranges::count_if(all, [](const std::string& k) { return k.starts_with("conv2d"); }), 20);
   EXPECT_EQ(std::ranges::count_if(all, [](const std::string& k) { return k.starts_with("dense"); }), 1);
-  EXPECT_EQ(count(*result, Pattern::kAnchor), 21u);
+  EXPECT_EQ(count(*result, OpPattern::kAnchor), 21u);
   if (!early) {
     for (const std::string& kernel : all) {
       EXPECT_TRUE(kernel.starts_with("conv2d+bias_add") || kernel == "dense+bias_add" || kernel == "max_pool2d" ||

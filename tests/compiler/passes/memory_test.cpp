@@ -9,10 +9,10 @@
 
 #include "compiler/fuzz/generator.h"
 #include "compiler/fuzz/inputs.h"
-#include "compiler/fuzz/random.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/text.h"
 #include "compiler/passes/passes.h"
+#include "support/random.h"
 #include "tests/rounds.h"
 
 namespace tenon::compiler {
@@ -123,7 +123,7 @@ void watch_random(bool control, int count, Sums& sums) {
       module = std::move(*fused);
     }
     const Symbol main = context.symbol("main");
-    fuzz::Random random(seed);
+    Random random(seed);
     const auto inputs = fuzz::random_inputs(context, module, *module.function(main), random);
     ASSERT_TRUE(inputs) << inputs.error().str();
     Libraries libraries;

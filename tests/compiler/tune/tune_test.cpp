@@ -15,9 +15,9 @@
 #include "compiler/tune/measure.h"
 #include "compiler/tune/records.h"
 #include "compiler/tune/search.h"
-#include "runtime/file.h"
 #include "runtime/native/native.h"
 #include "runtime/temporary.h"
+#include "support/file.h"
 #include "tests/random_tensor.h"
 #include "tests/rounds.h"
 
@@ -113,12 +113,12 @@ TEST_F(RecordsTest, ThatAreNoneOrDamagedAreRefused) {
     for (int i = 0; i < 60; ++i)
       ASSERT_TRUE(records->put("op" + std::to_string(i), "v3", {{{"tile", "2x2"}}, 1, 2}, {{{{"a", "b"}}, 1}}));
   }
-  const auto good = runtime::read_file(path("good"));
+  const auto good = read_file(path("good"));
   ASSERT_TRUE(good);
   const auto changed = [&](const std::string& name, size_t from, size_t count, uint8_t value) {
     auto bytes = *good;
     for (size_t i = from; i < std::min(from + count, bytes.size()); ++i) bytes[i] = std::byte{value};
-    EXPECT_TRUE(runtime::write_file(path(name), bytes));
+    EXPECT_TRUE(write_file(path(name), bytes));
     return path(name);
   };
   // Places of SQLite's header: user_version ends at 63, application_id at 71.

@@ -125,7 +125,7 @@ expect 0 "break ENGINE->ENGINE" "${debug[@]}" -x help
 expect 0 "1: instruction 4 is done" "${debug[@]}" -x "break 4" -x breaks
 expect 0 "no breakpoints" "${debug[@]}" -x "break 4" -x "delete 1" -x breaks
 expect 2 "--data and --launch are for an executable" "${debug[@]}" --launch 1 -x step
-expect 1 "unit.bin:1: error: a line holds bytes that are no text" "$tenon" debug unit.bin -x step
+expect 1 "unit.bin:1: error: a line contains bytes that are not text" "$tenon" debug unit.bin -x step
 expect 2 "no command is called" "${debug[@]}" -x jump
 expect 2 "no instruction begins at slot 3" "${debug[@]}" -x "break 3"
 expect 2 "print wants a memory" "${debug[@]}" -x "print all"

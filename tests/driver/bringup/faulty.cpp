@@ -12,6 +12,7 @@
 #include "driver/plugin.h"
 #include "driver/simulated.h"
 #include "sim/lockstep/lockstep.h"
+#include "support/try.h"
 
 namespace tenon::driver {
 namespace {
@@ -137,8 +138,7 @@ class FaultyAccelerator final : public Accelerator {
 
 Expected<std::unique_ptr<Accelerator>> open_faulty(std::string_view rest) {
   const std::string uri = fmt::format("faulty:{}", rest);
-  auto options = Options::parse(uri, rest);
-  if (!options) return forward_error(options);
+  TENON_TRY_ASSIGN(options, Options::parse(uri, rest));
   const char* variable = std::getenv("TENON_FAULT");
   const std::string kind = options->text("fault", variable == nullptr ? "none" : variable);
   const bool lockstep = options->flag("lockstep", kind == "write");
@@ -146,18 +146,15 @@ Expected<std::unique_ptr<Accelerator>> open_faulty(std::string_view rest) {
     (void)options->text(ignored, "");
   }
   const sim::BehavioralOptions read = behavioral_options(*options);
-  if (auto status = options->finish(); !status) return forward_error(status);
+  TENON_TRY(options->finish());
   if (std::ranges::find(kKinds, kind) == std::end(kKinds)) return error("no such fault", kind);
-  auto config = spec::load_config(options->name());
-  if (!config) return forward_error(config);
-  auto inner = sim::make_behavioral(*config, read);
-  if (!inner) return forward_error(inner);
+  TENON_TRY_ASSIGN(config, spec::load_config(options->name()));
+  TENON_TRY_ASSIGN(inner, sim::make_behavioral(*config, read));
   std::unique_ptr<sim::Simulator> simulator = std::make_unique<FaultySimulator>(std::move(*inner), kind);
   if (lockstep) {
-    auto reference = sim::make_behavioral(*config, read);
-    if (!reference) return forward_error(reference);
-    auto both = sim::Lockstep::make({"faulty", std::move(simulator)}, {"behavioral", std::move(*reference)});
-    if (!both) return forward_error(both);
+    TENON_TRY_ASSIGN(reference, sim::make_behavioral(*config, read));
+    TENON_TRY_ASSIGN(both,
+                     sim::Lockstep::make({"faulty", std::move(simulator)}, {"behavioral", std::move(*reference)}));
     simulator = std::move(*both);
   }
   return std::make_unique<FaultyAccelerator>(make_simulated(uri, std::move(simulator), false), kind);

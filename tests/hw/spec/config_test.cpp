@@ -70,7 +70,7 @@ TEST(Config, HashDependsOnEveryFieldButTheName) {
 TEST(Config, BadInputSaysWhatIsWrong) {
   expect_message(parse_with("\"version\": 1", "\"version\": 7"), "version is 7, this build reads version 1");
   expect_message(parse_with("{", "{{"), "not valid JSON");
-  expect_message(parse_config("[]", "test.json"), "a configuration is a JSON object");
+  expect_message(parse_config("[]", "test.json"), "a configuration must be a JSON object");
   expect_message(parse_with("\"block_in\": 16", "\"block_in\": 12"),
                  "block_in is 12, must be a power of two in 2 .. 64");
   expect_message(parse_with("\"block_in\": 16", "\"block_in\": \"x\""), "block_in is \"x\", must be an integer");
@@ -117,12 +117,12 @@ TEST(Config, EveryNumberOfJsonIsTakenOrRefused) {
 
 TEST(Config, AFileOfBracketsAndAKeyTwiceAreRefused) {
   const std::string deep = std::string(1000000, '[') + std::string(1000000, ']');
-  expect_message(parse_with("[\"base\", \"native\"]", deep), "more than 8 values inside each other");
+  expect_message(parse_with("[\"base\", \"native\"]", deep), "more than 8 nested values");
   expect_message(parse_with("[\"base\", \"native\"]", "[[[[]]]]"), "unknown profile an array");
   expect_message(parse_config(std::string(1000000, '['), "test.json"), "not valid JSON");
   expect_message(parse_with("\"block_in\": 16", "\"block_in\": 16, \"block_in\": 32"),
-                 "\"block_in\" stands there twice");
-  expect_message(parse_with("\"res\": 8192", "\"res\": 8192, \"res\": 4096"), "\"res\" stands there twice");
+                 "duplicate key \"block_in\"");
+  expect_message(parse_with("\"res\": 8192", "\"res\": 8192, \"res\": 4096"), "duplicate key \"res\"");
 }
 
 TEST(Config, UnknownNameListsTheKnownOnes) {

@@ -184,7 +184,7 @@ TEST_F(LockstepTest, ARaceThatOnlyTheReferenceSeesIsADifference) {
   program = {store, native::Finish{}};
   EXPECT_EQ(run(*both), StopCode::kDivergence);
   EXPECT_THAT(both->explain(), HasSubstr("left comes to its end; right stops at instruction 0"));
-  EXPECT_THAT(both->explain(), HasSubstr("a scratchpad element is read that nobody wrote"));
+  EXPECT_THAT(both->explain(), HasSubstr("a scratchpad element is read before it is written"));
 }
 
 TEST_F(LockstepTest, TheSameErrorOnBothSidesIsNoDifference) {

@@ -6,6 +6,7 @@
 #include "driver/accelerator.h"
 #include "driver/simulated.h"
 #include "sim/behavioral/behavioral.h"
+#include "support/try.h"
 
 namespace tenon::compiler::accel {
 namespace {
@@ -106,17 +107,15 @@ Values from_device(const Values& bytes, const RegionTensor& t, const spec::Confi
 
 Expected<std::vector<Values>> run_on_simulator(const spec::Config& config, const Region& region,
                                                const std::vector<Values>& inputs) {
-  auto program = compile(config, region);
-  if (!program) return forward_error(program);
-  auto simulator = sim::make_behavioral(config, {.memory_bytes = uint64_t{64} << 20});
-  if (!simulator) return forward_error(simulator);
+  TENON_TRY_ASSIGN(program, compile(config, region));
+  TENON_TRY_ASSIGN(simulator, sim::make_behavioral(config, {.memory_bytes = uint64_t{64} << 20}));
   const auto device = driver::make_simulated("behavioral:test", std::move(*simulator), false);
 
   driver::Launch launch{.profile = program->profile};
   const auto place = [&](std::span<const std::byte> bytes, size_t size) -> Expected<driver::Buffer> {
     auto buffer = device->allocate(std::max<size_t>(size, 64));
     if (!buffer) return buffer;
-    if (auto status = device->write(*buffer, 0, bytes); !status) return forward_error(status);
+    TENON_TRY(device->write(*buffer, 0, bytes));
     return buffer;
   };
   auto code = place(std::as_bytes(std::span(program->instructions)), program->instructions.size() * spec::kSlotBytes);
@@ -132,25 +131,22 @@ Expected<std::vector<Values>> run_on_simulator(const spec::Config& config, const
   for (size_t i = 0; i < inputs.size(); ++i) {
     const int tensor = region.inputs[i];
     const Values bytes = to_device(inputs[i], region.tensors[tensor], border_layout(region, tensor, config), config);
-    auto buffer = place(std::as_bytes(std::span(bytes)), bytes.size());
-    if (!buffer) return forward_error(buffer);
+    TENON_TRY_ASSIGN(buffer, place(std::as_bytes(std::span(bytes)), bytes.size()));
     launch.bases[program->inputs[i].base] = buffer->address;
   }
   std::vector<driver::Buffer> outputs;
   for (const runtime::TensorSlot& slot : program->outputs) {
-    auto buffer = place({}, runtime::element_count(slot.shape));
-    if (!buffer) return forward_error(buffer);
+    TENON_TRY_ASSIGN(buffer, place({}, runtime::element_count(slot.shape)));
     launch.bases[slot.base] = buffer->address;
     outputs.push_back(*buffer);
   }
 
-  if (auto status = driver::start(*device, launch); !status) return forward_error(status);
-  if (auto status = driver::finish(*device, std::chrono::seconds(100)); !status) return forward_error(status);
+  TENON_TRY(driver::start(*device, launch));
+  TENON_TRY(driver::finish(*device, std::chrono::seconds(100)));
   std::vector<Values> results;
   for (size_t i = 0; i < outputs.size(); ++i) {
     Values bytes(runtime::element_count(program->outputs[i].shape));
-    if (auto status = device->read(outputs[i], 0, std::as_writable_bytes(std::span(bytes))); !status)
-      return forward_error(status);
+    TENON_TRY(device->read(outputs[i], 0, std::as_writable_bytes(std::span(bytes))));
     results.push_back(from_device(bytes, region.tensors[region.outputs[i]], config));
   }
   return results;

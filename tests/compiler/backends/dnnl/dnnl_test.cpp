@@ -10,10 +10,10 @@
 #include "compiler/ir/text.h"
 #include "compiler/lower/lower.h"
 #include "compiler/partition/partition.h"
-#include "runtime/file.h"
 #include "runtime/library/library.h"
 #include "runtime/temporary.h"
 #include "runtime/vm/session.h"
+#include "support/file.h"
 
 namespace tenon::compiler {
 namespace {
@@ -210,7 +210,7 @@ TEST(Dnnl, IsMissedWhenAModelIsLoaded) {
       fmt::format("cp {0}/bin/tenon-run {1} && cd {1} && ! env -u TENON_DRIVER_PATH ./tenon-run {2} >{3} 2>&1",
                   TENON_BINARY_DIR, scratch.path(), model, log);
   EXPECT_EQ(std::system(line.c_str()), 0);
-  const auto said = runtime::read_file(log);
+  const auto said = read_file(log);
   ASSERT_TRUE(said);
   const std::string text(reinterpret_cast<const char*>(said->data()), said->size());
   EXPECT_NE(text.find("the library of kernels 'dnnl' is not here: there is no tenon-kernels-dnnl.so"),

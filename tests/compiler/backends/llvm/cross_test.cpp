@@ -11,8 +11,8 @@
 
 #include "compiler/loop/evaluate.h"
 #include "compiler/loop/schedule/schedule.h"
-#include "runtime/file.h"
 #include "runtime/native/functions.h"
+#include "support/file.h"
 #include "tests/compiler/backends/llvm/operations.h"
 #include "tests/compiler/loop/random_loops.h"
 
@@ -60,7 +60,7 @@ bool nearly(const Tensor& found, const Tensor& wanted) {
 void run_there(const Machine& machine) {
   if (!is_there(machine.emulator.c_str()) || !is_there((machine.triplet + "-gcc").c_str()))
     GTEST_SKIP() << "needs qemu-user and g++-" << machine.triplet << ": its code is compiled, and not run";
-  Context context;
+  TypeContext context;
   Cases cases = operations(context, false);
   add_dots(context, cases);
   for (uint64_t seed = 0; seed < static_cast<uint64_t>(machine.programs); ++seed) {
@@ -139,8 +139,8 @@ void run_there(const Machine& machine) {
   }
   const fs::path dir = fs::temp_directory_path() / fmt::format("tenon-cross-{}", getpid());
   fs::create_directories(dir);
-  ASSERT_TRUE(runtime::write_file(dir / "kernels.so", code->object));
-  ASSERT_TRUE(runtime::write_file(dir / "calls", calls.data()));
+  ASSERT_TRUE(write_file(dir / "kernels.so", code->object));
+  ASSERT_TRUE(write_file(dir / "calls", calls.data()));
   const std::string make = fmt::format(
       "{2}-gcc -O1 -I{0} {0}/tests/compiler/backends/llvm/runner.c -o {1}/runner -Wl,--no-as-needed -ldl -lm -lgcc_s",
       TENON_SOURCE_DIR, dir.string(), machine.triplet);
@@ -149,7 +149,7 @@ void run_there(const Machine& machine) {
     const std::string run = fmt::format("{2} -L /usr/{3} {0}/runner {0}/kernels.so {1} {0}/calls {0}/results",
                                         dir.string(), level, machine.emulator, machine.triplet);
     ASSERT_EQ(std::system(run.c_str()), 0) << run;
-    const auto bytes = runtime::read_file(dir / "results");
+    const auto bytes = read_file(dir / "results");
     ASSERT_TRUE(bytes) << bytes.error().str();
     size_t at = 0;
     auto take = [&](std::span<std::byte> to) {
@@ -183,7 +183,7 @@ TEST(Cross, KernelsForArmhfGiveTheEvaluatorsBits) {
 
 // Whatever LLVM has is compiled for, though not run.
 TEST(Cross, OtherProcessorsGetAnObjectToo) {
-  Context context;
+  TypeContext context;
   const loop::Function function =
       must_parse(context, elementwise("f", DType::kF32, {{"%x[i] * %y[i]", DType::kF32}}, true));
   const loop::Function* one[] = {&function};

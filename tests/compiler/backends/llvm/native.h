@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "compiler/backends/llvm/compile.h"
+#include "support/try.h"
 #include "tests/compiler/loop/must_parse.h"
 
 namespace tenon::compiler::native {
@@ -24,14 +25,12 @@ inline Options here() {
   return options;
 }
 
-inline Expected<std::vector<runtime::Tensor>> compile_and_run(Context& context, const loop::Function& function,
+inline Expected<std::vector<runtime::Tensor>> compile_and_run(TypeContext& context, const loop::Function& function,
                                                               std::span<const runtime::Tensor> params,
                                                               const Options& options = here()) {
   const loop::Function* one[] = {&function};
-  auto code = compile(context, one, options);
-  if (!code) return forward_error(code);
-  auto library = runtime::NativeLibrary::load(*code);
-  if (!library) return forward_error(library);
+  TENON_TRY_ASSIGN(code, compile(context, one, options));
+  TENON_TRY_ASSIGN(library, runtime::NativeLibrary::load(*code));
   runtime::ThreadPool pool(2);
   return library->call(size_t{0}, params, pool);
 }

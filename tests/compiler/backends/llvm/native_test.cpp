@@ -22,7 +22,7 @@ using runtime::Shape;
 #define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
 // One library of all functions; each is held against the evaluator.
-void compare_all(Context& context, const std::vector<loop::Function>& functions,
+void compare_all(TypeContext& context, const std::vector<loop::Function>& functions,
                  const std::vector<std::vector<Tensor>>& params, const Options& options) {
   std::vector<const loop::Function*> pointers;
   for (const loop::Function& function : functions) pointers.push_back(&function);
@@ -48,13 +48,13 @@ void compare_all(Context& context, const std::vector<loop::Function>& functions,
 
 // On every level that is here.
 TEST(Native, OperationsGiveTheEvaluatorsBits) {
-  Context context;
+  TypeContext context;
   const Cases cases = operations(context);
   compare_all(context, cases.functions, cases.params, {});
 }
 
 TEST(Native, FloatsThatFitBecomeIntegersAsTheEvaluatorHasIt) {
-  Context context;
+  TypeContext context;
   std::vector<loop::Function> functions;
   std::vector<std::vector<Tensor>> params;
   for (DType from : {DType::kF32, DType::kF64}) {
@@ -89,7 +89,7 @@ TEST(Native, FloatsThatFitBecomeIntegersAsTheEvaluatorHasIt) {
 
 // The largest error in units of the last place, over a sample of all f32.
 double largest_error(std::string_view function, double (*exact)(double)) {
-  Context context;
+  TypeContext context;
   const loop::Function made =
       must_parse(context, elementwise("f", DType::kF32, {{fmt::format("{}(%x[i])", function), DType::kF32}}, true));
   std::vector<float> values;
@@ -224,7 +224,7 @@ TEST(Native, ProgramsOfEveryKind) {
         for i in (n) parallel { for j in (0) { stage s(i in (n) at (i), j in (0) at (j)) { %y[i, j] = %x[i, j]; } } } })",
        {Tensor(DType::kF32, {3, 0})}},
   };
-  Context context;
+  TypeContext context;
   std::vector<loop::Function> functions;
   std::vector<std::vector<Tensor>> params;
   for (const Program& program : programs) {
@@ -237,14 +237,14 @@ TEST(Native, ProgramsOfEveryKind) {
 // --- Instructions ---
 
 TEST(Native, InstructionsDoWhatTheyAreDeclaredTo) {
-  Context context;
+  TypeContext context;
   Cases cases;
   add_dots(context, cases);
   compare_all(context, cases.functions, cases.params, {});
 }
 
 TEST(Native, ADotProductIsOneInstructionOfTheProcessor) {
-  Context context;
+  TypeContext context;
   const loop::Function x86 = must_parse(context, dot_program(0, "u8 i8 16", false));
   const loop::Function arm = must_parse(context, dot_program(1, "i8 i8 4", false));
   // Whether the code has such a word, `step` bytes after another one.
@@ -295,7 +295,7 @@ TEST(Native, SaysWhatGoesWrongAndWhere) {
   Tensor x(DType::kI32, {17});
   for (size_t i = 0; i < 17; ++i) x.data<int32_t>()[i] = 1;
   x.data<int32_t>()[5] = 3, x.data<int32_t>()[11] = 3;  // the first one is reported
-  Context context;
+  TypeContext context;
   for (const auto& [body, message] : cases) {
     for (const char* mark : {"", "parallel", "vector"}) {
       std::string text = head + fmt::format(fmt::runtime(body), fmt::arg("M", mark)) + " }";
@@ -314,7 +314,7 @@ TEST(Native, SaysWhatGoesWrongAndWhere) {
 
 // Whatever the number of threads: the first iteration that fails says why, and results are the same.
 TEST(Native, ThreadsChangeNothing) {
-  Context context;
+  TypeContext context;
   const loop::Function function = must_parse(context, R"(
     loop @f[n](%x: Tensor[(n,), i32]) -> (%y: Tensor[(n,), i32]) {
       for i in (n) parallel { stage s(i in (n) at (i)) { %y[i] = (let p in (n) = %x[i]; i32(index(p))) / i32(3); } } })");
@@ -339,7 +339,7 @@ TEST(Native, ThreadsChangeNothing) {
 // --- Functions of other libraries ---
 
 TEST(Native, CallsFunctionsAsTheEvaluatorDoes) {
-  Context context;
+  TypeContext context;
   ASSERT_TRUE(runtime::open_functions(TENON_FUNCTIONS_SAMPLE));
   std::vector<loop::Function> functions;
   for (std::string_view text : {R"(
@@ -371,7 +371,7 @@ TEST(Native, CallsFunctionsAsTheEvaluatorDoes) {
 }
 
 TEST(Native, FunctionsThatAreNotThereOrFailSayWhoCalledThem) {
-  Context context;
+  TypeContext context;
   const auto message = [&](std::string_view text, const Tensor& x) {
     const loop::Function function = must_parse(context, text);
     const auto found = compile_and_run(context, function, std::vector{x});
@@ -399,7 +399,7 @@ TEST(Native, FunctionsThatAreNotThereOrFailSayWhoCalledThem) {
 // --- What is refused ---
 
 TEST(Native, RefusesWithTheReason) {
-  Context context;
+  TypeContext context;
   const loop::Function good = must_parse(context,
                                          "loop @g(%x: Tensor[(4,), f32]) -> (%y: Tensor[(4,), f32]) { for i in (4) "
                                          "{ stage s(i in (4) at (i)) { %y[i] = %x[i]; } } }");
@@ -431,7 +431,7 @@ TEST(Native, RefusesWithTheReason) {
 // In this process, as the header says x86-64, and in one of its own; the next link is none the worse. What is fatal to
 // lld leaves its memory behind: all that is in a process that ends without being asked for it.
 TEST(Native, WhatTheLinkerRefusesIsSaid) {
-  Context context;
+  TypeContext context;
   const loop::Function function = must_parse(context,
                                              "loop @g(%x: Tensor[(4,), f32]) -> (%y: Tensor[(4,), f32]) { for i in (4) "
                                              "{ stage s(i in (4) at (i)) { %y[i] = %x[i]; } } }");

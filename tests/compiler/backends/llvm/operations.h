@@ -127,7 +127,7 @@ struct Cases {
 
 // Every operation of every type that has the same bits everywhere: all but functions that are approximated here, or
 // that are the C library's and `library` is false.
-inline Cases operations(Context& context, bool library = true) {
+inline Cases operations(TypeContext& context, bool library = true) {
   Cases cases;
   auto add = [&](const std::string& name, DType dtype, const std::vector<std::pair<std::string, DType>>& expressions,
                  Tensor y) {
@@ -209,7 +209,7 @@ inline std::string word_dot_program(int number, int lanes, bool left) {
                      number, lanes, x, y);
 }
 
-inline void add_dots(Context& context, Cases& cases) {
+inline void add_dots(TypeContext& context, Cases& cases) {
   for (const int lanes : {1, 2, 3, 4, 7, 8, 16, 23, 32, 48}) {
     for (const bool left : {false, true}) {
       cases.functions.push_back(

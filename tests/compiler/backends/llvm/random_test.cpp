@@ -16,7 +16,7 @@ TEST(Native, RandomSchedulesOfRandomProgramsComputeWhatTheEvaluatorSays) {
   constexpr uint64_t kPrograms = 2000, kLibrary = 100;  // functions of one library
   runtime::ThreadPool pool(2);
   for (uint64_t begin = 0; begin < kPrograms; begin += kLibrary) {
-    Context context;
+    TypeContext context;
     struct Program {
       loop::Function function;
       std::vector<Tensor> params;

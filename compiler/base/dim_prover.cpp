@@ -1,0 +1,268 @@
+// Proofs about dims, by bounds and by cases.
+#include "compiler/base/dim_prover.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+namespace tenon::compiler {
+namespace {
+
+using Kind = DimAtom::Kind;
+__extension__ typedef __int128 Wide;
+
+constexpr size_t kMaxColumns = 28, kMaxRows = 240, kMaxCases = 48;
+constexpr Wide kMaxCoefficient = Wide{1} << 62;
+
+// A sum of columns times coefficients, plus a constant, that is >= 0.
+struct Row {
+  std::map<uint32_t, Wide> columns;
+  Wide constant = 0;
+  auto operator<=>(const Row&) const = default;
+};
+
+// Divides by the greatest common divisor and rounds the constant down: what stays is the same for integers. False where
+// a number is too large to go on with.
+bool tighten(Row& row) {
+  std::erase_if(row.columns, [](const auto& entry) { return entry.second == 0; });
+  Wide gcd = 0;
+  for (const auto& [column, coefficient] : row.columns) {
+    Wide a = gcd, b = coefficient < 0 ? -coefficient : coefficient;
+    if (b > kMaxCoefficient) return false;
+    while (b != 0) std::swap(a %= b, b);
+    gcd = a;
+  }
+  if (gcd > 1) {
+    for (auto& [column, coefficient] : row.columns) coefficient /= gcd;
+    const Wide quotient = row.constant / gcd;
+    row.constant = row.constant % gcd < 0 ? quotient - 1 : quotient;
+  }
+  return row.constant < kMaxCoefficient && row.constant > -kMaxCoefficient;
+}
+
+// Whether the rows contradict each other. (Pugh, "The Omega test", without its exact shadows: a contradiction that is
+// found is one, others may be missed.)
+bool contradictory(std::vector<Row> rows) {
+  std::set<Row> seen;
+  std::vector<Row> open;
+  auto add = [&](Row row) {  // true: it is a contradiction by itself
+    if (!tighten(row)) return false;
+    if (row.columns.empty()) return row.constant < 0;
+    if (seen.insert(row).second) open.push_back(std::move(row));
+    return false;
+  };
+  for (Row& row : rows) {
+    if (add(std::move(row))) return true;
+  }
+  while (true) {
+    std::map<uint32_t, std::pair<size_t, size_t>> signs;
+    for (const Row& row : open) {
+      for (const auto& [column, coefficient] : row.columns)
+        ++(coefficient > 0 ? signs[column].first : signs[column].second);
+    }
+    if (signs.empty()) return false;
+    const auto cheapest =
+        std::ranges::min_element(signs, {}, [](const auto& entry) { return entry.second.first * entry.second.second; });
+    const uint32_t column = cheapest->first;
+    std::vector<Row> up, down;
+    std::vector<Row> rest = std::move(open);
+    open.clear(), seen.clear();
+    for (Row& row : rest) {
+      auto found = row.columns.find(column);
+      if (found == row.columns.end()) {
+        if (add(std::move(row))) return true;
+      } else {
+        (found->second > 0 ? up : down).push_back(std::move(row));
+      }
+    }
+    for (const Row& low : up) {
+      for (const Row& high : down) {
+        const Wide a = low.columns.at(column), b = -high.columns.at(column);
+        Row sum;
+        sum.constant = low.constant * b + high.constant * a;
+        for (const auto& [c, coefficient] : low.columns) sum.columns[c] += coefficient * b;
+        for (const auto& [c, coefficient] : high.columns) sum.columns[c] += coefficient * a;
+        if (add(std::move(sum))) return true;
+        if (open.size() > kMaxRows) return false;
+      }
+    }
+  }
+}
+
+// Facts about the atoms of dims, as rows; a column is a monomial.
+class Facts {
+ public:
+  Facts(DimPool& pool, const DimBounds& bounds) : pool_(pool), bounds_(bounds) {}
+
+  // dim >= 0, and all that is known of what it is made of.
+  void assume(Dim dim) {
+    if (!dim.valid()) return;
+    Row row;
+    for (const DimTerm& term : dim.node->terms) {
+      if (term.factors.empty()) row.constant = term.coefficient;
+      else row.columns.emplace(column(term.factors), term.coefficient);
+    }
+    rows_.push_back(std::move(row));
+  }
+  bool too_large() const { return columns_.size() > kMaxColumns || rows_.size() > kMaxRows; }
+  const std::vector<Row>& rows() const { return rows_; }
+  const std::vector<const DimAtom*>& extremes() const { return extremes_; }
+  Row row_of(Dim dim) {
+    const size_t count = rows_.size();
+    assume(dim);
+    if (rows_.size() == count) return {};
+    Row row = std::move(rows_.back());  // what it is made of has come before it
+    rows_.pop_back();
+    return row;
+  }
+
+ private:
+  uint32_t column(const Monomial& factors) {
+    auto [found, added] = columns_.emplace(factors, static_cast<uint32_t>(columns_.size()));
+    const uint32_t number = found->second;
+    if (!added || too_large()) return number;
+    const Dim whole = pool_.monomial(factors);
+    bounded(whole);
+    if (factors.size() > 1) product(whole, factors);
+    for (const DimAtom* factor : factors) {
+      if (known_.insert(factor).second) define(*factor);
+    }
+    return number;
+  }
+  void bounded(Dim dim) {
+    const DimRange values = range(dim, bounds_);
+    if (values.lo) assume(pool_.subtract(dim, pool_.dim(*values.lo)));
+    if (values.hi) assume(pool_.subtract(pool_.dim(*values.hi), dim));
+  }
+  // v*rest lies between lo(v)*rest and hi(v)*rest where rest >= 0.
+  void product(Dim whole, const Monomial& factors) {
+    for (size_t i = 0; i < factors.size(); ++i) {
+      if (i > 0 && factors[i] == factors[i - 1]) continue;
+      Monomial others = factors;
+      others.erase(others.begin() + static_cast<ptrdiff_t>(i));
+      const Dim rest = pool_.monomial(others);
+      if (range(rest, bounds_).lo.value_or(-1) < 0) continue;
+      const DimRange values = range(pool_.monomial({factors[i]}), bounds_);
+      if (values.lo) assume(pool_.subtract(whole, pool_.multiply(pool_.dim(*values.lo), rest)));
+      if (values.hi) assume(pool_.subtract(pool_.multiply(pool_.dim(*values.hi), rest), whole));
+    }
+  }
+  void define(const DimAtom& atom) {
+    const Dim self = pool_.monomial({&atom});
+    switch (atom.kind) {
+      case Kind::kVariable:
+      case Kind::kApply: break;
+      case Kind::kFloorDivide: {  // 0 <= a - b*q <= b - 1 where b > 0
+        const Dim by = atom.args[1];
+        if (range(by, bounds_).lo.value_or(0) < 1) break;
+        const Dim rest = pool_.subtract(atom.args[0], pool_.multiply(by, self));
+        assume(rest);
+        assume(pool_.subtract(pool_.subtract(by, pool_.dim(1)), rest));
+        break;
+      }
+      case Kind::kMin:
+      case Kind::kMax:
+        for (Dim arg : atom.args) {
+          assume(atom.kind == Kind::kMin ? pool_.subtract(arg, self) : pool_.subtract(self, arg));
+        }
+        extremes_.push_back(&atom);
+        break;
+      case Kind::kErased:
+      case Kind::kInvalid: break;
+    }
+  }
+
+ public:
+  // The rows that say which argument an extreme is.
+  std::vector<std::vector<Row>> cases(const DimAtom& atom) {
+    std::vector<std::vector<Row>> all;
+    const Dim self = pool_.monomial({&atom});
+    for (Dim arg : atom.args) {
+      all.push_back({row_of(atom.kind == Kind::kMin ? pool_.subtract(self, arg) : pool_.subtract(arg, self))});
+    }
+    return all;
+  }
+
+ private:
+  struct Before {
+    bool operator()(const Monomial& a, const Monomial& b) const {
+      return std::ranges::lexicographical_compare(a, b, {}, &DimAtom::id, &DimAtom::id);
+    }
+  };
+
+  DimPool& pool_;
+  const DimBounds& bounds_;
+  std::map<Monomial, uint32_t, Before> columns_;
+  std::set<const DimAtom*> known_;
+  std::vector<const DimAtom*> extremes_;
+  std::vector<Row> rows_;
+};
+
+// Each min and max is one of its arguments: every choice must be contradictory.
+bool contradictory(const std::vector<Row>& rows, const std::vector<std::vector<std::vector<Row>>>& choices, size_t next,
+                   size_t& budget) {
+  if (budget == 0) return false;
+  --budget;
+  if (contradictory(rows)) return true;
+  if (next == choices.size()) return false;
+  for (const std::vector<Row>& choice : choices[next]) {
+    std::vector<Row> more = rows;
+    more.insert(more.end(), choice.begin(), choice.end());
+    if (!contradictory(more, choices, next + 1, budget)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool DimProver::impossible(const std::vector<Dim>& claims) const {
+  // An interval alone settles most.
+  for (Dim dim : claims) {
+    if (!dim.valid()) return false;
+    if (const auto hi = range(dim, bounds_).hi; hi && *hi < 0) return true;
+  }
+  Facts facts(pool_, bounds_);
+  for (Dim dim : claims) facts.assume(dim);
+  std::vector<std::vector<std::vector<Row>>> choices;
+  for (size_t i = 0; i < facts.extremes().size() && !facts.too_large(); ++i) {
+    const DimAtom& extreme = *facts.extremes()[i];
+    choices.push_back(facts.cases(extreme));
+  }
+  if (facts.too_large()) return false;
+  size_t budget = kMaxCases;
+  return contradictory(facts.rows(), choices, 0, budget);
+}
+
+bool DimProver::implied(std::span<const Dim> facts, Dim dim) const {
+  if (!dim.valid()) return false;
+  if (const auto value = dim.constant(); value && *value >= 0) return true;
+  std::vector<Dim> claims(facts.begin(), facts.end());
+  claims.push_back(pool_.subtract(pool_.dim(-1), dim));
+  return impossible(claims);
+}
+
+Answer DimProver::less_equal(Dim a, Dim b) const {
+  const Dim room = pool_.subtract(b, a);
+  if (!room.valid()) return Answer::kUnknown;
+  if (const auto value = room.constant()) return *value >= 0 ? Answer::kYes : Answer::kNo;
+  if (impossible({pool_.subtract(pool_.dim(-1), room)})) return Answer::kYes;
+  if (impossible({room})) return Answer::kNo;
+  return Answer::kUnknown;
+}
+
+Answer DimProver::equal(Dim a, Dim b) const {
+  if (!a.valid() || !b.valid()) return Answer::kUnknown;
+  const Dim difference = pool_.subtract(a, b);
+  if (!difference.valid()) return Answer::kUnknown;
+  if (const auto value = difference.constant()) return *value == 0 ? Answer::kYes : Answer::kNo;
+  const Dim minus_one = pool_.dim(-1), negative = pool_.multiply(minus_one, difference);
+  if (impossible({difference, negative})) return Answer::kNo;
+  if (impossible({pool_.add(difference, minus_one)}) && impossible({pool_.add(negative, minus_one)})) {
+    return Answer::kYes;
+  }
+  return Answer::kUnknown;
+}
+
+Answer DimProver::divides(Dim b, Dim a) const { return equal(pool_.modulo(a, b), pool_.dim(0)); }
+
+}  // namespace tenon::compiler

@@ -1,0 +1,117 @@
+// Types.
+//
+// Semantics: nodes are interned in a TypeContext, live as long as it and compare by address. The sizes of a tensor are
+// dims (dim.h); the size `?` is some size, and Tensor[(?,), f32] the type of all vectors. Types are invariant: two
+// types are compatible when they are equal, but for `?` (accepts()). A TypeVariable stands for any type, the same
+// through its global function or type definition. An UnknownType, and a dim variable whose name starts with '?', lives
+// only while a function is inferred; no module that was handed out has one.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "compiler/base/dim.h"
+#include "runtime/tensor.h"
+
+namespace tenon::compiler {
+
+using runtime::DType;
+
+struct Type {
+  const struct TypeNode* node = nullptr;
+  explicit operator bool() const { return node != nullptr; }
+  bool operator==(const Type&) const = default;
+  auto operator<=>(const Type&) const = default;
+
+  // The alternative, or nullptr.
+  const struct TensorType* tensor() const;
+  const struct TupleType* tuple() const;
+  const struct FunctionType* function() const;
+  const struct AdtType* adt() const;
+  const struct ReferenceType* reference() const;
+  const struct TypeVariable* variable() const;
+  const struct UnknownType* unknown() const;
+  // What a binding of several results is made of: the fields of a tuple, or the type itself.
+  std::vector<Type> parts() const;
+};
+
+struct TensorType {
+  Dims dims;
+  DType dtype = DType::kF32;
+  auto operator<=>(const TensorType&) const = default;
+
+  int64_t rank() const { return static_cast<int64_t>(dims.size()); }
+  // The shape, where no dim has a variable.
+  std::optional<runtime::Shape> shape() const;
+};
+
+struct TupleType {
+  std::vector<Type> fields;
+  auto operator<=>(const TupleType&) const = default;
+};
+
+// fn(T, ...) -> T
+struct FunctionType {
+  std::vector<Type> params;
+  Type result;
+  auto operator<=>(const FunctionType&) const = default;
+};
+
+// A defined type on arguments, as List[Tensor[(n,), f32]].
+struct AdtType {
+  Symbol name{};
+  std::vector<Type> args;
+  auto operator<=>(const AdtType&) const = default;
+};
+
+// Ref[T]: a cell that can be read and written.
+struct ReferenceType {
+  Type value;
+  auto operator<=>(const ReferenceType&) const = default;
+};
+
+struct TypeVariable {
+  Symbol name{};
+  auto operator<=>(const TypeVariable&) const = default;
+};
+
+struct UnknownType {
+  uint32_t number = 0;
+  auto operator<=>(const UnknownType&) const = default;
+};
+
+using TypeAlternatives =
+    std::variant<TensorType, TupleType, FunctionType, AdtType, ReferenceType, TypeVariable, UnknownType>;
+struct TypeNode : TypeAlternatives {
+  using variant::variant;
+  const TypeAlternatives& alternatives() const { return *this; }
+};
+
+inline const TensorType* Type::tensor() const { return node ? std::get_if<TensorType>(node) : nullptr; }
+inline const TupleType* Type::tuple() const { return node ? std::get_if<TupleType>(node) : nullptr; }
+inline const FunctionType* Type::function() const { return node ? std::get_if<FunctionType>(node) : nullptr; }
+inline const AdtType* Type::adt() const { return node ? std::get_if<AdtType>(node) : nullptr; }
+inline const ReferenceType* Type::reference() const { return node ? std::get_if<ReferenceType>(node) : nullptr; }
+inline const TypeVariable* Type::variable() const { return node ? std::get_if<TypeVariable>(node) : nullptr; }
+inline const UnknownType* Type::unknown() const { return node ? std::get_if<UnknownType>(node) : nullptr; }
+
+inline std::vector<Type> Type::parts() const {
+  const TupleType* fields = tuple();
+  return fields ? fields->fields : std::vector{*this};
+}
+
+// Whether the type has a `?` that can be seen: in a tensor, or a field of a tuple; other types keep theirs closed.
+bool has_erased(Type type);
+// Whether a value of type `found` may stand where `wanted` is: they are equal, or `wanted` has `?` where a size of
+// `found` can be seen.
+bool accepts(Type wanted, Type found);
+
+// suggest() (support/suggest.h) among the names of dtypes.
+std::string suggest_dtype(std::string_view wrong);
+
+}  // namespace tenon::compiler

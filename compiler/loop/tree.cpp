@@ -1,0 +1,423 @@
+#include "compiler/loop/tree.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/loop/access.h"
+#include "compiler/loop/expr.h"
+
+namespace tenon::compiler::loop {
+namespace {
+
+bool find_in(Body& body, Symbol stage, std::vector<Path::Step>& steps) {
+  for (size_t at = 0; at < body.size(); ++at) {
+    steps.push_back({&body, at});
+    if (const auto* found = std::get_if<Stage>(&body[at].form); found && found->name == stage) return true;
+    bool inside = false;
+    for_each_body(body[at], [&](Body& inner) { inside = inside || find_in(inner, stage, steps); });
+    if (inside) return true;
+    steps.pop_back();
+  }
+  return false;
+}
+
+void for_each_own_expr(const Stmt& stmt, const std::function<void(const Expr&)>& visit) {
+  if (const auto* store = std::get_if<Store>(&stmt.form)) visit(store->value);
+  if (const auto* branch = std::get_if<If>(&stmt.form)) visit(branch->condition);
+  if (const auto* let = std::get_if<Let>(&stmt.form)) visit(let->value);
+}
+
+// Each expression of statements, and each store.
+void visit_body(Body& body, const std::function<void(Expr&)>& expr, const std::function<void(Store&)>& store) {
+  for_each_statement(body, [&](Stmt& stmt) {
+    if (auto* to = std::get_if<Store>(&stmt.form)) {
+      if (store) store(*to);
+      if (expr) expr(to->value);
+    } else if (auto* branch = std::get_if<If>(&stmt.form)) {
+      if (expr) expr(branch->condition);
+    } else if (auto* let = std::get_if<Let>(&stmt.form)) {
+      if (expr) expr(let->value);
+    }
+  });
+}
+
+std::set<BufferId> buffers(const Stmt& stmt, bool written) {
+  std::set<BufferId> found;
+  auto access = [&](const Access& one) {
+    if (one.writes == written) found.insert(one.buffer);
+  };
+  const std::function<void(const Stmt&)> visit = [&](const Stmt& one) {
+    if (const auto* call = std::get_if<CallLibrary>(&one.form)) {
+      const std::vector<BufferId>& list = written ? call->outputs : call->inputs;
+      found.insert(list.begin(), list.end());
+    }
+    for_each_own_access(one, access);
+    for_each_body(one, [&](const Body& body) { std::ranges::for_each(body, visit); });
+  };
+  visit(stmt);
+  return found;
+}
+
+}  // namespace
+
+std::optional<size_t> Path::loop(Symbol var) const {
+  for (size_t step = 0; step < steps.size(); ++step) {
+    if (is_loop(step) && loop_at(step).var == var) return step;
+  }
+  return std::nullopt;
+}
+
+Expected<Path> find_stage(const TypeContext& context, Function& function, Symbol stage) {
+  Path path;
+  if (find_in(function.body, stage, path.steps)) return path;
+  return error(fmt::format("there is no stage '{}'", context.name(stage)));
+}
+
+Expected<size_t> find_loop(const TypeContext& context, const Path& path, Symbol var) {
+  if (const auto found = path.loop(var)) return *found;
+  std::string loops;
+  for (size_t step = 0; step < path.steps.size(); ++step) {
+    if (path.is_loop(step))
+      loops += fmt::format("{}{}", loops.empty() ? "" : ", ", context.name(path.loop_at(step).var));
+  }
+  return error(fmt::format("the stage '{}' stands in no loop '{}'", context.name(path.stage().name), context.name(var)),
+               {}, loops.empty() ? "it stands in none" : fmt::format("its loops are {}", loops));
+}
+
+void for_each_stage(Stmt& stmt, const std::function<void(Stage&)>& visit) {
+  if (auto* stage = std::get_if<Stage>(&stmt.form)) visit(*stage);
+  for_each_body(stmt, [&](Body& body) {
+    for (Stmt& inner : body) for_each_stage(inner, visit);
+  });
+}
+void for_each_expr(Stage& stage, const std::function<void(Expr&)>& visit) {
+  visit_body(stage.init, visit, {});
+  visit_body(stage.body, visit, {});
+}
+void for_each_store(Stage& stage, const std::function<void(Store&)>& visit) {
+  visit_body(stage.init, {}, visit);
+  visit_body(stage.body, {}, visit);
+}
+std::set<BufferId> buffers_read(const Stmt& stmt) { return buffers(stmt, false); }
+std::set<BufferId> buffers_written(const Stmt& stmt) { return buffers(stmt, true); }
+
+void substitute(TypeContext& context, Function& function, Stmt& stmt, const std::map<Symbol, Dim>& values) {
+  auto dim = [&](Dim& one) { one = context.substitute(one, values); };
+  if (auto* stage = std::get_if<Stage>(&stmt.form)) {
+    for (Axis& axis : stage->axes) dim(axis.value);
+    for (Guard& guard : stage->where) dim(guard.left), dim(guard.right);
+    return;
+  }
+  if (auto* loop = std::get_if<For>(&stmt.form)) dim(loop->extent);
+  if (auto* branch = std::get_if<If>(&stmt.form)) branch->condition = substitute(context, branch->condition, values);
+  if (auto* let = std::get_if<Let>(&stmt.form)) {
+    dim(let->extent);
+    let->value = substitute(context, let->value, values);
+  }
+  if (auto* alloc = std::get_if<Alloc>(&stmt.form)) {
+    for (BufferAxis& axis : function.buffers[index(alloc->buffer)].axes) dim(axis.extent);
+  }
+  for_each_body(stmt, [&](Body& body) {
+    for (Stmt& inner : body) substitute(context, function, inner, values);
+  });
+}
+
+void substitute_axes(TypeContext& context, Stage& stage, const std::map<Symbol, Dim>& values) {
+  auto dims = [&](Dim& one) { one = context.substitute(one, values); };
+  auto visit = [&](Stmt& stmt) {
+    if (auto* store = std::get_if<Store>(&stmt.form)) {
+      std::ranges::for_each(store->indices, dims);
+      store->value = substitute(context, store->value, values);
+    } else if (auto* branch = std::get_if<If>(&stmt.form)) {
+      branch->condition = substitute(context, branch->condition, values);
+    } else if (auto* let = std::get_if<Let>(&stmt.form)) {
+      dims(let->extent);
+      let->value = substitute(context, let->value, values);
+    } else if (auto* intrinsic = std::get_if<Intrinsic>(&stmt.form)) {
+      for (auto* operands : {&intrinsic->inputs, &intrinsic->outputs}) {
+        for (Operand& operand : *operands)
+          for (Part& part : operand.parts) dims(part.begin);
+      }
+    }
+  };
+  for_each_statement(stage.init, visit);
+  for_each_statement(stage.body, visit);
+}
+
+namespace {
+
+// The indices of each access of a stage to the buffer: of a load or a store, or the parts of an operand.
+void for_each_place(Stage& stage, BufferId buffer, const std::function<void(Dims&)>& element,
+                    const std::function<void(std::vector<Part>&)>& block) {
+  for_each_expr(stage, [&](Expr& expr) {
+    expr = rewrite(expr, [&](const ExprNode& node) -> Expr {
+      const auto* load = std::get_if<Load>(&node.form);
+      if (!load || load->buffer != buffer) return nullptr;
+      ExprNode copy = node;
+      element(std::get<Load>(copy.form).indices);
+      return std::make_shared<const ExprNode>(std::move(copy));
+    });
+  });
+  for_each_store(stage, [&](Store& store) {
+    if (store.buffer == buffer) element(store.indices);
+  });
+  for (Body* body : {&stage.init, &stage.body}) {
+    for_each_statement(*body, [&](Stmt& stmt) {
+      auto* intrinsic = std::get_if<Intrinsic>(&stmt.form);
+      if (!intrinsic) return;
+      for (auto* operands : {&intrinsic->inputs, &intrinsic->outputs})
+        for (Operand& operand : *operands)
+          if (operand.buffer == buffer) block(operand.parts);
+    });
+  }
+}
+
+}  // namespace
+
+void for_each_index(Stage& stage, BufferId buffer, const std::function<void(size_t axis, Dim& index)>& visit) {
+  for_each_place(
+      stage, buffer,
+      [&](Dims& indices) {
+        for (size_t i = 0; i < indices.size(); ++i) visit(i, indices[i]);
+      },
+      [&](std::vector<Part>& parts) {
+        for (size_t i = 0; i < parts.size(); ++i) visit(i, parts[i].begin);
+      });
+}
+
+void add_index(Stage& stage, BufferId buffer, Dim index) {
+  for_each_place(
+      stage, buffer, [&](Dims& indices) { indices.insert(indices.begin(), index); },
+      [&](std::vector<Part>& parts) {
+        parts.insert(parts.begin(), Part{index, 0});
+      });
+}
+
+Dims over_loops(TypeContext& context, const Stage& stage, const Dims& dims) {
+  std::map<Symbol, Dim> values;
+  for (const Axis& axis : stage.axes) values[axis.var] = axis.value;
+  Dims result;
+  for (Dim dim : dims) result.push_back(context.substitute(dim, values));
+  return result;
+}
+
+Symbol fresh(TypeContext& context, const Function& function, std::string base) {
+  std::set<Symbol> used(function.dims.begin(), function.dims.end());
+  for (const Buffer& buffer : function.buffers) {
+    used.insert(buffer.name);
+    for (const BufferAxis& axis : buffer.axes) used.insert(axis.var);
+  }
+  for_each_statement(function.body, [&](const Stmt& stmt) {
+    if (const auto* loop = std::get_if<For>(&stmt.form)) used.insert(loop->var);
+    if (const auto* let = std::get_if<Let>(&stmt.form)) used.insert(let->var);
+    if (const auto* stage = std::get_if<Stage>(&stmt.form)) {
+      used.insert(stage->name);
+      for (const Axis& axis : stage->axes) used.insert(axis.var);
+    }
+    for_each_own_expr(stmt, [&](const Expr& expr) {
+      for_each_node(expr, [&](const ExprNode& node) {
+        if (const auto* let = std::get_if<LetIndex>(&node.form)) used.insert(let->var);
+      });
+    });
+  });
+  while (used.contains(context.symbol(base))) base += '_';
+  return context.symbol(base);
+}
+
+std::optional<Path::Step> find_alloc(Body& body, BufferId buffer) {
+  for (size_t at = 0; at < body.size(); ++at) {
+    if (const auto* alloc = std::get_if<Alloc>(&body[at].form); alloc && alloc->buffer == buffer)
+      return Path::Step{&body, at};
+    std::optional<Path::Step> found;
+    for_each_body(body[at], [&](Body& inner) {
+      if (!found) found = find_alloc(inner, buffer);
+    });
+    if (found) return found;
+  }
+  return std::nullopt;
+}
+
+std::string local(const TypeContext& context, const Function& function, BufferId id) {
+  return fmt::format("%{}", context.name(function.buffer(id).name));
+}
+
+size_t root_of(const Path& path) {
+  size_t root = path.steps.size() - 1;
+  while (root > 0 && path.is_loop(root - 1) && path.loop_at(root - 1).body.size() == 1) --root;
+  return root;
+}
+
+void erase(const Path::Step& step) { step.body->erase(step.body->begin() + static_cast<ptrdiff_t>(step.at)); }
+
+size_t common_steps(const Path& a, const Path& b) {
+  size_t common = 0;
+  while (common < a.steps.size() && common < b.steps.size() && a.steps[common].body == b.steps[common].body &&
+         a.steps[common].at == b.steps[common].at)
+    ++common;
+  return common;
+}
+
+BufferId add_buffer(Function& function, Symbol name, BufferId like) {
+  Buffer buffer = function.buffer(like);
+  buffer.name = name;
+  function.buffers.push_back(std::move(buffer));
+  return static_cast<BufferId>(function.buffers.size() - 1);
+}
+
+void remove_alloc(Function& function, BufferId buffer) {
+  const auto place = find_alloc(function.body, buffer);
+  Body inner = std::move(std::get<Alloc>(place->stmt().form).body);
+  Body& body = *place->body;
+  const auto at = static_cast<ptrdiff_t>(place->at);
+  body.erase(body.begin() + at);
+  body.insert(body.begin() + at, std::make_move_iterator(inner.begin()), std::make_move_iterator(inner.end()));
+}
+
+namespace {
+
+std::vector<const For*> loops_in(const Path& path, size_t first, size_t end) {
+  std::vector<const For*> loops;
+  for (size_t step = first; step < end; ++step) {
+    if (path.is_loop(step)) loops.push_back(&path.loop_at(step));
+  }
+  return loops;
+}
+
+}  // namespace
+
+std::vector<const For*> all_loops(const Path& path) { return loops_in(path, 0, path.steps.size()); }
+std::vector<const For*> loops_up_to(const Path& path, size_t step) { return loops_in(path, 0, step + 1); }
+std::vector<const For*> loops_behind(const Path& path, size_t step) {
+  return loops_in(path, step + 1, path.steps.size());
+}
+
+std::set<Symbol> outside_variables(const Function& function, const Path& path, size_t step) {
+  std::set<Symbol> variables(function.dims.begin(), function.dims.end());
+  for (size_t i = 0; i <= step; ++i) {
+    if (path.is_loop(i)) variables.insert(path.loop_at(i).var);
+  }
+  return variables;
+}
+
+bool only_mentions(Dim dim, const std::set<Symbol>& variables) {
+  bool all = true;
+  for_each_variable(dim, [&](Symbol var) { all &= variables.contains(var); });
+  return all;
+}
+
+bool is_instruction(const Stage& stage) {
+  bool found = false;
+  for_each_statement(stage.body, [&](const Stmt& stmt) { found |= std::holds_alternative<Intrinsic>(stmt.form); });
+  return found;
+}
+
+DimBounds bounds_of(const Path& path, size_t steps) {
+  DimBounds bounds;
+  for (size_t step = 0; step < steps; ++step) {
+    if (!path.is_loop(step)) continue;
+    const For& loop = path.loop_at(step);
+    DimRange range{.lo = 0, .hi = {}};
+    if (const auto size = loop.extent.constant()) range.hi = *size - 1;
+    bounds[loop.var] = range;
+  }
+  return bounds;
+}
+
+namespace {
+
+// What the axes' values are made of: a + x // c and x % c, which fused loops give, are together as good as c * a + x.
+Dims joined(TypeContext& context, const std::vector<Axis>& axes) {
+  Dims values;
+  for (const Axis& axis : axes) {
+    if (axis.kind != AxisKind::kGiven) values.push_back(axis.value);
+  }
+  const auto join = [&](size_t i) {
+    if (!values[i].valid()) return false;
+    for (const DimTerm& term : values[i].node->terms) {
+      const DimAtom* atom = term.factors.size() == 1 && term.coefficient == 1 ? term.factors[0] : nullptr;
+      if (!atom || atom->kind != DimAtom::Kind::kFloorDivide || atom->args[1].constant().value_or(0) <= 0) continue;
+      const Dim quotient = context.monomial(term.factors), times_c = context.multiply(atom->args[1], quotient);
+      const auto remainder = std::ranges::find(values, context.subtract(atom->args[0], times_c));
+      if (remainder == values.end()) continue;
+      const Dim rest = context.subtract(values[i], quotient);
+      *remainder = context.add(context.multiply(atom->args[1], rest), atom->args[0]);
+      values.erase(values.begin() + static_cast<ptrdiff_t>(i));
+      return true;
+    }
+    return false;
+  };
+  for (size_t i = 0; i < values.size();) i = join(i) ? 0 : i + 1;
+  return values;
+}
+
+}  // namespace
+
+bool visits_points_once(TypeContext& context, const Path& path, size_t step) {
+  std::map<Symbol, std::optional<int64_t>> open;  // the loops that no axis has yet, and their sizes
+  for (; step + 1 < path.steps.size(); ++step) {
+    if (path.is_loop(step)) open[path.loop_at(step).var] = path.loop_at(step).extent.constant();
+  }
+  for (Dim rest : joined(context, path.stage().axes)) {
+    // Coefficients and sizes: a sum is another one for other values if each coefficient is more than the smaller ones
+    // can make up together.
+    std::vector<std::pair<int64_t, std::optional<int64_t>>> parts;
+    for (auto loop = open.begin(); loop != open.end();) {
+      bool used = false;
+      for_each_variable(rest, [&](Symbol var) { used |= var == loop->first; });
+      if (!used) {
+        ++loop;
+        continue;
+      }
+      const auto linear = context.linear_in(loop->first, rest);
+      const auto factor = linear ? linear->first.constant() : std::nullopt;
+      if (!factor || *factor < 1) return false;
+      parts.emplace_back(*factor, loop->second);
+      rest = linear->second;
+      loop = open.erase(loop);
+    }
+    std::ranges::sort(parts);
+    for (size_t i = 0; i + 1 < parts.size(); ++i) {
+      if (!parts[i].second || parts[i + 1].first / parts[i].first < *parts[i].second) return false;
+    }
+  }
+  return open.empty();  // a loop that no axis has repeats every point
+}
+
+Stmt nest(std::vector<For> loops, Stmt inner) {
+  for (size_t i = loops.size(); i-- > 0;) {
+    loops[i].body.clear();
+    loops[i].body.push_back(std::move(inner));
+    inner = Stmt{std::move(loops[i])};
+  }
+  return inner;
+}
+
+std::optional<Interval> interval_of(TypeContext& context, Dim dim, const std::vector<const For*>& inner) {
+  Interval result{dim, dim};
+  for (size_t i = inner.size(); i-- > 0;) {  // the innermost first: its size may depend on the others
+    const Dim last = context.subtract(inner[i]->extent, context.dim(1));
+    for (Dim* end : {&result.lo, &result.hi}) {
+      if (!mentions({end, 1}, inner[i]->var)) continue;
+      const auto linear = context.linear_in(inner[i]->var, *end);
+      const auto factor = linear ? linear->first.constant() : std::nullopt;
+      if (!factor) return std::nullopt;
+      const bool at_last = (*factor > 0) == (end == &result.hi);
+      *end = at_last ? context.add(context.multiply(linear->first, last), linear->second) : linear->second;
+    }
+  }
+  return result;
+}
+
+bool begins_at_zero(TypeContext& context, const Axis& axis, const std::vector<const For*>& loops) {
+  std::map<Symbol, Dim> first;
+  for (const For* loop : loops) first[loop->var] = context.dim(0);
+  return context.substitute(axis.value, first) == context.dim(0);
+}
+
+bool always_below(TypeContext& context, Dim left, Dim right, const std::vector<const For*>& loops) {
+  const auto difference = interval_of(context, context.subtract(left, right), loops);
+  return difference && DimProver(context).less(difference->hi, context.dim(0)) == Answer::kYes;
+}
+
+}  // namespace tenon::compiler::loop

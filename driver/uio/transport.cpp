@@ -1,0 +1,225 @@
+// The transport uio: -- a Zynq board without XRT, by the kernel's UIO, u-dma-buf and FPGA manager.
+#include <fmt/format.h>
+
+#include <bit>
+#include <charconv>
+
+#include "driver/checks.h"
+#include "driver/identity.h"
+#include "driver/plugin.h"
+#include "driver/uio/device.h"
+#include "driver/uio/files.h"
+#include "driver/uio/fpga.h"
+#include "driver/uio/memory.h"
+#include "driver/uri.h"
+#include "support/try.h"
+
+namespace tenon::driver {
+namespace {
+
+namespace reg = spec::reg;
+using std::chrono::nanoseconds;
+
+constexpr char kDefaultName[] = "tenon";
+
+class UioAccelerator final : public Accelerator {
+ public:
+  UioAccelerator(Info info, uio::Device device, uio::Memory memory)
+      : info_(std::move(info)),
+        device_(std::move(device)),
+        memory_(std::move(memory)),
+        allocator_(memory_.size(), memory_.physical()) {}
+
+  const Info& info() const override { return info_; }
+  void set_config(spec::Config config) { info_.config = std::move(config); }
+
+  // Buffers own whole cache lines: a line that two of them shared could not be given to one side.
+  Expected<Buffer> allocate(uint64_t bytes, uint64_t alignment) override {
+    auto address = allocator_.allocate(whole_lines(bytes), alignment < uio::kCacheLine && std::has_single_bit(alignment)
+                                                               ? uio::kCacheLine
+                                                               : alignment);
+    if (!address) {
+      address.error().where = info_.uri;
+      return forward_error(address);
+    }
+    return Buffer{*address, bytes};
+  }
+  void free(const Buffer& buffer) override {
+    release_or_abort(allocator_, {buffer.address, whole_lines(buffer.size)}, info_.uri);
+  }
+  Status write(const Buffer& buffer, uint64_t offset, std::span<const std::byte> data) override {
+    auto status = check_access(allocator_, buffer, offset, data.size(), "write", info_.uri);
+    if (!status) return status;
+    return memory_.write(buffer.address - memory_.physical() + offset, data);
+  }
+  Status read(const Buffer& buffer, uint64_t offset, std::span<std::byte> data) override {
+    auto status = check_access(allocator_, buffer, offset, data.size(), "read", info_.uri);
+    if (!status) return status;
+    return memory_.read(buffer.address - memory_.physical() + offset, data);
+  }
+
+  Expected<uint32_t> read_register(uint32_t offset) override {
+    TENON_TRY(check_register(offset, info_.uri));
+    return device_.read(offset);
+  }
+  Status write_register(uint32_t offset, uint32_t value) override {
+    TENON_TRY(check_register(offset, info_.uri));
+    return device_.write(offset, value);
+  }
+
+  Expected<bool> wait_idle(nanoseconds limit) override {
+    if (auto idle = is_idle(); !idle || *idle) return idle;
+    // The interrupt is on only in here, and what the client has set stays as it is: it may use the register itself.
+    const auto enabled = device_.read(reg::kInterruptEnable);
+    if (!enabled) return std::unexpected(enabled.error());
+    TENON_TRY(device_.write(reg::kGlobalInterruptEnable, 1));
+    TENON_TRY(device_.write(reg::kInterruptEnable, *enabled | kDone));
+    auto idle = wait_for_interrupt(limit);
+    TENON_TRY(device_.write(reg::kInterruptEnable, *enabled));
+    if ((*enabled & kDone) == 0) {
+      TENON_TRY(acknowledge());
+    }
+    return idle;
+  }
+
+ private:
+  static constexpr uint32_t kDone = 1;  // in the interrupt registers
+
+  static uint64_t whole_lines(uint64_t bytes) {
+    return bytes > UINT64_MAX - uio::kCacheLine ? bytes
+                                                : (bytes + uio::kCacheLine - 1) / uio::kCacheLine * uio::kCacheLine;
+  }
+
+  Expected<bool> is_idle() {
+    const auto status = device_.read(reg::kStatus);
+    if (!status) return std::unexpected(status.error());
+    return (*status & spec::kStatusBusy) == 0;
+  }
+
+  Status acknowledge() {
+    const auto pending = device_.read(reg::kInterruptStatus);
+    if (!pending) return std::unexpected(pending.error());
+    if ((*pending & kDone) == 0) return {};
+    return device_.write(reg::kInterruptStatus, kDone);
+  }
+
+  Expected<bool> wait_for_interrupt(nanoseconds left) {
+    while (true) {
+      TENON_TRY(device_.unmask());
+      auto idle = is_idle();
+      if (!idle || *idle) return idle;
+      if (left <= nanoseconds(0)) return false;
+      const auto waited = device_.wait(left);
+      if (!waited) return std::unexpected(waited.error());
+      left -= *waited;
+      idle = is_idle();
+      if (!idle || *idle) return idle;
+      TENON_TRY(acknowledge());  // an interrupt of a run before this one
+    }
+  }
+
+  Info info_;
+  uio::Device device_;
+  uio::Memory memory_;
+  Allocator allocator_;
+};
+
+// "/dev/uio0" and "uio0" by number, anything else by the name that the device tree gives.
+Expected<int> find_device(const uio::Files& files, const std::string& name, const std::string& uri) {
+  const std::string_view node = std::string_view(name).substr(name.starts_with("/dev/") ? 5 : 0);
+  int number = 0;
+  if (node.starts_with("uio")) {
+    const auto [end, fault] = std::from_chars(node.data() + 3, node.data() + node.size(), number);
+    if (fault == std::errc() && end == node.data() + node.size()) {
+      if (files.exists(fmt::format("/sys/class/uio/{}", node))) return number;
+      return error(fmt::format("there is no UIO device {}", node), uri,
+                   "apply the device-tree overlay (tenon hw overlay), and load uio_pdrv_genirq");
+    }
+  }
+  std::string names;
+  for (const std::string& device : files.list("/sys/class/uio")) {
+    auto found = files.read(fmt::format("/sys/class/uio/{}/name", device));
+    if (!found || !device.starts_with("uio")) continue;
+    names += fmt::format("{}{} is \"{}\"", names.empty() ? "" : ", ", device, *found);
+    if (*found == name) return std::stoi(device.substr(3));
+  }
+  return error(fmt::format("no UIO device is called \"{}\"; {}", name, names.empty() ? "there are none" : names), uri,
+               "apply the device-tree overlay (tenon hw overlay), load uio_pdrv_genirq with "
+               "of_id=generic-uio, or name the device: uio:/dev/uio0");
+}
+
+Expected<std::unique_ptr<Accelerator>> open_uio(std::string_view rest) {
+  const std::string uri = fmt::format("uio:{}", rest);
+  TENON_TRY_ASSIGN(options, Options::parse(uri, rest));
+  const uio::Files files(options->text("root", "/"));
+  const std::string name = options->name().empty() ? kDefaultName : options->name();
+  const std::string config_name = options->text("config", "");
+  const std::string memory_name = options->text("memory", "udmabuf0");
+  const std::string bitstream = options->text("bitstream", "");
+  const bool partial = options->flag("partial", false);
+  const bool sync = options->flag("sync", true);
+  const uint64_t clock = options->number("clock", 0, 1, 10000);
+  TENON_TRY(options->finish());
+
+  spec::Config config;
+  if (!config_name.empty()) {
+    TENON_TRY_ASSIGN(loaded, spec::load_config(config_name));
+    config = std::move(*loaded);
+  }
+  auto memory = uio::Memory::open(files, memory_name, sync);  // the lock, before anything is changed
+  if (!memory) return forward_error(memory);
+  if (!bitstream.empty()) {
+    TENON_TRY(uio::load_bitstream(files, bitstream, partial));
+  }
+  TENON_TRY_ASSIGN(number, find_device(files, name, uri));
+  TENON_TRY_ASSIGN(device, uio::Device::open(files, *number));
+  TENON_TRY(device->lock());
+  const bool played = device->played();
+  auto accelerator = std::make_unique<UioAccelerator>(Info{.uri = uri,
+                                                           .config = config,
+                                                           .simulated = played,
+                                                           .cycle_accurate = !played,
+                                                           .clock_hz = 1e6 * static_cast<double>(clock)},
+                                                      std::move(*device), std::move(*memory));
+  const auto version = accelerator->read_register(reg::kVersion);
+  if (!version) return std::unexpected(version.error());
+  constexpr uint32_t kExpected = uint32_t{spec::kIsaVersion} << 16 | spec::kRegisterMapVersion;
+  if (*version != kExpected) {
+    return error(fmt::format("the window holds no accelerator that this build knows: its version register reads "
+                             "{:#010x}, must be {:#010x}",
+                             *version, kExpected),
+                 uri, "load a bitstream of Tenon first: ?bitstream=FILE");
+  }
+  if (config_name.empty()) {
+    TENON_TRY_ASSIGN(hash, read_hash(*accelerator));
+    auto found = find_config(*hash);
+    if (!found) {
+      return error(fmt::format("no named configuration has the device's hash {:016x}", *hash), uri,
+                   "say which configuration it was made from: ?config=FILE.json");
+    }
+    accelerator->set_config(std::move(*found));
+  } else TENON_TRY(check_identity(*accelerator));
+  TENON_TRY(reset(*accelerator));
+  return accelerator;
+}
+
+std::string missing_uio() {
+  const uio::Files files("/");
+  if (!files.list("/sys/class/uio").empty()) return {};
+  return "this machine has no UIO device; on a Zynq board: apply an overlay of tenon hw overlay and load "
+         "uio_pdrv_genirq and u-dma-buf; elsewhere tenon-pl plays one: uio:?root=DIR";
+}
+
+}  // namespace
+}  // namespace tenon::driver
+
+bool tenon_driver_transport(const char* abi, tenon::driver::Transport* transport) {
+  using namespace tenon;
+  return tenon::driver::offer(
+      abi, transport,
+      {.scheme = "uio",
+       .doc = "a Zynq board: uio:DEVICE[?config=NAME&memory=udmabuf0&bitstream=FILE&partial=on&sync=off&"
+              "clock=MHZ&root=DIR]",
+       .open = driver::open_uio,
+       .missing = driver::missing_uio});
+}

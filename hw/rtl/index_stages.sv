@@ -1,0 +1,149 @@
+// Stages a to c of GEMM and ALU: a command becomes a stream of steps, one a cycle, each with its indices.
+//
+//   a  loop nest and indices; the micro-op is read (base profile)
+//   b  the micro-op is at the scratchpad's output; its fields are added to the indices
+//   c  the sums: the engine checks their ranges and reads
+// A step outside its scratchpad ends the command: the engine reports it with `c_bad_i`, and the younger steps are dropped.
+module index_stages #(
+  parameter int Indices  = 3,  // dst, src and, with 3, wgt
+  parameter int TagWidth = 1
+) (
+  input  logic                                        clk_i,
+  input  logic                                        rst_ni,
+  input  logic                                        en_i,         // the stages advance
+  input  logic                                        load_i,       // a command enters
+  input  logic                                        dead_i,       // of the engine's command_port
+  // The command, with load_i.
+  input  logic [74:0]                                 extent_i,
+  input  logic [Indices*14-1:0]                       base_i,
+  input  logic [Indices*70-1:0]                       stride_i,
+  input  logic                                        uop_i,        // the micro-op's fields count
+  input  logic [13:0]                                 uop_begin_i,  // of level 4
+  output logic                                        uop_re_o,
+  output logic [tenon_pkg::UOP_AW-1:0]                uop_addr_o,
+  input  logic [31:0]                                 uop_data_i,
+  // Stage a.
+  output logic                                        a_valid_o,
+  output logic                                        a_last_o,
+  output logic [4:0]                                  a_step_o,     // one hot: the level that advances
+  input  logic [TagWidth-1:0]                         a_tag_i,      // travels with the step
+  // Stage c.
+  output logic                                        c_work_o,
+  output logic                                        c_last_o,     // the last step, with work or without
+  output logic                                        c_uop_bad_o,  // the micro-op is outside its scratchpad
+  output logic [TagWidth-1:0]                         c_tag_o,
+  output logic [Indices*compute_pkg::INDEX_WIDTH-1:0] c_index_o,
+  input  logic                                        c_bad_i
+);
+
+  localparam int IndexWidth = compute_pkg::INDEX_WIDTH;
+
+  // a.
+  logic                          a_empty, a_work, uop_q;
+  logic [Indices*IndexWidth-1:0] a_index;
+  logic [14:0]                   a_uop;
+
+  indexed_nest #(
+    .Indices(Indices)
+  ) u_nest (
+    .clk_i,
+    .rst_ni,
+    .load_i,
+    .extent_i,
+    .base_i,
+    .stride_i,
+    .advance_i(a_valid_o & en_i),
+    .valid_o  (a_valid_o),
+    .empty_o  (a_empty),
+    .last_o   (a_last_o),
+    .step_o   (a_step_o),
+    .index_o  (a_index)
+  );
+  loop_index #(
+    .Width(15)
+  ) u_uop (
+    .clk_i,
+    .load_i,
+    .base_i  (uop_begin_i),
+    .step_i  (a_step_o),
+    .stride_i({14'd1, 56'd0}),
+    .index_o (a_uop)
+  );
+
+  always_ff @(posedge clk_i) begin
+    if (load_i) uop_q <= uop_i;
+  end
+
+  assign a_work     = a_valid_o & ~a_empty & ~dead_i;
+  assign uop_re_o   = en_i & a_work & uop_q;
+  assign uop_addr_o = a_uop[tenon_pkg::UOP_AW-1:0];
+
+  // b.
+  logic                          b_work_q, b_last_q, b_uop_q, b_bad_q;
+  logic [TagWidth-1:0]           b_tag_q;
+  logic [Indices*IndexWidth-1:0] b_index_q;
+  logic [3*IndexWidth-1:0]       b_field;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) {b_work_q, b_last_q} <= 2'b00;
+    else if (en_i) {b_work_q, b_last_q} <= {a_work, a_valid_o & a_last_o & ~dead_i};
+  end
+  always_ff @(posedge clk_i) begin
+    if (en_i & a_work) begin
+      b_uop_q   <= uop_q;
+      b_bad_q   <= uop_q & (a_uop >= 15'(tenon_pkg::UOP_DEPTH));
+      b_tag_q   <= a_tag_i;
+      b_index_q <= a_index;
+    end
+  end
+
+  always_comb begin
+    b_field = '0;
+    if (b_uop_q) begin
+      b_field[0+:tenon_pkg::UOP_DST_W]            = uop_data_i[tenon_pkg::UOP_DST_LSB+:tenon_pkg::UOP_DST_W];
+      b_field[IndexWidth+:tenon_pkg::UOP_SRC_W]   = uop_data_i[tenon_pkg::UOP_SRC_LSB+:tenon_pkg::UOP_SRC_W];
+      b_field[2*IndexWidth+:tenon_pkg::UOP_WGT_W] = uop_data_i[tenon_pkg::UOP_WGT_LSB+:tenon_pkg::UOP_WGT_W];
+    end
+  end
+  logic unused_uop;
+  assign unused_uop = ^{uop_data_i, b_field};
+
+  // c.
+  logic                          c_work_q, c_last_q, c_bad_q;
+  logic [TagWidth-1:0]           c_tag_q;
+  logic [Indices*IndexWidth-1:0] c_index_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) {c_work_q, c_last_q} <= 2'b00;
+    else if (en_i) {c_work_q, c_last_q} <= {2{~dead_i & ~c_bad_i}} & {b_work_q, b_last_q};
+  end
+  always_ff @(posedge clk_i) begin
+    if (en_i & b_work_q) begin
+      c_bad_q <= b_bad_q;
+      c_tag_q <= b_tag_q;
+      for (int i = 0; i < Indices; i++) begin
+        c_index_q[i*IndexWidth+:IndexWidth] <= b_index_q[i*IndexWidth+:IndexWidth] + b_field[i*IndexWidth+:IndexWidth];
+      end
+    end
+  end
+
+  assign c_work_o    = c_work_q;
+  assign c_last_o    = c_last_q;
+  assign c_uop_bad_o = c_bad_q;
+  assign c_tag_o     = c_tag_q;
+  assign c_index_o   = c_index_q;
+
+`ifndef SYNTHESIS
+  // Only assertions read the reset synchronously.
+  // verilator lint_off SYNCASYNCNET
+  always_ff @(posedge clk_i) begin
+    if (rst_ni) begin
+      ACommandEntersAnEmptyStageOrFollowsTheLastStep: assert (!(load_i & a_valid_o & ~(en_i & a_last_o)));
+      OnlyAStepWithWorkIsInError: assert (!c_bad_i | c_work_q);
+      AMicroOpIsReadForAStepOfTheBaseProfile: assert (!uop_re_o | (a_valid_o & uop_q));
+    end
+  end
+  // verilator lint_on SYNCASYNCNET
+`endif
+
+endmodule

@@ -1,0 +1,63 @@
+// A loop nest and the indices that its steps advance: index i is base + sum over the levels of iteration * stride. The
+// extents, bases and strides of a nest are taken with `load_i` and held until the next one.
+module indexed_nest #(
+  parameter int Indices = 3
+) (
+  input  logic                                        clk_i,
+  input  logic                                        rst_ni,
+  input  logic                                        load_i,     // see loop_nest
+  input  logic [74:0]                                 extent_i,   // level k at [15k +: 15]
+  input  logic [Indices*14-1:0]                       base_i,     // index i at [14i +: 14]
+  input  logic [Indices*70-1:0]                       stride_i,   // index i at [70i +: 70], level k at [14k +: 14] of it
+  input  logic                                        advance_i,
+  output logic                                        valid_o,    // an iteration is present
+  output logic                                        empty_o,
+  output logic                                        last_o,
+  output logic [4:0]                                  step_o,     // one hot: the level that this advance increments
+  output logic [Indices*compute_pkg::INDEX_WIDTH-1:0] index_o
+);
+
+  logic [Indices*70-1:0] stride_q;
+
+  always_ff @(posedge clk_i) begin
+    if (load_i) stride_q <= stride_i;
+  end
+
+  loop_nest u_nest (
+    .clk_i,
+    .rst_ni,
+    .load_i,
+    .extent_i,
+    .advance_i,
+    .valid_o,
+    .empty_o,
+    .last_o,
+    .step_o
+  );
+
+  for (genvar i = 0; i < Indices; i++) begin : g_index
+    loop_index #(
+      .Width(compute_pkg::INDEX_WIDTH)
+    ) u_index (
+      .clk_i,
+      .load_i,
+      .base_i  (base_i[i*14+:14]),
+      .step_i  (step_o),
+      .stride_i(stride_q[i*70+:70]),
+      .index_o (index_o[i*compute_pkg::INDEX_WIDTH+:compute_pkg::INDEX_WIDTH])
+    );
+  end
+
+`ifndef SYNTHESIS
+  // Only assertions read the reset synchronously.
+  // verilator lint_off SYNCASYNCNET
+  always_ff @(posedge clk_i) begin
+    if (rst_ni) begin
+      AStepBelongsToAnAdvance: assert (advance_i | step_o == 5'd0);
+      ANestEndsWithoutAStep: assert (!(valid_o & last_o & (|step_o)));
+    end
+  end
+  // verilator lint_on SYNCASYNCNET
+`endif
+
+endmodule

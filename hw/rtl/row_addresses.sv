@@ -1,0 +1,56 @@
+// The addresses of a DMA command: one run of `len` bytes for each row that has bytes in DRAM, y_step apart.
+module row_addresses (
+  input  logic              clk_i,
+  input  logic              rst_ni,
+  input  logic              clear_i,
+  input  logic              start_i,      // takes the command; only after the runs of the last one
+  // verilator lint_off UNUSEDSIGNAL
+  input  dma_pkg::dma_cmd_t cmd_i,        // of which only the addresses count here
+  // verilator lint_on UNUSEDSIGNAL
+  output logic              run_valid_o,
+  input  logic              run_ready_i,
+  output logic [63:0]       run_addr_o,
+  output logic [31:0]       run_bytes_o
+);
+
+  logic        valid_q;
+  logic [16:0] rows_q;  // after this one
+  logic [63:0] addr_q;
+  logic [31:0] len_q, step_q;
+
+  assign run_valid_o = valid_q;
+  assign run_addr_o  = addr_q;
+  assign run_bytes_o = len_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) valid_q <= 1'b0;
+    else if (clear_i) valid_q <= 1'b0;
+    else if (start_i) valid_q <= cmd_i.source_rows != 17'd0;
+    else if (run_ready_i & rows_q == 17'd0) valid_q <= 1'b0;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (start_i) begin
+      rows_q <= cmd_i.source_rows - 17'd1;
+      addr_q <= cmd_i.addr;
+      len_q  <= cmd_i.len;
+      step_q <= cmd_i.y_step;
+    end else if (valid_q & run_ready_i) begin
+      rows_q <= rows_q - 17'd1;
+      addr_q <= addr_q + 64'(step_q);
+    end
+  end
+
+`ifndef SYNTHESIS
+  // Only assertions read the reset synchronously.
+  // verilator lint_off SYNCASYNCNET
+  always_ff @(posedge clk_i) begin
+    if (rst_ni) begin
+      ACommandStartsAfterTheRunsOfTheLastOne: assert (!(start_i & valid_q));
+      ARunHasBytes: assert (!valid_q | len_q != 32'd0);
+    end
+  end
+  // verilator lint_on SYNCASYNCNET
+`endif
+
+endmodule

@@ -1,0 +1,155 @@
+// The position of a DMA engine in its command: the row, the vector in it, and where both stand relative to the engine's
+// window of bytes. Loads and stores walk through a command in the same way; they differ in what moves the window.
+module row_cursor #(
+  parameter int UnitBytes = 16,
+  parameter int BeatBytes = 8
+) (
+  input  logic                 clk_i,
+  input  logic                 rst_ni,
+  input  logic                 clear_i,
+  // The walk; at most one of take and next.
+  input  logic                 take_i,     // to the first row of a command
+  input  dma_pkg::dma_cmd_t    cmd_i,      // with take
+  input  logic                 next_i,     // to the next row of the same command
+  input  logic                 end_i,      // the command is over, unless another is taken
+  input  logic                 vector_i,   // to the next vector of the row
+  input  logic                 beat_i,     // a beat of the row has been moved
+  input  logic signed [19:0]   ahead_i,    // what ahead_o becomes, where the row stays
+  // The command under way.
+  output logic                 valid_o,
+  // verilator lint_off UNUSEDSIGNAL
+  output dma_pkg::dma_cmd_t    cmd_o,
+  // verilator lint_on UNUSEDSIGNAL
+  // The row.
+  output logic                 present_o,  // it has bytes in DRAM
+  output logic                 last_row_o,
+  output logic [32:0]          beats_o,    // still to be moved
+  // The vector.
+  output logic [23:0]          vectors_o,  // of the row, from this one on
+  output logic signed [19:0]   ahead_o,    // its first byte, from the window's first byte on
+  // Its bytes; unknown without mask_i.
+  input  logic                 mask_i,
+  output logic                 whole_o,    // all are data of the row
+  output logic [UnitBytes-1:0] data_o,     // data and not zero: below `valid`
+  output logic [UnitBytes-1:0] in_row_o    // in the row, and not padding
+);
+
+  localparam int BeatShift = $clog2(BeatBytes);
+
+  logic                 valid_q;
+  dma_pkg::dma_cmd_t    cmd_q;
+  logic [16:0]          rows_q;          // after this one
+  logic [23:0]          vectors_q;
+  logic [7:0]           top_q;           // absent rows from this one on
+  logic [16:0]          source_q;        // rows with bytes from this one on, when top is 0
+  logic [BeatShift-1:0] row_offset_q;    // the row's first byte in its beat
+  logic [32:0]          beats_q;
+  logic signed [19:0]   ahead_q;
+  logic signed [34:0]   low_q, high_q;   // bytes low <= j < high of the vector have k in [0, row_bytes)
+  logic                 present;
+
+  assign present    = top_q == 8'd0 & source_q != 17'd0;
+  assign valid_o    = valid_q;
+  assign cmd_o      = cmd_q;
+  assign present_o  = present;
+  assign last_row_o = rows_q == 17'd0;
+  assign beats_o    = beats_q;
+  assign vectors_o  = vectors_q;
+  assign ahead_o    = ahead_q;
+
+  // The row that starts.
+  logic                 start, start_present;
+  logic [23:0]          start_vectors;
+  logic [31:0]          start_len;
+  logic [17:0]          start_left;
+  logic [33:0]          start_end;
+  logic [BeatShift-1:0] start_offset;
+  assign start = take_i | next_i;
+  always_comb begin
+    {start_vectors, start_len, start_left, start_end, start_offset, start_present} = 'x;
+    if (take_i) begin
+      start_vectors = cmd_i.vectors;
+      start_len     = cmd_i.len;
+      start_left    = cmd_i.left;
+      start_end     = cmd_i.row_end;
+      start_offset  = cmd_i.addr[BeatShift-1:0];
+      start_present = cmd_i.top == 8'd0 & cmd_i.source_rows != 17'd0;
+    end else if (next_i) begin
+      start_vectors = cmd_q.vectors;
+      start_len     = cmd_q.len;
+      start_left    = cmd_q.left;
+      start_end     = cmd_q.row_end;
+      start_offset  = present ? row_offset_q + cmd_q.y_step[BeatShift-1:0] : row_offset_q;
+      start_present = top_q <= 8'd1 & (present ? source_q != 17'd1 : source_q != 17'd0);
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) valid_q <= 1'b0;
+    else if (clear_i) valid_q <= 1'b0;
+    else valid_q <= take_i | (valid_q & ~end_i);
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (take_i) begin
+      cmd_q    <= cmd_i;
+      rows_q   <= cmd_i.rows - 17'd1;
+      top_q    <= cmd_i.top;
+      source_q <= cmd_i.source_rows;
+    end else if (next_i) begin
+      rows_q <= rows_q - 17'd1;
+      if (top_q != 8'd0) top_q <= top_q - 8'd1;
+      if (present) source_q <= source_q - 17'd1;
+    end
+    if (start) begin
+      vectors_q    <= start_vectors;
+      row_offset_q <= start_offset;
+      beats_q      <= start_present ? (33'(start_len) + 33'(start_offset) + 33'(BeatBytes - 1)) >> BeatShift : '0;
+      ahead_q      <= $signed(20'(start_offset)) - (start_left[17] ? 20'sd0 : $signed({2'd0, start_left}));
+      low_q        <= {{17{start_left[17]}}, start_left};
+      high_q       <= {start_end[33], start_end};
+    end else if (valid_q) begin
+      if (vector_i) begin
+        vectors_q <= vectors_q - 24'd1;
+        low_q     <= low_q - $signed({19'd0, cmd_q.x_step});
+        high_q    <= high_q - $signed({19'd0, cmd_q.x_step});
+      end
+      if (beat_i) beats_q <= beats_q - 33'd1;
+      ahead_q <= ahead_i;
+    end
+  end
+
+  // The vector's bytes.
+  assign whole_o = present & low_q <= 0 & high_q >= $signed({28'd0, cmd_q.unit_bytes}) & cmd_q.valid == cmd_q.unit_bytes;
+
+  always_comb begin
+    data_o   = 'x;
+    in_row_o = 'x;
+    if (mask_i) begin
+      data_o   = ~({UnitBytes{1'b1}} << cmd_q.valid);
+      in_row_o = '0;
+      if (present & high_q > 0) begin
+        in_row_o = high_q >= 35'(UnitBytes) ? '1 : ~({UnitBytes{1'b1}} << high_q[6:0]);
+        if (low_q > 0) in_row_o = low_q >= 35'(UnitBytes) ? '0 : in_row_o & ({UnitBytes{1'b1}} << low_q[6:0]);
+      end
+    end
+  end
+
+`ifndef SYNTHESIS
+  // Only assertions read the reset synchronously.
+  // verilator lint_off SYNCASYNCNET
+  always_ff @(posedge clk_i) begin
+    if (rst_ni) begin
+      AWalkIsMadeInsideACommand: assert (valid_q | !(next_i | vector_i | beat_i | end_i));
+      ARowFollowsOneThatIsNotTheLast: assert (!next_i | (rows_q != 17'd0 & ~take_i));
+      AVectorFollowsOneOfTheSameRow: assert (!vector_i | vectors_q != 24'd0);
+      ABeatBelongsToItsRow: assert (!beat_i | (present & beats_q != 33'd0));
+      NoBeatIsLeftToTheNextRow: assert (!next_i | beats_q == 33'd0 | (beat_i & beats_q == 33'd1));
+      ACommandHasRowsAndVectors: assert (!take_i | (cmd_i.rows != 17'd0 & cmd_i.vectors != 24'd0));
+      DataFillsAUnitAtMost: assert (!take_i | (cmd_i.valid != 7'd0 & cmd_i.valid <= cmd_i.unit_bytes));
+    end
+  end
+  // verilator lint_on SYNCASYNCNET
+`endif
+
+endmodule

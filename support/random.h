@@ -1,0 +1,45 @@
+// Random numbers that are the same everywhere: a seed names a program for good (the standard's distributions differ
+// between libraries).
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+
+namespace tenon {
+
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(seed) {}
+  uint64_t next() {  // splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014)
+    uint64_t z = (state_ += 0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+  }
+  int64_t between(int64_t low, int64_t high) {  // both included
+    return low + static_cast<int64_t>(next() % static_cast<uint64_t>(high - low + 1));
+  }
+  bool chance(int percent) { return between(0, 99) < percent; }
+  template <class T>
+  T of(std::initializer_list<T> values) {
+    return values.begin()[between(0, static_cast<int64_t>(values.size()) - 1)];
+  }
+  // A size in 1 .. max, small ones and both ends more often.
+  int64_t size(int64_t max) {
+    if (max <= 1 || chance(15)) return 1;
+    if (chance(10)) return max;
+    return chance(60) ? between(1, max < 8 ? max : 8) : between(1, max);
+  }
+  // A field's value: both ends and zero more often.
+  int64_t value(int64_t low, int64_t high) {
+    if (chance(10)) return low;
+    if (chance(10)) return high;
+    if (chance(10) && low <= 0 && high >= 0) return 0;
+    return between(low, high);
+  }
+
+ private:
+  uint64_t state_;
+};
+
+}  // namespace tenon

@@ -1,0 +1,42 @@
+// The edit distance of names: insertions, deletions, substitutions and swaps (optimal string alignment, the restricted
+// Damerau-Levenshtein distance).
+#include "support/suggest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tenon {
+namespace {
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> before, last(b.size() + 1), row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) last[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    before = std::move(last);
+    last = row;
+  }
+  return last[b.size()];
+}
+
+}  // namespace
+
+std::string suggest(std::string_view wrong, const std::vector<std::string_view>& candidates, std::string_view sigil) {
+  constexpr size_t kLongest = 64;
+  if (wrong.size() > kLongest) return "";
+  size_t nearest = std::max<size_t>(1, wrong.size() / 3) + 1;
+  std::string_view found;
+  for (const std::string_view candidate : candidates) {
+    if (candidate.empty() || candidate.size() > kLongest) continue;
+    const size_t distance = edit_distance(wrong, candidate);
+    if (distance < nearest && distance < candidate.size()) nearest = distance, found = candidate;
+  }
+  return found.empty() ? "" : fmt::format("did you mean {}{}?", sigil, found);
+}
+
+}  // namespace tenon
