@@ -1,8 +1,8 @@
 // The accelerator as registers and buffers, the same on a simulator and on a board; a device is named by a URI.
 //
 // Ownership: the accelerator owns its buffers' memory; a Buffer is a handle that allocate() returns and free() ends.
-// Buffers that are alive when the accelerator is destroyed die with it. Addresses are physical, as the hardware sees
-// them. Data reaches the device only by write() and comes back only by read(). Not thread-safe; one client at a time.
+// Destroying the accelerator frees its buffers. Addresses are physical, as the hardware sees them. Data is transferred
+// to the device only by write() and from it only by read(). Not thread-safe; one client at a time.
 #pragma once
 
 #include <chrono>
@@ -47,7 +47,7 @@ struct Launch {
   std::array<uint64_t, spec::kBases> bases{};
 };
 
-// What the counters say after a launch; all in cycles but where the name says otherwise.
+// The counters after a launch, in cycles unless the name says otherwise.
 struct Counters {
   uint64_t cycles = 0, instructions = 0, macs = 0;
   uint64_t read_beats = 0, write_beats = 0, read_bursts = 0, write_bursts = 0;
@@ -60,8 +60,8 @@ class Accelerator {
   Accelerator(const Accelerator&) = delete;
   Accelerator& operator=(const Accelerator&) = delete;
 
-  virtual const Info& info() const = 0;  // does not change
-  // The hash of its configuration, computed once: that takes longer than a launch.
+  virtual const Info& info() const = 0;  // constant
+  // The hash of the configuration, computed once, because the computation takes longer than a launch.
   uint64_t config_hash() const {
     if (!hash_) hash_ = spec::hash(info().config);
     return *hash_;
@@ -75,14 +75,14 @@ class Accelerator {
   virtual Expected<uint32_t> read_register(uint32_t offset) = 0;
   virtual Status write_register(uint32_t offset, uint32_t value) = 0;
 
-  // Waits until the accelerator is idle or the limit is over; returns whether it is idle. What passes in between is
-  // the transport's: simulated cycles, an interrupt, sleep.
+  // Waits until the accelerator is idle or the limit has passed; returns whether the accelerator is idle. The transport
+  // defines how it waits: by simulated cycles, an interrupt or sleep.
   virtual Expected<bool> wait_idle(std::chrono::nanoseconds limit) = 0;
 
-  // What the transport can say about a stop or hang, for people; empty where nothing.
+  // The transport's human-readable explanation of a stop or hang; may be empty.
   virtual std::string explain() { return {}; }
 
-  // The simulator behind the device, or nullptr: for lockstep, timelines and debuggers.
+  // The simulator of the device, or nullptr: for lockstep, timelines and debuggers.
   virtual sim::Simulator* simulator() { return nullptr; }
 
  protected:
@@ -92,30 +92,34 @@ class Accelerator {
   mutable std::optional<uint64_t> hash_;
 };
 
-// Writes the arguments and starts; an accelerator that is busy is an error.
+// Reads two consecutive registers, the low half first.
+Expected<uint64_t> read_register64(Accelerator& accelerator, uint32_t offset);
+
+// Writes the arguments and starts; a busy accelerator is an error.
 Status start(Accelerator& accelerator, const Launch& launch);
 
-// Waits for the end of a launch. A stop with an error, or the limit passing, is a Diagnostic that carries the stop
-// code, the instruction's index, token counts and what the transport explains; behind either the accelerator has been
-// soft-reset and holds no tokens. On a simulator the limit counts simulated time (simulated.h).
+// Waits for the end of a launch. A stop with an error, or a limit that passes, is a Diagnostic with the stop code, the
+// instruction's index, token counts and the transport's explanation; after either the accelerator has been soft-reset
+// and has no tokens. On a simulator the limit counts simulated time (simulated.h).
 Status finish(Accelerator& accelerator, std::chrono::nanoseconds limit);
 
 Expected<Counters> read_counters(Accelerator& accelerator);
 
-// Opens a device: "behavioral:default", "verilator:tiny", "verilator:/path/my.json". Options follow behind '?':
-// "verilator:default?latency=80&stalls=1". An unknown scheme lists the known ones.
+// Opens a device: "behavioral:default", "verilator:tiny", "verilator:/path/my.json". Options follow after '?':
+// "verilator:default?latency=80&stalls=1". The error of an unknown scheme lists the available schemes.
 Expected<std::unique_ptr<Accelerator>> open(std::string_view uri);
 
-// One transport: how its URIs look and how to open them.
+// A transport: the form of its URIs, and the function that opens them.
 struct Transport {
   std::string scheme;
   std::string doc;
-  std::function<Expected<std::unique_ptr<Accelerator>>(std::string_view rest)> open;
-  std::function<std::string()> missing;  // what is missing on this machine and how to get it; empty: usable
+  std::function<Expected<std::unique_ptr<Accelerator>>(std::string_view target)>
+      open;                              // target: the URI after "SCHEME:"
+  std::function<std::string()> missing;  // requirements that this machine lacks, with the remedy; empty: usable
 };
 
-// The transports of this build: those that are linked in and the shared libraries tenon-driver-SCHEME.so in the driver
-// directories (beside the program's libraries, and TENON_DRIVER_PATH).
+// The transports of this build: the linked ones and the shared libraries tenon-driver-SCHEME.so in the driver
+// directories (next to the program's libraries, and TENON_DRIVER_PATH).
 std::vector<Transport> transports();
 
 }  // namespace tenon::driver

@@ -8,12 +8,12 @@
 namespace tenon::driver {
 
 Expected<uint64_t> Allocator::allocate(uint64_t bytes, uint64_t alignment) {
-  if (bytes == 0) return error("a buffer of 0 bytes was asked for", "allocate", "ask for at least one byte");
+  if (bytes == 0) return error("a buffer has 0 bytes, must have at least one", "allocate");
   if (!std::has_single_bit(alignment)) {
     return error(fmt::format("alignment is {}, must be a power of two", alignment), "allocate");
   }
   const auto align = [&](uint64_t x) { return (x + alignment - 1) & ~(alignment - 1); };
-  // Sizes are compared by subtraction: sums of what a caller gives could wrap.
+  // Sizes are compared by subtraction: sums of the caller's values could wrap.
   const auto fits = [&](uint64_t at, uint64_t from, uint64_t end) {
     return at >= from && at <= end && bytes <= end - at;
   };
@@ -36,7 +36,7 @@ Expected<uint64_t> Allocator::allocate(uint64_t bytes, uint64_t alignment) {
         fmt::format("the device has no room for {} bytes aligned to {}: {} of {} bytes are in use, the largest "
                     "hole has {}",
                     bytes, alignment, used_, size_, largest),
-        "allocate", "free buffers, or give the device more memory: of a simulator ?memory=1G behind its name");
+        "allocate", "free buffers, or give the device more memory: for a simulator, append ?memory=1G to its name");
   }
   blocks_.emplace(found, bytes);
   used_ += bytes;

@@ -13,8 +13,8 @@ sim::BehavioralOptions behavioral_options(Options& options) {
 }
 
 Transport behavioral_transport() {
-  const auto open = [](std::string_view rest) -> Expected<std::unique_ptr<Accelerator>> {
-    return open_simulated("behavioral", rest, false, behavioral_options, sim::make_behavioral);
+  const auto open = [](std::string_view target) -> Expected<std::unique_ptr<Accelerator>> {
+    return open_simulated("behavioral", target, false, behavioral_options, sim::make_behavioral);
   };
   return {.scheme = "behavioral",
           .doc =

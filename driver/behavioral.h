@@ -9,7 +9,7 @@ namespace tenon::driver {
 
 Transport behavioral_transport();
 
-// Reads the behavioral simulator's options; lockstep takes the same.
+// Reads the behavioral simulator's options, which lockstep supports too.
 sim::BehavioralOptions behavioral_options(Options& options);
 
 }  // namespace tenon::driver

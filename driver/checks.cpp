@@ -9,10 +9,15 @@ namespace tenon::driver {
 
 Status check_access(const Allocator& allocator, const Buffer& buffer, uint64_t offset, uint64_t bytes,
                     std::string_view verb, std::string_view uri) {
-  if (!allocator.contains(buffer.address, buffer.size)) {
+  return check_access(allocator.contains(buffer.address, buffer.size), buffer, offset, bytes, verb, uri);
+}
+
+Status check_access(bool live, const Buffer& buffer, uint64_t offset, uint64_t bytes, std::string_view verb,
+                    std::string_view uri) {
+  if (!live) {
     return error(
         fmt::format("{} of a buffer that is not alive: address {:#x}, {} bytes", verb, buffer.address, buffer.size),
-        std::string(uri), "allocate it first, and do not use it behind free()");
+        std::string(uri), "allocate the buffer first, and do not use it after free()");
   }
   if (offset > buffer.size || bytes > buffer.size - offset) {
     return error(fmt::format("{} of bytes [{}, {}) of a buffer of {} bytes", verb, offset, offset + bytes, buffer.size),

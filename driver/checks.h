@@ -1,4 +1,4 @@
-// What every transport checks before it touches the device, with one wording of the messages.
+// The checks that every transport performs before it accesses the device, with one wording of the messages.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,17 @@
 
 namespace tenon::driver {
 
-// Whether [offset, offset + bytes) lies in `buffer`, and the buffer in a live block; `verb` is "read" or "write".
+// Checks that [offset, offset + bytes) is in `buffer`, and the buffer in a live block; `verb` is "read" or "write".
 Status check_access(const Allocator& allocator, const Buffer& buffer, uint64_t offset, uint64_t bytes,
                     std::string_view verb, std::string_view uri);
+// The same checks for a transport with another allocator, which passes whether the buffer is live.
+Status check_access(bool live, const Buffer& buffer, uint64_t offset, uint64_t bytes, std::string_view verb,
+                    std::string_view uri);
 
-// Whether `offset` is that of a register.
+// Checks that `offset` is the offset of a register.
 Status check_register(uint32_t offset, std::string_view uri);
 
-// Gives the block back. A second free is a bug of the caller's and ends the program: going on would hand the memory out
+// Frees the block. A second free is a bug of the caller and ends the program: otherwise the memory could be allocated
 // twice.
 void release_or_abort(Allocator& allocator, const Buffer& buffer, std::string_view uri);
 

@@ -18,23 +18,20 @@ Status write64(Accelerator& accelerator, uint32_t offset, uint64_t value) {
   return accelerator.write_register(offset + 4, static_cast<uint32_t>(value >> 32));
 }
 
-Expected<uint64_t> read64(Accelerator& accelerator, uint32_t offset) {
-  const auto low = accelerator.read_register(offset);
-  if (!low) return std::unexpected(low.error());
-  const auto high = accelerator.read_register(offset + 4);
-  if (!high) return std::unexpected(high.error());
+}  // namespace
+
+Expected<uint64_t> read_register64(Accelerator& accelerator, uint32_t offset) {
+  TENON_TRY_ASSIGN(low, accelerator.read_register(offset));
+  TENON_TRY_ASSIGN(high, accelerator.read_register(offset + 4));
   return uint64_t{*high} << 32 | *low;
 }
 
-}  // namespace
-
 Status start(Accelerator& accelerator, const Launch& launch) {
   TENON_TRY(check_identity(accelerator));
-  const auto status = accelerator.read_register(reg::kStatus);
-  if (!status) return std::unexpected(status.error());
+  TENON_TRY_ASSIGN(status, accelerator.read_register(reg::kStatus));
   if (*status & kStatusBusy) {
     return error("the accelerator is busy with another launch", accelerator.info().uri,
-                 "wait for it with finish() before the next start()");
+                 "wait for the launch with finish() before the next start()");
   }
   TENON_TRY(write64(accelerator, reg::kInstructions, launch.instructions));
   TENON_TRY(accelerator.write_register(reg::kCount, launch.count));
@@ -48,57 +45,54 @@ Status start(Accelerator& accelerator, const Launch& launch) {
 
 Status finish(Accelerator& accelerator, std::chrono::nanoseconds limit) {
   TENON_TRY_ASSIGN(idle, accelerator.wait_idle(limit));
-  const auto status = accelerator.read_register(reg::kStatus);
-  if (!status) return std::unexpected(status.error());
+  TENON_TRY_ASSIGN(status, accelerator.read_register(reg::kStatus));
   const auto code = static_cast<StopCode>(*status & 0xff);
   if (*idle && code == StopCode::kNone) {
-    const auto control = accelerator.read_register(reg::kControl);  // takes ap_done away
-    if (!control) return std::unexpected(control.error());
+    TENON_TRY(accelerator.read_register(reg::kControl));  // clears ap_done
     return {};
   }
 
   std::string what, help;
   if (!*idle) {
-    const auto done = read64(accelerator, reg::kInstructionsDone);
-    const auto count = accelerator.read_register(reg::kCount);
-    if (!done || !count) return std::unexpected(!done ? done.error() : count.error());
+    TENON_TRY_ASSIGN(done, read_register64(accelerator, reg::kInstructionsDone));
+    TENON_TRY_ASSIGN(count, accelerator.read_register(reg::kCount));
     what =
         fmt::format("the accelerator is still busy after {:.3g} ms; {} instructions of a stream of {} slots are done",
                     std::chrono::duration<double, std::milli>(limit).count(), *done, *count);
     TENON_TRY_ASSIGN(progress, explain_progress(accelerator));
     what += *progress;
-    help = "give it more time, or look for an engine that waits for a token that comes too late";
+    help = "increase the limit, or look for an engine that waits for a late token";
   } else {
-    const auto index = accelerator.read_register(reg::kErrorIndex);
-    if (!index) return std::unexpected(index.error());
-    TENON_TRY_ASSIGN(place, explain_instruction(accelerator, *index));
-    what = fmt::format("the accelerator stopped: {} (code {}), {}", describe(code), *status & 0xff, *place);
+    TENON_TRY_ASSIGN(index, accelerator.read_register(reg::kErrorIndex));
+    TENON_TRY_ASSIGN(instruction, explain_instruction(accelerator, *index));
+    what = fmt::format("the accelerator stopped: {} (code {}), {}", describe(code), *status & 0xff, *instruction);
   }
   TENON_TRY_ASSIGN(tokens, explain_tokens(accelerator));
   what += fmt::format("\n  {}", *tokens);
   if (const std::string more = accelerator.explain(); !more.empty()) what += fmt::format("\n  {}", more);
-  if (auto done = reset(accelerator); !done) {  // what was seen before is what explains it
-    return error(fmt::format("{}\n  and {}", what, done.error().what), accelerator.info().uri, done.error().help,
-                 done.error().fault);
+  // The message has the values of the registers before the reset.
+  if (const Status idle_again = reset(accelerator); !idle_again) {
+    const Diagnostic& failure = idle_again.error();
+    return error(fmt::format("{}\n  and {}", what, failure.what), accelerator.info().uri, failure.help, failure.fault);
   }
   return error(std::move(what), accelerator.info().uri, std::move(help));
 }
 
 Expected<Counters> read_counters(Accelerator& accelerator) {
   Counters counters;
-  std::vector<std::pair<uint32_t, uint64_t*>> all = {{reg::kCycles, &counters.cycles},
-                                                     {reg::kInstructionsDone, &counters.instructions},
-                                                     {reg::kMacs, &counters.macs},
-                                                     {reg::kReadBeats, &counters.read_beats},
-                                                     {reg::kWriteBeats, &counters.write_beats},
-                                                     {reg::kReadBursts, &counters.read_bursts},
-                                                     {reg::kWriteBursts, &counters.write_bursts}};
+  std::vector<std::pair<uint32_t, uint64_t*>> registers = {{reg::kCycles, &counters.cycles},
+                                                           {reg::kInstructionsDone, &counters.instructions},
+                                                           {reg::kMacs, &counters.macs},
+                                                           {reg::kReadBeats, &counters.read_beats},
+                                                           {reg::kWriteBeats, &counters.write_beats},
+                                                           {reg::kReadBursts, &counters.read_bursts},
+                                                           {reg::kWriteBursts, &counters.write_bursts}};
   for (uint32_t i = 0; i < kEngines; ++i) {
-    all.emplace_back(reg::kBusy0 + 8 * i, &counters.busy[i]);
-    all.emplace_back(reg::kStall0 + 8 * i, &counters.stall[i]);
+    registers.emplace_back(reg::kBusy0 + 8 * i, &counters.busy[i]);
+    registers.emplace_back(reg::kStall0 + 8 * i, &counters.stall[i]);
   }
-  for (const auto& [offset, value] : all) {
-    TENON_TRY_ASSIGN(read, read64(accelerator, offset));
+  for (const auto& [offset, value] : registers) {
+    TENON_TRY_ASSIGN(read, read_register64(accelerator, offset));
     *value = *read;
   }
   return counters;

@@ -1,23 +1,18 @@
 #include "driver/identity.h"
-#include "support/try.h"
 
 #include <fmt/format.h>
+
+#include "support/try.h"
 
 namespace tenon::driver {
 namespace {
 
-// How long a soft reset may take to drain what is outstanding.
+// The limit of a soft reset, which drains the outstanding transfers.
 constexpr auto kResetLimit = std::chrono::milliseconds(100);
 
 }  // namespace
 
-Expected<uint64_t> read_hash(Accelerator& accelerator) {
-  const auto low = accelerator.read_register(spec::reg::kConfigHash);
-  if (!low) return std::unexpected(low.error());
-  const auto high = accelerator.read_register(spec::reg::kConfigHash + 4);
-  if (!high) return std::unexpected(high.error());
-  return uint64_t{*high} << 32 | *low;
-}
+Expected<uint64_t> read_hash(Accelerator& accelerator) { return read_register64(accelerator, spec::reg::kConfigHash); }
 
 std::optional<spec::Config> find_config(uint64_t hash) {
   for (const std::string& name : spec::named_configs()) {
@@ -33,9 +28,9 @@ Status check_identity(Accelerator& accelerator) {
   const Info& info = accelerator.info();
   std::string what = fmt::format("the device's configuration hash is {:016x}, configuration {} has {:016x}", *found,
                                  info.config.name, accelerator.config_hash());
-  if (const auto known = find_config(*found)) {
-    what += fmt::format("; the device (here) has configuration {}, {} (there) differs:\n{}", known->name,
-                        info.config.name, spec::difference(*known, info.config));
+  if (const auto config = find_config(*found)) {
+    what += fmt::format("; the device (here) has configuration {}, {} (there) differs:\n{}", config->name,
+                        info.config.name, spec::difference(*config, info.config));
     while (what.ends_with('\n')) what.pop_back();
   }
   return error(std::move(what), info.uri,
@@ -49,8 +44,7 @@ Status reset(Accelerator& accelerator) {
     return error("the accelerator does not become idle after a soft reset", accelerator.info().uri,
                  "reload the bitstream or power-cycle the board", Fault::kInternal);
   }
-  const auto control = accelerator.read_register(spec::reg::kControl);
-  if (!control) return std::unexpected(control.error());
+  TENON_TRY(accelerator.read_register(spec::reg::kControl));  // clears ap_done
   return {};
 }
 

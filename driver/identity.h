@@ -1,4 +1,4 @@
-// Which accelerator a device has, by its registers: for transports whose hardware came from elsewhere.
+// The identity of a device's accelerator, by its registers: for transports whose hardware comes from a file.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ Expected<uint64_t> read_hash(Accelerator& accelerator);
 // The named configuration that has this hash.
 std::optional<spec::Config> find_config(uint64_t hash);
 
-// Whether the device has the configuration that its info() says. The error names both and, where the one found is a
+// Checks that the device has the configuration of its info(). The error names both hashes and, where the device has a
 // named configuration, the fields that differ.
 Status check_identity(Accelerator& accelerator);
 
-// Leaves the device as a launch expects it, whatever the last one or a client that died did: idle, no tokens, no
-// ap_done.
+// Resets the device to the state that a launch expects, after any launch and after a killed client: idle, without
+// tokens and without ap_done.
 Status reset(Accelerator& accelerator);
 
 }  // namespace tenon::driver

@@ -6,6 +6,7 @@
 #include "driver/plugin.h"
 #include "driver/verilated_options.h"
 #include "sim/verilator/builder.h"
+#include "support/pages.h"
 #include "support/try.h"
 
 namespace tenon::driver {
@@ -18,7 +19,7 @@ struct BothOptions {
 
 BothOptions both_options(Options& options) {
   BothOptions read{verilated_options(options), behavioral_options(options)};
-  read.reference.memory_bytes = (read.tested.memory_bytes + 4095) & ~uint64_t{4095};
+  read.reference.memory_bytes = whole_pages(read.tested.memory_bytes);
   return read;
 }
 
@@ -28,8 +29,8 @@ Expected<std::unique_ptr<sim::Simulator>> make_both(const spec::Config& config, 
   return sim::Lockstep::make({"RTL", std::move(*tested)}, {"behavioral", std::move(*reference)});
 }
 
-Expected<std::unique_ptr<Accelerator>> open_lockstep(std::string_view rest) {
-  return open_simulated("lockstep", rest, true, both_options, make_both);
+Expected<std::unique_ptr<Accelerator>> open_lockstep(std::string_view target) {
+  return open_simulated("lockstep", target, true, both_options, make_both);
 }
 
 }  // namespace
@@ -40,7 +41,7 @@ bool tenon_driver_transport(const char* abi, tenon::driver::Transport* transport
   return tenon::driver::offer(
       abi, transport,
       {.scheme = "lockstep",
-       .doc = fmt::format("the RTL beside the behavioral simulator, compared at every write: lockstep:CONFIG"
+       .doc = fmt::format("the RTL and the behavioral simulator, compared at every write: lockstep:CONFIG"
                           "[?race=on&{}]",
                           driver::kVerilatedOptionsDoc),
        .open = driver::open_lockstep,

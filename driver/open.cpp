@@ -1,4 +1,4 @@
-// Finding transports and opening devices by URI.
+// Finds transports and opens devices by URI.
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -26,7 +26,7 @@ void add_plugins(const fs::path& directory, std::vector<Transport>& transports) 
     if (file.extension() != ".so" || !stem.starts_with(kPluginPrefix)) continue;
     const std::string scheme = stem.substr(sizeof kPluginPrefix - 1);
     if (std::ranges::any_of(transports, [&](const Transport& t) { return t.scheme == scheme; })) continue;
-    // Never closed again: devices that it opened run its code. RTLD_LOCAL: its symbols are its own affair.
+    // The library is never closed: devices that it opened run its code. RTLD_LOCAL keeps its symbols private.
     void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     const char* const failure = library == nullptr ? dlerror() : nullptr;
     const auto function =
@@ -34,21 +34,20 @@ void add_plugins(const fs::path& directory, std::vector<Transport>& transports) 
     Transport transport;
     if (function == nullptr || !function(kPluginAbi, &transport)) {
       const std::string reason =
-          failure
-              ? fmt::format("{} cannot be opened: {}", file.string(), failure)
-              : fmt::format("{} belongs to another build of Tenon; build and install the whole again", file.string());
+          failure ? fmt::format("{} cannot be opened: {}", file.string(), failure)
+                  : fmt::format("{} belongs to another build of Tenon; build and install Tenon again", file.string());
       transport.scheme = scheme;
       transport.doc = "(unusable)";
       transport.missing = [reason] { return reason; };
-      transport.open = [reason, scheme](std::string_view rest) -> Expected<std::unique_ptr<Accelerator>> {
-        return error(reason, fmt::format("{}:{}", scheme, rest));
+      transport.open = [reason, scheme](std::string_view target) -> Expected<std::unique_ptr<Accelerator>> {
+        return error(reason, fmt::format("{}:{}", scheme, target));
       };
     }
     transports.push_back(std::move(transport));
   }
 }
 
-// Transports that a build leaves out where their libraries are missing.
+// Transports that a build omits where their libraries are missing.
 struct Optional {
   std::string_view scheme, doc, library, remedy;
 };
@@ -59,12 +58,12 @@ constexpr Optional kOptional[] = {
 
 Transport absent(const Optional& optional) {
   const std::string scheme(optional.scheme);
-  const std::string reason = fmt::format("this build of Tenon was made without {}", optional.library);
+  const std::string reason = fmt::format("this build of Tenon does not include {}", optional.library);
   const std::string help = fmt::format("{}, then configure and build Tenon again", optional.remedy);
   return {.scheme = scheme,
           .doc = std::string(optional.doc),
-          .open = [=](std::string_view rest) -> Expected<std::unique_ptr<Accelerator>> {
-            return error(reason, fmt::format("{}:{}", scheme, rest), help);
+          .open = [=](std::string_view target) -> Expected<std::unique_ptr<Accelerator>> {
+            return error(reason, fmt::format("{}:{}", scheme, target), help);
           },
           .missing = [=] { return fmt::format("{}; {}", reason, help); }};
 }
@@ -72,11 +71,11 @@ Transport absent(const Optional& optional) {
 }  // namespace
 
 std::vector<fs::path> plugin_directories() {
-  std::vector<fs::path> found;
+  std::vector<fs::path> directories;
   if (const char* variable = std::getenv("TENON_DRIVER_PATH")) {
     std::istringstream stream(variable);
     for (std::string part; std::getline(stream, part, ':');) {
-      if (!part.empty()) found.emplace_back(part);
+      if (!part.empty()) directories.emplace_back(part);
     }
   }
   Dl_info info{};
@@ -84,38 +83,37 @@ std::vector<fs::path> plugin_directories() {
     std::error_code ignored;
     fs::path file = fs::canonical(info.dli_fname, ignored);
     if (ignored) file = fs::read_symlink("/proc/self/exe", ignored);
-    const fs::path here = file.parent_path();
-    for (const char* place : {".", "tenon", "../lib", "../lib/tenon", "../" TENON_INSTALLED_DRIVERS}) {
-      found.push_back((here / place).lexically_normal());
+    for (const char* relative : {".", "tenon", "../lib", "../lib/tenon", "../" TENON_INSTALLED_DRIVERS}) {
+      directories.push_back((file.parent_path() / relative).lexically_normal());
     }
   }
-  return found;
+  return directories;
 }
 
 std::vector<Transport> transports() {
-  std::vector<Transport> all;
-  all.push_back(behavioral_transport());
-  for (const fs::path& directory : plugin_directories()) add_plugins(directory, all);
+  std::vector<Transport> list;
+  list.push_back(behavioral_transport());
+  for (const fs::path& directory : plugin_directories()) add_plugins(directory, list);
   for (const Optional& optional : kOptional) {
-    const auto is_it = [&](const Transport& t) { return t.scheme == optional.scheme; };
-    if (std::ranges::none_of(all, is_it)) all.push_back(absent(optional));
+    if (std::ranges::find(list, optional.scheme, &Transport::scheme) == list.end()) list.push_back(absent(optional));
   }
-  return all;
+  return list;
 }
 
 Expected<std::unique_ptr<Accelerator>> open(std::string_view uri) {
-  const auto known = transports();
+  const auto available = transports();
   const size_t colon = uri.find(':');
   if (colon != std::string_view::npos) {
-    for (const Transport& transport : known) {
+    for (const Transport& transport : available) {
       if (transport.scheme == uri.substr(0, colon)) return transport.open(uri.substr(colon + 1));
     }
   }
   std::vector<std::string> schemes;
-  for (const Transport& transport : known) schemes.push_back(transport.scheme + ":");
-  return error(colon == std::string_view::npos ? fmt::format("\"{}\" names no device: it has no scheme", uri)
+  for (const Transport& transport : available) schemes.push_back(transport.scheme + ":");
+  return error(colon == std::string_view::npos ? fmt::format("\"{}\" is not a device URI: it has no scheme", uri)
                                                : fmt::format("unknown device scheme \"{}\"", uri.substr(0, colon)),
-               std::string(uri), fmt::format("known: {}; for example behavioral:default", fmt::join(schemes, ", ")),
+               std::string(uri),
+               fmt::format("expected one of {}; for example behavioral:default", fmt::join(schemes, ", ")),
                Fault::kUsage);
 }
 

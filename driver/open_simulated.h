@@ -1,4 +1,4 @@
-// Opening a simulator by its URI, SCHEME:CONFIG?OPTIONS, the same way for each. Private to the transports.
+// Opens a simulator by its URI, SCHEME:CONFIG?OPTIONS, for all simulators alike. Private to the transports.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,16 +15,17 @@
 
 namespace tenon::driver {
 
-// `read(options)` takes the simulator's options from the URI, all of them; `make(config, those)` builds it.
+// `read(options)` reads all of the simulator's options from the URI; `make(config, simulator_options)` builds the
+// simulator.
 template <class Read, class Make>
-Expected<std::unique_ptr<Accelerator>> open_simulated(std::string_view scheme, std::string_view rest,
+Expected<std::unique_ptr<Accelerator>> open_simulated(std::string_view scheme, std::string_view target,
                                                       bool cycle_accurate, const Read& read, const Make& make) {
-  const std::string uri = fmt::format("{}:{}", scheme, rest);
-  TENON_TRY_ASSIGN(options, Options::parse(uri, rest));
-  const auto wanted = read(*options);
+  const std::string uri = fmt::format("{}:{}", scheme, target);
+  TENON_TRY_ASSIGN(options, Options::parse(uri, target));
+  const auto simulator_options = read(*options);
   TENON_TRY(options->finish());
   TENON_TRY_ASSIGN(config, spec::load_config(options->name().empty() ? "default" : options->name()));
-  TENON_TRY_ASSIGN(simulator, make(*config, wanted));
+  TENON_TRY_ASSIGN(simulator, make(*config, simulator_options));
   return make_simulated(uri, std::move(*simulator), cycle_accurate);
 }
 

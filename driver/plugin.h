@@ -1,7 +1,8 @@
-// What a transport's shared library exports: one C function, by which the driver gets its Transport.
+// The interface of a transport's shared library: one C function, from which the driver gets the Transport.
 //
-// The library is called tenon-driver-SCHEME.so and is made by the same build as the program that opens it, because a
-// Transport holds C++ types; the function refuses any other (`abi` differs) and the transport then counts as absent.
+// The library is called tenon-driver-SCHEME.so and must belong to the same build as the program that opens it, because
+// a Transport has C++ types; the function rejects any other program (`abi` differs), and the transport is then
+// unusable.
 #pragma once
 
 #include <filesystem>
@@ -17,11 +18,11 @@ inline constexpr char kPluginPrefix[] = "tenon-driver-";
 inline constexpr char kPluginFunction[] = "tenon_driver_transport";
 inline constexpr char kPluginAbi[] = "tenon-1 gcc-" __VERSION__;
 
-// Where shared libraries of this kind lie: TENON_DRIVER_PATH, then beside the program (or library) that this code is
-// linked into, in the build tree and in an installation.
+// The directories of such shared libraries: TENON_DRIVER_PATH, then those next to the program (or library) that this
+// code is linked into, in the build tree and in an installation.
 std::vector<std::filesystem::path> plugin_directories();
 
-// What the exported function does: gives out `made` if `abi`, the opener's, is this library's.
+// The implementation of the exported function: returns `made` in `transport` if `abi`, the opener's, is this library's.
 inline bool offer(std::string_view abi, Transport* transport, Transport made) {
   if (abi != kPluginAbi) return false;
   *transport = std::move(made);

@@ -13,7 +13,7 @@
 namespace tenon::driver {
 namespace {
 
-// advance() is asked for this much at a time; only the last piece is shorter, so the limit is exact.
+// The cycles of a call of advance(); only the last call has fewer, so the limit is exact.
 constexpr uint64_t kCyclesAtATime = 1 << 20;
 
 class Simulated final : public Accelerator {
@@ -57,11 +57,11 @@ class Simulated final : public Accelerator {
   }
 
   Expected<bool> wait_idle(std::chrono::nanoseconds limit) override {
-    auto left = static_cast<uint64_t>(std::max(0.0, static_cast<double>(limit.count()) * 1e-9 * kNominalHz));
-    while (left > 0) {
-      const uint64_t cycles = std::min(left, kCyclesAtATime);
+    auto remaining = static_cast<uint64_t>(std::max(0.0, static_cast<double>(limit.count()) * 1e-9 * kNominalHz));
+    while (remaining > 0) {
+      const uint64_t cycles = std::min(remaining, kCyclesAtATime);
       if (!simulator_->advance(cycles)) return true;
-      left -= cycles;
+      remaining -= cycles;
     }
     return (simulator_->read_register(spec::reg::kStatus) & spec::kStatusBusy) == 0;
   }

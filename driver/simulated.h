@@ -1,7 +1,7 @@
 // An Accelerator over any Simulator: buffers in the simulator's memory, registers, and simulated time.
 //
-// Time: wait_idle's limit counts simulated time at kNominalHz, not the time on the wall, so that a program ends the
-// same way on a fast machine, a slow one and one under a sanitizer.
+// Time: wait_idle's limit counts simulated time at kNominalHz, not wall time, so that a program ends the same way on a
+// fast machine, on a slow machine and under a sanitizer.
 #pragma once
 
 #include <memory>

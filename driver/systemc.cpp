@@ -9,9 +9,9 @@
 namespace tenon::driver {
 namespace {
 
-Expected<std::unique_ptr<Accelerator>> open_systemc(std::string_view rest) {
-  const std::string uri = fmt::format("systemc:{}", rest);
-  TENON_TRY_ASSIGN(options, Options::parse(uri, rest));
+Expected<std::unique_ptr<Accelerator>> open_systemc(std::string_view target) {
+  const std::string uri = fmt::format("systemc:{}", target);
+  TENON_TRY_ASSIGN(options, Options::parse(uri, target));
   sim::SystemcOptions read;
   read.rtl = verilated_options(*options);
   read.memory_bytes = read.rtl.memory_bytes;
@@ -28,7 +28,7 @@ Expected<std::unique_ptr<Accelerator>> open_systemc(std::string_view rest) {
   auto simulator = sim::make_systemc(*config, read);
   if (!simulator) {
     simulator.error().where = uri;
-    return forward_error(simulator);
+    return std::unexpected(std::move(simulator.error()));
   }
   return make_simulated(uri, std::move(*simulator), model == "rtl");
 }
@@ -41,11 +41,11 @@ bool tenon_driver_transport(const char* abi, tenon::driver::Transport* transport
   return tenon::driver::offer(
       abi, transport,
       {.scheme = "systemc",
-       .doc = fmt::format("a virtual platform in SystemC, one a process: systemc:CONFIG[?model=rtl&dmi=off&{}]",
+       .doc = fmt::format("a virtual platform in SystemC, one per process: systemc:CONFIG[?model=rtl&dmi=off&{}]",
                           driver::kVerilatedOptionsDoc),
        .open = driver::open_systemc,
        .missing = [] { return std::string(); }});
 }
 
-// libsystemc has a main() that calls this; whoever loads it must have it. It is never called.
+// libsystemc has a main() that calls sc_main(), so linking requires a definition. It is never called.
 extern "C" __attribute__((visibility("default"))) int sc_main(int, char**) { return 1; }

@@ -9,19 +9,19 @@
 
 namespace tenon::driver {
 
-Expected<Options> Options::parse(std::string_view uri, std::string_view rest) {
+Expected<Options> Options::parse(std::string_view uri, std::string_view target) {
   Options options;
   options.uri_ = uri;
-  const size_t mark = rest.find('?');
-  options.name_ = rest.substr(0, mark);
-  if (mark == std::string_view::npos) return options;
-  for (std::string_view left = rest.substr(mark + 1); !left.empty();) {
-    const size_t end = std::min(left.find('&'), left.size());
-    const std::string_view item = left.substr(0, end);
-    left.remove_prefix(std::min(end + 1, left.size()));
+  const size_t question = target.find('?');
+  options.name_ = target.substr(0, question);
+  if (question == std::string_view::npos) return options;
+  for (std::string_view remaining = target.substr(question + 1); !remaining.empty();) {
+    const size_t end = std::min(remaining.find('&'), remaining.size());
+    const std::string_view item = remaining.substr(0, end);
+    remaining.remove_prefix(std::min(end + 1, remaining.size()));
     const size_t equals = item.find('=');
     if (equals == 0 || equals == std::string_view::npos) {
-      return error(fmt::format("option \"{}\" is not KEY=VALUE", item), options.uri_, "write NAME?KEY=VALUE&KEY=VALUE",
+      return error(fmt::format("option \"{}\" is not KEY=VALUE", item), options.uri_, "use NAME?KEY=VALUE&KEY=VALUE",
                    Fault::kUsage);
     }
     const std::string key(item.substr(0, equals));
@@ -34,10 +34,10 @@ Expected<Options> Options::parse(std::string_view uri, std::string_view rest) {
 }
 
 const std::string* Options::find(std::string_view key) {
-  if (std::ranges::find(known_, key) == known_.end()) known_.emplace_back(key);
+  if (std::ranges::find(keys_, key) == keys_.end()) keys_.emplace_back(key);
   for (Entry& entry : entries_) {
     if (entry.key != key) continue;
-    entry.asked = true;
+    entry.read = true;
     return &entry.value;
   }
   return nullptr;
@@ -48,12 +48,12 @@ void Options::fail(std::string_view key, std::string_view value, std::string con
   status_ = error(fmt::format("option {} is \"{}\", must be {}", key, value, constraint), uri_, {}, Fault::kUsage);
 }
 
-uint64_t Options::parse_number(std::string_view key, uint64_t fallback, uint64_t min, uint64_t max, bool suffix) {
+uint64_t Options::parse_integer(std::string_view key, uint64_t fallback, uint64_t min, uint64_t max, bool suffix) {
   const std::string* value = find(key);
   if (value == nullptr) return fallback;
-  uint64_t number = 0;
+  uint64_t integer = 0;
   const char* const end = value->data() + value->size();
-  const auto [next, code] = std::from_chars(value->data(), end, number);
+  const auto [next, code] = std::from_chars(value->data(), end, integer);
   int shift = 0;
   bool ok = code == std::errc();
   if (ok && next != end) {
@@ -61,20 +61,20 @@ uint64_t Options::parse_number(std::string_view key, uint64_t fallback, uint64_t
     ok = unit != std::string_view::npos;
     shift = ok ? 10 * (static_cast<int>(unit) + 1) : 0;
   }
-  ok = ok && number <= (UINT64_MAX >> shift);
-  number <<= shift;
-  if (ok && number >= min && number <= max) return number;
+  ok = ok && integer <= (UINT64_MAX >> shift);
+  integer <<= shift;
+  if (ok && integer >= min && integer <= max) return integer;
   fail(key, *value,
-       fmt::format("{} in [{}, {}]", suffix ? "a number of bytes (K, M, G behind it)" : "a number", min, max));
+       fmt::format("{} in [{}, {}]", suffix ? "a size in bytes (or with suffix K, M, G)" : "an integer", min, max));
   return fallback;
 }
 
-uint64_t Options::number(std::string_view key, uint64_t fallback, uint64_t min, uint64_t max) {
-  return parse_number(key, fallback, min, max, false);
+uint64_t Options::integer(std::string_view key, uint64_t fallback, uint64_t min, uint64_t max) {
+  return parse_integer(key, fallback, min, max, false);
 }
 
 uint64_t Options::bytes(std::string_view key, uint64_t fallback, uint64_t min, uint64_t max) {
-  return parse_number(key, fallback, min, max, true);
+  return parse_integer(key, fallback, min, max, true);
 }
 
 bool Options::flag(std::string_view key, bool fallback) {
@@ -89,16 +89,17 @@ bool Options::flag(std::string_view key, bool fallback) {
 std::string Options::text(std::string_view key, std::string_view fallback) {
   const std::string* value = find(key);
   if (value == nullptr) return std::string(fallback);
-  if (value->empty()) fail(key, *value, "a text of at least one letter");
+  if (value->empty()) fail(key, *value, "a non-empty string");
   return *value;
 }
 
 Status Options::finish() {
   for (const Entry& entry : entries_) {
-    if (entry.asked || !status_) continue;
-    status_ = error(fmt::format("there is no option {}", entry.key), uri_,
-                    known_.empty() ? "this device takes no options" : fmt::format("known: {}", fmt::join(known_, ", ")),
-                    Fault::kUsage);
+    if (entry.read || !status_) continue;
+    status_ =
+        error(fmt::format("there is no option {}", entry.key), uri_,
+              keys_.empty() ? "this device has no options" : fmt::format("expected one of {}", fmt::join(keys_, ", ")),
+              Fault::kUsage);
   }
   return std::exchange(status_, Status{});
 }

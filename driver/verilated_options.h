@@ -1,4 +1,4 @@
-// The options of the Verilated model in a URI; verilator: and lockstep: take the same.
+// The options of the Verilated model in a URI, which verilator: and lockstep: share.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,11 +13,11 @@ namespace tenon::driver {
 inline sim::VerilatedOptions verilated_options(Options& options) {
   sim::VerilatedOptions read;
   read.memory_bytes = options.bytes("memory", read.memory_bytes, 8 << 10, uint64_t{64} << 30);
-  read.read_latency = static_cast<uint32_t>(options.number("latency", read.read_latency, 1, 100000));
-  read.write_latency = static_cast<uint32_t>(options.number("write_latency", read.write_latency, 1, 100000));
-  read.outstanding = static_cast<uint32_t>(options.number("outstanding", read.outstanding, 1, 1024));
-  read.stall_percent = static_cast<uint32_t>(options.number("stalls", read.stall_percent, 0, 99));
-  read.seed = options.number("stall_seed", read.seed, 0, UINT64_MAX);
+  read.read_latency = static_cast<uint32_t>(options.integer("latency", read.read_latency, 1, 100000));
+  read.write_latency = static_cast<uint32_t>(options.integer("write_latency", read.write_latency, 1, 100000));
+  read.outstanding = static_cast<uint32_t>(options.integer("outstanding", read.outstanding, 1, 1024));
+  read.stall_percent = static_cast<uint32_t>(options.integer("stalls", read.stall_percent, 0, 99));
+  read.seed = options.integer("stall_seed", read.seed, 0, UINT64_MAX);
   read.interleave = options.flag("interleave", read.interleave);
   read.vcd = options.text("trace", read.vcd);
   read.progress = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };

@@ -7,8 +7,8 @@
 namespace tenon::driver {
 namespace {
 
-Expected<std::unique_ptr<Accelerator>> open_verilator(std::string_view rest) {
-  return open_simulated("verilator", rest, true, verilated_options, sim::make_verilated);
+Expected<std::unique_ptr<Accelerator>> open_verilator(std::string_view target) {
+  return open_simulated("verilator", target, true, verilated_options, sim::make_verilated);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What the accelerator's back end makes of a region and the runtime launches: instructions, constants, memory plan, and
-// the notes that lead from an instruction back to the model.
+// An accelerator program: instructions, constants, memory plan, and the notes that lead from an instruction back to the
+// model. The accelerator's back end makes one of each region, and the runtime launches it.
 //
 // Base registers of a native program: 0 constants, 1 workspace, 2 .. 7 the inputs and then the outputs, in order.
 #pragma once
@@ -17,8 +17,8 @@ namespace tenon::runtime {
 
 inline constexpr int kBaseConstants = 0, kBaseWorkspace = 1, kBaseFirstTensor = 2;
 
-// A tensor at the region's border, as it lies in device memory: dense, in the shape that the caller passes (blocked
-// layouts are shapes of higher rank, made by an explicit layout_transform).
+// An input or output of the region, as it is stored in device memory: dense, in the shape that the caller passes
+// (blocked layouts are shapes of higher rank, made by an explicit layout_transform).
 struct TensorSlot {
   std::string name;
   DType dtype = DType::kI8;
@@ -32,12 +32,12 @@ struct LayerNote {
   std::string name;                         // the model's node
   std::string op;                           // composite name, as accel.conv2d
   int64_t macs = 0;                         // of the operator as the model states it
-  int64_t padded_macs = 0;                  // with channels filled up to blocks
+  int64_t padded_macs = 0;                  // with channels padded to blocks
   int64_t read_bytes = 0, write_bytes = 0;  // DRAM traffic of its instructions
   bool operator==(const LayerNote&) const = default;
 };
 
-// One instruction and where it came from; `slot` ascends.
+// The origin of one instruction; `slot` ascends.
 struct InstructionNote {
   uint32_t slot = 0;
   uint32_t layer = 0;  // index into layers
@@ -45,20 +45,20 @@ struct InstructionNote {
   bool operator==(const InstructionNote&) const = default;
 };
 
-// An intermediate tensor that is still in the workspace when the program has run, for comparison layer by layer.
-// Present for every layer whose output is no output of the region, if the program was compiled to keep intermediates
-// (no reuse of workspace); `name` is that of the value in the model, the shape as it lies in memory.
-struct Tap {
+// A debug probe: an intermediate tensor that is still in the workspace when the program has run, for comparison layer
+// by layer. Every layer whose output is not an output of the region has one, if the program was compiled to keep
+// intermediates (no reuse of workspace); `name` is that of the value in the model, `shape` the shape in memory.
+struct Probe {
   std::string name;
   DType dtype = DType::kI8;
   Shape shape;
   uint64_t offset = 0;  // in the workspace
-  bool operator==(const Tap&) const = default;
+  bool operator==(const Probe&) const = default;
 };
 
 struct AcceleratorProgram {
   std::string name;
-  spec::Config config;  // what it was compiled for; its hash must be the device's
+  spec::Config config;  // that it was compiled for; its hash must be the device's
   spec::Profile profile = spec::Profile::kNative;
   std::vector<spec::Slot> instructions;
   std::vector<std::byte> constants;  // weights and parameters
@@ -66,7 +66,7 @@ struct AcceleratorProgram {
   std::vector<TensorSlot> inputs, outputs;
   std::vector<LayerNote> layers;
   std::vector<InstructionNote> notes;
-  std::vector<Tap> taps;
+  std::vector<Probe> probes;
   bool operator==(const AcceleratorProgram&) const = default;
 };
 

@@ -15,7 +15,7 @@
 namespace tenon::runtime {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "to_npy writes the bytes as they lie");
+static_assert(std::endian::native == std::endian::little, "to_npy writes the bytes as they are in memory");
 
 constexpr std::string_view kMagic("\x93NUMPY", 6);
 constexpr size_t kMaxRank = 32;  // NumPy's own limit
@@ -55,12 +55,12 @@ class HeaderParser {
       if (!key || !take(':')) return fail("a key");
       if (*key == "descr" && !descr) {
         auto value = string();
-        if (!value) return error("the elements are records, not numbers", std::string(where_));
+        if (!value) return error("the elements are records, must be numeric or bool", std::string(where_));
         TENON_TRY(set_type(*value, header));
         descr = true;
       } else if (*key == "fortran_order" && !order) {
-        if (word("True")) header.fortran = true;
-        else if (!word("False")) return fail("True or False");
+        if (keyword("True")) header.fortran = true;
+        else if (!keyword("False")) return fail("True or False");
         order = true;
       } else if (*key == "shape" && !shape) {
         if (!tuple(header.shape)) return fail("a tuple of sizes");
@@ -80,7 +80,7 @@ class HeaderParser {
     return at_ < text_.size() ? text_[at_] : '\0';
   }
   bool take(char c) { return peek() == c && ++at_ > 0; }
-  bool word(std::string_view w) {
+  bool keyword(std::string_view w) {
     peek();
     if (!text_.substr(at_).starts_with(w)) return false;
     at_ += w.size();
@@ -109,13 +109,13 @@ class HeaderParser {
     return true;
   }
   Status set_type(std::string_view descr, Header& header) {
-    auto known = std::ranges::find(kDescrs, descr.empty() ? descr : descr.substr(1), &Descr::text);
-    if (known == kDescrs.end() || !std::string_view("<>|=").contains(descr[0])) {
+    auto entry = std::ranges::find(kDescrs, descr.empty() ? descr : descr.substr(1), &Descr::text);
+    if (entry == kDescrs.end() || !std::string_view("<>|=").contains(descr[0])) {
       return error(fmt::format("elements of type '{}' are not supported", descr), std::string(where_),
                    "convert them with NumPy's astype to bool, int8/16/32/64, uint8/16, float32 or float64");
     }
-    header.dtype = known->dtype;
-    header.swapped = descr[0] == '>' && bytes(known->dtype) > 1;
+    header.dtype = entry->dtype;
+    header.swapped = descr[0] == '>' && bytes(entry->dtype) > 1;
     return {};
   }
   std::unexpected<Diagnostic> fail(std::string_view expected) const {
@@ -126,7 +126,7 @@ class HeaderParser {
   size_t at_ = 0;
 };
 
-// Column-major elements into row-major order: walks the destination, advancing the source by its strides.
+// Copies column-major elements in row-major order: walks the destination, advancing the source by its strides.
 void transpose(const std::byte* source, Tensor& tensor) {
   const Shape& shape = tensor.shape();
   size_t width = static_cast<size_t>(bytes(tensor.dtype()));
@@ -159,7 +159,7 @@ Expected<Tensor> parse_npy(std::span<const std::byte> file, std::string_view whe
   }
   if (file.size() < 10) return fail("the file ends inside its header");
   int major = static_cast<uint8_t>(text[6]);
-  if (major < 1 || major > 3) return fail(fmt::format("format version is {}, known are 1 to 3", major));
+  if (major < 1 || major > 3) return fail(fmt::format("format version is {}, must be 1 to 3", major));
   size_t width = major == 1 ? 2 : 4, length = 0;
   if (file.size() < 8 + width) return fail("the file ends inside its header");
   std::memcpy(&length, file.data() + 8, width);
@@ -171,7 +171,7 @@ Expected<Tensor> parse_npy(std::span<const std::byte> file, std::string_view whe
   auto data = file.subspan(begin + length);
   if (!size) return fail(fmt::format("shape {} is not plausible", to_string(header->shape)));
   if (static_cast<uint64_t>(*size) != data.size()) {
-    return fail(fmt::format("{} of {} takes {} bytes, the file holds {}", to_string(header->shape), name(header->dtype),
+    return fail(fmt::format("{} of {} takes {} bytes, the file has {}", to_string(header->shape), name(header->dtype),
                             *size, data.size()));
   }
   Tensor tensor(header->dtype, header->shape);
@@ -179,11 +179,11 @@ Expected<Tensor> parse_npy(std::span<const std::byte> file, std::string_view whe
   else std::ranges::copy(data, tensor.bytes().begin());
   if (header->swapped) {
     auto element = static_cast<size_t>(bytes(header->dtype));
-    for (auto rest = tensor.bytes(); !rest.empty(); rest = rest.subspan(element)) {
-      std::ranges::reverse(rest.first(element));
+    for (auto remaining = tensor.bytes(); !remaining.empty(); remaining = remaining.subspan(element)) {
+      std::ranges::reverse(remaining.first(element));
     }
   }
-  // A bool that is neither 0 nor 1 is undefined behaviour for whoever reads it.
+  // To read a bool that is neither 0 nor 1 is undefined behaviour.
   if (header->dtype == DType::kBool) {
     for (auto& b : tensor.bytes()) b = static_cast<std::byte>(b != std::byte{0});
   }
@@ -194,7 +194,7 @@ std::vector<std::byte> to_npy(const Tensor& tensor) {
   auto descr = std::ranges::find(kDescrs, tensor.dtype(), &Descr::dtype)->text;
   std::string header = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': {}, }}",
                                    bytes(tensor.dtype()) == 1 ? '|' : '<', descr, to_string(tensor.shape()));
-  // The data begins at a multiple of 64, as NumPy does it, so that it can be mapped.
+  // The data begins at a multiple of 64 bytes, as in NumPy's files, so that it can be mapped.
   header.append(63 - (10 + header.size()) % 64, ' ').push_back('\n');
   std::string lead(kMagic);
   lead += {1, 0, static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};

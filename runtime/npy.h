@@ -1,9 +1,8 @@
-// NumPy's files: .npy (one tensor) and .npz (a ZIP archive of them), the way tensors come in and go out.
+// NumPy's files, the formats of tensors in files: .npy (one tensor) and .npz (a ZIP archive of them).
 //
-// Reads format versions 1 to 3, both byte orders, C and Fortran order (turned into row-major), stored and deflated
-// archives, ZIP64 among them; writes version 1, little endian, C order. The bytes are taken as hostile: sizes are
-// checked before memory is taken, checksums of archives are compared, and every fault is a Diagnostic that names the
-// file.
+// Reads format versions 1 to 3, both byte orders, C and Fortran order (transposed to row-major), stored and deflated
+// archives, ZIP64 among them; writes version 1, little endian, C order. The bytes are hostile: sizes are checked before
+// memory is allocated, checksums of archives are compared, and every fault is a Diagnostic that names the file.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +23,7 @@ using NamedTensors = std::map<std::string, Tensor, std::less<>>;
 // `where` names the bytes in messages.
 Expected<Tensor> parse_npy(std::span<const std::byte> bytes, std::string_view where);
 Expected<NamedTensors> parse_npz(std::span<const std::byte> bytes, std::string_view where);  // names without ".npy"
-// One of them; of the others only the names are looked at.
+// The tensor with that name; of the others only the names are read.
 Expected<Tensor> parse_npz(std::span<const std::byte> bytes, std::string_view where, std::string_view name);
 std::vector<std::byte> to_npy(const Tensor& tensor);
 std::vector<std::byte> to_npz(const NamedTensors& tensors, bool deflate = false);  // ZIP64
@@ -32,6 +31,7 @@ std::vector<std::byte> to_npz(const NamedTensors& tensors, bool deflate = false)
 Expected<Tensor> load_npy(const std::filesystem::path& path);
 Expected<NamedTensors> load_npz(const std::filesystem::path& path);
 Expected<Tensor> load_npz(const std::filesystem::path& path, std::string_view name);
+Expected<std::vector<std::string>> npz_names(const std::filesystem::path& path);  // of its members, without ".npy"
 Status save_npy(const std::filesystem::path& path, const Tensor& tensor);
 Status save_npz(const std::filesystem::path& path, const NamedTensors& tensors);
 

@@ -1,4 +1,5 @@
-// The part of ZIP that numpy.savez and savez_compressed write: central directory, stored and deflated members.
+// Reads and writes .npz files, the part of ZIP that numpy.savez and savez_compressed write: central directory, stored
+// and deflated members.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <zlib.h>
@@ -21,7 +22,7 @@ constexpr uint32_t kEndSignature = 0x06054b50, kEntrySignature = 0x02014b50, kLo
 constexpr uint32_t kEnd64Signature = 0x06064b50, kLocator64Signature = 0x07064b50;
 constexpr size_t kEndBytes = 22, kEntryBytes = 46, kLocalBytes = 30, kEnd64Bytes = 56, kLocator64Bytes = 20;
 constexpr uint16_t kExtra64 = 1;  // the extra field with sizes that need 64 bits
-// Deflate's best ratio is 1032; a member that claims more lies, and memory is not taken for it.
+// Deflate's best ratio; a member that claims a better one is damaged, and no memory is allocated for it.
 constexpr uint64_t kMaxRatio = 1032;
 
 struct Entry {
@@ -86,7 +87,7 @@ class Archive {
       }
     } else {
       return error(
-          fmt::format("member '{}' has ZIP method {}, known are 0 (stored) and 8 (deflated)", entry.name, entry.method),
+          fmt::format("member '{}' has ZIP method {}, must be 0 (stored) or 8 (deflated)", entry.name, entry.method),
           where_);
     }
     auto crc = crc32_z(0, reinterpret_cast<const Bytef*>(data.data()), data.size());
@@ -115,7 +116,7 @@ class Archive {
     std::memcpy(&value, bytes_.data() + at, 8);
     return value;
   }
-  // Those sizes that are all ones are in the extra field, in this order.
+  // Reads the sizes that do not fit 32 bits (all ones there) from the extra field, which has them in this order.
   void wide(Entry& entry, size_t at, size_t length) const {
     for (const size_t end = at + length; end - at >= 4;) {
       const size_t id = u16(at), field = u16(at + 2), next = at + 4 + field;
@@ -132,7 +133,7 @@ class Archive {
       at = next;
     }
   }
-  // The end record is the last thing but a comment of at most 65535 bytes.
+  // Only a comment of at most 65535 bytes follows the end record.
   std::optional<size_t> find_end() const {
     if (bytes_.size() < kEndBytes) return std::nullopt;
     size_t last = bytes_.size() - kEndBytes, first = last > UINT16_MAX ? last - UINT16_MAX : 0;
@@ -152,8 +153,8 @@ class Archive {
     stream.avail_out = static_cast<uInt>(size);
     return inflate(&stream, Z_FINISH) == Z_STREAM_END && stream.avail_out == 0;
   }
-  std::unexpected<Diagnostic> damaged(std::string_view what) const {
-    return error(fmt::format("the archive is damaged at '{}'", what), where_);
+  std::unexpected<Diagnostic> damaged(std::string_view part) const {
+    return error(fmt::format("the archive is damaged at '{}'", part), where_);
   }
 
   std::span<const std::byte> bytes_;
@@ -171,8 +172,8 @@ Expected<Tensor> member(const Archive& archive, const Entry& entry, std::string_
   return parse_npy(*data, fmt::format("{}:{}", where, entry.name));
 }
 
-// The data itself where zlib does not take so much at once (4 GiB), or where its beginning does not shrink by an
-// eighth: weights hardly do, and would take three times as long to load.
+// The data itself if it is larger than zlib's limit (4 GiB), or if its beginning does not shrink by an eighth: weights
+// hardly do, and would take three times as long to load.
 std::vector<std::byte> deflated(std::span<const std::byte> data) {
   constexpr size_t kSample = size_t{1} << 16;
   if (data.size() > kSample && deflated(data.first(kSample)).size() > kSample / 8 * 7)
@@ -211,11 +212,11 @@ Expected<NamedTensors> parse_npz(std::span<const std::byte> bytes, std::string_v
 std::vector<std::byte> to_npz(const NamedTensors& tensors, bool deflate) {
   std::vector<std::byte> file, directory;
   auto put = [](std::vector<std::byte>& to, auto... values) {
-    auto one = [&](auto value) {
+    auto append = [&](auto value) {
       const auto bytes = std::bit_cast<std::array<std::byte, sizeof value>>(value);
       to.insert(to.end(), bytes.begin(), bytes.end());
     };
-    (one(values), ...);
+    (append(values), ...);
   };
   auto name_of = [&](std::vector<std::byte>& to, std::string_view name) {
     for (const char c : name) to.push_back(static_cast<std::byte>(c));
@@ -267,10 +268,10 @@ Expected<Tensor> parse_npz(std::span<const std::byte> bytes, std::string_view wh
     found = &entry;
   }
   if (found) return member(archive, *found, where);
-  return error(
-      name.empty() ? "an .npz file holds several tensors: say which" : fmt::format("no tensor is called \"{}\"", name),
-      std::string(where), fmt::format("write {}:NAME; its tensors are {}", where, fmt::join(names, ", ")),
-      Fault::kUsage);
+  return error(name.empty() ? "an .npz file has several tensors, and no name is given"
+                            : fmt::format("no tensor is called \"{}\"", name),
+               std::string(where), fmt::format("write {}:NAME; its tensors are {}", where, fmt::join(names, ", ")),
+               Fault::kUsage);
 }
 
 Expected<NamedTensors> load_npz(const std::filesystem::path& path) {
@@ -281,6 +282,16 @@ Expected<NamedTensors> load_npz(const std::filesystem::path& path) {
 Expected<Tensor> load_npz(const std::filesystem::path& path, std::string_view name) {
   TENON_TRY_ASSIGN(file, read_file(path));
   return parse_npz(*file, path.string(), name);
+}
+
+Expected<std::vector<std::string>> npz_names(const std::filesystem::path& path) {
+  TENON_TRY_ASSIGN(file, read_file(path));
+  const std::string where = path.string();
+  const Archive archive(*file, where);
+  TENON_TRY_ASSIGN(entries, archive.entries());
+  std::vector<std::string> names;
+  for (const Entry& entry : *entries) names.emplace_back(member_name(entry));
+  return names;
 }
 
 }  // namespace tenon::runtime

@@ -1,4 +1,4 @@
-// A directory that goes with its owner; its path is empty where none could be made, and errno says why.
+// A temporary directory, removed with its owner; the path is empty if it could not be created (see errno).
 #pragma once
 
 #include <cstdlib>

@@ -11,7 +11,7 @@
 namespace tenon::runtime {
 namespace {
 
-// Vector kernels and DMA like whole cache lines.
+// Vector kernels and DMA are fastest on whole cache lines.
 constexpr std::align_val_t kAlignment{64};
 
 constexpr std::array<std::string_view, 9> kNames = {"bool", "i8", "u8", "i16", "u16", "i32", "i64", "f32", "f64"};
@@ -35,21 +35,22 @@ int64_t element_count(std::span<const int64_t> shape) {
   int64_t count = 1;
   for (int64_t dim : shape) {
     [[maybe_unused]] bool overflow = dim < 0 || __builtin_mul_overflow(count, dim, &count);
-    assert(!overflow && "a shape from outside is checked before it becomes a tensor");
+    assert(!overflow && "an untrusted shape is checked before it becomes a tensor");
   }
   return count;
 }
 
 std::optional<int64_t> checked_bytes(DType dtype, std::span<const int64_t> shape) {
   constexpr size_t kMaxRank = 32;
-  constexpr int64_t kLimit = int64_t{1} << 48;
+  constexpr int64_t kMaxBytes = int64_t{1} << 48;
   if (shape.size() > kMaxRank) return std::nullopt;
   int64_t product = bytes(dtype);
   bool empty = false;
   for (int64_t dim : shape) {
-    if (dim < 0 || dim >= kLimit) return std::nullopt;
+    if (dim < 0 || dim >= kMaxBytes) return std::nullopt;
     empty |= dim == 0;
-    if (__builtin_mul_overflow(product, std::max<int64_t>(dim, 1), &product) || product >= kLimit) return std::nullopt;
+    if (__builtin_mul_overflow(product, std::max<int64_t>(dim, 1), &product) || product >= kMaxBytes)
+      return std::nullopt;
   }
   return empty ? 0 : product;
 }
@@ -59,7 +60,7 @@ std::string to_string(std::span<const int64_t> shape) {
 }
 
 Storage Storage::allocate(size_t bytes) {
-  // A tensor of no elements still has a buffer: that is what tells it from no tensor.
+  // A tensor of no elements still has a buffer, which distinguishes it from no tensor.
   auto* raw = static_cast<std::byte*>(::operator new(std::max<size_t>(bytes, 1), kAlignment, std::nothrow));
   if (!raw) return {};
   return {std::shared_ptr<std::byte[]>(raw, [](std::byte* p) { ::operator delete(p, kAlignment); }), bytes};
@@ -71,10 +72,10 @@ Tensor::Tensor(DType dtype, Shape shape) {
 }
 
 Tensor Tensor::for_overwrite(DType dtype, Shape shape) {
-  Storage own =
+  Storage storage =
       Storage::allocate(static_cast<size_t>(element_count(shape)) * static_cast<size_t>(runtime::bytes(dtype)));
-  if (!own.memory) throw std::bad_alloc();
-  return in(std::move(own), dtype, std::move(shape));
+  if (!storage.memory) throw std::bad_alloc();
+  return in(std::move(storage), dtype, std::move(shape));
 }
 
 Tensor Tensor::in(Storage storage, DType dtype, Shape shape) {

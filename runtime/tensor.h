@@ -35,17 +35,17 @@ inline constexpr DType dtype_of = [] {
 
 using Shape = std::vector<int64_t>;
 int64_t element_count(std::span<const int64_t> shape);
-// The bytes of a tensor from an untrusted shape; nothing where a size is negative, the rank above 32 or the whole,
-// taken without its zeros, at 2^48 or more.
+// The bytes of a tensor of an untrusted shape; nothing if a size is negative, the rank above 32, or the product of the
+// nonzero sizes in bytes 2^48 or more.
 std::optional<int64_t> checked_bytes(DType dtype, std::span<const int64_t> shape);
 std::string to_string(std::span<const int64_t> shape);  // "(1, 16, 28, 28)"
 
-// A piece of memory that a tensor may lie in; it keeps the whole alive that it belongs to.
+// Memory for a tensor, which may be a part of a larger allocation; it keeps the whole allocation alive.
 struct Storage {
   std::shared_ptr<std::byte[]> memory;
   size_t bytes = 0;
 
-  // New memory, aligned as tensors want it, with unknown contents; no memory where there is none.
+  // New memory, aligned for tensors, with unknown contents; no memory if there is not enough.
   static Storage allocate(size_t bytes);
   Storage part(size_t offset, size_t size) const { return {{memory, memory.get() + offset}, size}; }
 };
@@ -54,12 +54,12 @@ class Tensor {
  public:
   Tensor() = default;                // no tensor
   Tensor(DType dtype, Shape shape);  // zeros
-  // With unknown contents, for who writes all of it.
+  // With unknown contents, for callers that write all of it.
   static Tensor for_overwrite(DType dtype, Shape shape);
-  // The same, there: `storage` is aligned to 64 and large enough (asserted).
+  // The same in existing memory: `storage` is aligned to 64 and large enough (asserted).
   static Tensor in(Storage storage, DType dtype, Shape shape);
 
-  // A tensor with a copy of `values`; their number must be the shape's.
+  // A tensor with a copy of `values`, which are as many as the shape's elements.
   template <class T>
   static Tensor of(Shape shape, std::span<const T> values) {
     Tensor tensor(dtype_of<T>, std::move(shape));
@@ -86,7 +86,7 @@ class Tensor {
     return {reinterpret_cast<const T*>(data_.get()), byte_size_ / sizeof(T)};
   }
 
-  // Whether no other tensor has the buffer.
+  // Whether no other tensor shares the buffer.
   bool alone() const { return data_.use_count() == 1; }
   // The same buffer under another shape of the same size.
   Tensor reshaped(Shape shape) const;

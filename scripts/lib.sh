@@ -53,6 +53,16 @@ quietly() {
   return "$status"
 }
 
+cpu_seconds() {  # user and system time of this script's children that have ended
+  awk -v tick="$(getconf CLK_TCK)" '{ print int(($16 + $17) / tick) }' "/proc/$$/stat"
+}
+
+build_cpu=0
+time_spent() {  # wall and CPU time of this script so far, and what of the latter its builds took
+  awk -v wall=$SECONDS -v cpu="$(cpu_seconds)" -v build="$build_cpu" 'BEGIN {
+    printf "wall %d min %d s, CPU %.1f min (build %.1f)\n", wall / 60, wall % 60, cpu / 60, build / 60 }'
+}
+
 jobs_of_machine() {  # one job a core, but no more than memory has room for: a heavy file takes 1 GiB
   local cores gib
   cores=$(nproc)
@@ -119,9 +129,11 @@ configure() {  # configure PRESET TESTS: where that was not done yet; TESTS is O
 }
 
 build() {  # build PRESET [TARGET...]
-  local preset=$1 jobs
+  local preset=$1 jobs before
   shift
+  before=$(cpu_seconds)
   jobs=$(jobs_of_machine)
   NINJA_STATUS='[%f/%t %es] ' step "Build $preset with $jobs jobs" \
     quietly "build/$preset/build.log" ninja -C "build/$preset" -j "$jobs" "$@"
+  build_cpu=$((build_cpu + $(cpu_seconds) - before))
 }

@@ -1,7 +1,7 @@
-// The one interface of every way to execute an instruction stream without a board: registers, memory, time.
+// The interface that every simulator of the accelerator implements: registers, memory and time, without a board.
 //
 // Semantics: a simulator is the accelerator as software sees it through s_axi_control and m_axi, with a DRAM of its own
-// at physical addresses [0, memory().size()). Nothing happens but in advance(). Not thread-safe.
+// at physical addresses [0, memory().size()). Time passes in advance() only. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ class WriteObserver {
  public:
   virtual ~WriteObserver() = default;
   virtual void on_write(const Write& write) = 0;
-  virtual void on_done(uint32_t instruction) = 0;  // all its writes were reported
+  virtual void on_done(uint32_t instruction) = 0;  // all writes of the instruction have been reported
 };
 
 // One interval of one engine, for the timeline: [begin, end) in cycles since the launch.
@@ -53,16 +53,16 @@ class Simulator {
   virtual void write_register(uint32_t offset, uint32_t value) = 0;
   virtual std::span<std::byte> memory() = 0;
 
-  // Lets time pass: at most `cycles` cycles, less where the accelerator becomes idle. The behavioral simulator may
-  // treat a cycle as it likes, but each call makes progress. Returns whether the accelerator is still busy.
+  // Simulates at most `cycles` cycles, fewer where the accelerator becomes idle. The behavioral simulator defines a
+  // cycle by itself, but each call makes progress. Returns whether the accelerator is still busy.
   virtual bool advance(uint64_t cycles) = 0;
 
-  // What explains the stop or the hang for people: tokens, queue contents, racing instructions, addresses; empty where
-  // there is nothing to say beyond the status register.
+  // The human-readable explanation of a stop or a hang: tokens, queue contents, racing instructions, addresses; empty
+  // where the status register says everything.
   virtual std::string explain() = 0;
 
   virtual void observe(WriteObserver* observer) = 0;  // nullptr: none
-  // Timeline of the last launch; recording costs time and is off unless asked for.
+  // The timeline of the last launch; recording costs time and is off by default.
   virtual void record_timeline(bool on) = 0;
   virtual std::span<const Interval> timeline() const = 0;
 

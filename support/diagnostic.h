@@ -1,7 +1,8 @@
 // The one error type of Tenon: what went wrong, where, why and what to do about it.
 //
-// Semantics: whatever a user can cause travels as `Expected<T>` (or `Status` where there is no value); a broken
-// invariant of ours is an assertion and never a Diagnostic. `Fault` decides the exit code of the commands.
+// Semantics: an error that a user can cause is returned as an `Expected<T>` (or a `Status` where there is no value); a
+// broken invariant of Tenon's own code is an assertion and never a Diagnostic. `Fault` determines the exit code of the
+// commands.
 #pragma once
 
 #include <expected>
@@ -13,7 +14,7 @@ namespace tenon {
 enum class Fault : unsigned char {
   kInput = 1,     // the user's data, model, configuration or device is wrong
   kUsage = 2,     // the command line is wrong
-  kInternal = 3,  // Tenon is wrong, or the machine under it
+  kInternal = 3,  // a bug in Tenon, or a failure of the machine under it
 };
 
 struct Diagnostic {
@@ -22,7 +23,7 @@ struct Diagnostic {
   std::string help;   // what the user can do about it; may be empty
   Fault fault = Fault::kInput;
 
-  // "WHERE: error: WHAT\n  help: HELP", without the parts that are empty; no final newline.
+  // "WHERE: error: WHAT\n  help: HELP", without the empty parts and without a final newline.
   std::string str() const;
 };
 
@@ -34,12 +35,6 @@ using Status = Expected<void>;
 inline std::unexpected<Diagnostic> error(std::string what, std::string where = {}, std::string help = {},
                                          Fault fault = Fault::kInput) {
   return std::unexpected(Diagnostic{std::move(what), std::move(where), std::move(help), fault});
-}
-
-// Passes on the error of `expected`, for functions with another value type.
-template <class T>
-std::unexpected<Diagnostic> forward_error(Expected<T>& expected) {
-  return std::unexpected(std::move(expected.error()));
 }
 
 }  // namespace tenon

@@ -31,11 +31,11 @@ Expected<std::vector<std::byte>> read_file(const std::filesystem::path& path) {
   if (auto size = std::filesystem::file_size(path, ignored); !ignored) bytes.reserve(size);
   constexpr size_t kChunk = 1 << 16;
   for (;;) {
-    size_t old = bytes.size();
-    bytes.resize(old + kChunk);
-    size_t got = std::fread(bytes.data() + old, 1, kChunk, file.get());
-    bytes.resize(old + got);
-    if (got < kChunk) break;
+    const size_t old_size = bytes.size();
+    bytes.resize(old_size + kChunk);
+    const size_t count = std::fread(bytes.data() + old_size, 1, kChunk, file.get());
+    bytes.resize(old_size + count);
+    if (count < kChunk) break;
   }
   if (std::ferror(file.get())) return system_error("read the file", path, errno);
   return bytes;

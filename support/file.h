@@ -1,4 +1,4 @@
-// Whole files in and out, with the system's reason in the message.
+// Reading and writing of whole files, with the system's reason in the error message.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace tenon {
 
 Expected<std::vector<std::byte>> read_file(const std::filesystem::path& path);
 
-// Writes beside the file and renames, so that a reader never sees half of it.
+// Writes to a temporary file in the same folder and renames it, so that no reader sees a partial file.
 Status write_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
 Status write_file(const std::filesystem::path& path, std::string_view text);
 

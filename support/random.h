@@ -1,5 +1,5 @@
-// Random numbers that are the same everywhere: a seed names a program for good (the standard's distributions differ
-// between libraries).
+// A random number generator that returns the same values on every platform, so that a seed identifies a generated
+// program for good. (The distributions of the standard library differ between its implementations.)
 #pragma once
 
 #include <cstdint>
@@ -24,13 +24,13 @@ class Random {
   T of(std::initializer_list<T> values) {
     return values.begin()[between(0, static_cast<int64_t>(values.size()) - 1)];
   }
-  // A size in 1 .. max, small ones and both ends more often.
+  // A size in 1 .. max; small sizes and both ends of the range are more frequent.
   int64_t size(int64_t max) {
     if (max <= 1 || chance(15)) return 1;
     if (chance(10)) return max;
     return chance(60) ? between(1, max < 8 ? max : 8) : between(1, max);
   }
-  // A field's value: both ends and zero more often.
+  // The value of a field; both ends of the range and zero are more frequent.
   int64_t value(int64_t low, int64_t high) {
     if (chance(10)) return low;
     if (chance(10)) return high;

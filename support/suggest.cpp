@@ -1,5 +1,5 @@
-// The edit distance of names: insertions, deletions, substitutions and swaps (optimal string alignment, the restricted
-// Damerau-Levenshtein distance).
+// The edit distance of names, which counts insertions, deletions, substitutions and swaps (optimal string alignment,
+// the restricted Damerau-Levenshtein distance).
 #include "support/suggest.h"
 
 #include <fmt/format.h>
@@ -10,18 +10,19 @@ namespace tenon {
 namespace {
 
 size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> before, last(b.size() + 1), row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) last[j] = j;
+  std::vector<size_t> row_before_last, last_row(b.size() + 1), row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) last_row[j] = j;
   for (size_t i = 1; i <= a.size(); ++i) {
     row[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
-      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], before[j - 2] + 1);
+      row[j] = std::min({last_row[j] + 1, row[j - 1] + 1, last_row[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) row[j] = std::min(row[j], row_before_last[j - 2] + 1);
     }
-    before = std::move(last);
-    last = row;
+    row_before_last = std::move(last_row);
+    last_row = row;
   }
-  return last[b.size()];
+  return last_row[b.size()];
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 
 namespace tenon {
 
-// "did you mean SIGILname?", or an empty string where no candidate is near: at most a third of the letters differ (at
-// least one letter may; two swapped letters count as one difference).
+// Returns "did you mean SIGILname?", or an empty string where no candidate is near enough. A near candidate differs
+// from the wrong name in at most a third of its letters, or in one letter; two swapped letters count as one difference.
 std::string suggest(std::string_view wrong, const std::vector<std::string_view>& candidates,
                     std::string_view sigil = "");
 

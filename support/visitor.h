@@ -1,4 +1,5 @@
-// Several lambdas as one visitor of a std::variant: a kind that none of them takes does not compile.
+// A visitor of a std::variant that consists of several lambdas. The visit does not compile when no lambda accepts one
+// of the variant's alternatives.
 #pragma once
 
 namespace tenon {

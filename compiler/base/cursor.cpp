@@ -1,4 +1,4 @@
-// Steps over tokens; reads numbers, attributes and marks.
+// The cursor over tokens, and the readers of numbers, attributes and annotations.
 #include "compiler/base/cursor.h"
 
 #include <fmt/format.h>
@@ -93,17 +93,17 @@ Expected<Attr> Cursor::attribute() {
   return real ? Attr{std::move(floats)} : Attr{std::move(integers)};
 }
 
-Expected<std::map<std::string, Attr>> Cursor::marks() {
-  std::map<std::string, Attr> marks;
+Expected<std::map<std::string, Attr>> Cursor::annotations() {
+  std::map<std::string, Attr> annotations;
   TENON_TRY(expect("#["));
   TENON_TRY(list("]", [&]() -> Status {
     TENON_TRY_ASSIGN(key, take(Tok::kName, "a name"));
     TENON_TRY(expect("="));
     TENON_TRY_ASSIGN(value, attribute());
-    marks.emplace(*key, std::move(*value));
+    annotations.emplace(*key, std::move(*value));
     return {};
   }));
-  return marks;
+  return annotations;
 }
 
 }  // namespace tenon::compiler

@@ -1,4 +1,5 @@
-// The reader's place among the tokens, and the parts of the grammar that need nothing else.
+// The parser's position in the token stream, and the parts of the grammar that need no other state: numbers, attributes
+// and annotations.
 #pragma once
 
 #include <map>
@@ -33,25 +34,25 @@ class Cursor {
   bool accept_name(std::string_view name);
   Status expect(std::string_view punct);
   Expected<std::string> take(Tok kind, std::string_view what);
-  // "WHAT, found 'x'" at the token.
+  // The error "WHAT, found 'x'" at the current token.
   std::unexpected<Diagnostic> fail(std::string what, std::string help = {}) const;
   std::unexpected<Diagnostic> error_at(size_t offset, std::string what, std::string help = {}) const {
     return source_.error_at(offset, std::move(what), std::move(help));
   }
-  // `each` reads one item; items are separated by commas, up to `end`.
+  // Reads a list whose items are separated by commas, up to `end`. The callable `read_item` reads one item.
   template <class F>
-  Status list(std::string_view end, F&& each) {
+  Status list(std::string_view end, F&& read_item) {
     while (!accept(end)) {
-      TENON_TRY(each());
+      TENON_TRY(read_item());
       if (!accept(",") && !is(end)) return fail("expected ',' or '" + std::string(end) + "'");
     }
     return {};
   }
 
   Expected<int64_t> integer();
-  Expected<Attr> number();                        // an integer or a float
-  Expected<Attr> attribute();                     // a number, a string or a list of numbers
-  Expected<std::map<std::string, Attr>> marks();  // #[key = value, ...]
+  Expected<Attr> number();                              // an integer or a float
+  Expected<Attr> attribute();                           // a number, a string or a list of numbers
+  Expected<std::map<std::string, Attr>> annotations();  // #[key = value, ...]
 
  private:
   const Source& source_;

@@ -1,4 +1,4 @@
-// Dims: arithmetic in normal form.
+// The arithmetic of dims in normal form.
 #include "compiler/base/dim.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 
 using Kind = DimAtom::Kind;
 
-// Larger expressions are a broken model, not a need; walks over them stay short and shallow.
+// A larger expression comes from a broken model. The limits keep walks over expressions short and shallow.
 constexpr size_t kMaxTerms = 256;
 constexpr uint32_t kMaxSize = 2000;
 constexpr size_t kMaxArgs = 32;
@@ -32,15 +32,15 @@ Monomial times(const Monomial& a, const Monomial& b) {
   std::ranges::merge(a, b, std::back_inserter(both), {}, &DimAtom::id, &DimAtom::id);
   return both;
 }
-// a / b, where b's factors are all in a.
+// a / b, where every factor of b is a factor of a.
 std::optional<Monomial> over(const Monomial& a, const Monomial& b) {
   if (!std::ranges::includes(a, b, {}, &DimAtom::id, &DimAtom::id)) return std::nullopt;
-  Monomial rest;
-  std::ranges::set_difference(a, b, std::back_inserter(rest), {}, &DimAtom::id, &DimAtom::id);
-  return rest;
+  Monomial quotient;
+  std::ranges::set_difference(a, b, std::back_inserter(quotient), {}, &DimAtom::id, &DimAtom::id);
+  return quotient;
 }
 
-// Of terms in their order; nothing beyond 64 bits.
+// a + times_b * b over sorted terms; std::nullopt where a coefficient exceeds 64 bits.
 std::optional<std::vector<DimTerm>> sum(const std::vector<DimTerm>& a, const std::vector<DimTerm>& b, int64_t times_b) {
   std::vector<DimTerm> terms;
   terms.reserve(a.size() + b.size());
@@ -67,8 +67,8 @@ int64_t constant_of(const DimNode& node) {
   return !node.terms.empty() && node.terms[0].factors.empty() ? node.terms[0].coefficient : 0;
 }
 
-// The greatest divisor of the coefficients, of those with factors only where `with_constant` is false; 0: there is
-// none.
+// The greatest common divisor of the coefficients, without the constant where `with_constant` is false; 0 where there
+// is no coefficient.
 uint64_t content(const DimNode& node, bool with_constant) {
   uint64_t gcd = 0;
   for (const DimTerm& term : node.terms) {
@@ -157,7 +157,7 @@ std::optional<Dim> DimPool::absorbing(Dim a, Dim b) const {
   return std::nullopt;
 }
 
-// Terms while they are gathered.
+// The accumulator of the terms of a sum.
 class DimPool::Sum {
  public:
   explicit Sum(DimPool& pool) : pool_(pool) {}
@@ -239,20 +239,20 @@ Dim DimPool::product(std::span<const Dim> dims) {
 
 std::optional<Dim> DimPool::divide(Dim a, Dim b) {
   if (absorbing(a, b) || b.node->terms.empty()) return std::nullopt;
-  // By the leading terms: the order of monomials is one that multiplication keeps.
+  // Polynomial division by the leading terms: multiplication preserves the order of monomials.
   const DimTerm& divisor = b.node->terms.back();
-  Dim rest = a, quotient = dim(0);
-  for (size_t steps = 0; !rest.node->terms.empty(); ++steps) {
+  Dim remainder = a, quotient = dim(0);
+  for (size_t steps = 0; !remainder.node->terms.empty(); ++steps) {
     if (steps > kMaxTerms) return std::nullopt;
-    const DimTerm& next = rest.node->terms.back();
+    const DimTerm& next = remainder.node->terms.back();
     const auto factors = over(next.factors, divisor.factors);
     const bool exact =
         !(next.coefficient == kMin && divisor.coefficient == -1) && next.coefficient % divisor.coefficient == 0;
     if (!factors || !exact) return std::nullopt;
     const Dim term = monomial(*factors, next.coefficient / divisor.coefficient);
     quotient = add(quotient, term);
-    rest = subtract(rest, multiply(term, b));
-    if (!rest.valid() || !quotient.valid()) return std::nullopt;
+    remainder = subtract(remainder, multiply(term, b));
+    if (!remainder.valid() || !quotient.valid()) return std::nullopt;
   }
   return quotient;
 }
@@ -261,58 +261,59 @@ Dim DimPool::floor_divide(Dim a, Dim b) {
   if (auto none = absorbing(a, b)) return *none;
   if (b.node->terms.empty()) return invalid_;
   if (a.node->terms.empty() || b.constant() == 1) return a;
-  // The divisor's leading coefficient is positive.
+  // From here on, the divisor's leading coefficient is positive.
   if (b.node->terms.back().coefficient < 0) return floor_divide(multiply(dim(-1), a), multiply(dim(-1), b));
   if (b.node->terms.size() > 1) {
     if (const auto exact = divide(a, b)) return *exact;
   }
 
-  // What the divisor divides leaves the division: (q*b + r) // b = q + r // b.
-  Dim quotient = dim(0), rest = a;
+  // The multiples of the divisor leave the division: (q*b + r) // b = q + r // b.
+  Dim quotient = dim(0), remainder = a;
   if (b.node->terms.size() == 1) {
     const DimTerm& divisor = b.node->terms[0];
-    Sum whole(*this), left(*this);
+    Sum quotient_terms(*this), remainder_terms(*this);
     for (const DimTerm& term : a.node->terms) {
       const auto factors = over(term.factors, divisor.factors);
       const int64_t times = factors ? floor_div(term.coefficient, divisor.coefficient) : 0;
-      if (factors) whole.add(*factors, times);
-      left.add(term.factors, term.coefficient - times * divisor.coefficient);
+      if (factors) quotient_terms.add(*factors, times);
+      remainder_terms.add(term.factors, term.coefficient - times * divisor.coefficient);
     }
-    quotient = whole.done(), rest = left.done();
+    quotient = quotient_terms.done(), remainder = remainder_terms.done();
   }
-  if (rest.node->terms.empty() || !rest.valid()) return rest.valid() ? quotient : rest;
+  if (remainder.node->terms.empty() || !remainder.valid()) return remainder.valid() ? quotient : remainder;
 
   if (const auto by = b.constant()) {
     // (g*x + k) // (g*b) = (x + k // g) // b
-    const uint64_t inner = content(*rest.node, false);
+    const uint64_t inner = content(*remainder.node, false);
     if (inner == 0) return quotient;  // 0 <= k < b
     const auto common = static_cast<int64_t>(std::gcd(inner, static_cast<uint64_t>(*by)));
     if (common > 1) {
       Sum reduced(*this);
-      for (const DimTerm& term : rest.node->terms) reduced.add(term.factors, floor_div(term.coefficient, common));
+      for (const DimTerm& term : remainder.node->terms) reduced.add(term.factors, floor_div(term.coefficient, common));
       return add(quotient, floor_divide(reduced.done(), dim(*by / common)));
     }
-    const DimRange values = range(rest);
+    const DimRange values = range(remainder);
     if (values.lo && *values.lo >= 0 && values.hi && *values.hi < *by) return quotient;
     // (x // c + k) // b = (x + k*c) // (c*b)
-    const DimTerm& last = rest.node->terms.back();
-    const bool alone = rest.node->terms.size() == 1 || (rest.node->terms.size() == 2 && constant_of(*rest.node) != 0);
+    const DimTerm& last = remainder.node->terms.back();
+    const bool alone =
+        remainder.node->terms.size() == 1 || (remainder.node->terms.size() == 2 && constant_of(*remainder.node) != 0);
     if (alone && last.coefficient == 1 && last.factors.size() == 1 && last.factors[0]->kind == Kind::kFloorDivide) {
       const auto& args = last.factors[0]->args;
       const Dim inner_by = args[1];
       if (inner_by.constant()) {
-        const Dim moved = add(args[0], multiply(dim(constant_of(*rest.node)), inner_by));
+        const Dim moved = add(args[0], multiply(dim(constant_of(*remainder.node)), inner_by));
         const Dim merged = floor_divide(moved, multiply(inner_by, b));
         if (merged.valid()) return add(quotient, merged);
       }
     }
-    return add(quotient, atom(Kind::kFloorDivide, Symbol{}, {rest, b}));
+    return add(quotient, atom(Kind::kFloorDivide, Symbol{}, {remainder, b}));
   }
 
-  // (g*x) // (g*b) = x // b, for numbers and for factors of every term.
-  const auto common = static_cast<int64_t>(std::gcd(content(*rest.node, true), content(*b.node, true)));
-  Monomial shared = rest.node->terms[0].factors;
-  for (const Dim side : {rest, b}) {
+  // (g*x) // (g*b) = x // b, where g is an integer or a factor of every term.
+  const auto common = static_cast<int64_t>(std::gcd(content(*remainder.node, true), content(*b.node, true)));
+  Monomial shared = remainder.node->terms[0].factors;
+  for (const Dim side : {remainder, b}) {
     for (const DimTerm& term : side.node->terms) {
       Monomial both;
       std::ranges::set_intersection(shared, term.factors, std::back_inserter(both), {}, &DimAtom::id, &DimAtom::id);
@@ -321,11 +322,11 @@ Dim DimPool::floor_divide(Dim a, Dim b) {
   }
   if (common > 1 || !shared.empty()) {
     const Dim by = monomial(shared, common);
-    const auto x = divide(rest, by), y = divide(b, by);
+    const auto x = divide(remainder, by), y = divide(b, by);
     assert(x && y);
     return add(quotient, floor_divide(*x, *y));
   }
-  return add(quotient, atom(Kind::kFloorDivide, Symbol{}, {rest, b}));
+  return add(quotient, atom(Kind::kFloorDivide, Symbol{}, {remainder, b}));
 }
 
 Dim DimPool::modulo(Dim a, Dim b) { return subtract(a, multiply(floor_divide(a, b), b)); }
@@ -339,18 +340,18 @@ bool DimPool::open_extreme(Kind kind, std::vector<Dim>& args) {
     for (const DimTerm& term : args[i].node->terms) {
       if (term.coefficient != 1 || term.factors.size() != 1 || term.factors[0]->kind != kind) continue;
       const std::vector<Dim> inner = term.factors[0]->args;
-      const Dim rest = subtract(args[i], monomial(term.factors));
+      const Dim offset = subtract(args[i], monomial(term.factors));
       args.erase(args.begin() + static_cast<ptrdiff_t>(i));
-      for (Dim next : inner) args.push_back(add(next, rest));
+      for (Dim next : inner) args.push_back(add(next, offset));
       return true;
     }
   }
   return false;
 }
 
-// Takes from every argument what all of them have: the least coefficient of each monomial.
+// Subtracts from every argument the terms that all of them share: the least coefficient of each monomial.
 Dim DimPool::take_common(Kind, std::vector<Dim>& args) {
-  std::map<Monomial, std::pair<int64_t, size_t>, Before> least;  // and how many arguments have it
+  std::map<Monomial, std::pair<int64_t, size_t>, Before> least;  // and the number of arguments that have it
   for (Dim arg : args) {
     for (const DimTerm& term : arg.node->terms) {
       auto [slot, added] = least.emplace(term.factors, std::pair{term.coefficient, size_t{1}});
@@ -381,14 +382,14 @@ Dim DimPool::extreme(Kind kind, std::vector<Dim> args) {
     if (open_extreme(kind, args)) continue;
     std::ranges::sort(args, {}, [](Dim arg) { return arg.node->id; });
     args.erase(std::unique(args.begin(), args.end()), args.end());
-    // An argument goes where another one is never worse.
+    // An argument is removed when another argument is never a worse bound.
     for (size_t i = 0; i < args.size();) {
-      const bool beaten = std::ranges::any_of(args, [&](Dim other) {
+      const bool dominated = std::ranges::any_of(args, [&](Dim other) {
         if (other == args[i]) return false;
         const Dim by = kind == Kind::kMin ? subtract(args[i], other) : subtract(other, args[i]);
         return by.valid() && range(by).lo.value_or(-1) >= 0;
       });
-      if (beaten) args.erase(args.begin() + static_cast<ptrdiff_t>(i));
+      if (dominated) args.erase(args.begin() + static_cast<ptrdiff_t>(i));
       else ++i;
     }
     if (args.size() == 1) return result(args[0]);
@@ -412,20 +413,20 @@ Dim DimPool::extreme(Kind kind, std::vector<Dim> args) {
 
 std::optional<std::pair<Dim, Dim>> DimPool::linear_in(Symbol variable, Dim whole) {
   const DimAtom* atom = dim(variable).atom();
-  Dim factor = dim(0), rest = dim(0);
+  Dim factor = dim(0), offset = dim(0);
   for (const DimTerm& term : whole.node->terms) {
     Monomial others = term.factors;
     const bool has = std::erase(others, atom) > 0;
     if (others.size() + 1 < term.factors.size()) return std::nullopt;
-    Dim& side = has ? factor : rest;
+    Dim& side = has ? factor : offset;
     side = add(side, monomial(others, term.coefficient));
   }
   bool inside = false;
-  auto look = [&](Symbol name) { inside |= name == variable; };
-  for_each_variable(factor, look);
-  for_each_variable(rest, look);
-  if (inside || !factor.valid() || !rest.valid()) return std::nullopt;
-  return std::pair{factor, rest};
+  auto check = [&](Symbol name) { inside |= name == variable; };
+  for_each_variable(factor, check);
+  for_each_variable(offset, check);
+  if (inside || !factor.valid() || !offset.valid()) return std::nullopt;
+  return std::pair{factor, offset};
 }
 
 Dim DimPool::substitute(Dim whole, const std::map<Symbol, Dim>& values) {
@@ -512,35 +513,34 @@ void for_each_variable(Dim dim, const std::function<void(Symbol)>& visit) {
 }
 
 bool solve_for_variable(Dim dim, int64_t value, DimValues& values) {
-  std::optional<Symbol> open;
+  std::optional<Symbol> unsolved;
   int count = 0;
   for_each_variable(dim, [&](Symbol name) {
     if (values.contains(name)) return;
-    open = name;
+    unsolved = name;
     ++count;
   });
   if (count != 1) return false;
-  // Linear in it: f(0), f(1) - f(0); inside of // or min it is not.
+  // The dim is linear in the variable, with coefficients f(0) and f(1) - f(0), unless the variable is inside an atom.
   for (const DimTerm& term : dim.node->terms) {
     for (const DimAtom* factor : term.factors) {
       for (Dim arg : factor->args) {
         bool inside = false;
-        for_each_variable(arg, [&](Symbol name) { inside |= name == *open; });
+        for_each_variable(arg, [&](Symbol name) { inside |= name == *unsolved; });
         if (inside) return false;
       }
     }
   }
   DimValues tried = values;
-  tried[*open] = 0;
-  const auto rest = evaluate(dim, tried);
-  tried[*open] = 1;
-  const auto one = evaluate(dim, tried);
+  tried[*unsolved] = 0;
+  const auto at_zero = evaluate(dim, tried);
+  tried[*unsolved] = 1;
+  const auto at_one = evaluate(dim, tried);
+  if (!at_zero || !at_one) return false;
   int64_t slope, room;
-  if (!rest || !one || __builtin_sub_overflow(*one, *rest, &slope) || __builtin_sub_overflow(value, *rest, &room)) {
-    return false;
-  }
+  if (__builtin_sub_overflow(*at_one, *at_zero, &slope) || __builtin_sub_overflow(value, *at_zero, &room)) return false;
   if (slope == 0 || (room == kMin && slope == -1) || room % slope != 0 || room / slope < 0) return false;
-  values.emplace(*open, room / slope);
+  values.emplace(*unsolved, room / slope);
   return true;
 }
 

@@ -1,14 +1,14 @@
-// Integer expressions over symbolic variables: sizes of tensors, and the index language of loops. Knows nothing of the
-// rest of the IR.
+// Integer expressions over symbolic variables: sizes of tensors, and the index language of loops. This file does not
+// depend on any other part of the IR.
 //
 // Semantics: a Dim is a polynomial with integer coefficients over atoms: variables, a // b (rounded down), min, max,
-// and f(a, ...), an application of a function that is not interpreted. a % b is a - (a // b) * b. Variables and
-// applications stand for integers >= 0. Dims are kept in a normal form: equal nodes have equal values wherever they
-// have one, whatever the variables; what is not one node may still be equal, and the prover (dim_prover.h) may see it.
-// Two dims are no expressions: the erased one, `?`, which means "some size" and is equal to itself alone as a type is,
-// not as a number; and the invalid one, which has no value: a division by 0, a coefficient beyond 64 bits, or an
-// expression too large to be worked with. Every operation on one of them gives it again, the invalid one before the
-// other. Nodes are interned in a DimPool, live as long as it and compare by address.
+// and f(a, ...), the application of an uninterpreted function. a % b is a - (a // b) * b. Variables and applications
+// are integers >= 0. Dims are kept in a normal form: identical nodes have equal values for all values of the variables
+// for which they have a value; different nodes may still be equal, and the prover (dim_prover.h) may find a proof.
+// Two dims are not expressions: the erased dim, `?`, which means "some size" and equals itself as a type only, not as a
+// value; and the invalid dim, which has no value: a division by 0, a coefficient beyond 64 bits, or an expression that
+// exceeds the size limits. Every operation on one of them returns it, and the invalid dim takes precedence over the
+// erased dim. Nodes are interned in a DimPool, which owns them, and compare by address.
 #pragma once
 
 #include <compare>
@@ -35,14 +35,14 @@ struct Dim {
   bool operator==(const Dim&) const = default;
   auto operator<=>(const Dim&) const = default;
 
-  // The value, where it has no atom.
+  // The value of a dim without atoms.
   std::optional<int64_t> constant() const;
-  // The atom, where it is nothing else.
+  // The atom of a dim that consists of this atom alone; otherwise nullptr.
   const DimAtom* atom() const;
-  // The variable, where it is nothing else.
+  // The variable of a dim that consists of this variable alone.
   std::optional<Symbol> variable() const;
   bool erased() const;
-  bool valid() const;  // has a value for some variables: not invalid, not erased
+  bool valid() const;  // neither invalid nor erased: the dim has a value for some values of its variables
 };
 using Dims = std::vector<Dim>;
 
@@ -51,9 +51,9 @@ struct DimAtom {
 
   Kind kind = Kind::kVariable;
   Symbol name{};          // kVariable, kApply
-  std::vector<Dim> args;  // kFloorDivide: two; kMin, kMax: at least two, as a set; kApply: any
+  std::vector<Dim> args;  // kFloorDivide: two; kMin, kMax: at least two, as a set; kApply: any count
   uint32_t id = 0;        // in the order of creation
-  uint32_t size = 1;      // nodes when written as a tree
+  uint32_t size = 1;      // the number of nodes of the expression as a tree
 };
 
 using Monomial = std::vector<const DimAtom*>;  // a product of atoms, sorted by id; empty: 1
@@ -69,7 +69,7 @@ struct DimNode {
   bool operator==(const DimNode& other) const { return terms == other.terms; }
 };
 
-// What is known of a value; nothing: no bound.
+// The inclusive bounds of a value; std::nullopt is an unbounded side.
 struct DimRange {
   std::optional<int64_t> lo, hi;
   bool operator==(const DimRange&) const = default;
@@ -77,8 +77,8 @@ struct DimRange {
 };
 // "1..512", "1.."
 std::string str(const DimRange& range);
-using DimBounds = std::map<Symbol, DimRange>;  // of variables and functions; others are >= 0
-using DimValues = std::map<Symbol, int64_t>;   // of variables
+using DimBounds = std::map<Symbol, DimRange>;  // bounds of variables and functions; all others are >= 0
+using DimValues = std::map<Symbol, int64_t>;   // values of variables
 
 class DimPool {
  public:
@@ -101,14 +101,15 @@ class DimPool {
   Dim ceil_divide(Dim a, int64_t b);  // b > 0
   Dim minimum(std::vector<Dim> dims);
   Dim maximum(std::vector<Dim> dims);
-  // The dim that times b is a, where there is one: then a // b is it for every b other than 0.
+  // The dim q with q * b = a, where it exists; then a // b is q for every b other than 0.
   std::optional<Dim> divide(Dim a, Dim b);
 
-  // Of atoms of this pool.
+  // The factors must be atoms of this pool.
   Dim monomial(const Monomial& factors, int64_t coefficient = 1);
-  // {a, b} with dim = a*variable + b, the variable in neither; nothing where it is not of that form.
+  // {a, b} with dim = a*variable + b, where neither a nor b contains the variable; std::nullopt where the dim does not
+  // have this form.
   std::optional<std::pair<Dim, Dim>> linear_in(Symbol variable, Dim dim);
-  // Each variable of `dim` that `values` has, replaced.
+  // `dim` with every variable that `values` contains replaced by its value.
   Dim substitute(Dim dim, const std::map<Symbol, Dim>& values);
 
  private:
@@ -128,7 +129,7 @@ class DimPool {
   Dim extreme(DimAtom::Kind kind, std::vector<Dim> args);
   bool open_extreme(DimAtom::Kind kind, std::vector<Dim>& args);
   Dim take_common(DimAtom::Kind kind, std::vector<Dim>& args);
-  // The one of both that is no expression, if one is.
+  // The operand that is not an expression (invalid before erased), if there is one: it is the result of the operation.
   std::optional<Dim> absorbing(Dim a, Dim b) const;
 
   std::unordered_set<DimNode, Hash> nodes_;
@@ -136,17 +137,18 @@ class DimPool {
   Dim erased_, invalid_;
 };
 
-// The value; nothing where a variable has none, for an application, a division by 0, or beyond 64 bits.
+// The value of `dim`; std::nullopt where a variable has no value, for an application, for a division by 0, and beyond
+// 64 bits.
 std::optional<int64_t> evaluate(Dim dim, const DimValues& values);
 // Bounds of the value, by interval arithmetic.
 DimRange range(Dim dim, const DimBounds& bounds = {});
-// Every variable in `dim`, as often as it stands there.
+// Visits every occurrence of a variable in `dim`.
 void for_each_variable(Dim dim, const std::function<void(Symbol)>& visit);
-// Takes the value of the one variable of `dim` that has none yet, where it appears alone, once, and `dim` = `value` has
-// an integer solution. Says whether it took one.
+// Adds the value of the only variable of `dim` that has no value yet, where the variable occurs once and linearly and
+// `dim` = `value` has an integer solution. Returns whether a value was added.
 bool solve_for_variable(Dim dim, int64_t value, DimValues& values);
-// As the text form writes it: "4*n + 1", "(h + 1) // 2", "n % 16", "min(n, 512)", "?". The order of its parts depends
-// on names only. Read back, it is the same node.
+// The dim in the syntax of the text form: "4*n + 1", "(h + 1) // 2", "n % 16", "min(n, 512)", "?". The order of the
+// terms depends on names only. The parser reads the text as the same node.
 std::string str(Dim dim, const std::function<std::string_view(Symbol)>& name);
 
 }  // namespace tenon::compiler

@@ -1,4 +1,4 @@
-// Proofs about dims, by bounds and by cases.
+// The proofs about dims, by bounds and by case analysis.
 #include "compiler/base/dim_prover.h"
 
 #include <algorithm>
@@ -8,21 +8,21 @@
 namespace tenon::compiler {
 namespace {
 
-using Kind = DimAtom::Kind;
+using AtomKind = DimAtom::Kind;
 __extension__ typedef __int128 Wide;
 
 constexpr size_t kMaxColumns = 28, kMaxRows = 240, kMaxCases = 48;
 constexpr Wide kMaxCoefficient = Wide{1} << 62;
 
-// A sum of columns times coefficients, plus a constant, that is >= 0.
+// The inequality: the sum of columns times coefficients, plus the constant, is >= 0.
 struct Row {
   std::map<uint32_t, Wide> columns;
   Wide constant = 0;
   auto operator<=>(const Row&) const = default;
 };
 
-// Divides by the greatest common divisor and rounds the constant down: what stays is the same for integers. False where
-// a number is too large to go on with.
+// Divides the row by the greatest common divisor of its coefficients and rounds the constant down, which is an
+// equivalent inequality over the integers. Returns false where a coefficient exceeds the limit.
 bool tighten(Row& row) {
   std::erase_if(row.columns, [](const auto& entry) { return entry.second == 0; });
   Wide gcd = 0;
@@ -40,12 +40,12 @@ bool tighten(Row& row) {
   return row.constant < kMaxCoefficient && row.constant > -kMaxCoefficient;
 }
 
-// Whether the rows contradict each other. (Pugh, "The Omega test", without its exact shadows: a contradiction that is
-// found is one, others may be missed.)
+// Whether the rows contradict each other. (Pugh, "The Omega test", without its exact shadows: every contradiction found
+// is real, and some contradictions are not found.)
 bool contradictory(std::vector<Row> rows) {
   std::set<Row> seen;
   std::vector<Row> open;
-  auto add = [&](Row row) {  // true: it is a contradiction by itself
+  auto add = [&](Row row) {  // returns whether the row is a contradiction by itself
     if (!tighten(row)) return false;
     if (row.columns.empty()) return row.constant < 0;
     if (seen.insert(row).second) open.push_back(std::move(row));
@@ -65,9 +65,9 @@ bool contradictory(std::vector<Row> rows) {
         std::ranges::min_element(signs, {}, [](const auto& entry) { return entry.second.first * entry.second.second; });
     const uint32_t column = cheapest->first;
     std::vector<Row> up, down;
-    std::vector<Row> rest = std::move(open);
+    std::vector<Row> remaining = std::move(open);
     open.clear(), seen.clear();
-    for (Row& row : rest) {
+    for (Row& row : remaining) {
       auto found = row.columns.find(column);
       if (found == row.columns.end()) {
         if (add(std::move(row))) return true;
@@ -94,7 +94,7 @@ class Facts {
  public:
   Facts(DimPool& pool, const DimBounds& bounds) : pool_(pool), bounds_(bounds) {}
 
-  // dim >= 0, and all that is known of what it is made of.
+  // Adds dim >= 0 and the facts about the atoms of the dim.
   void assume(Dim dim) {
     if (!dim.valid()) return;
     Row row;
@@ -111,7 +111,7 @@ class Facts {
     const size_t count = rows_.size();
     assume(dim);
     if (rows_.size() == count) return {};
-    Row row = std::move(rows_.back());  // what it is made of has come before it
+    Row row = std::move(rows_.back());  // the facts about its atoms precede it
     rows_.pop_back();
     return row;
   }
@@ -119,68 +119,68 @@ class Facts {
  private:
   uint32_t column(const Monomial& factors) {
     auto [found, added] = columns_.emplace(factors, static_cast<uint32_t>(columns_.size()));
-    const uint32_t number = found->second;
-    if (!added || too_large()) return number;
+    const uint32_t index = found->second;
+    if (!added || too_large()) return index;
     const Dim whole = pool_.monomial(factors);
     bounded(whole);
     if (factors.size() > 1) product(whole, factors);
     for (const DimAtom* factor : factors) {
-      if (known_.insert(factor).second) define(*factor);
+      if (defined_.insert(factor).second) define(*factor);
     }
-    return number;
+    return index;
   }
   void bounded(Dim dim) {
     const DimRange values = range(dim, bounds_);
     if (values.lo) assume(pool_.subtract(dim, pool_.dim(*values.lo)));
     if (values.hi) assume(pool_.subtract(pool_.dim(*values.hi), dim));
   }
-  // v*rest lies between lo(v)*rest and hi(v)*rest where rest >= 0.
+  // v*w is between lo(v)*w and hi(v)*w where the product w of the other factors is >= 0.
   void product(Dim whole, const Monomial& factors) {
     for (size_t i = 0; i < factors.size(); ++i) {
       if (i > 0 && factors[i] == factors[i - 1]) continue;
       Monomial others = factors;
       others.erase(others.begin() + static_cast<ptrdiff_t>(i));
-      const Dim rest = pool_.monomial(others);
-      if (range(rest, bounds_).lo.value_or(-1) < 0) continue;
+      const Dim cofactor = pool_.monomial(others);
+      if (range(cofactor, bounds_).lo.value_or(-1) < 0) continue;
       const DimRange values = range(pool_.monomial({factors[i]}), bounds_);
-      if (values.lo) assume(pool_.subtract(whole, pool_.multiply(pool_.dim(*values.lo), rest)));
-      if (values.hi) assume(pool_.subtract(pool_.multiply(pool_.dim(*values.hi), rest), whole));
+      if (values.lo) assume(pool_.subtract(whole, pool_.multiply(pool_.dim(*values.lo), cofactor)));
+      if (values.hi) assume(pool_.subtract(pool_.multiply(pool_.dim(*values.hi), cofactor), whole));
     }
   }
   void define(const DimAtom& atom) {
     const Dim self = pool_.monomial({&atom});
     switch (atom.kind) {
-      case Kind::kVariable:
-      case Kind::kApply: break;
-      case Kind::kFloorDivide: {  // 0 <= a - b*q <= b - 1 where b > 0
+      case AtomKind::kVariable:
+      case AtomKind::kApply: break;
+      case AtomKind::kFloorDivide: {  // 0 <= a - b*q <= b - 1 where b > 0
         const Dim by = atom.args[1];
         if (range(by, bounds_).lo.value_or(0) < 1) break;
-        const Dim rest = pool_.subtract(atom.args[0], pool_.multiply(by, self));
-        assume(rest);
-        assume(pool_.subtract(pool_.subtract(by, pool_.dim(1)), rest));
+        const Dim remainder = pool_.subtract(atom.args[0], pool_.multiply(by, self));
+        assume(remainder);
+        assume(pool_.subtract(pool_.subtract(by, pool_.dim(1)), remainder));
         break;
       }
-      case Kind::kMin:
-      case Kind::kMax:
+      case AtomKind::kMin:
+      case AtomKind::kMax:
         for (Dim arg : atom.args) {
-          assume(atom.kind == Kind::kMin ? pool_.subtract(arg, self) : pool_.subtract(self, arg));
+          assume(atom.kind == AtomKind::kMin ? pool_.subtract(arg, self) : pool_.subtract(self, arg));
         }
         extremes_.push_back(&atom);
         break;
-      case Kind::kErased:
-      case Kind::kInvalid: break;
+      case AtomKind::kErased:
+      case AtomKind::kInvalid: break;
     }
   }
 
  public:
-  // The rows that say which argument an extreme is.
+  // For each argument of an extreme (min or max), the rows of the case that the extreme equals this argument.
   std::vector<std::vector<Row>> cases(const DimAtom& atom) {
-    std::vector<std::vector<Row>> all;
+    std::vector<std::vector<Row>> result;
     const Dim self = pool_.monomial({&atom});
     for (Dim arg : atom.args) {
-      all.push_back({row_of(atom.kind == Kind::kMin ? pool_.subtract(self, arg) : pool_.subtract(arg, self))});
+      result.push_back({row_of(atom.kind == AtomKind::kMin ? pool_.subtract(self, arg) : pool_.subtract(arg, self))});
     }
-    return all;
+    return result;
   }
 
  private:
@@ -193,22 +193,22 @@ class Facts {
   DimPool& pool_;
   const DimBounds& bounds_;
   std::map<Monomial, uint32_t, Before> columns_;
-  std::set<const DimAtom*> known_;
+  std::set<const DimAtom*> defined_;
   std::vector<const DimAtom*> extremes_;
   std::vector<Row> rows_;
 };
 
-// Each min and max is one of its arguments: every choice must be contradictory.
-bool contradictory(const std::vector<Row>& rows, const std::vector<std::vector<std::vector<Row>>>& choices, size_t next,
+// Each min and max equals one of its arguments, so the rows must be contradictory in every combination of cases.
+bool contradictory(const std::vector<Row>& rows, const std::vector<std::vector<std::vector<Row>>>& cases, size_t next,
                    size_t& budget) {
   if (budget == 0) return false;
   --budget;
   if (contradictory(rows)) return true;
-  if (next == choices.size()) return false;
-  for (const std::vector<Row>& choice : choices[next]) {
+  if (next == cases.size()) return false;
+  for (const std::vector<Row>& case_rows : cases[next]) {
     std::vector<Row> more = rows;
-    more.insert(more.end(), choice.begin(), choice.end());
-    if (!contradictory(more, choices, next + 1, budget)) return false;
+    more.insert(more.end(), case_rows.begin(), case_rows.end());
+    if (!contradictory(more, cases, next + 1, budget)) return false;
   }
   return true;
 }
@@ -216,21 +216,21 @@ bool contradictory(const std::vector<Row>& rows, const std::vector<std::vector<s
 }  // namespace
 
 bool DimProver::impossible(const std::vector<Dim>& claims) const {
-  // An interval alone settles most.
+  // Interval arithmetic alone proves most claims.
   for (Dim dim : claims) {
     if (!dim.valid()) return false;
     if (const auto hi = range(dim, bounds_).hi; hi && *hi < 0) return true;
   }
   Facts facts(pool_, bounds_);
   for (Dim dim : claims) facts.assume(dim);
-  std::vector<std::vector<std::vector<Row>>> choices;
+  std::vector<std::vector<std::vector<Row>>> cases;
   for (size_t i = 0; i < facts.extremes().size() && !facts.too_large(); ++i) {
     const DimAtom& extreme = *facts.extremes()[i];
-    choices.push_back(facts.cases(extreme));
+    cases.push_back(facts.cases(extreme));
   }
   if (facts.too_large()) return false;
   size_t budget = kMaxCases;
-  return contradictory(facts.rows(), choices, 0, budget);
+  return contradictory(facts.rows(), cases, 0, budget);
 }
 
 bool DimProver::implied(std::span<const Dim> facts, Dim dim) const {

@@ -1,9 +1,10 @@
-// What can be proved about dims: the one prover for shapes, bounds of loops and ragged extents.
+// The prover of claims about dims. Shapes, bounds of loops and ragged extents use the same prover.
 //
-// Semantics: a claim is about all values that the variables may have: those in their bounds, >= 0 where none are given,
-// for which both sides have a value. kYes: it holds for all of them. kNo: it holds for none. kUnknown: neither could be
-// shown; the prover is sound, not complete. It reasons about polynomials as linear sums of monomials, with what defines
-// a // b, min and max, by Fourier-Motzkin elimination with integer rounding, within a limit on the work.
+// Semantics: a claim is about all values of the variables within their bounds (>= 0 where no bounds are given) for
+// which both sides have a value. kYes: the claim holds for all of them. kNo: the claim holds for none of them.
+// kUnknown: neither could be proved; the prover is sound, but not complete. It treats polynomials as linear sums of
+// monomials, adds the defining inequalities of a // b, min and max, and applies Fourier-Motzkin elimination with
+// integer rounding, within a limit on the work.
 #pragma once
 
 #include "compiler/base/dim.h"
@@ -21,15 +22,15 @@ class DimProver {
   Answer less(Dim a, Dim b) const { return less_equal(pool_.add(a, pool_.dim(1)), b); }
   // Whether a is a multiple of b.
   Answer divides(Dim b, Dim a) const;
-  // Whether dim >= 0 for all values for which all of `facts` are.
+  // Whether dim >= 0 for all values for which every dim of `facts` is >= 0.
   bool implied(std::span<const Dim> facts, Dim dim) const;
-  // As a bound for every value, no tighter than interval arithmetic sees.
+  // A range that contains every value of the dim, by interval arithmetic.
   DimRange range_of(Dim dim) const { return range(dim, bounds_); }
 
   const DimBounds& bounds() const { return bounds_; }
 
  private:
-  // Whether no values make all of `facts` >= 0.
+  // Whether no values of the variables make every dim of `facts` >= 0.
   bool impossible(const std::vector<Dim>& facts) const;
 
   DimPool& pool_;

@@ -1,4 +1,4 @@
-// Interval arithmetic over dims.
+// The interval arithmetic over dims.
 #include <algorithm>
 
 #include "compiler/base/dim.h"
@@ -9,7 +9,7 @@ namespace {
 using Kind = DimAtom::Kind;
 __extension__ typedef __int128 Wide;
 
-// Bounds that may be infinite; finite ones beyond 64 bits count as infinite.
+// Bounds that may be infinite; a finite bound beyond 64 bits counts as infinite.
 struct Interval {
   std::optional<Wide> lo, hi;
 };
@@ -46,7 +46,8 @@ Wide floor_div(Wide a, Wide b) {
 Interval quotient(const Interval& a, const Interval& b) {
   if (b.lo.value_or(0) < 1) return {};
   Interval result;
-  // The least quotient has the least dividend: by the largest divisor where it is positive, by the least otherwise.
+  // The least quotient has the least dividend, and the largest divisor where the dividend is positive, otherwise the
+  // least divisor.
   if (a.lo && *a.lo >= 0) result.lo = b.hi ? floor_div(*a.lo, *b.hi) : 0;
   else if (a.lo) result.lo = floor_div(*a.lo, *b.lo);
   if (a.hi && *a.hi >= 0) result.hi = floor_div(*a.hi, *b.lo);
@@ -66,7 +67,8 @@ Interval of(const DimAtom& atom, const DimBounds& bounds) {
     case Kind::kMin:
     case Kind::kMax: {
       Interval result = of_arg(0);
-      // The bound that every argument must have, and the one that any of them gives.
+      // The first function computes a bound that requires a bound of every argument; the second a bound that any
+      // bounded argument implies.
       auto every = [](auto& mine, const auto& other, auto pick) {
         mine = mine && other ? std::optional(pick(*mine, *other)) : std::nullopt;
       };

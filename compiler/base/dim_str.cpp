@@ -1,4 +1,4 @@
-// Dims as text.
+// The text form of dims.
 #include <algorithm>
 
 #include "compiler/base/dim.h"
@@ -6,7 +6,7 @@
 namespace tenon::compiler {
 namespace {
 
-using Kind = DimAtom::Kind;
+using AtomKind = DimAtom::Kind;
 
 class Writer {
  public:
@@ -17,7 +17,7 @@ class Writer {
     struct Part {
       bool negative;
       std::string text;
-      bool number;
+      bool is_constant;
       auto operator<=>(const Part&) const = default;
     };
     std::vector<Part> parts;
@@ -29,8 +29,9 @@ class Writer {
       const bool negative = term.coefficient < 0;
       parts.push_back({negative, product(term), term.factors.empty()});
     }
-    // Positive ones first, by name; the number last.
-    std::ranges::sort(parts, {}, [](const Part& part) { return std::tuple(part.number, part.negative, part.text); });
+    // Positive terms come first, sorted by name; the constant comes last.
+    std::ranges::sort(parts, {},
+                      [](const Part& part) { return std::tuple(part.is_constant, part.negative, part.text); });
     std::string text;
     for (const Part& part : parts) {
       if (!text.empty()) text += part.negative ? " - " : " + ";
@@ -50,12 +51,12 @@ class Writer {
   }
   std::string sum(Dim dim) const { return sum(dim.node->terms); }
 
-  // As a part of a product or division.
+  // The text of an operand of a product or division.
   std::string operand(Dim dim) const {
     std::string text = sum(dim);
     return text.find_first_of(" -*") != std::string::npos && !closed(text) ? "(" + text + ")" : text;
   }
-  // A call, as min(n, 4).
+  // Whether the text is a call, as min(n, 4).
   static bool closed(const std::string& text) {
     const size_t open = text.find('(');
     if (open == std::string::npos || open == 0 || text.find_first_of(" *-") < open) return false;
@@ -78,53 +79,53 @@ class Writer {
       }
       texts.push_back(sum(std::move(terms)));
     }
-    if (set) {  // numbers last, as in min(n, 4)
+    if (set) {  // constants come last, as in min(n, 4)
       std::ranges::sort(texts, {}, [](const std::string& text) {
         return std::pair(text.find_first_not_of("-0123456789") == std::string::npos, text);
       });
     }
-    std::string all;
-    for (const std::string& text : texts) all += (all.empty() ? "" : ", ") + text;
-    return all;
+    std::string joined;
+    for (const std::string& text : texts) joined += (joined.empty() ? "" : ", ") + text;
+    return joined;
   }
 
   std::string atom(const DimAtom& atom) const {
     switch (atom.kind) {
-      case Kind::kVariable: return std::string(name_(atom.name));
-      case Kind::kFloorDivide: return dividend(atom.args[0]) + " // " + operand(atom.args[1]);
-      case Kind::kMin: return "min(" + list(atom.args, true) + ")";
-      case Kind::kMax: return "max(" + list(atom.args, true) + ")";
-      case Kind::kApply: return std::string(name_(atom.name)) + "(" + list(atom.args, false) + ")";
-      case Kind::kErased: return "?";
-      case Kind::kInvalid: return "invalid";
+      case AtomKind::kVariable: return std::string(name_(atom.name));
+      case AtomKind::kFloorDivide: return dividend(atom.args[0]) + " // " + operand(atom.args[1]);
+      case AtomKind::kMin: return "min(" + list(atom.args, true) + ")";
+      case AtomKind::kMax: return "max(" + list(atom.args, true) + ")";
+      case AtomKind::kApply: return std::string(name_(atom.name)) + "(" + list(atom.args, false) + ")";
+      case AtomKind::kErased: return "?";
+      case AtomKind::kInvalid: return "invalid";
     }
     return "";
   }
-  // 2*n // 16 is (2*n) // 16.
+  // A product needs no parentheses: 2*n // 16 is (2*n) // 16.
   std::string dividend(Dim dim) const {
     const auto& terms = dim.node->terms;
     if (terms.size() == 1 && terms[0].coefficient > 0) return product(terms[0]);
     return operand(dim);
   }
 
-  // Without its sign.
+  // The text of the term without its sign.
   std::string product(const DimTerm& term) const {
-    const std::string number = size_of(term.coefficient);
-    if (term.factors.empty()) return number;
+    const std::string coefficient = size_of(term.coefficient);
+    if (term.factors.empty()) return coefficient;
     std::vector<std::string> texts;
-    const bool alone = term.factors.size() == 1 && number == "1";
+    const bool alone = term.factors.size() == 1 && coefficient == "1";
     for (const DimAtom* factor : term.factors) {
       std::string text = atom(*factor);
-      if (factor->kind == Kind::kFloorDivide && !alone) text.insert(0, "(").append(")");
+      if (factor->kind == AtomKind::kFloorDivide && !alone) text.insert(0, "(").append(")");
       texts.push_back(std::move(text));
     }
     std::ranges::sort(texts);
-    std::string all = number == "1" ? "" : number;
-    for (const std::string& text : texts) all += (all.empty() ? "" : "*") + text;
-    return all;
+    std::string joined = coefficient == "1" ? "" : coefficient;
+    for (const std::string& text : texts) joined += (joined.empty() ? "" : "*") + text;
+    return joined;
   }
 
-  // k*a - k*c*(a // c), which is k*(a % c).
+  // Removes terms of the form k*a - k*c*(a // c), which is k*(a % c), and passes each to `found`.
   template <class F>
   void take_remainders(std::vector<DimTerm>& terms, F&& found) const {
     struct Remainder {
@@ -136,7 +137,7 @@ class Writer {
     std::vector<Remainder> candidates;
     for (const DimTerm& term : terms) {
       for (const DimAtom* factor : term.factors) {
-        if (factor->kind != Kind::kFloorDivide) continue;
+        if (factor->kind != AtomKind::kFloorDivide) continue;
         const Dim by = factor->args[1];
         Monomial others = term.factors;
         others.erase(std::ranges::find(others, factor));
@@ -158,38 +159,38 @@ class Writer {
     }
     std::ranges::sort(candidates, {}, &Remainder::text);
     for (const Remainder& next : candidates) {
-      // Another one may have taken a part.
+      // An earlier candidate may have removed a part.
       auto has = [&](const DimTerm& term) { return std::ranges::count(terms, term) > 0; };
       if (!has(next.floor)) continue;
       if (!std::ranges::all_of(next.parts, [&](const DimTerm& part) { return part.factors.empty() || has(part); })) {
         continue;
       }
-      std::vector<DimTerm> rest = terms;
-      std::erase(rest, next.floor);
+      std::vector<DimTerm> remaining = terms;
+      std::erase(remaining, next.floor);
       bool fits = true;
       for (const DimTerm& part : next.parts) {
         if (!part.factors.empty()) {
-          std::erase(rest, part);
+          std::erase(remaining, part);
           continue;
         }
-        auto constant = std::ranges::find_if(rest, [](const DimTerm& term) { return term.factors.empty(); });
-        if (constant == rest.end()) constant = rest.insert(rest.begin(), DimTerm{{}, 0});
+        auto constant = std::ranges::find_if(remaining, [](const DimTerm& term) { return term.factors.empty(); });
+        if (constant == remaining.end()) constant = remaining.insert(remaining.begin(), DimTerm{{}, 0});
         fits &= !__builtin_sub_overflow(constant->coefficient, part.coefficient, &constant->coefficient);
-        if (constant->coefficient == 0) rest.erase(constant);
+        if (constant->coefficient == 0) remaining.erase(constant);
       }
       if (!fits) continue;
-      terms = std::move(rest);
+      terms = std::move(remaining);
       found(next.times, next.text);
     }
   }
 
-  // min(a, b) + 3 as min(a + 3, b + 3): the normal form has made 0 of the least number in it.
+  // min(a, b) + 3 as min(a + 3, b + 3): the normal form subtracts the least constant from every argument.
   std::optional<std::string> extreme_plus(const std::vector<DimTerm>& terms) const {
     if (terms.size() != 2 || !terms[0].factors.empty() || terms[1].coefficient != 1 || terms[1].factors.size() != 1) {
       return std::nullopt;
     }
     const DimAtom& atom = *terms[1].factors[0];
-    if (atom.kind != Kind::kMin && atom.kind != Kind::kMax) return std::nullopt;
+    if (atom.kind != AtomKind::kMin && atom.kind != AtomKind::kMax) return std::nullopt;
     for (Dim arg : atom.args) {
       const auto& inner = arg.node->terms;
       int64_t sum = 0;
@@ -198,7 +199,7 @@ class Writer {
         return std::nullopt;
       }
     }
-    return (atom.kind == Kind::kMin ? "min(" : "max(") + list(atom.args, true, terms[0].coefficient) + ")";
+    return (atom.kind == AtomKind::kMin ? "min(" : "max(") + list(atom.args, true, terms[0].coefficient) + ")";
   }
 
   const std::function<std::string_view(Symbol)>& name_;

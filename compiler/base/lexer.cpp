@@ -1,4 +1,4 @@
-// From characters to tokens, and from a place to a message with the line and a caret.
+// The lexer, and the messages that show a source line with a caret.
 #include "compiler/base/lexer.h"
 
 #include <fmt/format.h>
@@ -40,7 +40,7 @@ class Lexer {
         push(Tok::kPunct, "?", start);
       } else if (c == '%' || c == '@' || c == '$') {
         ++at_;
-        // A global may have dots, as @main.region; a dot behind a local is a projection.
+        // The name of a global may contain dots, as in @main.region; a dot after a local is a projection.
         const std::string name = take([&](char next) { return is_name(next) || (c == '@' && next == '.'); });
         if (name.empty()) return source_.error_at(start, fmt::format("'{}' must be followed by a name", c));
         push(c == '%' ? Tok::kLocal : c == '@' ? Tok::kGlobal : Tok::kConstant, name, start);
@@ -49,7 +49,7 @@ class Lexer {
       } else if (is_digit(c)) {
         number(start);
       } else if (c == '"') {
-        if (Status status = string(start); !status) return std::unexpected(status.error());
+        TENON_TRY(string(start));
       } else if (const std::string_view two = text_.substr(at_, 2); is_pair(two)) {
         at_ += 2;
         push(Tok::kPunct, std::string(two), start);
@@ -70,7 +70,7 @@ class Lexer {
     return std::ranges::find(kPairs, two) != std::end(kPairs);
   }
   void push(Tok kind, std::string text, size_t start) {
-    // Where sizes and indices stand, % and // are operators.
+    // Inside sizes and indices, % and // are operators.
     if (kind == Tok::kPunct && (text == "(" || text == "[")) {
       if (in_sizes_ > 0 || begins_sizes(text)) ++in_sizes_;
     } else if (kind == Tok::kPunct && (text == ")" || text == "]") && in_sizes_ > 0) {
@@ -78,16 +78,16 @@ class Lexer {
     }
     tokens_.push_back({kind, std::move(text), start, at_});
     if (kind == Tok::kComment) return;
-    before_ = std::move(last_);
+    before_last_ = std::move(last_);
     last_ = tokens_.back();
   }
 
-  // Tensor[( and, in loop functions, %a[ and `in (`, `at (`, `where (`, `below (`, `index(`.
+  // Sizes begin at `Tensor[(` and, in loop functions, at `%a[`, `in (`, `at (`, `where (`, `below (` and `index(`.
   bool begins_sizes(std::string_view bracket) const {
     if (bracket == "[") return last_.kind == Tok::kLocal;
     static constexpr std::string_view kWords[] = {"in", "at", "where", "below", "index"};
     if (last_.kind == Tok::kName) return std::ranges::find(kWords, last_.text) != std::end(kWords);
-    return last_.text == "[" && before_.kind == Tok::kName && before_.text == "Tensor";
+    return last_.text == "[" && before_last_.kind == Tok::kName && before_last_.text == "Tensor";
   }
 
   void skip_blank() {
@@ -114,8 +114,8 @@ class Lexer {
   void number(size_t start) {
     std::string digits = take(is_digit);
     Tok kind = Tok::kInteger;
-    // Behind a local and a dot there is a field: %x.1 is not a float.
-    const bool field = last_.text == "." && last_.kind == Tok::kPunct && before_.kind != Tok::kEnd;
+    // The number after a local and a dot is the index of a field: %x.1 is not a float.
+    const bool field = last_.text == "." && last_.kind == Tok::kPunct && before_last_.kind != Tok::kEnd;
     if (!field && at_ + 1 < text_.size() && text_[at_] == '.' && is_digit(text_[at_ + 1])) {
       kind = Tok::kFloat;
       ++at_;
@@ -148,7 +148,7 @@ class Lexer {
         value += static_cast<char>(hex(text_[at_ + 2]) * 16 + hex(text_[at_ + 3]));
         at_ += 3;
       } else {
-        return source_.error_at(at_, "unknown escape", "\\\", \\\\ and \\x0a are known");
+        return source_.error_at(at_, "unknown escape", "the supported escapes are \\\", \\\\ and \\x0a");
       }
     }
     if (at_ >= text_.size() || text_[at_] != '"') return source_.error_at(start, "the string has no end");
@@ -161,9 +161,9 @@ class Lexer {
   std::string_view text_;
   bool comments_;
   size_t at_ = 0;
-  int in_sizes_ = 0;  // parentheses that are open there
+  int in_sizes_ = 0;  // the number of open brackets around sizes and indices
   std::vector<Token> tokens_;
-  Token last_, before_;  // the last two that are no comments
+  Token last_, before_last_;  // the last two tokens that are not comments
 };
 
 }  // namespace
@@ -174,18 +174,18 @@ Source::Source(std::string_view text, std::string_view file) : text_(text), file
   }
 }
 
-std::pair<int, int> Source::place(size_t offset) const {
+std::pair<int, int> Source::location(size_t offset) const {
   const auto after = std::ranges::upper_bound(lines_, offset);
   return {static_cast<int>(after - lines_.begin()), static_cast<int>(offset - *(after - 1)) + 1};
 }
 
 std::unexpected<Diagnostic> Source::error_at(size_t offset, std::string what, std::string help) const {
-  const auto [line, column] = place(offset);
+  const auto [line, column] = location(offset);
   std::string_view shown = text_.substr(offset - (column - 1));
   shown = shown.substr(0, shown.find_first_of("\r\n"));
   size_t caret = column - 1;
   constexpr size_t kWide = 100;
-  if (shown.size() > kWide) {  // a window around the place
+  if (shown.size() > kWide) {  // a window of the line around the offset
     const size_t start = caret > kWide / 2 ? caret - kWide / 2 : 0;
     shown = shown.substr(start, kWide);
     caret -= start;
@@ -193,7 +193,8 @@ std::unexpected<Diagnostic> Source::error_at(size_t offset, std::string what, st
   size_t word = caret;
   if (word < shown.size() && std::string_view("%@$").find(shown[word]) != std::string_view::npos) ++word;
   while (word < shown.size() && is_name(shown[word])) ++word;
-  // A tab stays one below, so that the caret stands right whatever its width; a character of UTF-8 has one column.
+  // A tab of the line is a tab in the caret's line too, so that the caret is aligned for every tab width. A character
+  // of UTF-8 has one column.
   std::string below;
   for (const char c : shown.substr(0, caret)) {
     if ((static_cast<unsigned char>(c) & 0xc0) != 0x80) below += c == '\t' ? '\t' : ' ';

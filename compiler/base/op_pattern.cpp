@@ -19,13 +19,13 @@ std::string_view name(OpPattern pattern) {
 
 std::string_view documentation(OpPattern pattern) {
   switch (pattern) {
-    case OpPattern::kElementwise: return "an element of the result needs the element at the same place";
-    case OpPattern::kBroadcast: return "as elementwise, arguments repeated along dims";
+    case OpPattern::kElementwise: return "an element of the result depends on the elements at the same index";
+    case OpPattern::kBroadcast: return "as elementwise, with arguments repeated along dims";
     case OpPattern::kInjective:
-      return "an element of the result needs one element, at a place that follows from its own";
+      return "an element of the result depends on one element, whose index is a function of the result's index";
     case OpPattern::kReduction: return "an element of the result combines many elements";
     case OpPattern::kAnchor: return "a contraction; elementwise operators may follow in its kernel";
-    case OpPattern::kOpaque: return "stands alone";
+    case OpPattern::kOpaque: return "is not fused";
   }
   return "";
 }

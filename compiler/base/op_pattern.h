@@ -1,4 +1,4 @@
-// How an operator or a loop function may be fused with its neighbours (after Relay's OpPatternKind).
+// The fusion pattern of an operator or a loop function (after Relay's OpPatternKind).
 #pragma once
 
 #include <cstdint>
@@ -6,10 +6,10 @@
 
 namespace tenon::compiler {
 
-// What one element of the result needs of the operands.
+// The elements of the operands that one element of the result depends on.
 enum class OpPattern : uint8_t {
   kElementwise,  // the element at the same index
-  kBroadcast,    // the same, with operands repeated along dims
+  kBroadcast,    // the element at the same index, where operands are repeated along dims
   kInjective,    // one element, whose index is a function of the result's index
   kReduction,    // many elements, combined
   kAnchor,       // a contraction; elementwise operators may follow in its kernel

@@ -1,10 +1,10 @@
-// Types.
+// The types of values.
 //
-// Semantics: nodes are interned in a TypeContext, live as long as it and compare by address. The sizes of a tensor are
-// dims (dim.h); the size `?` is some size, and Tensor[(?,), f32] the type of all vectors. Types are invariant: two
-// types are compatible when they are equal, but for `?` (accepts()). A TypeVariable stands for any type, the same
-// through its global function or type definition. An UnknownType, and a dim variable whose name starts with '?', lives
-// only while a function is inferred; no module that was handed out has one.
+// Semantics: nodes are interned in a TypeContext, which owns them, and compare by address. The sizes of a tensor are
+// dims (dim.h); the size `?` means some size, and Tensor[(?,), f32] is the type of all vectors. Types are invariant:
+// two types are compatible when they are equal, except for `?` (accepts()). A TypeVariable is any type, the same type
+// throughout its global function or type definition. An UnknownType, and a dim variable whose name starts with '?',
+// exists only during the inference of a function; a finished module contains none.
 #pragma once
 
 #include <compare>
@@ -28,7 +28,7 @@ struct Type {
   bool operator==(const Type&) const = default;
   auto operator<=>(const Type&) const = default;
 
-  // The alternative, or nullptr.
+  // The type as this alternative, or nullptr.
   const struct TensorType* tensor() const;
   const struct TupleType* tuple() const;
   const struct FunctionType* function() const;
@@ -36,7 +36,7 @@ struct Type {
   const struct ReferenceType* reference() const;
   const struct TypeVariable* variable() const;
   const struct UnknownType* unknown() const;
-  // What a binding of several results is made of: the fields of a tuple, or the type itself.
+  // The types of the results of a binding: the fields of a tuple, or the type itself.
   std::vector<Type> parts() const;
 };
 
@@ -46,7 +46,7 @@ struct TensorType {
   auto operator<=>(const TensorType&) const = default;
 
   int64_t rank() const { return static_cast<int64_t>(dims.size()); }
-  // The shape, where no dim has a variable.
+  // The shape, where every dim is a constant.
   std::optional<runtime::Shape> shape() const;
 };
 
@@ -62,7 +62,7 @@ struct FunctionType {
   auto operator<=>(const FunctionType&) const = default;
 };
 
-// A defined type on arguments, as List[Tensor[(n,), f32]].
+// A defined type with its type arguments, as List[Tensor[(n,), f32]].
 struct AdtType {
   Symbol name{};
   std::vector<Type> args;
@@ -81,7 +81,7 @@ struct TypeVariable {
 };
 
 struct UnknownType {
-  uint32_t number = 0;
+  uint32_t id = 0;
   auto operator<=>(const UnknownType&) const = default;
 };
 
@@ -105,13 +105,13 @@ inline std::vector<Type> Type::parts() const {
   return fields ? fields->fields : std::vector{*this};
 }
 
-// Whether the type has a `?` that can be seen: in a tensor, or a field of a tuple; other types keep theirs closed.
+// Whether the type has a visible `?`: in a tensor, or in a field of a tuple. The `?` inside other types is not visible.
 bool has_erased(Type type);
-// Whether a value of type `found` may stand where `wanted` is: they are equal, or `wanted` has `?` where a size of
-// `found` can be seen.
+// Whether a value of type `found` may be used where the type `wanted` is required: the types are equal except that
+// `wanted` has a `?` in place of visible sizes of `found`.
 bool accepts(Type wanted, Type found);
 
-// suggest() (support/suggest.h) among the names of dtypes.
+// The suggestion of suggest() (support/suggest.h) among the names of dtypes.
 std::string suggest_dtype(std::string_view wrong);
 
 }  // namespace tenon::compiler

@@ -1,4 +1,4 @@
-// Interning: names, dims and types are made once and compare by address.
+// Interning of names, dims and types: equal ones are stored once and compare by address.
 #include "compiler/base/type_context.h"
 
 #include <fmt/format.h>
@@ -72,7 +72,7 @@ Type TypeContext::map_type(Type type, const std::function<Type(Type)>& leaf, con
     Type type;
     const std::function<Type(Type)>& leaf;
     const std::function<Dim(Dim)>& dim;
-    decltype(list)& each;
+    decltype(list)& map_list;
     Type operator()(const TensorType& x) const {
       if (!dim) return type;
       Dims dims;
@@ -80,11 +80,11 @@ Type TypeContext::map_type(Type type, const std::function<Type(Type)>& leaf, con
       for (Dim next : x.dims) dims.push_back(dim(next));
       return self.tensor(std::move(dims), x.dtype);
     }
-    Type operator()(const TupleType& x) const { return self.tuple(each(x.fields)); }
+    Type operator()(const TupleType& x) const { return self.tuple(map_list(x.fields)); }
     Type operator()(const FunctionType& x) const {
-      return self.function(each(x.params), self.map_type(x.result, leaf, dim));
+      return self.function(map_list(x.params), self.map_type(x.result, leaf, dim));
     }
-    Type operator()(const AdtType& x) const { return self.adt(x.name, each(x.args)); }
+    Type operator()(const AdtType& x) const { return self.adt(x.name, map_list(x.args)); }
     Type operator()(const ReferenceType& x) const { return self.reference(self.map_type(x.value, leaf, dim)); }
     Type operator()(const TypeVariable&) const { return leaf ? leaf(type) : type; }
     Type operator()(const UnknownType&) const { return leaf ? leaf(type) : type; }
@@ -132,7 +132,7 @@ Type TypeContext::function(std::vector<Type> params, Type result) {
 Type TypeContext::adt(Symbol name, std::vector<Type> args) { return intern(TypeNode(AdtType{name, std::move(args)})); }
 Type TypeContext::reference(Type value) { return intern(TypeNode(ReferenceType{value})); }
 Type TypeContext::type_variable(Symbol name) { return intern(TypeNode(TypeVariable{name})); }
-Type TypeContext::unknown(uint32_t number) { return intern(TypeNode(UnknownType{number})); }
+Type TypeContext::unknown(uint32_t id) { return intern(TypeNode(UnknownType{id})); }
 
 std::string TypeContext::str(Dim dim) const {
   return compiler::str(dim, [this](Symbol symbol) { return name(symbol); });
@@ -153,18 +153,18 @@ std::string TypeContext::str(Type type) const {
   };
   struct Visitor {
     const TypeContext& self;
-    decltype(list)& all;
+    decltype(list)& join_types;
     std::string operator()(const TensorType& x) const {
       return fmt::format("Tensor[{}, {}]", self.str(x.dims), runtime::name(x.dtype));
     }
     std::string operator()(const TupleType& x) const {
-      return fmt::format("({}{})", all(x.fields), x.fields.size() == 1 ? "," : "");
+      return fmt::format("({}{})", join_types(x.fields), x.fields.size() == 1 ? "," : "");
     }
     std::string operator()(const FunctionType& x) const {
-      return fmt::format("fn({}) -> {}", all(x.params), self.str(x.result));
+      return fmt::format("fn({}) -> {}", join_types(x.params), self.str(x.result));
     }
     std::string operator()(const AdtType& x) const {
-      return fmt::format("{}{}", self.name(x.name), x.args.empty() ? "" : "[" + all(x.args) + "]");
+      return fmt::format("{}{}", self.name(x.name), x.args.empty() ? "" : "[" + join_types(x.args) + "]");
     }
     std::string operator()(const ReferenceType& x) const { return fmt::format("Ref[{}]", self.str(x.value)); }
     std::string operator()(const TypeVariable& x) const { return std::string(self.name(x.name)); }

@@ -1,5 +1,5 @@
-// What the loop level and the functional language share: interned names, dims (as their pool) and types. A TypeContext
-// outlives every module and loop function made with it; one thread uses it at a time.
+// The interned names, dims and types that the loop level and the functional language share. A TypeContext outlives
+// every module and loop function that uses it, and one thread uses it at a time.
 #pragma once
 
 #include <deque>
@@ -24,14 +24,14 @@ class TypeContext : public DimPool {
   Symbol symbol(std::string_view name);
   std::string_view name(Symbol symbol) const { return names_[static_cast<uint32_t>(symbol)]; }
 
-  // A name for a dim that is not in `used`, which takes it: _0, _1, ...
+  // A name for a dim that is not in `used`: _0, _1, ... The name is added to `used`.
   Symbol fresh_dim(std::set<Symbol>& used);
   using DimPool::substitute;
   Type substitute(Type type, const std::map<Symbol, Dim>& values, const std::map<Symbol, Type>& types = {});
-  // The type with each part that has no parts of its own, and each dim, replaced; nullptr keeps them.
+  // The type with every leaf (a type variable or an unknown type) and every dim replaced; nullptr keeps them.
   Type map_type(Type type, const std::function<Type(Type)>& leaf, const std::function<Dim(Dim)>& dim);
 
-  // The type with each size that can be seen replaced: of a tensor, and in the fields of a tuple.
+  // The type with every visible size replaced: the sizes of a tensor and of the fields of a tuple.
   Type map_sizes(Type type, const std::function<Dim(Dim)>& size);
 
   Type tensor(Dims dims, DType dtype);
@@ -41,17 +41,17 @@ class TypeContext : public DimPool {
   Type adt(Symbol name, std::vector<Type> args);
   Type reference(Type value);
   Type type_variable(Symbol name);
-  Type unknown(uint32_t number);
+  Type unknown(uint32_t id);
   Type unit() { return tuple({}); }
   Type type_of(const runtime::Tensor& tensor) { return this->tensor(tensor.shape(), tensor.dtype()); }
 
-  // As the text form writes them: "4*n + 1", "(N, 64)", "Tensor[(N, 64), f32]".
+  // The syntax of the text form: "4*n + 1", "(N, 64)", "Tensor[(N, 64), f32]".
   std::string str(Dim dim) const;
   std::string str(const Dims& dims) const;
   std::string str(Type type) const;
 
-  // Work, counted instead of timed: each time that a part of the compiler looks at a node of a module, or at one of its
-  // own, it says so here. What grows faster than the modules do is found by it.
+  // The work of the compiler, counted instead of timed: every visit of a node of a module, or of a node of an analysis,
+  // is counted here. Tests compare the count with the size of the module to find superlinear algorithms.
   void visit(uint64_t nodes = 1) { visits_ += nodes; }
   uint64_t visits() const { return visits_; }
 

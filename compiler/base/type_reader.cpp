@@ -1,4 +1,4 @@
-// Types and dims, by recursive descent.
+// The recursive-descent parser of types and dims.
 #include "compiler/base/type_reader.h"
 
 #include <fmt/format.h>
@@ -13,10 +13,10 @@ namespace {
 
 bool contains(const std::vector<Symbol>& names, Symbol name) { return std::ranges::find(names, name) != names.end(); }
 
-// Whether the name is, or by this use becomes, one of `kind`.
-bool use_as(std::vector<Symbol>& kind, std::vector<Symbol>& undecided, Symbol name) {
+// Whether the name is in `kind`; an unclassified name moves into `kind` by this use.
+bool use_as(std::vector<Symbol>& kind, std::vector<Symbol>& unclassified, Symbol name) {
   if (contains(kind, name)) return true;
-  if (std::erase(undecided, name) == 0) return false;
+  if (std::erase(unclassified, name) == 0) return false;
   kind.push_back(name);
   return true;
 }
@@ -24,7 +24,7 @@ bool use_as(std::vector<Symbol>& kind, std::vector<Symbol>& undecided, Symbol na
 }  // namespace
 
 bool TypeScope::declared(Symbol name) const {
-  return contains(dims, name) || contains(types, name) || contains(undecided, name);
+  return contains(dims, name) || contains(types, name) || contains(unclassified, name);
 }
 
 Status TypeReader::variables(TypeScope& scope) {
@@ -34,7 +34,7 @@ Status TypeReader::variables(TypeScope& scope) {
     TENON_TRY_ASSIGN(text, cursor_.take(Tok::kName, "a dim or type variable"));
     const Symbol name = context_.symbol(*text);
     if (scope.declared(name)) return cursor_.error_at(offset, fmt::format("{} is declared twice", *text));
-    scope.undecided.push_back(name);
+    scope.unclassified.push_back(name);
     if (!cursor_.accept_name("in")) return {};
     TENON_TRY_ASSIGN(range, bounds());
     scope.bounds.emplace(name, *range);
@@ -42,7 +42,7 @@ Status TypeReader::variables(TypeScope& scope) {
   });
 }
 
-// 1..512, or 1.. without an end.
+// 1..512, or 1.. without an upper bound.
 Expected<DimRange> TypeReader::bounds() {
   DimRange range;
   const size_t offset = cursor_.offset();
@@ -55,15 +55,15 @@ Expected<DimRange> TypeReader::bounds() {
     TENON_TRY_ASSIGN(hi, cursor_.integer());
     range.hi = *hi;
   }
-  if (*lo < 0 || range.hi.value_or(*lo) < *lo) return cursor_.error_at(offset, "no size is in these bounds");
+  if (*lo < 0 || range.hi.value_or(*lo) < *lo) return cursor_.error_at(offset, "the bounds contain no size");
   return range;
 }
 
-void TypeReader::decide(TypeScope& scope, const std::vector<Symbol>& order) {
-  const TypeScope found = std::move(scope);
+void TypeReader::classify(TypeScope& scope, const std::vector<Symbol>& order) {
+  const TypeScope parsed = std::move(scope);
   scope = {};
-  scope.bounds = found.bounds;
-  for (Symbol name : order) (contains(found.types, name) ? scope.types : scope.dims).push_back(name);
+  scope.bounds = parsed.bounds;
+  for (Symbol name : order) (contains(parsed.types, name) ? scope.types : scope.dims).push_back(name);
 }
 
 Type TypeReader::opened(TypeScope& scope, Type type) {
@@ -76,7 +76,7 @@ Type TypeReader::opened(TypeScope& scope, Type type) {
   });
 }
 
-// a + b - c, of terms.
+// Terms, as a + b - c.
 Expected<Dim> TypeReader::dim(TypeScope& scope, int depth) {
   if (depth > kMaxNesting) return cursor_.fail("nested too deeply");
   TENON_TRY_ASSIGN(sum, dim_term(scope, depth));
@@ -89,7 +89,7 @@ Expected<Dim> TypeReader::dim(TypeScope& scope, int depth) {
   return sum;
 }
 
-// a * b // c % d, from left to right.
+// Factors, as a * b // c % d, from left to right.
 Expected<Dim> TypeReader::dim_term(TypeScope& scope, int depth) {
   TENON_TRY_ASSIGN(term, dim_factor(scope, depth));
   while (cursor_.is("*") || cursor_.is("//") || cursor_.is("%")) {
@@ -101,13 +101,13 @@ Expected<Dim> TypeReader::dim_term(TypeScope& scope, int depth) {
       term = context_.multiply(*term, *factor);
       continue;
     }
-    if (factor->constant().value_or(1) <= 0) return cursor_.error_at(offset, "a size is divided by numbers > 0 only");
+    if (factor->constant().value_or(1) <= 0) return cursor_.error_at(offset, "the divisor of a size must be > 0");
     term = op == "//" ? context_.floor_divide(*term, *factor) : context_.modulo(*term, *factor);
   }
   return term;
 }
 
-// A number, a variable, min(a, ...), max(a, ...), (a), -a.
+// An integer, a variable, min(a, ...), max(a, ...), (a) or -a.
 Expected<Dim> TypeReader::dim_factor(TypeScope& scope, int depth) {
   if (depth > kMaxNesting) return cursor_.fail("nested too deeply");
   if (cursor_.accept("-")) {
@@ -132,7 +132,7 @@ Expected<Dim> TypeReader::dim_factor(TypeScope& scope, int depth) {
       args.push_back(*next);
       return {};
     }));
-    if (args.empty()) return cursor_.fail(fmt::format("{} needs a size", text));
+    if (args.empty()) return cursor_.fail(fmt::format("{} requires at least one size", text));
     return text == "min" ? context_.minimum(std::move(args)) : context_.maximum(std::move(args));
   }
   const Symbol variable = context_.symbol(text);
@@ -146,14 +146,14 @@ Expected<Dim> TypeReader::dim_factor(TypeScope& scope, int depth) {
     }));
     return context_.apply(variable, std::move(args));
   }
-  if (!use_as(scope.dims, scope.undecided, variable)) {
-    std::vector<std::string_view> known{"min", "max"};
-    for (const auto* variables : {&scope.dims, &scope.undecided}) {
-      for (Symbol other : *variables) known.push_back(context_.name(other));
+  if (!use_as(scope.dims, scope.unclassified, variable)) {
+    std::vector<std::string_view> candidates{"min", "max"};
+    for (const auto* variables : {&scope.dims, &scope.unclassified}) {
+      for (Symbol other : *variables) candidates.push_back(context_.name(other));
     }
-    const std::string near = suggest(text, known);
+    const std::string suggestion = suggest(text, candidates);
     return cursor_.fail("the dim variable is not declared",
-                        near.empty() ? "declare it behind the function's name, as @f[N](...)" : near);
+                        suggestion.empty() ? "declare it after the function's name, as @f[N](...)" : suggestion);
   }
   cursor_.skip();
   return context_.dim(variable);
@@ -216,8 +216,8 @@ Expected<Type> TypeReader::tensor(TypeScope& scope) {
   TENON_TRY_ASSIGN(text, cursor_.take(Tok::kName, "a dtype"));
   auto dtype = runtime::parse_dtype(*text);
   if (!dtype) {
-    const std::string near = suggest_dtype(*text);
-    return cursor_.error_at(offset, dtype.error().what, near.empty() ? dtype.error().help : near);
+    const std::string suggestion = suggest_dtype(*text);
+    return cursor_.error_at(offset, dtype.error().what, suggestion.empty() ? dtype.error().help : suggestion);
   }
   TENON_TRY(cursor_.expect("]"));
   return context_.tensor(std::move(dims), *dtype);
@@ -229,17 +229,19 @@ Expected<Type> TypeReader::named(TypeScope& scope, int depth) {
   const std::string text = cursor_.peek().text;
   const Symbol name = context_.symbol(text);
   cursor_.skip();
-  if (!scope.bounds.contains(name) && use_as(scope.types, scope.undecided, name)) return context_.type_variable(name);
+  if (!scope.bounds.contains(name) && use_as(scope.types, scope.unclassified, name))
+    return context_.type_variable(name);
   if (!defined_.contains(name)) {
-    std::vector<std::string_view> known{"Tensor", "Ref", "fn"};
-    for (Symbol other : defined_) known.push_back(context_.name(other));
-    for (const auto* variables : {&scope.types, &scope.undecided}) {
-      for (Symbol other : *variables) known.push_back(context_.name(other));
+    std::vector<std::string_view> candidates{"Tensor", "Ref", "fn"};
+    for (Symbol other : defined_) candidates.push_back(context_.name(other));
+    for (const auto* variables : {&scope.types, &scope.unclassified}) {
+      for (Symbol other : *variables) candidates.push_back(context_.name(other));
     }
-    const std::string near = suggest(text, known);
-    return cursor_.error_at(
-        offset, fmt::format("there is no type {}", text),
-        near.empty() ? "Tensor, Ref, fn, tuples, definitions (type T { ... }) and variables (@f[T]) are known" : near);
+    const std::string suggestion = suggest(text, candidates);
+    return cursor_.error_at(offset, fmt::format("there is no type {}", text),
+                            suggestion.empty() ? "a type is Tensor, Ref, fn, a tuple, a definition (type T { ... }) or "
+                                                 "a variable (@f[T])"
+                                               : suggestion);
   }
   std::vector<Type> args;
   if (cursor_.accept("[")) {

@@ -1,4 +1,4 @@
-// Reads dims and types.
+// The parser of dims and types.
 #pragma once
 
 #include <set>
@@ -8,12 +8,12 @@
 
 namespace tenon::compiler {
 
-// The variables that types may name. Brackets do not say which of their names are dims and which are types: the first
-// use decides; one that is not used is a dim.
+// The variables that types may use. The declaration in brackets does not distinguish dims from types: the first use of
+// a name classifies it, and a name without a use is a dim.
 struct TypeScope {
-  std::vector<Symbol> dims, types, undecided;
-  std::vector<Symbol> functions;  // that sizes may apply, as lengths(b)
-  DimBounds bounds;               // of those that were declared with some
+  std::vector<Symbol> dims, types, unclassified;
+  std::vector<Symbol> functions;  // functions that sizes may apply, as lengths(b)
+  DimBounds bounds;               // the declared bounds
 
   bool declared(Symbol name) const;
 };
@@ -24,11 +24,11 @@ class TypeReader {
   TypeReader(TypeContext& context, Cursor& cursor, const std::set<Symbol>& defined)
       : context_(context), cursor_(cursor), defined_(defined) {}
 
-  // [n in 1..512, A, ...], where there is a bracket.
+  // The optional declaration [n in 1..512, A, ...].
   Status variables(TypeScope& scope);
-  // The order of the brackets for those that were decided; the rest are dims.
-  static void decide(TypeScope& scope, const std::vector<Symbol>& order);
-  // A parameter's type, where each `?` that can be seen is a fresh dim of the scope.
+  // Sorts the classified dims and types by the `order` of their declaration; the names still unclassified become dims.
+  static void classify(TypeScope& scope, const std::vector<Symbol>& order);
+  // The type of a parameter, where every visible `?` becomes a fresh dim of the scope.
   Type opened(TypeScope& scope, Type type);
   Expected<Dim> dim(TypeScope& scope, int depth = 0);
   Expected<Type> type(TypeScope& scope, int depth = 0);

@@ -40,49 +40,49 @@ Tensor random_tensor(runtime::Shape shape, DType dtype, uint32_t seed) {
 }
 
 std::vector<float> floats(const Tensor& tensor) {
-  std::vector<float> all;
-  runtime::with_dtype<runtime::kNumbers>(tensor.dtype(), [&]<class T>(T) {
-    for (const T x : tensor.data<T>()) all.push_back(static_cast<float>(x));
+  std::vector<float> values;
+  runtime::with_dtype<runtime::kNumericTypes>(tensor.dtype(), [&]<class T>(T) {
+    for (const T x : tensor.data<T>()) values.push_back(static_cast<float>(x));
   });
-  return all;
+  return values;
 }
 
-struct Ours {
+struct Measurement {
   Tensor x, w;
   std::vector<Tensor> params, results;
   runtime::NativeCode code;
   std::optional<runtime::NativeLibrary> library;
   std::optional<Peer> peer;
-  int calls = 1;  // a round, some milliseconds
+  int calls = 1;  // calls in a round of some milliseconds
   std::vector<double> times, peer_times;
   Figures figures;
 };
 
-// The problem's kernel, scheduled.
-struct Written {
-  kernels::Kernel kernel;
-  loop::Function scheduled;
+// The kernel of a problem and its scheduled function.
+struct ScheduledKernel {
+  kernels::KernelFunction kernel;
+  loop::Function function;
   double seconds = 0;
 };
 
-Expected<Written> write(Context& context, const Problem& p, const Tensor& x_value, const Tensor& w) {
+Expected<ScheduledKernel> schedule_problem(Context& context, const Problem& p, const Tensor& x_value, const Tensor& w) {
   Module module;
   Function function;
   Builder b(context, module, function);
   Atom x = b.param(context.type_of(x_value), "x");
   const double begin = cpu_seconds();
   const std::vector<int64_t> strides{p.stride, p.stride}, padding(4, p.padding());
-  if (p.int8) {  // as models that come quantized have it
-    TENON_TRY_ASSIGN(integers, b.apply("cast", {x}, {{"dtype", std::string("i32")}}));
+  if (p.int8) {  // the form of quantized models
+    TENON_TRY_ASSIGN(integers, b.apply(ops::kCast, {x}, {{"dtype", std::string("i32")}}));
     x = *integers;
   }
-  TENON_TRY_ASSIGN(y, p.product() ? b.apply("matmul", {x, b.constant(w)})
-                                  : b.apply("conv2d", {x, b.constant(w)},
+  TENON_TRY_ASSIGN(y, p.product() ? b.apply(ops::kMatmul, {x, b.constant(w)})
+                                  : b.apply(ops::kConv2d, {x, b.constant(w)},
                                             {{"strides", strides}, {"padding", padding}, {"groups", p.groups}}));
   b.finish(*y);
   TENON_TRY_ASSIGN(kernel, kernels::make_kernel(context, module, "kernel", function));
   loop::Function scheduled = kernels::schedule(context, kernel->function).function;
-  return Written{std::move(*kernel), std::move(scheduled), cpu_seconds() - begin};
+  return ScheduledKernel{std::move(*kernel), std::move(scheduled), cpu_seconds() - begin};
 }
 
 Tensor input(const Problem& p) {
@@ -97,37 +97,38 @@ Tensor weights(const Problem& p) {
 
 Expected<double> compile_seconds(Context& context, const loop::Function& function, const std::string& level,
                                  runtime::NativeCode* result = nullptr) {
-  const auto used = [] { return cpu_seconds() + child_cpu_seconds(); };  // the linker may be a process of its own
+  const auto used = [] { return cpu_seconds() + child_cpu_seconds(); };  // the linker may be a separate process
   const double begin = used();
-  const loop::Function* one[] = {&function};
-  TENON_TRY_ASSIGN(code, native::compile(context, one, {.triple = {}, .levels = {level}, .contract = true}));
+  const loop::Function* functions[] = {&function};
+  TENON_TRY_ASSIGN(code, native::compile(context, functions, {.triple = {}, .levels = {level}, .contract = true}));
   const double seconds = used() - begin;
   if (result) *result = std::move(*code);
   return seconds;
 }
 
-Status prepare(Context& context, const Problem& p, const std::string& level, Ours& ours, runtime::ThreadPool& pool) {
+Status prepare(Context& context, const Problem& p, const std::string& level, Measurement& ours,
+               runtime::ThreadPool& pool) {
   ours.figures.problem = p;
   ours.x = input(p), ours.w = weights(p);
-  TENON_TRY_ASSIGN(written, write(context, p, ours.x, ours.w));
+  TENON_TRY_ASSIGN(scheduled, schedule_problem(context, p, ours.x, ours.w));
   TENON_TRY_ASSIGN(seconds,
-                   compile_seconds(context, written->scheduled,
+                   compile_seconds(context, scheduled->function,
                                    level.empty() ? std::string(runtime::host_levels().front()) : level, &ours.code));
-  ours.figures.compile_seconds = written->seconds + *seconds;
+  ours.figures.compile_seconds = scheduled->seconds + *seconds;
   TENON_TRY_ASSIGN(library, runtime::NativeLibrary::load(ours.code));
   ours.library = std::move(*library);
-  for (const kernels::Operand& operand : written->kernel.operands)
+  for (const kernels::Operand& operand : scheduled->kernel.operands)
     ours.params.push_back(std::holds_alternative<Tensor>(operand) ? std::get<Tensor>(operand) : ours.x);
   TENON_TRY_ASSIGN(results, ours.library->call(size_t{0}, ours.params, pool));
   ours.results = std::move(*results);
   ours.peer = make_peer(p, floats(ours.x), floats(ours.w));
   if (ours.peer) {
     ours.peer->run();
-    const std::vector<float> theirs = ours.peer->result(), own = floats(ours.results[0]);
+    const std::vector<float> theirs = ours.peer->result(), ours_results = floats(ours.results[0]);
     float largest = 0, difference = 0;
     for (size_t i = 0; i < theirs.size(); ++i) {
       largest = std::max(largest, std::abs(theirs[i]));
-      difference = std::max(difference, std::abs(theirs[i] - own[i]));
+      difference = std::max(difference, std::abs(theirs[i] - ours_results[i]));
     }
     ours.figures.error = difference / largest;
   }
@@ -146,25 +147,25 @@ double Problem::flops() const {
 }
 
 std::vector<Problem> problems() {
-  std::vector<Problem> all;
+  std::vector<Problem> problems;
   for (const auto& [m, n, k] : {std::tuple{256, 256, 256},
                                 {512, 512, 512},
                                 {1024, 1024, 1024},
                                 {64, 3136, 64},
                                 {64, 3136, 576},
                                 {3136, 64, 576}})
-    all.push_back({.name = fmt::format("{}x{}x{}", m, n, k), .group = "products", .m = m, .n = n, .k = k});
+    problems.push_back({.name = fmt::format("{}x{}x{}", m, n, k), .group = "products", .m = m, .n = n, .k = k});
   const auto add = [&](std::string_view group, int64_t in, int64_t out, int64_t size, int64_t kernel, int64_t stride,
                        int64_t groups) {
-    all.push_back({.name = fmt::format("{}{}x{} {} -> {} at {}{}", groups > 1 ? "depthwise " : "", kernel, kernel, in,
-                                       out, size, stride > 1 ? fmt::format(" / {}", stride) : ""),
-                   .group = std::string(group),
-                   .channels = in,
-                   .outputs = out,
-                   .size = size,
-                   .kernel = kernel,
-                   .stride = stride,
-                   .groups = groups});
+    problems.push_back({.name = fmt::format("{}{}x{} {} -> {} at {}{}", groups > 1 ? "depthwise " : "", kernel, kernel,
+                                            in, out, size, stride > 1 ? fmt::format(" / {}", stride) : ""),
+                        .group = std::string(group),
+                        .channels = in,
+                        .outputs = out,
+                        .size = size,
+                        .kernel = kernel,
+                        .stride = stride,
+                        .groups = groups});
   };
   add("ResNet-18", 3, 64, 224, 7, 2, 1);
   add("ResNet-18", 64, 64, 56, 3, 1, 1);
@@ -174,30 +175,30 @@ std::vector<Problem> problems() {
     add("ResNet-18", c, 2 * c, size, 1, 2, 1);
     add("ResNet-18", 2 * c, 2 * c, size / 2, 3, 1, 1);
   }
-  const size_t again = all.size();
-  // A stem, blocks of 1x1, depthwise and 1x1, and a head; each convolution once.
+  const size_t num_with_int8 = problems.size();
+  // A stem, inverted residual blocks (1x1, depthwise, 1x1) and a head; each distinct convolution once.
   struct Block {
-    int64_t widen, outputs, count, stride, kernel;
+    int64_t expansion, outputs, count, stride, kernel;
   };
   const auto add_blocks = [&](std::string_view group, const std::vector<Block>& blocks) {
-    std::set<std::array<int64_t, 6>> known;
-    const auto once = [&](int64_t in, int64_t out, int64_t size, int64_t kernel, int64_t stride, int64_t groups) {
-      if (known.insert({in, out, size, kernel, stride, groups}).second)
+    std::set<std::array<int64_t, 6>> seen;
+    const auto add_new = [&](int64_t in, int64_t out, int64_t size, int64_t kernel, int64_t stride, int64_t groups) {
+      if (seen.insert({in, out, size, kernel, stride, groups}).second)
         add(group, in, out, size, kernel, stride, groups);
     };
-    once(3, 32, 224, 3, 2, 1);
+    add_new(3, 32, 224, 3, 2, 1);
     int64_t channels = 32, size = 112;
     for (const Block& block : blocks) {
       for (int64_t i = 0; i < block.count; ++i) {
-        const int64_t wide = channels * block.widen, stride = i == 0 ? block.stride : 1;
-        if (wide != channels) once(channels, wide, size, 1, 1, 1);
-        once(wide, wide, size, block.kernel, stride, wide);
+        const int64_t expanded = channels * block.expansion, stride = i == 0 ? block.stride : 1;
+        if (expanded != channels) add_new(channels, expanded, size, 1, 1, 1);
+        add_new(expanded, expanded, size, block.kernel, stride, expanded);
         size /= stride;
-        once(wide, block.outputs, size, 1, 1, 1);
+        add_new(expanded, block.outputs, size, 1, 1, 1);
         channels = block.outputs;
       }
     }
-    once(channels, 1280, size, 1, 1, 1);
+    add_new(channels, 1280, size, 1, 1, 1);
   };
   add_blocks("MobileNetV2", {{1, 16, 1, 1, 3},
                              {6, 24, 2, 2, 3},
@@ -213,61 +214,62 @@ std::vector<Problem> problems() {
                                     {6, 112, 3, 1, 5},
                                     {6, 192, 4, 2, 5},
                                     {6, 320, 1, 1, 3}});
-  for (size_t i = 0; i < again; ++i) {
-    all.push_back(all[i]);
-    all.back().int8 = true;
-    all.back().group += " int8", all.back().name += " int8";
+  for (size_t i = 0; i < num_with_int8; ++i) {
+    problems.push_back(problems[i]);
+    problems.back().int8 = true;
+    problems.back().group += " int8", problems.back().name += " int8";
   }
-  return all;
+  return problems;
 }
 
 Expected<std::vector<CompileFigures>> measure_compilation(const std::vector<Problem>& problems, int rounds) {
   Context context;
   TENON_TRY_ASSIGN(levels, native::levels_of({}));
-  std::vector<CompileFigures> all;
+  std::vector<CompileFigures> result;
   for (const Problem& p : problems) {
-    TENON_TRY_ASSIGN(written, write(context, p, input(p), weights(p)));
-    CompileFigures figures{p, written->seconds, {}};
+    TENON_TRY_ASSIGN(scheduled, schedule_problem(context, p, input(p), weights(p)));
+    CompileFigures figures{p, scheduled->seconds, {}};
     for (const std::string& level : *levels) {
-      if (!p.int8 && level.find('+') != std::string::npos) continue;  // the same as without dot products
+      // Only int8 code depends on whether the level has dot products.
+      if (!p.int8 && level.find('+') != std::string::npos) continue;
       std::vector<double> seconds;
       for (int round = 0; round < rounds; ++round) {
-        TENON_TRY_ASSIGN(once, compile_seconds(context, written->scheduled, level));
-        seconds.push_back(*once);
+        TENON_TRY_ASSIGN(elapsed, compile_seconds(context, scheduled->function, level));
+        seconds.push_back(*elapsed);
       }
       figures.levels.emplace_back(level, median(seconds));
     }
-    all.push_back(std::move(figures));
+    result.push_back(std::move(figures));
   }
-  return all;
+  return result;
 }
 
 Expected<std::vector<Figures>> measure(const std::vector<Problem>& problems, int rounds, const std::string& level) {
   Context context;
   runtime::ThreadPool pool(1);
-  std::vector<Ours> all(problems.size());
+  std::vector<Measurement> measurements(problems.size());
   for (size_t i = 0; i < problems.size(); ++i) {
-    if (auto status = prepare(context, problems[i], level, all[i], pool); !status) {
+    if (auto status = prepare(context, problems[i], level, measurements[i], pool); !status) {
       status.error().where = problems[i].name;
-      return forward_error(status);
+      return std::unexpected(std::move(status.error()));
     }
   }
   for (int round = 0; round < rounds; ++round) {
-    for (Ours& one : all) {
+    for (Measurement& m : measurements) {
       double begin = cpu_seconds();
-      for (int i = 0; i < one.calls; ++i) TENON_TRY(one.library->call_into(0, one.params, one.results, pool));
-      one.times.push_back((cpu_seconds() - begin) / one.calls);
-      if (!one.peer) continue;
+      for (int i = 0; i < m.calls; ++i) TENON_TRY(m.library->call_into(0, m.params, m.results, pool));
+      m.times.push_back((cpu_seconds() - begin) / m.calls);
+      if (!m.peer) continue;
       begin = cpu_seconds();
-      for (int i = 0; i < one.calls; ++i) one.peer->run();
-      one.peer_times.push_back((cpu_seconds() - begin) / one.calls);
+      for (int i = 0; i < m.calls; ++i) m.peer->run();
+      m.peer_times.push_back((cpu_seconds() - begin) / m.calls);
     }
   }
   std::vector<Figures> figures;
-  for (Ours& one : all) {
-    one.figures.ours = median(one.times);
-    if (one.peer) one.figures.peer = median(one.peer_times);
-    figures.push_back(one.figures);
+  for (Measurement& m : measurements) {
+    m.figures.ours = median(m.times);
+    if (m.peer) m.figures.peer = median(m.peer_times);
+    figures.push_back(m.figures);
   }
   return figures;
 }

@@ -1,5 +1,5 @@
-// How fast the CPU's kernels are, beside oneDNN's where it is there: matrix products and convolutions of known
-// networks, one thread, interleaved in one run, CPU time.
+// Benchmarks of the CPU kernels, compared with oneDNN where it is available: matrix products and convolutions of well
+// known networks, in CPU time of one thread, interleaved in one run.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ namespace tenon::compiler::bench {
 // i32.
 struct Problem {
   std::string name, group;
-  int64_t m = 0, n = 0, k = 0;  // 0: a convolution
+  int64_t m = 0, n = 0, k = 0;  // 0 for a convolution
   bool int8 = false;
   int64_t channels = 0, outputs = 0, size = 0, kernel = 1, stride = 1, groups = 1;
 
@@ -24,30 +24,31 @@ struct Problem {
   int64_t out() const { return (size + 2 * padding() - kernel) / stride + 1; }
   double flops() const;
 };
-// Products of square, flat and tall matrices, and the convolutions of ResNet-18, MobileNetV2 and EfficientNet-Lite0;
-// the products and those of ResNet-18 once more in bytes.
+// Products of square, wide and tall matrices, and the convolutions of ResNet-18, MobileNetV2 and EfficientNet-Lite0;
+// the products and the convolutions of ResNet-18 also in int8.
 std::vector<Problem> problems();
 
 struct Figures {
   Problem problem;
   double compile_seconds = 0;
-  double ours = 0;             // seconds a call, the median
-  std::optional<double> peer;  // oneDNN's
-  double error = 0;            // the largest difference from the peer's results, by their largest
+  double ours = 0;             // seconds of a call, the median
+  std::optional<double> peer;  // seconds of a call of oneDNN
+  double error = 0;            // the largest difference from the peer's results, relative to their largest magnitude
 };
 
-// Whether oneDNN was found when this was built.
+// Whether this build includes oneDNN.
 bool has_peer();
-// Each problem `rounds` times, both after each other in each round; for a level of this processor, the best if empty.
+// Measures each problem `rounds` times, with the peer in the same round; for a level of this processor, the best one if
+// empty.
 Expected<std::vector<Figures>> measure(const std::vector<Problem>& problems, int rounds, const std::string& level = {});
 
-// What it takes to compile a problem's kernel.
+// The time to compile the kernel of a problem.
 struct CompileFigures {
   Problem problem;
-  double loops = 0;                                    // seconds until its loops are there, scheduled
-  std::vector<std::pair<std::string, double>> levels;  // seconds from there to code, linked, for each level
+  double loops = 0;                                    // seconds to emit and schedule its loops
+  std::vector<std::pair<std::string, double>> levels;  // seconds from the loops to linked code, by level
 };
-// For all levels of this architecture, each `rounds` times: the medians.
+// Medians of `rounds` compilations for each level of this architecture.
 Expected<std::vector<CompileFigures>> measure_compilation(const std::vector<Problem>& problems, int rounds);
 
 }  // namespace tenon::compiler::bench

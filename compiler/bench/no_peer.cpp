@@ -1,4 +1,4 @@
-// Where oneDNN was not found.
+// The peer of builds without oneDNN.
 #include "compiler/bench/peer.h"
 
 namespace tenon::compiler::bench {

@@ -1,4 +1,4 @@
-// oneDNN 2 as a peer.
+// oneDNN 2 as the peer.
 #include <dlfcn.h>
 
 #include <memory>
@@ -19,9 +19,9 @@ struct Call {
   dnnl::primitive primitive;
   memory x, w, y, plain;
 
-  memory stored(const memory::desc& wanted, const Dims& dims, Tag tag, const std::vector<float>& values) {
+  memory stored(const memory::desc& layout, const Dims& dims, Tag tag, const std::vector<float>& values) {
     memory from({dims, memory::data_type::f32, tag}, engine, const_cast<float*>(values.data()));
-    memory to(wanted, engine);
+    memory to(layout, engine);
     dnnl::reorder(from, to).execute(stream, from, to);
     stream.wait();
     return to;
@@ -52,7 +52,7 @@ memory::desc any(const Dims& dims, Type type) { return {dims, type, Tag::any}; }
 bool has_peer() { return true; }
 
 std::optional<Peer> make_peer(const Problem& p, const std::vector<float>& x, const std::vector<float>& w) {
-  // Its threads are OpenMP's.
+  // oneDNN uses the threads of OpenMP.
   if (auto* threads = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"))) threads(1);
   auto call = std::make_shared<Call>();
   const Type input = p.int8 ? Type::u8 : Type::f32, weight = p.int8 ? Type::s8 : Type::f32,

@@ -1,4 +1,4 @@
-// The peer that kernels are measured against; nullptr where it was not found when this was built.
+// The peer that kernels are measured against; nullopt in builds without oneDNN.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@ struct Peer {
   std::function<std::vector<float>()> result;  // of the last run, in plain layout
 };
 
-// oneDNN in the layouts that it asks for: bringing values into them is not part of run(). One thread.
+// oneDNN in its preferred layouts, on one thread. Reordering into these layouts is not part of run().
 std::optional<Peer> make_peer(const Problem& problem, const std::vector<float>& x, const std::vector<float>& w);
 
 }  // namespace tenon::compiler::bench

@@ -20,9 +20,9 @@ struct Assemble {
     TENON_TRY_ASSIGN(loaded, spec::load_config(config));
     TENON_TRY_ASSIGN(text, read_file(input));
     const spec::Isa isa(*loaded);
-    auto instructions =
-        isa.assemble_all(std::string_view(reinterpret_cast<const char*>(text->data()), text->size()), input);
-    if (!instructions) return forward_error(instructions);
+    TENON_TRY_ASSIGN(
+        instructions,
+        isa.assemble_all(std::string_view(reinterpret_cast<const char*>(text->data()), text->size()), input));
     std::vector<spec::Slot> stream;
     for (const spec::Instruction& instruction : *instructions) {
       TENON_TRY(isa.encode(instruction, stream));
@@ -112,14 +112,14 @@ Action assemble(Options& options) {
   auto command = std::make_shared<Assemble>();
   options.argument(command->input, "FILE", "assembly text: one instruction a line, # starts a comment");
   options.required(command->output, "-o,--output", "FILE", "the instruction stream, in 16-byte slots");
-  options.option(command->config, "-c,--config", "NAME", "the configuration, which decides the fields' widths");
+  options.option(command->config, "-c,--config", "NAME", "the configuration, which sets the widths of the fields");
   return [command] { return command->run(); };
 }
 
 Action disassemble(Options& options) {
   auto command = std::make_shared<Disassemble>();
   options.argument(command->input, "FILE", "an executable (.tnx), or an instruction stream in 16-byte slots");
-  options.option(command->config, "-c,--config", "NAME", "the configuration of a stream; an executable knows its own");
+  options.option(command->config, "-c,--config", "NAME", "the configuration of a stream; an executable holds its own");
   options.choice(command->profile, "-p,--profile", {"base", "native"}, "the instruction set of a stream");
   return [command] { return command->run(); };
 }

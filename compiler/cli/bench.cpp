@@ -21,10 +21,10 @@ struct BenchSim {
   Status run() const {
     TENON_TRY_ASSIGN(loaded, spec::load_config(config));
     if (runs < 1 || tiles < 1) return error("--runs and --tiles are at least 1", {}, {}, Fault::kUsage);
-    std::vector<Measurement> all;
+    std::vector<Measurement> measurements;
     const auto add = [&](auto&& measured) -> Status {
-      if (!measured) return forward_error(measured);
-      all.insert(all.end(), measured->begin(), measured->end());
+      TENON_TRY(measured);
+      measurements.insert(measurements.end(), measured->begin(), measured->end());
       return {};
     };
     const auto program = sim::bench::convolution(*loaded, static_cast<int>(tiles));
@@ -34,14 +34,14 @@ struct BenchSim {
     }
     std::string skipped;
     if (!no_rtl) {
-      TENON_TRY(rtl(*loaded, all, skipped));
+      TENON_TRY(rtl(*loaded, measurements, skipped));
     }
-    print(all, skipped);
+    print(measurements, skipped);
     return {};
   }
 
   // The RTL is three orders of magnitude slower: a shorter program, fewer runs.
-  Status rtl(const spec::Config& loaded, std::vector<Measurement>& all, std::string& skipped) const {
+  Status rtl(const spec::Config& loaded, std::vector<Measurement>& measurements, std::string& skipped) const {
     for (const auto& transport : driver::transports()) {
       if (transport.scheme == "verilator") skipped = transport.missing();
     }
@@ -49,15 +49,15 @@ struct BenchSim {
     const auto program = sim::bench::convolution(loaded, 1);
     TENON_TRY_ASSIGN(device, driver::open(fmt::format("verilator:{}?memory={}", config, program.memory.size())));
     TENON_TRY_ASSIGN(measured, sim::bench::measure(*(*device)->simulator(), program, "conv3x3", "verilator", 1));
-    all.push_back(std::move(*measured));
+    measurements.push_back(std::move(*measured));
     return {};
   }
 
-  void print(const std::vector<Measurement>& all, const std::string& skipped) const {
+  void print(const std::vector<Measurement>& measurements, const std::string& skipped) const {
     if (!json) {
       fmt::print("configuration {}, race detector on, CPU time of one core\n\n", config);
       fmt::print("{:<26}{:<28}{:>10}{:>14}\n", "program", "simulator", "GMAC/s", "kcycles/s");
-      for (const Measurement& m : all) {
+      for (const Measurement& m : measurements) {
         fmt::print("{:<26}{:<28}{:>10.3f}{:>14.0f}\n", m.program, m.simulator, m.gmacs_per_second(),
                    m.kcycles_per_second());
       }
@@ -67,7 +67,7 @@ struct BenchSim {
     }
     Json out;
     out.begin_object().field("config", config).field("skipped", skipped).key("measurements").begin_array();
-    for (const Measurement& m : all) {
+    for (const Measurement& m : measurements) {
       out.begin_object().field("program", m.program).field("simulator", m.simulator).field("macs", m.macs);
       out.field("cycles", m.cycles).field("cpu_seconds", m.cpu_seconds);
       out.field("gmacs_per_second", m.gmacs_per_second()).field("kcycles_per_second", m.kcycles_per_second()).end();

@@ -16,7 +16,7 @@ struct BenchCompile {
   bool json = false;
 
   Status run() const {
-    std::vector<Speed> all;
+    std::vector<Speed> speeds;
     for (const std::string& text : sizes) {
       size_t end = 0;
       int64_t operators = 0;
@@ -30,10 +30,10 @@ struct BenchCompile {
                      Fault::kUsage);
       }
       TENON_TRY_ASSIGN(speed, compiler::measure_speed(static_cast<size_t>(operators)));
-      all.push_back(std::move(*speed));
+      speeds.push_back(std::move(*speed));
     }
-    if (json) print_json(all);
-    else print(all);
+    if (json) print_json(speeds);
+    else print(speeds);
     return {};
   }
 
@@ -41,27 +41,28 @@ struct BenchCompile {
     return static_cast<double>(visits) / static_cast<double>(speed.operators);
   }
 
-  static void print(const std::vector<Speed>& all) {
+  static void print(const std::vector<Speed>& speeds) {
     fmt::print("{:<18}", "operators");
-    for (const Speed& speed : all) fmt::print("{:>24}", speed.operators);
+    for (const Speed& speed : speeds) fmt::print("{:>24}", speed.operators);
     fmt::print("\n{:<18}", "");
-    for (size_t i = 0; i < all.size(); ++i) fmt::print("{:>24}", "visits/op       us/op");
+    for (size_t i = 0; i < speeds.size(); ++i) fmt::print("{:>24}", "visits/op       us/op");
     const auto row = [&](std::string_view name, const Speed& speed, uint64_t visits, double seconds) {
-      if (&speed == &all[0]) fmt::print("\n{:<18}", name);
+      if (&speed == &speeds[0]) fmt::print("\n{:<18}", name);
       fmt::print("{:>12.2f}{:>12.2f}", visits_each(speed, visits),
                  seconds * 1e6 / static_cast<double>(speed.operators));
     };
-    for (size_t i = 0; i < all[0].stages.size(); ++i) {
-      for (const Speed& speed : all) row(speed.stages[i].name, speed, speed.stages[i].visits, speed.stages[i].seconds);
+    for (size_t i = 0; i < speeds[0].stages.size(); ++i) {
+      for (const Speed& speed : speeds)
+        row(speed.stages[i].name, speed, speed.stages[i].visits, speed.stages[i].seconds);
     }
-    for (const Speed& speed : all) row("all", speed, speed.visits(), speed.seconds());
+    for (const Speed& speed : speeds) row("all", speed, speed.visits(), speed.seconds());
     fmt::print("\n");
   }
 
-  static void print_json(const std::vector<Speed>& all) {
+  static void print_json(const std::vector<Speed>& speeds) {
     Json out;
     out.begin_object().key("modules").begin_array();
-    for (const Speed& speed : all) {
+    for (const Speed& speed : speeds) {
       out.begin_object().field("operators", speed.operators).field("visits", speed.visits());
       out.field("seconds", speed.seconds()).key("stages").begin_array();
       for (const auto& stage : speed.stages) {

@@ -44,30 +44,30 @@ struct BenchCpu {
     return {};
   }
 
-  static void print(const std::vector<Figures>& all) {
+  static void print(const std::vector<Figures>& figures) {
     fmt::print(
         "CPU time of one thread, medians; f32 or u8 by i8 to i32, weights packed "
         "beforehand\n\n{:<36}{:>12}{:>10}{:>12}{:>8}\n",
         "", "compile ms", "GOP/s", "oneDNN", "ratio");
-    std::map<std::string, std::pair<double, int>> ratios;  // sum of logarithms, number
+    std::map<std::string, std::pair<double, int>> ratios;  // sum of logarithms, count
     std::string group;
-    for (const Figures& one : all) {
-      if (one.problem.group != group) fmt::print("{}\n", group = one.problem.group);
-      const double flops = one.problem.flops() * 1e-9;
-      fmt::print("  {:<34}{:>12.1f}{:>10.1f}", one.problem.name, one.compile_seconds * 1e3, flops / one.ours);
-      if (one.peer) {
-        fmt::print("{:>12.1f}{:>8.2f}", flops / *one.peer, *one.peer / one.ours);
-        ratios[group].first += std::log(*one.peer / one.ours), ++ratios[group].second;
+    for (const Figures& figure : figures) {
+      if (figure.problem.group != group) fmt::print("{}\n", group = figure.problem.group);
+      const double flops = figure.problem.flops() * 1e-9;
+      fmt::print("  {:<34}{:>12.1f}{:>10.1f}", figure.problem.name, figure.compile_seconds * 1e3, flops / figure.ours);
+      if (figure.peer) {
+        fmt::print("{:>12.1f}{:>8.2f}", flops / *figure.peer, *figure.peer / figure.ours);
+        ratios[group].first += std::log(*figure.peer / figure.ours), ++ratios[group].second;
       }
       fmt::print("\n");
     }
     if (ratios.empty()) fmt::print("\nno peer: oneDNN was not found when this was built\n");
-    else fmt::print("\nratio: oneDNN's time by ours, above 1 is faster than oneDNN in the layouts that it asks for\n");
+    else fmt::print("\nratio: oneDNN's time by ours, above 1 is faster than oneDNN in its preferred layouts\n");
     for (const auto& [name, sum] : ratios)
       fmt::print("  {:<34}geometric mean {:.2f}\n", name, std::exp(sum.first / sum.second));
   }
 
-  static void print(const std::vector<CompileFigures>& all) {
+  static void print(const std::vector<CompileFigures>& figures) {
     fmt::print("CPU time of compilation in milliseconds, medians: loops, then code and link for each level\n\n");
     struct Worst {
       double seconds = 0;
@@ -75,16 +75,16 @@ struct BenchCpu {
       std::string name;
     };
     std::map<std::string, Worst> levels;
-    for (const CompileFigures& one : all) {
-      double sum = one.loops;
-      fmt::print("  {:<34}{:>8.1f}", one.problem.name, one.loops * 1e3);
-      for (const auto& [level, seconds] : one.levels) {
+    for (const CompileFigures& figure : figures) {
+      double sum = figure.loops;
+      fmt::print("  {:<34}{:>8.1f}", figure.problem.name, figure.loops * 1e3);
+      for (const auto& [level, seconds] : figure.levels) {
         fmt::print("  {} {:.1f}", level, seconds * 1e3);
         sum += seconds;
         Worst& worst = levels[level];
         ++worst.kernels;
         if (seconds > kGoal) ++worst.slow;
-        if (seconds > worst.seconds) worst.seconds = seconds, worst.name = one.problem.name;
+        if (seconds > worst.seconds) worst.seconds = seconds, worst.name = figure.problem.name;
       }
       fmt::print("  sum {:.1f}\n", sum * 1e3);
     }
@@ -95,26 +95,27 @@ struct BenchCpu {
     }
   }
 
-  static void print_json(const std::vector<CompileFigures>& all) {
+  static void print_json(const std::vector<CompileFigures>& figures) {
     Json out;
     out.begin_object().key("problems").begin_array();
-    for (const CompileFigures& one : all) {
-      out.begin_object().field("group", one.problem.group).field("name", one.problem.name);
-      out.field("loops_seconds", one.loops).key("levels").begin_object();
-      for (const auto& [level, seconds] : one.levels) out.field(level, seconds);
+    for (const CompileFigures& figure : figures) {
+      out.begin_object().field("group", figure.problem.group).field("name", figure.problem.name);
+      out.field("loops_seconds", figure.loops).key("levels").begin_object();
+      for (const auto& [level, seconds] : figure.levels) out.field(level, seconds);
       out.end().end();
     }
     fmt::print("{}", out.end().end().str());
   }
 
-  static void print_json(const std::vector<Figures>& all) {
+  static void print_json(const std::vector<Figures>& figures) {
     Json out;
     out.begin_object().field("peer", compiler::bench::has_peer() ? "oneDNN" : "").key("problems").begin_array();
-    for (const Figures& one : all) {
-      out.begin_object().field("group", one.problem.group).field("name", one.problem.name);
-      out.field("compile_seconds", one.compile_seconds).field("seconds", one.ours);
-      out.field("gflops", one.problem.flops() * 1e-9 / one.ours);
-      if (one.peer) out.field("peer_seconds", *one.peer).field("ratio", *one.peer / one.ours).field("error", one.error);
+    for (const Figures& figure : figures) {
+      out.begin_object().field("group", figure.problem.group).field("name", figure.problem.name);
+      out.field("compile_seconds", figure.compile_seconds).field("seconds", figure.ours);
+      out.field("gflops", figure.problem.flops() * 1e-9 / figure.ours);
+      if (figure.peer)
+        out.field("peer_seconds", *figure.peer).field("ratio", *figure.peer / figure.ours).field("error", figure.error);
       out.end();
     }
     fmt::print("{}", out.end().end().str());
@@ -125,10 +126,10 @@ struct BenchCpu {
 
 Action bench_cpu(Options& options) {
   auto command = std::make_shared<BenchCpu>();
-  options.option(command->only, "--only", "TEXT", "only what has this in its name or its group's");
+  options.option(command->only, "--only", "TEXT", "only problems with this text in their name or group");
   options.option(command->rounds, "--rounds", "N", "how often each is measured");
   options.option(command->level, "--level", "NAME", "of the processor, as x86-64-v3; default: the best there is");
-  options.flag(command->compile, "--compile", "only compile them, for all levels, and print how long that takes");
+  options.flag(command->compile, "--compile", "only compile the problems, for all levels, and print the compile times");
   options.flag(command->json, "--json", "figures as JSON");
   options.footer("tenon bench cpu --only ResNet");
   return [command] { return command->run(); };

@@ -1,4 +1,4 @@
-// tenon bench launch: what a launch costs when the accelerator has nothing to do.
+// tenon bench launch: the cost of a launch without work.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,8 +28,7 @@ struct BenchLaunch {
       return error(fmt::format("--launches is {}, must be 1..{}", launches, kMostLaunches), {}, {}, Fault::kUsage);
     }
     TENON_TRY_ASSIGN(accelerator, driver::open(device));
-    const auto stream = (*accelerator)->allocate(spec::kSlotBytes, spec::kSlotBytes);
-    if (!stream) return std::unexpected(stream.error());
+    TENON_TRY_ASSIGN(stream, (*accelerator)->allocate(spec::kSlotBytes, spec::kSlotBytes));
     const driver::Launch nothing{.instructions = stream->address, .count = 0};
     std::vector<double> times;
     for (int64_t i = -launches / 10; i < launches; ++i) {  // the first are not counted

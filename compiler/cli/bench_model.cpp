@@ -1,5 +1,5 @@
-// tenon bench model: a whole model on the CPU: what it costs to compile, to run and in memory, and which kernels take
-// the time. With --serve another program says when it runs, so that both are measured in turns.
+// tenon bench model: a whole model on the CPU: its compile time, run time and memory, and the slowest kernels. With
+// --serve another program triggers the runs, so that both are measured in turns.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include "compiler/cli/model_options.h"
 #include "runtime/npy.h"
 #include "runtime/reference/dtypes.h"
+#include "runtime/run/inputs.h"
 #include "runtime/vm/session.h"
 #include "support/clock.h"
 #include "support/try.h"
@@ -20,7 +21,7 @@ namespace {
 
 using runtime::Tensor;
 
-// Floats in -1 .. 1, whole numbers 0 or 1: both are small indices and small lengths.
+// Floats in -1 .. 1, integers 0 or 1: both are small indices and small lengths.
 Tensor random_input(const runtime::Port& port, std::mt19937& random) {
   Tensor tensor(port.dtype, port.shape);
   runtime::with_dtype<runtime::kAnyDType>(port.dtype, [&]<class T>(T) {
@@ -35,7 +36,7 @@ Tensor random_input(const runtime::Port& port, std::mt19937& random) {
 struct KernelTime {
   std::string name;
   size_t calls = 0;    // a run
-  double seconds = 0;  // a run: calls times the median call; by the clock, which is why others' work must not count
+  double seconds = 0;  // a run: calls times the median call, so that a call that other processes delay does not count
 };
 
 struct BenchModel {
@@ -76,14 +77,7 @@ struct BenchModel {
       for (const runtime::Port& port : params) values.push_back(random_input(port, random));
       return values;
     }
-    TENON_TRY_ASSIGN(named, runtime::load_npz(inputs));
-    for (const runtime::Port& port : params) {
-      const auto found = named->find(port.name);
-      if (found == named->end())
-        return error(fmt::format("there is no input '{}'", port.name), inputs, "the model takes " + to_string(port));
-      values.push_back(found->second);
-    }
-    return values;
+    return runtime::read_inputs(runtime::input_slots(params), std::span(&inputs, 1), {.where = executable.name});
   }
 
   Status write_results(const std::vector<Tensor>& values) const {
@@ -102,7 +96,7 @@ struct BenchModel {
     return (cpu_seconds() - begin) / static_cast<double>(calls);
   }
 
-  // One line when it is ready, then one for each line of standard input, which is a number of runs.
+  // Prints one line when the session is ready, then one for each line of standard input, which holds a count of runs.
   Status answer(runtime::Session& session, const std::vector<Tensor>& values) const {
     fmt::print("ready {:.6f} {:.6f}\n", compile_seconds, load_seconds);
     std::fflush(stdout);
@@ -112,7 +106,7 @@ struct BenchModel {
       fmt::print("{:.9f}\n", *seconds);
       std::fflush(stdout);
     }
-    if (!std::cin.eof()) return error("a line is no number of runs", "standard input");
+    if (!std::cin.eof()) return error("a line is not a count of runs", "standard input");
     return {};
   }
 
@@ -129,9 +123,9 @@ struct BenchModel {
     }
     std::ranges::sort(times);
     std::vector<KernelTime> slowest;
-    for (const auto& [name, each] : kernels) {
-      const size_t in_run = each.size() / static_cast<size_t>(rounds * calls);
-      slowest.push_back({name, in_run, static_cast<double>(in_run) * median(each)});
+    for (const auto& [name, seconds] : kernels) {
+      const size_t in_run = seconds.size() / static_cast<size_t>(rounds * calls);
+      slowest.push_back({name, in_run, static_cast<double>(in_run) * median(seconds)});
     }
     std::ranges::stable_sort(slowest, std::greater(), &KernelTime::seconds);
     memory = session.profile().memory;
@@ -141,20 +135,20 @@ struct BenchModel {
   }
 
   void print(const std::vector<double>& times, const std::vector<KernelTime>& kernels) const {
-    double all = 0;
-    for (const KernelTime& kernel : kernels) all += kernel.seconds;
+    double total = 0;
+    for (const KernelTime& kernel : kernels) total += kernel.seconds;
     fmt::print("{}: CPU time, {} thread{}\n", executable.name, threads, threads == 1 ? "" : "s");
     fmt::print("  {:<28}{:>12.3f} s\n  {:<28}{:>12.3f} ms\n", "compile", compile_seconds, "load", load_seconds * 1e3);
     fmt::print("  {:<28}{:>12.3f} ms, the median of {}; from {:.3f} to {:.3f}\n", "run", median(times) * 1e3,
                times.size(), times.front() * 1e3, times.back() * 1e3);
-    fmt::print("  {:<28}{:>12.1f} KiB, {:.1f} of it planned; {} results apart\n", "tensors, at most",
+    fmt::print("  {:<28}{:>12.1f} KiB, {:.1f} of it planned; {} results allocated separately\n", "tensors, at most",
                static_cast<double>(memory.peak_bytes) / 1024, static_cast<double>(memory.arena_bytes) / 1024,
                memory.allocations);
     if (top == 0) return;
     fmt::print("\n  {:<36}{:>8}{:>14}{:>9}\n", "kernels, the slowest", "calls", "ms a run", "share");
     for (size_t i = 0; i < kernels.size() && i < static_cast<size_t>(top); ++i) {
       fmt::print("  {:<36}{:>8}{:>14.4f}{:>7.1f} %\n", kernels[i].name, kernels[i].calls, kernels[i].seconds * 1e3,
-                 100 * kernels[i].seconds / all);
+                 100 * kernels[i].seconds / total);
     }
   }
 
@@ -178,14 +172,15 @@ struct BenchModel {
 Action bench_model(Options& options) {
   auto command = std::make_shared<BenchModel>();
   command->model.declare(options);
-  options.option(command->inputs, "--inputs", "FILE.npz", "the model's inputs by name; without: random numbers");
-  options.option(command->results, "--results", "FILE.npz", "write the first run's results there, by name");
-  options.option(command->rounds, "--rounds", "N", "how often it is measured");
-  options.option(command->threads, "--threads", "N", "of native kernels; 0: the processors that are usable");
-  options.option(command->top, "--top", "N", "how many of the slowest kernels are listed");
-  options.flag(command->serve, "--serve",
-               "say 'ready', with the seconds that it took to compile and to load; then run as often as each line of "
-               "standard input says, and answer with the seconds a run");
+  options.option(command->inputs, "--inputs", "FILE.npz", "the model's inputs by name; default: random values");
+  options.option(command->results, "--results", "FILE.npz", "file for the first run's results, by name");
+  options.option(command->rounds, "--rounds", "N", "number of measurements");
+  options.option(command->threads, "--threads", "N", "threads of native kernels; 0: all usable processors");
+  options.option(command->top, "--top", "N", "number of slowest kernels to list");
+  options.flag(
+      command->serve, "--serve",
+      "print 'ready' with the compile and load times in seconds; then, for each line of standard input, run as "
+      "many times as it says, and print the seconds a run");
   options.flag(command->json, "--json", "figures as JSON");
   options.footer("tenon bench model resnet8.onnx --shapes N=1");
   return [command] { return command->run(); };

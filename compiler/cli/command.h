@@ -1,4 +1,4 @@
-// A subcommand of `tenon`: its name, its options, and what it does; one file each, one line each in commands.cpp.
+// A subcommand of `tenon`: its name, options and action; each has a file and a line in commands.cpp.
 //
 // Semantics: declare() names the options, bound to variables that the returned action owns, and does nothing else: only
 // the chosen command's declare() is called. The action's error decides the exit code (exit_code); results go to
@@ -19,8 +19,9 @@ namespace tenon::cli {
 
 using Action = std::function<Status()>;
 
-// The options of one command; the command-line library stays behind it. `names` is "-o,--output"; `value` in capitals
-// is how help calls the value. Variables keep what they hold where the option is absent; help shows that as default.
+// The options of one command; the command-line library is hidden in it. `names` is "-o,--output"; `value` in capitals
+// is the placeholder of the value in help. A variable keeps its value where the option is absent; help shows the value
+// as the default.
 class Options {
  public:
   Options(std::string_view command, std::string_view doc);
@@ -38,7 +39,7 @@ class Options {
   void flag(bool& variable, std::string_view names, std::string_view doc);
   void footer(std::string_view text);  // examples, below the options
 
-  // Reads the arguments behind the command's name. False where help was asked for and printed.
+  // Reads the arguments that follow the command's name. False where help was requested and printed.
   Expected<bool> parse(std::vector<std::string> arguments);
 
  private:
@@ -54,7 +55,7 @@ struct Command {
 
 std::span<const Command> commands();
 
-// Runs the command line, prints the error if there is one, and gives the exit code.
+// Runs the command line, prints the error if there is one, and returns the exit code.
 int run(const std::vector<std::string>& arguments);
 
 // 0 done, 1 the input's fault, 2 wrong usage, 3 ours.

@@ -47,23 +47,23 @@ namespace {
 constexpr Command kCommands[] = {
     {"run", "run a model over data on a device: accuracy, cycles, comparison, report", run_model},
     {"compile", "compile a model into an executable", compile_model},
-    {"tune", "measure which kernels are fastest here for a model, and keep that", tune_model},
-    {"opt", "run passes on a module, and print it, before and after each too", opt},
-    {"ops", "list the operators, or explain some", list_operators},
+    {"tune", "measure which kernels are fastest for a model on this machine, and record them", tune_model},
+    {"opt", "run passes on a module, and print it, also before and after each pass", opt},
+    {"ops", "list the operators, or explain the named ones", list_operators},
     {"passes", "list the passes", list_passes},
     {"convert", "write a module in its other forms: text, binary", convert},
-    {"fmt", "lay out modules in the text form", format_text},
+    {"fmt", "format modules in the text form", format_text},
     {"hw generate", "write the accelerator of a configuration: RTL, register map, references", hw_generate},
-    {"hw package", "a configuration as a kernel for Vitis, and the scripts that build it", hw_package},
+    {"hw package", "write a configuration as a kernel for Vitis, with its build scripts", hw_package},
     {"hw list", "list the named configurations", hw_list},
     {"hw show", "explain one configuration", hw_show},
-    {"hw overlay", "write the device tree's part for a Zynq board", hw_overlay},
+    {"hw overlay", "write the device tree overlay for a Zynq board", hw_overlay},
     {"asm", "assemble instructions", assemble},
     {"disasm", "print the instructions of a program", disassemble},
-    {"devices", "list the kinds of devices and what each lacks on this machine", list_devices},
-    {"doctor", "list tools, devices and what is missing for what", doctor},
+    {"devices", "list the kinds of devices and what each needs on this machine", list_devices},
+    {"doctor", "list tools and devices, and which tool is missing for which purpose", doctor},
     {"bench sim", "measure how fast the simulators are", bench_sim},
-    {"bench launch", "measure what a launch costs on a device", bench_launch},
+    {"bench launch", "measure the cost of a launch on a device", bench_launch},
     {"bench compile", "measure how the compiler's work grows with the module", bench_compile},
     {"bench cpu", "measure the CPU's kernels beside oneDNN's", bench_cpu},
     {"bench model", "measure a model on the CPU: its compilation, its run, its kernels", bench_model},
@@ -71,10 +71,10 @@ constexpr Command kCommands[] = {
     {"fuzz ir", "run random modules through text, inference, interpreter and passes", fuzz_ir},
     {"selftest", "check a device: registers, memory, loopback, clock, a product", selftest},
     {"debug", "step through an accelerator program on a simulator", debug},
-    {"replay", "repeat a mismatch from the bundle that it left behind", replay},
-    {"xclbin write", "write the file in which a design reaches XRT", xclbin_write},
-    {"xclbin show", "list what is in such a file", xclbin_show},
-    {"xclbin seal", "say in such a file which configuration its design has", xclbin_seal},
+    {"replay", "repeat a mismatch from its bundle", replay},
+    {"xclbin write", "write an xclbin file, the form in which XRT loads a design", xclbin_write},
+    {"xclbin show", "list the contents of an xclbin file", xclbin_show},
+    {"xclbin seal", "record the configuration of a design in its xclbin file", xclbin_seal},
 };
 
 constexpr std::string_view kTail =
@@ -89,7 +89,7 @@ std::string overview(std::string_view group) {
   return text + std::string(kTail);
 }
 
-// The command whose words the arguments start with, and the number of words.
+// The command whose words the arguments start with, and the count of words.
 std::pair<const Command*, size_t> find(const std::vector<std::string>& arguments) {
   for (const size_t words : {size_t{2}, size_t{1}}) {
     if (arguments.size() < words) continue;

@@ -27,18 +27,18 @@ struct CompileCommand {
       return error("--target and --levels are about native code, and --kernels reference makes none", {},
                    "a file without native code runs on every machine", Fault::kUsage);
     }
-    TENON_TRY_ASSIGN(known, compiler::native::levels_of(model.target));
+    TENON_TRY_ASSIGN(supported, compiler::native::levels_of(model.target));
     for (const std::string& level : split(model.levels)) {
-      if (std::ranges::find(*known, level) != known->end()) continue;
+      if (std::ranges::find(*supported, level) != supported->end()) continue;
       return error(fmt::format("--levels: there is no level '{}'", level), model.target,
-                   fmt::format("the levels are {}", fmt::join(*known, ", ")), Fault::kUsage);
+                   fmt::format("the levels are {}", fmt::join(*supported, ", ")), Fault::kUsage);
     }
     return {};
   }
 
   Status run() const {
     if (json && (explain || !print.empty() || passes.prints())) {
-      return error("--json prints figures alone, the options that print modules and reasons print text", {},
+      return error("--json prints figures only, the options that print modules and reasons print text", {},
                    "give one of them", Fault::kUsage);
     }
     TENON_TRY(check_target());
@@ -55,7 +55,7 @@ struct CompileCommand {
                                        : print == "quantized"   ? compiled->quantized
                                        : print == "partitioned" ? compiled->partitioned
                                                                 : compiled->kernels;
-      // Larger constants lie in a file that the text names: saved beside it, the text can be read again.
+      // Larger constants are stored in a file that the text names: saved beside it, the text can be read again.
       const std::filesystem::path side = std::filesystem::path(output).replace_extension(print + ".npz");
       const compiler::Text text =
           compiler::print(*loaded->model.context, module, {.spans = true, .side = side.filename().string()});
@@ -80,7 +80,7 @@ struct CompileCommand {
                            .field("constant_bytes", constants)
                            .end()
                            .str());
-    } else if (print.empty()) {  // the printed module is all of the output, so that it can be a file
+    } else if (print.empty()) {  // the printed module is the whole output, so that it can be a file
       fmt::print("{}: {} accelerator program{} ({} instructions, {} bytes of weights and parameters)\n", output,
                  compiled->executable.programs.size(), compiled->executable.programs.size() == 1 ? "" : "s",
                  instructions, constants);
@@ -98,7 +98,7 @@ Action compile_model(Options& options) {
   options.option(command->config, "--config", "NAME", "configuration of the accelerator: a name or a .json file");
   options.flag(command->cpu, "--cpu", "everything on the CPU");
   options.option(command->model.target, "--target", "TRIPLE",
-                 "the machine that runs it: x86_64, aarch64, armhf, or a triple as LLVM has them; without: this one's");
+                 "target machine: x86_64, aarch64, armhf, or an LLVM triple; default: this machine's");
   options.option(command->model.levels, "--levels", "LEVEL,...",
                  "of its processor, one chosen where it is loaded: x86-64-v3; without: all of its architecture");
   options.flag(command->explain, "--explain", "say where each operator runs, and why");

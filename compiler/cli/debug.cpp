@@ -7,11 +7,11 @@
 #include <iostream>
 
 #include "compiler/cli/command.h"
-#include "compiler/cli/data.h"
 #include "driver/bringup/debugger.h"
 #include "driver/bringup/recorder.h"
 #include "driver/bringup/replay.h"
 #include "runtime/executable/executable.h"
+#include "runtime/run/samples.h"
 #include "runtime/temporary.h"
 #include "runtime/vm/session.h"
 #include "support/file.h"
@@ -22,13 +22,13 @@ namespace {
 
 using driver::Bundle;
 
-// Where an assembled program finds memory: base register i at (i + 1) of these.
+// Memory of an assembled program: base register i is at (i + 1) times this.
 constexpr uint64_t kBaseStep = 1 << 20;
 constexpr uint64_t kStream = 0x1000;
 
 struct Debug {
-  std::string program, device, data;
-  std::vector<std::string> commands, loads;
+  std::string program, device;
+  std::vector<std::string> commands, loads, data;
   int64_t launch = 0;
   double divide = 1;
 
@@ -53,14 +53,14 @@ struct Debug {
     return talk(debugger);
   }
 
-  // Commands of --command, or lines of standard input. A script ends at its first error; people go on.
+  // Commands of --command, or lines of standard input. A script ends at its first error; a terminal session goes on.
   Status talk(driver::Debugger& debugger) const {
-    const bool people = commands.empty() && isatty(STDIN_FILENO) != 0;
-    if (people) fmt::print("help lists the commands\n");
+    const bool interactive = commands.empty() && isatty(STDIN_FILENO) != 0;
+    if (interactive) fmt::print("help lists the commands\n");
     size_t next = 0;
     std::string line;
     while (!debugger.over()) {
-      if (people) fmt::print("(tenon) ");
+      if (interactive) fmt::print("(tenon) ");
       std::fflush(stdout);
       if (!commands.empty()) {
         if (next == commands.size()) return {};
@@ -68,16 +68,15 @@ struct Debug {
       } else if (!std::getline(std::cin, line)) {
         return {};
       }
-      if (!people && line.find_first_not_of(" \t\r") == std::string::npos) continue;
-      if (!people) fmt::print("(tenon) {}\n", line);
+      if (!interactive && line.find_first_not_of(" \t\r") == std::string::npos) continue;
+      if (!interactive) fmt::print("(tenon) {}\n", line);
       auto answer = debugger.run(line);
-      if (answer) {
-        fmt::print("{}", *answer);
-      } else if (people) {
+      if (!answer && interactive) {
         fmt::print("{}\n", answer.error().str());
-      } else {
-        return forward_error(answer);
+        continue;
       }
+      TENON_TRY(answer);
+      fmt::print("{}", *answer);
     }
     return {};
   }
@@ -95,7 +94,7 @@ struct Debug {
     }
     TENON_TRY_ASSIGN(bytes, read_file(load.substr(equals + 1)));
     if (address > bundle.memory_bytes || bytes->size() > bundle.memory_bytes - address) {
-      return error(fmt::format("{} bytes at {:#x} lie beyond the program's memory of {} bytes", bytes->size(), address,
+      return error(fmt::format("{} bytes at {:#x} are beyond the program's memory of {} bytes", bytes->size(), address,
                                bundle.memory_bytes),
                    load);
     }
@@ -110,8 +109,7 @@ struct Debug {
     }
     TENON_TRY_ASSIGN(bytes, read_file(program));
     if (device.empty()) device = "behavioral:default";
-    auto opened = driver::open(device);  // its configuration is the program's
-    if (!opened) return forward_error(opened);
+    TENON_TRY_ASSIGN(opened, driver::open(device));  // its configuration is the program's
     accelerator = std::move(*opened);
     Bundle bundle;
     bundle.config = accelerator->info().config;
@@ -127,28 +125,26 @@ struct Debug {
       }
       TENON_TRY(isa.encode(instruction, slots));
     }
-    driver::Launch one{.profile = spec::profile_of(instructions->front()),
-                       .instructions = kStream,
-                       .count = static_cast<uint32_t>(slots.size())};
+    driver::Launch launch_of_stream{.profile = spec::profile_of(instructions->front()),
+                                    .instructions = kStream,
+                                    .count = static_cast<uint32_t>(slots.size())};
     const uint64_t first = (kStream + slots.size() * spec::kSlotBytes + kBaseStep - 1) / kBaseStep * kBaseStep;
-    for (size_t i = 0; i < one.bases.size(); ++i) one.bases[i] = first + i * kBaseStep;
-    bundle.launches.push_back(one);
-    bundle.memory_bytes = first + one.bases.size() * kBaseStep;
+    for (size_t i = 0; i < launch_of_stream.bases.size(); ++i) launch_of_stream.bases[i] = first + i * kBaseStep;
+    bundle.launches.push_back(launch_of_stream);
+    bundle.memory_bytes = first + launch_of_stream.bases.size() * kBaseStep;
     driver::add_contents(bundle, kStream, std::as_bytes(std::span(slots)));
     return bundle;
   }
 
-  // Runs the model once on the behavioral simulator and takes the launch from there, with its inputs.
+  // Runs the model once on the behavioral simulator and records the launch with its inputs.
   Expected<Bundle> of_executable() {
     TENON_TRY_ASSIGN(executable, runtime::load(program));
     if (executable->programs.empty()) return error("the executable has no program for the accelerator", program);
-    if (data.empty())
-      return error("a model runs on data: --data FILE.npy or FILE.npz:NAME", program, {}, Fault::kUsage);
+    if (data.empty() && !executable->main().params.empty())
+      return error("a model needs data: --data [NAME=]FILE.npy or FILE.npz:MEMBER", program, {}, Fault::kUsage);
     if (launch < 0) return error("--launch is at least 0", {}, {}, Fault::kUsage);
-    if (executable->main().params.size() != 1) return error("the model has several inputs; --data feeds one", program);
-    TENON_TRY_ASSIGN(batch, load_tensor(data));
-    TENON_TRY_ASSIGN(samples, split_samples(*batch, executable->main().params[0], divide));
-    if (samples->empty()) return error("there is no sample", data);
+    TENON_TRY_ASSIGN(samples, runtime::read_samples(executable->main().params, data, divide, executable->name));
+    if (samples->empty()) return error("there is no sample", program);
     Bundle wanted;
     wanted.config = executable->programs.front().config;
     wanted.memory_bytes = uint64_t{256} << 20;
@@ -158,12 +154,11 @@ struct Debug {
     runtime::SessionOptions options;
     options.accelerator = &recorder;
     TENON_TRY_ASSIGN(session, runtime::Session::create(*executable, options));
-    auto results = session->run(std::span(*samples).first(1));
+    auto results = session->run(samples->front());
     if (!recorder.bundle()) {
-      if (!results) return forward_error(results);
-      return error(
-          fmt::format("the model launches {} programs, there is none with number {}", recorder.launches(), launch),
-          program);
+      TENON_TRY(results);
+      return error(fmt::format("the model launches {} programs, launch {} does not exist", recorder.launches(), launch),
+                   program);
     }
     Bundle bundle = *recorder.bundle();
     bundle.device = "behavioral:" + wanted.config.name;
@@ -187,13 +182,13 @@ Action debug(Options& options) {
   auto command = std::make_shared<Debug>();
   options.argument(command->program, "PROGRAM", "an executable (.tnx), assembly text, or the bundle of a mismatch");
   options.option(command->device, "--device", "URI",
-                 "any simulator; without: the bundle's device, or behavioral: with the program's configuration");
+                 "any simulator; default: the bundle's device, or behavioral: with the program's configuration");
   options.option(command->data, "--data", "FILE",
-                 "for an executable: its input, FILE.npy or FILE.npz:NAME; one sample");
+                 "for an executable: an input, [NAME=]FILE.npy or FILE.npz:MEMBER; the first sample is run");
   options.option(command->divide, "--divide", "X", "integers of --data are divided by this");
-  options.option(command->launch, "--launch", "N", "for an executable: which of the run's launches, from 0");
+  options.option(command->launch, "--launch", "N", "for an executable: index of the launch in the run");
   options.option(command->loads, "--load", "ADDRESS=FILE", "puts a file's bytes into memory");
-  options.option(command->commands, "-x,--command", "COMMAND", "commands in place of standard input");
+  options.option(command->commands, "-x,--command", "COMMAND", "commands instead of standard input");
   options.footer(
       "Commands come from standard input; help lists them. An assembled program's base register i holds "
       "(i + 1) MiB.\nExample: tenon debug program.txt --device verilator:tiny -x 'step 3' -x 'print acc'");

@@ -1,4 +1,5 @@
-// tenon devices | doctor: what this machine has, what is missing for what, and how to get it.
+// tenon devices | doctor: the tools and devices of this machine, which are missing, for which purpose, and how to get
+// them.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -44,7 +45,7 @@ constexpr Tool kTools[] = {
      "apt-get install g++-aarch64-linux-gnu"},
     {"g++ armhf", "arm-linux-gnueabihf-g++", "--version", "tenon-run for 32-bit ARM boards: scripts/cross",
      "apt-get install g++-arm-linux-gnueabihf"},
-    {"qemu-user", "qemu-aarch64", "--version", "running what was built for boards", "apt-get install qemu-user"},
+    {"qemu-user", "qemu-aarch64", "--version", "running programs built for boards", "apt-get install qemu-user"},
     {"tclsh", "tclsh", "", "checks of the scripts for Vitis", "apt-get install tcl"},
     {"xmllint", "xmllint", "", "checks of kernel.xml", "apt-get install libxml2-utils"},
     {"valgrind", "valgrind", "--version", "the emulated XRT device under it", "apt-get install valgrind"},
@@ -66,7 +67,7 @@ std::string find_program(std::string_view name) {
   return {};
 }
 
-// The first line that says a version; some tools greet with an empty line.
+// The first line with a version; some tools print an empty line first.
 std::string version(const Tool& tool) {
   const std::string command = fmt::format("{} {} 2>/dev/null </dev/null", tool.program, tool.question);
   FILE* pipe = popen(command.c_str(), "r");
@@ -183,7 +184,7 @@ struct Devices {
       out.begin_object().field("scheme", transport.scheme).field("doc", transport.doc).field("missing", missing).end();
       if (json) continue;
       fmt::print("{:<13}{}\n", transport.scheme + ":", transport.doc);
-      if (!missing.empty()) fmt::print("{:<13}not usable here: {}\n", "", missing);
+      if (!missing.empty()) fmt::print("{:<13}not usable on this machine: {}\n", "", missing);
     }
     if (json) fmt::print("{}", out.end().str());
     else

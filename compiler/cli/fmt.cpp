@@ -73,7 +73,7 @@ Action convert(Options& options) {
 Action format_text(Options& options) {
   auto command = std::make_shared<FormatCommand>();
   options.arguments(command->files, "FILE", "modules in the text form (.tn); - for standard input");
-  options.flag(command->write, "-w,--write", "write into the files, and name those that changed");
+  options.flag(command->write, "-w,--write", "write into the files, and print the names of changed files");
   options.flag(command->check, "--check", "print nothing; exit code 1 and their names where files are not formatted");
   options.footer("tenon fmt model.tn prints the formatted text, tenon fmt -w *.tn formats in place.");
   return [command] { return command->run(); };

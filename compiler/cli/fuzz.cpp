@@ -15,15 +15,13 @@
 namespace tenon::cli {
 namespace {
 
-namespace fuzz = sim::fuzz;
-
 // The launches and memory of a random program.
 driver::Bundle bundle_of(const sim::fuzz::Program& program) {
   driver::Bundle bundle;
   bundle.config = program.config;
   bundle.seed = program.seed;
   bundle.memory_bytes = program.memory.size();
-  // Streams lie in memory's image, which does not hold them.
+  // A stream is placed beside the memory image, which does not hold it.
   std::vector<std::byte> image = program.memory;
   const spec::Isa isa(program.config);
   for (const auto& launch : program.launches) {
@@ -43,21 +41,21 @@ driver::Bundle bundle_of(const sim::fuzz::Program& program) {
   return bundle;
 }
 
-std::string device(std::string_view scheme, const std::string& config, const fuzz::Program& program) {
+std::string device(std::string_view scheme, const std::string& config, const sim::fuzz::Program& program) {
   const std::string options =
-      scheme == "behavioral" ? fmt::format("memory={}", program.memory.size()) : fuzz::memory_options(program);
+      scheme == "behavioral" ? fmt::format("memory={}", program.memory.size()) : sim::fuzz::memory_options(program);
   return fmt::format("{}:{}?{}", scheme, config, options);
 }
 
 Expected<std::pair<int, int>> parse_length(const std::string& text) {
   const size_t dots = text.find("..");
-  const auto number = [](std::string_view part) {
+  const auto parse_int = [](std::string_view part) {
     int value = -1;
     const auto [end, fault] = std::from_chars(part.data(), part.data() + part.size(), value);
     return fault == std::errc() && end == part.data() + part.size() ? value : -1;
   };
-  const int low = number(std::string_view(text).substr(0, dots));
-  const int high = dots == std::string::npos ? low : number(std::string_view(text).substr(dots + 2));
+  const int low = parse_int(std::string_view(text).substr(0, dots));
+  const int high = dots == std::string::npos ? low : parse_int(std::string_view(text).substr(dots + 2));
   if (low < 1 || high < low || high > 100000) {
     return error(fmt::format("--length is {}, must be LOW..HIGH with 1 <= LOW <= HIGH <= 100000", text), {}, {},
                  Fault::kUsage);
@@ -76,7 +74,7 @@ struct FuzzAccel {
   Status run() const {
     TENON_TRY_ASSIGN(range, parse_length(length));
     if (count < 1 || shrink < 0) return error("--count is at least 1, --shrink at least 0", {}, {}, Fault::kUsage);
-    fuzz::CampaignOptions options;
+    sim::fuzz::CampaignOptions options;
     options.seed =
         seed != 0 ? seed : static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
     options.count = static_cast<int>(count);
@@ -89,28 +87,28 @@ struct FuzzAccel {
     out.begin_object().field("seed", options.seed).key("configurations").begin_array();
     Status status;
     for (const std::string& name : configs) {
-      if (status = one(name, options, out); !status) break;
+      if (status = run_configuration(name, options, out); !status) break;
     }
     if (json) fmt::print("{}", out.end().end().str());
     return status;
   }
 
-  Status one(const std::string& name, fuzz::CampaignOptions options, Json& out) const {
+  Status run_configuration(const std::string& name, sim::fuzz::CampaignOptions options, Json& out) const {
     options.config = name;
     TENON_TRY_ASSIGN(config, spec::load_config(name));
     // A device that cannot be opened at all is the machine's fault, not a finding.
     TENON_TRY(driver::open(against + ":" + name));
-    const auto runner = [&](const fuzz::Program& program) -> Status {
+    const auto runner = [&](const sim::fuzz::Program& program) -> Status {
       TENON_TRY_ASSIGN(opened, driver::open(device(against, name, program)));
-      return fuzz::run(*(*opened)->simulator(), program);
+      return sim::fuzz::run(*(*opened)->simulator(), program);
     };
     const auto begin = std::chrono::steady_clock::now();
     int passed = 0;
-    const auto progress = [&](const fuzz::Program&) {
+    const auto progress = [&](const sim::fuzz::Program&) {
       ++passed;
       if (!quiet && passed % 20 == 0) fmt::print(stderr, "{}: {} of {}\n", name, passed, options.count);
     };
-    const auto result = fuzz::campaign(*config, options, runner, progress);
+    const auto result = sim::fuzz::campaign(*config, options, runner, progress);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     out.begin_object().field("config", name).field("programs", result.programs);
     out.field("instructions", result.instructions).field("seconds", seconds.count());
@@ -127,11 +125,12 @@ struct FuzzAccel {
     return {};
   }
 
-  // The smallest program that fails, as a bundle.
-  std::string kept(const std::string& name, const fuzz::CampaignOptions& options, const fuzz::Failure& failure) const {
+  // Keeps the smallest program that fails as a bundle.
+  std::string kept(const std::string& name, const sim::fuzz::CampaignOptions& options,
+                   const sim::fuzz::Failure& failure) const {
     driver::Bundle found = bundle_of(failure.smallest);
     found.device = device(against, name, failure.smallest);
-    found.origin = fuzz::command(name, failure.seed, options.generator);
+    found.origin = sim::fuzz::command(name, failure.seed, options.generator);
     found.reported = failure.remaining.what;
     auto opened = driver::open(found.device);
     if (!opened) return opened.error().str();
@@ -152,7 +151,7 @@ Action fuzz_accel(Options& options) {
                  "lockstep: RTL beside the behavioral simulator; or any other simulator alone");
   options.option(command->shrink, "--shrink", "RUNS", "at most so many runs to make a failing program small");
   options.option(command->bundle, "--bundle", "DIR",
-                 "where a failure leaves what repeats it; without: mismatch-N here");
+                 "directory for the bundle that repeats a failure; default: mismatch-N in the working directory");
   options.flag(command->quiet, "-q,--quiet", "no progress");
   options.flag(command->json, "--json", "print JSON");
   return [command] { return command->run(); };

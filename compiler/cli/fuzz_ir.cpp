@@ -18,8 +18,6 @@
 namespace tenon::cli {
 namespace {
 
-namespace fuzz = compiler::fuzz;
-
 constexpr unsigned kSeconds = 120;  // for one module
 
 // The seed at hand, for a crash or a hang to be told with; signal handlers see nothing else.
@@ -67,7 +65,7 @@ struct FuzzIr {
     if (count < 1 || shrink < 0 || mutants < 0 || size < 1 || size > 1000) {
       return error("--count is at least 1, --size 1 to 1000, --shrink and --mutants at least 0", {}, {}, Fault::kUsage);
     }
-    fuzz::CampaignOptions options;
+    compiler::fuzz::CampaignOptions options;
     options.seed =
         seed != 0 ? seed : static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
     options.count = count;
@@ -89,22 +87,22 @@ struct FuzzIr {
   }
 
   // The modules themselves.
-  static Status show(const fuzz::CampaignOptions& options) {
+  static Status show(const compiler::fuzz::CampaignOptions& options) {
     for (int64_t i = 0; i < options.count; ++i) {
       compiler::Context context;
       const uint64_t seed = options.seed + static_cast<uint64_t>(i);
-      const auto module = fuzz::random_module(context, seed, options.generator);
+      const auto module = compiler::fuzz::random_module(context, seed, options.generator);
       fmt::print("// seed {}\n{}", seed, compiler::print(context, module).text);
     }
     return {};
   }
 
-  Status again(const fuzz::CampaignOptions& options) const {
+  Status again(const compiler::fuzz::CampaignOptions& options) const {
     compiler::Context context;
     TENON_TRY_ASSIGN(module, compiler::load(context, file));
-    fuzz::Counts counts;
+    compiler::fuzz::Counts counts;
     watch(options.seed);
-    const auto violation = fuzz::replay(context, *module, options, counts);
+    const auto violation = compiler::fuzz::replay(context, *module, options, counts);
     if (!violation) {
       fmt::print("{}: holds\n", file);
       return {};
@@ -112,10 +110,10 @@ struct FuzzIr {
     return error(fmt::format("{}: {}", violation->check, violation->problem.str()), file);
   }
 
-  Status many(const fuzz::CampaignOptions& options) const {
+  Status many(const compiler::fuzz::CampaignOptions& options) const {
     const auto begin = std::chrono::steady_clock::now();
     int64_t done = 0;
-    const auto result = fuzz::campaign(options, [&](uint64_t next) {
+    const auto result = compiler::fuzz::campaign(options, [&](uint64_t next) {
       watch(next);
       if (!quiet && done > 0 && done % 500 == 0) {
         fmt::print(stderr, "{} of {} modules, at seed {}\n", done, options.count, next);
@@ -124,7 +122,7 @@ struct FuzzIr {
     });
     alarm(0);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-    const fuzz::Counts& counts = result.counts;
+    const compiler::fuzz::Counts& counts = result.counts;
     if (json) {
       Json out;
       out.begin_object()
@@ -148,7 +146,7 @@ struct FuzzIr {
                counts.bindings, options.seed, options.seed + static_cast<uint64_t>(options.count) - 1, seconds.count());
     fmt::print("{} runs ({} stopped by a check, {} too long to run, {} with infinities), {} changed by a pass\n",
                counts.runs, counts.failing, counts.endless, counts.unbounded, counts.changed);
-    fmt::print("{} mutants: {} rejected with a place, {} still modules\n", counts.rejected + counts.accepted,
+    fmt::print("{} mutants: {} rejected with a location, {} still modules\n", counts.rejected + counts.accepted,
                counts.rejected, counts.accepted);
     fmt::print("operators: {} applied, {} not: {}\n", counts.operators.size(), result.uncovered.size(),
                fmt::join(result.uncovered, ", "));
@@ -167,7 +165,8 @@ Action fuzz_ir(Options& options) {
   options.flag(command->graphs, "--graphs", "operators and tuples only, as in a model's graph");
   options.option(command->mutants, "--mutants", "N", "ill-typed modules and ill-formed texts for each");
   options.option(command->shrink, "--shrink", "N", "at most so many proposals to make a failing module small");
-  options.option(command->file, "--file", "PATH", "check this module instead of random ones; --seed gives its inputs");
+  options.option(command->file, "--file", "PATH",
+                 "check this module instead of random ones; --seed determines its inputs");
   options.option(command->directory, "-o,--output", "DIR", "where a failing module is written");
   options.flag(command->print, "--print", "print the modules and do nothing else");
   options.flag(command->quiet, "-q,--quiet", "no progress");

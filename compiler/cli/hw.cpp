@@ -1,4 +1,4 @@
-// tenon hw generate | list | show: configurations and what is made from them.
+// tenon hw generate | list | show: configurations, and the RTL and references generated from them.
 #include <fmt/format.h>
 
 #include "compiler/cli/command.h"
@@ -86,7 +86,7 @@ struct List {
   }
 };
 
-struct Show {
+struct ShowConfig {
   std::string config;
   bool json = false;
 
@@ -103,7 +103,7 @@ struct Show {
 Action hw_generate(Options& options) {
   auto command = std::make_shared<Generate>();
   options.option(command->config, "-c,--config", "NAME", "a named configuration, or the path of a .json file");
-  options.required(command->directory, "-o,--output", "DIR", "where the files go; made where it is missing");
+  options.required(command->directory, "-o,--output", "DIR", "directory of the files, created if needed");
   options.footer("Example: tenon hw generate --config default -o accelerator");
   return [command] { return command->run(); };
 }
@@ -115,7 +115,7 @@ Action hw_list(Options& options) {
 }
 
 Action hw_show(Options& options) {
-  auto command = std::make_shared<Show>();
+  auto command = std::make_shared<ShowConfig>();
   options.argument(command->config, "NAME", "a named configuration, or the path of a .json file");
   options.flag(command->json, "--json", "print the configuration file itself, in its canonical form");
   return [command] { return command->run(); };

@@ -10,7 +10,7 @@ using Value = nlohmann::ordered_json;
 
 struct Json::State {
   Value root;
-  std::vector<Value*> open;  // outermost first; only the innermost grows, so that the others stay where they are
+  std::vector<Value*> open;  // outermost first; only the innermost grows, so that pointers to the others stay valid
   std::string key;           // of the next value in an object
 
   Value& put(Value value) {
@@ -45,10 +45,10 @@ Json& Json::key(std::string_view name) {
   return *this;
 }
 Json& Json::value(std::string_view text) { return state_->put(std::string(text)), *this; }
-Json& Json::value(double number) { return state_->put(number), *this; }
+Json& Json::value(double real) { return state_->put(real), *this; }
 Json& Json::boolean(bool flag) { return state_->put(flag), *this; }
-Json& Json::integer(int64_t number) { return state_->put(number), *this; }
-Json& Json::natural(uint64_t number) { return state_->put(number), *this; }
+Json& Json::integer(int64_t value) { return state_->put(value), *this; }
+Json& Json::natural(uint64_t value) { return state_->put(value), *this; }
 
 std::string Json::str() const {
   assert(state_->open.empty());

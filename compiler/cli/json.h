@@ -1,4 +1,4 @@
-// JSON for --json, written in the order of the calls; the JSON library stays behind it.
+// JSON for --json, written in the order of the calls; the JSON library is hidden in it.
 #pragma once
 
 #include <concepts>
@@ -19,27 +19,27 @@ class Json {
   Json& begin_array();
   Json& end();
   Json& key(std::string_view name);
-  Json& value(std::string_view text);  // bytes that are no UTF-8 are replaced
+  Json& value(std::string_view text);  // bytes that are not UTF-8 are replaced
   Json& value(const char* text) { return value(std::string_view(text)); }
   Json& value(std::same_as<bool> auto flag) { return boolean(flag); }
-  Json& value(double number);  // null where it is not finite
+  Json& value(double real);  // null where it is not finite
   template <std::integral T>
-  requires(!std::same_as<T, bool>) Json& value(T number) {
-    if constexpr (std::unsigned_integral<T>) return natural(number);
-    else return integer(number);
+  requires(!std::same_as<T, bool>) Json& value(T whole) {
+    if constexpr (std::unsigned_integral<T>) return natural(whole);
+    else return integer(whole);
   }
   template <class T>
   Json& field(std::string_view name, const T& x) {
     return key(name).value(x);
   }
 
-  // The whole, with a final newline; everything that was begun must have ended.
+  // The complete text with a final newline; every begun object and array must have ended.
   std::string str() const;
 
  private:
   Json& boolean(bool flag);
-  Json& integer(int64_t number);
-  Json& natural(uint64_t number);
+  Json& integer(int64_t value);
+  Json& natural(uint64_t value);
 
   struct State;
   std::unique_ptr<State> state_;

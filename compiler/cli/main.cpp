@@ -7,7 +7,7 @@
 int main(int count, char** arguments) {
   try {
     return tenon::cli::run({arguments + 1, arguments + count});
-  } catch (const std::exception& fault) {  // out of memory, above all: the libraries report what they foresee
+  } catch (const std::exception& fault) {  // mostly out of memory: expected failures are Diagnostics
     std::fprintf(stderr,
                  "error: %s\n  help: this is Tenon's fault or the machine's; please report it with the command\n",
                  fault.what());

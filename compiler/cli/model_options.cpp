@@ -1,14 +1,15 @@
 #include "compiler/cli/model_options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "compiler/backends/llvm/compile.h"
-#include "compiler/cli/data.h"
 #include "compiler/cli/pass_options.h"
 #include "compiler/frontend/onnx.h"
 #include "compiler/tune/records.h"
 #include "runtime/native/functions.h"
 #include "runtime/native/native.h"
+#include "runtime/run/samples.h"
 #include "support/try.h"
 
 namespace tenon::cli {
@@ -17,37 +18,38 @@ void ModelOptions::declare(Options& options, Records kind) {
   options.argument(model, "MODEL", "the model: .onnx, .tn or .tnb");
   options.option(shapes, "--shapes", "NAME=SIZE,...", "values of the model's unknown sizes");
   options.flag(strict_shapes, "--strict-shapes",
-               "in a .tn model, sizes that are not proved to fit are an error, not a check at run time");
-  options.option(calibration_data, "--calibrate", "FILE",
-                 "quantize to int8 with these samples: FILE.npy or FILE.npz:NAME");
-  options.choice(method, "--calibration", {"minmax", "percentile"}, "how ranges are taken from the samples");
-  options.option(percentile, "--percentile", "P", "share of the values that --calibration percentile keeps");
+               "in a .tn model, sizes that are not proved to fit are an error instead of a check at run time");
+  options.option(
+      calibration_data, "--calibrate", "FILE",
+      "quantize to int8 with these samples: FILE.npy or FILE.npz:MEMBER; NAME=FILE for each of several inputs");
+  options.choice(method, "--calibration", {"minmax", "percentile"}, "method that takes ranges from the samples");
+  options.option(percentile, "--percentile", "P", "fraction of the values that --calibration percentile keeps");
   options.flag(symmetric, "--symmetric", "activations without zero points");
   options.option(divide, "--divide", "D", "divide all data by this, as 255 for bytes");
   options.choice(kernels, "--kernels", {"native", "reference"},
-                 "what computes on the CPU: machine code, or the kernels that define the operators");
+                 "kernels of the CPU: machine code, or the reference kernels that define the operators");
   options.option(targets, "--targets", "NAME,...",
-                 "libraries that compute what they can before our kernels do: dnnl (oneDNN; f32)");
+                 "libraries whose kernels are preferred to Tenon's where they support an operator: dnnl (oneDNN; f32)");
   options.option(libraries, "--library", "FILE",
-                 "a shared object whose functions the model calls by name (runtime/native/kernel.h); again for more");
-  if (kind == Records::kNeeded) options.required(records, "--records", "FILE", "where measurements are kept");
-  else options.option(records, "--records", "FILE", "native kernels as tenon tune has measured them to be fastest");
+                 "shared object whose functions the model calls by name (runtime/native/kernel.h); may be repeated");
+  if (kind == Records::kNeeded) options.required(records, "--records", "FILE", "file of the measurements");
+  else options.option(records, "--records", "FILE", "use the kernels that tenon tune measured to be fastest");
 }
 
-Expected<runtime::Port> only_input(const compiler::Model& model) {
+Expected<std::vector<runtime::Port>> input_ports(const compiler::Model& model) {
   const compiler::Function& main = model.main();
-  if (main.params.size() != 1) {
-    return error(fmt::format("the model has {} inputs; data for exactly one can be given here", main.params.size()),
-                 model.name);
+  std::vector<runtime::Port> ports;
+  for (const compiler::VarId param : main.params) {
+    std::string name(model.context->name(main.info(param).name));
+    const auto* type = main.type(param).tensor();
+    const auto shape = type ? type->shape() : std::nullopt;
+    if (!shape) {
+      return error(fmt::format("input {} is {}: a size is unknown", name, model.context->str(main.type(param))),
+                   model.name, "bind it, as --shapes N=1", Fault::kUsage);
+    }
+    ports.push_back({std::move(name), type->dtype, *shape});
   }
-  const std::string name(model.context->name(main.info(main.params[0]).name));
-  const auto* type = main.type(main.params[0]).tensor();
-  const auto shape = type ? type->shape() : std::nullopt;
-  if (!shape) {
-    return error(fmt::format("input {} is {}: a size is unknown", name, model.context->str(main.type(main.params[0]))),
-                 model.name, "bind it, as --shapes N=1", Fault::kUsage);
-  }
-  return runtime::Port{name, type->dtype, *shape};
+  return ports;
 }
 
 Status open_libraries(const ModelOptions& options) {
@@ -64,13 +66,12 @@ Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOpti
                    compiler::load_model(options.model, *shapes, passes, {.strict_shapes = options.strict_shapes}));
   LoadedModel loaded{std::move(*model), {}};
   if (options.calibration_data.empty()) return loaded;
-  TENON_TRY_ASSIGN(port, only_input(loaded.model));
-  TENON_TRY_ASSIGN(batch, load_tensor(options.calibration_data));
-  TENON_TRY_ASSIGN(samples, split_samples(*batch, *port, options.divide));
+  TENON_TRY_ASSIGN(ports, input_ports(loaded.model));
+  TENON_TRY_ASSIGN(samples, runtime::read_samples(*ports, options.calibration_data, options.divide, loaded.model.name));
   if (samples->empty())
-    return error("there is no sample to calibrate with", options.calibration_data,
-                 "give data like that which the model will see");
-  for (runtime::Tensor& sample : *samples) loaded.calibration.push_back({std::move(sample)});
+    return error("there is no sample to calibrate with", fmt::format("{}", fmt::join(options.calibration_data, ", ")),
+                 "give data like the data that the model will see");
+  loaded.calibration = std::move(*samples);
   return loaded;
 }
 
@@ -82,25 +83,25 @@ Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOp
   for (const std::string& name : split(options.targets)) {
     if (name != "dnnl") {
       return error(fmt::format("--targets: there is no target '{}'", name), {},
-                   "there is dnnl; the accelerator is chosen by --config or --device", Fault::kUsage);
+                   "the targets are dnnl; --config or --device select the accelerator", Fault::kUsage);
     }
     dnnl = true;
   }
   std::vector<std::string> levels = split(options.levels);
   if (options.for_this_machine && !runtime::host_levels().empty()) levels.emplace_back(runtime::host_levels().front());
-  compiler::kernels::Choices choices;
-  std::map<std::string, compiler::kernels::Choices> level_choices;
+  compiler::kernels::KnobLookup knobs;
+  std::map<std::string, compiler::kernels::KnobLookup> level_knobs;
   if (!options.records.empty()) {
-    std::vector<std::string> known = levels;
-    if (known.empty()) {
-      TENON_TRY_ASSIGN(all, compiler::native::levels_of(options.target));
-      known = std::move(*all);
+    std::vector<std::string> recorded = levels;
+    if (recorded.empty()) {
+      TENON_TRY_ASSIGN(all_levels, compiler::native::levels_of(options.target));
+      recorded = std::move(*all_levels);
     }
-    TENON_TRY_ASSIGN(read, compiler::tune::read_choices(options.records, known));
-    choices = std::move(*read);
-    for (const std::string& level : known) {
-      TENON_TRY_ASSIGN(own, compiler::tune::read_level_choices(options.records, level));
-      level_choices.emplace(level, std::move(*own));
+    TENON_TRY_ASSIGN(read, compiler::tune::read_knobs(options.records, recorded));
+    knobs = std::move(*read);
+    for (const std::string& level : recorded) {
+      TENON_TRY_ASSIGN(knobs_of_level, compiler::tune::read_level_knobs(options.records, level));
+      level_knobs.emplace(level, std::move(*knobs_of_level));
     }
   }
   compiler::CompileOptions compile_options{.accelerator = accelerator ? std::optional(*accelerator) : std::nullopt,
@@ -112,8 +113,8 @@ Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOp
                                            .cpu = {.native = options.kernels == "native",
                                                    .triple = options.target,
                                                    .levels = levels,
-                                                   .choices = std::move(choices),
-                                                   .level_choices = std::move(level_choices)},
+                                                   .knobs = std::move(knobs),
+                                                   .level_knobs = std::move(level_knobs)},
                                            .passes = passes};
   return compiler::compile(loaded.model, compile_options);
 }

@@ -1,4 +1,4 @@
-// The options that say what to compile, shared by `tenon compile` and `tenon run`.
+// The options of compilation, shared by `tenon compile` and `tenon run`.
 #pragma once
 
 #include <string>
@@ -13,17 +13,17 @@ struct ModelOptions {
   std::string model;
   std::string shapes;
   bool strict_shapes = false;
-  std::string calibration_data;
+  std::vector<std::string> calibration_data;  // "[NAME=]FILE" of each input
   std::string method = "minmax";
   double percentile = 0.9999;
   bool symmetric = false;
   double divide = 1;
   std::string kernels = "native";      // what computes on the CPU
-  bool for_this_machine = false;       // native code for its processor alone
-  std::string targets;                 // who computes what no accelerator takes, before ours
-  std::string records;                 // what tenon tune has measured
+  bool for_this_machine = false;       // native code only for the processor of this machine
+  std::string targets;                 // libraries that compute operators that the accelerator does not support
+  std::string records;                 // file with the measurements of tenon tune
   std::vector<std::string> libraries;  // with functions that the model calls
-  std::string target, levels;          // of the machine that runs the executable, where that is another
+  std::string target, levels;          // of the machine that runs the executable, for cross compilation
 
   enum class Records : uint8_t { kMayBe, kNeeded };
   void declare(Options& options, Records kind = Records::kMayBe);
@@ -42,7 +42,7 @@ Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOp
                                         const spec::Config* accelerator, bool keep_intermediates,
                                         const compiler::PassOptions& passes = {});
 
-// The only input of a model that is run on samples.
-Expected<runtime::Port> only_input(const compiler::Model& model);
+// The inputs of a model that is run on samples: an error where one is no tensor of a static shape.
+Expected<std::vector<runtime::Port>> input_ports(const compiler::Model& model);
 
 }  // namespace tenon::cli

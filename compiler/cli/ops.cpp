@@ -39,9 +39,9 @@ struct Ops {
     for (const std::string& name : names) {
       const Operator* op = context.find_operator(name);
       if (!op) {
-        std::vector<std::string_view> known;
-        for (const Operator* other : context.operators()) known.push_back(other->name);
-        const std::string nearest = suggest(name, known);
+        std::vector<std::string_view> names;
+        for (const Operator* other : context.operators()) names.push_back(other->name);
+        const std::string nearest = suggest(name, names);
         return error(fmt::format("there is no operator {}", name), "tenon ops",
                      nearest.empty() ? "tenon ops lists them all" : nearest);
       }
@@ -61,7 +61,7 @@ struct Ops {
     }
     for (size_t i = 0; i < chosen.size(); ++i) {
       fmt::print("{}{}on the CPU: {}\n", i ? "\n" : "", describe(*chosen[i]),
-                 compiler::kernels::lowered(chosen[i]->name) ? "native kernels" : "its reference kernel alone");
+                 compiler::kernels::lowered(chosen[i]->id) ? "native kernels" : "its reference kernel alone");
     }
     if (names.empty()) list(context);
     return {};

@@ -1,4 +1,4 @@
-// The one file that knows the command-line library.
+// The only file that uses the command-line library.
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <type_traits>
@@ -38,11 +38,11 @@ namespace {
 template <class T>
 void add(CLI::App& app, T& variable, std::string_view names, std::string_view value, std::string_view doc) {
   auto* option = app.add_option(std::string(names), variable, std::string(doc))->type_name(std::string(value));
-  if constexpr (std::is_integral_v<T>) {  // the library would take the largest number instead
+  if constexpr (std::is_integral_v<T>) {  // the library would use the largest value instead
     option->check([](const std::string& text) {
-      T number{};
-      const auto fault = std::from_chars(text.data(), text.data() + text.size(), number).ec;
-      return fault == std::errc::result_out_of_range ? text + " is beyond all numbers" : std::string();
+      T parsed{};
+      const auto fault = std::from_chars(text.data(), text.data() + text.size(), parsed).ec;
+      return fault == std::errc::result_out_of_range ? text + " is out of range" : std::string();
     });
   }
   if (variable != T{}) option->capture_default_str();
@@ -82,7 +82,7 @@ void Options::flag(bool& variable, std::string_view names, std::string_view doc)
 void Options::footer(std::string_view text) { state_->app.footer(std::string(text)); }
 
 Expected<bool> Options::parse(std::vector<std::string> arguments) {
-  std::reverse(arguments.begin(), arguments.end());  // as the library wants them
+  std::reverse(arguments.begin(), arguments.end());  // the library takes the last argument first
   try {
     state_->app.parse(std::move(arguments));
   } catch (const CLI::CallForHelp&) {

@@ -19,7 +19,7 @@ struct Overlay {
   Status run() {
     TENON_TRY_ASSIGN(loaded, spec::load_config(config));
     options.family = family == "zynqmp" ? generator::Family::kZynqMp : generator::Family::kZynq7000;
-    // Too large a number is refused as such, not cut.
+    // A value that is too large is refused, not truncated.
     options.interrupt = static_cast<uint32_t>(std::min<uint64_t>(interrupt, UINT32_MAX));
     options.clock_mhz = static_cast<uint32_t>(std::min<uint64_t>(clock, UINT32_MAX));
     options.memory_bytes = std::min<uint64_t>(memory, uint64_t{1} << 40) << 20;
@@ -43,8 +43,8 @@ Action hw_overlay(Options& options) {
   options.option(command->config, "-c,--config", "NAME", "a named configuration, or the path of a .json file");
   options.choice(command->family, "--family", {"zynq7000", "zynqmp"}, "the chip");
   options.option(command->options.address, "--address", "ADDRESS",
-                 "of the registers; 0: the first that Vivado gives out");
-  options.option(command->interrupt, "--interrupt", "N", "the device tree's number of its line; 0: the PL's first");
+                 "address of the registers; 0: the first that Vivado assigns");
+  options.option(command->interrupt, "--interrupt", "N", "interrupt of the device tree; 0: the first one of the PL");
   options.option(command->clock, "--clock", "MHZ", "the accelerator's clock");
   options.option(command->memory, "--memory", "MIB", "memory for the accelerator");
   options.option(command->options.firmware, "--firmware", "NAME", "the bitstream in /lib/firmware");

@@ -28,7 +28,7 @@ struct Package {
                    Fault::kUsage);
     }
     if (clock < 0 || clock > 1000) {
-      return error(fmt::format("--clock is {}, must be 1..1000 MHz, or 0 for the board's own", clock), {}, {},
+      return error(fmt::format("--clock is {}, must be 1..1000 MHz, or 0 for the board's default", clock), {}, {},
                    Fault::kUsage);
     }
     TENON_TRY_ASSIGN(loaded, spec::load_config(config));
@@ -46,9 +46,9 @@ Action hw_package(Options& options) {
   auto command = std::make_shared<Package>();
   options.option(command->config, "-c,--config", "NAME", "a named configuration, or the path of a .json file");
   options.required(command->board, "-b,--board", "NAME", known_boards());
-  options.required(command->directory, "-o,--output", "DIR", "where the files go; made where it is missing");
+  options.required(command->directory, "-o,--output", "DIR", "directory of the files, created if needed");
   options.option(command->units, "--units", "N", "accelerators in the design");
-  options.option(command->clock, "--clock", "MHZ", "the clock to ask for; 0: the board's own");
+  options.option(command->clock, "--clock", "MHZ", "requested clock; 0: the board's default");
   options.footer("Example: tenon hw package --config default --board u250 -o u250");
   return [command] { return command->run(); };
 }

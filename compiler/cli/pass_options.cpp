@@ -20,7 +20,7 @@ std::vector<std::string> split(const std::string& list) {
 void PassFlags::declare(Options& options) {
   options.option(print_before, "--print-before", "PASS,...", "print the module before these passes; all: each");
   options.option(print_after, "--print-after", "PASS,...", "print the module after these passes");
-  options.option(diff, "--diff-passes", "PASS,...", "print what these passes change, line by line");
+  options.option(diff, "--diff-passes", "PASS,...", "print the changes of these passes, line by line");
   options.flag(time, "--time-passes", "print each pass's time, bindings and node visits to standard error");
   options.flag(verify, "--verify-passes", "check the module after each pass (debug and sanitizer builds always do)");
 }

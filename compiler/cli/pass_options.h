@@ -1,4 +1,4 @@
-// The options by which one watches passes, shared by the commands that run some.
+// The options that print and time passes, shared by the commands that run passes.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ struct PassFlags {
   bool time = false, verify = false;
 
   void declare(Options& options);
-  // Prints modules to standard output, times to standard error. The flags outlive what is returned.
+  // Prints modules to standard output, times to standard error. The flags outlive the returned options.
   Expected<compiler::PassOptions> options() const;
   bool prints() const { return !print_before.empty() || !print_after.empty() || !diff.empty(); }
 };

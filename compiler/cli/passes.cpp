@@ -40,7 +40,7 @@ Status list(bool json) {
   return {};
 }
 
-// Each function's plan, and where each tensor of it lies.
+// Prints each function's memory plan, with the offset of each tensor.
 void print_memory(compiler::Context& context, const compiler::Module& module) {
   compiler::for_each_function(module, [&](compiler::Symbol name, const compiler::Function& function) {
     const compiler::MemoryPlan plan = compiler::plan_memory(context, module, function);
@@ -79,7 +79,8 @@ struct OptCommand {
       if (output.empty()) return {};
     }
     if (!output.empty()) return compiler::save(*model->context, *module, output);
-    // What was asked for is the output where it was anything; a module that needs no second file is printed whole.
+    // The requested print-outs are the output; without a request the module is printed, whole where it needs no second
+    // file.
     if (flags.prints()) return {};
     compiler::Text text = compiler::print(*model->context, *module, {.spans = spans});
     if (!text.side.empty()) text = compiler::print(*model->context, *module, {.spans = spans, .constants = false});
@@ -96,10 +97,11 @@ Action opt(Options& options) {
   options.option(command->passes, "-p,--passes", "NAME,...",
                  "run these, in this order; otherwise the standard ones and those for kernels");
   options.flag(command->strict_shapes, "--strict-shapes",
-               "sizes that are not proved to fit are an error, not a check at run time");
+               "sizes that are not proved to fit are an error instead of a check at run time");
   options.option(command->output, "-o,--output", "FILE.tn", "write the module there instead of printing it");
   options.option(command->shapes, "--shapes", "NAME=SIZE,...", "values of unknown sizes of an .onnx model");
-  options.flag(command->memory, "--memory", "print where in an arena each function's tensors would lie, and its size");
+  options.flag(command->memory, "--memory",
+               "print the memory plan of each function: the offsets of its tensors in the arena, and the arena's size");
   options.flag(command->spans, "--spans", "print where each binding came from");
   command->flags.declare(options);
   options.footer("tenon passes lists the passes.\ntenon opt m.tn --passes inline,simplify,cse --diff-passes all");

@@ -1,4 +1,4 @@
-// tenon replay: a mismatch again, from the bundle that it left behind.
+// tenon replay: repeats a mismatch from its bundle.
 #include "driver/bringup/replay.h"
 
 #include <fmt/format.h>
@@ -20,8 +20,7 @@ struct Replay {
     const runtime::TemporaryDirectory scratch;
     const std::string uri = device.empty() ? bundle->device : device;
     TENON_TRY_ASSIGN(opened, driver::open_for(*bundle, uri, scratch.path()));
-    const auto found = driver::replay(**opened, *bundle);
-    if (!found) return std::unexpected(found.error());
+    TENON_TRY_ASSIGN(found, driver::replay(**opened, *bundle));
     const bool same = *found == bundle->found;
     if (json) {
       Json out;
@@ -41,7 +40,7 @@ struct Replay {
       if (!json) fmt::print("{} shows no difference\n", uri);
       return {};
     }
-    return error(same ? "the same mismatch again" : "a mismatch, but another one than then", uri,
+    return error(same ? "the same mismatch again" : "a mismatch, but not the recorded one", uri,
                  fmt::format("step through it: tenon debug {}", directory));
   }
 };
@@ -50,8 +49,8 @@ struct Replay {
 
 Action replay(Options& options) {
   auto command = std::make_shared<Replay>();
-  options.argument(command->directory, "BUNDLE", "the directory that a mismatch has left behind");
-  options.option(command->device, "--device", "URI", "another device than the one that it was seen on");
+  options.argument(command->directory, "BUNDLE", "directory of the bundle");
+  options.option(command->device, "--device", "URI", "another device than the one of the bundle");
   options.flag(command->json, "--json", "print JSON");
   options.footer(
       "Exit code 0: no difference; 1: a mismatch, the same or another.\nExample: tenon replay mismatch-1 "

@@ -26,10 +26,6 @@ struct RunCommand {
       return error("--input and --expect are for modules in the text form or the binary form, .tn or .tnb", model,
                    "give a model's samples with --data", Fault::kUsage);
     }
-    if (samples.data.empty()) {
-      return error("--data is required", "tenon run", "samples for the model's input: FILE.npy or FILE.npz:NAME",
-                   Fault::kUsage);
-    }
     samples.output = output;
     samples.json = json;
     return run_samples(samples);
@@ -42,34 +38,39 @@ Action run_model(Options& options) {
   auto command = std::make_shared<RunCommand>();
   command->samples.model.declare(options);
   options.option(command->samples.device, "--device", "URI",
-                 "where accelerator programs run; its configuration is compiled for");
-  options.flag(command->samples.cpu, "--cpu", "everything on the CPU, no device");
-  options.option(command->samples.data, "--data", "FILE", "samples for the model's input: FILE.npy or FILE.npz:NAME");
+                 "device of the accelerator programs; the model is compiled for its configuration");
+  options.flag(command->samples.cpu, "--cpu", "run everything on the CPU, without a device");
+  options.option(
+      command->samples.data, "--data", "[NAME=]FILE",
+      "samples for an input: FILE.npy, FILE.npz:MEMBER, or FILE.npz with members of the inputs' names; may be "
+      "repeated");
   options.option(command->inputs, "-i,--input", "[NAME=]FILE",
-                 "an input of a .tn module, which the interpreter runs: FILE.npy, FILE.npz:NAME, or a number");
-  options.option(command->entry, "--entry", "@NAME", "--input: the function that is run");
-  options.option(command->expect, "--expect", "FILE", "--input: what the result must be, .npy or .npz");
-  options.option(command->tolerance, "--tolerance", "T", "--expect: of the largest element, or of 1; integers exactly");
-  options.option(command->samples.labels, "--labels", "FILE", "true classes of the samples: prints accuracies");
-  options.option(command->samples.limit, "--limit", "N", "only the first N samples; 0 for all");
+                 "an input of a .tn module, which the interpreter runs: FILE.npy, FILE.npz:MEMBER, or a scalar");
+  options.option(command->entry, "--entry", "@NAME", "--input: the function to run");
+  options.option(command->expect, "--expect", "FILE", "--input: file of the expected results, .npy or .npz");
+  options.option(command->tolerance, "--tolerance", "T",
+                 "--expect: tolerance of floats, relative to the largest element or 1; integers must be equal");
+  options.option(command->samples.labels, "--labels", "FILE",
+                 "true classes of the samples, for the first result: prints accuracies");
+  options.option(command->samples.limit, "--limit", "N", "only the first N samples; 0: all");
   options.flag(command->samples.check, "--check", "compare every layer with the integer reference, bit for bit");
   options.option(command->samples.verify, "--verify", "URI",
-                 "run the first samples on a second device too, as lockstep:default");
-  options.option(command->samples.verify_samples, "--verify-samples", "N", "how many");
+                 "also run the first samples on a second device, as lockstep:default");
+  options.option(command->samples.verify_samples, "--verify-samples", "N", "number of samples of --verify");
   options.option(command->output, "--output", "PATH",
                  "--data: write results as .npy into this directory; --input: the result's file, .npy or .npz");
   options.option(command->samples.bundle, "--bundle", "DIR",
-                 "where a mismatch leaves what repeats it; without: mismatch-N here");
+                 "directory for the bundle that repeats a mismatch; default: mismatch-N in the working directory");
   options.option(command->samples.report, "--report", "FILE.html", "write a self-contained report");
   options.option(command->samples.trace, "--trace", "FILE.json", "write a timeline for Perfetto");
   options.option(command->samples.seconds, "--launch-limit", "SECONDS", "longest wait for one launch");
-  options.option(command->samples.threads, "--threads", "N", "of native kernels; 0: the processors that are usable");
-  options.flag(command->samples.no_native, "--no-native", "refuse native code, which runs with all your rights");
+  options.option(command->samples.threads, "--threads", "N", "threads of native kernels; 0: all usable processors");
+  options.flag(command->samples.no_native, "--no-native", "refuse native code, which runs with all rights of the user");
   options.flag(command->json, "--json", "figures as JSON");
   options.flag(command->samples.quiet, "--quiet", "no progress bar");
   options.footer(
       "A model over samples is compiled and runs on the device; a .tn module with --input, or without inputs, runs in\n"
-      "the interpreter, whatever of the language it uses.\n\n"
+      "the interpreter, with every feature of the language.\n\n"
       "tenon run model.onnx --shapes N=1 --calibrate d.npz:calib --data d.npz:x --labels d.npz:y --divide 255 --check\n"
       "tenon run model.tn --input x=x.npy --input steps=20 --expect y.npy");
   return [command] { return command->run(); };

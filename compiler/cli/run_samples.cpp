@@ -2,341 +2,251 @@
 #include "compiler/cli/run_samples.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <filesystem>
-#include <fstream>
 
-#include "compiler/cli/data.h"
-#include "compiler/cli/json.h"
-#include "compiler/cli/model_options.h"
 #include "compiler/cli/progress.h"
+#include "compiler/cli/samples_output.h"
 #include "compiler/pipeline/compare.h"
-#include "driver/accelerator.h"
-#include "runtime/npy.h"
-#include "runtime/profile/analysis.h"
-#include "runtime/profile/report.h"
-#include "runtime/vm/mismatch.h"
+#include "runtime/run/results.h"
+#include "runtime/run/runner.h"
+#include "runtime/run/samples.h"
 #include "support/try.h"
 
 namespace tenon::cli {
 namespace {
 
+using compiler::Comparison;
+using runtime::Accuracy;
+using runtime::Runner;
+using runtime::Sample;
 using runtime::Tensor;
 
-Status write_text(const std::string& path, const std::string& text) {
-  std::ofstream stream(path, std::ios::binary);
-  stream << text;
-  stream.close();
-  if (!stream) return error("cannot write", path, "check the directory, its permissions and the free space");
-  return {};
-}
-
-// How many samples a classifier gets right.
-struct Score {
-  size_t right = 0, samples = 0;
-  double percent() const { return samples ? 100.0 * static_cast<double>(right) / static_cast<double>(samples) : 0; }
-};
-
-struct Runner : SamplesRun {
-  // What is found out on the way.
-  std::unique_ptr<driver::Accelerator> accelerator;
-  std::optional<LoadedModel> loaded;  // none where the model is an executable
-  std::optional<compiler::Compilation> compilation;
-  runtime::Executable executable;
-  std::vector<Tensor> samples;
-  std::vector<int64_t> truth;
-  int64_t batch_rows = 1;                                 // labels that belong to one sample
-  std::vector<std::pair<std::string, std::string>> rows;  // for the report
-  Json result;
-
-  explicit Runner(const SamplesRun& run) : SamplesRun(run) {}
+class SamplesCommand {
+ public:
+  explicit SamplesCommand(const SamplesRun& run)
+      : options_(run), output_(run.json), device_name_(run.cpu ? "cpu" : run.device) {}
 
   Status run() {
-    TENON_TRY(prepare());
-    result.begin_object();
-    if (!json && compilation)
-      fmt::print("Operators of {}\n{}\n", executable.name,
-                 compiler::explain(compilation->partitioned, compilation->placements));
+    TENON_TRY(check_options());
+    TENON_TRY(load_model());
     TENON_TRY(read_data());
-    TENON_TRY(references());
-    TENON_TRY(on_device());
-    if (!verify.empty()) {
-      TENON_TRY(verified());
-    }
-    if (json) fmt::print("{}", result.end().str());
+    TENON_TRY(run_reference());
+    TENON_TRY(run_device());
+    if (!options_.verify.empty()) TENON_TRY(verify());
+    output_.finish();
     return {};
   }
 
  private:
-  Status prepare() {
+  Status check_options() const {
     constexpr double kLongest = 1e6;  // seconds
-    if (!(seconds > 0 && seconds <= kLongest)) {
-      return error(fmt::format("--launch-limit is {}, must be above 0 and at most {} seconds", seconds, kLongest), {},
-                   {}, Fault::kUsage);
+    if (!(options_.seconds > 0 && options_.seconds <= kLongest)) {
+      return error(
+          fmt::format("--launch-limit is {}, must be above 0 and at most {} seconds", options_.seconds, kLongest), {},
+          {}, Fault::kUsage);
     }
-    if (limit < 0 || verify_samples < 0)
+    if (options_.limit < 0 || options_.verify_samples < 0)
       return error("--limit and --verify-samples are at least 0", {}, {}, Fault::kUsage);
-    if (!output.empty()) {
-      std::error_code failed;
-      std::filesystem::create_directories(output, failed);
-      if (failed) return error(fmt::format("cannot make the directory: {}", failed.message()), output);
+    if (options_.output.empty()) return {};
+    return runtime::create_directory(options_.output);
+  }
+
+  // Of a model without inputs there is no data.
+  Status check_data(size_t inputs) const {
+    if (inputs == 0 || !options_.data.empty()) return {};
+    return error("--data is required", "tenon run",
+                 "samples for the model's inputs: [NAME=]FILE.npy or FILE.npz:MEMBER", Fault::kUsage);
+  }
+
+  Status load_model() {
+    ModelOptions& model = options_.model;
+    const bool is_executable = model.model.ends_with(".tnx");
+    if (is_executable && options_.check) {
+      return error("--check needs the model, an executable has no reference", model.model, "give the .onnx or .tn file",
+                   Fault::kUsage);
     }
-    if (!cpu) {
-      TENON_TRY_ASSIGN(opened, driver::open(device));
-      accelerator = std::move(*opened);
-    }
-    if (model.model.ends_with(".tnx")) {
-      if (check)
-        return error("--check needs the model, an executable has no reference", model.model,
-                     "give the .onnx or .tn file", Fault::kUsage);
+    if (is_executable) {
       TENON_TRY_ASSIGN(file, runtime::load(model.model));
-      executable = std::move(*file);
-      return {};
+      executable_ = std::move(*file);
+      TENON_TRY(check_data(executable_.main().params.size()));
+    } else {
+      TENON_TRY_ASSIGN(file, load(model));
+      loaded_ = std::move(*file);
+      TENON_TRY(check_data(loaded_->model.main().params.size()));
     }
-    TENON_TRY_ASSIGN(model_file, load(model));
-    loaded = std::move(*model_file);
+    TENON_TRY_ASSIGN(opened, runtime::open_device(options_.cpu ? std::string() : options_.device));
+    accelerator_ = std::move(*opened);
+    if (is_executable) return {};
     model.for_this_machine = true;
-    TENON_TRY_ASSIGN(compiled,
-                     cli::compile(*loaded, model, accelerator ? &accelerator->info().config : nullptr, check));
-    compilation = std::move(*compiled);
-    executable = compilation->executable;
+    TENON_TRY_ASSIGN(
+        compiled, cli::compile(*loaded_, model, accelerator_ ? &accelerator_->info().config : nullptr, options_.check));
+    compilation_ = std::move(*compiled);
+    executable_ = compilation_->executable;
+    output_.operators(executable_.name, compiler::explain(compilation_->partitioned, compilation_->placements));
     return {};
   }
 
   Status read_data() {
-    const runtime::Function& main = executable.main();
-    if (main.params.size() != 1) {
-      return error(fmt::format("the model has {} inputs; --data feeds exactly one", main.params.size()),
-                   executable.name, "use tenon-run, which names inputs");
-    }
-    TENON_TRY_ASSIGN(batch, load_tensor(data));
-    TENON_TRY_ASSIGN(split, split_samples(*batch, main.params[0], model.divide));
-    samples = std::move(*split);
-    if (samples.empty()) return error("the data has no sample", data);
-    if (limit > 0 && static_cast<size_t>(limit) < samples.size()) samples.resize(static_cast<size_t>(limit));
-    if (labels.empty()) return {};
-    batch_rows = main.params[0].shape[0];
-    if (main.results.empty() || main.results[0].shape.empty() || main.results[0].shape[0] != batch_rows) {
-      return error(fmt::format("--labels wants one row of scores for each of {} rows of input, the first result is {}",
-                               batch_rows, main.results.empty() ? "missing" : to_string(main.results[0])),
-                   executable.name, "leave --labels out", Fault::kUsage);
-    }
-    TENON_TRY_ASSIGN(read, load_labels(labels, samples.size() * static_cast<size_t>(batch_rows)));
-    truth = std::move(*read);
-    if (!json) fmt::print("Accuracy over {} samples\n", samples.size());
+    const runtime::Function& main = executable_.main();
+    TENON_TRY_ASSIGN(samples,
+                     runtime::read_samples(main.params, options_.data, options_.model.divide, executable_.name));
+    samples_ = std::move(*samples);
+    if (samples_.empty()) return error("the data has no sample", fmt::format("{}", fmt::join(options_.data, ", ")));
+    if (options_.limit > 0) samples_.resize(std::min(samples_.size(), static_cast<size_t>(options_.limit)));
+    if (options_.labels.empty()) return {};
+    TENON_TRY_ASSIGN(labels, runtime::Labels::load(options_.labels, main, executable_.name, samples_.size()));
+    labels_ = std::move(*labels);
+    output_.heading(samples_.size());
     return {};
   }
 
-  void score(const std::string& what, const std::string& key, const Score& s) {
-    if (truth.empty()) return;
-    rows.emplace_back("accuracy, " + what, fmt::format("{:.2f} %", s.percent()));
-    if (json) result.field(key, s.percent());
-    else fmt::print("  {:<28} {:6.2f} %\n", what, s.percent());
+  void print_accuracy(const std::string& label, const std::string& key, const Accuracy& accuracy) {
+    if (labels_) output_.accuracy(label, key, accuracy);
   }
 
-  void count(Score& s, const std::vector<Tensor>& results, size_t sample) const {
-    if (truth.empty()) return;
-    const auto best = arg_max(results[0], batch_rows);
-    for (size_t row = 0; row < best.size(); ++row) s.right += best[row] == truth[sample * best.size() + row];
-    s.samples += best.size();
-  }
+  bool is_quantized() const { return !loaded_->calibration.empty(); }
 
-  // With labels: the model in the numbers that it came with. (--check runs the integer reference beside the device.)
-  Status references() {
-    if (!loaded || truth.empty()) return {};
-    Score s;
-    Progress progress("reference", samples.size(), quiet);
-    for (size_t i = 0; i < samples.size(); ++i, progress.step()) {
-      TENON_TRY_ASSIGN(results, compiler::interpret(*loaded->model.context, loaded->model.module, loaded->model.entry,
-                                                    std::span<const Tensor>(&samples[i], 1)));
-      count(s, *results, i);
+  // With labels: the model in the numeric types that it came with. (--check runs the integer reference beside the
+  // device.)
+  Status run_reference() {
+    if (!loaded_ || !labels_) return {};
+    Accuracy accuracy;
+    Progress progress("reference", samples_.size(), options_.quiet);
+    for (size_t i = 0; i < samples_.size(); ++i, progress.step()) {
+      TENON_TRY_ASSIGN(results, compiler::interpret(*loaded_->model.context, loaded_->model.module,
+                                                    loaded_->model.entry, std::span<const Tensor>(samples_[i])));
+      labels_.count(accuracy, *results, i);
     }
-    score(compilation && !loaded->calibration.empty() ? "float model, reference" : "model, reference",
-          "reference_accuracy", s);
+    print_accuracy(is_quantized() ? "float model, reference" : "model, reference", "reference_accuracy", accuracy);
     return {};
   }
 
-  runtime::SessionOptions session_options(driver::Accelerator* on, compiler::Comparison* comparison) const {
-    runtime::SessionOptions options;
-    options.accelerator = on;
-    options.native = !no_native;
-    options.threads = static_cast<unsigned>(std::clamp<int64_t>(threads, 0, 1024));
-    options.launch_limit = std::chrono::nanoseconds(static_cast<int64_t>(seconds * 1e9));
-    if (comparison) options.hook = comparison->hook();
-    return options;
+  Expected<Runner> runner_on(driver::Accelerator* accelerator, Comparison* comparison, bool timeline) const {
+    runtime::SessionOptions session;
+    session.accelerator = accelerator;
+    session.timeline = timeline;
+    session.native = !options_.no_native;
+    session.threads = static_cast<unsigned>(std::clamp<int64_t>(options_.threads, 0, 1024));
+    session.launch_limit = std::chrono::nanoseconds(static_cast<int64_t>(options_.seconds * 1e9));
+    if (comparison) session.hook = comparison->hook();
+    return Runner::create(executable_, std::move(session), options_.bundle);
   }
 
-  Expected<runtime::Session> session_on(driver::Accelerator* on, compiler::Comparison* comparison,
-                                        bool timeline) const {
-    runtime::SessionOptions options = session_options(on, comparison);
-    options.timeline = timeline;
-    return runtime::Session::create(executable, std::move(options));
+  std::optional<Comparison> make_comparison() const {
+    if (!options_.check) return std::nullopt;
+    return std::optional<Comparison>(std::in_place, loaded_->model, *compilation_);
   }
 
-  static std::unexpected<Diagnostic> with(Diagnostic reported, const std::string& kept) {
-    if (!kept.empty()) reported.help += (reported.help.empty() ? "" : "\n  ") + kept;
-    return std::unexpected(std::move(reported));
+  // The command that repeats a run, for the bundle.
+  std::string command(const std::string& devices, size_t sample) const {
+    std::string data;
+    for (const std::string& source : options_.data) data += " --data " + source;
+    return fmt::format("tenon run {} {}{}, sample {}", options_.model.model, devices, data, sample);
   }
 
-  // Keeps the launch that went wrong; adds to the error where it is.
-  std::unexpected<Diagnostic> with_bundle(driver::Accelerator* on, Diagnostic reported, size_t sample,
-                                          compiler::Comparison* comparison) const {
-    if (on == nullptr) return std::unexpected(std::move(reported));
-    const runtime::MismatchNote note{
-        fmt::format("tenon run {} --device {} --data {}, sample {}", model.model, on->info().uri, data, sample),
-        reported.what, bundle};
+  Expected<std::vector<Tensor>> run_sample(Runner& runner, size_t sample, const driver::Accelerator* accelerator,
+                                           const std::optional<Comparison>& comparison) const {
     const auto expected = [&](const driver::Launch& launch) -> std::optional<driver::Region> {
       if (!comparison || !comparison->mismatch()) return {};
-      const auto& wrong = *comparison->mismatch();
+      const Comparison::Mismatch& wrong = *comparison->mismatch();
       return driver::Region{wrong.name, launch.bases[static_cast<size_t>(wrong.base)] + wrong.offset, wrong.expected};
     };
-    return with(std::move(reported), runtime::keep_failure(executable, session_options(on, comparison),
-                                                           {&samples[sample], 1}, note, expected));
+    return runner.run(
+        samples_[sample], [&] { return command("--device " + accelerator->info().uri, sample); }, expected);
   }
 
-  Status on_device() {
-    std::optional<compiler::Comparison> comparison;
-    if (check) comparison.emplace(loaded->model, *compilation);
-    auto session =
-        session_on(accelerator.get(), comparison ? &*comparison : nullptr, !report.empty() || !trace.empty());
-    if (!session) return forward_error(session);
-    Score reference, device_score;
-    {
-      Progress progress(cpu ? "cpu" : device, samples.size(), quiet);
-      for (size_t i = 0; i < samples.size(); ++i, progress.step()) {
-        std::vector<Tensor> expected;
-        if (comparison) {
-          TENON_TRY_ASSIGN(values, comparison->reference({&samples[i], 1}));
-          expected = std::move(*values);
-          count(reference, expected, i);
-        }
-        auto results = session->run({&samples[i], 1});
-        if (!results) {
-          return with_bundle(accelerator.get(), std::move(results.error()), i, comparison ? &*comparison : nullptr);
-        }
-        count(device_score, *results, i);
-        if (comparison) {
-          TENON_TRY(comparison->results(expected, *results));
-        }
-        TENON_TRY(write_results(*results, i));
-      }
-    }
+  Status run_device() {
+    std::optional<Comparison> comparison = make_comparison();
+    TENON_TRY_ASSIGN(runner, runner_on(accelerator_.get(), comparison ? &*comparison : nullptr,
+                                       !options_.report.empty() || !options_.trace.empty()));
+    Accuracy reference, device;
+    TENON_TRY(run_all(*runner, comparison, reference, device));
     if (comparison)
-      score(loaded->calibration.empty() ? "model, integer reference" : "int8 model, reference", "int8_accuracy",
-            reference);
-    score(cpu ? "cpu" : device, "device_accuracy", device_score);
-    if (json) result.field("samples", samples.size());
-    if (comparison) {
-      const std::string text = fmt::format(
-          "{} samples, {} layers, {} elements: {}", samples.size(), comparison->layers(), comparison->elements(),
-          comparison->exact() ? "equal bit for bit"
-                              : fmt::format("equal, integers bit for bit and results in floats to {:g} of their size",
-                                            compiler::Comparison::kTolerance));
-      rows.emplace_back("device against integer reference", text);
-      if (json)
-        result.field("layers_compared", comparison->layers()).field("elements_compared", comparison->elements());
-      else fmt::print("\nDevice against integer reference\n  {}\n", text);
-    }
-    return figures(*session);
+      print_accuracy(is_quantized() ? "int8 model, reference" : "model, integer reference", "int8_accuracy", reference);
+    print_accuracy(device_name_, "device_accuracy", device);
+    output_.samples(samples_.size());
+    if (comparison) output_.comparison(samples_.size(), *comparison);
+    return print_profile(runner->profile());
   }
 
-  Status write_results(const std::vector<Tensor>& results, size_t sample) const {
-    if (output.empty()) return {};
-    const std::vector<std::string> names = runtime::file_names(executable.main().results);
-    for (size_t i = 0; i < results.size(); ++i) {
-      TENON_TRY(runtime::save_npy(fmt::format("{}/{}_{}.npy", output, names[i], sample), results[i]));
+  Status run_all(Runner& runner, std::optional<Comparison>& comparison, Accuracy& reference, Accuracy& device) const {
+    Progress progress(device_name_, samples_.size(), options_.quiet);
+    for (size_t i = 0; i < samples_.size(); ++i, progress.step()) {
+      std::vector<Tensor> expected;
+      if (comparison) {
+        TENON_TRY_ASSIGN(values, comparison->reference(samples_[i]));
+        expected = std::move(*values);
+        labels_.count(reference, expected, i);
+      }
+      TENON_TRY_ASSIGN(results, run_sample(runner, i, accelerator_.get(), comparison));
+      labels_.count(device, *results, i);
+      if (comparison) TENON_TRY(comparison->results(expected, *results));
+      if (!options_.output.empty())
+        TENON_TRY(runtime::write_results(options_.output, executable_.main().results, *results, i));
     }
     return {};
   }
 
-  Status figures(runtime::Session& session) {
-    const runtime::Analysis analysis = runtime::analyze(executable, session.profile());
-    const runtime::MemoryRecord& memory = session.profile().memory;
-    if (json) {
-      result.field("peak_bytes", memory.peak_bytes)
-          .field("arena_bytes", memory.arena_bytes)
-          .field("allocations", memory.allocations);
-    } else {
-      fmt::print("\nMemory of the tensors, a run\n  {:<28} {} KiB, {} of it planned; {} results apart\n", "peak",
-                 memory.peak_bytes >> 10, memory.arena_bytes >> 10, memory.allocations);
-    }
-    if (json) {
-      result.field("cycles", analysis.cycles)
-          .field("utilization", analysis.utilization)
-          .field("read_bytes", analysis.read_bytes)
-          .field("write_bytes", analysis.write_bytes)
-          .field("launches", analysis.launches);
-    } else if (analysis.launches > 0) {
-      fmt::print("\nAccelerator {}, a sample\n", accelerator->info().config.name);
-      fmt::print("  {:<28} {:.0f}{}\n", "cycles", analysis.cycles,
-                 accelerator->info().cycle_accurate ? "" : "  (cycle model)");
-      fmt::print("  {:<28} {:.1f} % of {} MACs a cycle\n", "utilization", 100 * analysis.utilization,
-                 accelerator->info().config.macs_per_cycle());
-      fmt::print("  {:<28} {:.0f} read, {:.0f} written\n", "DRAM bytes", analysis.read_bytes, analysis.write_bytes);
-    }
-    runtime::ReportInput input{.title = executable.name,
-                               .facts = rows,
-                               .executable = &executable,
-                               .profile = &session.profile(),
-                               .device = accelerator ? &accelerator->info() : nullptr};
-    if (!report.empty()) {
-      TENON_TRY(write_text(report, runtime::make_report(input)));
-      if (!json) fmt::print("\nReport: {}\n", report);
-    }
-    if (!trace.empty()) {
-      TENON_TRY(write_text(trace, runtime::make_trace(input)));
-      if (!json) fmt::print("Trace: {}\n", trace);
-    }
+  Status print_profile(const runtime::Profile& profile) {
+    const driver::Info* info = accelerator_ ? &accelerator_->info() : nullptr;
+    output_.figures(runtime::analyze(executable_, profile), profile.memory, info);
+    const runtime::ReportInput input{.title = executable_.name,
+                                     .facts = output_.rows(),
+                                     .executable = &executable_,
+                                     .profile = &profile,
+                                     .device = info};
+    TENON_TRY(runtime::write_profile(input, options_.report, options_.trace));
+    output_.file("\nReport", options_.report);
+    output_.file("Trace", options_.trace);
     return {};
   }
 
-  // The first samples once more on a second device: its results must be those of the reference or of the first device.
-  Status verified() {
-    TENON_TRY_ASSIGN(second, driver::open(verify));
-    std::optional<compiler::Comparison> comparison;
-    if (check) comparison.emplace(loaded->model, *compilation);
-    TENON_TRY_ASSIGN(session, session_on(second->get(), comparison ? &*comparison : nullptr, false));
-    TENON_TRY_ASSIGN(first, session_on(accelerator.get(), nullptr, false));
-    const size_t count_of = std::min(samples.size(), static_cast<size_t>(verify_samples));
+  // The first samples once more on a second device: its results must be those of the first device, and with --check its
+  // layers those of the reference.
+  Status verify() {
+    TENON_TRY_ASSIGN(second, driver::open(options_.verify));
+    std::optional<Comparison> comparison = make_comparison();
+    TENON_TRY_ASSIGN(checked, runner_on(second->get(), comparison ? &*comparison : nullptr, false));
+    TENON_TRY_ASSIGN(good, runner_on(accelerator_.get(), nullptr, false));
+    const size_t count = std::min(samples_.size(), static_cast<size_t>(options_.verify_samples));
     {
-      Progress progress(verify, count_of, quiet);
-      for (size_t i = 0; i < count_of; ++i, progress.step()) {
-        if (comparison) {
-          TENON_TRY(comparison->reference({&samples[i], 1}));
-        }
-        TENON_TRY_ASSIGN(expected, first->run({&samples[i], 1}));
-        auto found = session->run({&samples[i], 1});
-        if (!found) {
-          return with_bundle(second->get(), std::move(found.error()), i, comparison ? &*comparison : nullptr);
-        }
-        for (size_t r = 0; r < found->size(); ++r) {
-          if ((*found)[r] != (*expected)[r]) {
-            Diagnostic differs{fmt::format("sample {}: result {} differs between {} and {}", i, r, verify, device),
-                               executable.name, "this is a fault of the accelerator or its compiler: please report it",
-                               Fault::kInternal};
-            const runtime::MismatchNote note{fmt::format("tenon run {} --device {} --verify {} --data {}, sample {}",
-                                                         model.model, device, verify, data, i),
-                                             differs.what, bundle};
-            return with(std::move(differs), runtime::keep_difference(executable, session_options(nullptr, nullptr),
-                                                                     *accelerator, **second, {&samples[i], 1}, note));
-          }
-        }
+      Progress progress(options_.verify, count, options_.quiet);
+      for (size_t i = 0; i < count; ++i, progress.step()) {
+        if (comparison) TENON_TRY(comparison->reference(samples_[i]));
+        TENON_TRY_ASSIGN(expected, run_sample(*good, i, accelerator_.get(), std::nullopt));
+        TENON_TRY_ASSIGN(found, run_sample(*checked, i, second->get(), comparison));
+        const auto differing = runtime::first_difference(*expected, *found);
+        if (!differing) continue;
+        Diagnostic differs{fmt::format("sample {}: result {} differs between {} and {}", i, *differing, options_.verify,
+                                       options_.device),
+                           executable_.name, "this is a fault of the accelerator or its compiler: please report it",
+                           Fault::kInternal};
+        return std::unexpected(Runner::keep_difference(
+            std::move(differs), *good, *checked, samples_[i],
+            command(fmt::format("--device {} --verify {}", options_.device, options_.verify), i)));
       }
     }
-    const runtime::Analysis analysis = runtime::analyze(executable, session->profile());
-    if (json) result.field("verified_samples", count_of).field("verified_cycles", analysis.cycles);
-    else
-      fmt::print("\n{}\n  {} samples equal to {}{}; {:.0f} cycles a sample, utilization {:.1f} %\n", verify, count_of,
-                 device, comparison ? fmt::format(", {} layers bit for bit", comparison->layers()) : "",
-                 analysis.cycles, 100 * analysis.utilization);
+    const runtime::Analysis analysis = runtime::analyze(executable_, checked->profile());
+    output_.verified(options_.verify, options_.device, count, analysis.cycles, analysis.utilization,
+                     comparison ? &*comparison : nullptr);
     return {};
   }
+
+  SamplesRun options_;
+  SamplesOutput output_;
+  std::string device_name_;
+  std::unique_ptr<driver::Accelerator> accelerator_;  // nullptr: everything runs on the CPU
+  std::optional<LoadedModel> loaded_;                 // none where the model is an executable
+  std::optional<compiler::Compilation> compilation_;
+  runtime::Executable executable_;
+  std::vector<Sample> samples_;
+  runtime::Labels labels_;
 };
 
 }  // namespace
 
-Status run_samples(const SamplesRun& run) { return Runner(run).run(); }
+Status run_samples(const SamplesRun& run) { return SamplesCommand(run).run(); }
 
 }  // namespace tenon::cli

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "compiler/cli/model_options.h"
 
@@ -9,10 +10,11 @@ namespace tenon::cli {
 
 struct SamplesRun {
   ModelOptions model;
-  std::string device = "behavioral:default", data, labels, output, report, trace, verify, bundle;
+  std::string device = "behavioral:default", labels, output, report, trace, verify, bundle;
+  std::vector<std::string> data;  // "[NAME=]FILE" of each input, see runtime/run/inputs.h
   int64_t limit = 0, verify_samples = 20;
   double seconds = 600;
-  int64_t threads = 0;  // of native kernels; 0: as many as there are processors
+  int64_t threads = 0;  // of native kernels; 0: all usable processors
   bool check = false, cpu = false, json = false, quiet = false, no_native = false;
 };
 

@@ -1,4 +1,4 @@
-// tenon selftest: is a device fit to be used, and if not, what to look at.
+// tenon selftest: checks whether a device works, and says where to look if it does not.
 #include "driver/bringup/selftest.h"
 
 #include <fmt/format.h>
@@ -60,7 +60,7 @@ Action selftest(Options& options) {
   options.option(command->memory_kib, "--memory", "KIB", "how much memory the patterns go over");
   options.option(command->seed, "--seed", "N", "of random data");
   options.option(command->directory, "--bundle", "DIR",
-                 "where a wrong launch leaves what repeats it; without: mismatch-N here");
+                 "directory for the bundle that repeats a failed launch; default: mismatch-N in the working directory");
   options.flag(command->json, "--json", "print JSON");
   return [command] { return command->run(); };
 }

@@ -1,4 +1,4 @@
-// tenon tune: measures on this machine which kernels are fastest for a model, and keeps that in a file.
+// tenon tune: measures on this machine which kernels are fastest for a model, and keeps the measurements in a file.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ struct TuneCommand {
       return error(fmt::format("this processor has no level '{}'", level), {},
                    fmt::format("it has {}", fmt::join(levels, ", ")), Fault::kUsage);
     }
-    // Before the model is compiled: whether there can be records.
+    // An unusable file of records is reported before the model is compiled.
     TENON_TRY_ASSIGN(records, compiler::tune::Records::open(model.records));
     ModelOptions plain = model;
     plain.records.clear();  // groups do not depend on them
@@ -51,32 +51,33 @@ struct TuneCommand {
         std::fflush(stderr);
       };
     }
-    auto all = compiler::tune::tune(*loaded->model.context, compiled->kernels, loaded->model.entry, *records, options);
+    auto tuned =
+        compiler::tune::tune(*loaded->model.context, compiled->kernels, loaded->model.entry, *records, options);
     if (shows) fmt::print(stderr, "\r\033[K");
-    if (!all) return forward_error(all);
-    if (json) print_json(*all, options.level);
-    else print(*all, options.level);
+    TENON_TRY(tuned);
+    if (json) print_json(*tuned, options.level);
+    else print(*tuned, options.level);
     return {};
   }
 
-  void print(const std::vector<Tuned>& all, const std::string& level) const {
-    if (all.empty()) return fmt::print("no operator of the model leaves anything open on the CPU\n");
+  void print(const std::vector<Tuned>& tuned, const std::string& level) const {
+    if (tuned.empty()) return fmt::print("no operator of the model leaves anything open on the CPU\n");
     double before = 0, after = 0;
     size_t missing = 0;
     fmt::print("CPU time of a call on one thread of {}, medians\n\n{:>12}{:>12}{:>8}{:>8}{:>14}  {}\n", level,
                "default us", "best us", "ratio", "uses", "measured of", "operator");
-    for (const Tuned& one : all) {
-      if (!one.record) {
+    for (const Tuned& result : tuned) {
+      if (!result.record) {
         ++missing;
-        fmt::print("{:>12}{:>12}{:>8}{:>8}{:>14}  {}\n", "-", "-", "-", one.uses, "-", one.key);
+        fmt::print("{:>12}{:>12}{:>8}{:>8}{:>14}  {}\n", "-", "-", "-", result.uses, "-", result.key);
         continue;
       }
-      const auto& [choice, best, by_default] = *one.record;
-      before += static_cast<double>(one.uses) * by_default, after += static_cast<double>(one.uses) * best;
+      const auto& [settings, best, by_default] = *result.record;
+      before += static_cast<double>(result.uses) * by_default, after += static_cast<double>(result.uses) * best;
       const std::string measured =
-          one.candidates == 0 ? "known" : fmt::format("{} of {}", one.measured, one.candidates);
+          result.candidates == 0 ? "known" : fmt::format("{} of {}", result.measured, result.candidates);
       fmt::print("{:>12.1f}{:>12.1f}{:>8.2f}{:>8}{:>14}  {}: {}\n", by_default * 1e6, best * 1e6, by_default / best,
-                 one.uses, measured, one.key, compiler::kernels::str(choice));
+                 result.uses, measured, result.key, compiler::kernels::str(settings));
     }
     if (after > 0) {
       fmt::print("\nall of these: {:.1f} us by default, {:.1f} us as measured, ratio {:.2f}\n", before * 1e6,
@@ -86,15 +87,18 @@ struct TuneCommand {
     fmt::print("tenon compile and tenon run take them with --records {}\n", model.records);
   }
 
-  static void print_json(const std::vector<Tuned>& all, const std::string& level) {
+  static void print_json(const std::vector<Tuned>& tuned, const std::string& level) {
     Json out;
     out.begin_object().field("level", level).key("operators").begin_array();
-    for (const Tuned& one : all) {
-      out.begin_object().field("operator", one.key).field("uses", one.uses).field("candidates", one.candidates);
-      out.field("measured", one.measured);
-      if (one.record) {
-        out.field("choice", compiler::kernels::str(one.record->choice)).field("seconds", one.record->seconds);
-        out.field("default_seconds", one.record->default_seconds);
+    for (const Tuned& result : tuned) {
+      out.begin_object()
+          .field("operator", result.key)
+          .field("uses", result.uses)
+          .field("candidates", result.candidates);
+      out.field("measured", result.measured);
+      if (result.record) {
+        out.field("choice", compiler::kernels::str(result.record->settings)).field("seconds", result.record->seconds);
+        out.field("default_seconds", result.record->default_seconds);
       }
       out.end();
     }
@@ -108,18 +112,19 @@ Action tune_model(Options& options) {
   auto command = std::make_shared<TuneCommand>();
   command->model.declare(options, ModelOptions::Records::kNeeded);
   options.option(command->config, "--config", "NAME",
-                 "what this accelerator takes is left out; without: everything runs on the CPU");
+                 "leave out the operators that this accelerator supports; default: everything runs on the CPU");
   options.option(command->level, "--level", "LEVEL",
-                 "of the processor, as x86-64-v3, one that is here; without: the best. Each has records of its own");
-  options.option(command->trials, "--trials", "N", "kernels that are measured for an operator");
+                 "instruction set level, as x86-64-v3, that this processor has; default: its best. Each level has "
+                 "separate records");
+  options.option(command->trials, "--trials", "N", "number of kernels to measure for an operator");
   options.option(command->seconds, "--time", "SECONDS", "begin nothing after so long; 0: no limit");
   options.flag(command->json, "--json", "figures as JSON");
   options.flag(command->quiet, "--quiet", "no progress");
   options.footer(
       "What was measured stays in FILE: the next call goes on from there, other models share it, and\n"
       "several may write it at a time. Results do not depend on it, only times do.\n\n"
-      "tenon tune model.onnx --shapes N=1 --records here.records\n"
-      "tenon run model.onnx --shapes N=1 --cpu --records here.records --data d.npz:x");
+      "tenon tune model.onnx --shapes N=1 --records model.records\n"
+      "tenon run model.onnx --shapes N=1 --cpu --records model.records --data d.npz:x");
   return [command] { return command->run(); };
 }
 

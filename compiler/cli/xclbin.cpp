@@ -45,7 +45,7 @@ struct Write {
   }
 };
 
-struct Show {
+struct ShowXclbin {
   std::string file;
   bool json = false;
 
@@ -108,7 +108,7 @@ Action xclbin_write(Options& options) {
 }
 
 Action xclbin_show(Options& options) {
-  auto command = std::make_shared<Show>();
+  auto command = std::make_shared<ShowXclbin>();
   options.argument(command->file, "FILE", "an .xclbin file");
   options.flag(command->json, "--json", "print JSON");
   return [command] { return command->run(); };
@@ -116,7 +116,7 @@ Action xclbin_show(Options& options) {
 
 Action xclbin_seal(Options& options) {
   auto command = std::make_shared<Seal>();
-  options.argument(command->file, "FILE", "an .xclbin file that v++ made");
+  options.argument(command->file, "FILE", "an .xclbin file, as v++ writes it");
   options.required(command->config, "-c,--config", "NAME", "the configuration of the accelerator in it");
   options.required(command->output, "-o,--output", "FILE", "where to write");
   return [command] { return command->run(); };

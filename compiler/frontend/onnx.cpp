@@ -29,7 +29,7 @@ const OnnxConverter* find_converter(std::string_view op) {
   return nullptr;
 }
 
-// A name that the text form can write.
+// The name as an identifier of the text form.
 std::string identifier(std::string_view name) {
   std::string out;
   for (const char c : name) out += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
@@ -57,7 +57,7 @@ class Importer {
   }
 
   Status inputs() {
-    std::set<std::string> known;
+    std::set<std::string> variables;
     for (const OnnxValue& input : model_.inputs) {
       Dims dims;
       for (size_t i = 0; i < input.dims.size(); ++i) {
@@ -66,10 +66,10 @@ class Importer {
           dims.push_back(context_.dim(dim.value));
           continue;
         }
-        // An unnamed size is one of its own.
+        // Each unnamed size gets its own variable.
         const std::string name =
             dim.name.empty() ? fmt::format("{}_{}", identifier(input.name), i) : identifier(dim.name);
-        known.insert(dim.name.empty() ? name : dim.name);
+        variables.insert(dim.name.empty() ? name : dim.name);
         auto bound = options_.shapes.find(dim.name.empty() ? name : dim.name);
         if (bound != options_.shapes.end()) {
           dims.push_back(context_.dim(bound->second));
@@ -86,16 +86,17 @@ class Importer {
       names_.emplace(input.name, builder_.param(context_.tensor(std::move(dims), input.dtype), input.name));
     }
     for (const auto& [name, value] : options_.shapes) {
-      if (known.contains(name)) continue;
-      return error(fmt::format("the model has no unknown size '{}'", name), options_.file,
-                   known.empty() ? "all of its sizes are fixed" : fmt::format("it has {}", fmt::join(known, ", ")));
+      if (variables.contains(name)) continue;
+      return error(
+          fmt::format("the model has no unknown size '{}'", name), options_.file,
+          variables.empty() ? "all of its sizes are fixed" : fmt::format("it has {}", fmt::join(variables, ", ")));
     }
     return {};
   }
 
   Status convert(const OnnxNode& node) {
-    const SpanId place = span(node.name, node.op);
-    builder_.at(place);
+    const SpanId span_id = span(node.name, node.op);
+    builder_.at(span_id);
     NodeImport import(builder_, node, model_.opset, names_);
     const bool standard = node.domain.empty() || node.domain == "ai.onnx";
     const OnnxConverter* converter = standard ? find_converter(node.op) : nullptr;
@@ -104,25 +105,25 @@ class Importer {
                          "express it by operators that are, or export the model without it");
     }
     if (node.inputs.size() < converter->min_inputs || node.inputs.size() > converter->max_inputs) {
-      return import.fail(fmt::format("takes {} .. {} inputs, found {}", converter->min_inputs, converter->max_inputs,
+      return import.fail(fmt::format("expected {} .. {} inputs, found {}", converter->min_inputs, converter->max_inputs,
                                      node.inputs.size()));
     }
     if (node.outputs.empty()) return import.fail("has no output");
-    // Where a name comes from later, say so: the reader then knows whether to sort the graph or to mend the name.
+    // A message names the later node that defines the input: the user can then sort the graph or correct the name.
     for (const std::string& name : node.inputs) {
       if (name.empty() || names_.contains(name)) continue;
       for (const OnnxNode& other : model_.nodes) {
         if (std::ranges::find(other.outputs, name) == other.outputs.end()) continue;
-        return import.fail(
-            fmt::format("input '{}' is made by {} '{}', which does not come before it", name, other.op, other.name),
-            "the graph has a cycle or is not sorted");
+        return import.fail(fmt::format("input '{}' is an output of {} '{}', which does not come before it", name,
+                                       other.op, other.name),
+                           "the graph has a cycle or is not sorted");
       }
-      return import.fail(fmt::format("input '{}' is made by nothing", name), "the graph lacks a node or an input");
+      return import.fail(fmt::format("input '{}' is not defined", name), "the graph lacks a node or an input");
     }
     Status status = converter->convert(import);
     if (status) status = import.no_other_attributes();
     if (!status) {
-      if (status.error().where.empty()) status.error().where = module_.span(place).str();
+      if (status.error().where.empty()) status.error().where = module_.span(span_id).str();
       return status;
     }
     for (const std::string& name : node.outputs) {
@@ -138,7 +139,7 @@ class Importer {
     for (const std::string& name : model_.outputs) {
       auto found = names_.find(name);
       if (found == names_.end()) {
-        return error(fmt::format("output '{}' is made by nothing", name), options_.file, "the graph lacks a node");
+        return error(fmt::format("output '{}' is not defined", name), options_.file, "the graph lacks a node");
       }
       results.push_back(found->second);
     }
@@ -184,7 +185,7 @@ Expected<std::map<std::string, int64_t>> parse_shapes(std::string_view text) {
     const char* end = item.data() + item.size();
     if (equals == 0 || equals == std::string_view::npos ||
         std::from_chars(item.data() + equals + 1, end, value).ptr != end || value < 1 || value > INT32_MAX) {
-      return error(fmt::format("'{}' is no size", item), "--shapes", "write NAME=SIZE, as --shapes N=1,T=64",
+      return error(fmt::format("'{}' is not a size", item), "--shapes", "write NAME=SIZE, as --shapes N=1,T=64",
                    Fault::kUsage);
     }
     shapes.insert_or_assign(std::string(item.substr(0, equals)), value);

@@ -1,9 +1,9 @@
-// ONNX models into modules.
+// The ONNX importer: converts ONNX models to modules.
 //
 // Semantics: the graph becomes the function @main, its inputs the parameters, its outputs the result (a tuple where
 // there are several). Unknown sizes become dim variables, unless they are bound. Every variable has a span that names
-// its node. Shape arithmetic on constants is carried out; everything else is imported as it stands, QuantizeLinear and
-// DequantizeLinear included.
+// its node. Shape arithmetic on constants is folded; all other nodes are imported unchanged, including QuantizeLinear
+// and DequantizeLinear.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ Expected<Module> load_onnx(Context& context, const std::filesystem::path& path,
 // "N=1,T=64" as ImportOptions::shapes.
 Expected<std::map<std::string, int64_t>> parse_shapes(std::string_view text);
 
-// The ONNX operators that the importer knows, sorted.
+// The ONNX operators that the importer supports, sorted.
 std::vector<std::string> onnx_operators();
 
 }  // namespace tenon::compiler

@@ -1,4 +1,4 @@
-// Converters of ONNX operators that compute each element by itself.
+// Converters of elementwise ONNX operators.
 #include <fmt/format.h>
 
 #include <limits>
@@ -11,45 +11,45 @@ namespace {
 using runtime::reference::Name;
 
 // An activation whose float attributes have ONNX's names and defaults.
-template <Name op, Name... attributes>
+template <OperatorId op, Name... attributes>
 Status activation(NodeImport& node) {
   TENON_TRY_ASSIGN(attrs, node.reals_given({attributes.text...}));
-  return node.result(node.apply(op.view(), {0}, std::move(*attrs)));
+  return node.result(node.apply(op, {0}, std::move(*attrs)));
 }
 
 Status gelu(NodeImport& node) {
   TENON_TRY_ASSIGN(approximate, node.string("approximate", "none"));
-  return node.result(node.apply(*approximate == "tanh" ? "gelu_tanh" : "gelu", {0}));
+  return node.result(node.apply(*approximate == "tanh" ? ops::kGeluTanh : ops::kGelu, {0}));
 }
 
 Status shrink(NodeImport& node) {
   TENON_TRY_ASSIGN(bias, node.real("bias", 0.0));
   TENON_TRY_ASSIGN(lambda, node.real("lambd", 0.5));
-  return node.result(node.apply("shrink", {0}, {{"bias", *bias}, {"lambda", *lambda}}));
+  return node.result(node.apply(ops::kShrink, {0}, {{"bias", *bias}, {"lambda", *lambda}}));
 }
 
 // Max, Min, Sum and Mean of any number of tensors.
-template <Name op, bool mean = false>
+template <OperatorId op, bool mean = false>
 Status variadic(NodeImport& node) {
   TENON_TRY_ASSIGN(args, node.all_inputs());
   TENON_TRY_ASSIGN(type, node.type(0));
   Expected<Atom> result = (*args)[0];
-  for (size_t i = 1; i < args->size() && result; ++i) result = node.apply(op.view(), {*result, (*args)[i]});
+  for (size_t i = 1; i < args->size() && result; ++i) result = node.apply(op, {*result, (*args)[i]});
   if (!result || !mean) return node.result(std::move(result));
-  return node.result(node.apply("divide", {*result, node.scalar(static_cast<double>(args->size()), type->dtype)}));
+  return node.result(node.apply(ops::kDivide, {*result, node.scalar(static_cast<double>(args->size()), type->dtype)}));
 }
 
 Status modulo(NodeImport& node) {
   TENON_TRY_ASSIGN(fmod, node.integer("fmod", 0));
-  return node.result(node.apply(*fmod ? "remainder" : "modulo", {0, 1}));
+  return node.result(node.apply(*fmod ? ops::kRemainder : ops::kModulo, {0, 1}));
 }
 
 Expected<Atom> cast_to(NodeImport& node, Atom atom, DType dtype) {
   if (node.builder().tensor_type(atom)->dtype == dtype) return atom;
-  return node.apply("cast", {atom}, {{"dtype", std::string(runtime::name(dtype))}});
+  return node.apply(ops::kCast, {atom}, {{"dtype", std::string(runtime::name(dtype))}});
 }
 
-// The result has the base's dtype, whatever the exponent's.
+// The result has the base's dtype, for any dtype of the exponent.
 Status power(NodeImport& node) {
   TENON_TRY_ASSIGN(a, node.input(0));
   TENON_TRY_ASSIGN(b, node.input(1));
@@ -59,14 +59,14 @@ Status power(NodeImport& node) {
   const DType dtype = by_real ? exponent->dtype : base->dtype;
   TENON_TRY_ASSIGN(left, cast_to(node, *a, dtype));
   TENON_TRY_ASSIGN(right, cast_to(node, *b, dtype));
-  TENON_TRY_ASSIGN(result, node.apply("power", {*left, *right}));
+  TENON_TRY_ASSIGN(result, node.apply(ops::kPower, {*left, *right}));
   return node.result(cast_to(node, *result, base->dtype));
 }
 
 Status bit_shift(NodeImport& node) {
   TENON_TRY_ASSIGN(direction, node.string("direction", ""));
   if (*direction != "LEFT" && *direction != "RIGHT") return node.fail("direction must be LEFT or RIGHT");
-  return node.result(node.apply(*direction == "LEFT" ? "shift_left" : "shift_right", {0, 1}));
+  return node.result(node.apply(*direction == "LEFT" ? ops::kShiftLeft : ops::kShiftRight, {0, 1}));
 }
 
 Status is_inf(NodeImport& node) {
@@ -74,42 +74,42 @@ Status is_inf(NodeImport& node) {
   TENON_TRY_ASSIGN(negative, node.integer("detect_negative", 1));
   TENON_TRY_ASSIGN(type, node.type(0));
   TENON_TRY_ASSIGN(x, node.input(0));
-  TENON_TRY_ASSIGN(infinite, node.apply("is_inf", {*x}));
+  TENON_TRY_ASSIGN(infinite, node.apply(ops::kIsInf, {*x}));
   if (*positive && *negative) return node.result(*infinite);
   const Atom zero = node.scalar(0, type->dtype);
-  if (!*positive && !*negative) return node.fail("detects neither of both");
-  TENON_TRY_ASSIGN(side, node.apply(*positive ? "greater" : "less", {*x, zero}));
-  return node.result(node.apply("logical_and", {*infinite, *side}));
+  if (!*positive && !*negative) return node.fail("requires detect_positive or detect_negative");
+  TENON_TRY_ASSIGN(side, node.apply(*positive ? ops::kGreater : ops::kLess, {*x, zero}));
+  return node.result(node.apply(ops::kLogicalAnd, {*infinite, *side}));
 }
 
-// Bounds are attributes up to opset 10, inputs from 11; those that are no constants need operators of their own.
+// Bounds are attributes up to opset 10, inputs from 11; bounds that are not constants need separate operators.
 Status clip(NodeImport& node) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   TENON_TRY_ASSIGN(x, node.input(0));
   if (node.opset() < 11) {
     TENON_TRY_ASSIGN(lo, node.real("min", -kInfinity));
     TENON_TRY_ASSIGN(hi, node.real("max", kInfinity));
-    return node.result(node.apply("clip", {*x}, {{"min", *lo}, {"max", *hi}}));
+    return node.result(node.apply(ops::kClip, {*x}, {{"min", *lo}, {"max", *hi}}));
   }
   double bounds[] = {-kInfinity, kInfinity};
   Expected<Atom> result = *x;
   for (size_t i : {size_t{1}, size_t{2}}) {
     if (!node.has_input(i)) continue;
     TENON_TRY_ASSIGN(bound, node.input(i));
-    const runtime::Tensor* known = node.known(*bound);
+    const runtime::Tensor* known = node.constant_tensor(*bound);
     if (known && known->size() != 1) return node.fail("min and max must be one element");
     if (known && known->dtype() != DType::kI64 && known->dtype() != DType::kF64) {
       runtime::with_dtype<runtime::kAnyDType>(
           known->dtype(), [&]<class T>(T) { bounds[i - 1] = static_cast<double>(known->data<T>()[0]); });
       continue;
     }
-    result = node.apply(i == 1 ? "maximum" : "minimum", {*result, *bound});
+    result = node.apply(i == 1 ? ops::kMaximum : ops::kMinimum, {*result, *bound});
     if (!result) return std::unexpected(result.error());
   }
   if (bounds[0] == -kInfinity && bounds[1] == kInfinity) return node.result(std::move(result));
-  // A lower bound that is above the upper one yields: ONNX takes the maximum first.
+  // Where the lower bound exceeds the upper one, the result is the upper one: ONNX applies the maximum first.
   bounds[0] = std::min(bounds[0], bounds[1]);
-  return node.result(node.apply("clip", {*result}, {{"min", bounds[0]}, {"max", bounds[1]}}));
+  return node.result(node.apply(ops::kClip, {*result}, {{"min", bounds[0]}, {"max", bounds[1]}}));
 }
 
 Status cast(NodeImport& node) {
@@ -117,13 +117,13 @@ Status cast(NodeImport& node) {
   TENON_TRY_ASSIGN(to, node.integer("to"));
   const auto dtype = onnx_dtype(*to);
   if (!dtype) return node.fail(fmt::format("a cast to ONNX's data type {} is not supported", *to));
-  return node.result(node.apply("cast", {*x}, {{"dtype", std::string(runtime::name(*dtype))}}));
+  return node.result(node.apply(ops::kCast, {*x}, {{"dtype", std::string(runtime::name(*dtype))}}));
 }
 
 Status cast_like(NodeImport& node) {
   TENON_TRY_ASSIGN(x, node.input(0));
   TENON_TRY_ASSIGN(like, node.type(1));
-  return node.result(node.apply("cast", {*x}, {{"dtype", std::string(runtime::name(like->dtype))}}));
+  return node.result(node.apply(ops::kCast, {*x}, {{"dtype", std::string(runtime::name(like->dtype))}}));
 }
 
 Status dropout(NodeImport& node) {
@@ -133,7 +133,7 @@ Status dropout(NodeImport& node) {
       return node.fail("dropout in training mode is not supported", "export the model for inference");
     }
   }
-  return convert_plain<"identity">(node);
+  return convert_plain<ops::kIdentity>(node);
 }
 
 }  // namespace
@@ -150,76 +150,76 @@ std::optional<DType> onnx_dtype(int64_t number) {
 
 std::span<const OnnxConverter> onnx_elementwise_converters() {
   static constexpr OnnxConverter kTable[] = {
-      {"Abs", 1, 1, convert_plain<"abs">},
-      {"Acos", 1, 1, convert_plain<"acos">},
-      {"Acosh", 1, 1, convert_plain<"acosh">},
-      {"Add", 2, 2, convert_plain<"add", 2>},
-      {"And", 2, 2, convert_plain<"logical_and", 2>},
-      {"Asin", 1, 1, convert_plain<"asin">},
-      {"Asinh", 1, 1, convert_plain<"asinh">},
-      {"Atan", 1, 1, convert_plain<"atan">},
-      {"Atanh", 1, 1, convert_plain<"atanh">},
+      {"Abs", 1, 1, convert_plain<ops::kAbs>},
+      {"Acos", 1, 1, convert_plain<ops::kAcos>},
+      {"Acosh", 1, 1, convert_plain<ops::kAcosh>},
+      {"Add", 2, 2, convert_plain<ops::kAdd, 2>},
+      {"And", 2, 2, convert_plain<ops::kLogicalAnd, 2>},
+      {"Asin", 1, 1, convert_plain<ops::kAsin>},
+      {"Asinh", 1, 1, convert_plain<ops::kAsinh>},
+      {"Atan", 1, 1, convert_plain<ops::kAtan>},
+      {"Atanh", 1, 1, convert_plain<ops::kAtanh>},
       {"BitShift", 2, 2, bit_shift},
-      {"BitwiseAnd", 2, 2, convert_plain<"bitwise_and", 2>},
-      {"BitwiseNot", 1, 1, convert_plain<"bitwise_not">},
-      {"BitwiseOr", 2, 2, convert_plain<"bitwise_or", 2>},
-      {"BitwiseXor", 2, 2, convert_plain<"bitwise_xor", 2>},
+      {"BitwiseAnd", 2, 2, convert_plain<ops::kBitwiseAnd, 2>},
+      {"BitwiseNot", 1, 1, convert_plain<ops::kBitwiseNot>},
+      {"BitwiseOr", 2, 2, convert_plain<ops::kBitwiseOr, 2>},
+      {"BitwiseXor", 2, 2, convert_plain<ops::kBitwiseXor, 2>},
       {"Cast", 1, 1, cast},
       {"CastLike", 2, 2, cast_like},
-      {"Ceil", 1, 1, convert_plain<"ceil">},
-      {"Celu", 1, 1, activation<"celu", "alpha">},
+      {"Ceil", 1, 1, convert_plain<ops::kCeil>},
+      {"Celu", 1, 1, activation<ops::kCelu, "alpha">},
       {"Clip", 1, 3, clip},
-      {"Cos", 1, 1, convert_plain<"cos">},
-      {"Cosh", 1, 1, convert_plain<"cosh">},
-      {"Div", 2, 2, convert_plain<"divide", 2>},
+      {"Cos", 1, 1, convert_plain<ops::kCos>},
+      {"Cosh", 1, 1, convert_plain<ops::kCosh>},
+      {"Div", 2, 2, convert_plain<ops::kDivide, 2>},
       {"Dropout", 1, 3, dropout},
-      {"Elu", 1, 1, activation<"elu", "alpha">},
-      {"Equal", 2, 2, convert_plain<"equal", 2>},
-      {"Erf", 1, 1, convert_plain<"erf">},
-      {"Exp", 1, 1, convert_plain<"exp">},
-      {"Floor", 1, 1, convert_plain<"floor">},
+      {"Elu", 1, 1, activation<ops::kElu, "alpha">},
+      {"Equal", 2, 2, convert_plain<ops::kEqual, 2>},
+      {"Erf", 1, 1, convert_plain<ops::kErf>},
+      {"Exp", 1, 1, convert_plain<ops::kExp>},
+      {"Floor", 1, 1, convert_plain<ops::kFloor>},
       {"Gelu", 1, 1, gelu},
-      {"Greater", 2, 2, convert_plain<"greater", 2>},
-      {"GreaterOrEqual", 2, 2, convert_plain<"greater_equal", 2>},
-      {"HardSigmoid", 1, 1, activation<"hard_sigmoid", "alpha", "beta">},
-      {"HardSwish", 1, 1, convert_plain<"hard_swish">},
-      {"Identity", 1, 1, convert_plain<"identity">},
+      {"Greater", 2, 2, convert_plain<ops::kGreater, 2>},
+      {"GreaterOrEqual", 2, 2, convert_plain<ops::kGreaterEqual, 2>},
+      {"HardSigmoid", 1, 1, activation<ops::kHardSigmoid, "alpha", "beta">},
+      {"HardSwish", 1, 1, convert_plain<ops::kHardSwish>},
+      {"Identity", 1, 1, convert_plain<ops::kIdentity>},
       {"IsInf", 1, 1, is_inf},
-      {"IsNaN", 1, 1, convert_plain<"is_nan">},
-      {"LeakyRelu", 1, 1, activation<"leaky_relu", "alpha">},
-      {"Less", 2, 2, convert_plain<"less", 2>},
-      {"LessOrEqual", 2, 2, convert_plain<"less_equal", 2>},
-      {"Log", 1, 1, convert_plain<"log">},
-      {"Max", 1, 4096, variadic<"maximum">},
-      {"Mean", 1, 4096, variadic<"add", true>},
-      {"Min", 1, 4096, variadic<"minimum">},
-      {"Mish", 1, 1, convert_plain<"mish">},
+      {"IsNaN", 1, 1, convert_plain<ops::kIsNan>},
+      {"LeakyRelu", 1, 1, activation<ops::kLeakyRelu, "alpha">},
+      {"Less", 2, 2, convert_plain<ops::kLess, 2>},
+      {"LessOrEqual", 2, 2, convert_plain<ops::kLessEqual, 2>},
+      {"Log", 1, 1, convert_plain<ops::kLog>},
+      {"Max", 1, 4096, variadic<ops::kMaximum>},
+      {"Mean", 1, 4096, variadic<ops::kAdd, true>},
+      {"Min", 1, 4096, variadic<ops::kMinimum>},
+      {"Mish", 1, 1, convert_plain<ops::kMish>},
       {"Mod", 2, 2, modulo},
-      {"Mul", 2, 2, convert_plain<"multiply", 2>},
-      {"Neg", 1, 1, convert_plain<"negate">},
-      {"Not", 1, 1, convert_plain<"logical_not">},
-      {"Or", 2, 2, convert_plain<"logical_or", 2>},
-      {"PRelu", 2, 2, convert_plain<"prelu", 2>},
+      {"Mul", 2, 2, convert_plain<ops::kMultiply, 2>},
+      {"Neg", 1, 1, convert_plain<ops::kNegate>},
+      {"Not", 1, 1, convert_plain<ops::kLogicalNot>},
+      {"Or", 2, 2, convert_plain<ops::kLogicalOr, 2>},
+      {"PRelu", 2, 2, convert_plain<ops::kPrelu, 2>},
       {"Pow", 2, 2, power},
-      {"Reciprocal", 1, 1, convert_plain<"reciprocal">},
-      {"Relu", 1, 1, convert_plain<"relu">},
-      {"Round", 1, 1, convert_plain<"round">},
-      {"Selu", 1, 1, activation<"selu", "alpha", "gamma">},
+      {"Reciprocal", 1, 1, convert_plain<ops::kReciprocal>},
+      {"Relu", 1, 1, convert_plain<ops::kRelu>},
+      {"Round", 1, 1, convert_plain<ops::kRound>},
+      {"Selu", 1, 1, activation<ops::kSelu, "alpha", "gamma">},
       {"Shrink", 1, 1, shrink},
-      {"Sigmoid", 1, 1, convert_plain<"sigmoid">},
-      {"Sign", 1, 1, convert_plain<"sign">},
-      {"Sin", 1, 1, convert_plain<"sin">},
-      {"Sinh", 1, 1, convert_plain<"sinh">},
-      {"Softplus", 1, 1, convert_plain<"softplus">},
-      {"Softsign", 1, 1, convert_plain<"softsign">},
-      {"Sqrt", 1, 1, convert_plain<"sqrt">},
-      {"Sub", 2, 2, convert_plain<"subtract", 2>},
-      {"Sum", 1, 4096, variadic<"add">},
-      {"Tan", 1, 1, convert_plain<"tan">},
-      {"Tanh", 1, 1, convert_plain<"tanh">},
-      {"ThresholdedRelu", 1, 1, activation<"thresholded_relu", "alpha">},
-      {"Where", 3, 3, convert_plain<"select", 3>},
-      {"Xor", 2, 2, convert_plain<"logical_xor", 2>},
+      {"Sigmoid", 1, 1, convert_plain<ops::kSigmoid>},
+      {"Sign", 1, 1, convert_plain<ops::kSign>},
+      {"Sin", 1, 1, convert_plain<ops::kSin>},
+      {"Sinh", 1, 1, convert_plain<ops::kSinh>},
+      {"Softplus", 1, 1, convert_plain<ops::kSoftplus>},
+      {"Softsign", 1, 1, convert_plain<ops::kSoftsign>},
+      {"Sqrt", 1, 1, convert_plain<ops::kSqrt>},
+      {"Sub", 2, 2, convert_plain<ops::kSubtract, 2>},
+      {"Sum", 1, 4096, variadic<ops::kAdd>},
+      {"Tan", 1, 1, convert_plain<ops::kTan>},
+      {"Tanh", 1, 1, convert_plain<ops::kTanh>},
+      {"ThresholdedRelu", 1, 1, activation<ops::kThresholdedRelu, "alpha">},
+      {"Where", 3, 3, convert_plain<ops::kSelect, 3>},
+      {"Xor", 2, 2, convert_plain<ops::kLogicalXor, 2>},
   };
   return kTable;
 }

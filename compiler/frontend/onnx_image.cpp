@@ -21,12 +21,12 @@ Expected<Reals> reals_of(NodeImport& node, size_t input, std::string_view what) 
   return Reals(tensor->data<float>().begin(), tensor->data<float>().end());
 }
 
-// Scales are an input from opset 9 on; the coordinates are those of Resize in opset 10, rounded down.
+// Scales are an input from opset 9 on; coordinates are computed as by Resize in opset 10, rounded down.
 Status upsample(NodeImport& node) {
   TENON_TRY_ASSIGN(mode, node.string("mode", "nearest"));
   const bool second = node.inputs() > 1;
   TENON_TRY_ASSIGN(scales, second ? reals_of(node, 1, "the scales") : node.reals("scales", {}));
-  return node.result(node.apply("resize", {0},
+  return node.result(node.apply(ops::kResize, {0},
                                 {{"scales", *scales},
                                  {"mode", mode_name(*mode)},
                                  {"coordinates", std::string("asymmetric")},
@@ -44,14 +44,14 @@ Status resize(NodeImport& node) {
   TENON_TRY_ASSIGN(antialias, node.integer("antialias", 0));
   TENON_TRY_ASSIGN(policy, node.string("keep_aspect_ratio_policy", "stretch"));
   TENON_TRY_ASSIGN(outside, node.real("extrapolation_value", 0.0));
-  (void)outside;  // of tf_crop_and_resize alone, which the operator refuses
+  (void)outside;  // only for tf_crop_and_resize, which the operator does not support
   if (*antialias) return node.fail("antialiasing is not supported");
   if (*policy != "stretch") return node.fail(fmt::format("keep_aspect_ratio_policy '{}' is not supported", *policy));
   const auto rank = static_cast<size_t>(type->rank());
   Ints all;
   for (size_t i = 0; i < rank; ++i) all.push_back(static_cast<int64_t>(i));
   TENON_TRY_ASSIGN(axes, node.list("axes", all));
-  auto place = [&](size_t i) -> Expected<size_t> {
+  auto axis_of_size = [&](size_t i) -> Expected<size_t> {
     const int64_t axis = (*axes)[i] + ((*axes)[i] < 0 ? type->rank() : 0);
     if (axis < 0 || axis >= type->rank()) return node.fail(fmt::format("there is no axis {}", (*axes)[i]));
     return static_cast<size_t>(axis);
@@ -62,37 +62,37 @@ Status resize(NodeImport& node) {
               {"cubic", *cubic},
               {"exclude_outside", *exclude}};
   bool by_sizes = node.has_input(3);
-  if (by_sizes && node.has_input(2)) {  // an empty tensor counts as left out
+  if (by_sizes && node.has_input(2)) {  // an empty tensor is equivalent to an omitted input
     TENON_TRY_ASSIGN(sizes, node.constant(3, "the sizes"));
     by_sizes = sizes->size() > 0;
   }
   if (by_sizes) {
     TENON_TRY_ASSIGN(given, node.integers(3, "the sizes"));
-    if (given->size() != axes->size()) return node.fail("needs a size for each axis");
+    if (given->size() != axes->size()) return node.fail("requires a size for each axis");
     Ints sizes(rank, -1);
     for (size_t i = 0; i < given->size(); ++i) {
-      TENON_TRY_ASSIGN(axis, place(i));
+      TENON_TRY_ASSIGN(axis, axis_of_size(i));
       sizes[*axis] = (*given)[i];
     }
     attrs.emplace("sizes", std::move(sizes));
   } else {
     TENON_TRY_ASSIGN(given, reals_of(node, 2, "the scales"));
-    if (given->size() != axes->size()) return node.fail("needs a scale for each axis");
+    if (given->size() != axes->size()) return node.fail("requires a scale for each axis");
     Reals scales(rank, 1.0);
     for (size_t i = 0; i < given->size(); ++i) {
-      TENON_TRY_ASSIGN(axis, place(i));
+      TENON_TRY_ASSIGN(axis, axis_of_size(i));
       scales[*axis] = (*given)[i];
     }
     attrs.emplace("scales", std::move(scales));
   }
-  return node.result(node.apply("resize", {0}, std::move(attrs)));
+  return node.result(node.apply(ops::kResize, {0}, std::move(attrs)));
 }
 
 Status grid_sample(NodeImport& node) {
   TENON_TRY_ASSIGN(mode, node.string("mode", "linear"));
   TENON_TRY_ASSIGN(padding, node.string("padding_mode", "zeros"));
   TENON_TRY_ASSIGN(align, node.integer("align_corners", 0));
-  return node.result(node.apply("grid_sample", {0, 1},
+  return node.result(node.apply(ops::kGridSample, {0, 1},
                                 {{"mode", mode_name(*mode)}, {"padding", *padding}, {"align_corners", *align}}));
 }
 
@@ -105,9 +105,9 @@ Status roi_align(NodeImport& node) {
   TENON_TRY_ASSIGN(coordinates, node.string("coordinate_transformation_mode",
                                             node.opset() < 16 ? "output_half_pixel" : "half_pixel"));
   if (*coordinates != "half_pixel" && *coordinates != "output_half_pixel") {
-    return node.fail(fmt::format("coordinate_transformation_mode '{}' is not known", *coordinates));
+    return node.fail(fmt::format("coordinate_transformation_mode '{}' is not supported", *coordinates));
   }
-  return node.result(node.apply("roi_align", {0, 1, 2},
+  return node.result(node.apply(ops::kRoiAlign, {0, 1, 2},
                                 {{"size", Ints{*height, *width}},
                                  {"sampling_ratio", *ratio},
                                  {"spatial_scale", *scale},
@@ -118,12 +118,12 @@ Status roi_align(NodeImport& node) {
 Status depth_to_space(NodeImport& node) {
   TENON_TRY_ASSIGN(block, node.integer("blocksize"));
   TENON_TRY_ASSIGN(mode, node.string("mode", "DCR"));
-  return node.result(node.apply("depth_to_space", {0}, {{"block", *block}, {"order", *mode}}));
+  return node.result(node.apply(ops::kDepthToSpace, {0}, {{"block", *block}, {"order", *mode}}));
 }
 
 Status space_to_depth(NodeImport& node) {
   TENON_TRY_ASSIGN(block, node.integer("blocksize"));
-  return node.result(node.apply("space_to_depth", {0}, {{"block", *block}}));
+  return node.result(node.apply(ops::kSpaceToDepth, {0}, {{"block", *block}}));
 }
 
 template <class T>
@@ -141,7 +141,7 @@ Status non_max_suppression(NodeImport& node) {
   TENON_TRY_ASSIGN(most, scalar_or<int64_t>(node, 2, "max_output_boxes_per_class", 0));
   TENON_TRY_ASSIGN(iou, scalar_or<float>(node, 3, "iou_threshold", 0));
   TENON_TRY_ASSIGN(score, scalar_or<float>(node, 4, "score_threshold", -std::numeric_limits<float>::infinity()));
-  return node.result(node.apply("non_max_suppression", {0, 1},
+  return node.result(node.apply(ops::kNonMaxSuppression, {0, 1},
                                 {{"max_boxes", *most},
                                  {"iou_threshold", static_cast<double>(*iou)},
                                  {"score_threshold", static_cast<double>(*score)},

@@ -1,4 +1,4 @@
-// Converters of ONNX operators that pick, scatter, order and make elements.
+// Converters of ONNX operators that gather, scatter, sort and create elements.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -10,26 +10,26 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-template <runtime::reference::Name op>
+template <OperatorId op>
 Status gather(NodeImport& node) {
   TENON_TRY_ASSIGN(axis, node.integer("axis", 0));
-  return node.result(node.apply(op.view(), {0, 1}, {{"axis", *axis}}));
+  return node.result(node.apply(op, {0, 1}, {{"axis", *axis}}));
 }
 
 Status gather_nd(NodeImport& node) {
   TENON_TRY_ASSIGN(batch, node.integer("batch_dims", 0));
-  return node.result(node.apply("gather_nd", {0, 1}, {{"batch_dims", *batch}}));
+  return node.result(node.apply(ops::kGatherNd, {0, 1}, {{"batch_dims", *batch}}));
 }
 
 Status scatter_elements(NodeImport& node) {
   TENON_TRY_ASSIGN(axis, node.integer("axis", 0));
   TENON_TRY_ASSIGN(reduction, node.string("reduction", "none"));
-  return node.result(node.apply("scatter_elements", {0, 1, 2}, {{"axis", *axis}, {"reduction", *reduction}}));
+  return node.result(node.apply(ops::kScatterElements, {0, 1, 2}, {{"axis", *axis}, {"reduction", *reduction}}));
 }
 
 Status scatter_nd(NodeImport& node) {
   TENON_TRY_ASSIGN(reduction, node.string("reduction", "none"));
-  return node.result(node.apply("scatter_nd", {0, 1, 2}, {{"reduction", *reduction}}));
+  return node.result(node.apply(ops::kScatterNd, {0, 1, 2}, {{"reduction", *reduction}}));
 }
 
 // One integer from a constant input.
@@ -51,10 +51,10 @@ Status one_hot(NodeImport& node) {
     off = static_cast<double>(values->data<T>()[0]), on = static_cast<double>(values->data<T>()[1]);
   });
   if (!runtime::kIndices.contains(type->dtype)) {
-    indices = node.apply("cast", {*indices}, {{"dtype", std::string("i64")}});
+    indices = node.apply(ops::kCast, {*indices}, {{"dtype", std::string("i64")}});
     if (!indices) return std::unexpected(indices.error());
   }
-  return node.result(node.apply("one_hot", {*indices},
+  return node.result(node.apply(ops::kOneHot, {*indices},
                                 {{"depth", *depth},
                                  {"axis", *axis},
                                  {"on", on},
@@ -68,14 +68,14 @@ Status top_k(NodeImport& node) {
   TENON_TRY_ASSIGN(axis, node.integer("axis", -1));
   TENON_TRY_ASSIGN(largest, node.integer("largest", 1));
   TENON_TRY_ASSIGN(sorted, node.integer("sorted", 1));
-  (void)sorted;  // ours are always
-  return node.results(node.apply("top_k", {0}, {{"k", *k}, {"axis", *axis}, {"largest", *largest}}));
+  (void)sorted;  // the operator always sorts
+  return node.results(node.apply(ops::kTopK, {0}, {{"k", *k}, {"axis", *axis}, {"largest", *largest}}));
 }
 
 Status unique(NodeImport& node) {
   TENON_TRY_ASSIGN(sorted, node.integer("sorted", 1));
   if (node.has("axis")) return node.fail("different parts along an axis are not supported, only different elements");
-  return node.results(node.apply("unique", {0}, {{"sorted", *sorted}}));
+  return node.results(node.apply(ops::kUnique, {0}, {{"sorted", *sorted}}));
 }
 
 Status compress(NodeImport& node) {
@@ -83,10 +83,10 @@ Status compress(NodeImport& node) {
   TENON_TRY_ASSIGN(condition, node.input(1));
   if (node.has("axis")) {
     TENON_TRY_ASSIGN(axis, node.integer("axis"));
-    return node.result(node.apply("compress", {*x, *condition}, {{"axis", *axis}}));
+    return node.result(node.apply(ops::kCompress, {*x, *condition}, {{"axis", *axis}}));
   }
-  TENON_TRY_ASSIGN(flat, node.apply("reshape", {*x}, {{"shape", Ints{-1}}}));
-  return node.result(node.apply("compress", {*flat, *condition}));
+  TENON_TRY_ASSIGN(flat, node.apply(ops::kReshape, {*x}, {{"shape", Ints{-1}}}));
+  return node.result(node.apply(ops::kCompress, {*flat, *condition}));
 }
 
 Status trilu(NodeImport& node) {
@@ -96,13 +96,13 @@ Status trilu(NodeImport& node) {
     TENON_TRY_ASSIGN(given, integer_input(node, 1, "the diagonal"));
     diagonal = *given;
   }
-  return node.result(node.apply("triangle", {0}, {{"upper", *upper}, {"diagonal", diagonal}}));
+  return node.result(node.apply(ops::kTriangle, {0}, {{"upper", *upper}, {"diagonal", diagonal}}));
 }
 
 Status reverse_sequence(NodeImport& node) {
   TENON_TRY_ASSIGN(batch, node.integer("batch_axis", 1));
   TENON_TRY_ASSIGN(time, node.integer("time_axis", 0));
-  return node.result(node.apply("reverse_sequence", {0, 1}, {{"batch_axis", *batch}, {"time_axis", *time}}));
+  return node.result(node.apply(ops::kReverseSequence, {0, 1}, {{"batch_axis", *batch}, {"time_axis", *time}}));
 }
 
 Status range(NodeImport& node) {
@@ -110,13 +110,13 @@ Status range(NodeImport& node) {
   TENON_TRY_ASSIGN(limit, node.constant(1, "the limit"));
   TENON_TRY_ASSIGN(delta, node.constant(2, "the step"));
   const DType dtype = start->dtype();
-  if (limit->dtype() != dtype || delta->dtype() != dtype || !runtime::kNumbers.contains(dtype) || start->size() != 1 ||
-      limit->size() != 1 || delta->size() != 1) {
-    return node.fail("start, limit and step must be one number each, of one dtype");
+  if (limit->dtype() != dtype || delta->dtype() != dtype || !runtime::kNumericTypes.contains(dtype) ||
+      start->size() != 1 || limit->size() != 1 || delta->size() != 1) {
+    return node.fail("start, limit and step must be one element each, of one dtype");
   }
   constexpr double kMost = 1 << 24;
   std::optional<runtime::Tensor> result;
-  runtime::with_dtype<runtime::kNumbers>(dtype, [&]<class T>(T) {
+  runtime::with_dtype<runtime::kNumericTypes>(dtype, [&]<class T>(T) {
     const T first = start->data<T>()[0], step = delta->data<T>()[0];
     const double count =
         std::ceil((static_cast<double>(limit->data<T>()[0]) - static_cast<double>(first)) / static_cast<double>(step));
@@ -142,8 +142,8 @@ Status eye_like(NodeImport& node) {
     dtype = *known;
   }
   const auto shape = type->shape();
-  if (!shape || shape->size() != 2) return node.fail("needs a matrix whose sizes are known", "bind them with --shapes");
-  return node.result(node.apply("eye", Atoms{},
+  if (!shape || shape->size() != 2) return node.fail("requires a matrix of known sizes", "bind them with --shapes");
+  return node.result(node.apply(ops::kEye, Atoms{},
                                 {{"rows", (*shape)[0]},
                                  {"columns", (*shape)[1]},
                                  {"diagonal", *diagonal},
@@ -156,10 +156,10 @@ std::span<const OnnxConverter> onnx_index_converters() {
   static constexpr OnnxConverter kTable[] = {
       {"Compress", 2, 2, compress},
       {"EyeLike", 1, 1, eye_like},
-      {"Gather", 2, 2, gather<"gather">},
-      {"GatherElements", 2, 2, gather<"gather_elements">},
+      {"Gather", 2, 2, gather<ops::kGather>},
+      {"GatherElements", 2, 2, gather<ops::kGatherElements>},
       {"GatherND", 2, 2, gather_nd},
-      {"NonZero", 1, 1, convert_plain<"nonzero">},
+      {"NonZero", 1, 1, convert_plain<ops::kNonzero>},
       {"OneHot", 3, 3, one_hot},
       {"Range", 3, 3, range},
       {"ReverseSequence", 2, 2, reverse_sequence},

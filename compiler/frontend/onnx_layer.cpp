@@ -16,7 +16,7 @@ struct Windows {
   std::string auto_pad;
 };
 
-// Attributes that convolutions and pools share, for so many spatial dims.
+// The attributes that convolutions and pools share, for `rank` spatial dims.
 Expected<Windows> windows(NodeImport& node, Ints kernel) {
   TENON_TRY_ASSIGN(type, node.type(0));
   const size_t rank = kernel.size();
@@ -32,11 +32,11 @@ Expected<Windows> windows(NodeImport& node, Ints kernel) {
   TENON_TRY_ASSIGN(auto_pad, node.string("auto_pad", "NOTSET"));
   w.strides = *strides, w.dilation = *dilation, w.padding = *pads, w.auto_pad = *auto_pad;
   if (w.strides.size() != rank || w.dilation.size() != rank || w.padding.size() != 2 * rank) {
-    return node.fail(fmt::format("strides and dilations need {} values and pads {}, found [{}], [{}], [{}]", rank,
+    return node.fail(fmt::format("strides and dilations require {} values and pads {}, found [{}], [{}], [{}]", rank,
                                  2 * rank, fmt::join(w.strides, ", "), fmt::join(w.dilation, ", "),
                                  fmt::join(w.padding, ", ")));
   }
-  // Where padding follows from them, they are computed with.
+  // The padding is computed from these values, so they are bounded.
   const bool computed = w.auto_pad.starts_with("SAME") || node.has("output_shape");
   constexpr int64_t kMax = 1 << 20;
   for (size_t axis = 0; axis < rank && computed; ++axis) {
@@ -48,19 +48,19 @@ Expected<Windows> windows(NodeImport& node, Ints kernel) {
   if (w.auto_pad == "NOTSET") return w;
   w.padding.assign(2 * rank, 0);
   if (w.auto_pad != "VALID" && w.auto_pad != "SAME_UPPER" && w.auto_pad != "SAME_LOWER") {
-    return node.fail(fmt::format("auto_pad '{}' is not known", w.auto_pad));
+    return node.fail(fmt::format("auto_pad '{}' is not supported", w.auto_pad));
   }
   return w;
 }
 
-// `total` elements of padding, an odd one at the end or at the beginning.
+// Splits `total` elements of padding, with an odd element at the end or at the beginning.
 void pad(Windows& w, size_t axis, int64_t total, bool upper) {
   const int64_t small = total / 2, large = total - small;
   w.padding[axis] = upper ? small : large;
   w.padding[axis + w.kernel.size()] = total - w.padding[axis];
 }
 
-// As above, SAME_UPPER and SAME_LOWER being as many windows as there are strides.
+// The padding of auto_pad: SAME_UPPER and SAME_LOWER give ceil(size / stride) windows.
 Expected<Windows> same_windows(NodeImport& node, Ints kernel) {
   TENON_TRY_ASSIGN(w, windows(node, std::move(kernel)));
   TENON_TRY_ASSIGN(type, node.type(0));
@@ -69,13 +69,13 @@ Expected<Windows> same_windows(NodeImport& node, Ints kernel) {
     const auto size = type->dims[2 + axis].constant();
     if (!size) return node.fail("auto_pad over an unknown size", "bind it, as --shapes H=224,W=224");
     const int64_t steps = (*size + w->strides[axis] - 1) / w->strides[axis];
-    const int64_t reach = (w->kernel[axis] - 1) * w->dilation[axis] + 1;
-    pad(*w, axis, std::max<int64_t>((steps - 1) * w->strides[axis] + reach - *size, 0), w->auto_pad == "SAME_UPPER");
+    const int64_t extent = (w->kernel[axis] - 1) * w->dilation[axis] + 1;
+    pad(*w, axis, std::max<int64_t>((steps - 1) * w->strides[axis] + extent - *size, 0), w->auto_pad == "SAME_UPPER");
   }
   return *w;
 }
 
-// The kernel's sizes, which the weight has; `kernel_shape` may repeat them.
+// The kernel's sizes, from the weight's shape; `kernel_shape` may repeat them.
 Expected<Ints> kernel_of(NodeImport& node, Atom w) {
   const Dims& dims = node.builder().tensor_type(w)->dims;
   Ints kernel;
@@ -89,7 +89,7 @@ Expected<Ints> kernel_of(NodeImport& node, Atom w) {
 Status with_bias(NodeImport& node, Expected<Atom> product) {
   if (!product || !node.has_input(2)) return node.result(std::move(product));
   TENON_TRY_ASSIGN(bias, node.input(2));
-  return node.result(node.apply("bias_add", {*product, *bias}));
+  return node.result(node.apply(ops::kBiasAdd, {*product, *bias}));
 }
 
 Status conv(NodeImport& node) {
@@ -99,7 +99,7 @@ Status conv(NodeImport& node) {
   return with_bias(node, *product);
 }
 
-// auto_pad and output_shape say how much of the whole result is cut off.
+// auto_pad and output_shape define how much of the full result is cropped.
 Status conv_transpose(NodeImport& node) {
   TENON_TRY_ASSIGN(w, node.input(1));
   TENON_TRY_ASSIGN(kernel, kernel_of(node, *w));
@@ -110,19 +110,20 @@ Status conv_transpose(NodeImport& node) {
   TENON_TRY_ASSIGN(more, node.list("output_padding", Ints(rank, 0)));
   TENON_TRY_ASSIGN(shape, node.list("output_shape", Ints{}));
   if (more->size() != rank || (!shape->empty() && shape->size() != rank)) {
-    return node.fail(fmt::format("output_padding and output_shape need {} values", rank));
+    return node.fail(fmt::format("output_padding and output_shape require {} values", rank));
   }
   const bool same = windows->auto_pad.starts_with("SAME");
   for (size_t axis = 0; axis < rank && (same || !shape->empty()); ++axis) {
     const auto size = type->dims[2 + axis].constant();
     if (!size) return node.fail("auto_pad or output_shape over an unknown size", "bind it, as --shapes H=224,W=224");
     const int64_t wanted = shape->empty() ? *size * windows->strides[axis] : (*shape)[axis];
-    const int64_t reach = (windows->kernel[axis] - 1) * windows->dilation[axis] + 1;
-    const int64_t total = (*size - 1) * windows->strides[axis] + reach + (*more)[axis] - wanted;
+    const int64_t extent = (windows->kernel[axis] - 1) * windows->dilation[axis] + 1;
+    const int64_t total = (*size - 1) * windows->strides[axis] + extent + (*more)[axis] - wanted;
     if (total < 0) (*more)[axis] -= total;
     pad(*windows, axis, std::max<int64_t>(total, 0), windows->auto_pad == "SAME_UPPER");
   }
-  return with_bias(node, node.apply(fmt::format("conv{}d_transpose", rank), {0, 1},
+  constexpr std::array kTransposed{ops::kConv1dTranspose, ops::kConv2dTranspose, ops::kConv3dTranspose};
+  return with_bias(node, node.apply(kTransposed[rank - 1], {0, 1},
                                     {{"strides", windows->strides},
                                      {"padding", windows->padding},
                                      {"dilation", windows->dilation},
@@ -130,7 +131,7 @@ Status conv_transpose(NodeImport& node) {
                                      {"groups", *groups}}));
 }
 
-template <runtime::reference::Name op>
+template <OperatorId op_1d, OperatorId op_2d, OperatorId op_3d>
 Status pool(NodeImport& node) {
   TENON_TRY_ASSIGN(kernel, node.list("kernel_shape"));
   TENON_TRY_ASSIGN(windows, same_windows(node, *kernel));
@@ -140,19 +141,20 @@ Status pool(NodeImport& node) {
               {"padding", windows->padding},
               {"dilation", windows->dilation},
               {"ceil", *ceil}};
-  if (op.view() == "avg_pool") {
+  if (op_1d == ops::kAvgPool1d) {
     TENON_TRY_ASSIGN(count, node.integer("count_include_pad", 0));
     attrs.emplace("count_include_pad", *count);
-  } else if (op.view() == "lp_pool") {
+  } else if (op_1d == ops::kLpPool1d) {
     TENON_TRY_ASSIGN(power, node.integer("p", 2));
     attrs.emplace("p", *power);
   }
-  return node.result(node.apply(fmt::format("{}{}d", op.view(), kernel->size()), {0}, std::move(attrs)));
+  constexpr std::array kPools{op_1d, op_2d, op_3d};
+  return node.result(node.apply(kPools[kernel->size() - 1], {0}, std::move(attrs)));
 }
 
 Status global_lp_pool(NodeImport& node) {
   TENON_TRY_ASSIGN(power, node.integer("p", 2));
-  return node.result(node.apply("global_lp_pool", {0}, {{"p", *power}}));
+  return node.result(node.apply(ops::kGlobalLpPool, {0}, {{"p", *power}}));
 }
 
 // alpha * A' * B' + beta * C
@@ -164,18 +166,18 @@ Status gemm(NodeImport& node) {
   TENON_TRY_ASSIGN(trans_a, node.integer("transA", 0));
   TENON_TRY_ASSIGN(trans_b, node.integer("transB", 0));
   if (*trans_a) {
-    a = node.apply("transpose", {*a}, {{"axes", Ints{1, 0}}});
+    a = node.apply(ops::kTranspose, {*a}, {{"axes", Ints{1, 0}}});
     if (!a) return std::unexpected(a.error());
   }
   if (!*trans_b) {
-    b = node.apply("transpose", {*b}, {{"axes", Ints{1, 0}}});
+    b = node.apply(ops::kTranspose, {*b}, {{"axes", Ints{1, 0}}});
     if (!b) return std::unexpected(b.error());
   }
-  TENON_TRY_ASSIGN(product, node.apply("dense", {*a, *b}));
+  TENON_TRY_ASSIGN(product, node.apply(ops::kDense, {*a, *b}));
   auto scaled = [&](Atom atom, double factor) -> Expected<Atom> {
     if (factor == 1.0) return atom;
     TENON_TRY_ASSIGN(constant, node.constant(runtime::Tensor::of<float>({}, std::array{static_cast<float>(factor)})));
-    return node.apply("multiply", {atom, *constant});
+    return node.apply(ops::kMultiply, {atom, *constant});
   };
   TENON_TRY_ASSIGN(left, scaled(*product, *alpha));
   if (!node.has_input(2)) return node.result(left);
@@ -184,10 +186,10 @@ Status gemm(NodeImport& node) {
   TENON_TRY_ASSIGN(right, scaled(*c, *beta));
   const TensorType* type = node.builder().tensor_type(*left);
   const bool vector = bias_type->dims.size() == 1 && bias_type->dims[0] == type->dims[1];
-  return node.result(node.apply(vector ? "bias_add" : "add", {*left, *right}));
+  return node.result(node.apply(vector ? ops::kBiasAdd : ops::kAdd, {*left, *right}));
 }
 
-// A vector counts as a matrix of one row or column, which the result then lacks.
+// A vector is treated as a matrix of one row or column, which is removed from the result.
 Status matmul(NodeImport& node) {
   TENON_TRY_ASSIGN(a, node.input(0));
   TENON_TRY_ASSIGN(b, node.input(1));
@@ -195,23 +197,23 @@ Status matmul(NodeImport& node) {
   TENON_TRY_ASSIGN(b_type, node.type(1));
   Ints gone;
   if (a_type->rank() == 1) {
-    a = node.apply("expand_dims", {*a}, {{"axes", Ints{0}}});
+    a = node.apply(ops::kExpandDims, {*a}, {{"axes", Ints{0}}});
     if (!a) return std::unexpected(a.error());
     gone.push_back(-2);
   }
   if (b_type->rank() == 1) {
-    b = node.apply("expand_dims", {*b}, {{"axes", Ints{1}}});
+    b = node.apply(ops::kExpandDims, {*b}, {{"axes", Ints{1}}});
     if (!b) return std::unexpected(b.error());
     gone.push_back(-1);
   }
-  TENON_TRY_ASSIGN(product, node.apply("matmul", {*a, *b}));
-  return node.result(gone.empty() ? product : node.apply("squeeze", {*product}, {{"axes", gone}}));
+  TENON_TRY_ASSIGN(product, node.apply(ops::kMatmul, {*a, *b}));
+  return node.result(gone.empty() ? product : node.apply(ops::kSqueeze, {*product}, {{"axes", gone}}));
 }
 
 Status einsum(NodeImport& node) {
   TENON_TRY_ASSIGN(args, node.all_inputs());
   TENON_TRY_ASSIGN(equation, node.string("equation", ""));
-  return node.result(node.apply("einsum", std::move(*args), {{"equation", *equation}}));
+  return node.result(node.apply(ops::kEinsum, std::move(*args), {{"equation", *equation}}));
 }
 
 Status batch_normalization(NodeImport& node) {
@@ -226,7 +228,7 @@ Status batch_normalization(NodeImport& node) {
   if (*training || !*spatial) {
     return node.fail("batch normalization in training mode is not supported", "export the model for inference");
   }
-  return node.result(node.apply("batch_norm", std::move(args), {{"epsilon", *epsilon}}));
+  return node.result(node.apply(ops::kBatchNorm, std::move(args), {{"epsilon", *epsilon}}));
 }
 
 Status layer_normalization(NodeImport& node) {
@@ -235,17 +237,17 @@ Status layer_normalization(NodeImport& node) {
   TENON_TRY_ASSIGN(axis, node.integer("axis", -1));
   TENON_TRY_ASSIGN(epsilon, node.real("epsilon", 1e-5));
   TENON_TRY_ASSIGN(stash, node.integer("stash_type", 1));
-  (void)stash;  // the dtype of the sums; ours is that of x
+  (void)stash;  // the dtype of the sums; the operator uses the dtype of x
   TENON_TRY_ASSIGN(type, node.type(1));
   const auto shape = type->shape();
   if (!node.has_input(2) && !shape) return node.fail("the scale's sizes must be known where there is no bias");
   TENON_TRY_ASSIGN(bias, node.has_input(2) ? node.input(2) : node.constant(runtime::Tensor(type->dtype, *shape)));
-  return node.result(node.apply("layer_norm", {*x, *scale, *bias}, {{"axis", *axis}, {"epsilon", *epsilon}}));
+  return node.result(node.apply(ops::kLayerNorm, {*x, *scale, *bias}, {{"axis", *axis}, {"epsilon", *epsilon}}));
 }
 
 Status instance_normalization(NodeImport& node) {
   TENON_TRY_ASSIGN(epsilon, node.real("epsilon", 1e-5));
-  return node.result(node.apply("instance_norm", {0, 1, 2}, {{"epsilon", *epsilon}}));
+  return node.result(node.apply(ops::kInstanceNorm, {0, 1, 2}, {{"epsilon", *epsilon}}));
 }
 
 Status group_normalization(NodeImport& node) {
@@ -255,10 +257,10 @@ Status group_normalization(NodeImport& node) {
   (void)stash;
   TENON_TRY_ASSIGN(x, node.type(0));
   if (node.opset() < 21 && (x->rank() < 2 || x->dims[1].constant() != *groups)) {
-    return node.fail("group normalization with a scale a group is not supported",
+    return node.fail("group normalization with one scale per group is not supported",
                      "convert the model to opset 21 or later");
   }
-  return node.result(node.apply("group_norm", {0, 1, 2}, {{"groups", *groups}, {"epsilon", *epsilon}}));
+  return node.result(node.apply(ops::kGroupNorm, {0, 1, 2}, {{"groups", *groups}, {"epsilon", *epsilon}}));
 }
 
 Status rms_normalization(NodeImport& node) {
@@ -266,20 +268,20 @@ Status rms_normalization(NodeImport& node) {
   TENON_TRY_ASSIGN(axis, node.integer("axis", -1));
   TENON_TRY_ASSIGN(stash, node.integer("stash_type", 1));
   (void)stash;
-  return node.result(node.apply("rms_norm", {0, 1}, {{"axis", *axis}, {"epsilon", *epsilon}}));
+  return node.result(node.apply(ops::kRmsNorm, {0, 1}, {{"axis", *axis}, {"epsilon", *epsilon}}));
 }
 
 Status lp_normalization(NodeImport& node) {
   TENON_TRY_ASSIGN(axis, node.integer("axis", -1));
   TENON_TRY_ASSIGN(power, node.integer("p", 2));
-  return node.result(node.apply("lp_normalize", {0}, {{"axis", *axis}, {"p", *power}}));
+  return node.result(node.apply(ops::kLpNormalize, {0}, {{"axis", *axis}, {"p", *power}}));
 }
 
 Status local_response_normalization(NodeImport& node) {
   TENON_TRY_ASSIGN(attrs, node.reals_given({"alpha", "beta", "bias"}));
   TENON_TRY_ASSIGN(size, node.integer("size"));
   attrs->emplace("size", *size);
-  return node.result(node.apply("local_response_norm", {0}, std::move(*attrs)));
+  return node.result(node.apply(ops::kLocalResponseNorm, {0}, std::move(*attrs)));
 }
 
 // (x - mean) / (deviation + 1e-9)
@@ -288,13 +290,13 @@ Status mean_variance_normalization(NodeImport& node) {
   TENON_TRY_ASSIGN(type, node.type(0));
   TENON_TRY_ASSIGN(axes, node.list("axes", Ints{0, 2, 3}));
   const Attrs reduced{{"axes", *axes}, {"keep", int64_t{1}}};
-  TENON_TRY_ASSIGN(mean, node.apply("mean", {*x}, reduced));
-  TENON_TRY_ASSIGN(centered, node.apply("subtract", {*x, *mean}));
-  TENON_TRY_ASSIGN(square, node.apply("multiply", {*centered, *centered}));
-  TENON_TRY_ASSIGN(variance, node.apply("mean", {*square}, reduced));
-  TENON_TRY_ASSIGN(deviation, node.apply("sqrt", {*variance}));
-  TENON_TRY_ASSIGN(divisor, node.apply("add", {*deviation, node.scalar(1e-9, type->dtype)}));
-  return node.result(node.apply("divide", {*centered, *divisor}));
+  TENON_TRY_ASSIGN(mean, node.apply(ops::kMean, {*x}, reduced));
+  TENON_TRY_ASSIGN(centered, node.apply(ops::kSubtract, {*x, *mean}));
+  TENON_TRY_ASSIGN(square, node.apply(ops::kMultiply, {*centered, *centered}));
+  TENON_TRY_ASSIGN(variance, node.apply(ops::kMean, {*square}, reduced));
+  TENON_TRY_ASSIGN(deviation, node.apply(ops::kSqrt, {*variance}));
+  TENON_TRY_ASSIGN(divisor, node.apply(ops::kAdd, {*deviation, node.scalar(1e-9, type->dtype)}));
+  return node.result(node.apply(ops::kDivide, {*centered, *divisor}));
 }
 
 }  // namespace
@@ -309,7 +311,8 @@ Expected<Atom> onnx_convolution(NodeImport& node, Atom x, Atom w, const OnnxPadd
     x = *wider;
     std::ranges::fill(padding, 0);
   }
-  return node.apply(fmt::format("conv{}d", kernel->size()), {x, w},
+  constexpr std::array kConvolutions{ops::kConv1d, ops::kConv2d, ops::kConv3d};
+  return node.apply(kConvolutions[kernel->size() - 1], {x, w},
                     {{"strides", windows->strides},
                      {"padding", windows->padding},
                      {"dilation", windows->dilation},
@@ -318,23 +321,23 @@ Expected<Atom> onnx_convolution(NodeImport& node, Atom x, Atom w, const OnnxPadd
 
 std::span<const OnnxConverter> onnx_layer_converters() {
   static constexpr OnnxConverter kTable[] = {
-      {"AveragePool", 1, 1, pool<"avg_pool">},
+      {"AveragePool", 1, 1, pool<ops::kAvgPool1d, ops::kAvgPool2d, ops::kAvgPool3d>},
       {"BatchNormalization", 5, 5, batch_normalization},
       {"Conv", 2, 3, conv},
       {"ConvTranspose", 2, 3, conv_transpose},
       {"Einsum", 1, 4096, einsum},
       {"Gemm", 2, 3, gemm},
-      {"GlobalAveragePool", 1, 1, convert_plain<"global_avg_pool">},
+      {"GlobalAveragePool", 1, 1, convert_plain<ops::kGlobalAvgPool>},
       {"GlobalLpPool", 1, 1, global_lp_pool},
-      {"GlobalMaxPool", 1, 1, convert_plain<"global_max_pool">},
+      {"GlobalMaxPool", 1, 1, convert_plain<ops::kGlobalMaxPool>},
       {"GroupNormalization", 3, 3, group_normalization},
       {"InstanceNormalization", 3, 3, instance_normalization},
       {"LRN", 1, 1, local_response_normalization},
       {"LayerNormalization", 2, 3, layer_normalization},
       {"LpNormalization", 1, 1, lp_normalization},
-      {"LpPool", 1, 1, pool<"lp_pool">},
+      {"LpPool", 1, 1, pool<ops::kLpPool1d, ops::kLpPool2d, ops::kLpPool3d>},
       {"MatMul", 2, 2, matmul},
-      {"MaxPool", 1, 1, pool<"max_pool">},
+      {"MaxPool", 1, 1, pool<ops::kMaxPool1d, ops::kMaxPool2d, ops::kMaxPool3d>},
       {"MeanVarianceNormalization", 1, 1, mean_variance_normalization},
       {"RMSNormalization", 2, 2, rms_normalization},
   };

@@ -1,4 +1,4 @@
-// The only file that knows protobuf.
+// Reads ONNX files: the only file that includes protobuf.
 #include "compiler/frontend/onnx_model.h"
 
 #include <fmt/format.h>
@@ -21,7 +21,8 @@ class Reader {
   Expected<OnnxModel> run(std::span<const std::byte> bytes) {
     onnx::ModelProto model;
     if (bytes.size() > INT32_MAX || !model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-      return error("this is no ONNX model, or it is broken or cut off", file_, "compare its size with the original's");
+      return error("this is not an ONNX model, or it is corrupt or truncated", file_,
+                   "compare its size with the original's");
     }
     if (!model.has_graph() || model.graph().node_size() == 0) {
       return error("the model has no graph", file_, "check that this is an ONNX model");
@@ -77,7 +78,7 @@ class Reader {
                  "export the model in float32");
   }
 
-  // Copies typed values, whose number must be the tensor's.
+  // Copies typed values, whose count must match the tensor's shape.
   template <class T, class Field>
   static bool copy_field(runtime::Tensor& tensor, const Field& field) {
     auto out = tensor.data<T>();
@@ -89,7 +90,8 @@ class Reader {
     using runtime::DType;
     TENON_TRY_ASSIGN(type, dtype(proto.data_type(), what));
     if (proto.data_location() == onnx::TensorProto::EXTERNAL || proto.external_data_size() > 0) {
-      return error(what + " lies in an external file, which is not supported", file_, "save the model as one file");
+      return error(what + " is stored in an external file, which is not supported", file_,
+                   "save the model as one file");
     }
     int64_t count = 1;
     runtime::Shape shape;
@@ -148,7 +150,7 @@ class Reader {
   Expected<OnnxValue> value(const onnx::ValueInfoProto& proto) {
     const std::string what = "input '" + proto.name() + "'";
     if (!proto.type().has_tensor_type() || !proto.type().tensor_type().has_shape()) {
-      return error(what + " is no tensor with a shape", file_, "run onnx.shape_inference, or export with shapes");
+      return error(what + " is not a tensor with a shape", file_, "run onnx.shape_inference, or export with shapes");
     }
     OnnxValue value{proto.name(), {}, {}};
     TENON_TRY_ASSIGN(type, dtype(proto.type().tensor_type().elem_type(), what));
@@ -186,7 +188,7 @@ class Reader {
           value = std::move(*tensor);
           break;
         }
-        default: return error(what + " is of a kind that is not supported", file_, "control flow is not supported yet");
+        default: return error(what + " has a type that is not supported", file_, "control flow is not supported yet");
       }
       node.attrs.insert_or_assign(attr.name(), std::move(value));
     }

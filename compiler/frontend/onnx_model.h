@@ -1,4 +1,4 @@
-// An ONNX model as plain values: what the importer needs, free of protobuf.
+// An ONNX model as plain values, without protobuf: the input of the importer.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ using OnnxAttr = std::variant<int64_t, double, std::string, std::vector<int64_t>
 
 struct OnnxNode {
   std::string op, domain, name;
-  std::vector<std::string> inputs, outputs;  // an empty name: left out
+  std::vector<std::string> inputs, outputs;  // an empty name: omitted
   std::map<std::string, OnnxAttr> attrs;
 };
 
@@ -41,7 +41,7 @@ struct OnnxModel {
   std::vector<std::string> outputs;
 };
 
-// The bytes are hostile: every size is checked against the data before memory is taken.
+// The bytes are not trusted: every size is checked against the data before memory is allocated.
 Expected<OnnxModel> read_onnx(std::span<const std::byte> bytes, const std::string& file);
 
 }  // namespace tenon::compiler

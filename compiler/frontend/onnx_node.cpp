@@ -21,21 +21,23 @@ std::unexpected<Diagnostic> NodeImport::fail(std::string what, std::string help)
 
 Expected<Atom> NodeImport::input(size_t i) const {
   if (!has_input(i)) return fail(fmt::format("input {} is missing", i));
-  return names_.at(node_.inputs[i]);  // the importer has checked that it is there
+  return names_.at(node_.inputs[i]);  // the importer has checked that it exists
 }
 
 Expected<TensorType> NodeImport::type(size_t i) const {
   TENON_TRY_ASSIGN(atom, input(i));
   const TensorType* type = builder_.tensor_type(*atom);
-  if (!type) return fail(fmt::format("input {} is no tensor", i));
+  if (!type) return fail(fmt::format("input {} is not a tensor", i));
   return *type;
 }
 
-const runtime::Tensor* NodeImport::known(const Atom& atom) const { return constant_of(builder_.module(), atom); }
+const runtime::Tensor* NodeImport::constant_tensor(const Atom& atom) const {
+  return constant_of(builder_.module(), atom);
+}
 
 Expected<runtime::Tensor> NodeImport::constant(size_t i, std::string_view what) const {
   TENON_TRY_ASSIGN(atom, input(i));
-  const runtime::Tensor* tensor = known(*atom);
+  const runtime::Tensor* tensor = constant_tensor(*atom);
   if (!tensor) {
     return fail(fmt::format("{} ('{}') must be a constant", what, node_.inputs[i]),
                 "run the model through a constant folder, or export it with fixed shapes");
@@ -120,23 +122,23 @@ Expected<Atoms> NodeImport::all_inputs() const {
 }
 
 Status NodeImport::no_other_attributes() const {
-  // They say how to train, or of results that are not imported, or repeat what follows from the rest.
+  // These attributes concern training or outputs that are not imported, or are implied by other attributes.
   static const std::set<std::string> kHarmless = {"consumed_inputs", "is_test", "momentum",     "ratio",
                                                   "saturate",        "seed",    "storage_order"};
   for (const auto& [name, value] : node_.attrs) {
-    if (asked_.contains(name) || kHarmless.contains(name)) continue;
+    if (read_attrs_.contains(name) || kHarmless.contains(name)) continue;
     return fail(fmt::format("the attribute '{}' is not supported in opset {}", name, opset_),
                 "export the model with another opset, or without it");
   }
   return {};
 }
 
-Expected<Atom> NodeImport::apply(std::string_view op, const Atoms& args, Attrs attrs) {
+Expected<Atom> NodeImport::apply(OperatorId op, const Atoms& args, Attrs attrs) {
   const std::string name = node_.outputs.empty() ? "" : node_.outputs[0];
   TENON_TRY_ASSIGN(atom, builder_.apply(op, args, std::move(attrs), name));
   std::vector<runtime::Tensor> inputs;
   for (const Atom& arg : args) {
-    const runtime::Tensor* tensor = known(arg);
+    const runtime::Tensor* tensor = constant_tensor(arg);
     if (!tensor) return atom;
     inputs.push_back(*tensor);
   }
@@ -147,13 +149,13 @@ Expected<Atom> NodeImport::apply(std::string_view op, const Atoms& args, Attrs a
   const Apply& apply = std::get<Apply>(binding.value);
   auto result = apply.op->reference(apply.attrs, inputs);
   if (!result) return fail(result.error().what);
-  // The binding goes again; its variable was the last.
+  // Removes the binding, whose variable was the last.
   builder_.function().body.bindings.pop_back();
   builder_.function().vars.pop_back();
   return builder_.constant(std::move(result->front()));
 }
 
-Expected<Atom> NodeImport::apply(std::string_view op, std::initializer_list<size_t> inputs, Attrs attrs) {
+Expected<Atom> NodeImport::apply(OperatorId op, std::initializer_list<size_t> inputs, Attrs attrs) {
   Atoms args;
   for (size_t i : inputs) {
     TENON_TRY_ASSIGN(arg, input(i));

@@ -1,4 +1,4 @@
-// One node on its way into the module: what the converters of operators work with.
+// The interface of the converters to one node that is imported.
 #pragma once
 
 #include <functional>
@@ -29,7 +29,7 @@ class NodeImport {
   Expected<Atom> input(size_t i) const;
   // The type of an input; tensors only.
   Expected<TensorType> type(size_t i) const;
-  // An input that must be known at compile time; what it is for goes into the message.
+  // An input that must be a constant; `what` names its purpose in the message.
   Expected<runtime::Tensor> constant(size_t i, std::string_view what) const;
   Expected<std::vector<int64_t>> integers(size_t i, std::string_view what) const;
 
@@ -40,33 +40,33 @@ class NodeImport {
   Expected<std::vector<int64_t>> list(const std::string& attr, std::optional<std::vector<int64_t>> fallback = {}) const;
 
   Expected<std::vector<double>> reals(const std::string& attr, std::vector<double> fallback) const;
-  Expected<std::vector<std::string>> strings(const std::string& attr) const;  // none where it is left out
-  // The float attributes of these names, as far as the node has them.
+  Expected<std::vector<std::string>> strings(const std::string& attr) const;  // empty where the attribute is omitted
+  // The float attributes with these names that the node has.
   Expected<Attrs> reals_given(std::initializer_list<const char*> names) const;
   // All inputs.
   Expected<Atoms> all_inputs() const;
 
-  // Binds an operator; shape arithmetic (integers from constants) is carried out instead.
-  Expected<Atom> apply(std::string_view op, const Atoms& args, Attrs attrs = {});
-  Expected<Atom> apply(std::string_view op, std::initializer_list<size_t> inputs, Attrs attrs = {});
+  // Binds an application of the operator, or folds it where it is shape arithmetic (integers from constants).
+  Expected<Atom> apply(OperatorId op, const Atoms& args, Attrs attrs = {});
+  Expected<Atom> apply(OperatorId op, std::initializer_list<size_t> inputs, Attrs attrs = {});
   // `value` of a dtype, as a scalar.
   Atom scalar(double value, DType dtype);
   Expected<Atom> constant(runtime::Tensor tensor) { return builder_.constant(std::move(tensor)); }
-  const runtime::Tensor* known(const Atom& atom) const;  // the constant behind it, or nullptr
+  const runtime::Tensor* constant_tensor(const Atom& atom) const;  // nullptr where the atom is not a constant
 
-  // An attribute that the converter has not asked for changes a result that nobody notices: it is an error.
+  // An attribute that the converter has not read would be ignored silently: it is an error.
   Status no_other_attributes() const;
 
   Status result(size_t output, Atom atom);
   Status result(Expected<Atom> atom);    // of output 0
-  Status results(Expected<Atom> tuple);  // its fields are the outputs, as far as the node has them
+  Status results(Expected<Atom> tuple);  // its fields are the outputs that the node has
 
   std::unexpected<Diagnostic> fail(std::string what, std::string help = {}) const;
 
  private:
-  // Asks for an attribute; all that is asked for is known.
+  // Looks up an attribute and records that the converter has read it.
   std::map<std::string, OnnxAttr>::const_iterator find(const std::string& attr) const {
-    asked_.insert(attr);
+    read_attrs_.insert(attr);
     return node_.attrs.find(attr);
   }
 
@@ -74,7 +74,7 @@ class NodeImport {
   const OnnxNode& node_;
   int64_t opset_;
   OnnxNames& names_;
-  mutable std::set<std::string> asked_;
+  mutable std::set<std::string> read_attrs_;
 };
 
 struct OnnxConverter {
@@ -82,7 +82,7 @@ struct OnnxConverter {
   size_t min_inputs, max_inputs;
   Status (*convert)(NodeImport&);
 };
-// A table a file.
+// One table per file.
 std::span<const OnnxConverter> onnx_elementwise_converters();
 std::span<const OnnxConverter> onnx_image_converters();
 std::span<const OnnxConverter> onnx_index_converters();
@@ -92,23 +92,22 @@ std::span<const OnnxConverter> onnx_recurrent_converters();
 std::span<const OnnxConverter> onnx_reduce_converters();
 std::span<const OnnxConverter> onnx_shape_converters();
 
-// ONNX's number of a dtype; nothing where we lack it.
-std::optional<DType> onnx_dtype(int64_t number);
-// The convolution of x and w under the node's attributes. Where `padded` is given it pads x, with something else than
-// zeros.
+// The dtype with this TensorProto.DataType; nothing where it is not supported.
+std::optional<DType> onnx_dtype(int64_t data_type);
+// The convolution of x and w with the node's attributes. `padded`, if given, pads x with a value other than zero.
 using OnnxPadding = std::function<Expected<Atom>(Atom x, std::vector<int64_t> before,
-                                                 std::vector<int64_t> after)>;  // a spatial dim each
+                                                 std::vector<int64_t> after)>;  // one element per spatial dim
 Expected<Atom> onnx_convolution(NodeImport& node, Atom x, Atom w, const OnnxPadding& padded = nullptr);
 
-// The converter of a node that has `inputs` inputs and becomes one operator, attributes aside.
-template <runtime::reference::Name op, size_t inputs = 1>
+// The converter of a node with `inputs` inputs that becomes one operator without attributes.
+template <OperatorId op, size_t inputs = 1>
 Status convert_plain(NodeImport& node) {
   Atoms args;
   for (size_t i = 0; i < inputs; ++i) {
     TENON_TRY_ASSIGN(arg, node.input(i));
     args.push_back(*arg);
   }
-  return node.result(node.apply(op.view(), std::move(args)));
+  return node.result(node.apply(op, std::move(args)));
 }
 
 }  // namespace tenon::compiler

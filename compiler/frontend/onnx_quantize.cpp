@@ -1,6 +1,6 @@
-// Converters of ONNX's quantized operators. Those on integers become the same on dequantized values, which later passes
-// turn into integers again; with scales or zero points that are computed, as in dynamically quantized models, they
-// become arithmetic.
+// Converters of ONNX's quantized operators. Operators on integers become operators on dequantized values, which later
+// passes turn into integers again; with computed scales or zero points, as in dynamically quantized models, they become
+// explicit arithmetic.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -47,7 +47,7 @@ Expected<Attrs> scales(NodeImport& node, size_t scale_input, size_t zero_input, 
   return attrs;
 }
 
-// Input `i`, where there is one, as the type says: of one element a scalar, a vector along `axis` of `rank`.
+// Input `i`, if present, reshaped: a scalar where it has one element, otherwise a vector along `axis` of `rank`.
 Expected<Atom> along(NodeImport& node, size_t i, std::string_view what, int64_t axis, int rank) {
   TENON_TRY_ASSIGN(atom, node.input(i));
   TENON_TRY_ASSIGN(type, node.type(i));
@@ -60,18 +60,18 @@ Expected<Atom> along(NodeImport& node, size_t i, std::string_view what, int64_t 
     shape.assign(static_cast<size_t>(rank), 1);
     shape[static_cast<size_t>(axis)] = -1;
   }
-  return node.apply("reshape", {*atom}, {{"shape", shape}});
+  return node.apply(ops::kReshape, {*atom}, {{"shape", shape}});
 }
 
-// Whether inputs of a scale and a zero point, if there is one, are constants.
+// Whether the inputs of the scale and of the zero point, if present, are constants.
 bool are_constants(NodeImport& node, size_t scale, size_t zero) {
   const auto known = [&](size_t i) {
     const auto atom = node.input(i);
-    return !node.has_input(i) || (atom && node.known(*atom));
+    return !node.has_input(i) || (atom && node.constant_tensor(*atom));
   };
   return known(scale) && known(zero);
 }
-// The dtype of a computed zero point, and that of its scale checked.
+// The dtype of a computed zero point; the dtype of its scale is checked.
 Expected<DType> check_computed(NodeImport& node, size_t scale, size_t zero, DType otherwise) {
   TENON_TRY_ASSIGN(scale_type, node.type(scale));
   if (scale_type->dtype != DType::kF32)
@@ -85,55 +85,55 @@ Expected<DType> check_computed(NodeImport& node, size_t scale, size_t zero, DTyp
 
 Attrs to(DType dtype) { return {{"dtype", std::string(runtime::name(dtype))}}; }
 
-// x = (input `i` - zero) * scale; `axis` is that of vectors.
+// x = (input `i` - zero) * scale; vectors are along `axis`.
 Expected<Atom> dequantized(NodeImport& node, size_t i, size_t scale, size_t zero, int64_t axis) {
   TENON_TRY_ASSIGN(x, node.input(i));
   if (are_constants(node, scale, zero)) {
     DType dtype = DType::kU8;
     TENON_TRY_ASSIGN(attrs, scales(node, scale, zero, axis, dtype));
-    return node.apply("dequantize", {*x}, std::move(*attrs));
+    return node.apply(ops::kDequantize, {*x}, std::move(*attrs));
   }
   TENON_TRY_ASSIGN(type, node.type(i));
   TENON_TRY(check_computed(node, scale, zero, DType::kU8));
   TENON_TRY_ASSIGN(steps, along(node, scale, "the scale", axis, type->rank()));
-  TENON_TRY_ASSIGN(value, node.apply("cast", {*x}, to(DType::kI32)));
+  TENON_TRY_ASSIGN(value, node.apply(ops::kCast, {*x}, to(DType::kI32)));
   if (node.has_input(zero)) {
     TENON_TRY_ASSIGN(zeros, along(node, zero, "the zero point", axis, type->rank()));
-    TENON_TRY_ASSIGN(wide, node.apply("cast", {*zeros}, to(DType::kI32)));
-    TENON_TRY_ASSIGN(less, node.apply("subtract", {*value, *wide}));
+    TENON_TRY_ASSIGN(wide, node.apply(ops::kCast, {*zeros}, to(DType::kI32)));
+    TENON_TRY_ASSIGN(less, node.apply(ops::kSubtract, {*value, *wide}));
     *value = *less;
   }
-  TENON_TRY_ASSIGN(real, node.apply("cast", {*value}, to(DType::kF32)));
-  return node.apply("multiply", {*real, *steps});
+  TENON_TRY_ASSIGN(real, node.apply(ops::kCast, {*value}, to(DType::kF32)));
+  return node.apply(ops::kMultiply, {*real, *steps});
 }
 
-// The value as integers: those of the zero point's dtype, or of `dtype` where there is none.
+// The value quantized to the zero point's dtype, or to `dtype` without a zero point.
 Expected<Atom> quantized(NodeImport& node, Atom value, size_t scale, size_t zero, int64_t axis, DType& dtype) {
   if (are_constants(node, scale, zero)) {
     TENON_TRY_ASSIGN(attrs, scales(node, scale, zero, axis, dtype));
     attrs->emplace("dtype", std::string(runtime::name(dtype)));
-    return node.apply("quantize", {value}, std::move(*attrs));
+    return node.apply(ops::kQuantize, {value}, std::move(*attrs));
   }
   TENON_TRY_ASSIGN(found, check_computed(node, scale, zero, dtype));
   dtype = *found;
   if (dtype == DType::kI32) return node.fail("the zero point is i32, must be i8 or u8");
   const int rank = node.builder().tensor_type(value)->rank();
   TENON_TRY_ASSIGN(steps, along(node, scale, "the scale", axis, rank));
-  TENON_TRY_ASSIGN(scaled, node.apply("divide", {value, *steps}));
-  TENON_TRY_ASSIGN(whole, node.apply("round", {*scaled}));
+  TENON_TRY_ASSIGN(scaled, node.apply(ops::kDivide, {value, *steps}));
+  TENON_TRY_ASSIGN(whole, node.apply(ops::kRound, {*scaled}));
   if (node.has_input(zero)) {
     TENON_TRY_ASSIGN(zeros, along(node, zero, "the zero point", axis, rank));
-    TENON_TRY_ASSIGN(real, node.apply("cast", {*zeros}, to(DType::kF32)));
-    TENON_TRY_ASSIGN(more, node.apply("add", {*whole, *real}));
+    TENON_TRY_ASSIGN(real, node.apply(ops::kCast, {*zeros}, to(DType::kF32)));
+    TENON_TRY_ASSIGN(more, node.apply(ops::kAdd, {*whole, *real}));
     *whole = *more;
   }
   const bool is_signed = dtype == DType::kI8;
-  TENON_TRY_ASSIGN(
-      inside, node.apply("clip", {*whole}, {{"min", is_signed ? -128.0 : 0.0}, {"max", is_signed ? 127.0 : 255.0}}));
-  return node.apply("cast", {*inside}, to(dtype));
+  TENON_TRY_ASSIGN(inside, node.apply(ops::kClip, {*whole},
+                                      {{"min", is_signed ? -128.0 : 0.0}, {"max", is_signed ? 127.0 : 255.0}}));
+  return node.apply(ops::kCast, {*inside}, to(dtype));
 }
 
-// What QuantizeLinear and DequantizeLinear both have.
+// The attributes that QuantizeLinear and DequantizeLinear share.
 Expected<int64_t> linear_axis(NodeImport& node) {
   for (const char* attr : {"block_size", "precision"}) {
     TENON_TRY_ASSIGN(value, node.integer(attr, 0));
@@ -145,8 +145,8 @@ Expected<int64_t> linear_axis(NodeImport& node) {
 Status quantize_linear(NodeImport& node) {
   TENON_TRY_ASSIGN(x, node.input(0));
   TENON_TRY_ASSIGN(output, node.integer("output_dtype", 0));
-  DType dtype = DType::kU8;  // what ONNX says where nothing else does
-  switch (*output) {         // numbers of TensorProto.DataType
+  DType dtype = DType::kU8;  // ONNX's default
+  switch (*output) {         // TensorProto.DataType
     case 0:
     case 2: break;
     case 3: dtype = DType::kI8; break;
@@ -157,7 +157,7 @@ Status quantize_linear(NodeImport& node) {
   TENON_TRY_ASSIGN(value, quantized(node, *x, 1, 2, *axis, dtype));
   if (*output != 0 && dtype != wanted) {
     return node.fail(
-        fmt::format("output_dtype says {}, the zero point is {}", runtime::name(wanted), runtime::name(dtype)));
+        fmt::format("output_dtype is {}, the zero point is {}", runtime::name(wanted), runtime::name(dtype)));
   }
   return node.result(*value);
 }
@@ -171,7 +171,7 @@ Status dequantize_linear(NodeImport& node) {
   return node.result(dequantized(node, 0, 1, 2, *axis));
 }
 
-Status dynamic_quantize_linear(NodeImport& node) { return node.results(node.apply("dynamic_quantize", {0})); }
+Status dynamic_quantize_linear(NodeImport& node) { return node.results(node.apply(ops::kDynamicQuantize, {0})); }
 
 // The result quantized by the scale and zero point of inputs `i` and `i + 1`.
 Status quantized_result(NodeImport& node, const Expected<Atom>& value, size_t i) {
@@ -183,7 +183,7 @@ Status quantized_result(NodeImport& node, const Expected<Atom>& value, size_t i)
 Status qlinear_matmul(NodeImport& node) {
   TENON_TRY_ASSIGN(a, dequantized(node, 0, 1, 2, -2));
   TENON_TRY_ASSIGN(b, dequantized(node, 3, 4, 5, -1));
-  return quantized_result(node, node.apply("matmul", {*a, *b}), 6);
+  return quantized_result(node, node.apply(ops::kMatmul, {*a, *b}), 6);
 }
 
 // The bias is i32 in units of the scales of x and w.
@@ -199,32 +199,32 @@ Status qlinear_conv(NodeImport& node) {
     TENON_TRY_ASSIGN(w_scale, node.constant(4, "the scale"));
     std::vector<double> steps;
     for (float step : w_scale->data<float>()) steps.push_back(double{step} * double{x_scale->data<float>()[0]});
-    real = node.apply("dequantize", {*bias}, {{"scale", steps}, {"axis", int64_t{0}}});
+    real = node.apply(ops::kDequantize, {*bias}, {{"scale", steps}, {"axis", int64_t{0}}});
   } else {
     TENON_TRY_ASSIGN(x_scale, along(node, 1, "the scale", 0, 1));
     TENON_TRY_ASSIGN(w_scale, along(node, 4, "the scale", 0, 1));
-    TENON_TRY_ASSIGN(steps, node.apply("multiply", {*x_scale, *w_scale}));
-    TENON_TRY_ASSIGN(wide, node.apply("cast", {*bias}, to(DType::kF32)));
-    real = node.apply("multiply", {*wide, *steps});
+    TENON_TRY_ASSIGN(steps, node.apply(ops::kMultiply, {*x_scale, *w_scale}));
+    TENON_TRY_ASSIGN(wide, node.apply(ops::kCast, {*bias}, to(DType::kF32)));
+    real = node.apply(ops::kMultiply, {*wide, *steps});
   }
   if (!real) return std::unexpected(real.error());
-  return quantized_result(node, node.apply("bias_add", {*product, *real}), 6);
+  return quantized_result(node, node.apply(ops::kBiasAdd, {*product, *real}), 6);
 }
 
-// Input `i` in i32, less its zero point where that is a constant; else the zero point is still to be taken off. So
-// operands stay bytes less a number, which kernels multiply as such.
+// Input `i` in i32, minus its zero point where it is a constant; a computed zero point is subtracted from the sums
+// later. So operands are bytes minus a constant, which kernels of contractions read directly.
 struct Factor {
   Atom value;
   std::optional<Atom> zero;
 
   Expected<Atom> centered(NodeImport& node) const {
-    return zero ? node.apply("subtract", {value, *zero}) : Expected<Atom>(value);
+    return zero ? node.apply(ops::kSubtract, {value, *zero}) : Expected<Atom>(value);
   }
 };
 Expected<Factor> factor(NodeImport& node, size_t i, size_t zero_input, int64_t axis) {
   TENON_TRY_ASSIGN(x, node.input(i));
   TENON_TRY_ASSIGN(type, node.type(i));
-  TENON_TRY_ASSIGN(wide, node.apply("cast", {*x}, to(DType::kI32)));
+  TENON_TRY_ASSIGN(wide, node.apply(ops::kCast, {*x}, to(DType::kI32)));
   if (!node.has_input(zero_input)) return Factor{*wide, {}};
   TENON_TRY_ASSIGN(zero_type, node.type(zero_input));
   if (zero_type->dtype != type->dtype) {
@@ -232,25 +232,25 @@ Expected<Factor> factor(NodeImport& node, size_t i, size_t zero_input, int64_t a
                                  runtime::name(type->dtype)));
   }
   TENON_TRY_ASSIGN(narrow, along(node, zero_input, "the zero point", axis, type->rank()));
-  TENON_TRY_ASSIGN(zero, node.apply("cast", {*narrow}, to(DType::kI32)));
+  TENON_TRY_ASSIGN(zero, node.apply(ops::kCast, {*narrow}, to(DType::kI32)));
   TENON_TRY_ASSIGN(given, node.input(zero_input));
-  if (!node.known(*given)) return Factor{*wide, *zero};
-  TENON_TRY_ASSIGN(less, node.apply("subtract", {*wide, *zero}));
+  if (!node.constant_tensor(*given)) return Factor{*wide, *zero};
+  TENON_TRY_ASSIGN(less, node.apply(ops::kSubtract, {*wide, *zero}));
   return Factor{*less, {}};
 }
 
 // sum - a * b
 Expected<Atom> less_product(NodeImport& node, Atom sum, Atom a, Atom b) {
-  TENON_TRY_ASSIGN(product, node.apply("multiply", {a, b}));
-  return node.apply("subtract", {sum, *product});
+  TENON_TRY_ASSIGN(product, node.apply(ops::kMultiply, {a, b}));
+  return node.apply(ops::kSubtract, {sum, *product});
 }
 
 Status matmul_integer(NodeImport& node) {
   TENON_TRY_ASSIGN(a, factor(node, 0, 2, -2));
   TENON_TRY_ASSIGN(b, factor(node, 1, 3, -1));
-  TENON_TRY_ASSIGN(sum, node.apply("matmul", {a->value, b->value}));
+  TENON_TRY_ASSIGN(sum, node.apply(ops::kMatmul, {a->value, b->value}));
   const auto over = [&](Atom x, int64_t axis) {
-    return node.apply("sum", {x}, {{"axes", Ints{axis}}, {"keep", int64_t{1}}});
+    return node.apply(ops::kSum, {x}, {{"axes", Ints{axis}}, {"keep", int64_t{1}}});
   };
   if (a->zero) {
     TENON_TRY_ASSIGN(columns, over(b->value, -2));
@@ -266,8 +266,7 @@ Status matmul_integer(NodeImport& node) {
   return node.result(*sum);
 }
 
-// With a zero point of x that is computed, x is padded with it, and what it adds to the sums of each output is taken
-// off.
+// x is padded with its computed zero point, whose contribution to the sums of each output is subtracted.
 Status conv_integer(NodeImport& node) {
   TENON_TRY_ASSIGN(x, factor(node, 0, 2, 1));
   TENON_TRY_ASSIGN(w, factor(node, 1, 3, 0));
@@ -279,18 +278,18 @@ Status conv_integer(NodeImport& node) {
     return node.fail(fmt::format("x has {} dims, the weight {}", type->rank(), w_type->rank()));
   const auto padded = [&](Atom inner, Ints before, Ints after) -> Expected<Atom> {
     before.insert(before.begin(), 2, 0), after.insert(after.begin(), 2, 0);
-    TENON_TRY_ASSIGN(less, node.apply("subtract", {inner, *x->zero}));
-    TENON_TRY_ASSIGN(wider, node.apply("pad", {*less}, {{"before", before}, {"after", after}}));
-    TENON_TRY_ASSIGN(more, node.apply("add", {*wider, *x->zero}));
-    TENON_TRY_ASSIGN(bytes, node.apply("cast", {*more}, to(type->dtype)));
-    return node.apply("cast", {*bytes}, to(DType::kI32));
+    TENON_TRY_ASSIGN(less, node.apply(ops::kSubtract, {inner, *x->zero}));
+    TENON_TRY_ASSIGN(wider, node.apply(ops::kPad, {*less}, {{"before", before}, {"after", after}}));
+    TENON_TRY_ASSIGN(more, node.apply(ops::kAdd, {*wider, *x->zero}));
+    TENON_TRY_ASSIGN(bytes, node.apply(ops::kCast, {*more}, to(type->dtype)));
+    return node.apply(ops::kCast, {*bytes}, to(DType::kI32));
   };
   TENON_TRY_ASSIGN(sum, onnx_convolution(node, x->value, *weights, padded));
   Ints axes, shape(static_cast<size_t>(type->rank()), 1);
   for (int64_t axis = 1; axis < type->rank(); ++axis) axes.push_back(axis);
   shape[1] = -1;
-  TENON_TRY_ASSIGN(of_outputs, node.apply("sum", {*weights}, {{"axes", axes}}));
-  TENON_TRY_ASSIGN(aligned, node.apply("reshape", {*of_outputs}, {{"shape", shape}}));
+  TENON_TRY_ASSIGN(of_outputs, node.apply(ops::kSum, {*weights}, {{"axes", axes}}));
+  TENON_TRY_ASSIGN(aligned, node.apply(ops::kReshape, {*of_outputs}, {{"shape", shape}}));
   return node.result(less_product(node, *sum, *aligned, *x->zero));
 }
 

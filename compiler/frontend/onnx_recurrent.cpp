@@ -14,8 +14,8 @@ namespace {
 
 using runtime::reference::GateKind;
 
-// ONNX's names of the functions, in any case, and the numbers that they have where none are given: those of the
-// operators of these names. Two are no operators any more.
+// ONNX's names of the activation functions (case-insensitive) and their defaults of alpha and beta: those of the
+// operators with these names. Two of the names are no longer operators.
 struct OnnxFunction {
   std::string_view name;
   GateKind kind;
@@ -33,14 +33,14 @@ constexpr OnnxFunction kFunctions[] = {{"sigmoid", GateKind::kSigmoid},
                                        {"softsign", GateKind::kSoftsign},
                                        {"softplus", GateKind::kSoftplus}};
 
-// The activations as attributes. alpha and beta are lists of which each function that has such a number takes the next.
+// The activations as attributes. alpha and beta are lists from which each function with such a parameter takes the
+// next.
 Expected<Attrs> activations(NodeImport& node, size_t count) {
   TENON_TRY_ASSIGN(given, node.strings("activations"));
   TENON_TRY_ASSIGN(alphas, node.reals("activation_alpha", {}));
   TENON_TRY_ASSIGN(betas, node.reals("activation_beta", {}));
   if (given->empty()) return Attrs{};
-  if (given->size() != count)
-    return node.fail(fmt::format("{} activations are needed, there are {}", count, given->size()));
+  if (given->size() != count) return node.fail(fmt::format("expected {} activations, found {}", count, given->size()));
   std::string names;
   std::vector<double> alpha, beta;
   size_t next_alpha = 0, next_beta = 0;
@@ -62,7 +62,7 @@ Expected<Attrs> activations(NodeImport& node, size_t count) {
                b = number(own->beta, *betas, next_beta, known->beta);
     if (!a || !b)
       return node.fail(fmt::format("the activation {} has no activation_{}", name, a ? "beta" : "alpha"),
-                       "it has no usual value");
+                       "it has no default");
     names += (names.empty() ? "" : ",") + std::string(own->name);
     alpha.push_back(*a), beta.push_back(*b);
   }
@@ -70,7 +70,7 @@ Expected<Attrs> activations(NodeImport& node, size_t count) {
 }
 
 // ONNX's inputs are x, w, r, b, lengths, h, c, p. In layout 1 the batch is the first axis of x, y and the states.
-template <runtime::reference::Name op, int gates>
+template <OperatorId op, OperatorId ragged, int gates>
 Status recurrent(NodeImport& node) {
   constexpr bool kCell = gates == 4;
   TENON_TRY_ASSIGN(x, node.type(0));
@@ -87,46 +87,47 @@ Status recurrent(NodeImport& node) {
   }
   const int64_t directions = (*shape)[0], hidden = (*shape)[2];
   TENON_TRY_ASSIGN(stated, node.integer("hidden_size", hidden));
-  if (*stated != hidden) return node.fail(fmt::format("hidden_size {} is not that of r, {}", *stated, hidden));
+  if (*stated != hidden) return node.fail(fmt::format("hidden_size is {}, r has {}", *stated, hidden));
   auto zeros = [&](runtime::Shape size) { return node.constant(runtime::Tensor(x->dtype, std::move(size))); };
-  const auto turned = [&](Expected<Atom> atom, std::vector<int64_t> order) -> Expected<Atom> {
+  const auto transposed = [&](Expected<Atom> atom, std::vector<int64_t> order) -> Expected<Atom> {
     if (!atom || !batch_first) return atom;
-    return node.apply("transpose", Atoms{*atom}, {{"axes", std::move(order)}});
+    return node.apply(ops::kTranspose, Atoms{*atom}, {{"axes", std::move(order)}});
   };
   Atoms args;
   for (size_t i : {0, 1, 2}) {
-    TENON_TRY_ASSIGN(arg, i == 0 ? turned(node.input(0), {1, 0, 2}) : node.input(i));
+    TENON_TRY_ASSIGN(arg, i == 0 ? transposed(node.input(0), {1, 0, 2}) : node.input(i));
     args.push_back(*arg);
   }
   TENON_TRY_ASSIGN(bias, node.has_input(3) ? node.input(3) : zeros({directions, 2 * gates * hidden}));
   args.push_back(*bias);
   if (kCell && node.has_input(7)) {
     TENON_TRY_ASSIGN(peepholes, node.input(7));
-    TENON_TRY_ASSIGN(both, node.apply("concat", Atoms{args.back(), *peepholes}, {{"axis", int64_t{1}}}));
+    TENON_TRY_ASSIGN(both, node.apply(ops::kConcat, Atoms{args.back(), *peepholes}, {{"axis", int64_t{1}}}));
     args.back() = *both;
   }
   for (size_t i = 5; i < (kCell ? 7 : 6); ++i) {
     const auto batch = x->dims[batch_first ? 0 : 1].constant();
     if (!node.has_input(i) && !batch) {
-      return node.fail("a first state is left out, and the batch's size is unknown",
+      return node.fail("an initial state is omitted, and the size of the batch is unknown",
                        "bind it with --shapes, or give the state");
     }
-    TENON_TRY_ASSIGN(state, node.has_input(i) ? turned(node.input(i), {1, 0, 2}) : zeros({directions, *batch, hidden}));
+    TENON_TRY_ASSIGN(state,
+                     node.has_input(i) ? transposed(node.input(i), {1, 0, 2}) : zeros({directions, *batch, hidden}));
     args.push_back(*state);
   }
-  std::string name(op.view());
+  OperatorId layer = op;
   if (node.has_input(4)) {
     TENON_TRY_ASSIGN(lengths, node.input(4));
-    const runtime::Tensor* known = node.known(*lengths);
+    const runtime::Tensor* known = node.constant_tensor(*lengths);
     const auto steps = x->dims[batch_first ? 1 : 0].constant();
     bool whole = known && steps && known->dtype() == DType::kI32;
     if (whole) {
       for (const int32_t length : known->data<int32_t>()) whole &= length == *steps;
     }
     if (!whole) {
-      TENON_TRY_ASSIGN(wide, node.apply("cast", Atoms{*lengths}, {{"dtype", std::string("i64")}}));
+      TENON_TRY_ASSIGN(wide, node.apply(ops::kCast, Atoms{*lengths}, {{"dtype", std::string("i64")}}));
       args.push_back(*wide);
-      name += "_ragged";
+      layer = ragged;
     }
   }
   TENON_TRY_ASSIGN(attrs, activations(node, static_cast<size_t>(runtime::reference::functions_of(gates) * directions)));
@@ -140,12 +141,13 @@ Status recurrent(NodeImport& node) {
     TENON_TRY_ASSIGN(after, node.integer("linear_before_reset", 0));
     attrs->emplace("reset_after", *after);
   }
-  auto all = node.apply(name, args, std::move(*attrs));
+  auto all = node.apply(layer, args, std::move(*attrs));
   if (!batch_first) return node.results(std::move(all));
-  if (!all) return forward_error(all);
+  if (!all) return std::unexpected(std::move(all.error()));
   for (uint32_t i = 0; i < (kCell ? 3 : 2); ++i) {
     TENON_TRY_ASSIGN(field, node.builder().project(*all, i));
-    TENON_TRY_ASSIGN(result, turned(*field, i == 0 ? std::vector<int64_t>{2, 0, 1, 3} : std::vector<int64_t>{1, 0, 2}));
+    TENON_TRY_ASSIGN(result,
+                     transposed(*field, i == 0 ? std::vector<int64_t>{2, 0, 1, 3} : std::vector<int64_t>{1, 0, 2}));
     TENON_TRY(node.result(i, *result));
   }
   return {};
@@ -155,9 +157,9 @@ Status recurrent(NodeImport& node) {
 
 std::span<const OnnxConverter> onnx_recurrent_converters() {
   static constexpr OnnxConverter kTable[] = {
-      {"GRU", 3, 6, recurrent<"gru", 3>},
-      {"LSTM", 3, 8, recurrent<"lstm", 4>},
-      {"RNN", 3, 6, recurrent<"rnn", 1>},
+      {"GRU", 3, 6, recurrent<ops::kGru, ops::kGruRagged, 3>},
+      {"LSTM", 3, 8, recurrent<ops::kLstm, ops::kLstmRagged, 4>},
+      {"RNN", 3, 6, recurrent<ops::kRnn, ops::kRnnRagged, 1>},
   };
   return kTable;
 }

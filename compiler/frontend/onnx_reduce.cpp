@@ -1,4 +1,4 @@
-// Converters of ONNX's reductions and of what runs along an axis.
+// Converters of ONNX's reductions and of operators along an axis.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 using Ints = std::vector<int64_t>;
 
 // Axes are an input from opset 13 (ReduceSum) or 18 on.
-template <runtime::reference::Name op>
+template <OperatorId op>
 Status reduce(NodeImport& node) {
   TENON_TRY_ASSIGN(x, node.input(0));
   TENON_TRY_ASSIGN(type, node.type(0));
@@ -19,28 +19,30 @@ Status reduce(NodeImport& node) {
   TENON_TRY_ASSIGN(keep, node.integer("keepdims", 1));
   TENON_TRY_ASSIGN(noop, node.integer("noop_with_empty_axes", 0));
   if (axes->empty() && *noop) {
-    if (op.view() == "sum_square" || op.view().starts_with("norm") || op.view().starts_with("log")) {
-      return node.fail("noop_with_empty_axes is not supported here");
+    constexpr bool kChangesElements = op == ops::kSumSquare || op == ops::kNormL1 || op == ops::kNormL2 ||
+                                      op == ops::kLogSum || op == ops::kLogSumExp;
+    if (kChangesElements) {
+      return node.fail("noop_with_empty_axes is not supported for this operator");
     }
-    return node.result(node.apply("identity", {*x}));
+    return node.result(node.apply(ops::kIdentity, {*x}));
   }
-  // A mean over whole maps is the pool that later passes know.
+  // A mean over whole maps becomes global_avg_pool, which later passes support.
   Ints sorted = *axes;
   for (int64_t& axis : sorted) axis += axis < 0 ? type->rank() : 0;
   std::ranges::sort(sorted);
-  if (op.view() == "mean" && type->rank() == 4 && sorted == Ints{2, 3}) {
-    TENON_TRY_ASSIGN(mean, node.apply("global_avg_pool", {*x}));
-    return node.result(*keep ? mean : node.apply("reshape", {*mean}, {{"shape", Ints{0, 0}}}));
+  if (op == ops::kMean && type->rank() == 4 && sorted == Ints{2, 3}) {
+    TENON_TRY_ASSIGN(mean, node.apply(ops::kGlobalAvgPool, {*x}));
+    return node.result(*keep ? mean : node.apply(ops::kReshape, {*mean}, {{"shape", Ints{0, 0}}}));
   }
-  return node.result(node.apply(op.view(), {*x}, {{"axes", *axes}, {"keep", *keep}}));
+  return node.result(node.apply(op, {*x}, {{"axes", *axes}, {"keep", *keep}}));
 }
 
-template <runtime::reference::Name op>
+template <OperatorId op>
 Status arg_best(NodeImport& node) {
   TENON_TRY_ASSIGN(axis, node.integer("axis", 0));
   TENON_TRY_ASSIGN(keep, node.integer("keepdims", 1));
   TENON_TRY_ASSIGN(last, node.integer("select_last_index", 0));
-  return node.result(node.apply(op.view(), {0}, {{"axis", *axis}, {"keep", *keep}, {"select_last", *last}}));
+  return node.result(node.apply(op, {0}, {{"axis", *axis}, {"keep", *keep}, {"select_last", *last}}));
 }
 
 Status cumsum(NodeImport& node) {
@@ -49,45 +51,45 @@ Status cumsum(NodeImport& node) {
   TENON_TRY_ASSIGN(reverse, node.integer("reverse", 0));
   if (axis->size() != 1) return node.fail("the axis must be one element");
   return node.result(
-      node.apply("cumsum", {0}, {{"axis", (*axis)[0]}, {"exclusive", *exclusive}, {"reverse", *reverse}}));
+      node.apply(ops::kCumsum, {0}, {{"axis", (*axis)[0]}, {"exclusive", *exclusive}, {"reverse", *reverse}}));
 }
 
-// Up to opset 12 all axes from `axis` on are one.
-template <runtime::reference::Name op>
+// Up to opset 12 the axes from `axis` on are flattened.
+template <OperatorId op>
 Status softmax(NodeImport& node) {
   TENON_TRY_ASSIGN(x, node.input(0));
   TENON_TRY_ASSIGN(type, node.type(0));
   TENON_TRY_ASSIGN(axis, node.integer("axis", node.opset() < 13 ? 1 : -1));
   const int64_t rank = type->rank(), first = *axis < 0 ? *axis + rank : *axis;
-  if (node.opset() >= 13 || first == rank - 1) return node.result(node.apply(op.view(), {*x}, {{"axis", *axis}}));
-  TENON_TRY_ASSIGN(flat, node.apply("flatten", {*x}, {{"axis", first}}));
-  TENON_TRY_ASSIGN(result, node.apply(op.view(), {*flat}, {{"axis", int64_t{1}}}));
+  if (node.opset() >= 13 || first == rank - 1) return node.result(node.apply(op, {*x}, {{"axis", *axis}}));
+  TENON_TRY_ASSIGN(flat, node.apply(ops::kFlatten, {*x}, {{"axis", first}}));
+  TENON_TRY_ASSIGN(result, node.apply(op, {*flat}, {{"axis", int64_t{1}}}));
   Ints shape;
   for (Dim dim : type->dims) shape.push_back(dim.constant().value_or(-1));
   if (std::ranges::count(shape, -1) > 1) return node.fail("more than one size is unknown", "bind them with --shapes");
-  return node.result(node.apply("reshape", {*result}, {{"shape", shape}}));
+  return node.result(node.apply(ops::kReshape, {*result}, {{"shape", shape}}));
 }
 
 }  // namespace
 
 std::span<const OnnxConverter> onnx_reduce_converters() {
   static constexpr OnnxConverter kTable[] = {
-      {"ArgMax", 1, 1, arg_best<"arg_max">},
-      {"ArgMin", 1, 1, arg_best<"arg_min">},
+      {"ArgMax", 1, 1, arg_best<ops::kArgMax>},
+      {"ArgMin", 1, 1, arg_best<ops::kArgMin>},
       {"CumSum", 2, 2, cumsum},
-      {"Hardmax", 1, 1, softmax<"hardmax">},
-      {"LogSoftmax", 1, 1, softmax<"log_softmax">},
-      {"ReduceL1", 1, 2, reduce<"norm_l1">},
-      {"ReduceL2", 1, 2, reduce<"norm_l2">},
-      {"ReduceLogSum", 1, 2, reduce<"log_sum">},
-      {"ReduceLogSumExp", 1, 2, reduce<"log_sum_exp">},
-      {"ReduceMax", 1, 2, reduce<"max">},
-      {"ReduceMean", 1, 2, reduce<"mean">},
-      {"ReduceMin", 1, 2, reduce<"min">},
-      {"ReduceProd", 1, 2, reduce<"prod">},
-      {"ReduceSum", 1, 2, reduce<"sum">},
-      {"ReduceSumSquare", 1, 2, reduce<"sum_square">},
-      {"Softmax", 1, 1, softmax<"softmax">},
+      {"Hardmax", 1, 1, softmax<ops::kHardmax>},
+      {"LogSoftmax", 1, 1, softmax<ops::kLogSoftmax>},
+      {"ReduceL1", 1, 2, reduce<ops::kNormL1>},
+      {"ReduceL2", 1, 2, reduce<ops::kNormL2>},
+      {"ReduceLogSum", 1, 2, reduce<ops::kLogSum>},
+      {"ReduceLogSumExp", 1, 2, reduce<ops::kLogSumExp>},
+      {"ReduceMax", 1, 2, reduce<ops::kMax>},
+      {"ReduceMean", 1, 2, reduce<ops::kMean>},
+      {"ReduceMin", 1, 2, reduce<ops::kMin>},
+      {"ReduceProd", 1, 2, reduce<ops::kProd>},
+      {"ReduceSum", 1, 2, reduce<ops::kSum>},
+      {"ReduceSumSquare", 1, 2, reduce<ops::kSumSquare>},
+      {"Softmax", 1, 1, softmax<ops::kSoftmax>},
   };
   return kTable;
 }

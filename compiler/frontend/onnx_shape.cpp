@@ -15,9 +15,9 @@ constexpr int64_t kMaxConstant = 1 << 24;  // elements of ConstantOfShape
 
 Status constant(NodeImport& node) {
   const auto& attrs = node.node().attrs;
-  if (attrs.size() != 1) return node.fail("needs exactly one attribute with the value");
+  if (attrs.size() != 1) return node.fail("requires exactly one attribute with the value");
   const auto& [name, value] = *attrs.begin();
-  (void)node.has(name);  // any name will do
+  (void)node.has(name);  // marks the attribute as read
   runtime::Tensor tensor;
   auto reals = [](const std::vector<double>& list) { return std::vector<float>(list.begin(), list.end()); };
   if (auto* given = std::get_if<runtime::Tensor>(&value)) tensor = *given;
@@ -59,7 +59,7 @@ Status constant_of_shape(NodeImport& node) {
 Status flatten(NodeImport& node) {
   TENON_TRY_ASSIGN(x, node.input(0));
   TENON_TRY_ASSIGN(axis, node.integer("axis", 1));
-  return node.result(node.apply("flatten", {*x}, {{"axis", *axis}}));
+  return node.result(node.apply(ops::kFlatten, {*x}, {{"axis", *axis}}));
 }
 
 Status reshape(NodeImport& node) {
@@ -67,7 +67,7 @@ Status reshape(NodeImport& node) {
   TENON_TRY_ASSIGN(shape, node.integers(1, "the shape"));
   TENON_TRY_ASSIGN(allow_zero, node.integer("allowzero", 0));
   if (*allow_zero && std::ranges::find(*shape, 0) != shape->end()) return node.fail("allowzero is not supported");
-  return node.result(node.apply("reshape", {*x}, {{"shape", *shape}}));
+  return node.result(node.apply(ops::kReshape, {*x}, {{"shape", *shape}}));
 }
 
 Status transpose(NodeImport& node) {
@@ -76,7 +76,7 @@ Status transpose(NodeImport& node) {
   Ints reversed;
   for (int64_t axis = type->rank(); axis-- > 0;) reversed.push_back(axis);
   TENON_TRY_ASSIGN(axes, node.list("perm", reversed));
-  return node.result(node.apply("transpose", {*x}, {{"axes", *axes}}));
+  return node.result(node.apply(ops::kTranspose, {*x}, {{"axes", *axes}}));
 }
 
 Status concat(NodeImport& node) {
@@ -86,7 +86,7 @@ Status concat(NodeImport& node) {
     args.push_back(*arg);
   }
   TENON_TRY_ASSIGN(axis, node.integer("axis"));
-  return node.result(node.apply("concat", std::move(args), {{"axis", *axis}}));
+  return node.result(node.apply(ops::kConcat, std::move(args), {{"axis", *axis}}));
 }
 
 // Pads are an attribute up to opset 10.
@@ -126,7 +126,11 @@ Status pad(NodeImport& node) {
   }
   Attrs attrs{{"before", before}, {"after", after}};
   if (plain) attrs.emplace("value", value);
-  return node.result(node.apply(plain ? "pad" : "pad_" + *mode, {*x}, std::move(attrs)));
+  return node.result(node.apply(plain                ? ops::kPad
+                                : *mode == "edge"    ? ops::kPadEdge
+                                : *mode == "reflect" ? ops::kPadReflect
+                                                     : ops::kPadWrap,
+                                {*x}, std::move(attrs)));
 }
 
 // Starts, ends, axes and steps are inputs from opset 10 on.
@@ -156,7 +160,7 @@ Status slice(NodeImport& node) {
     if (axis < 0) axis += rank;
     begin[axis] = (*starts)[i], end[axis] = (*ends)[i], step[axis] = (*steps)[i];
   }
-  return node.result(node.apply("slice", {*x}, {{"begin", begin}, {"end", end}, {"step", step}}));
+  return node.result(node.apply(ops::kSlice, {*x}, {{"begin", begin}, {"end", end}, {"step", step}}));
 }
 
 // The axes of Squeeze and Unsqueeze: an attribute up to opset 12.
@@ -173,13 +177,13 @@ Expected<Ints> axes_of(NodeImport& node, int64_t rank, std::optional<Ints> fallb
   return axes;
 }
 
-// An operator that drops or adds axes of size 1; a reshape to `dims`, which passes know best, where at most one is
-// open.
-Status change_axes(NodeImport& node, std::string_view op, const Ints& axes, const Dims& dims) {
+// An operator that removes or adds axes of size 1: a reshape to `dims`, which passes support best, where at part one
+// size is unknown.
+Status change_axes(NodeImport& node, OperatorId op, const Ints& axes, const Dims& dims) {
   Ints shape;
   for (Dim dim : dims) shape.push_back(dim.constant().value_or(-1));
   const bool open = std::ranges::count(shape, -1) > 1 || std::ranges::find(shape, 0) != shape.end();
-  return node.result(open ? node.apply(op, {0}, {{"axes", axes}}) : node.apply("reshape", {0}, {{"shape", shape}}));
+  return node.result(open ? node.apply(op, {0}, {{"axes", axes}}) : node.apply(ops::kReshape, {0}, {{"shape", shape}}));
 }
 
 Status squeeze(NodeImport& node) {
@@ -197,7 +201,7 @@ Status squeeze(NodeImport& node) {
     }
     if (!removed) dims.push_back(type->dims[i]);
   }
-  return change_axes(node, "squeeze", *axes, dims);
+  return change_axes(node, ops::kSqueeze, *axes, dims);
 }
 
 Status unsqueeze(NodeImport& node) {
@@ -207,18 +211,18 @@ Status unsqueeze(NodeImport& node) {
   TENON_TRY_ASSIGN(axes, axes_of(node, type->rank() + static_cast<int64_t>(count->size()), {}));
   Ints sorted = *axes;
   std::ranges::sort(sorted);
-  if (std::ranges::adjacent_find(sorted) != sorted.end()) return node.fail("an axis comes twice");
+  if (std::ranges::adjacent_find(sorted) != sorted.end()) return node.fail("an axis is listed twice");
   Dims dims = type->dims;
   for (int64_t axis : sorted) dims.insert(dims.begin() + axis, node.builder().context().dim(1));
-  return change_axes(node, "expand_dims", sorted, dims);
+  return change_axes(node, ops::kExpandDims, sorted, dims);
 }
 
-// The sizes of input 0, which must be known.
+// The sizes of input 0, which must be constant.
 Expected<runtime::Shape> known_shape(NodeImport& node) {
   TENON_TRY_ASSIGN(type, node.type(0));
   const auto known = type->shape();
   if (known) return *known;
-  return node.fail(fmt::format("the shape {} is not known when compiling", node.builder().context().str(type->dims)),
+  return node.fail(fmt::format("the shape {} is not constant", node.builder().context().str(type->dims)),
                    "bind its sizes, as --shapes N=1");
 }
 
@@ -227,8 +231,8 @@ Status shape(NodeImport& node) {
   const auto rank = static_cast<int64_t>(sizes->size());
   TENON_TRY_ASSIGN(start, node.integer("start", 0));
   TENON_TRY_ASSIGN(end, node.integer("end", rank));
-  auto place = [&](int64_t index) { return std::clamp<int64_t>(index < 0 ? index + rank : index, 0, rank); };
-  const int64_t first = place(*start), last = std::max(place(*end), first);
+  auto clamped = [&](int64_t index) { return std::clamp<int64_t>(index < 0 ? index + rank : index, 0, rank); };
+  const int64_t first = clamped(*start), last = std::max(clamped(*end), first);
   return node.result(
       node.constant(runtime::Tensor::of<int64_t>({last - first}, std::span(*sizes).subspan(first, last - first))));
 }
@@ -238,7 +242,7 @@ Status size(NodeImport& node) {
   return node.result(node.constant(runtime::Tensor::of<int64_t>({}, std::array{runtime::element_count(*sizes)})));
 }
 
-// Sizes are an attribute up to opset 12; without them the parts are equal, the last being what is left.
+// Sizes are an attribute up to opset 12; without them the parts are equal, except for a smaller last one.
 Status split(NodeImport& node) {
   TENON_TRY_ASSIGN(type, node.type(0));
   TENON_TRY_ASSIGN(axis, node.integer("axis", 0));
@@ -246,32 +250,32 @@ Status split(NodeImport& node) {
   TENON_TRY_ASSIGN(count, node.integer("num_outputs", parts));
   TENON_TRY_ASSIGN(sizes, node.has_input(1) ? node.integers(1, "the sizes") : node.list("split", Ints{}));
   if (sizes->empty()) {
-    const int64_t place = *axis < 0 ? *axis + type->rank() : *axis;
-    if (place < 0 || place >= type->rank()) return node.fail(fmt::format("there is no axis {}", *axis));
-    const auto whole = type->dims[place].constant();
-    if (!whole || *count != parts) return node.fail("equal parts of an unknown size are not supported");
-    const int64_t most = (*whole + parts - 1) / parts;
-    for (int64_t i = 0; i < parts; ++i) sizes->push_back(std::clamp<int64_t>(*whole - i * most, 0, most));
+    const int64_t index = *axis < 0 ? *axis + type->rank() : *axis;
+    if (index < 0 || index >= type->rank()) return node.fail(fmt::format("there is no axis {}", *axis));
+    const auto size = type->dims[index].constant();
+    if (!size || *count != parts) return node.fail("equal parts of an unknown size are not supported");
+    const int64_t part = (*size + parts - 1) / parts;
+    for (int64_t i = 0; i < parts; ++i) sizes->push_back(std::clamp<int64_t>(*size - i * part, 0, part));
   }
   if (static_cast<int64_t>(sizes->size()) != parts) {
     return node.fail(fmt::format("{} sizes for {} outputs", sizes->size(), parts));
   }
-  return node.results(node.apply("split", {0}, {{"sizes", *sizes}, {"axis", *axis}}));
+  return node.results(node.apply(ops::kSplit, {0}, {{"sizes", *sizes}, {"axis", *axis}}));
 }
 
 Status tile(NodeImport& node) {
   TENON_TRY_ASSIGN(repeats, node.integers(1, "the repeats"));
-  return node.result(node.apply("tile", {0}, {{"repeats", *repeats}}));
+  return node.result(node.apply(ops::kTile, {0}, {{"repeats", *repeats}}));
 }
 
-// The shape broadcasts with x's: a 1 in it keeps x's size.
+// The shape broadcasts with x's shape: a size of 1 keeps x's size.
 Status expand(NodeImport& node) {
   TENON_TRY_ASSIGN(type, node.type(0));
   auto shape = node.integers(1, "the shape");
-  if (!shape) {  // it is computed
+  if (!shape) {  // a computed shape
     TENON_TRY_ASSIGN(sizes, node.type(1));
     if (sizes->dtype != DType::kI64 || sizes->rank() != 1) return std::unexpected(shape.error());
-    return node.result(node.apply("broadcast_dynamic", {0, 1}));
+    return node.result(node.apply(ops::kBroadcastDynamic, {0, 1}));
   }
   while (static_cast<int64_t>(shape->size()) < type->rank()) shape->insert(shape->begin(), 1);
   for (int64_t i = 0; i < static_cast<int64_t>(shape->size()); ++i) {
@@ -279,7 +283,7 @@ Status expand(NodeImport& node) {
     if (size < 0) return node.fail(fmt::format("the size {} is negative", size));
     if (size == 1 && i >= static_cast<int64_t>(shape->size()) - type->rank()) size = -1;
   }
-  return node.result(node.apply("broadcast_to", {0}, {{"shape", *shape}}));
+  return node.result(node.apply(ops::kBroadcastTo, {0}, {{"shape", *shape}}));
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ int64_t call_cost(Type type) {
   return cost;
 }
 
-// One that is wanted, the later ones more often.
+// A wanted local, the later ones more often.
 const Local* Body::any(const std::function<bool(const Local&)>& wanted) {
   std::vector<const Local*> found;
   for (const Local& local : scope_) {
@@ -48,7 +48,7 @@ bool Body::is_exact(const Atom& atom) const {
 
 Body::Made Body::bind(Value value, std::string_view name) {
   ++cost_;
-  // What needs a size that is not proved would bring a cast, which no graph has.
+  // A value that needs an unproved size would insert a cast, which a graph does not have.
   if (!options_.control && !infer(value)) return std::nullopt;
   auto made = builder_.bind(std::move(value), context_.symbol(name));
   if (!made) return std::nullopt;
@@ -60,7 +60,7 @@ Body::Made Body::add_result(Made made) {
   return made;
 }
 
-Body::Made Body::apply(std::string_view op, Atoms args, Attrs attrs) {
+Body::Made Body::apply(OperatorId op, Atoms args, Attrs attrs) {
   ++cost_;
   auto made = builder_.apply(op, std::move(args), std::move(attrs));
   if (!made) return std::nullopt;
@@ -68,7 +68,7 @@ Body::Made Body::apply(std::string_view op, Atoms args, Attrs attrs) {
 }
 
 void Body::statements(int64_t count) {
-  for (int64_t i = 0; i < count && !tired(); ++i) statement();
+  for (int64_t i = 0; i < count && !exhausted(); ++i) statement();
 }
 
 bool Body::statement() {
@@ -95,7 +95,7 @@ bool Body::operation() {
     const Operator& op = *operators[random_.between(0, static_cast<int64_t>(operators.size()) - 1)];
     auto proposal = propose(*this, op);
     if (!proposal) continue;
-    const bool exact = op.name == "cast" && !is_float(type_of(proposal->args[0]).tensor()->dtype);
+    const bool exact = op.is(ops::kCast) && !is_float(type_of(proposal->args[0]).tensor()->dtype);
     auto made =
         bind(Apply{&op, std::move(proposal->attrs), std::move(proposal->args)}, random_.chance(20) ? op.name : "");
     if (!made) continue;
@@ -105,7 +105,7 @@ bool Body::operation() {
   return false;
 }
 
-// A type that a value can be made of here.
+// A type of which the body can make a value.
 Type Body::some_type() {
   const Local* local = any([&](const Local& next) { return constructible(next.type) && !next.fuel; });
   if (local && random_.chance(75)) return local->type;
@@ -166,9 +166,9 @@ bool Body::any_if() { return add_result(branch(some_type(), 2)).has_value(); }
 
 bool Body::any_closure() {
   Type type;
-  if (const Local* there = any([](const Local& next) { return next.type.function() != nullptr; });
-      there && random_.chance(40)) {
-    type = there->type;
+  if (const Local* closure = any([](const Local& next) { return next.type.function() != nullptr; });
+      closure && random_.chance(40)) {
+    type = closure->type;
   } else {
     std::vector<Type> params;
     for (int64_t i = random_.between(0, 2); i > 0; --i) params.push_back(some_type());
@@ -191,7 +191,7 @@ bool Body::any_reference() {
   return content && bind(WriteReference{copy.atom, *content});
 }
 
-// Sizes that get names, or lose them; a cast to the same type; and one that may fail.
+// Casts: sizes get names or lose them, the type stays the same, or the cast may fail.
 bool Body::any_cast() {
   const Local* local = any([](const Local& next) { return next.type.tensor() && next.type.tensor()->rank() > 0; });
   if (!local) return false;
@@ -221,40 +221,40 @@ bool Body::any_library() {
 }
 
 bool Body::constructible(Type type) const {
-  auto there = [&] { return std::ranges::any_of(scope_, [&](const Local& local) { return local.type == type; }); };
+  auto in_scope = [&] { return std::ranges::any_of(scope_, [&](const Local& local) { return local.type == type; }); };
   if (auto* tensor = type.tensor()) {
-    return std::ranges::all_of(tensor->dims, [](Dim dim) { return dim.erased() || dim.constant(); }) || there();
+    return std::ranges::all_of(tensor->dims, [](Dim dim) { return dim.erased() || dim.constant(); }) || in_scope();
   }
-  auto each = [&](const std::vector<Type>& parts) {
+  auto all_constructible = [&](const std::vector<Type>& parts) {
     return std::ranges::all_of(parts, [&](Type part) { return constructible(part); });
   };
-  if (auto* tuple = type.tuple()) return each(tuple->fields);
-  if (auto* adt = type.adt()) return there() || each(types_.fields(*adt, types_.smallest(*adt)));
+  if (auto* tuple = type.tuple()) return all_constructible(tuple->fields);
+  if (auto* adt = type.adt()) return in_scope() || all_constructible(types_.fields(*adt, types_.smallest(*adt)));
   if (auto* function = type.function()) {
     return std::ranges::find(function->params, function->result) != function->params.end() ||
            constructible(function->result);
   }
-  if (auto* reference = type.reference()) return there() || constructible(reference->value);
-  return there();
+  if (auto* reference = type.reference()) return in_scope() || constructible(reference->value);
+  return in_scope();
 }
 
 std::optional<Block> Body::block(Type result, int64_t count, const std::vector<Local>& locals) {
-  const size_t mark = scope_.size();
+  const size_t outer_size = scope_.size();
   for (const Local& local : locals) add(local);
   builder_.open();
   ++depth_;
   if (depth_ < 5) statements(count);
-  // What the block has made before what is around it.
+  // Locals of the block come before those of the enclosing blocks.
   Made made;
-  for (size_t i = scope_.size(); i-- > mark && !made;) {
+  for (size_t i = scope_.size(); i-- > outer_size && !made;) {
     if (scope_[i].type == result && !scope_[i].fuel && random_.chance(70)) made = scope_[i].atom;
   }
-  if (!made && depth_ < 4 && !tired() && random_.chance(60)) made = compute(result, 1);
+  if (!made && depth_ < 4 && !exhausted() && random_.chance(60)) made = compute(result, 1);
   if (made && type_of(*made) != result) made.reset();
   if (!made) made = value(result, depth_ < 4 ? 1 : 0);
   --depth_;
   Block block = builder_.close(made ? *made : Atom{});
-  scope_.resize(mark);
+  scope_.resize(outer_size);
   if (!made) return std::nullopt;
   return block;
 }

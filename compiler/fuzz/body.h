@@ -1,8 +1,8 @@
-// The body of one random function: statements one after the other, each of which uses what is in scope, and values of a
+// The body of one random function: statements one after the other, each of which uses locals in scope, and values of a
 // wanted type.
 //
-// The work of a body is estimated as it grows: a binding costs 1, a call what its callee costs, a recursion its depth
-// times its body. Where the limit is reached, values are taken from what is there, or made the shortest way.
+// The work of a body is estimated as it grows: a binding costs 1, a call the cost of its callee, a recursion its depth
+// times its body. Where the limit is reached, values are taken from the scope, or made in the shortest way.
 #pragma once
 
 #include <functional>
@@ -17,10 +17,10 @@ namespace tenon::compiler::fuzz {
 
 inline constexpr int64_t kMaxFuel = 3;
 
-// What a call of any function value of that type costs at most; those that would cost more are no values.
+// The largest cost of a call of a function value of this type; a more expensive function is never used as a value.
 int64_t call_cost(Type type);
 
-// What a body may call by name.
+// A function that a body may call by name.
 struct Callee {
   Atom atom;
   std::vector<Symbol> dims, types;
@@ -37,7 +37,7 @@ struct Local {
   Type type;
   bool fuel = false;     // counts a recursion: never more than kMaxFuel
   bool smaller = false;  // part of the subject of the recursion
-  bool exact = false;    // no pass computes it
+  bool exact = false;    // no pass rounds it differently
 };
 
 class Body {
@@ -45,7 +45,7 @@ class Body {
   Body(Types& types, Random& random, Builder& builder, const Options& options)
       : types_(types), random_(random), builder_(builder), context_(builder.context()), options_(options) {}
 
-  // What the body works with; all of it is for the module's generator to fill.
+  // The context of the body; the generator of the module fills it.
   std::vector<Callee> callees;  // complete functions
   std::vector<Callee> group;    // the functions of this recursion, this one among them
   std::vector<Callee> libraries;
@@ -57,12 +57,13 @@ class Body {
   int64_t recursions() const { return recursions_; }
 
   void statements(int64_t count);
-  // A value of that type; nothing where none can be made of what is in scope.
+  // A value of this type; nothing where none can be made from the scope.
   std::optional<Atom> value(Type type, int depth);
   bool constructible(Type type) const;
-  // A block with so many statements and a result of that type, nothing where it cannot be made.
+  // A block with `count` statements and a result of this type; nothing where it cannot be made.
   std::optional<Block> block(Type result, int64_t count, const std::vector<Local>& locals = {});
-  // The result of a function that recurs: by fuel an if, by structure a match, with calls of `group` in one arm.
+  // The result of a recursive function: an if on the fuel or a match on the structure, with calls of `group` in one
+  // arm.
   std::optional<Atom> by_fuel(Atom fuel, Type result, int64_t count);
   std::optional<Atom> by_structure(const Local& subject, Type result);
 
@@ -70,7 +71,7 @@ class Body {
   Atom constant(DType dtype, const runtime::Shape& shape) { return builder_.constant(types_.constant(dtype, shape)); }
   Atom constant(runtime::Tensor tensor) { return builder_.constant(std::move(tensor)); }
   const Local* any(const std::function<bool(const Local&)>& wanted);
-  std::optional<Atom> apply(std::string_view op, Atoms args, Attrs attrs = {});
+  std::optional<Atom> apply(OperatorId op, Atoms args, Attrs attrs = {});
   Expected<Type> infer(const Value& value) const {
     return infer_value(context_, builder_.module(), builder_.function(), value);
   }
@@ -83,11 +84,11 @@ class Body {
  private:
   using Made = std::optional<Atom>;
 
-  bool tired() const { return cost_ > limit; }
+  bool exhausted() const { return cost_ > limit; }
   Made bind(Value value, std::string_view name = "");
-  Made add_result(Made made);  // in scope from here on
+  Made add_result(Made made);  // adds the value to the scope
 
-  // Forms of statements; false where nothing came of it.
+  // Forms of statements; false where none was made.
   bool statement();
   bool operation();
   bool any_call();
@@ -127,7 +128,7 @@ class Body {
   int depth_ = 0;                           // of blocks
   bool may_recur_ = false;                  // the arm of a recursion, outside closures
   Made less_;                               // the fuel of a recursive call
-  std::map<uint32_t, int64_t> call_costs_;  // of the closures bound here
+  std::map<uint32_t, int64_t> call_costs_;  // of the closures bound in this body
   int names_ = 0;
 };
 

@@ -13,11 +13,12 @@ Body::Made Body::fuel() {
 Body::Made Body::call(const Callee& callee, std::optional<Type> result, int depth) {
   const bool inside = std::ranges::any_of(group, [&](const Callee& next) { return next.atom == callee.atom; });
   if (cost_ + callee.cost > limit || (inside && (!may_recur_ || recursions_ >= 2))) return std::nullopt;
-  Substitution known;
-  if (inside) {  // the same at all types
-    for (Symbol name : callee.types) known.types.emplace(name, context_.type_variable(name));
+  Substitution substitution;
+  if (inside) {  // one instance for all types
+    for (Symbol name : callee.types) substitution.types.emplace(name, context_.type_variable(name));
   }
-  if (result && !fuzz::match(context_, callee.dims, callee.types, callee.result, *result, known)) return std::nullopt;
+  if (result && !fuzz::match(context_, callee.dims, callee.types, callee.result, *result, substitution))
+    return std::nullopt;
   Atoms args;
   for (size_t i = 0; i < callee.params.size(); ++i) {
     const Type param = callee.params[i];
@@ -28,7 +29,7 @@ Body::Made Body::call(const Callee& callee, std::optional<Type> result, int dept
       continue;
     }
     auto fits = [&](const Local& next) {
-      Substitution copy = known;
+      Substitution copy = substitution;
       return !next.fuel && fuzz::match(context_, callee.dims, callee.types, param, next.type, copy);
     };
     const bool subject = inside && callee.subject == i;
@@ -36,29 +37,29 @@ Body::Made Body::call(const Callee& callee, std::optional<Type> result, int dept
     if (subject && !found) return std::nullopt;
     if (found && (subject || random_.chance(75))) {
       args.push_back(found->atom);
-      if (!fuzz::match(context_, callee.dims, callee.types, param, found->type, known)) return std::nullopt;
+      if (!fuzz::match(context_, callee.dims, callee.types, param, found->type, substitution)) return std::nullopt;
       continue;
     }
     std::vector<Symbol> dims, types;
     variables(param, dims, types);
     for (Symbol name : dims) {
       if (std::ranges::find(callee.dims, name) != callee.dims.end()) {
-        known.dims.try_emplace(name, context_.dim(types_.size()));
+        substitution.dims.try_emplace(name, context_.dim(types_.size()));
       }
     }
     for (Symbol name : types) {
-      if (std::ranges::find(callee.types, name) == callee.types.end() || known.types.contains(name)) continue;
-      known.types.emplace(name, some_type());
+      if (std::ranges::find(callee.types, name) == callee.types.end() || substitution.types.contains(name)) continue;
+      substitution.types.emplace(name, some_type());
     }
-    const Made made = value(context_.substitute(param, known.dims, known.types), depth - 1);
+    const Made made = value(context_.substitute(param, substitution.dims, substitution.types), depth - 1);
     if (!made) return std::nullopt;
     args.push_back(*made);
   }
   cost_ += callee.cost;
   if (inside) ++recursions_;
   std::vector<Type> given;
-  for (Symbol name : types_to_give({callee.dims, callee.types, {}, callee.params, callee.result})) {
-    given.push_back(known.types.try_emplace(name, some_type()).first->second);
+  for (Symbol name : explicit_type_params({callee.dims, callee.types, {}, callee.params, callee.result})) {
+    given.push_back(substitution.types.try_emplace(name, some_type()).first->second);
   }
   return bind(Call{callee.atom, std::move(args), std::move(given)}, random_.chance(20) ? "call" : "");
 }
@@ -81,18 +82,19 @@ Body::Made Body::call_value(const Local& callee, int depth) {
 }
 
 std::optional<Atom> Body::by_fuel(Atom fuel, Type result, int64_t count) {
-  const Made positive = apply("relu", {fuel});
-  const Made more = positive ? apply("cast", {*positive}, {{"dtype", std::string("bool")}}) : std::nullopt;
+  const Made positive = apply(ops::kRelu, {fuel});
+  const Made more = positive ? apply(ops::kCast, {*positive}, {{"dtype", std::string("bool")}}) : std::nullopt;
   if (!more) return std::nullopt;
   If value{*more, {}};
-  const size_t mark = scope_.size();
+  const size_t outer_size = scope_.size();
   builder_.open();
-  less_ = apply("subtract", {fuel, builder_.constant<int32_t>({}, {1})});
+  less_ = apply(ops::kSubtract, {fuel, builder_.constant<int32_t>({}, {1})});
   may_recur_ = less_.has_value();
   if (less_) add({.atom = *less_, .type = type_of(*less_), .fuel = true});
   statements(count);
   Made made;
-  for (int attempt = 0; attempt < 4 && recursions_ == 0; ++attempt) {  // a recursion that does not recur is none
+  for (int attempt = 0; attempt < 4 && recursions_ == 0;
+       ++attempt) {  // the body must contain at least one recursive call
     const Callee callee = group[random_.between(0, static_cast<int64_t>(group.size()) - 1)];
     made = add_result(call(callee, std::nullopt, 1));
   }
@@ -100,7 +102,7 @@ std::optional<Atom> Body::by_fuel(Atom fuel, Type result, int64_t count) {
   may_recur_ = false;
   less_ = std::nullopt;
   Block block = builder_.close(made ? *made : Atom{});
-  scope_.resize(mark);
+  scope_.resize(outer_size);
   if (!made) return std::nullopt;
   value.arms.push_back(std::move(block));
   auto otherwise = this->block(result, count / 2);
@@ -116,45 +118,45 @@ std::optional<Atom> Body::by_fuel(Atom fuel, Type result, int64_t count) {
   return bind(std::move(value));
 }
 
-// Not a, as 1 - a; nothing where the operators do not go that far.
+// Not a, as 1 - a; nothing where an operator refuses the type.
 Body::Made Body::value_of_not(Atom a) {
-  const Made number = apply("cast", {a}, {{"dtype", std::string("i32")}});
-  const Made other = number ? apply("subtract", {builder_.constant<int32_t>({}, {1}), *number}) : std::nullopt;
-  return other ? apply("cast", {*other}, {{"dtype", std::string("bool")}}) : std::nullopt;
+  const Made integer = apply(ops::kCast, {a}, {{"dtype", std::string("i32")}});
+  const Made other = integer ? apply(ops::kSubtract, {builder_.constant<int32_t>({}, {1}), *integer}) : std::nullopt;
+  return other ? apply(ops::kCast, {*other}, {{"dtype", std::string("bool")}}) : std::nullopt;
 }
 
 std::optional<Atom> Body::by_structure(const Local& subject, Type result) { return match(subject, result, 3, true); }
 
-// A closure that calls itself, called at once.
+// A closure that calls itself, applied immediately.
 bool Body::any_recursion() {
-  if (may_recur_ || tired()) return false;
-  const Type number = types_.scalar(DType::kI32), carried = some_type(), result = some_type();
+  if (may_recur_ || exhausted()) return false;
+  const Type integer = types_.scalar(DType::kI32), carried = some_type(), result = some_type();
   if (!constructible(result)) return false;
-  const Type type = context_.function({number, carried}, result);
+  const Type type = context_.function({integer, carried}, result);
   const VarId self = builder_.declare(type, fresh("loop"));
-  const VarId counter = builder_.declare(number, "fuel"), state = builder_.declare(carried, "state");
+  const VarId counter = builder_.declare(integer, "fuel"), state = builder_.declare(carried, "state");
   const std::vector<Callee> group_before = std::move(group);
   const int64_t cost = cost_, limit_before = limit, recursions = recursions_;
   group = {Callee{
-      .atom = self, .dims = {}, .types = {}, .params = {number, carried}, .result = result, .fuel = 0, .subject = {}}};
+      .atom = self, .dims = {}, .types = {}, .params = {integer, carried}, .result = result, .fuel = 0, .subject = {}}};
   cost_ = 0, limit = std::min<int64_t>(limit / 20, 60), recursions_ = 0;
-  const size_t mark = scope_.size();
+  const size_t outer_size = scope_.size();
   add({.atom = state, .type = carried});
   builder_.open();
   const Made made = by_fuel(counter, result, random_.between(0, 3));
   Block body = builder_.close(made ? *made : Atom{});
-  scope_.resize(mark);
-  const int64_t own = (cost_ + 1) * (recursions_ > 1 ? 16 : 4);
+  scope_.resize(outer_size);
+  const int64_t cost_of_call = (cost_ + 1) * (recursions_ > 1 ? 16 : 4);
   group = group_before;
   cost_ = cost, limit = limit_before, recursions_ = recursions;
   if (!made) return false;
   Lambda lambda{{counter, state}, result, {}};
   lambda.body.push_back(std::move(body));
   if (!builder_.bind_to(self, std::move(lambda))) return false;
-  for (int64_t i = random_.between(1, 2); i > 0 && cost_ + own < limit; --i) {
+  for (int64_t i = random_.between(1, 2); i > 0 && cost_ + cost_of_call < limit; --i) {
     const Made steps = fuel(), start = value(carried, 1);
     if (!start) continue;
-    cost_ += own;
+    cost_ += cost_of_call;
     add_result(bind(Call{self, {*steps, *start}}));
   }
   return true;

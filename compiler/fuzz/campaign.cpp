@@ -12,7 +12,7 @@
 namespace tenon::compiler::fuzz {
 namespace {
 
-// Only the check that failed: "pass NAME" needs its pass alone, and no mutants but for a mutant's failure.
+// The options of the failed check alone: "pass NAME" needs only its pass, and mutants only where a mutant failed.
 OracleOptions focused(OracleOptions options, const std::string& check) {
   if (check.starts_with("mutant")) return options;
   options.mutants = 0;
@@ -26,7 +26,7 @@ OracleOptions focused(OracleOptions options, const std::string& check) {
   return options;
 }
 
-// Writes the module, or the text that is none, and says how to see the failure again.
+// Writes the module, or the text that is not a module, and adds the command that repeats the failure.
 void report(Context& context, const Module& module, const Violation& remaining, Failure& failure,
             const std::filesystem::path& directory) {
   const bool mutant = !failure.violation.mutant.empty();
@@ -59,9 +59,9 @@ Failure fail(Context& context, Module module, uint64_t seed, Violation violation
     last = std::move(found);
     return true;
   };
-  // A mutant depends on all of the module: a smaller one would have other mutants.
+  // A mutant depends on the whole module: a smaller module would have other mutants.
   if (options.shrink_budget > 0 && violation.mutant.empty()) {
-    // What has lost the end of its recursion on the way is given up soon.
+    // A module whose recursion has lost its end while shrinking is abandoned soon.
     const int64_t steps = std::exchange(checks.steps, std::min<int64_t>(checks.steps, 2000));
     if (!fails(module)) checks.steps = steps;
     module = shrink(context, std::move(module), fails, options.shrink_budget);

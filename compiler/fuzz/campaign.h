@@ -1,7 +1,7 @@
 // Many random modules one after the other: the library behind `tenon fuzz ir`.
 //
 // Semantics: module i has seed `seed` + i, so that a failure is repeated by its seed alone. The first failure ends the
-// campaign: it is made small with the same checks, written as text, and reported with the command that repeats it.
+// campaign: it is shrunk with the same checks, written as text, and reported with the command that repeats it.
 #pragma once
 
 #include <filesystem>
@@ -19,16 +19,16 @@ struct CampaignOptions {
   int64_t count = 1000;
   Options generator = {};
   OracleOptions oracle = {};
-  int shrink_budget = 4000;               // proposals; 0: the module is reported as it is
+  int shrink_budget = 4000;               // proposals; 0: the module is not shrunk
   std::filesystem::path directory = ".";  // where a failing module is written
 };
 
 struct Failure {
   uint64_t seed = 0;
-  Violation violation;  // of the module as it was made
-  std::string text;     // of the smallest one that fails the same check
-  std::string file;     // where that was written; empty: it could not be
-  std::string report;   // all of it for people
+  Violation violation;  // of the module as generated
+  std::string text;     // of the smallest module that fails the same check
+  std::string file;     // path of the written text; empty: it could not be written
+  std::string report;   // the whole failure for people
 };
 
 struct CampaignResult {
@@ -37,10 +37,10 @@ struct CampaignResult {
   std::optional<Failure> failure;
 };
 
-// `before`, where set, is called with the seed of each module before it is made.
+// `before`, where set, is called with the seed of each module before it is generated.
 CampaignResult campaign(const CampaignOptions& options, const std::function<void(uint64_t seed)>& before = {});
 
-// The same checks on a module that is there.
+// The same checks on a given module.
 std::optional<Violation> replay(Context& context, const Module& module, const CampaignOptions& options, Counts& counts);
 
 }  // namespace tenon::compiler::fuzz

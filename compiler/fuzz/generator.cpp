@@ -33,9 +33,9 @@ class Generator {
   void define_libraries() {
     const Symbol n = context_.symbol("n");
     const Type vector = context_.tensor(Dims{context_.dim(n)}, types_.floats());
-    const Type number = types_.scalar(DType::kI32);
+    const Type integer = types_.scalar(DType::kI32);
     library("log", {n}, vector, kLibraries[0]);
-    library("tick", {}, number, kLibraries[1]);
+    library("tick", {}, integer, kLibraries[1]);
   }
   void library(std::string_view name, const std::vector<Symbol>& dims, Type type, std::string symbol) {
     if (random_.chance(50)) return;
@@ -61,14 +61,14 @@ class Generator {
                         .subject = {}});
   }
 
-  // A function, or some that call each other.
+  // A function, or a group of mutually recursive functions.
   void group() {
     const int64_t draw = random_.between(0, 9);
     const bool by_fuel = draw < 3, by_structure = draw >= 3 && draw < 6;
     const int64_t count = by_fuel && random_.chance(40) ? 2 : by_structure && random_.chance(30) ? 2 : 1;
     std::vector<Callee> members;
     for (int64_t i = 0; i < count; ++i) members.push_back(signature(by_fuel, by_structure, count == 1));
-    // Until all of them stand, the others see a function without a body.
+    // Until the whole group is generated, its members see functions without a body.
     std::vector<Function> functions;
     bool whole = true;
     for (const Callee& member : members) {
@@ -78,9 +78,9 @@ class Generator {
     }
     int64_t cost = 0;
     for (size_t i = 0; whole && i < members.size(); ++i) {
-      int64_t own = 0;
-      whole = define(members[i], members, functions[i], own);
-      cost += own;
+      int64_t member_cost = 0;
+      whole = define(members[i], members, functions[i], member_cost);
+      cost += member_cost;
     }
     for (size_t i = 0; i < members.size(); ++i) {
       const Symbol name = std::get<Symbol>(members[i].atom);
@@ -94,7 +94,7 @@ class Generator {
     }
   }
 
-  // Those that call each other have no type variables, which would have to be the same ones.
+  // Mutually recursive functions have no type variables, which would have to be shared.
   Callee signature(bool by_fuel, bool by_structure, bool polymorphic) {
     Callee callee{.atom = context_.symbol(fmt::format("f{}", names_++)),
                   .dims = {},
@@ -134,13 +134,13 @@ class Generator {
     for (Type param : callee.params) variables(param, dims, callee.types);
     callee.dims = wish.dims;
     callee.bounds = bounds(callee.dims);
-    // A result that its parameters can make.
-    std::vector<Type> choices;
+    // A result type that can be made from the parameters.
+    std::vector<Type> candidates;
     for (size_t i = 0; i < callee.params.size(); ++i) {
-      if (callee.fuel != i) choices.push_back(callee.params[i]);
-      if (auto* function = callee.params[i].function()) choices.push_back(function->result);
+      if (callee.fuel != i) candidates.push_back(callee.params[i]);
+      if (auto* function = callee.params[i].function()) candidates.push_back(function->result);
       if (auto* adt = callee.params[i].adt(); adt && !adt->args.empty())
-        choices.push_back(context_.adt(adt->name, adt->args));
+        candidates.push_back(context_.adt(adt->name, adt->args));
     }
     wish.dims.clear(), wish.types.clear();
     if (polymorphic && random_.chance(25)) {  // a list of anything, say, which is empty then
@@ -157,8 +157,9 @@ class Generator {
       }
       wish.types.clear();
     }
-    if (choices.empty() || random_.chance(45)) callee.result = types_.any(wish);
-    else callee.result = choices[static_cast<size_t>(random_.between(0, static_cast<int64_t>(choices.size()) - 1))];
+    if (candidates.empty() || random_.chance(45)) callee.result = types_.any(wish);
+    else
+      callee.result = candidates[static_cast<size_t>(random_.between(0, static_cast<int64_t>(candidates.size()) - 1))];
     return callee;
   }
 
@@ -223,7 +224,7 @@ class Generator {
     return true;
   }
 
-  // What @main gives back: what is there at its end, references read.
+  // The result of @main: the locals in scope at its end, references read.
   bool main() {
     Function function;
     if (random_.chance(50)) function.dims.push_back(context_.symbol("N"));

@@ -1,8 +1,8 @@
-// Random well-typed modules: what every part of the language is tested with.
+// Random well-typed modules, which test every part of the language.
 //
 // Semantics: a module is well typed by construction, has a function @main whose parameters hold no functions and no
 // references, and ends: recursion is by fuel or by structure, and an estimate of the work bounds calls. Integers never
-// depend on how floats are rounded: what tears floats apart (a comparison, a conversion) is only applied to values
+// depend on how floats are rounded: a discontinuous operator (a comparison, a conversion) is only applied to values
 // that no pass computes. A seed names a module for good, on every machine, as long as the operators stay the same.
 #pragma once
 
@@ -21,7 +21,7 @@ struct Options {
 
 Module random_module(Context& context, uint64_t seed, const Options& options = {});
 
-// The library functions that such modules declare; each gives its argument back and is an effect to be seen.
+// The library functions that such modules declare; each returns its argument and is an observable effect.
 inline constexpr const char* kLibraries[] = {"fuzz.log", "fuzz.tick"};
 
 }  // namespace tenon::compiler::fuzz

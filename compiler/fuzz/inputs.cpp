@@ -8,11 +8,11 @@
 namespace tenon::compiler::fuzz {
 namespace {
 
-constexpr int64_t kMaxBytes = 1 << 24;
+constexpr int64_t kMaxInputBytes = 1 << 24;
 
-class Maker {
+class InputMaker {
  public:
-  Maker(Context& context, const Module& module, const Sizes& sizes, Random& random)
+  InputMaker(Context& context, const Module& module, const Sizes& sizes, Random& random)
       : context_(context),
         sizes_(sizes),
         random_(random),
@@ -29,7 +29,7 @@ class Maker {
         shape.push_back(*size);
       }
       const auto bytes = runtime::checked_bytes(tensor->dtype, shape);
-      if (!bytes || *bytes > kMaxBytes) return error("an input would be too large");
+      if (!bytes || *bytes > kMaxInputBytes) return error("an input would be too large");
       return RunValue(types_.constant(tensor->dtype, shape));
     }
     if (auto* tuple = type.tuple()) {
@@ -81,7 +81,7 @@ Expected<std::vector<RunValue>> random_inputs(Context& context, const Module& mo
     const int64_t first = lo > 0 || random.chance(5) ? lo : 1;
     sizes.emplace(name, std::min(hi, random.between(first, std::max<int64_t>(first, 4))));
   }
-  Maker maker(context, module, sizes, random);
+  InputMaker maker(context, module, sizes, random);
   std::vector<RunValue> inputs;
   for (VarId param : function.params) {
     TENON_TRY_ASSIGN(value, maker.value(function.type(param), static_cast<int>(random.between(2, 5))));

@@ -14,9 +14,9 @@ using loop::BufferId;
 using loop::Expr;
 using loop::UnaryOp;
 
-class Maker {
+class LoopMaker {
  public:
-  Maker(Context& context, Types& types, Random& random, std::string_view name)
+  LoopMaker(Context& context, Types& types, Random& random, std::string_view name)
       : context_(context), random_(random), builder_(context, name), dtype_(types.dtype()) {
     while (dtype_ == DType::kBool) dtype_ = types.dtype();
     const bool symbolic = random_.chance(60);
@@ -52,17 +52,17 @@ class Maker {
 
  private:
   void param(std::string_view name, const Dims& dims) { params_.push_back(builder_.param(name, dims, dtype_)); }
-  Expr number(int64_t value) {
+  Expr constant(int64_t value) {
     return loop::is_float(dtype_) ? loop::literal(dtype_, static_cast<double>(value))
                                   : loop::integer_literal(dtype_, value);
   }
 
-  // Of the elements at one place, continuous: floats may be rounded otherwise.
+  // A continuous function of the elements at one index: floats may be rounded differently.
   Expr expression(const Dims& at, int depth) {
     constexpr std::array kBinary{BinaryOp::kAdd, BinaryOp::kSubtract, BinaryOp::kMultiply, BinaryOp::kMin,
                                  BinaryOp::kMax};
     if (depth == 0 || random_.chance(20)) {
-      if (random_.chance(25)) return number(random_.between(0, 3));
+      if (random_.chance(25)) return constant(random_.between(0, 3));
       const BufferId from = params_[static_cast<size_t>(random_.between(0, static_cast<int64_t>(params_.size()) - 1))];
       const size_t rank = builder_.function().buffer(from).rank();
       return builder_.load(from, {at.end() - static_cast<ptrdiff_t>(rank), at.end()});
@@ -73,26 +73,26 @@ class Maker {
     return loop::binary(op, left, expression(at, depth - 1));
   }
 
-  void elements(std::string_view name, const Dims& dims, const std::function<Dims(const Dims&)>& place,
+  void elements(std::string_view name, const Dims& dims, const std::function<Dims(const Dims&)>& source_index,
                 bool always_inside = false) {
     const BufferId to = builder_.result(name, dims, dtype_);
     if (always_inside && random_.chance(50)) {
       loop::Ranges whole;
       for (Dim dim : dims) whole.push_back({"", dim});
       const BufferId between = builder_.compute(std::string(name) + "_part", whole, [&](const Dims& at) {
-        return guarded(place(at), [&](const Dims& from) { return expression(from, 2); });
+        return guarded(source_index(at), [&](const Dims& from) { return expression(from, 2); });
       });
       builder_.compute(
-          to, [&](const Dims& at) { return loop::binary(BinaryOp::kAdd, builder_.load(between, at), number(1)); });
+          to, [&](const Dims& at) { return loop::binary(BinaryOp::kAdd, builder_.load(between, at), constant(1)); });
       return;
     }
     builder_.compute(to, [&](const Dims& at) {
-      const Dims from = place(at);
+      const Dims from = source_index(at);
       if (always_inside) return guarded(from, [&](const Dims& there) { return expression(there, 2); });
       return expression(from, 3);
     });
   }
-  // The value where all indices are inside, else 0.
+  // The value where all indices are in bounds, else 0.
   Expr guarded(const Dims& at, const std::function<Expr(const Dims&)>& value) {
     Expr inside;
     for (size_t axis = 0; axis < at.size(); ++axis) {
@@ -102,7 +102,7 @@ class Maker {
                        loop::binary(BinaryOp::kLess, index, loop::index_value(dims_[axis])));
       inside = inside ? loop::binary(BinaryOp::kAnd, inside, both) : both;
     }
-    return loop::select(inside, value(at), number(0));
+    return loop::select(inside, value(at), constant(0));
   }
   void shifted() {
     const Dim by = context_.dim(random_.between(1, 2));
@@ -125,7 +125,7 @@ class Maker {
   void product() {
     const BufferId w = builder_.param("w", {dims_[1], context_.dim(3)}, dtype_);
     const BufferId to = builder_.result("y", {dims_[0], context_.dim(3)}, dtype_);
-    builder_.compute(to, [&](const Dims&) { return number(0); });
+    builder_.compute(to, [&](const Dims&) { return constant(0); });
     builder_.stage("dot", {{"", dims_[0]}, {"", context_.dim(3)}}, {{"", dims_[1]}}, [&](const Dims& at) {
       const Dims written{at[0], at[1]};
       const Expr term = loop::binary(BinaryOp::kMultiply, builder_.load(params_[0], {at[0], at[2]}),
@@ -139,9 +139,9 @@ class Maker {
       builder_.stage("step", {{"", dims_[1]}}, {}, [&](const Dims& others) {
         const Dims at{t, others[0]}, before{context_.subtract(t, context_.dim(1)), others[0]};
         const Expr later = loop::binary(BinaryOp::kLess, loop::integer_literal(DType::kI64, 0), loop::index_value(t));
-        const Expr own = expression(at, 2);
-        const Expr next = loop::binary(BinaryOp::kMax, builder_.load(to, before), own);
-        return loop::Builder::Assignment{to, at, loop::select(later, next, own)};
+        const Expr element = expression(at, 2);
+        const Expr next = loop::binary(BinaryOp::kMax, builder_.load(to, before), element);
+        return loop::Builder::Assignment{to, at, loop::select(later, next, element)};
       });
     });
   }
@@ -166,7 +166,7 @@ class Maker {
 }  // namespace
 
 loop::Function random_loop_function(Context& context, Types& types, Random& random, std::string_view name) {
-  return Maker(context, types, random, name).run();
+  return LoopMaker(context, types, random, name).run();
 }
 
 }  // namespace tenon::compiler::fuzz

@@ -1,4 +1,4 @@
-// Random loop functions: what a random module calls beside functions.
+// Random loop functions, which random modules call.
 #pragma once
 
 #include "compiler/fuzz/types.h"

@@ -14,8 +14,8 @@ std::optional<Proposal> complete(const Operator& op, Atoms args, Attrs given = {
   return Proposal{std::move(args), std::move(*attrs)};
 }
 
-// A tensor of one of these dtypes, with that many dims where `rank` says so, all of them known and none 0.
-const Local* known(Body& body, bool real, std::optional<int64_t> rank = {}) {
+// A tensor, of floats where `real`, of `rank` dims where it is given, whose sizes are constants other than 0.
+const Local* static_tensor(Body& body, bool real, std::optional<int64_t> rank = {}) {
   return body.any([&](const Local& next) {
     const TensorType* tensor = next.type.tensor();
     return tensor && !next.fuel && (!real || is_float(tensor->dtype)) && tensor->dtype != DType::kBool &&
@@ -23,7 +23,7 @@ const Local* known(Body& body, bool real, std::optional<int64_t> rank = {}) {
   });
 }
 
-// Indices that lie in 0 .. limit - 1, some of them counted from the end.
+// Indices in 0 .. limit - 1, some of them counted from the end.
 Atom indices(Body& body, const runtime::Shape& shape, int64_t limit) {
   runtime::Tensor tensor(DType::kI64, shape);
   for (int64_t& value : tensor.data<int64_t>()) {
@@ -33,7 +33,7 @@ Atom indices(Body& body, const runtime::Shape& shape, int64_t limit) {
   return body.constant(std::move(tensor));
 }
 
-// gamma, beta, mean and a variance that is positive.
+// gamma, beta, mean and a positive variance.
 std::optional<Proposal> batch_norm(Body& body, const Operator& op) {
   const Local* x = body.any([&](const Local& next) {
     const TensorType* tensor = next.type.tensor();
@@ -54,7 +54,7 @@ std::optional<Proposal> batch_norm(Body& body, const Operator& op) {
   return complete(op, std::move(args));
 }
 
-// A divisor that is never zero.
+// A divisor without zeros.
 std::optional<Proposal> divide(Body& body, const Operator& op) {
   const Local* x = body.any(
       [&](const Local& next) { return next.type.tensor() && next.type.tensor()->dtype != DType::kBool && !next.fuel; });
@@ -81,7 +81,7 @@ std::optional<Proposal> divide(Body& body, const Operator& op) {
   return complete(op, {first, body.constant(std::move(divisor))});
 }
 
-// By few bits.
+// A shift by few bits.
 std::optional<Proposal> shift(Body& body, const Operator& op) {
   const Local* x = body.any([](const Local& next) {
     const TensorType* tensor = next.type.tensor();
@@ -97,7 +97,7 @@ std::optional<Proposal> shift(Body& body, const Operator& op) {
 }
 
 std::optional<Proposal> reverse_sequence(Body& body, const Operator& op) {
-  const Local* x = known(body, false);
+  const Local* x = static_tensor(body, false);
   if (!x || x->type.tensor()->rank() < 2) return std::nullopt;
   const runtime::Shape shape = *x->type.tensor()->shape();
   const Atom first = x->atom;
@@ -106,18 +106,18 @@ std::optional<Proposal> reverse_sequence(Body& body, const Operator& op) {
   return complete(op, {first, body.constant(std::move(lengths))});
 }
 
-// x * x + 1, for what is defined above 0.
+// x * x + 1, for functions that are defined above 0.
 std::optional<Proposal> positive(Body& body, const Operator& op) {
   const Local* x =
       body.any([](const Local& next) { return next.type.tensor() && is_float(next.type.tensor()->dtype); });
   if (!x) return std::nullopt;
   const DType dtype = x->type.tensor()->dtype;
   const Atom value = x->atom;
-  const auto square = body.apply("multiply", {value, value});
-  runtime::Tensor one(dtype, {});
-  if (dtype == DType::kF32) one.data<float>()[0] = 1;
-  else one.data<double>()[0] = 1;
-  const auto above = square ? body.apply("add", {*square, body.constant(std::move(one))}) : std::nullopt;
+  const auto square = body.apply(ops::kMultiply, {value, value});
+  runtime::Tensor unit(dtype, {});
+  if (dtype == DType::kF32) unit.data<float>()[0] = 1;
+  else unit.data<double>()[0] = 1;
+  const auto above = square ? body.apply(ops::kAdd, {*square, body.constant(std::move(unit))}) : std::nullopt;
   if (!above) return std::nullopt;
   return complete(op, {*above});
 }
@@ -132,7 +132,7 @@ std::optional<Proposal> within(Body& body, const Operator& op) {
     runtime::Tensor tensor(dtype, shape);
     for (int64_t j = 0; j < tensor.size(); ++j) {
       double value = static_cast<double>(body.random().between(-56, 56)) / 64;
-      if (op.name == "acosh" || op.name == "power") value = std::fabs(value) + 1.25;
+      if (op.samples.kind == SampleArguments::Kind::kAboveOne) value = std::fabs(value) + 1.25;
       if (dtype == DType::kF32) tensor.data<float>()[j] = static_cast<float>(value);
       else tensor.data<double>()[j] = value;
     }
@@ -142,7 +142,7 @@ std::optional<Proposal> within(Body& body, const Operator& op) {
 }
 
 std::optional<Proposal> gather(Body& body, const Operator& op) {
-  const Local* x = known(body, false);
+  const Local* x = static_tensor(body, false);
   if (!x || x->type.tensor()->rank() == 0) return std::nullopt;
   const runtime::Shape shape = *x->type.tensor()->shape();
   const Atom value = x->atom;
@@ -150,27 +150,27 @@ std::optional<Proposal> gather(Body& body, const Operator& op) {
   const int64_t axis = random.between(0, static_cast<int64_t>(shape.size()) - 1);
   const int64_t limit = shape[static_cast<size_t>(axis)];
   runtime::Shape which;
-  if (op.name == "gather") {
+  if (op.samples.kind == SampleArguments::Kind::kIndices) {
     for (int64_t i = random.between(0, 2); i > 0; --i) which.push_back(random.between(1, 3));
   } else {
     which = shape;
     which[static_cast<size_t>(axis)] = random.between(1, 3);
   }
   Atoms args{value, indices(body, which, limit)};
-  if (op.name == "scatter_elements") args.push_back(body.constant(x->type.tensor()->dtype, which));
+  if (op.inputs.size() == 3) args.push_back(body.constant(x->type.tensor()->dtype, which));
   return complete(op, std::move(args), {{"axis", axis}});
 }
 
-// Index tuples of one to all of x's dims.
+// Index tuples of the first one or more dims of x.
 std::optional<Proposal> gather_nd(Body& body, const Operator& op) {
-  const Local* x = known(body, false);
+  const Local* x = static_tensor(body, false);
   if (!x || x->type.tensor()->rank() == 0) return std::nullopt;
   const runtime::Shape shape = *x->type.tensor()->shape();
   Random& random = body.random();
   const int64_t depth = random.between(1, static_cast<int64_t>(shape.size())), count = random.between(1, 3);
   const int64_t limit = *std::min_element(shape.begin(), shape.begin() + depth);
   Atoms args{x->atom, indices(body, {count, depth}, limit)};
-  if (op.name == "scatter_nd") {
+  if (op.inputs.size() == 3) {
     runtime::Shape updates{count};
     updates.insert(updates.end(), shape.begin() + depth, shape.end());
     args.push_back(body.constant(x->type.tensor()->dtype, updates));
@@ -189,7 +189,7 @@ std::optional<Proposal> einsum(Body& body, const Operator& op) {
   Random& random = body.random();
   const Form& form = kForms[random.between(0, std::size(kForms) - 1)];
   std::map<char, int64_t> sizes;
-  const Local* x = known(body, true, static_cast<int64_t>(form.first.size()));
+  const Local* x = static_tensor(body, true, static_cast<int64_t>(form.first.size()));
   if (!x) return std::nullopt;
   for (size_t i = 0; i < form.first.size(); ++i) {
     const int64_t size = *x->type.tensor()->dims[i].constant();
@@ -209,16 +209,13 @@ std::optional<Proposal> einsum(Body& body, const Operator& op) {
 
 // x [T, N, I], w [D, GH, I], r [D, GH, H], b [D, 2GH] (with peepholes [D, 11H]), h and c [D, N, H], lengths [N].
 std::optional<Proposal> recurrent(Body& body, const Operator& op) {
-  const Local* x = known(body, true, 3);
+  const Local* x = static_tensor(body, true, 3);
   Random& random = body.random();
   const DType dtype = x ? x->type.tensor()->dtype : body.types().floats();
   const runtime::Shape shape = x ? *x->type.tensor()->shape() : runtime::Shape{2, 2, 3};
   const Atom first = x ? x->atom : body.constant(dtype, shape);
   const std::string direction = random.of({"forward", "reverse", "bidirectional"});
-  const int64_t gates = op.name.starts_with("lstm")  ? 4
-                        : op.name.starts_with("gru") ? 3
-                                                     : 1,
-                hidden = random.between(1, 3);
+  const int64_t gates = op.samples.count, hidden = random.between(1, 3);
   const int64_t directions = direction == "bidirectional" ? 2 : 1;
   Atoms args{first};
   args.push_back(body.constant(dtype, {directions, gates * hidden, shape[2]}));
@@ -227,7 +224,7 @@ std::optional<Proposal> recurrent(Body& body, const Operator& op) {
       body.constant(dtype, {directions, 2 * gates * hidden + (gates == 4 && random.chance(30) ? 3 * hidden : 0)}));
   args.push_back(body.constant(dtype, {directions, shape[1], hidden}));
   if (gates == 4) args.push_back(body.constant(dtype, {directions, shape[1], hidden}));
-  if (op.name.ends_with("_ragged")) args.push_back(body.constant(DType::kI64, {shape[1]}));
+  if (op.inputs.back().name == "lengths") args.push_back(body.constant(DType::kI64, {shape[1]}));
   return complete(op, std::move(args), {{"direction", direction}});
 }
 
@@ -247,7 +244,7 @@ std::optional<Proposal> requantize(Body& body, const Operator& op) {
   Atoms args{first, body.constant(DType::kI32, channels), body.constant(DType::kU16, channels),
              body.constant(std::move(shifts))};
   Attrs attrs{{"axis", axis}};
-  if (op.name == "requantize_add") {
+  if (op.inputs.size() == 5) {  // with a residual
     args.push_back(body.constant(DType::kI8, shape));
     attrs["r_multiplier"] = random.between(0, 1000);
     attrs["r_shift"] = random.between(0, 4);
@@ -264,56 +261,35 @@ std::optional<Proposal> random_values(Body& body, const Operator& op) {
     if (spec.name == "count") attrs["count"] = random.between(1, 3);
   }
   const Type key = body.context().tensor(Dims{body.context().dim(2)}, DType::kI32);
-  const Local* there = body.any([&](const Local& next) { return next.type == key; });
-  return complete(op, {there ? there->atom : body.constant(DType::kI32, {2})}, std::move(attrs));
+  const Local* local = body.any([&](const Local& next) { return next.type == key; });
+  return complete(op, {local ? local->atom : body.constant(DType::kI32, {2})}, std::move(attrs));
 }
 
 }  // namespace
 
 Maker find_maker(const Operator& op) {
-  static constexpr std::pair<std::string_view, Maker> kMakers[] = {
-      {"batch_norm", batch_norm},
-      {"divide", divide},
-      {"modulo", divide},
-      {"remainder", divide},
-      {"mod", divide},
-      {"floor_divide", divide},
-      {"sqrt", positive},
-      {"shift_left", shift},
-      {"shift_right", shift},
-      {"reverse_sequence", reverse_sequence},
-      {"log_sum", positive},
-      {"asin", within},
-      {"acos", within},
-      {"atanh", within},
-      {"acosh", within},
-      {"power", within},
-      {"rsqrt", positive},
-      {"log", positive},
-      {"log2", positive},
-      {"log1p", positive},
-      {"reciprocal", positive},
-      {"gather", gather},
-      {"gather_elements", gather},
-      {"scatter_elements", gather},
-      {"gather_nd", gather_nd},
-      {"scatter_nd", gather_nd},
-      {"einsum", einsum},
-      {"rnn", recurrent},
-      {"gru", recurrent},
-      {"lstm", recurrent},
-      {"rnn_ragged", recurrent},
-      {"gru_ragged", recurrent},
-      {"lstm_ragged", recurrent},
-      {"requantize", requantize},
-      {"requantize_add", requantize},
-      {"random_split", random_values},
-      {"random_uniform", random_values},
-      {"random_normal", random_values},
-      {"random_bernoulli", random_values},
-  };
-  const auto* found = std::ranges::find(kMakers, op.name, [](const auto& maker) { return maker.first; });
-  return found == std::end(kMakers) ? nullptr : found->second;
+  using Kind = SampleArguments::Kind;
+  switch (op.samples.kind) {
+    case Kind::kAny:
+    case Kind::kImages:
+    case Kind::kPermutation:
+    case Kind::kSameSize: return nullptr;
+    case Kind::kAboveZero: return positive;
+    case Kind::kUnitInterval:
+    case Kind::kAboveOne: return within;
+    case Kind::kStatistics: return batch_norm;
+    case Kind::kDivisor: return divide;
+    case Kind::kShift: return shift;
+    case Kind::kLengths: return reverse_sequence;
+    case Kind::kIndices:
+    case Kind::kElementIndices: return gather;
+    case Kind::kIndexTuples: return gather_nd;
+    case Kind::kEquation: return einsum;
+    case Kind::kRecurrent: return recurrent;
+    case Kind::kRequantization: return requantize;
+    case Kind::kRandomKey: return random_values;
+  }
+  return nullptr;
 }
 
 }  // namespace tenon::compiler::fuzz

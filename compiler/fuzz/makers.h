@@ -1,4 +1,4 @@
-// Arguments for operators whose type rules no guess meets, or whose kernels want more of values than their types say.
+// Arguments for operators whose records say more of them than their types (Operator::samples).
 #pragma once
 
 #include "compiler/fuzz/operands.h"
@@ -7,7 +7,7 @@ namespace tenon::compiler::fuzz {
 
 using Maker = std::optional<Proposal> (*)(Body& body, const Operator& op);
 
-// nullptr where guesses will do.
+// nullptr where guesses suffice.
 Maker find_maker(const Operator& op);
 
 }  // namespace tenon::compiler::fuzz

@@ -1,4 +1,4 @@
-// Matches: nested patterns that together take every value, some of them more than once.
+// Matches: nested patterns that together cover every value, some values more than once.
 #include <algorithm>
 
 #include "compiler/fuzz/body.h"
@@ -14,7 +14,7 @@ std::vector<MatchPattern> Body::cover(Type type, int depth) {
   constexpr size_t kMaxPatterns = 7;
   std::vector<MatchPattern> patterns;
   if (depth <= 0 || random_.chance(20)) return {leaf(type)};
-  // One of the fields is taken apart, the others are leaves.
+  // One of the fields is matched further, the others are leaves.
   auto spread = [&](const std::vector<Type>& types, auto make) {
     const size_t deep = types.empty() || random_.chance(50)
                             ? types.size()
@@ -46,7 +46,7 @@ std::vector<MatchPattern> Body::cover(Type type, int depth) {
   return patterns;
 }
 
-// The variables of a pattern; those below a constructor are smaller than what is matched.
+// The variables of a pattern; those below a constructor are smaller than the matched value.
 void Body::bound_by(const MatchPattern& pattern, bool smaller, bool inside, std::vector<Local>& found) const {
   if (auto* bind = std::get_if<BindPattern>(&pattern.form)) {
     found.push_back({.atom = bind->var, .type = builder_.function().type(bind->var), .smaller = smaller && inside});
@@ -63,11 +63,11 @@ Body::Made Body::match(const Local& subject, Type type, int depth, bool recursio
   if (recursion && patterns.size() == 1 && std::holds_alternative<BindPattern>(patterns[0].form)) {
     patterns = cover(subject.type, 3);
   }
-  if (patterns.size() > 1 && random_.chance(25)) {  // the rest at once
+  if (patterns.size() > 1 && random_.chance(25)) {  // the remaining patterns as one
     patterns.resize(static_cast<size_t>(random_.between(1, static_cast<int64_t>(patterns.size()) - 1)));
     patterns.push_back(leaf(subject.type));
   }
-  if (random_.chance(20)) {  // an arm that takes some of it before the others
+  if (random_.chance(20)) {  // an arm that covers some of the values before the others
     auto others = cover(subject.type, 2);
     const auto which = random_.between(0, static_cast<int64_t>(others.size()) - 1);
     patterns.insert(patterns.begin(), std::move(others[static_cast<size_t>(which)]));

@@ -52,9 +52,9 @@ class Mutation {
       return static_cast<ConstId>(random_.between(0, static_cast<int64_t>(module_.constants.size()) - 1));
     }
     if (function.vars.empty() || random_.chance(8)) {
-      auto place = module_.globals.begin();
-      std::advance(place, random_.between(0, static_cast<int64_t>(module_.globals.size()) - 1));
-      return place->first;
+      auto position = module_.globals.begin();
+      std::advance(position, random_.between(0, static_cast<int64_t>(module_.globals.size()) - 1));
+      return position->first;
     }
     return static_cast<VarId>(random_.between(0, static_cast<int64_t>(function.vars.size()) - 1));
   }
@@ -110,8 +110,8 @@ class Mutation {
       const Function& function;
       void operator()(Apply& apply) const {
         if (self.random_.chance(40)) {
-          auto all = self.context_.operators();
-          const Operator* op = pick(all, self.random_);
+          auto operators = self.context_.operators();
+          const Operator* op = pick(operators, self.random_);
           Attrs common;
           for (const auto& [name, attr] : apply.attrs) {
             const AttrSpec* spec = op->attribute(name);
@@ -122,9 +122,9 @@ class Mutation {
         } else if (self.random_.chance(30)) {
           apply.args.push_back(self.atom(function));
         } else if (!apply.attrs.empty()) {
-          auto place = apply.attrs.begin();
-          std::advance(place, self.random_.between(0, static_cast<int64_t>(apply.attrs.size()) - 1));
-          self.attribute(place->second);
+          auto position = apply.attrs.begin();
+          std::advance(position, self.random_.between(0, static_cast<int64_t>(apply.attrs.size()) - 1));
+          self.attribute(position->second);
         }
       }
       void operator()(Call& call) const {
@@ -188,8 +188,8 @@ class Mutation {
   }
 
   void attribute(Attr& attr) {
-    if (auto* number = std::get_if<int64_t>(&attr)) {
-      *number = random_.of<int64_t>({-1, 0, 1, 2, 7, INT64_MAX, INT64_MIN, int64_t{1} << 31});
+    if (auto* integer = std::get_if<int64_t>(&attr)) {
+      *integer = random_.of<int64_t>({-1, 0, 1, 2, 7, INT64_MAX, INT64_MIN, int64_t{1} << 31});
     } else if (auto* real = std::get_if<double>(&attr)) {
       *real = random_.of({0.0, -1.0, 1e300, -0.0, 1.0 / 0.0});
     } else if (auto* text = std::get_if<std::string>(&attr)) {
@@ -214,7 +214,7 @@ class Mutation {
   Types types_;
 };
 
-// Tokens with the space in front of them, so that joined they are the text.
+// Tokens with their leading white space: joined they are the text.
 std::vector<std::string> tokens(std::string_view text) {
   std::vector<std::string> found;
   auto word = [](char c) {

@@ -1,4 +1,4 @@
-// Modules and texts that are mostly no longer what they should be.
+// Mutations of modules and texts, most of which are no longer valid.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace tenon::compiler::fuzz {
 
 // A few things of the module exchanged: types, operands, constructors, operators, attributes, arms, results. Every id
-// stays within what the representation can hold.
+// stays within the limits of the representation.
 Module mutate(Context& context, const Module& module, Random& random);
 
 // A few tokens deleted, doubled, swapped or replaced.

@@ -1,8 +1,6 @@
 #include "compiler/fuzz/makers.h"
 
 #include <algorithm>
-#include <array>
-#include <set>
 #include <string_view>
 
 namespace tenon::compiler::fuzz {
@@ -12,15 +10,15 @@ constexpr int64_t kMaxElements = 2048;
 
 using Ints = std::vector<int64_t>;
 
-// A guess at what an operator takes; `x` is its first argument's type.
+// Guesses arguments and attributes of an operator; `x` is the type of its first argument.
 class Guess {
  public:
-  Guess(Body& body, const Operator& op) : body_(body), random_(body.random()), op_(op), exact_(!continuous(op)) {}
+  Guess(Body& body, const Operator& op) : body_(body), random_(body.random()), op_(op), exact_(!op.continuous) {}
 
   std::optional<Proposal> run() {
     Proposal proposal;
     const bool none = op_.inputs.empty();
-    const bool image = rank() > 0;
+    const bool image = image_rank() > 0;
     const Atom first = image && random_.chance(90) ? this->image() : tensor();
     if (!none) proposal.args.push_back(first);
     const Type type = body_.type_of(first);
@@ -39,19 +37,13 @@ class Guess {
   }
 
  private:
-  // Of the images that it works on, by its name; 0 where it does not.
-  int64_t rank() const {
-    for (const auto& [part, rank] :
-         {std::pair{"1d", 3}, {"2d", 4}, {"3d", 5}, {"global", 4}, {"adaptive", 4}, {"group", 4}}) {
-      if (op_.name.find(part) != std::string::npos) return rank;
-    }
-    return 0;
-  }
+  // Rank of the operator's images; 0 where its argument is no image.
+  int64_t image_rank() const { return op_.samples.kind == SampleArguments::Kind::kImages ? op_.samples.count + 2 : 0; }
   bool allowed(const Local& local) const {
     const TensorType* tensor = local.type.tensor();
     return tensor && !local.fuel && (!exact_ || !is_float(tensor->dtype) || local.exact);
   }
-  DType number() { return random_.chance(60) ? body_.types().floats() : body_.types().dtype(); }
+  DType random_dtype() { return random_.chance(60) ? body_.types().floats() : body_.types().dtype(); }
   Atom fresh(DType dtype, const runtime::Shape& shape) { return body_.constant(dtype, shape); }
 
   Atom tensor() {
@@ -62,15 +54,15 @@ class Guess {
   }
   Atom image() {
     const Local* local =
-        body_.any([&](const Local& next) { return allowed(next) && next.type.tensor()->rank() == rank(); });
+        body_.any([&](const Local& next) { return allowed(next) && next.type.tensor()->rank() == image_rank(); });
     if (local && random_.chance(80)) return local->atom;
-    const DType dtype = number();
+    const DType dtype = random_dtype();
     runtime::Shape shape{random_.between(1, 2)};
-    for (int64_t i = 1; i < rank(); ++i) shape.push_back(random_.between(1, 4));
+    for (int64_t i = 1; i < image_rank(); ++i) shape.push_back(random_.between(1, 4));
     return fresh(dtype, shape);
   }
 
-  // A tensor that is there, or a constant.
+  // A tensor in scope, or a constant.
   Atom of(const Dims& dims, DType dtype) {
     const Type wanted = body_.context().tensor(dims, dtype);
     const Local* local = body_.any([&](const Local& next) { return next.type == wanted && allowed(next); });
@@ -79,7 +71,7 @@ class Guess {
     return shape ? fresh(dtype, *shape) : tensor();
   }
 
-  // An argument beside a first one of type x: of its type, one that broadcasts, a vector along one of its dims,
+  // An argument after a first one of type x: of the same type, a broadcast one, a vector along one of its dims,
   // weights.
   Atom other(const TensorType& x) {
     const int64_t draw = random_.between(0, 99);
@@ -136,7 +128,7 @@ class Guess {
     return int64_t{0};
   }
 
-  // A dtype, a layout, or one of the words in the attribute's documentation.
+  // A dtype, a layout, or a word of the attribute's documentation.
   std::string word(const AttrSpec& spec) {
     if (spec.name == "dtype") {
       const DType dtype = body_.types().dtype();
@@ -145,15 +137,15 @@ class Guess {
     if (spec.name == "from" || spec.name == "to") {
       return random_.of({"NCHW", "NHWC", "NCHW4c", "NCHW2c", "NC", "CN", "NC2c", "CHWN"});
     }
-    std::vector<std::string> words;
+    std::vector<std::string> tokens;
     std::string text;
     for (const char c : spec.documentation + " ") {
       if (std::isalnum(static_cast<unsigned char>(c)) || c == '_') text += c;
-      else if (!text.empty()) words.push_back(std::move(text)), text.clear();
+      else if (!text.empty()) tokens.push_back(std::move(text)), text.clear();
     }
-    if (spec.default_value) words.push_back(std::get<std::string>(*spec.default_value));
-    if (words.empty()) return "";
-    return words[static_cast<size_t>(random_.between(0, static_cast<int64_t>(words.size()) - 1))];
+    if (spec.default_value) tokens.push_back(std::get<std::string>(*spec.default_value));
+    if (tokens.empty()) return "";
+    return tokens[static_cast<size_t>(random_.between(0, static_cast<int64_t>(tokens.size()) - 1))];
   }
 
   Ints ints(std::string_view name, const TensorType& x) {
@@ -162,17 +154,17 @@ class Guess {
     if (name == "axes" || name == "perm" || name == "permutation") {
       for (int64_t i = 0; i < rank; ++i) values.push_back(i);
       for (int64_t i = rank - 1; i > 0; --i) std::swap(values[i], values[random_.between(0, i)]);
-      if (op_.name != "transpose" && !values.empty()) {
+      if (op_.samples.kind != SampleArguments::Kind::kPermutation && !values.empty()) {
         values.resize(static_cast<size_t>(random_.between(1, rank)));
         if (random_.chance(30)) values[0] -= rank;
       }
       return values;
     }
-    if (name == "shape" && (op_.inputs.empty() || op_.name.starts_with("random"))) {
+    if (name == "shape" && op_.inputs.empty()) {
       for (int64_t i = random_.between(0, 3); i > 0; --i) values.push_back(random_.between(1, 4));
       return values;
     }
-    if (name == "shape" && op_.name != "reshape") {  // a broadcast
+    if (name == "shape" && op_.samples.kind != SampleArguments::Kind::kSameSize) {  // a broadcast
       for (int64_t i = random_.chance(30) ? 1 : 0; i > 0; --i) values.push_back(random_.between(1, 3));
       for (Dim dim : x.dims)
         values.push_back(dim.constant() == 1 ? random_.between(1, 3) : dim.constant().value_or(-1));
@@ -180,8 +172,8 @@ class Guess {
     }
     if (name == "shape") return shape(x);
     if (name == "sizes") {  // of the parts of one dim
-      int64_t rest = x.dims.empty() ? 1 : x.dims[0].constant().value_or(1);
-      while (rest > 0) values.push_back(random_.between(1, rest)), rest -= values.back();
+      int64_t remaining = x.dims.empty() ? 1 : x.dims[0].constant().value_or(1);
+      while (remaining > 0) values.push_back(random_.between(1, remaining)), remaining -= values.back();
       return values;
     }
     int64_t length = rank;
@@ -202,23 +194,26 @@ class Guess {
     return values;
   }
 
-  // Another shape of the same size.
+  // Another shape with as many elements.
   Ints shape(const TensorType& x) {
     Ints sizes;
-    const auto known = x.shape();
-    if (!known) {
+    const auto static_shape = x.shape();
+    if (!static_shape) {
       if (random_.chance(40)) return {-1};
       for (Dim dim : x.dims) sizes.push_back(dim.constant() ? *dim.constant() : 0);
       if (random_.chance(50)) sizes.insert(sizes.begin() + random_.between(0, x.rank()), 1);
       return sizes;
     }
-    int64_t rest = runtime::element_count(*known);
+    int64_t remaining = runtime::element_count(*static_shape);
     for (int64_t divisor : {2, 3, 2, 5, 2, 3}) {
-      if (rest > 0 && rest % divisor == 0 && random_.chance(50)) sizes.push_back(divisor), rest /= divisor;
+      if (remaining > 0 && remaining % divisor == 0 && random_.chance(50)) {
+        sizes.push_back(divisor);
+        remaining /= divisor;
+      }
     }
-    sizes.insert(sizes.begin() + random_.between(0, static_cast<int64_t>(sizes.size())), rest);
+    sizes.insert(sizes.begin() + random_.between(0, static_cast<int64_t>(sizes.size())), remaining);
     if (random_.chance(20)) sizes.push_back(1);
-    if (rest > 0 && random_.chance(25)) {
+    if (remaining > 0 && random_.chance(25)) {
       sizes[static_cast<size_t>(random_.between(0, static_cast<int64_t>(sizes.size()) - 1))] = -1;
     }
     return sizes;
@@ -238,139 +233,13 @@ class Guess {
   bool exact_;
 };
 
-// Some size is only known when it runs.
+// Whether a size is known only when the program runs.
 bool erased(Type type) {
   if (auto* tensor = type.tensor()) return std::ranges::any_of(tensor->dims, &Dim::erased);
   return type.tuple() && std::ranges::any_of(type.tuple()->fields, erased);
 }
 
 }  // namespace
-
-bool continuous(const Operator& op) {
-  static const std::set<std::string_view> kNames{
-      // Of one argument.
-      "identity",
-      "relu",
-      "clip",
-      "sigmoid",
-      "tanh",
-      "negative",
-      "absolute",
-      "abs",
-      "exp",
-      "sin",
-      "cos",
-      "erf",
-      "gelu",
-      "gelu_tanh",
-      "expm1",
-      "sinh",
-      "cosh",
-      "asinh",
-      "leaky_relu",
-      "elu",
-      "selu",
-      "celu",
-      "softplus",
-      "softsign",
-      "hard_sigmoid",
-      "hard_swish",
-      "swish",
-      "silu",
-      "mish",
-      "square",
-      "atan",
-      "sqrt",
-      "log",
-      "reciprocal",
-      "rsqrt",
-      "log1p",
-      "softmax",
-      "log_softmax",
-      "global_avg_pool",
-      "global_max_pool",
-      "max_pool2d",
-      "avg_pool2d",
-      "max_pool1d",
-      "avg_pool1d",
-      "max_pool3d",
-      "avg_pool3d",
-      "sum",
-      "mean",
-      "max",
-      "min",
-      "reduce_sum",
-      "reduce_mean",
-      "reduce_max",
-      "reduce_min",
-      "cumsum",
-      "cumulative_sum",
-      "sort",
-      "logsumexp",
-      "log_sum_exp",
-      "sum_square",
-      "l1",
-      "adaptive_avg_pool",
-      "adaptive_max_pool",
-      // Of several.
-      "add",
-      "subtract",
-      "multiply",
-      "divide",
-      "minimum",
-      "maximum",
-      "bias_add",
-      "batch_norm",
-      "prelu",
-      "layer_norm",
-      "rms_norm",
-      "conv1d",
-      "conv2d",
-      "conv3d",
-      "conv_transpose1d",
-      "conv_transpose2d",
-      "conv_transpose3d",
-      "dense",
-      "matmul",
-      "einsum",
-      "select",
-      "rnn",
-      "gru",
-      "lstm",
-      "rnn_ragged",
-      "gru_ragged",
-      "lstm_ragged",
-      // Movers.
-      "flatten",
-      "reshape",
-      "transpose",
-      "concat",
-      "slice",
-      "pad",
-      "layout_transform",
-      "split",
-      "stack",
-      "tile",
-      "broadcast_to",
-      "squeeze",
-      "expand_dims",
-      "reverse",
-      "reverse_sequence",
-      "pad_edge",
-      "pad_reflect",
-      "pad_wrap",
-      "triangle",
-      "depth_to_space",
-      "space_to_depth",
-      "gather",
-      "gather_elements",
-      "gather_nd",
-      "scatter_elements",
-      "scatter_nd",
-      "shape_of",
-  };
-  return kNames.contains(op.name);
-}
 
 std::optional<Proposal> propose(Body& body, const Operator& op) {
   if (!op.reference) return std::nullopt;
@@ -388,7 +257,7 @@ std::optional<Proposal> propose(Body& body, const Operator& op) {
     if (!shape || runtime::element_count(*shape) <= kMaxElements) return proposal;
     proposal.reset();
   }
-  return proposal;  // the last one; a check before it may make it fit
+  return proposal;  // the last proposal: a match_cast that goes before it may make it fit
 }
 
 }  // namespace tenon::compiler::fuzz

@@ -1,5 +1,5 @@
-// Arguments and attributes for an operator, from its record: guessed, and held against its type rule. Operators whose
-// rules no guess meets have a maker of their own.
+// Arguments and attributes for an operator, from its record: guessed, and checked by its type rule. Operators with
+// sample arguments (Operator::samples) have a maker.
 #pragma once
 
 #include <optional>
@@ -14,10 +14,7 @@ struct Proposal {
   Attrs attrs;  // complete
 };
 
-// Nothing where no guess was right, or nothing is in scope that the operator takes.
+// Nothing where every guess failed, or no local in scope suits the operator.
 std::optional<Proposal> propose(Body& body, const Operator& op);
-
-// Whether a small change of float arguments changes the result little. The others get floats that no pass computes.
-bool continuous(const Operator& op);
 
 }  // namespace tenon::compiler::fuzz

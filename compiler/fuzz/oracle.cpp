@@ -18,16 +18,16 @@
 namespace tenon::compiler::fuzz {
 namespace {
 
-constexpr int64_t kMaxBytes = 1 << 22;  // of one tensor
+constexpr int64_t kMaxTensorBytes = 1 << 22;  // of one tensor
 constexpr std::string_view kSteps = "more than ", kBytes = "a tensor (";
 
-// What can be seen of a run.
+// The observable effects of a run.
 struct Run {
   Expected<RunValue> result;
-  std::vector<std::string> log;  // the calls of library functions; floats by their places in `logged`
+  std::vector<std::string> log;  // the calls of library functions; floats by their indices in `logged`
   std::vector<RunValue> logged;
   double largest = 0;   // magnitude of a float in between
-  bool finite = true;   // all of them are numbers
+  bool finite = true;   // neither NaN nor infinity among them
   bool single = false;  // f32 among them
 
   bool too_long() const {
@@ -77,11 +77,11 @@ Run execute(Context& context, const Module& module, std::span<const RunValue> in
     observer = [&run](const Function&, const Binding&, const RunValue& value) { look(value.tensor(), run); };
   }
   run.result = interpret(context, module, context.symbol("main"), inputs, observer, libraries,
-                         {.steps = steps, .bytes = kMaxBytes});
+                         {.steps = steps, .bytes = kMaxTensorBytes});
   return run;
 }
 
-// Compares values as programs see them: a closure is a closure; references are the same where they are the same.
+// Compares values as programs see them: closures are equal; references correspond one to one.
 class Comparison {
  public:
   Comparison(const Context& context, double tolerance, bool floats)
@@ -97,8 +97,8 @@ class Comparison {
       if (!x || !y) return "a value is missing";
       if (x->kind != y->kind) return "one is of another kind";
       if (x->kind == RunObject::Kind::kReference) {
-        auto [place, added] = cells_.emplace(x, y);
-        if (place->second != y) return "references that were one are two";
+        auto [cell, added] = cells_.emplace(x, y);
+        if (cell->second != y) return "one reference has become two";
         if (!added) continue;
       }
       if (x->kind == RunObject::Kind::kClosure) continue;
@@ -109,7 +109,7 @@ class Comparison {
       if (x->constructor != y->constructor) {
         return fmt::format("{} became {}", context_.name(x->constructor), context_.name(y->constructor));
       }
-      if (x->fields.size() != y->fields.size()) return "the number of fields differs";
+      if (x->fields.size() != y->fields.size()) return "the counts of fields differ";
       for (size_t i = 0; i < x->fields.size(); ++i) {
         open.emplace_back(x->fields[i].object.get(), y->fields[i].object.get());
       }
@@ -175,13 +175,13 @@ class Examination {
     const Text text = print(context_, module);
     auto parsed = parse(context_, text.text, text.side, "module");
     if (!parsed) return Violation{"text", std::move(parsed.error())};
-    if (!equal(module, *parsed)) return violation("text", "what is read is not what was printed");
+    if (!equal(module, *parsed)) return violation("text", "the parsed module differs from the printed one");
     if (const auto laid_out = format(text.text); !laid_out || *laid_out != text.text) {
-      return violation("text", "fmt changes what is printed");
+      return violation("text", "fmt changes printed text");
     }
     auto unpacked = from_binary(context_, to_binary(context_, module), "module");
     if (!unpacked) return Violation{"binary", std::move(unpacked.error())};
-    if (!equal(module, *unpacked)) return violation("binary", "what is read is not what was written");
+    if (!equal(module, *unpacked)) return violation("binary", "the deserialized module differs from the written one");
     if (const Text again = print(context_, *parsed); again.text != text.text || again.side != text.side) {
       // Names that had to be made unique are the only thing that may differ, and only once.
       auto third = parse(context_, again.text, again.side, "module");
@@ -190,19 +190,19 @@ class Examination {
     return std::nullopt;
   }
 
-  // Types of bindings and of lambdas left out; where that is too much, those of bindings alone.
+  // Leaves out the types of bindings and of lambdas; where inference needs more, those of bindings alone.
   std::optional<Violation> inference() {
     const Text text = print(context_, module_);
     for (const bool lambdas : {true, false}) {
       auto parsed = parse(context_, without_annotations(text.text, lambdas), text.side, "module");
       if (parsed) {
         if (equal(module_, *parsed)) return std::nullopt;
-        return violation("infer", "without annotations it is another module");
+        return violation("infer", "without annotations the text is another module");
       }
       const std::string& what = parsed.error().what;
-      const bool undecided = what.find("not decided") != std::string::npos ||
+      const bool undecided = what.find("not determined") != std::string::npos ||
                              what.find("cannot be inferred") != std::string::npos ||
-                             what.find("no argument decides") != std::string::npos;
+                             what.find("no argument determines") != std::string::npos;
       if (!undecided) return Violation{"infer", std::move(parsed.error())};
       if (lambdas) ++counts_.annotated;
     }
@@ -230,17 +230,17 @@ class Examination {
     }
     counts_.unbounded += !before.finite;
     for (const Pass& pass : options_.passes) {
-      if (auto found = one("pass " + pass.name, std::span(&pass, 1), module, *inputs, before)) return found;
+      if (auto found = run_pipeline("pass " + pass.name, std::span(&pass, 1), module, *inputs, before)) return found;
     }
     if (!options_.pipeline) return std::nullopt;
     std::vector<Pass> passes = standard_passes();
-    if (auto found = one("pipeline", passes, module, *inputs, before)) return found;
+    if (auto found = run_pipeline("pipeline", passes, module, *inputs, before)) return found;
     passes.insert(passes.end(), kernel_passes().begin(), kernel_passes().end());
-    return one("pipeline to kernels", passes, module, *inputs, before);
+    return run_pipeline("pipeline to kernels", passes, module, *inputs, before);
   }
 
-  std::optional<Violation> one(const std::string& check, std::span<const Pass> passes, const Module& module,
-                               std::span<const RunValue> inputs, const Run& before) {
+  std::optional<Violation> run_pipeline(const std::string& check, std::span<const Pass> passes, const Module& module,
+                                        std::span<const RunValue> inputs, const Run& before) {
     auto after = run_passes(context_, clone(module), passes, {.verify = true});
     if (!after) return Violation{check, std::move(after.error())};
     if (equal(module, *after)) return std::nullopt;
@@ -249,7 +249,7 @@ class Examination {
     if (run.internal() || (before.result && !run.result)) return Violation{check, run.result.error()};
     if (!before.result && !before.checked(context_)) return std::nullopt;
     if (run.result && !before.result) {
-      return violation(check, "it no longer stops: before, " + before.result.error().what);
+      return violation(check, "the program no longer stops with an error: before, " + before.result.error().what);
     }
     if (run.log != before.log) {
       return violation(check, fmt::format("library functions were called {} times, now {} times, or in another order",
@@ -294,15 +294,15 @@ class Examination {
     return std::nullopt;
   }
 
-  // What a reader made of something damaged.
+  // The result of a reader on a damaged text.
   std::optional<Violation> taken(Expected<Module> parsed) {
     if (!parsed) {
       ++counts_.rejected;
       if (!parsed.error().where.empty() && parsed.error().fault == Fault::kInput) return std::nullopt;
-      return violation("mutant", "a text is rejected without a place: " + parsed.error().str());
+      return violation("mutant", "a text is rejected without a location: " + parsed.error().str());
     }
     if (auto broken = well_formed("mutant", *parsed)) {
-      broken->problem.what = "the reader takes what the verifier refuses: " + broken->problem.what;
+      broken->problem.what = "the reader accepts a module that the verifier refuses: " + broken->problem.what;
       return broken;
     }
     return kept(*parsed);

@@ -69,14 +69,14 @@ class Shrinker {
     return smaller;
   }
 
-  // @main gives one value, one of a tuple's fields, or nothing.
+  // @main returns one value, one field of a tuple, or nothing.
   bool results() {
     const Function* function = module_.function(main());
     if (!function) return false;
-    std::vector<Atom> choices;
+    std::vector<Atom> replacements;
     for (const Binding& binding : function->body.bindings) {
       if (auto* tuple = std::get_if<Tuple>(&binding.value); tuple && binding.var == last(*function)) {
-        choices = tuple->fields;
+        replacements = tuple->fields;
         // Half of the fields, or all but one.
         const size_t count = tuple->fields.size();
         for (size_t part = count / 2; part > 0; part /= 2) {
@@ -94,13 +94,13 @@ class Shrinker {
         }
       }
     }
-    if (function->body.bindings.size() < 2 && choices.empty()) return false;
-    for (const Atom& choice : choices) {
+    if (function->body.bindings.size() < 2 && replacements.empty()) return false;
+    for (const Atom& replacement : replacements) {
       Module candidate = clone(module_);
       Function& changed = *candidate.function(main());
-      auto* var = std::get_if<VarId>(&choice);
+      auto* var = std::get_if<VarId>(&replacement);
       if (!var) continue;
-      changed.body.result = choice;
+      changed.body.result = replacement;
       changed.result = changed.type(*var);
       if (keep(std::move(candidate))) return true;
     }
@@ -122,7 +122,7 @@ class Shrinker {
     return false;
   }
 
-  // Bindings that nothing uses, effects or not: all that hang together at once, else one by one from the back.
+  // Unused bindings, with effects or without: all dependent ones together, else one by one from the back.
   bool unused() {
     bool smaller = false;
     for (Symbol name : functions()) {
@@ -140,9 +140,9 @@ class Shrinker {
         if (uses[index(binding.var)] == 0) idle.push_back(binding.var);
       });
       for (size_t i = idle.size(); i-- > 0;) {
-        Module one = clone(module_);
-        erase(*one.function(name), [&](const Binding& binding) { return binding.var == idle[i]; });
-        smaller |= keep(std::move(one));
+        Module candidate = clone(module_);
+        erase(*candidate.function(name), [&](const Binding& binding) { return binding.var == idle[i]; });
+        smaller |= keep(std::move(candidate));
       }
     }
     return smaller;
@@ -151,7 +151,7 @@ class Shrinker {
     const std::vector<uint32_t> uses = use_counts(function);
     return erase(function, [&](const Binding& binding) { return uses[index(binding.var)] == 0; });
   }
-  // From the inside: erasing moves the blocks behind.
+  // From the inside: erasing moves the blocks that follow.
   static size_t erase(Function& function, const std::function<bool(const Binding&)>& gone) {
     std::vector<Block*> blocks;
     collect(function.body, blocks);
@@ -160,7 +160,7 @@ class Shrinker {
     return count;
   }
 
-  // A binding gives way to something of its type that is there before it; those with blocks first.
+  // A binding is replaced by an earlier value of its type; bindings with blocks first.
   bool replaced() {
     bool smaller = false;
     for (Symbol name : functions()) {
@@ -181,26 +181,27 @@ class Shrinker {
   bool replace(Symbol name, VarId var) {
     const Function& function = *module_.function(name);
     const Type type = function.type(var);
-    std::vector<Atom> choices;
+    std::vector<Atom> replacements;
     for (VarId param : function.params) {
-      if (function.type(param) == type) choices.emplace_back(param);
+      if (function.type(param) == type) replacements.emplace_back(param);
     }
-    bool there = false;
+    bool reached = false;
     for_each_binding(function.body, [&](const Binding& binding) {
-      there |= binding.var == var;
-      if (!there && choices.size() < 3 && function.type(binding.var) == type) choices.emplace_back(binding.var);
+      reached |= binding.var == var;
+      if (!reached && replacements.size() < 3 && function.type(binding.var) == type)
+        replacements.emplace_back(binding.var);
     });
-    if (!there) return false;  // it went with another
+    if (!reached) return false;  // removed together with another
     const auto shape = type.tensor() ? type.tensor()->shape() : std::nullopt;
-    if (shape && runtime::element_count(*shape) <= 64) choices.emplace_back(ConstId{UINT32_MAX});
-    for (Atom choice : choices) {
+    if (shape && runtime::element_count(*shape) <= 64) replacements.emplace_back(ConstId{UINT32_MAX});
+    for (Atom replacement : replacements) {
       Module candidate = clone(module_);
-      if (std::holds_alternative<ConstId>(choice)) {
-        choice = candidate.add_constant(runtime::Tensor(type.tensor()->dtype, *shape));
+      if (std::holds_alternative<ConstId>(replacement)) {
+        replacement = candidate.add_constant(runtime::Tensor(type.tensor()->dtype, *shape));
       }
       Function& changed = *candidate.function(name);
       for_each_use(changed.body, [&](Atom& atom) {
-        if (atom == Atom{var}) atom = choice;
+        if (atom == Atom{var}) atom = replacement;
       });
       erase(changed, [&](const Binding& binding) { return binding.var == var; });
       if (keep(std::move(candidate))) return true;
@@ -208,7 +209,7 @@ class Shrinker {
     return false;
   }
 
-  // The bindings of an arm or of a closure's body take the place of the whole.
+  // The bindings of an arm or of a closure's body replace the whole value.
   bool spliced() {
     bool smaller = false;
     for (Symbol name : functions()) {
@@ -252,7 +253,7 @@ class Shrinker {
     });
   }
 
-  // Arms of a match that go; the last one then takes everything.
+  // Removes arms of a match; the last remaining arm then covers everything.
   bool arms() {
     bool smaller = false;
     for (Symbol name : functions()) {

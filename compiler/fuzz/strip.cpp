@@ -3,7 +3,7 @@
 namespace tenon::compiler::fuzz {
 namespace {
 
-// The end of a type that starts at `at`: the first of `ends` outside all brackets. "->" is part of a type's own.
+// The end of a type that starts at `at`: the first of `ends` outside all brackets. "->" is part of a function type.
 size_t type_end(std::string_view text, size_t at, std::string_view ends) {
   int depth = 0;
   for (; at < text.size(); ++at) {
@@ -15,7 +15,7 @@ size_t type_end(std::string_view text, size_t at, std::string_view ends) {
   return at;
 }
 
-// Behind a name like %x_1.
+// The offset after a name like %x_1.
 size_t name_end(std::string_view text, size_t at) {
   while (at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) || text[at] == '_' || text[at] == '%'))
     ++at;
@@ -27,8 +27,8 @@ size_t name_end(std::string_view text, size_t at) {
 std::string without_annotations(std::string_view text, bool lambdas) {
   std::string out;
   for (size_t at = 0; at < text.size();) {
-    const std::string_view rest = text.substr(at);
-    if (rest.starts_with("let %")) {
+    const std::string_view tail = text.substr(at);
+    if (tail.starts_with("let %")) {
       const size_t end = name_end(text, at + 4);
       out += text.substr(at, end - at);
       at = end;
@@ -36,9 +36,9 @@ std::string without_annotations(std::string_view text, bool lambdas) {
         at = type_end(text, at + 2, "=");
         out += ' ';
       }
-    } else if (lambdas && (rest.starts_with("fn (%") || rest.starts_with("fn(%"))) {
-      const size_t open = rest.find('(') + 1;
-      out += rest.substr(0, open);
+    } else if (lambdas && (tail.starts_with("fn (%") || tail.starts_with("fn(%"))) {
+      const size_t open = tail.find('(') + 1;
+      out += tail.substr(0, open);
       at += open;
       while (at < text.size() && text[at] != ')') {
         const size_t end = name_end(text, at);

@@ -15,16 +15,16 @@ bool contains(const std::vector<T>& list, const T& value) {
   return std::ranges::find(list, value) != list.end();
 }
 
-bool match_dim(Context& context, const std::vector<Symbol>& names, Dim pattern, Dim dim, Substitution& known) {
+bool match_dim(Context& context, const std::vector<Symbol>& names, Dim pattern, Dim dim, Substitution& substitution) {
   if (const auto variable = pattern.variable(); variable && contains(names, *variable)) {
-    return known.dims.emplace(*variable, dim).first->second == dim;
+    return substitution.dims.emplace(*variable, dim).first->second == dim;
   }
   std::vector<Symbol> used;
   variables(pattern, used);
   for (Symbol name : used) {
-    if (contains(names, name) && !known.dims.contains(name)) return false;
+    if (contains(names, name) && !substitution.dims.contains(name)) return false;
   }
-  return context.substitute(pattern, known.dims) == dim;
+  return context.substitute(pattern, substitution.dims) == dim;
 }
 
 }  // namespace
@@ -38,18 +38,18 @@ void variables(Dim dim, std::vector<Symbol>& found) {
 }
 
 void variables(Type type, std::vector<Symbol>& dims, std::vector<Symbol>& types) {
-  auto each = [&](const std::vector<Type>& parts) {
+  auto visit_all = [&](const std::vector<Type>& parts) {
     for (Type part : parts) variables(part, dims, types);
   };
   if (auto* tensor = type.tensor()) {
     for (Dim dim : tensor->dims) variables(dim, dims);
   } else if (auto* tuple = type.tuple()) {
-    each(tuple->fields);
+    visit_all(tuple->fields);
   } else if (auto* function = type.function()) {
-    each(function->params);
+    visit_all(function->params);
     variables(function->result, dims, types);
   } else if (auto* adt = type.adt()) {
-    each(adt->args);
+    visit_all(adt->args);
   } else if (auto* reference = type.reference()) {
     variables(reference->value, dims, types);
   } else if (auto* variable = type.variable()) {
@@ -58,25 +58,26 @@ void variables(Type type, std::vector<Symbol>& dims, std::vector<Symbol>& types)
 }
 
 bool match(Context& context, const std::vector<Symbol>& dims, const std::vector<Symbol>& types, Type pattern, Type type,
-           Substitution& known) {
-  auto each = [&](const std::vector<Type>& a, const std::vector<Type>& b) {
-    return std::ranges::equal(a, b, [&](Type x, Type y) { return match(context, dims, types, x, y, known); });
+           Substitution& substitution) {
+  auto match_all = [&](const std::vector<Type>& a, const std::vector<Type>& b) {
+    return std::ranges::equal(a, b, [&](Type x, Type y) { return match(context, dims, types, x, y, substitution); });
   };
   if (auto* variable = pattern.variable(); variable && contains(types, variable->name)) {
-    return known.types.emplace(variable->name, type).first->second == type;
+    return substitution.types.emplace(variable->name, type).first->second == type;
   }
   if (pattern == type && dims.empty() && types.empty()) return true;
   if (auto* a = pattern.tensor(), *b = type.tensor(); a && b) {
-    return a->dtype == b->dtype &&
-           std::ranges::equal(a->dims, b->dims, [&](Dim x, Dim y) { return match_dim(context, dims, x, y, known); });
+    return a->dtype == b->dtype && std::ranges::equal(a->dims, b->dims, [&](Dim x, Dim y) {
+             return match_dim(context, dims, x, y, substitution);
+           });
   }
-  if (auto* a = pattern.tuple(), *b = type.tuple(); a && b) return each(a->fields, b->fields);
+  if (auto* a = pattern.tuple(), *b = type.tuple(); a && b) return match_all(a->fields, b->fields);
   if (auto* a = pattern.function(), *b = type.function(); a && b) {
-    return each(a->params, b->params) && match(context, dims, types, a->result, b->result, known);
+    return match_all(a->params, b->params) && match(context, dims, types, a->result, b->result, substitution);
   }
-  if (auto* a = pattern.adt(), *b = type.adt(); a && b) return a->name == b->name && each(a->args, b->args);
+  if (auto* a = pattern.adt(), *b = type.adt(); a && b) return a->name == b->name && match_all(a->args, b->args);
   if (auto* a = pattern.reference(), *b = type.reference(); a && b) {
-    return match(context, dims, types, a->value, b->value, known);
+    return match(context, dims, types, a->value, b->value, substitution);
   }
   return pattern == type;
 }
@@ -100,22 +101,24 @@ DType Types::dtype() { return dtypes_[random_.between(0, static_cast<int64_t>(dt
 
 Dim Types::dim(const std::vector<Symbol>& variables) {
   if (variables.empty() || random_.chance(55)) return context_.dim(size());
-  auto one = [&] { return context_.dim(variables[random_.between(0, static_cast<int64_t>(variables.size()) - 1)]); };
-  // One draw a statement: the order of arguments is the compiler's own.
+  auto variable = [&] {
+    return context_.dim(variables[random_.between(0, static_cast<int64_t>(variables.size()) - 1)]);
+  };
+  // One draw a statement: the evaluation order of arguments is unspecified.
   const int64_t form = random_.between(0, 12);
-  const Dim first = one();
+  const Dim first = variable();
   if (form < 7) return first;
-  const Dim number = context_.dim(random_.between(2, 4));
+  const Dim constant = context_.dim(random_.between(2, 4));
   switch (form) {
-    case 7: return context_.multiply(number, first);
-    case 8: return context_.add(first, number);
-    case 9: return context_.floor_divide(context_.add(first, context_.dim(1)), number);
-    case 10: return context_.modulo(first, number);
+    case 7: return context_.multiply(constant, first);
+    case 8: return context_.add(first, constant);
+    case 9: return context_.floor_divide(context_.add(first, context_.dim(1)), constant);
+    case 10: return context_.modulo(first, constant);
     default: break;
   }
-  const Dim second = one();
+  const Dim second = variable();
   if (form == 11) return random_.chance(50) ? context_.add(first, second) : context_.multiply(first, second);
-  return random_.chance(50) ? context_.minimum({first, number}) : context_.maximum({first, second});
+  return random_.chance(50) ? context_.minimum({first, constant}) : context_.maximum({first, second});
 }
 
 Type Types::tensor(const std::vector<Symbol>& dims) {
@@ -202,8 +205,8 @@ void Types::define() {
   for (int i = static_cast<int>(random_.between(0, 2)); i > 0; --i) define_random(i);
 }
 
-void Types::define_random(int number) {
-  const std::string name = fmt::format("T{}", number);
+void Types::define_random(int index) {
+  const std::string name = fmt::format("T{}", index);
   std::vector<std::string_view> params;
   std::vector<Type> self;
   for (std::string_view param : {"A", "B"}) {
@@ -220,7 +223,7 @@ void Types::define_random(int number) {
     for (int64_t j = random_.between(0, 3); j > 0; --j) {
       fields.push_back(i > 0 && random_.chance(25) ? me : any(wish));
     }
-    constructors.emplace_back(fmt::format("C{}_{}", number, i), std::move(fields));
+    constructors.emplace_back(fmt::format("C{}_{}", index, i), std::move(fields));
   }
   define(name, params, std::move(constructors));
 }
@@ -231,19 +234,20 @@ bool Types::is_data(Type type) const {
 }
 
 bool Types::is_data(Type type, std::vector<Symbol>& visited) const {
-  auto all = [&](const std::vector<Type>& parts) {
+  auto all_allowed = [&](const std::vector<Type>& parts) {
     return std::ranges::all_of(parts, [&](Type part) { return is_data(part, visited); });
   };
   if (type.function() || type.reference()) return false;
-  if (auto* tuple = type.tuple()) return all(tuple->fields);
+  if (auto* tuple = type.tuple()) return all_allowed(tuple->fields);
   auto* adt = type.adt();
   if (!adt) return true;
-  if (!all(adt->args)) return false;
+  if (!all_allowed(adt->args)) return false;
   if (contains(visited, adt->name)) return true;
   visited.push_back(adt->name);
   auto found = module_.adts.find(adt->name);
-  return found == module_.adts.end() ||
-         std::ranges::all_of(found->second.constructors, [&](const Constructor& next) { return all(next.fields); });
+  return found == module_.adts.end() || std::ranges::all_of(found->second.constructors, [&](const Constructor& next) {
+           return all_allowed(next.fields);
+         });
 }
 
 std::vector<Type> Types::fields(const AdtType& adt, const Constructor& constructor) const {
@@ -256,7 +260,7 @@ std::vector<Type> Types::fields(const AdtType& adt, const Constructor& construct
 }
 
 const Constructor& Types::smallest(const AdtType& adt) const {
-  // The first constructor of all but the lists and trees names no type that leads back; theirs is the last.
+  // The first constructor of all but the lists and trees is not recursive; of lists and trees the last is not.
   const Adt& definition = module_.adts.at(adt.name);
   const Constructor& last = definition.constructors.back();
   return last.fields.empty() ? last : definition.constructors.front();

@@ -1,4 +1,4 @@
-// The types of a random module: the defined ones, and those made of them.
+// The types of a random module: the defined ones, and those built from them.
 #pragma once
 
 #include <map>
@@ -9,14 +9,14 @@
 
 namespace tenon::compiler::fuzz {
 
-// What the variables of a signature stand for, as far as arguments have said it.
+// The values of the variables of a signature, as far as arguments determine them.
 struct Substitution {
   std::map<Symbol, Dim> dims;
   std::map<Symbol, Type> types;
 };
-// Whether `type` is an instance of `pattern`, in which `dims` and `types` are the variables; notes what they stand for.
+// Whether `type` is an instance of `pattern`, in which `dims` and `types` are the variables; records their values.
 bool match(Context& context, const std::vector<Symbol>& dims, const std::vector<Symbol>& types, Type pattern, Type type,
-           Substitution& known);
+           Substitution& substitution);
 
 // Every variable in a dim or type, in order of appearance.
 void variables(Dim dim, std::vector<Symbol>& found);
@@ -43,7 +43,7 @@ class Types {
   Type any(const Wish& wish);
   Type tensor(const std::vector<Symbol>& dims = {});
   Type tensor(DType dtype);
-  // With `?` for some sizes, and with numbers for each `?`.
+  // With `?` for some sizes, and with a constant for each `?`.
   Type erase_some(Type type);
   Type with_sizes(Type type);
   Dim dim(const std::vector<Symbol>& variables);
@@ -64,7 +64,7 @@ class Types {
  private:
   void define(std::string_view name, const std::vector<std::string_view>& params,
               std::vector<std::pair<std::string, std::vector<Type>>> constructors);
-  void define_random(int number);
+  void define_random(int index);
   Type of(std::string_view name, std::vector<Type> args) {
     return context_.adt(context_.symbol(name), std::move(args));
   }
@@ -76,7 +76,7 @@ class Types {
   DType floats_;
   std::vector<DType> dtypes_;  // with repetitions, as weights
   std::vector<int64_t> sizes_;
-  std::vector<Symbol> defined_;  // in order: maps are sorted by symbols, which is the same, but say so
+  std::vector<Symbol> defined_;  // in the order of definition
 };
 
 }  // namespace tenon::compiler::fuzz

@@ -1,4 +1,4 @@
-// Values of a wanted type: what is there, what can be computed, or what can always be made.
+// Values of a wanted type: locals in scope, computed values, or constructed ones.
 #include <algorithm>
 
 #include "compiler/fuzz/body.h"
@@ -6,20 +6,20 @@
 namespace tenon::compiler::fuzz {
 
 std::optional<Atom> Body::value(Type type, int depth) {
-  auto there = [&]() -> Made {
+  auto from_scope = [&]() -> Made {
     const Local* local = any([&](const Local& next) { return next.type == type && !next.fuel; });
     if (!local) return std::nullopt;
     return local->atom;
   };
-  const bool quick = depth <= 0 || tired();
+  const bool quick = depth <= 0 || exhausted();
   if (quick || random_.chance(50)) {
-    if (Made found = there()) return found;
+    if (Made found = from_scope()) return found;
   }
   for (int attempt = 0; !quick && attempt < 2; ++attempt) {
-    // An operator may have made something else of it, as i32 of the product of two i8.
+    // The operator may have another result dtype, as i32 for the product of two i8.
     if (Made made = compute(type, depth - 1); made && type_of(*made) == type) return made;
   }
-  if (Made found = there()) return found;
+  if (Made found = from_scope()) return found;
   return construct(type, depth);
 }
 
@@ -51,7 +51,7 @@ Body::Made Body::construct(Type type, int depth) {
   if (auto* adt = type.adt()) {
     const auto& constructors = builder_.module().adts.at(adt->name).constructors;
     const Constructor* constructor = &types_.smallest(*adt);
-    if (depth > 0 && !tired()) {
+    if (depth > 0 && !exhausted()) {
       const Constructor& other = constructors[random_.between(0, static_cast<int64_t>(constructors.size()) - 1)];
       if (std::ranges::all_of(types_.fields(*adt, other), [&](Type next) { return constructible(next); })) {
         constructor = &other;
@@ -79,8 +79,9 @@ Body::Made Body::compute(Type type, int depth) {
     std::vector<const Callee*> fitting;
     const auto& from = may_recur_ && !group.empty() && random_.chance(50) ? group : callees;
     for (const Callee& callee : from) {
-      Substitution known;
-      if (fuzz::match(context_, callee.dims, callee.types, callee.result, type, known)) fitting.push_back(&callee);
+      Substitution substitution;
+      if (fuzz::match(context_, callee.dims, callee.types, callee.result, type, substitution))
+        fitting.push_back(&callee);
     }
     if (fitting.empty()) return std::nullopt;
     const Callee callee = *fitting[random_.between(0, static_cast<int64_t>(fitting.size()) - 1)];
@@ -114,7 +115,7 @@ Body::Made Body::compute(Type type, int depth) {
     const Local copy = *subject;
     return match(copy, type, depth);
   }
-  if (draw < 94) {  // a closure that is called at once
+  if (draw < 94) {  // a closure that is applied immediately
     if (!constructible(type)) return std::nullopt;
     const Type param = some_type();
     const Made closure = lambda(FunctionType{{param}, type}, depth);
@@ -139,12 +140,12 @@ Body::Made Body::tensor_by_operator(Type type, int depth) {
   auto like = [&](DType dtype) { return value(context_.tensor(wanted.dims, dtype), depth); };
   const int64_t draw = random_.between(0, 99);
   if (draw < 25) {
-    const std::string_view op = real ? random_.of({"tanh", "sigmoid", "relu", "identity"}) : "relu";
+    const OperatorId op = real ? random_.of({ops::kTanh, ops::kSigmoid, ops::kRelu, ops::kIdentity}) : ops::kRelu;
     const Made x = value(type, depth);
     return x ? apply(op, {*x}) : std::nullopt;
   }
   if (draw < 60) {
-    const std::string_view op = random_.of({"add", "subtract", "multiply"});
+    const OperatorId op = random_.of({ops::kAdd, ops::kSubtract, ops::kMultiply});
     Dims dims = wanted.dims;
     for (Dim& dim : dims) {
       if (random_.chance(20)) dim = context_.dim(1);
@@ -155,7 +156,7 @@ Body::Made Body::tensor_by_operator(Type type, int depth) {
   }
   if (draw < 75) {  // integers may become floats, never the other way round
     const Made x = like(real || random_.chance(70) ? DType::kI32 : DType::kI64);
-    return x ? apply("cast", {*x}, {{"dtype", std::string(runtime::name(wanted.dtype))}}) : std::nullopt;
+    return x ? apply(ops::kCast, {*x}, {{"dtype", std::string(runtime::name(wanted.dtype))}}) : std::nullopt;
   }
   if (draw < 85 && wanted.dims.size() >= 2) {
     std::vector<int64_t> axes;
@@ -164,30 +165,30 @@ Body::Made Body::tensor_by_operator(Type type, int depth) {
     Dims dims(wanted.dims.size());
     for (size_t i = 0; i < axes.size(); ++i) dims[axes[i]] = wanted.dims[i];
     const Made x = value(context_.tensor(dims, wanted.dtype), depth);
-    return x ? apply("transpose", {*x}, {{"axes", axes}}) : std::nullopt;
+    return x ? apply(ops::kTranspose, {*x}, {{"axes", axes}}) : std::nullopt;
   }
   if (draw < 93 && wanted.dims.size() == 2) {
     const Dim inner = context_.dim(types_.size());
     const Made a = value(context_.tensor(Dims{wanted.dims[0], inner}, wanted.dtype), depth);
     const Made b = value(context_.tensor(Dims{inner, wanted.dims[1]}, wanted.dtype), depth);
-    return a && b ? apply("matmul", {*a, *b}) : std::nullopt;
+    return a && b ? apply(ops::kMatmul, {*a, *b}) : std::nullopt;
   }
   if (const auto shape = wanted.shape(); shape && !shape->empty()) {
-    const Dims all{context_.dim(runtime::element_count(*shape))};
-    const Made x = value(context_.tensor(all, wanted.dtype), depth);
-    return x ? apply("reshape", {*x}, {{"shape", *shape}}) : std::nullopt;
+    const Dims flat{context_.dim(runtime::element_count(*shape))};
+    const Made x = value(context_.tensor(flat, wanted.dtype), depth);
+    return x ? apply(ops::kReshape, {*x}, {{"shape", *shape}}) : std::nullopt;
   }
   return std::nullopt;
 }
 
 Body::Made Body::condition(int depth) {
   const Type wanted = context_.tensor(Dims{}, DType::kBool);
-  const Local* there = any([&](const Local& next) { return next.type == wanted; });
-  if (there && random_.chance(50)) return there->atom;
-  const Type number = types_.scalar(random_.chance(50) ? DType::kI32 : DType::kI64);
-  const Made made = value(number, depth);
+  const Local* local = any([&](const Local& next) { return next.type == wanted; });
+  if (local && random_.chance(50)) return local->atom;
+  const Type integer = types_.scalar(random_.chance(50) ? DType::kI32 : DType::kI64);
+  const Made made = value(integer, depth);
   if (!made) return std::nullopt;
-  return apply("cast", {*made}, {{"dtype", std::string("bool")}});
+  return apply(ops::kCast, {*made}, {{"dtype", std::string("bool")}});
 }
 
 Body::Made Body::branch(Type type, int depth) {
@@ -212,19 +213,19 @@ Body::Made Body::lambda(const FunctionType& type, int depth, std::string_view na
     value.params.push_back(builder_.declare(param, random_.chance(50) ? fresh("x") : ""));
     locals.push_back({.atom = value.params.back(), .type = param});
   }
-  // What the body does is not done here; it may neither recur nor be dear, since anybody may call it.
+  // The body runs where the closure is called; any caller may call it, so it must neither recur nor be expensive.
   const int64_t cost = cost_, limit_before = limit;
   const bool recur = may_recur_;
   cost_ = 0, limit = std::min(limit, call_cost(whole) / 2), may_recur_ = false;
   auto body = block(type.result, depth > 0 ? random_.between(0, 3) : 0, locals);
-  const int64_t own = cost_;
+  const int64_t outer_cost = cost_;
   cost_ = cost, limit = limit_before, may_recur_ = recur;
-  if (!body || own > call_cost(whole)) return std::nullopt;
+  if (!body || outer_cost > call_cost(whole)) return std::nullopt;
   value.body.push_back(std::move(*body));
   ++cost_;
   auto made = builder_.bind_to(self, std::move(value));
   if (!made) return std::nullopt;
-  call_costs_[static_cast<uint32_t>(self)] = own + 1;
+  call_costs_[static_cast<uint32_t>(self)] = outer_cost + 1;
   return *made;
 }
 

@@ -1,4 +1,4 @@
-// Builds values with their types, and keeps the stack of open blocks.
+// The builder: bindings with inferred types, and the stack of open blocks.
 #include "compiler/ir/builder.h"
 
 #include <fmt/format.h>
@@ -30,18 +30,19 @@ Block Builder::close(Atom result) {
 
 void Builder::append(VarId var, Value value) {
   auto& bindings = (open_.empty() ? function_.body : open_.back()).bindings;
-  if (places_.size() <= index(var)) places_.resize(function_.vars.size());
-  places_[index(var)] = {static_cast<uint32_t>(open_.size()), static_cast<uint32_t>(bindings.size())};
+  if (positions_.size() <= index(var)) positions_.resize(function_.vars.size());
+  positions_[index(var)] = {static_cast<uint32_t>(open_.size()), static_cast<uint32_t>(bindings.size())};
   bindings.push_back({var, std::move(value)});
 }
 
 const Value* Builder::value_of(const Atom& atom) const {
   auto* var = std::get_if<VarId>(&atom);
-  if (!var || index(*var) >= places_.size()) return nullptr;
-  const Place place = places_[index(*var)];
-  if (place.depth > open_.size()) return nullptr;
-  const auto& bindings = (place.depth == 0 ? function_.body : open_[place.depth - 1]).bindings;
-  return place.index < bindings.size() && bindings[place.index].var == *var ? &bindings[place.index].value : nullptr;
+  if (!var || index(*var) >= positions_.size()) return nullptr;
+  const BindingPosition position = positions_[index(*var)];
+  if (position.depth > open_.size()) return nullptr;
+  const auto& bindings = (position.depth == 0 ? function_.body : open_[position.depth - 1]).bindings;
+  return position.index < bindings.size() && bindings[position.index].var == *var ? &bindings[position.index].value
+                                                                                  : nullptr;
 }
 
 const Apply* Builder::application(const Atom& atom) const {
@@ -49,9 +50,9 @@ const Apply* Builder::application(const Atom& atom) const {
   return value ? std::get_if<Apply>(value) : nullptr;
 }
 
-const Apply* Builder::application(const Atom& atom, std::string_view op) const {
+const Apply* Builder::application(const Atom& atom, OperatorId op) const {
   const Apply* apply = application(atom);
-  return apply && apply->op->name == op ? apply : nullptr;
+  return apply && apply->op->is(op) ? apply : nullptr;
 }
 
 Expected<Atom> Builder::bind_to(VarId var, Value value) {
@@ -62,7 +63,7 @@ Expected<Atom> Builder::bind_to(VarId var, Value value) {
   }
   if (!type) {
     if (type.error().where.empty()) type.error().where = module_.span(span_).str();
-    return forward_error(type);
+    return std::unexpected(std::move(type.error()));
   }
   append(var, std::move(value));
   return var;
@@ -70,8 +71,7 @@ Expected<Atom> Builder::bind_to(VarId var, Value value) {
 
 Expected<Type> Builder::checked(Apply& apply) {
   std::vector<Requirement> required;
-  Expected<Type> type = infer_checked(context_, module_, function_, apply, required);
-  if (!type) return type;
+  TENON_TRY_ASSIGN(type, infer_checked(context_, module_, function_, apply, required));
   for (const Requirement& next : required) {
     Atom& arg = apply.args[next.arg];
     TENON_TRY_ASSIGN(found, type_of(arg));
@@ -88,7 +88,7 @@ Expected<Atom> Builder::bind(Value value, Symbol name) {
   Expected<Type> type = apply ? checked(*apply) : infer_value(context_, module_, function_, value);
   if (!type) {
     if (type.error().where.empty()) type.error().where = module_.span(span_).str();
-    return forward_error(type);
+    return std::unexpected(std::move(type.error()));
   }
   const auto id = static_cast<VarId>(function_.vars.size());
   function_.vars.push_back({*type, name, span_});
@@ -99,12 +99,20 @@ Expected<Atom> Builder::bind(Value value, Symbol name) {
 Expected<Atom> Builder::apply(std::string_view op, Atoms args, Attrs attrs, std::string_view name) {
   const Operator* record = context_.find_operator(op);
   if (!record) return error(fmt::format("there is no operator '{}'", op), module_.span(span_).str());
-  Expected<Attrs> complete = complete_attrs(*record, std::move(attrs));
+  return apply(*record, std::move(args), std::move(attrs), name);
+}
+
+Expected<Atom> Builder::apply(OperatorId op, Atoms args, Attrs attrs, std::string_view name) {
+  return apply(context_.op(op), std::move(args), std::move(attrs), name);
+}
+
+Expected<Atom> Builder::apply(const Operator& op, Atoms args, Attrs attrs, std::string_view name) {
+  Expected<Attrs> complete = complete_attrs(op, std::move(attrs));
   if (!complete) {
     complete.error().where = module_.span(span_).str();
-    return forward_error(complete);
+    return std::unexpected(std::move(complete.error()));
   }
-  return bind(Apply{record, std::move(*complete), std::move(args)}, context_.symbol(name));
+  return bind(Apply{&op, std::move(*complete), std::move(args)}, context_.symbol(name));
 }
 
 Expected<Atom> Builder::call(Symbol callee, Atoms args, std::string_view name) {

@@ -1,5 +1,5 @@
-// Builds functions binding by binding: attributes are completed and types inferred as each is made, so what a Builder
-// has made is well typed.
+// The builder of functions, binding by binding: it completes the attributes and infers the type of each binding, so a
+// function from a Builder is well typed.
 #pragma once
 
 #include <initializer_list>
@@ -13,11 +13,11 @@ namespace tenon::compiler {
 
 class Builder {
  public:
-  // Appends to `function`, which is part of no module yet; constants and spans go into `module`.
+  // Appends to `function`, which must not be part of a module yet; constants and spans are added to `module`.
   Builder(Context& context, Module& module, Function& function)
       : context_(context), module_(module), function_(function) {}
 
-  // What is made from now on comes from there.
+  // Sets the span of the bindings that follow.
   void at(SpanId span) { span_ = span; }
   SpanId span() const { return span_; }
 
@@ -28,37 +28,41 @@ class Builder {
     return constant(runtime::Tensor::of<T>(std::move(shape), values));
   }
 
-  // Errors carry the span's place.
+  // Errors have the location of the span.
+  Expected<Atom> apply(const Operator& op, Atoms args, Attrs attrs = {}, std::string_view name = {});
+  Expected<Atom> apply(OperatorId op, Atoms args, Attrs attrs = {}, std::string_view name = {});
+  // By the name in a text: an error where no operator has it.
   Expected<Atom> apply(std::string_view op, Atoms args, Attrs attrs = {}, std::string_view name = {});
   Expected<Atom> call(Symbol callee, Atoms args, std::string_view name = {});
   Expected<Atom> tuple(Atoms fields, std::string_view name = {});
   Expected<Atom> project(Atom tuple, uint32_t index, std::string_view name = {});
-  // Any value; its attributes must be complete. Where an operator needs sizes that cannot be proved, match_casts of its
-  // arguments go before it.
+  // Binds any value, whose attributes must be complete. Where an operator requires sizes that cannot be proved, the
+  // builder inserts match_casts of its arguments before it.
   Expected<Atom> bind(Value value, Symbol name);
 
-  // A variable before it is bound: of a pattern, a parameter of a lambda, or a lambda that its own body sees.
+  // Declares a variable before it is bound: a variable of a pattern, a parameter of a lambda, or a recursive lambda.
   VarId declare(Type type, std::string_view name);
   // Binds a declared variable; the value must have its type.
   Expected<Atom> bind_to(VarId var, Value value);
 
-  // Bindings made between open() and close() form a block, for an If, a Case or a Lambda that is bound next.
+  // The bindings between open() and close() form a block of the If, Case or Lambda that is bound next.
   void open() { open_.emplace_back(); }
   Block close(Atom result);
-  // Leaves all blocks that are open, after an error.
+  // Discards all open blocks, after an error.
   void abandon() { open_.clear(); }
 
-  void finish(Atom result);  // the function's result and its type
+  void finish(Atom result);  // sets the function's result and its type
 
-  // What binds the atom, in the block being made or in one around it; nullptr where it is a parameter, a part of a
-  // pattern, a lambda that is not made yet, or no variable. Good until the next binding is made.
+  // The value that the atom is bound to, in the current block or in a block around it; nullptr where the atom is a
+  // parameter, a variable of a pattern, a lambda that is not bound yet, or not a variable. The pointer is valid until
+  // the next binding is appended.
   const Value* value_of(const Atom& atom) const;
-  // The same, where it is an application: of any operator, or of that one.
+  // The value of the atom where it is an application of any operator, or of the operator `op`; nullptr otherwise.
   const Apply* application(const Atom& atom) const;
-  const Apply* application(const Atom& atom, std::string_view op) const;
+  const Apply* application(const Atom& atom, OperatorId op) const;
 
-  Expected<Type> type_of(const Atom& atom) const;         // an error for a polymorphic global: it is no value
-  const TensorType* tensor_type(const Atom& atom) const;  // nullptr where it is no tensor
+  Expected<Type> type_of(const Atom& atom) const;         // an error for a polymorphic global: it is not a value
+  const TensorType* tensor_type(const Atom& atom) const;  // nullptr where the atom is not a tensor
 
   Context& context() const { return context_; }
   Module& module() const { return module_; }
@@ -72,10 +76,11 @@ class Builder {
   Function& function_;
   SpanId span_{};
   std::vector<Block> open_;
-  struct Place {
-    uint32_t depth = UINT32_MAX, index = 0;  // among the open blocks, the function's body first
+  struct BindingPosition {
+    uint32_t depth = UINT32_MAX;  // 0: the function's body; otherwise the open block depth - 1
+    uint32_t index = 0;           // in the bindings of the block
   };
-  std::vector<Place> places_;  // by variable, as far as they are bound
+  std::vector<BindingPosition> positions_;  // by variable, as far as they are bound
   void append(VarId var, Value value);
 };
 

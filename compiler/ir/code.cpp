@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "compiler/ir/liveness.h"
+
 namespace tenon::compiler {
 namespace {
 
@@ -15,7 +17,7 @@ void add_variables(const Value& value, std::vector<bool>& bound) {
   }
 }
 
-// The sizes of `wanted` that have variables, with what they are in `found`.
+// Pairs each size of `wanted` that has variables with the size at its position in `found`.
 void pair_dims(Type wanted, Type found, std::vector<std::pair<Dim, Dim>>& pairs) {
   if (wanted.node->index() != found.node->index()) return;
   auto lists = [&](const std::vector<Type>& a, const std::vector<Type>& b) {
@@ -24,19 +26,19 @@ void pair_dims(Type wanted, Type found, std::vector<std::pair<Dim, Dim>>& pairs)
   struct Visitor {
     Type found;
     std::vector<std::pair<Dim, Dim>>& pairs;
-    decltype(lists)& each;
+    decltype(lists)& pair_lists;
     void operator()(const TensorType& x) const {
       const Dims& dims = found.tensor()->dims;
       for (size_t i = 0; i < std::min(x.dims.size(), dims.size()); ++i) {
         if (!x.dims[i].constant() && x.dims[i].valid()) pairs.emplace_back(x.dims[i], dims[i]);
       }
     }
-    void operator()(const TupleType& x) const { each(x.fields, found.tuple()->fields); }
+    void operator()(const TupleType& x) const { pair_lists(x.fields, found.tuple()->fields); }
     void operator()(const FunctionType& x) const {
-      each(x.params, found.function()->params);
+      pair_lists(x.params, found.function()->params);
       pair_dims(x.result, found.function()->result, pairs);
     }
-    void operator()(const AdtType& x) const { each(x.args, found.adt()->args); }
+    void operator()(const AdtType& x) const { pair_lists(x.args, found.adt()->args); }
     void operator()(const ReferenceType& x) const { pair_dims(x.value, found.reference()->value, pairs); }
     void operator()(const TypeVariable&) const {}
     void operator()(const UnknownType&) const {}
@@ -63,54 +65,45 @@ class Maker {
     first.insert(first.end(), code.captures.begin(), code.captures.end());
     if (code.self) first.push_back(*code.self);
     for (VarId var : first) add(code, var);
-    code.body = block(code, body, first, true);
+    code.body = block(code, find_liveness(function_, body), body, first, true);
   }
   static void add(Code& code, VarId var) { code.slot[index(var)] = code.slots++; }
 
-  // `first`: the variables that the block begins with.
-  CodeBlock block(Code& code, const Block& block, const std::vector<VarId>& first, bool tail) {
+  // `first`: the variables that have values when the block begins.
+  CodeBlock block(Code& code, const Liveness& live, const Block& block, const std::vector<VarId>& first, bool tail) {
     CodeBlock result;
     result.block = &block;
     for (size_t i = 0; i < block.bindings.size(); ++i) {
       const Binding& binding = block.bindings[i];
       add(code, binding.var);
       const bool last = tail && i + 1 == block.bindings.size() && block.result == Atom{binding.var};
-      result.steps.push_back(step(code, binding, last));
+      result.steps.push_back(step(code, live, binding, last));
     }
-    std::vector<size_t> last(function_.vars.size(), SIZE_MAX);  // SIZE_MAX: none of this block's
-    for (VarId var : first) last[index(var)] = 0;
-    for (size_t i = 0; i < block.bindings.size(); ++i) {
-      const Binding& binding = block.bindings[i];
-      last[index(binding.var)] = i;
-      auto use = [&](const Atom& atom) {
-        auto* var = std::get_if<VarId>(&atom);
-        if (var && last[index(*var)] != SIZE_MAX) last[index(*var)] = i;
-      };
-      for_each_operand(binding.value, use);
-      for_each_block(binding.value, [&](const Block& inner) { for_each_use(inner, use); });
-    }
-    if (auto* var = std::get_if<VarId>(&block.result)) last[index(*var)] = SIZE_MAX;
-    auto die = [&](VarId var) {
-      const size_t at = last[index(var)];
-      if (at < result.steps.size()) result.steps[at].dying.push_back(code.slot[index(var)]);
+    // A slot is emptied by the step that contains its variable's last use; the block's result is read after all steps.
+    const auto empty_after_last_use = [&](VarId var) {
+      if (result.steps.empty() || block.result == Atom{var}) return;
+      const auto next = std::ranges::upper_bound(block.bindings, live.last_use[index(var)], {},
+                                                 [&](const Binding& b) { return live.first[index(b.var)]; });
+      const auto step = std::max<ptrdiff_t>(next - block.bindings.begin() - 1, 0);
+      result.steps[static_cast<size_t>(step)].last_uses.push_back(code.slot[index(var)]);
     };
-    for (VarId var : first) die(var);
-    for (const Binding& binding : block.bindings) die(binding.var);
+    for (VarId var : first) empty_after_last_use(var);
+    for (const Binding& binding : block.bindings) empty_after_last_use(binding.var);
     return result;
   }
 
-  CodeStep step(Code& code, const Binding& binding, bool tail) {
+  CodeStep step(Code& code, const Liveness& live, const Binding& binding, bool tail) {
     CodeStep step;
     step.binding = &binding;
     step.tail = tail;
     if (auto* branch = std::get_if<If>(&binding.value)) {
-      for (const Block& arm : branch->arms) step.blocks.push_back(block(code, arm, {}, tail));
+      for (const Block& arm : branch->arms) step.blocks.push_back(block(code, live, arm, {}, tail));
     } else if (auto* match = std::get_if<Case>(&binding.value)) {
       for (const Arm& arm : match->arms) {
         std::vector<VarId> vars;
         for_each_variable(arm.pattern, [&](VarId var) { vars.push_back(var); });
         for (VarId var : vars) add(code, var);
-        step.blocks.push_back(block(code, arm.block, vars, tail));
+        step.blocks.push_back(block(code, live, arm.block, vars, tail));
       }
     } else if (auto* lambda = std::get_if<Lambda>(&binding.value)) {
       step.lambda = make(*lambda, binding.var);

@@ -1,4 +1,4 @@
-// What the interpreter runs: a function's blocks with a slot for each variable of a frame, last uses and tail calls.
+// The interpreter's form of a function: its blocks, with a slot for each variable of a frame, last uses and tail calls.
 #pragma once
 
 #include <memory>
@@ -16,10 +16,10 @@ struct CodeBlock {
 };
 struct CodeStep {
   const Binding* binding = nullptr;
-  std::vector<uint32_t> dying;             // slots whose last use this is
+  std::vector<uint32_t> last_uses;         // slots that nothing reads after this step
   std::vector<CodeBlock> blocks;           // of an If or a Case
   std::unique_ptr<Code> lambda;            // of a Lambda
-  std::vector<std::pair<Dim, Dim>> sizes;  // of a call: sizes as the callee's types say them and as the arguments' do
+  std::vector<std::pair<Dim, Dim>> sizes;  // of a call: sizes in the callee's types and in the arguments' types
   bool tail = false;                       // its value is the frame's result
 };
 

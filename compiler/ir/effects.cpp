@@ -1,4 +1,4 @@
-// Effects of functions, as the least fixed point over their calls.
+// The effects of functions, as the least fixed point over their calls.
 #include "compiler/ir/effects.h"
 
 #include <algorithm>
@@ -25,9 +25,9 @@ std::set<Symbol> callees(const Function& function) {
 
 bool may_fail(const Module& module, const Function& function, const Apply& apply) {
   if (!apply.op->may_fail) return false;
-  Application known{apply.attrs, {}};
+  Application application{apply.attrs, {}};
   for (const Atom& arg : apply.args) {
-    Application::Argument& next = known.args.emplace_back();
+    Application::Argument& next = application.args.emplace_back();
     if (auto* constant = std::get_if<ConstId>(&arg)) {
       next.constant = &module.constant(*constant);
       next.dtype = next.constant->dtype();
@@ -38,7 +38,7 @@ bool may_fail(const Module& module, const Function& function, const Apply& apply
       for (Dim dim : type.dims) next.sizes.push_back(dim.constant());
     }
   }
-  return apply.op->may_fail(known);
+  return apply.op->may_fail(application);
 }
 
 }  // namespace
@@ -50,16 +50,17 @@ Effects::Effects(Context& context, const Module& module) : module_(module) {
       Context& context;
       Effect operator()(const Function& x) const { return x.bounds.empty() ? Effect::kNone : Effect::kCheck; }
       Effect operator()(const loop::Function& x) const {
-        const loop::Doubts doubts = loop::doubts(context, x);
-        if (doubts.library) return Effect::kState;
-        return doubts.none() && x.bounds.empty() ? Effect::kNone : Effect::kCheck;
+        const loop::UnprovenObligations unproven = loop::unproven_obligations(context, x);
+        if (unproven.library) return Effect::kState;
+        return unproven.none() && x.bounds.empty() ? Effect::kNone : Effect::kCheck;
       }
       Effect operator()(const Library&) const { return Effect::kState; }
     };
     functions_[name] = std::visit(Visitor{context}, global);
     if (auto* function = std::get_if<Function>(&global)) calls[name] = callees(*function);
   }
-  // What reaches itself may never end. Every function on a cycle keeps something that it calls on it: peel the others.
+  // A function that can reach itself may not terminate. Functions whose callees are all acyclic are removed one by one
+  // (Kahn's algorithm); the remaining functions are on a cycle or call a function on a cycle.
   std::map<Symbol, size_t> open;
   std::map<Symbol, std::vector<Symbol>> callers;
   std::vector<Symbol> ends;
@@ -116,7 +117,7 @@ Effect Effects::of(const Function& function, const Value& value) const {
     Effect operator()(const Tuple&) const { return Effect::kNone; }
     Effect operator()(const Project&) const { return Effect::kNone; }
     Effect operator()(const Construct&) const { return Effect::kNone; }
-    Effect operator()(const Lambda&) const { return Effect::kNone; }  // making one does nothing
+    Effect operator()(const Lambda&) const { return Effect::kNone; }  // the creation of a closure has no effect
     Effect operator()(const If& branch) const {
       return std::max(self.of(function, branch.arms[0]), self.of(function, branch.arms[1]));
     }

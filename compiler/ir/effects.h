@@ -1,4 +1,4 @@
-// What the evaluation of a binding may do besides giving its value.
+// Effects: what the evaluation of a binding may do besides computing its value.
 #pragma once
 
 #include <map>
@@ -8,17 +8,19 @@
 namespace tenon::compiler {
 
 enum class Effect : uint8_t {
-  kNone,   // nothing: it may move along data edges and go when unused
-  kCheck,  // it may stop the program, or never end: it stays in its arm
-  kState,  // it makes, reads or writes a reference, or calls what nobody knows: it keeps its place among these
+  kNone,   // no effect: the binding may move along data edges and is removed when it is unused
+  kCheck,  // the evaluation may stop the program, or may not terminate: the binding stays in its arm
+  kState,  // creates, reads or writes a reference, or calls an unknown function: bindings of this effect keep their
+           // order
 };
 
-// The effects of a module's functions, inferred from the calls inward; what calls a closure may do anything.
+// The effects of a module's functions, inferred bottom-up over the calls. A call of a closure may have any effect.
 class Effects {
  public:
-  Effects(Context& context, const Module& module);  // which outlives it
+  Effects(Context& context, const Module& module);  // the module must outlive the object
 
-  // In a function of the module, whose constants and library functions are those that it had.
+  // The effect of a value or block of a function of the module, whose constants and library functions must not have
+  // changed since the construction.
   Effect of(const Function& function, const Value& value) const;
   Effect of(const Function& function, const Block& block) const;
   Effect of_function(Symbol name) const;

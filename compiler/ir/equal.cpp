@@ -1,4 +1,4 @@
-// Equality of modules: two functions are equal under the renaming of variables that their bindings set up.
+// The equality of modules: two functions are equal under the renaming of variables that their bindings define.
 #include <algorithm>
 
 #include "compiler/ir/module.h"
@@ -35,14 +35,16 @@ class Comparison {
     struct Visitor {
       Comparison& self;
       const MatchPattern& right;
-      decltype(fields)& all;
+      decltype(fields)& equal_fields;
       bool operator()(const AnyPattern&) const { return true; }
       bool operator()(const BindPattern& x) const { return self.define(x.var, std::get<BindPattern>(right.form).var); }
       bool operator()(const ConstructPattern& x) const {
         const auto& y = std::get<ConstructPattern>(right.form);
-        return x.constructor == y.constructor && all(x.fields, y.fields);
+        return x.constructor == y.constructor && equal_fields(x.fields, y.fields);
       }
-      bool operator()(const TuplePattern& x) const { return all(x.fields, std::get<TuplePattern>(right.form).fields); }
+      bool operator()(const TuplePattern& x) const {
+        return equal_fields(x.fields, std::get<TuplePattern>(right.form).fields);
+      }
     };
     return std::visit(Visitor{*this, right, fields}, left.form);
   }
@@ -50,7 +52,7 @@ class Comparison {
   bool same(const Block& left, const Block& right) {
     return std::ranges::equal(left.bindings, right.bindings,
                               [&](const Binding& x, const Binding& y) {
-                                // A lambda sees itself.
+                                // A lambda may refer to its own variable, so the variables are paired first.
                                 return define(x.var, y.var) && same(x.value, y.value);
                               }) &&
            same(left.result, right.result);

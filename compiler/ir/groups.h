@@ -1,4 +1,4 @@
-// Groups of nodes of a DAG that merge without making a cycle between groups: the engine under partitioning and fusion.
+// Groups of nodes of a DAG that merge without a cycle between groups: the data structure of partitioning and fusion.
 #pragma once
 
 #include <cstddef>
@@ -7,48 +7,50 @@
 
 namespace tenon::compiler {
 
-// Nodes 0 .. n-1 in topological order; edges go upward. Every node begins as a group of its own. Group ids are nodes.
+// The nodes are 0 .. n-1 in topological order; edges go from lower to higher nodes. Initially every node is a group by
+// itself. The id of a group is one of its nodes.
 //
-// The groups are kept in an order in which each comes behind all that it needs, and a path between two groups lies
-// between their places: a question looks at no group outside of that window, and a merge moves only the groups that it
-// found there. (Pearce and Kelly 2007, with contraction in place of insertion.)
+// The groups are kept in a topological order. A path between two groups visits only positions between the two, so a
+// query visits no group outside of this window, and a merge moves only the groups that the query found there. (Pearce
+// and Kelly 2007, with contraction in place of insertion.)
 class ConvexGroups {
  public:
-  // `operands[i]`: the nodes that node i reads, all smaller than i. A question that would look at more than `reach`
-  // groups, or several times as many edges, is answered with no.
-  explicit ConvexGroups(const std::vector<std::vector<uint32_t>>& operands, size_t reach = SIZE_MAX);
+  // `operands[i]`: the nodes that node i reads, all smaller than i. A query that would visit more than `max_visited`
+  // groups, or a multiple of this number of edges, returns false.
+  explicit ConvexGroups(const std::vector<std::vector<uint32_t>>& operands, size_t max_visited = SIZE_MAX);
 
   uint32_t find(uint32_t node) const;
-  // Merges the groups of two nodes, unless a path between them leads through a third group: then the merged group
-  // would both feed it and need it. Returns whether they are one group now.
+  // Merges the groups of two nodes, unless a path between them leads through a third group: then the merged group and
+  // the third group would form a cycle. Returns whether the two nodes are in the same group now.
   bool merge(uint32_t a, uint32_t b);
-  // Whether merge() would say yes; for callers with conditions of their own.
+  // Whether merge() would succeed, for callers with additional conditions.
   bool can_merge(uint32_t a, uint32_t b);
-  // Groups in an order in which each comes behind all that it needs.
+  // The groups in topological order.
   std::vector<uint32_t> topological() const;
 
-  // Edges looked at so far: the work done.
+  // The number of edges visited so far, as a measure of the work.
   uint64_t steps() const { return steps_; }
 
  private:
-  // The nodes at the other ends of a group's edges; some may have joined the group, or one another, since.
+  // The nodes at the other ends of a group's edges. Some of these nodes may have joined the group, or the same group,
+  // since the edges were added.
   struct Edges {
     std::vector<uint32_t> nodes;
-    size_t distinct = 0;  // how many there were when repeated ones were last dropped
+    size_t distinct = 0;  // the number of edges after the last removal of duplicates
   };
-  enum class Way : uint8_t { kUp, kDown };
+  enum class Direction : uint8_t { kUp, kDown };
 
-  // The groups strictly between two groups that are reached from the first; false where the second is among those that
-  // they lead to, or where there are more than `reach_`.
-  bool between(Way way, uint32_t from, uint32_t to, std::vector<uint32_t>& found);
+  // Finds the groups at positions strictly between two groups that are reachable from the first. Returns false where an
+  // edge leads from one of them to the second group, or where there are more than `max_visited_`.
+  bool between(Direction direction, uint32_t from, uint32_t to, std::vector<uint32_t>& found);
   void append(Edges& edges, Edges& more, uint32_t self);
 
-  size_t reach_;
+  size_t max_visited_;
   uint64_t steps_ = 0;
   mutable std::vector<uint32_t> parent_;
-  std::vector<uint32_t> place_;       // by group: its place in the order
+  std::vector<uint32_t> position_;    // by group: its position in the topological order
   std::vector<Edges> needs_, feeds_;  // by group
-  std::vector<uint32_t> seen_;        // by group: the number of the search that met it last
+  std::vector<uint32_t> seen_;        // by group: the id of the last search that visited it
   uint32_t searches_ = 0;
 };
 

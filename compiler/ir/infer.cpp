@@ -1,4 +1,4 @@
-// The typing rules, one for each kind of value.
+// The typing rules, one rule for each kind of value.
 #include "compiler/ir/infer.h"
 
 #include <fmt/format.h>
@@ -11,17 +11,17 @@
 
 namespace tenon::compiler {
 
-Status Rules::same(std::string_view what, Type wanted, Type found) {
+Status Rules::require_equal(std::string_view what, Type wanted, Type found) {
   if (solver_.unify(wanted, found)) return {};
   return error(fmt::format("{} must be {}, found {}", what, text(wanted), text(found)));
 }
 
-// What can be said at once; the rest by fits(), when all is known.
-Status Rules::pass(Passed passed, Type found, std::vector<Passed>* all) {
+// Adds the equations of the operand; fits() checks the remaining conditions when all types are resolved.
+Status Rules::pass(Passed passed, Type found, std::vector<Passed>* passed_list) {
   if (!solver_.pass(passed.wanted, found)) {
     return error(fmt::format("{} must be {}, found {}", passed.what, text(passed.wanted), text(found)));
   }
-  if (all) all->push_back(std::move(passed));
+  if (passed_list) passed_list->push_back(std::move(passed));
   return {};
 }
 
@@ -43,8 +43,8 @@ Expected<Type> Rules::atom(const Atom& atom) {
   Signature signature = signature_of(context_, found->second);
   if (signature.dims.empty() && signature.types.empty())
     return context_.function(std::move(signature.params), signature.result);
-  return error(fmt::format("@{} works for many sizes or types, so it is no value by itself", context_.name(name)), "",
-               "wrap it: fn (%x: TYPE) { @f(%x) }");
+  return error(fmt::format("@{} is polymorphic in sizes or types and cannot be used as a value", context_.name(name)),
+               "", "wrap it: fn (%x: TYPE) { @f(%x) }");
 }
 
 Expected<std::vector<Type>> Rules::types_of(const Atoms& atoms) {
@@ -57,16 +57,17 @@ Expected<std::vector<Type>> Rules::types_of(const Atoms& atoms) {
   return types;
 }
 
-// The callee's type with fresh unknowns for its variables, but `types` for those that no parameter has, if they are
-// given.
+// The callee's signature with fresh unknowns for its variables, except that `types`, if they are stated, replace the
+// type variables that no parameter has.
 Expected<Signature> Rules::instantiate(Symbol callee, const std::vector<Type>& types) {
   const auto found = module_.globals.find(callee);
   if (found == module_.globals.end()) return error(fmt::format("there is no function @{}", context_.name(callee)));
   Signature signature = signature_of(context_, found->second);
-  const std::vector<Symbol> to_give = types_to_give(signature);
-  if (!types.empty() && types.size() != to_give.size()) {
-    return error(fmt::format("@{} takes {} types, found {}", context_.name(callee), to_give.size(), types.size()), "",
-                 "the arguments decide every other type");
+  const std::vector<Symbol> explicit_params = explicit_type_params(signature);
+  if (!types.empty() && types.size() != explicit_params.size()) {
+    return error(
+        fmt::format("@{} takes {} types, found {}", context_.name(callee), explicit_params.size(), types.size()), "",
+        "the arguments determine all other types");
   }
   if (signature.dims.empty() && signature.types.empty()) return signature;
   std::map<Symbol, Dim> dim_values;
@@ -75,16 +76,16 @@ Expected<Signature> Rules::instantiate(Symbol callee, const std::vector<Type>& t
     const Dim dim = solver_.fresh_dim();
     dim_values.emplace(name, dim);
     auto bound = signature.bounds.find(name);
-    opened_.push_back(
+    instances_.push_back(
         {callee, name, dim, std::nullopt, bound == signature.bounds.end() ? DimRange{} : bound->second, false});
   }
   for (Symbol name : signature.types) {
-    const auto place = std::ranges::find(to_give, name);
-    const bool given = place != to_give.end();
-    const Type type =
-        given && !types.empty() ? types[static_cast<size_t>(place - to_give.begin())] : solver_.fresh_type();
+    const auto param = std::ranges::find(explicit_params, name);
+    const bool is_explicit = param != explicit_params.end();
+    const Type type = is_explicit && !types.empty() ? types[static_cast<size_t>(param - explicit_params.begin())]
+                                                    : solver_.fresh_type();
     type_values.emplace(name, type);
-    opened_.push_back({callee, name, std::nullopt, type, {}, given});
+    instances_.push_back({callee, name, std::nullopt, type, {}, is_explicit});
   }
   for (Type& param : signature.params) param = context_.substitute(param, dim_values, type_values);
   signature.result = context_.substitute(signature.result, dim_values, type_values);
@@ -103,27 +104,27 @@ Expected<Type> Rules::call(std::string_view name, const Signature& signature, co
   return solver_.resolve(signature.result);
 }
 
-// The types of a constructor's fields, with `types` for the parameters of its type.
-Expected<std::vector<Type>> Rules::field_types(const Module::ConstructorPlace& place, const std::vector<Type>& types,
+// The types of a constructor's fields, with `types` as the arguments for the parameters of its type.
+Expected<std::vector<Type>> Rules::field_types(const Module::ConstructorDecl& decl, const std::vector<Type>& types,
                                                size_t found) {
-  const Constructor& constructor = place.constructor();
+  const Constructor& constructor = decl.constructor();
   if (constructor.fields.size() != found) {
     return error(fmt::format("{} has {} field{}, found {}", context_.name(constructor.name), constructor.fields.size(),
                              constructor.fields.size() == 1 ? "" : "s", found));
   }
-  if (types.size() != place.adt->params.size()) {
-    return error(fmt::format("{} takes {} type arguments, found {}", context_.name(place.name),
-                             place.adt->params.size(), types.size()));
+  if (types.size() != decl.adt->params.size()) {
+    return error(fmt::format("{} takes {} type arguments, found {}", context_.name(decl.name), decl.adt->params.size(),
+                             types.size()));
   }
   std::map<Symbol, Type> values;
-  for (size_t i = 0; i < types.size(); ++i) values.emplace(place.adt->params[i], types[i]);
+  for (size_t i = 0; i < types.size(); ++i) values.emplace(decl.adt->params[i], types[i]);
   std::vector<Type> fields;
   for (Type field : constructor.fields) fields.push_back(context_.substitute(field, {}, values));
   return fields;
 }
 
 Status Rules::pattern(const MatchPattern& pattern, Type subject) {
-  auto all = [&](const std::vector<MatchPattern>& patterns, const std::vector<Type>& types) -> Status {
+  auto fields = [&](const std::vector<MatchPattern>& patterns, const std::vector<Type>& types) -> Status {
     for (size_t i = 0; i < patterns.size(); ++i) {
       TENON_TRY(this->pattern(patterns[i], types[i]));
     }
@@ -132,32 +133,32 @@ Status Rules::pattern(const MatchPattern& pattern, Type subject) {
   struct PatternVisitor {
     Rules& self;
     Type subject;
-    decltype(all)& each;
+    decltype(fields)& match_fields;
     Status operator()(const AnyPattern&) const { return {}; }
     Status operator()(const BindPattern& x) const {
       const std::string_view name = self.context_.name(self.function_.info(x.var).name);
-      return self.same(fmt::format("%{}", name), self.function_.type(x.var), subject);
+      return self.require_equal(fmt::format("%{}", name), self.function_.type(x.var), subject);
     }
     Status operator()(const ConstructPattern& x) const {
-      const auto place = self.module_.constructor(x.constructor);
-      if (!place) return error(fmt::format("there is no constructor {}", self.context_.name(x.constructor)));
+      const auto decl = self.module_.constructor(x.constructor);
+      if (!decl) return error(fmt::format("there is no constructor {}", self.context_.name(x.constructor)));
       std::vector<Type> types;
-      for (size_t i = 0; i < place->adt->params.size(); ++i) types.push_back(self.solver_.fresh_type());
-      TENON_TRY_ASSIGN(fields, self.field_types(*place, types, x.fields.size()));
-      TENON_TRY(self.same("what is matched", self.context_.adt(place->name, types), subject));
-      return each(x.fields, *fields);
+      for (size_t i = 0; i < decl->adt->params.size(); ++i) types.push_back(self.solver_.fresh_type());
+      TENON_TRY_ASSIGN(fields, self.field_types(*decl, types, x.fields.size()));
+      TENON_TRY(self.require_equal("the matched value", self.context_.adt(decl->name, types), subject));
+      return match_fields(x.fields, *fields);
     }
     Status operator()(const TuplePattern& x) const {
       std::vector<Type> types;
       for (size_t i = 0; i < x.fields.size(); ++i) types.push_back(self.solver_.fresh_type());
-      TENON_TRY(self.same("what is matched", self.context_.tuple(types), subject));
-      return each(x.fields, types);
+      TENON_TRY(self.require_equal("the matched value", self.context_.tuple(types), subject));
+      return match_fields(x.fields, types);
     }
   };
-  return std::visit(PatternVisitor{*this, subject, all}, pattern.form);
+  return std::visit(PatternVisitor{*this, subject, fields}, pattern.form);
 }
 
-std::vector<Type> Rules::stated(const Value& value) {
+std::vector<Type> Rules::declared_types(const Value& value) {
   if (auto* call = std::get_if<Call>(&value)) {
     if (auto* symbol = std::get_if<Symbol>(&call->callee)) {
       const auto found = module_.globals.find(*symbol);
@@ -167,47 +168,48 @@ std::vector<Type> Rules::stated(const Value& value) {
     return callee && callee->function() ? callee->function()->params : std::vector<Type>{};
   }
   if (auto* construct = std::get_if<Construct>(&value)) {
-    const auto place = module_.constructor(construct->constructor);
-    return place ? place->constructor().fields : std::vector<Type>{};
+    const auto decl = module_.constructor(construct->constructor);
+    return decl ? decl->constructor().fields : std::vector<Type>{};
   }
   return {};
 }
 
-// What the scheme of an operator, its type rule and all that is known so far say of each other.
+// Unifies the types of an operator's arguments and result by its scheme and its type rule.
 Status Rules::unify_scheme(const Apply& apply, std::vector<Type> types, Type result) {
   if (!apply.op->scheme || !result || apply.op->inputs.size() > types.size()) return {};
-  const auto all = [&](auto&& is) { return std::ranges::all_of(types, is); };
-  if (!all([](Type type) { return type.unknown() || type.tensor(); })) return {};
+  const auto all_types = [&](auto&& predicate) { return std::ranges::all_of(types, predicate); };
+  if (!all_types([](Type type) { return type.unknown() || type.tensor(); })) return {};
   std::vector<Type> found = types;
   const std::function<Dim()> fresh = [this] { return solver_.fresh_dim(); };
   const bool runs = apply.op->scheme({context_, apply.attrs, found, solver_.resolve(result), fresh});
   for (size_t i = 0; i < types.size(); ++i) {
-    if (found[i] != types[i]) TENON_TRY(same(fmt::format("{}: argument {}", apply.op->name, i), found[i], types[i]));
+    if (found[i] != types[i])
+      TENON_TRY(require_equal(fmt::format("{}: argument {}", apply.op->name, i), found[i], types[i]));
     types[i] = solver_.resolve(types[i]);
   }
-  if (!runs || !all([](Type type) { return type.tensor() && !has_erased(type); })) return {};
+  if (!runs || !all_types([](Type type) { return type.tensor() && !has_erased(type); })) return {};
   std::vector<Requirement> required;
   TENON_TRY_ASSIGN(type, infer_apply(context_, *apply.op, apply.attrs, types, solver_.prover(), &required));
   for (const auto& [arg, axis, size] : required) {
-    const Dim known = types[arg].tensor()->dims[axis];
-    if (solver_.pass(context_.tensor(Dims{size}, DType::kF32), context_.tensor(Dims{known}, DType::kF32))) continue;
+    const Dim actual = types[arg].tensor()->dims[axis];
+    if (solver_.pass(context_.tensor(Dims{size}, DType::kF32), context_.tensor(Dims{actual}, DType::kF32))) continue;
     return error(fmt::format("{}: size {} of argument {} must be {}, found {}", apply.op->name, axis, arg,
-                             context_.str(solver_.resolve(size)), context_.str(solver_.resolve(known))));
+                             context_.str(solver_.resolve(size)), context_.str(solver_.resolve(actual))));
   }
-  return same(fmt::format("{}: the result", apply.op->name), result, *type);
+  return require_equal(fmt::format("{}: the result", apply.op->name), result, *type);
 }
 
 struct Rules::Visitor {
   using Result = Expected<std::optional<Type>>;
   Rules& self;
   std::vector<Passed>* passed;
-  Type result;  // as far as it is known
+  Type result;  // as far as it is resolved
 
   Context& context() const { return self.context_; }
 
   Result operator()(const Apply& apply) const {
     TENON_TRY_ASSIGN(types, self.types_of(apply.args));
-    if (!std::ranges::all_of(*types, [&](Type type) { return self.solver_.known(type); })) {
+    if (!std::ranges::all_of(*types, [&](Type type) { return self.solver_.is_resolved(type); })) {
       TENON_TRY(self.unify_scheme(apply, std::move(*types), result));
       return std::nullopt;
     }
@@ -221,8 +223,8 @@ struct Rules::Visitor {
         if (next.arg != i || dims[next.axis] == next.size) continue;
         if (dims[next.axis] != found.dims[next.axis]) {
           return error(
-              fmt::format("{}: argument {} must be {} and {} along axis {}, which one check cannot say", apply.op->name,
-                          i, context().str(dims[next.axis]), context().str(next.size), next.axis),
+              fmt::format("{}: argument {} must be {} and {} along axis {}, which a single check cannot establish",
+                          apply.op->name, i, context().str(dims[next.axis]), context().str(next.size), next.axis),
               "", "check its sizes first, as match_cast(%x, Tensor[(n,), f32]) does");
         }
         dims[next.axis] = next.size;
@@ -244,12 +246,12 @@ struct Rules::Visitor {
       TENON_TRY_ASSIGN(types, self.types_of(call.args));
       const Type result = self.solver_.fresh_type();
       if (!self.solver_.unify(*callee, context().function(*types, result))) {
-        return error("the callee would take itself as an argument");
+        return error("the callee would be its own argument");
       }
       return result;
     }
     const FunctionType* type = callee->function();
-    if (!call.types.empty()) return error("only a global function takes types");
+    if (!call.types.empty()) return error("type arguments require a global function as the callee");
     if (!type) return error(fmt::format("only a function can be called, found {}", self.text(*callee)));
     TENON_TRY_ASSIGN(result, self.call("the closure", {{}, {}, {}, type->params, type->result}, call.args, passed));
     return *result;
@@ -268,15 +270,15 @@ struct Rules::Visitor {
     return tuple->fields[project.index];
   }
   Result operator()(const Construct& construct) const {
-    const auto place = self.module_.constructor(construct.constructor);
-    if (!place) return error(fmt::format("there is no constructor {}", context().name(construct.constructor)));
-    TENON_TRY_ASSIGN(fields, self.field_types(*place, construct.types, construct.fields.size()));
+    const auto decl = self.module_.constructor(construct.constructor);
+    if (!decl) return error(fmt::format("there is no constructor {}", context().name(construct.constructor)));
+    TENON_TRY_ASSIGN(fields, self.field_types(*decl, construct.types, construct.fields.size()));
     TENON_TRY_ASSIGN(found, self.types_of(construct.fields));
     for (size_t i = 0; i < found->size(); ++i) {
       TENON_TRY(self.pass({i, (*fields)[i], fmt::format("{}: field {}", context().name(construct.constructor), i)},
                           (*found)[i], passed));
     }
-    return self.solver_.resolve(context().adt(place->name, construct.types));
+    return self.solver_.resolve(context().adt(decl->name, construct.types));
   }
   Result operator()(const Lambda& lambda) const {
     std::vector<Type> params;
@@ -287,10 +289,10 @@ struct Rules::Visitor {
   }
   Result operator()(const If& branch) const {
     TENON_TRY_ASSIGN(condition, self.atom(branch.condition));
-    TENON_TRY(self.same("the condition", context().tensor(Dims{}, DType::kBool), *condition));
+    TENON_TRY(self.require_equal("the condition", context().tensor(Dims{}, DType::kBool), *condition));
     TENON_TRY_ASSIGN(yes, self.atom(branch.arms[0].result));
     TENON_TRY_ASSIGN(no, self.atom(branch.arms[1].result));
-    TENON_TRY(self.same("the second arm", *yes, *no));
+    TENON_TRY(self.require_equal("the second arm", *yes, *no));
     return self.solver_.resolve(*yes);
   }
   Result operator()(const Case& match) const {
@@ -300,18 +302,19 @@ struct Rules::Visitor {
       TENON_TRY(self.pattern(arm.pattern, *subject));
       TENON_TRY_ASSIGN(type, self.atom(arm.block.result));
       if (!result) result = *type;
-      TENON_TRY(self.same("each arm", *result, *type));
+      TENON_TRY(self.require_equal("each arm", *result, *type));
     }
     TENON_TRY_ASSIGN(missing, uncovered(context(), self.module_, match.arms));
     if (*missing) {
-      return error(fmt::format("no arm takes {}", **missing), "", "add an arm for it, or _ for all that are left");
+      return error(fmt::format("no arm matches {}", **missing), "",
+                   "add an arm for this value, or an arm _ for all remaining values");
     }
-    if (!result) return error("a match needs an arm");
+    if (!result) return error("a match requires at least one arm");
     return self.solver_.resolve(*result);
   }
   Result operator()(const Cast& cast) const {
     TENON_TRY_ASSIGN(found, self.atom(cast.value));
-    if (!self.solver_.known(*found)) return std::nullopt;
+    if (!self.solver_.is_resolved(*found)) return std::nullopt;
     if (!castable(*found, cast.type)) {
       return error(
           fmt::format("{} can never be {}: a match_cast changes sizes only", self.text(*found), self.text(cast.type)));
@@ -325,16 +328,16 @@ struct Rules::Visitor {
   Result operator()(const ReadReference& read) const {
     TENON_TRY_ASSIGN(type, self.atom(read.reference));
     const Type value = self.solver_.fresh_type();
-    TENON_TRY(self.same("what is read", context().reference(value), *type));
+    TENON_TRY(self.require_equal("the reference", context().reference(value), *type));
     return self.solver_.resolve(value);
   }
   Result operator()(const WriteReference& write) const {
     TENON_TRY_ASSIGN(type, self.atom(write.reference));
     TENON_TRY_ASSIGN(value, self.atom(write.value));
     if (const ReferenceType* reference = type->reference()) {
-      TENON_TRY(self.pass({0, reference->value, "what is written"}, *value, passed));
+      TENON_TRY(self.pass({0, reference->value, "the written value"}, *value, passed));
     } else {
-      TENON_TRY(self.same("what is written to", context().reference(*value), *type));
+      TENON_TRY(self.require_equal("the reference", context().reference(*value), *type));
     }
     return context().unit();
   }
@@ -358,37 +361,39 @@ Expected<std::optional<Type>> Rules::value(const Value& value, std::vector<Passe
   return std::visit(Visitor{*this, passed, result}, value);
 }
 
-Status Rules::decided(size_t from, size_t to, bool strict) {
-  for (const Open& open : std::span(opened_).subspan(from, to - from)) {
-    if (open.dim ? !solver_.known(solver_.resolve(*open.dim)) : !solver_.known(solver_.resolve(*open.type))) {
-      const std::string_view callee = context_.name(open.callee);
-      if (open.to_give) {
-        return error(fmt::format("@{}: its use does not decide its type {}", callee, context_.name(open.name)), "",
-                     fmt::format("write it, as @{}[Tensor[(4,), f32]](...)", callee));
+Status Rules::check_determined(size_t from, size_t to, bool strict) {
+  for (const Instance& instance : std::span(instances_).subspan(from, to - from)) {
+    if (instance.dim ? !solver_.is_resolved(solver_.resolve(*instance.dim))
+                     : !solver_.is_resolved(solver_.resolve(*instance.type))) {
+      const std::string_view callee = context_.name(instance.callee);
+      if (instance.explicit_type) {
+        return error(fmt::format("@{}: its use does not determine its type {}", callee, context_.name(instance.name)),
+                     "", fmt::format("state it, as @{}[Tensor[(4,), f32]](...)", callee));
       }
-      return error(fmt::format("@{}: no argument decides its {} {}", callee, open.dim ? "dim" : "type",
-                               context_.name(open.name)),
+      return error(fmt::format("@{}: no argument determines its {} {}", callee, instance.dim ? "dim" : "type",
+                               context_.name(instance.name)),
                    "",
-                   open.dim ? "give it a parameter in whose sizes this dim appears linearly"
-                            : "annotate the argument, as let %x: TYPE = ...");
+                   instance.dim ? "give it a parameter in whose sizes this dim appears linearly"
+                                : "annotate the argument, as let %x: TYPE = ...");
     }
-    if (!open.dim || open.bounds == DimRange{}) continue;
-    const Dim value = solver_.resolve(*open.dim);
+    if (!instance.dim || instance.bounds == DimRange{}) continue;
+    const Dim value = solver_.resolve(*instance.dim);
     Answer inside = Answer::kYes;
-    if (open.bounds.lo) inside = solver_.prover().less_equal(context_.dim(*open.bounds.lo), value);
-    if (open.bounds.hi) inside = std::min(inside, solver_.prover().less_equal(value, context_.dim(*open.bounds.hi)));
+    if (instance.bounds.lo) inside = solver_.prover().less_equal(context_.dim(*instance.bounds.lo), value);
+    if (instance.bounds.hi)
+      inside = std::min(inside, solver_.prover().less_equal(value, context_.dim(*instance.bounds.hi)));
     if (inside == Answer::kYes || (inside == Answer::kUnknown && !strict)) continue;
-    return error(fmt::format("@{}: its {} is {} here, must be in {}{}", context_.name(open.callee),
-                             context_.name(open.name), context_.str(value), str(open.bounds),
+    return error(fmt::format("@{}: its {} is {}, must be in {}{}", context_.name(instance.callee),
+                             context_.name(instance.name), context_.str(value), str(instance.bounds),
                              inside == Answer::kNo ? "" : ", which is not proved"));
   }
   return {};
 }
 
-std::vector<Type> Rules::given(size_t from, size_t to) {
+std::vector<Type> Rules::explicit_types(size_t from, size_t to) {
   std::vector<Type> types;
-  for (const Open& open : std::span(opened_).subspan(from, to - from)) {
-    if (open.to_give) types.push_back(solver_.resolve(*open.type));
+  for (const Instance& instance : std::span(instances_).subspan(from, to - from)) {
+    if (instance.explicit_type) types.push_back(solver_.resolve(*instance.type));
   }
   return types;
 }
@@ -397,13 +402,13 @@ Expected<Type> infer_value(Context& context, const Module& module, const Functio
   Solver solver(context, function.bounds);
   Rules rules(context, module, function, solver);
   std::vector<Passed> passed;
-  // Operators must prove what they need; the others are held against what is known when all of them are seen.
+  // The requirements of operators must be proved; operands of other values are checked when all types are resolved.
   TENON_TRY_ASSIGN(type, rules.value(value, std::holds_alternative<Apply>(value) ? nullptr : &passed));
   if (!solver.retry()) return error("a size would have two values");
-  TENON_TRY(rules.decided(0, rules.opened(), false));
-  if (!*type) return error("an operand has no known type");
+  TENON_TRY(rules.check_determined(0, rules.instantiated(), false));
+  if (!*type) return error("the type of an operand is not resolved");
   const Type resolved = solver.resolve(**type);
-  if (solver.open() > 0 || !solver.known(resolved)) return error("a size or a type is not decided");
+  if (solver.pending() > 0 || !solver.is_resolved(resolved)) return error("a size or a type is not determined");
   for (Passed& next : passed) {
     next.wanted = solver.resolve(next.wanted);
     TENON_TRY_ASSIGN(found, rules.atom(passed_operand(value, next)));

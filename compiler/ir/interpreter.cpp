@@ -1,4 +1,4 @@
-// The interpreter: a loop over steps, with stacks of its own for frames, blocks and values.
+// The interpreter: a loop over steps, with explicit stacks of frames, blocks and values.
 #include "compiler/ir/interpreter.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kMaxFrames = 4'000'000;
 
-using Kind = RunObject::Kind;
+using ObjectKind = RunObject::Kind;
 
 class Interpreter {
  public:
@@ -41,7 +41,7 @@ class Interpreter {
                                                                                    : advance(at.block->steps[at.next]);
       if (!done) {
         Diagnostic problem = std::move(done.error());
-        if (problem.where.empty()) problem.where = place();
+        if (problem.where.empty()) problem.where = location();
         frames_.clear(), values_.clear(), control_.clear();
         cut_cycles({});
         return std::unexpected(std::move(problem));
@@ -56,18 +56,18 @@ class Interpreter {
  private:
   struct Frame {
     const Code* code;
-    size_t base;     // of its slots in values_
-    size_t control;  // of its blocks in control_
+    size_t base;     // index of its first slot in values_
+    size_t control;  // index of its first block in control_
     std::shared_ptr<const Sizes> sizes;
   };
   struct Position {
     const CodeBlock* block;
     size_t next;
   };
-  using Progress = Expected<std::optional<RunValue>>;  // the whole run's result, when there is one
+  using Progress = Expected<std::optional<RunValue>>;  // the result of the run, when the run has ended
 
-  // The binding that failed: the one at hand, or where its call stands.
-  std::string place() const {
+  // The location of the failed binding: the current binding, or the nearest calling binding.
+  std::string location() const {
     for (size_t i = control_.size(), frame = frames_.size(); i-- > 0;) {
       while (frame > 0 && frames_[frame - 1].control > i) --frame;
       const Position& at = control_[i];
@@ -85,9 +85,9 @@ class Interpreter {
   RunValue read(const Atom& atom) {
     if (auto* var = std::get_if<VarId>(&atom)) return slot(*var);
     if (auto* constant = std::get_if<ConstId>(&atom)) return module_.constant(*constant);
-    const Symbol name = std::get<Symbol>(atom);  // a closure that captured nothing
+    const Symbol name = std::get<Symbol>(atom);  // a closure without captured values
     RunValue value = RunValue::tuple({});
-    value.object->kind = Kind::kClosure;
+    value.object->kind = ObjectKind::kClosure;
     value.object->constructor = name;
     return value;
   }
@@ -107,7 +107,7 @@ class Interpreter {
   Status push(const Code& code, std::vector<RunValue> args, std::shared_ptr<const Sizes> sizes) {
     if (frames_.size() >= kMaxFrames) {
       return error(fmt::format("the recursion is deeper than {} calls", kMaxFrames), "",
-                   "let the recursive call be the function's result, with an argument that gathers what is done");
+                   "make the recursive call the result of the function, with an argument that accumulates the value");
     }
     frames_.push_back({&code, values_.size(), control_.size(), std::move(sizes)});
     values_.resize(values_.size() + code.slots);
@@ -121,8 +121,8 @@ class Interpreter {
     frames_.pop_back();
   }
 
-  // Whether the tensor of that variable keeps the limit, as far as its type says.
-  Status affordable(VarId var) const {
+  // Checks the size of the variable's tensor, as far as its type determines it, against the limit.
+  Status check_bytes(VarId var) const {
     if (limits_.bytes == INT64_MAX) return {};
     const TensorType* tensor = frames_.back().code->function->type(var).tensor();
     if (!tensor) return {};
@@ -130,10 +130,10 @@ class Interpreter {
     for (Dim dim : tensor->dims) shape.push_back(evaluate(dim, *frames_.back().sizes).value_or(1));
     const auto bytes = runtime::checked_bytes(tensor->dtype, shape);
     if (bytes && *bytes <= limits_.bytes) return {};
-    return error(fmt::format("a tensor {} of more than {} bytes", runtime::to_string(shape), limits_.bytes));
+    return error(fmt::format("a tensor {} exceeds the limit of {} bytes", runtime::to_string(shape), limits_.bytes));
   }
 
-  // A global function; `sizes`: dims that the types of the arguments decide.
+  // Calls a global function; `sizes`: the values of dims that the types of the arguments determine.
   Status call(Symbol name, std::vector<RunValue> args, Sizes sizes) {
     const Function& function = *module_.function(name);
     if (Status status = check_inputs(context_, module_, function, args, sizes); !status) {
@@ -153,7 +153,7 @@ class Interpreter {
     return deliver(std::move(result));
   }
 
-  // Gives the step at hand its value and goes on behind it.
+  // Stores the value of the current step and advances to the next step.
   Progress deliver(RunValue value) {
     Position& at = control_.back();
     const CodeStep& step = at.block->steps[at.next];
@@ -161,13 +161,13 @@ class Interpreter {
     const Function& function = *frame.code->function;
     const Binding& binding = *step.binding;
     if (!matches(module_, function.type(binding.var), value, *frame.sizes)) {
-      return error(fmt::format("{} gave {}, its type is {}", print(context_, function, binding.value),
+      return error(fmt::format("{} returned {}, expected {}", print(context_, function, binding.value),
                                describe(context_, value), context_.str(function.type(binding.var))),
                    "", "", Fault::kInternal);
     }
     if (observer_) observer_(function, binding, value);
     slot(binding.var) = std::move(value);
-    for (uint32_t dead : step.dying) values_[frame.base + dead] = {};
+    for (uint32_t unused : step.last_uses) values_[frame.base + unused] = {};
     ++at.next;
     return std::nullopt;
   }
@@ -182,7 +182,7 @@ class Interpreter {
       if (!apply.op->reference) {
         return error(fmt::format("{} has no reference kernel", apply.op->name), "", "", Fault::kInternal);
       }
-      TENON_TRY(self.affordable(step.binding->var));
+      TENON_TRY(self.check_bytes(step.binding->var));
       std::vector<runtime::Tensor> tensors;
       for (const Atom& arg : apply.args) tensors.push_back(self.read(arg).tensor());
       TENON_TRY_ASSIGN(results, apply.op->reference(apply.attrs, tensors));
@@ -220,7 +220,7 @@ class Interpreter {
       if (code.self) self.slot(*code.self).object = closure;
       return std::nullopt;
     }
-    // What has no frame here.
+    // Calls a global that has no frame in the interpreter: a loop function or a library function.
     Progress outside(Symbol name, const std::vector<RunValue>& args) const {
       const loop::Function* loops = self.module_.loop_function(name);
       return loops ? run(*loops, args) : library(*self.module_.library(name), args);
@@ -241,16 +241,16 @@ class Interpreter {
       }
       return self.deliver(joined(*results));
     }
-    // The parts of the step's type as one value.
+    // The results as a value of the step's type: the tensor itself, or a tuple.
     RunValue joined(std::span<const runtime::Tensor> parts) const {
       if (!type().tuple()) return parts.front();
       return RunValue::tuple({parts.begin(), parts.end()});
     }
     Type type() const { return self.frames_.back().code->function->type(step.binding->var); }
-    static std::unexpected<Diagnostic> unlike(std::string_view symbol) {
-      return error(fmt::format("the results of the library function \"{}\" are not what it is called for", symbol));
+    static std::unexpected<Diagnostic> wrong_results(std::string_view symbol) {
+      return error(fmt::format("the results of the library function \"{}\" do not have its declared type", symbol));
     }
-    // Of a library function, one that fills buffers.
+    // Adapts a library function of values to a function that fills buffers.
     static loop::LibraryFunction filler(std::string_view symbol, const Libraries::mapped_type& implementation) {
       return [symbol, &implementation](std::span<const runtime::Tensor> inputs,
                                        std::span<runtime::Tensor> outputs) -> Status {
@@ -263,17 +263,17 @@ class Interpreter {
           fit = tensor && tensor.dtype() == outputs[i].dtype() && tensor.shape() == outputs[i].shape();
           if (fit) std::ranges::copy(tensor.bytes(), outputs[i].bytes().begin());
         }
-        return fit ? Status() : unlike(symbol);
+        return fit ? Status() : wrong_results(symbol);
       };
     }
     Progress library(const Library& library, const std::vector<RunValue>& args) const {
       auto found = self.libraries_.find(library.symbol);
       if (found == self.libraries_.end()) return opened(library, args);
       TENON_TRY_ASSIGN(value, found->second(args));
-      if (!matches(self.module_, type(), *value, *self.frames_.back().sizes)) return unlike(library.symbol);
+      if (!matches(self.module_, type(), *value, *self.frames_.back().sizes)) return wrong_results(library.symbol);
       return self.deliver(std::move(*value));
     }
-    // One of those that the process has opened, which fill tensors that are there.
+    // Calls a library function that the process has loaded, which fills preallocated tensors.
     Progress opened(const Library& library, const std::vector<RunValue>& args) const {
       auto function = runtime::find_function(library.symbol);
       if (!function) {
@@ -285,7 +285,7 @@ class Interpreter {
       for (size_t i = 0; i < args.size(); ++i) {
         bind_sizes(library.params[i], args[i], sizes);
         inputs.push_back(args[i].tensor());
-        if (!inputs.back()) return error(fmt::format("\"{}\" takes tensors alone", library.symbol));
+        if (!inputs.back()) return error(fmt::format("\"{}\" supports tensor arguments only", library.symbol));
       }
       for (const Type part : library.result.parts()) {
         const TensorType* tensor = part.tensor();
@@ -294,7 +294,7 @@ class Interpreter {
           if (const auto size = evaluate(tensor->dims[i], sizes)) shape.push_back(*size);
         }
         if (!tensor || shape.size() != tensor->dims.size())
-          return error(fmt::format("the arguments of \"{}\" do not say how large its result is", library.symbol));
+          return error(fmt::format("the arguments of \"{}\" do not determine the size of its result", library.symbol));
         const auto bytes = runtime::checked_bytes(tensor->dtype, shape);
         if (!bytes || *bytes > self.limits_.bytes)
           return error(fmt::format("a result of \"{}\" is too large", library.symbol));
@@ -314,7 +314,7 @@ class Interpreter {
     }
     Progress operator()(const Lambda&) const {
       RunValue closure = RunValue::tuple({});
-      closure.object->kind = Kind::kClosure;
+      closure.object->kind = ObjectKind::kClosure;
       closure.object->code = step.lambda.get();
       closure.object->sizes = self.frames_.back().sizes;
       for (VarId var : step.lambda->captures) closure.object->fields.push_back(self.slot(var));
@@ -332,7 +332,7 @@ class Interpreter {
         self.control_.push_back({&step.blocks[i], 0});
         return std::nullopt;
       }
-      return error(fmt::format("no arm takes {}", describe(self.context_, subject)), "", "", Fault::kInternal);
+      return error(fmt::format("no arm matches {}", describe(self.context_, subject)), "", "", Fault::kInternal);
     }
     Progress operator()(const Cast& cast) const {
       RunValue value = self.read(cast.value);
@@ -344,14 +344,14 @@ class Interpreter {
       if (open || !matches(self.module_, cast.type, value, sizes)) {
         return error(fmt::format("match_cast: the value is {}, must be {}", describe(self.context_, value),
                                  self.context_.str(cast.type)),
-                     "", known_sizes(self.context_, cast.type, sizes));
+                     "", describe_sizes(self.context_, cast.type, sizes));
       }
       if (!cast.fresh.empty()) frame.sizes = std::make_shared<Sizes>(std::move(sizes));
       return self.deliver(std::move(value));
     }
     Progress operator()(const MakeReference& make) const {
       RunValue cell = RunValue::tuple({self.read(make.value)});
-      cell.object->kind = Kind::kReference;
+      cell.object->kind = ObjectKind::kReference;
       self.remember(cell);
       return self.deliver(std::move(cell));
     }
@@ -364,9 +364,9 @@ class Interpreter {
     }
   };
 
-  // Binds the pattern's variables as far as it fits.
+  // Whether the pattern matches the value; binds the pattern's variables on the way.
   bool fits(const MatchPattern& pattern, const RunValue& value) {
-    auto all = [&](const std::vector<MatchPattern>& patterns) {
+    auto all_fit = [&](const std::vector<MatchPattern>& patterns) {
       const auto fields = value.fields();
       for (size_t i = 0; i < patterns.size(); ++i) {
         if (!fits(patterns[i], fields[i])) return false;
@@ -376,18 +376,18 @@ class Interpreter {
     struct PatternVisitor {
       Interpreter& self;
       const RunValue& value;
-      decltype(all)& each;
+      decltype(all_fit)& fields_fit;
       bool operator()(const AnyPattern&) const { return true; }
       bool operator()(const BindPattern& x) const {
         self.slot(x.var) = value;
         return true;
       }
       bool operator()(const ConstructPattern& x) const {
-        return value.object->constructor == x.constructor && each(x.fields);
+        return value.object->constructor == x.constructor && fields_fit(x.fields);
       }
-      bool operator()(const TuplePattern& x) const { return each(x.fields); }
+      bool operator()(const TuplePattern& x) const { return fields_fit(x.fields); }
     };
-    return std::visit(PatternVisitor{*this, value, all}, pattern.form);
+    return std::visit(PatternVisitor{*this, value, all_fit}, pattern.form);
   }
 
   static bool plain(const RunValue& value) {
@@ -396,7 +396,7 @@ class Interpreter {
     while (!open.empty()) {
       const RunObject* object = open.back();
       open.pop_back();
-      if (!object || object->kind == Kind::kClosure || object->kind == Kind::kReference) return false;
+      if (!object || object->kind == ObjectKind::kClosure || object->kind == ObjectKind::kReference) return false;
       if (!seen.insert(object).second) continue;
       for (const RunValue& field : object->fields) open.push_back(field.object.get());
     }
@@ -410,19 +410,19 @@ class Interpreter {
     }
     cells_.push_back(cell.object);
   }
-  // Empties the cells that the result does not reach, so that no cycle keeps itself alive.
+  // Empties the cells that are not reachable from the result, so that no cycle keeps itself alive.
   void cut_cycles(const RunValue& result) {
-    std::unordered_set<const RunObject*> reached;
+    std::unordered_set<const RunObject*> reachable;
     std::vector<const RunObject*> open{result.object.get()};
     while (!cells_.empty() && !open.empty()) {
       const RunObject* object = open.back();
       open.pop_back();
-      if (!object || !reached.insert(object).second) continue;
+      if (!object || !reachable.insert(object).second) continue;
       for (const RunValue& field : object->fields) open.push_back(field.object.get());
     }
     for (const auto& weak : cells_) {
       const auto cell = weak.lock();
-      if (cell && !reached.contains(cell.get())) cell->fields.clear();
+      if (cell && !reachable.contains(cell.get())) cell->fields.clear();
     }
     cells_.clear();
   }
@@ -456,13 +456,13 @@ Status check_inputs(const Context& context, const Module& module, const Function
     auto fail = [&](const std::string& why) {
       return error(fmt::format("input '{}' must be {}, found {}{}", context.name(info.name), context.str(info.type),
                                describe(context, inputs[i]), why),
-                   "", known_sizes(context, info.type, sizes));
+                   "", describe_sizes(context, info.type, sizes));
     };
     if (!matches(module, info.type, inputs[i], sizes)) return fail("");
     equations.clear();
     pair_sizes(info.type, inputs[i], equations);
     for (const auto& [dim, size] : equations) {
-      if (evaluate(dim, sizes) != size) return fail(fmt::format(": no input decides {}", context.str(dim)));
+      if (evaluate(dim, sizes) != size) return fail(fmt::format(": no input determines {}", context.str(dim)));
     }
     for (const auto& [name, bounds] : function.bounds) {
       auto size = sizes.find(name);
@@ -488,8 +488,8 @@ Expected<std::vector<runtime::Tensor>> interpret(const Context& context, const M
     if (value.tensor()) tensors.push_back(value.tensor());
     return static_cast<bool>(value.tensor());
   };
-  if (result->object->kind == Kind::kTuple ? !std::ranges::all_of(result->fields(), add) : !add(*result)) {
-    return error(fmt::format("the result is {}, no tensors", describe(context, *result)));
+  if (result->object->kind == ObjectKind::kTuple ? !std::ranges::all_of(result->fields(), add) : !add(*result)) {
+    return error(fmt::format("the result is {}, expected tensors", describe(context, *result)));
   }
   return tensors;
 }

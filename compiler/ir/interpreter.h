@@ -1,8 +1,9 @@
-// Runs a module with the reference kernels: the semantics that every back end is compared with.
+// The interpreter, which runs a module with the reference kernels. It defines the semantics that the tests compare
+// every back end with.
 //
-// Semantics: calls, arms and closures run on a stack of the interpreter's own, so recursion is as deep as memory allows
-// (four million frames), and a call whose value is the result of its function takes the place of its caller. A closure
-// holds what it captured. The result of a module does not depend on the order of bindings without effects.
+// Semantics: calls, arms and closures run on a heap-allocated stack, so recursion is as deep as memory allows (four
+// million frames), and a call in tail position reuses the frame of its caller. A closure holds its captured values. The
+// result of a module does not depend on the order of bindings without effects.
 #pragma once
 
 #include <functional>
@@ -13,32 +14,33 @@
 
 namespace tenon::compiler {
 
-// Sees each binding's value as it is made, in @main and in every function that it calls. With one, no call takes its
-// caller's place.
+// A callback with the value of each binding, in @main and in every function that it calls. With an observer, tail calls
+// do not reuse frames.
 using Observer = std::function<void(const Function& function, const Binding& binding, const RunValue& value)>;
 
-// What library symbols stand for.
+// The implementations of library symbols.
 using Libraries = std::map<std::string, std::function<Expected<RunValue>(std::span<const RunValue>)>, std::less<>>;
 
-// Where a program that nobody trusts is stopped, with an error.
+// The limits at which an untrusted program is stopped with an error.
 struct Limits {
   int64_t steps = INT64_MAX;  // bindings and results
   int64_t bytes = INT64_MAX;  // of one tensor
 };
 
-// Calls `function` of `module`. The inputs must match the parameters' types, where dim variables take their values from
-// them, and hold no functions or references. Every kernel's result is held against the type that inference gave; a
-// difference is an internal error. A value is freed after its last use.
+// Calls `function` of `module`. The inputs must match the parameters' types, from which the dim variables get their
+// values, and must not contain functions or references. The result of every kernel is compared with its inferred type;
+// a difference is an internal error. A value is freed after its last use.
 Expected<RunValue> interpret(const Context& context, const Module& module, Symbol function,
                              std::span<const RunValue> inputs, const Observer& observer = {},
                              const Libraries& libraries = {}, const Limits& limits = {});
 
-// For a function of tensors with a tensor, or a tuple of them, as result.
+// For a function whose parameters are tensors and whose result is a tensor or a tuple of tensors.
 Expected<std::vector<runtime::Tensor>> interpret(const Context& context, const Module& module, Symbol function,
                                                  std::span<const runtime::Tensor> inputs,
                                                  const Observer& observer = {});
 
-// As the function's parameter would be bound: "input must be Tensor[(N, 1, 28, 28), f32], found ..." otherwise.
+// Checks the inputs against the types of the function's parameters and binds `sizes`; the error is "input must be
+// Tensor[(N, 1, 28, 28), f32], found ...".
 Status check_inputs(const Context& context, const Module& module, const Function& function,
                     std::span<const RunValue> inputs, Sizes& sizes);
 

@@ -1,4 +1,4 @@
-// Attributes and constants as the text has them.
+// The text of attributes and constants.
 #include "compiler/ir/literal.h"
 
 #include <fmt/format.h>
@@ -9,10 +9,10 @@
 namespace tenon::compiler {
 namespace {
 
-std::string number(double value) {
+std::string float_text(double value) {
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
   std::string text = fmt::format("{}", value);
-  if (text.find_first_of(".e") == std::string::npos) text += ".0";  // a float stays one
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";  // distinguishes a float from an integer
   return text;
 }
 
@@ -32,21 +32,21 @@ std::string quote(std::string_view text) {
 std::string attribute(const Attr& attr) {
   struct Visitor {
     std::string operator()(int64_t value) const { return fmt::format("{}", value); }
-    std::string operator()(double value) const { return number(value); }
+    std::string operator()(double value) const { return float_text(value); }
     std::string operator()(const std::string& value) const { return quote(value); }
     std::string operator()(const std::vector<int64_t>& values) const {
       return fmt::format("[{}]", fmt::join(values, ", "));
     }
     std::string operator()(const std::vector<double>& values) const {
       std::vector<std::string> parts;
-      for (double value : values) parts.push_back(number(value));
+      for (double value : values) parts.push_back(float_text(value));
       return fmt::format("[{}]", fmt::join(parts, ", "));
     }
   };
   return std::visit(Visitor{}, attr);
 }
 
-// The elements of a small constant; nothing where the text would not give the same bits (not a number).
+// The elements of a small constant; std::nullopt where the text would not be read as the same bits (NaN).
 std::optional<std::string> elements(const runtime::Tensor& tensor) {
   std::vector<std::string> parts;
   bool exact = true;
@@ -54,7 +54,7 @@ std::optional<std::string> elements(const runtime::Tensor& tensor) {
     for (const T value : tensor.data<T>()) {
       if constexpr (std::is_floating_point_v<T>) {
         exact &= !std::isnan(value);
-        std::string text = std::isinf(value) ? number(value) : fmt::format("{}", value);
+        std::string text = std::isinf(value) ? float_text(value) : fmt::format("{}", value);
         parts.push_back(std::move(text));
       } else {
         parts.push_back(fmt::format("{}", static_cast<int64_t>(value)));

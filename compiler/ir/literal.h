@@ -1,4 +1,4 @@
-// Attributes and constants as the text has them.
+// The text of attributes and constants.
 #pragma once
 
 #include <optional>
@@ -10,9 +10,9 @@ namespace tenon::compiler {
 
 std::string quote(std::string_view text);
 std::string attribute(const Attr& attr);
-// 3i64, 0.5f32, true; nothing where the tensor is no scalar or the scalar has no such form (inf, not a number).
+// 3i64, 0.5f32, true; std::nullopt where the tensor is not a scalar or the scalar has no literal (Inf, NaN).
 std::optional<std::string> literal(const runtime::Tensor& tensor);
-// [1, 2]; nothing where the text would not give the same bits (not a number).
+// [1, 2]; std::nullopt where the text would not be read as the same bits (NaN).
 std::optional<std::string> elements(const runtime::Tensor& tensor);
 
 }  // namespace tenon::compiler

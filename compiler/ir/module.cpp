@@ -1,4 +1,4 @@
-// What modules are asked for: lookups, copies, uses, types.
+// Queries of modules: lookups, copies, uses and types.
 #include "compiler/ir/module.h"
 
 #include <fmt/format.h>
@@ -46,10 +46,10 @@ const loop::Function* Module::loop_function(Symbol name) const {
   return found == globals.end() ? nullptr : std::get_if<loop::Function>(&found->second);
 }
 
-std::optional<Module::ConstructorPlace> Module::constructor(Symbol wanted) const {
+std::optional<Module::ConstructorDecl> Module::constructor(Symbol wanted) const {
   for (const auto& [name, adt] : adts) {
     for (size_t i = 0; i < adt.constructors.size(); ++i) {
-      if (adt.constructors[i].name == wanted) return ConstructorPlace{name, &adt, i};
+      if (adt.constructors[i].name == wanted) return ConstructorDecl{name, &adt, i};
     }
   }
   return std::nullopt;

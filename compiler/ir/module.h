@@ -1,13 +1,13 @@
 // Modules: functions in A-normal form, as plain values.
 //
-// Semantics: a block binds each variable once, in order, is evaluated in that order and gives its result; operands are
-// atoms. Evaluation is strict. Of an If or a Case one arm is evaluated, of a Case the first whose pattern fits; an arm
-// sees what is bound around it. A Lambda sees its own binding (so it may recurse) and captures what it uses from around
-// it, sizes included. References are cells with identity; all other values never change. A binding may have an effect
-// (effects.h): bindings without one may be reordered along data edges and go when unused, those with one keep their
-// order. Every variable is bound in one place of its function, whatever the nesting. Modules move through passes and
-// share nothing; `clone` is explicit. Equality (`equal`) ignores spans, local names and the numbering of variables and
-// constants; constants compare by content.
+// Semantics: a block binds each variable once, its bindings are evaluated in order, and its value is its result;
+// operands are atoms. Evaluation is strict. An If or a Case evaluates one arm; a Case evaluates the first arm whose
+// pattern matches. The bindings around an arm are visible inside it. A Lambda may use its own variable (recursion) and
+// captures the variables and sizes from around it that its body uses. References are cells with identity; all other
+// values are immutable. A binding may have an effect (effects.h): bindings without an effect may be reordered along
+// data edges and removed when unused, bindings with an effect keep their order. Every variable has a single binding in
+// its function, across all nested blocks. Modules move through passes and share nothing; `clone` is explicit. Equality
+// (`equal`) ignores spans, local names and the numbering of variables and constants; constants compare by content.
 #pragma once
 
 #include <concepts>
@@ -40,14 +40,14 @@ inline size_t index(SpanId id) { return static_cast<size_t>(id); }
 using Atom = std::variant<VarId, Symbol, ConstId>;  // local, global, constant
 using Atoms = std::vector<Atom>;
 
-// The operator applied to tensors. The attributes are complete: defaults are filled in when the binding is made.
+// The application of an operator to tensors. The attributes are complete: the builder fills in the defaults.
 struct Apply {
   const Operator* op = nullptr;
   Attrs attrs;
   Atoms args;
 };
-// A global by name, or a closure, called. `types`: for the type variables of the callee that no parameter has
-// (types_to_give), in that order; the arguments decide all others.
+// The call of a global by name, or of a closure. `types`: the arguments for the callee's type variables that no
+// parameter has (explicit_type_params), in that order; the arguments of the call determine all others.
 struct Call {
   Atom callee;
   Atoms args;
@@ -60,7 +60,7 @@ struct Project {
   Atom tuple;
   uint32_t index = 0;
 };
-// A value of a defined type, on these type arguments.
+// A value of a defined type with the given type arguments.
 struct Construct {
   Symbol constructor{};
   std::vector<Type> types;
@@ -85,15 +85,14 @@ struct If {
   std::vector<Block> arms;
 };
 struct Arm;
-// The arms' patterns together take every value of the subject.
-// match: the first arm whose pattern fits.
+// A `match`: the first arm whose pattern matches. The patterns of the arms together cover every value of the subject.
 struct Case {
   Atom subject;
   std::vector<Arm> arms;
 };
-// The value, if its sizes are those of `type`, where the dim variables `fresh` take theirs from it and are in scope
-// from here to the end of the block; an error at run time otherwise. With `?` it forgets sizes, with fresh variables it
-// opens them again.
+// A `match_cast`: the value itself if its sizes are the sizes of `type`, otherwise an error at run time. The dim
+// variables `fresh` are bound to sizes of the value and are in scope from here to the end of the block. A `?` in `type`
+// erases a size, and a fresh variable names an erased size again.
 struct Cast {
   Atom value;
   Type type;
@@ -105,7 +104,7 @@ struct MakeReference {
 struct ReadReference {
   Atom reference;
 };
-// Gives ().
+// The value is the unit ().
 struct WriteReference {
   Atom reference;
   Atom value;
@@ -138,11 +137,11 @@ struct Arm {
   Block block;
 };
 
-// Where something came from: a node of a model, or a place in a text file (line 0: no place).
+// The origin of a binding: a node of a model, or a location in a text file (line 0: no location).
 struct Span {
   std::string file;
   std::string node;  // as "/stem/Conv"
-  std::string op;    // in the model's words, as "Conv"
+  std::string op;    // the model format's name of the operator, as "Conv"
   int line = 0, column = 0;
 
   std::string str() const;  // "model.onnx: Conv '/stem/Conv'" or "m.tn:3:5"
@@ -150,59 +149,59 @@ struct Span {
 
 struct VarInfo {
   Type type;
-  Symbol name{};  // for people; empty or repeated names are fine
+  Symbol name{};  // for readers; names may be empty or repeated
   SpanId span{};
 };
 
 struct Function {
-  std::vector<Symbol> dims;  // variables that the parameters' types bind
-  DimBounds bounds;  // of those for which [n in 1..512] says some; they are checked when the function is entered
-  std::vector<Symbol> types;  // as well
+  std::vector<Symbol> dims;   // variables that the parameters' types bind
+  DimBounds bounds;           // declared bounds, as [n in 1..512], which are checked when the function is entered
+  std::vector<Symbol> types;  // type variables that the parameters' types bind
   std::vector<VarId> params;
   Type result;
   Block body;
   std::vector<VarInfo> vars;
-  std::string target;     // the code generator that takes it; empty: not decided
-  std::string composite;  // the pattern that it is an instance of, as "accel.conv2d"; empty: none
+  std::string target;     // the code generator of the function; empty: not assigned
+  std::string composite;  // the pattern that the function is an instance of, as "accel.conv2d"; empty: none
 
   const VarInfo& info(VarId id) const { return vars[index(id)]; }
   Type type(VarId id) const { return vars[index(id)].type; }
 };
 
-// A function that lives outside: a symbol with a type.
+// An external function: a symbol with a type.
 struct Library {
   std::vector<Symbol> dims, types;
   std::vector<Type> params;
   Type result;
-  std::string symbol;  // as the run time finds it
-  DimBounds bounds;    // of dims, as a function's
+  std::string symbol;  // the name under which the run time finds the function
+  DimBounds bounds;    // declared bounds of dims, as in Function
 };
 
-// A loop function (compiler/loop/loop.h) has the name that the module knows it by.
+// The name of a loop function (compiler/loop/loop.h) equals its key in the module.
 using Global = std::variant<Function, loop::Function, Library>;
 
-// How a global is called, whatever it is.
+// The parameters and the result of a global of any kind.
 struct Signature {
   std::vector<Symbol> dims, types;
   DimBounds bounds;
   std::vector<Type> params;
-  Type result;  // none: it is not inferred yet
+  Type result;  // null: not inferred yet
 };
-// Of a loop function: its parameters are tensors, its result the tensor that it fills, or a tuple of several. The axes
-// of a ragged buffer that are one in its tensor have a size of their own, a dim that the arguments decide; it is the
-// same one for buffers of the same rows.
+// For a loop function, the parameters are tensors and the result is the output tensor, or a tuple of several outputs.
+// The axes of a ragged buffer that are packed into one axis of its tensor have a new dim as their total size, which the
+// arguments determine; buffers with the same rows share this dim.
 Signature signature_of(Context& context, const Global& global);
 
-// The type variables that a type has.
-void note_variables(Type type, std::set<Symbol>& names);
-// The type variables of the signature that only its result has, in their order.
-std::vector<Symbol> types_to_give(const Signature& signature);
+// Adds the type variables of a type to `names`.
+void collect_type_variables(Type type, std::set<Symbol>& names);
+// The type variables of the signature that only its result has, in their order: a call must state them explicitly.
+std::vector<Symbol> explicit_type_params(const Signature& signature);
 
 struct Constructor {
   Symbol name{};
   std::vector<Type> fields;
 };
-// type Name[params] { Constructor(fields), ... }; fields may name any type of the module, this one too.
+// type Name[params] { Constructor(fields), ... }; fields may have any type of the module, including this type itself.
 struct Adt {
   std::vector<Symbol> params;
   std::vector<Constructor> constructors;
@@ -214,19 +213,19 @@ struct Module {
   std::vector<runtime::Tensor> constants;
   std::vector<Span> spans{Span{}};
 
-  // nullptr where there is no such function.
+  // nullptr where the module has no such function.
   const Function* function(Symbol name) const;
   Function* function(Symbol name);
   const Library* library(Symbol name) const;
   const loop::Function* loop_function(Symbol name) const;
-  // The type that a constructor belongs to and its place there; nothing where there is none of that name.
-  struct ConstructorPlace {
-    Symbol name{};
+  // The declaration of a constructor; std::nullopt where the module has no constructor of this name.
+  struct ConstructorDecl {
+    Symbol name{};  // of the type
     const Adt* adt = nullptr;
-    size_t index = 0;
+    size_t index = 0;  // among the constructors of the type
     const Constructor& constructor() const { return adt->constructors[index]; }
   };
-  std::optional<ConstructorPlace> constructor(Symbol name) const;
+  std::optional<ConstructorDecl> constructor(Symbol name) const;
 
   ConstId add_constant(runtime::Tensor tensor);
   SpanId add_span(Span span);
@@ -234,7 +233,7 @@ struct Module {
   const Span& span(SpanId id) const { return spans[index(id)]; }
 };
 
-// Each function of the module, in the order of their symbols.
+// Visits each function of the module, in the order of their symbols.
 template <class M, class F>
 requires std::same_as<std::remove_const_t<M>, Module>
 void for_each_function(M& module, F&& visit) {
@@ -246,25 +245,25 @@ void for_each_function(M& module, F&& visit) {
 // A copy that shares nothing with the original.
 Module clone(const Module& module);
 
-// Equal but for spans, local names and numbering. Both are of one Context.
+// Equality except for spans, local names and numbering. Both modules must use the same Context.
 bool equal(const Module& a, const Module& b);
 bool equal(const Module& module_a, const Function& a, const Module& module_b, const Function& b);
 
-// The function with dim and type variables replaced in every type.
+// Replaces dim and type variables in every type of the function.
 void substitute(Context& context, Function& function, const std::map<Symbol, Dim>& dims,
                 const std::map<Symbol, Type>& types = {});
-// Each type of the function: of variables, results, constructions and casts.
+// Visits each type of the function: of variables, results, constructions and casts.
 void for_each_type(Function& function, const std::function<void(Type&)>& visit);
 
 // Whether the function has neither control flow nor closures, references, constructors or checks and, within `module`,
-// does not call itself: one straight line of tensors and tuples. Loop functions and libraries may be called.
+// does not call itself: it is straight-line code over tensors and tuples. It may call loop functions and libraries.
 bool first_order(const Module& module, const Function& function);
 
-// Visits of what a value is made of. They name every kind of value, so that a new one does not compile until they have
-// handled it.
+// Visits of the parts of a value. They name every kind of value, so that a new kind does not compile until they handle
+// it.
 
-// Every operand of a value itself, in order; with a reference it may be replaced. A callee that is a variable is an
-// operand, a callee by name is not; what the blocks of the value use is not either.
+// Every operand of the value itself, in order; a visitor that takes a reference may replace it. A callee that is a
+// variable is an operand, but a callee by name is not, and neither are the operands inside the blocks of the value.
 template <class V, class F>
 requires std::same_as<std::remove_const_t<V>, Value>
 void for_each_operand(V& value, F&& visit) {
@@ -342,7 +341,7 @@ void for_each_variable(P& pattern, F&& visit) {
       pattern.form);
 }
 
-// Every binding of a block and of the blocks inside, each before those inside it.
+// Every binding of a block and of its nested blocks, in pre-order.
 template <class B, class F>
 requires std::same_as<std::remove_const_t<B>, Block>
 void for_each_binding(B& block, F&& visit) {
@@ -352,7 +351,7 @@ void for_each_binding(B& block, F&& visit) {
   }
 }
 
-// Every atom that a block uses: operands and results, its own and those of the blocks inside.
+// Every atom that a block and its nested blocks use: operands and results.
 template <class B, class F>
 requires std::same_as<std::remove_const_t<B>, Block>
 void for_each_use(B& block, F&& visit) {
@@ -363,10 +362,10 @@ void for_each_use(B& block, F&& visit) {
   visit(block.result);
 }
 
-// How often each variable of the function is used, results and nested blocks included.
+// The number of uses of each variable of the function, including results and nested blocks.
 std::vector<uint32_t> use_counts(const Function& function);
 
-// The attribute; its presence and kind are the caller's knowledge (asserted).
+// The value of the attribute, which must exist and have this kind (asserted).
 int64_t int_attr(const Attrs& attrs, std::string_view name);
 double float_attr(const Attrs& attrs, std::string_view name);
 const std::string& string_attr(const Attrs& attrs, std::string_view name);

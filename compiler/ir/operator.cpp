@@ -1,4 +1,4 @@
-// Attributes and arguments are checked before an operator's own rule sees them.
+// The checks of attributes and arguments that precede the type rule of an operator.
 #include "compiler/ir/operator.h"
 #include "support/try.h"
 
@@ -11,16 +11,16 @@
 namespace tenon::compiler {
 namespace {
 
-// Larger tensors are a broken model, not a need; products of their sizes stay exact.
+// A larger tensor comes from a broken model. The limit keeps products of sizes exact.
 constexpr int64_t kMaxElements = int64_t{1} << 40;
 
 std::string attribute_list(const Operator& op) {
   std::vector<std::string> names;
   for (const AttrSpec& spec : op.attributes) names.push_back(spec.name);
-  return names.empty() ? "it has none" : fmt::format("it has {}", fmt::join(names, ", "));
+  return names.empty() ? "it has no attributes" : fmt::format("it has {}", fmt::join(names, ", "));
 }
 
-bool finite_or_infinite(const runtime::Attr& attr) {
+bool has_no_nan(const runtime::Attr& attr) {
   if (auto* value = std::get_if<double>(&attr)) return !std::isnan(*value);
   if (auto* values = std::get_if<std::vector<double>>(&attr)) {
     for (double value : *values) {
@@ -37,7 +37,7 @@ Status check_size(Context& context, Type type) {
     }
     return {};
   }
-  if (!type.tensor()) return error(fmt::format("the result {} is no tensor", context.str(type)));
+  if (!type.tensor()) return error(fmt::format("the result {} is not a tensor", context.str(type)));
   int64_t elements = 1;
   for (Dim dim : type.tensor()->dims) {
     if (dim == context.invalid()) return error("a size of the result cannot be computed: it is too large");
@@ -90,12 +90,12 @@ Expected<runtime::Attrs> complete_attrs(const Operator& op, runtime::Attrs attrs
       return error(fmt::format("{}: attribute '{}' must be a {}, found a {}", op.name, name, compiler::name(spec->kind),
                                compiler::name(static_cast<AttrKind>(value.index()))));
     }
-    if (!finite_or_infinite(value)) return error(fmt::format("{}: attribute '{}' is not a number", op.name, name));
+    if (!has_no_nan(value)) return error(fmt::format("{}: attribute '{}' must not be NaN", op.name, name));
   }
   for (const AttrSpec& spec : op.attributes) {
     if (attrs.contains(spec.name)) continue;
     if (!spec.default_value) {
-      return error(fmt::format("{} needs the attribute '{}' ({})", op.name, spec.name, spec.documentation));
+      return error(fmt::format("{} requires the attribute '{}' ({})", op.name, spec.name, spec.documentation));
     }
     attrs.emplace(spec.name, *spec.default_value);
   }
@@ -126,7 +126,7 @@ Expected<Type> infer_apply(Context& context, const Operator& op, const runtime::
           fmt::format("{}: {} must be of {}, found {}", op.name, input.name, input.dtypes.str(), context.str(args[i])));
     }
     if (input.as_first && dtype != first) {
-      return error(fmt::format("{}: {} and {} must have one dtype, found {} and {}", op.name, op.inputs[0].name,
+      return error(fmt::format("{}: {} and {} must have the same dtype, found {} and {}", op.name, op.inputs[0].name,
                                input.name, context.str(args[0]), context.str(args[i])),
                    "", "insert a cast");
     }

@@ -1,8 +1,10 @@
-// Operators: the open set. One record says everything that the compiler knows about an operator; adding one touches the
-// file of its family in compiler/ir/operators (and its reference kernel), nothing else.
+// Operators, an open set. A single record states everything that the compiler knows about an operator; a new operator
+// changes the file of its family in compiler/ir/operators (and its reference kernel) only.
 #pragma once
 
+#include <algorithm>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +13,8 @@
 #include "compiler/base/dim_prover.h"
 #include "compiler/base/op_pattern.h"
 #include "compiler/ir/context.h"
+#include "compiler/ir/operator_id.h"
+#include "compiler/ir/sample_arguments.h"
 #include "runtime/attrs.h"
 #include "runtime/reference/dtypes.h"
 #include "runtime/reference/kernels.h"
@@ -24,15 +28,15 @@ std::string_view name(AttrKind kind);
 struct AttrSpec {
   std::string name;
   AttrKind kind;
-  std::optional<runtime::Attr> default_value;  // none: it must be given
+  std::optional<runtime::Attr> default_value;  // std::nullopt: the attribute is required
   std::string documentation;
 };
 
-// An argument: its name and the dtypes that it may have.
+// An argument: its name and its supported dtypes.
 struct Input {
-  std::string name;  // a last name "...x" takes one or more
+  std::string name;  // the last name "...x" stands for one or more arguments
   runtime::DTypes dtypes = runtime::kAnyDType;
-  bool as_first = false;  // it has the first argument's dtype
+  bool as_first = false;  // the dtype must be the first argument's dtype
 
   Input(const char* name, runtime::DTypes dtypes = runtime::kAnyDType) : name(name), dtypes(dtypes) {}  // NOLINT
   Input(const char* name, std::initializer_list<DType> dtypes) : name(name), dtypes(dtypes) {}
@@ -43,7 +47,7 @@ struct Input {
   }
 };
 
-// A size that argument `arg` must have along `axis`, where only a check at run time can say that it has.
+// A size that argument `arg` must have along `axis`, which only a check at run time can establish.
 struct Requirement {
   size_t arg, axis;
   Dim size;
@@ -52,40 +56,49 @@ struct Requirement {
 struct RuleInput {
   Context& context;
   const runtime::Attrs& attrs;                   // complete and of the right kinds
-  std::span<const Type> args;                    // as many as `inputs` says, all tensors of the dtypes that it states
+  std::span<const Type> args;                    // tensors, in the number and of the dtypes that `inputs` states
   const DimProver& prover;                       // with the bounds of the variables in scope
-  std::vector<Requirement>* required = nullptr;  // takes what cannot be proved (require_size()); nullptr: an error
+  std::vector<Requirement>* required = nullptr;  // receives unproven sizes (require_size()); nullptr: they are errors
   std::span<const Input> inputs = {};            // of the record, for messages
   const TensorType& arg(size_t i) const { return *args[i].tensor(); }
 };
-// The type of the result, or what is wrong with the arguments, naming both shapes. The caller adds operator and place.
+// Returns the type of the result, or an error that names the shapes of the arguments. The caller adds the operator and
+// the location.
 using TypeRule = Expected<Type> (*)(const RuleInput&);
 
-// Arguments whose types are not known yet, in the face of the others and of the result.
+// The types of the arguments and of the result as far as inference has resolved them.
 struct SchemeInput {
   Context& context;
   const runtime::Attrs& attrs;
-  std::vector<Type>& args;            // as far as they are known; the scheme replaces those of which nothing is
-  Type result;                        // as far as it is known
-  const std::function<Dim()>& fresh;  // a size to be found
+  std::vector<Type>& args;            // the scheme replaces unknown types
+  Type result;                        // may be unknown
+  const std::function<Dim()>& fresh;  // a new unknown size
 };
-// The signature of an operator, unified both ways: says of what arguments are as much as their rank and dtype, by the
-// result or the other arguments. Whether the type rule may then run on sizes that are still to be found; what it
-// requires of them, and its result, decides them.
+// The signature of an operator for unification in both directions: derives the rank and dtype of arguments from the
+// result or from the other arguments. Returns whether the type rule may then run on unknown sizes, which its
+// requirements and its result determine.
 using Scheme = bool (*)(const SchemeInput&);
 
-// What is known of an application before it runs.
+// The static properties of an application of an operator.
 struct Application {
   struct Argument {
     DType dtype = DType::kF32;
-    std::vector<std::optional<int64_t>> sizes;  // as far as they are known
-    const runtime::Tensor* constant = nullptr;  // nullptr: it is none
+    std::vector<std::optional<int64_t>> sizes;  // std::nullopt: not a constant
+    const runtime::Tensor* constant = nullptr;  // nullptr: the argument is not a constant
   };
   const runtime::Attrs& attrs;
   std::vector<Argument> args;
 };
-// Whether its kernel may refuse arguments that fit the type rule, by their elements or by sizes that nobody knows.
+// Whether the kernel may fail for arguments that the type rule accepts, because of their elements or symbolic sizes.
 using MayFail = bool (*)(const Application&);
+
+// Rules of later work, which defines the classes. Each builds bindings from an application of the operator.
+class GradientBuilder;
+class ShapeBuilder;
+class BatchBuilder;
+using GradientRule = Status (*)(GradientBuilder&);  // the adjoints of the arguments from those of the results
+using ShapeFunction = Status (*)(ShapeBuilder&);    // the sizes of the results, computed when the model runs
+using BatchingRule = Status (*)(BatchBuilder&);     // the same operator over arguments with one more, leading axis
 
 struct Operator {
   std::string name;
@@ -95,20 +108,33 @@ struct Operator {
   TypeRule rule = nullptr;
   OpPattern pattern = OpPattern::kOpaque;
   MayFail may_fail = nullptr;                      // nullptr: never; otherwise it has an effect (effects.h)
-  Scheme scheme = nullptr;                         // nullptr: the rule runs when all arguments are known
+  Scheme scheme = nullptr;                         // nullptr: the rule runs when all arguments are resolved
   runtime::reference::Kernel reference = nullptr;  // the semantics; nullptr: none yet
 
-  std::string family = {};  // the file of its record; set when the registry is made
+  // Whether each float of the result is a continuous function of the float arguments, so that rounding errors stay
+  // small and results may be compared with a tolerance. false: not continuous, or not known to be.
+  bool continuous = false;
+  SampleArguments samples = {};
+  GradientRule gradient = nullptr;         // nullptr: no derivative is defined
+  ShapeFunction shape_function = nullptr;  // nullptr: the type rule determines the sizes
+  BatchingRule batching = nullptr;         // nullptr: there is none
 
+  std::string family = {};             // the file of the record; set when the registry is built
+  OperatorId id = OperatorId::kAdded;  // set when the record is added to a Context
+
+  bool is(OperatorId wanted) const { return id == wanted; }
+  bool is_one_of(std::initializer_list<OperatorId> ids) const { return std::ranges::find(ids, id) != ids.end(); }
   const AttrSpec* attribute(std::string_view name) const;
   bool variadic() const { return !inputs.empty() && inputs.back().name.starts_with("..."); }
 };
 
-// Fills in the defaults; an error for a missing, unknown or wrongly typed attribute. An int is taken for a float.
+// Fills in the defaults; an error for a missing, unknown or wrongly typed attribute. An integer is converted to a
+// float.
 Expected<runtime::Attrs> complete_attrs(const Operator& op, runtime::Attrs attrs);
 
-// The result's type of `op` on arguments of these types, all of it checked. The error says the operator. The result may
-// have erased sizes, the arguments must not. What cannot be proved goes to `required`; without it, it is an error.
+// The checked type of the result of `op` for arguments of these types. The error names the operator. The result may
+// have erased sizes, the arguments must not. Unproven requirements are appended to `required`; without it, they are
+// errors.
 Expected<Type> infer_apply(Context& context, const Operator& op, const runtime::Attrs& attrs,
                            std::span<const Type> args, const DimProver& prover,
                            std::vector<Requirement>* required = nullptr);

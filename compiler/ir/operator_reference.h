@@ -1,4 +1,4 @@
-// The registry as people read it: compiler/ir/operators/REFERENCE.md and `tenon ops`.
+// The documentation of the registry: compiler/ir/operators/REFERENCE.md and `tenon ops`.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@ namespace tenon::compiler {
 std::string signature(const Operator& op);
 // "f32 or f64", "as x"
 std::string dtypes_text(const Operator& op, const Input& input);
-std::string default_text(const AttrSpec& spec);  // "required" where there is none
+std::string default_text(const AttrSpec& spec);  // "required" where the attribute has no default
 
 // Everything about one operator, as `tenon ops NAME` prints it.
 std::string describe(const Operator& op);
-// The page of all, a section a family.
+// The page of all operators, with a section for each family.
 std::string operator_reference(const Context& context);
 
 }  // namespace tenon::compiler

@@ -1,4 +1,4 @@
-// Completeness of patterns: a search for a value that no row takes.
+// The exhaustiveness of patterns: a search for a value that no row matches.
 #include "compiler/ir/patterns.h"
 
 #include <fmt/format.h>
@@ -9,8 +9,8 @@ namespace {
 
 constexpr int kMaxSteps = 100000;
 
-using Row = std::vector<const MatchPattern*>;  // nullptr takes anything
-using Rows = std::vector<Row>;
+using PatternRow = std::vector<const MatchPattern*>;  // nullptr matches any value
+using PatternRows = std::vector<PatternRow>;
 using Witness = std::optional<std::vector<std::string>>;
 
 class Search {
@@ -19,27 +19,27 @@ class Search {
 
   bool exhausted() const { return steps_ > kMaxSteps; }
 
-  // A vector of `width` values that no row takes.
-  Witness missing(const Rows& rows, size_t width) {
+  // A vector of `width` values that no row matches.
+  Witness missing(const PatternRows& rows, size_t width) {
     if (++steps_ > kMaxSteps) return std::nullopt;
     if (width == 0) return rows.empty() ? Witness(std::in_place) : std::nullopt;
     const MatchPattern* head = nullptr;
-    for (const Row& row : rows) {
+    for (const PatternRow& row : rows) {
       if (!wild(row[0])) head = row[0];
     }
     if (!head) {
-      Witness rest = missing(rest_of(rows), width - 1);
-      if (rest) rest->insert(rest->begin(), "_");
-      return rest;
+      Witness witness = missing(without_head(rows), width - 1);
+      if (witness) witness->insert(witness->begin(), "_");
+      return witness;
     }
     if (auto* tuple = std::get_if<TuplePattern>(&head->form)) {
-      return joined(missing(opened(rows, nullptr, tuple->fields.size()), tuple->fields.size() + width - 1), "",
+      return joined(missing(specialized(rows, nullptr, tuple->fields.size()), tuple->fields.size() + width - 1), "",
                     tuple->fields.size());
     }
-    const auto place = module_.constructor(std::get<ConstructPattern>(head->form).constructor);
-    for (const Constructor& constructor : place->adt->constructors) {
+    const auto decl = module_.constructor(std::get<ConstructPattern>(head->form).constructor);
+    for (const Constructor& constructor : decl->adt->constructors) {
       const size_t fields = constructor.fields.size();
-      Witness found = joined(missing(opened(rows, &constructor, fields), fields + width - 1),
+      Witness found = joined(missing(specialized(rows, &constructor, fields), fields + width - 1),
                              std::string(context_.name(constructor.name)), fields);
       if (found) return found;
     }
@@ -51,16 +51,16 @@ class Search {
     return !pattern || std::holds_alternative<AnyPattern>(pattern->form) ||
            std::holds_alternative<BindPattern>(pattern->form);
   }
-  static Rows rest_of(const Rows& rows) {
-    Rows rest;
-    for (const Row& row : rows) rest.emplace_back(row.begin() + 1, row.end());
-    return rest;
+  static PatternRows without_head(const PatternRows& rows) {
+    PatternRows tails;
+    for (const PatternRow& row : rows) tails.emplace_back(row.begin() + 1, row.end());
+    return tails;
   }
-  // The rows that take this constructor (or a tuple), with its fields in front.
-  static Rows opened(const Rows& rows, const Constructor* constructor, size_t fields) {
-    Rows result;
-    for (const Row& row : rows) {
-      Row open;
+  // The rows that match this constructor (or a tuple), with its fields in front.
+  static PatternRows specialized(const PatternRows& rows, const Constructor* constructor, size_t fields) {
+    PatternRows result;
+    for (const PatternRow& row : rows) {
+      PatternRow open;
       if (wild(row[0])) {
         open.assign(fields, nullptr);
       } else {
@@ -96,11 +96,11 @@ class Search {
 
 Expected<std::optional<std::string>> uncovered(const Context& context, const Module& module,
                                                std::span<const Arm> arms) {
-  Rows rows;
+  PatternRows rows;
   for (const Arm& arm : arms) rows.push_back({&arm.pattern});
   Search search(context, module);
   Witness witness = search.missing(rows, 1);
-  if (search.exhausted()) return error("the patterns are too many to be checked", "", "split the match");
+  if (search.exhausted()) return error("the match has too many patterns to be checked", "", "split the match");
   if (!witness) return std::nullopt;
   return witness->front();
 }

@@ -1,4 +1,4 @@
-// Whether the patterns of a match take every value.
+// The exhaustiveness check of the patterns of a match.
 #pragma once
 
 #include <optional>
@@ -9,9 +9,9 @@
 
 namespace tenon::compiler {
 
-// A value that none of the arms takes, as "Cons(_, Nil)"; nothing where they take all. (Maranget, "Warnings for pattern
-// matching", algorithm I.) The search is bounded: an error where it takes too long. The constructors exist and have as
-// many fields as the patterns say.
+// A value that no arm matches, as "Cons(_, Nil)"; std::nullopt where the arms match every value. (Maranget, "Warnings
+// for pattern matching", algorithm I.) The search is bounded, and exceeding the bound is an error. The constructors of
+// the patterns must exist and have as many fields as the patterns.
 Expected<std::optional<std::string>> uncovered(const Context& context, const Module& module, std::span<const Arm> arms);
 
 }  // namespace tenon::compiler

@@ -1,3 +1,4 @@
+// The search for the named results of a function.
 #include "compiler/ir/result_names.h"
 
 #include <algorithm>
@@ -6,7 +7,7 @@ namespace tenon::compiler {
 
 std::vector<bool> named_results(const Context& context, const Function& function) {
   std::vector<bool> results(function.vars.size(), false);
-  const auto note = [&](const Atom& atom) {
+  const auto record = [&](const Atom& atom) {
     auto* var = std::get_if<VarId>(&atom);
     if (!var || index(*var) >= results.size()) return;
     const std::string_view name = context.name(function.info(*var).name);
@@ -17,8 +18,8 @@ std::vector<bool> named_results(const Context& context, const Function& function
     if (function.body.result == Atom{binding.var}) last = &binding.value;
   }
   auto* tuple = last ? std::get_if<Tuple>(last) : nullptr;
-  if (tuple) std::ranges::for_each(tuple->fields, note);
-  else note(function.body.result);
+  if (tuple) std::ranges::for_each(tuple->fields, record);
+  else record(function.body.result);
   return results;
 }
 

@@ -1,4 +1,4 @@
-// The names by which users know a function's results.
+// The user-visible names of a function's results.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace tenon::compiler {
 
-// By variable: whether it is a result of the function, or a field of the tuple that it ends in, and has a name. A
-// number is none.
+// By variable: whether the variable is the result of the function, or a field of the result's tuple, and has a name. A
+// name that consists of digits does not count.
 std::vector<bool> named_results(const Context& context, const Function& function);
 
 }  // namespace tenon::compiler

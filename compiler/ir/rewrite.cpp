@@ -1,4 +1,4 @@
-// Rebuilds a function binding by binding under a map from old variables to new atoms.
+// The reconstruction of a function binding by binding under a map from old variables to new atoms.
 #include "compiler/ir/rewrite.h"
 
 #include "compiler/ir/result_names.h"
@@ -10,7 +10,7 @@ namespace {
 
 class Rewriting {
  public:
-  Rewriting(Context& context, Module& module, const Function& from, const Step& step)
+  Rewriting(Context& context, Module& module, const Function& from, const RewriteStep& step)
       : context_(context),
         from_(from),
         step_(step),
@@ -29,12 +29,12 @@ class Rewriting {
       builder_.at(info.span);
       renamed_[index(param)] = builder_.param(info.type, context_.name(info.name));
     }
-    known_.assign(from_.params.size(), true);
+    user_visible_.assign(from_.params.size(), true);
     TENON_TRY(bindings(from_.body));
     Atom value = from_.body.result;
     rename(value);
     builder_.finish(value);
-    // As it was declared, if that is still true: the result may say less than the value.
+    // The declared result stays if it is still valid: it may be less specific than the type of the value.
     if (Solver(context_, from_.bounds).fit(from_.result, result_.result) == Answer::kYes) {
       result_.result = from_.result;
     }
@@ -53,7 +53,7 @@ class Rewriting {
     return var;
   }
   Status bindings(const Block& block) {
-    for (const Binding& old : block.bindings) TENON_TRY(one(old));
+    for (const Binding& old : block.bindings) TENON_TRY(rewrite_binding(old));
     return {};
   }
   Status block(Block& block) {
@@ -65,7 +65,7 @@ class Rewriting {
     return {};
   }
 
-  Status one(const Binding& old) {
+  Status rewrite_binding(const Binding& old) {
     context_.visit();
     const VarInfo& info = from_.info(old.var);
     Binding binding = old;
@@ -96,50 +96,50 @@ class Rewriting {
     TENON_TRY_ASSIGN(kept, self ? builder_.bind_to(*self, std::move(binding.value))
                                 : builder_.bind(std::move(binding.value), info.name));
     renamed_[index(old.var)] = *kept;
-    if (results_[index(old.var)]) know(*kept);
+    if (results_[index(old.var)]) set_user_visible(*kept);
     return {};
   }
 
-  // What takes the place of a result takes its name, by which users know it; or is a copy of that name, where it is
-  // known by another one, as a parameter is.
+  // The replacement of a named result gets the name of the result, because users refer to it by name. A replacement
+  // that is user-visible under another name, as a parameter is, is copied under the name of the result.
   Expected<std::optional<Atom>> as_result(Atom atom, const VarInfo& info) {
     auto* var = std::get_if<VarId>(&atom);
-    const bool taken = !var || (index(*var) < known_.size() && known_[index(*var)]);
+    const bool taken = !var || (index(*var) < user_visible_.size() && user_visible_[index(*var)]);
     if (taken) {
       TENON_TRY_ASSIGN(type, builder_.type_of(atom));
       if (!type->tensor() || (var && result_.info(*var).name == info.name)) return atom;
-      TENON_TRY_ASSIGN(copy, builder_.apply("identity", {atom}, {}, context_.name(info.name)));
+      TENON_TRY_ASSIGN(copy, builder_.apply(ops::kIdentity, {atom}, {}, context_.name(info.name)));
       atom = *copy;
     } else {
       result_.vars[index(*var)].name = info.name;
     }
-    know(atom);
+    set_user_visible(atom);
     return atom;
   }
-  void know(const Atom& atom) {
+  void set_user_visible(const Atom& atom) {
     auto* var = std::get_if<VarId>(&atom);
     if (!var) return;
-    if (known_.size() <= index(*var)) known_.resize(index(*var) + 1);
-    known_[index(*var)] = true;
+    if (user_visible_.size() <= index(*var)) user_visible_.resize(index(*var) + 1);
+    user_visible_[index(*var)] = true;
   }
 
   Context& context_;
   const Function& from_;
-  const Step& step_;
+  const RewriteStep& step_;
   Function result_;
   Builder builder_;
   std::vector<Atom> renamed_;
-  std::vector<bool> results_;  // of the old function, that have names
-  std::vector<bool> known_;    // variables of the new one that users know by their names
+  std::vector<bool> results_;       // by variable of the old function: a named result
+  std::vector<bool> user_visible_;  // by variable of the new function: users refer to it by its name
 };
 
 }  // namespace
 
-Expected<Function> rewrite(Context& context, Module& module, const Function& function, const Step& step) {
+Expected<Function> rewrite(Context& context, Module& module, const Function& function, const RewriteStep& step) {
   return Rewriting(context, module, function, step).run();
 }
 
-Expected<Module> rewrite(Context& context, Module module, const Step& step) {
+Expected<Module> rewrite(Context& context, Module module, const RewriteStep& step) {
   for (auto& [name, global] : module.globals) {
     auto* old = std::get_if<Function>(&global);
     if (!old) continue;

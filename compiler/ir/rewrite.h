@@ -1,4 +1,4 @@
-// Rewriting a function binding by binding: the workhorse of passes.
+// The rewriting of a function binding by binding, on which most passes are built.
 #pragma once
 
 #include <functional>
@@ -7,20 +7,21 @@
 
 namespace tenon::compiler {
 
-// Is shown each binding, in order, with its operands already those of the new function (`binding.var` is still the old
-// one, so that side tables can be asked). An atom takes the binding's place; nullopt keeps the binding, which the step
-// may have changed. New bindings are made with the Builder, whose span is the binding's, and go in front of the
-// binding, in its block. Blocks inside a binding are rewritten before it is shown; a Lambda must stay a Lambda of the
-// same type, since its body may name it.
-using Step = std::function<Expected<std::optional<Atom>>(Builder&, Binding&)>;
+// Receives each binding, in order, with operands of the new function (`binding.var` is still the old variable, so that
+// side tables can be read). A returned atom replaces the binding; std::nullopt keeps the binding, which the step may
+// have changed. The step adds new bindings with the Builder, whose span is the binding's; they precede the binding in
+// its block. Nested blocks are rewritten before their binding is visited; a Lambda must stay a Lambda of the same type,
+// since its body may refer to it.
+using RewriteStep = std::function<Expected<std::optional<Atom>>(Builder&, Binding&)>;
 
-// The function after `step`, renumbered, its types inferred anew from the parameters'. Old side tables die with it.
-Expected<Function> rewrite(Context& context, Module& module, const Function& function, const Step& step);
+// The function after `step`, renumbered, with types inferred anew from the types of the parameters. Side tables that
+// are indexed by variables of the old function are invalid for the new one.
+Expected<Function> rewrite(Context& context, Module& module, const Function& function, const RewriteStep& step);
 
-// Every function of the module.
-Expected<Module> rewrite(Context& context, Module module, const Step& step);
+// Rewrites every function of the module.
+Expected<Module> rewrite(Context& context, Module module, const RewriteStep& step);
 
-// The constant behind an atom; nullptr where it is none.
+// The constant of an atom; nullptr where the atom is not a constant.
 const runtime::Tensor* constant_of(const Module& module, const Atom& atom);
 
 }  // namespace tenon::compiler

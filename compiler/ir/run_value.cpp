@@ -1,4 +1,4 @@
-// Values of the interpreter: made, freed without recursion, held against types.
+// The values of the interpreter: construction, destruction without recursion, comparison with types.
 #include "compiler/ir/run_value.h"
 
 #include <fmt/format.h>
@@ -7,10 +7,10 @@
 
 namespace tenon::compiler {
 
-using Kind = RunObject::Kind;
+using ObjectKind = RunObject::Kind;
 
 RunObject::~RunObject() {
-  // An object that nothing else holds gives its fields to this list before it goes.
+  // An object without other owners moves its fields to this list before it is destroyed.
   std::vector<RunValue> open = std::move(fields);
   while (!open.empty()) {
     RunValue value = std::move(open.back());
@@ -28,14 +28,14 @@ RunValue::RunValue(runtime::Tensor tensor) : object(std::make_shared<RunObject>(
 RunValue RunValue::tuple(std::vector<RunValue> fields) {
   RunValue value;
   value.object = std::make_shared<RunObject>();
-  value.object->kind = Kind::kTuple;
+  value.object->kind = ObjectKind::kTuple;
   value.object->fields = std::move(fields);
   return value;
 }
 
 RunValue RunValue::data(Symbol constructor, std::vector<RunValue> fields) {
   RunValue value = tuple(std::move(fields));
-  value.object->kind = Kind::kData;
+  value.object->kind = ObjectKind::kData;
   value.object->constructor = constructor;
   return value;
 }
@@ -46,7 +46,7 @@ const runtime::Tensor& RunValue::tensor() const {
 }
 
 std::span<const RunValue> RunValue::fields() const {
-  if (!object || (object->kind != Kind::kTuple && object->kind != Kind::kData)) return {};
+  if (!object || (object->kind != ObjectKind::kTuple && object->kind != ObjectKind::kData)) return {};
   return object->fields;
 }
 
@@ -88,13 +88,13 @@ bool mentions(Type type, Symbol dim) {
   return tuple && std::ranges::any_of(tuple->fields, [&](Type field) { return mentions(field, dim); });
 }
 
-std::string known_sizes(const Context& context, Type type, const Sizes& sizes) {
-  std::string known;
+std::string describe_sizes(const Context& context, Type type, const Sizes& sizes) {
+  std::string text;
   for (const auto& [name, size] : sizes) {
     if (!mentions(type, name)) continue;
-    known += fmt::format("{}{} = {}", known.empty() ? "with " : ", ", context.name(name), size);
+    text += fmt::format("{}{} = {}", text.empty() ? "with " : ", ", context.name(name), size);
   }
-  return known;
+  return text;
 }
 
 bool matches(const Module& module, Type type, const RunValue& value, const Sizes& sizes) {
@@ -109,17 +109,17 @@ bool matches(const Module& module, Type type, const RunValue& value, const Sizes
                                 [&](Dim dim, int64_t size) { return evaluate(dim, sizes).value_or(size) == size; });
     }
     bool operator()(const TupleType& x) const {
-      return object.kind == Kind::kTuple &&
+      return object.kind == ObjectKind::kTuple &&
              std::ranges::equal(x.fields, object.fields,
                                 [&](Type type, const RunValue& field) { return matches(module, type, field, sizes); });
     }
-    bool operator()(const FunctionType&) const { return object.kind == Kind::kClosure; }
+    bool operator()(const FunctionType&) const { return object.kind == ObjectKind::kClosure; }
     bool operator()(const AdtType& x) const {
-      if (object.kind != Kind::kData) return false;
-      const auto place = module.constructor(object.constructor);
-      return place && place->name == x.name;
+      if (object.kind != ObjectKind::kData) return false;
+      const auto decl = module.constructor(object.constructor);
+      return decl && decl->name == x.name;
     }
-    bool operator()(const ReferenceType&) const { return object.kind == Kind::kReference; }
+    bool operator()(const ReferenceType&) const { return object.kind == ObjectKind::kReference; }
     bool operator()(const TypeVariable&) const { return true; }
     bool operator()(const UnknownType&) const { return false; }
   };
@@ -129,18 +129,18 @@ bool matches(const Module& module, Type type, const RunValue& value, const Sizes
 std::string describe(const Context& context, const RunValue& value) {
   if (!value) return "nothing";
   switch (value.object->kind) {
-    case Kind::kTensor:
+    case ObjectKind::kTensor:
       return fmt::format("Tensor[{}, {}]", runtime::to_string(value.tensor().shape()),
                          runtime::name(value.tensor().dtype()));
-    case Kind::kTuple: {
+    case ObjectKind::kTuple: {
       std::string text;
       for (const RunValue& field : value.fields()) text += (text.empty() ? "" : ", ") + describe(context, field);
       return "(" + text + ")";
     }
-    case Kind::kData:
+    case ObjectKind::kData:
       return fmt::format("{}{}", context.name(value.object->constructor), value.fields().empty() ? "" : "(...)");
-    case Kind::kClosure: return "a function";
-    case Kind::kReference: return "a reference";
+    case ObjectKind::kClosure: return "a function";
+    case ObjectKind::kReference: return "a reference";
   }
   return "";
 }

@@ -1,8 +1,8 @@
-// Values while a module is interpreted.
+// The values of the interpreter.
 //
-// Semantics: a value is a handle to an object that does not change, but for references: a copy is the same value. The
-// chain of a long list is freed without recursion. Cycles can only go through references; the interpreter cuts those
-// that are left when it ends.
+// Semantics: a value is a handle to an object; a copy refers to the same object. Objects are immutable except for
+// references. A long list is freed without recursion. Cycles can only contain references; the interpreter breaks the
+// remaining cycles when it ends.
 #pragma once
 
 #include <map>
@@ -28,9 +28,9 @@ struct RunValue {
   static RunValue data(Symbol constructor, std::vector<RunValue> fields);
 
   explicit operator bool() const { return object != nullptr; }
-  // An empty one where the value is no tensor.
+  // An empty tensor where the value is not a tensor.
   const runtime::Tensor& tensor() const;
-  // Of a tuple or a constructed value; none otherwise.
+  // The fields of a tuple or a constructed value; empty for other values.
   std::span<const RunValue> fields() const;
 };
 
@@ -40,7 +40,7 @@ struct RunObject {
   Kind kind = Kind::kTensor;
   Symbol constructor{};  // kData
   runtime::Tensor tensor;
-  std::vector<RunValue> fields;  // kClosure: what it captured; kReference: the one value
+  std::vector<RunValue> fields;  // kClosure: the captured values; kReference: the single value
   const Code* code = nullptr;    // kClosure
   std::shared_ptr<const Sizes> sizes;
 
@@ -50,24 +50,24 @@ struct RunObject {
   ~RunObject();
 };
 
-// The sizes of tensors in `value`, and of fields of tuples, with what `type` says of them, where it has variables.
+// Appends the sizes of tensors in `value`, and in fields of tuples, with the dims of `type` that have variables.
 void pair_sizes(Type type, const RunValue& value, std::vector<std::pair<Dim, int64_t>>& pairs);
-// Takes the variables that the equations decide, where they have no value yet.
+// Adds the values of the variables that the equations determine, where they have no value yet.
 void solve_sizes(const std::vector<std::pair<Dim, int64_t>>& equations, Sizes& sizes);
-// Both.
+// pair_sizes followed by solve_sizes.
 void bind_sizes(Type type, const RunValue& value, Sizes& sizes);
-// Whether the dim stands in a size of `type` that can be seen.
+// Whether a visible size of `type` contains the dim variable.
 bool mentions(Type type, Symbol dim);
-// "with n = 4, m = 2": of the variables in `type`; empty where it has none that are known.
-std::string known_sizes(const Context& context, Type type, const Sizes& sizes);
-// Whether `value` is a `type`, as far as can be seen at once: the fields of constructed values, the types of functions
-// and sizes that have no value are not looked at.
+// "with n = 4, m = 2": the values of the variables in `type`; empty where no variable of it has a value.
+std::string describe_sizes(const Context& context, Type type, const Sizes& sizes);
+// Whether `value` has the type `type`, by a shallow check: the fields of constructed values, the types of functions and
+// sizes without a value are not checked.
 bool matches(const Module& module, Type type, const RunValue& value, const Sizes& sizes);
 // "Tensor[(2, 3), f32]", "Cons(...)"
 std::string describe(const Context& context, const RunValue& value);
 
-// The value for people, as the text form writes it: 3i64, (true, Cons([1, 2], Nil)). Of a large tensor and of a long
-// list the beginning.
+// The value for readers, in the syntax of the text form: 3i64, (true, Cons([1, 2], Nil)). A large tensor and a long
+// list are abbreviated.
 std::string str(const Context& context, const RunValue& value);
 
 }  // namespace tenon::compiler

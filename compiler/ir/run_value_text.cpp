@@ -1,4 +1,4 @@
-// Values of the interpreter for people, without recursion: a list may be as long as memory allows.
+// The text of the interpreter's values, computed without recursion: a list may be as long as memory allows.
 #include <fmt/format.h>
 
 #include "compiler/ir/literal.h"
@@ -7,8 +7,8 @@
 namespace tenon::compiler {
 namespace {
 
-constexpr int64_t kMaxElements = 1000;  // of a tensor that are shown
-constexpr size_t kMaxParts = 2000;      // of a value
+constexpr int64_t kMaxShownElements = 1000;  // the shown elements of a tensor
+constexpr size_t kMaxParts = 2000;           // the shown parts of a value
 
 template <class T>
 std::string number(T value) {
@@ -23,8 +23,8 @@ std::string rows(const runtime::Tensor& tensor) {
   const runtime::Shape& shape = tensor.shape();
   std::string text(shape.size(), '[');
   for (size_t i = 0; i < values.size(); ++i) {
-    if (static_cast<int64_t>(i) == kMaxElements) return text + ", ...";
-    // Each dim whose end lies here closes and opens a bracket.
+    if (static_cast<int64_t>(i) == kMaxShownElements) return text + ", ...";
+    // Each dim that ends before this element closes and opens a bracket.
     size_t ended = 0;
     auto period = static_cast<size_t>(1);
     for (size_t d = shape.size(); d-- > 0;) {
@@ -60,7 +60,7 @@ std::string tensor_text(const runtime::Tensor& tensor) {
 
 std::string str(const Context& context, const RunValue& value) {
   struct Part {
-    const RunValue* value;  // nullptr: the text alone
+    const RunValue* value;  // nullptr: the part is the text only
     std::string text;
   };
   std::string out;

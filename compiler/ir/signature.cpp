@@ -1,4 +1,4 @@
-// The types of globals.
+// The signatures of globals.
 #include <set>
 
 #include "compiler/ir/module.h"
@@ -6,15 +6,15 @@
 namespace tenon::compiler {
 namespace {
 
-// The sizes of the axes that are one in a ragged buffer's tensor, whatever their indices are called.
+// The sizes of the axes that are packed into one axis of a ragged buffer's tensor, independent of the names of indices.
 Dims rows_of(Context& context, const loop::Buffer& buffer, size_t packed) {
-  std::map<Symbol, Dim> places;
+  std::map<Symbol, Dim> index_dims;
   Dims rows;
   for (size_t axis = 0; axis < packed; ++axis) {
-    rows.push_back(context.substitute(buffer.axes[axis].extent, places));
-    // No name in a text has a space.
+    rows.push_back(context.substitute(buffer.axes[axis].extent, index_dims));
+    // The name cannot collide with a name from a text, since it contains a space.
     if (buffer.axes[axis].var != Symbol{})
-      places[buffer.axes[axis].var] = context.dim(context.symbol("axis " + std::to_string(axis)));
+      index_dims[buffer.axes[axis].var] = context.dim(context.symbol("axis " + std::to_string(axis)));
   }
   return rows;
 }
@@ -23,7 +23,7 @@ Signature signature(Context& context, const loop::Function& function) {
   Signature signature;
   signature.dims = function.dims;
   signature.bounds = function.bounds;
-  std::map<Dims, Dim> totals;  // by the rows
+  std::map<Dims, Dim> totals;  // the packed size, by the sizes of the rows
   std::set<Symbol> used(function.dims.begin(), function.dims.end());
   const auto type = [&](loop::BufferId id, bool param) {
     const loop::Buffer& buffer = function.buffer(id);
@@ -60,36 +60,36 @@ Signature signature(Context&, const Library& library) {
 }  // namespace
 
 Signature signature_of(Context& context, const Global& global) {
-  return std::visit([&](const auto& one) { return signature(context, one); }, global);
+  return std::visit([&](const auto& alternative) { return signature(context, alternative); }, global);
 }
 
-void note_variables(Type type, std::set<Symbol>& names) {
+void collect_type_variables(Type type, std::set<Symbol>& names) {
   struct Visitor {
     std::set<Symbol>& names;
-    void each(const std::vector<Type>& types) const {
-      for (Type next : types) note_variables(next, names);
+    void collect(const std::vector<Type>& types) const {
+      for (Type next : types) collect_type_variables(next, names);
     }
     void operator()(const TensorType&) const {}
-    void operator()(const TupleType& x) const { each(x.fields); }
+    void operator()(const TupleType& x) const { collect(x.fields); }
     void operator()(const FunctionType& x) const {
-      each(x.params);
-      note_variables(x.result, names);
+      collect(x.params);
+      collect_type_variables(x.result, names);
     }
-    void operator()(const AdtType& x) const { each(x.args); }
-    void operator()(const ReferenceType& x) const { note_variables(x.value, names); }
+    void operator()(const AdtType& x) const { collect(x.args); }
+    void operator()(const ReferenceType& x) const { collect_type_variables(x.value, names); }
     void operator()(const TypeVariable& x) const { names.insert(x.name); }
     void operator()(const UnknownType&) const {}
   };
   std::visit(Visitor{names}, type.node->alternatives());
 }
 
-std::vector<Symbol> types_to_give(const Signature& signature) {
+std::vector<Symbol> explicit_type_params(const Signature& signature) {
   if (signature.types.empty()) return {};
-  std::set<Symbol> decided;
-  for (Type param : signature.params) note_variables(param, decided);
+  std::set<Symbol> determined;
+  for (Type param : signature.params) collect_type_variables(param, determined);
   std::vector<Symbol> open;
   for (Symbol name : signature.types) {
-    if (!decided.contains(name)) open.push_back(name);
+    if (!determined.contains(name)) open.push_back(name);
   }
   return open;
 }

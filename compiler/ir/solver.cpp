@@ -1,4 +1,4 @@
-// Unification: types by structure, dims by solving for what is unknown.
+// The unification of types by structure, and of dims by solving linear equations for the unknowns.
 #include "compiler/ir/solver.h"
 
 #include <fmt/format.h>
@@ -26,33 +26,33 @@ Type Solver::resolve(Type type) {
       type,
       [&](Type leaf) {
         const UnknownType* unknown = leaf.unknown();
-        auto found = unknown ? type_solutions_.find(unknown->number) : type_solutions_.end();
+        auto found = unknown ? type_solutions_.find(unknown->id) : type_solutions_.end();
         return found == type_solutions_.end() ? leaf : resolve(found->second);
       },
       [&](Dim dim) { return resolve(dim); });
 }
 
-bool Solver::known(Dim dim) const {
+bool Solver::is_resolved(Dim dim) const {
   if (dims_ == 0) return true;
-  bool known = true;
-  for_each_variable(dim, [&](Symbol variable) { known &= !is_unknown(variable); });
-  return known;
+  bool resolved = true;
+  for_each_variable(dim, [&](Symbol variable) { resolved &= !is_unknown(variable); });
+  return resolved;
 }
 
-bool Solver::known(Type type) const {
+bool Solver::is_resolved(Type type) const {
   if (types_ == 0 && dims_ == 0) return true;
   struct Visitor {
     const Solver& self;
-    bool all(const std::vector<Type>& types) const {
-      return std::ranges::all_of(types, [&](Type next) { return self.known(next); });
+    bool all_resolved(const std::vector<Type>& types) const {
+      return std::ranges::all_of(types, [&](Type next) { return self.is_resolved(next); });
     }
     bool operator()(const TensorType& x) const {
-      return std::ranges::all_of(x.dims, [&](Dim dim) { return self.known(dim); });
+      return std::ranges::all_of(x.dims, [&](Dim dim) { return self.is_resolved(dim); });
     }
-    bool operator()(const TupleType& x) const { return all(x.fields); }
-    bool operator()(const FunctionType& x) const { return all(x.params) && self.known(x.result); }
-    bool operator()(const AdtType& x) const { return all(x.args); }
-    bool operator()(const ReferenceType& x) const { return self.known(x.value); }
+    bool operator()(const TupleType& x) const { return all_resolved(x.fields); }
+    bool operator()(const FunctionType& x) const { return all_resolved(x.params) && self.is_resolved(x.result); }
+    bool operator()(const AdtType& x) const { return all_resolved(x.args); }
+    bool operator()(const ReferenceType& x) const { return self.is_resolved(x.value); }
     bool operator()(const TypeVariable&) const { return true; }
     bool operator()(const UnknownType&) const { return false; }
   };
@@ -69,7 +69,7 @@ bool Solver::unify(const std::vector<Type>& a, const std::vector<Type>& b) {
 
 Type Solver::follow(Type type) const {
   while (const UnknownType* unknown = type.unknown()) {
-    auto found = type_solutions_.find(unknown->number);
+    auto found = type_solutions_.find(unknown->id);
     if (found == type_solutions_.end()) break;
     type = found->second;
   }
@@ -95,8 +95,8 @@ bool Solver::unify(Type a, Type b) {
   if (a == b) return true;
   a = follow(a), b = follow(b);
   if (a == b) return true;
-  if (const UnknownType* unknown = a.unknown()) return solve(unknown->number, b);
-  if (const UnknownType* unknown = b.unknown()) return solve(unknown->number, a);
+  if (const UnknownType* unknown = a.unknown()) return solve(unknown->id, b);
+  if (const UnknownType* unknown = b.unknown()) return solve(unknown->id, a);
   if (a.node->index() != b.node->index()) return false;
   struct Visitor {
     Solver& self;
@@ -134,7 +134,7 @@ bool Solver::occurs(uint32_t unknown, Type type) const {
     bool operator()(const AdtType& x) const { return any(x.args); }
     bool operator()(const ReferenceType& x) const { return self.occurs(unknown, x.value); }
     bool operator()(const TypeVariable&) const { return false; }
-    bool operator()(const UnknownType& x) const { return x.number == unknown; }
+    bool operator()(const UnknownType& x) const { return x.id == unknown; }
   };
   return std::visit(Visitor{*this, unknown}, type.node->alternatives());
 }
@@ -152,7 +152,7 @@ bool Solver::equate(Dim a, Dim b, bool strict) {
   const Dim difference = resolve(context_.subtract(a, b));
   switch (solve(difference)) {
     case Outcome::kHolds: return true;
-    case Outcome::kWaits: waiting_.push_back({difference, strict}); return true;
+    case Outcome::kPending: pending_.push_back({difference, strict}); return true;
     case Outcome::kFails: break;
   }
   const Answer answer = prover_.equal(difference, context_.dim(0));
@@ -167,30 +167,30 @@ Solver::Outcome Solver::solve(Dim difference) {
     if (is_unknown(variable)) unknowns.insert(variable);
   });
   for (Symbol unknown : unknowns) {
-    const auto linear = context_.linear_in(unknown, difference);  // factor*unknown + rest = 0
+    const auto linear = context_.linear_in(unknown, difference);  // factor*unknown + offset = 0
     if (!linear) continue;
     const auto value = context_.divide(linear->second, context_.multiply(context_.dim(-1), linear->first));
     if (!value) continue;
     dim_solutions_.emplace(unknown, *value);
     return Outcome::kHolds;
   }
-  return unknowns.empty() ? Outcome::kFails : Outcome::kWaits;
+  return unknowns.empty() ? Outcome::kFails : Outcome::kPending;
 }
 
 bool Solver::retry() {
   bool progress = true;
   while (progress) {
     progress = false;
-    std::vector<Equation> open = std::move(waiting_);
-    waiting_.clear();
-    for (const Equation& equation : open) {
+    std::vector<Equation> equations = std::move(pending_);
+    pending_.clear();
+    for (const Equation& equation : equations) {
       const Dim difference = resolve(equation.difference);
       switch (solve(difference)) {
         case Outcome::kHolds: progress = true; break;
         case Outcome::kFails:
           if (equation.strict && prover_.equal(difference, context_.dim(0)) != Answer::kYes) return false;
-          break;  // fit() sees it, if it is not strict
-        case Outcome::kWaits: waiting_.push_back({difference, equation.strict}); break;
+          break;  // an equation that is not strict is checked by fit()
+        case Outcome::kPending: pending_.push_back({difference, equation.strict}); break;
       }
     }
   }
@@ -201,19 +201,19 @@ Answer Solver::fit(Type wanted, Type found) {
   if (wanted == found) return Answer::kYes;
   const TensorType *a = wanted.tensor(), *b = found.tensor();
   const TupleType *x = wanted.tuple(), *y = found.tuple();
-  Answer all = Answer::kYes;
+  Answer answer = Answer::kYes;
   if (a && b) {
     if (a->dtype != b->dtype || a->dims.size() != b->dims.size()) return Answer::kNo;
     for (size_t i = 0; i < a->dims.size(); ++i) {
       if (a->dims[i].erased()) continue;
-      all = std::min(all, b->dims[i].erased() ? Answer::kUnknown : prover_.equal(a->dims[i], b->dims[i]));
+      answer = std::min(answer, b->dims[i].erased() ? Answer::kUnknown : prover_.equal(a->dims[i], b->dims[i]));
     }
-    return all;
+    return answer;
   }
   if (!x || !y) return unify(wanted, found) ? Answer::kYes : Answer::kNo;
   if (x->fields.size() != y->fields.size()) return Answer::kNo;
-  for (size_t i = 0; i < x->fields.size(); ++i) all = std::min(all, fit(x->fields[i], y->fields[i]));
-  return all;
+  for (size_t i = 0; i < x->fields.size(); ++i) answer = std::min(answer, fit(x->fields[i], y->fields[i]));
+  return answer;
 }
 
 }  // namespace tenon::compiler

@@ -1,11 +1,11 @@
-// Unification of types and of the dims in them.
+// The unification of types and of their dims.
 //
-// Semantics: an equation of two types is split into equations of dims. `a = b` on dims: where a - b is zero or the
-// prover says so, it holds; where an unknown dim appears in it linearly, with a coefficient that divides the rest, the
-// unknown is solved; where another unknown is left, the equation waits; else it does not hold. unify() is for types
-// that must be equal. pass() is for values that are handed over: `?` takes any size, and an equation over known
-// variables that cannot be decided stays open, for a check at run time (fit()). A failed unification leaves the solver
-// as far as it came: it is for an error message then.
+// Semantics: an equation of two types is split into equations of dims. The equation `a = b` of dims holds where a - b
+// is zero or the prover proves it; where an unknown dim appears in it linearly, with a coefficient that divides the
+// other terms, the unknown is solved; where another unknown remains, the equation is pending; otherwise it fails.
+// unify() is for types that must be equal. pass() is for values that are passed: `?` accepts any size, and an equation
+// without unknowns that the prover can neither prove nor refute is left to a check at run time (fit()). A failed
+// unification leaves the solver in its intermediate state, which serves the error message only.
 #pragma once
 
 #include <optional>
@@ -19,41 +19,41 @@ namespace tenon::compiler {
 
 class Solver {
  public:
-  // `bounds`: of the variables that are in scope.
+  // `bounds`: the bounds of the variables in scope.
   explicit Solver(Context& context, DimBounds bounds = {}) : context_(context), prover_(context, std::move(bounds)) {}
 
   Type fresh_type() { return context_.unknown(types_++); }
   Dim fresh_dim();
 
-  // Makes both equal; false where that cannot be.
+  // Makes both types equal; returns false where this is impossible.
   bool unify(Type a, Type b);
-  // Makes `found` fit where `wanted` is; false where it never does.
+  // Makes a value of type `found` fit the type `wanted`; returns false where it never fits.
   bool pass(Type wanted, Type found);
 
-  // Whether a value of type `found` fits where `wanted` is, both without unknowns: kUnknown where a check of its sizes
-  // at run time can say.
+  // Whether a value of type `found` fits the type `wanted`, both without unknowns; kUnknown where only a check of its
+  // sizes at run time can tell.
   Answer fit(Type wanted, Type found);
 
-  // With all that is known by now.
+  // The type or dim with all unknowns replaced that are solved so far.
   Type resolve(Type type);
   Dim resolve(Dim dim);
-  // Whether a resolved type or dim has no unknown.
-  bool known(Type type) const;
-  bool known(Dim dim) const;
+  // Whether a type or dim returned by resolve() has no unknown.
+  bool is_resolved(Type type) const;
+  bool is_resolved(Dim dim) const;
 
-  // The equations that still wait, tried again; false where one of them, of unify(), does not hold. `open` says how
-  // many are left.
+  // Tries the pending equations again; returns false where an equation of unify() fails.
   bool retry();
-  size_t open() const { return waiting_.size(); }
-  // How many unknowns have been found.
+  // The number of pending equations.
+  size_t pending() const { return pending_.size(); }
+  // The number of solved unknowns.
   size_t solved() const { return type_solutions_.size() + dim_solutions_.size(); }
 
   const DimProver& prover() const { return prover_; }
 
  private:
-  enum class Outcome : uint8_t { kHolds, kWaits, kFails };
+  enum class Outcome : uint8_t { kHolds, kPending, kFails };
   struct Equation {
-    Dim difference;  // is to be zero
+    Dim difference;  // must be zero
     bool strict;
   };
 
@@ -70,7 +70,7 @@ class Solver {
   uint32_t types_ = 0, dims_ = 0;
   std::unordered_map<uint32_t, Type> type_solutions_;
   std::map<Symbol, Dim> dim_solutions_;
-  std::vector<Equation> waiting_;
+  std::vector<Equation> pending_;
 };
 
 }  // namespace tenon::compiler

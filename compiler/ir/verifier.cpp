@@ -1,4 +1,4 @@
-// Checks scopes, single bindings, well-formed types and the typing rules.
+// The verifier: scopes, single bindings, well-formed types and the typing rules.
 #include "compiler/ir/verifier.h"
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 namespace tenon::compiler {
 namespace {
 
-// Type and dim variables that may be used.
+// The type and dim variables in scope.
 struct Scope {
   std::vector<Symbol> dims, types;
 };
@@ -25,7 +25,7 @@ Status well_formed(const Context& context, const Module& module, const Scope& sc
     const Context& context;
     const Module& module;
     const Scope& scope;
-    Status each(const std::vector<Type>& types) const {
+    Status all_well_formed(const std::vector<Type>& types) const {
       for (Type next : types) TENON_TRY(well_formed(context, module, scope, next));
       return {};
     }
@@ -40,9 +40,9 @@ Status well_formed(const Context& context, const Module& module, const Scope& sc
       }
       return {};
     }
-    Status operator()(const TupleType& x) const { return each(x.fields); }
+    Status operator()(const TupleType& x) const { return all_well_formed(x.fields); }
     Status operator()(const FunctionType& x) const {
-      TENON_TRY(each(x.params));
+      TENON_TRY(all_well_formed(x.params));
       return well_formed(context, module, scope, x.result);
     }
     Status operator()(const AdtType& x) const {
@@ -52,14 +52,14 @@ Status well_formed(const Context& context, const Module& module, const Scope& sc
         return error(fmt::format("{} takes {} type arguments, found {}", context.name(x.name),
                                  found->second.params.size(), x.args.size()));
       }
-      return each(x.args);
+      return all_well_formed(x.args);
     }
     Status operator()(const ReferenceType& x) const { return well_formed(context, module, scope, x.value); }
     Status operator()(const TypeVariable& x) const {
       if (std::ranges::find(scope.types, x.name) != scope.types.end()) return {};
       return error(fmt::format("the type variable {} is not in scope here", context.name(x.name)));
     }
-    Status operator()(const UnknownType&) const { return error("a type was left unknown"); }
+    Status operator()(const UnknownType&) const { return error("a type is not resolved"); }
   };
   return std::visit(Visitor{context, module, scope}, type.node->alternatives());
 }
@@ -67,28 +67,29 @@ Status well_formed(const Context& context, const Module& module, const Scope& sc
 Status bounded(const Context& context, const std::vector<Symbol>& dims, const DimBounds& bounds) {
   for (const auto& [name, range] : bounds) {
     if (std::ranges::find(dims, name) == dims.end()) {
-      return error(fmt::format("bounds of {}, which is no dim here", context.name(name)));
+      return error(fmt::format("bounds of {}, which is not a dim of this function", context.name(name)));
     }
     if (range.lo.value_or(0) >= 0 && range.hi.value_or(INT64_MAX) >= range.lo.value_or(0)) continue;
-    return error(fmt::format("no size is in the bounds {} of {}", str(range), context.name(name)));
+    return error(fmt::format("the bounds {} of {} contain no size", str(range), context.name(name)));
   }
   return {};
 }
 
-// That `signature`, all parameters and the result, has each type variable: no call could decide another one, and the
-// text could not tell it from a dim.
-Status decided(const Context& context, const std::vector<Symbol>& variables, const std::vector<Type>& signature) {
+// Checks that each type variable appears in `signature`, the types of all parameters and of the result: no call could
+// determine another type variable, and the text could not distinguish it from a dim.
+Status check_type_variables(const Context& context, const std::vector<Symbol>& variables,
+                            const std::vector<Type>& signature) {
   std::set<Symbol> names;
-  for (Type type : signature) note_variables(type, names);
+  for (Type type : signature) collect_type_variables(type, names);
   for (Symbol variable : variables) {
     if (names.contains(variable)) continue;
-    return error(fmt::format("no parameter and no result has the type variable {}", context.name(variable)));
+    return error(fmt::format("the type variable {} appears in no parameter and in no result", context.name(variable)));
   }
   return {};
 }
 
-// A dim of `fresh` that the sizes of `type` do not decide, each linearly and one after another.
-std::optional<Symbol> undecided(Context& context, Type type, const std::vector<Symbol>& fresh) {
+// A dim of `fresh` that the sizes of `type` do not determine, by linear equations solved one after another.
+std::optional<Symbol> undetermined(Context& context, Type type, const std::vector<Symbol>& fresh) {
   std::set<Symbol> open(fresh.begin(), fresh.end());
   Dims sizes;
   context.map_sizes(type, [&](Dim dim) {
@@ -133,7 +134,7 @@ class Checker {
     for (VarId param : function_.params) TENON_TRY(define(param));
     std::vector<Type> signature{function_.result};
     for (VarId param : function_.params) signature.push_back(function_.type(param));
-    TENON_TRY(decided(context_, function_.types, signature));
+    TENON_TRY(check_type_variables(context_, function_.types, signature));
     TENON_TRY(block(function_.body));
     TENON_TRY_ASSIGN(result, infer_atom(context_, module_, function_, function_.body.result));
     if (Solver(context_, function_.bounds).fit(function_.result, *result) == Answer::kYes) return {};
@@ -167,7 +168,7 @@ class Checker {
     return error(fmt::format("there is no function @{}", context_.name(name)));
   }
 
-  // What the block binds is out of sight behind it, its dims too.
+  // The variables and dims that the block binds are not visible after it.
   Status block(const Block& block) {
     const size_t bound = bound_.size(), dims = scope_.dims.size();
     for (const Binding& next : block.bindings) TENON_TRY(binding(next));
@@ -192,7 +193,7 @@ class Checker {
       if (status) status = usable(atom);
     });
     TENON_TRY(status);
-    const bool early = std::holds_alternative<Lambda>(value);  // its body sees it
+    const bool early = std::holds_alternative<Lambda>(value);  // its body may refer to the variable
     if (early) TENON_TRY(define(binding.var));
     if (auto* cast = std::get_if<Cast>(&value)) {
       for (Symbol name : cast->fresh) {
@@ -202,9 +203,9 @@ class Checker {
         scope_.dims.push_back(name);
       }
       TENON_TRY(well_formed(context_, module_, scope_, cast->type));
-      if (const auto open = undecided(context_, cast->type, cast->fresh)) {
-        return error(fmt::format("the dim {} is not decided by {}", context_.name(*open), context_.str(cast->type)), "",
-                     "it must stand alone, or times a number, in a size");
+      if (const auto open = undetermined(context_, cast->type, cast->fresh)) {
+        return error(fmt::format("the dim {} is not determined by {}", context_.name(*open), context_.str(cast->type)),
+                     "", "a size must be this dim, or a constant times this dim");
       }
     }
     TENON_TRY(inner(value));
@@ -218,12 +219,12 @@ class Checker {
                              context_.str(function_.type(binding.var)), context_.str(*type)));
   }
 
-  // That the value has as many blocks as its kind says.
+  // Checks that the value has the number of blocks of its kind.
   static Status shape(const Value& value) {
     auto* lambda = std::get_if<Lambda>(&value);
     auto* branch = std::get_if<If>(&value);
-    if (lambda && lambda->body.size() != 1) return error("a lambda has one body");
-    if (branch && branch->arms.size() != 2) return error("an if has two arms");
+    if (lambda && lambda->body.size() != 1) return error("a lambda must have one body");
+    if (branch && branch->arms.size() != 2) return error("an if must have two arms");
     return {};
   }
 
@@ -272,8 +273,8 @@ std::optional<Finding> check(Context& context, const Module& module, Symbol name
   const Scope scope{{}, adt.params};
   for (size_t i = 0; i < adt.constructors.size(); ++i) {
     const Constructor& constructor = adt.constructors[i];
-    const auto place = module.constructor(constructor.name);
-    if (!place || place->name != name || place->index != i) {
+    const auto decl = module.constructor(constructor.name);
+    if (!decl || decl->name != name || decl->index != i) {
       return Finding{{}, fmt::format("there are two constructors {}", context.name(constructor.name)), ""};
     }
     for (Type field : constructor.fields) {
@@ -282,7 +283,7 @@ std::optional<Finding> check(Context& context, const Module& module, Symbol name
       }
     }
   }
-  if (adt.constructors.empty()) return Finding{{}, "a type needs a constructor", ""};
+  if (adt.constructors.empty()) return Finding{{}, "a type requires at least one constructor", ""};
   return std::nullopt;
 }
 
@@ -295,16 +296,19 @@ std::optional<Finding> check(Context& context, const Module& module, const Libra
   for (Type type : types) {
     if (Status status = well_formed(context, module, scope, type); !status) return Finding{{}, status.error().what, ""};
   }
-  if (Status status = decided(context, library.types, types); !status) return Finding{{}, status.error().what, ""};
+  if (Status status = check_type_variables(context, library.types, types); !status)
+    return Finding{{}, status.error().what, ""};
   return std::nullopt;
 }
 
 std::optional<Finding> check(Context& context, const Module& module, Symbol name, const loop::Function& function) {
-  if (function.name != name) return Finding{{}, fmt::format("it calls itself @{}", context.name(function.name)), ""};
+  if (function.name != name) {
+    return Finding{{}, fmt::format("the loop function's own name is @{}", context.name(function.name)), ""};
+  }
   if (Status status = loop::verify(context, function); !status) {
     return Finding{{}, fmt::format("{}: {}", status.error().where, status.error().what), status.error().help};
   }
-  if (function.results.empty()) return Finding{{}, "a loop function of a module has a result", ""};
+  if (function.results.empty()) return Finding{{}, "a loop function of a module must have a result", ""};
   if (Status status = bounded(context, function.dims, function.bounds); !status)
     return Finding{{}, status.error().what, ""};
   const Signature signature = signature_of(context, function);
@@ -314,17 +318,17 @@ std::optional<Finding> check(Context& context, const Module& module, Symbol name
   }
   if (Status status = well_formed(context, module, scope, signature.result); !status)
     return Finding{{}, status.error().what, ""};
-  const auto open = undecided(context, context.tuple(signature.params), signature.dims);
+  const auto open = undetermined(context, context.tuple(signature.params), signature.dims);
   if (!open) return std::nullopt;
   return Finding{{},
-                 fmt::format("no parameter decides the dim {}", context.name(*open)),
+                 fmt::format("no parameter determines the dim {}", context.name(*open)),
                  "give it a parameter in whose sizes this dim appears linearly"};
 }
 
 Status verify(Context& context, const Module& module) {
   auto report = [&](std::string where, const Finding& finding) {
-    const std::string place = module.span(finding.span).str();
-    if (!place.empty()) where += ", " + place;
+    const std::string location = module.span(finding.span).str();
+    if (!location.empty()) where += ", " + location;
     return error("the module is inconsistent: " + finding.what, where, "", Fault::kInternal);
   };
   for (const auto& [name, adt] : module.adts) {

@@ -1,16 +1,17 @@
-// Checks that a module keeps what the IR promises; passes rely on it and do not check again.
+// The verifier of the IR's invariants. Passes rely on the invariants and do not check them again.
 #pragma once
 
 #include "compiler/ir/module.h"
 
 namespace tenon::compiler {
 
-// Each variable is bound once, before its use and around it; every type is well formed, its variables in scope, and the
-// one that the typing rules give; matches are complete; constants, constructors and functions exist; the result has the
-// declared type. A finding is a bug of the pass that made the module, and the Diagnostic says so (Fault::kInternal).
+// Each variable is bound once, before its uses and in an enclosing block; every type is well formed, its variables are
+// in scope, and it is the type that the typing rules infer; matches are exhaustive; constants, constructors and
+// functions exist; the result has the declared type. A violation is a bug of the pass that produced the module
+// (Fault::kInternal).
 Status verify(Context& context, const Module& module);
 
-// What is wrong with a function or a type definition, and where; for readers of text, to whom it is the input's fault.
+// A violation in a function or a type definition and its location. The parser reports it as an error of its input.
 struct Finding {
   SpanId span{};
   std::string what, help;

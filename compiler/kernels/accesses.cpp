@@ -3,10 +3,10 @@
 namespace tenon::compiler::kernels {
 
 Dim offset(TypeContext& context, const loop::Buffer& buffer, const Dims& indices) {
-  Dim place = context.dim(0);
+  Dim result = context.dim(0);
   for (size_t i = 0; i < indices.size(); ++i)
-    place = context.add(context.multiply(place, buffer.axes[i].extent), indices[i]);
-  return place;
+    result = context.add(context.multiply(result, buffer.axes[i].extent), indices[i]);
+  return result;
 }
 
 std::optional<int64_t> stride(TypeContext& context, Symbol var, Dim offset) {

@@ -1,4 +1,4 @@
-// How far apart the elements lie that neighbouring iterations of a loop take.
+// Offsets of elements in buffers, and the strides of memory accesses along a loop.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,9 @@
 
 namespace tenon::compiler::kernels {
 
-// The place of an element in its buffer, which is not ragged.
+// The row-major offset of an element in its buffer, which must not be ragged.
 Dim offset(TypeContext& context, const loop::Buffer& buffer, const Dims& indices);
-// What the offset grows by when the variable does; nothing where that is no constant.
+// The growth of the offset when the variable grows by 1; nullopt where the growth is not a constant.
 std::optional<int64_t> stride(TypeContext& context, Symbol var, Dim offset);
 
 }  // namespace tenon::compiler::kernels

@@ -4,41 +4,41 @@
 
 #include "compiler/kernels/bytes.h"
 #include "compiler/kernels/direct.h"
-#include "compiler/kernels/slide.h"
+#include "compiler/kernels/sliding_window.h"
 #include "compiler/loop/scalar.h"
 
 namespace tenon::compiler::kernels {
 namespace {
 
-// x [N, C, ...] as [N, words of C, ...]: the words of a group lie together, its last one is filled up with zeros.
-// Unless it is `copied` afterwards it is stored.
-Value channel_words(Emitter& emit, const Value& x, int64_t groups, bool copied) {
+// x [N, C, ...] with its channels packed as int8x4: [N, groups * ceil(C / groups / 4), ...]. The last pack of a group
+// is padded with zeros. The result is stored, unless `is_copied`: then the caller copies it anyway.
+LazyTensor pack_channels(Emitter& emit, const LazyTensor& x, int64_t groups, bool is_copied) {
   Context& context = emit.context();
-  const int64_t channels = *x.dims[1].constant() / groups, words = (channels + 3) / 4;
+  const int64_t channels = *x.dims[1].constant() / groups, packs = (channels + 3) / 4;
   Dims dims = x.dims;
-  dims[1] = context.dim(groups * words);
-  const Value result = emit.expression(dims, DType::kI32, [=, &context](const Dims& at) {
-    const Dim count = context.dim(words), four = context.dim(4);
+  dims[1] = context.dim(groups * packs);
+  const LazyTensor result = emit.expression(dims, DType::kI32, [=, &context](const Dims& at) {
+    const Dim count = context.dim(packs), four = context.dim(4);
     const Dim group = groups == 1 ? context.dim(0) : context.floor_divide(at[1], count);
-    const Dim word = groups == 1 ? at[1] : context.modulo(at[1], count);
+    const Dim pack = groups == 1 ? at[1] : context.modulo(at[1], count);
     std::array<Expr, 4> bytes;
     for (int64_t b = 0; b < 4; ++b) {
-      const Dim channel = context.add(context.multiply(word, four), context.dim(b));
+      const Dim channel = context.add(context.multiply(pack, four), context.dim(b));
       Dims from = at;
       from[1] = context.add(context.multiply(group, context.dim(channels)), channel);
       const Expr byte = x.at(from);
       bytes[static_cast<size_t>(b)] =
           channels % 4 == 0
               ? byte
-              : choose(less(loop::index_value(channel), loop::index_value(context.dim(channels))), byte, like(byte, 0));
+              : select(less(loop::index_value(channel), loop::index_value(context.dim(channels))), byte, like(byte, 0));
     }
-    return word_of(bytes);
+    return pack_bytes(bytes);
   });
-  return copied ? result : emit.stored("words", result);
+  return is_copied ? result : emit.stored("packed_channels", result);
 }
 
-// The sums of each output's weights.
-Value sums_of_outputs(Emitter& emit, const Value& w) {
+// For each output channel the sum of its weights.
+LazyTensor weight_sums(Emitter& emit, const LazyTensor& w) {
   if (w.constant) {
     const int64_t outputs = w.constant->shape()[0];
     return sums_along(emit, emit.constant(w.constant->reshaped({outputs, w.constant->size() / outputs})), 1);
@@ -50,85 +50,88 @@ Value sums_of_outputs(Emitter& emit, const Value& w) {
 
 }  // namespace
 
-// A product of bytes less their zeros and a sum of some hundred are whole numbers that a float holds: it multiplies and
-// adds them in one instruction, which 32-bit integers take several for.
-std::optional<Value> byte_depthwise(const Operation& op, const Windows& windows) {
+// Products of bytes minus their zero points, and sums of a few hundred such products, are integers that f32 represents
+// exactly. A fused multiply-add of floats is one instruction; 32-bit integers need several.
+std::optional<LazyTensor> byte_depthwise(const OperatorCall& op, const Windows& windows) {
   Emitter& emit = op.emit;
-  const Value &x = op.arg(0), &w = op.arg(1);
+  const LazyTensor &x = op.arg(0), &w = op.arg(1);
   if (op.dtype() != DType::kI32) return std::nullopt;
   const auto left = as_bytes(emit, x), right = as_bytes(emit, w);
   if (!left || !right) return std::nullopt;
-  const auto least = [](const Bytes& value) { return (value.bytes.dtype == DType::kI8 ? -128 : 0) - value.zero; };
+  const auto lowest = [](const Bytes& value) { return (value.bytes.dtype == DType::kI8 ? -128 : 0) - value.zero; };
   const auto largest = [&](const Bytes& value) {
-    return std::max(std::abs(least(value)), std::abs(least(value) + 255));
+    return std::max(std::abs(lowest(value)), std::abs(lowest(value) + 255));
   };
   const int64_t pad = op.integer("pad_value") + left->zero,
-                taps = op.context().product(windows.kernel).constant().value();
+                kernel_size = op.context().product(windows.kernel).constant().value();
   const int64_t pad_least = left->bytes.dtype == DType::kI8 ? -128 : 0;
   constexpr int64_t kExact = 1 << 24;
-  if (pad < pad_least || pad > pad_least + 255 || largest(*left) * largest(*right) > kExact / taps) return std::nullopt;
-  const auto real = [](const Expr& byte, int64_t zero) {
+  if (pad < pad_least || pad > pad_least + 255 || largest(*left) * largest(*right) > kExact / kernel_size)
+    return std::nullopt;
+  const auto to_real = [](const Expr& byte, int64_t zero) {
     return loop::convert(DType::kF32, byte) - static_cast<double>(zero);
   };
-  Value weights = emit.expression(w.dims, DType::kF32, [=, bytes = right->bytes, zero = right->zero](const Dims& at) {
-    return real(bytes.at(at), zero);
-  });
+  LazyTensor weights = emit.expression(
+      w.dims, DType::kF32,
+      [=, bytes = right->bytes, zero = right->zero](const Dims& at) { return to_real(bytes.at(at), zero); });
   if (right->bytes.constant) {
-    Tensor all(DType::kF32, right->bytes.constant->shape());
-    for (int64_t i = 0; i < all.size(); ++i)
-      all.data<float>()[static_cast<size_t>(i)] =
+    Tensor values(DType::kF32, right->bytes.constant->shape());
+    for (int64_t i = 0; i < values.size(); ++i)
+      values.data<float>()[static_cast<size_t>(i)] =
           static_cast<float>(loop::read(*right->bytes.constant, i).integer - right->zero);
-    weights = emit.constant(all);
+    weights = emit.constant(values);
   }
-  const std::vector<Value> args{left->bytes, weights};
+  const std::vector<LazyTensor> args{left->bytes, weights};
   const Type type = op.context().tensor(op.dims(), DType::kF32);
-  const Value sums =
-      slide({emit, op.attrs, args, {type.tensor()}}, "conv",
-            {.windows = windows,
-             .pad = loop::integer_literal(left->bytes.dtype, pad),
-             .init = loop::literal(DType::kF32, 0),
-             .element = [=, zero = left->zero](const Expr& x) { return real(x, zero); },
-             .step =
-                 [weights, &context = op.context()](const Expr& sum, const Expr& x, const Dims& at, const Dims& taps) {
-                   Dims weight{at[1], context.dim(0)};
-                   weight.insert(weight.end(), taps.begin(), taps.end());
-                   return sum + weights.at(weight) * x;
-                 }});
+  const LazyTensor sums =
+      sliding_window({emit, op.attrs, args, {type.tensor()}}, "conv",
+                     {.windows = windows,
+                      .pad = loop::integer_literal(left->bytes.dtype, pad),
+                      .init = loop::literal(DType::kF32, 0),
+                      .element = [=, zero = left->zero](const Expr& x) { return to_real(x, zero); },
+                      .step =
+                          [weights, &context = op.context()](const Expr& sum, const Expr& x, const Dims& at,
+                                                             const Dims& kernel_index) {
+                            Dims weight{at[1], context.dim(0)};
+                            weight.insert(weight.end(), kernel_index.begin(), kernel_index.end());
+                            return sum + weights.at(weight) * x;
+                          }});
   return emit.expression(op.dims(), DType::kI32,
                          [sums](const Dims& at) { return loop::convert(DType::kI32, sums.at(at)); });
 }
 
-std::optional<Value> byte_convolution(const Operation& op) {
+std::optional<LazyTensor> byte_convolution(const OperatorCall& op) {
   Emitter& emit = op.emit;
-  const Value &x = op.arg(0), &w = op.arg(1);
-  const auto known = [](Dim dim) { return dim.constant().value_or(0) > 0; };
-  if (op.dtype() != DType::kI32 || x.rank() > 4 || !std::all_of(x.dims.begin() + 1, x.dims.end(), known) ||
-      !std::ranges::all_of(w.dims, known) || !std::all_of(op.dims().begin() + 1, op.dims().end(), known))
+  const LazyTensor &x = op.arg(0), &w = op.arg(1);
+  const auto is_positive = [](Dim dim) { return dim.constant().value_or(0) > 0; };
+  if (op.dtype() != DType::kI32 || x.rank() > 4 || !std::all_of(x.dims.begin() + 1, x.dims.end(), is_positive) ||
+      !std::ranges::all_of(w.dims, is_positive) || !std::all_of(op.dims().begin() + 1, op.dims().end(), is_positive))
     return std::nullopt;
   auto left = as_bytes(emit, x), right = as_bytes(emit, w);
   if (!left || !right) return std::nullopt;
   left = as_unsigned(emit, *left), right = as_signed(emit, *right);
   const int64_t pad = op.integer("pad_value") + left->zero;
   if (pad < 0 || pad > 255) return std::nullopt;
-  const Value weights = words(emit, right->bytes, 1);
-  std::optional<Value> of_outputs;
-  if (left->zero != 0) of_outputs = sums_of_outputs(emit, right->bytes);
-  // Padding is a copy, and so is what a stride leaves over of x. A plane that a stride cuts apart takes words as they
-  // lie.
-  const auto some = [&](std::string_view name, int64_t above) {
+  const LazyTensor weights = pack_int8x4(emit, right->bytes, 1);
+  std::optional<LazyTensor> output_corrections;
+  if (left->zero != 0) output_corrections = weight_sums(emit, right->bytes);
+  // Padding copies x, and so does a strided convolution with 1x1 kernels, which selects elements of x. The padded input
+  // of another strided convolution reads the packed channels from memory.
+  const auto any_above = [&](std::string_view name, int64_t above) {
     return std::ranges::any_of(op.integers(name), [&](int64_t size) { return size > above; });
   };
-  const bool pads = some("padding", 0), strides = some("strides", 1);
-  const bool points = std::all_of(w.dims.begin() + 2, w.dims.end(), [](Dim size) { return size.constant() == 1; });
-  const bool copied = strides ? points && !pads : pads;
-  const std::vector<Value> args{channel_words(emit, left->bytes, op.integer("groups"), copied), weights};
+  const bool has_padding = any_above("padding", 0), is_strided = any_above("strides", 1);
+  const bool is_pointwise =
+      std::all_of(w.dims.begin() + 2, w.dims.end(), [](Dim size) { return size.constant() == 1; });
+  const bool is_copied = is_strided ? is_pointwise && !has_padding : has_padding;
+  const std::vector<LazyTensor> args{pack_channels(emit, left->bytes, op.integer("groups"), is_copied), weights};
   const auto pad_word = static_cast<int32_t>(0x01010101u * static_cast<uint32_t>(pad));
-  const auto convolution = [&](const Operation& own) {
-    return direct_convolution(own, loop::integer_literal(DType::kI32, pad_word),
+  const auto convolution = [&](const OperatorCall& call) {
+    return direct_convolution(call, loop::integer_literal(DType::kI32, pad_word),
                               [](const Expr& w, const Expr& x) { return loop::binary(BinaryOp::kByteDot, x, w); });
   };
-  // What a zero of the weights adds is a number for each window of a group.
-  std::optional<Value> of_windows;
+  // The zero point of the weights contributes a term for each window of a group.
+  std::optional<LazyTensor> window_corrections;
   if (right->zero != 0) {
     runtime::Shape shape{op.integer("groups")};
     for (size_t i = 1; i < w.rank(); ++i) shape.push_back(*w.dims[i].constant());
@@ -137,24 +140,24 @@ std::optional<Value> byte_convolution(const Operation& op) {
     Dims dims = op.dims();
     dims[1] = op.dim(shape[0]);
     const Type type = op.context().tensor(dims, DType::kI32);
-    const std::vector<Value> by_ones{args[0], words(emit, emit.constant(ones), 1)};
-    of_windows = convolution({op.emit, op.attrs, by_ones, {type.tensor()}});
+    const std::vector<LazyTensor> by_ones{args[0], pack_int8x4(emit, emit.constant(ones), 1)};
+    window_corrections = convolution({op.emit, op.attrs, by_ones, {type.tensor()}});
   }
   const auto sums = convolution({op.emit, op.attrs, args, op.results});
-  if (!sums || (!of_outputs && !of_windows)) return sums;
+  if (!sums || (!output_corrections && !window_corrections)) return sums;
   const int64_t terms = *op.context().product({w.dims.begin() + 1, w.dims.end()}).constant();
   return emit.expression(op.dims(), DType::kI32,
                          [=, &context = op.context(), left = left->zero, right = right->zero,
                           group = op.context().floor_divide(w.dims[0], op.dim(op.integer("groups")))](const Dims& at) {
-                           const auto number = [](int64_t value) {
+                           const auto constant = [](int64_t value) {
                              return loop::integer_literal(DType::kI32, static_cast<int32_t>(value));
                            };
                            Expr sum = sums->at(at);
-                           if (of_outputs) sum = sum - of_outputs->at({at[1]}) * number(left);
-                           if (of_windows) {
+                           if (output_corrections) sum = sum - output_corrections->at({at[1]}) * constant(left);
+                           if (window_corrections) {
                              Dims window = at;
                              window[1] = context.floor_divide(at[1], group);
-                             sum = sum - (of_windows->at(window) - number(left * terms)) * number(right);
+                             sum = sum - (window_corrections->at(window) - constant(left * terms)) * constant(right);
                            }
                            return sum;
                          });

@@ -1,4 +1,5 @@
-// Convolutions of bytes: of words of four channels each, and depthwise ones in floats, which hold their sums exactly.
+// Convolutions of 8-bit integers: general ones multiply packed int8x4 groups of four channels, depthwise ones are
+// computed in floats, which represent their sums exactly.
 #pragma once
 
 #include <optional>
@@ -7,9 +8,10 @@
 
 namespace tenon::compiler::kernels {
 
-// Where x and w are bytes less a number (bytes.h) and sizes are known.
-std::optional<Value> byte_convolution(const Operation& op);
-// Of one channel a group, where windows slide (slide.h) and the pad is a byte, too.
-std::optional<Value> byte_depthwise(const Operation& op, const Windows& windows);
+// Requires constant sizes, and x and w that are bytes minus a zero point (bytes.h); else nullopt.
+std::optional<LazyTensor> byte_convolution(const OperatorCall& op);
+// The depthwise case: one channel per group, sizes that sliding_window.h supports, and a pad value that is a byte; else
+// nullopt.
+std::optional<LazyTensor> byte_depthwise(const OperatorCall& op, const Windows& windows);
 
 }  // namespace tenon::compiler::kernels

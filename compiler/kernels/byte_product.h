@@ -1,4 +1,4 @@
-// Matrix products of bytes.
+// Matrix products of 8-bit integers.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,10 @@
 
 namespace tenon::compiler::kernels {
 
-// The operator's first argument [batch..., rows, terms] times its second one, whose axes of terms and of columns are
-// given, where both are bytes less a number (bytes.h) and columns and terms are known.
-std::optional<Value> byte_product(const Operation& op, std::string_view name, size_t terms_axis, size_t columns_axis);
+// The product of the operator's first argument [batch..., rows, terms] and its second one, in which `terms_axis` is the
+// reduction axis and `columns_axis` the axis of the columns. Requires two operands that are bytes minus a zero point
+// (bytes.h) and constant numbers of terms and columns; else nullopt.
+std::optional<LazyTensor> byte_product(const OperatorCall& op, std::string_view name, size_t terms_axis,
+                                       size_t columns_axis);
 
 }  // namespace tenon::compiler::kernels

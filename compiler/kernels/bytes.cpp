@@ -10,38 +10,40 @@ namespace {
 
 bool is_byte(DType dtype) { return dtype == DType::kI8 || dtype == DType::kU8; }
 
-// byte - zero, in i32.
-struct Less {
+// The expression byte - zero in i32.
+struct CenteredByte {
   Expr byte;
   int64_t zero = 0;
 };
-std::optional<Less> less_zero(const Expr& expr) {
-  Less found{expr, 0};
-  if (const auto* less = std::get_if<loop::Binary>(&expr->form); less && less->op == BinaryOp::kSubtract) {
-    const auto* zero = std::get_if<loop::Literal>(&less->right->form);
+std::optional<CenteredByte> match_centered_byte(const Expr& expr) {
+  CenteredByte found{expr, 0};
+  if (const auto* difference = std::get_if<loop::Binary>(&expr->form);
+      difference && difference->op == BinaryOp::kSubtract) {
+    const auto* zero = std::get_if<loop::Literal>(&difference->right->form);
     if (!zero || expr->dtype != DType::kI32) return std::nullopt;
-    found = {less->left, zero->integer};
+    found = {difference->left, zero->integer};
   }
   if (const auto* cast = std::get_if<loop::Convert>(&found.byte->form); cast && found.byte->dtype == DType::kI32)
     found.byte = cast->value;
   return is_byte(found.byte->dtype) ? std::optional(found) : std::nullopt;
 }
 
-std::optional<Bytes> constant_bytes(Emitter& emit, const Value& value) {
+std::optional<Bytes> constant_bytes(Emitter& emit, const LazyTensor& value) {
   if (is_byte(value.dtype)) return Bytes{value, 0};
-  const auto all = std::as_const(*value.constant).data<int32_t>();
-  if (all.empty()) return std::nullopt;
-  const auto [least, most] = std::ranges::minmax(all);
-  const int64_t lo = least, hi = most;
+  const auto values = std::as_const(*value.constant).data<int32_t>();
+  if (values.empty()) return std::nullopt;
+  const auto [lowest, highest] = std::ranges::minmax(values);
+  const int64_t lo = lowest, hi = highest;
   if (hi - lo > 255) return std::nullopt;
   const int64_t zero = lo >= -128 && hi <= 127 ? 0 : -128 - lo;
   Tensor bytes(DType::kI8, value.constant->shape());
-  std::ranges::transform(all, bytes.data<int8_t>().begin(), [&](int32_t x) { return static_cast<int8_t>(x + zero); });
+  std::ranges::transform(values, bytes.data<int8_t>().begin(),
+                         [&](int32_t x) { return static_cast<int8_t>(x + zero); });
   return Bytes{emit.constant(bytes), zero};
 }
 
-// 128 more or less, in the other type.
-Value flipped(Emitter& emit, const Value& value) {
+// The bytes shifted by 128, in the type of the other signedness.
+LazyTensor flip_signedness(Emitter& emit, const LazyTensor& value) {
   const DType other = value.dtype == DType::kI8 ? DType::kU8 : DType::kI8;
   if (value.constant) {
     Tensor result(other, value.constant->shape());
@@ -55,77 +57,77 @@ Value flipped(Emitter& emit, const Value& value) {
   });
 }
 
-// Elements in front of an axis, and behind.
-std::pair<int64_t, int64_t> around(const runtime::Shape& shape, size_t axis) {
-  int64_t before = 1, behind = 1;
+// The numbers of elements of the axes before an axis and after it.
+std::pair<int64_t, int64_t> elements_around(const runtime::Shape& shape, size_t axis) {
+  int64_t before = 1, after = 1;
   for (size_t i = 0; i < shape.size(); ++i) {
-    if (i != axis) (i < axis ? before : behind) *= shape[i];
+    if (i != axis) (i < axis ? before : after) *= shape[i];
   }
-  return {before, behind};
+  return {before, after};
 }
 
 }  // namespace
 
-std::optional<Bytes> as_bytes(Emitter& emit, const Value& value) {
+std::optional<Bytes> as_bytes(Emitter& emit, const LazyTensor& value) {
   if (value.constant && (is_byte(value.dtype) || value.dtype == DType::kI32)) return constant_bytes(emit, value);
   if (is_byte(value.dtype)) return Bytes{value, 0};
   if (value.dtype != DType::kI32) return std::nullopt;
-  Dims anywhere;
+  Dims symbolic_indices;
   for (size_t i = 0; i < value.rank(); ++i)
-    anywhere.push_back(emit.context().dim(emit.context().symbol(fmt::format("i{}", i))));
-  const auto found = less_zero(value.at(anywhere));
+    symbolic_indices.push_back(emit.context().dim(emit.context().symbol(fmt::format("i{}", i))));
+  const auto found = match_centered_byte(value.at(symbolic_indices));
   if (!found) return std::nullopt;
-  // Bytes that lie so in memory are there already.
+  // Bytes that memory already stores in this order need no copy.
   const auto* load = std::get_if<loop::Load>(&found->byte->form);
-  if (load && load->indices == anywhere)
+  if (load && load->indices == symbolic_indices)
     return Bytes{emit.from_buffer(load->buffer, value.dims, found->byte->dtype), found->zero};
   return Bytes{emit.expression(value.dims, found->byte->dtype,
                                [value, dtype = found->byte->dtype, zero = found->zero](const Dims& at) {
-                                 const auto less = less_zero(value.at(at));
-                                 if (less && less->zero == zero && less->byte->dtype == dtype) return less->byte;
-                                 // An element that is written in another way is the same number all the same.
-                                 const Expr number = value.at(at);
-                                 return loop::convert(dtype, number + like(number, static_cast<double>(zero)));
+                                 const Expr element = value.at(at);
+                                 const auto match = match_centered_byte(element);
+                                 if (match && match->zero == zero && match->byte->dtype == dtype) return match->byte;
+                                 // An expression of another form has the same value, computed in i32.
+                                 return loop::convert(dtype, element + like(element, static_cast<double>(zero)));
                                }),
                found->zero};
 }
 
 Bytes as_unsigned(Emitter& emit, Bytes value) {
   if (value.bytes.dtype == DType::kU8) return value;
-  return {flipped(emit, value.bytes), value.zero + 128};
+  return {flip_signedness(emit, value.bytes), value.zero + 128};
 }
 Bytes as_signed(Emitter& emit, Bytes value) {
   if (value.bytes.dtype == DType::kI8) return value;
-  return {flipped(emit, value.bytes), value.zero - 128};
+  return {flip_signedness(emit, value.bytes), value.zero - 128};
 }
 
-Expr word_of(const std::array<Expr, 4>& bytes) {
-  Expr word;
+Expr pack_bytes(const std::array<Expr, 4>& bytes) {
+  Expr packed;
   for (size_t i = 0; i < 4; ++i) {
     Expr byte = loop::convert(DType::kI32, loop::convert(DType::kU8, bytes[i]));
     if (i > 0)
       byte = loop::binary(BinaryOp::kShiftLeft, byte, loop::integer_literal(DType::kI32, static_cast<int64_t>(8 * i)));
-    word = word ? loop::binary(BinaryOp::kBitOr, word, byte) : byte;
+    packed = packed ? loop::binary(BinaryOp::kBitOr, packed, byte) : byte;
   }
-  return word;
+  return packed;
 }
 
-Value words(Emitter& emit, const Value& bytes, size_t axis) {
+LazyTensor pack_int8x4(Emitter& emit, const LazyTensor& bytes, size_t axis) {
   Context& context = emit.context();
   if (bytes.constant) {
     runtime::Shape shape = bytes.constant->shape();
     const int64_t length = shape[axis], count = (length + 3) / 4;
-    const auto [before, behind] = around(shape, axis);
+    const auto [before, after] = elements_around(shape, axis);
     shape[axis] = count;
     Tensor result(DType::kI32, shape);
     const std::byte* from = bytes.constant->bytes().data();
     std::byte* to = result.bytes().data();
     for (int64_t i = 0; i < before; ++i) {
-      if (behind == 1) std::copy_n(from + i * length, length, to + 4 * i * count);
-      for (int64_t k = 0; k < length && behind > 1; ++k) {
-        const std::byte* row = from + (i * length + k) * behind;
-        std::byte* words = to + 4 * (i * count + k / 4) * behind + k % 4;
-        for (int64_t j = 0; j < behind; ++j) words[4 * j] = row[j];
+      if (after == 1) std::copy_n(from + i * length, length, to + 4 * i * count);
+      for (int64_t k = 0; k < length && after > 1; ++k) {
+        const std::byte* row = from + (i * length + k) * after;
+        std::byte* packs = to + 4 * (i * count + k / 4) * after + k % 4;
+        for (int64_t j = 0; j < after; ++j) packs[4 * j] = row[j];
       }
     }
     return emit.constant(result);
@@ -134,36 +136,36 @@ Value words(Emitter& emit, const Value& bytes, size_t axis) {
   const auto length = bytes.dims[axis].constant();
   dims[axis] = context.ceil_divide(dims[axis], 4);
   return emit.expression(dims, DType::kI32, [=, &context](const Dims& at) {
-    std::array<Expr, 4> four;
+    std::array<Expr, 4> group;
     for (int64_t b = 0; b < 4; ++b) {
       Dims from = at;
       from[axis] = context.add(context.multiply(at[axis], context.dim(4)), context.dim(b));
       const Expr byte = bytes.at(from);
-      const bool inside = b == 0 || (length && *length % 4 == 0);
-      four[static_cast<size_t>(b)] =
-          inside
+      const bool is_inside = b == 0 || (length && *length % 4 == 0);
+      group[static_cast<size_t>(b)] =
+          is_inside
               ? byte
-              : choose(less(loop::index_value(from[axis]), loop::index_value(bytes.dims[axis])), byte, like(byte, 0));
+              : select(less(loop::index_value(from[axis]), loop::index_value(bytes.dims[axis])), byte, like(byte, 0));
     }
-    return word_of(four);
+    return pack_bytes(group);
   });
 }
 
-Value sums_along(Emitter& emit, const Value& bytes, size_t axis) {
+LazyTensor sums_along(Emitter& emit, const LazyTensor& bytes, size_t axis) {
   Dims dims = bytes.dims;
   dims.erase(dims.begin() + static_cast<ptrdiff_t>(axis));
   if (bytes.constant) {
     runtime::Shape shape = bytes.constant->shape();
     const int64_t length = shape[axis];
-    const auto [before, behind] = around(shape, axis);
+    const auto [before, after] = elements_around(shape, axis);
     shape.erase(shape.begin() + static_cast<ptrdiff_t>(axis));
     Tensor result(DType::kI32, shape);
-    const auto add = [&](auto all) {
+    const auto add = [&](auto values) {
       int32_t* sums = result.data<int32_t>().data();
-      for (int64_t i = 0; i < before; ++i, sums += behind) {
+      for (int64_t i = 0; i < before; ++i, sums += after) {
         for (int64_t k = 0; k < length; ++k) {
-          const auto* row = all.data() + (i * length + k) * behind;
-          for (int64_t j = 0; j < behind; ++j)
+          const auto* row = values.data() + (i * length + k) * after;
+          for (int64_t j = 0; j < after; ++j)
             sums[j] = static_cast<int32_t>(static_cast<uint32_t>(sums[j]) + static_cast<uint32_t>(row[j]));
         }
       }

@@ -1,12 +1,12 @@
-// Operands of integer products as bytes, four in a word: what a processor multiplies in one instruction.
+// Operands of integer products as packed int8x4: four bytes that a processor multiplies in one dot-product instruction.
 //
-// An operand is a byte less a number, its zero: i8 and u8 tensors are, and so is what `cast` and `subtract` make of
-// them, and a constant whose numbers span less than 256. The instruction (BinaryOp::kByteDot) takes u8 on the left and
-// i8 on the right; the other kind of byte is 128 more or less, which goes to the zero:
+// Such an operand is a byte minus a zero point: an i8 or u8 tensor, the result of `cast` and `subtract` of one, or a
+// constant whose values span less than 256. The instruction (BinaryOp::kByteDot) requires u8 on the left and i8 on the
+// right; bytes of the other signedness are shifted by 128, and so is the zero point:
 //
-//   sum over k of (x - zx) * (w - zw) = sum of x * w - zx * sum of w - zw * sum of x + number * zx * zw
+//   sum over k of (x - zx) * (w - zw) = sum of x * w - zx * sum of w - zw * sum of x + count * zx * zw
 //
-// in 32 bits that wrap around, as the operators' do. The sums of constants are made when they are compiled.
+// in 32 bits with wraparound, like the operators. The sums of constant operands are computed at compile time.
 #pragma once
 
 #include <array>
@@ -17,22 +17,22 @@
 namespace tenon::compiler::kernels {
 
 struct Bytes {
-  Value bytes;  // i8 or u8
+  LazyTensor bytes;  // i8 or u8
   int64_t zero = 0;
 };
-// Nothing where the value is something else, as far as can be seen.
-std::optional<Bytes> as_bytes(Emitter& emit, const Value& value);
+// nullopt where the tensor is not recognized as bytes minus a zero point.
+std::optional<Bytes> as_bytes(Emitter& emit, const LazyTensor& value);
 
-// The same numbers in bytes of the other kind, or of this.
+// The same values in bytes of this signedness.
 Bytes as_unsigned(Emitter& emit, Bytes value);
 Bytes as_signed(Emitter& emit, Bytes value);
 
-// A word whose lowest byte is the first of these.
-Expr word_of(const std::array<Expr, 4>& bytes);
+// Four bytes packed into an i32, the first one in the lowest bits.
+Expr pack_bytes(const std::array<Expr, 4>& bytes);
 
-// i32, with four bytes of the axis in each element, the last filled up with zeros.
-Value words(Emitter& emit, const Value& bytes, size_t axis);
-// The sums along an axis, in i32.
-Value sums_along(Emitter& emit, const Value& bytes, size_t axis);
+// The tensor as i32 with four bytes of the axis packed into each element; the last pack is padded with zeros.
+LazyTensor pack_int8x4(Emitter& emit, const LazyTensor& bytes, size_t axis);
+// The sums along an axis in i32.
+LazyTensor sums_along(Emitter& emit, const LazyTensor& bytes, size_t axis);
 
 }  // namespace tenon::compiler::kernels

@@ -1,5 +1,5 @@
-// Convolutions over one or two spatial dims of constant sizes, in tiles of registers (tiles.h): with many terms a sum,
-// which a copy of x pays for.
+// Convolutions over one or two spatial dims of constant sizes in register tiles (tiles.h), for sums of many terms,
+// which repay a padded copy of x.
 #pragma once
 
 #include <functional>
@@ -9,10 +9,10 @@
 
 namespace tenon::compiler::kernels {
 
-// A term of the sum.
+// A term of the sum: the product of a weight and an element of x.
 using Times = std::function<Expr(const Expr& w, const Expr& x)>;
-// Of the operator's arguments and attributes, but for what lies around x. Nothing where a size is not known; nothing is
-// emitted then.
-std::optional<Value> direct_convolution(const Operation& op, const Expr& pad, const Times& times);
+// The convolution of the operator's arguments and attributes, with `pad` as the padding value. nullopt where a size is
+// not constant; nothing is emitted then.
+std::optional<LazyTensor> direct_convolution(const OperatorCall& op, const Expr& pad, const Times& times);
 
 }  // namespace tenon::compiler::kernels

@@ -1,10 +1,10 @@
-// Sums of products by an equation of a letter an axis: as matrix products in tiles where they are any.
+// Einsum equations, lowered to matrix products in register tiles where the equation is one.
 #pragma once
 
 #include "compiler/kernels/lowerings.h"
 
 namespace tenon::compiler::kernels {
 
-Expected<std::vector<Value>> einsum(const Operation& op);
+Expected<std::vector<LazyTensor>> einsum(const OperatorCall& op);
 
 }  // namespace tenon::compiler::kernels

@@ -20,9 +20,9 @@ loop::Ranges ranges_of(const Dims& dims) {
   return ranges;
 }
 
-// The sum so far, and one more term.
+// The partial sum with one more term.
 Expr step_of(const Emitter::Sum& sum, const Expr& before, const Expr& term) {
-  return sum.ordered ? larger(before, term) : loop::binary(sum.op, before, term);
+  return sum.ordered ? maximum(before, term) : loop::binary(sum.op, before, term);
 }
 
 }  // namespace
@@ -46,36 +46,36 @@ std::string Emitter::unique(std::string_view name) {
   return candidate;
 }
 
-void Emitter::decide_about(std::string key, Choice choice) {
-  if (!decided_.empty() && decided_.back().decisions.empty()) decided_.pop_back();
-  decided_.push_back({std::move(key), {}});
-  choice_ = std::move(choice);
+void Emitter::begin_operator(std::string key, KnobSettings settings) {
+  if (!operators_.empty() && operators_.back().knobs.empty()) operators_.pop_back();
+  operators_.push_back({std::move(key), {}});
+  settings_ = std::move(settings);
 }
 
-size_t Emitter::decide(std::string_view decision, std::vector<Option> options) {
-  size_t taken = static_cast<size_t>(std::ranges::min_element(options, {}, &Option::cost) - options.begin());
-  if (const auto known = choice_.find(decision); known != choice_.end()) {
-    const auto option = std::ranges::find(options, known->second, &Option::name);
-    if (option != options.end()) taken = static_cast<size_t>(option - options.begin());
+size_t Emitter::choose_option(std::string_view knob, std::vector<Option> options) {
+  size_t selected = static_cast<size_t>(std::ranges::min_element(options, {}, &Option::cost) - options.begin());
+  if (const auto setting = settings_.find(knob); setting != settings_.end()) {
+    const auto option = std::ranges::find(options, setting->second, &Option::name);
+    if (option != options.end()) selected = static_cast<size_t>(option - options.begin());
   }
-  if (decided_.empty()) decided_.emplace_back();
-  decided_.back().decisions.push_back({std::string(decision), std::move(options), taken});
-  return taken;
+  if (operators_.empty()) operators_.emplace_back();
+  operators_.back().knobs.push_back({std::string(knob), std::move(options), selected});
+  return selected;
 }
 
-Value Emitter::from_buffer(BufferId buffer, Dims dims, DType dtype) {
+LazyTensor Emitter::from_buffer(BufferId buffer, Dims dims, DType dtype) {
   return {.dims = std::move(dims),
           .dtype = dtype,
           .at = [this, buffer](const Dims& at) { return builder_.load(buffer, at); },
           .buffer = buffer};
 }
 
-Value Emitter::argument(std::string_view name, const TensorType& type) {
+LazyTensor Emitter::argument(std::string_view name, const TensorType& type) {
   operands_.emplace_back(arguments_++);
   return from_buffer(builder_.param(unique(name), type.dims, type.dtype), type.dims, type.dtype);
 }
 
-Value Emitter::constant(const Tensor& tensor) {
+LazyTensor Emitter::constant(const Tensor& tensor) {
   Dims dims;
   for (const int64_t size : tensor.shape()) dims.push_back(dim(size));
   if (tensor.size() == 1) {
@@ -92,14 +92,14 @@ Value Emitter::constant(const Tensor& tensor) {
 }
 
 BufferId Emitter::parameter(const std::shared_ptr<const Tensor>& tensor) {
-  const auto [place, is_new] = constants_.try_emplace(tensor);
+  const auto [found, is_new] = constants_.try_emplace(tensor);
   if (is_new) {
     operands_.emplace_back(*tensor);
     Dims dims;
     for (const int64_t size : tensor->shape()) dims.push_back(dim(size));
-    place->second = builder_.param(unique("w"), dims, tensor->dtype());
+    found->second = builder_.param(unique("w"), dims, tensor->dtype());
   }
-  return place->second;
+  return found->second;
 }
 
 BufferId Emitter::temporary(std::string_view name, const Dims& dims, DType dtype) {
@@ -108,20 +108,20 @@ BufferId Emitter::temporary(std::string_view name, const Dims& dims, DType dtype
   return buffer;
 }
 
-Value Emitter::expression(Dims dims, DType dtype, Element at) {
-  // Of no elements there is no place either, by a size that divides an index.
-  if (is_empty(dims)) at = [none = loop::literal(dtype, 0)](const Dims&) { return none; };
-  // One node for one element: a code generator that knows its nodes computes it once.
-  auto known = std::make_shared<std::map<Dims, Expr>>();
-  Element shared = [known, at = std::move(at)](const Dims& indices) {
-    Expr& expr = (*known)[indices];
+LazyTensor Emitter::expression(Dims dims, DType dtype, ElementFunction at) {
+  // An empty tensor has no valid indices: a size of 0 might divide an index.
+  if (is_empty(dims)) at = [zero = loop::literal(dtype, 0)](const Dims&) { return zero; };
+  // Equal indices share one expression node: the code generator computes each node once.
+  auto nodes = std::make_shared<std::map<Dims, Expr>>();
+  ElementFunction shared = [nodes, at = std::move(at)](const Dims& indices) {
+    Expr& expr = (*nodes)[indices];
     if (!expr) expr = at(indices);
     return expr;
   };
   return {.dims = std::move(dims), .dtype = dtype, .at = std::move(shared)};
 }
 
-Value Emitter::stored(std::string_view name, const Value& value) {
+LazyTensor Emitter::stored(std::string_view name, const LazyTensor& value) {
   if (value.buffer) return value;
   if (value.constant) return from_buffer(parameter(value.constant), value.dims, value.dtype);
   flush();
@@ -130,42 +130,42 @@ Value Emitter::stored(std::string_view name, const Value& value) {
   return from_buffer(buffer, value.dims, value.dtype);
 }
 
-Value Emitter::overwritten(std::string_view name, Dims dims, const Expr& value) {
+LazyTensor Emitter::overwritten(std::string_view name, Dims dims, const Expr& value) {
   const DType dtype = value->dtype;
   return stored(name, {.dims = std::move(dims), .dtype = dtype, .at = [value](const Dims&) { return value; }});
 }
 
-void Emitter::overwrite(std::string_view name, const Value& buffer, const Dims& part,
+void Emitter::overwrite(std::string_view name, const LazyTensor& buffer, const Dims& region,
                         const std::function<std::pair<Dims, Expr>(const Dims& at)>& at) {
-  builder_.stage(name, ranges_of(part), {}, [&](const Dims& indices) {
+  builder_.stage(name, ranges_of(region), {}, [&](const Dims& indices) {
     auto [to, value] = at(indices);
     return loop::Builder::Assignment{*buffer.buffer, std::move(to), std::move(value), nullptr};
   });
 }
 
-// An index that counts from the end where it is negative.
+// The index as an i64, where a negative one counts from the end.
 Expr Emitter::counted(const Expr& index, Dim extent) {
   const Expr wide = loop::convert(DType::kI64, index);
-  return choose(below(wide, 0), wide + loop::index_value(extent), wide);
+  return select(below(wide, 0), wide + loop::index_value(extent), wide);
 }
 
-void Emitter::update(std::string_view name, const Value& buffer, const Dims& apart, const Dims& ordered,
+void Emitter::update(std::string_view name, const LazyTensor& buffer, const Dims& parallel, const Dims& ordered,
                      const std::function<Update(const Dims& at)>& point) {
-  builder_.stage(name, ranges_of(apart), ranges_of(ordered), [&](const Dims& at) {
+  builder_.stage(name, ranges_of(parallel), ranges_of(ordered), [&](const Dims& at) {
     const Update update = point(at);
-    loop::Builder::Assignment assignment{.to = *buffer.buffer, .at = {}, .value = nullptr};
-    Dims found;
+    loop::Builder::Assignment assignment{.to = *buffer.buffer, .indices = {}, .value = nullptr};
+    Dims indices;
     for (const auto& [index, extent] : update.computed) {
       assignment.computed.push_back({fresh_index(), extent, counted(index, extent)});
-      found.push_back(context_.dim(assignment.computed.back().var));
+      indices.push_back(context_.dim(assignment.computed.back().var));
     }
-    assignment.at = update.place(found);
-    assignment.value = update.value(builder_.load(assignment.to, assignment.at));
+    assignment.indices = update.index(indices);
+    assignment.value = update.value(builder_.load(assignment.to, assignment.indices));
     return assignment;
   });
 }
 
-Value Emitter::reduce(std::string_view name, Sum sum) {
+LazyTensor Emitter::reduce(std::string_view name, Sum sum) {
   flush();
   const Dims zeros(sum.dims.size() + sum.over.size(), dim(0));
   const DType dtype = sum.term(zeros)->dtype;
@@ -173,82 +173,82 @@ Value Emitter::reduce(std::string_view name, Sum sum) {
   if (is_empty(sum.dims) || is_empty(sum.over))
     return expression(std::move(sum.dims), dtype, [init](const Dims&) { return init; });
   const int64_t length = sum.over.empty() ? 0 : sum.over.back().constant().value_or(INT64_MAX);
-  if (length >= 32 && !sum.across && runs_along(sum))
+  if (length >= 32 && !sum.across && is_contiguous_sum(sum))
     return reduce_in_lanes(name, sum, length >= 256 && length < INT64_MAX ? 64 : 16);
   const loop::Ranges ranges = ranges_of(sum.dims);
-  const bool empty = std::ranges::any_of(  // may be
-      sum.over, [&](Dim size) { return DimProver(context_).less(dim(0), size) != Answer::kYes; });
+  const bool maybe_empty =
+      std::ranges::any_of(sum.over, [&](Dim size) { return DimProver(context_).less(dim(0), size) != Answer::kYes; });
   const BufferId to = temporary(name, sum.dims, dtype);
-  // A sum of no element is never begun: then what it begins with is a stage of its own.
-  if (empty) builder_.compute(to, [&](const Dims&) { return init; });
+  // The body of a reduction without terms never runs: its initialization is a stage of its own then.
+  if (maybe_empty) builder_.compute(to, [&](const Dims&) { return init; });
   builder_.stage(name, ranges, ranges_of(sum.over), [&](const Dims& at) {
-    const Dims written(at.begin(), at.begin() + static_cast<ptrdiff_t>(sum.dims.size()));
-    const Expr next = step_of(sum, builder_.load(to, written), sum.term(at));
-    return loop::Builder::Assignment{to, written, next, empty ? nullptr : init};
+    const Dims target(at.begin(), at.begin() + static_cast<ptrdiff_t>(sum.dims.size()));
+    const Expr next = step_of(sum, builder_.load(to, target), sum.term(at));
+    return loop::Builder::Assignment{to, target, next, maybe_empty ? nullptr : init};
   });
   return from_buffer(to, std::move(sum.dims), dtype);
 }
 
-// Whether neighbouring terms lie side by side.
-bool Emitter::runs_along(const Sum& sum) {
+// Whether consecutive terms are contiguous in memory.
+bool Emitter::is_contiguous_sum(const Sum& sum) {
   Dims at;
   for (size_t i = 0; i < sum.dims.size() + sum.over.size(); ++i)
     at.push_back(context_.dim(context_.symbol(fmt::format("r{}", i))));
   const Symbol last = *at.back().variable();
-  bool along = false, other = false;
+  bool is_contiguous = false, is_strided = false;
   loop::for_each_node(sum.term(at), [&](const loop::ExprNode& node) {
-    other |= std::holds_alternative<loop::LetIndex>(node.form);
+    is_strided |= std::holds_alternative<loop::LetIndex>(node.form);
     const auto* load = std::get_if<loop::Load>(&node.form);
     if (!load) return;
     const auto step = stride(context_, last, offset(context_, builder_.function().buffer(load->buffer), load->indices));
-    along |= step == 1;
-    other |= step != 1 && step != 0;
+    is_contiguous |= step == 1;
+    is_strided |= step != 1 && step != 0;
   });
-  return along && !other;
+  return is_contiguous && !is_strided;
 }
 
-// A sum for each lane of a vector, and then of these. The last terms, less than a vector, are added at the end.
-Value Emitter::reduce_in_lanes(std::string_view name, const Sum& sum, int64_t lanes) {
+// Partial sums in the lanes of a vector, and then their sum. The tail, fewer terms than a vector, is added at the end.
+LazyTensor Emitter::reduce_in_lanes(std::string_view name, const Sum& sum, int64_t lanes) {
   const Dim length = sum.over.back(), blocks = context_.floor_divide(length, dim(lanes));
-  const Dim done = context_.multiply(blocks, dim(lanes)), rest = context_.subtract(length, done);
+  const Dim vectorized = context_.multiply(blocks, dim(lanes)), tail = context_.subtract(length, vectorized);
   const size_t rank = sum.dims.size();
-  Sum parts = sum;
-  parts.init.reset();
-  parts.dims.push_back(dim(lanes));
-  parts.over.back() = blocks;
-  parts.term = [=, this](const Dims& at) {  // indices, lane, the other terms, block
+  Sum partial = sum;
+  partial.init.reset();
+  partial.dims.push_back(dim(lanes));
+  partial.over.back() = blocks;
+  partial.term = [=, this](const Dims& at) {  // indices of the result, lane, outer reduction axes, block
     Dims from = at;
     const Dim lane = from[rank];
     from.erase(from.begin() + static_cast<ptrdiff_t>(rank));
     from.back() = context_.add(context_.multiply(from.back(), dim(lanes)), lane);
     return sum.term(from);
   };
-  const Value part = reduce(fmt::format("{}_part", name), parts);
-  Sum whole = sum;
-  whole.over = {dim(lanes)};
-  whole.term = [=](const Dims& at) { return part.at(at); };
-  const Value result = reduce(name, whole);
-  if (rest.constant() == 0) return result;
+  const LazyTensor partial_sums = reduce(fmt::format("{}_part", name), partial);
+  Sum total = sum;
+  total.over = {dim(lanes)};
+  total.term = [=](const Dims& at) { return partial_sums.at(at); };
+  const LazyTensor result = reduce(name, total);
+  if (tail.constant() == 0) return result;
   loop::Ranges over = ranges_of(sum.over);
-  over.back().extent = rest;
-  builder_.stage(fmt::format("{}_rest", name), ranges_of(sum.dims), over, [&](const Dims& at) {
-    const Dims written(at.begin(), at.begin() + static_cast<ptrdiff_t>(rank));
+  over.back().extent = tail;
+  builder_.stage(fmt::format("{}_tail", name), ranges_of(sum.dims), over, [&](const Dims& at) {
+    const Dims target(at.begin(), at.begin() + static_cast<ptrdiff_t>(rank));
     Dims from = at;
-    from.back() = context_.add(from.back(), done);
-    return loop::Builder::Assignment{*result.buffer, written,
-                                     step_of(sum, builder_.load(*result.buffer, written), sum.term(from)), nullptr};
+    from.back() = context_.add(from.back(), vectorized);
+    return loop::Builder::Assignment{*result.buffer, target,
+                                     step_of(sum, builder_.load(*result.buffer, target), sum.term(from)), nullptr};
   });
   return result;
 }
 
-Value Emitter::contract(std::string_view name, Dims dims, DType dtype, Tiles tiles) {
+LazyTensor Emitter::contract(std::string_view name, Dims dims, DType dtype, Tiles tiles) {
   return contract(name, std::move(dims), dtype,
                   [this, name = std::string(name), tiles = std::move(tiles), dtype](const auto& results) {
-                    return tiled(context_, builder_, name, tiles, dtype, results);
+                    return emit_tiles(context_, builder_, name, tiles, dtype, results);
                   });
 }
 
-Value Emitter::contract(std::string_view name, Dims dims, DType dtype, Nests nests) {
+LazyTensor Emitter::contract(std::string_view name, Dims dims, DType dtype, Nests nests) {
   flush();
   const BufferId to = temporary(name, dims, dtype);
   pending_ = Pending{to, dims, std::move(nests)};
@@ -263,11 +263,11 @@ void Emitter::flush() {
   for (Stmt& nest : pending.nests(results)) builder_.add(std::move(nest));
 }
 
-// Whether the results are what the pending contraction gives, and values made of its elements at their own place.
-bool Emitter::reads_in_place(const std::vector<Value>& results) {
+// Whether all results are the pending contraction, or elementwise functions of it: they read it at their own indices.
+bool Emitter::reads_in_place(const std::vector<LazyTensor>& results) {
   Dims at;
   for (size_t i = 0; i < pending_->dims.size(); ++i) at.push_back(context_.dim(context_.symbol(fmt::format("i{}", i))));
-  return std::ranges::all_of(results, [&](const Value& result) {
+  return std::ranges::all_of(results, [&](const LazyTensor& result) {
     if (result.dims != pending_->dims || (result.buffer && *result.buffer != pending_->buffer)) return false;
     bool in_place = true, reads = false;
     loop::for_each_node(result.at(at), [&](const loop::ExprNode& node) {
@@ -280,8 +280,8 @@ bool Emitter::reads_in_place(const std::vector<Value>& results) {
   });
 }
 
-Value Emitter::scan(std::string_view name, Dims dims, size_t axis, DType dtype,
-                    const std::function<Expr(const Dims& at, const Expr& before)>& step) {
+LazyTensor Emitter::scan(std::string_view name, Dims dims, size_t axis, DType dtype,
+                         const std::function<Expr(const Dims& at, const Expr& before)>& step) {
   flush();
   loop::Ranges ranges, inner;
   for (size_t i = 0; i < dims.size(); ++i) {
@@ -295,7 +295,7 @@ Value Emitter::scan(std::string_view name, Dims dims, size_t axis, DType dtype,
       at.insert(at.begin() + static_cast<ptrdiff_t>(axis), t);
       before = at;
       before[axis] = context_.subtract(t, dim(1));
-      const Expr next = choose(less(loop::integer_literal(DType::kI64, 0), loop::index_value(t)),
+      const Expr next = select(less(loop::integer_literal(DType::kI64, 0), loop::index_value(t)),
                                step(at, builder_.load(to, before)), step(at, nullptr));
       return loop::Builder::Assignment{to, at, next, nullptr};
     });
@@ -303,11 +303,11 @@ Value Emitter::scan(std::string_view name, Dims dims, size_t axis, DType dtype,
   return from_buffer(to, std::move(dims), dtype);
 }
 
-std::vector<Value> Emitter::nest(std::string_view name, const std::vector<std::pair<Dims, DType>>& results,
-                                 const std::function<loop::Body(std::span<const BufferId>)>& make) {
+std::vector<LazyTensor> Emitter::nest(std::string_view name, const std::vector<std::pair<Dims, DType>>& results,
+                                      const std::function<loop::Body(std::span<const BufferId>)>& make) {
   flush();
   std::vector<BufferId> buffers;
-  std::vector<Value> values;
+  std::vector<LazyTensor> values;
   for (const auto& [dims, dtype] : results) {
     buffers.push_back(temporary(name, dims, dtype));
     values.push_back(from_buffer(buffers.back(), dims, dtype));
@@ -322,13 +322,13 @@ Expr Emitter::at_index(const Expr& index, Dim extent, const std::function<Expr(D
 }
 
 Expr Emitter::inside(Dim index, Dim lo, Dim hi) const {
-  return both(less_equal(loop::index_value(lo), loop::index_value(index)),
-              less(loop::index_value(index), loop::index_value(hi)));
+  return logical_and(less_equal(loop::index_value(lo), loop::index_value(index)),
+                     less(loop::index_value(index), loop::index_value(hi)));
 }
 
 namespace {
 
-// The buffer belongs to the caller, not to an Alloc.
+// Removes the Alloc of a buffer that the caller provides.
 void free_from_alloc(loop::Body& body, BufferId buffer) {
   for (size_t i = 0; i < body.size(); ++i) {
     loop::for_each_body(body[i], [&](loop::Body& inner) { free_from_alloc(inner, buffer); });
@@ -343,13 +343,13 @@ void free_from_alloc(loop::Body& body, BufferId buffer) {
 
 }  // namespace
 
-Expected<Kernel> Emitter::finish(const std::vector<Value>& results) {
+Expected<KernelFunction> Emitter::finish(const std::vector<LazyTensor>& results) {
   std::vector<BufferId> buffers;
   const std::optional<BufferId> fused =
       pending_ && reads_in_place(results) ? std::optional(pending_->buffer) : std::nullopt;
   if (fused) {
     std::vector<TileResult> into;
-    for (const Value& result : results) {
+    for (const LazyTensor& result : results) {
       buffers.push_back(builder_.temporary(unique("y"), ranges_of(result.dims), result.dtype));
       into.push_back({buffers.back(), [result, contraction = *fused](const Dims& at, const Expr& sum) {
                         return loop::rewrite(result.at(at), [&](const loop::ExprNode& node) -> Expr {
@@ -362,24 +362,24 @@ Expected<Kernel> Emitter::finish(const std::vector<Value>& results) {
     pending_.reset();
   }
   flush();
-  for (const Value& result : fused ? std::vector<Value>() : results) {
-    const bool own = result.buffer && temporaries_.contains(*result.buffer) &&
-                     std::ranges::find(buffers, *result.buffer) == buffers.end();
-    if (own) {
+  for (const LazyTensor& result : fused ? std::vector<LazyTensor>() : results) {
+    const bool is_own_buffer = result.buffer && temporaries_.contains(*result.buffer) &&
+                               std::ranges::find(buffers, *result.buffer) == buffers.end();
+    if (is_own_buffer) {
       buffers.push_back(*result.buffer);
-    } else {  // an argument, a constant, or what is given twice is copied
-      Value copy = result;
+    } else {  // an argument, a constant or a repeated result is copied
+      LazyTensor copy = result;
       copy.buffer.reset();
       buffers.push_back(*stored("y", copy).buffer);
     }
   }
   TENON_TRY_ASSIGN(function, builder_.build());
   for (const BufferId buffer : buffers) free_from_alloc(function->body, buffer);
-  if (fused) free_from_alloc(function->body, *fused);  // nobody reads it
+  if (fused) free_from_alloc(function->body, *fused);  // has no reader
   function->results = buffers;
   TENON_TRY(loop::verify(context_, *function));
-  if (!decided_.empty() && decided_.back().decisions.empty()) decided_.pop_back();
-  return Kernel{std::move(*function), std::move(operands_), std::move(decided_)};
+  if (!operators_.empty() && operators_.back().knobs.empty()) operators_.pop_back();
+  return KernelFunction{std::move(*function), std::move(operands_), std::move(operators_)};
 }
 
 }  // namespace tenon::compiler::kernels

@@ -1,6 +1,6 @@
-// Writes the loop function of a group of operators. A tensor in the making is a function from indices to an expression:
-// what operators compute element by element is written where it is used, and only what is read many times, or summed
-// up, is a stage with a buffer. So fusion needs no step of its own: a group without a sum is one stage.
+// Emits the loop function of a group of operators. A lazy tensor is a function from indices to a scalar expression:
+// elementwise operators are inlined into their readers. Only tensors that are read repeatedly, and reductions, become
+// stages with buffers. So fusion needs no step of its own: a group without a reduction is one stage.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 #include "compiler/ir/module.h"
 #include "compiler/kernels/arithmetic.h"
-#include "compiler/kernels/choice.h"
+#include "compiler/kernels/knob.h"
 #include "compiler/kernels/tiles.h"
 #include "compiler/loop/builder.h"
 
@@ -25,31 +25,33 @@ namespace tenon::compiler::kernels {
 using loop::BufferId;
 using runtime::Tensor;
 
-// Whether one of these sizes is known to be 0.
+// Whether one of these sizes is the constant 0.
 inline bool is_empty(const Dims& dims) {
   return std::ranges::any_of(dims, [](Dim size) { return size.constant() == 0; });
 }
 
-// The element at as many indices as there are dims.
-using Element = std::function<Expr(const Dims& at)>;
+// The element at these indices, one for each dim.
+using ElementFunction = std::function<Expr(const Dims& at)>;
 
-struct Value {
+// A tensor whose elements are expressions; stored only where it has a buffer.
+struct LazyTensor {
   Dims dims;
   DType dtype{};
-  Element at;
-  std::optional<BufferId> buffer = std::nullopt;  // where its elements lie, if they do
+  ElementFunction at;
+  std::optional<BufferId> buffer = std::nullopt;  // that stores the elements, if one does
   std::shared_ptr<const Tensor> constant = nullptr;
 
   size_t rank() const { return dims.size(); }
 };
 
-// What a kernel's parameter is given: an argument of the group, by its number, or a constant.
+// The operand of a kernel's parameter: the index of an argument of the group, or a constant.
 using Operand = std::variant<size_t, Tensor>;
 
-struct Kernel {
+// A loop function with the operands of its parameters.
+struct KernelFunction {
   loop::Function function;
   std::vector<Operand> operands;
-  std::vector<Decided> decided = {};  // of operators that left something open
+  std::vector<OperatorKnobs> knobs = {};  // of the operators that have knobs
 };
 
 class Emitter {
@@ -59,75 +61,79 @@ class Emitter {
   Context& context() const { return context_; }
   loop::Builder& builder() { return builder_; }
 
-  // The group's next argument. Its name need not be one that the text form can write.
-  Value argument(std::string_view name, const TensorType& type);
-  // A number is written into the expression, a larger tensor becomes a parameter where it is read.
-  Value constant(const Tensor& tensor);
-  // Computed where it is read.
-  Value expression(Dims dims, DType dtype, Element at);
-  // Computed once; itself where it is stored already.
-  Value stored(std::string_view name, const Value& value);
-  Value from_buffer(BufferId buffer, Dims dims, DType dtype);
-  // A buffer of one value, parts of which are then overwritten: at() gives a place in it, and what comes there.
-  Value overwritten(std::string_view name, Dims dims, const Expr& value);
-  void overwrite(std::string_view name, const Value& buffer, const Dims& part,
+  // The next argument of the group. Its name need not be valid in the text form.
+  LazyTensor argument(std::string_view name, const TensorType& type);
+  // A tensor of one element becomes a literal, a larger one a parameter when it is first read.
+  LazyTensor constant(const Tensor& tensor);
+  // Computed by each reader.
+  LazyTensor expression(Dims dims, DType dtype, ElementFunction at);
+  // The tensor, computed once into a buffer; returned as it is where it is stored already.
+  LazyTensor stored(std::string_view name, const LazyTensor& value);
+  LazyTensor from_buffer(BufferId buffer, Dims dims, DType dtype);
+  // A buffer filled with one value; overwrite() then assigns a region of it: for each point of `region`, at() returns
+  // the indices in the buffer and the new element.
+  LazyTensor overwritten(std::string_view name, Dims dims, const Expr& value);
+  void overwrite(std::string_view name, const LazyTensor& buffer, const Dims& region,
                  const std::function<std::pair<Dims, Expr>(const Dims& at)>& at);
-  // A stored value of which some elements change, at places that are computed: of each point in turn, which are those
-  // of `apart`, whose points change different elements, and then those of `ordered`.
+  // Updates elements of a stored tensor at computed indices. The points of `parallel` update different elements; those
+  // of `ordered` are applied in order.
   struct Update {
-    std::vector<std::pair<Expr, Dim>> computed;  // indices, as at_index() has them, each with its extent
-    std::function<Dims(const Dims& computed)> place;
-    std::function<Expr(const Expr& there)> value;
+    std::vector<std::pair<Expr, Dim>> computed;  // index values as of at_index(), each with its extent
+    std::function<Dims(const Dims& computed)> index;
+    std::function<Expr(const Expr& old)> value;
   };
-  void update(std::string_view name, const Value& buffer, const Dims& apart, const Dims& ordered,
+  void update(std::string_view name, const LazyTensor& buffer, const Dims& parallel, const Dims& ordered,
               const std::function<Update(const Dims& at)>& point);
-  // op over `over` of term(indices of the result, then of the sum), from `init`; 0 elements give `init`.
+  // Reduces `term`, a function of the indices of the result and then of the reduction axes, whose extents are `over`.
+  // The reduction of no terms is `init`.
   struct Sum {
     Dims dims, over;
     BinaryOp op = BinaryOp::kAdd;
-    Element term;
-    std::optional<Expr> init = std::nullopt;  // none: what leaves the other operand as it is
-    bool ordered = false;  // kMax as std::max has it, which keeps the old one beside what is no number
-    bool across = false;   // vectors are of neighbouring results, though terms lie side by side as well
+    ElementFunction term;
+    std::optional<Expr> init = std::nullopt;  // nullopt: the identity of `op`
+    bool ordered = false;  // kMax with the semantics of std::max, which keeps the old value where the new one is NaN
+    bool across = false;   // vectorizes the results, though the terms are contiguous as well
   };
-  Value reduce(std::string_view name, Sum sum);
-  // A contraction in tiles, which takes in what follows element by element, if only that reads it.
-  Value contract(std::string_view name, Dims dims, DType dtype, Tiles tiles);
-  // The same of loops that are written otherwise: with the values that they store, made of the sums.
+  LazyTensor reduce(std::string_view name, Sum sum);
+  // A contraction in register tiles. An elementwise epilogue is fused into it where this is its only reader.
+  LazyTensor contract(std::string_view name, Dims dims, DType dtype, Tiles tiles);
+  // A contraction whose loops `nests` emits; they store the results computed from the sums.
   using Nests = std::function<loop::Body(const std::vector<TileResult>& results)>;
-  Value contract(std::string_view name, Dims dims, DType dtype, Nests nests);
-  // Along the axis, in order: step(indices, the element before it, or nullptr where it is the first).
-  Value scan(std::string_view name, Dims dims, size_t axis, DType dtype,
-             const std::function<Expr(const Dims& at, const Expr& before)>& step);
+  LazyTensor contract(std::string_view name, Dims dims, DType dtype, Nests nests);
+  // A scan along the axis: step(indices, the previous element, or nullptr for the first element).
+  LazyTensor scan(std::string_view name, Dims dims, size_t axis, DType dtype,
+                  const std::function<Expr(const Dims& at, const Expr& before)>& step);
 
-  // From here on decisions are about the operator of that key.
-  void decide_about(std::string key, Choice choice);
-  // The number of the option that is taken (choice.h); there is one.
-  size_t decide(std::string_view decision, std::vector<Option> options);
+  // The following knobs belong to the operator of this key; `settings` preselects options.
+  void begin_operator(std::string key, KnobSettings settings);
+  // The index of the selected option (knob.h); requires at least one option.
+  size_t choose_option(std::string_view knob, std::vector<Option> options);
 
-  // Writes the loops of a contraction that nothing was fused with yet, in front of statements for the builder itself.
+  // Emits the loops of the pending contraction without an epilogue. Required before statements are added to the builder
+  // directly.
   void flush();
 
-  // Statements as they are, which fill buffers of these sizes and types, and make others by local().
-  std::vector<Value> nest(std::string_view name, const std::vector<std::pair<Dims, DType>>& results,
-                          const std::function<loop::Body(std::span<const BufferId> results)>& make);
+  // Statements of `make` that fill buffers of these sizes and types; local() makes further buffers for them.
+  std::vector<LazyTensor> nest(std::string_view name, const std::vector<std::pair<Dims, DType>>& results,
+                               const std::function<loop::Body(std::span<const BufferId> results)>& make);
   BufferId local(std::string_view name, const Dims& dims, DType dtype) {
     return builder_.local(unique(name), dims, dtype);
   }
 
   Dim dim(int64_t value) const { return context_.dim(value); }
-  // An index whose value is computed: `use` reads at it. Negative ones count from the end; others outside are an error.
+  // Binds a computed index, which `use` reads at. A negative value counts from the end; an index that is out of range
+  // is an error at run time.
   Expr at_index(const Expr& index, Dim extent, const std::function<Expr(Dim)>& use);
-  // A name that no buffer has.
+  // A name that is not used by another buffer.
   std::string unique(std::string_view name);
   Symbol fresh_index() { return context_.symbol(unique("p")); }
   // lo <= index < hi.
   Expr inside(Dim index, Dim lo, Dim hi) const;
 
-  Expected<Kernel> finish(const std::vector<Value>& results);
+  Expected<KernelFunction> finish(const std::vector<LazyTensor>& results);
 
  private:
-  struct Pending {  // a contraction that no stage has been made for yet
+  struct Pending {  // a contraction whose loops are not emitted yet, so that an epilogue can be fused
     BufferId buffer{};
     Dims dims;
     Nests nests;
@@ -135,9 +141,9 @@ class Emitter {
   static Expr counted(const Expr& index, Dim extent);
   BufferId temporary(std::string_view name, const Dims& dims, DType dtype);
   BufferId parameter(const std::shared_ptr<const Tensor>& tensor);
-  bool runs_along(const Sum& sum);
-  Value reduce_in_lanes(std::string_view name, const Sum& sum, int64_t lanes);
-  bool reads_in_place(const std::vector<Value>& results);
+  bool is_contiguous_sum(const Sum& sum);
+  LazyTensor reduce_in_lanes(std::string_view name, const Sum& sum, int64_t lanes);
+  bool reads_in_place(const std::vector<LazyTensor>& results);
 
   Context& context_;
   loop::Builder builder_;
@@ -147,8 +153,8 @@ class Emitter {
   std::set<BufferId> temporaries_;
   std::map<std::shared_ptr<const Tensor>, BufferId> constants_;
   std::optional<Pending> pending_;
-  Choice choice_;  // what is known about the operator that is being written
-  std::vector<Decided> decided_;
+  KnobSettings settings_;  // of the operator that is being lowered
+  std::vector<OperatorKnobs> operators_;
 };
 
 }  // namespace tenon::compiler::kernels

@@ -1,4 +1,4 @@
-// Lists of indices, put together and taken apart.
+// Operations on lists of indices.
 #pragma once
 
 #include <utility>
@@ -15,8 +15,8 @@ inline Dims without(Dims at, size_t axis) {
   at.erase(at.begin() + static_cast<ptrdiff_t>(axis));
   return at;
 }
-// The first so many, and all behind them.
-inline std::pair<Dims, Dims> cut(const Dims& at, size_t count) {
+// The first `count` indices, and the remaining ones.
+inline std::pair<Dims, Dims> split_at(const Dims& at, size_t count) {
   const auto middle = at.begin() + static_cast<ptrdiff_t>(count);
   return {{at.begin(), middle}, {middle, at.end()}};
 }

@@ -7,27 +7,27 @@
 
 #include "compiler/ir/operator.h"
 #include "compiler/kernels/lowerings.h"
-#include "compiler/kernels/written.h"
+#include "compiler/kernels/user_defined.h"
 #include "support/try.h"
 
 namespace tenon::compiler::kernels {
 namespace {
 
-const std::map<std::string_view, Lowering>& table() {
+const std::map<OperatorId, Lowering>& table() {
   static const auto* const kTable = [] {
-    auto* all = new std::map<std::string_view, Lowering>;
+    auto* lowerings = new std::map<OperatorId, Lowering>;
     for (const auto family : {math_lowerings(), binary_lowerings(), activation_lowerings(), move_lowerings(),
                               index_lowerings(), reduce_lowerings(), normalize_lowerings(), contraction_lowerings(),
                               convolution_lowerings(), pool_lowerings(), quantize_lowerings(), random_lowerings(),
                               recurrent_lowerings(), sample_lowerings(), scatter_lowerings(), order_lowerings()}) {
-      for (const Lowering& lowering : family) all->emplace(lowering.op, lowering);
+      for (const Lowering& lowering : family) lowerings->emplace(lowering.op, lowering);
     }
-    return all;
+    return lowerings;
   }();
   return *kTable;
 }
 
-// How many nodes the expression of an element has, as a tree, up to a limit.
+// The number of nodes of an expression, counted as a tree, up to a limit.
 size_t tree_size(const Expr& expr, size_t limit) {
   size_t size = 0;
   const std::function<void(const Expr&)> count = [&](const Expr& node) {
@@ -51,21 +51,21 @@ size_t tree_size(const Expr& expr, size_t limit) {
   return size;
 }
 
-// Beyond this a value that is read more than once is stored: expressions are trees, which would double with each
+// Nodes above which a tensor with several readers is stored: expressions are trees, whose sizes would double with each
 // reader.
 constexpr size_t kLargeTree = 64;
-// Beyond this every value is.
+// Nodes above which every tensor is stored.
 constexpr size_t kLargestTree = 2048;
 
 class Group {
  public:
-  Group(Context& context, const Module& module, std::string_view name, const Function& group, const Choices& choices)
-      : module_(module), group_(group), choices_(choices), uses_(use_counts(group)), emit_(context, name, group.dims) {}
+  Group(Context& context, const Module& module, std::string_view name, const Function& group, const KnobLookup& knobs)
+      : module_(module), group_(group), knobs_(knobs), uses_(use_counts(group)), emit_(context, name, group.dims) {}
 
-  Expected<Kernel> run() {
+  Expected<KernelFunction> run() {
     for (const VarId param : group_.params) {
       const TensorType* type = group_.type(param).tensor();
-      if (!type) return error("a parameter of a kernel is no tensor");
+      if (!type) return error("a parameter of a kernel must be a tensor");
       values_[param] = {emit_.argument(emit_.context().name(group_.info(param).name), *type)};
     }
     for (const Binding& binding : group_.body.bindings) {
@@ -76,13 +76,13 @@ class Group {
   }
 
  private:
-  Expected<std::vector<Value>> values(const Atom& atom) {
+  Expected<std::vector<LazyTensor>> values(const Atom& atom) {
     if (const auto* var = std::get_if<VarId>(&atom)) return values_.at(*var);
     const auto* constant = std::get_if<ConstId>(&atom);
-    if (!constant) return error("a function is no operand of a kernel");
-    const auto [place, is_new] = constants_.try_emplace(*constant);
-    if (is_new) place->second = emit_.constant(module_.constant(*constant));
-    return std::vector{place->second};
+    if (!constant) return error("an operand of a kernel cannot be a function");
+    const auto [found, is_new] = constants_.try_emplace(*constant);
+    if (is_new) found->second = emit_.constant(module_.constant(*constant));
+    return std::vector{found->second};
   }
 
   std::string key_of(const Apply& apply) {
@@ -97,107 +97,101 @@ class Group {
     return operator_key(*apply.op, apply.attrs, args);
   }
 
-  // What has grown too large to be written where it is read is stored.
-  void keep(VarId var, std::string_view name, std::vector<Value> results) {
+  // Stores tensors whose expressions have grown too large to be repeated by each reader.
+  void bind(VarId var, std::string_view name, std::vector<LazyTensor> results) {
     for (size_t i = 0; i < results.size(); ++i) {
-      Value& value = results[i];
+      LazyTensor& value = results[i];
       if (value.buffer) continue;
-      Dims anywhere;
+      Dims symbolic_indices;
       for (size_t d = 0; d < value.rank(); ++d)
-        anywhere.push_back(emit_.context().dim(emit_.context().symbol(fmt::format("i{}", d))));
-      const size_t size = tree_size(value.at(anywhere), kLargestTree);
+        symbolic_indices.push_back(emit_.context().dim(emit_.context().symbol(fmt::format("i{}", d))));
+      const size_t size = tree_size(value.at(symbolic_indices), kLargestTree);
       if (size >= kLargestTree || (size > kLargeTree && uses_[index(var)] > 1)) value = emit_.stored(name, value);
     }
     values_[var] = std::move(results);
   }
 
   Status lower(VarId var, const Apply& apply) {
-    const Lowering* lowering = find_lowering(apply.op->name);
+    const Lowering* lowering = find_lowering(apply.op->id);
     if (!lowering) return error(fmt::format("{} has no loop function", apply.op->name));
-    std::vector<Value> args;
+    std::vector<LazyTensor> args;
     for (const Atom& atom : apply.args) {
-      TENON_TRY_ASSIGN(one, values(atom));
-      args.push_back(one->front());
+      TENON_TRY_ASSIGN(arg, values(atom));
+      args.push_back(arg->front());
     }
     const Type type = group_.type(var);
     std::vector<const TensorType*> types;
     for (const Type part : type.parts()) types.push_back(part.tensor());
     std::string key = key_of(apply);
-    Choice choice = choices_ ? choices_(key) : Choice();
-    emit_.decide_about(std::move(key), std::move(choice));
+    KnobSettings settings = knobs_ ? knobs_(key) : KnobSettings();
+    emit_.begin_operator(std::move(key), std::move(settings));
     auto results = lowering->lower({emit_, apply.attrs, args, types});
     if (!results) return error(fmt::format("{}: {}", apply.op->name, results.error().what));
-    keep(var, apply.op->name, std::move(*results));
+    bind(var, apply.op->name, std::move(*results));
     return {};
   }
   Status lower(VarId var, const Call& call) {
     const auto* symbol = std::get_if<Symbol>(&call.callee);
     const loop::Function* function = symbol ? module_.loop_function(*symbol) : nullptr;
-    if (!function) return error("a kernel calls loop functions alone");
-    std::vector<Value> args;
+    if (!function) return error("a kernel can call loop functions only");
+    std::vector<LazyTensor> args;
     for (const Atom& atom : call.args) {
-      TENON_TRY_ASSIGN(one, values(atom));
-      args.push_back(one->front());
+      TENON_TRY_ASSIGN(arg, values(atom));
+      args.push_back(arg->front());
     }
-    TENON_TRY_ASSIGN(results, written_in(emit_, *function, args));
-    keep(var, emit_.context().name(*symbol), std::move(*results));
+    TENON_TRY_ASSIGN(results, inline_user_defined(emit_, *function, args));
+    bind(var, emit_.context().name(*symbol), std::move(*results));
     return {};
   }
   Status lower(VarId var, const Tuple& tuple) {
-    std::vector<Value> all;
+    std::vector<LazyTensor> fields;
     for (const Atom& field : tuple.fields) {
-      TENON_TRY_ASSIGN(one, values(field));
-      if (one->size() != 1) return error("tuples are nested");
-      all.push_back(one->front());
+      TENON_TRY_ASSIGN(value, values(field));
+      if (value->size() != 1) return error("a kernel does not support nested tuples");
+      fields.push_back(value->front());
     }
-    values_[var] = std::move(all);
+    values_[var] = std::move(fields);
     return {};
   }
   Status lower(VarId var, const Project& project) {
-    TENON_TRY_ASSIGN(all, values(project.tuple));
-    values_[var] = {all->at(project.index)};
+    TENON_TRY_ASSIGN(fields, values(project.tuple));
+    values_[var] = {fields->at(project.index)};
     return {};
   }
-  template <class Other>
-  Status lower(VarId, const Other&) {
-    return error("a kernel is one straight line of operators");
+  template <class Unsupported>
+  Status lower(VarId, const Unsupported&) {
+    return error("a kernel must be a sequence of operators without control flow");
   }
 
   const Module& module_;
   const Function& group_;
-  const Choices& choices_;
+  const KnobLookup& knobs_;
   const std::vector<uint32_t> uses_;
   Emitter emit_;
-  std::map<VarId, std::vector<Value>> values_;
-  std::map<ConstId, Value> constants_;
+  std::map<VarId, std::vector<LazyTensor>> values_;
+  std::map<ConstId, LazyTensor> constants_;
 };
 
 }  // namespace
 
-const Lowering* find_lowering(std::string_view op) {
+const Lowering* find_lowering(OperatorId op) {
   const auto found = table().find(op);
   return found == table().end() ? nullptr : &found->second;
 }
 
-std::vector<std::string_view> lowered_operators() {
-  std::vector<std::string_view> names;
-  for (const auto& [name, lowering] : table()) names.push_back(name);
-  return names;
-}
+bool lowered(OperatorId op) { return find_lowering(op) != nullptr; }
 
-bool lowered(std::string_view op) { return find_lowering(op) != nullptr; }
-
-Expr broadcast(Context& context, const Value& value, const Dims& at) {
-  Dims own(at.end() - static_cast<ptrdiff_t>(value.rank()), at.end());
-  for (size_t i = 0; i < own.size(); ++i) {
-    if (value.dims[i].constant() == 1) own[i] = context.dim(0);
+Expr broadcast(Context& context, const LazyTensor& value, const Dims& at) {
+  Dims indices(at.end() - static_cast<ptrdiff_t>(value.rank()), at.end());
+  for (size_t i = 0; i < indices.size(); ++i) {
+    if (value.dims[i].constant() == 1) indices[i] = context.dim(0);
   }
-  return value.at(own);
+  return value.at(indices);
 }
 
-Expected<Kernel> make_kernel(Context& context, const Module& module, std::string_view name, const Function& group,
-                             const Choices& choices) {
-  return Group(context, module, name, group, choices).run();
+Expected<KernelFunction> make_kernel(Context& context, const Module& module, std::string_view name,
+                                     const Function& group, const KnobLookup& knobs) {
+  return Group(context, module, name, group, knobs).run();
 }
 
 }  // namespace tenon::compiler::kernels

@@ -1,4 +1,4 @@
-// From operators to loop functions: one operator, or a group of them that the pass `fuse` or a partition made.
+// Lowers an operator, or a group of operators that the pass `fuse` or a partition formed, to a loop function.
 #pragma once
 
 #include "compiler/ir/module.h"
@@ -6,14 +6,14 @@
 
 namespace tenon::compiler::kernels {
 
-// Whether the operator has a lowering; it may still refuse types or attributes.
-bool lowered(std::string_view op);
+// Whether the operator has a lowering, which may still reject types or attributes.
+bool lowered(OperatorId op);
 
-// The loop function of a straight line of operators, calls of loop functions, tuples and projections, with the loops of
-// each stage as they are written: schedule.h makes them fast. Parameters are the group's arguments that are used, and
-// its constants. `choices` knows what is good for an operator. An error where an operator has no lowering, or none for
-// what it is given.
-Expected<Kernel> make_kernel(Context& context, const Module& module, std::string_view name, const Function& group,
-                             const Choices& choices = {});
+// The loop function of a sequence of operators, calls of loop functions, tuples and projections. The loops of its
+// stages are not scheduled yet (schedule.h). Its parameters are the used arguments of the group, and its constants.
+// `knobs` returns the measured knob settings of an operator. An error where an operator has no lowering, or none for
+// its types and attributes.
+Expected<KernelFunction> make_kernel(Context& context, const Module& module, std::string_view name,
+                                     const Function& group, const KnobLookup& knobs = {});
 
 }  // namespace tenon::compiler::kernels

@@ -1,5 +1,6 @@
-// One record an operator: how its elements are written as expressions and stages. The semantics are the reference
-// kernels' (runtime/reference), whose checks of shapes and attributes inference has made before; a family is one file.
+// One record for each operator: how its elements are expressed as scalar expressions and stages. The semantics are
+// those of the reference kernels (runtime/reference). Type inference has already checked shapes and attributes. Each
+// family of operators is one file.
 #pragma once
 
 #include <span>
@@ -9,14 +10,15 @@
 
 namespace tenon::compiler::kernels {
 
-struct Operation {
+// An operator applied to lazy tensors: the input of its lowering.
+struct OperatorCall {
   Emitter& emit;
   const Attrs& attrs;
-  const std::vector<Value>& args;
+  const std::vector<LazyTensor>& args;
   const std::vector<const TensorType*>& results;
 
   Context& context() const { return emit.context(); }
-  const Value& arg(size_t i) const { return args[i]; }
+  const LazyTensor& arg(size_t i) const { return args[i]; }
   const Dims& dims() const { return results[0]->dims; }
   DType dtype() const { return results[0]->dtype; }
   Dim dim(int64_t value) const { return emit.dim(value); }
@@ -26,34 +28,44 @@ struct Operation {
   const std::string& text(std::string_view name) const { return string_attr(attrs, name); }
   const std::vector<int64_t>& integers(std::string_view name) const { return ints_attr(attrs, name); }
   const std::vector<double>& reals(std::string_view name) const { return floats_attr(attrs, name); }
-  // An axis of a tensor of that rank; negative ones count from the end.
+  // An axis of a tensor of this rank; a negative attribute counts from the end.
   size_t axis(std::string_view name, size_t rank) const {
     const int64_t value = integer(name);
     return static_cast<size_t>(value < 0 ? value + static_cast<int64_t>(rank) : value);
   }
-  // Argument i at indices of the result, to which it broadcasts.
+  // Argument i at indices of the result, to whose shape it broadcasts.
   Expr at(size_t i, const Dims& indices) const;
-  // The result, computed where it is read.
-  std::vector<Value> expression(Element at) const { return {emit.expression(dims(), dtype(), std::move(at))}; }
+  // The result, computed by each reader.
+  std::vector<LazyTensor> expression(ElementFunction at) const {
+    return {emit.expression(dims(), dtype(), std::move(at))};
+  }
 };
 
-// The values, one a result; or why this operator cannot be written so, on these types and attributes.
-using Lower = Expected<std::vector<Value>> (*)(const Operation&);
+// One tensor for each result; or an error where the lowering does not support these types or attributes.
+using LoweredResults = Expected<std::vector<LazyTensor>>;
+using Lower = LoweredResults (*)(const OperatorCall&);
+
+// The lowering f(x) for each element x, where F captures nothing.
+template <class F>
+constexpr Lower elementwise(F) {
+  return [](const OperatorCall& op) -> LoweredResults {
+    return op.expression([value = op.arg(0)](const Dims& at) { return F{}(value.at(at)); });
+  };
+}
 
 struct Lowering {
-  std::string_view op;
+  OperatorId op;
   Lower lower = nullptr;
 };
 
-// By name; nullptr where the operator has none.
-const Lowering* find_lowering(std::string_view op);
-std::vector<std::string_view> lowered_operators();
+// The lowering of an operator; nullptr where it has none.
+const Lowering* find_lowering(OperatorId op);
 
-// The element of a value that broadcasts to indices of a higher rank, aligned at the end.
-Expr broadcast(Context& context, const Value& value, const Dims& at);
-inline Expr Operation::at(size_t i, const Dims& indices) const { return broadcast(context(), args[i], indices); }
+// The element of a tensor that broadcasts to a shape of a higher rank, whose trailing dims are aligned.
+Expr broadcast(Context& context, const LazyTensor& value, const Dims& at);
+inline Expr OperatorCall::at(size_t i, const Dims& indices) const { return broadcast(context(), args[i], indices); }
 
-// The families.
+// The families of operators.
 std::span<const Lowering> math_lowerings();
 std::span<const Lowering> binary_lowerings();
 std::span<const Lowering> activation_lowerings();

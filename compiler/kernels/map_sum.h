@@ -1,5 +1,5 @@
-// Reductions of whole maps to one element each, as global pooling does: the elements of some channels are added up in
-// the lanes of a vector each, and the lanes by halves, all in registers.
+// Reductions of whole maps to one element each, as of global pooling: several channels at a time, each in the lanes of
+// a vector register, whose halves are then added up.
 #pragma once
 
 #include "compiler/kernels/lowerings.h"
@@ -7,14 +7,14 @@
 namespace tenon::compiler::kernels {
 
 struct MapSum {
-  Expr pad;  // an element of x whose term changes no sum
+  Expr pad;  // an element of x whose term is the identity of the reduction
   std::function<Expr(const Expr& x)> term;
   std::function<Expr(const Expr& a, const Expr& b)> step;
 };
 
-// Whether the sizes of x's maps are known, and fill a vector.
-bool sums_maps(const Value& x, DType dtype);
-// Of op.arg(0), where sums_maps(); the result has op's dims.
-Value sum_maps(const Operation& op, std::string_view name, const MapSum& sum);
+// Whether the maps of x are supported: their sizes are constant, and at least one vector.
+bool has_map_sum(const LazyTensor& x, DType dtype);
+// The reduction of op.arg(0), with op's dims. Requires has_map_sum().
+LazyTensor map_sum(const OperatorCall& op, std::string_view name, const MapSum& sum);
 
 }  // namespace tenon::compiler::kernels

@@ -1,4 +1,4 @@
-// Functions of one element, and casts.
+// Elementwise functions of one operand, and casts.
 #include <cmath>
 #include <limits>
 
@@ -8,30 +8,22 @@
 namespace tenon::compiler::kernels {
 namespace {
 
-// f(x) for each element; F captures nothing.
-template <class F>
-constexpr Lower each(F) {
-  return [](const Operation& op) -> Expected<std::vector<Value>> {
-    return op.expression([value = op.arg(0)](const Dims& at) { return F{}(value.at(at)); });
-  };
-}
-
 Expr truncated(const Expr& x) {
-  return choose(below(x, 0), loop::unary(UnaryOp::kCeil, x), loop::unary(UnaryOp::kFloor, x));
+  return select(below(x, 0), loop::unary(UnaryOp::kCeil, x), loop::unary(UnaryOp::kFloor, x));
 }
 
-// exp(x) / 2 where exp(x) alone may be too large: of more than so many powers of e.
-constexpr double kManyPowers = 80;
+// exp(x) / 2 for exponents beyond which exp(x) alone may overflow.
+constexpr double kMaxExponent = 80;
 Expr half_exponential(const Expr& x) {
   const Expr half = exponential(x * 0.5);
   return half * 0.5 * half;
 }
-// Beyond it the square is as large as the square and 1, in all types, and may be too large.
-constexpr double kFar = 1e9;
+// Above this x * x + 1 equals x * x in all types, and x * x may overflow.
+constexpr double kLargeArgument = 1e9;
 
-// What is no number is 0, what is beyond the range its border.
+// A saturating conversion to an integer type, with NaN as 0.
 Expr saturated(const Expr& x, DType to) {
-  double lo = 0, end = 0;  // end: the power of two behind the largest, exact in every float type
+  double lo = 0, end = 0;  // end: the power of two above the maximum, exact in every float type
   Expr smallest, largest;
   runtime::with_dtype<runtime::kIntegers>(to, [&]<class T>(T) {
     using Limits = std::numeric_limits<T>;
@@ -39,38 +31,38 @@ Expr saturated(const Expr& x, DType to) {
     smallest = loop::integer_literal(to, static_cast<int64_t>(Limits::min()));
     largest = loop::integer_literal(to, static_cast<int64_t>(Limits::max()));
   });
-  return choose(same(x, x),
-                choose(below(x, lo), smallest, choose(less_equal(like(x, end), x), largest, loop::convert(to, x))),
+  return select(is_equal(x, x),
+                select(below(x, lo), smallest, select(less_equal(like(x, end), x), largest, loop::convert(to, x))),
                 loop::integer_literal(to, 0));
 }
 
-Expected<std::vector<Value>> cast(const Operation& op) {
+LoweredResults cast(const OperatorCall& op) {
   const DType from = op.arg(0).dtype, to = op.dtype();
   return op.expression([=, value = op.arg(0)](const Dims& at) {
     const Expr x = value.at(at);
     if (from == to) return x;
-    if (to == DType::kBool) return differs(x, like(x, 0));
+    if (to == DType::kBool) return is_not_equal(x, like(x, 0));
     return loop::is_float(from) && !loop::is_float(to) ? saturated(x, to) : loop::convert(to, x);
   });
 }
 
-Expected<std::vector<Value>> sign(const Operation& op) {
+LoweredResults sign(const OperatorCall& op) {
   return op.expression([value = op.arg(0)](const Dims& at) {
     const Expr x = value.at(at);
-    const bool is_signed = runtime::kSignedNumbers.contains(x->dtype);
-    const Expr zero = loop::is_float(x->dtype) ? choose(same(x, x), like(x, 0), x) : like(x, 0);
-    return choose(above(x, 0), like(x, 1), is_signed ? choose(below(x, 0), like(x, -1), zero) : zero);
+    const bool is_signed = runtime::kSignedNumericTypes.contains(x->dtype);
+    const Expr zero = loop::is_float(x->dtype) ? select(is_equal(x, x), like(x, 0), x) : like(x, 0);
+    return select(above(x, 0), like(x, 1), is_signed ? select(below(x, 0), like(x, -1), zero) : zero);
   });
 }
 
-Expected<std::vector<Value>> abs(const Operation& op) {
+LoweredResults abs(const OperatorCall& op) {
   return op.expression([value = op.arg(0)](const Dims& at) {
     const Expr x = value.at(at);
-    return runtime::kSignedNumbers.contains(x->dtype) ? absolute(x) : x;
+    return runtime::kSignedNumericTypes.contains(x->dtype) ? absolute(x) : x;
   });
 }
 
-Expected<std::vector<Value>> bitwise_not(const Operation& op) {
+LoweredResults bitwise_not(const OperatorCall& op) {
   return op.expression([value = op.arg(0)](const Dims& at) {
     const Expr x = value.at(at);
     const int64_t ones = x->dtype == DType::kU8 ? 0xFF : x->dtype == DType::kU16 ? 0xFFFF : -1;
@@ -79,62 +71,62 @@ Expected<std::vector<Value>> bitwise_not(const Operation& op) {
 }
 
 template <UnaryOp unary>
-constexpr Lower plain() {
-  return each([](const Expr& x) { return loop::unary(unary, x); });
+constexpr Lower unary_function() {
+  return elementwise([](const Expr& x) { return loop::unary(unary, x); });
 }
 
 }  // namespace
 
 std::span<const Lowering> math_lowerings() {
   static constexpr Lowering kLowerings[] = {
-      {"identity", each([](const Expr& x) { return x; })},
-      {"cast", cast},
-      {"abs", abs},
-      {"negate", plain<UnaryOp::kNegate>()},
-      {"sign", sign},
-      {"reciprocal", each([](const Expr& x) { return 1.0 / x; })},
-      {"exp", plain<UnaryOp::kExp>()},
-      {"expm1", each([](const Expr& x) { return exponential_less_1(x); })},
-      {"log", plain<UnaryOp::kLog>()},
-      {"log1p", each([](const Expr& x) { return logarithm_of_1_and(x); })},
-      {"sqrt", plain<UnaryOp::kSqrt>()},
-      {"rsqrt", each([](const Expr& x) { return 1.0 / root(x); })},
-      {"erf", plain<UnaryOp::kErf>()},
-      {"sin", plain<UnaryOp::kSin>()},
-      {"cos", plain<UnaryOp::kCos>()},
-      {"tan", each([](const Expr& x) { return loop::unary(UnaryOp::kSin, x) / loop::unary(UnaryOp::kCos, x); })},
-      {"asin", each([](const Expr& x) { return arc_tangent(x / root((1.0 - x) * (1.0 + x))); })},
-      {"acos", each([](const Expr& x) { return 2.0 * arc_tangent(root((1.0 - x) / (1.0 + x))); })},
-      {"atan", plain<UnaryOp::kAtan>()},
-      {"sinh", each([](const Expr& x) {
+      {ops::kIdentity, elementwise([](const Expr& x) { return x; })},
+      {ops::kCast, cast},
+      {ops::kAbs, abs},
+      {ops::kNegate, unary_function<UnaryOp::kNegate>()},
+      {ops::kSign, sign},
+      {ops::kReciprocal, elementwise([](const Expr& x) { return 1.0 / x; })},
+      {ops::kExp, unary_function<UnaryOp::kExp>()},
+      {ops::kExpm1, elementwise([](const Expr& x) { return expm1(x); })},
+      {ops::kLog, unary_function<UnaryOp::kLog>()},
+      {ops::kLog1p, elementwise([](const Expr& x) { return log1p(x); })},
+      {ops::kSqrt, unary_function<UnaryOp::kSqrt>()},
+      {ops::kRsqrt, elementwise([](const Expr& x) { return 1.0 / square_root(x); })},
+      {ops::kErf, unary_function<UnaryOp::kErf>()},
+      {ops::kSin, unary_function<UnaryOp::kSin>()},
+      {ops::kCos, unary_function<UnaryOp::kCos>()},
+      {ops::kTan,
+       elementwise([](const Expr& x) { return loop::unary(UnaryOp::kSin, x) / loop::unary(UnaryOp::kCos, x); })},
+      {ops::kAsin, elementwise([](const Expr& x) { return atan(x / square_root((1.0 - x) * (1.0 + x))); })},
+      {ops::kAcos, elementwise([](const Expr& x) { return 2.0 * atan(square_root((1.0 - x) / (1.0 + x))); })},
+      {ops::kAtan, unary_function<UnaryOp::kAtan>()},
+      {ops::kSinh, elementwise([](const Expr& x) {
          const Expr y = half_exponential(absolute(x));
-         return choose(above(absolute(x), kManyPowers), choose(below(x, 0), -y, y),
-                       (exponential_less_1(x) - exponential_less_1(-x)) * 0.5);
+         return select(above(absolute(x), kMaxExponent), select(below(x, 0), -y, y), (expm1(x) - expm1(-x)) * 0.5);
        })},
-      {"cosh", each([](const Expr& x) {
-         return choose(above(absolute(x), kManyPowers), half_exponential(absolute(x)),
+      {ops::kCosh, elementwise([](const Expr& x) {
+         return select(above(absolute(x), kMaxExponent), half_exponential(absolute(x)),
                        (exponential(x) + exponential(-x)) * 0.5);
        })},
-      {"asinh", each([](const Expr& x) {
-         const Expr size = absolute(x);
-         const Expr near = logarithm_of_1_and(size + size * size / (1.0 + root(size * size + 1.0)));
-         const Expr y = choose(above(size, kFar), logarithm(size) + M_LN2, near);
-         return choose(below(x, 0), -y, y);
+      {ops::kAsinh, elementwise([](const Expr& x) {
+         const Expr magnitude = absolute(x);
+         const Expr small = log1p(magnitude + magnitude * magnitude / (1.0 + square_root(magnitude * magnitude + 1.0)));
+         const Expr y = select(above(magnitude, kLargeArgument), logarithm(magnitude) + M_LN2, small);
+         return select(below(x, 0), -y, y);
        })},
-      {"acosh", each([](const Expr& x) {
+      {ops::kAcosh, elementwise([](const Expr& x) {
          const Expr above_1 = x - 1.0;
-         return choose(above(x, kFar), logarithm(x) + M_LN2,
-                       logarithm_of_1_and(above_1 + root(above_1) * root(x + 1.0)));
+         return select(above(x, kLargeArgument), logarithm(x) + M_LN2,
+                       log1p(above_1 + square_root(above_1) * square_root(x + 1.0)));
        })},
-      {"atanh", each([](const Expr& x) { return logarithm_of_1_and(2.0 * x / (1.0 - x)) * 0.5; })},
-      {"floor", plain<UnaryOp::kFloor>()},
-      {"ceil", plain<UnaryOp::kCeil>()},
-      {"round", plain<UnaryOp::kRound>()},
-      {"trunc", each([](const Expr& x) { return truncated(x); })},
-      {"is_nan", each([](const Expr& x) { return differs(x, x); })},
-      {"is_inf", each([](const Expr& x) { return same(absolute(x), like(x, HUGE_VAL)); })},
-      {"logical_not", each([](const Expr& x) { return negated(x); })},
-      {"bitwise_not", bitwise_not},
+      {ops::kAtanh, elementwise([](const Expr& x) { return log1p(2.0 * x / (1.0 - x)) * 0.5; })},
+      {ops::kFloor, unary_function<UnaryOp::kFloor>()},
+      {ops::kCeil, unary_function<UnaryOp::kCeil>()},
+      {ops::kRound, unary_function<UnaryOp::kRound>()},
+      {ops::kTrunc, elementwise([](const Expr& x) { return truncated(x); })},
+      {ops::kIsNan, elementwise([](const Expr& x) { return is_not_equal(x, x); })},
+      {ops::kIsInf, elementwise([](const Expr& x) { return is_equal(absolute(x), like(x, HUGE_VAL)); })},
+      {ops::kLogicalNot, elementwise([](const Expr& x) { return logical_not(x); })},
+      {ops::kBitwiseNot, bitwise_not},
   };
   return kLowerings;
 }

@@ -1,42 +1,40 @@
-// Normalizations: elements less their mean, by their deviation, over one part of the tensor or another.
+// Normalizations: elements minus their mean, divided by their standard deviation, over groups of elements.
 #include "compiler/kernels/lowerings.h"
 
 namespace tenon::compiler::kernels {
 namespace {
 
-using Values = Expected<std::vector<Value>>;
-
-Values batch_norm(const Operation& op) {
+LoweredResults batch_norm(const OperatorCall& op) {
   return op.expression([args = op.args, epsilon = op.real("epsilon")](const Dims& at) {
-    const auto of = [&](size_t i) { return args[i].at({at[1]}); };
-    return of(1) * (args[0].at(at) - of(3)) / root(of(4) + epsilon) + of(2);
+    const auto channel_arg = [&](size_t i) { return args[i].at({at[1]}); };
+    return channel_arg(1) * (args[0].at(at) - channel_arg(3)) / square_root(channel_arg(4) + epsilon) + channel_arg(2);
   });
 }
 
-// Elements by groups: sums run over `over`, one for each index of `groups`.
+// The groups of a normalization: statistics are reduced over `over`, one for each index of `groups`.
 struct Grouping {
   Dims groups, over;
-  std::function<Dims(const Dims& at)> element;  // of x, from the indices of group and sum
+  std::function<Dims(const Dims& at)> element;  // indices in x, from the indices of the group and of the reduction
 };
 
 struct Moments {
-  std::optional<Value> mean;
-  Value scale;  // 1 / sqrt(variance + epsilon)
+  std::optional<LazyTensor> mean;
+  LazyTensor scale;  // 1 / sqrt(variance + epsilon)
 };
-Moments moments(const Operation& op, const Grouping& grouping, bool centered) {
-  const Value& x = op.arg(0);
+Moments moments(const OperatorCall& op, const Grouping& grouping, bool centered) {
+  const LazyTensor& x = op.arg(0);
   const double epsilon = op.real("epsilon");
   const Expr count = loop::convert(op.dtype(), loop::index_value(op.context().product(grouping.over)));
   Moments result;
   if (centered) {
-    const Value sum =
+    const LazyTensor sum =
         op.emit.reduce("sum", {.dims = grouping.groups, .over = grouping.over, .term = [=](const Dims& at) {
                                  return x.at(grouping.element(at));
                                }});
     result.mean = op.emit.stored(
         "mean", op.emit.expression(grouping.groups, op.dtype(), [=](const Dims& at) { return sum.at(at) / count; }));
   }
-  const Value squares = op.emit.reduce(
+  const LazyTensor squares = op.emit.reduce(
       "squares", {.dims = grouping.groups, .over = grouping.over, .term = [=, mean = result.mean](const Dims& at) {
                     const Dims group(at.begin(), at.begin() + static_cast<ptrdiff_t>(grouping.groups.size()));
                     const Expr value = x.at(grouping.element(at));
@@ -44,14 +42,14 @@ Moments moments(const Operation& op, const Grouping& grouping, bool centered) {
                     return less_mean * less_mean;
                   }});
   result.scale = op.emit.stored("scale", op.emit.expression(grouping.groups, op.dtype(), [=](const Dims& at) {
-    return 1.0 / root(squares.at(at) / count + epsilon);
+    return 1.0 / square_root(squares.at(at) / count + epsilon);
   }));
   return result;
 }
 
-// Over the dims from `axis` on, which the parameters have.
+// Over the dims from `axis` on, which are the dims of the parameters.
 template <bool centered>
-Values over_last_dims(const Operation& op) {
+LoweredResults over_last_dims(const OperatorCall& op) {
   const Dims& dims = op.dims();
   const auto axis = static_cast<ptrdiff_t>(op.axis("axis", dims.size()));
   const Moments part = moments(op,
@@ -67,8 +65,8 @@ Values over_last_dims(const Operation& op) {
   });
 }
 
-// Over the maps of each group of channels.
-Values over_channels(const Operation& op, std::optional<int64_t> groups) {
+// Over the maps of each group of channels; each channel is a group where `groups` is nullopt.
+LoweredResults over_channels(const OperatorCall& op, std::optional<int64_t> groups) {
   Context& context = op.context();
   const Dims& dims = op.dims();
   const Dim count = groups ? context.dim(*groups) : dims[1];
@@ -93,13 +91,13 @@ Values over_channels(const Operation& op, std::optional<int64_t> groups) {
   });
 }
 
-Values lp_normalize(const Operation& op) {
+LoweredResults lp_normalize(const OperatorCall& op) {
   const Dims& dims = op.dims();
   const size_t axis = op.axis("axis", dims.size());
   Dims others = dims;
   others.erase(others.begin() + static_cast<ptrdiff_t>(axis));
   const bool squares = op.integer("p") == 2;
-  const Value sum =
+  const LazyTensor sum =
       op.emit.reduce("sum", {.dims = others, .over = {dims[axis]}, .term = [=, x = op.arg(0)](const Dims& at) {
                                Dims from(at.begin(), at.end() - 1);
                                from.insert(from.begin() + static_cast<ptrdiff_t>(axis), at.back());
@@ -107,24 +105,24 @@ Values lp_normalize(const Operation& op) {
                                return squares ? value * value : absolute(value);
                              }});
   return op.expression([=, x = op.arg(0)](const Dims& at) {
-    Dims line = at;
-    line.erase(line.begin() + static_cast<ptrdiff_t>(axis));
-    const Expr norm = squares ? root(sum.at(line)) : sum.at(line);
-    return choose(same(norm, like(norm, 0)), like(norm, 0), x.at(at) / norm);
+    Dims others_at = at;
+    others_at.erase(others_at.begin() + static_cast<ptrdiff_t>(axis));
+    const Expr norm = squares ? square_root(sum.at(others_at)) : sum.at(others_at);
+    return select(is_equal(norm, like(norm, 0)), like(norm, 0), x.at(at) / norm);
   });
 }
 
-Values local_response_norm(const Operation& op) {
+LoweredResults local_response_norm(const OperatorCall& op) {
   Emitter& emit = op.emit;
   Context& context = op.context();
   const int64_t size = op.integer("size");
-  const Value sum = emit.reduce(
+  const LazyTensor sum = emit.reduce(
       "squares",
       {.dims = op.dims(), .over = {context.dim(size)}, .term = [=, &emit, &context, x = op.arg(0)](const Dims& at) {
          Dims from(at.begin(), at.end() - 1);
          from[1] = context.add(from[1], context.subtract(at.back(), context.dim((size - 1) / 2)));
          const Expr value = x.at(from);
-         return choose(emit.inside(from[1], context.dim(0), x.dims[1]), value * value, like(value, 0));
+         return select(emit.inside(from[1], context.dim(0), x.dims[1]), value * value, like(value, 0));
        }});
   return op.expression(
       [=, x = op.arg(0), alpha = op.real("alpha"), beta = op.real("beta"), bias = op.real("bias")](const Dims& at) {
@@ -137,13 +135,13 @@ Values local_response_norm(const Operation& op) {
 
 std::span<const Lowering> normalize_lowerings() {
   static constexpr Lowering kLowerings[] = {
-      {"batch_norm", batch_norm},
-      {"layer_norm", over_last_dims<true>},
-      {"rms_norm", over_last_dims<false>},
-      {"instance_norm", [](const Operation& op) { return over_channels(op, std::nullopt); }},
-      {"group_norm", [](const Operation& op) { return over_channels(op, op.integer("groups")); }},
-      {"lp_normalize", lp_normalize},
-      {"local_response_norm", local_response_norm},
+      {ops::kBatchNorm, batch_norm},
+      {ops::kLayerNorm, over_last_dims<true>},
+      {ops::kRmsNorm, over_last_dims<false>},
+      {ops::kInstanceNorm, [](const OperatorCall& op) { return over_channels(op, std::nullopt); }},
+      {ops::kGroupNorm, [](const OperatorCall& op) { return over_channels(op, op.integer("groups")); }},
+      {ops::kLpNormalize, lp_normalize},
+      {ops::kLocalResponseNorm, local_response_norm},
   };
   return kLowerings;
 }

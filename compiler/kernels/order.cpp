@@ -1,40 +1,71 @@
-// What is put in order along an axis: sort, arg_sort, top_k.
+// Sorting along an axis: sort, arg_sort, top_k.
 #include <fmt/format.h>
 
 #include <numeric>
 
 #include "compiler/kernels/indices.h"
 #include "compiler/kernels/lowerings.h"
-#include "compiler/loop/tree.h"
+#include "compiler/kernels/user_defined.h"
 
 namespace tenon::compiler::kernels {
 namespace {
 
-using Values = Expected<std::vector<Value>>;
-
-// What is no number is above all.
+// a < b, where NaN is greater than all other values.
 Expr is_below(const Expr& a, const Expr& b) {
-  return loop::is_float(a->dtype) ? both(negated(less_equal(b, a)), same(a, a)) : less(a, b);
+  return loop::is_float(a->dtype) ? logical_and(logical_not(less_equal(b, a)), is_equal(a, a)) : less(a, b);
 }
 
-// Longer lines are merged, run by run, each twice as long as those before it: in two buffers, from one into the other
-// and back. At first runs are put in order by comparisons. Of each run no more is kept than the result has. How many
-// passes there are is a size, so that nothing need be known.
-class Merge {
+// The passes of the merge sort as a loop function. Each pass merges pairs of adjacent sorted runs from one half of the
+// buffers into the other, one element at a time: the next element of the left run, unless that of the right run comes
+// before it. %taken has the number of elements taken from the left run, in one of two elements in turn, since a point
+// of a scan must not overwrite what it reads. The parameters in braces depend on the rank, on the types, and on the
+// order.
+constexpr std::string_view kMerge = R"(
+loop @merge[{dims}n, kept, size, passes](%{runs}: Tensor[({table},), i64]) ->
+    (%sorted: Tensor[({dims}2, size), {type}], %positions: Tensor[({dims}2, size), i32]) {{
+  {loops}
+  for pass in (passes) {{
+    for pair in ((n + 2*{runs}(pass) - 1) // (2*{runs}(pass))) {{
+      alloc %taken: Tensor[(2,), i64] in stack {{
+        for next in (min(2*{runs}(pass), kept, n - 2*pair*{runs}(pass))) {{
+          stage merge({axes}scan t in (passes) at (pass), given begin in (size) at (2*pair*{runs}(pass)),
+                      scan p in (size) at (2*pair*{runs}(pass) + next)) {{
+            let left in (size) = select(index(p - begin) == i64(0), i64(0), %taken[p % 2]) {{
+              let at_left in (size) = select({has_left}, index(begin + left), index(begin)) {{
+                let at_right in (size) = select({has_right}, index(p + {runs}(t) - left), index(begin)) {{
+                  let source in (size) = select({takes_left}, index(at_left), index(at_right)) {{
+                    %sorted[{line}(t + 1) % 2, p] = %sorted[{line}t % 2, source];
+                    %positions[{line}(t + 1) % 2, p] = %positions[{line}t % 2, source];
+                    %taken[(p + 1) % 2] = select({takes_left}, index(left + 1), index(left));
+                  }}
+                }}
+              }}
+            }}
+          }}
+        }}
+      }}
+    }}
+  }}
+  {ends}
+}})";
+
+// A bottom-up merge sort of long lines, between the two halves of a buffer. The initial runs are sorted by ranks. No
+// more elements of a run are kept than the result has. The number of passes is a Dim, so that no size need be constant.
+class MergeSort {
  public:
-  Merge(const Operation& op, size_t axis, bool descending)
+  MergeSort(const OperatorCall& op, size_t axis, bool descending)
       : op_(op), emit_(op.emit), context_(op.context()), axis_(axis), descending_(descending) {}
 
-  std::vector<Value> run(bool values, bool places) {
-    const Value& x = op_.arg(0);
-    length_ = x.dims[axis_], most_ = op_.dims()[axis_];
+  std::vector<LazyTensor> run(bool values, bool positions) {
+    const LazyTensor& x = op_.arg(0);
+    length_ = x.dims[axis_], kept_ = op_.dims()[axis_];
     others_ = without(x.dims, axis_);
     if (is_empty(op_.dims())) {
-      const auto nothing = [&](DType dtype) {
+      const auto empty = [&](DType dtype) {
         return emit_.expression(op_.dims(), dtype, [dtype](const Dims&) { return loop::literal(dtype, 0); });
       };
-      if (values && places) return {nothing(x.dtype), nothing(DType::kI64)};
-      return {nothing(values ? x.dtype : DType::kI64)};
+      if (values && positions) return {empty(x.dtype), empty(DType::kI64)};
+      return {empty(values ? x.dtype : DType::kI64)};
     }
     runs_ = context_.ceil_divide(length_, kRun);
     std::vector<int64_t> lengths;
@@ -44,19 +75,19 @@ class Merge {
       lengths.push_back(size);
       passes = context_.add(passes, context_.minimum({context_.floor_divide(last, dim(size)), dim(1)}));
     }
-    const Value table =
+    const LazyTensor table =
         emit_.stored("runs", emit_.constant(Tensor::of<int64_t>({static_cast<int64_t>(lengths.size())}, lengths)));
-    in_runs();
-    (void)emit_.nest("merge", {}, [&](auto) { return merge(passes, name(*table.buffer)); });
-    const auto result = [&](const Value& state, DType dtype) {
+    sort_runs();
+    (void)emit_.nest("merge", {}, [&](auto) { return merge(passes, *table.buffer); });
+    const auto result = [&](const LazyTensor& state, DType dtype) {
       return emit_.expression(op_.dims(), dtype, [=, self = *this](const Dims& at) {
         const Dim half = self.context_.modulo(passes, self.dim(2));
-        return loop::convert(dtype, state.at(self.place(without(at, self.axis_), half, at[self.axis_])));
+        return loop::convert(dtype, state.at(self.element_index(without(at, self.axis_), half, at[self.axis_])));
       });
     };
-    std::vector<Value> results;
+    std::vector<LazyTensor> results;
     if (values) results.push_back(result(sorted_, x.dtype));
-    if (places) results.push_back(result(numbers_, DType::kI64));
+    if (positions) results.push_back(result(positions_, DType::kI64));
     return results;
   }
 
@@ -64,199 +95,158 @@ class Merge {
   static constexpr int64_t kRun = 64, kLongest = int64_t{1} << 31;
 
   Dim dim(int64_t value) const { return context_.dim(value); }
-  Symbol name(BufferId buffer) const { return emit_.builder().function().buffer(buffer).name; }
-  static Dims place(Dims line, Dim half, Dim at) {
+  static Dims element_index(Dims line, Dim half, Dim at) {
     line.push_back(half), line.push_back(at);
     return line;
   }
 
-  // Runs of elements and their numbers, each in order, in the first half.
-  void in_runs() {
-    const Value& x = op_.arg(0);
-    const bool whole = length_.constant().value_or(1) % kRun == 0;
+  // Stores sorted runs of elements and of their positions in the first half of the buffers.
+  void sort_runs() {
+    const LazyTensor& x = op_.arg(0);
+    const bool is_exact = length_.constant().value_or(1) % kRun == 0;
     const size_t rank = others_.size();
     Dims blocks = others_;
     blocks.push_back(runs_), blocks.push_back(dim(kRun));
-    const Value line = emit_.stored("line", emit_.expression(blocks, x.dtype, [=, this](const Dims& at) {
-      const Dim number = context_.add(context_.multiply(at[rank], dim(kRun)), at[rank + 1]);
-      const Expr element = x.at(with(cut(at, rank).first, axis_, number));
-      if (whole) return element;
-      return choose(less(loop::index_value(number), loop::index_value(length_)), element, like(element, 0));
+    const LazyTensor line = emit_.stored("line", emit_.expression(blocks, x.dtype, [=, this](const Dims& at) {
+      const Dim position = context_.add(context_.multiply(at[rank], dim(kRun)), at[rank + 1]);
+      const Expr element = x.at(with(split_at(at, rank).first, axis_, position));
+      if (is_exact) return element;
+      return select(less(loop::index_value(position), loop::index_value(length_)), element, like(element, 0));
     }));
-    std::vector<int32_t> all(kRun);
-    std::iota(all.begin(), all.end(), 0);
-    const Value numbers = emit_.constant(Tensor::of<int32_t>({kRun}, all));
-    // What lies behind the end stays there.
+    std::vector<int32_t> iota(kRun);
+    std::iota(iota.begin(), iota.end(), 0);
+    const LazyTensor run_positions = emit_.constant(Tensor::of<int32_t>({kRun}, iota));
+    // Elements past the end of the line stay there.
     const auto comes_before = [=, this](const Dims& at) {
-      const auto [at_own, other] = cut(at, rank + 2);
-      Dims at_other = at_own;
-      at_other[rank + 1] = other[0];
-      const Expr own = line.at(at_own), one = line.at(at_other);
-      const Expr number = numbers.at({at_own[rank + 1]}), number_of_one = numbers.at({other[0]});
-      Expr first = descending_ ? is_below(own, one) : is_below(one, own);
-      Expr not_later = negated(descending_ ? is_below(one, own) : is_below(own, one));
-      if (!whole) {
-        const Dim rest = context_.subtract(length_, context_.multiply(at_own[rank], dim(kRun)));
-        const Expr count = loop::convert(DType::kI32, loop::index_value(context_.minimum({rest, dim(kRun)})));
-        first = both(less(number_of_one, count), first);
-        not_later = either(less_equal(count, number), not_later);
+      const auto [at_element, other_index] = split_at(at, rank + 2);
+      Dims at_other = at_element;
+      at_other[rank + 1] = other_index[0];
+      const Expr element = line.at(at_element), other = line.at(at_other);
+      const Expr position = run_positions.at({at_element[rank + 1]}),
+                 other_position = run_positions.at({other_index[0]});
+      Expr is_before = descending_ ? is_below(element, other) : is_below(other, element);
+      Expr is_not_after = logical_not(descending_ ? is_below(other, element) : is_below(element, other));
+      if (!is_exact) {
+        const Dim remaining = context_.subtract(length_, context_.multiply(at_element[rank], dim(kRun)));
+        const Expr count = loop::convert(DType::kI32, loop::index_value(context_.minimum({remaining, dim(kRun)})));
+        is_before = logical_and(less(other_position, count), is_before);
+        is_not_after = logical_or(less_equal(count, position), is_not_after);
       }
-      const Expr earlier = less(number_of_one, number), one_more = loop::integer_literal(DType::kI32, 1);
-      return choose(either(both(earlier, not_later), both(negated(earlier), first)), one_more, like(one_more, 0));
+      const Expr is_earlier = less(other_position, position), increment = loop::integer_literal(DType::kI32, 1);
+      return select(logical_or(logical_and(is_earlier, is_not_after), logical_and(logical_not(is_earlier), is_before)),
+                    increment, like(increment, 0));
     };
-    const Value rank_of =
+    const LazyTensor rank_of =
         emit_.reduce("rank", {.dims = blocks, .over = {dim(kRun)}, .term = comes_before, .across = true});
     Dims halves = others_;
     halves.push_back(dim(2)), halves.push_back(context_.multiply(runs_, dim(kRun)));
-    const auto put = [&](std::string_view name, DType dtype, const auto& value) {
-      const Value to = emit_.overwritten(name, halves, loop::literal(dtype, 0));
-      emit_.update(fmt::format("put_{}", name), to, cut(blocks, rank + 1).first, {dim(kRun)}, [&](const Dims& at) {
-        return Emitter::Update{.computed = {{rank_of.at(at), dim(kRun)}},
-                               .place =
-                                   [=, this](const Dims& found) {
-                                     return place(cut(at, rank).first, dim(0),
-                                                  context_.add(context_.multiply(at[rank], dim(kRun)), found[0]));
-                                   },
-                               .value = [=](const Expr&) { return value(at); }};
-      });
+    const auto place_by_rank = [&](std::string_view name, DType dtype, const auto& value) {
+      const LazyTensor to = emit_.overwritten(name, halves, loop::literal(dtype, 0));
+      emit_.update(fmt::format("place_{}", name), to, split_at(blocks, rank + 1).first, {dim(kRun)},
+                   [&](const Dims& at) {
+                     return Emitter::Update{.computed = {{rank_of.at(at), dim(kRun)}},
+                                            .index =
+                                                [=, this](const Dims& found) {
+                                                  return element_index(
+                                                      split_at(at, rank).first, dim(0),
+                                                      context_.add(context_.multiply(at[rank], dim(kRun)), found[0]));
+                                                },
+                                            .value = [=](const Expr&) { return value(at); }};
+                   });
       return to;
     };
-    sorted_ = put("sorted", x.dtype, [=](const Dims& at) { return line.at(at); });
-    numbers_ = put("places", DType::kI32, [=, this](const Dims& at) {
-      const Dim number = context_.add(context_.multiply(at[rank], dim(kRun)), at[rank + 1]);
-      return loop::convert(DType::kI32, loop::index_value(number));
+    sorted_ = place_by_rank("sorted", x.dtype, [=](const Dims& at) { return line.at(at); });
+    positions_ = place_by_rank("positions", DType::kI32, [=, this](const Dims& at) {
+      const Dim position = context_.add(context_.multiply(at[rank], dim(kRun)), at[rank + 1]);
+      return loop::convert(DType::kI32, loop::index_value(position));
     });
   }
 
-  // A pass: pairs of neighbouring runs become one, an element at a time, of the left run while the right one has none
-  // that comes before it.
-  loop::Body merge(Dim passes, Symbol lengths) {
-    const auto index = [](Dim value) { return loop::index_value(value); };
-    const Symbol pass = emit_.fresh_index(), pair = emit_.fresh_index(), next = emit_.fresh_index(),
-                 to = emit_.fresh_index(), begin = emit_.fresh_index();
-    const Dim t = context_.dim(pass), p = context_.dim(to), base = context_.dim(begin), two = dim(2);
-    const Dim size = context_.apply(lengths, {t}), both_sizes = context_.multiply(size, two), all = sorted_.dims.back();
-    const BufferId taken = emit_.local("taken", {two}, DType::kI64);
-    const auto load = [&](BufferId buffer, Dims at) {
-      return loop::load(emit_.builder().function(), buffer, std::move(at));
-    };
-    std::vector<loop::For> loops;
-    std::vector<Axis> axes;
-    Dims line;
-    for (const Dim count : others_) {
-      const Symbol var = emit_.fresh_index();
-      loops.push_back({.var = var, .extent = count, .mark = Mark::kSerial, .body = {}});
-      axes.push_back({.var = var, .extent = count, .kind = AxisKind::kSpatial, .value = context_.dim(var)});
-      line.push_back(context_.dim(var));
+  // The merge passes in place: %sorted and %positions are [..., half, index along the axis].
+  loop::Body merge(Dim passes, BufferId table) const {
+    std::string dims, loops, axes, line, ends;
+    for (size_t d = 0; d < others_.size(); ++d) {
+      dims += fmt::format("d{}, ", d), line += fmt::format("l{}, ", d), ends += "}";
+      loops += fmt::format("for l{0} in (d{0}) {1}{{ ", d, d == 0 ? "parallel " : "");
+      axes += fmt::format("l{0} in (d{0}) at (l{0}), ", d);
     }
-    if (!loops.empty()) loops.front().mark = Mark::kParallel;
-    loops.push_back({.var = pass, .extent = passes, .mark = Mark::kSerial, .body = {}});
-    axes.push_back({.var = pass, .extent = passes, .kind = AxisKind::kScan, .value = t});
-    const Dim pairs = context_.floor_divide(context_.add(length_, context_.subtract(both_sizes, dim(1))), both_sizes);
-    loops.push_back({.var = pair, .extent = pairs, .mark = Mark::kSerial, .body = {}});
-    const Dim from = context_.multiply(context_.dim(pair), both_sizes);
-    axes.push_back({.var = begin, .extent = all, .kind = AxisKind::kGiven, .value = from});
-    axes.push_back(
-        {.var = to, .extent = all, .kind = AxisKind::kScan, .value = context_.add(from, context_.dim(next))});
-
-    // How many were taken of the left run, and so of the right one.
-    const Symbol left = emit_.fresh_index(), at_left = emit_.fresh_index(), at_right = emit_.fresh_index(),
-                 chosen = emit_.fresh_index();
-    const Dim i = context_.dim(left), number = context_.subtract(p, base), k = context_.subtract(number, i);
-    const Dim half = context_.modulo(t, two), other_half = context_.modulo(context_.add(t, dim(1)), two);
-    const Dim rest = context_.subtract(length_, base), middle = context_.add(base, size);
-    const Expr has_left = less(index(i), index(context_.minimum({size, most_, rest}))),
-               has_right = less(index(k), index(context_.minimum({size, most_, context_.subtract(rest, size)})));
-    const auto element = [&](const Value& state, Symbol at) {
-      return load(*state.buffer, place(line, half, context_.dim(at)));
-    };
-    const Expr a = element(sorted_, at_left), b = element(sorted_, at_right);
-    const Expr right_first = descending_ ? is_below(a, b) : is_below(b, a);
-    const Expr takes_left = both(either(negated(right_first), negated(has_right)), has_left);
-    const Expr none = loop::integer_literal(DType::kI64, 0);
-    const auto store = [&](const Value& state) {
-      return Stmt{loop::Store{*state.buffer, place(line, other_half, p), element(state, chosen)}};
-    };
-    loop::Body body;
-    body.push_back(store(sorted_)), body.push_back(store(numbers_));
-    body.push_back({loop::Store{taken,
-                                {context_.modulo(context_.add(p, dim(1)), two)},
-                                choose(takes_left, index(context_.add(i, dim(1))), index(i))}});
-    const auto let = [&](Symbol var, const Expr& value) {
-      loop::Body inner = std::exchange(body, {});
-      body.push_back({loop::Let{.var = var, .extent = all, .value = value, .body = std::move(inner)}});
-    };
-    let(chosen, choose(takes_left, index(context_.dim(at_left)), index(context_.dim(at_right))));
-    let(at_right, choose(has_right, index(context_.add(middle, k)), index(base)));
-    let(at_left, choose(has_left, index(context_.add(base, i)), index(base)));
-    let(left, choose(same(index(number), none), none, load(taken, {context_.modulo(p, two)})));
-    loop::Stage stage{
-        .name = emit_.builder().stage_name("merge"), .axes = axes, .where = {}, .init = {}, .body = std::move(body)};
-    Stmt inner{For{.var = next,
-                   .extent = context_.minimum({both_sizes, most_, context_.subtract(length_, from)}),
-                   .mark = Mark::kSerial,
-                   .body = {}}};
-    std::get<For>(inner.form).body.push_back({std::move(stage)});
-    loop::Body merged;
-    merged.push_back(std::move(inner));
-    loop::Body result;
-    result.push_back(loop::nest(
-        std::move(loops), Stmt{loop::Alloc{.buffer = taken, .scope = loop::Scope::kStack, .body = std::move(merged)}}));
-    return result;
+    const loop::Buffer& buffer = emit_.builder().function().buffer(table);
+    const std::string_view runs = context_.name(buffer.name);
+    const std::string left = fmt::format("%sorted[{}t % 2, at_left]", line),
+                      right = fmt::format("%sorted[{}t % 2, at_right]", line);
+    const std::string &a = descending_ ? left : right, &b = descending_ ? right : left;
+    const std::string right_first = loop::is_float(sorted_.dtype)
+                                        ? fmt::format("not ({1} <= {0}) and {0} == {0}", a, b)  // as is_below()
+                                        : fmt::format("{} < {}", a, b);
+    const std::string has_left = fmt::format("index(left) < index(min({}(t), kept, n - begin))", runs),
+                      has_right =
+                          fmt::format("index(p - begin - left) < index(min({0}(t), kept, n - begin - {0}(t)))", runs);
+    const std::string text = fmt::format(
+        kMerge, fmt::arg("dims", dims), fmt::arg("runs", runs), fmt::arg("table", *buffer.axes[0].extent.constant()),
+        fmt::arg("type", runtime::name(sorted_.dtype)), fmt::arg("loops", loops), fmt::arg("axes", axes),
+        fmt::arg("line", line), fmt::arg("ends", ends), fmt::arg("has_left", has_left),
+        fmt::arg("has_right", has_right),
+        fmt::arg("takes_left", fmt::format("(not ({}) or not ({})) and {}", right_first, has_right, has_left)));
+    Dims sizes = others_;
+    sizes.insert(sizes.end(), {length_, kept_, sorted_.dims.back(), passes});
+    return inline_text(emit_, text, sizes, {table, *sorted_.buffer, *positions_.buffer});
   }
 
-  Operation op_;
+  OperatorCall op_;
   Emitter& emit_;
   Context& context_;
   size_t axis_;
   bool descending_;
-  Dim length_, most_, runs_;  // along the axis; of the result
+  Dim length_, kept_, runs_;  // sizes along the axis: of the line, of the result; number of runs
   Dims others_;
-  Value sorted_, numbers_;  // [..., half, along the axis]
+  LazyTensor sorted_, positions_;  // [..., half, along the axis]
 };
 
-// Elements along the axis are put where as many come before them: comparisons of each with each, in vectors, take less
-// time than sorting while there are few.
-constexpr int64_t kMostCompared = 256;
+// The rank of an element is the number of elements that come before it. On short lines, vectorized comparisons of all
+// pairs take less time than sorting.
+constexpr int64_t kMaxCompared = 256;
 
-Values in_order(const Operation& op, bool descending, bool values, bool places) {
+LoweredResults ordered(const OperatorCall& op, bool descending, bool values, bool positions) {
   Emitter& emit = op.emit;
   const size_t axis = op.axis("axis", op.arg(0).rank());
-  const Value x = emit.stored("x", op.arg(0));
+  const LazyTensor x = emit.stored("x", op.arg(0));
   const Dim length = x.dims[axis];
-  if (length.constant().value_or(kMostCompared + 1) > kMostCompared)
-    return Merge(op, axis, descending).run(values, places);
-  // Numbers of elements, in the type of the sums: vectors of these are as long as those of the elements.
-  std::vector<int32_t> all(static_cast<size_t>(*length.constant()));
-  std::iota(all.begin(), all.end(), 0);
-  const Value numbers = emit.constant(Tensor::of<int32_t>({static_cast<int64_t>(all.size())}, all));
+  if (length.constant().value_or(kMaxCompared + 1) > kMaxCompared)
+    return MergeSort(op, axis, descending).run(values, positions);
+  // Positions in the type of the ranks, so that their vectors have as many lanes as those of the elements.
+  std::vector<int32_t> iota(static_cast<size_t>(*length.constant()));
+  std::iota(iota.begin(), iota.end(), 0);
+  const LazyTensor line_positions = emit.constant(Tensor::of<int32_t>({static_cast<int64_t>(iota.size())}, iota));
   const auto comes_before = [=](const Dims& at) {
-    const auto [place, other] = cut(at, at.size() - 1);
-    const Expr own = x.at(place), one = x.at(with(without(place, axis), axis, other[0]));
-    const Expr first = descending ? is_below(own, one) : is_below(one, own);
-    const Expr later = descending ? is_below(one, own) : is_below(own, one);
-    const Expr earlier = less(numbers.at({other[0]}), numbers.at({place[axis]}));
+    const auto [at_element, other_index] = split_at(at, at.size() - 1);
+    const Expr element = x.at(at_element), other = x.at(with(without(at_element, axis), axis, other_index[0]));
+    const Expr is_before = descending ? is_below(element, other) : is_below(other, element);
+    const Expr is_after = descending ? is_below(other, element) : is_below(element, other);
+    const Expr is_earlier = less(line_positions.at({other_index[0]}), line_positions.at({at_element[axis]}));
     const Expr count = loop::integer_literal(DType::kI32, 1);
-    return choose(either(both(earlier, negated(later)), both(negated(earlier), first)), count, like(count, 0));
+    return select(
+        logical_or(logical_and(is_earlier, logical_not(is_after)), logical_and(logical_not(is_earlier), is_before)),
+        count, like(count, 0));
   };
-  const Value rank = emit.reduce("rank", {.dims = x.dims, .over = {length}, .term = comes_before, .across = true});
-  const auto placed = [&](std::string_view name, DType dtype, const auto& value) {
-    const Value y = emit.overwritten(name, x.dims, loop::literal(dtype, 0));
-    emit.update(fmt::format("put_{}", name), y, without(x.dims, axis), {length}, [&](const Dims& all) {
-      const auto [others, number] = cut(all, all.size() - 1);
-      const Dims from = with(others, axis, number[0]);
+  const LazyTensor rank = emit.reduce("rank", {.dims = x.dims, .over = {length}, .term = comes_before, .across = true});
+  const auto place_by_rank = [&](std::string_view name, DType dtype, const auto& value) {
+    const LazyTensor y = emit.overwritten(name, x.dims, loop::literal(dtype, 0));
+    emit.update(fmt::format("place_{}", name), y, without(x.dims, axis), {length}, [&](const Dims& at) {
+      const auto [others, position] = split_at(at, at.size() - 1);
+      const Dims from = with(others, axis, position[0]);
       return Emitter::Update{.computed = {{rank.at(from), length}},
-                             .place = [=](const Dims& found) { return with(others, axis, found[0]); },
+                             .index = [=](const Dims& found) { return with(others, axis, found[0]); },
                              .value = [=](const Expr&) { return value(from); }};
     });
     Dims dims = y.dims;
-    dims[axis] = op.dims()[axis];  // the first of them
+    dims[axis] = op.dims()[axis];  // a prefix of the line
     return dims == y.dims ? y : emit.expression(dims, dtype, y.at);
   };
-  std::vector<Value> results;
-  if (values) results.push_back(placed("best", x.dtype, [=](const Dims& at) { return x.at(at); }));
-  if (places)
-    results.push_back(placed("place", DType::kI64, [=](const Dims& at) { return loop::index_value(at[axis]); }));
+  std::vector<LazyTensor> results;
+  if (values) results.push_back(place_by_rank("sorted", x.dtype, [=](const Dims& at) { return x.at(at); }));
+  if (positions)
+    results.push_back(
+        place_by_rank("positions", DType::kI64, [=](const Dims& at) { return loop::index_value(at[axis]); }));
   return results;
 }
 
@@ -264,9 +254,9 @@ Values in_order(const Operation& op, bool descending, bool values, bool places) 
 
 std::span<const Lowering> order_lowerings() {
   static constexpr Lowering kLowerings[] = {
-      {"sort", [](const Operation& op) { return in_order(op, op.integer("descending") == 1, true, false); }},
-      {"arg_sort", [](const Operation& op) { return in_order(op, op.integer("descending") == 1, false, true); }},
-      {"top_k", [](const Operation& op) { return in_order(op, op.integer("largest") == 1, true, true); }},
+      {ops::kSort, [](const OperatorCall& op) { return ordered(op, op.integer("descending") == 1, true, false); }},
+      {ops::kArgSort, [](const OperatorCall& op) { return ordered(op, op.integer("descending") == 1, false, true); }},
+      {ops::kTopK, [](const OperatorCall& op) { return ordered(op, op.integer("largest") == 1, true, true); }},
   };
   return kLowerings;
 }

@@ -10,26 +10,26 @@ Tensor packed(const Tensor& w, size_t axis, int64_t size) {
   const runtime::Shape& shape = w.shape();
   const int64_t length = shape[axis], blocks = (length + size - 1) / size;
   runtime::Shape result{blocks};
-  int64_t before = 1, behind = 1;  // elements of the axes in front of it, and behind
+  int64_t before = 1, after = 1;  // numbers of elements of the axes before it and after it
   for (size_t i = 0; i < shape.size(); ++i) {
     if (i == axis) continue;
     result.push_back(shape[i]);
-    (i < axis ? before : behind) *= shape[i];
+    (i < axis ? before : after) *= shape[i];
   }
   result.push_back(size);
   Tensor out(w.dtype(), result);
-  // Some neighbours at a time, of each row: so both sides are read and written by lines of the cache.
-  constexpr int64_t kNeighbours = 16;
+  // A few columns of each row at a time, so that both source and destination are accessed in whole cache lines.
+  constexpr int64_t kColumns = 16;
   const auto copy = [&]<size_t width>(std::integral_constant<size_t, width>) {
     const std::byte* from = w.bytes().data();
     std::byte* to = out.bytes().data();
     for (int64_t block = 0; block < blocks; ++block) {
       const int64_t rows = std::min(size, length - block * size);
-      for (int64_t i = 0; i < before; ++i, to += static_cast<size_t>(behind * size) * width) {
-        for (int64_t begin = 0; begin < behind; begin += kNeighbours) {
-          const int64_t end = std::min(begin + kNeighbours, behind);
+      for (int64_t i = 0; i < before; ++i, to += static_cast<size_t>(after * size) * width) {
+        for (int64_t begin = 0; begin < after; begin += kColumns) {
+          const int64_t end = std::min(begin + kColumns, after);
           for (int64_t k = 0; k < rows; ++k) {
-            const std::byte* row = from + static_cast<size_t>((i * length + block * size + k) * behind) * width;
+            const std::byte* row = from + static_cast<size_t>((i * length + block * size + k) * after) * width;
             for (int64_t j = begin; j < end; ++j)
               std::memcpy(to + static_cast<size_t>(j * size + k) * width, row + static_cast<size_t>(j) * width, width);
           }
@@ -48,7 +48,7 @@ Tensor packed(const Tensor& w, size_t axis, int64_t size) {
 
 }  // namespace
 
-Value pack(Emitter& emit, const Value& w, size_t axis, int64_t size) {
+LazyTensor pack(Emitter& emit, const LazyTensor& w, size_t axis, int64_t size) {
   if (w.constant) return emit.constant(packed(*w.constant, axis, size));
   Context& context = emit.context();
   Dims dims{context.ceil_divide(w.dims[axis], size)};
@@ -62,7 +62,7 @@ Value pack(Emitter& emit, const Value& w, size_t axis, int64_t size) {
     from.insert(from.begin() + static_cast<ptrdiff_t>(axis), index);
     const Expr element = w.at(from);
     if (w.dims[axis].constant().value_or(1) % size == 0) return element;
-    return choose(less(loop::index_value(index), loop::index_value(w.dims[axis])), element, like(element, 0));
+    return select(less(loop::index_value(index), loop::index_value(w.dims[axis])), element, like(element, 0));
   }));
 }
 

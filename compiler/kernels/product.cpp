@@ -5,23 +5,24 @@
 namespace tenon::compiler::kernels {
 namespace {
 
-constexpr double kMisses = 1.5;    // times longer, where it does not, at a guess
-constexpr int64_t kManyRows = 64;  // that repay a copy of what they all read
+constexpr double kCacheMisses = 1.5;         // estimated slowdown where the inner operand exceeds L2
+constexpr int64_t kRowsToRepayPacking = 64;  // rows that read the panels
 
 }  // namespace
 
-Value multiply(const Operation& op, std::string_view name, const TileShape& shape, const Product& product) {
+LazyTensor multiply(const OperatorCall& op, std::string_view name, const TileShape& shape, const Product& product) {
   Tiles tiles;
   for (const Dim size : product.batch) tiles.axes.push_back({TileAxis::Role::kOuter, size, 1});
   const size_t batch = product.batch.size();
   const TileAxis lanes{TileAxis::Role::kLanes, product.columns, shape.vectors * lanes_of(op.dtype())},
       unrolled{TileAxis::Role::kRows, product.rows, shape.rows};
-  // The inner one is read again for each step of the outer one: columns, where the cache holds them all.
-  const auto words = [&](Dim size) {
-    return size.constant().value_or(kCacheWords) * op.context().product(product.terms).constant().value_or(1);
+  // Each iteration of the outer loop reads the inner operand again: the columns are inner only where L2 holds them.
+  const auto elements = [&](Dim size) {
+    return size.constant().value_or(kL2Elements) * op.context().product(product.terms).constant().value_or(1);
   };
-  const bool tall = words(product.columns) <= kCacheWords && words(product.rows) > kCacheWords;
-  const bool rows_first = op.emit.decide("outer", {{"columns", tall ? kMisses : 1}, {"rows", tall ? 1 : kMisses}}) == 1;
+  const bool tall = elements(product.columns) <= kL2Elements && elements(product.rows) > kL2Elements;
+  const bool rows_first =
+      op.emit.choose_option("outer", {{"columns", tall ? kCacheMisses : 1}, {"rows", tall ? 1 : kCacheMisses}}) == 1;
   const size_t row = batch + (rows_first ? 0 : 1), column = batch + (rows_first ? 1 : 0);
   tiles.axes.push_back(rows_first ? unrolled : lanes);
   tiles.axes.push_back(rows_first ? lanes : unrolled);
@@ -31,22 +32,23 @@ Value multiply(const Operation& op, std::string_view name, const TileShape& shap
     for (size_t i = 0; i < batch; ++i) outer.push_back(at[i].index);
     return term(outer, at[row].index, k, at[column]);
   };
-  tiles.place = [=, other = product.place](const Dims& at) {
-    Dims place(at.begin(), at.begin() + static_cast<ptrdiff_t>(batch));
-    place.push_back(at[row]);
-    place.push_back(at[column]);
-    return other ? other(place) : place;
+  tiles.result_index = [=, map_index = product.result_index](const Dims& at) {
+    Dims index(at.begin(), at.begin() + static_cast<ptrdiff_t>(batch));
+    index.push_back(at[row]);
+    index.push_back(at[column]);
+    return map_index ? map_index(index) : index;
   };
-  return op.emit.contract(name, product.place ? product.dims : op.dims(), op.dtype(), std::move(tiles));
+  return op.emit.contract(name, product.result_index ? product.dims : op.dims(), op.dtype(), std::move(tiles));
 }
 
-bool packs_columns(const Operation& op, Dim rows, Dim columns) {
-  const bool many = rows.constant().value_or(0) >= kManyRows;
+bool packs_columns(const OperatorCall& op, Dim rows, Dim columns) {
+  const bool repays_packing = rows.constant().value_or(0) >= kRowsToRepayPacking;
   return columns.constant().value_or(1) % lanes_of(op.dtype()) != 0 ||
-         op.emit.decide("weights", {{"in_place", many ? 2.0 : 1.0}, {"packed", many ? 1.0 : 2.0}}) == 1;
+         op.emit.choose_option("weights",
+                               {{"in_place", repays_packing ? 2.0 : 1.0}, {"packed", repays_packing ? 1.0 : 2.0}}) == 1;
 }
 
-TileShape tile_of(const Operation& op, Dim rows, Dim columns) {
+TileShape tile_of(const OperatorCall& op, Dim rows, Dim columns) {
   const int64_t vector = lanes_of(op.dtype());
   return choose_tile(op.emit, rows.constant().value_or(0),
                      std::max<int64_t>(columns.constant().value_or(2 * vector), 1), vector, {.rows = true});

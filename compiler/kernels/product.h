@@ -1,26 +1,30 @@
-// Matrix products in tiles, whatever the term of a sum is.
+// Matrix products in register tiles with arbitrary terms.
 #pragma once
 
 #include "compiler/kernels/lowerings.h"
 
 namespace tenon::compiler::kernels {
 
-// The sum over k of term(batch, i, k, j): of the row i and the column j of each matrix of the batch.
+// A factor of a product in the type of the sum: i32 for i8, else the operand's own type.
+inline Expr factor(const Expr& x) { return loop::convert(x->dtype == DType::kI8 ? DType::kI32 : x->dtype, x); }
+
+// For row i and column j of each matrix of the batch the sum over k of term(batch, i, k, j).
 struct Product {
   Dims batch;
   Dim rows, columns;
   Dims terms;
   std::function<Expr(const Dims& batch, Dim i, const Dims& k, const TileIndex& j)> term;
-  // A result that is not [batch, rows, columns]: its dims, and where in it the element at these indices is.
+  // Where the result is not [batch, rows, columns]: its dims, and its indices from [batch, row, column].
   Dims dims = {};
-  std::function<Dims(const Dims& at)> place = nullptr;
+  std::function<Dims(const Dims& at)> result_index = nullptr;
 };
-Value multiply(const Operation& op, std::string_view name, const TileShape& shape, const Product& product);
+LazyTensor multiply(const OperatorCall& op, std::string_view name, const TileShape& shape, const Product& product);
 
-// Whether columns that are no constants are copied side by side first: a decision, unless they are no whole vectors.
-bool packs_columns(const Operation& op, Dim rows, Dim columns);
+// Whether the columns of a matrix that is not constant are packed into panels first: always where they are not whole
+// vectors, else the knob "weights".
+bool packs_columns(const OperatorCall& op, Dim rows, Dim columns);
 
-// The tile for a product of the operator's result type.
-TileShape tile_of(const Operation& op, Dim rows, Dim columns);
+// The tile for a product of the operator's result type, by the knob "tile".
+TileShape tile_of(const OperatorCall& op, Dim rows, Dim columns);
 
 }  // namespace tenon::compiler::kernels

@@ -1,5 +1,5 @@
-// Recurrent layers. What a step takes from its input is one matrix product for all steps; then a scan, whose step is
-// the product of the state before it with the recurrent weights, and the gates element by element.
+// Recurrent layers. The input terms of all steps are one matrix product; a scan follows, each step of which multiplies
+// the previous state by the recurrent weights and computes the gates elementwise.
 #include <algorithm>
 #include <optional>
 
@@ -11,7 +11,6 @@
 namespace tenon::compiler::kernels {
 namespace {
 
-using Values = Expected<std::vector<Value>>;
 using Assignment = loop::Builder::Assignment;
 using runtime::reference::GateFunction;
 using runtime::reference::GateKind;
@@ -19,8 +18,8 @@ using runtime::reference::GateKind;
 enum class Cell { kPlain, kGru, kLstm };
 constexpr int64_t gates_of(Cell cell) { return cell == Cell::kPlain ? 1 : cell == Cell::kGru ? 3 : 4; }
 
-// The weights of one direction, [D, rows, columns], from some row on: [count, columns].
-Value rows_of(const Operation& op, const Value& w, int64_t direction, int64_t from, int64_t count) {
+// The rows `from` up to `from + count` of one direction's weights [D, rows, columns]: [count, columns].
+LazyTensor rows_of(const OperatorCall& op, const LazyTensor& w, int64_t direction, int64_t from, int64_t count) {
   const Dims dims{op.dim(count), w.dims[2]};
   if (!w.constant) {
     Context& context = op.context();
@@ -36,30 +35,30 @@ Value rows_of(const Operation& op, const Value& w, int64_t direction, int64_t fr
   return op.emit.constant(part);
 }
 
-// As the reference kernel has it.
-Expr passed(const GateFunction& function, const Expr& x) {
+// The activation function of a gate, as in the reference kernel.
+Expr activation(const GateFunction& function, const Expr& x) {
   const double alpha = function.alpha, beta = function.beta;
   switch (function.kind) {
     case GateKind::kSigmoid: return sigmoid(x);
-    case GateKind::kTanh: return hyperbolic_tangent(x);
-    case GateKind::kRelu: return larger(x, like(x, 0));
+    case GateKind::kTanh: return tanh(x);
+    case GateKind::kRelu: return maximum(x, like(x, 0));
     case GateKind::kAffine: return alpha * x + beta;
-    case GateKind::kLeakyRelu: return choose(below(x, 0), alpha * x, x);
-    case GateKind::kThresholdedRelu: return choose(above(x, alpha), x, like(x, 0));
-    case GateKind::kScaledTanh: return alpha * hyperbolic_tangent(beta * x);
-    case GateKind::kHardSigmoid: return larger(like(x, 0), smaller(like(x, 1), alpha * x + beta));
-    case GateKind::kElu: return choose(below(x, 0), alpha * exponential_less_1(x), x);
+    case GateKind::kLeakyRelu: return select(below(x, 0), alpha * x, x);
+    case GateKind::kThresholdedRelu: return select(above(x, alpha), x, like(x, 0));
+    case GateKind::kScaledTanh: return alpha * tanh(beta * x);
+    case GateKind::kHardSigmoid: return maximum(like(x, 0), minimum(like(x, 1), alpha * x + beta));
+    case GateKind::kElu: return select(below(x, 0), alpha * expm1(x), x);
     case GateKind::kSoftsign: return x / (1.0 + absolute(x));
-    case GateKind::kSoftplus: return larger(x, like(x, 0)) + logarithm_of_1_and(exponential(-absolute(x)));
+    case GateKind::kSoftplus: return maximum(x, like(x, 0)) + log1p(exponential(-absolute(x)));
   }
   return x;
 }
 
-// One direction of a layer: its states, in the order of its steps, the first one in front: [T + 1, N, H].
+// One direction of a layer: its states in the order of the steps, after the initial state: [T + 1, N, H].
 class Direction {
  public:
-  Direction(const Operation& op, Cell cell, int64_t direction, bool backward, std::vector<GateFunction> functions,
-            std::optional<Value> lengths)
+  Direction(const OperatorCall& op, Cell cell, int64_t direction, bool backward, std::vector<GateFunction> functions,
+            std::optional<LazyTensor> lengths)
       : op_(op),
         context_(op.context()),
         cell_(cell),
@@ -84,71 +83,74 @@ class Direction {
     }
   }
 
-  // The state behind the step that reads x's row t, and the last one.
+  // The state after the step that reads row t of x, and the final states.
   Expr state(Dim t, Dim n, Dim i) const {
     const Expr h = h_.at({backward_ ? context_.subtract(steps_, t) : context_.add(t, context_.dim(1)), n, i});
-    return lengths_ ? choose(is_inside(t, n), h, like(h, 0)) : h;
+    return lengths_ ? select(is_active(t, n), h, like(h, 0)) : h;
   }
   Expr last(Dim n, Dim i) const { return h_.at({steps_, n, i}); }
   Expr last_cell(Dim n, Dim i) const { return c_.at({steps_, n, i}); }
 
  private:
-  // A matrix of recurrent weights as the steps' product reads it; made before the steps are.
+  // A matrix of recurrent weights, packed before the scan for the product of each step.
   struct Weights {
     std::string name;
     int64_t from = 0, rows = 0;
     TileShape shape;
-    Value packed;
+    LazyTensor packed;
   };
 
   void plain() {
     const Weights weights = gates("gates", 0, 1);
     steps([&](Dim t) {
-      const Value g = product(t, weights, before(t));
-      assign("state", t, h_, [&](const Dims& at) { return through(0, g.at(at)); });
+      const LazyTensor g = product(t, weights, before(t));
+      assign("state", t, h_, [&](const Dims& at) { return gate_function(0, g.at(at)); });
     });
   }
 
   void lstm() {  // gates in, out, forget, cell
     const Weights weights = gates("gates", 0, 4);
     steps([&](Dim t) {
-      const Value g = product(t, weights, before(t));
+      const LazyTensor g = product(t, weights, before(t));
       assign("cell", t, c_, [&](const Dims& at) {
-        const Expr before = c_.at({t, at[0], at[1]}), in = through(0, seen(gate(g, 0, at), 0, at[1], before));
-        const Expr forget =
-            op_.integer("input_forget") == 1 ? 1.0 - in : through(0, seen(gate(g, 2, at), 2, at[1], before));
-        return forget * before + in * through(1, gate(g, 3, at));
+        const Expr before = c_.at({t, at[0], at[1]}),
+                   in = gate_function(0, with_peephole(gate(g, 0, at), 0, at[1], before));
+        const Expr forget = op_.integer("input_forget") == 1
+                                ? 1.0 - in
+                                : gate_function(0, with_peephole(gate(g, 2, at), 2, at[1], before));
+        return forget * before + in * gate_function(1, gate(g, 3, at));
       });
       assign("state", t, h_, [&](const Dims& at) {
         const Expr cell = c_.at({next(t), at[0], at[1]});
-        return through(0, seen(gate(g, 1, at), 1, at[1], cell)) * passed(functions_[2], cell);
+        return gate_function(0, with_peephole(gate(g, 1, at), 1, at[1], cell)) * activation(functions_[2], cell);
       });
     });
   }
 
   void gru() {  // gates update, reset, hidden
-    const Weights both = gates("gates", 0, 2), own = gates("own", 2, 1);
+    const Weights gate_weights = gates("gates", 0, 2), hidden_weights = gates("hidden", 2, 1);
     steps([&](Dim t) {
-      const Value g = product(t, both, before(t));
-      const Element reset = [&](const Dims& at) { return through(0, gate(g, 1, at)); };
-      const auto mix = [&](const Element& candidate) {
+      const LazyTensor g = product(t, gate_weights, before(t));
+      const ElementFunction reset = [&](const Dims& at) { return gate_function(0, gate(g, 1, at)); };
+      const auto mix = [&](const ElementFunction& candidate) {
         assign("state", t, h_, [&](const Dims& at) {
-          const Expr update = through(0, gate(g, 0, at));
-          return (1.0 - update) * through(1, candidate(at)) + update * before(t)(at);
+          const Expr update = gate_function(0, gate(g, 0, at));
+          return (1.0 - update) * gate_function(1, candidate(at)) + update * before(t)(at);
         });
       };
       if (reset_after()) {
-        const Value sum = product(t, own, before(t));
+        const LazyTensor sum = product(t, hidden_weights, before(t));
         mix([&](const Dims& at) {
-          const Dim own_row = row(2, at[1]);
-          return inputs_.at({row_of_x(t), at[0], own_row}) + biases(own_row) +
-                 reset(at) * (sum.at(at) + bias(own_row, true));
+          const Dim hidden_row = row(2, at[1]);
+          return inputs_.at({row_of_x(t), at[0], hidden_row}) + biases(hidden_row) +
+                 reset(at) * (sum.at(at) + bias(hidden_row, true));
         });
       } else {
-        const BufferId kept =
-            builder().temporary(op_.emit.unique("kept"), {{"", batch_}, {"", op_.dim(hidden_)}}, op_.dtype());
-        builder().compute(kept, [&](const Dims& at) { return reset(at) * before(t)(at); });
-        const Value sum = product(t, own, [&](const Dims& at) { return builder().load(kept, at); });
+        const BufferId reset_state =
+            builder().temporary(op_.emit.unique("reset_state"), {{"", batch_}, {"", op_.dim(hidden_)}}, op_.dtype());
+        builder().compute(reset_state, [&](const Dims& at) { return reset(at) * before(t)(at); });
+        const LazyTensor sum =
+            product(t, hidden_weights, [&](const Dims& at) { return builder().load(reset_state, at); });
         mix([&](const Dims& at) { return sum.at(at); });
       }
     });
@@ -159,41 +161,42 @@ class Direction {
   Dim next(Dim t) const { return context_.add(t, context_.dim(1)); }
   Dim row_of_x(Dim t) const { return backward_ ? context_.subtract(context_.subtract(steps_, context_.dim(1)), t) : t; }
   Dim row(int64_t gate, Dim unit) const { return context_.add(context_.dim(gate * hidden_), unit); }
-  Expr gate(const Value& gates, int64_t i, const Dims& at) const { return gates.at({at[0], row(i, at[1])}); }
-  // The function of the gate, of what is clipped first.
-  Expr through(size_t function, const Expr& x) const {
+  Expr gate(const LazyTensor& gates, int64_t i, const Dims& at) const { return gates.at({at[0], row(i, at[1])}); }
+  // The activation function of the gate, applied to the clipped argument.
+  Expr gate_function(size_t function, const Expr& x) const {
     const double clip = op_.real("clip");
-    return passed(functions_[function], clip > 0 ? smaller(larger(x, like(x, -clip)), like(x, clip)) : x);
+    return activation(functions_[function], clip > 0 ? minimum(maximum(x, like(x, -clip)), like(x, clip)) : x);
   }
-  // With what the gate sees of the cell, where there are peepholes: their weights lie behind the biases.
-  Expr seen(const Expr& gate, int64_t which, Dim unit, const Expr& cell) const {
+  // Adds the peephole term of the cell, if there are peepholes; their weights are stored after the biases.
+  Expr with_peephole(const Expr& gate, int64_t index, Dim unit, const Expr& cell) const {
     if (!peepholes_) return gate;
     return gate +
-           op_.arg(3).at({context_.dim(direction_), context_.add(context_.dim((8 + which) * hidden_), unit)}) * cell;
+           op_.arg(3).at({context_.dim(direction_), context_.add(context_.dim((8 + index) * hidden_), unit)}) * cell;
   }
-  // Whether the sequence has the step that reads row t of x.
-  Expr is_inside(Dim t, Dim n) const { return less(loop::index_value(t), lengths_->at({n})); }
-  Element before(Dim t) const {
+  // Whether the sequence n includes the step that reads row t of x.
+  Expr is_active(Dim t, Dim n) const { return less(loop::index_value(t), lengths_->at({n})); }
+  ElementFunction before(Dim t) const {
     return [this, t](const Dims& at) { return h_.at({t, at[0], at[1]}); };
   }
 
-  // Of w, and behind those of r.
+  // The bias of w, or the recurrent bias, which is stored after it.
   Expr bias(Dim row, bool recurrent) const {
     const Dim second = context_.add(context_.dim(gates_of(cell_) * hidden_), row);
     return op_.arg(3).at({context_.dim(direction_), recurrent ? second : row});
   }
-  // What is added whatever the state is; where the reset gate acts behind the product, it acts on r's own bias too.
+  // The biases that do not depend on the state. Where the reset gate is applied after the product, it scales the
+  // recurrent bias of the hidden gate too, which is excluded here.
   Expr biases(Dim row) const {
     const Expr sum = bias(row, false) + bias(row, true);
     if (!reset_after()) return sum;
-    return choose(less(loop::index_value(row), loop::index_value(context_.dim(2 * hidden_))), sum, bias(row, false));
+    return select(less(loop::index_value(row), loop::index_value(context_.dim(2 * hidden_))), sum, bias(row, false));
   }
 
   // x w + b of all steps: [T, N, rows].
-  Value product_of_inputs() const {
+  LazyTensor product_of_inputs() const {
     const int64_t rows = gates_of(cell_) * hidden_, vector = lanes_of(op_.dtype());
     const TileShape shape = choose_tile(steps_.constant().value_or(0), rows, vector, {.rows = true});
-    const Value w = pack(op_.emit, rows_of(op_, op_.arg(1), direction_, 0, rows), 0, shape.vectors * vector);
+    const LazyTensor w = pack(op_.emit, rows_of(op_, op_.arg(1), direction_, 0, rows), 0, shape.vectors * vector);
     Tiles tiles{.axes = {{TileAxis::Role::kOuter, batch_, 1},
                          {TileAxis::Role::kLanes, op_.dim(rows), shape.vectors * vector},
                          {TileAxis::Role::kRows, steps_, shape.rows}},
@@ -202,7 +205,7 @@ class Direction {
                     [w, x = op_.arg(0)](const std::vector<TileIndex>& at, const Dims& k) {
                       return x.at({at[2].index, at[0].index, k[0]}) * w.at({at[1].block, k[0], at[1].inner});
                     },
-                .place =
+                .result_index =
                     [](const Dims& at) {
                       return Dims{at[2], at[0], at[1]};
                     }};
@@ -210,7 +213,7 @@ class Direction {
     return op_.emit.contract("inputs", dims, op_.dtype(), std::move(tiles));
   }
 
-  Value states(std::string_view name, const Value& first) const {
+  LazyTensor states(std::string_view name, const LazyTensor& first) const {
     const Dims dims{next(steps_), batch_, op_.dim(hidden_)};
     const BufferId buffer =
         builder().temporary(op_.emit.unique(name), {{"", dims[0]}, {"", dims[1]}, {"", dims[2]}}, op_.dtype());
@@ -221,8 +224,8 @@ class Direction {
     return op_.emit.from_buffer(buffer, dims, op_.dtype());
   }
 
-  // The rows of `count` gates. One sequence reads each weight once a step: as many sums side by side as hide how long
-  // one takes, since more rows than one there are not.
+  // The recurrent weights of `count` gates. A batch of one sequence has one row, so that the tile needs enough vectors
+  // to hide the latency of a sum.
   Weights gates(std::string_view name, int64_t from, int64_t count) const {
     const int64_t rows = count * hidden_, vector = lanes_of(op_.dtype());
     TileShape shape = choose_tile(batch_.constant().value_or(0), rows, vector, {.rows = true});
@@ -237,8 +240,8 @@ class Direction {
     builder().scan({"t", steps_}, states, body);
   }
 
-  // [N, rows] of one step: r times the state, and what x gives.
-  Value product(Dim t, const Weights& weights, const Element& state) const {
+  // [N, rows] of one step: the recurrent weights times the state, plus the input terms.
+  LazyTensor product(Dim t, const Weights& weights, const ElementFunction& state) const {
     const Dims dims{batch_, op_.dim(weights.rows)};
     const BufferId to = builder().temporary(op_.emit.unique(weights.name), {{"", dims[0]}, {"", dims[1]}}, op_.dtype());
     const int64_t size = weights.shape.vectors * lanes_of(op_.dtype());
@@ -249,30 +252,30 @@ class Direction {
             [&](const std::vector<TileIndex>& at, const Dims& k) {
               return state({at[1].index, k[0]}) * weights.packed.at({at[0].block, k[0], at[0].inner});
             },
-        .place =
+        .result_index =
             [](const Dims& at) {
               return Dims{at[1], at[0]};
             }};
-    const bool alone = reset_after() && weights.from > 0;
+    const bool excludes_inputs = reset_after() && weights.from > 0;
     const TileResult result{to, [&](const Dims& at, const Expr& sum) {
-                              if (alone) return sum;
+                              if (excludes_inputs) return sum;
                               const Dim row = context_.add(context_.dim(weights.from), at[1]);
                               return inputs_.at({row_of_x(t), at[0], row}) + biases(row) + sum;
                             }};
-    for (Stmt& nest : tiled(context_, builder(), op_.emit.unique("step"), tiles, op_.dtype(), {result}))
+    for (Stmt& nest : emit_tiles(context_, builder(), op_.emit.unique("step"), tiles, op_.dtype(), {result}))
       builder().add(std::move(nest));
     return op_.emit.from_buffer(to, dims, op_.dtype());
   }
 
-  void assign(std::string_view name, Dim t, const Value& to, const Element& value) const {
+  void assign(std::string_view name, Dim t, const LazyTensor& to, const ElementFunction& value) const {
     builder().stage(name, {{"", batch_}, {"", op_.dim(hidden_)}}, {}, [&](const Dims& at) {
-      Expr made = value(at);
-      if (lengths_) made = choose(is_inside(row_of_x(t), at[0]), made, to.at({t, at[0], at[1]}));
-      return Assignment{*to.buffer, {next(t), at[0], at[1]}, std::move(made), nullptr};
+      Expr next_state = value(at);
+      if (lengths_) next_state = select(is_active(row_of_x(t), at[0]), next_state, to.at({t, at[0], at[1]}));
+      return Assignment{*to.buffer, {next(t), at[0], at[1]}, std::move(next_state), nullptr};
     });
   }
 
-  const Operation& op_;
+  const OperatorCall& op_;
   Context& context_;
   Cell cell_;
   int64_t direction_;
@@ -280,42 +283,42 @@ class Direction {
   Dim steps_, batch_;
   int64_t hidden_;
   std::vector<GateFunction> functions_;  // f, g, h
-  std::optional<Value> lengths_;         // of the sequences, where they differ
+  std::optional<LazyTensor> lengths_;    // of the sequences, where they differ
   bool peepholes_;
-  Value inputs_, h_, c_;
+  LazyTensor inputs_, h_, c_;
 };
 
 template <Cell cell, bool ragged = false>
-Values recurrent(const Operation& op) {
-  if (!op.arg(2).dims[2].constant()) return error("the size of the state is no constant");
+LoweredResults recurrent(const OperatorCall& op) {
+  if (!op.arg(2).dims[2].constant()) return error("the size of the state must be constant");
   const std::string& direction = op.text("direction");
   std::vector<Direction> directions;
   directions.reserve(2);
-  const bool both = direction == "bidirectional";
-  TENON_TRY_ASSIGN(functions, runtime::reference::gate_functions(op.attrs, gates_of(cell), both ? 2 : 1));
+  const bool bidirectional = direction == "bidirectional";
+  TENON_TRY_ASSIGN(functions, runtime::reference::gate_functions(op.attrs, gates_of(cell), bidirectional ? 2 : 1));
   const auto middle = functions->begin() + runtime::reference::functions_of(gates_of(cell));
-  std::optional<Value> lengths;
+  std::optional<LazyTensor> lengths;
   if (ragged) lengths = op.arg(cell == Cell::kLstm ? 6 : 5);
   directions.emplace_back(op, cell, 0, direction == "reverse", std::vector(functions->begin(), middle), lengths);
-  if (both) directions.emplace_back(op, cell, 1, true, std::vector(middle, functions->end()), lengths);
-  // The element of the direction that the index names.
-  const auto of = [&directions](Dim d, const std::function<Expr(const Direction&)>& element) {
+  if (bidirectional) directions.emplace_back(op, cell, 1, true, std::vector(middle, functions->end()), lengths);
+  // The element of the direction d.
+  const auto select_direction = [&directions](Dim d, const std::function<Expr(const Direction&)>& element) {
     const Expr first = element(directions[0]);
     return directions.size() == 1 ? first
-                                  : choose(same(loop::index_value(d), loop::integer_literal(DType::kI64, 0)), first,
+                                  : select(is_equal(loop::index_value(d), loop::integer_literal(DType::kI64, 0)), first,
                                            element(directions[1]));
   };
-  // Stored at once: what computes them does not outlive this.
-  std::vector<Value> results;
+  // The results are stored, since `directions` does not outlive this function.
+  std::vector<LazyTensor> results;
   results.push_back(op.emit.stored("y", op.emit.expression(op.results[0]->dims, op.dtype(), [&](const Dims& at) {
-    return of(at[1], [&](const Direction& one) { return one.state(at[0], at[2], at[3]); });
+    return select_direction(at[1], [&](const Direction& one_way) { return one_way.state(at[0], at[2], at[3]); });
   })));
   results.push_back(op.emit.stored("h_last", op.emit.expression(op.results[1]->dims, op.dtype(), [&](const Dims& at) {
-    return of(at[0], [&](const Direction& one) { return one.last(at[1], at[2]); });
+    return select_direction(at[0], [&](const Direction& one_way) { return one_way.last(at[1], at[2]); });
   })));
   if (cell == Cell::kLstm) {
     results.push_back(op.emit.stored("c_last", op.emit.expression(op.results[2]->dims, op.dtype(), [&](const Dims& at) {
-      return of(at[0], [&](const Direction& one) { return one.last_cell(at[1], at[2]); });
+      return select_direction(at[0], [&](const Direction& one_way) { return one_way.last_cell(at[1], at[2]); });
     })));
   }
   return results;
@@ -324,12 +327,10 @@ Values recurrent(const Operation& op) {
 }  // namespace
 
 std::span<const Lowering> recurrent_lowerings() {
-  static constexpr Lowering kLowerings[] = {{"rnn", recurrent<Cell::kPlain>},
-                                            {"gru", recurrent<Cell::kGru>},
-                                            {"lstm", recurrent<Cell::kLstm>},
-                                            {"rnn_ragged", recurrent<Cell::kPlain, true>},
-                                            {"gru_ragged", recurrent<Cell::kGru, true>},
-                                            {"lstm_ragged", recurrent<Cell::kLstm, true>}};
+  static constexpr Lowering kLowerings[] = {
+      {ops::kRnn, recurrent<Cell::kPlain>},           {ops::kGru, recurrent<Cell::kGru>},
+      {ops::kLstm, recurrent<Cell::kLstm>},           {ops::kRnnRagged, recurrent<Cell::kPlain, true>},
+      {ops::kGruRagged, recurrent<Cell::kGru, true>}, {ops::kLstmRagged, recurrent<Cell::kLstm, true>}};
   return kLowerings;
 }
 

@@ -14,10 +14,10 @@ namespace tenon::compiler::kernels {
 namespace {
 
 using loop::AxisKind;
-using loop::Mark;
+using loop::LoopKind;
 
-constexpr int64_t kLanes = 64;                // of a vector, as many as some registers hold
-constexpr int64_t kParallelPoints = 1 << 15;  // below, threads cost more than they save
+constexpr int64_t kLanes = 64;                // elements of a vector, as many as several registers hold
+constexpr int64_t kParallelPoints = 1 << 15;  // iterations below which threads cost more than they save
 
 class Scheduler {
  public:
@@ -38,10 +38,10 @@ class Scheduler {
     Symbol var{};
     Dim extent;
     AxisKind kind{};
-    int64_t size() const { return extent.constant().value_or(0); }  // 0: not known
+    int64_t size() const { return extent.constant().value_or(0); }  // 0: not constant
   };
 
-  // The loops that stand around the stage alone, outermost first; none where some are marked already.
+  // The loops around this stage only, outermost first; none where one of them is annotated already.
   std::vector<Loop> loops_of(Symbol stage) {
     function_ = schedule_.function();
     path_ = loop::find_stage(context_, function_, stage);
@@ -49,19 +49,19 @@ class Scheduler {
     if (!path_) return loops;
     for (size_t i = 0; i + 1 < path_->steps.size(); ++i) {
       if (!path_->is_loop(i)) continue;
-      const loop::For& one = path_->loop_at(i);
-      if (one.mark != Mark::kSerial) return {};
-      Loop loop{one.var, one.extent, AxisKind::kSpatial};
+      const loop::For& loop_stmt = path_->loop_at(i);
+      if (loop_stmt.kind != LoopKind::kSerial) return {};
+      Loop loop{loop_stmt.var, loop_stmt.extent, AxisKind::kSpatial};
       for (const loop::Axis& axis : path_->stage().axes) {
-        if (loop::mentions({&axis.value, 1}, one.var) && axis.kind != AxisKind::kSpatial) loop.kind = axis.kind;
+        if (loop::mentions({&axis.value, 1}, loop_stmt.var) && axis.kind != AxisKind::kSpatial) loop.kind = axis.kind;
       }
-      if (one.body.size() > 1) loops.clear();
+      if (loop_stmt.body.size() > 1) loops.clear();
       else loops.push_back(loop);
     }
     return loops;
   }
 
-  // Whether any place in the stage's expressions, but for those of elements, depends on the variable.
+  // Whether an expression of the stage, apart from the indices of accesses, depends on the variable.
   bool computes_with(Symbol var) {
     bool found = false;
     for_each_expr(path_->stage(), [&](loop::Expr& expr) {
@@ -76,14 +76,14 @@ class Scheduler {
   static bool mentions(Dim dim, Symbol var) { return loop::mentions({&dim, 1}, var); }
   Dim over_loops(Dim dim) { return loop::over_loops(context_, path_->stage(), {dim})[0]; }
 
-  // What the elements that the stage takes are apart along a loop, one number each access.
+  // The stride of each access of the stage along a loop.
   std::vector<std::optional<int64_t>> strides(Symbol var) {
-    std::vector<std::optional<int64_t>> all;
+    std::vector<std::optional<int64_t>> result;
     for_each_access(path_->stage(), [&](const loop::Access& access) {
       const Dims indices = loop::over_loops(context_, path_->stage(), access.indices);
-      all.push_back(stride(context_, var, offset(context_, function_.buffer(access.buffer), indices)));
+      result.push_back(stride(context_, var, offset(context_, function_.buffer(access.buffer), indices)));
     });
-    return all;
+    return result;
   }
 
   void schedule(Symbol stage) {
@@ -97,53 +97,55 @@ class Scheduler {
 
   void elementwise(Symbol stage) {
     std::vector<Loop> loops = loops_of(stage);
-    // Short inner loops become one with those around them, where the elements lie so that nobody sees it.
+    // Fuses short inner loops with the loops around them where all accesses remain strided.
     while (loops.size() > 1) {
       const Loop outer = loops[loops.size() - 2], inner = loops.back();
       if (inner.size() == 0 || outer.size() == 0 || inner.size() >= 4 * kLanes) break;
       const auto a = strides(outer.var), b = strides(inner.var);
-      bool one = !computes_with(outer.var) && !computes_with(inner.var);
-      for (size_t i = 0; i < a.size(); ++i) one &= a[i] && b[i] && *a[i] == *b[i] * inner.size();
-      if (!one || !schedule_.fuse(stage, outer.var, inner.var)) break;
+      bool can_fuse = !computes_with(outer.var) && !computes_with(inner.var);
+      for (size_t i = 0; i < a.size(); ++i) can_fuse &= a[i] && b[i] && *a[i] == *b[i] * inner.size();
+      if (!can_fuse || !schedule_.fuse(stage, outer.var, inner.var)) break;
       loops = loops_of(stage);
     }
-    vector(stage, loops.back());
-    threads(stage);
+    vectorize(stage, loops.back());
+    parallelize(stage);
   }
 
-  void vector(Symbol stage, const Loop& loop) {
+  void vectorize(Symbol stage, const Loop& loop) {
     if (loop.size() == 1) return;
     if (loop.size() > 0 && loop.size() <= 8 * kLanes) {
-      (void)schedule_.mark(stage, loop.var, Mark::kVector);
+      (void)schedule_.annotate(stage, loop.var, LoopKind::kVectorized);
       return;
     }
-    // A length that is not known has lanes that are off at its end.
+    // A loop whose extent is not constant masks the lanes past its end.
     const int64_t lanes = loop.size() > 0 ? 8 * kLanes : 16;
     if (loop.size() % lanes != 0 && loop.size() > 0) {
-      if (loop.size() < kParallelPoints) (void)schedule_.mark(stage, loop.var, Mark::kVector);
+      if (loop.size() < kParallelPoints) (void)schedule_.annotate(stage, loop.var, LoopKind::kVectorized);
       else if (schedule_.split(stage, loop.var, kLanes))
-        (void)schedule_.mark(stage, loops_of(stage).back().var, Mark::kVector);
+        (void)schedule_.annotate(stage, loops_of(stage).back().var, LoopKind::kVectorized);
       return;
     }
-    if (schedule_.split(stage, loop.var, lanes)) (void)schedule_.mark(stage, loops_of(stage).back().var, Mark::kVector);
+    if (schedule_.split(stage, loop.var, lanes))
+      (void)schedule_.annotate(stage, loops_of(stage).back().var, LoopKind::kVectorized);
   }
 
-  void threads(Symbol stage) {
+  void parallelize(Symbol stage) {
     function_ = schedule_.function();
     path_ = loop::find_stage(context_, function_, stage);
     double points = 1;
     std::optional<Symbol> outermost;
     for (size_t i = 0; path_ && i + 1 < path_->steps.size(); ++i) {
       if (!path_->is_loop(i)) continue;
-      const loop::For& one = path_->loop_at(i);
-      if (one.mark == Mark::kParallel) return;
-      if (!outermost && one.mark == Mark::kSerial && one.extent.constant() != 1) outermost = one.var;
-      points *= static_cast<double>(one.extent.constant().value_or(kLanes));
+      const loop::For& loop_stmt = path_->loop_at(i);
+      if (loop_stmt.kind == LoopKind::kParallel) return;
+      if (!outermost && loop_stmt.kind == LoopKind::kSerial && loop_stmt.extent.constant() != 1)
+        outermost = loop_stmt.var;
+      points *= static_cast<double>(loop_stmt.extent.constant().value_or(kLanes));
     }
-    if (outermost && points >= kParallelPoints) (void)schedule_.mark(stage, *outermost, Mark::kParallel);
+    if (outermost && points >= kParallelPoints) (void)schedule_.annotate(stage, *outermost, LoopKind::kParallel);
   }
 
-  // Where neighbours of the result come from neighbours, these are the vector, and the sum runs around them.
+  // Vectorizes the innermost spatial loop where it accesses contiguous elements, with the reduction loops around it.
   void reduction(Symbol stage, const std::vector<Loop>& loops) {
     std::vector<Symbol> order, sum;
     std::optional<Loop> last;
@@ -151,28 +153,29 @@ class Scheduler {
       if (loop.kind == AxisKind::kReduce) sum.push_back(loop.var);
       else last = loop;
     }
-    if (!last || last->size() < 2) return threads(stage);
-    bool side_by_side = true;
-    size_t moves = 0;
-    for (const auto& one : strides(last->var)) side_by_side &= one && *one >= 0 && *one <= 2, moves += one && *one != 0;
-    if (!side_by_side || moves < 2) return threads(stage);
+    if (!last || last->size() < 2) return parallelize(stage);
+    bool is_contiguous = true;
+    size_t num_moving = 0;
+    for (const auto& step : strides(last->var))
+      is_contiguous &= step && *step >= 0 && *step <= 2, num_moving += step && *step != 0;
+    if (!is_contiguous || num_moving < 2) return parallelize(stage);
     for (const Loop& loop : loops) {
       if (loop.kind == AxisKind::kSpatial && loop.var != last->var) order.push_back(loop.var);
     }
     order.insert(order.end(), sum.begin(), sum.end());
     order.push_back(last->var);
-    if (!schedule_.reorder(stage, order)) return threads(stage);
+    if (!schedule_.reorder(stage, order)) return parallelize(stage);
     if (!path_->stage().init.empty() && schedule_.split_init(stage, sum.front())) {
       const Symbol init = context_.symbol(fmt::format("{}_init", context_.name(stage)));
-      if (const auto inner = loops_of(init); !inner.empty()) vector(init, inner.back());
+      if (const auto inner = loops_of(init); !inner.empty()) vectorize(init, inner.back());
     }
-    (void)schedule_.mark(stage, last->var, Mark::kVector);
-    threads(stage);
+    (void)schedule_.annotate(stage, last->var, LoopKind::kVectorized);
+    parallelize(stage);
   }
 
   TypeContext& context_;
   loop::Schedule schedule_;
-  loop::Function function_;  // as path_ sees it
+  loop::Function function_;  // into which path_ points
   Expected<loop::Path> path_ = loop::Path();
 };
 

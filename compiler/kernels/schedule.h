@@ -1,5 +1,5 @@
-// The schedule of a kernel without a search: what is written plainly becomes vectors, and threads where there is work
-// for them. Contractions bring their loops along (tiles.h).
+// The default schedule of a kernel, without a search: plain loops are vectorized, and parallel where there is enough
+// work for threads. Contractions are emitted with their schedules (tiles.h).
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@ namespace tenon::compiler::kernels {
 
 struct Scheduled {
   loop::Function function;
-  std::vector<std::string> steps;  // of compiler/loop/schedule, as they were taken
+  std::vector<std::string> steps;  // of compiler/loop/schedule, in the order of their application
 };
 
-// The function computes what it did; a step that is refused is left out.
+// Schedules the function without changing its results; a step that is rejected is skipped.
 Scheduled schedule(TypeContext& context, loop::Function function);
 
 }  // namespace tenon::compiler::kernels

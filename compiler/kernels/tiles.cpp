@@ -13,18 +13,17 @@
 namespace tenon::compiler::kernels {
 namespace {
 
-constexpr int64_t kTasks = 16;  // that keep many threads busy
-// Cycles: of 16 channels of a tile that are turned round; of a line from the second cache, beyond what passes
-// meanwhile.
-constexpr double kTurned = 80, kFar = 0.25;
+constexpr int64_t kTasks = 16;  // tasks that keep many threads busy
+// Cycles to transpose 16 channels of a tile, and to load a cache line from L2 beyond the cycles that computation hides.
+constexpr double kTransposeCycles = 80, kL2Cycles = 0.25;
 
-// A part of an axis: `count` blocks of `size`, from `begin` on.
-struct Part {
+// A part of an axis: `count` blocks of `size` elements, from `begin` on.
+struct AxisPart {
   Dim begin, count;
   int64_t size = 1;
-  Dim block, inner;      // of the first element, among whole tiles: weights are packed so
-  bool guarded = false;  // the last elements of a block lie behind the end
-  bool rest = false;     // at most one block, whatever the extent
+  Dim block, inner;      // position of the first element in full tiles, which index packed panels
+  bool guarded = false;  // the last elements of a block are past the end
+  bool tail = false;     // at most one block, whatever the extent
 };
 
 class Nest {
@@ -33,17 +32,17 @@ class Nest {
        const std::vector<TileResult>& results)
       : context_(context), builder_(builder), name_(name), tiles_(tiles), dtype_(dtype), results_(results) {}
 
-  // Inside the loops over the blocks.
-  Stmt make(const std::vector<Part>& parts) {
+  // The nest inside the loops over the blocks.
+  Stmt make(const std::vector<AxisPart>& parts) {
     std::vector<For> inner;
     std::vector<Axis> blocks = builder_.step_axes(), inners, terms;
     std::vector<TileIndex> at;
-    Dims whole, local;
+    Dims indices, local;
     std::vector<loop::Guard> guards;
     const auto zero = context_.dim(0);
     std::optional<For> lanes;
     for (size_t i = 0; i < parts.size(); ++i) {
-      const Part& part = parts[i];
+      const AxisPart& part = parts[i];
       TileIndex index{zero, zero, zero, part.guarded};
       if (part.count.constant() != 1) {
         const Symbol var = block(i);
@@ -54,22 +53,23 @@ class Nest {
       if (role == TileAxis::Role::kLanes || (role == TileAxis::Role::kRows && part.size > 1)) {
         const Symbol var = symbol(fmt::format("t{}", i));
         const bool is_lanes = role == TileAxis::Role::kLanes;
-        For own{.var = var,
-                .extent = context_.dim(part.size),
-                .mark = is_lanes ? Mark::kVector : Mark::kUnroll,
-                .body = {}};
-        if (is_lanes) lanes = own;
-        else inner.push_back(own);
-        inners.push_back({.var = var, .extent = own.extent, .kind = AxisKind::kSpatial, .value = context_.dim(var)});
+        For tile_loop{.var = var,
+                      .extent = context_.dim(part.size),
+                      .kind = is_lanes ? LoopKind::kVectorized : LoopKind::kUnrolled,
+                      .body = {}};
+        if (is_lanes) lanes = tile_loop;
+        else inner.push_back(tile_loop);
+        inners.push_back(
+            {.var = var, .extent = tile_loop.extent, .kind = AxisKind::kSpatial, .value = context_.dim(var)});
         index.inner = context_.dim(var);
-        // Lanes lie side by side: theirs is the last index.
+        // Lanes are contiguous: their index is the last one.
         local.insert(is_lanes ? local.end() : local.begin(), index.inner);
-        shape_.insert(is_lanes ? shape_.end() : shape_.begin(), own.extent);
+        shape_.insert(is_lanes ? shape_.end() : shape_.begin(), tile_loop.extent);
       }
       index.index =
           context_.add(part.begin, context_.add(context_.multiply(index.block, context_.dim(part.size)), index.inner));
       index.block = context_.add(index.block, part.block), index.inner = context_.add(index.inner, part.inner);
-      whole.push_back(index.index);
+      indices.push_back(index.index);
       at.push_back(index);
       if (part.guarded) guards.push_back({index.index, tiles_.axes[i].extent});
     }
@@ -79,7 +79,7 @@ class Nest {
     const Dims over = tiles_.over_of ? tiles_.over_of(at) : tiles_.over;
     for (size_t i = 0; i < over.size(); ++i) {
       const Symbol var = symbol(fmt::format("k{}", i));
-      sum.push_back({.var = var, .extent = over[i], .mark = Mark::kSerial, .body = {}});
+      sum.push_back({.var = var, .extent = over[i], .kind = LoopKind::kSerial, .body = {}});
       terms.push_back({.var = var, .extent = over[i], .kind = AxisKind::kReduce, .value = context_.dim(var)});
       k.push_back(context_.dim(var));
     }
@@ -90,47 +90,49 @@ class Nest {
     std::vector<Axis> first = builder_.step_axes();
     first.insert(first.end(), inners.begin(), inners.end());
     body.push_back(nest(inner, stage(name_ + "_init", first, {}, {}, acc, local, loop::literal(dtype_, 0))));
-    std::vector<Axis> all = blocks;
-    all.insert(all.end(), inners.begin(), inners.end());
-    all.insert(all.end(), terms.begin(), terms.end());
+    std::vector<Axis> axes = blocks;
+    axes.insert(axes.end(), inners.begin(), inners.end());
+    axes.insert(axes.end(), terms.begin(), terms.end());
     std::vector<For> loops = sum;
     loops.insert(loops.end(), inner.begin(), inner.end());
-    body.push_back(nest(loops, stage(name_, all, {}, {}, acc, local, held + tiles_.term(at, k))));
-    all.resize(blocks.size() + inners.size());
-    const Dims place = tiles_.place(whole);
-    if (tiles_.turned && inner.size() == 2) return turned(inner, all, std::move(guards), place, acc, std::move(body));
+    body.push_back(nest(loops, stage(name_, axes, {}, {}, acc, local, held + tiles_.term(at, k))));
+    axes.resize(blocks.size() + inners.size());
+    const Dims result_index = tiles_.result_index(indices);
+    if (tiles_.transposed && inner.size() == 2)
+      return transposed(inner, axes, std::move(guards), result_index, acc, std::move(body));
     for (const TileResult& result : results_) {
-      body.push_back(nest(inner, stage(context_.name(builder_.function().buffer(result.buffer).name), all, guards, {},
-                                       result.buffer, place, result.value(place, held))));
+      body.push_back(nest(inner, stage(context_.name(builder_.function().buffer(result.buffer).name), axes, guards, {},
+                                       result.buffer, result_index, result.value(result_index, held))));
     }
     return Stmt{loop::Alloc{.buffer = acc, .scope = loop::Scope::kRegisters, .body = std::move(body)}};
   }
 
-  // The sums that `body` makes, and the results of a copy of them that has their rows as lanes.
-  Stmt turned(std::vector<For> loops, const std::vector<Axis>& axes, std::vector<loop::Guard> guards, const Dims& place,
-              loop::BufferId acc, loop::Body body) {
+  // Transposes the sums that `body` computes into a copy whose lanes are their rows, and stores the results from it.
+  Stmt transposed(std::vector<For> loops, const std::vector<Axis>& axes, std::vector<loop::Guard> guards,
+                  const Dims& result_index, loop::BufferId acc, loop::Body body) {
     const Dims at{context_.dim(loops[1].var), context_.dim(loops[0].var)};
     const int64_t rows = *loops[0].extent.constant();
     const Dim lanes =
         context_.dim(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(rows, 4)))));
     const loop::BufferId tile =
         builder_.local(context_.name(builder_.stage_name(name_ + "_tile")), {loops[1].extent, lanes}, dtype_);
-    std::vector<Axis> own;
-    for (const For& loop : loops) own.push_back(*std::ranges::find(axes, loop.var, &Axis::var));
+    std::vector<Axis> tile_axes;
+    for (const For& loop : loops) tile_axes.push_back(*std::ranges::find(axes, loop.var, &Axis::var));
     body.push_back(
-        nest(loops, stage(name_ + "_turned", own, {}, {}, tile, at, builder_.load(acc, Dims{at[1], at[0]}))));
-    loop::Body all;
-    all.push_back({loop::Alloc{.buffer = acc, .scope = loop::Scope::kRegisters, .body = std::move(body)}});
+        nest(loops, stage(name_ + "_transposed", tile_axes, {}, {}, tile, at, builder_.load(acc, Dims{at[1], at[0]}))));
+    loop::Body nests;
+    nests.push_back({loop::Alloc{.buffer = acc, .scope = loop::Scope::kRegisters, .body = std::move(body)}});
     std::swap(loops[0], loops[1]);
-    loops[0].mark = Mark::kSerial, loops[1].mark = Mark::kVector;
-    // Whole registers, of which the last lanes are not stored.
+    loops[0].kind = LoopKind::kSerial, loops[1].kind = LoopKind::kVectorized;
+    // Vectors are whole registers; the guard masks the last lanes of the store.
     if (loops[1].extent != lanes) guards.push_back({at[1], loops[1].extent});
     loops[1].extent = lanes;
     for (const TileResult& result : results_) {
-      all.push_back(nest(loops, stage(context_.name(builder_.function().buffer(result.buffer).name), axes, guards, {},
-                                      result.buffer, place, result.value(place, builder_.load(tile, at)))));
+      nests.push_back(
+          nest(loops, stage(context_.name(builder_.function().buffer(result.buffer).name), axes, guards, {},
+                            result.buffer, result_index, result.value(result_index, builder_.load(tile, at)))));
     }
-    return Stmt{loop::Alloc{.buffer = tile, .scope = loop::Scope::kStack, .body = std::move(all)}};
+    return Stmt{loop::Alloc{.buffer = tile, .scope = loop::Scope::kStack, .body = std::move(nests)}};
   }
 
   // The variable of the loop over the blocks of an axis.
@@ -139,7 +141,7 @@ class Nest {
  private:
   static Stmt nest(std::vector<For> loops, Stmt inner) { return loop::nest(std::move(loops), std::move(inner)); }
 
-  // A name that no dim of the function has.
+  // A symbol that differs from the dims of the function.
   Symbol symbol(std::string name) const {
     const auto& dims = builder_.function().dims;
     while (std::ranges::find(dims, context_.symbol(name)) != dims.end()) name += '_';
@@ -166,37 +168,37 @@ class Nest {
   Dims shape_;
 };
 
-// The parts of an axis: whole tiles, and what remains, as vectors in powers of two of registers, which are what vectors
-// are made of. Where the extent is not known so are rows: a copy of the tile for each power serves all remainders.
-std::vector<Part> parts_of(Context& context, const TileAxis& axis, int64_t vector) {
-  const Dim zero = context.dim(0), one = context.dim(1);
+// The parts of an axis: full tiles, and a tail of lanes in powers of two of registers. Where the extent is not
+// constant, the tail of rows is covered by powers of two as well: one copy of the tile for each power serves all tails.
+std::vector<AxisPart> parts_of_axis(Context& context, const TileAxis& axis, int64_t vector) {
+  const Dim zero = context.dim(0), single = context.dim(1);
   if (axis.role == TileAxis::Role::kOuter) return {{zero, axis.extent, 1, zero, zero}};
   const bool lanes = axis.role == TileAxis::Role::kLanes;
   const Dim size = context.dim(axis.size), blocks = context.floor_divide(axis.extent, size);
-  const Dim begin = context.multiply(blocks, size), rest = context.subtract(axis.extent, begin);
-  std::vector<Part> parts;
+  const Dim begin = context.multiply(blocks, size), tail = context.subtract(axis.extent, begin);
+  std::vector<AxisPart> parts;
   if (blocks.constant() != 0) parts.push_back({zero, blocks, axis.size, zero, zero});
-  if (const auto remains = rest.constant()) {
-    if (*remains > 0 && !lanes) {
-      parts.push_back({begin, one, *remains, blocks, zero});
+  if (const auto tail_size = tail.constant()) {
+    if (*tail_size > 0 && !lanes) {
+      parts.push_back({begin, single, *tail_size, blocks, zero});
       return parts;
     }
-    for (int64_t done = 0; done < *remains;) {
-      const int64_t vectors = (*remains - done + vector - 1) / vector;
-      const int64_t some = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(vectors))) * vector;
-      parts.push_back(
-          {context.add(begin, context.dim(done)), one, some, blocks, context.dim(done), done + some > *remains});
-      done += some;
+    for (int64_t covered = 0; covered < *tail_size;) {
+      const int64_t vectors = (*tail_size - covered + vector - 1) / vector;
+      const int64_t count = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(vectors))) * vector;
+      parts.push_back({context.add(begin, context.dim(covered)), single, count, blocks, context.dim(covered),
+                       covered + count > *tail_size});
+      covered += count;
     }
     return parts;
   }
-  const int64_t unit = lanes ? vector : 1, most = lanes ? axis.size / unit : axis.size - 1;
-  Dim left = context.ceil_divide(rest, unit), done = zero;
-  for (auto units = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(most))); units > 0; units /= 2) {
-    const Dim some = context.floor_divide(left, context.dim(units));
-    parts.push_back({context.add(begin, done), some, units * unit, blocks, done, lanes, true});
-    done = context.add(done, context.multiply(some, context.dim(units * unit)));
-    left = context.subtract(left, context.multiply(some, context.dim(units)));
+  const int64_t unit = lanes ? vector : 1, max_units = lanes ? axis.size / unit : axis.size - 1;
+  Dim left = context.ceil_divide(tail, unit), covered = zero;
+  for (auto units = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(max_units))); units > 0; units /= 2) {
+    const Dim count = context.floor_divide(left, context.dim(units));
+    parts.push_back({context.add(begin, covered), count, units * unit, blocks, covered, lanes, true});
+    covered = context.add(covered, context.multiply(count, context.dim(units * unit)));
+    left = context.subtract(left, context.multiply(count, context.dim(units)));
   }
   return parts;
 }
@@ -210,40 +212,41 @@ double terms_of(const Tiles& tiles) {
 
 }  // namespace
 
-loop::Body tiled(Context& context, loop::Builder& builder, const std::string& name, const Tiles& tiles, DType dtype,
-                 const std::vector<TileResult>& results) {
-  // The steps of a scan are too short: their threads would wait for each other more than they work.
+loop::Body emit_tiles(Context& context, loop::Builder& builder, const std::string& name, const Tiles& tiles,
+                      DType dtype, const std::vector<TileResult>& results) {
+  // The steps of a scan are too short for threads, which would mostly wait for each other.
   const bool parallel = terms_of(tiles) >= kParallelTerms && builder.step_axes().empty();
-  // Threads share the outermost loop that has work for many, or the longest.
-  const auto enough = [&](size_t axis, const Part& part) {
-    const auto blocks = [](const Part& one) { return one.rest ? 1 : one.count.constant().value_or(kTasks); };
-    const int64_t own = blocks(part);
-    bool most = true;
+  // The outermost loop with enough blocks for all threads is parallel, or the longest one.
+  const auto has_enough_blocks = [&](size_t axis, const AxisPart& part) {
+    const auto blocks = [](const AxisPart& p) { return p.tail ? 1 : p.count.constant().value_or(kTasks); };
+    const int64_t count = blocks(part);
+    bool is_longest = true;
     for (size_t i = axis + 1; i < tiles.axes.size(); ++i) {
-      for (const Part& inner : parts_of(context, tiles.axes[i], lanes_of(dtype))) most &= blocks(inner) <= own;
+      for (const AxisPart& inner : parts_of_axis(context, tiles.axes[i], lanes_of(dtype)))
+        is_longest &= blocks(inner) <= count;
     }
-    return own >= kTasks || most;
+    return count >= kTasks || is_longest;
   };
-  // A nest for each choice of parts. What remains of an inner axis stands in the loops of the outer ones, beside the
-  // whole tiles: it finds in the cache what they have read.
-  std::vector<Part> parts;
+  // A nest for each combination of parts. The tail of an inner axis is in the loops of the outer ones, beside the full
+  // tiles, so that it hits the cache lines that they have loaded.
+  std::vector<AxisPart> parts;
   const std::function<loop::Body(size_t, bool)> nests = [&](size_t axis, bool outermost) {
     loop::Body body;
     if (axis == tiles.axes.size()) {
       body.push_back(Nest(context, builder, name, tiles, dtype, results).make(parts));
       return body;
     }
-    for (const Part& part : parts_of(context, tiles.axes[axis], lanes_of(dtype))) {
+    for (const AxisPart& part : parts_of_axis(context, tiles.axes[axis], lanes_of(dtype))) {
       const bool loops = part.count.constant() != 1,
-                 shared = parallel && outermost && loops && !part.rest && enough(axis, part);
+                 is_parallel = parallel && outermost && loops && !part.tail && has_enough_blocks(axis, part);
       parts.push_back(part);
-      loop::Body inner = nests(axis + 1, outermost && !shared);
+      loop::Body inner = nests(axis + 1, outermost && !is_parallel);
       parts.pop_back();
       if (loops) {
         const Symbol var = Nest(context, builder, name, tiles, dtype, results).block(axis);
         body.push_back({For{.var = var,
                             .extent = part.count,
-                            .mark = shared ? Mark::kParallel : Mark::kSerial,
+                            .kind = is_parallel ? LoopKind::kParallel : LoopKind::kSerial,
                             .body = std::move(inner)}});
       } else {
         std::ranges::move(inner, std::back_inserter(body));
@@ -254,29 +257,29 @@ loop::Body tiled(Context& context, loop::Builder& builder, const std::string& na
   return nests(0, true);
 }
 
-std::vector<TileShape> tile_shapes(int64_t rows, int64_t lanes, int64_t vector, Apart apart) {
+std::vector<TileShape> tile_shapes(int64_t rows, int64_t lanes, int64_t vector, Strided strided) {
   constexpr int64_t kRegisters = 32, kAccumulators = 28;
-  constexpr double kLatency = 4;    // from one sum to the next
-  constexpr double kLoaded = 0.25;  // of a vector, which may come from the second cache
-  const auto cycles = [apart](int64_t r, int64_t v) {
+  constexpr double kLatency = 4;    // cycles from one sum to the next
+  constexpr double kLoaded = 0.25;  // cycles to load a vector, which may come from L2
+  const auto cycles = [strided](int64_t r, int64_t v) {
     const auto rows = static_cast<double>(r), vectors = static_cast<double>(v);
     return std::max({0.5 * rows * vectors, 0.5 * (rows + vectors), kLatency}) + kLoaded * vectors +
-           (apart.rows ? 0.125 * rows : 0) + (apart.lanes ? std::max(4 / vectors - 1, 0.0) : 0);
+           (strided.rows ? 0.125 * rows : 0) + (strided.lanes ? std::max(4 / vectors - 1, 0.0) : 0);
   };
   const int64_t vectors = (lanes + vector - 1) / vector, most_rows = rows > 0 ? rows : kAccumulators;
   std::vector<TileShape> shapes;
   for (int64_t v = 1; v <= std::min<int64_t>(vectors, 4); v *= 2) {
-    // Beside the sums there are the vectors, and an element that all of them are multiplied by.
-    const int64_t most = std::min(kAccumulators, kRegisters - v - 1) / v;
-    for (int64_t r = 1; r <= std::min(most_rows, most); ++r) {
+    // Beside the accumulators, registers hold the vectors, and one broadcast element that multiplies them.
+    const int64_t max_rows = std::min(kAccumulators, kRegisters - v - 1) / v;
+    for (int64_t r = 1; r <= std::min(most_rows, max_rows); ++r) {
       TileShape shape{r, v};
-      // Blocks of rows and vectors, and what remains of each: of rows a block, of vectors one for each power of two.
+      // Blocks of rows and vectors, and their tails: one block of rows, and of vectors one for each power of two.
       for (const auto& [rows_of, blocks] : {std::pair(r, most_rows / r), std::pair(most_rows % r, int64_t{1})}) {
-        for (int64_t one = v; one > 0 && rows_of > 0; one /= 2) {
-          const int64_t times = one == v ? vectors / v : vectors / one % 2;
+        for (int64_t width = v; width > 0 && rows_of > 0; width /= 2) {
+          const int64_t times = width == v ? vectors / v : vectors / width % 2;
           if (times == 0) continue;
-          shape.cycles += static_cast<double>(blocks * times) * cycles(rows_of, one);
-          shape.code += rows_of * (one + 1);
+          shape.cycles += static_cast<double>(blocks * times) * cycles(rows_of, width);
+          shape.code += rows_of * (width + 1);
         }
       }
       shapes.push_back(shape);
@@ -285,33 +288,34 @@ std::vector<TileShape> tile_shapes(int64_t rows, int64_t lanes, int64_t vector, 
   return shapes;
 }
 
-TileShape choose_tile(int64_t rows, int64_t lanes, int64_t vector, Apart apart) {
-  const std::vector<TileShape> shapes = tile_shapes(rows, lanes, vector, apart);
+TileShape choose_tile(int64_t rows, int64_t lanes, int64_t vector, Strided strided) {
+  const std::vector<TileShape> shapes = tile_shapes(rows, lanes, vector, strided);
   return *std::ranges::min_element(shapes, {}, &TileShape::cost);
 }
 
-TileShape choose_turned_tile(int64_t places, int64_t channels, int64_t terms,
-                             const std::function<bool(int64_t rows)>& allowed) {
-  const int64_t vectors = (channels + kSide - 1) / kSide;
+TileShape choose_transposed_tile(int64_t pixels, int64_t channels, int64_t terms,
+                                 const std::function<bool(int64_t rows)>& allowed) {
+  const int64_t vectors = (channels + kTransposeSide - 1) / kTransposeSide;
   TileShape best;
-  for (TileShape shape : tile_shapes(places, channels, kSide, {})) {
-    if (shape.rows > kSide || (allowed && !allowed(shape.rows))) continue;
-    // A vector of channels of a tile is turned, and its weights are read, from the second cache if they are many.
-    const int64_t tiles = (places + shape.rows - 1) / shape.rows;
+  for (TileShape shape : tile_shapes(pixels, channels, kTransposeSide, {})) {
+    if (shape.rows > kTransposeSide || (allowed && !allowed(shape.rows))) continue;
+    // Each vector of channels of a tile is transposed, and reads its weights, from L2 where they exceed L1.
+    const int64_t tiles = (pixels + shape.rows - 1) / shape.rows;
     const auto lines = static_cast<double>(tiles * vectors);
-    const bool far = terms * shape.vectors * kSide > kNearWords;
-    shape.cycles = (shape.cycles + (far ? lines * kFar : 0)) * static_cast<double>(terms) + lines * kTurned;
+    const bool weights_in_l2 = terms * shape.vectors * kTransposeSide > kL1Elements;
+    shape.cycles = (shape.cycles + (weights_in_l2 ? lines * kL2Cycles : 0)) * static_cast<double>(terms) +
+                   lines * kTransposeCycles;
     if (best.cycles == 0 || shape.cost() < best.cost()) best = shape;
   }
   return best;
 }
 
-TileShape choose_tile(Emitter& emit, int64_t rows, int64_t lanes, int64_t vector, Apart apart) {
-  const std::vector<TileShape> shapes = tile_shapes(rows, lanes, vector, apart);
+TileShape choose_tile(Emitter& emit, int64_t rows, int64_t lanes, int64_t vector, Strided strided) {
+  const std::vector<TileShape> shapes = tile_shapes(rows, lanes, vector, strided);
   std::vector<Option> options;
   for (const TileShape& shape : shapes)
     options.push_back({fmt::format("{}x{}", shape.rows, shape.vectors), shape.cost()});
-  return shapes[emit.decide("tile", std::move(options))];
+  return shapes[emit.choose_option("tile", std::move(options))];
 }
 
 }  // namespace tenon::compiler::kernels

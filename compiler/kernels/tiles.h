@@ -1,13 +1,12 @@
-// Contractions in tiles of registers: the loops of a matrix product or a convolution as its micro-kernel wants them.
+// Contractions in register tiles: the loops of a matrix product or a convolution around its micro-kernel.
 //
-//   for the blocks of each axis               axes need not be multiples of their tiles: what remains stands beside
-//     acc[tiles] in registers = 0
-//     for the terms of the sum
-//       acc[tiles] += term                    axes in tiles unrolled, one of them a vector
-//     result[place of the tile] = what follows, of acc[tiles]
+//   for the blocks of each axis               an extent that is not a multiple of its tile has a tail after the blocks
+//     acc[tile] in registers = 0
+//     for the reduction axes
+//       acc[tile] += term                     the tile's axes unrolled, one of them a vector
+//     result[indices of the tile] = epilogue of acc[tile]
 //
-// What a tile costs is counted, not measured: vectors that are multiplied and added, those that are loaded, and how
-// long a sum waits for the one before it.
+// The cost of a tile is modeled, not measured: fused multiply-adds and loads of vectors, and the latency of a sum.
 #pragma once
 
 #include <functional>
@@ -21,18 +20,20 @@ namespace tenon::compiler::kernels {
 using loop::Axis;
 using loop::AxisKind;
 using loop::For;
-using loop::Mark;
+using loop::LoopKind;
 using loop::Stmt;
 
-constexpr int64_t kSide = 16;                                   // of what is turned round in registers
-constexpr int64_t kNearWords = 1 << 13, kCacheWords = 1 << 18;  // of the first cache and of a core's second
-// Terms of a sum below which threads cost more than they save.
+// Rows and lanes of a tile that is transposed in registers.
+constexpr int64_t kTransposeSide = 16;
+// Elements of 4 bytes that fit into L1 and into a core's L2.
+constexpr int64_t kL1Elements = 1 << 13, kL2Elements = 1 << 18;
+// Multiply-adds below which threads cost more than they save.
 constexpr double kParallelTerms = 1 << 18;
 
 // An index along an axis: block * tile + inner.
 struct TileIndex {
   Dim block, inner, index;
-  bool guarded = false;  // it may lie behind the end
+  bool guarded = false;  // it may be past the end
 };
 
 class Emitter;
@@ -45,54 +46,55 @@ struct TileAxis {
 };
 
 struct Tiles {
-  std::vector<TileAxis> axes;  // as their loops stand, outermost first; one has lanes
-  Dims over;
-  // The same where it depends on the indices along outer axes; `over` is the most then.
+  std::vector<TileAxis> axes;  // in the order of their loops, outermost first; exactly one has lanes
+  Dims over;                   // extents of the reduction axes
+  // The extents where they depend on the indices along outer axes; `over` is their maximum then.
   std::function<Dims(const std::vector<TileIndex>& at)> over_of = nullptr;
-  // Of the last tile of the vector it is computed beyond the extent too: up to whole registers.
+  // A term of the sum. Lanes of the last vector past the extent are computed too: vectors are whole registers.
   std::function<Expr(const std::vector<TileIndex>& at, const Dims& k)> term;
-  // The result's indices, from those along the axes.
-  std::function<Dims(const Dims& at)> place;
-  // Neighbours in the result lie along the rows of a tile, at most 16: it is turned round before it is stored.
-  bool turned = false;
+  // The indices in the result, from the indices along the axes.
+  std::function<Dims(const Dims& at)> result_index;
+  // The rows of a tile, at most 16, are the contiguous axis of the result: the tile is transposed before it is stored.
+  bool transposed = false;
 };
 
-// What is stored: a value made of the sum of its place.
+// A stored result: its element as a function of its indices and of the sum.
 struct TileResult {
   loop::BufferId buffer{};
   std::function<Expr(const Dims& at, const Expr& sum)> value;
 };
 
-loop::Body tiled(Context& context, loop::Builder& builder, const std::string& name, const Tiles& tiles, DType dtype,
-                 const std::vector<TileResult>& results);
+// The loops of the contraction, named by `name`, that store `results`.
+loop::Body emit_tiles(Context& context, loop::Builder& builder, const std::string& name, const Tiles& tiles,
+                      DType dtype, const std::vector<TileResult>& results);
 
 // Elements of a vector register.
 constexpr int64_t lanes_of(DType dtype) { return dtype == DType::kF64 || dtype == DType::kI64 ? 8 : 16; }
 
-// What a tile reads for one term of its sum lies together, as packed weights do, or, as in a matrix that is read in
-// place, each row, or all lanes, have a page of their own, from which only neighbours come along.
-struct Apart {
+// Whether the elements that a tile reads for one term of its sum are strided: each row, or each vector, is in another
+// page, as in a matrix that is read in place. Packed panels are contiguous.
+struct Strided {
   bool rows = false, lanes = false;
 };
 
-// Rows times vectors of a tile: the one that takes least for so many rows and lanes in all; rows that are not known
-// (0) count as many.
+// A register tile of rows times vectors.
 struct TileShape {
   int64_t rows = 1, vectors = 1;
-  double cycles = 0;  // a term of the sum, over all tiles
-  int64_t code = 0;   // instructions of all tiles, each as often as it is compiled
+  double cycles = 0;  // for one term of the sum, over all tiles
+  int64_t code = 0;   // instructions of all compiled copies of the tile
 
-  // A hundred instructions, 2 ms of compilation, are worth 5 % of the time.
+  // A hundred instructions, which compile in 2 ms, weigh as much as 5 % of the cycles.
   double cost() const { return cycles * (1 + 0.0005 * static_cast<double>(code)); }
 };
-std::vector<TileShape> tile_shapes(int64_t rows, int64_t lanes, int64_t vector,
-                                   Apart apart);  // all that fit into registers
-TileShape choose_tile(int64_t rows, int64_t lanes, int64_t vector, Apart apart);
-// Of tiles that are turned round: lanes are channels, the rows places. With the cycles of all `terms`. `allowed` says
-// which numbers of rows may be.
-TileShape choose_turned_tile(int64_t places, int64_t channels, int64_t terms,
-                             const std::function<bool(int64_t rows)>& allowed = nullptr);
-// The same as choose_tile(), as a decision, "tile".
-TileShape choose_tile(Emitter& emit, int64_t rows, int64_t lanes, int64_t vector, Apart apart);
+// All tiles that fit into the registers, for `rows` (0: not constant, assumed to be many) and `lanes` in total.
+std::vector<TileShape> tile_shapes(int64_t rows, int64_t lanes, int64_t vector, Strided strided);
+// The cheapest of these tiles.
+TileShape choose_tile(int64_t rows, int64_t lanes, int64_t vector, Strided strided);
+// The cheapest transposed tile, whose lanes are output channels and whose rows are output pixels; its cycles are those
+// of all `terms`. `allowed` filters the number of rows.
+TileShape choose_transposed_tile(int64_t pixels, int64_t channels, int64_t terms,
+                                 const std::function<bool(int64_t rows)>& allowed = nullptr);
+// The tile selected by the knob "tile", whose options are tile_shapes().
+TileShape choose_tile(Emitter& emit, int64_t rows, int64_t lanes, int64_t vector, Strided strided);
 
 }  // namespace tenon::compiler::kernels

@@ -10,215 +10,221 @@
 namespace tenon::compiler::kernels {
 namespace {
 
-constexpr int64_t kUnknown = 32;  // places along a dim, at a guess
+constexpr int64_t kUnknownCount = 32;  // assumed pixels along a spatial dim that is not constant
 
 class Transposed {
  public:
-  Transposed(const Operation& op, const Windows& windows)
+  Transposed(const OperatorCall& op, const Windows& windows)
       : op_(op), context_(op.context()), windows_(windows), rank_(windows.rank()), groups_(op.integer("groups")) {}
 
-  // Whether all that matters is known.
+  // Whether all sizes that the schedule depends on are constant.
   bool fits() const {
-    const auto known = [](Dim dim) { return dim.constant().value_or(0) > 0; };
-    // More phases than places are work for nothing.
-    const bool few = std::ranges::all_of(windows_.strides, [](int64_t stride) { return stride <= 512; });
-    return few && !is_empty(windows_.in) && !is_empty(windows_.out) && std::ranges::all_of(op_.arg(1).dims, known) &&
-           known(op_.arg(0).dims[1]);
+    const auto is_constant = [](Dim dim) { return dim.constant().value_or(0) > 0; };
+    // Where there are more phases than pixels, most of the phases are empty.
+    const bool few_phases = std::ranges::all_of(windows_.strides, [](int64_t stride) { return stride <= 512; });
+    return few_phases && !is_empty(windows_.in) && !is_empty(windows_.out) &&
+           std::ranges::all_of(op_.arg(1).dims, is_constant) && is_constant(op_.arg(0).dims[1]);
   }
 
-  Value run() {
-    const Value &x = op_.arg(0), &w = op_.arg(1);
+  LazyTensor run() {
+    const LazyTensor &x = op_.arg(0), &w = op_.arg(1);
     channels_ = *x.dims[1].constant() / groups_, outputs_ = *w.dims[1].constant();
-    int64_t terms = channels_, all_terms = channels_;  // of a phase that has most; of all
-    bool even = true, whole = true, known = true;
-    double places = 1;
+    int64_t terms = channels_, all_terms = channels_;  // of the phase with the most kernel taps; of all phases
+    bool is_uniform = true, is_exact = true, is_constant = true;
+    double pixels = 1;
     for (size_t d = 0; d < rank_; ++d) {
-      sides_.push_back(side(d));
-      const Side& one = sides_.back();
-      terms *= one.most_taps, all_terms *= one.kernel, even &= one.even, known &= one.count.constant().has_value();
-      whole &= context_.multiply(one.count, dim(one.stride)) == one.out;
-      places *= static_cast<double>(one.count.constant().value_or(kUnknown));
+      axes_.push_back(spatial_axis(d));
+      const SpatialAxis& axis = axes_.back();
+      terms *= axis.max_taps, all_terms *= axis.kernel, is_uniform &= axis.is_uniform,
+          is_constant &= axis.count.constant().has_value();
+      is_exact &= context_.multiply(axis.count, dim(axis.stride)) == axis.out;
+      pixels *= static_cast<double>(axis.count.constant().value_or(kUnknownCount));
     }
-    const int64_t vector = lanes_of(op_.dtype()), line = sides_.back().count.constant().value_or(0);
-    TileShape turned;
-    if (known && vector == kSide && (groups_ == 1 || outputs_ % kSide == 0)) {
-      turned = choose_turned_tile(line, outputs_, terms);
-      const double row = choose_tile(outputs_, line, vector, {}).cycles * static_cast<double>(terms);
-      channels_as_lanes_ = op_.emit.decide("vectors", {{"places", row}, {"channels", turned.cycles}}) == 1;
+    const int64_t vector = lanes_of(op_.dtype()), row_pixels = axes_.back().count.constant().value_or(0);
+    TileShape channel_shape;
+    if (is_constant && vector == kTransposeSide && (groups_ == 1 || outputs_ % kTransposeSide == 0)) {
+      channel_shape = choose_transposed_tile(row_pixels, outputs_, terms);
+      const double row = choose_tile(outputs_, row_pixels, vector, {}).cycles * static_cast<double>(terms);
+      channels_as_lanes_ = op_.emit.choose_option("lanes", {{"pixels", row}, {"channels", channel_shape.cycles}}) == 1;
     }
-    const TileShape shape = channels_as_lanes_ ? turned
-                            : line > 0         ? choose_tile(op_.emit, outputs_, line, vector, {})
-                                               : tile_of(op_, dim(outputs_), sides_.back().count);
-    const TileAxis of_places{role(!channels_as_lanes_), sides_.back().count,
-                             channels_as_lanes_ ? shape.rows : shape.vectors * vector},
-        of_outputs{role(channels_as_lanes_), dim(outputs_), channels_as_lanes_ ? shape.vectors * vector : shape.rows};
-    // By what the inner loop reads again for each block of the outer one.
-    const auto weights = static_cast<double>(outputs_ * all_terms), elements = static_cast<double>(channels_) * places;
-    const bool weights_first = op_.emit.decide("outer", {{"places", weights}, {"weights", elements}}) == 1;
+    const TileShape shape = channels_as_lanes_ ? channel_shape
+                            : row_pixels > 0   ? choose_tile(op_.emit, outputs_, row_pixels, vector, {})
+                                               : tile_of(op_, dim(outputs_), axes_.back().count);
+    const TileAxis pixel_axis{role(!channels_as_lanes_), axes_.back().count,
+                              channels_as_lanes_ ? shape.rows : shape.vectors * vector},
+        channel_axis{role(channels_as_lanes_), dim(outputs_), channels_as_lanes_ ? shape.vectors * vector : shape.rows};
+    // The costs are the elements that the inner loop reloads for each block of the outer one.
+    const auto weights = static_cast<double>(outputs_ * all_terms), elements = static_cast<double>(channels_) * pixels;
+    const bool weights_outer = op_.emit.choose_option("outer", {{"pixels", weights}, {"weights", elements}}) == 1;
 
     Tiles tiles;
-    tiles.turned = channels_as_lanes_;
+    tiles.transposed = channels_as_lanes_;
     tiles.axes = {{TileAxis::Role::kOuter, x.dims[0], 1}, {TileAxis::Role::kOuter, dim(groups_), 1}};
-    if (weights_first) output_ = tiles.axes.size(), tiles.axes.push_back(of_outputs);
+    if (weights_outer) output_ = tiles.axes.size(), tiles.axes.push_back(channel_axis);
     for (size_t d = 0; d < rank_; ++d) {
-      // Phases of a row side by side: they write the same lines.
-      sides_[d].phase = tiles.axes.size(), tiles.axes.push_back({TileAxis::Role::kOuter, dim(sides_[d].stride), 1});
-      sides_[d].place = tiles.axes.size();
-      tiles.axes.push_back(d + 1 < rank_ ? TileAxis{TileAxis::Role::kOuter, sides_[d].count, 1} : of_places);
+      // The phases of a row are adjacent loops: they write the same cache lines.
+      axes_[d].phase = tiles.axes.size(), tiles.axes.push_back({TileAxis::Role::kOuter, dim(axes_[d].stride), 1});
+      axes_[d].pixel = tiles.axes.size();
+      tiles.axes.push_back(d + 1 < rank_ ? TileAxis{TileAxis::Role::kOuter, axes_[d].count, 1} : pixel_axis);
     }
-    if (!weights_first) output_ = tiles.axes.size(), tiles.axes.push_back(of_outputs);
+    if (!weights_outer) output_ = tiles.axes.size(), tiles.axes.push_back(channel_axis);
     tiles.over = {dim(channels_)};
-    for (const Side& one : sides_) tiles.over.push_back(dim(one.most_taps));
-    if (!even) {
+    for (const SpatialAxis& axis : axes_) tiles.over.push_back(dim(axis.max_taps));
+    if (!is_uniform) {
       tiles.over_of = [self = *this](const std::vector<TileIndex>& at) {
         Dims over{self.dim(self.channels_)};
-        for (const Side& one : self.sides_) over.push_back(self.taps(one, at[one.phase].index));
+        for (const SpatialAxis& axis : self.axes_) over.push_back(self.num_taps(axis, at[axis.phase].index));
         return over;
       };
     }
-    const Value plane = surrounded(x);
-    const Value packed = pack(op_.emit, w, 1, of_outputs.size);
+    const LazyTensor input = pad_input(x);
+    const LazyTensor panels = pack(op_.emit, w, 1, channel_axis.size);
     tiles.term = [=, self = *this](const std::vector<TileIndex>& at, const Dims& k) {
-      return self.term(plane, packed, at, k);
+      return self.term(input, panels, at, k);
     };
     Dims dims{x.dims[0], op_.dims()[1]};
-    for (const Side& one : sides_) dims.push_back(context_.multiply(one.count, dim(one.stride)));
-    tiles.place = [self = *this](const Dims& at) {
+    for (const SpatialAxis& axis : axes_) dims.push_back(context_.multiply(axis.count, dim(axis.stride)));
+    tiles.result_index = [self = *this](const Dims& at) {
       Context& context = self.context_;
       Dims to{at[0], context.add(context.multiply(at[1], self.dim(self.outputs_)), at[self.output_])};
-      for (const Side& one : self.sides_)
-        to.push_back(context.add(context.multiply(at[one.place], self.dim(one.stride)), at[one.phase]));
+      for (const SpatialAxis& axis : self.axes_)
+        to.push_back(context.add(context.multiply(at[axis.pixel], self.dim(axis.stride)), at[axis.phase]));
       return to;
     };
-    const Value all = op_.emit.contract("conv", dims, op_.dtype(), std::move(tiles));
-    // Of the last places not all phases are results.
-    return whole ? all : op_.emit.expression(op_.dims(), op_.dtype(), all.at);
+    const LazyTensor sums = op_.emit.contract("conv", dims, op_.dtype(), std::move(tiles));
+    // Some phases of the last pixels are not part of the result.
+    return is_exact ? sums : op_.emit.expression(op_.dims(), op_.dtype(), sums.at);
   }
 
  private:
-  // A dim: the result's place q * stride + p of the phase p takes tap(p) + m * step, m < taps(p), of the x at
-  // q + from(p) - m * move.
-  struct Side {
+  // A spatial dim: the output pixel q * stride + p of the phase p is the sum over m < num_taps(p) of the kernel tap
+  // first_tap(p) + m * tap_step times x at q + first_source(p) - m * source_step.
+  struct SpatialAxis {
     Dim in, out;
     int64_t kernel, stride, dilation, before;
-    int64_t common, step, move, inverse;  // of stride and dilation: what both share; step / move as both without it
-    Dim count;                            // places of a phase
-    int64_t most_taps = 0;
-    bool even = true;             // all phases have so many taps
-    int64_t front = 0;            // of x in what surrounds it: elements before it,
-    Dim size;                     // and in all
-    size_t phase = 0, place = 0;  // axes
+    // common is gcd(stride, dilation), the steps are stride and dilation divided by it; source_step * inverse is 1 mod
+    // tap_step.
+    int64_t common, tap_step, source_step, inverse;
+    Dim count;  // pixels of a phase
+    int64_t max_taps = 0;
+    bool is_uniform = true;       // all phases have max_taps
+    int64_t offset = 0;           // of x in the padded input,
+    Dim size;                     // whose size this is
+    size_t phase = 0, pixel = 0;  // indices of Tiles::axes
   };
 
   Dim dim(int64_t value) const { return context_.dim(value); }
   static TileAxis::Role role(bool lanes) { return lanes ? TileAxis::Role::kLanes : TileAxis::Role::kRows; }
 
-  Side side(size_t d) const {
-    Side one{.in = windows_.in[d],
-             .out = windows_.out[d],
-             .kernel = *windows_.kernel[d].constant(),
-             .stride = windows_.strides[d],
-             .dilation = windows_.dilation[d],
-             .before = windows_.before[d],
-             .common = std::gcd(windows_.strides[d], windows_.dilation[d]),
-             .step = 0,
-             .move = 0,
-             .inverse = 0,
-             .count = context_.ceil_divide(windows_.out[d], windows_.strides[d]),
-             .size = dim(0)};
-    one.step = one.stride / one.common, one.move = one.dilation / one.common;
-    while (one.inverse < one.step && one.inverse * one.move % one.step != 1 % one.step) ++one.inverse;
-    int64_t first = 0, behind = 0;
-    for (int64_t p = 0; p < one.stride; ++p) {
-      const int64_t count = *taps(one, dim(p)).constant(), place = *from(one, dim(p)).constant();
-      one.even &= p == 0 || count == one.most_taps;
-      one.most_taps = std::max(one.most_taps, count);
+  SpatialAxis spatial_axis(size_t d) const {
+    SpatialAxis axis{.in = windows_.in[d],
+                     .out = windows_.out[d],
+                     .kernel = *windows_.kernel[d].constant(),
+                     .stride = windows_.strides[d],
+                     .dilation = windows_.dilation[d],
+                     .before = windows_.before[d],
+                     .common = std::gcd(windows_.strides[d], windows_.dilation[d]),
+                     .tap_step = 0,
+                     .source_step = 0,
+                     .inverse = 0,
+                     .count = context_.ceil_divide(windows_.out[d], windows_.strides[d]),
+                     .size = dim(0)};
+    axis.tap_step = axis.stride / axis.common, axis.source_step = axis.dilation / axis.common;
+    while (axis.inverse < axis.tap_step && axis.inverse * axis.source_step % axis.tap_step != 1 % axis.tap_step)
+      ++axis.inverse;
+    int64_t first = 0, last = 0;
+    for (int64_t p = 0; p < axis.stride; ++p) {
+      const int64_t count = *num_taps(axis, dim(p)).constant(), source = *first_source(axis, dim(p)).constant();
+      axis.is_uniform &= p == 0 || count == axis.max_taps;
+      axis.max_taps = std::max(axis.max_taps, count);
       if (count == 0) continue;
-      first = std::min(first, place - (count - 1) * one.move), behind = std::max(behind, place);
+      first = std::min(first, source - (count - 1) * axis.source_step), last = std::max(last, source);
     }
-    one.front = -first;
-    one.size = context_.add(context_.maximum({context_.add(one.count, dim(behind)), one.in}), dim(one.front));
-    return one;
+    axis.offset = -first;
+    axis.size = context_.add(context_.maximum({context_.add(axis.count, dim(last)), axis.in}), dim(axis.offset));
+    return axis;
   }
 
-  Dim remainder(const Side& one, Dim phase) const {
-    return context_.modulo(context_.add(phase, dim(one.before)), dim(one.stride));
+  Dim remainder(const SpatialAxis& axis, Dim phase) const {
+    return context_.modulo(context_.add(phase, dim(axis.before)), dim(axis.stride));
   }
-  // The first tap of a phase: tap * dilation leaves its remainder.
-  Dim tap(const Side& one, Dim phase) const {
-    const Dim digit = context_.floor_divide(remainder(one, phase), dim(one.common));
-    return context_.modulo(context_.multiply(digit, dim(one.inverse)), dim(one.step));
+  // The first kernel tap of a phase: tap * dilation has the remainder of the phase.
+  Dim first_tap(const SpatialAxis& axis, Dim phase) const {
+    const Dim quotient = context_.floor_divide(remainder(axis, phase), dim(axis.common));
+    return context_.modulo(context_.multiply(quotient, dim(axis.inverse)), dim(axis.tap_step));
   }
-  Dim taps(const Side& one, Dim phase) const {
-    const Dim behind = context_.subtract(dim(one.kernel - 1 + one.step), tap(one, phase));
-    const Dim count = context_.floor_divide(behind, dim(one.step));
-    if (one.common == 1) return count;
-    const Dim other = context_.modulo(remainder(one, phase), dim(one.common));  // 0, or no tap reaches the phase
-    return context_.multiply(count, context_.subtract(dim(1), context_.minimum({other, dim(1)})));
+  Dim num_taps(const SpatialAxis& axis, Dim phase) const {
+    const Dim remaining = context_.subtract(dim(axis.kernel - 1 + axis.tap_step), first_tap(axis, phase));
+    const Dim count = context_.floor_divide(remaining, dim(axis.tap_step));
+    if (axis.common == 1) return count;
+    // A phase whose remainder is not a multiple of `common` has no kernel taps.
+    const Dim excess = context_.modulo(remainder(axis, phase), dim(axis.common));
+    return context_.multiply(count, context_.subtract(dim(1), context_.minimum({excess, dim(1)})));
   }
-  // Where in x the first tap of the phase's first place lies.
-  Dim from(const Side& one, Dim phase) const {
-    const Dim reached = context_.subtract(context_.multiply(tap(one, phase), dim(one.dilation)), remainder(one, phase));
-    return context_.subtract(context_.floor_divide(context_.add(phase, dim(one.before)), dim(one.stride)),
-                             context_.floor_divide(reached, dim(one.stride)));
+  // The index in x of the first kernel tap of the phase's first pixel.
+  Dim first_source(const SpatialAxis& axis, Dim phase) const {
+    const Dim distance =
+        context_.subtract(context_.multiply(first_tap(axis, phase), dim(axis.dilation)), remainder(axis, phase));
+    return context_.subtract(context_.floor_divide(context_.add(phase, dim(axis.before)), dim(axis.stride)),
+                             context_.floor_divide(distance, dim(axis.stride)));
   }
 
-  // x in zeros, as far as taps reach.
-  Value surrounded(const Value& x) {
+  // x padded with zeros, as far as kernel taps read.
+  LazyTensor pad_input(const LazyTensor& x) {
     Dims dims{x.dims[0], x.dims[1]};
-    Side& last = sides_.back();
-    surrounded_ = !last.count.constant();
-    for (const Side& one : sides_) surrounded_ |= one.size != one.in;
-    if (!surrounded_) return op_.emit.stored("x", x);
-    // Vectors of places are read to their end.
+    SpatialAxis& last = axes_.back();
+    is_padded_ = !last.count.constant();
+    for (const SpatialAxis& axis : axes_) is_padded_ |= axis.size != axis.in;
+    if (!is_padded_) return op_.emit.stored("x", x);
+    // Vectors of pixels are read to their end.
     const int64_t vector = lanes_of(op_.dtype());
     if (!channels_as_lanes_) {
       const Dim read = context_.multiply(context_.ceil_divide(last.count, vector), dim(vector));
       last.size = context_.add(last.size, context_.subtract(read, last.count));
     }
-    for (const Side& one : sides_) dims.push_back(one.size);
-    const Value plane = op_.emit.overwritten("plane", dims, like(loop::literal(x.dtype, 0), 0));
-    op_.emit.overwrite("copy", plane, x.dims, [x, self = *this](const Dims& at) {
+    for (const SpatialAxis& axis : axes_) dims.push_back(axis.size);
+    const LazyTensor input = op_.emit.overwritten("padded_input", dims, like(loop::literal(x.dtype, 0), 0));
+    op_.emit.overwrite("copy", input, x.dims, [x, self = *this](const Dims& at) {
       Dims to = at;
-      for (size_t d = 0; d < self.rank_; ++d) to[2 + d] = self.context_.add(to[2 + d], self.dim(self.sides_[d].front));
+      for (size_t d = 0; d < self.rank_; ++d) to[2 + d] = self.context_.add(to[2 + d], self.dim(self.axes_[d].offset));
       return std::pair(to, x.at(at));
     });
-    return plane;
+    return input;
   }
 
-  Expr term(const Value& plane, const Value& weights, const std::vector<TileIndex>& at, const Dims& k) const {
+  Expr term(const LazyTensor& input, const LazyTensor& weights, const std::vector<TileIndex>& at, const Dims& k) const {
     const Dim channel = context_.add(context_.multiply(at[1].index, dim(channels_)), k[0]);
-    Dims place{at[0].index, channel}, weight{at[output_].block, channel};
+    Dims from{at[0].index, channel}, weight{at[output_].block, channel};
     for (size_t d = 0; d < rank_; ++d) {
-      const Side& one = sides_[d];
-      const Dim phase = at[one.phase].index, m = k[1 + d];
-      const Dim first = context_.add(context_.add(at[one.place].index, from(one, phase)), dim(one.front));
-      place.push_back(context_.subtract(first, context_.multiply(m, dim(one.move))));
-      weight.push_back(context_.add(tap(one, phase), context_.multiply(m, dim(one.step))));
+      const SpatialAxis& axis = axes_[d];
+      const Dim phase = at[axis.phase].index, m = k[1 + d];
+      const Dim first = context_.add(context_.add(at[axis.pixel].index, first_source(axis, phase)), dim(axis.offset));
+      from.push_back(context_.subtract(first, context_.multiply(m, dim(axis.source_step))));
+      weight.push_back(context_.add(first_tap(axis, phase), context_.multiply(m, dim(axis.tap_step))));
     }
     weight.push_back(at[output_].inner);
-    Expr element = plane.at(place);
-    const TileIndex& last = at[sides_.back().place];
-    if (!surrounded_ && !channels_as_lanes_ && last.guarded) {
-      const Expr inside = less(loop::index_value(last.index), loop::index_value(sides_.back().count));
-      element = choose(inside, element, like(element, 0));
+    Expr element = input.at(from);
+    const TileIndex& last = at[axes_.back().pixel];
+    if (!is_padded_ && !channels_as_lanes_ && last.guarded) {
+      const Expr inside = less(loop::index_value(last.index), loop::index_value(axes_.back().count));
+      element = select(inside, element, like(element, 0));
     }
     return weights.at(weight) * element;
   }
 
-  Operation op_;
+  OperatorCall op_;
   Context& context_;
   Windows windows_;
   size_t rank_;
-  int64_t groups_, channels_ = 0, outputs_ = 0;  // of a group
-  std::vector<Side> sides_;
-  size_t output_ = 0;  // axis
-  bool channels_as_lanes_ = false, surrounded_ = false;
+  int64_t groups_, channels_ = 0, outputs_ = 0;  // channels_, outputs_: of a group
+  std::vector<SpatialAxis> axes_;
+  size_t output_ = 0;  // index of the output channels in Tiles::axes
+  bool channels_as_lanes_ = false, is_padded_ = false;
 };
 
 }  // namespace
 
-std::optional<Value> transposed_convolution_in_tiles(const Operation& op) {
+std::optional<LazyTensor> transposed_convolution_in_tiles(const OperatorCall& op) {
   const Dims& w = op.arg(1).dims;
   Transposed transposed(op, read_windows(op, Dims(w.begin() + 2, w.end())));
   return transposed.fits() ? std::optional(transposed.run()) : std::nullopt;

@@ -1,8 +1,9 @@
-// Transposed convolutions in tiles of registers (tiles.h).
+// Transposed convolutions in register tiles (tiles.h).
 //
-// The results whose places leave the same remainder by the stride, in each dim, are a phase: a convolution with stride
-// 1, of the taps that reach them. Phases are loops around the tiles, so that one nest serves all of them, and no tap is
-// multiplied that reaches nothing; but what lies beyond x is multiplied as 0, whatever the weight.
+// The output pixels whose coordinates have the same remainders by the strides form a phase: a convolution with stride 1
+// of the kernel taps that contribute to them. Phases are loops around the tiles, so that one nest serves all of them,
+// and no multiplications are wasted on kernel taps that do not contribute. Elements beyond the boundary of x are
+// multiplied as zeros, whatever the weight.
 #pragma once
 
 #include <optional>
@@ -11,7 +12,7 @@
 
 namespace tenon::compiler::kernels {
 
-// Nothing where a size of the weights is not known, or nothing is there; nothing is emitted then.
-std::optional<Value> transposed_convolution_in_tiles(const Operation& op);
+// nullopt where a size of the weights is not constant or a tensor is empty; nothing is emitted then.
+std::optional<LazyTensor> transposed_convolution_in_tiles(const OperatorCall& op);
 
 }  // namespace tenon::compiler::kernels

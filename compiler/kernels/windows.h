@@ -1,4 +1,4 @@
-// What convolutions and pooling share: windows that slide over the spatial dims of x [N, C, ...].
+// Sliding windows over the spatial dims of x [N, C, ...], which convolutions and pooling share.
 #pragma once
 
 #include <algorithm>
@@ -8,32 +8,32 @@
 
 namespace tenon::compiler::kernels {
 
-// How many remainders of the taps' places by the stride there are.
-inline int64_t remainders(int64_t kernel, int64_t stride, int64_t dilation) {
+// The number of phases of a strided window: distinct remainders of the kernel taps' offsets by the stride.
+inline int64_t num_phases(int64_t kernel, int64_t stride, int64_t dilation) {
   return dilation == 1 ? std::min(kernel, stride) : stride;
 }
 
 struct Windows {
-  std::vector<Dim> kernel, in, out;  // one a spatial dim
+  std::vector<Dim> kernel, in, out;  // sizes by spatial dim
   std::vector<int64_t> strides, dilation, before, after;
 
   size_t rank() const { return kernel.size(); }
-  // Whether strides leave few remainders: where each has its own copy, or its own part of the code.
+  // Whether the strides have few phases: each phase is a copy of the input or of the code.
   bool few_phases() const {
     constexpr int64_t kMost = 32;
     for (size_t d = 0; d < rank(); ++d) {
-      if (remainders(kernel[d].constant().value_or(strides[d]), strides[d], dilation[d]) > kMost) return false;
+      if (num_phases(kernel[d].constant().value_or(strides[d]), strides[d], dilation[d]) > kMost) return false;
     }
     return true;
   }
-  // Where tap `tap` of window `window` lies, in x with `before` elements in front of it.
-  Dim place(Context& context, size_t d, Dim window, Dim tap) const {
+  // The index that a kernel tap of a window reads, in x padded with `before` elements.
+  Dim input_index(Context& context, size_t d, Dim window, Dim kernel_index) const {
     return context.add(context.multiply(window, context.dim(strides[d])),
-                       context.multiply(tap, context.dim(dilation[d])));
+                       context.multiply(kernel_index, context.dim(dilation[d])));
   }
 };
 
-inline Windows read_windows(const Operation& op, Dims kernel) {
+inline Windows read_windows(const OperatorCall& op, Dims kernel) {
   const size_t rank = kernel.size();
   const auto& padding = op.integers("padding");
   const Dims &x = op.arg(0).dims, &y = op.dims();
@@ -46,34 +46,35 @@ inline Windows read_windows(const Operation& op, Dims kernel) {
           .after = {padding.begin() + static_cast<ptrdiff_t>(rank), padding.end()}};
 }
 
-// x as far as windows reach, with `value` where they hang over: stored, so that a tap needs no question where it lies.
-inline Value padded(const Operation& op, const Windows& windows, Value x, const Expr& value) {
+// x padded with `value` as far as windows read, stored, so that no kernel tap needs a bounds check.
+inline LazyTensor padded(const OperatorCall& op, const Windows& windows, LazyTensor x, const Expr& value) {
   Emitter& emit = op.emit;
   Context& context = op.context();
   Dims dims(x.dims.begin(), x.dims.begin() + 2);
-  std::vector<bool> open(windows.rank());
-  bool any = false;
+  std::vector<bool> needs_padding(windows.rank());
+  bool any_padding = false;
   for (size_t d = 0; d < windows.rank(); ++d) {
     const auto last = [&](Dim count) { return context.subtract(count, context.dim(1)); };
-    const Dim reach =
-        context.add(windows.place(context, d, last(windows.out[d]), last(windows.kernel[d])), context.dim(1));
-    const bool fits = windows.before[d] == 0 && DimProver(context).less_equal(reach, windows.in[d]) == Answer::kYes;
-    open[d] = !fits;
-    any |= !fits;
-    dims.push_back(fits ? windows.in[d] : reach);
+    const Dim footprint =
+        context.add(windows.input_index(context, d, last(windows.out[d]), last(windows.kernel[d])), context.dim(1));
+    const bool is_inside =
+        windows.before[d] == 0 && DimProver(context).less_equal(footprint, windows.in[d]) == Answer::kYes;
+    needs_padding[d] = !is_inside;
+    any_padding |= !is_inside;
+    dims.push_back(is_inside ? windows.in[d] : footprint);
   }
-  if (!any) return emit.stored("x", x);
+  if (!any_padding) return emit.stored("x", x);
   return emit.stored("padded",
                      emit.expression(dims, x.dtype, [=, &emit, &context, before = windows.before](const Dims& at) {
                        Dims from = at;
                        Expr inside;
-                       for (size_t d = 0; d < open.size(); ++d) {
-                         if (!open[d]) continue;
+                       for (size_t d = 0; d < needs_padding.size(); ++d) {
+                         if (!needs_padding[d]) continue;
                          from[2 + d] = context.subtract(at[2 + d], context.dim(before[d]));
-                         const Expr here = emit.inside(from[2 + d], context.dim(0), x.dims[2 + d]);
-                         inside = inside ? both(inside, here) : here;
+                         const Expr in_range = emit.inside(from[2 + d], context.dim(0), x.dims[2 + d]);
+                         inside = inside ? logical_and(inside, in_range) : in_range;
                        }
-                       return choose(inside, x.at(from), value);
+                       return select(inside, x.at(from), value);
                      }));
 }
 

@@ -24,7 +24,7 @@ Access block(const Operand& operand, bool writes) {
   return access;
 }
 
-// `var` plus a number, and that number.
+// The constant, if the terms are `var` plus a constant.
 std::optional<int64_t> offset_from(const std::vector<DimTerm>& terms, Symbol var) {
   int64_t offset = 0;
   bool found = false;
@@ -42,39 +42,41 @@ std::optional<int64_t> offset_from(const std::vector<DimTerm>& terms, Symbol var
   return offset;
 }
 
-// {a, b} where the dim is a % b, that is, a - b * (a // b), of a constant b.
+// {a, b} if the dim is a % b, that is, a - b * (a // b), with a constant b.
 std::optional<std::pair<Dim, int64_t>> remainder(Dim dim) {
   for (const DimTerm& term : dim.node->terms) {
     if (term.factors.size() != 1 || term.factors[0]->kind != DimAtom::Kind::kFloorDivide) continue;
     const Dim dividend = term.factors[0]->args[0];
     const auto divisor = term.factors[0]->args[1].constant();
     if (!divisor || *divisor != -term.coefficient) continue;
-    std::vector<DimTerm> rest;
-    std::ranges::copy_if(dim.node->terms, std::back_inserter(rest),
+    std::vector<DimTerm> others;
+    std::ranges::copy_if(dim.node->terms, std::back_inserter(others),
                          [&](const DimTerm& other) { return other != term; });
-    if (rest == dividend.node->terms) return std::pair{dividend, *divisor};
+    if (others == dividend.node->terms) return std::pair{dividend, *divisor};
   }
   return std::nullopt;
 }
 
-// `var` in one index.
-std::optional<OwnIndex> own_part(Dim dim, Symbol var) {
+// One index as `var` plus a constant.
+std::optional<OffsetIndex> offset_part(Dim dim, Symbol var) {
   if (!dim.valid()) return std::nullopt;
-  if (const auto offset = offset_from(dim.node->terms, var)) return OwnIndex{0, *offset, 0};
+  if (const auto offset = offset_from(dim.node->terms, var)) return OffsetIndex{0, *offset, 0};
   const auto folded = remainder(dim);
   const auto offset = folded ? offset_from(folded->first.node->terms, var) : std::nullopt;
   if (!offset) return std::nullopt;
-  return OwnIndex{0, *offset, folded->second};
+  return OffsetIndex{0, *offset, folded->second};
 }
 
-struct Digit {
+// A digit of a mixed-radix sum.
+struct RadixDigit {
   int64_t factor = 0;
   const Axis* axis = nullptr;
 };
 
-// The axes of which an index is a sum; nothing where it is none.
-std::optional<std::vector<Digit>> digits(const std::vector<DimTerm>& terms, const std::vector<const Axis*>& axes) {
-  std::vector<Digit> result;
+// The axes whose weighted sum an index is, by ascending weight; nothing if the index is not such a sum.
+std::optional<std::vector<RadixDigit>> radix_digits(const std::vector<DimTerm>& terms,
+                                                    const std::vector<const Axis*>& axes) {
+  std::vector<RadixDigit> result;
   auto find = [&](Symbol var) -> const Axis* {
     const auto found = std::ranges::find_if(axes, [&](const Axis* axis) { return axis->var == var; });
     return found == axes.end() ? nullptr : *found;
@@ -95,37 +97,38 @@ std::optional<std::vector<Digit>> digits(const std::vector<DimTerm>& terms, cons
     }
     if (!constant) return std::nullopt;
   }
-  std::ranges::sort(result, {}, &Digit::factor);
+  std::ranges::sort(result, {}, &RadixDigit::factor);
   return result;
 }
 
-// The axes of the digits, where each digit is more than all below it, and `below`, can make up together; else none.
-std::vector<const Axis*> told_by(const std::vector<Digit>& digits, int64_t below) {
-  std::vector<const Axis*> told;
+// The axes of the digits if the sum determines them: if each weight exceeds the largest sum of `below` and all smaller
+// digits. Otherwise no axes.
+std::vector<const Axis*> determined_by(const std::vector<RadixDigit>& digits, int64_t below) {
+  std::vector<const Axis*> determined;
   bool unlimited = false;
-  for (const Digit& digit : digits) {
+  for (const RadixDigit& digit : digits) {
     if (unlimited || digit.factor <= below) return {};
     const auto size = digit.axis->extent.constant();
     unlimited = !size;
     int64_t span = 0;
     if (size && (__builtin_mul_overflow(digit.factor, *size - 1, &span) || __builtin_add_overflow(below, span, &below)))
       return {};
-    told.push_back(digit.axis);
+    determined.push_back(digit.axis);
   }
-  return told;
+  return determined;
 }
 
-// A place that is written as p // b and p % b, or in more such digits, the last of which is the index that `rest` is
-// made of: the digits of p, which all of them together tell. `depth` ends the search.
-std::optional<std::vector<Digit>> digits_of_place(const Access& write, const std::vector<DimTerm>& rest,
-                                                  const std::vector<const Axis*>& open, size_t depth) {
-  const auto quotient = std::ranges::find_if(rest, [](const DimTerm& term) {
+// Recovers a linear position p whose indices are p // b and p % b, or more such mixed-radix digits, the last of which
+// is the sum of `remainder`: returns the axes of p, which these indices together determine. `depth` ends the search.
+std::optional<std::vector<RadixDigit>> digits_of_position(const Access& write, const std::vector<DimTerm>& remainder,
+                                                          const std::vector<const Axis*>& open, size_t depth) {
+  const auto quotient = std::ranges::find_if(remainder, [](const DimTerm& term) {
     return term.coefficient < 0 && term.factors.size() == 1 && term.factors[0]->kind == DimAtom::Kind::kFloorDivide;
   });
-  if (quotient == rest.end() || depth == 0) return std::nullopt;
+  if (quotient == remainder.end() || depth == 0) return std::nullopt;
   for (Dim other : write.indices) {
     if (!other.valid()) continue;
-    std::vector<DimTerm> sum = rest;  // + b * other
+    std::vector<DimTerm> sum = remainder;  // + b * other
     bool overflow = false;
     for (const DimTerm& term : other.node->terms) {
       int64_t less = 0;
@@ -137,37 +140,38 @@ std::optional<std::vector<Digit>> digits_of_place(const Access& write, const std
     if (overflow) continue;
     std::erase_if(sum, [](const DimTerm& term) { return term.coefficient == 0; });
     if (std::ranges::find(sum, quotient->factors, &DimTerm::factors) != sum.end()) continue;
-    if (auto place = digits(sum, open)) return place;
-    if (auto place = digits_of_place(write, sum, open, depth - 1)) return place;
+    if (auto digits = radix_digits(sum, open)) return digits;
+    if (auto digits = digits_of_position(write, sum, open, depth - 1)) return digits;
   }
   return std::nullopt;
 }
-// Only of a stage that reads nothing of the buffer, since one digit alone does not say which element is meant.
-std::optional<std::vector<Digit>> digits_of_place(const Stage& stage, const Access& write, size_t at,
-                                                  const std::vector<const Axis*>& open) {
-  if (!write.indices[at].valid()) return std::nullopt;
+// Only for a stage that does not read the buffer, since one digit alone does not identify the element.
+std::optional<std::vector<RadixDigit>> digits_of_position(const Stage& stage, const Access& write, size_t position,
+                                                          const std::vector<const Axis*>& open) {
+  if (!write.indices[position].valid()) return std::nullopt;
   bool reads = false;
   for_each_access(stage, [&](const Access& access) { reads |= !access.writes && access.buffer == write.buffer; });
   if (reads) return std::nullopt;
-  return digits_of_place(write, write.indices[at].node->terms, open, write.indices.size() - 1);
+  return digits_of_position(write, write.indices[position].node->terms, open, write.indices.size() - 1);
 }
 
-// The axes of `open` that the index tells, if the others do not change.
-std::vector<const Axis*> told_by(const Stage& stage, const Access& write, size_t at,
-                                 const std::vector<const Axis*>& open) {
-  if (!write.indices[at].valid()) return {};
-  if (const auto sum = digits(write.indices[at].node->terms, open)) return told_by(*sum, write.size(at) - 1);
-  if (const auto place = digits_of_place(stage, write, at, open)) return told_by(*place, 0);
-  std::vector<const Axis*> told;
+// The axes of `open` that the index at `position` determines, if the other axes are constant.
+std::vector<const Axis*> determined_by(const Stage& stage, const Access& write, size_t position,
+                                       const std::vector<const Axis*>& open) {
+  if (!write.indices[position].valid()) return {};
+  if (const auto sum = radix_digits(write.indices[position].node->terms, open))
+    return determined_by(*sum, write.size(position) - 1);
+  if (const auto digits = digits_of_position(stage, write, position, open)) return determined_by(*digits, 0);
+  std::vector<const Axis*> determined;
   for (const Axis* axis : open) {
-    if (axis->kind == AxisKind::kScan && own_part(write.indices[at], axis->var)) told.push_back(axis);
+    if (axis->kind == AxisKind::kScan && offset_part(write.indices[position], axis->var)) determined.push_back(axis);
   }
-  return told;
+  return determined;
 }
 
 }  // namespace
 
-void for_each_own_access(const Stmt& stmt, const std::function<void(const Access&)>& visit) {
+void for_each_direct_access(const Stmt& stmt, const std::function<void(const Access&)>& visit) {
   if (const auto* store = std::get_if<Store>(&stmt.form)) {
     visit_loads(store->value, visit);
     visit({.buffer = store->buffer, .writes = true, .indices = store->indices, .sizes = {}});
@@ -180,7 +184,7 @@ void for_each_own_access(const Stmt& stmt, const std::function<void(const Access
   }
 }
 void for_each_access(const Body& body, const std::function<void(const Access&)>& visit) {
-  for_each_statement(body, [&](const Stmt& stmt) { for_each_own_access(stmt, visit); });
+  for_each_statement(body, [&](const Stmt& stmt) { for_each_direct_access(stmt, visit); });
 }
 void for_each_access(const Stage& stage, const std::function<void(const Access&)>& visit) {
   for_each_access(stage.init, visit);
@@ -193,28 +197,28 @@ bool mentions(std::span<const Dim> dims, Symbol var) {
   return found;
 }
 
-std::optional<OwnIndex> own_index(const Dims& indices, Symbol var) {
-  for (size_t at = 0; at < indices.size(); ++at) {
-    if (auto own = own_part(indices[at], var)) {
-      own->at = at;
-      return own;
+std::optional<OffsetIndex> offset_index(const Dims& indices, Symbol var) {
+  for (size_t i = 0; i < indices.size(); ++i) {
+    if (auto found = offset_part(indices[i], var)) {
+      found->position = i;
+      return found;
     }
   }
   return std::nullopt;
 }
 
-std::optional<size_t> telling_index(const Stage& stage, const Access& write, Symbol var,
-                                    const std::function<bool(const Axis&)>& fixed) {
-  std::vector<const Axis*> open;  // not told yet
+std::optional<size_t> distinguishing_index(const Stage& stage, const Access& write, Symbol var,
+                                           const std::function<bool(const Axis&)>& fixed) {
+  std::vector<const Axis*> open;  // not determined yet
   for (const Axis& axis : stage.axes) {
     if (!fixed(axis)) open.push_back(&axis);
   }
   for (bool more = true; more;) {
     more = false;
-    for (size_t at = 0; at < write.indices.size(); ++at) {
-      for (const Axis* told : told_by(stage, write, at, open)) {
-        if (told->var == var) return at;
-        std::erase(open, told);
+    for (size_t position = 0; position < write.indices.size(); ++position) {
+      for (const Axis* axis : determined_by(stage, write, position, open)) {
+        if (axis->var == var) return position;
+        std::erase(open, axis);
         more = true;
       }
     }
@@ -223,15 +227,15 @@ std::optional<size_t> telling_index(const Stage& stage, const Access& write, Sym
 }
 
 bool reads_earlier(const Stage& stage, const Access& write, const Access& read) {
-  // The first scan axis decides: where it is equal, the next one does.
+  // Points are ordered lexicographically: where the first scan axis is equal, the next one decides.
   for (const Axis& axis : stage.axes) {
     if (axis.kind != AxisKind::kScan) continue;
-    const auto written = own_index(write.indices, axis.var);
-    if (!written) continue;  // a buffer of one step
-    const auto from = own_part(read.indices[written->at], axis.var);
-    if (!from || from->fold != written->fold || from->offset > written->offset) return false;
-    if (written->fold != 0 && written->offset - from->offset >= written->fold) return false;
-    if (from->offset < written->offset) return true;
+    const auto to = offset_index(write.indices, axis.var);
+    if (!to) continue;  // a buffer of one step
+    const auto from = offset_part(read.indices[to->position], axis.var);
+    if (!from || from->fold != to->fold || from->offset > to->offset) return false;
+    if (to->fold != 0 && to->offset - from->offset >= to->fold) return false;
+    if (from->offset < to->offset) return true;
   }
   return false;
 }

@@ -120,9 +120,9 @@ void Builder::add_loops(Nest& nest, const Ranges& ranges, AxisKind kind, std::st
     const Symbol var = unused(name);
     const Dim extent = context_.substitute(range.extent, renamed);
     renamed[context_.symbol(name)] = context_.dim(var);
-    nest.loops.push_back({.var = var, .extent = extent, .mark = Mark::kSerial, .body = {}});
+    nest.loops.push_back({.var = var, .extent = extent, .kind = LoopKind::kSerial, .body = {}});
     nest.axes.push_back({.var = var, .extent = extent, .kind = kind, .value = context_.dim(var)});
-    nest.at.push_back(context_.dim(var));
+    nest.point.push_back(context_.dim(var));
   }
 }
 
@@ -134,11 +134,11 @@ Symbol Builder::stage_name(std::string_view name) {
 }
 
 void Builder::stage(std::string_view name, const Ranges& ranges, const Ranges& reduce,
-                    const std::function<Assignment(const Dims& at)>& point) {
+                    const std::function<Assignment(const Dims& point)>& assign) {
   Nest nest;
   add_loops(nest, ranges, AxisKind::kSpatial, "i");
   add_loops(nest, reduce, AxisKind::kReduce, "r");
-  Assignment assignment = point(nest.at);
+  Assignment assignment = assign(nest.point);
   Stage stage;
   stage.name = stage_name(name);
   stage.axes = step_axes();
@@ -147,8 +147,8 @@ void Builder::stage(std::string_view name, const Ranges& ranges, const Ranges& r
     if (std::ranges::find(level->states, assignment.to) != level->states.end()) axis.kind = AxisKind::kScan;
   }
   stage.axes.insert(stage.axes.end(), nest.axes.begin(), nest.axes.end());
-  if (assignment.init) stage.init.push_back({Store{assignment.to, assignment.at, std::move(assignment.init)}});
-  stage.body.push_back({Store{assignment.to, std::move(assignment.at), std::move(assignment.value)}});
+  if (assignment.init) stage.init.push_back({Store{assignment.to, assignment.indices, std::move(assignment.init)}});
+  stage.body.push_back({Store{assignment.to, std::move(assignment.indices), std::move(assignment.value)}});
   for (ComputedIndex& index : assignment.computed | std::views::reverse) {
     Let let{.var = index.var, .extent = index.extent, .value = std::move(index.value), .body = std::move(stage.body)};
     stage.body.clear();
@@ -169,13 +169,13 @@ std::vector<Axis> Builder::step_axes() const {
 
 void Builder::compute(BufferId to, const Value& value) {
   const std::string name(context_.name(function_.buffer(to).name));
-  stage(name, ranges_of(to), {}, [&](const Dims& at) { return Assignment{to, at, value(at), nullptr}; });
+  stage(name, ranges_of(to), {}, [&](const Dims& point) { return Assignment{to, point, value(point), nullptr}; });
 }
 
 BufferId Builder::compute(std::string_view name, const Ranges& axes, const Value& value) {
-  Nest nest;  // to know the type
+  Nest nest;  // for the type of the value
   add_loops(nest, axes, AxisKind::kSpatial, "i");
-  const BufferId to = temporary(name, axes, value(nest.at)->dtype);
+  const BufferId to = temporary(name, axes, value(nest.point)->dtype);
   compute(to, value);
   return to;
 }
@@ -183,10 +183,10 @@ BufferId Builder::compute(std::string_view name, const Ranges& axes, const Value
 void Builder::reduce(BufferId to, const Ranges& over, BinaryOp op, const Value& value, const Value& init) {
   const std::string name(context_.name(function_.buffer(to).name));
   const Ranges ranges = ranges_of(to);
-  stage(name, ranges, over, [&](const Dims& at) {
-    const Dims written(at.begin(), at.begin() + static_cast<ptrdiff_t>(ranges.size()));
-    return Assignment{to, written, binary(op, load(to, written), value(at)),
-                      init ? init(written) : identity(op, function_.buffer(to).dtype)};
+  stage(name, ranges, over, [&](const Dims& point) {
+    const Dims indices(point.begin(), point.begin() + static_cast<ptrdiff_t>(ranges.size()));
+    return Assignment{to, indices, binary(op, load(to, indices), value(point)),
+                      init ? init(indices) : identity(op, function_.buffer(to).dtype)};
   });
 }
 
@@ -213,7 +213,7 @@ void Builder::scan(const Range& steps, const std::vector<BufferId>& states, cons
   body(context_.dim(var));
   Level level = std::move(levels_.back());
   levels_.pop_back();
-  For loop{.var = var, .extent = steps.extent, .mark = Mark::kSerial, .body = close(std::move(level))};
+  For loop{.var = var, .extent = steps.extent, .kind = LoopKind::kSerial, .body = close(std::move(level))};
   levels_.back().body.push_back({std::move(loop)});
 }
 

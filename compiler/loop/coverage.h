@@ -1,4 +1,4 @@
-// Which elements of a buffer have been written, as far as it can be proved.
+// Proofs that elements of a buffer have been written.
 #pragma once
 
 #include <optional>
@@ -10,27 +10,28 @@
 
 namespace tenon::compiler::loop {
 
-// What a statement runs in: a loop, 0 <= var < extent, or an index that was computed before it. Each has a variable of
-// its own.
-struct Around {
+// A loop around a statement, 0 <= var < extent, or an index that is computed before the statement. Every one has a
+// variable of its own.
+struct EnclosingLoop {
   Symbol var{};
   Dim extent;
   bool computed = false;
 };
 
-// A statement that writes one element in each iteration of what is around it, or none where left < right does not hold.
-struct Written {
-  Dims at;
-  std::vector<Around> around;
-  std::vector<std::pair<Dim, Dim>> where;
+// A statement that writes one element in each iteration of its enclosing loops, or none if a guard left < right fails.
+struct ElementWrite {
+  Dims indices;
+  std::vector<EnclosingLoop> loops;
+  std::vector<std::pair<Dim, Dim>> guards;
 };
 
-// Conditions, each a dim that must be >= 0, under which the write has written element `at`, when those of its loops
-// have ended that stand behind the first `shared`, in whose iteration both are. Nothing where its indices are not
-// understood.
-std::optional<Dims> wrote(TypeContext& context, const Written& write, size_t shared, const Dims& at);
+// Conditions, each a dim that must be >= 0, under which the write has written `element` after all of its loops but the
+// first `shared` have ended; the write and the reader are in the same iteration of the shared loops. Nothing if the
+// write's indices cannot be solved.
+std::optional<Dims> write_conditions(TypeContext& context, const ElementWrite& write, size_t shared,
+                                     const Dims& element);
 
-// Whether one of the alternatives, whichever, always holds where the facts do.
-bool one_holds(TypeContext& context, const DimProver& prover, Dims facts, std::vector<Dims> alternatives);
+// Whether, under the facts, at least one of the alternatives holds; which one may differ from case to case.
+bool any_alternative_holds(TypeContext& context, const DimProver& prover, Dims facts, std::vector<Dims> alternatives);
 
 }  // namespace tenon::compiler::loop

@@ -1,4 +1,4 @@
-// Whether two loop functions are one.
+// Structural equality of loop functions.
 #include <algorithm>
 
 #include "compiler/loop/expr.h"
@@ -19,7 +19,7 @@ class Comparison {
   }
 
  private:
-  // By name, which is unique in a function.
+  // Buffers are compared by name, which is unique in a function.
   bool same(BufferId a, BufferId b) const {
     const Buffer &x = a_.buffer(a), &y = b_.buffer(b);
     return x.name == y.name && x.dtype == y.dtype &&
@@ -29,7 +29,7 @@ class Comparison {
   bool same(const std::vector<BufferId>& a, const std::vector<BufferId>& b) const {
     return std::ranges::equal(a, b, [&](BufferId x, BufferId y) { return same(x, y); });
   }
-  // The expression of `b_` with the buffers of `a_`.
+  // Compares after the buffers of `b_` in the second expression are replaced by those of `a_`.
   bool same(const Expr& a, const Expr& b) const {
     return equal(a, rewrite(b, [&](const ExprNode& node) -> Expr {
                    const auto* load = std::get_if<Load>(&node.form);
@@ -51,7 +51,7 @@ class Comparison {
     });
   }
   bool same(const For& a, const For& b) const {
-    return a.var == b.var && a.extent == b.extent && a.mark == b.mark && same(a.body, b.body);
+    return a.var == b.var && a.extent == b.extent && a.kind == b.kind && same(a.body, b.body);
   }
   bool same(const Stage& a, const Stage& b) const {
     return a.name == b.name && a.where == b.where && same(a.init, b.init) && same(a.body, b.body) &&

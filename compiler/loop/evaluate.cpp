@@ -29,7 +29,7 @@ class Evaluator {
     for (BufferId result : state_.function().results) {
       const Storage& storage = state_.storage(result);
       if (std::ranges::find(storage.written, false) != storage.written.end())
-        return state_.fail(fmt::format("{} was not written whole", state_.name(result)));
+        return state_.fail(fmt::format("{} was not written completely", state_.name(result)));
       results.push_back(storage.data);
     }
     return results;
@@ -51,16 +51,16 @@ class Evaluator {
     return Scalar{.real = form.real, .integer = form.integer};
   }
   Expected<Scalar> evaluate(const ExprNode&, const IndexValue& form) {
-    TENON_TRY_ASSIGN(number, state_.value(form.value));
-    return Scalar{.integer = *number};
+    TENON_TRY_ASSIGN(index, state_.value(form.value));
+    return Scalar{.integer = *index};
   }
   Expected<Scalar> evaluate(const ExprNode&, const Load& form) {
-    TENON_TRY_ASSIGN(at, state_.offset(form.buffer, form.indices));
+    TENON_TRY_ASSIGN(offset, state_.offset(form.buffer, form.indices));
     const Storage& storage = state_.storage(form.buffer);
-    if (!storage.written[static_cast<size_t>(*at)])
+    if (!storage.written[static_cast<size_t>(*offset)])
       return state_.fail(fmt::format("{} is read before it is written, at {}", state_.name(form.buffer),
                                      state_.context().str(form.indices)));
-    return read(storage.data, *at);
+    return read(storage.data, *offset);
   }
   Expected<Scalar> evaluate(const ExprNode&, const Unary& form) {
     TENON_TRY_ASSIGN(operand, evaluate(form.value));
@@ -82,8 +82,8 @@ class Evaluator {
     return located(convert(form.value->dtype, node.dtype, *operand));
   }
   Expected<Scalar> evaluate(const ExprNode&, const LetIndex& form) {
-    TENON_TRY_ASSIGN(number, bound_index(form.value, form.extent));
-    const Bound bound(state_.values(), form.var, *number);
+    TENON_TRY_ASSIGN(index, bound_index(form.value, form.extent));
+    const Binding binding(state_.values(), form.var, *index);
     return evaluate(form.body);
   }
   Expected<Scalar> located(Expected<Scalar> scalar) const {
@@ -91,11 +91,11 @@ class Evaluator {
     return scalar;
   }
   Expected<int64_t> bound_index(const Expr& expr, Dim extent) {
-    TENON_TRY_ASSIGN(number, evaluate(expr));
+    TENON_TRY_ASSIGN(index, evaluate(expr));
     TENON_TRY_ASSIGN(size, state_.value(extent));
-    if (number->integer < 0 || number->integer >= *size)
-      return state_.fail(fmt::format("the index {} is not in 0 .. {}", number->integer, *size - 1));
-    return number->integer;
+    if (index->integer < 0 || index->integer >= *size)
+      return state_.fail(fmt::format("the index {} is not in 0 .. {}", index->integer, *size - 1));
+    return index->integer;
   }
 
   // --- Statements ---
@@ -110,7 +110,7 @@ class Evaluator {
   Status run(const For& loop) {
     TENON_TRY_ASSIGN(extent, state_.value(loop.extent));
     for (int64_t i = 0; i < *extent; ++i) {
-      const Bound bound(state_.values(), loop.var, i);
+      const Binding binding(state_.values(), loop.var, i);
       TENON_TRY(run(loop.body));
     }
     return {};
@@ -121,31 +121,31 @@ class Evaluator {
       TENON_TRY_ASSIGN(right, state_.value(guard.right));
       if (*left >= *right) return {};
     }
-    Indices at;
+    Indices point;
     for (const Axis& axis : stage.axes) {
-      TENON_TRY_ASSIGN(one, state_.value(axis.value));
-      at.push_back(*one);
+      TENON_TRY_ASSIGN(value, state_.value(axis.value));
+      point.push_back(*value);
     }
     bool first = true;
-    std::deque<Bound> axes;
+    std::deque<Binding> bindings;
     for (size_t i = 0; i < stage.axes.size(); ++i) {
       const Axis& axis = stage.axes[i];
-      axes.emplace_back(state_.values(), axis.var, at[i]);
+      bindings.emplace_back(state_.values(), axis.var, point[i]);
       TENON_TRY_ASSIGN(extent, state_.value(axis.extent));
-      if (at[i] < 0 || at[i] >= *extent)
+      if (point[i] < 0 || point[i] >= *extent)
         return state_.fail(fmt::format("axis '{}' of stage '{}' is {}, not in 0 .. {}", state_.context().name(axis.var),
-                                       state_.context().name(stage.name), at[i], *extent - 1));
-      first &= axis.kind != AxisKind::kReduce || at[i] == 0;
+                                       state_.context().name(stage.name), point[i], *extent - 1));
+      first &= axis.kind != AxisKind::kReduce || point[i] == 0;
     }
     if (first) TENON_TRY(run(stage.init));
     return run(stage.body);
   }
   Status run(const Store& store) {
     TENON_TRY_ASSIGN(scalar, evaluate(store.value));
-    TENON_TRY_ASSIGN(at, state_.offset(store.buffer, store.indices));
+    TENON_TRY_ASSIGN(offset, state_.offset(store.buffer, store.indices));
     Storage& storage = state_.storage(store.buffer);
-    write(storage.data, *at, *scalar);
-    storage.written[static_cast<size_t>(*at)] = true;
+    write(storage.data, *offset, *scalar);
+    storage.written[static_cast<size_t>(*offset)] = true;
     return {};
   }
   Status run(const If& branch) {
@@ -153,8 +153,8 @@ class Evaluator {
     return run(condition->integer != 0 ? branch.then : branch.otherwise);
   }
   Status run(const Let& let) {
-    TENON_TRY_ASSIGN(number, bound_index(let.value, let.extent));
-    const Bound bound(state_.values(), let.var, *number);
+    TENON_TRY_ASSIGN(index, bound_index(let.value, let.extent));
+    const Binding binding(state_.values(), let.var, *index);
     return run(let.body);
   }
   Status run(const Alloc& alloc) {
@@ -169,7 +169,7 @@ class Evaluator {
       auto found = runtime::find_function(symbol);
       if (!found) {
         found.error().where = "@" + std::string(state_.context().name(state_.function().name));
-        return forward_error(found);
+        return std::unexpected(std::move(found.error()));
       }
       opened = *found;
     }
@@ -177,7 +177,8 @@ class Evaluator {
     for (BufferId input : call.inputs) {
       const Storage& storage = state_.storage(input);
       if (std::ranges::find(storage.written, false) != storage.written.end())
-        return state_.fail(fmt::format("{} is passed to '{}' before it is written whole", state_.name(input), symbol));
+        return state_.fail(
+            fmt::format("{} is passed to '{}' before it is written completely", state_.name(input), symbol));
       inputs.push_back(storage.data);
     }
     for (BufferId output : call.outputs) outputs.push_back(state_.storage(output).data);
@@ -190,35 +191,35 @@ class Evaluator {
     return {};
   }
 
-  // The elements of a block, in the order of its tensor.
-  Expected<std::vector<int64_t>> places(const Operand& operand) {
-    Indices begin, at;
+  // The offsets of a block's elements, in the order of its tensor.
+  Expected<std::vector<int64_t>> offsets_of(const Operand& operand) {
+    Indices begin, element;
     for (const Part& part : operand.parts) {
-      TENON_TRY_ASSIGN(one, state_.value(part.begin));
-      begin.push_back(*one);
+      TENON_TRY_ASSIGN(index, state_.value(part.begin));
+      begin.push_back(*index);
     }
-    at = begin;
+    element = begin;
     std::vector<int64_t> result;
     while (true) {
       TENON_TRY(step());
-      TENON_TRY_ASSIGN(place, state_.offset(operand.buffer, at));
-      result.push_back(*place);
-      size_t axis = at.size();
-      while (axis > 0 && ++at[axis - 1] >= begin[axis - 1] + std::max<int64_t>(operand.parts[axis - 1].size, 1)) {
-        at[axis - 1] = begin[axis - 1];
+      TENON_TRY_ASSIGN(offset, state_.offset(operand.buffer, element));
+      result.push_back(*offset);
+      size_t axis = element.size();
+      while (axis > 0 && ++element[axis - 1] >= begin[axis - 1] + std::max<int64_t>(operand.parts[axis - 1].size, 1)) {
+        element[axis - 1] = begin[axis - 1];
         --axis;
       }
       if (axis == 0) return result;
     }
   }
-  // The declaration runs on copies of the blocks.
+  // Executes the instruction's declaration on copies of the blocks.
   Status run(const Intrinsic& call) {
     Evaluator inner(state_.context(), *state_.function().intrinsic(call.name), options_);
     const Function& declared = inner.state_.function();
     std::vector<Tensor> inputs;
     for (size_t i = 0; i < call.inputs.size(); ++i) {
       const Storage& storage = state_.storage(call.inputs[i].buffer);
-      TENON_TRY_ASSIGN(from, places(call.inputs[i]));
+      TENON_TRY_ASSIGN(from, offsets_of(call.inputs[i]));
       runtime::Shape shape;
       for (const BufferAxis& axis : declared.buffer(declared.params[i]).axes) shape.push_back(*axis.extent.constant());
       Tensor block(storage.data.dtype(), std::move(shape));
@@ -235,7 +236,7 @@ class Evaluator {
     std::vector<std::vector<int64_t>> outputs;
     for (size_t i = 0; i < call.outputs.size(); ++i) {
       const Storage& storage = state_.storage(call.outputs[i].buffer);
-      TENON_TRY_ASSIGN(to, places(call.outputs[i]));
+      TENON_TRY_ASSIGN(to, offsets_of(call.outputs[i]));
       TENON_TRY(inner.state_.allocate(declared.results[i]));
       Storage& block = inner.state_.storage(declared.results[i]);
       for (size_t k = 0; k < to->size(); ++k) {

@@ -1,5 +1,5 @@
-// The reference evaluator of loop functions: naive, and strict. It runs the statements as they stand, so that a
-// schedule that changed the meaning gives other results or an error here.
+// The reference evaluator of loop functions: naive and strict. It executes the statements literally, so that a wrong
+// step of a schedule shows as a different result or an error.
 #pragma once
 
 #include <functional>
@@ -17,15 +17,15 @@ using LibraryFunction =
 struct EvaluateOptions {
   uint64_t max_steps = uint64_t{1} << 32;            // statements and expressions; more is an error
   int64_t max_bytes = INT64_MAX;                     // of one buffer; more is an error
-  std::map<std::string, LibraryFunction> libraries;  // others are those that the process has opened
+  std::map<std::string, LibraryFunction> libraries;  // all others are those that the process has opened
 };
 
-// The results for these parameters. A tensor has the buffer's shape, where the axes up to the last one whose size
-// depends on an index are one: rows of (b in n, s in lengths(b), 64) are a (sum of lengths, 64).
+// The results for these parameters. A tensor has the buffer's shape, except that the axes up to the last one whose size
+// depends on an index are merged into one: rows of (b in n, s in lengths(b), 64) are a tensor (sum of lengths, 64).
 //
-// Errors: parameters that do not fit the signature; an index outside its buffer; an element read before it was written;
-// a result that was not written whole; a stage whose axes leave their extents; errors of the arithmetic; more steps or
-// memory than allowed.
+// Errors: parameters that do not fit the signature; an index outside its buffer; an element that is read before it is
+// written; a result that is not written completely; a stage whose axes leave their extents; errors of the arithmetic;
+// more steps or memory than allowed.
 Expected<std::vector<runtime::Tensor>> evaluate(const TypeContext& context, const Function& function,
                                                 std::span<const runtime::Tensor> params,
                                                 const EvaluateOptions& options = {});

@@ -98,7 +98,7 @@ int precedence(BinaryOp op) {
   return 0;
 }
 
-bool takes(UnaryOp op, DType dtype) {
+bool is_supported(UnaryOp op, DType dtype) {
   switch (op) {
     case UnaryOp::kNot: return dtype == DType::kBool;
     case UnaryOp::kNegate:
@@ -118,7 +118,7 @@ bool takes(UnaryOp op, DType dtype) {
   return false;
 }
 
-bool takes(BinaryOp op, DType dtype) {
+bool is_supported(BinaryOp op, DType dtype) {
   switch (op) {
     case BinaryOp::kAdd:
     case BinaryOp::kSubtract:
@@ -157,12 +157,12 @@ Expr load(const Function& function, BufferId buffer, Dims indices) {
   return make(function.buffer(buffer).dtype, Load{buffer, std::move(indices)});
 }
 Expr unary(UnaryOp op, Expr value) {
-  assert(takes(op, value->dtype));
+  assert(is_supported(op, value->dtype));
   const DType dtype = value->dtype;
   return make(dtype, Unary{op, std::move(value)});
 }
 Expr binary(BinaryOp op, Expr left, Expr right) {
-  assert(left->dtype == right->dtype && takes(op, left->dtype));
+  assert(left->dtype == right->dtype && is_supported(op, left->dtype));
   const bool compares = op == BinaryOp::kEqual || op == BinaryOp::kLess || op == BinaryOp::kLessEqual;
   const DType dtype = compares ? DType::kBool : left->dtype;
   return make(dtype, Binary{op, std::move(left), std::move(right)});
@@ -261,20 +261,20 @@ void for_each_node(const Expr& expr, const std::function<void(const ExprNode&)>&
 }
 
 Expr rewrite(const Expr& expr, const std::function<Expr(const ExprNode&)>& step) {
-  std::unordered_map<const ExprNode*, Expr> known;
-  const std::function<Expr(const Expr&)> replaced = [&](const Expr& one) {
-    if (const auto found = known.find(one.get()); found != known.end()) return found->second;
-    std::vector<Expr> inner = operands(*one);
+  std::unordered_map<const ExprNode*, Expr> replaced_nodes;
+  const std::function<Expr(const Expr&)> replaced = [&](const Expr& node) {
+    if (const auto found = replaced_nodes.find(node.get()); found != replaced_nodes.end()) return found->second;
+    std::vector<Expr> inner = operands(*node);
     bool changed = false;
     for (Expr& operand : inner) {
       Expr next = replaced(operand);
       changed |= next != operand;
       operand = std::move(next);
     }
-    const Expr self = changed ? std::make_shared<const ExprNode>(with_operands(*one, std::move(inner))) : one;
+    const Expr self = changed ? std::make_shared<const ExprNode>(with_operands(*node, std::move(inner))) : node;
     Expr result = step(*self);
     if (!result) result = self;
-    if (one.use_count() > 2) known.emplace(one.get(), result);  // its node, `inner`, and another
+    if (node.use_count() > 2) replaced_nodes.emplace(node.get(), result);  // shared: beside this user
     return result;
   };
   return replaced(expr);

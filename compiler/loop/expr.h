@@ -1,4 +1,4 @@
-// Makes scalar expressions, and walks them.
+// Construction and traversal of scalar expressions.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@ namespace tenon::compiler::loop {
 
 bool is_float(DType dtype);
 
-// Types are the caller's knowledge (asserted): both sides of an operation have one type.
+// Types are the caller's responsibility (asserted): both operands of an operation have the same type.
 Expr literal(DType dtype, double value);  // exact in the type
 Expr integer_literal(DType dtype, int64_t value);
 Expr index_value(Dim value);
@@ -22,23 +22,23 @@ Expr select(Expr condition, Expr then, Expr otherwise);
 Expr convert(DType dtype, Expr value);
 Expr let_index(Symbol var, Dim extent, Expr value, Expr body);
 
-// As the text form writes it: "+", "min"; infix operators by precedence, the others as functions.
+// The name in the text form: "+", "min". Operations with a precedence are infix operators, the others functions.
 std::string_view name(UnaryOp op);
 std::string_view name(BinaryOp op);
 std::span<const UnaryOp> unary_ops();
 std::span<const BinaryOp> binary_ops();
-// Precedence of an infix operator, larger binds closer; 0: written as a function.
+// Precedence of an infix operator, a larger one binds closer; 0: a function.
 int precedence(BinaryOp op);
-// Whether the operation exists for the type.
-bool takes(UnaryOp op, DType dtype);
-bool takes(BinaryOp op, DType dtype);
+// Whether the operation is defined for the type.
+bool is_supported(UnaryOp op, DType dtype);
+bool is_supported(BinaryOp op, DType dtype);
 
 bool equal(const Expr& a, const Expr& b);
 
 std::vector<Expr> operands(const ExprNode& node);  // in order
-// Each node, operands before what uses them.
+// Visits each node in post-order: operands before their users.
 void for_each_node(const Expr& expr, const std::function<void(const ExprNode&)>& visit);
-// Each dim of the node itself.
+// Visits each dim of the node itself.
 template <class N, class F>
 void for_each_dim(N& node, F&& visit) {
   std::visit(
@@ -58,10 +58,10 @@ void for_each_dim(N& node, F&& visit) {
       node.form);
 }
 
-// The expression with each node replaced, operands first; nullptr keeps a node. A node that is an operand of several is
-// replaced once, and stays one.
+// The expression with each node replaced by the result of `step`, operands first; nullptr keeps a node. A node with
+// several users is replaced once and stays shared.
 Expr rewrite(const Expr& expr, const std::function<Expr(const ExprNode&)>& step);
-// With each variable of its dims replaced.
+// The expression with the variables in its dims replaced.
 Expr substitute(TypeContext& context, const Expr& expr, const std::map<Symbol, Dim>& values);
 
 }  // namespace tenon::compiler::loop

@@ -27,8 +27,8 @@ Expected<Symbol> ExprReader::variable() {
   return context_.symbol(*name);
 }
 
-Status ExprReader::word(std::string_view word) {
-  if (!cursor_.accept_name(word)) return cursor_.fail(fmt::format("expected '{}'", word));
+Status ExprReader::keyword(std::string_view keyword) {
+  if (!cursor_.accept_name(keyword)) return cursor_.fail(fmt::format("expected '{}'", keyword));
   return {};
 }
 
@@ -37,22 +37,22 @@ Status ExprReader::declarations(std::vector<BufferId>& ids) {
   return cursor_.list(")", [&]() -> Status {
     TENON_TRY_ASSIGN(id, declaration());
     ids.push_back(*id);
-    // A size may be an element of any parameter that stands before it.
+    // A size may be an element of any preceding parameter.
     if (&ids == &function_.params) scope_.functions.push_back(function_.buffer(*id).name);
     return {};
   });
 }
 
 Expected<BufferId> ExprReader::declaration() {
-  const size_t at = cursor_.offset();
+  const size_t offset = cursor_.offset();
   TENON_TRY_ASSIGN(name, cursor_.take(Tok::kLocal, "a buffer, as %a: Tensor[(n, 4), f32]"));
   TENON_TRY(cursor_.expect(":"));
   Buffer buffer;
   buffer.name = context_.symbol(*name);
-  TENON_TRY(word("Tensor"));
+  TENON_TRY(keyword("Tensor"));
   TENON_TRY(cursor_.expect("["));
   TENON_TRY(cursor_.expect("("));
-  const size_t known = scope_.dims.size();
+  const size_t outer_dims = scope_.dims.size();
   TENON_TRY(cursor_.list(")", [&]() -> Status {
     BufferAxis axis;
     if (cursor_.peek().kind == Tok::kName && cursor_.is(":", 1)) {
@@ -66,35 +66,35 @@ Expected<BufferId> ExprReader::declaration() {
     buffer.axes.push_back(axis);
     return {};
   }));
-  scope_.dims.resize(known);
+  scope_.dims.resize(outer_dims);
   TENON_TRY(cursor_.expect(","));
   TENON_TRY_ASSIGN(dtype, this->dtype());
   buffer.dtype = *dtype;
   TENON_TRY(cursor_.expect("]"));
   const auto id = static_cast<BufferId>(function_.buffers.size());
   if (!buffers_.emplace(*name, id).second)
-    return cursor_.error_at(at, fmt::format("there is a buffer %{} already", *name));
+    return cursor_.error_at(offset, fmt::format("the buffer %{} is declared already", *name));
   function_.buffers.push_back(std::move(buffer));
   return id;
 }
 
 Expected<DType> ExprReader::dtype() {
-  const size_t at = cursor_.offset();
+  const size_t offset = cursor_.offset();
   TENON_TRY_ASSIGN(name, cursor_.take(Tok::kName, "an element type, as f32"));
   auto dtype = runtime::parse_dtype(*name);
-  if (!dtype) return cursor_.error_at(at, dtype.error().what, dtype.error().help);
+  if (!dtype) return cursor_.error_at(offset, dtype.error().what, dtype.error().help);
   return dtype;
 }
 
 Expected<BufferId> ExprReader::buffer() {
-  const size_t at = cursor_.offset();
+  const size_t offset = cursor_.offset();
   TENON_TRY_ASSIGN(name, cursor_.take(Tok::kLocal, "a buffer, as %a"));
   const auto found = buffers_.find(*name);
-  if (found == buffers_.end()) return cursor_.error_at(at, fmt::format("there is no buffer %{} here", *name));
+  if (found == buffers_.end()) return cursor_.error_at(offset, fmt::format("there is no buffer %{} in scope", *name));
   return found->second;
 }
 
-Expected<Dims> ExprReader::indices(BufferId id, size_t at) {
+Expected<Dims> ExprReader::indices(BufferId id, size_t offset) {
   TENON_TRY(cursor_.expect("["));
   Dims dims;
   TENON_TRY(cursor_.list("]", [&]() -> Status {
@@ -104,13 +104,13 @@ Expected<Dims> ExprReader::indices(BufferId id, size_t at) {
   }));
   const size_t rank = function_.buffer(id).rank();
   if (dims.size() != rank)
-    return cursor_.error_at(at, fmt::format("the buffer has {} axes, {} indices are given", rank, dims.size()));
+    return cursor_.error_at(offset, fmt::format("the buffer has {} axes, {} indices are given", rank, dims.size()));
   return dims;
 }
 
 Expected<Operand> ExprReader::block() {
   Operand operand;
-  const size_t at = cursor_.offset();
+  const size_t offset = cursor_.offset();
   TENON_TRY_ASSIGN(id, buffer());
   operand.buffer = *id;
   TENON_TRY(cursor_.expect("["));
@@ -119,18 +119,18 @@ Expected<Operand> ExprReader::block() {
     TENON_TRY_ASSIGN(begin, types_.dim(scope_));
     part.begin = *begin;
     if (cursor_.accept(":")) {
-      const size_t place = cursor_.offset();
+      const size_t size_offset = cursor_.offset();
       TENON_TRY_ASSIGN(digits, cursor_.take(Tok::kInteger, "a size, as 16"));
       const auto read = std::from_chars(digits->data(), digits->data() + digits->size(), part.size);
       if (read.ec != std::errc{} || part.size < 1 || part.size > kMaxBlock)
-        return cursor_.error_at(place, fmt::format("a size is 1 to {}", kMaxBlock));
+        return cursor_.error_at(size_offset, fmt::format("a size must be 1 to {}", kMaxBlock));
     }
     operand.parts.push_back(part);
     return {};
   }));
   const size_t rank = function_.buffer(*id).rank();
   if (operand.parts.size() != rank)
-    return cursor_.error_at(at,
+    return cursor_.error_at(offset,
                             fmt::format("the buffer has {} axes, {} indices are given", rank, operand.parts.size()));
   return operand;
 }
@@ -139,7 +139,7 @@ Expected<Expr> ExprReader::expression(int depth, int above) {
   if (depth > kMaxNesting) return cursor_.fail("nested too deeply");
   TENON_TRY_ASSIGN(left, primary(depth));
   while (true) {
-    const size_t at = cursor_.offset();
+    const size_t offset = cursor_.offset();
     const BinaryOp* found = nullptr;
     for (const BinaryOp& op : binary_ops()) {
       if (precedence(op) > above && cursor_.peek().text == name(op) &&
@@ -149,21 +149,21 @@ Expected<Expr> ExprReader::expression(int depth, int above) {
     if (!found) return left;
     cursor_.skip();
     TENON_TRY_ASSIGN(right, expression(depth + 1, precedence(*found)));
-    if ((*left)->dtype != (*right)->dtype || !takes(*found, (*left)->dtype))
-      return cursor_.error_at(at,
-                              fmt::format("'{}' does not take {} and {}", name(*found), runtime::name((*left)->dtype),
-                                          runtime::name((*right)->dtype)),
-                              "both sides have one type; convert as in f32(x)");
+    if ((*left)->dtype != (*right)->dtype || !is_supported(*found, (*left)->dtype))
+      return cursor_.error_at(offset,
+                              fmt::format("'{}' does not support {} and {}", name(*found),
+                                          runtime::name((*left)->dtype), runtime::name((*right)->dtype)),
+                              "both operands must have the same type; convert as in f32(x)");
     left = binary(*found, *left, *right);
   }
 }
 
 Expected<Expr> ExprReader::primary(int depth) {
   const Token& token = cursor_.peek();
-  const size_t at = token.offset;
+  const size_t offset = token.offset;
   if (token.kind == Tok::kLocal) {
     TENON_TRY_ASSIGN(id, buffer());
-    TENON_TRY_ASSIGN(at_indices, indices(*id, at));
+    TENON_TRY_ASSIGN(at_indices, indices(*id, offset));
     return load(function_, *id, std::move(*at_indices));
   }
   if (cursor_.accept("(")) {
@@ -188,29 +188,34 @@ Expected<Expr> ExprReader::primary(int depth) {
     args.push_back(*arg);
     return {};
   }));
-  return applied(text, args, at);
+  return applied(text, args, offset);
 }
 
-Expected<Expr> ExprReader::applied(const std::string& text, const std::vector<Expr>& args, size_t at) {
-  auto wrong = [&](std::string_view takes) { return cursor_.error_at(at, fmt::format("'{}' takes {}", text, takes)); };
+Expected<Expr> ExprReader::applied(const std::string& text, const std::vector<Expr>& args, size_t offset) {
+  auto wrong = [&](std::string_view expected) {
+    return cursor_.error_at(offset, fmt::format("'{}' expects {}", text, expected));
+  };
+  auto unsupported = [&](DType dtype) {
+    return cursor_.error_at(offset, fmt::format("'{}' does not support {}", text, runtime::name(dtype)));
+  };
   if (text == "select") {
     if (args.size() != 3 || args[0]->dtype != DType::kBool || args[1]->dtype != args[2]->dtype)
-      return wrong("a bool and two values of one type");
+      return wrong("a bool and two values of the same type");
     return select(args[0], args[1], args[2]);
   }
   for (UnaryOp op : unary_ops()) {
     if (name(op) != text) continue;
     if (args.size() != 1) return wrong("one value");
-    if (!takes(op, args[0]->dtype)) return wrong(fmt::format("no {}", runtime::name(args[0]->dtype)));
+    if (!is_supported(op, args[0]->dtype)) return unsupported(args[0]->dtype);
     return unary(op, args[0]);
   }
   for (BinaryOp op : binary_ops()) {
     if (name(op) != text || precedence(op) != 0) continue;
-    if (args.size() != 2 || args[0]->dtype != args[1]->dtype) return wrong("two values of one type");
-    if (!takes(op, args[0]->dtype)) return wrong(fmt::format("no {}", runtime::name(args[0]->dtype)));
+    if (args.size() != 2 || args[0]->dtype != args[1]->dtype) return wrong("two values of the same type");
+    if (!is_supported(op, args[0]->dtype)) return unsupported(args[0]->dtype);
     return binary(op, args[0], args[1]);
   }
-  return cursor_.error_at(at, fmt::format("there is no function '{}'", text));
+  return cursor_.error_at(offset, fmt::format("there is no function '{}'", text));
 }
 
 Expected<Expr> ExprReader::typed(DType dtype, int depth) {
@@ -218,15 +223,14 @@ Expected<Expr> ExprReader::typed(DType dtype, int depth) {
   TENON_TRY(cursor_.expect("("));
   const bool negative = cursor_.is("-");
   const Token& token = cursor_.peek(negative ? 1 : 0);
-  const bool number = token.kind == Tok::kInteger || token.kind == Tok::kFloat;
-  const bool word = is_float(dtype) && token.kind == Tok::kName && (token.text == "inf" || token.text == "nan");
-  if (!negative && !number && !word) {
+  const bool is_number = token.kind == Tok::kInteger || token.kind == Tok::kFloat;
+  const bool is_special = is_float(dtype) && token.kind == Tok::kName && (token.text == "inf" || token.text == "nan");
+  if (!negative && !is_number && !is_special) {
     TENON_TRY_ASSIGN(value, expression(depth + 1));
     TENON_TRY(cursor_.expect(")"));
     return convert(dtype, *value);
   }
-  Expected<Expr> value = literal_of(dtype, token, negative);
-  if (!value) return value;
+  TENON_TRY_ASSIGN(value, literal_of(dtype, token, negative));
   cursor_.skip(negative ? 2 : 1);
   TENON_TRY(cursor_.expect(")"));
   return value;
@@ -235,7 +239,9 @@ Expected<Expr> ExprReader::typed(DType dtype, int depth) {
 Expected<Expr> ExprReader::literal_of(DType dtype, const Token& token, bool negative) {
   const std::string text = (negative ? "-" : "") + token.text;
   const char *begin = text.data(), *end = begin + text.size();
-  auto wrong = [&] { return cursor_.error_at(token.offset, fmt::format("'{}' is no {}", text, runtime::name(dtype))); };
+  auto wrong = [&] {
+    return cursor_.error_at(token.offset, fmt::format("'{}' is not a valid {}", text, runtime::name(dtype)));
+  };
   if (is_float(dtype)) {
     if (token.text == "inf" || token.text == "nan") {
       const double value =
@@ -275,14 +281,14 @@ Expected<Let> ExprReader::bound_index(int depth) {
   Let let;
   TENON_TRY_ASSIGN(var, variable());
   let.var = *var;
-  TENON_TRY(word("in"));
+  TENON_TRY(keyword("in"));
   TENON_TRY_ASSIGN(extent, sizes());
   let.extent = *extent;
   TENON_TRY(cursor_.expect("="));
-  const size_t at = cursor_.offset();
+  const size_t offset = cursor_.offset();
   TENON_TRY_ASSIGN(value, expression(depth + 1));
   if (is_float((*value)->dtype) || (*value)->dtype == DType::kBool)
-    return cursor_.error_at(at, fmt::format("an index is an integer, not {}", runtime::name((*value)->dtype)));
+    return cursor_.error_at(offset, fmt::format("an index must be an integer, not {}", runtime::name((*value)->dtype)));
   let.value = *value;
   return let;
 }

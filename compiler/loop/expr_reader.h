@@ -1,4 +1,4 @@
-// Reads what the statements of loop functions are made of: sizes, buffers, expressions.
+// The parser of the parts of statements of loop functions: sizes, buffers, expressions.
 #pragma once
 
 #include <map>
@@ -17,15 +17,15 @@ class ExprReader {
  protected:
   Expected<Dim> sizes();  // (n + 1)
   Expected<Symbol> variable();
-  Status word(std::string_view word);
+  Status keyword(std::string_view keyword);
 
   Status declarations(std::vector<BufferId>& ids);  // (%a: Tensor[(n, 4), f32], ...)
   Expected<BufferId> declaration();
-  Expected<BufferId> buffer();  // that is in scope
-  Expected<Dims> indices(BufferId id, size_t at);
-  Expected<Operand> block();  // %a[i, 4*k : 4]
+  Expected<BufferId> buffer();                         // one in scope
+  Expected<Dims> indices(BufferId id, size_t offset);  // errors point at `offset`
+  Expected<Operand> block();                           // %a[i, 4*k : 4]
 
-  // Up to an operator that binds no closer than `above`.
+  // Reads up to an operator that binds no closer than `above`.
   Expected<Expr> expression(int depth, int above = 0);
   Expected<Let> bound_index(int depth);  // t in (n) = x
 
@@ -35,16 +35,16 @@ class ExprReader {
   TypeReader types_;
   TypeScope scope_;
   Function function_;
-  std::map<std::string, BufferId> buffers_;  // that are in scope
+  std::map<std::string, BufferId> buffers_;  // buffers in scope
 
  private:
   Expected<DType> dtype();
   Expected<Expr> primary(int depth);
-  Expected<Expr> applied(const std::string& text, const std::vector<Expr>& args, size_t at);
+  Expected<Expr> applied(const std::string& text, const std::vector<Expr>& args, size_t offset);
   Expected<Expr> typed(DType dtype, int depth);  // f32(x): a literal or a conversion
   Expected<Expr> literal_of(DType dtype, const Token& token, bool negative);
   static bool fits(DType dtype, int64_t value);
-  Expected<Expr> let(int depth);  // (let t in (n) = x; y), from behind `let` on
+  Expected<Expr> let(int depth);  // (let t in (n) = x; y), starting after `let`
 };
 
 }  // namespace tenon::compiler::loop

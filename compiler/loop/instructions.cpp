@@ -28,8 +28,8 @@ Expected<Function> instruction(TypeContext& context, std::string_view name) {
   const auto* dot = std::ranges::find(kDots, name, &Dot::name);
   if (dot == std::end(kDots)) {
     std::string names;
-    for (std::string_view one : kNames) names += fmt::format("{}{}", names.empty() ? "" : ", ", one);
-    return error(fmt::format("there is no instruction '{}'", name), {}, names);
+    for (std::string_view supported : kNames) names += fmt::format("{}{}", names.empty() ? "" : ", ", supported);
+    return error(fmt::format("there is no instruction '{}'", name), {}, fmt::format("the instructions are {}", names));
   }
   const std::string text = fmt::format(
       R"(loop @{0}(%x: Tensor[(4,), {1}], %y: Tensor[({3}, 4), {2}]) -> (%z: Tensor[({3},), i32]) {{

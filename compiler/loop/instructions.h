@@ -1,5 +1,5 @@
-// Instructions that back ends know by name, declared as loop functions: what `tensorize` matches against, what the
-// evaluator runs, and what a back end without them computes instead.
+// The instructions that back ends support by name, declared as loop functions: `tensorize` matches nests against the
+// declaration, the evaluator executes it, and so does a back end that does not support the instruction.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 namespace tenon::compiler::loop {
 
 // vnni_dot_16, _8, _4: x86 vpdpbusd, a lane each: z[j] += sum over k in 4 of u8 x[k] * i8 y[j, k], of i32 lanes.
-// neon_sdot_4: AArch64 sdot by element: the same of i8 and i8. neon_udot_4: of u8 and u8, into i32 as it wraps.
+// neon_sdot_4: AArch64 sdot by element: the same sum for i8 and i8. neon_udot_4: for u8 and u8, wrapping in i32.
 std::span<const std::string_view> instruction_names();
 Expected<Function> instruction(TypeContext& context, std::string_view name);
 

@@ -1,30 +1,32 @@
 // Loop functions: tensor programs with explicit loops and buffers.
 //
 // Semantics: a function reads its parameters and fills its results, all of them buffers that its caller made. A buffer
-// is dense and row-major; the size of an axis may depend on the indices before it (a ragged axis: `lengths(b)`, where
-// `lengths` is a parameter of rank 1), and then its rows lie behind each other without gaps. Statements run in order.
-// Indices and sizes are Dims (compiler/base/dim.h) over the function's dim variables, the loops' variables and those
-// that a Let binds; a size has one value from the function's entry on, but for the loop variables in it.
+// is dense and row-major; the size of an axis may depend on the preceding indices (a ragged axis: `lengths(b)`, where
+// `lengths` is a parameter of rank 1); its rows are then stored contiguously, one after another. Statements run in
+// order. Indices and sizes are Dims (compiler/base/dim.h) over the function's dim variables, the loops' variables and
+// the variables that a Let binds; apart from loop variables in it, a size is constant from the function's entry on.
 //
-// A Stage is what a schedule moves as a whole: it computes one point of an iteration domain of its own, whose axes take
-// their values from the loops around it. Its statements see its axes, the function's dims and its own Lets, no loop. An
-// axis is spatial (points of different values write different elements and read none that another writes), a reduction
-// (the points update the same elements, in any order), or a scan (in order: a point may read what those before it
-// wrote). A given axis is none along which points lie: it tells a point the value of a loop, from which a buffer that
-// holds a part only is indexed; it changes where a value is, never which. What a point computes depends on its axes
-// alone, so it may be computed again. `init` runs before the first
-// point of each reduction: where all reduction axes are 0. A buffer that is made inside loops is another one in each of
-// their iterations: an axis that has its value from outside of the buffer's life needs no index of it. A folded buffer
-// holds the last elements along an axis alone, each at its index modulo their number; then that axis is a scan.
+// A Stage is the unit that a schedule moves: it computes one point of its own iteration domain, whose axes take their
+// values from the enclosing loops. Its statements see its axes, the function's dims and its own Lets, but no loop. An
+// axis is spatial (points of different values write different elements and read no element that another point writes),
+// a reduction (the points update the same elements, in any order), or a scan (in order: a point may read elements that
+// earlier points wrote). A given axis adds no points to the domain: it passes the value of a loop to a point, which
+// needs it to index a buffer that holds only a part; it changes where a value is stored, never which value. The value
+// of a point depends on its axes alone, so a point may be computed again. `init` runs before the first point of each
+// reduction: where all reduction axes are 0. A buffer that is allocated inside loops is a different buffer in each of
+// their iterations: an axis whose value is fixed throughout the buffer's live range needs no index of the buffer. A
+// folded buffer holds only the last elements along an axis, each at its index modulo their number; the axis is then a
+// scan.
 //
-// An Intrinsic is an instruction of the machine that the function declares (Function::intrinsics): what it does is a
-// loop function on tensors of constant sizes, which here are blocks of buffers. It reads all of its operands, the
-// outputs too, before it writes. A back end that knows the name emits the instruction; any other runs the declaration.
+// An Intrinsic is an instruction of the machine that the function declares (Function::intrinsics): its semantics are a
+// loop function on tensors of constant sizes, which at the use are blocks of buffers. It reads all of its operands,
+// including the outputs, before it writes. A back end that supports the instruction emits it; any other executes the
+// declaration.
 //
 // Arithmetic: integers wrap around in their type; division and remainder of integers truncate; a conversion of a
 // float out of range and a division by 0 are errors of the program; floats are IEEE in their own type, each operation
-// rounded. A shift to the right copies the sign of signed types; its distance is taken as unsigned, and one beyond the
-// type's bits leaves what bit by bit shifting would.
+// rounded. A shift to the right copies the sign of signed types; its distance is unsigned; a distance beyond the
+// type's bits gives the result of shifting bit by bit.
 #pragma once
 
 #include <memory>
@@ -42,7 +44,7 @@ using runtime::DType;
 enum class BufferId : uint32_t {};  // index into Function::buffers
 inline size_t index(BufferId id) { return static_cast<size_t>(id); }
 
-// --- Values: trees that never change, one scalar each ---
+// --- Values: immutable trees, one scalar each ---
 
 enum class UnaryOp : uint8_t {
   kNegate,
@@ -68,18 +70,18 @@ enum class BinaryOp : uint8_t {
   kRemainder,
   kMin,
   kMax,
-  kPower,  // of equal types, which they keep; an integer's exponent is taken as unsigned
+  kPower,  // of equal types, to that type; an integer's exponent is unsigned
   kEqual,
   kLess,
   kLessEqual,  // of equal types, to bool
   kAnd,
-  kOr,  // of bools; the right one only if needed
+  kOr,  // of bools; the right operand is evaluated only if needed
   kBitAnd,
   kBitOr,
   kBitXor,
   kShiftLeft,
   kShiftRight,  // of integers of one type
-  kByteDot,     // of i32: the four bytes of the left, as u8, times those of the right, as i8, summed up
+  kByteDot,     // of i32: the dot product of the left operand's four bytes, as u8, and the right operand's, as i8
 };
 
 struct ExprNode;
@@ -87,7 +89,7 @@ using Expr = std::shared_ptr<const ExprNode>;
 
 struct Literal {
   double real = 0;      // of a float type
-  int64_t integer = 0;  // of any other
+  int64_t integer = 0;  // of any other type
 };
 // An index as a value, of type i64.
 struct IndexValue {
@@ -105,15 +107,15 @@ struct Binary {
   BinaryOp op{};
   Expr left, right;
 };
-// Only the side that is taken is evaluated: the other one may lie outside a buffer.
+// Only the selected operand is evaluated: the other one may access elements outside a buffer.
 struct Select {
   Expr condition, then, otherwise;
 };
-// To the node's type: floats to integers towards zero.
+// Conversion to the node's type: floats to integers towards zero.
 struct Convert {
   Expr value;
 };
-// An integer that was computed, as an index in 0 .. extent - 1; an error of the program where it lies outside.
+// Binds a computed integer as an index in 0 .. extent - 1; a value outside this range is an error of the program.
 struct LetIndex {
   Symbol var{};
   Dim extent;
@@ -127,25 +129,26 @@ struct ExprNode {
 // --- Statements ---
 
 struct Stmt;
-using Body = std::vector<Stmt>;  // one after the other
+using Body = std::vector<Stmt>;  // executed in order
 
-enum class Mark : uint8_t { kSerial, kParallel, kVector, kUnroll };
+// How the iterations of a loop are executed.
+enum class LoopKind : uint8_t { kSerial, kParallel, kVectorized, kUnrolled };
 // The variable runs from 0 to extent - 1.
 struct For {
   Symbol var{};
   Dim extent;
-  Mark mark = Mark::kSerial;
+  LoopKind kind = LoopKind::kSerial;
   Body body;
 };
 
 enum class AxisKind : uint8_t { kSpatial, kReduce, kScan, kGiven };
 struct Axis {
   Symbol var{};
-  Dim extent;  // may mention axes before it
+  Dim extent;  // may mention preceding axes
   AxisKind kind = AxisKind::kSpatial;
-  Dim value;  // from the loops around
+  Dim value;  // over the enclosing loops
 };
-// left < right.
+// The condition left < right.
 struct Guard {
   Dim left, right;
   bool operator==(const Guard&) const = default;
@@ -153,7 +156,7 @@ struct Guard {
 struct Stage {
   Symbol name{};
   std::vector<Axis> axes;
-  std::vector<Guard> where;  // of the loops: a point that fails one is none of the domain
+  std::vector<Guard> where;  // over the loops: a point at which a guard fails is not in the domain
   Body init, body;
 };
 
@@ -166,15 +169,15 @@ struct If {
   Expr condition;
   Body then, otherwise;
 };
-// An index of its own, as LetIndex.
+// A computed index, as in LetIndex.
 struct Let {
   Symbol var{};
   Dim extent;
   Expr value;
   Body body;
 };
-// Where a buffer lies. Of constant sizes, and on a stack small; in registers it is indexed by constants, once loops
-// that are unrolled or vectors are.
+// The storage of a buffer. Stack and register buffers have constant sizes, those on the stack are small; a buffer in
+// registers is indexed by constants after unrolled and vectorized loops are expanded.
 enum class Scope : uint8_t { kHeap, kStack, kRegisters };
 // The buffer exists, with unknown contents, while the body runs.
 struct Alloc {
@@ -182,12 +185,12 @@ struct Alloc {
   Scope scope = Scope::kHeap;
   Body body;
 };
-// An outside function on whole buffers, those that it writes last.
+// A call of an external function on whole buffers; the buffers that it writes are the last ones.
 struct CallLibrary {
   Symbol symbol{};
   std::vector<BufferId> inputs, outputs;
 };
-// One index of an axis, or, with a size, the indices begin .. begin + size - 1: an axis of the operand.
+// One index of an axis; with a size, the indices begin .. begin + size - 1, which are an axis of the operand.
 struct Part {
   Dim begin;
   int64_t size = 0;
@@ -195,9 +198,9 @@ struct Part {
 };
 struct Operand {
   BufferId buffer{};
-  std::vector<Part> parts;  // of each axis of the buffer
+  std::vector<Part> parts;  // one for each axis of the buffer
 };
-// An instruction; inside a stage only.
+// An instruction; legal only inside a stage.
 struct Intrinsic {
   Symbol name{};
   std::vector<Operand> inputs, outputs;
@@ -209,7 +212,7 @@ struct Stmt {
 // --- Functions ---
 
 struct BufferAxis {
-  Symbol var{};  // the index, for the sizes behind it
+  Symbol var{};  // the index, which the sizes of later axes may mention
   Dim extent;
 };
 struct Buffer {
@@ -223,30 +226,31 @@ struct Buffer {
 struct Function {
   Symbol name{};
   std::vector<Symbol> dims;  // variables that the parameters' sizes bind
-  DimBounds bounds;          // of those for which [n in 1..512] says some; they are checked on entry
+  DimBounds bounds;          // of the dims that have some, as in [n in 1..512]; checked on entry
   std::vector<BufferId> params, results;
   std::vector<Buffer> buffers;
-  std::vector<Function> intrinsics;  // instructions that the body may use: constant sizes, and none of their own
+  std::vector<Function> intrinsics;  // instructions that the body may use: of constant sizes, without intrinsics
   Body body;
 
   const Function* intrinsic(Symbol symbol) const {
-    for (const Function& one : intrinsics)
-      if (one.name == symbol) return &one;
+    for (const Function& declared : intrinsics)
+      if (declared.name == symbol) return &declared;
     return nullptr;
   }
   const Buffer& buffer(BufferId id) const { return buffers[index(id)]; }
 };
 
-// How many axes of the buffer are one in its tensor: those up to the last whose size depends on an index.
+// The number of the buffer's leading axes that are one axis of its tensor: those up to the last one whose size depends
+// on an index.
 size_t packed_axes(const Buffer& buffer);
 
-// Equal but for the numbering of buffers.
+// Whether the functions are equal up to the ids of their buffers.
 bool equal(const Function& a, const Function& b);
 
-// Every statement of a body and of those inside, each before those inside it.
+// Visits every statement of a body in pre-order, nested ones included.
 template <class B, class F>
 void for_each_statement(B& body, F&& visit);
-// Every body directly inside a statement, in order.
+// Visits every body directly inside a statement, in order.
 template <class S, class F>
 void for_each_body(S& stmt, F&& visit) {
   std::visit(

@@ -1,4 +1,4 @@
-// From text to loop functions: statements.
+// The parser of loop functions: statements and whole functions.
 #include <utility>
 
 #include "compiler/loop/expr_reader.h"
@@ -15,23 +15,23 @@ class Reader : public ExprReader {
  public:
   using ExprReader::ExprReader;
 
-  // A whole function, from its name on, that holds to all that loop functions do.
+  // A whole function, starting at its name, verified.
   Expected<Function> verified() {
-    const size_t at = cursor_.offset();
+    const size_t offset = cursor_.offset();
     TENON_TRY_ASSIGN(function, this->function(true));
     Symbol stage{};
     const Status status = verify(context_, *function, &stage);
     if (status) return function;
-    const auto place = stages_.find(stage);
-    return cursor_.error_at(place == stages_.end() ? at : place->second, status.error().what, status.error().help);
+    const auto found = stages_.find(stage);
+    return cursor_.error_at(found == stages_.end() ? offset : found->second, status.error().what, status.error().help);
   }
 
-  // The function, from its name on. An instruction declares no others.
+  // The function, starting at its name. `declares`: it may declare instructions, unlike an instruction itself.
   Expected<Function> function(bool declares) {
     TENON_TRY_ASSIGN(name, cursor_.take(Tok::kGlobal, "the function's name, as @name"));
     function_.name = context_.symbol(*name);
     TENON_TRY(types_.variables(scope_));
-    scope_.dims = std::exchange(scope_.undecided, {});  // there are no types to vary
+    scope_.dims = std::exchange(scope_.unclassified, {});  // loop functions have no type variables
     function_.dims = scope_.dims;
     function_.bounds = scope_.bounds;
     TENON_TRY(declarations(function_.params));
@@ -91,17 +91,17 @@ class Reader : public ExprReader {
       buffers_.erase(std::string(context_.name(function_.buffer(*id).name)));
       return Stmt{std::move(alloc)};
     }
-    const size_t at = cursor_.offset();
+    const size_t offset = cursor_.offset();
     if (cursor_.peek().kind != Tok::kLocal)
       return cursor_.fail("expected a statement", "for, stage, if, let, alloc, call, intrinsic, or %a[i] = x;");
     TENON_TRY_ASSIGN(id, buffer());
-    TENON_TRY_ASSIGN(at_indices, indices(*id, at));
+    TENON_TRY_ASSIGN(at_indices, indices(*id, offset));
     TENON_TRY(cursor_.expect("="));
     TENON_TRY_ASSIGN(value, expression(depth));
     if ((*value)->dtype != function_.buffer(*id).dtype)
-      return cursor_.error_at(
-          at, fmt::format("the buffer holds {}, the value is {}", runtime::name(function_.buffer(*id).dtype),
-                          runtime::name((*value)->dtype)));
+      return cursor_.error_at(offset,
+                              fmt::format("the buffer has elements of {}, the value is {}",
+                                          runtime::name(function_.buffer(*id).dtype), runtime::name((*value)->dtype)));
     TENON_TRY(cursor_.expect(";"));
     return Stmt{Store{*id, std::move(*at_indices), *value}};
   }
@@ -109,12 +109,12 @@ class Reader : public ExprReader {
     For loop;
     TENON_TRY_ASSIGN(var, variable());
     loop.var = *var;
-    TENON_TRY(word("in"));
+    TENON_TRY(keyword("in"));
     TENON_TRY_ASSIGN(extent, sizes());
     loop.extent = *extent;
-    if (cursor_.accept_name("parallel")) loop.mark = Mark::kParallel;
-    else if (cursor_.accept_name("vector")) loop.mark = Mark::kVector;
-    else if (cursor_.accept_name("unroll")) loop.mark = Mark::kUnroll;
+    if (cursor_.accept_name("parallel")) loop.kind = LoopKind::kParallel;
+    else if (cursor_.accept_name("vector")) loop.kind = LoopKind::kVectorized;
+    else if (cursor_.accept_name("unroll")) loop.kind = LoopKind::kUnrolled;
     scope_.dims.push_back(loop.var);
     TENON_TRY_ASSIGN(inner, body(depth + 1));
     scope_.dims.pop_back();
@@ -123,10 +123,10 @@ class Reader : public ExprReader {
   }
   Expected<Stmt> stage(int depth) {
     Stage stage;
-    const size_t at = cursor_.offset();
+    const size_t offset = cursor_.offset();
     TENON_TRY_ASSIGN(name, variable());
     stage.name = *name;
-    stages_.emplace(stage.name, at);
+    stages_.emplace(stage.name, offset);
     TENON_TRY(cursor_.expect("("));
     std::vector<Symbol> axes;
     TENON_TRY(cursor_.list(")", [&]() -> Status {
@@ -136,15 +136,14 @@ class Reader : public ExprReader {
       else if (cursor_.accept_name("given")) axis.kind = AxisKind::kGiven;
       TENON_TRY_ASSIGN(var, variable());
       axis.var = *var;
-      TENON_TRY(word("in"));
-      // The extent is over the axes before it, the value over the loops.
-      const size_t known = scope_.dims.size();
+      TENON_TRY(keyword("in"));
+      // The extent is over the preceding axes, the value over the loops.
+      const size_t loop_dims = scope_.dims.size();
       scope_.dims.insert(scope_.dims.end(), axes.begin(), axes.end());
-      auto extent = sizes();
-      scope_.dims.resize(known);
-      if (!extent) return std::unexpected(extent.error());
+      TENON_TRY_ASSIGN(extent, sizes());
+      scope_.dims.resize(loop_dims);
       axis.extent = *extent;
-      TENON_TRY(word("at"));
+      TENON_TRY(keyword("at"));
       TENON_TRY_ASSIGN(value, sizes());
       axis.value = *value;
       axes.push_back(axis.var);
@@ -154,12 +153,12 @@ class Reader : public ExprReader {
     while (cursor_.accept_name("where")) {
       Guard guard;
       TENON_TRY_ASSIGN(left, sizes());
-      TENON_TRY(word("below"));
+      TENON_TRY(keyword("below"));
       TENON_TRY_ASSIGN(right, sizes());
       guard = {*left, *right};
       stage.where.push_back(guard);
     }
-    // Inside, the loops are out of sight.
+    // The loops are not in scope inside the stage.
     std::vector<Symbol> outside = std::exchange(scope_.dims, function_.dims);
     scope_.dims.insert(scope_.dims.end(), axes.begin(), axes.end());
     TENON_TRY(cursor_.expect("{"));
@@ -177,10 +176,11 @@ class Reader : public ExprReader {
   Expected<Stmt> branch(int depth) {
     If branch;
     TENON_TRY(cursor_.expect("("));
-    const size_t at = cursor_.offset();
+    const size_t offset = cursor_.offset();
     TENON_TRY_ASSIGN(condition, expression(depth));
     if ((*condition)->dtype != DType::kBool)
-      return cursor_.error_at(at, fmt::format("a condition is a bool, not {}", runtime::name((*condition)->dtype)));
+      return cursor_.error_at(offset,
+                              fmt::format("a condition must be a bool, not {}", runtime::name((*condition)->dtype)));
     branch.condition = *condition;
     TENON_TRY(cursor_.expect(")"));
     TENON_TRY_ASSIGN(then, body(depth + 1));
@@ -191,14 +191,14 @@ class Reader : public ExprReader {
     }
     return Stmt{std::move(branch)};
   }
-  // (inputs) -> (outputs); of a call, each read by `one`.
+  // (inputs) -> (outputs); of a call. `read_operand` parses one operand.
   template <class Call>
-  Status operands(Call& call, auto&& one) {
-    auto list = [&](auto& all) -> Status {
+  Status operands(Call& call, auto&& read_operand) {
+    auto list = [&](auto& operands) -> Status {
       TENON_TRY(cursor_.expect("("));
       return cursor_.list(")", [&]() -> Status {
-        TENON_TRY_ASSIGN(operand, one());
-        all.push_back(std::move(*operand));
+        TENON_TRY_ASSIGN(operand, read_operand());
+        operands.push_back(std::move(*operand));
         return {};
       });
     };
@@ -227,7 +227,7 @@ class Reader : public ExprReader {
     return Stmt{std::move(call)};
   }
 
-  std::map<Symbol, size_t> stages_;  // where their names stand
+  std::map<Symbol, size_t> stages_;  // the offsets of their names
 };
 
 }  // namespace
@@ -242,7 +242,7 @@ Expected<Function> parse(TypeContext& context, std::string_view text, std::strin
   TENON_TRY_ASSIGN(tokens, tokenize(source));
   Cursor cursor(source, std::move(*tokens));
   TENON_TRY_ASSIGN(function, parse(context, cursor));
-  if (cursor.peek().kind != Tok::kEnd) return cursor.fail("expected the end behind the function");
+  if (cursor.peek().kind != Tok::kEnd) return cursor.fail("expected the end after the function");
   return function;
 }
 

@@ -1,4 +1,4 @@
-// From loop functions to text.
+// The printer of loop functions.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -13,9 +13,9 @@ class Printer {
  public:
   Printer(const TypeContext& context, const Function& function) : context_(context), function_(function) {}
 
-  // `word` is what it is: loop, or intrinsic where another function declares it.
-  std::string function(std::string_view word = "loop", int depth = 0) {
-    out_ = std::string(2 * static_cast<size_t>(depth), ' ') + fmt::format("{} @{}", word, name(function_.name));
+  // `keyword`: "loop", or "intrinsic" for a declaration in another function.
+  std::string function(std::string_view keyword = "loop", int depth = 0) {
+    out_ = std::string(2 * static_cast<size_t>(depth), ' ') + fmt::format("{} @{}", keyword, name(function_.name));
     for (size_t i = 0; i < function_.dims.size(); ++i) {
       const auto bound = function_.bounds.find(function_.dims[i]);
       out_ += fmt::format("{}{}{}", i == 0 ? "[" : ", ", name(function_.dims[i]),
@@ -78,13 +78,14 @@ class Printer {
     return fmt::format("{}({})", loop::name(form.op), expression(form.value));
   }
   std::string text(const ExprNode&, const Binary& form, int around) const {
-    const int own = precedence(form.op);
-    if (own == 0) return fmt::format("{}({}, {})", loop::name(form.op), expression(form.left), expression(form.right));
-    // Left-associative: the same operator on the right wants parentheses; comparisons do not chain at all.
-    const int left = own == precedence(BinaryOp::kLess) ? own + 1 : own;
+    const int binding = precedence(form.op);
+    if (binding == 0)
+      return fmt::format("{}({}, {})", loop::name(form.op), expression(form.left), expression(form.right));
+    // Operators are left-associative: an equal one on the right needs parentheses; comparisons do not chain at all.
+    const int left = binding == precedence(BinaryOp::kLess) ? binding + 1 : binding;
     const std::string text =
-        fmt::format("{} {} {}", expression(form.left, left), loop::name(form.op), expression(form.right, own + 1));
-    return own < around ? "(" + text + ")" : text;
+        fmt::format("{} {} {}", expression(form.left, left), loop::name(form.op), expression(form.right, binding + 1));
+    return binding < around ? "(" + text + ")" : text;
   }
   std::string text(const ExprNode&, const Select& form, int) const {
     return fmt::format("select({}, {}, {})", expression(form.condition), expression(form.then),
@@ -111,12 +112,12 @@ class Printer {
     body(statements, depth + 1);
     line(depth, "}");
   }
-  static std::string_view mark(Mark mark) {
-    switch (mark) {
-      case Mark::kSerial: return "";
-      case Mark::kParallel: return " parallel";
-      case Mark::kVector: return " vector";
-      case Mark::kUnroll: return " unroll";
+  static std::string_view kind(LoopKind kind) {
+    switch (kind) {
+      case LoopKind::kSerial: return "";
+      case LoopKind::kParallel: return " parallel";
+      case LoopKind::kVectorized: return " vector";
+      case LoopKind::kUnrolled: return " unroll";
     }
     return "";
   }
@@ -138,7 +139,7 @@ class Printer {
     return "";
   }
   void statement(const For& loop, int depth) {
-    braces(fmt::format("for {} in {}{}", name(loop.var), sizes(loop.extent), mark(loop.mark)), loop.body, depth);
+    braces(fmt::format("for {} in {}{}", name(loop.var), sizes(loop.extent), kind(loop.kind)), loop.body, depth);
   }
   void statement(const Stage& stage, int depth) {
     std::string head = fmt::format("stage {}(", name(stage.name));

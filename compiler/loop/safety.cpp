@@ -1,4 +1,4 @@
-// Walks through the function once, with what is known of the variables at each place: loops, guards and conditions.
+// One walk through the function, which collects at each statement the facts that loops, guards and conditions imply.
 #include "compiler/loop/safety.h"
 
 #include <fmt/format.h>
@@ -16,50 +16,52 @@
 namespace tenon::compiler::loop {
 namespace {
 
-// What asks for more is not proved.
+// The limits of one function's proofs; beyond them an obligation counts as unproven.
 constexpr size_t kMaxQuestions = 20'000, kMaxWrites = 12;
 
-class Walk {
+class SafetyProver {
  public:
-  Walk(TypeContext& context, const Function& function)
+  SafetyProver(TypeContext& context, const Function& function)
       : context_(context), prover_(context, function.bounds), function_(function) {}
 
-  Doubts run() {
+  UnprovenObligations run() {
     for (BufferId param : function_.params) sizes_of(param);
     for (BufferId result : function_.results) sizes_of(result);
     statements(function_.body);
     for (BufferId result : function_.results) {
-      const size_t known = facts_.size();
+      const size_t outer_facts = facts_.size();
       if (!is_written(result, any_element(result)))
-        doubt(fmt::format("it is not proved that every element of {} is written", local(result)),
-              "a stage whose axes are the indices of what it writes, over whole sizes, writes every element");
-      facts_.resize(known);
+        unproven(
+            fmt::format("it is not proved that every element of {} is written", local(result)),
+            "a stage whose axes are the indices of its store, each of the axis's whole size, writes every element");
+      facts_.resize(outer_facts);
     }
-    return std::move(doubts_);
+    return std::move(unproven_);
   }
 
  private:
   std::string local(BufferId id) const { return fmt::format("%{}", context_.name(function_.buffer(id).name)); }
-  void doubt(std::string what, std::string help) {
-    if (doubts_.program) return;
-    std::string place = fmt::format("@{}", context_.name(function_.name));
-    if (stage_) place += fmt::format(", stage '{}'", context_.name(stage_->name));
-    doubts_.program = Diagnostic{std::move(what), std::move(place), std::move(help)};
+  void unproven(std::string finding, std::string help) {
+    if (unproven_.program) return;
+    std::string where = fmt::format("@{}", context_.name(function_.name));
+    if (stage_) where += fmt::format(", stage '{}'", context_.name(stage_->name));
+    unproven_.program = Diagnostic{std::move(finding), std::move(where), std::move(help)};
   }
 
-  // --- What is known ---
+  // --- Facts ---
 
-  // A dim of the text, over variables that are different everywhere.
-  Dim now(Dim dim) { return context_.substitute(dim, values_); }
+  // A dim of the function over the walk's variables, which are unique.
+  Dim current(Dim dim) { return context_.substitute(dim, values_); }
   Dim minus_one(Dim dim) { return context_.subtract(dim, context_.dim(1)); }
   bool holds(Dim at_least_0) { return ++questions_ < kMaxQuestions && prover_.implied(facts_, at_least_0); }
   void assume_inside(Dim index, Dim extent) {
     facts_.push_back(minus_one(context_.subtract(extent, index)));
     facts_.push_back(index);
   }
-  Symbol fresh() { return context_.symbol(fmt::format("at {}", number_++)); }  // no name in a text has a space
+  // A unique variable: no name in a text contains a space.
+  Symbol fresh() { return context_.symbol(fmt::format("at {}", next_variable_++)); }
 
-  // The condition, or that it does not hold.
+  // Adds the facts of a condition that holds (`yes`) or does not hold.
   void assume(const Expr& condition, bool yes) {
     const auto* form = std::get_if<Binary>(&condition->form);
     if (const auto* negated = std::get_if<Unary>(&condition->form); negated && negated->op == UnaryOp::kNot)
@@ -76,21 +78,21 @@ class Walk {
     if (form->op == BinaryOp::kLessEqual) facts_.push_back(yes ? up : minus_one(down));
     if (form->op == BinaryOp::kEqual && yes) facts_.push_back(up), facts_.push_back(down);
   }
-  // The value as a dim, where it is an index or a number.
+  // The value as a dim, if it is an index or a constant.
   std::optional<Dim> index_of(const Expr& expr) {
-    if (const auto* index = std::get_if<IndexValue>(&expr->form)) return now(index->value);
-    const auto* number = std::get_if<Literal>(&expr->form);
-    if (number && expr->dtype == DType::kI64) return context_.dim(number->integer);
+    if (const auto* index = std::get_if<IndexValue>(&expr->form)) return current(index->value);
+    const auto* literal = std::get_if<Literal>(&expr->form);
+    if (literal && expr->dtype == DType::kI64) return context_.dim(literal->integer);
     return std::nullopt;
   }
-  // Runs `inside` where the condition is as said; what it writes counts there alone.
+  // Runs `inside` under the condition, or its negation; facts and writes from there do not hold afterwards.
   void where(const Expr& condition, bool yes, auto&& inside) {
-    const size_t known = facts_.size();
-    const auto written = written_;
+    const size_t outer_facts = facts_.size();
+    const auto outer_writes = writes_;
     assume(condition, yes);
     inside();
-    facts_.resize(known);
-    written_ = written;
+    facts_.resize(outer_facts);
+    writes_ = outer_writes;
   }
 
   // --- Sizes and elements ---
@@ -99,130 +101,133 @@ class Walk {
     for (const DimTerm& term : dim.node->terms) {
       for (const DimAtom* factor : term.factors) {
         for (Dim arg : factor->args) this->dim(arg);
-        if (factor->kind == DimAtom::Kind::kFloorDivide) doubts_.data |= !holds(minus_one(now(factor->args[1])));
+        if (factor->kind == DimAtom::Kind::kFloorDivide) unproven_.data |= !holds(minus_one(current(factor->args[1])));
         if (factor->kind != DimAtom::Kind::kApply) continue;
-        doubts_.data = true;  // lengths may be anything
+        unproven_.data = true;  // an element that is a size may have any value
         const auto param = std::ranges::find_if(function_.params,
                                                 [&](BufferId id) { return function_.buffer(id).name == factor->name; });
-        Dims at;
-        for (Dim arg : factor->args) at.push_back(now(arg));
-        const Dims sizes = extents(*param, at);
-        for (size_t axis = 0; axis < at.size(); ++axis) inside(*param, factor->args, axis, at[axis], sizes[axis]);
+        Dims element;
+        for (Dim arg : factor->args) element.push_back(current(arg));
+        const Dims sizes = extents(*param, element);
+        for (size_t axis = 0; axis < element.size(); ++axis)
+          inside(*param, factor->args, axis, element[axis], sizes[axis]);
       }
     }
   }
   void inside(BufferId id, const Dims& shown, size_t axis, Dim index, Dim extent) {
     if (holds(index) && holds(minus_one(context_.subtract(extent, index)))) return;
-    doubt(fmt::format("it is not proved that {}{} is inside: its axis {} has {} elements", local(id), bracketed(shown),
-                      axis, context_.str(function_.buffer(id).axes[axis].extent)),
-          "ask before: select(index(i) < index(n), %x[i], f32(0)); or take an index that is checked: (let p in (n) = "
-          "i64(%at[i]); %x[p])");
+    unproven(fmt::format("it is not proved that {}{} is inside: its axis {} has {} elements", local(id),
+                         bracketed(shown), axis, context_.str(function_.buffer(id).axes[axis].extent)),
+             "add a condition: select(index(i) < index(n), %x[i], f32(0)); or use a checked index: (let p in (n) = "
+             "i64(%at[i]); %x[p])");
   }
   std::string bracketed(const Dims& dims) const {
     std::string text = "[";
     for (size_t i = 0; i < dims.size(); ++i) text += (i == 0 ? "" : ", ") + context_.str(dims[i]);
     return text + "]";
   }
-  // The extents of a buffer at these indices: those of a ragged one depend on the indices before.
-  Dims extents(BufferId id, const Dims& at) {
-    std::map<Symbol, Dim> values = made_in_[id];
-    Dims all;
-    for (size_t axis = 0; axis < at.size(); ++axis) {
-      const BufferAxis& one = function_.buffer(id).axes[axis];
-      all.push_back(context_.substitute(one.extent, values));
-      if (one.var != Symbol{}) values[one.var] = at[axis];
+  // The extents of a buffer at these indices; an extent of a ragged buffer depends on preceding indices.
+  Dims extents(BufferId id, const Dims& element) {
+    std::map<Symbol, Dim> values = declared_in_[id];
+    Dims sizes;
+    for (size_t axis = 0; axis < element.size(); ++axis) {
+      const BufferAxis& declared = function_.buffer(id).axes[axis];
+      sizes.push_back(context_.substitute(declared.extent, values));
+      if (declared.var != Symbol{}) values[declared.var] = element[axis];
     }
-    return all;
+    return sizes;
   }
   void sizes_of(BufferId id) {
-    made_in_[id] = values_;
-    const size_t known = facts_.size();
+    declared_in_[id] = values_;
+    const size_t outer_facts = facts_.size();
     const std::map<Symbol, Dim> values = values_;
     for (const BufferAxis& axis : function_.buffer(id).axes) {
       dim(axis.extent);
-      doubts_.data |= !holds(now(axis.extent));
+      unproven_.data |= !holds(current(axis.extent));
       if (axis.var == Symbol{}) continue;
       const Dim index = context_.dim(fresh());
-      assume_inside(index, now(axis.extent));
+      assume_inside(index, current(axis.extent));
       values_[axis.var] = index;
     }
     values_ = values;
-    facts_.resize(known);
+    facts_.resize(outer_facts);
   }
-  // Indices that stand for every element; what is known of them is added to the facts.
+  // Indices that represent an arbitrary element; their bounds are added to the facts.
   Dims any_element(BufferId id) {
-    Dims at;
-    for (size_t axis = 0; axis < function_.buffer(id).rank(); ++axis) at.push_back(context_.dim(fresh()));
-    const Dims sizes = extents(id, at);
-    for (size_t axis = 0; axis < at.size(); ++axis) assume_inside(at[axis], sizes[axis]);
-    return at;
+    Dims element;
+    for (size_t axis = 0; axis < function_.buffer(id).rank(); ++axis) element.push_back(context_.dim(fresh()));
+    const Dims sizes = extents(id, element);
+    for (size_t axis = 0; axis < element.size(); ++axis) assume_inside(element[axis], sizes[axis]);
+    return element;
   }
 
-  bool is_written(BufferId id, const Dims& at) {
+  bool is_written(BufferId id, const Dims& element) {
     if (std::ranges::find(function_.params, id) != function_.params.end()) return true;
     std::vector<Dims> alternatives;
-    const auto add = [&](const Written& write, size_t shared) {
-      if (auto conditions = wrote(context_, write, shared, at)) alternatives.push_back(std::move(*conditions));
+    const auto add = [&](const ElementWrite& write, size_t shared) {
+      if (auto conditions = write_conditions(context_, write, shared, element))
+        alternatives.push_back(std::move(*conditions));
     };
-    for (const Written& write : written_[id]) {
-      const auto differ = std::ranges::mismatch(write.around, around_, {}, &Around::var, &Around::var);
-      add(write, static_cast<size_t>(differ.in1 - write.around.begin()));
+    for (const ElementWrite& write : writes_[id]) {
+      const auto differ = std::ranges::mismatch(write.loops, loops_, {}, &EnclosingLoop::var, &EnclosingLoop::var);
+      add(write, static_cast<size_t>(differ.in1 - write.loops.begin()));
     }
     for (const auto& [write, shared] : earlier_) add(write, shared);
     if (alternatives.size() > kMaxWrites || (questions_ += 100) > kMaxQuestions) return false;
-    return one_holds(context_, prover_, facts_, std::move(alternatives));
+    return any_alternative_holds(context_, prover_, facts_, std::move(alternatives));
   }
-  // An element, or each of a block.
+  // Checks an access to an element, or to each element of a block.
   void access(const Access& access) {
     for (Dim index : access.indices) dim(index);
-    const size_t known = facts_.size(), loops = around_.size();
-    Dims at;
+    const size_t outer_facts = facts_.size(), outer_loops = loops_.size();
+    Dims element;
     for (size_t axis = 0; axis < access.indices.size(); ++axis) {
-      Dim index = now(access.indices[axis]);
+      Dim index = current(access.indices[axis]);
       if (access.size(axis) > 1) {
         const Symbol within = fresh();
-        around_.push_back({within, context_.dim(access.size(axis))});
+        loops_.push_back({within, context_.dim(access.size(axis))});
         assume_inside(context_.dim(within), context_.dim(access.size(axis)));
         index = context_.add(index, context_.dim(within));
       }
-      at.push_back(index);
+      element.push_back(index);
     }
-    const Dims sizes = extents(access.buffer, at);
-    for (size_t axis = 0; axis < at.size(); ++axis) inside(access.buffer, access.indices, axis, at[axis], sizes[axis]);
+    const Dims sizes = extents(access.buffer, element);
+    for (size_t axis = 0; axis < element.size(); ++axis)
+      inside(access.buffer, access.indices, axis, element[axis], sizes[axis]);
     if (access.writes) {
-      written_[access.buffer].push_back({at, around_, where_});
+      writes_[access.buffer].push_back({element, loops_, guards_});
     } else {
       earlier_.clear();
       if (stage_) find_earlier(access);
-      if (!is_written(access.buffer, at))
-        doubt(fmt::format("it is not proved that {}{} is written before it is read", local(access.buffer),
-                          bracketed(access.indices)),
-              "write the whole buffer in a stage before, or what a reduction begins with in `init`");
+      if (!is_written(access.buffer, element))
+        unproven(fmt::format("it is not proved that {}{} is written before it is read", local(access.buffer),
+                             bracketed(access.indices)),
+                 "write the whole buffer in an earlier stage, or the start value of a reduction in `init`");
     }
     earlier_.clear();
-    facts_.resize(known);
-    around_.resize(loops);
+    facts_.resize(outer_facts);
+    loops_.resize(outer_loops);
   }
-  // What earlier points of a scan have written.
+  // Collects the writes of earlier points of a scan.
   void find_earlier(const Access& read) {
     for_each_access(*stage_, [&](const Access& write) {
       if (!write.writes || write.buffer != read.buffer || !reads_earlier(*stage_, write, read)) return;
       const auto loop = loop_of_scan(write, read);
       if (!loop) return;
-      Dims at;
-      for (Dim index : write.indices) at.push_back(now(index));
-      earlier_.emplace_back(Written{at, around_, where_}, *loop);
+      Dims element;
+      for (Dim index : write.indices) element.push_back(current(index));
+      earlier_.emplace_back(ElementWrite{element, loops_, guards_}, *loop);
     });
   }
-  // The place in around_ of the loop whose earlier iterations have written what is read.
+  // The index in loops_ of the loop whose earlier iterations have written the element that is read.
   std::optional<size_t> loop_of_scan(const Access& write, const Access& read) {
     for (const Axis& axis : stage_->axes) {
-      const auto to = own_index(write.indices, axis.var), from = own_index(read.indices, axis.var);
+      const auto to = offset_index(write.indices, axis.var), from = offset_index(read.indices, axis.var);
       if (axis.kind != AxisKind::kScan || !to) continue;
-      if (!from || from->at != to->at || from->offset > to->offset) return std::nullopt;
-      if (from->offset == to->offset) continue;  // the next axis decides
-      for (size_t i = 0; i < around_.size(); ++i)
-        if (values_.at(axis.var) == context_.dim(around_[i].var)) return i;
+      if (!from || from->position != to->position || from->offset > to->offset) return std::nullopt;
+      if (from->offset == to->offset) continue;  // decided by the next axis
+      for (size_t i = 0; i < loops_.size(); ++i)
+        if (values_.at(axis.var) == context_.dim(loops_[i].var)) return i;
       return std::nullopt;
     }
     return std::nullopt;
@@ -245,7 +250,7 @@ class Walk {
     const bool integer = !is_float(node.dtype) && node.dtype != DType::kBool;
     const auto* divisor = std::get_if<Literal>(&form.right->form);
     const bool divides = form.op == BinaryOp::kDivide || form.op == BinaryOp::kRemainder;
-    doubts_.data |= integer && divides && (!divisor || divisor->integer == 0);
+    unproven_.data |= integer && divides && (!divisor || divisor->integer == 0);
   }
   void form(const ExprNode&, const Select& form) {
     expression(form.condition);
@@ -254,7 +259,7 @@ class Walk {
   }
   void form(const ExprNode& node, const Convert& form) {
     expression(form.value);
-    doubts_.data |= is_float(form.value->dtype) && !is_float(node.dtype);
+    unproven_.data |= is_float(form.value->dtype) && !is_float(node.dtype);
   }
   void form(const ExprNode&, const LetIndex& form) {
     bound(form.var, form.extent, form.value, [&] { expression(form.body); });
@@ -262,25 +267,25 @@ class Walk {
   void bound(Symbol var, Dim extent, const Expr& value, auto&& inside) {
     dim(extent);
     expression(value);
-    const size_t known = facts_.size();
-    const Dim size = now(extent);
+    const size_t outer_facts = facts_.size();
+    const Dim size = current(extent);
     const auto index = index_of(value);
     if (index && holds(*index) && holds(minus_one(context_.subtract(size, *index)))) {
       const auto hidden = std::exchange(values_[var], *index);
       inside();
       values_[var] = hidden;
     } else {
-      doubts_.data = true;
-      const Symbol own = fresh();
-      const auto hidden = std::exchange(values_[var], context_.dim(own));
-      around_.push_back({own, size, true});
-      assume_inside(context_.dim(own), size);
+      unproven_.data = true;
+      const Symbol variable = fresh();
+      const auto hidden = std::exchange(values_[var], context_.dim(variable));
+      loops_.push_back({variable, size, true});
+      assume_inside(context_.dim(variable), size);
       inside();
-      around_.pop_back();
+      loops_.pop_back();
       values_[var] = hidden;
     }
     if (values_[var].node == nullptr) values_.erase(var);
-    facts_.resize(known);
+    facts_.resize(outer_facts);
   }
 
   // --- Statements ---
@@ -290,16 +295,16 @@ class Walk {
   }
   void statement(const For& loop) {
     dim(loop.extent);
-    const Symbol own = fresh();
-    const size_t known = facts_.size();
-    const Dim extent = now(loop.extent);
-    around_.push_back({own, extent});
-    assume_inside(context_.dim(own), extent);
-    values_[loop.var] = context_.dim(own);
+    const Symbol variable = fresh();
+    const size_t outer_facts = facts_.size();
+    const Dim extent = current(loop.extent);
+    loops_.push_back({variable, extent});
+    assume_inside(context_.dim(variable), extent);
+    values_[loop.var] = context_.dim(variable);
     statements(loop.body);
     values_.erase(loop.var);
-    facts_.resize(known);
-    around_.pop_back();
+    facts_.resize(outer_facts);
+    loops_.pop_back();
   }
   void statement(const Let& let) {
     bound(let.var, let.extent, let.value, [&] { statements(let.body); });
@@ -312,22 +317,24 @@ class Walk {
   void statement(const Alloc& alloc) {
     sizes_of(alloc.buffer);
     statements(alloc.body);
-    written_.erase(alloc.buffer);
+    writes_.erase(alloc.buffer);
   }
   void statement(const CallLibrary& call) {
-    doubts_.library = true;
+    unproven_.library = true;
     for (BufferId input : call.inputs) {
-      const size_t known = facts_.size();
+      const size_t outer_facts = facts_.size();
       if (!is_written(input, any_element(input)))
-        doubt(fmt::format("it is not proved that {} is written whole before it is passed", local(input)), "");
-      facts_.resize(known);
+        unproven(fmt::format("it is not proved that {} is written completely before it is passed", local(input)), "");
+      facts_.resize(outer_facts);
     }
     for (BufferId output : call.outputs) {
-      Written all{{}, around_, {}};
-      for (size_t axis = 0; axis < function_.buffer(output).rank(); ++axis) all.at.push_back(context_.dim(fresh()));
-      const Dims sizes = extents(output, all.at);
-      for (size_t axis = 0; axis < sizes.size(); ++axis) all.around.push_back({*all.at[axis].variable(), sizes[axis]});
-      written_[output].push_back(std::move(all));
+      ElementWrite whole{{}, loops_, {}};
+      for (size_t axis = 0; axis < function_.buffer(output).rank(); ++axis)
+        whole.indices.push_back(context_.dim(fresh()));
+      const Dims sizes = extents(output, whole.indices);
+      for (size_t axis = 0; axis < sizes.size(); ++axis)
+        whole.loops.push_back({*whole.indices[axis].variable(), sizes[axis]});
+      writes_[output].push_back(std::move(whole));
     }
   }
   void statement(const Store& store) {
@@ -335,74 +342,76 @@ class Walk {
     access({store.buffer, true, store.indices, {}});
   }
   void statement(const Intrinsic& call) {
-    doubts_.data = true;  // its declaration is not looked into
-    for_each_own_access(Stmt{call}, [&](const Access& one) {
-      const bool output = std::ranges::any_of(call.outputs, [&](const Operand& o) { return o.buffer == one.buffer; });
-      if (one.writes || !output) return access(one);
-      // It may read what it writes, and need not: only whether it is inside is asked.
-      const auto written = written_;
-      Access also = one;
-      also.writes = true;
-      access(also);
-      written_ = written;
+    unproven_.data = true;  // the declaration is not examined
+    for_each_direct_access(Stmt{call}, [&](const Access& operand) {
+      const bool output =
+          std::ranges::any_of(call.outputs, [&](const Operand& o) { return o.buffer == operand.buffer; });
+      if (operand.writes || !output) return access(operand);
+      // An instruction may, but need not, read its outputs: they are only checked to be inside their buffers.
+      const auto outer_writes = writes_;
+      Access bounds_only = operand;
+      bounds_only.writes = true;
+      access(bounds_only);
+      writes_ = outer_writes;
     });
   }
   void statement(const Stage& stage) {
     stage_ = &stage;
-    const size_t known = facts_.size();
+    const size_t outer_facts = facts_.size();
     for (const Guard& guard : stage.where) {
       dim(guard.left), dim(guard.right);
-      facts_.push_back(minus_one(context_.subtract(now(guard.right), now(guard.left))));
-      where_.emplace_back(now(guard.left), now(guard.right));
+      facts_.push_back(minus_one(context_.subtract(current(guard.right), current(guard.left))));
+      guards_.emplace_back(current(guard.left), current(guard.right));
     }
     std::map<Symbol, Dim> axes;
     for (const Axis& axis : stage.axes) {
       dim(axis.value);
-      axes[axis.var] = now(axis.value);
+      axes[axis.var] = current(axis.value);
     }
     const std::map<Symbol, Dim> loops = std::exchange(values_, std::move(axes));
     for (const Axis& axis : stage.axes) {
       dim(axis.extent);
-      const Dim value = values_.at(axis.var), extent = now(axis.extent);
+      const Dim value = values_.at(axis.var), extent = current(axis.extent);
       if (!holds(value) || !holds(minus_one(context_.subtract(extent, value))))
-        doubt(fmt::format("it is not proved that the axis '{}' stays in 0 .. {} - 1", context_.name(axis.var),
-                          context_.str(axis.extent)),
-              fmt::format("add a guard: where ({}) below ({})", context_.str(axis.value), context_.str(axis.extent)));
+        unproven(
+            fmt::format("it is not proved that the axis '{}' stays in 0 .. {} - 1", context_.name(axis.var),
+                        context_.str(axis.extent)),
+            fmt::format("add a guard: where ({}) below ({})", context_.str(axis.value), context_.str(axis.extent)));
       assume_inside(value, extent);
     }
     if (!stage.init.empty()) {
-      if (!begins(stage)) doubt("it is not proved that the reduction begins where all of its axes are 0", "");
+      if (!begins(stage)) unproven("it is not proved that the reduction begins where all of its axes are 0", "");
       statements(stage.init);
     }
     statements(stage.body);
     values_ = loops;
-    where_.clear();
-    facts_.resize(known);
+    guards_.clear();
+    facts_.resize(outer_facts);
     stage_ = nullptr;
   }
-  // Whether `init` runs before all other points of its reduction: its axes begin at 0 and are told by loops of their
-  // own.
+  // Whether `init` runs before all other points of its reduction: its axes begin at 0 and their values come from loops
+  // that feed no other axis.
   bool begins(const Stage& stage) {
-    std::set<Symbol> own, others;
+    std::set<Symbol> reduction, others;
     for (const Axis& axis : stage.axes) {
       for_each_variable(values_.at(axis.var),
-                        [&](Symbol var) { (axis.kind == AxisKind::kReduce ? own : others).insert(var); });
+                        [&](Symbol var) { (axis.kind == AxisKind::kReduce ? reduction : others).insert(var); });
     }
     std::map<Symbol, Dim> first;
-    for (Symbol var : own) {
+    for (Symbol var : reduction) {
       if (others.contains(var)) return false;
-      if (std::ranges::find(around_, var, &Around::var) != around_.end()) first[var] = context_.dim(0);
+      if (std::ranges::find(loops_, var, &EnclosingLoop::var) != loops_.end()) first[var] = context_.dim(0);
     }
     for (const Axis& axis : stage.axes) {
       if (axis.kind == AxisKind::kReduce && context_.substitute(values_.at(axis.var), first).constant() != 0)
         return false;
     }
-    return std::ranges::all_of(where_, [&](const auto& guard) {
+    return std::ranges::all_of(guards_, [&](const auto& guard) {
       const auto& [left, right] = guard;
       bool reduces = false;
-      for (Dim side : {left, right}) for_each_variable(side, [&](Symbol var) { reduces |= own.contains(var); });
+      for (Dim side : {left, right}) for_each_variable(side, [&](Symbol var) { reduces |= reduction.contains(var); });
       return !reduces || std::ranges::any_of(stage.axes, [&](const Axis& axis) {
-        return axis.kind == AxisKind::kReduce && left == values_.at(axis.var) && right == now(axis.extent);
+        return axis.kind == AxisKind::kReduce && left == values_.at(axis.var) && right == current(axis.extent);
       });
     });
   }
@@ -410,21 +419,23 @@ class Walk {
   TypeContext& context_;
   const DimProver prover_;
   const Function& function_;
-  Doubts doubts_;
+  UnprovenObligations unproven_;
   const Stage* stage_ = nullptr;
-  uint32_t number_ = 0;
+  uint32_t next_variable_ = 0;
   size_t questions_ = 0;
-  Dims facts_;                                         // each >= 0
-  std::map<Symbol, Dim> values_;                       // of the variables in sight, over those in around_
-  std::vector<Around> around_;                         // loops, and indices that were computed
-  std::vector<std::pair<Dim, Dim>> where_;             // guards of the stage
-  std::map<BufferId, std::map<Symbol, Dim>> made_in_;  // the variables in sight where a buffer was made
-  std::map<BufferId, std::vector<Written>> written_;   // up to here
-  std::vector<std::pair<Written, size_t>> earlier_;    // by earlier points of a scan, in these loops of the point
+  Dims facts_;                                             // each >= 0
+  std::map<Symbol, Dim> values_;                           // of the variables in scope, over those in loops_
+  std::vector<EnclosingLoop> loops_;                       // and computed indices
+  std::vector<std::pair<Dim, Dim>> guards_;                // guards of the stage
+  std::map<BufferId, std::map<Symbol, Dim>> declared_in_;  // the variables in scope of a buffer's declaration
+  std::map<BufferId, std::vector<ElementWrite>> writes_;   // so far
+  std::vector<std::pair<ElementWrite, size_t>> earlier_;   // by earlier points of a scan, and the scan's loop
 };
 
 }  // namespace
 
-Doubts doubts(TypeContext& context, const Function& function) { return Walk(context, function).run(); }
+UnprovenObligations unproven_obligations(TypeContext& context, const Function& function) {
+  return SafetyProver(context, function).run();
+}
 
 }  // namespace tenon::compiler::loop

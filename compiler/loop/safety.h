@@ -1,24 +1,26 @@
-// What may go wrong when a loop function runs on arguments that fit its signature: what verify() leaves to the
-// evaluator, which looks at every element, and what native code must know before it runs, since it looks at none.
+// Proof obligations of a loop function beyond verify(): errors that may still occur when it runs on arguments that fit
+// its signature. The evaluator checks them for every element; native code checks none, so it must know before it runs
+// which of them are proved.
 #pragma once
 
 #include "compiler/loop/loop.h"
 
 namespace tenon::compiler::loop {
 
-struct Doubts {
-  // The first thing of these that could not be proved: an index is inside its buffer or axis, what is read was written,
-  // the results are written whole. The evaluator finds it out; native code would read and write what is not there.
+struct UnprovenObligations {
+  // The first unproven obligation of these: every index is inside its buffer or axis, every element is written before
+  // it is read, the results are written completely. The evaluator reports a violation; native code would access memory
+  // outside its buffers.
   std::optional<Diagnostic> program = std::nullopt;
-  // Elements or sizes may have no result: a division by 0, a computed index, a float beyond an integer, lengths that do
-  // not fit. An error wherever it runs.
+  // The values of elements or sizes may cause an error, in the evaluator and in native code: a division by 0, a
+  // computed index, a float out of an integer's range, lengths that do not fit.
   bool data = false;
-  bool library = false;  // an outside function is called
+  bool library = false;  // an external function is called
 
   bool none() const { return !program && !data && !library; }
 };
 
-// Of a function that holds to verify().
-Doubts doubts(TypeContext& context, const Function& function);
+// The unproven obligations of a function that verify() accepts.
+UnprovenObligations unproven_obligations(TypeContext& context, const Function& function);
 
 }  // namespace tenon::compiler::loop

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "compiler/loop/expr.h"
+#include "support/try.h"
 
 namespace tenon::compiler::loop {
 namespace {
@@ -89,7 +90,7 @@ int64_t power(uint64_t base, uint64_t exponent) {
   return static_cast<int64_t>(result);
 }
 
-// `bits` are those of the type.
+// `bits`: of the type.
 Expected<int64_t> integer_binary(BinaryOp op, uint64_t bits, int64_t a, int64_t b) {
   const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);  // wraps without overflow
   switch (op) {
@@ -164,8 +165,8 @@ Expected<Scalar> apply(BinaryOp op, DType dtype, Scalar left, Scalar right) {
   if (dtype == DType::kF32)
     return Scalar{.real = real_binary(op, static_cast<float>(left.real), static_cast<float>(right.real))};
   if (dtype == DType::kF64) return Scalar{.real = real_binary(op, left.real, right.real)};
-  auto value = integer_binary(op, 8 * static_cast<uint64_t>(runtime::bytes(dtype)), left.integer, right.integer);
-  if (!value) return std::unexpected(value.error());
+  TENON_TRY_ASSIGN(value,
+                   integer_binary(op, 8 * static_cast<uint64_t>(runtime::bytes(dtype)), left.integer, right.integer));
   return Scalar{.integer = wrap(dtype, *value)};
 }
 
@@ -178,7 +179,7 @@ Expected<Scalar> convert(DType from, DType to, Scalar value) {
     const bool fits = with_type(to, [&](auto type) {
       using T = decltype(type);
       if constexpr (std::is_integral_v<T>) {
-        // 2^63 is no int64_t, but the next double below it is.
+        // 2^63 is not an int64_t, but the next smaller double is.
         return whole >= static_cast<double>(std::numeric_limits<T>::min()) &&
                whole < static_cast<double>(std::numeric_limits<T>::max()) + (sizeof(T) < 8 ? 1.0 : 0.0);
       } else {
@@ -193,19 +194,19 @@ Expected<Scalar> convert(DType from, DType to, Scalar value) {
   return Scalar{.integer = wrap(to, value.integer)};
 }
 
-Scalar read(const runtime::Tensor& tensor, int64_t at) {
+Scalar read(const runtime::Tensor& tensor, int64_t offset) {
   return with_type(tensor.dtype(), [&](auto type) {
     using T = decltype(type);
-    const T value = tensor.data<T>()[static_cast<size_t>(at)];
+    const T value = tensor.data<T>()[static_cast<size_t>(offset)];
     if constexpr (std::is_floating_point_v<T>) return Scalar{.real = value};
     else return Scalar{.integer = static_cast<int64_t>(value)};
   });
 }
 
-void write(runtime::Tensor& tensor, int64_t at, Scalar value) {
+void write(runtime::Tensor& tensor, int64_t offset, Scalar value) {
   with_type(tensor.dtype(), [&](auto type) {
     using T = decltype(type);
-    T& element = tensor.data<T>()[static_cast<size_t>(at)];
+    T& element = tensor.data<T>()[static_cast<size_t>(offset)];
     if constexpr (std::is_floating_point_v<T>) element = static_cast<T>(value.real);
     else element = static_cast<T>(value.integer);
   });

@@ -1,26 +1,27 @@
-// The arithmetic of scalar expressions, one operation at a time: what every back end is held to.
+// The reference arithmetic of scalar expressions, one operation at a time; every back end must agree with it.
 #pragma once
 
 #include "compiler/loop/loop.h"
 
 namespace tenon::compiler::loop {
 
-// A value of some dtype: `real` of float types, in their precision; `integer` of all others, in their range.
+// A value of some dtype: `real` for float types, in their precision; `integer` for all others, in their range.
 struct Scalar {
   double real = 0;
   int64_t integer = 0;
 };
 
-// The integer, wrapped around into the type.
+// The integer, wrapped around to the type's range.
 int64_t wrap(DType dtype, int64_t value);
 
 Expected<Scalar> apply(UnaryOp op, DType dtype, Scalar value);
-// `dtype` is that of the operands; comparisons give a bool. Both operands are there, so kAnd and kOr are plain.
+// `dtype` is the operands' type; comparisons return a bool. Both operands are evaluated already, so kAnd and kOr are
+// ordinary operations.
 Expected<Scalar> apply(BinaryOp op, DType dtype, Scalar left, Scalar right);
 Expected<Scalar> convert(DType from, DType to, Scalar value);
 
-// An element of a tensor.
-Scalar read(const runtime::Tensor& tensor, int64_t at);
-void write(runtime::Tensor& tensor, int64_t at, Scalar value);
+// Access to an element of a tensor by its offset.
+Scalar read(const runtime::Tensor& tensor, int64_t offset);
+void write(runtime::Tensor& tensor, int64_t offset, Scalar value);
 
 }  // namespace tenon::compiler::loop

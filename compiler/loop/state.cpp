@@ -1,4 +1,4 @@
-// Sizes, indices, and where elements lie.
+// Values of sizes, and offsets of elements.
 #include "compiler/loop/state.h"
 
 #include <fmt/format.h>
@@ -48,19 +48,19 @@ Expected<int64_t> State::value(Dim dim) {
 }
 
 std::unexpected<Diagnostic> State::too_large(Dim dim) const {
-  return fail(fmt::format("{} is beyond 64 bits", context_.str(dim)));
+  return fail(fmt::format("{} exceeds 64 bits", context_.str(dim)));
 }
 
 Expected<int64_t> State::value(const DimAtom& atom) {
   if (atom.kind == DimAtom::Kind::kVariable) {
     const auto found = values_.find(atom.name);
-    if (found == values_.end()) return fail(fmt::format("'{}' has no value here", context_.name(atom.name)));
+    if (found == values_.end()) return fail(fmt::format("'{}' has no value in this scope", context_.name(atom.name)));
     return found->second;
   }
   Indices args;
   for (Dim arg : atom.args) {
-    TENON_TRY_ASSIGN(one, value(arg));
-    args.push_back(*one);
+    TENON_TRY_ASSIGN(arg_value, value(arg));
+    args.push_back(*arg_value);
   }
   switch (atom.kind) {
     case DimAtom::Kind::kFloorDivide: {
@@ -82,8 +82,8 @@ Expected<int64_t> State::value(const DimAtom& atom) {
 Expected<int64_t> State::applied(Symbol function, const Indices& args) {
   for (BufferId param : function_.params) {
     if (function_.buffer(param).name != function) continue;
-    TENON_TRY_ASSIGN(at, offset(param, args));
-    return read(storage_[index(param)].data, *at).integer;
+    TENON_TRY_ASSIGN(element, offset(param, args));
+    return read(storage_[index(param)].data, *element).integer;
   }
   return fail(fmt::format("there is no parameter '{}' for the sizes that it names", context_.name(function)));
 }
@@ -92,7 +92,7 @@ Expected<int64_t> State::count(BufferId id, Indices& prefix) {
   const Buffer& buffer = function_.buffer(id);
   if (prefix.size() == buffer.rank()) return 1;
   TENON_TRY_ASSIGN(extent, this->extent(id, prefix));
-  if (prefix.size() + 1 >= storage_[index(id)].packed) {  // nothing below depends on this axis
+  if (prefix.size() + 1 >= storage_[index(id)].packed) {  // no later size depends on this axis
     prefix.push_back(0);
     TENON_TRY_ASSIGN(below, count(id, prefix));
     prefix.pop_back();
@@ -110,10 +110,11 @@ std::unexpected<Diagnostic> State::too_many(BufferId id) const {
 
 Expected<int64_t> State::extent(BufferId id, const Indices& prefix) {
   const Buffer& buffer = function_.buffer(id);
-  std::deque<Bound> own;
-  for (size_t axis = 0; axis < prefix.size(); ++axis) own.emplace_back(values_, buffer.axes[axis].var, prefix[axis]);
+  std::deque<Binding> bindings;
+  for (size_t axis = 0; axis < prefix.size(); ++axis)
+    bindings.emplace_back(values_, buffer.axes[axis].var, prefix[axis]);
   auto extent = value(buffer.axes[prefix.size()].extent);
-  while (!own.empty()) own.pop_back();
+  while (!bindings.empty()) bindings.pop_back();
   if (extent && *extent < 0) return fail(fmt::format("{} has an axis of {} elements", name(id), *extent));
   return extent;
 }
@@ -133,10 +134,9 @@ Expected<const std::vector<int64_t>*> State::rows(BufferId id, Indices& prefix) 
   return &(storage.rows[prefix] = std::move(begins));
 }
 
-// The place of an element, whose indices are checked.
 Expected<int64_t> State::offset(BufferId id, const Indices& indices) {
   Indices prefix;
-  int64_t at = 0;
+  int64_t offset = 0;
   const Storage& storage = storage_[index(id)];
   for (size_t axis = 0; axis < indices.size(); ++axis) {
     TENON_TRY_ASSIGN(extent, this->extent(id, prefix));
@@ -145,29 +145,29 @@ Expected<int64_t> State::offset(BufferId id, const Indices& indices) {
                               axis, *extent));
     if (axis + 1 < storage.packed) {
       TENON_TRY_ASSIGN(rows, this->rows(id, prefix));
-      at += (**rows)[static_cast<size_t>(indices[axis])];
+      offset += (**rows)[static_cast<size_t>(indices[axis])];
       prefix.push_back(indices[axis]);
     } else {
       prefix.push_back(indices[axis]);
       TENON_TRY_ASSIGN(below, count(id, prefix));
-      at += indices[axis] * *below;
+      offset += indices[axis] * *below;
     }
   }
-  return at;
+  return offset;
 }
 
 Expected<int64_t> State::offset(BufferId id, const Dims& indices) {
   Indices values;
   for (Dim dim : indices) {
-    TENON_TRY_ASSIGN(one, value(dim));
-    values.push_back(*one);
+    TENON_TRY_ASSIGN(index, value(dim));
+    values.push_back(*index);
   }
   return offset(id, values);
 }
 
 Status State::bind(std::span<const Tensor> params) {
   if (params.size() != function_.params.size())
-    return fail(fmt::format("takes {} parameters, {} are given", function_.params.size(), params.size()));
+    return fail(fmt::format("expects {} parameters, got {}", function_.params.size(), params.size()));
   for (size_t i = 0; i < params.size(); ++i) {
     Storage& storage = storage_[index(function_.params[i])];
     const Buffer& buffer = function_.buffer(function_.params[i]);
@@ -178,7 +178,7 @@ Status State::bind(std::span<const Tensor> params) {
                               runtime::name(params[i].dtype())));
     storage.written.assign(static_cast<size_t>(params[i].size()), true);
   }
-  // Sizes bind the variables that stand alone in them, whatever the order of the parameters.
+  // A size binds the only unbound variable in it, independently of the order of the parameters.
   for (bool more = true; more;) {
     more = false;
     for (BufferId param : function_.params) {
@@ -189,13 +189,13 @@ Status State::bind(std::span<const Tensor> params) {
       if (shape.size() != rank)
         return fail(fmt::format("{} has {} axes in its tensor, not {}", name(param), rank, shape.size()));
       for (size_t axis = packed; axis < buffer.rank(); ++axis) {
-        DimValues known;
+        DimValues bound;
         for (Symbol dim : function_.dims) {
-          if (const auto found = values_.find(dim); found != values_.end()) known.emplace(*found);
+          if (const auto found = values_.find(dim); found != values_.end()) bound.emplace(*found);
         }
         const int64_t size = shape[axis - (packed > 0 ? packed - 1 : 0)];
-        if (!solve_for_variable(buffer.axes[axis].extent, size, known)) continue;
-        for (const auto& [dim, solved] : known) more |= values_.emplace(dim, solved).second;
+        if (!solve_for_variable(buffer.axes[axis].extent, size, bound)) continue;
+        for (const auto& [dim, solved] : bound) more |= values_.emplace(dim, solved).second;
       }
     }
   }
@@ -219,11 +219,11 @@ Expected<Shape> State::shape_of(BufferId id) {
   Shape shape;
   Indices prefix;
   if (packed > 0) {
-    // The rows of the packed axes alone: what lies below them is the same for each.
-    TENON_TRY_ASSIGN(all, count(id, prefix));
+    // The rows of the packed axes alone: the number of elements below each of them is the same.
+    TENON_TRY_ASSIGN(total, count(id, prefix));
     prefix.assign(packed, 0);
     TENON_TRY_ASSIGN(below, count(id, prefix));
-    shape.push_back(*below == 0 ? 0 : *all / *below);
+    shape.push_back(*below == 0 ? 0 : *total / *below);
   }
   prefix.assign(packed, 0);
   for (size_t axis = packed; axis < buffer.rank(); ++axis) {

@@ -1,4 +1,4 @@
-// What a loop function has while it is evaluated: the values of its variables, and its buffers.
+// The state of a loop function during evaluation: the values of its variables, and its buffers.
 #pragma once
 
 #include <map>
@@ -12,16 +12,16 @@ namespace tenon::compiler::loop {
 
 using Indices = std::vector<int64_t>;
 
-// Gives a variable a value until the end of the scope; an inner one hides an outer one.
-class Bound {
+// Binds a variable to a value until the end of the scope; an inner binding hides an outer one.
+class Binding {
  public:
-  Bound(std::map<Symbol, int64_t>& values, Symbol var, int64_t value) : values_(values), var_(var) {
+  Binding(std::map<Symbol, int64_t>& values, Symbol var, int64_t value) : values_(values), var_(var) {
     const auto [found, added] = values.try_emplace(var, value);
     if (!added) hidden_ = std::exchange(found->second, value);
   }
-  Bound(const Bound&) = delete;
-  Bound& operator=(const Bound&) = delete;
-  ~Bound() {
+  Binding(const Binding&) = delete;
+  Binding& operator=(const Binding&) = delete;
+  ~Binding() {
     if (hidden_) values_[var_] = *hidden_;
     else values_.erase(var_);
   }
@@ -34,9 +34,9 @@ class Bound {
 
 struct Storage {
   runtime::Tensor data;
-  std::vector<bool> written;  // of each element
-  size_t packed = 0;          // axes that are one in the tensor: up to the last whose size depends on an index
-  std::map<Indices, std::vector<int64_t>> rows;  // of ragged axes: where the rows below a prefix begin, and their end
+  std::vector<bool> written;                     // of each element
+  size_t packed = 0;                             // leading axes that are one axis of the tensor, see packed_axes()
+  std::map<Indices, std::vector<int64_t>> rows;  // of ragged axes: offsets of the rows below a prefix, and their end
 };
 
 class State {
@@ -50,17 +50,17 @@ class State {
   std::map<Symbol, int64_t>& values() { return values_; }
   Storage& storage(BufferId id) { return storage_[index(id)]; }
   std::string name(BufferId id) const { return "%" + std::string(context_.name(function_.buffer(id).name)); }
-  std::unexpected<Diagnostic> fail(std::string what) const {
-    return error(std::move(what), "@" + std::string(context_.name(function_.name)));
+  std::unexpected<Diagnostic> fail(std::string finding) const {
+    return error(std::move(finding), "@" + std::string(context_.name(function_.name)));
   }
 
-  // The parameters' tensors, and the dim variables that their shapes bind.
+  // Binds the parameters' tensors, and the dim variables that their shapes determine.
   Status bind(std::span<const runtime::Tensor> params);
-  // A buffer with unknown contents, of the sizes that it has now.
+  // Allocates a buffer with unknown contents, of its current sizes.
   Status allocate(BufferId id);
 
   Expected<int64_t> value(Dim dim);
-  // The place of an element in the buffer's tensor; an error outside of the buffer.
+  // The offset of an element in the buffer's tensor; an error if it is outside the buffer.
   Expected<int64_t> offset(BufferId id, const Dims& indices);
   Expected<int64_t> offset(BufferId id, const Indices& indices);
 
@@ -70,7 +70,7 @@ class State {
   // Elements of the buffer below the prefix.
   Expected<int64_t> count(BufferId id, Indices& prefix);
   Expected<int64_t> extent(BufferId id, const Indices& prefix);
-  // Where the rows below the prefix begin, and where the last one ends.
+  // The offsets of the rows below the prefix, and the end of the last row.
   Expected<const std::vector<int64_t>*> rows(BufferId id, Indices& prefix);
   Expected<runtime::Shape> shape_of(BufferId id);
   std::unexpected<Diagnostic> too_large(Dim dim) const;

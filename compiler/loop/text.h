@@ -13,14 +13,14 @@
 //     }
 //   }
 //
-// Dims may have bounds, [n in 1..512], which hold inside. Axes are spatial, or `reduce`, `scan` or `given`. Sizes and
-// indices are dims. A ragged axis names the index before it: Tensor[(b: n, lengths(b), 64), f32]. Other statements: `if
-// (c) { } else { }`, `let t in (n) = i64(%x[i]) { }`, `alloc %t: Tensor[(8,), f32] { }`, `call fill(%a) -> (%b);`,
-// whose name may have dots. A buffer lies `in stack` or `in registers` where that is said behind its type. Instructions
-// are declared at the begin of the function, as `intrinsic @dot4(...) -> (...) { ...
-// }`, and used in stages as `intrinsic dot4(%a[i, 4*k : 4], %b[k, 16*j : 16, 0 : 4]) -> (%c[i, 16*j : 16]);` on blocks
-// of buffers. In expressions, f32(x) converts or is a literal, index(i + 1) is an index as an i64, select(c, a, b)
-// evaluates one side, and (let t in (n) = x; y) is an index that was computed.
+// Dims may have bounds, [n in 1..512], which the body may rely on. Axes are spatial, or `reduce`, `scan` or `given`.
+// Sizes and indices are dims. A ragged axis names the preceding index: Tensor[(b: n, lengths(b), 64), f32]. Other
+// statements: `if (c) { } else { }`, `let t in (n) = i64(%x[i]) { }`, `alloc %t: Tensor[(8,), f32] { }`, `call fill(%a)
+// -> (%b);` (the name may contain dots). `in stack` or `in registers` after a buffer's type places it there.
+// Instructions are declared at the start of the function, as `intrinsic @dot4(...) -> (...) { ... }`, and used in
+// stages on blocks of buffers, as `intrinsic dot4(%a[i, 4*k : 4], %b[k, 16*j : 16, 0 : 4]) -> (%c[i, 16*j : 16]);`. In
+// expressions, f32(x) is a conversion or a literal, index(i + 1) is an index as an i64, select(c, a, b) evaluates one
+// of a and b, and (let t in (n) = x; y) binds a computed index.
 #pragma once
 
 #include <string>
@@ -38,9 +38,9 @@ namespace tenon::compiler::loop {
 std::string print(const TypeContext& context, const Function& function);
 std::string print(const TypeContext& context, const Function& function, const Expr& expr);
 
-// One function, verified. Errors point at the place: "m.tn:3:7".
+// Parses one function and verifies it. Errors point at the source location: "m.tn:3:7".
 Expected<Function> parse(TypeContext& context, std::string_view text, std::string_view file);
-// The same, of the function that begins at the cursor, which goes behind it.
+// Parses and verifies the function that starts at the cursor, and moves the cursor past it.
 Expected<Function> parse(TypeContext& context, Cursor& cursor);
 
 }  // namespace tenon::compiler::loop

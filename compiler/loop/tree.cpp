@@ -11,24 +11,24 @@ namespace tenon::compiler::loop {
 namespace {
 
 bool find_in(Body& body, Symbol stage, std::vector<Path::Step>& steps) {
-  for (size_t at = 0; at < body.size(); ++at) {
-    steps.push_back({&body, at});
-    if (const auto* found = std::get_if<Stage>(&body[at].form); found && found->name == stage) return true;
+  for (size_t i = 0; i < body.size(); ++i) {
+    steps.push_back({&body, i});
+    if (const auto* found = std::get_if<Stage>(&body[i].form); found && found->name == stage) return true;
     bool inside = false;
-    for_each_body(body[at], [&](Body& inner) { inside = inside || find_in(inner, stage, steps); });
+    for_each_body(body[i], [&](Body& inner) { inside = inside || find_in(inner, stage, steps); });
     if (inside) return true;
     steps.pop_back();
   }
   return false;
 }
 
-void for_each_own_expr(const Stmt& stmt, const std::function<void(const Expr&)>& visit) {
+void for_each_direct_expr(const Stmt& stmt, const std::function<void(const Expr&)>& visit) {
   if (const auto* store = std::get_if<Store>(&stmt.form)) visit(store->value);
   if (const auto* branch = std::get_if<If>(&stmt.form)) visit(branch->condition);
   if (const auto* let = std::get_if<Let>(&stmt.form)) visit(let->value);
 }
 
-// Each expression of statements, and each store.
+// Visits each expression of statements, and each store.
 void visit_body(Body& body, const std::function<void(Expr&)>& expr, const std::function<void(Store&)>& store) {
   for_each_statement(body, [&](Stmt& stmt) {
     if (auto* to = std::get_if<Store>(&stmt.form)) {
@@ -44,16 +44,16 @@ void visit_body(Body& body, const std::function<void(Expr&)>& expr, const std::f
 
 std::set<BufferId> buffers(const Stmt& stmt, bool written) {
   std::set<BufferId> found;
-  auto access = [&](const Access& one) {
-    if (one.writes == written) found.insert(one.buffer);
+  auto visit_access = [&](const Access& access) {
+    if (access.writes == written) found.insert(access.buffer);
   };
-  const std::function<void(const Stmt&)> visit = [&](const Stmt& one) {
-    if (const auto* call = std::get_if<CallLibrary>(&one.form)) {
+  const std::function<void(const Stmt&)> visit = [&](const Stmt& inner) {
+    if (const auto* call = std::get_if<CallLibrary>(&inner.form)) {
       const std::vector<BufferId>& list = written ? call->outputs : call->inputs;
       found.insert(list.begin(), list.end());
     }
-    for_each_own_access(one, access);
-    for_each_body(one, [&](const Body& body) { std::ranges::for_each(body, visit); });
+    for_each_direct_access(inner, visit_access);
+    for_each_body(inner, [&](const Body& body) { std::ranges::for_each(body, visit); });
   };
   visit(stmt);
   return found;
@@ -81,8 +81,8 @@ Expected<size_t> find_loop(const TypeContext& context, const Path& path, Symbol 
     if (path.is_loop(step))
       loops += fmt::format("{}{}", loops.empty() ? "" : ", ", context.name(path.loop_at(step).var));
   }
-  return error(fmt::format("the stage '{}' stands in no loop '{}'", context.name(path.stage().name), context.name(var)),
-               {}, loops.empty() ? "it stands in none" : fmt::format("its loops are {}", loops));
+  return error(fmt::format("the stage '{}' is in no loop '{}'", context.name(path.stage().name), context.name(var)), {},
+               loops.empty() ? "it is in no loop" : fmt::format("its loops are {}", loops));
 }
 
 void for_each_stage(Stmt& stmt, const std::function<void(Stage&)>& visit) {
@@ -103,20 +103,20 @@ std::set<BufferId> buffers_read(const Stmt& stmt) { return buffers(stmt, false);
 std::set<BufferId> buffers_written(const Stmt& stmt) { return buffers(stmt, true); }
 
 void substitute(TypeContext& context, Function& function, Stmt& stmt, const std::map<Symbol, Dim>& values) {
-  auto dim = [&](Dim& one) { one = context.substitute(one, values); };
+  auto replace = [&](Dim& dim) { dim = context.substitute(dim, values); };
   if (auto* stage = std::get_if<Stage>(&stmt.form)) {
-    for (Axis& axis : stage->axes) dim(axis.value);
-    for (Guard& guard : stage->where) dim(guard.left), dim(guard.right);
+    for (Axis& axis : stage->axes) replace(axis.value);
+    for (Guard& guard : stage->where) replace(guard.left), replace(guard.right);
     return;
   }
-  if (auto* loop = std::get_if<For>(&stmt.form)) dim(loop->extent);
+  if (auto* loop = std::get_if<For>(&stmt.form)) replace(loop->extent);
   if (auto* branch = std::get_if<If>(&stmt.form)) branch->condition = substitute(context, branch->condition, values);
   if (auto* let = std::get_if<Let>(&stmt.form)) {
-    dim(let->extent);
+    replace(let->extent);
     let->value = substitute(context, let->value, values);
   }
   if (auto* alloc = std::get_if<Alloc>(&stmt.form)) {
-    for (BufferAxis& axis : function.buffers[index(alloc->buffer)].axes) dim(axis.extent);
+    for (BufferAxis& axis : function.buffers[index(alloc->buffer)].axes) replace(axis.extent);
   }
   for_each_body(stmt, [&](Body& body) {
     for (Stmt& inner : body) substitute(context, function, inner, values);
@@ -124,20 +124,20 @@ void substitute(TypeContext& context, Function& function, Stmt& stmt, const std:
 }
 
 void substitute_axes(TypeContext& context, Stage& stage, const std::map<Symbol, Dim>& values) {
-  auto dims = [&](Dim& one) { one = context.substitute(one, values); };
+  auto replace = [&](Dim& dim) { dim = context.substitute(dim, values); };
   auto visit = [&](Stmt& stmt) {
     if (auto* store = std::get_if<Store>(&stmt.form)) {
-      std::ranges::for_each(store->indices, dims);
+      std::ranges::for_each(store->indices, replace);
       store->value = substitute(context, store->value, values);
     } else if (auto* branch = std::get_if<If>(&stmt.form)) {
       branch->condition = substitute(context, branch->condition, values);
     } else if (auto* let = std::get_if<Let>(&stmt.form)) {
-      dims(let->extent);
+      replace(let->extent);
       let->value = substitute(context, let->value, values);
     } else if (auto* intrinsic = std::get_if<Intrinsic>(&stmt.form)) {
       for (auto* operands : {&intrinsic->inputs, &intrinsic->outputs}) {
         for (Operand& operand : *operands)
-          for (Part& part : operand.parts) dims(part.begin);
+          for (Part& part : operand.parts) replace(part.begin);
       }
     }
   };
@@ -147,9 +147,9 @@ void substitute_axes(TypeContext& context, Stage& stage, const std::map<Symbol, 
 
 namespace {
 
-// The indices of each access of a stage to the buffer: of a load or a store, or the parts of an operand.
-void for_each_place(Stage& stage, BufferId buffer, const std::function<void(Dims&)>& element,
-                    const std::function<void(std::vector<Part>&)>& block) {
+// Visits the indices of each access of a stage to the buffer: those of a load or a store, or the parts of an operand.
+void for_each_access_indices(Stage& stage, BufferId buffer, const std::function<void(Dims&)>& element,
+                             const std::function<void(std::vector<Part>&)>& block) {
   for_each_expr(stage, [&](Expr& expr) {
     expr = rewrite(expr, [&](const ExprNode& node) -> Expr {
       const auto* load = std::get_if<Load>(&node.form);
@@ -176,7 +176,7 @@ void for_each_place(Stage& stage, BufferId buffer, const std::function<void(Dims
 }  // namespace
 
 void for_each_index(Stage& stage, BufferId buffer, const std::function<void(size_t axis, Dim& index)>& visit) {
-  for_each_place(
+  for_each_access_indices(
       stage, buffer,
       [&](Dims& indices) {
         for (size_t i = 0; i < indices.size(); ++i) visit(i, indices[i]);
@@ -187,7 +187,7 @@ void for_each_index(Stage& stage, BufferId buffer, const std::function<void(size
 }
 
 void add_index(Stage& stage, BufferId buffer, Dim index) {
-  for_each_place(
+  for_each_access_indices(
       stage, buffer, [&](Dims& indices) { indices.insert(indices.begin(), index); },
       [&](std::vector<Part>& parts) {
         parts.insert(parts.begin(), Part{index, 0});
@@ -215,7 +215,7 @@ Symbol fresh(TypeContext& context, const Function& function, std::string base) {
       used.insert(stage->name);
       for (const Axis& axis : stage->axes) used.insert(axis.var);
     }
-    for_each_own_expr(stmt, [&](const Expr& expr) {
+    for_each_direct_expr(stmt, [&](const Expr& expr) {
       for_each_node(expr, [&](const ExprNode& node) {
         if (const auto* let = std::get_if<LetIndex>(&node.form)) used.insert(let->var);
       });
@@ -226,11 +226,11 @@ Symbol fresh(TypeContext& context, const Function& function, std::string base) {
 }
 
 std::optional<Path::Step> find_alloc(Body& body, BufferId buffer) {
-  for (size_t at = 0; at < body.size(); ++at) {
-    if (const auto* alloc = std::get_if<Alloc>(&body[at].form); alloc && alloc->buffer == buffer)
-      return Path::Step{&body, at};
+  for (size_t i = 0; i < body.size(); ++i) {
+    if (const auto* alloc = std::get_if<Alloc>(&body[i].form); alloc && alloc->buffer == buffer)
+      return Path::Step{&body, i};
     std::optional<Path::Step> found;
-    for_each_body(body[at], [&](Body& inner) {
+    for_each_body(body[i], [&](Body& inner) {
       if (!found) found = find_alloc(inner, buffer);
     });
     if (found) return found;
@@ -248,12 +248,12 @@ size_t root_of(const Path& path) {
   return root;
 }
 
-void erase(const Path::Step& step) { step.body->erase(step.body->begin() + static_cast<ptrdiff_t>(step.at)); }
+void erase(const Path::Step& step) { step.body->erase(step.body->begin() + static_cast<ptrdiff_t>(step.index)); }
 
 size_t common_steps(const Path& a, const Path& b) {
   size_t common = 0;
   while (common < a.steps.size() && common < b.steps.size() && a.steps[common].body == b.steps[common].body &&
-         a.steps[common].at == b.steps[common].at)
+         a.steps[common].index == b.steps[common].index)
     ++common;
   return common;
 }
@@ -266,12 +266,12 @@ BufferId add_buffer(Function& function, Symbol name, BufferId like) {
 }
 
 void remove_alloc(Function& function, BufferId buffer) {
-  const auto place = find_alloc(function.body, buffer);
-  Body inner = std::move(std::get<Alloc>(place->stmt().form).body);
-  Body& body = *place->body;
-  const auto at = static_cast<ptrdiff_t>(place->at);
-  body.erase(body.begin() + at);
-  body.insert(body.begin() + at, std::make_move_iterator(inner.begin()), std::make_move_iterator(inner.end()));
+  const auto alloc = find_alloc(function.body, buffer);
+  Body inner = std::move(std::get<Alloc>(alloc->stmt().form).body);
+  Body& body = *alloc->body;
+  const auto position = static_cast<ptrdiff_t>(alloc->index);
+  body.erase(body.begin() + position);
+  body.insert(body.begin() + position, std::make_move_iterator(inner.begin()), std::make_move_iterator(inner.end()));
 }
 
 namespace {
@@ -288,9 +288,6 @@ std::vector<const For*> loops_in(const Path& path, size_t first, size_t end) {
 
 std::vector<const For*> all_loops(const Path& path) { return loops_in(path, 0, path.steps.size()); }
 std::vector<const For*> loops_up_to(const Path& path, size_t step) { return loops_in(path, 0, step + 1); }
-std::vector<const For*> loops_behind(const Path& path, size_t step) {
-  return loops_in(path, step + 1, path.steps.size());
-}
 
 std::set<Symbol> outside_variables(const Function& function, const Path& path, size_t step) {
   std::set<Symbol> variables(function.dims.begin(), function.dims.end());
@@ -301,9 +298,9 @@ std::set<Symbol> outside_variables(const Function& function, const Path& path, s
 }
 
 bool only_mentions(Dim dim, const std::set<Symbol>& variables) {
-  bool all = true;
-  for_each_variable(dim, [&](Symbol var) { all &= variables.contains(var); });
-  return all;
+  bool only = true;
+  for_each_variable(dim, [&](Symbol var) { only &= variables.contains(var); });
+  return only;
 }
 
 bool is_instruction(const Stage& stage) {
@@ -326,8 +323,9 @@ DimBounds bounds_of(const Path& path, size_t steps) {
 
 namespace {
 
-// What the axes' values are made of: a + x // c and x % c, which fused loops give, are together as good as c * a + x.
-Dims joined(TypeContext& context, const std::vector<Axis>& axes) {
+// The values of the axes, where pairs a + x // c and x % c, which result from fused loops, are replaced by c * a + x: a
+// pair takes each value once exactly if the sum does.
+Dims joined_values(TypeContext& context, const std::vector<Axis>& axes) {
   Dims values;
   for (const Axis& axis : axes) {
     if (axis.kind != AxisKind::kGiven) values.push_back(axis.value);
@@ -340,8 +338,8 @@ Dims joined(TypeContext& context, const std::vector<Axis>& axes) {
       const Dim quotient = context.monomial(term.factors), times_c = context.multiply(atom->args[1], quotient);
       const auto remainder = std::ranges::find(values, context.subtract(atom->args[0], times_c));
       if (remainder == values.end()) continue;
-      const Dim rest = context.subtract(values[i], quotient);
-      *remainder = context.add(context.multiply(atom->args[1], rest), atom->args[0]);
+      const Dim base = context.subtract(values[i], quotient);
+      *remainder = context.add(context.multiply(atom->args[1], base), atom->args[0]);
       values.erase(values.begin() + static_cast<ptrdiff_t>(i));
       return true;
     }
@@ -354,26 +352,26 @@ Dims joined(TypeContext& context, const std::vector<Axis>& axes) {
 }  // namespace
 
 bool visits_points_once(TypeContext& context, const Path& path, size_t step) {
-  std::map<Symbol, std::optional<int64_t>> open;  // the loops that no axis has yet, and their sizes
+  std::map<Symbol, std::optional<int64_t>> open;  // loops that are in no axis so far, and their sizes
   for (; step + 1 < path.steps.size(); ++step) {
     if (path.is_loop(step)) open[path.loop_at(step).var] = path.loop_at(step).extent.constant();
   }
-  for (Dim rest : joined(context, path.stage().axes)) {
-    // Coefficients and sizes: a sum is another one for other values if each coefficient is more than the smaller ones
-    // can make up together.
+  for (Dim remainder : joined_values(context, path.stage().axes)) {
+    // Coefficients and sizes: the sum determines its loops if each coefficient exceeds the largest sum of all terms
+    // with smaller coefficients.
     std::vector<std::pair<int64_t, std::optional<int64_t>>> parts;
     for (auto loop = open.begin(); loop != open.end();) {
       bool used = false;
-      for_each_variable(rest, [&](Symbol var) { used |= var == loop->first; });
+      for_each_variable(remainder, [&](Symbol var) { used |= var == loop->first; });
       if (!used) {
         ++loop;
         continue;
       }
-      const auto linear = context.linear_in(loop->first, rest);
+      const auto linear = context.linear_in(loop->first, remainder);
       const auto factor = linear ? linear->first.constant() : std::nullopt;
       if (!factor || *factor < 1) return false;
       parts.emplace_back(*factor, loop->second);
-      rest = linear->second;
+      remainder = linear->second;
       loop = open.erase(loop);
     }
     std::ranges::sort(parts);
@@ -381,7 +379,7 @@ bool visits_points_once(TypeContext& context, const Path& path, size_t step) {
       if (!parts[i].second || parts[i + 1].first / parts[i].first < *parts[i].second) return false;
     }
   }
-  return open.empty();  // a loop that no axis has repeats every point
+  return open.empty();  // a loop that is in no axis repeats every point
 }
 
 Stmt nest(std::vector<For> loops, Stmt inner) {

@@ -1,4 +1,4 @@
-// The statements of a loop function as the schedule's primitives see them.
+// Queries and edits of a loop function's statements, for the primitives of schedules.
 #pragma once
 
 #include <functional>
@@ -10,17 +10,17 @@
 
 namespace tenon::compiler::loop {
 
-// From the outermost statement to a stage; each stands in the body beside it.
+// The nested statements from an outermost one to a stage, each with the body that contains it.
 struct Path {
   struct Step {
     Body* body = nullptr;
-    size_t at = 0;
-    Stmt& stmt() const { return (*body)[at]; }
+    size_t index = 0;
+    Stmt& stmt() const { return (*body)[index]; }
   };
   std::vector<Step> steps;
 
   Stage& stage() const { return std::get<Stage>(steps.back().stmt().form); }
-  // Where the loop of that variable is.
+  // The step of the loop with that variable.
   std::optional<size_t> loop(Symbol var) const;
   For& loop_at(size_t step) const { return std::get<For>(steps[step].stmt().form); }
   bool is_loop(size_t step) const { return std::holds_alternative<For>(steps[step].stmt().form); }
@@ -29,70 +29,69 @@ struct Path {
 Expected<Path> find_stage(const TypeContext& context, Function& function, Symbol stage);
 Expected<size_t> find_loop(const TypeContext& context, const Path& path, Symbol var);
 
-// Each stage of a statement or body.
+// Visits each stage of a statement.
 void for_each_stage(Stmt& stmt, const std::function<void(Stage&)>& visit);
-// Each expression of a stage's statements, and each store; none of an instruction.
+// Visit each expression and each store of a stage's statements, but nothing of instructions.
 void for_each_expr(Stage& stage, const std::function<void(Expr&)>& visit);
 void for_each_store(Stage& stage, const std::function<void(Store&)>& visit);
-// What statements of a body, stages and library calls, read and write.
+// The buffers that a statement, with its nested stages and library calls, reads and writes.
 std::set<BufferId> buffers_read(const Stmt& stmt);
 std::set<BufferId> buffers_written(const Stmt& stmt);
 
-// Variables of loops replaced in the statement and in the sizes of the buffers that it makes; inside a stage only in
-// what its axes are and in its guards.
+// Replaces variables of loops in the statement and in the sizes of the buffers that it allocates; of a stage, only in
+// the values of its axes and in its guards.
 void substitute(TypeContext& context, Function& function, Stmt& stmt, const std::map<Symbol, Dim>& values);
 
-// Axes of a stage replaced in its statements.
+// Replaces axes of a stage in its statements.
 void substitute_axes(TypeContext& context, Stage& stage, const std::map<Symbol, Dim>& values);
 
-// The indices of a buffer in a stage's statements, and the axes of the buffer that they are of.
+// Visits each index of the buffer in a stage's statements, with the buffer's axis.
 void for_each_index(Stage& stage, BufferId buffer, const std::function<void(size_t axis, Dim& index)>& visit);
-// Each access to the buffer gets another index, before the others.
+// Prepends an index to each access to the buffer.
 void add_index(Stage& stage, BufferId buffer, Dim index);
 
-// Dims over the axes of a stage, over the loops around it.
+// Rewrites dims over a stage's axes as dims over the enclosing loops.
 Dims over_loops(TypeContext& context, const Stage& stage, const Dims& dims);
 
 // "%a"
 std::string local(const TypeContext& context, const Function& function, BufferId id);
-// A name that no variable or buffer of the function has: `base`, or it with underscores.
+// A name that no variable or buffer of the function has: `base`, with underscores appended if needed.
 Symbol fresh(TypeContext& context, const Function& function, std::string base);
-// The Alloc of a buffer, and where; nothing where it is none.
+// The Alloc of a buffer and its location; nothing if the buffer has none.
 std::optional<Path::Step> find_alloc(Body& body, BufferId buffer);
-// The outermost statement of the path that holds its stage and nothing else.
+// The outermost step of the path that contains its stage and no other statement.
 size_t root_of(const Path& path);
 void erase(const Path::Step& step);
-// How many steps both paths have in common, from the outermost on.
+// The number of leading steps that both paths have in common.
 size_t common_steps(const Path& a, const Path& b);
-// Another buffer of this type.
+// Adds a buffer of the same type.
 BufferId add_buffer(Function& function, Symbol name, BufferId like);
-// The buffer's Alloc gives way to what is in it. Paths into the body around it are wrong behind this.
+// Replaces the buffer's Alloc by its body. Paths into the enclosing body are invalid afterwards.
 void remove_alloc(Function& function, BufferId buffer);
-// The loops around the stage, or up to a step, or behind it; the outermost first.
+// All loops around the stage, and those up to a step; the outermost first.
 std::vector<const For*> all_loops(const Path& path);
 std::vector<const For*> loops_up_to(const Path& path, size_t step);
-std::vector<const For*> loops_behind(const Path& path, size_t step);
-// The variables of the loops up to a step, and the function's.
+// The variables of the loops up to a step, and the function's dims.
 std::set<Symbol> outside_variables(const Function& function, const Path& path, size_t step);
 bool only_mentions(Dim dim, const std::set<Symbol>& variables);
 bool is_instruction(const Stage& stage);
-// What is known of the loops around a stage: constant sizes.
+// The bounds of the variables of the loops in the first `steps` steps, as far as their sizes are constant.
 DimBounds bounds_of(const Path& path, size_t steps);
-// Whether the loops from `step` on visit each point of the stage at most once, as is seen where its axes are sums of
-// the loops' variables. Where a stage was moved to its reader, points may be computed again.
+// Whether the loops from `step` on provably visit each point of the stage at most once: if its axes are mixed-radix
+// sums of the loops' variables. The points of a stage that was moved to its reader may be computed repeatedly.
 bool visits_points_once(TypeContext& context, const Path& path, size_t step);
-// A nest of loops, the first outermost, around a statement.
+// A nest of loops around a statement; the first loop is the outermost one.
 Stmt nest(std::vector<For> loops, Stmt inner);
 
-// Both inside.
+// A closed interval.
 struct Interval {
   Dim lo, hi;
 };
-// The values that an index takes while the loops inside run, the outermost first; nothing where that is not seen.
+// The values that an index takes over the iterations of the inner loops (the outermost first); nothing if unknown.
 std::optional<Interval> interval_of(TypeContext& context, Dim dim, const std::vector<const For*>& inner);
-// Whether the axis is 0 in the first iteration of all the loops, which are those in its value.
+// Whether the axis is 0 in the first iteration of all the loops; its value contains no other loops.
 bool begins_at_zero(TypeContext& context, const Axis& axis, const std::vector<const For*>& loops);
-// Whether left < right at all points of the loops; they are all the loops in the dims.
+// Whether left < right at all points of the loops; the dims contain no other loops.
 bool always_below(TypeContext& context, Dim left, Dim right, const std::vector<const For*>& loops);
 
 }  // namespace tenon::compiler::loop

@@ -17,14 +17,15 @@ class Verifier {
  public:
   Verifier(const TypeContext& context, const Function& function) : context_(context), function_(function) {}
 
-  // The stage that is being checked, where there is one.
+  // The stage that is being checked, if any.
   Symbol stage() const { return stage_ ? stage_->name : Symbol{}; }
 
   Status run() {
     scope_ = function_.dims;
     std::set<Symbol> names;
     for (const Buffer& buffer : function_.buffers) {
-      if (!names.insert(buffer.name).second) return fail(fmt::format("there are two buffers %{}", name(buffer.name)));
+      if (!names.insert(buffer.name).second)
+        return fail(fmt::format("two buffers have the name %{}", name(buffer.name)));
     }
     for (BufferId param : function_.params) {
       TENON_TRY(declare(param));
@@ -39,16 +40,16 @@ class Verifier {
  private:
   std::string_view name(Symbol symbol) const { return context_.name(symbol); }
   std::string local(BufferId id) const { return fmt::format("%{}", name(function_.buffer(id).name)); }
-  std::unexpected<Diagnostic> fail(std::string what, std::string help = {}) const {
-    const std::string place = stage_ ? fmt::format("@{}, stage '{}'", name(function_.name), name(stage_->name))
+  std::unexpected<Diagnostic> fail(std::string finding, std::string help = {}) const {
+    const std::string where = stage_ ? fmt::format("@{}, stage '{}'", name(function_.name), name(stage_->name))
                                      : fmt::format("@{}", name(function_.name));
-    return error(std::move(what), place, std::move(help));
+    return error(std::move(finding), where, std::move(help));
   }
 
   // --- Sizes and buffers ---
 
   Status dim(Dim dim) {
-    if (!dim.valid()) return fail(fmt::format("'{}' is no size here", context_.str(dim)));
+    if (!dim.valid()) return fail(fmt::format("'{}' is not a valid size", context_.str(dim)));
     for (const DimTerm& term : dim.node->terms) {
       for (const DimAtom* factor : term.factors) TENON_TRY(atom(*factor));
     }
@@ -63,35 +64,35 @@ class Verifier {
       if (!functions_.contains(atom.name) || function_.buffer(*param).rank() != atom.args.size() ||
           is_float(function_.buffer(*param).dtype))
         return fail(
-            fmt::format("'{}' is no parameter of {} axes that holds integers", name(atom.name), atom.args.size()));
+            fmt::format("'{}' is not a parameter of {} axes with integer elements", name(atom.name), atom.args.size()));
     }
     for (Dim arg : atom.args) TENON_TRY(dim(arg));
     return {};
   }
   Status declare(BufferId id) {
-    const size_t known = scope_.size();
+    const size_t outer_variables = scope_.size();
     for (const BufferAxis& axis : function_.buffer(id).axes) {
       TENON_TRY(dim(axis.extent));
       if (axis.extent.constant().value_or(0) < 0)
-        return fail(fmt::format("{} has an axis of less than no elements", local(id)));
+        return fail(fmt::format("{} has an axis of negative size", local(id)));
       if (axis.var != Symbol{}) scope_.push_back(axis.var);
     }
-    scope_.resize(known);
-    made_at_[id] = known;
+    scope_.resize(outer_variables);
+    declared_at_[id] = outer_variables;
     if (!in_scope_.insert(id).second) return fail(fmt::format("{} is declared twice", local(id)));
     return {};
   }
-  // Whether an axis has its value from outside of the buffer's life: then its other points are in other buffers.
+  // Whether an axis is constant during the buffer's live range: then its other points access other buffers.
   bool fixed(const Axis& axis, BufferId id) const {
-    bool all = true;
+    bool constant = true;
     for_each_variable(axis.value, [&](Symbol var) {
       const auto found = std::ranges::find(outside_, var);
-      all &= found != outside_.end() && static_cast<size_t>(found - outside_.begin()) < made_at_.at(id);
+      constant &= found != outside_.end() && static_cast<size_t>(found - outside_.begin()) < declared_at_.at(id);
     });
-    return all;
+    return constant;
   }
   Status use(BufferId id) {
-    if (index(id) >= function_.buffers.size()) return fail("a buffer is none of the function's");
+    if (index(id) >= function_.buffers.size()) return fail("a buffer does not belong to the function");
     if (!in_scope_.contains(id)) return fail(fmt::format("{} is not in scope", local(id)));
     return {};
   }
@@ -100,7 +101,7 @@ class Verifier {
     if (indices.size() != function_.buffer(id).rank())
       return fail(
           fmt::format("{} has {} axes, {} indices are given", local(id), function_.buffer(id).rank(), indices.size()));
-    for (Dim at : indices) TENON_TRY(dim(at));
+    for (Dim index : indices) TENON_TRY(dim(index));
     return {};
   }
 
@@ -114,18 +115,18 @@ class Verifier {
       for (BufferId id : list) {
         for (const BufferAxis& axis : intrinsic.buffer(id).axes)
           if (axis.extent.constant().value_or(0) < 1)
-            return fail(fmt::format("{} has an operand %{} whose sizes are no positive constants", shown,
+            return fail(fmt::format("{} has an operand %{} whose sizes are not positive constants", shown,
                                     name(intrinsic.buffer(id).name)));
       }
     }
     return Verifier(context_, intrinsic).run();
   }
   Status statement(const Intrinsic& call) {
-    if (!stage_) return fail(fmt::format("the instruction '{}' stands outside of every stage", name(call.name)));
+    if (!stage_) return fail(fmt::format("the instruction '{}' is outside of every stage", name(call.name)));
     const Function* declared = function_.intrinsic(call.name);
     if (!declared) return fail(fmt::format("no instruction '{}' is declared", name(call.name)));
     if (call.inputs.size() != declared->params.size() || call.outputs.size() != declared->results.size())
-      return fail(fmt::format("the instruction '{}' takes {} operands and {} results", name(call.name),
+      return fail(fmt::format("the instruction '{}' requires {} operands and {} results", name(call.name),
                               declared->params.size(), declared->results.size()));
     for (size_t i = 0; i < call.inputs.size(); ++i)
       TENON_TRY(operand(call.inputs[i], declared->buffer(declared->params[i])));
@@ -202,7 +203,7 @@ class Verifier {
     return {};
   }
   Status statement(const For& loop) {
-    if (stage_) return fail("a loop stands inside a stage", "loops stand around stages, which are their points");
+    if (stage_) return fail("a loop is inside a stage", "put the loop around the stage, whose points it visits");
     TENON_TRY(dim(loop.extent));
     if (std::ranges::find(scope_, loop.var) != scope_.end())
       return fail(fmt::format("the loop '{}' hides another variable of this name", name(loop.var)));
@@ -219,7 +220,7 @@ class Verifier {
     return statements(branch.otherwise);
   }
   Status statement(const Alloc& alloc) {
-    if (stage_) return fail("a buffer is made inside a stage");
+    if (stage_) return fail("a buffer is allocated inside a stage");
     TENON_TRY(declare(alloc.buffer));
     TENON_TRY(statements(alloc.body));
     in_scope_.erase(alloc.buffer);
@@ -239,14 +240,14 @@ class Verifier {
     TENON_TRY(element(store.buffer, store.indices));
     if (read_only_.contains(store.buffer)) return fail(fmt::format("the parameter {} is written", local(store.buffer)));
     if (store.value->dtype != function_.buffer(store.buffer).dtype)
-      return fail(fmt::format("{} holds {}, the value is {}", local(store.buffer),
+      return fail(fmt::format("{} has elements of {}, the value is {}", local(store.buffer),
                               runtime::name(function_.buffer(store.buffer).dtype), runtime::name(store.value->dtype)));
     TENON_TRY(expression(store.value));
     return {};
   }
   Status statement(const Stage& stage) {
-    if (stage_) return fail(fmt::format("the stage '{}' stands inside another one", name(stage.name)));
-    if (!stages_.insert(stage.name).second) return fail(fmt::format("there are two stages '{}'", name(stage.name)));
+    if (stage_) return fail(fmt::format("the stage '{}' is inside another stage", name(stage.name)));
+    if (!stages_.insert(stage.name).second) return fail(fmt::format("two stages have the name '{}'", name(stage.name)));
     stage_ = &stage;
     for (const Guard& guard : stage.where) {
       TENON_TRY(dim(guard.left));
@@ -276,8 +277,8 @@ class Verifier {
     return {};
   }
 
-  // Points of different spatial or scan values write different elements, and read none that others write, but those of
-  // earlier points of a scan.
+  // Checks that points that differ in a spatial or scan axis write different elements, and read no elements that other
+  // points write, except those of earlier points of a scan.
   Status independent(const Stage& stage) {
     std::vector<Access> reads, writes;
     for_each_access(stage, [&](const Access& access) { (access.writes ? writes : reads).push_back(access); });
@@ -288,17 +289,17 @@ class Verifier {
           return fail(fmt::format("{} is written at the reduction axis '{}'", shown, name(axis.var)));
         const bool points = axis.kind == AxisKind::kSpatial || axis.kind == AxisKind::kScan;
         if (!points || fixed(axis, write.buffer)) continue;
-        const auto told =
-            telling_index(stage, write, axis.var, [&](const Axis& other) { return fixed(other, write.buffer); });
-        if (!told)
-          return fail(fmt::format("'{}' is no index of its own where {} is written", name(axis.var), shown),
-                      "an axis whose points write one element is a reduction");
+        const auto position =
+            distinguishing_index(stage, write, axis.var, [&](const Axis& other) { return fixed(other, write.buffer); });
+        if (!position)
+          return fail(fmt::format("no index of the store to {} is determined by the axis '{}'", shown, name(axis.var)),
+                      "an axis whose points all write one element must be a reduction");
         for (const Access& read : reads) {
           if (read.buffer != write.buffer || reads_earlier(stage, write, read)) continue;
-          if (read.indices[*told] != write.indices[*told] || read.size(*told) != write.size(*told))
+          if (read.indices[*position] != write.indices[*position] || read.size(*position) != write.size(*position))
             return fail(fmt::format("{} is read at {} where '{}' writes it at {}", shown, context_.str(read.indices),
                                     name(axis.var), context_.str(write.indices)),
-                        "an axis that reads what its earlier points wrote is a scan");
+                        "an axis whose points read elements that earlier points wrote must be a scan");
         }
       }
     }
@@ -307,11 +308,11 @@ class Verifier {
 
   const TypeContext& context_;
   const Function& function_;
-  const Stage* stage_ = nullptr;        // that is being checked
-  std::vector<Symbol> scope_;           // of sizes and indices
-  std::vector<Symbol> outside_;         // the same around the stage
-  std::map<BufferId, size_t> made_at_;  // how many variables were in scope then
-  std::set<Symbol> functions_;          // parameters that sizes may apply
+  const Stage* stage_ = nullptr;            // the stage that is being checked
+  std::vector<Symbol> scope_;               // variables that sizes and indices may mention
+  std::vector<Symbol> outside_;             // scope_ outside the stage
+  std::map<BufferId, size_t> declared_at_;  // number of variables in scope at the declaration
+  std::set<Symbol> functions_;              // parameters that sizes may apply
   std::set<BufferId> in_scope_, read_only_;
   std::set<Symbol> stages_;
   int depth_ = 0;

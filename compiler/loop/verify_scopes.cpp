@@ -1,4 +1,4 @@
-// What buffers on the stack and in registers hold to.
+// The verifier of buffers on the stack and in registers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,8 +18,8 @@ class ScopeVerifier {
   Status run() { return statements(function_.body); }
 
  private:
-  std::unexpected<Diagnostic> fail(std::string what, std::string help = {}) const {
-    return error(std::move(what), fmt::format("@{}", context_.name(function_.name)), std::move(help));
+  std::unexpected<Diagnostic> fail(std::string finding, std::string help = {}) const {
+    return error(std::move(finding), fmt::format("@{}", context_.name(function_.name)), std::move(help));
   }
 
   Status statements(const Body& body) {
@@ -27,10 +27,10 @@ class ScopeVerifier {
     return {};
   }
   Status statement(const Stmt& stmt) {
-    if (const auto* alloc = std::get_if<Alloc>(&stmt.form)) return made(*alloc);
-    if (const auto* stage = std::get_if<Stage>(&stmt.form)) return accesses(*stage);
+    if (const auto* alloc = std::get_if<Alloc>(&stmt.form)) return check(*alloc);
+    if (const auto* stage = std::get_if<Stage>(&stmt.form)) return check(*stage);
     const auto* loop = std::get_if<For>(&stmt.form);
-    if (loop) loops_[loop->var] = {loop->mark, ++depth_};
+    if (loop) loops_[loop->var] = {loop->kind, ++depth_};
     Status status;
     for_each_body(stmt, [&](const Body& body) {
       if (status) status = statements(body);
@@ -38,7 +38,7 @@ class ScopeVerifier {
     if (loop) loops_.erase(loop->var), --depth_;
     return status;
   }
-  Status made(const Alloc& alloc) {
+  Status check(const Alloc& alloc) {
     if (alloc.scope == Scope::kHeap) return statements(alloc.body);
     const Buffer& buffer = function_.buffer(alloc.buffer);
     const bool registers = alloc.scope == Scope::kRegisters;
@@ -48,7 +48,7 @@ class ScopeVerifier {
     for (const BufferAxis& axis : buffer.axes) {
       const auto size = axis.extent.constant();
       if (!size)
-        return fail(fmt::format("%{} is {}, but its size {} is no constant", context_.name(buffer.name), where,
+        return fail(fmt::format("%{} is {}, but its size {} is not a constant", context_.name(buffer.name), where,
                                 context_.str(axis.extent)));
       if (__builtin_mul_overflow(elements, std::max<int64_t>(*size, 0), &elements) || elements > most)
         return fail(fmt::format("%{} is {}, but has more than {} elements", context_.name(buffer.name), where, most));
@@ -58,24 +58,25 @@ class ScopeVerifier {
     registers_.erase(alloc.buffer);
     return {};
   }
-  Status accesses(const Stage& stage) {
+  Status check(const Stage& stage) {
     std::map<Symbol, Dim> values;
     for (const Axis& axis : stage.axes) values[axis.var] = axis.value;
     Status status;
     for_each_access(stage, [&](const Access& access) {
       if (!registers_.contains(access.buffer)) return;
-      for (Dim at : access.indices) {
-        const Dim over_loops = context_.substitute(at, values);
+      for (Dim index : access.indices) {
+        const Dim over_loops = context_.substitute(index, values);
         for_each_variable(over_loops, [&](Symbol var) {
           const auto loop = loops_.find(var);
-          const bool spread = loop != loops_.end() && loop->second.depth > registers_.at(access.buffer) &&
-                              (loop->second.mark == Mark::kUnroll || loop->second.mark == Mark::kVector);
-          if (!spread)
+          const bool expanded =
+              loop != loops_.end() && loop->second.depth > registers_.at(access.buffer) &&
+              (loop->second.kind == LoopKind::kUnrolled || loop->second.kind == LoopKind::kVectorized);
+          if (!expanded)
             status = fail(
                 fmt::format(
-                    "%{} is in registers, but its index {} is no constant: '{}' is neither unrolled nor a vector",
+                    "%{} is in registers, but its index {} is not a constant: '{}' is neither unrolled nor vectorized",
                     context_.name(function_.buffer(access.buffer).name), context_.str(over_loops), context_.name(var)),
-                "mark the loop, or let the buffer lie on the stack");
+                "unroll or vectorize the loop, or place the buffer on the stack");
         });
       }
     });
@@ -83,7 +84,7 @@ class ScopeVerifier {
   }
 
   struct Loop {
-    Mark mark{};
+    LoopKind kind{};
     size_t depth = 0;
   };
 
@@ -91,7 +92,7 @@ class ScopeVerifier {
   const Function& function_;
   std::map<Symbol, Loop> loops_;
   size_t depth_ = 0;
-  std::map<BufferId, size_t> registers_;  // and the loops around them
+  std::map<BufferId, size_t> registers_;  // with the number of loops around each
 };
 
 }  // namespace

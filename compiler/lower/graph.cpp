@@ -19,15 +19,15 @@ class GraphMaker {
       params.push_back({Makers{
           add(std::string(context_.name(function.info(param).name)), "input", "input", function.type(param), {})}});
     }
-    add("output", "output", "output", function.result, all(walk(function, params)));
+    add("output", "output", "output", function.result, joined(walk(function, params)));
     return std::move(graph_);
   }
 
  private:
-  using Makers = std::set<uint32_t>;  // the nodes that a value comes from
-  using Parts = std::vector<Makers>;  // of each field of a tuple; one for all of them where that is not known
+  using Makers = std::set<uint32_t>;  // the nodes that compute a value
+  using Parts = std::vector<Makers>;  // of each field of a tuple; one entry for all fields if they are not told apart
 
-  static Makers all(const Parts& parts) {
+  static Makers joined(const Parts& parts) {
     Makers makers;
     for (const Makers& part : parts) makers.insert(part.begin(), part.end());
     return makers;
@@ -42,7 +42,7 @@ class GraphMaker {
     return node;
   }
 
-  // The makers of the function's result, when its parameters come from `params`.
+  // Adds the function's nodes; returns the makers of its result. `params`: the makers of its parameters.
   Parts walk(const Function& function, const std::vector<Parts>& params) {
     std::vector<Parts> makers(function.vars.size());
     for (size_t i = 0; i < params.size(); ++i) makers[index(function.params[i])] = params[i];
@@ -52,12 +52,13 @@ class GraphMaker {
     };
     for (const Binding& binding : function.body.bindings) {
       Makers from;
-      for_each_operand(binding.value, [&](const Atom& atom) { from.merge(all(of(atom))); });
+      for_each_operand(binding.value, [&](const Atom& atom) { from.merge(joined(of(atom))); });
       Parts& result = makers[index(binding.var)];
       const std::string node = module_.span(function.info(binding.var).span).node;
       const Type type = function.type(binding.var);
       if (const auto* apply = std::get_if<Apply>(&binding.value)) {
-        // Inside a region only the border's layout_transforms are operators: they are the layout of its buffers.
+        // Inside a region only the layout_transforms of its inputs and outputs are operators: they are the layout of
+        // its buffers.
         result = {function.target.empty() ? Makers{add(node, apply->op->name, "cpu", type, from)} : from};
       } else if (const auto* call = std::get_if<Call>(&binding.value)) {
         const Symbol name = std::get<Symbol>(call->callee);
@@ -72,7 +73,7 @@ class GraphMaker {
           result = {Makers{add(node, callee->composite, callee->target, type, from)}};
         }
       } else if (const auto* tuple = std::get_if<Tuple>(&binding.value)) {
-        for (const Atom& field : tuple->fields) result.push_back(all(of(field)));
+        for (const Atom& field : tuple->fields) result.push_back(joined(of(field)));
       } else if (const auto* project = std::get_if<Project>(&binding.value)) {
         const Parts parts = of(project->tuple);
         result = {parts.size() > 1 ? parts[project->index] : from};

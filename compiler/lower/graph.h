@@ -1,4 +1,5 @@
-// The partitioned model as a graph for people: one node an operator or composite, coloured by where it runs.
+// The partitioned model as a graph for the report: one node for each operator or composite, with the device that runs
+// it.
 #pragma once
 
 #include "compiler/ir/module.h"

@@ -13,7 +13,7 @@
 
 #include "compiler/ir/operator.h"
 #include "compiler/lower/graph.h"
-#include "compiler/lower/lifetimes.h"
+#include "compiler/lower/memory.h"
 #include "compiler/lower/native.h"
 #include "support/try.h"
 
@@ -23,7 +23,7 @@ namespace {
 using runtime::Register;
 using runtime::Registers;
 
-// What makes a shape static, where anything can.
+// The help of an error about a shape that is not static.
 std::string binding_help(const Context& context, const Dims& dims) {
   std::vector<std::string> values;
   for (const Dim dim : dims) {
@@ -32,7 +32,8 @@ std::string binding_help(const Context& context, const Dims& dims) {
       if (std::ranges::find(values, value) == values.end()) values.push_back(value);
     });
   }
-  if (values.empty()) return "its size depends on data: there is no executable for it, but tenon run interprets a .tn";
+  if (values.empty())
+    return "its size depends on data, which an executable does not support; tenon run interprets a .tn";
   return fmt::format("bind its variables, as --shapes {}", fmt::join(values, ","));
 }
 
@@ -64,7 +65,7 @@ class Lowering {
     code_.code.push_back({runtime::Return{*results}, ""});
     code_.registers = next_;
     insert_kills(code_);
-    place_results(code_, bytes_);
+    out_.facts.emplace_back("memory", str(place_results(code_, bytes_)));
     out_.functions.push_back(std::move(code_));
     TENON_TRY_ASSIGN(code, natives_.compile());
     if (*code) out_.natives.push_back(std::move(**code));
@@ -74,12 +75,12 @@ class Lowering {
  private:
   Register fresh() { return next_++; }
 
-  std::string place(VarId var) const { return module_.span(function_->info(var).span).str(); }
+  std::string location(VarId var) const { return module_.span(function_->info(var).span).str(); }
   std::string layer(VarId var) const { return module_.span(function_->info(var).span).node; }
 
   Expected<runtime::Port> port_of(Type type, std::string name, const std::string& where) {
     const TensorType* tensor = type.tensor();
-    if (!tensor) return error("the border of a model has tensors only", where, {}, Fault::kInternal);
+    if (!tensor) return error("parameters and results of a model must be tensors", where, {}, Fault::kInternal);
     const auto shape = tensor->shape();
     if (!shape) {
       return error(fmt::format("the shape {} is not static", context_.str(tensor->dims)), where,
@@ -92,22 +93,22 @@ class Lowering {
     return port_of(function_->type(var), name, fmt::format("{} {}", kind, name));
   }
 
-  // Constants are loaded where they are used: an instruction costs nothing beside a kernel.
+  // A constant is loaded at each use: the instruction's time is negligible beside a kernel's.
   Expected<Registers> registers_of(const Atom& atom) {
     if (const auto* var = std::get_if<VarId>(&atom)) return values_[index(*var)];
     if (const auto* constant = std::get_if<ConstId>(&atom)) {
       return Registers{load(module_.constant(*constant))};
     }
-    return error("a function is no value yet", {}, {}, Fault::kInternal);
+    return error("a function as a value is not supported yet", {}, {}, Fault::kInternal);
   }
-  // Equal constants are one, wherever they come from: two kernels may pack the same weights alike.
+  // Equal constants share one entry: two kernels may pack the same weights in the same way.
   Register load(const runtime::Tensor& tensor) {
     const auto bytes = tensor.bytes();
-    auto& alike =
+    auto& same_hash =
         constants_[std::hash<std::string_view>()({reinterpret_cast<const char*>(bytes.data()), bytes.size()})];
-    auto found = std::ranges::find_if(alike, [&](uint32_t i) { return out_.constants[i] == tensor; });
-    if (found == alike.end()) {
-      found = alike.insert(alike.end(), static_cast<uint32_t>(out_.constants.size()));
+    auto found = std::ranges::find_if(same_hash, [&](uint32_t i) { return out_.constants[i] == tensor; });
+    if (found == same_hash.end()) {
+      found = same_hash.insert(same_hash.end(), static_cast<uint32_t>(out_.constants.size()));
       out_.constants.push_back(tensor);
     }
     const Register to = fresh();
@@ -115,24 +116,32 @@ class Lowering {
     return to;
   }
   Expected<Registers> registers_of(const Atoms& atoms) {
-    Registers all;
+    Registers joined;
     for (const Atom& atom : atoms) {
-      auto registers = registers_of(atom);
-      if (!registers) return registers;
-      all.insert(all.end(), registers->begin(), registers->end());
+      TENON_TRY_ASSIGN(registers, registers_of(atom));
+      joined.insert(joined.end(), registers->begin(), registers->end());
     }
-    return all;
+    return joined;
   }
 
   Registers fresh_for(Type type) {
     const TupleType* tuple = type.tuple();
     if (!tuple) return {fresh()};
-    Registers all;
+    Registers fields;
     for (const Type field : tuple->fields) {
       const Registers part = fresh_for(field);
-      all.insert(all.end(), part.begin(), part.end());
+      fields.insert(fields.end(), part.begin(), part.end());
     }
-    return all;
+    return fields;
+  }
+
+  // New registers for the results of the call that computes the binding's value.
+  Registers results_of(const Binding& binding) {
+    const Type type = function_->type(binding.var);
+    Registers results = fresh_for(type);
+    note_bytes(type, results);
+    values_[index(binding.var)] = results;
+    return results;
   }
 
   static size_t width(Type type) {
@@ -143,23 +152,23 @@ class Lowering {
     return sum;
   }
 
-  void place(const Binding& binding, std::string kernel, std::string choice, std::string reason) {
+  void report(const Binding& binding, std::string kernel, std::string knobs, std::string reason) {
     if (options_.placements) {
       const auto* apply = std::get_if<Apply>(&binding.value);
       std::string op = apply
                            ? apply->op->name
                            : fmt::format("@{}", context_.name(std::get<Symbol>(std::get<Call>(binding.value).callee)));
       options_.placements->push_back(
-          {function_->info(binding.var).span, std::move(op), std::move(kernel), std::move(choice), std::move(reason)});
+          {function_->info(binding.var).span, std::move(op), std::move(kernel), std::move(knobs), std::move(reason)});
     }
   }
 
-  // Numbers of arguments, and constants, which are loaded.
+  // The registers of a kernel's operands: arguments by index, and constants, which are loaded here.
   Registers operands_of(const std::vector<kernels::Operand>& operands, const Registers& args) {
     Registers registers;
     for (const kernels::Operand& operand : operands) {
-      if (const auto* number = std::get_if<size_t>(&operand)) {
-        registers.push_back(args[*number]);
+      if (const auto* argument = std::get_if<size_t>(&operand)) {
+        registers.push_back(args[*argument]);
         continue;
       }
       registers.push_back(load(std::get<runtime::Tensor>(operand)));
@@ -167,17 +176,15 @@ class Lowering {
     return registers;
   }
 
-  // One instruction for the kernel; its operands are the group's arguments and constants.
+  // Adds one instruction for the kernel; its operands are the group's arguments and constants.
   Status call_native(const NativeKernels::Entry& entry, const Atoms& args, const Binding& binding) {
     Registers inputs;
     for (const Atom& atom : args) {
-      TENON_TRY_ASSIGN(one, registers_of(atom));
-      inputs.push_back(one->front());
+      TENON_TRY_ASSIGN(registers, registers_of(atom));
+      inputs.push_back(registers->front());
     }
     const Registers operands = operands_of(entry.operands, inputs);
-    const Registers results = fresh_for(function_->type(binding.var));
-    values_[index(binding.var)] = results;
-    note_bytes(function_->type(binding.var), results);
+    const Registers results = results_of(binding);
     code_.code.push_back({runtime::CallNative{0, entry.kernel, operands, results}, layer(binding.var)});
     return {};
   }
@@ -186,21 +193,20 @@ class Lowering {
     if (const auto* apply = std::get_if<Apply>(&binding.value)) {
       std::string reason = "native kernels are off";
       if (options_.cpu.native) {
-        auto native = natives_.one(*function_, binding);
+        auto native = natives_.operator_kernel(*function_, binding);
         if (native) {
           TENON_TRY(call_native(*native, native->args, binding));
-          place(binding, native->name, native->choice, {});
+          report(binding, native->name, native->knobs, {});
           return {};
         }
         reason = native.error().what;
       }
-      place(binding, {}, {}, reason);
+      report(binding, {}, {}, reason);
       TENON_TRY_ASSIGN(args, registers_of(apply->args));
       if (!apply->op->reference) {
-        return error(fmt::format("{} has no kernel on the CPU", apply->op->name), place(binding.var));
+        return error(fmt::format("{} has no kernel on the CPU", apply->op->name), location(binding.var));
       }
-      const Registers results = fresh_for(function_->type(binding.var));
-      values_[index(binding.var)] = results;
+      const Registers results = results_of(binding);
       code_.code.push_back({runtime::CallKernel{apply->op->name, apply->attrs, *args, results}, layer(binding.var)});
       return {};
     }
@@ -211,7 +217,7 @@ class Lowering {
       return {};
     }
     const auto* projection = std::get_if<Project>(&binding.value);
-    if (!projection) return error("only operators, calls and tuples can be lowered yet", place(binding.var));
+    if (!projection) return error("only operators, calls and tuples are supported yet", location(binding.var));
     const Project& project = *projection;
     const auto* from = std::get_if<VarId>(&project.tuple);
     assert(from && function_->type(*from).tuple());
@@ -227,28 +233,28 @@ class Lowering {
     const auto* symbol = std::get_if<Symbol>(&call.callee);
     const loop::Function* loops = symbol ? module_.loop_function(*symbol) : nullptr;
     const Library* library = symbol ? module_.library(*symbol) : nullptr;
-    // The runtime has no evaluator: a loop function, or the call of a library's, is native code or nothing.
+    // The runtime has no evaluator, so a loop function or a call of a library function requires native code.
     if ((loops || library) && !options_.cpu.native) {
       return error(fmt::format("@{} is a {}, and native kernels are off", context_.name(*symbol),
                                loops ? "loop function" : "library's function"),
-                   place(binding.var), "it has no reference kernel; `tenon run` of the .tn file interprets it");
+                   location(binding.var), "it has no reference kernel; `tenon run` of the .tn file interprets it");
     }
     if (loops) return lower_loops(binding, call, *loops);
     if (library) {
-      TENON_TRY_ASSIGN(made, calling(context_, *symbol, *library));
+      TENON_TRY_ASSIGN(made, calling_function(context_, *symbol, *library));
       return lower_loops(binding, call, *made);
     }
     const Function* callee = symbol ? module_.function(*symbol) : nullptr;
-    if (!callee) return error("the callee is no function of the module", place(binding.var), {}, Fault::kInternal);
+    if (!callee)
+      return error("the callee is not a function of the module", location(binding.var), {}, Fault::kInternal);
     if (callee->target.empty()) return lower_inline(binding, call, *callee);
     const auto target = std::ranges::find(targets_, callee->target, &Target::name);
     if (target == targets_.end()) {
       return error(fmt::format("@{} is for target \"{}\", which is not given", context_.name(*symbol), callee->target),
-                   place(binding.var));
+                   location(binding.var));
     }
     TENON_TRY_ASSIGN(args, registers_of(call.args));
-    const Registers results = fresh_for(function_->type(binding.var));
-    values_[index(binding.var)] = results;
+    const Registers results = results_of(binding);
     TENON_TRY_ASSIGN(kernel, target->generate(context_, module_, *symbol, *callee));
     if (const auto* library = std::get_if<LibraryCall>(&*kernel)) {
       code_.code.push_back(
@@ -261,11 +267,11 @@ class Lowering {
       return error(
           fmt::format("target {} made a program of {} inputs and {} outputs for a region of {} and {}", target->name,
                       program.inputs.size(), program.outputs.size(), args->size(), results.size()),
-          place(binding.var), {}, Fault::kInternal);
+          location(binding.var), {}, Fault::kInternal);
     }
-    const auto number = static_cast<uint32_t>(out_.programs.size());
+    const auto id = static_cast<uint32_t>(out_.programs.size());
     out_.programs.push_back(std::move(program));
-    code_.code.push_back({runtime::CallProgram{number, *args, results}, std::string(context_.name(*symbol))});
+    code_.code.push_back({runtime::CallProgram{id, *args, results}, std::string(context_.name(*symbol))});
     return {};
   }
 
@@ -275,14 +281,15 @@ class Lowering {
     if (!native) {
       return error(fmt::format("@{} has no native kernel: {}{}{}", name, native.error().where,
                                native.error().where.empty() ? "" : ": ", native.error().what),
-                   place(binding.var), native.error().help);
+                   location(binding.var), native.error().help);
     }
     TENON_TRY(call_native(*native, call.args, binding));
-    place(binding, native->name, {}, {});
+    report(binding, native->name, {}, {});
     return {};
   }
 
-  // A function that no target takes, as a kernel of fused operators: its operators one after another.
+  // A function for the CPU: one native kernel if it is a group of fused operators that has one, else its operators one
+  // after another.
   Status lower_inline(const Binding& binding, const Call& call, const Function& callee) {
     if (options_.cpu.native && callee.composite == "fused") {
       const auto native = natives_.group(context_.name(std::get<Symbol>(call.callee)), callee);
@@ -291,7 +298,7 @@ class Lowering {
         const Function* caller = std::exchange(function_, &callee);
         for (const Binding& inner : callee.body.bindings) {
           if (std::holds_alternative<Apply>(inner.value) || std::holds_alternative<Call>(inner.value))
-            place(inner, native->name, native->choice, {});
+            report(inner, native->name, native->knobs, {});
         }
         function_ = caller;
         return {};
@@ -333,7 +340,7 @@ class Lowering {
     return {};
   }
 
-  // The atoms of the last tuple, where the result is one.
+  // The fields of the result if it is a tuple, else the result itself.
   Atoms result_fields() const {
     const auto* var = std::get_if<VarId>(&function_->body.result);
     for (const Binding& binding : function_->body.bindings) {
@@ -365,7 +372,7 @@ class Lowering {
   runtime::Executable& out_;
   std::vector<Registers> values_;
   std::unordered_map<size_t, std::vector<uint32_t>> constants_;  // by their bytes' hash
-  std::map<Register, int64_t> bytes_;                            // of native kernels' results
+  std::map<Register, int64_t> bytes_;                            // of the results of calls
   runtime::Function code_;
   Register next_ = 0;
 };
@@ -385,11 +392,7 @@ Expected<runtime::Executable> lower(Context& context, const Module& module, Symb
   runtime::Executable executable;
   executable.name = options.name;
   executable.facts = options.facts;
-  if (auto status =
-          Lowering(context, module, *function, targets, options, executable).run(std::string(context.name(entry)));
-      !status) {
-    return forward_error(status);
-  }
+  TENON_TRY(Lowering(context, module, *function, targets, options, executable).run(std::string(context.name(entry))));
   executable.graph = make_graph(context, module, *function);
   return executable;
 }

@@ -7,43 +7,44 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/kernels/choice.h"
+#include "compiler/kernels/knob.h"
 #include "compiler/partition/target.h"
 #include "runtime/executable/executable.h"
 
 namespace tenon::compiler {
 
-// What computes on the CPU.
+// How operators on the CPU are computed.
 struct CpuOptions {
-  bool native = true;                    // kernels of machine code, where operators have one; else reference kernels
-  std::string triple = {};               // of the machine that runs it; empty: this one's
-  std::vector<std::string> levels = {};  // of the processor, that code is made for; empty: all of its architecture
-  kernels::Choices choices = {};         // how loops are written, where that was measured; empty: by counting
-  // The same, of one level alone: code of that level has loops of its own where they take the operands that those of
-  // `choices` take, which decide how weights are packed.
-  std::map<std::string, kernels::Choices> level_choices = {};
-  bool contract = true;  // multiplications and additions in one rounding
+  bool native = true;                    // native kernels for operators that have one; else reference kernels only
+  std::string triple = {};               // of the machine that runs the code; empty: this machine's
+  std::vector<std::string> levels = {};  // of the processor, that code is generated for; empty: all of the architecture
+  kernels::KnobLookup knobs = {};        // measured knob settings of operators; empty: the cost model decides
+  // Settings for one level alone: code of that level has loops of its own if they take the operands that those of
+  // `knobs` take, which decide how weights are packed.
+  std::map<std::string, kernels::KnobLookup> level_knobs = {};
+  bool contract = true;  // a multiplication and an addition may become one operation with one rounding
 };
 
 // How one operator is computed on the CPU.
 struct CpuPlacement {
   SpanId span{};
   std::string op;
-  std::string kernel;  // the native kernel that it is in; empty: its reference kernel
-  std::string choice;  // what CpuOptions::choices knew about the operators of that
-  std::string reason;  // why the reference
+  std::string kernel;  // the native kernel that has the operator; empty: its reference kernel
+  std::string knobs;   // settings that CpuOptions::knobs has for the operators of that kernel
+  std::string reason;  // why it is the reference kernel
 };
 
 struct LowerOptions {
   std::string name;                                        // of the executable
   std::vector<std::pair<std::string, std::string>> facts;  // free rows: the source model, how it was quantized
   CpuOptions cpu = {};
-  std::vector<CpuPlacement>* placements = nullptr;  // takes what became of each operator on the CPU
+  std::vector<CpuPlacement>* placements = nullptr;  // receives the placement of each operator on the CPU
 };
 
 // Lowers function `entry` of `module`: fused groups and operators become native kernels, or calls of reference
-// kernels where they have none; regions become kernels of their targets by Target::generate, tuples dissolve. Every
-// shape must be static; a symbolic one is an error that says how to bind it.
+// kernels if they have none; regions become kernels of their targets by Target::generate, tuples dissolve. Every
+// shape must be static; the error for a symbolic one explains how to bind it. The memory plan of the result is one of
+// its facts, "memory".
 Expected<runtime::Executable> lower(Context& context, const Module& module, Symbol entry,
                                     std::span<const Target> targets, const LowerOptions& options);
 

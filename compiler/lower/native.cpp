@@ -19,100 +19,100 @@
 namespace tenon::compiler {
 namespace {
 
-constexpr std::array<std::string_view, 5> kViews{"expand_dims", "flatten", "identity", "reshape", "squeeze"};
+constexpr std::array kViews{ops::kExpandDims, ops::kFlatten, ops::kIdentity, ops::kReshape, ops::kSqueeze};
 
 }  // namespace
 
 Expected<NativeKernels::Entry> NativeKernels::group(std::string_view name, const Function& group) {
   const bool views = std::ranges::all_of(group.body.bindings, [](const Binding& binding) {
     const auto* apply = std::get_if<Apply>(&binding.value);
-    return apply && std::ranges::find(kViews, apply->op->name) != kViews.end();
+    return apply && std::ranges::find(kViews, apply->op->id) != kViews.end();
   });
-  if (views) return error("it changes the shape alone, and copies nothing");
-  TENON_TRY_ASSIGN(kernel, kernels::make_kernel(context_, module_, "kernel", group, options_.choices));
+  if (views) return error("it only changes the shape, and copies nothing");
+  TENON_TRY_ASSIGN(kernel, kernels::make_kernel(context_, module_, "kernel", group, options_.knobs));
   loop::Function scheduled = kernels::schedule(context_, std::move(kernel->function)).function;
-  Variants own = variants(group, *kernel, scheduled);
-  Entry entry = add(name, std::move(scheduled), std::move(kernel->operands), std::move(own));
-  for (const kernels::Decided& one : kernel->decided) {
-    if (options_.choices && !options_.choices(one.key).empty())
-      entry.choice += (entry.choice.empty() ? "" : "; ") + kernels::str(one.choice());
+  Variants of_levels = variants(group, *kernel, scheduled);
+  Entry entry = add(name, std::move(scheduled), std::move(kernel->operands), std::move(of_levels));
+  for (const kernels::OperatorKnobs& op : kernel->knobs) {
+    if (options_.knobs && !options_.knobs(op.key).empty())
+      entry.knobs += (entry.knobs.empty() ? "" : "; ") + kernels::str(op.settings());
   }
   return entry;
 }
 
-// What a level was measured to do best, where its operands are packed as those of all levels.
-NativeKernels::Variants NativeKernels::variants(const Function& group, const kernels::Kernel& kernel,
+// Loops for levels with measured settings of their own, if their operands are packed as those of all levels.
+NativeKernels::Variants NativeKernels::variants(const Function& group, const kernels::KernelFunction& kernel,
                                                 const loop::Function& scheduled) {
-  Variants all;
-  for (const auto& [level, choices] : options_.level_choices) {
-    const bool differs = std::ranges::any_of(kernel.decided, [&](const kernels::Decided& one) {
-      return choices(one.key) != (options_.choices ? options_.choices(one.key) : kernels::Choice());
+  Variants variants;
+  for (const auto& [level, knobs] : options_.level_knobs) {
+    const bool differs = std::ranges::any_of(kernel.knobs, [&](const kernels::OperatorKnobs& op) {
+      return knobs(op.key) != (options_.knobs ? options_.knobs(op.key) : kernels::KnobSettings());
     });
     if (!differs) continue;
-    auto own = kernels::make_kernel(context_, module_, "kernel", group, choices);
-    if (!own || own->operands != kernel.operands) continue;
-    loop::Function function = kernels::schedule(context_, std::move(own->function)).function;
+    auto variant = kernels::make_kernel(context_, module_, "kernel", group, knobs);
+    if (!variant || variant->operands != kernel.operands) continue;
+    loop::Function function = kernels::schedule(context_, std::move(variant->function)).function;
     const auto wanted = native::signature_of(context_, scheduled), found = native::signature_of(context_, function);
-    if (wanted && found && *wanted == *found && !equal(function, scheduled)) all.emplace(level, std::move(function));
+    if (wanted && found && *wanted == *found && !equal(function, scheduled))
+      variants.emplace(level, std::move(function));
   }
-  return all;
+  return variants;
 }
 
 NativeKernels::Entry NativeKernels::add(std::string_view name, loop::Function function,
                                         std::vector<kernels::Operand> operands, Variants variants) {
   std::string text = loop::print(context_, function);
-  for (const auto& [level, own] : variants) text += level + loop::print(context_, own);
-  const auto [place, is_new] = known_.emplace(text, static_cast<uint32_t>(functions_.size()));
+  for (const auto& [level, variant] : variants) text += level + loop::print(context_, variant);
+  const auto [entry, is_new] = ids_.emplace(text, static_cast<uint32_t>(functions_.size()));
   if (is_new) {
     const std::string base(name);
-    const int number = names_[base]++;
-    function.name = context_.symbol(number == 0 ? base : fmt::format("{}.{}", base, number));
-    for (auto& [level, own] : variants) own.name = function.name;
+    const int suffix = names_[base]++;
+    function.name = context_.symbol(suffix == 0 ? base : fmt::format("{}.{}", base, suffix));
+    for (auto& [level, variant] : variants) variant.name = function.name;
     functions_.push_back(std::move(function));
     variants_.push_back(std::move(variants));
   }
-  const std::string own(context_.name(functions_[place->second].name));
-  return {place->second, own, {}, std::move(operands), {}};
+  return {entry->second, std::string(context_.name(functions_[entry->second].name)), {}, std::move(operands), {}};
 }
 
 Expected<NativeKernels::Entry> NativeKernels::loops(const loop::Function& function) {
-  // Native code does not look whether an index is inside.
-  if (auto doubts = loop::doubts(context_, function); doubts.program)
-    return std::unexpected(std::move(*doubts.program));
+  // Native code does not check that an index is in bounds.
+  if (auto unproven = loop::unproven_obligations(context_, function); unproven.program)
+    return std::unexpected(std::move(*unproven.program));
   TENON_TRY(loop::verify_scopes(context_, function));
-  TENON_TRY(loop::check_marks(context_, function));
+  TENON_TRY(loop::check_loop_kinds(context_, function));
   TENON_TRY(native::supported(context_, function));
   loop::Function kernel = loop::has_schedule(function) ? function : kernels::schedule(context_, function).function;
-  kernel.name = context_.symbol("kernel");  // equal ones are one
+  kernel.name = context_.symbol("kernel");  // so that equal functions have equal texts
   std::vector<kernels::Operand> operands;
   for (size_t i = 0; i < function.params.size(); ++i) operands.emplace_back(i);
   return add(context_.name(function.name), std::move(kernel), std::move(operands));
 }
 
-Expected<loop::Function> calling(Context& context, Symbol name, const Library& library) {
+Expected<loop::Function> calling_function(Context& context, Symbol name, const Library& library) {
   loop::Builder builder(context, context.name(name));
   for (const Symbol dim : library.dims) builder.dim(context.name(dim));
   const std::string where = fmt::format("@{}", context.name(name));
   std::vector<loop::BufferId> inputs, outputs;
   for (size_t i = 0; i < library.params.size(); ++i) {
     const TensorType* tensor = library.params[i].tensor();
-    if (!tensor) return error("a library function of native code takes tensors", where);
+    if (!tensor) return error("a library function in native code must take tensors only", where);
     inputs.push_back(builder.param(fmt::format("x{}", i), tensor->dims, tensor->dtype));
   }
   const std::vector<Type> results = library.result.parts();
   for (size_t i = 0; i < results.size(); ++i) {
     const TensorType* tensor = results[i].tensor();
-    if (!tensor) return error("a library function of native code gives tensors", where);
+    if (!tensor) return error("a library function in native code must return tensors only", where);
     outputs.push_back(builder.result(fmt::format("y{}", i), tensor->dims, tensor->dtype));
   }
   builder.call(library.symbol, inputs, outputs);
   return builder.build();
 }
 
-Alone operator_alone(Context& context, const Function& function, const Binding& binding) {
+SingleOperator single_operator(Context& context, const Function& function, const Binding& binding) {
   const Apply& apply = std::get<Apply>(binding.value);
-  Alone made;
-  Function& alone = made.function;
+  SingleOperator single;
+  Function& alone = single.function;
   alone.dims = function.dims;
   // The builder adds no constants here, so the module stays as it is.
   Module scratch;
@@ -124,13 +124,13 @@ Alone operator_alone(Context& context, const Function& function, const Binding& 
       args.push_back(atom);
       continue;
     }
-    const auto before = std::ranges::find(made.args, atom);
+    const auto before = std::ranges::find(single.args, atom);
     const VarInfo& info = function.info(*var);
-    if (before == made.args.end()) {
-      made.args.push_back(atom);
+    if (before == single.args.end()) {
+      single.args.push_back(atom);
       args.push_back(builder.param(info.type, context.name(info.name)));
     } else {
-      args.push_back(alone.params[static_cast<size_t>(before - made.args.begin())]);
+      args.push_back(alone.params[static_cast<size_t>(before - single.args.begin())]);
     }
   }
   const auto var = static_cast<VarId>(alone.vars.size());
@@ -138,27 +138,27 @@ Alone operator_alone(Context& context, const Function& function, const Binding& 
   alone.body.bindings.push_back({var, Apply{apply.op, apply.attrs, args}});
   alone.body.result = var;
   alone.result = function.type(binding.var);
-  return made;
+  return single;
 }
 
-Expected<NativeKernels::Entry> NativeKernels::one(const Function& function, const Binding& binding) {
+Expected<NativeKernels::Entry> NativeKernels::operator_kernel(const Function& function, const Binding& binding) {
   const Apply& apply = std::get<Apply>(binding.value);
-  if (!kernels::lowered(apply.op->name)) return error("it has no loop function");
-  Alone alone = operator_alone(context_, function, binding);
-  TENON_TRY_ASSIGN(entry, group(apply.op->name, alone.function));
-  entry->args = std::move(alone.args);
+  if (!kernels::lowered(apply.op->id)) return error("it has no loop function");
+  SingleOperator single = single_operator(context_, function, binding);
+  TENON_TRY_ASSIGN(entry, group(apply.op->name, single.function));
+  entry->args = std::move(single.args);
   return entry;
 }
 
 Expected<std::optional<runtime::NativeCode>> NativeKernels::compile() {
   if (functions_.empty()) return std::nullopt;
-  std::vector<const loop::Function*> all;
-  for (const loop::Function& function : functions_) all.push_back(&function);
+  std::vector<const loop::Function*> functions;
+  for (const loop::Function& function : functions_) functions.push_back(&function);
   native::Options options{.triple = options_.triple, .levels = options_.levels, .contract = options_.contract};
   for (size_t i = 0; i < variants_.size(); ++i) {
-    for (const auto& [level, own] : variants_[i]) options.of_level[level].emplace(i, &own);
+    for (const auto& [level, variant] : variants_[i]) options.overrides[level].emplace(i, &variant);
   }
-  TENON_TRY_ASSIGN(code, native::compile(context_, all, options));
+  TENON_TRY_ASSIGN(code, native::compile(context_, functions, options));
   return std::optional(std::move(*code));
 }
 

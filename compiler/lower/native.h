@@ -1,5 +1,5 @@
-// The native kernels of an executable: made one by one, compiled together. Equal ones are one: a network repeats its
-// layers, whose weights are operands.
+// The native kernels of an executable: made one by one, compiled together. Equal kernels are compiled once: a network
+// repeats its layers, whose weights are operands.
 #pragma once
 
 #include <map>
@@ -13,16 +13,15 @@
 
 namespace tenon::compiler {
 
-// One operator of a function as a function of its own, and what its parameters are there.
-struct Alone {
+// One operator of a function as a function of its own, and the atoms of the first function that are its arguments.
+struct SingleOperator {
   Function function;
   Atoms args;
 };
-Alone operator_alone(Context& context, const Function& function, const Binding& binding);
+SingleOperator single_operator(Context& context, const Function& function, const Binding& binding);
 
-// A function of a library as a loop function that does nothing else than to call it. An error where it takes or gives
-// something else than tensors.
-Expected<loop::Function> calling(Context& context, Symbol name, const Library& library);
+// A loop function that only calls the library function. An error if a parameter or result is not a tensor.
+Expected<loop::Function> calling_function(Context& context, Symbol name, const Library& library);
 
 class NativeKernels {
  public:
@@ -31,34 +30,36 @@ class NativeKernels {
 
   struct Entry {
     uint32_t kernel = 0;
-    std::string name, choice;                // choice: what options.choices knew
-    std::vector<kernels::Operand> operands;  // numbers of arguments, and constants
-    Atoms args;                              // of one(): what the arguments are
+    std::string name, knobs;                 // knobs: the settings that options.knobs has for the operators
+    std::vector<kernels::Operand> operands;  // indices of arguments, and constants
+    Atoms args;                              // of operator_kernel(): the arguments
   };
-  // A fused group; an error says why it has no kernel.
+  // The kernel of a fused group; the error explains why it has none.
   Expected<Entry> group(std::string_view name, const Function& group);
-  // One operator alone. Those that only give a tensor another shape have none: their reference kernels copy nothing.
-  Expected<Entry> one(const Function& function, const Binding& binding);
+  // The kernel of one operator. Operators that only give a tensor another shape have none: their reference kernels copy
+  // nothing.
+  Expected<Entry> operator_kernel(const Function& function, const Binding& binding);
 
-  // A loop function of the module, scheduled where it has no schedule of its own; an error says why it has no kernel.
+  // The kernel of a loop function of the module, scheduled if it has no schedule of its own; the error explains why it
+  // has none.
   Expected<Entry> loops(const loop::Function& function);
 
-  // All that were made; nothing where there are none.
+  // Compiles all kernels; nothing if there are none.
   Expected<std::optional<runtime::NativeCode>> compile();
 
  private:
   using Variants = std::map<std::string, loop::Function>;  // by level
   Entry add(std::string_view name, loop::Function function, std::vector<kernels::Operand> operands,
             Variants variants = {});
-  Variants variants(const Function& group, const kernels::Kernel& kernel, const loop::Function& scheduled);
+  Variants variants(const Function& group, const kernels::KernelFunction& kernel, const loop::Function& scheduled);
 
   Context& context_;
   const Module& module_;
   const CpuOptions& options_;
-  std::map<std::string, uint32_t> known_;  // by the text of the function, whose name is its number
+  std::map<std::string, uint32_t> ids_;  // of kernels, by the text of their functions, which have one name there
   std::vector<loop::Function> functions_;
-  std::vector<Variants> variants_;  // of each
-  std::map<std::string, int> names_;
+  std::vector<Variants> variants_;    // by function
+  std::map<std::string, int> names_;  // the number of kernels that have the name
 };
 
 }  // namespace tenon::compiler

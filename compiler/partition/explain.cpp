@@ -1,4 +1,4 @@
-// Where each operator runs and why, as a table for people.
+// The placement of each operator and its reason, as a table for people.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,18 +9,18 @@ namespace tenon::compiler {
 
 std::string explain(const Module& module, std::span<const Placement> placements) {
   struct Row {
-    std::string node, ops, where;
+    std::string node, ops, placement;
   };
   std::vector<Row> rows;
   for (size_t i = 0; i < placements.size(); ++i) {
     const Placement& p = placements[i];
-    const std::string where = !p.target.empty()  ? fmt::format("{:<6} {}", p.target, p.composite)
-                              : p.kernel.empty() ? fmt::format("cpu    {}", p.reason)
-                                                 : fmt::format("cpu    {} ({})", p.kernel, p.reason);
-    // What came from one node and runs in one place is one line.
-    const bool joins = i > 0 && p.span == placements[i - 1].span && where == rows.back().where;
+    const std::string placement = !p.target.empty()  ? fmt::format("{:<6} {}", p.target, p.composite)
+                                  : p.kernel.empty() ? fmt::format("cpu    {}", p.reason)
+                                                     : fmt::format("cpu    {} ({})", p.kernel, p.reason);
+    // The operators of one node that run on one target share a line.
+    const bool joins = i > 0 && p.span == placements[i - 1].span && placement == rows.back().placement;
     if (joins) rows.back().ops += " + " + p.op;
-    else rows.push_back({module.span(p.span).node, p.op, where});
+    else rows.push_back({module.span(p.span).node, p.op, placement});
   }
   size_t node_width = 0, op_width = 0;
   for (const Row& row : rows) {
@@ -29,7 +29,7 @@ std::string explain(const Module& module, std::span<const Placement> placements)
   }
   std::string text;
   for (const Row& row : rows)
-    text += fmt::format("  {:<{}}  {:<{}}  {}\n", row.node, node_width, row.ops, op_width, row.where);
+    text += fmt::format("  {:<{}}  {:<{}}  {}\n", row.node, node_width, row.ops, op_width, row.placement);
   return text;
 }
 

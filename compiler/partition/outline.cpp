@@ -4,7 +4,7 @@
 namespace tenon::compiler {
 namespace {
 
-// One result as it is, several as a tuple.
+// A single result itself, several as a tuple.
 Expected<Atom> pack(Builder& builder, Atoms results) {
   if (results.size() == 1) return results[0];
   return builder.tuple(std::move(results));
@@ -41,13 +41,13 @@ Expected<Outlined> outline(Context& context, Module& module, const Function& fun
   return outlined;
 }
 
-Expected<Atom> store_as(Context& context, Builder& builder, Atom atom, const BorderLayout& layout, Symbol name) {
+Expected<Atom> store_as(Context& context, Builder& builder, Atom atom, const BoundaryLayout& layout, Symbol name) {
   if (layout.stored == layout.plain) return atom;
-  return builder.apply("layout_transform", {atom}, {{"from", layout.plain}, {"to", layout.stored}}, context.name(name));
+  return builder.apply(ops::kLayoutTransform, {atom}, {{"from", layout.plain}, {"to", layout.stored}},
+                       context.name(name));
 }
 
-// `type` is that of the plain value.
-Expected<Atom> restore_from(Context& context, Builder& builder, Atom atom, const BorderLayout& layout, Type type,
+Expected<Atom> restore_from(Context& context, Builder& builder, Atom atom, const BoundaryLayout& layout, Type type,
                             Symbol name) {
   if (layout.stored == layout.plain) return atom;
   runtime::Attrs attrs{{"from", layout.stored}, {"to", layout.plain}};
@@ -55,11 +55,10 @@ Expected<Atom> restore_from(Context& context, Builder& builder, Atom atom, const
   if (const auto at = layout.plain.find('C'); blocked && at != std::string::npos) {
     if (const auto channels = type.tensor()->dims[at].constant()) attrs["channels"] = *channels;
   }
-  return builder.apply("layout_transform", {atom}, std::move(attrs), context.name(name));
+  return builder.apply(ops::kLayoutTransform, {atom}, std::move(attrs), context.name(name));
 }
 
-// The region with parameters and results as they are stored.
-Expected<Function> with_border(Context& context, Module& module, const Function& region, const Border& border) {
+Expected<Function> with_boundary(Context& context, Module& module, const Function& region, const Boundary& boundary) {
   Function result;
   result.dims = region.dims;
   result.bounds = region.bounds;
@@ -70,22 +69,21 @@ Expected<Function> with_border(Context& context, Module& module, const Function&
   for (size_t i = 0; i < region.params.size(); ++i) {
     const VarInfo& info = region.info(region.params[i]);
     builder.at(info.span);
-    // The stored type is that of the transform, which a scratch function tells.
+    // The stored type is the result type of the transform, which is inferred in a scratch function.
     Function scratch;
     Builder scratch_builder(context, module, scratch);
-    auto transformed =
-        store_as(context, scratch_builder, scratch_builder.param(info.type, "x"), border.params[i], info.name);
-    if (!transformed) return forward_error(transformed);
+    TENON_TRY_ASSIGN(transformed, store_as(context, scratch_builder, scratch_builder.param(info.type, "x"),
+                                           boundary.params[i], info.name));
     TENON_TRY_ASSIGN(type, scratch_builder.type_of(*transformed));
     stored.push_back(builder.param(*type, context.name(info.name)));
   }
   for (size_t i = 0; i < region.params.size(); ++i) {
     const VarInfo& info = region.info(region.params[i]);
     builder.at(info.span);
-    TENON_TRY_ASSIGN(plain, restore_from(context, builder, stored[i], border.params[i], info.type, info.name));
+    TENON_TRY_ASSIGN(plain, restore_from(context, builder, stored[i], boundary.params[i], info.type, info.name));
     copier.define(region.params[i], *plain);
   }
-  // outline() packs several results into a last tuple binding, which is packed anew here.
+  // outline() packs several results into a last tuple binding; a new tuple replaces it here.
   const auto* packed = region.body.bindings.empty() ? nullptr : std::get_if<Tuple>(&region.body.bindings.back().value);
   const Atoms plain_results = packed ? packed->fields : Atoms{region.body.result};
   for (const Binding& binding : region.body.bindings) {
@@ -97,7 +95,7 @@ Expected<Function> with_border(Context& context, Module& module, const Function&
     const auto* var = std::get_if<VarId>(&plain_results[i]);
     assert(var);
     builder.at(region.info(*var).span);
-    TENON_TRY_ASSIGN(atom, store_as(context, builder, copier(*var), border.results[i], region.info(*var).name));
+    TENON_TRY_ASSIGN(atom, store_as(context, builder, copier(*var), boundary.results[i], region.info(*var).name));
     results.push_back(*atom);
   }
   TENON_TRY_ASSIGN(atom, pack(builder, std::move(results)));

@@ -1,4 +1,5 @@
-// Making functions of some bindings of another, with layouts at their border. Internal to the partitioner.
+// Outlining: turns some bindings of a function into a function of their own, with layouts at its boundary. Internal to
+// the partitioner.
 #pragma once
 
 #include <cassert>
@@ -16,11 +17,11 @@ namespace tenon::compiler {
 // Some bindings of a function as a function of their own.
 struct Outlined {
   Function function;
-  std::vector<VarId> args;     // what its parameters are in the original
-  std::vector<VarId> results;  // what its results are in the original, ascending by binding
+  std::vector<VarId> args;     // the variables of the original that its parameters stand for
+  std::vector<VarId> results;  // the variables of the original that its results stand for, ascending by binding
 };
 
-// Copies bindings from one function to another that a Builder makes; knows what became of each variable.
+// Copies bindings from one function to another that a Builder makes, and maps each variable to its copy.
 class Copier {
  public:
   Copier(const Function& from, Builder& to) : from_(from), to_(to), atoms_(from.vars.size()) {}
@@ -56,16 +57,16 @@ class Copier {
   std::vector<std::optional<Atom>> atoms_;
 };
 
-// The bindings as a function; `results` are those of its values that are used elsewhere.
+// The bindings as a function; `results` are its values that are used outside of it.
 Expected<Outlined> outline(Context& context, Module& module, const Function& function,
                            const std::vector<size_t>& bindings, std::vector<VarId> results);
 
-// A value in a border's layout, and back; `type` is that of the plain value.
-Expected<Atom> store_as(Context& context, Builder& builder, Atom atom, const BorderLayout& layout, Symbol name);
-Expected<Atom> restore_from(Context& context, Builder& builder, Atom atom, const BorderLayout& layout, Type type,
+// A value transformed to a boundary's layout, and back; `type` is the type of the plain value.
+Expected<Atom> store_as(Context& context, Builder& builder, Atom atom, const BoundaryLayout& layout, Symbol name);
+Expected<Atom> restore_from(Context& context, Builder& builder, Atom atom, const BoundaryLayout& layout, Type type,
                             Symbol name);
 
-// The region with parameters and results as they are stored.
-Expected<Function> with_border(Context& context, Module& module, const Function& region, const Border& border);
+// The region with parameters and results in their stored layouts.
+Expected<Function> with_boundary(Context& context, Module& module, const Function& region, const Boundary& boundary);
 
 }  // namespace tenon::compiler

@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "compiler/ir/groups.h"
-#include "compiler/partition/given.h"
 #include "compiler/partition/outline.h"
+#include "compiler/partition/preassigned.h"
 #include "support/try.h"
 
 namespace tenon::compiler {
@@ -31,8 +31,8 @@ class Partitioner {
     if (!function) {
       return error(fmt::format("the module has no function @{}", context_.name(entry_)), {}, {}, Fault::kInternal);
     }
-    TENON_TRY(check_given(context_, module_, targets_));
-    // Regions are of straight lines without effects; a function of another kind stays on the CPU as a whole.
+    TENON_TRY(check_preassigned(context_, module_, targets_));
+    // Regions are made of straight-line code without effects; any other function stays on the CPU as a whole.
     if (!first_order(module_, *function)) return std::vector<Placement>{};
     std::vector<Placement> placements = find_composites(*function);
     TENON_TRY_ASSIGN(with_composites, replace_composites(*function));
@@ -47,7 +47,7 @@ class Partitioner {
     const DataFlow flow(function);
     std::vector<bool> taken(bindings.size());
     std::vector<std::string> reasons(bindings.size());
-    // From the results up, so that the root of a pattern is met before what it may take in.
+    // From the results up, so that the root of a pattern is visited before its operands.
     for (size_t root = bindings.size(); root-- > 0;) {
       if (taken[root]) continue;
       if (auto composite = find_composite(function, flow, root, taken, reasons)) {
@@ -84,7 +84,7 @@ class Partitioner {
         placement.target = owner[i]->target->name;
         placement.composite = owner[i]->row->composite;
       } else {
-        placement.reason = reasons[i].empty() ? no_pattern(apply->op->name) : reasons[i];
+        placement.reason = reasons[i].empty() ? no_pattern(*apply->op) : reasons[i];
       }
       placements.push_back(std::move(placement));
     }
@@ -108,16 +108,16 @@ class Partitioner {
     return std::nullopt;
   }
 
-  std::string no_pattern(const std::string& op) const {
+  std::string no_pattern(const Operator& op) const {
     std::string text;
     for (const Target& target : targets_) {
       const auto row =
-          std::ranges::find_if(target.patterns, [&](const TargetPattern& r) { return mentions(r.pattern, op); });
+          std::ranges::find_if(target.patterns, [&](const TargetPattern& r) { return mentions(r.pattern, op.id); });
       if (!text.empty()) text += "; ";
-      if (row == target.patterns.end()) text += fmt::format("no pattern of {} has {}", target.name, op);
+      if (row == target.patterns.end()) text += fmt::format("{} has no pattern with {}", target.name, op.name);
       else
-        text +=
-            fmt::format("{} takes {} only within {} = {}", target.name, op, row->composite, to_string(row->pattern));
+        text += fmt::format("{} supports {} only within {} = {}", target.name, op.name, row->composite,
+                            to_string(row->pattern));
     }
     return text.empty() ? "no target" : text;
   }
@@ -172,14 +172,15 @@ class Partitioner {
     return target == targets_.end() ? nullptr : &*target;
   }
 
-  // The region that the bindings would be.
+  // The region that consists of these bindings.
   Expected<Outlined> outline_region(const Function& function, const std::vector<size_t>& members) {
     std::vector<VarId> results = visible(function, members);
-    if (results.empty()) results.push_back(function.body.bindings[members.back()].var);  // dead, but still a function
+    if (results.empty())
+      results.push_back(function.body.bindings[members.back()].var);  // dead code is still a function
     return outline(context_, module_, function, members, std::move(results));
   }
 
-  // Whether the target takes both groups as one region.
+  // Whether the target supports both groups as one region.
   Expected<bool> fits(const Function& function, const ConvexGroups& groups, uint32_t a, uint32_t b,
                       const Target& target) {
     if (!target.fits) return true;
@@ -203,8 +204,8 @@ class Partitioner {
       });
     }
     ConvexGroups groups(operands);
-    // A merge that was refused because of a third group becomes legal when that group has joined, and one that did not
-    // fit may when others have joined and values between them are no longer seen outside: repeat.
+    // A merge that was refused because of a third group becomes legal after that group has joined, and a region that
+    // was too large may fit after others have joined and the values between them are no longer visible outside: repeat.
     for (bool changed = true; changed;) {
       changed = false;
       for (uint32_t i = 0; i < bindings.size(); ++i) {
@@ -235,15 +236,14 @@ class Partitioner {
     for (const VarId param : function.params) copier.param(context_, param);
     for (const uint32_t group : groups->topological()) {
       const Target* target = target_of(bindings[members[group][0]]);
-      const Status status = target ? emit_region(function, members[group], *target, builder, copier)
-                                   : copier.copy(bindings[members[group][0]]);
-      if (!status) return std::unexpected(status.error());
+      TENON_TRY(target ? emit_region(function, members[group], *target, builder, copier)
+                       : copier.copy(bindings[members[group][0]]));
     }
     builder.finish(copier(function.body.result));
     return result;
   }
 
-  // Values of the group that someone outside uses.
+  // Values of the group that are used outside of it.
   static std::vector<VarId> visible(const Function& function, const std::vector<size_t>& members) {
     std::vector<uint32_t> inside(function.vars.size());
     for (const size_t member : members) {
@@ -264,14 +264,14 @@ class Partitioner {
                      Builder& builder, Copier& copier) {
     TENON_TRY_ASSIGN(outlined, outline_region(function, members));
     outlined->function.target = target.name;
-    Border border;
-    if (target.border) {
-      TENON_TRY_ASSIGN(wanted, target.border(context_, module_, outlined->function));
-      border = std::move(*wanted);
+    Boundary boundary;
+    if (target.boundary) {
+      TENON_TRY_ASSIGN(required, target.boundary(context_, module_, outlined->function));
+      boundary = std::move(*required);
     }
-    border.params.resize(outlined->args.size());
-    border.results.resize(outlined->results.size());
-    TENON_TRY_ASSIGN(region, with_border(context_, module_, outlined->function, border));
+    boundary.params.resize(outlined->args.size());
+    boundary.results.resize(outlined->results.size());
+    TENON_TRY_ASSIGN(region, with_boundary(context_, module_, outlined->function, boundary));
     const Symbol symbol = fresh_global(target.name);
     module_.globals.emplace(symbol, std::move(*region));
 
@@ -279,7 +279,7 @@ class Partitioner {
     for (size_t i = 0; i < outlined->args.size(); ++i) {
       const VarId var = outlined->args[i];
       builder.at(function.info(var).span);
-      TENON_TRY_ASSIGN(stored, store_as(context_, builder, copier(var), border.params[i], function.info(var).name));
+      TENON_TRY_ASSIGN(stored, store_as(context_, builder, copier(var), boundary.params[i], function.info(var).name));
       args.push_back(*stored);
     }
     builder.at(function.info(outlined->results.back()).span);
@@ -287,10 +287,9 @@ class Partitioner {
     for (size_t i = 0; i < outlined->results.size(); ++i) {
       const VarInfo& info = function.info(outlined->results[i]);
       builder.at(info.span);
-      auto value = outlined->results.size() == 1 ? call : builder.project(*call, static_cast<uint32_t>(i));
-      if (value) value = restore_from(context_, builder, *value, border.results[i], info.type, info.name);
-      if (!value) return forward_error(value);
-      copier.define(outlined->results[i], *value);
+      TENON_TRY_ASSIGN(value, outlined->results.size() == 1 ? call : builder.project(*call, static_cast<uint32_t>(i)));
+      TENON_TRY_ASSIGN(plain, restore_from(context_, builder, *value, boundary.results[i], info.type, info.name));
+      copier.define(outlined->results[i], *plain);
     }
     return {};
   }

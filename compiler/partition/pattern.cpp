@@ -20,7 +20,7 @@ class Matcher {
     }
     if (pattern.kind != GraphPattern::Kind::kOp || taken_[binding]) return false;
     const auto* apply = std::get_if<Apply>(&flow_.function().body.bindings[binding].value);
-    if (!apply || apply->op->name != pattern.op || apply->args.size() != pattern.parts.size()) return false;
+    if (!apply || !apply->op->is(pattern.op) || apply->args.size() != pattern.parts.size()) return false;
     for (size_t i = 0; i < apply->args.size(); ++i) {
       if (!at_atom(pattern.parts[i], apply->args[i])) return false;
     }
@@ -31,11 +31,11 @@ class Matcher {
   std::vector<size_t> found() && { return std::move(found_); }
 
  private:
-  // Forgets what a failed alternative has found.
+  // Discards the bindings that a failed alternative has matched.
   bool attempt(const GraphPattern& pattern, size_t binding) {
-    const size_t mark = found_.size();
+    const size_t found_before = found_.size();
     if (at_binding(pattern, binding)) return true;
-    found_.resize(mark);
+    found_.resize(found_before);
     return false;
   }
 
@@ -44,10 +44,10 @@ class Matcher {
       case GraphPattern::Kind::kAny: return true;
       case GraphPattern::Kind::kConstant: return std::holds_alternative<ConstId>(atom);
       case GraphPattern::Kind::kEither: {
-        const size_t mark = found_.size();
+        const size_t found_before = found_.size();
         for (const GraphPattern& part : pattern.parts) {
           if (at_atom(part, atom)) return true;
-          found_.resize(mark);
+          found_.resize(found_before);
         }
         return false;
       }
@@ -67,14 +67,14 @@ class Matcher {
 
 GraphPattern any() { return {}; }
 GraphPattern constant() { return {.kind = GraphPattern::Kind::kConstant, .op = {}, .parts = {}}; }
-GraphPattern op(std::string name, std::vector<GraphPattern> operands) {
-  return {.kind = GraphPattern::Kind::kOp, .op = std::move(name), .parts = std::move(operands)};
+GraphPattern op(OperatorId op, std::vector<GraphPattern> operands) {
+  return {.kind = GraphPattern::Kind::kOp, .op = op, .parts = std::move(operands)};
 }
 GraphPattern either(std::vector<GraphPattern> alternatives) {
   return {.kind = GraphPattern::Kind::kEither, .op = {}, .parts = std::move(alternatives)};
 }
-GraphPattern optional(std::string name, const GraphPattern& operand) {
-  return either({op(std::move(name), {operand}), operand});
+GraphPattern optional(OperatorId op, const GraphPattern& operand) {
+  return either({compiler::op(op, {operand}), operand});
 }
 
 std::string to_string(const GraphPattern& pattern) {
@@ -83,15 +83,15 @@ std::string to_string(const GraphPattern& pattern) {
   switch (pattern.kind) {
     case GraphPattern::Kind::kAny: return "_";
     case GraphPattern::Kind::kConstant: return "const";
-    case GraphPattern::Kind::kOp: return fmt::format("{}({})", pattern.op, fmt::join(parts, ", "));
+    case GraphPattern::Kind::kOp: return fmt::format("{}({})", name(pattern.op), fmt::join(parts, ", "));
     case GraphPattern::Kind::kEither: return fmt::format("[{}]", fmt::join(parts, " | "));
   }
   return {};
 }
 
-bool mentions(const GraphPattern& pattern, std::string_view name) {
-  return (pattern.kind == GraphPattern::Kind::kOp && pattern.op == name) ||
-         std::ranges::any_of(pattern.parts, [&](const GraphPattern& part) { return mentions(part, name); });
+bool mentions(const GraphPattern& pattern, OperatorId op) {
+  return (pattern.kind == GraphPattern::Kind::kOp && pattern.op == op) ||
+         std::ranges::any_of(pattern.parts, [&](const GraphPattern& part) { return mentions(part, op); });
 }
 
 DataFlow::DataFlow(const Function& function)
@@ -104,15 +104,15 @@ std::optional<size_t> DataFlow::producer(VarId var) const {
   return binding == SIZE_MAX ? std::nullopt : std::optional(binding);
 }
 
-const Apply* Match::find(const Function& function, std::string_view op) const {
+const Apply* Match::find(const Function& function, OperatorId op) const {
   for (const size_t binding : bindings) {
     const auto* apply = std::get_if<Apply>(&function.body.bindings[binding].value);
-    if (apply && apply->op->name == op) return apply;
+    if (apply && apply->op->is(op)) return apply;
   }
   return nullptr;
 }
 
-const Apply& Match::apply(const Function& function, std::string_view op) const {
+const Apply& Match::apply(const Function& function, OperatorId op) const {
   const Apply* found = find(function, op);
   assert(found);
   return *found;
@@ -124,7 +124,7 @@ std::optional<Match> match(const GraphPattern& pattern, const DataFlow& flow, si
   if (!matcher.at_binding(pattern, root)) return std::nullopt;
   Match result{std::move(matcher).found()};
   std::ranges::sort(result.bindings);
-  // Every use of an interior value must lie inside.
+  // Every use of an interior value must be inside the match.
   std::vector<uint32_t> inside(flow.function().vars.size());
   for (const size_t binding : result.bindings) {
     for_each_operand(flow.function().body.bindings[binding].value, [&](const Atom& atom) {

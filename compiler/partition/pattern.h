@@ -2,7 +2,7 @@
 //
 // Semantics: a pattern is a tree. `op` matches an operator's application with matching operands; `any` matches every
 // atom and makes it an input; `constant` matches a constant; `either` tries its alternatives in order, the first that
-// matches wins. A match never reaches through a function's parameters. What it takes into itself, but its root, must
+// matches wins. A match never extends through a function's parameters. A value inside a match, except its root, must
 // have no user outside: otherwise fusing would compute it twice.
 #pragma once
 
@@ -19,28 +19,28 @@ namespace tenon::compiler {
 struct GraphPattern {
   enum class Kind : uint8_t { kAny, kConstant, kOp, kEither };
   Kind kind = Kind::kAny;
-  std::string op;                   // kOp
+  OperatorId op{};                  // kOp
   std::vector<GraphPattern> parts;  // kOp: its operands; kEither: its alternatives
 };
 
 GraphPattern any();
 GraphPattern constant();
-GraphPattern op(std::string name, std::vector<GraphPattern> operands);
+GraphPattern op(OperatorId op, std::vector<GraphPattern> operands);
 GraphPattern either(std::vector<GraphPattern> alternatives);
-// `name` applied to `operand`, or `operand` itself.
-GraphPattern optional(std::string name, const GraphPattern& operand);
+// `op` applied to `operand`, or `operand` itself.
+GraphPattern optional(OperatorId op, const GraphPattern& operand);
 
 // As "requantize(conv2d(_, const), const, const, const)".
 std::string to_string(const GraphPattern& pattern);
-// Whether an application of `name` can be part of a match.
-bool mentions(const GraphPattern& pattern, std::string_view name);
+// Whether an application of `op` can be part of a match.
+bool mentions(const GraphPattern& pattern, OperatorId op);
 
-// A function seen from its uses: which binding makes a variable, and how often it is used.
+// The def-use information of a function: the binding that defines each variable, and the count of its uses.
 class DataFlow {
  public:
   explicit DataFlow(const Function& function);
   const Function& function() const { return *function_; }
-  // The index of the binding that makes it; nullopt for parameters.
+  // The index of the binding that defines the variable; nullopt for parameters.
   std::optional<size_t> producer(VarId var) const;
   uint32_t uses(VarId var) const { return uses_[index(var)]; }
 
@@ -51,9 +51,9 @@ class DataFlow {
 };
 
 struct Match {
-  std::vector<size_t> bindings;                                             // ascending; the root is the last
-  const Apply& apply(const Function& function, std::string_view op) const;  // the first of that operator (asserted)
-  const Apply* find(const Function& function, std::string_view op) const;   // nullptr where there is none
+  std::vector<size_t> bindings;                                       // ascending; the root is the last
+  const Apply& apply(const Function& function, OperatorId op) const;  // the first of that operator (asserted)
+  const Apply* find(const Function& function, OperatorId op) const;   // nullptr where the match has none
 };
 
 // The match of `pattern` with its root at binding `root`, over bindings that are not yet `taken`.

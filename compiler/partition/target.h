@@ -1,4 +1,4 @@
-// A target: the record by which one brings one's own code generator. Nothing else in the compiler knows its name.
+// Target: the record by which a user brings a code generator. No other part of the compiler depends on its name.
 #pragma once
 
 #include <functional>
@@ -18,43 +18,45 @@ namespace tenon::compiler {
 struct LibraryCall {
   std::string kernel;  // "dnnl.conv2d"
   runtime::Attrs attrs;
-  std::vector<std::variant<size_t, runtime::Tensor>> operands;  // numbers of the region's parameters, and constants
+  std::vector<std::variant<size_t, runtime::Tensor>> operands;  // indices of the region's parameters, and constants
 };
 
-// What a code generator makes of a region; kinds of kernels join here. The runtime knows how to run each.
-using Kernel = std::variant<runtime::AcceleratorProgram, LibraryCall>;
+// The code that a generator makes for a region; a new kind of kernel is one more alternative. The runtime runs each
+// kind.
+using RegionKernel = std::variant<runtime::AcceleratorProgram, LibraryCall>;
 
 // One row of a target's table: earlier rows win.
 struct TargetPattern {
   std::string composite;  // "accel.conv2d"
   GraphPattern pattern;
-  // Whether the target takes this match; the error says why not. May be empty: takes all.
+  // Returns an error that says why the target does not support this match. May be empty: all matches are supported.
   std::function<Status(Context&, const Module&, const Function&, const Match&)> accepts;
 };
 
-// The layout in which a value crosses a region's border, as layout_transform names it ("NCHW16c"), from the plain
-// layout of the same axes ("NCHW"). Both empty: as it is.
-struct BorderLayout {
+// The layout in which a value crosses a region's boundary, in the notation of layout_transform ("NCHW16c"), and the
+// plain layout of the same axes ("NCHW"). Both empty: the value is not transformed.
+struct BoundaryLayout {
   std::string plain, stored;
 };
-struct Border {
-  std::vector<BorderLayout> params, results;
+struct Boundary {
+  std::vector<BoundaryLayout> params, results;
 };
 
 struct Target {
   std::string name;
   std::string documentation;
   std::vector<TargetPattern> patterns;
-  // Whether the code generator can take this region (before borders); the error says why not. Regions grow only as long
-  // as it says yes; one composite alone must fit. May be empty: takes all.
+  // Returns an error that says why the code generator does not support this region (before layouts are added at its
+  // boundary). Regions grow only while it succeeds; a single composite must fit. May be empty: all regions are
+  // supported.
   std::function<Status(Context&, const Module&, const Function& region)> fits;
-  // The layouts in which a region wants its values; empty: all as they are. A region is a function whose body calls
-  // composite functions (Function::composite) of this target, and nothing else.
-  std::function<Expected<Border>(Context&, const Module&, const Function& region)> border;
-  // Code for a region. Its parameters and results have the border's layouts: the body begins with a layout_transform
-  // to the plain layout for each parameter that is stored otherwise, and ends with one for each such result, so the
-  // function means what it says; the code generator takes these as the layout of its buffers.
-  std::function<Expected<Kernel>(Context&, const Module&, Symbol name, const Function& region)> generate;
+  // The layouts that a region requires of its values; empty: no value is transformed. A region is a function whose body
+  // calls composite functions (Function::composite) of this target, and nothing else.
+  std::function<Expected<Boundary>(Context&, const Module&, const Function& region)> boundary;
+  // Code for a region. Its parameters and results have the boundary's layouts: the body begins with a layout_transform
+  // to the plain layout for each parameter in another layout, and ends with one for each such result, so the function
+  // keeps its meaning for an interpreter; the code generator reads these as the layouts of its buffers.
+  std::function<Expected<RegionKernel>(Context&, const Module&, Symbol name, const Function& region)> generate;
 };
 
 }  // namespace tenon::compiler

@@ -1,4 +1,4 @@
-// Sizes that are known before compilation, put in the place of dim variables.
+// Replaces dim variables of a function by constant sizes.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -17,10 +17,11 @@ Expected<Module> bind_shapes(Context& context, Module module, Symbol name,
   for (const auto& [text, size] : shapes) {
     const Symbol variable = context.symbol(text);
     if (std::ranges::find(function->dims, variable) == function->dims.end()) {
-      std::vector<std::string_view> known;
-      for (Symbol dim : function->dims) known.push_back(context.name(dim));
-      return error(fmt::format("@{} has no unknown size '{}'", context.name(name), text), "",
-                   known.empty() ? "all of its sizes are fixed" : fmt::format("it has {}", fmt::join(known, ", ")));
+      std::vector<std::string_view> variables;
+      for (Symbol dim : function->dims) variables.push_back(context.name(dim));
+      return error(
+          fmt::format("@{} has no unknown size '{}'", context.name(name), text), "",
+          variables.empty() ? "all of its sizes are fixed" : fmt::format("it has {}", fmt::join(variables, ", ")));
     }
     if (const auto bound = function->bounds.find(variable); bound != function->bounds.end()) {
       if (!bound->second.contains(size)) {

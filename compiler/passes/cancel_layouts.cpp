@@ -1,6 +1,6 @@
-// Moves transposes, and layout_transforms back to plain layouts, down through elementwise operators and concatenations,
-// until opposite ones meet and cancel. A change of layout moves only where nothing else needs its result, so there are
-// never more of them than before.
+// Moves transposes, and layout_transforms back to plain layouts, through elementwise operators and concatenations
+// towards the results, until inverse ones meet and cancel. A layout change moves only where its result has no other
+// user, so their count never grows.
 #include <algorithm>
 
 #include "compiler/passes/passes.h"
@@ -11,18 +11,19 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-// Whether the result at a place depends on the operands at that place alone, whatever the place is.
+// Whether each element of the result depends only on the elements of the operands at the same index, at every index
+// alike.
 bool is_elementwise(const Operator& op) {
   if (op.pattern != OpPattern::kElementwise && op.pattern != OpPattern::kBroadcast) return false;
-  // What is done differently along an axis says so by an attribute; batch_norm has its axis from convention.
-  if (op.attribute("axis") || op.attribute("axes") || op.name == "batch_norm") return false;
+  // An operator that depends on an axis has an attribute for it, except batch_norm, whose axis is implied.
+  if (op.attribute("axis") || op.attribute("axes") || op.is(ops::kBatchNorm)) return false;
   return op.pattern == OpPattern::kElementwise || op.attributes.empty();
 }
 
 bool changes_layout(const Apply& apply) {
-  if (apply.op->name == "transpose") return true;
-  // Lanes that are filled up hold zeros in front of an operator, and what it makes of them behind it.
-  return apply.op->name == "layout_transform" &&
+  if (apply.op->is(ops::kTranspose)) return true;
+  // Padding lanes hold zeros before an operator, but not after it, so only transforms to plain layouts move.
+  return apply.op->is(ops::kLayoutTransform) &&
          string_attr(apply.attrs, "to").find_first_of("0123456789") == std::string::npos;
 }
 
@@ -34,12 +35,12 @@ class Sinking {
 
   Expected<std::optional<Atom>> step(Builder& builder, Binding& binding) {
     auto* apply = std::get_if<Apply>(&binding.value);
-    const bool concat = apply && apply->op->name == "concat";
+    const bool concat = apply && apply->op->is(ops::kConcat);
     if (!apply || (!concat && !is_elementwise(*apply->op))) return std::nullopt;
     auto* old = std::get_if<Apply>(&made_by_[index(binding.var)]->value);
     if (!old || old->args.size() != apply->args.size()) return std::nullopt;
 
-    // All operands that are no constants are the same change of layout, each used here alone.
+    // All operands that are not constants must be the same layout change, with no other user.
     const Apply* change = nullptr;
     for (size_t i = 0; i < apply->args.size(); ++i) {
       if (std::holds_alternative<ConstId>(apply->args[i])) continue;
@@ -66,7 +67,7 @@ class Sinking {
       inner.args.push_back(*constant);
     }
     if (concat) {
-      if (layout.op->name != "transpose") return std::nullopt;
+      if (!layout.op->is(ops::kTranspose)) return std::nullopt;
       const int64_t axis = int_attr(inner.attrs, "axis");
       inner.attrs["axis"] = ints_attr(layout.attrs, "axes")[static_cast<size_t>(axis < 0 ? axis + rank : axis)];
     }
@@ -77,20 +78,20 @@ class Sinking {
   }
 
  private:
-  // The constant that the change of layout would make of the result; nothing where there is none.
+  // The constant whose layout change is `constant`; nothing where it does not exist.
   std::optional<Atom> moved(Builder& builder, const runtime::Tensor& constant, const Apply& layout, int64_t rank,
                             bool concat) const {
     if (constant.size() == 1 && !concat) return builder.constant(constant.reshaped({}));
-    if (layout.op->name != "transpose" || static_cast<int64_t>(constant.shape().size()) > rank) return std::nullopt;
+    if (!layout.op->is(ops::kTranspose) || static_cast<int64_t>(constant.shape().size()) > rank) return std::nullopt;
     runtime::Shape shape = constant.shape();
     shape.insert(shape.begin(), static_cast<size_t>(rank) - shape.size(), 1);
     const Ints& axes = ints_attr(layout.attrs, "axes");
     Ints back(axes.size());
     for (size_t i = 0; i < axes.size(); ++i) back[static_cast<size_t>(axes[i])] = static_cast<int64_t>(i);
     const runtime::Tensor whole = constant.reshaped(shape);
-    auto turned = layout.op->reference({{"axes", back}}, std::span(&whole, 1));
-    if (!turned) return std::nullopt;
-    return builder.constant(std::move(turned->front()));
+    auto transposed = layout.op->reference({{"axes", back}}, std::span(&whole, 1));
+    if (!transposed) return std::nullopt;
+    return builder.constant(std::move(transposed->front()));
   }
 
   const Function& old_;

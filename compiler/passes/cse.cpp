@@ -1,6 +1,6 @@
-// Common subexpressions: what was computed before, in this block or in one around it, is not computed again. Only
-// values without effect and without blocks are looked at. Equal constants become one. A function's results are left as
-// they are: users know them by their names.
+// Common subexpression elimination: a value computed before, in this block or in an enclosing one, is not computed
+// again. Only values without effects and without blocks are considered. Equal constants are merged. The results of a
+// function are kept, since users refer to them by name.
 #include <algorithm>
 #include <cstring>
 #include <string_view>
@@ -12,7 +12,7 @@
 namespace tenon::compiler {
 namespace {
 
-// A value as bytes that are equal for equal values alone: floats by their bits, so that -0 is not 0 and NaN is NaN.
+// A value as bytes that are equal only for equal values: floats by their bits, so that -0 is not 0 and NaN is NaN.
 class Key {
  public:
   template <class T>
@@ -58,13 +58,13 @@ class Numbering {
   Numbering(Context& context, const Effects& effects, Function& function) : context_(context), effects_(effects) {
     for (uint32_t i = 0; i < function.vars.size(); ++i) renamed_.emplace_back(static_cast<VarId>(i));
     is_result_.resize(function.vars.size(), false);
-    auto mark = [&](const Atom& atom) {
+    auto add_result = [&](const Atom& atom) {
       if (auto* var = std::get_if<VarId>(&atom)) is_result_[index(*var)] = true;
     };
-    mark(function.body.result);
+    add_result(function.body.result);
     for (const Binding& binding : function.body.bindings) {
       const auto* tuple = std::get_if<Tuple>(&binding.value);
-      if (tuple && is_result_[index(binding.var)]) std::ranges::for_each(tuple->fields, mark);
+      if (tuple && is_result_[index(binding.var)]) std::ranges::for_each(tuple->fields, add_result);
     }
     block(function.body);
   }
@@ -75,24 +75,24 @@ class Numbering {
   }
 
   void block(Block& block) {
-    const size_t known = order_.size();
-    std::erase_if(block.bindings, [&](Binding& binding) { return one(binding); });
+    const size_t outer = order_.size();
+    std::erase_if(block.bindings, [&](Binding& binding) { return is_redundant(binding); });
     rename(block.result);
-    // What this block computed is not there behind it.
-    for (; order_.size() > known; order_.pop_back()) known_.erase(std::string(*order_.back()));
+    // Values of this block are not in scope after it.
+    for (; order_.size() > outer; order_.pop_back()) available_.erase(std::string(*order_.back()));
   }
 
   // Whether an earlier binding has the value.
-  bool one(Binding& binding) {
+  bool is_redundant(Binding& binding) {
     context_.visit();
     for_each_operand(binding.value, [&](Atom& atom) { rename(atom); });
     for_each_block(binding.value, [&](Block& inner) { block(inner); });
     std::optional<Key> key = key_of(binding.value);
     if (!key) return false;
-    const auto [place, is_new] = known_.emplace(key->take(), binding.var);
-    if (is_new) order_.push_back(&place->first);
+    const auto [entry, is_new] = available_.emplace(key->take(), binding.var);
+    if (is_new) order_.push_back(&entry->first);
     else if (is_result_[index(binding.var)]) return false;
-    else renamed_[index(binding.var)] = place->second;
+    else renamed_[index(binding.var)] = entry->second;
     return !is_new;
   }
 
@@ -154,11 +154,11 @@ class Numbering {
   const Effects& effects_;
   std::vector<Atom> renamed_;    // by variable
   std::vector<bool> is_result_;  // by variable
-  std::unordered_map<std::string, VarId> known_;
-  std::vector<const std::string*> order_;  // the keys, as they came
+  std::unordered_map<std::string, VarId> available_;
+  std::vector<const std::string*> order_;  // the keys in order of insertion
 };
 
-// By constant: the first that has its type and bytes.
+// By constant: the first constant with the same type and bytes.
 std::vector<ConstId> equal_constants(const Module& module) {
   std::unordered_map<std::string_view, std::vector<ConstId>> by_bytes;
   std::vector<ConstId> first;
@@ -190,6 +190,6 @@ Expected<Module> cse(Context& context, Module module) {
   return dead_code(context, std::move(module));
 }
 
-Pass cse_pass() { return {"cse", "Computes once what is computed twice; equal constants become one.", cse}; }
+Pass cse_pass() { return {"cse", "Eliminates common subexpressions and merges equal constants.", cse}; }
 
 }  // namespace tenon::compiler

@@ -1,4 +1,4 @@
-// Drops bindings and constants that nothing uses, and, where there is a @main, the functions that it does not reach.
+// Removes unused bindings and constants, and, where the module has a @main, functions that are unreachable from it.
 #include <algorithm>
 #include <set>
 
@@ -9,7 +9,7 @@
 namespace tenon::compiler {
 namespace {
 
-// Drops from the back what nothing uses; what has an effect stays, and with it what it uses.
+// Removes unused bindings from the last to the first; a binding with an effect stays, with its operands.
 class Sweep {
  public:
   Sweep(const Effects& effects, const Function& function)
@@ -57,12 +57,12 @@ void drop_unused_constants(Module& module) {
   module.constants = std::move(kept);
 }
 
-// A module without @main is no program but a collection, all of which is wanted.
+// A module without @main is a library of functions, all of which are kept.
 void drop_unreachable(Symbol main, Module& module) {
   if (!module.function(main)) return;
   std::set<Symbol> reached{main};
   std::vector<Symbol> open{main};
-  const auto reach = [&](Symbol name) {
+  const auto visit = [&](Symbol name) {
     if (reached.insert(name).second) open.push_back(name);
   };
   while (!open.empty()) {
@@ -71,10 +71,10 @@ void drop_unreachable(Symbol main, Module& module) {
     if (!function) continue;
     for_each_binding(function->body, [&](const Binding& binding) {
       auto* call = std::get_if<Call>(&binding.value);
-      if (auto* symbol = call ? std::get_if<Symbol>(&call->callee) : nullptr) reach(*symbol);
+      if (auto* symbol = call ? std::get_if<Symbol>(&call->callee) : nullptr) visit(*symbol);
     });
     for_each_use(function->body, [&](const Atom& atom) {
-      if (auto* symbol = std::get_if<Symbol>(&atom)) reach(*symbol);
+      if (auto* symbol = std::get_if<Symbol>(&atom)) visit(*symbol);
     });
   }
   std::erase_if(module.globals, [&](const auto& global) { return !reached.contains(global.first); });
@@ -86,11 +86,11 @@ Expected<Module> dead_code(Context& context, Module module) {
   const Effects effects(context, module);
   for_each_function(module, [&](Symbol, Function& function) { Sweep(effects, function).block(function.body); });
   drop_unreachable(context.symbol("main"), module);
-  TENON_TRY_ASSIGN(dense, infer(context, std::move(module)));  // numbers the variables anew
+  TENON_TRY_ASSIGN(dense, infer(context, std::move(module)));  // renumbers the variables
   drop_unused_constants(*dense);
   return dense;
 }
 
-Pass dead_code_pass() { return {"dead_code", "Drops bindings, constants and functions that nothing uses.", dead_code}; }
+Pass dead_code_pass() { return {"dead_code", "Removes unused bindings, constants and functions.", dead_code}; }
 
 }  // namespace tenon::compiler

@@ -1,4 +1,4 @@
-// Additions of a constant per channel behind a layer become its bias.
+// Folds the addition of a constant per channel after a layer into the layer's bias.
 #include <algorithm>
 
 #include "compiler/passes/passes.h"
@@ -11,8 +11,8 @@ using runtime::Tensor;
 
 bool is_layer(const Builder& builder, const Atom& atom) {
   const Apply* apply = builder.application(atom);
-  if (apply && apply->op->name == "bias_add") apply = builder.application(apply->args[0]);
-  return apply && (apply->op->name == "conv2d" || apply->op->name == "dense");
+  if (apply && apply->op->is(ops::kBiasAdd)) apply = builder.application(apply->args[0]);
+  return apply && (apply->op->is(ops::kConv2d) || apply->op->is(ops::kDense));
 }
 
 // The constant as a vector over axis 1, where it has that form and a float type.
@@ -36,14 +36,14 @@ Expected<Module> fold_bias(Context& context, Module module) {
     auto* apply = std::get_if<Apply>(&binding.value);
     if (!apply) return std::nullopt;
     // add(layer, constant) -> bias_add(layer, vector)
-    if (apply->op->name == "add") {
+    if (apply->op->is(ops::kAdd)) {
       for (size_t i : {0, 1}) {
         const Tensor* constant = constant_of(builder.module(), apply->args[1 - i]);
         const TensorType* type = builder.tensor_type(apply->args[i]);
         if (!constant || !type || !is_layer(builder, apply->args[i])) continue;
         auto bias = as_bias(*constant, *type);
         if (!bias) continue;
-        const Operator* op = context.find_operator("bias_add");
+        const Operator* op = &context.op(ops::kBiasAdd);
         TENON_TRY_ASSIGN(attrs, complete_attrs(*op, {}));
         binding.value = Apply{op, std::move(*attrs), {apply->args[i], builder.constant(std::move(*bias))}};
         apply = &std::get<Apply>(binding.value);
@@ -51,20 +51,20 @@ Expected<Module> fold_bias(Context& context, Module module) {
       }
     }
     // bias_add(bias_add(x, a), b) -> bias_add(x, a + b)
-    if (apply->op->name != "bias_add") return std::nullopt;
-    const Apply* below = builder.application(apply->args[0], "bias_add");
-    if (!below || below->attrs != apply->attrs) return std::nullopt;
-    const Tensor *a = constant_of(builder.module(), below->args[1]), *b = constant_of(builder.module(), apply->args[1]);
+    if (!apply->op->is(ops::kBiasAdd)) return std::nullopt;
+    const Apply* inner = builder.application(apply->args[0], ops::kBiasAdd);
+    if (!inner || inner->attrs != apply->attrs) return std::nullopt;
+    const Tensor *a = constant_of(builder.module(), inner->args[1]), *b = constant_of(builder.module(), apply->args[1]);
     if (!a || !b || a->dtype() != DType::kF32) return std::nullopt;
     Tensor sum = a->clone();
     std::ranges::transform(sum.data<float>(), b->data<float>(), sum.data<float>().begin(), std::plus<>());
-    apply->args = {below->args[0], builder.constant(std::move(sum))};
+    apply->args = {inner->args[0], builder.constant(std::move(sum))};
     return std::nullopt;
   });
 }
 
 Pass fold_bias_pass() {
-  return {"fold_bias", "Constants added behind a convolution or dense layer become its bias.", fold_bias};
+  return {"fold_bias", "Constants added after a convolution or dense layer become its bias.", fold_bias};
 }
 
 }  // namespace tenon::compiler

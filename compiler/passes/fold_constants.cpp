@@ -1,4 +1,4 @@
-// Computes what depends on constants alone.
+// Constant folding: evaluates operators whose operands are all constants.
 #include <algorithm>
 
 #include "compiler/passes/passes.h"
@@ -6,12 +6,12 @@
 namespace tenon::compiler {
 namespace {
 
-// A constant that is larger than what it is made of costs more in the file than it saves, unless it is small.
+// A result that is larger than its operands would cost more in the file than it saves, unless it is small.
 constexpr int64_t kSmallBytes = 1 << 16;
 constexpr int64_t kMaxBytes = int64_t{1} << 30;
 
-// quantize and dequantize of constants stay: they carry the scales of a model that came quantized.
-bool carries_scales(const Operator& op) { return op.name == "quantize" || op.name == "dequantize"; }
+// quantize and dequantize of constants stay: they hold the scales of a quantized model.
+bool carries_scales(const Operator& op) { return op.is(ops::kQuantize) || op.is(ops::kDequantize); }
 
 }  // namespace
 
@@ -32,13 +32,15 @@ Expected<Module> fold_constants(Context& context, Module module) {
     if (!shape) return std::nullopt;
     const int64_t elements = runtime::element_count(*shape), width = runtime::bytes(type->tensor()->dtype);
     if (elements > kMaxBytes / width || elements * width > std::max(kSmallBytes, 4 * bytes)) return std::nullopt;
-    // What fails (a division by zero) fails when it is run, not here.
+    // An operator that fails (a division by zero) must fail at run time, not here.
     auto result = apply->op->reference(apply->attrs, inputs);
     if (!result) return std::nullopt;
     return builder.constant(std::move(result->front()));
   });
 }
 
-Pass fold_constants_pass() { return {"fold_constants", "Computes what depends on constants alone.", fold_constants}; }
+Pass fold_constants_pass() {
+  return {"fold_constants", "Evaluates operators whose operands are all constants.", fold_constants};
+}
 
 }  // namespace tenon::compiler

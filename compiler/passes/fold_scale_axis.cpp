@@ -1,7 +1,7 @@
-// Moves constant factors per channel through the operators that let them pass, into the weights of the convolutions and
-// dense layers that they come to: backward, where the factor's operand is made by a layer, and forward, where all that
-// use its result end in layers. (The FoldScaleAxis of Relay.) A rectifier or a maximum lets only positive factors pass.
-// What stands behind a batch norm in front of its layer is folded this way.
+// Folds constant factors per channel into the weights of convolutions and dense layers, through the operators that
+// commute with the factor: backward, where a layer produces the factor's operand, and forward, where all users of its
+// result lead to layers (Relay's FoldScaleAxis). ReLU and maximum commute only with positive factors. The factor of a
+// batch norm before its layer is folded this way.
 #include <algorithm>
 #include <cmath>
 
@@ -13,7 +13,7 @@ namespace {
 
 using runtime::Tensor;
 
-constexpr int kMost = 64;  // operators that one factor may pass
+constexpr int kMaxSteps = 64;  // operators that one factor may pass
 
 // One factor for each index along an axis.
 struct Scale {
@@ -29,18 +29,19 @@ bool is_float(const Tensor* tensor) {
   return tensor && (tensor->dtype() == DType::kF32 || tensor->dtype() == DType::kF64);
 }
 
-// The tensor with each element replaced; nothing where one becomes infinite. `change` gets the flat index.
+// The tensor with each element replaced; nothing where an element becomes infinite. `change` gets the flat index.
 std::optional<Tensor> mapped(const Tensor& tensor, const std::function<double(size_t, double)>& change) {
   Tensor result = tensor.clone();
-  const auto all = [&]<class T>(std::span<T> data) {
+  const auto map_elements = [&]<class T>(std::span<T> data) {
     for (size_t i = 0; i < data.size(); ++i) {
       data[i] = static_cast<T>(change(i, static_cast<double>(data[i])));
       if (!std::isfinite(data[i])) return false;
     }
     return true;
   };
-  const bool fine = tensor.dtype() == DType::kF32 ? all(result.data<float>()) : all(result.data<double>());
-  return fine ? std::optional(std::move(result)) : std::nullopt;
+  const bool finite =
+      tensor.dtype() == DType::kF32 ? map_elements(result.data<float>()) : map_elements(result.data<double>());
+  return finite ? std::optional(std::move(result)) : std::nullopt;
 }
 
 double element(const Tensor& tensor, size_t i) {
@@ -64,7 +65,7 @@ std::optional<Tensor> scaled(const Tensor& constant, int64_t rank, const Scale& 
     const double factor = scale.factors[channel];
     return divide ? element(constant, from) / factor : element(constant, from) * factor;
   });
-  // With as many axes as before, where they reach the scale's.
+  // The rank of the constant is kept where it includes the scale's axis.
   while (result && shape.size() > constant.shape().size() && shape.front() == 1) shape.erase(shape.begin());
   return result ? std::optional(result->reshaped(shape)) : std::nullopt;
 }
@@ -83,12 +84,12 @@ class Folding {
       const std::optional<Scale> scale = factor_of(*binding, base);
       if (!scale) continue;
       edits_.clear();
-      left_ = kMost;
-      bool folded = up(base, *scale);
+      steps_left_ = kMaxSteps;
+      bool folded = fold_up(base, *scale);
       if (!folded) {
         edits_.clear();
-        left_ = kMost;
-        folded = down(binding->var, *scale);
+        steps_left_ = kMaxSteps;
+        folded = fold_down(binding->var, *scale);
       }
       if (!folded) continue;
       for (auto& [operand, tensor] : edits_) *operand = module_.add_constant(std::move(tensor));
@@ -103,10 +104,10 @@ class Folding {
 
  private:
   struct Uses {
-    Binding* made_by = nullptr;
-    std::vector<Binding*> by;  // an operator once for each operand
-    bool elsewhere = false;    // by what is no operator
-    std::optional<Atom> now;   // a factor that was folded: what stands for it
+    Binding* producer = nullptr;
+    std::vector<Binding*> users;      // an operator once per operand
+    bool elsewhere = false;           // used by a value other than an operator's application
+    std::optional<Atom> replacement;  // of a folded factor
   };
   struct Edit {
     Atom* operand;
@@ -119,12 +120,12 @@ class Folding {
     };
     for (Binding& binding : block.bindings) {
       context_.visit();
-      values_[index(binding.var)].made_by = &binding;
+      values_[index(binding.var)].producer = &binding;
       if (auto* apply = std::get_if<Apply>(&binding.value)) {
         for (const Atom& atom : apply->args) {
-          if (auto* var = std::get_if<VarId>(&atom)) values_[index(*var)].by.push_back(&binding);
+          if (auto* var = std::get_if<VarId>(&atom)) values_[index(*var)].users.push_back(&binding);
         }
-        if (apply->op->name == "multiply") factors_.push_back(&binding);
+        if (apply->op->is(ops::kMultiply)) factors_.push_back(&binding);
       } else {
         for_each_operand(std::as_const(binding.value), elsewhere);
         for_each_block(binding.value, [&](Block& inner) { this->block(inner); });
@@ -134,18 +135,19 @@ class Folding {
   }
 
   Atom resolved(Atom atom) const {
-    for (auto* var = std::get_if<VarId>(&atom); var && values_[index(*var)].now; var = std::get_if<VarId>(&atom)) {
-      atom = *values_[index(*var)].now;
+    for (auto* var = std::get_if<VarId>(&atom); var && values_[index(*var)].replacement;
+         var = std::get_if<VarId>(&atom)) {
+      atom = *values_[index(*var)].replacement;
     }
     return atom;
   }
-  // From now on `base` stands for the factor's result.
+  // Replaces the factor's result by `base`.
   void forward(VarId factor, Atom base) {
     Uses &from = values_[index(factor)], &to = values_[index(std::get<VarId>(base))];
-    std::erase(to.by, from.made_by);
-    to.by.insert(to.by.end(), from.by.begin(), from.by.end());
+    std::erase(to.users, from.producer);
+    to.users.insert(to.users.end(), from.users.begin(), from.users.end());
     to.elsewhere |= from.elsewhere;
-    from.now = base;
+    from.replacement = base;
   }
 
   const TensorType* type_of(const Atom& atom) const {
@@ -156,7 +158,8 @@ class Folding {
     const Tensor* tensor = constant_of(module_, atom);
     return is_float(tensor) ? tensor : nullptr;
   }
-  // Which operand of a binary operator is the variable, where the other is a constant that does not enlarge it.
+  // The index of the variable operand of a binary operator whose other operand is a constant that does not broadcast
+  // it.
   std::optional<size_t> variable(const Binding& binding) const {
     auto& apply = std::get<Apply>(binding.value);
     for (const size_t i : {size_t{0}, size_t{1}}) {
@@ -195,41 +198,40 @@ class Folding {
 
   bool edit(Atom& operand, std::optional<Tensor> tensor) {
     if (!tensor) return false;
-    // A constant that this factor comes to twice would be scaled twice from what it was.
+    // A constant that this factor meets twice would need both scales; this is not supported.
     if (std::ranges::any_of(edits_, [&](const Edit& e) { return e.operand == &operand; })) return false;
     edits_.push_back({&operand, std::move(*tensor)});
     return true;
   }
-  // The weights of a layer times the scale along their axis 0 (outputs) or 1 (inputs of the group that an output is
-  // in).
+  // Scales the weights of a layer along axis 0 (outputs) or 1 (the inputs of an output's group).
   bool weights(Apply& layer, const Scale& scale, bool outputs) {
     const Tensor* weights = constant(layer.args[1]);
     if (!weights || scale.axis != 1) return false;
     const auto& shape = weights->shape();
     const auto outs = static_cast<size_t>(shape[0]), ins = static_cast<size_t>(shape[1]);
-    const size_t taps = outs > 0 && ins > 0 ? static_cast<size_t>(weights->size()) / (outs * ins) : 0;
-    const auto groups = layer.op->name == "conv2d" ? static_cast<size_t>(int_attr(layer.attrs, "groups")) : 1;
-    if (scale.factors.size() != (outputs ? outs : ins * groups) || taps == 0) return false;
+    const size_t kernel_size = outs > 0 && ins > 0 ? static_cast<size_t>(weights->size()) / (outs * ins) : 0;
+    const auto groups = layer.op->is(ops::kConv2d) ? static_cast<size_t>(int_attr(layer.attrs, "groups")) : 1;
+    if (scale.factors.size() != (outputs ? outs : ins * groups) || kernel_size == 0) return false;
     return edit(layer.args[1], mapped(*weights, [&](size_t i, double w) {
-                  const size_t out = i / (ins * taps), in = i / taps % ins;
+                  const size_t out = i / (ins * kernel_size), in = i / kernel_size % ins;
                   return w * scale.factors[outputs ? out : out / (outs / groups) * ins + in];
                 }));
   }
-  bool is_layer(const Apply& apply) const { return apply.op->name == "conv2d" || apply.op->name == "dense"; }
+  bool is_layer(const Apply& apply) const { return apply.op->is(ops::kConv2d) || apply.op->is(ops::kDense); }
 
-  // Operators with one operand through which a factor passes as it is; `axis` becomes that on the other side.
+  // Whether a factor commutes with an operator of one operand; `axis` is mapped to the axis on the other side.
   bool passes(const Apply& apply, const Scale& scale, int64_t& axis, bool upward) const {
-    const std::string& op = apply.op->name;
-    if (op == "identity") return true;
-    if (op == "relu") return scale.positive();
-    if (op == "max_pool2d") return axis == 1 && scale.positive();
-    if (op == "avg_pool2d" || op == "global_avg_pool" || op == "global_sum_pool") return axis == 1;
-    if (op == "pad") {
+    const Operator& op = *apply.op;
+    if (op.is(ops::kIdentity)) return true;
+    if (op.is(ops::kRelu)) return scale.positive();
+    if (op.is(ops::kMaxPool2d)) return axis == 1 && scale.positive();
+    if (op.is(ops::kAvgPool2d) || op.is(ops::kGlobalAvgPool) || op.is(ops::kGlobalSumPool)) return axis == 1;
+    if (op.is(ops::kPad)) {
       const auto at = static_cast<size_t>(axis);
       return float_attr(apply.attrs, "value") == 0 && ints_attr(apply.attrs, "before")[at] == 0 &&
              ints_attr(apply.attrs, "after")[at] == 0;
     }
-    if (op != "transpose") return false;
+    if (!op.is(ops::kTranspose)) return false;
     const auto& axes = ints_attr(apply.attrs, "axes");
     axis = upward ? axes[static_cast<size_t>(axis)] : std::ranges::find(axes, axis) - axes.begin();
     return true;
@@ -239,78 +241,78 @@ class Folding {
     return (axis < 0 ? axis + rank : axis) == scale.axis;
   }
 
-  // Whether the value can become itself times the scale, when only one operator uses it: what makes it takes the scale.
-  bool up(const Atom& atom, const Scale& scale) {
-    const Atom now = resolved(atom);
-    auto* var = std::get_if<VarId>(&now);
-    if (!var || --left_ < 0) return false;
+  // Whether the scale can be folded into the producers of the value, which must have a single user.
+  bool fold_up(const Atom& atom, const Scale& scale) {
+    const Atom value = resolved(atom);
+    auto* var = std::get_if<VarId>(&value);
+    if (!var || --steps_left_ < 0) return false;
     context_.visit();
     const Uses& uses = values_[index(*var)];
-    auto* apply = uses.made_by ? std::get_if<Apply>(&uses.made_by->value) : nullptr;
-    const TensorType* type = type_of(now);
-    if (!apply || !type || uses.elsewhere || uses.by.size() != 1) return false;
+    auto* apply = uses.producer ? std::get_if<Apply>(&uses.producer->value) : nullptr;
+    const TensorType* type = type_of(value);
+    if (!apply || !type || uses.elsewhere || uses.users.size() != 1) return false;
     if (type->dtype != DType::kF32 && type->dtype != DType::kF64) return false;
     if (is_layer(*apply)) return weights(*apply, scale, true);
-    if (apply->op->name == "bias_add") {
+    if (apply->op->is(ops::kBiasAdd)) {
       const Tensor* bias = constant(apply->args[1]);
       return bias && along(*apply, scale, type->rank()) &&
-             edit(apply->args[1], scaled(*bias, 1, {0, scale.factors}, false)) && up(apply->args[0], scale);
+             edit(apply->args[1], scaled(*bias, 1, {0, scale.factors}, false)) && fold_up(apply->args[0], scale);
     }
-    const bool sum = apply->op->name == "add" || apply->op->name == "subtract";
-    if (sum || apply->op->name == "multiply") {
-      if (const auto at = variable(*uses.made_by)) {
+    const bool sum = apply->op->is(ops::kAdd) || apply->op->is(ops::kSubtract);
+    if (sum || apply->op->is(ops::kMultiply)) {
+      if (const auto at = variable(*uses.producer)) {
         Atom& other = apply->args[1 - *at];
         return edit(other, scaled(*constant(other), type->rank(), scale, false)) &&
-               (!sum || up(apply->args[*at], scale));
+               (!sum || fold_up(apply->args[*at], scale));
       }
       const auto same = [&](const Atom& operand) {
         const TensorType* found = type_of(resolved(operand));
         return found && *found == *type;
       };
-      return sum && same(apply->args[0]) && same(apply->args[1]) && up(apply->args[0], scale) &&
-             up(apply->args[1], scale);
+      return sum && same(apply->args[0]) && same(apply->args[1]) && fold_up(apply->args[0], scale) &&
+             fold_up(apply->args[1], scale);
     }
-    Scale above = scale;
-    return passes(*apply, scale, above.axis, true) && up(apply->args[0], above);
+    Scale operand_scale = scale;
+    return passes(*apply, scale, operand_scale.axis, true) && fold_up(apply->args[0], operand_scale);
   }
 
-  // Whether all that use the value can take the scale in its place.
-  bool down(VarId var, const Scale& scale) {
+  // Whether the scale can be folded into all users of the value.
+  bool fold_down(VarId var, const Scale& scale) {
     const Uses& uses = values_[index(var)];
     const TensorType* type = function_.type(var).tensor();
-    if (!type || uses.elsewhere || uses.by.empty()) return false;
-    return std::ranges::all_of(uses.by, [&](Binding* user) { return use(var, *user, scale); });
+    if (!type || uses.elsewhere || uses.users.empty()) return false;
+    return std::ranges::all_of(uses.users, [&](Binding* user) { return use(var, *user, scale); });
   }
   bool use(VarId var, Binding& user, const Scale& scale) {
-    if (--left_ < 0) return false;
+    if (--steps_left_ < 0) return false;
     context_.visit();
     auto& apply = std::get<Apply>(user.value);
     const TensorType* type = function_.type(var).tensor();
     const auto is_var = [&](const Atom& atom) { return resolved(atom) == Atom(var); };
     if (std::ranges::count_if(apply.args, is_var) != 1) return false;
     const bool first = is_var(apply.args[0]);
-    const std::string& op = apply.op->name;
+    const Operator& op = *apply.op;
     if (is_layer(apply)) {
-      const bool padded = op == "conv2d" && int_attr(apply.attrs, "pad_value") != 0;
+      const bool padded = op.is(ops::kConv2d) && int_attr(apply.attrs, "pad_value") != 0;
       return first && !padded && weights(apply, scale, false);
     }
-    if (op == "bias_add") {
+    if (op.is(ops::kBiasAdd)) {
       const Tensor* bias = first ? constant(apply.args[1]) : nullptr;
       return bias && along(apply, scale, type->rank()) &&
-             edit(apply.args[1], scaled(*bias, 1, {0, scale.factors}, true)) && down(user.var, scale);
+             edit(apply.args[1], scaled(*bias, 1, {0, scale.factors}, true)) && fold_down(user.var, scale);
     }
-    const bool sum = op == "add" || op == "subtract";
-    if (sum || op == "multiply") {
+    const bool sum = op.is_one_of({ops::kAdd, ops::kSubtract});
+    if (sum || op.is(ops::kMultiply)) {
       const auto at = variable(user);
       if (!at) return false;
       Atom& other = apply.args[1 - *at];
-      return edit(other, scaled(*constant(other), type->rank(), scale, sum)) && (!sum || down(user.var, scale));
+      return edit(other, scaled(*constant(other), type->rank(), scale, sum)) && (!sum || fold_down(user.var, scale));
     }
-    if (op == "flatten") return flattened(apply, user.var, *type, scale);
-    Scale below = scale;
-    return passes(apply, scale, below.axis, false) && down(user.var, below);
+    if (op.is(ops::kFlatten)) return flattened(apply, user.var, *type, scale);
+    Scale result_scale = scale;
+    return passes(apply, scale, result_scale.axis, false) && fold_down(user.var, result_scale);
   }
-  // Behind a flatten each factor stands once for each element of its channel.
+  // After a flatten each factor is repeated for each element of its channel.
   bool flattened(const Apply& apply, VarId result, const TensorType& type, const Scale& scale) {
     if (int_attr(apply.attrs, "axis") != 1 || scale.axis != 1) return false;
     int64_t inner = 1;
@@ -319,10 +321,10 @@ class Folding {
       if (!extent) return false;
       inner *= *extent;
     }
-    Scale below{.axis = 1, .factors = {}};
+    Scale flat{.axis = 1, .factors = {}};
     for (const double factor : scale.factors)
-      below.factors.insert(below.factors.end(), static_cast<size_t>(inner), factor);
-    return down(result, below);
+      flat.factors.insert(flat.factors.end(), static_cast<size_t>(inner), factor);
+    return fold_down(result, flat);
   }
 
   Context& context_;
@@ -330,8 +332,8 @@ class Folding {
   Function& function_;
   std::vector<Uses> values_;  // by variable
   std::vector<Binding*> factors_;
-  std::vector<Edit> edits_;  // what becomes of constants if the factor that is looked at folds
-  int left_ = 0;
+  std::vector<Edit> edits_;  // the new constants if the current factor folds
+  int steps_left_ = 0;
 };
 
 }  // namespace
@@ -343,7 +345,8 @@ Expected<Module> fold_scale_axis(Context& context, Module module) {
 }
 
 Pass fold_scale_axis_pass() {
-  return {"fold_scale_axis", "Constant factors per channel pass other operators, both ways, into a layer's weights.",
+  return {"fold_scale_axis",
+          "Folds constant factors per channel through other operators, in both directions, into a layer's weights.",
           fold_scale_axis};
 }
 

@@ -1,10 +1,10 @@
-// Groups operators into kernels: a contraction with the elementwise operators behind it, a reduction with those around
-// it, elementwise and moving operators among themselves. Each group becomes a global function with composite "fused",
-// which says where kernels begin and end and nothing else: whoever has no kernel for the whole runs its operators one
-// by one. What makes i32 of bytes for a contraction belongs to it. Greedy, by the bytes that need not go through
-// memory; groups stay convex (compiler/ir/groups.h), have at most one contraction or reduction, and may have several
-// results. A loop function that the module calls is grouped as an operator is, by the kind that its indices show; one
-// that may fail, or has several results, stays alone.
+// Operator fusion: groups a contraction with the elementwise operators after it, a reduction with those around it, and
+// elementwise and injective operators with each other. Each group becomes a global function with composite "fused",
+// which only delimits a kernel: a code generator without a kernel for the whole group runs its operators one by one.
+// The widening of bytes to i32 for a contraction joins the contraction's group. The algorithm is greedy, by the bytes
+// of memory traffic that a merge saves; groups stay convex (compiler/ir/groups.h), have at most one contraction or
+// reduction, and may have several results. A call of a loop function is grouped like an operator, by the pattern of its
+// indices; a loop function that may fail, or has several results, stays alone.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,9 +21,9 @@
 namespace tenon::compiler {
 namespace {
 
-constexpr uint32_t kMaxOperators = 64;  // of a group
-constexpr size_t kReach = 256;          // groups that one question about convexity may look at
-constexpr int64_t kUnknownSize = 16;    // what a size that is not known counts as
+constexpr uint32_t kMaxOperators = 64;         // of a group
+constexpr size_t kConvexitySearchLimit = 256;  // groups that one convexity check visits
+constexpr int64_t kUnknownSize = 16;           // the estimate of a dim without a constant value
 constexpr uint32_t kNone = UINT32_MAX;
 
 double bytes_of(const TensorType& type) {
@@ -32,19 +32,19 @@ double bytes_of(const TensorType& type) {
   return bytes;
 }
 
-// The bindings of one block as a graph, and the groups that are made of them.
+// The bindings of one block as a graph, and its partition into groups.
 class Grouping {
  public:
-  // `patterns`: of the module's loop functions that a kernel may take in.
+  // `patterns`: of the module's loop functions that may be fused.
   Grouping(Context& context, const Effects& effects, const std::map<Symbol, OpPattern>& patterns,
-           const Function& function, const Block& block, const std::vector<uint32_t>& place)
-      : context_(context), function_(function), block_(block), place_(place) {
+           const Function& function, const Block& block, const std::vector<uint32_t>& binding_index)
+      : context_(context), function_(function), block_(block), binding_index_(binding_index) {
     read(effects);
-    groups_.emplace(operands_, kReach);
+    groups_.emplace(operands_, kConvexitySearchLimit);
     traits_.resize(size());
     for (const Binding& binding : block.bindings) patterns_.push_back(pattern(patterns, binding.value));
     for (uint32_t i = 0; i < size(); ++i) traits_[i] = trait(i);
-    // A contraction takes what follows it first, so that other operators do not take its tail away.
+    // The elementwise operators after a contraction join its group first, before another group can claim them.
     contract(true);
     contract(false);
     context_.visit(groups_->steps());
@@ -54,8 +54,8 @@ class Grouping {
   // Whether another group, a block inside another group, or the block's result uses the value of node i.
   const std::vector<bool>& visible() const { return visible_; }
 
-  // Call this when all is grouped.
-  void see() {
+  // Computes visible(), after all merges.
+  void compute_visibility() {
     visible_.assign(size(), false);
     for (uint32_t i = 0; i < size(); ++i) {
       for (const uint32_t operand : reads_[i]) {
@@ -71,8 +71,8 @@ class Grouping {
     uint32_t operators = 1;
     uint32_t heavy = kNone;      // the contraction or reduction
     bool moves = false;          // has an operator that is not elementwise, nor heavy
-    bool widens = false;         // makes wider numbers of bytes for a contraction, and does nothing else
-    const Dims* dims = nullptr;  // of all results, where they are the same; nullptr: they differ
+    bool widens = false;         // only widens bytes to i32 for a contraction
+    const Dims* dims = nullptr;  // of all results, where they are equal; nullptr where they differ
   };
   struct Edge {
     double bytes;
@@ -85,19 +85,19 @@ class Grouping {
   uint32_t size() const { return static_cast<uint32_t>(block_.bindings.size()); }
   uint32_t node(const Atom& atom) const {
     auto* var = std::get_if<VarId>(&atom);
-    const uint32_t at = var ? place_[index(*var)] : kNone;
+    const uint32_t at = var ? binding_index_[index(*var)] : kNone;
     return at < size() && block_.bindings[at].var == *var ? at : kNone;
   }
 
-  // Edges of data, and of order: what has an effect keeps its place among its like, but for operators that may fail,
-  // which keep theirs among the others alone; what may use the sizes that a match_cast binds stays behind it.
-  // (Applications that use them have an operand that does.)
+  // Edges of data flow and of order. Bindings with an effect keep their order, except that operators that may fail keep
+  // their order only relative to bindings with other effects. A binding that may use the dims of a match_cast stays
+  // after it (an application that uses them has an operand that does).
   void read(const Effects& effects) {
     reads_.resize(size());
     operands_.resize(size());
     users_.resize(size());
     uint32_t effect = kNone, cast = kNone;
-    std::vector<uint32_t> partial;  // applications that may fail, since the last effect
+    std::vector<uint32_t> partial;  // applications that may fail, after the last effect
     for (uint32_t i = 0; i < size(); ++i) {
       const Value& value = block_.bindings[i].value;
       const auto use = [&](const Atom& atom) {
@@ -146,13 +146,13 @@ class Grouping {
     }
     return trait;
   }
-  // `cast` of bytes to i32, or `subtract` of a constant from that, which one contraction reads and nothing else:
-  // kernels of contractions take the bytes themselves.
+  // Whether binding i is a `cast` of bytes to i32, or a `subtract` of a constant from one, whose only user is a
+  // contraction: kernels of contractions read the bytes themselves.
   bool widens(uint32_t i) const {
     const auto* apply = std::get_if<Apply>(&block_.bindings[i].value);
     const auto is_cast = [&](uint32_t at) {
       const auto* cast = at == kNone ? nullptr : std::get_if<Apply>(&block_.bindings[at].value);
-      if (!cast || cast->op->name != "cast") return false;
+      if (!cast || !cast->op->is(ops::kCast)) return false;
       const auto* from = std::get_if<VarId>(&cast->args[0]);
       const TensorType *bytes = from ? function_.type(*from).tensor() : nullptr,
                        *wide = function_.type(block_.bindings[at].var).tensor();
@@ -160,43 +160,43 @@ class Grouping {
              wide->dtype == runtime::DType::kI32;
     };
     const auto is_centered = [&](uint32_t at) {
-      const auto* less = std::get_if<Apply>(&block_.bindings[at].value);
-      return less && less->op->name == "subtract" && std::holds_alternative<ConstId>(less->args[1]) &&
-             is_cast(node(less->args[0]));
+      const auto* difference = std::get_if<Apply>(&block_.bindings[at].value);
+      return difference && difference->op->is(ops::kSubtract) && std::holds_alternative<ConstId>(difference->args[1]) &&
+             is_cast(node(difference->args[0]));
     };
-    const auto alone = [&](uint32_t at) { return users_[at].size() == 1 && node(block_.result) != at; };
+    const auto has_one_user = [&](uint32_t at) { return users_[at].size() == 1 && node(block_.result) != at; };
     const auto is_contraction = [&](uint32_t at) {
       return std::holds_alternative<Apply>(block_.bindings[at].value) && is_anchor(at);
     };
-    if (!apply || !alone(i)) return false;
+    if (!apply || !has_one_user(i)) return false;
     const uint32_t user = users_[i][0];
-    if (is_centered(i)) return alone(node(apply->args[0])) && is_contraction(user);
+    if (is_centered(i)) return has_one_user(node(apply->args[0])) && is_contraction(user);
     return is_cast(i) &&
-           (is_contraction(user) || (is_centered(user) && alone(user) && is_contraction(users_[user][0])));
+           (is_contraction(user) || (is_centered(user) && has_one_user(user) && is_contraction(users_[user][0])));
   }
   bool is_anchor(uint32_t i) const { return patterns_[i] == OpPattern::kAnchor; }
 
-  // Whether the group of `from` and that of `to`, which reads it, make one kernel.
+  // Whether the group of `from` and the group of `to`, which reads `from`, can form one kernel.
   bool fit(uint32_t from, uint32_t to) const {
     const Trait &above = traits_[groups_->find(from)], &below = traits_[groups_->find(to)];
     if (!above.fusible || !below.fusible || above.operators + below.operators > kMaxOperators) return false;
     if (above.heavy != kNone && below.heavy != kNone) return false;
-    if (below.widens && !above.widens) return false;  // the bytes are what is stored
+    if (below.widens && !above.widens) return false;  // the narrow bytes are stored, not the widened values
     if (above.heavy != kNone) {
-      // What follows is elementwise on the result.
+      // Operators after the contraction or reduction must be elementwise on its result.
       return !below.moves && below.dims &&
              *below.dims == function_.type(block_.bindings[above.heavy].var).tensor()->dims;
     }
     if (below.heavy == kNone) return true;
     if (above.moves) return false;
-    // A contraction reads each operand many times: what makes it stays outside, unless it says how to read bytes.
+    // A contraction reads each operand many times, so its producers stay outside, except for the widening of bytes.
     return !is_anchor(below.heavy) || above.widens || !feeds(groups_->find(from), below.heavy);
   }
-  // Whether the node reads from the group, by itself or by what stands in front of it in its own group.
+  // Whether the node reads from the group, directly or through nodes of its own group.
   bool feeds(uint32_t group, uint32_t node) const {
     return std::ranges::any_of(reads_[node], [&](uint32_t operand) {
-      const uint32_t own = groups_->find(operand);
-      return own == group || (own == groups_->find(node) && feeds(group, operand));
+      const uint32_t operand_group = groups_->find(operand);
+      return operand_group == group || (operand_group == groups_->find(node) && feeds(group, operand));
     });
   }
 
@@ -213,14 +213,14 @@ class Grouping {
     return true;
   }
 
-  // The value need not be read, and not be written either where nothing else reads it.
+  // A merge saves the read of the value, and its write where the value has no other reader.
   Edge edge(uint32_t from, uint32_t to) const {
     const double bytes = bytes_of(*function_.type(block_.bindings[from].var).tensor());
     return {users_[from].size() == 1 ? 2 * bytes : bytes, from, to};
   }
 
-  // Merges along edges, the heaviest first; with `tails`, only behind contractions and reductions, along edges that
-  // come up as their groups grow. A question that was answered with no is asked again while merges change the answer.
+  // Merges along edges, the heaviest first; with `tails`, only after contractions and reductions, along edges that
+  // appear as their groups grow. A refused merge is tried again while other merges succeed.
   void contract(bool tails) {
     std::priority_queue<Edge> open;
     const auto add = [&](uint32_t from) {
@@ -255,8 +255,8 @@ class Grouping {
   Context& context_;
   const Function& function_;
   const Block& block_;
-  const std::vector<uint32_t>& place_;  // by variable: the index of its binding in its block
-  // By node: what it reads, that and what it must come behind, and what reads it.
+  const std::vector<uint32_t>& binding_index_;  // by variable: the index of its binding in its block
+  // By node: the nodes that it reads, those and the nodes that it must follow, and its readers.
   std::vector<std::vector<uint32_t>> reads_, operands_, users_;
   std::optional<ConvexGroups> groups_;
   std::vector<OpPattern> patterns_;
@@ -271,11 +271,11 @@ class Fusion {
   Status run() {
     for (const auto& [name, global] : module_.globals) {
       auto* loops = std::get_if<loop::Function>(&global);
-      // What may fail stays where it is.
+      // A loop function that may fail is not moved.
       if (!loops || effects_.of_function(name) != Effect::kNone) continue;
       const OpPattern pattern = loop::pattern_of(context_, *loops);
       const bool heavy = pattern == OpPattern::kReduction || pattern == OpPattern::kAnchor;
-      // A sum that somebody has scheduled runs as they said.
+      // A user-defined schedule of a reduction is kept.
       if (!heavy || !loop::has_schedule(*loops)) patterns_[name] = pattern;
     }
     std::vector<Symbol> names;
@@ -285,7 +285,7 @@ class Fusion {
     for (const Symbol name : names) {
       function_ = module_.function(name);
       scope_ = function_->dims;
-      place_.assign(function_->vars.size(), kNone);
+      binding_index_.assign(function_->vars.size(), kNone);
       TENON_TRY(block(function_->body));
     }
     return {};
@@ -294,7 +294,7 @@ class Fusion {
  private:
   Status block(Block& block) {
     const size_t scope = scope_.size();
-    for (uint32_t i = 0; i < block.bindings.size(); ++i) place_[index(block.bindings[i].var)] = i;
+    for (uint32_t i = 0; i < block.bindings.size(); ++i) binding_index_[index(block.bindings[i].var)] = i;
     for (Binding& binding : block.bindings) {
       if (auto* cast = std::get_if<Cast>(&binding.value)) {
         scope_.insert(scope_.end(), cast->fresh.begin(), cast->fresh.end());
@@ -311,8 +311,8 @@ class Fusion {
   }
 
   Status group(Block& block) {
-    Grouping grouping(context_, effects_, patterns_, *function_, block, place_);
-    grouping.see();
+    Grouping grouping(context_, effects_, patterns_, *function_, block, binding_index_);
+    grouping.compute_visibility();
     const ConvexGroups& groups = grouping.groups();
     std::vector<std::vector<uint32_t>> members(block.bindings.size());
     for (uint32_t i = 0; i < block.bindings.size(); ++i) members[groups.find(i)].push_back(i);
@@ -323,11 +323,11 @@ class Fusion {
       for (const uint32_t i : members[root]) {
         if (grouping.visible()[i]) results.push_back(block.bindings[i].var);
       }
-      // A group that nothing uses is dead code, not ours.
-      const bool one = members[root].size() == 1 || results.empty();
-      // Sizes as they are say most; where the call could not decide them, as `n * m`, each is a variable of its own.
-      if (!one && (kernel(block, members[root], results, false, bindings) ||
-                   kernel(block, members[root], results, true, bindings))) {
+      // A group without users is dead code, which this pass leaves alone.
+      const bool ungrouped = members[root].size() == 1 || results.empty();
+      // The kernel's sizes are the original dims; where a call cannot infer them, as `n * m`, each becomes a variable.
+      if (!ungrouped && (kernel(block, members[root], results, false, bindings) ||
+                         kernel(block, members[root], results, true, bindings))) {
         continue;
       }
       for (const uint32_t i : members[root]) bindings.push_back(std::move(block.bindings[i]));
@@ -336,8 +336,8 @@ class Fusion {
     return {};
   }
 
-  // The members as a function, and a call of it; false where the call would not be well typed (its sizes follow from
-  // the arguments' in a way that inference cannot see), with nothing changed.
+  // Makes a function of the members, and a call of it; returns false, with nothing changed, where the call would not be
+  // well typed because inference cannot derive its sizes from those of the arguments.
   bool kernel(const Block& block, const std::vector<uint32_t>& members, const std::vector<VarId>& results,
               bool abstract, std::vector<Binding>& out) {
     Function kernel;
@@ -362,7 +362,7 @@ class Fusion {
         if (!var || inside.contains(*var) || copies.contains(*var)) return;
         const VarInfo& info = function_->info(*var);
         builder.at(info.span);
-        const Type type = abstract ? with_own_dims(info.type, abstracted, kernel) : info.type;
+        const Type type = abstract ? with_variable_dims(info.type, abstracted, kernel) : info.type;
         copies.emplace(*var, builder.param(type, context_.name(info.name)));
         args.push_back(*var);
         if (!abstract) declare_dims(type, kernel);
@@ -392,8 +392,8 @@ class Fusion {
     module_.globals.emplace(symbol, std::move(kernel));
     Value call = Call{symbol, Atoms(args.begin(), args.end())};
     const Expected<Type> found = infer_value(context_, module_, *function_, call);
-    const Type wanted = results.size() == 1 ? function_->type(results[0]) : found ? *found : type;
-    if (!found || *found != wanted) {
+    const Type expected = results.size() == 1 ? function_->type(results[0]) : found ? *found : type;
+    if (!found || *found != expected) {
       module_.globals.erase(symbol);
       --kernels_;
       return false;
@@ -402,16 +402,16 @@ class Fusion {
       out.push_back({results[0], std::move(call)});
       return true;
     }
-    const auto all = static_cast<VarId>(function_->vars.size());
+    const auto tuple = static_cast<VarId>(function_->vars.size());
     function_->vars.push_back({*found, context_.symbol(name), function_->info(results.back()).span});
-    place_.push_back(kNone);
-    out.push_back({all, std::move(call)});
-    for (uint32_t i = 0; i < results.size(); ++i) out.push_back({results[i], Project{all, i}});
+    binding_index_.push_back(kNone);
+    out.push_back({tuple, std::move(call)});
+    for (uint32_t i = 0; i < results.size(); ++i) out.push_back({results[i], Project{tuple, i}});
     return true;
   }
 
-  // Every size that is not known becomes a variable.
-  Type with_own_dims(Type type, std::map<Dim, Dim>& abstracted, Function& kernel) {
+  // Replaces every dim without a constant value by a variable.
+  Type with_variable_dims(Type type, std::map<Dim, Dim>& abstracted, Function& kernel) {
     const TensorType* tensor = type.tensor();
     Dims dims;
     for (const Dim dim : tensor->dims) {
@@ -419,17 +419,17 @@ class Fusion {
         dims.push_back(dim);
         continue;
       }
-      const auto [place, is_new] = abstracted.emplace(dim, dim);
+      const auto [entry, is_new] = abstracted.emplace(dim, dim);
       if (is_new) {
         kernel.dims.push_back(context_.symbol(fmt::format("n{}", kernel.dims.size())));
-        place->second = context_.dim(kernel.dims.back());
+        entry->second = context_.dim(kernel.dims.back());
       }
-      dims.push_back(place->second);
+      dims.push_back(entry->second);
     }
     return context_.tensor(std::move(dims), tensor->dtype);
   }
 
-  // The variables of a parameter's sizes are the kernel's own.
+  // Declares the dim variables of a parameter's sizes in the kernel.
   void declare_dims(Type type, Function& kernel) {
     for (const Dim dim : type.tensor()->dims) {
       if (dim.constant()) continue;
@@ -454,8 +454,8 @@ class Fusion {
   Effects effects_;
   std::map<Symbol, OpPattern> patterns_;  // of loop functions
   Function* function_ = nullptr;
-  std::vector<Symbol> scope_;    // dim variables that are in scope
-  std::vector<uint32_t> place_;  // by variable of the function: the index of its binding in its block
+  std::vector<Symbol> scope_;            // dim variables that are in scope
+  std::vector<uint32_t> binding_index_;  // by variable of the function: the index of its binding in its block
   uint32_t kernels_ = 0;
 };
 

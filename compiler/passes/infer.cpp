@@ -1,4 +1,4 @@
-// Infers every type anew from the parameters' types.
+// Infers every type again from the parameters' types.
 #include "compiler/passes/passes.h"
 
 namespace tenon::compiler {
@@ -7,6 +7,6 @@ Expected<Module> infer(Context& context, Module module) {
   return rewrite(context, std::move(module), [](Builder&, Binding&) { return std::nullopt; });
 }
 
-Pass infer_pass() { return {"infer", "Types of all bindings, anew from the parameters'.", infer}; }
+Pass infer_pass() { return {"infer", "Infers the types of all bindings again from the parameters'.", infer}; }
 
 }  // namespace tenon::compiler

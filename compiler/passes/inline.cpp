@@ -1,6 +1,6 @@
-// Puts functions and closures in the place of calls: those that are called in one place, and small ones. What calls
-// itself, directly or not, stays a function. Operands are values already, so evaluation happens where it did and as
-// often as it did: effects, failures and loops without end included.
+// Inlining of functions and closures that are small or have a single call site. Recursive functions are not inlined.
+// Operands are evaluated values, so inlining preserves the order and count of evaluations: of effects, failures and
+// infinite loops too.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,9 +15,9 @@
 namespace tenon::compiler {
 namespace {
 
-constexpr size_t kSmall = 8;      // bindings that may be repeated at each call
-constexpr size_t kDeepest = 60;   // blocks in one another that may come from this: far from what can be read back
-constexpr size_t kLargest = 500;  // bindings that move: along a chain of calls they do so again and again
+constexpr size_t kMaxCopiedBindings = 8;   // of a body that is copied to each call
+constexpr size_t kMaxDepth = 60;           // of nested blocks that result: far below the reader's limit
+constexpr size_t kMaxMovedBindings = 500;  // of a body that moves: along a chain of calls it moves repeatedly
 
 size_t count_bindings(const Block& block) {
   size_t count = 0;
@@ -33,12 +33,12 @@ size_t depth_of(const Block& block) {
   return deepest;
 }
 
-// Copies blocks into a function, with new variables, and other sizes and types where they are given.
+// Copies blocks into a function, with new variables, and with dims and types substituted.
 class Copier {
  public:
-  // `taken`: names of dims that `to` has. `from` may be the variables of `to`.
-  Copier(Context& context, const std::vector<VarInfo>& from, Function& to, std::set<Symbol>& taken)
-      : context_(context), from_(from), to_(to), taken_(taken) {}
+  // `used_dims`: the names of the dims of `to`. `from` may be the variables of `to`.
+  Copier(Context& context, const std::vector<VarInfo>& from, Function& to, std::set<Symbol>& used_dims)
+      : context_(context), from_(from), to_(to), used_dims_(used_dims) {}
 
   void define(VarId var, Atom atom) { atoms_[var] = atom; }
   std::map<Symbol, Dim>& dims() { return dims_; }
@@ -47,14 +47,14 @@ class Copier {
   Block block(const Block& block) {
     Block copy;
     copy.bindings.reserve(block.bindings.size());
-    for (const Binding& binding : block.bindings) copy.bindings.push_back(one(binding));
+    for (const Binding& binding : block.bindings) copy.bindings.push_back(copy_binding(binding));
     copy.result = block.result;
     rename(copy.result);
     return copy;
   }
 
  private:
-  // A variable that nobody defined is one around what is copied.
+  // A variable without a definition in the copied block belongs to the enclosing blocks.
   void rename(Atom& atom) const {
     auto* var = std::get_if<VarId>(&atom);
     if (!var) return;
@@ -71,7 +71,7 @@ class Copier {
     atoms_[old] = id;
     return id;
   }
-  Binding one(const Binding& old) {
+  Binding copy_binding(const Binding& old) {
     context_.visit();
     Binding binding = old;
     for_each_operand(binding.value, [&](Atom& atom) { rename(atom); });
@@ -84,7 +84,7 @@ class Copier {
         for_each_variable(arm.pattern, [&](VarId& var) { var = declare(var); });
       }
     } else if (auto* cast = std::get_if<Cast>(&binding.value)) {
-      // The caller may have sizes of these names, from another copy of the same.
+      // The caller may have dims of these names, from another copy of the same body.
       for (Symbol& name : cast->fresh) {
         const Symbol other = fresh(name);
         dims_.insert_or_assign(name, context_.dim(other));
@@ -101,16 +101,16 @@ class Copier {
     return binding;
   }
   Symbol fresh(Symbol name) const {
-    for (size_t i = taken_.size();; ++i) {
+    for (size_t i = used_dims_.size();; ++i) {
       const Symbol other = context_.symbol(fmt::format("{}_{}", context_.name(name), i));
-      if (taken_.insert(other).second) return other;
+      if (used_dims_.insert(other).second) return other;
     }
   }
 
   Context& context_;
   const std::vector<VarInfo>& from_;
   Function& to_;
-  std::set<Symbol>& taken_;
+  std::set<Symbol>& used_dims_;
   std::map<VarId, Atom> atoms_;
   std::map<Symbol, Dim> dims_;
   std::map<Symbol, Type> types_;
@@ -119,13 +119,13 @@ class Copier {
 // Calls in one function.
 class Inliner {
  public:
-  using Wanted = std::function<const Function*(Symbol)>;  // nullptr: stays a call
+  using Policy = std::function<const Function*(Symbol)>;  // the function to inline; nullptr keeps the call
 
-  Inliner(Context& context, const Module& module, Function& function, const Wanted& wanted)
-      : context_(context), module_(module), function_(function), wanted_(wanted), uses_(use_counts(function)) {
-    taken_.insert(function.dims.begin(), function.dims.end());
+  Inliner(Context& context, const Module& module, Function& function, const Policy& policy)
+      : context_(context), module_(module), function_(function), policy_(policy), uses_(use_counts(function)) {
+    used_dims_.insert(function.dims.begin(), function.dims.end());
     for_each_binding(function.body, [&](const Binding& binding) {
-      if (auto* cast = std::get_if<Cast>(&binding.value)) taken_.insert(cast->fresh.begin(), cast->fresh.end());
+      if (auto* cast = std::get_if<Cast>(&binding.value)) used_dims_.insert(cast->fresh.begin(), cast->fresh.end());
     });
   }
 
@@ -169,52 +169,54 @@ class Inliner {
     for (const VarId closure : closures) closures_.erase(closure);
   }
 
-  // Whether calls of the closure may be replaced: it does not name itself, and is small or used in one place.
+  // Whether calls of the closure may be inlined: it is not recursive, and small or used once.
   bool is_plain(VarId var, const Lambda& lambda) const {
     bool recursive = false;
     for_each_use(lambda.body[0], [&](const Atom& atom) { recursive |= atom == Atom(var); });
     if (recursive) return false;
-    return (index(var) < uses_.size() && uses_[index(var)] == 1) || count_bindings(lambda.body[0]) <= kSmall;
+    return (index(var) < uses_.size() && uses_[index(var)] == 1) ||
+           count_bindings(lambda.body[0]) <= kMaxCopiedBindings;
   }
 
   bool splice(VarId var, const Call& call, std::vector<Binding>& out) {
     if (auto* symbol = std::get_if<Symbol>(&call.callee)) {
-      const Function* callee = wanted_(*symbol);
-      if (!callee || !room(callee->body)) return false;
-      Copier copier(context_, callee->vars, function_, taken_);
+      const Function* callee = policy_(*symbol);
+      if (!callee || !within_limits(callee->body)) return false;
+      Copier copier(context_, callee->vars, function_, used_dims_);
       if (!instantiate(*callee, call, copier)) return false;
       for (size_t i = 0; i < call.args.size(); ++i) copier.define(callee->params[i], call.args[i]);
-      place(var, copier.block(callee->body), out);
+      insert(var, copier.block(callee->body), out);
       return true;
     }
     auto* closure = std::get_if<VarId>(&call.callee);
     const auto found = closure ? closures_.find(*closure) : closures_.end();
-    if (found == closures_.end() || has_erased(found->second.result) || !room(found->second.body[0])) return false;
-    Copier copier(context_, function_.vars, function_, taken_);
+    if (found == closures_.end() || has_erased(found->second.result) || !within_limits(found->second.body[0]))
+      return false;
+    Copier copier(context_, function_.vars, function_, used_dims_);
     for (size_t i = 0; i < call.args.size(); ++i) copier.define(found->second.params[i], call.args[i]);
-    place(var, copier.block(found->second.body[0]), out);
+    insert(var, copier.block(found->second.body[0]), out);
     return true;
   }
 
-  bool room(const Block& body) const {
-    return count_bindings(body) <= kLargest && (depth_ == 0 || depth_ + depth_of(body) <= kDeepest);
+  bool within_limits(const Block& body) const {
+    return count_bindings(body) <= kMaxMovedBindings && (depth_ == 0 || depth_ + depth_of(body) <= kMaxDepth);
   }
 
-  void place(VarId var, Block body, std::vector<Binding>& out) {
+  void insert(VarId var, Block body, std::vector<Binding>& out) {
     std::ranges::move(body.bindings, std::back_inserter(out));
     renamed_.emplace(var, body.result);
     changed_ = true;
   }
 
-  // What the arguments' types say of the callee's dims and types.
+  // Infers the callee's dims and types from the types of the arguments.
   bool instantiate(const Function& callee, const Call& call, Copier& copier) {
-    if (has_erased(callee.result)) return false;  // the caller must not see more than that
+    if (has_erased(callee.result)) return false;  // the caller must not see more than the declared type
     if (callee.dims.empty() && callee.types.empty()) return true;
     Solver solver(context_, function_.bounds);
     std::map<Symbol, Dim> dims;
     std::map<Symbol, Type> types;
     for (const Symbol name : callee.dims) dims.emplace(name, solver.fresh_dim());
-    const std::vector<Symbol> given = types_to_give(signature_of(context_, callee));
+    const std::vector<Symbol> given = explicit_type_params(signature_of(context_, callee));
     for (size_t i = 0; i < given.size(); ++i) types.emplace(given[i], call.types[i]);
     for (const Symbol name : callee.types) types.try_emplace(name, solver.fresh_type());
     for (size_t i = 0; i < call.args.size(); ++i) {
@@ -224,22 +226,22 @@ class Inliner {
       if (!found) return false;
       if (!solver.unify(context_.substitute(callee.type(callee.params[i]), dims, types), *found)) return false;
     }
-    if (!solver.retry() || solver.open() > 0) return false;
+    if (!solver.retry() || solver.pending() > 0) return false;
     for (const auto& [name, dim] : dims) {
-      const Dim known = solver.resolve(dim);
-      if (!solver.known(known)) return false;
-      if (auto bound = callee.bounds.find(name); bound != callee.bounds.end()) {  // entering it would check them
+      const Dim resolved = solver.resolve(dim);
+      if (!solver.is_resolved(resolved)) return false;
+      if (auto bound = callee.bounds.find(name); bound != callee.bounds.end()) {  // a call would check them
         const DimRange& range = bound->second;
         const DimProver& prover = solver.prover();
-        if (range.lo && prover.less_equal(context_.dim(*range.lo), known) != Answer::kYes) return false;
-        if (range.hi && prover.less_equal(known, context_.dim(*range.hi)) != Answer::kYes) return false;
+        if (range.lo && prover.less_equal(context_.dim(*range.lo), resolved) != Answer::kYes) return false;
+        if (range.hi && prover.less_equal(resolved, context_.dim(*range.hi)) != Answer::kYes) return false;
       }
-      copier.dims().emplace(name, known);
+      copier.dims().emplace(name, resolved);
     }
     for (const auto& [name, type] : types) {
-      const Type known = solver.resolve(type);
-      if (!solver.known(known)) return false;
-      copier.types().emplace(name, known);
+      const Type resolved = solver.resolve(type);
+      if (!solver.is_resolved(resolved)) return false;
+      copier.types().emplace(name, resolved);
     }
     return true;
   }
@@ -247,16 +249,16 @@ class Inliner {
   Context& context_;
   const Module& module_;
   Function& function_;
-  const Wanted& wanted_;
-  std::vector<uint32_t> uses_;        // of the variables that were there before
-  std::set<Symbol> taken_;            // names of dims
-  std::map<VarId, Lambda> closures_;  // in scope, and such that calls may be replaced
-  std::map<VarId, Atom> renamed_;     // what became of calls
-  size_t depth_ = 0;                  // of the block that is looked at
+  const Policy& policy_;
+  std::vector<uint32_t> uses_;        // of the function's original variables
+  std::set<Symbol> used_dims_;        // names of dims
+  std::map<VarId, Lambda> closures_;  // in scope, whose calls may be inlined
+  std::map<VarId, Atom> renamed_;     // the results of inlined calls
+  size_t depth_ = 0;                  // of the current block
   bool changed_ = false;
 };
 
-// Each place where a function calls a global one, or names it as a value.
+// Visits each call of a global function in a function, and each use of one as a value.
 void for_each_callee(const Function& function, const std::function<void(Symbol)>& visit) {
   for_each_binding(function.body, [&](const Binding& binding) {
     auto* call = std::get_if<Call>(&binding.value);
@@ -267,20 +269,20 @@ void for_each_callee(const Function& function, const std::function<void(Symbol)>
   });
 }
 
-// Whether it calls a function whose dims take their sizes from the arguments.
-bool takes_sizes(const Module& module, const Function& function) {
-  bool takes = false;
+// Whether the function calls a function whose dims are bound by its arguments.
+bool calls_polymorphic_in_dims(const Module& module, const Function& function) {
+  bool polymorphic = false;
   for_each_callee(function, [&](Symbol callee) {
     const Function* found = module.function(callee);
-    takes |= found && !found->dims.empty();
+    polymorphic |= found && !found->dims.empty();
   });
-  return takes;
+  return polymorphic;
 }
 
-// The functions, each behind those that it calls as far as that can be, and those that may reach themselves.
+// The functions in bottom-up order of the call graph, and the recursive ones.
 struct CallOrder {
   std::vector<Symbol> order;
-  std::map<Symbol, size_t> sites;  // places where a function is called or named
+  std::map<Symbol, size_t> sites;  // calls and uses of a function
   std::set<Symbol> recursive;
 };
 CallOrder call_order(const Module& module) {
@@ -295,31 +297,31 @@ CallOrder call_order(const Module& module) {
       callers[callee].insert(name);
     });
   });
-  std::set<Symbol> left;
-  for (const auto& [name, called] : callees) left.insert(name);
-  // Takes away what has no edge of that kind left, again and again: what is on no cycle, nor on a way to one.
+  std::set<Symbol> remaining;
+  for (const auto& [name, called] : callees) remaining.insert(name);
+  // Repeatedly removes the functions without remaining edges: those that are not on a cycle, nor on a path to one.
   const auto peel = [&](std::map<Symbol, std::set<Symbol>>& edges, std::map<Symbol, std::set<Symbol>>& back) {
     std::map<Symbol, size_t> open;
     std::vector<Symbol> ready, order;
-    for (const Symbol name : left) {
-      for (const Symbol other : edges[name]) open[name] += left.contains(other);
+    for (const Symbol name : remaining) {
+      for (const Symbol other : edges[name]) open[name] += remaining.contains(other);
       if (open[name] == 0) ready.push_back(name);
     }
     while (!ready.empty()) {
       const Symbol name = ready.back();
       ready.pop_back();
       order.push_back(name);
-      left.erase(name);
+      remaining.erase(name);
       for (const Symbol other : back[name]) {
-        if (left.contains(other) && --open[other] == 0) ready.push_back(other);
+        if (remaining.contains(other) && --open[other] == 0) ready.push_back(other);
       }
     }
     return order;
   };
   result.order = peel(callees, callers);
   const std::vector<Symbol> above = peel(callers, callees);
-  result.recursive = left;
-  result.order.insert(result.order.end(), left.begin(), left.end());
+  result.recursive = remaining;
+  result.order.insert(result.order.end(), remaining.begin(), remaining.end());
   result.order.insert(result.order.end(), above.rbegin(), above.rend());
   return result;
 }
@@ -332,36 +334,34 @@ Expected<Module> inline_calls(Context& context, Module module) {
   bool changed = false;
   for (const Symbol name : calls.order) {
     Function& function = *module.function(name);
-    if (!function.composite.empty() || !function.target.empty()) continue;  // it stands for a kernel
-    const Inliner::Wanted wanted = [&](Symbol callee) -> const Function* {
+    if (!function.composite.empty() || !function.target.empty()) continue;  // it represents a kernel
+    const Inliner::Policy policy = [&](Symbol callee) -> const Function* {
       const Function* found = module.function(callee);
       if (!found || calls.recursive.contains(callee)) return nullptr;
       if (!found->composite.empty() || !found->target.empty()) return nullptr;
       return calls.sites.at(callee) == 1 || small[callee] ? found : nullptr;
     };
-    // What one round puts in place may hold closures, or call them, for the next.
+    // An inlined body may contain closures or calls, which the next round inlines.
     constexpr int kRounds = 4;
     for (int round = 0; round < kRounds; ++round) {
       std::optional<Function> before;
-      if (takes_sizes(module, function)) before = function;
-      if (!Inliner(context, module, function, wanted).run()) break;
+      if (calls_polymorphic_in_dims(module, function)) before = function;
+      if (!Inliner(context, module, function, policy).run()) break;
       auto dense = rewrite(context, module, function, [](Builder&, Binding&) { return std::nullopt; });
-      if (!dense &&
-          before) {  // with the sizes of this call a check of the callee always fails: it does so when it runs
+      // With the sizes of this call a check of the callee always fails, which must happen at run time.
+      if (!dense && before) {
         function = std::move(*before);
         break;
       }
-      if (!dense) return forward_error(dense);
+      if (!dense) return std::unexpected(std::move(dense.error()));
       function = std::move(*dense);
       changed = true;
     }
-    small[name] = count_bindings(function.body) <= kSmall;
+    small[name] = count_bindings(function.body) <= kMaxCopiedBindings;
   }
   return changed ? dead_code(context, std::move(module)) : std::move(module);
 }
 
-Pass inline_pass() {
-  return {"inline", "Puts functions and closures that are small, or called once, in the place of calls.", inline_calls};
-}
+Pass inline_pass() { return {"inline", "Inlines functions and closures that are small or called once.", inline_calls}; }
 
 }  // namespace tenon::compiler

@@ -1,5 +1,5 @@
-// Layers on dequantized values, as models that come quantized have them, become layers on the integers: the sums are
-// exact, and one dequantization stands behind them. A bias in the units of the sums is added to them.
+// Turns layers on dequantized values, as in models that come quantized, into layers on the integers: the sums are
+// exact, and one dequantization follows them. A bias of the same scale as the sums is added to the integers.
 #include <algorithm>
 #include <cmath>
 
@@ -12,7 +12,7 @@ namespace {
 using Ints = std::vector<int64_t>;
 using Floats = std::vector<double>;
 
-// What is behind a dequantize, with one zero point for all.
+// The operand of a dequantize that has a single zero point.
 struct Quantized {
   Atom integers;
   TensorType type;
@@ -20,7 +20,7 @@ struct Quantized {
   int64_t zero = 0, axis = 0;
 };
 std::optional<Quantized> quantized(const Builder& builder, const Atom& atom) {
-  const Apply* apply = builder.application(atom, "dequantize");
+  const Apply* apply = builder.application(atom, ops::kDequantize);
   if (!apply) return std::nullopt;
   const TensorType& type = *builder.tensor_type(apply->args[0]);
   const Ints& zeros = ints_attr(apply->attrs, "zero_point");
@@ -31,13 +31,13 @@ std::optional<Quantized> quantized(const Builder& builder, const Atom& atom) {
 }
 bool is_byte(DType dtype) { return dtype == DType::kI8 || dtype == DType::kU8; }
 
-// A byte, or one less its zero point: at most 255 either way.
+// Whether the values are bytes, or bytes minus their zero point: at most 255 in magnitude.
 bool is_small(const Builder& builder, Atom atom) {
-  if (const Apply* less = builder.application(atom, "subtract")) {
-    if (!constant_of(builder.module(), less->args[1])) return false;
-    atom = less->args[0];
+  if (const Apply* difference = builder.application(atom, ops::kSubtract)) {
+    if (!constant_of(builder.module(), difference->args[1])) return false;
+    atom = difference->args[0];
   }
-  if (const Apply* cast = builder.application(atom, "cast")) atom = cast->args[0];
+  if (const Apply* cast = builder.application(atom, ops::kCast)) atom = cast->args[0];
   if (const runtime::Tensor* constant = constant_of(builder.module(), atom);
       constant && constant->dtype() == DType::kI32)
     return std::ranges::all_of(constant->data<int32_t>(), [](int32_t x) { return x >= -255 && x <= 255; });
@@ -45,19 +45,19 @@ bool is_small(const Builder& builder, Atom atom) {
   return type && is_byte(type->dtype);
 }
 
-// Of a layer's weights the axis of the results' channels, of its result that axis, and how many products a sum has.
-struct Layer {
+// The axis of the output channels in a layer's weights and in its result, and the number of products of a sum.
+struct IntegerLayer {
   int64_t weight_axis = 0, axis = 1, products = 0;
 };
-std::optional<Layer> layer(const Apply& apply, const TensorType& x, const TensorType& w) {
-  Layer found;
-  const std::string& op = apply.op->name;
-  const bool convolution = op == "conv1d" || op == "conv2d" || op == "conv3d";
+std::optional<IntegerLayer> layer(const Apply& apply, const TensorType& x, const TensorType& w) {
+  IntegerLayer found;
+  const Operator& op = *apply.op;
+  const bool convolution = op.is(ops::kConv1d) || op.is(ops::kConv2d) || op.is(ops::kConv3d);
   if (convolution && int_attr(apply.attrs, "pad_value") != 0) return std::nullopt;
-  if (op == "matmul") {
+  if (op.is(ops::kMatmul)) {
     if (w.rank() != 2 || x.rank() < 2) return std::nullopt;
     found = {1, x.rank() - 1, 0};
-  } else if (!convolution && op != "dense") {
+  } else if (!convolution && !op.is(ops::kDense)) {
     return std::nullopt;
   }
   int64_t products = 1;
@@ -68,7 +68,7 @@ std::optional<Layer> layer(const Apply& apply, const TensorType& x, const Tensor
     products *= *size;
   }
   found.products = products;
-  // Half of the range is left to a bias.
+  // Half of the range is reserved for a bias.
   return products <= (int64_t{1} << 30) / (255 * 255) ? std::optional(found) : std::nullopt;
 }
 
@@ -78,7 +78,7 @@ class Integers {
       : context_(context), builder_(builder), binding_(binding), apply_(std::get<Apply>(binding.value)) {}
 
   Status run() {
-    if (apply_.op->name == "bias_add") return bias();
+    if (apply_.op->is(ops::kBiasAdd)) return bias();
     if (apply_.args.size() != 2) return {};
     const auto x = quantized(builder_, apply_.args[0]), w = quantized(builder_, apply_.args[1]);
     if (!x || !w || !is_byte(x->type.dtype) || !is_byte(w->type.dtype) || x->scale.size() != 1) return {};
@@ -87,8 +87,8 @@ class Integers {
     const bool wide = x->type.dtype == DType::kU8 || w->type.dtype == DType::kU8 || x->zero != 0 || w->zero != 0;
     TENON_TRY_ASSIGN(a, centered(*x, wide));
     TENON_TRY_ASSIGN(b, centered(*w, wide));
-    TENON_TRY_ASSIGN(sums, builder_.apply(apply_.op->name, {*a, *b}, apply_.attrs));
-    Floats scale;  // in f32, as ONNX multiplies them
+    TENON_TRY_ASSIGN(sums, builder_.apply(*apply_.op, {*a, *b}, apply_.attrs));
+    Floats scale;  // in f32, as ONNX defines the product
     for (double step : w->scale) scale.push_back(static_cast<float>(x->scale[0]) * static_cast<float>(step));
     return dequantize(*sums, std::move(scale), found->axis);
   }
@@ -100,33 +100,33 @@ class Integers {
       runtime::Tensor integers(DType::kI32, constant->shape());
       const auto center = [&](auto from) {
         std::ranges::transform(from, integers.data<int32_t>().begin(),
-                               [&](auto one) { return static_cast<int32_t>(one - x.zero); });
+                               [&](auto value) { return static_cast<int32_t>(value - x.zero); });
       };
       if (constant->dtype() == DType::kU8) center(constant->data<uint8_t>());
       else center(constant->data<int8_t>());
       return builder_.constant(std::move(integers));
     }
-    TENON_TRY_ASSIGN(integers, builder_.apply("cast", {x.integers}, {{"dtype", std::string("i32")}}));
+    TENON_TRY_ASSIGN(integers, builder_.apply(ops::kCast, {x.integers}, {{"dtype", std::string("i32")}}));
     if (x.zero == 0) return *integers;
-    return builder_.apply("subtract", {*integers, builder_.constant<int32_t>({}, {static_cast<int32_t>(x.zero)})});
+    return builder_.apply(ops::kSubtract, {*integers, builder_.constant<int32_t>({}, {static_cast<int32_t>(x.zero)})});
   }
   Status dequantize(Atom sums, Floats scale, int64_t axis) {
-    const Operator* op = context_.find_operator("dequantize");
+    const Operator* op = &context_.op(ops::kDequantize);
     TENON_TRY_ASSIGN(attrs,
                      complete_attrs(*op, {{"scale", std::move(scale)}, {"zero_point", Ints{0}}, {"axis", axis}}));
     binding_.value = Apply{op, std::move(*attrs), {sums}};
     return {};
   }
 
-  // bias_add(dequantize(sums), dequantize(b)), of one scale
+  // bias_add(dequantize(sums), dequantize(b)) with equal scales
   Status bias() {
     const auto sums = quantized(builder_, apply_.args[0]), b = quantized(builder_, apply_.args[1]);
     if (!sums || !b || sums->type.dtype != DType::kI32 || b->type.dtype != DType::kI32) return {};
-    const Apply* made = builder_.application(sums->integers);
+    const Apply* producer = builder_.application(sums->integers);
     const runtime::Tensor* constant = constant_of(builder_.module(), b->integers);
-    if (!made || made->args.size() != 2 || !constant || sums->zero != 0 || b->zero != 0) return {};
-    if (!is_small(builder_, made->args[0]) || !is_small(builder_, made->args[1]) ||
-        !layer(*made, *builder_.tensor_type(made->args[0]), *builder_.tensor_type(made->args[1]))) {
+    if (!producer || producer->args.size() != 2 || !constant || sums->zero != 0 || b->zero != 0) return {};
+    if (!is_small(builder_, producer->args[0]) || !is_small(builder_, producer->args[1]) ||
+        !layer(*producer, *builder_.tensor_type(producer->args[0]), *builder_.tensor_type(producer->args[1]))) {
       return {};
     }
     int64_t axis = int_attr(apply_.attrs, "axis");
@@ -136,8 +136,8 @@ class Integers {
     const bool small =
         std::ranges::all_of(constant->data<int32_t>(), [](int64_t x) { return std::abs(x) < int64_t{1} << 30; });
     if (!same || !small || (sums->scale.size() != 1 && sums->axis != axis)) return {};
-    TENON_TRY_ASSIGN(all, builder_.apply("bias_add", {sums->integers, b->integers}, {{"axis", axis}}));
-    return dequantize(*all, sums->scale, sums->axis);
+    TENON_TRY_ASSIGN(biased, builder_.apply(ops::kBiasAdd, {sums->integers, b->integers}, {{"axis", axis}}));
+    return dequantize(*biased, sums->scale, sums->axis);
   }
 
   Context& context_;
@@ -159,7 +159,8 @@ Expected<Module> integer_layers(Context& context, Module module) {
 }
 
 Pass integer_layers_pass() {
-  return {"integer_layers", "Layers on dequantized values become layers on integers, of models that come quantized.",
+  return {"integer_layers",
+          "Turns layers on dequantized values, of models that come quantized, into layers on integers.",
           integer_layers};
 }
 

@@ -4,30 +4,39 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
+#include "compiler/base/first_fit.h"
 #include "compiler/ir/effects.h"
+#include "compiler/ir/liveness.h"
 
 namespace tenon::compiler {
 namespace {
 
 using Holds = std::vector<uint32_t>;  // tensors that a value may hold, sorted
 
-void join(Holds& all, const Holds& more) {
+void join(Holds& to, const Holds& more) {
   Holds both;
-  std::ranges::set_union(all, more, std::back_inserter(both));
-  all = std::move(both);
+  std::ranges::set_union(to, more, std::back_inserter(both));
+  to = std::move(both);
 }
 
-// One walk in order, which notes each tensor's life.
-class Lives {
+// Alias analysis: the tensors that each variable may hold. A tensor is live as long as any of these variables is; a
+// projection reads only the field that it returns, whose own variable holds it from there.
+class TensorRanges {
  public:
-  Lives(Context& context, const Module& module, const Function& function)
-      : module_(module), function_(function), effects_(context, module), holds_(function.vars.size()) {}
+  TensorRanges(Context& context, const Module& module, const Function& function)
+      : module_(module),
+        function_(function),
+        effects_(context, module),
+        live_(find_liveness(function, function.body)),
+        holds_(function.vars.size()) {}
 
   std::vector<PlannedTensor> run() {
     block(function_.body);
-    leave(held(function_.body.result));
+    escape(held(function_.body.result));
+    for (size_t var = 0; var < holds_.size(); ++var) {
+      for (uint32_t i : holds_[var]) tensors_[i].last = std::max(tensors_[i].last, live_.last_whole_use[var]);
+    }
     return std::move(tensors_);
   }
 
@@ -38,15 +47,12 @@ class Lives {
     return var ? holds_[index(*var)] : kNothing;
   }
   Holds held(const Atoms& atoms) const {
-    Holds all;
-    for (const Atom& atom : atoms) join(all, held(atom));
-    return all;
+    Holds joined;
+    for (const Atom& atom : atoms) join(joined, held(atom));
+    return joined;
   }
-  void use(const Holds& tensors) {
-    for (uint32_t i : tensors) tensors_[i].last = std::max(tensors_[i].last, now_);
-  }
-  void leave(const Holds& tensors) {
-    for (uint32_t i : tensors) tensors_[i].leaves = true;
+  void escape(const Holds& tensors) {
+    for (uint32_t i : tensors) tensors_[i].escapes = true;
   }
 
   int64_t bytes_of(const TensorType& type) const {
@@ -55,13 +61,10 @@ class Lives {
       const auto most = dim.constant() ? dim.constant() : dim.valid() ? range(dim, function_.bounds).hi : std::nullopt;
       if (!most || __builtin_mul_overflow(bytes, *most, &bytes)) return 0;
     }
-    // An empty tensor is a place too.
-    return bytes > INT64_MAX - kMemoryAlignment
-               ? 0
-               : std::max<int64_t>(1, (bytes + kMemoryAlignment - 1) / kMemoryAlignment) * kMemoryAlignment;
+    return bytes > INT64_MAX - kMemoryAlignment ? 0 : aligned_bytes(bytes);
   }
 
-  // The tensors that a binding makes.
+  // The tensors that a binding makes, by its type.
   void make(VarId var, Type type, uint32_t& field, Holds& made) {
     if (auto* tuple = type.tuple()) {
       for (Type next : tuple->fields) {
@@ -72,7 +75,9 @@ class Lives {
       }
     } else if (auto* tensor = type.tensor()) {
       made.push_back(static_cast<uint32_t>(tensors_.size()));
-      tensors_.push_back({.var = var, .field = field++, .first = now_, .last = now_, .bytes = bytes_of(*tensor)});
+      const uint32_t position = live_.first[index(var)];
+      tensors_.push_back(
+          {.var = var, .field = field++, .first = position, .last = position, .bytes = bytes_of(*tensor)});
     }
   }
   Holds make(VarId var) {
@@ -84,22 +89,17 @@ class Lives {
 
   void block(const Block& block) {
     for (const Binding& binding : block.bindings) {
-      ++now_;
-      const bool field = std::holds_alternative<Project>(binding.value);
-      if (!field) for_each_operand(binding.value, [&](const Atom& atom) { use(held(atom)); });
-      Holds found = std::visit(Visitor{*this, binding.var}, binding.value);
-      if (field) use(found);  // the others are not read
-      holds_[index(binding.var)] = std::move(found);
+      Holds holds = std::visit(Visitor{*this, binding.var}, binding.value);
+      holds_[index(binding.var)] = std::move(holds);
     }
-    use(held(block.result));
   }
 
   struct Visitor {
-    Lives& self;
+    TensorRanges& self;
     VarId var;
 
     Holds operator()(const Apply&) const { return self.make(var); }
-    // A kernel gives back what it makes; any other function may give back its arguments, or keep them.
+    // A kernel returns the tensors that it makes; any other function may return its arguments, or keep them.
     Holds operator()(const Call& call) const {
       auto* symbol = std::get_if<Symbol>(&call.callee);
       const Function* callee = symbol ? self.module_.function(*symbol) : nullptr;
@@ -107,11 +107,11 @@ class Lives {
       if (symbol && self.module_.loop_function(*symbol)) return self.make(var);
       Holds passed = self.held(call.args);
       if (!symbol) join(passed, self.held(call.callee));
-      if (!symbol || self.effects_.of_function(*symbol) == Effect::kState) self.leave(passed);
-      Holds all = self.make(var);
-      self.fields_.erase(var);  // which field is which argument, nobody knows
-      join(all, passed);
-      return all;
+      if (!symbol || self.effects_.of_function(*symbol) == Effect::kState) self.escape(passed);
+      Holds joined = self.make(var);
+      self.fields_.erase(var);  // an argument may be any field
+      join(joined, passed);
+      return joined;
     }
     Holds operator()(const Tuple& tuple) const {
       auto& fields = self.fields_[var];
@@ -124,38 +124,37 @@ class Lives {
       return found == self.fields_.end() ? self.held(project.tuple) : found->second[project.index];
     }
     Holds operator()(const Construct& construct) const { return self.held(construct.fields); }
-    // What it captures lives as long as it does.
+    // Captured values are live as long as the closure.
     Holds operator()(const Lambda& lambda) const {
-      Holds all;
-      for_each_use(lambda.body[0], [&](const Atom& atom) { join(all, self.held(atom)); });
-      self.use(all);
-      return all;
+      Holds joined;
+      for_each_use(lambda.body[0], [&](const Atom& atom) { join(joined, self.held(atom)); });
+      return joined;
     }
     Holds operator()(const If& branch) const {
-      Holds all;
+      Holds joined;
       for (const Block& arm : branch.arms) {
         self.block(arm);
-        join(all, self.held(arm.result));
+        join(joined, self.held(arm.result));
       }
-      return all;
+      return joined;
     }
     Holds operator()(const Case& match) const {
-      Holds all;
+      Holds joined;
       for (const Arm& arm : match.arms) {
         for_each_variable(arm.pattern, [&](VarId part) { self.holds_[index(part)] = self.held(match.subject); });
         self.block(arm.block);
-        join(all, self.held(arm.block.result));
+        join(joined, self.held(arm.block.result));
       }
-      return all;
+      return joined;
     }
     Holds operator()(const Cast& cast) const { return self.held(cast.value); }
     Holds operator()(const MakeReference& make) const {
-      self.leave(self.held(make.value));
+      self.escape(self.held(make.value));
       return {};
     }
     Holds operator()(const ReadReference&) const { return {}; }
     Holds operator()(const WriteReference& write) const {
-      self.leave(self.held(write.value));
+      self.escape(self.held(write.value));
       return {};
     }
   };
@@ -163,60 +162,33 @@ class Lives {
   const Module& module_;
   const Function& function_;
   Effects effects_;
+  Liveness live_;
   std::vector<PlannedTensor> tensors_;
-  std::vector<Holds> holds_;  // by variable
-  std::map<VarId, std::vector<Holds>> fields_;
-  uint32_t now_ = 0;
+  std::vector<Holds> holds_;                    // by variable
+  std::map<VarId, std::vector<Holds>> fields_;  // of variables whose tuple's fields are told apart
 };
 
 }  // namespace
 
 MemoryPlan plan_memory(Context& context, const Module& module, const Function& function) {
-  return place_tensors(Lives(context, module, function).run());
-}
-
-MemoryPlan place_tensors(std::vector<PlannedTensor> tensors) {
-  MemoryPlan plan{.tensors = std::move(tensors)};
-  std::vector<uint32_t> order;
-  uint32_t bindings = 0;
-  for (uint32_t i = 0; i < plan.tensors.size(); ++i) {
-    const PlannedTensor& tensor = plan.tensors[i];
-    bindings = std::max(bindings, tensor.last + 1);
-    if (tensor.leaves) plan.outside += tensor.bytes;
-    else if (tensor.bytes == 0) ++plan.unknown;
-    else order.push_back(i);
-  }
-  std::vector<int64_t> change(bindings + 1);
-  for (uint32_t i : order) {
-    const PlannedTensor& tensor = plan.tensors[i];
-    plan.apart += tensor.bytes;
-    change[tensor.first] += tensor.bytes;
-    change[tensor.last + 1] -= tensor.bytes;
-  }
-  std::partial_sum(change.begin(), change.end(), change.begin());
-  plan.peak = std::ranges::max(change);
-  std::ranges::stable_sort(order, std::greater(), [&](uint32_t i) { return plan.tensors[i].bytes; });
-  std::vector<std::vector<uint32_t>> placed(bindings);  // by binding: the tensors that live there
-  std::vector<uint32_t> seen(plan.tensors.size(), UINT32_MAX);
-  for (uint32_t i : order) {
-    PlannedTensor& tensor = plan.tensors[i];
-    std::vector<std::pair<int64_t, int64_t>> taken;  // offset and end
-    for (uint32_t at = tensor.first; at <= tensor.last; ++at) {
-      for (uint32_t other : placed[at]) {
-        if (std::exchange(seen[other], i) == i) continue;
-        taken.emplace_back(plan.tensors[other].offset, plan.tensors[other].offset + plan.tensors[other].bytes);
-      }
-      placed[at].push_back(i);
+  MemoryPlan plan{.tensors = TensorRanges(context, module, function).run()};
+  std::vector<PlannedTensor*> placed;
+  std::vector<LiveBuffer> buffers;
+  for (PlannedTensor& tensor : plan.tensors) {
+    if (tensor.escapes) {
+      plan.outside += tensor.bytes;
+    } else if (tensor.bytes == 0) {
+      ++plan.unknown;
+    } else {
+      placed.push_back(&tensor);
+      buffers.push_back({tensor.first, tensor.last, tensor.bytes});
     }
-    std::ranges::sort(taken);
-    int64_t offset = 0;
-    for (const auto& [from, to] : taken) {
-      if (from - offset >= tensor.bytes) break;
-      offset = std::max(offset, to);
-    }
-    tensor.offset = offset;
-    plan.arena = std::max(plan.arena, offset + tensor.bytes);
   }
+  const ArenaPlan arena = first_fit(buffers);
+  for (size_t i = 0; i < placed.size(); ++i) placed[i]->offset = arena.offsets[i];
+  plan.arena = arena.bytes;
+  plan.peak = arena.peak;
+  plan.total = arena.total;
   return plan;
 }
 
@@ -224,8 +196,8 @@ std::string str(const MemoryPlan& plan) {
   const auto inside = std::ranges::count_if(
       plan.tensors, [](const PlannedTensor& tensor) { return tensor.offset != PlannedTensor::kOutside; });
   return fmt::format(
-      "{} tensors in {} bytes ({} live at once, {} apart); {} bytes of results outside; {} of unknown size", inside,
-      plan.arena, plan.peak, plan.apart, plan.outside, plan.unknown);
+      "{} tensors in {} bytes ({} live at once, {} without reuse); {} bytes of results outside; {} of unknown size",
+      inside, plan.arena, plan.peak, plan.total, plan.outside, plan.unknown);
 }
 
 }  // namespace tenon::compiler

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cassert>
 #include <chrono>
-#include <numeric>
 
 #include "compiler/ir/text.h"
 #include "compiler/ir/verifier.h"
+#include "support/suggest.h"
 #include "support/try.h"
 
 namespace tenon::compiler {
@@ -25,21 +25,6 @@ size_t binding_count(const Module& module) {
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::any_of(names, [&](const std::string& next) { return next == name || next == "all"; });
-}
-
-// How many characters must be changed, added or dropped to make one of the other.
-size_t edits(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
 }
 
 std::vector<Pass> by_name(std::initializer_list<std::string> names) {
@@ -70,14 +55,12 @@ Expected<std::vector<Pass>> find_passes(std::span<const std::string> names) {
       found.push_back(*pass);
       continue;
     }
-    std::vector<std::string> known;
-    for (const Pass& next : all_passes()) known.push_back(next.name);
-    const auto closest =
-        std::ranges::min_element(known, {}, [&](const std::string& next) { return edits(name, next); });
-    const bool close = edits(name, *closest) <= std::max<size_t>(2, name.size() / 3);
+    std::vector<std::string_view> names_of_passes;
+    for (const Pass& next : all_passes()) names_of_passes.push_back(next.name);
+    const std::string suggestion = suggest(name, names_of_passes);
     return error(fmt::format("there is no pass '{}'", name), "",
-                 fmt::format("{}the passes are {}", close ? fmt::format("did you mean {}? ", *closest) : "",
-                             fmt::join(known, ", ")),
+                 fmt::format("{}{}the passes are {}", suggestion, suggestion.empty() ? "" : " ",
+                             fmt::join(names_of_passes, ", ")),
                  Fault::kUsage);
   }
   return found;

@@ -1,10 +1,11 @@
 // Passes and their manager.
 //
-// Semantics: a pass takes a well-formed module and gives a well-formed one that means the same, or a Diagnostic. Every
-// pass takes every module, whatever levels and kinds of values it mixes: what it does not know it leaves alone. No pass
-// moves out of an arm what may fail or never end, and none drops an effect (compiler/ir/effects.h).
+// Semantics: a pass transforms a well-formed module into a well-formed one with the same meaning, or returns a
+// Diagnostic. Every pass accepts every module, whatever levels and kinds of values it mixes, and leaves unsupported
+// values unchanged. No pass moves a binding that may fail or not terminate out of an arm, and none removes an effect
+// (compiler/ir/effects.h).
 //
-// A pass is one file of this folder: its functions, and `Pass NAME_pass()` with its record. CMake makes the table.
+// A pass is one file of this folder: its functions, and `Pass NAME_pass()` with its record. CMake generates the table.
 #pragma once
 
 #include <functional>
@@ -17,45 +18,45 @@
 namespace tenon::compiler {
 
 struct Pass {
-  std::string name;           // as --print-after takes it
+  std::string name;           // as in --print-after NAME
   std::string documentation;  // one line
   std::function<Expected<Module>(Context&, Module)> run;
 };
 
-// All that have a name, in the order of their names.
+// All passes, sorted by name.
 const std::vector<Pass>& all_passes();
-// What every model goes through before it is quantized, partitioned or compiled. A pass may come more than once.
+// The pipeline of every model before it is quantized, partitioned or compiled. A pass may occur more than once.
 const std::vector<Pass>& standard_passes();
-// What goes on after that, for what is left to the CPU: operators into kernels.
+// The pipeline after partitioning, for the operators on the CPU, which are fused into kernels.
 const std::vector<Pass>& kernel_passes();
-// By their names; an unknown one is an error that names the closest one and the known.
+// The passes with these names; an unknown name is an error that suggests the closest name and lists all names.
 Expected<std::vector<Pass>> find_passes(std::span<const std::string> names);
 
 struct PassReport {
   std::string name;
   double seconds = 0;
   size_t bindings_before = 0, bindings_after = 0;  // of all functions
-  uint64_t visits = 0;                             // Context::visits(), what the pass added
+  uint64_t visits = 0;                             // the increase of Context::visits()
 };
 
-// Whether this build checks modules after each pass without being asked: debug and sanitizer builds do.
+// Whether this build verifies modules after each pass by default: debug and sanitizer builds do.
 bool verifies_always();
 
 struct PassOptions {
-  bool verify = verifies_always();                                          // after each pass; a finding names the pass
-  std::vector<std::string> print_before = {}, print_after = {}, diff = {};  // names of passes; "all": every one
+  bool verify = verifies_always();                                          // after each pass; the error names the pass
+  std::vector<std::string> print_before = {}, print_after = {}, diff = {};  // names of passes; "all": every pass
   std::function<void(std::string_view title, const std::string& text)> print = {};
   std::function<void(const PassReport&)> report = {};
 };
 
-// That each name in the options is that of a pass, or "all".
+// Checks that each name in the options is the name of a pass, or "all".
 Status check(const PassOptions& options);
 
 Expected<Module> run_passes(Context& context, Module module, std::span<const Pass> passes,
                             const PassOptions& options = {});
 
 // The lines of `after` against those of `before`: "-old", "+new", and three lines around each change; empty where they
-// are equal. (Myers 1986, greedily; texts that differ in more than a few thousand lines come as a whole.)
+// are equal. (Myers 1986, the greedy algorithm; texts that differ in more than a few thousand lines are shown whole.)
 std::string diff_lines(std::string_view before, std::string_view after);
 
 }  // namespace tenon::compiler

@@ -1,4 +1,4 @@
-// The passes that others and tests call by their functions, one a file; each has its record at its end.
+// The passes as functions, for tests and other folders; each is one file, with its record at the end.
 #pragma once
 
 #include "compiler/ir/rewrite.h"
@@ -19,7 +19,7 @@ Expected<Module> cse(Context& context, Module module);
 Expected<Module> integer_layers(Context& context, Module module);
 Expected<Module> fuse(Context& context, Module module);
 
-// Binds dim variables of one function to sizes, as --shapes does, and infers its types anew.
+// Binds dim variables of one function to sizes, as --shapes does, and infers its types again.
 Expected<Module> bind_shapes(Context& context, Module module, Symbol function,
                              const std::map<std::string, int64_t>& shapes);
 

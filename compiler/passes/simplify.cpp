@@ -1,4 +1,4 @@
-// Drops what does nothing and joins neighbours: reshapes, transposes, rectifiers, padding.
+// Removes operators without an effect and merges adjacent ones: reshapes, transposes, ReLUs and clips, padding.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,33 +17,34 @@ class Simplifier {
   Simplifier(Context& context, Builder& builder, Binding& binding)
       : context_(context), builder_(builder), function_(builder.function()), binding_(binding) {}
 
-  // Changes the binding as far as it goes; an atom replaces it.
+  // Simplifies the binding; a returned atom replaces it.
   Outcome run() {
     if (auto* project = std::get_if<Project>(&binding_.value)) return field(*project);
     auto* apply = std::get_if<Apply>(&binding_.value);
     if (!apply || apply->args.empty()) return std::nullopt;
-    const std::string& op = apply->op->name;
-    if (op == "identity") return apply->args[0];
-    if (op == "cast" || op == "transpose" || op == "reshape" || op == "flatten" || op == "pad" || op == "slice") {
-      TENON_TRY_ASSIGN(joined, op == "transpose" ? transposes(*apply) : reshapes(*apply));
+    const Operator& op = *apply->op;
+    if (op.is(ops::kIdentity)) return apply->args[0];
+    if (op.is_one_of({ops::kCast, ops::kTranspose, ops::kReshape, ops::kFlatten, ops::kPad, ops::kSlice})) {
+      TENON_TRY_ASSIGN(joined, op.is(ops::kTranspose) ? transposes(*apply) : reshapes(*apply));
       TENON_TRY_ASSIGN(type, infer_value(context_, builder_.module(), function_, binding_.value));
-      const Apply& now = std::get<Apply>(binding_.value);
-      if (moves_nothing(now, *type)) return now.args[0];
+      const Apply& simplified = std::get<Apply>(binding_.value);
+      if (is_identity(simplified, *type)) return simplified.args[0];
       return std::nullopt;
     }
-    if (op == "relu" || op == "clip") return rectifiers(*apply);
-    if (op == "conv2d") return padding(*apply);
-    if (op == "matmul") return product(*apply);
-    if (op == "quantize") return requantized(*apply);
-    if (op == "layout_transform") return layouts(*apply);
-    if (op == "add" || op == "subtract" || op == "multiply" || op == "divide") return neutral(*apply);
+    if (op.is(ops::kRelu) || op.is(ops::kClip)) return clamps(*apply);
+    if (op.is(ops::kConv2d)) return padding(*apply);
+    if (op.is(ops::kMatmul)) return product(*apply);
+    if (op.is(ops::kQuantize)) return requantized(*apply);
+    if (op.is(ops::kLayoutTransform)) return layouts(*apply);
+    if (op.is(ops::kAdd) || op.is(ops::kSubtract) || op.is(ops::kMultiply) || op.is(ops::kDivide))
+      return neutral(*apply);
     return std::nullopt;
   }
 
  private:
-  const Apply* below(const Apply& apply, std::string_view op) const { return builder_.application(apply.args[0], op); }
-  Expected<Apply> make(std::string_view op, Atoms args, Attrs attrs) const {
-    const Operator* record = context_.find_operator(op);
+  const Apply* operand_of(const Apply& apply, OperatorId op) const { return builder_.application(apply.args[0], op); }
+  Expected<Apply> make(OperatorId op, Atoms args, Attrs attrs) const {
+    const Operator* record = &context_.op(op);
     TENON_TRY_ASSIGN(complete, complete_attrs(*record, std::move(attrs)));
     return Apply{record, std::move(*complete), std::move(args)};
   }
@@ -55,33 +56,33 @@ class Simplifier {
     return std::nullopt;
   }
 
-  // With equal types a reshape, cast, pad or slice moves nothing, unless a slice turns an axis round.
-  bool moves_nothing(const Apply& apply, Type type) const {
+  // With equal types a reshape, cast, pad or slice is the identity, unless a slice reverses an axis.
+  bool is_identity(const Apply& apply, Type type) const {
     const Expected<Type> from = builder_.type_of(apply.args[0]);
     if (!from || *from != type) return false;
-    if (apply.op->name == "slice") {
+    if (apply.op->is(ops::kSlice)) {
       return std::ranges::all_of(ints_attr(apply.attrs, "step"), [](int64_t step) { return step == 1; });
     }
-    return apply.op->name != "transpose" || std::ranges::is_sorted(ints_attr(apply.attrs, "axes"));
+    return !apply.op->is(ops::kTranspose) || std::ranges::is_sorted(ints_attr(apply.attrs, "axes"));
   }
 
-  // reshape(reshape(x)) -> reshape(x), flattens included.
+  // reshape(reshape(x)) -> reshape(x), also with flatten.
   Outcome reshapes(const Apply& apply) {
-    auto reorders = [](const Apply* a) { return a && (a->op->name == "reshape" || a->op->name == "flatten"); };
+    auto reorders = [](const Apply* a) { return a && (a->op->is(ops::kReshape) || a->op->is(ops::kFlatten)); };
     const Apply* inner = builder_.application(apply.args[0]);
     if (!reorders(&apply) || !reorders(inner)) return std::nullopt;
     TENON_TRY_ASSIGN(type, infer_value(context_, builder_.module(), function_, binding_.value));
     Ints shape;
     for (Dim dim : type->tensor()->dims) shape.push_back(dim.constant().value_or(-1));
-    // Sizes of 0 mean something else in the attribute, and only one may be open.
+    // A size of 0 has another meaning in the attribute, and only one size may be -1.
     if (std::ranges::count(shape, -1) > 1 || std::ranges::count(shape, 0) > 0) return std::nullopt;
-    TENON_TRY_ASSIGN(joined, make("reshape", {inner->args[0]}, {{"shape", shape}}));
+    TENON_TRY_ASSIGN(joined, make(ops::kReshape, {inner->args[0]}, {{"shape", shape}}));
     binding_.value = std::move(*joined);
     return std::nullopt;
   }
 
   Outcome transposes(Apply& apply) {
-    const Apply* inner = below(apply, "transpose");
+    const Apply* inner = operand_of(apply, ops::kTranspose);
     if (!inner) return std::nullopt;
     const Ints &first = ints_attr(inner->attrs, "axes"), second = ints_attr(apply.attrs, "axes");
     Ints both;
@@ -92,17 +93,17 @@ class Simplifier {
     return std::nullopt;
   }
 
-  // Each rectifier is min(max(x, lo), hi); two of them are one where the ranges meet.
-  Outcome rectifiers(const Apply& apply) {
+  // A ReLU or clip is min(max(x, lo), hi); two of them merge where the ranges intersect.
+  Outcome clamps(const Apply& apply) {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     auto range = [=](const Apply& a) {
-      return a.op->name == "relu" ? std::pair{0.0, kInfinity}
+      return a.op->is(ops::kRelu) ? std::pair{0.0, kInfinity}
                                   : std::pair{float_attr(a.attrs, "min"), float_attr(a.attrs, "max")};
     };
     auto [lo, hi] = range(apply);
     Atom x = apply.args[0];
     const Apply* inner = builder_.application(x);
-    if (inner && (inner->op->name == "relu" || inner->op->name == "clip")) {
+    if (inner && (inner->op->is(ops::kRelu) || inner->op->is(ops::kClip))) {
       const auto [inner_lo, inner_hi] = range(*inner);
       if (std::max(lo, inner_lo) <= std::min(hi, inner_hi)) {
         lo = std::max(lo, inner_lo), hi = std::min(hi, inner_hi);
@@ -112,51 +113,51 @@ class Simplifier {
     if (lo == -kInfinity && hi == kInfinity) return x;
     const bool relu = lo == 0 && hi == kInfinity;
     const Attrs bounds = relu ? Attrs{} : Attrs{{"min", lo}, {"max", hi}};
-    TENON_TRY_ASSIGN(joined, make(relu ? "relu" : "clip", {x}, bounds));
+    TENON_TRY_ASSIGN(joined, make(relu ? ops::kRelu : ops::kClip, {x}, bounds));
     binding_.value = std::move(*joined);
     return std::nullopt;
   }
 
-  // x + 0, x - 0, x * 1, x / 1, and the other way round where that is the same, as long as x has the result's shape.
-  // For floats x + 0 is not x, but x + -0 is: -0 + 0 is 0.
+  // x + 0, x - 0, x * 1, x / 1, and the commuted forms, where x has the result's shape. For floats x + 0 is not x,
+  // since -0 + 0 is 0, but x + -0 is.
   Outcome neutral(const Apply& apply) const {
-    const std::string& op = apply.op->name;
+    const Operator& op = *apply.op;
     for (size_t i : {size_t{0}, size_t{1}}) {
       const runtime::Tensor* constant = constant_of(builder_.module(), apply.args[1 - i]);
-      if (!constant || (i == 1 && (op == "subtract" || op == "divide"))) continue;
-      const double wanted = op == "add" ? -0.0 : op == "subtract" ? 0.0 : 1.0;
-      if (!is_all(*constant, wanted)) continue;
+      if (!constant || (i == 1 && (op.is(ops::kSubtract) || op.is(ops::kDivide)))) continue;
+      const double expected = op.is(ops::kAdd) ? -0.0 : op.is(ops::kSubtract) ? 0.0 : 1.0;
+      if (!is_all(*constant, expected)) continue;
       TENON_TRY_ASSIGN(from, builder_.type_of(apply.args[i]));
       TENON_TRY_ASSIGN(type, infer_value(context_, builder_.module(), function_, binding_.value));
       if (*from == *type) return apply.args[i];
     }
     return std::nullopt;
   }
-  static bool is_all(const runtime::Tensor& tensor, double wanted) {
-    const auto all = [&]<class T>(T) {
+  static bool is_all(const runtime::Tensor& tensor, double expected) {
+    const auto all_equal = [&]<class T>(T) {
       return std::ranges::all_of(tensor.data<T>(), [&](T x) {
         if constexpr (std::is_floating_point_v<T>)
-          return x == static_cast<T>(wanted) && std::signbit(x) == std::signbit(wanted);
-        else return x == static_cast<T>(wanted);
+          return x == static_cast<T>(expected) && std::signbit(x) == std::signbit(expected);
+        else return x == static_cast<T>(expected);
       });
     };
     switch (tensor.dtype()) {
       case DType::kBool: return false;
-      case DType::kI8: return all(int8_t{});
-      case DType::kU8: return all(uint8_t{});
-      case DType::kI16: return all(int16_t{});
-      case DType::kU16: return all(uint16_t{});
-      case DType::kI32: return all(int32_t{});
-      case DType::kI64: return all(int64_t{});
-      case DType::kF32: return all(float{});
-      case DType::kF64: return all(double{});
+      case DType::kI8: return all_equal(int8_t{});
+      case DType::kU8: return all_equal(uint8_t{});
+      case DType::kI16: return all_equal(int16_t{});
+      case DType::kU16: return all_equal(uint16_t{});
+      case DType::kI32: return all_equal(int32_t{});
+      case DType::kI64: return all_equal(int64_t{});
+      case DType::kF32: return all_equal(float{});
+      case DType::kF64: return all_equal(double{});
     }
     return false;
   }
 
   // conv2d(pad(x)) -> conv2d(x) with padding
   Outcome padding(Apply& apply) {
-    const Apply* pad = below(apply, "pad");
+    const Apply* pad = operand_of(apply, ops::kPad);
     if (!pad || float_attr(pad->attrs, "value") != static_cast<double>(int_attr(apply.attrs, "pad_value"))) {
       return std::nullopt;
     }
@@ -175,17 +176,16 @@ class Simplifier {
     const runtime::Tensor* weights = constant_of(builder_.module(), apply.args[1]);
     const TensorType* type = builder_.tensor_type(apply.args[0]);
     if (!weights || weights->shape().size() != 2 || type->rank() != 2) return std::nullopt;
-    const Operator* transpose = context_.find_operator("transpose");
-    auto turned = transpose->reference({{"axes", Ints{1, 0}}}, std::span(weights, 1));
-    if (!turned) return std::nullopt;
-    TENON_TRY_ASSIGN(dense, make("dense", {apply.args[0], builder_.constant(std::move(turned->front()))}, {}));
+    auto transposed = context_.op(ops::kTranspose).reference({{"axes", Ints{1, 0}}}, std::span(weights, 1));
+    if (!transposed) return std::nullopt;
+    TENON_TRY_ASSIGN(dense, make(ops::kDense, {apply.args[0], builder_.constant(std::move(transposed->front()))}, {}));
     binding_.value = std::move(*dense);
     return std::nullopt;
   }
 
-  // quantize(dequantize(q)) by the same scale is q: the division finds the integer again within half an ulp.
+  // quantize(dequantize(q)) by the same scale is q: the division is within half an ulp of the integer.
   Outcome requantized(const Apply& apply) const {
-    const Apply* inner = below(apply, "dequantize");
+    const Apply* inner = operand_of(apply, ops::kDequantize);
     if (!inner) return std::nullopt;
     for (const char* attr : {"scale", "zero_point", "axis"}) {
       if (inner->attrs.find(attr)->second != apply.attrs.find(attr)->second) return std::nullopt;
@@ -195,8 +195,8 @@ class Simplifier {
     return inner->args[0];
   }
 
-  // Whether a layout's change back to the plain one drops no lane.
-  bool takes_all(const Apply& apply) const {
+  // Whether the transform back to the plain layout drops no lane.
+  bool keeps_all_lanes(const Apply& apply) const {
     const int64_t channels = int_attr(apply.attrs, "channels");
     if (channels == 0) return true;
     const TensorType* type = builder_.tensor_type(apply.args[0]);
@@ -206,12 +206,12 @@ class Simplifier {
     return blocks && lanes && *blocks * *lanes == channels;
   }
 
-  // A layout and back again. Blocks that were filled up come back as zeros, so this way round only full ones cancel.
+  // A layout_transform and its inverse. Padding lanes come back as zeros, so only full blocks cancel in this order.
   Outcome layouts(const Apply& apply) const {
     if (string_attr(apply.attrs, "from") == string_attr(apply.attrs, "to")) return apply.args[0];
-    const Apply* inner = below(apply, "layout_transform");
+    const Apply* inner = operand_of(apply, ops::kLayoutTransform);
     if (!inner || string_attr(inner->attrs, "from") != string_attr(apply.attrs, "to") ||
-        string_attr(inner->attrs, "to") != string_attr(apply.attrs, "from") || !takes_all(*inner)) {
+        string_attr(inner->attrs, "to") != string_attr(apply.attrs, "from") || !keeps_all_lanes(*inner)) {
       return std::nullopt;
     }
     TENON_TRY_ASSIGN(type, infer_value(context_, builder_.module(), function_, binding_.value));
@@ -235,8 +235,8 @@ Expected<Module> simplify(Context& context, Module module) {
 }
 
 Pass simplify_pass() {
-  return {"simplify", "Drops what does nothing and joins neighbours: reshapes, transposes, rectifiers, padding.",
-          simplify};
+  return {"simplify",
+          "Removes operators without an effect and merges adjacent reshapes, transposes, ReLUs and padding.", simplify};
 }
 
 }  // namespace tenon::compiler

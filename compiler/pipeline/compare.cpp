@@ -16,9 +16,9 @@ Expected<std::vector<Tensor>> Comparison::reference(std::span<const Tensor> inpu
   values_.clear();
   const auto keep = [&](const Function& function, const Binding& binding, const RunValue& value) {
     const bool in_region = !function.target.empty() && function.composite.empty();
-    // A transform at the border has the name of the value itself, which is wanted plain.
+    // A layout transform at the region boundary has the name of its value, which is compared in its plain layout.
     const auto* apply = std::get_if<Apply>(&binding.value);
-    const bool transformed = apply != nullptr && apply->op->name == "layout_transform";
+    const bool transformed = apply != nullptr && apply->op->is(ops::kLayoutTransform);
     if (in_region && !transformed && value.tensor())
       values_[std::string(model_.context->name(function.info(binding.var).name))] = value.tensor();
   };
@@ -27,11 +27,11 @@ Expected<std::vector<Tensor>> Comparison::reference(std::span<const Tensor> inpu
 
 runtime::Hook Comparison::hook() {
   return [this](const runtime::Step& step) -> Status {
-    for (const runtime::TapValue& tap : step.taps) {
-      TENON_TRY(compare(tap.tap->name, tap.value, runtime::kBaseWorkspace, tap.tap->offset));
+    for (const runtime::ProbeValue& probe : step.probes) {
+      TENON_TRY(compare(probe.probe->name, probe.value, runtime::kBaseWorkspace, probe.probe->offset));
     }
     const auto* call = std::get_if<runtime::CallProgram>(&step.instruction->operation);
-    if (call == nullptr || step.taps.empty()) return {};
+    if (call == nullptr || step.probes.empty()) return {};
     const auto& outputs = compilation_.executable.programs[call->program].outputs;
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (values_.contains(outputs[i].name)) TENON_TRY(compare(outputs[i].name, step.results[i], outputs[i].base, 0));
@@ -40,11 +40,11 @@ runtime::Hook Comparison::hook() {
   };
 }
 
-// On the device it is blocked, [n][ceil(c / B)][h][w][B] or [n][ceil(c / B)][B], the reference's value plain,
+// The device's value is blocked, [n][ceil(c / B)][h][w][B] or [n][ceil(c / B)][B], the reference's value plain,
 // [n][c][h][w] or [n][c].
 Status Comparison::compare(const std::string& name, const Tensor& value, int base, uint64_t offset) {
   const auto it = values_.find(name);
-  if (it == values_.end()) return error("the reference has no such value", name, {}, Fault::kInternal);
+  if (it == values_.end()) return error("the reference has no value of this name", name, {}, Fault::kInternal);
   Shape blocked = value.shape();
   if (blocked.size() == 3) blocked.insert(blocked.begin() + 2, {1, 1});
   Shape plain = it->second.shape();
@@ -60,23 +60,23 @@ Status Comparison::compare(const std::string& name, const Tensor& value, int bas
   const auto expected = it->second.data<int8_t>();
   size_t at = 0;
   std::optional<Diagnostic> first;
-  std::vector<std::byte> whole;  // what must be there; lanes beyond the last channel are free
+  std::vector<std::byte> whole;  // the expected bytes; lanes beyond the last channel are arbitrary
   for (int64_t n = 0; n < plain[0]; ++n) {
     for (int64_t c = 0; c < plain[1]; ++c) {
       for (int64_t y = 0; y < plain[2]; ++y) {
         for (int64_t x = 0; x < plain[3]; ++x, ++at) {
-          const auto place =
+          const auto offset_in_block =
               static_cast<size_t>((((n * blocked[1] + c / lanes) * plain[2] + y) * plain[3] + x) * lanes + c % lanes);
-          if (found[place] == expected[at]) continue;
+          if (found[offset_in_block] == expected[at]) continue;
           if (!first) {
             whole.assign(value.bytes().begin(), value.bytes().end());
             first = Diagnostic{
                 fmt::format("layer {}: image {}, channel {}, y {}, x {} is {} on the device, {} in the reference", name,
-                            n, c, y, x, found[place], expected[at]),
+                            n, c, y, x, found[offset_in_block], expected[at]),
                 compilation_.executable.name, "this is a fault of the accelerator or its compiler: please report it",
                 Fault::kInternal};
           }
-          whole[place] = static_cast<std::byte>(expected[at]);
+          whole[offset_in_block] = static_cast<std::byte>(expected[at]);
         }
       }
     }
@@ -92,7 +92,7 @@ Status Comparison::compare(const std::string& name, const Tensor& value, int bas
 
 namespace {
 
-// Whether floats are equal but for the order of sums and the last digits of functions: to kTolerance of their size.
+// Whether floats are equal up to the order of sums and the rounding of functions: within kTolerance of their magnitude.
 template <class T>
 bool near(std::span<const T> a, std::span<const T> b) {
   return std::ranges::equal(a, b, [](T x, T y) {

@@ -12,7 +12,7 @@
 
 namespace tenon::compiler {
 
-// Holds what a session computes against the reference interpreter's run of the same partitioned module: every
+// Compares a session with the reference interpreter's run of the same partitioned module: every
 // intermediate tensor that a program keeps (CompileOptions::keep_intermediates), every output of a program and every
 // result of the model.
 class Comparison {
@@ -22,8 +22,8 @@ class Comparison {
   // Runs the reference on one sample and keeps all its values; returns its results.
   Expected<std::vector<runtime::Tensor>> reference(std::span<const runtime::Tensor> inputs);
 
-  // For SessionOptions::hook: compares each program's taps and outputs with the values of the last reference(). A
-  // difference ends the run with an error that names the layer, the place and both values.
+  // For SessionOptions::hook: compares each program's probes and outputs with the values of the last reference(). A
+  // difference ends the run with an error that names the layer, the element and both values.
   runtime::Hook hook();
 
   // The results of the session against those of the reference: integers bit for bit, floats to kTolerance of their
@@ -33,7 +33,7 @@ class Comparison {
   // Whether all results so far were equal bit for bit.
   bool exact() const { return exact_; }
 
-  // The tensor that was found to differ, as it must lie in device memory.
+  // The tensor that differs, with the bytes expected in device memory.
   struct Mismatch {
     std::string name;
     int base = 0;  // register of its launch

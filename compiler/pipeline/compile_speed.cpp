@@ -65,7 +65,7 @@ class ModuleText {
     skips_.push_back(last_);
   }
 
-  // One of ten kinds, in turn.
+  // Ten kinds of layers, in rotation.
   void step() {
     const std::string x = last_, near = skips_[skips_.size() - std::min<size_t>(skips_.size(), 3)],
                       far = skips_[skips_.size() / 2];

@@ -1,4 +1,4 @@
-// How much work the compiler does for an operator, on modules that are made for it.
+// The work of the compiler for an operator, on modules generated for this measurement.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace tenon::compiler {
 
-// The text of a module of about so many operators, the same for the same number: dense layers with norms and
+// The text of a module of about that many operators, equal for equal counts: dense layers with norms and
 // rectifiers, skips over a few operators and over many, transposes and reshapes, calls, arms, closures and a list. One
 // function has half of them in one straight line.
 std::string speed_module(size_t operators);

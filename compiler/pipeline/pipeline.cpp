@@ -9,7 +9,6 @@
 #include "compiler/frontend/onnx.h"
 #include "compiler/ir/text.h"
 #include "compiler/lower/lower.h"
-#include "compiler/passes/memory.h"
 #include "compiler/passes/passes.h"
 #include "support/try.h"
 
@@ -48,12 +47,12 @@ Expected<Model> load_model(const std::filesystem::path& path, const std::map<std
 Expected<Compilation> compile(const Model& model, const CompileOptions& options) {
   Context& context = *model.context;
   Compilation result;
-  std::string numbers = "as in the model";
+  std::string numeric_types = "as in the model";
   if (options.calibration) {
     TENON_TRY_ASSIGN(ranges, calibrate(context, model.module, model.entry, *options.calibration, options.calibrate));
     TENON_TRY_ASSIGN(quantized, quantize(context, model.module, model.entry, *ranges, options.quantize));
     result.quantized = std::move(*quantized);
-    numbers = fmt::format("int8, calibrated on {} samples", options.calibration->size());
+    numeric_types = fmt::format("int8, calibrated on {} samples", options.calibration->size());
   } else {
     TENON_TRY_ASSIGN(integers, integer_layers(context, clone(model.module)));
     result.quantized = std::move(*integers);
@@ -68,23 +67,21 @@ Expected<Compilation> compile(const Model& model, const CompileOptions& options)
   result.placements = std::move(*placements);
   TENON_TRY_ASSIGN(kernels, run_passes(context, clone(result.partitioned), kernel_passes(), options.passes));
   result.kernels = std::move(*kernels);
-  LowerOptions lowering{.name = model.name, .facts = {{"model", model.name}, {"numbers", numbers}}};
+  LowerOptions lowering{.name = model.name, .facts = {{"model", model.name}, {"numbers", numeric_types}}};
   if (options.accelerator) lowering.facts.emplace_back("configuration", options.accelerator->name);
-  lowering.facts.emplace_back("memory",
-                              str(plan_memory(context, result.kernels, *result.kernels.function(model.entry))));
   std::vector<CpuPlacement> on_cpu;
   lowering.cpu = options.cpu;
   lowering.placements = &on_cpu;
   TENON_TRY_ASSIGN(executable, lower(context, result.kernels, model.entry, targets, lowering));
   result.executable = std::move(*executable);
   for (Placement& placement : result.placements) {
-    const auto found = std::ranges::find_if(on_cpu, [&](const CpuPlacement& one) {
-      return placement.target.empty() && one.span == placement.span && one.op == placement.op;
+    const auto found = std::ranges::find_if(on_cpu, [&](const CpuPlacement& cpu_placement) {
+      return placement.target.empty() && cpu_placement.span == placement.span && cpu_placement.op == placement.op;
     });
     if (found == on_cpu.end()) continue;
     placement.kernel = found->kernel.empty() ? fmt::format("reference kernel: {}", found->reason)
                                              : fmt::format("native @{}{}{}", found->kernel,
-                                                           found->choice.empty() ? "" : ", measured: ", found->choice);
+                                                           found->knobs.empty() ? "" : ", measured: ", found->knobs);
   }
   return result;
 }

@@ -1,5 +1,5 @@
-// The way of one model, from its file to an executable: import, simplify, quantize, partition, lower. The stations are
-// kept, so that each can be printed, run and compared with the next.
+// The way of one model, from its file to an executable: import, simplify, quantize, partition, lower. Each stage's
+// module is kept, so that it can be printed, run and compared with the next.
 #pragma once
 
 #include <filesystem>
@@ -20,7 +20,7 @@
 
 namespace tenon::compiler {
 
-// A model as it was read and simplified: still in the numbers that it came with.
+// A model after import and simplification, in its original numeric types.
 struct Model {
   std::unique_ptr<Context> context;  // owns types, names and operators of every module made from the model
   Module module;
@@ -30,8 +30,8 @@ struct Model {
   const Function& main() const { return *module.function(entry); }
 };
 
-// Reads a model as it is, by the ending of its file: .onnx, or the text form .tn. `shapes` binds unknown sizes by name;
-// `inference` is for the text form.
+// Reads a model without simplification, by the ending of its file: .onnx, or the text form .tn. `shapes` binds unknown
+// sizes by name; `inference` is for the text form.
 Expected<Model> read_model(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes,
                            const InferOptions& inference = {});
 // Reads a model that has a @main, and runs the standard passes on it.
@@ -40,19 +40,19 @@ Expected<Model> load_model(const std::filesystem::path& path, const std::map<std
 
 struct CompileOptions {
   std::optional<spec::Config> accelerator;  // none: everything runs on the CPU
-  bool dnnl = false;                        // leave to oneDNN what it takes and no accelerator does
-  const Samples* calibration = nullptr;     // none: the model stays in the numbers that it came with
+  bool dnnl = false;                        // oneDNN runs operators that the accelerator does not support
+  const Samples* calibration = nullptr;     // none: the model keeps its numeric types
   CalibrationOptions calibrate{};
   QuantizeOptions quantize{};
   bool keep_intermediates = false;  // for comparison layer by layer
-  CpuOptions cpu = {};              // what computes what no accelerator takes
+  CpuOptions cpu = {};              // kernels of operators that the accelerator does not support
   PassOptions passes = {};
 };
 
 struct Compilation {
-  Module quantized;  // what the executable computes, before partitioning; the model itself where it was not quantized
+  Module quantized;  // the executed function before partitioning; the model itself where it is not quantized
   Module partitioned;
-  Module kernels;  // the same, with what is left to the CPU grouped into kernels: what is lowered
+  Module kernels;  // the partitioned module with the CPU's operators grouped into kernels; it is lowered
   std::vector<Placement> placements;
   runtime::Executable executable;
 };

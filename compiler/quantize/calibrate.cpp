@@ -24,7 +24,7 @@ struct Histogram {
     ++total;
   }
 
-  // The range without the outermost `tail` of the values on each side.
+  // The range without the outermost fraction `tail` of the values on each side.
   Range cut(const Range& range, double tail) const {
     const auto edge = [&](bool low) {
       const auto allowed = static_cast<uint64_t>(tail * static_cast<double>(total));
@@ -40,7 +40,7 @@ struct Histogram {
   }
 };
 
-// Shows every f32 tensor of the entry function, parameters included, to `visit`.
+// Calls `visit` with every f32 tensor of the entry function, parameters included.
 template <class F>
 Status run_samples(const Context& context, const Module& module, Symbol entry, const Samples& samples, F&& visit) {
   const Function& function = *module.function(entry);
@@ -69,7 +69,7 @@ Expected<Ranges> calibrate(const Context& context, const Module& module, Symbol 
     return error(fmt::format("the module has no function @{}", context.name(entry)), {}, {}, Fault::kInternal);
   }
   if (samples.empty())
-    return error("calibration needs at least one sample", {}, "give data like that which the model will see");
+    return error("calibration requires at least one sample", {}, "use data like the model's later inputs");
   if (!(options.percentile > 0.5 && options.percentile <= 1)) {
     return error(fmt::format("percentile is {}, must be above 0.5 and at most 1", options.percentile), {}, {},
                  Fault::kUsage);
@@ -84,9 +84,9 @@ Expected<Ranges> calibrate(const Context& context, const Module& module, Symbol 
       if (!std::isfinite(value) && not_finite.empty()) {
         not_finite = fmt::format("a value of %{} is {}", context.name(function.info(var).name), value);
       }
-      range.lo = range.seen ? std::min(range.lo, value) : value;
-      range.hi = range.seen ? std::max(range.hi, value) : value;
-      range.seen = true;
+      range.lo = range.observed ? std::min(range.lo, value) : value;
+      range.hi = range.observed ? std::max(range.hi, value) : value;
+      range.observed = true;
     }
   };
   TENON_TRY(run_samples(context, module, entry, samples, widen));
@@ -100,7 +100,7 @@ Expected<Ranges> calibrate(const Context& context, const Module& module, Symbol 
   };
   TENON_TRY(run_samples(context, module, entry, samples, count));
   for (size_t i = 0; i < ranges.size(); ++i) {
-    if (ranges[i].seen) ranges[i] = histograms[i].cut(ranges[i], (1 - options.percentile) / 2);
+    if (ranges[i].observed) ranges[i] = histograms[i].cut(ranges[i], (1 - options.percentile) / 2);
   }
   return ranges;
 }

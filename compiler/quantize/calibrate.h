@@ -1,4 +1,4 @@
-// Calibration: the range of every value of a float function over data that the user gives.
+// Calibration: the range of every value of a float function over the user's data.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 namespace tenon::compiler {
 
 enum class Calibration : uint8_t {
-  kMinMax,      // all that was seen
+  kMinMax,      // all observed values
   kPercentile,  // all but the outermost (1 - percentile) / 2 on each side, by a histogram
 };
 Expected<Calibration> parse_calibration(std::string_view text);  // "minmax", "percentile"
@@ -22,15 +22,15 @@ struct CalibrationOptions {
 
 struct Range {
   float lo = 0, hi = 0;
-  bool seen = false;
+  bool observed = false;
 };
 using Ranges = std::vector<Range>;  // by VarId of the calibrated function; tensors of f32 only
 
-// One list of inputs a sample, as interpret() takes them.
+// One list of inputs per sample, as for interpret().
 using Samples = std::vector<std::vector<runtime::Tensor>>;
 
-// Runs `entry` on every sample with the reference kernels. No sample at all, or a value that is not finite, is an
-// error.
+// Runs `entry` on every sample with the reference kernels. An empty list of samples, or a value that is not finite, is
+// an error.
 Expected<Ranges> calibrate(const Context& context, const Module& module, Symbol entry, const Samples& samples,
                            const CalibrationOptions& options = {});
 

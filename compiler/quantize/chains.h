@@ -1,9 +1,8 @@
-// Chains of float operators that become one requantization: an anchor with its bias, a residual addition and
-// rectifiers.
+// Chains of float operators that become one requantization: an anchor with its bias, a residual addition and clamps.
 //
-//   anchor (conv2d, dense; constant weights) -> bias_add? -> rectifier? -> (add residual -> rectifier?)?
+//   anchor (conv2d, dense; constant weights) -> bias_add? -> clamp? -> (add residual -> clamp?)?
 //
-// A rectifier is a relu or a clip. Every value inside has one user, the next of the chain.
+// A clamp is a relu or a clip. Every value inside the chain has one user, the next operator of the chain.
 #pragma once
 
 #include <limits>
@@ -14,24 +13,24 @@
 
 namespace tenon::compiler {
 
-struct Rectifier {
+struct Clamp {
   double lo = -std::numeric_limits<double>::infinity(), hi = std::numeric_limits<double>::infinity();
 };
-Rectifier rectifier_of(const Apply& apply);  // a relu or a clip
+Clamp clamp_of(const Apply& apply);  // of a relu or a clip
 
 struct Chain {
   const Apply* anchor = nullptr;
   SpanId span{};  // of the anchor
   ConstId weights{};
   std::optional<ConstId> bias;
-  Rectifier before;  // the residual is added; with no residual everything is in `after`
+  Clamp before;  // applied before the residual is added; without a residual, `after` is the only clamp
   std::optional<VarId> residual;
-  Rectifier after;
+  Clamp after;
 };
 
 struct Chains {
   std::vector<std::optional<Chain>> at_root;  // by binding
-  std::vector<bool> inner;                    // by binding: part of a chain, but not its root
+  std::vector<bool> inner;                    // by binding: inside a chain, and not its root
 };
 Chains find_chains(const Module& module, const Function& function);
 

@@ -25,10 +25,10 @@ int64_t Scale::quantize(double real) const { return static_cast<int64_t>(std::ne
 
 Scale scale_for(const Range& range, bool symmetric) {
   const double lo = std::min(0.0, static_cast<double>(range.lo)), hi = std::max(0.0, static_cast<double>(range.hi));
-  constexpr double kSmallest = 1e-30;  // a range of nothing but zeros still needs a scale
+  constexpr double kSmallest = 1e-30;  // a range of zeros only still needs a scale
   if (symmetric) {
-    const double most = std::max(-lo, hi);
-    return {most > kSmallest ? most / 127 : 1.0, 0};
+    const double largest = std::max(-lo, hi);
+    return {largest > kSmallest ? largest / 127 : 1.0, 0};
   }
   if (hi - lo <= kSmallest) return {1.0, 0};
   const double scale = (hi - lo) / 255;
@@ -42,9 +42,9 @@ QuantizedWeights quantize_weights(std::span<const float> weights, size_t channel
   result.values.reserve(weights.size());
   for (size_t c = 0; c < channels; ++c) {
     const auto channel = weights.subspan(c * per_channel, per_channel);
-    double most = 0;
-    for (const float w : channel) most = std::max(most, std::abs(static_cast<double>(w)));
-    double scale = most > 0 ? most / 127 : 1.0;
+    double largest = 0;
+    for (const float w : channel) largest = std::max(largest, std::abs(static_cast<double>(w)));
+    double scale = largest > 0 ? largest / 127 : 1.0;
     if (!bias.empty()) scale = std::max(scale, std::abs(static_cast<double>(bias[c])) / (input_scale * (1 << 30)));
     int64_t sum = 0;
     for (const float w : channel) {

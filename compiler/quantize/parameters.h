@@ -1,4 +1,4 @@
-// From real numbers to the integers of hw/spec/requantize.h: scales, zero points, multipliers, shifts.
+// Converts real scales to the integers of hw/spec/requantize.h: scales, zero points, multipliers, shifts.
 //
 // A real value r is represented as scale * (q - zero).
 #pragma once
@@ -24,18 +24,18 @@ struct Scale {
 // The finest int8 scale that holds the range and 0 exactly. Symmetric: zero is 0.
 Scale scale_for(const Range& range, bool symmetric);
 
-// Weights [channels][per_channel], symmetric per channel: values in -127 .. 127 and a scale a channel. A channel's
-// scale is never so small that its bias would leave int32.
+// Weights [channels][per_channel], symmetric per channel: values in -127 .. 127 and one scale per channel. A channel's
+// scale is never so small that its bias would exceed int32.
 struct QuantizedWeights {
   std::vector<int8_t> values;
   std::vector<double> scales;
-  std::vector<int64_t> sums;  // of the values, a channel
+  std::vector<int64_t> sums;  // of the values, per channel
 };
 QuantizedWeights quantize_weights(std::span<const float> weights, size_t channels, std::span<const float> bias,
                                   double input_scale);
 
-// multiplier and shift with multiplier * 2^-(shift + 8) nearest to `ratio` > 0: 16 bits, normalized. Ratios that the
-// fields cannot hold become 0 (too small to reach an output step) or the largest one (saturates anyway).
+// multiplier and shift with multiplier * 2^-(shift + 8) nearest to `ratio` > 0: 16 bits, normalized. Ratios outside
+// the fields' range become 0 (less than an output step) or the largest value (the result saturates anyway).
 spec::ChannelParameters requantize_ratio(double ratio);
 // The same for the residual: r_multiplier * 2^-r_shift = 256 * ratio.
 void set_residual(spec::LayerParameters& layer, double ratio, int8_t zero);

@@ -19,7 +19,7 @@ namespace {
 
 using runtime::Tensor;
 
-// A value of the float function in the new one: in one form or in both.
+// A value of the float function in the quantized function: in one form or in both.
 struct Forms {
   std::optional<Atom> real;
   std::optional<Atom> integer;
@@ -55,8 +55,7 @@ class Quantizer {
       const Binding& binding = function_.body.bindings[i];
       if (chains.inner[i]) continue;  // computed with its chain's root
       builder_.at(function_.info(binding.var).span);
-      const Status status = chains.at_root[i] ? emit_chain(*chains.at_root[i], binding.var) : emit(binding);
-      if (!status) return std::unexpected(status.error());
+      TENON_TRY(chains.at_root[i] ? emit_chain(*chains.at_root[i], binding.var) : emit(binding));
     }
     TENON_TRY_ASSIGN(result, real(function_.body.result));
     builder_.finish(*result);
@@ -75,11 +74,10 @@ class Quantizer {
   Expected<Atom> real(const Atom& atom) {
     if (const auto* constant = std::get_if<ConstId>(&atom)) return builder_.constant(from_.constant(*constant));
     const auto* var = std::get_if<VarId>(&atom);
-    if (!var) return error("a function is no value yet", {}, {}, Fault::kInternal);
+    if (!var) return error("a function used as a value is not supported", {}, {}, Fault::kInternal);
     Forms& forms = values_[index(*var)];
     if (!forms.real) {
-      auto made = builder_.apply("dequantize", {*forms.integer}, scale_attrs(forms.scale), name(*var));
-      if (!made) return made;
+      TENON_TRY_ASSIGN(made, builder_.apply(ops::kDequantize, {*forms.integer}, scale_attrs(forms.scale), name(*var)));
       forms.real = *made;
     }
     return *forms.real;
@@ -92,7 +90,7 @@ class Quantizer {
       forms.scale = scale_of(var);
       const SpanId user = builder_.span();
       builder_.at(function_.info(var).span);
-      auto made = builder_.apply("quantize", {*forms.real}, scale_attrs(forms.scale), name(var));
+      auto made = builder_.apply(ops::kQuantize, {*forms.real}, scale_attrs(forms.scale), name(var));
       builder_.at(user);
       if (!made) return made;
       forms.integer = *made;
@@ -106,20 +104,21 @@ class Quantizer {
     return var && values_[index(*var)].integer;
   }
 
-  // What keeps its representation passes through; all else is float.
+  // Operators that keep the representation of their operand are applied to int8; all others run in float.
   Status emit(const Binding& binding) {
     const auto* apply = std::get_if<Apply>(&binding.value);
     const auto* input = apply && !apply->args.empty() ? std::get_if<VarId>(&apply->args[0]) : nullptr;
     if (apply && input && values_[index(*input)].integer) {
-      const std::string& op = apply->op->name;
-      if (op == "flatten" || op == "reshape" || op == "transpose" || op == "identity" || op == "max_pool2d") {
+      const Operator& op = *apply->op;
+      if (op.is(ops::kFlatten) || op.is(ops::kReshape) || op.is(ops::kTranspose) || op.is(ops::kIdentity) ||
+          op.is(ops::kMaxPool2d)) {
         return keep(binding.var, builder_.apply(op, {*values_[index(*input)].integer}, apply->attrs, name(binding.var)),
                     scale(*input));
       }
-      if (op == "relu" || op == "clip") return emit_clip(binding.var, *apply, *input);
-      if (op == "global_avg_pool") return emit_average(binding.var, *input);
+      if (op.is(ops::kRelu) || op.is(ops::kClip)) return emit_clip(binding.var, *apply, *input);
+      if (op.is(ops::kGlobalAvgPool)) return emit_average(binding.var, *input);
     }
-    if (apply && apply->op->name == "add" &&
+    if (apply && apply->op->is(ops::kAdd) &&
         std::ranges::all_of(apply->args, [&](const Atom& a) { return has_integer(a); }) &&
         function_.type(std::get<VarId>(apply->args[0])) == function_.type(std::get<VarId>(apply->args[1]))) {
       return emit_add({.anchor = nullptr,
@@ -153,33 +152,33 @@ class Quantizer {
 
   Status emit_clip(VarId var, const Apply& apply, VarId input) {
     const Scale& s = scale(input);
-    const auto [lo, hi] = bounds(rectifier_of(apply), s);
+    const auto [lo, hi] = bounds(clamp_of(apply), s);
     return keep(var,
-                builder_.apply("clip", {*values_[index(input)].integer},
+                builder_.apply(ops::kClip, {*values_[index(input)].integer},
                                {{"min", static_cast<double>(lo)}, {"max", static_cast<double>(hi)}}, name(var)),
                 s);
   }
 
-  // The clamp of int8 values that a rectifier is.
-  static std::pair<int64_t, int64_t> bounds(const Rectifier& rectifier, const Scale& s) {
+  // The bounds of a clamp as int8 values.
+  static std::pair<int64_t, int64_t> bounds(const Clamp& clamp, const Scale& s) {
     const auto bound = [&](double real, int64_t none) {
       if (std::isinf(real)) return none;
       return std::clamp<int64_t>(static_cast<int64_t>(std::clamp(std::nearbyint(real / s.scale), -1e6, 1e6)) + s.zero,
                                  -128, 127);
     };
-    return {bound(rectifier.lo, -128), bound(rectifier.hi, 127)};
+    return {bound(clamp.lo, -128), bound(clamp.hi, 127)};
   }
 
-  // Sum of the map, then a requantization that divides.
+  // The sum over the map, then a requantization that divides by its area.
   Status emit_average(VarId var, VarId input) {
     const Dims& dims = function_.type(input).tensor()->dims;
     const auto channels = dims[1].constant(), height = dims[2].constant(), width = dims[3].constant();
     if (!channels || !height || !width) {
-      return error("global_avg_pool needs a map of known size to be quantized", from_.span(builder_.span()).str(),
+      return error("global_avg_pool requires a map of known size to be quantized", from_.span(builder_.span()).str(),
                    "bind the variables of the shape, as --shapes H=224");
     }
     const Scale in = scale(input), out = scale_of(var);
-    TENON_TRY_ASSIGN(sum, builder_.apply("global_sum_pool", {*values_[index(input)].integer}, {}, name(var)));
+    TENON_TRY_ASSIGN(sum, builder_.apply(ops::kGlobalSumPool, {*values_[index(input)].integer}, {}, name(var)));
     const int64_t area = *height * *width;
     std::vector<spec::ChannelParameters> parameters(
         static_cast<size_t>(*channels), requantize_ratio(in.scale / (out.scale * static_cast<double>(area))));
@@ -200,24 +199,23 @@ class Quantizer {
     const QuantizedWeights q = quantize_weights(weights.data<float>(), channels, bias_values, in.scale);
 
     Attrs attrs = chain.anchor->attrs;
-    if (chain.anchor->op->name == "conv2d") attrs["pad_value"] = int64_t{in.zero};
-    auto acc =
-        builder_.apply(chain.anchor->op->name, {*x, builder_.constant(Tensor::of<int8_t>(weights.shape(), q.values))},
-                       std::move(attrs), name(root));
-    if (!acc) return forward_error(acc);
+    if (chain.anchor->op->is(ops::kConv2d)) attrs["pad_value"] = int64_t{in.zero};
+    TENON_TRY_ASSIGN(
+        acc, builder_.apply(*chain.anchor->op, {*x, builder_.constant(Tensor::of<int8_t>(weights.shape(), q.values))},
+                            std::move(attrs), name(root)));
     std::vector<spec::ChannelParameters> parameters(channels);
     for (size_t c = 0; c < channels; ++c) {
       const double step = in.scale * q.scales[c];
       parameters[c] = requantize_ratio(step / out.scale);
       const double real_bias = bias ? static_cast<double>(bias_values[c]) / step : 0;
-      const double whole = std::nearbyint(real_bias) - static_cast<double>(in.zero) * static_cast<double>(q.sums[c]);
+      const double total = std::nearbyint(real_bias) - static_cast<double>(in.zero) * static_cast<double>(q.sums[c]);
       constexpr double kLimit = std::numeric_limits<int32_t>::max();
-      parameters[c].bias = static_cast<int32_t>(std::clamp(whole, -kLimit - 1, kLimit));
+      parameters[c].bias = static_cast<int32_t>(std::clamp(total, -kLimit - 1, kLimit));
     }
     return finish_chain(chain, root, *acc, parameters, out);
   }
 
-  // An addition that no convolution takes: the first operand is the accumulator.
+  // An addition that is not fused with a convolution: the first operand is the accumulator.
   Status emit_add(const Chain& chain, VarId root, VarId operand) {
     TENON_TRY_ASSIGN(x, integer(operand));
     const Scale in = scale(operand), out = scale_of(root);
@@ -225,10 +223,10 @@ class Quantizer {
                               ? function_.type(operand).tensor()->dims[1].constant()
                               : std::nullopt;
     if (!channels) {
-      return error("an addition needs a known number of channels (axis 1) to be quantized",
+      return error("an addition requires a known number of channels (axis 1) to be quantized",
                    from_.span(builder_.span()).str(), "bind the variables of the shape, as --shapes C=16");
     }
-    TENON_TRY_ASSIGN(acc, builder_.apply("cast", {*x}, {{"dtype", std::string("i32")}}, name(root)));
+    TENON_TRY_ASSIGN(acc, builder_.apply(ops::kCast, {*x}, {{"dtype", std::string("i32")}}, name(root)));
     std::vector<spec::ChannelParameters> parameters(static_cast<size_t>(*channels),
                                                     requantize_ratio(in.scale / out.scale));
     for (auto& p : parameters) p.bias = -in.zero;
@@ -276,7 +274,8 @@ class Quantizer {
       attrs["r_shift"] = int64_t{layer.r_shift};
     }
     return keep(
-        var, builder_.apply(residual ? "requantize_add" : "requantize", std::move(args), std::move(attrs), name(var)),
+        var,
+        builder_.apply(residual ? ops::kRequantizeAdd : ops::kRequantize, std::move(args), std::move(attrs), name(var)),
         out);
   }
 
@@ -303,9 +302,9 @@ Expected<Module> quantize(Context& context, const Module& module, Symbol entry, 
                  Fault::kInternal);
   }
   if (!first_order(module, *function)) {
-    return error(fmt::format(
-        "@{} has control flow, closures, recursion or references, and such functions cannot be quantized yet",
-        context.name(entry)));
+    return error(
+        fmt::format("@{} has control flow, closures, recursion or references, which quantization does not support yet",
+                    context.name(entry)));
   }
   return Quantizer(context, module, *function, ranges, options).run(entry);
 }

@@ -10,23 +10,24 @@
 namespace tenon::compiler::tune {
 namespace {
 
-using kernels::Choice;
-using kernels::Decided;
+using kernels::KnobSettings;
+using kernels::OperatorKnobs;
 
-constexpr double kWorst = 2;  // times the best option of a decision: beyond, counting is trusted
+constexpr double kMaxCostRatio = 2;  // cost relative to the best option above which the cost model is trusted
 
-Expected<std::vector<Decided>> decisions_of(Context& context, const Module& kernels, const Function& group,
-                                            const std::string& key, const Choice& choice) {
-  TENON_TRY_ASSIGN(kernel, kernels::make_kernel(context, kernels, "kernel", group, [&](const std::string& other) {
-                     return other == key ? choice : Choice();
+Expected<std::vector<OperatorKnobs>> knobs_of(Context& context, const Module& kernels, const Function& group,
+                                              const std::string& key, const KnobSettings& settings) {
+  TENON_TRY_ASSIGN(kernel,
+                   kernels::make_kernel(context, kernels, "kernel", group, [&](const std::string& operator_key) {
+                     return operator_key == key ? settings : KnobSettings();
                    }));
-  return std::move(kernel->decided);
+  return std::move(kernel->knobs);
 }
 
 class Explorer {
  public:
-  Explorer(Context& context, const Module& kernels, const Task& task, size_t most)
-      : context_(context), kernels_(kernels), task_(task), most_(most) {}
+  Explorer(Context& context, const Module& kernels, const Task& task, size_t limit)
+      : context_(context), kernels_(kernels), task_(task), limit_(limit) {}
 
   Expected<std::vector<Candidate>> run() {
     TENON_TRY(explore({}, 0));
@@ -35,48 +36,49 @@ class Explorer {
   }
 
  private:
-  // The choice with what follows from it by default; then what differs from that behind the first `fixed` decisions.
-  Status explore(const Choice& choice, size_t fixed) {
-    TENON_TRY_ASSIGN(decided, decisions_of(context_, kernels_, task_.group, task_.key, choice));
-    const auto own = std::ranges::find(*decided, task_.key, &Decided::key);
-    if (own == decided->end()) return {};
-    Candidate& candidate = found_.emplace_back(own->choice(), 1.0);
-    for (const kernels::Decision& decision : own->decisions) candidate.cost *= ratio(decision, decision.taken);
-    Choice prefix;
-    for (size_t i = 0; i < own->decisions.size(); ++i) {
-      const kernels::Decision& decision = own->decisions[i];
+  // Adds the candidate with these settings and defaults for the other knobs; then explores the other options of all
+  // knobs after the first `fixed` ones.
+  Status explore(const KnobSettings& settings, size_t fixed) {
+    TENON_TRY_ASSIGN(operators, knobs_of(context_, kernels_, task_.group, task_.key, settings));
+    const auto op = std::ranges::find(*operators, task_.key, &OperatorKnobs::key);
+    if (op == operators->end()) return {};
+    Candidate& candidate = found_.emplace_back(op->settings(), 1.0);
+    for (const kernels::Knob& knob : op->knobs) candidate.cost *= ratio(knob, knob.selected);
+    KnobSettings prefix;
+    for (size_t i = 0; i < op->knobs.size(); ++i) {
+      const kernels::Knob& knob = op->knobs[i];
       if (i >= fixed) {
-        for (const size_t option : worth_trying(decision)) {
-          if (found_.size() >= most_) return {};
-          Choice other = prefix;
-          other.insert_or_assign(decision.name, decision.options[option].name);
-          TENON_TRY(explore(other, i + 1));
+        for (const size_t option : worth_trying(knob)) {
+          if (found_.size() >= limit_) return {};
+          KnobSettings variant = prefix;
+          variant.insert_or_assign(knob.name, knob.options[option].name);
+          TENON_TRY(explore(variant, i + 1));
         }
       }
-      prefix.insert_or_assign(decision.name, decision.options[decision.taken].name);
+      prefix.insert_or_assign(knob.name, knob.options[knob.selected].name);
     }
     return {};
   }
 
-  static double ratio(const kernels::Decision& decision, size_t option) {
-    const double best = std::ranges::min_element(decision.options, {}, &kernels::Option::cost)->cost;
-    return best <= 0 ? 1 : std::min(decision.options[option].cost / best, kWorst);
+  static double ratio(const kernels::Knob& knob, size_t option) {
+    const double best = std::ranges::min_element(knob.options, {}, &kernels::Option::cost)->cost;
+    return best <= 0 ? 1 : std::min(knob.options[option].cost / best, kMaxCostRatio);
   }
-  // But the one that is taken; cheap ones first.
-  static std::vector<size_t> worth_trying(const kernels::Decision& decision) {
+  // The options other than the selected one, in the order of their cost.
+  static std::vector<size_t> worth_trying(const kernels::Knob& knob) {
     std::vector<size_t> order;
-    for (size_t i = 0; i < decision.options.size(); ++i) {
-      if (i != decision.taken) order.push_back(i);
+    for (size_t i = 0; i < knob.options.size(); ++i) {
+      if (i != knob.selected) order.push_back(i);
     }
-    std::ranges::stable_sort(order, {}, [&](size_t i) { return decision.options[i].cost; });
-    while (order.size() > 1 && ratio(decision, order.back()) >= kWorst) order.pop_back();
+    std::ranges::stable_sort(order, {}, [&](size_t i) { return knob.options[i].cost; });
+    while (order.size() > 1 && ratio(knob, order.back()) >= kMaxCostRatio) order.pop_back();
     return order;
   }
 
   Context& context_;
   const Module& kernels_;
   const Task& task_;
-  const size_t most_;
+  const size_t limit_;
   std::vector<Candidate> found_;
 };
 
@@ -84,7 +86,7 @@ class Explorer {
 
 Expected<std::vector<Task>> find_tasks(Context& context, const Module& kernels, Symbol entry) {
   std::vector<Task> tasks;
-  std::map<std::string, size_t> known;
+  std::map<std::string, size_t> task_by_key;
   const Function& main = *kernels.function(entry);
   for (const Binding& binding : main.body.bindings) {
     const auto* call = std::get_if<Call>(&binding.value);
@@ -92,25 +94,25 @@ Expected<std::vector<Task>> find_tasks(Context& context, const Module& kernels, 
     const Function* callee = symbol ? kernels.function(*symbol) : nullptr;
     Function group;
     if (callee && callee->composite == "fused") group = *callee;
-    else if (std::holds_alternative<Apply>(binding.value)) group = operator_alone(context, main, binding).function;
+    else if (std::holds_alternative<Apply>(binding.value)) group = single_operator(context, main, binding).function;
     else continue;
-    // What has no kernel has nothing to decide.
-    const auto decided = decisions_of(context, kernels, group, "", {});
-    if (!decided) continue;
-    for (const Decided& one : *decided) {
-      const bool open = std::ranges::any_of(one.decisions, [](const auto& d) { return d.options.size() > 1; });
-      if (!open) continue;
-      const auto [place, is_new] = known.try_emplace(one.key, tasks.size());
-      if (is_new) tasks.push_back({one.key, group, 0});
-      ++tasks[place->second].uses;
+    // Groups without a kernel have no knobs.
+    const auto operators = knobs_of(context, kernels, group, "", {});
+    if (!operators) continue;
+    for (const OperatorKnobs& op : *operators) {
+      const bool has_options = std::ranges::any_of(op.knobs, [](const auto& d) { return d.options.size() > 1; });
+      if (!has_options) continue;
+      const auto [task, is_new] = task_by_key.try_emplace(op.key, tasks.size());
+      if (is_new) tasks.push_back({op.key, group, 0});
+      ++tasks[task->second].uses;
     }
   }
   return tasks;
 }
 
 Expected<std::vector<Candidate>> find_candidates(Context& context, const Module& kernels, const Task& task,
-                                                 size_t most) {
-  return Explorer(context, kernels, task, most).run();
+                                                 size_t limit) {
+  return Explorer(context, kernels, task, limit).run();
 }
 
 }  // namespace tenon::compiler::tune

@@ -1,31 +1,31 @@
-// What there is to try: the operators of a model that leave something open, and the ways to write each.
+// The search space: the operators of a model that have knobs, and the candidate settings of each.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "compiler/ir/module.h"
-#include "compiler/kernels/choice.h"
+#include "compiler/kernels/knob.h"
 
 namespace tenon::compiler::tune {
 
-// An operator, in the first group of the model that has it.
+// An operator with knobs, in the first group of the model that contains it.
 struct Task {
-  std::string key;  // kernels::operator_key
-  Function group;   // of the module that the tasks are of
-  int64_t uses = 0;
+  std::string key;   // kernels::operator_key
+  Function group;    // in the module of the tasks
+  int64_t uses = 0;  // in the model
 };
 
-// Of the entry function of a module that is grouped into kernels; once an operator, in the order in which they run.
+// The tasks of the entry function of a module that is grouped into kernels: each operator once, in execution order.
 Expected<std::vector<Task>> find_tasks(Context& context, const Module& kernels, Symbol entry);
 
 struct Candidate {
-  kernels::Choice choice;
-  double cost = 1;  // by counting, 1 for each decision's best option
+  kernels::KnobSettings settings;
+  double cost = 1;  // by the cost model: the product over the knobs of the cost relative to the best option
 };
-// The default first, then by cost; equal ones in the order of the options. What counts more than twice the best option
-// of a decision is left out, but for the second best, and what comes behind `most`.
+// The candidates, at most `limit`: the default first, then by cost, and in the order of the options where costs are
+// equal. Options of more than twice the cost of the best one are left out, except for the second best.
 Expected<std::vector<Candidate>> find_candidates(Context& context, const Module& kernels, const Task& task,
-                                                 size_t most = 256);
+                                                 size_t limit = 256);
 
 }  // namespace tenon::compiler::tune

@@ -19,9 +19,9 @@ namespace {
 using runtime::DType;
 using runtime::Tensor;
 
-constexpr double kRoundSeconds = 1e-3;  // of one kernel, at least
+constexpr double kRoundSeconds = 1e-3;  // minimum of a round of one kernel
 
-// Of a size that sums of thousands of them stay in range.
+// Random values so small that sums of thousands of them stay in range.
 Tensor random_tensor(DType dtype, const runtime::Shape& shape, uint32_t seed) {
   Tensor tensor(dtype, shape);
   std::mt19937 random(seed);
@@ -51,11 +51,11 @@ struct Bench::State {
     runtime::NativeCode code;
     std::optional<runtime::NativeLibrary> library;
   };
-  struct One {
+  struct CandidateKernel {
     const Batch* batch = nullptr;
     size_t kernel = 0;
     std::vector<Tensor> params, results;
-    int calls = 1;  // a round
+    int calls = 1;  // calls in a round
     std::vector<double> times;
   };
 
@@ -64,9 +64,9 @@ struct Bench::State {
   const Task& task;
   const std::string level;
   runtime::ThreadPool pool{1};
-  std::vector<Tensor> args = {};  // of the group
+  std::vector<Tensor> args = {};  // arguments of the group
   std::vector<std::unique_ptr<Batch>> batches = {};
-  std::vector<One> all = {};
+  std::vector<CandidateKernel> candidates = {};
 };
 
 Bench::Bench(Context& context, const Module& kernels, const Task& task, std::string level)
@@ -81,25 +81,25 @@ Bench::Bench(Context& context, const Module& kernels, const Task& task, std::str
 Bench::Bench(Bench&&) noexcept = default;
 Bench::~Bench() = default;
 
-Status Bench::add(const std::vector<kernels::Choice>& choices) {
+Status Bench::add(const std::vector<kernels::KnobSettings>& settings_list) {
   State& s = *state_;
   if (!std::ranges::all_of(s.args, [](const Tensor& arg) { return static_cast<bool>(arg); }))
-    return error("a size is unknown", s.task.key, "bind it, as --shapes N=1", Fault::kUsage);
+    return error("a size is not constant", s.task.key, "bind it, for example with --shapes N=1", Fault::kUsage);
   auto batch = std::make_unique<State::Batch>();
   std::vector<loop::Function> functions;
-  std::vector<State::One> fresh;
-  for (const kernels::Choice& choice : choices) {
+  std::vector<State::CandidateKernel> added;
+  for (const kernels::KnobSettings& settings : settings_list) {
     TENON_TRY_ASSIGN(kernel, kernels::make_kernel(s.context, s.kernels, fmt::format("kernel{}", functions.size()),
                                                   s.task.group, [&](const std::string& key) {
-                                                    return key == s.task.key ? choice : kernels::Choice();
+                                                    return key == s.task.key ? settings : kernels::KnobSettings();
                                                   }));
     functions.push_back(kernels::schedule(s.context, std::move(kernel->function)).function);
-    State::One& one = fresh.emplace_back();
-    one.batch = batch.get();
-    one.kernel = functions.size() - 1;
+    State::CandidateKernel& candidate = added.emplace_back();
+    candidate.batch = batch.get();
+    candidate.kernel = functions.size() - 1;
     for (const kernels::Operand& operand : kernel->operands) {
-      const auto* number = std::get_if<size_t>(&operand);
-      one.params.push_back(number ? s.args[*number] : std::get<Tensor>(operand));
+      const auto* index = std::get_if<size_t>(&operand);
+      candidate.params.push_back(index ? s.args[*index] : std::get<Tensor>(operand));
     }
   }
   std::vector<const loop::Function*> pointers;
@@ -108,38 +108,39 @@ Status Bench::add(const std::vector<kernels::Choice>& choices) {
   batch->code = std::move(*code);
   TENON_TRY_ASSIGN(library, runtime::NativeLibrary::load(batch->code));
   batch->library = std::move(*library);
-  for (State::One& one : fresh) {
-    TENON_TRY_ASSIGN(results, batch->library->call(one.kernel, one.params, s.pool));
-    one.results = std::move(*results);
+  for (State::CandidateKernel& candidate : added) {
+    TENON_TRY_ASSIGN(results, batch->library->call(candidate.kernel, candidate.params, s.pool));
+    candidate.results = std::move(*results);
     const double begin = thread_cpu_seconds();
-    TENON_TRY(batch->library->call_into(one.kernel, one.params, one.results, s.pool));
-    one.calls = std::clamp(static_cast<int>(kRoundSeconds / (thread_cpu_seconds() - begin + 1e-9)), 1, 10000);
-    if (!s.all.empty() || &one != &fresh.front()) {
-      const auto& wanted = s.all.empty() ? fresh.front().results : s.all.front().results;
-      if (one.results != wanted) {
-        return error(fmt::format("'{}' computes something else", kernels::str(choices[one.kernel])), s.task.key, {},
-                     Fault::kInternal);
+    TENON_TRY(batch->library->call_into(candidate.kernel, candidate.params, candidate.results, s.pool));
+    candidate.calls = std::clamp(static_cast<int>(kRoundSeconds / (thread_cpu_seconds() - begin + 1e-9)), 1, 10000);
+    if (!s.candidates.empty() || &candidate != &added.front()) {
+      const auto& expected = s.candidates.empty() ? added.front().results : s.candidates.front().results;
+      if (candidate.results != expected) {
+        return error(fmt::format("the results of '{}' differ from those of the default",
+                                 kernels::str(settings_list[candidate.kernel])),
+                     s.task.key, {}, Fault::kInternal);
       }
     }
   }
-  for (State::One& one : fresh) s.all.push_back(std::move(one));
+  for (State::CandidateKernel& candidate : added) s.candidates.push_back(std::move(candidate));
   s.batches.push_back(std::move(batch));
   return {};
 }
 
-Expected<std::vector<double>> Bench::measure(const std::vector<size_t>& numbers, int rounds) {
+Expected<std::vector<double>> Bench::measure(const std::vector<size_t>& indices, int rounds) {
   State& s = *state_;
   for (int round = 0; round < rounds; ++round) {
-    for (const size_t number : numbers) {
-      State::One& one = s.all[number];
+    for (const size_t index : indices) {
+      State::CandidateKernel& candidate = s.candidates[index];
       const double begin = thread_cpu_seconds();
-      for (int i = 0; i < one.calls; ++i)
-        TENON_TRY(one.batch->library->call_into(one.kernel, one.params, one.results, s.pool));
-      one.times.push_back((thread_cpu_seconds() - begin) / one.calls);
+      for (int i = 0; i < candidate.calls; ++i)
+        TENON_TRY(candidate.batch->library->call_into(candidate.kernel, candidate.params, candidate.results, s.pool));
+      candidate.times.push_back((thread_cpu_seconds() - begin) / candidate.calls);
     }
   }
   std::vector<double> seconds;
-  for (const size_t number : numbers) seconds.push_back(median(s.all[number].times));
+  for (const size_t index : indices) seconds.push_back(median(s.candidates[index].times));
   return seconds;
 }
 

@@ -1,4 +1,4 @@
-// Kernels of one operator's candidates, measured in turns: whatever else the machine does meets all of them.
+// Measures the kernels of one operator's candidates in turns, so that other load on the machine affects all of them.
 #pragma once
 
 #include <memory>
@@ -11,16 +11,17 @@ namespace tenon::compiler::tune {
 
 class Bench {
  public:
-  // Code for one level of this machine's processor; inputs are random, the same in each run.
+  // Measures code for one level of this machine's processor, on random inputs that are equal in each run.
   Bench(Context& context, const Module& kernels, const Task& task, std::string level);
   Bench(Bench&&) noexcept;
   ~Bench();
 
-  // Compiles these, together; they get the next numbers. Each must compute what number 0 does, bit for bit: one that
-  // does not is a fault of ours, and an error.
-  Status add(const std::vector<kernels::Choice>& choices);
-  // CPU seconds of a call on one thread, medians over all rounds since add(), after so many rounds more of these.
-  Expected<std::vector<double>> measure(const std::vector<size_t>& numbers, int rounds);
+  // Compiles these candidates together; they get the next indices. An internal error where the results of one differ in
+  // a bit from those of candidate 0.
+  Status add(const std::vector<kernels::KnobSettings>& settings_list);
+  // Measures these candidates for `rounds` more rounds. CPU seconds of a call on one thread: medians over all rounds
+  // since add().
+  Expected<std::vector<double>> measure(const std::vector<size_t>& indices, int rounds);
 
  private:
   struct State;

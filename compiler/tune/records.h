@@ -1,8 +1,8 @@
-// What was measured, in one SQLite file: for each operator on each level of a processor the choice that was fastest,
-// and every trial, so that a search goes on where it ended.
+// Tuning records in a SQLite file: the fastest knob settings of each operator on each level of a processor, and all
+// trials, so that a later search continues from them.
 //
-// Several processes may use one file at a time; a write is one transaction. Errors: a file that is no SQLite file, is
-// damaged, belongs to another program, or was written by a newer version; nothing of it is then used.
+// Several processes may use one file at a time; a write is one transaction. Errors: a file that is not a SQLite file,
+// is damaged, belongs to another program, or has a newer version; nothing of such a file is used.
 #pragma once
 
 #include <filesystem>
@@ -12,26 +12,26 @@
 #include <string>
 #include <vector>
 
-#include "compiler/kernels/choice.h"
+#include "compiler/kernels/knob.h"
 #include "support/diagnostic.h"
 
 namespace tenon::compiler::tune {
 
 struct Trial {
-  kernels::Choice choice;
-  double ratio = 1;  // its time by that of the default, measured in turns
+  kernels::KnobSettings settings;
+  double ratio = 1;  // time relative to the default, measured in turns
 };
 struct Record {
-  kernels::Choice choice;      // the best
-  double seconds = 0;          // CPU time of a call
-  double default_seconds = 0;  // without records
+  kernels::KnobSettings settings;  // the fastest
+  double seconds = 0;              // CPU time of a call
+  double default_seconds = 0;      // without records
 };
 
 class Records {
  public:
-  // A file that is not there is made.
+  // Opens a file for writing, and creates it if it does not exist.
   static Expected<Records> open(const std::filesystem::path& path);
-  // It must be there, and stays as it is.
+  // Opens an existing file, which is not modified.
   static Expected<Records> open_to_read(const std::filesystem::path& path);
   Records(Records&&) noexcept;
   Records& operator=(Records&&) noexcept;
@@ -39,10 +39,10 @@ class Records {
 
   Expected<std::optional<Record>> find(const std::string& key, const std::string& level) const;
   Expected<std::vector<Trial>> trials(const std::string& key, const std::string& level) const;
-  // Takes the place of an earlier record; trials join those that are there.
+  // Replaces an earlier record, and adds trials to the stored ones.
   Status put(const std::string& key, const std::string& level, const Record& record, const std::vector<Trial>& trials);
-  // By operator, of the first of these levels that has one.
-  Expected<std::map<std::string, kernels::Choice>> best(const std::vector<std::string>& levels) const;
+  // The best settings by operator, from the first of these levels that has a record.
+  Expected<std::map<std::string, kernels::KnobSettings>> best(const std::vector<std::string>& levels) const;
 
  private:
   struct State;
@@ -51,10 +51,10 @@ class Records {
   std::unique_ptr<State> state_;
 };
 
-// For CpuOptions::choices: what a file knows about these levels, the best level first.
-Expected<kernels::Choices> read_choices(const std::filesystem::path& path, const std::vector<std::string>& levels);
-// For CpuOptions::level_choices: of this level or, where that has no record, of the one that has the same instructions
-// but for dot products of bytes: code without those is made for one of the two only.
-Expected<kernels::Choices> read_level_choices(const std::filesystem::path& path, const std::string& level);
+// For CpuOptions::knobs: the records of a file for these levels, the best level first.
+Expected<kernels::KnobLookup> read_knobs(const std::filesystem::path& path, const std::vector<std::string>& levels);
+// For CpuOptions::level_knobs: the records of this level or, where it has none, of the level with the same instructions
+// except for byte dot products. Code without byte dot products is compiled for one of the two only.
+Expected<kernels::KnobLookup> read_level_knobs(const std::filesystem::path& path, const std::string& level);
 
 }  // namespace tenon::compiler::tune

@@ -10,15 +10,15 @@
 namespace tenon::compiler::tune {
 namespace {
 
-using kernels::Choice;
+using kernels::KnobSettings;
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kBatch = 8;            // compiled and measured together
-constexpr int kRounds = 5, kLast = 21;  // of a batch, of the final ones
-constexpr size_t kFinal = 3;            // candidates beside the default
-constexpr double kWorthIt = 0.98;
+constexpr size_t kBatch = 8;                   // compiled and measured together
+constexpr int kRounds = 5, kFinalRounds = 21;  // rounds of a batch, and of the final candidates
+constexpr size_t kFinal = 3;                   // final candidates beside the default
+constexpr double kMaxRecordRatio = 0.98;       // ratio to the default that a record needs
 
-size_t shared(const Choice& a, const Choice& b) {
+size_t num_shared_options(const KnobSettings& a, const KnobSettings& b) {
   return static_cast<size_t>(std::ranges::count_if(a, [&](const auto& option) {
     const auto found = b.find(option.first);
     return found != b.end() && found->second == option.second;
@@ -32,7 +32,7 @@ class Search {
       : options_(options), candidates_(std::move(candidates)), bench_(context, kernels, task, options.level) {
     ratios_.resize(candidates_.size());
     for (const Trial& trial : earlier) {
-      const auto found = std::ranges::find(candidates_, trial.choice, &Candidate::choice);
+      const auto found = std::ranges::find(candidates_, trial.settings, &Candidate::settings);
       if (found != candidates_.end()) ratios_[static_cast<size_t>(found - candidates_.begin())] = trial.ratio;
     }
     ratios_[0] = 1;
@@ -40,8 +40,8 @@ class Search {
 
   Status run(const std::function<bool()>& over) {
     TENON_TRY(compile({0}));
-    while (known() < static_cast<size_t>(options_.trials) && !over()) {
-      const size_t count = std::min(kBatch, static_cast<size_t>(options_.trials) - known());
+    while (num_measured() < static_cast<size_t>(options_.trials) && !over()) {
+      const size_t count = std::min(kBatch, static_cast<size_t>(options_.trials) - num_measured());
       const std::vector<size_t> next = promising(count, false);
       if (next.empty()) break;
       TENON_TRY(compile(next));
@@ -50,52 +50,52 @@ class Search {
     }
     const std::vector<size_t> best = promising(kFinal, true);
     TENON_TRY(compile(best));
-    return measure(best, kLast);
+    return measure(best, kFinalRounds);
   }
 
   size_t measured() const { return measured_; }
   std::vector<Trial> trials() const {
-    std::vector<Trial> all;
+    std::vector<Trial> result;
     for (size_t i = 0; i < ratios_.size(); ++i) {
-      if (ratios_[i]) all.push_back({candidates_[i].choice, *ratios_[i]});
+      if (ratios_[i]) result.push_back({candidates_[i].settings, *ratios_[i]});
     }
-    return all;
+    return result;
   }
-  // Of those that were measured at last.
+  // The fastest of the final candidates.
   Record best() const {
-    size_t taken = 0;
-    for (const size_t i : last_) {
-      if (*ratios_[i] < std::min(*ratios_[taken], kWorthIt)) taken = i;
+    size_t fastest = 0;
+    for (const size_t i : final_) {
+      if (*ratios_[i] < std::min(*ratios_[fastest], kMaxRecordRatio)) fastest = i;
     }
-    return {candidates_[taken].choice, default_seconds_ * *ratios_[taken], default_seconds_};
+    return {candidates_[fastest].settings, default_seconds_ * *ratios_[fastest], default_seconds_};
   }
 
  private:
-  size_t known() const {
+  size_t num_measured() const {
     return static_cast<size_t>(std::ranges::count_if(ratios_, [](auto& r) { return !!r; }));
   }
 
-  Status compile(const std::vector<size_t>& numbers) {
-    std::vector<Choice> choices;
-    for (const size_t i : numbers) {
+  Status compile(const std::vector<size_t>& indices) {
+    std::vector<KnobSettings> settings_list;
+    for (const size_t i : indices) {
       if (!compiled_.try_emplace(i, compiled_.size()).second) continue;
-      choices.push_back(candidates_[i].choice);
+      settings_list.push_back(candidates_[i].settings);
     }
-    return choices.empty() ? Status() : bench_.add(choices);
+    return settings_list.empty() ? Status() : bench_.add(settings_list);
   }
 
-  // These and the default, in turns.
-  Status measure(const std::vector<size_t>& numbers, int rounds) {
-    std::vector<size_t> all{compiled_.at(0)};
-    for (const size_t i : numbers) all.push_back(compiled_.at(i));
-    TENON_TRY_ASSIGN(seconds, bench_.measure(all, rounds));
+  // Measures these candidates and the default in turns.
+  Status measure(const std::vector<size_t>& indices, int rounds) {
+    std::vector<size_t> bench_indices{compiled_.at(0)};
+    for (const size_t i : indices) bench_indices.push_back(compiled_.at(i));
+    TENON_TRY_ASSIGN(seconds, bench_.measure(bench_indices, rounds));
     default_seconds_ = seconds->front();
-    for (size_t i = 0; i < numbers.size(); ++i) ratios_[numbers[i]] = (*seconds)[i + 1] / default_seconds_;
-    last_ = numbers;
+    for (size_t i = 0; i < indices.size(); ++i) ratios_[indices[i]] = (*seconds)[i + 1] / default_seconds_;
+    final_ = indices;
     return {};
   }
 
-  // Of those that were measured the fastest; of the others those that promise most.
+  // The fastest of the measured candidates, or the most promising of the others.
   std::vector<size_t> promising(size_t count, bool was_measured) const {
     std::vector<std::pair<double, size_t>> order;
     for (size_t i = 1; i < candidates_.size(); ++i) {
@@ -103,18 +103,20 @@ class Search {
     }
     std::ranges::sort(order);
     order.resize(std::min(order.size(), count));
-    std::vector<size_t> numbers;
-    for (const auto& [ratio, i] : order) numbers.push_back(i);
-    return numbers;
+    std::vector<size_t> indices;
+    for (const auto& [ratio, i] : order) indices.push_back(i);
+    return indices;
   }
 
-  // The cost by counting, times how wrong that was for others: the more options they share with it the more they count.
-  double expected(size_t number) const {
-    const Candidate& candidate = candidates_[number];
+  // The cost by the cost model, corrected by its errors for the measured candidates, weighted by the options that they
+  // share with this one.
+  double expected(size_t index) const {
+    const Candidate& candidate = candidates_[index];
     double sum = 0, weights = 0;
     for (size_t i = 0; i < candidates_.size(); ++i) {
       if (!ratios_[i]) continue;
-      const double weight = std::exp2(2.0 * static_cast<double>(shared(candidate.choice, candidates_[i].choice)));
+      const double weight =
+          std::exp2(2.0 * static_cast<double>(num_shared_options(candidate.settings, candidates_[i].settings)));
       sum += weight * std::log(std::max(*ratios_[i], 1e-6) * candidates_[0].cost / candidates_[i].cost);
       weights += weight;
     }
@@ -125,8 +127,8 @@ class Search {
   const std::vector<Candidate> candidates_;
   Bench bench_;
   std::vector<std::optional<double>> ratios_;  // by candidate
-  std::map<size_t, size_t> compiled_;          // numbers in bench_
-  std::vector<size_t> last_;
+  std::map<size_t, size_t> compiled_;          // indices in bench_
+  std::vector<size_t> final_;                  // candidates of the last measure()
   double default_seconds_ = 0;
   size_t measured_ = 0;
 };
@@ -140,17 +142,17 @@ Expected<std::vector<Tuned>> tune(Context& context, const Module& kernels, Symbo
     return options.seconds > 0 && std::chrono::duration<double>(Clock::now() - begin).count() > options.seconds;
   };
   TENON_TRY_ASSIGN(tasks, find_tasks(context, kernels, entry));
-  std::vector<Tuned> all;
+  std::vector<Tuned> result;
   for (const Task& task : *tasks) {
-    if (options.progress) options.progress(all.size(), tasks->size(), task.key);
-    Tuned& tuned = all.emplace_back(Tuned{.key = task.key, .uses = task.uses, .record = {}});
+    if (options.progress) options.progress(result.size(), tasks->size(), task.key);
+    Tuned& tuned = result.emplace_back(Tuned{.key = task.key, .uses = task.uses, .record = {}});
     TENON_TRY_ASSIGN(record, records.find(task.key, options.level));
     tuned.record = std::move(*record);
     if (over()) continue;
     TENON_TRY_ASSIGN(candidates, find_candidates(context, kernels, task));
     TENON_TRY_ASSIGN(earlier, records.trials(task.key, options.level));
-    const size_t wanted = std::min(static_cast<size_t>(options.trials), candidates->size());
-    if (tuned.record && earlier->size() >= wanted) continue;
+    const size_t target = std::min(static_cast<size_t>(options.trials), candidates->size());
+    if (tuned.record && earlier->size() >= target) continue;
     tuned.candidates = candidates->size();
     Search search(context, kernels, task, options, std::move(*candidates), *earlier);
     TENON_TRY(search.run(over));
@@ -158,7 +160,7 @@ Expected<std::vector<Tuned>> tune(Context& context, const Module& kernels, Symbo
     tuned.record = search.best();
     TENON_TRY(records.put(task.key, options.level, *tuned.record, search.trials()));
   }
-  return all;
+  return result;
 }
 
 }  // namespace tenon::compiler::tune

@@ -1,10 +1,10 @@
-// The search: for each operator of a model, the candidates that promise most are compiled and measured, and the fastest
-// is kept as a record.
+// The search: for each operator of a model, the most promising candidates are compiled and measured, and the fastest is
+// stored as a record.
 //
-// Semantics: candidates come in the order of their cost by counting, corrected by what was measured: one that shares
-// options with fast ones moves up. Each is measured in turns with the default, so that a ratio means something however
-// busy the machine is; the best few are measured again and longer, and the default stays unless another is faster by
-// more than 2 %. The order is a function of the measurements alone. Every choice computes the same bits.
+// Semantics: candidates are ordered by the cost model, corrected by measurements: a candidate that shares options with
+// fast ones moves up. Each candidate is measured in turns with the default, so that the ratio does not depend on other
+// load of the machine; the best few are measured again and longer, and the default stays unless another candidate is
+// more than 2 % faster. The order is a function of the measurements alone. All settings compute the same bits.
 #pragma once
 
 #include <functional>
@@ -15,21 +15,21 @@
 namespace tenon::compiler::tune {
 
 struct TuneOptions {
-  int64_t trials = 24;  // candidates that are measured for an operator, those of earlier searches among them
-  double seconds = 0;   // for all; 0: no limit
+  int64_t trials = 24;  // candidates measured for an operator, including those of earlier searches
+  double seconds = 0;   // for all operators; 0: no limit
   std::string level;    // of this machine's processor
-  std::function<void(size_t done, size_t of, const std::string& key)> progress = {};
+  std::function<void(size_t done, size_t total, const std::string& key)> progress = {};
 };
 
 struct Tuned {
   std::string key;
   int64_t uses = 0;       // in the model
-  size_t candidates = 0;  // 0: it was known, or the time was over before
-  size_t measured = 0;    // this time
+  size_t candidates = 0;  // 0: the record is complete, or the time limit was reached
+  size_t measured = 0;    // in this search
   std::optional<Record> record;
 };
 
-// One an operator that leaves something open; records are written as soon as they are made.
+// Tunes each operator that has knobs; records are written as soon as they are measured.
 Expected<std::vector<Tuned>> tune(Context& context, const Module& kernels, Symbol entry, Records& records,
                                   const TuneOptions& options);
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/file.h"
+#include "support/pages.h"
 #include "support/try.h"
 
 namespace tenon::driver {
@@ -16,12 +17,11 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
-constexpr uint64_t kPage = 4096;
-constexpr uint64_t kMostMemory = uint64_t{1} << 40;
-constexpr uint64_t kLongestLimit = 1'000'000'000'000'000;  // 10^6 seconds, as tenon run takes it
-constexpr size_t kMostLaunches = 4096;
+constexpr uint64_t kMaxMemory = uint64_t{1} << 40;
+constexpr uint64_t kMaxLimit = 1'000'000'000'000'000;  // 10^6 seconds, the maximum of tenon run
+constexpr size_t kMaxLaunches = 4096;
 
-std::string instructions_for_people(const Bundle& bundle) {
+std::string assembly_of(const Bundle& bundle) {
   const spec::Isa isa(bundle.config);
   std::string text = fmt::format("# configuration {}, {} launches\n", bundle.config.name, bundle.launches.size());
   for (size_t i = 0; i < bundle.launches.size(); ++i) {
@@ -45,26 +45,26 @@ Expected<std::string> read(const fs::path& path) {
   auto bytes = read_file(path);
   if (!bytes) {
     return error(bytes.error().what, path.string(),
-                 "a bundle is the directory that a mismatch leaves behind; is this one, and complete?");
+                 "a bundle is the directory that tenon writes after a mismatch; is this directory a complete bundle?");
   }
   return std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size());
 }
 
-// Reads one field of a JSON object, with the limits that make it safe to use.
+// Reads the fields of a JSON object and checks their types and limits.
 class Reader {
  public:
   explicit Reader(std::string where) : where_(std::move(where)) {}
 
   std::unexpected<Diagnostic> wrong(const std::string& what) const {
-    return error(what, where_, "the bundle is damaged: copy it again from where it was made");
+    return error(what, where_, "the bundle is damaged: copy it again from its source");
   }
   void fail(std::string what) {
     if (failure_.empty()) failure_ = std::move(what);
   }
-  uint64_t number(const Json& object, const char* key, uint64_t most) {
+  uint64_t integer(const Json& object, const char* key, uint64_t max) {
     const auto it = object.is_object() ? object.find(key) : object.end();
-    if (!object.is_object() || it == object.end() || !it->is_number_unsigned() || it->get<uint64_t>() > most) {
-      fail(fmt::format("\"{}\" must be a number from 0 to {}", key, most));
+    if (!object.is_object() || it == object.end() || !it->is_number_unsigned() || it->get<uint64_t>() > max) {
+      fail(fmt::format("\"{}\" must be an integer from 0 to {}", key, max));
       return 0;
     }
     return it->get<uint64_t>();
@@ -72,7 +72,7 @@ class Reader {
   std::string text(const Json& object, const char* key) {
     const auto it = object.is_object() ? object.find(key) : object.end();
     if (!object.is_object() || it == object.end() || !it->is_string()) {
-      fail(fmt::format("\"{}\" must be a text", key));
+      fail(fmt::format("\"{}\" must be a string", key));
       return {};
     }
     return it->get<std::string>();
@@ -110,11 +110,11 @@ std::vector<Region> regions_from_json(Reader& reader, const Json& list, std::str
   std::vector<Region> regions;
   for (const Json& entry : list) {
     Region region;
-    region.address = reader.number(entry, "address", memory_bytes);
-    const uint64_t bytes = reader.number(entry, "bytes", memory_bytes - region.address);
-    const uint64_t at = reader.number(entry, "at", blob.size());
+    region.address = reader.integer(entry, "address", memory_bytes);
+    const uint64_t bytes = reader.integer(entry, "bytes", memory_bytes - region.address);
+    const uint64_t at = reader.integer(entry, "at", blob.size());
     if (bytes > blob.size() - at) {
-      reader.fail(fmt::format("memory.bin has {} bytes, a region wants [{}, {})", blob.size(), at, at + bytes));
+      reader.fail(fmt::format("memory.bin has {} bytes, a region requires [{}, {})", blob.size(), at, at + bytes));
       return regions;
     }
     if (entry.is_object() && entry.contains("name")) region.name = reader.text(entry, "name");
@@ -131,8 +131,8 @@ void add_contents(Bundle& bundle, uint64_t address, std::span<const std::byte> b
   const auto is_zero = [](std::span<const std::byte> part) {
     return std::ranges::all_of(part, [](std::byte b) { return b == std::byte{}; });
   };
-  for (size_t at = 0; at < bytes.size(); at += kPage) {
-    const auto page = bytes.subspan(at, std::min<size_t>(kPage, bytes.size() - at));
+  for (size_t at = 0; at < bytes.size(); at += kPageBytes) {
+    const auto page = bytes.subspan(at, std::min<size_t>(kPageBytes, bytes.size() - at));
     if (is_zero(page)) continue;
     const uint64_t begin = address + at;
     const bool follows =
@@ -157,7 +157,7 @@ Expected<std::vector<spec::Decoded>> instructions(const Bundle& bundle, size_t l
   const Launch& l = bundle.launches.at(launch);
   if (l.instructions > bundle.memory_bytes ||
       uint64_t{l.count} * spec::kSlotBytes > bundle.memory_bytes - l.instructions) {
-    return error(fmt::format("launch {} has {} slots at {:#x}, beyond the memory of {} bytes", launch, l.count,
+    return error(fmt::format("launch {} has {} slots at {:#x}, outside the memory of {} bytes", launch, l.count,
                              l.instructions, bundle.memory_bytes));
   }
   const auto bytes = contents(bundle, l.instructions, uint64_t{l.count} * spec::kSlotBytes);
@@ -174,7 +174,7 @@ Expected<std::vector<spec::Decoded>> instructions(const Bundle& bundle, size_t l
 Status save_bundle(const Bundle& bundle, const fs::path& directory) {
   std::error_code fault;
   fs::create_directories(directory, fault);
-  if (fault) return error(fmt::format("cannot make the directory: {}", fault.message()), directory.string());
+  if (fault) return error(fmt::format("cannot create the directory: {}", fault.message()), directory.string());
   std::vector<std::byte> blob;
   Json json = {{"format", kVersion},
                {"version", bundle.version},
@@ -197,7 +197,7 @@ Status save_bundle(const Bundle& bundle, const fs::path& directory) {
                                 {"bases", launch.bases}});
   }
   const std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
-  const std::string program = instructions_for_people(bundle);
+  const std::string program = assembly_of(bundle);
   TENON_TRY(write_file(directory / "bundle.json", text));
   TENON_TRY(write_file(directory / "memory.bin", blob));
   return write_file(directory / "program.txt", program);
@@ -207,12 +207,12 @@ Expected<Bundle> load_bundle(const fs::path& directory) {
   TENON_TRY_ASSIGN(text, read(directory / "bundle.json"));
   Reader reader((directory / "bundle.json").string());
   const Json json = Json::parse(*text, nullptr, false);
-  if (json.is_discarded() || !json.is_object()) return reader.wrong("the file is no JSON object");
-  const uint64_t format = reader.number(json, "format", 1000);
+  if (json.is_discarded() || !json.is_object()) return reader.wrong("the file must be a JSON object");
+  const uint64_t format = reader.integer(json, "format", 1000);
   TENON_TRY(reader.status());
   if (format != kVersion) {
-    return error(fmt::format("the bundle has format {}, this Tenon reads {}", format, kVersion), directory.string(),
-                 "replay it with the Tenon that wrote it");
+    return error(fmt::format("the bundle has format {}, this version of Tenon reads {}", format, kVersion),
+                 directory.string(), "replay it with the version of Tenon that wrote it");
   }
   TENON_TRY_ASSIGN(blob, read(directory / "memory.bin"));
 
@@ -220,42 +220,42 @@ Expected<Bundle> load_bundle(const fs::path& directory) {
   bundle.version = reader.text(json, "version");
   bundle.device = reader.text(json, "device");
   bundle.origin = reader.text(json, "origin");
-  bundle.seed = reader.number(json, "seed", UINT64_MAX);
+  bundle.seed = reader.integer(json, "seed", UINT64_MAX);
   bundle.reported = reader.text(json, "reported");
   bundle.found = reader.text(json, "found");
-  bundle.memory_bytes = reader.number(json, "memory_bytes", kMostMemory);
-  bundle.limit = std::chrono::nanoseconds(reader.number(json, "limit_ns", kLongestLimit));
+  bundle.memory_bytes = reader.integer(json, "memory_bytes", kMaxMemory);
+  bundle.limit = std::chrono::nanoseconds(reader.integer(json, "limit_ns", kMaxLimit));
   bundle.memory = regions_from_json(reader, reader.list(json, "memory"), *blob, bundle.memory_bytes);
   bundle.expected = regions_from_json(reader, reader.list(json, "expected"), *blob, bundle.memory_bytes);
   const Json& launches = reader.list(json, "launches");
-  if (launches.size() > kMostLaunches) reader.fail(fmt::format("more than {} launches", kMostLaunches));
+  if (launches.size() > kMaxLaunches) reader.fail(fmt::format("more than {} launches", kMaxLaunches));
   for (const Json& entry : launches) {
     Launch launch;
     const std::string profile = reader.text(entry, "profile");
-    if (profile != "base" && profile != "native") reader.fail(fmt::format("no profile is called \"{}\"", profile));
+    if (profile != "base" && profile != "native") reader.fail(fmt::format("unknown profile \"{}\"", profile));
     launch.profile = profile == "base" ? spec::Profile::kBase : spec::Profile::kNative;
-    launch.instructions = reader.number(entry, "instructions", UINT64_MAX);
-    launch.count = static_cast<uint32_t>(reader.number(entry, "count", UINT32_MAX));
+    launch.instructions = reader.integer(entry, "instructions", UINT64_MAX);
+    launch.count = static_cast<uint32_t>(reader.integer(entry, "count", UINT32_MAX));
     const Json& bases = reader.list(entry, "bases");
     if (bases.size() != launch.bases.size()) {
       reader.fail(fmt::format("a launch has {} bases, must have {}", bases.size(), launch.bases.size()));
     }
     for (size_t i = 0; i < std::min(bases.size(), launch.bases.size()); ++i) {
-      if (!bases[i].is_number_unsigned()) reader.fail("a base is no number");
+      if (!bases[i].is_number_unsigned()) reader.fail("a base must be an integer");
       else launch.bases[i] = bases[i].get<uint64_t>();
     }
     bundle.launches.push_back(launch);
   }
   const std::string hash = reader.text(json, "configuration_hash");
   TENON_TRY(reader.status());
-  auto config =
-      spec::parse_config(json.contains("configuration") ? json["configuration"].dump() : "", directory.string());
-  if (!config) return forward_error(config);
+  TENON_TRY_ASSIGN(config, spec::parse_config(json.contains("configuration") ? json["configuration"].dump() : "",
+                                              directory.string()));
   bundle.config = std::move(*config);
   if (hash != fmt::format("{:016x}", spec::hash(bundle.config))) {
-    return error(fmt::format("the bundle's configuration hash is {}, its configuration {} has {:016x} in this Tenon",
+    return error(fmt::format("the bundle's configuration hash is {}, in this version of Tenon its configuration {} has "
+                             "{:016x}",
                              hash, bundle.config.name, spec::hash(bundle.config)),
-                 directory.string(), "replay it with the Tenon that wrote it: " + bundle.version);
+                 directory.string(), "replay it with the version of Tenon that wrote it: " + bundle.version);
   }
   return bundle;
 }

@@ -1,7 +1,7 @@
-// The debugger's commands: text in, text out; `tenon debug` is this with a prompt.
+// The debugger's command interpreter: text in, text out; `tenon debug` adds a prompt.
 //
-// Semantics: `step` and `continue` stop when an instruction is done, never inside one. Breakpoints are looked at after
-// each cycle on the RTL and after each instruction on models that execute whole instructions.
+// Semantics: `step` and `continue` stop when an instruction is done, never inside an instruction. Breakpoints are
+// checked after each cycle on the RTL and after each instruction on models that execute whole instructions.
 #pragma once
 
 #include <map>
@@ -14,25 +14,25 @@ namespace tenon::driver {
 
 class Debugger {
  public:
-  // What an instruction is for, by slot; shown beside it.
+  // The purpose of an instruction, by slot; printed after the instruction.
   using Notes = std::map<uint32_t, std::string>;
 
   explicit Debugger(Machine& machine, Notes notes = {}) : machine_(machine), notes_(std::move(notes)) {}
 
-  // Runs one command line; the answer has a final newline where it is not empty. An error changes nothing.
+  // Runs one command line; a nonempty answer has a final newline. An error changes nothing.
   Expected<std::string> run(std::string_view line);
   bool over() const { return over_; }
 
  private:
   struct Break {
     enum class Kind : uint8_t { kInstruction, kQueue, kTokens, kWrite };
-    int number = 0;
+    int id = 0;
     Kind kind = Kind::kInstruction;
     uint64_t value = 0;  // slot, or the first address
     uint64_t count = 1;
     spec::Engine engine{}, consumer{};
     spec::Memory memory{};
-    unsigned last = 0;  // tokens when it was looked at last
+    unsigned last = 0;  // tokens at the last check
     std::string text;
   };
   using Words = std::span<const std::string_view>;
@@ -48,13 +48,13 @@ class Debugger {
   Expected<std::string> list(Words words);
   std::string info();
   std::string where();
-  std::string line_of(size_t position) const;
+  std::string line_of(size_t index) const;
   std::string hits(std::span<const uint32_t> done, std::span<const Machine::Event> writes);
 
   Machine& machine_;
   Notes notes_;
   std::vector<Break> breaks_;
-  int next_break_ = 1;
+  int next_id_ = 1;
   bool over_ = false;
   std::string last_line_;
 };

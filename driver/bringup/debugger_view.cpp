@@ -1,11 +1,11 @@
-// What the debugger shows: memories, queues, tokens, counters, instructions.
+// The views of the debugger: memories, queues, tokens, counters, instructions.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 
+#include "driver/bringup/command_line.h"
 #include "driver/bringup/debugger.h"
-#include "driver/bringup/words.h"
 #include "hw/spec/requantize.h"
 
 namespace tenon::driver {
@@ -14,7 +14,7 @@ namespace {
 using spec::Engine;
 using spec::Memory;
 
-constexpr uint64_t kMostPrinted = 4096;  // elements, or bytes of DRAM
+constexpr uint64_t kMaxPrinted = 4096;  // elements, or bytes of DRAM
 
 std::string lanes(std::span<const std::byte> bytes, size_t width) {
   std::string text;
@@ -46,7 +46,7 @@ std::string element_text(const spec::Isa& isa, Memory memory, std::span<const st
       }
       return text;
     }
-    case Memory::kWgt: {  // a matrix: one line an output
+    case Memory::kWgt: {  // a matrix: one line per output
       const auto row = static_cast<size_t>(isa.config().block_in);
       std::string text;
       for (size_t i = 0; i < bytes.size(); i += row) {
@@ -65,22 +65,23 @@ std::string element_text(const spec::Isa& isa, Memory memory, std::span<const st
 }  // namespace
 
 Expected<std::string> Debugger::print(Words words) {
-  const auto which = words.empty() ? std::nullopt : memory(words[0]);
-  if (!which) return refuse("print wants a memory: inp, wgt, acc, out, uop, par, res or dram");
-  const auto first = words.size() > 1 ? number(words[1]) : std::optional<uint64_t>(0);
-  if (!first) return no_number(words[1]);
-  const auto count = words.size() > 2 ? number(words[2]) : std::optional<uint64_t>(*which == Memory::kDram ? 64 : 8);
-  if (!count) return no_number(words[2]);
-  const uint64_t depth = *which == Memory::kDram ? machine_.simulator().memory().size()
-                                                 : static_cast<uint64_t>(machine_.isa().config().depth(*which));
-  if (*first >= depth) return refuse(fmt::format("{} has elements 0 to {}, not {}", words[0], depth - 1, *first));
-  const uint64_t shown = std::min({*count, kMostPrinted, depth - *first});
-  if (*which == Memory::kDram) return print_dram(*first, shown);
+  const auto memory = words.empty() ? std::nullopt : parse_memory(words[0]);
+  if (!memory) return usage_error("print requires a memory: inp, wgt, acc, out, uop, par, res or dram");
+  const auto first = words.size() > 1 ? parse_integer(words[1]) : std::optional<uint64_t>(0);
+  if (!first) return not_an_integer(words[1]);
+  const auto count =
+      words.size() > 2 ? parse_integer(words[2]) : std::optional<uint64_t>(*memory == Memory::kDram ? 64 : 8);
+  if (!count) return not_an_integer(words[2]);
+  const uint64_t depth = *memory == Memory::kDram ? machine_.simulator().memory().size()
+                                                  : static_cast<uint64_t>(machine_.isa().config().depth(*memory));
+  if (*first >= depth) return usage_error(fmt::format("{} has elements 0 to {}, not {}", words[0], depth - 1, *first));
+  const uint64_t shown = std::min({*count, kMaxPrinted, depth - *first});
+  if (*memory == Memory::kDram) return print_dram(*first, shown);
   std::string text;
   for (uint64_t i = *first; i < *first + shown; ++i) {
-    const auto bytes = machine_.element(*which, i);
+    const auto bytes = machine_.element(*memory, i);
     text += fmt::format("{}[{:>5}]:{}\n", words[0], i,
-                        bytes.empty() ? " not written so far" : element_text(machine_.isa(), *which, bytes));
+                        bytes.empty() ? " not written so far" : element_text(machine_.isa(), *memory, bytes));
   }
   return text;
 }
@@ -97,10 +98,10 @@ std::string Debugger::print_dram(uint64_t first, uint64_t count) {
   return text;
 }
 
-std::string Debugger::line_of(size_t position) const {
-  const spec::Decoded& d = machine_.program()[position];
+std::string Debugger::line_of(size_t index) const {
+  const spec::Decoded& d = machine_.program()[index];
   const auto note = notes_.find(d.index);
-  return fmt::format("{} {:>5} {:<5} {}{}\n", machine_.is_done(position) ? "done" : "    ", d.index,
+  return fmt::format("{} {:>5} {:<5} {}{}\n", machine_.is_done(index) ? "done" : "    ", d.index,
                      name(spec::engine_of(d.instruction)), machine_.isa().disassemble(d.instruction),
                      note == notes_.end() ? "" : "  # " + note->second);
 }
@@ -108,21 +109,21 @@ std::string Debugger::line_of(size_t position) const {
 std::string Debugger::queues() {
   std::string text;
   const auto decoded = machine_.decoded();
-  const auto slot = [&](size_t position) { return machine_.program()[position].index; };
+  const auto slot = [&](size_t index) { return machine_.program()[index].index; };
   for (int i = 0; i < spec::kEngines; ++i) {
-    const auto which = static_cast<Engine>(i);
-    const auto pending = machine_.pending(which);
+    const auto engine = static_cast<Engine>(i);
+    const auto pending = machine_.pending(engine);
     if (pending.empty()) {
-      text += fmt::format("{:<5} empty\n", name(which));
+      text += fmt::format("{:<5} empty\n", name(engine));
       continue;
     }
     std::string queued;
     if (decoded) {
-      const auto there = std::ranges::count_if(pending, [&](size_t position) { return slot(position) < *decoded; });
-      queued = fmt::format(", {} of them queued or in flight", there);
+      const auto count = std::ranges::count_if(pending, [&](size_t index) { return slot(index) < *decoded; });
+      queued = fmt::format(", {} of them queued or in flight", count);
     }
-    text += fmt::format("{:<5} {} not done{}{}; next: {}", name(which), pending.size(), queued,
-                        machine_.waits(which) ? ", waits for tokens" : "", line_of(pending.front()).substr(5));
+    text += fmt::format("{:<5} {} not done{}{}; next: {}", name(engine), pending.size(), queued,
+                        machine_.waits(engine) ? ", waits for tokens" : "", line_of(pending.front()).substr(5));
   }
   return text;
 }
@@ -145,14 +146,14 @@ std::string Debugger::counters() {
     return simulator.read_register(offset) | uint64_t{simulator.read_register(offset + 4)} << 32;
   };
   std::string text;
-  for (const auto& [what, offset] : {std::pair{"cycles", reg::kCycles},
-                                     {"instructions done", reg::kInstructionsDone},
-                                     {"multiplications", reg::kMacs},
-                                     {"read beats", reg::kReadBeats},
-                                     {"write beats", reg::kWriteBeats},
-                                     {"read bursts", reg::kReadBursts},
-                                     {"write bursts", reg::kWriteBursts}}) {
-    text += fmt::format("{:<18} {}\n", what, read(offset));
+  for (const auto& [counter, offset] : {std::pair{"cycles", reg::kCycles},
+                                        {"instructions done", reg::kInstructionsDone},
+                                        {"multiplications", reg::kMacs},
+                                        {"read beats", reg::kReadBeats},
+                                        {"write beats", reg::kWriteBeats},
+                                        {"read bursts", reg::kReadBursts},
+                                        {"write bursts", reg::kWriteBursts}}) {
+    text += fmt::format("{:<18} {}\n", counter, read(offset));
   }
   for (uint32_t i = 0; i < spec::kEngines; ++i) {
     const uint64_t busy = read(reg::kBusy0 + 8 * i), stall = read(reg::kStall0 + 8 * i);
@@ -166,16 +167,16 @@ Expected<std::string> Debugger::list(Words words) {
   const auto& program = machine_.program();
   size_t center = 0;
   if (!words.empty()) {
-    const auto slot = number(words[0]);
-    if (!slot) return no_number(words[0]);
+    const auto slot = parse_integer(words[0]);
+    if (!slot) return not_an_integer(words[0]);
     center = static_cast<size_t>(std::ranges::lower_bound(program, *slot, {}, &spec::Decoded::index) - program.begin());
-  } else {  // the first that is not done
+  } else {  // the first instruction that is not done
     while (center < program.size() && machine_.is_done(center)) ++center;
   }
   const size_t first = center > 5 ? center - 5 : 0, last = std::min(program.size(), center + 6);
   std::string text;
   for (size_t i = first; i < last; ++i) text += line_of(i);
-  return text.empty() ? "there is no instruction there\n" : text;
+  return text.empty() ? "the launch has no instructions\n" : text;
 }
 
 std::string Debugger::where() {
@@ -183,7 +184,7 @@ std::string Debugger::where() {
   switch (machine_.state()) {
     case Machine::State::kReady: break;
     case Machine::State::kRunning: state = "in"; break;
-    case Machine::State::kOver: state = "behind"; break;
+    case Machine::State::kOver: state = "after"; break;
     case Machine::State::kStopped: state = "stopped in"; break;
   }
   return fmt::format("{} launch {} of {}: {} of {} instructions done\n", state, machine_.launch(),
@@ -205,9 +206,10 @@ std::string Debugger::info() {
   }
   if (!bundle.reported.empty()) text += fmt::format("reported: {}\n", bundle.reported);
   return text +
-         "not to be seen on any simulator: scratchpad elements that nothing has written yet, and the inside of an "
-         "instruction.\nOn the RTL and in the virtual platform a step is a few cycles, and some pass while tokens and "
-         "counters are read.\n";
+         "not available on any simulator: scratchpad elements that no instruction has written yet, and the inside of "
+         "an "
+         "instruction.\nOn the RTL and in the virtual platform a step is a few cycles, and reading tokens and counters "
+         "takes a few cycles.\n";
 }
 
 }  // namespace tenon::driver

@@ -16,17 +16,15 @@ std::string keep_mismatch(Bundle bundle, Accelerator& device, const std::string&
   std::error_code ignored;
   fs::create_directories(where, ignored);
   auto fresh = open_for(bundle, bundle.device, where);
-  Accelerator& used = fresh ? **fresh : device;
-  const auto found = replay(used, bundle);
+  const auto found = replay(fresh ? **fresh : device, bundle);
   if (found) bundle.found = *found;
-  if (auto status = save_bundle(bundle, where); !status) {
-    return fmt::format("no bundle could be kept: {}", status.error().str());
-  }
+  const Status saved = save_bundle(bundle, where);
+  if (!saved) return fmt::format("the bundle cannot be saved: {}", saved.error().str());
   if (!found) return fmt::format("bundle: {}; replaying it failed: {}", where.string(), found.error().str());
   if (found->empty()) {
-    return fmt::format("bundle: {}; replaying it showed no difference, so the fault comes and goes", where.string());
+    return fmt::format("bundle: {}; replaying it showed no difference, so the fault is intermittent", where.string());
   }
-  return fmt::format("bundle: {}; to see it again: tenon replay {}, to step through it: tenon debug {}", where.string(),
+  return fmt::format("bundle: {}; to reproduce it: tenon replay {}, to step through it: tenon debug {}", where.string(),
                      where.string(), where.string());
 }
 

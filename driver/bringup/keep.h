@@ -1,4 +1,4 @@
-// What a mismatch leaves behind: a bundle on disk, and the sentence that tells the user.
+// Saves a mismatch: a bundle on disk, and a sentence for the user.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace tenon::driver {
 
-// Replays the bundle on a fresh device of the same URI, or on `device` where there is none, notes what that shows, and
-// writes the bundle to `directory` (empty: mismatch-N here). Returns the sentence: where it is and how to replay it, or
-// why it could not be kept.
+// Replays the bundle on a new device of the same URI, or on `device` where no new one can be opened, records the
+// result, and writes the bundle to `directory` (empty: mismatch-N in the working directory). Returns the sentence: the
+// path and the command of the replay, or the reason why the bundle cannot be saved.
 std::string keep_mismatch(Bundle bundle, Accelerator& device, const std::string& directory);
 
 }  // namespace tenon::driver

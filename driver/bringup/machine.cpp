@@ -14,8 +14,8 @@ namespace reg = spec::reg;
 
 Expected<std::unique_ptr<Machine>> Machine::create(Accelerator& accelerator, Bundle bundle) {
   if (accelerator.simulator() == nullptr) {
-    return error("the debugger looks into a simulator, and this device shows none", accelerator.info().uri,
-                 "take behavioral:, verilator:, systemc: or lockstep:, which run the same program", Fault::kUsage);
+    return error("the debugger requires a simulator, and this device is not a simulator", accelerator.info().uri,
+                 "use behavioral:, verilator:, systemc: or lockstep:, which run the same program", Fault::kUsage);
   }
   if (bundle.launches.empty()) return error("there is no launch to debug", bundle.device);
   std::unique_ptr<Machine> machine(new Machine(accelerator, std::move(bundle)));
@@ -38,7 +38,7 @@ Machine::Machine(Accelerator& accelerator, Bundle bundle)
 Machine::~Machine() { simulator_.observe(nullptr); }
 
 Status Machine::restart() {
-  TENON_TRY(place(accelerator_, bundle_));
+  TENON_TRY(load(accelerator_, bundle_));
   for (int i = 0; i < spec::kScratchpads; ++i) {
     Pad& pad = pads_[static_cast<size_t>(i)];
     pad.bytes.assign(static_cast<size_t>(bundle_.config.bytes[static_cast<size_t>(i)]), std::byte{});
@@ -50,7 +50,7 @@ Status Machine::restart() {
 }
 
 Status Machine::next_launch() {
-  if (launch_ + 1 == bundle_.launches.size()) return error("this was the last launch", {}, "restart begins again");
+  if (launch_ + 1 == bundle_.launches.size()) return error("this was the last launch", {}, "use restart");
   ++launch_;
   decode();
   return {};
@@ -62,7 +62,8 @@ void Machine::decode() {
   newly_done_.clear();
   newly_written_.clear();
   program_.clear();
-  // What cannot be decoded stops the accelerator too, and is then named; up to there it can be looked at.
+  // An instruction that cannot be decoded stops the accelerator with an error; the instructions before it are
+  // available.
   const Launch& launch = bundle_.launches[launch_];
   const uint64_t room = bundle_.memory_bytes - std::min(bundle_.memory_bytes, launch.instructions);
   std::vector<spec::Slot> slots(std::min<uint64_t>(launch.count, room / spec::kSlotBytes));
@@ -87,20 +88,20 @@ Status Machine::advance(uint64_t cycles) {
   if (state_ != State::kRunning || simulator_.advance(cycles)) return {};
   const auto code = static_cast<spec::StopCode>(simulator_.read_register(reg::kStatus) & 0xff);
   state_ = code == spec::StopCode::kNone ? State::kOver : State::kStopped;
-  simulator_.read_register(reg::kControl);  // takes ap_done away
+  simulator_.read_register(reg::kControl);  // clears ap_done
   return {};
 }
 
-std::string Machine::why_stopped() {
+std::string Machine::stop_reason() {
   const auto code = static_cast<spec::StopCode>(simulator_.read_register(reg::kStatus) & 0xff);
   const uint32_t index = simulator_.read_register(reg::kErrorIndex);
   std::string text = fmt::format("{}, instruction {}", spec::describe(code), index);
-  if (const auto at = position(index)) text += fmt::format(" ({})", isa_.disassemble(program_[*at].instruction));
+  if (const auto at = index_of(index)) text += fmt::format(" ({})", isa_.disassemble(program_[*at].instruction));
   if (const std::string more = simulator_.explain(); !more.empty()) text += "\n  " + more;
   return text;
 }
 
-std::optional<size_t> Machine::position(uint32_t slot) const {
+std::optional<size_t> Machine::index_of(uint32_t slot) const {
   const auto it = std::ranges::lower_bound(program_, slot, {}, &spec::Decoded::index);
   if (it == program_.end() || it->index != slot) return std::nullopt;
   return static_cast<size_t>(it - program_.begin());
@@ -156,9 +157,9 @@ void Machine::on_write(const sim::Write& write) {
 
 void Machine::on_done(uint32_t instruction) {
   newly_done_.push_back(instruction);
-  const auto at = position(instruction);
-  if (!at || done_[*at]) return;
-  done_[*at] = true;
+  const auto index = index_of(instruction);
+  if (!index || done_[*index]) return;
+  done_[*index] = true;
   ++done_count_;
 }
 

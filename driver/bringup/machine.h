@@ -1,9 +1,9 @@
-// A bundle on a simulator, with what can be seen from outside of its inside: scratchpads as instructions have left
-// them, which instructions are done, tokens.
+// The machine of the debugger: a bundle on a simulator, with its observable state: scratchpads between instructions,
+// finished instructions, tokens.
 //
-// Semantics: everything comes from the Simulator interface, so every simulator can be looked into. Scratchpads are
-// rebuilt from the writes that are reported; an element that no instruction has written since the start is unknown.
-// Which instructions have reached their queues is known while a launch runs, not of one that has stopped.
+// Semantics: all state comes from the Simulator interface, so every simulator is supported. Scratchpads are rebuilt
+// from the reported writes; an element without a write since the start is unknown. The decoder's progress is available
+// while a launch runs, not after a stop.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ class Machine final : public sim::WriteObserver {
     spec::Memory memory = spec::Memory::kDram;
     uint64_t address = 0;
   };
-  enum class State : uint8_t { kReady, kRunning, kOver, kStopped };  // kOver: the launch came to its end
+  enum class State : uint8_t { kReady, kRunning, kOver, kStopped };  // kOver: the launch ended without an error
 
   // The accelerator must be a simulator, and outlive the machine.
   static Expected<std::unique_ptr<Machine>> create(Accelerator& accelerator, Bundle bundle);
@@ -37,29 +37,29 @@ class Machine final : public sim::WriteObserver {
   State state() const { return state_; }
   size_t launch() const { return launch_; }
 
-  Status restart();      // the memory of the bundle, before the first launch
-  Status next_launch();  // where the last one is over and there is one more
+  Status restart();      // restores the memory of the bundle, before the first launch
+  Status next_launch();  // an error after the last launch
   Status start();
   Status advance(uint64_t cycles);
-  std::string why_stopped();
+  std::string stop_reason();
 
-  // Of the launch.
+  // State of the launch.
   const std::vector<spec::Decoded>& program() const { return program_; }
-  std::optional<size_t> position(uint32_t slot) const;
-  bool is_done(size_t position) const { return done_[position]; }
+  std::optional<size_t> index_of(uint32_t slot) const;  // index into program()
+  bool is_done(size_t index) const { return done_[index]; }
   size_t done() const { return done_count_; }
-  std::vector<size_t> pending(spec::Engine engine) const;  // positions that are not done, in order
+  std::vector<size_t> pending(spec::Engine engine) const;  // indices of instructions that are not done, in order
   unsigned tokens(spec::Engine producer, spec::Engine consumer);
-  // Counter (p, c) at kEngines * p + c; on the RTL time passes with each register that is read, and this reads few.
+  // Counter (p, c) at kEngines * p + c. On the RTL a register read takes time, so one read returns four counters.
   using TokenCounts = std::array<uint8_t, size_t{spec::kEngines} * spec::kEngines>;
   TokenCounts all_tokens();
   bool waits(spec::Engine engine);
-  std::optional<uint32_t> decoded();  // slots whose instructions have reached their queues; while a launch runs
+  std::optional<uint32_t> decoded();  // slots whose instructions have entered their queues; while a launch runs
 
-  // An element as it was written last; empty: nobody has.
+  // The last written value of an element; empty: no instruction has written the element.
   std::span<const std::byte> element(spec::Memory memory, uint64_t index) const;
 
-  // Since the last call.
+  // Events since the last call.
   std::vector<uint32_t> take_done() { return std::exchange(newly_done_, {}); }
   std::vector<Event> take_writes() { return std::exchange(newly_written_, {}); }
 

@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include "hw/spec/requantize.h"
+#include "support/pages.h"
+#include "support/random.h"
 
 namespace tenon::driver {
 namespace {
@@ -12,32 +14,21 @@ namespace {
 using spec::Engine;
 using spec::Memory;
 
-constexpr uint64_t kStart = 0x1000;  // of the first buffer: address 0 is never one
-constexpr uint64_t kGap = 0x1000;    // buffers begin at multiples
+constexpr uint64_t kStart = 0x1000;  // of the first buffer: address 0 is in no buffer
 
-// splitmix64 (Steele, Lea, Flood 2014)
-struct Random {
-  uint64_t state;
-  uint64_t next() {
-    uint64_t z = (state += 0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  }
-  std::vector<int8_t> bytes(int64_t count) {
-    std::vector<int8_t> result(static_cast<size_t>(count));
-    for (int8_t& b : result) b = static_cast<int8_t>(next());
-    return result;
-  }
-};
+std::vector<int8_t> random_bytes(Random& random, int64_t count) {
+  std::vector<int8_t> result(static_cast<size_t>(count));
+  for (int8_t& b : result) b = static_cast<int8_t>(random.next());
+  return result;
+}
 
-// Lays buffers one behind the other and ends with the stream.
+// Allocates buffers in order, each in whole pages; the stream is the last.
 class Builder {
  public:
   Builder(const spec::Config& config, uint64_t seed) { bundle_.config = config, bundle_.seed = seed; }
 
   template <class T>
-  uint64_t place(const std::vector<T>& data) {
+  uint64_t add(const std::vector<T>& data) {
     const auto bytes = std::as_bytes(std::span(data));
     const uint64_t address = reserve(bytes.size());
     add_contents(bundle_, address, bytes);
@@ -45,7 +36,7 @@ class Builder {
   }
   uint64_t reserve(uint64_t bytes) {
     const uint64_t address = next_;
-    next_ += (bytes + kGap - 1) / kGap * kGap;
+    next_ += whole_pages(bytes);
     return address;
   }
   template <class T>
@@ -62,7 +53,7 @@ class Builder {
       assert(status);
     }
     Launch launch{.profile = profile, .count = static_cast<uint32_t>(slots.size()), .bases = bases};
-    launch.instructions = place(slots);
+    launch.instructions = add(slots);
     bundle_.launches.push_back(launch);
     bundle_.memory_bytes = next_;
     return std::move(bundle_);
@@ -85,7 +76,7 @@ spec::native::Move move(spec::native::MoveFunction function, int base, int64_t u
   return m;
 }
 
-// Parameters that shift by 8 + `shift` bits, rounding, for each lane.
+// The encoded parameters of all lanes; a lane's shift is `shift` bits, plus 8 bits with rounding.
 std::vector<uint8_t> parameters(const spec::Config& config, const std::vector<spec::ChannelParameters>& channels) {
   std::vector<uint8_t> bytes(static_cast<size_t>(config.block_out) * spec::kChannelParameterBytes);
   for (size_t c = 0; c < channels.size(); ++c) {
@@ -122,7 +113,7 @@ std::vector<spec::Instruction> base_copy(int64_t vectors, int64_t passes) {
   return program;
 }
 
-// Product of `rows` input vectors with `depth` blocks of weights, requantized and stored, `passes` times.
+// The product of `rows` input vectors with `depth` blocks of weights, requantized and stored, `passes` times.
 std::vector<spec::Instruction> native_product(const spec::Config& config, int64_t rows, int64_t depth, int64_t passes) {
   using spec::native::MoveFunction;
   std::vector<spec::Instruction> program;
@@ -163,19 +154,19 @@ int64_t rows_that_fit(const spec::Config& config, int64_t depth) {
 
 Bundle loopback(const spec::Config& config, int64_t vectors, int64_t passes, uint64_t seed) {
   Builder build(config, seed);
-  Random random{seed};
+  Random random(seed);
   std::array<uint64_t, spec::kBases> bases{};
   if (config.base) {
     vectors = std::clamp<int64_t>(vectors, 1, std::min<int64_t>(config.depth(Memory::kAcc), 65535));
-    const auto data = random.bytes(vectors * config.block_out);
-    bases[spec::kBaseAcc] = build.place(data);
+    const auto data = random_bytes(random, vectors * config.block_out);
+    bases[spec::kBaseAcc] = build.add(data);
     bases[spec::kBaseOut] = build.reserve(data.size());
     build.expect("loopback", bases[spec::kBaseOut], data);
     return build.finish(spec::Profile::kBase, base_copy(vectors, passes), bases);
   }
-  // Lane c of the output is lane c of the input, so only as many lanes as both have come back; the rest is 0.
+  // Lane c of the output is lane c of the input, for the lanes that both have; the remaining lanes are 0.
   vectors = std::min(vectors, rows_that_fit(config, 1));
-  const auto data = random.bytes(vectors * config.block_in);
+  const auto data = random_bytes(random, vectors * config.block_in);
   std::vector<int8_t> unit(static_cast<size_t>(config.block_in) * static_cast<size_t>(config.block_out));
   std::vector<int8_t> expected(static_cast<size_t>(vectors * config.block_out));
   for (int64_t c = 0; c < std::min(config.block_in, config.block_out); ++c) {
@@ -185,10 +176,10 @@ Bundle loopback(const spec::Config& config, int64_t vectors, int64_t passes, uin
     }
   }
   // 2^15 >> 7 is 2^8: the value with its eight fractional bits.
-  const std::vector<spec::ChannelParameters> same(static_cast<size_t>(config.block_out), {0, 1 << 15, 7});
-  bases[0] = build.place(data);
-  bases[1] = build.place(unit);
-  bases[2] = build.place(parameters(config, same));
+  const std::vector<spec::ChannelParameters> identity(static_cast<size_t>(config.block_out), {0, 1 << 15, 7});
+  bases[0] = build.add(data);
+  bases[1] = build.add(unit);
+  bases[2] = build.add(parameters(config, identity));
   bases[3] = build.reserve(expected.size());
   build.expect("loopback", bases[3], expected);
   return build.finish(spec::Profile::kNative, native_product(config, vectors, 1, passes), bases);
@@ -196,11 +187,11 @@ Bundle loopback(const spec::Config& config, int64_t vectors, int64_t passes, uin
 
 Bundle gemm(const spec::Config& config, spec::Profile profile, uint64_t seed) {
   Builder build(config, seed);
-  Random random{seed};
+  Random random(seed);
   const int64_t depth = std::min<int64_t>({2, config.depth(Memory::kInp), config.depth(Memory::kWgt)});
   const int64_t rows = std::min(rows_that_fit(config, depth), config.depth(Memory::kUop));
   const int64_t in = config.block_in, out = config.block_out;
-  const auto a = random.bytes(rows * depth * in), w = random.bytes(depth * out * in);
+  const auto a = random_bytes(random, rows * depth * in), w = random_bytes(random, depth * out * in);
   std::vector<int64_t> sums(static_cast<size_t>(rows * out));
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < out; ++c) {
@@ -222,9 +213,9 @@ Bundle gemm(const spec::Config& config, spec::Profile profile, uint64_t seed) {
     for (size_t i = 0; i < sums.size(); ++i) {
       expected[i] = spec::requantize(static_cast<int32_t>(sums[i]), channels[i % channels.size()], {});
     }
-    bases[0] = build.place(a);
-    bases[1] = build.place(w);
-    bases[2] = build.place(parameters(config, channels));
+    bases[0] = build.add(a);
+    bases[1] = build.add(w);
+    bases[2] = build.add(parameters(config, channels));
     bases[3] = build.reserve(expected.size());
     build.expect("gemm", bases[3], expected);
     return build.finish(profile, native_product(config, rows, depth, 1), bases);
@@ -236,9 +227,9 @@ Bundle gemm(const spec::Config& config, spec::Profile profile, uint64_t seed) {
     uops.push_back(
         isa.encode_uop({.dst = static_cast<uint32_t>(r), .src = static_cast<uint32_t>(r * depth), .wgt = 0}));
   }
-  bases[spec::kBaseUop] = build.place(uops);
-  bases[spec::kBaseWgt] = build.place(w);
-  bases[spec::kBaseInp] = build.place(a);
+  bases[spec::kBaseUop] = build.add(uops);
+  bases[spec::kBaseWgt] = build.add(w);
+  bases[spec::kBaseInp] = build.add(a);
   bases[spec::kBaseOut] = build.reserve(expected.size());
   build.expect("gemm", bases[spec::kBaseOut], expected);
   const auto load = [](spec::base::MemoryType type, int64_t elements) {

@@ -1,15 +1,16 @@
-// Small accelerator programs whose results are known: what a device is tried with before it is trusted.
+// Small accelerator programs with expected results, for the self-test of a device.
 #pragma once
 
 #include "driver/bringup/bundle.h"
 
 namespace tenon::driver {
 
-// DRAM to scratchpad to DRAM and nothing else: `vectors` output vectors of random bytes, `passes` times over. Base
-// profile where the configuration has it; a native one takes the detour through the tensor core with a unit matrix.
+// A copy from DRAM to a scratchpad to DRAM: `vectors` output vectors of random bytes, `passes` times. In the base
+// profile where the configuration has it; in the native profile the data passes the tensor core with an identity
+// matrix.
 Bundle loopback(const spec::Config& config, int64_t vectors, int64_t passes, uint64_t seed);
 
-// One product of random int8 matrices, `rows` x (2 block_in) by (2 block_in) x block_out, requantized in the native
+// A product of random int8 matrices, `rows` x (2 block_in) by (2 block_in) x block_out, requantized in the native
 // profile, its low bytes in the base profile.
 Bundle gemm(const spec::Config& config, spec::Profile profile, uint64_t seed);
 

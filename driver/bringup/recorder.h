@@ -1,6 +1,6 @@
-// An accelerator that passes everything on to another and keeps, as a bundle, what memory held before a launch.
+// The recorder: an accelerator that forwards every call to another, and records the memory before a launch as a bundle.
 //
-// Cost: each launch that is kept reads all live buffers back; so a run is recorded when it is run again, not always.
+// Cost: recording a launch reads all live buffers; so a run is recorded when it is repeated, not always.
 #pragma once
 
 #include <map>
@@ -12,13 +12,13 @@ namespace tenon::driver {
 
 class Recorder final : public Accelerator {
  public:
-  // Keeps launch number `only`, counted from 0, or without it the last one that was started. The inner one must outlive
-  // this one.
+  // Records the launch with index `only`, or by default the last launch. The inner accelerator must outlive the
+  // recorder.
   explicit Recorder(Accelerator& inner, std::optional<size_t> only = {}) : inner_(inner), only_(only) {}
 
   size_t launches() const { return launches_; }
-  // What was kept: device, configuration, memory, one launch and the limit of its wait are set. Addresses begin low, as
-  // those of a simulator do, wherever the device has its memory.
+  // The recorded bundle: its device, configuration, memory, one launch and the limit of its wait are set. Addresses
+  // begin low, as on a simulator, at any base address of the device's memory.
   const std::optional<Bundle>& bundle() const { return bundle_; }
 
   const Info& info() const override { return inner_.info(); }
@@ -37,14 +37,14 @@ class Recorder final : public Accelerator {
   sim::Simulator* simulator() override { return inner_.simulator(); }
 
  private:
-  Status keep();
+  Status record();
 
   Accelerator& inner_;
   std::optional<size_t> only_;
   size_t launches_ = 0;
-  bool waits_ = false;  // for what was kept, and has not waited so far
+  bool limit_pending_ = false;  // the bundle lacks its limit, which the next wait sets
   std::map<uint64_t, Buffer> buffers_;
-  std::map<uint32_t, uint32_t> words_;  // arguments as they were written last
+  std::map<uint32_t, uint32_t> arguments_;  // the last written value of each register
   std::optional<Bundle> bundle_;
 };
 

@@ -6,27 +6,18 @@
 #include <cstring>
 #include <fstream>
 
+#include "driver/identity.h"
 #include "sim/simulator.h"
+#include "support/pages.h"
 #include "support/try.h"
 
 namespace tenon::driver {
 namespace {
 
-constexpr uint64_t kPage = 4096;
-constexpr auto kResetLimit = std::chrono::milliseconds(100);
-
-Status clear(Accelerator& accelerator) {
-  TENON_TRY(accelerator.write_register(spec::reg::kCommand, spec::kSoftReset | spec::kTokenClear));
-  TENON_TRY_ASSIGN(idle, accelerator.wait_idle(kResetLimit));
-  if (*idle) return {};
-  return error("the accelerator does not become idle after a soft reset", accelerator.info().uri,
-               "reload the bitstream or power-cycle the board", Fault::kInternal);
-}
-
 void fill(sim::Simulator& simulator, const Bundle& bundle) {
   const auto memory = simulator.memory().first(bundle.memory_bytes);
-  for (size_t at = 0; at < memory.size(); at += kPage) {  // pages that nobody touched stay untouched
-    const auto page = memory.subspan(at, std::min<size_t>(kPage, memory.size() - at));
+  for (size_t at = 0; at < memory.size(); at += kPageBytes) {  // unused pages are not written, and stay unallocated
+    const auto page = memory.subspan(at, std::min<size_t>(kPageBytes, memory.size() - at));
     if (std::ranges::any_of(page, [](std::byte b) { return b != std::byte{}; })) std::ranges::fill(page, std::byte{});
   }
   for (const Region& region : bundle.memory) {
@@ -34,59 +25,59 @@ void fill(sim::Simulator& simulator, const Bundle& bundle) {
   }
 }
 
-// [first, last) of all that the bundle knows of memory.
+// The range [first, last) of memory that contains all regions and bases of the bundle.
 std::pair<uint64_t, uint64_t> extent(const Bundle& bundle) {
   uint64_t first = UINT64_MAX, last = 0;
-  const auto take = [&](uint64_t address, uint64_t bytes) {
+  const auto include = [&](uint64_t address, uint64_t bytes) {
     first = std::min(first, address);
     last = std::max(last, address + bytes);
   };
-  for (const Region& region : bundle.memory) take(region.address, region.bytes.size());
-  for (const Region& region : bundle.expected) take(region.address, region.bytes.size());
+  for (const Region& region : bundle.memory) include(region.address, region.bytes.size());
+  for (const Region& region : bundle.expected) include(region.address, region.bytes.size());
   for (const Launch& launch : bundle.launches) {
     for (const uint64_t base : launch.bases) {
-      if (base != 0) take(base, 1);
+      if (base != 0) include(base, 1);
     }
   }
   last = std::max(last, bundle.memory_bytes);
-  return {std::min(first, last) / kPage * kPage, last};
+  return {std::min(first, last) / kPageBytes * kPageBytes, last};
 }
 
 }  // namespace
 
-Expected<Placed> place(Accelerator& accelerator, const Bundle& bundle) {
+Expected<Placement> load(Accelerator& accelerator, const Bundle& bundle) {
   const Info& info = accelerator.info();
   if (spec::hash(info.config) != spec::hash(bundle.config)) {
     return error(fmt::format("the bundle is for configuration {}, the device has {}:\n{}", bundle.config.name,
                              info.config.name, spec::difference(bundle.config, info.config)),
-                 info.uri, "name a device of the bundle's configuration");
+                 info.uri, "use a device of the bundle's configuration");
   }
-  TENON_TRY(clear(accelerator));
+  TENON_TRY(reset(accelerator));
   if (sim::Simulator* simulator = accelerator.simulator()) {
     if (simulator->memory().size() < bundle.memory_bytes) {
-      return error(fmt::format("the device has {} bytes of memory, the bundle needs {}", simulator->memory().size(),
+      return error(fmt::format("the device has {} bytes of memory, the bundle requires {}", simulator->memory().size(),
                                bundle.memory_bytes),
                    info.uri, fmt::format("?memory={}", bundle.memory_bytes));
     }
     fill(*simulator, bundle);
-    return Placed{};
+    return Placement{};
   }
   const auto [first, last] = extent(bundle);
-  TENON_TRY_ASSIGN(buffer, accelerator.allocate(std::max<uint64_t>(last - first, 1), kPage));
-  const Placed placed{*buffer, buffer->address - first};
+  TENON_TRY_ASSIGN(buffer, accelerator.allocate(std::max<uint64_t>(last - first, 1), kPageBytes));
+  const Placement placement{*buffer, buffer->address - first};
   const std::vector<std::byte> zeros(last - first);
   TENON_TRY(accelerator.write(*buffer, 0, zeros));
   for (const Region& region : bundle.memory) {
     TENON_TRY(accelerator.write(*buffer, region.address - first, region.bytes));
   }
-  return placed;
+  return placement;
 }
 
-Launch moved(const Launch& launch, const Placed& placed) {
+Launch relocated(const Launch& launch, const Placement& placement) {
   Launch result = launch;
-  result.instructions += placed.shift;
+  result.instructions += placement.shift;
   for (uint64_t& base : result.bases) {
-    if (base != 0) base += placed.shift;
+    if (base != 0) base += placement.shift;
   }
   return result;
 }
@@ -97,32 +88,36 @@ std::string difference_of(const Region& region, std::span<const std::byte> found
   const auto at = static_cast<size_t>(a - found.begin());
   size_t count = 0;
   for (size_t i = at; i < found.size(); ++i) count += found[i] != region.bytes[i];
-  return fmt::format("{}: byte {} (dram[{:#x}]) is {:#04x}, must be {:#04x}; {} of {} bytes differ", region.name, at,
-                     region.address + at, static_cast<unsigned>(*a), static_cast<unsigned>(*b), count, found.size());
+  return fmt::format("{}: byte {} (dram[{:#x}]): expected {:#04x}, got {:#04x}; {} of {} bytes differ", region.name, at,
+                     region.address + at, static_cast<unsigned>(*b), static_cast<unsigned>(*a), count, found.size());
 }
 
-Expected<std::string> compare_expected(Accelerator& accelerator, const Bundle& bundle, const Placed& placed) {
+Expected<std::string> compare_expected(Accelerator& accelerator, const Bundle& bundle, const Placement& placement) {
   for (const Region& region : bundle.expected) {
     std::vector<std::byte> found(region.bytes.size());
     if (sim::Simulator* simulator = accelerator.simulator()) {
       std::memcpy(found.data(), simulator->memory().data() + region.address, found.size());
-    } else TENON_TRY(accelerator.read(placed.buffer, region.address + placed.shift - placed.buffer.address, found));
+    } else {
+      const uint64_t offset = region.address + placement.shift - placement.buffer.address;
+      TENON_TRY(accelerator.read(placement.buffer, offset, found));
+    }
     if (std::string difference = difference_of(region, found); !difference.empty()) return difference;
   }
   return std::string();
 }
 
 Expected<std::string> replay(Accelerator& accelerator, const Bundle& bundle) {
-  TENON_TRY_ASSIGN(placed, place(accelerator, bundle));
+  TENON_TRY_ASSIGN(placement, load(accelerator, bundle));
   const auto run = [&]() -> Expected<std::string> {
     for (const Launch& launch : bundle.launches) {
-      TENON_TRY(start(accelerator, moved(launch, *placed)));
-      if (auto status = finish(accelerator, bundle.limit); !status) return status.error().what;
+      TENON_TRY(start(accelerator, relocated(launch, *placement)));
+      const Status finished = finish(accelerator, bundle.limit);
+      if (!finished) return finished.error().what;
     }
-    return compare_expected(accelerator, bundle, *placed);
+    return compare_expected(accelerator, bundle, *placement);
   };
   auto result = run();
-  if (placed->buffer.size > 0) accelerator.free(placed->buffer);
+  if (placement->buffer.size > 0) accelerator.free(placement->buffer);
   return result;
 }
 
@@ -130,8 +125,8 @@ Expected<std::unique_ptr<Accelerator>> open_for(const Bundle& bundle, const std:
                                                 const std::filesystem::path& scratch) {
   const size_t colon = device.find(':'), question = device.find('?');
   const std::string scheme = device.substr(0, colon);
-  if (colon == std::string::npos) return open(device);  // which says what a device is
-  // A file of a board's design, an address or a node of /dev name a place, not a configuration.
+  if (colon == std::string::npos) return open(device);  // returns the error
+  // The name of a board is the file of its design, an address or a node of /dev, not a configuration.
   const auto config = spec::load_config(bundle.config.name);
   std::string name = device.substr(colon + 1, (question == std::string::npos ? device.size() : question) - colon - 1);
   const bool names_configuration = scheme == "behavioral" || scheme == "verilator" || scheme == "lockstep" ||
@@ -142,7 +137,7 @@ Expected<std::unique_ptr<Accelerator>> open_for(const Bundle& bundle, const std:
     std::ofstream stream(file);
     stream << spec::to_json(bundle.config);
     stream.close();
-    if (!stream) return error("cannot write", file.string());
+    if (!stream) return error("cannot write the file", file.string());
     name = file.string();
   }
   std::string options = question == std::string::npos ? "" : device.substr(question + 1);

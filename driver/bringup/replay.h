@@ -1,4 +1,4 @@
-// Runs a bundle on a device and says what differs.
+// Replays a bundle on a device and returns the first difference.
 #pragma once
 
 #include <string>
@@ -7,30 +7,31 @@
 
 namespace tenon::driver {
 
-// Where a bundle lies in a device's memory: on a simulator at its own addresses, elsewhere in one buffer, all addresses
-// moved by `shift`.
-struct Placed {
+// The placement of a bundle in a device's memory: on a simulator at its own addresses, elsewhere in one buffer, all
+// addresses increased by `shift`.
+struct Placement {
   Buffer buffer;  // empty on a simulator
   uint64_t shift = 0;
 };
 
-// Writes the bundle's memory and clears tokens and whatever the last run left. The device must have the bundle's
-// configuration and enough memory.
-Expected<Placed> place(Accelerator& accelerator, const Bundle& bundle);
-Launch moved(const Launch& launch, const Placed& placed);
+// Resets the device, tokens included, and writes the bundle's memory. The device must have the bundle's configuration
+// and enough memory.
+Expected<Placement> load(Accelerator& accelerator, const Bundle& bundle);
+// The launch with the addresses of the placement.
+Launch relocated(const Launch& launch, const Placement& placement);
 
-// The first byte of `found` that is not the region's; empty: all are there.
+// A message with the first byte of `found` that differs from the region; empty: all bytes are equal.
 std::string difference_of(const Region& region, std::span<const std::byte> found);
 
-// The first of the expected bytes that is another one; empty: all are there.
-Expected<std::string> compare_expected(Accelerator& accelerator, const Bundle& bundle, const Placed& placed);
+// A message with the first expected byte that differs; empty: all bytes are equal.
+Expected<std::string> compare_expected(Accelerator& accelerator, const Bundle& bundle, const Placement& placement);
 
-// Runs all launches: the first difference, in one line or several; empty: there is none. An error is that of a device
-// that cannot run the bundle at all.
+// Runs all launches and returns a message with the first difference; empty: no difference. A device that cannot run the
+// bundle is an error.
 Expected<std::string> replay(Accelerator& accelerator, const Bundle& bundle);
 
-// Opens `device` for the bundle: where its URI names a configuration, that is the bundle's own (as a file in `scratch`
-// where no named one equals it), with memory enough.
+// Opens `device` for the bundle: a configuration name in its URI is replaced by the bundle's configuration (by a file
+// in `scratch` where no named configuration equals it), and its memory is large enough.
 Expected<std::unique_ptr<Accelerator>> open_for(const Bundle& bundle, const std::string& device,
                                                 const std::filesystem::path& scratch);
 

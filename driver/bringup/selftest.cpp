@@ -8,30 +8,30 @@
 
 #include "driver/bringup/programs.h"
 #include "driver/bringup/replay.h"
+#include "driver/identity.h"
+#include "support/clock.h"
+#include "support/pages.h"
+#include "support/random.h"
 #include "support/try.h"
 
 namespace tenon::driver {
 namespace {
 
 namespace reg = spec::reg;
-using Clock = std::chrono::steady_clock;
-
 constexpr double kClockTolerance = 0.05;
-constexpr size_t kLeastWords = 512;
+constexpr size_t kMinWords = 512;
 constexpr auto kLimit = std::chrono::seconds(10);
-constexpr double kLongEnough = 0.02;  // seconds on the wall behind which a rate can be trusted
+constexpr double kMinSeconds = 0.02;  // of wall time for a reliable rate
 
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-
-// What a check has found: a figure, or a failure.
+// The result of a check: a figure, or a failure.
 struct Finding {
   std::string figure, failure;
   std::optional<Bundle> bundle;
-  std::string next = {};  // what to do about it; empty: what the check says
+  std::string next = {};  // advice; empty: the check's own advice
 };
 Finding passed(std::string figure) { return {std::move(figure), {}, {}}; }
-Finding failed(std::string what) { return {{}, std::move(what), {}}; }
-// Of the driver: what helps is its own advice, where it has one.
+Finding failed(std::string failure) { return {{}, std::move(failure), {}}; }
+// A failure of the driver, whose advice takes precedence.
 Finding failed(const Diagnostic& diagnostic) {
   Finding finding = failed(diagnostic.what);
   finding.next = diagnostic.help;
@@ -51,26 +51,21 @@ class Selftest {
     add("memory walking ones", memory("walking ones", [](size_t i) { return uint64_t{1} << (i % 64); }),
         "a data line is stuck or two are tied: look at the memory's interface, then at the host's mapping");
     add("memory address in address", memory("address in address", [](size_t i) { return 8 * i; }),
-        "an address line is stuck, or two places of the buffer are one: look at the address map and the mapping's "
+        "an address line is stuck, or two addresses of the buffer alias: look at the address map and the mapping's "
         "size");
-    add("memory random",
-        memory("random",
-               [this](size_t i) {
-                 uint64_t z = (i + options_.seed) * 0x9e3779b97f4a7c15;
-                 z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-                 return z ^ (z >> 27);
-               }),
-        "patterns pass and random data does not: caches that are not synchronized, or a memory at its timing limit");
+    Random random(options_.seed);
+    add("memory random", memory("random", [&](size_t) { return random.next(); }),
+        "patterns pass, random data fails: caches that are not synchronized, or a memory at its timing limit");
     const int64_t vectors = 256;
     add("loopback", launched(loopback(device_.info().config, vectors, 1, options_.seed)),
-        "the host's memory is good, the accelerator's way to it is not: m_axi_gmem's connection, address offset, "
+        "the host's access to memory works, the accelerator's access fails: m_axi_gmem's connection, address offset, "
         "width");
-    add("clock", clock(), "look at the clock's source and its constraint; a counter that stands still has no clock");
+    add("clock", clock(), "look at the clock's source and its constraint; a counter that does not count has no clock");
     for (const auto profile : {spec::Profile::kBase, spec::Profile::kNative}) {
       const spec::Config& config = device_.info().config;
       if (profile == spec::Profile::kBase ? !config.base : !config.native) continue;
       add(fmt::format("gemm {}", name(profile)), launched(gemm(config, profile, options_.seed)),
-          "data comes and goes, the product is wrong: did the design meet its timing? Replay the bundle on lockstep:");
+          "transfers work, the product is wrong: did the design meet its timing? Replay the bundle on lockstep:");
     }
     return std::move(checks_);
   }
@@ -93,22 +88,26 @@ class Selftest {
     const uint32_t expected = uint32_t{spec::kIsaVersion} << 16 | spec::kRegisterMapVersion;
     if (*version != expected) {
       return failed(fmt::format("VERSION reads {:#010x}, must be {:#010x}{}", *version, expected,
-                                *version == 0 || *version == 0xffffffff ? ": nothing answers at this address" : ""));
+                                *version == 0 || *version == 0xffffffff ? ": no device answers at this address" : ""));
     }
-    const auto low = device_.read_register(reg::kConfigHash), high = device_.read_register(reg::kConfigHash + 4);
-    if (!low || !high) return failed(low ? high.error() : low.error());
+    const auto hash = read_hash(device_);
+    if (!hash) return failed(hash.error());
     const spec::Config& config = device_.info().config;
-    const uint64_t hash = uint64_t{*high} << 32 | *low;
-    if (hash != spec::hash(config)) {
-      return failed(fmt::format("CONFIG_HASH reads {:016x}, configuration {} has {:016x}", hash, config.name,
+    if (*hash != spec::hash(config)) {
+      return failed(fmt::format("CONFIG_HASH reads {:016x}, configuration {} has {:016x}", *hash, config.name,
                                 spec::hash(config)));
     }
-    return passed(fmt::format("configuration {}, hash {:016x}, instruction set {}, register map {}", config.name, hash,
+    return passed(fmt::format("configuration {}, hash {:016x}, instruction set {}, register map {}", config.name, *hash,
                               *version >> 16, *version & 0xffff));
   }
 
-  // Walking ones and the complement through every argument register, all of them written before any is read.
+  // Writes walking ones and their complements to all argument registers, then reads all of them.
   Finding registers() {
+    const auto written = check_written_registers();
+    return written ? *written : failed(written.error());
+  }
+
+  Expected<Finding> check_written_registers() {
     std::vector<uint32_t> offsets = {reg::kInstructions, reg::kInstructions + 4, reg::kCount};
     for (uint32_t i = 0; i < 2 * spec::kBases; ++i) offsets.push_back(reg::kBase0 + 4 * i);
     size_t accesses = 0;
@@ -116,11 +115,10 @@ class Selftest {
       for (const uint32_t flip : {0u, ~0u}) {
         const auto value = [&](size_t i) { return (uint32_t{1} << ((static_cast<size_t>(bit) + i) % 32)) ^ flip; };
         for (size_t i = 0; i < offsets.size(); ++i, ++accesses) {
-          if (auto s = device_.write_register(offsets[i], value(i)); !s) return failed(s.error());
+          TENON_TRY(device_.write_register(offsets[i], value(i)));
         }
         for (size_t i = 0; i < offsets.size(); ++i, ++accesses) {
-          const auto read = device_.read_register(offsets[i]);
-          if (!read) return failed(read.error());
+          TENON_TRY_ASSIGN(read, device_.read_register(offsets[i]));
           if (*read != value(i)) {
             return failed(fmt::format("register {:#05x} was written {:#010x} and reads {:#010x}: bits {:#010x} differ",
                                       offsets[i], value(i), *read, *read ^ value(i)));
@@ -128,32 +126,29 @@ class Selftest {
         }
       }
     }
-    const auto before = device_.read_register(reg::kVersion);
-    if (auto s = device_.write_register(reg::kVersion, 0x5a5a5a5a); !s) return failed(s.error());
-    const auto after = device_.read_register(reg::kVersion);
-    if (!before || !after) return failed(before ? after.error() : before.error());
+    TENON_TRY_ASSIGN(before, device_.read_register(reg::kVersion));
+    TENON_TRY(device_.write_register(reg::kVersion, 0x5a5a5a5a));
+    TENON_TRY_ASSIGN(after, device_.read_register(reg::kVersion));
     if (*before != *after) {
       return failed(fmt::format("VERSION is read only, but a write changes it from {:#x} to {:#x}", *before, *after));
     }
-    for (const uint32_t offset : offsets) {
-      if (auto s = device_.write_register(offset, 0); !s) return failed(s.error());
-    }
+    for (const uint32_t offset : offsets) TENON_TRY(device_.write_register(offset, 0));
     return passed(fmt::format("{} registers, {} accesses", offsets.size(), accesses));
   }
 
   template <class F>
   Finding memory(std::string_view, F&& word) {
-    // As much as there is, where that is less than what was asked for.
+    // Where the device has less free memory than requested, the check uses a smaller buffer.
     size_t words = std::max<size_t>(options_.memory_bytes / 8, 1);
     auto buffer = device_.allocate(words * 8, 64);
-    for (; !buffer && words > kLeastWords; buffer = device_.allocate(words * 8, 64)) words /= 2;
+    for (; !buffer && words > kMinWords; buffer = device_.allocate(words * 8, 64)) words /= 2;
     if (!buffer) return failed(buffer.error());
     std::vector<uint64_t> out(words), in(words);
     for (size_t i = 0; i < words; ++i) out[i] = word(i);
-    const auto begin = Clock::now();
+    const Stopwatch stopwatch;
     auto status = device_.write(*buffer, 0, std::as_bytes(std::span(out)));
     if (status) status = device_.read(*buffer, 0, std::as_writable_bytes(std::span(in)));
-    const double seconds = seconds_since(begin);
+    const double seconds = stopwatch.seconds();
     device_.free(*buffer);
     if (!status) return failed(status.error());
     const auto [a, b] = std::ranges::mismatch(in, out);
@@ -166,7 +161,7 @@ class Selftest {
                       "in bits {:#018x}",
                       8 * (a - in.begin()), *b, *a, wrong, words, bits));
     }
-    return passed(fmt::format("{} KiB, {:.0f} MB/s there and back", words * 8 / 1024,
+    return passed(fmt::format("{} KiB, {:.0f} MB/s written and read", words * 8 / 1024,
                               seconds > 0 ? 16e-6 * static_cast<double>(words) / seconds : 0));
   }
 
@@ -187,13 +182,13 @@ class Selftest {
                               counters->cycles));
   }
 
-  // In a buffer of its own also on a simulator: somebody may hold others on this device.
+  // Runs the bundle in a new buffer, also on a simulator, since a caller may have other buffers on this device.
   Expected<std::string> run(const Bundle& bundle) {
-    auto buffer = device_.allocate(bundle.memory_bytes, 4096);
+    auto buffer = device_.allocate(bundle.memory_bytes, kPageBytes);
     if (!buffer) {
-      return error(buffer.error().what, device_.info().uri, "this check wants more memory than the device has free");
+      return error(buffer.error().what, device_.info().uri, "this check requires more memory than the device has free");
     }
-    const auto inside = [&]() -> Expected<std::string> {
+    const auto run_in_buffer = [&]() -> Expected<std::string> {
       for (const Region& region : bundle.memory) {
         TENON_TRY(device_.write(*buffer, region.address, region.bytes));
       }
@@ -201,10 +196,11 @@ class Selftest {
         const std::vector<std::byte> dirt(region.bytes.size(), std::byte{0xdd});
         TENON_TRY(device_.write(*buffer, region.address, dirt));
       }
-      const Placed placed{*buffer, buffer->address};
+      const Placement placement{*buffer, buffer->address};
       for (const Launch& launch : bundle.launches) {
-        TENON_TRY(start(device_, moved(launch, placed)));
-        if (auto s = finish(device_, kLimit); !s) return s.error().what;
+        TENON_TRY(start(device_, relocated(launch, placement)));
+        const Status finished = finish(device_, kLimit);
+        if (!finished) return finished.error().what;
       }
       for (const Region& region : bundle.expected) {
         std::vector<std::byte> found(region.bytes.size());
@@ -213,19 +209,19 @@ class Selftest {
       }
       return std::string();
     };
-    auto result = inside();
+    auto result = run_in_buffer();
     device_.free(*buffer);
     return result;
   }
 
-  // Cycles that a launch counts against the time on the wall, longer launches until the time can be trusted.
+  // Compares the cycles of a launch with its wall time, with longer launches until the time is reliable.
   Finding clock() {
     const Info& info = device_.info();
     for (int64_t passes = 4;; passes *= 4) {
       const Bundle bundle = loopback(info.config, 64, passes, options_.seed);
-      const auto begin = Clock::now();
+      const Stopwatch stopwatch;
       const auto found = run(bundle);
-      const double seconds = seconds_since(begin);
+      const double seconds = stopwatch.seconds();
       if (!found) return failed(found.error());
       if (!found->empty()) return failed(*found);
       const auto counters = read_counters(device_);
@@ -236,12 +232,12 @@ class Selftest {
                                   counters->cycles, least));
       }
       const double rate = static_cast<double>(counters->cycles) / seconds;
-      if (info.simulated) return passed(fmt::format("{:.0f} simulated cycles a second on the wall", rate));
-      if (seconds < kLongEnough && passes < 1 << 16) continue;
+      if (info.simulated) return passed(fmt::format("{:.0f} simulated cycles per second of wall time", rate));
+      if (seconds < kMinSeconds && passes < 1 << 16) continue;
       const std::string figure = fmt::format("{:.1f} MHz measured over {:.0f} ms", rate / 1e6, 1e3 * seconds);
-      // What the host adds makes the measured rate too low, never too high.
+      // The host's overhead makes the measured rate too low, never too high.
       if (info.clock_hz > 0 && (rate > info.clock_hz * (1 + kClockTolerance) || rate < info.clock_hz * 0.5)) {
-        return failed(fmt::format("{}, the design says {:.1f} MHz", figure, info.clock_hz / 1e6));
+        return failed(fmt::format("{}, the design has {:.1f} MHz", figure, info.clock_hz / 1e6));
       }
       return passed(figure);
     }

@@ -1,5 +1,5 @@
-// Is this device fit to be used? A few checks over the driver's interface alone, so that they run on every transport;
-// each has a figure and, where it fails, says what to look at next.
+// The self-test of a device: a few checks over the driver's interface alone, so that they run on every transport; each
+// has a figure and, where it fails, advice for the next step.
 #pragma once
 
 #include <optional>
@@ -13,18 +13,18 @@ namespace tenon::driver {
 struct Check {
   std::string name;  // "registers", "memory walking ones", ...
   bool passed = false;
-  std::string figure;            // what was measured or counted
-  std::string failure;           // what was found, with the value that should be there; empty where it passed
-  std::string next;              // what to look at
-  std::optional<Bundle> bundle;  // where a launch gave a wrong result: what repeats it
+  std::string figure;            // the measured or counted value
+  std::string failure;           // the actual and the expected value; empty where the check passed
+  std::string next;              // advice
+  std::optional<Bundle> bundle;  // reproduces the wrong result of a launch
 };
 
 struct SelftestOptions {
-  uint64_t memory_bytes = 1 << 20;  // that the patterns go over
+  uint64_t memory_bytes = 1 << 20;  // that the patterns cover
   uint64_t seed = 1;
 };
 
-// All checks, in order; a check whose device does not even answer fails, and the next ones are still tried.
+// Runs all checks, in order; a check fails where the device does not answer, and the next checks run nevertheless.
 std::vector<Check> selftest(Accelerator& accelerator, const SelftestOptions& options = {});
 
 }  // namespace tenon::driver

@@ -17,34 +17,33 @@
 #include "driver/simulated.h"
 #include "driver/uio/played.h"
 #include "hw/spec/registers.h"
+#include "support/clock.h"
 #include "support/try.h"
 
 namespace tenon::driver::uio {
 namespace {
 
 using std::chrono::nanoseconds;
-using Clock = std::chrono::steady_clock;
-
-constexpr auto kNap = std::chrono::microseconds(20);  // between looks at a device without an interrupt line
-// For an interrupt, before the status is read again: a line that leads nowhere makes a device slow, not dead.
-constexpr auto kLongestSleep = std::chrono::milliseconds(100);
+constexpr auto kPollInterval = std::chrono::microseconds(20);  // of a device without an interrupt line
+// The longest wait for an interrupt before the status is read again: a disconnected line makes a device slow, not hang.
+constexpr auto kMaxSleep = std::chrono::milliseconds(100);
 
 Expected<Answer> ask(const Fd& fd, const Request& request, const std::string& path) {
   Answer answer;
   if (::send(fd.get(), &request, sizeof request, MSG_NOSIGNAL) != sizeof request ||
       ::recv(fd.get(), &answer, sizeof answer, 0) != sizeof answer) {
-    return error("the process that plays the PL does not answer any more", path, "start it again");
+    return error("the process that emulates the PL does not answer any more", path, "start it again");
   }
   return answer;
 }
 
-// Who holds a lock on the file, by /proc/locks; empty where that does not say.
+// The process that has a lock on the file, by /proc/locks; empty where /proc/locks has no entry.
 std::string holder(const struct stat& file) {
   std::ifstream locks("/proc/locks");
   for (std::string line; std::getline(locks, line);) {
     std::istringstream words(line);
-    std::string number, kind, mode, access, process, inode;
-    words >> number >> kind >> mode >> access >> process >> inode;
+    std::string id, kind, mode, access, process, inode;
+    words >> id >> kind >> mode >> access >> process >> inode;
     if (kind != "FLOCK" || !inode.ends_with(fmt::format(":{}", file.st_ino))) continue;
     std::string name;
     std::getline(std::ifstream("/proc/" + process + "/comm") >> std::ws, name);
@@ -59,26 +58,26 @@ Status lock(const Fd& fd, const std::string& path) {
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return {};
   if (errno != EWOULDBLOCK) return system_error("lock", path, errno);
   struct stat file {};
-  const std::string who = ::fstat(fd.get(), &file) == 0 ? holder(file) : "";
-  return error(fmt::format("the device is busy: {} holds it", who.empty() ? "another client" : who), path,
-               "end that client, or take another device");
+  const std::string process = ::fstat(fd.get(), &file) == 0 ? holder(file) : "";
+  return error(fmt::format("the device is busy: {} holds it", process.empty() ? "another client" : process), path,
+               "end that client, or use another device");
 }
 
-Expected<Device> Device::open(const Files& files, int number) {
-  const std::string node = fmt::format("/dev/uio{}", number);
-  const std::string map = fmt::format("/sys/class/uio/uio{}/maps/map0/", number);
+Expected<Device> Device::open(const Files& files, int index) {
+  const std::string node = fmt::format("/dev/uio{}", index);
+  const std::string map = fmt::format("/sys/class/uio/uio{}/maps/map0/", index);
   Device device;
   device.path_ = files.path(node);
-  TENON_TRY_ASSIGN(bytes, files.read_number(map + "size"));
-  // The offset of the registers in their first page, where the bus address is not that of a page.
+  TENON_TRY_ASSIGN(bytes, files.read_integer(map + "size"));
+  // The offset of the registers in their first page, where the bus address is not a multiple of a page.
   uint64_t offset = 0;
   if (files.exists(map + "offset")) {
-    TENON_TRY_ASSIGN(read, files.read_number(map + "offset"));
+    TENON_TRY_ASSIGN(read, files.read_integer(map + "offset"));
     offset = *read;
   }
   if (*bytes < spec::kRegisterSpaceBytes || offset % 4 != 0) {
-    return error(fmt::format("the window has {} bytes at offset {:#x}, the accelerator's registers take {:#x}", *bytes,
-                             offset, spec::kRegisterSpaceBytes),
+    return error(fmt::format("the window has {} bytes at offset {:#x}, the accelerator's registers require {:#x}",
+                             *bytes, offset, spec::kRegisterSpaceBytes),
                  device.path_, "correct `reg` of the device tree's node: tenon hw overlay");
   }
   TENON_TRY_ASSIGN(fd, files.open(node));
@@ -97,7 +96,7 @@ Expected<Device> Device::open(const Files& files, int number) {
 }
 
 Status Device::lock() {
-  if (played()) return {};  // its memory is locked, and one PL has one memory
+  if (played()) return {};  // the lock on the memory suffices, since an emulated PL has one memory
   return uio::lock(fd_, path_);
 }
 
@@ -125,37 +124,37 @@ Status Device::unmask() {
   const int32_t on = 1;
   if (!interrupts_ || ::write(fd_.get(), &on, sizeof on) == sizeof on) return {};
   if (errno != EIO && errno != ENOSYS) return system_error("unmask the interrupt", path_, errno);
-  interrupts_ = false;  // the device tree's node names none
+  interrupts_ = false;  // the device tree's node has no interrupt
   return {};
 }
 
 Expected<nanoseconds> Device::wait(nanoseconds limit) {
-  const auto begin = Clock::now();
+  const Stopwatch stopwatch;
   if (!interrupts_) {
-    std::this_thread::sleep_for(std::min<nanoseconds>(limit, kNap));
-    return Clock::now() - begin;
+    std::this_thread::sleep_for(std::min<nanoseconds>(limit, kPollInterval));
+    return stopwatch.elapsed();
   }
-  bool granted = false;  // the time went by in the player
+  bool simulated = false;  // the player has simulated the time of the wait
   if (played()) {
     const auto cycles = static_cast<uint64_t>(limit.count() / static_cast<int64_t>(1e9 / kNominalHz));
     TENON_TRY_ASSIGN(answer, ask(registers_, {.kind = Request::Kind::kWait, .value = cycles}, path_));
-    granted = answer->value != kRunsByItself;
+    simulated = answer->value != kRunsFreely;
   }
-  const auto left = granted ? nanoseconds(0) : std::min<nanoseconds>(limit, kLongestSleep);
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
+  const auto sleep = simulated ? nanoseconds(0) : std::min<nanoseconds>(limit, kMaxSleep);
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(sleep);
   const timespec timeout{.tv_sec = static_cast<time_t>(seconds.count()),
-                         .tv_nsec = static_cast<long>((left - seconds).count())};
+                         .tv_nsec = static_cast<long>((sleep - seconds).count())};
   pollfd event{.fd = fd_.get(), .events = POLLIN, .revents = 0};
   const int ready = ::ppoll(&event, 1, &timeout, nullptr);
   if (ready < 0 && errno != EINTR) return system_error("wait for the interrupt", path_, errno);
   if (ready > 0) {
     uint32_t count = 0;
     if (::read(fd_.get(), &count, sizeof count) != sizeof count) {
-      if (played()) return error("the process that plays the PL does not answer any more", path_, "start it again");
+      if (played()) return error("the process that emulates the PL does not answer any more", path_, "start it again");
       return system_error("read the interrupt's count", path_, errno);
     }
   }
-  return granted ? limit : Clock::now() - begin;
+  return simulated ? limit : stopwatch.elapsed();
 }
 
 }  // namespace tenon::driver::uio

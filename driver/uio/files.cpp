@@ -1,5 +1,4 @@
 #include "driver/uio/files.h"
-#include "support/try.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -15,15 +14,17 @@
 #include <charconv>
 #include <cstring>
 
+#include "support/try.h"
+
 namespace tenon::driver::uio {
 
 namespace fs = std::filesystem;
 
-std::unexpected<Diagnostic> system_error(std::string_view doing, const std::string& path, int code) {
+std::unexpected<Diagnostic> system_error(std::string_view action, const std::string& path, int code) {
   std::string help;
-  if (code == EACCES || code == EPERM) help = "run as root, or give your user the file by a udev rule";
-  if (code == ECONNREFUSED) help = "the process that played the PL has ended; start it again";
-  return error(fmt::format("cannot {}: {}", doing, std::strerror(code)), path, std::move(help));
+  if (code == EACCES || code == EPERM) help = "run as root, or grant your user access to the file by a udev rule";
+  if (code == ECONNREFUSED) help = "the process that emulated the PL has ended; start it again";
+  return error(fmt::format("cannot {}: {}", action, std::strerror(code)), path, std::move(help));
 }
 
 Fd::~Fd() {
@@ -35,7 +36,7 @@ Mapping::~Mapping() {
 }
 
 Expected<Mapping> Mapping::map(const Fd& fd, uint64_t bytes, uint64_t offset, const std::string& path) {
-  if (bytes > SIZE_MAX / 2) return error(fmt::format("{} bytes are more than a process can map", bytes), path);
+  if (bytes > SIZE_MAX / 2) return error(fmt::format("a process cannot map {} bytes", bytes), path);
   void* base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), static_cast<off_t>(offset));
   if (base == MAP_FAILED) return system_error(fmt::format("map {} bytes", bytes), path, errno);
   Mapping mapping;
@@ -50,13 +51,13 @@ std::string Files::path(std::string_view on_board) const {
 }
 
 bool Files::exists(std::string_view on_board) const {
-  struct stat what {};
-  return ::stat(path(on_board).c_str(), &what) == 0;
+  struct stat status {};
+  return ::stat(path(on_board).c_str(), &status) == 0;
 }
 
 bool Files::is_socket(std::string_view on_board) const {
-  struct stat what {};
-  return ::stat(path(on_board).c_str(), &what) == 0 && S_ISSOCK(what.st_mode);
+  struct stat status {};
+  return ::stat(path(on_board).c_str(), &status) == 0 && S_ISSOCK(status.st_mode);
 }
 
 std::vector<std::string> Files::list(std::string_view directory) const {
@@ -74,17 +75,19 @@ Expected<std::string> Files::read(std::string_view attribute) const {
   std::array<char, 4096> text{};
   const ssize_t got = ::read(fd.get(), text.data(), text.size());
   if (got < 0) return system_error("read", at, errno);
-  const std::string_view all(text.data(), static_cast<size_t>(got));
-  return std::string(all.substr(0, all.find('\n')));
+  const std::string_view content(text.data(), static_cast<size_t>(got));
+  return std::string(content.substr(0, content.find('\n')));
 }
 
-Expected<uint64_t> Files::read_number(std::string_view attribute) const {
+Expected<uint64_t> Files::read_integer(std::string_view attribute) const {
   TENON_TRY_ASSIGN(text, read(attribute));
   const bool hex = text->starts_with("0x");
   uint64_t value = 0;
   const char* const end = text->data() + text->size();
   const auto [next, fault] = std::from_chars(text->data() + (hex ? 2 : 0), end, value, hex ? 16 : 10);
-  if (fault != std::errc() || next != end) return error(fmt::format("\"{}\" is no number", *text), path(attribute));
+  if (fault != std::errc() || next != end) {
+    return error(fmt::format("\"{}\" is not an integer", *text), path(attribute));
+  }
   return value;
 }
 
@@ -123,11 +126,11 @@ Expected<Fd> Files::connect(std::string_view socket) const {
   if (at.size() >= sizeof address.sun_path) {
     return error(
         fmt::format("the path has {} letters, a socket's has at most {}", at.size(), sizeof address.sun_path - 1), at,
-        "take a root with a shorter path");
+        "use a root with a shorter path");
   }
   std::memcpy(address.sun_path, at.c_str(), at.size());
   Fd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (fd.get() < 0) return system_error("make a socket", at, errno);
+  if (fd.get() < 0) return system_error("create a socket", at, errno);
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return system_error("connect", at, errno);
   }

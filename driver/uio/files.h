@@ -1,8 +1,9 @@
-// The kernel's files by which a board is driven, below a root: "/" on a board, a directory where a process plays one.
+// The kernel's files that control a board, below a root: "/" on a board, a directory where a process emulates the
+// board.
 //
-// Semantics: every path is given as on a board. Attributes are the one-line files of sysfs. Writing one returns when
-// the kernel has done what the write asks for. A missing file, or one that refuses, is an error with its path and
-// errno.
+// Semantics: every path is given as on a board. Attributes are the one-line files of sysfs. A write of an attribute
+// returns when the kernel has completed the requested action. A missing file or a failed access is an error with the
+// path and errno.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +34,7 @@ class Fd {
   int fd_ = -1;
 };
 
-// A file's bytes in this process, shared with the kernel or a player.
+// The mapping of a file into this process, shared with the kernel or a player.
 class Mapping {
  public:
   Mapping() = default;
@@ -60,20 +61,20 @@ class Files {
   std::string path(std::string_view on_board) const;
   bool exists(std::string_view on_board) const;
   bool is_socket(std::string_view on_board) const;
-  std::vector<std::string> list(std::string_view directory) const;  // names, sorted; none where it is missing
+  std::vector<std::string> list(std::string_view directory) const;  // sorted names; empty where it does not exist
 
   Expected<std::string> read(std::string_view attribute) const;  // without the newline
-  Expected<uint64_t> read_number(std::string_view attribute) const;
+  Expected<uint64_t> read_integer(std::string_view attribute) const;
   Status write(std::string_view attribute, std::string_view text) const;
 
-  Expected<Fd> open(std::string_view device) const;     // for reading and writing; connects where it is a socket
+  Expected<Fd> open(std::string_view device) const;     // for reading and writing; connects to a socket
   Expected<Fd> connect(std::string_view socket) const;  // to a player
 
  private:
   std::filesystem::path root_;
 };
 
-// "no such file", with what to do about the usual ones.
-std::unexpected<Diagnostic> system_error(std::string_view doing, const std::string& path, int code);
+// The error "cannot ACTION: ERRNO", with advice for the common codes.
+std::unexpected<Diagnostic> system_error(std::string_view action, const std::string& path, int code);
 
 }  // namespace tenon::driver::uio

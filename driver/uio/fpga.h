@@ -1,4 +1,4 @@
-// Loading a bitstream by the kernel's FPGA manager.
+// Loads bitstreams by the kernel's FPGA manager.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +7,9 @@
 
 namespace tenon::driver::uio {
 
-// Puts the file where the kernel looks for firmware, unless it lies there, has the manager load it, and reads the
-// manager's state back. Whatever ran in the FPGA is gone; with `partial` only in the region of the bitstream.
+// Copies the file to the kernel's firmware directory, unless it is there, requests the load from the manager, and
+// checks the manager's state. The load replaces the design of the FPGA; with `partial` only the region of the
+// bitstream.
 Status load_bitstream(const Files& files, const std::filesystem::path& bitstream, bool partial);
 
 }  // namespace tenon::driver::uio

@@ -17,13 +17,13 @@ Expected<Memory> Memory::open(const Files& files, const std::string& name, bool 
     if (memory.attributes_.empty() && files.exists(directory)) memory.attributes_ = directory;
   }
   if (memory.attributes_.empty()) {
-    return error(fmt::format("there is no memory for the accelerator: u-dma-buf has no device {}", name),
+    return error(fmt::format("no memory for the accelerator: u-dma-buf has no device {}", name),
                  files.path(fmt::format("/sys/class/u-dma-buf/{}", name)),
-                 "load it: insmod u-dma-buf.ko udmabuf0=67108864; or apply an overlay of tenon hw overlay; or name "
-                 "another: ?memory=NAME");
+                 "load it: insmod u-dma-buf.ko udmabuf0=67108864; or apply an overlay of tenon hw overlay; or use "
+                 "another device: ?memory=NAME");
   }
-  TENON_TRY_ASSIGN(physical, files.read_number(memory.attributes_ + "phys_addr"));
-  TENON_TRY_ASSIGN(size, files.read_number(memory.attributes_ + "size"));
+  TENON_TRY_ASSIGN(physical, files.read_integer(memory.attributes_ + "phys_addr"));
+  TENON_TRY_ASSIGN(size, files.read_integer(memory.attributes_ + "size"));
   memory.physical_ = *physical;
   memory.size_ = *size;
   // sync_for_* takes the offset in 32 bits.
@@ -33,7 +33,7 @@ Expected<Memory> Memory::open(const Files& files, const std::string& name, bool 
   }
   memory.sync_ = sync;
   if (sync && files.exists(memory.attributes_ + "dma_coherent")) {
-    TENON_TRY_ASSIGN(coherent, files.read_number(memory.attributes_ + "dma_coherent"));
+    TENON_TRY_ASSIGN(coherent, files.read_integer(memory.attributes_ + "dma_coherent"));
     memory.sync_ = *coherent == 0;
   }
   const std::string node = "/dev/" + name;
@@ -48,7 +48,7 @@ Expected<Memory> Memory::open(const Files& files, const std::string& name, bool 
 Status Memory::write(uint64_t offset, std::span<const std::byte> data) {
   if (data.empty()) return {};
   const uint64_t end = offset + data.size();
-  // A line that is written in part keeps the rest as the accelerator left it, which the cache need not know yet.
+  // A partly written line keeps the accelerator's values in its other bytes, which may not be in the cache yet.
   if (offset % kCacheLine != 0 || end % kCacheLine != 0) {
     TENON_TRY(sync(offset, offset + 1, Direction::kFromDevice));
     TENON_TRY(sync(end - 1, end, Direction::kFromDevice));
@@ -68,7 +68,7 @@ Status Memory::sync(uint64_t begin, uint64_t end, Direction direction) {
   if (!sync_) return {};
   begin = begin / kCacheLine * kCacheLine;
   end = (end + kCacheLine - 1) / kCacheLine * kCacheLine;
-  // One write says all: offset in the upper half, and size, direction and 1 in the lower one.
+  // A single write requests the sync: offset in the upper half, and size, direction and 1 in the lower half.
   const auto low = static_cast<uint32_t>(end - begin) | static_cast<uint32_t>(direction) << 2 | 1;
   const char* attribute = direction == Direction::kToDevice ? "sync_for_device" : "sync_for_cpu";
   return files_.write(attributes_ + attribute, fmt::format("0x{:08x}{:08x}", begin, low));

@@ -1,9 +1,10 @@
-// Memory that CPU and accelerator share: one u-dma-buf, contiguous, cached by the CPU and not coherent with it.
+// The memory that CPU and accelerator share: one u-dma-buf, contiguous, cached by the CPU and not coherent with its
+// cache.
 //
-// Semantics: the mapped bytes are what the CPU sees through its cache. The accelerator sees what was synchronized for
-// the device, the CPU sees the accelerator's bytes when they were synchronized for the CPU; whole cache lines move.
-// Where the kernel says that hardware keeps both alike (dma_coherent), or the user does (`sync` is false), nothing is
-// done.
+// Semantics: the mapped bytes are the CPU's view through its cache. The accelerator sees bytes that were synchronized
+// for the device, the CPU sees the accelerator's bytes after they were synchronized for the CPU, in whole cache lines.
+// Where the kernel reports coherent hardware (dma_coherent), or the user does (`sync` is false), no synchronization is
+// needed.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +15,18 @@
 
 namespace tenon::driver::uio {
 
-// Of the Cortex-A53; the Cortex-A9's have half of it, and two of them do as well.
+// The cache line of the Cortex-A53; two lines of the Cortex-A9.
 inline constexpr uint64_t kCacheLine = 64;
 
 class Memory {
  public:
-  // `name` as in /dev/NAME; fails where another process holds it.
+  // `name` as in /dev/NAME; an error where another process has locked the device.
   static Expected<Memory> open(const Files& files, const std::string& name, bool sync);
 
   uint64_t physical() const { return physical_; }
   uint64_t size() const { return size_; }
 
-  // Offsets into this memory; the range was checked by the caller.
+  // Offsets into this memory; the caller has checked the range.
   Status write(uint64_t offset, std::span<const std::byte> data);
   Status read(uint64_t offset, std::span<std::byte> data);
 

@@ -1,10 +1,11 @@
-// tenon-pl: plays a Zynq board for uio: devices, in a directory; ends when it is killed.
+// tenon-pl: emulates a Zynq board for uio: devices, in a directory; runs until it is killed.
 #include <fmt/format.h>
 
 #include <cstdio>
 
 #include "driver/uio/player.h"
 #include "driver/uri.h"
+#include "support/pages.h"
 #include "support/try.h"
 
 namespace tenon::driver::uio {
@@ -12,20 +13,21 @@ namespace {
 
 constexpr char kUsage[] =
     "Usage: tenon-pl 'DIR[?config=default&memory=64M&model=rtl&clock=own&empty=on]'\n\n"
-    "Plays a Zynq board below DIR, for clients that open uio:?root=DIR. DIR/lib/firmware takes \"bitstreams\": the\n"
-    "JSON of configurations. clock=own: the accelerator runs by itself, not only while its client waits.\n";
+    "Emulates a Zynq board below DIR, for clients that open uio:?root=DIR. \"Bitstreams\" in DIR/lib/firmware are the\n"
+    "JSON of configurations. clock=own: the accelerator runs freely, not only while its client waits.\n";
 
 Status play(std::string_view text) {
   TENON_TRY_ASSIGN(options, Options::parse(text, text));
   PlayerOptions read;
   read.root = options->name();
   const std::string config = options->text("config", "default"), model = options->text("model", "behavioral");
-  read.memory_bytes = options->bytes("memory", read.memory_bytes, 4096, uint64_t{2} << 30);
+  read.memory_bytes = options->bytes("memory", read.memory_bytes, kPageBytes, uint64_t{2} << 30);
   const std::string clock = options->text("clock", "client");
   read.empty = options->flag("empty", false);
   TENON_TRY(options->finish());
   if (read.root.empty() || read.root.lexically_normal() == "/") {
-    return error("in which directory? this machine's own files are no toy", {}, "tenon-pl /tmp/board", Fault::kUsage);
+    return error("requires a directory other than /, which has this machine's own files", {}, "tenon-pl /tmp/board",
+                 Fault::kUsage);
   }
   if (model != "behavioral" && model != "rtl") {
     return error(fmt::format("the model is \"{}\", must be behavioral or rtl", model), {}, {}, Fault::kUsage);
@@ -33,8 +35,9 @@ Status play(std::string_view text) {
   if (clock != "client" && clock != "own") {
     return error(fmt::format("the clock is \"{}\", must be client or own", clock), {}, {}, Fault::kUsage);
   }
-  if (read.memory_bytes % 4096 != 0) {
-    return error(fmt::format("{} bytes of memory are no multiple of 4096", read.memory_bytes), {}, {}, Fault::kUsage);
+  if (read.memory_bytes % kPageBytes != 0) {
+    return error(fmt::format("the memory has {} bytes, must be a multiple of {}", read.memory_bytes, kPageBytes), {},
+                 {}, Fault::kUsage);
   }
   read.rtl = model == "rtl";
   read.own_clock = clock == "own";

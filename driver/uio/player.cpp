@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -22,6 +21,7 @@
 #include "sim/behavioral/behavioral.h"
 #include "sim/verilator/verilated.h"
 #include "support/file.h"
+#include "support/pages.h"
 #include "support/try.h"
 
 namespace tenon::driver::uio {
@@ -39,14 +39,13 @@ enum class Role : uint8_t { kInterrupt, kRegisters, kSyncForCpu, kSyncForDevice,
 
 class Simulated final : public Player {
  public:
-  explicit Simulated(PlayerOptions options) : options_(std::move(options)), files_(options_.root) {}
-  ~Simulated() override {
-    if (dram_ != MAP_FAILED) ::munmap(dram_, dram_bytes());
-  }
+  explicit Simulated(PlayerOptions options)
+      : options_(std::move(options)), files_(options_.root), dram_(options_.physical + options_.memory_bytes) {}
 
   Status lay_out() {
-    dram_ = ::mmap(nullptr, dram_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (dram_ == MAP_FAILED) return system_error(fmt::format("reserve {} bytes", dram_bytes()), "memory", errno);
+    if (dram_.span().empty()) {
+      return system_error(fmt::format("reserve {} bytes", options_.physical + options_.memory_bytes), "memory", errno);
+    }
     if (!options_.empty) {
       TENON_TRY(load(options_.config));
     }
@@ -58,7 +57,7 @@ class Simulated final : public Player {
              {std::string(kMemoryAttributes) + "phys_addr", fmt::format("{:#x}", options_.physical)},
              {std::string(kMemoryAttributes) + "size", fmt::format("{}", options_.memory_bytes)},
              {std::string(kMemoryAttributes) + "dma_coherent", "0"},
-             {std::string(kManager) + "name", "Tenon's player"},
+             {std::string(kManager) + "name", "Tenon's emulated board"},
              {std::string(kManager) + "flags", "0"},
              {std::string(kManager) + "state", options_.empty ? "unknown" : "operating"}}) {
       TENON_TRY(put(attribute, text));
@@ -68,7 +67,7 @@ class Simulated final : public Player {
     fs::create_directories(files_.path("/dev"), fault);
     const Fd memory(::open(files_.path(kMemory).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (memory.get() < 0 || ::ftruncate(memory.get(), static_cast<off_t>(options_.memory_bytes)) != 0) {
-      return system_error("make the memory", files_.path(kMemory), errno);
+      return system_error("create the memory", files_.path(kMemory), errno);
     }
     TENON_TRY_ASSIGN(cache, Mapping::map(memory, options_.memory_bytes, 0, files_.path(kMemory)));
     cache_ = std::move(*cache);
@@ -94,7 +93,7 @@ class Simulated final : public Player {
         return system_error("wait for clients", options_.root, errno);
       }
       const size_t listeners = listeners_.size();
-      for (size_t i = clients_.size(); i-- > 0;) {  // from the end: one that has gone is erased
+      for (size_t i = clients_.size(); i-- > 0;) {  // from the end, because a disconnected client is erased
         if (events[listeners + i].revents != 0 && !serve(clients_[i])) {
           clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(i));
         }
@@ -117,8 +116,7 @@ class Simulated final : public Player {
     Role role;
   };
 
-  uint64_t dram_bytes() const { return options_.physical + options_.memory_bytes; }
-  std::byte* dram() const { return static_cast<std::byte*>(dram_) + options_.physical; }
+  std::byte* dram() const { return dram_.span().data() + options_.physical; }
 
   Status put(const std::string& on_board, const std::string& text) {
     const fs::path file = files_.path(on_board);
@@ -127,7 +125,7 @@ class Simulated final : public Player {
     std::ofstream stream(file);
     stream << text << '\n';
     stream.close();
-    if (!stream) return error("cannot write", file.string());
+    if (!stream) return error("cannot write the file", file.string());
     return {};
   }
 
@@ -136,7 +134,7 @@ class Simulated final : public Player {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     if (path.size() >= sizeof address.sun_path) {
-      return error("the path is too long for a socket", path, "take a root with a shorter path", Fault::kUsage);
+      return error("the path is too long for a socket", path, "use a root with a shorter path", Fault::kUsage);
     }
     std::memcpy(address.sun_path, path.c_str(), path.size());
     ::unlink(path.c_str());
@@ -150,18 +148,17 @@ class Simulated final : public Player {
   }
 
   Status load(const spec::Config& config) {
-    const std::span<std::byte> memory(static_cast<std::byte*>(dram_), dram_bytes());
     sim::BehavioralOptions behavioral;
-    behavioral.memory = memory;
+    behavioral.memory = dram_.span();
     sim::VerilatedOptions rtl;
-    rtl.memory = memory;
+    rtl.memory = dram_.span();
     TENON_TRY_ASSIGN(made, options_.rtl ? sim::make_verilated(config, rtl) : sim::make_behavioral(config, behavioral));
     simulator_ = std::move(*made);
     busy_ = false;
     return {};
   }
 
-  // Answers one message; false where the client has gone.
+  // Answers one message; returns false where the client has disconnected.
   bool serve(Socket& client) {
     std::array<char, 4096> bytes{};
     const ssize_t got = ::recv(client.fd.get(), bytes.data(), bytes.size(), 0);
@@ -191,7 +188,7 @@ class Simulated final : public Player {
   }
 
   Answer access(const Request& request, const Socket& client) {
-    if (simulator_ == nullptr) return {};  // nothing answers on the bus of an empty PL
+    if (simulator_ == nullptr) return {};  // an empty PL has no bus slave
     const bool inside = request.offset % 4 == 0 && request.offset < spec::kRegisterSpaceBytes;
     switch (request.kind) {
       case Request::Kind::kRead: return {inside ? simulator_->read_register(request.offset) : 0};
@@ -202,11 +199,11 @@ class Simulated final : public Player {
         raise();
         return {};
       case Request::Kind::kWait:
-        if (options_.own_clock) return {kRunsByItself};
-        for (uint64_t left = request.value; left > 0 && busy_ && !gone(client);) {
-          const uint64_t cycles = std::min(left, kCyclesAtATime);
+        if (options_.own_clock) return {kRunsFreely};
+        for (uint64_t remaining = request.value; remaining > 0 && busy_ && !disconnected(client);) {
+          const uint64_t cycles = std::min(remaining, kCyclesAtATime);
           busy_ = simulator_->advance(cycles);
-          left -= cycles;
+          remaining -= cycles;
         }
         raise();
         return {};
@@ -214,12 +211,12 @@ class Simulated final : public Player {
     return {};
   }
 
-  static bool gone(const Socket& client) {
+  static bool disconnected(const Socket& client) {
     pollfd event{.fd = client.fd.get(), .events = POLLRDHUP, .revents = 0};
     return ::poll(&event, 1, 0) > 0 && (event.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
   }
 
-  // The interrupt as UIO shows it: a level that is let through once, until it is unmasked again.
+  // The interrupt as UIO delivers it: level-triggered, and masked after each delivery.
   void raise() {
     if (!options_.interrupt || !unmasked_ || simulator_ == nullptr ||
         (simulator_->read_register(reg::kGlobalInterruptEnable) & 1) == 0 ||
@@ -259,17 +256,17 @@ class Simulated final : public Player {
     const auto bytes = read_file(file);
     if (!bytes) return state("firmware request error", ENOENT);
     const auto config = spec::parse_config({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, file);
-    const auto flags = files_.read_number(std::string(kManager) + "flags");
+    const auto flags = files_.read_integer(std::string(kManager) + "flags");
     const bool partial = flags && (*flags & 1) != 0;
-    // A part of a design needs the design around it.
+    // A partial bitstream requires a loaded design.
     if (!config || (partial && simulator_ == nullptr)) return state("write error", EINVAL);
     return load(*config) ? state("operating", 0) : state("write complete error", EINVAL);
   }
 
   const PlayerOptions options_;
   const Files files_;
-  void* dram_ = MAP_FAILED;  // of the accelerator: physical addresses from 0
-  Mapping cache_;            // the memory as the client's CPU sees it
+  Pages dram_;     // of the accelerator: physical addresses from 0
+  Mapping cache_;  // the memory as the client's CPU sees it
   std::unique_ptr<sim::Simulator> simulator_;
   bool busy_ = false, unmasked_ = false;
   uint32_t interrupts_ = 0;

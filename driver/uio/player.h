@@ -1,11 +1,12 @@
-// A process that plays a Zynq's PL and kernel for the transport uio:, in a directory that stands for the board's root.
+// The player: a process that emulates a Zynq's PL and kernel for the transport uio:, in a directory that replaces the
+// board's root.
 //
-// Semantics: the accelerator is a simulator. Its memory is the player's own; the file /dev/udmabufN is what the
-// client's CPU sees through its cache, and bytes pass between the two, by whole cache lines, only when the client
-// synchronizes them: a sync that is forgotten or has the wrong range shows as wrong data. Registers behave as in
-// hardware, clear on read included. The PL's clock runs while a client waits, for as long as it waits at most, so that
-// what happens does not depend on how busy the machine is; or by itself, as a board's. It is played for any number of
-// clients in a row: what one that was killed left behind, the next one finds. A "bitstream" is the JSON of a
+// Semantics: the accelerator is a simulator. Its memory is private to the player; the file /dev/udmabufN is the view of
+// the client's CPU through its cache, and bytes are copied between the two, by whole cache lines, only when the client
+// synchronizes them: a missing sync or a sync of a wrong range results in wrong data. Registers behave as in hardware,
+// clear on read included. The PL's clock runs while a client waits, at most for the limit of the wait, so that a run
+// does not depend on the load of the machine; or it runs freely, as on a board. The player serves any number of clients
+// in sequence: the next client finds the state that a killed client has left. A "bitstream" is the JSON of a
 // configuration.
 #pragma once
 
@@ -21,16 +22,16 @@ struct PlayerOptions {
   std::filesystem::path root;
   spec::Config config;
   bool empty = false;  // no design is loaded yet
-  bool rtl = false;    // the Verilated RTL in place of the behavioral simulator
+  bool rtl = false;    // the Verilated RTL instead of the behavioral simulator
   bool own_clock = false;
-  bool interrupt = true;  // false: the line leads nowhere
+  bool interrupt = true;  // false: the line is not connected
   uint64_t memory_bytes = uint64_t{64} << 20;
-  uint64_t physical = 0x1000'0000;  // of the memory
+  uint64_t physical = 0x1000'0000;  // physical address of the memory
 };
 
 class Player {
  public:
-  // Lays out the directory; what lies there from before is replaced.
+  // Creates the files of the directory, and replaces existing ones.
   static Expected<std::unique_ptr<Player>> create(PlayerOptions options);
   virtual ~Player() = default;
   // Serves clients until an error.

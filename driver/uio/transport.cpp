@@ -1,4 +1,4 @@
-// The transport uio: -- a Zynq board without XRT, by the kernel's UIO, u-dma-buf and FPGA manager.
+// The transport uio: -- a Zynq board without XRT, through the kernel's UIO, u-dma-buf and FPGA manager.
 #include <fmt/format.h>
 
 #include <bit>
@@ -33,28 +33,24 @@ class UioAccelerator final : public Accelerator {
   const Info& info() const override { return info_; }
   void set_config(spec::Config config) { info_.config = std::move(config); }
 
-  // Buffers own whole cache lines: a line that two of them shared could not be given to one side.
+  // Buffers own whole cache lines: a line that two buffers share could not be synchronized for one side only.
   Expected<Buffer> allocate(uint64_t bytes, uint64_t alignment) override {
     auto address = allocator_.allocate(whole_lines(bytes), alignment < uio::kCacheLine && std::has_single_bit(alignment)
                                                                ? uio::kCacheLine
                                                                : alignment);
-    if (!address) {
-      address.error().where = info_.uri;
-      return forward_error(address);
-    }
+    if (!address) address.error().where = info_.uri;
+    TENON_TRY(address);
     return Buffer{*address, bytes};
   }
   void free(const Buffer& buffer) override {
     release_or_abort(allocator_, {buffer.address, whole_lines(buffer.size)}, info_.uri);
   }
   Status write(const Buffer& buffer, uint64_t offset, std::span<const std::byte> data) override {
-    auto status = check_access(allocator_, buffer, offset, data.size(), "write", info_.uri);
-    if (!status) return status;
+    TENON_TRY(check_access(allocator_, buffer, offset, data.size(), "write", info_.uri));
     return memory_.write(buffer.address - memory_.physical() + offset, data);
   }
   Status read(const Buffer& buffer, uint64_t offset, std::span<std::byte> data) override {
-    auto status = check_access(allocator_, buffer, offset, data.size(), "read", info_.uri);
-    if (!status) return status;
+    TENON_TRY(check_access(allocator_, buffer, offset, data.size(), "read", info_.uri));
     return memory_.read(buffer.address - memory_.physical() + offset, data);
   }
 
@@ -69,9 +65,9 @@ class UioAccelerator final : public Accelerator {
 
   Expected<bool> wait_idle(nanoseconds limit) override {
     if (auto idle = is_idle(); !idle || *idle) return idle;
-    // The interrupt is on only in here, and what the client has set stays as it is: it may use the register itself.
-    const auto enabled = device_.read(reg::kInterruptEnable);
-    if (!enabled) return std::unexpected(enabled.error());
+    // The interrupt is enabled during the wait only, and the client's setting is restored: it may use the register
+    // itself.
+    TENON_TRY_ASSIGN(enabled, device_.read(reg::kInterruptEnable));
     TENON_TRY(device_.write(reg::kGlobalInterruptEnable, 1));
     TENON_TRY(device_.write(reg::kInterruptEnable, *enabled | kDone));
     auto idle = wait_for_interrupt(limit);
@@ -91,30 +87,27 @@ class UioAccelerator final : public Accelerator {
   }
 
   Expected<bool> is_idle() {
-    const auto status = device_.read(reg::kStatus);
-    if (!status) return std::unexpected(status.error());
+    TENON_TRY_ASSIGN(status, device_.read(reg::kStatus));
     return (*status & spec::kStatusBusy) == 0;
   }
 
   Status acknowledge() {
-    const auto pending = device_.read(reg::kInterruptStatus);
-    if (!pending) return std::unexpected(pending.error());
+    TENON_TRY_ASSIGN(pending, device_.read(reg::kInterruptStatus));
     if ((*pending & kDone) == 0) return {};
     return device_.write(reg::kInterruptStatus, kDone);
   }
 
-  Expected<bool> wait_for_interrupt(nanoseconds left) {
+  Expected<bool> wait_for_interrupt(nanoseconds remaining) {
     while (true) {
       TENON_TRY(device_.unmask());
       auto idle = is_idle();
       if (!idle || *idle) return idle;
-      if (left <= nanoseconds(0)) return false;
-      const auto waited = device_.wait(left);
-      if (!waited) return std::unexpected(waited.error());
-      left -= *waited;
+      if (remaining <= nanoseconds(0)) return false;
+      TENON_TRY_ASSIGN(waited, device_.wait(remaining));
+      remaining -= *waited;
       idle = is_idle();
       if (!idle || *idle) return idle;
-      TENON_TRY(acknowledge());  // an interrupt of a run before this one
+      TENON_TRY(acknowledge());  // the interrupt belongs to an earlier run
     }
   }
 
@@ -124,15 +117,15 @@ class UioAccelerator final : public Accelerator {
   Allocator allocator_;
 };
 
-// "/dev/uio0" and "uio0" by number, anything else by the name that the device tree gives.
+// Finds "/dev/uio0" and "uio0" by index, any other name by the name in the device tree.
 Expected<int> find_device(const uio::Files& files, const std::string& name, const std::string& uri) {
   const std::string_view node = std::string_view(name).substr(name.starts_with("/dev/") ? 5 : 0);
-  int number = 0;
+  int index = 0;
   if (node.starts_with("uio")) {
-    const auto [end, fault] = std::from_chars(node.data() + 3, node.data() + node.size(), number);
+    const auto [end, fault] = std::from_chars(node.data() + 3, node.data() + node.size(), index);
     if (fault == std::errc() && end == node.data() + node.size()) {
-      if (files.exists(fmt::format("/sys/class/uio/{}", node))) return number;
-      return error(fmt::format("there is no UIO device {}", node), uri,
+      if (files.exists(fmt::format("/sys/class/uio/{}", node))) return index;
+      return error(fmt::format("the UIO device {} does not exist", node), uri,
                    "apply the device-tree overlay (tenon hw overlay), and load uio_pdrv_genirq");
     }
   }
@@ -143,14 +136,16 @@ Expected<int> find_device(const uio::Files& files, const std::string& name, cons
     names += fmt::format("{}{} is \"{}\"", names.empty() ? "" : ", ", device, *found);
     if (*found == name) return std::stoi(device.substr(3));
   }
-  return error(fmt::format("no UIO device is called \"{}\"; {}", name, names.empty() ? "there are none" : names), uri,
-               "apply the device-tree overlay (tenon hw overlay), load uio_pdrv_genirq with "
-               "of_id=generic-uio, or name the device: uio:/dev/uio0");
+  return error(
+      fmt::format("no UIO device is called \"{}\"; {}", name, names.empty() ? "this machine has no UIO device" : names),
+      uri,
+      "apply the device-tree overlay (tenon hw overlay), load uio_pdrv_genirq with "
+      "of_id=generic-uio, or name the device: uio:/dev/uio0");
 }
 
-Expected<std::unique_ptr<Accelerator>> open_uio(std::string_view rest) {
-  const std::string uri = fmt::format("uio:{}", rest);
-  TENON_TRY_ASSIGN(options, Options::parse(uri, rest));
+Expected<std::unique_ptr<Accelerator>> open_uio(std::string_view target) {
+  const std::string uri = fmt::format("uio:{}", target);
+  TENON_TRY_ASSIGN(options, Options::parse(uri, target));
   const uio::Files files(options->text("root", "/"));
   const std::string name = options->name().empty() ? kDefaultName : options->name();
   const std::string config_name = options->text("config", "");
@@ -158,7 +153,7 @@ Expected<std::unique_ptr<Accelerator>> open_uio(std::string_view rest) {
   const std::string bitstream = options->text("bitstream", "");
   const bool partial = options->flag("partial", false);
   const bool sync = options->flag("sync", true);
-  const uint64_t clock = options->number("clock", 0, 1, 10000);
+  const uint64_t clock = options->integer("clock", 0, 1, 10000);
   TENON_TRY(options->finish());
 
   spec::Config config;
@@ -166,13 +161,12 @@ Expected<std::unique_ptr<Accelerator>> open_uio(std::string_view rest) {
     TENON_TRY_ASSIGN(loaded, spec::load_config(config_name));
     config = std::move(*loaded);
   }
-  auto memory = uio::Memory::open(files, memory_name, sync);  // the lock, before anything is changed
-  if (!memory) return forward_error(memory);
+  TENON_TRY_ASSIGN(memory, uio::Memory::open(files, memory_name, sync));  // takes the lock before any change
   if (!bitstream.empty()) {
     TENON_TRY(uio::load_bitstream(files, bitstream, partial));
   }
-  TENON_TRY_ASSIGN(number, find_device(files, name, uri));
-  TENON_TRY_ASSIGN(device, uio::Device::open(files, *number));
+  TENON_TRY_ASSIGN(index, find_device(files, name, uri));
+  TENON_TRY_ASSIGN(device, uio::Device::open(files, *index));
   TENON_TRY(device->lock());
   const bool played = device->played();
   auto accelerator = std::make_unique<UioAccelerator>(Info{.uri = uri,
@@ -181,11 +175,10 @@ Expected<std::unique_ptr<Accelerator>> open_uio(std::string_view rest) {
                                                            .cycle_accurate = !played,
                                                            .clock_hz = 1e6 * static_cast<double>(clock)},
                                                       std::move(*device), std::move(*memory));
-  const auto version = accelerator->read_register(reg::kVersion);
-  if (!version) return std::unexpected(version.error());
+  TENON_TRY_ASSIGN(version, accelerator->read_register(reg::kVersion));
   constexpr uint32_t kExpected = uint32_t{spec::kIsaVersion} << 16 | spec::kRegisterMapVersion;
   if (*version != kExpected) {
-    return error(fmt::format("the window holds no accelerator that this build knows: its version register reads "
+    return error(fmt::format("the window has no accelerator that this build supports: its version register reads "
                              "{:#010x}, must be {:#010x}",
                              *version, kExpected),
                  uri, "load a bitstream of Tenon first: ?bitstream=FILE");
@@ -195,10 +188,12 @@ Expected<std::unique_ptr<Accelerator>> open_uio(std::string_view rest) {
     auto found = find_config(*hash);
     if (!found) {
       return error(fmt::format("no named configuration has the device's hash {:016x}", *hash), uri,
-                   "say which configuration it was made from: ?config=FILE.json");
+                   "name the configuration of the device: ?config=FILE.json");
     }
     accelerator->set_config(std::move(*found));
-  } else TENON_TRY(check_identity(*accelerator));
+  } else {
+    TENON_TRY(check_identity(*accelerator));
+  }
   TENON_TRY(reset(*accelerator));
   return accelerator;
 }
@@ -207,7 +202,7 @@ std::string missing_uio() {
   const uio::Files files("/");
   if (!files.list("/sys/class/uio").empty()) return {};
   return "this machine has no UIO device; on a Zynq board: apply an overlay of tenon hw overlay and load "
-         "uio_pdrv_genirq and u-dma-buf; elsewhere tenon-pl plays one: uio:?root=DIR";
+         "uio_pdrv_genirq and u-dma-buf; elsewhere tenon-pl emulates a board: uio:?root=DIR";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the transport knows of the emulated device: its name, and how time passes there.
+// Constants that the transport and the emulated device share: the device's name, and its simulated time.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 namespace tenon::driver {
 
 inline constexpr char kEmulatedName[] = "tenon_emulated";
-// Cycles behind each read of a unit's control or status register.
+// Cycles that are simulated after each read of a unit's control or status register.
 inline constexpr uint64_t kEmulatedPollCycles = 64;
 
 }  // namespace tenon::driver

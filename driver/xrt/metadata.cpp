@@ -13,7 +13,7 @@
 namespace tenon::driver {
 namespace {
 
-// Records as xclbin.h of XRT has them; natural alignment gives the same layout.
+// Records as in XRT's xclbin.h; natural alignment results in the same layout.
 struct MemoryRecord {
   uint8_t type, used, padding[6];
   uint64_t kib, base;
@@ -41,7 +41,7 @@ void append(std::vector<std::byte>& to, std::span<const std::byte> bytes) {
   std::ranges::copy(bytes, std::back_inserter(to));
 }
 
-// A count, padding to `first`, and the records.
+// A section with a count, padding to `first`, and the records.
 template <class Count, class Record>
 XclbinSection table(SectionKind kind, size_t first, std::span<const Record> records) {
   XclbinSection section{kind, "", std::vector<std::byte>(first)};
@@ -54,9 +54,9 @@ XclbinSection table(SectionKind kind, size_t first, std::span<const Record> reco
 template <class Count, class Record>
 Expected<std::vector<Record>> records(const XclbinSection& section, size_t first, std::string_view where) {
   const auto wrong = [&](auto count) {
-    return error(fmt::format("section {} has {} bytes, which do not hold {} records", name(section.kind),
-                             section.data.size(), count),
-                 std::string(where), "make the file again");
+    return error(
+        fmt::format("section {} has {} bytes, too few for {} records", name(section.kind), section.data.size(), count),
+        std::string(where), "write the file again");
   };
   if (section.data.size() < first) return wrong("their count and");
   Count count;
@@ -134,17 +134,15 @@ Expected<XclbinDesign> design_of(const Xclbin& xclbin, std::string_view where) {
   const auto section = [&](SectionKind kind) -> Expected<const XclbinSection*> {
     if (const XclbinSection* found = xclbin.find(kind)) return found;
     return error(fmt::format("the file has no section {}", name(kind)), std::string(where),
-                 "make the file again; tenon xclbin show lists sections");
+                 "write the file again; tenon xclbin show lists sections");
   };
   const auto text = [](const auto& array) { return std::string(array, strnlen(array, sizeof array)); };
   XclbinDesign design;
-  const auto memories = section(SectionKind::kMemTopology);
-  if (!memories) return std::unexpected(memories.error());
+  TENON_TRY_ASSIGN(memories, section(SectionKind::kMemTopology));
   TENON_TRY_ASSIGN(memory_records, records<int32_t, MemoryRecord>(**memories, 8, where));
   for (const MemoryRecord& m : *memory_records)
     design.memories.push_back({text(m.tag), m.base, m.kib * 1024, m.used != 0});
-  const auto units = section(SectionKind::kIpLayout);
-  if (!units) return std::unexpected(units.error());
+  TENON_TRY_ASSIGN(units, section(SectionKind::kIpLayout));
   TENON_TRY_ASSIGN(unit_records, records<int32_t, UnitRecord>(**units, 8, where));
   for (const UnitRecord& u : *unit_records) {
     design.units.push_back({text(u.name), u.base, u.properties >> 1 & 0x7f, u.type == kIpKernel});

@@ -13,12 +13,12 @@
 namespace tenon::driver {
 namespace {
 
-// Offsets in the header; all its other bytes are 0 or, where a signature would be, 0xff.
+// Offsets in the header; all other bytes are 0, those of the unused signature 0xff.
 constexpr size_t kSignatureLength = 8, kSignatureEnd = 8 + 4 + 28 + 256, kUniqueId = 296, kLength = 304,
                  kTimestamp = 312, kVersionMajor = 330, kMode = 332, kPlatform = 352, kUuid = 416, kCount = 448,
                  kHeader = 456, kSectionHeader = 40, kPlatformBytes = 64, kNameBytes = 16;
 constexpr char kMagic[8] = {'x', 'c', 'l', 'b', 'i', 'n', '2', '\0'};
-constexpr uint32_t kMostSections = 1000;
+constexpr uint32_t kMaxSections = 1000;
 
 constexpr std::string_view kSealName = "tenon", kSealMagic = "tenon xclbin 1\n\n";
 constexpr size_t kDigestAt = kSealMagic.size(), kConfigAt = kDigestAt + SHA256_DIGEST_LENGTH;
@@ -34,9 +34,9 @@ T get(std::span<const std::byte> bytes, size_t at) {
   return value;
 }
 
-std::string text_at(std::span<const std::byte> bytes, size_t at, size_t most) {
+std::string text_at(std::span<const std::byte> bytes, size_t at, size_t max) {
   const auto* text = reinterpret_cast<const char*>(bytes.data() + at);
-  return {text, strnlen(text, most)};
+  return {text, strnlen(text, max)};
 }
 
 bool is_seal(const XclbinSection& section) {
@@ -52,11 +52,11 @@ std::array<uint8_t, SHA256_DIGEST_LENGTH> digest(std::span<const std::byte> byte
 struct Damage {
   std::string_view where;
   std::unexpected<Diagnostic> operator()(std::string what) const {
-    return error(std::move(what), std::string(where), "make the file again, or copy it again from where it was made");
+    return error(std::move(what), std::string(where), "write the file again, or copy it again from its source");
   }
 };
 
-// The configuration in the seal, whose digest covers the file with the digest's own bytes 0.
+// The configuration in the seal, whose digest covers the file with zeros as the digest's own bytes.
 Expected<spec::Config> check_seal(std::span<const std::byte> file, size_t at, size_t bytes, const Damage& damage) {
   if (bytes < kConfigAt || text_at(file, at, kSealMagic.size()) != kSealMagic) {
     return damage("the seal of Tenon has an unknown format");
@@ -64,7 +64,7 @@ Expected<spec::Config> check_seal(std::span<const std::byte> file, size_t at, si
   std::vector<std::byte> blank(file.begin(), file.end());
   std::fill_n(blank.begin() + static_cast<ptrdiff_t>(at + kDigestAt), SHA256_DIGEST_LENGTH, std::byte{});
   if (std::memcmp(digest(blank).data(), file.data() + at + kDigestAt, SHA256_DIGEST_LENGTH) != 0) {
-    return damage("the file is damaged: its SHA-256 is not the one in its seal");
+    return damage("the file is damaged: its SHA-256 differs from its seal");
   }
   const auto* text = reinterpret_cast<const char*>(file.data() + at);
   return spec::parse_config({text + kConfigAt, bytes - kConfigAt}, damage.where);
@@ -137,7 +137,7 @@ std::vector<std::byte> to_bytes(Xclbin& xclbin) {
 Expected<Xclbin> read_xclbin(std::span<const std::byte> file, std::string_view where) {
   const Damage damage{where};
   if (file.size() < kHeader || std::memcmp(file.data(), kMagic, sizeof kMagic) != 0) {
-    return damage(fmt::format("{} bytes are no xclbin file: they do not start with \"xclbin2\"", file.size()));
+    return damage(fmt::format("not an xclbin file: its {} bytes do not start with \"xclbin2\"", file.size()));
   }
   if (const auto length = get<uint64_t>(file, kLength); length != file.size()) {
     return damage(fmt::format("the file has {} bytes, its header says {}", file.size(), length));
@@ -148,7 +148,7 @@ Expected<Xclbin> read_xclbin(std::span<const std::byte> file, std::string_view w
   xclbin.mode = get<uint16_t>(file, kMode);
   xclbin.uuid = get<std::array<uint8_t, 16>>(file, kUuid);
   const auto count = get<uint32_t>(file, kCount);
-  if (count > kMostSections || kHeader + kSectionHeader * size_t{count} > file.size()) {
+  if (count > kMaxSections || kHeader + kSectionHeader * size_t{count} > file.size()) {
     return damage(fmt::format("the file is too short for {} section headers", count));
   }
   for (size_t i = 0; i < count; ++i) {
@@ -172,7 +172,7 @@ Expected<Xclbin> read_xclbin(std::span<const std::byte> file, std::string_view w
 
 Expected<Xclbin> load_xclbin(const std::string& path) {
   auto bytes = read_file(path);
-  if (!bytes) return error(bytes.error().what, path, "tenon xclbin write makes one");
+  if (!bytes) return error(bytes.error().what, path, "tenon xclbin write generates a file");
   return read_xclbin(*bytes, path);
 }
 

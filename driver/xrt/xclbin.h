@@ -1,13 +1,12 @@
-// Xilinx's container of a design (xclbin, "axlf"): written and read here, because its own tool is not packaged for
-// Debian.
+// The reader and writer of Xilinx's design files (xclbin, "axlf"), whose own tool is not packaged for Debian.
 //
-// Layout: a 456-byte header, 40-byte section headers, then the sections at multiples of 8, as xclbin.h of XRT has them,
-// little endian. Of the sections, this knows what an XRT program needs: memories, units, their connections, the clock
+// Layout: a 456-byte header, 40-byte section headers, then the sections at multiples of 8, as in XRT's xclbin.h, little
+// endian. The supported sections are those that an XRT program requires: memories, units, their connections, the clock
 // and the kernel's arguments as XML.
 //
-// The seal: files that Tenon wrote carry a section "tenon" with the accelerator's configuration and a SHA-256 over the
-// whole file. XRT itself checks next to nothing and crashes over some damage, so a device is opened only with a file
-// whose seal is right. What v++ made gets one by seal().
+// The seal: files of Tenon have a section "tenon" with the accelerator's configuration and a SHA-256 over the whole
+// file. XRT itself checks very little and crashes on some damaged files, so a device is opened only with a file whose
+// seal is valid. seal() adds a seal to a file of v++.
 #pragma once
 
 #include <array>
@@ -32,7 +31,7 @@ enum class SectionKind : uint32_t {
   kClockFreqTopology = 11,
   kUserMetadata = 16,
 };
-std::string_view name(SectionKind kind);  // "MEM_TOPOLOGY"; empty for one that is not listed
+std::string_view name(SectionKind kind);  // "MEM_TOPOLOGY"; empty for a kind that is not listed
 
 struct XclbinSection {
   SectionKind kind{};
@@ -51,7 +50,7 @@ struct Xclbin {
   const XclbinSection* find(SectionKind kind) const;
 };
 
-// What an XRT program and the emulated device take from the sections.
+// The design that the sections describe, for XRT programs and the emulated device.
 struct XclbinMemory {
   std::string name;
   uint64_t base = 0, bytes = 0;
@@ -61,12 +60,12 @@ struct XclbinUnit {
   std::string name;  // "tenon_kernel:tenon_1"
   uint64_t base = 0;
   uint32_t interrupt = 0;
-  bool kernel = true;  // and not a part of the platform
+  bool kernel = true;  // false: a part of the platform
 };
 struct XclbinDesign {
   std::vector<XclbinMemory> memories;
   std::vector<XclbinUnit> units;
-  uint32_t clock_mhz = 0;  // 0: not said
+  uint32_t clock_mhz = 0;  // 0: unknown
 };
 
 struct XclbinOptions {
@@ -76,14 +75,14 @@ struct XclbinOptions {
   std::vector<std::byte> bitstream;
 };
 
-// A sealed file for the accelerator of a configuration: `units` of it and one memory at address 0.
+// A sealed file for the accelerator of a configuration: `units` units and one memory at address 0.
 Xclbin make_xclbin(const spec::Config& config, const XclbinOptions& options = {});
-// Takes the configuration as that of the design in the file.
+// Adds or replaces the seal, with `config` as the configuration of the design.
 void seal(Xclbin& xclbin, const spec::Config& config);
 
-// The file; its uuid comes from its contents, so that equal designs are equal files.
+// The bytes of the file; its uuid is computed from its contents, so that equal designs result in equal files.
 std::vector<std::byte> to_bytes(Xclbin& xclbin);
-// Every offset, length and count is checked, and the seal where there is one.
+// Checks every offset, length and count, and the seal if the file has one.
 Expected<Xclbin> read_xclbin(std::span<const std::byte> file, std::string_view where);
 Expected<Xclbin> load_xclbin(const std::string& path);
 Expected<XclbinDesign> design_of(const Xclbin& xclbin, std::string_view where);

@@ -1,5 +1,5 @@
-// The accelerator of one configuration as a kernel for Vitis: RTL, kernel.xml, and the scripts that build an xclbin file
-// from them. Equal inputs give equal files.
+// The accelerator of one configuration as a kernel for Vitis: RTL, kernel.xml, and the scripts that build an xclbin
+// file from them. Equal inputs give equal files.
 #pragma once
 
 #include <filesystem>

@@ -2,10 +2,11 @@
 //
 // Stages   a  loops and indices; the micro-op is read
 //          b  dst and src are summed
-//          c  range check; acc is read: src first where there is one, dst last
-//          d  the operands are there   e  the result is written
-// With an immediate one element a cycle, else two cycles. A read waits while its address is the dst of an operation in
-// d or e, so results equal sequential execution at any index distance. Completion and errors as in gemm.
+//          c  range check; acc is read: first src, if the operation has one, then dst
+//          d  the lanes compute   e  the result is written
+// With an immediate the throughput is one element a cycle, else one in two cycles. A read waits while its address is
+// the dst of an operation in d or e, so that results equal sequential execution at any index distance. Completion and
+// errors as in gemm.
 module alu (
   input  logic                               clk_i,
   input  logic                               rst_ni,
@@ -34,7 +35,7 @@ module alu (
   localparam int AccBits    = tenon_pkg::ACC_AW;
 
   logic en;  // stages a to c advance
-  logic load, dead, c_bad, e_last_q, e_bad_q;
+  logic load, fail, c_bad, e_last_q, e_bad_q;
 
   command_port u_port (
     .clk_i,
@@ -46,7 +47,7 @@ module alu (
     .done_o,
     .error_o,
     .bad_i     (c_bad),
-    .dead_o    (dead),
+    .fail_o    (fail),
     .last_i    (e_last_q),
     .last_bad_i(e_bad_q)
   );
@@ -72,7 +73,8 @@ module alu (
     stride = 'x;
     if (valid_i) begin
       extent = compute_pkg::base_extent(cmd_i.y, cmd_i.x, compute_pkg::uop_count(cmd_i.uop_begin, cmd_i.uop_end));
-      stride = {compute_pkg::base_stride(cmd_i.src_y, cmd_i.src_x), compute_pkg::base_stride(cmd_i.dst_y, cmd_i.dst_x)};
+      stride = {compute_pkg::base_stride(cmd_i.src_y, cmd_i.src_x),
+                compute_pkg::base_stride(cmd_i.dst_y, cmd_i.dst_x)};
     end
   end
 
@@ -84,7 +86,7 @@ module alu (
     .rst_ni,
     .en_i       (en),
     .load_i     (load),
-    .dead_i     (dead),
+    .fail_i     (fail),
     .extent_i   (extent),
     .base_i     (28'd0),
     .stride_i   (stride),
@@ -174,11 +176,13 @@ module alu (
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni) begin
-      TheOperandsNeverArriveTogether: assert (!(src_read_q & d_work_q));
-      AReadWaitsForAnEarlierWriteOfItsElement: assert (!(acc_req_o & acc_gnt_i & acc_we_o) | acc_raddr_o != acc_waddr_o);
-      AStepInErrorHasNoEffect: assert (!(e_work_q & e_bad_q));
-      AnImmediateNeedsNoSource: assert (!(src_read_q & use_imm_q));
+    if (rst_ni & src_read_q) begin
+      TheOperandsNeverArriveTogether: assert (!d_work_q);
+      AnImmediateNeedsNoSource: assert (!use_imm_q);
+    end
+    if (rst_ni & acc_we_o) begin
+      AReadWaitsForAnEarlierWriteOfItsElement: assert (!(acc_req_o & acc_gnt_i) | acc_raddr_o != acc_waddr_o);
+      AStepInErrorHasNoEffect: assert (!e_bad_q);
     end
   end
   // verilator lint_on SYNCASYNCNET

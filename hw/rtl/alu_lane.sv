@@ -1,5 +1,5 @@
-// One lane of the ALU: operand b is held, operand a comes from acc; the result is there in the next cycle.
-// The product is made of three 16-bit ones, of which only the low 32 bits of the sum count.
+// One lane of the ALU: operand b is held, operand a comes from acc; the result is valid in the next cycle.
+// The product is the sum of three 16-bit products, modulo 2^32.
 module alu_lane (
   input  logic        clk_i,
   input  logic        b_en_i,     // takes acc_i as operand b
@@ -20,7 +20,7 @@ module alu_lane (
   function automatic logic [31:0] shift_right(logic [31:0] x, logic [31:0] n);
     logic [31:0] magnitude;
     logic [4:0]  amount;
-    magnitude   = n[31] ? -n : n;  // of -2^31 as well: its upper bits are not 0
+    magnitude   = n[31] ? -n : n;  // also for -2^31, whose upper bits are not 0
     amount      = (|magnitude[31:5]) ? 5'd31 : magnitude[4:0];
     shift_right = n[31] ? x << amount : $unsigned($signed(x) >>> amount);
   endfunction

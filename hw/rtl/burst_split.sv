@@ -1,5 +1,5 @@
 // Cuts a run of bytes into AXI INCR bursts: none crosses 4 KiB, none has more than MaxBurst beats. Addresses are
-// aligned down to a beat. One burst a cycle; a run follows the one before without a gap.
+// aligned down to a beat. One burst a cycle; a run follows the previous one without a gap.
 module burst_split #(
   parameter int BeatBytes = 8,
   parameter int MaxBurst  = 64,
@@ -31,7 +31,7 @@ module burst_split #(
   logic [8:0]            limit, beats;
   logic                  last, fire;
 
-  // Beats that the run touches: offset in the first beat + bytes, rounded up.
+  // Beats of the run: offset in the first beat + bytes, rounded up.
   assign run_beats = (BeatWidth'(run_addr_i[BeatShift-1:0]) + BeatWidth'(run_bytes_i) + BeatMinus1) >>
                      BeatShift;
 
@@ -68,11 +68,13 @@ module burst_split #(
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni) begin
-      ARunHasBytes: assert (!(run_valid_i & run_ready_o) | run_bytes_i != '0);
-      ABurstHasABeat: assert (!valid_q | beats != 9'd0);
-      ABurstIsNotLongerThanAllowed: assert (!valid_q | 32'(beats) <= MaxBurst);
-      ABurstStaysInsideItsPage: assert (!valid_q | 32'(addr_q[11:BeatShift]) + 32'(beats) <= 2**PageBits);
+    if (rst_ni & run_valid_i & run_ready_o) begin
+      ARunHasBytes: assert (run_bytes_i != '0);
+    end
+    if (rst_ni & fire) begin
+      ABurstHasABeat: assert (beats != 9'd0);
+      ABurstIsNotLongerThanAllowed: assert (32'(beats) <= MaxBurst);
+      ABurstStaysInsideItsPage: assert (32'(addr_q[11:BeatShift]) + 32'(beats) <= 2**PageBits);
     end
   end
   // verilator lint_on SYNCASYNCNET

@@ -8,21 +8,21 @@ module command_port #(
   input  logic       valid_i,
   input  logic       room_i,      // the engine's first stage can take a command
   output logic       ready_o,
-  output logic       load_o,      // a command enters
+  output logic       load_o,      // a command enters the pipeline
   output logic       done_o,
   output logic [7:0] error_o,     // the stop code, with done_o
   // From the pipeline.
   input  logic       bad_i,       // an index is outside its scratchpad
-  output logic       dead_o,      // one has been: no younger step has an effect
+  output logic       fail_o,      // one was: no younger step has an effect
   input  logic       last_i,      // the last step of a command leaves the pipeline
-  input  logic       last_bad_i   // and it is the one in error
+  input  logic       last_bad_i   // with last_i: that step is in error
 );
 
-  logic dead_q, done_q, error_q, busy;
+  logic fail_q, done_q, error_q, busy;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) dead_q <= 1'b0;
-    else if (bad_i) dead_q <= 1'b1;
+    if (!rst_ni) fail_q <= 1'b0;
+    else if (bad_i) fail_q <= 1'b1;
   end
 
   if (Overlap) begin : g_overlap
@@ -42,25 +42,31 @@ module command_port #(
     else {done_q, error_q} <= {last_i, last_bad_i};
   end
 
-  assign ready_o = room_i & ~busy & ~dead_q;
+  assign ready_o = room_i & ~busy & ~fail_q;
   assign load_o  = valid_i & ready_o;
-  assign dead_o  = dead_q;
+  assign fail_o  = fail_q;
   assign done_o  = done_q;
   assign error_o = error_q ? tenon_pkg::STOP_SCRATCHPAD_RANGE : tenon_pkg::STOP_NONE;
 
 `ifndef SYNTHESIS
-  logic [3:0] in_flight_q;  // at most one command a stage
+  logic [3:0] in_flight_q;  // at most one for each stage
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) in_flight_q <= '0;
     else if (load_o != done_q) in_flight_q <= load_o ? in_flight_q + 4'd1 : in_flight_q - 4'd1;
   end
+
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni) begin
-      DoneAnswersACommandInFlight: assert (!done_q | in_flight_q != 4'd0);
-      CommandsInFlightAreCounted: assert (!(load_o & ~done_q & in_flight_q == 4'd15));
-      AnErrorComesWithDoneAndEndsTheEngine: assert (!error_q | (done_q & dead_q));
+    if (rst_ni & load_o) begin
+      CommandsInFlightFitTheCounter: assert (in_flight_q != 4'd15 | done_q);
+      NoCommandEntersAfterAnError: assert (!fail_q);
+    end
+    if (rst_ni & done_q) begin
+      DoneAnswersACommandInFlight: assert (in_flight_q != 4'd0);
+    end
+    if (rst_ni & error_q) begin
+      AnErrorComesWithDoneAndEndsTheEngine: assert (done_q & fail_q);
     end
   end
   // verilator lint_on SYNCASYNCNET

@@ -1,7 +1,7 @@
-// The commands that decode has made, in a queue for each unit until its sequencer starts it.
+// The decoded commands, in a queue for each unit until a sequencer starts the unit.
 //
-// A unit takes the head of its queue with its start. ALU is of the base profile and RQ of the native one: they share a
-// queue.
+// A unit takes the head of its queue with its start. ALU belongs to the base profile and RQ to the native one: they
+// share a queue.
 module command_queues (
   input  logic                    clk_i,
   input  logic                    rst_ni,
@@ -17,7 +17,7 @@ module command_queues (
   input  compute_pkg::alu_cmd_t   alu_cmd_i,
   input  compute_pkg::rq_cmd_t    rq_cmd_i,
   // To the units.
-  output logic [7:0]              there_o,       // the head is a command
+  output logic [7:0]              head_valid_o,  // the queue has a head
   // verilator lint_off UNUSEDSIGNAL
   input  logic [7:0]              start_i,       // UNIT_NONE takes nothing from here
   // verilator lint_on UNUSEDSIGNAL
@@ -40,7 +40,7 @@ module command_queues (
     .push_valid_i(push_valid_i[dma_pkg::UNIT_LDI]),
     .push_ready_o(push_ready_o[dma_pkg::UNIT_LDI]),
     .push_data_i (dma_cmd_i),
-    .pop_valid_o (there_o[dma_pkg::UNIT_LDI]),
+    .pop_valid_o (head_valid_o[dma_pkg::UNIT_LDI]),
     .pop_ready_i (start_i[dma_pkg::UNIT_LDI]),
     .pop_data_o  (ldi_cmd_o)
   );
@@ -55,7 +55,7 @@ module command_queues (
     .push_valid_i(push_valid_i[dma_pkg::UNIT_LDW]),
     .push_ready_o(push_ready_o[dma_pkg::UNIT_LDW]),
     .push_data_i (dma_cmd_i),
-    .pop_valid_o (there_o[dma_pkg::UNIT_LDW]),
+    .pop_valid_o (head_valid_o[dma_pkg::UNIT_LDW]),
     .pop_ready_i (start_i[dma_pkg::UNIT_LDW]),
     .pop_data_o  (ldw_cmd_o)
   );
@@ -70,7 +70,7 @@ module command_queues (
     .push_valid_i(push_valid_i[dma_pkg::UNIT_LDM]),
     .push_ready_o(push_ready_o[dma_pkg::UNIT_LDM]),
     .push_data_i (dma_cmd_i),
-    .pop_valid_o (there_o[dma_pkg::UNIT_LDM]),
+    .pop_valid_o (head_valid_o[dma_pkg::UNIT_LDM]),
     .pop_ready_i (start_i[dma_pkg::UNIT_LDM]),
     .pop_data_o  (ldm_cmd_o)
   );
@@ -85,7 +85,7 @@ module command_queues (
     .push_valid_i(push_valid_i[dma_pkg::UNIT_ST]),
     .push_ready_o(push_ready_o[dma_pkg::UNIT_ST]),
     .push_data_i (dma_cmd_i),
-    .pop_valid_o (there_o[dma_pkg::UNIT_ST]),
+    .pop_valid_o (head_valid_o[dma_pkg::UNIT_ST]),
     .pop_ready_i (start_i[dma_pkg::UNIT_ST]),
     .pop_data_o  (st_cmd_o)
   );
@@ -100,7 +100,7 @@ module command_queues (
     .push_valid_i(push_valid_i[dma_pkg::UNIT_GEMM]),
     .push_ready_o(push_ready_o[dma_pkg::UNIT_GEMM]),
     .push_data_i (gemm_cmd_i),
-    .pop_valid_o (there_o[dma_pkg::UNIT_GEMM]),
+    .pop_valid_o (head_valid_o[dma_pkg::UNIT_GEMM]),
     .pop_ready_i (start_i[dma_pkg::UNIT_GEMM]),
     .pop_data_o  (gemm_cmd_o)
   );
@@ -108,7 +108,7 @@ module command_queues (
   localparam int AluBits  = $bits(alu_cmd_i);
   localparam int RqBits   = $bits(rq_cmd_i);
   localparam int PostBits = AluBits > RqBits ? AluBits : RqBits;
-  logic                post_there, post_ready;
+  logic                post_valid, post_ready;
   // verilator lint_off UNUSEDSIGNAL
   logic [PostBits-1:0] post_head;
   // verilator lint_on UNUSEDSIGNAL
@@ -122,7 +122,7 @@ module command_queues (
     .push_valid_i(push_valid_i[dma_pkg::UNIT_ALU] | push_valid_i[dma_pkg::UNIT_RQ]),
     .push_ready_o(post_ready),
     .push_data_i (native_i ? PostBits'(rq_cmd_i) : PostBits'(alu_cmd_i)),
-    .pop_valid_o (post_there),
+    .pop_valid_o (post_valid),
     .pop_ready_i (start_i[dma_pkg::UNIT_ALU] | start_i[dma_pkg::UNIT_RQ]),
     .pop_data_o  (post_head)
   );
@@ -131,18 +131,20 @@ module command_queues (
   assign push_ready_o[dma_pkg::UNIT_ALU]  = post_ready;
   assign push_ready_o[dma_pkg::UNIT_RQ]   = post_ready;
   assign push_ready_o[dma_pkg::UNIT_NONE] = 1'b1;
-  assign there_o[dma_pkg::UNIT_ALU]  = post_there;
-  assign there_o[dma_pkg::UNIT_RQ]   = post_there;
-  assign there_o[dma_pkg::UNIT_NONE] = 1'b0;
+  assign head_valid_o[dma_pkg::UNIT_ALU]  = post_valid;
+  assign head_valid_o[dma_pkg::UNIT_RQ]   = post_valid;
+  assign head_valid_o[dma_pkg::UNIT_NONE] = 1'b0;
 
 `ifndef SYNTHESIS
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni) begin
-      ACommandIsTakenOnlyFromANonemptyQueue: assert ((start_i & ~there_o) == 8'd0);
+    if (rst_ni & (|start_i)) begin
+      ACommandIsTakenOnlyFromANonemptyQueue: assert ((start_i & ~head_valid_o) == 8'd0);
+    end
+    if (rst_ni & (|push_valid_i)) begin
       ACommandIsPushedOnlyIntoAQueueWithRoom: assert ((push_valid_i & ~push_ready_o) == 8'd0);
-      TheSharedQueueTakesOneProfilesCommands: assert (!push_valid_i[native_i ? dma_pkg::UNIT_ALU : dma_pkg::UNIT_RQ]);
+      TheSharedQueueHoldsCommandsOfOneProfile: assert (!push_valid_i[native_i ? dma_pkg::UNIT_ALU : dma_pkg::UNIT_RQ]);
     end
   end
   // verilator lint_on SYNCASYNCNET

@@ -1,12 +1,12 @@
 // The compute half of the accelerator: scratchpads, matrix engine, vector ALU and requantizer.
 //
 // Loads are always accepted. An engine takes a command with valid and ready, and answers with one cycle of done when
-// all effects are visible, in the order of the commands; GEMM takes the next command while one is under way. With done
-// comes a stop code; after one other than STOP_NONE the engine accepts nothing until reset.
+// all effects are visible, in the order of the commands; GEMM takes the next command while one is in flight. A stop
+// code accompanies done; after any code but STOP_NONE the engine accepts no command until reset.
 //
-// acc has one read port: GEMM before RQ and ALU before the store, but who was refused kRefusals times goes first once.
-// Its write port serves GEMM, ALU and loads, of which the base profile runs one at a time and the native profile has
-// only GEMM. All other scratchpads have one writer and one reader.
+// acc has one read port: GEMM before RQ and ALU before the store, but a reader that was refused `Refusals` times goes
+// first once. Its write port serves GEMM, ALU and loads, of which the base profile runs one at a time and the native
+// profile has only GEMM. All other scratchpads have one writer and one reader.
 module compute (
   input  logic                                clk_i,
   input  logic                                rst_ni,  // also low during a soft reset
@@ -48,7 +48,7 @@ module compute (
   output logic [7:0]                          rq_error_o
 `ifdef TENON_TRACE
   ,
-  // Writes of GEMM and ALU to acc and of RQ to out; those of loads are seen where they are made.
+  // Writes of GEMM and ALU to acc and of RQ to out; writes of loads are traced at their source.
   output logic                                trace_acc_valid_o,
   output logic [31:0]                         trace_acc_index_o,
   output logic [15:0]                         trace_acc_addr_o,
@@ -206,7 +206,7 @@ module compute (
 `endif
   );
 
-  // What only the base profile has: micro-ops and ALU.
+  // Only in the base profile: micro-ops and ALU.
   if (tenon_pkg::HAS_BASE != 0) begin : g_base
     logic                         alu_uop_re;
     logic [tenon_pkg::UOP_AW-1:0] alu_uop_addr;
@@ -259,7 +259,7 @@ module compute (
 `endif
   end
 
-  // What only the native profile has: parameters, residuals, out and the requantizer.
+  // Only in the native profile: parameters, residuals, out and the requantizer.
   logic                out_we;
   logic [ByteBits-1:0] out_wdata, out_rdata;
   if (tenon_pkg::HAS_NATIVE != 0) begin : g_native
@@ -379,20 +379,28 @@ module compute (
 `ifndef SYNTHESIS
   logic [2:0] acc_read;  // a grant to GEMM, to ALU or RQ, to the store
   assign acc_read = {st_acc_req & st_acc_gnt, post_acc_req & post_acc_gnt, gemm_acc_req & gemm_acc_gnt};
+
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni) begin
-      AccHasOneReaderAtATime: assert (!(acc_read[0] & acc_read[1] | acc_read[0] & acc_read[2] | acc_read[1] & acc_read[2]));
-      AccIsGrantedWhenAReaderAsks: assert (!acc_re | (|acc_read));
+    if (rst_ni & acc_re) begin
+      AccHasOneReaderAtATime: assert ((acc_read & (acc_read - 3'd1)) == 3'd0);
+      AccIsGrantedWhenAReaderAsks: assert (acc_read != 3'd0);
       ARefusedReaderIsGrantedInTheEnd: assert ((st_refused_q != Refusals | !st_acc_req | st_acc_gnt) &
                                                (post_refused_q != Refusals | !post_acc_req | post_acc_gnt | st_first));
-      AccHasOneWriterAtATime: assert (!(gemm_acc_we & alu_acc_we) & !((gemm_acc_we | alu_acc_we) & (ldm_acc_we | ldm_acc8_we)));
       AluAndRqNeverRunTogether: assert (!(alu_acc_req & rq_acc_req));
-      AnInputIsLoadedInsideItsScratchpad: assert (!inp_we_i | inp_unit_i < tenon_pkg::INP_DEPTH);
-      AWeightIsLoadedInsideItsScratchpad: assert (!wgt_we_i | wgt_unit_i < tenon_pkg::WGT_DEPTH * tenon_pkg::BLOCK_OUT);
+    end
+    if (rst_ni & (|acc_we)) begin
+      AccHasOneWriterAtATime: assert (!(gemm_acc_we & alu_acc_we) &
+                                      !((gemm_acc_we | alu_acc_we) & (ldm_acc_we | ldm_acc8_we)));
       AnAccumulatorIsLoadedInsideItsScratchpad: assert (!ldm_acc_we | ldm_unit_i < tenon_pkg::ACC_DEPTH * 4);
       AnInt8AccumulatorIsLoadedInsideItsScratchpad: assert (!ldm_acc8_we | ldm_unit_i < tenon_pkg::ACC_DEPTH);
+    end
+    if (rst_ni & inp_we_i) begin
+      AnInputIsLoadedInsideItsScratchpad: assert (inp_unit_i < tenon_pkg::INP_DEPTH);
+    end
+    if (rst_ni & wgt_we_i) begin
+      AWeightIsLoadedInsideItsScratchpad: assert (wgt_unit_i < tenon_pkg::WGT_DEPTH * tenon_pkg::BLOCK_OUT);
     end
   end
   // verilator lint_on SYNCASYNCNET

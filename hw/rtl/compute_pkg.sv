@@ -1,4 +1,4 @@
-// Commands of the compute engines as the decoder hands them over: one struct an engine, for both profiles.
+// Commands of the compute engines, as decode issues them: one struct an engine, for both profiles.
 //
 // Widths are those of the widest configuration (depths up to 2^14); an index is checked against its scratchpad's depth
 // when it is used. `index` is the instruction's slot, for errors and traces.

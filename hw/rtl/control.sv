@@ -1,12 +1,12 @@
 // The AXI4-Lite slave s_axi_control: arguments, commands, status, interrupt. The map is hw/spec/registers.h's; the
-// handshake is that of Xilinx's ap_ctrl_hs kernels. One read and one write are under way at most.
+// handshake is that of Xilinx's ap_ctrl_hs kernels. At most one read and one write are in progress.
 module control (
   input  logic         clk_i,
   input  logic         rst_ni,
   input  logic         awvalid_i,
   output logic         awready_o,
   // verilator lint_off UNUSEDSIGNAL
-  input  logic [11:0]  awaddr_i,       // the low two bits do not count
+  input  logic [11:0]  awaddr_i,       // the low two bits are ignored
   // verilator lint_on UNUSEDSIGNAL
   input  logic         wvalid_i,
   output logic         wready_o,
@@ -38,7 +38,7 @@ module control (
   output logic         native_o,
   input  logic [2:0]   base_i,
   output logic [63:0]  base_addr_o,
-  // Words that are held elsewhere.
+  // Words of the register map that other modules hold.
   output logic         read_o,
   output logic [11:0]  read_addr_o,
   input  logic [31:0]  tokens_word_i,
@@ -183,11 +183,14 @@ module control (
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni) begin
-      ALaunchStartsOnlyFromIdle: assert (!start_o | idle_i);
-      OnlyALaunchThatStartedIsDone: assert (!done_i | start_q);
-      AnAddressIsTakenWithItsData: assert (awready_o == wready_o);
-      AnAnswerIsGivenBeforeTheNextRequest: assert (!(bvalid_o & write) & !(rvalid_o & read));
+    if (rst_ni & start_o) begin
+      ALaunchStartsOnlyFromIdle: assert (idle_i);
+    end
+    if (rst_ni & done_i) begin
+      OnlyALaunchThatStartedIsDone: assert (start_q);
+    end
+    if (rst_ni & write) begin
+      AWriteIsAnsweredBeforeTheNextOne: assert (!bvalid_o);
     end
   end
   // verilator lint_on SYNCASYNCNET

@@ -1,4 +1,4 @@
-// The performance counters of a launch, 64 bits each: cleared when it starts, still when it is over.
+// The performance counters of a launch, 64 bits each: cleared when it starts, constant after its end.
 module counters (
   input  logic        clk_i,
   input  logic        rst_ni,
@@ -86,7 +86,7 @@ module counters (
   assign word_o = address_i[2] ? value[63:32] : value[31:0];
 
 `ifndef SYNTHESIS
-  logic [1:0] longer;  // busy, stalled; looked at when software reads, not in every cycle
+  logic [1:0] longer;  // busy, stalled; evaluated when software reads, not in every cycle
   always_comb begin
     longer = 2'b00;
     if (read_i) begin
@@ -96,13 +96,14 @@ module counters (
       end
     end
   end
+
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni) begin
-      NoEngineIsBusyOrStalledLongerThanTheLaunch: assert (!read_i | longer == 2'b00);
-      AStepTakesACycle: assert (!read_i | macs_q <= cycles_q);
-      ABeatTakesACycle: assert (!read_i | (read_beats_q <= cycles_q & write_beats_q <= cycles_q));
+    if (rst_ni & read_i) begin
+      NoEngineIsBusyOrStalledLongerThanTheLaunch: assert (longer == 2'b00);
+      AStepTakesACycle: assert (macs_q <= cycles_q);
+      ABeatTakesACycle: assert (read_beats_q <= cycles_q & write_beats_q <= cycles_q);
     end
   end
   // verilator lint_on SYNCASYNCNET

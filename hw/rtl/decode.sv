@@ -1,12 +1,12 @@
 // Turns instruction slots into entries of the class queues and commands of the units; the rules are hw/spec/isa.h's.
 //
-// Four steps, each with a register behind it: assemble the slots, check and classify, multiply (see decode_transfer),
-// hand over. What is wrong travels with its instruction and is reported in order; nothing is decoded behind it.
+// Four steps, each with a register after it: assemble the slots, check and classify, multiply (see decode_transfer),
+// issue. An error travels with its instruction and is reported in order; nothing after it is decoded.
 module decode (
   input  logic                       clk_i,
   input  logic                       rst_ni,
   input  logic                       clear_i,
-  input  logic                       stop_i,         // hand over no more
+  input  logic                       stop_i,         // issue nothing more
   input  logic                       native_i,       // profile of the launch
   input  logic                       slot_valid_i,
   output logic                       slot_ready_o,
@@ -17,7 +17,7 @@ module decode (
   // The base address of a transfer.
   output logic [2:0]                 base_o,
   input  logic [63:0]                base_addr_i,
-  // Class queues, by engine number, and units' command queues, by unit number.
+  // Class queues, by engine index, and units' command queues, by unit index.
   output logic [6:0]                 entry_valid_o,
   input  logic [6:0]                 entry_ready_i,
   output dma_pkg::entry_t            entry_o,
@@ -29,8 +29,8 @@ module decode (
   output compute_pkg::rq_cmd_t       rq_cmd_o,
   // State.
   output logic                       blocked_o,      // waits for a full queue
-  output logic                       done_o,         // the whole stream has been handed over
-  output logic [31:0]                decoded_o,      // slots that have been handed over
+  output logic                       done_o,         // the whole stream has been issued
+  output logic [31:0]                decoded_o,      // slots that have been issued
   output logic                       error_valid_o,
   output logic [7:0]                 error_code_o,
   output logic [31:0]                error_index_o
@@ -44,7 +44,7 @@ module decode (
   logic advance;
 
   // ---------------------------------------------------------------------------------------------------- step 1: slots
-  logic         insn_valid_q, half_q, finished_q, dead_q, last_q;
+  logic         insn_valid_q, half_q, finished_q, fail_q, last_q;
   logic [127:0] low_q;
   logic [31:0]  low_index_q;
   logic         low_error_q;
@@ -55,9 +55,9 @@ module decode (
   logic [7:0]   slot_code;
   logic [2:0]   opcode;
 
-  assign slot_ready_o = (~insn_valid_q | advance) & ~dead_q;
+  assign slot_ready_o = (~insn_valid_q | advance) & ~fail_q;
   assign take         = slot_valid_i & slot_ready_o;
-  // The slot completes an instruction, or shows that there is none.
+  // The slot completes an instruction, or ends the stream inside one.
   assign whole        = take & (~native_i | half_q | slot_last_i | finished_q);
   assign opcode       = half_q ? low_q[2:0] : slot_i[2:0];
 
@@ -73,20 +73,20 @@ module decode (
       insn_valid_q <= 1'b0;
       half_q       <= 1'b0;
       finished_q   <= 1'b0;
-      dead_q       <= 1'b0;
+      fail_q       <= 1'b0;
       last_q       <= 1'b0;
     end else if (clear_i) begin
       insn_valid_q <= 1'b0;
       half_q       <= 1'b0;
       finished_q   <= 1'b0;
-      dead_q       <= 1'b0;
+      fail_q       <= 1'b0;
       last_q       <= 1'b0;
     end else begin
       if (whole) insn_valid_q <= 1'b1;
       else if (advance) insn_valid_q <= 1'b0;
       if (take) half_q <= native_i & ~half_q;
       if (whole & opcode == tenon_pkg::OP_FINISH) finished_q <= 1'b1;
-      if (whole & slot_code != tenon_pkg::STOP_NONE) dead_q <= 1'b1;
+      if (whole & slot_code != tenon_pkg::STOP_NONE) fail_q <= 1'b1;
       if (take & slot_last_i) last_q <= 1'b1;
     end
   end
@@ -231,7 +231,7 @@ module decode (
     end
   end
 
-  // ------------------------------------------------------------------------------------- steps 3 and 4: what travels on
+  // ------------------------------------------------------------------------------------- steps 3 and 4: registers
   logic            checked_valid_q, multiplied_valid_q, out_valid_q;
   logic [7:0]      checked_code_q, multiplied_code_q, out_code_q;
   logic [2:0]      checked_engine_q, multiplied_engine_q, out_engine_q;
@@ -274,21 +274,21 @@ module decode (
     end
   end
 
-  logic nothing, range, is_dma, bad, has_cmd, fire;
+  logic empty, range, is_dma, bad, has_cmd, fire;
 
   decode_transfer u_transfer (
     .clk_i,
-    .step1_i  (advance & insn_valid_q),
-    .step2_i  (advance & checked_valid_q),
-    .step3_i  (advance & multiplied_valid_q),
+    .step1_i(advance & insn_valid_q),
+    .step2_i(advance & checked_valid_q),
+    .step3_i(advance & multiplied_valid_q),
     .native_i,
-    .insn_i   (insn_q),
-    .index_i  (insn_index_q),
+    .insn_i (insn_q),
+    .index_i(insn_index_q),
     .base_o,
     .base_addr_i,
-    .cmd_o    (dma_cmd_o),
-    .nothing_o(nothing),
-    .range_o  (range)
+    .cmd_o  (dma_cmd_o),
+    .empty_o(empty),
+    .range_o(range)
   );
 
   assign is_dma = out_entry_q.target == dma_pkg::UNIT_LDI | out_entry_q.target == dma_pkg::UNIT_LDW |
@@ -297,7 +297,7 @@ module decode (
   always_comb begin
     entry_o             = out_entry_q;
     entry_o.range_error = is_dma & range;
-    if (is_dma & nothing) entry_o.target = dma_pkg::UNIT_NONE;
+    if (is_dma & empty) entry_o.target = dma_pkg::UNIT_NONE;
   end
 
   assign bad           = out_code_q != tenon_pkg::STOP_NONE;
@@ -335,15 +335,16 @@ module decode (
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni) begin
+    if (rst_ni & fire) begin
       AnEntryGoesToOneClass: assert ((entry_valid_o & (entry_valid_o - 7'd1)) == 7'd0);
       AnEntryIsPushedOnlyIntoAQueueWithRoom: assert ((entry_valid_o & ~entry_ready_i) == 7'd0);
-      ACommandGoesWithItsEntry: assert (cmd_valid_o == 8'd0 | entry_valid_o != 7'd0);
       ACommandIsPushedOnlyIntoAQueueWithRoom: assert ((cmd_valid_o & ~cmd_ready_i) == 8'd0);
-      NothingIsHandedOverAfterAnError: assert (!(error_valid_o & (|entry_valid_o)));
-      ATransferHasRowsAndVectors: assert (!(is_dma & (|cmd_valid_o)) | (dma_cmd_o.rows != 17'd0 & dma_cmd_o.vectors != 24'd0));
-      ATransferThatTouchesRowsTouchesBytes: assert (!(is_dma & (|cmd_valid_o)) | dma_cmd_o.source_rows == 17'd0 |
-                                                    dma_cmd_o.len != 32'd0);
+      NothingIsIssuedWithAnError: assert (!error_valid_o);
+    end
+    if (rst_ni & fire & has_cmd & is_dma) begin
+      ATransferHasRowsAndVectors: assert (dma_cmd_o.rows != 17'd0 & dma_cmd_o.vectors != 24'd0);
+      ATransferOfRowsHasBytes: assert (dma_cmd_o.source_rows == 17'd0 | dma_cmd_o.len != 32'd0);
+      ATransferStaysInsideItsUnits: assert (dma_cmd_o.valid != 7'd0 & dma_cmd_o.valid <= dma_cmd_o.unit_bytes);
     end
   end
   // verilator lint_on SYNCASYNCNET

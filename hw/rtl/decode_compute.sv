@@ -1,4 +1,4 @@
-// The commands of GEMM, ALU and RQ out of an instruction's bits: fields, widened, and nothing else.
+// Extracts the commands of GEMM, ALU and RQ from an instruction's bits: the fields, widened.
 module decode_compute (
   input  logic                   valid_i,
   input  logic                   native_i,

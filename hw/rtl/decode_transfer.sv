@@ -1,9 +1,10 @@
-// Makes a DMA command of a base LOAD or STORE or a native MOVE, in three steps of one cycle each: fields, products,
-// command. Everything that the DMA would otherwise find out per command (which bytes of a row it needs, whether all
-// rows are one run of bytes, whether the units fit in the scratchpad) is settled here, before memory is touched.
+// Makes a DMA command from a base LOAD or STORE or a native MOVE, in three steps of one cycle each: fields, products,
+// command. Properties of the whole command (the bytes of a row that it needs, whether all rows are one run of bytes,
+// whether the units fit in the scratchpad) are computed here, so that the DMA computes none, and an error is found
+// before memory is touched.
 module decode_transfer (
   input  logic              clk_i,
-  // Each step goes on; without an instruction in it, it does not.
+  // The enable of each step; 0 without an instruction in it.
   input  logic              step1_i,
   input  logic              step2_i,
   input  logic              step3_i,
@@ -11,13 +12,13 @@ module decode_transfer (
   input  logic              native_i,
   input  logic [255:0]      insn_i,
   input  logic [31:0]       index_i,
-  // Step 2: which base address it wants.
+  // Step 2: the index of its base address.
   output logic [2:0]        base_o,
   input  logic [63:0]       base_addr_i,
   // After step 3.
   output dma_pkg::dma_cmd_t cmd_o,
-  output logic              nothing_o,    // moves nothing
-  output logic              range_o       // a unit outside its scratchpad
+  output logic              empty_o,      // the command moves nothing
+  output logic              range_o       // a unit is outside its scratchpad
 );
 
   localparam int InpShift = $clog2(tenon_pkg::BLOCK_IN);
@@ -82,7 +83,7 @@ module decode_transfer (
   // Rows, vectors, steps, pads as in the instruction; addr is the offset, len the row's bytes.
   dma_pkg::dma_cmd_t f_q;
   logic [2:0]        f_shift_q;
-  logic              f_nothing_q;
+  logic              f_empty_q;
 
   always_ff @(posedge clk_i) begin
     if (step1_i) begin
@@ -94,7 +95,8 @@ module decode_transfer (
       f_q.total      <= '0;  // these two come with the products
       f_q.row_end    <= '0;
       if (native_i) begin
-        f_nothing_q     <= insn_i[tenon_pkg::MOVE_ROWS_LSB+:16] == 16'd0 | insn_i[tenon_pkg::MOVE_VECTORS_LSB+:16] == 16'd0;
+        f_empty_q       <= insn_i[tenon_pkg::MOVE_ROWS_LSB+:16] == 16'd0 |
+                           insn_i[tenon_pkg::MOVE_VECTORS_LSB+:16] == 16'd0;
         base_o          <= insn_i[tenon_pkg::MOVE_BASE_LSB+:3];
         f_q.valid       <= insn_i[tenon_pkg::MOVE_VALID_LSB+:8] == 8'd0 |
                            insn_i[tenon_pkg::MOVE_VALID_LSB+:8] > (8'd1 << unit_shift) ? 7'd1 << unit_shift :
@@ -111,7 +113,7 @@ module decode_transfer (
         f_q.left        <= {{6{insn_i[tenon_pkg::MOVE_LEFT_LSB+tenon_pkg::MOVE_LEFT_W-1]}},
                             insn_i[tenon_pkg::MOVE_LEFT_LSB+:12]};
       end else begin
-        f_nothing_q     <= x_size == 16'd0 | (y_size == 16'd0 & insn_i[tenon_pkg::LOAD_Y_PAD_TOP_LSB+:4] == 4'd0 &
+        f_empty_q       <= x_size == 16'd0 | (y_size == 16'd0 & insn_i[tenon_pkg::LOAD_Y_PAD_TOP_LSB+:4] == 4'd0 &
                            insn_i[tenon_pkg::LOAD_Y_PAD_BOTTOM_LSB+:4] == 4'd0);
         base_o          <= type_bits == tenon_pkg::MEMTYPE_ACC8 ? 3'(tenon_pkg::MEMTYPE_ACC) : type_bits;
         f_q.valid       <= 7'd1 << unit_shift;
@@ -133,9 +135,9 @@ module decode_transfer (
   // ---------------------------------------------------------------------------------------------------------- products
   dma_pkg::dma_cmd_t p_q;
   logic [40:0]       p_total_q;
-  logic signed [42:0] p_end_q;    // byte of the row behind the last one that a vector wants
+  logic signed [42:0] p_end_q;    // one past the last byte of the row that a vector needs
   logic [2:0]        p_shift_q;
-  logic              p_dense_q, p_nothing_q;
+  logic              p_dense_q, p_empty_q;
   logic [16:0]       rows_below;
   logic [23:0]       steps;
 
@@ -149,7 +151,7 @@ module decode_transfer (
       p_q.source_rows <= f_q.source_rows < rows_below ? f_q.source_rows : rows_below;
       p_q.row_end     <= {{16{f_q.left[17]}}, f_q.left} + 34'(f_q.len);
       p_shift_q       <= f_shift_q;
-      p_nothing_q     <= f_nothing_q;
+      p_empty_q       <= f_empty_q;
       p_total_q       <= 41'(f_q.rows) * 41'(f_q.vectors);
       p_end_q         <= $signed(43'(40'(steps) * 40'(f_q.x_step))) + $signed(43'(f_q.valid)) -
                          $signed({{25{f_q.left[17]}}, f_q.left});
@@ -160,16 +162,16 @@ module decode_transfer (
   end
 
   // ----------------------------------------------------------------------------------------------------------- command
-  logic [17:0]        right;    // bytes of the row before the first vector
-  logic [33:0]        first;    // byte of the row that is needed first
-  logic signed [42:0] last;     // and the one behind the last
-  logic               some;
-  logic [20:0]        depth;    // of the scratchpad, in units
+  logic [17:0]        skipped;     // bytes of the row before the first vector
+  logic [33:0]        first_byte;  // first byte of the row that is needed
+  logic signed [42:0] end_byte;    // one past the last such byte
+  logic               has_bytes;
+  logic [20:0]        depth;       // of the scratchpad, in units
 
-  assign right = 18'd0 - p_q.left;
-  assign first = p_q.left[17] ? 34'(right) : 34'd0;
-  assign last  = p_end_q < $signed(43'(p_q.len)) ? p_end_q : $signed(43'(p_q.len));
-  assign some  = last > $signed(43'(first));
+  assign skipped    = 18'd0 - p_q.left;
+  assign first_byte = p_q.left[17] ? 34'(skipped) : 34'd0;
+  assign end_byte   = p_end_q < $signed(43'(p_q.len)) ? p_end_q : $signed(43'(p_q.len));
+  assign has_bytes  = end_byte > $signed(43'(first_byte));
 
   always_comb begin
     unique case (p_q.mem)
@@ -194,9 +196,9 @@ module decode_transfer (
     if (step3_i) begin
       cmd_o       <= p_q;
       cmd_o.total <= p_total_q[20:0];
-      cmd_o.addr  <= p_q.addr + 64'(first);
-      cmd_o.len   <= 32'(last - $signed(43'(first)));
-      if (!some) cmd_o.source_rows <= 17'd0;
+      cmd_o.addr  <= p_q.addr + 64'(first_byte);
+      cmd_o.len   <= 32'(end_byte - $signed(43'(first_byte)));
+      if (!has_bytes) cmd_o.source_rows <= 17'd0;
       if (p_dense_q) begin
         cmd_o.rows        <= 17'd1;
         cmd_o.source_rows <= 17'd1;
@@ -204,8 +206,8 @@ module decode_transfer (
         cmd_o.len         <= p_total_q[31:0] << p_shift_q;
         cmd_o.row_end     <= 34'(p_total_q) << p_shift_q;
       end
-      nothing_o <= p_nothing_q;
-      range_o   <= ~p_nothing_q & 42'(p_q.unit) + 42'(p_total_q) > 42'(depth);
+      empty_o <= p_empty_q;
+      range_o <= ~p_empty_q & 42'(p_q.unit) + 42'(p_total_q) > 42'(depth);
     end
   end
 

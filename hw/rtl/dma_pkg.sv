@@ -1,11 +1,11 @@
-// Commands of the DMA engines, as decode makes them: base LOAD and STORE and native MOVE come out as one form.
+// Commands of the DMA engines, as decode issues them: one form for base LOAD and STORE and native MOVE.
 //
 // Vector (y, x), y < rows, x < vectors, is unit `unit` + y * vectors + x of scratchpad `mem`. Its byte j has
-// k = x * x_step - left + j. It has a place in DRAM where y is one of the source_rows rows from row `top` on, and
+// k = x * x_step - left + j. It has an address in DRAM if y is one of the source_rows rows from row `top` on, and
 // 0 <= k < row_bytes. Of each such row the DMA touches only the `len` bytes from k = max(0, -left) on; `addr` is the
 // address of that byte in the first such row, and the next row's is y_step further.
 // verilator lint_off UNUSEDPARAM
-package dma_pkg;  // a test of one part leaves some numbers unused
+package dma_pkg;  // a test of one part leaves some constants unused
 
   typedef struct packed {
     logic [31:0] index;        // slot of the instruction
@@ -20,7 +20,7 @@ package dma_pkg;  // a test of one part leaves some numbers unused
     logic [7:0]  top;
     logic [16:0] source_rows;  // rows that have bytes in DRAM; 0 if len would be 0
     logic [63:0] addr;         // of the first byte needed of the first such row
-    logic [31:0] len;          // bytes from there to the last byte needed
+    logic [31:0] len;          // bytes from `addr` to the last byte needed
     logic [31:0] y_step;
     logic [15:0] x_step;
     logic [17:0] left;         // signed: padding bytes before a row
@@ -36,7 +36,7 @@ package dma_pkg;  // a test of one part leaves some numbers unused
     logic        range_error;  // stops the accelerator instead of starting
   } entry_t;
 
-  // Units. ALU and RQ are two commands of one queue of commands; DW is absent and lends ALU its number.
+  // Units. The commands of ALU and RQ share one queue; ALU has the index of the absent engine DW.
   localparam logic [2:0] UNIT_LDI  = 3'd0;
   localparam logic [2:0] UNIT_LDW  = 3'd1;
   localparam logic [2:0] UNIT_LDM  = 3'd2;

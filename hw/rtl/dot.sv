@@ -1,9 +1,9 @@
 // One output lane's dot product of BLOCK_IN int8 pairs in three registered stages: products, sums of four, sum. Each is
 // registered at its natural width: wider registered sums of products break in some mappings to DSP blocks.
 //
-// Not inlined by Verilator, so that its compiler sees small functions; the sums stand inside the enables, so that an
-// idle lane costs nothing. With TENON_FAST_DOT, for simulators, the sum is made in the first stage, two products a 64-bit
-// multiplication, and travels through the other two: equal at the output, a third of the work.
+// Not inlined by Verilator, so that its compiler gets small functions; the sums are computed under the enables, so that
+// an idle lane costs no time. With TENON_FAST_DOT, for simulators, the sum is computed in the first stage, two products
+// a 64-bit multiplication, and passes through the other two: equal at the output, a third of the work.
 module dot #(
   parameter int Lanes    = 16,
   parameter int SumWidth = 20  // 16 + log2 Lanes
@@ -19,7 +19,7 @@ module dot #(
   /* verilator no_inline_module */
 
 `ifdef TENON_FAST_DOT
-  // Two's complement is bits ^ 128 - 128: so fields of 32 bits become signed numbers without looking at signs. Then
+  // Two's complement is bits ^ 128 - 128: so fields of 32 bits become signed values without a test of signs. Then
   // (a0 + a1 2^32) (b1 + b0 2^32) = a0 b1 + (a0 b0 + a1 b1) 2^32 modulo 2^64, and sums of 32 of these do not overflow.
   localparam int          Words = (Lanes + 7) / 8;
   localparam logic [63:0] Signs = 64'h8080808080808080;
@@ -111,9 +111,8 @@ module dot #(
     TheSumHoldsEveryProduct: assert (2**(SumWidth - 16) >= Lanes);
     TheTreeHasALeafForEveryLane: assert (Lanes <= 64);
 `ifdef TENON_FAST_DOT
-    TheFastSumIsExactAtTheExtremes: assert (dot_of_eight(64'h8080808080808080, 64'h8080808080808080) >> 32 == 64'd131072 &&
-                                            dot_of_eight(64'h8080808080808080, 64'h7f7f7f7f7f7f7f7f) >> 32 ==
-                                            64'hfffe0400 - 64'd1);
+    TheFastSumIsExactAtTheExtremes: assert ((dot_of_eight(Signs, Signs) + 64'h80000000) >> 32 == 64'd131072 &&
+                                            (dot_of_eight(Signs, ~Signs) + 64'h80000000) >> 32 == 64'hfffe0400);
 `endif
   end
 `endif

@@ -1,4 +1,4 @@
-// Streams the instruction slots (16 bytes each) of a launch from DRAM, in order, with their numbers.
+// Streams the instruction slots (16 bytes each) of a launch from DRAM, in order, with their indices.
 module fetch (
   input  logic                           clk_i,
   input  logic                           rst_ni,
@@ -26,7 +26,7 @@ module fetch (
 
   localparam int BeatBytes = tenon_pkg::AXI_BYTES;
   localparam int BeatShift = $clog2(BeatBytes);
-  // Short bursts: instructions are a small part of the traffic, and data should not wait behind them.
+  // Short bursts: instructions are a small part of the traffic, and data should not wait for them.
   localparam int MaxBurst  = tenon_pkg::MAX_BURST < 16 ? tenon_pkg::MAX_BURST : 16;
 
   logic                   run_valid_q, run_ready;
@@ -75,7 +75,7 @@ module fetch (
     assign slot_error_o = beat_error;
     assign beat_ready   = slot_ready_i;
   end else if (BeatBytes < 16) begin : g_several_beats
-    // Beats of a slot are collected from above; the last one is taken as it comes.
+    // The beats of a slot are shifted in from the top; the last one passes through.
     localparam int Parts = 16 / BeatBytes;
     logic [127:BeatBytes*8]       parts_q;
     logic [$clog2(Parts)-1:0]     part_q;
@@ -101,7 +101,7 @@ module fetch (
       if (beat_valid & beat_ready) parts_q <= (128 - BeatBytes * 8)'({beat_data, parts_q} >> (BeatBytes * 8));
     end
   end else begin : g_several_slots
-    // A beat holds several slots; the first beat may begin before the first slot, the last one end behind the last.
+    // A beat holds several slots; the first beat may begin before the first slot, the last one end after the last slot.
     logic [BeatShift-5:0] part_q;
     assign slot_valid_o = beat_valid;
     assign slot_o       = beat_data[{part_q, 7'd0}+:128];
@@ -129,10 +129,12 @@ module fetch (
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni) begin
-      AStreamStartsAfterTheLastOne: assert (!start_i | (~run_valid_q & idle_o));
-      AStreamStartsAtASlotAndHasOne: assert (!start_i | (address_i[3:0] == 4'd0 & count_i != 32'd0));
-      ASlotIsOneOfTheStream: assert (!slot_valid_o | index_q <= last_q);
+    if (rst_ni & start_i) begin
+      AStreamStartsAfterTheLastOne: assert (~run_valid_q & idle_o);
+      AStreamIsAlignedToSlotsAndHasOne: assert (address_i[3:0] == 4'd0 & count_i != 32'd0);
+    end
+    if (rst_ni & slot_valid_o & slot_ready_i) begin
+      ASlotIsOneOfTheStream: assert (index_q <= last_q);
     end
   end
   // verilator lint_on SYNCASYNCNET

@@ -1,17 +1,17 @@
-// The matrix engine: turns a GEMM command of either profile into a stream of steps, one a cycle, for the tensor core.
+// The matrix engine: executes a GEMM command of either profile as a stream of steps, one a cycle, on the tensor core.
 //
 // Stages   a  loop nest and indices; the micro-op is read (base)
-//          b  the micro-op is there; dst, src, wgt are summed
+//          b  the micro-op is read; dst, src, wgt are summed
 //          c  range check; inp and weights are read
 //          d  products   e  sums of groups   f  sum; acc is read
 //          g  acc + sum is written
-// acc is read as late as possible, so that only the step directly before can still be on its way: its result is
-// forwarded. Everything else that reads acc has at least one cycle between that write and its own read, or waits for
-// done. If the acc port is given to another engine, a to f stand still and g drains.
+// acc is read as late as possible, so that only the directly preceding step can still be in flight: its result is
+// forwarded. Every other reader of acc has at least one cycle between that write and its own read, or waits for done.
+// If the acc port is granted to another engine, stages a to f stall and g drains.
 //
 // Completion travels with the last step of a command, so the next command enters without a gap and done comes in
-// order. An index outside its scratchpad ends the command: no step from there on has an effect, done comes with the
-// stop code, and nothing more is accepted until reset.
+// order. An index outside its scratchpad ends the command: no step from this one on has an effect, done comes with the
+// stop code, and no command is accepted until reset.
 module gemm (
   input  logic                               clk_i,
   input  logic                               rst_ni,
@@ -51,7 +51,7 @@ module gemm (
 
   logic en;    // stages a to f advance
   logic load;  // a command enters
-  logic dead, a_valid, a_last, c_bad, g_last_q, g_bad_q;
+  logic fail, a_valid, a_last, c_bad, g_last_q, g_bad_q;
 
   command_port #(
     .Overlap(1'b1)
@@ -65,7 +65,7 @@ module gemm (
     .done_o,
     .error_o,
     .bad_i     (en & c_bad),
-    .dead_o    (dead),
+    .fail_o    (fail),
     .last_i    (g_last_q),
     .last_bad_i(g_bad_q)
   );
@@ -126,7 +126,7 @@ module gemm (
     .rst_ni,
     .en_i       (en),
     .load_i     (load),
-    .dead_i     (dead),
+    .fail_i     (fail),
     .extent_i   (extent),
     .base_i     (base),
     .stride_i   (stride),
@@ -190,7 +190,7 @@ module gemm (
       f_dst_q  <= e_dst_q;
       g_zero_q <= f_zero_q;
       g_dst_q  <= f_dst_q;
-      // The step in g writes while this one reads: it gets the old value, and the new one from the tensor core.
+      // The step in g writes while this one reads: the read returns the old value, the tensor core the new one.
       g_forward_q <= g_work_q & g_dst_q == f_dst_q;
     end
   end
@@ -251,15 +251,16 @@ module gemm (
   always_ff @(posedge clk_i) begin
     if (acc_we_o) wrote_dst_q <= acc_waddr_o;
   end
+
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni) begin
-      AStepInErrorHasNoEffect: assert (!(g_work_q & g_bad_q));
-      AStepMultipliesOnlyIfItWorks: assert (!g_mac_q | g_work_q);
-      AStepThatStartsFromZeroReadsNoAccumulator: assert (!(acc_req_o & f_zero_q));
-      AResetStepNeverMultiplies: assert (!(c_mac & c_reset_q));
-      ForwardingFollowsAWriteOfTheSameAccumulator: assert (!(g_work_q & g_forward_q) | (wrote_q & wrote_dst_q == g_dst_q));
+    if (rst_ni & g_work_q) begin
+      AStepInErrorHasNoEffect: assert (!g_bad_q);
+      ForwardingFollowsAWriteOfTheSameElement: assert (!g_forward_q | (wrote_q & wrote_dst_q == g_dst_q));
+    end
+    if (rst_ni & g_mac_q) begin
+      AStepMultipliesOnlyIfItWorks: assert (g_work_q);
     end
   end
   // verilator lint_on SYNCASYNCNET

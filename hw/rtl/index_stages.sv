@@ -3,7 +3,7 @@
 //   a  loop nest and indices; the micro-op is read (base profile)
 //   b  the micro-op is at the scratchpad's output; its fields are added to the indices
 //   c  the sums: the engine checks their ranges and reads
-// A step outside its scratchpad ends the command: the engine reports it with `c_bad_i`, and the younger steps are dropped.
+// A step outside its scratchpad ends the command: the engine reports it with `c_bad_i`, and younger steps are dropped.
 module index_stages #(
   parameter int Indices  = 3,  // dst, src and, with 3, wgt
   parameter int TagWidth = 1
@@ -12,13 +12,13 @@ module index_stages #(
   input  logic                                        rst_ni,
   input  logic                                        en_i,         // the stages advance
   input  logic                                        load_i,       // a command enters
-  input  logic                                        dead_i,       // of the engine's command_port
+  input  logic                                        fail_i,       // from the engine's command_port
   // The command, with load_i.
   input  logic [74:0]                                 extent_i,
   input  logic [Indices*14-1:0]                       base_i,
   input  logic [Indices*70-1:0]                       stride_i,
-  input  logic                                        uop_i,        // the micro-op's fields count
-  input  logic [13:0]                                 uop_begin_i,  // of level 4
+  input  logic                                        uop_i,        // the fields of micro-ops are added
+  input  logic [13:0]                                 uop_begin_i,  // first micro-op; level 4 counts them
   output logic                                        uop_re_o,
   output logic [tenon_pkg::UOP_AW-1:0]                uop_addr_o,
   input  logic [31:0]                                 uop_data_i,
@@ -29,7 +29,7 @@ module index_stages #(
   input  logic [TagWidth-1:0]                         a_tag_i,      // travels with the step
   // Stage c.
   output logic                                        c_work_o,
-  output logic                                        c_last_o,     // the last step, with work or without
+  output logic                                        c_last_o,     // the last step, also of a command without work
   output logic                                        c_uop_bad_o,  // the micro-op is outside its scratchpad
   output logic [TagWidth-1:0]                         c_tag_o,
   output logic [Indices*compute_pkg::INDEX_WIDTH-1:0] c_index_o,
@@ -74,7 +74,7 @@ module index_stages #(
     if (load_i) uop_q <= uop_i;
   end
 
-  assign a_work     = a_valid_o & ~a_empty & ~dead_i;
+  assign a_work     = a_valid_o & ~a_empty & ~fail_i;
   assign uop_re_o   = en_i & a_work & uop_q;
   assign uop_addr_o = a_uop[tenon_pkg::UOP_AW-1:0];
 
@@ -86,7 +86,7 @@ module index_stages #(
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) {b_work_q, b_last_q} <= 2'b00;
-    else if (en_i) {b_work_q, b_last_q} <= {a_work, a_valid_o & a_last_o & ~dead_i};
+    else if (en_i) {b_work_q, b_last_q} <= {a_work, a_valid_o & a_last_o & ~fail_i};
   end
   always_ff @(posedge clk_i) begin
     if (en_i & a_work) begin
@@ -115,7 +115,7 @@ module index_stages #(
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) {c_work_q, c_last_q} <= 2'b00;
-    else if (en_i) {c_work_q, c_last_q} <= {2{~dead_i & ~c_bad_i}} & {b_work_q, b_last_q};
+    else if (en_i) {c_work_q, c_last_q} <= {2{~fail_i & ~c_bad_i}} & {b_work_q, b_last_q};
   end
   always_ff @(posedge clk_i) begin
     if (en_i & b_work_q) begin
@@ -137,10 +137,11 @@ module index_stages #(
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni) begin
-      ACommandEntersAnEmptyStageOrFollowsTheLastStep: assert (!(load_i & a_valid_o & ~(en_i & a_last_o)));
-      OnlyAStepWithWorkIsInError: assert (!c_bad_i | c_work_q);
-      AMicroOpIsReadForAStepOfTheBaseProfile: assert (!uop_re_o | (a_valid_o & uop_q));
+    if (rst_ni & load_i) begin
+      ACommandEntersAnEmptyStageOrFollowsTheLastStep: assert (!a_valid_o | (en_i & a_last_o));
+    end
+    if (rst_ni & c_bad_i) begin
+      OnlyAStepWithWorkIsInError: assert (c_work_q);
     end
   end
   // verilator lint_on SYNCASYNCNET

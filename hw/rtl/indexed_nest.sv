@@ -8,7 +8,7 @@ module indexed_nest #(
   input  logic                                        load_i,     // see loop_nest
   input  logic [74:0]                                 extent_i,   // level k at [15k +: 15]
   input  logic [Indices*14-1:0]                       base_i,     // index i at [14i +: 14]
-  input  logic [Indices*70-1:0]                       stride_i,   // index i at [70i +: 70], level k at [14k +: 14] of it
+  input  logic [Indices*70-1:0]                       stride_i,   // index i at [70i +: 70], its level k at [14k +: 14]
   input  logic                                        advance_i,
   output logic                                        valid_o,    // an iteration is present
   output logic                                        empty_o,
@@ -52,9 +52,9 @@ module indexed_nest #(
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni) begin
-      AStepBelongsToAnAdvance: assert (advance_i | step_o == 5'd0);
-      ANestEndsWithoutAStep: assert (!(valid_o & last_o & (|step_o)));
+    if (rst_ni & (|step_o)) begin
+      AStepBelongsToAnAdvance: assert (advance_i & valid_o);
+      TheLastIterationHasNoStep: assert (!last_o);
     end
   end
   // verilator lint_on SYNCASYNCNET

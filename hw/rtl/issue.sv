@@ -1,6 +1,6 @@
 // Starts instructions in the order that tokens allow: the matrix of tokens and a sequencer for each class.
 //
-// Engine DW is absent: nothing comes for it, and it is always done.
+// Engine DW is absent: it gets no instruction, and its outputs are those of an idle engine.
 module issue (
   input  logic             clk_i,
   input  logic             rst_ni,
@@ -13,7 +13,7 @@ module issue (
   // verilator lint_on UNUSEDSIGNAL
   output logic [6:0]       entry_ready_o,
   input  dma_pkg::entry_t  entry_i,
-  // Units, by number.
+  // Units, by index.
   output logic [7:0]       unit_start_o,
   input  logic [7:0]       unit_ready_i,
   input  logic [7:0]       unit_done_i,
@@ -36,7 +36,7 @@ module issue (
   output logic [31:0]      word_o
 );
 
-  logic [48:0] give, take, some;
+  logic [48:0] give, take, nonzero;
   // verilator lint_off UNUSEDSIGNAL
   logic [48:0] full;  // those of DW stay 0
   // verilator lint_on UNUSEDSIGNAL
@@ -45,11 +45,11 @@ module issue (
   tokens u_tokens (
     .clk_i,
     .rst_ni,
-    .clear_i(token_clear_i),
-    .give_i (give),
-    .take_i (take),
-    .some_o (some),
-    .full_o (full),
+    .clear_i  (token_clear_i),
+    .give_i   (give),
+    .take_i   (take),
+    .nonzero_o(nonzero),
+    .full_o   (full),
     .read_i,
     .word_i,
     .word_o
@@ -61,7 +61,7 @@ module issue (
     // verilator lint_on UNUSEDSIGNAL
     logic [6:0] given, taken;  // by consumer and by producer
     for (genvar p = 0; p < 7; p++) begin : g_producer
-      assign from[p]       = some[p*7+e];
+      assign from[p]       = nonzero[p*7+e];
       assign take[p*7+e]   = taken[p];
       assign give[e*7+p]   = given[p];
     end
@@ -92,7 +92,7 @@ module issue (
         .push_valid_i (entry_valid_i[e]),
         .push_ready_o (entry_ready_o[e]),
         .push_entry_i (entry_i),
-        .some_i       (from),
+        .nonzero_i    (from),
         .take_o       (taken),
         .full_i       (full[e*7+:7]),
         .give_o       (given),
@@ -123,17 +123,22 @@ module issue (
   always_comb begin
     start_once  = 8'd0;
     start_twice = 8'd0;
-    for (int e = 0; e < 7; e++) begin
-      start_twice = start_twice | (start_once & start[e*8+:8]);
-      start_once  = start_once | start[e*8+:8];
+    if (|unit_start_o) begin
+      for (int e = 0; e < 7; e++) begin
+        start_twice = start_twice | (start_once & start[e*8+:8]);
+        start_once  = start_once | start[e*8+:8];
+      end
     end
   end
+
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni) begin
+    if (rst_ni & (|unit_start_o)) begin
       AUnitIsStartedByOneClassAtATime: assert (start_twice == 8'd0);
       AUnitStartsOnlyWhenItIsReady: assert ((unit_start_o & ~unit_ready_i) == 8'd0);
+    end
+    if (rst_ni & (|entry_valid_i)) begin
       NothingIsQueuedForTheAbsentEngine: assert (!entry_valid_i[tenon_pkg::ENG_DW]);
     end
   end

@@ -1,9 +1,10 @@
-// The life of a launch: start, run, the end or a stop, quiet memory, clear.
+// The states of a launch: start, run, the end or a stop, idle memory, clear.
 //
-// A stop by error starts nothing more and lets what runs finish; a soft reset sends no more addresses and waits only
-// for what the memory owes. Both end in `clear_o`, as every launch does, so that the next one finds nothing left over.
-// Deadlock: nothing is in flight that can finish, every head waits for tokens, and the decoder has nothing to hand
-// over or no room for it. That lasts once it is true, so it is asked for sixteen cycles running to let the queues' and
+// A stop by error starts no instruction and lets those in flight finish; a soft reset sends no more addresses and waits
+// only for outstanding transfers. Both end in `clear_o`, as every launch does, so that no state but tokens and
+// scratchpads remains for the next one. Deadlock: no instruction in flight can finish, every head waits for tokens, and
+// the decoder has nothing to issue or no room for it. This state is permanent, so `deadlock` requires it for sixteen
+// cycles in a row, which lets the queues' and
 // counters' registers settle.
 module launch (
   input  logic         clk_i,
@@ -51,12 +52,12 @@ module launch (
   } state_e;
 
   state_e      state_q;
-  logic        soft_q, wanted_q, soft_reset;
+  logic        soft_q, soft_pending_q, soft_reset;
   logic [7:0]  code_q;
   logic [31:0] index_q;
   logic [6:0]  waiting_q;
-  logic [3:0]  still_q;
-  logic        still, deadlock;
+  logic [3:0]  stall_cycles_q;
+  logic        stalled, deadlock;
 
   // The error that came first; of several in one cycle, that of the first engine.
   logic        found;
@@ -76,8 +77,8 @@ module launch (
     end
   end
 
-  assign still    = state_q == Run & &stuck_i & ~(&empty_i) & (decode_done_i | decode_blocked_i);
-  assign deadlock = still & still_q == 4'd15;
+  assign stalled  = state_q == Run & &stuck_i & ~(&empty_i) & (decode_done_i | decode_blocked_i);
+  assign deadlock = stalled & stall_cycles_q == 4'd15;
 
   logic [31:0] oldest;
   always_comb begin
@@ -91,7 +92,7 @@ module launch (
 
   logic       profile_off;
   logic [7:0] refusal;
-  assign soft_reset  = soft_reset_i | wanted_q;  // one that came while the last launch was cleared away waits
+  assign soft_reset  = soft_reset_i | soft_pending_q;  // a request during the clearing of a launch is kept
   assign profile_off = native_i ? tenon_pkg::HAS_NATIVE == 0 : tenon_pkg::HAS_BASE == 0;
   always_comb begin
     if (profile_off) refusal = tenon_pkg::STOP_PROFILE_OFF;
@@ -102,7 +103,7 @@ module launch (
   assign fetch_start_o = state_q == Idle & start_i & ~soft_reset & refusal == tenon_pkg::STOP_NONE & count_i != 32'd0;
   assign running_o     = state_q == Run | state_q == Drain;
   assign stop_o        = state_q != Run;
-  assign halt_o        = state_q == Halt | state_q == Clear;  // nothing may start in the cycle that clears it
+  assign halt_o        = state_q == Halt | state_q == Clear;  // nothing may start in the cycle of the clearing
   assign clear_o       = state_q == Clear;
   assign soft_clear_o  = state_q == Clear & soft_q;
   assign done_o        = state_q == Settle & ~soft_q;
@@ -113,16 +114,16 @@ module launch (
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      state_q   <= Idle;
-      soft_q    <= 1'b0;
-      wanted_q  <= 1'b0;
-      code_q    <= tenon_pkg::STOP_NONE;
-      index_q   <= '0;
-      still_q   <= '0;
-      waiting_q <= '0;
+      state_q        <= Idle;
+      soft_q         <= 1'b0;
+      soft_pending_q <= 1'b0;
+      code_q         <= tenon_pkg::STOP_NONE;
+      index_q        <= '0;
+      stall_cycles_q <= '0;
+      waiting_q      <= '0;
     end else begin
-      wanted_q <= soft_reset & state_q != Halt;
-      still_q  <= still ? still_q + 4'd1 : 4'd0;
+      soft_pending_q <= soft_reset & state_q != Halt;
+      stall_cycles_q <= stalled ? stall_cycles_q + 4'd1 : 4'd0;
       unique case (state_q)
         Idle: begin
           soft_q <= 1'b0;
@@ -166,11 +167,12 @@ module launch (
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni) begin
-      ALaunchEndsWithQuietMemory: assert (!clear_o | memory_idle_i);
-      ALaunchEndsWithNothingInFlight: assert (!(clear_o & ~soft_q) | busy_i == 7'd0);
-      InstructionsAreFetchedOnceALaunch: assert (!fetch_start_o | state_q == Idle);
-      AStateIsOneOfSix: assert (state_q <= Settle);
+    if (rst_ni & clear_o) begin
+      ALaunchEndsWithIdleMemory: assert (memory_idle_i);
+      ALaunchEndsWithNothingInFlight: assert (soft_q | busy_i == 7'd0);
+    end
+    if (rst_ni & fetch_start_o) begin
+      ALaunchFetchesFromIdleMemory: assert (memory_idle_i);
     end
   end
   // verilator lint_on SYNCASYNCNET

@@ -1,9 +1,9 @@
 // Executes loads: reads rows of bytes from DRAM and writes them as units into a scratchpad, by the rule of MOVE.
 //
-// Two halves work on their own: one sends the addresses of each row's bytes, the other builds units from the beats that
-// come back. A second command is taken while the first one still waits for its data, so that a run of short commands
-// does not pay the memory's latency each. The second half keeps a window of bytes: beats are appended behind, the
-// bytes before the current vector are dropped in front. Dense data moves a beat a cycle; vectors that overlap, one a
+// Two halves work independently: one sends the addresses of each row's bytes, the other builds units from the returning
+// beats. A second command is taken while the first one still waits for its data, so that a run of short commands
+// does not pay the memory's latency each. The second half keeps a window of bytes: beats are appended at its end, the
+// bytes before the current vector are dropped at its start. Dense data moves a beat a cycle; vectors that overlap, one a
 // cycle. `done_o` comes with the last unit, in the order of the commands.
 module load_dma #(
   parameter int UnitBytes = 16,  // of the widest unit
@@ -95,7 +95,7 @@ module load_dma #(
   // ----------------------------------------------------------------------------------------------- data, unit by unit
   logic                  valid, error_q;
   // verilator lint_off UNUSEDSIGNAL
-  dma_pkg::dma_cmd_t     cmd;  // of which the cursor holds some fields
+  dma_pkg::dma_cmd_t     cmd;  // the cursor counts some fields
   // verilator lint_on UNUSEDSIGNAL
   logic [22:0]           unit_q;
   logic [32:0]           beats_left;
@@ -237,9 +237,11 @@ module load_dma #(
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni) begin
-      AUnitIsWrittenForACommand: assert (!emit | valid);
-      TheWindowHoldsTheBytesThatAreCounted: assert (!valid | count_q <= CountWidth'(Window));
+    if (rst_ni & take) begin
+      TheWindowHasRoomForABeat: assert (32'(kept) + BeatBytes <= Window);
+    end
+    if (rst_ni & finish) begin
+      ACommandLeavesNoBeatToTheNextOne: assert (!present | have_all);
     end
   end
   // verilator lint_on SYNCASYNCNET

@@ -1,21 +1,21 @@
 // The read side of memory: three load engines and the instruction fetch, which share one AXI4 read port.
 //
-// Each engine writes scratchpads of its own, unit by unit: LDI inputs, LDW weights, LDM all others.
+// Each engine writes its own scratchpads, unit by unit: LDI inputs, LDW weights, LDM all others.
 module loads #(
-  parameter int LdmBytes = 16  // of a unit that LDM writes
+  parameter int LdmBytes = 16  // bytes of a unit that LDM writes
 ) (
   input  logic                             clk_i,
   input  logic                             rst_ni,
   input  logic                             clear_i,
   input  logic                             halt_i,       // send no more addresses
-  output logic                             idle_o,       // no engine owes or is owed anything; fetch says so itself
-  // Instruction fetch; its data are those of the read channel.
+  output logic                             idle_o,       // no transfer of an engine is outstanding; fetch has its own
+  // Instruction fetch; its data is that of the read channel.
   input  logic                             fetch_valid_i,
   output logic                             fetch_ready_o,
   input  logic [63:0]                      fetch_addr_i,
   input  logic [7:0]                       fetch_len_i,
   output logic                             fetch_r_valid_o,
-  // Engines: LDI 0, LDW 1, LDM 2, as their units are numbered.
+  // Engines by unit index: LDI 0, LDW 1, LDM 2.
   input  logic [2:0]                       start_i,
   output logic [2:0]                       ready_o,
   output logic [2:0]                       done_o,
@@ -23,7 +23,7 @@ module loads #(
   input  dma_pkg::dma_cmd_t                ldi_cmd_i,
   input  dma_pkg::dma_cmd_t                ldw_cmd_i,
   input  dma_pkg::dma_cmd_t                ldm_cmd_i,
-  // What they write; the index is for the trace.
+  // Writes to the scratchpads; the index is for the trace.
   output logic                             ldi_we_o,
   output logic [31:0]                      ldi_unit_o,
   output logic [31:0]                      ldi_index_o,
@@ -175,9 +175,11 @@ module loads #(
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni) begin
+    if (rst_ni & (|start_i)) begin
       AnEngineStartsOnlyWhenItIsReady: assert ((start_i & ~ready_o) == 3'd0);
-      ABeatForAnEngineMeansThatMemoryOwesIt: assert (!rvalid_i | rid_i == 2'd0 | engine_idle != 3'd7);
+    end
+    if (rst_ni & rvalid_i) begin
+      ABeatForAnEngineWasRequested: assert (rid_i == 2'd0 | engine_idle != 3'd7);
     end
   end
   // verilator lint_on SYNCASYNCNET

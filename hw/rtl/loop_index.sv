@@ -1,9 +1,9 @@
-// An index that a loop nest carries along: base + sum over the levels of iteration * stride, by one addition a step.
-// `at_k` is the index where level k stands with all inner levels at 0; the level that goes on adds its stride, and the
-// levels inside it start there.
+// An index that a loop nest advances: base + sum over the levels of iteration * stride, by one addition a step.
+// `at_k` is the index at level k's current iteration with all inner levels at 0; the level that advances adds its
+// stride, and the levels inside it start from the sum.
 //
-// 16 bits are enough: an index comes from one that was inside its scratchpad (at most 2^14 - 1) by adding one stride
-// and one micro-op, 14 bits each. What comes after the first index outside may wrap, but is never used.
+// 16 bits are enough: an index is one that was inside its scratchpad (at most 2^14 - 1) plus one stride and one
+// micro-op, 14 bits each. Indices after the first one outside may wrap, but are never used.
 module loop_index #(
   parameter int Width = 16
 ) (
@@ -62,7 +62,9 @@ module loop_index #(
 
 `ifndef SYNTHESIS
   always_ff @(posedge clk_i) begin
-    OneLevelAdvancesAtATime: assert ((step_i & (step_i - 5'd1)) == 5'd0);
+    if (|step_i) begin
+      OneLevelAdvancesAtATime: assert ((step_i & (step_i - 5'd1)) == 5'd0);
+    end
   end
   initial begin
     ABaseFitsTheIndex: assert (Width > 14);

@@ -9,7 +9,7 @@ module loop_nest (
   output logic        valid_o,   // an iteration is present
   output logic        empty_o,
   output logic        last_o,
-  output logic [4:0]  step_o     // one hot: the level that goes on with this advance; 0 at the last iteration
+  output logic [4:0]  step_o     // one hot: the level that this advance increments; 0 at the last iteration
 );
 
   logic        valid_q, empty_q;
@@ -76,10 +76,12 @@ module loop_nest (
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni) begin
-      AnAdvanceNeedsAnIteration: assert (!advance_i | valid_q);
-      ALoadNeverCutsANestShort: assert (!(load_i & valid_q) | (advance_i & last_o));
+    if (rst_ni & advance_i) begin
+      AnAdvanceNeedsAnIteration: assert (valid_q);
       OneLevelAdvancesAtATime: assert ((step_o & (step_o - 5'd1)) == 5'd0);
+    end
+    if (rst_ni & load_i) begin
+      ALoadNeverCutsANestShort: assert (!valid_q | (advance_i & last_o));
     end
   end
   // verilator lint_on SYNCASYNCNET

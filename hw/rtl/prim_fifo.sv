@@ -48,13 +48,11 @@ module prim_fifo #(
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni) begin
-      TheFifoNeverOverflows: assert (write_q - read_q <= {1'b1, {PtrWidth{1'b0}}});
-      AnItemIsPoppedOnlyFromANonemptyFifo: assert (!pop | write_q != read_q);
+    if (rst_ni & push) begin
+      TheFifoNeverOverflows: assert (write_q - read_q < {1'b1, {PtrWidth{1'b0}}});
     end
   end
   // verilator lint_on SYNCASYNCNET
-
   initial begin
     DepthIsAPowerOfTwo: assert (Depth >= 2 && 2**PtrWidth == Depth);
   end

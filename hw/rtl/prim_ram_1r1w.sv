@@ -1,9 +1,9 @@
 // RAM with one read and one write port. Reads take one cycle and the data stays until the next read. A read of the
-// address that is written in the same cycle gives the old word. A word has SubWords equal parts, each with its own
-// write enable: they are memories of their own, so that every tool maps them without byte enables.
+// address that is written in the same cycle returns the old word. A word has SubWords equal parts, each with its own
+// write enable: each part is a memory, so that every tool maps them without byte enables.
 //
-// All memories of the accelerator stand here, so that a technology needs one place to choose between block and
-// distributed RAM. Contents are undefined until written.
+// All block memories of the accelerator are instances of this module, so that a technology selects block or distributed
+// RAM in one file. Contents are undefined until written.
 module prim_ram_1r1w #(
   parameter int Width     = 32,
   parameter int Depth     = 64,

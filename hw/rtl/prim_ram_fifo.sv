@@ -1,6 +1,6 @@
-// FIFO on a RAM with a registered read, for depths that deserve block RAM: an item appears at the output two cycles
+// FIFO on a RAM with a registered read, for depths that justify block RAM: an item appears at the output two cycles
 // after it was pushed; one item a cycle after that. It holds Depth items (a power of two) besides the one at its
-// output. It has no push_ready_o: whoever pushes has reserved the space.
+// output. It has no push_ready_o: the producer must have reserved the space.
 module prim_ram_fifo #(
   parameter int Width = 32,
   parameter int Depth = 64
@@ -58,13 +58,11 @@ module prim_ram_fifo #(
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni) begin
-      AnItemIsPushedOnlyWithRoom: assert (!push_i | (write_q ^ read_q) != {1'b1, {PtrWidth{1'b0}}});
-      TheFifoNeverOverflows: assert (write_q - read_q <= {1'b1, {PtrWidth{1'b0}}});
+    if (rst_ni & push_i) begin
+      AnItemIsPushedOnlyWithRoom: assert (write_q - read_q < {1'b1, {PtrWidth{1'b0}}});
     end
   end
   // verilator lint_on SYNCASYNCNET
-
   initial begin
     DepthIsAPowerOfTwo: assert (2**PtrWidth == Depth);
   end

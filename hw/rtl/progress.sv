@@ -1,5 +1,5 @@
-// Where a launch is, for whoever asks why it does not end: each engine's instruction, the decoder's place in the stream,
-// and the bursts that memory owes. All read 0 when the launch is over.
+// The progress of a launch, for the diagnosis of one that does not end: each engine's instruction, the decoder's
+// position in the stream, and the outstanding bursts. All read 0 when the launch is over.
 module progress (
   input  logic         clk_i,
   input  logic         rst_ni,
@@ -53,10 +53,14 @@ module progress (
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni) begin
-      MemoryOwesNothingWhenALaunchIsOver: assert (!clear_i | (reads_q == 16'd0 & writes_q == 16'd0));
-      ALastBeatEndsABurstOfThisLaunch: assert (!read_last_i | reads_q != 16'd0);
-      AnAnswerEndsABurstOfThisLaunch: assert (!write_answer_i | writes_q != 16'd0);
+    if (rst_ni & clear_i) begin
+      NoBurstIsOutstandingWhenALaunchIsOver: assert (reads_q == 16'd0 & writes_q == 16'd0);
+    end
+    if (rst_ni & read_last_i) begin
+      ALastBeatEndsABurstOfThisLaunch: assert (reads_q != 16'd0);
+    end
+    if (rst_ni & write_answer_i) begin
+      AnAnswerEndsABurstOfThisLaunch: assert (writes_q != 16'd0);
     end
   end
   // verilator lint_on SYNCASYNCNET

@@ -1,5 +1,5 @@
-// Shares the read channels of the memory port between four readers: round robin on addresses, the reader's number as
-// ID, beats handed back by ID. The address channel is registered, so that it is stable while it waits.
+// Shares the read channels of the memory port between four readers: round robin on addresses, the reader's index as
+// ID, beats distributed by ID. The address channel is registered, so that it is stable while it waits.
 module read_arbiter (
   input  logic         clk_i,
   input  logic         rst_ni,
@@ -25,7 +25,7 @@ module read_arbiter (
   logic [2:0]  rotated;
   logic [1:0]  first, pick;
 
-  // The reader behind the last one comes first.
+  // The reader after the last granted one has priority.
   assign take    = ~valid_q | arready_i;
   assign first   = id_q + 2'd1;
   assign rotated = 3'({ar_valid_i, ar_valid_i} >> first);
@@ -64,10 +64,12 @@ module read_arbiter (
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni) begin
-      OneReaderIsGrantedAtATime: assert ((ar_ready_o & (ar_ready_o - 4'd1)) == 4'd0);
-      AGrantGoesToAReaderThatAsks: assert (!take | ar_valid_i == 4'd0 | (ar_ready_o & ar_valid_i) != 4'd0);
-      ABeatGoesToOneReader: assert ((r_valid_o & (r_valid_o - 4'd1)) == 4'd0);
+    if (rst_ni & take & (|ar_valid_i)) begin
+      AGrantGoesToOneReaderThatAsks: assert ((ar_ready_o & ~ar_valid_i) == 4'd0 &
+                                            (ar_ready_o & (ar_ready_o - 4'd1)) == 4'd0);
+    end
+    if (rst_ni & rvalid_i) begin
+      ABeatGoesToOneReader: assert (r_valid_o != 4'd0 & (r_valid_o & (r_valid_o - 4'd1)) == 4'd0);
     end
   end
   // verilator lint_on SYNCASYNCNET

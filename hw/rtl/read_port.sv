@@ -1,5 +1,5 @@
-// One reader's side of the memory port: turns runs of bytes into read bursts and delivers their beats in order. A
-// burst is asked for only when the FIFO has room for all of it, so that the read channel never waits for a reader.
+// One reader's side of the memory port: requests runs of bytes as read bursts and delivers their beats in order. A
+// burst is requested only when the FIFO has room for all of it, so that the read channel never waits for a reader.
 module read_port #(
   parameter int BeatBytes = 8,
   parameter int MaxBurst  = 64,
@@ -95,10 +95,12 @@ module read_port #(
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni) begin
-      ABeatWasAskedFor: assert (!r_valid_i | outstanding_q != '0);
-      RoomIsKeptForEveryBeatThatIsOwed: assert (32'(space_q) + 32'(outstanding_q) <= FifoDepth);
-      ABurstLeavesWithRoomForAllOfIt: assert (!grant | space_q >= CountWidth'(burst_beats));
+    if (rst_ni & r_valid_i) begin
+      ABeatWasRequested: assert (outstanding_q != '0);
+    end
+    if (rst_ni & grant) begin
+      ABurstLeavesWithRoomForAllOfIt: assert (space_q >= CountWidth'(burst_beats));
+      RoomIsReservedForEveryOutstandingBeat: assert (32'(space_q) + 32'(outstanding_q) <= FifoDepth);
     end
   end
   // verilator lint_on SYNCASYNCNET

@@ -1,11 +1,11 @@
-// The addresses of a DMA command: one run of `len` bytes for each row that has bytes in DRAM, y_step apart.
+// The addresses of a DMA command: a run of `len` bytes for each row that has bytes in DRAM, strided by y_step.
 module row_addresses (
   input  logic              clk_i,
   input  logic              rst_ni,
   input  logic              clear_i,
   input  logic              start_i,      // takes the command; only after the runs of the last one
   // verilator lint_off UNUSEDSIGNAL
-  input  dma_pkg::dma_cmd_t cmd_i,        // of which only the addresses count here
+  input  dma_pkg::dma_cmd_t cmd_i,        // only the fields of addresses are used
   // verilator lint_on UNUSEDSIGNAL
   output logic              run_valid_o,
   input  logic              run_ready_i,
@@ -45,9 +45,11 @@ module row_addresses (
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni) begin
-      ACommandStartsAfterTheRunsOfTheLastOne: assert (!(start_i & valid_q));
-      ARunHasBytes: assert (!valid_q | len_q != 32'd0);
+    if (rst_ni & start_i) begin
+      ACommandStartsAfterTheRunsOfTheLastOne: assert (!valid_q);
+    end
+    if (rst_ni & valid_q & run_ready_i) begin
+      ARunHasBytes: assert (len_q != 32'd0);
     end
   end
   // verilator lint_on SYNCASYNCNET

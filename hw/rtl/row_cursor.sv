@@ -1,5 +1,6 @@
-// The position of a DMA engine in its command: the row, the vector in it, and where both stand relative to the engine's
-// window of bytes. Loads and stores walk through a command in the same way; they differ in what moves the window.
+// The position of a DMA engine in its command: the row, the vector in it, and its offset from the engine's window of
+// bytes.
+// Loads and stores iterate over a command in the same way; they differ in the events that move the window.
 module row_cursor #(
   parameter int UnitBytes = 16,
   parameter int BeatBytes = 8
@@ -7,15 +8,15 @@ module row_cursor #(
   input  logic                 clk_i,
   input  logic                 rst_ni,
   input  logic                 clear_i,
-  // The walk; at most one of take and next.
+  // Events; at most one of take and next.
   input  logic                 take_i,     // to the first row of a command
   input  dma_pkg::dma_cmd_t    cmd_i,      // with take
   input  logic                 next_i,     // to the next row of the same command
   input  logic                 end_i,      // the command is over, unless another is taken
   input  logic                 vector_i,   // to the next vector of the row
   input  logic                 beat_i,     // a beat of the row has been moved
-  input  logic signed [19:0]   ahead_i,    // what ahead_o becomes, where the row stays
-  // The command under way.
+  input  logic signed [19:0]   ahead_i,    // next value of ahead_o within a row
+  // The command in progress.
   output logic                 valid_o,
   // verilator lint_off UNUSEDSIGNAL
   output dma_pkg::dma_cmd_t    cmd_o,
@@ -23,15 +24,15 @@ module row_cursor #(
   // The row.
   output logic                 present_o,  // it has bytes in DRAM
   output logic                 last_row_o,
-  output logic [32:0]          beats_o,    // still to be moved
+  output logic [32:0]          beats_o,    // not moved yet
   // The vector.
   output logic [23:0]          vectors_o,  // of the row, from this one on
   output logic signed [19:0]   ahead_o,    // its first byte, from the window's first byte on
   // Its bytes; unknown without mask_i.
   input  logic                 mask_i,
   output logic                 whole_o,    // all are data of the row
-  output logic [UnitBytes-1:0] data_o,     // data and not zero: below `valid`
-  output logic [UnitBytes-1:0] in_row_o    // in the row, and not padding
+  output logic [UnitBytes-1:0] data_o,     // the first `valid` bytes; a load zeroes all others
+  output logic [UnitBytes-1:0] in_row_o    // bytes in the row; the others are padding
 );
 
   localparam int BeatShift = $clog2(BeatBytes);
@@ -41,7 +42,7 @@ module row_cursor #(
   logic [16:0]          rows_q;          // after this one
   logic [23:0]          vectors_q;
   logic [7:0]           top_q;           // absent rows from this one on
-  logic [16:0]          source_q;        // rows with bytes from this one on, when top is 0
+  logic [16:0]          source_q;        // rows with bytes from this one on, while top is 0
   logic [BeatShift-1:0] row_offset_q;    // the row's first byte in its beat
   logic [32:0]          beats_q;
   logic signed [19:0]   ahead_q;
@@ -120,7 +121,8 @@ module row_cursor #(
   end
 
   // The vector's bytes.
-  assign whole_o = present & low_q <= 0 & high_q >= $signed({28'd0, cmd_q.unit_bytes}) & cmd_q.valid == cmd_q.unit_bytes;
+  assign whole_o = present & low_q <= 0 & high_q >= $signed({28'd0, cmd_q.unit_bytes}) &
+                   cmd_q.valid == cmd_q.unit_bytes;
 
   always_comb begin
     data_o   = 'x;
@@ -139,14 +141,22 @@ module row_cursor #(
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni) begin
-      AWalkIsMadeInsideACommand: assert (valid_q | !(next_i | vector_i | beat_i | end_i));
-      ARowFollowsOneThatIsNotTheLast: assert (!next_i | (rows_q != 17'd0 & ~take_i));
-      AVectorFollowsOneOfTheSameRow: assert (!vector_i | vectors_q != 24'd0);
-      ABeatBelongsToItsRow: assert (!beat_i | (present & beats_q != 33'd0));
-      NoBeatIsLeftToTheNextRow: assert (!next_i | beats_q == 33'd0 | (beat_i & beats_q == 33'd1));
-      ACommandHasRowsAndVectors: assert (!take_i | (cmd_i.rows != 17'd0 & cmd_i.vectors != 24'd0));
-      DataFillsAUnitAtMost: assert (!take_i | (cmd_i.valid != 7'd0 & cmd_i.valid <= cmd_i.unit_bytes));
+    if (rst_ni & take_i) begin
+      ACommandHasRowsAndVectors: assert (cmd_i.rows != 17'd0 & cmd_i.vectors != 24'd0);
+      DataFillsAUnitAtMost: assert (cmd_i.valid != 7'd0 & cmd_i.valid <= cmd_i.unit_bytes);
+    end
+    if (rst_ni & next_i) begin
+      ARowFollowsOneThatIsNotTheLast: assert (valid_q & rows_q != 17'd0 & ~take_i);
+      NoBeatIsLeftToTheNextRow: assert (beats_q == 33'd0 | (beat_i & beats_q == 33'd1));
+    end
+    if (rst_ni & vector_i) begin
+      AVectorBelongsToItsRow: assert (valid_q & vectors_q != 24'd0);
+    end
+    if (rst_ni & beat_i) begin
+      ABeatBelongsToItsRow: assert (valid_q & present & beats_q != 33'd0);
+    end
+    if (rst_ni & end_i) begin
+      ACommandEndsInItsLastRow: assert (valid_q & rows_q == 17'd0);
     end
   end
   // verilator lint_on SYNCASYNCNET

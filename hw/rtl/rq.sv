@@ -4,7 +4,7 @@
 //          d to h  the lanes (rq_lane.sv)
 //          i  out is written
 // One command at a time: its parameter vector is read as it enters and stays at the output of par. While the acc port
-// is given to another engine, c waits and the rest drains. Completion and errors as in gemm.
+// is granted to another engine, c waits and the later stages drain. Completion and errors as in gemm.
 module rq (
   input  logic                               clk_i,
   input  logic                               rst_ni,
@@ -37,7 +37,7 @@ module rq (
   localparam int IndexWidth = compute_pkg::INDEX_WIDTH;
 
   compute_pkg::rq_cmd_t cmd_q;
-  logic                 load, en, dead, c_bad;
+  logic                 load, en, fail, c_bad;
   logic [5:0]           work_q, last_q, bad_q;  // stages d to i; bit 0 is stage d
 
   command_port u_port (
@@ -50,7 +50,7 @@ module rq (
     .done_o,
     .error_o,
     .bad_i     (c_bad),
-    .dead_o    (dead),
+    .fail_o    (fail),
     .last_i    (last_q[5]),
     .last_bad_i(bad_q[5])
   );
@@ -97,11 +97,11 @@ module rq (
   // verilator lint_on PINCONNECTEMPTY
   assign {c_res, c_out, c_acc} = c_index;
 
-  assign c_bad = c_valid & ~c_empty & ~dead &
+  assign c_bad = c_valid & ~c_empty & ~fail &
                  (c_acc >= IndexWidth'(tenon_pkg::ACC_DEPTH) | c_out >= IndexWidth'(tenon_pkg::OUT_DEPTH) |
                   (cmd_q.residual & c_res >= IndexWidth'(tenon_pkg::RES_DEPTH)) |
                   {3'd0, cmd_q.par_base} >= 15'(tenon_pkg::PAR_DEPTH));
-  assign c_work      = c_valid & ~c_empty & ~dead & ~c_bad;
+  assign c_work      = c_valid & ~c_empty & ~fail & ~c_bad;
   assign acc_req_o   = c_work;
   assign acc_raddr_o = c_acc[tenon_pkg::ACC_AW-1:0];
   assign en          = ~acc_req_o | acc_gnt_i;
@@ -116,7 +116,7 @@ module rq (
       bad_q  <= '0;
     end else begin
       work_q <= {work_q[4:0], c_work & acc_gnt_i};
-      last_q <= {last_q[4:0], en & ((c_valid & c_last & ~dead) | c_bad)};
+      last_q <= {last_q[4:0], en & ((c_valid & c_last & ~fail) | c_bad)};
       bad_q  <= {bad_q[4:0], c_bad};
     end
   end
@@ -170,11 +170,12 @@ module rq (
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni) begin
+    if (rst_ni & (|bad_q)) begin
       AVectorInErrorHasNoEffect: assert ((work_q & bad_q) == 6'd0);
       AnErrorIsTheLastOfItsCommand: assert ((bad_q & ~last_q) == 6'd0);
-      AResidualIsReadOnlyByACommandWithResidual: assert (!res_re_o | (cmd_q.residual & acc_gnt_i));
-      AParameterIsReadAsItsCommandEnters: assert (par_re_o == (valid_i & ready_o));
+    end
+    if (rst_ni & res_re_o) begin
+      AResidualIsReadWithItsAccumulator: assert (cmd_q.residual & acc_req_o);
     end
   end
   // verilator lint_on SYNCASYNCNET

@@ -14,11 +14,11 @@ module rq_lane (
   input  logic               h_en_i,
   input  logic        [31:0] acc_i,
   input  logic        [7:0]  res_i,
-  // The channel's.
+  // Parameters of the channel.
   input  logic        [31:0] bias_i,
   input  logic        [15:0] multiplier_i,
   input  logic        [5:0]  shift_i,
-  // The layer's.
+  // Parameters of the layer.
   input  logic               residual_i,
   input  logic signed [11:0] v_lo_i,
   input  logic signed [11:0] v_hi_i,
@@ -38,7 +38,7 @@ module rq_lane (
   logic signed [8:0]  r_q;
   logic signed [24:0] r_product_q, r_shifted_q;
 
-  // min(max(x, lo), hi), also where lo > hi. Functions, so that what stands behind an enable costs nothing without it.
+  // min(max(x, lo), hi), also if lo > hi. Functions, so that logic under an enable costs no simulation time without it.
   function automatic logic signed [19:0] clamp_v(logic signed [47:0] x, logic signed [11:0] lo,
                                                  logic signed [11:0] hi);
     logic signed [39:0] top;  // 256 * lo and 256 * hi have no low byte
@@ -104,7 +104,8 @@ module rq_lane (
   initial begin
     AValueBetweenTheBoundsStays: assert (clamp_v(48'sd700, -12'sd4, 12'sd4) == 20'sd700);
     CrossedBoundsGiveTheUpperOne: assert (clamp_v(48'sd0, 12'sd5, -12'sd3) == -20'sd768);
-    AResidualSaturatesTo20Bits: assert (saturate_w(25'sd524288) == 20'sd524287 && saturate_w(-25'sd524289) == -20'sd524288);
+    AResidualSaturatesTo20Bits: assert (saturate_w(25'sd524288) == 20'sd524287 &&
+                                        saturate_w(-25'sd524289) == -20'sd524288);
     HalvesRoundUp: assert (round_out(20'sd128, 20'sd0, 8'sd0, -8'sd128, 8'sd127) == 8'd1 &&
                            round_out(-20'sd128, 20'sd0, 8'sd0, -8'sd128, 8'sd127) == 8'd0);
   end

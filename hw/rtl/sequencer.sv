@@ -1,5 +1,5 @@
 // Executes one class of instructions in order: each waits for its tokens, takes them, starts its unit, and gives its
-// tokens when it is done and the instructions before it have given theirs.
+// tokens when it is done and all earlier instructions have given theirs.
 //
 // Up to two instructions are in flight, so that a unit that can take a command early never pauses: two of the same
 // unit, two loads of the base profile's load class (they overlap and still complete in order), or one without a unit.
@@ -10,16 +10,16 @@ module sequencer #(
   input  logic              clk_i,
   input  logic              rst_ni,
   input  logic              clear_i,
-  input  logic              stop_i,         // start no more, and give no more tokens
+  input  logic              stop_i,         // start nothing, and give no tokens
   input  logic              push_valid_i,
   output logic              push_ready_o,
   input  dma_pkg::entry_t   push_entry_i,
   // Tokens, by producer and by consumer.
-  input  logic [6:0]        some_i,
+  input  logic [6:0]        nonzero_i,
   output logic [6:0]        take_o,
   input  logic [6:0]        full_i,
   output logic [6:0]        give_o,
-  // Units, by number.
+  // Units, by index.
   output logic [7:0]        start_o,
   input  logic [7:0]        ready_i,
   input  logic [7:0]        done_i,         // bit UNIT_NONE is 0
@@ -30,7 +30,7 @@ module sequencer #(
   output logic              busy_o,         // an instruction is in flight
   output logic              waiting_o,      // the head waits for tokens
   output logic              empty_o,        // no instruction
-  output logic              stuck_o,        // nothing happens without another class's tokens
+  output logic              stuck_o,        // the class cannot advance without another class's tokens
   output logic [31:0]       index_o,        // of the oldest instruction in flight, else of the head
   output logic [31:0]       head_index_o,
   output logic              error_valid_o,
@@ -56,20 +56,20 @@ module sequencer #(
     .pop_data_o (head)
   );
 
-  // In flight: the older one and the younger one, which is there only with the older one.
+  // In flight: the older and the younger instruction; the younger one is valid only with the older one.
   logic        old_valid_q, young_valid_q;
   logic [31:0] old_index_q, young_index_q;
   logic [6:0]  old_signal_q, young_signal_q;
   logic [2:0]  old_unit_q, young_unit_q;
-  // Its unit is done, but it is not its turn, or its push waits.
+  // The unit is done, but an earlier instruction is not, or a push waits for a full counter.
   logic        old_done_q, young_done_q;
 
-  logic        old_done, retire, tokens_there, space, unit_ready, start, done_young, blocked;
-  logic [2:0]  stays;
-  logic        stays_valid, compatible;
+  logic        old_done, retire, tokens_ready, space, unit_ready, start, done_young, blocked;
+  logic [2:0]  remains;
+  logic        remains_valid, compatible;
 
-  // Where both use one unit, its first `done` belongs to the older one.
-  // An error comes with the done of a unit: that of the older one unless only the younger one's has one.
+  // If both use the same unit, its first `done` belongs to the older one.
+  // An error comes with the done of a unit. The older instruction's error has priority.
   logic       done_error;
   logic [7:0] old_code, young_code;
   always_comb begin
@@ -93,10 +93,10 @@ module sequencer #(
     end
   end
 
-  assign stays_valid = old_valid_q & (~retire | young_valid_q);
-  assign stays       = retire ? young_unit_q : old_unit_q;
+  assign remains_valid = old_valid_q & (~retire | young_valid_q);
+  assign remains       = retire ? young_unit_q : old_unit_q;
   always_comb begin
-    tokens_there = 1'b1;
+    tokens_ready = 1'b1;
     space        = 1'b0;
     compatible   = 1'b0;
     unit_ready   = 1'b0;
@@ -104,12 +104,12 @@ module sequencer #(
     take_o       = 7'd0;
     start_o      = 8'd0;
     if (head_valid) begin
-      tokens_there = (head.wait_mask & ~some_i) == 7'd0;
+      tokens_ready = (head.wait_mask & ~nonzero_i) == 7'd0;
       space        = ~young_valid_q | retire;
-      compatible   = ~stays_valid | head.target == dma_pkg::UNIT_NONE | stays == head.target |
-                     (stays[2:1] == 2'd0 & head.target[2:1] == 2'd0);
+      compatible   = ~remains_valid | head.target == dma_pkg::UNIT_NONE | remains == head.target |
+                     (remains[2:1] == 2'd0 & head.target[2:1] == 2'd0);
       unit_ready   = head.target == dma_pkg::UNIT_NONE | head.range_error | ready_i[head.target];
-      start        = tokens_there & space & compatible & unit_ready & ~stop_i;
+      start        = tokens_ready & space & compatible & unit_ready & ~stop_i;
       if (start) begin
         take_o = head.wait_mask;
         if (~head.range_error & head.target != dma_pkg::UNIT_NONE) start_o = 8'd1 << head.target;
@@ -121,9 +121,9 @@ module sequencer #(
   assign start_any_o  = start;
   assign retire_o     = retire;
   assign busy_o       = old_valid_q;
-  assign waiting_o    = ~tokens_there;
+  assign waiting_o    = ~tokens_ready;
   assign empty_o      = ~old_valid_q & ~head_valid;
-  assign stuck_o      = old_valid_q ? old_done & blocked : ~head_valid | ~tokens_there;
+  assign stuck_o      = old_valid_q ? old_done & blocked : ~head_valid | ~tokens_ready;
   assign head_index_o = head.index;
   assign index_o      = old_valid_q ? old_index_q : head.index;
 
@@ -148,8 +148,8 @@ module sequencer #(
       old_done_q    <= 1'b0;
       young_done_q  <= 1'b0;
     end else begin
-      old_valid_q   <= stays_valid | start;
-      young_valid_q <= (young_valid_q & ~retire) | (start & stays_valid);
+      old_valid_q   <= remains_valid | start;
+      young_valid_q <= (young_valid_q & ~retire) | (start & remains_valid);
       old_done_q    <= retire ? young_done_q | done_young : old_done;
       young_done_q  <= ~retire & (young_done_q | done_young);
     end
@@ -176,12 +176,16 @@ module sequencer #(
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni) begin
-      TheYoungerIsInFlightOnlyWithTheOlder: assert (!young_valid_q | old_valid_q);
-      AnInstructionThatIsDoneEarlyIsInFlight: assert (!young_done_q | young_valid_q);
-      ATokenIsTakenOnlyFromANonzeroCounter: assert ((take_o & ~some_i) == 7'd0);
-      ATokenIsGivenOnlyToACounterWithRoom: assert ((give_o & full_i) == 7'd0);
+    if (rst_ni & start) begin
+      ATokenIsTakenOnlyFromANonzeroCounter: assert ((take_o & ~nonzero_i) == 7'd0);
       AUnitStartsOnlyWhenItIsReady: assert ((start_o & ~ready_i) == 8'd0);
+      AtMostTwoAreInFlight: assert (!young_valid_q | retire);
+    end
+    if (rst_ni & retire) begin
+      ATokenIsGivenOnlyToACounterWithRoom: assert ((give_o & full_i) == 7'd0);
+    end
+    if (rst_ni & (young_valid_q | young_done_q)) begin
+      TheYoungerIsInFlightOnlyWithTheOlder: assert (old_valid_q & young_valid_q);
     end
   end
   // verilator lint_on SYNCASYNCNET

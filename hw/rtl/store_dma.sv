@@ -1,8 +1,8 @@
 // Executes stores: reads units of a scratchpad in order and writes them to DRAM, by the rule of MOVE backwards.
 //
-// A window of bytes with a strobe each stands at a beat's address; vectors are merged into it where they belong, later
-// ones over earlier ones, and beats that no later vector reaches go out in front. What no vector covers has strobe 0,
-// so memory is never read to be written. `done_o` comes after the last write response.
+// A window of bytes, each with a strobe, starts at a beat's address; vectors are merged into it at their offsets, later
+// ones over earlier ones, and beats before the current vector leave it. Bytes that no vector covers have strobe 0, so
+// that memory is never read in order to be written. `done_o` comes after the last write response.
 module store_dma #(
   parameter int UnitBytes = 16
 ) (
@@ -43,7 +43,7 @@ module store_dma #(
 
   logic              valid, start_cmd;
   // verilator lint_off UNUSEDSIGNAL
-  dma_pkg::dma_cmd_t cmd;  // of which the cursor holds some fields
+  dma_pkg::dma_cmd_t cmd;  // the cursor counts some fields
   // verilator lint_on UNUSEDSIGNAL
   assign cmd_ready_o = ~valid;
   assign start_cmd   = cmd_valid_i & cmd_ready_o;
@@ -53,9 +53,9 @@ module store_dma #(
   logic [20:0]            read_left_q;
   logic [15:0]            read_addr_q;
   logic                   reading_q;  // data of a granted read is on st_rdata_i
-  logic [1:0]             space_q;    // free places, those reserved by reads in flight taken off
+  logic [1:0]             space_q;    // free slots, without those reserved by reads in flight
   logic                   data_valid, merge, read;
-  logic                   unit_push_ready;  // space_q counts; for an assertion
+  logic                   unit_push_ready;  // always 1, as space_q counts
   logic [UnitBytes*8-1:0] data;
 
   assign st_req_o  = valid & read_left_q != 21'd0 & space_q != 2'd0 & ~halt_i;
@@ -153,7 +153,7 @@ module store_dma #(
     end
   end
 
-  // Lengths of the bursts whose data has not begun. Room for one is kept for the address that waits at the port.
+  // Lengths of the bursts whose data has not begun. Room for one is reserved for the address that waits at the port.
   logic       length_valid, length_pop, length_push_ready;
   logic [7:0] length;
   logic [3:0] open_q;  // bursts without response
@@ -216,7 +216,7 @@ module store_dma #(
     .vectors_o (vectors_left),
     .ahead_o   (ahead),
     .mask_i    (merge & ~no_beats),
-    .whole_o   (),  // the strobes tell
+    .whole_o   (),  // a store has strobes instead
     .data_o    (data_bytes),
     .in_row_o  (in_row)
   );
@@ -235,7 +235,7 @@ module store_dma #(
   assign next_row      = row_end & ~last_row;
 
   // Merging.
-  logic [UnitBytes*8-1:0] put;
+  logic [UnitBytes*8-1:0] aligned;
   logic [UnitBytes-1:0]   placed;
   logic [Window*8-1:0]    window, wide, blend;
   logic [Window-1:0]      strobe, wide_placed;
@@ -243,7 +243,7 @@ module store_dma #(
     window      = 'x;
     strobe      = 'x;
     placed      = 'x;
-    put         = 'x;
+    aligned     = 'x;
     wide        = 'x;
     wide_placed = 'x;
     blend       = 'x;
@@ -252,21 +252,21 @@ module store_dma #(
       strobe = flush ? strobe_q >> BeatBytes : strobe_q;
     end
     if (merge & ~no_beats) begin
-      put    = data;
-      placed = data_bytes & in_row;
+      aligned = data;
+      placed  = data_bytes & in_row;
       if (ahead_flushed < 0) begin
         // The row begins inside this vector, or after it.
         if (ahead_flushed <= -20'(UnitBytes)) placed = '0;
-        placed = placed >> (~ahead_flushed[7:0] + 8'd1);
-        put    = put >> {~ahead_flushed[7:0] + 8'd1, 3'd0};
-        wide        = (Window * 8)'(put);
+        placed      = placed >> (~ahead_flushed[7:0] + 8'd1);
+        aligned     = aligned >> {~ahead_flushed[7:0] + 8'd1, 3'd0};
+        wide        = (Window * 8)'(aligned);
         wide_placed = Window'(placed);
       end else begin
-        wide        = (Window * 8)'(put) << {ahead_flushed[BeatShift-1:0], 3'd0};
+        wide        = (Window * 8)'(aligned) << {ahead_flushed[BeatShift-1:0], 3'd0};
         wide_placed = Window'(placed) << ahead_flushed[BeatShift-1:0];
       end
       if (&placed & strobe == '0) begin
-        window = wide;  // the usual case: nothing to keep
+        window = wide;  // the usual case: no earlier bytes to keep
       end else begin
         for (int j = 0; j < Window; j++) blend[j*8+:8] = {8{wide_placed[j]}};
         window = (window & ~blend) | (wide & blend);
@@ -327,11 +327,17 @@ module store_dma #(
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni) begin
-      AUnitFromTheScratchpadFindsRoom: assert (!reading_q | unit_push_ready);
-      ABurstThatIsSentFindsRoomForItsLength: assert (!aw_sent | length_push_ready);
-      AResponseBelongsToABurst: assert (!bvalid_i | open_q != 4'd0);
-      ACommandEndsWithAllUnitsRead: assert (!finish | (read_left_q == 21'd0 & ~reading_q & ~data_valid));
+    if (rst_ni & reading_q) begin
+      AUnitFromTheScratchpadFindsRoom: assert (unit_push_ready);
+    end
+    if (rst_ni & aw_sent) begin
+      ABurstThatIsSentFindsRoomForItsLength: assert (length_push_ready);
+    end
+    if (rst_ni & bvalid_i) begin
+      AResponseBelongsToABurst: assert (open_q != 4'd0);
+    end
+    if (rst_ni & finish) begin
+      ACommandEndsWithAllUnitsRead: assert (read_left_q == 21'd0 & ~reading_q & ~data_valid);
     end
   end
   // verilator lint_on SYNCASYNCNET

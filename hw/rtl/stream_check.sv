@@ -1,4 +1,4 @@
-// Checks a valid/ready stream, for simulators: what is offered stays offered, and does not change, until it is taken.
+// Checks a valid/ready stream in simulators: a valid payload stays valid and unchanged until the consumer is ready.
 module stream_check #(
   parameter int Width = 1
 ) (
@@ -24,8 +24,8 @@ module stream_check #(
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
     if (rst_ni & waits_q) begin
-      AnOfferStaysUntilItIsTaken: assert (valid_i);
-      AnOfferDoesNotChangeWhileItWaits: assert (data_i == data_q);
+      ValidStaysUntilReady: assert (valid_i);
+      ThePayloadIsStableWhileItWaits: assert (data_i == data_q);
     end
   end
   // verilator lint_on SYNCASYNCNET

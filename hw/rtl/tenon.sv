@@ -1,8 +1,8 @@
 // Tenon, the accelerator: one AXI4-Lite slave for control, one AXI4 master for memory, one interrupt.
 //
 // fetch -> decode -> `issue` (a queue and a sequencer for each class of instructions, tied by the token matrix) and
-// `command_queues` (one for each unit) -> units: `loads`, a store engine, and the compute half. Port names are those that
-// tools for AXI expect.
+// `command_queues` (one for each unit) -> units: `loads`, a store engine, and the compute half. Port names follow the
+// conventions of AXI tools.
 module tenon (
   input  logic                            clk_i,
   input  logic                            rst_ni,
@@ -43,7 +43,7 @@ module tenon (
   output logic                            m_axi_gmem_bready,
   // verilator lint_off UNUSEDSIGNAL
   input  logic [1:0]                      m_axi_gmem_bid,    // there is one writer
-  input  logic [1:0]                      m_axi_gmem_bresp,  // bit 1 says error
+  input  logic [1:0]                      m_axi_gmem_bresp,  // bit 1 is the error
   // verilator lint_on UNUSEDSIGNAL
   output logic                            m_axi_gmem_arvalid,
   input  logic                            m_axi_gmem_arready,
@@ -62,12 +62,12 @@ module tenon (
   input  logic [1:0]                      m_axi_gmem_rid,
   input  logic                            m_axi_gmem_rlast,
   // verilator lint_off UNUSEDSIGNAL
-  input  logic [1:0]                      m_axi_gmem_rresp,  // bit 1 says error
+  input  logic [1:0]                      m_axi_gmem_rresp,  // bit 1 is the error
   // verilator lint_on UNUSEDSIGNAL
   output logic                            interrupt_o
 `ifdef TENON_TRACE
   ,
-  // For simulators. Units that loads write, final writes of the compute half, and what every class does.
+  // For simulators. Units that loads write, final writes of the compute half, and the state of every class.
   output logic                                 trace_ldi_valid_o,
   output logic [31:0]                          trace_ldi_index_o,
   output logic [31:0]                          trace_ldi_unit_o,
@@ -90,13 +90,13 @@ module tenon (
   output logic [31:0]                          trace_out_index_o,
   output logic [15:0]                          trace_out_addr_o,
   output logic [tenon_pkg::BLOCK_OUT*8-1:0]    trace_out_data_o,
-  // By engine number; the base profile's classes are LDI, GEMM and ST.
+  // By engine index; the base profile's classes are LDI, GEMM and ST.
   output logic [6:0]                           trace_start_o,        // the head starts
   output logic [6:0]                           trace_done_o,         // the oldest instruction is done
   output logic [6:0]                           trace_busy_o,         // an instruction is in flight
   output logic [6:0]                           trace_wait_o,         // the head waits for tokens
   output logic [223:0]                         trace_index_o,        // oldest instruction in flight, else the head
-  output logic [223:0]                         trace_head_o          // the head: what starts with trace_start_o
+  output logic [223:0]                         trace_head_o          // the head, which starts with trace_start_o
 `endif
 );
 
@@ -127,7 +127,7 @@ module tenon (
   logic [31:0]  error_index, count, tokens_word, counters_word, progress_word, decoded;
   logic [63:0]  instructions, base_addr;
   logic         native;
-  logic [2:0]   base_number;
+  logic [2:0]   base_index;
   logic         read;
   logic [11:0]  read_addr;
   logic         decode_done, decode_blocked, decode_error;
@@ -169,7 +169,7 @@ module tenon (
     .instructions_o (instructions),
     .count_o        (count),
     .native_o       (native),
-    .base_i         (base_number),
+    .base_i         (base_index),
     .base_addr_o    (base_addr),
     .read_o         (read),
     .read_addr_o    (read_addr),
@@ -299,7 +299,7 @@ module tenon (
     .slot_index_i (slot_index),
     .slot_last_i  (slot_last),
     .slot_error_i (slot_error),
-    .base_o       (base_number),
+    .base_o       (base_index),
     .base_addr_i  (base_addr),
     .entry_valid_o(entry_valid),
     .entry_ready_i(entry_ready),
@@ -319,8 +319,8 @@ module tenon (
   );
 
   // -------------------------------------------------------------------------------------------------------------- issue
-  // Units by number.
-  logic [7:0]  unit_there, engine_ready, unit_done, unit_start;
+  // Units by index.
+  logic [7:0]  head_valid, engine_ready, unit_done, unit_start;
   logic [63:0] unit_error;
   // verilator lint_off UNUSEDSIGNAL
   logic [6:0]   seq_started;
@@ -337,7 +337,7 @@ module tenon (
     .entry_ready_o(entry_ready),
     .entry_i      (entry),
     .unit_start_o (unit_start),
-    .unit_ready_i (unit_there & engine_ready),
+    .unit_ready_i (head_valid & engine_ready),
     .unit_done_i  (unit_done),
     .unit_error_i (unit_error),
     .start_o      (seq_started),
@@ -372,7 +372,7 @@ module tenon (
     .gemm_cmd_i  (gemm_cmd),
     .alu_cmd_i   (alu_cmd),
     .rq_cmd_i    (rq_cmd),
-    .there_o     (unit_there),
+    .head_valid_o(head_valid),
     .start_i     (unit_start),
     .ldi_cmd_o   (ldi_cmd),
     .ldw_cmd_o   (ldw_cmd),
@@ -487,7 +487,7 @@ module tenon (
     .berror_i   (m_axi_gmem_bresp[1])
   );
 
-  // The compute half starts every launch from reset: a command that never ends, or one that met an error, ends here.
+  // The compute half starts every launch from reset, which ends a command that hangs or has failed.
   logic compute_rst_nq;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) compute_rst_nq <= 1'b0;
@@ -568,14 +568,20 @@ module tenon (
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni) begin
-      AReadBurstStaysInsideItsPage: assert (!m_axi_gmem_arvalid | 32'(m_axi_gmem_araddr[11:0]) +
+    if (rst_ni & m_axi_gmem_arvalid) begin
+      AReadBurstStaysInsideItsPage: assert (32'(m_axi_gmem_araddr[11:0]) +
                                             (32'(m_axi_gmem_arlen) + 1) * tenon_pkg::AXI_BYTES <= 4096);
-      AWriteBurstStaysInsideItsPage: assert (!m_axi_gmem_awvalid | 32'(m_axi_gmem_awaddr[11:0]) +
+    end
+    if (rst_ni & m_axi_gmem_awvalid) begin
+      AWriteBurstStaysInsideItsPage: assert (32'(m_axi_gmem_awaddr[11:0]) +
                                              (32'(m_axi_gmem_awlen) + 1) * tenon_pkg::AXI_BYTES <= 4096);
-      AUnitStartsOnlyWithACommandAndWhenItIsReady: assert ((unit_start & ~(unit_there & engine_ready)) == 8'd0);
-      NothingStartsAfterAStop: assert (!stop | unit_start == 8'd0);
-      ALaunchIsDoneWithNothingOutstanding: assert (!done | (fetch_idle & loads_idle & st_idle));
+    end
+    if (rst_ni & (|unit_start)) begin
+      AUnitStartsOnlyWithACommandAndWhenItIsReady: assert ((unit_start & ~(head_valid & engine_ready)) == 8'd0);
+      NothingStartsAfterAStop: assert (!stop);
+    end
+    if (rst_ni & done) begin
+      ALaunchIsDoneWithNothingOutstanding: assert (fetch_idle & loads_idle & st_idle);
     end
   end
   // verilator lint_on SYNCASYNCNET

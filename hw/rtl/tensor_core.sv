@@ -1,6 +1,6 @@
 // BLOCK_OUT lanes, each with its slice of the weight scratchpad, a dot product and an accumulation. Stages, enabled by
 // gemm: c reads weights, d products, e groups, f sums, g adds to the accumulator; the result of g is written to acc in
-// the same cycle, and kept for the next step, which forwards it where it has the same dst.
+// the same cycle, and kept for the next step, which uses it if its dst is the same.
 module tensor_core (
   input  logic                                clk_i,
   // Loads of weights: one lane of one element.

@@ -1,14 +1,15 @@
-// The token matrix: one 8-bit counter for each pair (producer p, consumer c), number 7 p + c.
+// The token matrix: one 8-bit counter for each pair (producer p, consumer c), at index 7 p + c.
 //
-// A counter that gives and takes in one cycle keeps its value. Whoever gives looks at full_o first, whoever takes at
-// some_o, so that counters neither wrap nor lose a token. A token given in one cycle can be taken in the next.
+// A counter that gives and takes in one cycle keeps its value. A producer must check full_o before it gives, a consumer
+// nonzero_o before it takes, so that counters neither wrap nor lose a token. A token given in one cycle can be taken in
+// the next.
 module tokens (
   input  logic        clk_i,
   input  logic        rst_ni,
   input  logic        clear_i,
   input  logic [48:0] give_i,
   input  logic [48:0] take_i,
-  output logic [48:0] some_o,
+  output logic [48:0] nonzero_o,
   output logic [48:0] full_o,
   input  logic        read_i,
   input  logic [3:0]  word_i,   // four counters for the register map
@@ -16,30 +17,30 @@ module tokens (
 );
 
   logic [391:0] count_q;
-  logic [48:0]  some_q, full_q;
+  logic [48:0]  nonzero_q, full_q;
 
-  assign some_o = some_q;
+  assign nonzero_o = nonzero_q;
   assign full_o = full_q;
   assign word_o = read_i ? 32'(count_q >> {word_i, 5'd0}) : 'x;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      count_q <= '0;
-      some_q  <= '0;
-      full_q  <= '0;
+      count_q   <= '0;
+      nonzero_q <= '0;
+      full_q    <= '0;
     end else if (clear_i) begin
-      count_q <= '0;
-      some_q  <= '0;
-      full_q  <= '0;
+      count_q   <= '0;
+      nonzero_q <= '0;
+      full_q    <= '0;
     end else if (|(give_i | take_i)) begin
       for (int i = 0; i < 49; i++) begin
         if (give_i[i] & ~take_i[i]) begin
           count_q[i*8+:8] <= count_q[i*8+:8] + 8'd1;
-          some_q[i]       <= 1'b1;
+          nonzero_q[i]    <= 1'b1;
           full_q[i]       <= count_q[i*8+:8] == 8'd254;
         end else if (take_i[i] & ~give_i[i]) begin
           count_q[i*8+:8] <= count_q[i*8+:8] - 8'd1;
-          some_q[i]       <= count_q[i*8+:8] != 8'd1;
+          nonzero_q[i]    <= count_q[i*8+:8] != 8'd1;
           full_q[i]       <= 1'b0;
         end
       end
@@ -50,10 +51,9 @@ module tokens (
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni) begin
-      ATokenIsTakenOnlyFromANonzeroCounter: assert ((take_i & ~some_q) == '0);
+    if (rst_ni & (|(give_i | take_i))) begin
+      ATokenIsTakenOnlyFromANonzeroCounter: assert ((take_i & ~nonzero_q) == '0);
       ATokenIsGivenOnlyToACounterWithRoom: assert ((give_i & full_q & ~take_i) == '0);
-      NoCounterIsBothEmptyAndFull: assert ((full_q & ~some_q) == '0);
     end
   end
   // verilator lint_on SYNCASYNCNET

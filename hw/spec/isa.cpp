@@ -224,8 +224,8 @@ std::expected<Instruction, DecodeError> Isa::decode(std::span<const Slot> stream
   }
   if (which == formats_.size()) {
     return refuse(StopCode::kBadOpcode, index,
-                  fmt::format("opcode {}, function {} is not an instruction of the {} profile", static_cast<int>(opcode),
-                              function, name(profile)));
+                  fmt::format("opcode {}, function {} is not an instruction of the {} profile",
+                              static_cast<int>(opcode), function, name(profile)));
   }
   const Format& format = formats_[which];
   if (profile == Profile::kNative) {
@@ -238,7 +238,8 @@ std::expected<Instruction, DecodeError> Isa::decode(std::span<const Slot> stream
   }
   Instruction instruction = make_instruction(which);
   for (size_t i = 0; i < format.fields.size(); ++i) set_field(instruction, i, extract(bits, format.fields[i]));
-  if (std::string why = illegal_combination(instruction); !why.empty()) return refuse(StopCode::kBadField, index, std::move(why));
+  if (std::string why = illegal_combination(instruction); !why.empty())
+    return refuse(StopCode::kBadField, index, std::move(why));
   return instruction;
 }
 

@@ -15,8 +15,8 @@
 //   ignored. On the token matrix, load is LDI, compute is GEMM, store is ST. Free bits are ignored.
 //   LOAD   fills (pad_top + y_size + pad_bottom) x (pad_left + x_size + pad_right) elements from sram_base on; the
 //          pads with zeros, row y of the remaining elements from element dram_base + y * x_stride of the memory type's
-//          base address. x_size = 0 moves nothing, pads included, whatever the type; y_size = 0 writes pads only. Type 5
-//          reads block_out-byte elements and sign-extends them into acc.
+//          base address. x_size = 0 moves nothing, pads included, whatever the type; y_size = 0 writes pads only. Type
+//          5 reads block_out-byte elements and sign-extends them into acc.
 //   STORE  writes the low byte of each lane of acc[sram_base + i] for i over y_size rows of x_size elements to
 //          element dram_base + y * x_stride. Type 4 and no pads, else an error; x_size = 0 ignores both.
 //   GEMM   for y < iter_out, x < iter_in, u in [uop_begin, uop_end): dst, src, wgt = uop[u] + y * factor_out
@@ -35,10 +35,10 @@
 //   MOVE   by function: 0 inp (LDI), 1 wgt (LDW), 2 par, 3 res (LDM), 4 out (ST). The unit is block_in bytes for inp
 //          and wgt, block_out bytes for par, res and out; an element of wgt is block_out units, of par 8, else 1.
 //          Vector (y, x), y < rows, x < vectors, is unit y * vectors + x after the first of element sram_base. Its
-//          byte j has k = x * x_step - left + j and is stored in DRAM at base[base] + offset + (y - top) * y_step + k if
-//          0 <= k < row_bytes and 0 <= y - top < source_rows. A load writes 0 to bytes j >= valid (valid = 0 means all
-//          bytes are valid), else the byte of DRAM, or pad_value if it has none. A store writes only bytes j < valid
-//          that have an address in DRAM, in the order of (y, x).
+//          byte j has k = x * x_step - left + j and is stored in DRAM at base[base] + offset + (y - top) * y_step + k
+//          if 0 <= k < row_bytes and 0 <= y - top < source_rows. A load writes 0 to bytes j >= valid (valid = 0 means
+//          all bytes are valid), else the byte of DRAM, or pad_value if it has none. A store writes only bytes j <
+//          valid that have an address in DRAM, in the order of (y, x).
 //   GEMM   for r0, r1, r2, y, x below their extents, outermost first: dst = dst_base + y * dst_y + x * dst_x,
 //          src = src_base + r0 * src_r0 + ... + x * src_x, wgt = wgt_base + r0 * wgt_r0 + r1 * wgt_r1 + r2 * wgt_r2;
 //          acc[dst] = (first and r0 = r1 = r2 = 0 ? 0 : acc[dst]) + inp[src] . wgt[wgt]^T.

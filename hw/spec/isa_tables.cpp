@@ -22,7 +22,7 @@ struct Widths {
 };
 
 constexpr std::string_view kTokenDocs[] = {"takes a token from the class before", "takes a token from the class after",
-                                     "gives a token to the class before", "gives a token to the class after"};
+                                           "gives a token to the class before", "gives a token to the class after"};
 
 template <class T>
 void append_base_tokens(std::vector<Row<T>>& rows) {

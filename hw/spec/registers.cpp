@@ -40,7 +40,7 @@ constexpr std::array kRegisters = {
     Register{"ACTIVITY", reg::kActivity, "r",
              "bits 6:0 engines that have an instruction, 14:8 those with one in flight"},
     Register{"DECODED", reg::kDecoded, "r", "slots whose instructions have reached their queues"},
-    Register{"OUTSTANDING", reg::kOutstanding, "r", "bursts that memory owes: bits 15:0 of reads, 31:16 of writes"},
+    Register{"OUTSTANDING", reg::kOutstanding, "r", "outstanding bursts: bits 15:0 of reads, 31:16 of writes"},
 };
 
 }  // namespace

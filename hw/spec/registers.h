@@ -58,7 +58,7 @@ inline constexpr uint32_t kModeNative = 1;
 // kCapabilities: bit 0 base, bit 1 native, bits 14:8 the engines present. kTokenWait: bit i: engine i's head waits.
 inline constexpr uint32_t kStatusBusy = 1u << 8;
 // kActivity: bits 6:0 the engines that have an instruction, 14:8 those that have one in flight. kDecoded: slots whose
-// instructions have reached their queues. kOutstanding: bursts that memory owes, 15:0 of reads, 31:16 of writes; models
+// instructions have reached their queues. kOutstanding: outstanding bursts, 15:0 of reads, 31:16 of writes; models
 // without bursts report 0.
 // Base addresses of the base profile, by memory type: uop, wgt, inp, acc and acc8, out. The native profile's eight are
 // free.

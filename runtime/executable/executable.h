@@ -1,20 +1,21 @@
-// What the compiler makes and the runtime runs: functions of a register machine, constants, accelerator programs, and
-// the notes that lead back to the model. Here as plain values; as a file (.tnx) see save() and load().
+// An executable: functions of a register machine, constants, accelerator programs, native code, and the notes that lead
+// back to the model. The compiler makes it and the runtime runs it. Here as plain values; as a file (.tnx) see save()
+// and load().
 //
 // Semantics of the machine: a function has `registers` registers, each empty or holding a tensor. A call fills
 // registers 0 .. params-1 of a new frame with its arguments and leaves every other register empty. Instructions run in
 // order; reading an empty register is an error; writing replaces. Tensors are values: no instruction changes a tensor
 // that another register can see. Tuples exist only at compile time: calls and returns carry lists.
 //
-// Memory: a result of a native kernel may have a place in the arena that each frame of its function has, and that later
-// frames take again. A place is a promise: as long as anything may read a result, no other one lies there, and none
-// leaves the frame; load() proves it. A result that turns out larger than its place has memory of its own, as all other
-// tensors have.
+// Memory: each frame of a function has an arena, which later frames reuse, and a result of a native kernel may have a
+// slot in it. As long as anything may read a result, no other result is stored in its slot, and no result in a slot
+// escapes the frame; load() proves both. A result that is larger than its slot at run time has memory of its own, as
+// all other tensors have.
 //
-// A file is trusted in nothing: load() checks all that execution relies on and cannot see while it runs (indices, jump
-// targets, signatures, sizes, the configuration, every instruction of an accelerator program and the device memory
-// that it may touch), so that what a damaged or hostile file can cause is an error, at load or at run time. But for
-// native code: that is code, and whoever runs a file that holds some trusts its maker (SessionOptions::native).
+// A file is trusted in nothing: load() checks all that execution relies on and does not check while it runs (indices,
+// jump targets, signatures, sizes, the configuration, every instruction of an accelerator program and the device memory
+// that it may touch), so that a damaged or hostile file can cause nothing but an error, at load or at run time. The one
+// exception is native code: a user who runs a file with native code trusts its maker (SessionOptions::native).
 #pragma once
 
 #include <cstdint>
@@ -50,17 +51,17 @@ struct CallProgram {
   Registers args, results;
   bool operator==(const CallProgram&) const = default;
 };
-// Where in the arena a result lies; 0 bytes: not there.
-struct Place {
+// Part of the arena where a result is stored; 0 bytes: the result is not in the arena.
+struct ArenaSlot {
   uint64_t offset = 0, bytes = 0;
-  bool operator==(const Place&) const = default;
+  bool operator==(const ArenaSlot&) const = default;
 };
-inline constexpr uint64_t kPlaceAlignment = 64;
+inline constexpr uint64_t kArenaAlignment = 64;
 // Runs a native kernel; args and results are those of its signature, in order.
 struct CallNative {
-  uint32_t code = 0, kernel = 0;  // indices into the executable's natives, and into the kernels of that
+  uint32_t code = 0, kernel = 0;  // indices into the executable's natives, and into the kernels of that library
   Registers args, results;
-  std::vector<Place> places = {};  // of the results; none: no result has one
+  std::vector<ArenaSlot> slots = {};  // of the results; empty: no result is in the arena
   bool operator==(const CallNative&) const = default;
 };
 // Calls function `function` in a frame of its own.
@@ -82,7 +83,7 @@ struct Jump {
   uint32_t target = 0;  // index of an instruction of this function
   bool operator==(const Jump&) const = default;
 };
-// Goes on behind it where `condition`, a bool tensor of one element, is true, else at `otherwise`.
+// Continues with the next instruction if `condition`, a bool tensor of one element, is true, else at `otherwise`.
 struct Branch {
   Register condition = 0;
   uint32_t otherwise = 0;
@@ -103,11 +104,11 @@ using Operation =
 
 struct Instruction {
   Operation operation;
-  std::string layer;  // the model's node that it came from; may be empty
+  std::string layer;  // the model's node of the instruction; may be empty
   bool operator==(const Instruction&) const = default;
 };
 
-// A named tensor at a function's border.
+// A named parameter or result of a function.
 struct Port {
   std::string name;
   DType dtype = DType::kF32;
@@ -116,8 +117,8 @@ struct Port {
 };
 std::string to_string(const Port& port);  // "image: f32 (1, 1, 28, 28)"
 
-// A different name of a file for each port. Ports are named by models: with slashes, at any length, or alike but for
-// what a file's name cannot hold; then the port's number tells them apart.
+// A different file name for each port. Models name ports with slashes, at any length, or with names that differ only in
+// characters that a file name cannot hold; then the index of the port is appended.
 std::vector<std::string> file_names(std::span<const Port> ports);
 
 struct Function {
@@ -129,7 +130,7 @@ struct Function {
   bool operator==(const Function&) const = default;
 };
 
-// The model as people know it, for the report: where each operator went.
+// The model as a graph of operators, for the report: which device each operator runs on.
 struct GraphNode {
   std::string name;    // unique; the `layer` of instructions and the name of LayerNotes
   std::string op;      // as "conv2d"
@@ -161,7 +162,7 @@ struct Executable {
   const Function& main() const { return functions[entry]; }
 };
 
-// All that load() promises, for executables made in memory; `where` names them in messages.
+// Checks all that load() guarantees, for executables made in memory; `where` names them in messages.
 Status verify(const Executable& executable, std::string_view where);
 
 // The file's bytes; the executable must verify.

@@ -1,10 +1,11 @@
-// The frame of an executable file, shared by writer and reader:
+// The layout of an executable file, shared by writer and reader:
 //
 //   0   magic (8 bytes), version (u32), 0 (u32), header bytes (u64), file bytes (u64), SHA-256 of the header (32 bytes)
 //   64  header: a FlatBuffer, executable.fbs
-//   ... sections, each at a multiple of 64, the gaps zero
+//   ... sections, each at a multiple of 64 bytes, with zeros in the gaps
 //
-// FlatBuffers aligns to 32 bytes at most and ends at 2 GiB, so bulk data lies outside it. Little endian.
+// FlatBuffers aligns to 32 bytes at most and ends at 2 GiB, so bulk data is stored outside the FlatBuffer. Little
+// endian.
 #pragma once
 
 #include <array>
@@ -14,7 +15,7 @@
 
 namespace tenon::runtime {
 
-// As PNG's: a first byte that no text has, and line ends that a text-mode copy would change.
+// As in PNG: a first byte that is not ASCII, and line ends that a text-mode copy would change.
 inline constexpr std::array<uint8_t, 8> kMagic = {0x89, 'T', 'N', 'X', '\r', '\n', 0x1a, '\n'};
 inline constexpr uint64_t kSectionAlignment = 64;
 

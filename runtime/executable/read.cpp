@@ -15,14 +15,15 @@ namespace {
 
 namespace fb = flatbuffers;
 
-// FlatBuffers' verifier checks the place of a vector's length, not that of its elements.
+// FlatBuffers' verifier checks the alignment of a vector's length, not that of its elements.
 template <class V>
 bool is_aligned(const V* vector, size_t alignment) {
   return vector->size() == 0 || reinterpret_cast<uintptr_t>(vector->Data()) % alignment == 0;
 }
 
-// FlatBuffers allows many references to one object, so a small file could unpack into a huge structure. Ours never
-// share, so what was unpacked can never exceed the header: the rest is refused.
+// FlatBuffers allows many references to one object, so a small file could unpack into a huge structure. Files of this
+// format share no objects, so the unpacked structure is never larger than the header; the reader refuses anything
+// larger.
 class Reader {
  public:
   Reader(std::span<const std::byte> file, const file::Header& header, uint64_t header_bytes)
@@ -47,7 +48,7 @@ class Reader {
     return e;
   }
 
-  // The first fault that read() met; what it returned is then incomplete.
+  // The first fault that read() found; the executable that it returned is then incomplete.
   const std::string& fault() const { return fault_; }
 
  private:
@@ -64,7 +65,7 @@ class Reader {
   std::string text(const fb::String* s) { return charge(s->size()) ? s->str() : std::string(); }
 
   template <class T>
-  std::vector<T> numbers(const fb::Vector<T>* v) {
+  std::vector<T> values(const fb::Vector<T>* v) {
     if (!is_aligned(v, sizeof(T))) fail("a list of numbers is not aligned");
     return charge(v->size() * sizeof(T)) ? std::vector<T>(v->begin(), v->end()) : std::vector<T>();
   }
@@ -81,12 +82,12 @@ class Reader {
     return result;
   }
 
-  DType dtype(uint8_t number) {
-    if (number > static_cast<uint8_t>(DType::kF64)) {
-      fail(fmt::format("element type {} is unknown", number));
+  DType dtype(uint8_t id) {
+    if (id > static_cast<uint8_t>(DType::kF64)) {
+      fail(fmt::format("element type {} is unknown", id));
       return DType::kF32;
     }
-    return static_cast<DType>(number);
+    return static_cast<DType>(id);
   }
 
   std::span<const std::byte> section(uint32_t index) {
@@ -105,12 +106,13 @@ class Reader {
 
   Tensor constant(const file::Constant& c) {
     DType type = dtype(c.dtype());
-    Shape shape = numbers(c.shape());
+    Shape shape = values(c.shape());
     auto data = section(c.section());
     auto bytes = checked_bytes(type, shape);
     if (!fault_.empty()) return {};
     if (!bytes || static_cast<uint64_t>(*bytes) != data.size()) {
-      fail(fmt::format("constant {} of {} lies in a section of {} bytes", to_string(shape), name(type), data.size()));
+      fail(fmt::format("constant {} of {} is stored in a section of {} bytes", to_string(shape), name(type),
+                       data.size()));
       return {};
     }
     Tensor tensor(type, std::move(shape));
@@ -126,8 +128,8 @@ class Reader {
       case file::AttrValue::Integer: return a.value_as_Integer()->value();
       case file::AttrValue::Real: return a.value_as_Real()->value();
       case file::AttrValue::Text: return text(a.value_as_Text()->value());
-      case file::AttrValue::Integers: return numbers(a.value_as_Integers()->value());
-      case file::AttrValue::Reals: return numbers(a.value_as_Reals()->value());
+      case file::AttrValue::Integers: return values(a.value_as_Integers()->value());
+      case file::AttrValue::Reals: return values(a.value_as_Reals()->value());
       case file::AttrValue::NONE: break;
     }
     fail(fmt::format("attribute '{}' has a value of unknown kind {}", a.name()->c_str(),
@@ -139,7 +141,7 @@ class Reader {
     switch (i.operation_type()) {
       case file::Operation::CallKernel: {
         const auto& c = *i.operation_as_CallKernel();
-        CallKernel call{text(c.kernel()), {}, numbers(c.args()), numbers(c.results())};
+        CallKernel call{text(c.kernel()), {}, values(c.args()), values(c.results())};
         for (const file::Attr* a : *c.attrs()) {
           if (!charge(8)) break;
           call.attrs.insert_or_assign(text(a->name()), attr(*a));
@@ -148,19 +150,19 @@ class Reader {
       }
       case file::Operation::CallProgram: {
         const auto& c = *i.operation_as_CallProgram();
-        return CallProgram{c.program(), numbers(c.args()), numbers(c.results())};
+        return CallProgram{c.program(), values(c.args()), values(c.results())};
       }
       case file::Operation::CallNative: {
         const auto& c = *i.operation_as_CallNative();
-        CallNative call{c.code(), c.kernel(), numbers(c.args()), numbers(c.results())};
-        if (c.places()) {
-          for (const file::Place* place : *c.places()) call.places.push_back({place->offset(), place->bytes()});
+        CallNative call{c.code(), c.kernel(), values(c.args()), values(c.results())};
+        if (c.slots()) {
+          for (const file::ArenaSlot* slot : *c.slots()) call.slots.push_back({slot->offset(), slot->bytes()});
         }
         return call;
       }
       case file::Operation::CallFunction: {
         const auto& c = *i.operation_as_CallFunction();
-        return CallFunction{c.function(), numbers(c.args()), numbers(c.results())};
+        return CallFunction{c.function(), values(c.args()), values(c.results())};
       }
       case file::Operation::Move: return Move{i.operation_as_Move()->to(), i.operation_as_Move()->from()};
       case file::Operation::LoadConstant:
@@ -168,15 +170,15 @@ class Reader {
       case file::Operation::Jump: return Jump{i.operation_as_Jump()->target()};
       case file::Operation::Branch:
         return Branch{i.operation_as_Branch()->condition(), i.operation_as_Branch()->otherwise()};
-      case file::Operation::Kill: return Kill{numbers(i.operation_as_Kill()->registers())};
-      case file::Operation::Return: return Return{numbers(i.operation_as_Return()->values())};
+      case file::Operation::Kill: return Kill{values(i.operation_as_Kill()->registers())};
+      case file::Operation::Return: return Return{values(i.operation_as_Return()->values())};
       case file::Operation::NONE: break;
     }
     fail(fmt::format("an instruction has the unknown operation {}", static_cast<int>(i.operation_type())));
     return Return{};
   }
 
-  Port port(const file::Port& p) { return {text(p.name()), dtype(p.dtype()), numbers(p.shape())}; }
+  Port port(const file::Port& p) { return {text(p.name()), dtype(p.dtype()), values(p.shape())}; }
 
   Function function(const file::Function& f) {
     auto ports = [&](const file::Port& p) { return port(p); };
@@ -205,7 +207,7 @@ class Reader {
     else program.profile = static_cast<spec::Profile>(p.profile());
     auto instructions = section(p.instructions());
     if (instructions.size() % spec::kSlotBytes != 0) {
-      fail(fmt::format("the instructions of program '{}' take {} bytes, no multiple of {}", program.name,
+      fail(fmt::format("the instructions of program '{}' take {} bytes, must be a multiple of {}", program.name,
                        instructions.size(), spec::kSlotBytes));
     }
     program.instructions.resize(instructions.size() / spec::kSlotBytes);
@@ -216,7 +218,7 @@ class Reader {
     program.constants.assign(constants.begin(), constants.end());
     program.workspace_bytes = p.workspace_bytes();
     auto slots = [&](const file::TensorSlot& s) {
-      return TensorSlot{text(s.name()), dtype(s.dtype()), numbers(s.shape()), s.base()};
+      return TensorSlot{text(s.name()), dtype(s.dtype()), values(s.shape()), s.base()};
     };
     program.inputs = list<TensorSlot>(p.inputs(), slots);
     program.outputs = list<TensorSlot>(p.outputs(), slots);
@@ -226,21 +228,21 @@ class Reader {
     program.notes = list<InstructionNote>(p.notes(), [&](const file::InstructionNote& n) {
       return InstructionNote{n.slot(), n.layer(), text(n.tile())};
     });
-    program.taps = list<Tap>(p.taps(), [&](const file::Tap& t) {
-      return Tap{text(t.name()), dtype(t.dtype()), numbers(t.shape()), t.offset()};
+    program.probes = list<Probe>(p.probes(), [&](const file::Probe& probe) {
+      return Probe{text(probe.name()), dtype(probe.dtype()), values(probe.shape()), probe.offset()};
     });
     return program;
   }
 
   Size size(const fb::Vector<int64_t>* pairs) {
-    const std::vector<int64_t> values = numbers(pairs);
+    const std::vector<int64_t> codes = values(pairs);
     Size size;
-    for (size_t i = 0; i + 1 < values.size(); i += 2) {
-      if (values[i] < 0 || values[i] > static_cast<int64_t>(SizeStep::Op::kMax))
-        fail(fmt::format("a size has the unknown operation {}", values[i]));
-      else size.push_back({static_cast<SizeStep::Op>(values[i]), values[i + 1]});
+    for (size_t i = 0; i + 1 < codes.size(); i += 2) {
+      if (codes[i] < 0 || codes[i] > static_cast<int64_t>(SizeStep::Op::kMax))
+        fail(fmt::format("a size has the unknown operation {}", codes[i]));
+      else size.push_back({static_cast<SizeStep::Op>(codes[i]), codes[i + 1]});
     }
-    if (values.size() % 2 != 0) fail("a size is cut off");
+    if (codes.size() % 2 != 0) fail("a size is cut off");
     return size;
   }
   NativeCode native(const file::NativeCode& n) {
@@ -256,7 +258,7 @@ class Reader {
     native.kernels = list<NativeKernel>(n.kernels(), [&](const file::NativeKernel& k) {
       NativeKernel kernel{text(k.name()), {}};
       kernel.signature.dims = list<SignatureDim>(k.dims(), [&](const file::NativeDim& d) {
-        return SignatureDim{text(d.name()), d.param(), d.axis(), d.factor(), size(d.rest())};
+        return SignatureDim{text(d.name()), d.param(), d.axis(), d.factor(), size(d.offset())};
       });
       kernel.signature.params = list<SignatureBuffer>(k.params(), buffer);
       kernel.signature.results = list<SignatureBuffer>(k.results(), buffer);
@@ -272,15 +274,15 @@ class Reader {
   std::string fault_;
 };
 
-// Sections lie in the file, behind each other, with the content that their hashes say.
+// Checks that sections are inside the file, in ascending order, and match their hashes; `end` is the end of the header.
 std::string check_sections(std::span<const std::byte> file, const fb::Vector<const file::Section*>& sections,
                            uint64_t end) {
   for (uint32_t i = 0; i < sections.size(); ++i) {
     const file::Section& s = *sections.Get(i);
     if (s.offset() % kSectionAlignment != 0 || s.offset() < end || s.offset() > file.size() ||
         s.length() > file.size() - s.offset()) {
-      return fmt::format("section {} at [{}, +{}) lies not behind {} in a file of {} bytes", i, s.offset(), s.length(),
-                         end, file.size());
+      return fmt::format("section {} at [{}, +{}) is not between {} and the end of the file of {} bytes", i, s.offset(),
+                         s.length(), end, file.size());
     }
     end = s.offset() + s.length();
     Sha256 hash = sha256(file.subspan(s.offset(), s.length()));
@@ -301,7 +303,7 @@ Expected<Executable> deserialize(std::span<const std::byte> file, std::string_vi
   }
   std::memcpy(&preface, file.data(), sizeof(preface));
   if (preface.magic != kMagic) {
-    return error("not an executable: it does not begin with Tenon's mark", std::string(where),
+    return error("not an executable: it does not begin with Tenon's signature", std::string(where),
                  "tenon compile makes one from a model");
   }
   if (preface.version != kExecutableVersion) {
@@ -312,17 +314,17 @@ Expected<Executable> deserialize(std::span<const std::byte> file, std::string_vi
   if (preface.file_bytes != file.size()) {
     return damaged(fmt::format("it has {} bytes, its preface says {}", file.size(), preface.file_bytes));
   }
-  if (preface.header_bytes > file.size() - sizeof(preface)) return damaged("the header ends behind the file");
+  if (preface.header_bytes > file.size() - sizeof(preface)) return damaged("the header ends past the end of the file");
   auto head = file.subspan(sizeof(preface), preface.header_bytes);
   if (sha256(head) != preface.header_hash) return damaged("the header does not match its SHA-256");
 
-  // A copy, because FlatBuffers wants its alignment. No valid table is smaller than 4 bytes.
+  // A copy, because FlatBuffers requires its alignment. No valid table is smaller than 4 bytes.
   std::vector<uint64_t> aligned(head.size() / 8 + 1);
   std::memcpy(aligned.data(), head.data(), head.size());
   fb::Verifier verifier(reinterpret_cast<const uint8_t*>(aligned.data()), head.size(), 64,
                         static_cast<fb::uoffset_t>(head.size() / 4 + 1));
   if (head.size() >= FLATBUFFERS_MAX_BUFFER_SIZE || !file::VerifyHeaderBuffer(verifier)) {
-    return damaged("the header is no valid FlatBuffer");
+    return damaged("the header is not a valid FlatBuffer");
   }
   const file::Header& header = *file::GetHeader(aligned.data());
   if (!is_aligned(header.sections(), alignof(file::Section))) return damaged("the list of sections is not aligned");
@@ -334,7 +336,7 @@ Expected<Executable> deserialize(std::span<const std::byte> file, std::string_vi
   if (!reader.fault().empty()) return damaged(reader.fault());
   if (auto status = verify(executable, where); !status) {
     status.error().what = "damaged executable: " + status.error().what;
-    return forward_error(status);
+    return std::unexpected(std::move(status.error()));
   }
   return executable;
 }

@@ -5,7 +5,8 @@
 #include <set>
 
 #include "runtime/executable/executable.h"
-#include "runtime/executable/storage.h"
+#include "runtime/executable/liveness.h"
+#include "runtime/executable/verify_arena.h"
 #include "runtime/executable/verify_program.h"
 #include "support/try.h"
 #include "support/visitor.h"
@@ -42,96 +43,86 @@ class Verifier {
   std::unexpected<Diagnostic> fail(std::string what) const { return error(std::move(what), where_); }
 
   Status check(const Function& f) {
-    auto here = [&](std::string what) { return fail(fmt::format("function '{}': {}", f.name, what)); };
+    auto fail_in = [&](std::string what) { return fail(fmt::format("function '{}': {}", f.name, what)); };
     for (auto* ports : {&f.params, &f.results}) {
       std::set<std::string_view> names;
       for (const Port& port : *ports) {
         if (!checked_bytes(port.dtype, port.shape))
-          return here(fmt::format("'{}' has the shape {}", port.name, to_string(port.shape)));
-        if (!names.insert(port.name).second) return here(fmt::format("two ports are named '{}'", port.name));
+          return fail_in(fmt::format("'{}' has the shape {}", port.name, to_string(port.shape)));
+        if (!names.insert(port.name).second) return fail_in(fmt::format("two ports are named '{}'", port.name));
       }
     }
     if (f.params.size() > f.registers) {
-      return here(fmt::format("{} parameters do not fit {} registers", f.params.size(), f.registers));
+      return fail_in(fmt::format("{} parameters do not fit {} registers", f.params.size(), f.registers));
     }
-    if (f.code.empty()) return here("it has no instructions");
+    if (f.code.empty()) return fail_in("it has no instructions");
     // A hostile register count would be memory that nothing else in the file pays for.
     uint64_t mentions = f.params.size();
     for (size_t i = 0; i < f.code.size(); ++i) {
       auto problem = check(f, f.code[i], mentions);
-      if (!problem.empty()) return here(fmt::format("instruction {}: {}", i, problem));
+      if (!problem.empty()) return fail_in(fmt::format("instruction {}: {}", i, problem));
     }
     if (f.registers > mentions) {
-      return here(fmt::format("it has {} registers, its code mentions {} at most", f.registers, mentions));
+      return fail_in(fmt::format("it has {} registers, its code mentions {} at most", f.registers, mentions));
     }
     const Operation& last = f.code.back().operation;
     if (!std::holds_alternative<Return>(last) && !std::holds_alternative<Jump>(last)) {
-      return here("the last instruction is neither return nor jump");
+      return fail_in("the last instruction is neither return nor jump");
     }
-    if (auto problem = check_places(f); !problem.empty()) return here(std::move(problem));
+    if (auto problem = check_arena(f); !problem.empty()) return fail_in(std::move(problem));
     return {};
   }
 
-  // Empty where the instruction is sound.
+  // Empty if the instruction is sound, else its first fault.
   std::string check(const Function& f, const Instruction& instruction, uint64_t& mentions) const {
     std::string problem;
     auto reg = [&](Register r) {
       ++mentions;
       if (r >= f.registers && problem.empty()) problem = fmt::format("register {} of {}", r, f.registers);
     };
-    auto regs = [&](const Registers& registers) { std::ranges::for_each(registers, reg); };
-    auto index = [&](std::string_view what, size_t i, size_t count) {
-      if (i >= count && problem.empty()) problem = fmt::format("{} {} of {}", what, i, count);
+    auto index = [&](std::string_view kind, size_t i, size_t count) {
+      if (i >= count && problem.empty()) problem = fmt::format("{} {} of {}", kind, i, count);
       return i < count;
     };
-    auto counts = [&](std::string_view what, size_t found, size_t expected) {
-      if (found != expected && problem.empty()) problem = fmt::format("{} {}, must be {}", found, what, expected);
+    auto counts = [&](std::string_view kind, size_t found, size_t expected) {
+      if (found != expected && problem.empty()) problem = fmt::format("{} {}, must be {}", found, kind, expected);
     };
-    auto call = [&](const Registers& args, const Registers& results) {
-      regs(args);
-      regs(results);
+    for_each_read(instruction.operation, reg);
+    for_each_write(instruction.operation, reg);
+    auto distinct = [&](const Registers& results) {
       if (std::set<Register>(results.begin(), results.end()).size() != results.size() && problem.empty()) {
         problem = "two results go to one register";
       }
     };
-    std::visit(Overloaded{[&](const CallKernel& c) { call(c.args, c.results); },
-                          [&](const CallProgram& c) {
-                            call(c.args, c.results);
-                            if (!index("program", c.program, executable_.programs.size())) return;
-                            counts("arguments", c.args.size(), executable_.programs[c.program].inputs.size());
-                            counts("results", c.results.size(), executable_.programs[c.program].outputs.size());
-                          },
-                          [&](const CallNative& c) {
-                            call(c.args, c.results);
-                            if (!index("native code", c.code, executable_.natives.size())) return;
-                            const auto& kernels = executable_.natives[c.code].kernels;
-                            if (!index("native kernel", c.kernel, kernels.size())) return;
-                            counts("arguments", c.args.size(), kernels[c.kernel].signature.params.size());
-                            counts("results", c.results.size(), kernels[c.kernel].signature.results.size());
-                            if (!c.places.empty()) counts("places", c.places.size(), c.results.size());
-                          },
-                          [&](const CallFunction& c) {
-                            call(c.args, c.results);
-                            if (!index("function", c.function, executable_.functions.size())) return;
-                            counts("arguments", c.args.size(), executable_.functions[c.function].params.size());
-                            counts("results", c.results.size(), executable_.functions[c.function].results.size());
-                          },
-                          [&](const Move& m) { reg(m.to), reg(m.from); },
-                          [&](const LoadConstant& c) {
-                            reg(c.to);
-                            index("constant", c.constant, executable_.constants.size());
-                          },
-                          [&](const Jump& j) { index("a jump to instruction", j.target, f.code.size()); },
-                          [&](const Branch& b) {
-                            reg(b.condition);
-                            index("a branch to instruction", b.otherwise, f.code.size());
-                          },
-                          [&](const Kill& k) { regs(k.registers); },
-                          [&](const Return& r) {
-                            regs(r.values);
-                            counts("values", r.values.size(), f.results.size());
-                          }},
-               instruction.operation);
+    std::visit(
+        Overloaded{[&](const CallKernel& c) { distinct(c.results); },
+                   [&](const CallProgram& c) {
+                     distinct(c.results);
+                     if (!index("program", c.program, executable_.programs.size())) return;
+                     counts("arguments", c.args.size(), executable_.programs[c.program].inputs.size());
+                     counts("results", c.results.size(), executable_.programs[c.program].outputs.size());
+                   },
+                   [&](const CallNative& c) {
+                     distinct(c.results);
+                     if (!index("native code", c.code, executable_.natives.size())) return;
+                     const auto& kernels = executable_.natives[c.code].kernels;
+                     if (!index("native kernel", c.kernel, kernels.size())) return;
+                     counts("arguments", c.args.size(), kernels[c.kernel].signature.params.size());
+                     counts("results", c.results.size(), kernels[c.kernel].signature.results.size());
+                     if (!c.slots.empty()) counts("arena slots", c.slots.size(), c.results.size());
+                   },
+                   [&](const CallFunction& c) {
+                     distinct(c.results);
+                     if (!index("function", c.function, executable_.functions.size())) return;
+                     counts("arguments", c.args.size(), executable_.functions[c.function].params.size());
+                     counts("results", c.results.size(), executable_.functions[c.function].results.size());
+                   },
+                   [](const Move&) {},
+                   [&](const LoadConstant& c) { index("constant", c.constant, executable_.constants.size()); },
+                   [&](const Jump& j) { index("a jump to instruction", j.target, f.code.size()); },
+                   [&](const Branch& b) { index("a branch to instruction", b.otherwise, f.code.size()); },
+                   [](const Kill&) {}, [&](const Return& r) { counts("values", r.values.size(), f.results.size()); }},
+        instruction.operation);
     return problem;
   }
 

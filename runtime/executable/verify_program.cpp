@@ -14,7 +14,7 @@ namespace {
 
 using spec::native::MoveFunction;
 
-// One past the last byte behind base + offset that the instruction touches; 0 where it touches none. See isa.h, MOVE.
+// Size of the extent that the instruction touches, from base + offset on; 0 if it touches no byte. See isa.h, MOVE.
 int64_t extent(const spec::native::Move& m, const spec::Config& config) {
   auto function = static_cast<MoveFunction>(m.function);
   bool input_side = function == MoveFunction::kInp || function == MoveFunction::kWgt;
@@ -82,7 +82,7 @@ Status verify_program(const AcceleratorProgram& program, std::string_view where)
   uint32_t previous = 0;
   for (const InstructionNote& note : program.notes) {
     if (note.slot < previous || note.slot >= program.instructions.size() || note.layer >= program.layers.size()) {
-      return fail(fmt::format("a note of slot {} and layer {} behind slot {}, with {} slots and {} layers", note.slot,
+      return fail(fmt::format("a note of slot {} and layer {} after slot {}, with {} slots and {} layers", note.slot,
                               note.layer, previous, program.instructions.size(), program.layers.size()));
     }
     previous = note.slot;
@@ -92,12 +92,12 @@ Status verify_program(const AcceleratorProgram& program, std::string_view where)
       return fail(fmt::format("layer '{}' has a negative count", layer.name));
     }
   }
-  for (const Tap& tap : program.taps) {
-    auto size = checked_bytes(tap.dtype, tap.shape);
-    if (!size || tap.offset > program.workspace_bytes ||
-        static_cast<uint64_t>(*size) > program.workspace_bytes - tap.offset) {
-      return fail(fmt::format("tensor '{}' of shape {} at byte {} of a workspace of {}", tap.name, to_string(tap.shape),
-                              tap.offset, program.workspace_bytes));
+  for (const Probe& probe : program.probes) {
+    auto size = checked_bytes(probe.dtype, probe.shape);
+    if (!size || probe.offset > program.workspace_bytes ||
+        static_cast<uint64_t>(*size) > program.workspace_bytes - probe.offset) {
+      return fail(fmt::format("tensor '{}' of shape {} at byte {} of a workspace of {}", probe.name,
+                              to_string(probe.shape), probe.offset, program.workspace_bytes));
     }
   }
   return {};

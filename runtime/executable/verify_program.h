@@ -1,6 +1,6 @@
-// What an accelerator program must keep to, so that it can be run without trust: its instructions decode, and every
-// transfer stays inside the buffer of its base register. The second is the runtime's duty because the hardware sees
-// physical addresses: on a board without an IOMMU nothing else stands between a hostile program and all of memory.
+// The checks of an accelerator program that make it safe to run without trust: its instructions decode, and every
+// transfer stays inside the buffer of its base register. The runtime checks transfers because the hardware sees
+// physical addresses: on a board without an IOMMU nothing else protects memory from a hostile program.
 #pragma once
 
 #include <string_view>

@@ -24,9 +24,9 @@ class Writer {
       section(program.constants);
     }
     for (const NativeCode& native : executable.natives) section(native.object);
-    place(0);
+    lay_out(0);
     uint64_t header_bytes = header(executable).size();
-    uint64_t end = place(sizeof(Preface) + header_bytes);
+    uint64_t end = lay_out(sizeof(Preface) + header_bytes);
     auto head = header(executable);
 
     Preface preface;
@@ -49,7 +49,8 @@ class Writer {
     hashes_.push_back(sha256(data));
   }
 
-  uint64_t place(uint64_t at) {
+  // Lays out the sections from file offset `at`; returns the end of the file.
+  uint64_t lay_out(uint64_t at) {
     sections_.clear();
     for (size_t i = 0; i < data_.size(); ++i) {
       at = align(at);
@@ -106,12 +107,12 @@ class Writer {
               return as(Op::CallProgram, file::CreateCallProgram(builder_, c.program, regs(c.args), regs(c.results)));
             },
             [&](const CallNative& c) {
-              std::vector<file::Place> places;
-              for (const Place& place : c.places) places.emplace_back(place.offset, place.bytes);
+              std::vector<file::ArenaSlot> slots;
+              for (const ArenaSlot& slot : c.slots) slots.emplace_back(slot.offset, slot.bytes);
               const auto args = regs(c.args), results = regs(c.results);
               return as(Op::CallNative,
                         file::CreateCallNative(builder_, c.code, c.kernel, args, results,
-                                               places.empty() ? 0 : builder_.CreateVectorOfStructs(places)));
+                                               slots.empty() ? 0 : builder_.CreateVectorOfStructs(slots)));
             },
             [&](const CallFunction& c) {
               return as(Op::CallFunction,
@@ -152,19 +153,19 @@ class Writer {
     auto notes = list(p.notes, [&](const InstructionNote& n) {
       return file::CreateInstructionNote(builder_, n.slot, n.layer, text(n.tile));
     });
-    auto taps = list(p.taps, [&](const Tap& t) {
-      return file::CreateTap(builder_, text(t.name), static_cast<uint8_t>(t.dtype), builder_.CreateVector(t.shape),
-                             t.offset);
+    auto probes = list(p.probes, [&](const Probe& probe) {
+      return file::CreateProbe(builder_, text(probe.name), static_cast<uint8_t>(probe.dtype),
+                               builder_.CreateVector(probe.shape), probe.offset);
     });
     return file::CreateProgram(builder_, text(p.name), text(spec::to_json(p.config)), static_cast<uint8_t>(p.profile),
-                               section, section + 1, p.workspace_bytes, inputs, outputs, layers, notes, taps);
+                               section, section + 1, p.workspace_bytes, inputs, outputs, layers, notes, probes);
   }
 
-  // Pairs, as the file has them.
+  // As pairs of operation and operand.
   auto size(const Size& size) {
-    std::vector<int64_t> numbers;
-    for (const auto& [op, operand] : size) numbers.insert(numbers.end(), {static_cast<int64_t>(op), operand});
-    return builder_.CreateVector(numbers);
+    std::vector<int64_t> pairs;
+    for (const auto& [op, operand] : size) pairs.insert(pairs.end(), {static_cast<int64_t>(op), operand});
+    return builder_.CreateVector(pairs);
   }
   auto native(const NativeCode& n, uint32_t section) {
     auto buffers = [&](const SignatureBuffer& b) {
@@ -173,7 +174,7 @@ class Writer {
     };
     auto kernels = list(n.kernels, [&](const NativeKernel& k) {
       auto dims = list(k.signature.dims, [&](const SignatureDim& d) {
-        return file::CreateNativeDim(builder_, text(d.name), d.param, d.axis, d.factor, size(d.rest));
+        return file::CreateNativeDim(builder_, text(d.name), d.param, d.axis, d.factor, size(d.offset));
       });
       auto params = list(k.signature.params, buffers), results = list(k.signature.results, buffers);
       return file::CreateNativeKernel(builder_, text(k.name), dims, params, results);

@@ -2,9 +2,9 @@
 //
 // Kernels, all f32: conv2d(x [N, C, H, W], w [O, C / groups, KH, KW]), dense(x [N, K], w [M, K]) and matmul(x, w) over
 // equal batch dims. Attributes: strides, padding, dilation and groups as the operator conv2d has them; bias = 1: a
-// third operand, one number a channel, or a column; add = 1: one more of the result's shape, added next; activation:
-// "", "relu", or "clip" from low to high. Values have plain layouts at the border; in between oneDNN takes its own, and
-// weights that are the same tensor as in the last call are reordered once.
+// third operand, one value a channel, or a column; add = 1: one more operand, of the result's shape, added next;
+// activation: "", "relu", or "clip" from low to high. Operands and results have plain layouts; inside, oneDNN uses its
+// own, and weights that are the same tensor as in the last call are reordered once.
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -61,14 +61,14 @@ class Call {
     const auto activation = attrs.find("activation");
     const auto* name = activation == attrs.end() ? nullptr : std::get_if<std::string>(&activation->second);
     if (!name || (!name->empty() && *name != "relu" && *name != "clip"))
-      return error("dnnl: the activation is none that it has");
+      return error("dnnl: the activation is not supported");
     call->activation_ = *name;
     if (kind == Kind::kConvolution) {
       const auto strides = integers("strides", 2, 1), dilation = integers("dilation", 2, 1),
                  padding = integers("padding", 4, 0);
       call->groups_ = integer("groups");
       if (!strides || !dilation || !padding || call->groups_ < 1)
-        return error("dnnl.conv2d: strides, dilation, padding or groups are none that it has");
+        return error("dnnl.conv2d: strides, dilation, padding or groups are not supported");
       call->strides_ = *strides;
       call->dilation_ = {(*dilation)[0] - 1, (*dilation)[1] - 1};
       call->before_ = {(*padding)[0], (*padding)[1]}, call->after_ = {(*padding)[2], (*padding)[3]};
@@ -82,7 +82,7 @@ class Call {
       if (arg.dtype() != DType::kF32 || arg.size() == 0) return error("dnnl: an operand is empty, or not f32");
       shapes.push_back(arg.shape());
     }
-    // Its threads are OpenMP's, whose number is a global of the process.
+    // oneDNN uses OpenMP's threads, whose number is a global of the process.
     if (auto* set = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads")); set && threads_ > 0)
       set(static_cast<int>(threads_));
     try {
@@ -100,9 +100,9 @@ class Call {
 
  private:
   Status prepare(const std::vector<Shape>& shapes) {
-    if (shapes.size() != 2u + (bias_ ? 1 : 0) + (add_ ? 1 : 0)) return error("dnnl: the operands are not as many");
+    if (shapes.size() != 2u + (bias_ ? 1 : 0) + (add_ ? 1 : 0)) return error("dnnl: wrong number of operands");
     const Shape &x = shapes[0], &w = shapes[1];
-    const auto wrong = [] { return error("dnnl: the shapes of the operands do not fit"); };
+    const auto wrong = [] { return error("dnnl: the shapes of the operands do not match"); };
     x_plain_ = plain(x);
     int64_t channels = 0;
     switch (kind_) {
@@ -111,9 +111,10 @@ class Call {
           return wrong();
         y_shape_ = {x[0], w[0], 0, 0};
         for (size_t d = 0; d < 2; ++d) {
-          const int64_t reach = (w[2 + d] - 1) * (dilation_[d] + 1) + 1, room = x[2 + d] + before_[d] + after_[d];
-          if (room < reach) return wrong();
-          y_shape_[2 + d] = (room - reach) / strides_[d] + 1;
+          const int64_t window = (w[2 + d] - 1) * (dilation_[d] + 1) + 1;
+          const int64_t padded = x[2 + d] + before_[d] + after_[d];
+          if (padded < window) return wrong();
+          y_shape_[2 + d] = (padded - window) / strides_[d] + 1;
         }
         w_plain_ = groups_ == 1 ? plain(w) : plain({groups_, w[0] / groups_, w[1], w[2], w[3]});
         channels = w[0];
@@ -153,55 +154,55 @@ class Call {
     if (kind_ == Kind::kConvolution) {
       const memory::desc none;
       bias_desc_ = bias_ ? plain({channels}) : none;
-      const dnnl::convolution_forward::desc what(
+      const dnnl::convolution_forward::desc operation(
           dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, any(x_plain_.dims()),
           any(w_plain_.dims()), bias_desc_, any(y_plain_.dims()), strides_, dilation_, before_, after_);
-      finish<dnnl::convolution_forward>({what, attributes, engine_});
+      finish<dnnl::convolution_forward>({operation, attributes, engine_});
     } else {
       Dims row(y_shape_.size(), 1);
       row.back() = channels;
       bias_desc_ = bias_ ? plain(row) : memory::desc();
-      const dnnl::matmul::desc what(x_plain_, any(w_plain_.dims()), bias_desc_, y_plain_);
-      finish<dnnl::matmul>({what, attributes, engine_});
+      const dnnl::matmul::desc operation(x_plain_, any(w_plain_.dims()), bias_desc_, y_plain_);
+      finish<dnnl::matmul>({operation, attributes, engine_});
     }
     return {};
   }
   template <class Primitive>
   void finish(const typename Primitive::primitive_desc& descriptor) {
-    x_own_ = descriptor.src_desc(), w_own_ = descriptor.weights_desc(), y_own_ = descriptor.dst_desc();
+    x_inner_ = descriptor.src_desc(), w_inner_ = descriptor.weights_desc(), y_inner_ = descriptor.dst_desc();
     primitive_ = Primitive(descriptor);
   }
 
   memory over(const memory::desc& desc, const Tensor& tensor) {
     return {desc, engine_, const_cast<std::byte*>(tensor.bytes().data())};
   }
-  // The tensor's values as the primitive wants them; the tensor itself where it has them so.
+  // The tensor's values in the layout of the primitive; the tensor itself if it has that layout.
   memory stored(const Tensor& tensor, const memory::desc& from, const memory::desc& to) {
     memory given = over(from, tensor);
     if (from == to) return given;
-    memory own(to, engine_);
-    dnnl::reorder(given, own).execute(stream_, given, own);
-    return own;
+    memory reordered(to, engine_);
+    dnnl::reorder(given, reordered).execute(stream_, given, reordered);
+    return reordered;
   }
 
   Expected<std::vector<Tensor>> execute(std::span<const Tensor> args) {
     Tensor result(DType::kF32, y_shape_);
-    // The tensor is held, so an equal address is the same tensor: their values never change.
+    // The tensor is kept, so an equal address means the same tensor, and values of tensors never change.
     if (!weights_from_ || !weights_ || weights_from_.bytes().data() != args[1].bytes().data()) {
-      weights_ = stored(args[1], w_plain_, w_own_);
+      weights_ = stored(args[1], w_plain_, w_inner_);
       weights_from_ = args[1];
     }
-    memory x = stored(args[0], x_plain_, x_own_);
-    const bool direct = y_plain_ == y_own_;
+    memory x = stored(args[0], x_plain_, x_inner_);
+    const bool direct = y_plain_ == y_inner_;
     memory plain_result = over(y_plain_, result);
-    memory y = direct ? plain_result : memory(y_own_, engine_);
+    memory y = direct ? plain_result : memory(y_inner_, engine_);
     if (add_) {
       memory other = over(y_plain_, args.back());
       dnnl::reorder(other, y).execute(stream_, other, y);
     }
-    std::unordered_map<int, memory> all{{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, weights_}, {DNNL_ARG_DST, y}};
-    if (bias_) all.emplace(DNNL_ARG_BIAS, over(bias_desc_, args[2]));
-    primitive_.execute(stream_, all);
+    std::unordered_map<int, memory> operands{{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, weights_}, {DNNL_ARG_DST, y}};
+    if (bias_) operands.emplace(DNNL_ARG_BIAS, over(bias_desc_, args[2]));
+    primitive_.execute(stream_, operands);
     if (!direct) dnnl::reorder(y, plain_result).execute(stream_, y, plain_result);
     stream_.wait();
     return std::vector{std::move(result)};
@@ -217,9 +218,9 @@ class Call {
 
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};
-  std::vector<Shape> shapes_;  // that all below is for
+  std::vector<Shape> shapes_;  // of the operands that the members below are prepared for
   Shape y_shape_;
-  memory::desc x_plain_, w_plain_, y_plain_, bias_desc_, x_own_, w_own_, y_own_;
+  memory::desc x_plain_, w_plain_, y_plain_, bias_desc_, x_inner_, w_inner_, y_inner_;
   dnnl::primitive primitive_;
   Tensor weights_from_;
   memory weights_;

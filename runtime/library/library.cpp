@@ -1,5 +1,4 @@
 #include "runtime/library/library.h"
-#include "support/try.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -8,13 +7,15 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "support/try.h"
+
 namespace tenon::runtime {
 
 Expected<KernelLibrary> open_library(std::string_view name) {
-  // It becomes a part of a file's name.
+  // The name becomes a part of a file name.
   if (std::ranges::find(kLibraries, name) == std::end(kLibraries)) {
     return error(fmt::format("there is no library of kernels '{}'", name), {},
-                 fmt::format("there may be {}", fmt::join(kLibraries, ", ")));
+                 fmt::format("the libraries are {}", fmt::join(kLibraries, ", ")));
   }
   const std::string file_name = fmt::format("tenon-kernels-{}.so", name);
   for (const std::filesystem::path& directory : driver::plugin_directories()) {
@@ -31,7 +32,7 @@ Expected<KernelLibrary> open_library(std::string_view name) {
     }
     return opened;
   }
-  return error(fmt::format("the library of kernels '{}' is not here: there is no {}", name, file_name), {},
+  return error(fmt::format("the library of kernels '{}' is not installed: there is no {}", name, file_name), {},
                "install oneDNN (Debian: libdnnl-dev) and build Tenon again, or compile the model without --targets");
 }
 

@@ -1,10 +1,10 @@
-// Kernels of a library that somebody else wrote, as oneDNN: shared objects that are opened where an executable calls
-// them and never linked.
+// Kernels of external libraries, as oneDNN: shared objects that are opened when an executable calls them and never
+// linked.
 //
-// A kernel whose name has a dot, "dnnl.conv2d", is "conv2d" of tenon-kernels-dnnl.so. That lies where transports lie
-// (driver/plugin.h), is made by the same build as the program that opens it, because C++ types cross the border, and
-// exports one C function. What reaches it from an executable is checked by it: attributes, types and shapes are trusted
-// in nothing.
+// A kernel whose name has a dot, "dnnl.conv2d", is "conv2d" of tenon-kernels-dnnl.so. The shared object is in the
+// folder of the transports (driver/plugin.h), comes from the same build as the program that opens it, because its
+// interface has C++ types, and exports one C function. It checks the attributes, types and shapes that it gets from an
+// executable.
 #pragma once
 
 #include <functional>
@@ -20,18 +20,19 @@
 
 namespace tenon::runtime {
 
-// One call of an executable, again and again: it may keep what it has prepared, as reordered weights. Not thread-safe.
+// Executes one call of an executable any number of times: it may keep prepared data, as reordered weights. Not
+// thread-safe.
 using LibraryKernel = std::function<Expected<std::vector<Tensor>>(std::span<const Tensor>)>;
 
 struct KernelLibrary {
   std::string doc;
-  // An error where there is no such kernel, or not with these attributes. threads: 0 for those that are usable.
+  // An error if there is no such kernel, or none with these attributes. threads: 0 for all usable processors.
   Expected<LibraryKernel> (*make)(std::string_view kernel, const Attrs& attrs, unsigned threads) = nullptr;
 };
 
-inline constexpr std::string_view kLibraries[] = {"dnnl"};  // that Tenon has code for
+inline constexpr std::string_view kLibraries[] = {"dnnl"};  // those with a KernelLibrary in Tenon
 
-// The library, which stays open. An error says what is missing and what to do.
+// Opens the library, which stays open. The error explains what is missing and what to do.
 Expected<KernelLibrary> open_library(std::string_view name);
 
 // The kernel "LIBRARY.KERNEL".
@@ -39,6 +40,6 @@ Expected<LibraryKernel> library_kernel(std::string_view name, const Attrs& attrs
 
 }  // namespace tenon::runtime
 
-// Defined by each library; false where `abi` is not its own (driver::kPluginAbi).
+// Defined by each library; returns false if `abi` is not the library's own driver::kPluginAbi.
 extern "C" __attribute__((visibility("default"))) bool tenon_kernel_library(const char* abi,
                                                                             tenon::runtime::KernelLibrary* library);

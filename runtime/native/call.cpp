@@ -9,8 +9,9 @@
 namespace tenon::runtime {
 namespace {
 
-constexpr uint32_t kNoMemory = UINT32_MAX;    // a site
-constexpr uint32_t kUnsaid = UINT32_MAX - 1;  // of a kernel that fails and reports nothing
+// Sites that no library has.
+constexpr uint32_t kNoMemory = UINT32_MAX;
+constexpr uint32_t kUnreported = UINT32_MAX - 1;  // of a kernel that fails and reports nothing
 
 int32_t fail(tn_call* base, uint32_t site, int64_t found, int64_t expected) {
   auto& call = *static_cast<Call*>(base);
@@ -38,13 +39,13 @@ int32_t parallel(tn_call* base, tn_task task, void* data, int64_t count) {
   int64_t first = INT64_MAX;  // the smallest index that failed, and its fault
   std::optional<Failure> fault;
   const int64_t failed = call.pool->run(count, [&](Arena& arena, int64_t index) {
-    Call own = call;
-    own.arena = &arena;
-    own.pool = nullptr;
-    own.fault.reset();
-    if (task(&own, data, index) == 0) return true;
+    Call task_call = call;
+    task_call.arena = &arena;
+    task_call.pool = nullptr;
+    task_call.fault.reset();
+    if (task(&task_call, data, index) == 0) return true;
     const std::lock_guard lock(mutex);
-    if (index < first) first = index, fault = own.fault;
+    if (index < first) first = index, fault = task_call.fault;
     return false;
   });
   if (failed < 0) return 0;
@@ -52,26 +53,26 @@ int32_t parallel(tn_call* base, tn_task task, void* data, int64_t count) {
   return 1;
 }
 
-int32_t function(tn_call* base, uint32_t number, void* const* buffers, const int64_t* dims, const tn_operand* operands,
+int32_t function(tn_call* base, uint32_t index, void* const* buffers, const int64_t* dims, const tn_operand* operands,
                  uint32_t inputs, uint32_t outputs) {
   auto& call = *static_cast<Call*>(base);
-  assert(number < call.functions.size());
-  const LibraryFunction& callee = *call.functions[number];
-  Call own = call;
-  own.buffers = buffers;
-  own.dims = dims;
-  own.operands = operands;
-  own.inputs = inputs;
-  own.outputs = outputs;
-  own.functions = {};
-  own.function = nullptr;
-  own.fault.reset();
-  const size_t mark = call.arena->mark();
-  const int32_t failed = callee.kernel(&own);
-  call.arena->reset(mark);
+  assert(index < call.functions.size());
+  const LibraryFunction& callee = *call.functions[index];
+  Call inner = call;
+  inner.buffers = buffers;
+  inner.dims = dims;
+  inner.operands = operands;
+  inner.inputs = inputs;
+  inner.outputs = outputs;
+  inner.functions = {};
+  inner.function = nullptr;
+  inner.fault.reset();
+  const size_t position = call.arena->position();
+  const int32_t failed = callee.kernel(&inner);
+  call.arena->reset(position);
   if (failed == 0) return 0;
   if (!call.fault) {
-    call.fault = own.fault.value_or(Failure{kUnsaid});
+    call.fault = inner.fault.value_or(Failure{kUnreported});
     call.fault->in = &callee;
   }
   return 1;
@@ -95,7 +96,7 @@ std::string message(const tn_site& site, int64_t found, int64_t expected) {
 
 }  // namespace
 
-// tn_dtype says what the runtime's types are in C.
+// tn_dtype is the C form of DType.
 static_assert(TN_BOOL == static_cast<int>(DType::kBool) && TN_U8 == static_cast<int>(DType::kU8) &&
               TN_I64 == static_cast<int>(DType::kI64) && TN_F64 == static_cast<int>(DType::kF64));
 
@@ -114,9 +115,9 @@ Call make_call(void* const* buffers, const int64_t* dims, ThreadPool& pool) {
   return call;
 }
 
-std::string explain(const Call& call, const tn_library& own, std::string& where) {
-  const Failure fault = call.fault.value_or(Failure{kUnsaid});
-  const tn_library& library = fault.in ? *fault.in->library : own;
+std::string explain(const Call& call, const tn_library& kernel_library, std::string& where) {
+  const Failure fault = call.fault.value_or(Failure{kUnreported});
+  const tn_library& library = fault.in ? *fault.in->library : kernel_library;
   const tn_site* site = fault.site < library.sites ? &library.site[fault.site] : nullptr;
   if (fault.in) {
     where += fmt::format(", library function '{}' of {}", fault.in->name, fault.in->file);

@@ -9,42 +9,45 @@
 #include <set>
 
 #include "runtime/native/call.h"
+#include "support/try.h"
 
 namespace tenon::runtime {
 namespace {
 
 struct Opened {
   std::mutex mutex;
-  std::map<std::string, LibraryFunction, std::less<>> functions;  // whose places do not change
+  std::map<std::string, LibraryFunction, std::less<>> functions;  // with stable addresses
   std::set<void*> handles;
 };
-Opened& opened() {
-  static Opened all;
-  return all;
+Opened& opened_libraries() {
+  static Opened opened;
+  return opened;
 }
 
-// What the object offers, or why it offers nothing.
-Status add(Opened& all, void* handle, const std::string& file) {
-  const std::string_view help = "runtime/native/kernel.h says what a library of functions exports";
+// Adds the functions of the object, or returns why it has none.
+Status add(Opened& opened, void* handle, const std::string& file) {
+  const std::string_view help = "runtime/native/kernel.h defines what a library of functions exports";
   const auto get = reinterpret_cast<decltype(&tn_library_get)>(dlsym(handle, "tn_library_get"));
   const tn_library* library = get ? get() : nullptr;
-  if (!library) return error("it is no library of functions: there is no tn_library_get", file, std::string(help));
+  if (!library)
+    return error("it is not a library of functions: it does not export tn_library_get", file, std::string(help));
   if (!is_known_interface(*library))
     return error(fmt::format("it has interface {}, this runtime has {}", library->abi, int{TN_ABI}), file,
                  "compile it with this version's runtime/native/kernel.h");
   auto variant = best_variant(*library, {});
   if (!variant) {
     variant.error().where = file;
-    return forward_error(variant);
+    return std::unexpected(std::move(variant.error()));
   }
   for (uint32_t i = 0; i < library->count; ++i) {
-    const auto before = all.functions.find(std::string_view(library->names[i]));
-    if (before != all.functions.end())
+    const auto before = opened.functions.find(std::string_view(library->names[i]));
+    if (before != opened.functions.end())
       return error(fmt::format("it has a function '{}', and so has {}", library->names[i], before->second.file), file,
                    "give them different names, or open one of the two");
   }
   for (uint32_t i = 0; i < library->count; ++i)
-    all.functions.emplace(library->names[i], LibraryFunction{library->names[i], file, (*variant)->kernels[i], library});
+    opened.functions.emplace(library->names[i],
+                             LibraryFunction{library->names[i], file, (*variant)->kernels[i], library});
   return {};
 }
 
@@ -56,12 +59,12 @@ Status open_functions(const std::filesystem::path& file) {
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)
     return error(fmt::format("the library cannot be opened: {}", dlerror()), file.string(),
-                 "name a shared object for this machine that has the functions which are called");
-  Opened& all = opened();
-  const std::lock_guard lock(all.mutex);
-  if (!all.handles.insert(handle).second) return {};
-  if (auto status = add(all, handle, file.string()); !status) {
-    all.handles.erase(handle);
+                 "name a shared object for this machine that has the functions the program calls");
+  Opened& opened = opened_libraries();
+  const std::lock_guard lock(opened.mutex);
+  if (!opened.handles.insert(handle).second) return {};
+  if (auto status = add(opened, handle, file.string()); !status) {
+    opened.handles.erase(handle);
     dlclose(handle);
     return status;
   }
@@ -69,13 +72,13 @@ Status open_functions(const std::filesystem::path& file) {
 }
 
 Expected<const LibraryFunction*> find_function(std::string_view name) {
-  Opened& all = opened();
-  const std::lock_guard lock(all.mutex);
-  const auto found = all.functions.find(name);
-  if (found != all.functions.end()) return &found->second;
-  return error(fmt::format("the library function '{}' is not there", name), {},
-               all.handles.empty() ? "open the shared object that has it: --library FILE.so"
-                                   : "none of the libraries that were opened has it; one more: --library FILE.so");
+  Opened& opened = opened_libraries();
+  const std::lock_guard lock(opened.mutex);
+  const auto found = opened.functions.find(name);
+  if (found != opened.functions.end()) return &found->second;
+  return error(fmt::format("the library function '{}' does not exist", name), {},
+               opened.handles.empty() ? "open the shared object that has it: --library FILE.so"
+                                      : "no opened library has it; open another one: --library FILE.so");
 }
 
 Status call_function(const LibraryFunction& function, std::span<const Tensor> inputs, std::span<Tensor> outputs,
@@ -102,7 +105,7 @@ Status call_function(const LibraryFunction& function, std::span<const Tensor> in
   if (failed == 0) return {};
   std::string where;
   std::string what = explain(call, *function.library, where);
-  return error(std::move(what), where.substr(2));  // less the comma behind a caller
+  return error(std::move(what), where.substr(2));  // without the comma after a caller
 }
 
 }  // namespace tenon::runtime

@@ -1,9 +1,9 @@
-// Functions that loop functions call by name: kernels of shared objects that the user names, with the C interface of
-// runtime/native/kernel.h, hence written in C or whatever else.
+// Library functions, which loop functions call by name: kernels of shared objects that the user names, with the C
+// interface of runtime/native/kernel.h, in any language.
 //
-// The process has opened them: compiled kernels, the evaluator and the interpreter find the same ones. A kernel that is
-// called so gets the sizes of all axes of its operands as `dims`, and their types as `operands`; it trusts no caller to
-// give what it takes.
+// Opened libraries belong to the process: compiled kernels, the evaluator and the interpreter find the same functions.
+// A library function gets the sizes of all axes of its operands as `dims`, and their types as `operands`; it checks
+// them itself.
 #pragma once
 
 #include <filesystem>
@@ -23,14 +23,14 @@ struct LibraryFunction {
   const tn_library* library = nullptr;
 };
 
-// Opens the shared object, whose kernels are functions from now on; the same one again is nothing. Errors: what is no
-// such library, has no code for this processor, or has a function of a name that another one has.
+// Opens the shared object, whose kernels are library functions from then on; opening it again has no effect. Errors:
+// the file is not such a library, has no code for this processor, or has a function whose name another library has.
 Status open_functions(const std::filesystem::path& file);
 
-// Of that name; lives as long as the process.
+// The function of that name; valid as long as the process runs.
 Expected<const LibraryFunction*> find_function(std::string_view name);
 
-// Fills `outputs`, which are there.
+// Calls the function, which fills the existing `outputs`.
 Status call_function(const LibraryFunction& function, std::span<const Tensor> inputs, std::span<Tensor> outputs,
                      ThreadPool& pool);
 

@@ -1,9 +1,10 @@
-/* The one C interface between the runtime and native kernels: what the compiler generates, and what anyone writes.
+/* The one C interface between the runtime and native kernels, for code that the compiler generates and for user-defined
+ * kernels.
  *
  * Semantics: a kernel reads its inputs and fills its outputs; buffers are dense, row-major, aligned to 64 bytes and do
- * not overlap, but for inputs that are the same tensor. It returns 0, or not 0 after a fault that it has reported by
- * `fail`; then its outputs are undefined. It keeps nothing from one call to the next. The runtime has checked shapes
- * against the kernel's signature. A structure grows at its end only; `size` says how much of it the caller has. */
+ * not overlap, except inputs that are the same tensor. It returns 0, or not 0 after a fault that it has reported by
+ * `fail`; then its outputs are undefined. It keeps no state from one call to the next. The runtime has checked shapes
+ * against the kernel's signature. A structure grows at its end only; `size` is the size of the caller's. */
 #ifndef TENON_RUNTIME_NATIVE_KERNEL_H_
 #define TENON_RUNTIME_NATIVE_KERNEL_H_
 
@@ -13,36 +14,36 @@
 extern "C" {
 #endif
 
-enum { TN_ABI = 2 }; /* 1 ends before tn_library.functions, and is taken too */
+enum { TN_ABI = 2 }; /* version 1 ends before tn_library.functions, and is supported too */
 
 typedef struct tn_call tn_call;
-/* A buffer of a kernel that another one calls by its name: type as tn_dtype, and how many axes it has. */
+/* A buffer of a kernel that another kernel calls by name: its type as tn_dtype, and its number of axes. */
 typedef struct {
   uint32_t dtype, rank;
 } tn_operand;
-/* One index of a parallel call; `call` is the thread's own, with the same content. Not 0: stop. */
+/* Runs one index of a parallel call; `call` is the thread's own copy. Not 0: stop. */
 typedef int32_t (*tn_task)(tn_call* call, void* data, int64_t index);
 
 struct tn_call {
   uint32_t size;        /* sizeof(tn_call) at the caller */
-  uint32_t threads;     /* how many tasks run at a time at most: more than a few times this is no use */
+  uint32_t threads;     /* the most tasks that run at a time: a few times as many tasks are enough */
   void* const* buffers; /* inputs, then outputs, in the signature's order */
   const int64_t* dims;  /* the values of the signature's dim variables, in its order */
-  /* Runs task(.., data, 0), ..., task(.., data, count - 1) in any order and at the same time; 0, or not 0 where one
-   * failed. Inside a task it runs them in order. */
+  /* Runs task(.., data, 0), ..., task(.., data, count - 1) in any order and at the same time; returns 0, or not 0 if
+   * one failed. Inside a task it runs them in order. */
   int32_t (*parallel)(tn_call* call, tn_task task, void* data, int64_t count);
-  /* Reports a fault at one of the library's sites, with the value found and what it is held against; returns not 0. */
+  /* Reports a fault at one of the library's sites, with the value found and the value expected; returns not 0. */
   int32_t (*fail)(tn_call* call, uint32_t site, int64_t found, int64_t expected);
-  /* Memory aligned to 64 bytes, for this thread; NULL where there is none (then `fail` has been called). What is not
-   * released, in the opposite order, ends with the kernel or with the task that took it. */
+  /* Memory aligned to 64 bytes, for this thread; NULL if there is not enough (then `fail` has been called). Memory is
+   * released in the opposite order; the end of the kernel or of the task that took it releases it too. */
   void* (*allocate)(tn_call* call, int64_t bytes);
   void (*release)(tn_call* call, void* memory);
-  /* Calls the library's function of that number (tn_library.function) on whole buffers: inputs, then outputs; 0, or not
-   * 0 where it failed. `dims` are the sizes of all their axes, one buffer after the other. */
-  int32_t (*function)(tn_call* call, uint32_t number, void* const* buffers, const int64_t* dims,
+  /* Calls the library function with that index in tn_library.function on whole buffers: inputs, then outputs; returns
+   * 0, or not 0 if it failed. `dims` are the sizes of all their axes, one buffer after another. */
+  int32_t (*function)(tn_call* call, uint32_t index, void* const* buffers, const int64_t* dims,
                       const tn_operand* operands, uint32_t inputs, uint32_t outputs);
-  /* Of a kernel that is called so, which finds out by them whether it can take what it is given; else NULL and 0. Its
-   * `dims` are as above, it calls no further one, and what it reports by `fail` is looked up in its own library. */
+  /* The operands of a kernel that is called by `function`, which checks them itself; else NULL and 0. Its `dims` are as
+   * above, it calls no further function, and the sites of its faults are those of its own library. */
   const tn_operand* operands;
   uint32_t inputs, outputs;
 };
@@ -88,11 +89,11 @@ typedef struct {
 typedef struct {
   uint32_t abi, count;       /* TN_ABI; number of kernels */
   const char* const* names;  /* of the kernels */
-  uint32_t variants, sites;  /* numbers of both */
-  const tn_variant* variant; /* the best level first; the first one that the processor has is used */
+  uint32_t variants, sites;  /* number of variants, number of sites */
+  const tn_variant* variant; /* the best level first; the first that the processor supports is used */
   const tn_site* site;
-  /* Kernels of other libraries that these call, by name, and by whom: found when this is loaded, among those that the
-   * process has opened. */
+  /* Kernels of other libraries that the kernels call, by name, and their callers: looked up when this library is
+   * loaded, among the libraries that the process has opened. */
   uint32_t functions;
   const tn_function* function;
 } tn_library;

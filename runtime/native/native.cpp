@@ -49,7 +49,7 @@ std::vector<std::string_view> find_levels() {
   levels.push_back("armv7-a");
   return levels;
 }
-#else  // as LLVM calls it, of those that have been thought of
+#else  // LLVM's names of other architectures
 #if defined(__i386__)
 constexpr std::string_view kArchitecture = "i386";
 #elif defined(__riscv) && __riscv_xlen == 64
@@ -67,16 +67,16 @@ std::vector<std::string_view> find_levels() { return {"generic"}; }
 }  // namespace
 
 Expected<const tn_variant*> best_variant(const tn_library& library, std::string_view level) {
-  std::vector<std::string_view> there;
+  std::vector<std::string_view> levels;
   for (uint32_t i = 0; i < library.variants; ++i) {
     const std::string_view name = library.variant[i].level;
-    there.push_back(name);
+    levels.push_back(name);
     if ((level.empty() || name == level) && std::ranges::find(host_levels(), name) != host_levels().end())
       return &library.variant[i];
   }
-  return error(fmt::format("the native code has the levels {}, and {}", fmt::join(there, ", "),
+  return error(fmt::format("the native code has the levels {}, and {}", fmt::join(levels, ", "),
                            level.empty() ? fmt::format("this processor has {}", fmt::join(host_levels(), ", "))
-                                         : fmt::format("{} is not one that this processor has too", level)));
+                                         : fmt::format("{} is not one of them that this processor has", level)));
 }
 
 std::string_view host_architecture() { return kArchitecture; }
@@ -88,7 +88,7 @@ std::span<const std::string_view> host_levels() {
 
 struct NativeLibrary::State {
   const NativeCode* code = nullptr;
-  int file = -1;  // open as long as the library is loaded: the loader knows libraries by their names
+  int file = -1;  // open as long as the library is loaded: the loader identifies libraries by their names
   void* handle = nullptr;
   const tn_library* library = nullptr;
   const tn_variant* variant = nullptr;
@@ -149,14 +149,14 @@ Expected<NativeLibrary> NativeLibrary::load(const NativeCode& code, std::string_
   auto variant = best_variant(library, level);
   if (!variant) {
     variant.error().where = where;
-    return forward_error(variant);
+    return std::unexpected(std::move(variant.error()));
   }
   state->variant = *variant;
   for (uint32_t i = 0; library.abi > 1 && i < library.functions; ++i) {
     auto function = find_function(library.function[i].name);
     if (!function) {
       function.error().where = library.function[i].caller;
-      return forward_error(function);
+      return std::unexpected(std::move(function.error()));
     }
     state->functions.push_back(*function);
   }
@@ -164,16 +164,16 @@ Expected<NativeLibrary> NativeLibrary::load(const NativeCode& code, std::string_
 }
 
 Expected<std::vector<Tensor>> NativeLibrary::call(size_t kernel, std::span<const Tensor> params, ThreadPool& pool,
-                                                  std::span<const Storage> places) const {
+                                                  std::span<const Storage> storage) const {
   assert(kernel < state_->code->kernels.size());
   const auto& [name, signature] = state_->code->kernels[kernel];
   auto named = [&](auto& failed) {
-    failed.error().where = failed.error().where.empty() ? "@" + name : failed.error().where;
-    return forward_error(failed);
+    if (failed.error().where.empty()) failed.error().where = "@" + name;
+    return std::unexpected(std::move(failed.error()));
   };
   auto dims = bind_dims(signature, params);
   if (!dims) return named(dims);
-  auto results = make_results(signature, *dims, params, places);
+  auto results = make_results(signature, *dims, params, storage);
   if (!results) return named(results);
   TENON_TRY(run(kernel, params, *results, *dims, pool));
   return results;

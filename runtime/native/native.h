@@ -1,7 +1,7 @@
 // Native kernels in this process: the code as a value, and as a loaded library that is called with tensors.
 //
-// Trust: native code is code. It runs with all rights of this process, whatever the rest of a file has been checked
-// for; a file that holds some is loaded only where its user trusts its maker.
+// Trust: native code runs with all rights of this process, whatever checks the other parts of a file have passed; a
+// file with native code is loaded only if its user trusts its maker.
 #pragma once
 
 #include <cstddef>
@@ -23,25 +23,25 @@ struct NativeKernel {
   bool operator==(const NativeKernel&) const = default;
 };
 
-// A shared object with kernels in all levels of a processor; as it lies in an executable.
+// A shared object with kernels for several levels of a processor, as an executable stores it.
 struct NativeCode {
   std::string triple;               // "x86_64-unknown-linux-gnu"
   std::vector<std::string> levels;  // the best first: "x86-64-v4", ...
   std::vector<std::byte> object;
-  std::vector<NativeKernel> kernels;  // as the library numbers them
+  std::vector<NativeKernel> kernels;  // in the order of the library's
   bool operator==(const NativeCode&) const = default;
 };
 
-// The architecture of this process as the first part of a triple names it: "x86_64"; and the levels that its processor
-// has, the best first.
+// The architecture of this process, as the first component of a triple: "x86_64"; and the levels that its processor
+// supports, the best first.
 std::string_view host_architecture();
 std::span<const std::string_view> host_levels();
 
 class NativeLibrary {
  public:
-  // Loads the object, for the best level that this processor has, or for that one. `code` outlives the library. Errors:
-  // another architecture; no level that this processor has; what is no library of this interface's version, or has
-  // other kernels than `code` says.
+  // Loads the object for level `level`, or for the best level that this processor supports if it is empty. `code`
+  // outlives the library. Errors: the code is for another architecture, or for no level that this processor supports;
+  // the object is not a library of this version of the interface, or its kernels are not those of `code`.
   static Expected<NativeLibrary> load(const NativeCode& code, std::string_view level = {});
   NativeLibrary(NativeLibrary&&) noexcept;
   NativeLibrary& operator=(NativeLibrary&&) noexcept;
@@ -50,15 +50,15 @@ class NativeLibrary {
   const NativeCode& code() const;
   std::string_view level() const;
 
-  // The kernel's results for these tensors, computed by the pool's threads. Errors: tensors that do not fit the
-  // signature, and the program's own, where the message says which loop function and stage.
-  // A result lies in its place, where there are places and it fits.
+  // The kernel's results for these tensors, computed by the pool's threads. Errors: tensors that do not match the
+  // signature, and faults of the kernel, whose messages name the loop function and the stage. `storage` is that of
+  // make_results().
   Expected<std::vector<Tensor>> call(size_t kernel, std::span<const Tensor> params, ThreadPool& pool,
-                                     std::span<const Storage> places = {}) const;
-  // The same, into tensors that are there: of the types and shapes that the signature says (asserted), and none of them
-  // a parameter.
+                                     std::span<const Storage> storage = {}) const;
+  // The same, into existing tensors: they have the types and shapes of the signature (asserted), and none of them is a
+  // parameter.
   Status call_into(size_t kernel, std::span<const Tensor> params, std::span<Tensor> results, ThreadPool& pool) const;
-  // The first, where an unknown name is an error too.
+  // Calls a kernel by name; an unknown name is an error.
   Expected<std::vector<Tensor>> call(std::string_view kernel, std::span<const Tensor> params, ThreadPool& pool) const;
 
  private:

@@ -1,10 +1,11 @@
 #include "runtime/native/signature.h"
-#include "support/try.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <new>
+
+#include "support/try.h"
 
 namespace tenon::runtime {
 namespace {
@@ -12,9 +13,9 @@ namespace {
 using Op = SizeStep::Op;
 using Indices = std::vector<int64_t>;
 
-constexpr int64_t kLimit = int64_t{1} << 48;  // elements, as of every tensor
+constexpr int64_t kMaxElements = int64_t{1} << 48;  // the limit of every tensor
 
-// How many axes of the buffer are one in its tensor.
+// The number of leading axes of the buffer that are one axis of its tensor.
 size_t packed_axes(const SignatureBuffer& buffer) {
   size_t packed = 0;
   for (size_t axis = 1; axis < buffer.axes.size(); ++axis) {
@@ -41,8 +42,7 @@ class Sizes {
         case Op::kDim: stack.push_back(dims_[static_cast<size_t>(operand)]); continue;
         case Op::kIndex: stack.push_back(indices[static_cast<size_t>(operand)]); continue;
         case Op::kElement: {
-          auto element = this->element(static_cast<size_t>(operand), stack);
-          if (!element) return element;
+          TENON_TRY_ASSIGN(element, this->element(static_cast<size_t>(operand), stack));
           stack.push_back(*element);
           continue;
         }
@@ -81,9 +81,8 @@ class Sizes {
     }
     if (packed > 0) {
       Indices prefix;
-      auto rows =
-          std::ranges::find(shape, 0) == shape.end() ? this->rows(buffer, packed, prefix) : Expected<int64_t>(0);
-      if (!rows) return forward_error(rows);
+      const bool empty = std::ranges::find(shape, 0) != shape.end();
+      TENON_TRY_ASSIGN(rows, empty ? Expected<int64_t>(0) : this->rows(buffer, packed, prefix));
       shape.insert(shape.begin(), *rows);
     }
     if (!checked_bytes(buffer.dtype, shape))
@@ -94,7 +93,7 @@ class Sizes {
  private:
   Expected<int64_t> element(size_t param, Indices& stack) {
     const Tensor& tensor = params_[param];
-    int64_t at = 0;
+    int64_t offset = 0;
     const auto rank = static_cast<std::ptrdiff_t>(tensor.shape().size());
     const Indices indices(stack.end() - rank, stack.end());
     stack.resize(stack.size() - static_cast<size_t>(rank));
@@ -102,9 +101,9 @@ class Sizes {
       if (indices[axis] < 0 || indices[axis] >= tensor.shape()[axis])
         return error(fmt::format("a size is element {} of '{}', which is a {}", to_string(indices),
                                  signature_.params[param].name, to_string(tensor.shape())));
-      at = at * tensor.shape()[axis] + indices[axis];
+      offset = offset * tensor.shape()[axis] + indices[axis];
     }
-    auto read = [&]<class T>(T) { return static_cast<int64_t>(tensor.data<T>()[static_cast<size_t>(at)]); };
+    auto read = [&]<class T>(T) { return static_cast<int64_t>(tensor.data<T>()[static_cast<size_t>(offset)]); };
     switch (tensor.dtype()) {
       case DType::kBool: return read(bool{});
       case DType::kI8: return read(int8_t{});
@@ -116,27 +115,27 @@ class Sizes {
       case DType::kF32:
       case DType::kF64: break;
     }
-    return error(fmt::format("a size is an element of '{}', which holds no integers", signature_.params[param].name));
+    return error(
+        fmt::format("a size is an element of '{}', whose elements are not integers", signature_.params[param].name));
   }
 
   Expected<int64_t> extent(const SignatureBuffer& buffer, size_t axis, const Indices& indices) {
-    auto extent = value(buffer.axes[axis], indices);
-    if (extent && (*extent < 0 || *extent >= kLimit))
+    TENON_TRY_ASSIGN(extent, value(buffer.axes[axis], indices));
+    if (*extent < 0 || *extent >= kMaxElements)
       return error(fmt::format("axis {} of '{}' would have {} elements", axis, buffer.name, *extent));
     return extent;
   }
-  // Rows of the first `packed` axes below the prefix.
+  // The number of rows of the first `packed` axes whose indices begin with the prefix.
   Expected<int64_t> rows(const SignatureBuffer& buffer, size_t packed, Indices& prefix) {
-    auto extent = this->extent(buffer, prefix.size(), prefix);
-    if (!extent || prefix.size() + 1 == packed) return extent;
+    TENON_TRY_ASSIGN(extent, this->extent(buffer, prefix.size(), prefix));
+    if (prefix.size() + 1 == packed) return extent;
     int64_t sum = 0;
     for (int64_t i = 0; i < *extent; ++i) {
       prefix.push_back(i);
-      auto below = rows(buffer, packed, prefix);
+      TENON_TRY_ASSIGN(inner, rows(buffer, packed, prefix));
       prefix.pop_back();
-      if (!below) return below;
-      sum += *below;
-      if (sum >= kLimit) return error(fmt::format("'{}' would have more than 2^48 rows", buffer.name));
+      sum += *inner;
+      if (sum >= kMaxElements) return error(fmt::format("'{}' would have more than 2^48 rows", buffer.name));
     }
     return sum;
   }
@@ -153,14 +152,16 @@ class Verifier {
   Status run() {
     for (size_t i = 0; i < signature_.dims.size(); ++i) {
       const SignatureDim& dim = signature_.dims[i];
-      if (dim.param >= signature_.params.size()) return fail(fmt::format("dim '{}' comes of no parameter", dim.name));
+      if (dim.param >= signature_.params.size())
+        return fail(fmt::format("dim '{}' is the size of a parameter that does not exist", dim.name));
       const SignatureBuffer& param = signature_.params[dim.param];
       const size_t packed = packed_axes(param);
       // A packed axis binds nothing: its size is a sum.
       if (dim.axis >= param.axes.size() - (packed > 0 ? packed - 1 : 0) || (packed > 0 && dim.axis == 0))
-        return fail(fmt::format("dim '{}' comes of axis {} of '{}'", dim.name, dim.axis, param.name));
+        return fail(
+            fmt::format("dim '{}' is the size of axis {} of '{}', which binds no dim", dim.name, dim.axis, param.name));
       if (dim.factor == 0) return fail(fmt::format("dim '{}' is a size divided by 0", dim.name));
-      if (!sound(dim.rest, i, 0, false)) return fail(fmt::format("dim '{}' has a malformed size", dim.name));
+      if (!sound(dim.offset, i, 0, false)) return fail(fmt::format("dim '{}' has a malformed size", dim.name));
     }
     for (const auto* buffers : {&signature_.params, &signature_.results}) {
       for (const SignatureBuffer& buffer : *buffers) {
@@ -179,7 +180,7 @@ class Verifier {
 
   bool sound(const Size& size, size_t dims, size_t indices, bool elements) const {
     size_t stack = 0;
-    auto below = [](int64_t number, size_t count) { return number >= 0 && static_cast<size_t>(number) < count; };
+    auto below = [](int64_t index, size_t count) { return index >= 0 && static_cast<size_t>(index) < count; };
     for (const auto& [op, operand] : size) {
       size_t takes = 2;
       switch (op) {
@@ -231,12 +232,12 @@ Expected<std::vector<int64_t>> bind_dims(const Signature& signature, std::span<c
   }
   std::vector<int64_t> dims;
   for (const SignatureDim& dim : signature.dims) {
-    TENON_TRY_ASSIGN(rest, Sizes(signature, params, dims).value(dim.rest, {}));
-    const int64_t size = params[dim.param].shape()[dim.axis], whole = size - *rest;
-    if (whole % dim.factor != 0 || whole / dim.factor < 0)
-      return error(fmt::format("axis {} of '{}' has {} elements, which no '{}' gives", dim.axis,
+    TENON_TRY_ASSIGN(offset, Sizes(signature, params, dims).value(dim.offset, {}));
+    const int64_t size = params[dim.param].shape()[dim.axis], multiple = size - *offset;
+    if (multiple % dim.factor != 0 || multiple / dim.factor < 0)
+      return error(fmt::format("axis {} of '{}' has {} elements, which is the size for no '{}'", dim.axis,
                                signature.params[dim.param].name, size, dim.name));
-    dims.push_back(whole / dim.factor);
+    dims.push_back(multiple / dim.factor);
   }
   Sizes sizes(signature, params, dims);
   for (size_t i = 0; i < params.size(); ++i) {
@@ -249,17 +250,17 @@ Expected<std::vector<int64_t>> bind_dims(const Signature& signature, std::span<c
 }
 
 Expected<std::vector<Tensor>> make_results(const Signature& signature, std::span<const int64_t> dims,
-                                           std::span<const Tensor> params, std::span<const Storage> places) {
+                                           std::span<const Tensor> params, std::span<const Storage> storage) {
   std::vector<Tensor> results;
   Sizes sizes(signature, params, dims);
   for (size_t i = 0; i < signature.results.size(); ++i) {
     const SignatureBuffer& buffer = signature.results[i];
     TENON_TRY_ASSIGN(shape, sizes.shape(buffer));
     const auto size = static_cast<size_t>(*checked_bytes(buffer.dtype, *shape));
-    const bool fits = i < places.size() && places[i].memory && places[i].bytes >= size;
-    Storage storage = fits ? places[i] : Storage::allocate(size);
-    if (!storage.memory) return error(fmt::format("not enough memory for '{}'", buffer.name));
-    results.push_back(Tensor::in(std::move(storage), buffer.dtype, std::move(*shape)));
+    const bool fits = i < storage.size() && storage[i].memory && storage[i].bytes >= size;
+    Storage memory = fits ? storage[i] : Storage::allocate(size);
+    if (!memory.memory) return error(fmt::format("not enough memory for '{}'", buffer.name));
+    results.push_back(Tensor::in(std::move(memory), buffer.dtype, std::move(*shape)));
   }
   return results;
 }

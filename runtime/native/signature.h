@@ -1,9 +1,9 @@
-// What a native kernel takes and gives, as data: the runtime checks tensors against it and makes the results without
-// asking the kernel.
+// The signature of a native kernel, as data: by it the runtime checks parameters and makes results without calling the
+// kernel.
 //
 // Sizes are integer expressions over the kernel's dim variables; the size of an axis may also depend on the indices
-// before it and on elements of integer parameters (a ragged axis, `lengths(b)`). Axes up to the last ragged one are one
-// axis of the tensor: their rows lie behind each other.
+// before it and on elements of integer parameters (a ragged axis, `lengths(b)`). All axes up to the last ragged one are
+// one axis of the tensor, which has their rows one after another.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@
 
 namespace tenon::runtime {
 
-// A size as a program for a stack machine, in postfix order: what is left is the value.
+// A size as a program for a stack machine, in postfix order: the one value that remains on the stack.
 struct SizeStep {
   enum class Op : uint8_t {
     kConstant,     // operand
-    kDim,          // the dim variable of that number
-    kIndex,        // the index of that axis of this buffer
-    kElement,      // of the parameter of that number, at as many indices as it has axes
+    kDim,          // the dim variable with index `operand`
+    kIndex,        // the index along axis `operand` of this buffer
+    kElement,      // of parameter `operand`; takes one index for each of its axes from the stack
     kAdd,          // of two
     kMultiply,     // of two
     kFloorDivide,  // of two
@@ -41,13 +41,13 @@ struct SignatureBuffer {
   bool operator==(const SignatureBuffer&) const = default;
 };
 
-// A dim variable: the size of an axis of a parameter's tensor, less `rest`, which depends on variables before it, and
-// divided by `factor`.
+// A dim variable, by the size of an axis of a parameter's tensor: size = factor * variable + offset. The offset depends
+// on variables before this one.
 struct SignatureDim {
   std::string name;
   uint32_t param = 0, axis = 0;
   int64_t factor = 1;
-  Size rest;
+  Size offset;
   bool operator==(const SignatureDim&) const = default;
 };
 
@@ -57,14 +57,14 @@ struct Signature {
   bool operator==(const Signature&) const = default;
 };
 
-// Whether the numbers in it are those of what there is; a signature from a file has passed this.
+// Checks that all indices in the signature are valid; a signature from a file has passed this check.
 Status verify(const Signature& signature, std::string_view where);
 
-// The dims' values for these tensors, which have the shapes and types that the signature says.
+// The values of the dims for these parameters; an error if their shapes or types do not match the signature.
 Expected<std::vector<int64_t>> bind_dims(const Signature& signature, std::span<const Tensor> params);
-// Tensors for the results, with unknown contents: in these places, one for each where any are given, and in memory of
-// their own where a place is none or too small.
+// Tensors for the results, with unknown contents. `storage` is empty or has one entry a result: the memory of that
+// result; where it is missing or too small, the result has memory of its own.
 Expected<std::vector<Tensor>> make_results(const Signature& signature, std::span<const int64_t> dims,
-                                           std::span<const Tensor> params, std::span<const Storage> places = {});
+                                           std::span<const Tensor> params, std::span<const Storage> storage = {});
 
 }  // namespace tenon::runtime

@@ -19,7 +19,7 @@ constexpr std::align_val_t kAlignment{64};
 struct Freed {
   void operator()(std::byte* memory) const { ::operator delete(memory, kAlignment); }
 };
-// Whether this thread is inside of a task, of any pool.
+// Whether this thread is inside a task, of any pool.
 thread_local bool inside = false;
 class Inside {
  public:
@@ -34,12 +34,12 @@ class Inside {
 
 struct Block {
   std::unique_ptr<std::byte, Freed> memory;
-  size_t size = 0, begin = 0;  // where it lies among all blocks
+  size_t size = 0, begin = 0;  // begin: the sum of the sizes of all blocks before
 };
 
 }  // namespace
 
-// Blocks behind each other, each twice as large as the one before; `top` counts through all of them.
+// A list of blocks, each at least twice as large as the one before; `top` is an offset into their concatenation.
 struct Arena::State {
   std::vector<Block> blocks;
   size_t top = 0;
@@ -53,13 +53,13 @@ Arena::~Arena() = default;
 void* Arena::allocate(int64_t bytes) {
   constexpr size_t kFirst = 1 << 16;
   if (bytes < 0 || bytes >= int64_t{1} << 48) return nullptr;
-  const size_t size = (static_cast<size_t>(bytes) + 63) / 64 * 64 + 64;  // never two of one place
+  const size_t size = (static_cast<size_t>(bytes) + 63) / 64 * 64 + 64;  // never two blocks at one address
   auto& [blocks, top] = *state_;
   for (Block& block : blocks) {
-    const size_t at = std::max(top, block.begin);
-    if (at + size > block.begin + block.size) continue;
-    top = at + size;
-    return block.memory.get() + (at - block.begin);
+    const size_t offset = std::max(top, block.begin);
+    if (offset + size > block.begin + block.size) continue;
+    top = offset + size;
+    return block.memory.get() + (offset - block.begin);
   }
   const size_t end = blocks.empty() ? 0 : blocks.back().begin + blocks.back().size;
   const size_t length = std::max({kFirst, size, blocks.empty() ? 0 : 2 * blocks.back().size});
@@ -71,17 +71,17 @@ void* Arena::allocate(int64_t bytes) {
 }
 
 void Arena::release(void* memory) {
-  auto* const place = static_cast<std::byte*>(memory);
+  auto* const address = static_cast<std::byte*>(memory);
   for (const Block& block : state_->blocks) {
-    if (place < block.memory.get() || place >= block.memory.get() + block.size) continue;
-    state_->top = block.begin + static_cast<size_t>(place - block.memory.get());
+    if (address < block.memory.get() || address >= block.memory.get() + block.size) continue;
+    state_->top = block.begin + static_cast<size_t>(address - block.memory.get());
     return;
   }
   assert(false && "memory of another arena is released");
 }
 
-size_t Arena::mark() const { return state_->top; }
-void Arena::reset(size_t mark) { state_->top = mark; }
+size_t Arena::position() const { return state_->top; }
+void Arena::reset(size_t position) { state_->top = position; }
 
 unsigned usable_processors() {
   cpu_set_t set;
@@ -91,37 +91,37 @@ unsigned usable_processors() {
 }
 
 struct ThreadPool::State {
-  std::atomic<bool> busy = false;  // with the one call that the threads work for
-  std::vector<Arena> arenas;       // of each thread, the caller's first
+  std::atomic<bool> busy = false;  // a call has the threads
+  std::vector<Arena> arenas;       // by thread, the caller's first
 
-  std::mutex mutex;         // guards what follows
+  std::mutex mutex;         // guards the members below
   std::vector<Arena> idle;  // for other callers
   std::condition_variable begin, end;
   uint64_t generation = 0;  // of calls
-  unsigned working = 0;     // threads that are not done with this one
+  unsigned working = 0;     // threads that have not finished the call
   bool stop = false;
   const std::function<bool(Arena&, int64_t)>* task = nullptr;
   int64_t count = 0;
 
   std::atomic<int64_t> next = 0, failed = INT64_MAX;  // of this call
-  std::vector<std::jthread> threads;                  // the last member: they end before the others do
+  std::vector<std::jthread> threads;  // the last member, so that they end before the others are destroyed
 
   void work(Arena& arena, const std::function<bool(Arena&, int64_t)>& run, int64_t end) {
     const Inside now;
     for (;;) {
-      // Indices are taken in order, so all before a failing one are run to their end, whoever took them.
+      // Threads take indices in order, so all indices before a failing one are run to their end.
       const int64_t i = next.fetch_add(1, std::memory_order_relaxed);
       if (i >= end || i > failed.load(std::memory_order_relaxed)) return;
-      const size_t mark = arena.mark();
+      const size_t position = arena.position();
       const bool good = run(arena, i);
-      arena.reset(mark);
+      arena.reset(position);
       if (good) continue;
       int64_t first = failed.load(std::memory_order_relaxed);
       while (i < first && !failed.compare_exchange_weak(first, i, std::memory_order_relaxed)) {
       }
     }
   }
-  void loop(unsigned number) {
+  void loop(unsigned index) {
     uint64_t seen = 0;
     std::unique_lock lock(mutex);
     for (;;) {
@@ -129,9 +129,9 @@ struct ThreadPool::State {
       if (stop) return;
       seen = generation;
       const auto* run = task;
-      const int64_t all = count;
+      const int64_t end_index = count;
       lock.unlock();
-      work(arenas[number], *run, all);
+      work(arenas[index], *run, end_index);
       lock.lock();
       if (--working == 0) end.notify_one();
     }

@@ -1,7 +1,8 @@
-// Threads that share the work of one call at a time, and each one's memory for kernels.
+// A pool of threads that share the work of one call at a time, and each thread's memory for kernels.
 //
-// No oversubscription: as many threads as the process may use processors (its affinity, as `taskset` sets it), the
-// caller's among them; a call that comes while another one runs, or from inside of one, runs in its own thread alone.
+// No oversubscription: there are as many threads as processors that the process may use (its affinity, as `taskset`
+// sets it), the caller's included; a call that comes while another one runs, or from inside a call, runs in its own
+// thread alone.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace tenon::runtime {
 
-// Memory of one thread for kernels: taken and given back as a stack, kept for the next call.
+// Memory of one thread for kernels: allocated and released as a stack, kept for the next call.
 class Arena {
  public:
   Arena();
@@ -18,12 +19,12 @@ class Arena {
   Arena& operator=(Arena&&) noexcept;
   ~Arena();
 
-  void* allocate(int64_t bytes);  // aligned to 64; nullptr where there is none
-  // Gives back that block, and all that were taken after it.
+  void* allocate(int64_t bytes);  // aligned to 64; nullptr if there is not enough memory
+  // Releases that block, and all that were allocated after it.
   void release(void* memory);
-  // What is in use, to be given back to later.
-  size_t mark() const;
-  void reset(size_t mark);
+  // The position of the stack, and the release of all that was allocated since.
+  size_t position() const;
+  void reset(size_t position);
 
  private:
   struct State;
@@ -35,23 +36,23 @@ unsigned usable_processors();
 
 class ThreadPool {
  public:
-  // With so many threads, the caller's among them; 0: usable_processors().
+  // `threads` includes the caller's; 0: usable_processors().
   explicit ThreadPool(unsigned threads = 0);
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
   ~ThreadPool();
 
-  // The one that all share who ask for no number of threads: made when it is first asked for, never ended.
+  // The pool of all sessions that do not ask for a number of threads: created at the first use, never destroyed.
   static ThreadPool& of_process();
 
   unsigned threads() const;
 
-  // Runs task(arena, index) for each index below `count`, in any order, `threads()` at a time; an arena is its thread's
-  // own. Where tasks return false no further ones begin, and the result is the smallest index whose task did: it does
-  // not depend on the threads. Else -1.
+  // Runs task(arena, index) for each index below `count`, in any order, `threads()` at a time; the arena belongs to the
+  // thread. If a task returns false no further tasks begin, and the result is the smallest index whose task did,
+  // whatever the threads; else -1.
   int64_t run(int64_t count, const std::function<bool(Arena&, int64_t)>& task);
 
-  // An arena for the time of the call.
+  // Calls `use` with an arena that no other call uses.
   void with_arena(const std::function<void(Arena&)>& use);
 
  private:

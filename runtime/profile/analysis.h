@@ -1,8 +1,9 @@
-// From what a session measured to what people ask: cycles, utilization and traffic of each layer and of the whole.
+// Analysis of a profile: cycles, utilization and traffic of each layer and of the whole model.
 //
 // A layer is complete when the last busy interval of its instructions ends. Its cycles run from the latest completion
-// of any layer before it, in the order of completion, to its own: layers overlap, and this way their cycles add up to
-// the launch's. Utilization is the model's MACs / (cycles * MACs a cycle): padding of channels does not count as work.
+// of any layer before it, in the order of completion, to its own: layers overlap, and by this rule their cycles add up
+// to the launch's. Utilization is the model's MACs / (cycles * MACs a cycle): padding of channels does not count as
+// work.
 #pragma once
 
 #include <cstdint>
@@ -39,10 +40,10 @@ struct Analysis {
 
 Analysis analyze(const Executable& executable, const Profile& profile);
 
-// The layers of one launch; empty where it has no timeline.
+// The layers of one launch; empty if it has no timeline.
 std::vector<LayerCost> layer_costs(const AcceleratorProgram& program, uint32_t index, const LaunchRecord& launch);
 
-// The note that covers a slot, or nullptr.
+// The note of the instruction at a slot, or nullptr.
 const InstructionNote* find_note(const AcceleratorProgram& program, uint32_t slot);
 
 }  // namespace tenon::runtime

@@ -1,4 +1,4 @@
-// What a session measured: the one record from which traces and reports are made.
+// The measurements of a session: the one record from which traces and reports are made.
 //
 // Times are wall clock in nanoseconds since the profile began; cycles are the accelerator's own.
 #pragma once
@@ -18,7 +18,7 @@ struct CallRecord {
   std::string layer;   // the model's node; may be empty
   std::string device;  // "cpu", "accel"
   int64_t begin_ns = 0, end_ns = 0;
-  int32_t launch = -1;  // index into launches where it was one
+  int32_t launch = -1;  // index into launches; -1: the call was not a launch
 };
 
 // One launch of an accelerator program.
@@ -26,13 +26,13 @@ struct LaunchRecord {
   uint32_t program = 0;  // index into the executable's programs
   int64_t begin_ns = 0, end_ns = 0;
   driver::Counters counters;
-  std::vector<sim::Interval> timeline;  // empty where it was not recorded
+  std::vector<sim::Interval> timeline;  // empty if it was not recorded
 };
 
-// What the tensors of one run took, but for the caller's and the constants.
+// The memory of the tensors of one run, without the caller's tensors and constants.
 struct MemoryRecord {
   uint64_t arena_bytes = 0;  // planned, of all its frames
-  uint64_t peak_bytes = 0;   // the most at any time, arenas of frames included
+  uint64_t peak_bytes = 0;   // the maximum over time, arenas of frames included
   uint64_t allocations = 0;  // results that have memory of their own
 };
 

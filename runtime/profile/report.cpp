@@ -69,9 +69,9 @@ Json launch(const AcceleratorProgram& program, const LaunchRecord& record) {
       {"engines", std::move(engines)}, {"instructions", std::move(instructions)}, {"intervals", std::move(intervals)}};
 }
 
-void replace(std::string& text, std::string_view mark, std::string_view value) {
-  for (auto at = text.find(mark); at != std::string::npos; at = text.find(mark, at + value.size())) {
-    text.replace(at, mark.size(), value);
+void replace(std::string& text, std::string_view placeholder, std::string_view value) {
+  for (auto at = text.find(placeholder); at != std::string::npos; at = text.find(placeholder, at + value.size())) {
+    text.replace(at, placeholder.size(), value);
   }
 }
 
@@ -134,7 +134,7 @@ std::string make_report(const ReportInput& input) {
   std::string page(kReportHtml);
   replace(page, "@CSS@", kReportCss);
   replace(page, "@JS@", kReportJs);
-  // A model named "@DATA@" must not take in the data.
+  // A model named "@DATA@" must not be replaced by the data.
   std::string title = escape(input.title);
   std::ranges::replace(title, '@', ' ');
   replace(page, "@TITLE@", title);

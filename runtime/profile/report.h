@@ -1,4 +1,4 @@
-// Traces and reports: the only place that makes them.
+// Traces and reports of profiles; no other code makes any.
 #pragma once
 
 #include <string>
@@ -13,19 +13,18 @@ namespace tenon::runtime {
 
 struct ReportInput {
   std::string title;
-  std::vector<std::pair<std::string, std::string>>
-      facts;  // rows that only the caller knows: accuracy, data set, command
+  std::vector<std::pair<std::string, std::string>> facts;  // rows of the caller: accuracy, data set, command
   const Executable* executable = nullptr;
   const Profile* profile = nullptr;
   const driver::Info* device = nullptr;  // may be null
 };
 
 // A self-contained HTML page: summary, the model coloured by device, cycles per layer, roofline, timeline of the
-// engines. It refers to nothing outside itself and needs nothing but a browser.
+// engines. The page loads nothing else and needs only a browser.
 std::string make_report(const ReportInput& input);
 
 // Chrome's trace event JSON, as Perfetto (ui.perfetto.dev) opens it: the machine's calls on the wall clock, and the
-// accelerator's engines and layers, in time of its own clock, launches behind each other.
+// accelerator's engines and layers, in time of its own clock, one launch after another.
 std::string make_trace(const ReportInput& input);
 
 }  // namespace tenon::runtime

@@ -3,7 +3,7 @@ const data = JSON.parse(document.getElementById('data').textContent);
 const $ = id => document.getElementById(id);
 const SVG = 'http://www.w3.org/2000/svg';
 
-// All text goes in as text nodes: names come from models and may hold anything.
+// All text is added as text nodes: names come from models and may have any characters.
 function el(tag, attrs = {}, ...children) {
   const svg = ['svg', 'g', 'rect', 'path', 'line', 'text', 'circle', 'polyline'].includes(tag);
   const node = svg ? document.createElementNS(SVG, tag) : document.createElement(tag);
@@ -40,18 +40,18 @@ function tip(event, title, lines = [], code = '') {
 }
 const untip = () => { $('tip').hidden = true; };
 
-// One layer is marked in every view at once.
-const marks = new Map();
-let marked = null;
+// A layer is highlighted in all views at once.
+const views = new Map();  // by layer: its nodes
+let highlighted = null;
 function register(layer, node) {
-  if (!marks.has(layer)) marks.set(layer, []);
-  marks.get(layer).push(node);
+  if (!views.has(layer)) views.set(layer, []);
+  views.get(layer).push(node);
 }
-function mark(layer) {
-  if (layer === marked) return;
-  for (const node of marks.get(marked) ?? []) node.classList.remove('on');
-  for (const node of marks.get(layer) ?? []) node.classList.add('on');
-  marked = layer;
+function highlight(layer) {
+  if (layer === highlighted) return;
+  for (const node of views.get(highlighted) ?? []) node.classList.remove('on');
+  for (const node of views.get(layer) ?? []) node.classList.add('on');
+  highlighted = layer;
   timeline?.draw();
 }
 let timeline = null;
@@ -86,7 +86,7 @@ function legend(id, entries) {
   $(id).append(...entries.map(([color, label]) => { const i = el('i'); i.style.background = color; return el('span', {}, i, label); }));
 }
 
-// Layers by longest path from the inputs, order in a layer by the mean of the neighbours above (and a pass below).
+// Ranks nodes by the longest path from the inputs, and orders a row by the mean of the neighbours above (then below).
 function layout(nodes, edges) {
   const into = nodes.map(() => []), out = nodes.map(() => []);
   for (const [a, b] of edges) if (a !== b) { into[b].push(a); out[a].push(b); }
@@ -98,19 +98,19 @@ function layout(nodes, edges) {
       if (--left[next] === 0) queue.push(next);
     }
   }
-  // Sources stand right above their first user, not all at the top.
+  // Sources are right above their first user, not all at the top.
   nodes.forEach((_, i) => { if (!into[i].length && out[i].length) rank[i] = Math.min(...out[i].map(o => rank[o])) - 1; });
   const rows = [];
   nodes.forEach((_, i) => { (rows[rank[i]] ??= []).push(i); });
-  // An edge over several rows keeps a free column in each, so that it runs beside the boxes and not behind them.
+  // An edge over several rows keeps a free column in each, so that it runs beside the boxes and does not cross them.
   const lanes = edges.filter(([a, b]) => a !== b).map(([a, b]) => ({ a, b, via: [] }));
   const items = rows.map(row => (row ?? []).map(i => ({ node: i })));
   for (const lane of lanes) {
     for (let r = rank[lane.a] + 1; r < rank[lane.b]; ++r) { const item = { lane }; lane.via.push(item); items[r].push(item); }
   }
   const at = nodes.map(() => 0);
-  const place = row => row.forEach((item, i) => { item.x = i - (row.length - 1) / 2; if (item.node !== undefined) at[item.node] = item.x; });
-  items.forEach(place);
+  const assignColumns = row => row.forEach((item, i) => { item.x = i - (row.length - 1) / 2; if (item.node !== undefined) at[item.node] = item.x; });
+  items.forEach(assignColumns);
   const mean = list => list.length ? list.reduce((a, b) => a + b, 0) / list.length : 0;
   for (let pass = 0; pass < 6; ++pass) {
     const down = pass % 2 === 0;
@@ -120,7 +120,7 @@ function layout(nodes, edges) {
         else { const i = item.lane.via.indexOf(item); item.key = down ? (i ? item.lane.via[i - 1].x : at[item.lane.a]) + 0.3 : item.lane.via[i + 1]?.x ?? at[item.lane.b]; }
       }
       row.sort((a, b) => a.key - b.key);
-      place(row);
+      assignColumns(row);
     });
   }
   return { items, lanes, at, rank };
@@ -173,8 +173,8 @@ function drawGraph() {
     const c = cost.get(node.name);
     if (c) lines.push(`${group(c.cycles)} cycles, ${short(c.macs)} MACs, ${percent(c.utilization)} utilization`);
     if (cpu.has(node.name)) lines.push(`${cpu.get(node.name).us.toFixed(1)} µs`);
-    g.addEventListener('mousemove', event => { tip(event, node.name, lines.filter(Boolean)); mark(node.name); });
-    g.addEventListener('mouseleave', () => { untip(); mark(null); });
+    g.addEventListener('mousemove', event => { tip(event, node.name, lines.filter(Boolean)); highlight(node.name); });
+    g.addEventListener('mouseleave', () => { untip(); highlight(null); });
     register(node.name, g);
     svg.append(g);
   });
@@ -196,8 +196,8 @@ function drawLayers() {
       el('td', {}, el('span', { class: 'name', title: l.name }, l.name), el('span', { class: 'op' }, l.op.replace(/^accel\./, ''))),
       el('td', { class: 'bar' }, el('span', { class: 'track' }, fill)), el('td', {}, group(l.cycles)), el('td', {}, short(l.macs)),
       el('td', {}, percent(l.utilization)), el('td', {}, bytes(l.read + l.write)));
-    row.addEventListener('mouseenter', () => mark(l.name));
-    row.addEventListener('mouseleave', () => mark(null));
+    row.addEventListener('mouseenter', () => highlight(l.name));
+    row.addEventListener('mouseleave', () => highlight(null));
     register(l.name, row);
     body.append(row);
   }
@@ -237,11 +237,11 @@ function drawRoofline() {
   for (const p of named) {
     const r = radius(p);
     const dot = el('circle', { class: 'dot', cx: X(p.x), cy: Y(p.y), r });
-    dot.addEventListener('mousemove', event => { tip(event, p.name, [p.op, `${p.y.toFixed(1)} MACs a cycle, ${p.x.toFixed(1)} MACs a byte`, `${(100 * p.y / Math.min(peak, slope * p.x)).toFixed(0)} % of its roof, ${group(p.cycles)} cycles`]); mark(p.name); });
-    dot.addEventListener('mouseleave', () => { untip(); mark(null); });
+    dot.addEventListener('mousemove', event => { tip(event, p.name, [p.op, `${p.y.toFixed(1)} MACs a cycle, ${p.x.toFixed(1)} MACs a byte`, `${(100 * p.y / Math.min(peak, slope * p.x)).toFixed(0)} % of its roof, ${group(p.cycles)} cycles`]); highlight(p.name); });
+    dot.addEventListener('mouseleave', () => { untip(); highlight(null); });
     register(p.name, dot);
     svg.append(dot);
-    // A label beside, above or below its dot, where it hits neither dot nor label.
+    // A label is beside, above or below its dot, where it overlaps neither a dot nor a label.
     const w = 6.4 * p.name.length, x = X(p.x), y = Y(p.y);
     const box = [[x + r + 5, y - 8], [x - r - 5 - w, y - 8], [x - w / 2, y + r + 3], [x - w / 2, y - r - 19]]
       .map(([x0, y0]) => ({ x0, y0, w, h: 16 })).find(b => b.x0 > L && b.x0 + w < W - R && b.y0 + 16 < H - B && b.y0 > Y(peak) && free(b));
@@ -263,9 +263,9 @@ class Timeline {
     canvas.addEventListener('pointerdown', e => { this.drag = { x: e.clientX, begin: this.begin }; canvas.setPointerCapture(e.pointerId); });
     canvas.addEventListener('pointerup', () => { this.drag = null; });
     canvas.addEventListener('pointermove', e => this.move(e));
-    canvas.addEventListener('pointerleave', () => { untip(); mark(null); });
+    canvas.addEventListener('pointerleave', () => { untip(); highlight(null); });
     canvas.addEventListener('keydown', e => {
-      const step = (this.end - this.begin) / 8, keys = { ArrowLeft: () => this.pan(-step), ArrowRight: () => this.pan(step), '+': () => this.zoom(0.7), '-': () => this.zoom(1.4), Home: () => this.all() };
+      const step = (this.end - this.begin) / 8, keys = { ArrowLeft: () => this.pan(-step), ArrowRight: () => this.pan(step), '+': () => this.zoom(0.7), '-': () => this.zoom(1.4), Home: () => this.showAll() };
       if (keys[e.key]) { e.preventDefault(); keys[e.key](); }
     });
     new ResizeObserver(() => this.draw()).observe(canvas);
@@ -279,9 +279,9 @@ class Timeline {
     for (const row of this.rows) row.list.sort((a, b) => a.begin - b.begin);
     this.last = Math.max(launch.cycles, ...this.rows.map(r => r.list.reduce((m, i) => Math.max(m, i.end), 0)));
     this.canvas.style.height = `${34 + this.rows.length * 42}px`;
-    this.all();
+    this.showAll();
   }
-  all() { this.begin = 0; this.end = this.last; this.draw(); }
+  showAll() { this.begin = 0; this.end = this.last; this.draw(); }
   pan(by) { const w = this.end - this.begin; this.begin = Math.max(0, Math.min(this.last - w, this.begin + by)); this.end = this.begin + w; this.draw(); }
   zoom(factor, around = (this.begin + this.end) / 2) {
     const w = Math.max(20, Math.min(this.last, (this.end - this.begin) * factor)), share = (around - this.begin) / (this.end - this.begin);
@@ -297,15 +297,15 @@ class Timeline {
       this.begin = Math.max(0, Math.min(this.last - w, this.drag.begin + by)); this.end = this.begin + w; untip(); this.draw(); return;
     }
     const row = this.rows[Math.floor((e.clientY - r.top - p.top) / p.row)], c = this.cycle(e), slack = (this.end - this.begin) / (p.right - p.left) * 2;
-    // Of what lies under the pointer the busy interval first: waits are the gaps around it.
+    // Of the intervals under the pointer a busy one comes first: waits are the gaps around it.
     const hit = row?.list.filter(i => i.begin - slack <= c && c <= i.end + slack).sort((a, b) => (a.kind - b.kind) || (a.end - a.begin) - (b.end - b.begin))[0];
     if (!hit || e.clientX - r.left < p.left) {
       if (row && e.clientX - r.left < p.left) tip(e, ENGINES[row.name] ?? row.name, [`busy ${group(row.busy)} cycles`, `waits for tokens ${group(row.stall)} cycles`]); else untip();
-      mark(null); return;
+      highlight(null); return;
     }
     const note = this.launch.instructions[hit.at], layer = this.layer(hit);
     tip(e, `${row.name.toUpperCase()} ${KINDS[hit.kind][0]}, ${group(hit.end - hit.begin)} cycles`, [`cycles ${group(hit.begin)} to ${group(hit.end)}`, layer ? `layer ${layer}` : '', note?.[1] ? `tile: ${note[1]}` : ''].filter(Boolean), note?.[2] ? `${hit.at}: ${note[2]}` : '');
-    mark(layer);
+    highlight(layer);
   }
   draw() {
     if (!this.launch) return;
@@ -329,10 +329,10 @@ class Timeline {
       g.fillStyle = faint; g.fillText(`busy ${(100 * row.busy / Math.max(1, this.launch.cycles)).toFixed(0)}${nbsp}%`, 0, y + 26);
       g.fillStyle = track; g.fillRect(p.left, y, p.right - p.left, height);
       g.save(); g.beginPath(); g.rect(p.left, y - 2, p.right - p.left, height + 4); g.clip();
-      // Waits low, work full height: what an engine does stands out. Intervals under a pixel fill one.
+      // Waits are low and work has the full height, so that work stands out. An interval is at least a pixel wide.
       for (const pass of [1, 2, 0]) for (const i of row.list) {
         if (i.kind !== pass || i.end < this.begin || i.begin > this.end) continue;
-        const x0 = X(i.begin), x1 = Math.max(X(i.end), x0 + 0.6), dim = marked && this.layer(i) !== marked;
+        const x0 = X(i.begin), x1 = Math.max(X(i.end), x0 + 0.6), dim = highlighted && this.layer(i) !== highlighted;
         g.globalAlpha = dim ? 0.28 : 1;
         g.fillStyle = colors[pass];
         const gap = x1 - x0 > 5 ? 1 : 0;
@@ -357,7 +357,7 @@ function drawTimeline() {
   $('launch').addEventListener('change', () => timeline.show(data.launches[$('launch').value]));
   $('zoom-in').addEventListener('click', () => timeline.zoom(0.5));
   $('zoom-out').addEventListener('click', () => timeline.zoom(2));
-  $('zoom-all').addEventListener('click', () => timeline.all());
+  $('zoom-all').addEventListener('click', () => timeline.showAll());
   timeline.show(data.launches[0]);
 }
 
@@ -366,8 +366,8 @@ function drawCpu() {
   const body = el('tbody');
   for (const c of data.cpu) {
     const row = el('tr', {}, el('td', {}, c.layer || '—'), el('td', {}, c.kernel), el('td', {}, c.us.toFixed(1)));
-    row.addEventListener('mouseenter', () => mark(c.layer));
-    row.addEventListener('mouseleave', () => mark(null));
+    row.addEventListener('mouseenter', () => highlight(c.layer));
+    row.addEventListener('mouseleave', () => highlight(null));
     register(c.layer, row);
     body.append(row);
   }

@@ -1,5 +1,5 @@
-// The report's page, style and script, compiled in from the files of the same names beside this header, so that a board
-// needs no data directory.
+// The report's page, style and script, compiled in from the files of these names in this folder, so that a board needs
+// no data directory.
 #pragma once
 
 #include <string_view>

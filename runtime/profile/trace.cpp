@@ -1,4 +1,4 @@
-// The timeline in the format that ui.perfetto.dev opens.
+// Writes the trace of a profile in the format that ui.perfetto.dev opens.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -12,10 +12,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kHost = 1, kDevice = 2;
-constexpr int kLayerRow = spec::kEngines;  // behind the engines
+constexpr int kLayerRow = spec::kEngines;  // after the rows of the engines
 
-Json label(std::string_view what, int process, int thread, std::string_view name) {
-  return {{"ph", "M"}, {"name", what}, {"pid", process}, {"tid", thread}, {"args", {{"name", name}}}};
+Json label(std::string_view kind, int process, int thread, std::string_view name) {
+  return {{"ph", "M"}, {"name", kind}, {"pid", process}, {"tid", thread}, {"args", {{"name", name}}}};
 }
 
 std::string_view describe(sim::Interval::Kind kind) {
@@ -43,7 +43,7 @@ std::string make_trace(const ReportInput& input) {
                       {"dur", static_cast<double>(call.end_ns - call.begin_ns) / 1e3},
                       {"args", {{"kernel", call.name}, {"device", call.device}}}});
   }
-  // Simulated cycles are not the wall's time: the device has a process and a clock of its own.
+  // Simulated cycles are not wall clock time: the device has a process and a clock of its own.
   double clock = input.device && input.device->clock_hz > 0 ? input.device->clock_hz : 100e6;
   events.push_back(label(
       "process_name", kDevice, 0,
@@ -87,7 +87,7 @@ std::string make_trace(const ReportInput& input) {
     }
     offset += end;
   }
-  // Names from a model may be any bytes: what is no UTF-8 is replaced, not refused.
+  // Names from a model may be any bytes: invalid UTF-8 is replaced, not refused.
   return Json{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ns"}}.dump(-1, ' ', false,
                                                                                   Json::error_handler_t::replace);
 }

@@ -1,4 +1,4 @@
-// Rectifiers, sigmoids and their relatives.
+// ReLU, sigmoid and their variants.
 #include <cmath>
 #include <limits>
 
@@ -8,27 +8,27 @@ namespace tenon::runtime::reference {
 namespace {
 
 template <class T>
-void clamp_all(const Tensor& in, Tensor& out, double lo, double hi) {
-  // Bounds are rounded into the range of T: towards each other for integers, so that no result leaves [lo, hi].
-  auto inside = [](double bound) {
+void clamp_elements(const Tensor& in, Tensor& out, double lo, double hi) {
+  // Bounds are rounded into the range of T: towards each other for integers, so that all results are in [lo, hi].
+  auto in_range = [](double bound) {
     if constexpr (std::is_floating_point_v<T>) return static_cast<T>(bound);
     if (bound < static_cast<double>(std::numeric_limits<T>::min())) return std::numeric_limits<T>::min();
     // 2^n of the range's upper end is exact.
     if (bound >= std::ldexp(1.0, std::numeric_limits<T>::digits)) return std::numeric_limits<T>::max();
     return static_cast<T>(bound);
   };
-  const T low = inside(std::is_integral_v<T> ? std::ceil(lo) : lo),
-          high = inside(std::is_integral_v<T> ? std::floor(hi) : hi);
+  const T low = in_range(std::is_integral_v<T> ? std::ceil(lo) : lo),
+          high = in_range(std::is_integral_v<T> ? std::floor(hi) : hi);
   std::ranges::transform(in.data<T>(), out.data<T>().begin(), [=](T x) { return std::min(std::max(x, low), high); });
 }
 
 Result clamp_between(Call& call, std::span<const Tensor> inputs, double lo, double hi) {
   call.expect_inputs(1);
-  call.expect_dtype(0, kNumbers);
+  call.expect_dtype(0, kNumericTypes);
   call.expect(lo <= hi, "min is above max");
   if (!call.ok()) return call.fail();
   Tensor out(inputs[0].dtype(), inputs[0].shape());
-  with_dtype<kNumbers>(out.dtype(), [&]<class T>(T) { clamp_all<T>(inputs[0], out, lo, hi); });
+  with_dtype<kNumericTypes>(out.dtype(), [&]<class T>(T) { clamp_elements<T>(inputs[0], out, lo, hi); });
   return std::vector{out};
 }
 

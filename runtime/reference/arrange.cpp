@@ -1,4 +1,4 @@
-// Elements in another order or number: split, stack, tile, triangles, blocks, padding from the tensor itself.
+// Rearranged and repeated elements: split, stack, tile, triangles, blocks, padding with elements of the tensor.
 #include <numeric>
 
 #include "runtime/reference/elements.h"
@@ -24,8 +24,8 @@ Result split(const Attrs& attrs, std::span<const Tensor> inputs) {
     shape[axis] = size;
     Tensor part(inputs[0].dtype(), shape);
     for (int64_t i = 0; i < part.size(); ++i) {
-      const int64_t o = i / (size * view.inner), rest = i % (size * view.inner);
-      copy_element(inputs[0], (o * view.length + first) * view.inner + rest, part, i);
+      const int64_t o = i / (size * view.inner), inner = i % (size * view.inner);
+      copy_element(inputs[0], (o * view.length + first) * view.inner + inner, part, i);
     }
     parts.push_back(std::move(part));
     first += size;
@@ -59,7 +59,7 @@ Result tile(const Attrs& attrs, std::span<const Tensor> inputs) {
   call.expect_inputs(1);
   const size_t rank = call.input(0).shape().size();
   const auto repeats = call.integers("repeats", rank, 0, kMaxExtent);
-  call.expect(repeats.size() == rank, "needs a number for each dim");
+  call.expect(repeats.size() == rank, "needs a count for each dim");
   if (!call.ok()) return call.fail();
   Shape shape = inputs[0].shape();
   for (size_t d = 0; d < rank; ++d) shape[d] *= repeats[d];
@@ -68,14 +68,14 @@ Result tile(const Attrs& attrs, std::span<const Tensor> inputs) {
   const auto strides = dense_strides(inputs[0].shape());
   Tensor out(inputs[0].dtype(), shape);
   gather_elements(inputs[0], out, [&](const Shape& at) {
-    int64_t place = 0;
-    for (size_t d = 0; d < rank; ++d) place += at[d] % inputs[0].shape()[d] * strides[d];
-    return place;
+    int64_t offset = 0;
+    for (size_t d = 0; d < rank; ++d) offset += at[d] % inputs[0].shape()[d] * strides[d];
+    return offset;
   });
   return std::vector{out};
 }
 
-// Sizes of the result, aligned at the end; -1 keeps x's.
+// The attribute has the sizes of the result, aligned at the last dim; -1 keeps the size of x.
 Result broadcast(const Attrs& attrs, std::span<const Tensor> inputs) {
   Call call("broadcast_to", attrs, inputs);
   call.expect_inputs(1);
@@ -85,9 +85,9 @@ Result broadcast(const Attrs& attrs, std::span<const Tensor> inputs) {
   call.expect(shape.size() >= x.size(), "x has more dims");
   for (size_t back = 1; back <= shape.size() && call.ok(); ++back) {
     int64_t& size = shape[shape.size() - back];
-    const int64_t own = back <= x.size() ? x[x.size() - back] : 1;
-    if (size == -1) size = own;
-    call.expect(own == size || own == 1, "x does not broadcast to the shape");
+    const int64_t extent = back <= x.size() ? x[x.size() - back] : 1;
+    if (size == -1) size = extent;
+    call.expect(extent == size || extent == 1, "x does not broadcast to the shape");
   }
   call.expect_size(shape);
   if (!call.ok()) return call.fail();
@@ -104,11 +104,11 @@ Result broadcast_dynamic(const Attrs& attrs, std::span<const Tensor> inputs) {
   const Shape& x = inputs[0].shape();
   Shape shape(std::max(x.size(), wanted.size()), 1);
   for (size_t back = 1; back <= shape.size() && call.ok(); ++back) {
-    const int64_t own = back <= x.size() ? x[x.size() - back] : 1;
+    const int64_t extent = back <= x.size() ? x[x.size() - back] : 1;
     const int64_t other = back <= wanted.size() ? wanted[wanted.size() - back] : 1;
     call.expect(other >= 0, "a size is negative");
-    call.expect(own == other || own == 1 || other == 1, "x does not broadcast to the shape");
-    shape[shape.size() - back] = own == 1 ? other : own;
+    call.expect(extent == other || extent == 1 || other == 1, "x does not broadcast to the shape");
+    shape[shape.size() - back] = extent == 1 ? other : extent;
   }
   if (call.ok()) call.expect_size(shape);
   if (!call.ok()) return call.fail();
@@ -154,14 +154,14 @@ Result reverse(const Attrs& attrs, std::span<const Tensor> inputs) {
   const auto rank = static_cast<int64_t>(call.input(0).shape().size());
   const auto axes = call.integers("axes", 0, -rank, rank - 1);
   if (!call.ok()) return call.fail();
-  std::vector<bool> turned(rank, false);
-  for (int64_t axis : axes) turned[axis < 0 ? axis + rank : axis] = true;
+  std::vector<bool> reversed(rank, false);
+  for (int64_t axis : axes) reversed[axis < 0 ? axis + rank : axis] = true;
   const auto strides = dense_strides(inputs[0].shape());
   Tensor out(inputs[0].dtype(), inputs[0].shape());
   gather_elements(inputs[0], out, [&](const Shape& at) {
-    int64_t place = 0;
-    for (int64_t d = 0; d < rank; ++d) place += (turned[d] ? out.shape()[d] - 1 - at[d] : at[d]) * strides[d];
-    return place;
+    int64_t offset = 0;
+    for (int64_t d = 0; d < rank; ++d) offset += (reversed[d] ? out.shape()[d] - 1 - at[d] : at[d]) * strides[d];
+    return offset;
   });
   return std::vector{out};
 }
@@ -184,16 +184,16 @@ Result reverse_sequence(const Attrs& attrs, std::span<const Tensor> inputs) {
   Tensor out(inputs[0].dtype(), inputs[0].shape());
   gather_elements(inputs[0], out, [&](const Shape& at) {
     const int64_t length = lengths[at[batch]];
-    int64_t place = 0;
+    int64_t offset = 0;
     for (int64_t d = 0; d < rank; ++d) {
-      place += (d == time && at[d] < length ? length - 1 - at[d] : at[d]) * strides[d];
+      offset += (d == time && at[d] < length ? length - 1 - at[d] : at[d]) * strides[d];
     }
-    return place;
+    return offset;
   });
   return std::vector{out};
 }
 
-// Padding whose elements are x's own: source(i, n) is the index in 0 .. n - 1 for the index i beside it.
+// Padding with elements of x: F(i, n) is the index in 0 .. n - 1 for index i, which may be outside.
 template <Name op, class F>
 Result pad_from_itself(const Attrs& attrs, std::span<const Tensor> inputs) {
   Call call(op.view(), attrs, inputs);
@@ -204,7 +204,7 @@ Result pad_from_itself(const Attrs& attrs, std::span<const Tensor> inputs) {
   if (!call.ok()) return call.fail();
   Shape shape = inputs[0].shape();
   for (size_t d = 0; d < rank; ++d) {
-    call.expect(shape[d] > 0 || before[d] + after[d] == 0, "an axis has nothing to pad it with");
+    call.expect(shape[d] > 0 || before[d] + after[d] == 0, "an axis without elements cannot be padded");
     shape[d] += before[d] + after[d];
   }
   call.expect_size(shape);
@@ -212,9 +212,9 @@ Result pad_from_itself(const Attrs& attrs, std::span<const Tensor> inputs) {
   const auto strides = dense_strides(inputs[0].shape());
   Tensor out(inputs[0].dtype(), shape);
   gather_elements(inputs[0], out, [&](const Shape& at) {
-    int64_t place = 0;
-    for (size_t d = 0; d < rank; ++d) place += F{}(at[d] - before[d], inputs[0].shape()[d]) * strides[d];
-    return place;
+    int64_t offset = 0;
+    for (size_t d = 0; d < rank; ++d) offset += F{}(at[d] - before[d], inputs[0].shape()[d]) * strides[d];
+    return offset;
   });
   return std::vector{out};
 }
@@ -291,7 +291,7 @@ std::span<const Entry> arrange_kernels() {
       {"reverse_sequence", reverse_sequence},
       padding<"pad_edge">([](int64_t i, int64_t n) { return std::clamp<int64_t>(i, 0, n - 1); }),
       padding<"pad_wrap">([](int64_t i, int64_t n) { return modulo(i, n); }),
-      // There and back again, the borders once: a period of 2 * n - 2.
+      // Forward and backward, with the first and the last element once: a period of 2 * n - 2.
       padding<"pad_reflect">([](int64_t i, int64_t n) {
         const int64_t period = std::max<int64_t>(2 * n - 2, 1), at = modulo(i, period);
         return at < n ? at : period - at;

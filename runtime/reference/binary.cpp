@@ -32,7 +32,7 @@ Result power(const Attrs& attrs, std::span<const Tensor> inputs) {
     });
     if (!call.ok()) return call.fail();
   }
-  return zip_elements<"power", kNumbers>(attrs, inputs, [](auto a, auto b) {
+  return zip_elements<"power", kNumericTypes>(attrs, inputs, [](auto a, auto b) {
     if constexpr (kIsReal<decltype(a)>) return std::pow(a, b);
     uint64_t result = 1, base = static_cast<uint64_t>(a);
     for (auto n = static_cast<uint64_t>(b); n > 0; n /= 2, base *= base) {
@@ -62,37 +62,37 @@ constexpr Entry shift(F) {
 
 std::span<const Entry> binary_kernels() {
   static constexpr Entry kEntries[] = {
-      binary<"add", kNumbers>([](auto a, auto b) {
+      binary<"add", kNumericTypes>([](auto a, auto b) {
         if constexpr (kIsReal<decltype(a)>) return a + b;
         else return static_cast<decltype(a)>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
       }),
-      binary<"subtract", kNumbers>([](auto a, auto b) {
+      binary<"subtract", kNumericTypes>([](auto a, auto b) {
         if constexpr (kIsReal<decltype(a)>) return a - b;
         else return static_cast<decltype(a)>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
       }),
-      binary<"multiply", kNumbers>([](auto a, auto b) {
+      binary<"multiply", kNumericTypes>([](auto a, auto b) {
         if constexpr (kIsReal<decltype(a)>) return a * b;
         else return static_cast<decltype(a)>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
       }),
-      division<"divide", kNumbers>(kDivide),
-      division<"floor_divide", kNumbers>([](auto a, auto b) {
+      division<"divide", kNumericTypes>(kDivide),
+      division<"floor_divide", kNumericTypes>([](auto a, auto b) {
         if constexpr (kIsReal<decltype(a)>) return std::floor(a / b);
         else return static_cast<decltype(a)>(kDivide(a, b) - (kRemainder(a, b) != 0 && (a < 0) != (b < 0)));
       }),
-      division<"remainder", kNumbers>(kRemainder),
-      division<"modulo", kNumbers>([](auto a, auto b) {
-        const auto rest = kRemainder(a, b);
-        return static_cast<decltype(a)>(rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest);
+      division<"remainder", kNumericTypes>(kRemainder),
+      division<"modulo", kNumericTypes>([](auto a, auto b) {
+        const auto remainder = kRemainder(a, b);
+        return static_cast<decltype(a)>(remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder);
       }),
       {"power", power},
-      binary<"maximum", kNumbers>([](auto a, auto b) { return a > b || a != a ? a : b; }),
-      binary<"minimum", kNumbers>([](auto a, auto b) { return a < b || a != a ? a : b; }),
+      binary<"maximum", kNumericTypes>([](auto a, auto b) { return a > b || a != a ? a : b; }),
+      binary<"minimum", kNumericTypes>([](auto a, auto b) { return a < b || a != a ? a : b; }),
       binary<"equal", kAnyDType>([](auto a, auto b) { return a == b; }),
       binary<"not_equal", kAnyDType>([](auto a, auto b) { return a != b; }),
-      binary<"less", kNumbers>([](auto a, auto b) { return a < b; }),
-      binary<"less_equal", kNumbers>([](auto a, auto b) { return a <= b; }),
-      binary<"greater", kNumbers>([](auto a, auto b) { return a > b; }),
-      binary<"greater_equal", kNumbers>([](auto a, auto b) { return a >= b; }),
+      binary<"less", kNumericTypes>([](auto a, auto b) { return a < b; }),
+      binary<"less_equal", kNumericTypes>([](auto a, auto b) { return a <= b; }),
+      binary<"greater", kNumericTypes>([](auto a, auto b) { return a > b; }),
+      binary<"greater_equal", kNumericTypes>([](auto a, auto b) { return a >= b; }),
       binary<"logical_and", kBoolean>([](bool a, bool b) { return a && b; }),
       binary<"logical_or", kBoolean>([](bool a, bool b) { return a || b; }),
       binary<"logical_xor", kBoolean>([](bool a, bool b) { return a != b; }),

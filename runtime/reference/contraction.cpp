@@ -16,15 +16,15 @@ void expect_factors(Call& call) {
   call.expect_one_dtype();
 }
 
-// rows [count][taps] times weights [outputs][taps].
+// rows [count][depth] times weights [outputs][depth].
 template <class T>
-void multiply_rows(std::span<const T> rows, std::span<const T> weights, std::span<Sum<T>> out, int64_t taps,
+void multiply_rows(std::span<const T> rows, std::span<const T> weights, std::span<Sum<T>> out, int64_t depth,
                    int64_t outputs) {
-  const std::vector<Factor<T>> prepared = prepare(weights, outputs, taps);
-  std::vector<Factor<T>> column(taps);
+  const std::vector<Factor<T>> prepared = prepare(weights, outputs, depth);
+  std::vector<Factor<T>> column(depth);
   const int64_t count = outputs ? static_cast<int64_t>(out.size()) / outputs : 0;
   for (int64_t n = 0; n < count; ++n) {
-    std::copy_n(rows.begin() + n * taps, taps, column.begin());
+    std::copy_n(rows.begin() + n * depth, depth, column.begin());
     multiply(column, prepared, outputs, out.data() + n * outputs);
   }
 }
@@ -36,13 +36,13 @@ Result dense(const Attrs& attrs, std::span<const Tensor> inputs) {
   call.expect_rank(1, 2);
   call.expect(call.dim(0, 1) == call.dim(1, 1), "the features differ");
   if (!call.ok()) return call.fail();
-  const int64_t taps = call.dim(0, 1), outputs = call.dim(1, 0);
+  const int64_t depth = call.dim(0, 1), outputs = call.dim(1, 0);
   const Shape shape{call.dim(0, 0), outputs};
   call.expect_size(shape);
   if (!call.ok()) return call.fail();
   Tensor out(product_dtype(inputs[0].dtype()), shape);
   with_dtype<kFactors>(inputs[0].dtype(), [&]<class T>(T) {
-    multiply_rows<T>(inputs[0].data<T>(), inputs[1].data<T>(), out.data<Sum<T>>(), taps, outputs);
+    multiply_rows<T>(inputs[0].data<T>(), inputs[1].data<T>(), out.data<Sum<T>>(), depth, outputs);
   });
   return std::vector{out};
 }
@@ -50,29 +50,29 @@ Result dense(const Attrs& attrs, std::span<const Tensor> inputs) {
 template <class T>
 void multiply_matrices(const Tensor& a, const Tensor& b, Tensor& out) {
   const size_t rank = out.shape().size();
-  const int64_t rows = out.shape()[rank - 2], columns = out.shape()[rank - 1], taps = a.shape().back();
+  const int64_t rows = out.shape()[rank - 2], columns = out.shape()[rank - 1], depth = a.shape().back();
   const int64_t matrices = element_count(std::span(out.shape()).first(rank - 2));
-  std::vector<T> columns_first(columns * taps);
+  std::vector<T> columns_first(columns * depth);
   for (int64_t matrix = 0; matrix < matrices; ++matrix) {
     // The matrix's index in an operand whose leading dims may be 1 or absent.
     auto index_in = [&](const Shape& shape) {
-      int64_t rest = matrix, index = 0, scale = 1;
+      int64_t remaining = matrix, index = 0, scale = 1;
       for (size_t back = 3; back <= rank; ++back) {
-        const int64_t size = out.shape()[rank - back], at = rest % size;
-        rest /= size;
+        const int64_t size = out.shape()[rank - back], at = remaining % size;
+        remaining /= size;
         if (back > shape.size()) continue;
-        const int64_t own = shape[shape.size() - back];
-        index += (own == 1 ? 0 : at) * scale;
-        scale *= own;
+        const int64_t extent = shape[shape.size() - back];
+        index += (extent == 1 ? 0 : at) * scale;
+        scale *= extent;
       }
       return index;
     };
-    const auto left = a.data<T>().subspan(index_in(a.shape()) * rows * taps, rows * taps);
-    const auto right = b.data<T>().subspan(index_in(b.shape()) * taps * columns, taps * columns);
-    for (int64_t k = 0; k < taps; ++k) {
-      for (int64_t m = 0; m < columns; ++m) columns_first[m * taps + k] = right[k * columns + m];
+    const auto left = a.data<T>().subspan(index_in(a.shape()) * rows * depth, rows * depth);
+    const auto right = b.data<T>().subspan(index_in(b.shape()) * depth * columns, depth * columns);
+    for (int64_t k = 0; k < depth; ++k) {
+      for (int64_t m = 0; m < columns; ++m) columns_first[m * depth + k] = right[k * columns + m];
     }
-    multiply_rows<T>(left, columns_first, out.data<Sum<T>>().subspan(matrix * rows * columns, rows * columns), taps,
+    multiply_rows<T>(left, columns_first, out.data<Sum<T>>().subspan(matrix * rows * columns, rows * columns), depth,
                      columns);
   }
 }
@@ -125,19 +125,19 @@ Result einsum(const Attrs& attrs, std::span<const Tensor> inputs) {
   for (char axis : summed) sum_shape.push_back(sizes[axis]);
   call.expect_size(shape);
   if (!call.ok()) return call.fail();
-  // How far a step along each axis of the result, or of the sum, goes in each input.
+  // By input: its stride along each of the axes, which are those of the result or of the sum.
   auto strides_of = [&](const std::string& axes) {
-    std::vector<std::vector<int64_t>> all;
+    std::vector<std::vector<int64_t>> of_inputs;
     for (size_t n = 0; n < inputs.size(); ++n) {
-      const auto own = dense_strides(inputs[n].shape());
+      const auto input_strides = dense_strides(inputs[n].shape());
       std::vector<int64_t> strides(axes.size(), 0);
-      for (size_t d = 0; d < own.size(); ++d) {
-        const size_t place = axes.find(parsed->inputs[n][d]);
-        if (place != std::string::npos) strides[place] += own[d];
+      for (size_t d = 0; d < input_strides.size(); ++d) {
+        const size_t axis = axes.find(parsed->inputs[n][d]);
+        if (axis != std::string::npos) strides[axis] += input_strides[d];
       }
-      all.push_back(strides);
+      of_inputs.push_back(strides);
     }
-    return all;
+    return of_inputs;
   };
   const auto out_strides = strides_of(parsed->output), sum_strides = strides_of(summed);
   auto dot = [](const Shape& at, const std::vector<int64_t>& strides) {

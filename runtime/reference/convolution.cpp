@@ -1,5 +1,5 @@
 // Convolutions over one to three spatial dims: for each output pixel the window is gathered into a column, and the
-// column is multiplied with all output channels. That is the definition, with the loops in the order that caches like.
+// column is multiplied with all output channels: the definition, with the loops in a cache-friendly order.
 #include <algorithm>
 #include <array>
 
@@ -9,7 +9,8 @@ namespace tenon::runtime::reference {
 namespace {
 
 constexpr int64_t kMaxAttr = 1 << 20;
-using Spatial = std::array<int64_t, 3>;  // depth, height, width; what an operator lacks in front has size 1
+using Spatial =
+    std::array<int64_t, 3>;  // depth, height, width; leading dims that the operator does not have are of size 1
 
 struct Convolution {
   int64_t batch = 0, channels = 0, outputs = 0, groups = 1, pad_value = 0;
@@ -18,17 +19,18 @@ struct Convolution {
 
   int64_t in_map() const { return in[0] * in[1] * in[2]; }
   int64_t out_map() const { return out[0] * out[1] * out[2]; }
-  int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
+  int64_t kernel_size() const { return kernel[0] * kernel[1] * kernel[2]; }
 };
 
 template <class T>
 void convolve(const Convolution& c, std::span<const T> x, std::span<const T> w, std::span<Sum<T>> out) {
   const int64_t group_in = c.channels / c.groups, group_out = c.outputs / c.groups;
-  const int64_t taps = group_in * c.taps();
-  std::vector<Factor<T>> column(taps);
+  const int64_t depth = group_in * c.kernel_size();
+  std::vector<Factor<T>> column(depth);
   std::vector<Sum<T>> result(group_out);
   for (int64_t g = 0; g < c.groups; ++g) {
-    const std::vector<Factor<T>> weights = prepare(w.subspan(g * group_out * taps, group_out * taps), group_out, taps);
+    const std::vector<Factor<T>> weights =
+        prepare(w.subspan(g * group_out * depth, group_out * depth), group_out, depth);
     for (int64_t n = 0; n < c.batch; ++n) {
       const T* image = x.data() + (n * c.channels + g * group_in) * c.in_map();
       Sum<T>* image_out = out.data() + (n * c.outputs + g * group_out) * c.out_map();
@@ -40,10 +42,10 @@ void convolve(const Convolution& c, std::span<const T> x, std::span<const T> w, 
             for (int64_t i = 0; i < group_in; ++i) {
               for (int64_t kz = 0; kz < c.kernel[0]; ++kz) {
                 const int64_t z = oz * c.strides[0] - c.before[0] + kz * c.dilation[0];
-                const bool plane_inside = z >= 0 && z < c.in[0];
+                const bool slice_inside = z >= 0 && z < c.in[0];
                 for (int64_t ky = 0; ky < c.kernel[1]; ++ky) {
                   const int64_t y = oy * c.strides[1] - c.before[1] + ky * c.dilation[1];
-                  const bool row_inside = plane_inside && y >= 0 && y < c.in[1];
+                  const bool row_inside = slice_inside && y >= 0 && y < c.in[1];
                   const T* row = image + (row_inside ? ((i * c.in[0] + z) * c.in[1] + y) * c.in[2] : 0);
                   for (int64_t kx = 0; kx < c.kernel[2]; ++kx) {
                     const int64_t column_x = ox * c.strides[2] - c.before[2] + kx * c.dilation[2];
@@ -62,7 +64,7 @@ void convolve(const Convolution& c, std::span<const T> x, std::span<const T> w, 
   }
 }
 
-// Each input element adds its multiples of the kernel to the places that it reaches.
+// Each input element adds its multiples of the kernel to the output elements under the kernel.
 template <class T>
 void convolve_transposed(const Convolution& c, std::span<const T> x, std::span<const T> w, std::span<T> out) {
   const int64_t group_in = c.channels / c.groups, group_out = c.outputs / c.groups;
@@ -73,16 +75,17 @@ void convolve_transposed(const Convolution& c, std::span<const T> x, std::span<c
         const Spatial from{at / (c.in[1] * c.in[2]), at / c.in[2] % c.in[1], at % c.in[2]};
         for (int64_t m = 0; m < group_out; ++m) {
           T* map = out.data() + (n * c.outputs + i / group_in * group_out + m) * c.out_map();
-          for (int64_t tap = 0; tap < c.taps(); ++tap) {
-            const Spatial k{tap / (c.kernel[1] * c.kernel[2]), tap / c.kernel[2] % c.kernel[1], tap % c.kernel[2]};
+          for (int64_t kernel_index = 0; kernel_index < c.kernel_size(); ++kernel_index) {
+            const Spatial k{kernel_index / (c.kernel[1] * c.kernel[2]), kernel_index / c.kernel[2] % c.kernel[1],
+                            kernel_index % c.kernel[2]};
             int64_t to = 0;
             bool inside = true;
             for (int d : {0, 1, 2}) {
-              const int64_t place = from[d] * c.strides[d] - c.before[d] + k[d] * c.dilation[d];
-              inside &= place >= 0 && place < c.out[d];
-              to = to * c.out[d] + place;
+              const int64_t coordinate = from[d] * c.strides[d] - c.before[d] + k[d] * c.dilation[d];
+              inside &= coordinate >= 0 && coordinate < c.out[d];
+              to = to * c.out[d] + coordinate;
             }
-            if (inside) map[to] += value * w[(i * group_out + m) * c.taps() + tap];
+            if (inside) map[to] += value * w[(i * group_out + m) * c.kernel_size() + kernel_index];
           }
         }
       }
@@ -90,7 +93,7 @@ void convolve_transposed(const Convolution& c, std::span<const T> x, std::span<c
   }
 }
 
-// Reads what both kinds share; `rank` is the number of spatial dims.
+// Reads the common attributes of both kinds; `rank` is the number of spatial dims.
 Convolution read(Call& call, int rank, bool transposed) {
   call.expect_inputs(2);
   call.expect_dtype(0, transposed ? kReals : kFactors);
@@ -125,7 +128,8 @@ Convolution read(Call& call, int rank, bool transposed) {
     } else {
       c.out[d] = window_count(c.in[d], c.kernel[d], c.strides[d], c.before[d], c.after[d], c.dilation[d], false);
     }
-    call.expect(c.out[d] > 0, transposed ? "the padding leaves nothing" : "the kernel reaches beyond the padded input");
+    call.expect(c.out[d] > 0, transposed ? "the result is empty after padding is removed"
+                                         : "the kernel is larger than the padded input");
     shape.push_back(c.out[d]);
   }
   call.expect_size(shape);

@@ -1,20 +1,21 @@
-// Tensors made of attributes, and random ones made of a key.
+// Kernels that create tensors from attributes, and random tensors from a key.
 //
 // Random bits are Threefry-2x32 with 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011):
-// word i of a tensor is half i % 2 of the block whose counter is (i / 2, purpose). A key is two words; the same key
-// gives the same numbers on every machine.
+// 32-bit word i of a tensor is half i % 2 of the block whose counter is (i / 2, purpose). A key is two 32-bit words;
+// the same key gives the same values on every machine.
 #include <array>
 #include <cmath>
 
 #include "runtime/reference/elements.h"
+#include "support/try.h"
 
 namespace tenon::runtime::reference {
 namespace {
 
 Expected<DType> read_dtype(Call& call) {
-  auto dtype = parse_dtype(call.string("dtype"));
+  const std::string name = call.string("dtype");
   if (!call.ok()) return call.fail();
-  return dtype;
+  return parse_dtype(name);
 }
 
 Result full(const Attrs& attrs, std::span<const Tensor> inputs) {
@@ -22,9 +23,8 @@ Result full(const Attrs& attrs, std::span<const Tensor> inputs) {
   call.expect_inputs(0);
   const Shape shape = call.integers("shape", 0, 0, kMaxExtent);
   const double value = call.real("value");
-  const auto dtype = read_dtype(call);
-  if (!dtype) return std::unexpected(dtype.error());
-  call.expect(representable(*dtype, value), "the value is none of the dtype");
+  TENON_TRY_ASSIGN(dtype, read_dtype(call));
+  call.expect(representable(*dtype, value), "the value is not representable in the dtype");
   call.expect_size(shape);
   if (!call.ok()) return call.fail();
   Tensor out(*dtype, shape);
@@ -37,16 +37,16 @@ Result arange(const Attrs& attrs, std::span<const Tensor> inputs) {
   call.expect_inputs(0);
   const double start = call.real("start"), step = call.real("step");
   const int64_t count = call.integer("count", 0, kMaxExtent);
-  const auto dtype = read_dtype(call);
-  if (!dtype) return std::unexpected(dtype.error());
-  call.expect(kNumbers.contains(*dtype), "bools do not count");
+  TENON_TRY_ASSIGN(dtype, read_dtype(call));
+  call.expect(kNumericTypes.contains(*dtype), "the dtype must not be bool");
   if (call.ok()) {
     const double last = start + step * static_cast<double>(std::max<int64_t>(count - 1, 0));
-    call.expect(representable(*dtype, start) && representable(*dtype, last), "an element is none of the dtype");
+    call.expect(representable(*dtype, start) && representable(*dtype, last),
+                "an element is not representable in the dtype");
   }
   if (!call.ok()) return call.fail();
   Tensor out(*dtype, Shape{count});
-  with_dtype<kNumbers>(*dtype, [&]<class T>(T) {
+  with_dtype<kNumericTypes>(*dtype, [&]<class T>(T) {
     for (int64_t i = 0; i < count; ++i) out.data<T>()[i] = static_cast<T>(start + step * static_cast<double>(i));
   });
   return std::vector{out};
@@ -57,8 +57,7 @@ Result eye(const Attrs& attrs, std::span<const Tensor> inputs) {
   call.expect_inputs(0);
   const int64_t rows = call.integer("rows", 0, kMaxExtent), columns = call.integer("columns", 0, kMaxExtent);
   const int64_t diagonal = call.integer("diagonal", -kMaxExtent, kMaxExtent);
-  const auto dtype = read_dtype(call);
-  if (!dtype) return std::unexpected(dtype.error());
+  TENON_TRY_ASSIGN(dtype, read_dtype(call));
   const Shape shape{rows, columns};
   call.expect_size(shape);
   if (!call.ok()) return call.fail();
@@ -118,7 +117,7 @@ class Random {
 void expect_key(Call& call) {
   call.expect_inputs(1);
   call.expect_dtype(0, {DType::kI32});
-  call.expect(call.input(0).shape() == Shape{2}, "a key is two words");
+  call.expect(call.input(0).shape() == Shape{2}, "a key has two elements");
 }
 
 Result random_split(const Attrs& attrs, std::span<const Tensor> inputs) {
@@ -138,8 +137,7 @@ Result random_values(const Attrs& attrs, std::span<const Tensor> inputs) {
   expect_key(call);
   const Shape shape = call.integers("shape", 0, 0, kMaxExtent);
   const double a = call.real("a"), b = call.real("b");
-  const auto dtype = read_dtype(call);
-  if (!dtype) return std::unexpected(dtype.error());
+  TENON_TRY_ASSIGN(dtype, read_dtype(call));
   call.expect(kReals.contains(*dtype), "the dtype must be f32 or f64");
   call.expect_size(shape);
   if (!call.ok()) return call.fail();

@@ -1,4 +1,4 @@
-// Sets of dtypes, in which operators and kernels say what they take; and the way from a dtype to the C++ type.
+// Sets of dtypes, which operators and kernels state as supported; and the dispatch from a dtype to the C++ type.
 #pragma once
 
 #include <cstdint>
@@ -29,26 +29,26 @@ struct DTypes {
 inline constexpr DTypes kBoolean{DType::kBool}, kReals{DType::kF32, DType::kF64}, kIndices{DType::kI32, DType::kI64};
 inline constexpr DTypes kSignedIntegers{DType::kI8, DType::kI16, DType::kI32, DType::kI64};
 inline constexpr DTypes kIntegers = kSignedIntegers | DTypes{DType::kU8, DType::kU16};
-inline constexpr DTypes kNumbers = kIntegers | kReals, kSignedNumbers = kSignedIntegers | kReals;
-inline constexpr DTypes kAnyDType = kNumbers | kBoolean;
+inline constexpr DTypes kNumericTypes = kIntegers | kReals, kSignedNumericTypes = kSignedIntegers | kReals;
+inline constexpr DTypes kAnyDType = kNumericTypes | kBoolean;
 
-// visit(T{}) for the C++ type of `dtype`, which must be one of `allowed`: only those are compiled.
+// visit(T{}) for the C++ type of `dtype`, which must be one of `allowed`: `visit` is compiled for these only.
 template <DTypes allowed, class F>
 void with_dtype(DType dtype, F&& visit) {
-  auto one = [&]<class T>(T) {
+  auto call = [&]<class T>(T) {
     if constexpr (allowed.contains(dtype_of<T>)) visit(T{});
     else std::unreachable();
   };
   switch (dtype) {
-    case DType::kBool: one(bool{}); break;
-    case DType::kI8: one(int8_t{}); break;
-    case DType::kU8: one(uint8_t{}); break;
-    case DType::kI16: one(int16_t{}); break;
-    case DType::kU16: one(uint16_t{}); break;
-    case DType::kI32: one(int32_t{}); break;
-    case DType::kI64: one(int64_t{}); break;
-    case DType::kF32: one(float{}); break;
-    case DType::kF64: one(double{}); break;
+    case DType::kBool: call(bool{}); break;
+    case DType::kI8: call(int8_t{}); break;
+    case DType::kU8: call(uint8_t{}); break;
+    case DType::kI16: call(int16_t{}); break;
+    case DType::kU16: call(uint16_t{}); break;
+    case DType::kI32: call(int32_t{}); break;
+    case DType::kI64: call(int64_t{}); break;
+    case DType::kF32: call(float{}); break;
+    case DType::kF64: call(double{}); break;
   }
 }
 

@@ -9,20 +9,21 @@
 namespace tenon::runtime::reference {
 namespace {
 
-// The axes of one term, "..." becoming `hidden` digits.
+// The axes of one term; "..." becomes `hidden` digits.
 Expected<std::string> axes_of(std::string_view term, int64_t hidden) {
   std::string axes;
   bool dots = false;
   for (size_t i = 0; i < term.size(); ++i) {
     if (term[i] == '.') {
-      if (dots || !term.substr(i).starts_with("...")) return error(fmt::format("'{}' has a dot too many", term));
+      if (dots || !term.substr(i).starts_with("..."))
+        return error(fmt::format("'{}' has a dot that is not part of one \"...\"", term));
       dots = true;
       i += 2;
       for (int64_t d = hidden; d-- > 0;) axes += static_cast<char>('0' + d);
     } else if (std::isalpha(static_cast<unsigned char>(term[i])) != 0) {
       axes += term[i];
     } else {
-      return error(fmt::format("'{}' is no letter of an axis", term[i]));
+      return error(fmt::format("'{}' is not a letter", term[i]));
     }
   }
   return axes;

@@ -11,10 +11,11 @@
 namespace tenon::runtime::reference {
 
 struct Einsum {
-  std::vector<std::string> inputs;  // a character an axis; those of "..." are digits, the last axis being '0'
+  std::vector<std::string>
+      inputs;  // a character an axis; the axes of "..." are the characters '9' .. '0', the last one '0'
   std::string output;
 
-  // For inputs of these ranks. Without "->" the result has the letters that come once, in alphabetical order.
+  // For inputs of these ranks. Without "->" the result has the letters that occur once, in alphabetical order.
   static Expected<Einsum> parse(std::string_view equation, const std::vector<int64_t>& ranks);
   // The letters that are summed over.
   std::string summed() const;

@@ -11,11 +11,11 @@ std::vector<int64_t> dense_strides(const Shape& shape) {
 Shape broadcast_shape(Call& call) {
   Shape shape;
   for (size_t n = 0; n < call.count(); ++n) {
-    const Shape& own = call.input(n).shape();
-    if (own.size() > shape.size()) shape.insert(shape.begin(), own.size() - shape.size(), 1);
-    for (size_t back = 1; back <= own.size(); ++back) {
+    const Shape& input = call.input(n).shape();
+    if (input.size() > shape.size()) shape.insert(shape.begin(), input.size() - shape.size(), 1);
+    for (size_t back = 1; back <= input.size(); ++back) {
       int64_t& size = shape[shape.size() - back];
-      const int64_t next = own[own.size() - back];
+      const int64_t next = input[input.size() - back];
       call.expect(size == next || size == 1 || next == 1, "the shapes do not broadcast");
       if (size == 1) size = next;
     }
@@ -26,10 +26,10 @@ Shape broadcast_shape(Call& call) {
 
 Tensor broadcast_to(const Tensor& tensor, const Shape& shape) {
   if (tensor.shape() == shape) return tensor;
-  const std::vector<int64_t> own = dense_strides(tensor.shape());
+  const std::vector<int64_t> from_strides = dense_strides(tensor.shape());
   std::vector<int64_t> strides(shape.size(), 0);
-  const size_t lead = shape.size() - own.size();
-  for (size_t i = 0; i < own.size(); ++i) strides[lead + i] = tensor.shape()[i] == 1 ? 0 : own[i];
+  const size_t lead = shape.size() - from_strides.size();
+  for (size_t i = 0; i < from_strides.size(); ++i) strides[lead + i] = tensor.shape()[i] == 1 ? 0 : from_strides[i];
   Tensor out(tensor.dtype(), shape);
   gather_elements(tensor, out, [&](const Shape& at) {
     int64_t offset = 0;

@@ -1,4 +1,4 @@
-// Moving elements of any dtype, and tensors as lines along an axis.
+// Copies of elements of any dtype, broadcasts and transposes, and tensors as lines along an axis.
 #pragma once
 
 #include <cstring>
@@ -9,7 +9,7 @@ namespace tenon::runtime::reference {
 
 std::vector<int64_t> dense_strides(const Shape& shape);
 
-// Goes through all indices of `shape`, the last dim fastest.
+// Visits all indices of `shape`, the last dim fastest.
 template <class F>
 void for_each_index(const Shape& shape, F&& visit) {
   Shape at(shape.size(), 0);
@@ -40,12 +40,12 @@ void gather_elements(const Tensor& from, Tensor& to, F&& offset) {
 
 // The shape to which all inputs broadcast: sizes are equal, or 1.
 Shape broadcast_shape(Call& call);
-// `tensor` repeated to `shape`, to which it broadcasts; itself where it has it.
+// `tensor` repeated to `shape`, to which it broadcasts; the tensor itself if it has that shape.
 Tensor broadcast_to(const Tensor& tensor, const Shape& shape);
 // Dim i of the result is dim axes[i] of `tensor`.
 Tensor transposed(const Tensor& tensor, const std::vector<int64_t>& axes);
 
-// visit(at) for each line along the axis, at(k) being the place of its k-th element.
+// visit(at) for each line along the axis; at(k) is the offset of its k-th element.
 template <class F>
 void for_each_line(const AxisView& view, F&& visit) {
   for (int64_t o = 0; o < view.outer; ++o) {
@@ -55,7 +55,7 @@ void for_each_line(const AxisView& view, F&& visit) {
   }
 }
 
-// `index` of an axis of `size` elements; negative ones count from the end. -1 where there is none.
+// `index` of an axis of `size` elements; negative ones count from the end. -1: out of bounds.
 inline int64_t wrap_index(int64_t index, int64_t size) {
   if (index < 0) index += size;
   return index >= 0 && index < size ? index : -1;

@@ -1,9 +1,10 @@
-// Copies, casts, choices and biases.
+// Copies, casts, selection and biases.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "runtime/reference/elements.h"
+#include "support/try.h"
 
 namespace tenon::runtime::reference {
 namespace {
@@ -26,10 +27,10 @@ Result select(const Attrs& attrs, std::span<const Tensor> inputs) {
   const Tensor condition = broadcast_to(inputs[0], shape), a = broadcast_to(inputs[1], shape),
                b = broadcast_to(inputs[2], shape);
   Tensor out(a.dtype(), shape);
-  const auto choice = condition.data<bool>();
-  for (size_t i = 0; i < choice.size(); ++i) {
-    const auto at = static_cast<int64_t>(i);
-    copy_element(choice[i] ? a : b, at, out, at);
+  const auto select_a = condition.data<bool>();
+  for (size_t i = 0; i < select_a.size(); ++i) {
+    const auto offset = static_cast<int64_t>(i);
+    copy_element(select_a[i] ? a : b, offset, out, offset);
   }
   return std::vector{out};
 }
@@ -37,7 +38,7 @@ Result select(const Attrs& attrs, std::span<const Tensor> inputs) {
 Result bias_add(const Attrs& attrs, std::span<const Tensor> inputs) {
   Call call("bias_add", attrs, inputs);
   call.expect_inputs(2);
-  call.expect_dtype(0, kNumbers);
+  call.expect_dtype(0, kNumericTypes);
   call.expect_one_dtype();
   call.expect_rank(1, 1);
   const int64_t axis = call.axis("axis", static_cast<int64_t>(call.input(0).shape().size()));
@@ -45,7 +46,7 @@ Result bias_add(const Attrs& attrs, std::span<const Tensor> inputs) {
   if (!call.ok()) return call.fail();
   Tensor out(inputs[0].dtype(), inputs[0].shape());
   const AxisView view = view_axis(inputs[0].shape(), axis);
-  with_dtype<kNumbers>(out.dtype(), [&]<class T>(T) {
+  with_dtype<kNumericTypes>(out.dtype(), [&]<class T>(T) {
     auto from = inputs[0].data<T>(), bias = inputs[1].data<T>();
     auto to = out.data<T>();
     for (int64_t i = 0; i < static_cast<int64_t>(from.size()); ++i) {
@@ -77,9 +78,9 @@ To convert(From x) {
 Result cast(const Attrs& attrs, std::span<const Tensor> inputs) {
   Call call("cast", attrs, inputs);
   call.expect_inputs(1);
-  auto dtype = parse_dtype(call.string("dtype"));
+  const std::string dtype_name = call.string("dtype");
   if (!call.ok()) return call.fail();
-  if (!dtype) return forward_error(dtype);
+  TENON_TRY_ASSIGN(dtype, parse_dtype(dtype_name));
   Tensor out(*dtype, inputs[0].shape());
   with_dtype<kAnyDType>(inputs[0].dtype(), [&]<class From>(From) {
     with_dtype<kAnyDType>(*dtype, [&]<class To>(To) {

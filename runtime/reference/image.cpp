@@ -9,7 +9,7 @@
 namespace tenon::runtime::reference {
 namespace {
 
-// One axis after the other: the weights of several axes are products of theirs.
+// Resizes along one axis; a resize along several axes is one after another, since its weights are products.
 template <class T>
 Tensor resize_axis(const Resize& r, const Tensor& x, int64_t axis, int64_t length, T scale) {
   Shape shape = x.shape();
@@ -17,12 +17,12 @@ Tensor resize_axis(const Resize& r, const Tensor& x, int64_t axis, int64_t lengt
   Tensor out(x.dtype(), shape);
   const AxisView from = view_axis(x.shape(), axis);
   for (int64_t i = 0; i < length; ++i) {
-    const Taps<T> taps = taps_of(r, i, from.length, length, scale);
+    const WeightedIndices<T> sources = weighted_indices(r, i, from.length, length, scale);
     for (int64_t o = 0; o < from.outer; ++o) {
       for (int64_t k = 0; k < from.inner; ++k) {
         T sum = 0;
-        for (size_t tap = 0; tap < taps.index.size(); ++tap) {
-          sum += taps.weight[tap] * x.data<T>()[(o * from.length + taps.index[tap]) * from.inner + k];
+        for (size_t s = 0; s < sources.index.size(); ++s) {
+          sum += sources.weight[s] * x.data<T>()[(o * from.length + sources.index[s]) * from.inner + k];
         }
         out.data<T>()[(o * length + i) * from.inner + k] = sum;
       }
@@ -38,9 +38,9 @@ Result resize(const Attrs& attrs, std::span<const Tensor> inputs) {
   const size_t rank = call.input(0).shape().size();
   Resize r{call.string("mode"), call.string("coordinates"), call.string("nearest"), call.real("cubic"),
            call.integer("exclude_outside", 0, 1) == 1};
-  call.expect(is_one_of(r.mode, kResizeModes), "mode is not known");
-  call.expect(is_one_of(r.coordinates, kResizeCoordinates), "coordinates are not known");
-  call.expect(is_one_of(r.nearest, kResizeRoundings), "nearest is not known");
+  call.expect(is_one_of(r.mode, kResizeModes), "mode is not supported");
+  call.expect(is_one_of(r.coordinates, kResizeCoordinates), "coordinates are not supported");
+  call.expect(is_one_of(r.nearest, kResizeRoundings), "nearest is not supported");
   const auto sizes = call.integers("sizes", 0, -1, kMaxExtent);
   std::vector<double> scales = call.reals("scales");
   call.expect(sizes.empty() || sizes.size() == rank, "needs a size for each dim");
@@ -70,7 +70,7 @@ Result resize(const Attrs& attrs, std::span<const Tensor> inputs) {
   return std::vector{out};
 }
 
-// One map with an answer outside of itself.
+// One channel of an image, with values outside of its bounds.
 template <class T>
 struct Map {
   const T* data;
@@ -78,7 +78,7 @@ struct Map {
   std::string padding;
   bool align;
 
-  // Mirrored at the borders: centres of the outer elements where corners are aligned, else their outer edges.
+  // Mirrors at the boundary: at the centres of the outer elements if corners are aligned, else at their outer edges.
   int64_t mirrored(int64_t i, int64_t n) const {
     if (align && n == 1) return 0;
     const int64_t period = align ? 2 * (n - 1) : 2 * n;
@@ -86,7 +86,7 @@ struct Map {
     return at < n ? at : (align ? period - at : period - 1 - at);
   }
   T at(T row, T column) const {
-    constexpr T kFar = T(1 << 24);  // beyond it nothing changes, and whole numbers are exact
+    constexpr T kFar = T(1 << 24);  // farther coordinates have the same values, and integers up to it are exact
     auto y = static_cast<int64_t>(std::clamp(row, -kFar, kFar)),
          x = static_cast<int64_t>(std::clamp(column, -kFar, kFar));
     if (padding == "border") {
@@ -128,8 +128,8 @@ Result grid_sample(const Attrs& attrs, std::span<const Tensor> inputs) {
   call.expect_rank(1, 4);
   const std::string mode = call.string("mode"), padding = call.string("padding");
   const bool align = call.integer("align_corners", 0, 1) == 1;
-  call.expect(is_one_of(mode, kResizeModes), "mode is not known");
-  call.expect(padding == "zeros" || padding == "border" || padding == "reflection", "padding is not known");
+  call.expect(is_one_of(mode, kResizeModes), "mode is not supported");
+  call.expect(padding == "zeros" || padding == "border" || padding == "reflection", "padding is not supported");
   call.expect(call.dim(1, 0) == call.dim(0, 0) && call.dim(1, 3) == 2, "the grid must be [N, H, W, 2]");
   const int64_t channels = call.dim(0, 1), height = call.dim(0, 2), width = call.dim(0, 3);
   call.expect(height > 0 && width > 0 && height < 1 << 24 && width < 1 << 24, "the maps are empty or too large");
@@ -138,7 +138,7 @@ Result grid_sample(const Attrs& attrs, std::span<const Tensor> inputs) {
   if (!call.ok()) return call.fail();
   Tensor out(inputs[0].dtype(), shape);
   with_dtype<kReals>(out.dtype(), [&]<class T>(T) {
-    auto place = [&](T value, int64_t size) {
+    auto coordinate = [&](T value, int64_t size) {
       const T n = static_cast<T>(size);
       return align ? (value + 1) / 2 * (n - 1) : ((value + 1) * n - 1) / 2;
     };
@@ -147,7 +147,7 @@ Result grid_sample(const Attrs& attrs, std::span<const Tensor> inputs) {
       const T* point = inputs[1].data<T>().data() + (at[0] * points + at[2] * shape[3] + at[3]) * 2;
       const Map<T> map{inputs[0].data<T>().data() + (at[0] * channels + at[1]) * height * width, height, width, padding,
                        align};
-      out.data<T>()[i] = sample(map, mode, place(point[1], height), place(point[0], width));
+      out.data<T>()[i] = sample(map, mode, coordinate(point[1], height), coordinate(point[0], width));
     });
   });
   return std::vector{out};
@@ -170,7 +170,7 @@ Result roi_align(const Attrs& attrs, std::span<const Tensor> inputs) {
   call.expect(mode == "avg" || mode == "max", "mode must be avg or max");
   const int64_t rois = call.dim(1, 0), channels = call.dim(0, 1), height = call.dim(0, 2), width = call.dim(0, 3);
   call.expect(call.dim(1, 1) == 4 && call.dim(2, 0) == rois, "rois must be [R, 4], batches [R]");
-  call.expect(std::isfinite(scale) && height > 0 && width > 0, "the maps are empty, or the scale is no number");
+  call.expect(std::isfinite(scale) && height > 0 && width > 0, "the maps are empty, or the scale is not finite");
   if (!call.ok()) return call.fail();
   const auto batches = to_int64(inputs[2]);
   for (int64_t batch : batches) call.expect(batch >= 0 && batch < call.dim(0, 0), "a batch is outside of x");
@@ -199,7 +199,7 @@ Result roi_align(const Attrs& attrs, std::span<const Tensor> inputs) {
           T y = top + (static_cast<T>(at[2]) + (static_cast<T>(r) + T(0.5)) / static_cast<T>(rows)) * bin_h;
           T x = left + (static_cast<T>(at[3]) + (static_cast<T>(c) + T(0.5)) / static_cast<T>(columns)) * bin_w;
           T corners[4] = {0, 0, 0, 0};
-          // What is more than an element outside counts as zero; the rest is moved to the border.
+          // A point more than one element outside counts as zero; other points outside are clamped to the boundary.
           if (y >= -1 && y <= static_cast<T>(height) && x >= -1 && x <= static_cast<T>(width)) {
             y = std::clamp<T>(y, 0, static_cast<T>(height - 1)), x = std::clamp<T>(x, 0, static_cast<T>(width - 1));
             const auto y0 = static_cast<int64_t>(y), x0 = static_cast<int64_t>(x);
@@ -208,7 +208,7 @@ Result roi_align(const Attrs& attrs, std::span<const Tensor> inputs) {
             corners[0] = (1 - dy) * (1 - dx) * map[y0 * width + x0], corners[1] = (1 - dy) * dx * map[y0 * width + x1];
             corners[2] = dy * (1 - dx) * map[y1 * width + x0], corners[3] = dy * dx * map[y1 * width + x1];
           }
-          // The maximum is that of the weighted corners, as ONNX has it; as in pooling what is no number is none.
+          // The maximum is that of the weighted corners, as in ONNX; NaN is ignored, as in pooling.
           for (const T corner : corners) best = std::max(best, corner);
           sum += corners[0] + corners[1] + corners[2] + corners[3];
         }

@@ -1,8 +1,9 @@
-// Elements by their indices: gather, scatter, one_hot. Negative indices count from the end; others that are none are an
-// error.
+// Elements by their indices: gather, scatter, one_hot. Negative indices count from the end; an index out of bounds is
+// an error.
 #include <optional>
 
 #include "runtime/reference/elements.h"
+#include "support/try.h"
 
 namespace tenon::runtime::reference {
 namespace {
@@ -39,21 +40,21 @@ Result gather(const Attrs& attrs, std::span<const Tensor> inputs) {
   return std::vector{out};
 }
 
-// The place in `shape` of an index with `axis` replaced, or -1.
+// The offset in a tensor of that shape of index `at` with `index` along `axis`, or -1.
 int64_t replaced(const Shape& shape, const std::vector<int64_t>& strides, const Shape& at, int64_t axis,
                  int64_t index) {
   index = wrap_index(index, shape[axis]);
   if (index < 0) return -1;
-  int64_t place = 0;
-  for (size_t d = 0; d < at.size(); ++d) place += (static_cast<int64_t>(d) == axis ? index : at[d]) * strides[d];
-  return place;
+  int64_t offset = 0;
+  for (size_t d = 0; d < at.size(); ++d) offset += (static_cast<int64_t>(d) == axis ? index : at[d]) * strides[d];
+  return offset;
 }
 
-// Whether `part` lies within `whole` along all axes but one.
-bool within(const Shape& part, const Shape& whole, int64_t but) {
+// Whether `part` is at most as large as `whole` along all axes except `skipped`.
+bool within(const Shape& part, const Shape& whole, int64_t skipped) {
   if (part.size() != whole.size()) return false;
   for (size_t d = 0; d < part.size(); ++d) {
-    if (static_cast<int64_t>(d) != but && part[d] > whole[d]) return false;
+    if (static_cast<int64_t>(d) != skipped && part[d] > whole[d]) return false;
   }
   return true;
 }
@@ -63,15 +64,16 @@ Result gather_along(const Attrs& attrs, std::span<const Tensor> inputs) {
   call.expect_inputs(2);
   call.expect_dtype(1, kIndices);
   const int64_t axis = call.axis("axis", static_cast<int64_t>(call.input(0).shape().size()));
-  call.expect(within(call.input(1).shape(), call.input(0).shape(), axis), "indices reach beyond x");
+  call.expect(within(call.input(1).shape(), call.input(0).shape(), axis),
+              "indices have more elements than x along another axis");
   if (!call.ok()) return call.fail();
   const Shape& x = inputs[0].shape();
   const auto indices = to_int64(inputs[1]), strides = dense_strides(x);
   Tensor out(inputs[0].dtype(), inputs[1].shape());
   for_each_index(out.shape(), [&](const Shape& at, int64_t i) {
-    const int64_t place = replaced(x, strides, at, axis, indices[i]);
-    call.expect(place >= 0, kOutside);
-    if (place >= 0) copy_element(inputs[0], place, out, i);
+    const int64_t offset = replaced(x, strides, at, axis, indices[i]);
+    call.expect(offset >= 0, kOutside);
+    if (offset >= 0) copy_element(inputs[0], offset, out, i);
   });
   if (!call.ok()) return call.fail();
   return std::vector{out};
@@ -80,7 +82,7 @@ Result gather_along(const Attrs& attrs, std::span<const Tensor> inputs) {
 // The part of x at an index tuple: dims before `batch` are shared, the last dim of the indices is the tuple.
 struct Parts {
   int64_t depth = 0, size = 1, tuples_per_batch = 1;  // of the tuple; elements of a part
-  std::vector<int64_t> places;                        // of the parts in x
+  std::vector<int64_t> offsets;                       // of the parts in x
 };
 
 Parts find_parts(Call& call, int64_t batch) {
@@ -99,14 +101,14 @@ Parts find_parts(Call& call, int64_t batch) {
   const int64_t tuples = element_count(std::span(indices).first(indices.size() - 1));
   for (int64_t n = 0; n < tuples; ++n) {
     const int64_t in_batch = batch > 0 ? n / parts.tuples_per_batch * strides[static_cast<size_t>(batch) - 1] : 0;
-    int64_t place = in_batch;
+    int64_t offset = in_batch;
     for (int64_t k = 0; k < parts.depth; ++k) {
       const auto d = static_cast<size_t>(batch + k);
       const int64_t index = wrap_index(values[n * parts.depth + k], x[d]);
       call.expect(index >= 0, kOutside);
-      place += index * strides[d];
+      offset += index * strides[d];
     }
-    parts.places.push_back(place);
+    parts.offsets.push_back(offset);
   }
   return parts;
 }
@@ -125,9 +127,9 @@ Result gather_nd(const Attrs& attrs, std::span<const Tensor> inputs) {
   call.expect_size(shape);
   if (!call.ok()) return call.fail();
   Tensor out(inputs[0].dtype(), shape);
-  for (size_t n = 0; n < parts.places.size(); ++n) {
+  for (size_t n = 0; n < parts.offsets.size(); ++n) {
     for (int64_t i = 0; i < parts.size; ++i) {
-      copy_element(inputs[0], parts.places[n] + i, out, static_cast<int64_t>(n) * parts.size + i);
+      copy_element(inputs[0], parts.offsets[n] + i, out, static_cast<int64_t>(n) * parts.size + i);
     }
   }
   return std::vector{out};
@@ -150,7 +152,7 @@ std::optional<Reduction> read_reduction(Call& call) {
 // out[to] = out[to] combined with from[at]
 void combine(Reduction reduction, const Tensor& from, int64_t at, Tensor& out, int64_t to) {
   if (reduction == Reduction::kNone) return copy_element(from, at, out, to);
-  with_dtype<kNumbers>(out.dtype(), [&]<class T>(T) {
+  with_dtype<kNumericTypes>(out.dtype(), [&]<class T>(T) {
     using Wide = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;  // integers wrap
     T& y = out.data<T>()[static_cast<size_t>(to)];
     const T x = from.data<T>()[static_cast<size_t>(at)];
@@ -170,7 +172,8 @@ Result scatter_along(const Attrs& attrs, std::span<const Tensor> inputs) {
   call.expect_dtype(1, kIndices);
   const int64_t axis = call.axis("axis", static_cast<int64_t>(call.input(0).shape().size()));
   const auto reduction = read_reduction(call);
-  call.expect(within(call.input(1).shape(), call.input(0).shape(), axis), "indices reach beyond x");
+  call.expect(within(call.input(1).shape(), call.input(0).shape(), axis),
+              "indices have more elements than x along another axis");
   call.expect(call.input(1).shape() == call.input(2).shape() && call.input(0).dtype() == call.input(2).dtype(),
               "updates must have the shape of indices and x's dtype");
   if (!call.ok()) return call.fail();
@@ -178,9 +181,9 @@ Result scatter_along(const Attrs& attrs, std::span<const Tensor> inputs) {
   const auto indices = to_int64(inputs[1]), strides = dense_strides(x);
   Tensor out = inputs[0].clone();
   for_each_index(inputs[1].shape(), [&](const Shape& at, int64_t i) {
-    const int64_t place = replaced(x, strides, at, axis, indices[i]);
-    call.expect(place >= 0, kOutside);
-    if (place >= 0) combine(*reduction, inputs[2], i, out, place);
+    const int64_t offset = replaced(x, strides, at, axis, indices[i]);
+    call.expect(offset >= 0, kOutside);
+    if (offset >= 0) combine(*reduction, inputs[2], i, out, offset);
   });
   if (!call.ok()) return call.fail();
   return std::vector{out};
@@ -197,12 +200,13 @@ Result scatter_nd(const Attrs& attrs, std::span<const Tensor> inputs) {
   const Shape &x = inputs[0].shape(), &indices = inputs[1].shape();
   Shape shape(indices.begin(), indices.end() - 1);
   shape.insert(shape.end(), x.begin() + parts.depth, x.end());
-  call.expect(inputs[2].shape() == shape && inputs[2].dtype() == inputs[0].dtype(), "updates do not fit");
+  call.expect(inputs[2].shape() == shape && inputs[2].dtype() == inputs[0].dtype(),
+              "updates have another shape or dtype");
   if (!call.ok()) return call.fail();
   Tensor out = inputs[0].clone();
-  for (size_t n = 0; n < parts.places.size(); ++n) {
+  for (size_t n = 0; n < parts.offsets.size(); ++n) {
     for (int64_t i = 0; i < parts.size; ++i) {
-      combine(*reduction, inputs[2], static_cast<int64_t>(n) * parts.size + i, out, parts.places[n] + i);
+      combine(*reduction, inputs[2], static_cast<int64_t>(n) * parts.size + i, out, parts.offsets[n] + i);
     }
   }
   return std::vector{out};
@@ -215,12 +219,12 @@ Result one_hot(const Attrs& attrs, std::span<const Tensor> inputs) {
   const int64_t depth = call.integer("depth", 1, kMaxExtent);
   const int64_t axis = call.axis("axis", static_cast<int64_t>(call.input(0).shape().size()) + 1);
   const double on = call.real("on"), off = call.real("off");
-  auto dtype = parse_dtype(call.string("dtype"));
+  const std::string dtype_name = call.string("dtype");
   if (!call.ok()) return call.fail();
-  if (!dtype) return forward_error(dtype);
+  TENON_TRY_ASSIGN(dtype, parse_dtype(dtype_name));
   Shape shape = inputs[0].shape();
   shape.insert(shape.begin() + axis, depth);
-  call.expect(representable(*dtype, on) && representable(*dtype, off), "on or off is none of the dtype");
+  call.expect(representable(*dtype, on) && representable(*dtype, off), "on or off is not representable in the dtype");
   call.expect_size(shape);
   if (!call.ok()) return call.fail();
   Tensor out(*dtype, shape);
@@ -230,7 +234,7 @@ Result one_hot(const Attrs& attrs, std::span<const Tensor> inputs) {
     auto y = out.data<T>();
     int64_t next = 0;
     for_each_line(view, [&](auto at) {
-      const int64_t hot = wrap_index(indices[next++], depth);  // one that is outside is hot nowhere
+      const int64_t hot = wrap_index(indices[next++], depth);  // an index out of bounds sets no element to `on`
       for (int64_t k = 0; k < depth; ++k) y[at(k)] = static_cast<T>(k == hot ? on : off);
     });
   });

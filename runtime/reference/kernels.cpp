@@ -16,11 +16,11 @@ Kernel find(std::string_view op) {
 }
 
 std::vector<std::string_view> names() {
-  std::vector<std::string_view> all;
+  std::vector<std::string_view> ops;
   for (auto family : families()) {
-    for (const Entry& entry : family) all.push_back(entry.op);
+    for (const Entry& entry : family) ops.push_back(entry.op);
   }
-  return all;
+  return ops;
 }
 
 }  // namespace tenon::runtime::reference

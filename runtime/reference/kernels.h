@@ -16,7 +16,7 @@ namespace tenon::runtime::reference {
 
 using Kernel = Expected<std::vector<Tensor>> (*)(const Attrs& attrs, std::span<const Tensor> inputs);
 
-// nullptr where the operator has none.
+// The kernel of an operator; nullptr if it has none.
 Kernel find(std::string_view op);
 std::vector<std::string_view> names();
 

@@ -8,7 +8,8 @@ namespace tenon::runtime::reference {
 
 Expected<Layout> Layout::parse(std::string_view text) {
   auto fail = [&](std::string_view why) {
-    return error(fmt::format("'{}' is no layout: {}", text, why), "", "as NCHW, NHWC or NCHW16c");
+    return error(fmt::format("'{}' is not a layout: {}", text, why), "",
+                 "layouts are NCHW, NHWC or NCHW16c, for example");
   };
   Layout layout;
   layout.text = text;
@@ -25,7 +26,7 @@ Expected<Layout> Layout::parse(std::string_view text) {
   }
   if (layout.block < 1 || at + 1 != text.size()) return fail("a block is a size and one small letter at the end");
   layout.blocked = static_cast<char>(text[at] - 'a' + 'A');
-  if (layout.axes.find(layout.blocked) == std::string::npos) return fail("the block's letter is none of its axes");
+  if (layout.axes.find(layout.blocked) == std::string::npos) return fail("the block's letter is not one of its axes");
   return layout;
 }
 

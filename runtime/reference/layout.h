@@ -1,4 +1,4 @@
-// Names of layouts: a letter an axis, as NCHW; NCHW16c cuts axis C into blocks of 16 that lie last.
+// Names of layouts: a letter an axis, as NCHW; NCHW16c splits axis C into blocks of 16, which are the last axis.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Kernels that compute each element from the elements at its place, made from a function of elements.
+// Elementwise kernels, made from a function of elements.
 //
 // Integers wrap: functions of integers compute in uint64_t, or in a type that holds the result.
 #pragma once
@@ -9,8 +9,8 @@
 
 namespace tenon::runtime::reference {
 
-// f(x, attribute...) for each element; the attributes are floats, given as f takes x. What f gives decides the dtype:
-// bool, or that of x.
+// f(x, attribute...) for each element; the attributes are floats, converted to the type of x. The result has dtype bool
+// if f returns bool, else that of x.
 template <Name op, DTypes allowed, Name... attrs, class F>
 Result map_elements(const Attrs& given, std::span<const Tensor> inputs, F f) {
   Call call(op.view(), given, inputs);
@@ -20,10 +20,11 @@ Result map_elements(const Attrs& given, std::span<const Tensor> inputs, F f) {
   if (!call.ok()) return call.fail();
   Tensor out;
   with_dtype<allowed>(inputs[0].dtype(), [&]<class T>(T) {
-    auto one = [&](T x) { return std::apply([&](auto... value) { return f(x, static_cast<T>(value)...); }, values); };
-    using Out = std::conditional_t<std::is_same_v<decltype(one(T{})), bool>, bool, T>;
+    auto apply = [&](T x) { return std::apply([&](auto... value) { return f(x, static_cast<T>(value)...); }, values); };
+    using Out = std::conditional_t<std::is_same_v<decltype(apply(T{})), bool>, bool, T>;
     out = Tensor(dtype_of<Out>, inputs[0].shape());
-    std::ranges::transform(inputs[0].data<T>(), out.data<Out>().begin(), [&](T x) { return static_cast<Out>(one(x)); });
+    std::ranges::transform(inputs[0].data<T>(), out.data<Out>().begin(),
+                           [&](T x) { return static_cast<Out>(apply(x)); });
   });
   return std::vector{out};
 }

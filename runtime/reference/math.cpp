@@ -15,12 +15,12 @@ constexpr auto kNegate = [](auto x) {
 
 std::span<const Entry> math_kernels() {
   static constexpr Entry kEntries[] = {
-      unary<"abs", kNumbers>([](auto x) {
+      unary<"abs", kNumericTypes>([](auto x) {
         if constexpr (std::is_floating_point_v<decltype(x)>) return std::abs(x);
         else return x < 0 ? kNegate(x) : x;
       }),
-      unary<"negate", kSignedNumbers>(kNegate),
-      unary<"sign", kNumbers>([](auto x) { return x != x ? x : static_cast<decltype(x)>((x > 0) - (x < 0)); }),
+      unary<"negate", kSignedNumericTypes>(kNegate),
+      unary<"sign", kNumericTypes>([](auto x) { return x != x ? x : static_cast<decltype(x)>((x > 0) - (x < 0)); }),
       real<"reciprocal">([](auto x) { return 1 / x; }),
       real<"exp">([](auto x) { return std::exp(x); }),
       real<"expm1">([](auto x) { return std::expm1(x); }),

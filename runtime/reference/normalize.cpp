@@ -1,4 +1,4 @@
-// Normalizations: elements less their mean, by their deviation, over one part of the tensor or another.
+// Normalizations: elements minus their mean, divided by their deviation, over some dims of the tensor.
 #include <cmath>
 
 #include "runtime/reference/elements.h"
@@ -87,7 +87,7 @@ Result over_last_dims(const Attrs& attrs, std::span<const Tensor> inputs) {
   return std::vector{out};
 }
 
-// instance_norm and group_norm: over the maps of each channel, or group of channels.
+// instance_norm and group_norm: over the spatial dims of each channel, or of each group of channels.
 Result over_channels(std::string_view op, bool grouped, const Attrs& attrs, std::span<const Tensor> inputs) {
   Call call(op, attrs, inputs);
   call.expect_inputs(3);

@@ -1,4 +1,4 @@
-// Sorting and searching: results whose order, or number, depends on the data.
+// Sorting and searching: results whose order, or number of elements, depends on the data.
 #include <algorithm>
 #include <numeric>
 
@@ -7,14 +7,14 @@
 namespace tenon::runtime::reference {
 namespace {
 
-// Total: what is not a number is above all, and equal to itself.
+// A total order: NaN is above all other values, and equal to itself.
 template <class T>
 bool below(T a, T b) {
   if (a != a || b != b) return b != b && a == a;
   return a < b;
 }
 
-// The indices of a line's elements in their order, equal ones as they come.
+// The indices of a line's elements in sorted order; the sort is stable.
 template <class T>
 std::vector<int64_t> ranking(const std::vector<T>& line, bool descending) {
   std::vector<int64_t> order(line.size());
@@ -33,10 +33,10 @@ Result ordered(Call& call, const Tensor& in, int64_t axis, int64_t k, bool desce
   if (!call.ok()) return call.fail();
   Shape shape = in.shape();
   shape[axis] = k;
-  Tensor best(in.dtype(), shape), places(DType::kI64, shape);
-  auto place = places.data<int64_t>();
+  Tensor best(in.dtype(), shape), positions(DType::kI64, shape);
+  auto position = positions.data<int64_t>();
   int64_t line_index = 0;
-  with_dtype<kNumbers>(in.dtype(), [&]<class T>(T) {
+  with_dtype<kNumericTypes>(in.dtype(), [&]<class T>(T) {
     std::vector<T> line(view.length);
     for_each_line(view, [&](auto at) {
       for (int64_t i = 0; i < view.length; ++i) line[i] = in.data<T>()[at(i)];
@@ -45,21 +45,21 @@ Result ordered(Call& call, const Tensor& in, int64_t axis, int64_t k, bool desce
       for (int64_t i = 0; i < k; ++i) {
         const int64_t to = (o * k + i) * view.inner + inner;
         best.data<T>()[to] = line[order[i]];
-        place[to] = order[i];
+        position[to] = order[i];
       }
       ++line_index;
     });
   });
   std::vector<Tensor> results;
   if (values) results.push_back(best);
-  if (indices) results.push_back(places);
+  if (indices) results.push_back(positions);
   return results;
 }
 
 Result top_k(const Attrs& attrs, std::span<const Tensor> inputs) {
   Call call("top_k", attrs, inputs);
   call.expect_inputs(1);
-  call.expect_dtype(0, kNumbers);
+  call.expect_dtype(0, kNumericTypes);
   const int64_t axis = call.axis("axis", static_cast<int64_t>(call.input(0).shape().size()));
   const int64_t k = call.integer("k", 0, kMaxExtent);
   const bool largest = call.integer("largest", 0, 1) == 1;
@@ -71,7 +71,7 @@ template <Name op, bool values>
 Result sort(const Attrs& attrs, std::span<const Tensor> inputs) {
   Call call(op.view(), attrs, inputs);
   call.expect_inputs(1);
-  call.expect_dtype(0, kNumbers);
+  call.expect_dtype(0, kNumericTypes);
   const int64_t axis = call.axis("axis", static_cast<int64_t>(call.input(0).shape().size()));
   const bool descending = call.integer("descending", 0, 1) == 1;
   if (!call.ok()) return call.fail();
@@ -81,14 +81,14 @@ Result sort(const Attrs& attrs, std::span<const Tensor> inputs) {
 Result unique(const Attrs& attrs, std::span<const Tensor> inputs) {
   Call call("unique", attrs, inputs);
   call.expect_inputs(1);
-  call.expect_dtype(0, kNumbers);
+  call.expect_dtype(0, kNumericTypes);
   const bool sorted = call.integer("sorted", 0, 1) == 1;
   if (!call.ok()) return call.fail();
   std::vector<Tensor> results;
-  with_dtype<kNumbers>(inputs[0].dtype(), [&]<class T>(T) {
+  with_dtype<kNumericTypes>(inputs[0].dtype(), [&]<class T>(T) {
     const std::vector<T> x(inputs[0].data<T>().begin(), inputs[0].data<T>().end());
     const auto order = ranking(x, false);
-    // Runs of equal elements, each with the place of its first.
+    // Runs of equal elements, each with the index of its first.
     std::vector<int64_t> firsts, run_of(x.size());
     for (size_t i = 0; i < order.size(); ++i) {
       if (i == 0 || below(x[order[i - 1]], x[order[i]])) firsts.push_back(order[i]);
@@ -151,10 +151,10 @@ Result compress(const Attrs& attrs, std::span<const Tensor> inputs) {
   const auto strides = dense_strides(inputs[0].shape());
   Tensor out(inputs[0].dtype(), shape);
   gather_elements(inputs[0], out, [&](const Shape& at) {
-    int64_t place = 0;
+    int64_t offset = 0;
     for (size_t d = 0; d < at.size(); ++d)
-      place += (static_cast<int64_t>(d) == axis ? kept[at[d]] : at[d]) * strides[d];
-    return place;
+      offset += (static_cast<int64_t>(d) == axis ? kept[at[d]] : at[d]) * strides[d];
+    return offset;
   });
   return std::vector{out};
 }
@@ -173,8 +173,8 @@ bool overlaps(const Box& a, const Box& b, float threshold) {
   const float height = std::min(a.bottom, b.bottom) - std::max(a.top, b.top);
   const float width = std::min(a.right, b.right) - std::max(a.left, b.left);
   if (!(height > 0 && width > 0)) return false;
-  const float shared = height * width, all = a.area() + b.area() - shared;
-  return all > 0 && shared / all > threshold;
+  const float shared = height * width, united = a.area() + b.area() - shared;
+  return united > 0 && shared / united > threshold;
 }
 
 Result non_max_suppression(const Attrs& attrs, std::span<const Tensor> inputs) {

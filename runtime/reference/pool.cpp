@@ -10,9 +10,10 @@ namespace tenon::runtime::reference {
 namespace {
 
 constexpr int64_t kMaxAttr = 1 << 20;
-using Spatial = std::array<int64_t, 3>;  // depth, height, width; what an operator lacks in front has size 1
+using Spatial =
+    std::array<int64_t, 3>;  // depth, height, width; leading dims that the operator does not have are of size 1
 
-// Images are the maps of all channels.
+// An image is one channel of one batch element.
 struct Pool {
   int64_t images = 0;
   Spatial in{1, 1, 1}, out{1, 1, 1};
@@ -22,7 +23,7 @@ struct Pool {
   int64_t in_map() const { return in[0] * in[1] * in[2]; }
 };
 
-// `rank` spatial dims, of x of any rank from 3 to 5 where it is 0.
+// x has `rank` spatial dims; 0: one to three.
 void read_maps(Call& call, int64_t rank, Pool& p) {
   call.expect_inputs(1);
   const auto dims = static_cast<int64_t>(call.input(0).shape().size());
@@ -47,7 +48,7 @@ Pool read_pool(Call& call, int64_t rank, bool dilated) {
     p.kernel[d] = kernel[i], p.strides[d] = strides[i], p.dilation[d] = dilation[i];
     p.before[d] = padding[i], p.after[d] = padding[count + i];
     p.out[d] = window_count(p.in[d], p.kernel[d], p.strides[d], p.before[d], p.after[d], p.dilation[d], ceil);
-    call.expect(p.out[d] > 0, "the window reaches beyond the padded input");
+    call.expect(p.out[d] > 0, "the window is larger than the padded input");
     call.expect(p.before[d] < p.kernel[d] && p.after[d] < p.kernel[d], "padding must be smaller than the kernel");
     if (call.ok()) p.shape[2 + i] = p.out[d];
   }
@@ -67,12 +68,12 @@ void for_each_window(const Pool& p, F&& visit) {
   }
 }
 
-// visit(place in the image) for each tap of a window that lies inside.
+// visit(offset in the image) for each element of a window that is inside the image.
 template <class F>
-void for_each_tap(const Pool& p, const Spatial& window, F&& visit) {
+void for_each_in_window(const Pool& p, const Spatial& window, F&& visit) {
   Spatial at{};
-  auto inside = [&](int d, int64_t tap) {
-    at[d] = window[d] * p.strides[d] - p.before[d] + tap * p.dilation[d];
+  auto inside = [&](int d, int64_t k) {
+    at[d] = window[d] * p.strides[d] - p.before[d] + k * p.dilation[d];
     return at[d] >= 0 && at[d] < p.in[d];
   };
   for (int64_t z = 0; z < p.kernel[0]; ++z) {
@@ -87,8 +88,8 @@ void for_each_tap(const Pool& p, const Spatial& window, F&& visit) {
 }
 
 template <class T>
-constexpr T kLowest = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
-                                                           : std::numeric_limits<T>::lowest();
+constexpr T kLowestElement = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
+                                                                  : std::numeric_limits<T>::lowest();
 
 // One element for each window: f(base of the image, window).
 template <DTypes allowed, class F>
@@ -107,12 +108,12 @@ Result pooled(const Pool& p, const Tensor& in, F&& f) {
 template <Name op, int rank>
 Result max_pool(const Attrs& attrs, std::span<const Tensor> inputs) {
   Call call(op.view(), attrs, inputs);
-  call.expect_dtype(0, kNumbers);
+  call.expect_dtype(0, kNumericTypes);
   const Pool p = read_pool(call, rank, true);
   if (!call.ok()) return call.fail();
-  return pooled<kNumbers>(p, inputs[0], [&]<class T>(std::span<const T> image, const Spatial& window) {
-    T best = kLowest<T>;
-    for_each_tap(p, window, [&](int64_t at) { best = std::max(best, image[at]); });
+  return pooled<kNumericTypes>(p, inputs[0], [&]<class T>(std::span<const T> image, const Spatial& window) {
+    T best = kLowestElement<T>;
+    for_each_in_window(p, window, [&](int64_t at) { best = std::max(best, image[at]); });
     return best;
   });
 }
@@ -126,15 +127,15 @@ Result avg_pool(const Attrs& attrs, std::span<const Tensor> inputs) {
   if (!call.ok()) return call.fail();
   return pooled<kReals>(p, inputs[0], [&]<class T>(std::span<const T> image, const Spatial& window) {
     T sum = 0;
-    int64_t taps = 0, padded = 1;
-    for_each_tap(p, window, [&](int64_t at) { sum += image[at], ++taps; });
-    // Padding counts, what hangs over the padded end does not.
+    int64_t elements = 0, padded = 1;
+    for_each_in_window(p, window, [&](int64_t at) { sum += image[at], ++elements; });
+    // Elements of the padding count, elements past the padded end do not.
     for (int d : {0, 1, 2}) {
       const int64_t start = window[d] * p.strides[d] - p.before[d];
-      const int64_t room = p.in[d] + p.after[d] - start;
-      padded *= std::min((room + p.dilation[d] - 1) / p.dilation[d], p.kernel[d]);
+      const int64_t remaining = p.in[d] + p.after[d] - start;
+      padded *= std::min((remaining + p.dilation[d] - 1) / p.dilation[d], p.kernel[d]);
     }
-    return sum / static_cast<T>(count_pad ? padded : std::max<int64_t>(taps, 1));
+    return sum / static_cast<T>(count_pad ? padded : std::max<int64_t>(elements, 1));
   });
 }
 
@@ -156,7 +157,7 @@ Result lp_pool(const Attrs& attrs, std::span<const Tensor> inputs) {
   if (!call.ok()) return call.fail();
   return pooled<kReals>(p, inputs[0], [&]<class T>(std::span<const T> image, const Spatial& window) {
     T sum = 0;
-    for_each_tap(p, window, [&](int64_t at) { sum += power_of(image[at], power); });
+    for_each_in_window(p, window, [&](int64_t at) { sum += power_of(image[at], power); });
     return norm(sum, power);
   });
 }
@@ -182,8 +183,8 @@ Result global_avg_pool(const Attrs& attrs, std::span<const Tensor> inputs) {
 }
 
 Result global_max_pool(const Attrs& attrs, std::span<const Tensor> inputs) {
-  return over_maps<"global_max_pool", kNumbers>(attrs, inputs, []<class T>(std::span<const T> map) {
-    T best = kLowest<T>;
+  return over_maps<"global_max_pool", kNumericTypes>(attrs, inputs, []<class T>(std::span<const T> map) {
+    T best = kLowestElement<T>;
     for (T x : map) best = std::max(best, x);
     return best;
   });
@@ -216,7 +217,7 @@ Result global_sum_pool(const Attrs& attrs, std::span<const Tensor> inputs) {
   return std::vector{out};
 }
 
-// Window i of n over a dim of size s reaches from floor(i * s / n) to ceil((i + 1) * s / n).
+// Window i of n over a dim of size s is floor(i * s / n) .. ceil((i + 1) * s / n) - 1.
 template <Name op, DTypes allowed, bool average>
 Result adaptive_pool(const Attrs& attrs, std::span<const Tensor> inputs) {
   Call call(op.view(), attrs, inputs);
@@ -237,18 +238,18 @@ Result adaptive_pool(const Attrs& attrs, std::span<const Tensor> inputs) {
       first[d] = window[d] * p.in[d] / p.out[d];
       end[d] = ((window[d] + 1) * p.in[d] + p.out[d] - 1) / p.out[d];
     }
-    T sum = 0, best = kLowest<T>;
-    int64_t taps = 0;
+    T sum = 0, best = kLowestElement<T>;
+    int64_t elements = 0;
     for (int64_t z = first[0]; z < end[0]; ++z) {
       for (int64_t y = first[1]; y < end[1]; ++y) {
-        for (int64_t x = first[2]; x < end[2]; ++x, ++taps) {
+        for (int64_t x = first[2]; x < end[2]; ++x, ++elements) {
           const T value = image[(z * p.in[1] + y) * p.in[2] + x];
           if constexpr (average) sum += value;
           else best = std::max(best, value);
         }
       }
     }
-    return average ? static_cast<T>(sum / static_cast<T>(taps)) : best;
+    return average ? static_cast<T>(sum / static_cast<T>(elements)) : best;
   });
 }
 
@@ -270,7 +271,7 @@ std::span<const Entry> pool_kernels() {
       {"global_lp_pool", global_lp_pool},
       {"global_sum_pool", global_sum_pool},
       {"adaptive_avg_pool", adaptive_pool<"adaptive_avg_pool", kReals, true>},
-      {"adaptive_max_pool", adaptive_pool<"adaptive_max_pool", kNumbers, false>},
+      {"adaptive_max_pool", adaptive_pool<"adaptive_max_pool", kNumericTypes, false>},
   };
   return kEntries;
 }

@@ -1,5 +1,5 @@
-// Rows times a matrix, the loop inside convolutions, dense layers and matrix products: in the order that caches like,
-// and that compilers turn into vector code.
+// Rows times a matrix, the inner loop of convolutions, dense layers and matrix products: in a cache-friendly order that
+// compilers vectorize.
 #pragma once
 
 #include <algorithm>
@@ -9,10 +9,10 @@
 
 namespace tenon::runtime::reference {
 
-// What products take and give: i8 sums up in i32, the others in their own dtype.
+// Dtypes of products: i8 is accumulated in i32, other types in their own.
 inline constexpr DTypes kFactors{DType::kI8, DType::kI32, DType::kI64, DType::kF32, DType::kF64};
 template <class T>
-using Factor = std::conditional_t<std::is_same_v<T, int8_t>, int16_t, T>;  // as it is multiplied
+using Factor = std::conditional_t<std::is_same_v<T, int8_t>, int16_t, T>;  // the type in which it is multiplied
 template <class T>
 using Sum = std::conditional_t<std::is_same_v<T, int8_t>, int32_t, T>;
 
@@ -25,7 +25,7 @@ inline int32_t dot(const int16_t* a, const int16_t* b, int64_t count) {
   return sum;
 }
 
-// Products of int8 are at most 2^14, so up to 2^16 of them cannot overflow; longer sums are taken in parts that wrap.
+// Products of int8 are at most 2^14, so up to 2^16 of them cannot overflow; longer sums are computed in parts and wrap.
 inline int32_t wrapping_dot(const int16_t* a, const int16_t* b, int64_t count) {
   constexpr int64_t kPart = 1 << 16;
   uint32_t sum = 0;
@@ -38,8 +38,8 @@ inline int32_t wrapping_dot(const int16_t* a, const int16_t* b, int64_t count) {
 // out[m] = sum over k of column[k] * weights[m][k], in the order of k.
 inline void multiply(const std::vector<int16_t>& column, const std::vector<int16_t>& weights, int64_t outputs,
                      int32_t* out) {
-  const auto taps = static_cast<int64_t>(column.size());
-  for (int64_t m = 0; m < outputs; ++m) out[m] = wrapping_dot(column.data(), weights.data() + m * taps, taps);
+  const auto depth = static_cast<int64_t>(column.size());
+  for (int64_t m = 0; m < outputs; ++m) out[m] = wrapping_dot(column.data(), weights.data() + m * depth, depth);
 }
 
 // As above with the weights transposed, weights[k][m]: vector code keeps the order of the float sums. Integers wrap.
@@ -60,15 +60,15 @@ void multiply(const std::vector<T>& column, const std::vector<T>& weights, int64
   }
 }
 
-// [outputs][taps] as `multiply` wants it.
+// Weights [outputs][depth] in the order of `multiply`.
 inline std::vector<int16_t> prepare(std::span<const int8_t> weights, int64_t, int64_t) {
   return {weights.begin(), weights.end()};
 }
 template <class T>
-std::vector<T> prepare(std::span<const T> weights, int64_t outputs, int64_t taps) {
+std::vector<T> prepare(std::span<const T> weights, int64_t outputs, int64_t depth) {
   std::vector<T> transposed(weights.size());
   for (int64_t m = 0; m < outputs; ++m) {
-    for (int64_t k = 0; k < taps; ++k) transposed[k * outputs + m] = weights[m * taps + k];
+    for (int64_t k = 0; k < depth; ++k) transposed[k * outputs + m] = weights[m * depth + k];
   }
   return transposed;
 }

@@ -1,4 +1,4 @@
-// Between real and integer values. The arithmetic of requantization is hw/spec/requantize.h's.
+// Quantization and dequantization. The arithmetic of requantization is in hw/spec/requantize.h.
 #include "hw/spec/requantize.h"
 
 #include <algorithm>

@@ -52,7 +52,7 @@ T apply(const GateFunction& function, T x) {
   return x;
 }
 
-// What a step of one direction does beside its products.
+// The parameters of a step of one direction, besides its products.
 template <class T>
 struct Gates {
   std::span<const GateFunction> functions;  // f, g, h
@@ -65,7 +65,7 @@ struct Gates {
   }
 };
 
-// One step of one sequence: h, and c of an LSTM, are replaced. wx and rh are W x + Wb and R h + Rb.
+// Executes one step of one sequence: replaces h, and c of an LSTM. wx and rh are W x + Wb and R h + Rb.
 template <class T>
 void step(Cell cell, const Gates<T>& gate, const std::vector<T>& wx, const std::vector<T>& rh, const T* r, const T* rb,
           T* h, T* c, int64_t n) {
@@ -142,11 +142,11 @@ Result recurrent(const Attrs& attrs, std::span<const Tensor> inputs) {
   call.expect(clip >= 0, "clip must not be negative");
   call.expect(call.input(4).shape() == state && (!kCell || call.input(5).shape() == state),
               "a state has a wrong shape");
-  const Shape all{s.steps, s.directions, s.batch, n};
-  call.expect_size(all);
+  const Shape y_shape{s.steps, s.directions, s.batch, n};
+  call.expect_size(y_shape);
   if (!call.ok()) return call.fail();
-  Tensor y(inputs[0].dtype(), all), last = inputs[4].clone(),
-                                    cells = kCell ? inputs[5].clone() : Tensor(inputs[0].dtype(), state);
+  Tensor y(inputs[0].dtype(), y_shape), last = inputs[4].clone(),
+                                        cells = kCell ? inputs[5].clone() : Tensor(inputs[0].dtype(), state);
   with_dtype<kReals>(y.dtype(), [&]<class T>(T) {
     for (int64_t d = 0; d < s.directions; ++d) {
       const T *w = inputs[1].data<T>().data() + d * rows * s.inputs, *r = inputs[2].data<T>().data() + d * rows * n,
@@ -185,20 +185,20 @@ Expected<std::vector<GateFunction>> gate_functions(const Attrs& attrs, int64_t g
   std::string names = get("activations", std::string());
   const auto alpha = get("alpha", std::vector<double>()), beta = get("beta", std::vector<double>());
   if (names.empty()) {
-    const std::string_view one = gates == 1 ? "tanh" : gates == 3 ? "sigmoid,tanh" : "sigmoid,tanh,tanh";
-    names = directions == 2 ? fmt::format("{0},{0}", one) : std::string(one);
+    const std::string_view defaults = gates == 1 ? "tanh" : gates == 3 ? "sigmoid,tanh" : "sigmoid,tanh,tanh";
+    names = directions == 2 ? fmt::format("{0},{0}", defaults) : std::string(defaults);
   }
   std::vector<GateFunction> functions;
   for (size_t begin = 0; begin <= names.size();) {
     const size_t end = std::min(names.find(',', begin), names.size());
     const std::string_view name = std::string_view(names).substr(begin, end - begin);
-    const auto* known = std::ranges::find(kGateNames, name, &GateName::name);
-    if (known == std::end(kGateNames)) return error(fmt::format("no function of gates is called '{}'", name));
+    const auto* entry = std::ranges::find(kGateNames, name, &GateName::name);
+    if (entry == std::end(kGateNames)) return error(fmt::format("no function of gates is called '{}'", name));
     const size_t at = functions.size();
-    if ((known->alpha && at >= alpha.size()) || (known->beta && at >= beta.size()))
+    if ((entry->alpha && at >= alpha.size()) || (entry->beta && at >= beta.size()))
       return error(fmt::format("{} needs {} for each of the activations", name,
-                               known->alpha && known->beta ? "an alpha and a beta" : "an alpha"));
-    functions.push_back({known->kind, known->alpha ? alpha[at] : 0, known->beta ? beta[at] : 0});
+                               entry->alpha && entry->beta ? "an alpha and a beta" : "an alpha"));
+    functions.push_back({entry->kind, entry->alpha ? alpha[at] : 0, entry->beta ? beta[at] : 0});
     begin = end + 1;
   }
   if (functions.size() != count)

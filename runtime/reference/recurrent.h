@@ -1,4 +1,4 @@
-// The functions that the gates of recurrent layers pass through, as the attributes of rnn, gru and lstm name them.
+// The activation functions of the gates of recurrent layers, as the attributes of rnn, gru and lstm name them.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ enum class GateKind : uint8_t {
   kTanh,
   kRelu,
   kAffine,           // alpha x + beta
-  kLeakyRelu,        // x, or alpha x where that is below 0
-  kThresholdedRelu,  // x, or 0 where that is not above alpha
+  kLeakyRelu,        // x, or alpha x if x is below 0
+  kThresholdedRelu,  // x, or 0 if x is not above alpha
   kScaledTanh,       // alpha tanh(beta x)
   kHardSigmoid,      // alpha x + beta, in 0 .. 1
-  kElu,              // x, or alpha (exp(x) - 1) where that is below 0
+  kElu,              // x, or alpha (exp(x) - 1) if x is below 0
   kSoftsign,
   kSoftplus,
 };
@@ -30,7 +30,7 @@ struct GateFunction {
 struct GateName {
   std::string_view name;
   GateKind kind;
-  bool alpha, beta;  // whether it has such a number
+  bool alpha, beta;  // whether the function has the parameter
 };
 inline constexpr GateName kGateNames[] = {{"sigmoid", GateKind::kSigmoid, false, false},
                                           {"tanh", GateKind::kTanh, false, false},
@@ -44,11 +44,12 @@ inline constexpr GateName kGateNames[] = {{"sigmoid", GateKind::kSigmoid, false,
                                           {"softsign", GateKind::kSoftsign, false, false},
                                           {"softplus", GateKind::kSoftplus, false, false}};
 
-// How many functions a direction of a layer of so many gates has: 1 of one gate, f and g of 3, f, g and h of 4.
+// The number of functions of one direction, by the number of gates: 1 gate has one, 3 have f and g, 4 have f, g and h.
 constexpr int64_t functions_of(int64_t gates) { return gates == 1 ? 1 : gates - 1; }
 
-// Those of each direction, by `activations` ("relu" or "sigmoid,tanh,sigmoid,relu", each direction's; empty or absent:
-// the usual ones) and a number of `alpha` and of `beta` for each, where those are not empty.
+// The functions of all directions, by the attributes `activations` ("relu" or "sigmoid,tanh,sigmoid,relu", one
+// direction after another; empty or absent: the defaults), and `alpha` and `beta` with an element for each function, if
+// they are not empty.
 Expected<std::vector<GateFunction>> gate_functions(const Attrs& attrs, int64_t gates, int64_t directions);
 
 }  // namespace tenon::runtime::reference

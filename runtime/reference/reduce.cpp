@@ -1,4 +1,4 @@
-// Reductions over axes, and what runs along one axis.
+// Reductions over axes, and scans and normalizations along one axis.
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -9,24 +9,24 @@ namespace tenon::runtime::reference {
 namespace {
 
 template <class T>
-constexpr bool kIsReal = std::is_floating_point_v<T>;
+constexpr bool kIsFloating = std::is_floating_point_v<T>;
 template <class T>
-constexpr T kLowest = kIsReal<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+constexpr T kLowest = kIsFloating<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
 template <class T>
-constexpr T kHighest = kIsReal<T> ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
+constexpr T kHighest = kIsFloating<T> ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
 
 template <class T>
 T wrapping_add(T a, T b) {
-  if constexpr (kIsReal<T>) return a + b;
+  if constexpr (kIsFloating<T>) return a + b;
   else return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
 }
 template <class T>
 T wrapping_multiply(T a, T b) {
-  if constexpr (kIsReal<T>) return a * b;
+  if constexpr (kIsFloating<T>) return a * b;
   else return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
 }
 
-// The reduced axes are brought to the end; f then turns each row into one element.
+// Transposes the reduced axes to the end; f then reduces each row to one element.
 template <Name op, DTypes allowed, class F>
 Result reduce(const Attrs& attrs, std::span<const Tensor> inputs) {
   Call call(op.view(), attrs, inputs);
@@ -128,7 +128,7 @@ Result cumulate(std::string_view op, int start, F combine, const Attrs& attrs, s
   Call call(op, attrs, inputs);
   const bool exclusive = call.integer("exclusive", 0, 1) == 1, reverse = call.integer("reverse", 0, 1) == 1;
   if (!call.ok()) return call.fail();
-  return along_axis<kNumbers>(op, attrs, inputs, [=]<class T>(const std::vector<T>& x, std::vector<T>& y) {
+  return along_axis<kNumericTypes>(op, attrs, inputs, [=]<class T>(const std::vector<T>& x, std::vector<T>& y) {
     T so_far = static_cast<T>(start);
     for (size_t i = 0; i < x.size(); ++i) {
       const size_t k = reverse ? x.size() - 1 - i : i;
@@ -152,7 +152,7 @@ template <Name op, class Better>
 Result find_best(const Attrs& attrs, std::span<const Tensor> inputs) {
   Call call(op.view(), attrs, inputs);
   call.expect_inputs(1);
-  call.expect_dtype(0, kNumbers);
+  call.expect_dtype(0, kNumericTypes);
   const int64_t axis = call.axis("axis", static_cast<int64_t>(call.input(0).shape().size()));
   const bool keep = call.integer("keep", 0, 1) == 1, last = call.integer("select_last", 0, 1) == 1;
   call.expect(call.dim(0, axis) > 0, "the axis has no element");
@@ -163,7 +163,7 @@ Result find_best(const Attrs& attrs, std::span<const Tensor> inputs) {
   else shape.erase(shape.begin() + axis);
   Tensor out(DType::kI64, shape);
   int64_t* next = out.data<int64_t>().data();
-  with_dtype<kNumbers>(inputs[0].dtype(), [&]<class T>(T) {
+  with_dtype<kNumericTypes>(inputs[0].dtype(), [&]<class T>(T) {
     auto x = inputs[0].data<T>();
     for_each_line(view, [&](auto at) {
       int64_t best = 0;
@@ -187,27 +187,27 @@ constexpr Entry index_of_best(Better) {
 
 std::span<const Entry> reduce_kernels() {
   static constexpr Entry kEntries[] = {
-      reduction<"sum", kNumbers>([]<class T>(std::span<const T> row) { return sum_of(row, kSame); }),
+      reduction<"sum", kNumericTypes>([]<class T>(std::span<const T> row) { return sum_of(row, kSame); }),
       reduction<"mean", kReals>(
           []<class T>(std::span<const T> row) { return sum_of(row, kSame) / static_cast<T>(row.size()); }),
-      reduction<"prod", kNumbers>([]<class T>(std::span<const T> row) {
+      reduction<"prod", kNumericTypes>([]<class T>(std::span<const T> row) {
         T product = 1;
         for (T x : row) product = wrapping_multiply(product, x);
         return product;
       }),
-      reduction<"max", kNumbers>([]<class T>(std::span<const T> row) {
+      reduction<"max", kNumericTypes>([]<class T>(std::span<const T> row) {
         T best = kLowest<T>;
         for (T x : row) best = x > best || x != x ? x : best;
         return best;
       }),
-      reduction<"min", kNumbers>([]<class T>(std::span<const T> row) {
+      reduction<"min", kNumericTypes>([]<class T>(std::span<const T> row) {
         T best = kHighest<T>;
         for (T x : row) best = x < best || x != x ? x : best;
         return best;
       }),
       reduction<"all", kBoolean>([](std::span<const bool> row) { return std::ranges::find(row, false) == row.end(); }),
       reduction<"any", kBoolean>([](std::span<const bool> row) { return std::ranges::find(row, true) != row.end(); }),
-      reduction<"sum_square", kNumbers>([]<class T>(std::span<const T> row) { return sum_of(row, kSquare); }),
+      reduction<"sum_square", kNumericTypes>([]<class T>(std::span<const T> row) { return sum_of(row, kSquare); }),
       reduction<"norm_l1", kReals>(
           []<class T>(std::span<const T> row) { return sum_of(row, [](T x) { return std::abs(x); }); }),
       reduction<"norm_l2", kReals>([]<class T>(std::span<const T> row) { return std::sqrt(sum_of(row, kSquare)); }),

@@ -1,4 +1,4 @@
-// The words of resize, and what is resized: the length, and the elements that each place is made of.
+// Resize: the values of its attributes, the length of the result, and the input elements of each output element.
 #pragma once
 
 #include <algorithm>
@@ -18,18 +18,18 @@ inline constexpr std::array<std::string_view, 5> kResizeCoordinates{
 inline constexpr std::array<std::string_view, 4> kResizeRoundings{"round_prefer_floor", "round_prefer_ceil", "floor",
                                                                   "ceil"};
 
-inline bool is_one_of(std::string_view word, std::span<const std::string_view> words) {
-  return std::ranges::find(words, word) != words.end();
+inline bool is_one_of(std::string_view value, std::span<const std::string_view> values) {
+  return std::ranges::find(values, value) != values.end();
 }
 
-// floor(length * scale), in f32, which scales come from.
+// floor(length * scale), in f32, the type of scales.
 inline int64_t resized_length(int64_t length, double scale) {
   return static_cast<int64_t>(std::floor(static_cast<float>(length) * static_cast<float>(scale)));
 }
 
-// The taps of one output place along one axis: indices into the input and their weights.
+// The input elements of one output element along one axis, and their weights.
 template <class T>
-struct Taps {
+struct WeightedIndices {
   std::vector<int64_t> index;
   std::vector<T> weight;
 };
@@ -47,7 +47,7 @@ struct Resize {
   bool exclude_outside = false;
 };
 
-// Where output place `i` lies in the input.
+// The input coordinate of output element `i`.
 template <class T>
 T coordinate(const Resize& r, int64_t i, int64_t in, int64_t out, T scale) {
   const T x = static_cast<T>(i), size = static_cast<T>(in), length = static_cast<T>(out);
@@ -60,33 +60,33 @@ T coordinate(const Resize& r, int64_t i, int64_t in, int64_t out, T scale) {
 }
 
 template <class T>
-Taps<T> taps_of(const Resize& r, int64_t i, int64_t in, int64_t out, T scale) {
+WeightedIndices<T> weighted_indices(const Resize& r, int64_t i, int64_t in, int64_t out, T scale) {
   const T x = coordinate(r, i, in, out, scale);
-  auto inside = [&](T place) { return static_cast<int64_t>(std::clamp<T>(place, 0, static_cast<T>(in - 1))); };
+  auto inside = [&](T position) { return static_cast<int64_t>(std::clamp<T>(position, 0, static_cast<T>(in - 1))); };
   if (r.mode == "nearest") {
-    const T place = r.nearest == "floor"               ? std::floor(x)
-                    : r.nearest == "ceil"              ? std::ceil(x)
-                    : r.nearest == "round_prefer_ceil" ? std::floor(x + T(0.5))
-                                                       : std::ceil(x - T(0.5));
-    return {{inside(place)}, {T{1}}};
+    const T position = r.nearest == "floor"               ? std::floor(x)
+                       : r.nearest == "ceil"              ? std::ceil(x)
+                       : r.nearest == "round_prefer_ceil" ? std::floor(x + T(0.5))
+                                                          : std::ceil(x - T(0.5));
+    return {{inside(position)}, {T{1}}};
   }
   const T first = std::floor(x), t = x - first;
   if (r.mode == "linear") return {{inside(first), inside(first + 1)}, {1 - t, t}};
   const auto weights = cubic_weights(t, static_cast<T>(r.cubic));
-  Taps<T> taps;
+  WeightedIndices<T> sources;
   T sum = 0;
   for (int k = 0; k < 4; ++k) {
-    const T place = first + static_cast<T>(k - 1);
-    const bool outside = place < 0 || place > static_cast<T>(in - 1);
+    const T position = first + static_cast<T>(k - 1);
+    const bool outside = position < 0 || position > static_cast<T>(in - 1);
     const T weight = r.exclude_outside && outside ? T{0} : weights[static_cast<size_t>(k)];
-    taps.index.push_back(inside(place));
-    taps.weight.push_back(weight);
+    sources.index.push_back(inside(position));
+    sources.weight.push_back(weight);
     sum += weight;
   }
   if (r.exclude_outside) {
-    for (T& weight : taps.weight) weight /= sum;
+    for (T& weight : sources.weight) weight /= sum;
   }
-  return taps;
+  return sources;
 }
 
 }  // namespace tenon::runtime::reference

@@ -1,4 +1,4 @@
-// Moving elements, whatever their type.
+// Reshapes, transposes, slices and concatenations of elements of any type.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -6,6 +6,7 @@
 #include "runtime/reference/elements.h"
 #include "runtime/reference/layout.h"
 #include "runtime/reference/slice.h"
+#include "support/try.h"
 
 namespace tenon::runtime::reference {
 namespace {
@@ -26,21 +27,21 @@ Result reshape(const Attrs& attrs, std::span<const Tensor> inputs) {
   call.expect_inputs(1);
   Shape shape = call.integers("shape", 0, -1, kMaxExtent);
   if (!call.ok()) return call.fail();
-  int64_t known = 1;
-  int64_t* open = nullptr;
+  int64_t product = 1;
+  int64_t* inferred = nullptr;
   for (size_t i = 0; i < shape.size(); ++i) {
     call.expect(shape[i] != 0 || i < inputs[0].shape().size(), "0 copies a size that the input does not have");
-    call.expect(shape[i] != -1 || !open, "only one size may be -1");
+    call.expect(shape[i] != -1 || !inferred, "only one size may be -1");
     if (!call.ok()) return call.fail();
     if (shape[i] == 0) shape[i] = inputs[0].shape()[i];
-    if (shape[i] == -1) open = &shape[i];
-    else known = std::min(known, kMaxExtent) * shape[i];
+    if (shape[i] == -1) inferred = &shape[i];
+    else product = std::min(product, kMaxExtent) * shape[i];
   }
-  if (open) {
-    call.expect(known > 0 && inputs[0].size() % known == 0, "the number of elements differs");
-    if (call.ok()) *open = inputs[0].size() / known;
+  if (inferred) {
+    call.expect(product > 0 && inputs[0].size() % product == 0, "the number of elements differs");
+    if (call.ok()) *inferred = inputs[0].size() / product;
   } else {
-    call.expect(known == inputs[0].size(), "the number of elements differs");
+    call.expect(product == inputs[0].size(), "the number of elements differs");
   }
   if (!call.ok()) return call.fail();
   return std::vector{inputs[0].reshaped(std::move(shape))};
@@ -51,10 +52,10 @@ Result transpose(const Attrs& attrs, std::span<const Tensor> inputs) {
   call.expect_inputs(1);
   const size_t rank = call.input(0).shape().size();
   const std::vector<int64_t> axes = call.integers("axes", 0, 0, static_cast<int64_t>(rank) - 1);
-  std::vector<int64_t> sorted = axes, all(rank);
+  std::vector<int64_t> sorted = axes, identity(rank);
   std::ranges::sort(sorted);
-  std::iota(all.begin(), all.end(), 0);
-  call.expect(sorted == all, "axes must be a permutation");
+  std::iota(identity.begin(), identity.end(), 0);
+  call.expect(sorted == identity, "axes must be a permutation");
   if (!call.ok()) return call.fail();
   return std::vector{transposed(inputs[0], axes)};
 }
@@ -149,12 +150,12 @@ Result pad(const Attrs& attrs, std::span<const Tensor> inputs) {
 Result layout_transform(const Attrs& attrs, std::span<const Tensor> inputs) {
   Call call("layout_transform", attrs, inputs);
   call.expect_inputs(1);
-  auto from = Layout::parse(call.string("from")), to = Layout::parse(call.string("to"));
+  const std::string from_text = call.string("from"), to_text = call.string("to");
   const int64_t channels = call.integer("channels", 0, kMaxExtent);
   if (!call.ok()) return call.fail();
-  if (!from) return forward_error(from);
-  if (!to) return forward_error(to);
-  if (Status status = check_same_axes(*from, *to); !status) return std::unexpected(status.error());
+  TENON_TRY_ASSIGN(from, Layout::parse(from_text));
+  TENON_TRY_ASSIGN(to, Layout::parse(to_text));
+  TENON_TRY(check_same_axes(*from, *to));
   call.expect_rank(0, from->rank());
   if (!call.ok()) return call.fail();
   const Shape& x = inputs[0].shape();

@@ -41,7 +41,7 @@ void Call::expect_inputs(size_t count) {
 
 void Call::expect_dtype(size_t i, DTypes allowed) {
   expect(i < inputs_.size() && allowed.contains(inputs_[i].dtype()),
-         fmt::format("input {} has a dtype that it does not take", i));
+         fmt::format("input {} has a dtype that is not supported", i));
 }
 
 void Call::expect_one_dtype() {
@@ -118,7 +118,6 @@ int64_t Call::axis(std::string_view name, int64_t rank) {
   return axis < 0 ? axis + rank : axis;
 }
 
-// Whether a value that a float attribute carries is one of the dtype's.
 bool representable(DType dtype, double value) {
   switch (dtype) {
     case DType::kBool: return value == 0 || value == 1;
@@ -144,10 +143,10 @@ AxisView view_axis(const Shape& shape, int64_t axis) {
 
 int64_t window_count(int64_t extent, int64_t kernel, int64_t stride, int64_t before, int64_t after, int64_t dilation,
                      bool ceil) {
-  const int64_t room = extent + before + after - ((kernel - 1) * dilation + 1);
-  if (room < 0) return 0;
-  int64_t steps = room / stride;
-  if (ceil && room % stride != 0 && (steps + 1) * stride < extent + before) ++steps;
+  const int64_t positions = extent + before + after - ((kernel - 1) * dilation + 1);
+  if (positions < 0) return 0;
+  int64_t steps = positions / stride;
+  if (ceil && positions % stride != 0 && (steps + 1) * stride < extent + before) ++steps;
   return steps + 1;
 }
 

@@ -1,4 +1,4 @@
-// What the reference kernels share: checked access to attributes and inputs.
+// Utilities of the reference kernels: checked access to attributes and inputs.
 #pragma once
 
 #include <algorithm>
@@ -28,8 +28,8 @@ struct Name {
   constexpr std::string_view view() const { return {text, n - 1}; }
 };
 
-// A kernel's view of its call. A failed access is remembered and reads as zero, so that a kernel reads everything it
-// needs, asks `ok()` once and computes.
+// A kernel's view of its call. A failed access is recorded and reads as zero, so that a kernel reads all attributes,
+// tests `ok()` once and computes.
 class Call {
  public:
   Call(std::string_view op, const Attrs& attrs, std::span<const Tensor> inputs);
@@ -41,7 +41,7 @@ class Call {
   // All inputs have the dtype of the first.
   void expect_one_dtype();
   void expect_rank(size_t input, int64_t rank);
-  // Refuses results so large that no machine could hold them, before they are allocated.
+  // Refuses results that are too large for any machine, before they are allocated.
   void expect_size(std::span<const int64_t> shape);
 
   int64_t integer(std::string_view name, int64_t lo, int64_t hi);
@@ -69,16 +69,16 @@ class Call {
 
 inline constexpr int64_t kMaxExtent = int64_t{1} << 31;
 
-// Whether a value that a float attribute carries is one of the dtype's; every float is taken for one of f32.
+// Whether the value of a float attribute is one of the dtype; every float counts as representable in f32.
 bool representable(DType dtype, double value);
 
-// How a dense tensor looks from one axis: elements before, along and after it.
+// A dense tensor as three axes: the elements before, along and after one axis.
 struct AxisView {
   int64_t outer = 1, length = 1, inner = 1;
 };
 AxisView view_axis(const Shape& shape, int64_t axis);
 
-// Number of windows; 0 where none fits.
+// Number of windows; 0 if none fits.
 int64_t window_count(int64_t extent, int64_t kernel, int64_t stride, int64_t before, int64_t after, int64_t dilation,
                      bool ceil);
 

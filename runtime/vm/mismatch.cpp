@@ -33,17 +33,17 @@ std::string keep_failure(const Executable& executable, SessionOptions options, s
   driver::Recorder recorder(on);
   options.accelerator = &recorder;
   options.timeline = false;
-  size_t ended = 0;  // launches that did
+  size_t ended = 0;  // number of launches that ended
   {
     auto session = Session::create(executable, std::move(options));
     if (!session) return none(session.error());
-    if (session->run(inputs)) return "no bundle could be kept: run once more, it went well; the fault comes and goes";
+    if (session->run(inputs)) return "no bundle could be kept: the second run succeeded; the fault comes and goes";
     ended = session->profile().launches.size();
-  }  // its memory is free for the replay
+  }  // the session's device memory is free for the replay
   if (!recorder.bundle()) {
     const auto status = on.read_register(spec::reg::kStatus);
     const bool hangs = status && (*status & spec::kStatusBusy) != 0;
-    return hangs ? "no bundle could be kept: the device still runs, and takes no other launch" : "";
+    return hangs ? "no bundle could be kept: the device is still busy, and accepts no other launch" : "";
   }
   driver::Bundle bundle = *recorder.bundle();
   if (auto region = expected ? expected(bundle.launches[0]) : std::nullopt)
@@ -54,15 +54,15 @@ std::string keep_failure(const Executable& executable, SessionOptions options, s
 
 std::string keep_difference(const Executable& executable, const SessionOptions& options, driver::Accelerator& good,
                             driver::Accelerator& wrong, std::span<const Tensor> inputs, const MismatchNote& note) {
-  std::vector<std::vector<Tensor>> outputs;  // of each launch
+  std::vector<std::vector<Tensor>> outputs;  // by launch
   const auto run = [&](driver::Accelerator& on, Hook hook) -> Status {
-    SessionOptions these;
-    these.accelerator = &on;
-    these.launch_limit = options.launch_limit;
-    these.hook = std::move(hook);
-    TENON_TRY_ASSIGN(session, Session::create(executable, std::move(these)));
-    auto results = session->run(inputs);
-    return results ? Status{} : forward_error(results);
+    SessionOptions hooked;
+    hooked.accelerator = &on;
+    hooked.launch_limit = options.launch_limit;
+    hooked.hook = std::move(hook);
+    TENON_TRY_ASSIGN(session, Session::create(executable, std::move(hooked)));
+    TENON_TRY(session->run(inputs));
+    return {};
   };
   const auto collect = [&](const Step& step) -> Status {
     if (program_of(step) != nullptr) outputs.emplace_back(step.results.begin(), step.results.end());
@@ -79,11 +79,11 @@ std::string keep_difference(const Executable& executable, const SessionOptions& 
     const size_t i = launch++;
     if (i < outputs.size() && std::ranges::equal(step.results, outputs[i])) return {};
     program = &executable.programs[call->program];
-    return error("here");  // ends the run, so that this launch is the last one recorded
+    return error("launch found");  // ends the run, so that this launch is the last one recorded
   };
   const auto status = run(recorder, compare);
   if (program == nullptr) {
-    return status ? "no bundle could be kept: once more, all launches gave the same; the fault comes and goes"
+    return status ? "no bundle could be kept: in the second run all launches agreed; the fault comes and goes"
                   : none(status.error());
   }
   driver::Bundle bundle = *recorder.bundle();

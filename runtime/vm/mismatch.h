@@ -1,5 +1,5 @@
-// What an executable that goes wrong on a device leaves behind: the launch that did, as a bundle (driver/bringup).
-// Devices repeat what they do, so the inputs are run once more with a recorder in between.
+// Bundles (driver/bringup) of launches that go wrong on a device. Devices repeat their faults, so the inputs are run
+// once more with a recorder in between.
 #pragma once
 
 #include <functional>
@@ -12,22 +12,22 @@
 
 namespace tenon::runtime {
 
-// What goes into the bundle beside the launch.
+// The texts of the bundle.
 struct MismatchNote {
-  std::string origin;     // what was being done, as a command
-  std::string reported;   // what was said
-  std::string directory;  // of the bundle; empty: mismatch-N here
+  std::string origin;     // the command that ran the executable
+  std::string reported;   // the message of the failure
+  std::string directory;  // of the bundle; empty: mismatch-N in the current directory
 };
 
-// The bytes that should have been there, in a launch's memory; none where the device itself says what is wrong.
+// The expected bytes of a region of the launch's memory; none if the device itself reported the fault.
 using ExpectedBytes = std::function<std::optional<driver::Region>(const driver::Launch& launch)>;
 
-// A run on `options.accelerator` ended with an error, of the device or of the hook. Returns the sentence about the
-// bundle, or why there is none; empty where it was no launch that failed.
+// Keeps the failing launch of a run on `options.accelerator` that ended with an error, of the device or of the hook.
+// Returns a sentence for the user: where the bundle is, or why there is none; empty if no launch failed.
 std::string keep_failure(const Executable& executable, SessionOptions options, std::span<const Tensor> inputs,
                          const MismatchNote& note, const ExpectedBytes& expected = {});
 
-// Two devices gave different results: keeps the first launch whose outputs on `wrong` are not those on `good`.
+// Two devices computed different results: keeps the first launch whose outputs on `wrong` differ from those on `good`.
 std::string keep_difference(const Executable& executable, const SessionOptions& options, driver::Accelerator& good,
                             driver::Accelerator& wrong, std::span<const Tensor> inputs, const MismatchNote& note);
 

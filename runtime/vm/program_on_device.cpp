@@ -1,10 +1,11 @@
 #include "runtime/vm/program_on_device.h"
-#include "support/try.h"
 
 #include <fmt/format.h>
 
 #include <cassert>
 #include <utility>
+
+#include "support/try.h"
 
 namespace tenon::runtime {
 
@@ -12,7 +13,7 @@ Status check_configuration(const AcceleratorProgram& program, const driver::Acce
   const driver::Info& device = accelerator.info();
   uint64_t wanted = spec::hash(program.config), found = spec::hash(device.config);
   if (wanted == found) return {};
-  // Read as from the program: "here" is what it was compiled for.
+  // The differences are written from the program's side: "here" is its configuration.
   std::string fields = spec::difference(program.config, device.config);
   while (fields.ends_with('\n')) fields.pop_back();
   return error(
@@ -39,11 +40,11 @@ ProgramOnDevice::~ProgramOnDevice() {
   for (const driver::Buffer& buffer : owned_) accelerator_->free(buffer);
 }
 
-Expected<driver::Buffer> ProgramOnDevice::allocate(uint64_t bytes, std::string_view what) {
+Expected<driver::Buffer> ProgramOnDevice::allocate(uint64_t bytes, std::string_view purpose) {
   auto buffer = accelerator_->allocate(std::max<uint64_t>(bytes, 1));
   if (!buffer) {
     buffer.error().what =
-        fmt::format("no device memory for {} of program '{}': {}", what, program_->name, buffer.error().what);
+        fmt::format("no device memory for {} of program '{}': {}", purpose, program_->name, buffer.error().what);
     return buffer;
   }
   owned_.push_back(*buffer);
@@ -57,7 +58,7 @@ Expected<ProgramOnDevice> ProgramOnDevice::upload(driver::Accelerator& accelerat
   struct Part {
     driver::Buffer* buffer;
     uint64_t bytes;
-    std::string_view what;
+    std::string_view purpose;
   };
   std::vector<Part> parts = {{&result.instructions_, instructions.size(), "the instructions"},
                              {&result.constants_, program.constants.size(), "the constants"},
@@ -73,7 +74,7 @@ Expected<ProgramOnDevice> ProgramOnDevice::upload(driver::Accelerator& accelerat
     parts.push_back({&result.outputs_[i], static_cast<uint64_t>(*checked_bytes(slot.dtype, slot.shape)), slot.name});
   }
   for (const Part& part : parts) {
-    TENON_TRY_ASSIGN(buffer, result.allocate(part.bytes, part.what));
+    TENON_TRY_ASSIGN(buffer, result.allocate(part.bytes, part.purpose));
     *part.buffer = *buffer;
   }
   TENON_TRY(accelerator.write(result.instructions_, 0, instructions));
@@ -112,7 +113,9 @@ Expected<std::vector<Tensor>> ProgramOnDevice::run(std::span<const Tensor> input
   return results;
 }
 
-Expected<Tensor> ProgramOnDevice::read(const Tap& tap) { return read(workspace_, tap.offset, tap.dtype, tap.shape); }
+Expected<Tensor> ProgramOnDevice::read(const Probe& probe) {
+  return read(workspace_, probe.offset, probe.dtype, probe.shape);
+}
 
 Expected<Tensor> ProgramOnDevice::read(const driver::Buffer& buffer, uint64_t offset, DType dtype, const Shape& shape) {
   Tensor tensor(dtype, shape);

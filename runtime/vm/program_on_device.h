@@ -10,12 +10,13 @@
 
 namespace tenon::runtime {
 
-// Refuses a device of another configuration: the message has the fields that differ and the command that rebuilds.
+// An error if the device has another configuration: the message has the fields that differ and the command that
+// rebuilds.
 Status check_configuration(const AcceleratorProgram& program, const driver::Accelerator& accelerator);
 
 class ProgramOnDevice {
  public:
-  // Takes all the device memory that the program will ever need; program and accelerator outlive it.
+  // Allocates all device memory that the program needs; `program` and `accelerator` outlive the result.
   static Expected<ProgramOnDevice> upload(driver::Accelerator& accelerator, const AcceleratorProgram& program);
   ProgramOnDevice(ProgramOnDevice&& other) noexcept;
   ProgramOnDevice& operator=(ProgramOnDevice&&) = delete;
@@ -27,11 +28,11 @@ class ProgramOnDevice {
   Expected<std::vector<Tensor>> run(std::span<const Tensor> inputs, std::chrono::nanoseconds limit);
 
   // An intermediate tensor of the last run.
-  Expected<Tensor> read(const Tap& tap);
+  Expected<Tensor> read(const Probe& probe);
 
  private:
   ProgramOnDevice(driver::Accelerator& accelerator, const AcceleratorProgram& program);
-  Expected<driver::Buffer> allocate(uint64_t bytes, std::string_view what);
+  Expected<driver::Buffer> allocate(uint64_t bytes, std::string_view purpose);
   Expected<Tensor> read(const driver::Buffer& buffer, uint64_t offset, DType dtype, const Shape& shape);
 
   driver::Accelerator* accelerator_;

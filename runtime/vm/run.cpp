@@ -26,7 +26,7 @@ class Session::State::Run {
     while (!finished_) {
       Frame& frame = stack_.top();
       function_ = &executable_.functions[frame.function];
-      at_ = frame.next++;
+      index_ = frame.next++;
       Status status = {};
       if (limit != 0 && ++steps > limit) status = error(fmt::format("the run takes more than {} instructions", limit));
       if (status)
@@ -39,16 +39,16 @@ class Session::State::Run {
   }
 
  private:
-  const Instruction& instruction() const { return function_->code[at_]; }
+  const Instruction& instruction() const { return function_->code[index_]; }
 
   Diagnostic located(Diagnostic diagnostic) const {
-    std::string here = fmt::format("{}: function '{}', instruction {}", executable_.name, function_->name, at_);
-    if (!instruction().layer.empty()) here += fmt::format(" ({})", instruction().layer);
-    diagnostic.where = diagnostic.where.empty() ? here : fmt::format("{}: {}", here, diagnostic.where);
+    std::string location = fmt::format("{}: function '{}', instruction {}", executable_.name, function_->name, index_);
+    if (!instruction().layer.empty()) location += fmt::format(" ({})", instruction().layer);
+    diagnostic.where = diagnostic.where.empty() ? location : fmt::format("{}: {}", location, diagnostic.where);
     return diagnostic;
   }
 
-  // Registers become args_.
+  // Reads the registers into args_.
   Status fetch(const Registers& registers) {
     args_.clear();
     for (const Register r : registers) {
@@ -61,26 +61,25 @@ class Session::State::Run {
     for (size_t i = 0; i < registers.size(); ++i) stack_.write(registers[i], std::move(values[i]));
   }
 
-  Status show(std::span<const Tensor> args, std::span<const Tensor> results, std::span<const TapValue> taps) const {
+  Status show(std::span<const Tensor> args, std::span<const Tensor> results, std::span<const ProbeValue> probes) const {
     if (!session_.options.hook) return {};
-    return session_.options.hook({function_, at_, &instruction(), args, results, taps});
+    return session_.options.hook({function_, index_, &instruction(), args, results, probes});
   }
   Status show_nothing() const { return show({}, {}, {}); }
 
-  // Calls that compute: timed, recorded and shown to the hook.
-  Status compute(const Registers& from, const Registers& to, std::string_view what, std::string_view device,
+  // Executes a call that computes: timed, recorded and shown to the hook.
+  Status compute(const Registers& from, const Registers& to, std::string_view name, std::string_view device,
                  auto&& call) {
     TENON_TRY(fetch(from));
-    taps_.clear();
-    CallRecord record{std::string(what), instruction().layer, std::string(device), session_.now(), 0, -1};
-    Expected<std::vector<Tensor>> results = call();
+    probes_.clear();
+    CallRecord record{std::string(name), instruction().layer, std::string(device), session_.now(), 0, -1};
+    TENON_TRY_ASSIGN(results, call());
     record.end_ns = session_.now();
-    if (!results) return forward_error(results);
     auto& profile = session_.profile;
     if (device == "accel") record.launch = static_cast<int32_t>(profile.launches.size()) - 1;
     profile.calls.push_back(std::move(record));
-    for (const Tensor& result : *results) stack_.made(result);
-    TENON_TRY(show(args_, *results, taps_));
+    for (const Tensor& result : *results) stack_.count_result(result);
+    TENON_TRY(show(args_, *results, probes_));
     args_.clear();
     store(to, *results);
     return {};
@@ -89,7 +88,7 @@ class Session::State::Run {
   Status execute(const CallKernel& call) {
     return compute(call.args, call.results, call.kernel, "cpu", [&]() -> Expected<std::vector<Tensor>> {
       try {
-        auto results = session_.kernels[stack_.top().function][at_](args_);
+        auto results = session_.kernels[stack_.top().function][index_](args_);
         if (!results || results->size() == call.results.size()) return results;
         return error(fmt::format("kernel '{}' has {} results, the executable expects {}", call.kernel, results->size(),
                                  call.results.size()));
@@ -104,9 +103,9 @@ class Session::State::Run {
     return compute(call.args, call.results, program.name, "accel", [&]() -> Expected<std::vector<Tensor>> {
       auto results = launch(call.program);
       if (!results || !session_.options.hook) return results;
-      for (const Tap& tap : program.taps) {
-        TENON_TRY_ASSIGN(value, session_.programs[call.program].read(tap));
-        taps_.push_back({&tap, std::move(*value)});
+      for (const Probe& probe : program.probes) {
+        TENON_TRY_ASSIGN(value, session_.programs[call.program].read(probe));
+        probes_.push_back({&probe, std::move(*value)});
       }
       return results;
     });
@@ -138,11 +137,11 @@ class Session::State::Run {
   Status execute(const CallNative& call) {
     const std::string& name = executable_.natives[call.code].kernels[call.kernel].name;
     return compute(call.args, call.results, name, "cpu", [&] {
-      places_.clear();
-      for (const Place& place : call.places) {
-        places_.push_back(place.bytes == 0 ? Storage() : stack_.top().arena.part(place.offset, place.bytes));
+      storage_.clear();
+      for (const ArenaSlot& slot : call.slots) {
+        storage_.push_back(slot.bytes == 0 ? Storage() : stack_.top().arena.part(slot.offset, slot.bytes));
       }
-      return session_.natives[call.code].call(call.kernel, args_, *session_.pool, places_);
+      return session_.natives[call.code].call(call.kernel, args_, *session_.pool, storage_);
     });
   }
 
@@ -184,10 +183,9 @@ class Session::State::Run {
 
   Status execute(const Return& ret) {
     TENON_TRY(fetch(ret.values));
-    const Registers* into = stack_.top().results;
-    if (into) {
+    if (const Registers* results = stack_.top().results) {
       stack_.leave();
-      store(*into, args_);
+      store(*results, args_);
       return show_nothing();
     }
     for (size_t i = 0; i < args_.size(); ++i) {
@@ -203,12 +201,12 @@ class Session::State::Run {
   State& session_;
   const Executable& executable_;
   Stack stack_;
-  const Function* function_ = nullptr;  // of the instruction under way
-  uint32_t at_ = 0;                     // the instruction
+  const Function* function_ = nullptr;  // of the current instruction
+  uint32_t index_ = 0;                  // of the current instruction
   bool finished_ = false;               // args_ are the results
-  std::vector<Tensor> args_;            // of the call under way; kept to save allocations, like these
-  std::vector<Storage> places_;
-  std::vector<TapValue> taps_;
+  std::vector<Tensor> args_;            // of the current call; a member to save allocations, like the next two
+  std::vector<Storage> storage_;
+  std::vector<ProbeValue> probes_;
 };
 
 Expected<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs) { return Run(*this)(inputs); }

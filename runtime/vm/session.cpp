@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "runtime/reference/kernels.h"
 #include "runtime/vm/state.h"
 #include "support/try.h"
 
@@ -31,7 +30,7 @@ Status Session::State::resolve_kernels() {
     for (size_t i = 0; i < function.code.size(); ++i) {
       const auto* call = std::get_if<CallKernel>(&function.code[i].operation);
       if (!call) continue;
-      if (const Kernel kernel = lookup(call->kernel)) {
+      if (const reference::Kernel kernel = lookup(call->kernel)) {
         row[i] = [kernel, call](std::span<const Tensor> args) { return kernel(call->attrs, args); };
         continue;
       }
@@ -42,7 +41,7 @@ Status Session::State::resolve_kernels() {
       auto kernel = library_kernel(call->kernel, call->attrs, options.threads);
       if (!kernel) {
         kernel.error().where = where(i);
-        return forward_error(kernel);
+        return std::unexpected(std::move(kernel.error()));
       }
       row[i] = std::move(*kernel);
     }
@@ -93,7 +92,7 @@ Status Session::State::load_natives() {
     if (!library) {
       std::string& where = library.error().where;  // a kernel, or the code as a whole
       where = where.starts_with('@') ? fmt::format("{}: {}", executable.name, where) : executable.name;
-      return forward_error(library);
+      return std::unexpected(std::move(library.error()));
     }
     natives.push_back(std::move(*library));
   }

@@ -1,10 +1,11 @@
 #include "runtime/vm/stack.h"
-#include "support/try.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
+
+#include "support/try.h"
 
 namespace tenon::runtime {
 
@@ -22,7 +23,7 @@ Expected<Storage> Arenas::take(uint32_t function) {
   return arena;
 }
 
-// One that somebody still has a tensor in is left to him.
+// An arena with a tensor that is still in use belongs to that tensor and is not reused.
 void Arenas::give_back(uint32_t function, Storage arena) {
   if (arena.memory.use_count() == 1) idle_[function].push_back(std::move(arena));
 }
@@ -32,18 +33,18 @@ Expected<Tensor> Frame::read(Register from) const {
   return registers[from];
 }
 
-Status Stack::enter(uint32_t number, std::span<const Tensor> args, const Registers* results) {
-  const Function& function = executable_.functions[number];
+Status Stack::enter(uint32_t index, std::span<const Tensor> args, const Registers* results) {
+  const Function& function = executable_.functions[index];
   registers_ += function.registers + 1;
   if (registers_ > max_registers_) {
     if (frames_.empty()) return error("the entry needs more registers than the limit", executable_.name);
     return error(fmt::format("the calls nest too deep: {} frames with {} registers", frames_.size(), registers_), {},
                  "a recursion without end, or a larger max_stack is needed");
   }
-  TENON_TRY_ASSIGN(arena, arenas_.take(number));
+  TENON_TRY_ASSIGN(arena, arenas_.take(index));
   memory_.arena_bytes += function.arena_bytes;
   grow(function.arena_bytes);
-  frames_.push_back({number, results, std::vector<Tensor>(function.registers), std::move(*arena), 0});
+  frames_.push_back({index, results, std::vector<Tensor>(function.registers), std::move(*arena), 0});
   std::ranges::copy(args, top().registers.begin());
   return {};
 }
@@ -62,7 +63,7 @@ void Stack::write(Register to, Tensor value) {
   top().registers[to] = std::move(value);
 }
 
-void Stack::made(const Tensor& result) {
+void Stack::count_result(const Tensor& result) {
   if (!result || !result.alone()) return;
   ++memory_.allocations;
   grow(result.bytes().size());

@@ -1,4 +1,4 @@
-// The frames of one run: registers, arenas, and what all of them take. Calls nest here, not on the C++ stack.
+// The frames of one run: registers, arenas, and the memory that they use. Calls nest here, not on the C++ stack.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace tenon::runtime {
 
-// Arenas that no frame has, by function: a session keeps them from run to run.
+// Idle arenas, by function: a session keeps them from run to run.
 class Arenas {
  public:
   explicit Arenas(const Executable& executable) : executable_(executable), idle_(executable.functions.size()) {}
 
-  // Empty where the function has none.
+  // Empty if the function has no arena.
   Expected<Storage> take(uint32_t function);
   void give_back(uint32_t function, Storage arena);
 
@@ -29,28 +29,29 @@ struct Frame {
   const Registers* results = nullptr;  // of the caller's call; nullptr for the entry
   std::vector<Tensor> registers;
   Storage arena;
-  uint32_t next = 0;  // the instruction that comes
+  uint32_t next = 0;  // index of the next instruction
 
-  Expected<Tensor> read(Register from) const;  // an empty one is the executable's fault
+  Expected<Tensor> read(Register from) const;  // an empty register is an error of the executable
 };
 
 class Stack {
  public:
-  // `max_registers`: of all frames, one more for each. Both outlive the stack.
+  // `max_registers`: of all frames, plus one a frame. The executable and the arenas outlive the stack.
   Stack(const Executable& executable, Arenas& arenas, uint64_t max_registers)
       : executable_(executable), arenas_(arenas), max_registers_(max_registers) {}
 
   Frame& top() { return frames_.back(); }
-  // Makes references to frames invalid. `results`: where the caller wants the results; nullptr for the entry.
+  // Invalidates references to frames. `results`: the caller's registers for the results; nullptr for the entry.
   Status enter(uint32_t function, std::span<const Tensor> args, const Registers* results);
   void leave();
 
-  // Writes a register of the top frame; an empty tensor kills it.
+  // Writes a register of the top frame; an empty tensor empties it.
   void write(Register to, Tensor value);
-  // A call made a result: one that lies in an arena or shares an argument's buffer takes nothing of its own.
-  void made(const Tensor& result);
+  // Counts the result of a call: a result in an arena, or one that shares an argument's buffer, has no memory of its
+  // own.
+  void count_result(const Tensor& result);
 
-  const MemoryRecord& memory() const { return memory_; }  // but for what is the caller's or a constant
+  const MemoryRecord& memory() const { return memory_; }  // without the caller's tensors and constants
 
  private:
   void grow(uint64_t bytes);

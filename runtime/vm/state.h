@@ -1,4 +1,4 @@
-// What a session holds from run to run: session.cpp makes it, run.cpp executes with it.
+// The state that a session keeps from run to run: session.cpp creates it, run.cpp executes with it.
 #pragma once
 
 #include <chrono>
@@ -22,12 +22,12 @@ struct Session::State {
 
   const Executable& executable;
   SessionOptions options;
-  std::vector<std::vector<LibraryKernel>> kernels;  // by function and instruction; empty where it calls none
+  std::vector<std::vector<LibraryKernel>> kernels;  // by function and instruction; empty if that is no CallKernel
   std::vector<ProgramOnDevice> programs;
   std::vector<bool> launched;  // by program, since the profile was cleared
   std::vector<NativeLibrary> natives;
   std::optional<ThreadPool> own_pool;
-  ThreadPool* pool = nullptr;  // where there is native code
+  ThreadPool* pool = nullptr;  // null without native code
   Arenas arenas;
   Profile profile;
   std::chrono::steady_clock::time_point origin = std::chrono::steady_clock::now();
@@ -40,7 +40,7 @@ struct Session::State {
   Status upload_programs();
   Status load_natives();
   Status check_inputs(std::span<const Tensor> inputs) const;
-  Expected<std::vector<Tensor>> run(std::span<const Tensor> inputs);  // checked ones
+  Expected<std::vector<Tensor>> run(std::span<const Tensor> inputs);  // that have passed check_inputs()
 };
 
 // "f32 [1, 10]", for messages.

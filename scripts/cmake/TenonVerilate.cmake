@@ -17,7 +17,7 @@ endif()
 
 # tenon_verilate(NAME CONFIG config TOP module [SOURCES a.sv ...] [ARGS verilator arguments]): generates the RTL of a
 # configuration (a name or a path) and makes NAME, an interface library with the Verilated module: include "V<module>.h"
-# and link it. SOURCES are modules of tests, behind those of the accelerator. Lint warnings are errors.
+# and link it. SOURCES are modules of tests, after those of the accelerator. Lint warnings are errors.
 function(tenon_verilate name)
   cmake_parse_arguments(arg "" "CONFIG;TOP" "ARGS;SOURCES" ${ARGN})
   set(rtl "${CMAKE_CURRENT_BINARY_DIR}/${name}.rtl")

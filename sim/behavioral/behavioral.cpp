@@ -12,10 +12,10 @@ namespace tenon::sim {
 const timing::Result& Behavioral::counters() {
   if (!timing_) {
     const timing::Launch launch{profile_, stream_, bases_, tokens_at_start_.counters()};
-    // Of a run that stopped, what was dispatched.
+    // Of a run that stopped, only the dispatched instructions are timed.
     auto result =
         timing::run(isa_.config(), launch, std::span(program_).first(dispatched_), record_timeline_, options_.timing);
-    if (registers_.busy()) return running_ = std::move(result);  // not over: asked again, it will be longer
+    if (registers_.busy()) return running_ = std::move(result);  // the run goes on, so this result is not kept
     timing_ = std::move(result);
   }
   return *timing_;
@@ -23,12 +23,13 @@ const timing::Result& Behavioral::counters() {
 
 Expected<std::unique_ptr<Simulator>> make_behavioral(const spec::Config& config, const BehavioralOptions& options) {
   TENON_TRY(spec::validate(config, config.name));
-  const Kernels* kernels = find_kernels(options.kernels);
+  const KernelSet* kernels = find_kernel_set(options.kernels);
   if (kernels == nullptr) {
-    std::string known;
-    for (const Kernels* k : all_kernels()) known += fmt::format("{}{}", known.empty() ? "" : ", ", k->name);
-    return error(fmt::format("this machine has no kernels \"{}\"", options.kernels), "behavioral simulator",
-                 fmt::format("the sets are {}; leave the option out for the fastest that runs here", known));
+    std::string names;
+    for (const KernelSet* set : kernel_sets()) names += fmt::format("{}{}", names.empty() ? "" : ", ", set->name);
+    return error(fmt::format("the kernel set \"{}\" is not available on this machine", options.kernels),
+                 "behavioral simulator",
+                 fmt::format("expected one of {}; without the option, the fastest set of this machine is used", names));
   }
   // calloc leaves pages untouched until they are used.
   Dram dram;
@@ -36,7 +37,7 @@ Expected<std::unique_ptr<Simulator>> make_behavioral(const spec::Config& config,
     dram.reset(static_cast<std::byte*>(std::calloc(std::max<size_t>(options.memory_bytes, 1), 1)));
   if (!dram && options.memory.empty()) {
     return error(fmt::format("cannot allocate {} bytes for the accelerator's memory", options.memory_bytes),
-                 "behavioral simulator", "ask for less memory");
+                 "behavioral simulator", "request less memory");
   }
   return std::make_unique<Behavioral>(config, options, *kernels, std::move(dram));
 }

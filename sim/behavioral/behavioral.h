@@ -1,5 +1,5 @@
-// The behavioral simulator: executes instruction streams on host memory, whole instructions at a time, and watches
-// that the result does not depend on luck.
+// The behavioral simulator: executes instruction streams on host memory, whole instructions at a time, and checks that
+// the result does not depend on timing.
 //
 // Semantics: sim/simulator.h; status codes, error indices, tokens and final memory are the hardware's. Beyond the
 // hardware's stop codes a run ends with kRace or kUninitialised where the race detector is on; explain() then names the
@@ -20,9 +20,9 @@ namespace tenon::sim {
 
 struct BehavioralOptions {
   uint64_t memory_bytes = uint64_t{256} << 20;
-  std::span<std::byte> memory = {};  // where not empty: the caller's, in place of the simulator's own
+  std::span<std::byte> memory = {};  // where not empty: the caller's memory, used instead of the simulator's own
   bool detect_races = true;
-  std::string kernels = {};  // "avx512-vnni", "avx2", "portable"; empty: the fastest that this machine has
+  std::string kernels = {};  // "avx512-vnni", "avx2", "portable"; empty: the fastest set of this machine
   timing::Parameters timing = {};
 };
 

@@ -1,5 +1,5 @@
-// Sets of scratchpad indices, made for the footprints of loop nests: the set of base + sum(i_k * factor_k) is built by
-// one shift-and-or per doubling of each loop, not by walking the loops.
+// Sets of scratchpad indices for the footprints of loop nests: the set of base + sum(i_k * factor_k) is built by one
+// shift-and-or per doubling of each loop, not by iterating over the loops.
 #pragma once
 
 #include <bit>
@@ -37,8 +37,8 @@ class Bitmap {
       }
     }
   }
-  // Whether all of [begin, end) is set.
-  bool all(size_t begin, size_t end) const {
+  // Whether every index in [begin, end) is a member.
+  bool contains_range(size_t begin, size_t end) const {
     for (size_t i = begin; i < end; ++i)
       if (!test(i)) return false;
     return true;
@@ -54,22 +54,22 @@ class Bitmap {
     return true;
   }
 
-  // The union of this set moved by 0, step, ..., (count - 1) * step; all results must be below size().
+  // Becomes the union of this set shifted by 0, step, ..., (count - 1) * step; all results must be below size().
   void spread(int64_t count, int64_t step) {
     assert(count >= 1);
     if (step == 0) return;
-    for (int64_t have = 1; have < count;) {
-      const int64_t take = have < count - have ? have : count - have;
-      or_shifted(static_cast<size_t>(take * step));
-      have += take;
+    for (int64_t copies = 1; copies < count;) {
+      const int64_t added = copies < count - copies ? copies : count - copies;
+      or_shifted(static_cast<size_t>(added * step));
+      copies += added;
     }
   }
 
   template <class F>  // f(index), ascending
   void for_each(F&& f) const {
     for (size_t w = 0; w < words_.size(); ++w) {
-      for (uint64_t rest = words_[w]; rest != 0; rest &= rest - 1) {
-        f(w * 64 + static_cast<size_t>(std::countr_zero(rest)));
+      for (uint64_t remaining = words_[w]; remaining != 0; remaining &= remaining - 1) {
+        f(w * 64 + static_cast<size_t>(std::countr_zero(remaining)));
       }
     }
   }
@@ -77,7 +77,7 @@ class Bitmap {
  private:
   void or_shifted(size_t by) {
     const size_t words = by / 64, bits = by % 64;
-    for (size_t i = words_.size(); i-- > words;) {  // from the top, so that sources are still the old ones
+    for (size_t i = words_.size(); i-- > words;) {  // from the top, so that each source word is still unchanged
       uint64_t v = words_[i - words] << bits;
       if (bits != 0 && i > words) v |= words_[i - words - 1] >> (64 - bits);
       words_[i] |= v;

@@ -20,7 +20,7 @@ Executor::Bytes Executor::allocate(size_t bytes) {
   return Bytes(p);
 }
 
-Executor::Executor(const spec::Isa& isa, const Kernels& kernels, std::span<std::byte> dram)
+Executor::Executor(const spec::Isa& isa, const KernelSet& kernels, std::span<std::byte> dram)
     : isa_(isa),
       kernels_(kernels),
       shape_{isa.config().block_in, isa.config().block_out},
@@ -62,11 +62,11 @@ std::optional<Range> Executor::outside_dram(const Dma& dma) const {
 }
 
 void Executor::pack(const Footprint& footprint) {
-  const auto refresh = [](Bitmap& stale, const Bitmap& used, auto&& one) {
+  const auto refresh = [](Bitmap& stale, const Bitmap& used, auto&& pack_element) {
     for (size_t w = 0; w < stale.words().size(); ++w) {
       uint64_t todo = stale.words()[w] & used.words()[w];
       stale.words()[w] &= ~todo;
-      for (; todo != 0; todo &= todo - 1) one(w * 64 + static_cast<size_t>(std::countr_zero(todo)));
+      for (; todo != 0; todo &= todo - 1) pack_element(w * 64 + static_cast<size_t>(std::countr_zero(todo)));
     }
   };
   const std::byte* inp = pad(Memory::kInp).data();
@@ -169,9 +169,9 @@ void Executor::run(const spec::base::Gemm& g, const Footprint& footprint) {
     return;
   }
   // Wrapping sums commute, so the loops run micro-op by micro-op, along the longest run that keeps its weights.
-  const auto words = uops();
+  const auto encoded = uops();
   for (int64_t u = g.uop_begin; u < g.uop_end; ++u) {
-    const spec::base::Uop uop = isa_.decode_uop(words[static_cast<size_t>(u)]);
+    const spec::base::Uop uop = isa_.decode_uop(encoded[static_cast<size_t>(u)]);
     const bool keep_out = g.wgt_factor_out == 0, keep_in = g.wgt_factor_in == 0;
     const int64_t calls_out = keep_out ? 1 : g.iter_out, calls_in = keep_in ? 1 : g.iter_in;
     GemmRun run;
@@ -193,9 +193,10 @@ void Executor::run(const spec::base::Gemm& g, const Footprint& footprint) {
 }
 
 void Executor::run(const spec::base::Alu& a) {
-  const auto words = uops();
+  const auto encoded = uops();
   decoded_.clear();
-  for (int64_t u = a.uop_begin; u < a.uop_end; ++u) decoded_.push_back(isa_.decode_uop(words[static_cast<size_t>(u)]));
+  for (int64_t u = a.uop_begin; u < a.uop_end; ++u)
+    decoded_.push_back(isa_.decode_uop(encoded[static_cast<size_t>(u)]));
   const auto imm = static_cast<int32_t>(a.imm);
   const int lanes = shape_.block_out;
   std::array<int32_t, 64> immediate;

@@ -1,7 +1,8 @@
-// The scratchpads and what each instruction does to them and to DRAM.
+// The scratchpads, and the effect of each instruction on them and on DRAM.
 //
-// Semantics: hw/spec/isa.h, sequential per instruction. execute() is called with the instruction's footprint, which has
-// shown that no element lies outside; DRAM accesses are checked here, before anything is written.
+// Semantics: hw/spec/isa.h, sequential per instruction. execute() is called with the instruction's footprint, whose
+// computation has proved that every scratchpad element is in bounds; outside_dram() checks the DRAM accesses and is
+// called before execute().
 #pragma once
 
 #include <array>
@@ -21,12 +22,12 @@ namespace tenon::sim {
 
 class Executor {
  public:
-  Executor(const spec::Isa& isa, const Kernels& kernels, std::span<std::byte> dram);
+  Executor(const spec::Isa& isa, const KernelSet& kernels, std::span<std::byte> dram);
 
-  // The first range of the transfer that lies outside DRAM, or nothing.
+  // The first range of the transfer that is outside DRAM, or nothing.
   std::optional<Range> outside_dram(const Dma& dma) const;
   void execute(const spec::Instruction& instruction, const Footprint& footprint);
-  // Reports what execute() wrote, one write an element.
+  // Reports the writes of execute(), one per element.
   void report(const spec::Instruction& instruction, uint32_t index, const Footprint& footprint,
               WriteObserver& observer) const;
 
@@ -60,7 +61,7 @@ class Executor {
   void run(const spec::native::Requantize& rq);
 
   const spec::Isa& isa_;
-  const Kernels& kernels_;
+  const KernelSet& kernels_;
   Shape shape_;
   std::span<std::byte> dram_;
   std::array<Bytes, spec::kScratchpads> pads_;

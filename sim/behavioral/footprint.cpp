@@ -107,7 +107,7 @@ class Finder {
   void set_write(Memory m) { f_.writing[index_of(m)] = true; }
 
   RangeError outside(Memory memory, int64_t index) const {
-    return {fmt::format("reaches {}[{}], but {} has {} elements", name(memory), index, name(memory),
+    return {fmt::format("accesses {}[{}], but {} has {} elements", name(memory), index, name(memory),
                         config_.depth(memory))};
   }
 
@@ -134,12 +134,12 @@ class Finder {
   template <class Instruction>
   std::optional<RangeError> uop_set(const Instruction& i, uint32_t spec::base::Uop::*member,
                                     std::initializer_list<Loop> loops, Memory memory, Bitmap& set) {
-    int64_t reach = 0, highest = 0;
-    for (const Loop& l : loops) reach += (l.count - 1) * l.step;
+    int64_t extent = 0, highest = 0;
+    for (const Loop& l : loops) extent += (l.count - 1) * l.step;
     for (int64_t u = i.uop_begin; u < i.uop_end; ++u) {
       const int64_t index = isa_.decode_uop(uops_[static_cast<size_t>(u)]).*member;
       highest = std::max(highest, index);
-      if (index + reach >= config_.depth(memory)) return outside(memory, index + reach);
+      if (index + extent >= config_.depth(memory)) return outside(memory, index + extent);
       set.set(static_cast<size_t>(index));
     }
     for (const Loop& l : loops) set.spread(l.count, l.step);

@@ -1,7 +1,7 @@
-// The inner loops of the behavioral simulator, one set per instruction-set extension of the host.
+// The inner loops of the behavioral simulator, one kernel set per instruction-set extension of the host.
 //
-// A set keeps inputs and weights in a layout of its own ("packed"); accumulators stay as the accelerator has them,
-// int32 lanes in a row. All sets give the same bits: products of int8 summed in wrapping int32.
+// A kernel set keeps inputs and weights in its own packed layout; accumulators keep the accelerator's layout,
+// contiguous int32 lanes. All kernel sets compute the same bits: products of int8 summed in wrapping int32.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,7 @@ struct RequantizeRun {
   int lanes = 16;
 };
 
-struct Kernels {
+struct KernelSet {
   std::string_view name;  // "avx512-vnni", "avx2", "portable"
   bool (*supported)();
   size_t (*inp_bytes)(const Shape&);  // of one packed input vector
@@ -48,15 +48,16 @@ struct Kernels {
   void (*requantize)(const RequantizeRun&, const spec::LayerParameters&);
 };
 
-// All sets of this build, fastest first; the last one runs everywhere.
-std::span<const Kernels* const> all_kernels();
-// The set of that name, or the fastest that this machine supports where the name is empty; nullptr: there is none.
-const Kernels* find_kernels(std::string_view name);
+// All kernel sets of this build, fastest first; the last is supported by every machine.
+std::span<const KernelSet* const> kernel_sets();
+// The kernel set of this name, or the fastest that this machine supports where the name is empty; nullptr where this
+// machine does not support it.
+const KernelSet* find_kernel_set(std::string_view name);
 
 namespace kernels {
-extern const Kernels portable;
+extern const KernelSet portable;
 #if defined(__x86_64__)
-extern const Kernels avx2, avx512;
+extern const KernelSet avx2, avx512;
 #endif
 spec::ChannelParameters channel_parameters(const std::byte* lane);
 }  // namespace kernels

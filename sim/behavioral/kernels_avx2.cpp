@@ -1,4 +1,4 @@
-// AVX2: int16 pairs through vpmaddwd, which is exact (vpmaddubsw would saturate).
+// The AVX2 kernel set: int16 pairs through vpmaddwd, which is exact (vpmaddubsw would saturate).
 #if defined(__x86_64__)
 #include <immintrin.h>
 
@@ -70,10 +70,10 @@ __attribute__((target("avx2"))) void gemm(const Shape& s, const GemmRun& run) {
 
 }  // namespace
 
-const Kernels avx2 = {"avx2",    [] { return static_cast<bool>(__builtin_cpu_supports("avx2")); },
-                      inp_bytes, wgt_bytes,
-                      pack_inp,  pack_wgt,
-                      gemm,      portable.requantize};
+const KernelSet avx2 = {"avx2",    [] { return static_cast<bool>(__builtin_cpu_supports("avx2")); },
+                        inp_bytes, wgt_bytes,
+                        pack_inp,  pack_wgt,
+                        gemm,      portable.requantize};
 
 }  // namespace tenon::sim::kernels
 #endif

@@ -1,5 +1,5 @@
-// AVX-512 VNNI: vpdpbusd multiplies unsigned by signed bytes, so inputs are kept with 128 added and each weight matrix
-// carries -128 times its row sums as a correction. All sums wrap, so the detour is exact.
+// The AVX-512 VNNI kernel set: vpdpbusd multiplies unsigned by signed bytes, so packed inputs have 128 added and each
+// packed weight matrix has -128 times its row sums as a correction. All sums wrap, so the result is exact.
 #if defined(__x86_64__)
 // GCC 12 warns about the undefined operand that its own headers pass to unmasked builtins.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -85,7 +85,7 @@ __attribute__((target("avx512f,avx512bw,avx512vnni"))) void gemm(const Shape& s,
   }
 }
 
-// Eight lanes a time, in 64-bit arithmetic.
+// Requantizes eight lanes at a time, in 64-bit arithmetic.
 __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl"))) void requantize(const RequantizeRun& run,
                                                                               const spec::LayerParameters& layer) {
   int lane = 0;
@@ -113,11 +113,11 @@ __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl"))) void requantize(co
     _mm_storel_epi64(reinterpret_cast<__m128i*>(run.out + lane), _mm512_cvtepi64_epi8(v));
   }
   if (lane < run.lanes) {
-    RequantizeRun rest = run;
-    rest.acc += lane, rest.out += lane, rest.lanes -= lane;
-    rest.parameters += lane * spec::kChannelParameterBytes;
-    if (rest.residual != nullptr) rest.residual += lane;
-    portable.requantize(rest, layer);
+    RequantizeRun tail = run;
+    tail.acc += lane, tail.out += lane, tail.lanes -= lane;
+    tail.parameters += lane * spec::kChannelParameterBytes;
+    if (tail.residual != nullptr) tail.residual += lane;
+    portable.requantize(tail, layer);
   }
 }
 
@@ -129,7 +129,7 @@ bool supported() {
 
 }  // namespace
 
-const Kernels avx512 = {"avx512-vnni", supported, inp_bytes, wgt_bytes, pack_inp, pack_wgt, gemm, requantize};
+const KernelSet avx512 = {"avx512-vnni", supported, inp_bytes, wgt_bytes, pack_inp, pack_wgt, gemm, requantize};
 
 }  // namespace tenon::sim::kernels
 #endif

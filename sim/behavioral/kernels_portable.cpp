@@ -1,4 +1,5 @@
-// Plain loops: the definition that the vector kernels are tested against, and what runs on other machines.
+// The portable kernel set: plain loops, the definition against which the vector kernels are tested and the fallback on
+// other machines.
 #include <array>
 #include <cstring>
 
@@ -58,23 +59,24 @@ void requantize(const RequantizeRun& run, const spec::LayerParameters& layer) {
 
 }  // namespace
 
-const Kernels portable = {"portable", [] { return true; }, inp_bytes, wgt_bytes, pack_inp, pack_wgt, gemm, requantize};
+const KernelSet portable = {"portable", [] { return true; }, inp_bytes, wgt_bytes, pack_inp, pack_wgt,
+                            gemm,       requantize};
 
 }  // namespace kernels
 
 namespace {
-constexpr const Kernels* kAll[] = {
+constexpr const KernelSet* kKernelSets[] = {
 #if defined(__x86_64__)
     &kernels::avx512, &kernels::avx2,
 #endif
     &kernels::portable};
 }  // namespace
 
-std::span<const Kernels* const> all_kernels() { return kAll; }
+std::span<const KernelSet* const> kernel_sets() { return kKernelSets; }
 
-const Kernels* find_kernels(std::string_view name) {
-  for (const Kernels* k : kAll) {
-    if (k->supported() && (name.empty() || name == k->name)) return k;
+const KernelSet* find_kernel_set(std::string_view name) {
+  for (const KernelSet* set : kKernelSets) {
+    if (set->supported() && (name.empty() || name == set->name)) return set;
   }
   return nullptr;
 }

@@ -1,4 +1,4 @@
-// A launch from its start to its end: decoding, queues, tokens, execution, and what stops it.
+// A launch from its start to its end: decoding, queues, tokens, execution, and the reasons for a stop.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -50,7 +50,7 @@ void Behavioral::start() {
   races_.begin_launch(profile_, {stream_, stream_ + bytes});
 }
 
-// The whole stream at once: what the fetcher would see, unless a store changes it, which the race detector refuses.
+// Decodes the whole stream at once, as the fetcher would see it: a store that changes the stream is a race.
 void Behavioral::decode_stream() {
   program_.clear();
   decode_error_.reset();
@@ -64,7 +64,7 @@ void Behavioral::decode_stream() {
   }
   if (stream_ % spec::kSlotBytes != 0) {
     return refuse(StopCode::kUnaligned, 0,
-                  fmt::format("the stream's address {:#x} is no multiple of {}", stream_, spec::kSlotBytes));
+                  fmt::format("the stream's address {:#x} must be a multiple of {}", stream_, spec::kSlotBytes));
   }
   const uint32_t count = registers_.count();
   const uint64_t size = memory().size();
@@ -78,7 +78,7 @@ void Behavioral::decode_stream() {
     if (finished) return refuse(StopCode::kAfterFinish, slot, "an instruction after FINISH");
     if (slot + width > readable && readable < count) {
       return refuse(StopCode::kReadError, slot,
-                    fmt::format("slot {} at {:#x} lies outside memory of {} bytes", slot,
+                    fmt::format("slot {} at {:#x} is outside the memory of {} bytes", slot,
                                 stream_ + uint64_t{slot} * spec::kSlotBytes, size));
     }
     auto instruction = isa_.decode(slots, slot, profile_);
@@ -97,7 +97,7 @@ void Behavioral::stop(StopCode code, uint32_t slot, std::string why) {
   explanation_ = std::move(why);
 }
 
-std::string Behavioral::say(uint32_t slot) const {
+std::string Behavioral::describe(uint32_t slot) const {
   const auto it = std::ranges::lower_bound(program_, slot, {}, &spec::Decoded::index);
   if (it == program_.end() || it->index != slot) return fmt::format("instruction {}", slot);
   return fmt::format("instruction {} ({})", slot, isa_.disassemble(it->instruction));
@@ -111,17 +111,17 @@ void Behavioral::dispatch() {
   }
 }
 
-// Executes one instruction, or finds out why it cannot be; returns whether the run goes on.
+// Executes one instruction, or stops the run where it is illegal; returns whether the run goes on.
 bool Behavioral::execute(const spec::Decoded& d, Engine engine) {
   const auto& instruction = d.instruction;
   if (auto outside = find_footprint(isa_, instruction, bases_, executor_.uops(), footprint_)) {
-    stop(StopCode::kScratchpadRange, d.index, say(d.index) + " " + outside->message);
+    stop(StopCode::kScratchpadRange, d.index, describe(d.index) + " " + outside->message);
     return false;
   }
   if (footprint_.dma && footprint_.dma->units() > 0) {
     if (const auto range = executor_.outside_dram(*footprint_.dma)) {
       stop(footprint_.dma->store ? StopCode::kWriteError : StopCode::kReadError, d.index,
-           fmt::format("{} {} dram[{:#x}..{:#x}], but memory has {:#x} bytes", say(d.index),
+           fmt::format("{} {} dram[{:#x}..{:#x}], but memory has {:#x} bytes", describe(d.index),
                        footprint_.dma->store ? "writes" : "reads", range->begin, range->end - 1, memory().size()));
       return false;
     }
@@ -130,12 +130,12 @@ bool Behavioral::execute(const spec::Decoded& d, Engine engine) {
     if (const auto c = races_.access(engine, d.index, footprint_)) {
       if (!c->race) {
         stop(StopCode::kUninitialised, d.index,
-             fmt::format("{} on {} reads {}, which no instruction has written so far", say(d.index), name(engine),
+             fmt::format("{} on {} reads {}, which no earlier instruction writes", describe(d.index), name(engine),
                          c->region));
       } else {
         stop(StopCode::kRace, d.index,
-             fmt::format("{} on {} {} {}, which {} on {} {}, and no token orders the two", say(d.index), name(engine),
-                         c->writes ? "writes" : "reads", c->region, say(c->other),
+             fmt::format("{} on {} {} {}, which {} on {} {}, and no token orders the two", describe(d.index),
+                         name(engine), c->writes ? "writes" : "reads", c->region, describe(c->other),
                          c->with_fetch ? "the fetcher" : name(c->other_engine), c->other_writes ? "writes" : "reads"));
       }
       return false;
@@ -150,28 +150,28 @@ bool Behavioral::execute(const spec::Decoded& d, Engine engine) {
 bool Behavioral::step(size_t e) {
   Queue& q = queues_[e];
   const auto engine = static_cast<Engine>(e);
-  const auto each = [](unsigned mask, auto&& f) {
+  const auto for_each_engine = [](unsigned mask, auto&& f) {
     for (size_t i = 0; i < spec::kEngines; ++i)
       if (((mask >> i) & 1) != 0) f(static_cast<Engine>(i));
   };
-  bool happened = false;
+  bool progressed = false;
   if (!q.giving) {
     if (q.instructions.empty()) return false;
     const spec::Decoded& d = program_[q.instructions.front()];
     const unsigned wait = tokens_of(d.instruction).wait;
     if (!tokens_.can_take(e, wait)) return false;
     tokens_.take(e, wait);
-    if (options_.detect_races) each(wait, [&](Engine p) { races_.pop(p, engine); });
+    if (options_.detect_races) for_each_engine(wait, [&](Engine p) { races_.pop(p, engine); });
     if (!execute(d, engine)) return true;
     executed_steps_ += timing::steps(isa_.config(), d.instruction) + 1;
     q.giving = q.instructions.front();
     q.instructions.pop_front();
-    happened = true;
+    progressed = true;
   }
   const unsigned signal = tokens_of(program_[*q.giving].instruction).signal;
-  if (!tokens_.can_give(e, signal)) return happened;
+  if (!tokens_.can_give(e, signal)) return progressed;
   tokens_.give(e, signal);
-  if (options_.detect_races) each(signal, [&](Engine c) { races_.push(engine, c); });
+  if (options_.detect_races) for_each_engine(signal, [&](Engine c) { races_.push(engine, c); });
   q.giving.reset();
   ++instructions_done_;
   return true;
@@ -186,12 +186,12 @@ bool Behavioral::advance(uint64_t cycles) {
            fmt::format("instruction {}: {}", decode_error_->index, decode_error_->message));
       break;
     }
-    bool happened = false;
-    for (size_t i = 0; i < spec::kEngines && !happened && registers_.busy(); ++i) {
-      happened = step((next_engine_ + i) % spec::kEngines);
-      if (happened) next_engine_ = (next_engine_ + i + 1) % spec::kEngines;
+    bool progressed = false;
+    for (size_t i = 0; i < spec::kEngines && !progressed && registers_.busy(); ++i) {
+      progressed = step((next_engine_ + i) % spec::kEngines);
+      if (progressed) next_engine_ = (next_engine_ + i + 1) % spec::kEngines;
     }
-    if (happened) continue;
+    if (progressed) continue;
     const bool drained = std::ranges::all_of(queues_, [](const Queue& q) { return q.empty(); });
     if (drained && dispatched_ == program_.size()) registers_.end();
     else report_deadlock();
@@ -200,7 +200,7 @@ bool Behavioral::advance(uint64_t cycles) {
 }
 
 void Behavioral::report_deadlock() {
-  std::string text = "deadlock: nothing can happen any more";
+  std::string text = "deadlock: no engine can make progress";
   uint32_t oldest = UINT32_MAX;
   for (size_t e = 0; e < spec::kEngines; ++e) {
     const Queue& q = queues_[e];
@@ -208,7 +208,7 @@ void Behavioral::report_deadlock() {
     const spec::Decoded& d = program_[q.giving ? *q.giving : q.instructions.front()];
     oldest = std::min(oldest, d.index);
     const spec::TokenMasks masks = tokens_of(d.instruction);
-    text += fmt::format("\n  {}: {} {}", name(static_cast<Engine>(e)), say(d.index),
+    text += fmt::format("\n  {}: {} {}", name(static_cast<Engine>(e)), describe(d.index),
                         q.giving ? "cannot give its tokens to" : "waits for tokens of");
     for (size_t i = 0; i < spec::kEngines; ++i) {
       const unsigned mask = q.giving ? masks.signal : masks.wait;
@@ -220,7 +220,7 @@ void Behavioral::report_deadlock() {
   }
   if (dispatched_ < program_.size()) {
     const spec::Decoded& d = program_[dispatched_];
-    text += fmt::format("\n  fetch: {} finds the queue of {} full", say(d.index), name(engine_of(d.instruction)));
+    text += fmt::format("\n  fetch: {} finds the queue of {} full", describe(d.index), name(engine_of(d.instruction)));
   }
   text += fmt::format("\n  tokens: {}", list_of(tokens_));
   stop(StopCode::kDeadlock, oldest, std::move(text));

@@ -1,4 +1,4 @@
-// The simulator behind make_behavioral(): registers in front, a launch behind. Private to this folder.
+// The simulator that make_behavioral() returns: its registers and the state of a launch. Private to this folder.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ using Dram = std::unique_ptr<std::byte[], Free>;
 
 class Behavioral final : public Simulator, private RegisterFile::Run {
  public:
-  Behavioral(const spec::Config& config, BehavioralOptions options, const Kernels& kernels, Dram dram)
+  Behavioral(const spec::Config& config, BehavioralOptions options, const KernelSet& kernels, Dram dram)
       : isa_(config),
         options_(std::move(options)),
         dram_(std::move(dram)),
@@ -56,8 +56,8 @@ class Behavioral final : public Simulator, private RegisterFile::Run {
   using StopCode = spec::StopCode;
 
   struct Queue {
-    std::deque<uint32_t> instructions;  // positions in program_; one leaves the queue when it starts
-    std::optional<uint32_t> giving;     // done, but a counter is full
+    std::deque<uint32_t> instructions;  // indices into program_; an instruction leaves the queue when it starts
+    std::optional<uint32_t> giving;     // the executed instruction whose tokens wait for a full counter
     bool empty() const { return instructions.empty() && !giving; }
   };
 
@@ -66,10 +66,10 @@ class Behavioral final : public Simulator, private RegisterFile::Run {
   void decode_stream();
   void clear_queues();
   void dispatch();
-  bool step(size_t engine);  // whether something happened
+  bool step(size_t engine);  // returns whether the engine made progress
   bool execute(const spec::Decoded& d, Engine engine);
   void report_deadlock();
-  std::string say(uint32_t slot) const;
+  std::string describe(uint32_t slot) const;
   const timing::Result& counters() override;
   uint64_t instructions_done() override { return instructions_done_; }
   uint64_t macs() override { return macs_; }
@@ -88,12 +88,12 @@ class Behavioral final : public Simulator, private RegisterFile::Run {
   RegisterFile registers_;
   std::string explanation_;
 
-  // The launch.
+  // State of the launch.
   spec::Profile profile_ = spec::Profile::kBase;
   uint64_t stream_ = 0;
   Bases bases_{};
   std::vector<spec::Decoded> program_;
-  std::optional<spec::DecodeError> decode_error_;  // behind the last of program_
+  std::optional<spec::DecodeError> decode_error_;  // of the slot after the last of program_
   size_t dispatched_ = 0;
   std::array<Queue, spec::kEngines> queues_;
   size_t next_engine_ = 0;

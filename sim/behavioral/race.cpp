@@ -17,14 +17,14 @@ size_t n(Engine e) { return static_cast<size_t>(e); }
 size_t first_later(const Bitmap& set, const std::vector<uint32_t>& times, uint32_t limit) {
   const auto& words = set.words();
   for (size_t w = 0; w < words.size(); ++w) {
-    uint64_t rest = words[w];
-    if (rest == ~uint64_t{0}) {
+    uint64_t remaining = words[w];
+    if (remaining == ~uint64_t{0}) {
       uint32_t latest = 0;
       for (size_t i = 0; i < 64; ++i) latest = std::max(latest, times[w * 64 + i]);
       if (latest <= limit) continue;
     }
-    for (; rest != 0; rest &= rest - 1) {
-      const size_t i = w * 64 + static_cast<size_t>(std::countr_zero(rest));
+    for (; remaining != 0; remaining &= remaining - 1) {
+      const size_t i = w * 64 + static_cast<size_t>(std::countr_zero(remaining));
       if (times[i] > limit) return i;
     }
   }
@@ -38,8 +38,8 @@ void stamp(const Bitmap& set, std::vector<uint32_t>& times, uint32_t now) {
       std::fill_n(times.begin() + static_cast<ptrdiff_t>(w * 64), 64, now);
       continue;
     }
-    for (uint64_t rest = words[w]; rest != 0; rest &= rest - 1) {
-      times[w * 64 + static_cast<size_t>(std::countr_zero(rest))] = now;
+    for (uint64_t remaining = words[w]; remaining != 0; remaining &= remaining - 1) {
+      times[w * 64 + static_cast<size_t>(std::countr_zero(remaining))] = now;
     }
   }
 }
@@ -51,10 +51,10 @@ std::vector<Range> ranges_of(const Dma& dma) {
   return ranges;
 }
 
-// The first range that both touch.
+// The first range of bytes that both transfers access.
 std::optional<Range> overlap(const Dma& a, const Dma& b) {
   const auto left = ranges_of(a), right = ranges_of(b);
-  // Ranges of one transfer may overlap each other, so the end that counts is the furthest so far.
+  // Ranges of one transfer may overlap each other, so each comparison advances the range with the lower end.
   for (size_t i = 0, j = 0; i < left.size() && j < right.size();) {
     const Range both{std::max(left[i].begin, right[j].begin), std::min(left[i].end, right[j].end)};
     if (both.begin < both.end) return both;
@@ -64,7 +64,7 @@ std::optional<Range> overlap(const Dma& a, const Dma& b) {
   return std::nullopt;
 }
 
-bool meet(const Range& a, const Range& b) { return a.begin < b.end && b.begin < a.end; }
+bool overlaps(const Range& a, const Range& b) { return a.begin < b.end && b.begin < a.end; }
 
 }  // namespace
 
@@ -73,8 +73,8 @@ RaceDetector::RaceDetector(const spec::Config& config) : config_(config) {
     const auto memory = static_cast<Memory>(m);
     const auto depth = static_cast<size_t>(config.depth(memory));
     Shadow& s = shadows_[m];
-    s.written.resize((depth + 63) / 64 * 64);
-    s.read.resize((depth + 63) / 64 * 64);
+    s.write_times.resize((depth + 63) / 64 * 64);
+    s.read_times.resize((depth + 63) / 64 * 64);
     s.initialised = Bitmap(depth);
     const bool moved_in_units = memory == Memory::kWgt || memory == Memory::kPar;
     s.per_element = moved_in_units ? config.units_per_element(memory) : 1;
@@ -90,8 +90,8 @@ void RaceDetector::begin_launch(spec::Profile profile, Range stream) {
     for (auto& fifo : row)
       for (Clock& c : fifo) c = {};
   for (Shadow& s : shadows_) {
-    std::ranges::fill(s.written, 0);
-    std::ranges::fill(s.read, 0);
+    std::ranges::fill(s.write_times, 0);
+    std::ranges::fill(s.read_times, 0);
   }
   for (auto& h : history_) h.assign(1, 0);  // times start at 1
   for (auto& t : transfers_) t.clear();
@@ -159,7 +159,7 @@ std::optional<Conflict> RaceDetector::check_elements(Engine engine, const Footpr
       const uint32_t limit = mine[n(other)];
       const size_t i = first_later(set, times, limit);
       if (i == set.size()) return std::nullopt;
-      Bitmap racing(set.size());  // the run of elements with the same partner
+      Bitmap racing(set.size());  // the run of elements that race with the same instruction
       for (size_t k = i; k < set.size() && set.test(k) && times[k] == times[i]; ++k) racing.set(k);
       return Conflict{.writes = writes,
                       .other_writes = other_writes,
@@ -168,7 +168,7 @@ std::optional<Conflict> RaceDetector::check_elements(Engine engine, const Footpr
                       .region = describe(memory, i, racing)};
     };
     if (f.reading[m]) {
-      if (auto c = report(f.reads[m], s.written, writer(memory), false, true)) return c;
+      if (auto c = report(f.reads[m], s.write_times, writer(memory), false, true)) return c;
       if (!s.initialised.contains(f.reads[m])) {
         Bitmap missing = f.reads[m];
         for (size_t w = 0; w < missing.words().size(); ++w) missing.words()[w] &= ~s.initialised.words()[w];
@@ -178,7 +178,7 @@ std::optional<Conflict> RaceDetector::check_elements(Engine engine, const Footpr
       }
     }
     if (f.writing[m]) {
-      if (auto c = report(f.writes[m], s.read, reader(memory), true, false)) return c;
+      if (auto c = report(f.writes[m], s.read_times, reader(memory), true, false)) return c;
     }
   }
   return std::nullopt;
@@ -188,7 +188,7 @@ std::optional<Conflict> RaceDetector::check_dram(Engine engine, uint32_t slot, c
   if (!f.dma) return std::nullopt;
   const Range bounds = bounding_range(*f.dma);
   if (bounds.begin == bounds.end) return std::nullopt;
-  if (f.dma->store && meet(bounds, stream_)) {
+  if (f.dma->store && overlaps(bounds, stream_)) {
     for (const Range& r : ranges_of(*f.dma)) {
       const uint64_t fetched =
           stream_.begin + (uint64_t{slot} + (profile_ == spec::Profile::kNative ? 2 : 1)) * spec::kSlotBytes;
@@ -206,7 +206,7 @@ std::optional<Conflict> RaceDetector::check_dram(Engine engine, uint32_t slot, c
     const auto& log = transfers_[other];
     for (size_t i = log.size(); i-- > 0 && log[i].time > limit;) {
       if (!log[i].dma.store && !f.dma->store) continue;  // loads never conflict with loads
-      if (!meet(log[i].bounds, bounds)) continue;
+      if (!overlaps(log[i].bounds, bounds)) continue;
       if (const auto both = overlap(log[i].dma, *f.dma)) {
         return Conflict{.writes = f.dma->store,
                         .other_writes = log[i].dma.store,
@@ -224,9 +224,9 @@ void RaceDetector::record(Engine engine, uint32_t slot, const Footprint& f) {
   history_[n(engine)].push_back(slot);
   for (size_t m = 0; m < spec::kScratchpads; ++m) {
     Shadow& s = shadows_[m];
-    if (f.reading[m] && writer(static_cast<Memory>(m)) != engine) stamp(f.reads[m], s.read, now);
+    if (f.reading[m] && writer(static_cast<Memory>(m)) != engine) stamp(f.reads[m], s.read_times, now);
     if (!f.writing[m]) continue;
-    stamp(f.writes[m], s.written, now);
+    stamp(f.writes[m], s.write_times, now);
     if (s.per_element == 1) {
       s.initialised |= f.writes[m];
       continue;
@@ -237,7 +237,7 @@ void RaceDetector::record(Engine engine, uint32_t slot, const Footprint& f) {
     const auto end = static_cast<size_t>(f.written_units.second) * scale;
     s.units.set_range(begin, end);
     for (size_t e = begin / per; e * per < end; ++e) {
-      if (!s.initialised.test(e) && s.units.all(e * per, (e + 1) * per)) s.initialised.set(e);
+      if (!s.initialised.test(e) && s.units.contains_range(e * per, (e + 1) * per)) s.initialised.set(e);
     }
   }
   if (f.dma) {

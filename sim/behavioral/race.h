@@ -1,11 +1,11 @@
-// Finds accesses that no token orders, and reads of scratchpad elements that nobody wrote.
+// The race detector: finds accesses that no token orders, and reads of uninitialised scratchpad elements.
 //
-// Order: instructions of one engine (base profile: of one class) as they stand in the stream; the k-th push into a
-// counter before the k-th pop from it; a launch before the next. Full queues and full counters are no order: a program
-// that leans on them is wrong on an accelerator with deeper queues. One vector clock per engine counts instructions; a
-// scratchpad element remembers when it was last written and last read, which is enough since each scratchpad has one
+// Order: instructions of one engine (base profile: of one class) in stream order; the k-th push into a counter before
+// the k-th pop from it; a launch before the next. Full queues and full counters do not order instructions: a program
+// that depends on them is wrong on an accelerator with deeper queues. One vector clock per engine counts instructions;
+// a scratchpad element has the times of its last write and its last read, which suffices since each scratchpad has one
 // writing engine and one other reader. DRAM is compared byte by byte between a store and the loads that are not ordered
-// with it, transfer by transfer. A store into slots of the running stream behind its own races with their fetch.
+// with it, transfer by transfer. A store into later slots of the running stream races with their fetch.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ namespace tenon::sim {
 
 struct Conflict {
   bool race = true;     // false: an uninitialised read
-  bool writes = false;  // what this instruction does
+  bool writes = false;  // whether this instruction writes
   bool other_writes = false;
   spec::Engine other_engine = spec::Engine::kLdi;
   uint32_t other = 0;       // slot of the other instruction
@@ -36,20 +36,21 @@ class RaceDetector {
 
   explicit RaceDetector(const spec::Config& config);
 
-  // All earlier launches happen before this one; `stream` is where its instructions lie.
+  // All earlier launches happen before this launch; `stream` is the range of its instructions in DRAM.
   void begin_launch(spec::Profile profile, Range stream);
   void clear_tokens();
-  // One token of counter (producer, consumer): given after the producer's instruction, taken before the consumer's.
+  // A token of counter (producer, consumer) is pushed after the producer's instruction and popped before the
+  // consumer's.
   void push(spec::Engine producer, spec::Engine consumer);
   void pop(spec::Engine producer, spec::Engine consumer);
 
-  // The next instruction of the engine and all that it touches. Finds the first conflict; the accesses are recorded
-  // either way.
+  // Executes the engine's next instruction with its footprint: returns the first conflict and records the accesses in
+  // any case.
   std::optional<Conflict> access(spec::Engine engine, uint32_t slot, const Footprint& footprint);
-  // The conflict that access() would find; nothing is recorded.
+  // The conflict that access() would return; records no access.
   std::optional<Conflict> check(spec::Engine engine, uint32_t slot, const Footprint& footprint) const;
 
-  // Whether all scratchpad elements that it reads were written.
+  // Whether all scratchpad elements that the footprint reads were written.
   bool initialised(const Footprint& footprint) const;
 
   const Clock& clock(spec::Engine engine) const { return clocks_[static_cast<size_t>(engine)]; }
@@ -60,8 +61,8 @@ class RaceDetector {
     Range bounds;
     Dma dma;
   };
-  struct Shadow {  // of one scratchpad
-    std::vector<uint32_t> written, read;
+  struct Shadow {                                   // of one scratchpad
+    std::vector<uint32_t> write_times, read_times;  // by element
     Bitmap initialised, units;
     int per_element = 1;
   };
@@ -79,7 +80,7 @@ class RaceDetector {
   std::array<std::array<std::deque<Clock>, spec::kEngines>, spec::kEngines> tokens_;
   std::array<Shadow, spec::kScratchpads> shadows_;
   std::array<std::vector<uint32_t>, spec::kEngines> history_;    // slot by time
-  std::array<std::vector<Transfer>, spec::kEngines> transfers_;  // DRAM accesses by engine, in the order of time
+  std::array<std::vector<Transfer>, spec::kEngines> transfers_;  // DRAM accesses by engine, in the order of their times
 };
 
 }  // namespace tenon::sim

@@ -1,8 +1,8 @@
-// The register map as software sees it, for models whose launch is a C++ object. The RTL has its own, control.sv;
-// tests/cosim holds the two against each other.
+// The register map as software sees it, for models whose launch is a C++ object. The RTL has its own register map,
+// control.sv; tests/cosim compares the two.
 //
-// Semantics: arguments, interrupts, status and stop code are kept here. What only the run knows it is asked for when a
-// register wants it, since counters may cost a computation. Reading CONTROL takes ap_done away.
+// Semantics: the register file stores arguments, interrupts, status and stop code. Registers about the run are computed
+// by the run when they are read, since counters may be expensive. Reading CONTROL clears ap_done.
 #pragma once
 
 #include <array>
@@ -17,11 +17,13 @@ namespace tenon::sim {
 
 class RegisterFile {
  public:
-  // What a run tells of itself.
+  // The state of a run.
   struct Progress {
     struct Engine {
-      bool has = false, in_flight = false, waits = false;  // an instruction; one that has started; the head, for tokens
-      uint32_t slot = 0;                                   // of the oldest instruction
+      bool has = false;        // an instruction is queued or in flight
+      bool in_flight = false;  // an instruction has started
+      bool waits = false;      // the head of the queue waits for tokens
+      uint32_t slot = 0;       // of the oldest instruction
     };
     std::array<Engine, spec::kEngines> engines;
     uint32_t decoded = 0;  // slots whose instructions are queued, in flight or done
@@ -31,7 +33,7 @@ class RegisterFile {
     virtual const timing::Result& counters() = 0;
     virtual uint64_t instructions_done() = 0;
     virtual uint64_t macs() = 0;
-    virtual Progress progress() = 0;  // of the run, or of one that stopped as it was then
+    virtual Progress progress() = 0;  // of the run; of a stopped run, its state at the stop
 
    protected:
     ~Run() = default;
@@ -39,14 +41,14 @@ class RegisterFile {
 
   explicit RegisterFile(const spec::Config& config);
 
-  // `offset` is that of a register, a multiple of 4.
+  // `offset` is the offset of a register, a multiple of 4.
   uint32_t read(uint32_t offset, Run& run, const Tokens& tokens);
 
-  // What a write asks the model to do. A reset asks for tokens to be cleared as well.
+  // The action that a write requests from the model. A reset includes clearing the tokens.
   enum class Request : uint8_t { kNone, kStart, kClearTokens, kReset };
   Request write(uint32_t offset, uint32_t value);
 
-  // The arguments.
+  // Arguments of the launch.
   uint64_t stream() const { return argument64(spec::reg::kInstructions); }
   uint32_t count() const { return arguments_[spec::reg::kCount / 4]; }
   spec::Profile profile() const {
@@ -57,10 +59,10 @@ class RegisterFile {
   bool busy() const { return busy_; }
   bool interrupt() const { return (arguments_[spec::reg::kGlobalInterruptEnable / 4] & 1) != 0 && interrupts_ != 0; }
 
-  void start();                                   // a run begins
-  void end();                                     // it is over, and ap_done rises
-  void stop(spec::StopCode code, uint32_t slot);  // it ends with an error
-  void reset();                                   // as COMMAND's bit 0: all but the arguments
+  void start();                                   // the run begins
+  void end();                                     // the run ends, and ap_done rises
+  void stop(spec::StopCode code, uint32_t slot);  // the run ends with an error
+  void reset();                                   // as COMMAND's bit 0: everything but the arguments
 
  private:
   uint64_t argument64(uint32_t offset) const {

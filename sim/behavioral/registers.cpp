@@ -1,4 +1,4 @@
-// What software reads and writes: the register file in front, and what the run tells it.
+// Register accesses of software: the register file, and the state that the run contributes to it.
 #include "sim/behavioral/machine.h"
 
 namespace tenon::sim {

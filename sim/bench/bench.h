@@ -1,7 +1,7 @@
-// How fast the simulators are: the library behind `tenon bench sim`.
+// The speed of the simulators: the library of `tenon bench sim`.
 //
 // Figures are CPU time of this process, the median of several runs; a run is one launch, from start to the end of the
-// stream, race detector on, memory already filled.
+// stream, with the race detector on and memory already filled.
 #pragma once
 
 #include <filesystem>
@@ -24,15 +24,15 @@ struct Measurement {
   double kcycles_per_second() const { return cpu_seconds > 0 ? static_cast<double>(cycles) / cpu_seconds * 1e-3 : 0; }
 };
 
-// A 3x3 convolution of 14x14 maps in the native profile, as many channels as the scratchpads hold, `tiles` times over:
-// loads, GEMM, requantization and store, tied by tokens.
+// A 3x3 convolution of 14x14 maps in the native profile, with as many channels as the scratchpads hold, repeated
+// `tiles` times: loads, GEMM, requantization and store, ordered by tokens.
 fuzz::Program convolution(const spec::Config& config, int tiles);
 
-// The program on the behavioral simulator, once for each kernel set that runs on this machine.
+// Measures the program on the behavioral simulator, once for each kernel set that this machine supports.
 Expected<std::vector<Measurement>> behavioral(const fuzz::Program& program, const std::string& name, int runs = 7);
-// The same for a VTA program file (configuration default).
+// Measures a VTA program file likewise (configuration default).
 Expected<std::vector<Measurement>> behavioral_vta(const std::filesystem::path& file, int runs = 7);
-// The program on any simulator; CPU time is this process's, so the simulator must run in it.
+// Measures the program on any simulator that runs in this process, whose CPU time is counted.
 Expected<Measurement> measure(Simulator& simulator, const fuzz::Program& program, const std::string& name,
                               const std::string& simulator_name, int runs = 3);
 

@@ -13,9 +13,9 @@ using spec::tokens_of;
 namespace {
 
 size_t n(Engine e) { return static_cast<size_t>(e); }
-constexpr int kMostTokens = 6;  // that a pair may hold back by chance
+constexpr int kMaxSpareTokens = 6;  // redundant tokens of a pair of engines
 
-// The classes before and after, as bits.
+// The previous and the next class, as bits.
 unsigned prev_of(Engine e) {
   return e == Engine::kGemm ? spec::bit(Engine::kLdi) : e == Engine::kSt ? spec::bit(Engine::kGemm) : 0;
 }
@@ -31,7 +31,7 @@ void set_tokens(spec::Instruction& instruction, spec::TokenMasks masks) {
       [&]<class T>(T& x) {
         if constexpr (std::is_base_of_v<spec::base::Tokens, T>) {
           const unsigned prev = prev_of(engine), next = next_of(engine);
-          // Bits beyond the ends are ignored and stay as they are.
+          // The outer classes ignore their outer bits, which stay unchanged.
           if (prev != 0) x.pop_prev = (masks.wait & prev) != 0, x.push_prev = (masks.signal & prev) != 0;
           if (next != 0) x.pop_next = (masks.wait & next) != 0, x.push_next = (masks.signal & next) != 0;
         } else if constexpr (std::is_base_of_v<spec::native::Tokens, T>) {
@@ -90,7 +90,7 @@ spec::Instruction Builder::make_sync(Engine engine) {
     }
     default: {
       spec::base::Alu a;
-      // The fields are as wide as the scratchpad is deep: two micro-ops have one bit.
+      // The width of the fields follows the depth of the scratchpad: with two micro-ops a field has one bit.
       a.uop_begin = a.uop_end = random_.between(0, std::min<int64_t>(3, program_.config.depth(spec::Memory::kUop) - 1));
       a.iter_out = a.iter_in = random_.between(0, 3);
       return a;
@@ -110,12 +110,13 @@ void Builder::commit(spec::Instruction instruction, Engine engine, unsigned wait
 }
 
 void Builder::append_sync(Engine engine, unsigned wait, unsigned signal) {
-  Footprint nothing(program_.config);
-  races_.access(engine, 0, nothing);
+  const Footprint empty(program_.config);
+  races_.access(engine, 0, empty);
   commit(make_sync(engine), engine, wait, signal);
 }
 
-// One token of (from, to) for the instruction that is being made on `to`; where it has taken one already, a SYNC takes.
+// Takes a token of (from, to) for the instruction under construction on `to`; where the instruction takes one already,
+// a SYNC before it takes the other tokens.
 void Builder::take(Engine from, Engine to, unsigned& wait) {
   assert(tokens_[n(from)][n(to)] > 0);
   if ((wait & spec::bit(from)) != 0) {
@@ -127,7 +128,7 @@ void Builder::take(Engine from, Engine to, unsigned& wait) {
   --tokens_[n(from)][n(to)];
 }
 
-// Makes all of `from` so far happen before the instruction that is being made on `to`.
+// Orders all instructions of `from` so far before the instruction under construction on `to`.
 void Builder::order(Engine from, Engine to, unsigned& wait) {
   const uint32_t time = races_.clock(from)[n(from)];
   while (races_.clock(to)[n(from)] < time) {
@@ -160,12 +161,12 @@ bool Builder::append(spec::Instruction instruction) {
   if (!races_.initialised(footprint_)) return false;
   unsigned wait = 0, signal = 0;
   const bool native = launch().profile == spec::Profile::kNative;
-  // Tokens that nobody needs, given now and taken at some time, so that counters are not only 0 and 1.
+  // Redundant tokens, given now and taken later, let counters have values other than 0 and 1.
   for (size_t i = 0; i < spec::kEngines; ++i) {
     const auto other = static_cast<Engine>(i);
     if (other == Engine::kDw || (other == engine && !native) || !adjacent(engine, other)) continue;
     if (tokens_[i][n(engine)] > 0 && random_.chance(25)) take(other, engine, wait);
-    if (tokens_[n(engine)][i] < kMostTokens && random_.chance(native ? 4 : 12)) signal |= spec::bit(other);
+    if (tokens_[n(engine)][i] < kMaxSpareTokens && random_.chance(native ? 4 : 12)) signal |= spec::bit(other);
   }
   for (;;) {
     const auto conflict = races_.check(engine, 0, footprint_);
@@ -181,8 +182,8 @@ bool Builder::append(spec::Instruction instruction) {
   return true;
 }
 
-// Micro-ops decide what later instructions touch, so their scratchpad is followed; their part of memory is never stored
-// to.
+// Tracks the contents of the micro-op scratchpad, since micro-ops determine the footprints of later instructions. No
+// instruction stores to the micro-ops in memory.
 void Builder::run_uop_load(const Dma& dma) {
   auto to = static_cast<size_t>(dma.first_unit);
   for (int64_t y = 0; y < dma.rows; ++y) {

@@ -1,8 +1,8 @@
-// Appends instructions to a program and gives them the tokens without which they would race.
+// Appends instructions to a program, with the tokens that keep them free of races.
 //
-// Why it never deadlocks: a token is only taken by an instruction that stands behind its giver in the stream, so the
-// stream's own order is a legal execution at any queue depth. Why it never races: a race detector runs along, and each
-// conflict that it finds gets a chain of tokens from the last instruction of the other engine.
+// Why a program never deadlocks: an instruction only takes tokens of instructions before it in the stream, so stream
+// order is a legal execution at any queue depth. Why a program never races: a race detector checks each new
+// instruction, and each conflict gets a chain of tokens from the last instruction of the other engine.
 #pragma once
 
 #include <array>
@@ -17,19 +17,19 @@
 
 namespace tenon::sim::fuzz {
 
-// The token bits of an instruction as masks over engines; only bits that its encoding has.
+// Sets the token bits of an instruction from masks over engines; bits without an encoding are ignored.
 void set_tokens(spec::Instruction& instruction, spec::TokenMasks masks);
 
 class Builder {
  public:
   Builder(Program& program, Random& random);
 
-  // Instructions from now on belong to a new launch.
+  // Starts a new launch, to which later instructions belong.
   void begin_launch(spec::Profile profile);
-  // Appends the instruction, and before it whatever it needs in SYNCs. Its own token bits are chosen here. False, and
-  // nothing is appended, where it reaches outside a scratchpad or reads what nobody wrote.
+  // Appends the instruction after the SYNCs that it requires, and sets its token bits. Returns false, and appends
+  // nothing, where the instruction is out of bounds in a scratchpad or reads uninitialised elements.
   bool append(spec::Instruction instruction);
-  void finish();  // FINISH, or nothing: both end a stream
+  void finish();  // appends FINISH or nothing: a stream may end either way
   size_t length() const { return launch().instructions.size(); }
   std::span<const uint32_t> uops() const { return uops_; }
 
@@ -51,7 +51,7 @@ class Builder {
   Footprint footprint_;
   std::vector<uint32_t> uops_;
   std::array<std::array<int, spec::kEngines>, spec::kEngines> tokens_{};
-  std::array<int, spec::kEngines> last_{};  // position of an engine's last instruction in this launch, or -1
+  std::array<int, spec::kEngines> last_{};  // index of an engine's last instruction in this launch, or -1
 };
 
 }  // namespace tenon::sim::fuzz

@@ -1,9 +1,9 @@
-// Many random programs one after the other: the library behind `tenon fuzz accel`.
+// Campaigns of random programs: the library of `tenon fuzz accel`.
 //
-// Semantics: program i has seed `seed` + i, so that a failure is repeated by its seed alone. The runner executes a
-// program as the caller likes (behavioral alone, or in lockstep with the RTL) and says what went wrong. The first
-// failure ends the campaign: it is shrunk with the same runner and reported as assembly with the command that repeats
-// it.
+// Semantics: program i has seed `seed` + i, so that a failure is repeated by its seed alone. The caller's runner
+// executes a program (on the behavioral simulator alone, or in lockstep with the RTL) and returns an error for a
+// failure. The first failure ends the campaign: its program is shrunk with the same runner and reported as assembly
+// with the command that repeats it.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +22,16 @@ struct CampaignOptions {
   uint64_t seed = 1;
   int count = 200;
   GeneratorOptions generator = {};
-  int shrink_budget = 500;  // runs; 0: the program is reported as it is
-  std::string config = {};  // the configuration's file, for the printed command; empty: its name will do
+  int shrink_budget = 500;  // runs; 0: the program is not shrunk
+  std::string config = {};  // the configuration's file, for the printed command; empty: its name suffices
 };
 
 struct Failure {
   uint64_t seed = 0;
-  Diagnostic found;  // with the program as it was made
+  Diagnostic found;  // of the generated program
   Program smallest;
-  Diagnostic remaining;  // with the smallest
-  std::string report;    // all of it for people
+  Diagnostic remaining;  // of the smallest program
+  std::string report;    // the human-readable summary
 };
 
 struct CampaignResult {
@@ -44,14 +44,14 @@ struct CampaignResult {
 CampaignResult campaign(const spec::Config& config, const CampaignOptions& options, const Runner& run,
                         const std::function<void(const Program&)>& progress = {});
 
-// The command line that makes this program again.
+// The command line that generates and runs this program again.
 std::string command(std::string_view config, uint64_t seed, const GeneratorOptions& options);
 
-// Options of a device's URI that make the memory behave as the program's seed says: latencies, stalls, the order of
-// answers. So a seed repeats a failure, whoever runs it.
+// URI options of a device that derive the behavior of its memory from the program's seed: latencies, stalls, the order
+// of answers. So a seed alone repeats a failure.
 std::string memory_options(const Program& program);
 
-// A runner on a behavioral simulator of its own.
+// A runner that creates a behavioral simulator for each program.
 Runner behavioral_runner();
 
 }  // namespace tenon::sim::fuzz

@@ -1,4 +1,4 @@
-// The native profile: MOVE, GEMM, RQ and SYNC with every field in play.
+// Random instructions of the native profile: MOVE, GEMM, RQ and SYNC with random values of every field.
 #include <algorithm>
 #include <array>
 
@@ -6,8 +6,8 @@
 
 namespace tenon::sim::fuzz {
 
-// DRAM's side of a MOVE whose rows and vectors are set: geometry, then an address at which it fits.
-bool Generator::place(spec::native::Move& m, int unit, bool store) {
+// Chooses the DRAM side of a MOVE whose rows and vectors are set: its geometry, then an address at which it fits.
+bool Generator::choose_addresses(spec::native::Move& m, int unit, bool store) {
   m.x_step = random_.chance(40)   ? unit
              : random_.chance(50) ? random_.between(store ? unit : 0, 3 * unit)
                                   : random_.between(1, 40);
@@ -21,7 +21,7 @@ bool Generator::place(spec::native::Move& m, int unit, bool store) {
   m.source_rows = random_.chance(60) ? m.rows : random_.between(0, m.rows + 1);
   m.pad_value = random_.value(-128, 127);
   m.valid = random_.chance(60) ? 0 : random_.between(1, unit);
-  m.offset = 0;  // an earlier try may have set it
+  m.offset = 0;  // an earlier attempt may have set the offset
   const auto dma = dma_of(config_, m, {});
   const Range r = bounding_range(*dma);
   const auto bytes = static_cast<int64_t>(r.end - r.begin), first = static_cast<int64_t>(r.begin);
@@ -49,13 +49,13 @@ void Generator::move(spec::native::MoveFunction function) {
   extents({&m.rows, &m.vectors}, std::min<int64_t>(units, options_.max_steps), units);
   if (random_.chance(50)) std::swap(m.rows, m.vectors);
   for (int i = 0; i < 20; ++i) {
-    if (!place(m, config_.unit_bytes(memory), store)) continue;
+    if (!choose_addresses(m, config_.unit_bytes(memory), store)) continue;
     b_->append(m);
     return;
   }
 }
 
-// A whole window in one to three MOVEs.
+// Fills a whole window by MOVEs.
 void Generator::fill(spec::native::MoveFunction function, Memory memory) {
   const Window& w = window(memory);
   const int64_t per = config_.units_per_element(memory);

@@ -1,5 +1,5 @@
-// The generator behind generate(): the memory's layout and the loops here, instructions by profile. Private to this
-// folder.
+// The generator that implements generate(): the layout of memory, random loop nests, and the instructions of each
+// profile. Private to this folder.
 #pragma once
 
 #include <array>
@@ -39,13 +39,13 @@ class Generator {
 
   spec::Profile choose_profile();
   void lay_out();
-  void place_streams();
+  void assign_stream_addresses();
   int64_t nest(int64_t low, int64_t high, std::vector<Loop> loops);
-  void extents(std::initializer_list<int64_t*> all, int64_t steps, int64_t max, bool zero = true);
+  void extents(std::initializer_list<int64_t*> fields, int64_t steps, int64_t max, bool zero = true);
   const Window& window(Memory m) const { return windows_[index_of(m)]; }
 
   // generate_native.cpp
-  bool place(spec::native::Move& m, int unit, bool store);
+  bool choose_addresses(spec::native::Move& m, int unit, bool store);
   void move(spec::native::MoveFunction function);
   void fill(spec::native::MoveFunction function, Memory memory);
   void fill_native();
@@ -55,7 +55,7 @@ class Generator {
   void body_native();
 
   // generate_base.cpp
-  bool place(spec::base::Transfer& t, int64_t bytes, uint64_t base, int64_t begin, int64_t end);
+  bool choose_addresses(spec::base::Transfer& t, int64_t bytes, uint64_t base, int64_t begin, int64_t end);
   void load_base(spec::base::MemoryType type);
   void store_base();
   template <class Instruction>

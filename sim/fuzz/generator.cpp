@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "sim/fuzz/generation.h"
+#include "support/pages.h"
 
 namespace tenon::sim::fuzz {
 
@@ -26,7 +27,7 @@ Program Generator::run() {
     }
     builder.finish();
   }
-  place_streams();
+  assign_stream_addresses();
   return std::move(program_);
 }
 
@@ -37,7 +38,7 @@ spec::Profile Generator::choose_profile() {
   return random_.chance(50) ? spec::Profile::kBase : spec::Profile::kNative;
 }
 
-// Memory: [0, data_) is free for loads and stores, [data_, uops_end_) has micro-ops, streams follow.
+// Lays out memory: [0, data_) is free for loads and stores, [data_, uops_end_) has micro-ops, streams follow.
 void Generator::lay_out() {
   int64_t bytes = 4096;
   for (size_t m = 0; m < spec::kScratchpads; ++m) {
@@ -53,20 +54,21 @@ void Generator::lay_out() {
   const int64_t uops = windows_[index_of(Memory::kUop)].size + 64;
   uops_begin_ = data_ + 4 * random_.between(0, 16);
   uops_end_ = uops_begin_ + 4 * uops;
-  program_.memory.resize(static_cast<size_t>((uops_end_ + 4095) / 4096 * 4096));
+  program_.memory.resize(whole_pages(static_cast<uint64_t>(uops_end_)));
   for (std::byte& b : program_.memory)
     b = static_cast<std::byte>(random_.chance(5) ? random_.of({0x00, 0x7f, 0x80, 0xff})
                                                  : static_cast<int>(random_.next() & 255));
   for (int64_t i = 0; i < uops; ++i) {
     // Micro-ops in the lower part of the windows leave room for the loops.
-    const auto some = [&](Memory m) {
+    const auto random_index = [&](Memory m) {
       const Window& w = windows_[index_of(m)];
       return static_cast<uint32_t>(w.low +
                                    random_.between(0, std::max<int64_t>(w.size / (random_.chance(70) ? 4 : 1) - 1, 0)));
     };
     const bool for_alu = random_.chance(40);
-    const spec::base::Uop uop{
-        .dst = some(Memory::kAcc), .src = some(for_alu ? Memory::kAcc : Memory::kInp), .wgt = some(Memory::kWgt)};
+    const spec::base::Uop uop{.dst = random_index(Memory::kAcc),
+                              .src = random_index(for_alu ? Memory::kAcc : Memory::kInp),
+                              .wgt = random_index(Memory::kWgt)};
     const uint32_t word = isa_.encode_uop(uop);
     std::memcpy(program_.memory.data() + uops_begin_ + 4 * i, &word, 4);
   }
@@ -74,21 +76,21 @@ void Generator::lay_out() {
     const int64_t alignment = random_.of({1, 4, 16, 64});
     program_.bases[i] = static_cast<uint64_t>(random_.between(0, data_ / 4) / alignment * alignment);
   }
-  // Micro-ops are words of their own, so that any element names one.
+  // The base of the micro-ops is a multiple of 4 bytes from them, so that every element is a whole micro-op.
   program_.bases[spec::kBaseUop] = static_cast<uint64_t>(random_.chance(50) ? uops_begin_ : uops_begin_ % 4);
 }
 
-void Generator::place_streams() {
+void Generator::assign_stream_addresses() {
   uint64_t at = program_.memory.size();
   for (Launch& l : program_.launches) {
     at += 16 * static_cast<uint64_t>(random_.between(0, 255));
     l.stream = at;
     at += uint64_t{l.slots()} * spec::kSlotBytes;
   }
-  program_.memory.resize((at + 4095) / 4096 * 4096);
+  program_.memory.resize(whole_pages(at));
 }
 
-// Sets the factors so that base + sum((extent - 1) * factor) stays inside [low, high); returns the base.
+// Sets the factors such that base + sum((extent - 1) * factor) is in [low, high); returns the base.
 int64_t Generator::nest(int64_t low, int64_t high, std::vector<Loop> loops) {
   int64_t room = high - low - 1;
   for (size_t i = loops.size(); i > 1; --i)
@@ -105,13 +107,13 @@ int64_t Generator::nest(int64_t low, int64_t high, std::vector<Loop> loops) {
   return low + random_.between(0, room);
 }
 
-// Extents whose product is at most `steps`; sometimes one of them is 0.
-void Generator::extents(std::initializer_list<int64_t*> all, int64_t steps, int64_t max, bool zero) {
-  for (int64_t* e : all) {
+// Sets extents whose product is at most `steps`; rarely an extent is 0.
+void Generator::extents(std::initializer_list<int64_t*> fields, int64_t steps, int64_t max, bool zero) {
+  for (int64_t* e : fields) {
     *e = random_.size(std::min(steps, max));
     steps /= *e;
   }
-  if (zero && random_.chance(4)) *all.begin()[random_.between(0, static_cast<int64_t>(all.size()) - 1)] = 0;
+  if (zero && random_.chance(4)) *fields.begin()[random_.between(0, static_cast<int64_t>(fields.size()) - 1)] = 0;
 }
 
 Program generate(const spec::Config& config, uint64_t seed, const GeneratorOptions& options) {

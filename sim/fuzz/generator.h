@@ -1,7 +1,7 @@
-// Random programs that are legal and free of races by construction, with every field, extent and token pattern in play.
+// Random programs that are legal and free of races by construction, and cover every field, extent and token pattern.
 //
-// Semantics: a seed, a configuration and the options name one program for good. Instructions stay inside windows of the
-// scratchpads that the program fills first; stores stay out of micro-ops and instructions in memory.
+// Semantics: a seed, a configuration and the options identify one program forever. Instructions stay inside windows of
+// the scratchpads that the program fills first; no store overwrites micro-ops or instructions in memory.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 namespace tenon::sim::fuzz {
 
 struct GeneratorOptions {
-  int min_length = 50, max_length = 200;  // instructions of the program, all launches together; SYNCs may go beyond
+  int min_length = 50, max_length = 200;  // instructions of the program, all launches together; SYNCs may exceed it
   std::optional<spec::Profile> profile =
-      {};  // of all launches; empty: any that the configuration has, launch by launch
+      {};  // of all launches; empty: a random profile of the configuration for each launch
   int max_launches = 3;
-  int64_t max_steps = 400;  // of one instruction: bounds the RTL's time
+  int64_t max_steps = 400;  // of one instruction: bounds the simulation time of the RTL
 };
 
 Program generate(const spec::Config& config, uint64_t seed, const GeneratorOptions& options = {});

@@ -55,7 +55,7 @@ Status run(Simulator& simulator, const Program& program, uint64_t cycles) {
     bool busy = true;
     for (uint64_t passed = 0; busy && passed < cycles; passed += kStep) busy = simulator.advance(kStep);
     const auto where = fmt::format("seed {}, launch {}", program.seed, i);
-    if (busy) return error(fmt::format("not done after {} cycles", cycles), where);
+    if (busy) return error(fmt::format("the launch is not done after {} cycles", cycles), where);
     const auto code = static_cast<spec::StopCode>(simulator.read_register(reg::kStatus) & 0xff);
     if (code != spec::StopCode::kNone) {
       return error(fmt::format("stopped: {}\n{}", spec::describe(code), simulator.explain()),

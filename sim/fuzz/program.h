@@ -1,5 +1,5 @@
-// A program for fuzzing: what memory holds, and one or more launches on it. Tokens and scratchpads survive from one
-// launch to the next.
+// A program for fuzzing: an image of memory, and one or more launches. Tokens and scratchpads survive from one launch
+// to the next.
 #pragma once
 
 #include <cstddef>
@@ -29,19 +29,19 @@ struct Program {
   spec::Config config;
   uint64_t seed = 0;
   Bases bases{};
-  std::vector<std::byte> memory;  // the image at address 0, streams not included; its size is that of memory
+  std::vector<std::byte> memory;  // the image at address 0, without the streams; as large as memory
   std::vector<Launch> launches;
   size_t length() const;  // instructions of all launches
 };
 
-// Writes memory's image and all streams into the simulator and clears its tokens. Its memory must not be smaller.
+// Writes the memory image and all streams into the simulator, whose memory must be large enough, and clears its tokens.
 void load(Simulator& simulator, const Program& program);
 // Writes the registers of one launch and starts it.
 void start(Simulator& simulator, const Program& program, size_t launch);
-// load, then every launch one after the other; a stop, or `cycles` passing in one launch, is an error that explains.
+// Loads the program and runs its launches in order; a stop, or more than `cycles` cycles in a launch, is an error.
 Status run(Simulator& simulator, const Program& program, uint64_t cycles = uint64_t{1} << 32);
 
-// The program as assembly, with its bases; a comment before each launch.
+// The program as assembly, with its bases, and with a comment before each launch.
 std::string to_text(const Program& program);
 
 }  // namespace tenon::sim::fuzz

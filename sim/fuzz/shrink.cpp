@@ -14,14 +14,14 @@ using spec::tokens_of;
 
 namespace {
 
-struct Place {
-  size_t launch, position;
-  bool operator==(const Place&) const = default;
+struct Location {  // of an instruction
+  size_t launch, index;
+  bool operator==(const Location&) const = default;
 };
 
-// Who gives and who takes the tokens of one counter, in order, over all launches.
-void partners(const Program& program, size_t producer, size_t consumer, std::vector<Place>& gives,
-              std::vector<Place>& takes) {
+// The instructions that give and that take the tokens of one counter, in order, over all launches.
+void partners(const Program& program, size_t producer, size_t consumer, std::vector<Location>& gives,
+              std::vector<Location>& takes) {
   for (size_t l = 0; l < program.launches.size(); ++l) {
     const auto& instructions = program.launches[l].instructions;
     for (size_t i = 0; i < instructions.size(); ++i) {
@@ -40,7 +40,7 @@ void clear_token(spec::Instruction& instruction, unsigned wait, unsigned signal)
   set_tokens(instruction, masks);
 }
 
-// The instruction with nothing but its tokens.
+// An instruction without effect, with the tokens of `instruction`.
 spec::Instruction hollow(const spec::Instruction& instruction) {
   const auto engine = engine_of(instruction);
   spec::Instruction result;
@@ -104,7 +104,7 @@ class Shrinker {
     return true;
   }
 
-  // Everything behind a point, then whole launches.
+  // Removes whole launches from the end, then the last instructions of each launch.
   bool remove_tails() {
     bool better = false;
     for (size_t keep = 1; keep < best_.launches.size(); ++keep) {
@@ -142,7 +142,7 @@ class Shrinker {
   }
 
   static std::vector<spec::Instruction> smaller(const spec::Instruction& instruction) {
-    std::vector<spec::Instruction> all;
+    std::vector<spec::Instruction> variants;
     spec::Instruction copy = instruction;
     const size_t count = extents_of(copy).size();
     for (size_t i = 0; i < count; ++i) {
@@ -151,10 +151,10 @@ class Shrinker {
         if (value <= 0 || less >= value) continue;
         spec::Instruction next = instruction;
         *extents_of(next)[i] = less;
-        all.push_back(std::move(next));
+        variants.push_back(std::move(next));
       }
     }
-    return all;
+    return variants;
   }
 
   template <class F>
@@ -188,30 +188,28 @@ bool legal(const Program& program) {
   return simulator && run(**simulator, program).has_value();
 }
 
-Program without(const Program& program, size_t launch, size_t position) {
+Program without(const Program& program, size_t launch, size_t index) {
   Program result = program;
-  const spec::Instruction& gone = program.launches[launch].instructions[position];
-  const auto engine = static_cast<size_t>(engine_of(gone));
-  const spec::TokenMasks masks = tokens_of(gone);
-  const Place here{launch, position};
+  const spec::Instruction& removed = program.launches[launch].instructions[index];
+  const auto engine = static_cast<size_t>(engine_of(removed));
+  const spec::TokenMasks masks = tokens_of(removed);
+  const Location location{launch, index};
   for (size_t other = 0; other < spec::kEngines; ++other) {
     if (((masks.signal >> other) & 1) != 0) {
-      std::vector<Place> gives, takes;
+      std::vector<Location> gives, takes;
       partners(program, engine, other, gives, takes);
-      const auto k = static_cast<size_t>(std::ranges::find(gives, here) - gives.begin());
-      if (k < takes.size())
-        clear_token(result.launches[takes[k].launch].instructions[takes[k].position], 1u << engine, 0);
+      const auto k = static_cast<size_t>(std::ranges::find(gives, location) - gives.begin());
+      if (k < takes.size()) clear_token(result.launches[takes[k].launch].instructions[takes[k].index], 1u << engine, 0);
     }
     if (((masks.wait >> other) & 1) != 0) {
-      std::vector<Place> gives, takes;
+      std::vector<Location> gives, takes;
       partners(program, other, engine, gives, takes);
-      const auto k = static_cast<size_t>(std::ranges::find(takes, here) - takes.begin());
-      if (k < gives.size())
-        clear_token(result.launches[gives[k].launch].instructions[gives[k].position], 0, 1u << engine);
+      const auto k = static_cast<size_t>(std::ranges::find(takes, location) - takes.begin());
+      if (k < gives.size()) clear_token(result.launches[gives[k].launch].instructions[gives[k].index], 0, 1u << engine);
     }
   }
   auto& instructions = result.launches[launch].instructions;
-  instructions.erase(instructions.begin() + static_cast<ptrdiff_t>(position));
+  instructions.erase(instructions.begin() + static_cast<ptrdiff_t>(index));
   return result;
 }
 

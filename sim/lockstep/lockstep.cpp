@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "hw/spec/registers.h"
+#include "support/pages.h"
 
 namespace tenon::sim {
 namespace {
@@ -15,9 +16,8 @@ using spec::Memory;
 using spec::StopCode;
 namespace reg = spec::reg;
 
-// Both sides advance by this much in turn, so that neither gets far ahead and its records stay few.
-constexpr uint64_t kTurn = 1024;
-constexpr size_t kPage = 4096;
+// Both sides advance alternately by this many cycles, so that neither gets far ahead and the logs stay small.
+constexpr uint64_t kSliceCycles = 1024;
 
 struct End {
   StopCode code = StopCode::kNone;
@@ -64,7 +64,7 @@ uint32_t Lockstep::read_register(uint32_t offset) {
   if (divergence_ && offset == reg::kStatus) return static_cast<uint32_t>(StopCode::kDivergence);
   if (divergence_ && offset == reg::kErrorIndex) return divergence_->instruction;
   const uint32_t value = tested_.simulator->read_register(offset);
-  // The tested one may be idle while the reference still is not: the launch is over when it has been compared.
+  // The tested simulator may be idle while the reference is still busy: the launch ends when it has been compared.
   if (running_ && offset == reg::kStatus) return value | spec::kStatusBusy;
   if (running_ && offset == reg::kControl)
     return (value & ~(spec::kApIdle | spec::kApDone | spec::kApReady)) | spec::kApStart;
@@ -89,28 +89,28 @@ void Lockstep::write_register(uint32_t offset, uint32_t value) {
 
 void Lockstep::copy_memory() {
   const auto from = tested_.simulator->memory(), to = reference_.simulator->memory();
-  for (size_t i = 0; i < from.size(); i += kPage) {
-    const size_t bytes = std::min(kPage, from.size() - i);
-    // Comparing first leaves pages that neither has touched unallocated.
+  for (size_t i = 0; i < from.size(); i += kPageBytes) {
+    const size_t bytes = std::min<size_t>(kPageBytes, from.size() - i);
+    // Comparing first keeps pages unallocated that neither side has touched.
     if (std::memcmp(to.data() + i, from.data() + i, bytes) != 0) std::memcpy(to.data() + i, from.data() + i, bytes);
   }
 }
 
 bool Lockstep::advance(uint64_t cycles) {
   if (!running_) {
-    // Nothing to compare: a soft reset may be under way, on either side.
+    // No launch to compare, but a soft reset may be in progress on either side.
     const bool tested = !divergence_ && tested_.simulator->advance(cycles);
     reference_.simulator->advance(cycles);
     return tested;
   }
   while (running_ && cycles > 0) {
-    const uint64_t turn = std::min(cycles, kTurn);
-    cycles -= turn;
-    const bool tested = tested_.simulator->advance(turn);
-    const bool reference = reference_.simulator->advance(turn);
+    const uint64_t slice = std::min(cycles, kSliceCycles);
+    cycles -= slice;
+    const bool tested = tested_.simulator->advance(slice);
+    const bool reference = reference_.simulator->advance(slice);
     compare_writes();
     if (divergence_) break;
-    // The reference knows of errors that the tested one cannot see; waiting for the other's end would hide the cause.
+    // The reference detects errors that the tested simulator cannot; waiting for the tested side would hide the cause.
     const End end = reference ? End{} : end_of(*reference_.simulator);
     const bool strict = end.code == StopCode::kRace || end.code == StopCode::kUninitialised;
     if ((tested || reference) && !strict) continue;
@@ -153,7 +153,7 @@ void Lockstep::diverge(uint32_t instruction, std::string text) {
 }
 
 void Lockstep::compare_writes() {
-  // In the tested one's order: the first difference there is the earliest cause.
+  // Instructions are compared in the order of the tested simulator: the first difference is the earliest cause.
   const auto settle = [this](std::vector<uint32_t>& newly) {
     for (const uint32_t index : newly) {
       const auto a = tested_log_.done().find(index), b = reference_log_.done().find(index);
@@ -184,29 +184,29 @@ bool Lockstep::compare(uint32_t instruction, const WriteLog::Record& a, const Wr
   }
   if (different.empty()) return true;
   const uint64_t first = *std::ranges::min_element(different);
-  const WriteLog::Place place = WriteLog::place(first);
+  const WriteLog::Location location = WriteLog::location(first);
   const auto in_a = a.values.find(first), in_b = b.values.find(first);
-  const bool dram = place.memory == Memory::kDram;
+  const bool dram = location.memory == Memory::kDram;
   std::string text = fmt::format("{}, ", describe(instruction));
   if (in_a == a.values.end() || in_b == b.values.end()) {
     const bool only_a = in_b == b.values.end();
-    text += fmt::format("{}[{:#x}]: {} writes it, {} does not", name(place.memory),
-                        dram ? place.address * WriteLog::kBlock : place.address,
+    text += fmt::format("{}[{:#x}]: {} writes it, {} does not", name(location.memory),
+                        dram ? location.address * WriteLog::kBlock : location.address,
                         only_a ? tested_.name : reference_.name, only_a ? reference_.name : tested_.name);
   } else if (dram) {
     const auto va = a.of(in_a->second), vb = b.of(in_b->second);
     for (size_t i = 0; i < WriteLog::kBlock; ++i) {
       const bool wa = (in_a->second.written >> i & 1) != 0, wb = (in_b->second.written >> i & 1) != 0;
       if (wa == wb && (!wa || va[i] == vb[i])) continue;
-      const auto say = [&](bool written, std::byte value) {
+      const auto describe_byte = [&](bool written, std::byte value) {
         return written ? fmt::format("writes {:#04x}", static_cast<unsigned>(value)) : std::string("does not write it");
       };
-      text += fmt::format("dram[{:#x}]: {} {}, {} {}", place.address * WriteLog::kBlock + i, tested_.name,
-                          say(wa, va[i]), reference_.name, say(wb, vb[i]));
+      text += fmt::format("dram[{:#x}]: {} {}, {} {}", location.address * WriteLog::kBlock + i, tested_.name,
+                          describe_byte(wa, va[i]), reference_.name, describe_byte(wb, vb[i]));
       break;
     }
   } else {
-    const size_t width = place.memory == Memory::kAcc ? 4 : 1;
+    const size_t width = location.memory == Memory::kAcc ? 4 : 1;
     const auto va = a.of(in_a->second), vb = b.of(in_b->second);
     const size_t lanes = std::min(va.size(), vb.size()) / width;
     size_t first_lane = lanes, count = 0;
@@ -214,15 +214,17 @@ bool Lockstep::compare(uint32_t instruction, const WriteLog::Record& a, const Wr
       if (lane(va, width, i) != lane(vb, width, i)) first_lane = i, ++count;
     }
     if (first_lane == lanes) {
-      text += fmt::format("{}[{:#x}]: {} writes {} bytes, {} {}", name(place.memory), place.address, tested_.name,
+      text += fmt::format("{}[{:#x}]: {} writes {} bytes, {} {}", name(location.memory), location.address, tested_.name,
                           va.size(), reference_.name, vb.size());
     } else {
-      text += fmt::format("{}[{:#x}] lane {}: {} has {}, {} has {}; {} of {} lanes differ", name(place.memory),
-                          place.address, first_lane, tested_.name, lane(va, width, first_lane), reference_.name,
+      text += fmt::format("{}[{:#x}] lane {}: {} has {}, {} has {}; {} of {} lanes differ", name(location.memory),
+                          location.address, first_lane, tested_.name, lane(va, width, first_lane), reference_.name,
                           lane(vb, width, first_lane), count, lanes);
     }
   }
-  if (different.size() > 1) text += fmt::format("; {} more places of this instruction differ", different.size() - 1);
+  if (different.size() > 1) {
+    text += fmt::format("; {} more elements or DRAM blocks of this instruction differ", different.size() - 1);
+  }
   diverge(instruction, std::move(text));
   return false;
 }
@@ -232,37 +234,38 @@ void Lockstep::compare_ends() {
   Simulator& b = *reference_.simulator;
   const End end_a = end_of(a), end_b = end_of(b);
   if (end_a.code != end_b.code || (end_a.code != StopCode::kNone && end_a.index != end_b.index)) {
-    const auto say = [this](Simulator& simulator, const End& end) {
-      if (end.code == StopCode::kNone) return std::string("comes to its end");
+    const auto describe_end = [this](Simulator& simulator, const End& end) {
+      if (end.code == StopCode::kNone) return std::string("finishes");
       const std::string why = simulator.explain();
       return fmt::format("stops at {}: {}{}{}", describe(end.index), spec::describe(end.code), why.empty() ? "" : ": ",
                          why);
     };
-    return diverge(end_b.code == StopCode::kNone ? end_a.index : end_b.index,
-                   fmt::format("{} {}; {} {}", tested_.name, say(a, end_a), reference_.name, say(b, end_b)));
+    return diverge(
+        end_b.code == StopCode::kNone ? end_a.index : end_b.index,
+        fmt::format("{} {}; {} {}", tested_.name, describe_end(a, end_a), reference_.name, describe_end(b, end_b)));
   }
   if (end_a.code != StopCode::kNone) return;
 
-  const auto unmatched = [this](WriteLog& log, const std::string& one, const std::string& other) {
+  const auto report_unmatched = [this](WriteLog& log, const std::string& side, const std::string& other) {
     uint32_t lowest = UINT32_MAX;
     for (const auto& [index, record] : log.done()) lowest = std::min(lowest, index);
     if (lowest != UINT32_MAX) {
-      diverge(lowest, fmt::format("{} is done in {} and never in {}", describe(lowest), one, other));
+      diverge(lowest, fmt::format("{} is done in {} and never in {}", describe(lowest), side, other));
     }
     for (const auto& [index, record] : log.open()) lowest = std::min(lowest, index);
     if (lowest != UINT32_MAX)
-      diverge(lowest, fmt::format("{} writes in {} and is never done there", describe(lowest), one));
+      diverge(lowest, fmt::format("{} writes in {} and is never done there", describe(lowest), side));
   };
-  unmatched(tested_log_, tested_.name, reference_.name);
-  unmatched(reference_log_, reference_.name, tested_.name);
+  report_unmatched(tested_log_, tested_.name, reference_.name);
+  report_unmatched(reference_log_, reference_.name, tested_.name);
 
-  for (const auto& [what, offset, words] : {std::tuple{"tokens", reg::kTokens, 13u},
-                                            {"instructions done", reg::kInstructionsDone, 2u},
-                                            {"multiplications", reg::kMacs, 2u}}) {
+  for (const auto& [counter, offset, words] : {std::tuple{"tokens", reg::kTokens, 13u},
+                                               {"instructions done", reg::kInstructionsDone, 2u},
+                                               {"multiplications", reg::kMacs, 2u}}) {
     for (uint32_t i = 0; i < words; ++i) {
       const uint32_t va = a.read_register(offset + 4 * i), vb = b.read_register(offset + 4 * i);
       if (va == vb) continue;
-      diverge(0, fmt::format("at the end, {} (register {:#x}): {} has {:#x}, {} has {:#x}", what, offset + 4 * i,
+      diverge(0, fmt::format("at the end, {} (register {:#x}): {} has {:#x}, {} has {:#x}", counter, offset + 4 * i,
                              tested_.name, va, reference_.name, vb));
     }
   }

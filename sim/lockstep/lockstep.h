@@ -1,15 +1,15 @@
-// Two simulators side by side on the same program, compared at every architectural write.
+// Lockstep: two simulators that execute the same program, compared at every architectural write.
 //
 // Semantics: software sees the tested simulator, through registers and memory. Each launch starts both with the same
 // memory. For every instruction that both have finished, the final value of each element and of each byte of DRAM that
-// either wrote must be equal. The order between instructions is not compared: engines run free, and only tokens order
-// them. When both are idle, stop code and its instruction, tokens, the counts of instructions and multiplications and
-// the whole memory are compared; of a run that stopped with an error, code and instruction alone, since engines may
-// have come differently far.
+// either wrote must be equal. The order between instructions is not compared: engines run independently, and only
+// tokens order them. When both are idle, the stop code and its instruction, tokens, the counts of instructions and
+// multiplications and the whole memory are compared; of a run that stopped with an error, code and instruction alone,
+// since the engines may have progressed differently.
 //
-// The first difference stops the run: the status register holds StopCode::kDivergence, the error index the
-// instruction, and explain() tells the rest. A soft reset clears it. The reference may be stricter: a race that it
-// detects is a difference too, since the tested one cannot see it.
+// The first difference stops the run: the status register has StopCode::kDivergence, the error index the instruction,
+// and explain() the details. A soft reset clears the divergence. The reference may be stricter: a race that it detects
+// is a difference too, since the tested simulator cannot detect it.
 #pragma once
 
 #include <functional>
@@ -25,14 +25,14 @@ namespace tenon::sim {
 
 class Lockstep final : public Simulator {
  public:
-  // What an instruction is for ("conv2_1, tile 3"), for the report.
+  // Returns the purpose of an instruction ("conv2_1, tile 3"), for the report.
   using Note = std::function<std::string(uint32_t instruction)>;
   struct Side {
     std::string name;
     std::unique_ptr<Simulator> simulator;
   };
 
-  // Both must have the same configuration and size of memory.
+  // Both sides must have the same configuration and size of memory.
   static Expected<std::unique_ptr<Lockstep>> make(Side tested, Side reference);
 
   void set_note(Note note) { note_ = std::move(note); }

@@ -5,8 +5,8 @@
 
 namespace tenon::sim {
 
-WriteLog::Value& WriteLog::value(Record& record, Place place, uint32_t size) {
-  const auto [entry, is_new] = record.values.try_emplace(key(place));
+WriteLog::Value& WriteLog::value(Record& record, Location location, uint32_t size) {
+  const auto [entry, is_new] = record.values.try_emplace(key(location));
   if (is_new) {
     entry->second = {0, static_cast<uint32_t>(record.bytes.size()), size};
     record.bytes.resize(record.bytes.size() + size);
@@ -22,13 +22,13 @@ void WriteLog::on_write(const Write& write) {
     std::memcpy(record.bytes.data() + kept.offset, write.value.data(), std::min(size, kept.size));
   } else {
     uint64_t address = write.address;
-    for (auto left = write.value; !left.empty();) {
-      const uint64_t at = address % kBlock, count = std::min<uint64_t>(kBlock - at, left.size());
+    for (auto remaining = write.value; !remaining.empty();) {
+      const uint64_t at = address % kBlock, count = std::min<uint64_t>(kBlock - at, remaining.size());
       Value& kept = value(record, {spec::Memory::kDram, address / kBlock}, kBlock);
-      std::memcpy(record.bytes.data() + kept.offset + at, left.data(), count);
+      std::memcpy(record.bytes.data() + kept.offset + at, remaining.data(), count);
       kept.written |= (count == kBlock ? ~uint64_t{0} : (uint64_t{1} << count) - 1) << at;
       address += count;
-      left = left.subspan(count);
+      remaining = remaining.subspan(count);
     }
   }
   if (observer_ != nullptr) observer_->on_write(write);

@@ -1,5 +1,4 @@
-// What stands at the accelerator's place in the platform: sockets and an interrupt, and what a Simulator says beside
-// them.
+// The interface of the platform's accelerator module: sockets and an interrupt, and the diagnostics of a Simulator.
 #pragma once
 
 #include <span>
@@ -16,7 +15,7 @@ class AcceleratorModule : public sc_core::sc_module {
   MemoryPort memory;
   sc_core::sc_out<bool> interrupt;
 
-  // Takes contents of scratchpads away that a soft reset leaves; where they are random anyway, nothing.
+  // Clears the scratchpads, which a soft reset leaves; does nothing where their initial contents are random anyway.
   virtual void power_on() {}
   virtual std::string explain() = 0;
   virtual void observe(WriteObserver* observer) = 0;

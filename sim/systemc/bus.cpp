@@ -18,7 +18,7 @@ bool Memory::inside(const tlm::tlm_generic_payload& payload) const {
 }
 
 void Memory::transport(tlm::tlm_generic_payload& payload, sc_core::sc_time&) {
-  // When data comes is the initiator's affair: it knows its bursts, and the port's latency is a figure of sim/timing.
+  // The initiator models the time of the data: it has the bursts, and sim/timing has the latency of the port.
   if (!inside(payload)) return payload.set_response_status(tlm::TLM_ADDRESS_ERROR_RESPONSE);
   if (payload.get_byte_enable_ptr() != nullptr) {
     return payload.set_response_status(tlm::TLM_BYTE_ENABLE_ERROR_RESPONSE);
@@ -79,7 +79,7 @@ void Interconnect::transport(tlm::tlm_generic_payload& payload, sc_core::sc_time
   payload.set_address(before);
 }
 
-// Only memory is ever granted, and it stands at address 0: nothing to translate back.
+// Only memory grants DMI, and memory starts at address 0: no address needs translation.
 bool Interconnect::direct(tlm::tlm_generic_payload& payload, tlm::tlm_dmi& dmi) {
   return payload.get_address() < kControlBase && to_memory->get_direct_mem_ptr(payload, dmi);
 }

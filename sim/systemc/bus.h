@@ -1,8 +1,8 @@
 // The platform's interconnect and memory: TLM-2.0 targets with b_transport, DMI and debug access.
 //
-// Semantics: addresses below kControlBase are memory's, the register space above it the accelerator's; all else is
-// answered with TLM_ADDRESS_ERROR_RESPONSE, as AXI answers DECERR. A transaction's delay is annotated, never waited
-// for.
+// Semantics: addresses below kControlBase select memory, the register space from there on the accelerator; every other
+// address is answered with TLM_ADDRESS_ERROR_RESPONSE, as AXI answers DECERR. A transaction's delay is annotated, never
+// waited for.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,7 @@ class Interconnect final : public sc_core::sc_module {
 
  private:
   using Out = tlm_utils::simple_initiator_socket<Interconnect>;
-  Out* route(uint64_t& address);  // makes the address the target's own
+  Out* route(uint64_t& address);  // makes the address relative to the target; nullptr: no target
   void transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay);
   bool direct(tlm::tlm_generic_payload& payload, tlm::tlm_dmi& dmi);
   unsigned debug(tlm::tlm_generic_payload& payload);

@@ -9,7 +9,7 @@
 namespace tenon::sim::systemc {
 namespace {
 
-constexpr uint64_t kPollCycles = 64;  // between two looks at the status register, where no interrupt is enabled
+constexpr uint64_t kPollCycles = 64;  // between two reads of the status register, where no interrupt is enabled
 
 }  // namespace
 
@@ -35,7 +35,7 @@ bool Cpu::wait_idle(uint64_t cycles) {
   return idle_;
 }
 
-// The simulation runs until the program below pauses it.
+// Runs the simulation until run() has served the request and pauses it.
 void Cpu::ask(Request request) {
   request_ = request;
   asked_.notify(sc_core::SC_ZERO_TIME);
@@ -69,7 +69,7 @@ uint32_t Cpu::access(tlm::tlm_command command, uint32_t offset, uint32_t value) 
   sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
   socket->b_transport(payload, delay);
   sc_core::wait(delay);
-  return payload.is_response_ok() ? value : 0;  // a register that is not there reads 0, as in the RTL
+  return payload.is_response_ok() ? value : 0;  // a register that does not exist reads 0, as in the RTL
 }
 
 bool Cpu::interrupt_enabled() {
@@ -84,10 +84,10 @@ bool Cpu::wait_for_idle() {
     if ((access(tlm::TLM_READ_COMMAND, spec::reg::kStatus, 0) & spec::kStatusBusy) == 0) return true;
     const uint64_t passed = now_in_cycles() - begin;
     if (passed >= cycles_) return false;
-    const uint64_t left = cycles_ - passed;
-    // A line that is up already, from a launch that nobody acknowledged, says nothing: then poll.
-    if (by_interrupt && !interrupt.read()) sc_core::wait(cycles(left), interrupt.posedge_event());
-    else sc_core::wait(cycles(std::min(left, kPollCycles)));
+    const uint64_t remaining = cycles_ - passed;
+    // A line that is high already, from a launch without acknowledgement, has no edge to wait for: then poll.
+    if (by_interrupt && !interrupt.read()) sc_core::wait(cycles(remaining), interrupt.posedge_event());
+    else sc_core::wait(cycles(std::min(remaining, kPollCycles)));
   }
 }
 

@@ -1,7 +1,7 @@
-// The platform's processor, as far as a driver needs one: it reads and writes registers over the bus, and waits for the
-// accelerator by its interrupt where software has enabled that, else by polling the status register.
+// The platform's processor, as far as a driver needs a processor: it reads and writes registers over the bus, and waits
+// for the accelerator by its interrupt where software has enabled the interrupt, else by polling the status register.
 //
-// The host's thread asks with read(), write() and wait_idle(); each lets simulated time pass until the answer is there.
+// The host's thread calls read(), write() and wait_idle(); each runs the simulation until the result is available.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class Cpu final : public sc_core::sc_module {
 
   uint32_t read(uint32_t offset);
   void write(uint32_t offset, uint32_t value);
-  bool wait_idle(uint64_t cycles);  // at most; whether the accelerator is idle
+  bool wait_idle(uint64_t cycles);  // waits at most `cycles`; returns whether the accelerator is idle
 
  private:
   enum class Request : uint8_t { kNone, kRead, kWrite, kWait };

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "sim/timing/transfer_plan.h"
+
 namespace tenon::sim::systemc {
 
 MemoryPort::MemoryPort() : socket("memory") {
@@ -32,22 +34,23 @@ bool MemoryPort::move(tlm::tlm_command command, uint64_t address, std::byte* dat
     std::memcpy(write ? at : data, write ? data : at, bytes);
     return true;
   }
-  constexpr uint64_t kMost = 4096;  // what one AXI burst can carry
+  // A transaction stays inside one 4 KiB block, as an AXI burst does.
+  constexpr uint64_t kBlock = timing::kBurstBoundary;
   for (uint64_t done = 0; done < bytes;) {
-    const uint64_t some = std::min(bytes - done, kMost - (address + done) % kMost);
+    const uint64_t length = std::min(bytes - done, kBlock - (address + done) % kBlock);
     tlm::tlm_generic_payload payload;
     payload.set_command(command);
     payload.set_address(address + done);
     payload.set_data_ptr(reinterpret_cast<unsigned char*>(data + done));
-    payload.set_data_length(static_cast<unsigned>(some));
-    payload.set_streaming_width(static_cast<unsigned>(some));
+    payload.set_data_length(static_cast<unsigned>(length));
+    payload.set_streaming_width(static_cast<unsigned>(length));
     payload.set_response_status(tlm::TLM_INCOMPLETE_RESPONSE);
     sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
     socket->b_transport(payload, delay);
     ++transactions_;
     if (!payload.is_response_ok()) return false;
     ask_ = payload.is_dmi_allowed();
-    done += some;
+    done += length;
   }
   return true;
 }

@@ -1,4 +1,4 @@
-// The accelerator's side of its memory socket: ranges of bytes by DMI where the target grants it, else by transactions.
+// The accelerator's memory socket: transfers ranges of bytes by DMI where the target grants it, else by transactions.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ class MemoryPort {
   void invalidate(sc_dt::uint64 begin, sc_dt::uint64 end);
 
   std::optional<tlm::tlm_dmi> dmi_;
-  bool ask_ = true;  // for DMI, once; a target that refused says in later answers whether to ask again
+  bool ask_ = true;  // whether to request DMI; after a refusal, later responses hint whether to request it again
   uint64_t transactions_ = 0;
 };
 

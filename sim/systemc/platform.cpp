@@ -1,7 +1,6 @@
 #include "sim/systemc/platform.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include <cstdlib>
 #include <utility>
@@ -11,31 +10,13 @@
 #include "sim/systemc/cpu.h"
 #include "sim/systemc/rtl.h"
 #include "sim/systemc/tlm_accelerator.h"
+#include "support/pages.h"
 #include "support/try.h"
 
 namespace tenon::sim {
 namespace {
 
 using namespace systemc;
-
-// Pages come when they are touched.
-class Pages {
- public:
-  explicit Pages(uint64_t bytes) {
-    void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p != MAP_FAILED) bytes_ = {static_cast<std::byte*>(p), bytes};
-  }
-  ~Pages() {
-    if (!bytes_.empty()) munmap(bytes_.data(), bytes_.size());
-  }
-  Pages(Pages&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
-  Pages& operator=(Pages&&) = delete;
-  std::span<std::byte> span() const { return bytes_; }
-  void zero() { madvise(bytes_.data(), bytes_.size(), MADV_DONTNEED); }
-
- private:
-  std::span<std::byte> bytes_;
-};
 
 struct Platform {
   Platform(Pages dram_pages, Pages window_pages, bool dmi)
@@ -56,11 +37,11 @@ struct Platform {
   Interconnect interconnect{"interconnect"};
   sc_core::sc_signal<bool, sc_core::SC_MANY_WRITERS> interrupt{"interrupt"};
   std::unique_ptr<AcceleratorModule> accelerator;
-  std::string description;  // of all that makes one platform different from another
+  std::string description;  // equal for two platforms that are interchangeable
   bool used = false;
 };
 
-// The process's one platform. It is never destroyed: SystemC's own globals may be gone first.
+// The platform of the process. It is never destroyed: SystemC's own globals may be destroyed first.
 Platform*& the_platform() {
   static Platform* platform = nullptr;
   return platform;
@@ -87,7 +68,7 @@ class PlatformSimulator final : public Simulator {
   void record_timeline(bool on) override { platform_.accelerator->record_timeline(on); }
   std::span<const Interval> timeline() const override { return platform_.accelerator->timeline(); }
 
-  // As it was when it was made.
+  // Restores the initial state; returns false where the accelerator does not become idle.
   bool reset() {
     namespace reg = spec::reg;
     write_register(reg::kCommand, spec::kSoftReset | spec::kTokenClear);
@@ -115,21 +96,21 @@ std::string describe(const spec::Config& config, const SystemcOptions& o) {
       o.rtl.interleave, o.rtl.vcd);
 }
 
-constexpr char kOneAProcess[] =
-    "SystemC has one simulation a process; use another process for the second device, or behavioral: or verilator:, "
-    "which have no such limit";
+constexpr char kOnePerProcess[] =
+    "SystemC supports one simulation per process; use another process for the second device, or behavioral: or "
+    "verilator:, which have no such limit";
 
-Expected<std::unique_ptr<Simulator>> take_up(const spec::Config& config, const std::string& description) {
+Expected<std::unique_ptr<Simulator>> reuse_platform(const spec::Config& config, const std::string& description) {
   Platform& platform = *the_platform();
-  if (platform.used) return error("this process has a systemc: device open already", config.name, kOneAProcess);
+  if (platform.used) return error("this process has a systemc: device open already", config.name, kOnePerProcess);
   if (platform.description != description) {
-    return error(fmt::format("this process has had another systemc: device: {}; asked for: {}", platform.description,
-                             description),
-                 config.name, kOneAProcess);
+    return error(fmt::format("this process supports only its first systemc: device: {}; requested: {}",
+                             platform.description, description),
+                 config.name, kOnePerProcess);
   }
   auto simulator = std::make_unique<PlatformSimulator>(config, platform);
   if (!simulator->reset()) {
-    return error("the model does not become idle after a soft reset", config.name, kOneAProcess, Fault::kInternal);
+    return error("the model does not become idle after a soft reset", config.name, kOnePerProcess, Fault::kInternal);
   }
   return simulator;
 }
@@ -140,16 +121,16 @@ Expected<std::unique_ptr<Simulator>> make_systemc(const spec::Config& config, co
   TENON_TRY(spec::validate(config, config.name));
   const bool rtl = options.model == SystemcOptions::Model::kRtl;
   if (rtl && !options.dmi) {
-    return error("the Verilated RTL reaches memory by DMI only", config.name, "leave out dmi=off, or take model=tlm");
+    return error("the Verilated RTL requires DMI", config.name, "omit dmi=off, or use model=tlm");
   }
   const std::string description = describe(config, options);
-  if (the_platform() != nullptr) return take_up(config, description);
+  if (the_platform() != nullptr) return reuse_platform(config, description);
 
-  const uint64_t bytes = (options.memory_bytes + 4095) & ~uint64_t{4095};
+  const uint64_t bytes = whole_pages(options.memory_bytes);
   Pages dram(bytes), window(bytes);
   if (dram.span().empty() || window.span().empty()) {
     return error(fmt::format("cannot reserve {} bytes for the platform's memory", bytes), config.name,
-                 "ask for less: ?memory=64M behind the name");
+                 "request less memory: append ?memory=64M to the name");
   }
   std::unique_ptr<Simulator> model;
   if (rtl) {
@@ -162,7 +143,7 @@ Expected<std::unique_ptr<Simulator>> make_systemc(const spec::Config& config, co
   auto platform = std::make_unique<Platform>(std::move(dram), std::move(window), options.dmi);
   if (rtl) platform->accelerator = std::make_unique<RtlAccelerator>("accelerator", std::move(model));
   else
-    platform->accelerator = std::make_unique<TlmAccelerator>("accelerator", config, *find_kernels({}),
+    platform->accelerator = std::make_unique<TlmAccelerator>("accelerator", config, *find_kernel_set({}),
                                                              platform->window.span(), options.timing);
   platform->connect();
   platform->description = description;

@@ -14,13 +14,13 @@ RtlAccelerator::RtlAccelerator(const sc_core::sc_module_name& name, std::unique_
 void RtlAccelerator::start_of_simulation() {
   const auto bytes = rtl_->memory();
   [[maybe_unused]] const std::byte* const granted = memory.direct(0, bytes.size(), true);
-  assert(granted == bytes.data() && "the RTL's memory is not what the platform grants by DMI");
+  assert(granted == bytes.data() && "the RTL's memory must be the memory that the platform grants by DMI");
 }
 
 void RtlAccelerator::write_register(uint32_t offset, uint32_t value) {
   rtl_->write_register(offset, value);
   raise_interrupt();
-  started_.notify(sc_core::SC_ZERO_TIME);  // also behind a soft reset, which takes time to drain
+  started_.notify(sc_core::SC_ZERO_TIME);  // also after a soft reset, which takes time to drain
 }
 
 void RtlAccelerator::raise_interrupt() {

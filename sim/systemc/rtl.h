@@ -1,8 +1,9 @@
-// The Verilated RTL at the accelerator's place in the platform.
+// The Verilated RTL as the platform's accelerator module.
 //
-// The harness around the RTL holds the AXI4 memory model, which works on the bytes of the platform's memory directly:
-// that is this module's DMI, so a memory that refuses DMI cannot serve it. SystemC's time and the RTL's clock are
-// loosely coupled: the RTL runs in steps of kQuantum cycles while it is busy; its own counters are exact.
+// The harness around the RTL contains the AXI4 memory model, which works on the bytes of the platform's memory
+// directly. This access is the module's DMI, so the module requires a memory that grants DMI. SystemC's time and the
+// RTL's clock are loosely coupled: the RTL runs in steps of kQuantum cycles while it is busy; its own counters are
+// exact.
 #pragma once
 
 #include <memory>
@@ -16,7 +17,7 @@ class RtlAccelerator final : public AcceleratorModule {
  public:
   static constexpr uint64_t kQuantum = 64;
 
-  // `rtl` was made over the platform's memory.
+  // `rtl` must use the platform's memory.
   RtlAccelerator(const sc_core::sc_module_name& name, std::unique_ptr<Simulator> rtl);
 
   std::string explain() override { return rtl_->explain(); }

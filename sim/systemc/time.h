@@ -1,4 +1,4 @@
-// SystemC and TLM-2.0, once for the folder, and the clock that turns the timing model's cycles into SystemC time.
+// The includes of SystemC and TLM-2.0, and the conversion between the timing model's cycles and SystemC time.
 #pragma once
 
 #include <tlm.h>
@@ -17,7 +17,7 @@ inline sc_core::sc_time cycles(uint64_t count) {
 }
 inline uint64_t now_in_cycles() { return sc_core::sc_time_stamp().value() / cycles(1).value(); }
 
-// What a register access takes on the bus, there and back.
+// Cycles of a register access on the bus, request and response.
 inline constexpr uint64_t kRegisterCycles = 4;
 
 }  // namespace tenon::sim::systemc

@@ -41,8 +41,9 @@ void AcceleratorModule::transport(tlm::tlm_generic_payload& payload, sc_core::sc
   payload.set_response_status(tlm::TLM_OK_RESPONSE);
 }
 
-TlmAccelerator::TlmAccelerator(const sc_core::sc_module_name& name, const spec::Config& config, const Kernels& kernels,
-                               std::span<std::byte> window, const timing::Parameters& parameters)
+TlmAccelerator::TlmAccelerator(const sc_core::sc_module_name& name, const spec::Config& config,
+                               const KernelSet& kernels, std::span<std::byte> window,
+                               const timing::Parameters& parameters)
     : AcceleratorModule(name),
       isa_(config),
       parameters_(parameters),
@@ -112,8 +113,8 @@ void TlmAccelerator::start() {
   fetched_ = false;
 }
 
-// Between launches and resets nothing is kept but arguments and tokens. What processes are doing is abandoned: each
-// transfer so far was whole, so memory has seen no part of a burst.
+// Clears all state but arguments and tokens. Processes abandon their work: every transfer so far is complete, so memory
+// never sees a part of a burst.
 void TlmAccelerator::abandon() {
   ++launch_;
   over_.notify(sc_core::SC_ZERO_TIME);
@@ -142,7 +143,7 @@ void TlmAccelerator::stop(StopCode code, uint32_t slot, std::string why) {
   end(code, slot);
 }
 
-std::string TlmAccelerator::say(size_t instruction) const {
+std::string TlmAccelerator::describe(size_t instruction) const {
   return fmt::format("instruction {} ({})", program_[instruction].index,
                      isa_.disassemble(program_[instruction].instruction));
 }
@@ -186,7 +187,7 @@ bool TlmAccelerator::has_tokens(const Engine& k, size_t e) const {
 bool TlmAccelerator::can_start(const Engine& k, size_t e) const {
   if (k.queue.empty() || k.flights.size() == kInFlight || !has_tokens(k, e)) return false;
   if (k.flights.empty()) return true;
-  // Units of a class follow one another, but that loads of inputs and of weights overlap.
+  // Units of a class run one after the other, but loads of inputs and of weights overlap.
   const Unit unit = timing::unit_of(isa_.config(), program_[k.queue.front()].instruction);
   const Unit before = k.flights.back().unit;
   return unit == Unit::kNone || unit == before || (unit <= Unit::kLdw && before <= Unit::kLdw);
@@ -209,14 +210,14 @@ bool TlmAccelerator::quiet() const {
 
 void TlmAccelerator::check_quiet() {
   if (!quiet()) return;
-  std::string text = "deadlock: nothing can happen any more";
+  std::string text = "deadlock: no engine can make progress";
   uint32_t oldest = UINT32_MAX;
   for (size_t e = 0; e < spec::kEngines; ++e) {
     const Engine& k = engines_[e];
     if (k.queue.empty() && k.flights.empty()) continue;
     const size_t i = k.flights.empty() ? k.queue.front() : k.flights.front().instruction;
     oldest = std::min(oldest, program_[i].index);
-    text += fmt::format("\n  {}: {} {}; {} more in its queue", spec::name(static_cast<spec::Engine>(e)), say(i),
+    text += fmt::format("\n  {}: {} {}; {} more in its queue", spec::name(static_cast<spec::Engine>(e)), describe(i),
                         k.flights.empty() ? "waits for tokens" : "cannot give its tokens, a counter is full",
                         k.queue.size() - (k.flights.empty() ? 1 : 0));
   }
@@ -238,13 +239,13 @@ void TlmAccelerator::record(size_t e, Interval::Kind kind, size_t instruction, u
 // Fetch
 // -----------------------------------------------------------------------------------------------------------
 
-// Brings slots [first, first + count) into the window; a read error stops at the first slot that is not there.
+// Copies slots [first, first + count) to the window; a read error stops the run at slot `first`.
 bool TlmAccelerator::fetch_slots(uint64_t first, uint32_t count) {
   const uint64_t address = stream_ + first * spec::kSlotBytes, bytes = uint64_t{count} * spec::kSlotBytes;
   const bool inside = address >= stream_ && address <= window_.size() && bytes <= window_.size() - address;
   if (inside && memory.read(address, window_.data() + address, bytes)) return true;
   stop(StopCode::kReadError, static_cast<uint32_t>(first),
-       fmt::format("slot {} at {:#x} lies outside memory", first, address));
+       fmt::format("slot {} at {:#x} is outside the memory", first, address));
   return false;
 }
 
@@ -261,7 +262,7 @@ void TlmAccelerator::fetch() {
   }
   if (stream_ % spec::kSlotBytes != 0) {
     return refuse(StopCode::kUnaligned, 0,
-                  fmt::format("the stream's address {:#x} is no multiple of {}", stream_, spec::kSlotBytes));
+                  fmt::format("the stream's address {:#x} must be a multiple of {}", stream_, spec::kSlotBytes));
   }
   const uint32_t count = registers_.count();
   const uint32_t width = profile_ == spec::Profile::kNative ? 2 : 1;
@@ -273,19 +274,20 @@ void TlmAccelerator::fetch() {
       // A burst of the fetcher: at most 16 beats, and not across 4 KiB.
       std::vector<timing::Burst> bursts;
       const uint64_t address = stream_ + uint64_t{fetched} * spec::kSlotBytes;
-      const uint64_t most = std::max<uint64_t>(16 * static_cast<uint64_t>(config.axi_bytes()), 32);
-      const uint64_t some = std::min({uint64_t{count - fetched} * spec::kSlotBytes, most,
-                                      std::max<uint64_t>(4096 - address % 4096, width * spec::kSlotBytes)});
-      const auto these = static_cast<uint32_t>(some / spec::kSlotBytes);
-      timing::append_bursts(config, address, some, 16, bursts);
+      const uint64_t max_bytes = std::max<uint64_t>(16 * static_cast<uint64_t>(config.axi_bytes()), 32);
+      const uint64_t to_boundary = timing::kBurstBoundary - address % timing::kBurstBoundary;
+      const uint64_t bytes = std::min({uint64_t{count - fetched} * spec::kSlotBytes, max_bytes,
+                                       std::max<uint64_t>(to_boundary, width * spec::kSlotBytes)});
+      const auto burst_slots = static_cast<uint32_t>(bytes / spec::kSlotBytes);
+      timing::append_bursts(config, address, bytes, 16, bursts);
       for (const timing::Burst& burst : bursts) {
         const uint64_t first = take_channel(burst.beats);
-        if (fetched == 0) pause_until(first + burst.beats);  // later bursts are there ahead of their use
+        if (fetched == 0) pause_until(first + burst.beats);  // later bursts arrive before their use
       }
-      if (!fetch_slots(fetched, these)) return;
-      fetched += these;
+      if (!fetch_slots(fetched, burst_slots)) return;
+      fetched += burst_slots;
       slots.resize(fetched);
-      std::memcpy(slots.data() + fetched - these, window_.data() + address, some);
+      std::memcpy(slots.data() + fetched - burst_slots, window_.data() + address, bytes);
     }
     if (finished) return refuse(StopCode::kAfterFinish, slot, "an instruction after FINISH");
     auto instruction = isa_.decode(slots, slot, profile_);
@@ -370,23 +372,23 @@ void TlmAccelerator::retire_next(size_t e) {
   changed();
 }
 
-// Checks the whole instruction, moves what it loads or stores, executes it.
+// Checks and executes the whole instruction, and transfers the data that it loads or stores.
 void TlmAccelerator::execute(size_t i) {
   const spec::Decoded& d = program_[i];
   if (auto outside = find_footprint(isa_, d.instruction, bases_, executor_->uops(), footprint_)) {
-    stop(StopCode::kScratchpadRange, d.index, say(i) + " " + outside->message);
+    stop(StopCode::kScratchpadRange, d.index, describe(i) + " " + outside->message);
     throw Abandoned();
   }
   const auto fail = [&](const Dma& dma, std::string_view where) {
     const Range range = bounding_range(dma);
     stop(dma.store ? StopCode::kWriteError : StopCode::kReadError, d.index,
-         fmt::format("{} {} dram[{:#x}..{:#x}], which {}", say(i), dma.store ? "writes" : "reads", range.begin,
+         fmt::format("{} {} dram[{:#x}..{:#x}], which {}", describe(i), dma.store ? "writes" : "reads", range.begin,
                      range.end - 1, where));
     throw Abandoned();
   };
   const auto& dma = footprint_.dma;
   const bool moves = dma && dma->units() > 0;
-  if (moves && executor_->outside_dram(*dma)) fail(*dma, "lies outside the accelerator's addresses");
+  if (moves && executor_->outside_dram(*dma)) fail(*dma, "is outside the accelerator's addresses");
   if (moves && !dma->store && !move_ranges(*dma)) fail(*dma, "the bus answers with an error");
   executor_->execute(d.instruction, footprint_);
   if (moves && dma->store && !move_ranges(*dma)) fail(*dma, "the bus answers with an error");
@@ -394,7 +396,7 @@ void TlmAccelerator::execute(size_t i) {
   if (observer_ != nullptr) executor_->report(d.instruction, d.index, footprint_, *observer_);
 }
 
-// Between the memory socket and the window: all that the transfer touches, and no byte more.
+// Copies the ranges of the transfer, and no other byte, between the memory socket and the window.
 bool TlmAccelerator::move_ranges(const Dma& dma) {
   std::vector<Range> ranges;
   for (int64_t y = 0; y < dma.rows; ++y) {
@@ -417,12 +419,12 @@ uint64_t TlmAccelerator::take_channel(uint32_t beats) {
   return first;
 }
 
-// Bursts are asked for as long as the unit's FIFO has room for them, one address a cycle; the channel is shared.
+// Requests bursts as long as the unit's FIFO has room for them, one address per cycle, on the shared read channel.
 void TlmAccelerator::load(const Dma& dma, size_t i, uint64_t& due) {
   const timing::TransferPlan plan = timing::plan(isa_.config(), dma);
   const auto longest = static_cast<uint32_t>(isa_.config().max_burst_beats);
   const uint32_t capacity = longest < 16 ? 32 : 2 * longest;
-  std::deque<std::pair<uint64_t, uint32_t>> held;  // (when its last beat is used, beats)
+  std::deque<std::pair<uint64_t, uint32_t>> held;  // (cycle at which the last beat is used, beats) of each burst
   uint32_t beats = 0;
   const auto beat = static_cast<uint64_t>(parameters_.beat);
   uint64_t used = now_in_cycles() + 1;
@@ -440,7 +442,8 @@ void TlmAccelerator::load(const Dma& dma, size_t i, uint64_t& due) {
     beats += burst.beats;
     pause(1);
   }
-  // The next load may ask for its bursts while the last beats of this one come: in flight is what is not done.
+  // The next load may request its bursts while the last beats of this load arrive: this load stays in flight until
+  // `due`.
   due = used + plan.tail + 1;
   execute(i);
 }

@@ -1,13 +1,14 @@
 // The accelerator as a TLM-2.0 model, approximately timed: the engines, queues and tokens as concurrent processes.
 //
-// Semantics: status codes, error indices, tokens and final memory are the hardware's. An instruction's effects come at
-// its end, in one piece, through the memory socket. Its length is that of sim/timing's parts: the same figures and the
-// same plan of bursts, but the accumulators' ports are not modelled, and the store's bursts never wait for each other.
-// Launches whose engines use tokens rightly give the same bits as on every other simulator; there is no race detector.
+// Semantics: status codes, error indices, tokens and final memory are the hardware's. An instruction takes effect at
+// its end, at once, through the memory socket. Its duration follows sim/timing: the same parameters and the same burst
+// plans, but the accumulators' ports are not modelled, and the store's bursts never wait for each other. Launches whose
+// tokens order all conflicting accesses leave the same bits as on every other simulator; there is no race detector.
 //
-// Processes: one fetches, decodes and fills the engines' queues; each engine has one that starts instructions and one
-// that ends them in order, so that two are in flight, as in the RTL. All state changes notify one event, and who waits
-// looks again: so "nothing can happen any more" is a predicate over the state, and a deadlock is found exactly.
+// Processes: the fetch process fetches, decodes and fills the engines' queues; each engine has a process that starts
+// instructions and a process that ends them in order, so that two instructions are in flight, as in the RTL. Every
+// state change notifies one event, and waiting processes test their condition again: so a deadlock is a predicate over
+// the state, and is detected exactly.
 #pragma once
 
 #include <array>
@@ -30,9 +31,9 @@ namespace tenon::sim::systemc {
 
 class TlmAccelerator final : public AcceleratorModule, private RegisterFile::Run {
  public:
-  // `window` is the accelerator's image of its address range, which no one else writes: data passes through it between
-  // the memory socket and the executor. Addresses beyond it are answered as memory that is not there.
-  TlmAccelerator(const sc_core::sc_module_name& name, const spec::Config& config, const Kernels& kernels,
+  // `window` is the accelerator's private image of its address range, through which data passes between the memory
+  // socket and the executor. Addresses past its end are answered as addresses without memory.
+  TlmAccelerator(const sc_core::sc_module_name& name, const spec::Config& config, const KernelSet& kernels,
                  std::span<std::byte> window, const timing::Parameters& parameters);
 
   void power_on() override;
@@ -51,7 +52,7 @@ class TlmAccelerator final : public AcceleratorModule, private RegisterFile::Run
     bool done = false;
   };
   struct Engine {
-    std::deque<size_t> queue;  // positions in program_
+    std::deque<size_t> queue;  // indices into program_
     std::deque<Flight> flights;
     bool starting = false;  // an instruction between its queue and its flight
     uint64_t retired_at = 0;
@@ -64,11 +65,11 @@ class TlmAccelerator final : public AcceleratorModule, private RegisterFile::Run
   uint64_t macs() override { return macs_; }
   RegisterFile::Progress progress() override;
   void start();
-  void abandon();  // what runs, if something does
+  void abandon();  // ends the current launch, if any
   void end(spec::StopCode code, uint32_t slot);
   void stop(spec::StopCode code, uint32_t slot, std::string why);
 
-  // For processes; each throws Abandoned where the launch ends meanwhile.
+  // Waits of processes; each throws Abandoned where the launch ends meanwhile.
   void process(const std::function<void()>& body);
   void until(const std::function<bool()>& ready);
   void pause(uint64_t count);
@@ -83,19 +84,19 @@ class TlmAccelerator final : public AcceleratorModule, private RegisterFile::Run
   void store(const Dma& dma, size_t instruction, uint64_t& due);
   void execute(size_t instruction);
   bool move_ranges(const Dma& dma);
-  uint64_t take_channel(uint32_t beats);  // the cycle of the first beat
+  uint64_t take_channel(uint32_t beats);  // reserves the read channel; returns the cycle of the first beat
 
   bool can_start(const Engine& k, size_t e) const;
   bool has_tokens(const Engine& k, size_t e) const;
   bool quiet() const;
   void check_quiet();
-  std::string say(size_t instruction) const;
+  std::string describe(size_t instruction) const;
   void record(size_t e, Interval::Kind kind, size_t instruction, uint64_t begin, uint64_t end);
 
   const spec::Isa isa_;
   const timing::Parameters parameters_;
   std::span<std::byte> window_;
-  const Kernels& kernels_;
+  const KernelSet& kernels_;
   std::optional<Executor> executor_;
   Footprint footprint_;
   WriteObserver* observer_ = nullptr;
@@ -106,18 +107,18 @@ class TlmAccelerator final : public AcceleratorModule, private RegisterFile::Run
   std::string explanation_;
   Tokens tokens_;
 
-  // The launch.
-  uint64_t launch_ = 0;  // counts launches and resets: a process that sees another number has been abandoned
+  // State of the launch.
+  uint64_t launch_ = 0;  // counts launches and resets: a process that sees another count abandons its work
   uint64_t begin_ = 0;
   spec::Profile profile_ = spec::Profile::kBase;
   uint64_t stream_ = 0;
   Bases bases_{};
   std::vector<spec::Decoded> program_;
-  bool fetched_ = true;                     // nothing more to fetch
+  bool fetched_ = true;                     // the whole stream is fetched
   uint32_t decoded_ = 0;                    // slots
-  std::optional<size_t> fetch_blocked_on_;  // this engine's full queue
+  std::optional<size_t> fetch_blocked_on_;  // the engine whose queue is full
   std::array<Engine, spec::kEngines> engines_;
-  uint64_t channel_free_ = 0;  // the read channel, in cycles
+  uint64_t channel_free_ = 0;  // the cycle at which the read channel is free
   timing::Result counters_;
   uint64_t instructions_done_ = 0, macs_ = 0;
   std::vector<Interval> timeline_;

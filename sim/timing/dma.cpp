@@ -107,7 +107,7 @@ void append_row_ranges(const Dma& dma, int64_t y, std::vector<Range>& ranges) {
   if (!dma.row_in_dram(y) || dma.vectors == 0) return;
   const uint64_t row = dma.row_address(y);
   const auto at = [&](int64_t k) { return row + static_cast<uint64_t>(k); };
-  if (dma.x_step <= dma.valid) {  // neighbours touch
+  if (dma.x_step <= dma.valid) {  // neighboring vectors touch or overlap
     const int64_t begin = std::max<int64_t>(-dma.left, 0);
     const int64_t end = std::min((dma.vectors - 1) * dma.x_step - dma.left + dma.valid, dma.row_bytes);
     if (begin < end) ranges.push_back({at(begin), at(end)});

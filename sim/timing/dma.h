@@ -1,8 +1,8 @@
-// One form for every transfer between DRAM and a scratchpad: both profiles' loads and stores as the rule of MOVE.
+// Dma: the common form of every transfer between DRAM and a scratchpad, both profiles' loads and stores as MOVE.
 //
 // Semantics: vector (y, x), y < rows, x < vectors, is unit first_unit + y * vectors + x of the scratchpad. Its byte j
-// has k = x * x_step - left + j and lies in DRAM at address + (y - top) * y_step + k where 0 <= k < row_bytes and
-// 0 <= y - top < source_rows. Only bytes j < valid are taken from or go to DRAM. Addresses wrap at 2^64.
+// has k = x * x_step - left + j and the DRAM address address + (y - top) * y_step + k where 0 <= k < row_bytes and
+// 0 <= y - top < source_rows. Only bytes j < valid are read from or written to DRAM. Addresses wrap at 2^64.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ namespace tenon::sim {
 using Bases = std::array<uint64_t, spec::kBases>;
 
 struct Dma {
-  // How a vector in DRAM becomes a unit of the scratchpad.
+  // The conversion between a vector in DRAM and a unit of the scratchpad.
   enum class Convert : uint8_t { kNone, kSignExtend, kLowByte };
 
   spec::Memory memory = spec::Memory::kInp;
@@ -35,8 +35,8 @@ struct Dma {
   uint8_t pad_value = 0;
 
   int64_t units() const { return rows * vectors; }
-  int64_t last_unit() const { return first_unit + units() - 1; }  // where units() > 0
-  // Bytes [first, second) of vector x that lie in DRAM (relative to the vector; empty: first >= second).
+  int64_t last_unit() const { return first_unit + units() - 1; }  // requires units() > 0
+  // Bytes [first, second) of vector x that are in DRAM (relative to the vector; empty: first >= second).
   std::pair<int64_t, int64_t> in_dram(int64_t x) const {
     const int64_t k = x * x_step - left;
     return {k < 0 ? -k : 0, row_bytes - k < valid ? row_bytes - k : valid};
@@ -51,14 +51,14 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-// The transfer of an instruction, or nothing for instructions that are none.
+// The transfer of an instruction, or nothing for instructions that transfer no data.
 std::optional<Dma> dma_of(const spec::Config& config, const spec::Instruction& instruction, const Bases& bases);
 
-// The contiguous ranges that row y touches, in the order of x; ranges of neighbouring vectors that touch or overlap are
-// one. No range where the row lies outside DRAM.
+// Appends the contiguous ranges of row y in the order of x; ranges of neighboring vectors that touch or overlap are
+// merged. A row outside DRAM has no range.
 void append_row_ranges(const Dma& dma, int64_t y, std::vector<Range>& ranges);
 
-// A range that contains all that the transfer touches; empty where it touches nothing.
+// A range that contains every byte of the transfer; empty where the transfer has no bytes.
 Range bounding_range(const Dma& dma);
 
 }  // namespace tenon::sim

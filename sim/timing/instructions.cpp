@@ -1,4 +1,4 @@
-// What one instruction needs: the unit that executes it, and the steps that it takes there.
+// Resources of an instruction: the unit that executes it, and its steps on the unit.
 #include <algorithm>
 
 #include "sim/timing/model.h"
@@ -55,7 +55,7 @@ uint64_t steps(const spec::Config& config, const spec::Instruction& instruction)
     const auto per_vector = std::max<int64_t>(dma->vector_bytes / config.axi_bytes(), 1);
     return static_cast<uint64_t>(dma->units() * per_vector);
   };
-  // One micro-op that hits the same element again and again waits for its own result.
+  // A single micro-op that updates the same element repeatedly waits for its own result.
   const auto alu = [&](const spec::base::Alu& a) {
     const bool same = a.uop_end - a.uop_begin == 1 && (a.iter_in > 1 ? a.dst_factor_in == 0 : a.dst_factor_out == 0);
     return loops(a) * (same ? (a.use_imm != 0 ? 3 : 4) : (a.use_imm != 0 ? 1 : 2));

@@ -1,7 +1,7 @@
-// The machine behind run(): the parts of the RTL that take time, as discrete events. Private to this folder.
+// The machine that implements run(): the parts of the RTL that take time, as discrete events. Private to this folder.
 //
-// Events at equal times happen in the order of their kinds, then in the order in which they were asked for, so that a
-// run is the same everywhere.
+// Events at equal times happen in the order of their kinds, then in the order of their scheduling, so that a run is
+// deterministic.
 #pragma once
 
 #include <algorithm>
@@ -22,44 +22,44 @@ inline constexpr uint64_t kNever = UINT64_MAX;
 
 inline size_t n(Unit u) { return static_cast<size_t>(u); }
 
-// One reader's side of the read channel: bursts that wait to be asked for, and the beats that its FIFO holds.
+// A reader of the read channel: bursts that are not requested yet, and the beats in the reader's FIFO.
 struct Reader {
   struct Pending {
     Burst burst;
-    size_t instruction;  // position in the stream; the fetcher's: slots before its end
+    size_t instruction;  // index into the stream; unused by the fetcher
     bool last = false;
     uint32_t tail = 0;
   };
-  struct Held {  // beats of a burst in the FIFO, given back one by one in [begin, end)
+  struct Held {  // beats of a burst in the FIFO, released one by one in [begin, end)
     uint32_t beats;
     uint64_t begin, end;
   };
   std::deque<Pending> pending;
   std::deque<Held> held;
   uint32_t capacity = 0;
-  size_t last_row = 0;  // pending bursts at or below this: all rows are handed over
-  uint64_t used = 0;    // the unit has worked up to here
+  size_t last_row = 0;  // with at most this many pending bursts, the unit accepts the next command
+  uint64_t used = 0;    // the cycle up to which the unit's work is scheduled
   bool scheduled = false;
 
-  // When the FIFO has room for so many beats more.
+  // The cycle at which the FIFO has room for `beats` more beats.
   uint64_t room_at(uint32_t beats, uint64_t now) {
     while (!held.empty() && held.front().end <= now) held.pop_front();
     uint64_t total = 0;
-    for (const Held& h : held) total += left(h, now);
+    for (const Held& h : held) total += beats_at(h, now);
     if (total + beats <= capacity) return now;
     uint64_t excess = total + beats - capacity;
     for (const Held& h : held) {
-      const uint64_t there = left(h, now);
-      if (excess > there) {
-        excess -= there;
+      const uint64_t present = beats_at(h, now);
+      if (excess > present) {
+        excess -= present;
         continue;
       }
       const uint64_t begin = std::max(h.begin, now);
-      return begin + (excess * (h.end - begin) + there - 1) / there;
+      return begin + (excess * (h.end - begin) + present - 1) / present;
     }
     return now;
   }
-  static uint64_t left(const Held& h, uint64_t now) {
+  static uint64_t beats_at(const Held& h, uint64_t now) {
     if (now <= h.begin) return h.beats;
     return h.beats * (h.end - now) / std::max<uint64_t>(h.end - h.begin, 1);
   }
@@ -101,11 +101,11 @@ class Machine {
     bool done = false;
   };
 
-  // A unit that reads acc beside GEMM or ALU, which come first.
+  // A unit that reads acc concurrently with GEMM or ALU, which have priority.
   struct Victim {
     size_t instruction = 0;
     Unit unit = Unit::kSt;
-    uint64_t reads_end = 0;  // where its last read would be if nobody disturbed
+    uint64_t reads_end = 0;  // the end of its reads without further conflicts
     uint64_t rate = 1;       // cycles a read
   };
 
@@ -154,10 +154,10 @@ class Machine {
   std::array<uint64_t, kUnits> unit_free_{};
   uint64_t gemm_quiet_ = 0;           // until then the running GEMM does not read acc
   std::array<Victim, 2> victims_;     // the store and RQ
-  std::vector<uint64_t> due_;         // when each instruction is done, as far as is known
-  std::array<uint64_t, 3> handed_{};  // a load unit took a command in this cycle
+  std::vector<uint64_t> due_;         // the scheduled end of each instruction
+  std::array<uint64_t, 3> handed_{};  // the cycle of each load unit's last command
   std::array<uint64_t, spec::kEngines> started_{};
-  std::deque<uint64_t> outstanding_;  // when each burst in the memory ends
+  std::deque<uint64_t> outstanding_;  // the ends of the bursts in the memory
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   uint64_t sequence_ = 0, now_ = 0, last_ = 0, address_free_ = 0, data_free_ = 0;
   uint64_t dispatch_at_ = 0, dispatched_at_ = 0, fetched_beats_ = 0, released_ = 0;

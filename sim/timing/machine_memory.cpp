@@ -1,4 +1,4 @@
-// Everything that waits for memory: fetch and decode, the read channel that four readers share, loads and stores.
+// Memory accesses of the machine: fetch and decode, the read channel that four readers share, loads and stores.
 #include "sim/timing/machine.h"
 
 namespace tenon::sim::timing {
@@ -15,7 +15,7 @@ void Machine::begin_fetch() {
   schedule(kFetcher, cycles(p_.launch));
 }
 
-// The slots that are complete once so many beats have come, from the first beat on.
+// Records the arrival of the slots that a burst of the fetcher completes; `first` is the cycle of its first beat.
 void Machine::fetched(uint64_t first, uint32_t beats) {
   const auto beat = static_cast<uint64_t>(config_.axi_bytes());
   const uint64_t offset = launch_.instructions % beat;
@@ -39,12 +39,12 @@ void Machine::dispatch() {
     return at(ready, Event::kDispatch, 0);
   }
   const auto c = static_cast<size_t>(engine_of(instruction(next_)));
-  if (classes_[c].queue.size() == static_cast<size_t>(config_.queue_depth)) return;  // a start comes back here
+  if (classes_[c].queue.size() == static_cast<size_t>(config_.queue_depth)) return;  // a start dispatches again
   classes_[c].queue.push_back(next_++);
   dispatched_at_ = now_;
   at(now_ + 1, Event::kTry, c);
   at(now_ + 1, Event::kDispatch, 0);
-  // Its beats leave the fetcher's FIFO.
+  // The beats of dispatched instructions leave the fetcher's FIFO.
   const uint64_t used = next_ * width() * spec::kSlotBytes / static_cast<uint64_t>(config_.axi_bytes());
   Reader& fetcher = readers_[kFetcher];
   while (!fetcher.held.empty() && released_ + fetcher.held.front().beats <= used) {
@@ -61,7 +61,7 @@ void Machine::schedule(size_t reader, uint64_t time) {
   at(std::max(time, now_), Event::kAsk, reader);
 }
 
-// Sends the address of the reader's next burst if there is room for it and the channel is free; else later.
+// Sends the address of the reader's next burst if the FIFO has room and the channel is free; else schedules a retry.
 void Machine::ask(size_t reader) {
   Reader& r = readers_[reader];
   r.scheduled = false;
@@ -70,7 +70,7 @@ void Machine::ask(size_t reader) {
   if (reader == kFetcher) {
     uint64_t held = 0;
     for (const auto& h : r.held) held += h.beats;
-    if (held + next.burst.beats > r.capacity) return;  // dispatch() comes back
+    if (held + next.burst.beats > r.capacity) return;  // dispatch() schedules the reader again
   } else {
     when = r.room_at(next.burst.beats, now_);
   }

@@ -1,11 +1,11 @@
-// Classes of instructions and what executes them: tokens, starts, the accumulators' read port, the end.
+// Classes of instructions and their units: tokens, starts, the accumulators' read port, retirement.
 #include "sim/timing/machine.h"
 
 namespace tenon::sim::timing {
 
 using spec::tokens_of;
 
-constexpr uint64_t kRefusals = 8;  // of an acc read beside GEMM
+constexpr uint64_t kRefusals = 8;  // of an acc read by GEMM, before GEMM yields a cycle
 
 bool Machine::unit_ready(Unit unit) const {
   if (unit == Unit::kLdi || unit == Unit::kLdw || unit == Unit::kLdm) {
@@ -38,7 +38,7 @@ void Machine::try_class(size_t c) {
       else if (handed_[n(unit)] >= now_) at(handed_[n(unit)] + 1, Event::kTry, c);
       return;
     }
-    if (started_[c] == now_ && now_ != 0) return at(now_ + 1, Event::kTry, c);  // one a cycle
+    if (started_[c] == now_ && now_ != 0) return at(now_ + 1, Event::kTry, c);  // one start per cycle
     started_[c] = now_;
     tokens_.take(c, masks.wait);
     k.queue.pop_front();
@@ -80,7 +80,7 @@ void Machine::begin(size_t i, Unit unit) {
   }
 }
 
-// The steps at a GEMM's begin that do not read acc.
+// The number of steps at the start of a GEMM that do not read acc.
 uint64_t Machine::steps_without_read(const spec::Instruction& instruction) {
   if (const auto* g = std::get_if<spec::native::Gemm>(&instruction)) {
     return g->first != 0 ? static_cast<uint64_t>(g->y * g->x) : 0;
@@ -94,9 +94,10 @@ void Machine::finish_at(uint64_t time, size_t i) {
   at(time, Event::kDone, i);
 }
 
-// GEMM and ALU refuse the victim's read kRefusals times, then give way for a cycle.
+// Delays a victim and the unit with priority: GEMM and ALU refuse the victim's read kRefusals times, then yield a
+// cycle.
 void Machine::contend(Victim& v, Unit first) {
-  // ALU takes its next command behind its pipeline, GEMM behind its last step.
+  // ALU takes its next command after its pipeline, GEMM after its last step.
   const uint64_t pipeline = first == Unit::kAlu ? cycles(p_.alu_pipeline) + 1 : 0;
   const uint64_t free = unit_free_[n(first)] - std::min(unit_free_[n(first)], pipeline);
   const uint64_t begin = first == Unit::kGemm ? std::max(now_, gemm_quiet_) : now_;
@@ -126,7 +127,7 @@ void Machine::done(size_t i) {
   retire(class_of(i));
 }
 
-// Gives tokens in order; those given now can be taken in the next cycle.
+// Gives tokens in order; a token given now can be taken in the next cycle.
 void Machine::retire(size_t c) {
   Class& k = classes_[c];
   while (!k.flights.empty() && k.flights.front().done) {

@@ -1,15 +1,14 @@
-// The one cycle model of the accelerator: what the behavioral simulator reports and the compiler's scheduler searches
-// with.
+// The cycle model of the accelerator, for the counters of the behavioral simulator and for the compiler's scheduler.
 //
-// Semantics: the parts that take time in the RTL, as discrete events. Fetch and decode; a queue and a sequencer a class
-// (native: an engine) with two instructions in flight; the units that execute; the token matrix; the read channel that
-// fetch and the three load units share, burst by burst; the write channel. Instructions are known by their extents
-// alone, so a run needs no data. A stream that deadlocks ends where nothing can happen any more; so does one that is
-// cut off.
+// Semantics: discrete events of the parts of the RTL that take time. Fetch and decode; a queue and a sequencer per
+// class (native: per engine) with two instructions in flight; the units that execute; the token matrix; the read
+// channel that fetch and the three load units share, burst by burst; the write channel. A run depends on the extents of
+// instructions alone and needs no data. A run ends when no unit can make progress, also for a stream that deadlocks or
+// is truncated.
 //
-// The accumulators' read port is modelled as the share that GEMM leaves. Left out: repeated destinations of micro-ops
-// in an ALU instruction (only micro-ops' values would tell). Busy and stall are counted for classes, as the hardware's
-// counters do.
+// The accumulators' read port is modelled as the share that GEMM leaves. Not modelled: repeated destinations of
+// micro-ops in an ALU instruction, which only the micro-ops' values show. Busy and stall cycles are counted for
+// classes, as the hardware's counters do.
 #pragma once
 
 #include <array>
@@ -24,14 +23,15 @@
 
 namespace tenon::sim::timing {
 
-// Cycles. The memory's are those of the AXI memory model beside the Verilated RTL; the rest is the RTL's.
+// Latencies and limits, in cycles. Those of memory are the AXI memory model's of the Verilated RTL; all others the
+// RTL's.
 struct Parameters {
   int read_latency = 60;   // from a burst's address to its first beat
   int write_latency = 40;  // from a burst's last beat to its response
-  int outstanding = 16;    // bursts that the memory takes at a time
+  int outstanding = 16;    // bursts that the memory accepts at a time
   int address = 3;         // from a load's start to its first address at the port
   int beat = 4;            // from a beat at the port to its use
-  int decode = 6;          // from an instruction's last beat to its place in a queue
+  int decode = 6;          // from an instruction's last beat to its entry into a queue
   int gemm_pipeline = 7;   // from the last step to done
   int alu_pipeline = 4;
   int rq_pipeline = 9;
@@ -51,14 +51,14 @@ struct Result {
   uint64_t cycles = 0;
   uint64_t read_beats = 0, write_beats = 0, read_bursts = 0, write_bursts = 0;
   std::array<uint64_t, spec::kEngines> busy{}, stall{};
-  std::vector<Interval> timeline;  // where asked for
+  std::vector<Interval> timeline;  // empty unless requested
 };
 
-// What executes: the engines, but that the base profile's ALU is a unit of its own; kNone for tokens only.
+// The units that execute: the engines, with the base profile's ALU as a separate unit; kNone: tokens only.
 enum class Unit : uint8_t { kLdi, kLdw, kLdm, kGemm, kAlu, kRq, kSt, kNone };
 Unit unit_of(const spec::Config& config, const spec::Instruction& instruction);
 
-// Cycles that the instruction keeps its engine busy if the memory answers at once; no pipeline, no latency.
+// Cycles for which the instruction keeps its engine busy, without pipelines and latencies of memory.
 uint64_t steps(const spec::Config& config, const spec::Instruction& instruction);
 
 Result run(const spec::Config& config, const Launch& launch, std::span<const spec::Decoded> stream,

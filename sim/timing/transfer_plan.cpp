@@ -5,16 +5,15 @@
 namespace tenon::sim::timing {
 namespace {
 
-constexpr uint64_t kPage = 4096;  // no burst crosses one
-constexpr uint32_t kRowGap = 1;   // a row's first beat comes a cycle behind the last vector of the row before
+constexpr uint32_t kRowGap = 1;  // cycles from the last vector of a row to the first beat of the next row
 
-// Vectors that the unit moves a cycle each: base transfers of wide elements are several.
+// The number of vectors that the unit moves in a cycle each: an element of a base transfer may be several vectors.
 int64_t unit_vectors(const spec::Config& config, const Dma& dma) {
   if (dma.convert != Dma::Convert::kNone) return dma.vectors;
   return dma.vectors * std::max(dma.vector_bytes / config.unit_bytes(dma.memory), 1);
 }
 
-// Rows that follow one another in DRAM are one long row.
+// Whether the rows are contiguous in DRAM, and so are one long row.
 bool dense(const Dma& d) {
   return d.left == 0 && d.top == 0 && d.source_rows >= d.rows && d.valid == d.vector_bytes &&
          d.x_step == d.vector_bytes && d.row_bytes == d.vectors * d.vector_bytes &&
@@ -28,7 +27,7 @@ void append_bursts(const spec::Config& config, uint64_t address, uint64_t bytes,
   const auto beat = static_cast<uint64_t>(config.axi_bytes());
   const uint64_t end = (address + bytes + beat - 1) / beat * beat;
   for (uint64_t at = address / beat * beat; at < end;) {
-    const uint64_t limit = std::min({at + beat * max_beats, (at / kPage + 1) * kPage, end});
+    const uint64_t limit = std::min({at + beat * max_beats, (at / kBurstBoundary + 1) * kBurstBoundary, end});
     bursts.push_back({.beats = static_cast<uint32_t>((limit - at) / beat)});
     at = limit;
   }
@@ -36,12 +35,11 @@ void append_bursts(const spec::Config& config, uint64_t address, uint64_t bytes,
 
 TransferPlan plan(const spec::Config& config, const Dma& dma) {
   TransferPlan result;
-  const bool one_row = dense(dma);
-  const int64_t rows = one_row ? 1 : dma.rows;
-  const auto vectors =
-      static_cast<uint64_t>(one_row ? unit_vectors(config, dma) * dma.rows : unit_vectors(config, dma));
-  const int64_t row_bytes = one_row ? dma.row_bytes * dma.rows : dma.row_bytes;
-  const int64_t all_vectors = one_row ? dma.vectors * dma.rows : dma.vectors;
+  const bool merged = dense(dma);
+  const int64_t rows = merged ? 1 : dma.rows;
+  const auto vectors = static_cast<uint64_t>(merged ? unit_vectors(config, dma) * dma.rows : unit_vectors(config, dma));
+  const int64_t row_bytes = merged ? dma.row_bytes * dma.rows : dma.row_bytes;
+  const int64_t all_vectors = merged ? dma.vectors * dma.rows : dma.vectors;
   const int64_t first = std::max<int64_t>(-dma.left, 0);
   const int64_t last = std::min((all_vectors - 1) * dma.x_step - dma.left + dma.valid, row_bytes);
   uint32_t idle = 0;

@@ -1,9 +1,9 @@
-/* The border between Tenon and a Verilated model: one shared object a configuration, opened with dlopen.
+/* The C interface between Tenon and a Verilated model: one shared object per configuration, opened with dlopen.
  *
- * Plain C, because the two sides are compiled at different times, and by flags that differ. The object exports
- * tenon_rtl_get and nothing else; `abi` of what it returns must be TENON_RTL_ABI. Everything runs in the caller's
- * thread. Cycles pass in step() and, a few each, in read_register() and write_register(): the registers are reached
- * through AXI4-Lite as software reaches them. */
+ * The interface is plain C, because the two sides are compiled at different times, with different flags. The object
+ * exports tenon_rtl_get only; `abi` of its result must be TENON_RTL_ABI. All functions run in the caller's thread.
+ * Cycles pass in step() and, a few per call, in read_register() and write_register(), which use AXI4-Lite as software
+ * does. */
 #ifndef TENON_SIM_VERILATOR_ABI_H_
 #define TENON_SIM_VERILATOR_ABI_H_
 
@@ -24,14 +24,14 @@ typedef struct {
   uint32_t write_latency; /* cycles from a burst's last beat to its response */
   uint32_t outstanding;   /* bursts that the memory accepts at once, of reads and of writes each */
   uint32_t max_beats;     /* a longer burst breaks the protocol */
-  uint32_t stall_percent; /* chance that a channel stands still in a cycle */
+  uint32_t stall_percent; /* probability that a channel stalls in a cycle */
   uint32_t interleave;    /* nonzero: bursts of different IDs are answered in random order, beat by beat */
   uint64_t seed;          /* of stalls, order and the scratchpads' first contents */
-  const char* trace_path; /* a VCD file, or NULL; only in models built for it */
+  const char* trace_path; /* a VCD file, or NULL; requires a model with `traces` */
 } tenon_rtl_options;
 
-/* What a write went to. The first eight are MEM_* of tenon_pkg: DMA units of a load, `address` counts units, ACC8 is
- * an accumulator element that is loaded from one byte a lane. The others are whole elements, and bytes of DRAM. */
+/* The destination of a write. The first eight are MEM_* of tenon_pkg: DMA units of a load, `address` counts units, ACC8
+ * is an accumulator element that is loaded from one byte per lane. The others are whole elements, and bytes of DRAM. */
 enum {
   TENON_RTL_UOP,
   TENON_RTL_WGT,
@@ -61,13 +61,13 @@ typedef struct {
   uint32_t traces; /* whether the model can write a VCD file */
   tenon_rtl* (*create)(const tenon_rtl_options* options);
   void (*destroy)(tenon_rtl* rtl);
-  /* From now on; instructions under way are forgotten. */
+  /* Sets the observer of later events; instructions in flight are not reported. */
   void (*observe)(tenon_rtl* rtl, const tenon_rtl_observer* observer);
   uint32_t (*read_register)(tenon_rtl* rtl, uint32_t offset);
   void (*write_register)(tenon_rtl* rtl, uint32_t offset, uint32_t value);
   void (*step)(tenon_rtl* rtl, uint64_t cycles);
   uint64_t (*cycles)(const tenon_rtl* rtl); /* since reset */
-  /* A broken protocol rule or a failed assertion, "" if none. After one, the model stands still. */
+  /* The first protocol violation or failed assertion, "" if none. After a failure, the model does not advance. */
   const char* (*failure)(const tenon_rtl* rtl);
 } tenon_rtl_api;
 

@@ -1,10 +1,10 @@
-// The memory behind m_axi: an AXI4 slave, cycle by cycle, with latency, back-pressure and a watch on the protocol.
+// The memory of m_axi: an AXI4 slave, cycle by cycle, with latency, back-pressure and protocol checks.
 //
-// Semantics: clock() is one rising edge. It takes what the master drove before the edge and what the slave drove (the
-// last Outputs), and computes the Outputs behind the edge; so every output is registered. Reads are answered
-// read_latency cycles after their address, one beat a cycle, in order, or beat by beat in random order between IDs.
-// Writes change the memory when their response is given, as late as AXI allows: a master that does not wait for it
-// reads the old bytes. A beat beyond the memory's end is answered with SLVERR and writes nothing.
+// Semantics: clock() is one rising edge. It takes the signals of the master before the edge and those of the slave (the
+// last Outputs), and computes the Outputs after the edge; so every output is registered. Reads are answered
+// read_latency cycles after their address, one beat per cycle, in order, or beat by beat in random order between IDs.
+// Writes change the memory when their response is given, as late as AXI allows: a master that does not wait for the
+// response reads the old bytes. A beat past the memory's end is answered with SLVERR and writes nothing.
 //
 // Checked: full-width INCR bursts that stay in 4 KiB and within max_beats; payload stable while valid waits for
 // ready; WLAST in the last beat and only there; no data before its address.
@@ -64,11 +64,11 @@ class AxiMemory {
     uint32_t b_resp = 0, b_id = 0;
   };
   // Called for each run of bytes that a beat writes: (tag, address, bytes, length).
-  using Written = std::function<void(uint32_t, uint64_t, const uint8_t*, uint32_t)>;
+  using WriteCallback = std::function<void(uint32_t, uint64_t, const uint8_t*, uint32_t)>;
 
   explicit AxiMemory(const AxiMemoryOptions& options) : options_(options), random_(options.seed * 2 + 1) {}
 
-  void set_written(Written written) { written_ = std::move(written); }
+  void on_write(WriteCallback callback) { on_write_ = std::move(callback); }
   const Outputs& outputs() const { return out_; }
   const std::string& failure() const { return failure_; }
   bool idle() const {
@@ -106,7 +106,9 @@ class AxiMemory {
     std::deque<Beat> beats;
   };
 
-  uint64_t random() {  // xorshift64
+  // xorshift64, not support/random.h: a cached model is built from the files of this folder alone, and the generator
+  // determines the stalls, and so the cycles, of a seed.
+  uint64_t random() {
     random_ ^= random_ << 13;
     random_ ^= random_ >> 7;
     random_ ^= random_ << 17;
@@ -114,8 +116,8 @@ class AxiMemory {
   }
   bool stall() { return options_.stall_percent != 0 && random() % 100 < options_.stall_percent; }
 
-  void fail(const std::string& what) {
-    if (failure_.empty()) failure_ = "cycle " + std::to_string(cycle_) + ": AXI: " + what;
+  void fail(const std::string& violation) {
+    if (failure_.empty()) failure_ = "cycle " + std::to_string(cycle_) + ": AXI: " + violation;
   }
 
   void check_stable(const Inputs& in) {
@@ -133,7 +135,7 @@ class AxiMemory {
     const uint64_t width = options_.beat_bytes;
     const Burst burst{a.addr & ~(width - 1), a.len + 1, 0, a.id, cycle_ + options_.read_latency};
     if (uint64_t{1} << a.size != width) fail(std::string(channel) + " has beats narrower than the bus");
-    if (a.burst != 1) fail(std::string(channel) + " is no INCR burst");
+    if (a.burst != 1) fail(std::string(channel) + " must be an INCR burst");
     if (burst.beats > options_.max_beats) fail(std::string(channel) + " has " + std::to_string(burst.beats) + " beats");
     if ((burst.addr + burst.beats * width - 1) >> 12 != burst.addr >> 12) {
       fail(std::string(channel) + " crosses 4 KiB: address " + std::to_string(a.addr) + ", " +
@@ -153,7 +155,7 @@ class AxiMemory {
     ++burst.done;
     if (w.last != (burst.done == burst.beats)) fail("WLAST is wrong in beat " + std::to_string(burst.done));
     pending_.push_back({addr, w.strobe, w.bytes});
-    if (written_ && inside(addr)) report(w, addr);
+    if (on_write_ && inside(addr)) report(w, addr);
     if (burst.done < burst.beats) return;
     uint32_t resp = kOkay;
     for (const Beat& beat : pending_) resp = beat.strobe != 0 && !inside(beat.addr) ? kSlvErr : resp;
@@ -167,20 +169,20 @@ class AxiMemory {
       if ((w.strobe >> i & 1) == 0) continue;
       const uint32_t begin = i;
       while (i < options_.beat_bytes && (w.strobe >> i & 1) != 0) ++i;
-      written_(w.tag, addr + begin, w.bytes.data() + begin, i - begin);
+      on_write_(w.tag, addr + begin, w.bytes.data() + begin, i - begin);
     }
   }
 
   void next_read() {
     size_t chosen = 0;
     if (options_.interleave) {
-      // Any burst that is due and the oldest of its ID.
-      uint32_t seen = 0;
+      // A random burst of those that are due and the oldest of their ID.
+      uint32_t candidates = 0;
       chosen = reads_.size();
       for (size_t i = 0; i < reads_.size(); ++i) {
         bool oldest = reads_[i].due <= cycle_;
         for (size_t j = 0; j < i && oldest; ++j) oldest = reads_[j].id != reads_[i].id;
-        if (oldest && random() % ++seen == 0) chosen = i;
+        if (oldest && random() % ++candidates == 0) chosen = i;
       }
       if (chosen == reads_.size()) return;
     } else if (reads_.front().due > cycle_) {
@@ -218,7 +220,7 @@ class AxiMemory {
   const AxiMemoryOptions options_;
   uint64_t random_;
   uint64_t cycle_ = 0;
-  Written written_;
+  WriteCallback on_write_;
   Outputs out_;
   std::deque<Burst> reads_, writes_;
   std::deque<Beat> pending_;  // of the front of writes_

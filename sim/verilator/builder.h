@@ -1,10 +1,10 @@
-// The Verilated model of a configuration: one shared object, built when it is first asked for and kept.
+// The Verilated model of a configuration: one shared object, built at its first use and cached.
 //
-// Semantics: the object lies in CACHE/verilator-HASH/model.so; HASH covers everything that shapes it: the generated
-// package, all RTL, the harness, the tools (path, size, date) and the flags. So a model never is stale and needs no
-// command to be refreshed. CACHE is TENON_CACHE, else XDG_CACHE_HOME/tenon, else ~/.cache/tenon. Two processes that
-// want the same model do not both build it: one waits. What a failed build printed stays in CACHE/verilator-HASH.log;
-// of an interrupted one the next call removes all.
+// Semantics: the object is stored in CACHE/verilator-HASH/model.so; HASH covers all inputs: the generated package, all
+// RTL, the harness, the tools (path, size, date) and the flags. So a model is never stale and needs no command to be
+// refreshed. CACHE is TENON_CACHE, else XDG_CACHE_HOME/tenon, else ~/.cache/tenon. Of two processes that require the
+// same model, one builds it and the other waits. The output of a failed build stays in CACHE/verilator-HASH.log; the
+// next call removes all files of an interrupted build.
 #pragma once
 
 #include <filesystem>
@@ -17,13 +17,13 @@
 namespace tenon::sim {
 
 struct BuildOptions {
-  bool vcd = false;                                  // a model that can write waves; it is slower
-  std::function<void(const std::string&)> progress;  // called with one line before a build starts and behind it
+  bool vcd = false;                                  // build a model that can write waves, which is slower
+  std::function<void(const std::string&)> progress;  // called with one line before and after a build
 };
 
 Expected<std::filesystem::path> build_verilated_model(const spec::Config& config, const BuildOptions& options = {});
 
-// What this machine lacks for building models, with the command that installs it; empty if nothing.
+// The tools for building models that this machine lacks, with the command that installs them; empty if none.
 std::string missing_verilator_tools();
 
 }  // namespace tenon::sim

@@ -33,21 +33,22 @@ Expected<fs::path> cache_directory() {
   fs::path cache = variable("TENON_CACHE");
   if (cache.empty() && !variable("XDG_CACHE_HOME").empty()) cache = variable("XDG_CACHE_HOME") / "tenon";
   if (cache.empty() && !variable("HOME").empty()) cache = variable("HOME") / ".cache" / "tenon";
-  // No directory that others may write to: what lies in the cache is code that will run here.
+  // No fallback to a directory that other users may write to: the cache contains code that is executed.
   if (cache.empty()) {
-    return error("there is no place for the cache: TENON_CACHE, XDG_CACHE_HOME and HOME are not set", {},
+    return error("no directory for the cache: TENON_CACHE, XDG_CACHE_HOME and HOME are not set", {},
                  "set TENON_CACHE to a directory of your own");
   }
   std::error_code fault;
   fs::create_directories(cache, fault);
   if (fault) {
     return error(fmt::format("cannot create the cache directory: {}", fault.message()), cache.string(),
-                 "set TENON_CACHE to a directory that can be written");
+                 "set TENON_CACHE to a writable directory");
   }
   return fs::absolute(cache);
 }
 
-// Renamed first: a tool that outlived its build goes on under the new name and never meets the next build.
+// The directory is renamed first: a tool that outlives its build continues under the new name, apart from the next
+// build.
 void discard(const fs::path& directory) {
   const fs::path name = fmt::format("{}.discarded-{}", directory.string(), getpid());
   std::error_code ignored;

@@ -1,8 +1,8 @@
-// The cache of built models: who may build what, and what becomes of a build that was interrupted.
+// The cache of built models: locks for building, and the removal of interrupted builds.
 //
-// Semantics: an entry is built in its work directory under its lock; the finished directory appears by one rename.
-// The lock ends with the process that holds it, however that ends, so that a work directory whose lock is free belongs
-// to nobody any more.
+// Semantics: an entry is built in its work directory under its lock; the finished directory appears by one rename. The
+// lock ends with the process that holds it, even after a crash, so a work directory whose lock is free belongs to no
+// process any more.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@
 
 namespace tenon::sim {
 
-// TENON_CACHE, else XDG_CACHE_HOME/tenon, else ~/.cache/tenon; made if need be.
+// TENON_CACHE, else XDG_CACHE_HOME/tenon, else ~/.cache/tenon; created if necessary.
 Expected<std::filesystem::path> cache_directory();
 
 // The paths of one entry.
@@ -22,13 +22,13 @@ struct CacheEntry {
         work(cache / (name + ".build")),
         log(cache / (name + ".log")),
         lock(cache / (name + ".lock")) {}
-  std::filesystem::path ready;  // a directory: all of it or nothing
+  std::filesystem::path ready;  // the finished directory: complete, or does not exist
   std::filesystem::path work;
-  std::filesystem::path log;  // of a build that runs or failed
+  std::filesystem::path log;  // of a running or a failed build
   std::filesystem::path lock;
 };
 
-// An exclusive lock on a file, for as long as the object lives.
+// An exclusive lock on a file for the lifetime of the object.
 class FileLock {
  public:
   enum Patience { kWait, kTry };
@@ -45,9 +45,9 @@ class FileLock {
 
 // Removes a directory that tools of an interrupted build may still be writing into.
 void discard(const std::filesystem::path& directory);
-// Removes what an earlier build of the entry left. The caller holds the lock.
+// Removes the files of an earlier build of the entry. The caller holds the lock.
 void remove_work(const CacheEntry& entry);
-// Removes what interrupted builds of any entry left. Builds that run, and the logs of failed ones, stay.
+// Removes the files of interrupted builds of all entries. Running builds, and the logs of failed builds, stay.
 void remove_interrupted(const std::filesystem::path& cache);
 
 }  // namespace tenon::sim

@@ -15,7 +15,7 @@ ElementWriter::ElementWriter(const spec::Config& config) : lanes_(static_cast<si
   }
 }
 
-// An address outside is the hardware's fault; its instruction stops with an error, and the copy only must survive it.
+// An address out of bounds is an error of the program; the instruction stops with an error, so any valid index serves.
 std::byte* ElementWriter::at(Pad& pad, uint64_t address) {
   const size_t bytes = pad.units * pad.unit_bytes;
   return pad.copy.size() < bytes ? nullptr : pad.copy.data() + address % (pad.copy.size() / bytes) * bytes;

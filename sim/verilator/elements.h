@@ -1,4 +1,4 @@
-// From DMA units to elements: loads write units, observers want elements.
+// ElementWriter: combines the DMA units that loads write to the elements that observers receive.
 #pragma once
 
 #include <array>
@@ -11,9 +11,9 @@
 
 namespace tenon::sim {
 
-// Keeps a copy of the scratchpads whose elements have several units. The units of one instruction come in rising
-// order, so an element is complete when its last unit is written, when the next unit belongs to another element, or
-// when its instruction is done.
+// Keeps a copy of the scratchpads whose elements have several units. The units of one instruction are written in
+// ascending order, so an element is complete when its last unit is written, when the next unit belongs to another
+// element, or when its instruction is done.
 class ElementWriter {
  public:
   explicit ElementWriter(const spec::Config& config);
@@ -21,11 +21,11 @@ class ElementWriter {
   void set_observer(WriteObserver* observer) { observer_ = observer; }
   void unit(spec::Memory memory, uint32_t instruction, uint64_t unit, const std::byte* data);
   void element(spec::Memory memory, uint32_t instruction, uint64_t address, const std::byte* data);
-  // An accumulator element from one signed byte a lane.
+  // Writes an accumulator element from one signed byte per lane.
   void widen(uint32_t instruction, uint64_t address, const std::byte* data);
   void dram(uint32_t instruction, uint64_t address, const std::byte* data, uint32_t bytes);
   void done(uint32_t instruction);
-  void forget();  // elements that instructions have left open: those of a run that broke off
+  void forget();  // drops the incomplete elements of an aborted run
 
  private:
   struct Pad {

@@ -1,12 +1,13 @@
-// The C++ around a Verilated `tenon`: clock and reset, the AXI4 memory, AXI4-Lite register access, the trace ports.
-// Compiled together with the model into one shared object; see abi.h.
+// The harness of a Verilated `tenon`: clock and reset, the AXI4 memory, AXI4-Lite register access, the trace ports. The
+// harness is compiled together with the model into one shared object; see abi.h.
 //
-// Time: outputs are sampled while the clock is low and everything has settled, then come the rising edge, the memory's
-// edge and the falling edge with the new inputs. So every signal that crosses the border is registered on one side.
+// Time: outputs are sampled while the clock is low and all signals have settled, then come the rising edge, the
+// memory's edge and the falling edge with the new inputs. So every signal between the two sides is registered on one
+// side.
 //
-// Nothing looks at the falling edge, and AXI has no combinational path from a slave's outputs to a master's. So the new
-// inputs need to settle only where somebody looks before the next rising edge, which settles them itself: observers,
-// the VCD file, AXI4-Lite. Otherwise one evaluation a cycle is enough.
+// No register uses the falling edge, and AXI has no combinational path from a slave's outputs to a master's. So the new
+// inputs must settle only where signals are observed before the next rising edge, which settles them itself: by
+// observers, the VCD file, AXI4-Lite. Otherwise one evaluation per cycle suffices.
 #include <verilated.h>
 #ifdef TENON_VCD
 #include <verilated_vcd_c.h>
@@ -30,24 +31,24 @@ using tenon::sim::AxiMemory;
 using tenon::sim::AxiMemoryOptions;
 
 constexpr int kEngines = 7;
-constexpr int kRegisterTimeout = 10000;  // cycles; stalls do not reach AXI4-Lite
+constexpr int kRegisterTimeout = 10000;  // cycles; AXI4-Lite has no stalls
 
-thread_local std::string* failing = nullptr;  // the model that runs, for Verilator's hooks
+thread_local std::string* current_failure = nullptr;  // of the model that runs, for Verilator's hooks
 
-// For as long as the object lives. Verilator's functions without a context take the thread's, which is that of the
-// model that was made last, even when it is gone already.
+// Makes a model the thread's current model for the lifetime of the object. Verilator's functions without a context use
+// the thread's context, which is that of the model that was created last, even when this model is destroyed already.
 struct Running {
   Running(VerilatedContext& context, std::string& failure) {
     Verilated::threadContextp(&context);
-    failing = &failure;
+    current_failure = &failure;
   }
-  ~Running() { failing = nullptr; }
+  ~Running() { current_failure = nullptr; }
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
 };
 
-// Tells the model that it has seen the clock low, without an evaluation. False where this Verilator calls its memory of
-// the clock by a name that we do not know.
+// Sets the model's previous clock value to low, without an evaluation. Returns false where this version of Verilator
+// has an unknown name for the previous value.
 template <class Model>
 bool forget_edge(Model& model) {
   if constexpr (requires { model.rootp->__Vtrigrprev__TOP__clk_i; }) {  // 5.006
@@ -80,7 +81,7 @@ struct tenon_rtl {
         memory_(AxiMemoryOptions{options.memory, options.memory_bytes, kBeatBytes, options.read_latency,
                                  options.write_latency, options.outstanding, options.max_beats, options.stall_percent,
                                  options.interleave != 0, options.seed}) {
-    memory_.set_written([this](uint32_t tag, uint64_t address, const uint8_t* data, uint32_t bytes) {
+    memory_.on_write([this](uint32_t tag, uint64_t address, const uint8_t* data, uint32_t bytes) {
       if (observer_.dram != nullptr) observer_.dram(observer_.context, tag, address, data, bytes);
     });
     const Running running(context_, failure_);
@@ -97,7 +98,7 @@ struct tenon_rtl {
     top_.s_axi_control_bready = top_.s_axi_control_rready = 1;
     top_.s_axi_control_wstrb = 0xf;
     drive();
-    // Resets are asynchronous: only an edge reaches the registers, and they start with random contents.
+    // Resets are asynchronous: only an edge of the reset takes effect, and registers start with random contents.
     top_.rst_ni = 1;
     eval();
     top_.rst_ni = 0;
@@ -109,7 +110,7 @@ struct tenon_rtl {
   }
 
   ~tenon_rtl() {
-    const Running running(context_, failure_);  // the members behind it go in this context too
+    const Running running(context_, failure_);  // also for the destructors of the members
     top_.final();
 #ifdef TENON_VCD
     if (vcd_) vcd_->close();
@@ -118,12 +119,12 @@ struct tenon_rtl {
 
   void observe(const tenon_rtl_observer* observer) {
     observer_ = observer != nullptr ? *observer : tenon_rtl_observer{};
-    watching_ = observer_.write != nullptr || observer_.dram != nullptr || observer_.done != nullptr ||
+    observed_ = observer_.write != nullptr || observer_.dram != nullptr || observer_.done != nullptr ||
                 observer_.interval != nullptr;
-    for (auto& instructions : under_way_) instructions.clear();
+    for (auto& instructions : in_flight_) instructions.clear();
     waiting_ = 0;
     const Running running(context_, failure_);
-    eval();  // what the coming cycle sees
+    eval();  // settles the signals that the next cycle observes
   }
 
   uint32_t read_register(uint32_t offset) {
@@ -179,8 +180,8 @@ struct tenon_rtl {
  private:
   static constexpr uint32_t kBeatBytes = TENON_AXI_BYTES;
 
-  void fail(const std::string& what) {
-    if (failure_.empty()) failure_ = what;
+  void fail(const std::string& failure) {
+    if (failure_.empty()) failure_ = failure;
   }
 
   void eval() { top_.eval(); }
@@ -222,7 +223,7 @@ struct tenon_rtl {
     }
     in.r_ready = top_.m_axi_gmem_rready;
     in.b_ready = top_.m_axi_gmem_bready;
-    if (watching_ && top_.rst_ni) watch();
+    if (observed_ && top_.rst_ni) report_trace();
 
     dump(0);
     top_.clk_i = 1;
@@ -232,15 +233,15 @@ struct tenon_rtl {
     if (!memory_.failure().empty()) fail(memory_.failure());
     drive();
     top_.clk_i = 0;
-    if (!forget_edge(top_) || looked_at()) eval();
+    if (!forget_edge(top_) || needs_settled_signals()) eval();
     ++cycles_;
   }
 
-  bool looked_at() const {
+  bool needs_settled_signals() const {
 #ifdef TENON_VCD
     if (vcd_) return true;
 #endif
-    return watching_;
+    return observed_;
   }
 
   void drive() {
@@ -264,9 +265,9 @@ struct tenon_rtl {
     observer_.write(observer_.context, kind, instruction, address, data);
   }
 
-  // Trace ports: what happens at the coming edge. Writes come first: an instruction may be done in the cycle of its
-  // last one.
-  void watch() {
+  // Reports the events of the trace ports at the next edge. Writes come first: an instruction may be done in the cycle
+  // of its last write.
+  void report_trace() {
     if (observer_.write != nullptr) {
       if (top_.trace_ldi_valid_o)
         write(TENON_RTL_INP, top_.trace_ldi_index_o, top_.trace_ldi_unit_o, bytes_of(top_.trace_ldi_data_o));
@@ -292,12 +293,12 @@ struct tenon_rtl {
           interval(e, 1, wait_index_[e], wait_begin_[e]);
         }
       }
-      if ((start >> e & 1) != 0) under_way_[e].push_back({index, cycles_});
-      if ((done >> e & 1) != 0 && !under_way_[e].empty()) {
-        const Instruction& finished = under_way_[e].front();
+      if ((start >> e & 1) != 0) in_flight_[e].push_back({index, cycles_});
+      if ((done >> e & 1) != 0 && !in_flight_[e].empty()) {
+        const Instruction& finished = in_flight_[e].front();
         interval(e, 0, finished.index, finished.begin);
         if (observer_.done != nullptr) observer_.done(observer_.context, finished.index);
-        under_way_[e].pop_front();
+        in_flight_[e].pop_front();
       }
     }
     waiting_ = wait;
@@ -317,8 +318,8 @@ struct tenon_rtl {
   AxiMemory memory_;
   AxiMemory::Inputs inputs_;
   tenon_rtl_observer observer_{};
-  bool watching_ = false;
-  std::deque<Instruction> under_way_[kEngines];
+  bool observed_ = false;
+  std::deque<Instruction> in_flight_[kEngines];
   uint32_t waiting_ = 0;
   uint64_t wait_begin_[kEngines] = {};
   uint32_t wait_index_[kEngines] = {};
@@ -329,15 +330,15 @@ struct tenon_rtl {
 #endif
 };
 
-// Verilator's ways out ($stop of a failed assertion, fatal errors) end the run, not the process.
+// Verilator's exit hooks ($stop of a failed assertion, fatal errors) end the run, not the process.
 void vl_finish(const char*, int, const char*) VL_MT_UNSAFE {}
 void vl_stop(const char* file, int line, const char*) VL_MT_UNSAFE {
-  if (failing != nullptr && failing->empty())
-    *failing = std::string("assertion failed at ") + file + ":" + std::to_string(line);
+  if (current_failure != nullptr \&\& current_failure->empty())
+    *current_failure = std::string("assertion failed at ") + file + ":" + std::to_string(line);
 }
 void vl_fatal(const char* file, int line, const char*, const char* message) VL_MT_UNSAFE {
-  if (failing != nullptr && failing->empty())
-    *failing = std::string(file) + ":" + std::to_string(line) + ": " + message;
+  if (current_failure != nullptr \&\& current_failure->empty())
+    *current_failure = std::string(file) + ":" + std::to_string(line) + ": " + message;
 }
 
 extern "C" __attribute__((visibility("default"))) const tenon_rtl_api* tenon_rtl_get() {

@@ -34,7 +34,7 @@ int run_program(const std::vector<std::string>& command, const fs::path& directo
   const pid_t parent = getpid(), child = fork();
   if (child < 0) return 127;
   if (child == 0) {
-    // Only async-signal-safe calls between fork and exec. The child ends with its parent, however that ends.
+    // Only async-signal-safe calls between fork and exec. The child ends with its parent, even if the parent crashes.
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) _exit(127);
     const int out = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);

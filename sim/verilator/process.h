@@ -1,4 +1,4 @@
-// Running the tools that a build needs: found in PATH, started without a shell, output to a file.
+// Runs the tools of a build: found in PATH, started without a shell, output to a file.
 #pragma once
 
 #include <filesystem>
@@ -12,8 +12,7 @@ namespace tenon::sim {
 std::optional<std::filesystem::path> find_program(std::string_view name);  // in PATH
 
 // Runs a program in `directory`, standard output and error appended to `log`, and returns its exit status: 127 if it
-// could not be started, 128 + n if signal n ended it. It
-// gets SIGTERM when the calling thread ends before it.
+// could not be started, 128 + n if signal n ended it. The program gets SIGTERM when the calling thread ends before it.
 int run_program(const std::vector<std::string>& command, const std::filesystem::path& directory,
                 const std::filesystem::path& log);
 

@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstring>
@@ -13,32 +12,13 @@
 #include "sim/verilator/abi.h"
 #include "sim/verilator/builder.h"
 #include "sim/verilator/elements.h"
+#include "support/pages.h"
 #include "support/try.h"
 
 namespace tenon::sim {
 namespace {
 
 using spec::Memory;
-
-// Pages come when they are touched, and go when the model does.
-class Pages {
- public:
-  explicit Pages(uint64_t bytes) : bytes_(bytes) {
-    void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    data_ = p == MAP_FAILED ? nullptr : static_cast<std::byte*>(p);
-  }
-  ~Pages() {
-    if (data_ != nullptr) munmap(data_, bytes_);
-  }
-  Pages(Pages&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
-  Pages& operator=(Pages&&) = delete;
-  std::byte* data() const { return data_; }
-  std::span<std::byte> span() const { return {data_, bytes_}; }
-
- private:
-  std::byte* data_;
-  uint64_t bytes_;
-};
 
 class Verilated final : public Simulator {
  public:
@@ -52,7 +32,7 @@ class Verilated final : public Simulator {
 
   void write_register(uint32_t offset, uint32_t value) override {
     if (offset == spec::reg::kControl && (value & spec::kApStart) != 0) {
-      // What was under way when the last run broke off is not finished by this one.
+      // Instructions that were in flight when the last run was aborted are not finished by this run.
       connect();
       elements_.forget();
       timeline_.clear();
@@ -68,9 +48,9 @@ class Verilated final : public Simulator {
       if (*api_->failure(rtl_) != '\0') return true;
       if ((read_register(spec::reg::kStatus) & spec::kStatusBusy) == 0) return *api_->failure(rtl_) != '\0';
       if (cycles == 0) return true;
-      const uint64_t some = std::min(cycles, kPollCycles);
-      api_->step(rtl_, some);
-      cycles -= some;
+      const uint64_t count = std::min(cycles, kPollCycles);
+      api_->step(rtl_, count);
+      cycles -= count;
     }
   }
 
@@ -135,11 +115,11 @@ class Verilated final : public Simulator {
   const spec::Config config_;
   const tenon_rtl_api* api_;
   tenon_rtl* rtl_;
-  Pages pages_;  // empty where memory_ is the caller's
+  Pages pages_;  // unused where memory_ is the caller's
   std::span<std::byte> memory_;
   ElementWriter elements_;
   bool observing_ = false, recording_ = false;
-  uint64_t launch_ = 0;  // cycle of the last one
+  uint64_t launch_ = 0;  // the cycle of the last launch
   std::vector<Interval> timeline_;
 };
 
@@ -147,23 +127,23 @@ class Verilated final : public Simulator {
 
 Expected<std::unique_ptr<Simulator>> make_verilated(const spec::Config& config, const VerilatedOptions& options) {
   TENON_TRY_ASSIGN(file, build_verilated_model(config, {.vcd = !options.vcd.empty(), .progress = options.progress}));
-  // Never closed: closing gains nothing, and a later open of the same model finds it loaded.
+  // The library is never closed: closing gains nothing, and a later open of the same model finds the library loaded.
   void* library = dlopen(file->c_str(), RTLD_NOW | RTLD_LOCAL);
   const auto get =
       library == nullptr ? nullptr : reinterpret_cast<const tenon_rtl_api* (*)()>(dlsym(library, "tenon_rtl_get"));
   if (get == nullptr || get()->abi != TENON_RTL_ABI) {
     return error(fmt::format("the Verilated model of {} cannot be opened: {}", config.name,
-                             library == nullptr ? dlerror() : "it is not of this version of Tenon"),
-                 file->string(), fmt::format("remove {}; it is built again", file->parent_path().string()),
+                             library == nullptr ? dlerror() : "it belongs to another version of Tenon"),
+                 file->string(), fmt::format("remove {}; the next use builds it again", file->parent_path().string()),
                  Fault::kInternal);
   }
-  const bool own = options.memory.empty();
-  const uint64_t bytes = own ? (options.memory_bytes + 4095) & ~uint64_t{4095} : options.memory.size();
-  Pages pages(own ? bytes : 4096);
-  const std::span<std::byte> memory = own ? pages.span() : options.memory;
-  if (pages.data() == nullptr) {
+  const bool owns_memory = options.memory.empty();
+  const uint64_t bytes = owns_memory ? whole_pages(options.memory_bytes) : options.memory.size();
+  Pages pages(owns_memory ? bytes : kPageBytes);
+  const std::span<std::byte> memory = owns_memory ? pages.span() : options.memory;
+  if (pages.span().empty()) {
     return error(fmt::format("cannot reserve {} bytes for the model's memory", bytes), config.name,
-                 "ask for less: ?memory=64M behind the name");
+                 "request less memory: append ?memory=64M to the name");
   }
   const tenon_rtl_options rtl_options{.memory = reinterpret_cast<uint8_t*>(memory.data()),
                                       .memory_bytes = bytes,

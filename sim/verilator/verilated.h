@@ -1,12 +1,12 @@
-// The RTL of a configuration as a Simulator: cycle-accurate, with an AXI4 memory model around it.
+// The RTL of a configuration as a Simulator: cycle-accurate, with an AXI4 memory model.
 //
-// Semantics: sim/simulator.h, with registers reached through AXI4-Lite, so that reading one takes a few cycles.
+// Semantics: sim/simulator.h, with registers accessed through AXI4-Lite, so that a register read takes a few cycles.
 // advance() may run up to kPollCycles past the cycle in which the accelerator becomes idle; the hardware's own counters
-// stand still by then. Scratchpads start with contents chosen by the seed. A broken AXI rule or a failed assertion
-// stops the model for good: it stays busy, and explain() says what was broken.
+// have stopped by then. The initial contents of scratchpads depend on the seed. An AXI violation or a failed assertion
+// stops the model permanently: it stays busy, and explain() returns the violation.
 //
-// Writes are reported as whole elements. Where an instruction loads a part of an element, the rest is what was loaded
-// before while an observer watched, or 0.
+// Writes are reported as whole elements. Where an instruction loads a part of an element, the remaining part has the
+// values of earlier observed loads, or 0.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ inline constexpr uint64_t kPollCycles = 64;
 
 struct VerilatedOptions {
   uint64_t memory_bytes = uint64_t{256} << 20;  // rounded up to 4 KiB
-  std::span<std::byte> memory = {};  // where not empty: the caller's, of whole 4 KiB, in place of the model's own
+  std::span<std::byte> memory = {};  // where not empty: the caller's memory, in whole pages, instead of the model's own
   uint32_t read_latency = 60, write_latency = 40;
   uint32_t outstanding = 16;
   uint32_t stall_percent = 0;

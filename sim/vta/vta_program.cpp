@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 
 #include "hw/spec/isa.h"
 #include "hw/spec/registers.h"
+#include "support/file.h"
 #include "support/try.h"
 
 namespace tenon::sim::vta {
@@ -52,7 +51,7 @@ Expected<Program> parse_program(std::span<const std::byte> bytes, const std::str
       return error(fmt::format("unknown kind {}, must be 0 .. 6", kind), where);
     }
     if (record.address + length > program.memory_bytes) {
-      return error(fmt::format("bytes {:#x}..{:#x} lie outside its memory of {:#x}", record.address,
+      return error(fmt::format("bytes {:#x}..{:#x} are outside its memory of {:#x}", record.address,
                                record.address + length, program.memory_bytes),
                    where);
     }
@@ -61,15 +60,13 @@ Expected<Program> parse_program(std::span<const std::byte> bytes, const std::str
     at += length;
     (i < before ? program.before : program.after).push_back(std::move(record));
   }
-  if (at != bytes.size()) return error(fmt::format("{} bytes behind the last record", bytes.size() - at), name);
+  if (at != bytes.size()) return error(fmt::format("{} bytes after the last record", bytes.size() - at), name);
   return program;
 }
 
 Expected<Program> read_program(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) return error("cannot read the file", file.string());
-  const std::vector<char> bytes{std::istreambuf_iterator<char>(stream), {}};
-  return parse_program(std::as_bytes(std::span(bytes)), file.string());
+  TENON_TRY_ASSIGN(bytes, read_file(file));
+  return parse_program(*bytes, file.string());
 }
 
 Status start(Simulator& simulator, const Program& program) {
@@ -99,20 +96,20 @@ Status run(Simulator& simulator, const Program& program, uint64_t cycles) {
   bool busy = true;
   for (uint64_t passed = 0; busy && passed < cycles; passed += kStep)
     busy = simulator.advance(std::min(kStep, cycles - passed));
-  if (busy) return error(fmt::format("not done after {} cycles", cycles), program.name);
+  if (busy) return error(fmt::format("the program is not done after {} cycles", cycles), program.name);
   const uint32_t status = simulator.read_register(spec::reg::kStatus);
   if (const auto code = static_cast<spec::StopCode>(status & 0xff); code != spec::StopCode::kNone) {
     return error(fmt::format("stopped: {}\n{}", spec::describe(code), simulator.explain()),
                  fmt::format("{}: instruction {}", program.name, simulator.read_register(spec::reg::kErrorIndex)));
   }
   for (const Record& r : program.after) {
-    const auto found = simulator.memory().subspan(r.address, r.data.size());
-    const auto [want, have] = std::ranges::mismatch(r.data, found);
+    const auto actual = simulator.memory().subspan(r.address, r.data.size());
+    const auto [want, have] = std::ranges::mismatch(r.data, actual);
     if (want == r.data.end()) continue;
-    return error(
-        fmt::format("byte {:#x} is {:#04x}, must be {:#04x}", r.address + static_cast<uint64_t>(want - r.data.begin()),
-                    static_cast<unsigned>(*have), static_cast<unsigned>(*want)),
-        program.name);
+    return error(fmt::format("byte {:#x}: expected {:#04x}, got {:#04x}",
+                             r.address + static_cast<uint64_t>(want - r.data.begin()), static_cast<unsigned>(*want),
+                             static_cast<unsigned>(*have)),
+                 program.name);
   }
   return {};
 }

@@ -1,4 +1,4 @@
-// Programs of an existing VTA in files of format VTAC0001: tests/vta/README.md.
+// Programs of VTA in files of format VTAC0001: tests/vta/README.md.
 #pragma once
 
 #include <cstddef>
@@ -31,10 +31,10 @@ struct Program {
 Expected<Program> read_program(const std::filesystem::path& file);
 Expected<Program> parse_program(std::span<const std::byte> bytes, const std::string& name);
 
-// Writes the program's memory image and registers, and starts; the rest of memory is left as it is.
+// Writes the program's memory image and registers, and starts the program; other bytes of memory are unchanged.
 Status start(Simulator& simulator, const Program& program);
-// Starts it, lets time pass until it is over (at most `cycles`), and compares memory with what the program must leave:
-// the first byte that differs is an error, as is a stop code or the limit.
+// Runs the program to its end, for at most `cycles`, and compares memory with the program's expected results: the first
+// byte that differs is an error, as is a stop code or a run beyond the limit.
 Status run(Simulator& simulator, const Program& program, uint64_t cycles = uint64_t{1} << 40);
 
 }  // namespace tenon::sim::vta

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The command `tenon`: help, exit codes, and what each command says to good and bad input.
-# Arguments: the program, tenon-run, a library of functions (tests/runtime/functions_sample.c).
+# Arguments: the program, tenon-run, a library of functions (tests/runtime/native/functions_sample.c).
 set -euo pipefail
 # shellcheck source=tests/expect.sh
 source tests/expect.sh
@@ -93,7 +93,7 @@ cmp "$scratch/digits.npz" "$scratch/back/digits.npz"
 expect 0 "" "$tenon" fmt --check "$scratch/digits.tn"
 expect 2 "written as .tn or .tnb" "$tenon" convert "$scratch/digits.tn" -o "$scratch/digits.txt"
 cp tests/models/tiny_digits.onnx "$scratch/wrong.tnb"
-expect 1 "wrong.tnb: error: no module in the binary form" "$tenon" run "$scratch/wrong.tnb"
+expect 1 "wrong.tnb: error: not a module in the binary form" "$tenon" run "$scratch/wrong.tnb"
 rm "$scratch/digits.npz"
 expect 1 "digits.npz" "$tenon" convert "$scratch/digits.tn" -o "$scratch/digits.tnb"
 
@@ -134,12 +134,12 @@ loop @sorted[n](%x: Tensor[(n, 10), f32]) -> (%y: Tensor[(n, 10), f32]) {
 }
 def @main(%x: Tensor[(8, 10), f32]) -> Tensor[(8, 10), f32] { @halve(@sorted(%x)) }
 END
-expect 1 "the library function 'sort.rows' is not there" "$tenon" run "$scratch/outside.tn" --input "$logits"
+expect 1 "the library function 'sort.rows' does not exist" "$tenon" run "$scratch/outside.tn" --input "$logits"
 expect 1 "nowhere.so: error: the library cannot be opened" \
   "$tenon" run "$scratch/outside.tn" --input "$logits" --library "$scratch/nowhere.so"
 expect 0 "" "$tenon" run "$scratch/outside.tn" --input "$logits" --library "$functions" --output "$scratch/o.npy"
 expect 0 "" "$tenon" compile "$scratch/outside.tn" --cpu -o "$scratch/outside.tnx"
-expect 1 "@sorted: error: the library function 'sort.rows' is not there" \
+expect 1 "@sorted: error: the library function 'sort.rows' does not exist" \
   "$tenon_run" "$scratch/outside.tnx" --input "x=$logits"
 expect 0 "" "$tenon_run" "$scratch/outside.tnx" --library "$functions" --input "x=$logits" --output "$scratch/outside"
 cmp "$scratch/o.npy" "$scratch"/outside/*.npy
@@ -153,12 +153,12 @@ expect 0 "1.5f32" "$tenon" run "$scratch/outside.tn" --input 3 --library "$funct
 expect 1 "@f is a library's function, and native kernels are off" \
   "$tenon" compile "$scratch/outside.tn" --cpu --kernels reference -o "$scratch/o.tnx"
 outside "((Tensor[(), f32], Tensor[(), f32])) -> Tensor[(), f32]" "Tensor[(), f32] { @f((%x, %x)) }"
-expect 1 '"halve" takes tensors alone' "$tenon" run "$scratch/outside.tn" --input 3 --library "$functions"
+expect 1 '"halve" supports tensor arguments only' "$tenon" run "$scratch/outside.tn" --input 3 --library "$functions"
 expect 1 "@f: error: a library function of native code takes tensors" "$tenon" compile "$scratch/outside.tn" --cpu -o "$scratch/o.tnx"
 outside "(Tensor[(), f32]) -> (Tensor[(), f32], (Tensor[(), f32], Tensor[(), f32]))" "Tensor[(), f32] { @f(%x).0 }"
 expect 1 "@f: error: a library function of native code gives tensors" "$tenon" compile "$scratch/outside.tn" --cpu -o "$scratch/o.tnx"
 outside "(Tensor[(), f32]) -> Tensor[(?,), f32]" "Tensor[(3,), f32] { match_cast(@f(%x), Tensor[(3,), f32]) }"
-expect 1 'the arguments of "halve" do not say how large its result is' \
+expect 1 'the arguments of "halve" do not determine the size of its result' \
   "$tenon" run "$scratch/outside.tn" --input 3 --library "$functions"
 outside "(Tensor[(), f32]) -> Tensor[(99999999999999,), f32]" "Tensor[(99999999999999,), f32] { @f(%x) }"
 expect 1 'a result of "halve" is too large' "$tenon" run "$scratch/outside.tn" --input 3 --library "$functions"
@@ -167,7 +167,7 @@ cat >"$scratch/outside.tn" <<'END'
 loop @f[n](%x: Tensor[(n,), f32]) -> (%y: Tensor[(n,), f32]) { for i in (3) parallel { call halve(%x) -> (%y); } }
 def @main(%x: Tensor[(8,), f32]) -> Tensor[(8,), f32] { @f(%x) }
 END
-expect 1 "'i' cannot be marked: a library is called inside" "$tenon" compile "$scratch/outside.tn" --cpu -o "$scratch/o.tnx"
+expect 1 "the loop 'i' cannot be parallel: a library is called inside" "$tenon" compile "$scratch/outside.tn" --cpu -o "$scratch/o.tnx"
 
 expect 2 "--input and --expect are for modules" "$tenon" run tests/models/tiny_digits.onnx --input 3
 expect 2 "--data is required" "$tenon" run tests/models/tiny_digits.onnx
@@ -180,9 +180,9 @@ expect 0 '"tools": [' "$tenon" doctor --json
 expect 0 "missing; for verilator: devices, tenon fuzz accel; get it: apt-get install verilator" \
   env PATH=/nowhere "$tenon" doctor
 cp "$tenon" "$scratch/alone"
-expect 0 "systemc:     this build of Tenon was made without SystemC; apt-get install libsystemc-dev" "$scratch/alone" doctor
-expect 0 "the library of kernels 'dnnl' is not here: there is no tenon-kernels-dnnl.so" "$scratch/alone" doctor
-expect 1 "systemc:tiny: error: this build of Tenon was made without SystemC" \
+expect 0 "systemc:     this build of Tenon does not include SystemC; apt-get install libsystemc-dev" "$scratch/alone" doctor
+expect 0 "the library of kernels 'dnnl' is not installed: there is no tenon-kernels-dnnl.so" "$scratch/alone" doctor
+expect 1 "systemc:tiny: error: this build of Tenon does not include SystemC" \
   "$scratch/alone" run tests/models/resnet8_digits.onnx --data tests/models/resnet8_digits_test.npz:x --device systemc:tiny
 expect 1 "configuration broken is broken" env TENON_CONFIG_PATH="$scratch/configs" "$tenon" doctor
 
@@ -209,7 +209,7 @@ expect 0 "configuration tiny" "$tenon" xclbin write --config tiny --units 2 -o "
 expect 0 "unit           tenon_kernel:tenon_2 at 0x1410000" "$tenon" xclbin show "$scratch/a.xclbin"
 expect 0 '"clock_mhz": 100' "$tenon" xclbin show --json "$scratch/a.xclbin"
 expect 0 "configuration default" "$tenon" xclbin seal "$scratch/a.xclbin" --config default -o "$scratch/b.xclbin"
-expect 1 "are no xclbin file" "$tenon" xclbin show scripts/packages.txt
+expect 1 "not an xclbin file" "$tenon" xclbin show scripts/packages.txt
 expect 1 "tenon xclbin write makes one" "$tenon" xclbin show "$scratch/nowhere.xclbin"
 expect 2 "--units is 0, must be 1..15" "$tenon" xclbin write --units 0 -o "$scratch/c.xclbin"
 expect 2 "--clock is 0" "$tenon" xclbin write --clock 0 -o "$scratch/c.xclbin"

@@ -16,7 +16,7 @@ expect 0 "// after simplify" "$tenon" opt "$scratch/m.tn" --print-after simplify
 expect 0 "// before dead_code" "$tenon" opt "$scratch/m.tn" --print-before all --verify-passes
 expect 0 "-  relu(identity(%x))" "$tenon" opt "$scratch/m.tn" --passes infer,simplify --diff-passes simplify
 expect 0 "visits" "$tenon" opt "$scratch/m.tn" --time-passes
-expect 0 "@main: 0 tensors in 0 bytes (0 live at once, 0 apart); 0 bytes of results outside; 0 of unknown size" \
+expect 0 "@main: 0 tensors in 0 bytes (0 live at once, 0 without reuse); 0 bytes of results outside; 0 of unknown size" \
   "$tenon" opt "$scratch/m.tn" --memory
 expect 0 "256  Tensor[(16, 4), f32], bindings 1 to 2" \
   "$tenon" opt "$scratch/m.tn" --shapes N=16 --passes infer --memory
@@ -45,7 +45,7 @@ expect 0 "cpu    native @fused_conv2d_bias_add_relu_0" "$tenon" compile tests/mo
 expect 0 "cpu    reference kernel: native kernels are off" "$tenon" compile tests/models/tiny_digits.onnx --shapes N=1 --cpu --explain --kernels reference -o "$scratch/t.tnx"
 digits=(tests/models/tiny_digits.onnx --shapes N=1 --cpu -o "$scratch/t.tnx")
 expect 0 "t.tnx: " "$tenon" compile "${digits[@]}" --target aarch64 --levels armv8-a
-expect 2 "native code is for x86_64-unknown-linux-gnu (x86_64), aarch64" "$tenon" compile "${digits[@]}" --target sparc
+expect 2 "native code supports x86_64-unknown-linux-gnu (x86_64), aarch64" "$tenon" compile "${digits[@]}" --target sparc
 expect 2 "the levels are armv8.2-a+dotprod, armv8-a" "$tenon" compile "${digits[@]}" --target aarch64 --levels x86-64-v3
 expect 2 "--kernels reference makes none" "$tenon" compile "${digits[@]}" --target aarch64 --kernels reference
 expect 2 "--kernels" "$tenon" compile tests/models/tiny_digits.onnx --shapes N=1 --cpu --kernels fast -o "$scratch/t.tnx"
@@ -57,8 +57,8 @@ expect 0 "Libraries of kernels" "$tenon" doctor
 expect 0 "all of these: " "$tenon" tune tests/models/tiny_digits.onnx --shapes N=1 --trials 2 --records "$scratch/r"
 expect 0 '"measured": 0,' "$tenon" tune tests/models/tiny_digits.onnx --shapes N=1 --trials 2 --records "$scratch/r" --json
 expect 0 ", measured: " "$tenon" compile "${digits[@]}" --explain --records "$scratch/r"
-expect 1 "this is no file of records" "$tenon" compile "${digits[@]}" --records tests/models/README.md
-expect 1 "there is no such file of records" "$tenon" compile "${digits[@]}" --records "$scratch/none"
+expect 1 "this is not a file of records" "$tenon" compile "${digits[@]}" --records tests/models/README.md
+expect 1 "the file of records does not exist" "$tenon" compile "${digits[@]}" --records "$scratch/none"
 expect 1 "the file of records cannot be opened" "$tenon" tune tests/models/tiny_digits.onnx --shapes N=1 --records "$scratch/no/r"
 expect 2 "this processor has no level 'x86-64-v9'" \
   "$tenon" tune tests/models/tiny_digits.onnx --level x86-64-v9 --records "$scratch/r"
@@ -74,8 +74,8 @@ digits=(tests/models/tiny_digits.onnx --shapes N=1)
 expect 0 "kernels, the slowest" "$tenon" bench model "${digits[@]}" --rounds 1 --results "$scratch/logits.npz"
 expect 0 '"compile_seconds"' "$tenon" bench model "${digits[@]}" --rounds 1 --json
 expect 2 "--rounds is at least 1" "$tenon" bench model "${digits[@]}" --rounds 0
-expect 1 "there is no input 'input'" "$tenon" bench model "${digits[@]}" --inputs "$scratch/logits.npz"
+expect 1 "has the name of an input; its tensors are" "$tenon" bench model "${digits[@]}" --inputs "$scratch/logits.npz"
 [ "$(printf '1\n3\n' | "$tenon" bench model "${digits[@]}" --serve | wc -l)" = 3 ]
-expect 1 "a line is no number of runs" "$tenon" bench model "${digits[@]}" --serve <<<"often"
+expect 1 "a line is not a count of runs" "$tenon" bench model "${digits[@]}" --serve <<<"often"
 expect 1 "at least 1" "$tenon" bench model "${digits[@]}" --serve <<<"0"
 expect 2 "--operators is 1e3, must be a number" "$tenon" bench compile -n 1e3

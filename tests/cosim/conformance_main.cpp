@@ -1,7 +1,8 @@
-// Runs the conformance suite and holds what it measured against its table, driver/CONFORMANCE.md.
+// Runs the conformance suite and compares its results with their table, driver/CONFORMANCE.md.
 //
-//   --column NAME --table FILE   the cases of one device, each in a process of its own (SystemC needs that, and a crash
-//                                is that case's failure); the column of the table must say the same
+//   --column NAME --table FILE   the cases of one device, each in its own process (SystemC requires that, and a crash
+//   is
+//                                the failure of one case); they must equal the table's column
 //   --update FILE                all devices of this build; writes the table
 //   --hold URI running|idle      the other process of some cases
 // Without these it is an ordinary GoogleTest program.
@@ -25,7 +26,7 @@ namespace {
 
 using Cells = std::map<std::string, std::string>;  // case -> "yes", "failed", or why it does not apply
 
-// Notes how the one case of this process ends, and prints failures only.
+// Records the result of the one case of this process, and prints failures only.
 class Notes : public testing::EmptyTestEventListener {
  public:
   std::string text = "yes";
@@ -37,8 +38,8 @@ class Notes : public testing::EmptyTestEventListener {
   }
 };
 
-// "ASoftResetEndsARun" as words.
-std::string words(std::string_view name) {
+// "ASoftResetEndsARun" as a sentence.
+std::string sentence(std::string_view name) {
   std::string text;
   for (size_t i = 0; i < name.size(); ++i) {
     const char c = name[i];
@@ -69,9 +70,9 @@ std::string run_case(const std::string& filter) {
   }
   close(ends[1]);
   std::string text;
-  std::array<char, 512> piece{};
-  for (ssize_t got = 0; (got = read(ends[0], piece.data(), piece.size())) > 0;) {
-    text.append(piece.data(), static_cast<size_t>(got));
+  std::array<char, 512> chunk{};
+  for (ssize_t got = 0; (got = read(ends[0], chunk.data(), chunk.size())) > 0;) {
+    text.append(chunk.data(), static_cast<size_t>(got));
   }
   close(ends[0]);
   int status = 0;
@@ -89,7 +90,7 @@ std::vector<std::string> cases() {
     for (int j = 0; j < suite.total_test_count(); ++j) {
       const std::string name = fmt::format("{}.{}", suite.name(), suite.GetTestInfo(j)->name());
       const size_t slash = name.rfind('/');
-      if (slash == name.find('/')) continue;  // has no parameter, so is not a case of the suite
+      if (slash == name.find('/')) continue;  // without a parameter: not a case of the suite
       const std::string base = name.substr(0, slash);
       if (std::ranges::find(names, base) == names.end()) names.push_back(base);
     }
@@ -97,7 +98,7 @@ std::vector<std::string> cases() {
   return names;
 }
 
-std::string title(const std::string& name) { return words(name.substr(name.rfind('.') + 1)); }
+std::string title(const std::string& name) { return sentence(name.substr(name.rfind('.') + 1)); }
 
 Cells measure(const Column& column) {
   Cells cells;
@@ -119,7 +120,7 @@ std::vector<std::string> split(const std::string& row) {
   return parts;
 }
 
-// The columns of the file, by the devices' documentation.
+// The columns of the file, by the doc text of their devices.
 std::map<std::string, Cells> read_table(const std::string& file) {
   std::ifstream stream(file);
   std::vector<std::vector<std::string>> rows;
@@ -131,7 +132,7 @@ std::map<std::string, Cells> read_table(const std::string& file) {
     }
   }
   std::map<std::string, Cells> table;
-  for (size_t i = 2; i < rows.size(); ++i) {  // behind the head and the line
+  for (size_t i = 2; i < rows.size(); ++i) {  // after the header and its rule
     for (size_t j = 1; j < rows[i].size() && j < rows[0].size(); ++j) {
       const auto note = notes.find(rows[i][j]);
       table[rows[0][j]][rows[i][0]] = note == notes.end() ? rows[i][j] : note->second;
@@ -142,7 +143,7 @@ std::map<std::string, Cells> read_table(const std::string& file) {
 
 std::string write_table(const std::map<std::string, Cells>& table) {
   std::string text =
-      "# Transports and what they were measured to do\n\n"
+      "# Transports and their measured behavior\n\n"
       "Written by the suite itself (`cosim_conformance_test --update driver/CONFORMANCE.md`), which CI runs on every\n"
       "transport; a test compares its cells. A letter: the case does not apply, for the reason below.\n\n| case |";
   std::string line = "| --- |", rows;
@@ -194,12 +195,11 @@ int check(const std::string& name, const std::string& file) {
   const Cells measured = measure(*column);
   if (has_failed(measured)) return 1;
   if (read_table(file)[column->doc] == measured) {
-    fmt::print("{}: {} cases, as the table says\n", name, measured.size());
+    fmt::print("{}: {} cases, equal to the table\n", name, measured.size());
     return 0;
   }
-  fmt::print(
-      "{}: every case is well, but the table says otherwise; write it anew: cosim_conformance_test --update {}\n", name,
-      file);
+  fmt::print("{}: every case passes, but the table differs; update it: cosim_conformance_test --update {}\n", name,
+             file);
   return 1;
 }
 

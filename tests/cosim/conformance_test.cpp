@@ -1,5 +1,5 @@
-// What every transport must do, whatever is behind it: buffers, registers, synchronization, tokens, errors, time-outs,
-// resets in mid-run, clients that compete or die, and hardware of another configuration.
+// Requirements of every transport, whatever its device: buffers, registers, synchronization, tokens, errors, time-outs,
+// resets in mid-run, clients that compete or are killed, and hardware of another configuration.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -44,12 +44,12 @@ struct ConformanceTest : testing::TestWithParam<Column> {
     return launch;
   }
 
-  Status run(const Launch& what, std::chrono::nanoseconds limit = 10ms) {
-    TENON_TRY(start(*accelerator, what));
+  Status run(const Launch& request, std::chrono::nanoseconds limit = 10ms) {
+    TENON_TRY(start(*accelerator, request));
     return finish(*accelerator, limit);
   }
 
-  // As a client that comes next.
+  // Opens the device again, as the next client does.
   void reopen() {
     auto opened = open(uri);
     ASSERT_TRUE(opened) << opened.error().str();
@@ -70,8 +70,8 @@ struct ConformanceTest : testing::TestWithParam<Column> {
     ASSERT_EQ(found, data);
   }
 
-  void expect_stop(const Launch& what, StopCode code, uint32_t index) {
-    const auto status = run(what);
+  void expect_stop(const Launch& request, StopCode code, uint32_t index) {
+    const auto status = run(request);
     ASSERT_FALSE(status) << spec::describe(code);
     EXPECT_THAT(status.error().what,
                 AllOf(HasSubstr(spec::describe(code)), HasSubstr(fmt::format("instruction {}", index))));
@@ -97,7 +97,7 @@ TEST_P(ConformanceTest, CopiesDataAndCounts) {
   EXPECT_GE(counters.write_bursts, 1u);
 }
 
-TEST_P(ConformanceTest, RegistersSayWhatIsThere) {
+TEST_P(ConformanceTest, RegistersReportTheConfiguration) {
   EXPECT_EQ(accelerator->read_register(reg::kVersion).value(),
             uint32_t{spec::kIsaVersion} << 16 | spec::kRegisterMapVersion);
   EXPECT_EQ(accelerator->read_register(reg::kCapabilities).value() & 3, 3u);
@@ -121,14 +121,14 @@ TEST_P(ConformanceTest, DoneIsSeenOnceAndIdleStays) {
   EXPECT_EQ(accelerator->read_register(reg::kControl).value() & (spec::kApIdle | spec::kApDone), spec::kApIdle);
 }
 
-TEST_P(ConformanceTest, AStreamOfNothingEnds) {
-  Launch nothing = launch(copy_program());
-  nothing.count = 0;
-  EXPECT_TRUE(run(nothing));
+TEST_P(ConformanceTest, AStreamWithoutInstructionsEnds) {
+  Launch empty = launch(copy_program());
+  empty.count = 0;
+  EXPECT_TRUE(run(empty));
   expect_works();
 }
 
-TEST_P(ConformanceTest, TokensSurviveALaunchAndTokenClearTakesThem) {
+TEST_P(ConformanceTest, TokensSurviveALaunchAndTokenClearZeroesThem) {
   const auto program = copy_program();
   const std::vector<spec::Instruction> first = {program[0], program[2]}, second = {program[1], program[2]};
   ASSERT_TRUE(run(launch(first)));
@@ -156,43 +156,43 @@ TEST_P(ConformanceTest, ErrorsNameCodeAndInstructionAndLeaveAWorkingDevice) {
   std::get<base::Load>(program[0]).sram_base = config.depth(spec::Memory::kAcc) - kCopiedElements + 1;
   expect_stop(launch(program), StopCode::kScratchpadRange, 0);
 
-  Launch what = launch(copy_program());
-  what.bases[spec::kBaseAcc] = 0xffff'ff00;
-  expect_stop(what, StopCode::kReadError, 0);
+  Launch request = launch(copy_program());
+  request.bases[spec::kBaseAcc] = 0xffff'ff00;
+  expect_stop(request, StopCode::kReadError, 0);
 
-  what = launch(copy_program());
-  what.bases[spec::kBaseOut] = GetParam().memory_end - 32;
-  expect_stop(what, StopCode::kWriteError, 1);
+  request = launch(copy_program());
+  request.bases[spec::kBaseOut] = GetParam().memory_end - 32;
+  expect_stop(request, StopCode::kWriteError, 1);
 
-  what = launch(copy_program());
-  what.instructions += 8;
-  expect_stop(what, StopCode::kUnaligned, 0);
+  request = launch(copy_program());
+  request.instructions += 8;
+  expect_stop(request, StopCode::kUnaligned, 0);
 
-  what = launch(copy_program());
-  what.instructions = GetParam().memory_end;
-  expect_stop(what, StopCode::kReadError, 0);
+  request = launch(copy_program());
+  request.instructions = GetParam().memory_end;
+  expect_stop(request, StopCode::kReadError, 0);
 
   program = copy_program();
   program.push_back(program[2]);
   expect_stop(launch(program), StopCode::kAfterFinish, 3);
 
-  what = launch(copy_program());
-  const spec::Slot bad = {5, 0};  // MOVE, which the base profile has not
+  request = launch(copy_program());
+  const spec::Slot bad = {5, 0};  // MOVE, which the base profile lacks
   ASSERT_TRUE(accelerator->write(stream, 16, std::as_bytes(std::span(bad))));
-  expect_stop(what, StopCode::kBadOpcode, 1);
+  expect_stop(request, StopCode::kBadOpcode, 1);
 }
 
 TEST_P(ConformanceTest, ATimeOutStopsTheRunAndLeavesAWorkingDevice) {
   const auto status = run(launch(copy_program(200)), 20us);
   ASSERT_FALSE(status);
-  // Where it is: each engine's instruction, the last that were decoded, what memory owes.
+  // The message has the progress: each engine's instruction, the last decoded ones, the outstanding bursts.
   EXPECT_THAT(
       status.error().what,
       AllOf(HasSubstr("still busy after 0.02 ms"), HasSubstr("of a stream of 401 slots are done"),
-            ContainsRegex("decoded: [0-9]+ of 401 slots; bursts that memory owes: [0-9]+ of reads, [0-9]+ of writes\n"),
+            ContainsRegex("decoded: [0-9]+ of 401 slots; outstanding bursts: [0-9]+ of reads, [0-9]+ of writes\n"),
             ContainsRegex("  (gemm: instruction [0-9]*[02468] .load .*|st: instruction [0-9]*[13579] .store .*)"
-                          "(is in flight|has not started); [0-9]+ more behind it\n"),
-            ContainsRegex("the last that were decoded:\n    instruction [0-9]+ .(load|store) "),
+                          "(is in flight|has not started); [0-9]+ more after it\n"),
+            ContainsRegex("last decoded instructions:\n    instruction [0-9]+ .(load|store) "),
             HasSubstr("engines that wait for tokens: ")));
   expect_works();
 }
@@ -222,7 +222,7 @@ TEST_P(ConformanceTest, BuffersHaveTheirAlignmentAndTheirBytes) {
     contents.emplace_back(bytes, std::byte(buffers.size()));
     ASSERT_TRUE(accelerator->write(*buffer, 0, contents.back()));
   }
-  // Pieces that start and end anywhere, beside what is there.
+  // Partial writes at arbitrary offsets keep the other bytes.
   for (size_t i = 0; i < buffers.size(); ++i) {
     const size_t begin = contents[i].size() / 3, bytes = contents[i].size() / 2;
     std::fill_n(contents[i].begin() + static_cast<std::ptrdiff_t>(begin), bytes, std::byte(0x80 + i));
@@ -232,9 +232,9 @@ TEST_P(ConformanceTest, BuffersHaveTheirAlignmentAndTheirBytes) {
     std::vector<std::byte> found(contents[i].size());
     ASSERT_TRUE(accelerator->read(buffers[i], 0, found));
     EXPECT_EQ(found, contents[i]) << i;
-    std::vector<std::byte> piece(found.size() / 2);
-    ASSERT_TRUE(accelerator->read(buffers[i], 1, piece));
-    EXPECT_TRUE(std::ranges::equal(piece, std::span(contents[i]).subspan(1, piece.size()))) << i;
+    std::vector<std::byte> part(found.size() / 2);
+    ASSERT_TRUE(accelerator->read(buffers[i], 1, part));
+    EXPECT_TRUE(std::ranges::equal(part, std::span(contents[i]).subspan(1, part.size()))) << i;
     accelerator->free(buffers[i]);
   }
 }
@@ -256,23 +256,23 @@ TEST_P(ConformanceTest, WrongUseOfBuffersIsAnErrorAndHarmless) {
   expect_works();
 }
 
-TEST_P(ConformanceTest, AllMemoryComesBack) {
-  std::vector<Buffer> all;
+TEST_P(ConformanceTest, AllFreedMemoryIsReusable) {
+  std::vector<Buffer> buffers;
   for (int round = 0; round < 3; ++round) {
     size_t count = 0;
     for (; count < 1000; ++count) {
       const auto buffer = accelerator->allocate(1 << 16);
       if (!buffer) break;
-      all.push_back(*buffer);
+      buffers.push_back(*buffer);
     }
     EXPECT_GE(count, 12u);  // of 16 in 1 MiB
     EXPECT_LT(count, 1000u);
-    for (const Buffer& buffer : all) accelerator->free(buffer);
-    all.clear();
+    for (const Buffer& buffer : buffers) accelerator->free(buffer);
+    buffers.clear();
   }
 }
 
-// The accelerator's results beside bytes of the client's, in one cache line.
+// The accelerator's results and bytes of the client share a cache line.
 TEST_P(ConformanceTest, AWriteOfAFewBytesKeepsResultsAroundIt) {
   expect_works();
   const std::vector<std::byte> few(3, std::byte{0xee});
@@ -285,7 +285,7 @@ TEST_P(ConformanceTest, AWriteOfAFewBytesKeepsResultsAroundIt) {
   EXPECT_EQ(found, wanted);
 }
 
-TEST_P(ConformanceTest, WhoForgetsToSynchronizeSeesOldBytes) {
+TEST_P(ConformanceTest, WithoutSynchronizationAClientSeesOldBytes) {
   if (GetParam().in_process) GTEST_SKIP() << "the simulator works on the client's own memory";
   expect_works();
   accelerator.reset();
@@ -297,7 +297,7 @@ TEST_P(ConformanceTest, WhoForgetsToSynchronizeSeesOldBytes) {
   stream = accelerator->allocate(1 << 14).value();
   ASSERT_TRUE(accelerator->write(source, 0, data));
   ASSERT_TRUE(accelerator->write(target, 0, std::vector<std::byte>(kBytes, std::byte{0xdd})));
-  (void)run(launch(copy_program()));  // of whatever lies where the stream should
+  (void)run(launch(copy_program()));  // the device may read anything at the stream's address
   std::vector<std::byte> found(kBytes);
   ASSERT_TRUE(accelerator->read(target, 0, found));
   EXPECT_NE(found, data);
@@ -305,9 +305,9 @@ TEST_P(ConformanceTest, WhoForgetsToSynchronizeSeesOldBytes) {
 
 TEST_P(ConformanceTest, ASecondProcessIsToldThatTheDeviceIsBusy) {
   if (GetParam().in_process) GTEST_SKIP() << "each process has a simulator of its own";
-  const auto beside = open(uri);  // nor does this process get it twice
-  ASSERT_FALSE(beside);
-  EXPECT_THAT(beside.error().what, HasSubstr("is busy: "));
+  const auto repeated = open(uri);  // not even this process opens the device twice
+  ASSERT_FALSE(repeated);
+  EXPECT_THAT(repeated.error().what, HasSubstr("is busy: "));
   expect_works();
   accelerator.reset();
   {
@@ -336,8 +336,8 @@ TEST_P(ConformanceTest, AClientThatIsKilledInMidRunLeavesAWorkingDevice) {
 
 TEST_P(ConformanceTest, AClientThatLeavesInMidRunLeavesAWorkingDevice) {
   if (GetParam().one_opening) GTEST_SKIP() << "one process holds one SystemC simulation";
-  const Launch what = launch({copy_program()[0], spec::base::Finish{}});  // leaves a token behind, too
-  ASSERT_TRUE(run(what));
+  const Launch request = launch({copy_program()[0], spec::base::Finish{}});  // also leaves a token
+  ASSERT_TRUE(run(request));
   ASSERT_TRUE(start(*accelerator, launch(copy_program(200))));
   accelerator.reset();
   reopen();
@@ -345,7 +345,7 @@ TEST_P(ConformanceTest, AClientThatLeavesInMidRunLeavesAWorkingDevice) {
 }
 
 TEST_P(ConformanceTest, HardwareOfAnotherConfigurationIsRefusedByItsFields) {
-  if (GetParam().in_process) GTEST_SKIP() << "the simulator is made from the configuration that is asked for";
+  if (GetParam().in_process) GTEST_SKIP() << "the simulator is built from the requested configuration";
   accelerator.reset();
   const auto wrong = open(GetParam().wrong_uri());
   ASSERT_FALSE(wrong);

@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "tests/driver/played_board.h"
+#include "tests/driver/uio/played_board.h"
 #ifdef TENON_XRT_SHIM
 #include "driver/xrt/xclbin.h"
 #endif
@@ -72,7 +72,7 @@ Column played(std::string name, std::string doc, bool rtl) {
 std::ostream& operator<<(std::ostream& stream, const Column& column) { return stream << column.name; }
 
 const std::vector<Column>& all_columns() {
-  static const std::vector<Column> all = {
+  static const std::vector<Column> list = {
       simulator("behavioral", "`behavioral:`", "behavioral:tiny?memory=1M"),
       simulator("verilator", "`verilator:`", "verilator:tiny?memory=1M"),
       simulator("verilator_stalls", "`verilator:` stalls=40, interleave=on",
@@ -87,7 +87,7 @@ const std::vector<Column>& all_columns() {
       xrt("xrt_rtl", "`xrt:`, emulated, RTL", "rtl"),
       played("uio", "`uio:`, played", false),
       played("uio_rtl", "`uio:`, played, RTL", true)};
-  return all;
+  return list;
 }
 
 std::vector<Column> columns() {

@@ -1,5 +1,5 @@
-// The devices that the conformance suite runs on, one a column of its table, each of configuration tiny with 1 MiB of
-// memory; and the means of its cases: a program that copies, and a second process that holds a device.
+// The devices of the conformance suite, one for each column of its table, of configuration tiny with 1 MiB of memory;
+// and the helpers of its cases: a program that copies, and a second process that holds a device.
 #pragma once
 
 #include <sys/types.h>
@@ -17,23 +17,23 @@ namespace tenon::driver {
 struct Column {
   std::string name;         // "uio_rtl"
   std::string doc;          // for the table
-  bool in_process = false;  // a simulator of this process's own, without a second client and another memory
+  bool in_process = false;  // a simulator inside this process: no second client, no other memory
   bool one_opening = false;
-  uint64_t memory_end = 1 << 20;                // the first address behind its memory
-  std::function<std::string()> uri = {};        // empty: this build lacks it
-  std::function<std::string()> wrong_uri = {};  // of hardware that is not what the URI says
+  uint64_t memory_end = 1 << 20;                // the first address after its memory
+  std::function<std::string()> uri = {};        // empty: not in this build
+  std::function<std::string()> wrong_uri = {};  // of hardware that differs from its URI
 };
 std::ostream& operator<<(std::ostream& stream, const Column& column);
 
 const std::vector<Column>& all_columns();
-std::vector<Column> columns();  // those that this build has
+std::vector<Column> columns();  // the devices of this build
 
 inline constexpr int64_t kCopiedElements = 40, kCopied = 4 * kCopiedElements;  // bytes
 // Copies kCopiedElements accumulators' low bytes: a load of type ACC8 and a store, tied by one token, `times` over.
 std::vector<spec::Instruction> copy_program(int times = 1);
 
 #ifdef TENON_XRT_SHIM
-// A file with that many accelerators of the configuration, and the environment in which XRT takes it.
+// A file with `units` accelerators of the configuration; sets the environment in which XRT loads it.
 std::string xrt_design(int units, const std::string& config = "tiny");
 #endif
 
@@ -51,7 +51,7 @@ class Holder {
   bool holds_ = false;
 };
 
-// What that process does; its exit code.
+// The main function of that process; returns its exit code.
 int hold(const std::string& uri, bool running);
 
 }  // namespace tenon::driver

@@ -1,7 +1,7 @@
 // Random programs on RTL and behavioral simulator in lockstep: equal at every architectural write, on each of three
 // configurations, under latencies, stalls and orders of the memory that differ from program to program.
 //
-// TENON_FUZZ_COUNT and TENON_FUZZ_SEED make it as long, and as different, as one likes.
+// TENON_FUZZ_COUNT and TENON_FUZZ_SEED set the number of programs and the first seed.
 #include "sim/fuzz/campaign.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
-// Random configurations, not only the named ones: RTL equals the behavioral simulator at every architectural write.
+// Random configurations besides the named ones: RTL equals the behavioral simulator at every architectural write.
 //
-// Each costs the build of a Verilated model, a minute. TENON_FUZZ_COUNT programs on each; TENON_FUZZ_CONFIG is the
-// first.
+// Each requires the build of a Verilated model, about a minute. TENON_FUZZ_COUNT sets the number of programs on each,
+// TENON_FUZZ_CONFIG the first configuration.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// How launches end, the same on each device: what decode refuses, what stops a run, what survives it, and that the
-// next launch finds nothing of it.
+// Ends of launches, equal on each device: instructions that decode refuses, errors that stop a run, the state that
+// survives it, and a next launch without traces of it.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -59,7 +59,7 @@ class Stops : public testing::TestWithParam<Column> {
     for (uint32_t i = 0; i < spec::kBases; ++i) write64(reg::kBase0 + 8 * i, data_.address);
     write(reg::kControl, spec::kApStart);
   }
-  // Runs and returns "CODE at INDEX"; only the code where there is no error.
+  // Runs and returns "CODE at INDEX", or "ok" without an error.
   std::string run(const std::vector<spec::Slot>& slots, bool native, uint64_t skew = 0) {
     begin(slots, native, skew);
     const auto idle = accelerator_->wait_idle(2ms);
@@ -79,13 +79,13 @@ class Stops : public testing::TestWithParam<Column> {
     return fmt::format("{} at {}", static_cast<int>(code), index);
   }
 
-  // A program that works: what was left behind would show.
+  // Runs valid programs, which fail if a previous run left state.
   void expect_usable() {
     write(reg::kCommand, spec::kTokenClear);
-    EXPECT_EQ(run(kGood), "ok");
+    EXPECT_EQ(run(kValidProgram), "ok");
     EXPECT_EQ(run("load memory_type=2 y_size=1 x_size=2 x_stride=2\nfinish", false), "ok");
   }
-  static constexpr const char* kGood =
+  static constexpr const char* kValidProgram =
       "move function=0 rows=1 vectors=4 x_step=4 row_bytes=16 source_rows=1 signal=ldw\n"
       "move function=1 wait=ldi rows=1 vectors=4 x_step=4 row_bytes=16 source_rows=1\n"
       "end";
@@ -95,7 +95,7 @@ class Stops : public testing::TestWithParam<Column> {
   Buffer code_, data_;
 };
 
-TEST_P(Stops, GoodProgramsEndWell) { expect_usable(); }
+TEST_P(Stops, ValidProgramsEndWithoutError) { expect_usable(); }
 
 TEST_P(Stops, AnEmptyStreamIsDoneAtOnce) { EXPECT_EQ(run(std::vector<spec::Slot>{}, true), "ok"); }
 
@@ -105,7 +105,7 @@ TEST_P(Stops, AStreamWithoutFinishIsCompleteWhenItsQueuesAreEmpty) {
 }
 
 TEST_P(Stops, AnUnalignedStreamIsRefused) {
-  EXPECT_EQ(run(assemble(kGood), true, 8), stop(StopCode::kUnaligned, 0));
+  EXPECT_EQ(run(assemble(kValidProgram), true, 8), stop(StopCode::kUnaligned, 0));
   expect_usable();
 }
 
@@ -116,7 +116,7 @@ TEST_P(Stops, UnknownAndForeignOpcodesAreRefusedWithTheirSlot) {
     return run(slots, true);
   };
   for (uint64_t opcode : {0, 1, 2, 4}) EXPECT_EQ(native(opcode), stop(StopCode::kBadOpcode, 2)) << opcode;
-  EXPECT_EQ(native(5 | 5 << 3), stop(StopCode::kBadOpcode, 2));   // MOVE to nowhere
+  EXPECT_EQ(native(5 | 5 << 3), stop(StopCode::kBadOpcode, 2));   // MOVE without a target
   EXPECT_EQ(native(6 | 1 << 3), stop(StopCode::kBadOpcode, 2));   // DW is absent
   EXPECT_EQ(native(7 | 12 << 3), stop(StopCode::kBadOpcode, 2));  // SYNC of DW
   EXPECT_EQ(native(7 | 15 << 3), stop(StopCode::kBadOpcode, 2));
@@ -140,14 +140,14 @@ TEST_P(Stops, ReservedBitsAndExcludedFieldsAreRefused) {
   dw[0][0] |= uint64_t{1} << (7 + 4);
   EXPECT_EQ(run(dw, true), stop(StopCode::kBadField, 0));
   const auto base = [&](uint64_t low, uint64_t high) { return run({spec::Slot{low, high}}, false); };
-  EXPECT_EQ(base(0 | 4 << 7, uint64_t{1} << 16), stop(StopCode::kBadField, 0));                          // LOAD of out
-  EXPECT_EQ(base(0 | 4 << 7, 0), "ok");                                                                  // of nothing
-  EXPECT_EQ(base(1 | 3 << 7, uint64_t{1} << 16 | 1), stop(StopCode::kBadField, 0));                      // STORE of acc
+  EXPECT_EQ(base(0 | 4 << 7, uint64_t{1} << 16), stop(StopCode::kBadField, 0));      // LOAD of out
+  EXPECT_EQ(base(0 | 4 << 7, 0), "ok");                                              // moves nothing
+  EXPECT_EQ(base(1 | 3 << 7, uint64_t{1} << 16 | 1), stop(StopCode::kBadField, 0));  // STORE of acc
   EXPECT_EQ(base(1 | 4 << 7, uint64_t{1} << 16 | 1 | uint64_t{1} << 48), stop(StopCode::kBadField, 0));  // with a pad
   expect_usable();
 }
 
-TEST_P(Stops, AnInstructionBehindFinishIsAnError) {
+TEST_P(Stops, AnInstructionAfterFinishIsAnError) {
   EXPECT_EQ(run("sync engine=0\nend\nsync engine=0"), stop(StopCode::kAfterFinish, 4));
   EXPECT_EQ(run("finish\nfinish", false), stop(StopCode::kAfterFinish, 1));
   expect_usable();
@@ -164,9 +164,9 @@ TEST_P(Stops, UnitsOutsideTheirScratchpadStop) {
   const std::string sync = "sync engine=0\n";
   const auto& config = accelerator_->info().config;
   const auto depth = [&](spec::Memory memory) { return config.depth(memory); };
-  const auto move = [&](const char* function, int64_t at) {
+  const auto move = [&](const char* function, int64_t element) {
     return fmt::format("{}move function={} sram_base={} rows=1 vectors=1 x_step=4 row_bytes=4 source_rows=1", sync,
-                       function, at);
+                       function, element);
   };
   EXPECT_EQ(run(move("0", depth(spec::Memory::kInp))), stop(StopCode::kScratchpadRange, 2));
   EXPECT_EQ(run(move("1", depth(spec::Memory::kWgt))), stop(StopCode::kScratchpadRange, 2));
@@ -184,8 +184,8 @@ TEST_P(Stops, UnitsOutsideTheirScratchpadStop) {
   expect_usable();
 }
 
-TEST_P(Stops, MemoryThatIsNotThereStopsWithTheInstruction) {
-  constexpr uint64_t kNowhere = uint64_t{1} << 44;
+TEST_P(Stops, MissingMemoryStopsWithTheInstruction) {
+  constexpr uint64_t kUnmapped = uint64_t{1} << 44;
   const auto run_again = [&] {
     write(reg::kControl, spec::kApStart);
     const auto idle = accelerator_->wait_idle(2ms);
@@ -194,29 +194,29 @@ TEST_P(Stops, MemoryThatIsNotThereStopsWithTheInstruction) {
     return fmt::format("{} at {}", read(reg::kStatus) & 0xff, read(reg::kErrorIndex));
   };
   EXPECT_EQ(run("sync engine=0\nmove function=0 rows=1 vectors=1 x_step=4 row_bytes=4 source_rows=1"), "ok");
-  write64(reg::kBase0, kNowhere);
+  write64(reg::kBase0, kUnmapped);
   EXPECT_EQ(run_again(), stop(StopCode::kReadError, 2));
-  write64(reg::kInstructions, kNowhere);
+  write64(reg::kInstructions, kUnmapped);
   EXPECT_EQ(run_again(), stop(StopCode::kReadError, 0));
   EXPECT_EQ(run("load memory_type=3 y_size=1 x_size=1 x_stride=1 push_next=1\n"
                 "store memory_type=4 y_size=1 x_size=1 x_stride=1 pop_prev=1",
                 false),
             "ok");
-  write64(reg::kBase0 + 8 * spec::kBaseOut, kNowhere);
+  write64(reg::kBase0 + 8 * spec::kBaseOut, kUnmapped);
   EXPECT_EQ(run_again(), stop(StopCode::kWriteError, 1));
   expect_usable();
 }
 
 TEST_P(Stops, HeadsThatWaitForeverAreADeadlock) {
   EXPECT_EQ(run("sync engine=0 wait=gemm"), stop(StopCode::kDeadlock, 0));
-  EXPECT_EQ(read(reg::kTokenWait), 1U);  // who waited then
+  EXPECT_EQ(read(reg::kTokenWait), 1U);  // the engine that waited
   EXPECT_EQ(run("sync engine=1\nsync engine=3 wait=ldi\nsync engine=0 wait=gemm signal=gemm"),
             stop(StopCode::kDeadlock, 2));
   EXPECT_EQ(run("finish pop_prev=1", false), stop(StopCode::kDeadlock, 0));
   expect_usable();
 }
 
-TEST_P(Stops, AFullQueueInFrontOfItsGiverIsADeadlock) {
+TEST_P(Stops, AFullQueueBeforeItsTokenProducerIsADeadlock) {
   std::string text = "sync engine=0 wait=ldw\n";
   for (int i = 0; i < 2 * accelerator_->info().config.queue_depth; ++i) text += "sync engine=0\n";
   text += "sync engine=1 signal=ldi";
@@ -224,7 +224,7 @@ TEST_P(Stops, AFullQueueInFrontOfItsGiverIsADeadlock) {
   expect_usable();
 }
 
-TEST_P(Stops, ACounterHolds255AndThePushBehindItWaits) {
+TEST_P(Stops, ACounterHolds255AndTheNextPushWaits) {
   std::string pushes;
   for (int i = 0; i < 255; ++i) pushes += "sync engine=0 signal=gemm\n";
   EXPECT_EQ(run(pushes), "ok");
@@ -236,7 +236,7 @@ TEST_P(Stops, ACounterHolds255AndThePushBehindItWaits) {
   expect_usable();
 }
 
-TEST_P(Stops, TokensSurviveALaunchAndFallToBothCommands) {
+TEST_P(Stops, TokensSurviveALaunchAndBothCommandsClearThem) {
   EXPECT_EQ(run("sync engine=0 signal=gemm,st"), "ok");
   EXPECT_EQ(token(spec::Engine::kLdi, spec::Engine::kGemm), 1U);
   EXPECT_EQ(run("sync engine=3 wait=ldi"), "ok");
@@ -252,7 +252,7 @@ TEST_P(Stops, TokensSurviveALaunchAndFallToBothCommands) {
 }
 
 TEST_P(Stops, ASoftResetEndsARunAtAnyMoment) {
-  // Loads, stores and a GEMM that would take 10^12 cycles.
+  // Loads, stores and a GEMM of 10^12 cycles.
   std::string text = "mac r0=1000 r1=1000 r2=1000 y=1000 x=1 first=1\n";
   for (int i = 0; i < 8; ++i) {
     text +=
@@ -268,19 +268,19 @@ TEST_P(Stops, ASoftResetEndsARunAtAnyMoment) {
     EXPECT_EQ(read(reg::kControl), spec::kApIdle);
     EXPECT_EQ(read(reg::kStatus), 0U);
     EXPECT_EQ(read(reg::kCycles), 0U);
-    for (uint32_t at = reg::kHead0; at <= reg::kOutstanding; at += 4) EXPECT_EQ(read(at), 0U);
+    for (uint32_t offset = reg::kHead0; offset <= reg::kOutstanding; offset += 4) EXPECT_EQ(read(offset), 0U);
   }
   expect_usable();
 }
 
 TEST_P(Stops, AnInterruptComesWithTheEndAndGoesWhenItIsAcknowledged) {
   write(reg::kInterruptEnable, 1);
-  EXPECT_EQ(run(kGood), "ok");
+  EXPECT_EQ(run(kValidProgram), "ok");
   EXPECT_EQ(read(reg::kInterruptStatus), 1U);
   write(reg::kInterruptStatus, 1);
   EXPECT_EQ(read(reg::kInterruptStatus), 0U);
   write(reg::kInterruptEnable, 0);
-  EXPECT_EQ(run(kGood), "ok");
+  EXPECT_EQ(run(kValidProgram), "ok");
   EXPECT_EQ(read(reg::kInterruptStatus), 0U);
 }
 

@@ -1,5 +1,5 @@
-// The SystemC platform: equal to the behavioral simulator write by write, close to the cycle model, one a process, and
-// the same by DMI, by transactions and with the RTL in it.
+// The SystemC platform: equal to the behavioral simulator write by write, close to the cycle model, one for each
+// process, and with equal results by DMI, by transactions and with the RTL in it.
 #include "sim/systemc/platform.h"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@
 #include "sim/vta/vta_program.h"
 #include "support/try.h"
 
-extern "C" int sc_main(int, char**) { return 1; }  // libsystemc asks for it
+extern "C" int sc_main(int, char**) { return 1; }  // libsystemc requires this symbol
 
 namespace tenon::sim {
 namespace {
@@ -102,24 +102,25 @@ TEST(Systemc, TheSameDeviceOpensAgainAsNewAndAnotherDoesNot) {
   }
   const auto other = make_systemc(config, {.memory_bytes = 2 * kMemory});
   ASSERT_FALSE(other);
-  EXPECT_THAT(other.error().what, HasSubstr("this process has had another systemc: device: configuration tiny"));
+  EXPECT_THAT(other.error().what,
+              HasSubstr("this process supports only its first systemc: device: configuration tiny"));
 }
 
 TEST(Systemc, TheRtlNeedsDmi) {
   const auto device =
       make_systemc(spec::load_config("tiny").value(), {.model = SystemcOptions::Model::kRtl, .dmi = false});
   ASSERT_FALSE(device);
-  EXPECT_THAT(device.error().str(), HasSubstr("the Verilated RTL reaches memory by DMI only"));
+  EXPECT_THAT(device.error().str(), HasSubstr("the Verilated RTL requires DMI"));
 }
 
-TEST(Systemc, TheProcessorWaitsByInterruptWhereSoftwareEnabledIt) {
+TEST(Systemc, TheProcessorWaitsByInterruptIfSoftwareEnablesIt) {
   const auto simulator = make_systemc(spec::load_config("tiny").value(), {.memory_bytes = kMemory});
   ASSERT_TRUE(simulator) << simulator.error().str();
   Simulator& s = **simulator;
   s.write_register(reg::kGlobalInterruptEnable, 1);
   s.write_register(reg::kInterruptEnable, 1);
   s.write_register(reg::kInstructions, 0x1000);
-  for (int i = 0; i < 3; ++i) {  // the line falls with the acknowledgement, or the second wait would not end by it
+  for (int i = 0; i < 3; ++i) {  // the acknowledgement lowers the line, else the second wait would not end
     s.write_register(reg::kControl, spec::kApStart);
     EXPECT_FALSE(s.advance(1'000'000));
     EXPECT_EQ(s.read_register(reg::kInterruptStatus), 1u);

@@ -1,4 +1,4 @@
-// The cycle model beside the RTL: beats and bursts are equal, cycles are close. Prints the error of each program.
+// The cycle model against the RTL: beats and bursts are equal, cycles are close. Prints the error of each program.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -23,9 +23,9 @@ uint64_t counter(Simulator& s, uint32_t offset) {
   return s.read_register(offset) | uint64_t{s.read_register(offset + 4)} << 32;
 }
 
-class Pair {
+class ModelAndRtl {
  public:
-  explicit Pair(const spec::Config& config) {
+  explicit ModelAndRtl(const spec::Config& config) {
     VerilatedOptions options;
     options.memory_bytes = kMemory;
     rtl = std::move(*make_verilated(config, options));
@@ -48,7 +48,7 @@ class Pair {
 };
 
 TEST(Timing, of_vta_programs_is_close_to_the_rtl) {
-  Pair pair(*spec::load_config("default"));
+  ModelAndRtl pair(*spec::load_config("default"));
   double sum = 0, worst = 0;
   int programs = 0;
   for (const char* name :
@@ -73,7 +73,7 @@ TEST(Timing, of_vta_programs_is_close_to_the_rtl) {
 TEST(Timing, of_native_programs_is_close_to_the_rtl) {
   for (const char* config_name : {"tiny", "default"}) {
     const auto config = *spec::load_config(config_name);
-    Pair pair(config);
+    ModelAndRtl pair(config);
     const auto run = [&](const fuzz::Program& program, const std::string& name) {
       EXPECT_TRUE(fuzz::run(*pair.rtl, program));
       EXPECT_TRUE(fuzz::run(*pair.model, program));

@@ -1,4 +1,4 @@
-// What the RTL lets people see: waves on request, and a timeline that agrees with the hardware's counters.
+// The RTL's observability: waves on request, and a timeline that agrees with the hardware's counters.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

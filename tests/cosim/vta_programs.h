@@ -1,4 +1,4 @@
-// The VTA programs through the driver, as runtime and boards use it: buffers, base addresses, launch, finish.
+// Runs the VTA programs through the driver, as runtime and boards do: buffers, base addresses, launch, finish.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@
 
 namespace tenon::driver {
 
-// The programs' names, in the order of tests/vta/index.json, and VTA's own cycles (0: none known).
+// The programs' names, in the order of tests/vta/index.json, and VTA's own cycles (0: unknown).
 struct VtaEntry {
   std::string name;
   uint64_t vta_cycles = 0;  // of VTA's Chisel RTL with a 64-bit bus (DE10)
@@ -18,7 +18,7 @@ struct VtaEntry {
 };
 std::vector<VtaEntry> vta_index();
 
-// Runs the program at whatever address the device gives its memory; an error names the first byte that differs.
+// Runs the program in a buffer at any address of the device; an error names the first byte that differs.
 Expected<Counters> run_vta(Accelerator& accelerator, const sim::vta::Program& program, std::chrono::nanoseconds limit);
 
 }  // namespace tenon::driver

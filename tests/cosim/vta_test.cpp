@@ -1,4 +1,4 @@
-// Every VTA program leaves VTA's memory on each simulator, and the RTL's cycles beside VTA's own.
+// Every VTA program leaves VTA's memory on each simulator. Prints the RTL's cycles beside VTA's own.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

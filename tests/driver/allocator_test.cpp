@@ -1,3 +1,4 @@
+// The allocator of device memory: placement, alignment, and errors.
 #include "driver/allocator.h"
 
 #include <gmock/gmock.h>
@@ -5,6 +6,8 @@
 
 #include <random>
 #include <vector>
+
+#include "tests/seed.h"
 
 namespace tenon::driver {
 namespace {
@@ -22,7 +25,7 @@ TEST(Allocator, FillsTheFirstHoleThatFits) {
   EXPECT_EQ(*allocator.allocate(900, 64), b);
 }
 
-TEST(Allocator, MergesFreedNeighbours) {
+TEST(Allocator, MergesAdjacentHoles) {
   Allocator allocator(Allocator::kFirstAddress + 3 * 64);
   const uint64_t a = *allocator.allocate(64, 64), b = *allocator.allocate(64, 64), c = *allocator.allocate(64, 64);
   ASSERT_FALSE(allocator.allocate(1, 1));
@@ -35,7 +38,7 @@ TEST(Allocator, MergesFreedNeighbours) {
 TEST(Allocator, RandomBlocksNeverOverlapAndKeepTheirAlignment) {
   const uint64_t size = 1 << 16;
   Allocator allocator(size);
-  std::mt19937_64 random(7);
+  std::mt19937_64 random(test_seed(7));
   std::vector<std::pair<uint64_t, uint64_t>> live;
   uint64_t used = 0;
   int refused = 0;
@@ -72,7 +75,7 @@ TEST(Allocator, ASecondFreeIsNamed) {
   EXPECT_THAT(status.error().str(), HasSubstr("no live buffer has address 0x1000 and 100 bytes: freed twice"));
 }
 
-TEST(Allocator, FreeingAPartOfABlockIsAnErrorAndChangesNothing) {
+TEST(Allocator, FreeingPartOfABlockIsAnErrorAndChangesNothing) {
   Allocator allocator(1 << 20);
   const uint64_t a = *allocator.allocate(100, 64);
   EXPECT_FALSE(allocator.release(a, 50));
@@ -80,7 +83,7 @@ TEST(Allocator, FreeingAPartOfABlockIsAnErrorAndChangesNothing) {
   EXPECT_TRUE(allocator.contains(a, 100));
 }
 
-TEST(Allocator, SaysHowMuchRoomThereIs) {
+TEST(Allocator, TheErrorNamesTheFreeMemory) {
   Allocator allocator(Allocator::kFirstAddress + 1000);
   ASSERT_TRUE(allocator.allocate(600, 1));
   const auto address = allocator.allocate(500, 1);
@@ -90,7 +93,7 @@ TEST(Allocator, SaysHowMuchRoomThereIs) {
   EXPECT_THAT(address.error().help, HasSubstr("?memory="));
 }
 
-TEST(Allocator, RefusesSizesThatWouldWrap) {
+TEST(Allocator, SizesThatWouldWrapAreErrors) {
   Allocator allocator(1 << 20);
   EXPECT_FALSE(allocator.allocate(UINT64_MAX, 1));
   EXPECT_FALSE(allocator.allocate(UINT64_MAX - 4095, 4096));

@@ -1,4 +1,4 @@
-// start, finish and read_counters against every answer that an accelerator can give.
+// start, finish and read_counters with every answer that an accelerator can give.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -56,7 +56,7 @@ TEST_F(ControlTest, StartWritesEveryArgument) {
   EXPECT_EQ(simulator->soft_resets, 0);
 }
 
-TEST_F(ControlTest, ASecondStartIsRefusedWhileBusy) {
+TEST_F(ControlTest, ASecondStartWhileBusyIsAnError) {
   simulator->cycles = 100;
   ASSERT_TRUE(start(*accelerator, {}));
   const auto status = start(*accelerator, {});
@@ -66,7 +66,7 @@ TEST_F(ControlTest, ASecondStartIsRefusedWhileBusy) {
   EXPECT_TRUE(start(*accelerator, {}));
 }
 
-TEST_F(ControlTest, ADeviceOfAnotherConfigurationIsRefused) {
+TEST_F(ControlTest, ADeviceOfAnotherConfigurationIsAnError) {
   simulator->write_words(spec::reg::kConfigHash, 0x1234);
   const auto status = start(*accelerator, {});
   ASSERT_FALSE(status);
@@ -102,7 +102,7 @@ TEST_F(ControlTest, AnInstructionThatCannotBeReadBackIsNamedByIndex) {
   EXPECT_THAT(status.error().what, HasSubstr("(code 4), instruction 5\n"));
 }
 
-TEST_F(ControlTest, ATimeOutSaysHowFarItCameAndStopsTheRun) {
+TEST_F(ControlTest, ATimeOutNamesTheProgressAndStopsTheRun) {
   simulator->cycles = 1'000'000;
   simulator->write_words(spec::reg::kInstructionsDone, 42);
   ASSERT_TRUE(start(*accelerator, {.count = 100}));
@@ -114,7 +114,7 @@ TEST_F(ControlTest, ATimeOutSaysHowFarItCameAndStopsTheRun) {
   EXPECT_TRUE(start(*accelerator, {}));
 }
 
-TEST_F(ControlTest, ATimeOutDecodesWhereEachEngineIs) {
+TEST_F(ControlTest, ATimeOutNamesTheInstructionOfEachEngine) {
   simulator->cycles = 1'000'000;
   spec::native::Sync on_ldi{{.wait = 0, .signal = spec::bit(Engine::kSt)}, static_cast<int64_t>(Engine::kLdi)};
   spec::native::Sync on_st{{.wait = spec::bit(Engine::kLdi), .signal = 0}, static_cast<int64_t>(Engine::kSt)};
@@ -130,15 +130,15 @@ TEST_F(ControlTest, ATimeOutDecodesWhereEachEngineIs) {
   const auto status = finish(*accelerator, 1ms);
   ASSERT_FALSE(status);
   EXPECT_THAT(status.error().what,
-              HasSubstr("\n  decoded: 10 of 12 slots; bursts that memory owes: 1 of reads, 3 of writes"
-                        "\n  ldi: instruction 6 (sync signal=st engine=ldi) is in flight; 0 more behind it"
-                        "\n  st: instruction 2 (sync wait=ldi engine=st) has not started; 2 more behind it"
-                        "\n  the last that were decoded:"
+              HasSubstr("\n  decoded: 10 of 12 slots; outstanding bursts: 1 of reads, 3 of writes"
+                        "\n  ldi: instruction 6 (sync signal=st engine=ldi) is in flight; 0 more after it"
+                        "\n  st: instruction 2 (sync wait=ldi engine=st) has not started; 2 more after it"
+                        "\n  last decoded instructions:"
                         "\n    instruction 2 (sync wait=ldi engine=st)"
                         "\n    instruction 4 (sync wait=ldi engine=st)"
                         "\n    instruction 6 (sync signal=st engine=ldi)"
                         "\n    instruction 8 (sync wait=ldi engine=st)\n"));
-  // What the registers say may be nonsense, and the stream may be nobody's memory.
+  // The registers may have nonsensical values, and the stream may be in no buffer.
   words[spec::reg::kDecoded] = UINT32_MAX;
   words[spec::reg::kHead0] = UINT32_MAX - 1;
   launch.instructions = uint64_t{1} << 40;

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# tenon-run and uio: built for ARM boards, under qemu's user emulation, against a PL that a process of this machine plays:
-# results equal to those here, bit for bit. Arguments: tenon, tenon-run, tenon-pl. Where a tool is missing it says so.
+# tenon-run and uio: built for ARM boards, under qemu's user emulation, with a PL that a process of this machine
+# emulates: results equal this machine's, bit for bit. Arguments: tenon, tenon-run, tenon-pl. The test names missing
+# tools.
 set -euo pipefail
 # shellcheck source=tests/expect.sh
 source tests/expect.sh
@@ -11,7 +12,7 @@ scratch=$(mktemp -d)
 pid=
 trap '[ -z "$pid" ] || kill "$pid"; rm -rf "$scratch"' EXIT
 
-# An image as an .npy file: 784 numbers out of 0, 0.25, 0.5 and 1 as 32-bit floats.
+# An image as an .npy file: 784 values out of 0, 0.25, 0.5 and 1 as 32-bit floats.
 {
   printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 28, 28), }"
   for i in {0..783}; do
@@ -23,7 +24,7 @@ trap '[ -z "$pid" ] || kill "$pid"; rm -rf "$scratch"' EXIT
     esac
   done
 } >"$scratch/x.npy"
-# One file for each processor, and one without native code, which this machine runs too.
+# A file for each processor, and a file without native code, which this machine can run too.
 compile() {
   "$tenon" compile tests/models/resnet8_digits.onnx --config default --shapes N=1 "$@" \
     --calibrate tests/models/resnet8_digits_test.npz:calib --divide 255 >/dev/null
@@ -43,7 +44,7 @@ for arch in aarch64 armhf; do
     armhf) triplet=arm-linux-gnueabihf qemu=qemu-arm ;;
   esac
   if ! command -v "$triplet-g++" >/dev/null || ! command -v "$qemu" >/dev/null; then
-    echo "$arch: not tried without cross compiler and emulator: apt-get install g++-$triplet qemu-user"
+    echo "$arch: not tested, requires a cross compiler and an emulator: apt-get install g++-$triplet qemu-user"
     continue
   fi
   scripts/cross "$arch"
@@ -56,9 +57,9 @@ for arch in aarch64 armhf; do
     rm -r "${scratch:?}/$arch"
     echo "$arch: $device: equal"
   done
-  # What goes wrong on the board is repeated here.
+  # A failure on the board is reproduced on this machine.
   run+=("$scratch/model.tnx" --device "uio:?root=$scratch/board" --input "$scratch/x.npy")
   expect 0 "cycles a run" "${run[@]}" --verify behavioral:default
-  expect 1 "the last that were decoded" "${run[@]}" --limit 2e-5 --bundle "$scratch/late-$arch"
+  expect 1 "last decoded instructions" "${run[@]}" --limit 2e-5 --bundle "$scratch/late-$arch"
   expect 1 "error: the same mismatch again" "$tenon" replay "$scratch/late-$arch" --device behavioral:default
 done

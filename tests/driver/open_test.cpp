@@ -1,3 +1,4 @@
+// Opening devices by URI: errors that list the alternatives.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,18 +14,18 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(Open, AnUnknownSchemeListsTheKnownOnes) {
+TEST(Open, AnUnknownSchemeListsTheAvailableSchemes) {
   const auto device = open("nosuch:default");
   ASSERT_FALSE(device);
   EXPECT_THAT(device.error().str(),
-              HasSubstr("nosuch:default: error: unknown device scheme \"nosuch\"\n  help: known: "));
+              HasSubstr("nosuch:default: error: unknown device scheme \"nosuch\"\n  help: expected one of "));
   for (const Transport& transport : transports()) EXPECT_THAT(device.error().help, HasSubstr(transport.scheme + ":"));
 }
 
 TEST(Open, AUriWithoutSchemeIsExplained) {
   const auto device = open("default");
   ASSERT_FALSE(device);
-  EXPECT_THAT(device.error().what, HasSubstr("\"default\" names no device: it has no scheme"));
+  EXPECT_THAT(device.error().what, HasSubstr("\"default\" is not a device URI: it has no scheme"));
 }
 
 TEST(Open, TheBehavioralSimulatorIsLinkedIn) {
@@ -36,20 +37,21 @@ TEST(Open, TheBehavioralSimulatorIsLinkedIn) {
   EXPECT_EQ((*device)->simulator()->memory().size(), 1u << 20);
 }
 
-TEST(Open, AnUnknownConfigurationListsTheKnownOnes) {
+TEST(Open, AnUnknownConfigurationListsTheNamedConfigurations) {
   const auto device = open("behavioral:nosuch");
   ASSERT_FALSE(device);
   EXPECT_THAT(device.error().str(), HasSubstr("no configuration is called \"nosuch\""));
   EXPECT_THAT(device.error().help, HasSubstr("default, "));
 }
 
-TEST(Open, AnUnknownOptionListsTheKnownOnes) {
+TEST(Open, AnUnknownOptionListsTheSupportedOptions) {
   const auto device = open("behavioral:tiny?rase=off");
   ASSERT_FALSE(device);
-  EXPECT_THAT(device.error().str(), HasSubstr("there is no option rase\n  help: known: memory, race, kernels"));
+  EXPECT_THAT(device.error().str(),
+              HasSubstr("there is no option rase\n  help: expected one of memory, race, kernels"));
 }
 
-TEST(Open, ALibraryThatIsNoneIsReportedWhereItIsUsed) {
+TEST(Open, AFileThatIsNotALibraryIsAnErrorOfItsScheme) {
   const auto directory = std::filesystem::temp_directory_path() / "tenon-open-test";
   std::filesystem::create_directories(directory);
   std::ofstream(directory / "tenon-driver-broken.so") << "not a library";

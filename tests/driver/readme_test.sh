@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The transport that driver/README.md shows is compiled from the page and launched on. Arguments: tenon, directory of the
+# Compiles the transport of driver/README.md from the page and launches on it. Arguments: tenon, directory of the
 # build's libraries.
 set -euo pipefail
 # shellcheck source=tests/expect.sh
@@ -10,7 +10,7 @@ trap 'rm -rf "$scratch"' EXIT
 awk '/```cpp/ {on = 1; next} /```/ {on = 0} on' driver/README.md >"$scratch/example.cpp"
 grep -q tenon_driver_transport "$scratch/example.cpp"
 c++ -std=c++23 -Wall -Werror -shared -fPIC -I. "$scratch/example.cpp" -o "$scratch/tenon-driver-example.so" \
-  "$libraries"/libtenon_{driver,behavioral,timing,spec}.a -lfmt
+  "$libraries"/libtenon_{driver,behavioral,timing,spec,support}.a -lfmt
 export TENON_DRIVER_PATH=$scratch
 expect 0 "an example: example:CONFIG" "$tenon" devices
 expect 0 "median" "$tenon" bench launch --launches 10 --device "example:tiny?race=off"

@@ -1,6 +1,6 @@
-// A simulator that does what a test tells it: registers are plain words, a launch runs for `cycles` and ends with
-// `code`. It lets the driver's protocol be tested against every answer of the hardware, also those that the real
-// models never give.
+// A simulator whose behavior a test defines: registers are plain words, a launch runs for `cycles` and ends with
+// `code`. So the driver's protocol can be tested with every answer of the hardware, including answers that the models
+// never give.
 #pragma once
 
 #include <map>
@@ -19,7 +19,7 @@ class ScriptedSimulator final : public sim::Simulator {
     write_words(spec::reg::kConfigHash, spec::hash(config_));
   }
 
-  uint64_t cycles = 1;  // that the next launch takes
+  uint64_t cycles = 1;  // of the next launch
   spec::StopCode code = spec::StopCode::kNone;
   bool resets = true;  // whether a soft reset works
   std::string explanation;
@@ -34,26 +34,26 @@ class ScriptedSimulator final : public sim::Simulator {
 
   const spec::Config& config() const override { return config_; }
   uint32_t read_register(uint32_t offset) override {
-    if (offset == spec::reg::kStatus) return left_ > 0 ? spec::kStatusBusy : words[offset];
+    if (offset == spec::reg::kStatus) return remaining_ > 0 ? spec::kStatusBusy : words[offset];
     return words[offset];
   }
   void write_register(uint32_t offset, uint32_t value) override {
     if (offset == spec::reg::kControl && (value & spec::kApStart)) {
-      left_ = cycles;
+      remaining_ = cycles;
       words[spec::reg::kStatus] = 0;
     } else if (offset == spec::reg::kCommand) {
       if (value & spec::kSoftReset) ++soft_resets;
-      if (resets) left_ = 0;
+      if (resets) remaining_ = 0;
     } else {
       words[offset] = value;
     }
   }
   std::span<std::byte> memory() override { return memory_; }
   bool advance(uint64_t n) override {
-    const uint64_t step = std::min(n, left_);
+    const uint64_t step = std::min(n, remaining_);
     advanced += n;
-    if (step > 0 && (left_ -= step) == 0) words[spec::reg::kStatus] = static_cast<uint32_t>(code);
-    return left_ > 0;
+    if (step > 0 && (remaining_ -= step) == 0) words[spec::reg::kStatus] = static_cast<uint32_t>(code);
+    return remaining_ > 0;
   }
   std::string explain() override { return explanation; }
   void observe(sim::WriteObserver*) override {}
@@ -63,7 +63,7 @@ class ScriptedSimulator final : public sim::Simulator {
  private:
   spec::Config config_;
   std::vector<std::byte> memory_;
-  uint64_t left_ = 0;
+  uint64_t remaining_ = 0;
 };
 
 }  // namespace tenon::driver

@@ -1,3 +1,4 @@
+// The Accelerator over a simulator: buffers, registers, and limits in simulated time.
 #include "driver/simulated.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +22,7 @@ struct SimulatedTest : testing::Test {
   std::unique_ptr<Accelerator> accelerator;
 };
 
-TEST_F(SimulatedTest, BuffersKeepWhatIsWritten) {
+TEST_F(SimulatedTest, BuffersKeepTheirContents) {
   const Buffer a = accelerator->allocate(100).value(), b = accelerator->allocate(100).value();
   const std::vector<std::byte> ones(100, std::byte{1}), twos(50, std::byte{2});
   ASSERT_TRUE(accelerator->write(a, 0, ones));

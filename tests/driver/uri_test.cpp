@@ -1,3 +1,4 @@
+// The options of a device's URI: values, limits and errors.
 #include "driver/uri.h"
 
 #include <gmock/gmock.h>
@@ -8,37 +9,37 @@ namespace {
 
 using testing::HasSubstr;
 
-Options parse(std::string_view rest) { return Options::parse("x:" + std::string(rest), rest).value(); }
+Options parse(std::string_view target) { return Options::parse("x:" + std::string(target), target).value(); }
 
 TEST(Options, ReadsNameAndValues) {
   Options options = parse("tiny?memory=64M&latency=60&race=off&trace=/tmp/x.vcd");
   EXPECT_EQ(options.name(), "tiny");
   EXPECT_EQ(options.bytes("memory", 1, 0, UINT64_MAX), 64u << 20);
-  EXPECT_EQ(options.number("latency", 1, 0, 100), 60u);
-  EXPECT_EQ(options.number("absent", 17, 0, 100), 17u);
+  EXPECT_EQ(options.integer("latency", 1, 0, 100), 60u);
+  EXPECT_EQ(options.integer("absent", 17, 0, 100), 17u);
   EXPECT_FALSE(options.flag("race", true));
   EXPECT_EQ(options.text("trace", ""), "/tmp/x.vcd");
   EXPECT_TRUE(options.finish());
 }
 
-TEST(Options, AnUnknownKeyListsTheKnownOnes) {
+TEST(Options, AnUnknownKeyListsTheSupportedKeys) {
   Options options = parse("tiny?latencey=60");
-  options.number("latency", 1, 0, 100);
+  options.integer("latency", 1, 0, 100);
   options.flag("race", true);
   const auto status = options.finish();
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().str(),
-            "x:tiny?latencey=60: error: there is no option latencey\n  help: known: latency, race");
+            "x:tiny?latencey=60: error: there is no option latencey\n  help: expected one of latency, race");
   EXPECT_EQ(status.error().fault, Fault::kUsage);
 }
 
-TEST(Options, NumbersOutsideTheirLimitsAreNamed) {
+TEST(Options, IntegersOutsideTheirLimitsAreNamed) {
   for (const char* value : {"101", "-1", "1x", "", "99999999999999999999", "1K"}) {
     Options options = parse("tiny?latency=" + std::string(value));
-    options.number("latency", 1, 0, 100);
+    options.integer("latency", 1, 0, 100);
     const auto status = options.finish();
     ASSERT_FALSE(status) << value;
-    EXPECT_EQ(status.error().what, "option latency is \"" + std::string(value) + "\", must be a number in [0, 100]");
+    EXPECT_EQ(status.error().what, "option latency is \"" + std::string(value) + "\", must be an integer in [0, 100]");
   }
 }
 
@@ -51,14 +52,14 @@ TEST(Options, SizesThatWrapAreErrors) {
 TEST(Options, TheFirstOfSeveralErrorsIsReported) {
   Options options = parse("tiny?race=maybe&latency=x");
   options.flag("race", true);
-  options.number("latency", 1, 0, 100);
+  options.integer("latency", 1, 0, 100);
   EXPECT_EQ(options.finish().error().what, "option race is \"maybe\", must be on or off");
 }
 
 TEST(Options, MalformedItemsAreErrors) {
-  for (const char* rest : {"tiny?race", "tiny?=1"}) {
-    const auto options = Options::parse("x:", rest);
-    ASSERT_FALSE(options) << rest;
+  for (const char* target : {"tiny?race", "tiny?=1"}) {
+    const auto options = Options::parse("x:", target);
+    ASSERT_FALSE(options) << target;
     EXPECT_THAT(options.error().what, HasSubstr("is not KEY=VALUE"));
   }
   EXPECT_THAT(Options::parse("x:", "tiny?a=1&a=2").error().what, HasSubstr("option a is given twice"));

@@ -81,7 +81,7 @@ expect 1 "tenon compile" "$tenon" run "$scratch/good.tnx" --divide 255 --data "$
 expect 1 "block_in: 16 here, 4 there" "$tenon" run "$scratch/good.tnx" --divide 255 --data "$digits:x" --limit 1 --device behavioral:tiny
 expect 2 "--check needs the model" "$tenon" run "$scratch/good.tnx" --divide 255 --data "$digits:x" --check
 size=$(stat -c %s "$scratch/good.tnx")
-for part in 0 1 2 3 4 5 6 7 8 9; do  # one byte changed, at ten places (none of them one that means nothing, as between fields)
+for part in 0 1 2 3 4 5 6 7 8 9; do  # one byte changed, at ten offsets (none of them in padding between fields)
   cp "$scratch/good.tnx" "$scratch/bad.tnx"
   printf '\xa5' | dd of="$scratch/bad.tnx" bs=1 seek=$((size * part / 10 + 5)) conv=notrunc status=none
   cmp -s "$scratch/good.tnx" "$scratch/bad.tnx" ||

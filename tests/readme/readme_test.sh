@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs the commands of README.md and HACKING.md: what they tell a reader to type works. Argument: quick or slow.
+# Runs the commands of README.md and HACKING.md: every command shown to a reader works. Argument: quick or slow.
 #
 # A block that begins with ```sh is run by every call, one with ```sh slow only by "slow". One with ```sh fresh takes a
-# fresh machine: scripts/prove-fresh runs it there. Any other word behind ```sh is an error, as is a file without blocks.
+# fresh machine: scripts/prove-fresh runs it there. Any other word after ```sh is an error, as is a file without blocks.
 set -euo pipefail
 tier=$1
 

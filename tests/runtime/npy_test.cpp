@@ -44,7 +44,7 @@ TEST(Npy, EveryTypeRoundTrips) {
   }
 }
 
-TEST(Npy, ReadsWhatNumpyWrites) {
+TEST(Npy, ReadsFilesOfNumpy) {
   for (auto file : {"stored.npz", "deflated.npz"}) {
     auto all = load_npz(kData / file);
     ASSERT_TRUE(all) << all.error().str();
@@ -83,11 +83,12 @@ TEST(Npy, FaultsAreNamed) {
   };
   for (const Case& c : std::initializer_list<Case>{
            {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", 20,
-            "(2, 3) of f32 takes 24 bytes, the file holds 20"},
+            "(2, 3) of f32 takes 24 bytes, the file has 20"},
            {"{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4), }", 0, "not plausible"},
            {"{'descr': '<f4', 'fortran_order': False, 'shape': (0, 4611686018427387904, 4), }", 0, "not plausible"},
            {"{'descr': '<f2', 'fortran_order': False, 'shape': (1,), }", 2, "type '<f2' are not supported"},
-           {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", 4, "records, not numbers"},
+           {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", 4,
+            "records, must be numeric or bool"},
            {"{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }", 4, "expected a tuple of sizes"},
            {"{'descr': '<f4', 'fortran_order': False, }", 4, "expected descr, fortran_order and shape"},
            {"{'descr': '<f4', 'descr': '<f4' }", 4, "expected one each"},
@@ -133,7 +134,7 @@ TEST(Npy, OneMemberIsReadWhateverTheOthersAre) {
 
 TEST(Npy, ADamagedMemberIsFoundByItsChecksum) {
   auto bad = read_file(kData / "stored.npz").value();
-  // The last byte of the first member's data: behind the header of numpy (128 bytes) lie 6 floats.
+  // The last byte of the first member's data: 6 floats follow NumPy's header (128 bytes).
   auto name = std::string_view(reinterpret_cast<char*>(bad.data()), bad.size());
   size_t data = name.find("\x93NUMPY") + 128;
   bad[data + 3] ^= std::byte{1};

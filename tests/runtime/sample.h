@@ -1,4 +1,4 @@
-// A small executable with everything in it, for the tests of this folder: a kernel call, an accelerator program that
+// A small executable with all features, for the tests of this folder: a kernel call, an accelerator program that
 // multiplies 16-vectors by a matrix and requantizes them, a called function, a branch, constants, notes and a graph.
 #pragma once
 
@@ -82,7 +82,7 @@ inline AcceleratorProgram program() {
     at = static_cast<uint32_t>(p.instructions.size());
   }
   p.workspace_bytes = 256;
-  p.taps = {{"hidden", DType::kI8, {4, 16}, 64}};
+  p.probes = {{"hidden", DType::kI8, {4, 16}, 64}};
   return p;
 }
 

@@ -12,7 +12,7 @@ for script in test demo; do
 done
 expect 2 "--tier is quick or full, not 'slow'" scripts/test --tier slow
 
-# A machine without any package: dpkg-query knows none, apt-get reaches nobody, and the user is root or is not.
+# A machine without any package: dpkg-query lists none, apt-get reaches no server, and the user is root or is not.
 stubs=$(mktemp -d)
 trap 'rm -rf "$stubs"' EXIT
 stub() { printf '#!/bin/bash\n%s\n' "$2" >"$stubs/$1"; chmod +x "$stubs/$1"; }

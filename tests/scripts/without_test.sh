@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A build without SystemC and XRT: configuring says so in a sentence each and how to get them, goes on with the rest, and
+# A build without SystemC and XRT: configuring says so in a sentence each and how to get them, continues, and
 # what is built says the same. Arguments: the directory to build in, and "tests" for the conformance suite as well.
 set -euo pipefail
 # shellcheck source=tests/expect.sh
@@ -9,8 +9,8 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 rm -rf "$build"
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release "-DTENON_WITHOUT=systemc;xrt" >"$log" 2>&1 || { tail -n 30 "$log"; exit 1; }
-for sentence in "Without SystemC: this build has no systemc: devices; get it: apt-get install libsystemc-dev" \
-  "Without XRT: this build has no xrt: devices; get them: apt-get install libxrt-dev uuid-dev"; do
+for sentence in "Without SystemC: systemc: devices are not available in this build; to add them: apt-get install libsystemc-dev" \
+  "Without XRT: xrt: devices are not available in this build; to add them: apt-get install libxrt-dev uuid-dev"; do
   grep -qF "$sentence" "$log" || { echo "configuring does not say: $sentence"; cat "$log"; exit 1; }
 done
 targets=(tenon tenon-run tenon-driver-verilator tenon-driver-lockstep tenon-driver-uio)
@@ -24,19 +24,19 @@ done
 
 tenon=$build/bin/tenon
 unset TENON_DRIVER_PATH XILINX_XRT
-sentence="this build of Tenon was made without"
+sentence="this build of Tenon does not include"
 for answer in "systemc:     $sentence SystemC; apt-get install libsystemc-dev, then configure and build Tenon again" \
   "xrt:         $sentence XRT; apt-get install libxrt-dev uuid-dev, then configure and build Tenon again" \
   "behavioral:  ready"; do
   expect 0 "$answer" "$tenon" doctor
 done
-expect 0 "not usable here: $sentence XRT" "$tenon" devices
+expect 0 "not usable on this machine: $sentence XRT" "$tenon" devices
 expect 0 "\"scheme\": \"systemc\"" "$tenon" devices --json
 expect 1 "$sentence SystemC
   help: apt-get install libsystemc-dev" "$tenon" selftest systemc:tiny
 expect 1 "$sentence XRT" "$tenon" selftest "xrt:0?xclbin=x.xclbin"
 expect 0 "gemm native               good" "$tenon" selftest behavioral:tiny --memory 64
-# On a machine without qemu, Verilator and the rest.
+# On a machine without qemu, Verilator and the other optional tools.
 for tool in "qemu-user  missing; for running what was built for boards; get it: apt-get install qemu-user" \
   "xmllint    missing; for checks of kernel.xml; get it: apt-get install libxml2-utils" "verilator: devices, tenon fuzz accel"; do
   expect 0 "$tool" env PATH=/nowhere "$tenon" doctor

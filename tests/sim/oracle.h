@@ -1,5 +1,5 @@
-// A second execution of the instruction set, for tests: byte by byte and step by step as hw/spec/isa.h reads, in the
-// stream's own order, sharing nothing with the behavioral simulator but the decoder. For programs without races.
+// An independent execution of the instruction set, for tests: byte by byte and step by step as hw/spec/isa.h defines
+// it, in stream order, sharing only the decoder with the behavioral simulator. For programs without races.
 #pragma once
 
 #include <array>

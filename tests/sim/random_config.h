@@ -1,4 +1,4 @@
-// Random configurations within all limits: what holds for the named ones must hold for these.
+// Random configurations within all limits, for properties that must hold for every configuration.
 #pragma once
 
 #include <bit>
@@ -23,7 +23,7 @@ inline spec::Config random_config(uint64_t seed) {
     config.queue_depth = power(2, 64);
     config.base = random.chance(70);
     config.native = !config.base || random.chance(70);
-    // Small and large ones, so that addresses of all widths occur; large weights would only fill memory.
+    // Scratchpads are small and large, so that addresses of all widths occur; large weights would only fill memory.
     for (size_t m = 0; m < spec::kScratchpads; ++m) {
       const auto memory = static_cast<spec::Memory>(m);
       config.bytes[m] = int64_t{config.element_bytes(memory)} * power(2, memory == spec::Memory::kWgt ? 128 : 2048);

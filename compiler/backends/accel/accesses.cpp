@@ -1,4 +1,4 @@
-// What a tile operation reads and writes, region by region: the ground for its tokens.
+// The memory accesses of a tile operation, range by range, from which its tokens are derived.
 #include <algorithm>
 #include <cassert>
 
@@ -22,7 +22,7 @@ Memory memory_of(const native::Move& move) {
   return Memory::kInp;
 }
 
-// Bytes of vector x that lie in DRAM, as an interval of k.
+// The bytes of vector x that are in DRAM, as an interval of k.
 struct Span {
   int64_t begin, end;
 };
@@ -32,7 +32,7 @@ Span row_span(const native::Move& move, int64_t unit, int64_t x) {
   return {std::max<int64_t>(k, 0), std::min(k + valid, move.row_bytes)};
 }
 
-// First and last row that have a place in DRAM.
+// The rows that are in DRAM, and not padding.
 Span rows_in_dram(const native::Move& move) { return {move.top, std::min(move.rows, move.top + move.source_rows)}; }
 
 void append_move(const spec::Config& config, const native::Move& move, std::vector<Access>& list) {
@@ -46,7 +46,7 @@ void append_move(const spec::Config& config, const native::Move& move, std::vect
   const int64_t unit = config.unit_bytes(memory);
   const Span rows = rows_in_dram(move);
   if (rows.begin >= rows.end) return;
-  // Steps are positive: the first and the last vector that touch DRAM tell.
+  // Steps are positive, so the first and the last vector that touch DRAM delimit the interval.
   const int64_t valid = move.valid == 0 ? unit : std::min(move.valid, unit), step = std::max<int64_t>(move.x_step, 1);
   const int64_t first = move.left < valid ? 0 : (move.left - valid) / step + 1;
   const int64_t last =

@@ -8,52 +8,35 @@
 #include "compiler/backends/accel/prefetch.h"
 #include "compiler/backends/accel/schedule.h"
 #include "compiler/backends/accel/tokens.h"
+#include "compiler/base/first_fit.h"
 #include "support/try.h"
 
 namespace tenon::compiler::accel {
 namespace {
 
-constexpr int64_t kAlignment = 64;
 constexpr int64_t kMaxOffset = int64_t{1} << 32;
 
-// Places the tensors between layers in the workspace: largest first, each at the lowest address that is free for as
-// long as it lives. Reuse costs no correctness: the tokens order the new stores behind the old loads.
+// Places the tensors between layers in the workspace; positions of live ranges are layers. Reuse is safe: the tokens
+// order a store after earlier loads from the same memory.
 int64_t plan_workspace(const spec::Config& config, const Region& region, const CompileOptions& options,
                        std::vector<Location>& at) {
-  struct Live {
-    int tensor;
-    int64_t bytes;
-    size_t begin, end;  // layers, inclusive
-    int64_t offset = 0;
-  };
-  std::vector<Live> all;
-  for (size_t i = 0; i < region.layers.size(); ++i) {
+  std::vector<int> tensors;
+  std::vector<LiveBuffer> buffers;
+  for (uint32_t i = 0; i < region.layers.size(); ++i) {
     const int tensor = region.layers[i].output;
-    if (std::find(region.outputs.begin(), region.outputs.end(), tensor) != region.outputs.end()) continue;
-    size_t end = i;
-    for (size_t j = i; j < region.layers.size(); ++j) {
-      if (region.layers[j].input == tensor || region.layers[j].residual == tensor) end = j;
+    if (std::ranges::find(region.outputs, tensor) != region.outputs.end()) continue;
+    uint32_t last = i;
+    for (uint32_t j = i; j < region.layers.size(); ++j) {
+      if (region.layers[j].input == tensor || region.layers[j].residual == tensor) last = j;
     }
-    const int64_t bytes = runtime::element_count(border_shape(region.tensors[tensor], Layout::kBlocked, config));
-    if (options.keep_intermediates) end = region.layers.size();
-    all.push_back({tensor, ceil_div(bytes, kAlignment) * kAlignment, i, end});
+    if (options.keep_intermediates) last = static_cast<uint32_t>(region.layers.size());
+    const int64_t bytes = runtime::element_count(boundary_shape(region.tensors[tensor], Layout::kBlocked, config));
+    tensors.push_back(tensor);
+    buffers.push_back({i, last, aligned_bytes(bytes)});
   }
-  std::stable_sort(all.begin(), all.end(), [](const Live& a, const Live& b) { return a.bytes > b.bytes; });
-  int64_t total = 0;
-  for (size_t i = 0; i < all.size(); ++i) {
-    std::vector<std::pair<int64_t, int64_t>> taken;
-    for (size_t j = 0; j < i; ++j) {
-      if (all[j].begin <= all[i].end && all[i].begin <= all[j].end) taken.emplace_back(all[j].offset, all[j].bytes);
-    }
-    std::sort(taken.begin(), taken.end());
-    for (const auto& [offset, bytes] : taken) {
-      if (all[i].offset + all[i].bytes <= offset) break;
-      all[i].offset = std::max(all[i].offset, offset + bytes);
-    }
-    at[all[i].tensor] = {runtime::kBaseWorkspace, all[i].offset};
-    total = std::max(total, all[i].offset + all[i].bytes);
-  }
-  return total;
+  const ArenaPlan plan = first_fit(buffers);
+  for (size_t i = 0; i < tensors.size(); ++i) at[tensors[i]] = {runtime::kBaseWorkspace, plan.offsets[i]};
+  return plan.bytes;
 }
 
 int64_t macs(const Layer& layer, const RegionTensor& in, const RegionTensor& out) {
@@ -79,14 +62,14 @@ Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const 
   std::vector<Location> at(region.tensors.size());
   std::vector<Layout> layouts(region.tensors.size(), Layout::kBlocked);
   int base = runtime::kBaseFirstTensor;
-  const auto border = [&](int tensor, std::vector<runtime::TensorSlot>& slots) {
-    layouts[tensor] = border_layout(region, tensor, config);
+  const auto boundary = [&](int tensor, std::vector<runtime::TensorSlot>& slots) {
+    layouts[tensor] = boundary_layout(region, tensor, config);
     at[tensor] = {base, 0};
     slots.push_back({region.tensors[tensor].name, runtime::DType::kI8,
-                     border_shape(region.tensors[tensor], layouts[tensor], config), base++});
+                     boundary_shape(region.tensors[tensor], layouts[tensor], config), base++});
   };
-  for (const int tensor : region.inputs) border(tensor, program.inputs);
-  for (const int tensor : region.outputs) border(tensor, program.outputs);
+  for (const int tensor : region.inputs) boundary(tensor, program.inputs);
+  for (const int tensor : region.outputs) boundary(tensor, program.outputs);
   const int64_t workspace = plan_workspace(config, region, options, at);
   program.workspace_bytes = static_cast<uint64_t>(workspace);
   if (workspace > kMaxOffset) {
@@ -111,8 +94,8 @@ Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const 
                               .macs = macs(layer, in, out),
                               .padded_macs = c.gemm_cycles() * config.macs_per_cycle()});
     if (options.keep_intermediates && at[layer.output].base == runtime::kBaseWorkspace) {
-      program.taps.push_back({out.name, runtime::DType::kI8, border_shape(out, Layout::kBlocked, config),
-                              static_cast<uint64_t>(at[layer.output].offset)});
+      program.probes.push_back({out.name, runtime::DType::kI8, boundary_shape(out, Layout::kBlocked, config),
+                                static_cast<uint64_t>(at[layer.output].offset)});
     }
   }
   program.constants = tiles.constants().take();

@@ -9,12 +9,12 @@
 namespace tenon::compiler::accel {
 
 struct CompileOptions {
-  // Gives every tensor between layers a place of its own and lists it as a tap: for comparison layer by layer.
+  // Allocates separate memory for every tensor between layers and lists it as a probe, for comparison layer by layer.
   bool keep_intermediates = false;
 };
 
-// Compiles a region for one configuration. Border tensors have the shapes of border_shape() in the layout of
-// border_layout(); tensors between layers lie in the workspace. The result depends on the arguments alone.
+// Compiles a region for one configuration. Boundary tensors have the shapes of boundary_shape() in the layout of
+// boundary_layout(); tensors between layers are in the workspace. The result depends on the arguments alone.
 Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const Region& region,
                                               const CompileOptions& options = {});
 

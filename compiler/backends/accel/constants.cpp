@@ -8,7 +8,7 @@ namespace tenon::compiler::accel {
 
 int64_t ConstantPool::add(const std::vector<std::byte>& bytes) {
   const uint64_t hash = std::hash<std::string_view>{}({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  const auto [first, last] = known_.equal_range(hash);
+  const auto [first, last] = entries_.equal_range(hash);
   for (auto it = first; it != last; ++it) {
     const auto [offset, size] = it->second;
     if (size == static_cast<int64_t>(bytes.size()) && std::memcmp(&bytes_[offset], bytes.data(), bytes.size()) == 0)
@@ -17,7 +17,7 @@ int64_t ConstantPool::add(const std::vector<std::byte>& bytes) {
   const int64_t offset = reserve(static_cast<int64_t>(bytes.size()));
   bytes_.resize(offset);
   bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
-  known_.emplace(hash, std::pair{offset, static_cast<int64_t>(bytes.size())});
+  entries_.emplace(hash, std::pair{offset, static_cast<int64_t>(bytes.size())});
   return offset;
 }
 

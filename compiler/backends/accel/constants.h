@@ -1,4 +1,4 @@
-// The constants of a region as they lie in DRAM: weights and parameters in the order in which tiles load them.
+// The constants of a region as stored in DRAM: weights and parameters in the order in which tiles load them.
 #pragma once
 
 #include <cstddef>
@@ -26,13 +26,13 @@ struct Chunk {
   Range steps, kernel_h, kernel_w;
 };
 
-// Where a tensor lies: `offset` bytes behind a base register.
+// The address of a tensor: `offset` bytes after a base register.
 struct Location {
   int base = 0;
   int64_t offset = 0;
 };
 
-// A layer and where its tensors lie.
+// A layer and the locations of its tensors.
 struct Operands {
   const Layer& layer;
   const RegionTensor& input;
@@ -41,17 +41,17 @@ struct Operands {
   Location input_at, residual_at, output_at;
 };
 
-// Weights and parameters in the order in which they are loaded; equal ones are kept once.
+// Weights and parameters in the order in which they are loaded, without duplicates.
 class ConstantPool {
  public:
   int64_t add(const std::vector<std::byte>& bytes);  // returns the offset
-  int64_t reserve(int64_t size);                     // room only
+  int64_t reserve(int64_t size);                     // without contents
   std::vector<std::byte> take() { return std::move(bytes_); }
 
  private:
   int64_t size_ = 0;
   std::vector<std::byte> bytes_;
-  std::multimap<uint64_t, std::pair<int64_t, int64_t>> known_;  // hash -> offset, size
+  std::multimap<uint64_t, std::pair<int64_t, int64_t>> entries_;  // hash -> offset, size
 };
 
 // The weights of these output blocks for this chunk, in the order in which a GEMM's factors expect them.

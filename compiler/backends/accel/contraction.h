@@ -1,6 +1,6 @@
-// A layer as the tensor core sees it: blocks of output lanes, each a sum of products of input blocks and weights over a
-// kernel; and where its input lies in DRAM. Every kind of layer becomes one of these, so there is one tiling and one
-// way to emit.
+// A layer in the form of the tensor core: blocks of output lanes, each a sum of products of input blocks and weights
+// over a kernel; and the location of its input in DRAM. Every kind of layer becomes a Contraction, so there is one
+// tiling and one emitter.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,25 @@
 
 namespace tenon::compiler::accel {
 
-inline constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+// The largest value of the field row_bytes of a transfer.
+inline constexpr int64_t kMaxRowBytes = 65535;
 
 struct Contraction {
   // Iteration space. An output block is block_out lanes, a reduction step one input block of block_in lanes.
   int64_t n = 1, out_h = 1, out_w = 1;
-  int64_t out_blocks = 1;  // those of the DRAM planes: lanes beyond the channels are computed too
+  int64_t out_blocks = 1;  // as many as in DRAM: lanes beyond the channels are computed too
   int64_t steps = 1;       // input blocks per output block
   int64_t kernel_h = 1, kernel_w = 1, stride_y = 1, stride_x = 1, dilation_y = 1, dilation_x = 1;
   int64_t pad_top = 0, pad_left = 0;
   int8_t pad_value = 0;
-  // Diagonal: output lane o meets only input lane o (depthwise, add, pool): a block has its own input blocks.
-  // Shared: the kernel's positions and the output blocks share their weights (identity matrices).
+  // Diagonal: output lane o depends only on input lane o (depthwise, add, pool), so each block has separate input
+  // blocks. Shared: all kernel positions and output blocks use the same weights (identity matrices).
   bool diagonal = false, shared = false;
   bool residual = false;
 
   // The input in DRAM. Block b of position (y, x) has its first byte at
   //   image * image_bytes + block_offset(b) + y * width * pixel_bytes + (x * pixel_bytes + block_shift(b))
-  // where only what is in parentheses is checked against the row: the pads.
+  // where only the sum in parentheses is compared with the row's bounds, for padding.
   bool unfolded = false;
   int64_t height = 1, width = 1, pixel_bytes = 1, image_bytes = 0, plane_bytes = 0;
   int64_t block_in = 1, block_out = 1, lane_block = 1;
@@ -39,10 +40,10 @@ struct Contraction {
   }
   int64_t block_shift(int64_t b) const { return unfolded ? b * block_in : 0; }
   int64_t block_valid(int64_t b) const {  // 0: all lanes
-    const int64_t rest = unfolded_bytes - b * block_in;
-    return unfolded && rest < block_in ? rest : 0;
+    const int64_t remaining = unfolded_bytes - b * block_in;
+    return unfolded && remaining < block_in ? remaining : 0;
   }
-  // Blocks of one output block that are side by side in the input, for diagonal contractions.
+  // The contiguous input blocks of one output block, for diagonal contractions.
   int64_t in_per_out() const { return std::max<int64_t>(1, block_out / block_in); }
   int64_t out_per_in() const { return std::max<int64_t>(1, block_in / block_out); }
 
@@ -53,20 +54,20 @@ struct Contraction {
 Contraction contraction(const spec::Config& config, const Layer& layer, const RegionTensor& input,
                         const RegionTensor& output, bool rows);
 
-// The weight that lane `in` of reduction step `step` and lane `out` of output block `block` multiply at kernel position
-// (ky, kx) of the contraction.
+// The weight of input lane `in` of reduction step `step` and output lane `out` of output block `block`, at kernel
+// position (ky, kx) of the contraction.
 int8_t weight_at(const Contraction& c, const Layer& layer, const RegionTensor& input, const RegionTensor& output,
                  int64_t block, int64_t step, int64_t ky, int64_t kx, int64_t out, int64_t in);
 
-// How a contraction is cut. Tiles of outputs are out_blocks x rows x cols; their reduction is cut into chunks of steps
-// x kernel rows x kernel columns.
+// The tile sizes of a contraction. Output tiles are out_blocks x rows x cols; their reduction is split into chunks of
+// steps x kernel rows x kernel columns.
 struct Tiling {
   int64_t out_blocks = 1, rows = 1, cols = 1;
   int64_t steps = 1, kernel_h = 1, kernel_w = 1;
-  bool weights_outer = true;               // loop order: weights stay while positions pass, or the other way round
-  int64_t piece_rows = 1, piece_cols = 1;  // what one requantization and one store handle
-  double cycles = 0;                       // what the cost function estimates
-  double instructions = 0;                 // the same
+  bool weights_outer = true;                   // loop order: weight-stationary, or input-stationary
+  int64_t subtile_rows = 1, subtile_cols = 1;  // the block of one requantization and one store
+  double cycles = 0;                           // estimated by the cost function
+  double instructions = 0;                     // estimated likewise
 };
 
 // The input vectors that a chunk of this size reads.

@@ -9,9 +9,7 @@
 namespace tenon::compiler::accel {
 namespace {
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-// The limits of the fields that a tiling cannot work around.
+// The limits of instruction fields that no tiling can avoid.
 constexpr int64_t kMaxTop = 255, kMaxLeftBytes = 2047, kMaxStepBytes = 65535, kMaxTensorBytes = int64_t{1} << 32;
 
 std::unexpected<Diagnostic> refuse(const Layer& layer, std::string what, std::string help = {}) {
@@ -25,7 +23,7 @@ int64_t blocked_bytes(const RegionTensor& t, const spec::Config& config) {
 
 }  // namespace
 
-runtime::Shape border_shape(const RegionTensor& t, Layout layout, const spec::Config& config) {
+runtime::Shape boundary_shape(const RegionTensor& t, Layout layout, const spec::Config& config) {
   if (layout == Layout::kRows) return {t.n, t.h, t.w, t.c};
   const int64_t block = lane_block(config);
   if (t.rank == 2) return {t.n, ceil_div(t.c, block), block};
@@ -42,7 +40,7 @@ bool gains_by_unfolding(const Layer& layer, const RegionTensor& input, const spe
   return ceil_div(lanes, config.block_in) < ceil_div(input.c, config.block_in) * layer.kernel_w;
 }
 
-Layout border_layout(const Region& region, int tensor, const spec::Config& config) {
+Layout boundary_layout(const Region& region, int tensor, const spec::Config& config) {
   if (std::find(region.inputs.begin(), region.inputs.end(), tensor) == region.inputs.end()) return Layout::kBlocked;
   if (std::find(region.outputs.begin(), region.outputs.end(), tensor) != region.outputs.end()) return Layout::kBlocked;
   bool used = false;
@@ -110,37 +108,39 @@ Status supports(const spec::Config& config, const Layer& layer, const RegionTens
   const int64_t h = extent(input.h, layer.pad_top + layer.pad_bottom, layer.kernel_h, layer.dilation_y, layer.stride_y);
   const int64_t w = extent(input.w, layer.pad_left + layer.pad_right, layer.kernel_w, layer.dilation_x, layer.stride_x);
   if (h != output.h || w != output.w) {
-    return refuse(layer, fmt::format("the output is {} x {}, the convolution gives {} x {}", output.h, output.w, h, w),
+    return refuse(layer,
+                  fmt::format("the output is {} x {}, the convolution computes {} x {}", output.h, output.w, h, w),
                   "correct the shape");
   }
   return {};
 }
 
-Status fits_border(int64_t tensors, const std::string& region) {
+Status check_boundary_tensor_count(int64_t tensors, const std::string& region) {
   constexpr int64_t kLeft = spec::kBases - runtime::kBaseFirstTensor;
   if (tensors <= kLeft) return {};
-  return error(fmt::format("the region has {} inputs and outputs, base registers are left for {}", tensors, kLeft),
+  return error(fmt::format("the region has {} inputs and outputs, base registers are available for {}", tensors, kLeft),
                region, "split the region");
 }
 
 Status validate(const spec::Config& config, const Region& region) {
   const auto valid = [&](int t) { return t >= 0 && t < static_cast<int>(region.tensors.size()); };
-  const auto border = static_cast<int64_t>(region.inputs.size() + region.outputs.size());
-  TENON_TRY(fits_border(border, region.name));
-  std::vector<bool> known(region.tensors.size(), false), written(region.tensors.size(), false);
+  const auto boundary = static_cast<int64_t>(region.inputs.size() + region.outputs.size());
+  TENON_TRY(check_boundary_tensor_count(boundary, region.name));
+  std::vector<bool> computed(region.tensors.size(), false), listed(region.tensors.size(), false);
   for (const int t : region.inputs) {
-    if (!valid(t) || known[t]) return error(fmt::format("input {} is no tensor, or named twice", t), region.name);
-    known[t] = true;
+    if (!valid(t) || computed[t])
+      return error(fmt::format("input {} is not a tensor, or is listed twice", t), region.name);
+    computed[t] = true;
   }
   for (const Layer& layer : region.layers) {
     if (!valid(layer.input) || !valid(layer.output) || (layer.residual != -1 && !valid(layer.residual))) {
       return error("a tensor index is out of range", layer.name);
     }
-    if (!known[layer.input] || (layer.residual != -1 && !known[layer.residual])) {
+    if (!computed[layer.input] || (layer.residual != -1 && !computed[layer.residual])) {
       return error("a layer reads a tensor before it is computed", layer.name, "sort the layers");
     }
-    if (known[layer.output]) return error("two layers write one tensor, or one writes an input", layer.name);
-    known[layer.output] = true;
+    if (computed[layer.output]) return error("two layers write one tensor, or one writes an input", layer.name);
+    computed[layer.output] = true;
     const RegionTensor& in = region.tensors[layer.input];
     const RegionTensor& out = region.tensors[layer.output];
     TENON_TRY(supports(config, layer, in, out));
@@ -163,12 +163,12 @@ Status validate(const spec::Config& config, const Region& region) {
     }
   }
   for (const int t : region.outputs) {
-    if (!valid(t) || !known[t] || written[t])
-      return error(fmt::format("output {} is not computed, or named twice", t), region.name);
+    if (!valid(t) || !computed[t] || listed[t])
+      return error(fmt::format("output {} is not computed, or is listed twice", t), region.name);
     if (std::find(region.inputs.begin(), region.inputs.end(), t) != region.inputs.end()) {
       return error(fmt::format("output {} is an input", t), region.name);
     }
-    written[t] = true;
+    listed[t] = true;
   }
   return {};
 }

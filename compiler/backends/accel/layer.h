@@ -9,10 +9,10 @@
 //   global_sum_pool  acc = sum of input[o] over the map
 //   output = requantize(acc, channels[o], parameters, residual[o][y][x])   (hw/spec/requantize.h; acc wraps)
 //
-// Layout in DRAM, between layers and at the border: blocked, [n][ceil(c / B)][h][w][B] int8 with B =
-// lane_block(config); the lanes beyond c may hold anything, no layer lets them reach a lane below c. An input that only
-// first convolutions with few channels read may be rows instead, [n][h][w][c]: the load then unfolds kernel_w * c bytes
-// into the lanes.
+// Layout in DRAM, between layers and at the boundary: blocked, [n][ceil(c / B)][h][w][B] int8 with B =
+// lane_block(config); the lanes beyond c may hold any value, on which no lane below c depends. An input that only first
+// convolutions with few channels read may be stored as rows instead, [n][h][w][c]: the load then unfolds kernel_w * c
+// bytes into the lanes.
 #pragma once
 
 #include <algorithm>
@@ -27,19 +27,22 @@
 
 namespace tenon::compiler::accel {
 
+inline constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 enum class LayerKind : uint8_t { kConv2d, kAdd, kGlobalSumPool };
 
 struct RegionTensor {
   std::string name;
   int64_t n = 1, c = 1, h = 1, w = 1;
-  int rank = 4;  // 2: a matrix (n, c) of the model; it lies in memory as a 1x1 map, only its shape's text differs
+  int rank = 4;  // 2: a matrix (n, c) of the model, stored as a 1x1 map
 };
 
 struct Layer {
   std::string name;  // the model's node
-  std::string op;    // composite name, for notes: "accel.conv2d"
+  std::string op;    // the composite's name, for notes: "accel.conv2d"
   LayerKind kind = LayerKind::kConv2d;
-  int input = 0, residual = -1, output = 0;  // indices into Region::tensors; residual exactly where parameters say so
+  int input = 0, residual = -1,
+      output = 0;  // indices into Region::tensors; residual is set exactly where `parameters` says so
 
   int64_t kernel_h = 1, kernel_w = 1, stride_y = 1, stride_x = 1, dilation_y = 1, dilation_x = 1, groups = 1;
   int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
@@ -55,29 +58,29 @@ enum class Layout : uint8_t { kBlocked, kRows };
 struct Region {
   std::string name;
   std::vector<RegionTensor> tensors;
-  std::vector<Layer> layers;         // in an order in which inputs come before their uses
-  std::vector<int> inputs, outputs;  // border tensors, in the order of the region's parameters and results
+  std::vector<Layer> layers;         // in topological order
+  std::vector<int> inputs, outputs;  // boundary tensors, in the order of the region's parameters and results
 };
 
-// Lanes of a block in DRAM. The larger of the two: every vector that the accelerator loads or stores then lies in one
-// block, and a smaller vector is a part of it that MOVE reaches by x_step and offset.
+// Lanes of a block in DRAM. With the larger of the two, every vector that the accelerator loads or stores is inside one
+// block, and MOVE addresses a smaller vector as a part of it by x_step and offset.
 inline int64_t lane_block(const spec::Config& config) { return std::max(config.block_in, config.block_out); }
 
-// The shape of a border tensor as the caller passes it.
-runtime::Shape border_shape(const RegionTensor& tensor, Layout layout, const spec::Config& config);
+// The shape of a boundary tensor as the caller passes it.
+runtime::Shape boundary_shape(const RegionTensor& tensor, Layout layout, const spec::Config& config);
 
-// The layout in which region input or output `tensor` crosses the border: rows where that makes first convolutions
-// cheaper, else blocked. Deterministic, so that partitioning and code generation agree.
-Layout border_layout(const Region& region, int tensor, const spec::Config& config);
+// The layout in which region input or output `tensor` crosses the boundary: rows where this makes first convolutions
+// cheaper, else blocked. The function is deterministic, so that partitioning and code generation agree.
+Layout boundary_layout(const Region& region, int tensor, const spec::Config& config);
 
 // Whether the load of this convolution can unfold the kernel's columns into lanes, and gains by it.
 bool gains_by_unfolding(const Layer& layer, const RegionTensor& input, const spec::Config& config);
 
-// Whether the accelerator takes this layer; the reason where not. Weights are looked at only if there are any.
+// Succeeds if the accelerator supports this layer; the error says why it does not. Absent weights are not checked.
 Status supports(const spec::Config& config, const Layer& layer, const RegionTensor& input, const RegionTensor& output);
 
-// Whether base registers are left for so many inputs and outputs.
-Status fits_border(int64_t tensors, const std::string& region);
+// Fails where the inputs and outputs of a region need more base registers than are available.
+Status check_boundary_tensor_count(int64_t tensors, const std::string& region);
 
 // Checks the region as a whole: indices, shapes, sizes of weights and parameters, supports() of each layer.
 Status validate(const spec::Config& config, const Region& region);

@@ -8,12 +8,6 @@ namespace tenon::compiler::accel {
 
 namespace native = spec::native;
 
-namespace {
-
-constexpr int64_t kMaxRowBytes = 65535;  // what row_bytes holds
-
-}  // namespace
-
 std::vector<InputMove> input_moves(const Contraction& c, const Location& at, const OutputTile& tile, const Chunk& chunk,
                                    const Window& w, Range blocks, int64_t base) {
   native::Move move;
@@ -26,7 +20,7 @@ std::vector<InputMove> input_moves(const Contraction& c, const Location& at, con
   const int64_t pitch = c.width * c.pixel_bytes;
   move.y_step = w.row_step * pitch;
 
-  // Rows above the map are `top`; the first row that is inside gives the offset.
+  // `top` counts the rows above the map; the first row inside determines the offset.
   const int64_t row = tile.rows.begin * c.stride_y - c.pad_top + chunk.kernel_h.begin * c.dilation_y;
   move.top = std::min(row < 0 ? ceil_div(-row, w.row_step) : 0, w.rows);
   const int64_t first_row = row + move.top * w.row_step;
@@ -44,9 +38,9 @@ std::vector<InputMove> input_moves(const Contraction& c, const Location& at, con
     move.vectors = w.rows * w.cols;
     move.rows = move.source_rows = 1;
   }
-  const auto place = [&](int64_t block) {
+  const auto set_address = [&](int64_t block) {
     const int64_t k = col * c.pixel_bytes + c.block_shift(block);
-    const int64_t needed = (move.vectors - 1) * move.x_step + c.block_in;  // bytes from the first vector's first on
+    const int64_t needed = (move.vectors - 1) * move.x_step + c.block_in;  // bytes from the start of the first vector
     const int64_t row_bytes = (whole_rows ? w.rows : 1) * pitch;
     const int64_t inside = std::min(row_bytes - std::max<int64_t>(k, 0), needed + std::min<int64_t>(k, 0));
     move.row_bytes = std::max<int64_t>(0, inside);
@@ -59,8 +53,8 @@ std::vector<InputMove> input_moves(const Contraction& c, const Location& at, con
   const int64_t next = blocks.size() > 1 ? c.block_offset(blocks.begin + 1) - c.block_offset(blocks.begin) : 0;
   const bool even = c.lane_block == c.block_in || c.plane_bytes == c.lane_block;
   if (blocks.size() > 1 && move.rows == 1 && move.source_rows == 1 && !c.unfolded && even) {
-    // One row a block: blocks take the place of rows.
-    place(blocks.begin);
+    // One row per block: the row loop iterates over the blocks.
+    set_address(blocks.begin);
     move.rows = move.source_rows = blocks.size();
     move.y_step = next;
     move.sram_base = base;
@@ -68,7 +62,7 @@ std::vector<InputMove> input_moves(const Contraction& c, const Location& at, con
   }
   std::vector<InputMove> moves;
   for (int64_t block = blocks.begin; block < blocks.end; ++block) {
-    place(block);
+    set_address(block);
     move.sram_base = base + (block - blocks.begin) * per_block;
     moves.push_back({move, {block, block + 1}});
   }
@@ -91,8 +85,8 @@ native::Move dense_move(native::MoveFunction function, int64_t base, int64_t off
   return move;
 }
 
-native::Move piece_move(const Contraction& c, native::MoveFunction function, const Location& at, const OutputTile& tile,
-                        int64_t block, Range rows, Range cols) {
+native::Move subtile_move(const Contraction& c, native::MoveFunction function, const Location& at,
+                          const OutputTile& tile, int64_t block, Range rows, Range cols) {
   const int64_t pitch = c.out_w * c.lane_block, plane = c.out_h * pitch;
   const int64_t parts = c.lane_block / c.block_out, planes = ceil_div(c.out_blocks, parts);
   native::Move move;

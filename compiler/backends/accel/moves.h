@@ -1,5 +1,5 @@
-// Transfers of a tile as MOVE instructions: where the vectors of an input window, a run of constants or a piece of the
-// output lie in DRAM, with as few instructions as their places allow.
+// Transfers of a tile as MOVE instructions: loads of an input window or of constants, and stores of an output sub-tile,
+// with as few instructions as their addresses in DRAM allow.
 #pragma once
 
 #include <vector>
@@ -19,17 +19,17 @@ struct OutputTile {
 // The input vectors of a chunk of a tile, for the scratchpad from element `base` on, block after block.
 struct InputMove {
   spec::native::Move move;
-  Range blocks;  // that it brings
+  Range blocks;  // that it loads
 };
 std::vector<InputMove> input_moves(const Contraction& c, const Location& at, const OutputTile& tile, const Chunk& chunk,
                                    const Window& w, Range blocks, int64_t base);
 
-// `count` elements of constants without gaps: as few rows as the fields and the count allow.
+// `count` contiguous elements of constants, in as few rows as the fields and the count allow.
 spec::native::Move dense_move(spec::native::MoveFunction function, int64_t base, int64_t offset, int64_t count,
                               int64_t element, int64_t unit);
 
-// A piece of a block's outputs, and a blocked tensor of the output's shape.
-spec::native::Move piece_move(const Contraction& c, spec::native::MoveFunction function, const Location& at,
-                              const OutputTile& tile, int64_t block, Range rows, Range cols);
+// A transfer between a sub-tile of a block's outputs and a blocked tensor of the output's shape.
+spec::native::Move subtile_move(const Contraction& c, spec::native::MoveFunction function, const Location& at,
+                                const OutputTile& tile, int64_t block, Range rows, Range cols);
 
 }  // namespace tenon::compiler::accel

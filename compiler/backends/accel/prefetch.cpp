@@ -13,10 +13,10 @@ namespace {
 
 namespace native = spec::native;
 
-// How far a load may move, in operations: bounds the pass.
+// The maximum distance that a load moves, in operations: bounds the time of the pass.
 constexpr size_t kMaxDistance = 1000;
 constexpr std::array<int64_t, 4> kLeads{1000, 2000, 4000, 8000};
-constexpr size_t kMaxInstructions = 30000;  // of a program that is simulated for each choice
+constexpr size_t kMaxInstructions = 30000;  // of a program that is simulated once per lead
 
 bool moves(const spec::Instruction& instruction, Prefetch which) {
   const auto* move = std::get_if<native::Move>(&instruction);

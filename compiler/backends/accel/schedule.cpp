@@ -11,26 +11,26 @@
 namespace tenon::compiler::accel {
 namespace {
 
-// Candidates of a layer that are simulated on their own, and those of them that are simulated in pairs.
+// The number of candidates of a layer that are simulated alone, and of those that are simulated in pairs.
 constexpr size_t kCandidates = 48, kKept = 16;
-// Instructions that may be simulated for each layer: its candidates, then its pairs.
+// The budget of simulated instructions per layer: for its candidates, then for its pairs.
 constexpr double kCandidateBudget = 15000, kPairBudget = 40000;
 
-using Choice = std::pair<const Operands*, const Tiling*>;
+using TiledLayer = std::pair<const Operands*, const Tiling*>;
 
 // Cycles of layers on an accelerator that is otherwise idle.
-double simulate(const spec::Config& config, std::initializer_list<Choice> layers) {
+double simulate(const spec::Config& config, std::initializer_list<TiledLayer> layers) {
   TileProgram sketch(config, true);
   uint32_t index = 0;
   for (const auto& [operands, tiling] : layers) sketch.emit(index++, *operands, *tiling);
   return simulate(config, prefetched(config, sketch.ops(), Prefetch::kConstants, 2000));
 }
 
-// A candidate, and the cheapest way to it.
+// A candidate, and the cheapest path to it.
 struct Node {
   Tiling tiling;
-  double alone = 0;  // cycles of this layer on its own
-  double path = 0;   // cycles of all layers up to here
+  double alone = 0;  // cycles of this layer alone
+  double path = 0;   // cycles of all layers up to candidates
   size_t before = 0;
 };
 
@@ -41,30 +41,30 @@ std::vector<Tiling> choose_tilings(const spec::Config& config, const std::vector
   for (size_t i = 0; i < layers.size(); ++i) {
     const Operands& layer = layers[i];
     const Contraction c = contraction(config, layer.layer, layer.input, layer.output, layer.rows_input);
-    std::vector<Node>& here = nodes.emplace_back();
+    std::vector<Node>& candidates = nodes.emplace_back();
     double total = 0;
     for (const Tiling& tiling : candidate_tilings(config, c, kCandidates)) {
       total += tiling.instructions;
-      if (here.empty() || total <= kCandidateBudget) here.push_back({.tiling = tiling});
+      if (candidates.empty() || total <= kCandidateBudget) candidates.push_back({.tiling = tiling});
     }
-    if (here.size() == 1) {  // nothing to choose, or too long to simulate: the estimate decides
-      here[0].alone = here[0].tiling.cycles;
+    if (candidates.size() == 1) {  // a single candidate, or too long to simulate: the estimate is used
+      candidates[0].alone = candidates[0].tiling.cycles;
     } else {
-      for (Node& node : here) node.alone = simulate(config, {{&layer, &node.tiling}});
-      std::ranges::stable_sort(here, {}, &Node::alone);
+      for (Node& node : candidates) node.alone = simulate(config, {{&layer, &node.tiling}});
+      std::ranges::stable_sort(candidates, {}, &Node::alone);
     }
-    const double kept = std::sqrt(kPairBudget / (2 * here[0].tiling.instructions));
-    here.resize(std::min({here.size(), kKept, static_cast<size_t>(std::max(1.0, kept))}));
+    const double kept = std::sqrt(kPairBudget / (2 * candidates[0].tiling.instructions));
+    candidates.resize(std::min({candidates.size(), kKept, static_cast<size_t>(std::max(1.0, kept))}));
     if (i == 0) {
-      for (Node& node : here) node.path = node.alone;
+      for (Node& node : candidates) node.path = node.alone;
       continue;
     }
     const std::vector<Node>& last = nodes[i - 1];
-    for (Node& node : here) {
+    for (Node& node : candidates) {
       node.path = std::numeric_limits<double>::infinity();
       for (size_t k = 0; k < last.size(); ++k) {
         double both = last[k].alone + node.alone;
-        if (here.size() > 1 || last.size() > 1) {  // else there is but one path
+        if (candidates.size() > 1 || last.size() > 1) {  // otherwise there is only one path
           both = simulate(config, {{&layers[i - 1], &last[k].tiling}, {&layer, &node.tiling}});
         }
         const double path = last[k].path + both - last[k].alone;

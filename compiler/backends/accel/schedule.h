@@ -1,10 +1,10 @@
-// Which tiling each layer of a region gets.
+// Selects the tiling of each layer of a region.
 //
-// Semantics: of a few candidates a layer (candidate_tilings) the sequence whose cycles are least, by the cycle model of
-// the accelerator (sim/timing). A layer's cost depends on the one before: its loads begin while that one still
-// computes. So the cost of a pair is what the second adds to a program of the first, and the cheapest path through the
-// layers is found by dynamic programming. Deterministic: a bound on simulated instructions, no clock, limits the
-// candidates.
+// Semantics: of a few candidates per layer (candidate_tilings) the sequence with the fewest cycles by the cycle model
+// of the accelerator (sim/timing). A layer's cost depends on its predecessor, during which its loads begin. So the cost
+// of a pair is the cycles that the second layer adds to a program of the first, and dynamic programming finds the
+// cheapest path through the layers. The result is deterministic: a bound on simulated instructions, not on time, limits
+// the candidates.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,6 @@
-// Regions of a scratchpad, handed out in a ring: the oldest go first, across tiles and layers alike, so that the next
-// tile's or layer's loads find a region that has long been read. What is still there need not be loaded again.
+// Ring allocation of a scratchpad: address ranges are reused oldest first, across tiles and layers alike, so that the
+// loads of the next tile or layer get a range whose readers have finished. Data that is still resident is not loaded
+// again.
 #pragma once
 
 #include <array>
@@ -11,15 +12,15 @@ namespace tenon::compiler::accel {
 
 class ScratchpadRing {
  public:
-  using Key = std::array<int64_t, 8>;  // what a region holds
-  struct Place {
+  using Key = std::array<int64_t, 8>;  // identifies the contents of a range
+  struct Allocation {
     int64_t base = 0;
-    bool held = false;  // it is there already
+    bool resident = false;  // the contents are loaded already
   };
 
   explicit ScratchpadRing(int64_t depth) : depth_(depth) {}
 
-  // A region whose contents nobody asks for later.
+  // A range whose contents are not looked up later.
   int64_t take(int64_t size) {
     assert(size >= 1 && size <= depth_);
     if (next_ + size > depth_) next_ = 0;
@@ -29,8 +30,8 @@ class ScratchpadRing {
     return base;
   }
 
-  // The region that holds `key`; taken if there is none. The caller fills it unless it is held.
-  Place find_or_take(const Key& key, int64_t size) {
+  // The range that holds `key`, allocated if there is none. The caller fills it unless it is resident.
+  Allocation find_or_take(const Key& key, int64_t size) {
     for (const Held& h : held_) {
       if (h.key == key && h.size == size) return {h.base, true};
     }

@@ -15,44 +15,45 @@ std::vector<TargetPattern> patterns(const spec::Config& config) {
     return supports(config, translated->layer, translated->input, translated->output);
   };
   const GraphPattern c = constant();
-  const auto requantize = [&](GraphPattern product) { return op("requantize", {std::move(product), c, c, c}); };
+  const auto requantize = [&](GraphPattern product) { return op(ops::kRequantize, {std::move(product), c, c, c}); };
   const auto requantize_add = [&](GraphPattern product) {
-    return op("requantize_add", {std::move(product), c, c, c, any()});
+    return op(ops::kRequantizeAdd, {std::move(product), c, c, c, any()});
   };
-  const GraphPattern conv = op("conv2d", {any(), c});
+  const GraphPattern conv = op(ops::kConv2d, {any(), c});
   std::vector<TargetPattern> rows{{"accel.conv2d", requantize(conv), accepts},
                                   {"accel.conv2d_add", requantize_add(conv), accepts}};
-  // A row each: where a flattened value has other users, the last one still matches.
-  for (const GraphPattern& x : {op("flatten", {any()}), op("reshape", {any()}), any()}) {
-    rows.push_back({"accel.dense", requantize(op("dense", {x, c})), accepts});
-    rows.push_back({"accel.dense_add", requantize_add(op("dense", {x, c})), accepts});
+  // One row per form: the last one still matches where a flattened value has other users.
+  for (const GraphPattern& x : {op(ops::kFlatten, {any()}), op(ops::kReshape, {any()}), any()}) {
+    rows.push_back({"accel.dense", requantize(op(ops::kDense, {x, c})), accepts});
+    rows.push_back({"accel.dense_add", requantize_add(op(ops::kDense, {x, c})), accepts});
   }
-  rows.push_back({"accel.add", requantize_add(op("cast", {any()})), accepts});
-  rows.push_back({"accel.global_sum_pool", requantize(op("global_sum_pool", {any()})), accepts});
+  rows.push_back({"accel.add", requantize_add(op(ops::kCast, {any()})), accepts});
+  rows.push_back({"accel.global_sum_pool", requantize(op(ops::kGlobalSumPool, {any()})), accepts});
   return rows;
 }
 
-// A region's values each take a base register.
+// Each parameter and result of a region needs a base register.
 Status fits(const Function& region) {
   int64_t results = 1;
   if (const auto* packed =
           region.body.bindings.empty() ? nullptr : std::get_if<Tuple>(&region.body.bindings.back().value)) {
     results = static_cast<int64_t>(packed->fields.size());
   }
-  return fits_border(static_cast<int64_t>(region.params.size()) + results, "region");
+  return check_boundary_tensor_count(static_cast<int64_t>(region.params.size()) + results, "region");
 }
 
-Expected<Border> border(const spec::Config& config, Context& context, const Module& module, const Function& function) {
+Expected<Boundary> boundary(const spec::Config& config, Context& context, const Module& module,
+                            const Function& function) {
   TENON_TRY_ASSIGN(region, translate_region(context, module, "region", function));
-  const auto layout = [&](int tensor) -> BorderLayout {
+  const auto layout = [&](int tensor) -> BoundaryLayout {
     const std::string plain = region->tensors[tensor].rank == 4 ? "NCHW" : "NC";
-    if (border_layout(*region, tensor, config) == Layout::kRows) return {plain, "NHWC"};
+    if (boundary_layout(*region, tensor, config) == Layout::kRows) return {plain, "NHWC"};
     return {plain, fmt::format("{}{}c", plain, lane_block(config))};
   };
-  Border border;
-  for (const int tensor : region->inputs) border.params.push_back(layout(tensor));
-  for (const int tensor : region->outputs) border.results.push_back(layout(tensor));
-  return border;
+  Boundary boundary;
+  for (const int tensor : region->inputs) boundary.params.push_back(layout(tensor));
+  for (const int tensor : region->outputs) boundary.results.push_back(layout(tensor));
+  return boundary;
 }
 
 }  // namespace
@@ -63,14 +64,14 @@ Target make_target(const spec::Config& config, const CompileOptions& options) {
   target.documentation = fmt::format("the generated accelerator, configuration {}", config.name);
   target.patterns = patterns(config);
   target.fits = [](Context&, const Module&, const Function& region) { return fits(region); };
-  target.border = [config](Context& context, const Module& module, const Function& region) {
-    return border(config, context, module, region);
+  target.boundary = [config](Context& context, const Module& module, const Function& region) {
+    return boundary(config, context, module, region);
   };
   target.generate = [config, options](Context& context, const Module& module, Symbol name,
-                                      const Function& function) -> Expected<Kernel> {
+                                      const Function& function) -> Expected<RegionKernel> {
     TENON_TRY_ASSIGN(region, translate_region(context, module, context.name(name), function));
     TENON_TRY_ASSIGN(program, compile(config, *region, options));
-    // Regions that arrive ready may have borders of another target or configuration.
+    // Regions that were partitioned before may have boundaries for another target or configuration.
     for (size_t i = 0; i < program->inputs.size(); ++i) {
       const auto shape = function.type(function.params[i]).tensor()->shape();
       if (shape == program->inputs[i].shape) continue;

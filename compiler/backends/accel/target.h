@@ -1,4 +1,5 @@
-// The accelerator as a target of partitioning: which operators it takes, and from regions of the IR to programs.
+// The accelerator as a target of partitioning: the operators that it supports, and code generation for regions of the
+// IR.
 #pragma once
 
 #include "compiler/backends/accel/compile.h"
@@ -6,16 +7,16 @@
 
 namespace tenon::compiler::accel {
 
-// What `config` takes:
+// The patterns that `config` supports:
 //   accel.conv2d           requantize(conv2d(x, constant), constants)
 //   accel.conv2d_add       requantize_add(conv2d(x, constant), constants, residual)
 //   accel.dense            requantize(dense(x, constant), constants), x perhaps flattened: then it is a convolution
-//   whose
-//                          kernel is the whole map
+//                          whose kernel is the whole map
 //   accel.dense_add        the same with a residual
 //   accel.add              requantize_add(cast(x), constants, residual)
 //   accel.global_sum_pool  requantize(global_sum_pool(x), constants)
-// Shapes must be static; supports() has the other limits. Values cross the border as border_layout() says.
+// Shapes must be static; supports() checks the other limits. Values cross the boundary in the layout of
+// boundary_layout().
 Target make_target(const spec::Config& config, const CompileOptions& options = {});
 
 }  // namespace tenon::compiler::accel

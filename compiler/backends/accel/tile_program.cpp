@@ -73,9 +73,9 @@ class TileProgram::LayerEmitter {
     });
     const int64_t par = load_parameters(tile.blocks);
     for (int64_t block = tile.blocks.begin; block < tile.blocks.end; ++block) {
-      for_ranges(tile.rows.size(), t_.piece_rows, [&](Range rows) {
-        for_ranges(tile.cols.size(), t_.piece_cols,
-                   [&](Range cols) { emit_piece(tile, block, rows, cols, acc, par + block - tile.blocks.begin); });
+      for_ranges(tile.rows.size(), t_.subtile_rows, [&](Range rows) {
+        for_ranges(tile.cols.size(), t_.subtile_cols,
+                   [&](Range cols) { emit_subtile(tile, block, rows, cols, acc, par + block - tile.blocks.begin); });
       });
     }
   }
@@ -126,17 +126,17 @@ class TileProgram::LayerEmitter {
   }
 
   int64_t load_input(const OutputTile& tile, const Chunk& chunk, const Window& w, Range blocks) {
-    const auto [base, held] = p_.inp_.find_or_take({index_, tile.image, tile.rows.begin, tile.cols.begin, blocks.begin,
-                                                    chunk.kernel_h.begin, chunk.kernel_w.begin, 0},
-                                                   blocks.size() * w.rows * w.cols);
-    if (held) return base;
+    const auto [base, resident] = p_.inp_.find_or_take({index_, tile.image, tile.rows.begin, tile.cols.begin,
+                                                        blocks.begin, chunk.kernel_h.begin, chunk.kernel_w.begin, 0},
+                                                       blocks.size() * w.rows * w.cols);
+    if (resident) return base;
     for (const InputMove& part : input_moves(c_, operands_.input_at, tile, chunk, w, blocks, base)) {
       push(part.move, [&] { return fmt::format("load inp {} {}", part.blocks.str(), text(tile, chunk)); });
     }
     return base;
   }
 
-  // The place of a block's weights among those of the tile.
+  // The index of a block's weights among the tile's weights.
   int64_t weight_index(Range blocks, int64_t block, const Chunk& chunk) const {
     if (!c_.shared) return (block - blocks.begin) * chunk.steps.size() * chunk.kernel_h.size() * chunk.kernel_w.size();
     return c_.block_in > c_.block_out && blocks.size() > 1 ? block % c_.out_per_in() : 0;
@@ -154,8 +154,8 @@ class TileProgram::LayerEmitter {
     }
     const auto [offset, size] = cached;
     const int64_t element = c_.block_in * c_.block_out, count = size / element;
-    const auto [base, held] = p_.wgt_.find_or_take({offset}, count);
-    if (held) return base;
+    const auto [base, resident] = p_.wgt_.find_or_take({offset}, count);
+    if (resident) return base;
     push(dense_move(native::MoveFunction::kWgt, base, offset, count, element, c_.block_in), [&] {
       return fmt::format("load wgt out {} in {} kernel {}x{}", blocks.str(), chunk.steps.str(), chunk.kernel_h.str(),
                          chunk.kernel_w.str());
@@ -163,7 +163,7 @@ class TileProgram::LayerEmitter {
     return base;
   }
 
-  // The place of constants that `pack` makes; a sketch has but their room.
+  // The offset of the constants that `pack` makes; a sketch only reserves their size.
   template <class F>
   int64_t constant(int64_t size, const F& pack) {
     if (p_.sketch_) return p_.constants_.reserve(size);
@@ -180,24 +180,24 @@ class TileProgram::LayerEmitter {
       cached.first = constant(cached.second, [&] { return pack_parameters(c_, operands_, blocks); });
     }
     const int64_t offset = cached.first;
-    const auto [base, held] = p_.par_.find_or_take({offset}, blocks.size());
-    if (held) return base;
+    const auto [base, resident] = p_.par_.find_or_take({offset}, blocks.size());
+    if (resident) return base;
     push(dense_move(native::MoveFunction::kPar, base, offset, blocks.size(), element, c_.block_out),
          [&] { return fmt::format("load par out {}", blocks.str()); });
     return base;
   }
 
-  void emit_piece(const OutputTile& tile, int64_t block, Range rows, Range cols, int64_t acc, int64_t par) {
-    const auto where = [&] {
+  void emit_subtile(const OutputTile& tile, int64_t block, Range rows, Range cols, int64_t acc, int64_t par) {
+    const auto extent_text = [&] {
       return fmt::format("out {} rows {} cols {}", block, shifted(rows, tile.rows), shifted(cols, tile.cols));
     };
     const spec::LayerParameters& parameters = operands_.layer.parameters;
     const int64_t size = rows.size() * cols.size();
     native::Requantize rq;
     if (c_.residual) {
-      native::Move load = piece_move(c_, native::MoveFunction::kRes, operands_.residual_at, tile, block, rows, cols);
+      native::Move load = subtile_move(c_, native::MoveFunction::kRes, operands_.residual_at, tile, block, rows, cols);
       load.sram_base = rq.res_base = p_.res_.take(size);
-      push(load, [&] { return "load res " + where(); });
+      push(load, [&] { return "load res " + extent_text(); });
       rq.residual = 1;
       rq.res_pitch = rows.size() > 1 ? cols.size() : 0;
       rq.r_zero = parameters.r_zero;
@@ -217,10 +217,10 @@ class TileProgram::LayerEmitter {
     rq.zero = parameters.zero;
     rq.lo = parameters.lo;
     rq.hi = parameters.hi;
-    push(rq, [&] { return "requantize " + where(); });
-    native::Move store = piece_move(c_, native::MoveFunction::kOut, operands_.output_at, tile, block, rows, cols);
+    push(rq, [&] { return "requantize " + extent_text(); });
+    native::Move store = subtile_move(c_, native::MoveFunction::kOut, operands_.output_at, tile, block, rows, cols);
     store.sram_base = rq.out_base;
-    push(store, [&] { return "store " + where(); });
+    push(store, [&] { return "store " + extent_text(); });
   }
 
   static std::string shifted(Range range, Range tile) {

@@ -1,5 +1,5 @@
-// The tile program: a region as a sequence of loads, matrix products, requantizations and stores over explicit regions
-// of the scratchpads. Instructions have no tokens yet (tokens.h adds them); program order is the meaning.
+// The tile program: a region as a sequence of loads, matrix products, requantizations and stores over explicit address
+// ranges of the scratchpads. Instructions have no tokens yet (tokens.h adds them); program order defines the meaning.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ struct TileOp {
   std::string text;  // "load inp steps 0..3 rows 0..13 cols 0..55"
 };
 
-// Emits layers one after the other; the scratchpads' contents go on from layer to layer.
+// Emits layers in sequence; the contents of the scratchpads persist from layer to layer.
 class TileProgram {
  public:
-  // A sketch has the instructions, but neither constants nor texts: for those who only want to know how long it runs.
+  // A sketch has the instructions, but neither constants nor texts, which the cycle model does not need.
   explicit TileProgram(const spec::Config& config, bool sketch = false);
 
   void emit(uint32_t layer_index, const Operands& operands, const Tiling& tiling);

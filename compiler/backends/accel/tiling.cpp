@@ -12,12 +12,12 @@ namespace {
 using spec::Memory;
 
 // Field limits (hw/spec/isa.h) that a smaller tile satisfies.
-constexpr int64_t kMaxExtent = 1023, kMaxFactor = 4095, kMaxRowBytes = 65535;
+constexpr int64_t kMaxExtent = 1023, kMaxFactor = 4095;
 
 // Cycles that an instruction and a row of a transfer cost beyond their work; estimates that only rank tilings.
 constexpr double kInstructionCycles = 8, kRowCycles = 2, kLatency = 60, kTrafficWeight = 0.02;
 
-// Sizes worth trying for a dimension: equal parts, as parts of unequal size waste the last one; down to 1.
+// The candidate sizes of a dimension: equal parts, as a smaller last part wastes cycles; down to 1.
 std::vector<int64_t> sizes(int64_t extent) {
   std::vector<int64_t> list;
   for (int64_t parts = 1; parts < 2 * extent; parts = parts < 8 ? parts + 1 : parts + parts / 2) {
@@ -35,17 +35,17 @@ class Search {
   std::vector<Tiling> run(size_t count) {
     search();
     const auto cheaper = [](const Tiling& a, const Tiling& b) { return a.cycles < b.cycles; };
-    std::stable_sort(all_.begin(), all_.end(), cheaper);
-    // The best of each way to cut the reduction and the outputs and the best of each shape of a tile, in turn: the very
-    // best alone are nearly the same tiling.
-    std::vector<Tiling> chosen{all_.front()};
-    std::set<std::array<int64_t, 3>> loops{loop_kind(all_.front())}, shapes{shape_kind(all_.front())};
-    auto loop = all_.begin(), shape = all_.begin();
-    while (chosen.size() < count && (loop != all_.end() || shape != all_.end())) {
-      while (loop != all_.end() && !loops.insert(loop_kind(*loop)).second) ++loop;
-      if (loop != all_.end()) chosen.push_back(*loop);
-      while (shape != all_.end() && !shapes.insert(shape_kind(*shape)).second) ++shape;
-      if (shape != all_.end() && chosen.size() < count) chosen.push_back(*shape);
+    std::stable_sort(tilings_.begin(), tilings_.end(), cheaper);
+    // Alternately the best tiling of each split of reduction and outputs, and the best of each tile shape: the overall
+    // best tilings are nearly identical.
+    std::vector<Tiling> chosen{tilings_.front()};
+    std::set<std::array<int64_t, 3>> loops{loop_kind(tilings_.front())}, shapes{shape_kind(tilings_.front())};
+    auto loop = tilings_.begin(), shape = tilings_.begin();
+    while (chosen.size() < count && (loop != tilings_.end() || shape != tilings_.end())) {
+      while (loop != tilings_.end() && !loops.insert(loop_kind(*loop)).second) ++loop;
+      if (loop != tilings_.end()) chosen.push_back(*loop);
+      while (shape != tilings_.end() && !shapes.insert(shape_kind(*shape)).second) ++shape;
+      if (shape != tilings_.end() && chosen.size() < count) chosen.push_back(*shape);
     }
     return chosen;
   }
@@ -57,10 +57,10 @@ class Search {
   void search() {
     // The whole kernel in one chunk, if that fits at all; else some of its rows, else some columns of one row.
     for (const int64_t kh : sizes(c_.kernel_h)) {
-      if (try_kernel(kh, std::min(c_.kernel_w, kMaxExtent)); !all_.empty()) return;
+      if (try_kernel(kh, std::min(c_.kernel_w, kMaxExtent)); !tilings_.empty()) return;
     }
     for (const int64_t kw : sizes(c_.kernel_w)) {
-      if (try_kernel(1, kw); !all_.empty()) return;
+      if (try_kernel(1, kw); !tilings_.empty()) return;
     }
     assert(false && "tiles of one vector fit every configuration");
   }
@@ -68,7 +68,8 @@ class Search {
   void try_kernel(int64_t kernel_h, int64_t kernel_w) {
     for (const int64_t steps : sizes(c_.steps)) {
       for (const int64_t blocks : sizes(c_.out_blocks)) {
-        if (c_.diagonal && steps < c_.steps && blocks > 1) continue;  // a part of each block's inputs is no interval
+        if (c_.diagonal && steps < c_.steps && blocks > 1)
+          continue;  // a part of each block's inputs is not an interval
         if (blocks > depth(Memory::kPar)) continue;
         if (chunk_weights(c_, blocks, steps, kernel_h, kernel_w) > depth(Memory::kWgt)) continue;
         for (const int64_t rows : sizes(c_.out_h)) {
@@ -104,14 +105,14 @@ class Search {
         (t.cols == 1 || col_factor <= kMaxFactor) && (t.steps == 1 || t.kernel_h * t.kernel_w <= kMaxFactor);
     if (!factors) return;
 
-    // Two pieces at a time, so that one is stored while the next is requantized.
+    // Two sub-tiles at a time, so that one is stored while the next is requantized.
     int64_t piece = depth(Memory::kOut);
     if (c_.residual) piece = std::min(piece, depth(Memory::kRes));
     piece = std::max<int64_t>(1, piece / 2);
-    t.piece_cols = std::min(t.cols, piece);
-    t.piece_rows = t.piece_cols < t.cols ? 1 : std::min(t.rows, piece / t.cols);
+    t.subtile_cols = std::min(t.cols, piece);
+    t.subtile_rows = t.subtile_cols < t.cols ? 1 : std::min(t.rows, piece / t.cols);
     t.cycles = cost(t, w, in_blocks, in_vectors);
-    all_.push_back(t);
+    tilings_.push_back(t);
   }
 
   double cost(Tiling& t, const Window& w, int64_t in_blocks, int64_t in_vectors) const {
@@ -130,7 +131,7 @@ class Search {
         static_cast<double>(in_blocks) * (kInstructionCycles + kRowCycles * static_cast<double>(w.rows));
     const double weight_load = static_cast<double>(weights * c_.block_in * c_.block_out) / bus + kInstructionCycles;
     const auto fits = [&](double amount, Memory memory) { return amount <= static_cast<double>(depth(memory)); };
-    // How often each chunk is loaded: what the ring still holds is not loaded again.
+    // The count of loads of each chunk: data that is still resident in the ring is not loaded again.
     const auto inputs = static_cast<double>(in_vectors), wgt = static_cast<double>(weights);
     const bool keeps_input =
         t.weights_outer ? fits(inputs * chunks * tiles_s, Memory::kInp) : fits(inputs * chunks, Memory::kInp);
@@ -139,8 +140,8 @@ class Search {
     const double input_loads = chunks * tiles_s * (keeps_input && !c_.diagonal ? 1 : tiles_o);
     const double weight_loads = c_.shared ? 1 : chunks * tiles_o * (keeps_weights ? 1 : tiles_s);
     const auto outputs = static_cast<double>(c_.n * c_.out_h * c_.out_w * c_.out_blocks);
-    const double pieces =
-        tiles_s * static_cast<double>(c_.out_blocks * ceil_div(t.rows, t.piece_rows) * ceil_div(t.cols, t.piece_cols));
+    const double pieces = tiles_s * static_cast<double>(c_.out_blocks * ceil_div(t.rows, t.subtile_rows) *
+                                                        ceil_div(t.cols, t.subtile_cols));
     const double store = outputs * static_cast<double>(c_.block_out) / bus + kInstructionCycles * pieces;
     const double requantize = outputs + kInstructionCycles * pieces;
     t.instructions = tiles * chunks * static_cast<double>(t.out_blocks) + static_cast<double>(in_blocks) * input_loads +
@@ -148,12 +149,12 @@ class Search {
     const double read = input_load * input_loads + weight_load * weight_loads + (c_.residual ? store : 0);
 
     double total = std::max({gemm, read, store, requantize});
-    // What cannot be double buffered runs one after the other.
+    // Work that cannot be double buffered is sequential.
     if (!fits(2 * inputs, Memory::kInp) && tiles * chunks > 1) total += std::min(gemm, input_load * input_loads);
     if (!fits(2 * wgt, Memory::kWgt) && !keeps_weights) total += std::min(gemm, weight_load * weight_loads);
     if (!fits(2.0 * static_cast<double>(t.out_blocks * t.rows * t.cols), Memory::kAcc) && tiles > 1)
       total += std::min(gemm, requantize);
-    // Filling and draining the pipeline; of equal ones the one with less traffic.
+    // The cost of filling and draining the pipeline; less traffic breaks ties.
     return total + kTrafficWeight * (read + store) + kLatency + input_load + weight_load + requantize / tiles +
            store / pieces;
   }
@@ -162,7 +163,7 @@ class Search {
 
   const spec::Config& config_;
   const Contraction& c_;
-  std::vector<Tiling> all_;
+  std::vector<Tiling> tilings_;
 };
 
 }  // namespace

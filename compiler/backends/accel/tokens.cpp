@@ -13,9 +13,9 @@ using spec::kEngines;
 using spec::Memory;
 
 constexpr int kNone = -1;
-using Clock = std::array<int, kEngines>;  // by engine: the latest instruction that is over; kNone for none
+using Clock = std::array<int, kEngines>;  // by engine: the latest finished instruction; kNone for none
 
-// Room for the pushes that may join after the limit is met: see derive_tokens.
+// Leaves room for the pushes that may follow after the limit is reached: see derive_tokens.
 constexpr int kOutstandingLimit = spec::kMaxTokens - 15;
 
 // The accesses so far to one memory: for each interval the last write and, by engine, the last read since.
@@ -40,7 +40,7 @@ class History {
       State state;
       state.writer = instruction;
       it->second = state;
-      marks_.erase(std::next(it), end);
+      intervals_.erase(std::next(it), end);
     }
   }
 
@@ -56,15 +56,15 @@ class History {
   }
   using Map = std::map<uint64_t, State>;  // the state from this key up to the next
 
-  // Makes a mark at `at` and returns it.
+  // Splits the interval that contains `at` there, and returns the part that begins at `at`.
   Map::iterator split(uint64_t at) {
-    auto it = marks_.lower_bound(at);
-    if (it != marks_.end() && it->first == at) return it;
-    const State state = it == marks_.begin() ? State{} : std::prev(it)->second;
-    return marks_.emplace_hint(it, at, state);
+    auto it = intervals_.lower_bound(at);
+    if (it != intervals_.end() && it->first == at) return it;
+    const State state = it == intervals_.begin() ? State{} : std::prev(it)->second;
+    return intervals_.emplace_hint(it, at, state);
   }
 
-  Map marks_;
+  Map intervals_;
 };
 
 // One wait: the instructions of an engine pair, both ascending.
@@ -92,7 +92,7 @@ void set_wait(spec::Instruction& instruction, Engine producer) {
 void derive_tokens(const spec::Config& config, std::span<spec::Instruction> program) {
   Clock none;
   none.fill(kNone);
-  std::vector<Clock> done(program.size(), none);  // what is over when instruction i is
+  std::vector<Clock> done(program.size(), none);  // the instructions that have finished when instruction i has
   Clock latest = none;                            // the last instruction so far of each engine
   std::map<std::pair<Memory, int>, History> histories;
   std::array<std::array<std::vector<Edge>, kEngines>, kEngines> edges;
@@ -100,9 +100,9 @@ void derive_tokens(const spec::Config& config, std::span<spec::Instruction> prog
   for (int i = 0; i < static_cast<int>(program.size()); ++i) {
     if (std::holds_alternative<spec::native::Finish>(program[i])) continue;
     const int engine = static_cast<int>(spec::engine_of(program[i]));
-    Clock known = latest[engine] == kNone ? none : done[latest[engine]];
+    Clock finished = latest[engine] == kNone ? none : done[latest[engine]];
 
-    Clock needed = none;  // the latest conflict by engine: an engine's earlier instructions are over before
+    Clock needed = none;  // the latest conflict by engine: an engine finishes its instructions in order
     for (const Access& access : accesses(config, program[i])) {
       if (access.begin >= access.end) continue;
       histories[{access.memory, access.base}].access(access, i, engine, [&](int j) {
@@ -110,25 +110,25 @@ void derive_tokens(const spec::Config& config, std::span<spec::Instruction> prog
         latest_conflict = std::max(latest_conflict, j);
       });
     }
-    // Latest first: what it implies need not be waited for; nothing that is earlier can imply it.
+    // Latest first: a wait implies waits for earlier instructions, never for later ones.
     std::array<int, kEngines> order;
     for (int e = 0; e < kEngines; ++e) order[e] = e;
     std::sort(order.begin(), order.end(), [&](int a, int b) { return needed[a] > needed[b]; });
     for (const int e : order) {
-      if (e == engine || needed[e] <= known[e]) continue;
+      if (e == engine || needed[e] <= finished[e]) continue;
       auto& pair = edges[e][engine];
-      // Pushes that are not yet taken just behind `needed`, if instructions ran in program order.
-      const auto taken = std::upper_bound(pair.begin(), pair.end(), needed[e],
-                                          [](int at, const Edge& edge) { return at < edge.consumer; });
-      if (pair.end() - taken >= kOutstandingLimit) needed[e] = latest[e];
+      // Tokens that are not yet popped directly after `needed`, if instructions run in program order.
+      const auto popped = std::upper_bound(pair.begin(), pair.end(), needed[e],
+                                           [](int at, const Edge& edge) { return at < edge.consumer; });
+      if (pair.end() - popped >= kOutstandingLimit) needed[e] = latest[e];
       assert(pair.empty() || (pair.back().producer < needed[e] && pair.back().consumer < i));
       pair.push_back({needed[e], i});
       set_signal(program[needed[e]], static_cast<Engine>(engine));
       set_wait(program[i], static_cast<Engine>(e));
-      for (int k = 0; k < kEngines; ++k) known[k] = std::max(known[k], done[needed[e]][k]);
+      for (int k = 0; k < kEngines; ++k) finished[k] = std::max(finished[k], done[needed[e]][k]);
     }
-    known[engine] = i;
-    done[i] = known;
+    finished[engine] = i;
+    done[i] = finished;
     latest[engine] = i;
   }
 }

@@ -14,9 +14,9 @@ namespace {
 
 Expected<RegionTensor> region_tensor(Context& context, const Function& function, const Atom& atom) {
   const auto* var = std::get_if<VarId>(&atom);
-  if (!var) return error("an activation is a constant: constants are taken only as weights");
+  if (!var) return error("an activation is a constant: constants are supported only as weights");
   const TensorType* type = function.type(*var).tensor();
-  if (!type) return error("an operand is no tensor");
+  if (!type) return error("an operand is not a tensor");
   if (type->dtype != DType::kI8) return error(fmt::format("a tensor is {}, must be i8", runtime::name(type->dtype)));
   const auto shape = type->shape();
   if (!shape) {
@@ -36,7 +36,7 @@ Expected<RegionTensor> region_tensor(Context& context, const Function& function,
   return tensor;
 }
 
-// What a group consists of.
+// The operators of a group.
 struct Parts {
   const Apply* product = nullptr;  // conv2d, dense, cast or global_sum_pool
   const Apply* requantize = nullptr;
@@ -51,11 +51,11 @@ Parts find_parts(const Function& function, std::span<const size_t> bindings) {
     const Binding& binding = function.body.bindings[i];
     const auto* apply = std::get_if<Apply>(&binding.value);
     assert(apply);
-    const std::string& name = apply->op->name;
-    if (name == "requantize" || name == "requantize_add") {
+    const Operator& op = *apply->op;
+    if (op.is(ops::kRequantize) || op.is(ops::kRequantizeAdd)) {
       parts.requantize = apply;
       parts.result = binding.var;
-    } else if (name == "flatten" || name == "reshape") {
+    } else if (op.is(ops::kFlatten) || op.is(ops::kReshape)) {
       parts.flatten = apply;
     } else {
       parts.product = apply;
@@ -90,7 +90,7 @@ Status fill_requantization(const Module& module, const Apply& requantize, Layer&
   p.zero = static_cast<int8_t>(get("zero"));
   p.lo = static_cast<int8_t>(get("lo"));
   p.hi = static_cast<int8_t>(get("hi"));
-  p.residual = requantize.op->name == "requantize_add";
+  p.residual = requantize.op->is(ops::kRequantizeAdd);
   if (p.residual) {
     p.r_zero = static_cast<int8_t>(get("r_zero"));
     p.r_multiplier = static_cast<uint16_t>(get("r_multiplier"));
@@ -153,19 +153,17 @@ Expected<TranslatedLayer> translate_layer(Context& context, const Module& module
     TENON_TRY(region_tensor(context, function, t.residual_atom));
   }
 
-  const std::string& op = parts.product->op->name;
-  Status status;
-  if (op == "conv2d") {
-    status = fill_convolution(module, *parts.product, t.layer);
-  } else if (op == "dense") {
-    status = fill_dense(module, *parts.product, t.input, t.layer);
-  } else if (op == "global_sum_pool") {
+  const Operator& op = *parts.product->op;
+  if (op.is(ops::kConv2d)) {
+    TENON_TRY(fill_convolution(module, *parts.product, t.layer));
+  } else if (op.is(ops::kDense)) {
+    TENON_TRY(fill_dense(module, *parts.product, t.input, t.layer));
+  } else if (op.is(ops::kGlobalSumPool)) {
     t.layer.kind = LayerKind::kGlobalSumPool;
   } else {
-    assert(op == "cast");
+    assert(op.is(ops::kCast));
     t.layer.kind = LayerKind::kAdd;
   }
-  if (!status) return forward_error(status);
   return t;
 }
 
@@ -173,7 +171,7 @@ Expected<Region> translate_region(Context& context, const Module& module, std::s
                                   const Function& function) {
   Region region;
   region.name = name;
-  // What each variable is: a tensor of the region, by its plain type. A stored parameter becomes one at its transform.
+  // By variable: its tensor of the region, of its plain type. A stored parameter gets its tensor at its transform.
   std::vector<int> tensors(function.vars.size(), -1);
   const auto is_param = [&](VarId var) { return std::ranges::find(function.params, var) != function.params.end(); };
   const auto tensor_of = [&](VarId var) -> Expected<int> {
@@ -191,8 +189,8 @@ Expected<Region> translate_region(Context& context, const Module& module, std::s
       results = tuple->fields;
       continue;
     }
-    if (const auto* apply = std::get_if<Apply>(&binding.value)) {  // a transform at the border: the same tensor
-      assert(apply->op->name == "layout_transform");
+    if (const auto* apply = std::get_if<Apply>(&binding.value)) {  // a transform at the boundary: the same tensor
+      assert(apply->op->is(ops::kLayoutTransform));
       const VarId from = std::get<VarId>(apply->args[0]);
       if (is_param(from)) {
         TENON_TRY_ASSIGN(tensor, tensor_of(binding.var));
@@ -205,9 +203,9 @@ Expected<Region> translate_region(Context& context, const Module& module, std::s
     const auto& call = std::get<Call>(binding.value);
     const Function* composite = module.function(std::get<Symbol>(call.callee));
     assert(composite && !composite->composite.empty());
-    std::vector<size_t> all(composite->body.bindings.size());
-    for (size_t i = 0; i < all.size(); ++i) all[i] = i;
-    TENON_TRY_ASSIGN(translated, translate_layer(context, module, *composite, all));
+    std::vector<size_t> bindings(composite->body.bindings.size());
+    for (size_t i = 0; i < bindings.size(); ++i) bindings[i] = i;
+    TENON_TRY_ASSIGN(translated, translate_layer(context, module, *composite, bindings));
     const auto argument = [&](const Atom& inner) -> Expected<int> {
       const auto at = std::ranges::find(composite->params, std::get<VarId>(inner)) - composite->params.begin();
       return tensor_of(std::get<VarId>(call.args[at]));
@@ -226,8 +224,8 @@ Expected<Region> translate_region(Context& context, const Module& module, std::s
   }
   for (const VarId param : function.params) region.inputs.push_back(tensors[index(param)]);
   for (const Atom& result : results) region.outputs.push_back(tensors[index(std::get<VarId>(result))]);
-  for (const auto& border : {region.inputs, region.outputs}) {
-    if (std::ranges::find(border, -1) == border.end()) continue;
+  for (const auto& boundary : {region.inputs, region.outputs}) {
+    if (std::ranges::find(boundary, -1) == boundary.end()) continue;
     return error(fmt::format("region {} has a parameter or result that no layer reads or writes", name));
   }
   return region;

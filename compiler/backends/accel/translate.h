@@ -1,4 +1,4 @@
-// From the IR to layers: the one place that knows what the operators mean for the accelerator.
+// Translates the IR to layers: the only file of the back end that interprets operators.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace tenon::compiler::accel {
 
-// The layer that a group of bindings (a match, or the body of a composite) is, with the tensors around it.
+// The layer for a group of bindings (a match, or the body of a composite), with its tensors.
 struct TranslatedLayer {
   Layer layer;  // its tensor indices are not set
   RegionTensor input, output;
@@ -17,7 +17,7 @@ struct TranslatedLayer {
 Expected<TranslatedLayer> translate_layer(Context& context, const Module& module, const Function& function,
                                           std::span<const size_t> bindings);
 
-// A region function, with or without the layout_transforms of its border.
+// A region function, with or without the layout_transforms of its boundary.
 Expected<Region> translate_region(Context& context, const Module& module, std::string_view name,
                                   const Function& function);
 

@@ -23,10 +23,10 @@ Layer read_layer(const Function& function, std::span<const size_t> bindings) {
   for (const size_t number : bindings) {
     const Binding& binding = function.body.bindings[number];
     const auto& apply = std::get<Apply>(binding.value);
-    const std::string& name = apply.op->name;
-    if (name == "bias_add") layer.bias = &apply;
-    else if (name == "add") layer.add = &apply;
-    else if (name == "relu" || name == "clip") layer.activation = &apply;
+    const Operator& name = *apply.op;
+    if (name.is(ops::kBiasAdd)) layer.bias = &apply;
+    else if (name.is(ops::kAdd)) layer.add = &apply;
+    else if (name.is(ops::kRelu) || name.is(ops::kClip)) layer.activation = &apply;
     else layer.product = &apply;
     if (!layer.add) layer.before_add = binding.var;
   }
@@ -58,16 +58,16 @@ Status accepts(Context& context, const Module& module, const Function& function,
   }
   const TensorType* result = function.type(layer.before_add).tensor();
   const size_t rank = result->dims.size();
-  if (product.op->name == "conv2d" && int_attr(product.attrs, "pad_value") != 0)
+  if (product.op->is(ops::kConv2d) && int_attr(product.attrs, "pad_value") != 0)
     return error("its padding is not of zeros");
-  if (product.op->name == "matmul") {
+  if (product.op->is(ops::kMatmul)) {
     const Dims &a = type(product.args[0])->dims, &b = type(product.args[1])->dims;
     const bool same = a.size() == b.size() && a.size() <= 6 && std::equal(a.begin(), a.end() - 2, b.begin());
     if (!same) return error("its operands have different batches");
   }
   if (layer.bias) {
     const int64_t axis = int_attr(layer.bias->attrs, "axis"),
-                  wanted = product.op->name == "conv2d" ? 1 : static_cast<int64_t>(rank) - 1;
+                  wanted = product.op->is(ops::kConv2d) ? 1 : static_cast<int64_t>(rank) - 1;
     if (axis != wanted && axis != wanted - static_cast<int64_t>(rank)) return error("its bias lies along another axis");
   }
   if (layer.add && (type(other_of(layer))->dims != result->dims || layer.add->args[0] == layer.add->args[1]))
@@ -76,15 +76,15 @@ Status accepts(Context& context, const Module& module, const Function& function,
 }
 
 std::vector<TargetPattern> patterns() {
-  const auto activated = [](const GraphPattern& x) { return either({op("relu", {x}), op("clip", {x}), x}); };
+  const auto activated = [](const GraphPattern& x) { return either({op(ops::kRelu, {x}), op(ops::kClip, {x}), x}); };
   std::vector<TargetPattern> rows;
-  for (const auto& [name, product] :
-       {std::pair{"conv2d", op("conv2d", {any(), constant()})}, std::pair{"dense", op("dense", {any(), constant()})},
-        std::pair{"matmul", op("matmul", {any(), any()})}}) {
-    const GraphPattern layer = either({op("bias_add", {product, constant()}), product});
+  for (const auto& [name, product] : {std::pair{"conv2d", op(ops::kConv2d, {any(), constant()})},
+                                      std::pair{"dense", op(ops::kDense, {any(), constant()})},
+                                      std::pair{"matmul", op(ops::kMatmul, {any(), any()})}}) {
+    const GraphPattern layer = either({op(ops::kBiasAdd, {product, constant()}), product});
     const std::string composite = fmt::format("dnnl.{}", name);
-    rows.push_back(
-        {composite + "_add", activated(either({op("add", {layer, any()}), op("add", {any(), layer})})), accepts});
+    rows.push_back({composite + "_add",
+                    activated(either({op(ops::kAdd, {layer, any()}), op(ops::kAdd, {any(), layer})})), accepts});
     rows.push_back({composite, activated(layer), accepts});
   }
   return rows;
@@ -96,7 +96,7 @@ size_t calls(const Function& region) {
 }
 
 // The region's one layer as a call.
-Expected<Kernel> generate(Context&, const Module& module, Symbol, const Function& region) {
+Expected<RegionKernel> generate(Context&, const Module& module, Symbol, const Function& region) {
   const auto found = std::ranges::find_if(
       region.body.bindings, [](const Binding& binding) { return std::holds_alternative<Call>(binding.value); });
   const Call& call = std::get<Call>(found->value);
@@ -117,14 +117,14 @@ Expected<Kernel> generate(Context&, const Module& module, Symbol, const Function
   for (const Atom& atom : layer.product->args) made.operands.push_back(operand(atom));
   if (layer.bias) made.operands.push_back(operand(layer.bias->args[1]));
   if (layer.add) made.operands.push_back(operand(other_of(layer)));
-  if (layer.product->op->name == "conv2d") {
+  if (layer.product->op->is(ops::kConv2d)) {
     for (const char* name : {"strides", "padding", "dilation", "groups"})
       made.attrs.emplace(name, layer.product->attrs.find(name)->second);
   }
   made.attrs.emplace("bias", int64_t{layer.bias ? 1 : 0});
   made.attrs.emplace("add", int64_t{layer.add ? 1 : 0});
   made.attrs.emplace("activation", layer.activation ? layer.activation->op->name : std::string());
-  if (layer.activation && layer.activation->op->name == "clip") {
+  if (layer.activation && layer.activation->op->is(ops::kClip)) {
     made.attrs.emplace("low", float_attr(layer.activation->attrs, "min"));
     made.attrs.emplace("high", float_attr(layer.activation->attrs, "max"));
   }

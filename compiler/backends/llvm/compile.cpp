@@ -34,26 +34,27 @@ class LibraryTable {
   explicit LibraryTable(llvm::Module& module) : module_(module), b_(module.getContext()) {}
 
   void make(std::span<const runtime::NativeKernel> kernels, std::span<const Level> levels,
-            const std::vector<std::vector<llvm::Function*>>& functions, const Sites& sites, const Functions& called) {
-    llvm::Type *pointer = b_.getPtrTy(), *number = b_.getInt32Ty();
-    std::vector<llvm::Constant*> names, variants, places;
+            const std::vector<std::vector<llvm::Function*>>& functions, const FaultSites& sites,
+            const ExternalFunctions& called) {
+    llvm::Type *pointer = b_.getPtrTy(), *integer = b_.getInt32Ty();
+    std::vector<llvm::Constant*> names, variants, fault_sites;
     for (const auto& kernel : kernels) names.push_back(text(kernel.name));
     auto* variant_type = llvm::StructType::get(pointer, pointer);
     for (size_t i = 0; i < levels.size(); ++i) {
       const std::vector<llvm::Constant*> row(functions[i].begin(), functions[i].end());
       variants.push_back(llvm::ConstantStruct::get(variant_type, {text(levels[i].name), array(pointer, row)}));
     }
-    auto* site_type = llvm::StructType::get(number, pointer);
+    auto* site_type = llvm::StructType::get(integer, pointer);
     for (const auto& [fault, where] : sites.list)
-      places.push_back(llvm::ConstantStruct::get(site_type, {count(fault), text(where)}));
+      fault_sites.push_back(llvm::ConstantStruct::get(site_type, {count(fault), text(where)}));
     std::vector<llvm::Constant*> parts{count(called.list.empty() ? 1 : TN_ABI),
                                        count(kernels.size()),
                                        array(pointer, names),
                                        count(variants.size()),
-                                       count(places.size()),
+                                       count(fault_sites.size()),
                                        array(variant_type, variants),
-                                       array(site_type, places)};
-    if (!called.list.empty()) {  // else it is what older runtimes take too
+                                       array(site_type, fault_sites)};
+    if (!called.list.empty()) {  // without them older runtimes accept the library, too
       auto* called_type = llvm::StructType::get(pointer, pointer);
       std::vector<llvm::Constant*> rows;
       for (const auto& [name, caller] : called.list)
@@ -64,29 +65,29 @@ class LibraryTable {
     auto* library = global(llvm::ConstantStruct::getAnon(parts));
     auto* get = llvm::Function::Create(llvm::FunctionType::get(pointer, false), llvm::GlobalValue::ExternalLinkage,
                                        "tn_library_get", module_);
-    // For the last level's processor: what it takes to know another one costs a millisecond.
+    // Compiled for the last level's processor: initializing another one takes a millisecond.
     if (!functions.back().empty())
       get->addFnAttrs(llvm::AttrBuilder(b_.getContext(), functions.back()[0]->getAttributes().getFnAttrs()));
     llvm::IRBuilder<>(llvm::BasicBlock::Create(b_.getContext(), "", get)).CreateRet(library);
   }
 
  private:
-  llvm::Constant* count(size_t number) { return b_.getInt32(static_cast<uint32_t>(number)); }
+  llvm::Constant* count(size_t value) { return b_.getInt32(static_cast<uint32_t>(value)); }
   llvm::Constant* global(llvm::Constant* value) {
     return new llvm::GlobalVariable(module_, value->getType(), true, llvm::GlobalValue::InternalLinkage, value);
   }
   llvm::Constant* array(llvm::Type* type, const std::vector<llvm::Constant*>& values) {
     return global(llvm::ConstantArray::get(llvm::ArrayType::get(type, values.size()), values));
   }
-  llvm::Constant* text(const std::string& words) {
-    return global(llvm::ConstantDataArray::getString(b_.getContext(), words));
+  llvm::Constant* text(const std::string& string) {
+    return global(llvm::ConstantDataArray::getString(b_.getContext(), string));
   }
 
   llvm::Module& module_;
   llvm::IRBuilder<> b_;
 };
 
-// Whether it computes dot products of bytes, or has instructions that may.
+// Whether the function computes dot products of bytes, or has instructions that may.
 bool has_dots(const loop::Function& function) {
   bool found = !function.intrinsics.empty();
   for_each_statement(function.body, [&](const loop::Stmt& stmt) {
@@ -100,21 +101,21 @@ bool has_dots(const loop::Function& function) {
   return found;
 }
 
-// Leaves out passes that find little in what the emitter writes and take much of the time. Strength reduction is its
-// own (FunctionEmitter::advance()).
-class ChosenPasses : public llvm::legacy::PassManagerBase {
+// Leaves out passes that take much of the compilation and improve little in the emitter's code, whose strength
+// reduction is its own (ControlEmitter::make_inductions()).
+class PassFilter : public llvm::legacy::PassManagerBase {
  public:
-  explicit ChosenPasses(llvm::legacy::PassManager& passes) : passes_(passes) {}
+  explicit PassFilter(llvm::legacy::PassManager& passes) : passes_(passes) {}
   void add(llvm::Pass* pass) override {
     const auto is_in = [name = std::string_view(pass->getPassName())](const auto& list) {
       return std::ranges::find(list, name) != std::end(list);
     };
-    if (!is_in(kLeftOut) && !is_in(kNothingToDo)) passes_.add(pass);
+    if (!is_in(kSkipped) && !is_in(kNothingToDo)) passes_.add(pass);
     else delete pass;
   }
 
  private:
-  static constexpr std::string_view kLeftOut[] = {"Loop Strength Reduction",
+  static constexpr std::string_view kSkipped[] = {"Loop Strength Reduction",
                                                   "Canonicalize Freeze Instructions in Loops",
                                                   "Merge contiguous icmps into a memcmp",
                                                   "Expand memcmp() to load/stores",
@@ -145,8 +146,8 @@ class ChosenPasses : public llvm::legacy::PassManagerBase {
                                                   "X86 Fixup SetCC",
                                                   "X86 Byte/Word Instruction Fixup",
                                                   "X86 cmov Conversion"};
-  // They lower what no emitted function has: exceptions, garbage collection, thread-local and atomic memory, integers
-  // beyond 64 bits, matrix registers, profiles, debugging, hardening against speculation.
+  // Passes that lower features which no emitted function uses: exceptions, garbage collection, thread-local and atomic
+  // memory, integers beyond 64 bits, matrix registers, profiles, debugging, hardening against speculation.
   static constexpr std::string_view kNothingToDo[] = {
       "Lower AMX intrinsics",
       "Lower AMX type for load/store",
@@ -196,30 +197,31 @@ class ChosenPasses : public llvm::legacy::PassManagerBase {
   llvm::legacy::PassManager& passes_;
 };
 
-// Kept by each thread: it knows its processors' instructions, which takes a millisecond each.
+// Cached by each thread: initializing a processor's instruction tables takes a millisecond.
 llvm::TargetMachine& machine_for(const Target& target, const Level& level) {
-  thread_local std::map<std::tuple<std::string, std::string, std::string>, std::unique_ptr<llvm::TargetMachine>> all;
-  auto& machine = all[{target.triple, level.cpu, level.features}];
+  thread_local std::map<std::tuple<std::string, std::string, std::string>, std::unique_ptr<llvm::TargetMachine>>
+      machines;
+  auto& machine = machines[{target.triple, level.cpu, level.features}];
   if (!machine)
     machine.reset(target.target->createTargetMachine(target.triple, level.cpu, level.features, llvm::TargetOptions{},
                                                      llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Default));
   return *machine;
 }
 
-// SROA makes registers of small buffers, the others clean up behind it; loops are as they shall be.
+// SROA turns small buffers into registers, the other passes clean up after it; loops need no further optimization.
 llvm::SmallVector<char, 0> make_object(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::SmallVector<char, 0> object;
   llvm::raw_svector_ostream out(object);
   llvm::legacy::PassManager passes;
-  // First: a pass that asks for it before it is there gets one that knows no processor, which then serves them all.
+  // Must be the first pass: a pass that requires it earlier creates one without a processor, which all others then use.
   passes.add(llvm::createTargetTransformInfoWrapperPass(machine.getTargetIRAnalysis()));
   passes.add(llvm::createSROAPass());
   passes.add(llvm::createEarlyCSEPass());
   passes.add(llvm::createCFGSimplificationPass());
-  ChosenPasses chosen(passes);
+  PassFilter chosen(passes);
   [[maybe_unused]] const bool failed =
       machine.addPassesToEmitFile(chosen, out, nullptr, llvm::CodeGenFileType::ObjectFile);
-  assert(!failed && "find_target() has seen that it can");
+  assert(!failed && "find_target() has checked that the target can");
   passes.run(module);
   return object;
 }
@@ -240,9 +242,9 @@ Expected<runtime::NativeCode> compile(TypeContext& context, std::span<const loop
   for (const std::string& name : options.levels) {
     const auto found = std::ranges::find(target->levels, name, &Level::name);
     if (found == target->levels.end()) {
-      TENON_TRY_ASSIGN(known, levels_of(target->triple));
+      TENON_TRY_ASSIGN(supported_levels, levels_of(target->triple));
       return error(fmt::format("{} has no level '{}'", target->triple, name), {},
-                   fmt::format("the levels are {}", fmt::join(*known, ", ")));
+                   fmt::format("the levels are {}", fmt::join(*supported_levels, ", ")));
     }
     levels.push_back(*found);
   }
@@ -258,7 +260,7 @@ Expected<runtime::NativeCode> compile(TypeContext& context, std::span<const loop
   std::set<std::string> names;
   for (const loop::Function* function : functions) {
     const std::string name(context.name(function->name));
-    if (!names.insert(name).second) return error(fmt::format("two loop functions are named @{}", name));
+    if (!names.insert(name).second) return error(fmt::format("two loop functions have the name @{}", name));
     TENON_TRY(supported(context, *function));
     TENON_TRY_ASSIGN(signature, signature_of(context, *function));
     code.kernels.push_back({name, std::move(*signature)});
@@ -269,25 +271,25 @@ Expected<runtime::NativeCode> compile(TypeContext& context, std::span<const loop
   llvm::TargetMachine& machine = machine_for(*target, levels.back());
   module.setTargetTriple(target->triple);
   module.setDataLayout(machine.createDataLayout());
-  Sites sites;
-  Functions called;
-  std::vector<std::vector<llvm::Function*>> made;
+  FaultSites sites;
+  ExternalFunctions called;
+  std::vector<std::vector<llvm::Function*>> kernels;
   for (const Level& level : levels) {
-    auto& row = made.emplace_back();
+    auto& row = kernels.emplace_back();
     Unit unit{context, module, sites, called, level, options.contract};
     for (size_t i = 0; i < functions.size(); ++i) {
       const auto& [name, signature] = code.kernels[i];
       const loop::Function* function = functions[i];
-      if (const auto own = options.of_level.find(level.name); own != options.of_level.end()) {
-        if (const auto found = own->second.find(i); found != own->second.end()) function = found->second;
+      if (const auto of_level = options.overrides.find(level.name); of_level != options.overrides.end()) {
+        if (const auto found = of_level->second.find(i); found != of_level->second.end()) function = found->second;
       }
       const loop::Function fitted =
           fit_tiles(context, *function, {level.registers, level.vector_bytes, level.fma, level.dot});
       row.push_back(FunctionEmitter(unit, fitted, signature, fmt::format("{}.{}", name, level.name)).run());
     }
   }
-  LibraryTable(module).make(code.kernels, levels, made, sites, called);
-  if constexpr (TENON_SANITIZED) {  // elsewhere it costs a thirtieth of the compilation
+  LibraryTable(module).make(code.kernels, levels, kernels, sites, called);
+  if constexpr (TENON_SANITIZED) {  // in other builds too slow: a thirtieth of the compilation
     [[maybe_unused]] const bool is_broken = llvm::verifyModule(module, &llvm::errs());
     assert(!is_broken);
   }

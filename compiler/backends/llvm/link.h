@@ -1,4 +1,4 @@
-// Object files to shared objects, by lld.
+// Links object files to shared objects with lld.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace tenon::compiler::native {
 
-// One at a time in a process: others wait.
+// Calls from several threads are executed one after another.
 Expected<std::vector<std::byte>> link(std::span<const char> object);
 
 }  // namespace tenon::compiler::native

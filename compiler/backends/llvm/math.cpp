@@ -9,35 +9,36 @@ namespace {
 
 using llvm::Value;
 
-// f32 values of one shape, as formulas.
-class Floats {
+// Formulas for f32 values of one shape.
+class FloatFunctions {
  public:
-  Floats(llvm::IRBuilderBase& b, llvm::Type* type) : b_(b), type_(type), bits_(type->getWithNewType(b.getInt32Ty())) {}
+  FloatFunctions(llvm::IRBuilderBase& b, llvm::Type* type)
+      : b_(b), type_(type), bits_(type->getWithNewType(b.getInt32Ty())) {}
 
-  // Scaled in two steps, so that results below the normal ones are rounded once. (Cephes expf.)
+  // The result is scaled in two steps, so that subnormal results are rounded once. (Cephes expf.)
   Value* exp(Value* x) {
     Value* y = clamp(x, -104.f, 89.f);
-    // Adding 1.5 * 2^23 rounds to an integer, which then lies in the lowest bits.
+    // Adding 1.5 * 2^23 rounds to an integer, which is then in the lowest bits.
     Value* shifted = b_.CreateFAdd(b_.CreateFMul(y, real(1.44269504088896341f)), real(12582912.f));
     Value* whole = b_.CreateFSub(shifted, real(12582912.f));
-    Value* number = b_.CreateSub(bits(shifted), integer(0x4b400000));
+    Value* exponent = b_.CreateSub(bits(shifted), integer(0x4b400000));
     Value* r = b_.CreateFSub(b_.CreateFSub(y, b_.CreateFMul(whole, real(0.693359375f))),
                              b_.CreateFMul(whole, real(-2.12194440e-4f)));
     Value* p = polynomial(r, {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f,
                               5.0000001201e-1f});
     p = b_.CreateFAdd(b_.CreateFAdd(b_.CreateFMul(p, b_.CreateFMul(r, r)), r), real(1));
-    Value* half = b_.CreateAShr(number, 1);
-    return b_.CreateFMul(b_.CreateFMul(p, power_of_two(half)), power_of_two(b_.CreateSub(number, half)));
+    Value* half = b_.CreateAShr(exponent, 1);
+    return b_.CreateFMul(b_.CreateFMul(p, power_of_two(half)), power_of_two(b_.CreateSub(exponent, half)));
   }
 
   // x = 2^k * (1 + f) with 1 + f around 1; log(1 + f) by s = f / (2 + f). (FreeBSD logf.)
   Value* log(Value* x) {
     Value* tiny = b_.CreateFCmpOLT(x, real(1.17549435e-38f));
     Value* scaled = b_.CreateSelect(tiny, b_.CreateFMul(x, real(8388608.f)), x);
-    Value* word = b_.CreateAdd(bits(scaled), integer(0x3f800000 - 0x3f3504f3));
-    Value* k = b_.CreateSub(b_.CreateAShr(word, 23), integer(127));
+    Value* rounded = b_.CreateAdd(bits(scaled), integer(0x3f800000 - 0x3f3504f3));
+    Value* k = b_.CreateSub(b_.CreateAShr(rounded, 23), integer(127));
     k = b_.CreateSub(k, b_.CreateSelect(tiny, integer(23), integer(0)));
-    Value* mantissa = b_.CreateAdd(b_.CreateAnd(word, integer(0x007fffff)), integer(0x3f3504f3));
+    Value* mantissa = b_.CreateAdd(b_.CreateAnd(rounded, integer(0x007fffff)), integer(0x3f3504f3));
     Value* f = b_.CreateFSub(b_.CreateBitCast(mantissa, type_), real(1));
     Value* s = b_.CreateFDiv(f, b_.CreateFAdd(f, real(2)));
     Value *z = b_.CreateFMul(s, s), *w = b_.CreateFMul(z, z);
@@ -50,13 +51,13 @@ class Floats {
     sum = b_.CreateFAdd(b_.CreateFSub(sum, half), f);
     Value* result = b_.CreateFAdd(sum, b_.CreateFMul(dk, real(6.9313812256e-01f)));
     result = b_.CreateSelect(b_.CreateFCmpOEQ(x, real(0)), infinity(true), result);
-    // Infinity and NaN are themselves; below zero there is none.
+    // Infinity and NaN are returned unchanged; the logarithm of a negative value is NaN.
     result = b_.CreateSelect(b_.CreateFCmpULT(x, infinity(false)), result, x);
     return b_.CreateSelect(b_.CreateFCmpOLT(x, real(0)), llvm::ConstantFP::getNaN(type_),
                            b_.CreateSelect(b_.CreateFCmpUNO(x, x), x, result));
   }
 
-  // An odd polynomial over an even one. (Eigen.)
+  // The quotient of an odd and an even polynomial. (Eigen.)
   Value* tanh(Value* x) {
     Value* y = clamp(x, -7.90531110763549805f, 7.90531110763549805f);
     Value* square = b_.CreateFMul(y, y);
@@ -70,7 +71,7 @@ class Floats {
     return b_.CreateSelect(small, x, clamp(result, -1.f, 1.f));
   }
 
-  // A polynomial near 0; further out 1 - exp(another one). (N. Juffa.)
+  // A polynomial near 0; for larger arguments 1 - exp of another polynomial. (N. Juffa.)
   Value* erf(Value* x) {
     Value* size = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
     Value* t = clamp(size, 0.f, 10.f);
@@ -84,7 +85,7 @@ class Floats {
     return b_.CreateSelect(b_.CreateFCmpOGT(size, real(0.927734375f)), far, near);
   }
 
-  // Far out it is a right angle less that of the reciprocal, in between half of one and what is left. (Cephes atanf.)
+  // For large arguments pi/2 - atan(1/x), for medium ones pi/4 + atan((x - 1) / (x + 1)). (Cephes atanf.)
   Value* atan(Value* x) {
     Value* size = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
     Value* far = b_.CreateFCmpOGT(size, real(2.414213562373095f));
@@ -105,26 +106,26 @@ class Floats {
   llvm::Constant* infinity(bool negative) { return llvm::ConstantFP::getInfinity(type_, negative); }
   llvm::Constant* integer(int32_t value) { return llvm::ConstantInt::getSigned(bits_, value); }
   Value* bits(Value* x) { return b_.CreateBitCast(x, bits_); }
-  // NaN stays.
+  // NaN is returned unchanged.
   Value* clamp(Value* x, float low, float high) {
     x = b_.CreateSelect(b_.CreateFCmpOLT(x, real(low)), real(low), x);
     return b_.CreateSelect(b_.CreateFCmpOGT(x, real(high)), real(high), x);
   }
-  // The highest coefficient first.
+  // Horner's scheme; the highest coefficient first.
   Value* polynomial(Value* x, std::initializer_list<float> coefficients) {
     Value* result = nullptr;
     for (float c : coefficients) result = result ? b_.CreateFAdd(b_.CreateFMul(result, x), real(c)) : real(c);
     return result;
   }
-  Value* power_of_two(Value* number) {
-    return b_.CreateBitCast(b_.CreateShl(b_.CreateAdd(number, integer(127)), 23), type_);
+  Value* power_of_two(Value* exponent) {
+    return b_.CreateBitCast(b_.CreateShl(b_.CreateAdd(exponent, integer(127)), 23), type_);
   }
 
   llvm::IRBuilderBase& b_;
   llvm::Type *type_, *bits_;
 };
 
-// For each element.
+// Calls a scalar function for each element.
 Value* call_each(llvm::IRBuilderBase& b, llvm::FunctionCallee callee, std::initializer_list<Value*> args) {
   llvm::Type* type = (*args.begin())->getType();
   auto call = [&](const std::vector<Value*>& values) {
@@ -151,10 +152,10 @@ Value* call_library(llvm::IRBuilderBase& b, llvm::Module& module, std::string na
   return call_each(b, module.getOrInsertFunction(name, llvm::FunctionType::get(scalar, params, false)), args);
 }
 
-// Of integers of that type, by squaring.
+// The power of integers of that type, by repeated squaring.
 llvm::Function* integer_power(llvm::Module& module, llvm::Type* type) {
   const std::string name = "tn.power.i" + std::to_string(type->getIntegerBitWidth());
-  if (llvm::Function* made = module.getFunction(name)) return made;
+  if (llvm::Function* existing = module.getFunction(name)) return existing;
   auto* function = llvm::Function::Create(llvm::FunctionType::get(type, {type, type}, false),
                                           llvm::GlobalValue::InternalLinkage, name, module);
   llvm::LLVMContext& context = module.getContext();
@@ -169,11 +170,11 @@ llvm::Function* integer_power(llvm::Module& module, llvm::Type* type) {
   exponent->addIncoming(function->getArg(1), entry);
   Value* odd = b.CreateTrunc(exponent, b.getInt1Ty());
   Value* next = b.CreateSelect(odd, b.CreateMul(result, base), result);
-  Value* rest = b.CreateLShr(exponent, 1);
+  Value* remaining = b.CreateLShr(exponent, 1);
   result->addIncoming(next, loop);
   base->addIncoming(b.CreateMul(base, base), loop);
-  exponent->addIncoming(rest, loop);
-  b.CreateCondBr(b.CreateICmpEQ(rest, llvm::ConstantInt::get(type, 0)), done, loop);
+  exponent->addIncoming(remaining, loop);
+  b.CreateCondBr(b.CreateICmpEQ(remaining, llvm::ConstantInt::get(type, 0)), done, loop);
   b.SetInsertPoint(done);
   b.CreateRet(next);
   return function;
@@ -183,14 +184,14 @@ llvm::Function* integer_power(llvm::Module& module, llvm::Type* type) {
 
 Value* emit_function(llvm::IRBuilderBase& b, llvm::Module& module, loop::UnaryOp op, Value* x) {
   using loop::UnaryOp;
-  Floats floats(b, x->getType());
-  const bool own = x->getType()->getScalarType()->isFloatTy();
+  FloatFunctions floats(b, x->getType());
+  const bool is_f32 = x->getType()->getScalarType()->isFloatTy();
   switch (op) {
-    case UnaryOp::kExp: return own ? floats.exp(x) : call_library(b, module, "exp", {x});
-    case UnaryOp::kLog: return own ? floats.log(x) : call_library(b, module, "log", {x});
-    case UnaryOp::kTanh: return own ? floats.tanh(x) : call_library(b, module, "tanh", {x});
-    case UnaryOp::kErf: return own ? floats.erf(x) : call_library(b, module, "erf", {x});
-    case UnaryOp::kAtan: return own ? floats.atan(x) : call_library(b, module, "atan", {x});
+    case UnaryOp::kExp: return is_f32 ? floats.exp(x) : call_library(b, module, "exp", {x});
+    case UnaryOp::kLog: return is_f32 ? floats.log(x) : call_library(b, module, "log", {x});
+    case UnaryOp::kTanh: return is_f32 ? floats.tanh(x) : call_library(b, module, "tanh", {x});
+    case UnaryOp::kErf: return is_f32 ? floats.erf(x) : call_library(b, module, "erf", {x});
+    case UnaryOp::kAtan: return is_f32 ? floats.atan(x) : call_library(b, module, "atan", {x});
     case UnaryOp::kSin: return call_library(b, module, "sin", {x});
     case UnaryOp::kCos: return call_library(b, module, "cos", {x});
     case UnaryOp::kNegate:

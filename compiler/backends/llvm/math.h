@@ -1,9 +1,9 @@
-// Functions of floats, of one or of a vector of them.
+// Elementary functions of float scalars and vectors.
 //
-// exp, log, tanh, erf and atan of f32 are made of additions, multiplications and divisions alone, so they give the same
-// bits on every processor. Largest errors, in units of the last place, over all f32 (tests/compiler/backends/llvm
-// measures them): exp 1.2, log 0.9, tanh 6, erf 2, atan 3; exact at infinities, zeros and NaN, with gradual underflow.
-// All others, and all of f64, are the C library's, called for each element.
+// exp, log, tanh, erf and atan of f32 consist of additions, multiplications and divisions only, so their results are
+// equal bit for bit on every processor. Largest errors, in units of the last place, over all f32
+// (tests/compiler/backends/llvm measures them): exp 1.2, log 0.9, tanh 6, erf 2, atan 3; exact at infinities, zeros and
+// NaN, with gradual underflow. All other functions, and all of f64, call the C library for each element.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -15,7 +15,7 @@ namespace tenon::compiler::native {
 
 // kExp, kLog, kTanh, kErf, kSin, kCos, kAtan.
 llvm::Value* emit_function(llvm::IRBuilderBase& b, llvm::Module& module, loop::UnaryOp op, llvm::Value* x);
-// kPower, of integers too, and kRemainder of floats.
+// kPower of floats and integers, and kRemainder of floats.
 llvm::Value* emit_function(llvm::IRBuilderBase& b, llvm::Module& module, loop::BinaryOp op, llvm::Value* left,
                            llvm::Value* right);
 

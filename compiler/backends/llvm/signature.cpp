@@ -1,4 +1,4 @@
-// The signature of a loop function: its sizes as programs for the runtime.
+// The signature of a loop function, with its sizes as programs for the runtime.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,9 +16,9 @@ using runtime::SignatureBuffer;
 using runtime::Size;
 using Op = runtime::SizeStep::Op;
 
-class Maker {
+class SignatureBuilder {
  public:
-  Maker(TypeContext& context, const loop::Function& function) : context_(context), function_(function) {}
+  SignatureBuilder(TypeContext& context, const loop::Function& function) : context_(context), function_(function) {}
 
   Expected<Signature> run() {
     TENON_TRY(solve());
@@ -26,17 +26,17 @@ class Maker {
          {std::pair(&function_.params, &signature_.params), std::pair(&function_.results, &signature_.results)}) {
       for (loop::BufferId id : *ids) {
         const loop::Buffer& buffer = function_.buffer(id);
-        SignatureBuffer& made = buffers->emplace_back();
-        made.name = context_.name(buffer.name);
-        made.dtype = buffer.dtype;
-        for (const loop::BufferAxis& axis : buffer.axes) made.axes.push_back(size(axis.extent, &buffer));
+        SignatureBuffer& described = buffers->emplace_back();
+        described.name = context_.name(buffer.name);
+        described.dtype = buffer.dtype;
+        for (const loop::BufferAxis& axis : buffer.axes) described.axes.push_back(size(axis.extent, &buffer));
       }
     }
     return std::move(signature_);
   }
 
  private:
-  // Each dim variable from a parameter's axis, where it stands alone but for those that are known.
+  // Solves for each dim variable from a parameter's axis in which all other variables are solved already.
   Status solve() {
     std::set<Symbol> open(function_.dims.begin(), function_.dims.end());
     while (!open.empty()) {
@@ -58,9 +58,9 @@ class Maker {
         if (!linear) continue;
         const auto factor = linear->first.constant();
         if (!factor || *factor == 0 || applies(linear->second)) continue;
-        bool known = true;
-        for_each_variable(linear->second, [&](Symbol other) { known &= !open.contains(other); });
-        if (!known) continue;
+        bool solvable = true;
+        for_each_variable(linear->second, [&](Symbol other) { solvable &= !open.contains(other); });
+        if (!solvable) continue;
         signature_.dims.push_back({std::string(context_.name(var)), static_cast<uint32_t>(param),
                                    static_cast<uint32_t>(axis - (packed > 0 ? packed - 1 : 0)), *factor,
                                    size(linear->second, nullptr)});
@@ -133,7 +133,7 @@ class Maker {
 }  // namespace
 
 Expected<Signature> signature_of(TypeContext& context, const loop::Function& function) {
-  return Maker(context, function).run();
+  return SignatureBuilder(context, function).run();
 }
 
 }  // namespace tenon::compiler::native

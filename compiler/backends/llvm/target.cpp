@@ -23,7 +23,7 @@ void initialize() {
   });
 }
 
-// What is named without a whole triple, and in messages.
+// Architectures with a short name, which messages list.
 struct Architecture {
   std::string_view short_name, triple;
 };
@@ -31,15 +31,15 @@ constexpr Architecture kArchitectures[] = {{"x86_64", "x86_64-unknown-linux-gnu"
                                            {"aarch64", "aarch64-unknown-linux-gnu"},
                                            {"armhf", "armv7-unknown-linux-gnueabihf"}};
 
-std::unexpected<Diagnostic> refused(std::string what) {
-  std::string known;
-  for (const Architecture& one : kArchitectures) {
-    known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", one.triple, one.short_name);
+std::unexpected<Diagnostic> refused(std::string reason) {
+  std::string supported;
+  for (const Architecture& architecture : kArchitectures) {
+    supported += fmt::format("{}{} ({})", supported.empty() ? "" : ", ", architecture.triple, architecture.short_name);
   }
-  return error(std::move(what), {},
-               fmt::format("native code is for {}; and, in one level, for other little-endian processors with Linux "
-                           "that LLVM {} has",
-                           known, LLVM_VERSION_STRING),
+  return error(std::move(reason), {},
+               fmt::format("native code supports {}; and, in one level, other little-endian processors with Linux "
+                           "that LLVM {} supports",
+                           supported, LLVM_VERSION_STRING),
                Fault::kUsage);
 }
 
@@ -57,10 +57,10 @@ Expected<Target> find_target(const std::string& name) {
   std::string reason;
   target.target = llvm::TargetRegistry::lookupTarget(triple.str(), reason);
   if (!target.target || !target.target->hasTargetMachine() || !target.target->hasMCAsmBackend())
-    return refused(fmt::format("there is no processor for the triple '{}'", name));
+    return refused(fmt::format("LLVM has no target for the triple '{}'", name));
   if (!triple.isOSBinFormatELF() || !triple.isOSLinux())
-    return refused(fmt::format("'{}' is no Linux with ELF files", name));
-  if (!triple.isLittleEndian()) return refused(fmt::format("'{}' has the most significant byte first", name));
+    return refused(fmt::format("'{}' is not Linux with ELF files", name));
+  if (!triple.isLittleEndian()) return refused(fmt::format("'{}' is big-endian", name));
   if (triple.getArch() == llvm::Triple::x86_64) {
     using enum Family;
     target.levels = {{"x86-64-v4+vnni", "x86-64-v4", "+avx512vnni", kX86, 64, 32, true, true},
@@ -72,7 +72,7 @@ Expected<Target> find_target(const std::string& name) {
     target.levels = {{"armv8.2-a+dotprod", "generic", "+v8.2a,+neon,+dotprod", Family::kArm, 16, 32, true, true},
                      {"armv8-a", "generic", "+v8a,+neon", Family::kArm, 16, 32, true}};
   } else if (triple.isARM() || triple.isThumb()) {
-    // "arm" alone is what distributions call their oldest, which for those with an FPU is ARMv7.
+    // "arm" alone is the distributions' name for their oldest architecture, which with an FPU is ARMv7.
     const std::string_view arch = triple.getArchName();
     if (arch != "arm" && llvm::ARM::parseArchVersion(arch) < 7)
       return refused(fmt::format("'{}' is older than ARMv7", name));
@@ -82,7 +82,7 @@ Expected<Target> find_target(const std::string& name) {
   } else {
     target.levels = {{"generic", "generic", ""}};
   }
-  // Its first part is what the runtime compares with its own.
+  // The runtime compares the triple's first part with its own.
   if (!triple.isARM()) triple.setArchName(llvm::Triple::getArchTypeName(triple.getArch()));
   target.triple = triple.str();
   return target;

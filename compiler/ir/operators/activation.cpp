@@ -1,10 +1,10 @@
-// Rectifiers, sigmoids and their relatives: the result has the type of x.
+// ReLU, sigmoid and related activations: the result has the type of x.
 #include "compiler/ir/operators/rules.h"
 
 namespace tenon::compiler {
 namespace {
 
-using runtime::kNumbers, runtime::kReals;
+using runtime::kNumericTypes, runtime::kReals;
 
 Expected<Type> clip(const RuleInput& in) {
   const double lo = float_attr(in.attrs, "min"), hi = float_attr(in.attrs, "max");
@@ -35,42 +35,47 @@ Operator activation(std::string name, std::string documentation, std::vector<Att
 
 std::vector<Operator> activation_operators() {
   return {
-      {"relu", "max(x, 0).", {{"x", kNumbers}}, {}, same_as_first, OpPattern::kElementwise},
-      {"clip",
-       "min(max(x, min), max).",
-       {{"x", kNumbers}},
-       {{"min", AttrKind::kFloat, std::nullopt, "lower bound"}, {"max", AttrKind::kFloat, std::nullopt, "upper bound"}},
-       clip,
-       OpPattern::kElementwise,
-       nullptr,
-       as_first},
-      {"prelu",
-       "x where x >= 0, else slope * x; slope broadcasts to x's shape.",
-       {{"x", kReals}, Input::same("slope")},
-       {},
-       prelu,
-       OpPattern::kBroadcast},
-      activation("sigmoid", "1 / (1 + exp(-x))."),
-      activation("tanh", "Hyperbolic tangent of x."),
-      activation("softplus", "ln(1 + exp(x))."),
-      activation("softsign", "x / (1 + |x|)."),
-      activation("swish", "x * sigmoid(alpha * x).", {factor("alpha", 1, "slope of the sigmoid's argument")}),
-      activation("mish", "x * tanh(softplus(x))."),
-      activation("gelu", "x / 2 * (1 + erf(x / sqrt(2)))."),
-      activation("gelu_tanh", "x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))): gelu, approximated."),
-      activation("elu", "x where x >= 0, else alpha * (exp(x) - 1).", {factor("alpha", 1, "limit of -x")}),
-      activation("selu", "gamma * x where x > 0, else gamma * alpha * (exp(x) - 1).",
-                 {factor("alpha", 1.6732632423543772, "limit of -x, before gamma"),
-                  factor("gamma", 1.0507009873554805, "scale")}),
-      activation("celu", "x where x >= 0, else alpha * (exp(x / alpha) - 1).", {factor("alpha", 1, "limit of -x")}),
-      activation("leaky_relu", "x where x >= 0, else alpha * x.", {factor("alpha", 0.01, "slope of negative values")}),
+      continuous({"relu", "max(x, 0).", {{"x", kNumericTypes}}, {}, same_as_first, OpPattern::kElementwise}),
+      continuous({"clip",
+                  "min(max(x, min), max).",
+                  {{"x", kNumericTypes}},
+                  {{"min", AttrKind::kFloat, std::nullopt, "lower bound"},
+                   {"max", AttrKind::kFloat, std::nullopt, "upper bound"}},
+                  clip,
+                  OpPattern::kElementwise,
+                  nullptr,
+                  as_first}),
+      continuous({"prelu",
+                  "x where x >= 0, else slope * x; slope broadcasts to x's shape.",
+                  {{"x", kReals}, Input::same("slope")},
+                  {},
+                  prelu,
+                  OpPattern::kBroadcast}),
+      continuous(activation("sigmoid", "1 / (1 + exp(-x)).")),
+      continuous(activation("tanh", "Hyperbolic tangent of x.")),
+      continuous(activation("softplus", "ln(1 + exp(x)).")),
+      continuous(activation("softsign", "x / (1 + |x|).")),
+      continuous(
+          activation("swish", "x * sigmoid(alpha * x).", {factor("alpha", 1, "slope of the sigmoid's argument")})),
+      continuous(activation("mish", "x * tanh(softplus(x)).")),
+      continuous(activation("gelu", "x / 2 * (1 + erf(x / sqrt(2))).")),
+      continuous(activation("gelu_tanh",
+                            "x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))), the approximation of gelu.")),
+      continuous(activation("elu", "x where x >= 0, else alpha * (exp(x) - 1).", {factor("alpha", 1, "limit of -x")})),
+      continuous(activation("selu", "gamma * x where x > 0, else gamma * alpha * (exp(x) - 1).",
+                            {factor("alpha", 1.6732632423543772, "limit of -x, before gamma"),
+                             factor("gamma", 1.0507009873554805, "scale")})),
+      continuous(activation("celu", "x where x >= 0, else alpha * (exp(x / alpha) - 1).",
+                            {factor("alpha", 1, "limit of -x")})),
+      continuous(activation("leaky_relu", "x where x >= 0, else alpha * x.",
+                            {factor("alpha", 0.01, "slope of negative values")})),
       activation("thresholded_relu", "x where x > alpha, else 0.", {factor("alpha", 1, "threshold")}),
-      activation("hard_sigmoid", "max(0, min(1, alpha * x + beta)).",
-                 {factor("alpha", 0.2, "slope"), factor("beta", 0.5, "value at 0")}),
-      activation("hard_swish", "x * max(0, min(1, x / 6 + 0.5))."),
-      activation(
-          "shrink", "x + bias where x < -lambda, x - bias where x > lambda, else 0.",
-          {factor("bias", 0, "taken off the magnitude"), factor("lambda", 0.5, "half the width of the dead zone")}),
+      continuous(activation("hard_sigmoid", "max(0, min(1, alpha * x + beta)).",
+                            {factor("alpha", 0.2, "slope"), factor("beta", 0.5, "value at 0")})),
+      continuous(activation("hard_swish", "x * max(0, min(1, x / 6 + 0.5)).")),
+      activation("shrink", "x + bias where x < -lambda, x - bias where x > lambda, else 0.",
+                 {factor("bias", 0, "subtracted from the magnitude"),
+                  factor("lambda", 0.5, "half the width of the dead zone")}),
   };
 }
 

@@ -1,16 +1,14 @@
-// Elements in another order or number: split, stack, tile, triangles, blocks, padding from the tensor itself.
+// Rearrangements of elements: split, stack, tile, triangles, blocks, and padding with elements of the tensor.
 #include "compiler/ir/operators/rules.h"
 
 namespace tenon::compiler {
 namespace {
 
-constexpr int64_t kMax = int64_t{1} << 31;
-
 Expected<Type> split(const RuleInput& in) {
   const TensorType& x = in.arg(0);
   TENON_TRY_ASSIGN(axis, axis_of(in, "axis", x.rank()));
   const auto& sizes = ints_attr(in.attrs, "sizes");
-  TENON_TRY(check_ints(in, "sizes", sizes.size(), 0, kMax));
+  TENON_TRY(check_ints(in, "sizes", sizes.size(), 0, kMaxSize));
   int64_t sum = 0;
   std::vector<Type> parts;
   for (int64_t size : sizes) {
@@ -21,8 +19,8 @@ Expected<Type> split(const RuleInput& in) {
   }
   if (sizes.empty()) return error("sizes must not be empty");
   TENON_TRY(require_size(in, 0, *axis, in.context.dim(sum),
-                         fmt::format("the sizes [{}] are {} together, axis {} is {}", fmt::join(sizes, ", "), sum,
-                                     *axis, in.context.str(x.dims[*axis]))));
+                         fmt::format("the sizes [{}] sum to {}, axis {} is {}", fmt::join(sizes, ", "), sum, *axis,
+                                     in.context.str(x.dims[*axis]))));
   return in.context.tuple(std::move(parts));
 }
 
@@ -38,7 +36,7 @@ Expected<Type> stack(const RuleInput& in) {
 
 Expected<Type> tile(const RuleInput& in) {
   Dims dims = in.arg(0).dims;
-  TENON_TRY(check_ints(in, "repeats", dims.size(), 0, kMax));
+  TENON_TRY(check_ints(in, "repeats", dims.size(), 0, kMaxSize));
   for (size_t d = 0; d < dims.size(); ++d) {
     dims[d] = in.context.multiply(dims[d], in.context.dim(ints_attr(in.attrs, "repeats")[d]));
   }
@@ -48,27 +46,28 @@ Expected<Type> tile(const RuleInput& in) {
 Expected<Type> broadcast_to(const RuleInput& in) {
   const Dims& x = in.arg(0).dims;
   const auto& shape = ints_attr(in.attrs, "shape");
-  TENON_TRY(check_ints(in, "shape", shape.size(), -1, kMax));
+  TENON_TRY(check_ints(in, "shape", shape.size(), -1, kMaxSize));
   const std::string differs =
       fmt::format("{} does not broadcast to [{}]", in.context.str(in.args[0]), fmt::join(shape, ", "));
-  if (shape.size() < x.size()) return error(differs, "", "a shape has at least x's dims; -1 keeps a size of x");
+  if (shape.size() < x.size())
+    return error(differs, "", "the shape must have at least as many dims as x; -1 keeps a size of x");
   Dims dims;
   for (size_t i = 0; i < shape.size(); ++i) {
     const bool has = i + x.size() >= shape.size();
     const size_t axis = i + x.size() - shape.size();
-    const Dim own = has ? x[axis] : in.context.dim(1);
-    dims.push_back(shape[i] == -1 ? own : in.context.dim(shape[i]));
-    if (has && own.constant() != 1) TENON_TRY(require_size(in, 0, axis, dims.back(), differs));
+    const Dim size = has ? x[axis] : in.context.dim(1);
+    dims.push_back(shape[i] == -1 ? size : in.context.dim(shape[i]));
+    if (has && size.constant() != 1) TENON_TRY(require_size(in, 0, axis, dims.back(), differs));
   }
   return in.context.tensor(std::move(dims), in.arg(0).dtype);
 }
 
-// A size of x that is known and not 1 is the result's; the others are found when it runs.
+// A constant size of x other than 1 is a size of the result; the other sizes are computed at run time.
 Expected<Type> broadcast_dynamic(const RuleInput& in) {
   TENON_TRY(check_rank(in, 1, "shape", 1));
   const auto count = in.arg(1).dims[0].constant();
   if (!count || *count > 32) {
-    return error(fmt::format("the number of dims must be known, at most 32: {}", describe(in, {"x", "shape"})));
+    return error(fmt::format("the number of dims must be a constant, at most 32: {}", describe(in, {"x", "shape"})));
   }
   const Dims& x = in.arg(0).dims;
   Dims dims(std::max(x.size(), static_cast<size_t>(*count)), in.context.erased());
@@ -108,14 +107,14 @@ Expected<Type> reverse_sequence(const RuleInput& in) {
   return in.args[0];
 }
 
-Expected<Type> pad_from_itself(const RuleInput& in) {
+Expected<Type> pad_with_elements(const RuleInput& in) {
   Dims dims = in.arg(0).dims;
-  TENON_TRY(check_ints(in, "before", dims.size(), 0, kMax));
-  TENON_TRY(check_ints(in, "after", dims.size(), 0, kMax));
+  TENON_TRY(check_ints(in, "before", dims.size(), 0, kMaxSize));
+  TENON_TRY(check_ints(in, "after", dims.size(), 0, kMaxSize));
   for (size_t d = 0; d < dims.size(); ++d) {
     const int64_t more = ints_attr(in.attrs, "before")[d] + ints_attr(in.attrs, "after")[d];
     if (more > 0 && dims[d].constant() == 0) {
-      return error(fmt::format("axis {} has nothing to pad it with: {}", d, describe(in, {"x"})));
+      return error(fmt::format("axis {} is empty and cannot be padded: {}", d, describe(in, {"x"})));
     }
     dims[d] = in.context.add(dims[d], in.context.dim(more));
   }
@@ -124,7 +123,7 @@ Expected<Type> pad_from_itself(const RuleInput& in) {
 
 Expected<Type> triangle(const RuleInput& in) {
   TENON_TRY(check_int(in, "upper", 0, 1));
-  TENON_TRY(check_int(in, "diagonal", -kMax, kMax));
+  TENON_TRY(check_int(in, "diagonal", -kMaxSize, kMaxSize));
   if (in.arg(0).rank() >= 2) return in.args[0];
   return error(fmt::format("x must have at least 2 dims: {}", describe(in, {"x"})));
 }
@@ -168,7 +167,7 @@ Operator padding(std::string name, std::string documentation) {
           {"x"},
           {{"before", AttrKind::kInts, std::nullopt, "elements before each dim"},
            {"after", AttrKind::kInts, std::nullopt, "elements after each dim"}},
-          pad_from_itself,
+          pad_with_elements,
           OpPattern::kInjective,
           may_be_small};
 }
@@ -183,59 +182,66 @@ std::vector<Operator> arrange_operators() {
   const AttrSpec axes{"axes", AttrKind::kInts, std::nullopt, "the axes"};
   const AttrSpec block{"block", AttrKind::kInt, std::nullopt, "height and width of a block"};
   return {
-      move("split", "A tuple of the parts of x along axis, of these sizes.",
-           {{"sizes", AttrKind::kInts, std::nullopt, "sizes of the parts, together the axis"},
-            {"axis", AttrKind::kInt, int64_t{0}, "axis that is cut"}},
-           split),
-      {"stack",
-       "The arguments, of one type, along a new axis.",
-       {"...x"},
-       {{"axis", AttrKind::kInt, int64_t{0}, "where the new axis stands"}},
-       stack,
-       OpPattern::kInjective},
-      move("tile", "x, repeated along each dim.", {{"repeats", AttrKind::kInts, std::nullopt, "how often, one a dim"}},
-           tile),
-      {"broadcast_to",
-       "x with its dims of size 1 repeated to a shape, new dims coming in front.",
-       {"x"},
-       {{"shape", AttrKind::kInts, std::nullopt, "the result's sizes; -1 keeps x's"}},
-       broadcast_to,
-       OpPattern::kBroadcast},
+      continuous(
+          move("split", "A tuple of the parts of x along axis, with these sizes.",
+               {{"sizes", AttrKind::kInts, std::nullopt, "sizes of the parts, which sum to the size of the axis"},
+                {"axis", AttrKind::kInt, int64_t{0}, "axis that is split"}},
+               split)),
+      continuous({"stack",
+                  "The arguments, of one type, along a new axis.",
+                  {"...x"},
+                  {{"axis", AttrKind::kInt, int64_t{0}, "index of the new axis"}},
+                  stack,
+                  OpPattern::kInjective}),
+      continuous(move("tile", "x, repeated along each dim.",
+                      {{"repeats", AttrKind::kInts, std::nullopt, "number of repetitions, one per dim"}}, tile)),
+      continuous({"broadcast_to",
+                  "x with its dims of size 1 repeated to a shape; new dims are leading dims.",
+                  {"x"},
+                  {{"shape", AttrKind::kInts, std::nullopt, "the result's sizes; -1 keeps x's"}},
+                  broadcast_to,
+                  OpPattern::kBroadcast}),
       {"broadcast_dynamic",
-       "x and a tensor of `shape` broadcast as the elements of shape say when it runs: sizes are equal, or one of them "
-       "is 1.",
+       "x broadcast with a shape that is computed at run time, the elements of `shape`: sizes are equal, or one of "
+       "them is "
+       "1.",
        {"x", {"shape", {DType::kI64}}},
        {},
        broadcast_dynamic,
        OpPattern::kOpaque,
        depends_on_elements},
-      move("squeeze", "x without these axes of size 1.", {axes}, squeeze),
-      move("expand_dims", "x with new axes of size 1, counted in the result.", {axes}, expand_dims),
-      move("reverse", "x with its elements along the axes in the opposite order.", {axes}, reverse),
-      {"reverse_sequence",
-       "x with the first lengths[b] elements along time_axis in the opposite order, b being the index of batch_axis.",
-       {"x", {"lengths", runtime::kIndices}},
-       {{"batch_axis", AttrKind::kInt, int64_t{1}, "axis of the lengths"},
-        {"time_axis", AttrKind::kInt, int64_t{0}, "axis that is reversed"}},
-       reverse_sequence,
-       OpPattern::kInjective,
-       depends_on_elements},
-      padding("pad_edge", "x with its border repeated around it."),
-      padding("pad_reflect", "x with its mirror image around it, the border not repeated."),
-      padding("pad_wrap", "x with itself around it, as if it were a ring."),
-      move("triangle", "The triangle of each matrix in the last two dims, zeros elsewhere.",
-           {{"upper", AttrKind::kInt, int64_t{1}, "1: the upper right, 0: the lower left"},
-            {"diagonal", AttrKind::kInt, int64_t{0}, "the border's place: 1 is right of the main diagonal"}},
-           triangle),
-      move(
-          "depth_to_space",
-          "x [N, C * block^2, H, W] with the parts of its channels as blocks: [N, C, H * block, W * block].",
-          {block,
-           {"order", AttrKind::kString, std::string("DCR"), "of the channels: DCR, blocks first, or CRD, blocks last"}},
-          depth_to_space),
-      move("space_to_depth", "x [N, C, H, W] with its blocks as channels: [N, block^2 * C, H / block, W / block].",
-           {block}, space_to_depth),
-      {"shape_of", "The sizes of x, a vector of i64.", {"x"}, {}, shape_of, OpPattern::kOpaque},
+      continuous(move("squeeze", "x without these axes of size 1.", {axes}, squeeze)),
+      continuous(move("expand_dims", "x with new axes of size 1, counted in the result.", {axes}, expand_dims)),
+      continuous(move("reverse", "x with its elements along the axes in the opposite order.", {axes}, reverse)),
+      continuous({"reverse_sequence",
+                  "x with the first lengths[b] elements along time_axis in the opposite order, b being the index of "
+                  "batch_axis.",
+                  {"x", {"lengths", runtime::kIndices}},
+                  {{"batch_axis", AttrKind::kInt, int64_t{1}, "axis of the lengths"},
+                   {"time_axis", AttrKind::kInt, int64_t{0}, "axis that is reversed"}},
+                  reverse_sequence,
+                  OpPattern::kInjective,
+                  depends_on_elements},
+                 SampleArguments::lengths()),
+      continuous(padding("pad_edge", "x padded with its nearest edge elements.")),
+      continuous(padding("pad_reflect", "x padded with its mirror image; the edge elements are not repeated.")),
+      continuous(padding("pad_wrap", "x padded with the elements of its opposite end (circular padding).")),
+      continuous(move(
+          "triangle", "The triangle of each matrix in the last two dims, zeros elsewhere.",
+          {{"upper", AttrKind::kInt, int64_t{1}, "1: the upper right, 0: the lower left"},
+           {"diagonal", AttrKind::kInt, int64_t{0}, "index of the bounding diagonal: 1 is right of the main diagonal"}},
+          triangle)),
+      continuous(
+          move("depth_to_space",
+               "x [N, C * block^2, H, W] with its channels rearranged into blocks: [N, C, H * block, W * block].",
+               {block,
+                {"order", AttrKind::kString, std::string("DCR"),
+                 "order of the channels: DCR, blocks first, or CRD, blocks last"}},
+               depth_to_space)),
+      continuous(move("space_to_depth",
+                      "x [N, C, H, W] with its blocks as channels: [N, block^2 * C, H / block, W / block].", {block},
+                      space_to_depth)),
+      continuous({"shape_of", "The sizes of x, a vector of i64.", {"x"}, {}, shape_of, OpPattern::kOpaque}),
   };
 }
 

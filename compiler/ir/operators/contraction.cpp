@@ -15,7 +15,7 @@ Expected<Type> dense(const RuleInput& in) {
   TENON_TRY(check_rank(in, 0, "x", 2));
   TENON_TRY(check_rank(in, 1, "w", 2));
   TENON_TRY(require_same(in, 0, 1, 1, 1,
-                         fmt::format("x has {} features, w takes {}", in.context.str(in.arg(0).dims[1]),
+                         fmt::format("x has {} features, w expects {}", in.context.str(in.arg(0).dims[1]),
                                      in.context.str(in.arg(1).dims[1]))));
   return in.context.tensor(Dims{in.arg(0).dims[0], in.arg(1).dims[0]}, product_dtype(in.arg(0).dtype));
 }
@@ -23,7 +23,7 @@ Expected<Type> dense(const RuleInput& in) {
 Expected<Type> matmul(const RuleInput& in) {
   const Dims &a = in.arg(0).dims, &b = in.arg(1).dims;
   if (a.size() < 2 || b.size() < 2) {
-    return error(fmt::format("both must have at least 2 dims: {}", describe(in, {"a", "b"})));
+    return error(fmt::format("both arguments must have at least 2 dims: {}", describe(in, {"a", "b"})));
   }
   TENON_TRY(require_same(
       in, 0, a.size() - 1, 1, b.size() - 2,
@@ -39,12 +39,12 @@ Expected<Type> einsum(const RuleInput& in) {
   for (size_t i = 0; i < in.args.size(); ++i) {
     ranks.push_back(in.arg(i).rank());
     if (in.arg(i).dtype == in.arg(0).dtype) continue;
-    return error(fmt::format("all must have one dtype, found {} and {}", in.context.str(in.args[0]),
+    return error(fmt::format("all arguments must have the same dtype, found {} and {}", in.context.str(in.args[0]),
                              in.context.str(in.args[i])));
   }
   TENON_TRY_ASSIGN(equation, runtime::reference::Einsum::parse(string_attr(in.attrs, "equation"), ranks));
-  std::map<char, Dim> sizes;  // a number, where one says it
-  const auto each = [&](auto&& visit) -> Status {
+  std::map<char, Dim> sizes;  // a constant, where an argument has one
+  const auto for_each_axis = [&](auto&& visit) -> Status {
     for (size_t i = 0; i < in.args.size(); ++i) {
       for (size_t d = 0; d < equation->inputs[i].size(); ++d) {
         TENON_TRY(visit(equation->inputs[i][d], i, d, in.arg(i).dims[d]));
@@ -52,12 +52,12 @@ Expected<Type> einsum(const RuleInput& in) {
     }
     return {};
   };
-  TENON_TRY(each([&](char axis, size_t, size_t, Dim size) -> Status {
-    Dim& known = sizes.emplace(axis, size).first->second;
-    if (!known.constant() && size.constant()) known = size;
+  TENON_TRY(for_each_axis([&](char axis, size_t, size_t, Dim size) -> Status {
+    Dim& entry = sizes.emplace(axis, size).first->second;
+    if (!entry.constant() && size.constant()) entry = size;
     return {};
   }));
-  TENON_TRY(each([&](char axis, size_t i, size_t d, Dim size) {
+  TENON_TRY(for_each_axis([&](char axis, size_t i, size_t d, Dim size) {
     return require_size(in, i, d, sizes.at(axis),
                         fmt::format("axis {} of \"{}\" is {} and {}", axis, string_attr(in.attrs, "equation"),
                                     in.context.str(sizes.at(axis)), in.context.str(size)));
@@ -67,7 +67,7 @@ Expected<Type> einsum(const RuleInput& in) {
   return in.context.tensor(std::move(dims), in.arg(0).dtype);
 }
 
-// Both have two dims, and the dtype of the other.
+// The scheme of dense: both arguments have two dims and the same dtype.
 bool of_matrices(const SchemeInput& in) {
   for (size_t i : {size_t{0}, size_t{1}}) {
     const TensorType* other = in.args[1 - i].tensor();
@@ -76,7 +76,7 @@ bool of_matrices(const SchemeInput& in) {
   return true;
 }
 
-// A matrix leaves the leading dims to the other: then it has as many as the result.
+// The scheme of matmul: where one argument is a matrix, the other argument has the rank of the result.
 bool of_product(const SchemeInput& in) {
   const TensorType* result = in.result.tensor();
   bool matrix = false;
@@ -93,29 +93,32 @@ bool of_product(const SchemeInput& in) {
 
 std::vector<Operator> contraction_operators() {
   return {
-      {"dense",
-       "x [N, K] times the transpose of w [M, K]: [N, M]; i8 gives wrapping i32.",
-       {{"x", kFactors}, Input::same("w")},
-       {},
-       dense,
-       OpPattern::kAnchor,
-       nullptr,
-       of_matrices},
-      {"matmul",
-       "Matrix product of the last two dims, the others broadcast; i8 gives wrapping i32.",
-       {{"a", kFactors}, Input::same("b")},
-       {},
-       matmul,
-       OpPattern::kAnchor,
-       nullptr,
-       of_product},
-      {"einsum",
-       "Sums of products by an equation of a letter an axis, as \"bij,bjk->bik\": letters that the result lacks are "
-       "summed over, \"...\" stands for the dims in front that have no letter. Integers wrap.",
-       {{"...x", {DType::kI32, DType::kI64, DType::kF32, DType::kF64}}},
-       {{"equation", AttrKind::kString, std::nullopt, "terms of the arguments, and -> that of the result"}},
-       einsum,
-       OpPattern::kAnchor},
+      continuous({"dense",
+                  "x [N, K] times the transpose of w [M, K]: [N, M]; i8 accumulates in wrapping i32.",
+                  {{"x", kFactors}, Input::same("w")},
+                  {},
+                  dense,
+                  OpPattern::kAnchor,
+                  nullptr,
+                  of_matrices}),
+      continuous({"matmul",
+                  "Matrix product of the last two dims, the others broadcast; i8 accumulates in wrapping i32.",
+                  {{"a", kFactors}, Input::same("b")},
+                  {},
+                  matmul,
+                  OpPattern::kAnchor,
+                  nullptr,
+                  of_product}),
+      continuous({"einsum",
+                  "Sums of products by an equation with a letter per axis, as \"bij,bjk->bik\": axes whose letters are "
+                  "not in the "
+                  "result are summed, \"...\" stands for leading dims without a letter. Integers wrap.",
+                  {{"...x", {DType::kI32, DType::kI64, DType::kF32, DType::kF64}}},
+                  {{"equation", AttrKind::kString, std::nullopt,
+                    "terms of the arguments, and after -> the term of the result"}},
+                  einsum,
+                  OpPattern::kAnchor},
+                 SampleArguments::equation()),
   };
 }
 

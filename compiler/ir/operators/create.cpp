@@ -1,14 +1,13 @@
-// Tensors made of attributes, and random ones made of a key: two words, i32 [2]. The same key gives the same numbers.
+// Tensors from attributes, and random tensors from a key of two 32-bit words, i32 [2]. The same key produces the same
+// values.
 #include "compiler/ir/operators/rules.h"
 
 namespace tenon::compiler {
 namespace {
 
-constexpr int64_t kMax = int64_t{1} << 31;
-
 Expected<Type> shaped(const RuleInput& in, DType dtype) {
   const auto& shape = ints_attr(in.attrs, "shape");
-  TENON_TRY(check_ints(in, "shape", shape.size(), 0, kMax));
+  TENON_TRY(check_ints(in, "shape", shape.size(), 0, kMaxSize));
   return in.context.tensor(shape, dtype);
 }
 
@@ -20,17 +19,17 @@ Expected<Type> full(const RuleInput& in) {
 
 Expected<Type> arange(const RuleInput& in) {
   TENON_TRY_ASSIGN(dtype, dtype_attr(in));
-  if (*dtype == DType::kBool) return error("bools do not count: dtype must be another");
-  TENON_TRY(check_int(in, "count", 0, kMax));
+  if (*dtype == DType::kBool) return error("dtype must be a numeric type, found bool");
+  TENON_TRY(check_int(in, "count", 0, kMaxSize));
   TENON_TRY(check_value(in, "start", *dtype));
   return in.context.tensor(Dims{in.context.dim(int_attr(in.attrs, "count"))}, *dtype);
 }
 
 Expected<Type> eye(const RuleInput& in) {
   TENON_TRY_ASSIGN(dtype, dtype_attr(in));
-  TENON_TRY(check_int(in, "rows", 0, kMax));
-  TENON_TRY(check_int(in, "columns", 0, kMax));
-  TENON_TRY(check_int(in, "diagonal", -kMax, kMax));
+  TENON_TRY(check_int(in, "rows", 0, kMaxSize));
+  TENON_TRY(check_int(in, "columns", 0, kMaxSize));
+  TENON_TRY(check_int(in, "diagonal", -kMaxSize, kMaxSize));
   return in.context.tensor(
       Dims{in.context.dim(int_attr(in.attrs, "rows")), in.context.dim(int_attr(in.attrs, "columns"))}, *dtype);
 }
@@ -67,17 +66,17 @@ std::vector<Operator> create_operators() {
   const Input key{"key", {DType::kI32}};
   return {
       {"full",
-       "A tensor of one value.",
+       "A tensor whose elements have the same value.",
        {},
-       {shape, {"value", AttrKind::kFloat, 0.0, "it"}, dtype},
+       {shape, {"value", AttrKind::kFloat, 0.0, "value of the elements"}, dtype},
        full,
        OpPattern::kInjective},
       {"arange",
        "start, start + step, ...: a vector of `count` elements.",
        {},
-       {{"count", AttrKind::kInt, std::nullopt, "how many"},
-        {"start", AttrKind::kFloat, 0.0, "the first"},
-        {"step", AttrKind::kFloat, 1.0, "distance of two"},
+       {{"count", AttrKind::kInt, std::nullopt, "number of elements"},
+        {"start", AttrKind::kFloat, 0.0, "first element"},
+        {"step", AttrKind::kFloat, 1.0, "difference of consecutive elements"},
         {"dtype", AttrKind::kString, std::string("i64"), "the result's dtype"}},
        arange,
        OpPattern::kInjective},
@@ -86,34 +85,38 @@ std::vector<Operator> create_operators() {
        {},
        {{"rows", AttrKind::kInt, std::nullopt, "height"},
         {"columns", AttrKind::kInt, std::nullopt, "width"},
-        {"diagonal", AttrKind::kInt, int64_t{0}, "the diagonal: 1 is right of the main one"},
+        {"diagonal", AttrKind::kInt, int64_t{0}, "index of the diagonal: 1 is right of the main diagonal"},
         dtype},
        eye,
        OpPattern::kInjective},
-      {"random_split",
-       "New keys from a key, one a row: i32 [count, 2].",
-       {key},
-       {{"count", AttrKind::kInt, int64_t{2}, "how many"}},
-       random_split,
-       OpPattern::kOpaque},
-      {"random_uniform",
-       "Random values in a .. b, b excluded, by Threefry-2x32 from a key, i32 [2].",
-       {key},
-       {shape, {"a", AttrKind::kFloat, 0.0, "lower end"}, {"b", AttrKind::kFloat, 1.0, "upper end"}, dtype},
-       random_values,
-       OpPattern::kOpaque},
-      {"random_normal",
-       "Random values of the normal distribution with mean a and deviation b, from a key, i32 [2].",
-       {key},
-       {shape, {"a", AttrKind::kFloat, 0.0, "mean"}, {"b", AttrKind::kFloat, 1.0, "deviation"}, dtype},
-       random_values,
-       OpPattern::kOpaque},
-      {"random_bernoulli",
-       "Random bools, true with a probability, from a key, i32 [2].",
-       {key},
-       {shape, {"probability", AttrKind::kFloat, 0.5, "of true"}},
-       random_bernoulli,
-       OpPattern::kOpaque},
+      sampled({"random_split",
+               "New keys from a key, one per row: i32 [count, 2].",
+               {key},
+               {{"count", AttrKind::kInt, int64_t{2}, "number of keys"}},
+               random_split,
+               OpPattern::kOpaque},
+              SampleArguments::random_key()),
+      sampled({"random_uniform",
+               "Random values in a .. b, b excluded, by Threefry-2x32 from a key, i32 [2].",
+               {key},
+               {shape, {"a", AttrKind::kFloat, 0.0, "lower end"}, {"b", AttrKind::kFloat, 1.0, "upper end"}, dtype},
+               random_values,
+               OpPattern::kOpaque},
+              SampleArguments::random_key()),
+      sampled({"random_normal",
+               "Random values of the normal distribution with mean a and deviation b, from a key, i32 [2].",
+               {key},
+               {shape, {"a", AttrKind::kFloat, 0.0, "mean"}, {"b", AttrKind::kFloat, 1.0, "deviation"}, dtype},
+               random_values,
+               OpPattern::kOpaque},
+              SampleArguments::random_key()),
+      sampled({"random_bernoulli",
+               "Random bools, true with a probability, from a key, i32 [2].",
+               {key},
+               {shape, {"probability", AttrKind::kFloat, 0.5, "probability of true"}},
+               random_bernoulli,
+               OpPattern::kOpaque},
+              SampleArguments::random_key()),
   };
 }
 

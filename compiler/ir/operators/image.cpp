@@ -1,4 +1,4 @@
-// Images resampled: resize, grid_sample, roi_align. Coordinates are those of ONNX.
+// Resampling of images: resize, grid_sample, roi_align. The coordinates are defined as in ONNX.
 #include "compiler/ir/operators/rules.h"
 #include "runtime/reference/resize.h"
 
@@ -7,9 +7,7 @@ namespace {
 
 using runtime::kReals;
 
-constexpr int64_t kMax = int64_t{1} << 31;
-
-// size * scale, where that is a whole number for all sizes, or the size is known.
+// size * scale, where the product is an integer for all sizes, or the size is a constant.
 Expected<Dim> scaled(const RuleInput& in, Dim size, double scale) {
   if (!(scale > 0 && scale <= 1 << 20)) return error(fmt::format("scale must be positive, found {}", scale));
   if (const auto value = size.constant()) {
@@ -20,7 +18,7 @@ Expected<Dim> scaled(const RuleInput& in, Dim size, double scale) {
   if (inverse == std::floor(inverse)) {
     return in.context.floor_divide(size, in.context.dim(static_cast<int64_t>(inverse)));
   }
-  return error(fmt::format("{} times {} is no expression of sizes", in.context.str(size), scale), "",
+  return error(fmt::format("{} times {} is not an integer expression", in.context.str(size), scale), "",
                "bind the size, as --shapes H=224,W=224, or give sizes");
 }
 
@@ -33,9 +31,9 @@ Expected<Type> resize(const RuleInput& in) {
   TENON_TRY(check_int(in, "exclude_outside", 0, 1));
   const auto& scales = floats_attr(in.attrs, "scales");
   const auto& sizes = ints_attr(in.attrs, "sizes");
-  if (sizes.empty() == scales.empty()) return error("needs either sizes or scales");
+  if (sizes.empty() == scales.empty()) return error("requires either sizes or scales");
   if (scales.empty()) {
-    TENON_TRY(check_ints(in, "sizes", dims.size(), -1, kMax));
+    TENON_TRY(check_ints(in, "sizes", dims.size(), -1, kMaxSize));
   } else if (scales.size() != dims.size()) {
     return error(fmt::format("scales must have {} values, found [{}]", dims.size(), fmt::join(scales, ", ")));
   }
@@ -47,7 +45,7 @@ Expected<Type> resize(const RuleInput& in) {
       dims[d] = *size;
     }
     if (in.arg(0).dims[d].constant() == 0 && dims[d].constant() != 0) {
-      return error(fmt::format("there is nothing to resize: {}", describe(in, {"x"})));
+      return error(fmt::format("an empty axis cannot be resized: {}", describe(in, {"x"})));
     }
   }
   return in.context.tensor(std::move(dims), in.arg(0).dtype);
@@ -86,38 +84,40 @@ std::vector<Operator> image_operators() {
       {"resize",
        "x resampled to other sizes, along each dim whose size or scale changes.",
        {{"x", kReals}},
-       {{"sizes", AttrKind::kInts, std::vector<int64_t>{}, "the result's sizes, one a dim, -1: x's; or scales"},
-        {"scales", AttrKind::kFloats, std::vector<double>{}, "the result's sizes by x's, one a dim, rounded down"},
+       {{"sizes", AttrKind::kInts, std::vector<int64_t>{},
+         "the result's sizes, one per dim, -1: the size of x; or scales"},
+        {"scales", AttrKind::kFloats, std::vector<double>{},
+         "ratios of the result's sizes to the sizes of x, one per dim; sizes are rounded down"},
         {"mode", AttrKind::kString, std::string("nearest"), "nearest, linear or cubic"},
         {"coordinates", AttrKind::kString, std::string("half_pixel"),
-         "where the result's elements lie: half_pixel, half_pixel_symmetric, pytorch_half_pixel, align_corners or "
+         "coordinates of the result's elements: half_pixel, half_pixel_symmetric, pytorch_half_pixel, align_corners or "
          "asymmetric"},
         {"nearest", AttrKind::kString, std::string("round_prefer_floor"),
-         "which is the nearest: round_prefer_floor, round_prefer_ceil, floor or ceil"},
+         "rounding to the nearest element: round_prefer_floor, round_prefer_ceil, floor or ceil"},
         {"cubic", AttrKind::kFloat, -0.75, "slope parameter of the cubic"},
-        {"exclude_outside", AttrKind::kInt, int64_t{0}, "1: cubic taps outside of x have no weight"}},
+        {"exclude_outside", AttrKind::kInt, int64_t{0},
+         "1: elements outside of x have no weight in cubic interpolation"}},
        resize,
        OpPattern::kOpaque,
        may_be_small},
       {"grid_sample",
-       "x [N, C, H, W] at the places grid [N, H', W', 2], each x and y in -1 .. 1: [N, C, H', W'].",
+       "x [N, C, H, W] sampled at the coordinates grid [N, H', W', 2], each x and y in -1 .. 1: [N, C, H', W'].",
        {{"x", kReals}, Input::same("grid")},
        {{"mode", AttrKind::kString, std::string("linear"), "nearest, linear or cubic"},
-        {"padding", AttrKind::kString, std::string("zeros"), "what is outside: zeros, border or reflection"},
+        {"padding", AttrKind::kString, std::string("zeros"), "values outside of x: zeros, border or reflection"},
         {"align_corners", AttrKind::kInt, int64_t{0},
          "1: -1 and 1 are the centres of the outer elements, 0: their edges"}},
        grid_sample,
        OpPattern::kOpaque,
        may_have_small_map},
       {"roi_align",
-       "Regions rois [R, 4] (left, top, right, bottom) of the maps of x [N, C, H, W], batches [R] saying which: "
-       "averages "
-       "or maxima of samples between elements, [R, C, h, w].",
+       "Averages or maxima of interpolated samples in the regions rois [R, 4] (left, top, right, bottom) of x "
+       "[N, C, H, W], where batches [R] are the indices of the images: [R, C, h, w].",
        {{"x", kReals}, Input::same("rois"), {"batches", runtime::kIndices}},
        {{"size", AttrKind::kInts, std::nullopt, "[h, w]"},
         {"sampling_ratio", AttrKind::kInt, int64_t{0},
-         "samples along each side of a bin; 0: as many as it has elements"},
-        {"spatial_scale", AttrKind::kFloat, 1.0, "elements for each unit of rois"},
+         "samples along each side of a bin; 0: the number of elements in the bin"},
+        {"spatial_scale", AttrKind::kFloat, 1.0, "number of elements per unit of rois"},
         {"mode", AttrKind::kString, std::string("avg"), "avg or max"},
         {"half_pixel", AttrKind::kInt, int64_t{1}, "1: elements are centred at halves"}},
        roi_align,

@@ -1,5 +1,5 @@
-// Elements by their indices: gather, scatter, one_hot. Negative indices count from the end; others that are none are an
-// error when it runs.
+// Elements by their indices: gather, scatter, one_hot. Negative indices count from the end; other indices out of range
+// are an error at run time.
 #include "compiler/ir/operators/rules.h"
 
 namespace tenon::compiler {
@@ -16,16 +16,17 @@ Expected<Type> gather(const RuleInput& in) {
   return in.context.tensor(std::move(dims), in.arg(0).dtype);
 }
 
-// Indices have x's rank, and along all axes but one no larger sizes.
-Status check_within(const RuleInput& in, int64_t but) {
+// Requires the indices to have x's rank and, along all axes except `excluded`, sizes no larger than x's.
+Status check_within(const RuleInput& in, int64_t excluded) {
   const Dims &x = in.arg(0).dims, &indices = in.arg(1).dims;
   bool fits = x.size() == indices.size();
   for (size_t d = 0; fits && d < x.size(); ++d) {
     const auto whole = x[d].constant(), part = indices[d].constant();
-    fits = static_cast<int64_t>(d) == but || x[d] == indices[d] || (whole && part && *part <= *whole);
+    fits = static_cast<int64_t>(d) == excluded || x[d] == indices[d] || (whole && part && *part <= *whole);
   }
   if (fits) return {};
-  return error(fmt::format("indices must lie within x along all axes but {}: {}", but, describe(in, {"x", "indices"})));
+  return error(
+      fmt::format("indices must fit into x along all axes except {}: {}", excluded, describe(in, {"x", "indices"})));
 }
 
 Expected<Type> gather_elements(const RuleInput& in) {
@@ -34,13 +35,13 @@ Expected<Type> gather_elements(const RuleInput& in) {
   return in.context.tensor(in.arg(1).dims, in.arg(0).dtype);
 }
 
-// The dims of the parts of x that index tuples stand for.
+// The dims of the parts of x that the index tuples refer to.
 Expected<Dims> part_dims(const RuleInput& in, int64_t batch) {
   const Dims &x = in.arg(0).dims, &indices = in.arg(1).dims;
   const auto depth = indices.empty() ? std::nullopt : indices.back().constant();
   if (!depth || in.arg(1).rank() <= batch || in.arg(0).rank() < batch + *depth) {
-    return error(
-        fmt::format("the last dim of indices must be a number of x's dims: {}", describe(in, {"x", "indices"})));
+    return error(fmt::format("the last dim of indices must be a constant, at most the rank of x: {}",
+                             describe(in, {"x", "indices"})));
   }
   Dims dims;
   for (int64_t d = 0; d < batch; ++d) {
@@ -61,7 +62,7 @@ Expected<Type> gather_nd(const RuleInput& in) {
 Status check_reduction(const RuleInput& in) {
   TENON_TRY(check_string(in, "reduction", {"none", "add", "mul", "max", "min"}));
   if (in.arg(0).dtype == DType::kBool && string_attr(in.attrs, "reduction") != "none") {
-    return error("bools are not combined: reduction must be none");
+    return error("reduction must be none for bool");
   }
   return {};
 }
@@ -98,53 +99,62 @@ Expected<Type> one_hot(const RuleInput& in) {
 
 AttrSpec reduction_attribute() {
   return {"reduction", AttrKind::kString, std::string("none"),
-          "how updates meet what is there: none, add, mul, max or min"};
+          "combination of updates with elements of x: none, add, mul, max or min"};
 }
 
 }  // namespace
 
 std::vector<Operator> index_operators() {
   return {
-      {"gather",
-       "The parts of x at indices along axis: x.shape[:axis] + indices.shape + x.shape[axis + 1:].",
-       {"x", {"indices", kIndices}},
-       {{"axis", AttrKind::kInt, int64_t{0}, "axis that is indexed"}},
-       gather,
-       OpPattern::kInjective,
-       may_be_outside},
-      {"gather_elements",
-       "Element by element, x at the same index but for axis, where `indices` says it.",
-       {"x", {"indices", kIndices}},
-       {{"axis", AttrKind::kInt, int64_t{0}, "axis that is indexed"}},
-       gather_elements,
-       OpPattern::kInjective,
-       may_be_outside},
-      {"gather_nd",
-       "The parts of x at the index tuples in the last dim of indices, behind batch_dims dims that both share.",
-       {"x", {"indices", kIndices}},
-       {{"batch_dims", AttrKind::kInt, int64_t{0}, "leading dims that both share"}},
-       gather_nd,
-       OpPattern::kInjective,
-       may_be_outside},
-      {"scatter_elements",
-       "x with updates at the same index but for axis, where `indices` says it, in order.",
-       {"x", {"indices", kIndices}, "updates"},
-       {{"axis", AttrKind::kInt, int64_t{0}, "axis that is indexed"}, reduction_attribute()},
-       scatter_elements,
-       OpPattern::kOpaque,
-       may_be_outside},
-      {"scatter_nd",
-       "x with updates as its parts at the index tuples in the last dim of indices, in order.",
-       {"x", {"indices", kIndices}, "updates"},
-       {reduction_attribute()},
-       scatter_nd,
-       OpPattern::kOpaque,
-       may_be_outside},
+      continuous({"gather",
+                  "The parts of x at indices along axis: x.shape[:axis] + indices.shape + x.shape[axis + 1:].",
+                  {"x", {"indices", kIndices}},
+                  {{"axis", AttrKind::kInt, int64_t{0}, "axis that is indexed"}},
+                  gather,
+                  OpPattern::kInjective,
+                  may_be_outside},
+                 SampleArguments::indices()),
+      continuous({"gather_elements",
+                  "For each element of indices, the element of x at the same index, except that the index along axis "
+                  "is the element of indices.",
+                  {"x", {"indices", kIndices}},
+                  {{"axis", AttrKind::kInt, int64_t{0}, "axis that is indexed"}},
+                  gather_elements,
+                  OpPattern::kInjective,
+                  may_be_outside},
+                 SampleArguments::element_indices()),
+      continuous({"gather_nd",
+                  "The parts of x at the index tuples in the last dim of indices, after batch_dims leading dims that "
+                  "both share.",
+                  {"x", {"indices", kIndices}},
+                  {{"batch_dims", AttrKind::kInt, int64_t{0}, "leading dims that both share"}},
+                  gather_nd,
+                  OpPattern::kInjective,
+                  may_be_outside},
+                 SampleArguments::index_tuples()),
+      continuous({"scatter_elements",
+                  "x with updates written in order, each at its own index, except that the index along axis is the "
+                  "element of indices.",
+                  {"x", {"indices", kIndices}, "updates"},
+                  {{"axis", AttrKind::kInt, int64_t{0}, "axis that is indexed"}, reduction_attribute()},
+                  scatter_elements,
+                  OpPattern::kOpaque,
+                  may_be_outside},
+                 SampleArguments::element_indices()),
+      continuous({"scatter_nd",
+                  "x with updates written in order to its parts at the index tuples in the last dim of indices.",
+                  {"x", {"indices", kIndices}, "updates"},
+                  {reduction_attribute()},
+                  scatter_nd,
+                  OpPattern::kOpaque,
+                  may_be_outside},
+                 SampleArguments::index_tuples()),
       {"one_hot",
-       "A new axis of size depth that holds `on` at the index, `off` elsewhere; an index outside is on nowhere.",
+       "A new axis of size depth with `on` at the index and `off` elsewhere; an index out of range produces `off` "
+       "only.",
        {{"indices", kIndices}},
        {{"depth", AttrKind::kInt, std::nullopt, "size of the new axis"},
-        {"axis", AttrKind::kInt, int64_t{-1}, "where the new axis stands"},
+        {"axis", AttrKind::kInt, int64_t{-1}, "index of the new axis"},
         {"on", AttrKind::kFloat, 1.0, "value at the index"},
         {"off", AttrKind::kFloat, 0.0, "value elsewhere"},
         {"dtype", AttrKind::kString, std::string("f32"), "the result's dtype"}},

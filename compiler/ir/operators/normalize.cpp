@@ -12,7 +12,7 @@ Status check_epsilon(const RuleInput& in) {
   return error(fmt::format("epsilon must not be negative, found {}", epsilon));
 }
 
-// x [N, C, ...] with a vector of C for each parameter.
+// x is [N, C, ...], and each parameter is a vector of C elements.
 Expected<Type> per_channel(const RuleInput& in, std::initializer_list<const char*> parameters,
                            std::optional<Dim> channels = std::nullopt) {
   if (in.arg(0).rank() < 2) return error(fmt::format("x must have at least 2 dims: {}", describe(in, {"x"})));
@@ -39,7 +39,7 @@ Expected<Type> group_norm(const RuleInput& in) {
   return in.context.tensor(std::move(dims), in.arg(0).dtype);
 }
 
-// Parameters have the dims of x from `axis` on.
+// The parameters have the dims of x from `axis` on.
 Expected<Type> over_last_dims(const RuleInput& in) {
   TENON_TRY_ASSIGN(axis, axis_of(in, "axis", in.arg(0).rank()));
   const Type wanted = in.context.tensor(Dims(in.arg(0).dims.begin() + *axis, in.arg(0).dims.end()), in.arg(0).dtype);
@@ -69,28 +69,30 @@ AttrSpec first_axis_attribute() { return {"axis", AttrKind::kInt, int64_t{-1}, "
 
 std::vector<Operator> normalize_operators() {
   return {
-      {"batch_norm",
-       "gamma * (x - mean) / sqrt(variance + epsilon) + beta per channel of axis 1.",
-       {{"x", kReals}, "gamma", "beta", "mean", "variance"},
-       {epsilon_attribute()},
-       batch_norm,
-       OpPattern::kBroadcast,
-       nullptr,
-       as_first},
-      {"layer_norm",
-       "scale * (x - mean) / sqrt(variance + epsilon) + bias, mean and variance over the dims from axis on, which "
-       "scale "
-       "and bias have.",
-       {{"x", kReals}, "scale", "bias"},
-       {first_axis_attribute(), epsilon_attribute()},
-       over_last_dims,
-       OpPattern::kOpaque},
-      {"rms_norm",
-       "scale * x / sqrt(mean(x^2) + epsilon), the mean over the dims from axis on, which scale has.",
-       {{"x", kReals}, "scale"},
-       {first_axis_attribute(), {"epsilon", AttrKind::kFloat, 1e-5, "added to the mean square"}},
-       over_last_dims,
-       OpPattern::kOpaque},
+      continuous({"batch_norm",
+                  "gamma * (x - mean) / sqrt(variance + epsilon) + beta per channel of axis 1.",
+                  {{"x", kReals}, "gamma", "beta", "mean", "variance"},
+                  {epsilon_attribute()},
+                  batch_norm,
+                  OpPattern::kBroadcast,
+                  nullptr,
+                  as_first},
+                 SampleArguments::statistics()),
+      continuous({"layer_norm",
+                  "scale * (x - mean) / sqrt(variance + epsilon) + bias, with mean and variance over the dims from "
+                  "axis on, which "
+                  "are the dims of scale and bias.",
+                  {{"x", kReals}, "scale", "bias"},
+                  {first_axis_attribute(), epsilon_attribute()},
+                  over_last_dims,
+                  OpPattern::kOpaque}),
+      continuous({"rms_norm",
+                  "scale * x / sqrt(mean(x^2) + epsilon), with the mean over the dims from axis on, which are the dims "
+                  "of scale.",
+                  {{"x", kReals}, "scale"},
+                  {first_axis_attribute(), {"epsilon", AttrKind::kFloat, 1e-5, "added to the mean square"}},
+                  over_last_dims,
+                  OpPattern::kOpaque}),
       {"instance_norm",
        "scale[c] * (x - mean) / sqrt(variance + epsilon) + bias[c] for x [N, C, ...], over each map.",
        {{"x", kReals}, "scale", "bias"},
@@ -99,29 +101,32 @@ std::vector<Operator> normalize_operators() {
        OpPattern::kOpaque,
        nullptr,
        as_first},
-      {"group_norm",
-       "scale[c] * (x - mean) / sqrt(variance + epsilon) + bias[c] for x [N, C, ...], over the maps of C / groups "
-       "channels.",
-       {{"x", kReals}, "scale", "bias"},
-       {{"groups", AttrKind::kInt, std::nullopt, "parts that the channels are cut into"}, epsilon_attribute()},
-       group_norm,
-       OpPattern::kOpaque,
-       nullptr,
-       as_first},
+      sampled(
+          {"group_norm",
+           "scale[c] * (x - mean) / sqrt(variance + epsilon) + bias[c] for x [N, C, ...], over the maps of C / groups "
+           "channels.",
+           {{"x", kReals}, "scale", "bias"},
+           {{"groups", AttrKind::kInt, std::nullopt, "number of groups of channels"}, epsilon_attribute()},
+           group_norm,
+           OpPattern::kOpaque,
+           nullptr,
+           as_first},
+          SampleArguments::images(2)),
       {"lp_normalize",
-       "x over its norm along axis; 0 where the norm is.",
+       "x divided by its norm along axis; 0 where the norm is 0.",
        {{"x", kReals}},
        {{"axis", AttrKind::kInt, int64_t{-1}, "axis of the norm"},
         {"p", AttrKind::kInt, int64_t{2}, "1: sum of |x|, 2: root of the sum of x^2"}},
        lp_normalize,
        OpPattern::kOpaque},
       {"local_response_norm",
-       "x / (bias + alpha / size * s)^beta for x [N, C, ...], s being the sum of x^2 over `size` channels around it.",
+       "x / (bias + alpha / size * s)^beta for x [N, C, ...], where s is the sum of x^2 over the `size` nearest "
+       "channels.",
        {{"x", kReals}},
-       {{"size", AttrKind::kInt, std::nullopt, "channels summed: (size - 1) / 2 before, size / 2 behind"},
+       {{"size", AttrKind::kInt, std::nullopt, "number of summed channels: (size - 1) / 2 before, size / 2 after"},
         {"alpha", AttrKind::kFloat, 1e-4, "weight of the sum"},
         {"beta", AttrKind::kFloat, 0.75, "exponent"},
-        {"bias", AttrKind::kFloat, 1.0, "what the sum is added to"}},
+        {"bias", AttrKind::kFloat, 1.0, "added to the sum"}},
        local_response_norm,
        OpPattern::kOpaque},
   };

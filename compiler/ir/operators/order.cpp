@@ -1,10 +1,10 @@
-// Sorting and searching: results whose order, or number, depends on the data. A size that does is `?`.
+// Sorting and searching: results whose order or size depends on the data. A size that depends on the data is `?`.
 #include "compiler/ir/operators/rules.h"
 
 namespace tenon::compiler {
 namespace {
 
-using runtime::kNumbers;
+using runtime::kNumericTypes;
 
 Expected<Type> top_k(const RuleInput& in) {
   TENON_TRY(check_int(in, "k", 0, int64_t{1} << 31));
@@ -31,10 +31,10 @@ Expected<Type> arg_sort(const RuleInput& in) {
 
 Expected<Type> unique(const RuleInput& in) {
   TENON_TRY(check_int(in, "sorted", 0, 1));
-  const Dims some{in.context.erased()};
-  const Type places = in.context.tensor(some, DType::kI64);
-  return in.context.tuple({in.context.tensor(some, in.arg(0).dtype), places,
-                           in.context.tensor(Dims{in.context.product(in.arg(0).dims)}, DType::kI64), places});
+  const Dims erased{in.context.erased()};
+  const Type indices = in.context.tensor(erased, DType::kI64);
+  return in.context.tuple({in.context.tensor(erased, in.arg(0).dtype), indices,
+                           in.context.tensor(Dims{in.context.product(in.arg(0).dims)}, DType::kI64), indices});
 }
 
 Expected<Type> nonzero(const RuleInput& in) {
@@ -64,58 +64,58 @@ Expected<Type> non_max_suppression(const RuleInput& in) {
 }  // namespace
 
 std::vector<Operator> order_operators() {
-  const AttrSpec axis{"axis", AttrKind::kInt, int64_t{-1}, "axis along which they are ordered"};
+  const AttrSpec axis{"axis", AttrKind::kInt, int64_t{-1}, "axis along which elements are ordered"};
   const AttrSpec descending{"descending", AttrKind::kInt, int64_t{0}, "1: the largest first"};
   return {
       {"top_k",
-       "A tuple of the k largest elements along axis, ordered, and their indices, i64; equal ones as they come.",
-       {{"x", kNumbers}},
-       {{"k", AttrKind::kInt, std::nullopt, "how many"},
+       "A tuple of the k largest elements along axis, sorted, and their indices, i64; equal elements keep their order.",
+       {{"x", kNumericTypes}},
+       {{"k", AttrKind::kInt, std::nullopt, "number of elements"},
         axis,
         {"largest", AttrKind::kInt, int64_t{1}, "0: the smallest"}},
        top_k,
        OpPattern::kOpaque,
        may_be_small},
-      {"sort",
-       "The elements along axis in order; what is not a number comes after all numbers.",
-       {{"x", kNumbers}},
-       {axis, descending},
-       sort,
-       OpPattern::kOpaque},
+      continuous({"sort",
+                  "The elements along axis, sorted; NaN comes after all other values.",
+                  {{"x", kNumericTypes}},
+                  {axis, descending},
+                  sort,
+                  OpPattern::kOpaque}),
       {"arg_sort",
-       "The indices, i64, that sort the elements along axis; equal ones as they come.",
-       {{"x", kNumbers}},
+       "The indices, i64, that sort the elements along axis; equal elements keep their order.",
+       {{"x", kNumericTypes}},
        {axis, descending},
        arg_sort,
        OpPattern::kOpaque},
       {"unique",
-       "A tuple of the different elements of x [?], the place of the first of each [?], for each element of x the "
-       "place "
-       "among them [size of x], and how often each comes [?]; the places are i64.",
-       {{"x", kNumbers}},
-       {{"sorted", AttrKind::kInt, int64_t{1}, "0: in the order in which they come"}},
+       "A tuple of the distinct elements of x [?], the index of the first occurrence of each [?], the index of each "
+       "element of x among the distinct elements [size of x], and the number of occurrences [?]; the indices are i64.",
+       {{"x", kNumericTypes}},
+       {{"sorted", AttrKind::kInt, int64_t{1}, "0: in the order of their first occurrences"}},
        unique,
        OpPattern::kOpaque},
       {"nonzero",
-       "The indices of the elements that are not 0 (or true), a column each: [rank of x, ?], i64.",
+       "The indices of the elements that are not 0 (or true), as columns: [rank of x, ?], i64.",
        {"x"},
        {},
        nonzero,
        OpPattern::kOpaque},
       {"compress",
-       "The parts of x along axis where condition is true; behind its end none is.",
+       "The parts of x along axis where condition is true; parts after the end of condition are dropped.",
        {"x", {"condition", runtime::kBoolean}},
        {{"axis", AttrKind::kInt, int64_t{0}, "axis that shrinks"}},
        compress,
        OpPattern::kOpaque,
        may_be_small},
       {"non_max_suppression",
-       "Of boxes [B, N, 4] with scores [B, C, N] those of each batch and class that overlap no better one: [?, 3] of "
-       "batch, class and box, i64.",
+       "The boxes of [B, N, 4] with scores [B, C, N] that overlap no selected box with a higher score of their batch "
+       "and class: [?, 3] of batch, class and box, i64.",
        {{"boxes", {DType::kF32}}, {"scores", {DType::kF32}}},
-       {{"max_boxes", AttrKind::kInt, std::nullopt, "at most so many a batch and class"},
-        {"iou_threshold", AttrKind::kFloat, 0.0, "boxes overlap where intersection over union is above it"},
-        {"score_threshold", AttrKind::kFloat, -std::numeric_limits<double>::infinity(), "scores must be above it"},
+       {{"max_boxes", AttrKind::kInt, std::nullopt, "maximum number of boxes per batch and class"},
+        {"iou_threshold", AttrKind::kFloat, 0.0, "boxes overlap where intersection over union is above this threshold"},
+        {"score_threshold", AttrKind::kFloat, -std::numeric_limits<double>::infinity(),
+         "scores must be above this threshold"},
         {"centered", AttrKind::kInt, int64_t{0}, "0: a box is two corners [y, x, y, x]; 1: [x, y, width, height]"}},
        non_max_suppression,
        OpPattern::kOpaque},

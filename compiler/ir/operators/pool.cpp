@@ -4,7 +4,7 @@
 namespace tenon::compiler {
 namespace {
 
-using runtime::DTypes, runtime::kNumbers, runtime::kReals;
+using runtime::DTypes, runtime::kNumericTypes, runtime::kReals;
 
 template <int rank>
 Expected<Type> pool(const RuleInput& in) {
@@ -16,7 +16,7 @@ Expected<Type> pool(const RuleInput& in) {
   const auto& kernel = ints_attr(in.attrs, "kernel");
   const auto out = windows_over(in, kernel, int_attr(in.attrs, "ceil") == 1);
   if (!out) return error(out.error().what + ": " + describe(in, {"x"}), "", out.error().help);
-  // A window of nothing but padding has no value.
+  // A window that contains only padding has no value.
   const auto& padding = ints_attr(in.attrs, "padding");
   for (int i = 0; i < rank; ++i) {
     if (padding[i] < kernel[i] && padding[rank + i] < kernel[i]) continue;
@@ -43,8 +43,8 @@ Expected<Type> global(const RuleInput& in) {
 
 Expected<Type> global_sum_pool(const RuleInput& in) {
   TENON_TRY(check_rank(in, 0, "x", 4));
-  const Dim one = in.context.dim(1);
-  return in.context.tensor(Dims{in.arg(0).dims[0], in.arg(0).dims[1], one, one}, DType::kI32);
+  const Dim unit = in.context.dim(1);
+  return in.context.tensor(Dims{in.arg(0).dims[0], in.arg(0).dims[1], unit, unit}, DType::kI32);
 }
 
 Expected<Type> adaptive(const RuleInput& in) {
@@ -62,11 +62,11 @@ AttrSpec power_attribute() { return {"p", AttrKind::kInt, int64_t{2}, "the expon
 
 template <int rank>
 Operator windows(std::string_view name, std::string documentation, DTypes dtypes, std::vector<AttrSpec> more = {}) {
-  std::vector<AttrSpec> specs{{"kernel", AttrKind::kInts, std::nullopt, "size of the window, one a dim"},
+  std::vector<AttrSpec> specs{{"kernel", AttrKind::kInts, std::nullopt, "size of the window, one per dim"},
                               strides_over(rank),
                               padding_over(rank),
                               dilation_over(rank),
-                              {"ceil", AttrKind::kInt, int64_t{0}, "1: a last window may hang over the end"}};
+                              {"ceil", AttrKind::kInt, int64_t{0}, "1: the last window may extend beyond the end"}};
   specs.insert(specs.end(), more.begin(), more.end());
   static constexpr std::string_view kShapes[] = {"[N, C, W].", "[N, C, H, W].", "[N, C, D, H, W]."};
   return {fmt::format("{}{}d", name, rank),
@@ -80,7 +80,7 @@ Operator windows(std::string_view name, std::string documentation, DTypes dtypes
 
 template <int rank>
 Operator max_pool() {
-  return windows<rank>("max_pool", "Maximum, padding never wins,", kNumbers);
+  return windows<rank>("max_pool", "Maximum, without the padding,", kNumericTypes);
 }
 template <int rank>
 Operator avg_pool() {
@@ -98,55 +98,61 @@ Operator lp_pool() {
 std::vector<Operator> pool_operators() {
   const AttrSpec size{"size", AttrKind::kInts, std::nullopt, "size of each spatial dim of the result"};
   return {
-      max_pool<1>(),
-      max_pool<2>(),
-      max_pool<3>(),
-      avg_pool<1>(),
-      avg_pool<2>(),
-      avg_pool<3>(),
-      lp_pool<1>(),
-      lp_pool<2>(),
-      lp_pool<3>(),
-      {"global_avg_pool",
-       "Average of each map of x [N, C, ...]: [N, C, 1, ...].",
-       {{"x", kReals}},
-       {},
-       global,
-       OpPattern::kReduction},
-      {"global_max_pool",
-       "Maximum of each map of x [N, C, ...]: [N, C, 1, ...].",
-       {{"x", kNumbers}},
-       {},
-       global,
-       OpPattern::kReduction},
-      {"global_lp_pool",
-       "p-th root of the sum of |x|^p of each map of x [N, C, ...]: [N, C, 1, ...].",
-       {{"x", kReals}},
-       {power_attribute()},
-       global,
-       OpPattern::kReduction},
-      {"global_sum_pool",
-       "Sum of each map of x [N, C, H, W], i8 into wrapping i32: [N, C, 1, 1].",
-       {{"x", {DType::kI8}}},
-       {},
-       global_sum_pool,
-       OpPattern::kReduction,
-       may_have_small_map},
-      {"adaptive_avg_pool",
-       "Averages of x [N, C, ...] over n windows a dim, window i of a dim of size s reaching from floor(i * s / n) to "
-       "ceil((i + 1) * s / n).",
-       {{"x", kReals}},
-       {size},
-       adaptive,
-       OpPattern::kReduction,
-       may_have_small_map},
-      {"adaptive_max_pool",
-       "Maxima of x [N, C, ...] over the windows of adaptive_avg_pool.",
-       {{"x", kNumbers}},
-       {size},
-       adaptive,
-       OpPattern::kReduction,
-       may_have_small_map},
+      continuous(max_pool<1>(), SampleArguments::images(1)),
+      continuous(max_pool<2>(), SampleArguments::images(2)),
+      continuous(max_pool<3>(), SampleArguments::images(3)),
+      continuous(avg_pool<1>(), SampleArguments::images(1)),
+      continuous(avg_pool<2>(), SampleArguments::images(2)),
+      continuous(avg_pool<3>(), SampleArguments::images(3)),
+      sampled(lp_pool<1>(), SampleArguments::images(1)),
+      sampled(lp_pool<2>(), SampleArguments::images(2)),
+      sampled(lp_pool<3>(), SampleArguments::images(3)),
+      continuous({"global_avg_pool",
+                  "Average of each map of x [N, C, ...]: [N, C, 1, ...].",
+                  {{"x", kReals}},
+                  {},
+                  global,
+                  OpPattern::kReduction},
+                 SampleArguments::images(2)),
+      continuous({"global_max_pool",
+                  "Maximum of each map of x [N, C, ...]: [N, C, 1, ...].",
+                  {{"x", kNumericTypes}},
+                  {},
+                  global,
+                  OpPattern::kReduction},
+                 SampleArguments::images(2)),
+      sampled({"global_lp_pool",
+               "p-th root of the sum of |x|^p of each map of x [N, C, ...]: [N, C, 1, ...].",
+               {{"x", kReals}},
+               {power_attribute()},
+               global,
+               OpPattern::kReduction},
+              SampleArguments::images(2)),
+      sampled({"global_sum_pool",
+               "Sum of each map of x [N, C, H, W], i8 accumulated in wrapping i32: [N, C, 1, 1].",
+               {{"x", {DType::kI8}}},
+               {},
+               global_sum_pool,
+               OpPattern::kReduction,
+               may_have_small_map},
+              SampleArguments::images(2)),
+      continuous({"adaptive_avg_pool",
+                  "Averages of x [N, C, ...] over n windows per dim, where window i of a dim of size s extends from "
+                  "floor(i * s / n) to ceil((i + 1) * s / n).",
+                  {{"x", kReals}},
+                  {size},
+                  adaptive,
+                  OpPattern::kReduction,
+                  may_have_small_map},
+                 SampleArguments::images(2)),
+      continuous({"adaptive_max_pool",
+                  "Maxima of x [N, C, ...] over the windows of adaptive_avg_pool.",
+                  {{"x", kNumericTypes}},
+                  {size},
+                  adaptive,
+                  OpPattern::kReduction,
+                  may_have_small_map},
+                 SampleArguments::images(2)),
   };
 }
 

@@ -1,19 +1,19 @@
-// Between real and integer values; hw/spec/requantize.h has the arithmetic of requantization.
+// Conversions between real and quantized values; hw/spec/requantize.h defines the arithmetic of requantization.
 #include "compiler/ir/operators/rules.h"
 #include "hw/spec/requantize.h"
 
 namespace tenon::compiler {
 namespace {
 
-constexpr double kSmallestScale = 1e-37;  // an f32 that is no denormal
+constexpr double kSmallestScale = 1e-37;  // a normal f32
 
-// scale and zero_point: one value for all, or one for each index along axis.
+// scale and zero_point have one value for the tensor, or one value for each index along axis.
 Status check_scales(const RuleInput& in, int64_t zero_lo, int64_t zero_hi) {
   const auto& scales = floats_attr(in.attrs, "scale");
   const auto& zeros = ints_attr(in.attrs, "zero_point");
   if (scales.empty() || (zeros.size() != 1 && zeros.size() != scales.size())) {
     return error(
-        fmt::format("needs one zero_point, or one a scale; found {} and {} scales", zeros.size(), scales.size()));
+        fmt::format("requires one zero_point, or one per scale; found {} and {} scales", zeros.size(), scales.size()));
   }
   for (double scale : scales) {
     if (!(scale >= kSmallestScale && scale <= 1e37))
@@ -21,8 +21,7 @@ Status check_scales(const RuleInput& in, int64_t zero_lo, int64_t zero_hi) {
   }
   TENON_TRY(check_ints(in, "zero_point", zeros.size(), zero_lo, zero_hi));
   if (scales.size() == 1) return {};
-  const auto axis = axis_of(in, "axis", in.arg(0).rank());
-  if (!axis) return std::unexpected(axis.error());
+  TENON_TRY_ASSIGN(axis, axis_of(in, "axis", in.arg(0).rank()));
   return require_size(
       in, 0, *axis, in.context.dim(static_cast<int64_t>(scales.size())),
       fmt::format("{} scales for {} channels of axis {}", scales.size(), in.context.str(in.arg(0).dims[*axis]), *axis));
@@ -54,8 +53,7 @@ Expected<Type> dynamic_quantize(const RuleInput& in) {
 }
 
 Expected<Type> requantize(const RuleInput& in) {
-  const auto axis = axis_of(in, "axis", in.arg(0).rank());
-  if (!axis) return std::unexpected(axis.error());
+  TENON_TRY_ASSIGN(axis, axis_of(in, "axis", in.arg(0).rank()));
   const Dim channels = in.arg(0).dims[*axis];
   TENON_TRY(check_vector(in, 1, "bias", DType::kI32, channels));
   TENON_TRY(check_vector(in, 2, "multiplier", DType::kU16, channels));
@@ -69,8 +67,7 @@ Expected<Type> requantize(const RuleInput& in) {
 }
 
 Expected<Type> requantize_add(const RuleInput& in) {
-  auto result = requantize(in);
-  if (!result) return result;
+  TENON_TRY_ASSIGN(result, requantize(in));
   TENON_TRY(require_type(in, 4, "residual", *result));
   TENON_TRY(check_int(in, "r_zero", -128, 127));
   TENON_TRY(check_int(in, "r_multiplier", 0, 65535));
@@ -79,8 +76,8 @@ Expected<Type> requantize_add(const RuleInput& in) {
 }
 
 std::vector<AttrSpec> scale_attributes(bool to_integer) {
-  std::vector<AttrSpec> specs{{"scale", AttrKind::kFloats, std::nullopt, "one, or one a channel"},
-                              {"zero_point", AttrKind::kInts, std::vector<int64_t>{0}, "the integer that stands for 0"},
+  std::vector<AttrSpec> specs{{"scale", AttrKind::kFloats, std::nullopt, "one scale, or one per channel"},
+                              {"zero_point", AttrKind::kInts, std::vector<int64_t>{0}, "the integer that represents 0"},
                               {"axis", AttrKind::kInt, int64_t{1}, "axis of the channels"}};
   if (to_integer) specs.push_back({"dtype", AttrKind::kString, std::string("i8"), "i8 or u8"});
   return specs;
@@ -95,8 +92,9 @@ std::vector<AttrSpec> requantize_attributes(bool residual) {
                               {"v_hi", AttrKind::kInt, int64_t{2047}, "largest value before the add"}};
   if (residual) {
     specs.push_back({"r_zero", AttrKind::kInt, int64_t{0}, "zero point of the residual"});
-    specs.push_back({"r_multiplier", AttrKind::kInt, std::nullopt, "its multiplier"});
-    specs.push_back({"r_shift", AttrKind::kInt, std::nullopt, "its shift, less the eight fractional bits"});
+    specs.push_back({"r_multiplier", AttrKind::kInt, std::nullopt, "multiplier of the residual"});
+    specs.push_back(
+        {"r_shift", AttrKind::kInt, std::nullopt, "shift of the residual, minus the eight fractional bits"});
   }
   return specs;
 }
@@ -118,26 +116,29 @@ std::vector<Operator> quantize_operators() {
        dequantize,
        OpPattern::kElementwise},
       {"dynamic_quantize",
-       "A tuple of x in u8, its scale (the range of x and 0, by 255) and its zero point; x must be finite.",
+       "A tuple of x in u8, its scale (the range of x and 0, divided by 255) and its zero point; x must be finite.",
        {{"x", {DType::kF32}}},
        {},
        dynamic_quantize,
        OpPattern::kOpaque,
        depends_on_elements},
-      {"requantize",
-       "i32 accumulators to i8: bias, multiplier and shift per channel as hw/spec/requantize.h says.",
-       {{"acc", {DType::kI32}}, {"bias", {DType::kI32}}, "multiplier", "shift"},
-       requantize_attributes(false),
-       requantize,
-       OpPattern::kBroadcast,
-       may_shift_too_far},
-      {"requantize_add",
-       "requantize, with a scaled i8 residual added before the rounding.",
-       {{"acc", {DType::kI32}}, {"bias", {DType::kI32}}, "multiplier", "shift", "residual"},
-       requantize_attributes(true),
-       requantize_add,
-       OpPattern::kBroadcast,
-       may_shift_too_far},
+      sampled(
+          {"requantize",
+           "i32 accumulators to i8 with bias, multiplier and shift per channel, as defined in hw/spec/requantize.h.",
+           {{"acc", {DType::kI32}}, {"bias", {DType::kI32}}, "multiplier", "shift"},
+           requantize_attributes(false),
+           requantize,
+           OpPattern::kBroadcast,
+           may_shift_too_far},
+          SampleArguments::requantization()),
+      sampled({"requantize_add",
+               "requantize, with a scaled i8 residual added before the rounding.",
+               {{"acc", {DType::kI32}}, {"bias", {DType::kI32}}, "multiplier", "shift", "residual"},
+               requantize_attributes(true),
+               requantize_add,
+               OpPattern::kBroadcast,
+               may_shift_too_far},
+              SampleArguments::requantization()),
   };
 }
 

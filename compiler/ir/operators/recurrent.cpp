@@ -1,5 +1,5 @@
-// Recurrent layers over a sequence x [T, N, I], with the weights as ONNX lays them out; D is 2 where the layer goes
-// both ways, else 1, H the size of the state.
+// Recurrent layers over a sequence x [T, N, I], with the weight layouts of ONNX; D is 2 for a bidirectional layer and
+// otherwise 1, H is the size of the state.
 #include "runtime/reference/recurrent.h"
 #include "compiler/ir/operators/rules.h"
 
@@ -54,32 +54,31 @@ Operator layer(std::string name, std::string documentation) {
       {"direction", AttrKind::kString, std::string("forward"), "forward, reverse or bidirectional"}};
   if (gates == 3) {
     attributes.push_back(
-        {"reset_after", AttrKind::kInt, int64_t{0}, "1: the reset gate acts behind the product with r"});
+        {"reset_after", AttrKind::kInt, int64_t{0}, "1: the reset gate is applied after the product with r"});
   }
-  attributes.insert(
-      attributes.end(),
-      {{"activations", AttrKind::kString, std::string(),
-        "functions of the gates, of each direction, as \"" +
-            std::string(gates == 1   ? "relu"
-                        : gates == 3 ? "hard_sigmoid,relu"
-                                     : "hard_sigmoid,relu,tanh") +
-            "\"; empty: " +
-            (gates == 1   ? "tanh"
-             : gates == 3 ? "sigmoid,tanh"
-                          : "sigmoid,tanh,tanh")},
-       {"alpha", AttrKind::kFloats, std::vector<double>(), "of each of the activations, where one has such a number"},
-       {"beta", AttrKind::kFloats, std::vector<double>(), "of each of the activations, where one has such a number"},
-       {"clip", AttrKind::kFloat, 0.0, "bound of what gates' functions are given; 0: none"}});
+  attributes.insert(attributes.end(),
+                    {{"activations", AttrKind::kString, std::string(),
+                      "functions of the gates of each direction, as \"" +
+                          std::string(gates == 1   ? "relu"
+                                      : gates == 3 ? "hard_sigmoid,relu"
+                                                   : "hard_sigmoid,relu,tanh") +
+                          "\"; empty: " +
+                          (gates == 1   ? "tanh"
+                           : gates == 3 ? "sigmoid,tanh"
+                                        : "sigmoid,tanh,tanh")},
+                     {"alpha", AttrKind::kFloats, std::vector<double>(), "parameters of the activations that have one"},
+                     {"beta", AttrKind::kFloats, std::vector<double>(), "parameters of the activations that have one"},
+                     {"clip", AttrKind::kFloat, 0.0, "bound of the arguments of the gates' functions; 0: none"}});
   if (kCell)
-    attributes.push_back({"input_forget", AttrKind::kInt, int64_t{0}, "1: the forget gate is 1 less the input gate"});
+    attributes.push_back({"input_forget", AttrKind::kInt, int64_t{0}, "1: the forget gate is 1 minus the input gate"});
   documentation += fmt::format(
-      " x [T, N, I], w [D, {0}H, I], r [D, {0}H, H], b [D, {1}H] (of w, then of r), first state h{2} [D, N, H]: all "
+      " x [T, N, I], w [D, {0}H, I], r [D, {0}H, H], b [D, {1}H] (of w, then of r), initial state h{2} [D, N, H]: all "
       "states [T, D, N, H] and the last{3} [D, N, H].{4}{5}",
       gates == 1 ? "" : std::to_string(gates), 2 * gates, kCell ? " and c" : "", kCell ? " h and c" : "",
-      kCell ? " Behind b there may be the weights of peepholes, of input, output and forget gate: [D, 11H]." : "",
+      kCell ? " b may be followed by the peephole weights of input, output and forget gate: [D, 11H]." : "",
       ragged
-          ? " Sequence n ends before step lengths[n]: what lies behind is no part of it, its states there are 0, and "
-            "the last one is that of its own end."
+          ? " Sequence n ends before step lengths[n]: later steps are not part of it, their states are 0, and the last "
+            "state is the state at the end of the sequence."
           : "");
   return {std::move(name),       std::move(documentation),        std::move(inputs),
           std::move(attributes), recurrent<gates, kCell, ragged>, OpPattern::kOpaque};
@@ -89,12 +88,17 @@ Operator layer(std::string name, std::string documentation) {
 
 std::vector<Operator> recurrent_operators() {
   return {
-      layer<1, false>("rnn", "A recurrent layer, h = tanh(w x + r h + b)."),
-      layer<3, false>("gru", "Gated recurrent units, gates update, reset, hidden."),
-      layer<4, false>("lstm", "Long short-term memory, gates input, output, forget, cell."),
-      layer<1, true>("rnn_ragged", "rnn of sequences that end at different steps."),
-      layer<3, true>("gru_ragged", "gru of sequences that end at different steps."),
-      layer<4, true>("lstm_ragged", "lstm of sequences that end at different steps."),
+      continuous(layer<1, false>("rnn", "A recurrent layer, h = tanh(w x + r h + b)."), SampleArguments::recurrent(1)),
+      continuous(layer<3, false>("gru", "Gated recurrent units, gates update, reset, hidden."),
+                 SampleArguments::recurrent(3)),
+      continuous(layer<4, false>("lstm", "Long short-term memory, gates input, output, forget, cell."),
+                 SampleArguments::recurrent(4)),
+      continuous(layer<1, true>("rnn_ragged", "rnn of sequences that end at different steps."),
+                 SampleArguments::recurrent(1)),
+      continuous(layer<3, true>("gru_ragged", "gru of sequences that end at different steps."),
+                 SampleArguments::recurrent(3)),
+      continuous(layer<4, true>("lstm_ragged", "lstm of sequences that end at different steps."),
+                 SampleArguments::recurrent(4)),
   };
 }
 

@@ -1,12 +1,12 @@
-// Reductions over axes, and what runs along one axis.
+// Reductions over axes, and operators along one axis.
 #include "compiler/ir/operators/rules.h"
 
 namespace tenon::compiler {
 namespace {
 
-using runtime::DTypes, runtime::kNumbers, runtime::kReals;
+using runtime::DTypes, runtime::kNumericTypes, runtime::kReals;
 
-// The dims without the axes, or with 1 in their place.
+// The dims of x without the axes, or with 1 in place of them.
 Expected<Type> reduce(const RuleInput& in) {
   TENON_TRY(check_int(in, "keep", 0, 1));
   TENON_TRY_ASSIGN(axes, axes_of(in, "axes", in.arg(0).rank()));
@@ -42,7 +42,7 @@ Expected<Type> cumulate(const RuleInput& in) {
   return along_axis(in);
 }
 
-AttrSpec keep_attribute() { return {"keep", AttrKind::kInt, int64_t{0}, "1: the axes stay, with size 1"}; }
+AttrSpec keep_attribute() { return {"keep", AttrKind::kInt, int64_t{0}, "1: the axes are kept with size 1"}; }
 
 Operator reduction(std::string name, std::string documentation, DTypes dtypes = kReals) {
   return {std::move(name),
@@ -56,10 +56,10 @@ Operator reduction(std::string name, std::string documentation, DTypes dtypes = 
 Operator best(std::string name, std::string documentation) {
   return {std::move(name),
           std::move(documentation),
-          {{"x", kNumbers}},
-          {{"axis", AttrKind::kInt, std::nullopt, "axis along which it is looked for"},
+          {{"x", kNumericTypes}},
+          {{"axis", AttrKind::kInt, std::nullopt, "axis of the search"},
            keep_attribute(),
-           {"select_last", AttrKind::kInt, int64_t{0}, "1: the last of several equal ones, not the first"}},
+           {"select_last", AttrKind::kInt, int64_t{0}, "1: the last of several equal elements, not the first"}},
           index_of_best,
           OpPattern::kReduction,
           may_be_small};
@@ -75,8 +75,8 @@ Operator softmax(std::string name, std::string documentation) {
 Operator cumulation(std::string name, std::string documentation) {
   return {std::move(name),
           std::move(documentation),
-          {{"x", kNumbers}},
-          {{"axis", AttrKind::kInt, std::nullopt, "axis along which they are taken"},
+          {{"x", kNumericTypes}},
+          {{"axis", AttrKind::kInt, std::nullopt, "axis of the accumulation"},
            {"exclusive", AttrKind::kInt, int64_t{0}, "1: without the element itself"},
            {"reverse", AttrKind::kInt, int64_t{0}, "1: from the end"}},
           cumulate,
@@ -87,27 +87,29 @@ Operator cumulation(std::string name, std::string documentation) {
 
 std::vector<Operator> reduce_operators() {
   return {
-      reduction("sum", "Sum of x over the axes; integers wrap.", kNumbers),
-      reduction("mean", "Mean of x over the axes; not a number where they have no element."),
-      reduction("prod", "Product of x over the axes; integers wrap.", kNumbers),
-      reduction("max", "Maximum of x over the axes; of no element the dtype's lowest, not a number where one is.",
-                kNumbers),
-      reduction("min", "Minimum of x over the axes; of no element the dtype's highest, not a number where one is.",
-                kNumbers),
-      reduction("all", "Whether all of x over the axes are true.", runtime::kBoolean),
-      reduction("any", "Whether one of x over the axes is true.", runtime::kBoolean),
-      reduction("sum_square", "Sum of x^2 over the axes; integers wrap.", kNumbers),
-      reduction("norm_l1", "Sum of |x| over the axes."),
+      continuous(reduction("sum", "Sum of x over the axes; integers wrap.", kNumericTypes)),
+      continuous(reduction("mean", "Mean of x over the axes; NaN where they have no element.")),
+      reduction("prod", "Product of x over the axes; integers wrap.", kNumericTypes),
+      continuous(reduction(
+          "max", "Maximum of x over the axes; the dtype's lowest value for no element, NaN where an element is NaN.",
+          kNumericTypes)),
+      continuous(reduction(
+          "min", "Minimum of x over the axes; the dtype's highest value for no element, NaN where an element is NaN.",
+          kNumericTypes)),
+      reduction("all", "Whether all elements of x over the axes are true.", runtime::kBoolean),
+      reduction("any", "Whether any element of x over the axes is true.", runtime::kBoolean),
+      continuous(reduction("sum_square", "Sum of x^2 over the axes; integers wrap.", kNumericTypes)),
+      continuous(reduction("norm_l1", "Sum of |x| over the axes.")),
       reduction("norm_l2", "Square root of the sum of x^2 over the axes."),
-      reduction("log_sum", "Logarithm of the sum of x over the axes."),
-      reduction("log_sum_exp", "Logarithm of the sum of exp(x) over the axes, without overflow."),
+      sampled(reduction("log_sum", "Logarithm of the sum of x over the axes."), SampleArguments::above_zero()),
+      continuous(reduction("log_sum_exp", "Logarithm of the sum of exp(x) over the axes, without overflow.")),
       best("arg_max", "Index of the maximum along axis, i64."),
       best("arg_min", "Index of the minimum along axis, i64."),
-      softmax("softmax", "exp(x - max) / sum of that, along axis."),
-      softmax("log_softmax", "Logarithm of softmax(x), along axis."),
+      continuous(softmax("softmax", "exp(x - max) / sum(exp(x - max)) along axis.")),
+      continuous(softmax("log_softmax", "Logarithm of softmax(x), along axis.")),
       softmax("hardmax", "1 at the first maximum along axis, else 0."),
-      cumulation("cumsum", "Sums of the elements up to each along axis; integers wrap."),
-      cumulation("cumprod", "Products of the elements up to each along axis; integers wrap."),
+      continuous(cumulation("cumsum", "Prefix sums along axis; integers wrap.")),
+      cumulation("cumprod", "Prefix products along axis; integers wrap."),
   };
 }
 

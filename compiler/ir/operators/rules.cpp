@@ -1,3 +1,4 @@
+// The implementation of the shared checks, schemes and helpers.
 #include "compiler/ir/operators/rules.h"
 
 #include <cmath>
@@ -76,10 +77,10 @@ Expected<Dim> require_same(const RuleInput& in, size_t arg_a, size_t axis_a, siz
                            std::string_view what) {
   const Dim a = in.arg(arg_a).dims[axis_a], b = in.arg(arg_b).dims[axis_b];
   if (b.constant() && !a.constant()) {
-    if (Status status = require_size(in, arg_a, axis_a, b, what); !status) return std::unexpected(status.error());
+    TENON_TRY(require_size(in, arg_a, axis_a, b, what));
     return b;
   }
-  if (Status status = require_size(in, arg_b, axis_b, a, what); !status) return std::unexpected(status.error());
+  TENON_TRY(require_size(in, arg_b, axis_b, a, what));
   return a;
 }
 
@@ -123,7 +124,8 @@ Status check_string(const RuleInput& in, std::string_view attr, std::initializer
 Expected<DType> dtype_attr(const RuleInput& in) {
   const std::string& name = string_attr(in.attrs, "dtype");
   auto dtype = runtime::parse_dtype(name);
-  if (const std::string near = suggest_dtype(name); !dtype && !near.empty()) dtype.error().help = near;
+  if (const std::string suggestion = suggest_dtype(name); !dtype && !suggestion.empty())
+    dtype.error().help = suggestion;
   return dtype;
 }
 
@@ -131,14 +133,14 @@ Status check_value(const RuleInput& in, std::string_view attr, DType dtype) {
   const double value = float_attr(in.attrs, attr);
   const bool whole = runtime::kReals.contains(dtype) || std::trunc(value) == value;
   if (whole && runtime::reference::representable(dtype, value)) return {};
-  return error(fmt::format("{} {} is no value of {}", attr, value, runtime::name(dtype)));
+  return error(fmt::format("{} {} is not representable in {}", attr, value, runtime::name(dtype)));
 }
 
 namespace {
 
-Expected<int64_t> one_axis(const RuleInput& in, std::string_view attr, int64_t axis, int64_t rank) {
+Expected<int64_t> normalize_axis(const RuleInput& in, std::string_view attr, int64_t axis, int64_t rank) {
   const std::string type = in.context.str(in.args[0]);
-  if (rank == 0) return error(fmt::format("{} is {}, and a single number has no axes: {}", attr, axis, type));
+  if (rank == 0) return error(fmt::format("{} is {}, but a scalar has no axes: {}", attr, axis, type));
   if (axis < -rank || axis >= rank)
     return error(fmt::format("{} must be in {} .. {}, found {}: {}", attr, -rank, rank - 1, axis, type));
   return axis < 0 ? axis + rank : axis;
@@ -147,14 +149,14 @@ Expected<int64_t> one_axis(const RuleInput& in, std::string_view attr, int64_t a
 }  // namespace
 
 Expected<int64_t> axis_of(const RuleInput& in, std::string_view attr, int64_t rank) {
-  return one_axis(in, attr, int_attr(in.attrs, attr), rank);
+  return normalize_axis(in, attr, int_attr(in.attrs, attr), rank);
 }
 
 Expected<std::vector<int64_t>> axes_of(const RuleInput& in, std::string_view attr, int64_t rank) {
   std::vector<int64_t> axes = ints_attr(in.attrs, attr);
   for (int64_t& axis : axes) {
-    TENON_TRY_ASSIGN(own, one_axis(in, attr, axis, rank));
-    axis = *own;
+    TENON_TRY_ASSIGN(normalized, normalize_axis(in, attr, axis, rank));
+    axis = *normalized;
   }
   std::ranges::sort(axes);
   const auto twice = std::ranges::adjacent_find(axes);
@@ -166,7 +168,7 @@ Expected<Type> same_as_first(const RuleInput& in) { return in.args[0]; }
 
 namespace {
 
-// Whether an element of the integer constant is one that `wrong` says; so it is where nothing is known.
+// Whether `wrong` holds for an element of the integer constant; true where the argument is not a constant.
 template <class F>
 bool may_have(const runtime::Tensor* constant, F&& wrong) {
   if (!constant) return true;
@@ -177,7 +179,7 @@ bool may_have(const runtime::Tensor* constant, F&& wrong) {
   return found;
 }
 
-bool any_open_or_empty(const Application& apply, size_t from) {
+bool any_symbolic_or_empty(const Application& apply, size_t from) {
   const auto& sizes = apply.args[0].sizes;
   return std::any_of(sizes.begin() + static_cast<std::ptrdiff_t>(std::min(from, sizes.size())), sizes.end(),
                      [](const auto& size) { return !size || *size == 0; });
@@ -203,8 +205,8 @@ bool may_be_outside(const Application& apply) {
     return static_cast<int64_t>(index) < -*size || static_cast<int64_t>(index) >= *size;
   });
 }
-bool may_be_small(const Application& apply) { return any_open_or_empty(apply, 0); }
-bool may_have_small_map(const Application& apply) { return any_open_or_empty(apply, 2); }
+bool may_be_small(const Application& apply) { return any_symbolic_or_empty(apply, 0); }
+bool may_have_small_map(const Application& apply) { return any_symbolic_or_empty(apply, 2); }
 bool may_shift_too_far(const Application& apply) {
   return may_have(apply.args[3].constant, [](auto x) { return x > 63; });
 }
@@ -250,18 +252,18 @@ bool alike(const SchemeInput& in) {
 
 Expected<Dim> windows(const RuleInput& in, Dim extent, const Window& window, std::string_view axis) {
   Context& context = in.context;
-  const int64_t reach = (window.kernel - 1) * window.dilation + 1;
-  // extent + pads - reach, the room for further windows
-  const Dim room = context.add(extent, context.dim(window.before + window.after - reach));
+  const int64_t footprint = (window.kernel - 1) * window.dilation + 1;
+  // extent + padding - footprint, the range of the windows' first positions
+  const Dim room = context.add(extent, context.dim(window.before + window.after - footprint));
   if (in.prover.less_equal(context.dim(0), room) == Answer::kNo) {
-    return error(fmt::format("the window of {} reaches beyond the padded {} of {}", reach, axis,
+    return error(fmt::format("the window of {} is larger than the padded {} of {}", footprint, axis,
                              context.str(context.add(extent, context.dim(window.before + window.after)))));
   }
-  const Dim stride = context.dim(window.stride), one = context.dim(1);
-  if (!window.ceil) return context.add(context.floor_divide(room, stride), one);
-  // A last window may hang over the end, but must start inside the input or the pad before it.
+  const Dim stride = context.dim(window.stride), unit = context.dim(1);
+  if (!window.ceil) return context.add(context.floor_divide(room, stride), unit);
+  // The last window may extend beyond the end, but must start inside the input or the padding before it.
   const Dim starts = context.ceil_divide(context.add(extent, context.dim(window.before)), window.stride);
-  return least(in, context.add(context.ceil_divide(room, window.stride), one), starts);
+  return least(in, context.add(context.ceil_divide(room, window.stride), unit), starts);
 }
 
 Expected<Dims> windows_over(const RuleInput& in, const std::vector<int64_t>& kernel, bool ceil) {
@@ -284,7 +286,7 @@ Expected<Dims> windows_over(const RuleInput& in, const std::vector<int64_t>& ker
 }
 
 AttrSpec strides_over(size_t rank) {
-  return {"strides", AttrKind::kInts, std::vector<int64_t>(rank, 1), "step of the window, one a dim"};
+  return {"strides", AttrKind::kInts, std::vector<int64_t>(rank, 1), "step of the window, one per dim"};
 }
 AttrSpec padding_over(size_t rank) {
   static constexpr std::string_view kOrder[] = {"[before, after]", "[top, left, bottom, right]",
@@ -293,11 +295,11 @@ AttrSpec padding_over(size_t rank) {
           fmt::format("elements added: {}", kOrder[rank - 1])};
 }
 AttrSpec dilation_over(size_t rank) {
-  return {"dilation", AttrKind::kInts, std::vector<int64_t>(rank, 1), "distance of the taps, one a dim"};
+  return {"dilation", AttrKind::kInts, std::vector<int64_t>(rank, 1), "distance of the kernel taps, one per dim"};
 }
 
 Expected<Dims> broadcast(const RuleInput& in, const Dims& a, const Dims& b, size_t arg_a, size_t arg_b) {
-  const Dim one = in.context.dim(1);
+  const Dim unit = in.context.dim(1);
   const size_t rank = std::max(a.size(), b.size());
   Dims result;
   for (size_t i = 0; i < rank; ++i) {
@@ -305,9 +307,9 @@ Expected<Dims> broadcast(const RuleInput& in, const Dims& a, const Dims& b, size
     const size_t axis_a = i + a.size() - rank, axis_b = i + b.size() - rank;
     if (!has_a || !has_b) {
       result.push_back(has_a ? a[axis_a] : b[axis_b]);
-    } else if (a[axis_a] == b[axis_b] || b[axis_b] == one) {
+    } else if (a[axis_a] == b[axis_b] || b[axis_b] == unit) {
       result.push_back(a[axis_a]);
-    } else if (a[axis_a] == one) {
+    } else if (a[axis_a] == unit) {
       result.push_back(b[axis_b]);
     } else {
       const std::string what = fmt::format("shapes {} and {} do not broadcast: {} is not {}", in.context.str(a),
@@ -315,8 +317,8 @@ Expected<Dims> broadcast(const RuleInput& in, const Dims& a, const Dims& b, size
       Expected<Dim> size = b[axis_b];
       if (arg_b != kNoArg) size = require_same(in, arg_a, axis_a, arg_b, axis_b, what);
       else if (Status status = require_size(in, arg_a, axis_a, *size, what); !status)
-        size = std::unexpected(status.error());
-      if (!size) return error(size.error().what, "", "sizes must be equal, or one of them the number 1");
+        size = std::unexpected(std::move(status.error()));
+      if (!size) return error(size.error().what, "", "sizes must be equal, or one of them must be 1");
       result.push_back(*size);
     }
   }

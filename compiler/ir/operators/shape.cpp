@@ -1,4 +1,4 @@
-// Operators that move elements and compute nothing.
+// Operators that move elements without computing on them.
 #include <algorithm>
 #include <numeric>
 
@@ -22,7 +22,8 @@ Expected<Type> flatten(const RuleInput& in) {
       x.dtype);
 }
 
-// Makes the sizes of x at `axes` multiply to `wanted`, or to a multiple of it, by the one of them that is not fixed.
+// Requires the product of the sizes of x at `axes` to be `wanted`, or a multiple of it, by a requirement on the only
+// one of these sizes that is symbolic.
 Status require_elements(const RuleInput& in, const std::vector<size_t>& axes, Dim wanted, bool multiple,
                         const std::string& what) {
   Context& context = in.context;
@@ -32,7 +33,7 @@ Status require_elements(const RuleInput& in, const std::vector<size_t>& axes, Di
   for (size_t i : axes) {
     const auto size = x.dims[i].constant();
     if (size && !__builtin_mul_overflow(others, *size, &others)) continue;
-    if (size || open) return error(what, "", "only a reshape in which one size is unknown can be checked at run time");
+    if (size || open) return error(what, "", "a check at run time supports only a reshape with a single symbolic size");
     open = i;
   }
   const auto count = wanted.constant();
@@ -46,7 +47,7 @@ Expected<Type> reshape(const RuleInput& in) {
   const TensorType& x = in.arg(0);
   const auto& shape = ints_attr(in.attrs, "shape");
   auto reason = [&](std::string_view why) {
-    return fmt::format("{} cannot become [{}]: {}", in.context.str(in.args[0]), fmt::join(shape, ", "), why);
+    return fmt::format("{} cannot be reshaped to [{}]: {}", in.context.str(in.args[0]), fmt::join(shape, ", "), why);
   };
   Dims dims;
   std::optional<size_t> open;
@@ -58,28 +59,28 @@ Expected<Type> reshape(const RuleInput& in) {
     if (shape[i] == -1) open = i;
     dims.push_back(shape[i] == 0 ? x.dims[i] : in.context.dim(shape[i] == -1 ? 1 : shape[i]));
   }
-  // What is copied counts on both sides.
-  Dim all = in.context.dim(1), rest = all;
+  // The products of the sizes of both sides, without the sizes that are copied.
+  Dim elements = in.context.dim(1), given = elements;
   std::vector<size_t> axes;
   for (size_t i = 0; i < x.dims.size(); ++i) {
     if (i < shape.size() && shape[i] == 0) continue;
     axes.push_back(i);
-    all = in.context.multiply(all, x.dims[i]);
+    elements = in.context.multiply(elements, x.dims[i]);
   }
   for (size_t i = 0; i < dims.size(); ++i) {
-    if (shape[i] != 0) rest = in.context.multiply(rest, dims[i]);
+    if (shape[i] != 0) given = in.context.multiply(given, dims[i]);
   }
   const std::string differs = reason("the number of elements differs");
   if (open) {
-    if (rest.constant() == 0) return error(reason("-1 is open where another size is 0"));
-    const Answer answer = in.prover.divides(rest, all);
+    if (given.constant() == 0) return error(reason("-1 is not determined where another size is 0"));
+    const Answer answer = in.prover.divides(given, elements);
     if (answer == Answer::kNo) return error(differs);
-    if (answer == Answer::kUnknown) TENON_TRY(require_elements(in, axes, rest, true, differs));
-    dims[*open] = in.context.floor_divide(all, rest);
+    if (answer == Answer::kUnknown) TENON_TRY(require_elements(in, axes, given, true, differs));
+    dims[*open] = in.context.floor_divide(elements, given);
   } else {
-    const Answer answer = in.prover.equal(all, rest);
+    const Answer answer = in.prover.equal(elements, given);
     if (answer == Answer::kNo) return error(differs);
-    if (answer == Answer::kUnknown) TENON_TRY(require_elements(in, axes, rest, false, differs));
+    if (answer == Answer::kUnknown) TENON_TRY(require_elements(in, axes, given, false, differs));
   }
   return in.context.tensor(std::move(dims), x.dtype);
 }
@@ -102,12 +103,11 @@ Expected<Type> transpose(const RuleInput& in) {
 
 Expected<Type> concat(const RuleInput& in) {
   const TensorType& first = in.arg(0);
-  const auto axis = axis_of(in, "axis", first.rank());
-  if (!axis) return std::unexpected(axis.error());
+  TENON_TRY_ASSIGN(axis, axis_of(in, "axis", first.rank()));
   Dims dims = first.dims;
   for (size_t i = 1; i < in.args.size(); ++i) {
     const TensorType& next = in.arg(i);
-    const std::string what = fmt::format("arguments 0 and {} must be equal but along axis {}", i, *axis);
+    const std::string what = fmt::format("arguments 0 and {} must be equal except along axis {}", i, *axis);
     if (next.rank() != first.rank() || next.dtype != first.dtype) {
       return error(fmt::format("{}: {} and {}", what, in.context.str(in.args[0]), in.context.str(in.args[i])));
     }
@@ -133,18 +133,18 @@ Expected<Type> pad(const RuleInput& in) {
   return in.context.tensor(std::move(dims), x.dtype);
 }
 
-// How many elements of an axis a slice takes.
+// The number of elements of an axis that a slice selects.
 Dim slice_length(const RuleInput& in, Dim size, int64_t begin, int64_t end, int64_t step) {
   if (const auto value = size.constant()) {
     return in.context.dim(runtime::reference::slice_length(*value, begin, end, step));
   }
-  // No size is as large: an index beyond it is at the border.
+  // Every size is smaller than kFar: an index beyond it is clamped to the end.
   constexpr int64_t kFar = int64_t{1} << 41;
   begin = std::clamp(begin, -kFar, kFar), step = std::clamp(step, -kFar, kFar);
   Context& context = in.context;
   const Dim zero = context.dim(0), minus = context.dim(-1), last = context.subtract(size, context.dim(1));
   if (step > 0) {
-    // [begin, end), each moved into 0 .. size; where begin is behind the end, nothing is left.
+    // [begin, end), each clamped into 0 .. size; the slice is empty where begin is after end.
     const Dim stop = end >= kFar   ? size
                      : end >= 0    ? least(in, context.dim(end), size)
                      : end < -kFar ? zero
@@ -153,12 +153,12 @@ Dim slice_length(const RuleInput& in, Dim size, int64_t begin, int64_t end, int6
     const Dim room = begin >= 0 ? from_begin : least(in, context.subtract(from_begin, size), stop);
     return context.ceil_divide(greatest(in, room, zero), step);
   }
-  auto place = [&](int64_t index) {  // moved into -1 .. size - 1
+  auto clamped = [&](int64_t index) {  // into -1 .. size - 1
     if (index >= kFar) return last;
     if (index < -kFar) return minus;
     return index < 0 ? greatest(in, context.add(size, context.dim(index)), minus) : least(in, context.dim(index), last);
   };
-  const Dim room = context.subtract(place(begin), place(end));
+  const Dim room = context.subtract(clamped(begin), clamped(end));
   return context.ceil_divide(greatest(in, room, zero), -step);
 }
 
@@ -167,7 +167,7 @@ Expected<Type> slice(const RuleInput& in) {
   const auto &begin = ints_attr(in.attrs, "begin"), &end = ints_attr(in.attrs, "end"),
              &step = ints_attr(in.attrs, "step");
   if (begin.size() != x.dims.size() || end.size() != x.dims.size() || step.size() != x.dims.size()) {
-    return error(fmt::format("needs a begin, an end and a step for each dim, found {}, {} and {}: {}", begin.size(),
+    return error(fmt::format("requires a begin, an end and a step for each dim, found {}, {} and {}: {}", begin.size(),
                              end.size(), step.size(), describe(in, {"x"})));
   }
   Dims dims;
@@ -208,7 +208,7 @@ Expected<Type> layout_transform(const RuleInput& in) {
       const auto value = size.constant();
       const auto exact = in.context.divide(size, in.context.dim(to->block));
       if (!value && !exact) {
-        return error(fmt::format("axis {} of size {} cannot be cut into blocks of {}", to->axes[i],
+        return error(fmt::format("axis {} of size {} cannot be split into blocks of {}", to->axes[i],
                                  in.context.str(size), to->block));
       }
       size = value ? in.context.dim((*value + to->block - 1) / to->block) : *exact;
@@ -223,62 +223,68 @@ Expected<Type> layout_transform(const RuleInput& in) {
 
 std::vector<Operator> shape_operators() {
   return {
-      {"flatten",
-       "x as a matrix: the dims before axis become rows, the others columns.",
-       {"x"},
-       {{"axis", AttrKind::kInt, int64_t{1}, "first axis of the columns"}},
-       flatten,
-       OpPattern::kInjective},
-      {"reshape",
-       "The elements of x, in order, in another shape.",
-       {"x"},
-       {{"shape", AttrKind::kInts, std::nullopt, "sizes; 0 copies x's, one -1 is what remains"}},
-       reshape,
-       OpPattern::kInjective},
-      {"transpose",
-       "Dim i of the result is dim axes[i] of x.",
-       {"x"},
-       {{"axes", AttrKind::kInts, std::nullopt, "a permutation"}},
-       transpose,
-       OpPattern::kInjective,
-       nullptr,
-       alike},
-      {"concat",
-       "The arguments one after another along axis.",
-       {"...x"},
-       {{"axis", AttrKind::kInt, std::nullopt, "axis that grows"}},
-       concat,
-       OpPattern::kInjective,
-       nullptr,
-       alike},
-      {"slice",
-       "Elements begin, begin + step, ... before end of each dim. Negative ones count from the end of the dim; those "
-       "beyond it are moved to it. Where step < 0, the end -2^63 is before the first element.",
-       {"x"},
-       {{"begin", AttrKind::kInts, std::nullopt, "first index, one a dim"},
-        {"end", AttrKind::kInts, std::nullopt, "index behind the last, one a dim; 2^63 - 1: all"},
-        {"step", AttrKind::kInts, std::nullopt, "distance, one a dim, not 0"}},
-       slice,
-       OpPattern::kInjective},
-      {"pad",
-       "x with elements of `value` around it.",
-       {"x"},
-       {{"before", AttrKind::kInts, std::nullopt, "elements before each dim"},
-        {"after", AttrKind::kInts, std::nullopt, "elements after each dim"},
-        {"value", AttrKind::kFloat, 0.0, "their value"}},
-       pad,
-       OpPattern::kInjective,
-       nullptr,
-       alike},
-      {"layout_transform",
-       "x in another layout. A layout is a letter an axis, as NCHW or NHWC; NCHW16c cuts axis C into blocks of 16 that "
-       "become the last dim: [N, ceil(C / 16), H, W, 16], filled up with zeros.",
-       {"x"},
-       {{"from", AttrKind::kString, std::nullopt, "layout of x"},
-        {"to", AttrKind::kString, std::nullopt, "layout of the result"},
-        {"channels", AttrKind::kInt, int64_t{0}, "size of the axis that `from` cuts; 0: all of its blocks are full"}},
-       layout_transform,
-       OpPattern::kInjective},
+      continuous({"flatten",
+                  "x as a matrix: the dims before axis become rows, the others columns.",
+                  {"x"},
+                  {{"axis", AttrKind::kInt, int64_t{1}, "first axis of the columns"}},
+                  flatten,
+                  OpPattern::kInjective}),
+      continuous({"reshape",
+                  "The elements of x, in order, in another shape.",
+                  {"x"},
+                  {{"shape", AttrKind::kInts, std::nullopt, "sizes; 0 copies the size of x, a single -1 is inferred"}},
+                  reshape,
+                  OpPattern::kInjective},
+                 SampleArguments::same_size()),
+      continuous({"transpose",
+                  "Dim i of the result is dim axes[i] of x.",
+                  {"x"},
+                  {{"axes", AttrKind::kInts, std::nullopt, "a permutation"}},
+                  transpose,
+                  OpPattern::kInjective,
+                  nullptr,
+                  alike},
+                 SampleArguments::permutation()),
+      continuous({"concat",
+                  "The concatenation of the arguments along axis.",
+                  {"...x"},
+                  {{"axis", AttrKind::kInt, std::nullopt, "axis that grows"}},
+                  concat,
+                  OpPattern::kInjective,
+                  nullptr,
+                  alike}),
+      continuous(
+          {"slice",
+           "The elements begin, begin + step, ... before end of each dim. Negative indices count from the end of the "
+           "dim; "
+           "indices out of range are clamped. Where step < 0, the end -2^63 is before the first element.",
+           {"x"},
+           {{"begin", AttrKind::kInts, std::nullopt, "first index, one per dim"},
+            {"end", AttrKind::kInts, std::nullopt, "index after the last, one per dim; 2^63 - 1: the end of the dim"},
+            {"step", AttrKind::kInts, std::nullopt, "step, one per dim, not 0"}},
+           slice,
+           OpPattern::kInjective}),
+      continuous({"pad",
+                  "x padded with elements of `value`.",
+                  {"x"},
+                  {{"before", AttrKind::kInts, std::nullopt, "elements before each dim"},
+                   {"after", AttrKind::kInts, std::nullopt, "elements after each dim"},
+                   {"value", AttrKind::kFloat, 0.0, "value of the padding"}},
+                  pad,
+                  OpPattern::kInjective,
+                  nullptr,
+                  alike}),
+      continuous({"layout_transform",
+                  "x in another layout. A layout has a letter per axis, as NCHW or NHWC; NCHW16c splits axis C into "
+                  "blocks of 16 that "
+                  "become the last dim: [N, ceil(C / 16), H, W, 16], padded with zeros.",
+                  {"x"},
+                  {{"from", AttrKind::kString, std::nullopt, "layout of x"},
+                   {"to", AttrKind::kString, std::nullopt, "layout of the result"},
+                   {"channels", AttrKind::kInt, int64_t{0},
+                    "size of the axis that is blocked in `from`; 0: all of its blocks are full"}},
+                  layout_transform,
+                  OpPattern::kInjective}),
   };
 }
 

@@ -1,4 +1,4 @@
-// Constants, from the text or the side file.
+// The reader of constants from the text or the side file.
 #include "compiler/ir/text/constant_reader.h"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ bool fill_as(runtime::Tensor& tensor, const std::vector<int64_t>* integers, cons
   return true;
 }
 
-// False where a value is none of the dtype.
+// Returns false where a value is not representable in the dtype.
 bool fill(runtime::Tensor& tensor, const std::vector<int64_t>* integers, const std::vector<double>& reals) {
   switch (tensor.dtype()) {
     case DType::kBool: return fill_as<bool>(tensor, integers, reals);
@@ -48,8 +48,8 @@ Expected<runtime::Tensor> read_constant(const Context& context, Cursor& cursor, 
                                         size_t type_at, const runtime::NamedTensors& side) {
   const TensorType* tensor_type = type.tensor();
   const auto shape = tensor_type ? tensor_type->shape() : std::nullopt;
-  if (!shape) return cursor.error_at(type_at, "a constant must be a tensor of known sizes");
-  // The size is checked against what there is before any memory is taken.
+  if (!shape) return cursor.error_at(type_at, "a constant must be a tensor of constant sizes");
+  // The size is compared with the available values before memory is allocated.
   int64_t count = 1;
   for (int64_t size : *shape) {
     count *= std::max<int64_t>(size, 0);
@@ -88,11 +88,12 @@ Expected<runtime::Tensor> read_constant(const Context& context, Cursor& cursor, 
   if (auto* values = std::get_if<std::vector<double>>(&*list)) reals = *values;
   const size_t found = integers ? integers->size() : reals.size();
   if (static_cast<int64_t>(found) != count) {
-    return cursor.error_at(list_at, fmt::format("{} values for {}", found, context.str(type)));
+    return cursor.error_at(list_at,
+                           fmt::format("expected {} values for {}, found {}", count, context.str(type), found));
   }
   runtime::Tensor tensor(tensor_type->dtype, *shape);
   if (!fill(tensor, integers, reals)) {
-    return cursor.error_at(list_at, fmt::format("a value is none of {}", runtime::name(tensor.dtype())));
+    return cursor.error_at(list_at, fmt::format("a value is not representable in {}", runtime::name(tensor.dtype())));
   }
   return tensor;
 }
@@ -104,7 +105,7 @@ Expected<runtime::Tensor> make_scalar(const Cursor& cursor, size_t at, const Att
   else reals.push_back(std::get<double>(value));
   runtime::Tensor tensor(dtype, {});
   if (fill(tensor, integers.empty() ? nullptr : &integers, reals)) return tensor;
-  return cursor.error_at(at, fmt::format("the value is none of {}", runtime::name(dtype)));
+  return cursor.error_at(at, fmt::format("the value is not representable in {}", runtime::name(dtype)));
 }
 
 }  // namespace tenon::compiler

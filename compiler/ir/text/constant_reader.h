@@ -1,4 +1,4 @@
-// Reads constants: const $w: TYPE = side; or side("MEMBER"); or [VALUES];
+// The reader of constants: const $w: TYPE = side; or side("MEMBER"); or [VALUES];
 #pragma once
 
 #include "compiler/base/cursor.h"
@@ -7,10 +7,11 @@
 
 namespace tenon::compiler {
 
-// The part behind the type. `name`: the constant's, and its member's in the side file. `type_at`: the type's place.
+// Reads the value after the type. `name`: the name of the constant and of its member in the side file. `type_at`: the
+// offset of the type.
 Expected<runtime::Tensor> read_constant(const Context& context, Cursor& cursor, const std::string& name, Type type,
                                         size_t type_at, const runtime::NamedTensors& side);
-// A scalar of this dtype; `at` is its place.
+// A scalar of this dtype; `at` is its offset.
 Expected<runtime::Tensor> make_scalar(const Cursor& cursor, size_t at, const Attr& value, DType dtype);
 
 }  // namespace tenon::compiler

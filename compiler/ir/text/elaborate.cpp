@@ -1,5 +1,6 @@
-// Inference over a draft, in three steps: a walk that unifies what is known, the bindings that had to wait for it, and
-// the checks, erasures and openings of sizes, which are put between the bindings at the end.
+// Inference over a draft, in three steps: a walk that unifies the types of bindings in order, the bindings whose
+// operands were not resolved in the walk, and the insertion of the checks, erasures and openings of sizes between the
+// bindings.
 #include "compiler/ir/text/elaborate.h"
 
 #include <fmt/format.h>
@@ -31,7 +32,7 @@ class Elaborator {
     });
   }
 
-  size_t at() const { return at_; }  // where the error is
+  size_t at() const { return at_; }  // the offset of the error
 
   Status run() {
     TENON_TRY(block(function_.body, function_.result));
@@ -47,11 +48,11 @@ class Elaborator {
       at_ = alias.offset;
       TENON_TRY(declared_as(alias.name, alias.type, *type));
     }
-    TENON_TRY(settle());
+    TENON_TRY(resolve_pending());
     for (const auto& [binding, from, to] : calls_) {
       at_ = offset_(function_.info(binding->var).span);
-      TENON_TRY(rules_.decided(from, to, options_.strict_shapes));
-      std::get<Call>(binding->value).types = rules_.given(from, to);
+      TENON_TRY(rules_.check_determined(from, to, options_.strict_shapes));
+      std::get<Call>(binding->value).types = rules_.explicit_types(from, to);
     }
     TENON_TRY(complete());
     for_each_type(function_, [&](Type& type) { type = solver_.resolve(type); });
@@ -80,7 +81,7 @@ class Elaborator {
     return error(fmt::format("the function returns {}, but its result is {}", text(function_.result), text(found)));
   }
 
-  // `wanted`: the type that the block's result is to have, if it is known; with `?` the block forgets its sizes.
+  // `wanted`: the required type of the block's result, if it is resolved; a `?` in it erases the size of the result.
   Status block(Block& block, Type wanted) {
     ++depth_;
     for (Binding& next : block.bindings) {
@@ -92,13 +93,14 @@ class Elaborator {
     return {};
   }
 
-  // Arms and closures: what their blocks give has no size of theirs, and forgets those that `wanted` does.
+  // The blocks of arms and closures: the type of their result contains no size from inside the block, and has a `?`
+  // where `wanted` has one.
   Status inner(Block& inner_block, Type wanted) {
     TENON_TRY(block(inner_block, wanted));
     TENON_TRY_ASSIGN(found, rules_.atom(inner_block.result));
-    if (!solver_.known(*found)) return {};
+    if (!solver_.is_resolved(*found)) return {};
     Type to = *found;
-    if (wanted && solver_.known(wanted) && has_erased(wanted)) {
+    if (wanted && solver_.is_resolved(wanted) && has_erased(wanted)) {
       if (!solver_.pass(wanted, *found)) {
         return error(fmt::format("the result must be {}, found {}", text(wanted), text(*found)));
       }
@@ -107,8 +109,8 @@ class Elaborator {
     to = context_.map_sizes(to, [&](Dim dim) {
       bool leaves = false;
       for_each_variable(dim, [&](Symbol variable) {
-        auto home = home_.find(variable);
-        leaves |= home != home_.end() && home->second > depth_;
+        auto scope = dim_depths_.find(variable);
+        leaves |= scope != dim_depths_.end() && scope->second > depth_;
       });
       return leaves ? context_.erased() : dim;
     });
@@ -120,19 +122,20 @@ class Elaborator {
     Value& value = binding.value;
     const Type declared = solver_.resolve(function_.type(binding.var));
     if (has_erased(declared)) wanted = declared;
-    if (auto* lambda = std::get_if<Lambda>(&value)) {  // what its body sees of it
+    if (auto* lambda = std::get_if<Lambda>(&value)) {  // the type of the variable is visible in the body
       std::vector<Type> params;
       for (VarId param : lambda->params) params.push_back(function_.type(param));
-      TENON_TRY(given(binding.var, function_.type(binding.var), context_.function(std::move(params), lambda->result)));
+      TENON_TRY(unify_declared(binding.var, function_.type(binding.var),
+                               context_.function(std::move(params), lambda->result)));
       wanted = solver_.resolve(lambda->result);
     }
-    if (auto* match = std::get_if<Case>(&value)) {  // what the arms see
+    if (auto* match = std::get_if<Case>(&value)) {  // the types of the patterns' variables are visible in the arms
       at_ = offset_(function_.info(binding.var).span);
       TENON_TRY_ASSIGN(subject, rules_.atom(match->subject));
       for (const Arm& arm : match->arms) TENON_TRY(rules_.pattern(arm.pattern, *subject));
     }
     if (auto* cast = std::get_if<Cast>(&value)) {
-      for (Symbol fresh : cast->fresh) home_[fresh] = depth_;
+      for (Symbol fresh : cast->fresh) dim_depths_[fresh] = depth_;
     }
     Status status;
     for_each_block(value, [&](Block& next) {
@@ -142,39 +145,39 @@ class Elaborator {
     return bound(binding);
   }
 
-  // Unifies the binding's type with its value's, or keeps it for later.
+  // Unifies the binding's type with the type of its value, or makes the binding pending.
   Status bound(Binding& binding) {
     at_ = offset_(function_.info(binding.var).span);
     open_operands(binding.value);
     std::vector<Passed> passed;
-    const size_t opened = rules_.opened();
+    const size_t instantiated = rules_.instantiated();
     TENON_TRY_ASSIGN(found, rules_.value(binding.value, &passed, function_.type(binding.var)));
-    if (rules_.opened() > opened) calls_.push_back({&binding, opened, rules_.opened()});
+    if (rules_.instantiated() > instantiated) calls_.push_back({&binding, instantiated, rules_.instantiated()});
     if (!*found) {
       pending_.push_back(&binding);
       return {};
     }
     for (Passed& next : passed) passed_.push_back({&binding, std::move(next)});
-    return given(binding.var, function_.type(binding.var), **found);
+    return unify_declared(binding.var, function_.type(binding.var), **found);
   }
-  Status given(VarId var, Type declared, Type found) {
-    auto place = draft_.annotated.find(static_cast<uint32_t>(var));
-    at_ = place == draft_.annotated.end() ? offset_(function_.info(var).span) : place->second;
+  Status unify_declared(VarId var, Type declared, Type found) {
+    auto annotation = draft_.annotated.find(static_cast<uint32_t>(var));
+    at_ = annotation == draft_.annotated.end() ? offset_(function_.info(var).span) : annotation->second;
     return declared_as(name(var), declared, found);
   }
 
-  // Reads `?` as a size of its own wherever an operand is used for what it is.
+  // Opens the `?` in the types of operands, except where the use requires no name for the size.
   void open_operands(Value& value) {
     if (auto* apply = std::get_if<Apply>(&value)) {
       for (Atom& arg : apply->args) open(arg);
       return;
     }
-    const std::vector<Type> wanted = rules_.stated(value);
+    const std::vector<Type> wanted = rules_.declared_types(value);
     size_t i = 0;
     auto open_next = [&](Atom& atom) {
       if (i < wanted.size()) {
         const auto found = rules_.atom(atom);
-        if (found && !forgets(wanted[i], *found)) open(atom);
+        if (found && !erases(wanted[i], *found)) open(atom);
       }
       ++i;
     };
@@ -184,8 +187,8 @@ class Elaborator {
       for (Atom& field : construct->fields) open_next(field);
     }
   }
-  // Whether `wanted` has `?` wherever `found` has; a variable takes the type as it is.
-  static bool forgets(Type wanted, Type found) {
+  // Whether `wanted` has a `?` wherever `found` has one; a type variable accepts any type.
+  static bool erases(Type wanted, Type found) {
     if (wanted.variable() || wanted.unknown()) return true;
     const TensorType *a = wanted.tensor(), *b = found.tensor();
     if (a && b) {
@@ -193,7 +196,7 @@ class Elaborator {
              std::ranges::equal(a->dims, b->dims, [](Dim x, Dim y) { return x.erased() || !y.erased(); });
     }
     const TupleType *x = wanted.tuple(), *y = found.tuple();
-    if (x && y) return std::ranges::equal(x->fields, y->fields, forgets);
+    if (x && y) return std::ranges::equal(x->fields, y->fields, erases);
     return !has_erased(found);
   }
 
@@ -201,8 +204,8 @@ class Elaborator {
     auto* var = std::get_if<VarId>(&atom);
     const auto found = rules_.atom(atom);
     if (!var || !found || !has_erased(*found)) return;
-    if (auto known = opened_.find(*var); known != opened_.end()) {
-      atom = known->second;
+    if (auto existing = opened_.find(*var); existing != opened_.end()) {
+      atom = existing->second;
       return;
     }
     Cast cast{atom, {}, {}};
@@ -212,31 +215,31 @@ class Elaborator {
       return context_.dim(cast.fresh.back());
     });
     const VarId opened = variable(*var, cast.type);
-    // The variable is in sight wherever the one that it opens is: at least as far out as here.
-    for (Symbol fresh : cast.fresh) home_[fresh] = home_of(*var);
+    // The new variable has the scope of the variable that it opens, which is this block or an outer block.
+    for (Symbol fresh : cast.fresh) dim_depths_[fresh] = depth_of(*var);
     opened_.emplace(*var, opened);
     openings_[*var].push_back({opened, std::move(cast)});
     atom = opened;
   }
   // The depth of the block that a variable is bound in.
-  int home_of(VarId wanted) {
-    if (homes_.empty()) {
-      homes_.assign(function_.vars.size(), 1);
-      note_homes(function_.body, 1);
+  int depth_of(VarId wanted) {
+    if (var_depths_.empty()) {
+      var_depths_.assign(function_.vars.size(), 1);
+      record_depths(function_.body, 1);
     }
-    return index(wanted) < homes_.size() ? homes_[index(wanted)] : depth_;
+    return index(wanted) < var_depths_.size() ? var_depths_[index(wanted)] : depth_;
   }
-  void note_homes(const Block& block, int depth) {
-    auto note = [&](VarId var, int at) { homes_[index(var)] = at; };
+  void record_depths(const Block& block, int depth) {
+    auto record = [&](VarId var, int at) { var_depths_[index(var)] = at; };
     for (const Binding& binding : block.bindings) {
-      note(binding.var, depth);
+      record(binding.var, depth);
       if (auto* lambda = std::get_if<Lambda>(&binding.value)) {
-        for (VarId param : lambda->params) note(param, depth + 1);
+        for (VarId param : lambda->params) record(param, depth + 1);
       }
       if (auto* match = std::get_if<Case>(&binding.value)) {
-        for (const Arm& arm : match->arms) for_each_variable(arm.pattern, [&](VarId var) { note(var, depth + 1); });
+        for (const Arm& arm : match->arms) for_each_variable(arm.pattern, [&](VarId var) { record(var, depth + 1); });
       }
-      for_each_block(binding.value, [&](const Block& next) { note_homes(next, depth + 1); });
+      for_each_block(binding.value, [&](const Block& next) { record_depths(next, depth + 1); });
     }
   }
 
@@ -245,7 +248,7 @@ class Elaborator {
     function_.vars.push_back({type, info.name, info.span});
     return static_cast<VarId>(function_.vars.size() - 1);
   }
-  // `atom` as a `type`, made among `bindings`.
+  // Appends a cast of `atom` to `type` to `bindings`.
   VarId cast(std::vector<Binding>& bindings, Atom atom, Type type) {
     auto* var = std::get_if<VarId>(&atom);
     const VarId result = var ? variable(*var, type) : static_cast<VarId>(function_.vars.size());
@@ -253,7 +256,7 @@ class Elaborator {
     bindings.push_back({result, Cast{atom, type, {}}});
     return result;
   }
-  // What a check of `found` makes of it: `wanted`, with what it is where that is `?`.
+  // The type of `found` after a check against `wanted`: `wanted`, with the size of `found` in place of each `?`.
   Type checked_type(Type wanted, Type found) {
     if (const TensorType* a = wanted.tensor(), *b = found.tensor(); a && b) {
       Dims dims = a->dims;
@@ -269,31 +272,31 @@ class Elaborator {
     return context_.tuple(std::move(fields));
   }
 
-  // What waited for the types of its operands, as often as one of them gets any.
-  Status settle() {
+  // Infers the pending bindings until none is left or no unknown can be solved.
+  Status resolve_pending() {
     while (true) {
       if (!solver_.retry()) {
         at_ = 0;
         return error("the sizes of the function contradict each other");
       }
       const size_t solved = solver_.solved();
-      std::vector<Binding*> open = std::move(pending_);
+      std::vector<Binding*> bindings = std::move(pending_);
       pending_.clear();
-      for (Binding* binding : open) TENON_TRY(bound(*binding));
+      for (Binding* binding : bindings) TENON_TRY(bound(*binding));
       if (pending_.empty()) break;
-      if (pending_.size() == open.size() && solver_.solved() == solved) return undecided();
+      if (pending_.size() == bindings.size() && solver_.solved() == solved) return unresolved();
     }
     if (solver_.retry()) return {};
     at_ = 0;
     return error("the sizes of the function contradict each other");
   }
-  Status undecided() {
+  Status unresolved() {
     const Binding& first = *pending_.front();
     at_ = offset_(function_.info(first.var).span);
     std::string unknown = "an operand";
     for_each_operand(first.value, [&](const Atom& atom) {
       auto* var = std::get_if<VarId>(&atom);
-      if (var && !solver_.known(solver_.resolve(function_.type(*var)))) unknown = fmt::format("%{}", name(*var));
+      if (var && !solver_.is_resolved(solver_.resolve(function_.type(*var)))) unknown = fmt::format("%{}", name(*var));
     });
     return error(fmt::format("the type of {} cannot be inferred", unknown), "",
                  "annotate it, as %x: Tensor[(4,), f32]");
@@ -303,19 +306,19 @@ class Elaborator {
     function_.result = solver_.resolve(function_.result);
     for (const VarInfo& info : function_.vars) {
       const Type type = solver_.resolve(info.type);
-      if (solver_.known(type)) continue;
+      if (solver_.is_resolved(type)) continue;
       at_ = offset_(info.span);
-      return error(fmt::format("the type is not decided: it is {} so far", context_.str(type)), "",
+      return error(fmt::format("the type is not determined: it is {} so far", context_.str(type)), "",
                    "annotate it, as let %x: TYPE = ...");
     }
     return {};
   }
 
-  // The function's result as it is declared.
+  // Gives the function's result its declared type.
   Status finish_result() {
     Block& body = function_.body;
     TENON_TRY_ASSIGN(found, rules_.atom(body.result));
-    if (!draft_.declared) {  // its own sizes are forgotten
+    if (!draft_.declared) {  // the sizes that are not dims of the function are erased
       function_.result = context_.map_sizes(*found, [&](Dim dim) {
         bool leaves = false;
         for_each_variable(
@@ -334,7 +337,7 @@ class Elaborator {
     return {};
   }
 
-  // A match_cast before each binding that is handed what is not proved to be fit.
+  // Adds a match_cast before each binding with an operand that is not proved to fit.
   Status checks() {
     for (auto& [binding, passed] : passed_) {
       at_ = offset_(function_.info(binding->var).span);
@@ -344,26 +347,26 @@ class Elaborator {
       TENON_TRY_ASSIGN(fits, rules_.fits(passed, *found, options_.strict_shapes));
       if (*fits) continue;
       auto* lambda = std::get_if<Lambda>(&binding->value);
-      auto& place = lambda ? tails_[&lambda->body[0]] : before_[binding];
-      operand = cast(place, operand, checked_type(passed.wanted, *found));
+      auto& insertions = lambda ? tails_[&lambda->body[0]] : before_[binding];
+      operand = cast(insertions, operand, checked_type(passed.wanted, *found));
     }
     return {};
   }
 
-  // Puts what was made into the blocks.
+  // Inserts the new bindings into the blocks.
   void insert(Block& block, const std::vector<VarId>& first = {}) {
     std::vector<Binding> bindings = std::move(block.bindings);
     const auto tail = tails_.find(&block);
-    std::vector<Binding> all;
+    std::vector<Binding> new_bindings;
     auto open_after = [&](VarId var) {
       auto found = openings_.find(var);
       if (found == openings_.end()) return;
-      for (Binding& opening : found->second) all.push_back(std::move(opening));
+      for (Binding& opening : found->second) new_bindings.push_back(std::move(opening));
     };
     for (VarId var : first) open_after(var);
     for (Binding& binding : bindings) {
       if (auto found = before_.find(&binding); found != before_.end()) {
-        for (Binding& check : found->second) all.push_back(std::move(check));
+        for (Binding& check : found->second) new_bindings.push_back(std::move(check));
       }
       if (auto* match = std::get_if<Case>(&binding.value)) {
         for (Arm& arm : match->arms) {
@@ -377,24 +380,24 @@ class Elaborator {
                        [&](Block& next) { insert(next, lambda ? lambda->params : std::vector<VarId>{}); });
       }
       const VarId var = binding.var;
-      all.push_back(std::move(binding));
+      new_bindings.push_back(std::move(binding));
       open_after(var);
     }
     if (tail != tails_.end()) {
       for (Binding& next : tail->second) {
         const VarId var = next.var;
-        all.push_back(std::move(next));
+        new_bindings.push_back(std::move(next));
         open_after(var);
       }
     }
-    block.bindings = std::move(all);
+    block.bindings = std::move(new_bindings);
   }
 
-  // An annotation that says no less than its value is no cast.
+  // Removes the casts of annotations that equal the types of their values.
   void drop_annotations() {
     std::map<VarId, Atom> same;
     for_each_binding(function_.body, [&](const Binding& binding) {
-      if (std::ranges::find(draft_.forgetting, binding.var) == draft_.forgetting.end()) return;
+      if (std::ranges::find(draft_.erasing, binding.var) == draft_.erasing.end()) return;
       const auto& cast = std::get<Cast>(binding.value);
       const auto found = rules_.atom(cast.value);
       if (found && *found == cast.type) same.emplace(binding.var, cast.value);
@@ -414,40 +417,40 @@ class Elaborator {
     }
   }
 
-  // Variables in the order in which a reader makes them, so that text that is printed and read again has the same
-  // names.
+  // Renumbers the variables in the order in which the parser creates them, so that a module that is printed and parsed
+  // again has the same names.
   void renumber() {
     std::vector<VarInfo> vars;
     std::map<VarId, VarId> renamed;
-    auto note = [&](VarId& var) {
+    auto assign_id = [&](VarId& var) {
       const auto id = static_cast<VarId>(vars.size());
       vars.push_back(function_.info(var));
       renamed.emplace(var, id);
       var = id;
     };
-    for (VarId& param : function_.params) note(param);
-    number(function_.body, note);
+    for (VarId& param : function_.params) assign_id(param);
+    renumber(function_.body, assign_id);
     for_each_use(function_.body, [&](Atom& atom) {
       if (auto* var = std::get_if<VarId>(&atom)) atom = Atom(renamed.at(*var));
     });
     function_.vars = std::move(vars);
   }
-  static void number(Block& block, const std::function<void(VarId&)>& note) {
+  static void renumber(Block& block, const std::function<void(VarId&)>& assign_id) {
     for (Binding& binding : block.bindings) {
       auto* lambda = std::get_if<Lambda>(&binding.value);
       if (lambda) {
-        note(binding.var);
-        for (VarId& param : lambda->params) note(param);
+        assign_id(binding.var);
+        for (VarId& param : lambda->params) assign_id(param);
       }
       if (auto* match = std::get_if<Case>(&binding.value)) {
         for (Arm& arm : match->arms) {
-          for_each_variable(arm.pattern, note);
-          number(arm.block, note);
+          for_each_variable(arm.pattern, assign_id);
+          renumber(arm.block, assign_id);
         }
       } else {
-        for_each_block(binding.value, [&](Block& next) { number(next, note); });
+        for_each_block(binding.value, [&](Block& next) { renumber(next, assign_id); });
       }
-      if (!lambda) note(binding.var);
+      if (!lambda) assign_id(binding.var);
     }
   }
 
@@ -466,13 +469,14 @@ class Elaborator {
     size_t from, to;
   };
   std::vector<Instance> calls_;
-  // What is put in at the end: until then no block changes, and addresses stay.
+  // The bindings that are inserted at the end. No block changes before, so the addresses of blocks and bindings are
+  // stable.
   std::map<const Block*, std::vector<Binding>> tails_;
   std::map<const Binding*, std::vector<Binding>> before_;
   std::map<VarId, std::vector<Binding>> openings_;
   std::map<VarId, VarId> opened_;
-  std::map<Symbol, int> home_;  // of dims that casts bind: the depth of the block that they are in sight in
-  std::vector<int> homes_;      // of variables
+  std::map<Symbol, int> dim_depths_;  // for dims that casts bind: the depth of the block of their scope
+  std::vector<int> var_depths_;       // for variables: the depth of the block of their binding
   std::set<Symbol> used_;
   int depth_ = 0;
   size_t results_ = 0;

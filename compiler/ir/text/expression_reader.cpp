@@ -1,4 +1,4 @@
-// Expressions and blocks, by recursive descent; between operands by precedence.
+// The recursive-descent parser of expressions and blocks, with operator precedence for infix operators.
 #include "compiler/ir/text/expression_reader.h"
 
 #include <fmt/format.h>
@@ -82,9 +82,9 @@ Status ExpressionReader::let(int depth) {
     const bool fresh = var && open_.back().bindings.size() > before && open_.back().bindings.back().var == *var;
     const Value* made = fresh ? &open_.back().bindings.back().value : nullptr;
     const bool arms = made && (std::holds_alternative<If>(*made) || std::holds_alternative<Case>(*made));
-    if (has_erased(*wanted) && !arms) {  // the value forgets its sizes
+    if (has_erased(*wanted) && !arms) {  // the annotation erases sizes of the value
       value = bind(offset, Cast{*value, *wanted, {}}, *name);
-      draft_.forgetting.push_back(std::get<VarId>(*value));
+      draft_.erasing.push_back(std::get<VarId>(*value));
     } else if (fresh && function_.type(*var).unknown()) {
       function_.vars[index(*var)].type = *wanted;
       draft_.annotated.emplace(static_cast<uint32_t>(*var), offset);
@@ -94,7 +94,7 @@ Status ExpressionReader::let(int depth) {
   }
   TENON_TRY(cursor_.expect(";"));
   if (!locals_.contains(*name)) return define(offset, *name, *value);
-  locals_[*name] = *value;  // a lambda has it already; what is called at once gives it to the result
+  locals_[*name] = *value;  // a lambda has defined it already; a lambda that is called at once names the result
   return {};
 }
 
@@ -106,8 +106,7 @@ ExpressionReader::Result ExpressionReader::expression(std::string_view name, int
     const Infix* infix = find_infix(cursor_.peek().text);
     if (!infix || infix->precedence <= precedence) break;
     const size_t offset = cursor_.offset();
-    const Operator* op = context_.find_operator(infix->op);
-    if (!op) return cursor_.fail(fmt::format("there is no operator '{}'", infix->op));
+    const Operator* op = &context_.op(infix->op);
     cursor_.skip();
     TENON_TRY_ASSIGN(right, expression("", depth + 1, infix->precedence));
     auto attrs = complete_attrs(*op, {});
@@ -118,7 +117,7 @@ ExpressionReader::Result ExpressionReader::expression(std::string_view name, int
   return left;
 }
 
-// The name of a let is the outermost binding's.
+// Removes the name of an inner binding: the name of a let belongs to the outermost binding.
 void ExpressionReader::unname(const Atom& inner, size_t variables) {
   auto* var = std::get_if<VarId>(&inner);
   if (var && index(*var) >= variables) function_.vars[index(*var)].name = context_.symbol("");
@@ -131,7 +130,7 @@ ExpressionReader::Result ExpressionReader::operand(std::string_view name, int de
   while (true) {
     if (cursor_.accept(".")) {
       TENON_TRY_ASSIGN(field, cursor_.integer());
-      if (*field < 0 || *field > UINT32_MAX) return cursor_.error_at(offset, "there is no such field");
+      if (*field < 0 || *field > UINT32_MAX) return cursor_.error_at(offset, "the index of the field is out of range");
       unname(*atom, variables);
       atom = bind(offset, Project{*atom, static_cast<uint32_t>(*field)}, name);
     } else if (cursor_.is("(") || (cursor_.is("[") && std::holds_alternative<Symbol>(*atom))) {
@@ -154,9 +153,9 @@ ExpressionReader::Result ExpressionReader::operand(std::string_view name, int de
 }
 
 std::unexpected<Diagnostic> ExpressionReader::unknown(std::string what, std::string_view wrong,
-                                                      const std::vector<std::string_view>& known,
+                                                      const std::vector<std::string_view>& candidates,
                                                       std::string_view sigil) const {
-  return cursor_.error_at(cursor_.offset(), std::move(what), suggest(wrong, known, sigil));
+  return cursor_.error_at(cursor_.offset(), std::move(what), suggest(wrong, candidates, sigil));
 }
 
 ExpressionReader::Result ExpressionReader::primary(std::string_view name, int depth) {
@@ -165,9 +164,9 @@ ExpressionReader::Result ExpressionReader::primary(std::string_view name, int de
     case Tok::kLocal: {
       auto found = locals_.find(token.text);
       if (found == locals_.end()) {
-        std::vector<std::string_view> known;
-        for (const auto& [name, atom] : locals_) known.push_back(name);
-        return unknown(fmt::format("there is no variable %{}", token.text), token.text, known, "%");
+        std::vector<std::string_view> candidates;
+        for (const auto& [name, atom] : locals_) candidates.push_back(name);
+        return unknown(fmt::format("there is no variable %{}", token.text), token.text, candidates, "%");
       }
       cursor_.skip();
       return found->second;
@@ -175,9 +174,9 @@ ExpressionReader::Result ExpressionReader::primary(std::string_view name, int de
     case Tok::kConstant: {
       auto found = constants_.find(token.text);
       if (found == constants_.end()) {
-        std::vector<std::string_view> known;
-        for (const auto& [name, id] : constants_) known.push_back(name);
-        return unknown(fmt::format("there is no constant ${}", token.text), token.text, known, "$");
+        std::vector<std::string_view> candidates;
+        for (const auto& [name, id] : constants_) candidates.push_back(name);
+        return unknown(fmt::format("there is no constant ${}", token.text), token.text, candidates, "$");
       }
       cursor_.skip();
       return found->second;
@@ -185,9 +184,9 @@ ExpressionReader::Result ExpressionReader::primary(std::string_view name, int de
     case Tok::kGlobal: {
       const Symbol callee = context_.symbol(token.text);
       if (!module_.globals.contains(callee)) {
-        std::vector<std::string_view> known;
-        for (const auto& [name, global] : module_.globals) known.push_back(context_.name(name));
-        return unknown(fmt::format("there is no function @{}", token.text), token.text, known, "@");
+        std::vector<std::string_view> candidates;
+        for (const auto& [name, global] : module_.globals) candidates.push_back(context_.name(name));
+        return unknown(fmt::format("there is no function @{}", token.text), token.text, candidates, "@");
       }
       cursor_.skip();
       return callee;
@@ -234,32 +233,31 @@ ExpressionReader::Result ExpressionReader::word(std::string_view name, int depth
   return operation(name, depth);
 }
 
-// -0.5f32 is a number, -%x an operator.
+// -0.5f32 is a literal, -%x an application of an operator.
 ExpressionReader::Result ExpressionReader::negation(std::string_view name, int depth) {
   const Tok next = cursor_.peek(1).kind;
   if (next == Tok::kInteger || next == Tok::kFloat) return literal();
   const size_t offset = cursor_.offset();
-  const Operator* op = context_.find_operator(kNegation);
-  if (!op) return cursor_.fail("expected an expression");
+  const Operator* op = &context_.op(kNegation);
   cursor_.skip();
   if (depth >= kMaxNesting) return cursor_.fail("nested too deeply");
   TENON_TRY_ASSIGN(value, cursor_.is("-") ? negation("", depth + 1) : operand("", depth + 1));
   return bind(offset, Apply{op, {}, {*value}}, name);
 }
 
-// 3i64, -0.5f32: a number and, without space, its dtype.
+// 3i64, -0.5f32: a number followed by its dtype, without a space.
 ExpressionReader::Result ExpressionReader::literal() {
   const size_t offset = cursor_.offset();
   const Token& digits = cursor_.peek(cursor_.is("-") ? 1 : 0);
   const size_t end = digits.offset + digits.text.size();
   TENON_TRY_ASSIGN(value, cursor_.number());
   if (cursor_.peek().kind != Tok::kName || cursor_.offset() != end) {
-    return cursor_.fail("expected the number's dtype", "write it behind the number, as 3i64 or 0.5f32");
+    return cursor_.fail("expected the number's dtype", "append it to the number, as 3i64 or 0.5f32");
   }
   auto dtype = runtime::parse_dtype(cursor_.peek().text);
   if (!dtype) {
-    const std::string near = suggest_dtype(cursor_.peek().text);
-    return cursor_.error_at(end, dtype.error().what, near.empty() ? dtype.error().help : near);
+    const std::string suggestion = suggest_dtype(cursor_.peek().text);
+    return cursor_.error_at(end, dtype.error().what, suggestion.empty() ? dtype.error().help : suggestion);
   }
   cursor_.skip();
   TENON_TRY_ASSIGN(tensor, make_scalar(cursor_, offset, *value, *dtype));
@@ -271,13 +269,13 @@ ExpressionReader::Result ExpressionReader::operation(std::string_view name, int 
   const std::string text = cursor_.peek().text;
   const Operator* op = context_.find_operator(text);
   if (!op) {
-    std::vector<std::string_view> known = {"ref", "read", "write", "match", "match_cast", "if", "fn"};
-    for (const Operator* other : context_.operators()) known.push_back(other->name);
+    std::vector<std::string_view> candidates = {"ref", "read", "write", "match", "match_cast", "if", "fn"};
+    for (const Operator* other : context_.operators()) candidates.push_back(other->name);
     for (const auto& [name, adt] : module_.adts) {
-      for (const Constructor& constructor : adt.constructors) known.push_back(context_.name(constructor.name));
+      for (const Constructor& constructor : adt.constructors) candidates.push_back(context_.name(constructor.name));
     }
     const bool capital = text[0] >= 'A' && text[0] <= 'Z';
-    return unknown(fmt::format("there is no {} '{}'", capital ? "constructor" : "operator", text), text, known);
+    return unknown(fmt::format("there is no {} '{}'", capital ? "constructor" : "operator", text), text, candidates);
   }
   cursor_.skip();
   Attrs attrs;
@@ -291,8 +289,8 @@ ExpressionReader::Result ExpressionReader::construct(std::string_view name, int 
   const size_t offset = cursor_.offset();
   Construct value{.constructor = context_.symbol(cursor_.peek().text), .types = {}, .fields = {}};
   cursor_.skip();
-  const auto place = module_.constructor(value.constructor);
-  for (size_t i = 0; i < place->adt->params.size(); ++i) value.types.push_back(draft_.solver.fresh_type());
+  const auto decl = module_.constructor(value.constructor);
+  for (size_t i = 0; i < decl->adt->params.size(); ++i) value.types.push_back(draft_.solver.fresh_type());
   if (cursor_.is("(")) {
     TENON_TRY_ASSIGN(fields, arguments(nullptr, nullptr, depth));
     value.fields = std::move(*fields);
@@ -314,8 +312,8 @@ ExpressionReader::Result ExpressionReader::lambda(std::string_view name, int dep
     TENON_TRY_ASSIGN(param, cursor_.take(Tok::kLocal, "a parameter, as %x"));
     Type type = draft_.solver.fresh_type();
     if (cursor_.accept(":")) {
-      TENON_TRY_ASSIGN(given, types_.type(scope_));
-      type = *given;
+      TENON_TRY_ASSIGN(annotation, types_.type(scope_));
+      type = *annotation;
     }
     value.params.push_back(variable(param_at, type, *param));
     return define(param_at, *param, value.params.back());
@@ -337,7 +335,8 @@ ExpressionReader::Result ExpressionReader::branch(std::string_view name, int dep
   cursor_.skip();
   TENON_TRY_ASSIGN(condition, expression("", depth + 1));
   TENON_TRY_ASSIGN(yes, block(depth + 1));
-  if (!cursor_.accept_name("else")) return cursor_.fail("expected else", "an if is a value: both arms give one");
+  if (!cursor_.accept_name("else"))
+    return cursor_.fail("expected else", "an if is an expression: both arms must have a value");
   TENON_TRY_ASSIGN(no, block(depth + 1));
   If value{*condition, {}};
   value.arms.push_back(std::move(*yes));
@@ -374,7 +373,7 @@ Expected<Block> ExpressionReader::arm_block(int depth) {
   const Visible outside = enter();
   const size_t offset = cursor_.offset();
   TENON_TRY_ASSIGN(value, expression("", depth));
-  if (!cursor_.is(",") && !cursor_.is("}")) return cursor_.fail("expected ',' or '}' behind an arm");
+  if (!cursor_.is(",") && !cursor_.is("}")) return cursor_.fail("expected ',' or '}' after an arm");
   return leave(outside, *value, offset);
 }
 
@@ -401,23 +400,23 @@ Expected<MatchPattern> ExpressionReader::pattern(int depth) {
   }
   TENON_TRY_ASSIGN(text, cursor_.take(Tok::kName, "a pattern, as Cons(%x, _), (%a, %b), %x or _"));
   const Symbol name = context_.symbol(*text);
-  const auto place = module_.constructor(name);
-  if (!place) {
-    std::vector<std::string_view> known;
+  const auto decl = module_.constructor(name);
+  if (!decl) {
+    std::vector<std::string_view> candidates;
     for (const auto& [adt_name, adt] : module_.adts) {
-      for (const Constructor& constructor : adt.constructors) known.push_back(context_.name(constructor.name));
+      for (const Constructor& constructor : adt.constructors) candidates.push_back(context_.name(constructor.name));
     }
-    return cursor_.error_at(offset, fmt::format("there is no constructor {}", *text), suggest(*text, known));
+    return cursor_.error_at(offset, fmt::format("there is no constructor {}", *text), suggest(*text, candidates));
   }
   if (cursor_.accept("(")) TENON_TRY(cursor_.list(")", field));
-  if (const size_t wanted = place->constructor().fields.size(); wanted != fields.size()) {
+  if (const size_t wanted = decl->constructor().fields.size(); wanted != fields.size()) {
     return cursor_.error_at(
         offset, fmt::format("{} has {} field{}, found {}", *text, wanted, wanted == 1 ? "" : "s", fields.size()));
   }
   return MatchPattern{ConstructPattern{name, std::move(fields)}};
 }
 
-// match_cast[k, ...](EXPRESSION, TYPE): the names are dims that take their sizes from the value.
+// match_cast[k, ...](EXPRESSION, TYPE): the names are dims that are bound to sizes of the value.
 ExpressionReader::Result ExpressionReader::cast(std::string_view name, int depth) {
   const size_t offset = cursor_.offset();
   cursor_.skip();
@@ -428,7 +427,7 @@ ExpressionReader::Result ExpressionReader::cast(std::string_view name, int depth
       TENON_TRY_ASSIGN(dim, cursor_.take(Tok::kName, "a dim variable"));
       const Symbol symbol = context_.symbol(*dim);
       if (scope_.declared(symbol) || std::ranges::find(value.fresh, symbol) != value.fresh.end()) {
-        return cursor_.error_at(dim_at, fmt::format("the dim {} is in scope already", *dim), "take another name");
+        return cursor_.error_at(dim_at, fmt::format("the dim {} is in scope already", *dim), "use another name");
       }
       value.fresh.push_back(symbol);
       return {};
@@ -467,10 +466,11 @@ Expected<Atoms> ExpressionReader::arguments(const Operator* op, Attrs* attrs, in
     if (attrs && cursor_.peek().kind == Tok::kName && cursor_.is("=", 1)) {
       const Token key = cursor_.peek();
       if (op && !op->attribute(key.text)) {
-        std::vector<std::string_view> known;
-        for (const AttrSpec& spec : op->attributes) known.push_back(spec.name);
-        std::string help = suggest(key.text, known);
-        if (help.empty()) help = known.empty() ? "it has none" : fmt::format("it has {}", fmt::join(known, ", "));
+        std::vector<std::string_view> candidates;
+        for (const AttrSpec& spec : op->attributes) candidates.push_back(spec.name);
+        std::string help = suggest(key.text, candidates);
+        if (help.empty())
+          help = candidates.empty() ? "it has no attributes" : fmt::format("it has {}", fmt::join(candidates, ", "));
         return cursor_.error_at(key.offset, fmt::format("{} has no attribute '{}'", op->name, key.text), help);
       }
       cursor_.skip(2);

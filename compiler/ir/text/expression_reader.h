@@ -1,4 +1,4 @@
-// Reads the body of a function into bindings without types.
+// The parser of function bodies, which produces bindings without types.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace tenon::compiler {
 
-using Constants = std::unordered_map<std::string, ConstId>;  // by the text's names
+using Constants = std::unordered_map<std::string, ConstId>;  // by the names in the text
 using Locals = std::unordered_map<std::string, Atom>;
 
 class ExpressionReader {
@@ -33,7 +33,7 @@ class ExpressionReader {
  private:
   using Result = Expected<Atom>;
 
-  // Dims and locals from here on are out of sight at the end.
+  // The numbers of visible locals and dims at the begin of a block, which are restored at its end.
   struct Visible {
     size_t names, dims;
   };
@@ -50,7 +50,7 @@ class ExpressionReader {
 
   Status statements(int depth);
   Status let(int depth);
-  // Up to a sign that binds more weakly than `precedence`.
+  // Parses up to an infix operator that binds no tighter than `precedence`.
   Result expression(std::string_view name, int depth, int precedence = 0);
   Result operand(std::string_view name, int depth);
   Result primary(std::string_view name, int depth);
@@ -67,11 +67,12 @@ class ExpressionReader {
   Expected<Arm> arm(int depth);
   Expected<MatchPattern> pattern(int depth);
   Expected<Block> arm_block(int depth);
-  // (a, b, key=value): attributes only where an operator and `attrs` are given.
+  // (a, b, key=value): attributes are accepted only where an operator and `attrs` are passed.
   Expected<Atoms> arguments(const Operator* op, Attrs* attrs, int depth);
-  // "WHAT, did you mean ...?" at the token.
+  // The error "WHAT, did you mean ...?" at the token.
   std::unexpected<Diagnostic> unknown(std::string what, std::string_view wrong,
-                                      const std::vector<std::string_view>& known, std::string_view sigil = "") const;
+                                      const std::vector<std::string_view>& candidates,
+                                      std::string_view sigil = "") const;
 
   Context& context_;
   Module& module_;
@@ -83,7 +84,7 @@ class ExpressionReader {
   TypeScope scope_;
   Locals locals_;
   const std::function<SpanId(size_t)>& span_;
-  std::vector<std::string> names_;  // of the locals in sight, the last one last
+  std::vector<std::string> names_;  // the visible locals, in the order of their definition
   std::vector<Block> open_;
 };
 

@@ -1,4 +1,4 @@
-// Modules in files: the text with its side file beside it, or the binary form, by the file's ending.
+// The files of modules: the text with its side file in the same folder, or the binary form, by the file's extension.
 #include <fmt/format.h>
 
 #include "compiler/ir/text.h"
@@ -8,15 +8,14 @@
 namespace tenon::compiler {
 namespace {
 
-// The name that the first line gives the side file; empty where it gives none. Only what is read here is opened: the
-// reader checks the line.
+// The name of the side file in the first line; empty where the line has none. The parser checks the line later.
 std::string side_name(std::string_view text) {
   const std::string_view first = text.substr(0, text.find(']'));
-  constexpr std::string_view kMark = "side = \"";
-  const size_t at = first.find(kMark);
+  constexpr std::string_view kKey = "side = \"";
+  const size_t at = first.find(kKey);
   if (at == std::string_view::npos) return "";
-  const std::string_view rest = first.substr(at + kMark.size());
-  return std::string(rest.substr(0, rest.find('"')));
+  const std::string_view name = first.substr(at + kKey.size());
+  return std::string(name.substr(0, name.find('"')));
 }
 
 }  // namespace
@@ -40,8 +39,8 @@ Expected<Module> load(Context& context, const std::filesystem::path& path, const
   std::vector<std::byte> side;
   if (!name.empty()) {
     if (name.find('/') != std::string::npos) {
-      return error(fmt::format("the side file \"{}\" lies elsewhere", name), path.string(),
-                   "it lies beside the text, and the first line has its name without a directory");
+      return error(fmt::format("the side file \"{}\" is in another folder", name), path.string(),
+                   "it must be in the folder of the text, and the first line must have its name without a directory");
     }
     TENON_TRY_ASSIGN(bytes, read_file(path.parent_path() / name));
     side = std::move(*bytes);

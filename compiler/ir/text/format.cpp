@@ -1,4 +1,4 @@
-// Lays out the tree of brackets: in one line where it fits, else broken from the outside in.
+// The layout of the tree of brackets: a group is one line where it fits, otherwise it is broken from the outside in.
 #include "compiler/ir/text/format.h"
 
 #include <algorithm>
@@ -22,8 +22,8 @@ size_t width_of(Pieces pieces) {
   return std::min(total, kBroken);
 }
 bool has_comments(const Group& group) {
-  return !group.behind.empty() || std::ranges::any_of(group.items, [](const Item& item) {
-    return !item.before.empty() || !item.behind.empty() || item.pieces.empty();
+  return !group.trailing.empty() || std::ranges::any_of(group.items, [](const Item& item) {
+    return !item.before.empty() || !item.trailing.empty() || item.pieces.empty();
   });
 }
 bool is_braces(const Piece& piece) { return piece.group && piece.group->open == "{"; }
@@ -35,7 +35,7 @@ class Layout {
       const Item& item = file.items[i];
       if (i > 0) newline(0);
       if (blank_before(file, i)) newline(0);
-      own_lines(item, 0);
+      leading_comments(item, 0);
       pieces(item.pieces, 0, item.separator == '\0' ? 0 : 1, is_definition(item));
       end(item, item.separator);
     }
@@ -48,16 +48,16 @@ class Layout {
     return !item.pieces.empty() && item.pieces[0].kind == Tok::kName &&
            (item.pieces[0].text == "def" || item.pieces[0].text == "loop");
   }
-  // Whether these are marks of what follows: the first ones are the file's.
-  static bool marks(const Group& file, size_t i) {
+  // Whether the item is an annotation of the next item: the first annotation belongs to the file.
+  static bool is_annotation(const Group& file, size_t i) {
     return i > 0 && file.items[i].pieces.size() == 1 && file.items[i].pieces[0].group &&
            file.items[i].pieces[0].group->open == "#[";
   }
   static bool blank_before(const Group& file, size_t i) {
-    if (i == 0 || marks(file, i - 1)) return false;
+    if (i == 0 || is_annotation(file, i - 1)) return false;
     const Item& item = file.items[i];
-    const bool stands = item.before.empty() ? item.blank : item.before[0].blank;
-    return stands || is_definition(item) || is_definition(file.items[i - 1]) || marks(file, i);
+    const bool blank_in_source = item.before.empty() ? item.blank : item.before[0].blank;
+    return blank_in_source || is_definition(item) || is_definition(file.items[i - 1]) || is_annotation(file, i);
   }
 
   size_t column() const { return out_.size() - line_; }
@@ -67,12 +67,12 @@ class Layout {
     line_ = out_.size();
     out_.append(indent, ' ');
   }
-  void remark(std::string_view comment) {
+  void trailing_comment(std::string_view comment) {
     if (comment.empty()) return;
     if (out_.find_first_not_of(' ', line_) != std::string::npos) out_ += "  ";
     out_ += comment;
   }
-  void own_lines(const Item& item, size_t indent) {
+  void leading_comments(const Item& item, size_t indent) {
     for (size_t i = 0; i < item.before.size(); ++i) {
       if (i > 0 && item.before[i].blank) newline(indent);
       out_ += item.before[i].text;
@@ -83,7 +83,7 @@ class Layout {
   }
   void end(const Item& item, char separator) {
     if (separator != '\0') out_ += separator;
-    remark(item.behind);
+    trailing_comment(item.trailing);
   }
 
   void flat(const Piece& piece, bool first) {
@@ -111,25 +111,25 @@ class Layout {
     }
   }
 
-  // A row of tokens and groups, with `tail` columns to follow in its last line. `open`: braces are broken.
+  // Lays out a row of tokens and groups, after whose last line `tail` more columns follow. `open`: braces are broken.
   void pieces(Pieces pieces, size_t indent, size_t tail, bool open = false) {
     if (pieces.empty()) return;
     if (!open && column() + width_of(pieces) + tail <= kColumns) return flat(pieces);
     if (!open && at_signs(pieces, indent, tail)) return;
-    // The arms of an if are laid out alike.
+    // Both arms of an if are laid out in the same way.
     open |= std::ranges::count_if(pieces, is_braces) > 1;
-    bool fresh = true;  // nothing stands in the line yet
+    bool fresh = true;  // the line is still empty
     for (size_t i = 0; i < pieces.size(); ++i) {
       const Piece& piece = pieces[i];
       if (piece.kind == Tok::kComment) {
-        remark(piece.text);
+        trailing_comment(piece.text);
         newline(indent + kContinued);
         fresh = true;
         continue;
       }
       if (piece.group && must_break(pieces, i, indent, tail, open, fresh)) {
         if (piece.space && !fresh) out_ += ' ';
-        broken(*piece.group, indent, rest(pieces, i + 1, tail));
+        broken(*piece.group, indent, columns_after(pieces, i + 1, tail));
       } else {
         flat(piece, fresh);
       }
@@ -137,8 +137,8 @@ class Layout {
     }
   }
 
-  // What must stand behind piece i - 1 in its line.
-  static size_t rest(Pieces pieces, size_t i, size_t tail) {
+  // The number of columns that must follow piece i - 1 in its line.
+  static size_t columns_after(Pieces pieces, size_t i, size_t tail) {
     size_t total = 0;
     for (; i < pieces.size(); ++i) {
       const Piece& piece = pieces[i];
@@ -156,11 +156,12 @@ class Layout {
     if (piece.group->items.empty()) return false;
     if (open && is_braces(piece)) return true;
     if (piece.group->type) return piece.group->open == "(" && indent + piece.width > kColumns;
-    return column() + (piece.space && !fresh ? 1 : 0) + piece.width + rest(pieces, i + 1, tail) > kColumns;
+    return column() + (piece.space && !fresh ? 1 : 0) + piece.width + columns_after(pieces, i + 1, tail) > kColumns;
   }
 
-  // a = b            in front of its weakest signs, where what is between them fits.
-  //     + c
+  // Breaks before the operators of the lowest precedence, where the parts between them fit:
+  //   a = b
+  //       + c
   bool at_signs(Pieces pieces, size_t indent, size_t tail) {
     int weakest = kHighestPrecedence;
     for (const Piece& piece : pieces) {
@@ -170,8 +171,8 @@ class Layout {
     std::vector<Pieces> rows;
     size_t begin = 0;
     for (size_t i = 0; i <= pieces.size(); ++i) {
-      const bool here = i == pieces.size() || (pieces[i].infix && find_infix(pieces[i].text)->precedence == weakest);
-      if (!here || i == begin) continue;
+      const bool breaks = i == pieces.size() || (pieces[i].infix && find_infix(pieces[i].text)->precedence == weakest);
+      if (!breaks || i == begin) continue;
       rows.push_back(pieces.subspan(begin, i - begin));
       begin = i;
     }
@@ -186,14 +187,14 @@ class Layout {
     return true;
   }
 
-  void broken(const Group& group, size_t indent, size_t rest) {
+  void broken(const Group& group, size_t indent, size_t tail) {
     const bool block = group.shape == Shape::kBlock || group.shape == Shape::kLoops;
     const bool statements = block || group.shape == Shape::kArms || group.open == "{";
     if (!statements && !has_comments(group)) {
-      if (hugged(group, indent, rest)) return;
+      if (hugged(group, indent, tail)) return;
       size_t content = 0;
       for (const Item& item : group.items) content += item.width() + 2;
-      if (indent + kIndent + content <= kColumns) {  // all in one line of their own
+      if (indent + kIndent + content <= kColumns) {  // all items in one separate line
         out_ += group.open;
         newline(indent + kIndent);
         items_flat(group);
@@ -203,13 +204,13 @@ class Layout {
       }
     }
     out_ += group.open;
-    remark(group.behind);
+    trailing_comment(group.trailing);
     for (size_t i = 0; i < group.items.size(); ++i) {
       const Item& item = group.items[i];
       newline(indent + kIndent);
       const bool blank = item.before.empty() ? item.blank : item.before[0].blank;
       if (i > 0 && blank) newline(indent + kIndent);
-      own_lines(item, indent + kIndent);
+      leading_comments(item, indent + kIndent);
       char separator = item.separator;
       if (statements && !block && !item.pieces.empty()) separator = ',';
       pieces(item.pieces, indent + kIndent, separator == '\0' ? 0 : 1);
@@ -219,10 +220,11 @@ class Layout {
     out_ += group.close;
   }
 
-  // f(%a, fn(%x) {     where one item has the braces and all the others fit in the lines around it.
-  //   ...
-  // }, %b)
-  bool hugged(const Group& group, size_t indent, size_t rest) {
+  // Lays out a group in which a single item has braces and all other items fit in the lines around it:
+  //   f(%a, fn(%x) {
+  //     ...
+  //   }, %b)
+  bool hugged(const Group& group, size_t indent, size_t tail) {
     const Item* open = nullptr;
     for (const Item& item : group.items) {
       const bool nested = group.items.size() == 1 && item.pieces.size() == 1 && item.pieces[0].group;
@@ -235,11 +237,11 @@ class Layout {
         open->pieces, [](const Piece& piece) { return piece.group != nullptr && (is_braces(piece)); });
     const auto first = brace == open->pieces.end() ? open->pieces.begin() : brace;
     size_t before = column() + group.open.size() + width_of({open->pieces.begin(), first}) + 2;
-    size_t behind = indent + 1 + group.close.size() + rest;
+    size_t after = indent + 1 + group.close.size() + tail;
     for (const Item& item : group.items) {
-      if (&item != open) (&item < open ? before : behind) += item.width() + 2;
+      if (&item != open) (&item < open ? before : after) += item.width() + 2;
     }
-    if (before > kColumns || behind > kColumns) return false;
+    if (before > kColumns || after > kColumns) return false;
     out_ += group.open;
     for (const Item& item : group.items) {
       if (&item != &group.items.front()) out_ += ' ';
@@ -252,7 +254,7 @@ class Layout {
   }
 
   std::string out_;
-  size_t line_ = 0;  // where the last line begins
+  size_t line_ = 0;  // the offset of the last line
 };
 
 }  // namespace

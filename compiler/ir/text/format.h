@@ -1,9 +1,8 @@
-// The one layout of the text form.
+// The formatter of the text form.
 //
-// Semantics: spaces and line ends change, and commas behind the last of several items; nothing else does, so the text
-// means what it meant, whatever it says. Comments stay with what they stand before or behind; one blank line stays
-// where there were some. format(format(x)) equals format(x). The text need not be a module that can be read: its
-// brackets must match.
+// Semantics: the formatter changes spaces, line ends and commas after the last of several items only, so it never
+// changes the meaning of a text. Comments stay with the item that they precede or follow; several blank lines become
+// one. format(format(x)) equals format(x). The text need not be a valid module, but its brackets must match.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Brackets matched, items split, comments hung up, widths and spaces found.
+// The construction of the tree: matching brackets, items, comments, widths and spaces.
 #include "compiler/ir/text/format_tree.h"
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 namespace tenon::compiler::layout {
 namespace {
 
-constexpr size_t kMaxDepth = 400;  // of brackets: the parser nests half as deep, with two of them at most each time
+constexpr size_t kMaxDepth = 400;  // of brackets: the parser allows half of this depth, with at most two brackets each
 
 bool is_open(const Token& token) {
   return token.kind == Tok::kPunct &&
@@ -27,13 +27,13 @@ bool is_keyword(std::string_view name) {
                                                    "extern", "type", "const", "in"};
   return std::ranges::find(kKeywords, name) != std::end(kKeywords);
 }
-// In a loop function also: where (i) below (n).
+// The additional keywords of loop functions, as in where (i) below (n).
 bool is_loop_keyword(std::string_view name) {
   static constexpr std::string_view kKeywords[] = {"at", "where", "below", "and", "or"};
   return is_keyword(name) || std::ranges::find(kKeywords, name) != std::end(kKeywords);
 }
 
-// Whether an operand ends with this piece, so that a sign behind it stands between two.
+// Whether an operand ends with this piece, so that an operator after it is an infix operator.
 bool ends_operand(const Piece& piece) {
   if (piece.group) return true;
   return piece.kind != Tok::kPunct && !(piece.kind == Tok::kName && is_keyword(piece.text));
@@ -56,14 +56,14 @@ class Tree {
   std::string_view text(const Token& token) const {
     return source_.text().substr(token.offset, token.end - token.offset);
   }
-  // Line ends between a token and the one before it.
+  // The number of line ends between a token and the previous token.
   size_t lines_before(size_t at) const {
     if (at == 0) return 0;
     const std::string_view gap = source_.text().substr(tokens_[at - 1].end, tokens_[at].offset - tokens_[at - 1].end);
     return static_cast<size_t>(std::ranges::count(gap, '\n'));
   }
 
-  // Reads up to the closing bracket, which it leaves.
+  // Reads up to the closing bracket, which stays unread.
   Status fill(Group& group, size_t depth) {
     if (depth > kMaxDepth) return source_.error_at(token().offset, "nested too deeply");
     Item item;
@@ -78,7 +78,7 @@ class Tree {
       if (token().kind == Tok::kPunct && (token().text == "," || token().text == ";")) {
         item.separator = token().text[0];
         ++at_;
-        finish();  // a comment in front of the separator stands behind it now
+        finish();  // a comment before the separator follows it in the output
         continue;
       }
       if (is_open(token())) {
@@ -105,7 +105,7 @@ class Tree {
 
   void finish(Group& group, Item& item) {
     if (!item.pieces.empty() && item.pieces.back().kind == Tok::kComment) {
-      item.behind = std::move(item.pieces.back().text);
+      item.trailing = std::move(item.pieces.back().text);
       item.pieces.pop_back();
     }
     spaces(group, item);
@@ -113,7 +113,8 @@ class Tree {
     item = {};
   }
 
-  // Where braces end an item: marks, definitions of types and functions at the top; loops, stages and ifs.
+  // Whether braces end an item: annotations and definitions of types and functions in the file; loops, stages and ifs
+  // in a loop function.
   static bool statements(const Group& group) { return group.shape == Shape::kFile || group.shape == Shape::kLoops; }
   static bool ends_item(const Item& item) {
     const Piece& last = item.pieces.back();
@@ -129,8 +130,8 @@ class Tree {
     if (!item.pieces.empty()) {
       if (statements(group) && ends_item(item)) {
         if (same_line) {
-          item.behind = found.text;
-        } else {  // of the next item
+          item.trailing = found.text;
+        } else {  // the comment belongs to the next item
           finish(group, item);
           item.before.push_back({found.text, blank});
         }
@@ -138,10 +139,10 @@ class Tree {
       }
       item.pieces.push_back({Tok::kComment, found.text, nullptr, false, false, 0});
     } else if (same_line && item.before.empty() && group.items.empty() && group.shape != Shape::kFile &&
-               group.behind.empty()) {
-      group.behind = found.text;
-    } else if (same_line && item.before.empty() && !group.items.empty() && group.items.back().behind.empty()) {
-      group.items.back().behind = found.text;
+               group.trailing.empty()) {
+      group.trailing = found.text;
+    } else if (same_line && item.before.empty() && !group.items.empty() && group.items.back().trailing.empty()) {
+      group.items.back().trailing = found.text;
     } else {
       item.before.push_back({found.text, blank && !(group.items.empty() && item.before.empty())});
     }
@@ -153,8 +154,8 @@ class Tree {
     group->open = open.text;
     group->close = partner(open.text);
     const Piece* previous = item.pieces.empty() ? nullptr : &item.pieces.back();
-    const bool behind_name = previous && (previous->kind == Tok::kName || previous->kind == Tok::kGlobal);
-    if (open.text == "[") group->type = behind_name;
+    const bool after_name = previous && (previous->kind == Tok::kName || previous->kind == Tok::kGlobal);
+    if (open.text == "[") group->type = after_name;
     if (open.text == "(") group->type = parent.type || (previous && (previous->is("->") || previous->is(":")));
     group->loops =
         parent.loops || (!item.pieces.empty() && item.pieces[0].text == "loop" && parent.shape == Shape::kFile);
@@ -172,7 +173,7 @@ class Tree {
     if (group->shape == Shape::kBlock && definition) group->shape = Shape::kList;
     if (group->shape == Shape::kBlock && has_arms(*group)) group->shape = Shape::kArms;
     if (group->shape == Shape::kList && group->items.size() > 1 && !group->items.back().pieces.empty()) {
-      group->items.back().separator = '\0';  // it stands where each item has a line
+      group->items.back().separator = '\0';  // the last comma is printed only where each item has a line
     }
     item.pieces.push_back({Tok::kPunct, open.text, std::move(group), false, false, 0});
     return {};
@@ -184,7 +185,7 @@ class Tree {
     });
   }
 
-  // Spaces between the pieces, which are signs between operands, and the widths.
+  // Computes the spaces between the pieces, the infix operators and the widths.
   static void spaces(const Group& group, Item& item) {
     std::vector<Piece>& pieces = item.pieces;
     for (size_t i = 0; i < pieces.size(); ++i) {
@@ -194,18 +195,19 @@ class Tree {
         piece.infix = previous && ends_operand(*previous);
       }
       piece.space = previous && spaced(group, *previous, piece, i);
-      // 1 .5 is no 1.5; behind a dot, as in %x.1.5, a number is a field; 1..512 are bounds.
-      const bool number = previous && (previous->kind == Tok::kInteger || previous->kind == Tok::kFloat);
+      // The space in `1 .5` distinguishes it from 1.5; a number after a dot is a field, as in %x.1.5; 1..512 are
+      // bounds.
+      const bool after_number = previous && (previous->kind == Tok::kInteger || previous->kind == Tok::kFloat);
       const bool bounds = i + 1 < pieces.size() && pieces[i + 1].is(".");
-      if (piece.is(".") && number && !bounds && !(i >= 2 && pieces[i - 2].is("."))) piece.space = true;
+      if (piece.is(".") && after_number && !bounds && !(i >= 2 && pieces[i - 2].is("."))) piece.space = true;
       piece.width = piece.kind == Tok::kComment ? kBroken : piece.group ? width(*piece.group) : piece.text.size();
     }
   }
-  // In dims, 2*n stands tight.
+  // Dims have no spaces around *, as in 2*n.
   static bool tight_sign(const Group& group, const Piece& piece) { return piece.is("*") && group.type; }
   static bool spaced(const Group& group, const Piece& left, const Piece& right, size_t at) {
     if (left.is(".") || right.is(".") || right.is(":")) return false;
-    // key=value of a call; a mark's stands with spaces.
+    // key=value of a call has no spaces; in an annotation it has spaces.
     if ((left.is("=") && at == 2) || (right.is("=") && at == 1)) {
       if (group.open == "(") return false;
     }
@@ -219,13 +221,13 @@ class Tree {
     return true;
   }
   static size_t width(const Group& group) {
-    if (!group.behind.empty()) return kBroken;
+    if (!group.trailing.empty()) return kBroken;
     const bool braces = group.open == "{";
     size_t total = group.open.size() + group.close.size() + (braces && !group.items.empty() ? 2 : 0);
     if (group.shape == Shape::kArms || (group.shape == Shape::kLoops && !group.items.empty())) return kBroken;
     if (group.shape == Shape::kBlock && group.items.size() > 1) return kBroken;
     for (const Item& item : group.items) {
-      if (!item.before.empty() || !item.behind.empty()) return kBroken;
+      if (!item.before.empty() || !item.trailing.empty()) return kBroken;
       total += item.width() + (item.separator == '\0' ? 0 : 1) + (&item == &group.items.back() ? 0 : 1);
     }
     return std::min(total, kBroken);

@@ -1,8 +1,8 @@
-// The text form as nested brackets: what the formatter lays out.
+// The tree of nested brackets of a text, which the formatter lays out.
 //
-// Semantics: a Group is what stands between two brackets (the outermost one is the file and has none), split into items
-// by commas and semicolons; an item is a row of tokens and groups. Every token but separators is in the tree once, in
-// order; comments hang on the item that they stand before or behind.
+// Semantics: a Group is the content of a pair of brackets (the outermost group is the file and has no brackets), split
+// into items by commas and semicolons; an item is a row of tokens and groups. Every token except separators is in the
+// tree once, in order; a comment belongs to the item that it precedes or follows.
 #pragma once
 
 #include <memory>
@@ -13,33 +13,33 @@
 
 namespace tenon::compiler::layout {
 
-inline constexpr size_t kBroken = size_t{1} << 40;  // the width of what does not fit in one line, however long
+inline constexpr size_t kBroken = size_t{1} << 40;  // the width of a piece that must be broken into several lines
 
 struct Group;
 
-// A token, a comment behind which the line must end, or a group.
+// A token, a comment (which ends the line), or a group.
 struct Piece {
   Tok kind = Tok::kEnd;
   std::string text;
   std::unique_ptr<Group> group;
-  bool space = false;  // before it, where it follows another one in its line
+  bool space = false;  // a space precedes the piece, unless it is the first in its line
   bool infix = false;  // an operator between two operands
-  size_t width = 0;    // in one line, without the space; at least kBroken where that cannot be
+  size_t width = 0;    // in one line, without the space; at least kBroken where the piece must be broken
 
   bool is(std::string_view punct) const { return kind == Tok::kPunct && !group && text == punct; }
 };
 
 struct Comment {
   std::string text;
-  bool blank = false;  // a blank line stands before it
+  bool blank = false;  // a blank line precedes the comment
 };
 
 struct Item {
-  std::vector<Comment> before;  // each in a line of its own
-  bool blank = false;           // a blank line stands before it, or before the last of the comments
+  std::vector<Comment> before;  // each in a separate line
+  bool blank = false;           // a blank line precedes the item, or the last of the comments
   std::vector<Piece> pieces;
   char separator = '\0';  // ',' ';' or none
-  std::string behind;     // a comment in the line of the separator
+  std::string trailing;   // a comment in the line of the separator
 
   size_t width() const;  // without the separator
 };
@@ -57,11 +57,11 @@ struct Group {
   std::string open, close;  // brackets
   bool type = false;        // [...] of a type: never broken
   bool loops = false;       // in a loop function
-  std::string behind;       // a comment in the line of the opening bracket
+  std::string trailing;     // a comment in the line of the opening bracket
   std::vector<Item> items;
 };
 
-// The tokens, comments among them, as a tree; an error for brackets that do not match.
+// The tree of the tokens, including comments; an error for brackets that do not match.
 Expected<Group> make_tree(const Source& source, const std::vector<Token>& tokens);
 
 }  // namespace tenon::compiler::layout

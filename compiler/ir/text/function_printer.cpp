@@ -1,4 +1,4 @@
-// The function printer; format.h lays out what it writes.
+// The function printer; the formatter (format.h) lays out its output.
 #include "compiler/ir/text/function_printer.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 namespace tenon::compiler {
 namespace {
 
-constexpr size_t kMaxNested = 60, kMaxNestedClosure = 90;  // columns of what is nested
+constexpr size_t kMaxNested = 60, kMaxNestedClosure = 90;  // the columns of a nested expression
 
 std::string one_line(std::string text) {
   std::ranges::replace_if(
@@ -24,20 +24,20 @@ std::string one_line(std::string text) {
   return text;
 }
 
-// Names of a function's variables: what people called them, made unique; their numbers otherwise. Parameters and
-// results come first: they keep theirs.
+// The printed names of a function's variables: their own names, made unique, or their ids. Parameters and results come
+// first, so that they keep their names.
 std::vector<std::string> local_names(const Context& context, const Function& function,
                                      const std::vector<bool>& results) {
   std::vector<std::string> names(function.vars.size());
   std::unordered_set<std::string> used;
-  const auto choose = [&](size_t i) {
+  const auto assign = [&](size_t i) {
     std::string name;
     for (const char c : context.name(function.vars[i].name)) {
       const bool plain = std::isalnum(static_cast<unsigned char>(c)) || c == '_';
       if (plain) name += c;
       else if (!name.empty() && name.back() != '_') name += '_';
     }
-    // A number alone is the name of an unnamed variable.
+    // A name of digits only is the name of an unnamed variable.
     if (name.find_first_not_of("0123456789") == std::string::npos) name = fmt::format("{}", i);
     if (used.contains(name)) name += fmt::format("_{}", i);
     while (used.contains(name)) name += '_';
@@ -45,20 +45,20 @@ std::vector<std::string> local_names(const Context& context, const Function& fun
     names[i] = name;
   };
   for (VarId param : function.params) {
-    if (index(param) < names.size()) choose(index(param));
+    if (index(param) < names.size()) assign(index(param));
   }
   for (size_t i = 0; i < names.size(); ++i) {
-    if (results[i] && names[i].empty()) choose(i);
+    if (results[i] && names[i].empty()) assign(i);
   }
   for (size_t i = 0; i < names.size(); ++i) {
-    if (names[i].empty()) choose(i);
+    if (names[i].empty()) assign(i);
   }
   return names;
 }
 
-// What a type names: type variables and dim variables; and whether a size of it is `?`.
+// The type variables and dim variables of a type, and whether one of its sizes is `?`.
 struct Names {
-  std::set<Symbol> all;
+  std::set<Symbol> symbols;
   bool erased = false;
 
   void add(Type type) {
@@ -70,7 +70,7 @@ struct Names {
   void operator()(const TensorType& x) {
     for (Dim dim : x.dims) {
       erased |= dim.erased();
-      for_each_variable(dim, [&](Symbol name) { all.insert(name); });
+      for_each_variable(dim, [&](Symbol name) { symbols.insert(name); });
     }
   }
   void operator()(const TupleType& x) { add(x.fields); }
@@ -80,7 +80,7 @@ struct Names {
   }
   void operator()(const AdtType& x) { add(x.args); }
   void operator()(const ReferenceType& x) { add(x.value); }
-  void operator()(const TypeVariable& x) { all.insert(x.name); }
+  void operator()(const TypeVariable& x) { symbols.insert(x.name); }
   void operator()(const UnknownType&) {}
 };
 Names names_in(Type type) {
@@ -111,10 +111,10 @@ FunctionPrinter::FunctionPrinter(const Context& context, const Function& functio
 std::string FunctionPrinter::print(Symbol name) {
   std::string text;
   if (!function_.target.empty() || !function_.composite.empty()) {
-    std::vector<std::string> marks;
-    if (!function_.target.empty()) marks.push_back("target = " + quote(function_.target));
-    if (!function_.composite.empty()) marks.push_back("composite = " + quote(function_.composite));
-    text += fmt::format("#[{}]\n", fmt::join(marks, ", "));
+    std::vector<std::string> annotations;
+    if (!function_.target.empty()) annotations.push_back("target = " + quote(function_.target));
+    if (!function_.composite.empty()) annotations.push_back("composite = " + quote(function_.composite));
+    text += fmt::format("#[{}]\n", fmt::join(annotations, ", "));
   }
   text += fmt::format("def @{}{}{} -> {} ", context_.name(name),
                       variables(context_, function_.dims, function_.types, function_.bounds), params(function_.params),
@@ -176,12 +176,12 @@ FunctionPrinter::Statements FunctionPrinter::statements(const Block& block) {
   return {std::move(text), std::move(result)};
 }
 
-// A module's blocks are printed; in a message they are three dots.
+// Blocks of a module are printed in full; in a message they are abbreviated to three dots.
 FunctionPrinter::Text FunctionPrinter::braces(const Block& block) {
   if (!module_) return {"{ ... }", kHighestPrecedence, true, false};
-  Statements all = statements(block);
-  return {fmt::format("{{ {}{} }}", all.text, all.result.text), kHighestPrecedence, all.result.decided,
-          !all.text.empty() || all.result.open};
+  Statements body = statements(block);
+  return {fmt::format("{{ {}{} }}", body.text, body.result.text), kHighestPrecedence, body.result.inferable,
+          !body.text.empty() || body.result.open};
 }
 
 // Takes the last of the waiting bindings that are operands of this one, in the order of the operands.
@@ -189,11 +189,11 @@ std::vector<FunctionPrinter::Waiting> FunctionPrinter::take_operands(const Bindi
                                                                      std::vector<Waiting>& waiting) const {
   std::vector<Atom> operands;
   for_each_operand(consumer.value, [&](const Atom& atom) { operands.push_back(atom); });
-  size_t count = 0, place = operands.size();
+  size_t count = 0, position = operands.size();
   while (count < waiting.size()) {
     const Waiting& next = waiting[waiting.size() - 1 - count];
-    while (place > 0 && operands[place - 1] != Atom{next.binding->var}) --place;
-    if (place == 0 || !may_stand_in(consumer, --place, next, waiting)) break;
+    while (position > 0 && operands[position - 1] != Atom{next.binding->var}) --position;
+    if (position == 0 || !may_nest(consumer, --position, next, waiting)) break;
     ++count;
   }
   const auto first = waiting.end() - static_cast<std::ptrdiff_t>(count);
@@ -202,11 +202,11 @@ std::vector<FunctionPrinter::Waiting> FunctionPrinter::take_operands(const Bindi
   return taken;
 }
 
-bool FunctionPrinter::may_stand_in(const Binding& consumer, size_t operand, const Waiting& nested,
-                                   const std::vector<Waiting>& waiting) const {
-  // Each line names one place that it came from.
+bool FunctionPrinter::may_nest(const Binding& consumer, size_t operand, const Waiting& nested,
+                               const std::vector<Waiting>& waiting) const {
+  // A line names the origin of a single binding.
   if (!origin(nested.binding->var).empty() && origin(nested.binding->var) != origin(consumer.var)) return false;
-  if (nested.text.open) {  // one closure of several lines among the arguments of a call
+  if (nested.text.open) {  // at most one closure of several lines is allowed among the arguments of a call
     auto* call = std::get_if<Call>(&consumer.value);
     if (!call || !std::holds_alternative<Lambda>(nested.binding->value) || call->callee == Atom{nested.binding->var}) {
       return false;
@@ -216,22 +216,23 @@ bool FunctionPrinter::may_stand_in(const Binding& consumer, size_t operand, cons
       if (argument && other.text.open && &other != &nested) return false;
     }
   }
-  return nested.text.decided || gives_type(consumer.value, operand, waiting);
+  return nested.text.inferable || determines_type(consumer.value, operand, waiting);
 }
 
 // Whether the operand's type follows from the consumer's other operands.
-bool FunctionPrinter::gives_type(const Value& consumer, size_t operand, const std::vector<Waiting>& waiting) const {
+bool FunctionPrinter::determines_type(const Value& consumer, size_t operand,
+                                      const std::vector<Waiting>& waiting) const {
   if (auto* construct = std::get_if<Construct>(&consumer)) {
-    const auto place = module_->constructor(construct->constructor);
-    const std::vector<Type>& fields = place->constructor().fields;
+    const auto decl = module_->constructor(construct->constructor);
+    const std::vector<Type>& fields = decl->constructor().fields;
     const Names wanted = names_in(fields[operand]);
-    Names known;
+    Names determined;
     for (size_t i = 0; i < fields.size(); ++i) {
       const auto waits =
           std::ranges::find_if(waiting, [&](const Waiting& x) { return Atom{x.binding->var} == construct->fields[i]; });
-      if (i != operand && (waits == waiting.end() || waits->text.decided)) known.add(fields[i]);
+      if (i != operand && (waits == waiting.end() || waits->text.inferable)) determined.add(fields[i]);
     }
-    return std::ranges::includes(known.all, wanted.all);
+    return std::ranges::includes(determined.symbols, wanted.symbols);
   }
   if (auto* call = std::get_if<Call>(&consumer)) {
     auto* symbol = std::get_if<Symbol>(&call->callee);
@@ -239,15 +240,15 @@ bool FunctionPrinter::gives_type(const Value& consumer, size_t operand, const st
     if (module_->loop_function(*symbol)) return true;  // its parameters are tensors
     const Function* callee = module_->function(*symbol);
     return names_in(callee ? callee->type(callee->params[operand]) : module_->library(*symbol)->params[operand])
-        .all.empty();
+        .symbols.empty();
   }
   return std::holds_alternative<WriteReference>(consumer) && operand == 1;
 }
 
-// `result`: the binding is its block's result, where anything may stand.
+// `result`: the binding is the result of its block, where every expression is allowed.
 bool FunctionPrinter::may_wait(const Binding& binding, const Text& text, bool result) const {
   if (results_[index(binding.var)]) return false;
-  // An annotation with `?` says less than what would be inferred.
+  // An annotation with `?` is less specific than the inferred type, so it must be printed.
   if (uses_[index(binding.var)] != 1 || names_in(function_.type(binding.var)).erased) return false;
   if (auto* lambda = std::get_if<Lambda>(&binding.value)) {
     if (uses(lambda->body[0], binding.var)) return false;
@@ -264,8 +265,8 @@ std::string FunctionPrinter::statement(const Waiting& ready) const {
   const bool effect =
       std::holds_alternative<Call>(binding->value) || std::holds_alternative<WriteReference>(binding->value);
   std::string line = text.text;
-  if (uses_[index(binding->var)] != 0 || !effect || !text.decided) {
-    // A cast says its type itself, and the dims in it are in scope only behind it.
+  if (uses_[index(binding->var)] != 0 || !effect || !text.inferable) {
+    // A cast contains its type, and the dims in this type are in scope only after the cast.
     const bool cast = std::holds_alternative<Cast>(binding->value);
     const std::string type = cast ? "" : fmt::format(": {}", context_.str(function_.type(binding->var)));
     line = fmt::format("let {}{} = {}", atom(binding->var), type, line);
@@ -273,7 +274,7 @@ std::string FunctionPrinter::statement(const Waiting& ready) const {
   return fmt::format("{};{} ", line, origin(binding->var));
 }
 
-// As a comment, where it is asked for and known.
+// The origin of a variable as a comment, where the options request it and the variable has a span.
 std::string FunctionPrinter::origin(VarId var) const {
   const SpanId span = function_.info(var).span;
   return options_.spans && index(span) != 0 ? "  // " + one_line(module_->span(span).str()) + "\n" : "";
@@ -287,14 +288,15 @@ std::string FunctionPrinter::pattern(const MatchPattern& pattern) const {
   };
   struct PatternVisitor {
     const FunctionPrinter& self;
-    decltype(list)& all;
+    decltype(list)& join_patterns;
     std::string operator()(const AnyPattern&) const { return "_"; }
     std::string operator()(const BindPattern& x) const { return self.atom(x.var); }
     std::string operator()(const ConstructPattern& x) const {
-      return fmt::format("{}{}", self.context_.name(x.constructor), x.fields.empty() ? "" : "(" + all(x.fields) + ")");
+      return fmt::format("{}{}", self.context_.name(x.constructor),
+                         x.fields.empty() ? "" : "(" + join_patterns(x.fields) + ")");
     }
     std::string operator()(const TuplePattern& x) const {
-      return fmt::format("({}{})", all(x.fields), x.fields.size() == 1 ? "," : "");
+      return fmt::format("({}{})", join_patterns(x.fields), x.fields.size() == 1 ? "," : "");
     }
   };
   return std::visit(PatternVisitor{*this, list}, pattern.form);
@@ -302,10 +304,10 @@ std::string FunctionPrinter::pattern(const MatchPattern& pattern) const {
 
 struct FunctionPrinter::Visitor {
   FunctionPrinter& self;
-  std::optional<VarId> var;     // that is bound to the value
-  std::vector<Waiting> inside;  // what stands in place of operands, in their order
+  std::optional<VarId> var;     // the variable that is bound to the value
+  std::vector<Waiting> inside;  // the nested operands, in their order
 
-  // The operand, in brackets where it binds more weakly than its surroundings.
+  // The operand, in parentheses where its precedence is lower than required.
   std::string operand(const Atom& atom, int precedence = kNoPrecedence) {
     if (inside.empty() || Atom{inside.front().binding->var} != atom) return self.atom(atom);
     Text text = std::move(inside.front().text);
@@ -324,13 +326,13 @@ struct FunctionPrinter::Visitor {
   Text whole(std::string text) const { return {std::move(text), kHighestPrecedence, true, open}; }
   std::string braces(const Block& block) {
     Text text = self.braces(block);
-    decided &= text.decided;
+    inferable &= text.inferable;
     open |= text.open;
     return std::move(text.text);
   }
 
   Text operator()(const Apply& apply) {
-    if (const Infix* infix = infix_of(apply.op->name);
+    if (const Infix* infix = infix_of(apply.op->id);
         infix && apply.args.size() == 2 && apply.attrs.empty() && self.module_) {
       const std::string left = operand(apply.args[0], infix->precedence);
       const std::string right = operand(apply.args[1], infix->precedence + 1);
@@ -350,8 +352,8 @@ struct FunctionPrinter::Visitor {
     const std::string callee = operand(call.callee, kHighestPrecedence);
     std::vector<std::string> types;
     for (Type type : call.types) types.push_back(self.context_.str(type));
-    const std::string given = types.empty() ? "" : fmt::format("[{}]", fmt::join(types, ", "));
-    return whole(fmt::format("{}{}({})", callee, given, operands(call.args)));
+    const std::string type_args = types.empty() ? "" : fmt::format("[{}]", fmt::join(types, ", "));
+    return whole(fmt::format("{}{}({})", callee, type_args, operands(call.args)));
   }
   Text operator()(const Tuple& tuple) {
     return whole(fmt::format("({}{})", operands(tuple.fields), tuple.fields.size() == 1 ? "," : ""));
@@ -360,44 +362,46 @@ struct FunctionPrinter::Visitor {
     return whole(fmt::format("{}.{}", operand(project.tuple, kHighestPrecedence), project.index));
   }
   Text operator()(const Construct& construct) {
-    if (const auto place = self.module_ ? self.module_->constructor(construct.constructor) : std::nullopt) {
-      Names known;
+    if (const auto decl = self.module_ ? self.module_->constructor(construct.constructor) : std::nullopt) {
+      Names determined;
       for (size_t i = 0; i < construct.fields.size(); ++i) {
         const auto nested =
             std::ranges::find_if(inside, [&](const Waiting& x) { return Atom{x.binding->var} == construct.fields[i]; });
-        if (nested == inside.end() || nested->text.decided) known.add(place->constructor().fields[i]);
+        if (nested == inside.end() || nested->text.inferable) determined.add(decl->constructor().fields[i]);
       }
-      decided = std::ranges::all_of(place->adt->params, [&](Symbol param) { return known.all.contains(param); });
+      inferable =
+          std::ranges::all_of(decl->adt->params, [&](Symbol param) { return determined.symbols.contains(param); });
     }
     const std::string fields = construct.fields.empty() ? "" : fmt::format("({})", operands(construct.fields));
     Text text = whole(std::string(self.context_.name(construct.constructor)) + fields);
-    text.decided = decided;
+    text.inferable = inferable;
     return text;
   }
   Text operator()(const Lambda& lambda) {
     const std::string body = braces(lambda.body[0]);
     auto* result = std::get_if<VarId>(&lambda.body[0].result);
-    // The result's type is left out where the body says it.
-    decided &= result && self.function_.type(*result) == lambda.result && !(var && uses(lambda.body[0], *var));
-    const std::string type = decided ? "" : fmt::format("-> {} ", self.context_.str(lambda.result));
+    // The type of the result is omitted where the body determines it.
+    inferable &= result && self.function_.type(*result) == lambda.result && !(var && uses(lambda.body[0], *var));
+    const std::string type = inferable ? "" : fmt::format("-> {} ", self.context_.str(lambda.result));
     return {fmt::format("fn{} {}{}", self.params(lambda.params), type, body), kNoPrecedence, true, open};
   }
   Text operator()(const If& branch) {
     const std::string condition = operand(branch.condition);
     const std::string yes = braces(branch.arms[0]), no = braces(branch.arms[1]);
-    return {fmt::format("if ({}) {} else {}", condition, yes, no), kNoPrecedence, decided, open};
+    return {fmt::format("if ({}) {} else {}", condition, yes, no), kNoPrecedence, inferable, open};
   }
   Text operator()(const Case& match) {
     std::string text = fmt::format("match {} {{", operand(match.subject, kNoPrecedence + 1));
     if (!self.module_) return {text + " ... }", kNoPrecedence, true, false};
     for (const Arm& arm : match.arms) {
-      Statements all = self.statements(arm.block);
-      decided &= all.result.decided;
-      const std::string body =
-          all.text.empty() ? all.result.text : fmt::format("{{ {}{} }}", all.text, all.result.text);
+      Statements statements = self.statements(arm.block);
+      inferable &= statements.result.inferable;
+      const std::string body = statements.text.empty()
+                                   ? statements.result.text
+                                   : fmt::format("{{ {}{} }}", statements.text, statements.result.text);
       text += fmt::format(" {} => {},", self.pattern(arm.pattern), body);
     }
-    return {text + " }", kNoPrecedence, decided, true};
+    return {text + " }", kNoPrecedence, inferable, true};
   }
   Text operator()(const Cast& cast) {
     return whole(fmt::format("match_cast{}({}, {})", variables(self.context_, cast.fresh, {}), operand(cast.value),
@@ -410,7 +414,7 @@ struct FunctionPrinter::Visitor {
     return whole(fmt::format("write({}, {})", reference, operand(write.value)));
   }
 
-  bool decided = true, open = false;  // so far
+  bool inferable = true, open = false;  // of the text so far
 };
 
 FunctionPrinter::Text FunctionPrinter::value(const Value& value, std::optional<VarId> self,

@@ -1,25 +1,26 @@
-// The operators that are written between their operands: sign, precedence and name, once for reader, printer and
-// formatter. All associate to the left.
+// The infix operators: sign, precedence and operator, for parser, printer and formatter. All are left-associative.
 #pragma once
 
 #include <string_view>
+
+#include "compiler/ir/operator_id.h"
 
 namespace tenon::compiler {
 
 struct Infix {
   std::string_view sign;
-  int precedence;  // the higher one binds first
-  std::string_view op;
+  int precedence;  // a higher precedence binds tighter
+  OperatorId op;
 };
 
 inline constexpr int kNoPrecedence = 0, kHighestPrecedence = 10;
 inline constexpr Infix kInfixes[] = {
-    {"==", 1, "equal"},   {"!=", 1, "not_equal"},     {"<", 2, "less"}, {"<=", 2, "less_equal"},
-    {">", 2, "greater"},  {">=", 2, "greater_equal"}, {"+", 3, "add"},  {"-", 3, "subtract"},
-    {"*", 4, "multiply"}, {"/", 4, "divide"},
+    {"==", 1, ops::kEqual},   {"!=", 1, ops::kNotEqual},     {"<", 2, ops::kLess}, {"<=", 2, ops::kLessEqual},
+    {">", 2, ops::kGreater},  {">=", 2, ops::kGreaterEqual}, {"+", 3, ops::kAdd},  {"-", 3, ops::kSubtract},
+    {"*", 4, ops::kMultiply}, {"/", 4, ops::kDivide},
 };
 
-inline constexpr std::string_view kNegation = "negate";  // -x
+inline constexpr OperatorId kNegation = ops::kNegate;  // -x
 
 inline const Infix* find_infix(std::string_view sign) {
   for (const Infix& infix : kInfixes) {
@@ -27,7 +28,7 @@ inline const Infix* find_infix(std::string_view sign) {
   }
   return nullptr;
 }
-inline const Infix* infix_of(std::string_view op) {
+inline const Infix* infix_of(OperatorId op) {
   for (const Infix& infix : kInfixes) {
     if (infix.op == op) return &infix;
   }

@@ -1,5 +1,5 @@
-// Recursive descent in two passes: first constants, type definitions and the headers of all functions, so that calls
-// and constructors are known whatever the order; then the bodies.
+// The recursive-descent parser of modules, in two passes: first constants, type definitions and the headers of all
+// functions, so that calls and constructors may refer to later definitions; then the bodies.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,9 +19,9 @@ namespace {
 
 constexpr std::string_view kVersion = "1";
 constexpr std::string_view kTextMember = "module";
-constexpr size_t kMaxProblems = 20;  // that are reported in one run
+constexpr size_t kMaxProblems = 20;  // the limit of reported errors
 
-// Several findings as one: each as it would be shown alone.
+// Joins several errors into one Diagnostic, which prints each of them as it would print it alone.
 Diagnostic joined(std::vector<Diagnostic> problems) {
   Diagnostic first = std::move(problems[0]);
   for (size_t i = 1; i < problems.size(); ++i) {
@@ -43,8 +43,8 @@ class Parser {
         side_bytes_(side),
         options_(options) {}
 
-  // The side file, where it has been read.
-  void give(runtime::NamedTensors side) { side_ = std::move(side); }
+  // Sets the content of a side file that has been read already.
+  void set_side(runtime::NamedTensors side) { side_ = std::move(side); }
 
   Expected<Module> run() {
     TENON_TRY(header());
@@ -58,7 +58,7 @@ class Parser {
         report(offset, check(context_, module_, *module_.library(name)));
       }
     }
-    // Where a header is wrong, every use of it would look wrong too.
+    // An error in a header would cause errors at every use of it.
     if (!problems_.empty()) return std::unexpected(joined(std::move(problems_)));
     for (Body& body : bodies_) {
       if (!module_.function(body.name)->result) undeclared_.emplace(body.name, &body);
@@ -89,27 +89,27 @@ class Parser {
       return cursor_.fail("expected the version", "a module starts with #[version = \"1\"]");
     }
     const size_t offset = cursor_.offset();
-    TENON_TRY_ASSIGN(marks, cursor_.marks());
-    for (const auto& [key, value] : *marks) {
+    TENON_TRY_ASSIGN(annotations, cursor_.annotations());
+    for (const auto& [key, value] : *annotations) {
       auto* text = std::get_if<std::string>(&value);
       if (key == "version" && value != Attr{std::string(kVersion)}) {
-        return source_.error_at(offset, fmt::format("version {} is not known", text ? *text : "without quotes"),
-                                fmt::format("this reader knows version \"{}\"", kVersion));
+        return source_.error_at(offset, fmt::format("version {} is not supported", text ? *text : "without quotes"),
+                                fmt::format("the supported version is \"{}\"", kVersion));
       }
-      if (key == "side" && !text) return source_.error_at(offset, "the side file's name stands in quotes");
+      if (key == "side" && !text) return source_.error_at(offset, "the side file's name must be in quotes");
       if (key != "version" && key != "side") {
-        return source_.error_at(offset, fmt::format("a module has no mark '{}'", key),
-                                "version = \"1\" and side = \"weights.npz\" are known");
+        return source_.error_at(offset, fmt::format("a module has no annotation '{}'", key),
+                                "the annotations are version = \"1\" and side = \"weights.npz\"");
       }
     }
-    if (!marks->contains("side") || !side_.empty()) return {};
-    auto side = runtime::parse_npz(side_bytes_, std::get<std::string>(marks->at("side")));
+    if (!annotations->contains("side") || !side_.empty()) return {};
+    auto side = runtime::parse_npz(side_bytes_, std::get<std::string>(annotations->at("side")));
     if (!side) return source_.error_at(offset, "the side file: " + side.error().what, side.error().help);
     side_ = std::move(*side);
     return {};
   }
 
-  // The names of all types, so that a definition may name a later one.
+  // Collects the names of all types, so that a definition may use a later definition.
   void find_definitions() {
     const size_t start = cursor_.at();
     for (; cursor_.peek().kind != Tok::kEnd; cursor_.skip()) {
@@ -119,12 +119,12 @@ class Parser {
     cursor_.go(start);
   }
 
-  // Each item; after a mistake in one, the next.
+  // Parses all items; after an error in an item, it continues with the next item.
   void items() {
-    Marks marks;
+    Annotations annotations;
     while (cursor_.peek().kind != Tok::kEnd && problems_.size() < kMaxProblems) {
       const size_t start = cursor_.at();
-      if (Status status = item(marks); !status) {
+      if (Status status = item(annotations); !status) {
         problems_.push_back(std::move(status.error()));
         if (cursor_.at() == start) cursor_.skip();
         to_next_item();
@@ -135,41 +135,43 @@ class Parser {
   void to_next_item() {
     while (cursor_.peek().kind != Tok::kEnd && !at_item()) cursor_.skip();
   }
-  // Whether the line starts with a word that stands in no body.
+  // Whether the line starts with a keyword that cannot begin a line of a body.
   bool at_item() const {
     const bool begins = cursor_.is_name("def") || cursor_.is_name("type") || cursor_.is_name("const") ||
                         cursor_.is_name("extern") || cursor_.is_name("loop") || cursor_.is("#[");
-    return begins && source_.place(cursor_.offset()).second == 1;
+    return begins && source_.location(cursor_.offset()).second == 1;
   }
 
-  struct Marks {
+  struct Annotations {
     std::map<std::string, Attr> list;
     size_t at = 0;
   };
 
-  Status item(Marks& marks) {
+  Status item(Annotations& annotations) {
     if (cursor_.is("#[")) {
-      marks.at = cursor_.offset();
-      TENON_TRY_ASSIGN(list, cursor_.marks());
-      marks.list = std::move(*list);
+      annotations.at = cursor_.offset();
+      TENON_TRY_ASSIGN(list, cursor_.annotations());
+      annotations.list = std::move(*list);
       return {};
     }
     if (cursor_.accept_name("const")) return constant();
     if (cursor_.accept_name("type")) return definition();
     if (cursor_.accept_name("extern")) return library();
     if (cursor_.is_name("loop")) {
-      if (!std::exchange(marks.list, {}).empty()) return source_.error_at(marks.at, "a loop function has no marks");
+      if (!std::exchange(annotations.list, {}).empty()) {
+        return source_.error_at(annotations.at, "a loop function has no annotations");
+      }
       return loop_function();
     }
     if (!cursor_.accept_name("def")) return cursor_.fail("expected const, type, extern, loop or def");
     Body body;
     TENON_TRY(signature(body));
     Function& function = *module_.function(body.name);
-    for (auto& [key, value] : std::exchange(marks.list, {})) {
+    for (auto& [key, value] : std::exchange(annotations.list, {})) {
       auto* text = std::get_if<std::string>(&value);
       if (!text || (key != "target" && key != "composite")) {
-        return source_.error_at(marks.at, fmt::format("a function has no mark '{}' of that kind", key),
-                                "target = \"...\" and composite = \"...\" are known");
+        return source_.error_at(annotations.at, fmt::format("a function has no annotation '{}' of this kind", key),
+                                "the annotations are target = \"...\" and composite = \"...\"");
       }
       (key == "target" ? function.target : function.composite) = *text;
     }
@@ -204,9 +206,9 @@ class Parser {
     Adt adt;
     TypeScope scope;
     TENON_TRY(types_.variables(scope));
-    adt.params = scope.undecided;
-    scope.types = std::move(scope.undecided);
-    scope.undecided.clear();
+    adt.params = scope.unclassified;
+    scope.types = std::move(scope.unclassified);
+    scope.unclassified.clear();
     TENON_TRY(cursor_.expect("{"));
     TENON_TRY(cursor_.list("}", [&]() -> Status {
       const size_t constructor_at = cursor_.offset();
@@ -236,7 +238,7 @@ class Parser {
   Status capital(size_t offset, const std::string& text) const {
     if (text[0] >= 'A' && text[0] <= 'Z' && text != "Tensor" && text != "Ref") return {};
     return source_.error_at(offset, fmt::format("{} cannot be defined", text),
-                            "names of types and constructors start with a capital; Tensor and Ref are taken");
+                            "names of types and constructors start with a capital; Tensor and Ref are reserved");
   }
 
   Expected<Symbol> global_name() {
@@ -254,7 +256,7 @@ class Parser {
     Library library;
     TypeScope scope;
     TENON_TRY(types_.variables(scope));
-    const std::vector<Symbol> order = scope.undecided;
+    const std::vector<Symbol> order = scope.unclassified;
     TENON_TRY(cursor_.expect("("));
     TENON_TRY(cursor_.list(")", [&]() -> Status {
       TENON_TRY_ASSIGN(param, types_.type(scope));
@@ -268,7 +270,7 @@ class Parser {
     TENON_TRY_ASSIGN(symbol, cursor_.take(Tok::kString, "the library's symbol, as \"blas.gemm\""));
     library.symbol = std::move(*symbol);
     TENON_TRY(cursor_.expect(";"));
-    TypeReader::decide(scope, order);
+    TypeReader::classify(scope, order);
     for (Type& param : library.params) param = types_.opened(scope, param);
     library.bounds = scope.bounds;
     library.dims = scope.dims;
@@ -298,7 +300,7 @@ class Parser {
     body.name = *name;
     Function function;
     TENON_TRY(types_.variables(body.scope));
-    const std::vector<Symbol> order = body.scope.undecided;
+    const std::vector<Symbol> order = body.scope.unclassified;
     TENON_TRY(cursor_.expect("("));
     TENON_TRY(cursor_.list(")", [&]() -> Status {
       const size_t offset = cursor_.offset();
@@ -317,7 +319,7 @@ class Parser {
     } else if (!cursor_.is("{")) {
       return cursor_.fail("expected '->' and the result's type, or the body");
     }
-    TypeReader::decide(body.scope, order);
+    TypeReader::classify(body.scope, order);
     for (VarId param : function.params) {
       Type& type = function.vars[index(param)].type;
       type = types_.opened(body.scope, type);
@@ -335,7 +337,7 @@ class Parser {
     const size_t start = cursor_.offset();
     do {
       if (cursor_.peek().kind == Tok::kEnd || at_item()) {
-        const auto [line, column] = source_.place(start);
+        const auto [line, column] = source_.location(start);
         return cursor_.fail("expected '}'", fmt::format("the '{{' of line {} is not closed", line));
       }
       if (cursor_.is("{")) ++depth;
@@ -345,17 +347,18 @@ class Parser {
     return {};
   }
 
-  // One function, behind those whose results it has to know.
+  // Infers one function, after the functions whose undeclared results it depends on.
   void infer(Body& body, int depth) {
     if (body.state != Body::State::kWaiting) return;
     body.state = Body::State::kOpen;
     Status status = callees(body, depth);
-    const bool known = body.state == Body::State::kOpen;
-    if (status && known) status = function(body);
+    const bool callees_inferred = body.state == Body::State::kOpen;
+    if (status && callees_inferred) status = function(body);
     if (!status) problems_.push_back(std::move(status.error()));
-    body.state = status && known ? Body::State::kDone : Body::State::kFailed;
+    body.state = status && callees_inferred ? Body::State::kDone : Body::State::kFailed;
   }
-  // Infers what the body names and has no declared result; where that fails, the body fails without a word.
+  // Infers the functions without a declared result that the body refers to. Where one of them fails, the body fails
+  // without another message.
   Status callees(Body& body, int depth) {
     if (undeclared_.empty()) return {};
     cursor_.go(body.at);
@@ -371,7 +374,8 @@ class Parser {
       Body& callee = *found->second;
       if (callee.state == Body::State::kOpen || depth > kMaxNesting) {
         return source_.error_at(token.offset, fmt::format("the result of @{} must be annotated", token.text),
-                                "write -> TYPE behind its parameters: it calls itself, or a long chain of functions");
+                                "add -> TYPE after its parameters: the function calls itself, or its chain of calls is "
+                                "too long");
       }
       const size_t at = cursor_.at();
       infer(callee, depth + 1);
@@ -381,7 +385,7 @@ class Parser {
     return {};
   }
 
-  // The body is built beside the module, whose entry stays a header until it is done.
+  // The body is built in a draft; the entry of the module stays a header until the draft is complete.
   Status function(Body& body) {
     cursor_.go(body.at);
     Draft draft(context_, *module_.function(body.name));
@@ -397,7 +401,7 @@ class Parser {
   }
 
   SpanId span(size_t offset) {
-    const auto [line, column] = source_.place(offset);
+    const auto [line, column] = source_.location(offset);
     offsets_.resize(module_.spans.size(), 0);
     offsets_.push_back(offset);
     return module_.add_span(Span{std::string(source_.file()), "", "", line, column});
@@ -414,7 +418,7 @@ class Parser {
   Module module_;
   std::vector<Diagnostic> problems_;
   Constants constants_;
-  std::map<Symbol, size_t> adts_, libraries_;  // and where they are defined
+  std::map<Symbol, size_t> adts_, libraries_;  // the offsets of their definitions
   std::vector<Body> bodies_;
   std::map<Symbol, Body*> undeclared_;  // functions without a declared result
   std::vector<size_t> offsets_;         // by span
@@ -429,11 +433,11 @@ Expected<Module> parse(Context& context, std::string_view text, std::span<const 
   return Parser(context, source, std::move(*tokens), side, options).run();
 }
 
-// One archive: the text is a member as the constants are, so that there is one reader to be safe.
+// The text is a member of the archive as the constants are, so that only one reader must be safe against hostile bytes.
 Expected<Module> from_binary(Context& context, std::span<const std::byte> bytes, std::string_view file) {
   auto members = runtime::parse_npz(bytes, file);
   constexpr const char* kHelp = "tenon convert writes a module into a .tnb";
-  if (!members) return error("no module in the binary form: " + members.error().what, members.error().where, kHelp);
+  if (!members) return error("not a module in the binary form: " + members.error().what, members.error().where, kHelp);
   const auto found = members->find(kTextMember);
   if (found == members->end() || found->second.dtype() != DType::kU8) {
     return error("the archive has no module", std::string(file), kHelp);
@@ -444,7 +448,7 @@ Expected<Module> from_binary(Context& context, std::span<const std::byte> bytes,
   const Source source({reinterpret_cast<const char*>(characters.data()), characters.size()}, file);
   TENON_TRY_ASSIGN(tokens, tokenize(source));
   Parser parser(context, source, std::move(*tokens), {}, {});
-  parser.give(std::move(*members));
+  parser.set_side(std::move(*members));
   return parser.run();
 }
 

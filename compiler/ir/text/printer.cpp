@@ -1,4 +1,4 @@
-// The text form of a module, written.
+// The printer of modules.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,7 +14,7 @@
 namespace tenon::compiler {
 namespace {
 
-constexpr int64_t kMaxInline = 8;  // elements of a constant in the text
+constexpr int64_t kMaxInline = 8;  // the most elements of a constant in the text
 
 std::string type_list(const Context& context, const std::vector<Type>& types) {
   std::vector<std::string> parts;
@@ -43,7 +43,7 @@ std::string constant_type(const runtime::Tensor& tensor) {
                      runtime::name(tensor.dtype()));
 }
 
-// The constants that the functions use and that are not written in their place.
+// The constants that the functions use and that are not printed as literals at their uses.
 std::vector<ConstId> named_constants(const Module& module) {
   std::vector<bool> used(module.constants.size(), false);
   for_each_function(module, [&](Symbol, const Function& function) {
@@ -59,7 +59,7 @@ std::vector<ConstId> named_constants(const Module& module) {
   return named;
 }
 
-// In the one layout; what is printed has matching brackets.
+// The formatted text; printed text has matching brackets, so formatting does not fail.
 std::string lay_out(const std::string& text) {
   auto formatted = format(text);
   assert(formatted);
@@ -72,9 +72,9 @@ PrintedModule print_parts(const Context& context, const Module& module, const Pr
   PrintedModule out;
   std::string text;
   const std::vector<ConstId> named = options.constants ? named_constants(module) : std::vector<ConstId>();
-  // Numbered without gaps, as they are when the text has been read.
-  std::vector<uint32_t> numbers(module.constants.size(), 0);
-  for (size_t i = 0; i < named.size(); ++i) numbers[index(named[i])] = static_cast<uint32_t>(i);
+  // The indices in the text have no gaps, as the ids have none after the text is parsed.
+  std::vector<uint32_t> indices(module.constants.size(), 0);
+  for (size_t i = 0; i < named.size(); ++i) indices[index(named[i])] = static_cast<uint32_t>(i);
   for (size_t i = 0; i < named.size(); ++i) {
     const ConstId id = named[i];
     const runtime::Tensor& tensor = module.constant(id);
@@ -94,19 +94,19 @@ PrintedModule print_parts(const Context& context, const Module& module, const Pr
       const Context& context;
       const Module& module;
       const PrintOptions& options;
-      const std::vector<uint32_t>* numbers;
+      const std::vector<uint32_t>* indices;
       Symbol name;
       std::string operator()(const Function& function) const {
-        return FunctionPrinter(context, function, &module, options, numbers).print(name);
+        return FunctionPrinter(context, function, &module, options, indices).print(name);
       }
       std::string operator()(const loop::Function& function) const { return loop::print(context, function); }
       std::string operator()(const Library& library) const { return print(context, name, library); }
     };
-    text += std::visit(Visitor{context, module, options, options.constants ? &numbers : nullptr, name},
+    text += std::visit(Visitor{context, module, options, options.constants ? &indices : nullptr, name},
                        module.globals.at(name));
   }
-  const std::string mark = out.side.empty() ? "" : ", side = " + quote(options.side);
-  out.text = lay_out(fmt::format("#[version = \"1\"{}]\n\n{}", mark, text));
+  const std::string side = out.side.empty() ? "" : ", side = " + quote(options.side);
+  out.text = lay_out(fmt::format("#[version = \"1\"{}]\n\n{}", side, text));
   return out;
 }
 

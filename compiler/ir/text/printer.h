@@ -1,4 +1,4 @@
-// A printed module before it goes into files.
+// A printed module in parts: the text and the constants of the side file.
 #pragma once
 
 #include "compiler/ir/text.h"

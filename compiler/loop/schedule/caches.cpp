@@ -1,4 +1,4 @@
-// Primitives that put a copy between a stage and what it reads or writes: cache_read, cache_write.
+// Primitives that insert a copy between a stage and a buffer that it reads or writes: cache_read, cache_write.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,19 +11,19 @@
 namespace tenon::compiler::loop {
 namespace {
 
-// The statement in the life of a buffer.
-void surround(const Path::Step& place, BufferId buffer) {
+// Wraps the statement in an Alloc of the buffer.
+void wrap_in_alloc(const Path::Step& step, BufferId buffer) {
   Alloc alloc{.buffer = buffer, .scope = Scope::kHeap, .body = {}};
-  alloc.body.push_back(std::move(place.stmt()));
-  place.stmt() = Stmt{std::move(alloc)};
+  alloc.body.push_back(std::move(step.stmt()));
+  step.stmt() = Stmt{std::move(alloc)};
 }
 
-// The body that the steps of a copy stand in: of the loop, or of an Alloc that is put around the whole nest.
-Body& place_of(const Path& path, std::optional<size_t> loop, BufferId cache) {
-  const size_t step = loop.value_or(outermost(path));
-  surround(path.steps[step], cache);
-  Body& around = std::get<Alloc>(path.steps[step].stmt().form).body;
-  return loop ? std::get<For>(around.front().form).body : around;
+// The body that receives the copy: the loop's, or that of an Alloc around the whole nest.
+Body& body_for_copy(const Path& path, std::optional<size_t> loop, BufferId cache) {
+  const size_t step = loop.value_or(outermost_step(path));
+  wrap_in_alloc(path.steps[step], cache);
+  Body& alloc_body = std::get<Alloc>(path.steps[step].stmt().form).body;
+  return loop ? std::get<For>(alloc_body.front().form).body : alloc_body;
 }
 
 void redirect(Stage& stage, BufferId from, BufferId to) {
@@ -48,7 +48,7 @@ void redirect(Stage& stage, BufferId from, BufferId to) {
   });
 }
 
-// What the stage takes of the buffer in an iteration of the loop; the whole buffer where there is none.
+// The box of the buffer that the stage uses in an iteration of the loop; without a loop, the whole buffer.
 Box box_of_stage(TypeContext& context, Function& function, const Path& path, std::optional<size_t> loop,
                  BufferId buffer) {
   Box box(function.buffer(buffer).rank());
@@ -57,43 +57,43 @@ Box box_of_stage(TypeContext& context, Function& function, const Path& path, std
   const std::set<Symbol> outside = outside_variables(function, path, *loop);
   for (const Use& use : uses_of(context, path.loop_at(*loop).body, buffer)) {
     if (use.stage != &path.stage()) continue;
-    const Box one = box_of(context, function, buffer, use, 0, outside);
-    box = first ? one : hull(context, box, one);
+    const Box used = box_of(context, function, buffer, use, 0, outside);
+    box = first ? used : hull(context, box, used);
     first = false;
   }
   return box;
 }
 
-Expected<std::optional<size_t>> find_place(const TypeContext& context, const Path& path,
-                                           std::optional<CachePlace> place) {
-  if (!place) return std::nullopt;
-  TENON_TRY_ASSIGN(at, find_loop(context, path, place->loop));
-  return *at;
+Expected<std::optional<size_t>> find_placement_loop(const TypeContext& context, const Path& path,
+                                                    std::optional<CachePlacement> placement) {
+  if (!placement) return std::nullopt;
+  TENON_TRY_ASSIGN(step, find_loop(context, path, placement->loop));
+  return *step;
 }
 
 Expected<Function> placed(TypeContext& context, Function function, BufferId cache, Symbol stage,
-                          std::optional<CachePlace> place) {
-  if (!place) return function;
-  return store_in_loop(context, std::move(function), cache, stage, place->loop, place->scope);
+                          std::optional<CachePlacement> placement) {
+  if (!placement) return function;
+  return store_in_loop(context, std::move(function), cache, stage, placement->loop, placement->scope);
 }
 
-// Whether all of the buffer is there to be copied.
-bool is_whole(TypeContext& context, const Function& function, BufferId buffer) {
-  bool whole = std::ranges::find(function.params, buffer) != function.params.end();
+// Whether the whole buffer is defined, so that all of it may be copied.
+bool is_fully_defined(TypeContext& context, const Function& function, BufferId buffer) {
+  bool defined = std::ranges::find(function.params, buffer) != function.params.end();
   for_each_statement(function.body, [&](const Stmt& stmt) {
     const auto* stage = std::get_if<Stage>(&stmt.form);
-    whole |= stage && writes_whole(context, function, *stage, buffer);
+    defined |= stage && writes_whole(context, function, *stage, buffer);
   });
-  return whole;
+  return defined;
 }
 
-// Guards of the copy that a stage reads. It reads the whole box, or all of that may be read.
+// Guards of the copy that a stage reads. The stage must read the whole box, unless the whole buffer is defined.
 Expected<std::vector<Guard>> guards_of_read(TypeContext& context, const Function& function, const Path& path,
                                             std::optional<size_t> loop, BufferId from) {
   std::vector<Guard> guards;
-  if (is_whole(context, function, from)) return guards;
+  if (is_fully_defined(context, function, from)) return guards;
   const std::string shown = local(context, function, from);
-  if (!loop) return error(fmt::format("{} is not seen to be written whole", shown));
+  if (!loop) return error(fmt::format("cannot prove that {} is written completely", shown));
   const std::set<Symbol> outside = outside_variables(function, path, *loop);
   for (const Guard& guard : path.stage().where)
     if (only_mentions(guard.left, outside) && only_mentions(guard.right, outside)) guards.push_back(guard);
@@ -107,13 +107,13 @@ Expected<std::vector<Guard>> guards_of_read(TypeContext& context, const Function
   });
   if (uses.size() != 1 || conditional || selects || !fills_box(context, uses[0], 0, guards) ||
       guards.size() != path.stage().where.size())
-    return error(fmt::format("{} is not seen to be written where the stage '{}' may not read it", shown,
+    return error(fmt::format("cannot prove that {} is written where the stage '{}' does not read it", shown,
                              context.name(path.stage().name)));
   return guards;
 }
 
-// What keeps the stage from writing an element keeps the copy from copying it: guards over the loops outside, which it
-// has too, or those at the ends of the buffer, where it has its own.
+// The copy must skip every element that the stage does not write: it copies the guards over the outer loops, and has
+// its own guards for the ends of the buffer. Other guards of the stage are an error.
 Expected<std::vector<Guard>> guards_of_copy(TypeContext& context, const Function& function, const Path& path,
                                             std::optional<size_t> loop, BufferId to) {
   std::set<Symbol> outside(function.dims.begin(), function.dims.end());
@@ -129,13 +129,13 @@ Expected<std::vector<Guard>> guards_of_copy(TypeContext& context, const Function
     std::map<Symbol, Dim> values;
     for (const Axis& axis : stage.axes) {
       for_each_access(stage, [&](const Access& access) {
-        const auto own = access.writes && access.buffer == to ? own_index(access.indices, axis.var) : std::nullopt;
-        if (!own || own->fold != 0) return;
+        const auto index = access.writes && access.buffer == to ? offset_index(access.indices, axis.var) : std::nullopt;
+        if (!index || index->fold != 0) return;
         const Dim end = context.substitute(axis.extent, values);
         const bool ends =
-            context.add(axis.extent, context.dim(own->offset)) == function.buffer(to).axes[own->at].extent;
+            context.add(axis.extent, context.dim(index->offset)) == function.buffer(to).axes[index->position].extent;
         at_end |= ends && guard == Guard{axis.value, end};
-        at_end |= own->offset == 0 && guard == Guard{context.dim(-1), axis.value};
+        at_end |= index->offset == 0 && guard == Guard{context.dim(-1), axis.value};
       });
       values[axis.var] = axis.value;
     }
@@ -149,15 +149,15 @@ Expected<std::vector<Guard>> guards_of_copy(TypeContext& context, const Function
 }  // namespace
 
 Expected<Function> cache_read(TypeContext& context, Function function, Symbol stage, Symbol buffer,
-                              std::optional<CachePlace> place) {
+                              std::optional<CachePlacement> placement) {
   TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
-  TENON_TRY_ASSIGN(loop, find_place(context, *path, place));
+  TENON_TRY_ASSIGN(loop, find_placement_loop(context, *path, placement));
   std::optional<BufferId> from;
   for_each_access(path->stage(), [&](const Access& access) {
     if (!access.writes && function.buffer(access.buffer).name == buffer) from = access.buffer;
   });
   if (!from) return error(fmt::format("the stage '{}' reads no buffer %{}", context.name(stage), context.name(buffer)));
-  if (buffers_written(path->steps[loop->value_or(outermost(*path))].stmt()).contains(*from))
+  if (buffers_written(path->steps[loop->value_or(outermost_step(*path))].stmt()).contains(*from))
     return error(
         fmt::format("%{} is written in the loops of the stage '{}'", context.name(buffer), context.name(stage)));
   TENON_TRY_ASSIGN(guards, guards_of_read(context, function, *path, *loop, *from));
@@ -166,14 +166,15 @@ Expected<Function> cache_read(TypeContext& context, Function function, Symbol st
   const BufferId cache = add_buffer(function, name, *from);
   redirect(path->stage(), *from, cache);
   Stmt copy = copy_nest(context, function, name, *from, cache, box, std::move(*guards));
-  Body& body = place_of(*path, *loop, cache);
+  Body& body = body_for_copy(*path, *loop, cache);
   body.insert(body.begin(), std::move(copy));
-  return placed(context, std::move(function), cache, stage, place);
+  return placed(context, std::move(function), cache, stage, placement);
 }
 
-Expected<Function> cache_write(TypeContext& context, Function function, Symbol stage, std::optional<CachePlace> place) {
+Expected<Function> cache_write(TypeContext& context, Function function, Symbol stage,
+                               std::optional<CachePlacement> placement) {
   TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
-  TENON_TRY_ASSIGN(loop, find_place(context, *path, place));
+  TENON_TRY_ASSIGN(loop, find_placement_loop(context, *path, placement));
   std::set<BufferId> written;
   for_each_access(path->stage(), [&](const Access& access) {
     if (access.writes) written.insert(access.buffer);
@@ -181,15 +182,15 @@ Expected<Function> cache_write(TypeContext& context, Function function, Symbol s
   if (written.size() != 1)
     return error(fmt::format("the stage '{}' writes {} buffers, not one", context.name(stage), written.size()));
   const BufferId to = *written.begin();
-  TENON_TRY(writes_alone(context, function, *path, *loop, to));
+  TENON_TRY(writes_exclusively(context, function, *path, *loop, to));
   TENON_TRY_ASSIGN(guards, guards_of_copy(context, function, *path, *loop, to));
   const Box box = box_of_stage(context, function, *path, *loop, to);
   const Symbol name = fresh(context, function, fmt::format("{}_cache", context.name(stage)));
   const BufferId cache = add_buffer(function, name, to);
   redirect(path->stage(), to, cache);
   Stmt copy = copy_nest(context, function, name, cache, to, box, std::move(*guards));
-  place_of(*path, *loop, cache).push_back(std::move(copy));
-  return placed(context, std::move(function), cache, stage, place);
+  body_for_copy(*path, *loop, cache).push_back(std::move(copy));
+  return placed(context, std::move(function), cache, stage, placement);
 }
 
 }  // namespace tenon::compiler::loop

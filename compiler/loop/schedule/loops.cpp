@@ -13,14 +13,14 @@
 namespace tenon::compiler::loop {
 namespace {
 
-// What may only run for indices of a loop that are in its range.
-Status only_guarded_inside(const TypeContext& context, const Function& function, const Body& body, Symbol var) {
+// Refuses statements that a guard cannot suppress in iterations beyond the loop's size.
+Status all_guardable(const TypeContext& context, const Function& function, const Body& body, Symbol var) {
   Status status;
-  auto refuse = [&](std::string_view what) {
+  auto refuse = [&](std::string_view statement) {
     if (status)
-      status =
-          error(fmt::format("{} inside depends on '{}', whose size the factor may not divide", what, context.name(var)),
-                {}, "take a factor that divides the size");
+      status = error(
+          fmt::format("{} inside depends on '{}', whose size the factor may not divide", statement, context.name(var)),
+          {}, "use a factor that divides the size");
   };
   for_each_statement(body, [&](const Stmt& stmt) {
     if (const auto* loop = std::get_if<For>(&stmt.form); loop && mentions({&loop->extent, 1}, var))
@@ -36,21 +36,22 @@ Status only_guarded_inside(const TypeContext& context, const Function& function,
   return status;
 }
 
-// The axes of a stage that a loop's variable gives values to.
+// Whether the axis takes its values from the loop.
 bool feeds(const Axis& axis, Symbol var) { return mentions({&axis.value, 1}, var); }
 
 }  // namespace
 
 Expected<Function> split(TypeContext& context, Function function, Symbol stage, Symbol loop, int64_t factor) {
   TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
-  TENON_TRY_ASSIGN(at, find_loop(context, *path, loop));
-  if (factor < 1) return error(fmt::format("the factor is {}, not 1 or more", factor));
-  For& target = path->loop_at(*at);
-  if (target.mark != Mark::kSerial)
-    return error(fmt::format("the loop '{}' is marked already", context.name(loop)), {}, "split first, mark then");
+  TENON_TRY_ASSIGN(step, find_loop(context, *path, loop));
+  if (factor < 1) return error(fmt::format("the factor is {}, must be at least 1", factor));
+  For& target = path->loop_at(*step);
+  if (target.kind != LoopKind::kSerial)
+    return error(fmt::format("the loop '{}' has a loop kind already", context.name(loop)), {},
+                 "split the loop before its kind is set");
   const Dim size = context.dim(factor), extent = target.extent;
-  const bool exact = DimProver(context, bounds_of(*path, *at)).divides(size, extent) == Answer::kYes;
-  if (!exact) TENON_TRY(only_guarded_inside(context, function, target.body, loop));
+  const bool exact = DimProver(context, bounds_of(*path, *step)).divides(size, extent) == Answer::kYes;
+  if (!exact) TENON_TRY(all_guardable(context, function, target.body, loop));
   const Symbol outer = fresh(context, function, fmt::format("{}0", context.name(loop)));
   const Symbol inner = fresh(context, function, fmt::format("{}1", context.name(loop)));
   const Dim value = context.add(context.multiply(context.dim(outer), size), context.dim(inner));
@@ -60,7 +61,7 @@ Expected<Function> split(TypeContext& context, Function function, Symbol stage, 
     if (exact) continue;
     for_each_stage(stmt, [&](Stage& inside) { inside.where.push_back({value, extent}); });
   }
-  For within{.var = inner, .extent = size, .mark = Mark::kSerial, .body = std::move(body)};
+  For within{.var = inner, .extent = size, .kind = LoopKind::kSerial, .body = std::move(body)};
   target.var = outer;
   target.extent = exact ? context.floor_divide(extent, size) : context.ceil_divide(extent, factor);
   target.body.clear();
@@ -73,13 +74,14 @@ Expected<Function> fuse(TypeContext& context, Function function, Symbol stage, S
   TENON_TRY_ASSIGN(out, find_loop(context, *path, outer));
   TENON_TRY_ASSIGN(in, find_loop(context, *path, inner));
   if (*in != *out + 1 || path->loop_at(*out).body.size() != 1)
-    return error(fmt::format("the loop '{}' is not alone in '{}'", context.name(inner), context.name(outer)));
+    return error(
+        fmt::format("the loop '{}' is not the only statement in '{}'", context.name(inner), context.name(outer)));
   For& target = path->loop_at(*out);
   For within = std::move(path->loop_at(*in));
   if (mentions({&within.extent, 1}, outer))
     return error(fmt::format("the size of '{}' depends on '{}'", context.name(inner), context.name(outer)));
-  if (target.mark != Mark::kSerial || within.mark != Mark::kSerial)
-    return error("a loop that is marked is not fused", {}, "fuse first, mark then");
+  if (target.kind != LoopKind::kSerial || within.kind != LoopKind::kSerial)
+    return error("a loop with a loop kind cannot be fused", {}, "fuse the loops before their kinds are set");
   const Symbol both = fresh(context, function, fmt::format("{}_{}", context.name(outer), context.name(inner)));
   const Dim whole = context.dim(both);
   Body body = std::move(within.body);
@@ -94,26 +96,26 @@ Expected<Function> fuse(TypeContext& context, Function function, Symbol stage, S
 
 Expected<Function> reorder(TypeContext& context, Function function, Symbol stage, std::span<const Symbol> loops) {
   TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
-  std::vector<size_t> places;
+  std::vector<size_t> steps;
   for (Symbol loop : loops) {
-    TENON_TRY_ASSIGN(at, find_loop(context, *path, loop));
-    if (std::ranges::find(places, *at) != places.end())
+    TENON_TRY_ASSIGN(step, find_loop(context, *path, loop));
+    if (std::ranges::find(steps, *step) != steps.end())
       return error(fmt::format("the loop '{}' is named twice", context.name(loop)));
-    places.push_back(*at);
+    steps.push_back(*step);
   }
-  if (places.size() < 2) return error("there is nothing to reorder: fewer than two loops");
-  std::vector<size_t> sorted = places;
+  if (steps.size() < 2) return error("there is nothing to reorder: fewer than two loops");
+  std::vector<size_t> sorted = steps;
   std::ranges::sort(sorted);
   const size_t first = sorted.front(), last = sorted.back();
   for (size_t step = first; step <= last; ++step) {
     if (!path->is_loop(step) || (step < last && path->loop_at(step).body.size() != 1))
-      return error(fmt::format("the loops from '{}' to '{}' hold more than one another",
+      return error(fmt::format("the loops from '{}' to '{}' are not perfectly nested",
                                context.name(path->loop_at(first).var), context.name(path->loop_at(last).var)));
   }
-  // New order of all loops from the first to the last of them.
+  // The new order of all loops from the first to the last named one.
   std::vector<size_t> order;
   for (size_t step = first, next = 0; step <= last; ++step)
-    order.push_back(std::ranges::binary_search(sorted, step) ? places[next++] : step);
+    order.push_back(std::ranges::binary_search(sorted, step) ? steps[next++] : step);
   std::vector<For> heads;
   for (size_t step : order) {
     const For& loop = path->loop_at(step);
@@ -121,21 +123,22 @@ Expected<Function> reorder(TypeContext& context, Function function, Symbol stage
       if (mentions({&heads[outside].extent, 1}, loop.var))
         return error(fmt::format("the size of '{}' depends on '{}', which must stay outside it",
                                  context.name(heads[outside].var), context.name(loop.var)));
-    heads.push_back({.var = loop.var, .extent = loop.extent, .mark = loop.mark, .body = {}});
+    heads.push_back({.var = loop.var, .extent = loop.extent, .kind = loop.kind, .body = {}});
   }
   Body& innermost = path->loop_at(last).body;
   size_t stages = 0;
   for (Stmt& stmt : innermost) for_each_stage(stmt, [&](Stage&) { ++stages; });
   if (stages != 1 || innermost.size() != 1)
-    return error("several stages stand in the loops, and what one computes the other may read");
-  // Loops of a scan keep their place towards others, but those of axes along which the scan reads only its own index.
+    return error("the loops contain several stages, of which one may read the results of another");
+  // Loops of a scan keep their order relative to other loops, except loops of axes along which the scan reads only the
+  // index that it writes.
   const Stage& inside = path->stage();
   auto scans = [&](Symbol var) {
     return std::ranges::any_of(inside.axes,
                                [&](const Axis& axis) { return axis.kind == AxisKind::kScan && feeds(axis, var); });
   };
   auto independent = [&](Symbol var) {
-    bool all = true;
+    bool own_index_only = true;
     std::vector<Access> reads;
     for_each_access(inside, [&](const Access& access) {
       if (!access.writes) reads.push_back(access);
@@ -145,22 +148,23 @@ Expected<Function> reorder(TypeContext& context, Function function, Symbol stage
       if (axis.kind != AxisKind::kSpatial) return false;
       for_each_access(inside, [&](const Access& access) {
         if (!access.writes) return;
-        const auto told = telling_index(inside, access, axis.var, [](const Axis&) { return false; });
+        const auto position = distinguishing_index(inside, access, axis.var, [](const Axis&) { return false; });
         for (const Access& read : reads)
-          if (read.buffer == access.buffer) all &= told && read.indices[*told] == access.indices[*told];
+          if (read.buffer == access.buffer)
+            own_index_only &= position && read.indices[*position] == access.indices[*position];
       });
     }
-    return all;
+    return own_index_only;
   };
   for (size_t a = 0; a < order.size(); ++a) {
     for (size_t b = a + 1; b < order.size(); ++b) {
-      if (order[a] < order[b]) continue;  // in the order in which they were
-      const Symbol now_outside = heads[a].var, now_inside = heads[b].var;
-      const bool keeps =
-          (scans(now_outside) && !independent(now_inside)) || (scans(now_inside) && !independent(now_outside));
+      if (order[a] < order[b]) continue;  // in the original order
+      const Symbol new_outer = heads[a].var, new_inner = heads[b].var;
+      const bool keeps = (scans(new_outer) && !independent(new_inner)) || (scans(new_inner) && !independent(new_outer));
       if (keeps)
-        return error(fmt::format("'{}' cannot move out of '{}': the scan reads there what other points wrote before",
-                                 context.name(now_outside), context.name(now_inside)));
+        return error(
+            fmt::format("'{}' cannot move out of '{}': the scan reads elements there that earlier points wrote",
+                        context.name(new_outer), context.name(new_inner)));
     }
   }
   auto reduces = [&](Symbol var) {

@@ -1,4 +1,4 @@
-// The primitive pad: an axis gets a rounder size, so that loops over it need no guards.
+// The primitive pad: rounds the size of an axis up, so that loops over it need no guards.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,50 +17,51 @@ struct Padding {
   Dim size, padded;
 };
 
-// Loops that run to the padded size: the axis' own loop, or a guard of it.
+// Makes the loops run to the padded size: extends the axis's loop, or its guard.
 Status widen_loops(TypeContext& context, const Path& path, Stage& stage, const Axis& axis, const Padding& padding) {
   std::map<Symbol, Dim> values;
   for (const Axis& other : stage.axes) values[other.var] = other.value;
   const Dim size = context.substitute(padding.size, values), padded = context.substitute(padding.padded, values);
   const auto guard = std::ranges::find(stage.where, Guard{axis.value, size});
   if (guard != stage.where.end()) {
-    const auto reached = interval_of(context, axis.value, all_loops(path));
-    if (!reached || DimProver(context).less(context.subtract(padded, context.dim(1)),
-                                            context.add(reached->hi, context.dim(1))) != Answer::kYes)
-      return error(fmt::format("the loops of '{}' do not reach {}", context.name(axis.var), context.str(padded)), {},
-                   "split by the factor that it is padded to");
+    const auto covered = interval_of(context, axis.value, all_loops(path));
+    if (!covered || DimProver(context).less(context.subtract(padded, context.dim(1)),
+                                            context.add(covered->hi, context.dim(1))) != Answer::kYes)
+      return error(fmt::format("the loops of '{}' do not cover {}", context.name(axis.var), context.str(padded)), {},
+                   "split by the same factor");
     guard->right = padded;
     if (always_below(context, guard->left, guard->right, all_loops(path))) stage.where.erase(guard);
     return {};
   }
   const auto var = axis.value.variable();
-  const auto at = var ? path.loop(*var) : std::nullopt;
-  const bool own = at && path.loop_at(*at).extent == size && root_of(path) <= *at;
-  if (!own)
-    return error(fmt::format("'{}' has no loop of its own and no guard", context.name(axis.var)), {},
+  const auto step = var ? path.loop(*var) : std::nullopt;
+  const bool has_loop = step && path.loop_at(*step).extent == size && root_of(path) <= *step;
+  if (!has_loop)
+    return error(fmt::format("'{}' has neither a loop of its own nor a guard", context.name(axis.var)), {},
                  "pad before the loop is split, or split by a factor that may not divide it");
-  if (path.loop_at(*at).mark != Mark::kSerial)
-    return error(fmt::format("the loop '{}' is marked already", context.name(*var)), {}, "pad first, mark then");
-  path.loop_at(*at).extent = padded;
+  if (path.loop_at(*step).kind != LoopKind::kSerial)
+    return error(fmt::format("the loop '{}' has a loop kind already", context.name(*var)), {},
+                 "pad before the loop's kind is set");
+  path.loop_at(*step).extent = padded;
   return {};
 }
 
-// Whether the index stays in the buffer while the axis runs to its padded size: as an index of its own, or at every
-// point of the loops.
+// Whether the index stays inside the buffer while the axis runs to its padded size: because it is the axis plus a
+// constant, or at every point of the loops.
 bool stays_inside(TypeContext& context, const Function& function, const Path& path, const Padding& padding,
-                  const Access& access, size_t at) {
-  const For run{.var = padding.axis, .extent = padding.padded, .mark = {}, .body = {}};
-  const Dim size = function.buffer(access.buffer).axes[at].extent;
-  const Dim last = context.add(access.indices[at], context.dim(access.size(at) - 1));
-  const auto own = own_index(access.indices, padding.axis);
-  if (own && own->at == at && always_below(context, last, size, {&run})) return true;
+                  const Access& access, size_t position) {
+  const For run{.var = padding.axis, .extent = padding.padded, .kind = {}, .body = {}};
+  const Dim size = function.buffer(access.buffer).axes[position].extent;
+  const Dim last = context.add(access.indices[position], context.dim(access.size(position) - 1));
+  const auto index = offset_index(access.indices, padding.axis);
+  if (index && index->position == position && always_below(context, last, size, {&run})) return true;
   return always_below(context, over_loops(context, path.stage(), {last})[0], size, all_loops(path));
 }
 
-// Whether the element is one of the zeros that another padding added, wherever the axis is beyond its size.
+// Whether the element is a zero that another padding added, wherever the axis exceeds its size.
 bool reads_zero(const Function& function, const Padding& padding, const Load& load) {
-  const auto own = own_index(load.indices, padding.axis);
-  if (!own || own->offset != 0 || own->fold != 0) return false;
+  const auto axis_index = offset_index(load.indices, padding.axis);
+  if (!axis_index || axis_index->offset != 0 || axis_index->fold != 0) return false;
   bool zero = false;
   size_t writers = 0;
   for_each_statement(function.body, [&](const Stmt& stmt) {
@@ -70,25 +71,25 @@ bool reads_zero(const Function& function, const Padding& padding, const Load& lo
     if (stage)
       for_each_access(*stage, [&](const Access& access) { writes |= access.writes && access.buffer == load.buffer; });
     writers += writes;
-    const auto* choice = writes && store ? std::get_if<Select>(&store->value->form) : nullptr;
-    const auto* below = choice ? std::get_if<Binary>(&choice->condition->form) : nullptr;
-    const auto* fill = choice ? std::get_if<Literal>(&choice->otherwise->form) : nullptr;
+    const auto* select = writes && store ? std::get_if<Select>(&store->value->form) : nullptr;
+    const auto* below = select ? std::get_if<Binary>(&select->condition->form) : nullptr;
+    const auto* fill = select ? std::get_if<Literal>(&select->otherwise->form) : nullptr;
     if (!below || below->op != BinaryOp::kLess || !fill || fill->real != 0 || fill->integer != 0) return;
     const auto* index = std::get_if<IndexValue>(&below->left->form);
     const auto* end = std::get_if<IndexValue>(&below->right->form);
-    zero |= index && end && end->value == padding.size && store->indices[own->at] == index->value &&
+    zero |= index && end && end->value == padding.size && store->indices[axis_index->position] == index->value &&
             index->value.variable().has_value();
   });
   return zero && writers == 1;
 }
 
-// Whether the value is zero wherever the axis is beyond its size.
+// Whether the value is zero wherever the axis exceeds its size.
 bool is_zero(const Function& function, const Padding& padding, const Expr& value) {
   if (const auto* load = std::get_if<Load>(&value->form)) return reads_zero(function, padding, *load);
   if (const auto* converted = std::get_if<Convert>(&value->form)) return is_zero(function, padding, converted->value);
   const auto* both = std::get_if<Binary>(&value->form);
   if (!both || both->op != BinaryOp::kMultiply) return false;
-  // Of floats, what is not finite times zero is no zero.
+  // For floats both factors must be zero: inf * 0 and NaN * 0 are NaN.
   const bool left = is_zero(function, padding, both->left), right = is_zero(function, padding, both->right);
   return is_float(value->dtype) ? left && right : left || right;
 }
@@ -113,7 +114,8 @@ Expected<Function> pad(TypeContext& context, Function function, Symbol stage, Sy
   const Padding padding{axis, found->extent,
                         context.multiply(context.ceil_divide(found->extent, multiple), context.dim(multiple))};
   if (DimProver(context).divides(context.dim(multiple), padding.size) == Answer::kYes)
-    return error(fmt::format("the size {} of '{}' is a multiple of {}", context.str(padding.size), name, multiple));
+    return error(
+        fmt::format("the size {} of '{}' is already a multiple of {}", context.str(padding.size), name, multiple));
   for (const Axis& other : target.axes) {
     if (mentions({&other.extent, 1}, axis) || (&other == &*found && !padding.padded.valid()))
       return error(fmt::format("the size of '{}' depends on '{}'", context.name(other.var), name));
@@ -126,17 +128,17 @@ Expected<Function> pad(TypeContext& context, Function function, Symbol stage, Sy
   if (!simple) return error(fmt::format("the stage '{}' is more than one assignment", context.name(stage)));
   TENON_TRY(widen_loops(context, *path, target, *found, padding));
 
-  // The buffer grows, if it does not hold the new points already.
+  // The buffer grows, unless it contains the new points already.
   const BufferId to = store->buffer;
-  for (size_t at = 0; at < store->indices.size(); ++at) {
-    if (reduction || !mentions({&store->indices[at], 1}, axis)) continue;
-    BufferAxis& size = function.buffers[index(to)].axes[at];
+  for (size_t i = 0; i < store->indices.size(); ++i) {
+    if (reduction || !mentions({&store->indices[i], 1}, axis)) continue;
+    BufferAxis& size = function.buffers[index(to)].axes[i];
     const Access write{.buffer = to, .writes = true, .indices = store->indices, .sizes = {}};
-    if (store->indices[at] == context.dim(axis) && size.extent == padding.size && find_alloc(function.body, to)) {
+    if (store->indices[i] == context.dim(axis) && size.extent == padding.size && find_alloc(function.body, to)) {
       size.extent = padding.padded;
-    } else if (!stays_inside(context, function, *path, padding, write, at)) {
-      return error(
-          fmt::format("{} has no room for more, at {}", local(context, function, to), context.str(store->indices)));
+    } else if (!stays_inside(context, function, *path, padding, write, i)) {
+      return error(fmt::format("{} is not large enough for the padded axis, at {}", local(context, function, to),
+                               context.str(store->indices)));
     }
   }
   for (const Use& use : uses_of(context, function.body, to)) {
@@ -144,12 +146,12 @@ Expected<Function> pad(TypeContext& context, Function function, Symbol stage, Sy
       return error(fmt::format("{} is used by an if, a let or a library", local(context, function, to)));
   }
 
-  // What the new points read is there, or they read nothing.
+  // The elements that the new points read must exist; otherwise the points are guarded and read nothing.
   bool inside = true;
   for_each_access(target, [&](const Access& access) {
-    for (size_t at = 0; at < access.indices.size(); ++at) {
-      if (!access.writes && mentions({&access.indices[at], 1}, axis))
-        inside &= access.buffer == to || stays_inside(context, function, *path, padding, access, at);
+    for (size_t i = 0; i < access.indices.size(); ++i) {
+      if (!access.writes && mentions({&access.indices[i], 1}, axis))
+        inside &= access.buffer == to || stays_inside(context, function, *path, padding, access, i);
     }
   });
   const DType dtype = function.buffer(to).dtype;
@@ -164,8 +166,8 @@ Expected<Function> pad(TypeContext& context, Function function, Symbol stage, Sy
   }
   auto guarded = [&](Body& body) {
     for (Stmt& stmt : body) {
-      auto& own = std::get<Store>(stmt.form);
-      own.value = within(padding, context, own.value, literal(dtype, 0));
+      auto& assignment = std::get<Store>(stmt.form);
+      assignment.value = within(padding, context, assignment.value, literal(dtype, 0));
     }
   };
   const bool copies = target.init.empty();

@@ -1,4 +1,4 @@
-// Primitives that cut and join ranges of loops: partition, hfuse.
+// Primitives that split and join iteration ranges of loops: partition, hfuse.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,14 +16,15 @@ struct Holds {
   std::optional<Dim> first, end;
 };
 
-// Of c*loop + rest < bound and the like: everything is brought to the left side, whose largest value decides.
+// Solves guards such as c*loop + offset < bound: all terms are moved to the left side, whose largest value is compared
+// with zero.
 std::optional<Holds> where_it_holds(TypeContext& context, const For& loop, const Guard& guard,
                                     const std::vector<const For*>& inner) {
   const auto difference = interval_of(context, context.subtract(guard.left, guard.right), inner);
   const auto linear = difference ? context.linear_in(loop.var, difference->hi) : std::nullopt;
   const auto factor = linear ? linear->first.constant() : std::nullopt;
   if (!factor || *factor == 0) return std::nullopt;
-  // factor*loop + rest <= -1
+  // factor*loop + offset <= -1
   const Dim room = context.subtract(context.dim(-1), linear->second);
   if (*factor > 0)
     return Holds{std::nullopt, context.add(context.floor_divide(room, context.dim(*factor)), context.dim(1))};
@@ -32,15 +33,15 @@ std::optional<Holds> where_it_holds(TypeContext& context, const For& loop, const
 }
 
 struct Cut {
-  Dim first, end;  // between them no guard matters
+  Dim first, end;  // the range in which all guards hold
   bool head = false, tail = false;
-  std::vector<std::pair<Symbol, Guard>> proved;  // of each stage
+  std::vector<std::pair<Symbol, Guard>> proved;  // stages and their guards that hold in the range
 };
 
-Expected<Cut> find_cut(TypeContext& context, const Function& function, const Path& path, size_t at) {
-  For& loop = path.loop_at(at);
+Expected<Cut> find_cut(TypeContext& context, const Function& function, const Path& path, size_t step) {
+  For& loop = path.loop_at(step);
   Cut cut{.first = context.dim(0), .end = loop.extent, .head = false, .tail = false, .proved = {}};
-  const std::set<Symbol> outside = outside_variables(function, path, at);
+  const std::set<Symbol> outside = outside_variables(function, path, step);
   std::vector<const For*> inner;
   const std::function<void(Stmt&)> visit = [&](Stmt& stmt) {
     if (auto* deeper = std::get_if<For>(&stmt.form)) inner.push_back(deeper);
@@ -49,12 +50,12 @@ Expected<Cut> find_cut(TypeContext& context, const Function& function, const Pat
         const Dim both[] = {guard.left, guard.right};
         if (!mentions(both, loop.var)) continue;
         const auto holds = where_it_holds(context, loop, guard, inner);
-        bool known = holds.has_value();
+        bool usable = holds.has_value();
         if (holds) {
           for_each_variable(holds->first.value_or(holds->end.value_or(Dim{})),
-                            [&](Symbol var) { known &= outside.contains(var) && var != loop.var; });
+                            [&](Symbol var) { usable &= outside.contains(var) && var != loop.var; });
         }
-        if (!known) continue;
+        if (!usable) continue;
         if (holds->first)
           cut.first = cut.head ? context.maximum({cut.first, *holds->first}) : *holds->first, cut.head = true;
         if (holds->end) cut.end = cut.tail ? context.minimum({cut.end, *holds->end}) : *holds->end, cut.tail = true;
@@ -66,8 +67,7 @@ Expected<Cut> find_cut(TypeContext& context, const Function& function, const Pat
   };
   std::ranges::for_each(loop.body, visit);
   if (cut.proved.empty())
-    return error(
-        fmt::format("no guard inside '{}' holds for some of its iterations as a whole", context.name(loop.var)));
+    return error(fmt::format("no guard inside '{}' holds for a whole range of its iterations", context.name(loop.var)));
   // 0 <= first <= end <= extent
   const DimProver prover(context);
   auto at_least = [&](Dim a, Dim b) {
@@ -82,11 +82,12 @@ Expected<Cut> find_cut(TypeContext& context, const Function& function, const Pat
   cut.end = at_most(at_least(cut.end, cut.first), loop.extent);
   for (Dim end : {cut.first, cut.end})
     if (!end.valid())
-      return error(fmt::format("where the guards of '{}' matter is no expression", context.name(loop.var)));
+      return error(
+          fmt::format("the range in which the guards of '{}' hold cannot be expressed", context.name(loop.var)));
   return cut;
 }
 
-// Statements again, with buffers and stages of their own, whose names end in `suffix`.
+// Copies of statements, with new buffers and stages, whose names end in `suffix`.
 class Copy {
  public:
   Copy(TypeContext& context, Function& function, std::string suffix)
@@ -96,9 +97,9 @@ class Copy {
     Body copies = original;
     for_each_statement(copies, [&](Stmt& stmt) {
       if (auto* alloc = std::get_if<Alloc>(&stmt.form)) {
-        const BufferId own = add_buffer(function_, named(function_.buffer(alloc->buffer).name), alloc->buffer);
-        buffers_[alloc->buffer] = own;
-        alloc->buffer = own;
+        const BufferId copy = add_buffer(function_, named(function_.buffer(alloc->buffer).name), alloc->buffer);
+        buffers_[alloc->buffer] = copy;
+        alloc->buffer = copy;
       }
       if (auto* stage = std::get_if<Stage>(&stmt.form)) stage->name = named(stage->name);
       rename(stmt);
@@ -144,13 +145,14 @@ class Copy {
 
 Expected<Function> partition(TypeContext& context, Function function, Symbol stage, Symbol loop) {
   TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
-  TENON_TRY_ASSIGN(at, find_loop(context, *path, loop));
-  const For whole = path->loop_at(*at);
-  if (whole.mark == Mark::kVector || whole.mark == Mark::kUnroll)
-    return error(fmt::format("the loop '{}' is marked already", context.name(loop)), {}, "partition first, mark then");
-  TENON_TRY_ASSIGN(cut, find_cut(context, function, *path, *at));
-  // The iterations from `first` to `end`; pieces but the middle one are copies.
-  auto piece = [&](Dim first, Dim end, const std::string& suffix) {
+  TENON_TRY_ASSIGN(step, find_loop(context, *path, loop));
+  const For whole = path->loop_at(*step);
+  if (whole.kind == LoopKind::kVectorized || whole.kind == LoopKind::kUnrolled)
+    return error(fmt::format("the loop '{}' has a loop kind already", context.name(loop)), {},
+                 "partition the loop before its kind is set");
+  TENON_TRY_ASSIGN(cut, find_cut(context, function, *path, *step));
+  // The iterations from `first` to `end`; all ranges but the middle one are copies.
+  auto subrange = [&](Dim first, Dim end, const std::string& suffix) {
     For part = whole;
     if (!suffix.empty()) part.body = Copy(context, function, suffix).body(whole.body);
     part.extent = context.subtract(end, first);
@@ -163,13 +165,13 @@ Expected<Function> partition(TypeContext& context, Function function, Symbol sta
     return part;
   };
   std::vector<Stmt> parts;
-  if (cut->head) parts.push_back({piece(context.dim(0), cut->first, "head")});
+  if (cut->head) parts.push_back({subrange(context.dim(0), cut->first, "head")});
   const Symbol var = whole.var;
-  For& middle = path->loop_at(*at);
+  For& middle = path->loop_at(*step);
   for (Stmt& stmt : middle.body) {
-    for_each_stage(stmt, [&](Stage& one) {
-      std::erase_if(one.where, [&](const Guard& guard) {
-        return std::ranges::find(cut->proved, std::pair{one.name, guard}) != cut->proved.end();
+    for_each_stage(stmt, [&](Stage& inside) {
+      std::erase_if(inside.where, [&](const Guard& guard) {
+        return std::ranges::find(cut->proved, std::pair{inside.name, guard}) != cut->proved.end();
       });
     });
   }
@@ -180,11 +182,11 @@ Expected<Function> partition(TypeContext& context, Function function, Symbol sta
       substitute(context, function, stmt, {{var, context.add(cut->first, context.dim(middle.var))}});
   }
   parts.push_back({std::move(middle)});
-  if (cut->tail) parts.push_back({piece(cut->end, whole.extent, "tail")});
-  const Path::Step place = path->steps[*at];
-  erase(place);
-  place.body->insert(place.body->begin() + static_cast<ptrdiff_t>(place.at), std::make_move_iterator(parts.begin()),
-                     std::make_move_iterator(parts.end()));
+  if (cut->tail) parts.push_back({subrange(cut->end, whole.extent, "tail")});
+  const Path::Step original = path->steps[*step];
+  erase(original);
+  original.body->insert(original.body->begin() + static_cast<ptrdiff_t>(original.index),
+                        std::make_move_iterator(parts.begin()), std::make_move_iterator(parts.end()));
   return function;
 }
 
@@ -192,28 +194,28 @@ Expected<Function> hfuse(TypeContext& context, Function function, Symbol first, 
                          Symbol second_loop) {
   TENON_TRY_ASSIGN(left, find_stage(context, function, first));
   TENON_TRY_ASSIGN(right, find_stage(context, function, second));
-  TENON_TRY_ASSIGN(l, find_loop(context, *left, first_loop));
-  TENON_TRY_ASSIGN(r, find_loop(context, *right, second_loop));
-  const Path::Step before = left->steps[*l], behind = right->steps[*r];
-  if (before.body != behind.body || before.at + 1 != behind.at)
-    return error(fmt::format("the loop '{}' of '{}' does not stand right behind '{}' of '{}'",
-                             context.name(second_loop), context.name(second), context.name(first_loop),
-                             context.name(first)));
-  For one = std::move(left->loop_at(*l)), other = std::move(right->loop_at(*r));
-  if (one.mark != Mark::kSerial || other.mark != Mark::kSerial)
-    return error("a loop that is marked is not fused", {}, "fuse first, mark then");
+  TENON_TRY_ASSIGN(first_step, find_loop(context, *left, first_loop));
+  TENON_TRY_ASSIGN(second_step, find_loop(context, *right, second_loop));
+  const Path::Step earlier = left->steps[*first_step], later = right->steps[*second_step];
+  if (earlier.body != later.body || earlier.index + 1 != later.index)
+    return error(fmt::format("the loop '{}' of '{}' does not directly follow '{}' of '{}'", context.name(second_loop),
+                             context.name(second), context.name(first_loop), context.name(first)));
+  For head = std::move(left->loop_at(*first_step)), tail = std::move(right->loop_at(*second_step));
+  if (head.kind != LoopKind::kSerial || tail.kind != LoopKind::kSerial)
+    return error("a loop with a loop kind cannot be fused", {}, "fuse the loops before their kinds are set");
   const Symbol both =
       fresh(context, function, fmt::format("{}_{}", context.name(first_loop), context.name(second_loop)));
-  const Dim at = context.dim(both);
-  for (Stmt& stmt : one.body) substitute(context, function, stmt, {{one.var, at}});
-  for (Stmt& stmt : other.body) substitute(context, function, stmt, {{other.var, context.subtract(at, one.extent)}});
-  If choice{.condition = binary(BinaryOp::kLess, index_value(at), index_value(one.extent)),
-            .then = std::move(one.body),
-            .otherwise = std::move(other.body)};
-  For loop{.var = both, .extent = context.add(one.extent, other.extent), .mark = Mark::kSerial, .body = {}};
-  loop.body.push_back({std::move(choice)});
-  before.stmt() = Stmt{std::move(loop)};
-  erase(behind);
+  const Dim iteration = context.dim(both);
+  for (Stmt& stmt : head.body) substitute(context, function, stmt, {{head.var, iteration}});
+  for (Stmt& stmt : tail.body)
+    substitute(context, function, stmt, {{tail.var, context.subtract(iteration, head.extent)}});
+  If branch{.condition = binary(BinaryOp::kLess, index_value(iteration), index_value(head.extent)),
+            .then = std::move(head.body),
+            .otherwise = std::move(tail.body)};
+  For loop{.var = both, .extent = context.add(head.extent, tail.extent), .kind = LoopKind::kSerial, .body = {}};
+  loop.body.push_back({std::move(branch)});
+  earlier.stmt() = Stmt{std::move(loop)};
+  erase(later);
   return function;
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 OpPattern weaker(OpPattern a, OpPattern b) { return std::max(a, b); }
 
-// How one element of a buffer follows from where the stage writes.
+// How the indices of a read follow from the indices of the stage's write.
 OpPattern pattern_of(const Function& function, const Access& write, const Access& read) {
   const Buffer &to = function.buffer(write.buffer), &from = function.buffer(read.buffer);
   auto extents = [](const Buffer& buffer) {
@@ -22,7 +22,7 @@ OpPattern pattern_of(const Function& function, const Access& write, const Access
     return dims;
   };
   if (read.indices == write.indices && extents(to) == extents(from)) return OpPattern::kElementwise;
-  // The written indices in their order, some left out or 0 where the operand has one.
+  // A broadcast operand has a subsequence of the written indices, in order, and 0 on axes of size 1.
   size_t next = 0;
   for (size_t i = 0; i < read.indices.size(); ++i) {
     if (read.indices[i].constant() == 0 && from.axes[i].extent.constant() == 1) continue;
@@ -33,13 +33,13 @@ OpPattern pattern_of(const Function& function, const Access& write, const Access
   return OpPattern::kBroadcast;
 }
 
-// The indices of a factor: of the element itself, or of it converted.
+// The load that is a factor, perhaps under conversions.
 const Load* factor(const Expr& expr) {
   if (const auto* converted = std::get_if<Convert>(&expr->form)) return factor(converted->value);
   return std::get_if<Load>(&expr->form);
 }
 
-// Whether there is a product of two elements that both move along an axis of the reduction.
+// Whether the stage sums products of two elements whose indices both contain an axis of the reduction.
 bool contracts(const Stage& stage) {
   bool found = false;
   for_each_statement(stage.body, [&](const Stmt& stmt) {
@@ -73,10 +73,10 @@ OpPattern pattern_of(const Function& function, const Stage& stage, const std::se
   for (const Access& write : writes) {
     for (const Access& read : reads) {
       if (read.buffer == write.buffer) continue;
-      const OpPattern one = pattern_of(function, write, read);
-      // What is behind a reduction takes its elements where they are.
-      if (heavy.contains(read.buffer) && (reduces || one != OpPattern::kElementwise)) return OpPattern::kOpaque;
-      if (!reduces) pattern = weaker(pattern, one);
+      const OpPattern of_read = pattern_of(function, write, read);
+      // Only elementwise stages may follow a reduction.
+      if (heavy.contains(read.buffer) && (reduces || of_read != OpPattern::kElementwise)) return OpPattern::kOpaque;
+      if (!reduces) pattern = weaker(pattern, of_read);
     }
   }
   if (!reduces || pattern == OpPattern::kOpaque) return pattern;
@@ -98,7 +98,7 @@ Function without_inlined(TypeContext& context, Function function) {
 
 OpPattern pattern_of(TypeContext& context, const Function& function) {
   const Function plain = without_inlined(context, function);
-  std::set<BufferId> heavy;  // sums, and what follows from them
+  std::set<BufferId> heavy;  // results of reductions, and values computed from them
   bool opaque = false;
   std::set<Symbol> sums;
   OpPattern whole = OpPattern::kElementwise;
@@ -111,10 +111,10 @@ OpPattern pattern_of(TypeContext& context, const Function& function) {
         for_each_body(stmt, visit);
         continue;
       }
-      const OpPattern one = pattern_of(plain, *stage, heavy);
-      const bool sum = one == OpPattern::kReduction || one == OpPattern::kAnchor;
+      const OpPattern of_stage = pattern_of(plain, *stage, heavy);
+      const bool sum = of_stage == OpPattern::kReduction || of_stage == OpPattern::kAnchor;
       if (sum) sums.insert(stage->name);
-      whole = weaker(whole, one);
+      whole = weaker(whole, of_stage);
       bool follows = sum;
       for_each_access(*stage, [&](const Access& access) { follows |= heavy.contains(access.buffer); });
       for_each_access(*stage, [&](const Access& access) {
@@ -129,7 +129,7 @@ OpPattern pattern_of(TypeContext& context, const Function& function) {
 bool has_schedule(const Function& function) {
   bool found = !function.intrinsics.empty();
   for_each_statement(function.body, [&](const Stmt& stmt) {
-    if (const auto* loop = std::get_if<For>(&stmt.form)) found |= loop->mark != Mark::kSerial;
+    if (const auto* loop = std::get_if<For>(&stmt.form)) found |= loop->kind != LoopKind::kSerial;
     if (const auto* alloc = std::get_if<Alloc>(&stmt.form)) found |= alloc->scope != Scope::kHeap;
   });
   return found;

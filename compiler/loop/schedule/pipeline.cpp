@@ -1,4 +1,4 @@
-// The primitive pipeline: a stage runs one iteration ahead of those behind it in a loop.
+// The primitive pipeline: a stage runs one iteration ahead of the stages after it in a loop.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace tenon::compiler::loop {
 namespace {
 
-// The body of the loop inside the buffers that it makes.
+// The body of the loop inside its leading Allocs.
 Body& inner_body(For& loop) {
   Body* body = &loop.body;
   while (body->size() == 1 && std::holds_alternative<Alloc>(body->front().form))
@@ -18,11 +18,11 @@ Body& inner_body(For& loop) {
   return *body;
 }
 
-// Nothing but stages notices that the loop has one more iteration, and where.
-Status only_stages_notice(const TypeContext& context, const Function& function, const For& loop) {
+// Whether only stages depend on the loop's variable, so that the loop may get one more iteration.
+Status only_stages_depend(const TypeContext& context, const Function& function, const For& loop) {
   Status status;
-  auto refuse = [&](std::string_view what) {
-    status = error(fmt::format("{} inside depends on '{}'", what, context.name(loop.var)));
+  auto refuse = [&](std::string_view statement) {
+    status = error(fmt::format("{} inside depends on '{}'", statement, context.name(loop.var)));
   };
   for_each_statement(loop.body, [&](const Stmt& stmt) {
     if (const auto* inner = std::get_if<For>(&stmt.form); inner && mentions({&inner->extent, 1}, loop.var))
@@ -33,7 +33,7 @@ Status only_stages_notice(const TypeContext& context, const Function& function, 
     }
     if (std::holds_alternative<CallLibrary>(stmt.form)) refuse("a library call");
   });
-  // Those inside a stage are over its axes.
+  // Conditions inside a stage are over its axes.
   const std::function<void(const Stmt&)> visit = [&](const Stmt& stmt) {
     if (std::holds_alternative<Stage>(stmt.form)) return;
     if (std::holds_alternative<If>(stmt.form)) refuse("an if");
@@ -44,14 +44,14 @@ Status only_stages_notice(const TypeContext& context, const Function& function, 
   return status;
 }
 
-// Why the statement may not run while the iteration before has not ended.
-Status runs_ahead(TypeContext& context, Function& function, const For& loop, Stmt& first, Body& body) {
+// Whether the statement may run before the previous iteration has ended. The error states the reason.
+Status may_run_ahead(TypeContext& context, Function& function, const For& loop, Stmt& first, Body& body) {
   Status status;
   const std::set<BufferId> reads = buffers_read(first), writes = buffers_written(first);
   for (size_t i = 1; i < body.size(); ++i) {
     for (BufferId buffer : buffers_written(body[i])) {
       if (reads.contains(buffer) || writes.contains(buffer))
-        return error(fmt::format("{} is written behind it in the loop '{}' too", local(context, function, buffer),
+        return error(fmt::format("{} is also written after it in the loop '{}'", local(context, function, buffer),
                                  context.name(loop.var)));
     }
   }
@@ -63,8 +63,9 @@ Status runs_ahead(TypeContext& context, Function& function, const For& loop, Stm
     }
     for_each_access(stage, [&](const Access& access) {
       for (const Axis& axis : stage.axes) {
-        const auto own = own_index(access.indices, axis.var);
-        if (own && own->fold != 0) status = error(fmt::format("{} is folded", local(context, function, access.buffer)));
+        const auto index = offset_index(access.indices, axis.var);
+        if (index && index->fold != 0)
+          status = error(fmt::format("{} is folded", local(context, function, access.buffer)));
       }
     });
   });
@@ -75,54 +76,54 @@ Status runs_ahead(TypeContext& context, Function& function, const For& loop, Stm
 
 Expected<Function> pipeline(TypeContext& context, Function function, Symbol stage, Symbol loop) {
   TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
-  TENON_TRY_ASSIGN(at, find_loop(context, *path, loop));
-  For& target = path->loop_at(*at);
+  TENON_TRY_ASSIGN(step, find_loop(context, *path, loop));
+  For& target = path->loop_at(*step);
   const std::string name(context.name(loop));
-  if (target.mark != Mark::kSerial) return error(fmt::format("the loop '{}' is marked already", name));
+  if (target.kind != LoopKind::kSerial) return error(fmt::format("the loop '{}' has a loop kind already", name));
   Body& body = inner_body(target);
-  const bool first =
-      std::ranges::any_of(path->steps, [&](const Path::Step& step) { return step.body == &body && step.at == 0; });
+  const bool first = std::ranges::any_of(
+      path->steps, [&](const Path::Step& outer) { return outer.body == &body && outer.index == 0; });
   if (!first || body.size() < 2)
     return error(fmt::format("the stage '{}' is not the first of several statements in the loop '{}'",
                              context.name(stage), name));
-  TENON_TRY(only_stages_notice(context, function, target));
-  TENON_TRY(runs_ahead(context, function, target, body.front(), body));
+  TENON_TRY(only_stages_depend(context, function, target));
+  TENON_TRY(may_run_ahead(context, function, target, body.front(), body));
 
-  // Buffers of an iteration that the first statement writes: two of each, outside of the loop.
-  std::set<BufferId> made, doubled;
-  for (Body* one = &target.body; one != &body; one = &std::get<Alloc>(one->front().form).body)
-    made.insert(std::get<Alloc>(one->front().form).buffer);
+  // Buffers of an iteration that the first statement writes are doubled and allocated outside of the loop.
+  std::set<BufferId> allocated, doubled;
+  for (Body* outer = &target.body; outer != &body; outer = &std::get<Alloc>(outer->front().form).body)
+    allocated.insert(std::get<Alloc>(outer->front().form).buffer);
   for (BufferId buffer : buffers_written(body.front()))
-    if (made.contains(buffer)) doubled.insert(buffer);
-  const std::vector<const For*> around = loops_up_to(*path, *at);
+    if (allocated.contains(buffer)) doubled.insert(buffer);
+  const std::vector<const For*> loops = loops_up_to(*path, *step);
   for (BufferId buffer : doubled) {
     std::vector<BufferAxis>& axes = function.buffers[index(buffer)].axes;
     axes.insert(axes.begin(), {.var = Symbol{}, .extent = context.dim(2)});
   }
   const Dim iteration = context.dim(loop), extent = target.extent;
   for (size_t i = 0; i < body.size(); ++i) {
-    for_each_stage(body[i], [&](Stage& one) {
+    for_each_stage(body[i], [&](Stage& user) {
       for (BufferId buffer : doubled) {
         bool uses = false;
-        for_each_access(one, [&](const Access& access) { uses |= access.buffer == buffer; });
+        for_each_access(user, [&](const Access& access) { uses |= access.buffer == buffer; });
         if (!uses) continue;
-        const Symbol axis = axis_of_loop(context, function, one, around, i == 0 ? AxisKind::kScan : AxisKind::kGiven);
-        add_index(one, buffer, context.modulo(context.dim(axis), context.dim(2)));
+        const Symbol axis = axis_of_loop(context, function, user, loops, i == 0 ? AxisKind::kScan : AxisKind::kGiven);
+        add_index(user, buffer, context.modulo(context.dim(axis), context.dim(2)));
       }
     });
   }
   for (size_t i = 0; i < body.size(); ++i) {
     if (i > 0) substitute(context, function, body[i], {{loop, context.subtract(iteration, context.dim(1))}});
-    for_each_stage(body[i], [&](Stage& one) {
-      one.where.push_back(i == 0 ? Guard{iteration, extent} : Guard{context.dim(0), iteration});
+    for_each_stage(body[i], [&](Stage& inside) {
+      inside.where.push_back(i == 0 ? Guard{iteration, extent} : Guard{context.dim(0), iteration});
     });
   }
   target.extent = context.add(extent, context.dim(1));
   if (doubled.empty()) return function;
-  // The doubled buffers are made around the loop, the others where they were.
+  // The doubled buffers are allocated around the loop, the others in their original order inside.
   std::vector<Alloc> kept, moved;
-  for (Body* one = &target.body; one != &body; one = &std::get<Alloc>(one->front().form).body) {
-    const auto& alloc = std::get<Alloc>(one->front().form);
+  for (Body* outer = &target.body; outer != &body; outer = &std::get<Alloc>(outer->front().form).body) {
+    const auto& alloc = std::get<Alloc>(outer->front().form);
     (doubled.contains(alloc.buffer) ? moved : kept)
         .push_back({.buffer = alloc.buffer, .scope = alloc.scope, .body = {}});
   }
@@ -136,10 +137,10 @@ Expected<Function> pipeline(TypeContext& context, Function function, Symbol stag
     return inner;
   };
   target.body = wrap(kept, std::move(inside));
-  Stmt& place = path->steps[*at].stmt();
+  Stmt& original = path->steps[*step].stmt();
   Body whole;
-  whole.push_back(std::move(place));
-  place = std::move(wrap(moved, std::move(whole)).front());
+  whole.push_back(std::move(original));
+  original = std::move(wrap(moved, std::move(whole)).front());
   return function;
 }
 

@@ -1,5 +1,5 @@
-// The primitives: each takes a function apart by value and gives the new one, or the reason why not. schedule.h says
-// what they do.
+// The primitives of schedules, documented in schedule.h: each takes a function by value and returns the rewritten one,
+// or the reason for the refusal.
 #pragma once
 
 #include <optional>
@@ -12,9 +12,10 @@ namespace tenon::compiler::loop {
 Expected<Function> split(TypeContext& context, Function function, Symbol stage, Symbol loop, int64_t factor);
 Expected<Function> fuse(TypeContext& context, Function function, Symbol stage, Symbol outer, Symbol inner);
 Expected<Function> reorder(TypeContext& context, Function function, Symbol stage, std::span<const Symbol> loops);
-Expected<Function> mark(TypeContext& context, Function function, Symbol stage, Symbol loop, Mark mark);
-// Whether each loop of a function that was not made by steps has a mark that mark() would give it.
-Status check_marks(TypeContext& context, const Function& function);
+// The step `mark`: sets the kind of a loop.
+Expected<Function> annotate(TypeContext& context, Function function, Symbol stage, Symbol loop, LoopKind kind);
+// Whether annotate() accepts the kind of each loop, for a function that was not built by steps.
+Status check_loop_kinds(TypeContext& context, const Function& function);
 Expected<Function> partition(TypeContext& context, Function function, Symbol stage, Symbol loop);
 Expected<Function> hfuse(TypeContext& context, Function function, Symbol first, Symbol first_loop, Symbol second,
                          Symbol second_loop);
@@ -25,15 +26,17 @@ Expected<Function> split_init(TypeContext& context, Function function, Symbol st
 Expected<Function> rfactor(TypeContext& context, Function function, Symbol stage, Symbol loop);
 Expected<Function> pad(TypeContext& context, Function function, Symbol stage, Symbol axis, int64_t multiple);
 
-// Where a copy is made: in a loop, and where it lies.
-struct CachePlace {
+// The placement of a copy: the loop that contains it, and its storage.
+struct CachePlacement {
   Symbol loop{};
   Scope scope = Scope::kHeap;
 };
 Expected<Function> cache_read(TypeContext& context, Function function, Symbol stage, Symbol buffer,
-                              std::optional<CachePlace> place);
-Expected<Function> cache_write(TypeContext& context, Function function, Symbol stage, std::optional<CachePlace> place);
-Expected<Function> store_at(TypeContext& context, Function function, Symbol stage, Symbol buffer, CachePlace place);
+                              std::optional<CachePlacement> placement);
+Expected<Function> cache_write(TypeContext& context, Function function, Symbol stage,
+                               std::optional<CachePlacement> placement);
+Expected<Function> store_at(TypeContext& context, Function function, Symbol stage, Symbol buffer,
+                            CachePlacement placement);
 Expected<Function> fold_storage(TypeContext& context, Function function, Symbol stage, Symbol buffer, Symbol loop,
                                 int64_t elements);
 Expected<Function> pipeline(TypeContext& context, Function function, Symbol stage, Symbol loop);

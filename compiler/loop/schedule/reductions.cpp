@@ -12,7 +12,7 @@
 namespace tenon::compiler::loop {
 namespace {
 
-// Whether the loop's variable gives a value to an axis that is a reduction, or to one along which other points lie.
+// Whether the loop's variable feeds a reduction axis (`reduction`), or a spatial or scan axis.
 bool feeds(const Stage& stage, Symbol var, bool reduction) {
   return std::ranges::any_of(stage.axes, [&](const Axis& axis) {
     return axis.kind != AxisKind::kGiven && (axis.kind == AxisKind::kReduce) == reduction &&
@@ -20,42 +20,43 @@ bool feeds(const Stage& stage, Symbol var, bool reduction) {
   });
 }
 
-// The loops of the start of a reduction, and those that are the reduction alone.
+// The loops of a reduction's init, and the removed ones, which belong to the reduction alone.
 struct InitLoops {
   std::vector<For> loops;
-  std::set<Symbol> gone;
+  std::set<Symbol> removed;
 };
-Expected<InitLoops> init_loops(const TypeContext& context, const Path& path, size_t at) {
+Expected<InitLoops> init_loops(const TypeContext& context, const Path& path, size_t outermost) {
   InitLoops result;
   const Stage& reduction = path.stage();
-  const std::string_view outer = context.name(path.loop_at(at).var);
+  const std::string_view outer = context.name(path.loop_at(outermost).var);
   for (size_t step = 0; step + 1 < path.steps.size(); ++step) {
     if (!path.is_loop(step)) {
-      if (step > at)
-        return error(
-            fmt::format("more than loops stand between '{}' and the stage '{}'", outer, context.name(reduction.name)));
+      if (step > outermost)
+        return error(fmt::format("statements other than loops are between '{}' and the stage '{}'", outer,
+                                 context.name(reduction.name)));
       continue;
     }
-    const For& one = path.loop_at(step);
-    const bool reduces = feeds(reduction, one.var, true);
-    if (step < at) {
+    const For& candidate = path.loop_at(step);
+    const bool reduces = feeds(reduction, candidate.var, true);
+    if (step < outermost) {
+      if (reduces)
+        return error(fmt::format("the loop '{}', outside of '{}', belongs to the reduction",
+                                 context.name(candidate.var), outer));
+    } else if (feeds(reduction, candidate.var, false)) {
       if (reduces)
         return error(
-            fmt::format("the loop '{}', outside of '{}', belongs to the reduction", context.name(one.var), outer));
-    } else if (feeds(reduction, one.var, false)) {
-      if (reduces)
-        return error(fmt::format("the loop '{}' belongs to the reduction and to other axes", context.name(one.var)));
-      for (Symbol var : result.gone)
-        if (mentions({&one.extent, 1}, var))
-          return error(fmt::format("the size of '{}' depends on the reduction", context.name(one.var)));
-      result.loops.push_back({.var = one.var, .extent = one.extent, .mark = one.mark, .body = {}});
+            fmt::format("the loop '{}' belongs to the reduction and to other axes", context.name(candidate.var)));
+      for (Symbol var : result.removed)
+        if (mentions({&candidate.extent, 1}, var))
+          return error(fmt::format("the size of '{}' depends on the reduction", context.name(candidate.var)));
+      result.loops.push_back({.var = candidate.var, .extent = candidate.extent, .kind = candidate.kind, .body = {}});
     } else {
-      result.gone.insert(one.var);
+      result.removed.insert(candidate.var);
     }
   }
-  // Only the innermost loop is a vector.
+  // Only the innermost loop may be vectorized.
   for (size_t i = 0; i + 1 < result.loops.size(); ++i) {
-    if (result.loops[i].mark == Mark::kVector) result.loops[i].mark = Mark::kSerial;
+    if (result.loops[i].kind == LoopKind::kVectorized) result.loops[i].kind = LoopKind::kSerial;
   }
   return result;
 }
@@ -64,38 +65,38 @@ Expected<InitLoops> init_loops(const TypeContext& context, const Path& path, siz
 
 Expected<Function> split_init(TypeContext& context, Function function, Symbol stage, Symbol loop) {
   TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
-  TENON_TRY_ASSIGN(at, find_loop(context, *path, loop));
+  TENON_TRY_ASSIGN(step, find_loop(context, *path, loop));
   Stage& reduction = path->stage();
   if (reduction.init.empty()) return error(fmt::format("the stage '{}' has no init", context.name(stage)));
-  if (!visits_points_once(context, *path, *at))
+  if (!visits_points_once(context, *path, *step))
     return error(fmt::format("the points of the stage '{}' are computed more than once in the loop '{}'",
                              context.name(stage), context.name(loop)));
   for (const Axis& axis : reduction.axes) {
     if (axis.kind == AxisKind::kReduce && !begins_at_zero(context, axis, all_loops(*path)))
-      return error(fmt::format("the stage '{}' is not seen to begin the reduction '{}'", context.name(stage),
+      return error(fmt::format("cannot prove that the stage '{}' begins the reduction '{}' at 0", context.name(stage),
                                context.name(axis.var)));
   }
-  TENON_TRY_ASSIGN(loops, init_loops(context, *path, *at));
+  TENON_TRY_ASSIGN(loops, init_loops(context, *path, *step));
   Stage init{.name = fresh(context, function, fmt::format("{}_init", context.name(stage))),
              .axes = {},
              .where = {},
              .init = {},
              .body = reduction.init};
-  std::set<BufferId> own, needed;
+  std::set<BufferId> results, needed;
   Dims indices;
   for_each_access(reduction, [&](const Access& access) {
-    if (access.writes) own.insert(access.buffer);
+    if (access.writes) results.insert(access.buffer);
   });
   for_each_access(init, [&](const Access& access) {
     if (!access.writes) needed.insert(access.buffer);
     indices.insert(indices.end(), access.indices.begin(), access.indices.end());
   });
   Status status;
-  for (Stmt& stmt : path->loop_at(*at).body) {
+  for (Stmt& stmt : path->loop_at(*step).body) {
     for_each_stage(stmt, [&](Stage& other) {
       if (other.name == stage) return;
       for_each_access(other, [&](const Access& access) {
-        if (access.writes && (own.contains(access.buffer) || needed.contains(access.buffer)))
+        if (access.writes && (results.contains(access.buffer) || needed.contains(access.buffer)))
           status = error(fmt::format("the stage '{}' writes {} in the loop '{}' too", context.name(other.name),
                                      local(context, function, access.buffer), context.name(loop)));
       });
@@ -103,11 +104,12 @@ Expected<Function> split_init(TypeContext& context, Function function, Symbol st
   }
   TENON_TRY(status);
   auto any = [&](std::span<const Dim> dims) {
-    return std::ranges::any_of(loops->gone, [&](Symbol var) { return mentions(dims, var); });
+    return std::ranges::any_of(loops->removed, [&](Symbol var) { return mentions(dims, var); });
   };
   for (const Guard& guard : reduction.where) {
     const Dim both[] = {guard.left, guard.right};
-    const bool spatial = std::ranges::any_of(loops->loops, [&](const For& one) { return mentions(both, one.var); });
+    const bool spatial =
+        std::ranges::any_of(loops->loops, [&](const For& spatial_loop) { return mentions(both, spatial_loop.var); });
     if (any(both) && spatial) return error("a guard of the stage mentions loops of the reduction and others");
     if (!any(both)) init.where.push_back(guard);
   }
@@ -115,14 +117,14 @@ Expected<Function> split_init(TypeContext& context, Function function, Symbol st
     if (axis.kind == AxisKind::kReduce) continue;
     if (axis.kind == AxisKind::kGiven && any({&axis.value, 1})) {
       if (mentions(indices, axis.var))
-        return error(fmt::format("init needs '{}', a loop of the reduction", context.name(axis.var)));
+        return error(fmt::format("init depends on '{}', a loop of the reduction", context.name(axis.var)));
       continue;
     }
     init.axes.push_back(axis);
   }
   reduction.init.clear();
-  Body& body = *path->steps[*at].body;
-  body.insert(body.begin() + static_cast<ptrdiff_t>(path->steps[*at].at),
+  Body& body = *path->steps[*step].body;
+  body.insert(body.begin() + static_cast<ptrdiff_t>(path->steps[*step].index),
               nest(std::move(loops->loops), Stmt{std::move(init)}));
   return function;
 }
@@ -147,14 +149,14 @@ Expected<Update> update_of(const TypeContext& context, const Stage& stage) {
       if (accumulates(kept)) return Update{store, both->op, value};
     }
   }
-  return error(
-      fmt::format("the stage '{}' is no x[...] = x[...] op y with one of +, *, min, max, and, or, bit_or, bit_xor",
-                  context.name(stage.name)));
+  return error(fmt::format(
+      "the stage '{}' is not of the form x[...] = x[...] op y with op one of +, *, min, max, and, or, bit_or, bit_xor",
+      context.name(stage.name)));
 }
 
-// The reduction axis that the loop belongs to becomes the loop, as a spatial axis, and what is left of it.
-Status factor_axis(TypeContext& context, const Function& function, const Path& path, size_t at, Stage& partial) {
-  const For& loop = path.loop_at(at);
+// Splits the reduction axis of the loop into a spatial axis, which is the loop, and the remaining reduction.
+Status factor_axis(TypeContext& context, const Function& function, const Path& path, size_t step, Stage& partial) {
+  const For& loop = path.loop_at(step);
   const std::string name(context.name(loop.var));
   auto found = partial.axes.end();
   for (auto axis = partial.axes.begin(); axis != partial.axes.end(); ++axis) {
@@ -166,18 +168,19 @@ Status factor_axis(TypeContext& context, const Function& function, const Path& p
   if (found == partial.axes.end()) return error(fmt::format("the loop '{}' belongs to no axis of the reduction", name));
   const auto linear = context.linear_in(loop.var, found->value);
   const std::vector<const For*> loops = all_loops(path);
-  const auto rest = linear ? interval_of(context, linear->second, loops) : std::nullopt;
+  const auto inner_range = linear ? interval_of(context, linear->second, loops) : std::nullopt;
   const auto factor = linear ? linear->first.constant() : std::nullopt;
-  if (!factor || *factor < 1 || !rest || rest->lo != context.dim(0) || mentions({&rest->hi, 1}, loop.var))
-    return error(fmt::format("'{}' is not seen to be a sum of its loops", context.name(found->var)));
+  if (!factor || *factor < 1 || !inner_range || inner_range->lo != context.dim(0) ||
+      mentions({&inner_range->hi, 1}, loop.var))
+    return error(fmt::format("cannot prove that '{}' is a sum of its loops", context.name(found->var)));
   const std::set<Symbol> dims(function.dims.begin(), function.dims.end());
-  for (Dim size : {loop.extent, rest->hi}) {
-    bool known = true;
-    for_each_variable(size, [&](Symbol var) { known &= dims.contains(var); });
-    if (!known)
-      return error(fmt::format("the size {} of a loop of the reduction is none of the function", context.str(size)));
+  for (Dim size : {loop.extent, inner_range->hi}) {
+    bool constant = true;
+    for_each_variable(size, [&](Symbol var) { constant &= dims.contains(var); });
+    if (!constant)
+      return error(fmt::format("the size {} of a loop of the reduction depends on other loops", context.str(size)));
   }
-  // No iteration of the loop is left with nothing to sum up.
+  // Every iteration of the loop must have at least one term.
   std::map<Symbol, Dim> first;
   for (const For* other : loops)
     if (other->var != loop.var && feeds(partial, other->var, true)) first[other->var] = context.dim(0);
@@ -185,7 +188,7 @@ Status factor_axis(TypeContext& context, const Function& function, const Path& p
     const Dim both[] = {guard.left, guard.right};
     if (mentions(both, loop.var) &&
         !always_below(context, context.substitute(guard.left, first), context.substitute(guard.right, first), {&loop}))
-      return error(fmt::format("an iteration of '{}' may have nothing to sum up", name));
+      return error(fmt::format("an iteration of '{}' may have no terms", name));
   }
   const Symbol chunk = fresh(context, function, name);
   const Axis axis{.var = chunk, .extent = loop.extent, .kind = AxisKind::kSpatial, .value = context.dim(loop.var)};
@@ -196,18 +199,19 @@ Status factor_axis(TypeContext& context, const Function& function, const Path& p
     if (mentions({&other.extent, 1}, found->var))
       return error(fmt::format("the size of '{}' depends on '{}'", context.name(other.var), context.name(found->var)));
   }
-  if (rest->hi == context.dim(0)) {
+  if (inner_range->hi == context.dim(0)) {
     substitute_axes(context, partial, {{found->var, context.dim(0)}});
     partial.axes.erase(found);
   } else {
-    // The last part may be shorter: the size says so, not a guard alone, since points are computed again by their axes.
-    const Dim size = context.add(rest->hi, context.dim(1));
+    // The last chunk may be shorter: its size, not only a guard, must express this, since points may be recomputed from
+    // their axes.
+    const Dim size = context.add(inner_range->hi, context.dim(1));
     const Dim begin = context.multiply(linear->first, context.dim(chunk)),
-              left = context.subtract(found->extent, begin);
-    const For chunks{.var = chunk, .extent = loop.extent, .mark = {}, .body = {}};
-    const bool whole = always_below(context, size, context.add(left, context.dim(1)), {&chunks});
+              remaining = context.subtract(found->extent, begin);
+    const For chunks{.var = chunk, .extent = loop.extent, .kind = {}, .body = {}};
+    const bool whole = always_below(context, size, context.add(remaining, context.dim(1)), {&chunks});
     found->value = linear->second;
-    found->extent = whole ? size : context.minimum({size, left});
+    found->extent = whole ? size : context.minimum({size, remaining});
   }
   partial.axes.insert(partial.axes.begin(), axis);
   return {};
@@ -217,35 +221,37 @@ Status factor_axis(TypeContext& context, const Function& function, const Path& p
 
 Expected<Function> rfactor(TypeContext& context, Function function, Symbol stage, Symbol loop) {
   TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
-  TENON_TRY_ASSIGN(at, find_loop(context, *path, loop));
+  TENON_TRY_ASSIGN(step, find_loop(context, *path, loop));
   Stage& partial = path->stage();
   TENON_TRY_ASSIGN(update, update_of(context, partial));
   if (partial.init.empty())
     return error(fmt::format("the stage '{}' has no init", context.name(stage)), {}, "rfactor before split_init");
   const BufferId to = update->store->buffer;
-  TENON_TRY(writes_alone(context, function, *path, std::nullopt, to));
+  TENON_TRY(writes_exclusively(context, function, *path, std::nullopt, to));
   if (!visits_points_once(context, *path, 0))
     return error(fmt::format("the points of the stage '{}' are computed more than once", context.name(stage)));
 
-  // The stage that sums up what the iterations of the loop come to.
+  // The stage that combines the partial results of the loop's iterations.
   Stage sum = partial;
   const DType dtype = function.buffer(to).dtype;
   const Symbol name = fresh(context, function, fmt::format("{}_rf", context.name(stage)));
-  const For chunks = For{.var = path->loop_at(*at).var, .extent = path->loop_at(*at).extent, .mark = {}, .body = {}};
+  const For chunks =
+      For{.var = path->loop_at(*step).var, .extent = path->loop_at(*step).extent, .kind = {}, .body = {}};
   std::erase_if(sum.axes, [](const Axis& axis) { return axis.kind != AxisKind::kSpatial; });
   sum.where.clear();
   std::vector<For> loops;
   std::map<Symbol, Dim> values;
   for (Axis& axis : sum.axes) {
     const Symbol var = fresh(context, function, fmt::format("{}_{}", context.name(stage), context.name(axis.var)));
-    loops.push_back({.var = var, .extent = context.substitute(axis.extent, values), .mark = Mark::kSerial, .body = {}});
+    loops.push_back(
+        {.var = var, .extent = context.substitute(axis.extent, values), .kind = LoopKind::kSerial, .body = {}});
     values[axis.var] = axis.value = context.dim(var);
   }
   const Symbol chunk = fresh(context, function, fmt::format("{}_{}", context.name(stage), context.name(chunks.var)));
-  loops.push_back({.var = chunk, .extent = chunks.extent, .mark = Mark::kSerial, .body = {}});
+  loops.push_back({.var = chunk, .extent = chunks.extent, .kind = LoopKind::kSerial, .body = {}});
   sum.axes.push_back({.var = chunk, .extent = chunks.extent, .kind = AxisKind::kReduce, .value = context.dim(chunk)});
 
-  // What they come to.
+  // The partial results.
   Buffer parts = function.buffer(to);
   parts.name = name;
   parts.axes.insert(parts.axes.begin(), {.var = Symbol{}, .extent = chunks.extent});
@@ -262,21 +268,22 @@ Expected<Function> rfactor(TypeContext& context, Function function, Symbol stage
   sum.body.push_back({Store{to, indices, whole}});
   const BinaryOp op = update->op;
   const Expr value = update->value;
-  // `value` goes through the stage's body, so that its axis is replaced too.
+  // `value` is stored in the stage's body, so that factor_axis() replaces the axis in it too.
   partial.body.clear(), partial.init.clear();
   partial.body.push_back({Store{to, indices, value}});
-  TENON_TRY(factor_axis(context, function, *path, *at, partial));
+  TENON_TRY(factor_axis(context, function, *path, *step, partial));
   const Expr added = std::get<Store>(partial.body[0].form).value;
-  const Dims place = with(partial.axes.front().var);
+  const Dims element = with(partial.axes.front().var);
   const bool reduces =
       std::ranges::any_of(partial.axes, [](const Axis& axis) { return axis.kind == AxisKind::kReduce; });
   partial.body.clear();
-  partial.body.push_back({Store{buffer, place, reduces ? binary(op, load(function, buffer, place), added) : added}});
-  if (reduces) partial.init.push_back({Store{buffer, place, identity(op, dtype)}});
+  partial.body.push_back(
+      {Store{buffer, element, reduces ? binary(op, load(function, buffer, element), added) : added}});
+  if (reduces) partial.init.push_back({Store{buffer, element, identity(op, dtype)}});
   partial.name = name;
 
   Alloc alloc{.buffer = buffer, .scope = Scope::kHeap, .body = {}};
-  const Path::Step root = path->steps[outermost(*path)];
+  const Path::Step root = path->steps[outermost_step(*path)];
   alloc.body.push_back(std::move(root.stmt()));
   alloc.body.push_back(nest(std::move(loops), Stmt{std::move(sum)}));
   root.stmt() = Stmt{std::move(alloc)};

@@ -10,16 +10,16 @@
 namespace tenon::compiler::loop {
 namespace {
 
-class Gather {
+class UseCollector {
  public:
-  Gather(TypeContext& context, BufferId buffer, std::vector<Use>& uses)
+  UseCollector(TypeContext& context, BufferId buffer, std::vector<Use>& uses)
       : context_(context), buffer_(buffer), uses_(uses) {}
 
   void body(Body& body) {
     for (size_t i = 0; i < body.size(); ++i) {
-      at_.emplace_back(&body, i);
+      steps_.emplace_back(&body, i);
       statement(body[i]);
-      at_.pop_back();
+      steps_.pop_back();
     }
   }
 
@@ -30,7 +30,7 @@ class Gather {
                      .writes = access.writes,
                      .indices = stage ? over_loops(context_, *stage, access.indices) : access.indices,
                      .sizes = access.sizes,
-                     .at = at_,
+                     .steps = steps_,
                      .loops = loops_});
   }
   void statement(Stmt& stmt) {
@@ -38,11 +38,12 @@ class Gather {
       for_each_access(*stage, [&](const Access& access) { add(stage, access); });
       return;
     }
-    for_each_own_access(stmt, [&](const Access& access) { add(nullptr, access); });
+    for_each_direct_access(stmt, [&](const Access& access) { add(nullptr, access); });
     if (const auto* call = std::get_if<CallLibrary>(&stmt.form)) {
       for (const auto& [list, writes] : {std::pair{&call->inputs, false}, std::pair{&call->outputs, true}}) {
         if (std::ranges::find(*list, buffer_) == list->end()) continue;
-        uses_.push_back({.stage = nullptr, .writes = writes, .indices = {}, .sizes = {}, .at = at_, .loops = loops_});
+        uses_.push_back(
+            {.stage = nullptr, .writes = writes, .indices = {}, .sizes = {}, .steps = steps_, .loops = loops_});
       }
     }
     const auto* loop = std::get_if<For>(&stmt.form);
@@ -54,7 +55,7 @@ class Gather {
   TypeContext& context_;
   BufferId buffer_;
   std::vector<Use>& uses_;
-  std::vector<std::pair<Body*, size_t>> at_;
+  std::vector<std::pair<Body*, size_t>> steps_;
   std::vector<const For*> loops_;
 };
 
@@ -62,7 +63,7 @@ class Gather {
 
 std::vector<Use> uses_of(TypeContext& context, Body& body, BufferId buffer) {
   std::vector<Use> uses;
-  Gather(context, buffer, uses).body(body);
+  UseCollector(context, buffer, uses).body(body);
   return uses;
 }
 
@@ -72,7 +73,7 @@ Box box_of(TypeContext& context, const Function& function, BufferId buffer, cons
   const std::vector<const For*> inner(use.loops.begin() + static_cast<ptrdiff_t>(shared), use.loops.end());
   for (size_t i = 0; i < use.indices.size(); ++i) {
     auto interval = interval_of(context, use.indices[i], inner);
-    // A variable that is no loop's is an index that was computed: it may be anything.
+    // Any other variable than a loop's is a computed index, whose value is unknown.
     if (!interval || !only_mentions(interval->lo, outside) || !only_mentions(interval->hi, outside)) continue;
     if (!use.sizes.empty()) interval->hi = context.add(interval->hi, context.dim(use.sizes[i] - 1));
     box[i] = interval;
@@ -89,11 +90,11 @@ Box hull(TypeContext& context, const Box& a, const Box& b) {
   return result;
 }
 
-bool fills_box(TypeContext& context, const Use& use, size_t shared, const std::vector<Guard>& also) {
+bool fills_box(TypeContext& context, const Use& use, size_t shared, const std::vector<Guard>& allowed) {
   if (!use.stage) return false;
   std::set<Symbol> taken;
   for (size_t i = 0; i < use.indices.size(); ++i) {
-    std::vector<std::pair<int64_t, std::optional<int64_t>>> digits;  // factor and size
+    std::vector<std::pair<int64_t, std::optional<int64_t>>> digits;  // of a mixed-radix sum: factor and size
     for (size_t k = shared; k < use.loops.size(); ++k) {
       const For& loop = *use.loops[k];
       if (!mentions({&use.indices[i], 1}, loop.var)) continue;
@@ -103,27 +104,27 @@ bool fills_box(TypeContext& context, const Use& use, size_t shared, const std::v
       digits.emplace_back(*factor, loop.extent.constant());
     }
     std::ranges::sort(digits);
-    int64_t filled = use.sizes.empty() ? 1 : use.sizes[i];
+    int64_t covered = use.sizes.empty() ? 1 : use.sizes[i];
     for (const auto& [factor, size] : digits) {
-      if (factor > filled) return false;
-      if (size) filled += factor * (*size - 1);
+      if (factor > covered) return false;
+      if (size) covered += factor * (*size - 1);
       else if (&size != &digits.back().second) return false;
     }
   }
   for (const Guard& guard : use.stage->where) {
     std::map<Symbol, Dim> values;
-    bool ends = std::ranges::find(also, guard) != also.end();
+    bool ends = std::ranges::find(allowed, guard) != allowed.end();
     for (const Axis& axis : use.stage->axes) {
-      const bool own = axis.kind != AxisKind::kGiven;
-      ends |= own && guard == Guard{axis.value, context.substitute(axis.extent, values)};
-      ends |= own && guard == Guard{context.dim(-1), axis.value};
+      const bool has_points = axis.kind != AxisKind::kGiven;
+      ends |= has_points && guard == Guard{axis.value, context.substitute(axis.extent, values)};
+      ends |= has_points && guard == Guard{context.dim(-1), axis.value};
       values[axis.var] = axis.value;
     }
     if (!ends) return false;
   }
   size_t loops = 0;
-  for (const auto& [body, at] : use.at) {
-    const Stmt& stmt = (*body)[at];
+  for (const auto& [body, index] : use.steps) {
+    const Stmt& stmt = (*body)[index];
     if (std::holds_alternative<For>(stmt.form)) ++loops;
     const bool condition = std::holds_alternative<If>(stmt.form) || std::holds_alternative<Let>(stmt.form);
     if (condition && loops >= shared) return false;
@@ -140,19 +141,19 @@ Symbol axis_of_loop(TypeContext& context, const Function& function, Stage& stage
     return axis.var;
   }
   std::map<Symbol, Dim> values;
-  size_t at = 0;
+  size_t position = 0;
   for (size_t i = 0; i + 1 < loops.size(); ++i) {
     if (!mentions({&loop.extent, 1}, loops[i]->var)) continue;
     const Symbol other = axis_of_loop(context, function, stage, loops.first(i + 1), AxisKind::kGiven);
     values[loops[i]->var] = context.dim(other);
     const auto found = std::ranges::find(stage.axes, other, &Axis::var);
-    at = std::max(at, static_cast<size_t>(found - stage.axes.begin()) + 1);
+    position = std::max(position, static_cast<size_t>(found - stage.axes.begin()) + 1);
   }
   const Axis axis{.var = fresh(context, function, std::string(context.name(loop.var))),
                   .extent = context.substitute(loop.extent, values),
                   .kind = kind,
                   .value = context.dim(loop.var)};
-  stage.axes.insert(stage.axes.begin() + static_cast<ptrdiff_t>(at), axis);
+  stage.axes.insert(stage.axes.begin() + static_cast<ptrdiff_t>(position), axis);
   return axis.var;
 }
 
@@ -163,24 +164,26 @@ bool writes_whole(TypeContext& context, const Function& function, const Stage& s
     writes = true;
     std::map<Symbol, Dim> axes;
     for (size_t i = 0; i < access.indices.size(); ++i) {
-      const BufferAxis& own = function.buffer(buffer).axes[i];
+      const BufferAxis& buffer_axis = function.buffer(buffer).axes[i];
       const auto var = access.indices[i].variable();
-      const auto axis = std::ranges::find_if(stage.axes, [&](const Axis& one) { return var && one.var == *var; });
-      whole &= access.size(i) == 1 && axis != stage.axes.end() && axis->extent == context.substitute(own.extent, axes);
-      if (axis != stage.axes.end()) axes[own.var] = context.dim(axis->var);
+      const auto axis =
+          std::ranges::find_if(stage.axes, [&](const Axis& candidate) { return var && candidate.var == *var; });
+      whole &= access.size(i) == 1 && axis != stage.axes.end() &&
+               axis->extent == context.substitute(buffer_axis.extent, axes);
+      if (axis != stage.axes.end()) axes[buffer_axis.var] = context.dim(axis->var);
     }
   });
   return whole && writes;
 }
 
-size_t outermost(const Path& path) {
+size_t outermost_step(const Path& path) {
   size_t step = 0;
   while (std::holds_alternative<Alloc>(path.steps[step].stmt().form)) ++step;
   return step;
 }
 
-Status writes_alone(TypeContext& context, Function& function, const Path& path, std::optional<size_t> loop,
-                    BufferId to) {
+Status writes_exclusively(TypeContext& context, Function& function, const Path& path, std::optional<size_t> loop,
+                          BufferId to) {
   Stage& stage = path.stage();
   const std::string shown = local(context, function, to), name(context.name(stage.name));
   for (const Axis& axis : stage.axes) {
@@ -191,18 +194,19 @@ Status writes_alone(TypeContext& context, Function& function, const Path& path, 
   for (const Stmt& stmt : stage.body)
     conditional |= !std::holds_alternative<Store>(stmt.form) && !std::holds_alternative<Intrinsic>(stmt.form);
   if (!loop && !writes_whole(context, function, stage, to))
-    return error(fmt::format("{} is not written whole, at the axes of the stage", shown));
-  if (reads && stage.init.empty()) return error(fmt::format("the stage '{}' adds to what {} held before", name, shown));
+    return error(fmt::format("{} is not written completely, at the axes of the stage", shown));
+  if (reads && stage.init.empty())
+    return error(fmt::format("the stage '{}' accumulates into previous values of {}", name, shown));
   if (conditional) return error(fmt::format("the stage '{}' does not write at every point", name));
-  const size_t first = loop ? *loop + 1 : outermost(path);
+  const size_t first = loop ? *loop + 1 : outermost_step(path);
   for (size_t step = first; step < path.steps.size(); ++step) {
     if (std::holds_alternative<If>(path.steps[step].stmt().form) ||
         std::holds_alternative<Let>(path.steps[step].stmt().form))
-      return error(fmt::format("the stage '{}' stands in an if or a let", name));
+      return error(fmt::format("the stage '{}' is inside an if or a let", name));
   }
   Status status;
-  auto refuse = [&](std::string what) {
-    if (status) status = error(std::move(what));
+  auto refuse = [&](std::string reason) {
+    if (status) status = error(std::move(reason));
   };
   auto touches = [&](const Stage& other, bool writes_only) {
     bool found = false;
@@ -210,7 +214,7 @@ Status writes_alone(TypeContext& context, Function& function, const Path& path, 
                     [&](const Access& access) { found |= access.buffer == to && (access.writes || !writes_only); });
     return found && &other != &stage;
   };
-  Stmt& around = path.steps[loop.value_or(outermost(path))].stmt();
+  Stmt& around = path.steps[loop.value_or(outermost_step(path))].stmt();
   for_each_stage(around, [&](Stage& other) {
     if (touches(other, false))
       refuse(fmt::format("the stage '{}' uses {} in the same loops", context.name(other.name), shown));
@@ -218,7 +222,7 @@ Status writes_alone(TypeContext& context, Function& function, const Path& path, 
   for (Stmt& stmt : function.body) {
     for_each_stage(stmt, [&](Stage& other) {
       if (!loop && touches(other, true))
-        refuse(fmt::format("the stage '{}' writes {} too", context.name(other.name), shown));
+        refuse(fmt::format("the stage '{}' also writes {}", context.name(other.name), shown));
     });
   }
   for_each_statement(function.body, [&](const Stmt& stmt) {
@@ -240,25 +244,25 @@ Stmt copy_nest(TypeContext& context, const Function& function, Symbol name, Buff
   std::map<Symbol, Dim> over_axes, over_loops;  // for the sizes of ragged axes
   const Buffer& buffer = function.buffer(from);
   const DimProver prover(context);
-  for (size_t at = 0; at < buffer.rank(); ++at) {
-    const Symbol axis = fresh(context, function, fmt::format("c{}", at));
-    const Symbol loop = fresh(context, function, fmt::format("{}_{}", context.name(name), at));
-    const Dim extent = context.substitute(buffer.axes[at].extent, over_loops);
-    const Dim size = box[at] ? context.add(context.subtract(box[at]->hi, box[at]->lo), context.dim(1)) : extent;
-    const Dim value = box[at] ? context.add(box[at]->lo, context.dim(loop)) : context.dim(loop);
-    loops.push_back({.var = loop, .extent = size, .mark = Mark::kSerial, .body = {}});
+  for (size_t i = 0; i < buffer.rank(); ++i) {
+    const Symbol axis = fresh(context, function, fmt::format("c{}", i));
+    const Symbol loop = fresh(context, function, fmt::format("{}_{}", context.name(name), i));
+    const Dim extent = context.substitute(buffer.axes[i].extent, over_loops);
+    const Dim size = box[i] ? context.add(context.subtract(box[i]->hi, box[i]->lo), context.dim(1)) : extent;
+    const Dim value = box[i] ? context.add(box[i]->lo, context.dim(loop)) : context.dim(loop);
+    loops.push_back({.var = loop, .extent = size, .kind = LoopKind::kSerial, .body = {}});
     stage.axes.push_back({.var = axis,
-                          .extent = context.substitute(buffer.axes[at].extent, over_axes),
+                          .extent = context.substitute(buffer.axes[i].extent, over_axes),
                           .kind = AxisKind::kSpatial,
                           .value = value});
-    if (box[at]) {
-      if (prover.less_equal(context.dim(0), box[at]->lo) != Answer::kYes)
+    if (box[i]) {
+      if (prover.less_equal(context.dim(0), box[i]->lo) != Answer::kYes)
         stage.where.push_back({context.dim(-1), value});
-      if (prover.less(box[at]->hi, extent) != Answer::kYes) stage.where.push_back({value, extent});
+      if (prover.less(box[i]->hi, extent) != Answer::kYes) stage.where.push_back({value, extent});
     }
     indices.push_back(context.dim(axis));
-    over_axes[buffer.axes[at].var] = context.dim(axis);
-    over_loops[buffer.axes[at].var] = value;
+    over_axes[buffer.axes[i].var] = context.dim(axis);
+    over_loops[buffer.axes[i].var] = value;
   }
   stage.body.push_back({Store{to, indices, load(function, from, indices)}});
   return nest(std::move(loops), Stmt{std::move(stage)});

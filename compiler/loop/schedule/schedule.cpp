@@ -1,4 +1,4 @@
-// Steps: their text, and what every one of them is held to.
+// Parsing and application of steps.
 #include "compiler/loop/schedule/schedule.h"
 
 #include <fmt/format.h>
@@ -14,140 +14,150 @@
 namespace tenon::compiler::loop {
 namespace {
 
-std::string_view mark_name(Mark mark) {
-  switch (mark) {
-    case Mark::kSerial: return "serial";
-    case Mark::kParallel: return "parallel";
-    case Mark::kVector: return "vector";
-    case Mark::kUnroll: return "unroll";
+std::string_view kind_name(LoopKind kind) {
+  switch (kind) {
+    case LoopKind::kSerial: return "serial";
+    case LoopKind::kParallel: return "parallel";
+    case LoopKind::kVectorized: return "vector";
+    case LoopKind::kUnrolled: return "unroll";
   }
   return {};
 }
 
 // The arguments of a step.
-struct Words {
+struct Arguments {
   TypeContext& context;
-  std::vector<std::string_view> text;
+  std::vector<std::string_view> tokens;
 
-  size_t size() const { return text.size(); }
-  Symbol name(size_t at) const { return context.symbol(text[at]); }
-  std::vector<Symbol> names_from(size_t at) const {
+  size_t size() const { return tokens.size(); }
+  Symbol name(size_t i) const { return context.symbol(tokens[i]); }
+  std::vector<Symbol> names_from(size_t i) const {
     std::vector<Symbol> names;
-    for (; at < text.size(); ++at) names.push_back(name(at));
+    for (; i < tokens.size(); ++i) names.push_back(name(i));
     return names;
   }
-  Expected<int64_t> number(size_t at, std::string_view what) const {
+  // A positive integer; `role` names it in messages.
+  Expected<int64_t> integer(size_t i, std::string_view role) const {
     int64_t value = 0;
-    const auto [end, problem] = std::from_chars(text[at].begin(), text[at].end(), value);
-    if (problem != std::errc{} || end != text[at].end()) return error(fmt::format("'{}' is no {}", text[at], what));
-    if (value < 1) return error(fmt::format("the {} is {}, not 1 or more", what, value));
-    // Sizes that are not known are rounded up to it, within 64 bits.
-    if (value > INT32_MAX) return error(fmt::format("the {} is {}, more than {}", what, value, INT32_MAX));
+    const auto [end, problem] = std::from_chars(tokens[i].begin(), tokens[i].end(), value);
+    if (problem != std::errc{} || end != tokens[i].end())
+      return error(fmt::format("the {} must be an integer, got '{}'", role, tokens[i]));
+    if (value < 1) return error(fmt::format("the {} is {}, must be at least 1", role, value));
+    // Unknown sizes are rounded up to multiples of it, within 64 bits.
+    if (value > INT32_MAX) return error(fmt::format("the {} is {}, must be at most {}", role, value, INT32_MAX));
     return value;
   }
-  Expected<Mark> mark(size_t at) const {
-    for (Mark one : {Mark::kSerial, Mark::kParallel, Mark::kVector, Mark::kUnroll})
-      if (text[at] == mark_name(one)) return one;
-    return error(fmt::format("'{}' is no mark", text[at]), {}, "serial, parallel, vector or unroll");
+  Expected<LoopKind> loop_kind(size_t i) const {
+    for (LoopKind kind : {LoopKind::kSerial, LoopKind::kParallel, LoopKind::kVectorized, LoopKind::kUnrolled})
+      if (tokens[i] == kind_name(kind)) return kind;
+    return error(fmt::format("'{}' is not a loop kind", tokens[i]), {},
+                 "the loop kinds are serial, parallel, vector and unroll");
   }
-  // A loop, and where what is made there lies.
-  Expected<CachePlace> place(size_t at) const {
-    CachePlace place{.loop = name(at), .scope = Scope::kHeap};
-    if (text[at + 1] == "stack") place.scope = Scope::kStack;
-    else if (text[at + 1] == "registers") place.scope = Scope::kRegisters;
-    else if (text[at + 1] != "heap")
-      return error(fmt::format("nothing lies in '{}'", text[at + 1]), {}, "heap, stack or registers");
-    return place;
+  // A loop, and the storage of the buffer that is placed there.
+  Expected<CachePlacement> placement(size_t i) const {
+    CachePlacement placement{.loop = name(i), .scope = Scope::kHeap};
+    if (tokens[i + 1] == "stack") placement.scope = Scope::kStack;
+    else if (tokens[i + 1] == "registers") placement.scope = Scope::kRegisters;
+    else if (tokens[i + 1] != "heap")
+      return error(fmt::format("a buffer cannot be placed in '{}'", tokens[i + 1]), {},
+                   "expected heap, stack or registers");
+    return placement;
   }
 };
 
 struct Primitive {
-  std::string_view name, takes;
-  size_t least, most;
-  Expected<Function> (*apply)(const Words& words, Function function);
+  std::string_view name, arguments;
+  size_t least, most;  // number of arguments
+  Expected<Function> (*apply)(const Arguments& arguments, Function function);
 };
 
 constexpr Primitive kPrimitives[] = {
     {"split", "a stage, a loop and a factor", 3, 3,
-     [](const Words& words, Function function) -> Expected<Function> {
-       TENON_TRY_ASSIGN(factor, words.number(2, "factor"));
-       return split(words.context, std::move(function), words.name(0), words.name(1), *factor);
+     [](const Arguments& arguments, Function function) -> Expected<Function> {
+       TENON_TRY_ASSIGN(factor, arguments.integer(2, "factor"));
+       return split(arguments.context, std::move(function), arguments.name(0), arguments.name(1), *factor);
      }},
     {"fuse", "a stage and two loops", 3, 3,
-     [](const Words& words, Function function) {
-       return fuse(words.context, std::move(function), words.name(0), words.name(1), words.name(2));
+     [](const Arguments& arguments, Function function) {
+       return fuse(arguments.context, std::move(function), arguments.name(0), arguments.name(1), arguments.name(2));
      }},
     {"reorder", "a stage and loops", 1, 64,
-     [](const Words& words, Function function) {
-       return reorder(words.context, std::move(function), words.name(0), words.names_from(1));
+     [](const Arguments& arguments, Function function) {
+       return reorder(arguments.context, std::move(function), arguments.name(0), arguments.names_from(1));
      }},
-    {"mark", "a stage, a loop and a mark", 3, 3,
-     [](const Words& words, Function function) -> Expected<Function> {
-       TENON_TRY_ASSIGN(kind, words.mark(2));
-       return mark(words.context, std::move(function), words.name(0), words.name(1), *kind);
+    {"mark", "a stage, a loop and a loop kind", 3, 3,
+     [](const Arguments& arguments, Function function) -> Expected<Function> {
+       TENON_TRY_ASSIGN(kind, arguments.loop_kind(2));
+       return annotate(arguments.context, std::move(function), arguments.name(0), arguments.name(1), *kind);
      }},
     {"inline", "a stage", 1, 1,
-     [](const Words& words, Function function) { return inlined(words.context, std::move(function), words.name(0)); }},
-    {"compute_at", "a stage, its reader and a loop of that", 3, 3,
-     [](const Words& words, Function function) {
-       return compute_at(words.context, std::move(function), words.name(0), words.name(1), words.name(2));
+     [](const Arguments& arguments, Function function) {
+       return inlined(arguments.context, std::move(function), arguments.name(0));
+     }},
+    {"compute_at", "a stage, its reader and a loop around the reader", 3, 3,
+     [](const Arguments& arguments, Function function) {
+       return compute_at(arguments.context, std::move(function), arguments.name(0), arguments.name(1),
+                         arguments.name(2));
      }},
     {"split_init", "a stage and a loop", 2, 2,
-     [](const Words& words, Function function) {
-       return split_init(words.context, std::move(function), words.name(0), words.name(1));
+     [](const Arguments& arguments, Function function) {
+       return split_init(arguments.context, std::move(function), arguments.name(0), arguments.name(1));
      }},
-    {"cache_read", "a stage and a buffer, and maybe a loop and heap, stack or registers", 2, 4,
-     [](const Words& words, Function function) -> Expected<Function> {
-       std::optional<CachePlace> at;
-       if (words.size() == 4) {
-         TENON_TRY_ASSIGN(place, words.place(2));
-         at = *place;
+    {"cache_read", "a stage and a buffer, optionally a loop and heap, stack or registers", 2, 4,
+     [](const Arguments& arguments, Function function) -> Expected<Function> {
+       std::optional<CachePlacement> placement;
+       if (arguments.size() == 4) {
+         TENON_TRY_ASSIGN(parsed, arguments.placement(2));
+         placement = *parsed;
        }
-       return cache_read(words.context, std::move(function), words.name(0), words.name(1), at);
+       return cache_read(arguments.context, std::move(function), arguments.name(0), arguments.name(1), placement);
      }},
-    {"cache_write", "a stage, and maybe a loop and heap, stack or registers", 1, 3,
-     [](const Words& words, Function function) -> Expected<Function> {
-       std::optional<CachePlace> at;
-       if (words.size() == 3) {
-         TENON_TRY_ASSIGN(place, words.place(1));
-         at = *place;
+    {"cache_write", "a stage, optionally a loop and heap, stack or registers", 1, 3,
+     [](const Arguments& arguments, Function function) -> Expected<Function> {
+       std::optional<CachePlacement> placement;
+       if (arguments.size() == 3) {
+         TENON_TRY_ASSIGN(parsed, arguments.placement(1));
+         placement = *parsed;
        }
-       return cache_write(words.context, std::move(function), words.name(0), at);
+       return cache_write(arguments.context, std::move(function), arguments.name(0), placement);
      }},
     {"store_at", "a stage, a buffer, a loop and heap, stack or registers", 4, 4,
-     [](const Words& words, Function function) -> Expected<Function> {
-       TENON_TRY_ASSIGN(place, words.place(2));
-       return store_at(words.context, std::move(function), words.name(0), words.name(1), *place);
+     [](const Arguments& arguments, Function function) -> Expected<Function> {
+       TENON_TRY_ASSIGN(placement, arguments.placement(2));
+       return store_at(arguments.context, std::move(function), arguments.name(0), arguments.name(1), *placement);
      }},
     {"rfactor", "a stage and a loop", 2, 2,
-     [](const Words& words, Function function) {
-       return rfactor(words.context, std::move(function), words.name(0), words.name(1));
+     [](const Arguments& arguments, Function function) {
+       return rfactor(arguments.context, std::move(function), arguments.name(0), arguments.name(1));
      }},
-    {"pad", "a stage, an axis of it and a number", 3, 3,
-     [](const Words& words, Function function) -> Expected<Function> {
-       TENON_TRY_ASSIGN(multiple, words.number(2, "number"));
-       return pad(words.context, std::move(function), words.name(0), words.name(1), *multiple);
+    {"pad", "a stage, an axis of it and a multiple", 3, 3,
+     [](const Arguments& arguments, Function function) -> Expected<Function> {
+       TENON_TRY_ASSIGN(multiple, arguments.integer(2, "multiple"));
+       return pad(arguments.context, std::move(function), arguments.name(0), arguments.name(1), *multiple);
      }},
     {"partition", "a stage and a loop", 2, 2,
-     [](const Words& words, Function function) {
-       return partition(words.context, std::move(function), words.name(0), words.name(1));
+     [](const Arguments& arguments, Function function) {
+       return partition(arguments.context, std::move(function), arguments.name(0), arguments.name(1));
      }},
     {"hfuse", "a stage and a loop, twice", 4, 4,
-     [](const Words& words, Function function) {
-       return hfuse(words.context, std::move(function), words.name(0), words.name(1), words.name(2), words.name(3));
+     [](const Arguments& arguments, Function function) {
+       return hfuse(arguments.context, std::move(function), arguments.name(0), arguments.name(1), arguments.name(2),
+                    arguments.name(3));
      }},
-    {"fold_storage", "a stage, a buffer, a loop and a number", 4, 4,
-     [](const Words& words, Function function) -> Expected<Function> {
-       TENON_TRY_ASSIGN(elements, words.number(3, "number"));
-       return fold_storage(words.context, std::move(function), words.name(0), words.name(1), words.name(2), *elements);
+    {"fold_storage", "a stage, a buffer, a loop and a number of elements", 4, 4,
+     [](const Arguments& arguments, Function function) -> Expected<Function> {
+       TENON_TRY_ASSIGN(elements, arguments.integer(3, "number of elements"));
+       return fold_storage(arguments.context, std::move(function), arguments.name(0), arguments.name(1),
+                           arguments.name(2), *elements);
      }},
     {"pipeline", "a stage and a loop", 2, 2,
-     [](const Words& words, Function function) {
-       return pipeline(words.context, std::move(function), words.name(0), words.name(1));
+     [](const Arguments& arguments, Function function) {
+       return pipeline(arguments.context, std::move(function), arguments.name(0), arguments.name(1));
      }},
     {"tensorize", "a stage, a loop and an instruction", 3, 3,
-     [](const Words& words, Function function) {
-       return tensorize(words.context, std::move(function), words.name(0), words.name(1), words.name(2));
+     [](const Arguments& arguments, Function function) {
+       return tensorize(arguments.context, std::move(function), arguments.name(0), arguments.name(1),
+                        arguments.name(2));
      }},
 };
 
@@ -158,17 +168,18 @@ std::string_view trim(std::string_view text) {
 }
 
 Expected<Function> rewritten(TypeContext& context, const Function& function, std::string_view primitive,
-                             const Words& words) {
+                             const Arguments& arguments) {
   const auto* found = std::ranges::find(kPrimitives, primitive, &Primitive::name);
   if (found == std::end(kPrimitives)) {
     std::string names;
-    for (const Primitive& one : kPrimitives) names += fmt::format("{}{}", names.empty() ? "" : ", ", one.name);
-    return error(fmt::format("there is no primitive '{}'", primitive), {}, names);
+    for (const Primitive& other : kPrimitives) names += fmt::format("{}{}", names.empty() ? "" : ", ", other.name);
+    return error(fmt::format("there is no primitive '{}'", primitive), {}, fmt::format("the primitives are {}", names));
   }
-  const bool pairs = found->least + 2 == found->most;  // a loop comes with where
-  if (words.size() < found->least || words.size() > found->most || (pairs && words.size() == found->least + 1))
-    return error(fmt::format("'{}' takes {}", primitive, found->takes));
-  TENON_TRY_ASSIGN(result, found->apply(words, function));
+  const bool pairs = found->least + 2 == found->most;  // a loop needs a storage
+  if (arguments.size() < found->least || arguments.size() > found->most ||
+      (pairs && arguments.size() == found->least + 1))
+    return error(fmt::format("'{}' requires {}", primitive, found->arguments));
+  TENON_TRY_ASSIGN(result, found->apply(arguments, function));
   TENON_TRY(verify(context, *result));
   return result;
 }
@@ -179,25 +190,25 @@ Status Schedule::apply(std::string_view step) {
   const std::string_view text = trim(step);
   const size_t open = text.find('(');
   if (open == std::string_view::npos || !text.ends_with(')'))
-    return error("a step is a name with arguments, as split(dot, i, 8)", std::string(text));
+    return error("a step must be a name with arguments, as split(dot, i, 8)", std::string(text));
   const std::string_view primitive = trim(text.substr(0, open));
-  Words words{.context = context_, .text = {}};
-  std::string_view rest = text.substr(open + 1, text.size() - open - 2);
-  std::string written(primitive);
-  while (!rest.empty()) {
-    const size_t comma = rest.find(',');
-    words.text.push_back(trim(rest.substr(0, comma)));
-    written += fmt::format("{}{}", words.size() == 1 ? "(" : ", ", words.text.back());
-    rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(comma + 1);
+  Arguments arguments{.context = context_, .tokens = {}};
+  std::string_view remaining = text.substr(open + 1, text.size() - open - 2);
+  std::string normalized(primitive);
+  while (!remaining.empty()) {
+    const size_t comma = remaining.find(',');
+    arguments.tokens.push_back(trim(remaining.substr(0, comma)));
+    normalized += fmt::format("{}{}", arguments.size() == 1 ? "(" : ", ", arguments.tokens.back());
+    remaining = comma == std::string_view::npos ? std::string_view{} : remaining.substr(comma + 1);
   }
-  auto result = rewritten(context_, function_, primitive, words);
+  auto result = rewritten(context_, function_, primitive, arguments);
   if (!result) return error(result.error().what, std::string(text), result.error().help);
   function_ = std::move(*result);
-  steps_.push_back(written + ")");
+  steps_.push_back(normalized + ")");
   return {};
 }
 
-std::string_view Schedule::name(Mark mark) { return mark_name(mark); }
+std::string_view Schedule::name(LoopKind kind) { return kind_name(kind); }
 
 Status Schedule::step(std::string_view primitive, const std::vector<Symbol>& names, std::string_view last) {
   std::string text = fmt::format("{}(", primitive);

@@ -1,35 +1,35 @@
-// Schedules: a loop function rewritten step by step, each step checked.
+// Schedules: sequences of checked steps that rewrite a loop function.
 //
-// A step either keeps what the function computes, bit for bit but for the order in which floats are reduced (and the
-// sign of a zero that padding is added to), or is refused with the reason and leaves the function as it was. Loops are
-// named by a stage inside them and their variable; a step is a line of text, and a schedule is their list: applied to
-// the same function, it gives the same result. S, T are stages, I, J loops around S, %B is a buffer, written B.
+// A step either preserves the function's results, bit for bit except for the order in which floats are reduced (and the
+// sign of a zero to which padding is added), or is refused with the reason and leaves the function unchanged. A loop is
+// named by a stage inside it and its variable; a step is a line of text, and a schedule is a list of steps: applied to
+// equal functions, it gives equal results. S, T are stages, I, J loops around S, B stands for the buffer %B.
 //
-//   split(S, I, 8)              I -> I0 (outer), I1 (inner, 8 points). Where 8 may not divide the size, what is inside
-//                               is guarded.
-//   fuse(S, I, J)               J, alone in I, and I become one loop I_J.
-//   reorder(S, I, J, ...)       these loops take each other's places, so that they stand in this order from the
-//                               outside in.
-//   mark(S, I, parallel)        or vector, unroll, serial. Iterations of parallel and vector loops do not depend on
-//                               each other; vector and unroll ones are of a constant number.
-//   inline(S)                   what S computes is computed where it is read; its buffer goes.
-//   compute_at(S, T, I)         S moves into the loop I of T, which reads what S computes, cut to what an iteration
-//                               reads.
-//   split_init(S, I)            the start of a reduction becomes a stage of its own, S_init, in front of I.
-//   cache_read(S, B)            S reads a copy of B, B_S, which a stage of that name makes before it; with a loop,
-//   cache_read(S, B, I, stack)  of what an iteration of I reads, there; registers, stack or heap says where it lies.
-//   cache_write(S)              S writes a buffer of its own, S_cache, which a stage of that name copies to where it
-//   cache_write(S, I, stack)    belongs; with a loop, what an iteration of I writes, there.
-//   store_at(S, B, I, stack)    the buffer B is made anew in each iteration of I and holds what that one uses.
-//   rfactor(S, I)               each iteration of I, a loop of a reduction, sums up on its own, in S_rf; S adds those.
-//   pad(S, A, 8)                the axis A of S gets a size that is a multiple of 8, and guards of it go. Points that
-//                               are new write zeros, or leave a reduction as it is.
-//   partition(S, I)             I is cut in two where guards inside begin to matter: S and S_tail (and before, S_head).
-//   hfuse(S, I, T, J)           the loops I and J, behind each other, become one loop I_J that runs I's iterations,
-//                               then J's.
-//   fold_storage(S, B, I, 3)    B holds the last 3 elements along the axis that I walks along, in the loop I of S.
-//   pipeline(S, I)              S, the first in the loop I, runs one iteration ahead of the rest; its buffer doubles.
-//   tensorize(S, I, dot4)       the loops from I inwards and S become a declared instruction (instructions.h).
+//   split(S, I, 8)              I -> I0 (outer), I1 (inner, 8 points). If 8 may not divide the size, the stages inside
+//                               get guards.
+//   fuse(S, I, J)               I and J, the only statement in I, become one loop I_J.
+//   reorder(S, I, J, ...)       permutes these loops, so that they are nested in this order, the first outermost.
+//   mark(S, I, parallel)        sets the loop kind: parallel, vector, unroll or serial. Iterations of parallel and
+//                               vector loops are independent; vector and unroll loops have a constant extent.
+//   inline(S)                   the values of S are computed where they are read; its buffer is removed.
+//   compute_at(S, T, I)         S moves into the loop I of T, which reads its results, and computes only the elements
+//                               that an iteration reads.
+//   split_init(S, I)            the init of a reduction becomes a separate stage S_init before I.
+//   cache_read(S, B)            S reads a copy of B, B_S, which a stage of that name computes before S; with a loop,
+//   cache_read(S, B, I, stack)  inside I, a copy of the elements that an iteration reads, in registers, stack or heap.
+//   cache_write(S)              S writes a new buffer S_cache, which a stage of that name copies to the original one;
+//   cache_write(S, I, stack)    with a loop, inside I, a buffer of the elements that an iteration writes.
+//   store_at(S, B, I, stack)    B is allocated in each iteration of I and holds the elements that the iteration uses.
+//   rfactor(S, I)               each iteration of I, a loop of a reduction, computes a partial result in S_rf; S
+//                               combines them.
+//   pad(S, A, 8)                the size of the axis A of S is rounded up to a multiple of 8, which removes guards of
+//                               it. New points write zeros, or do not change a reduction.
+//   partition(S, I)             I is split where guards inside begin to fail: S and S_tail (and S_head before them).
+//   hfuse(S, I, T, J)           the consecutive loops I and J become one loop I_J that runs I's iterations, then J's.
+//   fold_storage(S, B, I, 3)    B holds only the last 3 elements along the axis that the loop I of S traverses.
+//   pipeline(S, I)              S, the first statement in the loop I, runs one iteration ahead of the remaining ones;
+//                               its buffer is doubled.
+//   tensorize(S, I, dot4)       the loops from I inwards, with S, become a declared instruction (instructions.h).
 //
 // (The primitives are those of Halide and TVM: Ragan-Kelley et al., "Halide", PLDI 2013; Chen et al., "TVM", OSDI 2018;
 // stages as units of rewriting: Feng et al., "TensorIR", ASPLOS 2023; hfuse and partition as operation splitting:
@@ -51,13 +51,13 @@ class Schedule {
 
   const Function& function() const { return function_; }
   Function take() && { return std::move(function_); }
-  // As they are written: "split(dot, i, 8)".
+  // The applied steps in text form: "split(dot, i, 8)".
   const std::vector<std::string>& steps() const { return steps_; }
 
   Status apply(std::string_view step);
-  // Each of them, up to the first that is refused.
+  // Applies the steps up to the first one that is refused.
   Status apply(const std::vector<std::string>& steps);
-  // The steps on loops, from code.
+  // Steps on loops, for callers in code.
   Status split(Symbol stage, Symbol loop, int64_t factor) {
     return step("split", {stage, loop}, std::to_string(factor));
   }
@@ -66,11 +66,11 @@ class Schedule {
     loops.insert(loops.begin(), stage);
     return step("reorder", loops);
   }
-  Status mark(Symbol stage, Symbol loop, Mark mark) { return step("mark", {stage, loop}, name(mark)); }
+  Status annotate(Symbol stage, Symbol loop, LoopKind kind) { return step("mark", {stage, loop}, name(kind)); }
   Status split_init(Symbol stage, Symbol loop) { return step("split_init", {stage, loop}); }
 
  private:
-  static std::string_view name(Mark mark);
+  static std::string_view name(LoopKind kind);
   Status step(std::string_view primitive, const std::vector<Symbol>& names, std::string_view last = {});
 
   TypeContext& context_;

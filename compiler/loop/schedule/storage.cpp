@@ -1,4 +1,4 @@
-// Primitives on where buffers are made and how much of them is kept: store_at, fold_storage.
+// Primitives that place and shrink buffers: store_at, fold_storage.
 #include "compiler/loop/schedule/storage.h"
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 namespace tenon::compiler::loop {
 namespace {
 
-// Whether all of the box `inner` that lies in the buffer lies in the box `outer`.
+// Whether the box `outer` contains every element of the box `inner` that is inside the buffer.
 bool holds(TypeContext& context, const Buffer& buffer, const Box& outer, const Box& inner) {
   const DimProver prover(context);
   for (size_t i = 0; i < outer.size(); ++i) {
@@ -25,65 +25,65 @@ bool holds(TypeContext& context, const Buffer& buffer, const Box& outer, const B
   return true;
 }
 
-// Whether every point of a stage writes the buffer, at the latest when its reduction begins.
+// Whether every point of a stage writes the buffer unconditionally, or its reduction's init does.
 bool writes_always(const Stage& stage, BufferId buffer) {
   for (const Body* body : {&stage.init, &stage.body}) {
     for (const Stmt& stmt : *body) {
       bool writes = false;
-      for_each_own_access(stmt, [&](const Access& access) { writes |= access.writes && access.buffer == buffer; });
+      for_each_direct_access(stmt, [&](const Access& access) { writes |= access.writes && access.buffer == buffer; });
       if (writes) return true;
     }
   }
   return false;
 }
 
-// The loop that a buffer is to be made in, and what is around it.
+// The loop in which a buffer is to be allocated.
 struct Target {
   const Path& path;
-  size_t at = 0;
-  std::set<Symbol> outside;  // variables
+  size_t step = 0;
+  std::set<Symbol> outside;  // the variables of the loops up to this one, and the function's dims
   BufferId buffer{};
   std::string shown, name;  // of the buffer and the loop
 
-  For& loop() const { return path.loop_at(at); }
+  For& loop() const { return path.loop_at(step); }
 };
 
-// Whether an earlier stage wrote all that `use` reads, in the same iteration.
+// Whether an earlier stage wrote all elements that `use` reads, in the same iteration.
 bool written_before(TypeContext& context, const Function& function, const Target& target, const std::vector<Use>& uses,
                     const Use& use) {
   return std::any_of(uses.data(), &use, [&](const Use& writer) {
     if (!writer.writes || !writer.stage || writer.stage == use.stage || !writes_always(*writer.stage, target.buffer))
       return false;
-    size_t common = 0, shared = 0;  // statements around both, and loops among them
-    while (writer.at[common] == use.at[common]) {
-      shared += std::holds_alternative<For>((*use.at[common].first)[use.at[common].second].form);
+    size_t common = 0, shared = 0;  // enclosing statements of both, and loops among them
+    while (writer.steps[common] == use.steps[common]) {
+      shared += std::holds_alternative<For>((*use.steps[common].first)[use.steps[common].second].form);
       ++common;
     }
-    if (writer.at[common].first != use.at[common].first || !fills_box(context, writer, shared, use.stage->where))
+    if (writer.steps[common].first != use.steps[common].first || !fills_box(context, writer, shared, use.stage->where))
       return false;
-    std::set<Symbol> known = target.outside;
-    for (size_t k = 0; k < shared; ++k) known.insert(use.loops[k]->var);
+    std::set<Symbol> outside = target.outside;
+    for (size_t k = 0; k < shared; ++k) outside.insert(use.loops[k]->var);
     return holds(context, function.buffer(target.buffer),
-                 box_of(context, function, target.buffer, writer, shared, known),
-                 box_of(context, function, target.buffer, use, shared, known));
+                 box_of(context, function, target.buffer, writer, shared, outside),
+                 box_of(context, function, target.buffer, use, shared, outside));
   });
 }
 
-// Each iteration reads what it wrote itself.
-Status reads_its_own(TypeContext& context, const Function& function, const Target& target,
-                     const std::vector<Use>& uses) {
+// Whether each iteration of the loop reads only elements that it wrote itself.
+Status iterations_are_self_contained(TypeContext& context, const Function& function, const Target& target,
+                                     const std::vector<Use>& uses) {
   const std::set<Symbol> dims(function.dims.begin(), function.dims.end());
   for (const Use& use : uses) {
     if (!use.stage) return error(fmt::format("{} is used by an if, a let or a library", target.shown));
     for (const Axis& axis : use.stage->axes) {
-      bool goes_on = false;
+      bool continues = false;
       for_each_variable(axis.value,
-                        [&](Symbol var) { goes_on |= target.outside.contains(var) && !dims.contains(var); });
-      if (use.writes && goes_on && (axis.kind == AxisKind::kReduce || axis.kind == AxisKind::kScan))
-        return error(fmt::format("'{}' of the stage '{}' goes on from one iteration of '{}' to the next",
+                        [&](Symbol var) { continues |= target.outside.contains(var) && !dims.contains(var); });
+      if (use.writes && continues && (axis.kind == AxisKind::kReduce || axis.kind == AxisKind::kScan))
+        return error(fmt::format("'{}' of the stage '{}' continues from one iteration of '{}' to the next",
                                  context.name(axis.var), context.name(use.stage->name), target.name));
     }
-    // A reduction reads what its own start wrote.
+    // A reduction reads the element that its init wrote.
     const bool begins = std::ranges::all_of(use.stage->axes, [&](const Axis& axis) {
       return axis.kind != AxisKind::kReduce || begins_at_zero(context, axis, use.loops);
     });
@@ -98,7 +98,7 @@ Status reads_its_own(TypeContext& context, const Function& function, const Targe
   return {};
 }
 
-// The buffer shrinks to the box that the uses take, whose begin is the result.
+// Shrinks the buffer to the box of the uses; returns the box's first indices.
 Expected<Dims> shrink(TypeContext& context, Function& function, const Target& target, const std::vector<Use>& uses,
                       Scope scope) {
   const std::set<Symbol> dims(function.dims.begin(), function.dims.end());
@@ -114,7 +114,7 @@ Expected<Dims> shrink(TypeContext& context, Function& function, const Target& ta
       if (size.valid() && only_mentions(size, dims) && smaller) axis.extent = size, begins[i] = box[i]->lo;
     }
     if (scope != Scope::kHeap && !axis.extent.constant())
-      return error(fmt::format("{} cannot lie {}: its size {} is no constant", target.shown,
+      return error(fmt::format("{} cannot be placed {}: its size {} is not a constant", target.shown,
                                scope == Scope::kStack ? "on the stack" : "in registers", context.str(axis.extent)));
   }
   return begins;
@@ -125,19 +125,20 @@ Expected<Dims> shrink(TypeContext& context, Function& function, const Target& ta
 Expected<Function> store_in_loop(TypeContext& context, Function function, BufferId buffer, Symbol stage, Symbol loop,
                                  Scope scope) {
   TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
-  TENON_TRY_ASSIGN(at, find_loop(context, *path, loop));
+  TENON_TRY_ASSIGN(step, find_loop(context, *path, loop));
   const Target target{.path = *path,
-                      .at = *at,
-                      .outside = outside_variables(function, *path, *at),
+                      .step = *step,
+                      .outside = outside_variables(function, *path, *step),
                       .buffer = buffer,
                       .shown = local(context, function, buffer),
                       .name = std::string(context.name(loop))};
-  const bool made_outside =
-      std::any_of(path->steps.begin(), path->steps.begin() + static_cast<ptrdiff_t>(*at), [&](const Path::Step& step) {
-        const auto* alloc = std::get_if<Alloc>(&step.stmt().form);
-        return alloc && alloc->buffer == buffer;
-      });
-  if (!made_outside) return error(fmt::format("{} is not made outside of the loop '{}'", target.shown, target.name));
+  const bool allocated_outside = std::any_of(path->steps.begin(), path->steps.begin() + static_cast<ptrdiff_t>(*step),
+                                             [&](const Path::Step& outer) {
+                                               const auto* alloc = std::get_if<Alloc>(&outer.stmt().form);
+                                               return alloc && alloc->buffer == buffer;
+                                             });
+  if (!allocated_outside)
+    return error(fmt::format("{} is not allocated outside of the loop '{}'", target.shown, target.name));
   Body& body = target.loop().body;
   const std::vector<Use> uses = uses_of(context, body, buffer);
   if (uses.empty()) return error(fmt::format("{} is not used in the loop '{}'", target.shown, target.name));
@@ -148,19 +149,19 @@ Expected<Function> store_in_loop(TypeContext& context, Function function, Buffer
       return error(
           fmt::format("{} is ragged: its size {} depends on an index", target.shown, context.str(axis.extent)));
   }
-  TENON_TRY(reads_its_own(context, function, target, uses));
+  TENON_TRY(iterations_are_self_contained(context, function, target, uses));
   TENON_TRY_ASSIGN(begins, shrink(context, function, target, uses, scope));
-  const std::vector<const For*> around = loops_up_to(*path, *at);
+  const std::vector<const For*> loops = loops_up_to(*path, *step);
   for (Stmt& stmt : body) {
-    for_each_stage(stmt, [&](Stage& one) {
-      if (std::ranges::none_of(uses, [&](const Use& use) { return use.stage == &one; })) return;
+    for_each_stage(stmt, [&](Stage& user) {
+      if (std::ranges::none_of(uses, [&](const Use& use) { return use.stage == &user; })) return;
       std::map<Symbol, Dim> values;
-      for (size_t k = 0; k < around.size(); ++k) {
-        if (!mentions(*begins, around[k]->var)) continue;
-        const Symbol axis = axis_of_loop(context, function, one, std::span(around).first(k + 1), AxisKind::kGiven);
-        values[around[k]->var] = context.dim(axis);
+      for (size_t k = 0; k < loops.size(); ++k) {
+        if (!mentions(*begins, loops[k]->var)) continue;
+        const Symbol axis = axis_of_loop(context, function, user, std::span(loops).first(k + 1), AxisKind::kGiven);
+        values[loops[k]->var] = context.dim(axis);
       }
-      for_each_index(one, buffer, [&](size_t i, Dim& dim) {
+      for_each_index(user, buffer, [&](size_t i, Dim& dim) {
         dim = context.subtract(dim, context.substitute((*begins)[i], values));
       });
     });
@@ -168,7 +169,7 @@ Expected<Function> store_in_loop(TypeContext& context, Function function, Buffer
   Alloc alloc{.buffer = buffer, .scope = scope, .body = std::move(body)};
   body.clear();
   body.push_back({std::move(alloc)});
-  remove_alloc(function, buffer);  // the outer one, which is found first
+  remove_alloc(function, buffer);  // of the two Allocs the outer one, which is found first
   return function;
 }
 
@@ -178,21 +179,22 @@ Expected<BufferId> find_buffer(const TypeContext& context, const Function& funct
   return error(fmt::format("there is no buffer %{}", context.name(name)));
 }
 
-Expected<Function> store_at(TypeContext& context, Function function, Symbol stage, Symbol buffer, CachePlace place) {
+Expected<Function> store_at(TypeContext& context, Function function, Symbol stage, Symbol buffer,
+                            CachePlacement placement) {
   TENON_TRY_ASSIGN(id, find_buffer(context, function, buffer));
-  return store_in_loop(context, std::move(function), *id, stage, place.loop, place.scope);
+  return store_in_loop(context, std::move(function), *id, stage, placement.loop, placement.scope);
 }
 
 namespace {
 
-// Elements of an index that live at a time: from stride*loop + first on, as many as `elements`.
+// The indices that are live at a time: `elements` of them, starting at stride*loop + first.
 struct Window {
   size_t axis = 0;
   int64_t stride = 0;
   Dim first;
 };
 
-// The first index of which the iterations use windows that move on.
+// The first axis on which the iterations use sliding windows.
 std::optional<Window> find_window(TypeContext& context, const std::vector<Use>& uses, Symbol loop, size_t rank,
                                   int64_t elements) {
   for (size_t axis = 0; axis < rank; ++axis) {
@@ -225,8 +227,7 @@ std::optional<Window> find_window(TypeContext& context, const std::vector<Use>& 
   return std::nullopt;
 }
 
-// Whether a use in front of the loop, or behind it, is of elements that its first, or its last, iteration finds or
-// leaves.
+// Whether a use before (or after) the loop accesses only elements of the window of its first (or last) iteration.
 bool in_window(TypeContext& context, const Use& use, const Window& window, const For& loop, bool before,
                int64_t elements) {
   const Dim iteration = before ? context.dim(0) : context.subtract(loop.extent, context.dim(1));
@@ -243,64 +244,65 @@ bool in_window(TypeContext& context, const Use& use, const Window& window, const
 Expected<Function> fold_storage(TypeContext& context, Function function, Symbol stage, Symbol buffer, Symbol loop,
                                 int64_t elements) {
   TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
-  TENON_TRY_ASSIGN(at, find_loop(context, *path, loop));
+  TENON_TRY_ASSIGN(loop_step, find_loop(context, *path, loop));
   TENON_TRY_ASSIGN(id, find_buffer(context, function, buffer));
   const std::string shown = local(context, function, *id), name(context.name(loop));
-  size_t made = 0;
-  while (made < *at) {
-    const auto* alloc = std::get_if<Alloc>(&path->steps[made].stmt().form);
+  size_t alloc_step = 0;
+  while (alloc_step < *loop_step) {
+    const auto* alloc = std::get_if<Alloc>(&path->steps[alloc_step].stmt().form);
     if (alloc && alloc->buffer == *id) break;
-    ++made;
+    ++alloc_step;
   }
-  if (made == *at) return error(fmt::format("{} is not made outside of the loop '{}'", shown, name));
-  for (size_t step = made + 1; step < *at; ++step) {
+  if (alloc_step == *loop_step) return error(fmt::format("{} is not allocated outside of the loop '{}'", shown, name));
+  for (size_t step = alloc_step + 1; step < *loop_step; ++step) {
     if (!std::holds_alternative<Alloc>(path->steps[step].stmt().form))
-      return error(fmt::format("more than buffers stand between {} and the loop '{}'", shown, name));
+      return error(fmt::format("statements other than allocations are between {} and the loop '{}'", shown, name));
   }
-  const For& target = path->loop_at(*at);
-  const std::vector<Use> inside = uses_of(context, path->loop_at(*at).body, *id);
-  const std::vector<Use> all = uses_of(context, function.body, *id);
-  for (const Use& use : all) {
+  const For& target = path->loop_at(*loop_step);
+  const std::vector<Use> inside = uses_of(context, path->loop_at(*loop_step).body, *id);
+  const std::vector<Use> uses = uses_of(context, function.body, *id);
+  for (const Use& use : uses) {
     if (!use.stage || !use.sizes.empty())
       return error(fmt::format("{} is used by an if, a let, a library or an instruction", shown));
   }
   const auto window = find_window(context, inside, loop, function.buffer(*id).rank(), elements);
   if (!window)
-    return error(fmt::format("an iteration of '{}' is not seen to use {} elements of {} or less, further on in each",
-                             name, elements, shown));
+    return error(fmt::format(
+        "cannot prove that each iteration of '{}' uses a window of at most {} elements of {}, which slides forward",
+        name, elements, shown));
   for (const BufferAxis& axis : function.buffer(*id).axes) {
     if (mentions({&axis.extent, 1}, function.buffer(*id).axes[window->axis].var))
       return error(fmt::format("{} is ragged: its size {} depends on an index", shown, context.str(axis.extent)));
   }
   bool before = true;
-  for (const Use& use : all) {
-    const bool in_loop = std::ranges::any_of(use.loops, [&](const For* one) { return one == &target; });
+  for (const Use& use : uses) {
+    const bool in_loop = std::ranges::any_of(use.loops, [&](const For* enclosing) { return enclosing == &target; });
     if (in_loop) before = false;
     else if (!in_window(context, use, *window, target, before, elements))
-      return error(fmt::format("the stage '{}' uses elements of {} that are gone {} the loop '{}'",
-                               context.name(use.stage->name), shown, before ? "in" : "behind", name));
+      return error(fmt::format("the stage '{}' uses elements of {} that are not live {} the loop '{}'",
+                               context.name(use.stage->name), shown, before ? "in" : "after", name));
   }
-  // Axes that walk along the index are scans from now on: their order says which element is meant.
+  // Axes along the folded index become scans: their order determines which element an index refers to.
   Status status;
   std::set<const Stage*> stages;
-  for (const Use& use : all) stages.insert(use.stage);
+  for (const Use& use : uses) stages.insert(use.stage);
   for (Stmt& stmt : function.body) {
-    for_each_stage(stmt, [&](Stage& one) {
-      if (!stages.contains(&one)) return;
-      for_each_access(one, [&](const Access& access) {
+    for_each_stage(stmt, [&](Stage& user) {
+      if (!stages.contains(&user)) return;
+      for_each_access(user, [&](const Access& access) {
         if (!access.writes || access.buffer != *id || access.indices[window->axis].constant()) return;
-        bool walks = false;
-        for (Axis& axis : one.axes) {
-          const auto own = own_index({access.indices[window->axis]}, axis.var);
-          if (!own || own->fold != 0 || (axis.kind != AxisKind::kSpatial && axis.kind != AxisKind::kScan)) continue;
+        bool has_scan = false;
+        for (Axis& axis : user.axes) {
+          const auto index = offset_index({access.indices[window->axis]}, axis.var);
+          if (!index || index->fold != 0 || (axis.kind != AxisKind::kSpatial && axis.kind != AxisKind::kScan)) continue;
           axis.kind = AxisKind::kScan;
-          walks = true;
+          has_scan = true;
         }
-        if (!walks)
-          status = error(fmt::format("the stage '{}' writes {} at {}, which is no axis of it", context.name(one.name),
-                                     shown, context.str(access.indices[window->axis])));
+        if (!has_scan)
+          status = error(fmt::format("the stage '{}' writes {} at {}, which is not an axis of the stage",
+                                     context.name(user.name), shown, context.str(access.indices[window->axis])));
       });
-      for_each_index(one, *id, [&](size_t i, Dim& dim) {
+      for_each_index(user, *id, [&](size_t i, Dim& dim) {
         if (i == window->axis) dim = context.modulo(dim, context.dim(elements));
       });
     });

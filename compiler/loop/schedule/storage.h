@@ -1,4 +1,4 @@
-// Where buffers are made, and how much of them is kept.
+// Placement of buffers in loops.
 #pragma once
 
 #include "compiler/loop/schedule/region.h"
@@ -6,7 +6,7 @@
 namespace tenon::compiler::loop {
 
 Expected<BufferId> find_buffer(const TypeContext& context, const Function& function, Symbol name);
-// The buffer is made in the loop of the stage, and holds what one iteration uses of it.
+// Allocates the buffer in the loop of the stage; it then holds the elements that one iteration uses.
 Expected<Function> store_in_loop(TypeContext& context, Function function, BufferId buffer, Symbol stage, Symbol loop,
                                  Scope scope);
 

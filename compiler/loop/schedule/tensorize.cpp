@@ -1,4 +1,4 @@
-// The primitive tensorize: a loop nest becomes a declared instruction.
+// The primitive tensorize: replaces a loop nest by a declared instruction.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -21,23 +21,25 @@ struct Nest {
   const Store* store = nullptr;
 };
 
-// From a statement inwards; the reason where it is something else.
-Expected<Nest> nest_of(const TypeContext& context, const Stmt& stmt, std::string_view what) {
+// The nest that starts at a statement, or the reason why the statement is not such a nest; `subject` names it in
+// messages.
+Expected<Nest> nest_of(const TypeContext& context, const Stmt& stmt, std::string_view subject) {
   Nest nest;
-  const Stmt* at = &stmt;
-  while (const auto* loop = std::get_if<For>(&at->form)) {
+  const Stmt* inner = &stmt;
+  while (const auto* loop = std::get_if<For>(&inner->form)) {
     if (!loop->extent.constant())
-      return error(fmt::format("the size of '{}' in {} is no constant", context.name(loop->var), what));
+      return error(fmt::format("the size of '{}' in {} is not a constant", context.name(loop->var), subject));
     if (loop->body.size() != 1)
-      return error(fmt::format("the loop '{}' in {} holds more than one statement", context.name(loop->var), what));
+      return error(
+          fmt::format("the loop '{}' in {} contains more than one statement", context.name(loop->var), subject));
     nest.loops.push_back(loop);
-    at = &loop->body.front();
+    inner = &loop->body.front();
   }
-  nest.stage = std::get_if<Stage>(&at->form);
-  if (!nest.stage) return error(fmt::format("{} is not one stage in loops", what));
+  nest.stage = std::get_if<Stage>(&inner->form);
+  if (!nest.stage) return error(fmt::format("{} is not a single stage in loops", subject));
   if (!nest.stage->init.empty())
     return error(fmt::format("the stage '{}' has an init", context.name(nest.stage->name)), {},
-                 "split it off with split_init");
+                 "separate it with split_init");
   nest.store = nest.stage->body.size() == 1 ? std::get_if<Store>(&nest.stage->body[0].form) : nullptr;
   if (!nest.store)
     return error(fmt::format("the stage '{}' is more than one assignment", context.name(nest.stage->name)));
@@ -50,7 +52,7 @@ std::map<Symbol, Dim> axis_values(const Stage& stage) {
   return values;
 }
 
-// Compares the nest with the declared one, whose loops stand for loops of the nest.
+// Compares the nest with the declared one, whose loops correspond to loops of the nest.
 class Matcher {
  public:
   Matcher(TypeContext& context, const Function& function, const Nest& nest, const Function& declared, const Nest& other)
@@ -59,7 +61,7 @@ class Matcher {
     over_ = axis_values(*nest.stage);
   }
 
-  // loops[i] of the nest is loop i of the declaration.
+  // loops[i] of the nest corresponds to loop i of the declaration.
   bool match(const std::vector<const For*>& loops) {
     operands_.clear(), matched_ = 0, mismatch_.clear();
     std::map<Symbol, Dim> renamed;
@@ -72,14 +74,14 @@ class Matcher {
   }
   size_t matched() const { return matched_; }
   const std::string& mismatch() const { return mismatch_; }
-  // The block that an operand of the declaration is; over the axes of the stage.
+  // The block for each operand of the declaration, over the axes of the stage.
   const std::map<BufferId, Operand>& operands() const { return operands_; }
 
  private:
   bool fail(const Expr& mine, const Expr& theirs) {
     if (mismatch_.empty())
-      mismatch_ = fmt::format("{} stands where it has {}", print(context_, function_, mine),
-                              print(context_, declared_, theirs));
+      mismatch_ =
+          fmt::format("found {} where it has {}", print(context_, function_, mine), print(context_, declared_, theirs));
     return false;
   }
   bool same(const Expr& mine, const Expr& theirs) {
@@ -122,7 +124,7 @@ class Matcher {
   bool same(const Convert& a, const Convert& b, const Expr&, const Expr&) { return same(a.value, b.value); }
   bool same(const LetIndex&, const LetIndex&, const Expr& mine, const Expr& theirs) { return fail(mine, theirs); }
   bool same(const Load& a, const Load& b, const Expr& mine, const Expr& theirs) {
-    // What of an index the loops of the nest make up is an index of the operand, in the same order.
+    // The part of an index that depends on the loops of the nest is an index of the operand, in the same order.
     Operand operand{.buffer = a.buffer, .parts = {}};
     size_t next = 0;
     for (Dim index : a.indices) {
@@ -151,16 +153,16 @@ class Matcher {
   std::map<Symbol, Dim> zero_, over_, renamed_;
   std::map<BufferId, Operand> operands_;
   size_t matched_ = 0;
-  std::string mismatch_;  // the first
+  std::string mismatch_;  // the first one
 };
 
 // The declaration's operands, matched with the loops in some order.
 Expected<std::map<BufferId, Operand>> match(TypeContext& context, const Function& function, const Nest& nest,
                                             const Function& declared, const Nest& other) {
   const std::string name(context.name(declared.name));
-  auto sizes = [](const Nest& one) {
+  auto sizes = [](const Nest& loop_nest) {
     std::vector<int64_t> list;
-    for (const For* loop : one.loops) list.push_back(*loop->extent.constant());
+    for (const For* loop : loop_nest.loops) list.push_back(*loop->extent.constant());
     return list;
   };
   std::vector<size_t> order(nest.loops.size());
@@ -186,28 +188,29 @@ Expected<std::map<BufferId, Operand>> match(TypeContext& context, const Function
   if (!fits)
     return error(fmt::format("the loops have ({}) iterations, those of the instruction '{}' ({})",
                              fmt::join(sizes(nest), ", "), name, fmt::join(sizes(other), ", ")));
-  return error(fmt::format("the instruction '{}' does something else: {}", name, mismatch));
+  return error(fmt::format("the nest does not match the instruction '{}': {}", name, mismatch));
 }
 
-// Axes count blocks from now on: those that the loops of the nest walk along.
+// Changes the axes that the loops of the nest feed to count blocks.
 Status count_blocks(TypeContext& context, Stage& stage, const Nest& nest, std::map<Symbol, Dim>& begins) {
   for (Axis& axis : stage.axes) {
-    const For* own = nullptr;
+    const For* feeder = nullptr;
     std::map<Symbol, Dim> zero;
     for (const For* loop : nest.loops) {
       if (!mentions({&axis.value, 1}, loop->var)) continue;
-      if (own || axis.kind == AxisKind::kScan || axis.kind == AxisKind::kGiven)
-        return error(fmt::format("'{}' is no axis with one of the loops inside", context.name(axis.var)));
-      own = loop;
+      if (feeder || axis.kind == AxisKind::kScan || axis.kind == AxisKind::kGiven)
+        return error(fmt::format("'{}' is not a spatial or reduction axis of a single loop of the nest",
+                                 context.name(axis.var)));
+      feeder = loop;
     }
-    if (!own) continue;
-    const Dim size = own->extent, outer = context.substitute(axis.value, {{own->var, context.dim(0)}});
+    if (!feeder) continue;
+    const Dim size = feeder->extent, outer = context.substitute(axis.value, {{feeder->var, context.dim(0)}});
     const auto block = context.divide(outer, size);
-    if (axis.value != context.add(outer, context.dim(own->var)) || !block)
-      return error(fmt::format("'{}' does not begin at multiples of {}", context.name(axis.var), context.str(size)));
+    if (axis.value != context.add(outer, context.dim(feeder->var)) || !block)
+      return error(fmt::format("'{}' does not start at multiples of {}", context.name(axis.var), context.str(size)));
     const Dim extent = context.substitute(axis.extent, begins);
     if (DimProver(context).divides(size, extent) != Answer::kYes)
-      return error(fmt::format("the size {} of '{}' may be no multiple of {}", context.str(extent),
+      return error(fmt::format("the size {} of '{}' may not be a multiple of {}", context.str(extent),
                                context.name(axis.var), context.str(size)),
                    {}, "pad it first");
     axis.extent = context.floor_divide(extent, size);
@@ -221,19 +224,19 @@ Status count_blocks(TypeContext& context, Stage& stage, const Nest& nest, std::m
 
 Expected<Function> tensorize(TypeContext& context, Function function, Symbol stage, Symbol loop, Symbol intrinsic) {
   TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
-  TENON_TRY_ASSIGN(at, find_loop(context, *path, loop));
+  TENON_TRY_ASSIGN(step, find_loop(context, *path, loop));
   Function declared;
-  if (const Function* known = function.intrinsic(intrinsic)) {
-    declared = *known;
+  if (const Function* existing = function.intrinsic(intrinsic)) {
+    declared = *existing;
   } else {
     TENON_TRY_ASSIGN(found, instruction(context, context.name(intrinsic)));
     declared = std::move(*found);
   }
   const std::string shown = fmt::format("the instruction '{}'", context.name(intrinsic));
-  if (declared.body.size() != 1) return error(shown + " is not one stage in loops");
+  if (declared.body.size() != 1) return error(shown + " is not a single stage in loops");
   TENON_TRY_ASSIGN(other, nest_of(context, declared.body.front(), shown));
-  Stmt& place = path->steps[*at].stmt();
-  TENON_TRY_ASSIGN(nest, nest_of(context, place, fmt::format("the loop '{}'", context.name(loop))));
+  Stmt& outermost = path->steps[*step].stmt();
+  TENON_TRY_ASSIGN(nest, nest_of(context, outermost, fmt::format("the loop '{}'", context.name(loop))));
   for (const Guard& guard : nest->stage->where) {
     const Dim both[] = {guard.left, guard.right};
     for (const For* inner : nest->loops)
@@ -258,7 +261,7 @@ Expected<Function> tensorize(TypeContext& context, Function function, Symbol sta
   }
   block.body.clear();
   block.body.push_back({std::move(call)});
-  place = Stmt{std::move(block)};
+  outermost = Stmt{std::move(block)};
   if (!function.intrinsic(intrinsic)) function.intrinsics.push_back(std::move(declared));
   return function;
 }

@@ -20,6 +20,8 @@
 #include "hw/spec/registers.h"
 #include "sim/behavioral/behavioral.h"
 #include "sim/verilator/verilated.h"
+#include "support/clock.h"
+#include "support/pages.h"
 #include "support/try.h"
 
 namespace tenon::driver::shim {
@@ -27,21 +29,20 @@ namespace {
 
 namespace reg = spec::reg;
 
-constexpr uint64_t kPage = 4096;
-constexpr uint64_t kRunCycles = 4096;  // between two looks at whether the device is closed
+constexpr uint64_t kRunCycles = 4096;  // between two checks whether the device is closed
 constexpr uint32_t kBankMask = 0xffff;
 
 }  // namespace
 
 struct Device::Buffer {
-  uint64_t address = 0, bytes = 0;  // bytes: what the caller asked for
-  uint64_t reserved = 0;            // of device memory; 0: a command packet, which has none
+  uint64_t address = 0, bytes = 0;  // bytes: the requested size
+  uint64_t reserved = 0;            // bytes of device memory; 0: a command packet, which has no device memory
   uint32_t flags = 0;
   std::byte* host = nullptr;
-  bool own = false;
+  bool owns_host = false;
   Allocator* allocator = nullptr;
   ~Buffer() {
-    if (own) munmap(host, reserved == 0 ? (bytes + kPage - 1) / kPage * kPage : reserved);
+    if (owns_host) munmap(host, reserved == 0 ? whole_pages(bytes) : reserved);
   }
 };
 
@@ -58,8 +59,9 @@ struct Device::Unit {
 
 namespace {
 
-// Each process has a board of its own, unless TENON_XRT_BOARD names a directory: then all that name it compete for the
-// units of one board, as the kernel's driver has it. Their memories stay apart. Returns the locked file, or an errno.
+// Locks a unit of the board. Each process has its own board, unless TENON_XRT_BOARD names a directory: processes with
+// the same directory compete for the units of one board, as with the kernel's driver. Their memories stay separate.
+// Returns the locked file, or a negative errno.
 int lock_on_board(uint32_t unit, bool shared) {
   const char* directory = std::getenv("TENON_XRT_BOARD");
   if (directory == nullptr) return -1;
@@ -105,19 +107,19 @@ void Device::clear() {
 Status Device::load(std::span<const std::byte> file) {
   TENON_TRY_ASSIGN(xclbin, read_xclbin(file, "xclbin"));
   if (!xclbin->config) {
-    return error("the file has no seal of Tenon, so nothing says which accelerator to emulate", "xclbin",
-                 "make it with tenon xclbin write");
+    return error("the file has no seal of Tenon, which names the accelerator to emulate", "xclbin",
+                 "use a file of tenon xclbin write");
   }
   TENON_TRY_ASSIGN(design, design_of(*xclbin, "xclbin"));
   const auto memory = std::ranges::find(design->memories, true, &XclbinMemory::used);
-  if (memory == design->memories.end() || memory->base != 0 || memory->bytes == 0 || memory->bytes % kPage != 0) {
-    return error("an emulated device needs a memory at address 0 of whole 4 KiB", "xclbin");
+  if (memory == design->memories.end() || memory->base != 0 || memory->bytes == 0 || memory->bytes % kPageBytes != 0) {
+    return error("an emulated device requires a memory at address 0 whose size is a multiple of 4 KiB", "xclbin");
   }
   {
     const std::lock_guard lock(mutex_);
     if (std::ranges::any_of(units_, [](const auto& unit) { return unit->clients > 0; })) {
       if (uuid_ == xclbin->uuid) return {};
-      return error("units of the design that is loaded are in use", "xclbin", "end their clients first");
+      return error("units of the loaded design are in use", "xclbin", "end their clients first");
     }
   }
   clear();
@@ -134,7 +136,7 @@ Status Device::load(std::span<const std::byte> file) {
   behavioral.memory = memory_;
   sim::VerilatedOptions rtl;
   rtl.memory = memory_;
-  // Hardware that is not what the file says: for tests of what notices it.
+  // For tests, the hardware may have another configuration than the file.
   auto config = *xclbin->config;
   if (const char* other = std::getenv("TENON_XRT_CONFIG")) {
     TENON_TRY_ASSIGN(loaded, spec::load_config(other));
@@ -142,9 +144,8 @@ Status Device::load(std::span<const std::byte> file) {
   }
   const auto kernels = std::ranges::count_if(design->units, &XclbinUnit::kernel);
   for (int64_t i = 0; i < kernels; ++i) {
-    auto simulator =
-        model_ == Model::kRtl ? sim::make_verilated(config, rtl) : sim::make_behavioral(config, behavioral);
-    if (!simulator) return forward_error(simulator);
+    TENON_TRY_ASSIGN(
+        simulator, model_ == Model::kRtl ? sim::make_verilated(config, rtl) : sim::make_behavioral(config, behavioral));
     units_.push_back(std::make_unique<Unit>());
     units_.back()->simulator = std::move(*simulator);
   }
@@ -169,13 +170,13 @@ uint32_t Device::allocate(void* host, size_t bytes, uint32_t flags) {
   auto buffer = std::make_shared<Buffer>();
   buffer->bytes = bytes;
   buffer->flags = flags;
-  const uint64_t whole = (std::max<uint64_t>(bytes, 1) + kPage - 1) / kPage * kPage;
+  const uint64_t whole = whole_pages(std::max<uint64_t>(bytes, 1));
   if ((flags & XCL_BO_FLAGS_EXECBUF) == 0) {
     if (!allocator_ || (flags & kBankMask) != memory_index_ || whole < bytes) {
       errno = EINVAL;
       return kNoBuffer;
     }
-    const auto address = allocator_->allocate(whole, kPage);
+    const auto address = allocator_->allocate(whole, kPageBytes);
     if (!address) {
       errno = ENOMEM;
       return kNoBuffer;
@@ -191,7 +192,7 @@ uint32_t Device::allocate(void* host, size_t bytes, uint32_t flags) {
       return kNoBuffer;
     }
     host = pages;
-    buffer->own = true;
+    buffer->owns_host = true;
   }
   buffer->host = static_cast<std::byte*>(host);
   buffers_.emplace(next_handle_, std::move(buffer));
@@ -203,7 +204,7 @@ void Device::free(uint32_t handle) {
   const auto it = buffers_.find(handle);
   if (it == buffers_.end()) return;
   if (it->second->reserved != 0) (void)allocator_->release(it->second->address, it->second->reserved);
-  buffers_.erase(it);  // a packet that a worker still has lives on in its hand
+  buffers_.erase(it);  // a worker that runs a packet shares its ownership
 }
 
 void* Device::map(uint32_t handle) {
@@ -293,8 +294,8 @@ int Device::write_register(uint32_t unit, uint32_t offset, uint32_t value) {
 bool Device::wait_interrupt(uint32_t unit, std::optional<std::chrono::milliseconds> limit) {
   if (unit >= units_.size()) return false;
   Unit& u = *units_[unit];
-  const auto end = std::chrono::steady_clock::now() + limit.value_or(std::chrono::milliseconds(0));
-  double left = limit ? static_cast<double>(limit->count()) * 1e-3 * kNominalHz : 0;
+  const Deadline deadline(limit.value_or(std::chrono::milliseconds(0)));
+  double remaining_cycles = limit ? static_cast<double>(limit->count()) * 1e-3 * kNominalHz : 0;
   while (true) {
     bool busy = false;
     {
@@ -304,16 +305,16 @@ bool Device::wait_interrupt(uint32_t unit, std::optional<std::chrono::millisecon
       busy = u.simulator->advance(kRunCycles);
     }
     if (stopping()) return false;
-    left -= static_cast<double>(kRunCycles);
-    if (busy && limit && left <= 0) return false;
+    remaining_cycles -= static_cast<double>(kRunCycles);
+    if (busy && limit && remaining_cycles <= 0) return false;
     if (busy) continue;
-    // What ended just now has asked already; else somebody has to start the unit first.
+    // A run that has just ended has raised its interrupt; an idle unit must be started first.
     {
       const std::lock_guard lock(u.mutex);
       const bool enabled = (u.simulator->read_register(reg::kGlobalInterruptEnable) & 1) != 0;
       if (enabled && u.simulator->read_register(reg::kInterruptStatus) != 0) return true;
     }
-    if (limit && std::chrono::steady_clock::now() >= end) return false;
+    if (limit && deadline.passed()) return false;
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
 }
@@ -368,7 +369,7 @@ bool Device::run(ert_packet& packet) {
     case ERT_START_CU: return run_unit(packet);
     case ERT_START_COPYBO: return run_copy(packet);
     default:
-      fmt::print(stderr, "the emulated device does not know packet opcode {}\n", uint32_t{packet.opcode});
+      fmt::print(stderr, "the emulated device does not support packet opcode {}\n", uint32_t{packet.opcode});
       return false;
   }
 }
@@ -402,7 +403,7 @@ bool Device::run_unit(ert_packet& packet) {
   }
   if (!lock.owns_lock()) lock = std::unique_lock(unit->mutex);
   sim::Simulator& simulator = *unit->simulator;
-  // Words 0 .. 3 are control and interrupts, which are the driver's.
+  // The packet has no valid values of words 0 .. 3, control and interrupts.
   const uint32_t* words = start.data + start.extra_cu_masks;
   const uint32_t count = std::min(start.count - masks, spec::kRegisterSpaceBytes / 4);
   for (uint32_t i = 4; i < count; ++i) simulator.write_register(4 * i, words[i]);
@@ -410,7 +411,7 @@ bool Device::run_unit(ert_packet& packet) {
   while (simulator.advance(kRunCycles)) {
     if (stopping()) return false;
   }
-  simulator.read_register(reg::kControl);  // takes ap_done away
+  simulator.read_register(reg::kControl);  // clears ap_done
   const uint32_t code = simulator.read_register(reg::kStatus) & 0xff;
   if (code != 0) {
     fmt::print(stderr, "the emulated unit stopped with code {} at instruction {}: {}\n", code,

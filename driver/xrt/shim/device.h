@@ -1,10 +1,9 @@
-// An XRT device whose compute units are simulators: memory, buffers, units, and the job of XRT's kernel driver.
+// An XRT device whose compute units are simulators: memory, buffers, units, and the functions of XRT's kernel driver.
 //
-// Semantics: host and device copies of a buffer are two memories, joined by sync() only. Units share device memory.
-// A command packet is taken by one of the threads, as many as there are units, and run on the first free unit of its
-// mask; its state word is written last. A unit that is driven by registers (xrt::ip) lets kEmulatedPollCycles pass
-// behind each read of its control or status register: time is what its client waits for. All methods may be called from
-// any thread.
+// Semantics: host and device copies of a buffer are two memories, which only sync() copies. Units share device memory.
+// A command packet is taken by one of the worker threads, one per unit, and run on the first free unit of its mask; its
+// state word is written last. A unit that is controlled by registers (xrt::ip) simulates kEmulatedPollCycles after each
+// read of its control or status register. All methods may be called from any thread.
 #pragma once
 
 #include <array>
@@ -40,8 +39,8 @@ class Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  // Frees buffers and units of what was loaded before; while somebody holds one of its units only the same file is
-  // taken, and changes nothing. Each result below is 0 or a negative errno.
+  // Loads a design, and frees the buffers and units of the previous design; while a client uses a unit, only the same
+  // file is accepted, and changes nothing. The results of the functions below are 0 or a negative errno.
   Status load(std::span<const std::byte> xclbin);
 
   int open_context(uint32_t unit, bool shared);
@@ -61,15 +60,15 @@ class Device {
   int access(uint64_t address, void* data, uint64_t bytes, bool write);
 
   int execute(uint32_t packet);
-  // 1: packets were completed since the client had `seen` so many; 0: none was.
+  // 1: packets were completed since the client had seen `seen` of them; 0: no packet was completed.
   int wait(int milliseconds, uint64_t& seen);
 
   int read_register(uint32_t unit, uint32_t offset, uint32_t& value);
   int write_register(uint32_t unit, uint32_t offset, uint32_t value);
 
-  // Lets the unit run until it asks for an interrupt: true; or until the limit has passed, in its own time while it is
-  // busy and on the wall while it is idle: false. Without a limit it waits for good. The request stays until the client
-  // takes it out of the status register, as a level does.
+  // Runs the unit until it raises its interrupt: true; or until the limit has passed, in simulated time while the unit
+  // is busy and in wall time while it is idle: false. Without a limit the wait is unbounded. The interrupt is a level,
+  // which stays until the client clears it in the status register.
   bool wait_interrupt(uint32_t unit, std::optional<std::chrono::milliseconds> limit);
 
  private:
@@ -87,7 +86,7 @@ class Device {
   bool stopping();
 
   const Model model_;
-  std::mutex mutex_;  // of all below but the units' insides
+  std::mutex mutex_;  // guards all members below but the state of the units
   std::span<std::byte> memory_;
   uint32_t memory_index_ = 0;
   std::array<uint8_t, 16> uuid_{};

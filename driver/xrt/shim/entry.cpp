@@ -1,7 +1,8 @@
-// The entry points by which libxrt_coreutil reaches a device: XRT 2.13's internal C interface, over device.h.
+// The entry points through which libxrt_coreutil accesses a device: XRT 2.13's internal C interface, over device.h.
 //
-// XRT's own classes system and device come from its static libxrt_hwemu.a; the names below take the place of the parts
-// of that archive that talk to AMD's emulator. TENON_XRT_MODEL=behavioral (the default) or rtl says what is emulated.
+// XRT's own classes system and device come from its static libxrt_hwemu.a; the functions below replace the parts of
+// that archive that communicate with AMD's emulator. TENON_XRT_MODEL=behavioral (the default) or rtl selects the
+// simulator.
 #define XCL_DRIVER_DLL_EXPORT
 #include <ert.h>
 #include <fmt/format.h>
@@ -18,8 +19,9 @@
 #include <optional>
 
 #include "driver/xrt/shim/device.h"
+#include "support/pages.h"
 
-namespace xrt_core {  // three names that libxrt_coreutil exports without a header
+namespace xrt_core {  // names that libxrt_coreutil exports without a header
 class device {
  public:
   void register_axlf(const axlf*);
@@ -32,15 +34,15 @@ namespace {
 
 using tenon::driver::shim::Device;
 
-// One client of the board. XRT opens one for each xrt::device object.
+// A client of the board. XRT opens one handle for each xrt::device object.
 struct Handle {
   std::shared_ptr<Device> device;
   uint64_t seen = 0;                       // completions
-  std::shared_ptr<xrt_core::device> core;  // XRT's side; it keeps no reference to this one
+  std::shared_ptr<xrt_core::device> core;  // XRT's object, which has no reference to this handle
 };
 Device& device_of(xclDeviceHandle handle) { return *static_cast<Handle*>(handle)->device; }
 
-// The board of this process, for as long as it has a client. Without a model: the one that there is, or none.
+// The board of this process, which exists as long as it has a client. Without a model: the existing board, or nullptr.
 std::shared_ptr<Device> the_board(std::optional<Device::Model> model = {}) {
   static std::mutex mutex;
   static std::weak_ptr<Device> board;
@@ -57,7 +59,7 @@ bool wait_interrupt(int unit, std::optional<std::chrono::milliseconds> limit) {
 
 }  // namespace
 
-// C++ linkage: declared so in XRT.
+// XRT declares these functions with C++ linkage.
 int xclUpdateSchedulerStat(xclDeviceHandle) { return 0; }
 int xclInternalResetDevice(xclDeviceHandle, xclResetKind) { return -ENOSYS; }
 int xclCmaEnable(xclDeviceHandle, bool, uint64_t) { return -ENOSYS; }
@@ -65,21 +67,20 @@ int xclCloseExportHandle(xclBufferExportHandle) { return -ENOSYS; }
 
 extern "C" {
 
-// The archive's device class asks the stock shim two things; "no such handle" makes it take neither answer.
+// The archive's device class calls two functions of the stock shim; the answer "no such handle" disables both uses.
 void* tenon_handle_check(void*) asm("_ZN11xclhwemhal28HwEmShim11handleCheckEPv");
 void* tenon_handle_check(void*) { return nullptr; }
 uint32_t tenon_device_query(void*, int) asm("_ZN11xclhwemhal28HwEmShim11deviceQueryEN8xrt_core5query8key_typeE");
 uint32_t tenon_device_query(void*, int) { return 0; }
 
-// Interrupts of xrt::ip. XRT's class declares them with a body that throws and leaves them to devices; these, found
-// before that body, take its place. They get the class's `this`, which says nothing: a process has one board. The
-// handle is the unit's index.
+// Interrupts of xrt::ip. XRT's class defines them with a body that throws; these definitions are found first and
+// replace the body. The class's `this` is unused, since a process has one board. The handle is the unit's index.
 int tenon_open_interrupt(void*, unsigned unit) asm("_ZN8xrt_core5ishim24open_ip_interrupt_notifyEj");
 int tenon_open_interrupt(void*, unsigned unit) { return static_cast<int>(unit); }
 void tenon_close_interrupt(void*, int) asm("_ZN8xrt_core5ishim25close_ip_interrupt_notifyEi");
 void tenon_close_interrupt(void*, int) {}
 void tenon_enable_interrupt(void*, int) asm("_ZN8xrt_core5ishim19enable_ip_interruptEi");
-void tenon_enable_interrupt(void*, int) {}  // a level, which wait looks at
+void tenon_enable_interrupt(void*, int) {}  // the wait checks the level
 void tenon_disable_interrupt(void*, int) asm("_ZN8xrt_core5ishim20disable_ip_interruptEi");
 void tenon_disable_interrupt(void*, int) {}
 void tenon_wait_interrupt(void*, int unit) asm("_ZN8xrt_core5ishim17wait_ip_interruptEi");
@@ -93,8 +94,8 @@ unsigned xclProbe() { return 1; }
 
 xclDeviceHandle xclOpen(unsigned index, const char*, xclVerbosityLevel) {
   if (index != 0) return nullptr;
-  const char* chosen = std::getenv("TENON_XRT_MODEL");
-  const std::string model = chosen == nullptr ? "behavioral" : chosen;
+  const char* variable = std::getenv("TENON_XRT_MODEL");
+  const std::string model = variable == nullptr ? "behavioral" : variable;
   if (model != "behavioral" && model != "rtl") {
     fmt::print(stderr, "TENON_XRT_MODEL is \"{}\", must be behavioral or rtl\n", model);
     return nullptr;
@@ -112,7 +113,7 @@ int xclGetDeviceInfo2(xclDeviceHandle, xclDeviceInfo2* info) {
   std::strncpy(info->mName, tenon::driver::kEmulatedName, sizeof info->mName - 1);
   info->mHALMajorVersion = 2;
   info->mHALMinorVersion = 1;
-  info->mDataAlignment = 4096;
+  info->mDataAlignment = tenon::kPageBytes;
   info->mDDRBankCount = 1;
   info->mOCLFrequency[0] = 100;
   info->mNumClocks = 1;

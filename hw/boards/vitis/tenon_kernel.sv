@@ -1,4 +1,4 @@
-// The accelerator as Vitis wants a kernel: its names for clock, reset and interrupt. Everything else is passed on.
+// The accelerator as a Vitis kernel, with Vitis's names for clock, reset and interrupt. All other ports are passed through.
 module tenon_kernel (
   input  logic                                   ap_clk,
   input  logic                                   ap_rst_n,

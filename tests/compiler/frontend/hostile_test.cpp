@@ -96,10 +96,9 @@ TEST(Hostile, RecurrentLayersSayWhatIsWrong) {
   EXPECT_EQ(activations({"Relu", "Sigmoid", "Tanh"}), "imported");
   EXPECT_THAT(activations({"Relu", "Swish", "Tanh"}),
               HasSubstr("the activations [Relu, Swish, Tanh] are not supported"));
-  EXPECT_THAT(activations({"Relu"}),
-              HasSubstr("LSTM 'lstm_functions_0': error: 3 activations are needed, there are 1"));
+  EXPECT_THAT(activations({"Relu"}), HasSubstr("LSTM 'lstm_functions_0': error: expected 3 activations, found 1"));
   EXPECT_THAT(activations({"ScaledTanh", "Relu", "Tanh"}),
-              HasSubstr("the activation scaledtanh has no activation_alpha\n  help: it has no usual value"));
+              HasSubstr("the activation scaledtanh has no activation_alpha\n  help: it has no default"));
   EXPECT_THAT(with("layout", 2), HasSubstr("layout must be 0 or 1"));
   EXPECT_THAT(with("clip", -1), HasSubstr("clip must not be negative"));
   EXPECT_THAT(with("input_forget", 2), HasSubstr("input_forget must be in 0 .. 1, found 2"));
@@ -143,15 +142,16 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{
             "external",
             [](auto& m) { m.mutable_graph()->mutable_initializer(0)->set_data_location(onnx::TensorProto::EXTERNAL); },
-            "lies in an external file"},
+            "is stored in an external file"},
         Broken{"dangling", [](auto& m) { node_of(m, "Conv")->set_input(0, "nothing"); },
-               kConv + "input 'nothing' is made by nothing"},
+               kConv + "input 'nothing' is not defined"},
         Broken{"cycle", [](auto& m) { node_of(m, "Conv")->set_input(0, "/f/f.4/f.4.0/Conv_output_0"); },
-               kConv + "input '/f/f.4/f.4.0/Conv_output_0' is made by Conv '/f/f.4/f.4.0/Conv', which does not come "
-                       "before it\n"
-                       "  help: the graph has a cycle or is not sorted"},
+               kConv +
+                   "input '/f/f.4/f.4.0/Conv_output_0' is an output of Conv '/f/f.4/f.4.0/Conv', which does not come "
+                   "before it\n"
+                   "  help: the graph has a cycle or is not sorted"},
         Broken{"output", [](auto& m) { m.mutable_graph()->mutable_output(0)->set_name("none"); },
-               "output 'none' is made by nothing"},
+               "output 'none' is not defined"},
         Broken{"same_name", [](auto& m) { node_of(m, "Relu")->set_output(0, "input"); },
                "output 'input' has the name of another tensor"},
         Broken{"missing_attribute", [](auto& m) { node_of(m, "MaxPool")->clear_attribute(); },
@@ -159,7 +159,7 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"attribute_kind",
                [](auto& m) { attribute_of(node_of(m, "Flatten"), "axis")->set_type(onnx::AttributeProto::FLOAT); },
                "m.onnx: Flatten '/Flatten': error: the attribute 'axis' must be an integer"},
-        Broken{"inputs", [](auto& m) { node_of(m, "Relu")->add_input("input"); }, "takes 1 .. 1 inputs, found 2"},
+        Broken{"inputs", [](auto& m) { node_of(m, "Relu")->add_input("input"); }, "expected 1 .. 1 inputs, found 2"},
         Broken{"second_output", [](auto& m) { node_of(m, "MaxPool")->add_output("indices"); },
                "the output 'indices' is not supported, only the first is"},
         Broken{"channels",
@@ -172,7 +172,7 @@ INSTANTIATE_TEST_SUITE_P(
                      ->mutable_dim(1)
                      ->set_dim_value(3);
                },
-               kConv + "conv2d: w takes 1 x 1 group input channels, x has 3: x Tensor[(N, 3, 28, 28), f32], w "
+               kConv + "conv2d: w expects 1 x 1 group input channels, x has 3: x Tensor[(N, 3, 28, 28), f32], w "
                        "Tensor[(16, 1, 3, 3), f32]"},
         Broken{"bias_length", [](auto& m) { node_of(m, "Conv")->set_input(2, "fc.bias"); },
                "bias_add: b must be Tensor[(16,), f32], found Tensor[(10,), f32]"},
@@ -186,7 +186,7 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{
             "no_shape",
             [](auto& m) { m.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->clear_shape(); },
-            "input 'input' is no tensor with a shape"}),
+            "input 'input' is not a tensor with a shape"}),
     [](const auto& info) { return info.param.name; });
 
 TEST(Hostile, ACutModelIsExplained) {
@@ -315,7 +315,7 @@ TEST(OutputDtype, IsTakenWhereItSaysWhatIsMeant) {
   EXPECT_THAT(quantized_to(quantizing(kI4, 0)), HasSubstr("'q': error: output_dtype 22 is not supported"));
   EXPECT_THAT(quantized_to(quantizing(kI32, 0)), HasSubstr("output_dtype 6 is not supported, only 2 (u8) and 3 (i8)"));
   EXPECT_THAT(quantized_to(quantizing(-1, 0)), HasSubstr("output_dtype -1 is not supported"));
-  EXPECT_THAT(quantized_to(quantizing(kI8, kU8)), HasSubstr("output_dtype says i8, the zero point is u8"));
+  EXPECT_THAT(quantized_to(quantizing(kI8, kU8)), HasSubstr("output_dtype is i8, the zero point is u8"));
   EXPECT_THAT(quantized_to(quantizing(0, kU8, kHalf)), HasSubstr("'d': error: output_dtype 10 is not supported"));
 }
 

@@ -77,7 +77,7 @@ TEST(Import, ShapesOfTheCommandLineAreChecked) {
     auto shapes = parse_shapes(text);
     ASSERT_FALSE(shapes) << text;
     EXPECT_EQ(shapes.error().fault, Fault::kUsage);
-    EXPECT_THAT(shapes.error().what, testing::HasSubstr("is no size"));
+    EXPECT_THAT(shapes.error().what, testing::HasSubstr("is not a size"));
   }
   EXPECT_EQ(parse_shapes("N=1,T=64")->at("T"), 64);
 }

@@ -63,7 +63,7 @@ TEST(IrFuzz, ASeedIsAModule) {
 Expected<Module> broken(Context& context, Module module) {
   return rewrite(context, std::move(module), [&](Builder&, Binding& binding) -> Expected<std::optional<Atom>> {
     auto* apply = std::get_if<Apply>(&binding.value);
-    if (apply && apply->op->name == "multiply") apply->op = context.find_operator("add");
+    if (apply && apply->op->is(ops::kMultiply)) apply->op = &context.op(ops::kAdd);
     return std::nullopt;
   });
 }

@@ -1,4 +1,4 @@
-// Dims: the normal form keeps values and reads back; the prover is never wrong.
+// Tests of dims: the normal form preserves values, its text is parsed as the same node, and the prover is sound.
 #include "compiler/base/dim.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ class DimTest : public testing::Test {
   DimPool pool_;
 };
 
-TEST_F(DimTest, OneNodeHoweverItIsWritten) {
+TEST_F(DimTest, EqualExpressionsAreOneNode) {
   auto& p = pool_;
   EXPECT_EQ(p.add(n(), n()), p.multiply(d(2), n()));
   EXPECT_EQ(p.floor_divide(p.multiply(d(6), n()), d(4)), p.add(n(), p.floor_divide(n(), d(2))));
@@ -43,7 +43,7 @@ TEST_F(DimTest, OneNodeHoweverItIsWritten) {
   EXPECT_EQ(p.substitute(p.add(n(), m()), {{kN, d(3)}}), p.add(m(), d(3)));
 }
 
-TEST_F(DimTest, Text) {
+TEST_F(DimTest, HasReadableText) {
   auto& p = pool_;
   EXPECT_EQ(text(p.add(p.multiply(d(4), n()), d(1))), "4*n + 1");
   EXPECT_EQ(text(p.subtract(m(), n())), "m - n");
@@ -58,7 +58,7 @@ TEST_F(DimTest, Text) {
   EXPECT_EQ(text(p.add(p.erased(), n())), "?");
 }
 
-TEST_F(DimTest, WhatCannotBeComputedIsInvalid) {
+TEST_F(DimTest, ExpressionsThatCannotBeComputedAreInvalid) {
   auto& p = pool_;
   EXPECT_EQ(p.floor_divide(n(), d(0)), p.invalid());
   EXPECT_EQ(p.multiply(p.multiply(d(INT64_MAX), n()), d(2)), p.invalid());
@@ -68,7 +68,7 @@ TEST_F(DimTest, WhatCannotBeComputedIsInvalid) {
   EXPECT_EQ(grown, p.invalid());
 }
 
-TEST_F(DimTest, ProverKnowsBoundsAndDefinitions) {
+TEST_F(DimTest, ProverUsesBoundsAndDefinitions) {
   auto& p = pool_;
   const DimProver prover(p, {{kN, {1, 512}}});
   EXPECT_EQ(prover.less_equal(n(), d(512)), Answer::kYes);
@@ -85,24 +85,24 @@ TEST_F(DimTest, ProverKnowsBoundsAndDefinitions) {
   EXPECT_EQ(prover.equal(p.add(p.minimum({n(), m()}), p.maximum({n(), m()})), p.add(n(), m())), Answer::kYes);
   EXPECT_EQ(prover.less_equal(m(), p.multiply(n(), m())), Answer::kYes);
   EXPECT_EQ(prover.less_equal(p.floor_divide(m(), n()), m()), Answer::kYes);
-  // A row of a ragged tensor ends inside of it: lengths(m) <= n.
+  // A row of a ragged tensor ends inside the tensor: lengths(m) <= n.
   const Dim length = p.apply(kLengths, {m()});
   EXPECT_EQ(DimProver(p, {{kLengths, {0, 9}}}).less_equal(length, d(9)), Answer::kYes);
   EXPECT_EQ(prover.equal(length, p.apply(kLengths, {p.subtract(p.add(m(), n()), n())})), Answer::kYes);
 }
 
-// A random expression, together with its value computed as it was written.
+// A random expression as a tree, whose value is computed without a normal form.
 struct Tree {
-  char op = 'n';  // n, m, k, # (a number), +, -, *, /, %, < (min), > (max)
-  int64_t number = 0;
+  char op = 'n';  // n, m, k, # (a constant), +, -, *, /, %, < (min), > (max)
+  int64_t constant = 0;
   std::vector<Tree> args;
 };
-std::string written(const Tree& tree) {
-  if (tree.op == '#') return std::to_string(tree.number);
+std::string tree_text(const Tree& tree) {
+  if (tree.op == '#') return std::to_string(tree.constant);
   if (tree.args.empty()) return std::string(1, tree.op);
-  return std::string("(") + written(tree.args[0]) + tree.op + written(tree.args[1]) + ")";
+  return std::string("(") + tree_text(tree.args[0]) + tree.op + tree_text(tree.args[1]) + ")";
 }
-void showValue(const Tree& tree, std::ostream& out) { out << written(tree); }
+void showValue(const Tree& tree, std::ostream& out) { out << tree_text(tree); }
 
 rc::Gen<Tree> trees(int depth) {
   auto leaf = rc::gen::oneOf(rc::gen::map(rc::gen::element('n', 'm', 'k'),
@@ -114,7 +114,7 @@ rc::Gen<Tree> trees(int depth) {
                              }));
   if (depth == 0) return leaf;
   auto node = rc::gen::mapcat(rc::gen::element('+', '-', '*', '/', '%', '<', '>', '/', '%'), [depth](char op) {
-    // Divisors are often small numbers.
+    // Divisors are often small constants.
     auto right = (op == '/' || op == '%') && depth % 2 == 1 ? rc::gen::map(rc::gen::inRange<int64_t>(1, 7),
                                                                            [](int64_t value) {
                                                                              return Tree{'#', value, {}};
@@ -130,7 +130,7 @@ rc::Gen<Tree> trees(int depth) {
 int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
 
 std::optional<int64_t> value(const Tree& tree, const DimValues& values) {
-  if (tree.op == '#') return tree.number;
+  if (tree.op == '#') return tree.constant;
   if (tree.args.empty()) return values.at(tree.op == 'n' ? kN : tree.op == 'm' ? kM : kK);
   const auto a = value(tree.args[0], values), b = value(tree.args[1], values);
   if (!a || !b) return std::nullopt;
@@ -149,7 +149,7 @@ std::optional<int64_t> value(const Tree& tree, const DimValues& values) {
 constexpr std::array kVariables{kN, kM, kK};
 
 Dim build(DimPool& pool, const Tree& tree, const std::array<Symbol, 3>& names = kVariables) {
-  if (tree.op == '#') return pool.dim(tree.number);
+  if (tree.op == '#') return pool.dim(tree.constant);
   if (tree.args.empty()) return pool.dim(names[tree.op == 'n' ? 0 : tree.op == 'm' ? 1 : 2]);
   const Dim a = build(pool, tree.args[0], names), b = build(pool, tree.args[1], names);
   switch (tree.op) {
@@ -172,7 +172,7 @@ void for_each_values(int64_t end, F&& visit) {
   }
 }
 
-RC_GTEST_PROP(DimProperty, TheNormalFormKeepsValues, ()) {
+RC_GTEST_PROP(DimProperty, TheNormalFormPreservesValues, ()) {
   DimPool pool;
   const Tree tree = *trees(4);
   const Dim dim = build(pool, tree);
@@ -187,7 +187,7 @@ RC_GTEST_PROP(DimProperty, TheNormalFormKeepsValues, ()) {
   });
 }
 
-RC_GTEST_PROP(DimProperty, ReadBackItIsTheSameNode, ()) {
+RC_GTEST_PROP(DimProperty, TheTextIsParsedAsTheSameNode, ()) {
   Context context;
   const std::array names{context.symbol("n"), context.symbol("m"), context.symbol("k")};
   const Dim dim = build(context, *trees(4), names);
@@ -199,7 +199,7 @@ RC_GTEST_PROP(DimProperty, ReadBackItIsTheSameNode, ()) {
   RC_ASSERT(read->function(context.symbol("f"))->result.tensor()->dims[3] == dim);
 }
 
-RC_GTEST_PROP(DimProperty, SubstitutionKeepsValues, ()) {
+RC_GTEST_PROP(DimProperty, SubstitutionPreservesValues, ()) {
   DimPool pool;
   const Tree tree = *trees(3), inner = *trees(2);
   const Dim dim = build(pool, tree), by = build(pool, inner);
@@ -208,13 +208,13 @@ RC_GTEST_PROP(DimProperty, SubstitutionKeepsValues, ()) {
   for_each_values(4, [&](DimValues values) {
     const auto found = evaluate(replaced, values);
     const auto n = evaluate(by, values);
-    if (!n || *n < 0) return;  // a variable stands for a size
+    if (!n || *n < 0) return;  // a variable is a size
     values[kN] = *n;
     if (const auto wanted = value(tree, values)) RC_ASSERT(found == wanted);
   });
 }
 
-RC_GTEST_PROP(DimProperty, TheProverIsNeverWrong, ()) {
+RC_GTEST_PROP(DimProperty, TheProverIsSound, ()) {
   DimPool pool;
   const int64_t lo = *rc::gen::inRange<int64_t>(0, 3), hi = lo + *rc::gen::inRange<int64_t>(0, 6);
   const Tree left = *trees(3), right = *trees(2);

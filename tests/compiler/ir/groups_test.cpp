@@ -1,4 +1,5 @@
 #include "compiler/ir/groups.h"
+#include "tests/seed.h"
 
 #include <gtest/gtest.h>
 
@@ -20,7 +21,7 @@ Graph random_graph(std::mt19937& random, uint32_t nodes) {
   return operands;
 }
 
-// Whether the graph of groups has a cycle, by depth-first search: independent of how the engine keeps its sets.
+// Whether the graph of groups has no cycle, by depth-first search, independent of the data structures of ConvexGroups.
 bool is_acyclic(const Graph& operands, const std::function<uint32_t(uint32_t)>& group) {
   std::vector<std::set<uint32_t>> needs(operands.size());
   for (uint32_t i = 0; i < operands.size(); ++i) {
@@ -45,8 +46,8 @@ bool is_acyclic(const Graph& operands, const std::function<uint32_t(uint32_t)>& 
   return true;
 }
 
-TEST(ConvexGroups, ADiamondWithAForeignArmStaysApart) {
-  // 0 -> 1 -> 3 and 0 -> 2 -> 3: merging 0 with 3 would need 1 and 2 to be both before and behind.
+TEST(ConvexGroups, NodesWithAPathThroughAnotherGroupDoNotMerge) {
+  // 0 -> 1 -> 3 and 0 -> 2 -> 3: merging 0 with 3 would need 1 and 2 to be both before and after the merged group.
   ConvexGroups groups({{}, {0}, {0}, {1, 2}});
   EXPECT_FALSE(groups.can_merge(0, 3));
   EXPECT_FALSE(groups.merge(0, 3));
@@ -57,18 +58,18 @@ TEST(ConvexGroups, ADiamondWithAForeignArmStaysApart) {
 }
 
 TEST(ConvexGroups, RandomMergesKeepTheGroupsAcyclicAndMaximal) {
-  std::mt19937 random(5);
+  std::mt19937 random(test_seed(5));
   for (int trial = 0; trial < 2000; ++trial) {
     const Graph operands = random_graph(random, 3 + random() % 30);
-    std::vector<bool> mine(operands.size());
-    for (size_t i = 0; i < mine.size(); ++i) mine[i] = random() % 3 != 0;
+    std::vector<bool> selected(operands.size());
+    for (size_t i = 0; i < selected.size(); ++i) selected[i] = random() % 3 != 0;
     ConvexGroups groups(operands);
     const auto merge_all = [&] {
       for (bool changed = true; changed;) {
         changed = false;
         for (uint32_t i = 0; i < operands.size(); ++i) {
           for (const uint32_t operand : operands[i]) {
-            if (!mine[i] || !mine[operand] || groups.find(i) == groups.find(operand)) continue;
+            if (!selected[i] || !selected[operand] || groups.find(i) == groups.find(operand)) continue;
             changed |= groups.merge(operand, i);
           }
         }
@@ -77,27 +78,27 @@ TEST(ConvexGroups, RandomMergesKeepTheGroupsAcyclicAndMaximal) {
     merge_all();
     const auto find = [&](uint32_t node) { return groups.find(node); };
     ASSERT_TRUE(is_acyclic(operands, find)) << "trial " << trial;
-    // No two neighbours of ours could still be one.
+    // No two adjacent groups of selected nodes could still merge.
     for (uint32_t i = 0; i < operands.size(); ++i) {
       for (const uint32_t operand : operands[i]) {
-        if (!mine[i] || !mine[operand] || find(i) == find(operand)) continue;
+        if (!selected[i] || !selected[operand] || find(i) == find(operand)) continue;
         const uint32_t a = find(i), b = find(operand);
         EXPECT_FALSE(is_acyclic(operands, [&](uint32_t node) { return find(node) == a ? b : find(node); }))
             << "trial " << trial;
       }
     }
-    // The order given puts every group behind what it needs.
-    std::vector<uint32_t> place(operands.size());
+    // The topological order has every group after the groups that it needs.
+    std::vector<uint32_t> position(operands.size());
     const auto order = groups.topological();
-    for (uint32_t i = 0; i < order.size(); ++i) place[order[i]] = i;
+    for (uint32_t i = 0; i < order.size(); ++i) position[order[i]] = i;
     for (uint32_t i = 0; i < operands.size(); ++i) {
-      for (const uint32_t operand : operands[i]) ASSERT_LE(place[find(operand)], place[find(i)]);
+      for (const uint32_t operand : operands[i]) ASSERT_LE(position[find(operand)], position[find(i)]);
     }
   }
 }
 
-TEST(ConvexGroups, WorkGrowsWithTheGraphAlone) {
-  // A long chain with skips over a few nodes and one value that all use, merged into groups of ten.
+TEST(ConvexGroups, WorkIsLinearInTheGraph) {
+  // A long chain with skip edges and a value that every node uses, merged into groups of ten.
   const auto steps = [](uint32_t nodes) {
     Graph operands(nodes);
     for (uint32_t i = 1; i < nodes; ++i) {

@@ -1,5 +1,5 @@
-// The language beyond first order: types, control flow, closures, recursion and references; inferred, printed, read
-// back and run.
+// Tests of the language beyond first order: types, control flow, closures, recursion and references, through inference,
+// printing, parsing and interpretation.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,8 +47,8 @@ class Language : public testing::Test {
     EXPECT_TRUE(result) << result.error().str();
     return result ? *result : std::vector<Tensor>(1);
   }
-  // @main of the module keeps its results through each pass and all of them.
-  void expect_kept(const Module& module, const std::vector<Tensor>& inputs) {
+  // The results of @main are unchanged by each pass and by all standard passes.
+  void expect_unchanged_by_passes(const Module& module, const std::vector<Tensor>& inputs) {
     const auto wanted = run(module, inputs);
     for (const Pass& pass : all_passes()) {
       auto after = run_passes(context_, clone(module), std::vector{pass}, {.verify = true});
@@ -76,7 +76,7 @@ TEST_F(Language, IfTakesOneArm) {
     })");
   EXPECT_EQ(run(module, {boolean(true), f32({-2, 4})})[0], f32({0, 4}));
   EXPECT_EQ(run(module, {boolean(false), f32({-2, 4})})[0], f32({-1, 2}));
-  expect_kept(module, {boolean(true), f32({-2, 4})});
+  expect_unchanged_by_passes(module, {boolean(true), f32({-2, 4})});
 }
 
 TEST_F(Language, MatchOpensNestedPatternsInOrder) {
@@ -96,7 +96,7 @@ TEST_F(Language, MatchOpensNestedPatternsInOrder) {
       (@second(%list, %a), @second(%empty, %a), %pair)
     })");
   EXPECT_THAT(run(module, {f32({1, 2}), f32({3, 4})}), ElementsAre(f32({3, 4}), f32({1, 2}), f32({5, 8})));
-  expect_kept(module, {f32({1, 2}), f32({3, 4})});
+  expect_unchanged_by_passes(module, {f32({1, 2}), f32({3, 4})});
 }
 
 TEST_F(Language, ClosuresCaptureAndRecurse) {
@@ -114,7 +114,7 @@ TEST_F(Language, ClosuresCaptureAndRecurse) {
       multiply(%sum, %length(%list))
     })");
   EXPECT_EQ(run(module, {f32({1, 10}), f32({100, 1000})})[0], f32({3 * 403, 3 * 4030}));
-  expect_kept(module, {f32({1, 10}), f32({100, 1000})});
+  expect_unchanged_by_passes(module, {f32({1, 10}), f32({100, 1000})});
 }
 
 TEST_F(Language, ReferencesKeepTheirOrder) {
@@ -133,13 +133,13 @@ TEST_F(Language, ReferencesKeepTheirOrder) {
     })");
   const auto scalar = [](float x) { return Tensor::of<float>({}, std::array{x}); };
   EXPECT_THAT(run(module, {}), ElementsAre(scalar(5), scalar(7), scalar(8)));
-  expect_kept(module, {});
+  expect_unchanged_by_passes(module, {});
   const Effects effects(context_, module);
   EXPECT_EQ(effects.of_function(context_.symbol("count")), Effect::kState);
 }
 
-// A cell that holds a closure that holds the cell: recursion through the heap, and a cycle that is cut at the end.
-TEST_F(Language, RecursionThroughAReferenceEnds) {
+// A cell contains a closure that captures the cell: recursion through the heap, and a cycle that is broken at the end.
+TEST_F(Language, RecursionThroughAReferenceTerminates) {
   const Module module = read(kList + R"(
     def @main(%x: Tensor[(), f32]) -> Tensor[(), f32] {
       let %start: List[Tensor[(), f32]] = Cons(%x, Cons(%x, Cons(%x, Nil)));
@@ -153,7 +153,7 @@ TEST_F(Language, RecursionThroughAReferenceEnds) {
   EXPECT_EQ(run(module, {Tensor::of<float>({}, std::array{2.0f})})[0], Tensor::of<float>({}, std::array{6.0f}));
 }
 
-TEST_F(Language, DimsGoThroughCallsAndLists) {
+TEST_F(Language, DimsPassThroughCallsAndLists) {
   const Module module = read(kList + R"(
     def @rnn[n](%xs: List[Tensor[(n, 2), f32]], %h: Tensor[(n, 3), f32], %w: Tensor[(5, 3), f32]) -> Tensor[(n, 3), f32] {
       match %xs {
@@ -170,7 +170,7 @@ TEST_F(Language, DimsGoThroughCallsAndLists) {
   const Tensor result = run(module, {x, h, w})[0];
   const float first = std::tanh(0.5f);
   EXPECT_FLOAT_EQ(result.data<float>()[11], std::tanh(0.5f + 0.75f * first));
-  expect_kept(module, {x, h, w});
+  expect_unchanged_by_passes(module, {x, h, w});
 }
 
 TEST_F(Language, MatchCastOpensASize) {
@@ -211,12 +211,13 @@ TEST_F(Language, GlobalsAndLibrariesAreValues) {
   const Libraries other{{"test.halve", [](std::span<const RunValue>) { return Expected<RunValue>(f32({1})); }}};
   auto wrong = interpret(context_, module, context_.symbol("main"), inputs, {}, other);
   ASSERT_FALSE(wrong);
-  EXPECT_THAT(wrong.error().what, HasSubstr("the results of the library function \"test.halve\" are not what it is"));
+  EXPECT_THAT(wrong.error().what,
+              HasSubstr("the results of the library function \"test.halve\" do not have its declared type"));
 }
 
-// A million calls that wait for each other, a list of as many elements, and a million in one frame.
-TEST_F(Language, RecursionIsAsDeepAsMemory) {
-  constexpr int kHalf = kSanitized ? 8 : 10;  // of the number of bits
+// A million nested calls, a list of a million elements, and a million tail calls in a single frame.
+TEST_F(Language, RecursionDepthIsLimitedByMemoryOnly) {
+  constexpr int kHalf = kSanitized ? 8 : 10;  // half of the bits of the count
   std::string half = "Zero";
   for (int i = 0; i < kHalf; ++i) half = "Next(" + half + ")";
   const Module module = read(R"(
@@ -240,8 +241,8 @@ TEST_F(Language, RecursionIsAsDeepAsMemory) {
   EXPECT_THAT(run(module, {}), ElementsAre(wanted, wanted));
 }
 
-// Closures in closures, called from the outermost inward, freed and shown: none of it on the C++ stack.
-TEST_F(Language, ClosuresNestAsDeepAsMemory) {
+// Nested closures are called, freed and printed without recursion on the C++ stack.
+TEST_F(Language, ClosureNestingIsLimitedByMemoryOnly) {
   const Module module = read(R"(
     type Chain { End, Link(fn(Tensor[(), i64]) -> Tensor[(), i64], Chain) }
     def @chain(%n: Tensor[(), i64], %f: fn(Tensor[(), i64]) -> Tensor[(), i64]) -> fn(Tensor[(), i64]) -> Tensor[(), i64] {
@@ -260,7 +261,7 @@ TEST_F(Language, ClosuresNestAsDeepAsMemory) {
   EXPECT_THAT(str(context_, *result), testing::EndsWith("..."));
 }
 
-TEST_F(Language, RecursionWithoutEndIsAnError) {
+TEST_F(Language, InfiniteRecursionIsAnError) {
   const Module module = read("def @main(%x: Tensor[(), f32]) -> Tensor[(), f32] { add(%x, @main(%x)) }");
   auto result = interpret(context_, module, context_.symbol("main"),
                           std::span<const Tensor>(std::vector{Tensor(runtime::DType::kF32, {})}));
@@ -268,7 +269,7 @@ TEST_F(Language, RecursionWithoutEndIsAnError) {
   EXPECT_THAT(result.error().what, HasSubstr("the recursion is deeper than 4000000 calls"));
 }
 
-TEST_F(Language, DeadCodeKeepsEffectsOnly) {
+TEST_F(Language, DeadCodeEliminationKeepsEffectsOnly) {
   Module module = read(R"(
     def @loop(%x: Tensor[(), f32]) -> Tensor[(), f32] { @loop(%x) }
     def @main(%c: Tensor[(), bool], %x: Tensor[(3,), f32]) -> Tensor[(3,), f32] {
@@ -283,24 +284,24 @@ TEST_F(Language, DeadCodeKeepsEffectsOnly) {
   auto swept =
       run_passes(context_, std::move(module), *find_passes(std::vector<std::string>{"dead_code"}), {.verify = true});
   ASSERT_TRUE(swept);
-  size_t bindings = 0;  // %a, %f with what is in it, %g with what is in it, and the check %i
+  size_t bindings = 0;  // %a, %f and its body, %g and its arms, and the check %i
   for_each_binding(swept->function(context_.symbol("main"))->body, [&](const Binding&) { ++bindings; });
   EXPECT_EQ(bindings, 6u) << print(context_, *swept).text;
-  EXPECT_FALSE(swept->function(context_.symbol("loop")));  // @main does not reach it
+  EXPECT_FALSE(swept->function(context_.symbol("loop")));  // not reachable from @main
 }
 
 struct Mistake {
-  std::string name, text, place, what;
+  std::string name, text, location, what;
 };
 void PrintTo(const Mistake& mistake, std::ostream* out) { *out << mistake.name; }
 
 class LanguageMistake : public testing::TestWithParam<Mistake> {};
 
-TEST_P(LanguageMistake, IsShownWithPlaceAndCaret) {
+TEST_P(LanguageMistake, IsReportedWithLocationAndCaret) {
   Context context;
   auto module = parse(context, kHeader + kList + GetParam().text, {}, "m.tn");
   ASSERT_FALSE(module);
-  EXPECT_EQ(module.error().where, GetParam().place) << module.error().str();
+  EXPECT_EQ(module.error().where, GetParam().location) << module.error().str();
   EXPECT_THAT(module.error().str(), HasSubstr(GetParam().what));
   EXPECT_THAT(module.error().what, HasSubstr("^"));
 }
@@ -316,10 +317,10 @@ INSTANTIATE_TEST_SUITE_P(
     All, LanguageMistake,
     testing::Values(
         Mistake{"incomplete", body("match %l { Cons(%y, Cons(_, _)) => %y, Nil => %x }"), "m.tn:4:1",
-                "no arm takes Cons(_, Nil)"},
+                "no arm matches Cons(_, Nil)"},
         Mistake{"incomplete_tuple", body("match (%l, %l) { (Nil, _) => %x, (_, Nil) => %x }"), "m.tn:4:1",
-                "no arm takes (Cons(_, _), Cons(_, _))"},
-        Mistake{"no_arm", body("match %l { }"), "m.tn:4:1", "no arm takes _"},
+                "no arm matches (Cons(_, _), Cons(_, _))"},
+        Mistake{"no_arm", body("match %l { }"), "m.tn:4:1", "no arm matches _"},
         Mistake{"arms_differ", body("if (%c) { %x } else { %c }"), "m.tn:4:1",
                 "the second arm must be Tensor[(n,), f32], found Tensor[(), bool]"},
         Mistake{"condition", body("if (%x) { %x } else { %x }"), "m.tn:4:1",
@@ -327,11 +328,12 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"no_else", body("if (%c) { %x }"), "m.tn:5:1", "expected else"},
         Mistake{"not_a_function", body("%x(%x)"), "m.tn:4:1", "only a function can be called, found Tensor[(n,), f32]"},
         Mistake{"not_a_list", body("match %x { Nil => %x, _ => %x }"), "m.tn:4:1",
-                "what is matched must be List[_], found Tensor[(n,), f32]"},
+                "the matched value must be List[_], found Tensor[(n,), f32]"},
         Mistake{"fields", body("match %l { Nil => %x, Cons(%y) => %y }"), "m.tn:4:23", "Cons has 2 fields, found 1"},
         Mistake{"field_type", body("let %m = Cons(%c, %l); %x"), "m.tn:4:10",
                 "Cons: field 1 must be List[Tensor[(), bool]], found List[Tensor[(n,), f32]]"},
-        Mistake{"undecided", body("let %e = Nil; %x"), "m.tn:4:10", "the type is not decided: it is List[_] so far"},
+        Mistake{"undetermined", body("let %e = Nil; %x"), "m.tn:4:10",
+                "the type is not determined: it is List[_] so far"},
         Mistake{"cannot_infer", body("let %f = fn (%y) { relu(%y) }; %x"), "m.tn:4:20",
                 "the type of %y cannot be inferred"},
         Mistake{"closure_argument", body("let %f = fn (%y: Tensor[(2,), f32]) { relu(%y) }; %f(%c)"), "m.tn:4:51",
@@ -344,9 +346,9 @@ INSTANTIATE_TEST_SUITE_P(
                 "the dim n is in scope already"},
         Mistake{"never", body("match_cast(match_cast(%x, Tensor[(3,), f32]), Tensor[(4,), f32])"), "m.tn:4:1",
                 "Tensor[(3,), f32] can never be Tensor[(4,), f32]"},
-        Mistake{"reference", body("read(%x)"), "m.tn:4:1", "what is read must be Ref[_], found Tensor[(n,), f32]"},
+        Mistake{"reference", body("read(%x)"), "m.tn:4:1", "the reference must be Ref[_], found Tensor[(n,), f32]"},
         Mistake{"write", body("write(ref(%c), %x); %x"), "m.tn:4:1",
-                "what is written must be Tensor[(), bool], found Tensor[(n,), f32]"},
+                "the written value must be Tensor[(), bool], found Tensor[(n,), f32]"},
         Mistake{"arguments", body("write(%x); %x"), "m.tn:4:1", "write takes 2 arguments, found 1"},
         Mistake{"no_type", "def @f(%x: Lost[Tensor[(), f32]]) -> Tensor[(), f32] { 0.0f32 }", "m.tn:3:12",
                 "there is no type Lost"},
@@ -358,37 +360,37 @@ INSTANTIATE_TEST_SUITE_P(
                 "did you mean Item?"},
         Mistake{"near_dtype", "def @f(%x: Tensor[(), f23]) -> Tensor[(), f32] { 0.0f32 }", "m.tn:3:23",
                 "did you mean f32?"},
-        Mistake{"near_dtype_of_a_number", body("let %y = 3i63; %x"), "m.tn:4:11", "did you mean i64?"},
+        Mistake{"near_dtype_of_a_literal", body("let %y = 3i63; %x"), "m.tn:4:11", "did you mean i64?"},
         Mistake{"near_dtype_of_a_cast", body("cast(%x, dtype=\"bol\")"), "m.tn:4:1", "did you mean bool?"},
         Mistake{"near_dim", "def @f[rows](%x: Tensor[(row,), f32]) -> Tensor[(), f32] { 0.0f32 }", "m.tn:3:26",
                 "did you mean rows?"},
         Mistake{"pad_beyond_its_dtype", body("let %y = pad(3u8, before=[], after=[], value=300); %x"), "m.tn:4:10",
-                "pad: value 300 is no value of u8"},
+                "pad: value 300 is not representable in u8"},
         Mistake{"pad_with_a_fraction", body("let %y = pad(3i32, before=[], after=[], value=0.5); %x"), "m.tn:4:10",
-                "pad: value 0.5 is no value of i32"},
+                "pad: value 0.5 is not representable in i32"},
         Mistake{"type_arguments", "def @f(%x: List) -> Tensor[(), f32] { 0.0f32 }", "m.tn:3:8",
                 "List takes 1 type arguments, found 0"},
         Mistake{"two_constructors", "type Other { Nil }", "m.tn:3:14", "there are two constructors Nil"},
         Mistake{"small_name", "type other { Some }", "m.tn:3:6", "other cannot be defined"},
         Mistake{"no_constructor", body("match %l { Nul => %x, _ => %x }"), "m.tn:4:12", "there is no constructor Nul"},
         Mistake{"polymorphic_value", "def @id[A](%x: A) -> A { %x }\n" + body("let %t = (@id, %x); %x"), "m.tn:5:10",
-                "@id works for many sizes or types"},
-        Mistake{"nothing_decides", "def @none[A]() -> List[A] { Nil }\n" + body("let %e = @none(); %x"), "m.tn:5:10",
-                "@none: its use does not decide its type A"},
-        Mistake{"what_to_write", "def @none[A]() -> List[A] { Nil }\n" + body("let %e = @none(); %x"), "m.tn:5:10",
-                "write it, as @none[Tensor[(4,), f32]](...)"},
-        Mistake{"types_that_arguments_decide", "def @id[A](%x: A) -> A { %x }\n" + body("@id[Tensor[(), f32]](%x)"),
+                "@id is polymorphic in sizes or types"},
+        Mistake{"undetermined_type_argument", "def @none[A]() -> List[A] { Nil }\n" + body("let %e = @none(); %x"),
+                "m.tn:5:10", "@none: its use does not determine its type A"},
+        Mistake{"explicit_type_argument", "def @none[A]() -> List[A] { Nil }\n" + body("let %e = @none(); %x"),
+                "m.tn:5:10", "state it, as @none[Tensor[(4,), f32]](...)"},
+        Mistake{"superfluous_type_arguments", "def @id[A](%x: A) -> A { %x }\n" + body("@id[Tensor[(), f32]](%x)"),
                 "m.tn:5:1", "@id takes 0 types, found 1"},
         Mistake{"types_of_a_closure", body("let %f = fn (%y: Tensor[(), f32]) { %y }; %f[Tensor[(), f32]](%x)"),
                 "m.tn:4:45", "expected"},
-        Mistake{"itself", body("let %f = fn (%y) { %y(%y) }; %x"), "m.tn:4:20", "the callee would take itself"},
+        Mistake{"itself", body("let %f = fn (%y) { %y(%y) }; %x"), "m.tn:4:20", "the callee would be its own argument"},
         Mistake{"literal", body("add(%x, 1)"), "m.tn:4:10", "expected the number's dtype"},
-        Mistake{"literal_value", body("add(%x, 300u8)"), "m.tn:4:9", "the value is none of u8"},
+        Mistake{"literal_value", body("add(%x, 300u8)"), "m.tn:4:9", "the value is not representable in u8"},
         Mistake{"library", "extern @f(Tensor[(), f32]) -> List = \"f\";", "m.tn:3:8", "List takes 1 type arguments"}),
     [](const auto& info) { return info.param.name; });
 
-// What no argument says of a call's type, its use does; or it is written.
-TEST_F(Language, TheUseDecidesATypeThatOnlyTheResultHas) {
+// A type variable that no argument determines follows from the use of the call, or is stated explicitly.
+TEST_F(Language, TheUseDeterminesATypeThatOnlyTheResultHas) {
   const std::string text = kList + R"(
     type Box[A] { Full(A), Empty }
     def @none[A]() -> List[A] { Nil }
@@ -417,10 +419,10 @@ TEST_F(Language, TheUseDecidesATypeThatOnlyTheResultHas) {
   EXPECT_THAT(printed, HasSubstr("@pair[Tensor[(), i64]](%x)"));
   const std::vector<Tensor> inputs{f32({1, 2}), Tensor::of<bool>({}, std::array{false})};
   EXPECT_THAT(run(module, inputs).at(0).data<int64_t>(), ElementsAre(1 + 1 + 1 + 5 + 0 + 1 + 0 + 0));
-  expect_kept(module, inputs);
+  expect_unchanged_by_passes(module, inputs);
 }
 
-// A result keeps the name by which users know it, whatever becomes of what made it.
+// A result keeps its user-visible name, whatever the passes do with the binding of its value.
 TEST_F(Language, ResultsKeepTheirNames) {
   const Module module = read(R"(
     def @main(%x: Tensor[(2,), f32]) -> (Tensor[(2,), f32], Tensor[(2,), f32], Tensor[(2,), f32], Tensor[(2,), f32]) {
@@ -439,10 +441,10 @@ TEST_F(Language, ResultsKeepTheirNames) {
   EXPECT_THAT(text, HasSubstr("let %second: Tensor[(2,), f32] = identity(%first);"));
   EXPECT_THAT(text, HasSubstr("let %third: Tensor[(2,), f32] = identity(%x);"));
   EXPECT_THAT(text, HasSubstr("let %fourth: Tensor[(2,), f32] = relu(%x);"));
-  expect_kept(module, {f32({1, -2})});
+  expect_unchanged_by_passes(module, {f32({1, -2})});
 }
 
-// Any change of a few bytes gives a module that verifies and reads back, or an error with a place.
+// A text with a few changed bytes is a module that verifies and round-trips, or an error with a location.
 TEST_F(Language, ChangedBytesNeverCrash) {
   const std::string text = kHeader + kList + R"(
     def @fold[A, B](%f: fn(B, A) -> B, %start: B, %xs: List[A]) -> B {
@@ -475,18 +477,18 @@ TEST_F(Language, ChangedBytesNeverCrash) {
   }
 }
 
-// Text could not tell it from a dim, and no call could decide it.
-TEST_F(Language, ATypeVariableStandsInAParameterOrTheResult) {
+// The text could not distinguish another type variable from a dim, and no call could determine it.
+TEST_F(Language, ATypeVariableAppearsInAParameterOrTheResult) {
   Module module = read("def @f[A, B](%a: A, %g: fn(A) -> B) -> Ref[A] { ref(%a) }\nextern @l[A](A) -> A = \"l\";\n");
   Module lost = clone(module);
   lost.function(context_.symbol("f"))->params.pop_back();
   Status status = verify(context_, lost);
   ASSERT_FALSE(status);
-  EXPECT_THAT(status.error().str(), HasSubstr("no parameter and no result has the type variable B"));
+  EXPECT_THAT(status.error().str(), HasSubstr("the type variable B appears in no parameter and in no result"));
   std::get<Library>(module.globals.at(context_.symbol("l"))).types.push_back(context_.symbol("C"));
   status = verify(context_, module);
   ASSERT_FALSE(status);
-  EXPECT_THAT(status.error().str(), HasSubstr("no parameter and no result has the type variable C"));
+  EXPECT_THAT(status.error().str(), HasSubstr("the type variable C appears in no parameter and in no result"));
 }
 
 }  // namespace

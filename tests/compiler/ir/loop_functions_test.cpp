@@ -1,4 +1,4 @@
-// Loop functions as members of a module: text, types of calls, effects, interpretation, passes.
+// Tests of loop functions as members of a module: text, types of calls, effects, interpretation, passes.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ using testing::HasSubstr;
 
 constexpr std::string_view kModule = R"(#[version = "1"]
 
-// Behind each other, with what is outside taken as 0.
+// A banded product, where elements outside of x count as 0.
 loop @band[n](%a: Tensor[(n, 3), f32], %x: Tensor[(n,), f32]) -> (%y: Tensor[(n,), f32]) {
   // rows
   for i in (n) parallel {
@@ -103,7 +103,7 @@ const std::vector<Tensor>& inputs() {
   return *kInputs;
 }
 
-TEST_F(LoopFunctions, AreRunByTheirEvaluator) {
+TEST_F(LoopFunctions, AreInterpretedByTheLoopEvaluator) {
   const auto found = run(read(kModule), inputs());
   ASSERT_EQ(found.size(), 3u);
   // band: (2*1 + 3*10, 4*1 + 5*10) = (32, 54); and again on (33, 55).
@@ -120,13 +120,13 @@ TEST_F(LoopFunctions, ArePrintedAndReadAgain) {
   auto unpacked = from_binary(context_, to_binary(context_, module));
   ASSERT_TRUE(unpacked) << unpacked.error().str();
   EXPECT_TRUE(equal(module, *unpacked));
-  // Another body is another module.
+  // Modules with different bodies are not equal.
   std::string other(kModule);
   other.replace(other.find("j + m])"), 5, "j + 0");
   EXPECT_FALSE(equal(module, read(other)));
 }
 
-TEST_F(LoopFunctions, AreLaidOutWithTheirComments) {
+TEST_F(LoopFunctions, AreFormattedWithTheirComments) {
   std::string long_line(kModule);
   const std::string laid_out = *format(kModule);
   EXPECT_THAT(laid_out, HasSubstr("{  // the bands\n"));
@@ -151,12 +151,12 @@ loop @ragged[n](%lengths: Tensor[(n,), i64], %x: Tensor[(b: n, lengths(b), 4), f
   };
   EXPECT_EQ(signature("parts"), "fn(Tensor[(n, 2*m), f32]) -> (Tensor[(n, m), f32], Tensor[(n, m), f32])");
   const Signature ragged = signature_of(context_, module.globals.at(context_.symbol("ragged")));
-  ASSERT_EQ(ragged.dims.size(), 2u);  // n, and how many rows there are in all
+  ASSERT_EQ(ragged.dims.size(), 2u);  // n, and the total number of rows
   EXPECT_EQ(ragged.params[1], ragged.result.tuple()->fields[0]);
   EXPECT_TRUE(ragged.result.tuple()->fields[1].tensor()->dims[0].erased());
 }
 
-TEST_F(LoopFunctions, AreFunctionValuesWhereTheirSizesAreNumbers) {
+TEST_F(LoopFunctions, AreFunctionValuesWhereTheirSizesAreConstants) {
   const Module module = read(R"(#[version = "1"]
 loop @twice(%x: Tensor[(2,), f32]) -> (%y: Tensor[(2,), f32]) {
   for i in (2) { stage s(i in (2) at (i)) { %y[i] = %x[i] + %x[i]; } }
@@ -167,7 +167,7 @@ def @main(%x: Tensor[(2,), f32]) -> Tensor[(2,), f32] { @apply(@twice, %x) }
   EXPECT_THAT(run(module, {inputs()[1]})[0].data<float>(), ElementsAre(4, 40));
 }
 
-TEST_F(LoopFunctions, StayWhatTheyAreThroughThePasses) {
+TEST_F(LoopFunctions, AreUnchangedByPasses) {
   const Module module = read(kModule);
   auto passed = run_passes(context_, clone(module), standard_passes(), {.verify = true});
   ASSERT_TRUE(passed) << passed.error().str();
@@ -186,7 +186,7 @@ TEST_F(LoopFunctions, StayWhatTheyAreThroughThePasses) {
 }
 
 struct BadCall {
-  std::string name, call, place, message;
+  std::string name, call, location, message;
 };
 void PrintTo(const BadCall& bad, std::ostream* out) { *out << bad.name; }
 class BadCalls : public testing::TestWithParam<BadCall> {};
@@ -203,7 +203,7 @@ def @main[k](%a: Tensor[(k, 4), f32], %b: Tensor[(4, 2), f32], %c: Tensor[(5, 2)
   ASSERT_EQ(module.has_value(), GetParam().message.empty()) << (module ? "" : module.error().str());
   if (module) return;
   EXPECT_THAT(module.error().str(), HasSubstr(GetParam().message));
-  EXPECT_THAT(module.error().where, HasSubstr("m.tn:" + GetParam().place));
+  EXPECT_THAT(module.error().where, HasSubstr("m.tn:" + GetParam().location));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -216,11 +216,11 @@ INSTANTIATE_TEST_SUITE_P(
                     BadCall{"tuple", "@dense((%a, %a), %b)", "6:3", "@dense: argument 0 must be Tensor"},
                     BadCall{"result", "@dense(%a, %b).0", "6:", "there is no field 0"},
                     BadCall{"value", "(fn(%f: fn(Tensor[(k, 4), f32]) -> Tensor[(k, 2), f32]) { %f(%a) })(@dense)",
-                            "6:", "@dense works for many sizes or types, so it is no value by itself"},
+                            "6:", "@dense is polymorphic in sizes or types and cannot be used as a value"},
                     BadCall{"unknown", "@dens(%a, %b)", "6:3", "there is no function @dens"}),
     [](const auto& info) { return info.param.name; });
 
-TEST_F(LoopFunctions, MistakesInThemHaveTheirPlace) {
+TEST_F(LoopFunctions, MistakesHaveALocation) {
   const auto with = [](std::string_view loop) {
     return "#[version = \"1\"]\n" + std::string(loop) + "\ndef @main(%x: Tensor[(), f32]) { %x }\n";
   };
@@ -229,36 +229,35 @@ TEST_F(LoopFunctions, MistakesInThemHaveTheirPlace) {
        "%y is written outside of every stage", "text:2:6"},
       {"loop @f(%x: Tensor[(2,), f32]) -> (%y: Tensor[(2,), f32]) {\n  for i in (2) {\n    stage s(i in (2) at (i)) { "
        "%y[0] = %x[i]; } } }",
-       "'i' is no index of its own where %y is written", "text:4:11"},
+       "no index of the store to %y is determined by the axis 'i'", "text:4:11"},
       {"loop @f(%x: Tensor[(2,), f32]) -> (%y: Tensor[(2,), f32]) { stage s(i in (2) at (0)) { %y[i] = %q[i]; } }",
-       "there is no buffer %q here", "text:2:"},
-      {"loop @f(%x: Tensor[(2,), f32]) -> () { }", "a loop function of a module has a result", "text:2:6"},
-      {"loop @f[n](%x: Tensor[(2,), f32]) -> (%y: Tensor[(n,), f32]) { }", "no parameter decides the dim n",
+       "there is no buffer %q in scope", "text:2:"},
+      {"loop @f(%x: Tensor[(2,), f32]) -> () { }", "a loop function of a module must have a result", "text:2:6"},
+      {"loop @f[n](%x: Tensor[(2,), f32]) -> (%y: Tensor[(n,), f32]) { }", "no parameter determines the dim n",
        "text:2:6"},
-      {"loop @f[n in 4..1](%x: Tensor[(n,), f32]) -> (%y: Tensor[(n,), f32]) { }", "no size is in these bounds",
+      {"loop @f[n in 4..1](%x: Tensor[(n,), f32]) -> (%y: Tensor[(n,), f32]) { }", "the bounds contain no size",
        "text:2:14"},
-      {"loop @f(%x: Tensor[(-2,), f32]) -> (%y: Tensor[(2,), f32]) { }", "%x has an axis of less than no elements",
-       "text:2:6"},
+      {"loop @f(%x: Tensor[(-2,), f32]) -> (%y: Tensor[(2,), f32]) { }", "%x has an axis of negative size", "text:2:6"},
       {"loop @main(%x: Tensor[(2,), f32]) -> (%y: Tensor[(2,), f32]) { }", "@main is defined twice", "text:3:5"},
       {"loop @f(%x: Tensor[(2,), f32]) -> (%y: Tensor[(2,), f32]) {\n  for i in (2) {", "expected a statement",
        "text:4:1"},
       {"loop @f(%x: List[Tensor[(2,), f32]]) -> (%y: Tensor[(2,), f32]) { }", "expected 'Tensor'", "text:2:13"},
       {"#[target = \"accel\"]\nloop @f(%x: Tensor[(2,), f32]) -> (%y: Tensor[(2,), f32]) { }",
-       "a loop function has no marks", "text:2:1"},
+       "a loop function has no annotations", "text:2:1"},
   };
-  for (const auto& [loop, message, place] : cases) {
+  for (const auto& [loop, message, location] : cases) {
     const std::string found = problem(with(loop));
     EXPECT_THAT(found, HasSubstr(message)) << loop;
-    EXPECT_THAT(found, HasSubstr(place)) << loop;
+    EXPECT_THAT(found, HasSubstr(location)) << loop;
   }
   std::string deep = "loop @f(%x: Tensor[(), f32]) -> (%y: Tensor[(), f32]) ";
   for (int i = 0; i < 100000; ++i) deep += "{ if (bool(1)) ";
   EXPECT_THAT(problem(with(deep)), HasSubstr("nested too deeply"));
 }
 
-// What may go wrong when a function runs is an effect: it keeps its place, and native code is not made of it where it
-// would not look.
-TEST_F(LoopFunctions, DoubtsAreFound) {
+// A loop function that may fail at run time has an effect, so it is not moved, and no native code without checks is
+// generated for it.
+TEST_F(LoopFunctions, FindsUnprovenObligations) {
   const std::string head =
       "loop @f[n](%x: Tensor[(n, 4), f32], %at: Tensor[(n,), i32]) -> (%y: Tensor[(n, 4), f32]) { ";
   const std::string ij = "for i in (n) { for j in (4) { stage s(i in (n) at (i), j in (4) at (j)) { ";
@@ -283,7 +282,7 @@ TEST_F(LoopFunctions, DoubtsAreFound) {
       {ij + "%y[i, j] = f32(%at[i] / i32(3));" + end, "", false},
       {ij + "%y[i, j] = f32(%at[i] / %at[i]);" + end, "", true},
       {ij + "%y[i, j] = f32(i32(%x[i, j]));" + end, "", true},
-      // loops that do not reach every point, or leave the domain
+      // loops that do not cover the domain, or leave it
       {"for i in (n - 1) { for j in (4) { stage s(i in (n) at (i), j in (4) at (j)) { %y[i, j] = f32(0);" + end,
        "every element of %y is written", false},
       {"for i in (n + 1) { for j in (4) { stage s(i in (n) at (i), j in (4) at (j)) { %y[i, j] = f32(0);" + end,
@@ -306,7 +305,7 @@ TEST_F(LoopFunctions, DoubtsAreFound) {
        "(n) "
        "at (i), j in (2) at (j)) { %y[i, 3 - j] = f32(0); } } }",
        "every element of %y is written", false},
-      // a sum is begun
+      // a sum with an initial value
       {ij +
            "%y[i, j] = f32(0); } for k in (3) { stage u(i in (n) at (i), j in (4) at (j), reduce k in (3) at (k)) { "
            "%y[i, j] = %y[i, j] + %x[i, k];" +
@@ -325,7 +324,7 @@ TEST_F(LoopFunctions, DoubtsAreFound) {
        "{ "
        "init { %y[i, j] = f32(0); } %y[i, j] = %y[i, j] + %x[k, j];" +
            end + " }",
-       "", false},  // where there is a row, there is one to sum
+       "", false},  // n > 0 wherever the stage runs
       // steps
       {"for t in (n) { for j in (4) { stage u(scan t in (n) at (t), j in (4) at (j)) { %y[t, j] = select(index(0) < "
        "index(t), %y[t - 1, j], f32(0)) + %x[t, j];" +
@@ -341,16 +340,16 @@ TEST_F(LoopFunctions, DoubtsAreFound) {
        "is written before it is read", false},
       {"call f(%x) -> (%y);", "", false},
   };
-  for (const Case& one : cases) {
-    const auto function = loop::parse(context_, head + one.body + " }", "f.tn");
-    ASSERT_TRUE(function) << function.error().str() << one.body;
-    const loop::Doubts found = loop::doubts(context_, *function);
-    EXPECT_EQ(found.program.has_value(), !one.program.empty())
-        << one.body << (found.program ? found.program->str() : "");
+  for (const Case& test_case : cases) {
+    const auto function = loop::parse(context_, head + test_case.body + " }", "f.tn");
+    ASSERT_TRUE(function) << function.error().str() << test_case.body;
+    const loop::UnprovenObligations found = loop::unproven_obligations(context_, *function);
+    EXPECT_EQ(found.program.has_value(), !test_case.program.empty())
+        << test_case.body << (found.program ? found.program->str() : "");
     if (found.program) {
-      EXPECT_THAT(found.program->what, HasSubstr(one.program)) << one.body;
+      EXPECT_THAT(found.program->what, HasSubstr(test_case.program)) << test_case.body;
     }
-    EXPECT_EQ(found.data, one.data) << one.body;
+    EXPECT_EQ(found.data, test_case.data) << test_case.body;
     Module module;
     module.globals.emplace(function->name, *function);
     EXPECT_EQ(Effects(context_, module).of_function(function->name), found.none()    ? Effect::kNone
@@ -359,8 +358,8 @@ TEST_F(LoopFunctions, DoubtsAreFound) {
   }
 }
 
-// [n in 4..] says that the window fits: else it would have to be asked in the function.
-TEST_F(LoopFunctions, HaveBoundsThatAreCheckedAndBelieved) {
+// The bound [n in 4..] proves that the accesses are in range; without it, the function would need a check.
+TEST_F(LoopFunctions, HaveBoundsThatAreCheckedAndUsedInProofs) {
   const auto text = [](std::string_view bounds, std::string_view size, std::string_view of = "[m]") {
     return fmt::format(R"(#[version = "1"]
 loop @head[{}](%x: Tensor[(n,), f32]) -> (%y: Tensor[(4,), f32]) {{
@@ -378,8 +377,9 @@ def @main{}(%x: Tensor[({},), f32]) -> Tensor[(4,), f32] {{
                        bounds, of, size);
   };
   const Module module = read(text("n in 4..6", "m"));
-  EXPECT_FALSE(loop::doubts(context_, *module.loop_function(context_.symbol("head"))).program);
-  EXPECT_TRUE(loop::doubts(context_, *read(text("n", "m")).loop_function(context_.symbol("head"))).program);
+  EXPECT_FALSE(loop::unproven_obligations(context_, *module.loop_function(context_.symbol("head"))).program);
+  EXPECT_TRUE(
+      loop::unproven_obligations(context_, *read(text("n", "m")).loop_function(context_.symbol("head"))).program);
   EXPECT_EQ(Effects(context_, module).of_function(context_.symbol("head")), Effect::kCheck);
   const Text printed = print(context_, module);
   EXPECT_THAT(printed.text, HasSubstr("loop @head[n in 4..6]("));
@@ -393,10 +393,10 @@ def @main{}(%x: Tensor[({},), f32]) -> Tensor[(4,), f32] {{
   };
   EXPECT_THAT(problem_of(3), HasSubstr("n is 3, must be in 4..6"));
   EXPECT_THAT(problem_of(7), HasSubstr("n is 7, must be in 4..6"));
-  EXPECT_THAT(problem(text("n in 4..6", "3", "")), HasSubstr("@head: its n is 3 here, must be in 4..6"));
+  EXPECT_THAT(problem(text("n in 4..6", "3", "")), HasSubstr("@head: its n is 3, must be in 4..6"));
   EXPECT_EQ(problem(text("n in 4..6", "m", "[m in 4..5]")), "");
-  EXPECT_THAT(problem(text("n in 4..6", "m", "[m in 7..]")), HasSubstr("@head: its n is m here, must be in 4..6"));
-  EXPECT_THAT(problem(text("n in 6..4", "m")), HasSubstr("no size is in these bounds"));
+  EXPECT_THAT(problem(text("n in 4..6", "m", "[m in 7..]")), HasSubstr("@head: its n is m, must be in 4..6"));
+  EXPECT_THAT(problem(text("n in 6..4", "m")), HasSubstr("the bounds contain no size"));
 }
 
 TEST_F(LoopFunctions, CallLibrariesOfTheInterpreter) {
@@ -429,10 +429,11 @@ def @main(%x: Tensor[(2,), f32]) -> (Tensor[(2,), f32], Tensor[(2,), f32]) {
   EXPECT_THAT(result->fields()[1].tensor().data<float>(), ElementsAre(3, 4));
   const auto without = interpret(context_, module, main, inputs);
   ASSERT_FALSE(without);
-  EXPECT_THAT(without.error().str(), HasSubstr("the library function 'doubled' is not there (in @twice)"));
+  EXPECT_THAT(without.error().str(), HasSubstr("the library function 'doubled' does not exist (in @twice)"));
   const auto wrong = interpret(context_, module, main, inputs, {}, {{"doubled", doubled}, {"both", doubled}});
   ASSERT_FALSE(wrong);
-  EXPECT_THAT(wrong.error().str(), HasSubstr("the results of the library function \"both\" are not what"));
+  EXPECT_THAT(wrong.error().str(),
+              HasSubstr("the results of the library function \"both\" do not have its declared type"));
 }
 
 TEST_F(LoopFunctions, FailWithAMessage) {

@@ -1,4 +1,4 @@
-// Type rules: results, and what is said where the arguments do not fit. Every record is complete.
+// Tests of type rules: the types of results, the messages for wrong arguments, and the completeness of every record.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// `call` is an expression over %a, %b, ... of the given types; the answer is its type, or the error's first line.
+// `call` is an expression over %a, %b, ... of the given types. Returns its type, or the first line of the error.
 std::string type_of(const std::vector<std::string>& params, const std::string& call) {
   Context context;
   std::string list;
@@ -38,7 +38,7 @@ struct Case {
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 class TypeRule : public testing::TestWithParam<Case> {};
 
-TEST_P(TypeRule, GivesTheTypeOrTheReason) {
+TEST_P(TypeRule, ReturnsTheTypeOrTheError) {
   EXPECT_THAT(type_of(GetParam().params, GetParam().call), HasSubstr(GetParam().answer));
 }
 
@@ -60,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"conv_mixed",
              {kImage, "(6, 4, 3, 3), i8"},
              "conv2d(%a, %b)",
-             "conv2d: x and w must have one dtype, found Tensor[(N, 4, 9, 8), f32] and Tensor[(6, 4, 3, 3), i8]"},
+             "conv2d: x and w must have the same dtype, found Tensor[(N, 4, 9, 8), f32] and Tensor[(6, 4, 3, 3), i8]"},
         Case{"conv_rank",
              {"(4, 9, 8), f32", "(6, 4, 3, 3), f32"},
              "conv2d(%a, %b)",
@@ -68,7 +68,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"conv_channels",
              {kImage, "(6, 3, 3, 3), f32"},
              "conv2d(%a, %b)",
-             "conv2d: w takes 3 x 1 group input channels, x has 4: x Tensor[(N, 4, 9, 8), f32], w Tensor[(6, 3, 3, 3), "
+             "conv2d: w expects 3 x 1 group input channels, x has 4: x Tensor[(N, 4, 9, 8), f32], w Tensor[(6, 3, 3, "
+             "3), "
              "f32]"},
         Case{"conv_groups",
              {kImage, "(5, 2, 3, 3), f32"},
@@ -77,13 +78,13 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"conv_large",
              {kImage, "(6, 4, 3, 11), f32"},
              "conv2d(%a, %b, padding=[0, 1, 0, 1])",
-             "the window of 11 reaches beyond the padded width of 10"},
+             "the window of 11 is larger than the padded width of 10"},
         Case{"conv_pad_value",
              {kInt, "(6, 4, 3, 3), i8"},
              "conv2d(%a, %b, pad_value=128)",
              "pad_value must be in -128 .. 127, found 128"},
         Case{"dense", {"(N, 3), i8", "(5, 3), i8"}, "dense(%a, %b)", "Tensor[(N, 5), i32]"},
-        Case{"dense_features", {"(N, 3), f32", "(5, 4), f32"}, "dense(%a, %b)", "dense: x has 3 features, w takes 4"},
+        Case{"dense_features", {"(N, 3), f32", "(5, 4), f32"}, "dense(%a, %b)", "dense: x has 3 features, w expects 4"},
         Case{"matmul", {"(2, 1, N, 3), f32", "(7, 3, 4), f32"}, "matmul(%a, %b)", "Tensor[(2, 7, N, 4), f32]"},
         Case{"matmul_inner", {"(2, 3), f32", "(4, 2), f32"}, "matmul(%a, %b)", "matmul: a has 3 columns, b has 4 rows"},
         Case{"arity", {kImage}, "conv2d(%a)", "conv2d takes 2 arguments (x, w), found 1"},
@@ -109,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"add_dtypes",
              {"(N,), f32", "(N,), i32"},
              "add(%a, %b)",
-             "add: a and b must have one dtype, found Tensor[(N,), f32] and Tensor[(N,), i32]"},
+             "add: a and b must have the same dtype, found Tensor[(N,), f32] and Tensor[(N,), i32]"},
         Case{"bias_add", {kImage, "(4,), f32"}, "bias_add(%a, %b)", "Tensor[(N, 4, 9, 8), f32]"},
         Case{"bias_axis", {kImage, "(8,), f32"}, "bias_add(%a, %b, axis=-1)", "Tensor[(N, 4, 9, 8), f32]"},
         Case{"bias_length",
@@ -141,15 +142,15 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"avg_pool_int", {kInt}, "avg_pool2d(%a, kernel=[2, 2])", "avg_pool2d: x must be of f32"},
         Case{"global_avg", {kImage}, "global_avg_pool(%a)", "Tensor[(N, 4, 1, 1), f32]"},
         Case{"global_sum", {kInt}, "global_sum_pool(%a)", "Tensor[(N, 4, 1, 1), i32]"},
-        Case{"softmax_number", {"(), f32"}, "softmax(%a)", "softmax: axis is -1, and a single number has no axes"},
+        Case{"softmax_scalar", {"(), f32"}, "softmax(%a)", "softmax: axis is -1, but a scalar has no axes"},
         Case{"softmax_axis", {kImage}, "softmax(%a, axis=-5)", "softmax: axis must be in -4 .. 3, found -5"},
         Case{"flatten", {kImage}, "flatten(%a, axis=2)", "Tensor[(4*N, 72), f32]"},
         Case{"reshape", {kImage}, "reshape(%a, shape=[-1, 0, 12])", "Tensor[(6*N, 4, 12), f32]"},
         Case{"reshape_count",
              {kImage},
              "reshape(%a, shape=[0, 5, -1])",
-             "cannot become [0, 5, -1]: the number of elements differs"},
-        Case{"reshape_open", {kImage}, "reshape(%a, shape=[-1, -1])", "only one size may be -1"},
+             "cannot be reshaped to [0, 5, -1]: the number of elements differs"},
+        Case{"reshape_two_inferred", {kImage}, "reshape(%a, shape=[-1, -1])", "only one size may be -1"},
         Case{"transpose", {kImage}, "transpose(%a, axes=[3, 0, 2, 1])", "Tensor[(8, N, 9, 4), f32]"},
         Case{"transpose_axes",
              {kImage},
@@ -159,7 +160,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"concat_shapes",
              {"(N, 2), f32", "(N, 3), f32"},
              "concat(%a, %b, axis=0)",
-             "arguments 0 and 1 must be equal but along axis 0"},
+             "arguments 0 and 1 must be equal except along axis 0"},
         Case{"pad", {"(N, 2), f32"}, "pad(%a, before=[1, 0], after=[0, 3])", "Tensor[(N + 1, 5), f32]"},
         Case{"slice",
              {"(N, 7), f32"},
@@ -179,7 +180,7 @@ INSTANTIATE_TEST_SUITE_P(
              {"(N, 2, 9, 8, 16), i8"},
              "layout_transform(%a, from=\"NCHW16c\", to=\"NCHW\", channels=16)",
              "16 channels do not fill 2 blocks of 16"},
-        Case{"layout_name", {kInt}, "layout_transform(%a, from=\"NCHW\", to=\"NCHW0c\")", "'NCHW0c' is no layout"},
+        Case{"layout_name", {kInt}, "layout_transform(%a, from=\"NCHW\", to=\"NCHW0c\")", "'NCHW0c' is not a layout"},
         Case{"layout_axes",
              {kInt},
              "layout_transform(%a, from=\"NCHW\", to=\"NCHD\")",
@@ -239,6 +240,34 @@ TEST(Operators, TheReferencePageIsCurrent) {
   std::ifstream file(std::string(TENON_SOURCE_DIR) + "/compiler/ir/operators/REFERENCE.md");
   const std::string page{std::istreambuf_iterator<char>(file), {}};
   EXPECT_EQ(page, operator_reference(context)) << "tenon ops --markdown > compiler/ir/operators/REFERENCE.md";
+}
+
+TEST(Operators, EveryHandleNamesARecordAndEveryRecordHasAHandle) {
+  const Context context;
+  for (const auto& [id, text] : kOperatorNames) {
+    EXPECT_EQ(context.op(id).name, text);
+    EXPECT_TRUE(context.op(id).is(id)) << text;
+    EXPECT_EQ(context.find_operator(text), &context.op(id)) << text;
+    EXPECT_EQ(name(id), text);
+  }
+  for (const Operator* op : context.operators())
+    EXPECT_LT(op->id, OperatorId::kAdded) << op->name << " has no row in compiler/ir/operator_id.h";
+}
+
+TEST(Operators, AnAddedOperatorHasAnIdOfItsOwnAndAReplacedOneKeepsIts) {
+  Context context;
+  Operator record = context.op(ops::kRelu);
+  record.name = "first";
+  const Operator* first = context.add_operator(record);
+  record.name = "second";
+  const Operator* second = context.add_operator(record);
+  EXPECT_NE(first->id, second->id);
+  EXPECT_EQ(&context.op(first->id), first);
+  EXPECT_EQ(&context.op(second->id), second);
+  record.name = "relu";
+  const Operator* relu = context.add_operator(record);
+  EXPECT_TRUE(relu->is(ops::kRelu));
+  EXPECT_EQ(&context.op(ops::kRelu), relu);
 }
 
 TEST(Operators, HaveDocumentationRuleAndKernel) {

@@ -1,4 +1,4 @@
-// What is said of sizes, by the table shape_cases.txt: types, errors, checks at run time.
+// Tests of sizes by the table shape_cases.txt: types, errors, checks at run time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,15 +19,15 @@ using testing::HasSubstr;
 struct Expectation {
   std::string kind, text;
 };
-struct Case {
+struct ShapeCase {
   std::string name, module;
   std::vector<Expectation> expected;
 };
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+void PrintTo(const ShapeCase& c, std::ostream* out) { *out << c.name; }
 
-std::vector<Case> read_cases() {
+std::vector<ShapeCase> read_cases() {
   std::ifstream file(std::string(TENON_SOURCE_DIR) + "/tests/compiler/ir/shape_cases.txt");
-  std::vector<Case> cases;
+  std::vector<ShapeCase> cases;
   static constexpr std::string_view kKinds[] = {"type", "error", "strict", "casts", "run"};
   for (std::string line; std::getline(file, line);) {
     if (line.empty() || line[0] == '#') continue;
@@ -46,18 +46,18 @@ std::vector<Case> read_cases() {
   return cases;
 }
 
-// "(2, 3)" and "bool()": zeros of that shape.
+// Tensors of zeros with the shapes of a text as "(2, 3)" and "bool()".
 std::vector<Tensor> tensors(std::string_view text) {
-  std::vector<Tensor> all;
+  std::vector<Tensor> result;
   while (true) {
     const size_t open = text.find('('), close = text.find(')');
-    if (open == std::string_view::npos) return all;
+    if (open == std::string_view::npos) return result;
     std::string dtype(text.substr(0, open));
     std::erase(dtype, ' ');
     runtime::Shape shape;
     std::istringstream sizes{std::string(text.substr(open + 1, close - open - 1))};
     for (std::string size; std::getline(sizes, size, ',');) shape.push_back(std::stoll(size));
-    all.emplace_back(dtype.empty() ? runtime::DType::kF32 : *runtime::parse_dtype(dtype), shape);
+    result.emplace_back(dtype.empty() ? runtime::DType::kF32 : *runtime::parse_dtype(dtype), shape);
     text.remove_prefix(close + 1);
   }
 }
@@ -68,7 +68,7 @@ std::string shapes(const std::vector<Tensor>& tensors) {
   return text;
 }
 
-class Shapes : public testing::TestWithParam<Case> {
+class Shapes : public testing::TestWithParam<ShapeCase> {
  protected:
   std::string run(const Module& module, const std::vector<Tensor>& inputs) {
     auto result = interpret(context_, module, context_.symbol("main"), std::span<const Tensor>(inputs));
@@ -77,8 +77,8 @@ class Shapes : public testing::TestWithParam<Case> {
   Context context_;
 };
 
-TEST_P(Shapes, AreAsTheTableSays) {
-  const Case& c = GetParam();
+TEST_P(Shapes, MatchTheTable) {
+  const ShapeCase& c = GetParam();
   ASSERT_FALSE(c.expected.empty());
   auto module = parse(context_, c.module, {}, "m.tn");
   if (c.expected[0].kind == "error") {
@@ -105,7 +105,7 @@ TEST_P(Shapes, AreAsTheTableSays) {
   for (const auto& [kind, wanted] : c.expected) {
     if (kind == "type") {
       const Type type = module->function(context_.symbol("main"))->result;
-      // As this table writes it, or as it is printed.
+      // The table has the type in any notation, or in the printed form.
       const std::string same = "#[version = \"1\"]\ndef @f[n, m, k, h, w, c, _0, _1](%x: " + wanted + ") { %x }";
       auto read = parse(context_, same);
       const bool equal =

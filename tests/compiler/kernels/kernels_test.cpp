@@ -1,4 +1,4 @@
-// The loop functions of operators compute what the operators' stored cases say.
+// The loop functions of operators compute the results of the operators' stored cases.
 #include "compiler/kernels/kernels.h"
 
 #include <fmt/format.h>
@@ -26,24 +26,25 @@
 #include "tests/compiler/ir/operators/cases.h"
 #include "tests/random_tensor.h"
 #include "tests/rounds.h"
+#include "tests/seed.h"
 
 namespace tenon::compiler::kernels {
 namespace {
 
-// The call as a function of its inputs.
-Expected<Module> parse_case(Context& context, const std::string& name, const OperatorCase& one) {
+// The call of a stored case as a function of its inputs.
+Expected<Module> parse_case(Context& context, const std::string& name, const OperatorCase& stored) {
   std::string params, type;
-  for (size_t i = 0; i < one.inputs.size(); ++i) {
+  for (size_t i = 0; i < stored.inputs.size(); ++i) {
     params += fmt::format("{}%{}: {}", i ? ", " : "", static_cast<char>('a' + i),
-                          context.str(context.type_of(one.inputs[i])));
+                          context.str(context.type_of(stored.inputs[i])));
   }
-  for (const Tensor& result : one.results) type += (type.empty() ? "" : ", ") + context.str(context.type_of(result));
-  if (one.results.size() > 1) type = "(" + type + ")";
-  return parse(context, fmt::format("#[version = \"1\"]\ndef @main({}) -> {} {{ {} }}\n", params, type, one.call), {},
-               name);
+  for (const Tensor& result : stored.results) type += (type.empty() ? "" : ", ") + context.str(context.type_of(result));
+  if (stored.results.size() > 1) type = "(" + type + ")";
+  return parse(context, fmt::format("#[version = \"1\"]\ndef @main({}) -> {} {{ {} }}\n", params, type, stored.call),
+               {}, name);
 }
 
-std::vector<Tensor> operands_of(const Kernel& kernel, const std::vector<Tensor>& arguments) {
+std::vector<Tensor> operands_of(const KernelFunction& kernel, const std::vector<Tensor>& arguments) {
   std::vector<Tensor> params;
   for (const Operand& operand : kernel.operands) {
     params.push_back(std::holds_alternative<Tensor>(operand) ? std::get<Tensor>(operand)
@@ -52,13 +53,13 @@ std::vector<Tensor> operands_of(const Kernel& kernel, const std::vector<Tensor>&
   return params;
 }
 
-// For these no loop function is to be expected: their results' sizes depend on data.
-const std::set<std::string_view> kUnwritten{"broadcast_dynamic", "compress", "non_max_suppression", "nonzero",
-                                            "unique"};
-// Of these some attributes have none: where the number of terms depends on data.
-const std::set<std::string_view> kPartial{"roi_align"};
+// Operators without a loop function, since the sizes of their results depend on data.
+const std::set<std::string_view> kWithoutKernel{"broadcast_dynamic", "compress", "non_max_suppression", "nonzero",
+                                                "unique"};
+// Operators without a loop function for some attributes, for which the number of terms depends on data.
+const std::set<std::string_view> kPartiallySupported{"roi_align"};
 
-// Native kernels of one library, each with what it is given and what it must give.
+// Native kernels of one library, each with its operands and its expected results.
 class Library {
  public:
   explicit Library(Context& context) : context_(context) {}
@@ -70,9 +71,9 @@ class Library {
 
   void run() { run(std::string(runtime::host_levels().front())); }
   void run_on_all_levels() {
-    const auto known = native::levels_of({});
-    ASSERT_TRUE(known) << known.error().str();
-    for (const std::string& level : *known) {
+    const auto supported = native::levels_of({});
+    ASSERT_TRUE(supported) << supported.error().str();
+    for (const std::string& level : *supported) {
       if (std::ranges::find(runtime::host_levels(), level) != runtime::host_levels().end()) run(level);
     }
   }
@@ -107,7 +108,7 @@ class Library {
   std::vector<Entry> entries_;
 };
 
-// @main of these parameters, whose sizes may be n.
+// A module whose @main has these parameters, with sizes that may be n.
 Expected<Module> parse_call(Context& context, std::string_view params, std::string_view call) {
   const bool sized = params.find("n)") != params.npos || params.find("n,") != params.npos;
   return parse(context, fmt::format("#[version = \"1\"]\ndef @main{}({}) {{ {} }}\n", sized ? "[n]" : "", params, call),
@@ -116,7 +117,7 @@ Expected<Module> parse_call(Context& context, std::string_view params, std::stri
 
 constexpr std::array<int64_t, 1> kZero = {0};
 
-// Its kernel, evaluated and, for the last n, in the library, gives what the operators' own kernels give.
+// Compares the kernel with the reference kernels: evaluated for all sizes and, for the last one, in the library.
 void compare(Context& context, Library& library, std::string_view params, std::string_view call,
              const std::function<Tensor(std::string_view name, DType dtype, const runtime::Shape& shape)>& argument,
              std::span<const int64_t> sizes = kZero, bool evaluated = true) {
@@ -135,35 +136,34 @@ void compare(Context& context, Library& library, std::string_view params, std::s
       arguments.push_back(
           argument(context.name(function.info(param).name), type.tensor()->dtype, *type.tensor()->shape()));
     }
-    const auto wanted = interpret(context, *module, context.symbol("main"), arguments);
-    ASSERT_TRUE(wanted) << text << wanted.error().str();
-    const auto given = operands_of(*kernel, arguments);
+    const auto expected = interpret(context, *module, context.symbol("main"), arguments);
+    ASSERT_TRUE(expected) << text << expected.error().str();
+    const auto operands = operands_of(*kernel, arguments);
     if (evaluated) {
-      const auto found = loop::evaluate(context, scheduled.function, given);
+      const auto found = loop::evaluate(context, scheduled.function, operands);
       ASSERT_TRUE(found) << text << found.error().str() << loop::print(context, scheduled.function);
-      for (size_t i = 0; i < wanted->size(); ++i)
-        expect_near((*found)[i], (*wanted)[i], fmt::format("{} with n = {}", text, n));
+      for (size_t i = 0; i < expected->size(); ++i)
+        expect_near((*found)[i], (*expected)[i], fmt::format("{} with n = {}", text, n));
     }
-    if (n == sizes.back()) library.add(scheduled.function, given, *wanted, text);
+    if (n == sizes.back()) library.add(scheduled.function, operands, *expected, text);
   }
 }
 
-// The kernel of a function that the builder has finished, evaluated and in the library, gives what the operators' own
-// kernels give.
+// Compares the kernel of a complete function with the reference kernels, evaluated and in the library.
 void compare(Context& context, Library& library, const Module& module, const Function& function,
-             const std::vector<Tensor>& arguments, const std::string& what) {
+             const std::vector<Tensor>& arguments, const std::string& case_name) {
   Module program = clone(module);
   program.globals.emplace(context.symbol("main"), function);
-  const auto wanted = interpret(context, program, context.symbol("main"), arguments);
-  ASSERT_TRUE(wanted) << what << wanted.error().str();
+  const auto expected = interpret(context, program, context.symbol("main"), arguments);
+  ASSERT_TRUE(expected) << case_name << expected.error().str();
   const auto kernel = make_kernel(context, module, "kernel", function);
-  ASSERT_TRUE(kernel) << what << ": " << kernel.error().str();
+  ASSERT_TRUE(kernel) << case_name << ": " << kernel.error().str();
   const auto params = operands_of(*kernel, arguments);
   const Scheduled scheduled = schedule(context, kernel->function);
   const auto found = loop::evaluate(context, scheduled.function, params);
-  ASSERT_TRUE(found) << what << ": " << found.error().str() << loop::print(context, scheduled.function);
-  for (size_t i = 0; i < wanted->size(); ++i) expect_near((*found)[i], (*wanted)[i], what);
-  library.add(scheduled.function, params, *wanted, what);
+  ASSERT_TRUE(found) << case_name << ": " << found.error().str() << loop::print(context, scheduled.function);
+  for (size_t i = 0; i < expected->size(); ++i) expect_near((*found)[i], (*expected)[i], case_name);
+  library.add(scheduled.function, params, *expected, case_name);
 }
 
 TEST(Kernels, EveryStoredCaseOfTheOperatorsIsComputed) {
@@ -171,25 +171,25 @@ TEST(Kernels, EveryStoredCaseOfTheOperatorsIsComputed) {
   Library library(context);
   std::set<std::string> computed;
   size_t steps = 0;
-  for (const auto& [name, one] : operator_cases()) {
-    const std::string op = one.call.substr(0, one.call.find('('));
-    if (one.call.empty() || kUnwritten.contains(op)) continue;
-    const auto module = parse_case(context, name, one);
+  for (const auto& [name, stored] : operator_cases()) {
+    const std::string op = stored.call.substr(0, stored.call.find('('));
+    if (stored.call.empty() || kWithoutKernel.contains(op)) continue;
+    const auto module = parse_case(context, name, stored);
     ASSERT_TRUE(module) << module.error().str();
     const auto kernel = make_kernel(context, *module, "kernel", *module->function(context.symbol("main")));
-    if (!kernel && kPartial.contains(op)) continue;
-    EXPECT_TRUE(kernel) << name << ": " << one.call << ": " << kernel.error().str();
+    if (!kernel && kPartiallySupported.contains(op)) continue;
+    EXPECT_TRUE(kernel) << name << ": " << stored.call << ": " << kernel.error().str();
     if (!kernel) continue;
     const Scheduled scheduled = schedule(context, kernel->function);
     steps += scheduled.steps.size();
     for (const loop::Function& function : {kernel->function, scheduled.function}) {
-      const auto results = loop::evaluate(context, function, operands_of(*kernel, one.inputs));
-      EXPECT_TRUE(results) << name << ": " << one.call << ": " << results.error().str()
+      const auto results = loop::evaluate(context, function, operands_of(*kernel, stored.inputs));
+      EXPECT_TRUE(results) << name << ": " << stored.call << ": " << results.error().str()
                            << loop::print(context, function);
       for (size_t i = 0; results && i < results->size(); ++i)
-        expect_near((*results)[i], one.results[i], fmt::format("{}: {}", name, one.call));
+        expect_near((*results)[i], stored.results[i], fmt::format("{}: {}", name, stored.call));
     }
-    library.add(scheduled.function, operands_of(*kernel, one.inputs), one.results, one.call);
+    library.add(scheduled.function, operands_of(*kernel, stored.inputs), stored.results, stored.call);
     computed.insert(op);
   }
   EXPECT_GE(computed.size(), 150u);
@@ -197,12 +197,12 @@ TEST(Kernels, EveryStoredCaseOfTheOperatorsIsComputed) {
   library.run();
 }
 
-// Convolutions, pooling and products of random sizes, with what may follow them, against the operators' own kernels.
+// Convolutions, pooling and products of random sizes with random epilogues, against the reference kernels.
 using Ints = std::vector<int64_t>;
 constexpr auto kRounds = static_cast<int>(rounds(24));
 constexpr std::array<int64_t, 3> kSizes = {36, 3, 17};  // the last in native code
 
-TEST(Kernels, RandomContractionsWithTailsAreComputed) {
+TEST(Kernels, RandomContractionsWithEpiloguesAreComputed) {
   const unsigned seed = 7;
   SCOPED_TRACE(fmt::format("seed {}", seed));
   std::mt19937 random(seed);
@@ -222,7 +222,7 @@ TEST(Kernels, RandomContractionsWithTailsAreComputed) {
     };
     const auto weight = [&](const Tensor& value) { return pick(0, 2) == 0 ? argument(value) : b.constant(value); };
     Expected<Atom> value = error("none");
-    std::string what;
+    std::string case_name;
     if (pick(0, 2) > 0) {
       const int64_t groups = pick(0, 3) == 0 ? pick(2, 3) : 1, in = groups * (pick(0, 2) == 0 ? 1 : pick(1, 5)),
                     out = groups * (in == groups && pick(0, 1) ? 1 : pick(1, 20));
@@ -239,12 +239,12 @@ TEST(Kernels, RandomContractionsWithTailsAreComputed) {
         const int64_t wide = !pool && pick(0, 7) == 0 ? pick(8, 30) : 0;
         padding.push_back(pick(0, 1) * pick(0, w[static_cast<size_t>(2 + d % rank)] - 1) + wide);
       }
-      what = fmt::format("conv{}d x {} w {} strides {} padding {} dilation {} groups {}", rank, runtime::to_string(x),
-                         runtime::to_string(w), fmt::join(strides, ","), fmt::join(padding, ","),
-                         fmt::join(dilation, ","), groups);
+      case_name = fmt::format("conv{}d x {} w {} strides {} padding {} dilation {} groups {}", rank,
+                              runtime::to_string(x), runtime::to_string(w), fmt::join(strides, ","),
+                              fmt::join(padding, ","), fmt::join(dilation, ","), groups);
       const Atom left = argument(tensor(x, dtype));
       if (pool) {
-        what.insert(0, "max_pool of ");
+        case_name.insert(0, "max_pool of ");
         value = b.apply(fmt::format("max_pool{}d", rank), {left},
                         {{"kernel", std::vector<int64_t>(w.begin() + 2, w.end())},
                          {"strides", strides},
@@ -256,31 +256,31 @@ TEST(Kernels, RandomContractionsWithTailsAreComputed) {
       }
     } else {
       const int64_t m = pick(1, 70), n = pick(1, 70), k = pick(1, 20);
-      what = fmt::format("product {} {} {}", m, n, k);
+      case_name = fmt::format("product {} {} {}", m, n, k);
       const Atom left = argument(tensor({m, k}, dtype));
       value = pick(0, 1) == 0 ? b.apply("dense", {left, weight(tensor({n, k}, dtype))})
                               : b.apply("matmul", {left, weight(tensor({k, n}, dtype))});
     }
-    ASSERT_TRUE(value) << what << value.error().str();
+    ASSERT_TRUE(value) << case_name << value.error().str();
     const runtime::Shape shape = *b.tensor_type(*value)->shape();
     const DType sum = b.tensor_type(*value)->dtype;
     for (int tail = 0; tail < pick(0, 3); ++tail) {
-      const int64_t choice = pick(0, 3);
-      if (choice == 0) value = b.apply("bias_add", {*value, b.constant(tensor({shape[1]}, sum))});
-      if (choice == 1) value = b.apply("relu", {*value});
-      if (choice == 2) value = b.apply("add", {*value, argument(tensor(shape, sum))});
-      if (choice == 3) value = b.apply("multiply", {*value, *value});
-      ASSERT_TRUE(value) << what << value.error().str();
+      const int64_t kind = pick(0, 3);
+      if (kind == 0) value = b.apply("bias_add", {*value, b.constant(tensor({shape[1]}, sum))});
+      if (kind == 1) value = b.apply("relu", {*value});
+      if (kind == 2) value = b.apply("add", {*value, argument(tensor(shape, sum))});
+      if (kind == 3) value = b.apply("multiply", {*value, *value});
+      ASSERT_TRUE(value) << case_name << value.error().str();
     }
     b.finish(*value);
-    compare(context, library, module, function, arguments, what);
+    compare(context, library, module, function, arguments, case_name);
   }
   library.run_on_all_levels();
 }
 
-// Windows over one channel: maps that are copied whole, several at a time, and in bands of rows; strides that take
-// columns apart; taps that are loops; and those that are read in place.
-TEST(Kernels, WindowsSlideOverMapsOfAllSizes) {
+// Sliding windows over one channel: maps copied completely, several at a time, and in bands of rows; strides with
+// several phases; kernel taps in loops; and inputs read in place.
+TEST(Kernels, SlidingWindowsOverMapsOfAllSizesAreComputed) {
   const std::pair<std::string_view, std::string_view> kCases[] = {
       {"%x: Tensor[(1, 2, 48, 40), f32], %w: Tensor[(2, 1, 3, 3), f32]",
        "relu(conv2d(%x, %w, padding=[1, 1, 1, 1], groups=2))"},
@@ -302,14 +302,14 @@ TEST(Kernels, WindowsSlideOverMapsOfAllSizes) {
        "conv1d(%x, %w, padding=[5, 7], strides=[2], groups=2)"},
       {"%x: Tensor[(1, 2, 40, 45), f32], %w: Tensor[(1,), f32]",
        "add(max_pool2d(%x, kernel=[3, 3], strides=[2, 2], padding=[1, 1, 1, 1]), %w)"},
-      // Strides of which each remainder would be compiled.
+      // Strides with so many phases that compiling each of them would take too long.
       {"%x: Tensor[(1, 2, 8, 2000), f32], %w: Tensor[(2, 1, 4, 4), f32]",
        "conv2d(%x, %w, dilation=[1, 2], strides=[1, 1000], groups=2)"},
       {"%x: Tensor[(1, 2, 8, 2000), f32], %w: Tensor[(3, 2, 4, 4), f32]",
        "conv2d(%x, %w, dilation=[1, 2], strides=[1, 1000])"},
       {"%x: Tensor[(1, 1, 1, 1), f32], %w: Tensor[(1, 1, 1, 1), f32]",
        "conv2d_transpose(%x, %w, strides=[65536, 65536])"},
-      // A register of lanes that are all outside, in rows that may be.
+      // A register whose lanes are all out of range, in rows that may be out of range.
       {"%x: Tensor[(2, 3, 20, 1), f64], %w: Tensor[(1,), f64]",
        "add(max_pool2d(%x, kernel=[3, 5], strides=[2, 3], dilation=[2, 1], padding=[1, 4, 0, 1], ceil=1), %w)"},
       {"%x: Tensor[(1, 2, 60, 3), f32], %w: Tensor[(2, 1, 3, 11), f32]",
@@ -327,7 +327,7 @@ TEST(Kernels, WindowsSlideOverMapsOfAllSizes) {
       {"%x: Tensor[(1, 8, 6, 11), f32], %w: Tensor[(1,), f32]", "add(adaptive_avg_pool(%x, size=[1, 1]), %w)"}};
   Context context;
   Library library(context);
-  std::mt19937 random(5);
+  std::mt19937 random(test_seed(5));
   const auto data = [&](std::string_view, DType dtype, const runtime::Shape& shape) {
     return random_tensor(random, dtype, shape);
   };
@@ -336,8 +336,8 @@ TEST(Kernels, WindowsSlideOverMapsOfAllSizes) {
   else library.run_on_all_levels();
 }
 
-// Recurrent layers whose weights are constants, of random sizes: one sequence and several, states that fill vectors and
-// those that do not.
+// Recurrent layers with constant weights of random sizes: one sequence and several, states that are multiples of a
+// vector and others.
 TEST(Kernels, RandomRecurrentLayersAreComputed) {
   const unsigned seed = 11;
   SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -353,39 +353,41 @@ TEST(Kernels, RandomRecurrentLayersAreComputed) {
     const int64_t gates = op == "rnn"   ? 1
                           : op == "gru" ? 3
                                         : 4,
-                  both = direction == "bidirectional" ? 2 : 1, steps = pick(1, 5), batch = pick(0, 1) ? 1 : pick(2, 5),
-                  inputs = pick(1, 9), hidden = pick(0, 1) ? 16 * pick(1, 2) : pick(1, 20);
+                  directions = direction == "bidirectional" ? 2 : 1, steps = pick(1, 5),
+                  batch = pick(0, 1) ? 1 : pick(2, 5), inputs = pick(1, 9),
+                  hidden = pick(0, 1) ? 16 * pick(1, 2) : pick(1, 20);
     Module module;
     Function function;
     compiler::Builder b(context, module, function);
     std::vector<Tensor> arguments{tensor({steps, batch, inputs})};
     Atoms args{b.param(context.type_of(arguments[0]), "x")};
-    for (const runtime::Shape& shape : {runtime::Shape{both, gates * hidden, inputs}, {both, gates * hidden, hidden}})
+    for (const runtime::Shape& shape :
+         {runtime::Shape{directions, gates * hidden, inputs}, {directions, gates * hidden, hidden}})
       args.push_back(b.constant(tensor(shape)));
     const bool peepholes = op == "lstm" && pick(0, 1), ragged = pick(0, 1);
-    args.push_back(b.constant(tensor({both, 2 * gates * hidden + (peepholes ? 3 * hidden : 0)})));
+    args.push_back(b.constant(tensor({directions, 2 * gates * hidden + (peepholes ? 3 * hidden : 0)})));
     for (int64_t state = 0; state < (op == "lstm" ? 2 : 1); ++state)
-      args.push_back(b.constant(tensor({both, batch, hidden})));
+      args.push_back(b.constant(tensor({directions, batch, hidden})));
     Attrs attrs{{"direction", direction}};
     if (op == "gru") attrs.emplace("reset_after", pick(0, 1));
     if (op == "lstm") attrs.emplace("input_forget", pick(0, 1));
     if (pick(0, 1)) attrs.emplace("clip", 0.5);
     if (ragged) {
       Tensor lengths(DType::kI64, {batch});
-      for (int64_t& one : lengths.data<int64_t>()) one = pick(0, steps);
+      for (int64_t& length : lengths.data<int64_t>()) length = pick(0, steps);
       args.push_back(b.constant(std::move(lengths)));
     }
-    const std::string what = fmt::format("{} {} of {} steps, {} sequences, {} inputs, {} states", op, direction, steps,
-                                         batch, inputs, hidden);
+    const std::string case_name = fmt::format("{} {} of {} steps, {} sequences, {} inputs, {} states", op, direction,
+                                              steps, batch, inputs, hidden);
     const auto value = b.apply(ragged ? op + "_ragged" : op, args, attrs);
-    ASSERT_TRUE(value) << what << value.error().str();
+    ASSERT_TRUE(value) << case_name << value.error().str();
     b.finish(*value);
-    compare(context, library, module, function, arguments, what);
+    compare(context, library, module, function, arguments, case_name);
   }
   library.run();
 }
 
-// Strides beyond the kernel, dilations that share a factor with them or none, paddings beyond what taps reach.
+// Strides larger than the kernel, dilations with and without a common factor, paddings larger than the kernel.
 TEST(Kernels, RandomTransposedConvolutionsAreComputed) {
   const unsigned seed = 5;
   SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -399,19 +401,19 @@ TEST(Kernels, RandomTransposedConvolutionsAreComputed) {
                   out = pick(0, 2) ? pick(1, 9) : 16;
     const auto rank = static_cast<size_t>(std::array{2, 2, 2, 1, 1, 3}[static_cast<size_t>(pick(0, 5))]);
     runtime::Shape x{pick(1, 2), in}, w{in, out};
-    Ints strides, dilation, more, padding(2 * rank);
-    bool some = true;
+    Ints strides, dilation, output_padding, padding(2 * rank);
+    bool all_positive = true;
     int64_t points = 1;
     for (size_t d = 0; d < rank; ++d) {
       x.push_back(pick(1, rank == 3 ? 3 : pick(0, 2) == 0 ? 20 : 7)), w.push_back(pick(1, 4));
       strides.push_back(pick(1, 2) == 1 ? 2 : pick(1, 5)), dilation.push_back(pick(0, 4) == 0 ? pick(2, 4) : 1);
-      more.push_back(pick(0, 2) == 0 ? pick(0, 2) : 0);
+      output_padding.push_back(pick(0, 2) == 0 ? pick(0, 2) : 0);
       padding[d] = pick(0, 3), padding[rank + d] = pick(0, 3);
-      const int64_t size =
-          (x.back() - 1) * strides[d] + (w.back() - 1) * dilation[d] + 1 + more[d] - padding[d] - padding[rank + d];
-      some &= size > 0, points *= size * w.back();
+      const int64_t size = (x.back() - 1) * strides[d] + (w.back() - 1) * dilation[d] + 1 + output_padding[d] -
+                           padding[d] - padding[rank + d];
+      all_positive &= size > 0, points *= size * w.back();
     }
-    if (!some || points * in * out > 60000) continue;
+    if (!all_positive || points * in * out > 60000) continue;
     ++round;
     Module module;
     Function function;
@@ -425,27 +427,27 @@ TEST(Kernels, RandomTransposedConvolutionsAreComputed) {
       arguments.push_back(weights);
       args.push_back(b.param(context.type_of(weights), "w"));
     }
-    const std::string what =
+    const std::string case_name =
         fmt::format("conv{}d_transpose x {} w {} strides {} padding {} dilation {} more {} groups {}", rank,
                     runtime::to_string(x), runtime::to_string(w), fmt::join(strides, ","), fmt::join(padding, ","),
-                    fmt::join(dilation, ","), fmt::join(more, ","), groups);
+                    fmt::join(dilation, ","), fmt::join(output_padding, ","), groups);
     auto value = b.apply(fmt::format("conv{}d_transpose", rank), args,
                          {{"strides", strides},
                           {"padding", padding},
                           {"dilation", dilation},
-                          {"output_padding", more},
+                          {"output_padding", output_padding},
                           {"groups", groups}});
-    ASSERT_TRUE(value) << what << value.error().str();
+    ASSERT_TRUE(value) << case_name << value.error().str();
     if (pick(0, 1) == 1)
       value = b.apply("bias_add", {*value, b.constant(random_tensor(random, dtype, {groups * out}))});
     if (pick(0, 1) == 1) value = b.apply("multiply", {*value, *value});
     b.finish(*value);
-    compare(context, library, module, function, arguments, what);
+    compare(context, library, module, function, arguments, case_name);
   }
   library.run_on_all_levels();
 }
 
-// Letters in any order and of any meaning: of both operands, of one, of the result or summed over, and diagonals.
+// Letters in any order and in all roles: of both operands, of one, of the result, reduced, and diagonals.
 TEST(Kernels, RandomEquationsOfEinsumAreComputed) {
   const unsigned seed = 3;
   SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -494,17 +496,18 @@ TEST(Kernels, RandomEquationsOfEinsumAreComputed) {
         args.push_back(b.param(context.type_of(value), fmt::format("a{}", arguments.size())));
       }
     }
-    const std::string what = fmt::format("einsum {}->{} of {}", fmt::join(terms, ","), output, fmt::join(sizes, " "));
+    const std::string case_name =
+        fmt::format("einsum {}->{} of {}", fmt::join(terms, ","), output, fmt::join(sizes, " "));
     auto value = b.apply("einsum", args, {{"equation", fmt::format("{}->{}", fmt::join(terms, ","), output)}});
-    ASSERT_TRUE(value) << what << value.error().str();
+    ASSERT_TRUE(value) << case_name << value.error().str();
     if (pick(0, 1) == 1) value = b.apply("relu", {*value});
     b.finish(*value);
-    compare(context, library, module, function, arguments, what);
+    compare(context, library, module, function, arguments, case_name);
   }
   library.run();
 }
 
-// One function for every size that is a variable.
+// One function for all values of a symbolic dim.
 TEST(Kernels, SizesMayBeVariables) {
   const std::pair<std::string_view, std::string_view> kCases[] = {
       {"%x: Tensor[(n, 24), f32], %w: Tensor[(24, 40), f32]", "relu(matmul(%x, %w))"},
@@ -519,7 +522,7 @@ TEST(Kernels, SizesMayBeVariables) {
       {"%x: Tensor[(1, 2, 3, n), f32], %w: Tensor[(2, 3, 2, 4), f32]",
        "relu(conv2d_transpose(%x, %w, strides=[1, 3], padding=[0, 0, 0, 1], dilation=[1, 2]))"},
       {"%x: Tensor[(2, 2, n), f32], %w: Tensor[(2, 3, 2), f32]", "conv1d_transpose(%x, %w, strides=[2])"},
-      // The rows are three dims that always stand side by side, of two of which the sizes are digits of their number.
+      // The rows are three adjacent dims, which are merged into one axis.
       {"%x: Tensor[(n, 3, 2, 5), f32], %w: Tensor[(5, 4), f32]", R"(einsum(%x, %w, equation="abcd,de->abce"))"},
       {"%x: Tensor[(2, n, 3, 5), f32], %w: Tensor[(2, 7, 3, 5), f32]", R"(einsum(%x, %w, equation="bqhd,bkhd->bhqk"))"},
       {"%x: Tensor[(2, n, 5), f32], %w: Tensor[(2, n, 4), f32]", R"(einsum(%x, %w, equation="xij,xik->xjk"))"},
@@ -548,21 +551,21 @@ TEST(Kernels, SizesMayBeVariables) {
   Context context;
   Library library(context);
   const auto filled = [](std::string_view, DType, const runtime::Shape& shape) {
-    Tensor one(DType::kF32, shape);
-    for (size_t i = 0; float& x : one.data<float>()) x = static_cast<float>(i++ * 37 % 19) / 8 - 1;
-    return one;
+    Tensor tensor(DType::kF32, shape);
+    for (size_t i = 0; float& x : tensor.data<float>()) x = static_cast<float>(i++ * 37 % 19) / 8 - 1;
+    return tensor;
   };
   for (const auto& [params, call] : kCases)
     compare(context, library, params, call, filled, std::span(kSizes).last(kSanitized ? 2 : 3));
   library.run();
 }
 
-// Operators that read or write where data says, and those of integers that stored cases try in one type: random
-// data, in which places meet and some elements are no numbers, for two sizes n.
-TEST(Kernels, ComputedPlacesAndTypesAreAsInTheReference) {
+// Operators that read or write at computed indices, and integer operators that stored cases cover in one type only:
+// random data with repeated indices and NaNs, for two sizes n.
+TEST(Kernels, ComputedIndicesAndTypesAreAsInTheReference) {
   struct Case {
     std::string_view params, call;
-    int64_t size = 8;  // %i has indices in -size .. size - 1, other integers are as large
+    int64_t size = 8;  // %i has indices in -size .. size - 1, other integers are of the same magnitude
   };
   const Case kCases[] = {
       {"%x: Tensor[(n, 3), f32], %i: Tensor[(9, 3), i64], %u: Tensor[(9, 3), f32]",
@@ -595,7 +598,7 @@ TEST(Kernels, ComputedPlacesAndTypesAreAsInTheReference) {
       {"%x: Tensor[(n, 40), f64], %y: Tensor[(n,), f32]", "subtract(acos(divide(%x, 2.0f64)), atan(%x))"},
       {"%x: Tensor[(n, 40), f32], %y: Tensor[(n,), f32]", "dynamic_quantize(maximum(%x, -9.0f32))"},
       {"%x: Tensor[(), f32], %y: Tensor[(n,), f32]", "dynamic_quantize(add(%x, 1.0f32))"},
-      // Each mentions what is rounded six times: whatever is not shared would be made 7776 times.
+      // Each operator reads its rounded argument six times: without sharing, it would be computed 7776 times.
       {"%x: Tensor[(n, 40), f32], %y: Tensor[(n,), f32]",
        "dequantize(quantize(dequantize(quantize(dequantize(quantize(dequantize(quantize(dequantize(quantize(%x, "
        "scale=[0.3]), scale=[0.4]), scale=[0.4]), scale=[0.5]), scale=[0.5]), scale=[0.6]), scale=[0.6]), "
@@ -617,29 +620,29 @@ TEST(Kernels, ComputedPlacesAndTypesAreAsInTheReference) {
       {"%k: Tensor[(2,), i32], %y: Tensor[(n,), f32]", R"(random_bernoulli(%k, shape=[40], probability=0.3))"},
       {"%k: Tensor[(2,), i32], %y: Tensor[(n,), f32]", "random_split(%k, count=9)"}};
   constexpr std::array<int64_t, 2> kTwo = {4, 17};
-  std::mt19937 random(5);
+  std::mt19937 random(test_seed(5));
   const auto pick = [&](int64_t lo, int64_t hi) { return std::uniform_int_distribution<int64_t>(lo, hi)(random); };
   Context context;
   Library library(context);
-  for (const Case& one : kCases) {
-    const auto drawn = [&](std::string_view name, DType dtype, const runtime::Shape& shape) {
-      const bool places = name == "i", finite = one.call.starts_with("dynamic_quantize");
+  for (const Case& test_case : kCases) {
+    const auto random_argument = [&](std::string_view name, DType dtype, const runtime::Shape& shape) {
+      const bool is_index = name == "i", finite = test_case.call.starts_with("dynamic_quantize");
       Tensor value(dtype, shape);
-      runtime::with_dtype<runtime::kNumbers>(dtype, [&]<class T>(T) {
+      runtime::with_dtype<runtime::kNumericTypes>(dtype, [&]<class T>(T) {
         for (T& x : value.data<T>()) {
           if constexpr (std::is_floating_point_v<T>)
             x = !finite && pick(0, 30) == 0 ? T(NAN) : static_cast<T>(pick(-16, 16)) / T(8);
-          else x = static_cast<T>(pick(std::is_signed_v<T> ? -one.size : 0, one.size - (places ? 1 : 0)));
+          else x = static_cast<T>(pick(std::is_signed_v<T> ? -test_case.size : 0, test_case.size - (is_index ? 1 : 0)));
         }
       });
       return value;
     };
-    compare(context, library, one.params, one.call, drawn, kTwo);
+    compare(context, library, test_case.params, test_case.call, random_argument, kTwo);
   }
   library.run();
 }
 
-// Beside the borders of their domains, and where what they are made of would leave the type.
+// At the boundaries of the domains, and where intermediate results would overflow.
 TEST(Kernels, FunctionsAreAsInTheReferenceWhereTheirArgumentsAreLargeOrSmall) {
   const std::vector<double> values{0,    1e-20, 1e-4, 0.99999, 1,   1.00001, 1.5,    30,      79.9,     80.1, 87.9,
                                    88.6, 89,    100,  709.2,   710, 1e10,    2.9e38, 1.7e308, HUGE_VAL, NAN};
@@ -648,7 +651,8 @@ TEST(Kernels, FunctionsAreAsInTheReferenceWhereTheirArgumentsAreLargeOrSmall) {
   for (const DType dtype : {DType::kF32, DType::kF64}) {
     Tensor x(dtype, {2 * static_cast<int64_t>(values.size())});
     runtime::with_dtype<runtime::kReals>(dtype, [&]<class T>(T) {
-      for (size_t i = 0; T & one : x.data<T>()) one = static_cast<T>((i % 2 == 0 ? 1 : -1) * values[i / 2]), ++i;
+      for (size_t i = 0; T & element : x.data<T>())
+        element = static_cast<T>((i % 2 == 0 ? 1 : -1) * values[i / 2]), ++i;
     });
     compare(context, library, fmt::format("%x: {}", context.str(context.type_of(x))),
             "(asinh(%x), acosh(%x), atanh(%x), sinh(%x), cosh(%x), expm1(%x), log1p(%x), softplus(%x))",
@@ -657,8 +661,8 @@ TEST(Kernels, FunctionsAreAsInTheReferenceWhereTheirArgumentsAreLargeOrSmall) {
   library.run();
 }
 
-// Lines that are merged: equal elements stay as they come, and what is no number is above all, and equal. Each element
-// is compared with 64: that is evaluated for one short line alone.
+// The merge sort is stable, and NaNs are equal and greater than all other values. Each element is compared with 64
+// others: this is evaluated for one short line only.
 TEST(Kernels, LinesOfAnyLengthAreSorted) {
   const std::pair<std::string_view, std::string_view> kCases[] = {
       {"%x: Tensor[(257,), f32]", "(sort(%x), arg_sort(%x))"},
@@ -671,7 +675,7 @@ TEST(Kernels, LinesOfAnyLengthAreSorted) {
       {"%x: Tensor[(n,), f32]", "arg_sort(%x)"},
       {"%x: Tensor[(2, n), i32]", "sort(%x, axis=1)"}};
   constexpr std::array<int64_t, 2> kLengths = {0, 71}, kLong = {64, 2000};
-  std::mt19937 random(9);
+  std::mt19937 random(test_seed(9));
   Context context;
   Library library(context);
   for (const auto& [params, call] : kCases) {
@@ -679,9 +683,9 @@ TEST(Kernels, LinesOfAnyLengthAreSorted) {
     const auto argument = [&](std::string_view, DType dtype, const runtime::Shape& shape) {
       Tensor x = random_tensor(random, dtype, shape);
       if (dtype == DType::kF32) {
-        for (size_t i = 0; float& one : x.data<float>()) {
-          if (++i % 9 == 0) one = NAN;
-          if (one == 0 && i % 2 == 0) one = -0.0F;
+        for (size_t i = 0; float& element : x.data<float>()) {
+          if (++i % 9 == 0) element = NAN;
+          if (element == 0 && i % 2 == 0) element = -0.0F;
         }
       }
       return x;
@@ -691,9 +695,9 @@ TEST(Kernels, LinesOfAnyLengthAreSorted) {
   library.run_on_all_levels();
 }
 
-// What is far outside is as what is just outside, though 64 bits do not hold its place.
-TEST(Kernels, SlicesMayReachFarOutside) {
-  const std::string least = fmt::format("{}", INT64_MIN), most = fmt::format("{}", INT64_MAX);
+// A slice far out of range gives the same result as one just out of range, though its index overflows 64 bits.
+TEST(Kernels, SlicesMayBeFarOutOfRange) {
+  const std::string lowest = fmt::format("{}", INT64_MIN), highest = fmt::format("{}", INT64_MAX);
   Context context;
   Library library(context);
   const auto counted = [](std::string_view, DType dtype, const runtime::Shape& shape) {
@@ -703,12 +707,12 @@ TEST(Kernels, SlicesMayReachFarOutside) {
   };
   constexpr std::array<int64_t, 1> kThree = {3};
   for (const std::string_view size : {"3", "n"}) {
-    for (const auto& [begin, end, step] : {std::tuple(least, most, most),
-                                           {"2", least, least},
-                                           {most, most, "1"},
-                                           {most, least, least},
-                                           {"1", most, most},
-                                           {"-2", least, "-2"}}) {
+    for (const auto& [begin, end, step] : {std::tuple(lowest, highest, highest),
+                                           {"2", lowest, lowest},
+                                           {highest, highest, "1"},
+                                           {highest, lowest, lowest},
+                                           {"1", highest, highest},
+                                           {"-2", lowest, "-2"}}) {
       compare(context, library, fmt::format("%x: Tensor[({}, 4), f32]", size),
               fmt::format("slice(%x, begin=[{}, 0], end=[{}, 4], step=[{}, 1])", begin, end, step), counted, kThree);
     }
@@ -716,7 +720,7 @@ TEST(Kernels, SlicesMayReachFarOutside) {
   library.run();
 }
 
-// Where there is nothing no size divides an index.
+// Empty tensors, whose sizes of 0 must not divide an index.
 TEST(Kernels, SizesMayBeZero) {
   const std::pair<std::string_view, std::string_view> kCases[] = {
       {"%x: Tensor[(3, 0), f32], %y: Tensor[(), f32]", "tile(%x, repeats=[2, 3])"},
@@ -731,15 +735,15 @@ TEST(Kernels, SizesMayBeZero) {
   Library library(context);
   const auto filled = [](std::string_view, DType dtype, const runtime::Shape& shape) {
     Tensor value(dtype, shape);
-    runtime::with_dtype<runtime::kNumbers>(dtype, [&]<class T>(T) { std::ranges::fill(value.data<T>(), T(1)); });
+    runtime::with_dtype<runtime::kNumericTypes>(dtype, [&]<class T>(T) { std::ranges::fill(value.data<T>(), T(1)); });
     return value;
   };
   for (const auto& [params, call] : kCases) compare(context, library, params, call, filled);
   library.run();
 }
 
-// What they cannot compute they say, as the reference does.
-TEST(Kernels, PlacesThatAreNoneAndNumbersThatAreNotFiniteAreErrors) {
+// Invalid arguments are errors, as in the reference kernels.
+TEST(Kernels, IndicesOutOfRangeAndValuesThatAreNotFiniteAreErrors) {
   const std::tuple<std::string_view, std::string_view, std::string_view> kCases[] = {
       {"%x: Tensor[(4,), f32], %i: Tensor[(1,), i64], %u: Tensor[(1,), f32]", "scatter_elements(%x, %i, %u)",
        "the index 4 is not in 0 .. 3"},
@@ -761,8 +765,8 @@ TEST(Kernels, PlacesThatAreNoneAndNumbersThatAreNotFiniteAreErrors) {
       const Type type =
           context.substitute(function.type(param), std::map<Symbol, Dim>{{context.symbol("n"), context.dim(0)}});
       Tensor value(type.tensor()->dtype, *type.tensor()->shape());
-      runtime::with_dtype<runtime::kNumbers>(value.dtype(),
-                                             [&]<class T>(T) { std::ranges::fill(value.data<T>(), T(4)); });
+      runtime::with_dtype<runtime::kNumericTypes>(value.dtype(),
+                                                  [&]<class T>(T) { std::ranges::fill(value.data<T>(), T(4)); });
       arguments.push_back(value);
     }
     const auto found = loop::evaluate(context, kernel->function, operands_of(*kernel, arguments));
@@ -772,10 +776,10 @@ TEST(Kernels, PlacesThatAreNoneAndNumbersThatAreNotFiniteAreErrors) {
   }
 }
 
-TEST(Kernels, EachOperatorIsWrittenOrNamedHere) {
+TEST(Kernels, EachOperatorHasALoweringOrIsListedAsWithout) {
   Context context;
   for (const Operator* op : context.operators())
-    EXPECT_NE(lowered(op->name), kUnwritten.contains(op->name)) << op->name;
+    EXPECT_NE(lowered(op->id), kWithoutKernel.contains(op->name)) << op->name;
 }
 
 }  // namespace

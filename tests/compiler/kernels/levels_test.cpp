@@ -1,5 +1,5 @@
-// On every level of this processor contractions give what they must; those of bytes exactly, up to the corners of their
-// types.
+// Contractions on all levels of this processor: results equal the reference kernels', those of bytes exactly, up to the
+// extreme values of their types.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -20,49 +20,50 @@
 #include "tests/compiler/ir/operators/cases.h"
 #include "tests/random_tensor.h"
 #include "tests/rounds.h"
+#include "tests/seed.h"
 
 namespace tenon::compiler::kernels {
 namespace {
 
-// A function of some arguments, and what comes of them.
+// Builds functions of some arguments, and compares their kernels with the reference kernels on all levels.
 class Levels : public ::testing::Test {
  protected:
   void begin() { module_ = {}, function_ = {}, arguments_.clear(), builder_.emplace(context_, module_, function_); }
   int64_t pick(int64_t lo, int64_t hi) { return std::uniform_int_distribution<int64_t>(lo, hi)(random_); }
 
-  // Bytes of all sizes, or the corners alone.
+  // Random bytes, or the extreme values of the type only.
   Tensor bytes(runtime::Shape shape, DType dtype, bool corners) {
     const int64_t lo = dtype == DType::kU8 ? 0 : -128, hi = dtype == DType::kU8 ? 255 : 127;
-    Tensor one(dtype, std::move(shape));
+    Tensor tensor(dtype, std::move(shape));
     runtime::with_dtype<runtime::kIntegers>(dtype, [&]<class T>(T) {
-      for (T& x : one.data<T>()) x = static_cast<T>(!corners ? pick(lo, hi) : pick(0, 3) == 0 ? hi : lo);
+      for (T& x : tensor.data<T>()) x = static_cast<T>(!corners ? pick(lo, hi) : pick(0, 3) == 0 ? hi : lo);
     });
-    return one;
+    return tensor;
   }
   Tensor floats(runtime::Shape shape) { return random_tensor(random_, DType::kF32, std::move(shape)); }
   Atom argument(const Tensor& value) {
     arguments_.push_back(value);
     return builder_->param(context_.type_of(value), fmt::format("a{}", arguments_.size()));
   }
-  // An operand of a product in i32: a byte less a number, given or a constant.
+  // An operand of an i32 product: a byte tensor minus a zero point, as an argument or a constant.
   Atom centered(const Tensor& value, int64_t zero, bool constant) {
-    const Atom given = constant ? builder_->constant(value) : argument(value);
-    const Atom wide = *builder_->apply("cast", {given}, {{"dtype", std::string("i32")}});
-    if (zero == 0) return wide;
-    return *builder_->apply("subtract", {wide, builder_->constant<int32_t>({}, {static_cast<int32_t>(zero)})});
+    const Atom operand = constant ? builder_->constant(value) : argument(value);
+    const Atom converted = *builder_->apply("cast", {operand}, {{"dtype", std::string("i32")}});
+    if (zero == 0) return converted;
+    return *builder_->apply("subtract", {converted, builder_->constant<int32_t>({}, {static_cast<int32_t>(zero)})});
   }
 
-  // The function gives what its operators' own kernels give: evaluated, and on every level.
-  void check(const Atom& result, const std::string& what, bool evaluated = true) {
+  // The kernel of the function gives the results of the reference kernels: evaluated, and on every level.
+  void check(const Atom& result, const std::string& case_name, bool evaluated = true) {
     builder_->finish(result);
-    const Expected<std::vector<Tensor>> wanted = [&] {
+    const Expected<std::vector<Tensor>> expected = [&] {
       Module program = clone(module_);
       program.globals.emplace(context_.symbol("main"), function_);
       return interpret(context_, program, context_.symbol("main"), arguments_);
     }();
-    ASSERT_TRUE(wanted) << what << wanted.error().str();
-    const auto kernel = make_kernel(context_, module_, fmt::format("k{}", functions_.size()), function_, choices_);
-    ASSERT_TRUE(kernel) << what << kernel.error().str();
+    ASSERT_TRUE(expected) << case_name << expected.error().str();
+    const auto kernel = make_kernel(context_, module_, fmt::format("k{}", functions_.size()), function_, knobs_);
+    ASSERT_TRUE(kernel) << case_name << kernel.error().str();
     loop::Function scheduled = schedule(context_, kernel->function).function;
     std::vector<Tensor> params;
     for (const Operand& operand : kernel->operands) {
@@ -71,21 +72,21 @@ class Levels : public ::testing::Test {
     }
     if (evaluated) {
       const auto found = loop::evaluate(context_, scheduled, params);
-      ASSERT_TRUE(found) << what << found.error().str() << loop::print(context_, scheduled);
-      expect_near((*found)[0], (*wanted)[0], what);
+      ASSERT_TRUE(found) << case_name << found.error().str() << loop::print(context_, scheduled);
+      expect_near((*found)[0], (*expected)[0], case_name);
     }
     text_ = loop::print(context_, scheduled);
     functions_.push_back(std::move(scheduled));
-    params_.push_back(std::move(params)), wanted_.push_back((*wanted)[0]), what_.push_back(what);
+    params_.push_back(std::move(params)), expected_.push_back((*expected)[0]), cases_.push_back(case_name);
   }
   void run_on_all_levels() {
     std::vector<const loop::Function*> pointers;
     for (const loop::Function& function : functions_) pointers.push_back(&function);
     native::Options options;
     const auto levels = native::levels_of({});
-    const auto own = runtime::host_levels();
+    const auto host_levels = runtime::host_levels();
     for (const std::string& level : *levels) {
-      if (std::ranges::find(own, level) != own.end()) options.levels.push_back(level);
+      if (std::ranges::find(host_levels, level) != host_levels.end()) options.levels.push_back(level);
     }
     const auto code = native::compile(context_, pointers, options);
     ASSERT_TRUE(code) << code.error().str();
@@ -95,31 +96,31 @@ class Levels : public ::testing::Test {
       ASSERT_TRUE(library) << library.error().str();
       for (size_t i = 0; i < functions_.size(); ++i) {
         const auto results = library->call(i, params_[i], pool);
-        ASSERT_TRUE(results) << what_[i] << results.error().str();
-        expect_near((*results)[0], wanted_[i], level + ": " + what_[i] + loop::print(context_, functions_[i]));
+        ASSERT_TRUE(results) << cases_[i] << results.error().str();
+        expect_near((*results)[0], expected_[i], level + ": " + cases_[i] + loop::print(context_, functions_[i]));
       }
     }
   }
-  bool dots() const { return text_.find("byte_dot") != std::string::npos; }
+  bool has_byte_dots() const { return text_.find("byte_dot") != std::string::npos; }
 
   Context context_;
-  std::mt19937 random_{11};
+  std::mt19937 random_{test_seed(11)};
   Module module_;
   Function function_;
   std::optional<compiler::Builder> builder_;
   std::vector<Tensor> arguments_;
   std::string text_;
-  Choices choices_;
+  KnobLookup knobs_;
   std::vector<loop::Function> functions_;
   std::vector<std::vector<Tensor>> params_;
-  std::vector<Tensor> wanted_;
-  std::vector<std::string> what_;
+  std::vector<Tensor> expected_;
+  std::vector<std::string> cases_;
 };
 
-constexpr auto kRounds = static_cast<int>(rounds(12));
+constexpr auto kLevelRounds = static_cast<int>(rounds(12));
 
 TEST_F(Levels, ProductsOfBytesAreExact) {
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kLevelRounds; ++round) {
     begin();
     const int64_t m = pick(1, 20), n = pick(1, 70), k = pick(0, 1) == 0 ? pick(1, 9) : pick(10, 60);
     const bool corners = pick(0, 2) == 0, dense = pick(0, 2) == 0, plain = pick(0, 3) == 0;
@@ -130,7 +131,7 @@ TEST_F(Levels, ProductsOfBytesAreExact) {
     const bool constant = pick(0, 3) > 0;
     runtime::Shape x{m, k}, w = dense ? runtime::Shape{n, k} : runtime::Shape{k, n};
     if (batch) x.insert(x.begin(), batch), w.insert(w.begin(), pick(0, 1) ? batch : 1);
-    const std::string what =
+    const std::string case_name =
         fmt::format("{} {} of {} less {} by {} of {} less {}{}", dense ? "dense" : "matmul", runtime::to_string(x),
                     runtime::name(types[0]), zeros[0], runtime::to_string(w), runtime::name(types[1]), zeros[1],
                     constant ? ", constant" : "");
@@ -139,24 +140,24 @@ TEST_F(Levels, ProductsOfBytesAreExact) {
                b = plain ? (constant ? builder_->constant(right) : argument(right))
                          : centered(right, zeros[1], constant);
     auto value = builder_->apply(dense ? "dense" : "matmul", {a, b});
-    ASSERT_TRUE(value) << what << value.error().str();
+    ASSERT_TRUE(value) << case_name << value.error().str();
     if (pick(0, 1)) value = builder_->apply("relu", {*value});
-    check(*value, what);
-    EXPECT_TRUE(dots() || (n * k == 1)) << what << text_;
+    check(*value, case_name);
+    EXPECT_TRUE(has_byte_dots() || (n * k == 1)) << case_name << text_;
   }
-  // The largest sums there are.
+  // The largest possible sums.
   for (const auto& [x, w] : {std::pair(-128, -128), {-128, 127}, {127, -128}, {255, -128}, {255, 127}}) {
     begin();
     const DType type = x == 255 ? DType::kU8 : DType::kI8;
     Tensor left(type, {3, 400}), right(DType::kI8, {400, 17});
-    for (std::byte& one : left.bytes()) one = static_cast<std::byte>(x);
-    for (std::byte& one : right.bytes()) one = static_cast<std::byte>(w);
+    for (std::byte& byte : left.bytes()) byte = static_cast<std::byte>(x);
+    for (std::byte& byte : right.bytes()) byte = static_cast<std::byte>(w);
     const auto value = builder_->apply("matmul", {centered(left, 0, false), centered(right, 0, true)});
     ASSERT_TRUE(value);
     check(*value, fmt::format("400 times {} * {}", x, w));
-    EXPECT_TRUE(dots()) << text_;
+    EXPECT_TRUE(has_byte_dots()) << text_;
   }
-  // More rows than a cache holds: then they are the outer loop.
+  // More rows than L2 holds: rows are the outer loop then.
   begin();
   const Tensor tall = bytes({2200, 480}, DType::kU8, false), narrow = bytes({480, 3}, DType::kI8, false);
   const auto value = builder_->apply("matmul", {centered(tall, 3, false), centered(narrow, 0, true)});
@@ -166,7 +167,7 @@ TEST_F(Levels, ProductsOfBytesAreExact) {
 }
 
 TEST_F(Levels, ConvolutionsOfBytesAreExact) {
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kLevelRounds; ++round) {
     begin();
     const bool depthwise = pick(0, 3) == 0;
     const int64_t groups = depthwise         ? pick(2, 5)
@@ -190,7 +191,7 @@ TEST_F(Levels, ConvolutionsOfBytesAreExact) {
                   pad = pick(0, 2) == 0 ? pick(-100, 100) : 0;
     const DType weights = pick(0, 2) ? DType::kI8 : DType::kU8;
     const int64_t weights_zero = weights == DType::kU8 || pick(0, 2) == 0 ? pick(0, 127) : 0;
-    const std::string what = fmt::format(
+    const std::string case_name = fmt::format(
         "conv {} of {} less {} by {} of {} less {}{}, groups {}, strides {}, padding {}, pad {}", runtime::to_string(x),
         runtime::name(type), zero, runtime::to_string(w), runtime::name(weights), weights_zero,
         constant ? ", constant" : "", groups, fmt::join(strides, ","), fmt::join(padding, ","), pad);
@@ -198,19 +199,20 @@ TEST_F(Levels, ConvolutionsOfBytesAreExact) {
                b = centered(bytes(w, weights, corners), weights_zero, constant);
     auto value = builder_->apply(fmt::format("conv{}d", rank), {a, b},
                                  {{"strides", strides}, {"padding", padding}, {"groups", groups}, {"pad_value", pad}});
-    ASSERT_TRUE(value) << what << value.error().str();
+    ASSERT_TRUE(value) << case_name << value.error().str();
     if (pick(0, 1)) value = builder_->apply("relu", {*value});
-    check(*value, what);
-    // Depthwise ones are computed in floats, and with a pad that is no byte all in 32 bits.
+    check(*value, case_name);
+    // Depthwise convolutions are computed in floats, and convolutions whose pad is not a byte in 32 bits.
     const int64_t lowest = type == DType::kU8 ? 0 : -128, byte = pad + zero;
-    EXPECT_EQ(dots(), !(in == groups && out == groups) && byte >= lowest && byte <= lowest + 255) << what << text_;
+    EXPECT_EQ(has_byte_dots(), !(in == groups && out == groups) && byte >= lowest && byte <= lowest + 255)
+        << case_name << text_;
   }
   run_on_all_levels();
 }
 
-// The loop over the parts of a tile, and what stages call it, have names that nothing around them has.
-TEST_F(Levels, TilesAreCutUnderNamesOfTheirOwn) {
-  const auto whole =
+// The loop over the parts of a tile, and its index in stages, have names that differ from all surrounding ones.
+TEST_F(Levels, SplitTilesHaveUniqueNames) {
+  const auto function =
       loop::parse(context_, R"(loop @k(%x: Tensor[(2, 2, 4, 64), f32]) -> (%y: Tensor[(2, 2, 4, 64), f32]) {
   for c in (2) {
     for g in (2) {
@@ -234,18 +236,18 @@ TEST_F(Levels, TilesAreCutUnderNamesOfTheirOwn) {
   }
 })",
                   "test");
-  ASSERT_TRUE(whole) << whole.error().str();
-  const loop::Function cut = native::fit_tiles(context_, *whole, {.count = 16, .bytes = 32, .fma = true});
-  EXPECT_FALSE(loop::equal(cut, *whole));
-  Tensor x(DType::kF32, {2, 2, 4, 64}), wanted(DType::kF32, {2, 2, 4, 64});
-  for (int i = 0; i < 1024; ++i) x.data<float>()[i] = static_cast<float>(i), wanted.data<float>()[i] = 2.0F * i;
-  const auto found = loop::evaluate(context_, cut, {&x, 1});
-  ASSERT_TRUE(found) << found.error().str() << loop::print(context_, cut);
-  expect_near((*found)[0], wanted, loop::print(context_, cut));
+  ASSERT_TRUE(function) << function.error().str();
+  const loop::Function split = native::fit_tiles(context_, *function, {.count = 16, .bytes = 32, .fma = true});
+  EXPECT_FALSE(loop::equal(split, *function));
+  Tensor x(DType::kF32, {2, 2, 4, 64}), expected(DType::kF32, {2, 2, 4, 64});
+  for (int i = 0; i < 1024; ++i) x.data<float>()[i] = static_cast<float>(i), expected.data<float>()[i] = 2.0F * i;
+  const auto found = loop::evaluate(context_, split, {&x, 1});
+  ASSERT_TRUE(found) << found.error().str() << loop::print(context_, split);
+  expect_near((*found)[0], expected, loop::print(context_, split));
 }
 
-// Tiles are cut to the registers that there are: of 16 by 16 bytes down to those of AVX-512, whose own they are.
-TEST_F(Levels, TilesAreCutToTheRegisters) {
+// Tiles are split to fit the register file: from 16 registers of 16 bytes up to AVX-512, for which they are emitted.
+TEST_F(Levels, TilesAreSplitToFitTheRegisters) {
   for (const std::string_view op : {"matmul", "dense", "conv2d"}) {
     for (const int64_t m : {1, 15}) {
       begin();
@@ -263,31 +265,32 @@ TEST_F(Levels, TilesAreCutToTheRegisters) {
       const auto result = builder_->apply("relu", {*value});
       ASSERT_TRUE(result) << result.error().str();
       check(*result, fmt::format("{} of {}", op, m), false);
-      const loop::Function& whole = functions_.back();
+      const loop::Function& function = functions_.back();
       for (const auto& [count, size] : {std::pair(16, 16), {32, 16}, {32, 64}}) {
-        const loop::Function cut = native::fit_tiles(context_, whole, {.count = count, .bytes = size, .fma = true});
-        const Status verified = loop::verify(context_, cut);
-        ASSERT_TRUE(verified) << verified.error().str() << loop::print(context_, cut);
-        const auto found = loop::evaluate(context_, cut, params_.back());
-        ASSERT_TRUE(found) << found.error().str() << loop::print(context_, cut);
-        expect_near((*found)[0], wanted_.back(), what_.back());
-        for (const loop::Buffer& buffer : cut.buffers) {
+        const loop::Function split =
+            native::fit_tiles(context_, function, {.count = count, .bytes = size, .fma = true});
+        const Status verified = loop::verify(context_, split);
+        ASSERT_TRUE(verified) << verified.error().str() << loop::print(context_, split);
+        const auto found = loop::evaluate(context_, split, params_.back());
+        ASSERT_TRUE(found) << found.error().str() << loop::print(context_, split);
+        expect_near((*found)[0], expected_.back(), cases_.back());
+        for (const loop::Buffer& buffer : split.buffers) {
           if (context_.name(buffer.name).find("_acc") == std::string::npos) continue;
           int64_t elements = 1;
           for (const auto& axis : buffer.axes) elements *= *axis.extent.constant();
-          EXPECT_LT(elements, count * size / 4) << loop::print(context_, cut);
+          EXPECT_LT(elements, count * size / 4) << loop::print(context_, split);
         }
-        EXPECT_TRUE(size != 64 || loop::equal(cut, whole)) << loop::print(context_, cut);
-        EXPECT_FALSE(size == 16 && m > 1 && loop::equal(cut, whole)) << loop::print(context_, cut);
+        EXPECT_TRUE(size != 64 || loop::equal(split, function)) << loop::print(context_, split);
+        EXPECT_FALSE(size == 16 && m > 1 && loop::equal(split, function)) << loop::print(context_, split);
       }
     }
   }
   run_on_all_levels();
 }
 
-// Vectors of channels, which are turned round before they are stored; on narrow maps through all rows.
-TEST_F(Levels, TilesThatAreTurnedAreCutToTheRegisters) {
-  choices_ = [](const std::string&) { return parse_choice("vectors=channels"); };
+// Tiles with channels as lanes are transposed before they are stored; on narrow maps they cross rows.
+TEST_F(Levels, TransposedTilesAreSplitToFitTheRegisters) {
+  knobs_ = [](const std::string&) { return parse_knob_settings("lanes=channels"); };
   for (const int64_t stride : {1, 2}) {
     begin();
     const auto value = builder_->apply(
@@ -296,11 +299,11 @@ TEST_F(Levels, TilesThatAreTurnedAreCutToTheRegisters) {
     ASSERT_TRUE(value) << value.error().str();
     check(*builder_->apply("relu", {*value}), fmt::format("conv2d of stride {}", stride), false);
     ASSERT_NE(text_.find("conv_tile"), std::string::npos) << text_;
-    const loop::Function cut = native::fit_tiles(context_, functions_.back(), {.count = 8, .bytes = 32, .fma = true});
-    EXPECT_FALSE(loop::equal(cut, functions_.back())) << loop::print(context_, cut);
-    const auto found = loop::evaluate(context_, cut, params_.back());
-    ASSERT_TRUE(found) << found.error().str() << loop::print(context_, cut);
-    expect_near((*found)[0], wanted_.back(), what_.back());
+    const loop::Function split = native::fit_tiles(context_, functions_.back(), {.count = 8, .bytes = 32, .fma = true});
+    EXPECT_FALSE(loop::equal(split, functions_.back())) << loop::print(context_, split);
+    const auto found = loop::evaluate(context_, split, params_.back());
+    ASSERT_TRUE(found) << found.error().str() << loop::print(context_, split);
+    expect_near((*found)[0], expected_.back(), cases_.back());
   }
   run_on_all_levels();
 }

@@ -1,4 +1,4 @@
-// Loop functions made by code.
+// Loop functions built by loop::Builder.
 #include "compiler/loop/builder.h"
 
 #include <gtest/gtest.h>
@@ -25,15 +25,15 @@ TEST(Builder, MakesStagesInLoops) {
   const BufferId y = b.result("y", {n, two}, DType::kI32), top = b.result("top", {n}, DType::kI32);
   const BufferId dot = b.reduce(
       "dot", {{"i", n}, {"j", two}}, {{"k", two}}, DType::kI32, BinaryOp::kAdd,
-      [&](const Dims& at) {
-        return binary(BinaryOp::kMultiply, b.load(x, {at[0], at[2]}), b.load(w, {at[2], at[1]}));
+      [&](const Dims& point) {
+        return binary(BinaryOp::kMultiply, b.load(x, {point[0], point[2]}), b.load(w, {point[2], point[1]}));
       },
       [&](const Dims&) { return literal(DType::kI32, 1); });
-  const BufferId half = b.compute("half", {{"i", n}, {"j", two}}, [&](const Dims& at) {
-    return binary(BinaryOp::kDivide, b.load(dot, at), literal(DType::kI32, 2));
+  const BufferId half = b.compute("half", {{"i", n}, {"j", two}}, [&](const Dims& point) {
+    return binary(BinaryOp::kDivide, b.load(dot, point), literal(DType::kI32, 2));
   });
-  b.compute(y, [&](const Dims& at) { return binary(BinaryOp::kMax, b.load(half, at), literal(DType::kI32, 0)); });
-  b.reduce(top, {{"", two}}, BinaryOp::kMax, [&](const Dims& at) { return b.load(half, at); });
+  b.compute(y, [&](const Dims& point) { return binary(BinaryOp::kMax, b.load(half, point), literal(DType::kI32, 0)); });
+  b.reduce(top, {{"", two}}, BinaryOp::kMax, [&](const Dims& point) { return b.load(half, point); });
   const auto function = b.build();
   ASSERT_TRUE(function) << function.error().str();
   EXPECT_EQ(
@@ -93,7 +93,7 @@ TEST(Builder, MakesStagesInLoops) {
 TEST(Builder, ScansSeveralStates) {
   TypeContext context;
   Builder b(context, "fibonacci");
-  const Dim steps = b.dim("t"), one = context.dim(1);  // a name that the scan's index must not take
+  const Dim steps = b.dim("t"), one = context.dim(1);  // a name that the scan's index must not use
   const BufferId x = b.param("x", {steps}, DType::kI32);
   const BufferId f = b.result("f", {context.add(steps, one)}, DType::kI32);
   const BufferId g = b.result("g", {context.add(steps, one)}, DType::kI32);
@@ -130,12 +130,14 @@ TEST(Builder, RaggedExtentsAndLibraries) {
   const Dim length = context.apply(context.symbol("lengths"), {b.index("b")});
   const BufferId x = b.param("x", {{"b", n}, {"s", length}}, DType::kI32);
   const BufferId sums = b.result("sums", {n}, DType::kI32);
-  const BufferId twice = b.compute("twice", {{"b", n}, {"s", length}}, [&](const Dims& at) {
-    return binary(BinaryOp::kAdd, b.load(x, at), b.load(x, at));
+  const BufferId twice = b.compute("twice", {{"b", n}, {"s", length}}, [&](const Dims& point) {
+    return binary(BinaryOp::kAdd, b.load(x, point), b.load(x, point));
   });
-  b.stage("sums", {{"b", n}}, {{"s", length}}, [&](const Dims& at) {
-    return Builder::Assignment{
-        sums, {at[0]}, binary(BinaryOp::kAdd, b.load(sums, {at[0]}), b.load(twice, at)), literal(DType::kI32, 0)};
+  b.stage("sums", {{"b", n}}, {{"s", length}}, [&](const Dims& point) {
+    return Builder::Assignment{sums,
+                               {point[0]},
+                               binary(BinaryOp::kAdd, b.load(sums, {point[0]}), b.load(twice, point)),
+                               literal(DType::kI32, 0)};
   });
   const BufferId copy = b.result("copy", {n}, DType::kI64);
   b.call("copy", {lengths}, {copy});
@@ -155,7 +157,7 @@ TEST(Builder, RaggedExtentsAndLibraries) {
   EXPECT_EQ((*results)[1].data<int64_t>()[0], 2);
 }
 
-TEST(Builder, WhatItMakesIsVerified) {
+TEST(Builder, VerifiesTheFunction) {
   TypeContext context;
   Builder b(context, "f");
   const BufferId x = b.param("x", {context.dim(2)}, DType::kI32);

@@ -1,4 +1,4 @@
-// Loop functions: text, what is refused, and what they compute.
+// Loop functions: text form, errors, and results.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -103,7 +103,7 @@ constexpr std::string_view kRagged =
 }
 )";
 
-// A gather, a padded shift, and words of every kind.
+// A gather, a padded shift, and every kind of keyword.
 constexpr std::string_view kMixed =
     R"(loop @mixed[n, m](%x: Tensor[(n,), i32], %at: Tensor[(m,), i8]) -> (%y: Tensor[(m,), i32], %z: Tensor[(n,), i64]) {
   for i in (m) {
@@ -181,7 +181,7 @@ TEST(LoopText, ReadsBackWhatItPrints) {
     ASSERT_TRUE(again) << again.error().str() << printed;
     EXPECT_TRUE(equal(*function, *again)) << printed;
     EXPECT_EQ(print(context, *again), printed);
-    if (text != kMixed) {  // whose sums are printed in another order
+    if (text != kMixed) {  // its sums are printed in another order
       EXPECT_EQ(printed, text);
     }
   }
@@ -211,7 +211,7 @@ void PrintTo(const Mistake& mistake, std::ostream* out) { *out << mistake.name; 
 
 class LoopMistake : public ::testing::TestWithParam<Mistake> {};
 
-TEST_P(LoopMistake, IsAnErrorWithItsPlace) {
+TEST_P(LoopMistake, IsAnErrorWithItsLocation) {
   const auto& [name, from, to, message] = GetParam();
   std::string text(kMatmul);
   ASSERT_NE(text.find(from), std::string::npos);
@@ -226,25 +226,26 @@ INSTANTIATE_TEST_SUITE_P(
     All, LoopMistake,
     ::testing::Values(
         Mistake{"no_loop", "loop", "def", "expected 'loop'"},
-        Mistake{"no_such_buffer", "%a[i", "%q[i", "there is no buffer %q here"},
+        Mistake{"no_such_buffer", "%a[i", "%q[i", "there is no buffer %q in scope"},
         Mistake{"rank", "%a[i, k]", "%a[i]", "the buffer has 2 axes, 1 indices are given"},
-        Mistake{"types", "f32(0)", "i32(0)", "the buffer holds f32, the value is i32"},
-        Mistake{"mixed_types", "%b[k, j]", "i32(1)", "'*' does not take f32 and i32"},
-        Mistake{"not_taken", "%a[i, k] * %b[k, j]", "not(%a[i, k])", "'not' takes no f32"},
+        Mistake{"types", "f32(0)", "i32(0)", "the buffer has elements of f32, the value is i32"},
+        Mistake{"mixed_types", "%b[k, j]", "i32(1)", "'*' does not support f32 and i32"},
+        Mistake{"not_supported", "%a[i, k] * %b[k, j]", "not(%a[i, k])", "'not' does not support f32"},
         Mistake{"no_function", "%a[i, k] * %b[k, j]", "f(%a[i, k])", "there is no function 'f'"},
-        Mistake{"literal", "f32(0)", "f32(1e999)", "'1e999' is no f32"},
+        Mistake{"literal", "f32(0)", "f32(1e999)", "'1e999' is not a valid f32"},
         Mistake{"unknown_variable", "%b[k, j]", "%b[k, q]", "q"},
         Mistake{"loop_inside_stage", "init {", "for q in (2) { init {", "expected"},
         Mistake{"hidden", "parallel {", "parallel { for i in (2) { }", "the loop 'i' hides another variable"},
         Mistake{"parameter_written", "%c[i, j] = %c[i, j]", "%a[i, j] = %c[i, j]", "the parameter %a is written"},
         Mistake{"sees_no_loop", "at (i)", "at (q)", "q"},
-        Mistake{"spatial_without_index", "reduce k in", "k in", "'k' is no index of its own where %c is written"},
+        Mistake{"spatial_without_index", "reduce k in", "k in",
+                "no index of the store to %c is determined by the axis 'k'"},
         Mistake{"reduction_with_index", "j in (2) at (j), reduce", "reduce j in (2) at (j), reduce",
                 "init depends on the reduction axis 'j'"},
         Mistake{"reads_others", "= %c[i, j] +", "= %c[i, 1 - j] +", "where 'j' writes it at"},
         Mistake{"two_stages", "}\n      }\n    }\n  }\n}",
                 "}\n      }\n    }\n  }\n  for i in (n) { stage dot(i in (n) at (i)) { } }\n}",
-                "there are two stages 'dot'"},
+                "two stages have the name 'dot'"},
         Mistake{"unknown_instruction", "init {", "intrinsic f(%a[i, k]) -> (%c[i, j]); init {", "expected"},
         Mistake{"no_end", "}\n}\n", "}\n", "expected a statement"}),
     [](const auto& info) { return info.param.name; });
@@ -252,13 +253,13 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(LoopText, InstructionsAreChecked) {
   const std::vector<std::array<std::string, 3>> cases = {
       {"intrinsic dot4(%a", "intrinsic dot5(%a", "no instruction 'dot5' is declared"},
-      {"%b[0 : 2, 0 : 4]) ->", "%b[0 : 2, 0 : 4], %b[0, 0]) ->", "takes 2 operands and 1 results"},
+      {"%b[0 : 2, 0 : 4]) ->", "%b[0 : 2, 0 : 4], %b[0, 0]) ->", "requires 2 operands and 1 results"},
       {"%a[i, 0 : 4]", "%a[i, 0 : 2]", "a block of %a does not fit the operand %x"},
       {"%a[i, 0 : 4]", "%a[i]", "the buffer has 2 axes, 1 indices are given"},
-      {"%a[i, 0 : 4]", "%a[i, 0 : 0]", "a size is 1 to"},
+      {"%a[i, 0 : 4]", "%a[i, 0 : 0]", "a size must be 1 to"},
       {"(%s[0, 0 : 2])", "(%b[0, 0 : 2])", "the parameter %b is written"},
       {"stage dots(i in (n) at (i)) {", "{", "expected a statement"},
-      {"(%x: Tensor[(4,)", "[m](%x: Tensor[(m,)", "has an operand %x whose sizes are no positive constants"},
+      {"(%x: Tensor[(4,)", "[m](%x: Tensor[(m,)", "has an operand %x whose sizes are not positive constants"},
       {"%s: Tensor[(1, 2), i32] in registers", "%s: Tensor[(1, 2), i32] in rows", "expected 'stack' or 'registers'"},
       {"{\n    for j in (2) {\n      for k", "{ intrinsic @f() -> () { }\n    for j in (2) {\n      for k",
        "expected a variable"},
@@ -274,10 +275,10 @@ TEST(LoopText, InstructionsAreChecked) {
   }
 }
 
-TEST(LoopText, WhatLiesInRegistersIsFoundByConstants) {
+TEST(LoopText, BuffersInRegistersAreIndexedByConstants) {
   const std::vector<std::array<std::string, 3>> cases = {
-      {" unroll", "", "%s is in registers, but its index j is no constant: 'j' is neither unrolled nor a vector"},
-      {"(1, 2)", "(n, 2)", "%s is in registers, but its size n is no constant"},
+      {" unroll", "", "%s is in registers, but its index j is not a constant: 'j' is neither unrolled nor vectorized"},
+      {"(1, 2)", "(n, 2)", "%s is in registers, but its size n is not a constant"},
       {"(1, 2), i32] in registers", "(100, 1000), i32] in stack",
        "%s is on the stack, but has more than 65536 elements"},
       {"zero", "zero", ""},
@@ -296,15 +297,15 @@ TEST(LoopText, WhatLiesInRegistersIsFoundByConstants) {
   }
 }
 
-// Which axes may share an element: digits fill an index, a given axis counts where it does not change, and a folded
-// index is a scan's.
-TEST(LoopText, AxesAreToldFromTheIndices) {
+// Points that differ in an axis must write different elements: mixed-radix digits determine an index, a given axis is
+// constant, and a folded index belongs to a scan.
+TEST(LoopText, IndicesMustDetermineTheAxes) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"for o in (3) { for i in (8) { stage s(o in (3) at (o), i in (8) at (i)) { %y[8*o + i] = i32(1); } } }", ""},
       {"for o in (3) { for i in (8) { stage s(o in (3) at (o), i in (8) at (i)) { %y[7*o + i] = i32(1); } } }",
-       "'o' is no index of its own"},
+       "is determined by the axis 'o'"},
       {"for o in (3) { for i in (n) { stage s(o in (3) at (o), i in (n) at (i)) { %y[8*o + i] = i32(1); } } }",
-       "'o' is no index of its own"},
+       "is determined by the axis 'o'"},
       {"for o in (3) { alloc %t: Tensor[(8,), i32] { for i in (8) { stage s(given p in (3) at (o), i in (24) at (8*o + "
        "i)) "
        "{ %t[i - 8*p] = i32(1); } } } }",
@@ -312,9 +313,9 @@ TEST(LoopText, AxesAreToldFromTheIndices) {
       {"alloc %t: Tensor[(8,), i32] { for o in (3) { for i in (8) { stage s(given p in (3) at (o), i in (24) at (8*o + "
        "i)) "
        "{ %t[i - 8*p] = i32(1); } } } }",
-       "'i' is no index of its own"},
+       "is determined by the axis 'i'"},
       {"for o in (3) { stage s(scan o in (3) at (o)) { %y[o % 2] = i32(1); } }", ""},
-      {"for o in (3) { stage s(o in (3) at (o)) { %y[o % 2] = i32(1); } }", "'o' is no index of its own"},
+      {"for o in (3) { stage s(o in (3) at (o)) { %y[o % 2] = i32(1); } }", "is determined by the axis 'o'"},
       {"for o in (3) { stage s(scan o in (3) at (o)) { %y[(o + 1) % 2] = %y[o % 2]; } }", ""},
       {"for o in (3) { stage s(scan o in (3) at (o)) { %y[(o + 1) % 3] = %y[(o + 2) % 3]; } }",
        "%y is read at ((o + 2) % 3,)"},
@@ -330,7 +331,7 @@ TEST(LoopText, AxesAreToldFromTheIndices) {
   }
 }
 
-TEST(LoopText, AReductionAxisIsNoIndexOfWhatIsWritten) {
+TEST(LoopText, AReductionAxisMustNotIndexAStore) {
   TypeContext context;
   const auto function = parse(
       context, "loop @f() -> (%y: Tensor[(2,), i32]) { stage s(reduce i in (2) at (0)) { %y[i] = i32(1); } }", "f.tn");
@@ -357,7 +358,7 @@ TEST(Evaluate, MatmulOfSymbolicRows) {
   EXPECT_EQ((*evaluate(context, function, std::vector{Tensor(DType::kF32, {0, 3}), b}))[0].shape(), (Shape{0, 2}));
 }
 
-TEST(Evaluate, AScanReadsWhatItWrote) {
+TEST(Evaluate, AScanReadsEarlierResults) {
   TypeContext context;
   const Function function = must_parse(context, kScan);
   const auto results = evaluate(context, function,
@@ -374,16 +375,16 @@ TEST(Evaluate, AScanReadsWhatItWrote) {
   EXPECT_EQ(values<double>((*results)[0]), expected);
 }
 
-TEST(Evaluate, RaggedRowsLieBehindEachOther) {
+TEST(Evaluate, RaggedRowsAreContiguous) {
   TypeContext context;
   const Function function = must_parse(context, kRagged);
   std::vector<int32_t> packed(12);
   std::iota(packed.begin(), packed.end(), 1);
   const auto results =
       evaluate(context, function, std::vector{tensor<int64_t>({3}, {1, 0, 5}), tensor<int32_t>({6, 2}, packed)});
-  // A row of no elements is never begun.
+  // An empty row is never started.
   ASSERT_FALSE(results);
-  EXPECT_NE(results.error().str().find("%c was not written whole"), std::string::npos) << results.error().str();
+  EXPECT_NE(results.error().str().find("%c was not written completely"), std::string::npos) << results.error().str();
   const auto good =
       evaluate(context, function, std::vector{tensor<int64_t>({3}, {1, 2, 3}), tensor<int32_t>({6, 2}, packed)});
   ASSERT_TRUE(good) << good.error().str();
@@ -411,12 +412,12 @@ TEST(Evaluate, RunsInstructionsByTheirDeclaration) {
   ASSERT_TRUE(results) << results.error().str();
   EXPECT_EQ(values<int32_t>((*results)[0]), (std::vector<int32_t>{10, 10, 5, 10}));
   std::string text(kInstruction);
-  text.replace(text.find("for j in (2) unroll"), 12, "for j in (1)");  // leaves one undefined
+  text.replace(text.find("for j in (2) unroll"), 12, "for j in (1)");  // leaves an element undefined
   EXPECT_NE(evaluate(context, must_parse(context, text), params).error().str().find("is read before it is written"),
             std::string::npos);
 }
 
-TEST(Pattern, IsSeenFromTheIndices) {
+TEST(Pattern, IsDerivedFromTheIndices) {
   auto program = [&](std::string_view params, std::string_view result, std::string_view body) {
     return fmt::format("loop @f[n]({}) -> (%y: Tensor[{}, f32]) {{ {} }}", params, result, body);
   };
@@ -473,7 +474,8 @@ TEST(Evaluate, CallsLibraries) {
   const Function function = must_parse(context, kLibrary);
   EvaluateOptions options;
   const std::vector params{tensor<float>({2}, {8, 32})};
-  EXPECT_NE(evaluate(context, function, params, options).error().str().find("'halve' is not there"), std::string::npos);
+  EXPECT_NE(evaluate(context, function, params, options).error().str().find("'halve' does not exist"),
+            std::string::npos);
   options.libraries["halve"] = [](std::span<const Tensor> in, std::span<Tensor> out) -> Status {
     for (size_t i = 0; i < in[0].data<float>().size(); ++i) out[0].data<float>()[i] = in[0].data<float>()[i] / 2;
     return {};
@@ -483,20 +485,20 @@ TEST(Evaluate, CallsLibraries) {
   EXPECT_EQ(values<float>((*results)[0]), (std::vector<float>{2 - 1.5f / 1.75f, 4 - 1.5f / 1.75f}));
 }
 
-TEST(Evaluate, SaysWhatGoesWrong) {
+TEST(Evaluate, ReportsErrors) {
   const std::string head = "loop @f[n](%x: Tensor[(n,), i32]) -> (%y: Tensor[(n,), i32]) { ";
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"for i in (n) { stage s(i in (n) at (i)) { %y[i] = %x[i + 1]; } }",
        "%x[2] is outside: its axis 0 has 2 elements"},
       {"for i in (n) { stage s(i in (n) at (i + 1)) { %y[i] = %x[i]; } }", "axis 'i' of stage 's' is 2, not in 0 .. 1"},
-      {"for i in (n - 1) { stage s(i in (n) at (i)) { %y[i] = %x[i]; } }", "%y was not written whole"},
+      {"for i in (n - 1) { stage s(i in (n) at (i)) { %y[i] = %x[i]; } }", "%y was not written completely"},
       {"for i in (n) { stage s(i in (n) at (i)) { %y[i] = %y[i] + %x[i]; } }", "%y is read before it is written"},
       {"for i in (n) { stage s(i in (n) at (i)) { %y[i] = %x[i] / i32(0); } }", "an integer is divided by 0"},
       {"for i in (n) { stage s(i in (n) at (i)) { %y[i] = i32(f32(3000000000)); } }", "does not fit into i32"},
       {"for i in (n) { stage s(i in (n) at (i)) { %y[i] = (let p in (n) = %x[i]; %x[p]); } }",
        "the index 7 is not in 0 .. 1"},
       {"for i in (n // (n - 2)) { }", "a size is divided by 0"},
-      {"for i in (4611686018427387904*n) { }", "is beyond 64 bits"},
+      {"for i in (4611686018427387904*n) { }", "exceeds 64 bits"},
       {"for i in (1000000000000) { }", "more than 1000 steps"},
       {"alloc %t: Tensor[(n, 1000000, 1000000), i32] { }", "of more than"}};
   for (const auto& [body, message] : cases) {
@@ -519,7 +521,7 @@ TEST(Evaluate, SaysWhatGoesWrong) {
   TypeContext context;
   const Function function = must_parse(context, kMatmul);
   const Tensor a(DType::kF32, {4, 3}), b(DType::kF32, {3, 2});
-  EXPECT_NE(evaluate(context, function, std::vector{a}).error().str().find("takes 2 parameters, 1 are given"),
+  EXPECT_NE(evaluate(context, function, std::vector{a}).error().str().find("expects 2 parameters, got 1"),
             std::string::npos);
   EXPECT_NE(evaluate(context, function, std::vector{a, a}).error().str().find("%b is a (3, 2), not a (4, 3)"),
             std::string::npos);

@@ -1,4 +1,4 @@
-// A loop function of its text, for tests.
+// Parsing of loop functions in tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 namespace tenon::compiler::loop {
 
-// An error fails the test, which goes on with an empty function.
+// Parses a function; an error fails the test, which continues with an empty function.
 inline Function must_parse(TypeContext& context, std::string_view text) {
   auto function = parse(context, text, "f.tn");
   EXPECT_TRUE(function) << function.error().str() << "\n" << text;

@@ -1,4 +1,4 @@
-// What each primitive makes of a program, and why it refuses.
+// The result of each primitive, and the reasons for its refusals.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ Tensor filled(runtime::DType dtype, runtime::Shape shape) {
   return tensor;
 }
 
-// The schedule's text behind the steps, which computes what the program does for each of the parameters.
+// The text of the function after the steps; its results must equal the program's for each of the parameters.
 std::string scheduled(std::string_view program, const std::vector<std::string>& steps,
                       const std::vector<std::vector<Tensor>>& params) {
   TypeContext context;
@@ -63,9 +63,9 @@ constexpr std::string_view kGemm =
 )";
 
 std::vector<std::vector<Tensor>> gemm_params() {
-  std::vector<std::vector<Tensor>> all;
-  for (int64_t n : {0, 1, 14, 30}) all.push_back({filled(DType::kF32, {n, 8}), filled(DType::kF32, {8, 64})});
-  return all;
+  std::vector<std::vector<Tensor>> params;
+  for (int64_t n : {0, 1, 14, 30}) params.push_back({filled(DType::kF32, {n, 8}), filled(DType::kF32, {8, 64})});
+  return params;
 }
 
 const std::vector<std::string> kRegisterBlocked = {
@@ -82,9 +82,9 @@ const std::vector<std::string> kRegisterBlocked = {
     "mark(dot, i0, parallel)",
 };
 
-TEST(Primitives, AMatrixProductInTilesOfRegisters) {
+TEST(Primitives, AMatrixProductIsBlockedForRegisters) {
   const std::string text = scheduled(kGemm, kRegisterBlocked, gemm_params());
-  // The whole tiles: no guard, and accumulators whose indices are unrolled and vector loops alone.
+  // Whole tiles have no guard, and their accumulators are indexed by unrolled and vectorized loops only.
   EXPECT_NE(text.find(R"(  for i0 in (n // 14) parallel {
     for j0 in (2) {
       alloc %dot_cache: Tensor[(14, 32), f32] in registers {
@@ -115,7 +115,7 @@ TEST(Primitives, AMatrixProductInTilesOfRegisters) {
   EXPECT_TRUE(scopes) << scopes.error().str();
 }
 
-TEST(Primitives, CachesOfAnIterationHoldWhatItReads) {
+TEST(Primitives, CachesOfAnIterationHoldTheElementsThatItReads) {
   const std::string text = scheduled(kGemm,
                                      {"split(dot, i, 4)", "reorder(dot, i0, j, k, i1)", "cache_read(dot, a, i0, heap)",
                                       "cache_read(dot, b, j, stack)"},
@@ -124,7 +124,7 @@ TEST(Primitives, CachesOfAnIterationHoldWhatItReads) {
   EXPECT_NE(text.find("alloc %b_dot: Tensor[(8, 1), f32] in stack {"), std::string::npos) << text;
 }
 
-TEST(Primitives, PaddedPanelsWantNoGuards) {
+TEST(Primitives, PaddedPanelsNeedNoGuards) {
   const std::string text = scheduled(kGemm,
                                      {"split(dot, i, 4)", "reorder(dot, i0, j, k, i1)", "cache_read(dot, a, i0, heap)",
                                       "cache_write(dot, j, registers)", "pad(a_dot, c0, 4)", "pad(dot, i, 4)"},
@@ -146,12 +146,12 @@ constexpr std::string_view kSum =
 )";
 
 std::vector<std::vector<Tensor>> sum_params() {
-  std::vector<std::vector<Tensor>> all;
-  for (int64_t m : {1, 6, 8, 13}) all.push_back({filled(DType::kI32, {3, m}), filled(DType::kI32, {m})});
-  return all;
+  std::vector<std::vector<Tensor>> params;
+  for (int64_t m : {1, 6, 8, 13}) params.push_back({filled(DType::kI32, {3, m}), filled(DType::kI32, {m})});
+  return params;
 }
 
-TEST(Primitives, PartsOfAReductionOnTheirOwn) {
+TEST(Primitives, RfactorComputesPartialResults) {
   const std::string text =
       scheduled(kSum, {"split(sum, k, 4)", "rfactor(sum, k0)", "mark(sum_rf, k0, parallel)"}, sum_params());
   EXPECT_NE(text.find("%sum_rf[k0_, i] = %sum_rf[k0_, i] + %x[i, 4*k0_ + k] * %w[4*k0_ + k];"), std::string::npos)
@@ -171,7 +171,7 @@ TEST(Primitives, APaddedReductionAddsZeros) {
 }
 
 // A doubled input, and sums of three neighbours of it; then the input's squares.
-constexpr std::string_view kWindow =
+constexpr std::string_view kWindowLoops =
     R"(loop @window[n](%x: Tensor[(n + 2,), i32]) -> (%y: Tensor[(n,), i32], %z: Tensor[(n,), i32]) {
   alloc %t: Tensor[(n + 2,), i32] {
     for i in (n + 2) { stage twice(i in (n + 2) at (i)) { %t[i] = %x[i] * i32(2); } }
@@ -188,28 +188,29 @@ std::vector<std::vector<Tensor>> window_params() {
   return {{filled(DType::kI32, {3})}, {filled(DType::kI32, {9})}, {filled(DType::kI32, {2})}};
 }
 
-TEST(Primitives, ABufferInALoopAndARing) {
+TEST(Primitives, StoresABufferInALoopAndFoldsIt) {
   const std::string in_loop = scheduled(
-      kWindow,
+      kWindowLoops,
       {"split(sum, i, 4)", "compute_at(twice, sum, i0)", "store_at(sum, t, i0, stack)", "mark(sum, i0, parallel)"},
       window_params());
   EXPECT_NE(in_loop.find("alloc %t: Tensor[(6,), i32] in stack {"), std::string::npos) << in_loop;
-  const std::string ring =
-      scheduled(kWindow, {"compute_at(twice, sum, i)", "fold_storage(sum, t, i, 3)"}, window_params());
-  EXPECT_NE(ring.find("alloc %t: Tensor[(3,), i32] {"), std::string::npos) << ring;
-  EXPECT_NE(ring.find("stage twice(scan i in (n + 2) at (i + twice_i))"), std::string::npos) << ring;
+  const std::string folded =
+      scheduled(kWindowLoops, {"compute_at(twice, sum, i)", "fold_storage(sum, t, i, 3)"}, window_params());
+  EXPECT_NE(folded.find("alloc %t: Tensor[(3,), i32] {"), std::string::npos) << folded;
+  EXPECT_NE(folded.find("stage twice(scan i in (n + 2) at (i + twice_i))"), std::string::npos) << folded;
 }
 
-TEST(Primitives, AStageRunsAhead) {
-  const std::string text = scheduled(
-      kWindow, {"compute_at(twice, sum, i)", "store_at(sum, t, i, stack)", "pipeline(twice, i)", "partition(sum, i)"},
-      window_params());
+TEST(Primitives, PipelineRunsAStageAhead) {
+  const std::string text =
+      scheduled(kWindowLoops,
+                {"compute_at(twice, sum, i)", "store_at(sum, t, i, stack)", "pipeline(twice, i)", "partition(sum, i)"},
+                window_params());
   EXPECT_NE(text.find("alloc %t: Tensor[(2, 3), i32] in stack {"), std::string::npos) << text;
 }
 
-TEST(Primitives, TwoLoopsInOne) {
-  const std::string text =
-      scheduled(kWindow, {"inline(twice)", "hfuse(sum, i, square, i)", "mark(sum, i_i, parallel)"}, window_params());
+TEST(Primitives, HfuseJoinsTwoLoops) {
+  const std::string text = scheduled(
+      kWindowLoops, {"inline(twice)", "hfuse(sum, i, square, i)", "mark(sum, i_i, parallel)"}, window_params());
   EXPECT_NE(text.find("for i_i in (2*n) parallel {\n    if (index(i_i) < index(n)) {"), std::string::npos) << text;
 }
 
@@ -224,7 +225,7 @@ constexpr std::string_view kInt8 =
 }
 )";
 
-TEST(Primitives, ANestBecomesAnInstruction) {
+TEST(Primitives, TensorizeReplacesANestByAnInstruction) {
   const std::vector<std::vector<Tensor>> params = {{filled(DType::kU8, {3, 2, 4}), filled(DType::kI8, {2, 32, 4})}};
   const std::string text =
       scheduled(kInt8, {"split(dot, j, 16)", "split_init(dot, k)", "tensorize(dot, j1, vnni_dot_16)"}, params);
@@ -245,90 +246,99 @@ struct Refusal {
   std::string step, message;
 };
 
-TEST(Primitives, SayWhyTheyRefuse) {
+TEST(Primitives, RefuseWithTheReason) {
   const std::vector<Refusal> cases = {
-      {kGemm, {}, "cache_write(dot, q, heap)", "stands in no loop 'q'"},
-      {kGemm, {}, "cache_write(dot, i, shelf)", "nothing lies in 'shelf'"},
-      {kGemm, {}, "cache_write(dot, i)", "'cache_write' takes a stage, and maybe a loop"},
-      {kGemm, {}, "cache_write(dot, i, heap, q)", "'cache_write' takes a stage, and maybe a loop"},
+      {kGemm, {}, "cache_write(dot, q, heap)", "is in no loop 'q'"},
+      {kGemm, {}, "cache_write(dot, i, shelf)", "a buffer cannot be placed in 'shelf'"},
+      {kGemm, {}, "cache_write(dot, i)", "'cache_write' requires a stage, optionally a loop"},
+      {kGemm, {}, "cache_write(dot, i, heap, q)", "'cache_write' requires a stage, optionally a loop"},
       {kGemm,
        {"reorder(dot, k, i)"},
        "cache_write(dot, i, heap)",
-       "'k' of the stage 'dot' goes on from one iteration of 'i'"},
-      {kGemm, {"split_init(dot, k)"}, "cache_write(dot, j, heap)", "adds to what %c held before"},
-      {kGemm, {"split_init(dot, i)"}, "cache_write(dot)", "adds to what %c held before"},
-      {kGemm, {"split(dot, i, 4)", "partition(dot, i0)"}, "cache_write(dot)", "the stage 'dot_tail' writes %c too"},
+       "'k' of the stage 'dot' continues from one iteration of 'i'"},
+      {kGemm, {"split_init(dot, k)"}, "cache_write(dot, j, heap)", "accumulates into previous values of %c"},
+      {kGemm, {"split_init(dot, i)"}, "cache_write(dot)", "accumulates into previous values of %c"},
+      {kGemm, {"split(dot, i, 4)", "partition(dot, i0)"}, "cache_write(dot)", "the stage 'dot_tail' also writes %c"},
       {kGemm,
        {"cache_write(dot, i, heap)"},
        "store_at(dot, dot_cache, i, heap)",
-       "%dot_cache is not made outside of the loop 'i'"},
+       "%dot_cache is not allocated outside of the loop 'i'"},
       {kGemm, {}, "cache_read(dot, a, i, registers)", ""},
       {kGemm, {}, "cache_write(dot, i, stack)", ""},
-      {kSum, {}, "cache_read(sum, x, i, stack)", "%x_sum cannot lie on the stack: its size m is no constant"},
+      {kSum, {}, "cache_read(sum, x, i, stack)", "%x_sum cannot be placed on the stack: its size m is not a constant"},
       {kGemm, {}, "store_at(dot, q, i, heap)", "there is no buffer %q"},
-      {kGemm, {}, "store_at(dot, c, i, heap)", "%c is not made outside of the loop 'i'"},
-      {kWindow, {}, "store_at(sum, t, i, heap)", "%t is used outside the loop 'i' too"},
-      {kWindow,
+      {kGemm, {}, "store_at(dot, c, i, heap)", "%c is not allocated outside of the loop 'i'"},
+      {kWindowLoops, {}, "store_at(sum, t, i, heap)", "%t is used outside the loop 'i' too"},
+      {kWindowLoops,
        {"compute_at(twice, sum, i)", "fold_storage(sum, t, i, 3)"},
        "store_at(sum, t, i, heap)",
-       "'i' of the stage 'twice' goes on from one iteration"},
-      {kWindow, {}, "cache_read(sum, t, r, heap)", ""},
+       "'i' of the stage 'twice' continues from one iteration"},
+      {kWindowLoops, {}, "cache_read(sum, t, r, heap)", ""},
       {kGemm, {}, "rfactor(dot, i)", "the loop 'i' does not belong to one axis of the reduction alone"},
       {kGemm, {"split_init(dot, k)"}, "rfactor(dot, k)", "the stage 'dot' has no init"},
-      {kWindow, {}, "rfactor(square, i)", "is no x[...] = x[...] op y"},
-      {kSum,
-       {"split(sum, k, 8)", "split(sum, k1, 4)"},
-       "rfactor(sum, k10)",
-       "an iteration of 'k10' may have nothing to sum up"},
-      {kSum, {"cache_read(sum, x)"}, "rfactor(sum, q)", "stands in no loop 'q'"},
+      {kWindowLoops, {}, "rfactor(square, i)", "is not of the form x[...] = x[...] op y"},
+      {kSum, {"split(sum, k, 8)", "split(sum, k1, 4)"}, "rfactor(sum, k10)", "an iteration of 'k10' may have no terms"},
+      {kSum, {"cache_read(sum, x)"}, "rfactor(sum, q)", "is in no loop 'q'"},
       {kGemm, {}, "pad(dot, q, 4)", "the stage 'dot' has no axis 'q'"},
-      {kGemm, {}, "pad(dot, j, 4)", "the size 64 of 'j' is a multiple of 4"},
-      {kGemm, {}, "pad(dot, i, 0)", "the number is 0, not 1 or more"},
-      {kGemm, {}, "pad(dot, i, 9223372036854775807)", "the number is 9223372036854775807, more than 2147483647"},
-      {kGemm, {}, "split(dot, i, 4611686018427387904)", "the factor is 4611686018427387904, more than 2147483647"},
-      {kGemm, {}, "pad(dot, i, 4)", "%c has no room for more"},
-      {kGemm, {"mark(dot, i, parallel)"}, "pad(dot, i, 4)", "the loop 'i' is marked already"},
-      {kGemm, {"cache_write(dot)", "fuse(dot, i, j)"}, "pad(dot, i, 4)", "'i' has no loop of its own and no guard"},
-      {kWindow,
+      {kGemm, {}, "pad(dot, j, 4)", "the size 64 of 'j' is already a multiple of 4"},
+      {kGemm, {}, "pad(dot, i, 0)", "the multiple is 0, must be at least 1"},
+      {kGemm,
+       {},
+       "pad(dot, i, 9223372036854775807)",
+       "the multiple is 9223372036854775807, must be at most 2147483647"},
+      {kGemm,
+       {},
+       "split(dot, i, 4611686018427387904)",
+       "the factor is 4611686018427387904, must be at most 2147483647"},
+      {kGemm, {}, "pad(dot, i, 4)", "%c is not large enough for the padded axis"},
+      {kGemm, {"mark(dot, i, parallel)"}, "pad(dot, i, 4)", "the loop 'i' has a loop kind already"},
+      {kGemm,
+       {"cache_write(dot)", "fuse(dot, i, j)"},
+       "pad(dot, i, 4)",
+       "'i' has neither a loop of its own nor a guard"},
+      {kWindowLoops,
        {"compute_at(twice, sum, i)", "fold_storage(sum, t, i, 3)"},
        "pad(twice, i, 4)",
        "'i' is neither a spatial axis nor a reduction"},
-      {kSum, {"split(sum, k, 2)"}, "pad(sum, k, 8)", "the loops of 'k' do not reach"},
+      {kSum, {"split(sum, k, 2)"}, "pad(sum, k, 8)", "the loops of 'k' do not cover"},
       {kSum,
        {"split(sum, k, 2)", "partition(sum, k0)"},
        "split_init(sum_tail, k0_tail)",
-       "the stage 'sum_tail' is not seen to begin the reduction 'k'"},
-      {kWindow,
+       "cannot prove that the stage 'sum_tail' begins the reduction 'k' at 0"},
+      {kWindowLoops,
        {"cache_read(twice, x, i, stack)"},
        "inline(twice)",
-       "the stage 'twice' reads %x_twice, which is made in a loop"},
-      {kGemm, {}, "partition(dot, i)", "no guard inside 'i' holds for some of its iterations"},
-      {kGemm, {"split(dot, j, 3)", "mark(dot, j1, unroll)"}, "partition(dot, j1)", "the loop 'j1' is marked already"},
-      {kWindow,
+       "the stage 'twice' reads %x_twice, which is allocated in a loop"},
+      {kGemm, {}, "partition(dot, i)", "no guard inside 'i' holds for a whole range of its iterations"},
+      {kGemm,
+       {"split(dot, j, 3)", "mark(dot, j1, unroll)"},
+       "partition(dot, j1)",
+       "the loop 'j1' has a loop kind already"},
+      {kWindowLoops,
        {},
        "hfuse(twice, i, square, i)",
-       "the loop 'i' of 'square' does not stand right behind 'i' of 'twice'"},
-      {kWindow, {"mark(sum, i, parallel)"}, "hfuse(twice, i, sum, i)", "a loop that is marked is not fused"},
-      {kWindow,
+       "the loop 'i' of 'square' does not directly follow 'i' of 'twice'"},
+      {kWindowLoops, {"mark(sum, i, parallel)"}, "hfuse(twice, i, sum, i)", "a loop with a loop kind cannot be fused"},
+      {kWindowLoops,
        {"hfuse(twice, i, sum, i)"},
        "mark(sum, i_i, parallel)",
        "an iteration may read elements of %t that another one writes"},
-      {kWindow, {"hfuse(twice, i, sum, i)"}, "split(sum, i_i, 4)", "an if inside depends on 'i_i'"},
-      {kWindow,
+      {kWindowLoops, {"hfuse(twice, i, sum, i)"}, "split(sum, i_i, 4)", "an if inside depends on 'i_i'"},
+      {kWindowLoops,
        {},
        "fold_storage(sum, t, i, 3)",
-       "the stage 'twice' uses elements of %t that are gone in the loop 'i'"},
-      {kWindow,
+       "the stage 'twice' uses elements of %t that are not live in the loop 'i'"},
+      {kWindowLoops,
        {"compute_at(twice, sum, i)"},
        "fold_storage(sum, t, i, 2)",
-       "is not seen to use 2 elements of %t or less"},
-      {kWindow, {}, "fold_storage(sum, y, i, 3)", "%y is not made outside of the loop 'i'"},
-      {kWindow,
+       "uses a window of at most 2 elements of %t"},
+      {kWindowLoops, {}, "fold_storage(sum, y, i, 3)", "%y is not allocated outside of the loop 'i'"},
+      {kWindowLoops,
        {"compute_at(twice, sum, i)", "fold_storage(sum, t, i, 3)"},
        "mark(sum, i, parallel)",
        "'i' is a scan axis of the stage 'twice'"},
-      {kWindow, {}, "pipeline(sum, i)", "the stage 'sum' is not the first of several statements in the loop 'i'"},
-      {kWindow, {"compute_at(twice, sum, i)", "fold_storage(sum, t, i, 3)"}, "pipeline(twice, i)", "%t is folded"},
+      {kWindowLoops, {}, "pipeline(sum, i)", "the stage 'sum' is not the first of several statements in the loop 'i'"},
+      {kWindowLoops, {"compute_at(twice, sum, i)", "fold_storage(sum, t, i, 3)"}, "pipeline(twice, i)", "%t is folded"},
       {kInt8, {}, "tensorize(dot, j, vnni_dot_16)", "the stage 'dot' has an init"},
       {kInt8, {"split_init(dot, k)"}, "tensorize(dot, j, vnni_dot)", "there is no instruction 'vnni_dot'"},
       {kInt8,
@@ -338,11 +348,11 @@ TEST(Primitives, SayWhyTheyRefuse) {
       {kInt8,
        {"split(dot, j, 4)", "split_init(dot, k)"},
        "tensorize(dot, j1, neon_sdot_4)",
-       "the instruction 'neon_sdot_4' does something else: %b[k, j, q] stands where it has %x[k]"},
+       "the nest does not match the instruction 'neon_sdot_4': found %b[k, j, q] where it has %x[k]"},
       {kInt8,
        {"split_init(dot, k)"},
        "tensorize(dot, i, vnni_dot_16)",
-       "the size of 'i' in the loop 'i' is no constant"},
+       "the size of 'i' in the loop 'i' is not a constant"},
       {kInt8,
        {"split(dot, j, 12)", "split_init(dot, k)", "split(dot, j1, 4)"},
        "tensorize(dot, j11, vnni_dot_4)",
@@ -353,23 +363,23 @@ TEST(Primitives, SayWhyTheyRefuse) {
        "the stage 'dot' is an instruction"},
       {kGemm, {"cache_write(dot)", "cache_read(dot, b, j, heap)"}, "inline(dot)", "is more than one assignment"},
   };
-  for (const Refusal& one : cases) {
+  for (const Refusal& refusal : cases) {
     TypeContext context;
-    Schedule schedule(context, must_parse(context, one.program));
-    for (const std::string& step : one.before) {
+    Schedule schedule(context, must_parse(context, refusal.program));
+    for (const std::string& step : refusal.before) {
       const Status before = schedule.apply(step);
       EXPECT_TRUE(before) << before.error().str();
     }
     const std::string text = print(context, schedule.function());
-    const Status status = schedule.apply(one.step);
-    if (one.message.empty()) {
-      EXPECT_TRUE(status) << one.step << status.error().str();
+    const Status status = schedule.apply(refusal.step);
+    if (refusal.message.empty()) {
+      EXPECT_TRUE(status) << refusal.step << status.error().str();
       continue;
     }
-    EXPECT_FALSE(status) << one.step << "\n" << print(context, schedule.function());
+    EXPECT_FALSE(status) << refusal.step << "\n" << print(context, schedule.function());
     if (status) continue;
-    EXPECT_NE(status.error().str().find(one.message), std::string::npos)
-        << status.error().str() << "\nnot: " << one.message;
+    EXPECT_NE(status.error().str().find(refusal.message), std::string::npos)
+        << status.error().str() << "\nnot: " << refusal.message;
     EXPECT_EQ(print(context, schedule.function()), text);
   }
 }

@@ -1,4 +1,4 @@
-// Random loop functions and random steps of schedules, for tests that compare what they compute.
+// Random loop functions and random steps of schedules, for tests that compare results.
 #pragma once
 
 #include <fmt/format.h>
@@ -27,13 +27,13 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-// Some stages on a matrix of n times a constant, each reading those before it.
+// Several stages on a matrix of n rows and a constant number of columns, each of which reads results of earlier stages.
 inline std::string random_program(Random& random) {
   const size_t m = 1 + random.below(7), stages = 2 + random.below(3);
   const std::string size = fmt::format("(n, {}), i32]", m);
   std::string text =
       fmt::format("loop @p[n](%x: Tensor[{}, %w: Tensor[({}, {}), i32]) -> (%y: Tensor[{}) {{\n", size, m, m, size);
-  // A row times the weights.
+  // An instruction that multiplies a row by the weights.
   text += fmt::format(
       "intrinsic @row(%a: Tensor[({0},), i32], %b: Tensor[({0}, {0}), i32]) -> (%z: Tensor[({0},), i32]) {{ for j in "
       "({0}) {{ for k in ({0}) {{ stage dot(j in ({0}) at (j), reduce k in ({0}) at (k)) {{ %z[j] = %z[j] + %a[k] * "
@@ -77,7 +77,7 @@ inline std::string random_program(Random& random) {
             "r - 1) and index(i + r - 1) < index(n)) {{ %{3}[i, j] = %{3}[i, j] + %{4}[i + r - 1, j]; }} }} }} }} }}\n",
             loops, s, axes, to, from);
         break;
-      case 4:  // a state that each step of a loop changes and shows
+      case 4:  // a scan state, whose every value is also a result
         text += fmt::format("alloc %h{0}: Tensor[(n + 1, {1}), i32] {{\n", s, m);
         ++states;
         body +=
@@ -104,43 +104,43 @@ inline std::string random_program(Random& random) {
   return text + "}\n";
 }
 
-// A step, or a few that belong together, with arguments that are there.
+// A random step, or a few related ones, with arguments that exist in the function.
 inline std::vector<std::string> random_steps(TypeContext& context, const Function& function, Random& random) {
-  struct Place {
+  struct StageNames {
     std::string stage;
     std::vector<std::string> loops, axes, buffers;
   };
-  std::vector<Place> places;
+  std::vector<StageNames> stages;
   std::vector<std::string> loops;
   const std::function<void(const Stmt&)> visit = [&](const Stmt& stmt) {
     const auto* loop = std::get_if<For>(&stmt.form);
     if (loop) loops.emplace_back(context.name(loop->var));
     if (const auto* stage = std::get_if<Stage>(&stmt.form)) {
-      places.push_back({std::string(context.name(stage->name)), loops, {"i"}, {"x"}});
-      for (const Axis& axis : stage->axes) places.back().axes.emplace_back(context.name(axis.var));
+      stages.push_back({std::string(context.name(stage->name)), loops, {"i"}, {"x"}});
+      for (const Axis& axis : stage->axes) stages.back().axes.emplace_back(context.name(axis.var));
       for_each_access(*stage, [&](const Access& access) {
-        places.back().buffers.emplace_back(context.name(function.buffer(access.buffer).name));
+        stages.back().buffers.emplace_back(context.name(function.buffer(access.buffer).name));
       });
     }
     for_each_body(stmt, [&](const Body& body) { std::ranges::for_each(body, visit); });
     if (loop) loops.pop_back();
   };
   std::ranges::for_each(function.body, visit);
-  const size_t chosen = random.below(places.size());
-  const Place &place = places[chosen], &other = random.one_of(places), &next = places[(chosen + 1) % places.size()];
-  if (place.loops.empty() || next.loops.empty()) return {"inline(" + place.stage + ")"};
-  const std::string &stage = place.stage, &loop = random.one_of(place.loops), &buffer = random.one_of(place.buffers);
+  const size_t drawn = random.below(stages.size());
+  const StageNames &names = stages[drawn], &other = random.one_of(stages), &next = stages[(drawn + 1) % stages.size()];
+  if (names.loops.empty() || next.loops.empty()) return {"inline(" + names.stage + ")"};
+  const std::string &stage = names.stage, &loop = random.one_of(names.loops), &buffer = random.one_of(names.buffers);
   const std::string scope = random.one_of<std::string>({"heap", "stack", "registers"});
   switch (random.below(18)) {
     case 0: return {fmt::format("split({}, {}, {})", stage, loop, 1 + random.below(5))};
-    case 1: return {fmt::format("fuse({}, {}, {})", stage, loop, random.one_of(place.loops))};
+    case 1: return {fmt::format("fuse({}, {}, {})", stage, loop, random.one_of(names.loops))};
     case 2:
     case 3: {
-      std::vector<std::string> order = place.loops;
+      std::vector<std::string> order = names.loops;
       std::string step = "reorder(" + stage;
       for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
       order.resize(1 + random.below(order.size()));
-      for (const std::string& one : order) step += ", " + one;
+      for (const std::string& reordered : order) step += ", " + reordered;
       return {step + ")"};
     }
     case 4:
@@ -157,17 +157,17 @@ inline std::vector<std::string> random_steps(TypeContext& context, const Functio
       return {fmt::format("cache_write({}, {}, {})", stage, loop, scope)};
     case 10: return {fmt::format("store_at({}, {}, {}, {})", stage, buffer, loop, scope)};
     case 11: return {fmt::format("rfactor({}, {})", stage, loop)};
-    case 12: return {fmt::format("pad({}, {}, {})", stage, random.one_of(place.axes), 2 + random.below(3))};
+    case 12: return {fmt::format("pad({}, {}, {})", stage, random.one_of(names.axes), 2 + random.below(3))};
     case 13:
       return {fmt::format("split({}, {}, {})", stage, loop, 2 + random.below(3)),
               fmt::format("partition({}, {}{})", stage, loop, random.below(2) == 0 ? "0" : "")};
-    case 14: return {fmt::format("hfuse({}, {}, {}, {})", stage, place.loops[0], next.stage, next.loops[0])};
+    case 14: return {fmt::format("hfuse({}, {}, {}, {})", stage, names.loops[0], next.stage, next.loops[0])};
     case 15: return {fmt::format("fold_storage({}, {}, {}, {})", stage, buffer, loop, 1 + random.below(4))};
     case 16:
       return {fmt::format("compute_at({}, {}, {})", stage, next.stage, next.loops[0]),
               fmt::format("pipeline({}, {})", stage, next.loops[0]), fmt::format("pipeline({}, {})", stage, loop)};
     default: {
-      const std::string& rows = place.loops[place.loops.size() > 1 ? place.loops.size() - 2 : 0];
+      const std::string& rows = names.loops[names.loops.size() > 1 ? names.loops.size() - 2 : 0];
       return {fmt::format("split_init({}, {})", stage, rows), fmt::format("tensorize({}, {}, row)", stage, rows)};
     }
   }

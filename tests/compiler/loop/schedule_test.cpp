@@ -1,4 +1,4 @@
-// Schedules keep what a function computes, or are refused with the reason.
+// Schedules preserve a function's results, or are refused with the reason.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ namespace {
 
 using runtime::Tensor;
 
-// d = relu(a * b + 1), with a buffer between.
+// d = relu(a * b + 1), with an intermediate buffer.
 constexpr std::string_view kDense =
     R"(loop @dense[n](%a: Tensor[(n, 6), i32], %b: Tensor[(6, 4), i32]) -> (%d: Tensor[(n, 4), i32]) {
   alloc %c: Tensor[(n, 4), i32] {
@@ -66,7 +66,7 @@ constexpr std::string_view kWindow =
 }
 )";
 
-// Two stages in one loop, the second of which reads what the first one wrote an iteration before.
+// Two stages in one loop, of which the second reads an element that the first one wrote in the previous iteration.
 constexpr std::string_view kNeighbours =
     R"(loop @late[n](%x: Tensor[(n, 2), i32]) -> (%t: Tensor[(n, 2), i32], %y: Tensor[(n, 2), i32]) {
   for i in (n) {
@@ -78,7 +78,7 @@ constexpr std::string_view kNeighbours =
 }
 )";
 
-TEST(Schedule, StepsAreWrittenAndAppliedAgain) {
+TEST(Schedule, RecordedStepsReproduceTheSchedule) {
   TypeContext context;
   Schedule schedule(context, must_parse(context, kDense));
   for (std::string_view step : {"split(dot, i, 4)", "split(dot, j, 2)", "reorder(dot, i0, j0, k, i1, j1)",
@@ -102,8 +102,9 @@ TEST(Schedule, StepsAreWrittenAndAppliedAgain) {
       << text;
 }
 
-// Whatever they are split by: here places of three digits become o + (32 * o + i) // 224 and what belongs to it.
-TEST(Schedule, LoopsThatWereFusedAndSplitAreVectors) {
+// The factor of the split is arbitrary: the three mixed-radix digits of an index become o + (32 * o + i) // 224 and the
+// corresponding remainders.
+TEST(Schedule, VectorizesLoopsThatWereFusedAndSplit) {
   constexpr std::string_view kMaps = R"(loop @maps(%x: Tensor[(8, 14, 16), i32]) -> (%y: Tensor[(8, 14, 16), i32]) {
   for i in (8) {
     for j in (14) {
@@ -129,7 +130,7 @@ TEST(Schedule, LoopsThatWereFusedAndSplitAreVectors) {
   for (size_t i = 0; i < 1792; ++i) EXPECT_EQ(y[i], static_cast<int32_t>(i) + 1);
 }
 
-TEST(Schedule, ComputeAtTakesWhatOneIterationReads) {
+TEST(Schedule, ComputeAtComputesTheElementsThatOneIterationReads) {
   TypeContext context;
   Schedule schedule(context, must_parse(context, kWindow));
   ASSERT_TRUE(schedule.apply("split(sum, i, 4)"));
@@ -145,67 +146,67 @@ TEST(Schedule, RefusesWithTheReason) {
     std::string_view program, before, step, message;
   };
   const Case cases[] = {
-      {kDense, "", "split(dot, q, 2)", "stands in no loop 'q'"},
+      {kDense, "", "split(dot, q, 2)", "is in no loop 'q'"},
       {kDense, "", "split(dot, i, 0)", "the factor is 0"},
-      {kDense, "", "split(dot, i, x)", "'x' is no factor"},
-      {kDense, "", "split(dot, i)", "'split' takes a stage, a loop and a factor"},
+      {kDense, "", "split(dot, i, x)", "the factor must be an integer, got 'x'"},
+      {kDense, "", "split(dot, i)", "'split' requires a stage, a loop and a factor"},
       {kDense, "", "tile(dot, i)", "there is no primitive 'tile'"},
-      {kDense, "", "split", "a step is a name with arguments"},
+      {kDense, "", "split", "a step must be a name with arguments"},
       {kDense, "", "split(mul, i, 2)", "there is no stage 'mul'"},
-      {kDense, "mark(dot, i, parallel)", "split(dot, i, 2)", "is marked already"},
-      {kDense, "", "fuse(dot, i, k)", "the loop 'k' is not alone in 'i'"},
+      {kDense, "mark(dot, i, parallel)", "split(dot, i, 2)", "has a loop kind already"},
+      {kDense, "", "fuse(dot, i, k)", "the loop 'k' is not the only statement in 'i'"},
       {kDense, "", "reorder(dot, i)", "fewer than two loops"},
       {kDense, "", "reorder(dot, i, i)", "is named twice"},
       {kDense, "", "mark(dot, k, parallel)", "'k' is a reduction axis"},
-      {kDense, "", "mark(dot, i, vector)", "is no constant but n"},
+      {kDense, "", "mark(dot, i, vector)", "is not a constant but n"},
       {kDense, "", "mark(dot, j, vector)", "is not the innermost loop"},
-      {kDense, "", "mark(dot, j, fast)", "'fast' is no mark"},
+      {kDense, "", "mark(dot, j, fast)", "'fast' is not a loop kind"},
       {kDense, "", "inline(dot)", "is more than one assignment"},
       {kDense, "", "inline(relu)", "%d is a result of the function"},
       {kDense, "", "split_init(relu, i)", "has no init"},
       {kDense, "reorder(dot, k, i)", "split_init(dot, i)", "belongs to the reduction"},
       {kDense, "", "compute_at(relu, dot, i)", "is a result"},
-      {kDense, "", "compute_at(dot, relu, q)", "stands in no loop 'q'"},
+      {kDense, "", "compute_at(dot, relu, q)", "is in no loop 'q'"},
       {kDense, "", "cache_read(relu, a)", "reads no buffer %a"},
       {kWindow, "", "mark(running, i, parallel)", "'i' is a scan axis"},
       {kWindow, "", "cache_write(running)", "'i' is a scan axis"},
-      {kWindow, "", "compute_at(twice, running, i)", "do not stand behind each other"},
+      {kWindow, "", "compute_at(twice, running, i)", "do not follow each other"},
       {kWindow, "compute_at(twice, sum, i)", "mark(sum, i, parallel)",
        "several iterations write the same elements of %t"},
       {kNeighbours, "", "mark(late, i, parallel)", "may read elements of %t that another one writes"},
-      {kNeighbours, "", "reorder(late, i, j)", "several stages stand in the loops"},
+      {kNeighbours, "", "reorder(late, i, j)", "the loops contain several stages"},
   };
-  for (const Case& one : cases) {
+  for (const Case& refusal : cases) {
     TypeContext context;
-    Schedule schedule(context, must_parse(context, one.program));
-    if (!one.before.empty()) {
-      const Status before = schedule.apply(one.before);
+    Schedule schedule(context, must_parse(context, refusal.program));
+    if (!refusal.before.empty()) {
+      const Status before = schedule.apply(refusal.before);
       ASSERT_TRUE(before) << before.error().str();
     }
     const std::string text = print(context, schedule.function());
-    const Status status = schedule.apply(one.step);
-    ASSERT_FALSE(status) << one.step;
-    EXPECT_NE(status.error().str().find(one.message), std::string::npos) << status.error().str();
+    const Status status = schedule.apply(refusal.step);
+    ASSERT_FALSE(status) << refusal.step;
+    EXPECT_NE(status.error().str().find(refusal.message), std::string::npos) << status.error().str();
     EXPECT_EQ(print(context, schedule.function()), text);
   }
 }
 
 // --- Random programs and schedules ---
 
-// A parallel loop's iterations in another order: what they compute must not depend on it.
+// The iterations of parallel loops in reverse order, on which the results must not depend.
 Function reversed_parallel_loops(TypeContext& context, Function function) {
   for_each_statement(function.body, [&](Stmt& stmt) {
     auto* loop = std::get_if<For>(&stmt.form);
-    if (!loop || (loop->mark != Mark::kParallel && loop->mark != Mark::kVector)) return;
+    if (!loop || (loop->kind != LoopKind::kParallel && loop->kind != LoopKind::kVectorized)) return;
     const Dim mirrored = context.subtract(context.subtract(loop->extent, context.dim(1)), context.dim(loop->var));
     for (Stmt& inner : loop->body) substitute(context, function, inner, {{loop->var, mirrored}});
   });
   return function;
 }
 
-TEST(Schedule, RandomSchedulesKeepWhatRandomProgramsCompute) {
+TEST(Schedule, RandomSchedulesPreserveTheResultsOfRandomPrograms) {
   constexpr auto kPrograms = static_cast<uint64_t>(rounds(2000));
-  std::map<std::string, std::pair<int, int>> taken;  // of each primitive: accepted, refused
+  std::map<std::string, std::pair<int, int>> counts;  // of each primitive: accepted, refused
   for (uint64_t seed = 0; seed < kPrograms; ++seed) {
     Random random(seed);
     TypeContext context;
@@ -220,9 +221,9 @@ TEST(Schedule, RandomSchedulesKeepWhatRandomProgramsCompute) {
     ASSERT_TRUE(expected) << expected.error().str() << text;
     Schedule schedule(context, program);
     for (int step = 0; step < 12; ++step) {
-      for (const std::string& words : random_steps(context, schedule.function(), random)) {
-        const Status status = schedule.apply(words);
-        auto& [accepted, refused] = taken[words.substr(0, words.find('('))];
+      for (const std::string& text : random_steps(context, schedule.function(), random)) {
+        const Status status = schedule.apply(text);
+        auto& [accepted, refused] = counts[text.substr(0, text.find('('))];
         ++(status ? accepted : refused);
       }
     }
@@ -240,10 +241,10 @@ TEST(Schedule, RandomSchedulesKeepWhatRandomProgramsCompute) {
     ASSERT_TRUE(read) << read.error().str() << print(context, schedule.function());
     ASSERT_TRUE(equal(*read, schedule.function())) << print(context, schedule.function());
   }
-  // No primitive is refused always.
-  EXPECT_EQ(taken.size(), 17u);
-  for (const auto& [primitive, counts] : taken)
-    EXPECT_GT(counts.first, rounds(20)) << primitive << " refused " << counts.second;
+  // Each primitive is accepted often enough.
+  EXPECT_EQ(counts.size(), 17u);
+  for (const auto& [primitive, count] : counts)
+    EXPECT_GT(count.first, rounds(20)) << primitive << " refused " << count.second;
 }
 
 }  // namespace

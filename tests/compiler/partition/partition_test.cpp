@@ -18,15 +18,15 @@ Target toy_target() {
   target.name = "toy";
   target.documentation = "adds and multiplies, but never by a constant";
   target.patterns = {
-      {"toy.multiply_add", op("add", {op("multiply", {any(), any()}), any()}), {}},
-      {"toy.add", op("add", {any(), any()}), {}},
-      {"toy.multiply", op("multiply", {any(), any()}),
+      {"toy.multiply_add", op(ops::kAdd, {op(ops::kMultiply, {any(), any()}), any()}), {}},
+      {"toy.add", op(ops::kAdd, {any(), any()}), {}},
+      {"toy.multiply", op(ops::kMultiply, {any(), any()}),
        [](Context&, const Module&, const Function& function, const Match& match) -> Status {
-         if (!std::holds_alternative<ConstId>(match.apply(function, "multiply").args[1])) return {};
+         if (!std::holds_alternative<ConstId>(match.apply(function, ops::kMultiply).args[1])) return {};
          return error("the second factor is a constant");
        }},
   };
-  target.generate = [](Context& context, const Module&, Symbol name, const Function&) -> Expected<Kernel> {
+  target.generate = [](Context& context, const Module&, Symbol name, const Function&) -> Expected<RegionKernel> {
     return runtime::AcceleratorProgram{.name = std::string(context.name(name)),
                                        .config = {},
                                        .profile = {},
@@ -37,7 +37,7 @@ Target toy_target() {
                                        .outputs = {},
                                        .layers = {},
                                        .notes = {},
-                                       .taps = {}};
+                                       .probes = {}};
   };
   return target;
 }
@@ -106,13 +106,13 @@ TEST_F(PartitionTest, AValueWithAUserOutsideIsNotFusedAway) {
   EXPECT_EQ(regions(), 1);  // with two results
 }
 
-TEST_F(PartitionTest, AForeignOperatorBetweenKeepsRegionsApart) {
+TEST_F(PartitionTest, AnUnsupportedOperatorInBetweenSeparatesRegions) {
   const Atom x = param("x"), y = param("y");
   const Atom sum = apply("add", {x, y});
   const Atom foreign = apply("relu", {sum});
   const auto placements = partition_main(apply("add", {sum, foreign}));
   EXPECT_EQ(regions(), 2);
-  EXPECT_EQ(placements[1].reason, "no pattern of toy has relu");
+  EXPECT_EQ(placements[1].reason, "toy has no pattern with relu");
 }
 
 TEST_F(PartitionTest, ThePredicatesReasonIsToldToPeople) {
@@ -143,18 +143,18 @@ TEST_F(PartitionTest, WithoutTargetsAllStaysOnTheCpu) {
   EXPECT_EQ(placements[0].reason, "no target");
 }
 
-TEST_F(PartitionTest, BordersAreExplicitTransforms) {
+TEST_F(PartitionTest, BoundariesAreExplicitTransforms) {
   Target target = toy_target();
-  target.border = [](Context&, const Module&, const Function& region) -> Expected<Border> {
-    return Border{.params = std::vector<BorderLayout>(region.params.size(), {"NC", "NC2c"}),
-                  .results = {{"NC", "NC2c"}}};
+  target.boundary = [](Context&, const Module&, const Function& region) -> Expected<Boundary> {
+    return Boundary{.params = std::vector<BoundaryLayout>(region.params.size(), {"NC", "NC2c"}),
+                    .results = {{"NC", "NC2c"}}};
   };
   const Atom x = param("x"), y = param("y");
   partition_main(apply("relu", {apply("add", {x, y})}), {target});
   int transforms = 0;
   for (const Binding& binding : module_.function(main_)->body.bindings) {
     const auto* apply = std::get_if<Apply>(&binding.value);
-    transforms += apply && apply->op->name == "layout_transform";
+    transforms += apply && apply->op->is(ops::kLayoutTransform);
   }
   EXPECT_EQ(transforms, 3);
 }
@@ -175,9 +175,9 @@ TEST_F(PartitionTest, WhatArrivesPartitionedIsTakenIfItIsWhatItSays) {
     return placements ? "accepted" : placements.error().str();
   };
   EXPECT_EQ(message("toy.multiply_add"), "accepted");
-  EXPECT_NE(message("toy.add").find("is no toy.add of toy: it must be add(_, _)"), std::string::npos);
-  EXPECT_NE(message("toy.sub").find("is no toy.sub of toy: the target has no such pattern"), std::string::npos);
-  EXPECT_NE(message("").find("is no region of toy: its body must be calls"), std::string::npos);
+  EXPECT_NE(message("toy.add").find("is not a toy.add of toy: it must be add(_, _)"), std::string::npos);
+  EXPECT_NE(message("toy.sub").find("is not a toy.sub of toy: the target has no such pattern"), std::string::npos);
+  EXPECT_NE(message("").find("is not a region of toy: its body must be calls"), std::string::npos);
 }
 
 TEST_F(PartitionTest, AFunctionThatIsNotThereIsAnError) {

@@ -99,7 +99,8 @@ TEST(Models, AQuantizedModelAsItCameKeepsItsAccuracy) {
   int layers = 0;
   for (const Binding& binding : main.body.bindings) {
     auto* apply = std::get_if<Apply>(&binding.value);
-    if (!apply || (apply->op->name != "conv2d" && apply->op->name != "dense" && apply->op->name != "matmul")) continue;
+    if (!apply || (!apply->op->is(ops::kConv2d) && !apply->op->is(ops::kDense) && !apply->op->is(ops::kMatmul)))
+      continue;
     EXPECT_EQ(main.type(binding.var).tensor()->dtype, DType::kI32) << print(context, main, binding.value);
     ++layers;
   }

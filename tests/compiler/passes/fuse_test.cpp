@@ -11,6 +11,7 @@
 #include "compiler/ir/verifier.h"
 #include "compiler/passes/passes.h"
 #include "tests/compiler/passes/networks.h"
+#include "tests/seed.h"
 
 namespace tenon::compiler {
 namespace {
@@ -66,7 +67,7 @@ class Fuse : public testing::Test {
     for_each_function(module, [&](Symbol name, const Function& function) {
       if (function.composite != "fused") return;
       std::optional<VarId> heavy;
-      std::vector<bool> behind(function.vars.size()), widened(function.vars.size());
+      std::vector<bool> follows(function.vars.size()), widened(function.vars.size());
       for (const Binding& binding : function.body.bindings) {
         auto* apply = std::get_if<Apply>(&binding.value);
         if (!apply) {
@@ -79,7 +80,7 @@ class Fuse : public testing::Test {
           auto* var = std::get_if<VarId>(&atom);
           return !var || std::ranges::find(function.params, *var) != function.params.end() || widened[index(*var)];
         };
-        if (apply->op->name == "cast" || apply->op->name == "subtract")
+        if (apply->op->is(ops::kCast) || apply->op->is(ops::kSubtract))
           widened[index(binding.var)] = of_params(apply->args[0]);
         if (pattern == OpPattern::kAnchor) {
           EXPECT_TRUE(std::ranges::all_of(apply->args, of_params)) << context_.name(name);
@@ -88,11 +89,11 @@ class Fuse : public testing::Test {
           EXPECT_FALSE(heavy) << context_.name(name);
           heavy = binding.var;
         }
-        behind[index(binding.var)] = heavy == binding.var || std::ranges::any_of(apply->args, [&](const Atom& atom) {
-                                       auto* var = std::get_if<VarId>(&atom);
-                                       return var && behind[index(*var)];
-                                     });
-        if (!behind[index(binding.var)] || heavy == binding.var) continue;
+        follows[index(binding.var)] = heavy == binding.var || std::ranges::any_of(apply->args, [&](const Atom& atom) {
+                                        auto* var = std::get_if<VarId>(&atom);
+                                        return var && follows[index(*var)];
+                                      });
+        if (!follows[index(binding.var)] || heavy == binding.var) continue;
         EXPECT_LE(pattern, OpPattern::kBroadcast) << context_.name(name);
         EXPECT_EQ(function.type(binding.var), function.type(*heavy)) << context_.name(name);
       }
@@ -115,17 +116,17 @@ class Fuse : public testing::Test {
   Context context_;
 };
 
-const std::string kMap = "Tensor[(N, 2, 4, 4), f32]";
+const std::string kFusedMap = "Tensor[(N, 2, 4, 4), f32]";
 const std::string kWeights =
     "const $0: Tensor[(2, 2, 1, 1), f32] = [1, 2, 3, 4];\nconst $1: Tensor[(2,), f32] = [5, 6];\n";
 
 TEST_F(Fuse, AContractionTakesItsElementwiseTail) {
-  const Module module = read(kWeights + "def @main[N](%x: " + kMap + ", %y: " + kMap + ") -> " + kMap +
+  const Module module = read(kWeights + "def @main[N](%x: " + kFusedMap + ", %y: " + kFusedMap + ") -> " + kFusedMap +
                              " { relu(add(bias_add(conv2d(relu(%x), $0), $1), sigmoid(%y))) }\n");
   const Module result = fused(module);
   EXPECT_THAT(kernels(result), ElementsAre("relu", "conv2d+bias_add+sigmoid+add+relu"));
   expect_kernels(result);
-  std::mt19937 random(1);
+  std::mt19937 random(test_seed(1));
   expect_same(module, result, {random_tensor(random, {2, 2, 4, 4}), random_tensor(random, {2, 2, 4, 4})}, 0);
 }
 
@@ -152,33 +153,34 @@ TEST_F(Fuse, AContractionTakesWhatWidensItsBytes) {
 }
 
 TEST_F(Fuse, ValuesWithSeveralUsersLeaveAsFurtherResults) {
-  const Module module = read("def @main[N](%x: " + kMap + ") -> (" + kMap + ", " + kMap +
+  const Module module = read("def @main[N](%x: " + kFusedMap + ") -> (" + kFusedMap + ", " + kFusedMap +
                              ") { let %a = relu(%x); let %b = sigmoid(%a); (%a, %b) }\n");
   const Module result = fused(module);
   EXPECT_THAT(kernels(result), ElementsAre("relu+sigmoid"));
   EXPECT_TRUE(equal(
-      result, read("#[composite = \"fused\"] def @fused_relu_sigmoid_0[N](%x: " + kMap + ") -> (" + kMap + ", " + kMap +
-                   ") { let %a = relu(%x); let %b = sigmoid(%a); (%a, %b) }\n" + "def @main[N](%x: " + kMap + ") -> (" +
-                   kMap + ", " + kMap + ") { let %all = @fused_relu_sigmoid_0(%x); (%all.0, %all.1) }\n")))
+      result,
+      read("#[composite = \"fused\"] def @fused_relu_sigmoid_0[N](%x: " + kFusedMap + ") -> (" + kFusedMap + ", " +
+           kFusedMap + ") { let %a = relu(%x); let %b = sigmoid(%a); (%a, %b) }\n" + "def @main[N](%x: " + kFusedMap +
+           ") -> (" + kFusedMap + ", " + kFusedMap + ") { let %all = @fused_relu_sigmoid_0(%x); (%all.0, %all.1) }\n")))
       << print(context_, result).text;
 }
 
-TEST_F(Fuse, APathThroughAForeignOperatorKeepsTheEndsApart) {
+TEST_F(Fuse, APathThroughAnOpaqueOperatorKeepsItsEndsInSeparateGroups) {
   // relu -> softmax (opaque here: a contraction) -> add, and relu -> add: one group would be around the contraction.
-  const Module result = fused(read(kWeights + "def @main[N](%x: " + kMap + ") -> " + kMap +
+  const Module result = fused(read(kWeights + "def @main[N](%x: " + kFusedMap + ") -> " + kFusedMap +
                                    " { let %a = relu(%x); let %b = conv2d(%a, $0); add(%a, relu(%b)) }\n"));
   EXPECT_THAT(kernels(result), ElementsAre("relu", "conv2d+relu+add"));
 }
 
-TEST_F(Fuse, GroupsStayInTheirArmsAndBehindEffects) {
-  const Module module =
-      read("def @main[N](%x: " + kMap + ", %c: Tensor[(), bool], %r: Ref[" + kMap + "]) -> " + kMap + R"( {
+TEST_F(Fuse, GroupsStayInTheirArmsAndAfterEffects) {
+  const Module module = read("def @main[N](%x: " + kFusedMap + ", %c: Tensor[(), bool], %r: Ref[" + kFusedMap +
+                             "]) -> " + kFusedMap + R"( {
       let %old = read(%r);
       let %a = relu(%old);
       let %w = write(%r, sigmoid(%a));
       let %new = read(%r);
-      let %f = fn (%z: )" +
-           kMap + R"() { tanh(relu(add(%z, %new))) };
+      let %f = fn (%z: )" + kFusedMap +
+                             R"() { tanh(relu(add(%z, %new))) };
       let %b = if (%c) { sigmoid(relu(add(%a, %x))) } else { %f(%x) };
       add(%b, relu(%new))
     }
@@ -255,8 +257,8 @@ TEST_F(RandomGraphs, DISABLED_KeepTheirMeaningTenThousandTimes) { keep_their_mea
 
 class ResNet18 : public Fuse, public testing::WithParamInterface<bool> {};
 
-// No multiplication of a batch norm is left, and every convolution and dense layer is one kernel with what follows it:
-// behind the last pass no elementwise operator stands alone but where a norm comes first.
+// No multiplication of a batch norm remains, and every convolution and dense layer is one kernel with the operators
+// after it: after the last pass an elementwise operator is alone only where a norm comes first.
 TEST_P(ResNet18, BecomesOneKernelALayer) {
   const bool early = GetParam();
   Module module = resnet18(context_, 1, 32, 64, early);
@@ -286,7 +288,7 @@ TEST_P(ResNet18, BecomesOneKernelALayer) {
     }
     EXPECT_EQ(all.size(), 24u);
   }
-  std::mt19937 random(2);
+  std::mt19937 random(test_seed(2));
   expect_same(module, *result, {random_tensor(random, {1, 3, 32, 32})}, 2e-5f);
 }
 

@@ -28,10 +28,10 @@ TEST(IntegerLayers, QuantizedOperatorsAreExact) {
     bool sums = false;
     for (const Binding& binding : main.body.bindings) {
       auto* apply = std::get_if<Apply>(&binding.value);
-      const bool layer = apply && (apply->op->name == "conv2d" || apply->op->name == "matmul");
+      const bool layer = apply && (apply->op->is(ops::kConv2d) || apply->op->is(ops::kMatmul));
       sums |= layer && main.type(binding.var).tensor()->dtype == DType::kI32;
       // Weights are wider numbers when they are compiled, not in each run.
-      if (apply && apply->op->name == "cast") {
+      if (apply && apply->op->is(ops::kCast)) {
         EXPECT_FALSE(constant_of(*integers, apply->args[0])) << name;
       }
     }

@@ -1,5 +1,5 @@
-// Memory plans: tensors that live at once never overlap, found by running random modules and watching what each binding
-// would write over.
+// Memory plans: tensors that are live at once never overlap; checked by running random modules and watching which
+// tensors each binding would overwrite.
 #include "compiler/passes/memory.h"
 
 #include <gmock/gmock.h>
@@ -20,8 +20,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// Runs @main; each tensor of the plan that is made destroys those whose memory it takes, and nothing that was destroyed
-// may be read, be captured or be given back. Tensors are known by their objects: the plan's idea of lives is not used.
+// Runs @main; each planned tensor that is made destroys the tensors whose memory it takes, and no destroyed tensor may
+// be read, captured or returned. Tensors are identified by their objects: the plan's live ranges are not used.
 class Watch {
  public:
   Watch(Context& context, const Module& module, Symbol main)
@@ -32,9 +32,9 @@ class Watch {
   Observer observer() {
     return [this](const Function& function, const Binding& binding, const RunValue& value) {
       if (&function != &function_) return;
-      // What an if or a match asks for was read before its arms, which have run by now.
+      // The operand of an if or a match was read before its arms, which have run by now.
       const bool arms = std::holds_alternative<If>(binding.value) || std::holds_alternative<Case>(binding.value);
-      const bool field = std::holds_alternative<Project>(binding.value);  // the others are not read
+      const bool field = std::holds_alternative<Project>(binding.value);  // reads no other field
       if (field) read(value, index(binding.var));
       for_each_operand(binding.value, [&](const Atom& atom) {
         if (arms || field) return;
@@ -47,7 +47,7 @@ class Watch {
       auto* call = std::get_if<Call>(&binding.value);
       auto* name = call ? std::get_if<Symbol>(&call->callee) : nullptr;
       const Function* callee = name ? module_.function(*name) : nullptr;
-      // Another function may give back what was there before.
+      // Another function may return tensors that existed before.
       const bool makes = std::holds_alternative<Apply>(binding.value) || (callee && !callee->composite.empty());
       auto found = of_.find(binding.var);
       if (!makes || found == of_.end()) return;
@@ -79,22 +79,22 @@ class Watch {
       for (const RunValue& field : value.fields()) tensors(field, parts);
     }
   }
-  void write(const PlannedTensor& place, const RunObject* tensor) {
-    if (place.offset == PlannedTensor::kOutside || known_.contains(tensor)) return;  // in a closure, again
-    known_.insert(tensor);
+  void write(const PlannedTensor& planned, const RunObject* tensor) {
+    // A closure may return a tensor again.
+    if (planned.offset == PlannedTensor::kOutside || !written_.insert(tensor).second) return;
     ++writes_;
-    if (static_cast<int64_t>(tensor->tensor.bytes().size()) > place.bytes) broken_ = "larger than planned";
-    if (place.offset + place.bytes > plan_.arena) broken_ = "beyond the arena";
+    if (static_cast<int64_t>(tensor->tensor.bytes().size()) > planned.bytes) broken_ = "larger than planned";
+    if (planned.offset + planned.bytes > plan_.arena) broken_ = "beyond the arena";
     for (auto it = memory_.begin(); it != memory_.end();) {
       const auto& [offset, end, other] = *it;
-      if (offset < place.offset + place.bytes && place.offset < end) {
+      if (offset < planned.offset + planned.bytes && planned.offset < end) {
         destroyed_.insert(other);
         it = memory_.erase(it);
       } else {
         ++it;
       }
     }
-    memory_.emplace_back(place.offset, place.offset + place.bytes, tensor);
+    memory_.emplace_back(planned.offset, planned.offset + planned.bytes, tensor);
   }
 
   const Module& module_;
@@ -103,14 +103,14 @@ class Watch {
   std::map<VarId, std::vector<size_t>> of_;
   std::map<VarId, RunValue> values_;
   std::vector<RunValue> kept_;
-  std::set<const RunObject*> known_, destroyed_;
+  std::set<const RunObject*> written_, destroyed_;
   std::vector<std::tuple<int64_t, int64_t, const RunObject*>> memory_;
   std::string broken_;
   int64_t writes_ = 0;
 };
 
 struct Sums {
-  int64_t writes = 0, arena = 0, peak = 0, apart = 0;
+  int64_t writes = 0, arena = 0, peak = 0, total = 0;
 };
 
 void watch_random(bool control, int count, Sums& sums) {
@@ -136,19 +136,19 @@ void watch_random(bool control, int count, Sums& sums) {
     ASSERT_EQ(watch.broken(), "") << "seed " << seed << "\n" << print(context, module).text;
     const MemoryPlan& plan = watch.plan();
     ASSERT_GE(plan.arena, plan.peak);
-    ASSERT_LE(plan.arena, plan.apart);
-    sums.arena += plan.arena, sums.peak += plan.peak, sums.apart += plan.apart;
+    ASSERT_LE(plan.arena, plan.total);
+    sums.arena += plan.arena, sums.peak += plan.peak, sums.total += plan.total;
     sums.writes += watch.writes();
   }
 }
 
-TEST(Memory, WhatLivesAtOnceIsApart) {
+TEST(Memory, TensorsThatAreLiveAtOnceDoNotOverlap) {
   constexpr auto kModules = static_cast<int>(rounds(150));
   Sums sums;
   watch_random(true, kModules, sums);
   watch_random(false, kModules, sums);
   EXPECT_GT(sums.writes, 10 * kModules);
-  EXPECT_LT(sums.arena, sums.apart);
+  EXPECT_LT(sums.arena, sums.total);
   EXPECT_LT(sums.arena, sums.peak * 11 / 10);  // first fit by decreasing size is near the bound
 }
 
@@ -162,13 +162,14 @@ class Plans : public testing::Test {
   Context context_;
 };
 
-TEST_F(Plans, AChainTakesTwoPlaces) {
+TEST_F(Plans, AChainTakesTheMemoryOfTwoTensors) {
   const MemoryPlan chain = plan("def @main(%x: Tensor[(16,), f32]) { relu(tanh(relu(tanh(relu(tanh(%x)))))) }");
   EXPECT_EQ(chain.arena, 128);
   EXPECT_EQ(chain.peak, 128);
-  EXPECT_EQ(chain.apart, 5 * 64);
+  EXPECT_EQ(chain.total, 5 * 64);
   EXPECT_EQ(chain.outside, 64);
-  EXPECT_THAT(str(chain), HasSubstr("5 tensors in 128 bytes (128 live at once, 320 apart); 64 bytes of results"));
+  EXPECT_THAT(str(chain),
+              HasSubstr("5 tensors in 128 bytes (128 live at once, 320 without reuse); 64 bytes of results"));
 }
 
 TEST_F(Plans, ATupleKeepsItsFields) {

@@ -187,7 +187,7 @@ TEST_F(Written, NativeCodeIsNotMadeOfWhatItWouldNotLookAt) {
   auto racing = read("@racing(%x)", "Tensor[(9,), f32]");
   ASSERT_TRUE(racing) << racing.error().str();
   EXPECT_THAT(compile(*racing, {}).error().str(),
-              HasSubstr("'j' cannot be marked: 'j' is a reduction axis of the stage 'sum'"));
+              HasSubstr("the loop 'j' cannot be parallel: 'j' is a reduction axis of the stage 'sum'"));
 
   auto model = read("@swish(%x)", "Tensor[(9, 6), f32]");
   ASSERT_TRUE(model) << model.error().str();

@@ -1,4 +1,5 @@
 #include "compiler/quantize/parameters.h"
+#include "tests/seed.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +10,7 @@ namespace tenon::compiler {
 namespace {
 
 TEST(Parameters, ScalesHoldTheRangeAndZeroExactly) {
-  std::mt19937 random(1);
+  std::mt19937 random(test_seed(1));
   std::normal_distribution<float> normal;
   for (int i = 0; i < 1000; ++i) {
     const float a = normal(random), b = normal(random);
@@ -26,7 +27,7 @@ TEST(Parameters, ScalesHoldTheRangeAndZeroExactly) {
 }
 
 TEST(Parameters, MultiplierAndShiftComeWithinHalfAUnitOfTheRatio) {
-  std::mt19937 random(2);
+  std::mt19937 random(test_seed(2));
   std::uniform_real_distribution<double> exponent(-20, 5);
   for (int i = 0; i < 10000; ++i) {
     const double ratio = std::exp2(exponent(random));

@@ -10,6 +10,7 @@
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/operator.h"
 #include "compiler/quantize/parameters.h"
+#include "tests/seed.h"
 
 namespace tenon::compiler {
 namespace {
@@ -73,7 +74,7 @@ class QuantizeTest : public testing::Test {
     return count;
   }
 
-  std::mt19937 random_{7};
+  std::mt19937 random_{test_seed(7)};
   Context context_;
   Module module_, quantized_;
   Function function_;
@@ -106,7 +107,7 @@ TEST_F(QuantizeTest, OfTwoConvolutionsThatFeedAnAdditionTheLaterOneTakesIt) {
   EXPECT_EQ(operators()["requantize_add"], 1);
 }
 
-TEST_F(QuantizeTest, ARectifierBeforeTheAdditionIsAClampBeforeIt) {
+TEST_F(QuantizeTest, AReluBeforeTheAdditionIsAClampBeforeIt) {
   const Atom x = param({1, 4, 6, 6});
   const Atom a = conv(x, 4, 4, 1);
   const Atom b = apply("clip", {conv(x, 4, 4, 3)}, {{"min", 0.0}, {"max", 1.5}});
@@ -137,7 +138,7 @@ TEST_F(QuantizeTest, SymmetricActivationsHaveNoZeroPoint) {
   EXPECT_LT(relative_error(apply("relu", {conv(conv(x, 4, 4, 3), 4, 4, 3)}), {.symmetric = true}), 0.05);
   for (const Binding& binding : quantized_.function(main_)->body.bindings) {
     const auto* apply = std::get_if<Apply>(&binding.value);
-    if (apply && apply->op->name == "requantize") {
+    if (apply && apply->op->is(ops::kRequantize)) {
       EXPECT_EQ(int_attr(apply->attrs, "zero"), 0);
     }
   }

@@ -1,4 +1,4 @@
-// Bundles: written, read, damaged; the self-test on every configuration; the machine behind the debugger.
+// Bundles: written, read, damaged; the self-test on every configuration; the recorder and the debugger.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +11,7 @@
 #include "driver/bringup/recorder.h"
 #include "driver/bringup/replay.h"
 #include "driver/bringup/selftest.h"
+#include "tests/seed.h"
 
 namespace tenon::driver {
 namespace {
@@ -36,7 +37,7 @@ struct Bringup : testing::Test {
   fs::path scratch;
 };
 
-TEST_F(Bringup, ABundleIsReadAsItWasWritten) {
+TEST_F(Bringup, ASavedBundleLoadsUnchanged) {
   const Bundle bundle = a_bundle();
   ASSERT_TRUE(save_bundle(bundle, scratch / "b"));
   const auto read = load_bundle(scratch / "b");
@@ -50,12 +51,12 @@ TEST_F(Bringup, ABundleIsReadAsItWasWritten) {
   EXPECT_EQ(read->launches[0].bases, bundle.launches[0].bases);
 }
 
-// Whatever happens to its bytes, a bundle is refused with a message or runs.
+// A bundle with arbitrary damage is an error with a message, or runs.
 TEST_F(Bringup, DamagedBundlesAreErrorsOrRun) {
   ASSERT_TRUE(save_bundle(a_bundle(), scratch / "b"));
   std::ifstream stream(scratch / "b" / "bundle.json");
   const std::string good((std::istreambuf_iterator<char>(stream)), {});
-  std::mt19937_64 random(1);
+  std::mt19937_64 random(test_seed(1));
   int refused = 0;
   auto device = open("behavioral:tiny?memory=1M").value();
   for (int i = 0; i < 800; ++i) {
@@ -80,7 +81,7 @@ TEST_F(Bringup, DamagedBundlesAreErrorsOrRun) {
   EXPECT_GT(refused, 300);
 }
 
-TEST_F(Bringup, SelftestProgramsAreRightOnEveryConfiguration) {
+TEST_F(Bringup, TheSelftestPassesOnEveryConfiguration) {
   for (const std::string& name : spec::named_configs()) {
     auto device = open("behavioral:" + name);
     ASSERT_TRUE(device) << device.error().str();
@@ -93,8 +94,8 @@ TEST_F(Bringup, SelftestProgramsAreRightOnEveryConfiguration) {
   }
 }
 
-// A launch that was recorded on one device repeats on another, at other addresses.
-TEST_F(Bringup, WhatIsRecordedReplays) {
+// A launch that was recorded on one device replays on another, at other addresses.
+TEST_F(Bringup, ARecordedLaunchReplays) {
   auto device = open("behavioral:tiny?memory=1M").value();
   Recorder recorder(*device);
   for (const Check& check : selftest(recorder, {.memory_bytes = 1 << 12, .seed = 5})) EXPECT_TRUE(check.passed);
@@ -111,7 +112,7 @@ TEST_F(Bringup, WhatIsRecordedReplays) {
   EXPECT_THAT(*wrong, HasSubstr("nothing: byte"));
 }
 
-// A board with its memory at 256 GiB, of which launches are swallowed.
+// A board with its memory at 256 GiB, which ignores launches.
 class HighMemory final : public Accelerator {
  public:
   static constexpr uint64_t kBase = uint64_t{256} << 30;
@@ -138,8 +139,8 @@ class HighMemory final : public Accelerator {
   Accelerator& inner_;
 };
 
-// So that a simulator's memory can take the bundle of a board whose memory lies anywhere.
-TEST_F(Bringup, WhatIsRecordedHasLowAddressesAndTheLimitOfItsWait) {
+// The bundle of a board with memory at any address must fit into a simulator's memory.
+TEST_F(Bringup, ARecordedBundleHasLowAddressesAndTheLimitOfItsWait) {
   auto device = open("behavioral:tiny?memory=1M").value();
   HighMemory board(*device);
   Recorder recorder(board);
@@ -168,10 +169,10 @@ TEST_F(Bringup, ADeviceThatCannotRunTheBundleIsAnError) {
   auto small = open("behavioral:tiny?memory=8K").value();
   const auto found = replay(*small, a_bundle());
   ASSERT_FALSE(found);
-  EXPECT_THAT(found.error().what, HasSubstr("bytes of memory, the bundle needs"));
+  EXPECT_THAT(found.error().what, HasSubstr("bytes of memory, the bundle requires"));
 }
 
-TEST_F(Bringup, AFaultIsFoundAndItsBundleRepeatsIt) {
+TEST_F(Bringup, AFaultIsDetectedAndItsBundleReproducesIt) {
   auto device = open("faulty:tiny?fault=mac");
   ASSERT_TRUE(device) << device.error().str();
   int failed = 0;
@@ -187,12 +188,12 @@ TEST_F(Bringup, AFaultIsFoundAndItsBundleRepeatsIt) {
   EXPECT_EQ(failed, 2);
 }
 
-TEST_F(Bringup, TheDebuggerTakesAnyLine) {
+TEST_F(Bringup, TheDebuggerAnswersAnyLine) {
   auto device = open("behavioral:tiny").value();
   auto machine = Machine::create(*device, a_bundle());
   ASSERT_TRUE(machine) << machine.error().str();
   Debugger debugger(**machine);
-  std::mt19937_64 random(2);
+  std::mt19937_64 random(test_seed(2));
   constexpr std::string_view kWords[] = {
       "step",  "continue", "break", "watch",  "print", "list",   "queues",  "tokens",
       "acc",   "dram",     "uop",   "par",    "0",     "3",      "-1",      "0xffffffffffffffff",

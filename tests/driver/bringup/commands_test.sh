@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tenon selftest, debug and replay: a good device, one with each fault, and the bundles that mismatches leave behind.
+# tenon selftest, debug and replay: a good device, a device with each fault, and the bundles of mismatches.
 # Arguments: tenon, tenon-run, the directory of the transport faulty:.
 set -euo pipefail
 tenon=$(realpath "$1") tenon_run=$(realpath "$2") drivers=$3
@@ -11,13 +11,13 @@ trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
 export TENON_DRIVER_PATH=$drivers
 
-# A good device; the same as JSON.
+# A good device, as text and as JSON.
 expect 0 "gemm native               good" "$tenon" selftest behavioral:tiny
-expect 0 "simulated cycles a second on the wall" "$tenon" selftest behavioral:tiny
+expect 0 "simulated cycles per second of wall time" "$tenon" selftest behavioral:tiny
 expect 0 '"name": "memory address in address"' "$tenon" selftest behavioral:tiny --json
 expect 2 "--memory is 0" "$tenon" selftest behavioral:tiny --memory 0
-expect 2 "names no device" "$tenon" selftest nothing
-expect 1 "next: this check wants more memory than the device has free" "$tenon" selftest "behavioral:tiny?memory=8K"
+expect 2 "is not a device URI" "$tenon" selftest nothing
+expect 1 "next: this check requires more memory than the device has free" "$tenon" selftest "behavioral:tiny?memory=8K"
 "$tenon" hw show tiny --json | sed '/^ *"base",$/d; s/"name": "tiny"/"name": "native"/' >native.json
 expect 0 "profiles        native" "$tenon" hw show ./native.json
 expect 0 "loopback                  good" "$tenon" selftest behavioral:native.json
@@ -25,28 +25,28 @@ expect 0 "loopback                  good" "$tenon" selftest behavioral:native.js
 expect 0 "profiles        base" "$tenon" hw show ./base.json
 expect 0 "gemm base                 good" "$tenon" selftest behavioral:base.json
 
-# Each fault is found by the check that is for it, which says what it saw and what to look at.
+# Each fault is detected by its check, which prints the failure and advice.
 fault() { # fault KIND CHECK TEXT NEXT
   expect 1 "$2" "$tenon" selftest "faulty:tiny?fault=$1"
   expect 1 "$3" "$tenon" selftest "faulty:tiny?fault=$1"
   expect 1 "next: $4" "$tenon" selftest "faulty:tiny?fault=$1"
 }
-fault version "identity                  FAIL" "nothing answers at this address" "is this the bitstream that was built?"
+fault version "identity                  FAIL" "no device answers at this address" "is this the bitstream that was built?"
 fault hash "identity                  FAIL" "CONFIG_HASH reads" "is this the bitstream"
 fault register "registers                 FAIL" "bits 0x00000008 differ" "look at s_axi_control"
 fault read-only "registers                 FAIL" "VERSION is read only" "look at s_axi_control"
 fault data-line "memory walking ones       FAIL" "in bits 0x0000000020000000" "a data line is stuck"
 fault address-line "memory address in address FAIL" "at byte 0x0 of the buffer" "an address line is stuck"
-fault pattern "memory random             FAIL" "words are wrong" "patterns pass and random data does not"
-fault store "loopback                  FAIL" "loopback: byte 5" "the host's memory is good"
+fault pattern "memory random             FAIL" "words are wrong" "patterns pass, random data fails"
+fault store "loopback                  FAIL" "loopback: byte 5" "the host's access to memory works"
 fault clock "clock                     FAIL" "counts 0 cycles" "look at the clock's source"
-fault mac "gemm native               FAIL" "gemm: byte 5" "data comes and goes, the product is wrong"
-fault hang "loopback                  FAIL" "does not become idle" "the host's memory is good"
+fault mac "gemm native               FAIL" "gemm: byte 5" "transfers work, the product is wrong"
+fault hang "loopback                  FAIL" "does not become idle" "the host's access to memory works"
 expect 1 "failed: gemm base, gemm native" "$tenon" selftest "faulty:tiny?fault=mac"
 rm -rf mismatch-*
 
-# What a wrong launch leaves behind shows the same again, in another directory and process.
-expect 1 "bundle: kept; to see it again: tenon replay kept" "$tenon" selftest "faulty:native.json?fault=mac" --bundle kept
+# The bundle of a wrong launch reproduces the mismatch, in another directory and process.
+expect 1 "bundle: kept; to reproduce it: tenon replay kept" "$tenon" selftest "faulty:native.json?fault=mac" --bundle kept
 mkdir elsewhere
 mv kept elsewhere/
 rm native.json
@@ -56,14 +56,14 @@ expect 0 "shows no difference" "$tenon" replay elsewhere/kept --device behaviora
 grep -q "^mac wait" elsewhere/kept/program.txt
 expect 0 "loopback, 64 bytes at" "$tenon" debug elsewhere/kept -x info
 
-# tenon run --check: the layer that is wrong.
+# tenon run --check: the wrong layer.
 run=("$tenon" run "$models/resnet8_digits.onnx" --shapes N=1 --calibrate "$models/resnet8_digits_test.npz:calib"
   --data "$models/resnet8_digits_test.npz:x" --divide 255 --limit 1 --quiet)
-expect 3 "bundle: checked; to see it again" "${run[@]}" --check --device "faulty:tiny?fault=mac" --bundle checked
+expect 3 "bundle: checked; to reproduce it" "${run[@]}" --check --device "faulty:tiny?fault=mac" --bundle checked
 expect 1 "error: the same mismatch again" "$tenon" replay checked
 expect 0 "shows no difference" "$tenon" replay checked --device behavioral:tiny
 # tenon run --verify: two devices that disagree.
-expect 3 "bundle: verified; to see it again" "${run[@]}" --device behavioral:tiny --verify "faulty:tiny?fault=mac" --bundle verified
+expect 3 "bundle: verified; to reproduce it" "${run[@]}" --device behavioral:tiny --verify "faulty:tiny?fault=mac" --bundle verified
 expect 1 "error: the same mismatch again" "$tenon" replay verified
 expect 0 "shows no difference" "$tenon" replay verified --device behavioral:tiny
 # Lockstep.
@@ -72,21 +72,21 @@ expect 1 "faulty and behavioral differ" "$tenon" replay lockstep
 expect 1 "error: the same mismatch again" "$tenon" replay lockstep
 expect 0 "stopped: " "$tenon" debug lockstep -x continue
 # Fuzzing.
-expect 3 "bundle: fuzzed; to see it again" env TENON_FAULT=write "$tenon" fuzz accel --quiet --device faulty --config tiny -n 20 \
+expect 3 "bundle: fuzzed; to reproduce it" env TENON_FAULT=write "$tenon" fuzz accel --quiet --device faulty --config tiny -n 20 \
   --seed 3 --shrink 60 --bundle fuzzed
 expect 1 "error: the same mismatch again" env TENON_FAULT=write "$tenon" replay fuzzed
 expect 0 "shows no difference" "$tenon" replay fuzzed --device behavioral:tiny
 
-# A bundle that cannot be written is said, and hides nothing.
-expect 1 "no bundle could be kept: /proc/nowhere: error: cannot make the directory" \
-  "$tenon" selftest "faulty:tiny?fault=mac" --bundle /proc/nowhere
+# A bundle that cannot be saved is reported, and the mismatch too.
+expect 1 "the bundle cannot be saved: /proc/missing: error: cannot create the directory" \
+  "$tenon" selftest "faulty:tiny?fault=mac" --bundle /proc/missing
 expect 1 "bundle: two-2;" "$tenon" selftest "faulty:tiny?fault=mac" --bundle two
-# Without --bundle, the first free name here.
+# Without --bundle, the first free name in the working directory.
 expect 1 "bundle: mismatch-1;" "$tenon" selftest "faulty:tiny?fault=mac"
 expect 1 "bundle: mismatch-3;" "$tenon" selftest "faulty:tiny?fault=mac"
 
 # Damaged bundles.
-expect 1 "cannot open the file" "$tenon" replay nowhere
+expect 1 "cannot open the file" "$tenon" replay missing
 mkdir -p folder/bundle.json
 expect 1 "cannot read the file: Is a directory" "$tenon" replay folder
 cp -r fuzzed cut
@@ -96,7 +96,7 @@ cp -r fuzzed other
 sed -i 's/"format": 1/"format": 2/' other/bundle.json
 expect 1 "the bundle has format 2" "$tenon" replay other
 
-# The debugger: a program, commands, and what they say.
+# The debugger: a program, commands, and their output.
 cat >program.txt <<'END'
 move signal=gemm function=0 rows=1 vectors=4 x_step=4 row_bytes=16 source_rows=1
 move signal=gemm function=1 base=1 rows=1 vectors=4 x_step=4 row_bytes=16 source_rows=1
@@ -126,12 +126,12 @@ expect 0 "1: instruction 4 is done" "${debug[@]}" -x "break 4" -x breaks
 expect 0 "no breakpoints" "${debug[@]}" -x "break 4" -x "delete 1" -x breaks
 expect 2 "--data and --launch are for an executable" "${debug[@]}" --launch 1 -x step
 expect 1 "unit.bin:1: error: a line contains bytes that are not text" "$tenon" debug unit.bin -x step
-expect 2 "no command is called" "${debug[@]}" -x jump
+expect 2 "unknown command" "${debug[@]}" -x jump
 expect 2 "no instruction begins at slot 3" "${debug[@]}" -x "break 3"
-expect 2 "print wants a memory" "${debug[@]}" -x "print all"
+expect 2 "print requires a memory" "${debug[@]}" -x "print all"
 expect 2 "acc has elements 0 to" "${debug[@]}" -x "print acc 99999999"
 expect 1 "this was the last launch" "${debug[@]}" -x continue -x continue
-expect 1 "lie beyond the program's memory" "${debug[@]}" --load 0x7fffffff=unit.bin
+expect 1 "are beyond the program's memory" "${debug[@]}" --load 0x7fffffff=unit.bin
 echo '# nothing' >empty.txt
 expect 1 "there is no instruction" "$tenon" debug empty.txt --device behavioral:tiny
 printf 'end\nfinish\n' >mixed.txt
@@ -144,9 +144,9 @@ expect 0 "an element outside its scratchpad" "$tenon" debug wrong.txt --device b
 "$tenon" compile "$models/resnet8_digits.onnx" --shapes N=1 --calibrate "$models/resnet8_digits_test.npz:calib" --divide 255 \
   --config tiny -o model.tnx >/dev/null
 expect 0 "/stem/stem.0/Conv" "$tenon" debug model.tnx --data "$models/resnet8_digits_test.npz:x" --divide 255 -x "step 3"
-expect 1 "there is none with number 99" "$tenon" debug model.tnx --data "$models/resnet8_digits_test.npz:x" --divide 255 \
+expect 1 "launch 99 does not exist" "$tenon" debug model.tnx --data "$models/resnet8_digits_test.npz:x" --divide 255 \
   --launch 99 -x step
-expect 2 "a model runs on data" "$tenon" debug model.tnx -x step
+expect 2 "a model needs data" "$tenon" debug model.tnx -x step
 
 # tenon-run, which has no compiler: another device disagrees, a device stops, a launch takes too long.
 {
@@ -156,20 +156,20 @@ expect 2 "a model runs on data" "$tenon" debug model.tnx -x step
 run=("$tenon_run" model.tnx --input ones.npy)
 expect 0 "cycles a run" "${run[@]}" --device behavioral:tiny --verify "behavioral:tiny?memory=64M"
 expect 3 "differs between faulty:tiny?fault=mac and behavioral:tiny" "${run[@]}" --device "faulty:tiny?fault=mac" --verify behavioral:tiny
-expect 3 "bundle: board; to see it again" "${run[@]}" --device "faulty:tiny?fault=mac" --verify behavioral:tiny --bundle board
+expect 3 "bundle: board; to reproduce it" "${run[@]}" --device "faulty:tiny?fault=mac" --verify behavioral:tiny --bundle board
 expect 1 "error: the same mismatch again" "$tenon" replay board
 expect 1 "doing     tenon-run model.tnx --device faulty:tiny?fault=mac --verify behavioral:tiny --input ones.npy" "$tenon" replay board
 expect 0 "shows no difference" "$tenon" replay board --device behavioral:tiny
 expect 1 "faulty and behavioral differ" "${run[@]}" --device "faulty:tiny?fault=write" --bundle stopped
 expect 1 "error: the same mismatch again" "$tenon" replay stopped
-expect 1 "bundle: late; to see it again" "${run[@]}" --device behavioral:tiny --limit 1e-5 --bundle late
-grep -q "the last that were decoded" late/bundle.json
+expect 1 "bundle: late; to reproduce it" "${run[@]}" --device behavioral:tiny --limit 1e-5 --bundle late
+grep -q "last decoded instructions" late/bundle.json
 grep -q '"found": .*n    instruction [0-9]* (m' late/bundle.json  # of the replay, whose memory is in no buffer
 expect 1 "error: the same mismatch again" "$tenon" replay late
 expect 3 "and the accelerator does not become idle" "${run[@]}" --device "faulty:tiny?fault=hang"
-expect 3 "no bundle could be kept: the device still runs" "${run[@]}" --device "faulty:tiny?fault=hang"
-expect 1 "input 'input' was given twice" "${run[@]}" --input ones.npy
-expect 2 "names no device" "${run[@]}" --verify nothing
-# What is no launch's fault leaves nothing behind.
+expect 3 "no bundle could be kept: the device is still busy" "${run[@]}" --device "faulty:tiny?fault=hang"
+expect 1 "input 'input' is given twice" "${run[@]}" --input ones.npy
+expect 2 "is not a device URI" "${run[@]}" --verify nothing
+# An error before any launch saves no bundle.
 expect 1 "no input is named 'other'" "$tenon_run" model.tnx --input other=ones.npy --bundle none
 [ ! -e none ]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tenon selftest on every kind of device, tenon debug on every simulator, and a bundle replayed where its addresses are
-# other ones. A device played:OPTIONS is uio: on a board that tenon-pl plays, xrt:MODEL the emulated one. Arguments:
+# tenon selftest on every kind of device, tenon debug on every simulator, and a bundle replayed at other addresses. A
+# device played:OPTIONS is uio: on a board that tenon-pl emulates, xrt:MODEL the emulated XRT device. Arguments:
 # tenon, the directory of the transport faulty:, XILINX_XRT of the emulated device (or nothing), devices...
 set -euo pipefail
 tenon=$(realpath "$1") drivers=$2 shim=$3
@@ -19,7 +19,7 @@ end
 END
 printf '\1\0\0\0\0\1\0\0\0\0\1\0\0\0\0\1' >unit.bin
 printf '\1\2\3\4\5\6\7\10\11\12\13\14\15\16\17\20' >values.bin
-expect 1 "bundle: kept; to see it again" env TENON_DRIVER_PATH="$drivers" "$tenon" selftest "faulty:tiny?fault=mac" \
+expect 1 "bundle: kept; to reproduce it" env TENON_DRIVER_PATH="$drivers" "$tenon" selftest "faulty:tiny?fault=mac" \
   --memory 64 --bundle kept
 "$tenon" xclbin write --config tiny --memory 8 -o tiny.xclbin >/dev/null
 for name in "$@"; do
@@ -41,10 +41,10 @@ for name in "$@"; do
   expect 0 "$device shows no difference" "$tenon" replay kept --device "$device"
   debug=("$tenon" debug program.txt --device "$device" --load 0x100000=values.bin --load 0x200000=unit.bin)
   case $name in
-    xrt:* | played:*) expect 2 "the debugger looks into a simulator" "${debug[@]}" -x step ;;
+    xrt:* | played:*) expect 2 "the debugger requires a simulator" "${debug[@]}" -x step ;;
     *)
       expect 0 "acc[    3]:     13     14     15     16" "${debug[@]}" -x "break 4" -x continue -x "print acc 3 1"
-      # A step of the virtual platform is several cycles of its bus; this token lies in its counter for two.
+      # A step of the virtual platform is several cycles of its bus; this token is in its counter for two cycles.
       [ "$name" = systemc:tiny ] ||
         expect 0 "breakpoint 1: tokens ldi->gemm change, 0 before, 1 now" "${debug[@]}" -x "break ldi->gemm" -x continue
       expect 0 "launch 0 is over: 4 of 4 instructions done" "${debug[@]}" -x "step 2" -x continue

@@ -1,6 +1,6 @@
-// The transport faulty: -- the behavioral simulator with one fault of choice, for tests of what looks for faults:
-// faulty:CONFIG?fault=KIND; without it, TENON_FAULT names the kind. Options for other simulators' memories are taken
-// and change nothing.
+// The transport faulty: -- the behavioral simulator with a selectable fault, for tests of fault detection:
+// faulty:CONFIG?fault=KIND; without the option, TENON_FAULT names the kind. Options of other simulators' memories are
+// accepted and ignored.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -61,7 +61,7 @@ class FaultySimulator final : public sim::Simulator, public sim::WriteObserver {
   void record_timeline(bool on) override { inner_->record_timeline(on); }
   std::span<const sim::Interval> timeline() const override { return inner_->timeline(); }
 
-  // With the fault "write", what GEMM leaves in the accumulators is another value.
+  // With the fault "write", GEMM writes wrong values to the accumulators.
   void on_write(const sim::Write& write) override {
     if (kind_ == "write" && write.memory == spec::Memory::kAcc && write.address % 2 == 1) {
       std::vector<std::byte> bytes(write.value.begin(), write.value.end());
@@ -73,7 +73,7 @@ class FaultySimulator final : public sim::Simulator, public sim::WriteObserver {
   void on_done(uint32_t instruction) override { observer_->on_done(instruction); }
 
  private:
-  // One byte of what the launch has written: where its last store goes, which is the highest base in use.
+  // Corrupts a byte of the launch's last store, whose destination is the highest base in use.
   void spoil() {
     uint64_t last = 0;
     for (uint32_t i = 0; i < spec::kBases; ++i) {
@@ -89,7 +89,7 @@ class FaultySimulator final : public sim::Simulator, public sim::WriteObserver {
   bool scribbled_ = false, started_ = false;
 };
 
-// Faults on the way of the host's data.
+// Faults of the host's data transfers.
 class FaultyAccelerator final : public Accelerator {
  public:
   FaultyAccelerator(std::unique_ptr<Accelerator> inner, std::string kind)
@@ -136,9 +136,9 @@ class FaultyAccelerator final : public Accelerator {
   const std::string kind_;
 };
 
-Expected<std::unique_ptr<Accelerator>> open_faulty(std::string_view rest) {
-  const std::string uri = fmt::format("faulty:{}", rest);
-  TENON_TRY_ASSIGN(options, Options::parse(uri, rest));
+Expected<std::unique_ptr<Accelerator>> open_faulty(std::string_view target) {
+  const std::string uri = fmt::format("faulty:{}", target);
+  TENON_TRY_ASSIGN(options, Options::parse(uri, target));
   const char* variable = std::getenv("TENON_FAULT");
   const std::string kind = options->text("fault", variable == nullptr ? "none" : variable);
   const bool lockstep = options->flag("lockstep", kind == "write");

@@ -1,7 +1,7 @@
-// An XRT program as anybody writes one: it knows XRT's API, the register map and nothing of Tenon, and is linked
-// against libxrt_coreutil alone. It runs two units at once by xrt::kernel, from one thread and from several, one by
-// xrt::ip, copies a buffer, and looks at what a missing sync does. Arguments: an xclbin of configuration tiny with two
-// units; launches to time.
+// A third-party XRT program: it uses XRT's API and the register map, none of Tenon's code, and links libxrt_coreutil
+// alone. It runs two units at once by xrt::kernel, from one thread and from several, a unit by xrt::ip, copies a
+// buffer, and checks the effect of a missing sync. Arguments: an xclbin of configuration tiny with two units; launches
+// to time.
 #include <experimental/xrt_ip.h>
 #include <xrt/xrt_bo.h>
 #include <xrt/xrt_device.h>
@@ -18,8 +18,8 @@
 namespace {
 
 int failures = 0;
-void check(bool good, const char* what) {
-  std::printf("%s: %s\n", good ? "ok" : "WRONG", what);
+void check(bool good, const char* claim) {
+  std::printf("%s: %s\n", good ? "ok" : "WRONG", claim);
   failures += !good;
 }
 
@@ -49,8 +49,8 @@ int main(int, char** argv) try {
     return std::memcmp(bo.map<uint8_t*>(), source.map<uint8_t*>(), kBytes) == 0;
   };
   {
-    xrt::kernel one(device, uuid, "tenon_kernel:{tenon_1}"), two(device, uuid, "tenon_kernel:{tenon_2}");
-    xrt::run runs[2] = {xrt::run(one), xrt::run(two)};
+    xrt::kernel first(device, uuid, "tenon_kernel:{tenon_1}"), second(device, uuid, "tenon_kernel:{tenon_2}");
+    xrt::run runs[2] = {xrt::run(first), xrt::run(second)};
     for (int u = 0; u < 2; ++u) {
       runs[u].set_arg(0, code);
       runs[u].set_arg(1, static_cast<uint32_t>(program.size() / 2));
@@ -62,7 +62,7 @@ int main(int, char** argv) try {
       check(run.wait(std::chrono::milliseconds(10000)) == ERT_CMD_STATE_COMPLETED, "a run completes");
     check(equal(target[0]) && equal(target[1]), "two units copied the data");
 
-    // Threads that each launch, allocate and synchronize for themselves, on whichever unit is free.
+    // Each thread launches, allocates and synchronizes independently, on any free unit.
     xrt::kernel any(device, uuid, "tenon_kernel");
     int right[4] = {};
     std::vector<std::thread> threads;
@@ -85,7 +85,7 @@ int main(int, char** argv) try {
     for (std::thread& thread : threads) thread.join();
     check(right[0] + right[1] + right[2] + right[3] == 80, "four threads copied the data twenty times each");
 
-    runs[0].set_arg(1, 0u);  // a stream of nothing
+    runs[0].set_arg(1, 0u);  // an empty stream
     const int times = std::atoi(argv[2]);
     const auto begin = std::chrono::steady_clock::now();
     for (int i = 0; i < times; ++i) runs[0].start(), runs[0].wait();
@@ -98,7 +98,7 @@ int main(int, char** argv) try {
     } catch (const std::exception&) {
       refused = true;
     }
-    check(refused, "xrt::ip on a unit that xrt::kernel holds is refused");
+    check(refused, "xrt::ip on a unit of an xrt::kernel is an error");
   }
   {
     xrt::ip ip(device, uuid, "tenon_kernel:{tenon_2}");
@@ -115,12 +115,11 @@ int main(int, char** argv) try {
     int polls = 0;
     while ((ip.read_register(0) & 2) == 0 && polls < 100000) ++polls;
     check(equal(result), "a launch by registers copied the data");
-    // Once more, waiting for the unit's interrupt: enabled for ap_done, seen, taken away by toggling.
+    // The second launch waits for the unit's interrupt: enabled for ap_done, received, cleared by toggling.
     auto interrupt = ip.create_interrupt_notify();
     ip.write_register(4, 1);
     ip.write_register(8, 1);
-    check(interrupt.wait(std::chrono::milliseconds(1)) == std::cv_status::timeout,
-          "an idle unit asks for no interrupt");
+    check(interrupt.wait(std::chrono::milliseconds(1)) == std::cv_status::timeout, "an idle unit raises no interrupt");
     ip.write_register(0, 1);
     check(interrupt.wait(std::chrono::milliseconds(10000)) == std::cv_status::no_timeout, "ap_done interrupts");
     check((ip.read_register(0) & 2) != 0, "the launch is over when its interrupt arrives");
@@ -131,20 +130,20 @@ int main(int, char** argv) try {
   xrt::bo copied = buffer();
   copied.copy(source, kBytes);
   check(equal(copied), "xrt::bo::copy copied the data");
-  xrt::bo unsynced = buffer();  // holds what another one has left, and that is no 7
+  xrt::bo unsynced = buffer();  // has the contents of an earlier buffer, without a 7
   unsynced.map<uint8_t*>()[0] = 7;
   unsynced.sync(XCL_BO_SYNC_BO_FROM_DEVICE);
-  check(unsynced.map<uint8_t*>()[0] != 7, "what was not synchronized did not reach the device");
-  // Memory is used again: far more than there is, piece by piece.
+  check(unsynced.map<uint8_t*>()[0] != 7, "bytes that were not synchronized are not on the device");
+  // Memory is reused: the sum of these buffers exceeds the device's memory.
   for (int i = 0; i < 64; ++i) xrt::bo(device, 1 << 18, 0);
-  check(true, "freed memory is given out again");
+  check(true, "freed memory is allocated again");
   bool refused = false;
   try {
     xrt::bo(device, 1 << 22, 0);
   } catch (const std::exception&) {
     refused = true;
   }
-  check(refused, "more memory than there is is refused");
+  check(refused, "a buffer larger than the memory is an error");
   return failures != 0;
 } catch (const std::exception& e) {
   std::printf("exception: %s\n", e.what());

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the commands of driver/xrt/README.md and of the boards' recipes: those in blocks that open with ```sh; a block
-# ```sh vendor takes the vendor's programs or a board. Arguments: tenon, its libraries.
+# ```sh vendor requires the vendor's programs or a board. Arguments: tenon, its libraries.
 set -euo pipefail
 PATH=$(dirname "$(realpath "$1")"):$PATH
 export LIBRARIES=$2
@@ -17,6 +17,6 @@ for page in driver/xrt/README.md hw/boards/*/README.md; do
 done
 for page in driver/xrt/README.md hw/boards/README.md hw/boards/*/README.md; do
   grep -oE '\]\([^)#]+\)' "$page" | tr -d '()]' | while read -r link; do
-    [ -e "$(dirname "$page")/$link" ] || { echo "$page: a link leads to $link, which is not there"; exit 1; }
+    [ -e "$(dirname "$page")/$link" ] || { echo "$page: a link leads to $link, which does not exist"; exit 1; }
   done
 done

@@ -1,5 +1,5 @@
-// The emulated device from several threads at once, as XRT's own threads use it: what the sanitizers look at, since XRT
-// itself cannot be built with them.
+// The emulated device from several threads at once, as XRT's own threads use it, under the sanitizers: XRT itself
+// cannot be built with them.
 #include "driver/xrt/shim/device.h"
 
 #include <ert.h>
@@ -116,12 +116,12 @@ TEST_F(ShimDevice, RegistersInterruptsAndClientsFromSeveralThreads) {
 TEST_F(ShimDevice, ClosingWhileClientsWaitEndsTheWait) {
   std::thread waiting([&] { EXPECT_FALSE(device.wait_interrupt(1, std::chrono::milliseconds(50))); });
   waiting.join();
-  EXPECT_TRUE(device.load(file(1)));  // another design: units and buffers of the first are gone
+  EXPECT_TRUE(device.load(file(1)));  // another design, without the units and buffers of the first
   EXPECT_EQ(device.open_context(1, false), -EINVAL);
   EXPECT_FALSE(device.properties(1));
 }
 
-TEST_F(ShimDevice, WhatIsWrongIsRefused) {
+TEST_F(ShimDevice, InvalidArgumentsAreErrors) {
   const uint32_t a = buffer();
   EXPECT_EQ(device.sync(a, true, 4097, 0), -EINVAL);
   EXPECT_EQ(device.sync(a, true, UINT64_MAX, 1), -EINVAL);
@@ -129,7 +129,7 @@ TEST_F(ShimDevice, WhatIsWrongIsRefused) {
   EXPECT_EQ(device.execute(999), -EINVAL);
   EXPECT_EQ(device.allocate(nullptr, 1 << 21, 0), Device::kNoBuffer);
   EXPECT_EQ(device.allocate(nullptr, SIZE_MAX, 0), Device::kNoBuffer);
-  EXPECT_EQ(device.allocate(nullptr, 4096, 7), Device::kNoBuffer);  // there is no such memory
+  EXPECT_EQ(device.allocate(nullptr, 4096, 7), Device::kNoBuffer);  // memory 7 does not exist
   uint32_t value = 0;
   EXPECT_EQ(device.read_register(9, 0, value), -EINVAL);
   char byte = 0;

@@ -1,3 +1,4 @@
+// xclbin files: round trip, seal, and damaged files.
 #include "driver/xrt/xclbin.h"
 
 #include <gmock/gmock.h>
@@ -5,6 +6,8 @@
 
 #include <cstring>
 #include <random>
+
+#include "tests/seed.h"
 
 namespace tenon::driver {
 namespace {
@@ -17,7 +20,7 @@ std::vector<std::byte> a_file(int units = 2) {
   return to_bytes(xclbin);
 }
 
-TEST(Xclbin, WhatIsWrittenIsRead) {
+TEST(Xclbin, AFileRoundTrips) {
   const auto read = read_xclbin(a_file(), "x");
   ASSERT_TRUE(read) << read.error().str();
   EXPECT_EQ(spec::hash(*read->config), spec::hash(spec::load_config("tiny").value()));
@@ -55,26 +58,26 @@ TEST(Xclbin, AFileWithoutSealIsReadButNamesNoConfiguration) {
 }
 
 TEST(Xclbin, DamageIsNamed) {
-  const auto what = [](std::vector<std::byte> file) {
+  const auto message = [](std::vector<std::byte> file) {
     const auto read = read_xclbin(file, "x");
     return read ? std::string("good") : read.error().what;
   };
   auto file = a_file();
-  EXPECT_THAT(what({}), HasSubstr("0 bytes are no xclbin file"));
-  EXPECT_THAT(what({file.begin(), file.end() - 8}), HasSubstr("its header says"));
+  EXPECT_THAT(message({}), HasSubstr("not an xclbin file: its 0 bytes"));
+  EXPECT_THAT(message({file.begin(), file.end() - 8}), HasSubstr("its header says"));
   file[file.size() - 1] ^= std::byte{1};
-  EXPECT_THAT(what(file), HasSubstr("the file is damaged: its SHA-256 is not the one in its seal"));
+  EXPECT_THAT(message(file), HasSubstr("the file is damaged: its SHA-256 differs from its seal"));
   file = a_file();
   file[450] = std::byte{1};  // the count of sections
-  EXPECT_THAT(what(file), HasSubstr("too short for 65542 section headers"));
+  EXPECT_THAT(message(file), HasSubstr("too short for 65542 section headers"));
   file = a_file();
   file[456 + 24 + 5] = std::byte{1};  // the first section's offset
-  EXPECT_THAT(what(file), HasSubstr("section 0 has bytes ["));
+  EXPECT_THAT(message(file), HasSubstr("section 0 has bytes ["));
 }
 
-// Without the seal's help: every length and count in every section.
-TEST(Xclbin, SectionsThatLieAreErrorsOrReadableNeverWorse) {
-  std::mt19937_64 random(3);
+// Without a seal, every length and count in every section must be checked.
+TEST(Xclbin, CorruptedSectionsAreErrorsOrReadable) {
+  std::mt19937_64 random(test_seed(3));
   int refused = 0;
   const auto good = read_xclbin(a_file(), "x").value();
   for (int i = 0; i < 10000; ++i) {
@@ -88,9 +91,9 @@ TEST(Xclbin, SectionsThatLieAreErrorsOrReadableNeverWorse) {
   EXPECT_GT(refused, 1000);
 }
 
-TEST(Xclbin, TenThousandMutationsAreAnErrorEach) {
+TEST(Xclbin, TenThousandMutatedFilesAreErrors) {
   const auto good = a_file();
-  std::mt19937_64 random(1);
+  std::mt19937_64 random(test_seed(1));
   for (int i = 0; i < 10000; ++i) {
     auto file = good;
     switch (random() % 4) {
@@ -105,7 +108,7 @@ TEST(Xclbin, TenThousandMutationsAreAnErrorEach) {
     }
     if (file == good) continue;
     const auto read = read_xclbin(file, "x");
-    // What a device is opened with: a file that is read, and sealed.
+    // A device is opened only with a file that can be read and is sealed.
     EXPECT_FALSE(read && read->config) << "mutation " << i;
     EXPECT_TRUE(read || !read.error().what.empty());
   }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tenon hw package: kernel.xml against its schema, ports against the RTL, the scripts with the vendor's tools played by
-# stubs, and the xclbin file that comes out on the emulated device. Arguments: tenon, XILINX_XRT of the emulated device
+# tenon hw package: kernel.xml against its schema, ports against the RTL, the scripts with stubs for
+# the vendor's tools, and the resulting xclbin file on the emulated device. Arguments: tenon, XILINX_XRT of the emulated device
 # (or nothing).
 set -euo pipefail
 tenon=$(realpath "$1") shim=${2-}
@@ -10,7 +10,7 @@ here=$PWD/tests/hw/boards
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 export TENON=$tenon RECORD=$scratch/record
-absent() { command -v "$1" >/dev/null && return 1; echo "without $1 this is not checked: $2"; }
+absent() { command -v "$1" >/dev/null && return 1; echo "not checked without $1: $2"; }
 fail() { echo "$1"; exit 1; }
 
 expect 2 'no board is called "moon"' "$tenon" hw package --board moon -o "$scratch/x"
@@ -24,21 +24,21 @@ for case in tiny:u50:2 default:u200:1 default-128:u250:1 wide-8x16:kv260:1; do
   expect 0 "build it where Vitis is: $out/build.sh" "$tenon" hw package --config "$config" --board "$board" --units "$units" -o "$out"
   bits=$("$tenon" hw show "$config" --json | sed -n 's/.*"axi_data_bits": \([0-9]*\).*/\1/p')
 
-  # kernel.xml: the schema, and the schema's teeth.
+  # kernel.xml satisfies the schema, and the schema rejects a wrong file.
   if ! absent xmllint "kernel.xml against the schema"; then
     xmllint --noout --schema "$here/kernel.xsd" "$out/kernel.xml" 2>/dev/null || fail "$board: kernel.xml breaks the schema"
     sed 's/ port="m_axi_gmem"/ port="m_axi_other"/' "$out/kernel.xml" >"$scratch/wrong.xml"
-    ! xmllint --noout --schema "$here/kernel.xsd" "$scratch/wrong.xml" 2>/dev/null || fail "the schema takes an argument of no port"
+    ! xmllint --noout --schema "$here/kernel.xsd" "$scratch/wrong.xml" 2>/dev/null || fail "the schema accepts an argument without a port"
   fi
   grep -q "name=\"m_axi_gmem\".* dataWidth=\"$bits\"" "$out/kernel.xml" || fail "$board: kernel.xml has another width than $config"
-  # Each argument lies where the register map has it.
+  # The offset of each argument is that of the register map.
   while read -r name offset; do
     upper=${name^^}
     row=$(grep -i "| 0x$offset |" "$out/rtl/registers.md") || row=
     case $row in *"$upper"* | *BASE0*) ;; *) [[ $name = base[1-7] ]] || fail "argument $name at 0x$offset: register map has '$row'" ;; esac
   done < <(sed -n 's/.*<arg name="\([^"]*\)".* offset="0x\([^"]*\)".*/\1 \2/p' "$out/kernel.xml")
 
-  # The top's ports, as a reader of SystemVerilog sees them.
+  # The top's ports, as yosys reads them.
   if ! absent yosys "the kernel's ports against the RTL"; then
     (cd "$out/rtl" && yosys -q -p "read_verilog -sv $(grep _pkg files.f | xargs) tenon.sv tenon_kernel.sv
       hierarchy -top tenon_kernel
@@ -53,7 +53,7 @@ for case in tiny:u50:2 default:u200:1 default-128:u250:1 wide-8x16:kv260:1; do
     (cd "$out/rtl" && verilator --lint-only -Wall --top-module tenon_kernel -F files.f tenon_kernel.sv)
   fi
 
-  # The whole build, the vendor's tools played.
+  # The whole build, with stubs for the vendor's tools.
   if ! absent tclsh "the scripts with the vendor's commands as stubs"; then
     expect 0 "configuration $config" env PATH="$here/stubs:$PATH" "$out/build.sh"
     expect 0 "tenon_kernel:tenon_$units" "$tenon" xclbin show "$out/tenon.xclbin"

@@ -13,7 +13,7 @@ std::string read(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-// `tenon hw generate --config default -o DIR` writes the pages that stand beside their source.
+// `tenon hw generate --config default -o DIR` writes the pages that are stored beside their source.
 TEST(Generator, PagesInTheRepositoryAreUpToDate) {
   EXPECT_EQ(read(TENON_SOURCE_DIR "/hw/spec/isa.md"), isa_page(*spec::load_config("default")));
   EXPECT_EQ(read(TENON_SOURCE_DIR "/hw/spec/registers.md"), register_page());
@@ -28,7 +28,7 @@ TEST(Generator, PackageHoldsSizesEncodingsAndHash) {
   }
 }
 
-TEST(Generator, WritesADirectoryThatIsComplete) {
+TEST(Generator, WritesACompleteDirectory) {
   const auto directory = std::filesystem::path(testing::TempDir()) / "tenon_generate";
   const auto config = *spec::load_config("tiny");
   const auto files = generate(config, directory);

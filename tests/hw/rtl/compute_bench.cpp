@@ -29,17 +29,17 @@ std::vector<uint8_t> get_bytes(const Port& port, size_t size) {
 class Packed {
  public:
   Packed& add(uint64_t value, int width) {
-    for (int i = 0; i < width; ++i, ++at_) {
-      if (value >> i & 1) bytes_[at_ / 8] |= static_cast<uint8_t>(1u << (at_ % 8));
+    for (int i = 0; i < width; ++i, ++bit_) {
+      if (value >> i & 1) bytes_[bit_ / 8] |= static_cast<uint8_t>(1u << (bit_ % 8));
     }
     return *this;
   }
   const void* data() const { return bytes_; }
-  size_t size() const { return (at_ + 7) / 8; }
+  size_t size() const { return (bit_ + 7) / 8; }
 
  private:
   uint8_t bytes_[64] = {};
-  size_t at_ = 0;
+  size_t bit_ = 0;
 };
 
 Packed pack(const GemmCommand& c) {
@@ -100,26 +100,26 @@ void Bench::reset() {
   dut_->rst_ni = 1;
 }
 
-bool Bench::go() { return gap_percent == 0 || static_cast<int>(random_() % 100) >= gap_percent; }
+bool Bench::may_present() { return gap_percent == 0 || static_cast<int>(random_() % 100) >= gap_percent; }
 
 void Bench::drive_loads() {
   for (; !loads.empty(); loads.pop_front()) {
     const Memory memory = loads.front().memory;
     (memory == Memory::kInp ? inp_ : memory == Memory::kWgt ? wgt_ : ldm_).push_back(loads.front());
   }
-  dut_->inp_we_i = !inp_.empty() && go();
+  dut_->inp_we_i = !inp_.empty() && may_present();
   if (dut_->inp_we_i) {
     dut_->inp_unit_i = inp_.front().unit;
     set_bytes(dut_->inp_wdata_i, inp_.front().bytes.data(), inp_.front().bytes.size());
     inp_.pop_front();
   }
-  dut_->wgt_we_i = !wgt_.empty() && go();
+  dut_->wgt_we_i = !wgt_.empty() && may_present();
   if (dut_->wgt_we_i) {
     dut_->wgt_unit_i = wgt_.front().unit;
     set_bytes(dut_->wgt_wdata_i, wgt_.front().bytes.data(), wgt_.front().bytes.size());
     wgt_.pop_front();
   }
-  dut_->ldm_we_i = !ldm_.empty() && go();
+  dut_->ldm_we_i = !ldm_.empty() && may_present();
   if (dut_->ldm_we_i) {
     dut_->ldm_mem_i = memory_code(ldm_.front());
     dut_->ldm_unit_i = ldm_.front().unit;
@@ -130,11 +130,11 @@ void Bench::drive_loads() {
 
 void Bench::step() {
   drive_loads();
-  // A request, once made, stays until it is taken.
-  gemm_valid_ = !gemm.empty() && (gemm_valid_ || go());
-  alu_valid_ = !alu.empty() && (alu_valid_ || go());
-  rq_valid_ = !rq.empty() && (rq_valid_ || go());
-  store_valid_ = !stores.empty() && (store_valid_ || go());
+  // A request stays valid until the engine takes it.
+  gemm_valid_ = !gemm.empty() && (gemm_valid_ || may_present());
+  alu_valid_ = !alu.empty() && (alu_valid_ || may_present());
+  rq_valid_ = !rq.empty() && (rq_valid_ || may_present());
+  store_valid_ = !stores.empty() && (store_valid_ || may_present());
   dut_->gemm_valid_i = gemm_valid_;
   dut_->alu_valid_i = alu_valid_;
   dut_->rq_valid_i = rq_valid_;
@@ -189,7 +189,7 @@ bool Bench::run(uint64_t limit) {
     if (loads.empty() && inp_.empty() && wgt_.empty() && ldm_.empty() && stores.empty() && !read_pending_ &&
         gemm.empty() && alu.empty() && rq.empty() && gemm_done.size() == issued_gemm_ &&
         alu_done.size() == issued_alu_ && rq_done.size() == issued_rq_) {
-      step();  // the last load is in its memory
+      step();  // the last load reaches its memory
       return true;
     }
   }

@@ -1,5 +1,5 @@
-// Drives the Verilated module `compute`: queues for every port, random gaps between the items, one step() a cycle.
-// Collects what the trace ports show and the cycle of each done.
+// Drives the Verilated module `compute`: a queue for every port, random gaps between the items, one step() a cycle.
+// Collects the writes on the trace ports and the cycle of each done.
 #pragma once
 
 #include <cstdint>
@@ -41,14 +41,14 @@ class Bench {
 
   void reset();
   void step();
-  // Steps until all queues are empty and every command is answered. False after `limit` cycles without that, or when
-  // an engine reports an error.
+  // Steps until all queues are empty and every command is answered. False if `limit` cycles do not suffice, or if an
+  // engine reports an error.
   bool run(uint64_t limit = 1'000'000);
 
   // The chance in percent that a port holds its next item back in a cycle.
   int gap_percent = 0;
 
-  std::deque<LoadItem> loads;  // all scratchpads; inp, wgt and the rest advance independently
+  std::deque<LoadItem> loads;  // all scratchpads; inp, wgt and the others advance independently
   std::deque<StoreItem> stores;
   std::deque<GemmCommand> gemm;
   std::deque<AluCommand> alu;
@@ -61,7 +61,7 @@ class Bench {
   uint64_t active_cycles = 0;
 
  private:
-  bool go();  // a port may present its next item
+  bool may_present();  // a port may present its next item
   void drive_loads();
 
   spec::Config config_;

@@ -99,12 +99,12 @@ bool Model::execute(const AluCommand& c) {
 bool Model::execute(const RqCommand& c) {
   for (uint64_t y = 0; y < c.rows; ++y)
     for (uint64_t x = 0; x < c.cols; ++x) {
-      const uint64_t from = c.acc_base + y * c.acc_pitch + x * c.acc_step, to = c.out_base + y * c.out_pitch + x;
+      const uint64_t source = c.acc_base + y * c.acc_pitch + x * c.acc_step, target = c.out_base + y * c.out_pitch + x;
       const uint64_t residual = c.res_base + y * c.res_pitch + x;
-      if (!inside(from, Memory::kAcc) || !inside(to, Memory::kOut) || !inside(c.par_base, Memory::kPar) ||
+      if (!inside(source, Memory::kAcc) || !inside(target, Memory::kOut) || !inside(c.par_base, Memory::kPar) ||
           (c.layer.residual && !inside(residual, Memory::kRes)))
         return false;
-      Write write{c.index, static_cast<uint32_t>(to), {}};
+      Write write{c.index, static_cast<uint32_t>(target), {}};
       for (int o = 0; o < config.block_out; ++o) {
         const uint8_t* bytes = &par[(c.par_base * config.block_out + o) * 8];
         spec::ChannelParameters channel;
@@ -112,8 +112,8 @@ bool Model::execute(const RqCommand& c) {
         std::memcpy(&channel.multiplier, bytes + 4, 2);
         channel.shift = bytes[6] & 63;
         const int8_t r = c.layer.residual ? res[residual * config.block_out + o] : int8_t{0};
-        const int8_t value = spec::requantize(acc[from * config.block_out + o], channel, c.layer, r);
-        out[to * config.block_out + o] = value;
+        const int8_t value = spec::requantize(acc[source * config.block_out + o], channel, c.layer, r);
+        out[target * config.block_out + o] = value;
         write.lanes.push_back(value);
       }
       out_writes.push_back(write);
@@ -122,18 +122,18 @@ bool Model::execute(const RqCommand& c) {
 }
 
 void Model::load(Memory memory, uint32_t unit, const std::vector<uint8_t>& bytes, bool sign_extended) {
-  const size_t at = static_cast<size_t>(unit) * bytes.size();
+  const size_t offset = static_cast<size_t>(unit) * bytes.size();
   switch (memory) {
     case Memory::kUop: std::memcpy(&uop[unit], bytes.data(), 4); return;
-    case Memory::kWgt: std::memcpy(&wgt[at], bytes.data(), bytes.size()); return;
-    case Memory::kInp: std::memcpy(&inp[at], bytes.data(), bytes.size()); return;
-    case Memory::kRes: std::memcpy(&res[at], bytes.data(), bytes.size()); return;
-    case Memory::kPar: std::memcpy(&par[at], bytes.data(), bytes.size()); return;
+    case Memory::kWgt: std::memcpy(&wgt[offset], bytes.data(), bytes.size()); return;
+    case Memory::kInp: std::memcpy(&inp[offset], bytes.data(), bytes.size()); return;
+    case Memory::kRes: std::memcpy(&res[offset], bytes.data(), bytes.size()); return;
+    case Memory::kPar: std::memcpy(&par[offset], bytes.data(), bytes.size()); return;
     case Memory::kAcc:
       if (sign_extended) {
-        for (size_t i = 0; i < bytes.size(); ++i) acc[at + i] = static_cast<int8_t>(bytes[i]);
+        for (size_t i = 0; i < bytes.size(); ++i) acc[offset + i] = static_cast<int8_t>(bytes[i]);
       } else {
-        std::memcpy(reinterpret_cast<uint8_t*>(acc.data()) + at, bytes.data(), bytes.size());
+        std::memcpy(reinterpret_cast<uint8_t*>(acc.data()) + offset, bytes.data(), bytes.size());
       }
       return;
     case Memory::kOut:

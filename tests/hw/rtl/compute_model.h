@@ -1,5 +1,5 @@
-// What module `compute` has to do, written down straight from hw/spec/isa.h: sequential, one scratchpad element at a
-// time. Every write to acc or out is recorded in order, as the RTL's trace ports show it.
+// The reference model of module `compute`, directly after hw/spec/isa.h: sequential, one scratchpad element at a time.
+// Every write to acc or out is recorded in order, as on the RTL's trace ports.
 #pragma once
 
 #include <cstdint>
@@ -48,12 +48,12 @@ class Model {
  public:
   explicit Model(const spec::Config& config);
 
-  // Each returns false where an index leaves its scratchpad; what came before has its effect.
+  // Each returns false if an index leaves its scratchpad; the earlier steps have their effect.
   bool execute(const GemmCommand& command);
   bool execute(const AluCommand& command);
   bool execute(const RqCommand& command);
 
-  // A load as DMA hands it over: bytes of one unit. `sign_extended` is MEM_ACC8.
+  // A load as the DMA engines issue it: the bytes of one unit. `sign_extended` is MEM_ACC8.
   void load(spec::Memory memory, uint32_t unit, const std::vector<uint8_t>& bytes, bool sign_extended = false);
 
   const spec::Config& config;

@@ -62,16 +62,16 @@ std::vector<LoadItem> Random::fill(const Windows& w, std::initializer_list<Memor
 uint32_t Random::extent(uint32_t max) { return chance(3) ? 0 : chance(40) ? 1 : 1 + below(max); }
 
 uint32_t Random::spread(Window window, std::initializer_list<Level> levels) {
-  uint32_t left = window.size - 1;
+  uint32_t range = window.size - 1;
   for (const Level& level : levels) {
     if (level.extent <= 1) {
       *level.stride = below(4096);  // never used
       continue;
     }
-    *level.stride = chance(25) ? 0 : below(std::min(left / (level.extent - 1), 4095u) + 1);
-    left -= *level.stride * (level.extent - 1);
+    *level.stride = chance(25) ? 0 : below(std::min(range / (level.extent - 1), 4095u) + 1);
+    range -= *level.stride * (level.extent - 1);
   }
-  return left;
+  return range;
 }
 
 GemmCommand Random::native_gemm(const Windows& w, uint32_t index) {
@@ -94,16 +94,16 @@ RqCommand Random::rq(const Windows& w, uint32_t index) {
   c.index = index;
   c.rows = extent(5), c.cols = extent(9);
   spec::LayerParameters& l = c.layer;
-  const Window from = part(w.acc);
-  c.acc_base = from.begin + below(spread(from, {{c.rows, &c.acc_pitch}, {c.cols, &c.acc_step}}) + 1);
+  const Window source = part(w.acc);
+  c.acc_base = source.begin + below(spread(source, {{c.rows, &c.acc_pitch}, {c.cols, &c.acc_step}}) + 1);
   // out and res advance by one a column.
-  const auto place = [&](Window window, uint32_t& base, uint32_t& pitch) {
+  const auto draw_base = [&](Window window, uint32_t& base, uint32_t& pitch) {
     if (window.size < c.cols) c.cols = window.size;
-    const uint32_t left = spread({window.begin, window.size - std::max(c.cols, 1u) + 1}, {{c.rows, &pitch}});
-    base = window.begin + below(left + 1);
+    const uint32_t range = spread({window.begin, window.size - std::max(c.cols, 1u) + 1}, {{c.rows, &pitch}});
+    base = window.begin + below(range + 1);
   };
-  place(w.out, c.out_base, c.out_pitch);
-  place(w.res, c.res_base, c.res_pitch);
+  draw_base(w.out, c.out_base, c.out_pitch);
+  draw_base(w.res, c.res_base, c.res_pitch);
   c.par_base = w.par.begin + below(w.par.size);
   l.residual = chance(50);
   l.v_lo = static_cast<int16_t>(static_cast<int>(below(4096)) - 2048);
@@ -138,7 +138,7 @@ GemmCommand Random::base_gemm(const Windows& w, uint32_t index, std::vector<Load
   c.is_base = true;
   c.reset = chance(20);
   c.y = extent(5), c.x = extent(6);
-  // Fields of the native profile are garbage here.
+  // Fields of the native profile are ignored in base commands.
   c.first = chance(50), c.r0 = below(1024), c.r1 = below(1024), c.dst_base = below(1 << 14), c.src_r0 = below(1 << 14);
   const uint32_t count = extent(6);
   c.uop_begin = w.uop.begin + below(w.uop.size - count + 1);

@@ -1,5 +1,5 @@
-// Random commands and contents for module `compute`: inside given windows of the scratchpads, with small windows and
-// stride 0 frequent, so that the same index comes back at every distance.
+// Random commands and contents for module `compute`, inside given windows of the scratchpads. Small windows and stride
+// 0 are frequent, so that equal indices occur at every distance.
 #pragma once
 
 #include <initializer_list>
@@ -13,7 +13,7 @@ namespace tenon::rtl_test {
 struct Window {
   uint32_t begin = 0, size = 1;
 };
-// The windows of one scene.
+// The windows of one scenario.
 struct Windows {
   Window uop, wgt, inp, acc, out, par, res;
 };
@@ -26,7 +26,7 @@ class Random {
   bool chance(int percent) { return static_cast<int>(below(100)) < percent; }
   Window whole(spec::Memory memory) const;
   Windows whole() const;
-  // A random part of a window: mostly small.
+  // A random, mostly small part of a window.
   Window part(Window window);
 
   // Loads for every unit of the windows; `kinds` are the scratchpads. Values of acc are small, large and special ones.
@@ -43,7 +43,7 @@ class Random {
     uint32_t extent;
     uint32_t* stride;
   };
-  // Chooses strides so that every index lies in the window; returns what is left for the base.
+  // Draws strides that keep every index inside the window; returns the remaining range of the base.
   uint32_t spread(Window window, std::initializer_list<Level> levels);
   uint32_t extent(uint32_t max);
   std::vector<LoadItem> micro_ops(uint32_t begin, uint32_t end, Window dst, Window src, Window wgt);

@@ -1,4 +1,5 @@
-// Module `compute` against compute_model.h: every write to acc and out, in order, and what the store reads afterwards.
+// Module `compute` against compute_model.h: every write to acc and out, in order, and the data that the store reads
+// afterwards.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,7 +32,7 @@ void expect_equal(const std::vector<Write>& got, const std::vector<Write>& want,
   ASSERT_EQ(got.size(), want.size()) << memory;
 }
 
-// One scene after the other on the same accelerator and the same model.
+// The scenarios of a test run one after another on the same accelerator and the same model.
 class ComputeTest : public ::testing::Test {
  protected:
   static constexpr uint64_t kSeed = 20261121;
@@ -46,7 +47,7 @@ class ComputeTest : public ::testing::Test {
     load(random.fill(random.whole(), {Memory::kWgt, Memory::kInp, Memory::kAcc, Memory::kPar, Memory::kRes}));
     ASSERT_TRUE(bench.run());
   }
-  // Everything that was written since the last call, and the bytes that the store reads now.
+  // Compares all writes since the last call, and the bytes that the store has read.
   void check() {
     ASSERT_NO_FATAL_FAILURE(expect_equal(bench.acc_writes, model.acc_writes, "acc"));
     ASSERT_NO_FATAL_FAILURE(expect_equal(bench.out_writes, model.out_writes, "out"));
@@ -56,8 +57,8 @@ class ComputeTest : public ::testing::Test {
   void check_store_results() {
     for (const StoreResult& result : bench.store_results) {
       for (int o = 0; o < config().block_out; ++o) {
-        const size_t at = static_cast<size_t>(result.item.address) * config().block_out + o;
-        const auto want = static_cast<uint8_t>(result.item.from_acc ? model.acc[at] : model.out[at]);
+        const size_t offset = static_cast<size_t>(result.item.address) * config().block_out + o;
+        const auto want = static_cast<uint8_t>(result.item.from_acc ? model.acc[offset] : model.out[offset]);
         ASSERT_EQ(result.bytes[o], want) << (result.item.from_acc ? "acc " : "out ") << result.item.address << " lane "
                                          << o;
       }
@@ -78,15 +79,15 @@ class ComputeTest : public ::testing::Test {
 
 TEST_F(ComputeTest, NativeGemmEqualsSequentialExecution) {
   load_everything();
-  for (int scene = 0; scene < 400; ++scene) {
-    SCOPED_TRACE("scene " + std::to_string(scene));
-    bench.gap_percent = scene % 2 ? 0 : 30;
+  for (int scenario = 0; scenario < 400; ++scenario) {
+    SCOPED_TRACE("scenario " + std::to_string(scenario));
+    bench.gap_percent = scenario % 2 ? 0 : 30;
     for (uint32_t i = 0; i < 8; ++i) {
-      bench.gemm.push_back(random.native_gemm(random.whole(), scene * 16 + i));
+      bench.gemm.push_back(random.native_gemm(random.whole(), scenario * 16 + i));
       ASSERT_TRUE(model.execute(bench.gemm.back()));
     }
     ASSERT_TRUE(bench.run());
-    ASSERT_EQ(bench.gemm_done.size(), 8u * (scene + 1));
+    ASSERT_EQ(bench.gemm_done.size(), 8u * (scenario + 1));
     ASSERT_NO_FATAL_FAILURE(check());
   }
   read_all_of_acc();
@@ -94,25 +95,25 @@ TEST_F(ComputeTest, NativeGemmEqualsSequentialExecution) {
 
 TEST_F(ComputeTest, BaseGemmAndAluEqualSequentialExecution) {
   load_everything();
-  for (int scene = 0; scene < 400; ++scene) {
-    SCOPED_TRACE("scene " + std::to_string(scene));
-    bench.gap_percent = scene % 2 ? 0 : 30;
+  for (int scenario = 0; scenario < 400; ++scenario) {
+    SCOPED_TRACE("scenario " + std::to_string(scenario));
+    bench.gap_percent = scenario % 2 ? 0 : 30;
     std::vector<LoadItem> uops;
     if (random.chance(60)) {
-      const AluCommand command = random.alu(random.whole(), scene, uops);
+      const AluCommand command = random.alu(random.whole(), scenario, uops);
       load(uops);
       ASSERT_TRUE(bench.run());
       bench.alu.push_back(command);
       ASSERT_TRUE(model.execute(command));
     } else {
-      const GemmCommand command = random.base_gemm(random.whole(), scene, uops);
+      const GemmCommand command = random.base_gemm(random.whole(), scenario, uops);
       load(uops);
       ASSERT_TRUE(bench.run());
       bench.gemm.push_back(command);
       ASSERT_TRUE(model.execute(command));
     }
     ASSERT_TRUE(bench.run());
-    if (scene % 16 == 0) {  // fresh values: repeated shifts and minima forget the old ones
+    if (scenario % 16 == 0) {  // fresh values: repeated shifts and minima saturate the old ones
       Windows windows;
       windows.acc = random.part(random.whole(Memory::kAcc));
       load(random.fill(windows, {Memory::kAcc}));
@@ -125,11 +126,11 @@ TEST_F(ComputeTest, BaseGemmAndAluEqualSequentialExecution) {
 
 TEST_F(ComputeTest, RqEqualsRequantize) {
   load_everything();
-  for (int scene = 0; scene < 1000; ++scene) {
-    SCOPED_TRACE("scene " + std::to_string(scene));
-    bench.gap_percent = scene % 2 ? 0 : 30;
+  for (int scenario = 0; scenario < 1000; ++scenario) {
+    SCOPED_TRACE("scenario " + std::to_string(scenario));
+    bench.gap_percent = scenario % 2 ? 0 : 30;
     for (uint32_t i = 0; i < 4; ++i) {
-      bench.rq.push_back(random.rq(random.whole(), scene * 16 + i));
+      bench.rq.push_back(random.rq(random.whole(), scenario * 16 + i));
       ASSERT_TRUE(model.execute(bench.rq.back()));
     }
     ASSERT_TRUE(bench.run());
@@ -148,41 +149,41 @@ TEST_F(ComputeTest, RqEqualsRequantize) {
 }
 
 // GEMM works in one half of acc while RQ reads the other; loads fill the halves of inp and wgt that GEMM does not
-// read, and stores read the half of out that RQ does not write. The halves change sides from scene to scene.
+// read, and stores read the half of out that RQ does not write. The halves swap from scenario to scenario.
 TEST_F(ComputeTest, EnginesLoadsAndStoresOverlapOnDisjointAddresses) {
   load_everything();
   const auto half = [](Window window, bool upper) { return Window{upper ? window.size / 2 : 0, window.size / 2}; };
   const Windows whole = random.whole();
-  for (int scene = 0; scene < 400; ++scene) {
-    SCOPED_TRACE("scene " + std::to_string(scene));
-    bench.gap_percent = scene % 3 == 0 ? 0 : 20;
-    const bool side = scene % 2;
-    const Windows mine{whole.uop,
-                       half(whole.wgt, side),
-                       half(whole.inp, side),
-                       half(whole.acc, side),
-                       half(whole.out, side),
-                       half(whole.par, side),
-                       half(whole.res, side)};
-    const Windows other{whole.uop,
-                        half(whole.wgt, !side),
-                        half(whole.inp, !side),
-                        half(whole.acc, !side),
-                        half(whole.out, !side),
-                        half(whole.par, !side),
-                        half(whole.res, !side)};
+  for (int scenario = 0; scenario < 400; ++scenario) {
+    SCOPED_TRACE("scenario " + std::to_string(scenario));
+    bench.gap_percent = scenario % 3 == 0 ? 0 : 20;
+    const bool side = scenario % 2;
+    const Windows own_half{whole.uop,
+                           half(whole.wgt, side),
+                           half(whole.inp, side),
+                           half(whole.acc, side),
+                           half(whole.out, side),
+                           half(whole.par, side),
+                           half(whole.res, side)};
+    const Windows other_half{whole.uop,
+                             half(whole.wgt, !side),
+                             half(whole.inp, !side),
+                             half(whole.acc, !side),
+                             half(whole.out, !side),
+                             half(whole.par, !side),
+                             half(whole.res, !side)};
     for (uint32_t i = 0; i < 6; ++i) {
-      bench.gemm.push_back(random.native_gemm(mine, scene * 16 + i));
+      bench.gemm.push_back(random.native_gemm(own_half, scenario * 16 + i));
       ASSERT_TRUE(model.execute(bench.gemm.back()));
     }
-    Windows rq = mine;
-    rq.acc = other.acc;
+    Windows rq = own_half;
+    rq.acc = other_half.acc;
     for (uint32_t i = 0; i < 6; ++i) {
-      bench.rq.push_back(random.rq(rq, scene * 16 + i));
+      bench.rq.push_back(random.rq(rq, scenario * 16 + i));
       ASSERT_TRUE(model.execute(bench.rq.back()));
     }
-    load(random.fill(other, {Memory::kInp, Memory::kWgt, Memory::kPar, Memory::kRes}));
-    if (scene > 0) {
+    load(random.fill(other_half, {Memory::kInp, Memory::kWgt, Memory::kPar, Memory::kRes}));
+    if (scenario > 0) {
       for (const uint32_t address : written_) bench.stores.push_back({false, address});
     }
     written_.clear();
@@ -196,15 +197,15 @@ TEST_F(ComputeTest, EnginesLoadsAndStoresOverlapOnDisjointAddresses) {
 TEST_F(ComputeTest, StoresOfAccOverlapWithGemmAndAlu) {
   load_everything();
   const uint32_t half = static_cast<uint32_t>(config().depth(Memory::kAcc)) / 2;
-  for (int scene = 0; scene < 400; ++scene) {
-    SCOPED_TRACE("scene " + std::to_string(scene));
-    const bool side = scene % 2;
+  for (int scenario = 0; scenario < 400; ++scenario) {
+    SCOPED_TRACE("scenario " + std::to_string(scenario));
+    const bool side = scenario % 2;
     Windows windows = random.whole();
     windows.acc = {side ? half : 0, half};
     std::vector<LoadItem> uops;
-    const bool is_gemm = scene % 4 < 2;
-    if (is_gemm) bench.gemm.push_back(random.base_gemm(windows, scene, uops));
-    else bench.alu.push_back(random.alu(windows, scene, uops));
+    const bool is_gemm = scenario % 4 < 2;
+    if (is_gemm) bench.gemm.push_back(random.base_gemm(windows, scenario, uops));
+    else bench.alu.push_back(random.alu(windows, scenario, uops));
     const auto gemm = std::exchange(bench.gemm, {});
     const auto alu = std::exchange(bench.alu, {});
     load(uops);
@@ -220,27 +221,27 @@ TEST_F(ComputeTest, StoresOfAccOverlapWithGemmAndAlu) {
 TEST_F(ComputeTest, IndicesOutsideTheirScratchpadStopTheEngine) {
   load_everything();
   int errors = 0;
-  for (int scene = 0; scene < 1000; ++scene) {
-    SCOPED_TRACE("scene " + std::to_string(scene));
+  for (int scenario = 0; scenario < 1000; ++scenario) {
+    SCOPED_TRACE("scenario " + std::to_string(scenario));
     Windows windows = random.whole();
-    // The windows reach beyond the end; micro-ops cannot, but their offsets do.
+    // The windows extend beyond the end; micro-ops cannot, but their offsets do.
     for (Window* window : {&windows.wgt, &windows.inp, &windows.acc, &windows.out, &windows.par, &windows.res}) {
       if (random.chance(40)) *window = {window->size - window->size / 4, window->size / 2};
     }
     bool ok = true;
     std::vector<LoadItem> uops;
-    const int kind = scene % 4;
+    const int kind = scenario % 4;
     if (kind == 0) {
-      bench.gemm.push_back(random.native_gemm(windows, scene));
+      bench.gemm.push_back(random.native_gemm(windows, scenario));
       ok = model.execute(bench.gemm.back());
-      bench.gemm.push_back(random.native_gemm(random.whole(), scene + 1));
+      bench.gemm.push_back(random.native_gemm(random.whole(), scenario + 1));
       ASSERT_TRUE(!ok || model.execute(bench.gemm.back()));
     } else if (kind == 1) {
-      bench.rq.push_back(random.rq(windows, scene));
+      bench.rq.push_back(random.rq(windows, scenario));
       ok = model.execute(bench.rq.back());
     } else {
-      GemmCommand gemm = random.base_gemm(random.whole(), scene, uops);
-      AluCommand alu = random.alu(random.whole(), scene, uops);
+      GemmCommand gemm = random.base_gemm(random.whole(), scenario, uops);
+      AluCommand alu = random.alu(random.whole(), scenario, uops);
       load(uops);
       ASSERT_TRUE(bench.run());
       gemm.dst_y = random.below(1 << 14), gemm.src_x = random.below(1 << 14), gemm.wgt_y = random.below(1 << 14);
@@ -305,7 +306,7 @@ TEST_F(ComputeTest, RatesAreOneStepACycle) {
   ASSERT_NO_FATAL_FAILURE(check());
 }
 
-TEST_F(ComputeTest, NobodyStarvesAtThePortOfAcc) {
+TEST_F(ComputeTest, NoReaderStarvesAtThePortOfAcc) {
   load_everything();
   GemmCommand gemm;
   gemm.r0 = 64, gemm.y = 4, gemm.x = 8, gemm.dst_y = 8, gemm.dst_x = 1;

@@ -48,13 +48,13 @@ bool DmaBench::stall() { return stall_percent != 0 && static_cast<int>(random_()
 
 void DmaBench::check_burst(uint64_t address, int beats, const char* which) {
   const uint64_t bytes = static_cast<uint64_t>(beats) * static_cast<uint64_t>(config_.axi_bytes());
-  const auto complain = [&](std::string_view text) {
-    complaints.push_back(fmt::format("{} of {} beats at {:#x}: {}", which, beats, address, text));
+  const auto report = [&](std::string_view text) {
+    violations.push_back(fmt::format("{} of {} beats at {:#x}: {}", which, beats, address, text));
   };
-  if (address % static_cast<uint64_t>(config_.axi_bytes()) != 0) complain("not aligned to a beat");
-  if (address / 4096 != (address + bytes - 1) / 4096) complain("crosses 4 KiB");
-  if (beats > config_.max_burst_beats) complain("longer than a burst may be");
-  if (address + bytes > memory.size()) complain("outside memory");
+  if (address % static_cast<uint64_t>(config_.axi_bytes()) != 0) report("not aligned to a beat");
+  if (address / 4096 != (address + bytes - 1) / 4096) report("crosses 4 KiB");
+  if (beats > config_.max_burst_beats) report("longer than the longest burst");
+  if (address + bytes > memory.size()) report("outside memory");
 }
 
 std::string DmaBench::issue(const spec::Instruction& instruction, uint32_t index, uint64_t base) {
@@ -68,7 +68,7 @@ std::string DmaBench::issue(const spec::Instruction& instruction, uint32_t index
   dut_->base_addr_i = base;
   for (int i = 0; i < 3; ++i) step();
   dut_->eval();
-  if (dut_->nothing_o) return "nothing";
+  if (dut_->empty_o) return "empty";
   if (dut_->range_o) return "range";
   int engine = 1;
   if (const auto* m = std::get_if<spec::native::Move>(&instruction))
@@ -91,7 +91,7 @@ std::string DmaBench::issue(const spec::Instruction& instruction, uint32_t index
 void DmaBench::step() {
   const auto beat = static_cast<uint64_t>(config_.axi_bytes());
   const auto bad = [&](uint64_t address) { return bad_address >= address && bad_address < address + beat; };
-  // What memory answers in this cycle.
+  // The answers of memory in this cycle.
   dut_->arready_i = !stall();
   dut_->awready_i = !stall();
   dut_->wready_i = !stall();
@@ -119,9 +119,9 @@ void DmaBench::step() {
   dut_->st_gnt_i = dut_->st_req_o && !stall();
   dut_->eval();
 
-  // What happens at the edge.
+  // The events of this clock edge.
   if (held_ && (!dut_->arvalid_o || dut_->araddr_o != held_address_))
-    complaints.push_back("a read address did not wait");
+    violations.push_back("a read address changes while it waits");
   held_ = dut_->arvalid_o && !dut_->arready_i;
   held_address_ = dut_->araddr_o;
   if (dut_->arvalid_o && dut_->arready_i) {
@@ -135,7 +135,7 @@ void DmaBench::step() {
   if (dut_->wvalid_o && dut_->wready_i) {
     ++write_beats;
     if (writes_.empty()) {
-      complaints.push_back("write data without an address");
+      violations.push_back("write data without an address");
     } else {
       Burst& burst = writes_.front();
       const auto data = get_bytes(dut_->wdata_o, beat);
@@ -144,7 +144,7 @@ void DmaBench::step() {
       }
       write_error_ = write_error_ || bad(burst.address);
       burst.address += beat;
-      if ((--burst.beats == 0) != static_cast<bool>(dut_->wlast_o)) complaints.push_back("WLAST is wrong");
+      if ((--burst.beats == 0) != static_cast<bool>(dut_->wlast_o)) violations.push_back("WLAST is wrong");
       if (burst.beats == 0) {
         writes_.pop_front();
         responses_.push_back(cycle + static_cast<uint64_t>(latency));
@@ -155,9 +155,9 @@ void DmaBench::step() {
   }
   std::vector<uint8_t> read;
   if (dut_->st_req_o && dut_->st_gnt_i) {
-    const auto at = static_cast<size_t>(dut_->st_addr_o) * static_cast<size_t>(config_.block_out);
-    read.assign(source.begin() + static_cast<std::ptrdiff_t>(at),
-                source.begin() + static_cast<std::ptrdiff_t>(at) + config_.block_out);
+    const auto offset = static_cast<size_t>(dut_->st_addr_o) * static_cast<size_t>(config_.block_out);
+    read.assign(source.begin() + static_cast<std::ptrdiff_t>(offset),
+                source.begin() + static_cast<std::ptrdiff_t>(offset) + config_.block_out);
   }
   const auto in = static_cast<size_t>(config_.block_in);
   if (dut_->inp_we_o) {
@@ -187,14 +187,14 @@ bool DmaBench::wait(size_t count) {
 
 bool DmaBench::halt_and_clear() {
   dut_->halt_i = 1;
-  int quiet = 0;
-  for (uint64_t end = cycle + 100'000; quiet < 2;) {
+  int idle_cycles = 0;
+  for (uint64_t end = cycle + 100'000; idle_cycles < 2;) {
     if (cycle >= end) return false;
     step();
-    quiet = dut_->idle_o ? quiet + 1 : 0;
+    idle_cycles = dut_->idle_o ? idle_cycles + 1 : 0;
   }
-  const bool owed = !reads_.empty() || !writes_.empty() || !responses_.empty();
-  if (owed) complaints.push_back("idle, though memory still owes an answer");
+  const bool outstanding = !reads_.empty() || !writes_.empty() || !responses_.empty();
+  if (outstanding) violations.push_back("idle, though a transfer is outstanding");
   dut_->clear_i = 1;
   step();
   dut_->clear_i = 0;

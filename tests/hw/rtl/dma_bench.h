@@ -1,5 +1,5 @@
-// Drives the Verilated module `dma_bench`: transfers in, what the engines write out; a memory with random latency,
-// stalls and errors that also checks the rules of AXI4. A broken rule is text in `complaints`.
+// Drives the Verilated module `dma_bench` with transfers and collects the engines' writes. Its memory has random
+// latency, stalls and errors, and checks the rules of AXI4. A broken rule is a text in `violations`.
 #pragma once
 
 #include <cstdint>
@@ -34,24 +34,24 @@ class DmaBench {
   DmaBench(const spec::Config& config, uint64_t seed);
   ~DmaBench();
 
-  // Hands the instruction to an engine as soon as that takes it. Returns "", "nothing" or "range": with these the
-  // decoder has settled it.
+  // Issues the instruction to an engine as soon as the engine takes it. Returns "", or "empty" or "range" if the
+  // decoder completes the instruction without an engine.
   std::string issue(const spec::Instruction& instruction, uint32_t index, uint64_t base);
   void step();
   // Steps until `dones` has `count` entries; false if that takes too long.
   bool wait(size_t count);
-  // A soft reset: no new addresses, wait until memory owes nothing, clear. False if that does not happen.
+  // A soft reset: no new addresses, wait until no transfer is outstanding, clear. False if that takes too long.
   bool halt_and_clear();
 
   int stall_percent = 0;
   int latency = 4;
-  uint64_t bad_address = ~uint64_t{0};  // a beat that holds this byte is answered with an error
+  uint64_t bad_address = ~uint64_t{0};  // a beat that contains this byte is answered with an error
 
   std::vector<uint8_t> memory;
-  std::vector<uint8_t> source;  // what stores read: byte `lane` of unit u at u * block_out + lane
+  std::vector<uint8_t> source;  // data that stores read: byte `lane` of unit u at u * block_out + lane
   std::vector<UnitWrite> writes;
   std::vector<DmaDone> dones;
-  std::vector<std::string> complaints;
+  std::vector<std::string> violations;
   uint64_t cycle = 0, read_beats = 0, write_beats = 0;
 
  private:
@@ -72,14 +72,14 @@ class DmaBench {
   std::deque<uint64_t> responses_;
   std::deque<bool> response_errors_;
   bool write_error_ = false;
-  uint64_t held_address_ = 0;  // of a read address that waits
+  uint64_t held_address_ = 0;  // the read address that waits
   bool held_ = false;
 };
 
 // The rule of MOVE and LOAD, from the text of isa.h: the units that a load writes, in order.
 std::vector<UnitWrite> expected_writes(const spec::Config& config, const spec::Instruction& instruction, uint32_t index,
                                        uint64_t base, const std::vector<uint8_t>& memory);
-// And what a store leaves in memory.
+// The memory after a store.
 void expected_store(const spec::Config& config, const spec::Instruction& instruction, uint64_t base,
                     const std::vector<uint8_t>& source, std::vector<uint8_t>& memory);
 

@@ -1,14 +1,14 @@
-// The DMA engines alone, behind the decoder of transfers: an instruction in, units or write beats out.
+// The DMA engines alone, after the decoder of transfers: an instruction in, units or write beats out.
 module dma_bench (
   input  logic                            clk_i,
   input  logic                            rst_ni,
-  // Three cycles after the instruction its command is ready.
+  // The command is ready three cycles after its instruction.
   input  logic                            native_i,
   input  logic [255:0]                    insn_i,
   input  logic [31:0]                     index_i,
   input  logic [63:0]                     base_addr_i,
   output logic [2:0]                      base_o,
-  output logic                            nothing_o,
+  output logic                            empty_o,
   output logic                            range_o,
   // Start of an engine: 0 inp, 1 the others, 2 store.
   input  logic [2:0]                      start_i,
@@ -84,7 +84,7 @@ module dma_bench (
     .base_o,
     .base_addr_i,
     .cmd_o    (cmd),
-    .nothing_o,
+    .empty_o,
     .range_o
   );
 

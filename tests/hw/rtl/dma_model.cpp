@@ -1,4 +1,4 @@
-// The rules of MOVE, LOAD and STORE as isa.h states them, byte by byte and with nothing clever.
+// The rules of MOVE, LOAD and STORE as isa.h states them, byte by byte and without any optimization.
 #include "tests/hw/rtl/dma_bench.h"
 
 namespace tenon::rtl_test {
@@ -6,7 +6,7 @@ namespace {
 
 using spec::Memory;
 
-// A base transfer in elements: what lies at element (y, x) of the padded block, or -1 for a pad.
+// A base transfer in elements: the DRAM element of element (y, x) of the padded block, or -1 for a pad.
 int64_t dram_element(const spec::base::Transfer& t, int64_t y, int64_t x) {
   y -= t.y_pad_top;
   x -= t.x_pad_left;
@@ -34,11 +34,11 @@ std::vector<UnitWrite> expected_writes(const spec::Config& config, const spec::I
       for (int64_t x = 0; x < m->vectors; ++x) {
         UnitWrite write{index, static_cast<int>(target), unit++, {}};
         for (int j = 0; j < bytes; ++j) {
-          const int64_t at = move_byte(*m, base, y, x, j);
+          const int64_t address = move_byte(*m, base, y, x, j);
           const bool data = m->valid == 0 || j < m->valid;
-          write.bytes.push_back(!data    ? 0
-                                : at < 0 ? static_cast<uint8_t>(m->pad_value)
-                                         : memory.at(static_cast<size_t>(at)));
+          write.bytes.push_back(!data         ? 0
+                                : address < 0 ? static_cast<uint8_t>(m->pad_value)
+                                              : memory.at(static_cast<size_t>(address)));
         }
         writes.push_back(std::move(write));
       }
@@ -59,8 +59,8 @@ std::vector<UnitWrite> expected_writes(const spec::Config& config, const spec::I
       for (int u = 0; u < units; ++u) {
         UnitWrite write{index, acc8 ? 7 : static_cast<int>(target), unit++, {}};
         for (int j = 0; j < bytes; ++j) {
-          const auto at = base + static_cast<uint64_t>((element * units + u) * bytes + j);
-          write.bytes.push_back(element < 0 ? 0 : memory.at(at));
+          const auto address = base + static_cast<uint64_t>((element * units + u) * bytes + j);
+          write.bytes.push_back(element < 0 ? 0 : memory.at(address));
         }
         writes.push_back(std::move(write));
       }
@@ -77,9 +77,10 @@ void expected_store(const spec::Config& config, const spec::Instruction& instruc
     for (int64_t y = 0; y < m->rows; ++y) {
       for (int64_t x = 0; x < m->vectors; ++x, ++unit) {
         for (int j = 0; j < bytes && (m->valid == 0 || j < m->valid); ++j) {
-          const int64_t at = move_byte(*m, base, y, x, j);
-          if (at >= 0)
-            memory.at(static_cast<size_t>(at)) = source.at(unit * static_cast<size_t>(bytes) + static_cast<size_t>(j));
+          const int64_t address = move_byte(*m, base, y, x, j);
+          if (address >= 0)
+            memory.at(static_cast<size_t>(address)) =
+                source.at(unit * static_cast<size_t>(bytes) + static_cast<size_t>(j));
         }
       }
     }
@@ -90,8 +91,8 @@ void expected_store(const spec::Config& config, const spec::Instruction& instruc
   for (int64_t y = 0; y < t.y_size; ++y) {
     for (int64_t x = 0; x < t.x_size; ++x, ++unit) {
       for (int j = 0; j < bytes; ++j) {
-        const auto at = base + static_cast<uint64_t>((t.dram_base + y * t.x_stride + x) * bytes + j);
-        memory.at(at) = source.at(unit * static_cast<size_t>(bytes) + static_cast<size_t>(j));
+        const auto address = base + static_cast<uint64_t>((t.dram_base + y * t.x_stride + x) * bytes + j);
+        memory.at(address) = source.at(unit * static_cast<size_t>(bytes) + static_cast<size_t>(j));
       }
     }
   }

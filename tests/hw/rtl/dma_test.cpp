@@ -1,5 +1,5 @@
-// The DMA engines against the rule of MOVE: random transfers under random memories, and the cases that random ones
-// seldom meet.
+// The DMA engines against the rule of MOVE: random transfers under random memories, and cases that are rare in random
+// tests.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +7,7 @@
 
 #include "hw/spec/config.h"
 #include "tests/hw/rtl/dma_bench.h"
+#include "tests/seed.h"
 
 namespace tenon::rtl_test {
 namespace {
@@ -19,19 +20,19 @@ constexpr uint64_t kBase = 3;  // bases need no alignment
 class Dma : public testing::Test {
  protected:
   spec::Config config_ = *spec::load_config(TENON_TEST_CONFIG);
-  std::mt19937_64 random_{1};
+  std::mt19937_64 random_{test_seed(1)};
 
-  int64_t pick(int64_t low, int64_t high) {
+  int64_t draw(int64_t low, int64_t high) {
     return low + static_cast<int64_t>(random_() % static_cast<uint64_t>(high - low + 1));
   }
-  bool chance(int percent) { return pick(0, 99) < percent; }
+  bool chance(int percent) { return draw(0, 99) < percent; }
 
   Memory memory_of(const Move& m) {
     constexpr Memory kMemories[] = {Memory::kInp, Memory::kWgt, Memory::kPar, Memory::kRes, Memory::kOut};
     return kMemories[m.function];
   }
 
-  // Rows that lie behind one another in DRAM from `address` on.
+  // Rows that are contiguous in DRAM from `address` on.
   Move dense(int64_t function, int64_t rows, int64_t vectors, int64_t address) {
     Move m;
     m.function = function;
@@ -46,55 +47,55 @@ class Dma : public testing::Test {
 
   Move random_move() {
     Move m;
-    m.function = pick(0, 4);
+    m.function = draw(0, 4);
     const Memory memory = memory_of(m);
     const int64_t unit = config_.unit_bytes(memory);
     const int64_t units = config_.depth(memory) * config_.units_per_element(memory);
-    m.rows = pick(1, std::min<int64_t>(6, units));
-    m.vectors = pick(1, std::min<int64_t>(24, units / m.rows));
+    m.rows = draw(1, std::min<int64_t>(6, units));
+    m.vectors = draw(1, std::min<int64_t>(24, units / m.rows));
     const int64_t elements =
         (m.rows * m.vectors + config_.units_per_element(memory) - 1) / config_.units_per_element(memory);
-    m.sram_base = pick(0, config_.depth(memory) - elements);
-    m.offset = chance(30) ? 4096 - pick(0, 64) : pick(0, 9000);
-    m.x_step = chance(50) ? unit : chance(60) ? pick(0, unit) : pick(0, 4 * unit);
-    m.row_bytes = chance(60) ? m.vectors * unit : pick(0, 400);
-    m.y_step = chance(50) ? m.row_bytes : pick(0, 2500);
-    m.left = chance(50) ? 0 : pick(-40, 40);
-    m.top = chance(60) ? 0 : pick(0, 3);
-    m.source_rows = chance(60) ? m.rows : pick(0, 6);
-    m.pad_value = pick(-128, 127);
-    m.valid = chance(60) ? 0 : pick(0, unit + 3);
+    m.sram_base = draw(0, config_.depth(memory) - elements);
+    m.offset = chance(30) ? 4096 - draw(0, 64) : draw(0, 9000);
+    m.x_step = chance(50) ? unit : chance(60) ? draw(0, unit) : draw(0, 4 * unit);
+    m.row_bytes = chance(60) ? m.vectors * unit : draw(0, 400);
+    m.y_step = chance(50) ? m.row_bytes : draw(0, 2500);
+    m.left = chance(50) ? 0 : draw(-40, 40);
+    m.top = chance(60) ? 0 : draw(0, 3);
+    m.source_rows = chance(60) ? m.rows : draw(0, 6);
+    m.pad_value = draw(-128, 127);
+    m.valid = chance(60) ? 0 : draw(0, unit + 3);
     return m;
   }
 
   spec::base::Transfer random_transfer(Memory memory, int64_t elements, bool pads) {
     spec::base::Transfer t;
-    t.x_size = pick(0, 9);
-    t.y_size = pick(0, 5);
-    t.x_stride = chance(50) ? t.x_size : pick(0, 20);
+    t.x_size = draw(0, 9);
+    t.y_size = draw(0, 5);
+    t.x_stride = chance(50) ? t.x_size : draw(0, 20);
     if (pads && chance(50)) {
-      t.y_pad_top = pick(0, 2), t.y_pad_bottom = pick(0, 2);
-      t.x_pad_left = pick(0, 15), t.x_pad_right = pick(0, 15);
+      t.y_pad_top = draw(0, 2), t.y_pad_bottom = draw(0, 2);
+      t.x_pad_left = draw(0, 15), t.x_pad_right = draw(0, 15);
     }
     const int64_t count = (t.y_pad_top + t.y_size + t.y_pad_bottom) * (t.x_pad_left + t.x_size + t.x_pad_right);
     if (count > elements) return random_transfer(memory, elements, pads);
-    t.sram_base = pick(0, elements - count);
-    t.dram_base = pick(0, 8000 / config_.element_bytes(memory));
+    t.sram_base = draw(0, elements - count);
+    t.dram_base = draw(0, 8000 / config_.element_bytes(memory));
     return t;
   }
 
   spec::Instruction random_load() {
     constexpr Memory kTargets[] = {Memory::kUop, Memory::kWgt, Memory::kInp, Memory::kAcc, Memory::kOut, Memory::kAcc};
     const int64_t types[] = {0, 1, 2, 3, 5};
-    const int64_t type = types[pick(0, 4)];
+    const int64_t type = types[draw(0, 4)];
     spec::base::Load load{random_transfer(kTargets[type], config_.depth(kTargets[type]), true)};
     load.memory_type = type;
     return load;
   }
 
-  // Runs the instructions one behind another, as fast as the engines take them, and compares everything.
+  // Runs the instructions one after another, as fast as the engines take them, and compares all writes and memory.
   void check(DmaBench& bench, const std::vector<spec::Instruction>& program) {
-    // Loads and stores of one round do not meet in memory: stores go to a copy of it first.
+    // Loads and stores of one round do not overlap in memory: the model stores to a copy of it.
     std::vector<UnitWrite> expected;
     std::vector<uint8_t> memory = bench.memory;
     bench.writes.clear();
@@ -110,17 +111,17 @@ class Dma : public testing::Test {
           expected.push_back(std::move(write));
       }
       if (store) {
-        ASSERT_TRUE(bench.wait(started)) << "instruction " << i;  // loads read what was there before
+        ASSERT_TRUE(bench.wait(started)) << "instruction " << i;  // loads read the old contents
       }
       const std::string refusal = bench.issue(program[i], i, kBase);
-      ASSERT_THAT(refusal, testing::AnyOf("", "nothing")) << "instruction " << i;
+      ASSERT_THAT(refusal, testing::AnyOf("", "empty")) << "instruction " << i;
       if (refusal.empty()) ++started;
       if (store) {
         ASSERT_TRUE(bench.wait(started)) << "instruction " << i;
       }
     }
     ASSERT_TRUE(bench.wait(started));
-    ASSERT_THAT(bench.complaints, testing::IsEmpty());
+    ASSERT_THAT(bench.violations, testing::IsEmpty());
     // Two engines write at their own pace: compare by instruction.
     const auto by_instruction = [](const UnitWrite& a, const UnitWrite& b) { return a.instruction < b.instruction; };
     std::stable_sort(bench.writes.begin(), bench.writes.end(), by_instruction);
@@ -147,8 +148,8 @@ TEST_F(Dma, MovesFollowTheRuleUnderRandomMemories) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     random_.seed(seed);
     DmaBench bench(config_, seed);
-    bench.stall_percent = seed % 3 == 0 ? 0 : static_cast<int>(pick(1, 80));
-    bench.latency = static_cast<int>(pick(0, 90));
+    bench.stall_percent = seed % 3 == 0 ? 0 : static_cast<int>(draw(1, 80));
+    bench.latency = static_cast<int>(draw(0, 90));
     std::vector<spec::Instruction> program;
     for (int i = 0; i < 12; ++i) program.push_back(random_move());
     check(bench, program);
@@ -161,8 +162,8 @@ TEST_F(Dma, BaseLoadsAndStoresFollowTheRule) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     random_.seed(seed + 1000);
     DmaBench bench(config_, seed);
-    bench.stall_percent = seed % 3 == 0 ? 0 : static_cast<int>(pick(1, 80));
-    bench.latency = static_cast<int>(pick(0, 90));
+    bench.stall_percent = seed % 3 == 0 ? 0 : static_cast<int>(draw(1, 80));
+    bench.latency = static_cast<int>(draw(0, 90));
     std::vector<spec::Instruction> program;
     for (int i = 0; i < 8; ++i) program.push_back(random_load());
     spec::base::Store store{random_transfer(Memory::kOut, config_.depth(Memory::kAcc), false)};
@@ -192,7 +193,7 @@ TEST_F(Dma, DenseLoadsAndStoresRunAtTheRateOfTheBus) {
   check(bench, {store});
   const auto out_beats = static_cast<uint64_t>(outs * config_.block_out / config_.axi_bytes());
   EXPECT_EQ(bench.write_beats, out_beats);
-  // A burst's response opens room for a later one: short bursts pay for that.
+  // A burst needs the response of an earlier one for room, which costs time with short bursts.
   EXPECT_LE(bench.cycle - begin,
             rate(out_beats, outs) + 30 + 6 * (out_beats / static_cast<uint64_t>(config_.max_burst_beats)));
 }
@@ -211,7 +212,7 @@ TEST_F(Dma, UnitsBeyondTheScratchpadAreRefusedBeforeMemoryIsRead) {
     m.vectors = 1, m.rows = 1, m.sram_base = 65535;
     EXPECT_EQ(bench.issue(m, 0, kBase), "range") << function;
     m.rows = 0;
-    EXPECT_EQ(bench.issue(m, 0, kBase), "nothing") << function;
+    EXPECT_EQ(bench.issue(m, 0, kBase), "empty") << function;
   }
   for (int i = 0; i < 50; ++i) bench.step();
   EXPECT_EQ(bench.read_beats, 0U);
@@ -246,13 +247,13 @@ TEST_F(Dma, AHaltLeavesNothingOutstandingAndTheEnginesUsable) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     random_.seed(seed + 2000);
     DmaBench bench(config_, seed);
-    bench.stall_percent = static_cast<int>(pick(0, 60));
-    bench.latency = static_cast<int>(pick(0, 60));
+    bench.stall_percent = static_cast<int>(draw(0, 60));
+    bench.latency = static_cast<int>(draw(0, 60));
     const Move store = dense(4, 1, config_.depth(Memory::kOut), 4096);
     const Move load = dense(0, 1, config_.depth(Memory::kInp), 30000);
     EXPECT_EQ(bench.issue(load, 0, kBase), "");
     EXPECT_EQ(bench.issue(store, 1, kBase), "");
-    for (int64_t i = pick(0, 150); i > 0; --i) bench.step();
+    for (int64_t i = draw(0, 150); i > 0; --i) bench.step();
     ASSERT_TRUE(bench.halt_and_clear());
     check(bench, {random_move(), random_load(), random_move()});
     if (HasFatalFailure()) return;

@@ -14,12 +14,12 @@ std::string default_text() {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-// The default configuration with one piece of its text replaced.
+// The default configuration with a part of its text replaced.
 Expected<Config> parse_with(const std::string& from, const std::string& to) {
   std::string text = default_text();
-  const auto at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  text.replace(at, from.size(), to);
+  const auto offset = text.find(from);
+  EXPECT_NE(offset, std::string::npos) << from;
+  text.replace(offset, from.size(), to);
   return parse_config(text, "test.json");
 }
 
@@ -67,7 +67,7 @@ TEST(Config, HashDependsOnEveryFieldButTheName) {
   EXPECT_EQ(difference(config, other), "profiles.1: \"native\" here, absent there\n");
 }
 
-TEST(Config, BadInputSaysWhatIsWrong) {
+TEST(Config, BadInputIsDiagnosed) {
   expect_message(parse_with("\"version\": 1", "\"version\": 7"), "version is 7, this build reads version 1");
   expect_message(parse_with("{", "{{"), "not valid JSON");
   expect_message(parse_config("[]", "test.json"), "a configuration must be a JSON object");
@@ -94,13 +94,13 @@ TEST(Config, BadInputSaysWhatIsWrong) {
   expect_message(parse_with("\"default\"", "\"a/b\""), "name is \"a/b\"");
 }
 
-TEST(Config, EveryNumberOfJsonIsTakenOrRefused) {
-  const std::vector<std::string> no_integers = {
+TEST(Config, EveryJsonNumberIsAcceptedOrRefused) {
+  const std::vector<std::string> non_integers = {
       "1.5",       "16.0", "1e3", "-1e-400", "18446744073709551615", "null", "false", "[[1]]", "9223372036854775808",
       "{\"a\": 1}"};
   const std::vector<std::string> out_of_range = {
       "-1", "0", "-0", "2147483648", "-2147483649", "9223372036854775807", "-9223372036854775808"};
-  const std::vector<std::string> no_doubles = {"1e31072", "-1e400", "1" + std::string(400, '0')};
+  const std::vector<std::string> beyond_double = {"1e31072", "-1e400", "1" + std::string(400, '0')};
   for (const char* key : {"version", "block_in", "axi_data_bits", "max_burst_beats", "queue_depth", "uop", "res"}) {
     const std::string text = default_text();
     const auto begin = text.find(':', text.find('"' + std::string(key) + '"')) + 1;
@@ -109,19 +109,18 @@ TEST(Config, EveryNumberOfJsonIsTakenOrRefused) {
       SCOPED_TRACE(fmt::format("{}: {}", key, number));
       return parse_config(text.substr(0, begin) + number + text.substr(end), "test.json");
     };
-    for (const std::string& number : no_integers) expect_message(with(number), "must be an integer");
+    for (const std::string& number : non_integers) expect_message(with(number), "must be an integer");
     for (const std::string& number : out_of_range) expect_message(with(number), key);
-    for (const std::string& number : no_doubles) expect_message(with(number), "not valid JSON");
+    for (const std::string& number : beyond_double) expect_message(with(number), "not valid JSON");
   }
 }
 
-TEST(Config, AFileOfBracketsAndAKeyTwiceAreRefused) {
+TEST(Config, DeepNestingAndDuplicateKeysAreRefused) {
   const std::string deep = std::string(1000000, '[') + std::string(1000000, ']');
   expect_message(parse_with("[\"base\", \"native\"]", deep), "more than 8 nested values");
   expect_message(parse_with("[\"base\", \"native\"]", "[[[[]]]]"), "unknown profile an array");
   expect_message(parse_config(std::string(1000000, '['), "test.json"), "not valid JSON");
-  expect_message(parse_with("\"block_in\": 16", "\"block_in\": 16, \"block_in\": 32"),
-                 "duplicate key \"block_in\"");
+  expect_message(parse_with("\"block_in\": 16", "\"block_in\": 16, \"block_in\": 32"), "duplicate key \"block_in\"");
   expect_message(parse_with("\"res\": 8192", "\"res\": 8192, \"res\": 4096"), "duplicate key \"res\"");
 }
 

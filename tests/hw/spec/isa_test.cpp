@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "hw/spec/isa_tables.h"
+#include "tests/seed.h"
 
 namespace tenon::spec {
 namespace {
@@ -22,24 +23,24 @@ const Field& field_of(const Isa& isa, std::string_view mnemonic, std::string_vie
   throw std::runtime_error("no such field");
 }
 
-struct Place {
+struct FieldBits {
   std::string_view mnemonic, name;
   int msb, lsb;
 };
 
-void expect_places(std::initializer_list<Place> places) {
+void expect_layout(std::initializer_list<FieldBits> fields) {
   const Isa isa = isa_of("default");
-  for (const Place& place : places) {
-    const Field& field = field_of(isa, place.mnemonic, place.name);
-    EXPECT_EQ(field.lsb, place.lsb) << place.mnemonic << "." << place.name;
-    EXPECT_EQ(field.lsb + field.width - 1, place.msb) << place.mnemonic << "." << place.name;
+  for (const FieldBits& expected : fields) {
+    const Field& field = field_of(isa, expected.mnemonic, expected.name);
+    EXPECT_EQ(field.lsb, expected.lsb) << expected.mnemonic << "." << expected.name;
+    EXPECT_EQ(field.lsb + field.width - 1, expected.msb) << expected.mnemonic << "." << expected.name;
   }
 }
 
-// A random legal instruction of alternative `which`.
-Instruction random_instruction(const Isa& isa, size_t which, std::mt19937_64& random) {
-  Instruction instruction = make_instruction(which);
-  const Format& format = isa.formats()[which];
+// A random legal instruction of the alternative with index `alternative`.
+Instruction random_instruction(const Isa& isa, size_t alternative, std::mt19937_64& random) {
+  Instruction instruction = make_instruction(alternative);
+  const Format& format = isa.formats()[alternative];
   for (size_t i = 0; i < format.fields.size(); ++i) {
     const Field& field = format.fields[i];
     int64_t value = field.min() + static_cast<int64_t>(random() % static_cast<uint64_t>(field.max() - field.min() + 1));
@@ -54,7 +55,7 @@ Instruction random_instruction(const Isa& isa, size_t which, std::mt19937_64& ra
 }
 
 TEST(Isa, BaseLayoutIsThatOfTheDefaultTable) {
-  expect_places({{"load", "memory_type", 9, 7},
+  expect_layout({{"load", "memory_type", 9, 7},
                  {"load", "sram_base", 25, 10},
                  {"load", "dram_base", 57, 26},
                  {"load", "y_size", 79, 64},
@@ -75,7 +76,7 @@ TEST(Isa, BaseLayoutIsThatOfTheDefaultTable) {
 }
 
 TEST(Isa, NativeLayoutIsFrozen) {
-  expect_places({{"move", "wait", 13, 7},
+  expect_layout({{"move", "wait", 13, 7},
                  {"move", "signal", 20, 14},
                  {"move", "base", 31, 29},
                  {"move", "offset", 63, 32},
@@ -105,12 +106,12 @@ TEST(Isa, FieldsOfAFormatDoNotOverlap) {
 }
 
 TEST(Isa, EncodeAndDecodeRoundTrip) {
-  std::mt19937_64 random(1);
+  std::mt19937_64 random(test_seed(1));
   for (const std::string& name : named_configs()) {
     const Isa isa = isa_of(name);
-    for (size_t which = 0; which < std::variant_size_v<Instruction>; ++which) {
+    for (size_t alternative = 0; alternative < std::variant_size_v<Instruction>; ++alternative) {
       for (int i = 0; i < 200; ++i) {
-        const Instruction instruction = random_instruction(isa, which, random);
+        const Instruction instruction = random_instruction(isa, alternative, random);
         std::vector<Slot> stream;
         const auto status = isa.encode(instruction, stream);
         ASSERT_TRUE(status) << status.error().str();
@@ -123,7 +124,7 @@ TEST(Isa, EncodeAndDecodeRoundTrip) {
 }
 
 TEST(Isa, MicroOpsRoundTrip) {
-  std::mt19937 random(2);
+  std::mt19937 random(test_seed(2));
   const Isa isa = isa_of("default");
   for (int i = 0; i < 1000; ++i) {
     const base::Uop uop{static_cast<uint32_t>(random() % 2048), static_cast<uint32_t>(random() % 2048),
@@ -132,7 +133,7 @@ TEST(Isa, MicroOpsRoundTrip) {
   }
 }
 
-TEST(Isa, DecodeRefusesWhatTheDocumentExcludes) {
+TEST(Isa, DecodeRefusesIllegalInstructions) {
   const Isa isa = isa_of("default");
   const auto code = [&](const std::vector<Slot>& stream, Profile profile) {
     const auto decoded = isa.decode_all(stream, profile);

@@ -1,4 +1,4 @@
-// Kernels against the formulas of their definitions, element by element; and what they refuse.
+// Kernels against the formulas of their definitions, element by element; and the inputs that they refuse.
 #include "runtime/reference/kernels.h"
 
 #include <gmock/gmock.h>
@@ -8,6 +8,7 @@
 #include <random>
 
 #include "hw/spec/requantize.h"
+#include "tests/seed.h"
 
 namespace tenon::runtime::reference {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 using testing::HasSubstr;
 using Ints = std::vector<int64_t>;
 
-std::mt19937 generator{3};
+std::mt19937 generator{test_seed(3)};
 
 template <class T>
 Tensor random(Shape shape) {
@@ -39,7 +40,7 @@ T at(const Tensor& t, int64_t a, int64_t b, int64_t c, int64_t d) {
   return t.data<T>()[static_cast<size_t>(((a * s[1] + b) * s[2] + c) * s[3] + d)];
 }
 
-// The sum over all taps, as one would write it on paper.
+// The definition: the sum over all kernel elements.
 template <class In, class Sum>
 void expect_convolution(int64_t groups, Ints strides, Ints padding, Ints dilation, int64_t pad_value) {
   const Tensor x = random<In>({2, 6, 9, 7}), w = random<In>({4, 6 / groups, 3, 2});
@@ -77,7 +78,7 @@ void expect_convolution(int64_t groups, Ints strides, Ints padding, Ints dilatio
   }
 }
 
-TEST(Kernels, ConvolutionIsTheSumOverItsTaps) {
+TEST(Kernels, ConvolutionIsTheSumOverItsKernel) {
   for (int64_t groups : {1, 2}) {
     expect_convolution<int8_t, int32_t>(groups, {1, 1}, {0, 0, 0, 0}, {1, 1}, 0);
     expect_convolution<int8_t, int32_t>(groups, {2, 3}, {1, 2, 3, 0}, {2, 1}, -77);
@@ -86,11 +87,11 @@ TEST(Kernels, ConvolutionIsTheSumOverItsTaps) {
 }
 
 TEST(Kernels, LongIntegerSumsWrap) {
-  const int64_t taps = 200000;  // 200000 * 2^14 is beyond 2^31
-  Tensor x(DType::kI8, {1, taps}), w(DType::kI8, {1, taps});
+  const int64_t depth = 200000;  // 200000 * 2^14 is beyond 2^31
+  Tensor x(DType::kI8, {1, depth}), w(DType::kI8, {1, depth});
   std::ranges::fill(x.data<int8_t>(), int8_t{-128});
   std::ranges::fill(w.data<int8_t>(), int8_t{-128});
-  EXPECT_EQ(run("dense", {}, {x, w}).data<int32_t>()[0], static_cast<int32_t>(static_cast<uint32_t>(taps * 16384)));
+  EXPECT_EQ(run("dense", {}, {x, w}).data<int32_t>()[0], static_cast<int32_t>(static_cast<uint32_t>(depth * 16384)));
 }
 
 TEST(Kernels, MatrixProductsBroadcast) {
@@ -147,7 +148,7 @@ TEST(Kernels, QuantizationRoundsHalvesToEvenAndSaturates) {
   EXPECT_EQ(back.data<float>()[1], 1.0f);
 }
 
-TEST(Kernels, BlockedLayoutsFillUpWithZerosAndComeBack) {
+TEST(Kernels, BlockedLayoutsPadWithZerosAndRoundTrip) {
   const Tensor x = random<int8_t>({2, 20, 3, 2});
   const Tensor blocked =
       run("layout_transform", {{"from", std::string("NCHW")}, {"to", std::string("NCHW16c")}, {"channels", int64_t{0}}},
@@ -157,8 +158,8 @@ TEST(Kernels, BlockedLayoutsFillUpWithZerosAndComeBack) {
     for (int64_t c = 0; c < 32; ++c) {
       for (int64_t h = 0; h < 3; ++h) {
         for (int64_t w = 0; w < 2; ++w) {
-          const int64_t place = (((n * 2 + c / 16) * 3 + h) * 2 + w) * 16 + c % 16;
-          EXPECT_EQ(blocked.data<int8_t>()[static_cast<size_t>(place)], c < 20 ? at<int8_t>(x, n, c, h, w) : 0);
+          const int64_t offset = (((n * 2 + c / 16) * 3 + h) * 2 + w) * 16 + c % 16;
+          EXPECT_EQ(blocked.data<int8_t>()[static_cast<size_t>(offset)], c < 20 ? at<int8_t>(x, n, c, h, w) : 0);
         }
       }
     }
@@ -201,12 +202,12 @@ TEST(Kernels, CastsSaturateFromFloatAndWrapBetweenIntegers) {
 }
 
 TEST(Kernels, IntegerDivisionByZeroIsAnError) {
-  const Tensor one = Tensor::of<int32_t>({1}, std::vector<int32_t>{INT32_MIN}), zero(DType::kI32, {1});
-  auto result = find("divide")({}, std::vector{one, zero});
+  const Tensor lowest = Tensor::of<int32_t>({1}, std::vector<int32_t>{INT32_MIN}), zero(DType::kI32, {1});
+  auto result = find("divide")({}, std::vector{lowest, zero});
   ASSERT_FALSE(result);
   EXPECT_THAT(result.error().what, HasSubstr("division by zero"));
   const Tensor minus = Tensor::of<int32_t>({1}, std::vector<int32_t>{-1});
-  EXPECT_EQ(run("divide", {}, {one, minus}).data<int32_t>()[0], INT32_MIN);
+  EXPECT_EQ(run("divide", {}, {lowest, minus}).data<int32_t>()[0], INT32_MIN);
 }
 
 TEST(Kernels, NoUnsignedDivisorIsMinusOne) {
@@ -219,8 +220,8 @@ TEST(Kernels, NoUnsignedDivisorIsMinusOne) {
   EXPECT_EQ(run("floor_divide", {}, {x, largest}), bytes({3}, {0, 0, 1}));
 }
 
-// Wherever it lies among the four corners, a quarter of which a sample is.
-TEST(Kernels, WhatIsNoNumberIsNoMaximumOfARegion) {
+// NaN at any of the four corners of a sample.
+TEST(Kernels, ANaNIsNotTheMaximumOfARegion) {
   const std::vector<float> region{0, 0, 1, 1};
   for (size_t corner = 0; corner < 4; ++corner) {
     std::vector<float> map{4, 4, 4, 4};
@@ -237,7 +238,7 @@ TEST(Kernels, WhatIsNoNumberIsNoMaximumOfARegion) {
   }
 }
 
-// A hostile executable may call any kernel with anything.
+// A hostile executable may call any kernel with any inputs.
 TEST(Kernels, RefuseNonsenseWithoutCrashing) {
   const std::vector<Tensor> pool{Tensor(),
                                  Tensor(DType::kF32, {}),

@@ -1,4 +1,4 @@
-// Lockstep of two behavioral simulators: equal ones agree, and each way to differ is found and named.
+// Lockstep of two behavioral simulators: equal simulators agree, and each kind of difference is detected and named.
 #include "sim/lockstep/lockstep.h"
 
 #include <gmock/gmock.h>
@@ -19,17 +19,17 @@ using spec::Memory;
 using spec::StopCode;
 using testing::HasSubstr;
 
-// Passes everything on and spoils what a test tells it to.
+// Forwards every call to another simulator, and corrupts the results that a test selects.
 class Spoiled final : public Simulator, public WriteObserver {
  public:
   explicit Spoiled(std::unique_ptr<Simulator> inner) : inner_(std::move(inner)) { inner_->observe(this); }
 
   Memory memory_kind = Memory::kDram;
-  int64_t address = -1;            // the write to spoil
-  bool drop = false;               // instead of another value: no write
+  int64_t address = -1;            // of the corrupted write
+  bool drop = false;               // omits the write instead
   int64_t silent = -1;             // the instruction whose end is not reported
-  int64_t byte = -1;               // of memory, spoiled behind the writes' back
-  uint32_t register_offset = ~0u;  // reads one more than it is
+  int64_t byte = -1;               // of memory, corrupted without a write
+  uint32_t register_offset = ~0u;  // of the register that reads its value plus one
 
   const spec::Config& config() const override { return inner_->config(); }
   uint32_t read_register(uint32_t offset) override {
@@ -80,14 +80,14 @@ struct LockstepTest : testing::Test {
                           {"right", make_behavioral(config, {.memory_bytes = 1 << 16}).value()})
                .value();
     both->set_note([](uint32_t instruction) { return instruction == 0 ? "the load" : ""; });
-    // Four input vectors come in; a token passes on and one stays.
+    // Loads four input vectors; the first token is taken, the second remains.
     native::Move load;
     load.signal = spec::bit(Engine::kLdw);
     load.rows = 1, load.vectors = 4, load.x_step = 4, load.row_bytes = 16, load.source_rows = 1, load.offset = kData;
     native::Sync wait;
     wait.engine = static_cast<int64_t>(Engine::kLdw);
     wait.wait = spec::bit(Engine::kLdi);
-    wait.signal = spec::bit(Engine::kLdm);  // stays: tokens at the end
+    wait.signal = spec::bit(Engine::kLdm);  // remains at the end
     program = {load, wait, native::Finish{}};
   }
 
@@ -102,8 +102,8 @@ struct LockstepTest : testing::Test {
     simulator.write_register(reg::kCount, static_cast<uint32_t>(slots.size()));
     simulator.write_register(reg::kMode, spec::kModeNative);
     simulator.write_register(reg::kControl, spec::kApStart);
-    int turns = 0;
-    while (simulator.advance(1000)) EXPECT_LT(++turns, 1000);
+    int calls = 0;
+    while (simulator.advance(1000)) EXPECT_LT(++calls, 1000);
     return static_cast<StopCode>(simulator.read_register(reg::kStatus));
   }
 
@@ -116,7 +116,7 @@ TEST_F(LockstepTest, EqualSimulatorsAgree) {
   EXPECT_EQ(run(*both), StopCode::kNone) << both->explain();
   EXPECT_EQ(both->compared_writes(), 4u);
   EXPECT_GE(both->compared_instructions(), 2u);
-  EXPECT_EQ(run(*both), StopCode::kNone);  // and again
+  EXPECT_EQ(run(*both), StopCode::kNone);  // a second launch
 }
 
 TEST_F(LockstepTest, AWrongLaneIsNamedWithInstructionNoteAndValues) {
@@ -144,7 +144,7 @@ TEST_F(LockstepTest, AnInstructionThatIsNeverDoneIsNamed) {
   EXPECT_THAT(both->explain(), HasSubstr("never done there"));
 }
 
-TEST_F(LockstepTest, MemoryThatChangedBehindTheWritesIsNamed) {
+TEST_F(LockstepTest, MemoryThatChangedWithoutAWriteIsNamed) {
   spoiled->byte = 0x4321;
   EXPECT_EQ(run(*both), StopCode::kDivergence);
   EXPECT_THAT(both->explain(), HasSubstr("at the end, dram[0x4321]: left has 0x5a, right has 0x00"));
@@ -170,8 +170,8 @@ TEST_F(LockstepTest, ASoftResetClearsADifference) {
   EXPECT_EQ(run(*both), StopCode::kNone) << both->explain();
 }
 
-TEST_F(LockstepTest, ARaceThatOnlyTheReferenceSeesIsADifference) {
-  // The store reads out, where nobody has written: the detector of the reference alone is on.
+TEST_F(LockstepTest, ARaceThatOnlyTheReferenceDetectsIsADifference) {
+  // The store reads uninitialised elements of out, and only the reference has a race detector.
   const auto config = spec::load_config("tiny").value();
   both = Lockstep::make({"left", make_behavioral(config, {.memory_bytes = 1 << 16, .detect_races = false}).value()},
                         {"right", make_behavioral(config, {.memory_bytes = 1 << 16}).value()})
@@ -183,7 +183,7 @@ TEST_F(LockstepTest, ARaceThatOnlyTheReferenceSeesIsADifference) {
   store.valid = 4;
   program = {store, native::Finish{}};
   EXPECT_EQ(run(*both), StopCode::kDivergence);
-  EXPECT_THAT(both->explain(), HasSubstr("left comes to its end; right stops at instruction 0"));
+  EXPECT_THAT(both->explain(), HasSubstr("left finishes; right stops at instruction 0"));
   EXPECT_THAT(both->explain(), HasSubstr("a scratchpad element is read before it is written"));
 }
 
@@ -195,7 +195,7 @@ TEST_F(LockstepTest, TheSameErrorOnBothSidesIsNoDifference) {
   EXPECT_EQ(run(*both), StopCode::kScratchpadRange);
 }
 
-TEST_F(LockstepTest, DifferentConfigurationsAreRefused) {
+TEST_F(LockstepTest, DifferentConfigurationsAreAnError) {
   auto left = make_behavioral(spec::load_config("tiny").value(), {.memory_bytes = 1 << 16}).value();
   auto right = make_behavioral(spec::load_config("default").value(), {.memory_bytes = 1 << 16}).value();
   const auto pair = Lockstep::make({"left", std::move(left)}, {"right", std::move(right)});

@@ -1,4 +1,4 @@
-// The AXI memory model against a master that the test drives by hand: data, latency, errors, and every protocol rule.
+// The AXI memory model with a master that the test drives: data, latency, errors, and every protocol rule.
 #include "sim/verilator/axi_memory.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ struct AxiMemoryTest : testing::Test {
     return {true, addr, beats - 1, 3, 1, id};
   }
 
-  // Offers an address until it is taken.
+  // Drives an address until the memory accepts it.
   void send(AxiMemory& memory, AxiMemory::Inputs& in, AxiMemory::Address AxiMemory::Inputs::*channel,
             bool AxiMemory::Outputs::*ready, const AxiMemory::Address& address) {
     in.*channel = address;
@@ -64,7 +64,7 @@ struct AxiMemoryTest : testing::Test {
   AxiMemoryOptions options;
 };
 
-TEST_F(AxiMemoryTest, AnswersAReadAfterItsLatencyABeatACycle) {
+TEST_F(AxiMemoryTest, AnswersAReadAfterItsLatencyWithABeatPerCycle) {
   AxiMemory memory(options);
   AxiMemory::Inputs in;
   in.r_ready = true;
@@ -87,7 +87,7 @@ TEST_F(AxiMemoryTest, AWriteBecomesVisibleWithItsResponseAndNotBefore) {
   AxiMemory memory(options);
   AxiMemory::Inputs in;
   std::vector<std::pair<uint64_t, uint32_t>> written;
-  memory.set_written([&](uint32_t tag, uint64_t address, const uint8_t*, uint32_t count) {
+  memory.on_write([&](uint32_t tag, uint64_t address, const uint8_t*, uint32_t count) {
     EXPECT_EQ(tag, 17u);
     written.emplace_back(address, count);
   });
@@ -103,7 +103,7 @@ TEST_F(AxiMemoryTest, AWriteBecomesVisibleWithItsResponseAndNotBefore) {
   EXPECT_EQ(memory.failure(), "");
 }
 
-TEST_F(AxiMemoryTest, BeatsBeyondTheEndAreErrorsAndWriteNothing) {
+TEST_F(AxiMemoryTest, BeatsPastTheEndAreErrorsAndWriteNothing) {
   AxiMemory memory(options);
   AxiMemory::Inputs in;
   in.r_ready = true;
@@ -114,7 +114,7 @@ TEST_F(AxiMemoryTest, BeatsBeyondTheEndAreErrorsAndWriteNothing) {
   send(memory, in, &AxiMemory::Inputs::aw, &AxiMemory::Outputs::aw_ready, burst(UINT64_MAX - 7, 1));
   write_beat(memory, in, 0xff, 1, true);
   EXPECT_EQ(wait_response(memory, in), AxiMemory::kSlvErr);
-  // Strobes of 0 finish a burst that was broken off: no write, so no error.
+  // Strobes of 0 finish an aborted burst: no write, so no error.
   send(memory, in, &AxiMemory::Inputs::aw, &AxiMemory::Outputs::aw_ready, burst(8192, 1));
   write_beat(memory, in, 0, 1, true);
   EXPECT_EQ(wait_response(memory, in), AxiMemory::kOkay);
@@ -168,7 +168,7 @@ TEST_F(AxiMemoryTest, StallsAndInterleavingKeepEveryBurstsOrder) {
   EXPECT_TRUE(mixed);
 }
 
-// Each breach of the protocol is named.
+// Each violation of the protocol is named.
 TEST_F(AxiMemoryTest, ABurstAcross4KibIsNamed) {
   AxiMemory memory(options);
   AxiMemory::Inputs in;
@@ -221,7 +221,7 @@ TEST_F(AxiMemoryTest, NarrowAndNonIncrementingBurstsAreNamed) {
   auto fixed = burst(0, 1);
   fixed.burst = 0;
   send(other, in, &AxiMemory::Inputs::ar, &AxiMemory::Outputs::ar_ready, fixed);
-  EXPECT_THAT(other.failure(), HasSubstr("AR is no INCR burst"));
+  EXPECT_THAT(other.failure(), HasSubstr("AR must be an INCR burst"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What a user sees when a Verilated model cannot be built.
+// Builds of Verilated models: messages of failed builds, concurrent and interrupted builds.
 #include "sim/verilator/builder.h"
 
 #include <gmock/gmock.h>
@@ -66,7 +66,7 @@ TEST_F(BuilderTest, AFailedBuildNamesTheToolAndItsLog) {
   EXPECT_THAT(text, HasSubstr("the verilator of this test fails"));
 }
 
-TEST_F(BuilderTest, TwoThatWantTheSameModelBuildItOnce) {
+TEST_F(BuilderTest, ConcurrentRequestsForAModelBuildItOnce) {
   setenv("PATH", (directory / "bin:").string().append(path).c_str(), 1);
   tool("verilator", "echo run >> '" + (directory / "runs").string() + "'; sleep 0.2");
   tool("make", "echo object > model.so");
@@ -83,7 +83,7 @@ TEST_F(BuilderTest, TwoThatWantTheSameModelBuildItOnce) {
   std::string line;
   int runs = 0;
   while (std::getline(stream, line)) ++runs;
-  EXPECT_EQ(runs, 2);  // the model and the question where Verilator's headers are
+  EXPECT_EQ(runs, 2);  // one for the model, and one for the directory of Verilator's headers
 
   // Another configuration and another variant are other models.
   EXPECT_NE(build_verilated_model(config, {.vcd = true}).value_or("none").string(), models[0]);
@@ -91,7 +91,7 @@ TEST_F(BuilderTest, TwoThatWantTheSameModelBuildItOnce) {
   EXPECT_NE(build_verilated_model(config).value_or("none").string(), models[0]);
 }
 
-// The names in the cache, but for the locks, which stay.
+// The names in the cache without the locks, which stay.
 std::vector<std::string> contents(const fs::path& cache) {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(cache)) {
@@ -101,14 +101,14 @@ std::vector<std::string> contents(const fs::path& cache) {
   return names;
 }
 
-TEST_F(BuilderTest, AFailedBuildLeavesItsLogAlone) {
+TEST_F(BuilderTest, AFailedBuildLeavesOnlyItsLog) {
   setenv("PATH", (directory / "bin:").string().append(path).c_str(), 1);
   tool("verilator", "exit 3");
   ASSERT_FALSE(build_verilated_model(config));
   EXPECT_THAT(contents(directory / "cache"), testing::ElementsAre(testing::EndsWith(".log")));
 }
 
-TEST_F(BuilderTest, AnInterruptedBuildIsSweptUpByTheNextOneAndARunningOneIsNot) {
+TEST_F(BuilderTest, TheNextBuildRemovesAnInterruptedBuildAndNotARunningOne) {
   setenv("PATH", (directory / "bin:").string().append(path).c_str(), 1);
   const fs::path cache = directory / "cache", started = directory / "started", go = directory / "go";
   const std::string slow = "echo output; echo $$ > started.tmp; mv started.tmp '" + started.string() + "'; ";
@@ -116,8 +116,8 @@ TEST_F(BuilderTest, AnInterruptedBuildIsSweptUpByTheNextOneAndARunningOneIsNot) 
     for (int i = 0; i < 3000 && !condition(); ++i) usleep(10000);
     ASSERT_TRUE(condition());
   };
-  // A process of its own that builds; gtest's process must not be the one that is killed.
-  const auto build_elsewhere = [&] {
+  // Builds in a child process, since the test kills the process.
+  const auto build_in_child = [&] {
     fs::remove(started);
     const pid_t child = fork();
     if (child == 0) {
@@ -129,10 +129,10 @@ TEST_F(BuilderTest, AnInterruptedBuildIsSweptUpByTheNextOneAndARunningOneIsNot) 
     return child;
   };
 
-  for (const bool alone : {true, false}) {  // kill -9 of one process; Ctrl-C, which reaches all of them
+  for (const bool alone : {true, false}) {  // kill -9 of one process; Ctrl-C, which signals all processes
     SCOPED_TRACE(alone);
     tool("verilator", slow + "exec sleep 1000");
-    const pid_t child = build_elsewhere();
+    const pid_t child = build_in_child();
     pid_t verilator = 0;
     std::ifstream(started) >> verilator;
     ASSERT_GT(verilator, 0);
@@ -140,10 +140,10 @@ TEST_F(BuilderTest, AnInterruptedBuildIsSweptUpByTheNextOneAndARunningOneIsNot) 
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_TRUE(WIFSIGNALED(status));
-    wait_for([&] {  // its tools end with it
+    wait_for([&] {  // the tools end with the build
       std::ifstream stat("/proc/" + std::to_string(verilator) + "/stat");
-      std::string number, name, state = "Z";
-      stat >> number >> name >> state;
+      std::string id, name, state = "Z";
+      stat >> id >> name >> state;
       return state == "Z";
     });
     EXPECT_THAT(contents(cache), testing::Contains(testing::EndsWith(".build")));
@@ -157,9 +157,9 @@ TEST_F(BuilderTest, AnInterruptedBuildIsSweptUpByTheNextOneAndARunningOneIsNot) 
     for (const std::string& name : contents(cache)) EXPECT_TRUE(fs::exists(cache / name / "model.so")) << name;
   }
 
-  // One builds while another sweeps.
+  // A build runs while another build removes interrupted ones.
   tool("verilator", slow + "while ! [ -e '" + go.string() + "' ]; do sleep 0.01; done");
-  const pid_t child = build_elsewhere();
+  const pid_t child = build_in_child();
   EXPECT_THAT(contents(cache), testing::Contains(testing::EndsWith(".build")));
   spec::Config other = config;
   tool("verilator", "");
@@ -173,7 +173,7 @@ TEST_F(BuilderTest, AnInterruptedBuildIsSweptUpByTheNextOneAndARunningOneIsNot) 
   EXPECT_THAT(contents(cache), testing::Each(testing::Not(testing::HasSubstr("."))));
 }
 
-TEST_F(BuilderTest, ACacheThatCannotBeMadeIsNamed) {
+TEST_F(BuilderTest, ACacheThatCannotBeCreatedIsNamed) {
   std::ofstream(directory / "file") << "x";
   setenv("TENON_CACHE", (directory / "file" / "cache").c_str(), 1);
   const auto model = build_verilated_model(config);
@@ -182,7 +182,7 @@ TEST_F(BuilderTest, ACacheThatCannotBeMadeIsNamed) {
   EXPECT_THAT(model.error().help, HasSubstr("set TENON_CACHE"));
 }
 
-TEST_F(BuilderTest, AnImpossibleConfigurationIsRefusedBeforeAnyTool) {
+TEST_F(BuilderTest, AnInvalidConfigurationIsAnErrorBeforeAnyToolRuns) {
   config.block_in = 3;
   const auto model = build_verilated_model(config);
   ASSERT_FALSE(model);

@@ -1,3 +1,4 @@
+// ElementWriter: units of loads are reported as elements.
 #include "sim/verilator/elements.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +11,7 @@ namespace {
 
 using spec::Memory;
 
-struct Seen {
+struct RecordedWrite {
   uint32_t instruction;
   Memory memory;
   uint64_t address;
@@ -21,7 +22,7 @@ struct Recorder final : WriteObserver {
     writes.push_back({w.instruction, w.memory, w.address, {w.value.begin(), w.value.end()}});
   }
   void on_done(uint32_t instruction) override { done.push_back(instruction); }
-  std::vector<Seen> writes;
+  std::vector<RecordedWrite> writes;
   std::vector<uint32_t> done;
 };
 
@@ -46,11 +47,11 @@ TEST_F(ElementWriterTest, AWeightIsReportedOnceWithItsLastUnit) {
   EXPECT_EQ(recorder.writes[1].value.back(), std::byte(2 * units - 1));
 }
 
-TEST_F(ElementWriterTest, APartOfAnElementIsReportedWhenTheInstructionIsDone) {
+TEST_F(ElementWriterTest, APartialElementIsReportedWhenTheInstructionIsDone) {
   unit(Memory::kPar, 1, 0, 0x11);
   for (uint64_t i = 1; i < 8; ++i) unit(Memory::kPar, 1, i, 0x22);
   recorder.writes.clear();
-  unit(Memory::kPar, 2, 1, 0x33);  // the rest of the element stays
+  unit(Memory::kPar, 2, 1, 0x33);  // the other units of the element stay
   EXPECT_TRUE(recorder.writes.empty());
   writer.done(2);
   ASSERT_EQ(recorder.writes.size(), 1u);
@@ -62,7 +63,7 @@ TEST_F(ElementWriterTest, APartOfAnElementIsReportedWhenTheInstructionIsDone) {
   EXPECT_EQ(recorder.done, (std::vector<uint32_t>{2}));
 }
 
-TEST_F(ElementWriterTest, WhatARunThatBrokeOffLeftOpenIsNotReported) {
+TEST_F(ElementWriterTest, IncompleteElementsOfAnAbortedRunAreNotReported) {
   unit(Memory::kPar, 2, 1, 0x33);
   writer.forget();
   writer.done(2);
@@ -80,7 +81,7 @@ TEST_F(ElementWriterTest, BytesAreSignExtendedIntoAccumulators) {
   EXPECT_EQ(recorder.writes[0].address, 5u);
 }
 
-TEST_F(ElementWriterTest, UnitsOutsideTheScratchpadDoNoHarm) {
+TEST_F(ElementWriterTest, UnitsOutsideTheScratchpadAreHarmless) {
   unit(Memory::kInp, 1, uint64_t{1} << 31, 1);
   writer.done(1);
   EXPECT_EQ(recorder.done.size(), 1u);

@@ -72,7 +72,7 @@ std::vector<Values> reference(const Region& region, const std::vector<Values>& i
 
 Values to_device(const Values& values, const RegionTensor& t, Layout layout, const spec::Config& config) {
   std::minstd_rand noise(1);
-  Values bytes(runtime::element_count(border_shape(t, layout, config)));
+  Values bytes(runtime::element_count(boundary_shape(t, layout, config)));
   for (int8_t& byte : bytes) byte = static_cast<int8_t>(noise());
   const int64_t block = lane_block(config), blocks = (t.c + block - 1) / block;
   for (int64_t n = 0; n < t.n; ++n) {
@@ -112,17 +112,17 @@ Expected<std::vector<Values>> run_on_simulator(const spec::Config& config, const
   const auto device = driver::make_simulated("behavioral:test", std::move(*simulator), false);
 
   driver::Launch launch{.profile = program->profile};
-  const auto place = [&](std::span<const std::byte> bytes, size_t size) -> Expected<driver::Buffer> {
+  const auto upload = [&](std::span<const std::byte> bytes, size_t size) -> Expected<driver::Buffer> {
     auto buffer = device->allocate(std::max<size_t>(size, 64));
     if (!buffer) return buffer;
     TENON_TRY(device->write(*buffer, 0, bytes));
     return buffer;
   };
-  auto code = place(std::as_bytes(std::span(program->instructions)), program->instructions.size() * spec::kSlotBytes);
-  auto constants = place(program->constants, program->constants.size());
-  auto workspace = place({}, program->workspace_bytes);
+  auto code = upload(std::as_bytes(std::span(program->instructions)), program->instructions.size() * spec::kSlotBytes);
+  auto constants = upload(program->constants, program->constants.size());
+  auto workspace = upload({}, program->workspace_bytes);
   for (auto* buffer : {&code, &constants, &workspace}) {
-    if (!*buffer) return forward_error(*buffer);
+    if (!*buffer) return std::unexpected(std::move(buffer->error()));
   }
   launch.instructions = code->address;
   launch.count = static_cast<uint32_t>(program->instructions.size());
@@ -130,13 +130,13 @@ Expected<std::vector<Values>> run_on_simulator(const spec::Config& config, const
   launch.bases[runtime::kBaseWorkspace] = workspace->address;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const int tensor = region.inputs[i];
-    const Values bytes = to_device(inputs[i], region.tensors[tensor], border_layout(region, tensor, config), config);
-    TENON_TRY_ASSIGN(buffer, place(std::as_bytes(std::span(bytes)), bytes.size()));
+    const Values bytes = to_device(inputs[i], region.tensors[tensor], boundary_layout(region, tensor, config), config);
+    TENON_TRY_ASSIGN(buffer, upload(std::as_bytes(std::span(bytes)), bytes.size()));
     launch.bases[program->inputs[i].base] = buffer->address;
   }
   std::vector<driver::Buffer> outputs;
   for (const runtime::TensorSlot& slot : program->outputs) {
-    TENON_TRY_ASSIGN(buffer, place({}, runtime::element_count(slot.shape)));
+    TENON_TRY_ASSIGN(buffer, upload({}, runtime::element_count(slot.shape)));
     launch.bases[slot.base] = buffer->address;
     outputs.push_back(*buffer);
   }

@@ -33,7 +33,7 @@ TEST(AccelLayer, BrokenRegionsAreErrorsThatNameTheLayer) {
   EXPECT_HAS(refusal(region), "first: error: a tensor index is out of range");
   region = region_of(same);
   region.tensors[1].h = 6;
-  EXPECT_HAS(refusal(region), "the output is 6 x 5, the convolution gives 5 x 5");
+  EXPECT_HAS(refusal(region), "the output is 6 x 5, the convolution computes 5 x 5");
   region = region_of(same);
   region.layers[0].stride_x = 0;
   EXPECT_HAS(refusal(region), "a kernel, stride or dilation is 0");
@@ -48,32 +48,32 @@ TEST(AccelLayer, BrokenRegionsAreErrorsThatNameTheLayer) {
   EXPECT_HAS(refusal(region), "a layer reads a tensor before it is computed");
   region = region_of(same);
   region.outputs.push_back(region.outputs[0]);
-  EXPECT_HAS(refusal(region), "output 1 is not computed, or named twice");
+  EXPECT_HAS(refusal(region), "output 1 is not computed, or is listed twice");
   spec::Config base = config();
   base.native = false;
   EXPECT_HAS(refusal(region_of(same), base), "has no native profile");
 }
 
-TEST(AccelLayer, MoreBorderTensorsThanBaseRegistersAreAnError) {
+TEST(AccelLayer, MoreBoundaryTensorsThanBaseRegistersAreAnError) {
   Region region = region_of({.c = 4, .h = 5, .w = 5, .o = 4, .data = 1});
   for (int i = 0; i < 5; ++i) {
     region.inputs.push_back(static_cast<int>(region.tensors.size()));
     region.tensors.push_back(region.tensors[0]);
   }
-  EXPECT_HAS(refusal(region), "the region has 7 inputs and outputs, base registers are left for 6");
+  EXPECT_HAS(refusal(region), "the region has 7 inputs and outputs, base registers are available for 6");
 }
 
 TEST(AccelLayer, AFirstConvolutionReadsRowsWhereThatTakesFewerProducts) {
   const Region first = region_of({.c = 3, .h = 9, .w = 9, .o = 4, .kernel_h = 3, .kernel_w = 3, .data = 1});
-  EXPECT_EQ(border_layout(first, 0, config()), Layout::kRows);
-  EXPECT_EQ(border_shape(first.tensors[0], Layout::kRows, config()), (runtime::Shape{1, 9, 9, 3}));
+  EXPECT_EQ(boundary_layout(first, 0, config()), Layout::kRows);
+  EXPECT_EQ(boundary_shape(first.tensors[0], Layout::kRows, config()), (runtime::Shape{1, 9, 9, 3}));
   EXPECT_EQ(contraction(config(), first.layers[0], first.tensors[0], first.tensors[1], true).gemm_cycles(), 7 * 7 * 3);
   EXPECT_EQ(contraction(config(), first.layers[0], first.tensors[0], first.tensors[1], false).gemm_cycles(), 7 * 7 * 9);
   const Region deep = region_of({.c = 32, .h = 9, .w = 9, .o = 4, .kernel_h = 3, .kernel_w = 3, .data = 1});
-  EXPECT_EQ(border_layout(deep, 0, config()), Layout::kBlocked);
-  EXPECT_EQ(border_shape(deep.tensors[0], Layout::kBlocked, config()), (runtime::Shape{1, 2, 9, 9, 16}));
+  EXPECT_EQ(boundary_layout(deep, 0, config()), Layout::kBlocked);
+  EXPECT_EQ(boundary_shape(deep.tensors[0], Layout::kBlocked, config()), (runtime::Shape{1, 2, 9, 9, 16}));
   const Region pointwise = region_of({.c = 3, .h = 9, .w = 9, .o = 4, .data = 1});
-  EXPECT_EQ(border_layout(pointwise, 0, config()), Layout::kBlocked);
+  EXPECT_EQ(boundary_layout(pointwise, 0, config()), Layout::kBlocked);
 }
 
 TEST(AccelLayer, CompilationIsDeterministic) {
@@ -92,8 +92,8 @@ TEST(AccelLayer, ProgramsTellWhereEachInstructionComesFrom) {
   EXPECT_EQ(program->layers[0].macs, 28 * 28 * 40 * 20 * 9);
   EXPECT_EQ(program->layers[0].padded_macs, 28 * 28 * 48 * 64 * 3);  // 3 * 20 bytes unfolded into 4 blocks
   EXPECT_EQ(program->layers[0].write_bytes, 28 * 28 * 48);
-  ASSERT_EQ(program->taps.size(), 1u);
-  EXPECT_EQ(program->taps[0].shape, (runtime::Shape{1, 3, 28, 28, 16}));
+  ASSERT_EQ(program->probes.size(), 1u);
+  EXPECT_EQ(program->probes[0].shape, (runtime::Shape{1, 3, 28, 28, 16}));
   ASSERT_EQ(program->notes.size() + 1, program->instructions.size() / 2);  // but FINISH
   EXPECT_EQ(program->notes[0].slot, 0u);
   EXPECT_HAS(program->notes[0].tile, "load ");

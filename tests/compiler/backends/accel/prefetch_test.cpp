@@ -6,6 +6,7 @@
 #include "compiler/backends/accel/estimate.h"
 #include "compiler/backends/accel/tokens.h"
 #include "tests/compiler/backends/accel/random_region.h"
+#include "tests/seed.h"
 
 namespace tenon::compiler::accel {
 namespace {
@@ -20,7 +21,7 @@ bool conflict(const std::vector<Access>& a, const std::vector<Access>& b) {
   return false;
 }
 
-// The tile program of random layers, each operation with its place in `layer`.
+// The tile program of random layers, each operation with its position in `layer`.
 std::vector<TileOp> program(const spec::Config& config, const Region& region) {
   TileProgram tiles(config);
   for (size_t i = 0; i < region.layers.size(); ++i) {
@@ -41,7 +42,7 @@ std::vector<TileOp> program(const spec::Config& config, const Region& region) {
 }
 
 TEST(AccelPrefetch, LoadsMoveAheadButConflictsAndEnginesStayInOrder) {
-  Random random(3);
+  Random random(test_seed(3));
   size_t moved = 0;
   for (int trial = 0; trial < 60; ++trial) {
     const spec::Config config =
@@ -52,17 +53,17 @@ TEST(AccelPrefetch, LoadsMoveAheadButConflictsAndEnginesStayInOrder) {
     for (const Prefetch which : {Prefetch::kConstants, Prefetch::kAll}) {
       const std::vector<TileOp> after = prefetched(config, before, which, 300);
       ASSERT_EQ(after.size(), before.size());
-      std::vector<size_t> place(before.size(), before.size());
-      for (size_t i = 0; i < after.size(); ++i) place[after[i].layer] = i;
+      std::vector<size_t> position(before.size(), before.size());
+      for (size_t i = 0; i < after.size(); ++i) position[after[i].layer] = i;
       std::vector<std::vector<Access>> touched;
       for (const TileOp& op : before) touched.push_back(accesses(config, op.instruction));
       for (size_t i = 0; i < before.size(); ++i) {
-        ASSERT_LT(place[i], before.size()) << "operation " << i << " is lost";
-        moved += place[i] < i;
+        ASSERT_LT(position[i], before.size()) << "operation " << i << " is lost";
+        moved += position[i] < i;
         for (size_t j = 0; j < i; ++j) {
           const bool ordered = conflict(touched[i], touched[j]) ||
                                spec::engine_of(before[i].instruction) == spec::engine_of(before[j].instruction);
-          if (ordered) ASSERT_LT(place[j], place[i]) << before[j].text << " / " << before[i].text;
+          if (ordered) ASSERT_LT(position[j], position[i]) << before[j].text << " / " << before[i].text;
         }
       }
     }

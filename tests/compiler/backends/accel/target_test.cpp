@@ -14,6 +14,7 @@
 #include "driver/simulated.h"
 #include "runtime/vm/session.h"
 #include "sim/behavioral/behavioral.h"
+#include "tests/seed.h"
 
 namespace tenon::compiler::accel {
 namespace {
@@ -88,7 +89,7 @@ class AccelTarget : public testing::TestWithParam<const char*> {
   }
 
   // Interprets, partitions, lowers and runs; compares results and the values between layers.
-  void expect_same_bits(Atom result, int regions, size_t taps) {
+  void expect_same_bits(Atom result, int regions, size_t probes) {
     const auto config = spec::load_config(GetParam());
     ASSERT_TRUE(config) << config.error().str();
     builder_.finish(result);
@@ -123,20 +124,20 @@ class AccelTarget : public testing::TestWithParam<const char*> {
     size_t seen = 0;
     auto session = runtime::Session::create(
         *executable, {.accelerator = device.get(), .hook = [&](const runtime::Step& step) -> Status {
-                        for (const runtime::TapValue& tap : step.taps) {
-                          const Tensor& plain = between.at(tap.tap->name);
+                        for (const runtime::ProbeValue& probe : step.probes) {
+                          const Tensor& plain = between.at(probe.probe->name);
                           RegionTensor t{.name = {}, .rank = static_cast<int>(plain.shape().size())};
                           t.n = plain.shape()[0], t.c = plain.shape()[1];
                           if (t.rank == 4) t.h = plain.shape()[2], t.w = plain.shape()[3];
-                          EXPECT_EQ(tap.value.shape(), border_shape(t, Layout::kBlocked, *config));
+                          EXPECT_EQ(probe.value.shape(), boundary_shape(t, Layout::kBlocked, *config));
                           const int64_t block = lane_block(*config), map = t.h * t.w,
                                         blocks = (t.c + block - 1) / block;
-                          const auto found = tap.value.data<int8_t>();
+                          const auto found = probe.value.data<int8_t>();
                           const auto want = plain.data<int8_t>();
                           for (int64_t i = 0; i < static_cast<int64_t>(want.size()); ++i) {
                             const int64_t n = i / (t.c * map), c = i / map % t.c, at = i % map;
                             EXPECT_EQ(found[((n * blocks + c / block) * map + at) * block + c % block], want[i])
-                                << tap.tap->name << " element " << i;
+                                << probe.probe->name << " element " << i;
                           }
                           ++seen;
                         }
@@ -148,10 +149,10 @@ class AccelTarget : public testing::TestWithParam<const char*> {
       ASSERT_TRUE(found) << found.error().str();
       EXPECT_EQ(*found, *expected);
     }
-    EXPECT_EQ(seen, 2 * taps);
+    EXPECT_EQ(seen, 2 * probes);
   }
 
-  std::mt19937 random_{7};
+  std::mt19937 random_{test_seed(7)};
   Context context_;
   Module module_;
   Function function_;
@@ -178,7 +179,7 @@ TEST_P(AccelTarget, ADenseLayerOfAWholeMapIsAConvolution) {
   expect_same_bits(requantize(dense(hidden, 7), "logits", requantize(dense(hidden, 7), "side")), 1, 3);
 }
 
-TEST_P(AccelTarget, SeveralInputsAndResultsCrossTheBorder) {
+TEST_P(AccelTarget, SeveralInputsAndResultsCrossTheBoundary) {
   const Atom x = param({1, 6, 5, 5}, "x"), y = param({1, 6, 5, 5}, "y");
   const Atom a = requantize(apply("cast", {x}, {{"dtype", std::string("i32")}}), "a", y);
   const Atom b = requantize(conv(a, 6, 3, 1, 1), "b", a);
@@ -187,7 +188,7 @@ TEST_P(AccelTarget, SeveralInputsAndResultsCrossTheBorder) {
   expect_same_bits(*both, 1, 0);
 }
 
-// Six base registers are left for a region's values: more of them make more regions.
+// Six base registers are available for a region's values: more of them make more regions.
 TEST_P(AccelTarget, TenResultsAreSplitOverRegions) {
   const Atom x = param({1, 6, 5, 5}, "x");
   Atoms results;
@@ -246,7 +247,7 @@ TEST_F(AccelReasons, AShapeThatIsNotStatic) {
 TEST_F(AccelReasons, WeightsThatAreComputed) {
   const Atom x = param({1, 4, 5, 5}, "x"), w = param({4, 4, 1, 1}, "w");
   EXPECT_EQ(reason(requantize(apply("conv2d", {x, w}), "y")).substr(0, 54),
-            "accel takes conv2d only within accel.conv2d = requanti");
+            "accel supports conv2d only within accel.conv2d = requanti");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Derived tokens: enough to order every conflict, no more than needed, and never too many at once.
 #include "compiler/backends/accel/tokens.h"
+#include "tests/seed.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +14,7 @@ namespace native = spec::native;
 using spec::Engine;
 using spec::Instruction;
 
-const spec::Config& config() {
+const spec::Config& default_config() {
   static const spec::Config config = spec::load_config("default").value();
   return config;
 }
@@ -65,7 +66,7 @@ Masks masks(const Instruction& instruction) {
 void expect_ordered(const std::vector<Instruction>& program) {
   const size_t n = program.size();
   std::vector<std::vector<Access>> touched;
-  for (const Instruction& instruction : program) touched.push_back(accesses(config(), instruction));
+  for (const Instruction& instruction : program) touched.push_back(accesses(default_config(), instruction));
   std::vector<std::vector<bool>> before(n, std::vector<bool>(n));  // before[i][j]: j is over when i starts
   std::array<std::array<std::vector<size_t>, spec::kEngines>, spec::kEngines> pushes;
   std::array<std::array<size_t, spec::kEngines>, spec::kEngines> pops{};
@@ -107,7 +108,7 @@ void expect_ordered(const std::vector<Instruction>& program) {
 
 TEST(AccelTokens, AReadWaitsForTheWriteAndTheNextWriteForTheRead) {
   std::vector<Instruction> program{load(0, 4), gemm(0, 0, 4), load(0, 4)};
-  derive_tokens(config(), program);
+  derive_tokens(default_config(), program);
   EXPECT_EQ(masks(program[0]).signal, bit(Engine::kGemm));
   EXPECT_EQ(masks(program[1]).wait, bit(Engine::kLdi));
   EXPECT_EQ(masks(program[1]).signal, bit(Engine::kLdi));
@@ -117,7 +118,7 @@ TEST(AccelTokens, AReadWaitsForTheWriteAndTheNextWriteForTheRead) {
 
 TEST(AccelTokens, DisjointRegionsNeedNoTokens) {
   std::vector<Instruction> program{load(0, 4), gemm(4, 0, 4), load(8, 4), requantize(4, 0)};
-  derive_tokens(config(), program);
+  derive_tokens(default_config(), program);
   for (const Instruction& instruction : program) {
     EXPECT_EQ(masks(instruction).wait, 0);
     EXPECT_EQ(masks(instruction).signal, 0);
@@ -125,9 +126,9 @@ TEST(AccelTokens, DisjointRegionsNeedNoTokens) {
 }
 
 TEST(AccelTokens, WhatAChainOrdersIsNotWaitedForAgain) {
-  // The store is behind the load by way of gemm and rq; it overwrites what was loaded.
+  // the store comes after the load by way of gemm and rq; it overwrites what was loaded.
   std::vector<Instruction> program{load(0, 1), gemm(0, 0), requantize(0, 0), store(0, 1, 0)};
-  derive_tokens(config(), program);
+  derive_tokens(default_config(), program);
   EXPECT_EQ(masks(program[3]).wait, bit(Engine::kRq));
   EXPECT_EQ(masks(program[0]).signal, bit(Engine::kGemm));
   expect_ordered(program);
@@ -135,7 +136,7 @@ TEST(AccelTokens, WhatAChainOrdersIsNotWaitedForAgain) {
 
 TEST(AccelTokens, ALoadOfWhatWasStoredWaitsForTheStore) {
   std::vector<Instruction> program{store(0, 4, 64), load(0, 4, 0), load(4, 4, 112)};
-  derive_tokens(config(), program);
+  derive_tokens(default_config(), program);
   EXPECT_EQ(masks(program[0]).signal, bit(Engine::kLdi));
   EXPECT_EQ(masks(program[1]).wait, 0);
   EXPECT_EQ(masks(program[2]).wait, bit(Engine::kSt));
@@ -146,12 +147,12 @@ TEST(AccelTokens, CountersNeverHoldMoreThanTheyCan) {
   std::vector<Instruction> program;
   for (int i = 0; i < 600; ++i) program.push_back(store(i % 256, 1, i * 16));
   for (int i = 0; i < 600; ++i) program.push_back(load(i, 1, i * 16));
-  derive_tokens(config(), program);
+  derive_tokens(default_config(), program);
   expect_ordered(program);
 }
 
 TEST(AccelTokens, RandomProgramsAreOrderedAndLeaveNoToken) {
-  std::mt19937 random(3);
+  std::mt19937 random(test_seed(3));
   for (int trial = 0; trial < 30; ++trial) {
     std::vector<Instruction> program;
     for (int i = 0; i < 120; ++i) {
@@ -163,7 +164,7 @@ TEST(AccelTokens, RandomProgramsAreOrderedAndLeaveNoToken) {
         default: program.push_back(store(at(), 1 + at() % 4, at() * 16)); break;
       }
     }
-    derive_tokens(config(), program);
+    derive_tokens(default_config(), program);
     expect_ordered(program);
   }
 }
@@ -172,19 +173,19 @@ TEST(AccelTokens, OnlyTheBytesThatMoveCount) {
   native::Move move = load(0, 4);
   move.left = 16;  // the first vector is padding
   move.row_bytes = 40;
-  EXPECT_EQ(dram_bytes(config(), move), 40);
-  const auto list = accesses(config(), move);
+  EXPECT_EQ(dram_bytes(default_config(), move), 40);
+  const auto list = accesses(default_config(), move);
   ASSERT_EQ(list.size(), 2u);
   EXPECT_EQ(list[1].begin, 0u);
   EXPECT_EQ(list[1].end, 40u);
   move.source_rows = 0;
-  EXPECT_EQ(dram_bytes(config(), move), 0);
-  EXPECT_EQ(accesses(config(), move).size(), 1u);
+  EXPECT_EQ(dram_bytes(default_config(), move), 0);
+  EXPECT_EQ(accesses(default_config(), move).size(), 1u);
 }
 
 // The bytes of DRAM that isa.h names, one after the other, are within the interval, and touch its ends.
 TEST(AccelTokens, TheIntervalOfAMoveIsThatOfItsBytes) {
-  std::mt19937 random(9);
+  std::mt19937 random(test_seed(9));
   const auto upto = [&](int n) { return static_cast<int64_t>(random() % (n + 1)); };
   int touching = 0;
   for (int trial = 0; trial < 20000; ++trial) {
@@ -203,7 +204,7 @@ TEST(AccelTokens, TheIntervalOfAMoveIsThatOfItsBytes) {
         }
       }
     }
-    const std::vector<Access> list = accesses(config(), move);
+    const std::vector<Access> list = accesses(default_config(), move);
     ASSERT_EQ(list.size(), begin < end ? 2u : 1u);
     if (begin >= end) continue;
     ++touching;

@@ -1,4 +1,4 @@
-// Native code for another processor, which is emulated: its results are the evaluator's.
+// Native code for another processor, run in an emulator: its results are the evaluator's.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -21,11 +21,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_there(const char* program) {
+bool is_installed(const char* program) {
   return std::system(fmt::format("command -v {} >/dev/null 2>&1", program).c_str()) == 0;
 }
 
-class Words {
+// A file of 64-bit words, the input of runner.c.
+class WordFile {
  public:
   void put(int64_t value) { put_bytes(std::as_bytes(std::span(&value, 1))); }
   void put_bytes(std::span<const std::byte> bytes) {
@@ -41,11 +42,11 @@ class Words {
 struct Machine {
   std::string triplet, emulator, short_name;
   std::vector<std::string> levels;
-  int programs;              // random ones
-  std::string flushes = {};  // the level whose vectors take the smallest floats for 0
+  int programs;              // number of random programs
+  std::string flushes = {};  // the level whose vectors flush subnormal floats to 0
 };
 
-// Equal but for what less than the smallest normal float is lost.
+// Equal up to the smallest normal float.
 bool nearly(const Tensor& found, const Tensor& wanted) {
   if (found.dtype() != DType::kF32) return static_cast<bool>(same(found, wanted));
   for (size_t i = 0; i < static_cast<size_t>(found.size()); ++i) {
@@ -57,8 +58,8 @@ bool nearly(const Tensor& found, const Tensor& wanted) {
   return true;
 }
 
-void run_there(const Machine& machine) {
-  if (!is_there(machine.emulator.c_str()) || !is_there((machine.triplet + "-gcc").c_str()))
+void run_emulated(const Machine& machine) {
+  if (!is_installed(machine.emulator.c_str()) || !is_installed((machine.triplet + "-gcc").c_str()))
     GTEST_SKIP() << "needs qemu-user and g++-" << machine.triplet << ": its code is compiled, and not run";
   TypeContext context;
   Cases cases = operations(context, false);
@@ -75,17 +76,18 @@ void run_there(const Machine& machine) {
       for (int32_t& value : param.data<int32_t>()) value = static_cast<int32_t>(random.below(2000)) - 1000;
     loop::Schedule schedule(context, program);
     for (int step = 0; step < 12; ++step) {
-      for (const std::string& words : random_steps(context, schedule.function(), random)) (void)schedule.apply(words);
+      for (const std::string& step_text : random_steps(context, schedule.function(), random))
+        (void)schedule.apply(step_text);
     }
     cases.functions.push_back(schedule.function());
     cases.params.push_back(params);
   }
-  // The runner has a function of this name too.
+  // The runner defines a function of this name, too.
   ASSERT_TRUE(runtime::open_functions(TENON_FUNCTIONS_SAMPLE));
   cases.functions.push_back(must_parse(
       context, "loop @calls[n](%x: Tensor[(n, 3), f32]) -> (%y: Tensor[(n, 3), f32]) { call halve(%x) -> (%y); }"));
   cases.params.push_back({Tensor::of<float>({2, 3}, std::vector<float>{1, -3, 5, 7, 0.25, 1e6})});
-  // Functions that are made of operations have the same bits here and there.
+  // Functions that consist of basic operations are equal bit for bit on both processors.
   const size_t functions = cases.functions.size();
   for (std::string_view name : {"exp", "log", "tanh", "erf"}) {
     cases.functions.push_back(
@@ -107,15 +109,15 @@ void run_there(const Machine& machine) {
   const auto code = compile(context, pointers, {.triple = machine.short_name});
   ASSERT_TRUE(code) << code.error().str();
   EXPECT_EQ(code->levels, machine.levels);
-  const auto own = compile(context, std::span(pointers).subspan(functions), here());
-  ASSERT_TRUE(own) << own.error().str();
-  const auto library = runtime::NativeLibrary::load(*own);
+  const auto host_code = compile(context, std::span(pointers).subspan(functions), host_options());
+  ASSERT_TRUE(host_code) << host_code.error().str();
+  const auto library = runtime::NativeLibrary::load(*host_code);
   ASSERT_TRUE(library) << library.error().str();
   EXPECT_FALSE(runtime::NativeLibrary::load(*code)) << "this is another processor";
 
   runtime::ThreadPool pool(1);
   std::vector<std::vector<Tensor>> expected;
-  Words calls;
+  WordFile calls;
   calls.put(static_cast<int64_t>(pointers.size()));
   for (size_t i = 0; i < pointers.size(); ++i) {
     auto results = i < functions ? evaluate(context, *pointers[i], cases.params[i])
@@ -151,11 +153,11 @@ void run_there(const Machine& machine) {
     ASSERT_EQ(std::system(run.c_str()), 0) << run;
     const auto bytes = read_file(dir / "results");
     ASSERT_TRUE(bytes) << bytes.error().str();
-    size_t at = 0;
+    size_t offset = 0;
     auto take = [&](std::span<std::byte> to) {
-      ASSERT_LE(at + to.size(), bytes->size());
-      std::memcpy(to.data(), bytes->data() + at, to.size());
-      at += (to.size() + 7) / 8 * 8;
+      ASSERT_LE(offset + to.size(), bytes->size());
+      std::memcpy(to.data(), bytes->data() + offset, to.size());
+      offset += (to.size() + 7) / 8 * 8;
     };
     for (size_t i = 0; i < pointers.size(); ++i) {
       int64_t failed = 1;
@@ -169,27 +171,27 @@ void run_there(const Machine& machine) {
         else EXPECT_TRUE(same(found, wanted)) << level << print(context, *pointers[i]);
       }
     }
-    EXPECT_EQ(at, bytes->size());
+    EXPECT_EQ(offset, bytes->size());
   }
   fs::remove_all(dir);
 }
 
 TEST(Cross, KernelsForAarch64GiveTheEvaluatorsBits) {
-  run_there({"aarch64-linux-gnu", "qemu-aarch64", "aarch64", {"armv8.2-a+dotprod", "armv8-a"}, 100});
+  run_emulated({"aarch64-linux-gnu", "qemu-aarch64", "aarch64", {"armv8.2-a+dotprod", "armv8-a"}, 100});
 }
 TEST(Cross, KernelsForArmhfGiveTheEvaluatorsBits) {
-  run_there({"arm-linux-gnueabihf", "qemu-arm", "armhf", {"armv7-a+neon", "armv7-a"}, 40, "armv7-a+neon"});
+  run_emulated({"arm-linux-gnueabihf", "qemu-arm", "armhf", {"armv7-a+neon", "armv7-a"}, 40, "armv7-a+neon"});
 }
 
-// Whatever LLVM has is compiled for, though not run.
-TEST(Cross, OtherProcessorsGetAnObjectToo) {
+// Code for all other processors of LLVM is compiled, but not run.
+TEST(Cross, CompilesForOtherProcessors) {
   TypeContext context;
   const loop::Function function =
       must_parse(context, elementwise("f", DType::kF32, {{"%x[i] * %y[i]", DType::kF32}}, true));
-  const loop::Function* one[] = {&function};
+  const loop::Function* functions[] = {&function};
   for (const char* triple :
        {"armv7-unknown-linux-gnueabihf", "i686-linux-gnu", "x86_64-linux-musl", "aarch64-linux-android"}) {
-    const auto code = compile(context, one, {.triple = triple});
+    const auto code = compile(context, functions, {.triple = triple});
     ASSERT_TRUE(code) << code.error().str();
     EXPECT_GT(code->object.size(), 500u) << triple;
   }

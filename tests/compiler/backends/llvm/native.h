@@ -1,4 +1,4 @@
-// Compiles loop functions and runs them in this process.
+// Compilation and execution of loop functions in this process.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,22 +14,23 @@ namespace tenon::compiler::native {
 
 using loop::must_parse;
 
-// The best level that this machine has alone, for speed.
-inline Options here() {
+// Options for the best level of this machine only, which saves compilation.
+inline Options host_options() {
   Options options;
   const auto levels = levels_of({});
   for (const std::string& level : *levels) {
-    const auto own = runtime::host_levels();
-    if (options.levels.empty() && std::ranges::find(own, level) != own.end()) options.levels.push_back(level);
+    const auto host_levels = runtime::host_levels();
+    if (options.levels.empty() && std::ranges::find(host_levels, level) != host_levels.end())
+      options.levels.push_back(level);
   }
   return options;
 }
 
 inline Expected<std::vector<runtime::Tensor>> compile_and_run(TypeContext& context, const loop::Function& function,
                                                               std::span<const runtime::Tensor> params,
-                                                              const Options& options = here()) {
-  const loop::Function* one[] = {&function};
-  TENON_TRY_ASSIGN(code, compile(context, one, options));
+                                                              const Options& options = host_options()) {
+  const loop::Function* functions[] = {&function};
+  TENON_TRY_ASSIGN(code, compile(context, functions, options));
   TENON_TRY_ASSIGN(library, runtime::NativeLibrary::load(*code));
   runtime::ThreadPool pool(2);
   return library->call(size_t{0}, params, pool);

@@ -1,4 +1,4 @@
-// Native code of loop functions: what it computes, operation by operation, and what it refuses.
+// Native code of loop functions: its results, operation by operation, and the functions that it refuses.
 #include <elf.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using runtime::Shape;
 
 #define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
-// One library of all functions; each is held against the evaluator.
+// Compiles one library of all functions, and compares each with the evaluator.
 void compare_all(TypeContext& context, const std::vector<loop::Function>& functions,
                  const std::vector<std::vector<Tensor>>& params, const Options& options) {
   std::vector<const loop::Function*> pointers;
@@ -30,8 +30,8 @@ void compare_all(TypeContext& context, const std::vector<loop::Function>& functi
   ASSERT_TRUE(code) << code.error().str();
   runtime::ThreadPool pool(2);
   for (const std::string& level : code->levels) {
-    const auto own = runtime::host_levels();
-    if (std::ranges::find(own, level) == own.end()) continue;
+    const auto host_levels = runtime::host_levels();
+    if (std::ranges::find(host_levels, level) == host_levels.end()) continue;
     const auto library = runtime::NativeLibrary::load(*code, level);
     ASSERT_TRUE(library) << library.error().str();
     for (size_t i = 0; i < functions.size(); ++i) {
@@ -46,20 +46,20 @@ void compare_all(TypeContext& context, const std::vector<loop::Function>& functi
   }
 }
 
-// On every level that is here.
+// On every level of this machine.
 TEST(Native, OperationsGiveTheEvaluatorsBits) {
   TypeContext context;
   const Cases cases = operations(context);
   compare_all(context, cases.functions, cases.params, {});
 }
 
-TEST(Native, FloatsThatFitBecomeIntegersAsTheEvaluatorHasIt) {
+TEST(Native, ConversionsOfFloatsGiveTheEvaluatorsIntegers) {
   TypeContext context;
   std::vector<loop::Function> functions;
   std::vector<std::vector<Tensor>> params;
   for (DType from : {DType::kF32, DType::kF64}) {
     for (DType to : {DType::kI8, DType::kU8, DType::kI16, DType::kU16, DType::kI32, DType::kI64}) {
-      // Numbers around all powers of two, where they fit; 0 for the others, in the lanes beside them.
+      // Values around all powers of two if they fit; 0 for all others, which are in neighbouring lanes.
       const std::string fits =
           to == DType::kU8 || to == DType::kU16
               ? fmt::format("{0}(-1) < %x[i] and %x[i] < {0}({1})", runtime::name(from), to == DType::kU8 ? 256 : 65536)
@@ -84,13 +84,13 @@ TEST(Native, FloatsThatFitBecomeIntegersAsTheEvaluatorHasIt) {
       }
     }
   }
-  compare_all(context, functions, params, here());
+  compare_all(context, functions, params, host_options());
 }
 
 // The largest error in units of the last place, over a sample of all f32.
 double largest_error(std::string_view function, double (*exact)(double)) {
   TypeContext context;
-  const loop::Function made =
+  const loop::Function compiled =
       must_parse(context, elementwise("f", DType::kF32, {{fmt::format("{}(%x[i])", function), DType::kF32}}, true));
   std::vector<float> values;
   for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += 9973)
@@ -99,7 +99,7 @@ double largest_error(std::string_view function, double (*exact)(double)) {
   for (float x : {0.f, -0.f, INFINITY, -INFINITY, 1.f, -1.f, 88.72f, 88.73f, -103.9f, -104.f, 1e-45f})
     values.push_back(x);
   const Tensor x = Tensor::of<float>({static_cast<int64_t>(values.size())}, values);
-  const auto results = compile_and_run(context, made, std::vector{x, x});
+  const auto results = compile_and_run(context, compiled, std::vector{x, x});
   EXPECT_TRUE(results) << results.error().str();
   double largest = 0;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -141,14 +141,14 @@ struct Program {
 Tensor iota(DType dtype, Shape shape, int step = 1) {
   Tensor tensor(dtype, std::move(shape));
   for (int64_t i = 0; i < tensor.size(); ++i) {
-    const auto at = static_cast<size_t>(i);
+    const auto index = static_cast<size_t>(i);
     const int64_t value = i * step % 23 - 5;
-    if (dtype == DType::kF32) tensor.data<float>()[at] = static_cast<float>(value);
-    if (dtype == DType::kF64) tensor.data<double>()[at] = static_cast<double>(value);
-    if (dtype == DType::kI32) tensor.data<int32_t>()[at] = static_cast<int32_t>(value);
-    if (dtype == DType::kI64) tensor.data<int64_t>()[at] = value;
-    if (dtype == DType::kI8) tensor.data<int8_t>()[at] = static_cast<int8_t>(value);
-    if (dtype == DType::kBool) tensor.data<bool>()[at] = value % 3 == 0;
+    if (dtype == DType::kF32) tensor.data<float>()[index] = static_cast<float>(value);
+    if (dtype == DType::kF64) tensor.data<double>()[index] = static_cast<double>(value);
+    if (dtype == DType::kI32) tensor.data<int32_t>()[index] = static_cast<int32_t>(value);
+    if (dtype == DType::kI64) tensor.data<int64_t>()[index] = value;
+    if (dtype == DType::kI8) tensor.data<int8_t>()[index] = static_cast<int8_t>(value);
+    if (dtype == DType::kBool) tensor.data<bool>()[index] = value % 3 == 0;
   }
   return tensor;
 }
@@ -190,19 +190,19 @@ TEST(Native, ProgramsOfEveryKind) {
             else { let q in (n % 3 + 9) = rem(%x[i], i32(2)) { %z[i] = index(q + min(i, n // 2)); } } } } } })",
        {Tensor::of<int32_t>({6}, std::vector<int32_t>{4, 5, 6, 5, 8, 9}),
         Tensor::of<int8_t>({2}, std::vector<int8_t>{5, 0})}},
-      // Gathers with computed indices in lanes; a condition whose right side is read only where it may be.
+      // Gathers with computed indices in lanes; a condition whose right operand must not be loaded in all lanes.
       {R"(loop @lanes[n](%x: Tensor[(n,), i32], %at: Tensor[(33,), i64]) -> (%y: Tensor[(33,), i32], %z: Tensor[(33,), bool]) {
         for i in (33) vector { stage g(i in (33) at (i)) { %y[i] = (let p in (n) = %at[i] + index(5); %x[p] + i32(index(p // 2))); } }
         for i in (33) vector { stage c(i in (33) at (i)) {
           %z[i] = index(i) < index(n) and i32(0) < %x[i] or (index(0) < index(i - 3) and %at[i - 3] / i64(2) == i64(1)); } } })",
        {iota(DType::kI32, {25}, 7), iota(DType::kI64, {33})}},
-      // Backward, strided, transposed and repeated elements of lanes; more lanes than there are at a time.
+      // Reversed, strided, transposed and repeated elements of lanes; more lanes than an iteration computes.
       {R"(loop @strides(%x: Tensor[(200, 6), f32]) -> (%y: Tensor[(200,), f32], %z: Tensor[(6, 200), f32], %v: Tensor[(150,), f32]) {
         for i in (200) vector { stage a(i in (200) at (i)) { %y[i] = %x[199 - i, 2] + %x[i // 7, 5]; } }
         for j in (6) unroll { for i in (200) vector { stage b(j in (6) at (j), i in (200) at (199 - i)) { %z[j, i] = %x[i, j]; } } }
         for i in (150) vector { stage c(i in (150) at (i)) { %v[i] = %x[(i + 3) // 4, i % 4] * f32(0.1); } } })",
        {iota(DType::kF32, {200, 6})}},
-      // Flags are bytes in memory and bits in lanes, those that are two apart, too.
+      // Booleans are bytes in memory and bits in lanes, with a stride of two as well.
       {R"(loop @flags(%x: Tensor[(40,), bool]) -> (%y: Tensor[(20,), bool], %z: Tensor[(16,), i32]) {
         for i in (20) vector { stage a(i in (20) at (i)) { %y[i] = %x[2*i + 1] or index(i) < index(4); } }
         for i in (16) vector { stage b(i in (16) at (i)) { %z[i] = select(%x[2*i], i32(3), i32(5)); } } })",
@@ -236,7 +236,7 @@ TEST(Native, ProgramsOfEveryKind) {
 
 // --- Instructions ---
 
-TEST(Native, InstructionsDoWhatTheyAreDeclaredTo) {
+TEST(Native, InstructionsGiveTheResultsOfTheirDeclaration) {
   TypeContext context;
   Cases cases;
   add_dots(context, cases);
@@ -247,14 +247,14 @@ TEST(Native, ADotProductIsOneInstructionOfTheProcessor) {
   TypeContext context;
   const loop::Function x86 = must_parse(context, dot_program(0, "u8 i8 16", false));
   const loop::Function arm = must_parse(context, dot_program(1, "i8 i8 4", false));
-  // Whether the code has such a word, `step` bytes after another one.
+  // Whether the code contains a matching 32-bit word at a multiple of `step` bytes.
   auto has = [&](const loop::Function& function, const Options& options, size_t step, uint32_t mask, uint32_t wanted) {
-    const loop::Function* one[] = {&function};
-    const auto code = compile(context, one, options);
+    const loop::Function* functions[] = {&function};
+    const auto code = compile(context, functions, options);
     EXPECT_TRUE(code) << code.error().str();
-    for (size_t at = 0; at + 4 <= code->object.size(); at += step) {
+    for (size_t offset = 0; offset + 4 <= code->object.size(); offset += step) {
       uint32_t word;
-      std::memcpy(&word, code->object.data() + at, 4);
+      std::memcpy(&word, code->object.data() + offset, 4);
       if ((word & mask) == wanted) return true;
     }
     return false;
@@ -262,18 +262,18 @@ TEST(Native, ADotProductIsOneInstructionOfTheProcessor) {
   // vpdpbusd of zmm: EVEX, map 0F38, 66, W0, 512 bits, opcode 50; sdot of vectors or by element.
   EXPECT_TRUE(has(x86, {.levels = {"x86-64-v4+vnni"}}, 1, 0xff608700, 0x50400500));
   EXPECT_FALSE(has(x86, {.levels = {"x86-64-v4"}}, 1, 0xff608700, 0x50400500));
-  // That of ymm in VEX: three bytes of prefix.
+  // vpdpbusd of ymm in VEX: three bytes of prefix.
   EXPECT_TRUE(has(x86, {.levels = {"x86-64-v3+vnni"}}, 1, 0xff071fff, 0x500502c4));
   EXPECT_FALSE(has(x86, {.levels = {"x86-64-v3"}}, 1, 0xff071fff, 0x500502c4));
-  for (const auto& [level, there] : {std::pair("armv8.2-a+dotprod", true), std::pair("armv8-a", false)}) {
+  for (const auto& [level, has_dot] : {std::pair("armv8.2-a+dotprod", true), std::pair("armv8-a", false)}) {
     const Options options{.triple = "aarch64-linux-gnu", .levels = {level}};
-    EXPECT_EQ(has(arm, options, 4, 0xffe0fc00, 0x4e809400) || has(arm, options, 4, 0xffc0f400, 0x4f80e000), there);
+    EXPECT_EQ(has(arm, options, 4, 0xffe0fc00, 0x4e809400) || has(arm, options, 4, 0xffc0f400, 0x4f80e000), has_dot);
   }
 }
 
 // --- Faults of programs ---
 
-TEST(Native, SaysWhatGoesWrongAndWhere) {
+TEST(Native, ReportsFaultsWithTheirLocation) {
   const std::string head = "loop @f[n](%x: Tensor[(n,), i32]) -> (%y: Tensor[(n,), i32]) { ";
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"for i in (n) {M} {{ stage s(i in (n) at (i)) {{ %y[i] = i32(7) / (%x[i] - i32(3)); }} }}",
@@ -297,12 +297,13 @@ TEST(Native, SaysWhatGoesWrongAndWhere) {
   x.data<int32_t>()[5] = 3, x.data<int32_t>()[11] = 3;  // the first one is reported
   TypeContext context;
   for (const auto& [body, message] : cases) {
-    for (const char* mark : {"", "parallel", "vector"}) {
-      std::string text = head + fmt::format(fmt::runtime(body), fmt::arg("M", mark)) + " }";
-      if (std::string_view(mark) == "vector") {
+    for (const char* kind : {"", "parallel", "vector"}) {
+      std::string text = head + fmt::format(fmt::runtime(body), fmt::arg("M", kind)) + " }";
+      if (std::string_view(kind) == "vector") {
         if (text.find("vector") == std::string::npos) continue;
-        for (size_t at; (at = text.find("(n) vector")) != std::string::npos;) text.replace(at, 3, "(17)");
-        for (size_t at; (at = text.find("i in (n) at")) != std::string::npos;) text.replace(at, 8, "i in (17)");
+        for (size_t found; (found = text.find("(n) vector")) != std::string::npos;) text.replace(found, 3, "(17)");
+        for (size_t found; (found = text.find("i in (n) at")) != std::string::npos;)
+          text.replace(found, 8, "i in (17)");
       }
       const loop::Function function = must_parse(context, text);
       const auto results = compile_and_run(context, function, std::vector{x});
@@ -312,14 +313,14 @@ TEST(Native, SaysWhatGoesWrongAndWhere) {
   }
 }
 
-// Whatever the number of threads: the first iteration that fails says why, and results are the same.
-TEST(Native, ThreadsChangeNothing) {
+// The error of the first iteration that fails, and the results, do not depend on the number of threads.
+TEST(Native, ResultsDoNotDependOnTheNumberOfThreads) {
   TypeContext context;
   const loop::Function function = must_parse(context, R"(
     loop @f[n](%x: Tensor[(n,), i32]) -> (%y: Tensor[(n,), i32]) {
       for i in (n) parallel { stage s(i in (n) at (i)) { %y[i] = (let p in (n) = %x[i]; i32(index(p))) / i32(3); } } })");
-  const loop::Function* one[] = {&function};
-  const auto code = compile(context, one, here());
+  const loop::Function* functions[] = {&function};
+  const auto code = compile(context, functions, host_options());
   ASSERT_TRUE(code) << code.error().str();
   const auto library = runtime::NativeLibrary::load(*code);
   ASSERT_TRUE(library) << library.error().str();
@@ -364,13 +365,13 @@ TEST(Native, CallsFunctionsAsTheEvaluatorDoes) {
   for (int64_t columns : {5, 8}) {
     Tensor x(DType::kF32, {37, columns});
     std::minstd_rand random(static_cast<unsigned>(columns));
-    for (float& one : x.data<float>()) one = static_cast<float>(random() % 2000) / 16 - 50;
+    for (float& value : x.data<float>()) value = static_cast<float>(random() % 2000) / 16 - 50;
     params.push_back({x});
   }
   compare_all(context, functions, params, {});
 }
 
-TEST(Native, FunctionsThatAreNotThereOrFailSayWhoCalledThem) {
+TEST(Native, ErrorsOfExternalFunctionsNameTheCaller) {
   TypeContext context;
   const auto message = [&](std::string_view text, const Tensor& x) {
     const loop::Function function = must_parse(context, text);
@@ -383,7 +384,7 @@ TEST(Native, FunctionsThatAreNotThereOrFailSayWhoCalledThem) {
     return fmt::format("loop @f[n](%x: Tensor[(n,), f32]) -> (%y: Tensor[(n,), f32]) {{ call {}(%x) -> (%y); }}", name);
   };
   EXPECT_HAS(message(calls("nobody.has"), Tensor(DType::kF32, {4})),
-             "@f: error: the library function 'nobody.has' is not there\n  help: ");
+             "@f: error: the library function 'nobody.has' does not exist\n  help: ");
   ASSERT_TRUE(runtime::open_functions(TENON_FUNCTIONS_SAMPLE));
   const std::string file = TENON_FUNCTIONS_SAMPLE;
   Tensor x(DType::kF32, {9});
@@ -409,17 +410,16 @@ TEST(Native, RefusesWithTheReason) {
   };
   EXPECT_HAS(
       message({&good}, {.triple = "pdp11-dec-unix"}),
-      "there is no processor for the triple 'pdp11-dec-unix'\n  help: native code is for x86_64-unknown-linux-gnu "
+      "LLVM has no target for the triple 'pdp11-dec-unix'\n  help: native code supports x86_64-unknown-linux-gnu "
       "(x86_64), aarch64-unknown-linux-gnu (aarch64), armv7-unknown-linux-gnueabihf (armhf)");
-  EXPECT_HAS(message({&good}, {.triple = "s390x-linux-gnu"}), "has the most significant byte first");
+  EXPECT_HAS(message({&good}, {.triple = "s390x-linux-gnu"}), "is big-endian");
   EXPECT_HAS(message({&good}, {.triple = "armv6-linux-gnueabihf"}), "is older than ARMv7");
-  EXPECT_HAS(message({&good}, {.triple = "aarch64-apple-darwin"}), "is no Linux with ELF files");
+  EXPECT_HAS(message({&good}, {.triple = "aarch64-apple-darwin"}), "is not Linux with ELF files");
   EXPECT_HAS(message({&good}, {.levels = {"x86-64-v9"}}), "has no level 'x86-64-v9'\n  help: the levels are ");
-  EXPECT_HAS(message({&good, &good}), "two loop functions are named @g");
+  EXPECT_HAS(message({&good, &good}), "two loop functions have the name @g");
   const loop::Function ragged = must_parse(
       context, "loop @l[n](%x: Tensor[(n,), i32]) -> (%y: Tensor[(i: n, x(i)), f32]) { call fill(%x) -> (%y); }");
-  EXPECT_HAS(message({&ragged}),
-             "@l: error: %y, whose rows have sizes of their own, is passed to the library function 'fill'");
+  EXPECT_HAS(message({&ragged}), "@l: error: the ragged buffer %y is passed to the library function 'fill'");
   const loop::Function deep =
       must_parse(context, "loop @d[n, m](%a: Tensor[(n, m), i32]) -> (%y: Tensor[(i: n, j: m, a(i, j)), f32]) { }");
   EXPECT_HAS(message({&deep}), "@d: error: axis 2 of %y depends on the index of an axis that is not the first");
@@ -428,22 +428,22 @@ TEST(Native, RefusesWithTheReason) {
   EXPECT_HAS(message({&open}), "@o: error: no parameter's size determines '");
 }
 
-// In this process, as the header says x86-64, and in one of its own; the next link is none the worse. What is fatal to
-// lld leaves its memory behind: all that is in a process that ends without being asked for it.
-TEST(Native, WhatTheLinkerRefusesIsSaid) {
+// An object for x86-64 is linked in this process, any other one in a child process; later links must still work. A
+// fatal error of lld leaks its memory, so the links run in a process that exits without a leak check.
+TEST(Native, ReportsErrorsOfTheLinker) {
   TypeContext context;
   const loop::Function function = must_parse(context,
                                              "loop @g(%x: Tensor[(4,), f32]) -> (%y: Tensor[(4,), f32]) { for i in (4) "
                                              "{ stage s(i in (4) at (i)) { %y[i] = %x[i]; } } }");
   const std::vector<const loop::Function*> functions{&function};
-  std::vector<char> here(64), child(64, 'x');
+  std::vector<char> in_process(64), in_child(64, 'x');
   Elf64_Ehdr header{};
   std::memcpy(header.e_ident, ELFMAG, SELFMAG);
   header.e_ident[EI_CLASS] = ELFCLASS64, header.e_ident[EI_DATA] = ELFDATA2LSB, header.e_ident[EI_VERSION] = EV_CURRENT;
   header.e_type = ET_REL, header.e_machine = EM_X86_64, header.e_version = EV_CURRENT;
-  header.e_shoff = 1 << 20, header.e_shentsize = sizeof(Elf64_Shdr), header.e_shnum = 5;  // behind the end
-  std::memcpy(here.data(), &header, sizeof header);
-  for (const auto& object : {here, child}) {
+  header.e_shoff = 1 << 20, header.e_shentsize = sizeof(Elf64_Shdr), header.e_shnum = 5;  // beyond the end of the file
+  std::memcpy(in_process.data(), &header, sizeof header);
+  for (const auto& object : {in_process, in_child}) {
     const auto refuse = [&] {
       const auto linked = link(object);
       fmt::print(stderr, "{}\n", linked ? "linked" : linked.error().str());

@@ -23,7 +23,7 @@ using runtime::Tensor;
 inline constexpr DType kTypes[] = {DType::kBool, DType::kI8,  DType::kU8,  DType::kI16, DType::kU16,
                                    DType::kI32,  DType::kI64, DType::kF32, DType::kF64};
 
-// Equal bits, but for those of NaN.
+// Equal bit for bit, except that all NaNs are equal.
 inline ::testing::AssertionResult same(const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype() || a.shape() != b.shape()) return ::testing::AssertionFailure() << "shapes differ";
   auto compare = [&]<class T>(T) {
@@ -44,7 +44,7 @@ inline ::testing::AssertionResult same(const Tensor& a, const Tensor& b) {
   return ::testing::AssertionSuccess();
 }
 
-// Numbers at the edges of the type, and random ones.
+// Values at the limits of the type, and random ones.
 inline Tensor interesting(DType dtype, int64_t count, uint64_t seed) {
   std::mt19937_64 random(seed);
   Tensor tensor(dtype, {count});
@@ -96,7 +96,7 @@ inline Tensor interesting(DType dtype, int64_t count, uint64_t seed) {
   return tensor;
 }
 
-// z_k[i] = expressions[k] of x[i] and y[i], one point at a time or eight.
+// z_k[i] = expressions[k] of x[i] and y[i], in a serial loop or in vectors of eight.
 inline std::string elementwise(std::string_view name, DType dtype,
                                const std::vector<std::pair<std::string, DType>>& expressions, bool vector) {
   std::string results, body;
@@ -125,8 +125,8 @@ struct Cases {
   std::vector<std::vector<Tensor>> params;  // of each
 };
 
-// Every operation of every type that has the same bits everywhere: all but functions that are approximated here, or
-// that are the C library's and `library` is false.
+// Every operation of every type whose results are equal bit for bit on all processors: all but functions that are
+// approximated by the back end, and, unless `library`, those of the C library.
 inline Cases operations(TypeContext& context, bool library = true) {
   Cases cases;
   auto add = [&](const std::string& name, DType dtype, const std::vector<std::pair<std::string, DType>>& expressions,
@@ -143,14 +143,14 @@ inline Cases operations(TypeContext& context, bool library = true) {
       const bool approximated = op == UnaryOp::kExp || op == UnaryOp::kLog || op == UnaryOp::kTanh ||
                                 op == UnaryOp::kErf || op == UnaryOp::kAtan;
       const bool foreign = op == UnaryOp::kSin || op == UnaryOp::kCos || approximated;
-      if (loop::takes(op, dtype) && (!approximated || dtype != DType::kF32) && (!foreign || library))
+      if (loop::is_supported(op, dtype) && (!approximated || dtype != DType::kF32) && (!foreign || library))
         expressions.emplace_back(fmt::format("{}(%x[i])", loop::name(op)), dtype);
     }
     for (BinaryOp op : loop::binary_ops()) {
       const bool compares = op == BinaryOp::kEqual || op == BinaryOp::kLess || op == BinaryOp::kLessEqual;
       const bool divides = (op == BinaryOp::kDivide || op == BinaryOp::kRemainder) && !loop::is_float(dtype);
       const bool foreign = (op == BinaryOp::kPower || op == BinaryOp::kRemainder) && loop::is_float(dtype);
-      if (loop::takes(op, dtype) && !divides && (!foreign || library))
+      if (loop::is_supported(op, dtype) && !divides && (!foreign || library))
         expressions.emplace_back(call(op, "%x[i]", "%y[i]"), compares ? DType::kBool : dtype);
     }
     for (DType to : kTypes) {
@@ -160,7 +160,7 @@ inline Cases operations(TypeContext& context, bool library = true) {
     add(fmt::format("ops_{}", runtime::name(dtype)), dtype, expressions, interesting(dtype, 203, 99));
     if (loop::is_float(dtype) || dtype == DType::kBool) continue;
     Tensor divisors = interesting(dtype, 203, 98);
-    for (auto& one : divisors.bytes()) one |= std::byte{1};
+    for (auto& byte : divisors.bytes()) byte |= std::byte{1};
     add(fmt::format("division_{}", runtime::name(dtype)), dtype,
         {{"%x[i] / %y[i]", dtype},
          {"rem(%x[i], %y[i])", dtype},
@@ -173,9 +173,9 @@ inline Cases operations(TypeContext& context, bool library = true) {
 inline constexpr std::string_view kDots[] = {"u8 i8 16", "u8 i8 8",  "u8 i8 4", "i8 i8 4",
                                              "u8 u8 4",  "i8 u8 16", "i8 i8 3"};
 
-// z[m, n] of x[m, 4*k] and y[k, n, 4], by an instruction of as many lanes; or of blocks that do not lie together.
-inline std::string dot_program(int number, std::string_view words, bool apart) {
-  std::istringstream in{std::string(words)};
+// z[m, n] of x[m, 4*k] and y[k, n, 4], by an instruction of as many lanes, on contiguous blocks or on strided ones.
+inline std::string dot_program(int index, std::string_view types, bool strided) {
+  std::istringstream in{std::string(types)};
   std::string left, right;
   int lanes = 0;
   in >> left >> right >> lanes;
@@ -192,36 +192,36 @@ inline std::string dot_program(int number, std::string_view words, bool apart) {
         }} }} }}
       }}
     }})",
-                     number, left, right, lanes, apart ? 3 * lanes : 2 * lanes, 2 * lanes, apart ? 2 * lanes : lanes,
-                     apart ? 5 : 4);
+                     index, left, right, lanes, strided ? 3 * lanes : 2 * lanes, 2 * lanes, strided ? 2 * lanes : lanes,
+                     strided ? 5 : 4);
 }
 
-// Of words, added to what is there: of a vector and one word, of as many lanes; either may be on the left.
-inline std::string word_dot_program(int number, int lanes, bool left) {
+// Dot products of packed int8x4, accumulated: of a vector and a scalar, either of which may be the left operand.
+inline std::string packed_dot_program(int index, int lanes, bool left) {
   const std::string_view x = left ? "%x[k, j]" : "%y[k]", y = left ? "%y[k]" : "%x[k, j]";
   return fmt::format(R"(
-    loop @words{0}(%x: Tensor[(5, {1}), i32], %y: Tensor[(5,), i32]) -> (%z: Tensor[({1},), i32]) {{
+    loop @packed{0}(%x: Tensor[(5, {1}), i32], %y: Tensor[(5,), i32]) -> (%z: Tensor[({1},), i32]) {{
       for j in ({1}) vector {{ stage zero(j in ({1}) at (j)) {{ %z[j] = i32(7); }} }}
       for k in (5) {{ for j in ({1}) vector {{
         stage sum(j in ({1}) at (j), reduce k in (5) at (k)) {{ %z[j] = %z[j] + byte_dot({2}, {3}); }}
       }} }}
     }})",
-                     number, lanes, x, y);
+                     index, lanes, x, y);
 }
 
 inline void add_dots(TypeContext& context, Cases& cases) {
   for (const int lanes : {1, 2, 3, 4, 7, 8, 16, 23, 32, 48}) {
     for (const bool left : {false, true}) {
       cases.functions.push_back(
-          must_parse(context, word_dot_program(static_cast<int>(cases.functions.size()), lanes, left)));
+          must_parse(context, packed_dot_program(static_cast<int>(cases.functions.size()), lanes, left)));
       cases.params.push_back(
           {interesting(DType::kI32, 5 * lanes, 1).reshaped({5, lanes}), interesting(DType::kI32, 5, 2)});
     }
   }
-  for (std::string_view words : kDots) {
-    for (bool apart : {false, true}) {
+  for (std::string_view types : kDots) {
+    for (bool strided : {false, true}) {
       cases.functions.push_back(
-          must_parse(context, dot_program(static_cast<int>(cases.functions.size()), words, apart)));
+          must_parse(context, dot_program(static_cast<int>(cases.functions.size()), types, strided)));
       const loop::Function& function = cases.functions.back();
       std::vector<Tensor> params;
       for (loop::BufferId id : function.params) {

@@ -1,4 +1,4 @@
-// Random loop functions under random schedules, as native code: what they compute is what the evaluator says.
+// Random loop functions under random schedules, as native code: their results are the evaluator's.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 using runtime::Tensor;
 
-TEST(Native, RandomSchedulesOfRandomProgramsComputeWhatTheEvaluatorSays) {
+TEST(Native, RandomSchedulesOfRandomProgramsGiveTheEvaluatorsResults) {
   constexpr uint64_t kPrograms = 2000, kLibrary = 100;  // functions of one library
   runtime::ThreadPool pool(2);
   for (uint64_t begin = 0; begin < kPrograms; begin += kLibrary) {
@@ -38,14 +38,14 @@ TEST(Native, RandomSchedulesOfRandomProgramsComputeWhatTheEvaluatorSays) {
       ASSERT_TRUE(expected) << expected.error().str() << text;
       loop::Schedule schedule(context, program);
       for (int step = 0; step < 12; ++step) {
-        for (const std::string& words : random_steps(context, schedule.function(), random)) (void)schedule.apply(words);
+        for (const std::string& text : random_steps(context, schedule.function(), random)) (void)schedule.apply(text);
       }
       programs.push_back({schedule.function(), std::move(params), std::move(*expected),
                           fmt::format("seed {}\n{}\n{}", seed, text, print(context, schedule.function()))});
     }
     std::vector<const loop::Function*> functions;
     for (const Program& program : programs) functions.push_back(&program.function);
-    const auto code = compile(context, functions, here());
+    const auto code = compile(context, functions, host_options());
     ASSERT_TRUE(code) << code.error().str();
     const auto library = runtime::NativeLibrary::load(*code);
     ASSERT_TRUE(library) << library.error().str();

@@ -1,7 +1,8 @@
-/* Runs kernels where there is no runtime: `runner LIBRARY LEVEL CALLS RESULTS`, for processors that are emulated.
+/* Runs kernels without the runtime, on emulated processors: `runner LIBRARY LEVEL CALLS RESULTS`.
  *
- * CALLS is int64s: how many calls; of each the kernel's number, how many dims, the dims, how many buffers, and of each
- * its bytes and, in whole int64s, its content. RESULTS has what each call returned, and the buffers again. */
+ * CALLS consists of int64s: the number of calls; for each call the kernel's index, the number of dims, the dims, the
+ * number of buffers; for each buffer its size in bytes and, padded to whole int64s, its contents. RESULTS contains each
+ * call's status and its buffers after the call. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,12 +32,12 @@ static void release(tn_call* call, void* memory) {
 }
 
 static const tn_library* library;
-/* y = x / 2 of f32s; there is no other. */
-static int32_t function(tn_call* call, uint32_t number, void* const* buffers, const int64_t* dims,
+/* The only external function: y = x / 2 of f32s. */
+static int32_t function(tn_call* call, uint32_t index, void* const* buffers, const int64_t* dims,
                         const tn_operand* operands, uint32_t inputs, uint32_t outputs) {
   int64_t i, count = 1;
-  if (!call || library->abi < 2 || number >= library->functions) return 1;
-  if (strcmp(library->function[number].name, "halve") != 0 || inputs != 1 || outputs != 1) return 1;
+  if (!call || library->abi < 2 || index >= library->functions) return 1;
+  if (strcmp(library->function[index].name, "halve") != 0 || inputs != 1 || outputs != 1) return 1;
   if (operands[0].dtype != TN_F32 || operands[1].dtype != TN_F32) return 1;
   for (i = 0; i < (int64_t)operands[0].rank; ++i) count *= dims[i];
   for (i = 0; i < count; ++i) ((float*)buffers[1])[i] = ((const float*)buffers[0])[i] / 2;

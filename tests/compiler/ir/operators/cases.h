@@ -1,4 +1,4 @@
-// The cases of cases.npz, which make_cases.py writes and describes.
+// The reader of cases.npz, which make_cases.py generates and describes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace tenon::compiler {
 
 struct OperatorCase {
-  std::string call, model;  // empty: there is none
+  std::string call, model;  // empty: the case has none
   std::vector<runtime::Tensor> inputs, results;
 };
 
@@ -22,7 +22,7 @@ inline std::string text_of(const runtime::Tensor& bytes) {
   return {reinterpret_cast<const char*>(bytes.bytes().data()), bytes.bytes().size()};
 }
 
-// By name.
+// The cases by name.
 inline std::map<std::string, OperatorCase> operator_cases() {
   auto archive = runtime::load_npz(std::string(TENON_SOURCE_DIR) + "/tests/compiler/ir/operators/cases.npz");
   EXPECT_TRUE(archive) << archive.error().str();
@@ -30,22 +30,22 @@ inline std::map<std::string, OperatorCase> operator_cases() {
   if (!archive) return cases;
   for (const auto& [key, tensor] : *archive) {  // sorted: digits, then letters
     const size_t slash = key.find('/');
-    OperatorCase& one = cases[key.substr(0, slash)];
+    OperatorCase& test_case = cases[key.substr(0, slash)];
     const std::string part = key.substr(slash + 1);
     if (part == "onnx") {
-      one.model = text_of(tensor);
+      test_case.model = text_of(tensor);
     } else if (part == "tn") {
-      one.call = text_of(tensor);
+      test_case.call = text_of(tensor);
     } else if (std::isdigit(static_cast<unsigned char>(part[0])) != 0) {
-      one.results.push_back(tensor);
+      test_case.results.push_back(tensor);
     } else {
-      one.inputs.push_back(tensor);
+      test_case.inputs.push_back(tensor);
     }
   }
   return cases;
 }
 
-// Integers exactly, floats to 5e-5 of their size; what is no number equals itself.
+// Compares integers exactly and floats with a relative tolerance of 5e-5; NaN equals NaN.
 inline void expect_near(const runtime::Tensor& have, const runtime::Tensor& want, const std::string& where) {
   ASSERT_EQ(have.dtype(), want.dtype()) << where;
   ASSERT_EQ(have.shape(), want.shape()) << where;

@@ -1,4 +1,4 @@
-// Every operator of the registry on cases whose results ONNX Runtime or NumPy computed (make_cases.py).
+// Tests of every operator of the registry on cases whose results ONNX Runtime or NumPy computed (make_cases.py).
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,16 +17,17 @@ namespace {
 
 using runtime::Tensor;
 
-// The call as a function of its inputs, whose result has the type that was stated.
-Expected<Module> parse_case(Context& context, const std::string& name, const OperatorCase& one) {
-  std::string params, type, call = one.call;
-  for (size_t i = 0; i < one.inputs.size(); ++i) {
+// The call as a function of its inputs, whose declared result type is the type of the stored results.
+Expected<Module> parse_case(Context& context, const std::string& name, const OperatorCase& test_case) {
+  std::string params, type, call = test_case.call;
+  for (size_t i = 0; i < test_case.inputs.size(); ++i) {
     params += fmt::format("{}%{}: {}", i ? ", " : "", static_cast<char>('a' + i),
-                          context.str(context.type_of(one.inputs[i])));
+                          context.str(context.type_of(test_case.inputs[i])));
   }
-  for (const Tensor& result : one.results) type += (type.empty() ? "" : ", ") + context.str(context.type_of(result));
-  if (one.results.size() > 1) type = "(" + type + ")";
-  // Sizes that depend on the data are known when it has run.
+  for (const Tensor& result : test_case.results)
+    type += (type.empty() ? "" : ", ") + context.str(context.type_of(result));
+  if (test_case.results.size() > 1) type = "(" + type + ")";
+  // Sizes that depend on the data are checked at run time.
   for (const char* op : {"compress", "non_max_suppression", "nonzero", "unique"}) {
     if (call.starts_with(op)) call = fmt::format("match_cast({}, {})", call, type);
   }
@@ -34,24 +35,24 @@ Expected<Module> parse_case(Context& context, const std::string& name, const Ope
                name);
 }
 
-void expect_results(Context& context, const std::string& name, const OperatorCase& one) {
-  auto module = parse_case(context, name, one);
+void expect_results(Context& context, const std::string& name, const OperatorCase& test_case) {
+  auto module = parse_case(context, name, test_case);
   ASSERT_TRUE(module) << module.error().str();
   ASSERT_TRUE(verify(context, *module)) << name << ": " << verify(context, *module).error().str();
-  auto results = interpret(context, *module, context.symbol("main"), one.inputs);
+  auto results = interpret(context, *module, context.symbol("main"), test_case.inputs);
   ASSERT_TRUE(results) << name << ": " << results.error().str();
-  ASSERT_EQ(results->size(), one.results.size()) << name;
+  ASSERT_EQ(results->size(), test_case.results.size()) << name;
   for (size_t i = 0; i < results->size(); ++i) {
-    expect_near((*results)[i], one.results[i], fmt::format("{}, result {}: {}", name, i, one.call));
+    expect_near((*results)[i], test_case.results[i], fmt::format("{}, result {}: {}", name, i, test_case.call));
   }
 }
 
 // visit(name of the case, apply, types of its arguments, its type) for each operator in the calls.
 template <class F>
 void for_each_apply(Context& context, F&& visit) {
-  for (const auto& [name, one] : operator_cases()) {
-    if (one.call.empty()) continue;
-    auto module = parse_case(context, name, one);
+  for (const auto& [name, test_case] : operator_cases()) {
+    if (test_case.call.empty()) continue;
+    auto module = parse_case(context, name, test_case);
     ASSERT_TRUE(module) << module.error().str();
     const Function& function = *module->function(context.symbol("main"));
     for (const Binding& binding : function.body.bindings) {
@@ -64,18 +65,18 @@ void for_each_apply(Context& context, F&& visit) {
   }
 }
 
-TEST(OperatorCases, GiveTheStoredResults) {
+TEST(OperatorCases, MatchTheStoredResults) {
   Context context;
-  for (const auto& [name, one] : operator_cases()) {
-    if (!one.call.empty()) expect_results(context, name, one);
+  for (const auto& [name, test_case] : operator_cases()) {
+    if (!test_case.call.empty()) expect_results(context, name, test_case);
   }
 }
 
-TEST(OperatorCases, GiveTheSameInF64) {
+TEST(OperatorCases, MatchTheStoredResultsInF64) {
   Context context;
   int count = 0;
-  for (auto [name, one] : operator_cases()) {
-    const Operator* op = context.find_operator(one.call.substr(0, one.call.find('(')));
+  for (auto [name, test_case] : operator_cases()) {
+    const Operator* op = context.find_operator(test_case.call.substr(0, test_case.call.find('(')));
     bool wider = false, takes = op && !op->inputs.empty();
     for (const Input& input : op ? op->inputs : std::vector<Input>()) {
       takes &= !input.dtypes.contains(DType::kF32) || input.dtypes.contains(DType::kF64);
@@ -87,16 +88,16 @@ TEST(OperatorCases, GiveTheSameInF64) {
       tensor = wide;
       wider = true;
     };
-    for (Tensor& input : one.inputs) widen(input);
-    if (!takes || !wider || one.call.find("dtype=") != std::string::npos || op->name == "one_hot") continue;
-    for (Tensor& result : one.results) widen(result);
-    expect_results(context, name, one);
+    for (Tensor& input : test_case.inputs) widen(input);
+    if (!takes || !wider || test_case.call.find("dtype=") != std::string::npos || op->is(ops::kOneHot)) continue;
+    for (Tensor& result : test_case.results) widen(result);
+    expect_results(context, name, test_case);
     ++count;
   }
   EXPECT_GT(count, 150);
 }
 
-TEST(OperatorCases, LeaveNoOperatorOut) {
+TEST(OperatorCases, CoverEveryOperator) {
   Context context;
   std::set<std::string> used;
   for_each_apply(context, [&](const auto&, const Apply& apply, const auto&, Type) { used.insert(apply.op->name); });
@@ -106,7 +107,7 @@ TEST(OperatorCases, LeaveNoOperatorOut) {
   EXPECT_GE(used.size(), 120u);
 }
 
-// A size that is a variable gives the type that the number gives, wherever the rule takes the variable.
+// Wherever the rule accepts a variable in place of a constant size, the result has the same type.
 TEST(OperatorCases, HaveTheSameTypesWithSymbolicSizes) {
   Context context;
   std::set<std::string> symbolic;
@@ -136,12 +137,12 @@ TEST(OperatorCases, HaveTheSameTypesWithSymbolicSizes) {
   for (const Operator* op : context.operators()) {
     if (!op->inputs.empty() && !symbolic.contains(op->name)) fixed += op->name + " ";
   }
-  // Keys are two words; so many dims has what a shape is broadcast to.
+  // The sizes of keys are fixed, and the rank of broadcast_dynamic's result depends on the size of its shape.
   EXPECT_EQ(fixed, "broadcast_dynamic random_bernoulli random_normal random_split random_uniform ");
 }
 
-// Whatever an attribute is: a kernel answers or refuses, and where the rule gives a type, the answer has it.
-TEST(OperatorCases, SurviveAnyAttribute) {
+// For any value of an attribute, a kernel returns a result or an error, and a result has the type of the rule.
+TEST(OperatorCases, HandleAnyAttribute) {
   Context context;
   const std::vector<runtime::Attr> values{int64_t{-2},
                                           int64_t{-1},

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes cases.npz: every operator on small inputs, with the results of ONNX Runtime or NumPy.
+"""Generates cases.npz: every operator on small inputs, with the results of ONNX Runtime or NumPy.
 
     python3 -m venv venv && venv/bin/pip install numpy==2.4.6 onnx==1.23.2 onnxruntime==1.31.1
     venv/bin/python tests/compiler/ir/operators/make_cases.py
 
 A case has a name and in the archive
-  NAME/tn     the call in the language's text, over %a, %b, ... (bytes); absent where only the importer is tested
+  NAME/tn     the call in the text form, over %a, %b, ... (bytes); absent where only the importer is tested
   NAME/onnx   an ONNX model of it (bytes); absent where ONNX has no such operator
   NAME/a ...  the inputs
   NAME/0 ...  the results
@@ -226,7 +226,7 @@ def normalize():
     case("LpNormalization", "lp_normalize(%a, axis=1)", [x], axis=1)
     case("LpNormalization", "lp_normalize(%a, p=1)", [x], name="lpnormalization_1", p=1)
     case("LRN", "local_response_norm(%a, size=3)", [x], size=3)
-    # Four channels: one before, two behind (ONNX Runtime takes odd sizes only).
+    # Four channels: one before, two after (ONNX Runtime supports odd sizes only).
     squares = np.stack([(x[:, max(c - 1, 0):c + 3] ** 2).sum(1) for c in range(4)], 1)
     direct("lrn_even", "local_response_norm(%a, size=4, alpha=0.5, beta=0.5, bias=2.0)", [x], x / np.sqrt(2 + F(0.125) * squares))
     case("MeanVarianceNormalization", None, [x])
@@ -454,9 +454,9 @@ def recurrent():
             arguments = [normal(steps, batch, inputs), normal(d, gates * hidden, inputs), normal(d, gates * hidden, hidden),
                          normal(d, 2 * gates * hidden)] + state
             letters = "abcdef"[: len(arguments)]
-            rest = f', direction="{direction}"'
+            suffix = f', direction="{direction}"'
             order = [0, 1, 2, 3, len(arguments)] + list(range(4, len(arguments)))
-            case(op, f"{op.lower()}({', '.join('%' + k for k in letters)}{rest})", arguments, [None], order=order,
+            case(op, f"{op.lower()}({', '.join('%' + k for k in letters)}{suffix})", arguments, [None], order=order,
                  outputs=3 if op == "LSTM" else 2, name=f"{op.lower()}_{direction}", direction=direction, hidden_size=hidden)
             if op == "GRU" and direction == "forward":
                 case(op, "gru(%a, %b, %c, %d, %e, reset_after=1)", arguments, [None], order=order, outputs=2, name="gru_reset_after",
@@ -520,7 +520,7 @@ def recurrent_variants():
         for direction in ("forward", "reverse", "bidirectional"):
             arguments = weights(op, 2 if direction == "bidirectional" else 1)
             names = ", ".join("%" + k for k in "abcdef"[: len(arguments)])
-            # The lengths are an input here, and a constant of the node below.
+            # The lengths are an input of this node, and a constant of the node below.
             call = f'{lower}_ragged({names}, cast(%{"abcdefg"[len(arguments)]}, dtype="i64"), direction="{direction}")'
             order = [0, 1, 2, 3, len(arguments)] + list(range(4, len(arguments)))
             case(op, call, arguments + [lengths], order=order, outputs=outputs, name=f"{lower}_ragged_{direction}",
@@ -531,7 +531,7 @@ def recurrent_variants():
         arguments = weights(op, 1)
         names, order = ", ".join("%" + k for k in "abcdef"[: len(arguments)]), [0, 1, 2, 3, len(arguments)] + list(range(4, len(arguments)))
         case(op, f"{lower}({names}, clip=0.4)", arguments, [None], order=order, outputs=outputs, name=f"{lower}_clip", hidden_size=hidden, clip=0.4)
-        # Functions in turns; two directions have different ones.
+        # The functions alternate between cases; the two directions have different functions.
         kinds = {"Relu": "relu", "Sigmoid": "sigmoid", "Tanh": "tanh", "Softsign": "softsign", "Softplus": "softplus", "LeakyRelu": "leaky_relu",
                  "HardSigmoid": "hard_sigmoid", "Elu": "elu", "ThresholdedRelu": "thresholded_relu", "ScaledTanh": "scaled_tanh", "Affine": "affine"}
         numbers = {"LeakyRelu": (0.3, None), "HardSigmoid": (0.25, 0.4), "Elu": (0.8, None), "ThresholdedRelu": (0.3, None), "ScaledTanh": (0.7, 1.2),
@@ -548,7 +548,7 @@ def recurrent_variants():
                     f'alpha={[x or 0.0 for x in alpha]}, beta={[x or 0.0 for x in beta]})')
             case(op, call, arguments, [None], order=order, outputs=outputs, name=f"{lower}_functions_{first}", direction=direction,
                  hidden_size=hidden, activations=functions, **{key: value for key, value in given.items() if value})
-        # ONNX's evaluator has the batch in front of one direction, ONNX Runtime of none.
+        # ONNX's evaluator supports a leading batch axis for a single direction, ONNX Runtime for none.
         x, w, r, b = (normal(batch, steps, inputs), *weights(op, 1)[1:4])
         case(op, None, [x, w, r, b], outputs=outputs, name=f"{lower}_batch_first", hidden_size=hidden, layout=1)
     case("RNN", None, weights("RNN", 1)[:4], outputs=2, name="rnn_usual_numbers", hidden_size=hidden, activations=["LeakyRelu"])

@@ -1,0 +1,155 @@
+#include "compiler/backends/llvm/emit_byte_dot.h"
+
+#include <llvm/IR/IntrinsicsAArch64.h>
+#include <llvm/IR/IntrinsicsX86.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace tenon::compiler::native {
+namespace {
+
+using llvm::Value;
+
+unsigned lanes_of(const Value* vector) {
+  return llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements();
+}
+
+// The first `count` of the indices.
+std::vector<int> iota(unsigned count) {
+  std::vector<int> indices;
+  for (unsigned i = 0; i < count; ++i) indices.push_back(static_cast<int>(i));
+  return indices;
+}
+
+// A dot product of one vector register, or of a half or a quarter of one: at least 4 lanes.
+class RegisterDot {
+ public:
+  RegisterDot(llvm::IRBuilderBase& b, unsigned lanes)
+      : b_(b),
+        lanes_(lanes),
+        bytes_(llvm::FixedVectorType::get(b.getInt8Ty(), 4 * lanes)),
+        halves_(llvm::FixedVectorType::get(b.getInt16Ty(), 2 * lanes)) {}
+
+  // vpdpbusd: u8 and i8.
+  Value* vnni(Value* sum, Value* x, Value* y) {
+    const auto id = lanes_ == 16  ? llvm::Intrinsic::x86_avx512_vpdpbusd_512
+                    : lanes_ == 8 ? llvm::Intrinsic::x86_avx512_vpdpbusd_256
+                                  : llvm::Intrinsic::x86_avx512_vpdpbusd_128;
+    return b_.CreateIntrinsic(id, llvm::ArrayRef<llvm::Type*>{}, {sum, x, y});
+  }
+
+  // vpmaddwd on the even and on the odd bytes, extended to 16 bits: the sum of two products of bytes fits into 32 bits,
+  // but not into 16.
+  Value* multiply_add_pairs(Value* sum, Value* x, Value* y, bool x_signed, bool y_signed) {
+    const auto half = [&](Value* value, bool sign, bool odd) -> Value* {
+      value = b_.CreateBitCast(value, halves_);
+      if (odd) return sign ? b_.CreateAShr(value, constant(halves_, 8)) : b_.CreateLShr(value, constant(halves_, 8));
+      if (!sign) return b_.CreateAnd(value, constant(halves_, 0xff));
+      return b_.CreateAShr(b_.CreateShl(value, constant(halves_, 8)), constant(halves_, 8));
+    };
+    const auto id = lanes_ == 16  ? llvm::Intrinsic::x86_avx512_pmaddw_d_512
+                    : lanes_ == 8 ? llvm::Intrinsic::x86_avx2_pmadd_wd
+                                  : llvm::Intrinsic::x86_sse2_pmadd_wd;
+    for (const bool odd : {false, true}) {
+      sum = b_.CreateAdd(
+          sum, b_.CreateIntrinsic(id, llvm::ArrayRef<llvm::Type*>{}, {half(x, x_signed, odd), half(y, y_signed, odd)}));
+    }
+    return sum;
+  }
+
+  // sdot and udot. For u8 and i8, x = (x - 128) + 128, and the sum of 128 * y is twice the sum of 64 * y.
+  Value* neon(Value* sum, Value* x, Value* y, bool x_signed, bool y_signed) {
+    const auto dot = [&](Value* to, Value* a, Value* b, bool sign) {
+      const auto id = sign ? llvm::Intrinsic::aarch64_neon_sdot : llvm::Intrinsic::aarch64_neon_udot;
+      return b_.CreateIntrinsic(id, {to->getType(), bytes_}, {to, as_bytes(a), as_bytes(b)});
+    };
+    if (x_signed == y_signed) return dot(sum, x, y, x_signed);
+    Value* shifted = b_.CreateXor(as_bytes(x), constant(bytes_, 0x80));
+    Value* zero = llvm::Constant::getNullValue(sum->getType());
+    Value* half = dot(zero, y, constant(bytes_, 64), true);
+    return b_.CreateAdd(dot(sum, shifted, y, true), b_.CreateShl(half, constant(sum->getType(), 1)));
+  }
+
+  // In 32 bits, for all other processors.
+  Value* generic(Value* sum, Value* x, Value* y, bool x_signed, bool y_signed) {
+    auto* wide = llvm::FixedVectorType::get(b_.getInt32Ty(), 4 * lanes_);
+    Value* products =
+        b_.CreateMul(b_.CreateIntCast(as_bytes(x), wide, x_signed), b_.CreateIntCast(as_bytes(y), wide, y_signed));
+    for (int k = 0; k < 4; ++k) {
+      std::vector<int> from;
+      for (unsigned lane = 0; lane < lanes_; ++lane) from.push_back(static_cast<int>(4 * lane) + k);
+      sum = b_.CreateAdd(sum, b_.CreateShuffleVector(products, from));
+    }
+    return sum;
+  }
+
+ private:
+  static llvm::Constant* constant(llvm::Type* type, uint64_t value) { return llvm::ConstantInt::get(type, value); }
+  Value* as_bytes(Value* value) { return b_.CreateBitCast(value, bytes_); }
+
+  llvm::IRBuilderBase& b_;
+  unsigned lanes_;
+  llvm::Type *bytes_, *halves_;
+};
+
+Value* register_dot(llvm::IRBuilderBase& b, const Level& level, Value* sum, Value* x, Value* y, bool x_signed,
+                    bool y_signed) {
+  RegisterDot dot(b, lanes_of(sum));
+  if (x_signed && !y_signed) std::swap(x, y), std::swap(x_signed, y_signed);
+  if (level.family == Family::kX86 && level.dot && !x_signed && y_signed) return dot.vnni(sum, x, y);
+  if (level.family == Family::kX86) return dot.multiply_add_pairs(sum, x, y, x_signed, y_signed);
+  if (level.family == Family::kArm && level.dot) return dot.neon(sum, x, y, x_signed, y_signed);
+  return dot.generic(sum, x, y, x_signed, y_signed);
+}
+
+// Concatenates registers of non-increasing length to a vector of `lanes`; lanes of the last one may be unused.
+Value* concatenated(llvm::IRBuilderBase& b, const std::vector<Value*>& registers, unsigned lanes) {
+  Value* result = nullptr;
+  unsigned done = 0;
+  for (Value* next : registers) {
+    const unsigned width = lanes_of(next), count = std::min(width, lanes - done);
+    if (!result) {
+      result = next;
+    } else {
+      const unsigned length = lanes_of(result);
+      std::vector<int> padded(length, -1), joined = iota(done);
+      for (unsigned i = 0; i < std::min(width, length); ++i) padded[i] = static_cast<int>(i);
+      if (width != length) next = b.CreateShuffleVector(next, padded);
+      for (unsigned i = 0; i < count; ++i) joined.push_back(static_cast<int>(length + i));
+      result = b.CreateShuffleVector(result, next, joined);
+    }
+    done += count;
+  }
+  return lanes_of(result) == lanes ? result : b.CreateShuffleVector(result, iota(lanes));
+}
+
+}  // namespace
+
+// The vectors are cut into registers.
+Value* emit_byte_dot(llvm::IRBuilderBase& b, const Level& level, Value* sum, Value* x, Value* y, bool x_signed,
+                     bool y_signed) {
+  const bool is_vector = sum->getType()->isVectorTy();
+  const unsigned lanes = is_vector ? lanes_of(sum) : 1;
+  const auto longest = static_cast<unsigned>(level.vector_bytes / 4);
+  std::vector<Value*> registers;
+  for (unsigned begin = 0, count = 0; begin < lanes; begin += count) {
+    const unsigned remaining = lanes - begin;
+    unsigned width = longest;  // of this register, whose last lanes may be unused
+    while (width > 4 && width > remaining) width /= 2;
+    count = std::min(width, remaining);
+    const auto part = [&](Value* value) -> Value* {
+      if (!value->getType()->isVectorTy()) return b.CreateVectorSplat(width, value);
+      if (count == lanes && width == lanes) return value;
+      std::vector<int> from(width, -1);
+      for (unsigned i = 0; i < count; ++i) from[i] = static_cast<int>(begin + i);
+      return b.CreateShuffleVector(value, from);
+    };
+    registers.push_back(register_dot(b, level, part(sum), part(x), part(y), x_signed, y_signed));
+  }
+  if (!is_vector) return b.CreateExtractElement(registers.front(), uint64_t{0});
+  return concatenated(b, registers, lanes);
+}
+
+}  // namespace tenon::compiler::native

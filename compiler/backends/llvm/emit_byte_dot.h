@@ -1,0 +1,15 @@
+// Dot products of bytes, by the processor's instructions or by their replacement.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+
+#include "compiler/backends/llvm/target.h"
+
+namespace tenon::compiler::native {
+
+// sum + the dot product of the four bytes in each i32 of x and y. Values are scalars or vectors; x or y may be a scalar
+// that is equal in all lanes.
+llvm::Value* emit_byte_dot(llvm::IRBuilderBase& b, const Level& level, llvm::Value* sum, llvm::Value* x, llvm::Value* y,
+                           bool x_signed, bool y_signed);
+
+}  // namespace tenon::compiler::native

@@ -1,0 +1,47 @@
+// Instructions: dot products of bytes become the processor's instructions; of all others the declaration is executed.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "compiler/backends/llvm/emit_control.h"
+#include "compiler/backends/llvm/emit_frame.h"
+#include "compiler/backends/llvm/emit_index.h"
+#include "compiler/backends/llvm/emit_memory.h"
+
+namespace tenon::compiler::native {
+
+class IntrinsicEmitter : EmitterPart {
+ public:
+  using BodyEmitter = std::function<void(const loop::Body&)>;
+
+  IntrinsicEmitter(FrameEmitter& frames, IndexEmitter& indices, ControlEmitter& control, MemoryEmitter& memory,
+                   BodyEmitter body)
+      : EmitterPart(frames), indices_(indices), control_(control), memory_(memory), body_(std::move(body)) {}
+
+  void emit(const loop::Intrinsic& call);
+
+ private:
+  // The copy of a block on which a declaration operates.
+  struct Block {
+    const loop::Operand* operand;
+    BufferId id;  // in the declaration
+    Value* memory;
+  };
+
+  bool is_contiguous(const loop::Operand& operand);
+  bool emit_dot(const loop::Intrinsic& call, const loop::Function& declared);
+  void for_each_element(const loop::Operand& operand,
+                        const std::function<void(const Dims& indices, Dim offset)>& visit);
+  void copy_in(Block& block);
+  void copy_out(const Block& block);
+  void execute(const loop::Function& declared, std::span<const Block> blocks);
+
+  IndexEmitter& indices_;
+  ControlEmitter& control_;
+  MemoryEmitter& memory_;
+  BodyEmitter body_;
+};
+
+}  // namespace tenon::compiler::native

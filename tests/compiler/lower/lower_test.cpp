@@ -1,0 +1,183 @@
+// Lowering: the instructions, constants, ports and facts of executables, and the messages of modules that have none.
+#include "compiler/lower/lower.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/text.h"
+#include "compiler/passes/passes.h"
+#include "runtime/vm/session.h"
+
+namespace tenon::compiler {
+namespace {
+
+using runtime::CallKernel;
+using runtime::CallNative;
+using runtime::Kill;
+using runtime::LoadConstant;
+using runtime::Operation;
+using runtime::Registers;
+using runtime::Return;
+using runtime::Tensor;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class LowerTest : public testing::Test {
+ protected:
+  Expected<runtime::Executable> lower(const std::string& text, bool native = false, bool fused = false) {
+    auto module = parse(context_, "#[version = \"1\"]\n" + text);
+    EXPECT_TRUE(module) << module.error().str();
+    if (fused) module = run_passes(context_, std::move(*module), kernel_passes());
+    EXPECT_TRUE(module) << module.error().str();
+    module_ = std::move(*module);
+    return compiler::lower(
+        context_, module_, context_.symbol("main"), {},
+        {.name = "test", .facts = {{"model", "m"}}, .cpu = {.native = native}, .placements = &placements_});
+  }
+  std::vector<Operation> code(const std::string& text) {
+    const auto executable = lower(text);
+    EXPECT_TRUE(executable) << executable.error().str();
+    std::vector<Operation> operations;
+    if (!executable) return operations;
+    EXPECT_TRUE(verify(*executable, "test")) << verify(*executable, "test").error().str();
+    for (const runtime::Instruction& i : executable->main().code) operations.push_back(i.operation);
+    return operations;
+  }
+  std::string error_of(const std::string& text, bool native = false) {
+    const auto executable = lower(text, native);
+    return executable ? "lowered" : executable.error().str();
+  }
+
+  Context context_;
+  Module module_;
+  std::vector<CpuPlacement> placements_;
+};
+
+TEST_F(LowerTest, OperatorsWithoutNativeCodeCallReferenceKernels) {
+  const Operation tanh = CallKernel{"tanh", {}, {0}, {1}}, add = CallKernel{"add", {}, {1, 0}, {2}};
+  EXPECT_EQ(code("def @main(%x: Tensor[(4,), f32]) { tanh(%x) + %x }"),
+            (std::vector<Operation>{tanh, add, Kill{{0, 1}}, Return{{2}}}));
+  ASSERT_EQ(placements_.size(), 2u);
+  EXPECT_EQ(placements_[0].op, "tanh");
+  EXPECT_EQ(placements_[0].kernel, "");
+  EXPECT_EQ(placements_[0].reason, "native kernels are off");
+}
+
+TEST_F(LowerTest, EqualConstantsAreStoredOnce) {
+  const auto executable = lower("def @main(%x: Tensor[(), f32]) { ((%x + 2.0f32) * 2.0f32) - 3.0f32 }");
+  ASSERT_TRUE(executable) << executable.error().str();
+  EXPECT_EQ(executable->constants.size(), 2u);
+  size_t loads = 0;
+  for (const runtime::Instruction& i : executable->main().code)
+    loads += std::holds_alternative<LoadConstant>(i.operation);
+  EXPECT_EQ(loads, 3u) << "each use loads its constant";
+}
+
+TEST_F(LowerTest, TuplesDissolveIntoRegisters) {
+  const Operation tanh = CallKernel{"tanh", {}, {0}, {1}}, relu = CallKernel{"relu", {}, {0}, {2}};
+  EXPECT_EQ(code(R"(def @main(%x: Tensor[(4,), f32]) {
+    let %a = tanh(%x);
+    let %b = relu(%x);
+    let %t = (%a, (%b, %x));
+    let %u = %t.1;
+    (%u.0, %t.0)
+  })"),
+            (std::vector<Operation>{tanh, relu, Kill{{0}}, Return{{2, 1}}}));
+}
+
+TEST_F(LowerTest, PortsHaveTheNamesOfTheModel) {
+  const auto executable = lower(R"(def @main(%image: Tensor[(4,), f32], %mask: Tensor[(4,), bool]) {
+    let %logits = tanh(%image);
+    (%logits, %mask, relu(%image))
+  })");
+  ASSERT_TRUE(executable) << executable.error().str();
+  const auto& main = executable->main();
+  ASSERT_EQ(main.params.size(), 2u);
+  EXPECT_EQ(to_string(main.params[0]), "image: f32 (4,)");
+  EXPECT_EQ(to_string(main.params[1]), "mask: bool (4,)");
+  ASSERT_EQ(main.results.size(), 3u);
+  EXPECT_EQ(main.results[0].name, "logits");
+  EXPECT_EQ(main.results[1].name, "mask");
+}
+
+TEST_F(LowerTest, ModulesWithoutAnExecutableHaveAMessage) {
+  EXPECT_THAT(
+      error_of("def @main[n](%x: Tensor[(n, 4), f32]) { tanh(%x) }"),
+      HasSubstr("parameter x: error: the shape (n, 4) is not static\n  help: bind its variables, as --shapes n=1"));
+  EXPECT_THAT(error_of(R"(def @main(%c: Tensor[(), bool], %x: Tensor[(4,), f32]) {
+    if (%c) { tanh(%x) } else { %x }
+  })"),
+              HasSubstr("@main has control flow, closures, recursion or references, which are not compiled yet"));
+  constexpr const char* kLoops = R"(loop @twice(%x: Tensor[(4,), f32]) -> (%y: Tensor[(4,), f32]) {
+    for i in (4) { stage s(i in (4) at (i)) { %y[i] = %x[i] + %x[i]; } }
+  }
+  def @main(%x: Tensor[(4,), f32]) { @twice(%x) })";
+  EXPECT_THAT(error_of(kLoops), HasSubstr("@twice is a loop function, and native kernels are off"));
+  EXPECT_EQ(error_of(kLoops, true), "lowered");
+}
+
+TEST_F(LowerTest, EqualNativeKernelsAreCompiledOnce) {
+  const auto executable = lower("def @main(%x: Tensor[(64,), f32]) { tanh(exp(tanh(%x))) }", true);
+  ASSERT_TRUE(executable) << executable.error().str();
+  ASSERT_EQ(executable->natives.size(), 1u);
+  EXPECT_EQ(executable->natives[0].kernels.size(), 2u) << "tanh, exp";
+  std::vector<uint32_t> kernels;
+  for (const runtime::Instruction& i : executable->main().code) {
+    if (const auto* call = std::get_if<CallNative>(&i.operation)) kernels.push_back(call->kernel);
+  }
+  EXPECT_EQ(kernels, (std::vector<uint32_t>{0, 1, 0}));
+  for (const CpuPlacement& placement : placements_) EXPECT_EQ(placement.kernel, placement.op);
+}
+
+// The fact is the plan that runs: the arena is the session's, and the results outside are its allocations.
+TEST_F(LowerTest, TheMemoryFactIsTheExecutedPlan) {
+  const auto executable = lower("def @main(%x: Tensor[(64,), f32]) { tanh(exp(tanh(exp(%x)))) }", true);
+  ASSERT_TRUE(executable) << executable.error().str();
+  EXPECT_EQ(executable->facts,
+            (std::vector<std::pair<std::string, std::string>>{
+                {"model", "m"},
+                {"memory",
+                 "3 results in an arena of 512 bytes (512 live at once, 768 without reuse); 1 outside, 256 bytes"}}));
+  EXPECT_EQ(executable->main().arena_bytes, 512u);
+  auto session = runtime::Session::create(*executable, {});
+  ASSERT_TRUE(session) << session.error().str();
+  ASSERT_TRUE(session->run(std::vector{Tensor(runtime::DType::kF32, {64})}));
+  EXPECT_EQ(session->profile().memory.arena_bytes, 512u);
+  EXPECT_EQ(session->profile().memory.allocations, 1u);
+}
+
+TEST_F(LowerTest, AnExecutableComputesWhatTheModuleMeans) {
+  constexpr const char* kText = R"(def @main(%x: Tensor[(8, 3), f32]) {
+    let %a = tanh(%x);
+    let %b = reshape(%a, shape=[3, 8]);
+    let %c = relu(%b) + exp(%b);
+    (%c, transpose(%a, axes=[1, 0]))
+  })";
+  Tensor x(runtime::DType::kF32, {8, 3});
+  for (size_t i = 0; i < 24; ++i) x.data<float>()[i] = static_cast<float>(i) / 8 - 1;
+  for (const bool native : {false, true}) {
+    for (const bool fused : {false, true}) {
+      const auto executable = lower(kText, native, fused);
+      ASSERT_TRUE(executable) << executable.error().str();
+      const auto expected = interpret(context_, module_, context_.symbol("main"), std::vector{x});
+      ASSERT_TRUE(expected) << expected.error().str();
+      auto session = runtime::Session::create(*executable, {});
+      ASSERT_TRUE(session) << session.error().str();
+      const auto found = session->run(std::vector{x});
+      ASSERT_TRUE(found) << found.error().str();
+      ASSERT_EQ(found->size(), 2u);
+      for (size_t i = 0; i < 2; ++i) {
+        const Tensor& wanted = (*expected)[i];
+        ASSERT_EQ((*found)[i].shape(), wanted.shape());
+        for (size_t k = 0; k < 24; ++k) {
+          EXPECT_NEAR((*found)[i].data<float>()[k], wanted.data<float>()[k], 1e-5)
+              << "result " << i << ", element " << k;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tenon::compiler

@@ -1,0 +1,195 @@
+// Memory of lowered code: kills after last uses, and arena slots that the loader accepts.
+#include "compiler/lower/memory.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <tuple>
+
+#include "runtime/executable/verify_arena.h"
+#include "support/random.h"
+#include "tests/rounds.h"
+#include "tests/seed.h"
+
+namespace tenon::compiler {
+namespace {
+
+using runtime::ArenaSlot;
+using runtime::CallKernel;
+using runtime::CallNative;
+using runtime::CallProgram;
+using runtime::Kill;
+using runtime::LoadConstant;
+using runtime::Operation;
+using runtime::Register;
+using runtime::Registers;
+using runtime::Return;
+
+runtime::Function function(uint32_t registers, std::vector<Operation> operations) {
+  runtime::Function f{.name = "f", .registers = registers};
+  for (Operation& operation : operations) f.code.push_back({std::move(operation), "layer"});
+  return f;
+}
+CallNative native(Registers args, Registers results) { return {0, 0, std::move(args), std::move(results)}; }
+
+std::vector<Operation> operations(const runtime::Function& f) {
+  std::vector<Operation> found;
+  for (const runtime::Instruction& instruction : f.code) found.push_back(instruction.operation);
+  return found;
+}
+const CallNative& call(const runtime::Function& f, size_t i) { return std::get<CallNative>(f.code[i].operation); }
+
+TEST(InsertKills, FollowTheLastUse) {
+  runtime::Function f = function(5, {LoadConstant{1, 0}, native({0, 1}, {2}), native({2, 1}, {3, 4}), Return{{3}}});
+  insert_kills(f);
+  EXPECT_EQ(operations(f), (std::vector<Operation>{LoadConstant{1, 0}, native({0, 1}, {2}), Kill{{0}},
+                                                   native({2, 1}, {3, 4}), Kill{{1, 2, 4}}, Return{{3}}}))
+      << "register 4 is never read, register 3 is returned";
+  EXPECT_EQ(f.code[1].layer, "layer");
+  EXPECT_EQ(f.code[2].layer, "");
+}
+
+TEST(InsertKills, AParameterThatNothingReadsIsEmptiedAtOnce) {
+  runtime::Function f = function(3, {native({0}, {2}), Return{{2}}});
+  insert_kills(f);
+  EXPECT_EQ(operations(f), (std::vector<Operation>{native({0}, {2}), Kill{{0, 1}}, Return{{2}}}));
+}
+
+TEST(PlaceResults, AChainReusesTwoSlots) {
+  runtime::Function f = function(
+      6, {native({0}, {1}), native({1}, {2}), native({2}, {3}), native({3}, {4}), native({4}, {5}), Return{{5}}});
+  insert_kills(f);
+  const FrameMemory memory = place_results(f, {{1, 100}, {2, 100}, {3, 100}, {4, 100}, {5, 100}});
+  EXPECT_EQ(f.arena_bytes, 256u);
+  const std::vector<uint64_t> offsets = {0, 128, 0, 128};
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(call(f, 2 * i).slots, (std::vector<ArenaSlot>{{offsets[i], 128}})) << "call " << i;
+  }
+  EXPECT_TRUE(call(f, 8).slots.empty()) << "a result that escapes";
+  EXPECT_EQ(runtime::check_arena(f), "");
+  EXPECT_EQ(str(memory),
+            "4 results in an arena of 256 bytes (256 live at once, 512 without reuse); 1 outside, 100 bytes");
+}
+
+TEST(PlaceResults, AViewExtendsTheLiveRange) {
+  const auto offset = [](Operation between) {
+    runtime::Function f =
+        function(5, {native({0}, {1}), std::move(between), native({0}, {3}), native({2, 3}, {4}), Return{{4}}});
+    insert_kills(f);
+    place_results(f, {{1, 64}, {2, 64}, {3, 64}, {4, 64}});
+    EXPECT_EQ(runtime::check_arena(f), "");
+    for (const runtime::Instruction& instruction : f.code) {
+      const auto* native_call = std::get_if<CallNative>(&instruction.operation);
+      if (native_call && native_call->results == Registers{3}) return native_call->slots[0].offset;
+    }
+    return UINT64_MAX;
+  };
+  EXPECT_EQ(offset(CallKernel{"reshape", {}, {1}, {2}}), 64u) << "a kernel may return its argument";
+  EXPECT_EQ(offset(CallProgram{0, {1}, {2}}), 0u) << "a program makes a tensor of its own";
+}
+
+TEST(PlaceResults, EmptyAndUnknownSizesStayOutside) {
+  runtime::Function f =
+      function(6, {native({0}, {1, 2, 3}), native({1, 2, 3}, {4}), CallKernel{"k", {}, {4}, {5}}, Return{{0}}});
+  insert_kills(f);
+  const FrameMemory memory = place_results(f, {{1, 0}, {3, 10}, {4, 64}, {5, 7}});
+  EXPECT_EQ(call(f, 0).slots, (std::vector<ArenaSlot>{{}, {}, {0, 64}}));
+  EXPECT_EQ(memory.placed, 2u);
+  EXPECT_EQ(memory.arena, 128);
+  EXPECT_EQ(memory.outside, 3u);
+  EXPECT_EQ(memory.outside_bytes, 7);
+}
+
+TEST(PlaceResults, WithoutNativeCallsThereIsNoArena) {
+  runtime::Function f = function(2, {CallKernel{"k", {}, {0}, {1}}, Return{{1}}});
+  insert_kills(f);
+  EXPECT_EQ(str(place_results(f, {{1, 12}})),
+            "0 results in an arena of 0 bytes (0 live at once, 0 without reuse); 1 outside, 12 bytes");
+  EXPECT_EQ(f.arena_bytes, 0u);
+  EXPECT_EQ(runtime::check_arena(f), "");
+}
+
+// Executes the code on names of results instead of tensors: a native call overwrites all results whose memory it takes,
+// and no read may find an overwritten one. Each reference kernel returns its first argument.
+std::string run_on_names(const runtime::Function& f) {
+  std::vector<int> held(f.registers, -1);  // by register: the result, or -1
+  std::set<int> overwritten;
+  std::vector<std::tuple<uint64_t, uint64_t, int>> memory;  // offset, end and result
+  int next = 0;
+  const auto read = [&](const Registers& registers) {
+    for (const Register r : registers) {
+      if (overwritten.contains(held[r])) return false;
+    }
+    return true;
+  };
+  for (size_t i = 0; i < f.code.size(); ++i) {
+    const Operation& operation = f.code[i].operation;
+    const std::string where = "instruction " + std::to_string(i);
+    if (const auto* native_call = std::get_if<CallNative>(&operation)) {
+      if (!read(native_call->args)) return where + " reads an overwritten result";
+      for (size_t k = 0; k < native_call->results.size(); ++k) {
+        const int result = next++;
+        const ArenaSlot slot = native_call->slots.empty() ? ArenaSlot() : native_call->slots[k];
+        if (slot.offset + slot.bytes > f.arena_bytes) return where + " writes outside of the arena";
+        for (const auto& [offset, end, other] : memory) {
+          if (offset < slot.offset + slot.bytes && slot.offset < end) overwritten.insert(other);
+        }
+        if (slot.bytes != 0) memory.emplace_back(slot.offset, slot.offset + slot.bytes, result);
+        held[native_call->results[k]] = result;
+      }
+      if (!read(native_call->results)) return where + " has results that overlap";
+    } else if (const auto* kernel = std::get_if<CallKernel>(&operation)) {
+      if (!read(kernel->args)) return where + " reads an overwritten result";
+      for (const Register r : kernel->results) held[r] = held[kernel->args[0]];
+    } else if (const auto* kill = std::get_if<Kill>(&operation)) {
+      for (const Register r : kill->registers) held[r] = -1;
+    } else if (const auto* values = std::get_if<Return>(&operation)) {
+      if (!read(values->values)) return where + " returns an overwritten result";
+      for (const Register r : values->values) {
+        for (const auto& [offset, end, result] : memory) {
+          if (result == held[r]) return where + " returns a result in the arena";
+        }
+      }
+    }
+  }
+  return "";
+}
+
+TEST(PlaceResults, RandomCodeNeverReadsAnOverwrittenResult) {
+  Random random(test_seed(23));
+  int64_t placed = 0, arena = 0, total = 0;
+  for (int64_t round = 0; round < rounds(500); ++round) {
+    runtime::Function f{.name = "f"};
+    std::map<Register, int64_t> bytes;
+    Register next = 2;  // two parameters
+    const auto any = [&] {
+      const auto last = static_cast<int64_t>(next) - 1;
+      return static_cast<Register>(random.between(std::max<int64_t>(0, last - 6), last));
+    };
+    for (int64_t i = random.between(1, 30); i > 0; --i) {
+      const Registers args{any(), any()};
+      const bool view = random.chance(25);
+      Registers results;
+      for (int64_t k = view ? 1 : random.between(1, 2); k > 0; --k) {
+        results.push_back(next);
+        if (random.chance(90)) bytes[next] = random.between(0, 1000);
+        ++next;
+      }
+      if (view) f.code.push_back({CallKernel{"view", {}, args, results}, ""});
+      else f.code.push_back({native(args, results), ""});
+    }
+    f.code.push_back({Return{{any(), any()}}, ""});
+    f.registers = next;
+    insert_kills(f);
+    const FrameMemory memory = place_results(f, bytes);
+    ASSERT_EQ(runtime::check_arena(f), "") << "round " << round;
+    ASSERT_EQ(run_on_names(f), "") << "round " << round;
+    ASSERT_EQ(static_cast<uint64_t>(memory.arena), f.arena_bytes);
+    placed += static_cast<int64_t>(memory.placed), arena += memory.arena, total += memory.total;
+  }
+  EXPECT_GT(placed, rounds(500));
+  EXPECT_LT(arena, total / 2) << "memory is reused";
+}
+
+}  // namespace
+}  // namespace tenon::compiler

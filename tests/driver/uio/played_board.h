@@ -1,0 +1,69 @@
+// A Zynq board for tests: a child process that emulates the board, in a directory that this object creates and removes.
+#pragma once
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "driver/uio/player.h"
+
+namespace tenon::driver {
+
+// A temporary directory that exists as long as the object.
+class Scratch {
+ public:
+  Scratch() {
+    std::string name = (std::filesystem::temp_directory_path() / "tenon-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) std::abort();
+    path_ = name;
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+class PlayedBoard {
+ public:
+  explicit PlayedBoard(uio::PlayerOptions options) {
+    options.root = scratch_.path();
+    auto player = uio::Player::create(std::move(options));
+    if (!player) {
+      fmt::print(stderr, "{}\n", player.error().str());
+      std::abort();
+    }
+    process_ = fork();
+    if (process_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      (void)(*player)->run();
+      _exit(1);
+    }
+  }
+  ~PlayedBoard() { kill(); }
+  void kill() {
+    if (process_ < 0) return;
+    ::kill(process_, SIGKILL);
+    waitpid(process_, nullptr, 0);
+    process_ = -1;
+  }
+  const std::filesystem::path& root() const { return scratch_.path(); }
+  std::string uri() const { return fmt::format("uio:?root={}", root().string()); }
+
+ private:
+  Scratch scratch_;
+  pid_t process_ = -1;
+};
+
+}  // namespace tenon::driver

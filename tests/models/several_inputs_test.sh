@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# A model of two inputs and two outputs, over samples, from an executable, and in the interpreter: equal results.
+# Arguments: tenon, tenon-run.
+set -euo pipefail
+# shellcheck source=tests/expect.sh
+source tests/expect.sh
+tenon=$1 tenon_run=$2
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+arrays=tests/runtime/data/mixed.npz  # x: f32 (2, 3), all ones; labels: u8 (2,), 3 and 1
+model=$scratch/two.tn
+cat >"$model" <<'END'
+#[version = "1"]
+def @main(%x: Tensor[(1, 3), f32], %labels: Tensor[(), u8]) -> (Tensor[(1, 3), f32], Tensor[(), u8]) {
+  let %sum = %x + %x;
+  let %square = %labels * %labels;
+  (%sum, %square)
+}
+END
+{
+  printf '\223NUMPY\1\0v\0%-117s\n' "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 3), }"
+  printf '\0\0\200?%.0s' 1 2 3
+} >"$scratch/ones.npy"
+
+# Over samples: an argument for each input, in order, by name, or an archive whose members have the inputs' names.
+run=("$tenon" run "$model" --cpu --quiet)
+"${run[@]}" --data "labels=$arrays:labels" --data "x=$arrays:x" --output "$scratch/named" >/dev/null
+"${run[@]}" --data "$arrays:x" --data "$arrays:labels" --output "$scratch/ordered" >/dev/null
+"${run[@]}" --data "$arrays" --output "$scratch/archive" >/dev/null
+[ "$(cd "$scratch/named" && echo *)" = "square_0.npy square_1.npy sum_0.npy sum_1.npy" ]
+diff -r "$scratch/named" "$scratch/ordered"
+diff -r "$scratch/named" "$scratch/archive"
+expect 0 '"samples": 2' "${run[@]}" --data "$arrays" --json
+# One sample of an input is the same in each run.
+"${run[@]}" --data "$arrays:x" --data labels=3 --output "$scratch/literal" >/dev/null
+cmp "$scratch/literal/square_0.npy" "$scratch/literal/square_1.npy"
+cmp "$scratch/literal/square_0.npy" "$scratch/named/square_0.npy"
+
+# The executable by both programs.
+"$tenon" compile "$model" --cpu -o "$scratch/two.tnx" >/dev/null
+"$tenon" run "$scratch/two.tnx" --cpu --quiet --data "$arrays" --output "$scratch/executable" >/dev/null
+diff -r "$scratch/named" "$scratch/executable"
+"$tenon_run" "$scratch/two.tnx" --input "x=$scratch/ones.npy" --input labels=3 --output "$scratch/run" >/dev/null
+cmp "$scratch/run/sum.npy" "$scratch/named/sum_0.npy"
+cmp "$scratch/run/square.npy" "$scratch/named/square_0.npy"
+expect 0 "square: u8 ()" "$tenon_run" "$scratch/two.tnx" --input "$scratch/ones.npy" --input 3
+
+# The interpreter.
+expect 0 "9u8" "$tenon" run "$model" --input "x=$scratch/ones.npy" --input labels=3
+"$tenon" run "$model" --input "$scratch/ones.npy" --input 3 --output "$scratch/expected.npz"
+expect 0 "as expected: 2 results" "$tenon" run "$model" --input "$scratch/ones.npy" --input 3 --expect "$scratch/expected.npz"
+
+# What is wrong is named.
+expect 2 "input 'labels' is missing, the model takes u8 ()" "${run[@]}" --data "$arrays:x"
+expect 2 "input 'x' is given twice" "${run[@]}" --data "$arrays" --data "x=$arrays:x"
+expect 2 "no input is named 'y'" "${run[@]}" --data "$arrays:x" --data "y=$arrays:labels"
+expect 2 "there are more arguments than inputs" "${run[@]}" --data "$arrays:x" --data "$arrays:labels" --data "$arrays:x"
+expect 2 "the data of 'labels' is 2 samples, that of another input 0" "${run[@]}" --data "$arrays:none" --data "$arrays:labels"
+expect 1 "input 'labels' is missing" "$tenon_run" "$scratch/two.tnx" --input "$scratch/ones.npy"
+expect 2 "--data is required" "$tenon" run "$scratch/two.tnx" --cpu

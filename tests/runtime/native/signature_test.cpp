@@ -1,0 +1,91 @@
+#include "runtime/native/signature.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "tests/runtime/native/sample.h"
+
+namespace tenon::runtime {
+namespace {
+
+using Op = SizeStep::Op;
+
+// f(x: (2*n + 1, m), lengths: (n,), r: (b: n, lengths(b), m)) -> (m // n,), (b: n, lengths(b))
+Signature sample_signature() {
+  const Size n{{Op::kDim, 0}}, m{{Op::kDim, 1}};
+  const Size odd{{Op::kConstant, 2}, {Op::kDim, 0}, {Op::kMultiply}, {Op::kConstant, 1}, {Op::kAdd}};
+  const Size lengths{{Op::kIndex, 0}, {Op::kElement, 1}};
+  return {
+      {{"n", 0, 0, 2, {{Op::kConstant, 1}}}, {"m", 0, 1, 1, {{Op::kConstant, 0}}}},
+      {{"x", DType::kF32, {odd, m}}, {"lengths", DType::kI32, {n}}, {"r", DType::kI8, {n, lengths, m}}},
+      {{"y", DType::kF64, {{{Op::kDim, 1}, {Op::kDim, 0}, {Op::kFloorDivide}}}}, {"rows", DType::kI16, {n, lengths}}}};
+}
+
+TEST(Signature, BindsDimsAndMakesResults) {
+  const Signature signature = sample_signature();
+  ASSERT_TRUE(verify(signature, "f")) << verify(signature, "f").error().str();
+  std::vector<Tensor> params{Tensor(DType::kF32, {5, 7}), Tensor::of<int32_t>({2}, std::vector<int32_t>{3, 1}),
+                             Tensor(DType::kI8, {4, 7})};
+  const auto dims = bind_dims(signature, params);
+  ASSERT_TRUE(dims) << dims.error().str();
+  EXPECT_EQ(*dims, (std::vector<int64_t>{2, 7}));
+  const auto results = make_results(signature, *dims, params);
+  ASSERT_TRUE(results) << results.error().str();
+  EXPECT_EQ((*results)[0].shape(), (Shape{3}));
+  EXPECT_EQ((*results)[1].shape(), (Shape{4}));
+  auto message = [&](std::vector<Tensor> wrong) { return bind_dims(signature, wrong).error().str(); };
+  EXPECT_HAS(message({params[0]}), "takes 3 parameters, 1 are given");
+  EXPECT_HAS(message({params[0], params[1], Tensor()}), "'r' is missing");
+  EXPECT_HAS(message({params[1], params[1], params[2]}), "'x' is f32, not i32");
+  EXPECT_HAS(message({Tensor(DType::kF32, {5}), params[1], params[2]}), "'x' has 2 axes in its tensor, not 1");
+  EXPECT_HAS(message({Tensor(DType::kF32, {4, 7}), params[1], params[2]}),
+             "axis 0 of 'x' has 4 elements, which is the size for no 'n'");
+  EXPECT_HAS(message({params[0], params[1], Tensor(DType::kI8, {5, 7})}), "'r' is a (4, 7), not a (5, 7)");
+  params[1].data<int32_t>()[0] = -3;
+  EXPECT_HAS(message(params), "axis 1 of 'r' would have -3 elements");
+}
+
+TEST(Signature, VerifyFindsMalformedSignatures) {
+  const std::vector<std::pair<std::string, std::function<void(Signature&)>>> cases = {
+      {"dim 'n' is the size of a parameter that does not exist", [](Signature& s) { s.dims[0].param = 3; }},
+      {"dim 'n' is the size of axis 2 of 'x'", [](Signature& s) { s.dims[0].axis = 2; }},
+      {"dim 'n' is the size of axis 0 of 'r'", [](Signature& s) { s.dims[0].param = 2; }},
+      {"divided by 0", [](Signature& s) { s.dims[0].factor = 0; }},
+      {"dim 'n' has a malformed size",
+       [](Signature& s) {
+         s.dims[0].offset = {{Op::kDim, 0}};
+       }},
+      {"axis 0 of 'x' has a malformed size", [](Signature& s) { s.params[0].axes[0].pop_back(); }},
+      {"axis 0 of 'x' has a malformed size", [](Signature& s) { s.params[0].axes[0] = {{Op::kAdd}}; }},
+      {"axis 0 of 'lengths' has a malformed size",
+       [](Signature& s) {
+         s.params[1].axes[0] = {{Op::kDim, 2}};
+       }},
+      {"axis 0 of 'y' has a malformed size",
+       [](Signature& s) {
+         s.results[0].axes[0] = {{Op::kIndex, 0}};
+       }},
+      {"axis 1 of 'r' has a malformed size",
+       [](Signature& s) {
+         s.params[2].axes[1] = {{Op::kElement, 1}};
+       }},
+      {"axis 0 of 'y' has a malformed size", [](Signature& s) { s.results[0].axes[0] = {}; }},
+      {"'y' has 33 axes",
+       [](Signature& s) {
+         s.results[0].axes.assign(33, {{Op::kConstant, 1}});
+       }},
+  };
+  for (const auto& [message, damage] : cases) {
+    Signature signature = sample_signature();
+    damage(signature);
+    const auto status = verify(signature, "f");
+    ASSERT_FALSE(status) << message;
+    EXPECT_HAS(status.error().str(), message);
+  }
+}
+
+}  // namespace
+}  // namespace tenon::runtime

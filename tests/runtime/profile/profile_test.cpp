@@ -1,0 +1,124 @@
+// Analysis, traces and reports of a profile.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "runtime/profile/analysis.h"
+#include "runtime/profile/report.h"
+#include "tests/runtime/sample.h"
+
+namespace tenon::runtime {
+namespace {
+
+using Json = nlohmann::json;
+using Kind = sim::Interval::Kind;
+
+// The sample's program with two layers: slots 0 .. 7 belong to the first, the others to the second.
+struct ProfileTest : testing::Test {
+  ProfileTest() {
+    AcceleratorProgram& p = executable.programs[0];
+    p.layers.push_back({"add_2", "accel.add", 1024, 2048, 100, 50});
+    for (auto& note : p.notes) note.layer = note.slot < 8 ? 0 : 1;
+    LaunchRecord launch;
+    launch.counters.cycles = 100;
+    launch.counters.read_beats = 10;
+    launch.counters.write_beats = 3;
+    launch.timeline = {{0, Kind::kBusy, 0, 0, 10},  {3, Kind::kWaitTokens, 6, 0, 10},
+                       {3, Kind::kBusy, 6, 10, 40}, {5, Kind::kWaitTokens, 8, 0, 40},
+                       {5, Kind::kBusy, 8, 40, 50}, {6, Kind::kWaitMemory, 10, 50, 60},
+                       {6, Kind::kBusy, 10, 60, 90}};
+    profile.launches = {launch, launch};
+    profile.launches[1].timeline.clear();
+    profile.runs = 2;
+    profile.calls = {{"region_0", "dense_1", "accel", 0, 1000, 0},
+                     {"test.add", "sum", "cpu", 1000, 3000, -1},
+                     {"region_0", "dense_1", "accel", 3000, 4000, 1},
+                     {"test.add", "sum", "cpu", 4000, 8000, -1}};
+    device.uri = "behavioral:default";
+    device.config = sample::config();
+    device.clock_hz = 100e6;
+  }
+  ReportInput input() { return {"A <title>", {{"Accuracy", "98.3 %"}}, &executable, &profile, &device}; }
+
+  Executable executable = sample::executable();
+  Profile profile;
+  driver::Info device;
+};
+
+TEST_F(ProfileTest, LayersShareTheCyclesByTheirCompletions) {
+  Analysis a = analyze(executable, profile);
+  ASSERT_EQ(a.layers.size(), 2u);
+  EXPECT_EQ(a.layers[0].name, "dense_1");
+  EXPECT_EQ(a.layers[0].cycles, 40u);
+  EXPECT_DOUBLE_EQ(a.layers[0].utilization, 1024 / (40.0 * 256));
+  EXPECT_EQ(a.layers[1].name, "add_2");
+  EXPECT_EQ(a.layers[1].begin, 40u);
+  EXPECT_EQ(a.layers[1].cycles, 50u);
+  EXPECT_DOUBLE_EQ(a.cycles, 100);
+  EXPECT_DOUBLE_EQ(a.read_bytes, 80);
+  EXPECT_DOUBLE_EQ(a.write_bytes, 24);
+  EXPECT_DOUBLE_EQ(a.utilization, 2048 / (100.0 * 256));
+  ASSERT_EQ(a.cpu.size(), 1u);
+  EXPECT_DOUBLE_EQ(a.cpu[0].microseconds, 3);
+}
+
+TEST_F(ProfileTest, TheTraceIsWhatPerfettoReads) {
+  Json trace = Json::parse(make_trace(input()));
+  size_t spans = 0;
+  bool tile = false, layer = false;
+  for (const Json& event : trace["traceEvents"]) {
+    if (event["ph"] == "M") continue;
+    ++spans;
+    ASSERT_EQ(event["ph"], "X");
+    for (auto key : {"name", "pid", "tid", "ts", "dur"}) EXPECT_TRUE(event.contains(key)) << event;
+    EXPECT_GE(event["dur"].get<double>(), 0);
+    if (event["cat"] == "busy" && event["args"]["layer"] == "add_2") {
+      tile = true;
+      EXPECT_DOUBLE_EQ(event["ts"].get<double>(), event["args"]["instruction"] == 8 ? 0.4 : 0.6);
+    }
+    layer |= event["cat"] == "layer" && event["name"] == "dense_1";
+  }
+  EXPECT_EQ(spans, 4u + 7 + 2);
+  EXPECT_TRUE(tile && layer);
+}
+
+TEST_F(ProfileTest, TheReportStandsAlone) {
+  std::string page = make_report(input());
+  EXPECT_EQ(page.find("@DATA@"), std::string::npos);
+  EXPECT_EQ(page.find("@CSS@"), std::string::npos);
+  EXPECT_EQ(page.find("@TITLE@"), std::string::npos);
+  EXPECT_NE(page.find("A &lt;title&gt;"), std::string::npos);
+  // Nothing is fetched: the only address is the SVG namespace, which is a name.
+  std::string without_svg = std::regex_replace(page, std::regex("http://www.w3.org/2000/svg"), "");
+  EXPECT_EQ(without_svg.find("http://"), std::string::npos);
+  EXPECT_EQ(without_svg.find("https://"), std::string::npos);
+  EXPECT_FALSE(std::regex_search(without_svg, std::regex("(src|href)=")));
+}
+
+TEST_F(ProfileTest, HostileNamesDoNotBecomeMarkup) {
+  executable.graph.nodes[0].name = "</script><script>alert(1)</script>\xff";
+  executable.programs[0].layers[0].name = "<img src=x>";
+  std::string page = make_report(input());
+  EXPECT_EQ(page.find("<script>alert"), std::string::npos);
+  EXPECT_EQ(page.find("<img"), std::string::npos);
+  auto at = page.find("type=\"application/json\">") + 24;
+  Json data = Json::parse(page.substr(at, page.find("</script>", at) - at));
+  EXPECT_EQ(data["layers"][0]["name"], "<img src=x>");
+  EXPECT_EQ(data["run"]["runs"], 2);
+  EXPECT_EQ(data["launches"].size(), 1u);
+  EXPECT_EQ(data["launches"][0]["intervals"].size(), 35u);
+  EXPECT_TRUE(Json::accept(make_trace(input())));
+}
+
+TEST_F(ProfileTest, AModelWithoutAcceleratorHasAReportToo) {
+  executable.programs.clear();
+  profile.launches.clear();
+  ReportInput in = input();
+  in.device = nullptr;
+  EXPECT_NE(make_report(in).find("98.3 %"), std::string::npos);
+  EXPECT_TRUE(Json::accept(make_trace(in)));
+}
+
+}  // namespace
+}  // namespace tenon::runtime

@@ -1,0 +1,258 @@
+#include "runtime/vm/session.h"
+
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+#include <cstring>
+#include <new>
+
+#include "driver/simulated.h"
+#include "runtime/executable/layout.h"
+#include "sim/behavioral/behavioral.h"
+#include "tests/runtime/sample.h"
+#include "tests/seed.h"
+
+namespace tenon::runtime {
+namespace {
+
+std::unique_ptr<driver::Accelerator> device(std::string_view config) {
+  auto simulator = sim::make_behavioral(spec::load_config(config).value());
+  return driver::make_simulated("behavioral:" + std::string(config), std::move(simulator).value(), false);
+}
+
+reference::Kernel kernels(std::string_view name) {
+  if (name == "test.add") {
+    return [](const Attrs&, std::span<const Tensor> in) -> Expected<std::vector<Tensor>> {
+      Tensor sum = in[0].clone();
+      for (size_t i = 0; i < sum.data<int8_t>().size(); ++i) sum.data<int8_t>()[i] += in[1].data<int8_t>()[i];
+      return std::vector{sum};
+    };
+  }
+  if (name == "test.fail") {
+    return
+        [](const Attrs&, std::span<const Tensor>) -> Expected<std::vector<Tensor>> { return error("no luck", "axis"); };
+  }
+  if (name == "test.greedy") {
+    return [](const Attrs&, std::span<const Tensor>) -> Expected<std::vector<Tensor>> { throw std::bad_alloc(); };
+  }
+  if (name == "test.nothing") {
+    return [](const Attrs&, std::span<const Tensor>) -> Expected<std::vector<Tensor>> { return std::vector<Tensor>(); };
+  }
+  return nullptr;
+}
+
+Tensor flag(bool value) {
+  Tensor t(DType::kBool, {});
+  t.bytes()[0] = static_cast<std::byte>(value);
+  return t;
+}
+
+Tensor input(int seed) {
+  std::mt19937 random(static_cast<unsigned>(seed));
+  Tensor t(DType::kI8, {sample::kRows, 16});
+  for (auto& x : t.data<int8_t>()) x = static_cast<int8_t>(random());
+  return t;
+}
+
+class SessionTest : public testing::Test {
+ protected:
+  Expected<Session> open(SessionOptions options = {}) {
+    EXPECT_TRUE(verify(executable, "test")) << verify(executable, "test").error().str();
+    options.accelerator = accelerator.get();
+    options.kernels = kernels;
+    return Session::create(executable, std::move(options));
+  }
+  std::string run_error(SessionOptions options = {}, bool pick = false) {
+    auto session = open(std::move(options));
+    if (!session) return session.error().str();
+    auto result = session->run(std::vector{input(1), flag(pick)});
+    return result ? "ran" : result.error().str();
+  }
+  Operation& code(size_t i) { return executable.functions[0].code[i].operation; }
+
+  Executable executable = sample::executable();
+  std::unique_ptr<driver::Accelerator> accelerator = device("default");
+};
+
+#define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
+
+TEST_F(SessionTest, BothSidesOfTheBranchComputeWhatTheyShould) {
+  auto session = open();
+  ASSERT_TRUE(session) << session.error().str();
+  for (int i = 0; i < 3; ++i) {
+    Tensor x = input(i);
+    auto through_device = session->run(std::vector{x, flag(true)});
+    ASSERT_TRUE(through_device) << through_device.error().str();
+    EXPECT_EQ(through_device->at(0), Tensor::of<int8_t>({4, 16}, sample::expected(x.data<int8_t>())));
+    auto through_kernel = session->run(std::vector{x, flag(false)});
+    ASSERT_TRUE(through_kernel) << through_kernel.error().str();
+    for (size_t k = 0; k < 64; ++k) {
+      EXPECT_EQ(through_kernel->at(0).data<int8_t>()[k], static_cast<int8_t>(x.data<int8_t>()[k] + 1));
+    }
+  }
+}
+
+TEST_F(SessionTest, ALoadedExecutableRunsLikeTheOneInMemory) {
+  executable = deserialize(serialize(executable).value(), "memory").value();
+  auto session = open();
+  auto result = session->run(NamedTensors{{"pick", flag(true)}, {"x", input(5)}});
+  ASSERT_TRUE(result) << result.error().str();
+  EXPECT_EQ(result->at("y"), Tensor::of<int8_t>({4, 16}, sample::expected(input(5).data<int8_t>())));
+}
+
+TEST_F(SessionTest, TheProfileHasCallsLaunchesCountersAndTimeline) {
+  auto session = open({.timeline = true});
+  for (bool pick : {true, true, false}) ASSERT_TRUE(session->run(std::vector{input(1), flag(pick)}));
+  const Profile& profile = session->profile();
+  EXPECT_EQ(profile.runs, 3u);
+  ASSERT_EQ(profile.calls.size(), 3u);
+  EXPECT_EQ(profile.calls[0].layer, "dense_1");
+  EXPECT_EQ(profile.calls[0].device, "accel");
+  EXPECT_EQ(profile.calls[0].launch, 0);
+  EXPECT_EQ(profile.calls[2].name, "test.add");
+  EXPECT_EQ(profile.calls[2].device, "cpu");
+  ASSERT_EQ(profile.launches.size(), 2u);
+  EXPECT_EQ(profile.launches[0].counters.macs, 4u * 256);
+  EXPECT_GT(profile.launches[0].counters.cycles, 0u);
+  EXPECT_FALSE(profile.launches[0].timeline.empty());
+  EXPECT_TRUE(profile.launches[1].timeline.empty()) << "only the first launch is recorded";
+  session->clear_profile();
+  EXPECT_EQ(session->profile().calls.size(), 0u);
+  ASSERT_TRUE(session->run(std::vector{input(1), flag(true)}));
+  EXPECT_FALSE(session->profile().launches.at(0).timeline.empty());
+}
+
+TEST_F(SessionTest, TheHookSeesEveryInstructionWithItsValuesAndProbes) {
+  std::vector<std::string> seen;
+  size_t probes = 0;
+  SessionOptions options;
+  options.hook = [&](const Step& step) -> Status {
+    seen.push_back(fmt::format("{}:{}", step.function->name, step.index));
+    probes += step.probes.size();
+    if (step.instruction->layer == "dense_1" && !step.results.empty()) {
+      EXPECT_EQ(step.results[0].shape(), (Shape{4, 16}));
+      EXPECT_EQ(step.probes[0].probe->name, "hidden");
+      EXPECT_EQ(step.probes[0].value.shape(), (Shape{4, 16}));
+    }
+    return {};
+  };
+  EXPECT_EQ(run_error(options, true), "ran");
+  EXPECT_EQ(seen, (std::vector<std::string>{"main:0", "main:1", "region:0", "region:1", "region:2", "main:2"}));
+  EXPECT_EQ(probes, 1u);
+  options.hook = [](const Step&) -> Status { return error("layer differs"); };
+  EXPECT_HAS(run_error(options, true), "function 'main', instruction 0: error: layer differs");
+}
+
+TEST_F(SessionTest, WrongInputsAreNamedWithBothShapes) {
+  auto session = open();
+  auto message = [&](auto inputs) { return session->run(inputs).error().str(); };
+  EXPECT_HAS(message(std::vector{input(1)}), "1 inputs were given, the model takes 2: x: i8 (4, 16), pick: bool ()");
+  EXPECT_HAS(message(std::vector{Tensor(DType::kI8, {4, 17}), flag(true)}),
+             "input 'x' is i8 (4, 17), the model takes i8 (4, 16)");
+  EXPECT_HAS(message(std::vector{Tensor(DType::kF32, {4, 16}), flag(true)}), "input 'x' is f32 (4, 16)");
+  EXPECT_HAS(message(NamedTensors{{"x", input(1)}, {"z", input(1)}}),
+             "no input is named 'z'\n  help: the inputs are x: i8");
+  EXPECT_HAS(message(NamedTensors{{"x", input(1)}}), "input 'pick' is missing, the model takes bool ()");
+  EXPECT_TRUE(session->run(std::vector{input(1), flag(true)})) << "the session lives on";
+}
+
+TEST_F(SessionTest, AnotherConfigurationIsRefusedWithTheDifferences) {
+  accelerator = device("tiny");
+  std::string message = run_error();
+  EXPECT_HAS(message, "program 'region_0' was compiled for configuration 'default'");
+  EXPECT_HAS(message, "block_in");
+  EXPECT_HAS(message, "tenon compile MODEL --config tiny");
+  accelerator.reset();
+  EXPECT_HAS(run_error(), "has 1 accelerator programs, and no device was given");
+}
+
+TEST_F(SessionTest, RunTimeFaultsSayWhere) {
+  auto& call = std::get<CallKernel>(code(5));
+  call.kernel = "test.unknown";
+  EXPECT_HAS(run_error(), "add_2: error: no kernel is named 'test.unknown'");
+  call.kernel = "test.fail";
+  EXPECT_HAS(run_error(), "sample: function 'main', instruction 5 (add_2): axis: error: no luck");
+  call.kernel = "test.greedy";
+  EXPECT_HAS(run_error(), "not enough memory for the results of kernel 'test.greedy'");
+  call.kernel = "test.nothing";
+  EXPECT_HAS(run_error(), "kernel 'test.nothing' has 0 results, the executable expects 1");
+  code(4) = Kill{{3}};
+  EXPECT_HAS(run_error(), "register 3 is empty");
+  code(4) = LoadConstant{3, 1};
+  code(6) = Return{{3}};
+  call.kernel = "test.add";
+  call.args = {0, 0};
+  EXPECT_HAS(run_error(), "result y: i8 (4, 16) became f64 (3,)");
+  code(0) = Branch{0, 4};
+  EXPECT_HAS(run_error(), "a branch on i8 (4, 16), must be bool with one element");
+  executable.functions[1].code[0].operation = LoadConstant{1, 1};
+  code(0) = Move{2, 0};
+  code(1) = CallProgram{0, {2}, {2}};
+  code(2) = LoadConstant{2, 1};
+  code(3) = Jump{1};
+  EXPECT_HAS(run_error(), "input 'x' of program 'region_0' is f64 (3,), must be i8 (4, 16)");
+}
+
+TEST_F(SessionTest, EndlessRunsEndAtTheirLimits) {
+  code(0) = Jump{0};
+  EXPECT_HAS(run_error({.max_steps = 1000}), "the run takes more than 1000 instructions");
+  code(0) = CallFunction{0, {0, 1}, {2}};
+  EXPECT_HAS(run_error(), "the calls nest too deep");
+}
+
+TEST_F(SessionTest, ALaunchThatTakesTooLongIsAnErrorAndTheNextRunWorks) {
+  auto session = open({.launch_limit = std::chrono::nanoseconds(20)});
+  auto result = session->run(std::vector{input(1), flag(true)});
+  ASSERT_FALSE(result);
+  EXPECT_HAS(result.error().str(), "instruction 0 (dense_1)");
+  EXPECT_HAS(result.error().str(), "still busy");
+  session = open();
+  EXPECT_TRUE(session->run(std::vector{input(1), flag(true)}));
+}
+
+// Interleaved runs with changing inputs: a copy to the device that is not awaited would give a wrong result here.
+TEST_F(SessionTest, TwoSessionsShareADevice) {
+  auto a = open(), b = open();
+  for (int i = 0; i < 4; ++i) {
+    auto& session = i % 2 ? a : b;
+    EXPECT_EQ(session->run(std::vector{input(i), flag(true)})->at(0),
+              Tensor::of<int8_t>({4, 16}, sample::expected(input(i).data<int8_t>())));
+  }
+}
+
+// An executable from a damaged file may compute nonsense or stop with an error, and nothing else: code, attributes and
+// instructions are hostile, the kernels are the reference kernels, and the next run uses the same device.
+TEST_F(SessionTest, MutatedExecutablesRunOrSayWhyNot) {
+  auto& call = std::get<CallKernel>(code(5));
+  call = {"add", {}, {0, 3}, {4}};
+  auto good = serialize(executable).value();
+  std::mt19937 random(test_seed(41));
+  int ran = 0, stopped = 0;
+  for (int i = 0; i < 4000 && ran + stopped < 600; ++i) {
+    auto bad = good;
+    Preface preface;
+    std::memcpy(&preface, bad.data(), sizeof(preface));
+    for (unsigned n = random() % 3 + 1; n-- > 0;) {
+      bad[sizeof(preface) + random() % preface.header_bytes] ^= static_cast<std::byte>(1u << random() % 8);
+    }
+    preface.header_hash = sha256(std::span(bad).subspan(sizeof(preface), preface.header_bytes));
+    std::memcpy(bad.data(), &preface, sizeof(preface));
+    auto mutant = deserialize(bad, "mutant");
+    if (!mutant) continue;
+    auto session = Session::create(*mutant, {.accelerator = accelerator.get(), .max_stack = 1000, .max_steps = 1000});
+    if (!session) continue;
+    for (bool pick : {false, true}) {
+      auto result = session->run(std::vector{input(1), flag(pick)});
+      ++(result ? ran : stopped);
+    }
+  }
+  EXPECT_GT(ran, 50);
+  EXPECT_GT(stopped, 5);
+  auto session = Session::create(executable, {.accelerator = accelerator.get()});
+  auto result = session->run(std::vector{input(1), flag(true)});
+  ASSERT_TRUE(result) << result.error().str();
+  EXPECT_EQ(result->at(0), Tensor::of<int8_t>({4, 16}, sample::expected(input(1).data<int8_t>())));
+}
+
+}  // namespace
+}  // namespace tenon::runtime
