@@ -1,4 +1,4 @@
-# What the scripts share: steps with their time, packages, configuring and building. Sourced, never run.
+# Functions of the scripts: steps with their time, packages, configuring and building. Sourced, never run.
 # shellcheck shell=bash
 
 set -euo pipefail
@@ -58,7 +58,7 @@ cpu_seconds() {  # user and system time of this script's children that have ende
 }
 
 build_cpu=0
-time_spent() {  # wall and CPU time of this script so far, and what of the latter its builds took
+time_spent() {  # wall and CPU time of this script so far, and the part of its builds in the latter
   awk -v wall=$SECONDS -v cpu="$(cpu_seconds)" -v build="$build_cpu" 'BEGIN {
     printf "wall %d min %d s, CPU %.1f min (build %.1f)\n", wall / 60, wall % 60, cpu / 60, build / 60 }'
 }

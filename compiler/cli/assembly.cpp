@@ -45,7 +45,7 @@ Status print_stream(const spec::Isa& isa, std::span<const spec::Slot> stream, sp
     const auto& fault = decoded.error();
     return error(fmt::format("{}: {}", describe(fault.code), fault.message),
                  fmt::format("{}: slot {}", where, fault.index),
-                 fmt::format("read as the {} profile of configuration {}; --profile and --config choose others",
+                 fmt::format("read as the {} profile of configuration {}; --profile and --config select others",
                              name(profile), isa.config().name));
   }
   for (const auto& line : *decoded) print_line(isa, line, {});

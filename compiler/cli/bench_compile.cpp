@@ -26,7 +26,7 @@ struct BenchCompile {
         end = 0;
       }
       if (end != text.size() || operators < 100 || operators > 10'000'000) {
-        return error(fmt::format("--operators is {}, must be a number from 100 to 10000000", text), {}, {},
+        return error(fmt::format("--operators is {}, must be an integer from 100 to 10000000", text), {}, {},
                      Fault::kUsage);
       }
       TENON_TRY_ASSIGN(speed, compiler::measure_speed(static_cast<size_t>(operators)));

@@ -127,8 +127,9 @@ struct BenchCpu {
 Action bench_cpu(Options& options) {
   auto command = std::make_shared<BenchCpu>();
   options.option(command->only, "--only", "TEXT", "only problems with this text in their name or group");
-  options.option(command->rounds, "--rounds", "N", "how often each is measured");
-  options.option(command->level, "--level", "NAME", "of the processor, as x86-64-v3; default: the best there is");
+  options.option(command->rounds, "--rounds", "N", "number of measurements of each");
+  options.option(command->level, "--level", "NAME",
+                 "instruction set level, as x86-64-v3; default: the best of this processor");
   options.flag(command->compile, "--compile", "only compile the problems, for all levels, and print the compile times");
   options.flag(command->json, "--json", "figures as JSON");
   options.footer("tenon bench cpu --only ResNet");

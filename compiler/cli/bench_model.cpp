@@ -101,7 +101,7 @@ struct BenchModel {
     fmt::print("ready {:.6f} {:.6f}\n", compile_seconds, load_seconds);
     std::fflush(stdout);
     for (int64_t calls = 0; std::cin >> calls;) {
-      if (calls < 1) return error(fmt::format("{} runs were asked for, at least 1", calls), "standard input");
+      if (calls < 1) return error(fmt::format("the count of runs is {}, must be at least 1", calls), "standard input");
       TENON_TRY_ASSIGN(seconds, time(session, values, calls));
       fmt::print("{:.9f}\n", *seconds);
       std::fflush(stdout);

@@ -32,6 +32,9 @@ class Options {
   void required(std::string& variable, std::string_view names, std::string_view value, std::string_view doc);
   void option(std::string& variable, std::string_view names, std::string_view value, std::string_view doc);
   void option(std::vector<std::string>& variable, std::string_view names, std::string_view value, std::string_view doc);
+  // One value each time that the option is given.
+  void repeated(std::vector<std::string>& variable, std::string_view names, std::string_view value,
+                std::string_view doc);
   void option(int64_t& variable, std::string_view names, std::string_view value, std::string_view doc);
   void option(uint64_t& variable, std::string_view names, std::string_view value, std::string_view doc);
   void option(double& variable, std::string_view names, std::string_view value, std::string_view doc);

@@ -101,7 +101,7 @@ Action compile_model(Options& options) {
                  "target machine: x86_64, aarch64, armhf, or an LLVM triple; default: this machine's");
   options.option(command->model.levels, "--levels", "LEVEL,...",
                  "of its processor, one chosen where it is loaded: x86-64-v3; without: all of its architecture");
-  options.flag(command->explain, "--explain", "say where each operator runs, and why");
+  options.flag(command->explain, "--explain", "print where each operator runs, and why");
   options.choice(command->print, "--print", {"model", "quantized", "partitioned", "kernels"},
                  "print the module at this station; its larger constants go to OUTPUT.STATION.npz");
   command->passes.declare(options);

@@ -183,8 +183,8 @@ Action debug(Options& options) {
   options.argument(command->program, "PROGRAM", "an executable (.tnx), assembly text, or the bundle of a mismatch");
   options.option(command->device, "--device", "URI",
                  "any simulator; default: the bundle's device, or behavioral: with the program's configuration");
-  options.option(command->data, "--data", "FILE",
-                 "for an executable: an input, [NAME=]FILE.npy or FILE.npz:MEMBER; the first sample is run");
+  options.repeated(command->data, "--data", "[NAME=]FILE",
+                   "for an executable: an input, [NAME=]FILE.npy or FILE.npz:MEMBER; the first sample is run");
   options.option(command->divide, "--divide", "X", "integers of --data are divided by this");
   options.option(command->launch, "--launch", "N", "for an executable: index of the launch in the run");
   options.option(command->loads, "--load", "ADDRESS=FILE", "puts a file's bytes into memory");

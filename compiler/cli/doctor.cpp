@@ -21,7 +21,7 @@
 namespace tenon::cli {
 namespace {
 
-// What is there beside Tenon: a program in PATH, or the header of a library.
+// An optional tool: a program in PATH, or the header of a library.
 struct Tool {
   std::string_view name;
   std::string_view program;   // or, with a slash, a file

@@ -149,7 +149,7 @@ Action fuzz_accel(Options& options) {
   options.choice(command->profile, "--profile", {"any", "base", "native"}, "the instruction set");
   options.option(command->against, "--device", "SCHEME",
                  "lockstep: RTL beside the behavioral simulator; or any other simulator alone");
-  options.option(command->shrink, "--shrink", "RUNS", "at most so many runs to make a failing program small");
+  options.option(command->shrink, "--shrink", "RUNS", "largest number of runs that shrink a failing program");
   options.option(command->bundle, "--bundle", "DIR",
                  "directory for the bundle that repeats a failure; default: mismatch-N in the working directory");
   options.flag(command->quiet, "-q,--quiet", "no progress");

@@ -160,14 +160,15 @@ Action fuzz_ir(Options& options) {
   auto command = std::make_shared<FuzzIr>();
   options.option(command->count, "-n,--count", "N", "modules");
   options.option(command->seed, "--seed", "N", "seed of the first module, the next ones count up; 0: from the clock");
-  options.option(command->passes, "--pass", "NAME", "check these passes alone, and nothing else");
+  options.option(command->passes, "--pass", "NAME", "check only these passes");
   options.option(command->size, "--size", "N", "statements of @main, at most");
   options.flag(command->graphs, "--graphs", "operators and tuples only, as in a model's graph");
-  options.option(command->mutants, "--mutants", "N", "ill-typed modules and ill-formed texts for each");
-  options.option(command->shrink, "--shrink", "N", "at most so many proposals to make a failing module small");
+  options.option(command->mutants, "--mutants", "N",
+                 "mutations (ill-typed modules and ill-formed texts) of each module");
+  options.option(command->shrink, "--shrink", "N", "largest number of proposals that shrink a failing module");
   options.option(command->file, "--file", "PATH",
                  "check this module instead of random ones; --seed determines its inputs");
-  options.option(command->directory, "-o,--output", "DIR", "where a failing module is written");
+  options.option(command->directory, "-o,--output", "DIR", "directory for a failing module");
   options.flag(command->print, "--print", "print the modules and do nothing else");
   options.flag(command->quiet, "-q,--quiet", "no progress");
   options.flag(command->json, "--json", "print JSON");

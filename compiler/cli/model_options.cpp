@@ -19,8 +19,8 @@ void ModelOptions::declare(Options& options, Records kind) {
   options.option(shapes, "--shapes", "NAME=SIZE,...", "values of the model's unknown sizes");
   options.flag(strict_shapes, "--strict-shapes",
                "in a .tn model, sizes that are not proved to fit are an error instead of a check at run time");
-  options.option(
-      calibration_data, "--calibrate", "FILE",
+  options.repeated(
+      calibration_data, "--calibrate", "[NAME=]FILE",
       "quantize to int8 with these samples: FILE.npy or FILE.npz:MEMBER; NAME=FILE for each of several inputs");
   options.choice(method, "--calibration", {"minmax", "percentile"}, "method that takes ranges from the samples");
   options.option(percentile, "--percentile", "P", "fraction of the values that --calibration percentile keeps");

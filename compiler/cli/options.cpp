@@ -57,6 +57,12 @@ void Options::option(std::vector<std::string>& variable, std::string_view names,
                      std::string_view doc) {
   add(state_->app, variable, names, value, doc);
 }
+void Options::repeated(std::vector<std::string>& variable, std::string_view names, std::string_view value,
+                       std::string_view doc) {
+  state_->app.add_option(std::string(names), variable, std::string(doc))
+      ->type_name(std::string(value))
+      ->allow_extra_args(false);
+}
 void Options::option(int64_t& variable, std::string_view names, std::string_view value, std::string_view doc) {
   add(state_->app, variable, names, value, doc);
 }

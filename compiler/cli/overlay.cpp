@@ -48,7 +48,7 @@ Action hw_overlay(Options& options) {
   options.option(command->clock, "--clock", "MHZ", "the accelerator's clock");
   options.option(command->memory, "--memory", "MIB", "memory for the accelerator");
   options.option(command->options.firmware, "--firmware", "NAME", "the bitstream in /lib/firmware");
-  options.option(command->output, "-o,--output", "FILE", "the .dtso file; without it, standard output");
+  options.option(command->output, "-o,--output", "FILE", "the .dtso file; default: standard output");
   options.footer(
       "Example: tenon hw overlay --clock 125 -o tenon.dtso && dtc -@ -I dts -O dtb -o tenon.dtbo tenon.dtso");
   return [command] { return command->run(); };

@@ -98,7 +98,7 @@ Action opt(Options& options) {
                  "run these, in this order; otherwise the standard ones and those for kernels");
   options.flag(command->strict_shapes, "--strict-shapes",
                "sizes that are not proved to fit are an error instead of a check at run time");
-  options.option(command->output, "-o,--output", "FILE.tn", "write the module there instead of printing it");
+  options.option(command->output, "-o,--output", "FILE.tn", "file for the module; default: the module is printed");
   options.option(command->shapes, "--shapes", "NAME=SIZE,...", "values of unknown sizes of an .onnx model");
   options.flag(command->memory, "--memory",
                "print the memory plan of each function: the offsets of its tensors in the arena, and the arena's size");

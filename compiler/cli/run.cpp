@@ -40,7 +40,7 @@ Action run_model(Options& options) {
   options.option(command->samples.device, "--device", "URI",
                  "device of the accelerator programs; the model is compiled for its configuration");
   options.flag(command->samples.cpu, "--cpu", "run everything on the CPU, without a device");
-  options.option(
+  options.repeated(
       command->samples.data, "--data", "[NAME=]FILE",
       "samples for an input: FILE.npy, FILE.npz:MEMBER, or FILE.npz with members of the inputs' names; may be "
       "repeated");

@@ -1,4 +1,4 @@
-// What `tenon run` prints over samples, as text or as JSON, and the rows of its report.
+// The output of `tenon run` over samples, as text or as JSON, and the rows of its report.
 #pragma once
 
 #include <string>

@@ -47,7 +47,7 @@ struct Selftest {
     }
     if (json) fmt::print("{}", out.end().end().str());
     if (failed.empty()) return {};
-    return error("the device is not fit to be used; failed: " + failed, device,
+    return error("the device does not work; failed: " + failed, device,
                  "the first failure is often the cause of the others");
   }
 };
@@ -57,7 +57,7 @@ struct Selftest {
 Action selftest(Options& options) {
   auto command = std::make_shared<Selftest>();
   options.argument(command->device, "DEVICE", "the device's URI, as xrt:0?xclbin=FILE or behavioral:default");
-  options.option(command->memory_kib, "--memory", "KIB", "how much memory the patterns go over");
+  options.option(command->memory_kib, "--memory", "KIB", "size of the memory that the patterns cover");
   options.option(command->seed, "--seed", "N", "of random data");
   options.option(command->directory, "--bundle", "DIR",
                  "directory for the bundle that repeats a failed launch; default: mismatch-N in the working directory");

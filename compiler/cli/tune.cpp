@@ -61,7 +61,7 @@ struct TuneCommand {
   }
 
   void print(const std::vector<Tuned>& tuned, const std::string& level) const {
-    if (tuned.empty()) return fmt::print("no operator of the model leaves anything open on the CPU\n");
+    if (tuned.empty()) return fmt::print("no operator of the model on the CPU has tuning knobs\n");
     double before = 0, after = 0;
     size_t missing = 0;
     fmt::print("CPU time of a call on one thread of {}, medians\n\n{:>12}{:>12}{:>8}{:>8}{:>14}  {}\n", level,
@@ -83,8 +83,9 @@ struct TuneCommand {
       fmt::print("\nall of these: {:.1f} us by default, {:.1f} us as measured, ratio {:.2f}\n", before * 1e6,
                  after * 1e6, before / after);
     }
-    if (missing > 0) fmt::print("{} operators were not reached in time: again, without --time or with more\n", missing);
-    fmt::print("tenon compile and tenon run take them with --records {}\n", model.records);
+    if (missing > 0)
+      fmt::print("{} operators were not measured in time: run again without --time, or with more\n", missing);
+    fmt::print("tenon compile and tenon run use the measurements with --records {}\n", model.records);
   }
 
   static void print_json(const std::vector<Tuned>& tuned, const std::string& level) {
@@ -117,7 +118,7 @@ Action tune_model(Options& options) {
                  "instruction set level, as x86-64-v3, that this processor has; default: its best. Each level has "
                  "separate records");
   options.option(command->trials, "--trials", "N", "number of kernels to measure for an operator");
-  options.option(command->seconds, "--time", "SECONDS", "begin nothing after so long; 0: no limit");
+  options.option(command->seconds, "--time", "SECONDS", "start no new program after this time; 0: no limit");
   options.flag(command->json, "--json", "figures as JSON");
   options.flag(command->quiet, "--quiet", "no progress");
   options.footer(

@@ -67,7 +67,8 @@ struct ShowXclbin {
       return {};
     }
     fmt::print("platform       {}\nuuid           {}\nconfiguration  {}\nclock          {} MHz\n", xclbin->platform,
-               driver::uuid_text(*xclbin), config.empty() ? "not said: no seal of Tenon" : config, design->clock_mhz);
+               driver::uuid_text(*xclbin), config.empty() ? "unknown: the file has no seal of Tenon" : config,
+               design->clock_mhz);
     for (const auto& unit : design->units) fmt::print("unit           {} at {:#x}\n", unit.name, unit.base);
     for (const auto& memory : design->memories) {
       fmt::print("memory         {} at {:#x}, {} KiB{}\n", memory.name, memory.base, memory.bytes / 1024,
@@ -103,7 +104,7 @@ Action xclbin_write(Options& options) {
   options.option(command->units, "--units", "N", "accelerators in the design");
   options.option(command->memory_mib, "--memory", "MIB", "memory of an emulated device");
   options.option(command->clock, "--clock", "MHZ", "the accelerators' clock");
-  options.option(command->bitstream, "--bitstream", "FILE", "a bitstream to put in; emulated devices need none");
+  options.option(command->bitstream, "--bitstream", "FILE", "bitstream to include; emulated devices need none");
   return [command] { return command->run(); };
 }
 

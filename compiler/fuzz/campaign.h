@@ -40,7 +40,7 @@ struct CampaignResult {
 // `before`, where set, is called with the seed of each module before it is generated.
 CampaignResult campaign(const CampaignOptions& options, const std::function<void(uint64_t seed)>& before = {});
 
-// The same checks on a given module.
+// Runs the checks of a campaign on one module.
 std::optional<Violation> replay(Context& context, const Module& module, const CampaignOptions& options, Counts& counts);
 
 }  // namespace tenon::compiler::fuzz

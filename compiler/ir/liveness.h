@@ -19,7 +19,7 @@ struct Liveness {
   std::vector<uint32_t> first;  // where the variable is bound; a pattern's variables are bound by the Case
   std::vector<uint32_t>
       last_use;  // the last position that reads it, as operand or as the result of a block, or `first`
-  // The same without projections: these read one field of a tuple, and not the tuple.
+  // The uses without projections, which read one field of a tuple and not the tuple.
   std::vector<uint32_t> last_whole_use;
 };
 

@@ -23,7 +23,7 @@ struct Bytes {
 // nullopt where the tensor is not recognized as bytes minus a zero point.
 std::optional<Bytes> as_bytes(Emitter& emit, const LazyTensor& value);
 
-// The same values in bytes of this signedness.
+// The values converted to bytes of this signedness.
 Bytes as_unsigned(Emitter& emit, Bytes value);
 Bytes as_signed(Emitter& emit, Bytes value);
 

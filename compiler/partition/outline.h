@@ -32,7 +32,7 @@ class Copier {
     assert(!var || atoms_[index(*var)]);
     return var ? *atoms_[index(*var)] : atom;
   }
-  // The same parameter in the copy.
+  // Declares the parameter in the copy.
   void param(const Context& context, VarId var) {
     const VarInfo& info = from_.info(var);
     to_.at(info.span);

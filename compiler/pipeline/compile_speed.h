@@ -9,7 +9,7 @@
 namespace tenon::compiler {
 
 // The text of a module of about that many operators, equal for equal counts: dense layers with norms and
-// rectifiers, skips over a few operators and over many, transposes and reshapes, calls, arms, closures and a list. One
+// ReLUs, skips over a few operators and over many, transposes and reshapes, calls, arms, closures and a list. One
 // function has half of them in one straight line.
 std::string speed_module(size_t operators);
 

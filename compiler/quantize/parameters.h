@@ -37,7 +37,7 @@ QuantizedWeights quantize_weights(std::span<const float> weights, size_t channel
 // multiplier and shift with multiplier * 2^-(shift + 8) nearest to `ratio` > 0: 16 bits, normalized. Ratios outside
 // the fields' range become 0 (less than an output step) or the largest value (the result saturates anyway).
 spec::ChannelParameters requantize_ratio(double ratio);
-// The same for the residual: r_multiplier * 2^-r_shift = 256 * ratio.
+// The parameters of the residual: r_multiplier * 2^-r_shift = 256 * ratio.
 void set_residual(spec::LayerParameters& layer, double ratio, int8_t zero);
 
 }  // namespace tenon::compiler

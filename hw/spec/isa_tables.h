@@ -1,4 +1,4 @@
-// The tables behind Isa: formats of one configuration, and access to an instruction's members by field index.
+// The tables of Isa: formats of one configuration, and access to an instruction's members by field index.
 #pragma once
 
 #include "hw/spec/isa.h"

@@ -86,7 +86,7 @@ std::string command_of(const Options& options, const std::string& device) {
   return text;
 }
 
-// What --verify compares: the same inputs on a second device, which is right where the two differ.
+// The comparison of --verify: the same inputs on a second device, whose results are the reference.
 Status verify(const Executable& executable, SessionOptions session, const Options& options, const std::string& device,
               driver::Accelerator& judge, const Sample& inputs, std::span<const Tensor> outputs, Runner& runner) {
   session.accelerator = &judge;
@@ -137,8 +137,6 @@ Status run(const Options& options) {
   if (uri.empty() && !executable->programs.empty()) uri = "behavioral:" + executable->programs[0].config.name;
   TENON_TRY_ASSIGN(accelerator, open_device(uri));
   TENON_TRY_ASSIGN(judge, open_device(options.verify));
-  TENON_TRY_ASSIGN(inputs,
-                   read_inputs(input_slots(executable->main().params), options.inputs, {.where = executable->name}));
   for (const std::string& file : options.libraries) {
     TENON_TRY(open_functions(file));
   }
@@ -150,6 +148,8 @@ Status run(const Options& options) {
   session.native_level = options.native_level;
   session.launch_limit = std::chrono::nanoseconds(static_cast<int64_t>(options.limit_seconds * 1e9));
   TENON_TRY_ASSIGN(runner, Runner::create(*executable, session, options.bundle));
+  TENON_TRY_ASSIGN(inputs,
+                   read_inputs(input_slots(executable->main().params), options.inputs, {.where = executable->name}));
   std::vector<Tensor> outputs;
   for (uint64_t i = 0; i < options.runs; ++i) {
     TENON_TRY_ASSIGN(results, runner->run(*inputs, [&] { return command_of(options, (*accelerator)->info().uri); }));

@@ -25,7 +25,7 @@ void for_each_read(const Operation& operation, auto&& visit) {
              operation);
 }
 
-// The same for each register that the operation fills or empties.
+// Visits each register that the operation fills or empties.
 void for_each_write(const Operation& operation, auto&& visit) {
   const auto list = [&](const Registers& registers) { std::ranges::for_each(registers, visit); };
   std::visit(

@@ -28,10 +28,10 @@ struct InputSlot {
 };
 std::vector<InputSlot> input_slots(std::span<const Port> params);
 
-// What the errors of read_inputs() say beside the fault itself.
+// The context that the errors of read_inputs() add to the fault.
 struct InputErrors {
-  std::string where;            // the model
-  std::string help;             // a list of the inputs; empty: it is made of the slots
+  std::string where = {};       // the model
+  std::string help = {};        // a list of the inputs; empty: it is made of the slots
   Fault fault = Fault::kInput;  // of an unknown, missing or repeated input
 };
 

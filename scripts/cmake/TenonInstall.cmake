@@ -1,4 +1,4 @@
-# What an installation holds beside the targets: headers under their paths in the source tree, so that an include reads
+# The installed files besides the targets: headers under their paths in the source tree, so that an include reads
 # the same here and there, and the files of find_package(Tenon).
 include(CMakePackageConfigHelpers)
 

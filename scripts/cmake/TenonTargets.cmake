@@ -20,18 +20,18 @@ set(TENON_SANITIZE "" CACHE STRING "Sanitizers to build with, as -fsanitize take
 set(TENON_SANITIZED false)  # what C++ is told
 if(TENON_SANITIZE)
   set(TENON_SANITIZED true)
-  # What costs here is the compilation; what tests spend their time in says tenon_busy_folder().
+  # Most of the cost is compilation; tenon_busy_folder() optimizes the code in which tests spend their time.
   set(CMAKE_CXX_FLAGS_RELEASE "-O0 -g1 -D_GLIBCXX_ASSERTIONS")
-  # What the address sanitizer reports anyway (null, object-size, pointer-overflow), and casts down a hierarchy, which
-  # nothing here does (vptr), are not checked twice: that is a quarter of the compile time.
+  # Errors that the address sanitizer reports anyway (null, object-size, pointer-overflow) and downcasts, which this code
+  # does not use (vptr), are not checked: these checks are a quarter of the compile time.
   add_compile_options(-fsanitize=${TENON_SANITIZE} -fno-sanitize=null,object-size,pointer-overflow,vptr
                       -fno-sanitize-recover=all -fno-omit-frame-pointer)
-  # Clang has more to say than GCC, of GCC's own headers and of designated initializers with defaults.
+  # Clang warns about GCC's own headers and about designated initializers with defaults, GCC does not.
   add_compile_options(-Wno-unknown-warning-option -Wno-deprecated-declarations
                       $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-missing-designated-field-initializers>)
   add_link_options(-fsanitize=${TENON_SANITIZE})
-  # For tests: an allocation that cannot be is an error to report, there as in every other build; frames on the heap, in
-  # which uses after a return are seen, take a sixth of the time.
+  # For tests: an allocation that fails is a reported error, as in every other build; heap frames, which detect uses after a
+  # return, would take a sixth of the time.
   set(TENON_TEST_ENVIRONMENT ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=0)
   if(TENON_SANITIZE STREQUAL "thread")
     set(TENON_TEST_ENVIRONMENT TSAN_OPTIONS=allocator_may_return_null=1)
@@ -63,7 +63,7 @@ option(TENON_UNITY "Compile several sources of a target as one" ON)
 set(CMAKE_UNITY_BUILD ${TENON_UNITY})
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 24)
 if(TENON_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # GCC takes every file but the unit's own for a header, in which a type with an anonymous namespace would be a mistake.
+  # GCC treats the included sources as headers, in which a type from an anonymous namespace would be a mistake.
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
 endif()
 
@@ -75,7 +75,8 @@ target_include_directories(tenon_options INTERFACE $<BUILD_INTERFACE:${CMAKE_SOU
                                                    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/tenon>)
 install(TARGETS tenon_options EXPORT TenonTargets)
 
-# What tests spend their time in is optimized in sanitized builds, too: what follows in this folder, and the folders below.
+# Optimizes the code in which tests spend their time in sanitized builds, too: the targets that follow in this folder, and
+# the folders below.
 macro(tenon_busy_folder)
   if(TENON_SANITIZE)
     add_compile_options(-O1)

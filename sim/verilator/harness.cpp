@@ -333,11 +333,11 @@ struct tenon_rtl {
 // Verilator's exit hooks ($stop of a failed assertion, fatal errors) end the run, not the process.
 void vl_finish(const char*, int, const char*) VL_MT_UNSAFE {}
 void vl_stop(const char* file, int line, const char*) VL_MT_UNSAFE {
-  if (current_failure != nullptr \&\& current_failure->empty())
+  if (current_failure != nullptr && current_failure->empty())
     *current_failure = std::string("assertion failed at ") + file + ":" + std::to_string(line);
 }
 void vl_fatal(const char* file, int line, const char*, const char* message) VL_MT_UNSAFE {
-  if (current_failure != nullptr \&\& current_failure->empty())
+  if (current_failure != nullptr && current_failure->empty())
     *current_failure = std::string(file) + ":" + std::to_string(line) + ": " + message;
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What a board needs and how launches are timed: tenon hw overlay, tenon bench launch, and tenon-pl's own messages.
+# Files for boards and the timing of launches: tenon hw overlay, tenon bench launch, and tenon-pl's own messages.
 # Arguments: tenon, tenon-pl.
 set -euo pipefail
 # shellcheck source=tests/expect.sh
@@ -21,7 +21,7 @@ expect 0 '"configuration": "tiny"' "$tenon" xclbin show "$scratch/tiny.xclbin" -
 expect 0 "configuration default, uuid" "$tenon" xclbin seal "$scratch/tiny.xclbin" -c default -o "$scratch/sealed.xclbin"
 expect 1 "cannot read the file: Is a directory" "$tenon" xclbin show "$scratch"
 expect 1 "cannot open the file: No such file" "$tenon" xclbin show "$scratch/none.xclbin"
-expect 1 "they do not start with" "$tenon" xclbin show /dev/null
+expect 1 "bytes do not start with" "$tenon" xclbin show /dev/null
 expect 1 "Is a directory" "$tenon" xclbin seal "$scratch" -c tiny -o "$scratch/x.xclbin"
 expect 2 "--output is required" "$tenon" xclbin seal "$scratch/tiny.xclbin" -c tiny
 expect 1 "Is a directory" "$tenon" xclbin write -o "$scratch"

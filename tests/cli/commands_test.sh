@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The command `tenon`: help, exit codes, and what each command says to good and bad input.
+# The command `tenon`: help, exit codes, and the messages of each command on good and bad input.
 # Arguments: the program, tenon-run, a library of functions (tests/runtime/native/functions_sample.c).
 set -euo pipefail
 # shellcheck source=tests/expect.sh
@@ -154,9 +154,9 @@ expect 1 "@f is a library's function, and native kernels are off" \
   "$tenon" compile "$scratch/outside.tn" --cpu --kernels reference -o "$scratch/o.tnx"
 outside "((Tensor[(), f32], Tensor[(), f32])) -> Tensor[(), f32]" "Tensor[(), f32] { @f((%x, %x)) }"
 expect 1 '"halve" supports tensor arguments only' "$tenon" run "$scratch/outside.tn" --input 3 --library "$functions"
-expect 1 "@f: error: a library function of native code takes tensors" "$tenon" compile "$scratch/outside.tn" --cpu -o "$scratch/o.tnx"
+expect 1 "@f: error: a library function in native code must take tensors only" "$tenon" compile "$scratch/outside.tn" --cpu -o "$scratch/o.tnx"
 outside "(Tensor[(), f32]) -> (Tensor[(), f32], (Tensor[(), f32], Tensor[(), f32]))" "Tensor[(), f32] { @f(%x).0 }"
-expect 1 "@f: error: a library function of native code gives tensors" "$tenon" compile "$scratch/outside.tn" --cpu -o "$scratch/o.tnx"
+expect 1 "@f: error: a library function in native code must return tensors only" "$tenon" compile "$scratch/outside.tn" --cpu -o "$scratch/o.tnx"
 outside "(Tensor[(), f32]) -> Tensor[(?,), f32]" "Tensor[(3,), f32] { match_cast(@f(%x), Tensor[(3,), f32]) }"
 expect 1 'the arguments of "halve" do not determine the size of its result' \
   "$tenon" run "$scratch/outside.tn" --input 3 --library "$functions"
@@ -172,7 +172,7 @@ expect 1 "the loop 'i' cannot be parallel: a library is called inside" "$tenon" 
 expect 2 "--input and --expect are for modules" "$tenon" run tests/models/tiny_digits.onnx --input 3
 expect 2 "--data is required" "$tenon" run tests/models/tiny_digits.onnx
 
-# The machine: what is there is named, and what is not comes with the way to get it.
+# The machine: existing tools are named, missing ones with the way to get them.
 expect 0 "tenon hw list" "$tenon" devices
 expect 0 "[" "$tenon" devices --json
 expect 0 "g++" "$tenon" doctor
@@ -210,7 +210,7 @@ expect 0 "unit           tenon_kernel:tenon_2 at 0x1410000" "$tenon" xclbin show
 expect 0 '"clock_mhz": 100' "$tenon" xclbin show --json "$scratch/a.xclbin"
 expect 0 "configuration default" "$tenon" xclbin seal "$scratch/a.xclbin" --config default -o "$scratch/b.xclbin"
 expect 1 "not an xclbin file" "$tenon" xclbin show scripts/packages.txt
-expect 1 "tenon xclbin write makes one" "$tenon" xclbin show "$scratch/nowhere.xclbin"
+expect 1 "tenon xclbin write generates a file" "$tenon" xclbin show "$scratch/nowhere.xclbin"
 expect 2 "--units is 0, must be 1..15" "$tenon" xclbin write --units 0 -o "$scratch/c.xclbin"
 expect 2 "--clock is 0" "$tenon" xclbin write --clock 0 -o "$scratch/c.xclbin"
 expect 2 "--memory is 0" "$tenon" xclbin write --memory 0 -o "$scratch/c.xclbin"

@@ -36,11 +36,11 @@ expect 0 "// after infer" "$tenon" opt tests/models/resnet8_digits.onnx --shapes
 # Executables have static shapes.
 expect 1 "bind its variables, as --shapes N=1" "$tenon" compile "$scratch/m.tn" --cpu -o "$scratch/m.tnx"
 printf '#[version = "1"]\ndef @main(%%x: Tensor[(4,), f32]) { nonzero(%%x) }\n' >"$scratch/z.tn"
-expect 1 "its size depends on data: there is no executable for it" "$tenon" compile "$scratch/z.tn" --cpu -o "$scratch/z.tnx"
+expect 1 "its size depends on data, which an executable does not support" "$tenon" compile "$scratch/z.tn" --cpu -o "$scratch/z.tnx"
 
 expect 0 "fuse " "$tenon" bench compile --operators 200
 expect 0 '"visits": ' "$tenon" bench compile -n 200 --json
-# What computes on the CPU.
+# The kernels of operators on the CPU.
 expect 0 "cpu    native @fused_conv2d_bias_add_relu_0" "$tenon" compile tests/models/tiny_digits.onnx --shapes N=1 --cpu --explain -o "$scratch/t.tnx"
 expect 0 "cpu    reference kernel: native kernels are off" "$tenon" compile tests/models/tiny_digits.onnx --shapes N=1 --cpu --explain --kernels reference -o "$scratch/t.tnx"
 digits=(tests/models/tiny_digits.onnx --shapes N=1 --cpu -o "$scratch/t.tnx")
@@ -49,7 +49,7 @@ expect 2 "native code supports x86_64-unknown-linux-gnu (x86_64), aarch64" "$ten
 expect 2 "the levels are armv8.2-a+dotprod, armv8-a" "$tenon" compile "${digits[@]}" --target aarch64 --levels x86-64-v3
 expect 2 "--kernels reference makes none" "$tenon" compile "${digits[@]}" --target aarch64 --kernels reference
 expect 2 "--kernels" "$tenon" compile tests/models/tiny_digits.onnx --shapes N=1 --cpu --kernels fast -o "$scratch/t.tnx"
-# oneDNN takes what it can; where it is not there the message says so.
+# oneDNN runs the operators that it supports; where it is missing the message says so.
 expect 0 "dnnl   dnnl.conv2d" "$tenon" compile "${digits[@]}" --explain --targets dnnl
 expect 2 "there is no target 'onednn'" "$tenon" compile "${digits[@]}" --targets onednn
 expect 0 "Libraries of kernels" "$tenon" doctor
@@ -78,4 +78,4 @@ expect 1 "has the name of an input; its tensors are" "$tenon" bench model "${dig
 [ "$(printf '1\n3\n' | "$tenon" bench model "${digits[@]}" --serve | wc -l)" = 3 ]
 expect 1 "a line is not a count of runs" "$tenon" bench model "${digits[@]}" --serve <<<"often"
 expect 1 "at least 1" "$tenon" bench model "${digits[@]}" --serve <<<"0"
-expect 2 "--operators is 1e3, must be a number" "$tenon" bench compile -n 1e3
+expect 2 "--operators is 1e3, must be an integer" "$tenon" bench compile -n 1e3

@@ -83,7 +83,7 @@ TEST(Systemc, ASecondDeviceIsRefusedWhileTheFirstIsOpen) {
   const auto second = make_systemc(config, {.memory_bytes = kMemory});
   ASSERT_FALSE(second);
   EXPECT_THAT(second.error().str(), HasSubstr("this process has a systemc: device open already"));
-  EXPECT_THAT(second.error().help, HasSubstr("SystemC has one simulation a process; use another process"));
+  EXPECT_THAT(second.error().help, HasSubstr("SystemC supports one simulation per process; use another process"));
 }
 
 TEST(Systemc, TheSameDeviceOpensAgainAsNewAndAnotherDoesNot) {

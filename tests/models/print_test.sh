@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What `tenon compile --print` prints is a model: read again, at whatever station it was printed, it gives the same bits.
+# The output of `tenon compile --print` is a model: printed at any station and read again, it computes the same bits.
 # Argument: tenon.
 set -euo pipefail
 tenon=$1

@@ -31,10 +31,23 @@ run=("$tenon" run "$model" --cpu --quiet)
 diff -r "$scratch/named" "$scratch/ordered"
 diff -r "$scratch/named" "$scratch/archive"
 expect 0 '"samples": 2' "${run[@]}" --data "$arrays" --json
+# The model may follow the data: each --data takes one value.
+expect 0 '"samples": 2' "$tenon" run --cpu --quiet --json --data "$arrays:x" --data "$arrays:labels" "$model"
+expect 0 "" "$tenon" compile --cpu -o "$scratch/last.tnx" --calibrate "$arrays:x" --calibrate "$arrays:labels" "$model"
 # One sample of an input is the same in each run.
 "${run[@]}" --data "$arrays:x" --data labels=3 --output "$scratch/literal" >/dev/null
 cmp "$scratch/literal/square_0.npy" "$scratch/literal/square_1.npy"
 cmp "$scratch/literal/square_0.npy" "$scratch/named/square_0.npy"
+
+# Calibration takes an argument for each input too.
+cat >"$scratch/real.tn" <<'END'
+#[version = "1"]
+def @main(%a: Tensor[(1, 3), f32], %b: Tensor[(1, 3), f32]) -> (Tensor[(1, 3), f32], Tensor[(1, 3), f32]) {
+  (%a + %b, relu(%a))
+}
+END
+expect 0 "" "$tenon" compile "$scratch/real.tn" --cpu --calibrate "a=$arrays:x" --calibrate "b=$arrays:x" -o "$scratch/real.tnx"
+expect 2 "input 'b' is missing" "$tenon" compile "$scratch/real.tn" --cpu --calibrate "$arrays:x" -o "$scratch/real.tnx"
 
 # The executable by both programs.
 "$tenon" compile "$model" --cpu -o "$scratch/two.tnx" >/dev/null
@@ -50,7 +63,7 @@ expect 0 "9u8" "$tenon" run "$model" --input "x=$scratch/ones.npy" --input label
 "$tenon" run "$model" --input "$scratch/ones.npy" --input 3 --output "$scratch/expected.npz"
 expect 0 "as expected: 2 results" "$tenon" run "$model" --input "$scratch/ones.npy" --input 3 --expect "$scratch/expected.npz"
 
-# What is wrong is named.
+# The messages name the fault.
 expect 2 "input 'labels' is missing, the model takes u8 ()" "${run[@]}" --data "$arrays:x"
 expect 2 "input 'x' is given twice" "${run[@]}" --data "$arrays" --data "x=$arrays:x"
 expect 2 "no input is named 'y'" "${run[@]}" --data "$arrays:x" --data "y=$arrays:labels"

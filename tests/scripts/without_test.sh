@@ -37,7 +37,7 @@ expect 1 "$sentence SystemC
 expect 1 "$sentence XRT" "$tenon" selftest "xrt:0?xclbin=x.xclbin"
 expect 0 "gemm native               good" "$tenon" selftest behavioral:tiny --memory 64
 # On a machine without qemu, Verilator and the other optional tools.
-for tool in "qemu-user  missing; for running what was built for boards; get it: apt-get install qemu-user" \
+for tool in "qemu-user  missing; for running programs built for boards; get it: apt-get install qemu-user" \
   "xmllint    missing; for checks of kernel.xml; get it: apt-get install libxml2-utils" "verilator: devices, tenon fuzz accel"; do
   expect 0 "$tool" env PATH=/nowhere "$tenon" doctor
 done

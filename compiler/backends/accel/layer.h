@@ -1,4 +1,4 @@
-// What the accelerator's back end compiles: a region of layers over int8 activation tensors, free of the IR.
+// The input of the accelerator's back end: a region of layers over int8 activation tensors, independent of the IR.
 //
 // Semantics of a layer, for each image n, output channel o and position (y, x):
 //   conv2d           acc = sum over c, ky, kx of input[c][y * stride_y - top + ky * dilation_y][...] *

@@ -33,7 +33,7 @@ Layer read_layer(const Function& function, std::span<const size_t> bindings) {
   return layer;
 }
 
-// What is added: the operand that is not the layer's own value.
+// The residual: the operand of the addition that is not the layer's result.
 const Atom& other_of(const Layer& layer) {
   return layer.add->args[layer.add->args[0] == Atom(layer.before_add) ? 1 : 0];
 }

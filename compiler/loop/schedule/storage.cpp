@@ -267,9 +267,10 @@ Expected<Function> fold_storage(TypeContext& context, Function function, Symbol 
   }
   const auto window = find_window(context, inside, loop, function.buffer(*id).rank(), elements);
   if (!window)
-    return error(fmt::format(
-        "cannot prove that each iteration of '{}' uses a window of at most {} elements of {}, which slides forward",
-        name, elements, shown));
+    return error(
+        fmt::format("cannot prove that each iteration of '{}' uses a window of at most {} elements of {}, whose window "
+                    "moves forward",
+                    name, elements, shown));
   for (const BufferAxis& axis : function.buffer(*id).axes) {
     if (mentions({&axis.extent, 1}, function.buffer(*id).axes[window->axis].var))
       return error(fmt::format("{} is ragged: its size {} depends on an index", shown, context.str(axis.extent)));

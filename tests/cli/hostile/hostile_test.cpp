@@ -1,4 +1,4 @@
-// The command `tenon` on damaged files of every kind: it takes them or says what is wrong, and never crashes or hangs.
+// The command `tenon` on damaged files of every kind: it accepts them or reports an error, and never crashes or hangs.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <spawn.h>
@@ -63,7 +63,7 @@ class Hostile : public testing::Test {
       const int out = ::open(path("output.txt").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
       dup2(out, STDOUT_FILENO);
       dup2(out, STDERR_FILENO);
-      if (!kSanitized) {  // which reserves terabytes
+      if (!kSanitized) {  // a sanitizer reserves terabytes
         const rlimit memory{.rlim_cur = rlim_t{4} << 30, .rlim_max = rlim_t{4} << 30};
         setrlimit(RLIMIT_AS, &memory);
       }
@@ -80,13 +80,13 @@ class Hostile : public testing::Test {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
 
-  // `commands` on `good`, which must be taken, and on damaged copies of it, which lie under the same name.
+  // `commands` on `good`, which must be accepted, and on damaged copies of it with the same name.
   void attack(const std::string& name, const std::string& good, std::function<std::string(Random&)> damage,
               const std::vector<Words>& commands) {
     write(path(name), good);
     for (const Words& command : commands) ASSERT_EQ(tenon(command), 0) << output_;
     int refused = 0;
-    const char* variable = std::getenv("TENON_HOSTILE_SEED");  // others than the usual ones
+    const char* variable = std::getenv("TENON_HOSTILE_SEED");  // instead of the fixed seed
     const int first = variable ? std::atoi(variable) : 0;
     for (int seed = first; seed < first + kFiles; ++seed) {
       Random random(static_cast<unsigned>(seed));
@@ -150,12 +150,12 @@ TEST_F(Hostile, Texts) {
                    "partitioned", "-o", path("m.tnx")}),
             0)
       << output_;
-  const std::string good = output_;  // its side file lies beside it
+  const std::string good = output_;  // its side file is in the same directory
   attack("m.tn", good, [&](Random& random) { return mutate_text(good, random); },
          {on_device(path("m.tn"), "behavioral:tiny")});
 }
 
-// The hash in the preface is made to fit: damage that it would notice ends there.
+// The hash in the preface is recomputed: otherwise it would report all damage.
 TEST_F(Hostile, Executables) {
   data();
   ASSERT_EQ(
@@ -166,14 +166,14 @@ TEST_F(Hostile, Executables) {
     runtime::Preface preface;
     std::memcpy(&preface, good.data(), sizeof preface);
     std::string header = good.substr(sizeof preface, preface.header_bytes),
-                rest = good.substr(sizeof preface + header.size());
+                remaining_bytes = good.substr(sizeof preface + header.size());
     if (random() % 8 == 0) return mutate_bytes(good, random);
-    if (random() % 4 == 0) rest = mutate_bytes(rest, random);
+    if (random() % 4 == 0) remaining_bytes = mutate_bytes(remaining_bytes, random);
     else header = mutate_bytes(header, random);
     preface.header_bytes = header.size();
-    preface.file_bytes = sizeof preface + header.size() + rest.size();
+    preface.file_bytes = sizeof preface + header.size() + remaining_bytes.size();
     preface.header_hash = runtime::sha256(std::as_bytes(std::span(header)));
-    return std::string(reinterpret_cast<const char*>(&preface), sizeof preface) + header + rest;
+    return std::string(reinterpret_cast<const char*>(&preface), sizeof preface) + header + remaining_bytes;
   };
   attack("model.tnx", good, damage, {on_device(path("model.tnx"), "behavioral:tiny"), {"disasm", path("model.tnx")}});
 }

@@ -27,7 +27,7 @@ CampaignOptions options(uint64_t seed, int64_t count) {
 
 constexpr int64_t kModules = rounds(200);
 
-TEST(IrFuzz, APromiseOfEachModuleHolds) {
+TEST(IrFuzz, ThePromisesOfEachModuleHold) {
   const auto result = campaign(options(100'000, kModules));
   EXPECT_FALSE(result.failure) << result.failure->report;
   const Counts& counts = result.counts;
@@ -42,7 +42,7 @@ TEST(IrFuzz, APromiseOfEachModuleHolds) {
   EXPECT_LT(result.uncovered.size(), context.operators().size() / 5) << testing::PrintToString(result.uncovered);
 }
 
-TEST(IrFuzz, GraphsAreOfOperatorsAlone) {
+TEST(IrFuzz, GraphsContainOnlyOperators) {
   CampaignOptions graphs = options(7, 60);
   graphs.generator.control = false;
   const auto result = campaign(graphs);
@@ -59,7 +59,7 @@ TEST(IrFuzz, ASeedIsAModule) {
   EXPECT_NE(print(a, random_module(a, 42)).text, print(b, random_module(b, 43)).text);
 }
 
-// A pass that takes products for sums.
+// A wrong pass: it replaces products by sums.
 Expected<Module> broken(Context& context, Module module) {
   return rewrite(context, std::move(module), [&](Builder&, Binding& binding) -> Expected<std::optional<Atom>> {
     auto* apply = std::get_if<Apply>(&binding.value);
@@ -68,7 +68,7 @@ Expected<Module> broken(Context& context, Module module) {
   });
 }
 
-TEST(IrFuzz, AWrongPassIsFoundAndTheModuleMadeSmall) {
+TEST(IrFuzz, AWrongPassIsFoundAndTheModuleShrunk) {
   CampaignOptions wrong = options(1, 100);
   wrong.oracle.passes = {{"broken", "", broken}};
   const auto result = campaign(wrong);
@@ -78,7 +78,7 @@ TEST(IrFuzz, AWrongPassIsFoundAndTheModuleMadeSmall) {
   EXPECT_THAT(result.failure->text, testing::AnyOf(HasSubstr("multiply("), HasSubstr(" * ")));
   const auto lines = std::ranges::count(result.failure->text, '\n');
   EXPECT_LT(lines, 25) << result.failure->text;
-  // What was written fails the same way.
+  // The written file fails in the same way.
   Context context;
   auto module = load(context, result.failure->file);
   ASSERT_TRUE(module) << module.error().str();
@@ -89,7 +89,7 @@ TEST(IrFuzz, AWrongPassIsFoundAndTheModuleMadeSmall) {
   EXPECT_EQ(again->check, "pass broken");
 }
 
-// A pass that drops what nothing uses, effects or not.
+// A wrong pass: it drops unused bindings, with effects or without.
 Expected<Module> forgetful(Context&, Module module) {
   for_each_function(module, [&](Symbol, Function& function) {
     const auto uses = use_counts(function);
@@ -118,13 +118,13 @@ TEST(IrFuzz, EffectsAreSeen) {
   }
 }
 
-TEST(IrFuzz, AnnotationsCanBeLeftOut) {
+TEST(IrFuzz, AnnotationsMayBeOmitted) {
   const std::string text = "let %f: fn((A, B), C) -> D = fn (%x: Tensor[(n, 2), f32], %y: A) -> (A, B) {\n";
   EXPECT_EQ(without_annotations(text, true), "let %f = fn (%x, %y) {\n");
   EXPECT_EQ(without_annotations(text, false), "let %f = fn (%x: Tensor[(n, 2), f32], %y: A) -> (A, B) {\n");
 }
 
-// Modules that random ones led to, made small, each of which broke a promise once.
+// Shrunk modules of earlier failures, each of which broke a promise.
 constexpr std::string_view kFound[] = {
     // inline: with the size of the call the check in the callee can never hold.
     R"(
@@ -141,7 +141,7 @@ def @main(%x: Tensor[(4,), f64]) -> Tensor[(4,), f64] {
 })",
 };
 
-TEST(IrFuzz, WhatWasFoundStaysFixed) {
+TEST(IrFuzz, EarlierFailuresStayFixed) {
   for (std::string_view text : kFound) {
     Context context;
     auto module = parse(context, std::string("#[version = \"1\"]\n") + std::string(text));

@@ -27,6 +27,6 @@ rejected() {
     fi
   done
 }
-rejectedValue effects.cpp equal.cpp infer.cpp interpreter.cpp text/function_printer.cpp
-rejectedGlobal signature.cpp text/printer.cpp verifier.cpp
+rejected Value effects.cpp equal.cpp infer.cpp interpreter.cpp text/function_printer.cpp
+rejected Global signature.cpp text/printer.cpp verifier.cpp
 exit $failed

@@ -1,4 +1,4 @@
-// What each pass does to small functions, written as text; and that it keeps their meaning.
+// The effect of each pass on small functions, written as text, which keep their meaning.
 #include "compiler/passes/passes.h"
 
 #include <fmt/format.h>
@@ -263,7 +263,7 @@ TEST_F(Passes, DeadCodeDropsUnusedBindingsAndConstants) {
   EXPECT_EQ(live.constants[0].data<float>()[0], 4);
 }
 
-// What may fail stays, until its operands say that it does not.
+// An operator that may fail stays, until its operands show that it does not.
 TEST_F(Passes, DeadCodeKeepsWhatMayFail) {
   const std::string type = "Tensor[(4,), i32]";
   const auto live = [&](const std::string& body) {

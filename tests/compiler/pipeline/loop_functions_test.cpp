@@ -1,4 +1,4 @@
-// Loop functions that somebody wrote, called from a model: native kernels, fused with what is around them.
+// User-defined loop functions, called from a model: native kernels, fused with their neighbours.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 using runtime::Tensor;
 using testing::HasSubstr;
 
-// What the models call.
+// The loop functions that the models call.
 constexpr std::string_view kFunctions = R"(#[version = "1"]
 loop @swish[n, m](%x: Tensor[(n, m), f32]) -> (%y: Tensor[(n, m), f32]) {
   for i in (n) { for j in (m) { stage s(i in (n) at (i), j in (m) at (j)) {
@@ -29,7 +29,7 @@ loop @scaled[i0, p](%x: Tensor[(i0, p), f32], %by: Tensor[(p,), f32]) -> (%y: Te
     for i in (i0) { for j in (p) { stage y(i in (i0) at (i), j in (p) at (j)) { %y[i, j] = %t[i, j] + %x[i, j]; } } }
   }
 }
-loop @turned[n, m](%x: Tensor[(n, m), f32]) -> (%y: Tensor[(m, n), f32]) {
+loop @transposed[n, m](%x: Tensor[(n, m), f32]) -> (%y: Tensor[(m, n), f32]) {
   for i in (m) { for j in (n) { stage s(i in (m) at (i), j in (n) at (j)) { %y[i, j] = %x[n - 1 - j, i]; } } }
 }
 loop @band[n, m](%a: Tensor[(n, 3), f32], %x: Tensor[(n, m), f32]) -> (%y: Tensor[(n, m), f32]) {
@@ -53,7 +53,7 @@ loop @summed[n, m](%x: Tensor[(n, m), f32]) -> (%y: Tensor[(n, m), f32]) {
     %y[t, j] = %x[t, j] + select(index(0) < index(t), %y[t - 1, j], f32(0));
   } } }
 }
-loop @marked[n, m](%x: Tensor[(n, m), f32]) -> (%y: Tensor[(n, m), f32]) {
+loop @scheduled[n, m](%x: Tensor[(n, m), f32]) -> (%y: Tensor[(n, m), f32]) {
   for i in (n) parallel { for o in ((m + 7) // 8) { for v in (8) vector {
     stage s(i in (n) at (i), j in (m) at (8*o + v)) where (8*o + v) below (m) { %y[i, j] = abs(%x[i, j]); }
   } } }
@@ -74,22 +74,22 @@ loop @racing[n, m](%x: Tensor[(n, m), f32]) -> (%y: Tensor[(n,), f32]) {
 const $w: Tensor[(6, 4), f32] = side;
 )";
 
-class Written : public testing::Test {
+class UserDefined : public testing::Test {
  protected:
-  // A model that is kept until the test ends.
+  // A model that exists until the test ends.
   Expected<Model> read(const std::string& body, const std::string& result) {
-    // The tests of this file are processes that run beside each other.
+    // ctest runs the tests of this file as parallel processes, so file names contain the test name.
     const std::string name = testing::UnitTest::GetInstance()->current_test_info()->name();
-    const std::string path = testing::TempDir() + name + "_written.tn";
+    const std::string path = testing::TempDir() + name + "_loops.tn";
     runtime::NamedTensors side;
     Tensor w(DType::kF32, {6, 4});
     for (int i = 0; i < 24; ++i) w.data<float>()[i] = 0.25F * static_cast<float>(i % 7 - 3);
     side.emplace("w", std::move(w));
     const auto bytes = runtime::to_npz(side);
-    std::ofstream(testing::TempDir() + name + "_written.npz", std::ios::binary)
+    std::ofstream(testing::TempDir() + name + "_loops.npz", std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     std::string head(kFunctions);
-    head.replace(head.find("\"1\"]"), 4, "\"1\", side = \"" + name + "_written.npz\"]");
+    head.replace(head.find("\"1\"]"), 4, "\"1\", side = \"" + name + "_loops.npz\"]");
     std::ofstream(path) << head
                         << "def @main(%x: Tensor[(9, 6), f32], %a: Tensor[(9, 3), f32], %at: Tensor[(6,), i64]) -> "
                         << result << " {\n  " << body << "\n}\n";
@@ -106,32 +106,32 @@ class Written : public testing::Test {
 
 struct Case {
   std::string name, body, result;
-  size_t kernels;     // that the executable calls
-  std::string group;  // the name of a fused group; empty: none is wanted
+  size_t kernels;     // called by the executable
+  std::string group;  // part of the name of the fused group; empty: the kernels are the functions themselves
 };
 
-TEST_F(Written, RunsAsItIsInterpretedInTheKernelsOfItsNeighbours) {
+TEST_F(UserDefined, ComputesAsTheInterpreterInOneKernelWithItsNeighbours) {
   const std::vector<Case> cases = {
       {"alone", "@swish(%x)", "Tensor[(9, 6), f32]", 1, ""},
       {"chain", "tanh(@swish(%x + 1.0f32))", "Tensor[(9, 6), f32]", 1, "fused_add_swish_tanh"},
       {"twice", "@swish(@swish(%x)) * @swish(%x)", "Tensor[(9, 6), f32]", 1, "fused_swish_swish_multiply"},
       {"tail", "@swish(matmul(%x, $w))", "Tensor[(9, 4), f32]", 1, "fused_dense_swish"},
-      {"dims of other names", "@scaled(relu(%x), gather(%x, 2i64))", "Tensor[(9, 6), f32]", 1, "scaled"},
-      {"moving", "@turned(%x * 2.0f32) + 1.0f32", "Tensor[(6, 9), f32]", 1, "fused_multiply_turned_add"},
+      {"dims of other names", "@scaled(relu(%x), gather(%x, 2i64))", "Tensor[(9, 6), f32]", 1, "fused_relu"},
+      {"moving", "@transposed(%x * 2.0f32) + 1.0f32", "Tensor[(6, 9), f32]", 1, "fused_multiply_transposed_add"},
       {"contraction", "relu(@band(%a, %x) + 1.0f32)", "Tensor[(9, 6), f32]", 1, "fused_band_add_relu"},
-      {"contraction behind contraction", "@swish(@band(%a, matmul(%x, $w)))", "Tensor[(9, 4), f32]", 2,
+      {"contraction after contraction", "@swish(@band(%a, matmul(%x, $w)))", "Tensor[(9, 4), f32]", 2,
        "fused_band_swish"},
       {"reduction", "sqrt(@squares(@swish(%x)))", "Tensor[(9,), f32]", 1, "fused_swish_squares_sqrt"},
       {"two results", "let %p = @parts(%x); %p.0 - %p.1", "Tensor[(9, 3), f32]", 2, ""},
       {"steps", "relu(@summed(%x))", "Tensor[(9, 6), f32]", 2, ""},
-      {"own schedule", "@marked(@summed(%x))", "Tensor[(9, 6), f32]", 2, ""},
-      {"own schedule, fused", "sqrt(@marked(%x))", "Tensor[(9, 6), f32]", 1, "fused_marked_sqrt"},
+      {"user-defined schedule", "@scheduled(@summed(%x))", "Tensor[(9, 6), f32]", 2, ""},
+      {"user-defined schedule, fused", "sqrt(@scheduled(%x))", "Tensor[(9, 6), f32]", 1, "fused_scheduled_sqrt"},
       {"bounds", "relu(@headed(%x))", "Tensor[(5, 6), f32]", 2, ""},
-      {"what may fail", "relu(@picked(%x, %at))", "Tensor[(6,), f32]", 2, ""},
+      {"a function that may fail", "relu(@picked(%x, %at))", "Tensor[(6,), f32]", 2, ""},
   };
-  for (const Case& one : cases) {
-    SCOPED_TRACE(one.name);
-    auto model = read(one.body, one.result);
+  for (const Case& test : cases) {
+    SCOPED_TRACE(test.name);
+    auto model = read(test.body, test.result);
     ASSERT_TRUE(model) << model.error().str();
     const auto compiled = compile(*model, {});
     ASSERT_TRUE(compiled) << compiled.error().str();
@@ -139,8 +139,9 @@ TEST_F(Written, RunsAsItIsInterpretedInTheKernelsOfItsNeighbours) {
     size_t calls = 0;
     for (const auto& instruction : compiled->executable.functions[0].code)
       calls += std::holds_alternative<runtime::CallNative>(instruction.operation);
-    EXPECT_EQ(calls, one.kernels) << text;
-    EXPECT_THAT(text, HasSubstr(one.group));
+    EXPECT_EQ(calls, test.kernels) << text;
+    if (test.group.empty()) EXPECT_THAT(text, testing::Not(HasSubstr("def @fused")));
+    else EXPECT_THAT(text, HasSubstr("@" + test.group));
     auto session = runtime::Session::create(compiled->executable, {});
     ASSERT_TRUE(session) << session.error().str();
     const auto found = session->run(inputs());
@@ -153,7 +154,7 @@ TEST_F(Written, RunsAsItIsInterpretedInTheKernelsOfItsNeighbours) {
   }
 }
 
-TEST_F(Written, EachCallSaysWhereItRuns) {
+TEST_F(UserDefined, ThePlacementOfEachCallIsExplained) {
   auto model = read("tanh(@swish(relu(@summed(%x))))", "Tensor[(9, 6), f32]");
   ASSERT_TRUE(model) << model.error().str();
   const auto compiled = compile(*model, {});
@@ -163,7 +164,7 @@ TEST_F(Written, EachCallSaysWhereItRuns) {
   EXPECT_THAT(text, HasSubstr("@swish   cpu    native @fused_relu_swish_tanh_0 (a loop function)"));
 }
 
-TEST_F(Written, WhatFailsSaysWhere) {
+TEST_F(UserDefined, AFailureNamesTheFunction) {
   auto model = read("@picked(%x, %at)", "Tensor[(6,), f32]");
   ASSERT_TRUE(model) << model.error().str();
   const auto compiled = compile(*model, {});
@@ -175,14 +176,14 @@ TEST_F(Written, WhatFailsSaysWhere) {
   EXPECT_THAT(found.error().str(), testing::AllOf(HasSubstr("9"), HasSubstr("@picked")));
 }
 
-TEST_F(Written, NativeCodeIsNotMadeOfWhatItWouldNotLookAt) {
+TEST_F(UserDefined, NativeCodeIsRefusedForUnprovenIndices) {
   auto beyond = read("@beyond(%x)", "Tensor[(9, 6), f32]");
   ASSERT_TRUE(beyond) << beyond.error().str();
   const auto refused = compile(*beyond, {});
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().str(), HasSubstr("@beyond has no native kernel"));
   EXPECT_THAT(refused.error().str(), HasSubstr("%x[i + 1, j] is inside: its axis 0 has n elements"));
-  EXPECT_THAT(refused.error().str(), HasSubstr("written.tn:"));
+  EXPECT_THAT(refused.error().str(), HasSubstr("loops.tn:"));
 
   auto racing = read("@racing(%x)", "Tensor[(9,), f32]");
   ASSERT_TRUE(racing) << racing.error().str();

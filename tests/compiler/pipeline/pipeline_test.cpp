@@ -15,7 +15,7 @@ using runtime::Tensor;
 
 constexpr const char* kModels = TENON_SOURCE_DIR "/tests/models/";
 
-// `count` digits of an array of bytes, as the model takes them.
+// `count` digits of an array of bytes, as floats for the model.
 std::vector<Tensor> digits(const std::string& array, size_t count) {
   const auto arrays = runtime::load_npz(std::string(kModels) + "resnet8_digits_test.npz");
   EXPECT_TRUE(arrays) << arrays.error().str();
@@ -42,7 +42,7 @@ TEST_P(PipelineOnConfiguration, ResNet8EqualsTheIntegerReferenceOnEveryLayer) {
       *model, {.accelerator = (*accelerator)->info().config, .calibration = &calibration, .keep_intermediates = true});
   ASSERT_TRUE(compiled) << compiled.error().str();
 
-  // One region takes everything between quantize and dequantize.
+  // One region contains everything between quantize and dequantize.
   ASSERT_EQ(compiled->executable.programs.size(), 1u) << explain(compiled->partitioned, compiled->placements);
   for (const Placement& placement : compiled->placements) {
     EXPECT_EQ(placement.target, placement.op == "quantize" || placement.op == "dequantize" ? "" : "accel")
@@ -83,8 +83,8 @@ TEST(Pipeline, WithoutCalibrationEverythingRunsOnTheCpuInFloat) {
   for (const Placement& placement : compiled->placements) EXPECT_FALSE(placement.reason.empty());
 }
 
-// The plan of memory is the executable's: what a run needs is there before it, and later runs change no result.
-TEST(Pipeline, ResultsOfKernelsLieInOneArena) {
+// The executable holds the memory plan: the arena exists before a run, and later runs change no result.
+TEST(Pipeline, ResultsOfKernelsShareOneArena) {
   auto model = load_model(std::string(kModels) + "resnet8_digits.onnx", {{"N", 1}});
   ASSERT_TRUE(model) << model.error().str();
   CompileOptions options;

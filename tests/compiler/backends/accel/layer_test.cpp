@@ -1,4 +1,4 @@
-// What the back end refuses, layouts, and what a program says about itself.
+// Unsupported layers, layouts, and the notes of a program.
 #include "compiler/backends/accel/layer.h"
 
 #include <gtest/gtest.h>

@@ -12,7 +12,7 @@
 
 namespace tenon::compiler::accel {
 
-// What follows the first layer.
+// The layers after the first one.
 enum class Tail : int64_t { kNone, kResidualConvolution, kAdd, kPoolAndDense, kEnd };
 
 struct Case {

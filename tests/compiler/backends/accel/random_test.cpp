@@ -15,7 +15,7 @@ uint64_t from_environment(const char* name, uint64_t standard) {
   return text ? std::strtoull(text, nullptr, 0) : standard;
 }
 
-// What is wrong with a case; empty if nothing.
+// The failure of a case; empty if it passes.
 std::string failure(const spec::Config& config, const Case& c) {
   const Problem problem = problem_of(c);
   const auto expected = reference(problem.region, problem.inputs);
