@@ -173,10 +173,12 @@ std::string Debugger::hits(std::span<const uint32_t> done, std::span<const Machi
 Expected<std::string> Debugger::add_break(Words words) {
   Break b;
   if (words[0] == "watch") {
-    const auto memory = words.size() >= 3 ? parse_memory(words[1]) : std::nullopt;
-    const auto first = words.size() >= 3 ? parse_integer(words[2]) : std::nullopt;
+    constexpr std::string_view kUsage = "watch requires MEMORY FIRST [COUNT]";
+    if (words.size() < 3) return usage_error(std::string(kUsage));
+    const auto memory = parse_memory(words[1]);
+    const auto first = parse_integer(words[2]);
     const auto count = words.size() >= 4 ? parse_integer(words[3]) : std::optional<uint64_t>(1);
-    if (!memory || !first || !count || *count == 0) return usage_error("watch requires MEMORY FIRST [COUNT]");
+    if (!memory || !first || !count || *count == 0) return usage_error(std::string(kUsage));
     b.kind = Break::Kind::kWrite;
     b.memory = *memory, b.value = *first, b.count = *count;
     b.text = fmt::format("{}[{}..{}] is written", words[1], *first, *first + *count - 1);

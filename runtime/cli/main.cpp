@@ -148,8 +148,8 @@ Status run(const Options& options) {
   session.native_level = options.native_level;
   session.launch_limit = std::chrono::nanoseconds(static_cast<int64_t>(options.limit_seconds * 1e9));
   TENON_TRY_ASSIGN(runner, Runner::create(*executable, session, options.bundle));
-  TENON_TRY_ASSIGN(inputs,
-                   read_inputs(input_slots(executable->main().params), options.inputs, {.where = executable->name}));
+  TENON_TRY_ASSIGN(inputs, read_inputs(input_slots(executable->main().params), options.inputs,
+                                       {.where = executable->name, .help = {}, .fault = Fault::kInput}));
   std::vector<Tensor> outputs;
   for (uint64_t i = 0; i < options.runs; ++i) {
     TENON_TRY_ASSIGN(results, runner->run(*inputs, [&] { return command_of(options, (*accelerator)->info().uri); }));

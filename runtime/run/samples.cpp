@@ -70,7 +70,8 @@ Expected<std::vector<Tensor>> split_samples(const Tensor& data, const Port& port
 
 Expected<std::vector<Sample>> read_samples(std::span<const Port> params, std::span<const std::string> arguments,
                                            double divide, const std::string& model) {
-  TENON_TRY_ASSIGN(inputs, read_inputs(input_slots(params), arguments, {.where = model, .fault = Fault::kUsage}));
+  TENON_TRY_ASSIGN(inputs,
+                   read_inputs(input_slots(params), arguments, {.where = model, .help = {}, .fault = Fault::kUsage}));
   std::vector<std::vector<Tensor>> columns;  // of each input, its tensor of each sample
   size_t count = 1;
   for (size_t i = 0; i < params.size(); ++i) {

@@ -50,7 +50,7 @@ expect 2 "must be a multiple of 0x1000 below 0x100000000" "$tenon" hw overlay --
 expect 2 "the interrupt is 988" "$tenon" hw overlay --interrupt 988
 expect 2 "the clock is 4294967295 MHz" "$tenon" hw overlay --clock 4294967396
 expect 2 "2 GiB at most" "$tenon" hw overlay --memory 2049
-expect 2 "no name of a file" "$tenon" hw overlay --firmware ../x
+expect 2 "is not a valid file name" "$tenon" hw overlay --firmware ../x
 expect 2 "zynq7000" "$tenon" hw overlay --family spartan
 expect 1 "cannot write" "$tenon" hw overlay -o "$scratch/nowhere/x.dtso"
 
