@@ -38,10 +38,9 @@ Expected<Windows> windows(NodeImport& node, Ints kernel) {
   }
   // The padding is computed from these values, so they are bounded.
   const bool computed = w.auto_pad.starts_with("SAME") || node.has("output_shape");
-  constexpr int64_t kMax = 1 << 20;
   for (size_t axis = 0; axis < rank && computed; ++axis) {
-    if (w.strides[axis] < 1 || w.kernel[axis] < 1 || w.dilation[axis] < 1 || w.strides[axis] > kMax ||
-        w.kernel[axis] > kMax || w.dilation[axis] > kMax) {
+    if (w.strides[axis] < 1 || w.kernel[axis] < 1 || w.dilation[axis] < 1 || w.strides[axis] > kMaxWindow ||
+        w.kernel[axis] > kMaxWindow || w.dilation[axis] > kMaxWindow) {
       return node.fail("kernel, strides and dilations must be in 1 .. 2^20");
     }
   }

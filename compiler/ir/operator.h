@@ -21,6 +21,9 @@
 
 namespace tenon::compiler {
 
+// The largest kernel size, stride, dilation and padding of a window, in any operator.
+inline constexpr int64_t kMaxWindow = 1 << 20;
+
 // The index of the alternative in runtime::Attr.
 enum class AttrKind : uint8_t { kInt, kFloat, kString, kInts, kFloats };
 std::string_view name(AttrKind kind);

@@ -5,8 +5,6 @@
 namespace tenon::compiler {
 namespace {
 
-constexpr int64_t kMaxWindow = 1 << 20;
-
 // The sizes of the kernel, w's dims from 2 on.
 Expected<std::vector<int64_t>> kernel_sizes(const RuleInput& in) {
   std::vector<int64_t> sizes;

@@ -9,7 +9,7 @@ using runtime::DTypes, runtime::kNumericTypes, runtime::kReals;
 template <int rank>
 Expected<Type> pool(const RuleInput& in) {
   TENON_TRY(check_rank(in, 0, "x", rank + 2));
-  TENON_TRY(check_ints(in, "kernel", rank, 1, 1 << 20));
+  TENON_TRY(check_ints(in, "kernel", rank, 1, kMaxWindow));
   TENON_TRY(check_int(in, "ceil", 0, 1));
   if (in.attrs.contains("count_include_pad")) TENON_TRY(check_int(in, "count_include_pad", 0, 1));
   if (in.attrs.contains("p")) TENON_TRY(check_int(in, "p", 1, 64));
@@ -50,7 +50,7 @@ Expected<Type> global_sum_pool(const RuleInput& in) {
 Expected<Type> adaptive(const RuleInput& in) {
   TENON_TRY(check_maps(in));
   Dims dims = in.arg(0).dims;
-  TENON_TRY(check_ints(in, "size", dims.size() - 2, 1, 1 << 20));
+  TENON_TRY(check_ints(in, "size", dims.size() - 2, 1, kMaxWindow));
   for (size_t i = 2; i < dims.size(); ++i) {
     if (dims[i].constant() == 0) return error(fmt::format("the map is empty: {}", describe(in, {"x"})));
     dims[i] = in.context.dim(ints_attr(in.attrs, "size")[i - 2]);

@@ -267,11 +267,10 @@ Expected<Dim> windows(const RuleInput& in, Dim extent, const Window& window, std
 }
 
 Expected<Dims> windows_over(const RuleInput& in, const std::vector<int64_t>& kernel, bool ceil) {
-  constexpr int64_t kMax = 1 << 20;
   const size_t rank = kernel.size();
-  TENON_TRY(check_ints(in, "strides", rank, 1, kMax));
-  TENON_TRY(check_ints(in, "padding", 2 * rank, 0, kMax));
-  TENON_TRY(check_ints(in, "dilation", rank, 1, kMax));
+  TENON_TRY(check_ints(in, "strides", rank, 1, kMaxWindow));
+  TENON_TRY(check_ints(in, "padding", 2 * rank, 0, kMaxWindow));
+  TENON_TRY(check_ints(in, "dilation", rank, 1, kMaxWindow));
   const auto &strides = ints_attr(in.attrs, "strides"), &padding = ints_attr(in.attrs, "padding"),
              &dilation = ints_attr(in.attrs, "dilation");
   static constexpr std::string_view kNames[] = {"depth", "height", "width"};
