@@ -22,9 +22,10 @@ if(TENON_SANITIZE)
   set(TENON_SANITIZED true)
   # Most of the cost is compilation; tenon_busy_folder() optimizes the code in which tests spend their time.
   set(CMAKE_CXX_FLAGS_RELEASE "-O0 -g1 -D_GLIBCXX_ASSERTIONS")
+  # The check of function types (function) reads the bytes before a function, which for generated code may be unmapped.
   # Errors that the address sanitizer reports anyway (null, object-size, pointer-overflow) and downcasts, which this code
   # does not use (vptr), are not checked: these checks are a quarter of the compile time.
-  add_compile_options(-fsanitize=${TENON_SANITIZE} -fno-sanitize=null,object-size,pointer-overflow,vptr
+  add_compile_options(-fsanitize=${TENON_SANITIZE} -fno-sanitize=null,object-size,pointer-overflow,vptr,function
                       -fno-sanitize-recover=all -fno-omit-frame-pointer)
   # Clang warns about GCC's own headers and about designated initializers with defaults, GCC does not.
   add_compile_options(-Wno-unknown-warning-option -Wno-deprecated-declarations
