@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "support/try.h"
+
 namespace tenon::compiler {
 namespace {
 

@@ -12,6 +12,7 @@
 #include <functional>
 #include <vector>
 
+#include "compiler/ir/context.h"
 #include "compiler/kernels/arithmetic.h"
 #include "compiler/loop/builder.h"
 
