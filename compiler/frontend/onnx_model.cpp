@@ -56,6 +56,14 @@ class Reader {
     return result;
   }
 
+  Expected<runtime::Tensor> run_tensor(std::span<const std::byte> bytes) {
+    onnx::TensorProto proto;
+    if (bytes.size() > INT32_MAX || !proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+      return error("this is not a tensor of ONNX, or it is corrupt or truncated", file_);
+    }
+    return tensor(proto, "the tensor");
+  }
+
  private:
   Expected<runtime::DType> dtype(int type, const std::string& what) {
     using runtime::DType;
@@ -202,6 +210,10 @@ class Reader {
 
 Expected<OnnxModel> read_onnx(std::span<const std::byte> bytes, const std::string& file) {
   return Reader(file).run(bytes);
+}
+
+Expected<runtime::Tensor> read_onnx_tensor(std::span<const std::byte> bytes, const std::string& file) {
+  return Reader(file).run_tensor(bytes);
 }
 
 }  // namespace tenon::compiler

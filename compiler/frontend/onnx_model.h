@@ -44,4 +44,7 @@ struct OnnxModel {
 // The bytes are not trusted: every size is checked against the data before memory is allocated.
 Expected<OnnxModel> read_onnx(std::span<const std::byte> bytes, const std::string& file);
 
+// A TensorProto alone, as ONNX's test data are stored.
+Expected<runtime::Tensor> read_onnx_tensor(std::span<const std::byte> bytes, const std::string& file);
+
 }  // namespace tenon::compiler
