@@ -1,6 +1,7 @@
 #include "tests/onnx/node_test.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <vector>
@@ -98,7 +99,9 @@ Status compiled(Model model, const std::vector<DataSet>& sets, const std::vector
   const runtime::Executable& executable = compilation->executable;
   std::vector<std::string> found;
   for (const runtime::Port& port : executable.functions[executable.entry].results) found.push_back(port.name);
-  if (found != names) return error(fmt::format("the results have other names than the model's outputs"));
+  if (found != names)
+    return error(
+        fmt::format("the results are named [{}], the outputs [{}]", fmt::join(found, ", "), fmt::join(names, ", ")));
   TENON_TRY_ASSIGN(session, runtime::Session::create(executable, {}));
   for (const DataSet& set : sets) {
     TENON_TRY_ASSIGN(results, session->run(std::span(set.inputs)));

@@ -150,7 +150,9 @@ struct Row {
 
 std::string reasons_text(const std::map<std::string, size_t>& reasons) {
   std::vector<std::pair<std::string, size_t>> sorted(reasons.begin(), reasons.end());
-  std::ranges::stable_sort(sorted, std::greater<>(), &std::pair<std::string, size_t>::second);
+  std::ranges::sort(sorted, [](const auto& a, const auto& b) {
+    return a.second > b.second || (a.second == b.second && a.first < b.first);
+  });
   std::string text;
   for (const auto& [reason, count] : sorted) text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", count, reason);
   return text;
