@@ -86,6 +86,16 @@ bool Options::flag(std::string_view key, bool fallback) {
   return fallback;
 }
 
+size_t Options::one_of(std::string_view key, std::span<const std::string_view> names, size_t fallback) {
+  const std::string* value = find(key);
+  if (value == nullptr) return fallback;
+  if (const auto found = std::ranges::find(names, *value); found != names.end()) {
+    return static_cast<size_t>(found - names.begin());
+  }
+  fail(key, *value, fmt::format("one of {}", fmt::join(names, ", ")));
+  return fallback;
+}
+
 std::string Options::text(std::string_view key, std::string_view fallback) {
   const std::string* value = find(key);
   if (value == nullptr) return std::string(fallback);

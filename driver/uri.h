@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,7 +25,8 @@ class Options {
 
   uint64_t integer(std::string_view key, uint64_t fallback, uint64_t min, uint64_t max);
   uint64_t bytes(std::string_view key, uint64_t fallback, uint64_t min, uint64_t max);
-  bool flag(std::string_view key, bool fallback);  // on, off, 1, 0
+  bool flag(std::string_view key, bool fallback);                                                 // on, off, 1, 0
+  size_t one_of(std::string_view key, std::span<const std::string_view> names, size_t fallback);  // an index
   std::string text(std::string_view key, std::string_view fallback);
 
   Status finish();

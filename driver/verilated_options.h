@@ -19,12 +19,17 @@ inline sim::VerilatedOptions verilated_options(Options& options) {
   read.stall_percent = static_cast<uint32_t>(options.integer("stalls", read.stall_percent, 0, 99));
   read.seed = options.integer("stall_seed", read.seed, 0, UINT64_MAX);
   read.interleave = options.flag("interleave", read.interleave);
+  read.write_order =
+      static_cast<sim::WriteOrder>(options.one_of("writes", sim::kWriteOrders, static_cast<size_t>(read.write_order)));
+  read.late_ready = options.flag("late_ready", read.late_ready);
+  read.fast_dot = options.flag("fast_dot", read.fast_dot);
   read.vcd = options.text("trace", read.vcd);
   read.progress = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
   return read;
 }
 
 inline constexpr char kVerilatedOptionsDoc[] =
-    "memory=256M&latency=60&write_latency=40&outstanding=16&stalls=PERCENT&stall_seed=N&interleave=on&trace=FILE.vcd";
+    "memory=256M&latency=60&write_latency=40&outstanding=16&stalls=PERCENT&stall_seed=N&interleave=on&"
+    "writes=address|data|together|any&late_ready=on&fast_dot=off&trace=FILE.vcd";
 
 }  // namespace tenon::driver

@@ -48,7 +48,7 @@ module control (
 
   localparam logic [6:0] Engines = 7'h6f;  // DW is absent
 
-  logic         write, read;
+  logic         write_q, write, read;
   logic [31:0]  mask;
   logic [11:0]  waddr, raddr;
   logic [63:0]  instructions_q;
@@ -58,7 +58,12 @@ module control (
   logic [511:0] bases_q;
   logic [511:0] base_mask;
 
-  assign write     = awvalid_i & wvalid_i & ~bvalid_o;
+  // AXI forbids combinational paths between inputs and outputs, so ready is a register.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) write_q <= 1'b0;
+    else write_q <= awvalid_i & wvalid_i & ~bvalid_o & ~write_q;
+  end
+  assign write     = write_q;
   assign awready_o = write;
   assign wready_o  = write;
   assign waddr     = {awaddr_i[11:2], 2'd0};

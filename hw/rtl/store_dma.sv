@@ -136,28 +136,32 @@ module store_dma #(
     .burst_beats_o(burst_beats)
   );
 
-  logic aw_valid_q, aw_sent;
-  assign aw_sent     = aw_valid_q & awready_i;
+  // A burst begins on both write channels at once: its data never waits for the slave to take its address, since a slave
+  // may wait for the data before it does (AXI4, A3.3.1).
+  logic       aw_valid_q, begin_burst;
+  logic [7:0] burst_len;
   assign awvalid_o   = aw_valid_q;
   assign burst_ready = (~aw_valid_q | awready_i) & length_ready & ~halt_i;
+  assign begin_burst = burst_valid & burst_ready;
+  assign burst_len   = 8'(burst_beats - 9'd1);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) aw_valid_q <= 1'b0;
-    else if (burst_valid & burst_ready) aw_valid_q <= 1'b1;
-    else if (aw_sent) aw_valid_q <= 1'b0;
+    else if (begin_burst) aw_valid_q <= 1'b1;
+    else if (awready_i) aw_valid_q <= 1'b0;
   end
   always_ff @(posedge clk_i) begin
-    if (burst_valid & burst_ready) begin
+    if (begin_burst) begin
       awaddr_o <= burst_addr;
-      awlen_o  <= 8'(burst_beats - 9'd1);
+      awlen_o  <= burst_len;
     end
   end
 
-  // Lengths of the bursts whose data has not begun. Room for one is reserved for the address that waits at the port.
+  // Lengths of the bursts whose data has not begun.
   logic       length_valid, length_pop, length_push_ready;
   logic [7:0] length;
   logic [3:0] open_q;  // bursts without response
-  assign length_ready = open_q < 4'd6;
+  assign length_ready = open_q < 4'd7;
 
   prim_fifo #(
     .Width(8),
@@ -166,9 +170,9 @@ module store_dma #(
     .clk_i,
     .rst_ni,
     .clear_i,
-    .push_valid_i(aw_sent),
+    .push_valid_i(begin_burst),
     .push_ready_o(length_push_ready),
-    .push_data_i (awlen_o),
+    .push_data_i (burst_len),
     .pop_valid_o (length_valid),
     .pop_ready_i (length_pop),
     .pop_data_o  (length)
@@ -176,7 +180,7 @@ module store_dma #(
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) open_q <= 4'd0;
-    else if (aw_sent != bvalid_i) open_q <= aw_sent ? open_q + 4'd1 : open_q - 4'd1;
+    else if (begin_burst != bvalid_i) open_q <= begin_burst ? open_q + 4'd1 : open_q - 4'd1;
   end
 
   // -------------------------------------------------------------------------------------------------- window of bytes
@@ -311,10 +315,10 @@ module store_dma #(
   end
 
   logic error_q;
-  assign finish  = valid & rows_done_q & ~run_valid & ~burst_valid & ~aw_valid_q & open_q == 4'd0;
+  assign finish  = valid & rows_done_q & ~run_valid & ~burst_valid & open_q == 4'd0;
   assign done_o  = finish;
   assign error_o = error_q;
-  assign idle_o  = ~aw_valid_q & open_q == 4'd0;
+  assign idle_o  = open_q == 4'd0;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) error_q <= 1'b0;
@@ -330,8 +334,8 @@ module store_dma #(
     if (rst_ni & reading_q) begin
       AUnitFromTheScratchpadFindsRoom: assert (unit_push_ready);
     end
-    if (rst_ni & aw_sent) begin
-      ABurstThatIsSentFindsRoomForItsLength: assert (length_push_ready);
+    if (rst_ni & begin_burst) begin
+      ABurstThatBeginsFindsRoomForItsLength: assert (length_push_ready);
     end
     if (rst_ni & bvalid_i) begin
       AResponseBelongsToABurst: assert (open_q != 4'd0);

@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#define TENON_RTL_ABI 1
+#define TENON_RTL_ABI 2
 
 typedef struct tenon_rtl tenon_rtl;
 
@@ -24,8 +24,10 @@ typedef struct {
   uint32_t write_latency; /* cycles from a burst's last beat to its response */
   uint32_t outstanding;   /* bursts that the memory accepts at once, of reads and of writes each */
   uint32_t max_beats;     /* a longer burst breaks the protocol */
-  uint32_t stall_percent; /* probability that a channel stalls in a cycle */
+  uint32_t stall_percent; /* probability that a channel stalls in a cycle, those of AXI4-Lite included */
   uint32_t interleave;    /* nonzero: bursts of different IDs are answered in random order, beat by beat */
+  uint32_t write_order;   /* WriteOrder of axi_memory.h: which of a write's address and data the memory takes first */
+  uint32_t late_ready;    /* nonzero: the memory raises ready only after valid */
   uint64_t seed;          /* of stalls, order and the scratchpads' first contents */
   const char* trace_path; /* a VCD file, or NULL; requires a model with `traces` */
 } tenon_rtl_options;
@@ -56,6 +58,13 @@ typedef struct {
   void (*interval)(void* context, uint32_t engine, uint32_t kind, uint32_t instruction, uint64_t begin, uint64_t end);
 } tenon_rtl_observer;
 
+/* What the harness has seen at the ports since the model was made: what the accelerator's counters should count. The
+ * cycles of the engines are counted only while an observer is set. */
+typedef struct {
+  uint64_t read_beats, write_beats, read_bursts, write_bursts;
+  uint64_t busy[7], waiting[7]; /* cycles, by engine */
+} tenon_rtl_counts;
+
 typedef struct {
   uint32_t abi;
   uint32_t traces; /* whether the model can write a VCD file */
@@ -67,6 +76,7 @@ typedef struct {
   void (*write_register)(tenon_rtl* rtl, uint32_t offset, uint32_t value);
   void (*step)(tenon_rtl* rtl, uint64_t cycles);
   uint64_t (*cycles)(const tenon_rtl* rtl); /* since reset */
+  void (*counts)(const tenon_rtl* rtl, tenon_rtl_counts* counts);
   /* The first protocol violation or failed assertion, "" if none. After a failure, the model does not advance. */
   const char* (*failure)(const tenon_rtl* rtl);
 } tenon_rtl_api;

@@ -6,8 +6,11 @@
 // Writes change the memory when their response is given, as late as AXI allows: a master that does not wait for the
 // response reads the old bytes. A beat past the memory's end is answered with SLVERR and writes nothing.
 //
+// AXI4 lets a slave order the handshakes of a write as it likes, and wait for valid before it raises ready (A3.3.1):
+// WriteOrder and late_ready choose such slaves. A master that waits for one of them hangs with another.
+//
 // Checked: full-width INCR bursts that stay in 4 KiB and within max_beats; payload stable while valid waits for
-// ready; WLAST in the last beat and only there; no data before its address.
+// ready; WLAST in the last beat and only there; data that does not wait for its address's handshake.
 #pragma once
 
 #include <array>
@@ -16,8 +19,19 @@
 #include <deque>
 #include <functional>
 #include <string>
+#include <string_view>
 
 namespace tenon::sim {
+
+// When the memory takes the data of a write burst, and when its address.
+enum class WriteOrder : uint32_t {
+  kAddressFirst,  // WREADY only after the burst's address
+  kDataFirst,     // AWREADY only after the burst's last beat of data
+  kTogether,      // AWREADY only while AWVALID and WVALID wait; WREADY after that
+  kAny,           // each channel by itself
+};
+
+inline constexpr std::string_view kWriteOrders[] = {"address", "data", "together", "any"};
 
 struct AxiMemoryOptions {
   uint8_t* memory = nullptr;
@@ -29,12 +43,20 @@ struct AxiMemoryOptions {
   uint32_t stall_percent = 0;
   bool interleave = false;
   uint64_t seed = 1;
+  WriteOrder write_order = WriteOrder::kAddressFirst;
+  bool late_ready = false;  // every ready waits for its valid
+};
+
+// What passed through the channels, since the memory was made.
+struct AxiTraffic {
+  uint64_t read_beats = 0, write_beats = 0, read_bursts = 0, write_bursts = 0;
 };
 
 class AxiMemory {
  public:
   static constexpr size_t kMaxBeatBytes = 64;
   static constexpr uint32_t kOkay = 0, kSlvErr = 2;
+  static constexpr uint64_t kPatience = 20000;  // cycles that an address waits for data before the master is at fault
 
   struct Address {
     bool valid = false;
@@ -72,22 +94,35 @@ class AxiMemory {
   const Outputs& outputs() const { return out_; }
   const std::string& failure() const { return failure_; }
   bool idle() const {
-    return reads_.empty() && writes_.empty() && responses_.empty() && !out_.r_valid && !out_.b_valid;
+    return reads_.empty() && writes_.empty() && ahead_.empty() && responses_.empty() && !out_.r_valid && !out_.b_valid;
   }
+  const AxiTraffic& traffic() const { return traffic_; }
 
   void clock(const Inputs& in) {
     ++cycle_;
     check_stable(in);
-    if (in.ar.valid && out_.ar_ready) accept(in.ar, "AR", reads_);
-    if (in.aw.valid && out_.aw_ready) accept(in.aw, "AW", writes_);
-    if (in.w.valid && out_.w_ready) accept(in.w);
+    const bool ar = in.ar.valid && out_.ar_ready, aw = in.aw.valid && out_.aw_ready, w = in.w.valid && out_.w_ready;
+    if (ar) accept(in.ar, "AR", reads_);
+    if (aw) accept(in.aw, "AW", writes_);
+    if (w) accept(in.w);
+    traffic_.read_bursts += ar;
+    traffic_.write_bursts += aw;
+    traffic_.write_beats += w;
+    traffic_.read_beats += out_.r_valid && in.r_ready;
+    match();
+    check_patience(in, aw);
     if (out_.r_valid && in.r_ready) out_.r_valid = false;
     if (out_.b_valid && in.b_ready) out_.b_valid = false;
     if (!out_.r_valid && !reads_.empty() && !stall()) next_read();
     if (!out_.b_valid && !responses_.empty() && responses_.front().due <= cycle_ && !stall()) respond();
     out_.ar_ready = reads_.size() < options_.outstanding && !stall();
-    out_.aw_ready = writes_.size() + responses_.size() < options_.outstanding && !stall();
-    out_.w_ready = !writes_.empty() && !stall();
+    out_.aw_ready = takes_address(in, aw) && !stall();
+    out_.w_ready = takes_data() && !stall();
+    if (options_.late_ready) {
+      out_.ar_ready = out_.ar_ready && in.ar.valid && !ar;
+      out_.aw_ready = out_.aw_ready && in.aw.valid && !aw;
+      out_.w_ready = out_.w_ready && in.w.valid && !w;
+    }
   }
 
  private:
@@ -144,13 +179,52 @@ class AxiMemory {
     bursts.push_back(burst);
   }
 
+  bool takes_address(const Inputs& in, bool taken) const {
+    if (writes_.size() + responses_.size() >= options_.outstanding) return false;
+    switch (options_.write_order) {
+      case WriteOrder::kDataFirst: return bursts_ahead_ > 0;
+      case WriteOrder::kTogether: return in.aw.valid && !taken && in.w.valid;
+      case WriteOrder::kAddressFirst:
+      case WriteOrder::kAny: break;
+    }
+    return true;
+  }
+  bool takes_data() const {
+    switch (options_.write_order) {
+      case WriteOrder::kAddressFirst:
+      case WriteOrder::kTogether: return !writes_.empty();
+      case WriteOrder::kDataFirst:
+      case WriteOrder::kAny: break;
+    }
+    return bursts_ahead_ < options_.outstanding;
+  }
+
+  // A slave may wait for data before it takes the address, for ever; a master has the data some time.
+  void check_patience(const Inputs& in, bool taken) {
+    const bool waits = in.aw.valid && !taken && !in.w.valid && ahead_.empty() && writes_.empty();
+    without_data_ = waits ? without_data_ + 1 : 0;
+    if (without_data_ == kPatience) fail("the data of a write waits for AWREADY; a slave may require WVALID first");
+  }
+
   bool inside(uint64_t addr) const {
     return addr < options_.memory_bytes && options_.memory_bytes - addr >= options_.beat_bytes;
   }
 
   void accept(const Data& w) {
-    if (writes_.empty()) return fail("W comes before its address");  // w_ready is never high then
-    Burst& burst = writes_.front();
+    if (!writes_.empty() && ahead_.empty()) return match(writes_.front(), w);
+    ahead_.push_back(w);
+    bursts_ahead_ += w.last;
+  }
+
+  // Gives the data that was taken to the addresses that were taken, each in its order.
+  void match() {
+    for (; !writes_.empty() && !ahead_.empty(); ahead_.pop_front()) {
+      bursts_ahead_ -= ahead_.front().last;
+      match(writes_.front(), ahead_.front());
+    }
+  }
+
+  void match(Burst& burst, const Data& w) {
     const uint64_t addr = burst.addr + uint64_t{burst.done} * options_.beat_bytes;
     ++burst.done;
     if (w.last != (burst.done == burst.beats)) fail("WLAST is wrong in beat " + std::to_string(burst.done));
@@ -223,6 +297,10 @@ class AxiMemory {
   WriteCallback on_write_;
   Outputs out_;
   std::deque<Burst> reads_, writes_;
+  std::deque<Data> ahead_;     // data whose address has not been taken
+  uint32_t bursts_ahead_ = 0;  // last beats in ahead_
+  uint64_t without_data_ = 0;  // cycles for which an address has waited, and no data
+  AxiTraffic traffic_;
   std::deque<Beat> pending_;  // of the front of writes_
   std::deque<Response> responses_;
   Inputs waiting_;  // channels on which valid waited for ready

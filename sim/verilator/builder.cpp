@@ -25,7 +25,8 @@ constexpr std::string_view kHarnessFiles[] = {"harness.cpp", "axi_memory.h", "ab
 // --x-initial unique: registers and memories without a reset start with random contents that depend on the seed.
 constexpr std::string_view kVerilatorFlags =
     "--cc --top-module tenon --prefix Vtenon -O3 --x-assign fast --x-initial unique --assert -Wno-fatal "
-    "--timescale 1ns/1ps --output-split 20000 -DTENON_TRACE -DTENON_FAST_DOT";
+    "--timescale 1ns/1ps --output-split 20000 -DTENON_TRACE";
+constexpr std::string_view kFastDotFlag = "-DTENON_FAST_DOT";
 // With vectorization, GCC 12 generates code that is 5 % slower for Verilator's output.
 constexpr std::string_view kCompilerFlags = "-std=c++20 -O2 -fno-tree-vectorize -fPIC -fvisibility=hidden -w";
 
@@ -123,6 +124,7 @@ Status build(const spec::Config& config, const BuildOptions& options, const fs::
   std::vector<std::string> command = {"verilator"};
   std::ranges::copy(split_flags(kVerilatorFlags), std::back_inserter(command));
   if (options.vcd) command.insert(command.end(), {"--trace", "--trace-structs"});
+  if (options.fast_dot) command.emplace_back(kFastDotFlag);
   command.insert(command.end(), {"--Mdir", "model", "-f", "files.f"});
   if (const int status = run_program(command, work, log); status != 0) {
     return fail(fmt::format("verilator ends with status {}", status));
@@ -170,6 +172,7 @@ Expected<fs::path> build_verilated_model(const spec::Config& config, const Build
   }
   for (const char* tool : {"verilator", "c++"}) hash.add(identity_of(*find_program(tool)));
   hash.add(kVerilatorFlags);
+  hash.add(options.fast_dot ? kFastDotFlag : "");
   hash.add(makefile("", config, options.vcd, false));
 
   remove_interrupted(*cache);

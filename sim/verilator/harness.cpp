@@ -13,6 +13,7 @@
 #include <verilated_vcd_c.h>
 #endif
 
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -31,7 +32,7 @@ using tenon::sim::AxiMemory;
 using tenon::sim::AxiMemoryOptions;
 
 constexpr int kEngines = 7;
-constexpr int kRegisterTimeout = 10000;  // cycles; AXI4-Lite has no stalls
+constexpr int kRegisterTimeout = 10000;  // cycles
 
 thread_local std::string* current_failure = nullptr;  // of the model that runs, for Verilator's hooks
 
@@ -80,7 +81,10 @@ struct tenon_rtl {
       : top_((context_.randReset(2), context_.randSeed(static_cast<int>(options.seed & 0x7fffffff) + 1), &context_)),
         memory_(AxiMemoryOptions{options.memory, options.memory_bytes, kBeatBytes, options.read_latency,
                                  options.write_latency, options.outstanding, options.max_beats, options.stall_percent,
-                                 options.interleave != 0, options.seed}) {
+                                 options.interleave != 0, options.seed,
+                                 static_cast<tenon::sim::WriteOrder>(options.write_order), options.late_ready != 0}),
+        stall_percent_(options.stall_percent),
+        random_(options.seed * 2 + 1) {
     memory_.on_write([this](uint32_t tag, uint64_t address, const uint8_t* data, uint32_t bytes) {
       if (observer_.dram != nullptr) observer_.dram(observer_.context, tag, address, data, bytes);
     });
@@ -127,46 +131,57 @@ struct tenon_rtl {
     eval();  // settles the signals that the next cycle observes
   }
 
+  // A register access gives its address and its data, and takes the answer, some cycles late where the memory stalls.
   uint32_t read_register(uint32_t offset) {
     const Running running(context_, failure_);
-    top_.s_axi_control_araddr = offset;
-    top_.s_axi_control_arvalid = 1;
     uint32_t value = 0;
-    bool addressed = false;
-    for (int i = 0; i < kRegisterTimeout; ++i) {
+    bool addressed = false, answered = false;
+    for (int i = 0; i < kRegisterTimeout && !answered; ++i) {
+      if (!addressed && !top_.s_axi_control_arvalid && !stall()) {
+        top_.s_axi_control_araddr = offset;
+        raise(top_.s_axi_control_arvalid, "ARVALID");
+      }
+      top_.s_axi_control_rready = !stall();
       eval();
       const bool accepted = top_.s_axi_control_arvalid && top_.s_axi_control_arready;
-      const bool answered = top_.s_axi_control_rvalid;
+      if (top_.s_axi_control_rvalid && !addressed) fail("AXI4-Lite: RVALID comes before the read's address");
+      answered = top_.s_axi_control_rvalid && top_.s_axi_control_rready;
       if (answered) value = top_.s_axi_control_rdata;
       cycle();
+      if (accepted) top_.s_axi_control_arvalid = 0;
+      addressed = addressed || accepted;
       if (!failure_.empty()) return 0;
-      if (accepted) {
-        addressed = true;
-        top_.s_axi_control_arvalid = 0;
-      }
-      if (answered && addressed) return value;
     }
-    fail("the register read of offset " + std::to_string(offset) + " is not answered");
-    return 0;
+    if (!answered) fail("the register read of offset " + std::to_string(offset) + " is not answered");
+    return value;
   }
 
   void write_register(uint32_t offset, uint32_t value) {
     const Running running(context_, failure_);
-    top_.s_axi_control_awaddr = offset;
-    top_.s_axi_control_wdata = value;
-    top_.s_axi_control_awvalid = top_.s_axi_control_wvalid = 1;
-    for (int i = 0; i < kRegisterTimeout; ++i) {
+    bool addressed = false, written = false, answered = false;
+    for (int i = 0; i < kRegisterTimeout && !answered; ++i) {
+      if (!addressed && !top_.s_axi_control_awvalid && !stall()) {
+        top_.s_axi_control_awaddr = offset;
+        raise(top_.s_axi_control_awvalid, "AWVALID");
+      }
+      if (!written && !top_.s_axi_control_wvalid && !stall()) {
+        top_.s_axi_control_wdata = value;
+        raise(top_.s_axi_control_wvalid, "WVALID");
+      }
+      top_.s_axi_control_bready = !stall();
       eval();
       const bool aw = top_.s_axi_control_awvalid && top_.s_axi_control_awready;
       const bool w = top_.s_axi_control_wvalid && top_.s_axi_control_wready;
-      const bool b = top_.s_axi_control_bvalid;
+      if (top_.s_axi_control_bvalid && !(addressed && written)) fail("AXI4-Lite: BVALID comes before the write");
+      answered = top_.s_axi_control_bvalid && top_.s_axi_control_bready;
       cycle();
-      if (!failure_.empty()) return;
       if (aw) top_.s_axi_control_awvalid = 0;
       if (w) top_.s_axi_control_wvalid = 0;
-      if (b) return;
+      addressed = addressed || aw;
+      written = written || w;
+      if (!failure_.empty()) return;
     }
-    fail("the register write of offset " + std::to_string(offset) + " is not answered");
+    if (!answered) fail("the register write of offset " + std::to_string(offset) + " is not answered");
   }
 
   void step(uint64_t cycles) {
@@ -176,6 +191,14 @@ struct tenon_rtl {
 
   uint64_t cycles() const { return cycles_; }
   const char* failure() const { return failure_.c_str(); }
+  void counts(tenon_rtl_counts& counts) const {
+    counts = counts_;
+    const tenon::sim::AxiTraffic& traffic = memory_.traffic();
+    counts.read_beats = traffic.read_beats;
+    counts.write_beats = traffic.write_beats;
+    counts.read_bursts = traffic.read_bursts;
+    counts.write_bursts = traffic.write_bursts;
+  }
 
  private:
   static constexpr uint32_t kBeatBytes = TENON_AXI_BYTES;
@@ -185,6 +208,27 @@ struct tenon_rtl {
   }
 
   void eval() { top_.eval(); }
+
+  // Of AXI4-Lite; by a generator of its own, so that register accesses leave the memory's stalls as they are.
+  bool stall() {
+    if (stall_percent_ == 0) return false;
+    random_ = random_ * 6364136223846793005u + 1442695040888963407u;
+    return (random_ >> 33) % 100 < stall_percent_;
+  }
+
+  // Raises a valid of AXI4-Lite. AXI forbids combinational paths from inputs to outputs, so that no output may change.
+  template <class Port>
+  void raise(Port& valid, const char* name) {
+    const auto outputs = [this] {
+      return std::array<uint32_t, 6>{top_.s_axi_control_awready, top_.s_axi_control_wready, top_.s_axi_control_arready,
+                                     top_.s_axi_control_bvalid,  top_.s_axi_control_rvalid, top_.s_axi_control_rdata};
+    };
+    eval();
+    const auto before = outputs();
+    valid = 1;
+    eval();
+    if (outputs() != before) fail(std::string("AXI4-Lite: an output depends on ") + name + " in the same cycle");
+  }
 
   void dump(uint64_t half) {
 #ifdef TENON_VCD
@@ -224,6 +268,7 @@ struct tenon_rtl {
     in.r_ready = top_.m_axi_gmem_rready;
     in.b_ready = top_.m_axi_gmem_bready;
     if (observed_ && top_.rst_ni) report_trace();
+    if (!top_.rst_ni && (in.ar.valid || in.aw.valid || in.w.valid)) fail("AXI: a valid is high in reset");
 
     dump(0);
     top_.clk_i = 1;
@@ -268,6 +313,10 @@ struct tenon_rtl {
   // Reports the events of the trace ports at the next edge. Writes come first: an instruction may be done in the cycle
   // of its last write.
   void report_trace() {
+    for (uint32_t e = 0; e < kEngines; ++e) {
+      counts_.busy[e] += top_.trace_busy_o >> e & 1;
+      counts_.waiting[e] += top_.trace_wait_o >> e & 1;
+    }
     if (observer_.write != nullptr) {
       if (top_.trace_ldi_valid_o)
         write(TENON_RTL_INP, top_.trace_ldi_index_o, top_.trace_ldi_unit_o, bytes_of(top_.trace_ldi_data_o));
@@ -324,6 +373,9 @@ struct tenon_rtl {
   uint64_t wait_begin_[kEngines] = {};
   uint32_t wait_index_[kEngines] = {};
   uint64_t cycles_ = 0;
+  tenon_rtl_counts counts_{};  // without the traffic
+  const uint32_t stall_percent_;
+  uint64_t random_;
   std::string failure_;
 #ifdef TENON_VCD
   std::unique_ptr<VerilatedVcdC> vcd_;
@@ -356,6 +408,7 @@ extern "C" __attribute__((visibility("default"))) const tenon_rtl_api* tenon_rtl
       .write_register = [](tenon_rtl* rtl, uint32_t offset, uint32_t value) { rtl->write_register(offset, value); },
       .step = [](tenon_rtl* rtl, uint64_t cycles) { rtl->step(cycles); },
       .cycles = [](const tenon_rtl* rtl) { return rtl->cycles(); },
+      .counts = [](const tenon_rtl* rtl, tenon_rtl_counts* counts) { rtl->counts(*counts); },
       .failure = [](const tenon_rtl* rtl) { return rtl->failure(); },
   };
   return &api;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "hw/spec/isa.h"
 #include "hw/spec/registers.h"
 #include "sim/verilator/abi.h"
 #include "sim/verilator/builder.h"
@@ -37,7 +38,10 @@ class Verilated final : public Simulator {
       elements_.forget();
       timeline_.clear();
       launch_ = api_->cycles(rtl_);
+      api_->counts(rtl_, &before_);
+      counted_ = observing_;
     }
+    if (offset == spec::reg::kCommand && (value & spec::kSoftReset) != 0) counted_ = false;
     api_->write_register(rtl_, offset, value);
   }
 
@@ -45,8 +49,12 @@ class Verilated final : public Simulator {
 
   bool advance(uint64_t cycles) override {
     while (true) {
-      if (*api_->failure(rtl_) != '\0') return true;
-      if ((read_register(spec::reg::kStatus) & spec::kStatusBusy) == 0) return *api_->failure(rtl_) != '\0';
+      if (!failure().empty()) return true;
+      const uint32_t status = read_register(spec::reg::kStatus);
+      if ((status & spec::kStatusBusy) == 0) {
+        check_counters(status);
+        return !failure().empty();
+      }
       if (cycles == 0) return true;
       const uint64_t count = std::min(cycles, kPollCycles);
       api_->step(rtl_, count);
@@ -55,8 +63,8 @@ class Verilated final : public Simulator {
   }
 
   std::string explain() override {
-    const char* failure = api_->failure(rtl_);
-    return *failure == '\0' ? std::string() : fmt::format("the RTL model broke a rule: {}", failure);
+    const std::string rule = failure();
+    return rule.empty() ? std::string() : fmt::format("the RTL model broke a rule: {}", rule);
   }
 
   void observe(WriteObserver* observer) override {
@@ -71,6 +79,34 @@ class Verilated final : public Simulator {
   std::span<const Interval> timeline() const override { return timeline_; }
 
  private:
+  std::string failure() const { return miscount_.empty() ? api_->failure(rtl_) : miscount_; }
+
+  uint64_t counter(uint32_t offset) { return read_register(offset) | uint64_t{read_register(offset + 4)} << 32; }
+
+  // At the end of an observed launch: its counters against what passed the ports since its start. The engines' cycles
+  // are compared for launches without an error alone, since nothing waits any more at their end.
+  void check_counters(uint32_t status) {
+    if (!std::exchange(counted_, false)) return;
+    namespace reg = spec::reg;
+    tenon_rtl_counts now{};
+    api_->counts(rtl_, &now);
+    const auto check = [&](const std::string& name, uint32_t offset, uint64_t seen) {
+      const uint64_t value = counter(offset);
+      if (value == seen || !failure().empty()) return;
+      miscount_ = fmt::format("the counter of {} has {}, and the harness saw {}", name, value, seen);
+    };
+    check("read beats", reg::kReadBeats, now.read_beats - before_.read_beats);
+    check("write beats", reg::kWriteBeats, now.write_beats - before_.write_beats);
+    check("read bursts", reg::kReadBursts, now.read_bursts - before_.read_bursts);
+    check("write bursts", reg::kWriteBursts, now.write_bursts - before_.write_bursts);
+    if ((status & 0xff) != 0) return;
+    for (uint32_t e = 0; e < spec::kEngines; ++e) {
+      const auto engine = spec::name(static_cast<spec::Engine>(e));
+      check(fmt::format("busy cycles of {}", engine), reg::kBusy0 + 8 * e, now.busy[e] - before_.busy[e]);
+      check(fmt::format("stalled cycles of {}", engine), reg::kStall0 + 8 * e, now.waiting[e] - before_.waiting[e]);
+    }
+  }
+
   static void on_write(void* context, uint32_t kind, uint32_t instruction, uint64_t address, const uint8_t* bytes) {
     ElementWriter& elements = static_cast<Verilated*>(context)->elements_;
     const auto* data = reinterpret_cast<const std::byte*>(bytes);
@@ -119,14 +155,19 @@ class Verilated final : public Simulator {
   std::span<std::byte> memory_;
   ElementWriter elements_;
   bool observing_ = false, recording_ = false;
-  uint64_t launch_ = 0;  // the cycle of the last launch
+  bool counted_ = false;       // the launch in progress has been observed from its start
+  tenon_rtl_counts before_{};  // at its start
+  std::string miscount_;       // the first wrong counter
+  uint64_t launch_ = 0;        // the cycle of the last launch
   std::vector<Interval> timeline_;
 };
 
 }  // namespace
 
 Expected<std::unique_ptr<Simulator>> make_verilated(const spec::Config& config, const VerilatedOptions& options) {
-  TENON_TRY_ASSIGN(file, build_verilated_model(config, {.vcd = !options.vcd.empty(), .progress = options.progress}));
+  TENON_TRY_ASSIGN(
+      file, build_verilated_model(
+                config, {.vcd = !options.vcd.empty(), .fast_dot = options.fast_dot, .progress = options.progress}));
   // The library is never closed: closing gains nothing, and a later open of the same model finds the library loaded.
   void* library = dlopen(file->c_str(), RTLD_NOW | RTLD_LOCAL);
   const auto get =
@@ -153,6 +194,8 @@ Expected<std::unique_ptr<Simulator>> make_verilated(const spec::Config& config, 
                                       .max_beats = static_cast<uint32_t>(config.max_burst_beats),
                                       .stall_percent = options.stall_percent,
                                       .interleave = options.interleave ? 1u : 0u,
+                                      .write_order = static_cast<uint32_t>(options.write_order),
+                                      .late_ready = options.late_ready ? 1u : 0u,
                                       .seed = options.seed,
                                       .trace_path = options.vcd.empty() ? nullptr : options.vcd.c_str()};
   tenon_rtl* rtl = get()->create(&rtl_options);

@@ -3,7 +3,8 @@
 // Semantics: sim/simulator.h, with registers accessed through AXI4-Lite, so that a register read takes a few cycles.
 // advance() may run up to kPollCycles past the cycle in which the accelerator becomes idle; the hardware's own counters
 // have stopped by then. The initial contents of scratchpads depend on the seed. An AXI violation or a failed assertion
-// stops the model permanently: it stays busy, and explain() returns the violation.
+// stops the model permanently: it stays busy, and explain() returns the violation. While the model is observed, the
+// counters of each launch are compared with what the harness saw at the ports; a difference is such a violation too.
 //
 // Writes are reported as whole elements. Where an instruction loads a part of an element, the remaining part has the
 // values of earlier observed loads, or 0.
@@ -17,6 +18,7 @@
 
 #include "hw/spec/config.h"
 #include "sim/simulator.h"
+#include "sim/verilator/axi_memory.h"
 
 namespace tenon::sim {
 
@@ -27,8 +29,11 @@ struct VerilatedOptions {
   std::span<std::byte> memory = {};  // where not empty: the caller's memory, in whole pages, instead of the model's own
   uint32_t read_latency = 60, write_latency = 40;
   uint32_t outstanding = 16;
-  uint32_t stall_percent = 0;
+  uint32_t stall_percent = 0;  // of every channel, those of AXI4-Lite included
   bool interleave = false;
+  WriteOrder write_order = WriteOrder::kAddressFirst;
+  bool late_ready = false;  // the memory raises each ready only after its valid
+  bool fast_dot = true;  // a model whose dot products are computed in one step; false: by the array that is synthesized
   uint64_t seed = 1;
   std::string vcd;  // a file for waves; empty: none
   std::function<void(const std::string&)> progress;

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 namespace tenon::driver {
 namespace {
 
@@ -54,6 +56,9 @@ TEST(Options, TheFirstOfSeveralErrorsIsReported) {
   options.flag("race", true);
   options.integer("latency", 1, 0, 100);
   EXPECT_EQ(options.finish().error().what, "option race is \"maybe\", must be on or off");
+  Options order = parse("tiny?writes=first");
+  EXPECT_EQ(order.one_of("writes", std::array<std::string_view, 2>{"address", "data"}, 1), 1u);
+  EXPECT_EQ(order.finish().error().what, "option writes is \"first\", must be one of address, data");
 }
 
 TEST(Options, MalformedItemsAreErrors) {

@@ -88,12 +88,30 @@ std::string DmaBench::issue(const spec::Instruction& instruction, uint32_t index
   }
 }
 
+bool DmaBench::bad(uint64_t address) const {
+  return bad_address >= address && bad_address < address + static_cast<uint64_t>(config_.axi_bytes());
+}
+
+void DmaBench::write(const Beat& beat) {
+  Burst& burst = writes_.front();
+  for (uint64_t j = 0; j < beat.data.size(); ++j) {
+    if (beat.strobe >> j & 1) memory.at(burst.address + j) = beat.data[j];
+  }
+  write_error_ = write_error_ || bad(burst.address);
+  burst.address += beat.data.size();
+  if ((--burst.beats == 0) != beat.last) violations.push_back("WLAST is wrong");
+  if (burst.beats > 0) return;
+  writes_.pop_front();
+  responses_.push_back(cycle + static_cast<uint64_t>(latency));
+  response_errors_.push_back(write_error_);
+  write_error_ = false;
+}
+
 void DmaBench::step() {
   const auto beat = static_cast<uint64_t>(config_.axi_bytes());
-  const auto bad = [&](uint64_t address) { return bad_address >= address && bad_address < address + beat; };
   // The answers of memory in this cycle.
   dut_->arready_i = !stall();
-  dut_->awready_i = !stall();
+  dut_->awready_i = !stall() && (!data_first || bursts_ahead_ > 0);
   dut_->wready_i = !stall();
   dut_->rvalid_i = 0;
   if (!reads_.empty() && reads_.front().ready <= cycle && !stall()) {
@@ -134,24 +152,12 @@ void DmaBench::step() {
   }
   if (dut_->wvalid_o && dut_->wready_i) {
     ++write_beats;
-    if (writes_.empty()) {
-      violations.push_back("write data without an address");
-    } else {
-      Burst& burst = writes_.front();
-      const auto data = get_bytes(dut_->wdata_o, beat);
-      for (uint64_t j = 0; j < beat; ++j) {
-        if (dut_->wstrb_o >> j & 1) memory.at(burst.address + j) = data[j];
-      }
-      write_error_ = write_error_ || bad(burst.address);
-      burst.address += beat;
-      if ((--burst.beats == 0) != static_cast<bool>(dut_->wlast_o)) violations.push_back("WLAST is wrong");
-      if (burst.beats == 0) {
-        writes_.pop_front();
-        responses_.push_back(cycle + static_cast<uint64_t>(latency));
-        response_errors_.push_back(write_error_);
-        write_error_ = false;
-      }
-    }
+    beats_.push_back({get_bytes(dut_->wdata_o, beat), dut_->wstrb_o, static_cast<bool>(dut_->wlast_o)});
+    bursts_ahead_ += beats_.back().last;
+  }
+  for (; !beats_.empty() && !writes_.empty(); beats_.pop_front()) {
+    bursts_ahead_ -= beats_.front().last;
+    write(beats_.front());
   }
   std::vector<uint8_t> read;
   if (dut_->st_req_o && dut_->st_gnt_i) {
@@ -193,7 +199,7 @@ bool DmaBench::halt_and_clear() {
     step();
     idle_cycles = dut_->idle_o ? idle_cycles + 1 : 0;
   }
-  const bool outstanding = !reads_.empty() || !writes_.empty() || !responses_.empty();
+  const bool outstanding = !reads_.empty() || !writes_.empty() || !beats_.empty() || !responses_.empty();
   if (outstanding) violations.push_back("idle, though a transfer is outstanding");
   dut_->clear_i = 1;
   step();

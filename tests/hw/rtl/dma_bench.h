@@ -45,6 +45,7 @@ class DmaBench {
 
   int stall_percent = 0;
   int latency = 4;
+  bool data_first = false;              // a write's address is taken only after the last beat of its data
   uint64_t bad_address = ~uint64_t{0};  // a beat that contains this byte is answered with an error
 
   std::vector<uint8_t> memory;
@@ -60,7 +61,14 @@ class DmaBench {
     int beats = 0, id = 0;
     uint64_t ready = 0;
   };
+  struct Beat {
+    std::vector<uint8_t> data;
+    uint64_t strobe = 0;
+    bool last = false;
+  };
   bool stall();
+  bool bad(uint64_t address) const;
+  void write(const Beat& beat);
   void check_burst(uint64_t address, int beats, const char* which);
 
   spec::Config config_;
@@ -69,6 +77,8 @@ class DmaBench {
   std::unique_ptr<VerilatedContext> context_;
   std::unique_ptr<Vdma_bench> dut_;
   std::deque<Burst> reads_, writes_;
+  std::deque<Beat> beats_;  // whose address has not come
+  int bursts_ahead_ = 0;    // last beats among these
   std::deque<uint64_t> responses_;
   std::deque<bool> response_errors_;
   bool write_error_ = false;

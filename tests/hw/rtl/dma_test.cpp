@@ -150,6 +150,7 @@ TEST_F(Dma, MovesFollowTheRuleUnderRandomMemories) {
     DmaBench bench(config_, seed);
     bench.stall_percent = seed % 3 == 0 ? 0 : static_cast<int>(draw(1, 80));
     bench.latency = static_cast<int>(draw(0, 90));
+    bench.data_first = chance(30);
     std::vector<spec::Instruction> program;
     for (int i = 0; i < 12; ++i) program.push_back(random_move());
     check(bench, program);
@@ -164,6 +165,7 @@ TEST_F(Dma, BaseLoadsAndStoresFollowTheRule) {
     DmaBench bench(config_, seed);
     bench.stall_percent = seed % 3 == 0 ? 0 : static_cast<int>(draw(1, 80));
     bench.latency = static_cast<int>(draw(0, 90));
+    bench.data_first = chance(30);
     std::vector<spec::Instruction> program;
     for (int i = 0; i < 8; ++i) program.push_back(random_load());
     spec::base::Store store{random_transfer(Memory::kOut, config_.depth(Memory::kAcc), false)};
@@ -251,10 +253,18 @@ TEST_F(Dma, AHaltLeavesNothingOutstandingAndTheEnginesUsable) {
     bench.latency = static_cast<int>(draw(0, 60));
     const Move store = dense(4, 1, config_.depth(Memory::kOut), 4096);
     const Move load = dense(0, 1, config_.depth(Memory::kInp), 30000);
+    const std::vector<uint8_t> before = bench.memory;
+    std::vector<uint8_t> stored = before;
+    expected_store(config_, store, kBase, bench.source, stored);
+    bench.data_first = chance(30);
     EXPECT_EQ(bench.issue(load, 0, kBase), "");
     EXPECT_EQ(bench.issue(store, 1, kBase), "");
     for (int64_t i = draw(0, 150); i > 0; --i) bench.step();
     ASSERT_TRUE(bench.halt_and_clear());
+    // The bursts that were open have ended with strobes 0: a byte is old, or the store's.
+    for (size_t i = 0; i < before.size(); ++i) {
+      ASSERT_TRUE(bench.memory[i] == before[i] || bench.memory[i] == stored[i]) << "byte " << i << " of memory";
+    }
     check(bench, {random_move(), random_load(), random_move()});
     if (HasFatalFailure()) return;
   }

@@ -168,6 +168,78 @@ TEST_F(AxiMemoryTest, StallsAndInterleavingKeepEveryBurstsOrder) {
   EXPECT_TRUE(mixed);
 }
 
+// A burst of two beats, whose data and address are offered together; returns the order in which the memory takes them.
+std::string order_of_handshakes(AxiMemory& memory) {
+  AxiMemory::Inputs in;
+  in.aw = AxiMemoryTest::burst(64, 2);
+  in.w = {.valid = true, .strobe = 0xff, .bytes = {1, 2, 3}};
+  in.b_ready = true;
+  std::string order;
+  for (int cycle = 0; cycle < 100 && !memory.outputs().b_valid; ++cycle) {
+    const bool aw = in.aw.valid && memory.outputs().aw_ready, w = in.w.valid && memory.outputs().w_ready;
+    memory.clock(in);
+    if (aw) order += 'a', in.aw.valid = false;
+    if (w) order += 'w', in.w.valid = !in.w.last, in.w.last = true;
+  }
+  if (memory.outputs().b_valid) order += 'b';
+  return order;
+}
+
+TEST_F(AxiMemoryTest, EachWriteOrderTakesAddressAndDataInItsOrder) {
+  const auto order = [&](WriteOrder write_order, bool late_ready) {
+    options.write_order = write_order;
+    options.late_ready = late_ready;
+    bytes[64] = 0;
+    AxiMemory memory(options);
+    const std::string found = order_of_handshakes(memory);
+    EXPECT_EQ(memory.failure(), "");
+    EXPECT_EQ(bytes[64], 1);
+    EXPECT_EQ(memory.traffic().write_bursts, 1u);
+    EXPECT_EQ(memory.traffic().write_beats, 2u);
+    return found;
+  };
+  EXPECT_EQ(order(WriteOrder::kAddressFirst, false), "awwb");
+  EXPECT_EQ(order(WriteOrder::kAddressFirst, true), "awwb");
+  EXPECT_EQ(order(WriteOrder::kDataFirst, false), "wwab");
+  EXPECT_EQ(order(WriteOrder::kDataFirst, true), "wwab");
+  EXPECT_EQ(order(WriteOrder::kTogether, false), "awwb");
+  EXPECT_EQ(order(WriteOrder::kAny, false), "awwb");
+}
+
+TEST_F(AxiMemoryTest, ReadyWaitsForValidWhereItIsLate) {
+  options.late_ready = true;
+  AxiMemory memory(options);
+  AxiMemory::Inputs in;
+  for (int cycle = 0; cycle < 10; ++cycle) memory.clock(in);
+  EXPECT_FALSE(memory.outputs().ar_ready || memory.outputs().aw_ready || memory.outputs().w_ready);
+  in.ar = burst(0, 1);
+  memory.clock(in);
+  EXPECT_TRUE(memory.outputs().ar_ready);
+}
+
+// Data that comes before its address, by up to several bursts, is written to the right addresses.
+TEST_F(AxiMemoryTest, DataBeforeItsAddressIsKept) {
+  options.write_order = WriteOrder::kAny;
+  AxiMemory memory(options);
+  AxiMemory::Inputs in;
+  for (uint8_t value = 1; value <= 3; ++value) write_beat(memory, in, 0xff, value, true);
+  for (uint64_t i = 0; i < 3; ++i) {
+    send(memory, in, &AxiMemory::Inputs::aw, &AxiMemory::Outputs::aw_ready, burst(128 * i, 1));
+  }
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(wait_response(memory, in), AxiMemory::kOkay);
+  for (uint8_t i = 0; i < 3; ++i) EXPECT_EQ(bytes[128u * i], i + 1);
+  EXPECT_TRUE(memory.idle());
+}
+
+TEST_F(AxiMemoryTest, AMasterWhoseDataWaitsForTheAddressIsNamed) {
+  options.write_order = WriteOrder::kDataFirst;
+  AxiMemory memory(options);
+  AxiMemory::Inputs in;
+  in.aw = burst(0, 1);
+  for (uint64_t cycle = 0; cycle <= AxiMemory::kPatience; ++cycle) memory.clock(in);
+  EXPECT_THAT(memory.failure(), HasSubstr("the data of a write waits for AWREADY"));
+}
+
 // Each violation of the protocol is named.
 TEST_F(AxiMemoryTest, ABurstAcross4KibIsNamed) {
   AxiMemory memory(options);
