@@ -97,16 +97,21 @@ module index_stages #(
     end
   end
 
-  always_comb begin
-    b_field = '0;
-    if (b_uop_q) begin
-      b_field[0+:tenon_pkg::UOP_DST_W]            = uop_data_i[tenon_pkg::UOP_DST_LSB+:tenon_pkg::UOP_DST_W];
-      b_field[IndexWidth+:tenon_pkg::UOP_SRC_W]   = uop_data_i[tenon_pkg::UOP_SRC_LSB+:tenon_pkg::UOP_SRC_W];
-      b_field[2*IndexWidth+:tenon_pkg::UOP_WGT_W] = uop_data_i[tenon_pkg::UOP_WGT_LSB+:tenon_pkg::UOP_WGT_W];
+  // The fields of a micro-op fit its 32 bits only in configurations with the base profile.
+  if (tenon_pkg::HAS_BASE != 0) begin : g_uop
+    always_comb begin
+      b_field = '0;
+      if (b_uop_q) begin
+        b_field[0+:tenon_pkg::UOP_DST_W]            = uop_data_i[tenon_pkg::UOP_DST_LSB+:tenon_pkg::UOP_DST_W];
+        b_field[IndexWidth+:tenon_pkg::UOP_SRC_W]   = uop_data_i[tenon_pkg::UOP_SRC_LSB+:tenon_pkg::UOP_SRC_W];
+        b_field[2*IndexWidth+:tenon_pkg::UOP_WGT_W] = uop_data_i[tenon_pkg::UOP_WGT_LSB+:tenon_pkg::UOP_WGT_W];
+      end
     end
+  end else begin : g_no_uop
+    assign b_field = '0;
   end
   logic unused_uop;
-  assign unused_uop = ^{uop_data_i, b_field};
+  assign unused_uop = ^{uop_data_i, b_field, b_uop_q};
 
   // c.
   logic                          c_work_q, c_last_q, c_bad_q;

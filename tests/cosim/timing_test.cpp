@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hw/spec/isa.h"
 #include "hw/spec/registers.h"
 #include "sim/behavioral/behavioral.h"
 #include "sim/bench/bench.h"
@@ -68,6 +69,25 @@ TEST(Timing, of_vta_programs_is_close_to_the_rtl) {
   fmt::print("mean {:.2f} %, worst {:.2f} %\n", sum / programs, worst);
   EXPECT_LT(sum / programs, 3);
   EXPECT_LT(worst, 6);
+}
+
+// A deadlock is one after sixteen cycles in which nothing can start; a program that does not wait ends two cycles after
+// the first of them.
+TEST(Timing, of_a_deadlock_is_its_window) {
+  const auto config = *spec::load_config("tiny");
+  const spec::Isa isa(config);
+  const auto cycles = [&](const char* text) {
+    fuzz::Program program{.config = config, .memory = std::vector<std::byte>(4096), .launches = {}};
+    program.launches.push_back({.instructions = isa.assemble_all(text, "test").value(), .stream = 0});
+    const auto rtl = make_verilated(config, {.memory_bytes = kMemory}).value();
+    (void)fuzz::run(*rtl, program);
+    return std::pair(counter(*rtl, reg::kCycles), rtl->read_register(reg::kStatus));
+  };
+  const auto [ended, no_code] = cycles("sync engine=0");
+  const auto [stopped, code] = cycles("sync engine=0 wait=gemm");
+  EXPECT_EQ(no_code, 0u);
+  EXPECT_EQ(code, static_cast<uint32_t>(spec::StopCode::kDeadlock));
+  EXPECT_EQ(stopped - ended, 16u - 2);
 }
 
 TEST(Timing, of_native_programs_is_close_to_the_rtl) {

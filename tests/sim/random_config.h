@@ -1,6 +1,7 @@
 // Random configurations within all limits, for properties that must hold for every configuration.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 
 #include "hw/spec/config.h"
@@ -8,25 +9,26 @@
 
 namespace tenon::sim::testing {
 
-inline spec::Config random_config(uint64_t seed) {
+// `max_bytes` bounds each scratchpad, for tests that fill or simulate it; without it, depths go up to their limits.
+inline spec::Config random_config(uint64_t seed, int64_t max_bytes = int64_t{1} << 18) {
   Random random(seed * 7919 + 3);
-  const auto power = [&](int low, int high) {
-    return 1 << random.between(std::bit_width(unsigned(low)) - 1, std::bit_width(unsigned(high)) - 1);
+  const auto power = [&](int64_t low, int64_t high) {
+    return int64_t{1} << random.between(std::bit_width(uint64_t(low)) - 1, std::bit_width(uint64_t(high)) - 1);
   };
   for (;;) {
     spec::Config config;
     config.name = "random-" + std::to_string(seed);
-    config.block_in = power(2, 64);
-    config.block_out = power(2, 64);
-    config.axi_data_bits = power(32, 512);
-    config.max_burst_beats = power(1, 256);
-    config.queue_depth = power(2, 64);
+    config.block_in = static_cast<int>(power(2, 64));
+    config.block_out = static_cast<int>(power(2, 64));
+    config.axi_data_bits = static_cast<int>(power(32, 512));
+    config.max_burst_beats = static_cast<int>(power(1, 256));
+    config.queue_depth = static_cast<int>(power(2, 64));
     config.base = random.chance(70);
     config.native = !config.base || random.chance(70);
-    // Scratchpads are small and large, so that addresses of all widths occur; large weights would only fill memory.
     for (size_t m = 0; m < spec::kScratchpads; ++m) {
       const auto memory = static_cast<spec::Memory>(m);
-      config.bytes[m] = int64_t{config.element_bytes(memory)} * power(2, memory == spec::Memory::kWgt ? 128 : 2048);
+      const int64_t element = config.element_bytes(memory);
+      config.bytes[m] = element * power(2, std::clamp<int64_t>(max_bytes / element, 2, 16384));
     }
     if (spec::validate(config, config.name)) return config;
   }

@@ -1,5 +1,6 @@
 #include "tests/hw/rtl/compute_bench.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "Vcompute.h"
@@ -152,6 +153,8 @@ void Bench::step() {
   const size_t lanes = config_.block_out;
   if (read_pending_) store_results.push_back({read_, get_bytes(dut_->st_rdata_o, lanes)});
   read_pending_ = store_valid_ && dut_->st_gnt_o;
+  refusals_ = store_valid_ && !read_pending_ ? refusals_ + 1 : 0;
+  longest_refusal = std::max(longest_refusal, refusals_);
   if (read_pending_) {
     read_ = stores.front();
     stores.pop_front();

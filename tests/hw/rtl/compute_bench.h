@@ -59,6 +59,7 @@ class Bench {
   std::vector<Done> gemm_done, alu_done, rq_done;
   uint64_t cycle = 0;
   uint64_t active_cycles = 0;
+  uint64_t longest_refusal = 0;  // cycles for which a store asked for one element
 
  private:
   bool may_present();  // a port may present its next item
@@ -70,6 +71,7 @@ class Bench {
   std::unique_ptr<Vcompute> dut_;
   std::deque<LoadItem> inp_, wgt_, ldm_;
   size_t issued_gemm_ = 0, issued_alu_ = 0, issued_rq_ = 0;
+  uint64_t refusals_ = 0;  // of the store at the front
   bool gemm_valid_ = false, alu_valid_ = false, rq_valid_ = false, store_valid_ = false, read_pending_ = false;
   StoreItem read_;
 };

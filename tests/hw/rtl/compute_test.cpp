@@ -317,8 +317,12 @@ TEST_F(ComputeTest, NoReaderStarvesAtThePortOfAcc) {
   bench.rq.push_back(rq);
   ASSERT_TRUE(model.execute(rq));
   for (uint32_t i = 0; i < 32; ++i) bench.stores.push_back({true, 40});
+  const uint64_t start = bench.cycle;
   ASSERT_TRUE(bench.run());
   ASSERT_NO_FATAL_FAILURE(check());
+  // GEMM reads acc in every cycle: each other reader goes first once it was refused eight times.
+  EXPECT_EQ(bench.longest_refusal, 8u);
+  EXPECT_NEAR(static_cast<double>(bench.rq_done.front().cycle - start), 32 * 8, 16);
   EXPECT_LT(bench.rq_done.back().cycle, bench.gemm_done.back().cycle);
   EXPECT_LE(bench.gemm_done.back().cycle - bench.rq_done.front().cycle, 2048u);
 }
