@@ -10,6 +10,7 @@
 #include "compiler/cli/json.h"
 #include "driver/bringup/keep.h"
 #include "sim/fuzz/campaign.h"
+#include "sim/fuzz/disturb.h"
 #include "support/try.h"
 
 namespace tenon::cli {
@@ -100,7 +101,7 @@ struct FuzzAccel {
     TENON_TRY(driver::open(against + ":" + name));
     const auto runner = [&](const sim::fuzz::Program& program) -> Status {
       TENON_TRY_ASSIGN(opened, driver::open(device(against, name, program)));
-      return sim::fuzz::run(*(*opened)->simulator(), program);
+      return sim::fuzz::run_disturbed(*(*opened)->simulator(), program);
     };
     const auto begin = std::chrono::steady_clock::now();
     int passed = 0;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "sim/behavioral/behavioral.h"
+#include "sim/fuzz/disturb.h"
 #include "sim/fuzz/shrink.h"
 #include "support/random.h"
 #include "support/try.h"
@@ -55,15 +56,18 @@ std::string memory_options(const Program& program) {
   Random random(program.seed * 977 + 5);
   // Braces fix the order of evaluation; the order of a call's arguments differs between compilers.
   const int values[] = {random.of({0, 0, 5, 30, 70}), random.of({1, 3, 20, 60, 300}), random.of({1, 5, 40, 200}),
-                        random.of({1, 2, 16}), random.of({0, 1})};
-  return fmt::format("memory={}&stall_seed={}&stalls={}&latency={}&write_latency={}&outstanding={}&interleave={}",
-                     program.memory.size(), program.seed, values[0], values[1], values[2], values[3], values[4]);
+                        random.of({1, 2, 16}), random.of({0, 1}), random.of({0, 0, 1})};
+  const char* const writes = random.of({"address", "data", "together", "any"});
+  return fmt::format(
+      "memory={}&stall_seed={}&stalls={}&latency={}&write_latency={}&outstanding={}&interleave={}&late_ready={}&"
+      "writes={}",
+      program.memory.size(), program.seed, values[0], values[1], values[2], values[3], values[4], values[5], writes);
 }
 
 Runner behavioral_runner() {
   return [](const Program& program) -> Status {
     TENON_TRY_ASSIGN(simulator, make_behavioral(program.config, {.memory_bytes = program.memory.size()}));
-    return fuzz::run(**simulator, program);
+    return run_disturbed(**simulator, program);
   };
 }
 

@@ -48,7 +48,7 @@ CampaignResult campaign(const spec::Config& config, const CampaignOptions& optio
 std::string command(std::string_view config, uint64_t seed, const GeneratorOptions& options);
 
 // URI options of a device that derive the behavior of its memory from the program's seed: latencies, stalls, the order
-// of answers. So a seed alone repeats a failure.
+// of answers and of handshakes. So a seed alone repeats a failure.
 std::string memory_options(const Program& program);
 
 // A runner that creates a behavioral simulator for each program.

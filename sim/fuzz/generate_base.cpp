@@ -120,8 +120,9 @@ void Generator::fill_base() {
       l.sram_base = at;
       l.y_size = 1;
       l.x_size = random_.chance(50) ? w.high() - at : random_.between(1, w.high() - at);
-      l.dram_base =
-          std::max<int64_t>((begin - static_cast<int64_t>(base) + bytes - 1) / bytes, 0) + random_.between(0, 8);
+      const int64_t first = std::max<int64_t>((begin - static_cast<int64_t>(base) + bytes - 1) / bytes, 0);
+      const int64_t spare = (uops_end_ - static_cast<int64_t>(base)) / bytes - first - l.x_size;
+      l.dram_base = first + random_.between(0, std::clamp<int64_t>(spare, 0, 8));
       if (b_->append(l)) at += l.x_size;
     }
   };

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "hw/spec/registers.h"
+#include "support/try.h"
 
 namespace tenon::sim::fuzz {
 
@@ -47,21 +48,26 @@ void start(Simulator& simulator, const Program& program, size_t launch) {
   simulator.write_register(reg::kControl, spec::kApStart);
 }
 
+Status run_launch(Simulator& simulator, const Program& program, size_t launch, uint64_t cycles) {
+  start(simulator, program, launch);
+  constexpr uint64_t kStep = 1 << 16;
+  const auto where = fmt::format("seed {}, launch {}", program.seed, launch);
+  bool busy = true;
+  for (uint64_t passed = 0; busy && passed < cycles; passed += kStep) {
+    busy = simulator.advance(kStep);
+    if (!busy) break;
+    if (const std::string why = simulator.explain(); !why.empty()) return error(why, where);
+  }
+  if (busy) return error(fmt::format("the launch is not done after {} cycles", cycles), where);
+  const auto code = static_cast<spec::StopCode>(simulator.read_register(reg::kStatus) & 0xff);
+  if (code == spec::StopCode::kNone) return {};
+  return error(fmt::format("stopped: {}\n{}", spec::describe(code), simulator.explain()),
+               fmt::format("{}, instruction {}", where, simulator.read_register(reg::kErrorIndex)));
+}
+
 Status run(Simulator& simulator, const Program& program, uint64_t cycles) {
   load(simulator, program);
-  for (size_t i = 0; i < program.launches.size(); ++i) {
-    start(simulator, program, i);
-    constexpr uint64_t kStep = 1 << 16;
-    bool busy = true;
-    for (uint64_t passed = 0; busy && passed < cycles; passed += kStep) busy = simulator.advance(kStep);
-    const auto where = fmt::format("seed {}, launch {}", program.seed, i);
-    if (busy) return error(fmt::format("the launch is not done after {} cycles", cycles), where);
-    const auto code = static_cast<spec::StopCode>(simulator.read_register(reg::kStatus) & 0xff);
-    if (code != spec::StopCode::kNone) {
-      return error(fmt::format("stopped: {}\n{}", spec::describe(code), simulator.explain()),
-                   fmt::format("{}, instruction {}", where, simulator.read_register(reg::kErrorIndex)));
-    }
-  }
+  for (size_t i = 0; i < program.launches.size(); ++i) TENON_TRY(run_launch(simulator, program, i, cycles));
   return {};
 }
 

@@ -38,7 +38,10 @@ struct Program {
 void load(Simulator& simulator, const Program& program);
 // Writes the registers of one launch and starts it.
 void start(Simulator& simulator, const Program& program, size_t launch);
-// Loads the program and runs its launches in order; a stop, or more than `cycles` cycles in a launch, is an error.
+// Starts one launch of a loaded program and waits for its end. A stop, a simulator that gives up (a broken rule of
+// AXI), and more than `cycles` cycles are errors.
+Status run_launch(Simulator& simulator, const Program& program, size_t launch, uint64_t cycles);
+// Loads the program and runs its launches in order.
 Status run(Simulator& simulator, const Program& program, uint64_t cycles = uint64_t{1} << 32);
 
 // The program as assembly, with its bases, and with a comment before each launch.

@@ -10,6 +10,7 @@
 
 #include "driver/accelerator.h"
 #include "sim/fuzz/campaign.h"
+#include "sim/fuzz/disturb.h"
 #include "support/try.h"
 #include "tests/sim/random_config.h"
 
@@ -29,8 +30,9 @@ TEST_P(RandomConfig, RtlEqualsBehavioralAtEveryWrite) {
   std::ofstream(file) << spec::to_json(config);
   SCOPED_TRACE(spec::to_json(config));
   const auto runner = [&](const Program& program) -> Status {
-    TENON_TRY_ASSIGN(accelerator, driver::open(fmt::format("lockstep:{}?{}", file, memory_options(program))));
-    return run(*(*accelerator)->simulator(), program, 4'000'000);
+    TENON_TRY_ASSIGN(accelerator,
+                     driver::open(fmt::format("lockstep:{}?{}&fast_dot=off", file, memory_options(program))));
+    return run_disturbed(*(*accelerator)->simulator(), program, 4'000'000);
   };
   CampaignOptions options;
   options.count = static_cast<int>(from_environment("TENON_FUZZ_COUNT", 100));

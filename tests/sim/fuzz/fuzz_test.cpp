@@ -193,6 +193,24 @@ TEST_P(Fuzz, a_campaign_reports_seed_command_and_the_smallest_program) {
   EXPECT_NE(report.find("row 1 is lost"), std::string::npos) << report;
 }
 
+// Also of the widest cores, whose vectors are as long as some fields allow, and under soft resets and bus errors.
+TEST(FuzzConfigurations, programs_are_legal_on_every_configuration) {
+  const auto passes = [](const spec::Config& config, int count) {
+    SCOPED_TRACE(spec::to_json(config));
+    const auto result = campaign(config, {.seed = 1, .count = count, .shrink_budget = 0}, behavioral_runner());
+    EXPECT_FALSE(result.failure) << result.failure->report.substr(0, 2000);
+  };
+  for (const auto& [in, out] : {std::pair{64, 64}, {2, 64}, {64, 2}}) {
+    spec::Config wide{.name = fmt::format("{}x{}", in, out), .block_in = in, .block_out = out};
+    for (size_t m = 0; m < spec::kScratchpads; ++m)
+      wide.bytes[m] = 256 * wide.element_bytes(static_cast<spec::Memory>(m));
+    passes(wide, rounds(60));
+  }
+  for (uint64_t seed = 1; seed <= static_cast<uint64_t>(rounds(40)); ++seed) {
+    passes(sim::testing::random_config(seed), 5);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Fuzz, ::testing::ValuesIn(configs()), [](const auto& info) {
   std::string name = info.param.name;
   std::ranges::replace(name, '-', '_');

@@ -1,0 +1,181 @@
+#include "sim/fuzz/disturb.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "hw/spec/registers.h"
+#include "sim/behavioral/behavioral.h"
+#include "support/random.h"
+#include "support/try.h"
+
+namespace tenon::sim::fuzz {
+namespace {
+
+namespace reg = spec::reg;
+
+constexpr uint64_t kResetCycles = 100'000;  // for the outstanding transfers of any memory of the campaigns
+
+// The values that the stores of a launch give to each byte of memory.
+class StoredValues final : public WriteObserver {
+ public:
+  void on_write(const Write& w) override {
+    if (w.memory != spec::Memory::kDram) return;
+    for (size_t i = 0; i < w.value.size(); ++i) values_[w.address + i].insert(w.value[i]);
+  }
+  void on_done(uint32_t) override {}
+  // Between its first and its last write, a store that writes a byte twice leaves values that no observer sees.
+  void exempt(const Range& range) { exempt_.push_back(range); }
+
+  bool allows(uint64_t address, std::byte value) const {
+    const auto found = values_.find(address);
+    if (found != values_.end() && found->second.contains(value)) return true;
+    return std::ranges::any_of(exempt_, [&](const Range& r) { return address >= r.begin && address < r.end; });
+  }
+
+ private:
+  std::map<uint64_t, std::set<std::byte>> values_;
+  std::vector<Range> exempt_;
+};
+
+bool writes_a_byte_twice(const Dma& dma) {
+  const int64_t row = (dma.vectors - 1) * dma.x_step + dma.valid;
+  return (dma.vectors > 1 && dma.x_step < dma.valid) || (dma.rows > 1 && std::abs(dma.y_step) < row);
+}
+
+// The values that launch `launch` stores, by the behavioral simulator.
+Expected<StoredValues> stored_values(const Program& program, size_t launch) {
+  TENON_TRY_ASSIGN(reference, make_behavioral(program.config, {.memory_bytes = program.memory.size()}));
+  StoredValues values;
+  load(**reference, program);
+  for (size_t i = 0; i <= launch; ++i) {
+    if (i == launch) (*reference)->observe(&values);
+    TENON_TRY(run_launch(**reference, program, i, uint64_t{1} << 32));
+  }
+  for (const auto& instruction : program.launches[launch].instructions) {
+    const auto dma = dma_of(program.config, instruction, program.bases);
+    if (dma && dma->store && writes_a_byte_twice(*dma)) values.exempt(bounding_range(*dma));
+  }
+  return values;
+}
+
+// The registers after a soft reset of an idle accelerator: nothing of a launch is left.
+Status check_registers(Simulator& simulator) {
+  const auto expect = [&](std::string_view name, uint32_t offset, uint32_t words, uint32_t value) -> Status {
+    for (uint32_t i = 0; i < words; ++i) {
+      const uint32_t found = simulator.read_register(offset + 4 * i);
+      if (found == value) continue;
+      return error(fmt::format("after a soft reset, {} (register {:#x}) is {:#x}, must be {:#x}", name, offset + 4 * i,
+                               found, value));
+    }
+    return {};
+  };
+  TENON_TRY(expect("control", reg::kControl, 1, spec::kApIdle));
+  TENON_TRY(expect("status", reg::kStatus, 1, 0));
+  TENON_TRY(expect("error index", reg::kErrorIndex, 1, 0));
+  TENON_TRY(expect("waiting heads", reg::kTokenWait, 1, 0));
+  TENON_TRY(expect("tokens", reg::kTokens, 13, 0));
+  TENON_TRY(expect("counters", reg::kCycles, 14, 0));
+  TENON_TRY(expect("busy cycles", reg::kBusy0, 14, 0));
+  TENON_TRY(expect("stalled cycles", reg::kStall0, 14, 0));
+  return expect("progress", reg::kHead0, 10, 0);
+}
+
+// Gives the transfer an address such that its last byte, or all of it, is past the end of memory: all of a store, which
+// must not overwrite the instructions at the end.
+bool move_past_end(spec::Instruction& instruction, const Program& program, Random& random) {
+  auto dma = dma_of(program.config, instruction, program.bases);
+  if (!dma || dma->units() == 0) return false;
+  const Range range = bounding_range(*dma);
+  if (range.begin >= range.end) return false;
+  const auto end = static_cast<int64_t>(program.memory.size());
+  // The last byte is `past` bytes past the end.
+  const int64_t length = static_cast<int64_t>(range.end - range.begin);
+  const int64_t past =
+      !dma->store && random.chance(50) ? random.between(1, length) : random.between(length, length + 5000);
+  const int64_t shift = end + past - static_cast<int64_t>(range.end);
+  if (auto* m = std::get_if<spec::native::Move>(&instruction)) {
+    m->offset += shift;
+    return m->offset >= 0 && m->offset < (int64_t{1} << 32);
+  }
+  auto& transfer = std::holds_alternative<spec::base::Load>(instruction)
+                       ? static_cast<spec::base::Transfer&>(std::get<spec::base::Load>(instruction))
+                       : std::get<spec::base::Store>(instruction);
+  transfer.dram_base += (shift + dma->vector_bytes - 1) / dma->vector_bytes;
+  return transfer.dram_base >= 0 && transfer.dram_base < (int64_t{1} << 32);
+}
+
+}  // namespace
+
+std::optional<BusError> plant_bus_error(const Program& program, uint64_t seed) {
+  Random random(seed * 6151 + 11);
+  for (int tries = 0; tries < 100; ++tries) {
+    const auto launch = static_cast<size_t>(random.between(0, static_cast<int64_t>(program.launches.size()) - 1));
+    const auto& instructions = program.launches[launch].instructions;
+    if (instructions.empty()) continue;
+    const auto index = static_cast<size_t>(random.between(0, static_cast<int64_t>(instructions.size()) - 1));
+    spec::Instruction wrong = instructions[index];
+    if (!move_past_end(wrong, program, random)) continue;
+    BusError planted{.program = program, .launch = launch};
+    planted.slot = static_cast<uint32_t>(index) * (program.launches[launch].profile == spec::Profile::kNative ? 2 : 1);
+    planted.code =
+        spec::engine_of(wrong) == spec::Engine::kSt ? spec::StopCode::kWriteError : spec::StopCode::kReadError;
+    planted.program.launches[launch].instructions[index] = std::move(wrong);
+    return planted;
+  }
+  return std::nullopt;
+}
+
+Status run_bus_error(Simulator& simulator, const BusError& wrong, uint64_t cycles) {
+  load(simulator, wrong.program);
+  for (size_t i = 0; i < wrong.launch; ++i) TENON_TRY(run_launch(simulator, wrong.program, i, cycles));
+  const auto end = run_launch(simulator, wrong.program, wrong.launch, cycles);
+  const auto code = static_cast<spec::StopCode>(simulator.read_register(reg::kStatus) & 0xff);
+  const uint32_t slot = simulator.read_register(reg::kErrorIndex);
+  if (!end && code == wrong.code && slot == wrong.slot) return {};
+  return error(fmt::format("the transfer past the end of memory must stop with \"{}\"; {}", spec::describe(wrong.code),
+                           end ? std::string("the launch finishes") : end.error().str()),
+               fmt::format("seed {}, launch {}, instruction {}", wrong.program.seed, wrong.launch, wrong.slot));
+}
+
+Status interrupt(Simulator& simulator, const Program& program, uint64_t seed) {
+  Random random(seed * 3571 + 17);
+  const auto launch = static_cast<size_t>(random.between(0, static_cast<int64_t>(program.launches.size()) - 1));
+  TENON_TRY_ASSIGN(values, stored_values(program, launch));
+  load(simulator, program);
+  for (size_t i = 0; i < launch; ++i) TENON_TRY(run_launch(simulator, program, i, uint64_t{1} << 32));
+  const std::vector<std::byte> before(simulator.memory().begin(), simulator.memory().end());
+  start(simulator, program, launch);
+  const auto cycle = static_cast<uint64_t>(random.between(0, random.of({100, 1000, 10000})));
+  simulator.advance(cycle);
+  if (const std::string why = simulator.explain(); !why.empty()) return error(why, fmt::format("seed {}, launch {}", program.seed, launch));
+  simulator.write_register(reg::kCommand, spec::kSoftReset);
+  const std::string where =
+      fmt::format("seed {}, a soft reset {} cycles after the start of launch {}", program.seed, cycle, launch);
+  const bool busy = simulator.advance(kResetCycles);
+  if (const std::string why = simulator.explain(); !why.empty()) return error(why, where);
+  if (busy) return error(fmt::format("still busy {} cycles after the reset", kResetCycles), where);
+  TENON_TRY(check_registers(simulator));
+  const auto after = simulator.memory();
+  for (size_t i = 0; i < before.size(); ++i) {
+    if (after[i] == before[i] || values->allows(i, after[i])) continue;
+    return error(fmt::format("dram[{:#x}] is {:#04x}, was {:#04x}, and no store of the launch writes this value", i,
+                             static_cast<unsigned>(after[i]), static_cast<unsigned>(before[i])),
+                 where);
+  }
+  return {};
+}
+
+Status run_disturbed(Simulator& simulator, const Program& program, uint64_t cycles) {
+  const uint64_t dice = program.seed * 2654435761 >> 8 & 0xffff;
+  if (dice % 10 < 3) TENON_TRY(interrupt(simulator, program, program.seed));
+  if (dice % 10 > 6) {
+    if (const auto wrong = plant_bus_error(program, program.seed)) TENON_TRY(run_bus_error(simulator, *wrong, cycles));
+  }
+  return run(simulator, program, cycles);
+}
+
+}  // namespace tenon::sim::fuzz
