@@ -3,10 +3,41 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <fstream>
 #include <random>
+#include <sstream>
+#include <string>
 
 namespace tenon::spec {
 namespace {
+
+// Vectors that Python computed in integers without a size: make_requantize_vectors.py.
+TEST(Requantize, EqualsUnboundedIntegers) {
+  std::ifstream file(TENON_SOURCE_DIR "/tests/hw/spec/requantize_vectors.txt");
+  int vectors = 0;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with('#')) continue;
+    std::istringstream fields(line);
+    std::array<int64_t, 15> f{};
+    for (int64_t& field : f) fields >> field;
+    ASSERT_TRUE(fields) << line;
+    const ChannelParameters channel{static_cast<int32_t>(f[1]), static_cast<uint16_t>(f[2]),
+                                    static_cast<uint8_t>(f[3])};
+    const LayerParameters layer{.v_lo = static_cast<int16_t>(f[4]),
+                                .v_hi = static_cast<int16_t>(f[5]),
+                                .zero = static_cast<int8_t>(f[6]),
+                                .lo = static_cast<int8_t>(f[7]),
+                                .hi = static_cast<int8_t>(f[8]),
+                                .residual = f[9] != 0,
+                                .r_zero = static_cast<int8_t>(f[11]),
+                                .r_multiplier = static_cast<uint16_t>(f[12]),
+                                .r_shift = static_cast<uint8_t>(f[13])};
+    EXPECT_EQ(requantize(static_cast<int32_t>(f[0]), channel, layer, static_cast<int8_t>(f[10])), f[14]) << line;
+    ++vectors;
+  }
+  EXPECT_EQ(vectors, 798);
+}
 
 // Floor of floor is floor: dropping bits by the first shift does not change the one rounding at the end.
 TEST(Requantize, WithoutResidualIsOneRoundingHalvesUp) {
