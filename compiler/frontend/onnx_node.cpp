@@ -39,6 +39,13 @@ Expected<runtime::Tensor> NodeImport::constant(size_t i, std::string_view what) 
   TENON_TRY_ASSIGN(atom, input(i));
   const runtime::Tensor* tensor = constant_tensor(*atom);
   if (!tensor) {
+    // Of a model that comes quantized, constants are dequantized ones.
+    const Apply* apply = builder_.application(*atom, ops::kDequantize);
+    const runtime::Tensor* integers = apply ? constant_tensor(apply->args[0]) : nullptr;
+    if (integers) {
+      TENON_TRY_ASSIGN(value, apply->op->reference(apply->attrs, std::span(integers, 1)));
+      return value->front();
+    }
     return fail(fmt::format("{} ('{}') must be a constant", what, node_.inputs[i]),
                 "run the model through a constant folder, or export it with fixed shapes");
   }

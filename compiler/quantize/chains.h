@@ -5,17 +5,14 @@
 // A clamp is a relu or a clip. Every value inside the chain has one user, the next operator of the chain.
 #pragma once
 
-#include <limits>
 #include <optional>
 #include <vector>
 
 #include "compiler/ir/module.h"
+#include "compiler/quantize/parameters.h"
 
 namespace tenon::compiler {
 
-struct Clamp {
-  double lo = -std::numeric_limits<double>::infinity(), hi = std::numeric_limits<double>::infinity();
-};
 Clamp clamp_of(const Apply& apply);  // of a relu or a clip
 
 struct Chain {

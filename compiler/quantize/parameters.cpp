@@ -23,6 +23,22 @@ Normalized normalize(double value) {
 
 int64_t Scale::quantize(double real) const { return static_cast<int64_t>(std::nearbyint(real / scale)) + zero; }
 
+std::pair<int8_t, int8_t> integer_bounds(const Clamp& clamp, const Scale& scale) {
+  const auto bound = [&](double real, int64_t none) {
+    if (std::isinf(real)) return static_cast<int8_t>(none);
+    const double steps = std::clamp(std::nearbyint(real / scale.scale), -1e6, 1e6);
+    return static_cast<int8_t>(std::clamp<int64_t>(static_cast<int64_t>(steps) + scale.zero, -128, 127));
+  };
+  return {bound(clamp.lo, -128), bound(clamp.hi, 127)};
+}
+
+std::pair<int16_t, int16_t> step_bounds(const Clamp& clamp, const Scale& scale) {
+  const auto bound = [&](double real) {
+    return static_cast<int16_t>(std::clamp(std::nearbyint(real / scale.scale), -2048.0, 2047.0));
+  };
+  return {bound(clamp.lo), bound(clamp.hi)};
+}
+
 Scale scale_for(const Range& range, bool symmetric) {
   const double lo = std::min(0.0, static_cast<double>(range.lo)), hi = std::max(0.0, static_cast<double>(range.hi));
   constexpr double kSmallest = 1e-30;  // a range of zeros only still needs a scale

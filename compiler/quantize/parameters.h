@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "compiler/quantize/calibrate.h"
@@ -20,6 +22,15 @@ struct Scale {
 
   int64_t quantize(double real) const;  // rounded half to even, not clamped
 };
+
+// Real bounds of a value: of a ReLU, a clip, or the range of a format.
+struct Clamp {
+  double lo = -std::numeric_limits<double>::infinity(), hi = std::numeric_limits<double>::infinity();
+};
+// The bounds as int8 values of the scale, rounded to the nearest.
+std::pair<int8_t, int8_t> integer_bounds(const Clamp& clamp, const Scale& scale);
+// The bounds in steps, without the zero point, as far as the fields v_lo and v_hi hold them.
+std::pair<int16_t, int16_t> step_bounds(const Clamp& clamp, const Scale& scale);
 
 // The finest int8 scale that holds the range and 0 exactly. Symmetric: zero is 0.
 Scale scale_for(const Range& range, bool symmetric);

@@ -7,11 +7,13 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <tuple>
 
 #include "compiler/ir/builder.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/quantize/chains.h"
 #include "compiler/quantize/parameters.h"
+#include "compiler/quantize/requantization.h"
 #include "support/try.h"
 
 namespace tenon::compiler {
@@ -152,21 +154,11 @@ class Quantizer {
 
   Status emit_clip(VarId var, const Apply& apply, VarId input) {
     const Scale& s = scale(input);
-    const auto [lo, hi] = bounds(clamp_of(apply), s);
+    const auto [lo, hi] = integer_bounds(clamp_of(apply), s);
     return keep(var,
                 builder_.apply(ops::kClip, {*values_[index(input)].integer},
                                {{"min", static_cast<double>(lo)}, {"max", static_cast<double>(hi)}}, name(var)),
                 s);
-  }
-
-  // The bounds of a clamp as int8 values.
-  static std::pair<int64_t, int64_t> bounds(const Clamp& clamp, const Scale& s) {
-    const auto bound = [&](double real, int64_t none) {
-      if (std::isinf(real)) return none;
-      return std::clamp<int64_t>(static_cast<int64_t>(std::clamp(std::nearbyint(real / s.scale), -1e6, 1e6)) + s.zero,
-                                 -128, 127);
-    };
-    return {bound(clamp.lo, -128), bound(clamp.hi, 127)};
   }
 
   // The sum over the map, then a requantization that divides by its area.
@@ -236,47 +228,17 @@ class Quantizer {
   Status finish_chain(const Chain& chain, VarId root, Atom acc, const std::vector<spec::ChannelParameters>& parameters,
                       const Scale& out) {
     spec::LayerParameters layer{.zero = out.zero};
-    const auto [lo, hi] = bounds(chain.after, out);
-    layer.lo = static_cast<int8_t>(lo);
-    layer.hi = static_cast<int8_t>(hi);
+    std::tie(layer.lo, layer.hi) = integer_bounds(chain.after, out);
     if (!chain.residual) return requantize(root, acc, parameters, layer, out, std::nullopt);
     TENON_TRY_ASSIGN(residual, integer(*chain.residual));
-    // In output steps, before the zero point is added.
-    const auto steps = [&](double real, int64_t none) {
-      if (std::isinf(real)) return none;
-      return static_cast<int64_t>(std::clamp(std::nearbyint(real / out.scale), -2048.0, 2047.0));
-    };
-    layer.v_lo = static_cast<int16_t>(steps(chain.before.lo, -2048));
-    layer.v_hi = static_cast<int16_t>(steps(chain.before.hi, 2047));
+    std::tie(layer.v_lo, layer.v_hi) = step_bounds(chain.before, out);
     set_residual(layer, scale(*chain.residual).scale / out.scale, scale(*chain.residual).zero);
     return requantize(root, acc, parameters, layer, out, *residual);
   }
 
   Status requantize(VarId var, Atom acc, const std::vector<spec::ChannelParameters>& parameters,
                     const spec::LayerParameters& layer, const Scale& out, std::optional<Atom> residual) {
-    std::vector<int32_t> bias;
-    std::vector<uint16_t> multiplier;
-    std::vector<uint8_t> shift;
-    for (const auto& p : parameters) {
-      bias.push_back(p.bias);
-      multiplier.push_back(p.multiplier);
-      shift.push_back(p.shift);
-    }
-    const runtime::Shape shape{static_cast<int64_t>(parameters.size())};
-    Atoms args{acc, builder_.constant(shape, bias), builder_.constant(shape, multiplier),
-               builder_.constant(shape, shift)};
-    Attrs attrs{{"axis", int64_t{1}},      {"zero", int64_t{layer.zero}}, {"lo", int64_t{layer.lo}},
-                {"hi", int64_t{layer.hi}}, {"v_lo", int64_t{layer.v_lo}}, {"v_hi", int64_t{layer.v_hi}}};
-    if (residual) {
-      args.push_back(*residual);
-      attrs["r_zero"] = int64_t{layer.r_zero};
-      attrs["r_multiplier"] = int64_t{layer.r_multiplier};
-      attrs["r_shift"] = int64_t{layer.r_shift};
-    }
-    return keep(
-        var,
-        builder_.apply(residual ? ops::kRequantizeAdd : ops::kRequantize, std::move(args), std::move(attrs), name(var)),
-        out);
+    return keep(var, compiler::requantize(builder_, acc, parameters, layer, residual, name(var)), out);
   }
 
   Context& context_;

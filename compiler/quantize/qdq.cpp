@@ -1,0 +1,546 @@
+#include "compiler/quantize/qdq.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "compiler/ir/rewrite.h"
+#include "compiler/quantize/chains.h"
+#include "compiler/quantize/parameters.h"
+#include "compiler/quantize/requantization.h"
+#include "support/try.h"
+
+namespace tenon::compiler {
+namespace {
+
+using runtime::Shape;
+using runtime::Tensor;
+using Ints = std::vector<int64_t>;
+using Outcome = Expected<std::optional<Atom>>;
+
+// A value of i8 and what it stands for.
+struct Quantized {
+  Atom integers;
+  Scale scale;
+};
+
+// An integer layer: acc * steps, plus the residual, clamped. It can be requantized again with the clamp after it.
+struct IntegerLayer {
+  Atom accumulators;
+  std::vector<double> steps;  // by channel, axis 1
+  std::vector<int32_t> bias;
+  std::optional<Quantized> residual;
+  Clamp after;
+  Scale scale;  // of the result
+  Shape shape;  // of the value in the model
+};
+
+// Weights in i8 with their zero points subtracted, the output channels first.
+struct LayerWeights {
+  Tensor values;
+  std::vector<double> scales;
+  Ints sums;
+  int64_t products = 1;  // of one sum
+};
+
+constexpr int32_t kUnsignedShift = 128;
+bool moves_elements(const Operator& op) {
+  return op.is_one_of({ops::kReshape, ops::kFlatten, ops::kTranspose, ops::kIdentity, ops::kSqueeze, ops::kExpandDims,
+                       ops::kSlice, ops::kMaxPool1d, ops::kMaxPool2d, ops::kMaxPool3d, ops::kTile, ops::kReverse,
+                       ops::kDepthToSpace, ops::kSpaceToDepth, ops::kConcat, ops::kPad});
+}
+
+// The value of constants, dequantized ones and moved ones.
+std::optional<Tensor> constant_value(const Builder& builder, const Atom& atom) {
+  if (const Tensor* tensor = constant_of(builder.module(), atom)) return *tensor;
+  const Apply* apply = builder.application(atom);
+  if (!apply || apply->args.size() != 1 || !(apply->op->is(ops::kDequantize) || moves_elements(*apply->op)))
+    return std::nullopt;
+  const auto operand = constant_value(builder, apply->args[0]);
+  if (!operand) return std::nullopt;
+  auto value = apply->op->reference(apply->attrs, std::span(&*operand, 1));
+  return value ? std::optional(std::move(value->front())) : std::nullopt;
+}
+
+// A constant that varies at most along `axis` of a value of `type`, by index.
+std::optional<std::vector<double>> along_axis(const Tensor& tensor, const Shape& shape, size_t axis) {
+  if (tensor.dtype() != DType::kF32 || tensor.shape().size() > shape.size()) return std::nullopt;
+  const size_t missing = shape.size() - tensor.shape().size();
+  for (size_t i = 0; i < tensor.shape().size(); ++i) {
+    const int64_t size = tensor.shape()[i];
+    if (size != 1 && !(i + missing == axis && size == shape[axis])) return std::nullopt;
+  }
+  const auto data = tensor.data<float>();
+  std::vector<double> values(data.begin(), data.end());
+  if (values.size() == 1) values.resize(static_cast<size_t>(shape[axis]), values[0]);
+  return values;
+}
+
+class LayerRewriting {
+ public:
+  LayerRewriting(Context& context, const Function& function)
+      : context_(context), function_(function), uses_(use_counts(function)), old_values_(function.vars.size()) {
+    for_each_binding(function.body, [&](const Binding& binding) { old_values_[index(binding.var)] = &binding.value; });
+  }
+
+  Expected<Function> run(Module& module) {
+    return rewrite(context_, module, function_, [&](Builder& builder, Binding& binding) -> Outcome {
+      builder_ = &builder;
+      learn_uses(binding);
+      const auto* apply = std::get_if<Apply>(&binding.value);
+      if (!apply) return std::nullopt;
+      name_ = context_.name(function_.info(binding.var).name);
+      if (apply->op->is(ops::kDequantize)) return dequantize(std::get<Apply>(binding.value));
+      if (apply->op->is(ops::kQuantize)) return quantize(std::get<Apply>(binding.value), binding.var);
+      if (moves_elements(*apply->op)) return move_unsigned(*apply, binding.var);
+      return std::nullopt;
+    });
+  }
+
+ private:
+  // Operands of the new function stand for variables of the old one, whose uses are counted.
+  void learn_uses(const Binding& binding) {
+    Atoms before;
+    for_each_operand(*old_values_[index(binding.var)], [&](const Atom& atom) { before.push_back(atom); });
+    size_t i = 0;
+    for_each_operand(binding.value, [&](const Atom& atom) {
+      const Atom& old = before[i++];
+      const auto *from = std::get_if<VarId>(&old), *to = std::get_if<VarId>(&atom);
+      if (from && to) stands_for_.insert_or_assign(*to, *from);
+    });
+  }
+  bool used_once(const Atom& atom) const {
+    const auto* var = std::get_if<VarId>(&atom);
+    const auto old = var ? stands_for_.find(*var) : stands_for_.end();
+    return old == stands_for_.end() || uses_[index(old->second)] == 1;
+  }
+
+  std::optional<Shape> shape_of(const Atom& atom) const {
+    const TensorType* type = builder_->tensor_type(atom);
+    return type ? type->shape() : std::nullopt;
+  }
+  Expected<Atom> apply(OperatorId op, Atoms args, Attrs attrs = {}) const {
+    return builder_->apply(op, std::move(args), std::move(attrs), name_);
+  }
+  Expected<Atom> cast(Atom x, DType dtype) const {
+    return apply(ops::kCast, {x}, {{"dtype", std::string(runtime::name(dtype))}});
+  }
+
+  // A value of u8 minus 128, in i8.
+  Expected<Atom> to_signed(Atom atom) const {
+    if (const auto* var = std::get_if<VarId>(&atom)) {
+      if (const auto known = signed_.find(*var); known != signed_.end()) return known->second;
+    }
+    TENON_TRY_ASSIGN(wide, cast(atom, DType::kI32));
+    TENON_TRY_ASSIGN(shifted, apply(ops::kSubtract, {*wide, builder_->constant<int32_t>({}, {kUnsignedShift})}));
+    return cast(*shifted, DType::kI8);
+  }
+  // The same value in u8, for users that are not rewritten.
+  Expected<Atom> to_unsigned(Atom atom) {
+    TENON_TRY_ASSIGN(wide, cast(atom, DType::kI32));
+    TENON_TRY_ASSIGN(shifted, apply(ops::kAdd, {*wide, builder_->constant<int32_t>({}, {kUnsignedShift})}));
+    TENON_TRY_ASSIGN(bytes, cast(*shifted, DType::kU8));
+    signed_.insert_or_assign(std::get<VarId>(*bytes), atom);
+    return *bytes;
+  }
+  static void shift_zeros(Attrs& attrs) {
+    for (int64_t& zero : std::get<Ints>(attrs.find("zero_point")->second)) zero -= kUnsignedShift;
+  }
+
+  Outcome dequantize(Apply& apply) const {
+    const Atom x = apply.args[0];
+    const TensorType* type = builder_->tensor_type(x);
+    if (!std::holds_alternative<VarId>(x) || !type || type->dtype != DType::kU8) return std::nullopt;
+    TENON_TRY_ASSIGN(integers, to_signed(x));
+    shift_zeros(apply.attrs);
+    apply.args[0] = *integers;
+    return std::nullopt;
+  }
+
+  // An operator that moves elements in u8 moves them in i8.
+  Outcome move_unsigned(Apply move, VarId old) {
+    if (move.op->is(ops::kPad)) move.attrs["value"] = float_attr(move.attrs, "value") - kUnsignedShift;
+    Atoms args;
+    for (const Atom& arg : move.args) {
+      const auto* var = std::get_if<VarId>(&arg);
+      if (!var || !signed_.contains(*var)) return std::nullopt;
+      args.push_back(signed_.at(*var));
+    }
+    TENON_TRY_ASSIGN(moved, builder_->apply(*move.op, std::move(args), move.attrs, name_));
+    stands_for_.insert_or_assign(std::get<VarId>(*moved), old);
+    TENON_TRY_ASSIGN(bytes, to_unsigned(*moved));
+    return *bytes;
+  }
+
+  Outcome quantize(Apply& apply, VarId old) {
+    const bool is_unsigned = string_attr(apply.attrs, "dtype") == "u8";
+    if (is_unsigned) {
+      shift_zeros(apply.attrs);
+      apply.attrs["dtype"] = std::string("i8");
+    }
+    const auto& scales = floats_attr(apply.attrs, "scale");
+    const Ints& zeros = ints_attr(apply.attrs, "zero_point");
+    const size_t vars_before = builder_->function().vars.size();
+    std::optional<Atom> integers;
+    if (scales.size() == 1) {
+      TENON_TRY_ASSIGN(found, integer_form(apply.args[0], Scale{scales[0], static_cast<int8_t>(zeros[0])}));
+      integers = *found;
+    }
+    if (!integers) {
+      if (!is_unsigned) return std::nullopt;
+      TENON_TRY_ASSIGN(made, builder_->apply(*apply.op, apply.args, apply.attrs, name_));
+      integers = *made;
+    }
+    const VarId var = std::get<VarId>(*integers);
+    if (index(var) >= vars_before) stands_for_.insert_or_assign(var, old);
+    if (!is_unsigned) return *integers;
+    TENON_TRY_ASSIGN(bytes, to_unsigned(*integers));
+    return *bytes;
+  }
+
+  // The operand of a dequantize with a single scale.
+  std::optional<Quantized> quantized(const Atom& atom) const {
+    const Apply* apply = builder_->application(atom, ops::kDequantize);
+    if (!apply || !std::holds_alternative<VarId>(apply->args[0])) return std::nullopt;
+    const auto& scales = floats_attr(apply->attrs, "scale");
+    const TensorType* type = builder_->tensor_type(apply->args[0]);
+    if (scales.size() != 1 || !type || type->dtype != DType::kI8) return std::nullopt;
+    return Quantized{apply->args[0], {scales[0], static_cast<int8_t>(ints_attr(apply->attrs, "zero_point")[0])}};
+  }
+
+  // The i8 form of a float value by the scale `out`; none where it is not an integer layer.
+  Outcome integer_form(Atom value, const Scale& out) {
+    Clamp clamp;
+    const Apply* bounded = builder_->application(value);
+    if (bounded && (bounded->op->is(ops::kRelu) || bounded->op->is(ops::kClip)) && used_once(value)) {
+      clamp = clamp_of(*bounded);
+      value = bounded->args[0];
+    }
+    // The model's node is that of the layer, not that of its quantize.
+    if (const auto* var = std::get_if<VarId>(&value)) builder_->at(builder_->function().info(*var).span);
+    if (const auto x = quantized(value)) return clamped(*x, used_once(value), clamp, out);
+    const Apply* found = builder_->application(value);
+    if (!found || !used_once(value)) return std::nullopt;
+    if (std::isinf(clamp.lo) && std::isinf(clamp.hi) && moves_elements(*found->op)) return moved(value, out);
+    const auto shape = shape_of(value);
+    if (!shape) return std::nullopt;
+    const Apply producer = *found;
+    std::optional<IntegerLayer> layer;
+    if (producer.op->is(ops::kGlobalAvgPool)) {
+      TENON_TRY_ASSIGN(made, average(producer));
+      layer = std::move(*made);
+    } else {
+      TENON_TRY_ASSIGN(made, producer.op->is(ops::kAdd) ? sum(producer, *shape, out) : product(producer, {}));
+      layer = std::move(*made);
+    }
+    if (!layer) return std::nullopt;
+    layer->after = clamp;
+    layer->shape = *shape;
+    return emit(std::move(*layer), out);
+  }
+
+  Outcome emit(IntegerLayer layer, const Scale& out) {
+    layer.scale = out;
+    std::vector<spec::ChannelParameters> channels;
+    for (size_t c = 0; c < layer.steps.size(); ++c) {
+      channels.push_back(requantize_ratio(layer.steps[c] / out.scale));
+      channels.back().bias = layer.bias[c];
+    }
+    spec::LayerParameters parameters{.zero = out.zero};
+    std::tie(parameters.lo, parameters.hi) = integer_bounds(layer.after, out);
+    if (layer.residual) {
+      set_residual(parameters, layer.residual->scale.scale / out.scale, layer.residual->scale.zero);
+    }
+    const auto residual = layer.residual ? std::optional(layer.residual->integers) : std::nullopt;
+    TENON_TRY_ASSIGN(made, requantize(*builder_, layer.accumulators, channels, parameters, residual, name_));
+    const Shape shape = layer.shape;
+    layers_.insert_or_assign(std::get<VarId>(*made), std::move(layer));
+    TENON_TRY_ASSIGN(reshaped, in_shape(*made, shape));
+    return *reshaped;
+  }
+
+  // The value in this shape; of reshaped values the first.
+  Expected<Atom> in_shape(Atom atom, const Shape& shape) const {
+    if (shape_of(atom) == shape) return atom;
+    const Apply* reshape = builder_->application(atom, ops::kReshape);
+    if (reshape && shape_of(reshape->args[0]) == shape) return reshape->args[0];
+    return apply(ops::kReshape, {atom}, {{"shape", Ints(shape.begin(), shape.end())}});
+  }
+  // The shape in which channels are axis 1: matrices and maps as they are, others as a matrix of their last axis.
+  static Shape layer_shape(const Shape& shape) {
+    if (shape.size() == 2 || shape.size() == 4) return shape;
+    int64_t rows = 1;
+    for (size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
+    return {rows, shape.back()};
+  }
+  // The integer layer of a value, where the value has no other user.
+  const IntegerLayer* layer_of(const Quantized& x, bool dequantized_once) const {
+    Atom atom = x.integers;
+    if (!dequantized_once || !used_once(atom)) return nullptr;
+    if (const Apply* reshape = builder_->application(atom, ops::kReshape)) atom = reshape->args[0];
+    const auto found = layers_.find(std::get<VarId>(atom));
+    return found == layers_.end() ? nullptr : &found->second;
+  }
+  bool is_layer(const Quantized& x) const {
+    Atom atom = x.integers;
+    if (const Apply* reshape = builder_->application(atom, ops::kReshape)) atom = reshape->args[0];
+    const auto* var = std::get_if<VarId>(&atom);
+    return var && layers_.contains(*var);
+  }
+  // The real range of the format, within the clamp.
+  static Clamp range_of(const IntegerLayer& layer) {
+    const auto [lo, hi] = integer_bounds(layer.after, layer.scale);
+    return {.lo = (lo - layer.scale.zero) * layer.scale.scale, .hi = (hi - layer.scale.zero) * layer.scale.scale};
+  }
+
+  // A clamp of a quantized value, by the same scale or another one.
+  Outcome clamped(const Quantized& x, bool dequantized_once, const Clamp& clamp, const Scale& out) {
+    const bool same = x.scale == out;
+    if (const IntegerLayer* before = same ? layer_of(x, dequantized_once) : nullptr) {
+      IntegerLayer layer = *before;
+      const Clamp range = range_of(layer);
+      layer.after = {.lo = std::max(range.lo, clamp.lo), .hi = std::min(range.hi, clamp.hi)};
+      return emit(std::move(layer), out);
+    }
+    const auto [lo, hi] = integer_bounds(clamp, out);
+    if (same && lo == -128 && hi == 127) return x.integers;
+    if (same) {
+      TENON_TRY_ASSIGN(
+          clip, apply(ops::kClip, {x.integers}, {{"min", static_cast<double>(lo)}, {"max", static_cast<double>(hi)}}));
+      return *clip;
+    }
+    const auto shape = shape_of(x.integers);
+    if (!shape || shape->size() < 2 || !is_layer(x)) return std::nullopt;
+    TENON_TRY_ASSIGN(layer, converted(x, *shape));
+    layer->after = clamp;
+    return emit(std::move(*layer), out);
+  }
+
+  // A value as accumulators.
+  Expected<IntegerLayer> converted(const Quantized& x, const Shape& shape) const {
+    const Shape matrix = layer_shape(shape);
+    TENON_TRY_ASSIGN(integers, in_shape(x.integers, matrix));
+    TENON_TRY_ASSIGN(accumulators, cast(*integers, DType::kI32));
+    const auto channels = static_cast<size_t>(matrix[1]);
+    IntegerLayer layer{.accumulators = *accumulators,
+                       .steps = std::vector<double>(channels, x.scale.scale),
+                       .bias = std::vector<int32_t>(channels, -x.scale.zero),
+                       .residual = {},
+                       .after = {},
+                       .scale = {},
+                       .shape = shape};
+    return layer;
+  }
+
+  // Operators that move elements, of operands with the scale of the result.
+  Outcome moved(Atom value, const Scale& out) const {
+    if (const auto x = quantized(value)) return x->scale == out ? std::optional(x->integers) : std::nullopt;
+    const Apply* found = builder_->application(value);
+    if (!found || !moves_elements(*found->op) || !used_once(value)) return std::nullopt;
+    Apply move = *found;
+    if (move.op->is(ops::kPad)) {
+      if (float_attr(move.attrs, "value") != 0) return std::nullopt;
+      move.attrs["value"] = static_cast<double>(out.zero);
+    }
+    Atoms args;
+    for (const Atom& arg : move.args) {
+      TENON_TRY_ASSIGN(inner, moved(arg, out));
+      if (!*inner) return std::nullopt;
+      args.push_back(**inner);
+    }
+    TENON_TRY_ASSIGN(made, builder_->apply(*move.op, std::move(args), move.attrs, name_));
+    return *made;
+  }
+
+  // The sum over the map; the requantization divides by its area.
+  Expected<std::optional<IntegerLayer>> average(const Apply& pool) const {
+    const auto x = quantized(pool.args[0]);
+    const auto shape = shape_of(pool.args[0]);
+    if (!x || !shape || shape->size() != 4) return std::nullopt;
+    const int64_t area = (*shape)[2] * (*shape)[3];
+    constexpr int64_t kLargestArea = 1 << 23;  // the sum fits i32
+    if (area < 1 || area > kLargestArea) return std::nullopt;
+    TENON_TRY_ASSIGN(total, apply(ops::kGlobalSumPool, {x->integers}));
+    const auto channels = static_cast<size_t>((*shape)[1]);
+    IntegerLayer layer{.accumulators = *total,
+                       .steps = std::vector<double>(channels, x->scale.scale / static_cast<double>(area)),
+                       .bias = std::vector<int32_t>(channels, static_cast<int32_t>(-x->scale.zero * area)),
+                       .residual = {},
+                       .after = {},
+                       .scale = {},
+                       .shape = {}};
+    return layer;
+  }
+
+  // An addition: of a bias to a product, of two quantized values, or of a constant per channel to a quantized value.
+  Expected<std::optional<IntegerLayer>> sum(const Apply& add, const Shape& shape, const Scale& out) {
+    const auto a = quantized(add.args[0]), b = quantized(add.args[1]);
+    if (a && b) return sum_of_two(*a, *b, shape, out);
+    if (shape.size() < 2) return std::nullopt;
+    for (const size_t i : {0, 1}) {
+      const auto constant = constant_value(*builder_, add.args[1 - i]);
+      if (!constant || shape_of(add.args[i]) != shape) continue;
+      const size_t axis = shape.size() == 4 ? 1 : shape.size() - 1;
+      const Apply* producer = builder_->application(add.args[i]);
+      const auto bias =
+          along_axis(*constant, shape, producer && producer->op->is(ops::kMatmul) ? shape.size() - 1 : axis);
+      if (!bias) continue;
+      if (const auto x = quantized(add.args[i])) return sum_with_constant(*x, *bias, shape, out);
+      if (producer && used_once(add.args[i])) return product(Apply(*producer), *bias);
+    }
+    return std::nullopt;
+  }
+
+  Expected<std::optional<IntegerLayer>> sum_with_constant(const Quantized& x, const std::vector<double>& constant,
+                                                          const Shape& shape, const Scale& out) const {
+    // The constant is rounded to steps of x: an error of half of them, which must not add up to more than a step.
+    constexpr double kCoarsest = 1.8;
+    if (!is_layer(x) || x.scale.scale > kCoarsest * out.scale) return std::nullopt;
+    TENON_TRY_ASSIGN(layer, converted(x, shape));
+    for (size_t c = 0; c < constant.size(); ++c) {
+      const double steps = std::nearbyint(constant[c] / x.scale.scale);
+      constexpr double kLargest = 1 << 24;
+      if (!(std::abs(steps) < kLargest)) return std::nullopt;
+      layer->bias[c] += static_cast<int32_t>(steps);
+    }
+    return *layer;
+  }
+
+  Expected<std::optional<IntegerLayer>> sum_of_two(const Quantized& a, const Quantized& b, const Shape& shape,
+                                                   const Scale& out) const {
+    if (shape_of(a.integers) != shape || shape_of(b.integers) != shape || shape.size() < 2) return std::nullopt;
+    // Either operand has at most 255 steps, of which the requantization holds 2047 in steps of the result.
+    constexpr double kLargestRatio = 8;
+    for (const Quantized& x : {a, b}) {
+      if (x.scale.scale > kLargestRatio * out.scale) return std::nullopt;
+    }
+    TENON_TRY_ASSIGN(layer, converted(a, shape));
+    TENON_TRY_ASSIGN(residual, in_shape(b.integers, layer_shape(shape)));
+    layer->residual = Quantized{*residual, b.scale};
+    return *layer;
+  }
+
+  // The constant weights of a layer.
+  std::optional<LayerWeights> weights_of(const Apply& anchor) const {
+    Atom atom = anchor.args[1];
+    bool transposed = anchor.op->is(ops::kMatmul);
+    if (const Apply* transpose = builder_->application(atom, ops::kTranspose)) {
+      if (ints_attr(transpose->attrs, "axes") != Ints{1, 0}) return std::nullopt;
+      transposed = !transposed;
+      atom = transpose->args[0];
+    }
+    const Apply* apply = builder_->application(atom, ops::kDequantize);
+    const Tensor* bytes = apply ? constant_of(builder_->module(), apply->args[0]) : nullptr;
+    if (!bytes || (bytes->dtype() != DType::kI8 && bytes->dtype() != DType::kU8)) return std::nullopt;
+    const Shape& shape = bytes->shape();
+    const size_t channel_axis = transposed ? 1 : 0;
+    if (shape.size() < 2 || (transposed && shape.size() != 2)) return std::nullopt;
+    LayerWeights weights{.values = Tensor(DType::kI8, transposed ? Shape{shape[1], shape[0]} : shape),
+                         .scales = floats_attr(apply->attrs, "scale"),
+                         .sums = {}};
+    Ints zeros = ints_attr(apply->attrs, "zero_point");
+    const auto channels = static_cast<size_t>(shape[channel_axis]);
+    int64_t axis = int_attr(apply->attrs, "axis");
+    if (axis < 0) axis += static_cast<int64_t>(shape.size());
+    if (weights.scales.size() != 1 && axis != static_cast<int64_t>(channel_axis)) return std::nullopt;
+    if (weights.scales.size() == 1) weights.scales.resize(channels, weights.scales[0]);
+    if (zeros.size() == 1) zeros.resize(channels, zeros[0]);
+    if (zeros.size() != channels || weights.scales.size() != channels || channels == 0) return std::nullopt;
+    const size_t products = static_cast<size_t>(bytes->size()) / channels;
+    weights.products = static_cast<int64_t>(products);
+    weights.sums.resize(channels);
+    const auto out = weights.values.data<int8_t>();
+    const auto fill = [&](auto in) {
+      for (size_t c = 0; c < channels; ++c) {
+        for (size_t k = 0; k < products; ++k) {
+          const int64_t value = in[transposed ? k * channels + c : c * products + k] - zeros[c];
+          if (value < -128 || value > 127) return false;
+          out[c * products + k] = static_cast<int8_t>(value);
+          weights.sums[c] += value;
+        }
+      }
+      return true;
+    };
+    const bool fits = bytes->dtype() == DType::kI8 ? fill(bytes->data<int8_t>()) : fill(bytes->data<uint8_t>());
+    return fits ? std::optional(std::move(weights)) : std::nullopt;
+  }
+
+  // A layer with constant weights, after an addition of `bias` or as a bias_add.
+  Expected<std::optional<IntegerLayer>> product(Apply anchor, std::vector<double> bias) const {
+    if (anchor.op->is(ops::kBiasAdd) && bias.empty()) {
+      const auto constant = constant_value(*builder_, anchor.args[1]);
+      const auto shape = shape_of(anchor.args[0]);
+      const Apply* inner = builder_->application(anchor.args[0]);
+      if (!constant || constant->dtype() != DType::kF32 || !shape || !inner || !used_once(anchor.args[0]))
+        return std::nullopt;
+      int64_t axis = int_attr(anchor.attrs, "axis");
+      if (axis < 0) axis += static_cast<int64_t>(shape->size());
+      if (axis != (inner->op->is(ops::kMatmul) ? static_cast<int64_t>(shape->size()) - 1 : 1)) return std::nullopt;
+      bias.assign(constant->data<float>().begin(), constant->data<float>().end());
+      if (const auto* var = std::get_if<VarId>(&anchor.args[0])) builder_->at(builder_->function().info(*var).span);
+      anchor = Apply(*inner);
+    }
+    const bool convolution = anchor.op->is(ops::kConv2d), matmul = anchor.op->is(ops::kMatmul);
+    if (!convolution && !matmul && !anchor.op->is(ops::kDense)) return std::nullopt;
+    if (convolution && int_attr(anchor.attrs, "pad_value") != 0) return std::nullopt;
+    const auto x = quantized(anchor.args[0]);
+    const auto weights = x ? weights_of(anchor) : std::nullopt;
+    const auto shape = x ? shape_of(x->integers) : std::nullopt;
+    if (!weights || !shape || (!convolution && (shape->size() < 2 || shape->back() < 1))) return std::nullopt;
+    IntegerLayer layer;
+    for (size_t c = 0; c < weights->scales.size(); ++c) {
+      const double step = x->scale.scale * weights->scales[c];
+      const double offset = bias.empty() ? 0 : std::nearbyint(bias[c] / step);
+      const double total = offset - static_cast<double>(x->scale.zero) * static_cast<double>(weights->sums[c]);
+      // The sum with its bias must fit i32, which wraps.
+      const double largest = std::abs(total) + 128.0 * 128.0 * static_cast<double>(weights->products);
+      if (!(largest < std::numeric_limits<int32_t>::max())) return std::nullopt;
+      layer.steps.push_back(step);
+      layer.bias.push_back(static_cast<int32_t>(total));
+    }
+    Atom operand = x->integers;
+    if (convolution) {
+      anchor.attrs["pad_value"] = int64_t{x->scale.zero};
+    } else if (shape->size() != 2) {
+      TENON_TRY_ASSIGN(matrix, in_shape(operand, {product_of(*shape) / shape->back(), shape->back()}));
+      operand = *matrix;
+    }
+    TENON_TRY_ASSIGN(sums,
+                     apply(convolution ? ops::kConv2d : ops::kDense, {operand, builder_->constant(weights->values)},
+                           convolution ? std::move(anchor.attrs) : Attrs{}));
+    layer.accumulators = *sums;
+    return layer;
+  }
+  static int64_t product_of(const Shape& shape) {
+    int64_t size = 1;
+    for (const int64_t dim : shape) size *= dim;
+    return size;
+  }
+
+  Context& context_;
+  const Function& function_;
+  std::vector<uint32_t> uses_;            // by variable of the old function
+  std::vector<const Value*> old_values_;  // likewise
+  std::map<VarId, VarId> stands_for_;     // a variable of the new function: the old one
+  std::map<VarId, Atom> signed_;          // a value in u8: the same in i8, minus 128
+  std::map<VarId, IntegerLayer> layers_;  // by the result of their requantization
+  Builder* builder_ = nullptr;            // of the current step
+  std::string_view name_;                 // of the current binding
+};
+
+}  // namespace
+
+Expected<Module> requantize_layers(Context& context, Module module) {
+  for (auto& [name, global] : module.globals) {
+    auto* function = std::get_if<Function>(&global);
+    if (!function) continue;
+    TENON_TRY_ASSIGN(rewritten, LayerRewriting(context, *function).run(module));
+    *function = std::move(*rewritten);
+  }
+  return module;
+}
+
+}  // namespace tenon::compiler

@@ -1,0 +1,18 @@
+// The operators requantize and requantize_add from the parameters of hw/spec/requantize.h.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "compiler/ir/builder.h"
+#include "hw/spec/requantize.h"
+
+namespace tenon::compiler {
+
+// The int8 form of i32 accumulators whose channels are axis 1, one of `channels` for each; with a residual,
+// requantize_add.
+Expected<Atom> requantize(Builder& builder, Atom accumulators, std::span<const spec::ChannelParameters> channels,
+                          const spec::LayerParameters& layer, std::optional<Atom> residual, std::string_view name);
+
+}  // namespace tenon::compiler
