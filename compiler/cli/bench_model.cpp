@@ -55,7 +55,7 @@ struct BenchModel {
     double begin = cpu_seconds();
     TENON_TRY_ASSIGN(loaded, load(model));
     model.for_this_machine = true;
-    TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, model, nullptr, false));
+    TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, model, nullptr));
     executable = std::move(compiled->executable);
     compile_seconds = cpu_seconds() - begin;
     TENON_TRY_ASSIGN(values, read_inputs());

@@ -49,7 +49,7 @@ struct CompileCommand {
       TENON_TRY_ASSIGN(found, spec::load_config(config));
       accelerator = std::move(*found);
     }
-    TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, model, accelerator ? &*accelerator : nullptr, false, *watch));
+    TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, model, accelerator ? &*accelerator : nullptr, *watch));
     if (!print.empty()) {
       const compiler::Module& module = print == "model"         ? loaded->model.module
                                        : print == "quantized"   ? compiled->quantized

@@ -76,8 +76,7 @@ Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOpti
 }
 
 Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOptions& options,
-                                        const spec::Config* accelerator, bool keep_intermediates,
-                                        const compiler::PassOptions& passes) {
+                                        const spec::Config* accelerator, const compiler::PassOptions& passes) {
   TENON_TRY_ASSIGN(method, compiler::parse_calibration(options.method));
   bool dnnl = false;
   for (const std::string& name : split(options.targets)) {
@@ -109,7 +108,6 @@ Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOp
                                            .calibration = loaded.calibration.empty() ? nullptr : &loaded.calibration,
                                            .calibrate = {.method = *method, .percentile = options.percentile},
                                            .quantize = {.symmetric = options.symmetric},
-                                           .keep_intermediates = keep_intermediates,
                                            .cpu = {.native = options.kernels == "native",
                                                    .triple = options.target,
                                                    .levels = levels,

@@ -39,8 +39,7 @@ struct LoadedModel {
 };
 Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOptions& passes = {});
 Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOptions& options,
-                                        const spec::Config* accelerator, bool keep_intermediates,
-                                        const compiler::PassOptions& passes = {});
+                                        const spec::Config* accelerator, const compiler::PassOptions& passes = {});
 
 // The inputs of a model that is run on samples: an error where one is no tensor of a static shape.
 Expected<std::vector<runtime::Port>> input_ports(const compiler::Model& model);

@@ -53,6 +53,15 @@ class SamplesCommand {
     return runtime::create_directory(options_.output);
   }
 
+  // A device that computed nothing was not checked.
+  Status check_compared(int64_t layers) const {
+    if (!options_.check || !accelerator_ || layers > 0) return {};
+    return error(
+        "--check compares nothing: no operator of the model runs on the accelerator", options_.model.model,
+        "quantize the model with --calibrate, or check the CPU with --cpu; tenon compile --explain has reasons",
+        Fault::kUsage);
+  }
+
   // Of a model without inputs there is no data.
   Status check_data(size_t inputs) const {
     if (inputs == 0 || !options_.data.empty()) return {};
@@ -80,10 +89,10 @@ class SamplesCommand {
     accelerator_ = std::move(*opened);
     if (is_executable) return {};
     model.for_this_machine = true;
-    TENON_TRY_ASSIGN(
-        compiled, cli::compile(*loaded_, model, accelerator_ ? &accelerator_->info().config : nullptr, options_.check));
+    TENON_TRY_ASSIGN(compiled, cli::compile(*loaded_, model, accelerator_ ? &accelerator_->info().config : nullptr));
     compilation_ = std::move(*compiled);
     executable_ = compilation_->executable;
+    if (executable_.programs.empty()) TENON_TRY(check_compared(0));
     output_.operators(executable_.name, compiler::explain(compilation_->partitioned, compilation_->placements));
     return {};
   }
@@ -163,6 +172,7 @@ class SamplesCommand {
                                        !options_.report.empty() || !options_.trace.empty()));
     Accuracy reference, device;
     TENON_TRY(run_all(*runner, comparison, reference, device));
+    if (comparison) TENON_TRY(check_compared(comparison->layers()));
     if (comparison)
       print_accuracy(is_quantized() ? "int8 model, reference" : "model, integer reference", "int8_accuracy", reference);
     print_accuracy(device_name_, "device_accuracy", device);
@@ -214,7 +224,6 @@ class SamplesCommand {
     {
       Progress progress(options_.verify, count, options_.quiet);
       for (size_t i = 0; i < count; ++i, progress.step()) {
-        if (comparison) TENON_TRY(comparison->reference(samples_[i]));
         TENON_TRY_ASSIGN(expected, run_sample(*good, i, accelerator_.get(), std::nullopt));
         TENON_TRY_ASSIGN(found, run_sample(*checked, i, second->get(), comparison));
         const auto differing = runtime::first_difference(*expected, *found);

@@ -26,8 +26,13 @@ void SamplesOutput::comparison(size_t samples, const compiler::Comparison& compa
   const std::string text = fmt::format(
       "{} samples, {} layers, {} elements: {}", samples, comparison.layers(), comparison.elements(),
       comparison.exact() ? "equal bit for bit"
-                         : fmt::format("equal, integers bit for bit and results in floats to {:g} of their size",
-                                       compiler::Comparison::kTolerance));
+      : comparison.differing() == 0
+          ? fmt::format("equal, integers bit for bit and results in floats to {:g} of their size",
+                        compiler::Comparison::kTolerance)
+          : fmt::format(
+                "equal bit for bit; the results of {} samples differ from the reference, because the CPU rounds "
+                "a float before an integer otherwise",
+                comparison.differing()));
   rows_.emplace_back("device against integer reference", text);
   if (json_) result_.field("layers_compared", comparison.layers()).field("elements_compared", comparison.elements());
   else fmt::print("\nDevice against integer reference\n  {}\n", text);

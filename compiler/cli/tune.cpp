@@ -41,7 +41,7 @@ struct TuneCommand {
       TENON_TRY_ASSIGN(found, spec::load_config(config));
       accelerator = std::move(*found);
     }
-    TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, plain, accelerator ? &*accelerator : nullptr, false));
+    TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, plain, accelerator ? &*accelerator : nullptr));
     compiler::tune::TuneOptions options{
         .trials = trials, .seconds = seconds, .level = level.empty() ? std::string(levels.front()) : level};
     const bool shows = !quiet && isatty(STDERR_FILENO) != 0;

@@ -10,6 +10,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/lower/lower.h"
 #include "compiler/passes/passes.h"
+#include "compiler/quantize/qdq.h"
 #include "support/try.h"
 
 namespace tenon::compiler {
@@ -54,12 +55,20 @@ Expected<Compilation> compile(const Model& model, const CompileOptions& options)
     result.quantized = std::move(*quantized);
     numeric_types = fmt::format("int8, calibrated on {} samples", options.calibration->size());
   } else {
-    TENON_TRY_ASSIGN(integers, integer_layers(context, clone(model.module)));
+    // The requantizations of a model that comes quantized are as the accelerator has them only where one computes them.
+    Module module = clone(model.module);
+    if (options.accelerator) {
+      TENON_TRY_ASSIGN(layers, requantize_layers(context, std::move(module)));
+      TENON_TRY_ASSIGN(simple, simplify(context, std::move(*layers)));
+      TENON_TRY_ASSIGN(merged, cse(context, std::move(*simple)));
+      module = std::move(*merged);
+    }
+    TENON_TRY_ASSIGN(integers, integer_layers(context, std::move(module)));
     result.quantized = std::move(*integers);
   }
   std::vector<Target> targets;
   if (options.accelerator) {
-    targets.push_back(accel::make_target(*options.accelerator, {.keep_intermediates = options.keep_intermediates}));
+    targets.push_back(accel::make_target(*options.accelerator));
   }
   if (options.dnnl) targets.push_back(dnnl::make_target());
   result.partitioned = clone(result.quantized);

@@ -44,8 +44,7 @@ struct CompileOptions {
   const Samples* calibration = nullptr;     // none: the model keeps its numeric types
   CalibrationOptions calibrate{};
   QuantizeOptions quantize{};
-  bool keep_intermediates = false;  // for comparison layer by layer
-  CpuOptions cpu = {};              // kernels of operators that the accelerator does not support
+  CpuOptions cpu = {};  // kernels of operators that the accelerator does not support
   PassOptions passes = {};
 };
 

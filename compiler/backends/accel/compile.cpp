@@ -16,27 +16,49 @@ namespace {
 
 constexpr int64_t kMaxOffset = int64_t{1} << 32;
 
+// Tensors between layers share memory only where they would take more than this: separate ones can be compared after a
+// run, and no store waits for a load from the same memory.
+constexpr int64_t kLargestSeparateWorkspace = int64_t{64} << 20;
+
+struct Workspace {
+  int64_t bytes = 0;
+  std::vector<bool> kept;  // by tensor: in the workspace, and intact after the run
+};
+
 // Places the tensors between layers in the workspace; positions of live ranges are layers. Reuse is safe: the tokens
 // order a store after earlier loads from the same memory.
-int64_t plan_workspace(const spec::Config& config, const Region& region, const CompileOptions& options,
-                       std::vector<Location>& at) {
+Workspace plan_workspace(const spec::Config& config, const Region& region, std::vector<Location>& at) {
   std::vector<int> tensors;
   std::vector<LiveBuffer> buffers;
-  for (uint32_t i = 0; i < region.layers.size(); ++i) {
+  int64_t separate = 0;
+  const auto layers = static_cast<uint32_t>(region.layers.size());
+  for (uint32_t i = 0; i < layers; ++i) {
     const int tensor = region.layers[i].output;
     if (std::ranges::find(region.outputs, tensor) != region.outputs.end()) continue;
     uint32_t last = i;
-    for (uint32_t j = i; j < region.layers.size(); ++j) {
+    for (uint32_t j = i; j < layers; ++j) {
       if (region.layers[j].input == tensor || region.layers[j].residual == tensor) last = j;
     }
-    if (options.keep_intermediates) last = static_cast<uint32_t>(region.layers.size());
     const int64_t bytes = runtime::element_count(boundary_shape(region.tensors[tensor], Layout::kBlocked, config));
     tensors.push_back(tensor);
     buffers.push_back({i, last, aligned_bytes(bytes)});
+    separate += buffers.back().bytes;
+  }
+  if (separate <= kLargestSeparateWorkspace) {
+    for (LiveBuffer& buffer : buffers) buffer.last = layers;
   }
   const ArenaPlan plan = first_fit(buffers);
-  for (size_t i = 0; i < tensors.size(); ++i) at[tensors[i]] = {runtime::kBaseWorkspace, plan.offsets[i]};
-  return plan.bytes;
+  Workspace workspace{plan.bytes, std::vector<bool>(region.tensors.size())};
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    at[tensors[i]] = {runtime::kBaseWorkspace, plan.offsets[i]};
+    bool intact = true;
+    for (size_t j = i + 1; j < tensors.size(); ++j) {
+      intact &= plan.offsets[j] >= plan.offsets[i] + buffers[i].bytes ||
+                plan.offsets[i] >= plan.offsets[j] + buffers[j].bytes;
+    }
+    workspace.kept[tensors[i]] = intact;
+  }
+  return workspace;
 }
 
 int64_t macs(const Layer& layer, const RegionTensor& in, const RegionTensor& out) {
@@ -52,8 +74,7 @@ int64_t macs(const Layer& layer, const RegionTensor& in, const RegionTensor& out
 
 }  // namespace
 
-Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const Region& region,
-                                              const CompileOptions& options) {
+Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const Region& region) {
   TENON_TRY(validate(config, region));
 
   runtime::AcceleratorProgram program;
@@ -70,11 +91,12 @@ Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const 
   };
   for (const int tensor : region.inputs) boundary(tensor, program.inputs);
   for (const int tensor : region.outputs) boundary(tensor, program.outputs);
-  const int64_t workspace = plan_workspace(config, region, options, at);
-  program.workspace_bytes = static_cast<uint64_t>(workspace);
-  if (workspace > kMaxOffset) {
-    return error(fmt::format("the region needs {} bytes between its layers, a transfer's offset holds 2^32", workspace),
-                 region.name, "split the region");
+  const Workspace workspace = plan_workspace(config, region, at);
+  program.workspace_bytes = static_cast<uint64_t>(workspace.bytes);
+  if (workspace.bytes > kMaxOffset) {
+    return error(
+        fmt::format("the region needs {} bytes between its layers, a transfer's offset holds 2^32", workspace.bytes),
+        region.name, "split the region");
   }
 
   std::vector<Operands> operands;
@@ -93,7 +115,7 @@ Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const 
                               .op = layer.op,
                               .macs = macs(layer, in, out),
                               .padded_macs = c.gemm_cycles() * config.macs_per_cycle()});
-    if (options.keep_intermediates && at[layer.output].base == runtime::kBaseWorkspace) {
+    if (workspace.kept[layer.output]) {
       program.probes.push_back({out.name, runtime::DType::kI8, boundary_shape(out, Layout::kBlocked, config),
                                 static_cast<uint64_t>(at[layer.output].offset)});
     }

@@ -8,14 +8,9 @@
 
 namespace tenon::compiler::accel {
 
-struct CompileOptions {
-  // Allocates separate memory for every tensor between layers and lists it as a probe, for comparison layer by layer.
-  bool keep_intermediates = false;
-};
-
 // Compiles a region for one configuration. Boundary tensors have the shapes of boundary_shape() in the layout of
-// boundary_layout(); tensors between layers are in the workspace. The result depends on the arguments alone.
-Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const Region& region,
-                                              const CompileOptions& options = {});
+// boundary_layout(); tensors between layers are in the workspace, and those that no later one overwrites are listed as
+// probes, for comparison layer by layer. The result depends on the arguments alone.
+Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const Region& region);
 
 }  // namespace tenon::compiler::accel

@@ -10,10 +10,13 @@ Contraction contraction(const spec::Config& config, const Layer& layer, const Re
   c.block_in = config.block_in;
   c.block_out = config.block_out;
   c.lane_block = lane_block(config);
-  c.n = output.n;
+  const bool flattened = input.rank == 4 && output.rank == 2;
+  c.n = input.n;
   c.out_h = output.h;
-  c.out_w = output.w;
+  c.out_w = flattened ? 1 : output.w;
   c.out_blocks = ceil_div(output.c, c.lane_block) * (c.lane_block / c.block_out);
+  c.out_plane_bytes = output.h * output.w * c.lane_block;
+  c.out_image_bytes = flattened ? c.lane_block : ceil_div(output.c, c.lane_block) * c.out_plane_bytes;
   c.residual = layer.parameters.residual;
   c.height = input.h;
   c.width = input.w;

@@ -34,6 +34,9 @@ struct Contraction {
   int64_t block_in = 1, block_out = 1, lane_block = 1;
   int64_t unfolded_bytes = 0;  // kernel_w * channels, if unfolded
 
+  // Between images and between blocks of the output in DRAM. The images of flattened maps become the rows of a matrix.
+  int64_t out_image_bytes = 0, out_plane_bytes = 0;
+
   int64_t block_offset(int64_t b) const {
     const int64_t parts = lane_block / block_in;
     return unfolded ? 0 : b / parts * plane_bytes + b % parts * block_in;

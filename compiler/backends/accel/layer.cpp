@@ -26,7 +26,8 @@ int64_t blocked_bytes(const RegionTensor& t, const spec::Config& config) {
 runtime::Shape boundary_shape(const RegionTensor& t, Layout layout, const spec::Config& config) {
   if (layout == Layout::kRows) return {t.n, t.h, t.w, t.c};
   const int64_t block = lane_block(config);
-  if (t.rank == 2) return {t.n, ceil_div(t.c, block), block};
+  if (t.rank == 2)
+    return t.w == 1 ? runtime::Shape{1, ceil_div(t.c, block), block} : runtime::Shape{ceil_div(t.c, block), t.w, block};
   return {t.n, ceil_div(t.c, block), t.h, t.w, block};
 }
 
@@ -65,7 +66,10 @@ Status supports(const spec::Config& config, const Layer& layer, const RegionTens
                                        blocked_bytes(*t, config)));
     }
   }
-  if (input.n != output.n) return refuse(layer, fmt::format("batch {} in, {} out", input.n, output.n));
+  // Of flattened maps, the rows of the matrix are the images.
+  const bool flattened = input.rank == 4 && output.rank == 2;
+  const int64_t batch = flattened ? output.w : output.n;
+  if (input.n != batch) return refuse(layer, fmt::format("batch {} in, {} out", input.n, batch));
   switch (layer.kind) {
     case LayerKind::kAdd:
       if (input.c != output.c || input.h != output.h || input.w != output.w) {
@@ -107,9 +111,9 @@ Status supports(const spec::Config& config, const Layer& layer, const RegionTens
   };
   const int64_t h = extent(input.h, layer.pad_top + layer.pad_bottom, layer.kernel_h, layer.dilation_y, layer.stride_y);
   const int64_t w = extent(input.w, layer.pad_left + layer.pad_right, layer.kernel_w, layer.dilation_x, layer.stride_x);
-  if (h != output.h || w != output.w) {
-    return refuse(layer,
-                  fmt::format("the output is {} x {}, the convolution computes {} x {}", output.h, output.w, h, w),
+  const int64_t out_w = flattened ? 1 : output.w;
+  if (h != output.h || w != out_w) {
+    return refuse(layer, fmt::format("the output is {} x {}, the convolution computes {} x {}", output.h, out_w, h, w),
                   "correct the shape");
   }
   return {};

@@ -4,8 +4,8 @@
 //   conv2d           acc = sum over c, ky, kx of input[c][y * stride_y - top + ky * dilation_y][...] *
 //   weight[o][c][ky][kx],
 //                    pad_value where the position is outside the map; groups is 1, or the channels (depthwise). A dense
-//                    layer is a 1x1 convolution of a 1x1 map.
-//   add              acc = input[o][y][x]; the other operand is the residual
+//                    layer is a 1x1 convolution of a map of one row, whose positions are the rows of the matrix.
+//   add              acc = input[o][y][x]; the other operand, if there is one, is the residual
 //   global_sum_pool  acc = sum of input[o] over the map
 //   output = requantize(acc, channels[o], parameters, residual[o][y][x])   (hw/spec/requantize.h; acc wraps)
 //
@@ -34,7 +34,7 @@ enum class LayerKind : uint8_t { kConv2d, kAdd, kGlobalSumPool };
 struct RegionTensor {
   std::string name;
   int64_t n = 1, c = 1, h = 1, w = 1;
-  int rank = 4;  // 2: a matrix (n, c) of the model, stored as a 1x1 map
+  int rank = 4;  // 2: a matrix (w, c) of the model, stored as a map of one row (n and h are 1)
 };
 
 struct Layer {

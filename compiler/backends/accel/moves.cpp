@@ -87,13 +87,13 @@ native::Move dense_move(native::MoveFunction function, int64_t base, int64_t off
 
 native::Move subtile_move(const Contraction& c, native::MoveFunction function, const Location& at,
                           const OutputTile& tile, int64_t block, Range rows, Range cols) {
-  const int64_t pitch = c.out_w * c.lane_block, plane = c.out_h * pitch;
-  const int64_t parts = c.lane_block / c.block_out, planes = ceil_div(c.out_blocks, parts);
+  const int64_t pitch = c.out_w * c.lane_block, parts = c.lane_block / c.block_out;
   native::Move move;
   move.function = static_cast<int>(function);
   move.base = at.base;
-  move.offset = at.offset + (tile.image * planes + block / parts) * plane + block % parts * c.block_out +
-                (tile.rows.begin + rows.begin) * pitch + (tile.cols.begin + cols.begin) * c.lane_block;
+  move.offset = at.offset + tile.image * c.out_image_bytes + block / parts * c.out_plane_bytes +
+                block % parts * c.block_out + (tile.rows.begin + rows.begin) * pitch +
+                (tile.cols.begin + cols.begin) * c.lane_block;
   move.rows = move.source_rows = rows.size();
   move.vectors = cols.size();
   move.x_step = c.lane_block;

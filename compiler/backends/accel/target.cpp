@@ -28,6 +28,7 @@ std::vector<TargetPattern> patterns(const spec::Config& config) {
     rows.push_back({"accel.dense_add", requantize_add(op(ops::kDense, {x, c})), accepts});
   }
   rows.push_back({"accel.add", requantize_add(op(ops::kCast, {any()})), accepts});
+  rows.push_back({"accel.requantize", requantize(op(ops::kCast, {any()})), accepts});
   rows.push_back({"accel.global_sum_pool", requantize(op(ops::kGlobalSumPool, {any()})), accepts});
   return rows;
 }
@@ -46,9 +47,10 @@ Expected<Boundary> boundary(const spec::Config& config, Context& context, const 
                             const Function& function) {
   TENON_TRY_ASSIGN(region, translate_region(context, module, "region", function));
   const auto layout = [&](int tensor) -> BoundaryLayout {
-    const std::string plain = region->tensors[tensor].rank == 4 ? "NCHW" : "NC";
+    const RegionTensor& t = region->tensors[tensor];
+    const std::string plain = t.rank == 4 ? "NCHW" : "NC";
     if (boundary_layout(*region, tensor, config) == Layout::kRows) return {plain, "NHWC"};
-    return {plain, fmt::format("{}{}c", plain, lane_block(config))};
+    return {plain, fmt::format("{}{}c", t.rank == 2 && t.w > 1 ? "CN" : plain, lane_block(config))};
   };
   Boundary boundary;
   for (const int tensor : region->inputs) boundary.params.push_back(layout(tensor));
@@ -58,7 +60,7 @@ Expected<Boundary> boundary(const spec::Config& config, Context& context, const 
 
 }  // namespace
 
-Target make_target(const spec::Config& config, const CompileOptions& options) {
+Target make_target(const spec::Config& config) {
   Target target;
   target.name = "accel";
   target.documentation = fmt::format("the generated accelerator, configuration {}", config.name);
@@ -67,10 +69,10 @@ Target make_target(const spec::Config& config, const CompileOptions& options) {
   target.boundary = [config](Context& context, const Module& module, const Function& region) {
     return boundary(config, context, module, region);
   };
-  target.generate = [config, options](Context& context, const Module& module, Symbol name,
-                                      const Function& function) -> Expected<RegionKernel> {
+  target.generate = [config](Context& context, const Module& module, Symbol name,
+                             const Function& function) -> Expected<RegionKernel> {
     TENON_TRY_ASSIGN(region, translate_region(context, module, context.name(name), function));
-    TENON_TRY_ASSIGN(program, compile(config, *region, options));
+    TENON_TRY_ASSIGN(program, compile(config, *region));
     // Regions that were partitioned before may have boundaries for another target or configuration.
     for (size_t i = 0; i < program->inputs.size(); ++i) {
       const auto shape = function.type(function.params[i]).tensor()->shape();

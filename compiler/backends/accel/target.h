@@ -14,9 +14,10 @@ namespace tenon::compiler::accel {
 //                          whose kernel is the whole map
 //   accel.dense_add        the same with a residual
 //   accel.add              requantize_add(cast(x), constants, residual)
+//   accel.requantize       requantize(cast(x), constants)
 //   accel.global_sum_pool  requantize(global_sum_pool(x), constants)
 // Shapes must be static; supports() checks the other limits. Values cross the boundary in the layout of
 // boundary_layout().
-Target make_target(const spec::Config& config, const CompileOptions& options = {});
+Target make_target(const spec::Config& config);
 
 }  // namespace tenon::compiler::accel

@@ -27,8 +27,8 @@ Expected<RegionTensor> region_tensor(Context& context, const Function& function,
   tensor.name = context.name(function.info(*var).name);
   if (shape->size() == 4) {
     tensor.n = (*shape)[0], tensor.c = (*shape)[1], tensor.h = (*shape)[2], tensor.w = (*shape)[3];
-  } else if (shape->size() == 2) {
-    tensor.n = (*shape)[0], tensor.c = (*shape)[1];
+  } else if (shape->size() == 2) {  // the rows of a matrix share the weights: they are the positions of one map
+    tensor.w = (*shape)[0], tensor.c = (*shape)[1];
     tensor.rank = 2;
   } else {
     return error(fmt::format("a tensor has {} dims, must have 4 (N, C, H, W) or 2 (N, C)", shape->size()));
@@ -124,12 +124,14 @@ Status fill_dense(const Module& module, const Apply& dense, const RegionTensor& 
   const runtime::Tensor& weights = constant(module, dense.args[1]);
   if (weights.dtype() != DType::kI8)
     return error(fmt::format("weights are {}, must be i8", runtime::name(weights.dtype())));
-  if (weights.shape()[1] != input.c * input.h * input.w) {
-    return error(fmt::format("the reshape before it changes the batch: {} features for a map of {}", weights.shape()[1],
-                             input.c * input.h * input.w));
+  if (input.rank == 4) {
+    layer.kernel_h = input.h;
+    layer.kernel_w = input.w;
   }
-  layer.kernel_h = input.h;
-  layer.kernel_w = input.w;
+  if (weights.shape()[1] != input.c * layer.kernel_h * layer.kernel_w) {
+    return error(fmt::format("the reshape before it changes the batch: {} features for a map of {}", weights.shape()[1],
+                             input.c * layer.kernel_h * layer.kernel_w));
+  }
   layer.weights.assign(weights.data<int8_t>().begin(), weights.data<int8_t>().end());
   return {};
 }

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "compiler/pipeline/compare.h"
 #include "compiler/pipeline/compile_speed.h"
 #include "driver/accelerator.h"
@@ -38,8 +40,7 @@ TEST_P(PipelineOnConfiguration, ResNet8EqualsTheIntegerReferenceOnEveryLayer) {
   for (Tensor& sample : digits("calib", 64)) calibration.push_back({std::move(sample)});
   auto accelerator = driver::open(std::string("behavioral:") + GetParam());
   ASSERT_TRUE(accelerator) << accelerator.error().str();
-  auto compiled = compile(
-      *model, {.accelerator = (*accelerator)->info().config, .calibration = &calibration, .keep_intermediates = true});
+  auto compiled = compile(*model, {.accelerator = (*accelerator)->info().config, .calibration = &calibration});
   ASSERT_TRUE(compiled) << compiled.error().str();
 
   // One region contains everything between quantize and dequantize.
@@ -73,6 +74,71 @@ INSTANTIATE_TEST_SUITE_P(Named, PipelineOnConfiguration, testing::Values("tiny",
                            std::erase(name, '-');
                            return name;
                          });
+
+// As ONNX Runtime's quantizer wrote it: unsigned activations, weights per channel. Each launch equals the reference on
+// the same inputs, and the classes are those of the model's own arithmetic.
+TEST(Pipeline, AModelThatComesQuantizedRunsOnTheAccelerator) {
+  auto model = load_model(std::string(kModels) + "resnet8_digits_int8_qdq.onnx", {{"N", 1}});
+  ASSERT_TRUE(model) << model.error().str();
+  auto accelerator = driver::open("behavioral:default");
+  ASSERT_TRUE(accelerator) << accelerator.error().str();
+  auto compiled = compile(*model, {.accelerator = (*accelerator)->info().config});
+  ASSERT_TRUE(compiled) << compiled.error().str();
+  for (const Placement& placement : compiled->placements) {
+    EXPECT_EQ(placement.target, placement.op == "quantize" || placement.op == "dequantize" ? "" : "accel")
+        << placement.op;
+  }
+  EXPECT_EQ(compiled->executable.programs.size(), 1u);
+
+  Comparison comparison(*model, *compiled);
+  runtime::SessionOptions options;
+  options.accelerator = accelerator->get();
+  options.hook = comparison.hook();
+  auto session = runtime::Session::create(compiled->executable, std::move(options));
+  ASSERT_TRUE(session) << session.error().str();
+  for (const Tensor& sample : digits("x", 3)) {
+    const auto wanted = interpret(*model->context, model->module, model->entry, std::span(&sample, 1));
+    ASSERT_TRUE(wanted) << wanted.error().str();
+    const auto found = session->run({&sample, 1});
+    ASSERT_TRUE(found) << found.error().str();
+    const auto a = (*wanted)[0].data<float>(), b = (*found)[0].data<float>();
+    EXPECT_EQ(std::ranges::max_element(a) - a.begin(), std::ranges::max_element(b) - b.begin());
+  }
+  EXPECT_GE(comparison.layers(), 3 * 11);
+}
+
+// A region of one layer has no tensor between layers: its output is compared.
+TEST(Pipeline, ARegionOfOneLayerIsCompared) {
+  auto model = load_model(std::string(kModels) + "resnet8_digits.onnx", {{"N", 1}});
+  ASSERT_TRUE(model) << model.error().str();
+  Module module;
+  Function function;
+  Context& context = *model->context;
+  Builder builder(context, module, function);
+  const Atom x = builder.param(context.tensor(runtime::Shape{3, 20}, DType::kF32), "x");
+  const auto weights = builder.constant(runtime::Shape{7, 20}, std::vector<float>(140, 0.25f));
+  const auto y = builder.apply(ops::kDense, {x, weights}, {}, "y");
+  ASSERT_TRUE(y);
+  builder.finish(*y);
+  module.globals.emplace(model->entry, std::move(function));
+  model->module = std::move(module);
+  Samples calibration{{Tensor(DType::kF32, {3, 20})}};
+  float next = -1;
+  for (float& value : calibration[0][0].data<float>()) value = next += 0.03f;
+  auto accelerator = driver::open("behavioral:default");
+  ASSERT_TRUE(accelerator) << accelerator.error().str();
+  auto compiled = compile(*model, {.accelerator = (*accelerator)->info().config, .calibration = &calibration});
+  ASSERT_TRUE(compiled) << compiled.error().str();
+  ASSERT_EQ(compiled->executable.programs.size(), 1u);
+  Comparison comparison(*model, *compiled);
+  auto session =
+      runtime::Session::create(compiled->executable, {.accelerator = accelerator->get(), .hook = comparison.hook()});
+  ASSERT_TRUE(session) << session.error().str();
+  const auto found = session->run(calibration[0]);
+  ASSERT_TRUE(found) << found.error().str();
+  EXPECT_EQ(comparison.layers(), 1);
+  EXPECT_EQ(comparison.elements(), 21);
+}
 
 TEST(Pipeline, WithoutCalibrationEverythingRunsOnTheCpuInFloat) {
   auto model = load_model(std::string(kModels) + "tiny_digits.onnx", {{"N", 1}});

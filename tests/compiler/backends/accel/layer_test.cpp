@@ -85,7 +85,7 @@ TEST(AccelLayer, CompilationIsDeterministic) {
 TEST(AccelLayer, ProgramsTellWhereEachInstructionComesFrom) {
   const Region region =
       region_of({.c = 20, .h = 30, .w = 30, .o = 40, .kernel_h = 3, .kernel_w = 3, .tail = 1, .data = 3});
-  const auto program = compile(config(), region, {.keep_intermediates = true});
+  const auto program = compile(config(), region);
   ASSERT_TRUE(program) << program.error().str();
   ASSERT_EQ(program->layers.size(), 2u);
   EXPECT_EQ(program->layers[0].name, "first");

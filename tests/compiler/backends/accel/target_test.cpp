@@ -69,10 +69,10 @@ class AccelTarget : public testing::TestWithParam<const char*> {
     return apply("dense", {x, builder_.constant(bytes({features, in}))});
   }
 
-  std::vector<Placement> partition_main(Atom result, const spec::Config& config, const CompileOptions& options = {}) {
+  std::vector<Placement> partition_main(Atom result, const spec::Config& config) {
     builder_.finish(result);
     module_.globals.emplace(main_, std::move(function_));
-    targets_ = {make_target(config, options)};
+    targets_ = {make_target(config)};
     auto placements = partition(context_, module_, main_, targets_);
     EXPECT_TRUE(placements) << placements.error().str();
     const auto status = verify(context_, module_);
@@ -104,8 +104,7 @@ class AccelTarget : public testing::TestWithParam<const char*> {
                                     });
     ASSERT_TRUE(expected) << expected.error().str();
     module_.globals.clear();
-    for (const Placement& p : partition_main(result, *config, {.keep_intermediates = true}))
-      EXPECT_EQ(p.target, "accel") << p.reason;
+    for (const Placement& p : partition_main(result, *config)) EXPECT_EQ(p.target, "accel") << p.reason;
     int found = 0;
     for (const auto& [name, global] : module_.globals) {
       const auto& f = std::get<Function>(global);
@@ -127,15 +126,18 @@ class AccelTarget : public testing::TestWithParam<const char*> {
                         for (const runtime::ProbeValue& probe : step.probes) {
                           const Tensor& plain = between.at(probe.probe->name);
                           RegionTensor t{.name = {}, .rank = static_cast<int>(plain.shape().size())};
-                          t.n = plain.shape()[0], t.c = plain.shape()[1];
-                          if (t.rank == 4) t.h = plain.shape()[2], t.w = plain.shape()[3];
+                          t.c = plain.shape()[1];
+                          if (t.rank == 4) t.n = plain.shape()[0], t.h = plain.shape()[2], t.w = plain.shape()[3];
+                          else t.w = plain.shape()[0];
                           EXPECT_EQ(probe.value.shape(), boundary_shape(t, Layout::kBlocked, *config));
                           const int64_t block = lane_block(*config), map = t.h * t.w,
                                         blocks = (t.c + block - 1) / block;
                           const auto found = probe.value.data<int8_t>();
                           const auto want = plain.data<int8_t>();
                           for (int64_t i = 0; i < static_cast<int64_t>(want.size()); ++i) {
-                            const int64_t n = i / (t.c * map), c = i / map % t.c, at = i % map;
+                            const bool matrix = t.rank == 2;  // its rows are the positions of the map
+                            const int64_t n = matrix ? 0 : i / (t.c * map), c = matrix ? i % t.c : i / map % t.c,
+                                          at = matrix ? i / t.c : i % map;
                             EXPECT_EQ(found[((n * blocks + c / block) * map + at) * block + c % block], want[i])
                                 << probe.probe->name << " element " << i;
                           }
