@@ -74,7 +74,12 @@ struct BenchModel {
     std::vector<Tensor> values;
     if (inputs.empty()) {
       std::mt19937 random(1);
-      for (const runtime::Port& port : params) values.push_back(random_input(port, random));
+      for (const runtime::Port& port : params) {
+        if (!port.is_static())
+          return error(fmt::format("input {} has no fixed shape", to_string(port)), executable.name,
+                       "bind its sizes with --shapes, or give inputs with --input");
+        values.push_back(random_input(port, random));
+      }
       return values;
     }
     return runtime::read_inputs(runtime::input_slots(params), std::span(&inputs, 1), {.where = executable.name});

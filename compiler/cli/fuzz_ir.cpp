@@ -77,7 +77,7 @@ struct FuzzIr {
     if (!passes.empty()) {
       TENON_TRY_ASSIGN(found, compiler::find_passes(passes));
       options.oracle.passes = std::move(*found);
-      options.oracle.pipeline = options.oracle.text = false;
+      options.oracle.pipeline = options.oracle.text = options.oracle.machine = false;
       options.oracle.mutants = 0;
     }
     if (print) return show(options);
@@ -130,6 +130,7 @@ struct FuzzIr {
           .field("modules", counts.modules)
           .field("bindings", counts.bindings);
       out.field("runs", counts.runs).field("stopped_by_a_check", counts.failing).field("too_long", counts.endless);
+      out.field("compiled", counts.compiled).field("compiled_limited", counts.limited);
       out.field("changed_by_passes", counts.changed).field("mutants_rejected", counts.rejected);
       out.field("mutants_accepted", counts.accepted).field("seconds", seconds.count());
       out.key("operators").begin_object();
@@ -146,6 +147,8 @@ struct FuzzIr {
                counts.bindings, options.seed, options.seed + static_cast<uint64_t>(options.count) - 1, seconds.count());
     fmt::print("{} runs ({} stopped by a check, {} too long to run, {} with infinities), {} changed by a pass\n",
                counts.runs, counts.failing, counts.endless, counts.unbounded, counts.changed);
+    fmt::print("{} runs equal, compiled, bit by bit; {} ended at a limit of the machine\n", counts.compiled,
+               counts.limited);
     fmt::print("{} mutants: {} rejected with a location, {} still modules\n", counts.rejected + counts.accepted,
                counts.rejected, counts.accepted);
     fmt::print("operators: {} applied, {} not: {}\n", counts.operators.size(), result.uncovered.size(),

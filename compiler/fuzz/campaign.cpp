@@ -18,6 +18,7 @@ OracleOptions focused(OracleOptions options, const std::string& check) {
   options.mutants = 0;
   options.text = check == "text" || check == "binary" || check == "infer";
   options.pipeline = check.starts_with("pipeline");
+  options.machine = check == "machine";
   if (check.starts_with("pass ")) {
     std::erase_if(options.passes, [&](const Pass& pass) { return "pass " + pass.name != check; });
   } else {

@@ -8,6 +8,7 @@
 
 #include "compiler/fuzz/generator.h"
 #include "compiler/fuzz/inputs.h"
+#include "compiler/fuzz/machine.h"
 #include "compiler/fuzz/mutate.h"
 #include "compiler/fuzz/strip.h"
 #include "compiler/ir/operator.h"
@@ -61,8 +62,8 @@ void look(const runtime::Tensor& tensor, Run& run) {
   }
 }
 
-Run execute(Context& context, const Module& module, std::span<const RunValue> inputs, int64_t steps, bool observe) {
-  Run run{.result = RunValue(), .log = {}, .logged = {}};
+// The library functions of a run, which log their calls in it.
+Libraries logging(Run& run) {
   Libraries libraries;
   for (const char* name : kLibraries) {
     libraries[name] = [&run, name](std::span<const RunValue> args) -> Expected<RunValue> {
@@ -71,6 +72,12 @@ Run execute(Context& context, const Module& module, std::span<const RunValue> in
       return args[0];
     };
   }
+  return libraries;
+}
+
+Run execute(Context& context, const Module& module, std::span<const RunValue> inputs, int64_t steps, bool observe) {
+  Run run{.result = RunValue(), .log = {}, .logged = {}};
+  const Libraries libraries = logging(run);
   Observer observer;
   if (observe) {
     for (const RunValue& input : inputs) look(input.tensor(), run);
@@ -131,6 +138,7 @@ class Comparison {
   std::string numbers(const runtime::Tensor& a, const runtime::Tensor& b) const {
     for (int64_t i = 0; floats_ && i < a.size(); ++i) {
       const double x = a.data<T>()[i], y = b.data<T>()[i];
+      if (x == y || (std::isnan(x) && std::isnan(y))) continue;
       if (!(std::fabs(x - y) <= tolerance_)) return fmt::format("{} became {}, allowed are {}", x, y, tolerance_);
     }
     return "";
@@ -229,6 +237,9 @@ class Examination {
       ++counts_.stops[what.substr(0, what.find(':'))];
     }
     counts_.unbounded += !before.finite;
+    if (options_.machine) {
+      if (auto found = machine(module, *inputs, before)) return found;
+    }
     for (const Pass& pass : options_.passes) {
       if (auto found = run_pipeline("pass " + pass.name, std::span(&pass, 1), module, *inputs, before)) return found;
     }
@@ -237,6 +248,37 @@ class Examination {
     if (auto found = run_pipeline("pipeline", passes, module, *inputs, before)) return found;
     passes.insert(passes.end(), kernel_passes().begin(), kernel_passes().end());
     return run_pipeline("pipeline to kernels", passes, module, *inputs, before);
+  }
+
+  // The same module, compiled. Instructions are shorter than bindings.
+  std::optional<Violation> machine(const Module& module, std::span<const RunValue> inputs, const Run& before) {
+    Run run{.result = RunValue(), .log = {}, .logged = {}};
+    CompiledRun compiled =
+        run_compiled(context_, module, inputs, logging(run), {.steps = 100 * options_.steps, .bytes = kMaxTensorBytes});
+    if (!compiled.compiled) return Violation{"machine", std::move(compiled.result.error())};
+    if (compiled.limited) {
+      ++counts_.limited;
+      return std::nullopt;
+    }
+    ++counts_.compiled;
+    if (before.result && !compiled.result) return Violation{"machine", std::move(compiled.result.error())};
+    if (!before.result && compiled.result) {
+      return violation("machine",
+                       "the program no longer stops with an error: interpreted, " + before.result.error().str());
+    }
+    if (run.log != before.log) {
+      return violation("machine",
+                       fmt::format("library functions were called {} times, compiled {} times, or in another "
+                                   "order",
+                                   before.log.size(), run.log.size()));
+    }
+    for (size_t i = 0; i < run.logged.size(); ++i) {
+      if (std::string how = Comparison(context_, 0, true).compare(before.logged[i], run.logged[i]); !how.empty())
+        return violation("machine", fmt::format("call {} of a library function: {}", i, how));
+    }
+    if (!before.result) return std::nullopt;
+    const std::string how = Comparison(context_, 0, true).compare(*before.result, *compiled.result);
+    return how.empty() ? std::nullopt : violation("machine", how);
   }
 
   std::optional<Violation> run_pipeline(const std::string& check, std::span<const Pass> passes, const Module& module,

@@ -5,6 +5,8 @@
 // - infer: with the types of bindings left out, where inference can do without them, the text is the same module; where
 //   it cannot, the reader says so.
 // - run: the interpreter ends without an internal error.
+// - machine: the module compiles, and the virtual machine computes the same bits with the reference kernels, NaN where
+//   the interpreter has NaN; it fails where the interpreter fails.
 // - pass NAME, pipeline, pipeline to kernels: the module after the pass verifies and computes equal results: integers
 // exactly, floats to a tolerance
 //   times the largest value in between; the calls of library functions and the failures of checks too.
@@ -27,6 +29,8 @@ struct Counts {
   int64_t annotated = 0;               // inference alone does not determine every type
   int64_t loops = 0;                   // calls of loop functions
   int64_t changed = 0;                 // by a pass
+  int64_t compiled = 0;                // runs of the virtual machine that were compared
+  int64_t limited = 0;                 // runs of it that ended at a limit
   int64_t rejected = 0, accepted = 0;  // mutants
   std::map<std::string, int64_t, std::less<>> operators = {};  // how often each was applied
   std::map<std::string, int64_t, std::less<>> values = {};     // and each kind of value made
@@ -39,6 +43,7 @@ struct OracleOptions {
   std::vector<Pass> passes = {};  // each alone
   bool pipeline = true;           // the standard passes, and those that make kernels
   bool text = true;
+  bool machine = true;
   int mutants = 2;          // of each kind
   int64_t steps = 100'000;  // of the interpreter; a longer program is not compared
 };

@@ -17,35 +17,6 @@ void add_variables(const Value& value, std::vector<bool>& bound) {
   }
 }
 
-// Pairs each size of `wanted` that has variables with the size at its position in `found`.
-void pair_dims(Type wanted, Type found, std::vector<std::pair<Dim, Dim>>& pairs) {
-  if (wanted.node->index() != found.node->index()) return;
-  auto lists = [&](const std::vector<Type>& a, const std::vector<Type>& b) {
-    for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) pair_dims(a[i], b[i], pairs);
-  };
-  struct Visitor {
-    Type found;
-    std::vector<std::pair<Dim, Dim>>& pairs;
-    decltype(lists)& pair_lists;
-    void operator()(const TensorType& x) const {
-      const Dims& dims = found.tensor()->dims;
-      for (size_t i = 0; i < std::min(x.dims.size(), dims.size()); ++i) {
-        if (!x.dims[i].constant() && x.dims[i].valid()) pairs.emplace_back(x.dims[i], dims[i]);
-      }
-    }
-    void operator()(const TupleType& x) const { pair_lists(x.fields, found.tuple()->fields); }
-    void operator()(const FunctionType& x) const {
-      pair_lists(x.params, found.function()->params);
-      pair_dims(x.result, found.function()->result, pairs);
-    }
-    void operator()(const AdtType& x) const { pair_lists(x.args, found.adt()->args); }
-    void operator()(const ReferenceType& x) const { pair_dims(x.value, found.reference()->value, pairs); }
-    void operator()(const TypeVariable&) const {}
-    void operator()(const UnknownType&) const {}
-  };
-  std::visit(Visitor{found, pairs, lists}, wanted.node->alternatives());
-}
-
 class Maker {
  public:
   Maker(const Module& module, const Function& function) : module_(module), function_(function) {}
@@ -143,6 +114,34 @@ class Maker {
 };
 
 }  // namespace
+
+void pair_dims(Type wanted, Type found, std::vector<std::pair<Dim, Dim>>& pairs) {
+  if (wanted.node->index() != found.node->index()) return;
+  auto lists = [&](const std::vector<Type>& a, const std::vector<Type>& b) {
+    for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) pair_dims(a[i], b[i], pairs);
+  };
+  struct Visitor {
+    Type found;
+    std::vector<std::pair<Dim, Dim>>& pairs;
+    decltype(lists)& pair_lists;
+    void operator()(const TensorType& x) const {
+      const Dims& dims = found.tensor()->dims;
+      for (size_t i = 0; i < std::min(x.dims.size(), dims.size()); ++i) {
+        if (!x.dims[i].constant() && x.dims[i].valid()) pairs.emplace_back(x.dims[i], dims[i]);
+      }
+    }
+    void operator()(const TupleType& x) const { pair_lists(x.fields, found.tuple()->fields); }
+    void operator()(const FunctionType& x) const {
+      pair_lists(x.params, found.function()->params);
+      pair_dims(x.result, found.function()->result, pairs);
+    }
+    void operator()(const AdtType& x) const { pair_lists(x.args, found.adt()->args); }
+    void operator()(const ReferenceType& x) const { pair_dims(x.value, found.reference()->value, pairs); }
+    void operator()(const TypeVariable&) const {}
+    void operator()(const UnknownType&) const {}
+  };
+  std::visit(Visitor{found, pairs, lists}, wanted.node->alternatives());
+}
 
 std::unique_ptr<Code> make_code(const Module& module, const Function& function) {
   return Maker(module, function).function();

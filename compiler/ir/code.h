@@ -34,6 +34,10 @@ struct Code {
   CodeBlock body;
 };
 
+// Pairs each size of `wanted` that has variables with the size at its position in `found`: of a parameter's type and of
+// its argument's.
+void pair_dims(Type wanted, Type found, std::vector<std::pair<Dim, Dim>>& pairs);
+
 std::unique_ptr<Code> make_code(const Module& module, const Function& function);
 
 }  // namespace tenon::compiler

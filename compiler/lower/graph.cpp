@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "compiler/ir/operator.h"
 
 namespace tenon::compiler {
 namespace {
+
+constexpr size_t kMaxNodes = 20000;
 
 class GraphMaker {
  public:
@@ -45,6 +48,7 @@ class GraphMaker {
   // Adds the function's nodes; returns the makers of its result. `params`: the makers of its parameters.
   Parts walk(const Function& function, const std::vector<Parts>& params) {
     std::vector<Parts> makers(function.vars.size());
+    open_.push_back(&function);
     for (size_t i = 0; i < params.size(); ++i) makers[index(function.params[i])] = params[i];
     const auto of = [&](const Atom& atom) {
       const auto* var = std::get_if<VarId>(&atom);
@@ -61,14 +65,19 @@ class GraphMaker {
         // its buffers.
         result = {function.target.empty() ? Makers{add(node, apply->op->name, "cpu", type, from)} : from};
       } else if (const auto* call = std::get_if<Call>(&binding.value)) {
-        const Symbol name = std::get<Symbol>(call->callee);
-        const Function* callee = module_.function(name);
-        if (module_.loop_function(name)) {
+        const auto* symbol = std::get_if<Symbol>(&call->callee);
+        const Symbol name = symbol ? *symbol : Symbol();
+        const Function* callee = symbol ? module_.function(name) : nullptr;
+        if (!symbol) {
+          result = {from};
+        } else if (module_.loop_function(name)) {
           result = {Makers{add(node, std::string(context_.name(name)), "cpu", type, from)}};
         } else if (callee && (callee->composite.empty() || callee->target.empty())) {
           std::vector<Parts> args;
           for (const Atom& arg : call->args) args.push_back(of(arg));
-          result = walk(*callee, args);
+          // A recursive call is part of the node of the first one; a picture of more nodes cannot be read.
+          const bool is_open = std::ranges::find(open_, callee) != open_.end();
+          result = is_open || graph_.nodes.size() > kMaxNodes ? Parts{from} : walk(*callee, args);
         } else if (callee) {
           result = {Makers{add(node, callee->composite, callee->target, type, from)}};
         }
@@ -81,6 +90,7 @@ class GraphMaker {
         result = {from};
       }
     }
+    open_.pop_back();
     return of(function.body.result);
   }
 
@@ -88,6 +98,7 @@ class GraphMaker {
   const Module& module_;
   runtime::Graph graph_;
   std::set<std::string> names_;
+  std::vector<const Function*> open_;  // that are being walked
 };
 
 }  // namespace

@@ -22,6 +22,9 @@ struct CpuOptions {
   // Settings for one level alone: code of that level has loops of its own if they take the operands that those of
   // `knobs` take, which decide how weights are packed.
   std::map<std::string, kernels::KnobLookup> level_knobs = {};
+  // Loop functions and functions of libraries are CallKernel with their names, as "@f", which the session's kernel
+  // lookup must have: for comparisons with an evaluator.
+  bool external = false;
   bool contract = true;  // a multiplication and an addition may become one operation with one rounding
 };
 
@@ -41,10 +44,11 @@ struct LowerOptions {
   std::vector<CpuPlacement>* placements = nullptr;  // receives the placement of each operator on the CPU
 };
 
-// Lowers function `entry` of `module`: fused groups and operators become native kernels, or calls of reference
-// kernels if they have none; regions become kernels of their targets by Target::generate, tuples dissolve. Every
-// shape must be static; the error for a symbolic one explains how to bind it. The memory plan of the result is one of
-// its facts, "memory".
+// Lowers function `entry` of `module`, and every function that it uses: fused groups and operators become native
+// kernels, or calls of reference kernels if they have none; regions become kernels of their targets by
+// Target::generate; control flow, data types, closures and references become instructions of the machine. Sizes may be
+// symbolic: the code checks them where it takes inputs. The memory plan of the entry is one of the result's facts,
+// "memory".
 Expected<runtime::Executable> lower(Context& context, const Module& module, Symbol entry,
                                     std::span<const Target> targets, const LowerOptions& options);
 

@@ -27,14 +27,62 @@ const Registers* call_results(const runtime::Operation& operation) {
 }  // namespace
 
 void insert_kills(runtime::Function& function) {
-  const std::vector<uint32_t> last = runtime::last_uses(function);
-  std::vector<Registers> unused(function.code.size());  // by instruction: registers that nothing uses after it
-  for (Register r = 0; r < function.registers; ++r) unused[last[r]].push_back(r);
+  const auto& code = function.code;
+  // By instruction: registers that are emptied before it, if it begins a block, and after it.
+  std::vector<Registers> before(code.size()), after(code.size());
+  std::vector<bool> mentioned(function.registers, false);
+  const auto blocks = runtime::live_blocks(function);
+  for (const runtime::LiveBlock& block : blocks) {
+    runtime::RegisterSet ended(function.registers);
+    for (const uint32_t from : block.before) ended.insert(blocks[from].live_out);
+    ended.for_each([&](Register r) {
+      if (!block.live_in.contains(r)) before[block.begin].push_back(r);
+    });
+    runtime::RegisterSet live = block.live_out;
+    for (uint32_t i = block.end; i-- > block.begin;) {
+      const auto empty = [&](Register r) {
+        mentioned[r] = true;
+        if (!live.contains(r) && std::ranges::find(after[i], r) == after[i].end()) after[i].push_back(r);
+      };
+      runtime::for_each_read(code[i].operation, empty);
+      runtime::for_each_write(code[i].operation, empty);
+      // What both arms of a jump leave dead is emptied where they begin.
+      const bool jumps =
+          !runtime::falls_through(code[i].operation) || std::holds_alternative<runtime::Branch>(code[i].operation);
+      if (jumps) {
+        for (const uint32_t next : block.after) {
+          Registers& there = before[blocks[next].begin];
+          for (const Register r : after[i]) {
+            if (std::ranges::find(there, r) == there.end()) there.push_back(r);
+          }
+        }
+        after[i].clear();
+      }
+      runtime::for_each_write(code[i].operation, [&](Register r) { live.erase(r); });
+      runtime::for_each_read(code[i].operation, [&](Register r) { live.insert(r); });
+    }
+  }
+  // Parameters that nothing mentions.
+  if (runtime::falls_through(code[0].operation) && !std::holds_alternative<runtime::Branch>(code[0].operation)) {
+    for (Register r = 0; r < function.registers; ++r) {
+      if (!mentioned[r]) after[0].push_back(r);
+    }
+  }
+  std::vector<uint32_t> position(code.size());
   std::vector<runtime::Instruction> with_kills;
-  for (size_t i = 0; i < function.code.size(); ++i) {
-    const bool returns = std::holds_alternative<runtime::Return>(function.code[i].operation);
+  const auto kill = [&](Registers& registers) {
+    if (registers.empty()) return;
+    std::ranges::sort(registers);
+    with_kills.push_back({runtime::Kill{std::move(registers)}, ""});
+  };
+  for (size_t i = 0; i < code.size(); ++i) {
+    position[i] = static_cast<uint32_t>(with_kills.size());
+    kill(before[i]);
     with_kills.push_back(std::move(function.code[i]));
-    if (!returns && !unused[i].empty()) with_kills.push_back({runtime::Kill{std::move(unused[i])}, ""});
+    kill(after[i]);
+  }
+  for (runtime::Instruction& i : with_kills) {
+    runtime::for_each_target(i.operation, [&](uint32_t& target) { target = position[target]; });
   }
   function.code = std::move(with_kills);
 }

@@ -11,8 +11,8 @@
 
 namespace tenon::compiler {
 
-// Adds a Kill after each register's last use, or after the write of a register that nothing reads. The code is one
-// straight line that ends in its only Return.
+// Adds a Kill after each register's last use on each path, or after the write of a register that nothing reads; what
+// dies on one side of a jump is emptied where the other side begins.
 void insert_kills(runtime::Function& function);
 
 // The memory that a frame of a function takes by its plan.

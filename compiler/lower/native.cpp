@@ -31,6 +31,7 @@ Expected<NativeKernels::Entry> NativeKernels::group(std::string_view name, const
   if (views) return error("it only changes the shape, and copies nothing");
   TENON_TRY_ASSIGN(kernel, kernels::make_kernel(context_, module_, "kernel", group, options_.knobs));
   loop::Function scheduled = kernels::schedule(context_, std::move(kernel->function)).function;
+  TENON_TRY(native::signature_of(context_, scheduled));  // its operands determine its sizes
   Variants of_levels = variants(group, *kernel, scheduled);
   Entry entry = add(name, std::move(scheduled), std::move(kernel->operands), std::move(of_levels));
   for (const kernels::OperatorKnobs& op : kernel->knobs) {
@@ -113,7 +114,6 @@ SingleOperator single_operator(Context& context, const Function& function, const
   const Apply& apply = std::get<Apply>(binding.value);
   SingleOperator single;
   Function& alone = single.function;
-  alone.dims = function.dims;
   // The builder adds no constants here, so the module stays as it is.
   Module scratch;
   Builder builder(context, scratch, alone);
@@ -133,8 +133,21 @@ SingleOperator single_operator(Context& context, const Function& function, const
       args.push_back(alone.params[static_cast<size_t>(before - single.args.begin())]);
     }
   }
+  // The sizes of the arguments and of the result, which may be those of a match_cast.
+  const auto add_dims = [&](Type type) {
+    context.map_sizes(type, [&](Dim dim) {
+      if (dim.valid()) {
+        for_each_variable(dim, [&](Symbol name) {
+          if (std::ranges::find(alone.dims, name) == alone.dims.end()) alone.dims.push_back(name);
+        });
+      }
+      return dim;
+    });
+  };
+  for (const VarInfo& info : alone.vars) add_dims(info.type);
   const auto var = static_cast<VarId>(alone.vars.size());
   alone.vars.push_back(function.info(binding.var));
+  add_dims(function.type(binding.var));
   alone.body.bindings.push_back({var, Apply{apply.op, apply.attrs, args}});
   alone.body.result = var;
   alone.result = function.type(binding.var);

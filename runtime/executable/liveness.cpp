@@ -63,6 +63,11 @@ class Walk {
     const Held read = read_registers(operation);
     const auto may_return_arguments = [&] { write(operation, read); };
     const auto makes_its_own = [&] { write(operation, {}); };
+    // What another frame, a cell or a closure gets may be stored anywhere.
+    const auto escapes = [&] {
+      for (const uint32_t i : read) ranges_[i].escapes = true;
+      write(operation, {});
+    };
     std::visit(Overloaded{[&](const CallNative& c) {
                             for (size_t i = 0; i < c.results.size(); ++i) {
                               held_[c.results[i]] = {static_cast<uint32_t>(ranges_.size())};
@@ -70,18 +75,40 @@ class Walk {
                             }
                           },
                           [&](const CallKernel&) { may_return_arguments(); },
-                          [&](const CallFunction&) { may_return_arguments(); },
-                          [&](const Move&) { may_return_arguments(); }, [&](const CallProgram&) { makes_its_own(); },
-                          [&](const LoadConstant&) { makes_its_own(); }, [&](const Kill&) { makes_its_own(); },
+                          [&](const Move&) { may_return_arguments(); },
+                          [&](const CallProgram&) { makes_its_own(); },
+                          [&](const LoadConstant&) { makes_its_own(); },
+                          [&](const Kill&) { makes_its_own(); },
+                          [&](const ScalarCompute&) { makes_its_own(); },
+                          [&](const BindSize&) { makes_its_own(); },
+                          [&](const ComputeSize&) { makes_its_own(); },
+                          [&](const CheckShape&) {},
+                          [&](const CheckSize&) {},
+                          [&](const ReadField&) { escapes(); },
+                          [&](const ReadReference&) { escapes(); },
+                          [&](const CallFunction&) { escapes(); },
+                          [&](const CallClosure&) { escapes(); },
+                          [&](const Construct&) { escapes(); },
+                          [&](const MakeClosure&) { escapes(); },
+                          [&](const MakeReference&) { escapes(); },
+                          [&](const WriteReference&) { escapes(); },
                           [&](const Jump& j) {
                             jump(j.target);
                             std::ranges::fill(held_, Held());  // the next instruction is not reached from here
                           },
                           [&](const Branch& b) { jump(b.otherwise); },
-                          [&](const Return&) {
-                            for (const uint32_t i : read) ranges_[i].escapes = true;
-                          }},
+                          [&](const Switch& s) {
+                            for (const uint32_t target : s.targets) jump(target);
+                            std::ranges::fill(held_, Held());
+                          },
+                          [&](const Return&) { leave(read); },
+                          [&](const TailCall&) { leave(read); },
+                          [&](const TailCallClosure&) { leave(read); }},
                operation);
+  }
+  void leave(const Held& read) {
+    for (const uint32_t i : read) ranges_[i].escapes = true;
+    std::ranges::fill(held_, Held());
   }
 
   const Function& function_;
@@ -95,14 +122,50 @@ class Walk {
 
 }  // namespace
 
-std::vector<uint32_t> last_uses(const Function& function) {
-  std::vector<uint32_t> last(function.registers, 0);
-  for (uint32_t i = 0; i < function.code.size(); ++i) {
-    const auto use = [&](Register r) { last[r] = i; };
-    for_each_read(function.code[i].operation, use);
-    for_each_write(function.code[i].operation, use);
+std::vector<LiveBlock> live_blocks(const Function& function) {
+  const auto& code = function.code;
+  std::vector<bool> begins(code.size(), false);
+  begins[0] = true;
+  for (uint32_t i = 0; i < code.size(); ++i) {
+    for_each_target(code[i].operation, [&](uint32_t target) { begins[target] = true; });
+    const bool jumps = !falls_through(code[i].operation) || std::holds_alternative<Branch>(code[i].operation);
+    if (jumps && i + 1 < code.size()) begins[i + 1] = true;
   }
-  return last;
+  std::vector<LiveBlock> blocks;
+  std::vector<uint32_t> block_of(code.size());
+  for (uint32_t i = 0; i < code.size(); ++i) {
+    if (begins[i]) blocks.push_back({i, i, {}, {}, RegisterSet(function.registers), RegisterSet(function.registers)});
+    blocks.back().end = i + 1;
+    block_of[i] = static_cast<uint32_t>(blocks.size() - 1);
+  }
+  for (uint32_t b = 0; b < blocks.size(); ++b) {
+    const Operation& last = code[blocks[b].end - 1].operation;
+    const auto edge = [&](uint32_t to) {
+      blocks[b].after.push_back(to);
+      blocks[to].before.push_back(b);
+    };
+    for_each_target(last, [&](uint32_t target) { edge(block_of[target]); });
+    if (falls_through(last) && b + 1 < blocks.size()) edge(b + 1);
+  }
+  std::vector<uint32_t> open(blocks.size());
+  std::vector<bool> is_open(blocks.size(), true);
+  for (uint32_t b = 0; b < blocks.size(); ++b) open[b] = b;
+  while (!open.empty()) {
+    LiveBlock& block = blocks[open.back()];
+    is_open[open.back()] = false;
+    open.pop_back();
+    for (const uint32_t next : block.after) block.live_out.insert(blocks[next].live_in);
+    RegisterSet live = block.live_out;
+    for (uint32_t i = block.end; i-- > block.begin;) {
+      for_each_write(code[i].operation, [&](Register r) { live.erase(r); });
+      for_each_read(code[i].operation, [&](Register r) { live.insert(r); });
+    }
+    if (!block.live_in.insert(live)) continue;
+    for (const uint32_t previous : block.before) {
+      if (!is_open[previous]) open.push_back(previous), is_open[previous] = true;
+    }
+  }
+  return blocks;
 }
 
 std::vector<ResultRange> result_ranges(const Function& function) { return Walk(function).run(); }

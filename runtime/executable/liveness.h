@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -17,27 +18,141 @@ namespace tenon::runtime {
 // Calls visit(Register) for each register that the operation reads, in order; a register may come several times.
 void for_each_read(const Operation& operation, auto&& visit) {
   const auto list = [&](const Registers& registers) { std::ranges::for_each(registers, visit); };
-  std::visit(Overloaded{[&](const CallKernel& c) { list(c.args); }, [&](const CallProgram& c) { list(c.args); },
-                        [&](const CallNative& c) { list(c.args); }, [&](const CallFunction& c) { list(c.args); },
-                        [&](const Move& m) { visit(m.from); }, [](const LoadConstant&) {}, [](const Jump&) {},
-                        [&](const Branch& b) { visit(b.condition); }, [](const Kill&) {},
-                        [&](const Return& r) { list(r.values); }},
+  std::visit(Overloaded{[&](const CallKernel& c) { list(c.args); },
+                        [&](const CallProgram& c) { list(c.args); },
+                        [&](const CallNative& c) { list(c.args); },
+                        [&](const CallFunction& c) { list(c.args); },
+                        [&](const Move& m) { visit(m.from); },
+                        [](const LoadConstant&) {},
+                        [](const Jump&) {},
+                        [&](const Branch& b) { visit(b.condition); },
+                        [](const Kill&) {},
+                        [&](const Return& r) { list(r.values); },
+                        [&](const CallClosure& c) {
+                          visit(c.closure);
+                          list(c.args);
+                        },
+                        [&](const TailCall& c) { list(c.args); },
+                        [&](const TailCallClosure& c) {
+                          visit(c.closure);
+                          list(c.args);
+                        },
+                        [&](const ScalarCompute& c) {
+                          visit(c.a);
+                          visit(c.b);
+                        },
+                        [&](const BindSize& b) {
+                          visit(b.tensor);
+                          list(b.sizes);
+                        },
+                        [&](const ComputeSize& c) { list(c.sizes); },
+                        [&](const CheckShape& c) {
+                          visit(c.tensor);
+                          list(c.sizes);
+                          list(c.known);
+                        },
+                        [&](const CheckSize& c) { visit(c.size); },
+                        [&](const Construct& c) { list(c.fields); },
+                        [&](const ReadField& f) { visit(f.from); },
+                        [&](const Switch& s) { visit(s.value); },
+                        [&](const MakeClosure& c) { list(c.captures); },
+                        [&](const MakeReference& m) { visit(m.value); },
+                        [&](const ReadReference& r) { visit(r.reference); },
+                        [&](const WriteReference& w) {
+                          visit(w.reference);
+                          visit(w.value);
+                        }},
              operation);
 }
 
 // Visits each register that the operation fills or empties.
 void for_each_write(const Operation& operation, auto&& visit) {
   const auto list = [&](const Registers& registers) { std::ranges::for_each(registers, visit); };
-  std::visit(
-      Overloaded{[&](const CallKernel& c) { list(c.results); }, [&](const CallProgram& c) { list(c.results); },
-                 [&](const CallNative& c) { list(c.results); }, [&](const CallFunction& c) { list(c.results); },
-                 [&](const Move& m) { visit(m.to); }, [&](const LoadConstant& c) { visit(c.to); }, [](const Jump&) {},
-                 [](const Branch&) {}, [&](const Kill& k) { list(k.registers); }, [](const Return&) {}},
-      operation);
+  std::visit(Overloaded{[&](const CallKernel& c) { list(c.results); },
+                        [&](const CallProgram& c) { list(c.results); },
+                        [&](const CallNative& c) { list(c.results); },
+                        [&](const CallFunction& c) { list(c.results); },
+                        [&](const Move& m) { visit(m.to); },
+                        [&](const LoadConstant& c) { visit(c.to); },
+                        [](const Jump&) {},
+                        [](const Branch&) {},
+                        [&](const Kill& k) { list(k.registers); },
+                        [](const Return&) {},
+                        [&](const CallClosure& c) { list(c.results); },
+                        [](const TailCall&) {},
+                        [](const TailCallClosure&) {},
+                        [&](const ScalarCompute& c) { visit(c.to); },
+                        [&](const BindSize& b) { visit(b.to); },
+                        [&](const ComputeSize& c) { visit(c.to); },
+                        [](const CheckShape&) {},
+                        [](const CheckSize&) {},
+                        [&](const Construct& c) { visit(c.to); },
+                        [&](const ReadField& f) { visit(f.to); },
+                        [](const Switch&) {},
+                        [&](const MakeClosure& c) { visit(c.to); },
+                        [&](const MakeReference& m) { visit(m.to); },
+                        [&](const ReadReference& r) { visit(r.to); },
+                        [](const WriteReference&) {}},
+             operation);
 }
 
-// By register: the last instruction that reads or writes it; 0 if there is none. The code is one straight line.
-std::vector<uint32_t> last_uses(const Function& function);
+// Replaces each register of the operation by what `rename` returns for it.
+void rename_registers(Operation& operation, auto&& rename) {
+  // The visits are of the operation's own members, which are not constant.
+  const auto replace = [&](const Register& r) { const_cast<Register&>(r) = rename(r); };
+  for_each_read(operation, replace);
+  for_each_write(operation, replace);
+}
+
+// Visits each instruction that may run next by a jump; a visitor that takes a reference may replace it.
+template <class O, class F>
+void for_each_target(O& operation, F&& visit) {
+  if (auto* jump = std::get_if<Jump>(&operation)) visit(jump->target);
+  if (auto* branch = std::get_if<Branch>(&operation)) visit(branch->otherwise);
+  if (auto* select = std::get_if<Switch>(&operation)) std::ranges::for_each(select->targets, visit);
+}
+// Whether the next instruction in the code may run after this one.
+inline bool falls_through(const Operation& operation) {
+  return !std::holds_alternative<Jump>(operation) && !std::holds_alternative<Switch>(operation) &&
+         !std::holds_alternative<Return>(operation) && !std::holds_alternative<TailCall>(operation) &&
+         !std::holds_alternative<TailCallClosure>(operation);
+}
+
+// A set of registers, as bits.
+class RegisterSet {
+ public:
+  explicit RegisterSet(size_t registers = 0) : words_((registers + 63) / 64) {}
+  bool contains(Register r) const { return (words_[r / 64] >> (r % 64) & 1) != 0; }
+  void insert(Register r) { words_[r / 64] |= uint64_t{1} << (r % 64); }
+  void erase(Register r) { words_[r / 64] &= ~(uint64_t{1} << (r % 64)); }
+  // Returns whether the set grew.
+  bool insert(const RegisterSet& other) {
+    uint64_t added = 0;
+    for (size_t i = 0; i < words_.size(); ++i) {
+      added |= other.words_[i] & ~words_[i];
+      words_[i] |= other.words_[i];
+    }
+    return added != 0;
+  }
+  void for_each(auto&& visit) const {
+    for (size_t i = 0; i < words_.size(); ++i) {
+      for (uint64_t bits = words_[i]; bits != 0; bits &= bits - 1)
+        visit(static_cast<Register>(i * 64 + static_cast<size_t>(std::countr_zero(bits))));
+    }
+  }
+
+ private:
+  std::vector<uint64_t> words_;
+};
+
+// The basic blocks of a function's code, and the registers that are live where each begins and ends.
+struct LiveBlock {
+  uint32_t begin = 0, end = 0;          // instructions
+  std::vector<uint32_t> before, after;  // blocks
+  RegisterSet live_in, live_out;
+};
+// By a work list over the reversed control-flow graph. The code's registers and targets have been checked.
+std::vector<LiveBlock> live_blocks(const Function& function);
 
 // The live range of one result of a native kernel: from instruction `call`, which makes it, to instruction `last_use`,
 // the last one that may read it. A kernel of the reference or a function may return its arguments, so whatever they

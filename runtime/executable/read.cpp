@@ -36,6 +36,7 @@ class Reader {
         h.facts(), [&](const file::Fact& f) { return std::pair(text(f.key()), text(f.value())); });
     e.functions = list<Function>(h.functions(), [&](const file::Function& f) { return function(f); });
     e.entry = h.entry();
+    e.types = list<DataType>(h.types(), [&](const file::DataType& t) { return data_type(t); });
     e.constants = list<Tensor>(h.constants(), [&](const file::Constant& c) { return constant(c); });
     e.programs = list<AcceleratorProgram>(h.programs(), [&](const file::Program& p) { return program(p); });
     if (h.natives()) e.natives = list<NativeCode>(h.natives(), [&](const file::NativeCode& n) { return native(n); });
@@ -172,13 +173,77 @@ class Reader {
         return Branch{i.operation_as_Branch()->condition(), i.operation_as_Branch()->otherwise()};
       case file::Operation::Kill: return Kill{values(i.operation_as_Kill()->registers())};
       case file::Operation::Return: return Return{values(i.operation_as_Return()->values())};
+      case file::Operation::CallClosure: {
+        const auto& c = *i.operation_as_CallClosure();
+        return CallClosure{c.closure(), values(c.args()), values(c.results())};
+      }
+      case file::Operation::TailCall:
+        return TailCall{i.operation_as_TailCall()->function(), values(i.operation_as_TailCall()->args())};
+      case file::Operation::TailCallClosure: {
+        const auto& c = *i.operation_as_TailCallClosure();
+        return TailCallClosure{c.closure(), values(c.args())};
+      }
+      case file::Operation::ScalarCompute: {
+        const auto& c = *i.operation_as_ScalarCompute();
+        if (c.op() >= kScalarOps) fail(fmt::format("the scalar operation {} is unknown", c.op()));
+        else return ScalarCompute{static_cast<ScalarOp>(c.op()), dtype(c.dtype()), c.to(), c.a(), c.b()};
+        return Return{};
+      }
+      case file::Operation::BindSize: {
+        const auto& b = *i.operation_as_BindSize();
+        return BindSize{b.to(), b.tensor(), b.axis(), values(b.sizes()), size(b.factor()), size(b.offset())};
+      }
+      case file::Operation::ComputeSize: {
+        const auto& c = *i.operation_as_ComputeSize();
+        return ComputeSize{c.to(), values(c.sizes()), size(c.value())};
+      }
+      case file::Operation::CheckShape: {
+        const auto& c = *i.operation_as_CheckShape();
+        return CheckShape{c.tensor(),
+                          dtype(c.dtype()),
+                          list<Size>(c.axes(), [&](const file::Integers& axis) { return size(axis.value()); }),
+                          values(c.sizes()),
+                          values(c.known()),
+                          c.strict(),
+                          text(c.subject()),
+                          text(c.expected())};
+      }
+      case file::Operation::CheckSize: {
+        const auto& c = *i.operation_as_CheckSize();
+        return CheckSize{c.size(), c.low(), c.high(), text(c.subject())};
+      }
+      case file::Operation::Construct: {
+        const auto& c = *i.operation_as_Construct();
+        return Construct{c.to(), c.type(), c.constructor(), values(c.fields())};
+      }
+      case file::Operation::ReadField: {
+        const auto& f = *i.operation_as_ReadField();
+        return ReadField{f.to(), f.from(), f.index()};
+      }
+      case file::Operation::Switch: {
+        const auto& c = *i.operation_as_Switch();
+        return Switch{c.value(), c.type(), values(c.targets())};
+      }
+      case file::Operation::MakeClosure: {
+        const auto& c = *i.operation_as_MakeClosure();
+        return MakeClosure{c.to(), c.function(), values(c.captures())};
+      }
+      case file::Operation::MakeReference:
+        return MakeReference{i.operation_as_MakeReference()->to(), i.operation_as_MakeReference()->value()};
+      case file::Operation::ReadReference:
+        return ReadReference{i.operation_as_ReadReference()->to(), i.operation_as_ReadReference()->reference()};
+      case file::Operation::WriteReference:
+        return WriteReference{i.operation_as_WriteReference()->reference(), i.operation_as_WriteReference()->value()};
       case file::Operation::NONE: break;
     }
     fail(fmt::format("an instruction has the unknown operation {}", static_cast<int>(i.operation_type())));
     return Return{};
   }
 
-  Port port(const file::Port& p) { return {text(p.name()), dtype(p.dtype()), values(p.shape())}; }
+  Port port(const file::Port& p) {
+    return {text(p.name()), dtype(p.dtype()), values(p.shape()),
+            list<std::string>(p.symbols(), [&](const fb::String& symbol) { return text(&symbol); }), text(p.type())};
+  }
 
   Function function(const file::Function& f) {
     auto ports = [&](const file::Port& p) { return port(p); };
@@ -190,7 +255,15 @@ class Reader {
                               [&](const file::Instruction& i) {
                                 return Instruction{operation(i), text(i.layer())};
                               }),
-            f.arena()};
+            f.arena(),
+            f.captures(),
+            f.self()};
+  }
+
+  DataType data_type(const file::DataType& t) {
+    return {text(t.name()), list<DataConstructor>(t.constructors(), [&](const file::DataConstructor& c) {
+              return DataConstructor{text(c.name()), c.fields()};
+            })};
   }
 
   AcceleratorProgram program(const file::Program& p) {

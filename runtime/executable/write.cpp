@@ -60,7 +60,7 @@ class Writer {
     return at;
   }
 
-  auto text(const std::string& s) { return builder_.CreateString(s); }
+  fb::Offset<fb::String> text(const std::string& s) { return builder_.CreateString(s); }
 
   template <class T, class F>
   auto list(const std::vector<T>& values, F make) {
@@ -125,13 +125,71 @@ class Writer {
             [&](const Jump& j) { return as(Op::Jump, file::CreateJump(builder_, j.target)); },
             [&](const Branch& b) { return as(Op::Branch, file::CreateBranch(builder_, b.condition, b.otherwise)); },
             [&](const Kill& k) { return as(Op::Kill, file::CreateKill(builder_, regs(k.registers))); },
-            [&](const Return& r) { return as(Op::Return, file::CreateReturn(builder_, regs(r.values))); }},
+            [&](const Return& r) { return as(Op::Return, file::CreateReturn(builder_, regs(r.values))); },
+            [&](const CallClosure& c) {
+              const auto args = regs(c.args), results = regs(c.results);
+              return as(Op::CallClosure, file::CreateCallClosure(builder_, c.closure, args, results));
+            },
+            [&](const TailCall& c) {
+              return as(Op::TailCall, file::CreateTailCall(builder_, c.function, regs(c.args)));
+            },
+            [&](const TailCallClosure& c) {
+              return as(Op::TailCallClosure, file::CreateTailCallClosure(builder_, c.closure, regs(c.args)));
+            },
+            [&](const ScalarCompute& c) {
+              return as(Op::ScalarCompute, file::CreateScalarCompute(builder_, static_cast<uint8_t>(c.op),
+                                                                     static_cast<uint8_t>(c.dtype), c.to, c.a, c.b));
+            },
+            [&](const BindSize& b) {
+              const auto sizes = regs(b.sizes);
+              const auto factor = size(b.factor), offset = size(b.offset);
+              return as(Op::BindSize, file::CreateBindSize(builder_, b.to, b.tensor, b.axis, sizes, factor, offset));
+            },
+            [&](const ComputeSize& c) {
+              const auto sizes = regs(c.sizes);
+              return as(Op::ComputeSize, file::CreateComputeSize(builder_, c.to, sizes, size(c.value)));
+            },
+            [&](const CheckShape& c) {
+              const auto axes =
+                  list(c.axes, [&](const Size& axis) { return file::CreateIntegers(builder_, size(axis)); });
+              const auto sizes = regs(c.sizes), known = regs(c.known);
+              const auto subject = text(c.subject), expected = text(c.expected);
+              return as(Op::CheckShape, file::CreateCheckShape(builder_, c.tensor, static_cast<uint8_t>(c.dtype), axes,
+                                                               sizes, known, c.strict, subject, expected));
+            },
+            [&](const CheckSize& c) {
+              return as(Op::CheckSize, file::CreateCheckSize(builder_, c.size, c.low, c.high, text(c.subject)));
+            },
+            [&](const Construct& c) {
+              return as(Op::Construct, file::CreateConstruct(builder_, c.to, c.type, c.constructor, regs(c.fields)));
+            },
+            [&](const ReadField& f) {
+              return as(Op::ReadField, file::CreateReadField(builder_, f.to, f.from, f.index));
+            },
+            [&](const Switch& s) {
+              return as(Op::Switch, file::CreateSwitch(builder_, s.value, s.type, builder_.CreateVector(s.targets)));
+            },
+            [&](const MakeClosure& c) {
+              return as(Op::MakeClosure, file::CreateMakeClosure(builder_, c.to, c.function, regs(c.captures)));
+            },
+            [&](const MakeReference& m) {
+              return as(Op::MakeReference, file::CreateMakeReference(builder_, m.to, m.value));
+            },
+            [&](const ReadReference& r) {
+              return as(Op::ReadReference, file::CreateReadReference(builder_, r.to, r.reference));
+            },
+            [&](const WriteReference& w) {
+              return as(Op::WriteReference, file::CreateWriteReference(builder_, w.reference, w.value));
+            }},
         instruction.operation);
     return file::CreateInstruction(builder_, type, operation, text(instruction.layer));
   }
 
   auto port(const Port& p) {
-    return file::CreatePort(builder_, text(p.name), static_cast<uint8_t>(p.dtype), builder_.CreateVector(p.shape));
+    const auto symbols = list(p.symbols, [&](const std::string& symbol) { return text(symbol); });
+    const auto port_name = text(p.name), type = text(p.type);
+    return file::CreatePort(builder_, port_name, static_cast<uint8_t>(p.dtype), builder_.CreateVector(p.shape), symbols,
+                            type);
   }
   auto slot(const TensorSlot& s) {
     return file::CreateTensorSlot(builder_, text(s.name), static_cast<uint8_t>(s.dtype), builder_.CreateVector(s.shape),
@@ -141,7 +199,8 @@ class Writer {
     auto ports = [&](const Port& p) { return port(p); };
     auto params = list(f.params, ports), results = list(f.results, ports);
     auto code = list(f.code, [&](const Instruction& i) { return instruction(i); });
-    return file::CreateFunction(builder_, text(f.name), params, results, f.registers, code, f.arena_bytes);
+    return file::CreateFunction(builder_, text(f.name), params, results, f.registers, code, f.arena_bytes, f.captures,
+                                f.self);
   }
   auto program(const AcceleratorProgram& p, uint32_t section) {
     auto slots = [&](const TensorSlot& s) { return slot(s); };
@@ -162,7 +221,7 @@ class Writer {
   }
 
   // As pairs of operation and operand.
-  auto size(const Size& size) {
+  fb::Offset<fb::Vector<int64_t>> size(const Size& size) {
     std::vector<int64_t> pairs;
     for (const auto& [op, operand] : size) pairs.insert(pairs.end(), {static_cast<int64_t>(op), operand});
     return builder_.CreateVector(pairs);
@@ -201,12 +260,18 @@ class Writer {
     auto nodes = list(e.graph.nodes, [&](const GraphNode& n) {
       return file::CreateGraphNode(builder_, text(n.name), text(n.op), text(n.device), text(n.detail));
     });
+    auto types = list(e.types, [&](const DataType& t) {
+      auto constructors = list(t.constructors, [&](const DataConstructor& c) {
+        return file::CreateDataConstructor(builder_, text(c.name), c.fields);
+      });
+      return file::CreateDataType(builder_, text(t.name), constructors);
+    });
     std::vector<file::GraphEdge> edge_list;
     for (const GraphEdge& edge : e.graph.edges) edge_list.emplace_back(edge.from, edge.to);
     auto edges = builder_.CreateVectorOfStructs(edge_list);
     auto sections = builder_.CreateVectorOfStructs(sections_);
     builder_.Finish(file::CreateHeader(builder_, text(e.name), facts, functions, e.entry, constants, programs, nodes,
-                                       edges, sections, natives));
+                                       edges, sections, natives, types));
     return {builder_.GetBufferPointer(), builder_.GetSize()};
   }
 

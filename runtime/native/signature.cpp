@@ -24,6 +24,19 @@ size_t packed_axes(const SignatureBuffer& buffer) {
   return packed;
 }
 
+// The result of an operation on two values, whose divisor is not 0; false: it is beyond 64 bits.
+bool apply(Op op, int64_t left, int64_t right, int64_t& result) {
+  if (op == Op::kAdd) return !__builtin_add_overflow(left, right, &result);
+  if (op == Op::kMultiply) return !__builtin_mul_overflow(left, right, &result);
+  if (op == Op::kMin) result = std::min(left, right);
+  if (op == Op::kMax) result = std::max(left, right);
+  if (op == Op::kFloorDivide) {
+    if (right == -1 && left == INT64_MIN) return false;
+    result = left / right - (left % right != 0 && (left < 0) != (right < 0) ? 1 : 0);
+  }
+  return true;
+}
+
 class Sizes {
  public:
   Sizes(const Signature& signature, std::span<const Tensor> params, std::span<const int64_t> dims)
@@ -53,18 +66,9 @@ class Sizes {
         case Op::kMax: break;
       }
       const int64_t right = pop(), left = pop();
+      if (op == Op::kFloorDivide && right == 0) return error("a size is divided by 0");
       int64_t result = 0;
-      bool overflow = false;
-      if (op == Op::kAdd) overflow = __builtin_add_overflow(left, right, &result);
-      if (op == Op::kMultiply) overflow = __builtin_mul_overflow(left, right, &result);
-      if (op == Op::kMin) result = std::min(left, right);
-      if (op == Op::kMax) result = std::max(left, right);
-      if (op == Op::kFloorDivide) {
-        if (right == 0) return error("a size is divided by 0");
-        overflow = right == -1 && left == INT64_MIN;
-        if (!overflow) result = left / right - (left % right != 0 && (left < 0) != (right < 0) ? 1 : 0);
-      }
-      if (overflow) return error("a size is beyond 64 bits");
+      if (!apply(op, left, right, result)) return error("a size is beyond 64 bits");
       stack.push_back(result);
     }
     return stack.back();
@@ -215,6 +219,38 @@ class Verifier {
 };
 
 }  // namespace
+
+bool is_sound(const Size& size, size_t dims) {
+  size_t depth = 0;
+  for (const auto& [op, operand] : size) {
+    if (op == Op::kIndex || op == Op::kElement) return false;
+    if (op == Op::kDim && (operand < 0 || static_cast<size_t>(operand) >= dims)) return false;
+    const size_t takes = op == Op::kConstant || op == Op::kDim ? 0 : 2;
+    if (depth < takes) return false;
+    depth = depth - takes + 1;
+  }
+  return depth == 1;
+}
+
+std::optional<int64_t> evaluate(const Size& size, std::span<const std::optional<int64_t>> dims) {
+  Indices stack;
+  for (const auto& [op, operand] : size) {
+    if (op == Op::kConstant) {
+      stack.push_back(operand);
+      continue;
+    }
+    if (op == Op::kDim) {
+      const auto& value = dims[static_cast<size_t>(operand)];
+      if (!value) return std::nullopt;
+      stack.push_back(*value);
+      continue;
+    }
+    const int64_t right = stack.back();
+    stack.pop_back();
+    if ((op == Op::kFloorDivide && right == 0) || !apply(op, stack.back(), right, stack.back())) return std::nullopt;
+  }
+  return stack.back();
+}
 
 Status verify(const Signature& signature, std::string_view where) { return Verifier(signature, where).run(); }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -56,6 +57,12 @@ struct Signature {
   std::vector<SignatureBuffer> params, results;
   bool operator==(const Signature&) const = default;
 };
+
+// Whether the program is well formed, reads only the first `dims` variables, and neither indices nor elements.
+bool is_sound(const Size& size, size_t dims);
+// The value of such a program; nothing where a variable that it reads has none, for a division by 0, and beyond 64
+// bits.
+std::optional<int64_t> evaluate(const Size& size, std::span<const std::optional<int64_t>> dims);
 
 // Checks that all indices in the signature are valid; a signature from a file has passed this check.
 Status verify(const Signature& signature, std::string_view where);

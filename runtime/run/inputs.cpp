@@ -149,8 +149,8 @@ Expected<Tensor> load_tensor(std::string_view source) {
 std::vector<InputSlot> input_slots(std::span<const Port> params) {
   std::vector<InputSlot> slots;
   for (const Port& port : params) {
-    slots.push_back({port.name, fmt::format("{} {}", name(port.dtype), to_string(port.shape)),
-                     port.shape.empty() ? std::optional(port.dtype) : std::nullopt});
+    slots.push_back({port.name, type_text(port),
+                     port.shape.empty() && port.is_tensor() ? std::optional(port.dtype) : std::nullopt});
   }
   return slots;
 }

@@ -30,7 +30,16 @@ bool visit_elements(const Tensor& tensor, F&& visit) {
 
 }  // namespace
 
-Expected<std::vector<Tensor>> split_samples(const Tensor& data, const Port& port, double divide) {
+Expected<std::vector<Tensor>> split_samples(const Tensor& data, const Port& given, double divide) {
+  if (!given.is_tensor()) {
+    return error(fmt::format("input '{}' is {}: only tensors can be given", given.name, type_text(given)), {},
+                 "write a function that builds the input from tensors");
+  }
+  // A size that varies is that of the data, which is then one sample along this axis.
+  Port port = given;
+  for (size_t i = 0; i < port.shape.size(); ++i) {
+    if (port.shape[i] == kAnySize && i < data.shape().size()) port.shape[i] = data.shape()[i];
+  }
   if (divide == 0 || !std::isfinite(divide))
     return error(fmt::format("--divide is {}, must be a number other than 0", divide), {}, {}, Fault::kUsage);
   if (data.dtype() != port.dtype && port.dtype != DType::kF32) {
@@ -41,7 +50,7 @@ Expected<std::vector<Tensor>> split_samples(const Tensor& data, const Port& port
   const Shape shape = port.shape.empty() ? Shape{1} : port.shape;
   const Shape whole = port.shape.empty() && data.shape().empty() ? Shape{1} : data.shape();
   const bool fits = whole.size() == shape.size() && std::equal(whole.begin() + 1, whole.end(), shape.begin() + 1);
-  if (!fits || shape[0] < 1 || whole[0] % shape[0] != 0) {
+  if (!fits || shape[0] < 1 || !port.is_static() || whole[0] % shape[0] != 0) {
     return error(fmt::format("the data is {} {}, the model's input is {}", name(data.dtype()), to_string(data.shape()),
                              to_string(port)),
                  {}, "the first dim of the data must be a multiple of the input's, the others must be the same");
@@ -124,7 +133,8 @@ Expected<std::vector<int64_t>> load_labels(std::string_view source, size_t count
 Expected<Labels> Labels::load(std::string_view source, const Function& main, const std::string& model, size_t samples) {
   const std::vector<Port>& results = main.results;
   Labels labels;
-  labels.rows_ = main.params.empty() || main.params[0].shape.empty() ? 1 : main.params[0].shape[0];
+  labels.rows_ =
+      main.params.empty() || main.params[0].shape.empty() ? 1 : std::max<int64_t>(main.params[0].shape[0], 1);
   if (results.empty() || results[0].shape.empty() || results[0].shape[0] != labels.rows_) {
     return error(fmt::format("--labels wants one row of scores for each of {} rows of input, the first result is {}",
                              labels.rows_, results.empty() ? "missing" : to_string(results[0])),

@@ -1,214 +1,889 @@
 // Executes the entry function of a session's executable, instruction by instruction.
+#include "runtime/vm/run.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <new>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <variant>
 
-#include "runtime/vm/state.h"
+#include "runtime/vm/scalar.h"
 #include "support/try.h"
 
 namespace tenon::runtime {
+namespace {
 
-class Session::State::Run {
- public:
-  explicit Run(State& session)
-      : session_(session),
-        executable_(session.executable),
-        stack_(session.executable, session.arenas, session.options.max_stack) {}
+constexpr uint64_t kSlice = 1 << 14;                 // instructions between two checks of the limits
+constexpr size_t kMaxCallRecords = size_t{1} << 20;  // of a profile; a loop would fill the memory with them
+constexpr size_t kFirstWords = 1024;
 
-  Expected<std::vector<Tensor>> operator()(std::span<const Tensor> inputs) {
-    TENON_TRY(stack_.enter(executable_.entry, inputs, nullptr));
-    uint64_t steps = 0;
-    const uint64_t limit = session_.options.max_steps;
-    while (!finished_) {
-      Frame& frame = stack_.top();
-      function_ = &executable_.functions[frame.function];
-      index_ = frame.next++;
-      Status status = {};
-      if (limit != 0 && ++steps > limit) status = error(fmt::format("the run takes more than {} instructions", limit));
-      if (status)
-        status = std::visit([&](const auto& operation) { return execute(operation); }, instruction().operation);
-      if (!status) return std::unexpected(located(std::move(status.error())));
-    }
-    ++session_.profile.runs;
-    session_.profile.memory = stack_.memory();
-    return std::move(args_);
+Register register_of(uint32_t operand) { return operand & ~kLastUse; }
+
+}  // namespace
+
+Run::Run(Session::State& session)
+    : session_(session),
+      executable_(session.executable),
+      heap_(session.options.max_bytes),
+      arenas_(session.executable) {}
+
+Expected<std::vector<Value>> Run::run(std::span<const Value> inputs) {
+  const SessionOptions& options = session_.options;
+  left_ = options.max_steps == 0 ? UINT64_MAX : options.max_steps;
+  budget_ = 1;  // the first instruction checks the limits
+  ++left_;
+  if (options.max_steps == 0) left_ = UINT64_MAX;
+  deadline_ = std::chrono::steady_clock::now() + options.max_time;
+  profile_ = {};
+  heap_.reset();
+  finished_.clear();
+  const Words& main = session_.code[executable_.entry];
+  Status status = reserve(main, 0);
+  if (!status) return std::unexpected(std::move(status.error()));
+  for (size_t i = 0; i < inputs.size() && status; ++i) {
+    auto word = import(inputs[i]);
+    if (word) words_[i] = *word;
+    else status = std::unexpected(std::move(word.error()));
   }
+  if (status) status = enter(main, nullptr, 0);
+  if (status) status = options.hook ? loop<true>() : loop<false>();
+  if (!status && !frames_.empty()) status.error() = located(std::move(status.error()));
+  while (!frames_.empty()) leave_frame();
+  clear(0, std::min<size_t>(words_.size(), main.function->registers));
+  heap_.collect({});
+  if (!status) return std::unexpected(std::move(status.error()));
+  ++profile_.runs;
+  profile_.memory.allocations = heap_.allocations();
+  return std::move(finished_);
+}
 
- private:
-  const Instruction& instruction() const { return function_->code[index_]; }
+// Messages.
 
-  Diagnostic located(Diagnostic diagnostic) const {
-    std::string location = fmt::format("{}: function '{}', instruction {}", executable_.name, function_->name, index_);
-    if (!instruction().layer.empty()) location += fmt::format(" ({})", instruction().layer);
-    diagnostic.where = diagnostic.where.empty() ? location : fmt::format("{}: {}", location, diagnostic.where);
-    return diagnostic;
+Diagnostic Run::located(Diagnostic diagnostic) const {
+  const Words& words = *frames_.back().words;
+  const uint32_t index = now_ ? words.origin[static_cast<size_t>(now_ - words.code.data())] : 0;
+  const std::string& layer = words.function->code[index].layer;
+  std::string location =
+      fmt::format("{}: function '{}', instruction {}", executable_.name, words.function->name, index);
+  if (!layer.empty()) location += fmt::format(" ({})", layer);
+  diagnostic.where = diagnostic.where.empty() ? location : fmt::format("{}: {}", location, diagnostic.where);
+  return diagnostic;
+}
+std::unexpected<Diagnostic> Run::empty(Register from) const {
+  return error(fmt::format("register {} is empty", register_of(from)));
+}
+std::unexpected<Diagnostic> Run::wrong(Register from, std::string_view wanted) const {
+  const Word& word = at(register_of(from));
+  if (word.tag == Tag::kEmpty) return empty(from);
+  return error(fmt::format("register {} has {}, must have {}", register_of(from), describe(word.tag), wanted));
+}
+std::unexpected<Diagnostic> Run::no_memory() const {
+  if (session_.options.max_bytes == 0) return error("not enough memory for the values of the run");
+  return error(fmt::format("the values of the run take more than {} bytes", session_.options.max_bytes), {},
+               "a recursion without end, or a larger max_bytes is needed");
+}
+
+// Frames.
+
+Status Run::reserve(const Words& callee, size_t base) {
+  const uint64_t needed = base + callee.function->registers, limit = session_.options.max_stack;
+  if (needed + frames_.size() + 1 > limit) {
+    if (frames_.empty()) return error("the entry needs more registers than the limit", executable_.name);
+    return error(fmt::format("the calls nest too deep: {} frames with {} registers", frames_.size(), top_), {},
+                 "a recursion without end, or a larger max_stack is needed");
   }
-
-  // Reads the registers into args_.
-  Status fetch(const Registers& registers) {
-    args_.clear();
-    for (const Register r : registers) {
-      TENON_TRY_ASSIGN(value, stack_.top().read(r));
-      args_.push_back(std::move(*value));
+  if (needed > words_.size()) {
+    try {
+      words_.resize(std::max({needed, uint64_t{2} * words_.size(), uint64_t{kFirstWords}}));
+    } catch (const std::bad_alloc&) {
+      return error(fmt::format("not enough memory for {} registers", needed));
     }
+  }
+  return {};
+}
+
+// The frame of a callee whose first registers are filled; its space is reserved.
+Status Run::enter(const Words& callee, const uint32_t* results, uint32_t result_count) {
+  const size_t base = top_;
+  if (callee.function->arena_bytes != 0) {
+    TENON_TRY_ASSIGN(arena, arenas_.take(callee.index));
+    frame_arenas_.push_back(std::move(*arena));
+    profile_.memory.arena_bytes += callee.function->arena_bytes;
+    arena_live_ += callee.function->arena_bytes;
+    grow();
+  }
+  top_ = base + callee.function->registers;
+  frames_.push_back({&callee, base, callee.code.data(), results, result_count});
+  return {};
+}
+
+void Run::clear(size_t base, size_t count) {
+  for (Word& word : std::span(words_).subspan(base, count)) {
+    heap_.release(word);
+    word = {};
+  }
+}
+
+void Run::leave_frame() {
+  const Frame& frame = frames_.back();
+  const Function& function = *frame.words->function;
+  clear(frame.base, function.registers);
+  top_ = frame.base;
+  if (function.arena_bytes != 0) {
+    arena_live_ -= function.arena_bytes;
+    arenas_.give_back(frame.words->index, std::move(frame_arenas_.back()));
+    frame_arenas_.pop_back();
+  }
+  frames_.pop_back();
+}
+
+void Run::grow() {
+  profile_.memory.peak_bytes = std::max(profile_.memory.peak_bytes, arena_live_ + heap_.tensor_bytes());
+}
+
+// The limits of a run, checked after each slice of instructions.
+Status Run::refill() {
+  const SessionOptions& options = session_.options;
+  if (--left_ == 0) return error(fmt::format("the run takes more than {} instructions", options.max_steps));
+  if (options.cancel && options.cancel->load(std::memory_order_relaxed)) return error("the run was cancelled");
+  if (options.max_time.count() > 0 && std::chrono::steady_clock::now() > deadline_) {
+    return error(fmt::format("the run takes more than {} ms",
+                             std::chrono::duration_cast<std::chrono::milliseconds>(options.max_time).count()));
+  }
+  budget_ = std::min(left_, kSlice);
+  left_ -= budget_ - 1;
+  return {};
+}
+
+void Run::write(Register to, Word value) {
+  Word& slot = words_[frames_.back().base + to];
+  const Word before = slot;
+  slot = value;
+  heap_.release(before);
+}
+
+// Reads and moves.
+
+namespace {
+
+// The word of an operand, which the caller owns now: taken from its register, or shared.
+Word take(Word* base, uint32_t operand) {
+  Word& slot = base[register_of(operand)];
+  const Word word = slot;
+  if (operand & kLastUse) slot = {};
+  else Heap::retain(word);
+  return word;
+}
+
+}  // namespace
+
+// Calls a function with the arguments in registers of the current frame; `closure`: the word of the closure, which the
+// caller owns until the callee's frame is made.
+Status Run::call(uint32_t function, const Word* closure, const uint32_t* args, uint32_t count, const uint32_t* results,
+                 uint32_t result_count) {
+  const Words& callee = session_.code[function];
+  const size_t base = top_, caller = frames_.back().base;
+  TENON_TRY(reserve(callee, base));
+  Word* from = words_.data() + caller;
+  Word* to = words_.data() + base;
+  for (uint32_t i = 0; i < count; ++i) {
+    to[i] = take(from, args[i]);
+    if (to[i].tag == Tag::kEmpty) {
+      const uint32_t missing = args[i];
+      clear(base, i);
+      return empty(missing);
+    }
+  }
+  if (closure) {
+    const uint32_t captures = callee.function->captures;
+    for (uint32_t i = 0; i < captures; ++i) {
+      to[count + i] = closure->object->words()[i];
+      Heap::retain(to[count + i]);
+    }
+    if (callee.function->self) {
+      to[count + captures] = *closure;
+      Heap::retain(*closure);
+    }
+  }
+  if (Status status = enter(callee, results, result_count); !status) {
+    clear(base, callee.function->filled());
+    return status;
+  }
+  return {};
+}
+
+Status Run::tail_call(uint32_t function, const Word* closure, const uint32_t* args, uint32_t count) {
+  const Words& callee = session_.code[function];
+  Frame& frame = frames_.back();
+  Word* from = words_.data() + frame.base;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (from[args[i]].tag == Tag::kEmpty) return empty(args[i]);
+  }
+  scratch_.clear();
+  for (uint32_t i = 0; i < count; ++i) {
+    scratch_.push_back(from[args[i]]);
+    Heap::retain(scratch_.back());
+  }
+  if (closure) {
+    for (uint32_t i = 0; i < callee.function->captures; ++i) {
+      scratch_.push_back(closure->object->words()[i]);
+      Heap::retain(scratch_.back());
+    }
+    if (callee.function->self) {
+      scratch_.push_back(*closure);
+      Heap::retain(*closure);
+    }
+  }
+  const auto drop = [&] {
+    for (const Word& word : scratch_) heap_.release(word);
+  };
+  if (Status status = reserve(callee, frame.base); !status) {
+    drop();
+    return status;
+  }
+  const uint32_t* results = frame.results;
+  const uint32_t result_count = frame.result_count;
+  const Words& caller = *frame.words;
+  if (callee.function->arena_bytes == 0 && caller.function->arena_bytes == 0) {
+    clear(frame.base, caller.function->registers);
+    frame.words = &callee;
+    frame.next = callee.code.data();
+    top_ = frame.base + callee.function->registers;
+    std::ranges::copy(scratch_, words_.begin() + static_cast<ptrdiff_t>(frame.base));
     return {};
   }
-  void store(const Registers& registers, std::vector<Tensor>& values) {
-    for (size_t i = 0; i < registers.size(); ++i) stack_.write(registers[i], std::move(values[i]));
+  const uint32_t* now = now_;
+  leave_frame();
+  std::ranges::copy(scratch_, words_.begin() + static_cast<ptrdiff_t>(top_));
+  if (Status status = enter(callee, results, result_count); !status) {
+    clear(top_, scratch_.size());
+    if (frames_.empty()) now_ = nullptr;
+    else now_ = now;
+    return std::unexpected(std::move(status.error()));
   }
+  return {};
+}
 
-  Status show(std::span<const Tensor> args, std::span<const Tensor> results, std::span<const ProbeValue> probes) const {
-    if (!session_.options.hook) return {};
-    return session_.options.hook({function_, index_, &instruction(), args, results, probes});
+// The entry returns.
+Status Run::finish(const uint32_t* values, uint32_t count) {
+  Given made;
+  for (uint32_t i = 0; i < count; ++i) {
+    const Word& word = at(values[i]);
+    if (word.tag == Tag::kEmpty) return empty(values[i]);
+    const Port& port = executable_.main().results[i];
+    Value value = give(word, made);
+    if (port.is_tensor() && !port.accepts(value.tensor()))
+      return error(fmt::format("result {} became {}", to_string(port), describe(executable_, value)));
+    finished_.push_back(std::move(value));
   }
-  Status show_nothing() const { return show({}, {}, {}); }
+  return {};
+}
 
-  // Executes a call that computes: timed, recorded and shown to the hook.
-  Status compute(const Registers& from, const Registers& to, std::string_view name, std::string_view device,
-                 auto&& call) {
-    TENON_TRY(fetch(from));
-    probes_.clear();
-    CallRecord record{std::string(name), instruction().layer, std::string(device), session_.now(), 0, -1};
-    TENON_TRY_ASSIGN(results, call());
-    record.end_ns = session_.now();
-    auto& profile = session_.profile;
-    if (device == "accel") record.launch = static_cast<int32_t>(profile.launches.size()) - 1;
-    profile.calls.push_back(std::move(record));
-    for (const Tensor& result : *results) stack_.count_result(result);
-    TENON_TRY(show(args_, *results, probes_));
-    args_.clear();
-    store(to, *results);
-    return {};
-  }
+Status Run::show(const Words& words, uint32_t index) {
+  Status status =
+      session_.options.hook({words.function, index, &words.function->code[index], args_, results_, probes_});
+  args_.clear();
+  results_.clear();
+  probes_.clear();
+  return status;
+}
 
-  Status execute(const CallKernel& call) {
-    return compute(call.args, call.results, call.kernel, "cpu", [&]() -> Expected<std::vector<Tensor>> {
-      try {
-        auto results = session_.kernels[stack_.top().function][index_](args_);
-        if (!results || results->size() == call.results.size()) return results;
-        return error(fmt::format("kernel '{}' has {} results, the executable expects {}", call.kernel, results->size(),
-                                 call.results.size()));
-      } catch (const std::bad_alloc&) {
-        return error(fmt::format("not enough memory for the results of kernel '{}'", call.kernel));
-      }
-    });
-  }
-
-  Status execute(const CallProgram& call) {
-    const AcceleratorProgram& program = executable_.programs[call.program];
-    return compute(call.args, call.results, program.name, "accel", [&]() -> Expected<std::vector<Tensor>> {
-      auto results = launch(call.program);
-      if (!results || !session_.options.hook) return results;
-      for (const Probe& probe : program.probes) {
-        TENON_TRY_ASSIGN(value, session_.programs[call.program].read(probe));
-        probes_.push_back({&probe, std::move(*value)});
-      }
-      return results;
-    });
-  }
-
-  Expected<std::vector<Tensor>> launch(uint32_t program) {
-    driver::Accelerator& accelerator = *session_.options.accelerator;
-    const bool first = !session_.launched[program];
-    session_.launched[program] = true;
-    sim::Simulator* simulator = session_.options.timeline && first ? accelerator.simulator() : nullptr;
-    LaunchRecord record;
-    record.program = program;
-    record.begin_ns = session_.now();
-    if (simulator) simulator->record_timeline(true);
-    auto results = session_.programs[program].run(args_, session_.options.launch_limit);
-    if (simulator) {
-      const auto timeline = simulator->timeline();
-      record.timeline.assign(timeline.begin(), timeline.end());
-      simulator->record_timeline(false);
+template <bool hooked>
+Status Run::loop() {
+  const uint32_t* next = frames_.back().next;
+  Word* base = words_.data() + frames_.back().base;
+  // After a frame was entered or left.
+  const auto load = [&] {
+    next = frames_.back().next;
+    base = words_.data() + frames_.back().base;
+  };
+  const auto set = [&](uint32_t to, Word value) {
+    const Word before = base[to];
+    base[to] = value;
+    heap_.release(before);
+  };
+  for (;;) {
+    const uint32_t* op = next;
+    if (--budget_ == 0) [[unlikely]] {
+      now_ = op;
+      TENON_TRY(refill());
     }
+    [[maybe_unused]] const Words* words = hooked ? frames_.back().words : nullptr;
+    now_ = op;
+    const uint32_t count = *op >> 8;
+    switch (static_cast<Opcode>(*op & 0xff)) {
+      case Opcode::kOther:
+        next = op + 2;
+        TENON_TRY(other(op[1]));
+        break;
+      case Opcode::kMove: {
+        next = op + 3;
+        const Word word = take(base, op[2]);
+        if (word.tag == Tag::kEmpty) return empty(op[2]);
+        set(op[1], word);
+        break;
+      }
+      case Opcode::kKill:
+        next = op + 1 + count;
+        for (const uint32_t r : std::span(op + 1, count)) set(r, {});
+        break;
+      case Opcode::kConstant:
+        next = op + 3;
+        set(op[1], session_.constants[op[2]]);
+        break;
+      case Opcode::kScalar: {
+        next = op + 4;
+        const auto scalar_op = static_cast<ScalarOp>(count & 0xff);
+        const auto dtype = static_cast<DType>(count >> 8);
+        Word& a = base[register_of(op[2])];
+        Word& b = base[register_of(op[3])];
+        for (const uint32_t i : {2, 3}) {
+          if (base[register_of(op[i])].is_scalar(dtype)) [[likely]]
+            continue;
+          return wrong(op[i], fmt::format("a scalar of {}", name(dtype)));
+        }
+        Word result;
+        if (!compute_scalar(scalar_op, dtype, a, b, result))
+          return error(fmt::format("{}: division by zero", name(scalar_op)));
+        if (op[2] & kLastUse) a = {};
+        if (op[3] & kLastUse) b = {};
+        set(op[1], result);
+        break;
+      }
+      case Opcode::kJump: next = frames_.back().words->code.data() + op[1]; break;
+      case Opcode::kBranch: {
+        next = op + 3;
+        const Word& condition = base[op[1]];
+        bool is_true = (condition.bits & 0xff) != 0;
+        if (!condition.is_scalar(DType::kBool)) [[unlikely]] {
+          if (condition.tag == Tag::kEmpty) return empty(op[1]);
+          TENON_TRY_ASSIGN(value, tensor(op[1]));
+          if (value->dtype() != DType::kBool || value->size() != 1)
+            return error(fmt::format("a branch on {}, must be bool with one element", describe(*value)));
+          is_true = value->bytes()[0] != std::byte{0};
+        }
+        if (!is_true) next = frames_.back().words->code.data() + op[2];
+        break;
+      }
+      case Opcode::kSwitch: {
+        const Word& word = base[op[1]];
+        const bool fits = word.tag == Tag::kCell ? word.object->id == op[2]
+                                                 : word.tag == Tag::kConstructor && word.bits == int64_t{op[2]};
+        if (!fits || word.id >= count)
+          return wrong(op[1], fmt::format("a value of type {}", executable_.types[op[2]].name));
+        next = frames_.back().words->code.data() + op[3 + word.id];
+        break;
+      }
+      case Opcode::kConstruct: {
+        next = op + 4 + count;
+        Word word(Tag::kConstructor, 0, op[3]);
+        if (count == 0) {
+          word.bits = op[2];
+        } else {
+          for (const uint32_t field : std::span(op + 4, count)) {
+            if (base[register_of(field)].tag == Tag::kEmpty) return empty(field);
+          }
+          word.tag = Tag::kCell;
+          word.object = heap_.make(Tag::kCell, op[2], count);
+          if (!word.object) return no_memory();
+          for (uint32_t i = 0; i < count; ++i) word.object->words()[i] = take(base, op[4 + i]);
+        }
+        set(op[1], word);
+        break;
+      }
+      case Opcode::kField: {
+        next = op + 4;
+        const Word& from = base[register_of(op[2])];
+        if (from.tag != Tag::kCell) return wrong(op[2], "a constructed value with fields");
+        if (op[3] >= from.object->length)
+          return error(fmt::format("field {} of a value with {}", op[3], from.object->length));
+        const Word field = from.object->words()[op[3]];
+        Heap::retain(field);
+        if (op[2] & kLastUse) {
+          const Word before = take(base, op[2]);
+          heap_.release(before);
+        }
+        set(op[1], field);
+        break;
+      }
+      case Opcode::kClosure: {
+        next = op + 3 + count;
+        Word word(Tag::kFunction, 0, op[2]);
+        if (count > 0) {
+          for (const uint32_t capture : std::span(op + 3, count)) {
+            if (base[register_of(capture)].tag == Tag::kEmpty) return empty(capture);
+          }
+          word.tag = Tag::kClosure;
+          word.object = heap_.make(Tag::kClosure, op[2], count);
+          if (!word.object) return no_memory();
+          for (uint32_t i = 0; i < count; ++i) word.object->words()[i] = take(base, op[3 + i]);
+        }
+        set(op[1], word);
+        break;
+      }
+      case Opcode::kMakeReference: {
+        next = op + 3;
+        if (base[register_of(op[2])].tag == Tag::kEmpty) return empty(op[2]);
+        if (heap_.wants_collection()) [[unlikely]]
+          heap_.collect(std::span(words_).first(top_));
+        Word word(Tag::kReference);
+        word.object = heap_.make_reference();
+        if (!word.object) return no_memory();
+        word.object->words()[0] = take(base, op[2]);
+        set(op[1], word);
+        break;
+      }
+      case Opcode::kReadReference: {
+        next = op + 3;
+        const Word& reference = base[register_of(op[2])];
+        if (reference.tag != Tag::kReference) return wrong(op[2], "a reference");
+        const Word word = reference.object->words()[0];
+        Heap::retain(word);
+        if (op[2] & kLastUse) {
+          const Word before = take(base, op[2]);
+          heap_.release(before);
+        }
+        set(op[1], word);
+        break;
+      }
+      case Opcode::kWriteReference: {
+        next = op + 3;
+        if (base[register_of(op[1])].tag != Tag::kReference) return wrong(op[1], "a reference");
+        if (base[register_of(op[2])].tag == Tag::kEmpty) return empty(op[2]);
+        const Word reference = take(base, op[1]), value = take(base, op[2]);
+        const Word before = reference.object->words()[0];
+        reference.object->words()[0] = value;
+        heap_.release(before);
+        heap_.release(reference);
+        break;
+      }
+      case Opcode::kCall: {
+        const uint32_t results = op[2];
+        frames_.back().next = op + 3 + count + results;
+        TENON_TRY(call(op[1], nullptr, op + 3, count, op + 3 + count, results));
+        load();
+        break;
+      }
+      case Opcode::kTail:
+        TENON_TRY(tail_call(op[1], nullptr, op + 2, count));
+        load();
+        break;
+      case Opcode::kApply: {
+        const uint32_t results = op[2];
+        const Word& word = base[register_of(op[1])];
+        if (word.tag != Tag::kFunction && word.tag != Tag::kClosure) return wrong(op[1], "a closure");
+        const uint32_t function = word.tag == Tag::kFunction ? word.id : word.object->id;
+        if (const size_t params = executable_.functions[function].params.size(); params != count)
+          return error(fmt::format("a closure of {} parameters is called with {}", params, count));
+        frames_.back().next = op + 3 + count + results;
+        const Word closure = take(base, op[1]);
+        Status status = call(function, &closure, op + 3, count, op + 3 + count, results);
+        heap_.release(closure);
+        TENON_TRY(status);
+        load();
+        break;
+      }
+      case Opcode::kTailApply: {
+        const Word closure = base[op[1]];
+        if (closure.tag != Tag::kFunction && closure.tag != Tag::kClosure) return wrong(op[1], "a closure");
+        const uint32_t function = closure.tag == Tag::kFunction ? closure.id : closure.object->id;
+        if (const size_t params = executable_.functions[function].params.size(); params != count)
+          return error(fmt::format("a closure of {} parameters is called with {}", params, count));
+        Heap::retain(closure);
+        Status status = tail_call(function, &closure, op + 2, count);
+        heap_.release(closure);
+        TENON_TRY(status);
+        load();
+        break;
+      }
+      case Opcode::kReturn: {
+        const Frame frame = frames_.back();
+        if (!frame.results) {
+          return finish(op + 1, count);
+        }
+        for (const uint32_t r : std::span(op + 1, count)) {
+          if (base[r].tag == Tag::kEmpty) return empty(r);
+        }
+        if (count == 1) {
+          const Word result = base[op[1]];
+          base[op[1]] = {};
+          leave_frame();
+          load();
+          set(frame.results[0], result);
+          break;
+        }
+        scratch_.clear();
+        for (const uint32_t r : std::span(op + 1, count)) {
+          scratch_.push_back(base[r]);
+          Heap::retain(base[r]);
+        }
+        leave_frame();
+        load();
+        for (uint32_t i = 0; i < count; ++i) set(frame.results[i], scratch_[i]);
+        break;
+      }
+    }
+    if constexpr (hooked) TENON_TRY(show(*words, words->origin[static_cast<size_t>(op - words->code.data())]));
+  }
+}
+
+// Instructions that compute.
+
+Status Run::other(uint32_t index) {
+  return std::visit([&](const auto& operation) { return execute(operation); },
+                    frames_.back().words->function->code[index].operation);
+}
+template <class O>
+Status Run::execute(const O&) {
+  return error("the instruction has no words", {}, {}, Fault::kInternal);
+}
+
+Expected<Tensor> Run::tensor(Register from) const {
+  const Word& word = at(from);
+  if (word.tag == Tag::kTensor) return static_cast<const TensorObject*>(word.object)->tensor;
+  if (word.tag != Tag::kScalar || word.dtype == kUnknownSize) return wrong(from, "a tensor");
+  Tensor scalar = Tensor::for_overwrite(static_cast<DType>(word.dtype), {});
+  __builtin_memcpy(scalar.bytes().data(), &word.bits, scalar.bytes().size());
+  return scalar;
+}
+
+// Executes a call that computes: timed, recorded and kept for the hook.
+Status Run::compute(const Registers& from, const Registers& to, std::string_view name, std::string_view device,
+                    auto&& call) {
+  args_.clear();
+  for (const Register r : from) {
+    TENON_TRY_ASSIGN(value, tensor(r));
+    args_.push_back(std::move(*value));
+  }
+  probes_.clear();
+  const bool records = profile_.calls.size() < kMaxCallRecords;
+  const std::string& layer =
+      frames_.back()
+          .words->function
+          ->code[frames_.back().words->origin[static_cast<size_t>(now_ - frames_.back().words->code.data())]]
+          .layer;
+  CallRecord record;
+  if (records) record = {std::string(name), layer, std::string(device), session_.now(), 0, -1};
+  TENON_TRY_ASSIGN(results, call());
+  if (records) {
     record.end_ns = session_.now();
-    if (!results) return results;
-    TENON_TRY_ASSIGN(counters, driver::read_counters(accelerator));
-    record.counters = *counters;
-    session_.profile.launches.push_back(std::move(record));
+    if (device == "accel") record.launch = static_cast<int32_t>(profile_.launches.size()) - 1;
+    profile_.calls.push_back(std::move(record));
+  }
+  std::vector<bool> own;
+  for (const Tensor& result : *results) own.push_back(result && result.alone());
+  if (session_.options.hook) results_ = *results;
+  else args_.clear();
+  for (size_t i = 0; i < to.size(); ++i) {
+    if (!(*results)[i]) return error(fmt::format("result {} of '{}' is missing", i, name));
+    const Word word = heap_.tensor(std::move((*results)[i]), own[i]);
+    if (word.tag == Tag::kEmpty) return no_memory();
+    write(to[i], word);
+  }
+  grow();
+  return {};
+}
+
+Status Run::execute(const CallKernel& call) {
+  return compute(call.args, call.results, call.kernel, "cpu", [&]() -> Expected<std::vector<Tensor>> {
+    const Words& words = *frames_.back().words;
+    const uint32_t index = words.origin[static_cast<size_t>(now_ - words.code.data())];
+    const BoundKernel& bound = session_.kernels[words.index][index];
+    try {
+      Expected<std::vector<Tensor>> results;
+      if (bound.in_use) {
+        const std::lock_guard lock(*bound.in_use);
+        results = bound.library(args_);
+      } else {
+        results = bound.kernel(call.attrs, args_);
+      }
+      if (!results || results->size() == call.results.size()) return results;
+      return error(fmt::format("kernel '{}' has {} results, the executable expects {}", call.kernel, results->size(),
+                               call.results.size()));
+    } catch (const std::bad_alloc&) {
+      return error(fmt::format("not enough memory for the results of kernel '{}'", call.kernel));
+    }
+  });
+}
+
+Status Run::execute(const CallProgram& call) {
+  const AcceleratorProgram& program = executable_.programs[call.program];
+  return compute(call.args, call.results, program.name, "accel", [&]() -> Expected<std::vector<Tensor>> {
+    const std::lock_guard lock(session_.device);
+    auto results = launch(call.program);
+    if (!results || !session_.options.hook) return results;
+    for (const Probe& probe : program.probes) {
+      TENON_TRY_ASSIGN(value, session_.programs[call.program].read(probe));
+      probes_.push_back({&probe, std::move(*value)});
+    }
     return results;
-  }
+  });
+}
 
-  Status execute(const CallNative& call) {
-    const std::string& name = executable_.natives[call.code].kernels[call.kernel].name;
-    return compute(call.args, call.results, name, "cpu", [&] {
-      storage_.clear();
-      for (const ArenaSlot& slot : call.slots) {
-        storage_.push_back(slot.bytes == 0 ? Storage() : stack_.top().arena.part(slot.offset, slot.bytes));
+Expected<std::vector<Tensor>> Run::launch(uint32_t program) {
+  driver::Accelerator& accelerator = *session_.options.accelerator;
+  const bool first = !session_.launched[program];
+  session_.launched[program] = true;
+  sim::Simulator* simulator = session_.options.timeline && first ? accelerator.simulator() : nullptr;
+  LaunchRecord record;
+  record.program = program;
+  record.begin_ns = session_.now();
+  if (simulator) simulator->record_timeline(true);
+  auto results = session_.programs[program].run(args_, session_.options.launch_limit);
+  if (simulator) {
+    const auto timeline = simulator->timeline();
+    record.timeline.assign(timeline.begin(), timeline.end());
+    simulator->record_timeline(false);
+  }
+  record.end_ns = session_.now();
+  if (!results) return results;
+  TENON_TRY_ASSIGN(counters, driver::read_counters(accelerator));
+  record.counters = *counters;
+  profile_.launches.push_back(std::move(record));
+  return results;
+}
+
+Status Run::execute(const CallNative& call) {
+  const std::string& name = executable_.natives[call.code].kernels[call.kernel].name;
+  return compute(call.args, call.results, name, "cpu", [&] {
+    storage_.clear();
+    for (const ArenaSlot& slot : call.slots) {
+      storage_.push_back(slot.bytes == 0 ? Storage() : frame_arenas_.back().part(slot.offset, slot.bytes));
+    }
+    auto results = session_.natives[call.code].call(call.kernel, args_, *session_.pool, storage_);
+    storage_.clear();
+    return results;
+  });
+}
+
+// Sizes.
+
+// Reads the registers into sizes_.
+Status Run::sizes(const Registers& registers) {
+  sizes_.clear();
+  for (const Register r : registers) {
+    const Word& word = at(r);
+    if (word.tag != Tag::kScalar || (word.dtype != kUnknownSize && !word.is_scalar(DType::kI64)))
+      return wrong(r, "a size");
+    if (word.dtype == kUnknownSize) sizes_.emplace_back();
+    else sizes_.emplace_back(word.bits);
+  }
+  return {};
+}
+
+namespace {
+
+constexpr Word kUnknown(Tag::kScalar, kUnknownSize);
+
+std::string shape_text(const Word& word) {
+  if (word.tag == Tag::kTensor) return describe(static_cast<const TensorObject*>(word.object)->tensor);
+  return fmt::format("{} ()", name(static_cast<DType>(word.dtype)));
+}
+bool is_tensor(const Word& word) {
+  return word.tag == Tag::kTensor || (word.tag == Tag::kScalar && word.dtype != kUnknownSize);
+}
+std::span<const int64_t> shape_of(const Word& word) {
+  if (word.tag != Tag::kTensor) return {};
+  return static_cast<const TensorObject*>(word.object)->tensor.shape();
+}
+DType dtype_of_word(const Word& word) {
+  return word.tag == Tag::kTensor ? static_cast<const TensorObject*>(word.object)->tensor.dtype()
+                                  : static_cast<DType>(word.dtype);
+}
+
+}  // namespace
+
+Status Run::execute(const ComputeSize& compute) {
+  TENON_TRY(sizes(compute.sizes));
+  const auto value = compute.value.empty() ? std::nullopt : evaluate(compute.value, sizes_);
+  write(compute.to, value ? scalar_word(*value) : kUnknown);
+  return {};
+}
+
+Status Run::execute(const BindSize& bind) {
+  const Word& word = at(bind.tensor);
+  if (!is_tensor(word)) return wrong(bind.tensor, "a tensor");
+  TENON_TRY(sizes(bind.sizes));
+  Word result = kUnknown;
+  const auto shape = shape_of(word);
+  const auto factor = evaluate(bind.factor, sizes_), offset = evaluate(bind.offset, sizes_);
+  int64_t room = 0;
+  if (bind.axis < shape.size() && factor && offset && *factor != 0 &&
+      !__builtin_sub_overflow(shape[bind.axis], *offset, &room) && !(room == INT64_MIN && *factor == -1) &&
+      room % *factor == 0 && room / *factor >= 0) {
+    result = scalar_word(room / *factor);
+  }
+  write(bind.to, result);
+  return {};
+}
+
+Status Run::execute(const CheckShape& check) {
+  const Word& word = at(check.tensor);
+  if (!is_tensor(word)) return wrong(check.tensor, "a tensor");
+  TENON_TRY(sizes(check.known));
+  const auto fail = [&](std::string_view why) {
+    return error(fmt::format("{} is {}, must be {}{}", check.subject, shape_text(word), check.expected, why));
+  };
+  if (!std::ranges::all_of(sizes_, [](const auto& size) { return size.has_value(); })) return fail("");
+  TENON_TRY(sizes(check.sizes));
+  const auto shape = shape_of(word);
+  if (dtype_of_word(word) != check.dtype || shape.size() != check.axes.size()) return fail("");
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (check.axes[i].empty()) continue;
+    const auto size = evaluate(check.axes[i], sizes_);
+    if (size && *size != shape[i]) return fail("");
+    if (!size && check.strict) return fail(fmt::format(": no input determines the size of axis {}", i));
+  }
+  return {};
+}
+
+Status Run::execute(const CheckSize& check) {
+  TENON_TRY(sizes({check.size}));
+  if (!sizes_[0] || (*sizes_[0] >= check.low && *sizes_[0] <= check.high)) return {};
+  return error(fmt::format("{} is {}, must be in {}..{}", check.subject, *sizes_[0], check.low,
+                           check.high == INT64_MAX ? "" : std::to_string(check.high)));
+}
+
+// Inputs and results.
+
+// The word of an input. Lists are long, so the work is a list too.
+Expected<Word> Run::import(const Value& input) {
+  struct Open {
+    const Value* value;
+    Object* owner;  // of the word to fill; nullptr: the input itself
+    uint32_t index;
+  };
+  std::unordered_map<const ValueObject*, Object*> made;
+  std::vector<Open> open{{&input, nullptr, 0}};
+  Word result;
+  const auto fail = [&](std::unexpected<Diagnostic> problem) {
+    heap_.release(result);
+    return problem;
+  };
+  while (!open.empty()) {
+    const auto [value, owner, index] = open.back();
+    open.pop_back();
+    if (!*value) return fail(error("an input has a missing value", executable_.name));
+    const ValueObject& object = *value->object;
+    Word word;
+    if (object.kind == ValueObject::Kind::kTensor) {
+      if (!object.tensor) return fail(error("an input has an empty tensor", executable_.name));
+      word = heap_.tensor(object.tensor, false);
+      if (word.tag == Tag::kEmpty) return fail(no_memory());
+    } else if (object.kind != ValueObject::Kind::kData) {
+      return fail(error("an input holds a function or a reference", executable_.name));
+    } else {
+      const bool known =
+          object.type == kTupleType
+              ? object.constructor == 0
+              : object.type < executable_.types.size() &&
+                    object.constructor < executable_.types[object.type].constructors.size() &&
+                    object.fields.size() == executable_.types[object.type].constructors[object.constructor].fields;
+      if (!known) return fail(error("an input has a value of no type of the model", executable_.name));
+      word.id = object.constructor;
+      const auto before = made.find(&object);
+      if (object.fields.empty()) {
+        word.tag = Tag::kConstructor;
+        word.bits = object.type;
+      } else if (before != made.end()) {
+        word.tag = Tag::kCell;
+        word.object = before->second;
+        Heap::retain(word);
+      } else {
+        word.tag = Tag::kCell;
+        word.object = heap_.make(Tag::kCell, object.type, static_cast<uint32_t>(object.fields.size()));
+        if (!word.object) return fail(no_memory());
+        made.emplace(&object, word.object);
+        for (uint32_t i = 0; i < object.fields.size(); ++i) open.push_back({&object.fields[i], word.object, i});
       }
-      return session_.natives[call.code].call(call.kernel, args_, *session_.pool, storage_);
-    });
-  }
-
-  Status execute(const CallFunction& call) {
-    TENON_TRY(fetch(call.args));
-    TENON_TRY(stack_.enter(call.function, args_, &call.results));
-    return show_nothing();
-  }
-
-  Status execute(const Move& move) {
-    TENON_TRY_ASSIGN(value, stack_.top().read(move.from));
-    stack_.write(move.to, std::move(*value));
-    return show_nothing();
-  }
-
-  Status execute(const LoadConstant& load) {
-    stack_.write(load.to, executable_.constants[load.constant]);
-    return show_nothing();
-  }
-
-  Status execute(const Jump& jump) {
-    stack_.top().next = jump.target;
-    return show_nothing();
-  }
-
-  Status execute(const Branch& branch) {
-    TENON_TRY_ASSIGN(condition, stack_.top().read(branch.condition));
-    if (condition->dtype() != DType::kBool || condition->size() != 1) {
-      return error(fmt::format("a branch on {}, must be bool with one element", describe(*condition)));
     }
-    if (condition->bytes()[0] == std::byte{0}) stack_.top().next = branch.otherwise;
-    return show_nothing();
+    if (owner) owner->words()[index] = word;
+    else result = word;
   }
+  return result;
+}
 
-  Status execute(const Kill& kill) {
-    for (const Register r : kill.registers) stack_.write(r, {});
-    return show_nothing();
-  }
-
-  Status execute(const Return& ret) {
-    TENON_TRY(fetch(ret.values));
-    if (const Registers* results = stack_.top().results) {
-      stack_.leave();
-      store(*results, args_);
-      return show_nothing();
+// The value of a word.
+Value Run::give(const Word& word, Given& made) {
+  struct Open {
+    const Word* word;
+    Value* to;
+  };
+  Value result;
+  std::vector<Open> open{{&word, &result}};
+  while (!open.empty()) {
+    const auto [from, to] = open.back();
+    open.pop_back();
+    if (from->is_object()) {
+      if (const auto before = made.find(from->object); before != made.end()) {
+        *to = before->second;
+        continue;
+      }
     }
-    for (size_t i = 0; i < args_.size(); ++i) {
-      const Port& port = function_->results[i];
-      if (args_[i].dtype() == port.dtype && args_[i].shape() == port.shape) continue;
-      return error(fmt::format("result {} became {}", to_string(port), describe(args_[i])));
+    *to = Value::tuple({});
+    ValueObject& object = *to->object;
+    switch (from->tag) {
+      case Tag::kEmpty: to->object.reset(); break;
+      case Tag::kScalar:
+        object.kind = ValueObject::Kind::kTensor;
+        if (from->dtype == kUnknownSize) break;
+        object.tensor = Tensor::for_overwrite(static_cast<DType>(from->dtype), {});
+        __builtin_memcpy(object.tensor.bytes().data(), &from->bits, object.tensor.bytes().size());
+        break;
+      case Tag::kTensor:
+        object.kind = ValueObject::Kind::kTensor;
+        object.tensor = static_cast<const TensorObject*>(from->object)->tensor;
+        break;
+      case Tag::kConstructor:
+        object.type = static_cast<uint32_t>(from->bits);
+        object.constructor = from->id;
+        break;
+      case Tag::kCell:
+        object.type = from->object->id;
+        object.constructor = from->id;
+        break;
+      case Tag::kFunction:
+      case Tag::kClosure: object.kind = ValueObject::Kind::kFunction; break;
+      case Tag::kReference: object.kind = ValueObject::Kind::kReference; break;
     }
-    stack_.leave();
-    finished_ = true;
-    return {};
+    if (!from->is_object()) continue;
+    made.emplace(from->object, *to);
+    if (from->tag != Tag::kCell && from->tag != Tag::kReference) continue;
+    object.fields.resize(from->object->length);
+    for (uint32_t i = 0; i < from->object->length; ++i) open.push_back({&from->object->words()[i], &object.fields[i]});
   }
+  return result;
+}
 
-  State& session_;
-  const Executable& executable_;
-  Stack stack_;
-  const Function* function_ = nullptr;  // of the current instruction
-  uint32_t index_ = 0;                  // of the current instruction
-  bool finished_ = false;               // args_ are the results
-  std::vector<Tensor> args_;            // of the current call; a member to save allocations, like the next two
-  std::vector<Storage> storage_;
-  std::vector<ProbeValue> probes_;
-};
-
-Expected<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs) { return Run(*this)(inputs); }
+Expected<std::vector<Value>> Session::State::run(std::span<const Value> inputs) {
+  std::unique_ptr<Run> run;
+  {
+    const std::lock_guard lock(mutex);
+    if (!idle.empty()) {
+      run = std::move(idle.back());
+      idle.pop_back();
+    }
+  }
+  if (!run) run = std::make_unique<Run>(*this);
+  auto results = run->run(inputs);
+  const std::lock_guard lock(mutex);
+  Profile& made = run->profile();
+  const auto first = static_cast<int32_t>(profile.launches.size());
+  for (CallRecord& call : made.calls) {
+    if (profile.calls.size() >= kMaxCallRecords) break;
+    if (call.launch >= 0) call.launch += first;
+    profile.calls.push_back(std::move(call));
+  }
+  std::ranges::move(made.launches, std::back_inserter(profile.launches));
+  if (results) {
+    ++profile.runs;
+    profile.memory = made.memory;
+  }
+  idle.push_back(std::move(run));
+  return results;
+}
 
 }  // namespace tenon::runtime

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/vm/run.h"
 #include "runtime/vm/state.h"
 #include "support/try.h"
 
@@ -22,16 +23,23 @@ std::string describe(const Tensor& tensor) {
   return fmt::format("{} {}", name(tensor.dtype()), to_string(tensor.shape()));
 }
 
+Session::State::State(const Executable& program, SessionOptions how) : executable(program), options(std::move(how)) {}
+Session::State::~State() = default;
+
 Status Session::State::resolve_kernels() {
-  auto lookup = options.kernels ? options.kernels : KernelLookup(reference::find);
+  const auto lookup = [&](std::string_view name) -> CpuKernel {
+    if (options.kernels) return options.kernels(name);
+    const reference::Kernel kernel = reference::find(name);
+    return kernel ? CpuKernel(kernel) : CpuKernel();
+  };
   for (const Function& function : executable.functions) {
     auto& row = kernels.emplace_back(function.code.size());
     const auto where = [&](size_t i) { return fmt::format("{}: {}", executable.name, function.code[i].layer); };
     for (size_t i = 0; i < function.code.size(); ++i) {
       const auto* call = std::get_if<CallKernel>(&function.code[i].operation);
       if (!call) continue;
-      if (const reference::Kernel kernel = lookup(call->kernel)) {
-        row[i] = [kernel, call](std::span<const Tensor> args) { return kernel(call->attrs, args); };
+      if (CpuKernel kernel = lookup(call->kernel)) {
+        row[i].kernel = std::move(kernel);
         continue;
       }
       if (options.kernels || call->kernel.find('.') == std::string::npos) {
@@ -43,13 +51,34 @@ Status Session::State::resolve_kernels() {
         kernel.error().where = where(i);
         return std::unexpected(std::move(kernel.error()));
       }
-      row[i] = std::move(*kernel);
+      row[i].library = std::move(*kernel);
+      row[i].in_use = std::make_unique<std::mutex>();
     }
   }
   return {};
 }
 
-Status Session::State::check_inputs(std::span<const Tensor> inputs) const {
+Status Session::State::make_words() {
+  TENON_TRY_ASSIGN(words, assemble(executable, !options.hook));
+  code = std::move(*words);
+  for (const Tensor& tensor : executable.constants) {
+    Word word(Tag::kTensor);
+    if (tensor.shape().empty()) {
+      word = Word(Tag::kScalar, static_cast<uint8_t>(tensor.dtype()));
+      std::ranges::copy(tensor.bytes(), reinterpret_cast<std::byte*>(&word.bits));
+    } else {
+      auto& object = constant_objects.emplace_back(std::make_unique<TensorObject>());
+      object->count = Object::kImmortal;
+      object->kind = Tag::kTensor;
+      object->tensor = tensor;
+      word.object = object.get();
+    }
+    constants.push_back(word);
+  }
+  return {};
+}
+
+Status Session::State::check_inputs(std::span<const Value> inputs) const {
   const auto& params = executable.main().params;
   if (inputs.size() != params.size()) {
     return error(
@@ -57,11 +86,11 @@ Status Session::State::check_inputs(std::span<const Tensor> inputs) const {
         executable.name);
   }
   for (size_t i = 0; i < params.size(); ++i) {
-    if (inputs[i] && inputs[i].dtype() == params[i].dtype && inputs[i].shape() == params[i].shape) continue;
-    return error(
-        fmt::format("input '{}' is {}, the model takes {} {}", params[i].name,
-                    inputs[i] ? describe(inputs[i]) : "missing", name(params[i].dtype), to_string(params[i].shape)),
-        executable.name);
+    const bool is_data = inputs[i] && inputs[i].object->kind == ValueObject::Kind::kData;
+    if (params[i].is_tensor() ? params[i].accepts(inputs[i].tensor()) : is_data) continue;
+    return error(fmt::format("input '{}' is {}, the model takes {}", params[i].name,
+                             runtime::describe(executable, inputs[i]), type_text(params[i])),
+                 executable.name);
   }
   return {};
 }
@@ -112,15 +141,31 @@ Session::~Session() = default;
 
 Expected<Session> Session::create(const Executable& executable, SessionOptions options) {
   auto state = std::make_unique<State>(executable, std::move(options));
+  TENON_TRY(state->make_words());
   TENON_TRY(state->resolve_kernels());
   TENON_TRY(state->upload_programs());
   TENON_TRY(state->load_natives());
   return Session(std::move(state));
 }
 
-Expected<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs) {
+Expected<std::vector<Value>> Session::run_values(std::span<const Value> inputs) {
   TENON_TRY(state_->check_inputs(inputs));
   return state_->run(inputs);
+}
+
+Expected<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs) {
+  const std::vector<Value> values(inputs.begin(), inputs.end());
+  TENON_TRY_ASSIGN(results, run_values(values));
+  std::vector<Tensor> tensors;
+  for (size_t i = 0; i < results->size(); ++i) {
+    if (!(*results)[i].tensor()) {
+      return error(fmt::format("result '{}' is {}, not a tensor", state_->executable.main().results[i].name,
+                               runtime::describe(state_->executable, (*results)[i])),
+                   state_->executable.name);
+    }
+    tensors.push_back((*results)[i].tensor());
+  }
+  return tensors;
 }
 
 Expected<NamedTensors> Session::run(const NamedTensors& inputs) {

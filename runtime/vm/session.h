@@ -1,10 +1,13 @@
 // A session runs one executable any number of times: it has the devices, keeps each accelerator program's instructions
 // and constants on its device, and records a profile.
 //
-// Not thread-safe. A session is usable after an error: the next run begins anew. The machine's calls do not use the C++
-// stack, so recursion is limited by `max_stack` alone.
+// run() may be called from several threads: each call has registers, objects and arenas of its own, and launches of an
+// accelerator wait for each other. All other functions are for one thread at a time. A session is usable after an
+// error: the next run begins anew. The machine's calls do not use the C++ stack, so recursion is limited by `max_stack`
+// alone.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -14,6 +17,7 @@
 
 #include "driver/accelerator.h"
 #include "runtime/executable/executable.h"
+#include "runtime/executable/value.h"
 #include "runtime/npy.h"
 #include "runtime/profile/profile.h"
 #include "runtime/reference/kernels.h"
@@ -37,7 +41,8 @@ struct Step {
 using Hook = std::function<Status(const Step&)>;  // an error of the hook ends the run
 
 // Finds kernels of the CPU by name; nullptr: unknown. The default is reference::find.
-using KernelLookup = std::function<reference::Kernel(std::string_view name)>;
+using CpuKernel = std::function<Expected<std::vector<Tensor>>(const Attrs& attrs, std::span<const Tensor> args)>;
+using KernelLookup = std::function<CpuKernel(std::string_view name)>;
 
 struct SessionOptions {
   driver::Accelerator* accelerator = nullptr;  // may be null if the executable has no program; outlives the session
@@ -46,21 +51,28 @@ struct SessionOptions {
   KernelLookup kernels = {};  // empty: runtime/reference
   bool native = true;    // native code runs with all rights of this process; false: refuse executables with native code
   unsigned threads = 0;  // of native kernels; 0: the pool of the process, which all its sessions share
-  std::string native_level = {};  // of the processor; empty: the best that it supports
-  uint64_t max_stack = 1 << 22;   // registers of all live frames, plus one a frame: the limit of recursion
-  uint64_t max_steps = 0;         // instructions of a run; 0: no limit
+  std::string native_level = {};              // of the processor; empty: the best that it supports
+  uint64_t max_stack = 1 << 25;               // registers of all live frames, plus one a frame: the limit of recursion
+  uint64_t max_steps = 0;                     // instructions of a run; 0: no limit
+  uint64_t max_bytes = 0;                     // of the objects and tensors of a run, without arenas; 0: no limit
+  std::chrono::nanoseconds max_time{};        // of a run; 0: no limit. Kernels that run are not interrupted
+  const std::atomic<bool>* cancel = nullptr;  // true: runs end with an error; outlives the session
   Hook hook = {};
 };
 
 class Session {
  public:
+  struct State;  // internal to this folder
+
   // Checks the device against the executable and uploads its programs. The executable outlives the session.
   static Expected<Session> create(const Executable& executable, SessionOptions options);
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
   ~Session();
 
-  // Runs the entry function; inputs in the order of its parameters.
+  // Runs the entry function; inputs in the order of its parameters. The inputs must not hold functions or references.
+  Expected<std::vector<Value>> run_values(std::span<const Value> inputs);
+  // The same for tensors; a result that is not a tensor is an error.
   Expected<std::vector<Tensor>> run(std::span<const Tensor> inputs);
   // Inputs and results by name; the error for a missing, unknown or wrongly shaped input lists the model's inputs.
   Expected<NamedTensors> run(const NamedTensors& inputs);
@@ -69,7 +81,6 @@ class Session {
   void clear_profile();
 
  private:
-  struct State;
   explicit Session(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <utility>
@@ -11,36 +13,51 @@
 #include "runtime/library/library.h"
 #include "runtime/native/native.h"
 #include "runtime/native/thread_pool.h"
+#include "runtime/vm/heap.h"
 #include "runtime/vm/program_on_device.h"
 #include "runtime/vm/session.h"
-#include "runtime/vm/stack.h"
+#include "runtime/vm/words.h"
 
 namespace tenon::runtime {
 
-struct Session::State {
-  class Run;  // of the entry function, once
+class Run;
 
+// The kernel of a CallKernel. One of a library is prepared for this call, and used by one thread at a time.
+struct BoundKernel {
+  CpuKernel kernel;
+  LibraryKernel library;
+  std::unique_ptr<std::mutex> in_use;
+};
+
+struct Session::State {
   const Executable& executable;
   SessionOptions options;
-  std::vector<std::vector<LibraryKernel>> kernels;  // by function and instruction; empty if that is no CallKernel
+  std::vector<Words> code;      // by function
+  std::vector<Word> constants;  // by constant
+  std::vector<std::unique_ptr<TensorObject>> constant_objects;
+  std::vector<std::vector<BoundKernel>> kernels;  // by function and instruction; empty if that is no CallKernel
   std::vector<ProgramOnDevice> programs;
-  std::vector<bool> launched;  // by program, since the profile was cleared
   std::vector<NativeLibrary> natives;
   std::optional<ThreadPool> own_pool;
   ThreadPool* pool = nullptr;  // null without native code
-  Arenas arenas;
-  Profile profile;
   std::chrono::steady_clock::time_point origin = std::chrono::steady_clock::now();
 
-  State(const Executable& program, SessionOptions how)
-      : executable(program), options(std::move(how)), arenas(program) {}
+  std::mutex device;           // held during a launch
+  std::vector<bool> launched;  // by program, since the profile was cleared; guarded by `device`
+  std::mutex mutex;            // guards all below
+  Profile profile;
+  std::vector<std::unique_ptr<Run>> idle;
+
+  State(const Executable& program, SessionOptions how);
+  ~State();
 
   int64_t now() const;  // since the profile began
   Status resolve_kernels();
   Status upload_programs();
   Status load_natives();
-  Status check_inputs(std::span<const Tensor> inputs) const;
-  Expected<std::vector<Tensor>> run(std::span<const Tensor> inputs);  // that have passed check_inputs()
+  Status make_words();
+  Status check_inputs(std::span<const Value> inputs) const;
+  Expected<std::vector<Value>> run(std::span<const Value> inputs);  // that have passed check_inputs()
 };
 
 // "f32 [1, 10]", for messages.

@@ -82,7 +82,7 @@ TEST(Executable, ADamagedFileSaysWhatIsWrong) {
   has(bad, "does not begin with Tenon's signature");
   bad = good;
   bad[8] = std::byte{9};
-  has(bad, "format version 9, this runtime reads 1");
+  has(bad, "format version 9, this runtime reads 2");
   bad = good;
   bad.pop_back();
   has(bad, "its preface says");
@@ -159,7 +159,7 @@ TEST(Executable, VerifyNamesEveryBrokenRule) {
       {"it has 1000000 registers, its code mentions", [](E e) { e.functions[1].registers = 1000000; }},
       {"2 parameters do not fit 1 registers", [](E e) { e.functions[0].registers = 1; }},
       {"two ports are named 'x'", [](E e) { e.functions[0].params[1].name = "x"; }},
-      {"'x' has the shape (-1,)", [](E e) { e.functions[0].params[0].shape = {-1}; }},
+      {"'x' has the shape (-2,)", [](E e) { e.functions[0].params[0].shape = {-2}; }},
       {"the graph has 3 nodes and an edge from 0 to 3", [](E e) { e.graph.edges[0].to = 3; }},
       {"block_in is 3, must be", [](E e) { e.programs[0].config.block_in = 3; }},
       {"executables hold native programs only", [](E e) { e.programs[0].profile = spec::Profile::kBase; }},

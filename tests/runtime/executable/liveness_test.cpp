@@ -31,6 +31,21 @@ TEST(Liveness, EveryOperationHasItsReadsAndWrites) {
       {Branch{6, 3}, {6}, {}},
       {Kill{{1, 2}}, {}, {1, 2}},
       {Return{{8, 9}}, {8, 9}, {}},
+      {CallClosure{1, {2, 3}, {4}}, {1, 2, 3}, {4}},
+      {TailCall{0, {1, 2}}, {1, 2}, {}},
+      {TailCallClosure{3, {1}}, {3, 1}, {}},
+      {ScalarCompute{ScalarOp::kAdd, DType::kI64, 1, 2, 3}, {2, 3}, {1}},
+      {BindSize{1, 2, 0, {3}, {}, {}}, {2, 3}, {1}},
+      {ComputeSize{1, {2}, {}}, {2}, {1}},
+      {CheckShape{.tensor = 1, .axes = {}, .sizes = {2}, .known = {3}, .subject = "", .expected = ""}, {1, 2, 3}, {}},
+      {CheckSize{.size = 4, .subject = ""}, {4}, {}},
+      {Construct{1, 0, 0, {2, 3}}, {2, 3}, {1}},
+      {ReadField{1, 2, 0}, {2}, {1}},
+      {Switch{5, 0, {1, 2}}, {5}, {}},
+      {MakeClosure{1, 0, {2, 3}}, {2, 3}, {1}},
+      {MakeReference{1, 2}, {2}, {1}},
+      {ReadReference{1, 2}, {2}, {1}},
+      {WriteReference{1, 2}, {1, 2}, {}},
   };
   ASSERT_EQ(cases.size(), std::variant_size_v<Operation>);
   for (const auto& [operation, read, written] : cases) {
@@ -46,9 +61,24 @@ Function function(uint32_t registers, std::vector<Operation> operations) {
 }
 CallNative native(Registers args, Registers results) { return {0, 0, std::move(args), std::move(results)}; }
 
-TEST(Liveness, TheLastUseOfARegisterIsItsLastReadOrWrite) {
-  const Function f = function(5, {native({0}, {1}), native({1, 0}, {2, 3}), native({2}, {1}), Return{{1}}});
-  EXPECT_EQ(last_uses(f), (std::vector<uint32_t>{1, 3, 2, 1, 0}));
+// The registers that are live where each block begins, as "BEGIN: REGISTERS".
+std::string live_in(const Function& f) {
+  std::string text;
+  for (const LiveBlock& block : live_blocks(f)) {
+    text += (text.empty() ? "" : "; ") + std::to_string(block.begin) + ":";
+    block.live_in.for_each([&](Register r) { text += " " + std::to_string(r); });
+  }
+  return text;
+}
+
+TEST(Liveness, RegistersAreLiveWhereAPathReadsThem) {
+  EXPECT_EQ(live_in(function(3, {native({0}, {1}), native({1}, {2}), Return{{2}}})), "0: 0");
+  // One arm reads 1, the other 2; the first writes 1 before its end.
+  EXPECT_EQ(live_in(function(3, {Branch{0, 3}, native({1}, {1}), Jump{4}, Move{1, 2}, Return{{1}}})),
+            "0: 0 1 2; 1: 1; 3: 2; 4: 1");
+  // A loop keeps what its next iteration reads.
+  EXPECT_EQ(live_in(function(3, {Move{2, 1}, Branch{0, 3}, Jump{0}, Return{{2}}})), "0: 0 1; 2: 0 1; 3: 2");
+  EXPECT_EQ(live_in(function(4, {Switch{0, 0, {1, 2}}, Return{{1}}, TailCall{0, {2}}})), "0: 0 1 2; 1: 1; 2: 2");
 }
 
 // "CALL.RESULT-LAST", with '*' after a result that escapes.
@@ -73,7 +103,10 @@ TEST(Liveness, CallsThatMayReturnTheirArgumentsExtendLiveRanges) {
     return ranges(function(4, {native({0}, {1}), std::move(operation), native({2}, {3}), Return{{3}}}));
   };
   EXPECT_EQ(between(CallKernel{"reshape", {}, {1}, {2}}), "0.0-2 2.0-3*");
-  EXPECT_EQ(between(CallFunction{0, {1}, {2}}), "0.0-2 2.0-3*");
+  EXPECT_EQ(between(CallFunction{0, {1}, {2}}), "0.0-1* 2.0-3*") << "a function may store its arguments";
+  EXPECT_EQ(between(Construct{2, kTupleType, 0, {1}}), "0.0-1* 2.0-3*");
+  EXPECT_EQ(between(MakeClosure{2, 0, {1}}), "0.0-1* 2.0-3*");
+  EXPECT_EQ(between(WriteReference{2, 1}), "0.0-1* 2.0-3*");
   EXPECT_EQ(between(Move{2, 1}), "0.0-2 2.0-3*");
   EXPECT_EQ(between(CallProgram{0, {1}, {2}}), "0.0-1 2.0-3*") << "a program copies";
   EXPECT_EQ(ranges(function(4, {native({0}, {1}), CallKernel{"k", {}, {1}, {2}}, Return{{2}}})), "0.0-2*");

@@ -1,0 +1,20 @@
+// Modules compiled and run by the virtual machine, with the reference kernels and the evaluator of loop functions: the
+// results are the interpreter's, bit by bit.
+#pragma once
+
+#include "compiler/ir/interpreter.h"
+
+namespace tenon::compiler::fuzz {
+
+struct CompiledRun {
+  Expected<RunValue> result;
+  bool compiled = false;  // else the result is the compiler's error
+  bool limited = false;   // the run was stopped by a limit
+};
+
+// Lowers @main with everything that it uses, saves and loads the executable, and runs it with at most `limits.steps`
+// instructions.
+CompiledRun run_compiled(Context& context, const Module& module, std::span<const RunValue> inputs,
+                         const Libraries& libraries, const Limits& limits);
+
+}  // namespace tenon::compiler::fuzz

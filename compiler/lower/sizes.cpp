@@ -1,0 +1,268 @@
+// Sizes in lowered functions: which registers have the values of dims, and the checks of match_cast and of the entry.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "compiler/lower/function.h"
+#include "support/try.h"
+
+namespace tenon::compiler {
+namespace {
+
+using runtime::Registers;
+using runtime::Size;
+using Op = runtime::SizeStep::Op;
+
+void visible_tensors(Type type, std::vector<const TensorType*>& tensors) {
+  if (const TensorType* tensor = type.tensor()) tensors.push_back(tensor);
+  if (const TupleType* tuple = type.tuple()) {
+    for (const Type field : tuple->fields) visible_tensors(field, tensors);
+  }
+}
+
+// The next dim variable of `open` that one of the sizes determines, by an equation that has no other unknown variable.
+struct Solution {
+  Symbol dim{};
+  size_t tensor = 0, axis = 0;
+  Dim factor, offset;
+};
+std::optional<Solution> solve_next(Context& context, const std::vector<const TensorType*>& tensors,
+                                   const std::set<Symbol>& open) {
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    for (size_t axis = 0; axis < tensors[t]->dims.size(); ++axis) {
+      const Dim dim = tensors[t]->dims[axis];
+      if (dim.constant() || !dim.valid()) continue;
+      std::set<Symbol> unknown;
+      for_each_variable(dim, [&](Symbol name) {
+        if (open.contains(name)) unknown.insert(name);
+      });
+      if (unknown.size() != 1) continue;
+      const auto linear = context.linear_in(*unknown.begin(), dim);
+      if (linear) return Solution{*unknown.begin(), t, axis, linear->first, linear->second};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<Symbol> hidden_dims(Context& context, const Function& function) {
+  std::vector<const TensorType*> tensors;
+  for (const VarId param : function.params) visible_tensors(function.type(param), tensors);
+  std::set<Symbol> open(function.dims.begin(), function.dims.end());
+  while (const auto next = solve_next(context, tensors, open)) open.erase(next->dim);
+  std::vector<Symbol> hidden;
+  for (const Symbol dim : function.dims) {
+    if (open.contains(dim)) hidden.push_back(dim);
+  }
+  return hidden;
+}
+
+void FunctionLowering::tensors(const Location& location, Type type, std::vector<TensorPart>& parts) {
+  if (const TensorType* tensor = type.tensor()) parts.push_back({tensor, location.reg});
+  if (const TupleType* tuple = type.tuple()) {
+    for (uint32_t i = 0; i < tuple->fields.size(); ++i) {
+      std::vector<const TensorType*> inside;
+      visible_tensors(tuple->fields[i], inside);
+      if (!inside.empty()) tensors(field(location, i), tuple->fields[i], parts);
+    }
+  }
+}
+
+// The register of a dim's value; a dim of the function around a lambda is captured, and one that nothing determines is
+// unknown.
+runtime::Register FunctionLowering::size(Symbol dim) {
+  if (const auto found = sizes_.find(dim); found != sizes_.end()) return found->second;
+  const Register reg = fresh();
+  if (parent_) {
+    captured_.push_back(parent_->size(dim));
+    captures_.push_back(reg);
+  } else {
+    emit(runtime::ComputeSize{.to = reg, .sizes = {}, .value = {}});
+    return reg;  // emitted here alone, so it is not known elsewhere
+  }
+  sizes_.emplace(dim, reg);
+  return reg;
+}
+
+// The dim as a program over `sizes`, to which the registers that it reads are added; empty where it has no value.
+Size FunctionLowering::program(Dim dim, Registers& sizes) {
+  if (!dim.valid()) return {};
+  Size out;
+  bool has_value = true;
+  const auto write = [&](auto& self, Dim next) -> void {
+    out.push_back({Op::kConstant, 0});
+    for (const DimTerm& term : next.node->terms) {
+      out.push_back({Op::kConstant, term.coefficient});
+      for (const DimAtom* factor : term.factors) {
+        if (factor->kind == DimAtom::Kind::kVariable) {
+          out.push_back({Op::kDim, static_cast<int64_t>(sizes.size())});
+          sizes.push_back(size(factor->name));
+        } else if (factor->kind == DimAtom::Kind::kFloorDivide || factor->kind == DimAtom::Kind::kMin ||
+                   factor->kind == DimAtom::Kind::kMax) {
+          for (const Dim arg : factor->args) self(self, arg);
+          const Op op = factor->kind == DimAtom::Kind::kFloorDivide ? Op::kFloorDivide
+                        : factor->kind == DimAtom::Kind::kMin       ? Op::kMin
+                                                                    : Op::kMax;
+          for (size_t i = 1; i < factor->args.size(); ++i) out.push_back({op, 0});
+        } else {
+          has_value = false;
+          out.push_back({Op::kConstant, 0});
+        }
+        out.push_back({Op::kMultiply, 0});
+      }
+      out.push_back({Op::kAdd, 0});
+    }
+  };
+  write(write, dim);
+  return has_value ? out : Size();
+}
+
+// Binds the open dims that the tensors' sizes determine. Returns whether all are bound.
+bool FunctionLowering::solve(const std::vector<TensorPart>& parts, std::vector<Symbol>& open) {
+  std::vector<const TensorType*> types;
+  for (const TensorPart& part : parts) types.push_back(part.type);
+  std::set<Symbol> unknown(open.begin(), open.end());
+  while (const auto next = solve_next(program_.context, types, unknown)) {
+    runtime::BindSize bind{.to = fresh(),
+                           .tensor = parts[next->tensor].reg,
+                           .axis = static_cast<uint32_t>(next->axis),
+                           .sizes = {},
+                           .factor = {},
+                           .offset = {}};
+    unknown.erase(next->dim);
+    bind.factor = program(next->factor, bind.sizes);
+    bind.offset = program(next->offset, bind.sizes);
+    const Register to = bind.to;
+    if (bind.factor.empty() || bind.offset.empty()) emit(runtime::ComputeSize{.to = to, .sizes = {}, .value = {}});
+    else emit(std::move(bind));
+    sizes_.insert_or_assign(next->dim, to);
+  }
+  std::erase_if(open, [&](Symbol dim) { return !unknown.contains(dim); });
+  return open.empty();
+}
+
+void FunctionLowering::check(const TensorPart& part, const Registers& known, bool strict, std::string subject,
+                             std::string expected) {
+  runtime::CheckShape check{.tensor = part.reg,
+                            .dtype = part.type->dtype,
+                            .axes = {},
+                            .sizes = {},
+                            .known = known,
+                            .strict = strict,
+                            .subject = std::move(subject),
+                            .expected = std::move(expected)};
+  for (const Dim dim : part.type->dims) check.axes.push_back(program(dim, check.sizes));
+  emit(std::move(check));
+}
+
+// Binds the dims that the parameters' sizes determine, as far as anything reads them, and checks declared bounds. The
+// entry checks the sizes of its inputs as well; inside the program types have proved them.
+void FunctionLowering::begin_sizes() {
+  Context& context = program_.context;
+  std::set<Symbol> mentioned;  // in a size that a check needs
+  bool all = role_ == Role::kEntry || !function_->bounds.empty();
+  const auto look = [&](const Block& block) {
+    for_each_binding(block, [&](const Binding& binding) {
+      all |= std::holds_alternative<Cast>(binding.value);
+      const auto* call = std::get_if<Call>(&binding.value);
+      const auto* symbol = call ? std::get_if<Symbol>(&call->callee) : nullptr;
+      const Function* callee = symbol ? program_.module.function(*symbol) : nullptr;
+      all |= callee && !hidden_dims(context, *callee).empty();
+    });
+  };
+  look(function_->body);
+  std::vector<Symbol> open;
+  for (const Symbol dim : function_->dims) {
+    if (!sizes_.contains(dim)) open.push_back(dim);
+  }
+  if (function_->dims.empty()) {
+    // Inputs without symbolic sizes are checked by the session, except for those inside of tuples.
+    for (size_t i = 0; role_ == Role::kEntry && i < function_->params.size(); ++i) {
+      const Type type = function_->type(function_->params[i]);
+      if (!type.tuple()) continue;
+      std::vector<TensorPart> inside;
+      tensors({params_[i]}, type, inside);
+      for (const TensorPart& part : inside) {
+        check(part, {}, false, fmt::format("input '{}'", context.name(function_->info(function_->params[i]).name)),
+              context.str(type));
+      }
+    }
+    return;
+  }
+  // A size that its dims do not determine, as n * m, is checked in every function.
+  const auto hidden = hidden_dims(context, *function_);
+  const auto undetermined = [&](const TensorType& type) {
+    return std::ranges::any_of(type.dims, [&](Dim dim) {
+      bool found = false;
+      for_each_variable(dim, [&](Symbol name) { found |= std::ranges::find(hidden, name) != hidden.end(); });
+      return found;
+    });
+  };
+  std::vector<TensorPart> parts;
+  std::vector<size_t> param_of;
+  for (size_t i = 0; i < function_->params.size(); ++i) {
+    std::vector<const TensorType*> inside;
+    visible_tensors(function_->type(function_->params[i]), inside);
+    all |= std::ranges::any_of(inside, [&](const TensorType* type) { return undetermined(*type); });
+    if (!all) continue;
+    if (!inside.empty()) tensors({params_[i]}, function_->type(function_->params[i]), parts);
+    param_of.resize(parts.size(), i);
+  }
+  if (!all) return;
+  if (param_of.size() < parts.size()) param_of.resize(parts.size());
+  solve(parts, open);
+  for (const Symbol dim : open) {
+    const Register reg = fresh();
+    emit(runtime::ComputeSize{.to = reg, .sizes = {}, .value = {}});
+    sizes_.emplace(dim, reg);
+  }
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (role_ != Role::kEntry && !undetermined(*parts[i].type)) continue;
+    const VarInfo& info = function_->info(function_->params[param_of[i]]);
+    check(parts[i], {}, true, fmt::format("input '{}'", context.name(info.name)), context.str(info.type));
+  }
+  for (const auto& [dim, bounds] : function_->bounds) {
+    const bool visible = std::ranges::any_of(parts, [&](const TensorPart& part) {
+      return std::ranges::any_of(part.type->dims, [&](Dim next) {
+        bool found = false;
+        for_each_variable(next, [&](Symbol name) { found |= name == dim; });
+        return found;
+      });
+    });
+    if (!visible) continue;
+    emit(runtime::CheckSize{size(dim), bounds.lo.value_or(INT64_MIN), bounds.hi.value_or(INT64_MAX),
+                            std::string(context.name(dim))});
+  }
+}
+
+Status FunctionLowering::cast(const Binding& binding, const Cast& cast) {
+  Context& context = program_.context;
+  TENON_TRY_ASSIGN(value, locate(cast.value));
+  std::vector<TensorPart> parts;
+  std::vector<const TensorType*> inside;
+  visible_tensors(cast.type, inside);
+  if (!inside.empty()) tensors(*value, cast.type, parts);
+  std::vector<Symbol> open = cast.fresh;
+  for (const Symbol dim : cast.fresh) sizes_.erase(dim);
+  solve(parts, open);
+  Registers known;
+  for (const Symbol dim : open) {
+    const Register reg = fresh();
+    emit(runtime::ComputeSize{.to = reg, .sizes = {}, .value = {}});
+    sizes_.insert_or_assign(dim, reg);
+  }
+  for (const Symbol dim : cast.fresh) known.push_back(sizes_.at(dim));
+  const std::string type = context.str(cast.type), subject = "match_cast: the value";
+  for (const TensorPart& part : parts) check(part, known, false, subject, type);
+  if (parts.empty() && !known.empty()) {
+    // No visible size determines the new dims, so the check fails.
+    const int64_t kZero[] = {0};
+    emit(runtime::CheckSize{load(runtime::Tensor::of<int64_t>({}, kZero)), 1, 1, subject + ": a size of " + type});
+  }
+  define(binding.var, std::move(*value));
+  return {};
+}
+
+}  // namespace tenon::compiler

@@ -1,0 +1,98 @@
+// One run of a session's entry function: its registers, frames, objects and arenas. It is kept for the next run.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/vm/arenas.h"
+#include "runtime/vm/heap.h"
+#include "runtime/vm/state.h"
+
+namespace tenon::runtime {
+
+class Run {
+ public:
+  explicit Run(Session::State& session);
+
+  // The results of the entry function. Nothing of the run is left in the heap.
+  Expected<std::vector<Value>> run(std::span<const Value> inputs);
+  // What this run adds to the session's profile; indices of launches are its own.
+  Profile& profile() { return profile_; }
+
+ private:
+  struct Frame {
+    const Words* words = nullptr;
+    size_t base = 0;                    // index of its first register
+    const uint32_t* next = nullptr;     // the instruction after the call that it waits for
+    const uint32_t* results = nullptr;  // in the caller's code: its registers for the results; nullptr: the entry
+    uint32_t result_count = 0;
+  };
+
+  template <bool hooked>
+  Status loop();
+  Status enter(const Words& callee, const uint32_t* results, uint32_t result_count);
+  Status reserve(const Words& callee, size_t base);
+  void clear(size_t base, size_t count);
+  void leave_frame();
+  Status refill();
+  Status call(uint32_t function, const Word* closure, const uint32_t* args, uint32_t count, const uint32_t* results,
+              uint32_t result_count);
+  Status tail_call(uint32_t function, const Word* closure, const uint32_t* args, uint32_t count);
+  Status finish(const uint32_t* values, uint32_t count);
+
+  Status other(uint32_t index);
+  Status execute(const CallKernel& call);
+  Status execute(const CallProgram& call);
+  Status execute(const CallNative& call);
+  Status execute(const BindSize& bind);
+  Status execute(const ComputeSize& compute);
+  Status execute(const CheckShape& check);
+  Status execute(const CheckSize& check);
+  template <class O>
+  Status execute(const O&);
+
+  Status compute(const Registers& from, const Registers& to, std::string_view name, std::string_view device,
+                 auto&& call);
+  Expected<std::vector<Tensor>> launch(uint32_t program);
+  Expected<Tensor> tensor(Register from) const;
+  Status sizes(const Registers& registers);
+  Status show(const Words& words, uint32_t index);
+  Diagnostic located(Diagnostic diagnostic) const;
+  std::unexpected<Diagnostic> empty(Register from) const;
+  std::unexpected<Diagnostic> wrong(Register from, std::string_view wanted) const;
+  std::unexpected<Diagnostic> no_memory() const;
+
+  const Word& at(Register r) const { return words_[frames_.back().base + r]; }
+  void write(Register to, Word value);
+  Expected<Word> import(const Value& value);
+  // `made`: the values of objects of this run that have been given before.
+  using Given = std::unordered_map<const Object*, Value>;
+  Value give(const Word& word, Given& made);
+  void grow();
+
+  Session::State& session_;
+  const Executable& executable_;
+  Heap heap_;
+  Arenas arenas_;
+  std::vector<Word> words_;  // the registers of all frames; behind the last frame all are empty
+  size_t top_ = 0;           // the registers of live frames
+  std::vector<Frame> frames_;
+  std::vector<Storage> frame_arenas_;  // of the frames whose functions have one
+  uint64_t budget_ = 0, left_ = 0;     // instructions to the next check of the limits, and after it
+  std::chrono::steady_clock::time_point deadline_{};
+  const uint32_t* now_ = nullptr;  // the current instruction, where an error may occur
+  Profile profile_;
+  uint64_t arena_live_ = 0;
+  std::vector<Value> finished_;
+  std::vector<Tensor> args_, results_;  // of the current call; members to save allocations, like the next ones
+  std::vector<Word> scratch_;
+  std::vector<Storage> storage_;
+  std::vector<ProbeValue> probes_;
+  std::vector<std::optional<int64_t>> sizes_;
+};
+
+}  // namespace tenon::runtime

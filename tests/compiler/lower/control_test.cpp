@@ -1,0 +1,251 @@
+// Modules with control flow, data types, closures, references and symbolic sizes: the compiled code computes what the
+// interpreter computes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/text.h"
+#include "compiler/lower/lower.h"
+#include "compiler/lower/values.h"
+#include "compiler/passes/passes.h"
+#include "runtime/vm/session.h"
+
+namespace tenon::compiler {
+namespace {
+
+using runtime::Tensor;
+using testing::HasSubstr;
+
+Tensor i64(int64_t value) { return Tensor::of<int64_t>({}, std::span<const int64_t>(&value, 1)); }
+Tensor flag(bool value) { return Tensor::of<bool>({}, std::span<const bool>(&value, 1)); }
+Tensor row(std::vector<float> values) {
+  return Tensor::of<float>({static_cast<int64_t>(values.size())}, std::span<const float>(values));
+}
+
+class ControlTest : public testing::Test {
+ protected:
+  void compile(const std::string& text, bool native = false) {
+    auto module = parse(context_, "#[version = \"1\"]\n" + text);
+    ASSERT_TRUE(module) << module.error().str();
+    module_ = std::move(*module);
+    auto executable = lower(context_, module_, main_, {}, {.name = "test", .facts = {}, .cpu = {.native = native}});
+    ASSERT_TRUE(executable) << executable.error().str();
+    const Status status = verify(*executable, "test");
+    ASSERT_TRUE(status) << status.error().str();
+    // What is run has been a file.
+    auto loaded = runtime::deserialize(runtime::serialize(*executable).value(), "memory");
+    ASSERT_TRUE(loaded) << loaded.error().str();
+    ASSERT_EQ(*loaded, *executable);
+    executable_ = std::move(*loaded);
+  }
+  std::string run(const std::vector<RunValue>& inputs, runtime::SessionOptions options = {}) {
+    auto session = runtime::Session::create(executable_, std::move(options));
+    if (!session) return session.error().str();
+    std::vector<runtime::Value> values;
+    for (const RunValue& input : inputs) values.push_back(to_session(context_, module_, executable_, input).value());
+    const auto results = session->run_values(values);
+    if (!results) return results.error().str();
+    std::string text;
+    for (const runtime::Value& result : *results)
+      text += (text.empty() ? "" : ", ") + str(context_, from_session(context_, executable_, result));
+    return text;
+  }
+  // The text of the result, which must be the interpreter's.
+  std::string same(const std::vector<RunValue>& inputs) {
+    const auto expected = interpret(context_, module_, main_, inputs);
+    if (!expected) return expected.error().str();
+    std::string text;
+    if (expected->object->kind == RunObject::Kind::kTuple) {
+      for (const RunValue& field : expected->fields()) text += (text.empty() ? "" : ", ") + str(context_, field);
+    } else {
+      text = str(context_, *expected);
+    }
+    EXPECT_EQ(run(inputs), text);
+    return text;
+  }
+
+  Context context_;
+  Symbol main_ = context_.symbol("main");
+  Module module_;
+  runtime::Executable executable_;
+};
+
+TEST_F(ControlTest, AnIfRunsOneArm) {
+  for (const bool native : {false, true}) {
+    compile(R"(def @main(%c: Tensor[(), bool], %x: Tensor[(4,), f32]) {
+      let %y = if (%c) { relu(%x) } else { %x };
+      (%y + %y, %y)
+    })",
+            native);
+    EXPECT_EQ(same({flag(false), row({1, 2, -3, 4})}),
+              "Tensor[(4,), f32] [2, 4, -6, 8], Tensor[(4,), f32] [1, 2, -3, 4]");
+    EXPECT_EQ(same({flag(true), row({1, 2, -3, 4})}), "Tensor[(4,), f32] [2, 4, 0, 8], Tensor[(4,), f32] [1, 2, 0, 4]");
+  }
+}
+
+TEST_F(ControlTest, ConditionsThatAreIfsAndTuplesOfArms) {
+  compile(R"(def @main(%a: Tensor[(), i64], %b: Tensor[(), i64]) {
+    let %pair = if (%a < %b) { (%a, (%b, %a)) } else { if (%a == %b) { (%b, (%b, %b)) } else { (%b - %a, (%a, %b)) } };
+    let %inner = %pair.1;
+    if (if (%inner.0 < 3i64) { true } else { %pair.0 == 1i64 }) { (%pair.0, %inner.1) } else { (%inner.0, 7i64) }
+  })");
+  for (int64_t a = 0; a < 5; ++a) {
+    for (int64_t b = 0; b < 5; ++b) same({i64(a), i64(b)});
+  }
+}
+
+TEST_F(ControlTest, RecursionOfAMillionCallsNeedsNoStack) {
+  compile(R"(def @sum(%n: Tensor[(), i64]) -> Tensor[(), i64] {
+    if (%n == 0i64) { 0i64 } else { %n + @sum(%n - 1i64) }
+  }
+  def @main(%n: Tensor[(), i64]) -> Tensor[(), i64] { @sum(%n) })");
+  EXPECT_EQ(same({i64(100)}), "5050i64");
+  EXPECT_EQ(run({i64(1'000'000)}), "500000500000i64");
+  EXPECT_THAT(run({i64(1'000'000)}, {.max_stack = 1'000'000}), HasSubstr("the calls nest too deep"));
+  EXPECT_THAT(run({i64(-1)}, {.max_steps = 1'000'000}), HasSubstr("the run takes more than 1000000 instructions"));
+}
+
+TEST_F(ControlTest, TailCallsRunInConstantMemory) {
+  compile(R"(def @even(%n: Tensor[(), i64]) -> Tensor[(), bool] { if (%n == 0i64) { true } else { @odd(%n - 1i64) } }
+  def @odd(%n: Tensor[(), i64]) -> Tensor[(), bool] { if (%n == 0i64) { false } else { @even(%n - 1i64) } }
+  def @main(%n: Tensor[(), i64]) -> Tensor[(), bool] { @even(%n) })");
+  EXPECT_EQ(run({i64(1'000'001)}, {.max_stack = 100}), "false");
+  same({i64(10)});
+}
+
+constexpr const char* kList = R"(type List[A] { Cons(A, List[A]), Nil }
+  def @range(%n: Tensor[(), i64], %rest: List[Tensor[(), i64]]) -> List[Tensor[(), i64]] {
+    if (%n == 0i64) { %rest } else { @range(%n - 1i64, Cons(%n, %rest)) }
+  }
+  def @fold[A, B](%f: fn(B, A) -> B, %start: B, %xs: List[A]) -> B {
+    match %xs { Nil => %start, Cons(%x, %rest) => @fold(%f, %f(%start, %x), %rest) }
+  }
+  def @map[A, B](%f: fn(A) -> B, %xs: List[A]) -> List[B] {
+    match %xs { Nil => Nil, Cons(%x, %rest) => Cons(%f(%x), @map(%f, %rest)) }
+  }
+)";
+
+TEST_F(ControlTest, PolymorphicFunctionsTakeClosures) {
+  compile(std::string(kList) + R"(def @main(%n: Tensor[(), i64], %k: Tensor[(), i64]) {
+    let %scaled = @map(fn(%x: Tensor[(), i64]) { (%x * %k, %x) }, @range(%n, Nil));
+    @fold(fn(%sum: (Tensor[(), i64], Tensor[(), i64]), %x: (Tensor[(), i64], Tensor[(), i64])) {
+      (%sum.0 + %x.0, %sum.1 - %x.1)
+    }, (0i64, 0i64), %scaled)
+  })");
+  EXPECT_EQ(same({i64(10), i64(3)}), "165i64, -55i64");
+  run({i64(200'000), i64(3)});  // a long list is freed without recursion
+}
+
+TEST_F(ControlTest, ResultsAndInputsAreValuesOfDefinedTypes) {
+  compile(std::string(kList) +
+          R"(def @main(%xs: List[Tensor[(), i64]]) { @map(fn(%x: Tensor[(), i64]) { %x + %x }, %xs) })");
+  EXPECT_EQ(executable_.main().params[0].type, "List[Tensor[(), i64]]");
+  RunValue list = RunValue::data(context_.symbol("Nil"), {});
+  for (int64_t i = 3; i > 0; --i) list = RunValue::data(context_.symbol("Cons"), {i64(i), list});
+  EXPECT_EQ(same({list}), "Cons(2i64, Cons(4i64, Cons(6i64, Nil)))");
+  auto session = runtime::Session::create(executable_, {});
+  EXPECT_THAT(session->run_values(std::vector<runtime::Value>{i64(1)}).error().str(),
+              HasSubstr("input 'xs' is i64 (), the model takes List[Tensor[(), i64]]"));
+  EXPECT_THAT(session->run(std::vector{i64(1)}).error().str(), HasSubstr("the model takes List"));
+  EXPECT_THAT(session->run_values(std::vector{runtime::Value::data(0, 9, {})}).error().str(),
+              HasSubstr("an input has a value of no type of the model"));
+}
+
+TEST_F(ControlTest, PatternsNestAndOverlap) {
+  compile(std::string(kList) + R"(type Pair { P(List[Tensor[(), i64]], List[Tensor[(), i64]]) }
+  def @classify(%p: Pair) -> (Tensor[(), i64], List[Tensor[(), i64]]) {
+    match %p {
+      P(Cons(%a, Cons(%b, _)), Nil) => (%a + %b, Nil),
+      P(Nil, %rest) => (1i64, %rest),
+      P(Cons(%a, %rest), Cons(_, Cons(%b, _))) => (%a - %b, %rest),
+      P(%x, Nil) => (3i64, %x),
+      P(_, %y) => (4i64, %y),
+    }
+  }
+  def @main(%n: Tensor[(), i64], %m: Tensor[(), i64]) { @classify(P(@range(%n, Nil), @range(%m, Nil))) })");
+  for (int64_t n = 0; n < 4; ++n) {
+    for (int64_t m = 0; m < 4; ++m) same({i64(n), i64(m)});
+  }
+}
+
+// A decision tree of these patterns would have thousands of nodes, so each arm tests its own pattern.
+TEST_F(ControlTest, MatchesThatWouldExplodeStaySmall) {
+  constexpr int kColumns = 16;
+  const auto list = [](auto&& item) {
+    std::string text;
+    for (int i = 0; i < kColumns; ++i) text += (i == 0 ? "" : ", ") + item(i);
+    return text;
+  };
+  const auto name = [](int i) { return "%x" + std::to_string(i); };
+  std::string rows;
+  for (int row = 0; row < kColumns / 2; ++row) {
+    rows += "(" + list([&](int i) -> std::string { return i / 2 == row ? "T" : "_"; }) + ") => " + std::to_string(row) +
+            "i64,\n";
+  }
+  compile("type B { T, F }\ndef @pick(" + list([&](int i) { return name(i) + ": B"; }) +
+          ") -> Tensor[(), i64] { match (" + list(name) + ") {\n" + rows + "(" +
+          list([](int) -> std::string { return "_"; }) + ") => 99i64 } }\ndef @main(%n: Tensor[(), i64]) { @pick(" +
+          list([](int i) { return "if (%n == " + std::to_string(i / 2) + "i64) { T } else { F }"; }) + ") }");
+  EXPECT_LT(executable_.functions[1].code.size(), 300u);
+  for (const int64_t n : {0, 4, 7, 8}) EXPECT_EQ(same({i64(n)}), (n == 8 ? "99" : std::to_string(n)) + "i64");
+}
+
+TEST_F(ControlTest, ClosuresCaptureAndRecur) {
+  compile(
+      R"(def @twice(%f: fn(Tensor[(), i64]) -> Tensor[(), i64], %x: Tensor[(), i64]) -> Tensor[(), i64] { %f(%f(%x)) }
+  def @next(%x: Tensor[(), i64]) -> Tensor[(), i64] { %x + 1i64 }
+  def @main(%n: Tensor[(), i64], %k: Tensor[(), i64]) {
+    let %loop: fn(Tensor[(), i64]) -> Tensor[(), i64] = fn(%i: Tensor[(), i64]) -> Tensor[(), i64] {
+      if (%i == 0i64) { %k } else { %loop(%i - 1i64) + 2i64 }
+    };
+    let %outer = fn(%x: Tensor[(), i64]) { let %inner = fn(%y: Tensor[(), i64]) { %y * %k + %x }; %inner(%n) };
+    (@twice(%loop, %n), %outer(5i64), @twice(@next, %n))
+  })");
+  EXPECT_EQ(same({i64(3), i64(4)}), "24i64, 17i64, 5i64");
+}
+
+TEST_F(ControlTest, ReferencesAreCells) {
+  compile(R"(type Box { Full(Ref[Box]), Empty }
+  def @count(%n: Tensor[(), i64], %cell: Ref[Tensor[(), i64]]) -> Tensor[(), i64] {
+    if (%n == 0i64) { read(%cell) } else { write(%cell, read(%cell) + %n); @count(%n - 1i64, %cell) }
+  }
+  def @knots(%n: Tensor[(), i64]) -> Tensor[(), i64] {
+    if (%n == 0i64) { 0i64 } else { let %r = ref(Empty); write(%r, Full(%r)); @knots(%n - 1i64) }
+  }
+  def @main(%n: Tensor[(), i64], %knots: Tensor[(), i64]) { (@count(%n, ref(0i64)), @knots(%knots)) })");
+  EXPECT_EQ(same({i64(4), i64(3)}), "10i64, 0i64");
+  // A cycle without a root is collected while the program runs.
+  EXPECT_EQ(run({i64(1), i64(100'000)}, {.max_bytes = 1 << 20}), "1i64, 0i64");
+}
+
+TEST_F(ControlTest, SizesAreSymbolic) {
+  for (const bool native : {false, true}) {
+    compile(
+        R"(def @main[n, m](%x: Tensor[(n, m), f32], %y: Tensor[(m, 2 * n), f32]) { (matmul(%x, %y), sum(%x, axes=[0])) })",
+        native);
+    EXPECT_EQ(to_string(executable_.main().params[1]), "y: f32 (m, 2*n)");
+    for (int64_t n = 0; n < 4; ++n) {
+      const auto result = run({Tensor(runtime::DType::kF32, {n, 3}), Tensor(runtime::DType::kF32, {3, 2 * n})});
+      EXPECT_THAT(result, HasSubstr("[0, 0, 0]"));
+    }
+    EXPECT_THAT(run({Tensor(runtime::DType::kF32, {2, 3}), Tensor(runtime::DType::kF32, {3, 5})}),
+                HasSubstr("input 'y' is f32 (3, 5), must be Tensor[(m, 2*n), f32]"));
+    EXPECT_THAT(run({Tensor(runtime::DType::kF32, {2}), Tensor(runtime::DType::kF32, {3, 4})}),
+                HasSubstr("input 'x' is f32 (2,), the model takes f32 (n, m)"));
+  }
+}
+
+TEST_F(ControlTest, BoundsAndCastsAreChecked) {
+  compile(R"(def @main[n in 1..4](%x: Tensor[(n,), f32], %k: Tensor[(1,), i64]) {
+    let %y = concat(%x, %x, axis=0);
+    let %z: Tensor[(?,), f32] = match_cast(%y, Tensor[(?,), f32]);
+    let %f = fn(%w: Tensor[(?,), f32]) { match_cast(%w, Tensor[(2 * n,), f32]) + %y };
+    %f(%z)
+  })");
+  const Tensor k = Tensor::of<int64_t>({1}, std::vector<int64_t>{0});
+  EXPECT_EQ(same({row({1, 2}), k}), "Tensor[(4,), f32] [2, 4, 2, 4]");
+  EXPECT_THAT(run({row({1, 2, 3, 4, 5}), k}), HasSubstr("n is 5, must be in 1..4"));
+}
+
+}  // namespace
+}  // namespace tenon::compiler
