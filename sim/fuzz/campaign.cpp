@@ -55,8 +55,12 @@ CampaignResult campaign(const spec::Config& config, const CampaignOptions& optio
 std::string memory_options(const Program& program) {
   Random random(program.seed * 977 + 5);
   // Braces fix the order of evaluation; the order of a call's arguments differs between compilers.
-  const int values[] = {random.of({0, 0, 5, 30, 70}), random.of({1, 3, 20, 60, 300}), random.of({1, 5, 40, 200}),
-                        random.of({1, 2, 16}), random.of({0, 1}), random.of({0, 0, 1})};
+  const int values[] = {random.of({0, 0, 5, 30, 70}),
+                        random.of({1, 3, 20, 60, 300}),
+                        random.of({1, 5, 40, 200}),
+                        random.of({1, 2, 16}),
+                        random.of({0, 1}),
+                        random.of({0, 0, 1})};
   const char* const writes = random.of({"address", "data", "together", "any"});
   return fmt::format(
       "memory={}&stall_seed={}&stalls={}&latency={}&write_latency={}&outstanding={}&interleave={}&late_ready={}&"

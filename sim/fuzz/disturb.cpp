@@ -62,6 +62,28 @@ Expected<StoredValues> stored_values(const Program& program, size_t launch) {
   return values;
 }
 
+// Advances to a random cycle of the launch: any, or one in which a random engine, stores first of all, has an
+// instruction in flight. Returns the cycles.
+uint64_t advance_somewhere(Simulator& simulator, Random& random) {
+  uint64_t passed = 0;
+  const auto step = [&](int64_t cycles) {
+    passed += static_cast<uint64_t>(cycles);
+    return simulator.advance(static_cast<uint64_t>(cycles));
+  };
+  if (random.chance(30)) {
+    step(random.between(0, random.of({100, 1000, 10000})));
+    return passed;
+  }
+  using spec::Engine;
+  const auto engine = random.of({Engine::kSt, Engine::kSt, Engine::kSt, Engine::kLdi, Engine::kLdm, Engine::kGemm});
+  step(random.between(0, 3000));
+  while (passed < kResetCycles && step(random.between(1, 8)) &&
+         (simulator.read_register(reg::kActivity) >> 8 & spec::bit(engine)) == 0) {
+  }
+  step(random.between(0, 30));
+  return passed;
+}
+
 // The registers after a soft reset of an idle accelerator: nothing of a launch is left.
 Status check_registers(Simulator& simulator) {
   const auto expect = [&](std::string_view name, uint32_t offset, uint32_t words, uint32_t value) -> Status {
@@ -149,9 +171,9 @@ Status interrupt(Simulator& simulator, const Program& program, uint64_t seed) {
   for (size_t i = 0; i < launch; ++i) TENON_TRY(run_launch(simulator, program, i, uint64_t{1} << 32));
   const std::vector<std::byte> before(simulator.memory().begin(), simulator.memory().end());
   start(simulator, program, launch);
-  const auto cycle = static_cast<uint64_t>(random.between(0, random.of({100, 1000, 10000})));
-  simulator.advance(cycle);
-  if (const std::string why = simulator.explain(); !why.empty()) return error(why, fmt::format("seed {}, launch {}", program.seed, launch));
+  const uint64_t cycle = advance_somewhere(simulator, random);
+  if (const std::string why = simulator.explain(); !why.empty())
+    return error(why, fmt::format("seed {}, launch {}", program.seed, launch));
   simulator.write_register(reg::kCommand, spec::kSoftReset);
   const std::string where =
       fmt::format("seed {}, a soft reset {} cycles after the start of launch {}", program.seed, cycle, launch);

@@ -199,9 +199,9 @@ class AxiMemory {
     return bursts_ahead_ < options_.outstanding;
   }
 
-  // A slave may wait for data before it takes the address, for ever; a master has the data some time.
+  // A slave may wait for all data of a burst before it takes the address; a master has this data some time.
   void check_patience(const Inputs& in, bool taken) {
-    const bool waits = in.aw.valid && !taken && !in.w.valid && ahead_.empty() && writes_.empty();
+    const bool waits = in.aw.valid && !taken && !in.w.valid && bursts_ahead_ == 0;
     without_data_ = waits ? without_data_ + 1 : 0;
     if (without_data_ == kPatience) fail("the data of a write waits for AWREADY; a slave may require WVALID first");
   }
