@@ -122,8 +122,11 @@ bool Lockstep::advance(uint64_t cycles) {
 }
 
 std::string Lockstep::explain() {
-  if (divergence_) return divergence_->text;
-  return tested_.simulator->explain();
+  const std::string tested = tested_.simulator->explain();
+  if (!divergence_) return tested;
+  // A simulator that has given up (a broken rule, a failed assertion) has a reason and no stop code.
+  const bool gave_up = !tested.empty() && end_of(*tested_.simulator).code == StopCode::kNone;
+  return gave_up ? divergence_->text + "\n" + tested : divergence_->text;
 }
 
 std::string Lockstep::describe(uint32_t instruction) {

@@ -17,6 +17,7 @@ namespace reg = spec::reg;
 using spec::Engine;
 using spec::Memory;
 using spec::StopCode;
+using testing::AllOf;
 using testing::HasSubstr;
 
 // Forwards every call to another simulator, and corrupts the results that a test selects.
@@ -30,6 +31,7 @@ class Spoiled final : public Simulator, public WriteObserver {
   int64_t silent = -1;             // the instruction whose end is not reported
   int64_t byte = -1;               // of memory, corrupted without a write
   uint32_t register_offset = ~0u;  // of the register that reads its value plus one
+  std::string rule;                // that it says it broke
 
   const spec::Config& config() const override { return inner_->config(); }
   uint32_t read_register(uint32_t offset) override {
@@ -42,7 +44,7 @@ class Spoiled final : public Simulator, public WriteObserver {
     if (!busy && byte >= 0) inner_->memory()[static_cast<size_t>(byte)] = std::byte{0x5a};
     return busy;
   }
-  std::string explain() override { return inner_->explain(); }
+  std::string explain() override { return rule.empty() ? inner_->explain() : rule; }
   void observe(WriteObserver* observer) override { observer_ = observer; }
   void record_timeline(bool on) override { inner_->record_timeline(on); }
   std::span<const Interval> timeline() const override { return inner_->timeline(); }
@@ -158,6 +160,14 @@ TEST_F(LockstepTest, TokensAndCountsAtTheEndAreCompared) {
   spoiled->register_offset = reg::kInstructionsDone;
   EXPECT_EQ(run(*both), StopCode::kDivergence);
   EXPECT_THAT(both->explain(), HasSubstr("instructions done"));
+}
+
+TEST_F(LockstepTest, ABrokenRuleIsReportedBesidesADifference) {
+  spoiled->memory_kind = Memory::kInp;
+  spoiled->address = 2;
+  spoiled->rule = "a rule is broken";
+  EXPECT_EQ(run(*both), StopCode::kDivergence);
+  EXPECT_THAT(both->explain(), AllOf(HasSubstr("inp[0x2] lane 1"), HasSubstr("\na rule is broken")));
 }
 
 TEST_F(LockstepTest, ASoftResetClearsADifference) {
