@@ -13,6 +13,7 @@ namespace tenon::cli {
 
 Action run_model(Options&);
 Action compile_model(Options&);
+Action compare_model(Options&);
 Action opt(Options&);
 Action list_operators(Options&);
 Action list_passes(Options&);
@@ -47,6 +48,7 @@ namespace {
 constexpr Command kCommands[] = {
     {"run", "run a model over data on a device: accuracy, cycles, comparison, report", run_model},
     {"compile", "compile a model into an executable", compile_model},
+    {"compare", "float, quantized and device side by side, layer by layer", compare_model},
     {"tune", "measure which kernels are fastest for a model on this machine, and record them", tune_model},
     {"opt", "run passes on a module, and print it, also before and after each pass", opt},
     {"ops", "list the operators, or explain the named ones", list_operators},

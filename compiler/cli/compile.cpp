@@ -9,6 +9,7 @@
 #include "compiler/cli/model_options.h"
 #include "compiler/cli/pass_options.h"
 #include "compiler/ir/text.h"
+#include "runtime/run/results.h"
 #include "support/file.h"
 #include "support/try.h"
 
@@ -42,13 +43,16 @@ struct CompileCommand {
                    "give one of them", Fault::kUsage);
     }
     TENON_TRY(check_target());
+    std::vector<std::string> inputs{model.model, model.records};
+    inputs.insert(inputs.end(), model.calibration_data.begin(), model.calibration_data.end());
+    TENON_TRY(runtime::check_output(output, "--output", inputs));
     TENON_TRY_ASSIGN(watch, passes.options());
-    TENON_TRY_ASSIGN(loaded, load(model, *watch));
     std::optional<spec::Config> accelerator;
     if (!cpu) {
       TENON_TRY_ASSIGN(found, spec::load_config(config));
       accelerator = std::move(*found);
     }
+    TENON_TRY_ASSIGN(loaded, load(model, *watch));
     TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, model, accelerator ? &*accelerator : nullptr, *watch));
     if (!print.empty()) {
       const compiler::Module& module = print == "model"         ? loaded->model.module

@@ -5,6 +5,7 @@
 
 #include "compiler/backends/llvm/compile.h"
 #include "compiler/cli/pass_options.h"
+#include "compiler/cli/progress.h"
 #include "compiler/frontend/onnx.h"
 #include "compiler/tune/records.h"
 #include "runtime/native/functions.h"
@@ -113,7 +114,12 @@ Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOp
                                                    .levels = levels,
                                                    .knobs = std::move(knobs),
                                                    .level_knobs = std::move(level_knobs)},
-                                           .passes = passes};
+                                           .passes = passes,
+                                           .progress = {}};
+  const StageLine line(options.quiet);
+  compile_options.progress = [&](std::string_view stage) {
+    line.show(fmt::format("{}: {}", loaded.model.name, stage));
+  };
   return compiler::compile(loaded.model, compile_options);
 }
 

@@ -25,6 +25,7 @@ struct ModelOptions {
   std::vector<std::string> libraries;  // with functions that the model calls
   std::string target, levels;          // of the machine that runs the executable, for cross compilation
 
+  bool quiet = false;  // no line about the stage of compilation
   enum class Records : uint8_t { kMayBe, kNeeded };
   void declare(Options& options, Records kind = Records::kMayBe);
 };

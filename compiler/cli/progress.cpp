@@ -29,4 +29,16 @@ void Progress::step() {
   std::fflush(stderr);
 }
 
+StageLine::StageLine(bool quiet) : shown_(!quiet && isatty(STDERR_FILENO)) {}
+
+StageLine::~StageLine() {
+  if (shown_) fmt::print(stderr, "\r\033[K");
+}
+
+void StageLine::show(std::string_view stage) const {
+  if (!shown_) return;
+  fmt::print(stderr, "\r\033[K{} ...", stage);
+  std::fflush(stderr);
+}
+
 }  // namespace tenon::cli

@@ -58,7 +58,7 @@ Action run_model(Options& options) {
                  "also run the first samples on a second device, as lockstep:default");
   options.option(command->samples.verify_samples, "--verify-samples", "N", "number of samples of --verify");
   options.option(command->output, "--output", "PATH",
-                 "--data: write results as .npy into this directory; --input: the result's file, .npy or .npz");
+                 "FILE.npz: all results by name; --data: or a directory for an .npy of each; --input: or an .npy");
   options.option(command->samples.bundle, "--bundle", "DIR",
                  "directory for the bundle that repeats a mismatch; default: mismatch-N in the working directory");
   options.option(command->samples.report, "--report", "FILE.html", "write a self-contained report");
@@ -68,6 +68,7 @@ Action run_model(Options& options) {
   options.flag(command->samples.no_native, "--no-native", "refuse native code, which runs with all rights of the user");
   options.flag(command->json, "--json", "figures as JSON");
   options.flag(command->samples.quiet, "--quiet", "no progress bar");
+  options.flag(command->samples.verbose, "--verbose", "a row for each operator: where it runs, and why");
   options.footer(
       "A model over samples is compiled and runs on the device; a .tn module with --input, or without inputs, runs in\n"
       "the interpreter, with every feature of the language.\n\n"

@@ -124,6 +124,9 @@ bool is_module(const std::string& path) { return path.ends_with(".tn") || path.e
 
 Status run_module(const ModuleRun& run) {
   if (!(run.tolerance >= 0)) return error("--tolerance is at least 0", {}, {}, Fault::kUsage);
+  std::vector<std::string> files{run.model, run.expect};
+  files.insert(files.end(), run.inputs.begin(), run.inputs.end());
+  TENON_TRY(runtime::check_output(run.output, "--output", files));
   Context context;
   TENON_TRY_ASSIGN(module, compiler::load(context, run.model, {.strict_shapes = run.strict_shapes}));
   const std::string name = run.entry.starts_with('@') ? run.entry.substr(1) : run.entry;

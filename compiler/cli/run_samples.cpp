@@ -5,10 +5,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "compiler/cli/progress.h"
 #include "compiler/cli/samples_output.h"
 #include "compiler/pipeline/compare.h"
+#include "compiler/pipeline/work.h"
+#include "runtime/run/inputs.h"
 #include "runtime/run/results.h"
 #include "runtime/run/runner.h"
 #include "runtime/run/samples.h"
@@ -31,7 +34,7 @@ class SamplesCommand {
   Status run() {
     TENON_TRY(check_options());
     TENON_TRY(load_model());
-    TENON_TRY(read_data());
+    TENON_TRY(read_labels());
     TENON_TRY(run_reference());
     TENON_TRY(run_device());
     if (!options_.verify.empty()) TENON_TRY(verify());
@@ -49,9 +52,23 @@ class SamplesCommand {
     }
     if (options_.limit < 0 || options_.verify_samples < 0)
       return error("--limit and --verify-samples are at least 0", {}, {}, Fault::kUsage);
-    if (options_.output.empty()) return {};
+    constexpr int64_t kMostThreads = 1024;
+    if (options_.threads < 0 || options_.threads > kMostThreads) {
+      return error(
+          fmt::format("--threads is {}, must be 0 (all usable processors) to {}", options_.threads, kMostThreads), {},
+          {}, Fault::kUsage);
+    }
+    std::vector<std::string> inputs{options_.model.model, options_.labels, options_.model.records};
+    inputs.insert(inputs.end(), options_.data.begin(), options_.data.end());
+    inputs.insert(inputs.end(), options_.model.calibration_data.begin(), options_.model.calibration_data.end());
+    TENON_TRY(runtime::check_output(options_.output, "--output", inputs));
+    TENON_TRY(runtime::check_output(options_.report, "--report", inputs));
+    TENON_TRY(runtime::check_output(options_.trace, "--trace", inputs));
+    if (!options_.labels.empty()) TENON_TRY(runtime::load_tensor(options_.labels));
+    if (options_.output.empty() || writes_archive()) return {};
     return runtime::create_directory(options_.output);
   }
+  bool writes_archive() const { return options_.output.ends_with(".npz"); }
 
   // A device that computed nothing was not checked.
   Status check_compared(int64_t layers) const {
@@ -87,25 +104,43 @@ class SamplesCommand {
     }
     TENON_TRY_ASSIGN(opened, runtime::open_device(options_.cpu ? std::string() : options_.device));
     accelerator_ = std::move(*opened);
-    if (is_executable) return {};
+    if (is_executable) return read_data(executable_.main().params, executable_.name);
+    TENON_TRY_ASSIGN(ports, input_ports(loaded_->model));
+    TENON_TRY(read_data(*ports, loaded_->model.name));
     model.for_this_machine = true;
+    model.quiet = options_.quiet;
     TENON_TRY_ASSIGN(compiled, cli::compile(*loaded_, model, accelerator_ ? &accelerator_->info().config : nullptr));
     compilation_ = std::move(*compiled);
     executable_ = compilation_->executable;
     if (executable_.programs.empty()) TENON_TRY(check_compared(0));
-    output_.operators(executable_.name, compiler::explain(compilation_->partitioned, compilation_->placements));
+    warn_about_device();
+    output_.operators(executable_.name, options_.verbose
+                                            ? compiler::explain(compilation_->partitioned, compilation_->placements)
+                                            : compiler::summarize(compilation_->partitioned, compilation_->placements));
+    output_.work(compiler::macs_by_target(compilation_->partitioned));
     return {};
   }
 
-  Status read_data() {
-    const runtime::Function& main = executable_.main();
-    TENON_TRY_ASSIGN(samples,
-                     runtime::read_samples(main.params, options_.data, options_.model.divide, executable_.name));
+  void warn_about_device() const {
+    if (!accelerator_ || !executable_.programs.empty() || options_.quiet) return;
+    fmt::print(stderr, "warning: nothing runs on the accelerator {}: {}\n", accelerator_->info().config.name,
+               loaded_->calibration.empty() ? "it computes in int8; quantize the model with --calibrate, or say --cpu"
+                                            : "--verbose has the reason for each operator");
+  }
+
+  // Before the model is compiled.
+  Status read_data(const std::vector<runtime::Port>& ports, const std::string& model) {
+    TENON_TRY_ASSIGN(samples, runtime::read_samples(ports, options_.data, options_.model.divide, model));
     samples_ = std::move(*samples);
     if (samples_.empty()) return error("the data has no sample", fmt::format("{}", fmt::join(options_.data, ", ")));
     if (options_.limit > 0) samples_.resize(std::min(samples_.size(), static_cast<size_t>(options_.limit)));
+    return {};
+  }
+
+  Status read_labels() {
     if (options_.labels.empty()) return {};
-    TENON_TRY_ASSIGN(labels, runtime::Labels::load(options_.labels, main, executable_.name, samples_.size()));
+    TENON_TRY_ASSIGN(labels,
+                     runtime::Labels::load(options_.labels, executable_.main(), executable_.name, samples_.size()));
     labels_ = std::move(*labels);
     output_.heading(samples_.size());
     return {};
@@ -137,7 +172,7 @@ class SamplesCommand {
     session.accelerator = accelerator;
     session.timeline = timeline;
     session.native = !options_.no_native;
-    session.threads = static_cast<unsigned>(std::clamp<int64_t>(options_.threads, 0, 1024));
+    session.threads = static_cast<unsigned>(options_.threads);
     session.launch_limit = std::chrono::nanoseconds(static_cast<int64_t>(options_.seconds * 1e9));
     if (comparison) session.hook = comparison->hook();
     return Runner::create(executable_, std::move(session), options_.bundle);
@@ -176,12 +211,14 @@ class SamplesCommand {
     if (comparison)
       print_accuracy(is_quantized() ? "int8 model, reference" : "model, integer reference", "int8_accuracy", reference);
     print_accuracy(device_name_, "device_accuracy", device);
+    TENON_TRY(show_results());
     output_.samples(samples_.size());
+    output_.time(seconds_, accelerator_ && !executable_.programs.empty() ? &accelerator_->info() : nullptr);
     if (comparison) output_.comparison(samples_.size(), *comparison);
     return print_profile(runner->profile());
   }
 
-  Status run_all(Runner& runner, std::optional<Comparison>& comparison, Accuracy& reference, Accuracy& device) const {
+  Status run_all(Runner& runner, std::optional<Comparison>& comparison, Accuracy& reference, Accuracy& device) {
     Progress progress(device_name_, samples_.size(), options_.quiet);
     for (size_t i = 0; i < samples_.size(); ++i, progress.step()) {
       std::vector<Tensor> expected;
@@ -190,18 +227,41 @@ class SamplesCommand {
         expected = std::move(*values);
         labels_.count(reference, expected, i);
       }
+      const auto begin = std::chrono::steady_clock::now();
       TENON_TRY_ASSIGN(results, run_sample(runner, i, accelerator_.get(), comparison));
+      seconds_.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
       labels_.count(device, *results, i);
       if (comparison) TENON_TRY(comparison->results(expected, *results));
-      if (!options_.output.empty())
+      if (writes_archive() || (prints_results() && i < kPrintedSamples)) {
+        std::vector<Tensor>& kept = results_.emplace_back();  // the session's memory is overwritten by the next run
+        for (const Tensor& result : *results) kept.push_back(result.clone());
+      }
+      if (!options_.output.empty() && !writes_archive())
         TENON_TRY(runtime::write_results(options_.output, executable_.main().results, *results, i));
+    }
+    return {};
+  }
+
+  // Without labels and without a file for them, the results themselves are what is wanted: the first ones.
+  static constexpr size_t kPrintedSamples = 3;
+  bool prints_results() const { return !labels_ && options_.output.empty() && !options_.json; }
+
+  Status show_results() const {
+    const std::vector<runtime::Port>& ports = executable_.main().results;
+    if (writes_archive()) return runtime::write_results(options_.output, runtime::stacked(ports, results_));
+    for (size_t i = 0; i < results_.size(); ++i) {
+      for (size_t k = 0; k < ports.size(); ++k)
+        output_.result(i, ports[k].name, runtime::first_elements(results_[i][k]));
+    }
+    if (!results_.empty() && results_.size() < samples_.size()) {
+      fmt::print("  ... {} more samples; --output FILE.npz writes them all\n", samples_.size() - results_.size());
     }
     return {};
   }
 
   Status print_profile(const runtime::Profile& profile) {
     const driver::Info* info = accelerator_ ? &accelerator_->info() : nullptr;
-    output_.figures(runtime::analyze(executable_, profile), profile.memory, info);
+    output_.figures(runtime::analyze(executable_, profile), profile.memory, executable_, info);
     const runtime::ReportInput input{.title = executable_.name,
                                      .facts = output_.rows(),
                                      .executable = &executable_,
@@ -252,6 +312,8 @@ class SamplesCommand {
   runtime::Executable executable_;
   std::vector<Sample> samples_;
   runtime::Labels labels_;
+  std::vector<double> seconds_;               // of each run
+  std::vector<std::vector<Tensor>> results_;  // of the samples that are printed, or written into one file
 };
 
 }  // namespace

@@ -16,6 +16,7 @@ struct SamplesRun {
   double seconds = 600;
   int64_t threads = 0;  // of native kernels; 0: all usable processors
   bool check = false, cpu = false, json = false, quiet = false, no_native = false;
+  bool verbose = false;  // a row for each operator
 };
 
 Status run_samples(const SamplesRun& run);

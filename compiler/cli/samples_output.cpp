@@ -2,10 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace tenon::cli {
 
 void SamplesOutput::operators(const std::string& name, const std::string& placements) const {
   if (!json_) fmt::print("Operators of {}\n{}\n", name, placements);
+}
+
+void SamplesOutput::work(const std::map<std::string, int64_t>& macs) {
+  int64_t all = 0, accelerator = 0;
+  for (const auto& [target, count] : macs) all += count, accelerator += target == "accel" ? count : 0;
+  const double percent = all ? 100.0 * static_cast<double>(accelerator) / static_cast<double>(all) : 0;
+  rows_.emplace_back("MACs", fmt::format("{}, {:.1f} % on the accelerator", all, percent));
+  if (json_) result_.field("macs", all).field("accelerator_macs", accelerator);
 }
 
 void SamplesOutput::heading(size_t samples) const {
@@ -20,6 +30,21 @@ void SamplesOutput::accuracy(const std::string& label, const std::string& key, c
 
 void SamplesOutput::samples(size_t count) {
   if (json_) result_.field("samples", count);
+}
+
+void SamplesOutput::result(size_t sample, const std::string& name, const std::string& text) const {
+  if (!json_) fmt::print("  sample {}, {}: {}\n", sample, name, text);
+}
+
+void SamplesOutput::time(std::vector<double> seconds, const driver::Info* accelerator) {
+  if (seconds.empty()) return;
+  std::ranges::nth_element(seconds, seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2));
+  const double milliseconds = 1e3 * seconds[seconds.size() / 2];
+  const std::string text = fmt::format("{:.3g} ms{}", milliseconds,
+                                       accelerator ? fmt::format(", transfers and {} included", accelerator->uri) : "");
+  rows_.emplace_back("time of a sample, median", text);
+  if (json_) result_.field("milliseconds", milliseconds);
+  else fmt::print("\nTime of a sample, from inputs to results\n  {:<28} {}\n", "median", text);
 }
 
 void SamplesOutput::comparison(size_t samples, const compiler::Comparison& comparison) {
@@ -38,12 +63,38 @@ void SamplesOutput::comparison(size_t samples, const compiler::Comparison& compa
   else fmt::print("\nDevice against integer reference\n  {}\n", text);
 }
 
+namespace {
+
+// Exact where it is small: 784 bytes are not 0 KiB.
+std::string bytes_text(uint64_t bytes) {
+  constexpr uint64_t kExact = 10240;
+  return bytes < kExact ? fmt::format("{} bytes", bytes) : fmt::format("{} KiB", (bytes + 1023) >> 10);
+}
+
+// What the launches of a model need on the device: instructions and constants, tensors between layers, boundary
+// tensors.
+uint64_t device_bytes(const runtime::Executable& executable) {
+  uint64_t bytes = 0;
+  for (const runtime::AcceleratorProgram& program : executable.programs) {
+    bytes += program.constants.size() + program.instructions.size() * sizeof(program.instructions[0]) +
+             program.workspace_bytes;
+    for (const auto* slots : {&program.inputs, &program.outputs}) {
+      for (const runtime::TensorSlot& slot : *slots)
+        bytes += static_cast<uint64_t>(runtime::element_count(slot.shape) * runtime::bytes(slot.dtype));
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
 void SamplesOutput::figures(const runtime::Analysis& analysis, const runtime::MemoryRecord& memory,
-                            const driver::Info* accelerator) {
+                            const runtime::Executable& executable, const driver::Info* accelerator) {
   if (json_) {
     result_.field("peak_bytes", memory.peak_bytes)
         .field("arena_bytes", memory.arena_bytes)
         .field("allocations", memory.allocations)
+        .field("device_bytes", device_bytes(executable))
         .field("cycles", analysis.cycles)
         .field("utilization", analysis.utilization)
         .field("read_bytes", analysis.read_bytes)
@@ -51,8 +102,10 @@ void SamplesOutput::figures(const runtime::Analysis& analysis, const runtime::Me
         .field("launches", analysis.launches);
     return;
   }
-  fmt::print("\nMemory of the tensors, a run\n  {:<28} {} KiB, {} of it planned; {} results allocated separately\n",
-             "peak", memory.peak_bytes >> 10, memory.arena_bytes >> 10, memory.allocations);
+  fmt::print("\nMemory of a run\n  {:<28} {}, {} of it planned; {} results allocated separately\n", "tensors, peak",
+             bytes_text(memory.peak_bytes), bytes_text(memory.arena_bytes), memory.allocations);
+  if (!executable.programs.empty())
+    fmt::print("  {:<28} {}\n", "on the accelerator", bytes_text(device_bytes(executable)));
   if (analysis.launches == 0) return;
   fmt::print("\nAccelerator {}, a sample\n", accelerator->config.name);
   fmt::print("  {:<28} {:.0f}{}\n", "cycles", analysis.cycles, accelerator->cycle_accurate ? "" : "  (cycle model)");

@@ -1,6 +1,7 @@
 // The output of `tenon run` over samples, as text or as JSON, and the rows of its report.
 #pragma once
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,12 +22,18 @@ class SamplesOutput {
   }
 
   void operators(const std::string& name, const std::string& placements) const;
+  // Multiply-accumulates of a run by target; "" is the CPU.
+  void work(const std::map<std::string, int64_t>& macs);
   void heading(size_t samples) const;
   // `key` is the JSON field.
   void accuracy(const std::string& label, const std::string& key, const runtime::Accuracy& accuracy);
   void samples(size_t count);
+  void result(size_t sample, const std::string& name, const std::string& text) const;
+  // Seconds of each run, from its inputs to its results.
+  void time(std::vector<double> seconds, const driver::Info* accelerator);
   void comparison(size_t samples, const compiler::Comparison& comparison);
-  void figures(const runtime::Analysis& analysis, const runtime::MemoryRecord& memory, const driver::Info* accelerator);
+  void figures(const runtime::Analysis& analysis, const runtime::MemoryRecord& memory,
+               const runtime::Executable& executable, const driver::Info* accelerator);
   void file(const std::string& label, const std::string& path) const;
   // `comparison`: nullptr where the samples were not compared layer by layer.
   void verified(const std::string& second, const std::string& first, size_t samples, double cycles, double utilization,

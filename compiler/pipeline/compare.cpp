@@ -56,12 +56,7 @@ runtime::Hook Comparison::hook() {
   };
 }
 
-// The device's value is blocked, [n][ceil(c / B)][h][w][B]; of a matrix [n][ceil(c / B)][B] for one row and
-// [ceil(c / B)][n][B] for several. The reference's value is plain, [n][c][h][w] or [n][c].
-Status Comparison::compare(const Tensor& reference, const std::string& name, const Tensor& value, int base,
-                           uint64_t offset) {
-  Shape blocked = value.shape();
-  Shape plain = reference.shape();
+bool for_each_element(Shape blocked, Shape plain, const std::function<void(const ElementPosition&)>& visit) {
   const bool rows = plain.size() == 2 && plain[0] > 1;  // of a matrix: the positions of one map
   if (blocked.size() == 3) {
     if (rows) blocked = {1, blocked[0], 1, blocked[1], blocked[2]};
@@ -71,44 +66,51 @@ Status Comparison::compare(const Tensor& reference, const std::string& name, con
   plain.resize(4, 1);
   const int64_t lanes = blocked.back();
   if (blocked.size() != 5 || blocked[0] != plain[0] || blocked[1] != (plain[1] + lanes - 1) / lanes ||
-      blocked[2] != plain[2] || blocked[3] != plain[3]) {
-    return error(fmt::format("the device holds {}, the reference {}", runtime::to_string(value.shape()),
-                             runtime::to_string(reference.shape())),
-                 name, {}, Fault::kInternal);
-  }
-  const auto found = value.data<int8_t>();
-  const auto expected = reference.data<int8_t>();
-  size_t elements = 0;
-  std::optional<Diagnostic> first;
-  std::vector<std::byte> whole;  // the expected bytes; lanes beyond the last channel are arbitrary
+      blocked[2] != plain[2] || blocked[3] != plain[3])
+    return false;
   for (int64_t n = 0; n < plain[0]; ++n) {
     for (int64_t c = 0; c < plain[1]; ++c) {
       for (int64_t y = 0; y < plain[2]; ++y) {
-        for (int64_t x = 0; x < plain[3]; ++x, ++elements) {
-          const auto at =
-              static_cast<size_t>(rows ? x * plain[1] + c : ((n * plain[1] + c) * plain[2] + y) * plain[3] + x);
-          const auto offset_in_block =
-              static_cast<size_t>((((n * blocked[1] + c / lanes) * plain[2] + y) * plain[3] + x) * lanes + c % lanes);
-          if (found[offset_in_block] == expected[at]) continue;
-          if (!first) {
-            whole.assign(value.bytes().begin(), value.bytes().end());
-            first = Diagnostic{
-                fmt::format("layer {}: image {}, channel {}, y {}, x {} is {} on the device, {} in the reference", name,
-                            n, c, y, x, found[offset_in_block], expected[at]),
-                compilation_.executable.name, "this is a fault of the accelerator or its compiler: please report it",
-                Fault::kInternal};
-          }
-          whole[offset_in_block] = static_cast<std::byte>(expected[at]);
+        for (int64_t x = 0; x < plain[3]; ++x) {
+          const int64_t at = rows ? x * plain[1] + c : ((n * plain[1] + c) * plain[2] + y) * plain[3] + x;
+          const int64_t in_blocks = (((n * blocked[1] + c / lanes) * plain[2] + y) * plain[3] + x) * lanes + c % lanes;
+          visit({static_cast<size_t>(at), static_cast<size_t>(in_blocks), n, c, y, x});
         }
       }
     }
+  }
+  return true;
+}
+
+Status Comparison::compare(const Tensor& reference, const std::string& name, const Tensor& value, int base,
+                           uint64_t offset) {
+  const auto found = value.data<int8_t>();
+  const auto expected = reference.data<int8_t>();
+  std::optional<Diagnostic> first;
+  std::vector<std::byte> whole;  // the expected bytes; lanes beyond the last channel are arbitrary
+  const bool fits = for_each_element(value.shape(), reference.shape(), [&](const ElementPosition& at) {
+    if (found[at.blocked] == expected[at.plain]) return;
+    if (!first) {
+      whole.assign(value.bytes().begin(), value.bytes().end());
+      first =
+          Diagnostic{fmt::format("layer {}: image {}, channel {}, y {}, x {} is {} on the device, {} in the reference",
+                                 name, at.n, at.c, at.y, at.x, found[at.blocked], expected[at.plain]),
+                     compilation_.executable.name,
+                     "this is a fault of the accelerator or its compiler: please report it", Fault::kInternal};
+    }
+    whole[at.blocked] = static_cast<std::byte>(expected[at.plain]);
+  });
+  if (!fits) {
+    return error(fmt::format("the device holds {}, the reference {}", runtime::to_string(value.shape()),
+                             runtime::to_string(reference.shape())),
+                 name, {}, Fault::kInternal);
   }
   if (first) {
     mismatch_ = {name, base, offset, std::move(whole)};
     return std::unexpected(std::move(*first));
   }
   ++layers_;
-  elements_ += static_cast<int64_t>(elements);
+  elements_ += reference.size();
   return {};
 }
 

@@ -1,6 +1,7 @@
 // Device against integer reference, region by region, layer by layer and bit for bit.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -11,6 +12,17 @@
 #include "runtime/vm/session.h"
 
 namespace tenon::compiler {
+
+// An element of a tensor in the plain layout and in the device's.
+struct ElementPosition {
+  size_t plain, blocked;
+  int64_t n, c, y, x;
+};
+// Visits the elements of a tensor of shape `plain`, [n][c][h][w] or [n][c], which the device holds blocked:
+// [n][ceil(c / B)][h][w][B]; a matrix as [n][ceil(c / B)][B] for one row and as [ceil(c / B)][n][B] for several. False
+// where the shapes do not belong to one tensor.
+bool for_each_element(runtime::Shape blocked, runtime::Shape plain,
+                      const std::function<void(const ElementPosition&)>& visit);
 
 // Compares each launch with the reference interpreter's run of its region on the inputs that the device was given, so
 // that nothing before the launch, as the rounding of floats, counts as a fault of the device: every tensor between

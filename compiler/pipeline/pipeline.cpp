@@ -49,16 +49,21 @@ Expected<Compilation> compile(const Model& model, const CompileOptions& options)
   Context& context = *model.context;
   Compilation result;
   std::string numeric_types = "as in the model";
+  const auto begin = [&](std::string_view stage) {
+    if (options.progress) options.progress(stage);
+  };
   if (options.calibration) {
+    begin("calibrating");
     TENON_TRY_ASSIGN(ranges, calibrate(context, model.module, model.entry, *options.calibration, options.calibrate));
-    TENON_TRY_ASSIGN(quantized, quantize(context, model.module, model.entry, *ranges, options.quantize));
+    TENON_TRY_ASSIGN(quantized,
+                     quantize(context, model.module, model.entry, *ranges, options.quantize, &result.scales));
     result.quantized = std::move(*quantized);
     numeric_types = fmt::format("int8, calibrated on {} samples", options.calibration->size());
   } else {
     // The requantizations of a model that comes quantized are as the accelerator has them only where one computes them.
     Module module = clone(model.module);
     if (options.accelerator) {
-      TENON_TRY_ASSIGN(layers, requantize_layers(context, std::move(module)));
+      TENON_TRY_ASSIGN(layers, requantize_layers(context, std::move(module), &result.scales));
       TENON_TRY_ASSIGN(simple, simplify(context, std::move(*layers)));
       TENON_TRY_ASSIGN(merged, cse(context, std::move(*simple)));
       module = std::move(*merged);
@@ -71,6 +76,7 @@ Expected<Compilation> compile(const Model& model, const CompileOptions& options)
     targets.push_back(accel::make_target(*options.accelerator));
   }
   if (options.dnnl) targets.push_back(dnnl::make_target());
+  begin("partitioning");
   result.partitioned = clone(result.quantized);
   TENON_TRY_ASSIGN(placements, partition(context, result.partitioned, model.entry, targets));
   result.placements = std::move(*placements);
@@ -81,6 +87,7 @@ Expected<Compilation> compile(const Model& model, const CompileOptions& options)
   std::vector<CpuPlacement> on_cpu;
   lowering.cpu = options.cpu;
   lowering.placements = &on_cpu;
+  begin(targets.empty() ? "generating code" : "scheduling and generating code");
   TENON_TRY_ASSIGN(executable, lower(context, result.kernels, model.entry, targets, lowering));
   result.executable = std::move(*executable);
   for (Placement& placement : result.placements) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -46,10 +47,12 @@ struct CompileOptions {
   QuantizeOptions quantize{};
   CpuOptions cpu = {};  // kernels of operators that the accelerator does not support
   PassOptions passes = {};
+  std::function<void(std::string_view stage)> progress = {};  // called as each stage begins
 };
 
 struct Compilation {
-  Module quantized;  // the executed function before partitioning; the model itself where it is not quantized
+  Module quantized;    // the executed function before partitioning; the model itself where it is not quantized
+  ValueScales scales;  // of the int8 values of `quantized`
   Module partitioned;
   Module kernels;  // the partitioned module with the CPU's operators grouped into kernels; it is lowered
   std::vector<Placement> placements;

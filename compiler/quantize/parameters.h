@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,6 +24,9 @@ struct Scale {
 
   int64_t quantize(double real) const;  // rounded half to even, not clamped
 };
+
+// The scales of quantized values, by their names.
+using ValueScales = std::map<std::string, Scale, std::less<>>;
 
 // Real bounds of a value: of a ReLU, a clip, or the range of a format.
 struct Clamp {

@@ -81,8 +81,12 @@ std::optional<std::vector<double>> along_axis(const Tensor& tensor, const Shape&
 
 class LayerRewriting {
  public:
-  LayerRewriting(Context& context, const Function& function)
-      : context_(context), function_(function), uses_(use_counts(function)), old_values_(function.vars.size()) {
+  LayerRewriting(Context& context, const Function& function, ValueScales* scales)
+      : context_(context),
+        function_(function),
+        scales_(scales),
+        uses_(use_counts(function)),
+        old_values_(function.vars.size()) {
     for_each_binding(function.body, [&](const Binding& binding) { old_values_[index(binding.var)] = &binding.value; });
   }
 
@@ -188,6 +192,9 @@ class LayerRewriting {
     if (scales.size() == 1) {
       TENON_TRY_ASSIGN(found, integer_form(apply.args[0], Scale{scales[0], static_cast<int8_t>(zeros[0])}));
       integers = *found;
+      if (scales_) {
+        scales_->insert_or_assign(std::string(name_), Scale{scales[0], static_cast<int8_t>(zeros[0])});
+      }
     }
     if (!integers) {
       if (!is_unsigned) return std::nullopt;
@@ -522,6 +529,7 @@ class LayerRewriting {
 
   Context& context_;
   const Function& function_;
+  ValueScales* scales_;
   std::vector<uint32_t> uses_;            // by variable of the old function
   std::vector<const Value*> old_values_;  // likewise
   std::map<VarId, VarId> stands_for_;     // a variable of the new function: the old one
@@ -533,11 +541,11 @@ class LayerRewriting {
 
 }  // namespace
 
-Expected<Module> requantize_layers(Context& context, Module module) {
+Expected<Module> requantize_layers(Context& context, Module module, ValueScales* scales) {
   for (auto& [name, global] : module.globals) {
     auto* function = std::get_if<Function>(&global);
     if (!function) continue;
-    TENON_TRY_ASSIGN(rewritten, LayerRewriting(context, *function).run(module));
+    TENON_TRY_ASSIGN(rewritten, LayerRewriting(context, *function, scales).run(module));
     *function = std::move(*rewritten);
   }
   return module;

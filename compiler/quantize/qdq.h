@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/ir/module.h"
+#include "compiler/quantize/parameters.h"
 
 namespace tenon::compiler {
 
@@ -14,6 +15,7 @@ namespace tenon::compiler {
 // Each layer rounds where the model rounds, so nothing is fused over a rounding of the model. For equal integer inputs,
 // an element differs by at most one step from f in real arithmetic, and seldom: sums are exact, and a ratio of scales
 // has 16 bits.
-Expected<Module> requantize_layers(Context& context, Module module);
+// `scales` receives those of the int8 values.
+Expected<Module> requantize_layers(Context& context, Module module, ValueScales* scales = nullptr);
 
 }  // namespace tenon::compiler

@@ -31,12 +31,13 @@ struct Forms {
 class Quantizer {
  public:
   Quantizer(Context& context, const Module& from, const Function& function, const Ranges& ranges,
-            const QuantizeOptions& options)
+            const QuantizeOptions& options, ValueScales* scales)
       : context_(context),
         from_(from),
         function_(function),
         ranges_(ranges),
         options_(options),
+        scales_(scales),
         values_(function.vars.size()) {
     to_.spans = from.spans;
     result_.dims = function.dims;
@@ -96,6 +97,7 @@ class Quantizer {
       builder_.at(user);
       if (!made) return made;
       forms.integer = *made;
+      if (scales_) scales_->insert_or_assign(std::string(name(var)), forms.scale);
     }
     return *forms.integer;
   }
@@ -149,6 +151,7 @@ class Quantizer {
     if (!made) return std::unexpected(made.error());
     values_[index(var)].integer = *made;
     values_[index(var)].scale = scale;
+    if (scales_) scales_->insert_or_assign(std::string(name(var)), scale);
     return {};
   }
 
@@ -246,6 +249,7 @@ class Quantizer {
   const Function& function_;
   const Ranges& ranges_;
   const QuantizeOptions& options_;
+  ValueScales* scales_;
   std::vector<Forms> values_;
   Module to_;
   Function result_;
@@ -255,7 +259,7 @@ class Quantizer {
 }  // namespace
 
 Expected<Module> quantize(Context& context, const Module& module, Symbol entry, const Ranges& ranges,
-                          const QuantizeOptions& options) {
+                          const QuantizeOptions& options, ValueScales* scales) {
   const Function* function = module.function(entry);
   if (!function)
     return error(fmt::format("the module has no function @{}", context.name(entry)), {}, {}, Fault::kInternal);
@@ -268,7 +272,7 @@ Expected<Module> quantize(Context& context, const Module& module, Symbol entry, 
         fmt::format("@{} has control flow, closures, recursion or references, which quantization does not support yet",
                     context.name(entry)));
   }
-  return Quantizer(context, module, *function, ranges, options).run(entry);
+  return Quantizer(context, module, *function, ranges, options, scales).run(entry);
 }
 
 }  // namespace tenon::compiler

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "compiler/quantize/calibrate.h"
+#include "compiler/quantize/parameters.h"
 
 namespace tenon::compiler {
 
@@ -15,8 +16,8 @@ struct QuantizeOptions {
 };
 
 // A module with `entry` quantized; `ranges` are the results of calibrate() for the same function. Batch norms should be
-// folded before: the remaining ones run in float.
+// folded before: the remaining ones run in float. `scales` receives those of the int8 values.
 Expected<Module> quantize(Context& context, const Module& module, Symbol entry, const Ranges& ranges,
-                          const QuantizeOptions& options = {});
+                          const QuantizeOptions& options = {}, ValueScales* scales = nullptr);
 
 }  // namespace tenon::compiler

@@ -88,6 +88,55 @@ Status write_results(const std::filesystem::path& file, const NamedTensors& resu
   return save_npy(file, results.begin()->second);
 }
 
+NamedTensors stacked(std::span<const Port> ports, std::span<const std::vector<Tensor>> samples) {
+  const std::vector<std::string> names = file_names(ports);
+  NamedTensors tensors;
+  for (size_t i = 0; i < names.size() && !samples.empty(); ++i) {
+    const Tensor& first = samples[0][i];
+    const bool equal = std::ranges::all_of(samples, [&](const auto& results) {
+      return results[i].shape() == first.shape() && results[i].dtype() == first.dtype();
+    });
+    if (!equal) {
+      for (size_t k = 0; k < samples.size(); ++k) tensors.emplace(fmt::format("{}_{}", names[i], k), samples[k][i]);
+      continue;
+    }
+    Shape shape = first.shape();
+    if (shape.empty()) shape = {1};
+    shape[0] *= static_cast<int64_t>(samples.size());
+    Tensor all(first.dtype(), shape);
+    const size_t bytes = first.bytes().size();
+    for (size_t k = 0; k < samples.size(); ++k)
+      std::ranges::copy(samples[k][i].bytes(), all.bytes().subspan(k * bytes, bytes).begin());
+    tensors.emplace(names[i], std::move(all));
+  }
+  return tensors;
+}
+
+std::string first_elements(const Tensor& tensor) {
+  constexpr size_t kShown = 10;
+  const auto size = static_cast<size_t>(tensor.size());
+  std::string text = fmt::format("{} {}:", name(tensor.dtype()), to_string(tensor.shape()));
+  for (size_t i = 0; i < std::min(size, kShown); ++i) text += fmt::format(" {:.5g}", element(tensor, i));
+  return size > kShown ? text + " ..." : text;
+}
+
+Status check_output(const std::filesystem::path& output, std::string_view option, std::span<const std::string> inputs) {
+  if (output.empty()) return {};
+  std::error_code ignored;
+  for (const std::string& input : inputs) {
+    // The file is what follows NAME= and precedes :MEMBER, either of which may be absent.
+    const size_t member = input.rfind(".npz:");
+    const std::string file = member == std::string::npos ? input : input.substr(0, member + 4);
+    for (const std::string& path : {file, file.substr(file.find('=') + 1)}) {
+      if (std::filesystem::equivalent(output, path, ignored)) {
+        return error(fmt::format("{} {} is an input, which it would overwrite", option, output.string()), {},
+                     "give another file", Fault::kUsage);
+      }
+    }
+  }
+  return {};
+}
+
 std::optional<size_t> first_difference(std::span<const Tensor> a, std::span<const Tensor> b) {
   for (size_t i = 0; i < a.size(); ++i) {
     if (a[i] != b[i]) return i;

@@ -5,6 +5,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "runtime/executable/executable.h"
 #include "runtime/npy.h"
@@ -19,6 +21,17 @@ Status write_results(const std::filesystem::path& directory, std::span<const Por
 
 // One tensor into a file of either kind, several only into an .npz.
 Status write_results(const std::filesystem::path& file, const NamedTensors& results);
+
+// The results of several samples by name, for one .npz: along the first axis where they have one, otherwise as a
+// vector. Samples whose shapes differ get NAME_INDEX.
+NamedTensors stacked(std::span<const Port> ports, std::span<const std::vector<Tensor>> samples);
+
+// "(1, 10) f32: 1.2 -3 ...", with the first elements.
+std::string first_elements(const Tensor& tensor);
+
+// An error where the output is one of the input files, which it would overwrite. Inputs are sources as
+// "[NAME=]FILE.npz:x".
+Status check_output(const std::filesystem::path& output, std::string_view option, std::span<const std::string> inputs);
 
 // The index of the first tensor that is not equal bit for bit.
 std::optional<size_t> first_difference(std::span<const Tensor> a, std::span<const Tensor> b);

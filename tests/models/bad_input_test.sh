@@ -38,6 +38,12 @@ expect 1 "the model's input is" "$tenon" compile "$onnx" --shapes N=1 --calibrat
 expect 2 "--divide is 0" "$tenon" run "$onnx" --shapes N=1 --cpu --data "$digits:x" --divide 0
 expect 2 "--launch-limit is -1" "${run[@]}" --data "$digits:x" --launch-limit -1
 expect 2 "at least 0" "${run[@]}" --data "$digits:x" --limit -1
+expect 2 "--threads is -1, must be 0" "${run[@]}" --data "$digits:x" --threads -1
+expect 2 "it would overwrite" "${run[@]}" --data "$digits:x" --report "$digits"
+expect 2 "it would overwrite" "$tenon" compile "$onnx" --shapes N=1 -o "$onnx"
+expect 1 "labels.npy" "$tenon" run "$scratch/nowhere.onnx" --cpu --data "$digits:x" --labels "$scratch/labels.npy"
+expect 2 "--check compares nothing" "$tenon" run "$onnx" --shapes N=1 --quiet --divide 255 --data "$digits:x" --limit 1 --check
+expect 0 "warning: nothing runs on the accelerator default" "$tenon" run "$onnx" --shapes N=1 --divide 255 --data "$digits:x" --limit 1
 expect 1 "cannot make the directory" "${run[@]}" --data "$digits:x" --output "$onnx/results"
 expect 1 "a multiple of the input's" "$tenon" run "$onnx" --shapes N=3 --cpu --quiet --data "$digits:x"
 expect 2 "minmax" "$tenon" compile "$onnx" "${quantized[@]}" --calibration kl -o "$scratch/x.tnx"
@@ -65,10 +71,23 @@ mkdir "$scratch/deep"
 "${odd[@]}" --data "$arrays:x" --output "$scratch/deep/results" --report "$scratch/report.html" >/dev/null
 [ "$(find "$scratch/deep" -name '*_1.npy' -printf '\n%f' | sed 's/_1.npy$//' | LC_ALL=C sort)" = "$results" ]
 
+# A tensor that no machine holds.
+printf '#[version = "1"]\ndef @main(%%x: Tensor[(1, 400000000, 400000000), f32]) -> Tensor[(1, 400000000, 400000000), f32] { relu(%%x) }\n' >"$scratch/huge.tn"
+expect 1 "more than 2^40 elements" "$tenon" compile "$scratch/huge.tn" --cpu -o "$scratch/x.tnx"
+
 # One value as two results.
 printf '#[version = "1"]\ndef @main(%%x: Tensor[(1, 3), f32]) -> (Tensor[(1, 3), f32], Tensor[(1, 3), f32]) { let %%y = relu(%%x); (%%y, %%y) }\n' >"$scratch/twice.tn"
 "$tenon" run "$scratch/twice.tn" --cpu --quiet --data "$arrays:x" --output "$scratch/twice" >/dev/null
 [ "$(cd "$scratch/twice" && echo *_0.npy)" = "output1_0.npy y_0.npy" ]
+
+# Float, quantized and device side by side.
+side_by_side=("$tenon" compare "$onnx" --shapes N=1 --divide 255 --quiet --data "$digits:x" --limit 1)
+expect 2 "the model has no quantized layer to compare" "${side_by_side[@]}"
+expect 2 "it would overwrite" "${side_by_side[@]}" --report "$digits"
+expect 0 "No layer has an error above 20 dB" "${side_by_side[@]}" --calibrate "$digits:calib" --report "$scratch/compare.html"
+grep -q '</html>' "$scratch/compare.html"
+expect 0 '"device_differing": 0' "${side_by_side[@]}" --calibrate "$digits:calib" --json
+expect 2 "--data is required" "$tenon" compare "$onnx"
 
 # Devices and configurations.
 expect 2 'unknown device scheme "warp"' "${run[@]}" --data "$digits:x" --device warp:default
@@ -81,9 +100,11 @@ expect 1 "tenon compile" "$tenon" run "$scratch/good.tnx" --divide 255 --data "$
 expect 1 "block_in: 16 here, 4 there" "$tenon" run "$scratch/good.tnx" --divide 255 --data "$digits:x" --limit 1 --device behavioral:tiny
 expect 2 "--check needs the model" "$tenon" run "$scratch/good.tnx" --divide 255 --data "$digits:x" --check
 size=$(stat -c %s "$scratch/good.tnx")
-for part in 0 1 2 3 4 5 6 7 8 9; do  # one byte changed, at ten offsets (none of them in padding between fields)
+for part in 0 1 2 3 4 5 6 7 8 9; do  # one byte changed, at ten offsets: from there the first that is not 0, as padding is
   cp "$scratch/good.tnx" "$scratch/bad.tnx"
-  printf '\xa5' | dd of="$scratch/bad.tnx" bs=1 seek=$((size * part / 10 + 5)) conv=notrunc status=none
+  at=$((size * part / 10 + 5))
+  next=$({ cmp -i "$at:0" "$scratch/good.tnx" /dev/zero || true; } | sed -n 's/.*byte \([0-9]*\),.*/\1/p')
+  printf '\xa5' | dd of="$scratch/bad.tnx" bs=1 seek=$((at + next - 1)) conv=notrunc status=none
   cmp -s "$scratch/good.tnx" "$scratch/bad.tnx" ||
     expect 1 "bad.tnx" "$tenon" run "$scratch/bad.tnx" --divide 255 --data "$digits:x" --limit 1
 done

@@ -31,6 +31,12 @@ run=("$tenon" run "$model" --cpu --quiet)
 diff -r "$scratch/named" "$scratch/ordered"
 diff -r "$scratch/named" "$scratch/archive"
 expect 0 '"samples": 2' "${run[@]}" --data "$arrays" --json
+# All results in one archive, by name: those of both samples are two samples again.
+"${run[@]}" --data "$arrays" --output "$scratch/all.npz" >/dev/null
+expect 0 "sample 1, square: u8 (): 1" "${run[@]}" --data "x=$scratch/all.npz:sum" --data "labels=$scratch/all.npz:square"
+# Without a file for them they are printed.
+expect 0 "sample 0, sum: f32 (1, 3): 2 2 2" "${run[@]}" --data "$arrays"
+expect 2 "it would overwrite" "${run[@]}" --data "$arrays" --output "$arrays"
 # The model may follow the data: each --data takes one value.
 expect 0 '"samples": 2' "$tenon" run --cpu --quiet --json --data "$arrays:x" --data "$arrays:labels" "$model"
 expect 0 "" "$tenon" compile --cpu -o "$scratch/last.tnx" --calibrate "$arrays:x" --calibrate "$arrays:labels" "$model"

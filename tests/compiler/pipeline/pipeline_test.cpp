@@ -7,6 +7,7 @@
 
 #include "compiler/pipeline/compare.h"
 #include "compiler/pipeline/compile_speed.h"
+#include "compiler/pipeline/layer_errors.h"
 #include "driver/accelerator.h"
 #include "runtime/npy.h"
 
@@ -138,6 +139,59 @@ TEST(Pipeline, ARegionOfOneLayerIsCompared) {
   ASSERT_TRUE(found) << found.error().str();
   EXPECT_EQ(comparison.layers(), 1);
   EXPECT_EQ(comparison.elements(), 21);
+}
+
+// Calibrated on data of a tenth of the size, the first layers clip: they are named, with the reason. Calibrated on the
+// data itself, no layer is.
+TEST(LayerErrors, TheFirstLayerOfWrongRangeIsNamed) {
+  auto model = load_model(std::string(kModels) + "tiny_digits.onnx", {{"N", 1}});
+  ASSERT_TRUE(model) << model.error().str();
+  auto accelerator = driver::open("behavioral:default");
+  ASSERT_TRUE(accelerator) << accelerator.error().str();
+  for (const float size : {0.1f, 1.0f}) {
+    Samples calibration;
+    for (Tensor& sample : digits("calib", 8)) {
+      for (float& value : sample.data<float>()) value *= size;
+      calibration.push_back({std::move(sample)});
+    }
+    auto compiled = compile(*model, {.accelerator = (*accelerator)->info().config, .calibration = &calibration});
+    ASSERT_TRUE(compiled) << compiled.error().str();
+    auto errors = LayerErrors::create(*model, *compiled);
+    ASSERT_TRUE(errors) << errors.error().str();
+    auto session =
+        runtime::Session::create(compiled->executable, {.accelerator = accelerator->get(), .hook = errors->hook()});
+    ASSERT_TRUE(session) << session.error().str();
+    for (const Tensor& sample : digits("x", 2)) {
+      ASSERT_TRUE(errors->add({&sample, 1}));
+      const auto found = session->run({&sample, 1});
+      ASSERT_TRUE(found) << found.error().str();
+    }
+    int on_device = 0;
+    for (const LayerError& layer : errors->layers()) {
+      on_device += layer.on_device;
+      EXPECT_EQ(layer.device_differing, 0) << layer.name;
+    }
+    EXPECT_GE(on_device, 4);
+    if (size == 1) {
+      EXPECT_FALSE(errors->first_bad()) << errors->table();
+    } else {
+      ASSERT_TRUE(errors->first_bad());
+      EXPECT_EQ(errors->layers()[*errors->first_bad()].name, "input");
+      EXPECT_NE(errors->suggestion().find("beyond the calibrated range"), std::string::npos) << errors->suggestion();
+      EXPECT_NE(errors->table().find("<- first"), std::string::npos);
+      EXPECT_NE(errors->html("digits").find("class=\"bad\""), std::string::npos);
+    }
+  }
+}
+
+TEST(LayerErrors, AFloatModelHasNoQuantizedLayer) {
+  auto model = load_model(std::string(kModels) + "tiny_digits.onnx", {{"N", 1}});
+  ASSERT_TRUE(model) << model.error().str();
+  const auto compiled = compile(*model, {});
+  ASSERT_TRUE(compiled) << compiled.error().str();
+  const auto errors = LayerErrors::create(*model, *compiled);
+  ASSERT_FALSE(errors);
+  EXPECT_NE(errors.error().str().find("no quantized layer to compare"), std::string::npos) << errors.error().str();
 }
 
 TEST(Pipeline, WithoutCalibrationEverythingRunsOnTheCpuInFloat) {

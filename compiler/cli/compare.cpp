@@ -1,0 +1,106 @@
+// tenon compare: float, quantized and device side by side, layer by layer, over samples without labels.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/cli/command.h"
+#include "compiler/cli/json.h"
+#include "compiler/cli/model_options.h"
+#include "compiler/cli/progress.h"
+#include "compiler/pipeline/layer_errors.h"
+#include "runtime/run/results.h"
+#include "runtime/run/runner.h"
+#include "runtime/run/samples.h"
+#include "support/file.h"
+#include "support/try.h"
+
+namespace tenon::cli {
+namespace {
+
+struct CompareCommand {
+  ModelOptions model;
+  std::vector<std::string> data;
+  std::string device = "behavioral:default", report;
+  int64_t limit = 20;
+  bool json = false, quiet = false;
+
+  Status check_options() const {
+    if (limit < 0) return error("--limit is at least 0", {}, {}, Fault::kUsage);
+    if (data.empty())
+      return error("--data is required", "tenon compare",
+                   "samples for the model's inputs: [NAME=]FILE.npy or FILE.npz:MEMBER", Fault::kUsage);
+    std::vector<std::string> inputs{model.model};
+    inputs.insert(inputs.end(), data.begin(), data.end());
+    return runtime::check_output(report, "--report", inputs);
+  }
+
+  Status run() {
+    TENON_TRY(check_options());
+    TENON_TRY_ASSIGN(loaded, load(model));
+    TENON_TRY_ASSIGN(ports, input_ports(loaded->model));
+    TENON_TRY_ASSIGN(samples, runtime::read_samples(*ports, data, model.divide, loaded->model.name));
+    if (limit > 0) samples->resize(std::min(samples->size(), static_cast<size_t>(limit)));
+    TENON_TRY_ASSIGN(accelerator, runtime::open_device(device));
+    model.for_this_machine = true;
+    model.quiet = quiet;
+    TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, model, &(*accelerator)->info().config));
+    TENON_TRY_ASSIGN(errors, compiler::LayerErrors::create(loaded->model, *compiled));
+    runtime::SessionOptions options;
+    options.accelerator = accelerator->get();
+    options.hook = errors->hook();
+    TENON_TRY_ASSIGN(session, runtime::Session::create(compiled->executable, std::move(options)));
+    Progress progress("comparing", samples->size(), quiet);
+    for (const runtime::Sample& sample : *samples) {
+      TENON_TRY(errors->add(sample));
+      TENON_TRY(session->run(sample));
+      progress.step();
+    }
+    return show(*errors, loaded->model.name, samples->size());
+  }
+
+  Status show(const compiler::LayerErrors& errors, const std::string& name, size_t samples) const {
+    if (!report.empty())
+      TENON_TRY(write_file(report, errors.html(fmt::format("{}: float, int8 and {}", name, device))));
+    const auto bad = errors.first_bad();
+    if (json) {
+      Json out;
+      out.begin_object().field("samples", samples).key("layers").begin_array();
+      for (const compiler::LayerError& layer : errors.layers()) {
+        if (layer.elements == 0) continue;
+        out.begin_object()
+            .field("name", layer.name)
+            .field("decibels", layer.snr())
+            .field("worst_steps", layer.worst)
+            .field("clipped", layer.clipped);
+        if (layer.on_device)
+          out.field("device_decibels", layer.device_snr()).field("device_differing", layer.device_differing);
+        out.end();
+      }
+      out.end().field("first_bad", bad ? errors.layers()[*bad].name : "").field("suggestion", errors.suggestion());
+      fmt::print("{}", out.end().str());
+      return {};
+    }
+    fmt::print("{} over {} samples: int8 and {} against the model's own arithmetic\n{}\n{}\n", name, samples, device,
+               errors.table(), errors.suggestion());
+    if (!report.empty()) fmt::print("Report: {}\n", report);
+    return {};
+  }
+};
+
+}  // namespace
+
+Action compare_model(Options& options) {
+  auto command = std::make_shared<CompareCommand>();
+  command->model.declare(options);
+  options.option(command->device, "--device", "URI", "device of the accelerator programs");
+  options.repeated(command->data, "--data", "[NAME=]FILE",
+                   "samples for an input, as of tenon run; no labels are needed");
+  options.option(command->limit, "--limit", "N", "only the first N samples; 0: all");
+  options.option(command->report, "--report", "FILE.html", "write the table as a self-contained page");
+  options.flag(command->json, "--json", "figures as JSON");
+  options.flag(command->quiet, "--quiet", "no progress bar");
+  options.footer("tenon compare model.onnx --shapes N=1 --calibrate d.npz:calib --data d.npz:x --divide 255");
+  return [command] { return command->run(); };
+}
+
+}  // namespace tenon::cli
