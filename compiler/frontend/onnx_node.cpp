@@ -35,17 +35,26 @@ const runtime::Tensor* NodeImport::constant_tensor(const Atom& atom) const {
   return constant_of(builder_.module(), atom);
 }
 
+namespace {
+
+// Of a model that comes quantized, constants are dequantized ones, which may be quantized in the model.
+std::optional<runtime::Tensor> quantized_constant(const Builder& builder, const Atom& atom) {
+  if (const runtime::Tensor* tensor = constant_of(builder.module(), atom)) return *tensor;
+  const Apply* apply = builder.application(atom);
+  if (!apply || !apply->op->is_one_of({ops::kQuantize, ops::kDequantize})) return std::nullopt;
+  const auto operand = quantized_constant(builder, apply->args[0]);
+  if (!operand) return std::nullopt;
+  auto value = apply->op->reference(apply->attrs, std::span(&*operand, 1));
+  return value ? std::optional(std::move(value->front())) : std::nullopt;
+}
+
+}  // namespace
+
 Expected<runtime::Tensor> NodeImport::constant(size_t i, std::string_view what) const {
   TENON_TRY_ASSIGN(atom, input(i));
   const runtime::Tensor* tensor = constant_tensor(*atom);
   if (!tensor) {
-    // Of a model that comes quantized, constants are dequantized ones.
-    const Apply* apply = builder_.application(*atom, ops::kDequantize);
-    const runtime::Tensor* integers = apply ? constant_tensor(apply->args[0]) : nullptr;
-    if (integers) {
-      TENON_TRY_ASSIGN(value, apply->op->reference(apply->attrs, std::span(integers, 1)));
-      return value->front();
-    }
+    if (auto value = quantized_constant(builder_, *atom)) return *std::move(value);
     return fail(fmt::format("{} ('{}') must be a constant", what, node_.inputs[i]),
                 "run the model through a constant folder, or export it with fixed shapes");
   }

@@ -57,7 +57,8 @@ bool moves_elements(const Operator& op) {
 std::optional<Tensor> constant_value(const Builder& builder, const Atom& atom) {
   if (const Tensor* tensor = constant_of(builder.module(), atom)) return *tensor;
   const Apply* apply = builder.application(atom);
-  if (!apply || apply->args.size() != 1 || !(apply->op->is(ops::kDequantize) || moves_elements(*apply->op)))
+  if (!apply || apply->args.size() != 1 ||
+      !(apply->op->is_one_of({ops::kQuantize, ops::kDequantize}) || moves_elements(*apply->op)))
     return std::nullopt;
   const auto operand = constant_value(builder, apply->args[0]);
   if (!operand) return std::nullopt;
@@ -440,7 +441,7 @@ class LayerRewriting {
       atom = transpose->args[0];
     }
     const Apply* apply = builder_->application(atom, ops::kDequantize);
-    const Tensor* bytes = apply ? constant_of(builder_->module(), apply->args[0]) : nullptr;
+    const auto bytes = apply ? constant_value(*builder_, apply->args[0]) : std::nullopt;
     if (!bytes || (bytes->dtype() != DType::kI8 && bytes->dtype() != DType::kU8)) return std::nullopt;
     const Shape& shape = bytes->shape();
     const size_t channel_axis = transposed ? 1 : 0;

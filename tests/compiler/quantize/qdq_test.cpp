@@ -242,6 +242,15 @@ TEST_F(QdqTest, BytesOfTheModelStayBytes) {
   EXPECT_EQ(operators()["requantize"], 1);
 }
 
+// Weights that the model quantizes itself.
+TEST_F(QdqTest, QuantizedConstantsAreWeights) {
+  const Format in{0.03, 0, false}, out{0.4, 0, false}, of_weights{0.02, 0, false};
+  const Atom x = input({1, 2, 3, 3}, in);
+  const Atom w = qdq(builder_.constant<float>({2, 2, 1, 1}, {0.5f, -1.5f, 2, 0.25f}), of_weights);
+  expect_within_a_step(qdq(apply("conv2d", {x, w}), out), out.scale);
+  EXPECT_EQ(operators()["requantize"], 1);
+}
+
 TEST_F(QdqTest, WeightsThatDoNotFitStayAsTheyAre) {
   const Format in{0.03, 0, false}, out{0.4, 0, false};
   const Atom x = input({1, 2, 3, 3}, in);
