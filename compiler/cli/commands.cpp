@@ -34,6 +34,7 @@ Action bench_compile(Options&);
 Action bench_cpu(Options&);
 Action bench_launch(Options&);
 Action bench_model(Options&);
+Action bench_vm(Options&);
 Action fuzz_accel(Options&);
 Action fuzz_ir(Options&);
 Action selftest(Options&);
@@ -69,6 +70,7 @@ constexpr Command kCommands[] = {
     {"bench compile", "measure how the compiler's work grows with the module", bench_compile},
     {"bench cpu", "measure the CPU's kernels beside oneDNN's", bench_cpu},
     {"bench model", "measure a model on the CPU: its compilation, its run, its kernels", bench_model},
+    {"bench vm", "measure the virtual machine's instructions", bench_vm},
     {"fuzz accel", "run random programs on RTL and behavioral simulator, compared write by write", fuzz_accel},
     {"fuzz ir", "run random modules through text, inference, interpreter and passes", fuzz_ir},
     {"selftest", "check a device: registers, memory, loopback, clock, a product", selftest},

@@ -1,0 +1,113 @@
+// tenon bench vm: the cost of the virtual machine's instructions.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "compiler/cli/command.h"
+#include "compiler/cli/json.h"
+#include "runtime/vm/session.h"
+#include "support/clock.h"
+#include "support/try.h"
+
+namespace tenon::cli {
+namespace {
+
+using namespace runtime;  // NOLINT: instructions
+
+// Loops of n iterations; `instructions` of them in each iteration.
+struct Loop {
+  std::string name;
+  double instructions = 0;
+  Executable executable;
+};
+
+Tensor integer(int64_t value) { return Tensor::of<int64_t>({}, std::span<const int64_t>(&value, 1)); }
+
+// main(n): r1 = 0; r2 = 1; do { BODY; r1 = r1 + r2 } while (r1 < n), with registers 5 to 8 for the body.
+Loop loop(std::string name, std::vector<Operation> body, std::vector<Function> callees = {}) {
+  Executable e;
+  e.name = name;
+  e.types = {{"Pair", {{"Pair", 2}, {"None", 0}}}};
+  e.constants = {integer(0), integer(1)};
+  const double instructions = static_cast<double>(body.size()) + 3;
+  Function main{.name = "main",
+                .params = {{"n", DType::kI64, {}}},
+                .results = {{"count", DType::kI64, {}}},
+                .registers = 9,
+                .code = {{LoadConstant{1, 0}, ""}, {LoadConstant{2, 1}, ""}, {Move{5, 1}, ""}}};
+  for (uint32_t r = 6; r < 9; ++r) main.code.push_back({Move{r, 1}, ""});
+  const auto begin = static_cast<uint32_t>(main.code.size());
+  for (Operation& operation : body) {
+    if (auto* select = std::get_if<Switch>(&operation)) {
+      for (uint32_t& target : select->targets) target += begin;
+    }
+    main.code.push_back({std::move(operation), ""});
+  }
+  main.code.push_back({ScalarCompute{ScalarOp::kAdd, DType::kI64, 1, 1, 2}, ""});
+  main.code.push_back({ScalarCompute{ScalarOp::kGreaterEqual, DType::kI64, 3, 1, 0}, ""});
+  main.code.push_back({Branch{3, begin}, ""});
+  main.code.push_back({Return{{1}}, ""});
+  e.functions.push_back(std::move(main));
+  std::ranges::move(callees, std::back_inserter(e.functions));
+  return {std::move(name), instructions, std::move(e)};
+}
+
+std::vector<Loop> loops() {
+  const auto add = [](Register to, Register a, Register b) {
+    return ScalarCompute{ScalarOp::kAdd, DType::kI64, to, a, b};
+  };
+  const Port value{.name = "x", .type = "value"};
+  const Function identity{
+      .name = "identity", .params = {value}, .results = {value}, .registers = 1, .code = {{Return{{0}}, ""}}};
+  return {
+      loop("simple", {add(5, 5, 2), Move{6, 5}, add(7, 6, 5), Move{8, 7}}),
+      loop("call", {CallFunction{1, {1}, {5}}}, {identity}),
+      loop("closure", {MakeClosure{6, 1, {}}, CallClosure{6, {1}, {5}}}, {identity}),
+      loop("data", {Construct{5, 0, 0, {1, 2}}, Switch{5, 0, {2, 2}}, ReadField{6, 5, 0}, Kill{{5}}}),
+      loop("reference", {MakeReference{5, 1}, WriteReference{5, 2}, ReadReference{6, 5}, Kill{{5}}}),
+  };
+}
+
+struct BenchVm {
+  int64_t iterations = 2'000'000;
+  bool json = false;
+
+  Status run() const {
+    if (iterations < 1 || iterations > 1'000'000'000)
+      return error(fmt::format("--iterations is {}, must be 1..1000000000", iterations), {}, {}, Fault::kUsage);
+    Json out;
+    out.begin_object().field("iterations", iterations).key("loops").begin_array();
+    for (const Loop& loop : loops()) {
+      TENON_TRY(verify(loop.executable, loop.name));
+      TENON_TRY_ASSIGN(session, Session::create(loop.executable, {}));
+      std::vector<double> seconds;
+      for (int i = 0; i < 5; ++i) {
+        const double begin = cpu_seconds();
+        TENON_TRY(session->run(std::vector{integer(iterations)}));
+        seconds.push_back(cpu_seconds() - begin);
+      }
+      std::ranges::sort(seconds);
+      const double iteration = seconds[seconds.size() / 2] * 1e9 / static_cast<double>(iterations);
+      out.begin_object().field("name", loop.name).field("instructions", loop.instructions);
+      out.field("ns_per_iteration", iteration).field("ns_per_instruction", iteration / loop.instructions).end();
+      if (!json) {
+        fmt::print("{:<10} {:7.1f} ns an iteration of {} instructions: {:.1f} ns an instruction\n", loop.name,
+                   iteration, loop.instructions, iteration / loop.instructions);
+      }
+    }
+    if (json) fmt::print("{}", out.end().end().str());
+    return {};
+  }
+};
+
+}  // namespace
+
+Action bench_vm(Options& options) {
+  auto command = std::make_shared<BenchVm>();
+  options.option(command->iterations, "-n,--iterations", "N", "iterations of each loop");
+  options.flag(command->json, "--json", "print JSON");
+  return [command] { return command->run(); };
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,222 @@
+// The machine's own instructions: data, closures, references, scalars, sizes, their errors and limits, files that are
+// mutated, and runs in several threads.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "runtime/executable/layout.h"
+#include "runtime/vm/session.h"
+#include "tests/rounds.h"
+#include "tests/seed.h"
+
+namespace tenon::runtime {
+namespace {
+
+#define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
+
+Tensor number(int64_t value) { return Tensor::of<int64_t>({}, std::span<const int64_t>(&value, 1)); }
+
+Port any(std::string name) { return {.name = std::move(name), .type = "value"}; }
+
+// main(n, x[m]) = the sum of n * i for i = 1 .. n, twice, and m: a list is built by tail calls, folded by a closure
+// that captures n, and summed in a reference.
+Executable list_executable() {
+  Executable e;
+  e.name = "lists";
+  e.types = {{"List", {{"Cons", 2}, {"Nil", 0}}}};
+  e.constants = {number(0), number(1)};
+  const auto compute = [](ScalarOp op, Register to, Register a, Register b) {
+    return ScalarCompute{op, DType::kI64, to, a, b};
+  };
+  const Size one{{SizeStep::Op::kConstant, 1}}, zero{{SizeStep::Op::kConstant, 0}}, m{{SizeStep::Op::kDim, 0}};
+  e.functions.push_back({.name = "main",
+                         .params = {{"n", DType::kI64, {}}, {"x", DType::kF32, {kAnySize}, {"m"}}},
+                         .results = {{"sum", DType::kI64, {}}, {"again", DType::kI64, {}}, {"m", DType::kI64, {}}},
+                         .registers = 9,
+                         .code = {{BindSize{2, 1, 0, {}, one, zero}, ""},
+                                  {CheckShape{1, DType::kF32, {m}, {2}, {2}, true, "input 'x'", "f32 (m,)"}, ""},
+                                  {CheckSize{2, 0, 1000, "m"}, ""},
+                                  {LoadConstant{3, 0}, ""},
+                                  {MakeClosure{4, 3, {0}}, "closure"},
+                                  {MakeReference{5, 3}, ""},
+                                  {Construct{6, 0, 1, {}}, ""},
+                                  {CallFunction{1, {0, 6}, {6}}, "build"},
+                                  {CallFunction{2, {6, 4, 5}, {7}}, "fold"},
+                                  {Kill{{4, 6}}, ""},
+                                  {ReadReference{8, 5}, ""},
+                                  {Return{{7, 8, 2}}, ""}}});
+  e.functions.push_back({.name = "build",
+                         .params = {any("n"), any("rest")},
+                         .results = {any("list")},
+                         .registers = 5,
+                         .code = {{LoadConstant{2, 0}, ""},
+                                  {compute(ScalarOp::kEqual, 3, 0, 2), ""},
+                                  {Branch{3, 4}, ""},
+                                  {Return{{1}}, ""},
+                                  {LoadConstant{2, 1}, ""},
+                                  {compute(ScalarOp::kSubtract, 3, 0, 2), ""},
+                                  {Construct{4, 0, 0, {0, 1}}, ""},
+                                  {Kill{{0, 1}}, ""},
+                                  {TailCall{1, {3, 4}}, ""}}});
+  e.functions.push_back({.name = "fold",
+                         .params = {any("xs"), any("f"), any("cell")},
+                         .results = {any("sum")},
+                         .registers = 8,
+                         .code = {{Switch{0, 0, {1, 9}}, ""},
+                                  {ReadField{3, 0, 0}, ""},
+                                  {ReadField{4, 0, 1}, ""},
+                                  {Kill{{0}}, ""},
+                                  {CallClosure{1, {3}, {5}}, ""},
+                                  {ReadReference{6, 2}, ""},
+                                  {compute(ScalarOp::kAdd, 7, 5, 6), ""},
+                                  {WriteReference{2, 7}, ""},
+                                  {TailCall{2, {4, 1, 2}}, ""},
+                                  {ReadReference{3, 2}, ""},
+                                  {Return{{3}}, ""}}});
+  e.functions.push_back({.name = "scale",
+                         .params = {any("i")},
+                         .results = {any("y")},
+                         .registers = 4,
+                         .code = {{compute(ScalarOp::kMultiply, 3, 0, 1), ""}, {Return{{3}}, ""}},
+                         .captures = 1,
+                         .self = true});
+  return e;
+}
+
+std::string run(const Executable& e, int64_t n, SessionOptions options = {}) {
+  if (const Status status = verify(e, "test"); !status) return status.error().str();
+  auto session = Session::create(e, std::move(options));
+  if (!session) return session.error().str();
+  const auto results = session->run(std::vector{number(n), Tensor(DType::kF32, {3})});
+  if (!results) return results.error().str();
+  std::string text;
+  for (const Tensor& result : *results) text += std::to_string(result.data<int64_t>()[0]) + " ";
+  return text;
+}
+
+TEST(Machine, ListsClosuresAndReferencesCompute) {
+  const Executable e = list_executable();
+  EXPECT_EQ(run(e, 10), "550 550 3 ");
+  EXPECT_EQ(run(deserialize(serialize(e).value(), "memory").value(), 100), "505000 505000 3 ");
+  size_t steps = 0;
+  const auto hook = [&](const Step&) -> Status {
+    ++steps;
+    return {};
+  };
+  EXPECT_EQ(run(e, 10, {.hook = hook}), "550 550 3 ") << "the loop with a hook runs the same code";
+  EXPECT_GT(steps, 100u);
+}
+
+TEST(Machine, InstructionsCheckWhatTheyRead) {
+  const auto after = [](size_t function, size_t instruction, Operation operation) {
+    Executable e = list_executable();
+    e.functions[function].code[instruction].operation = std::move(operation);
+    return run(e, 3);
+  };
+  EXPECT_HAS(after(0, 10, ReadReference{8, 3}), "register 3 has a tensor, must have a reference");
+  EXPECT_HAS(after(0, 10, ReadReference{8, 4}), "register 4 is empty");
+  EXPECT_HAS(after(0, 10, CallClosure{5, {3}, {8}}), "register 5 has a reference, must have a closure");
+  EXPECT_HAS(after(0, 9, CallClosure{4, {3, 3}, {8}}), "a closure of 1 parameters is called with 2");
+  EXPECT_HAS(after(2, 1, ReadField{3, 0, 2}), "field 2 of a value with 2");
+  EXPECT_HAS(after(2, 1, ReadField{3, 1, 0}), "register 1 has a closure, must have a constructed value with fields");
+  EXPECT_HAS(after(2, 0, Switch{2, 0, {1, 9}}), "register 2 has a reference, must have a value of type List");
+  EXPECT_HAS(after(3, 0, ScalarCompute{ScalarOp::kAdd, DType::kF32, 3, 0, 1}), "must have a scalar of f32");
+  EXPECT_HAS(after(1, 1, ScalarCompute{ScalarOp::kDivide, DType::kI64, 3, 0, 2}), "divide: division by zero");
+  EXPECT_HAS(after(0, 2, CheckSize{2, 4, INT64_MAX, "m"}), "m is 3, must be in 4..");
+  EXPECT_HAS(after(0, 2, CheckSize{5, 4, 5, "m"}), "register 5 is empty");
+  EXPECT_HAS(after(0, 1, CheckShape{1, DType::kF64, {{}}, {}, {}, false, "x", "f64 (m,)"}),
+             "x is f32 (3,), must be f64 (m,)");
+  EXPECT_HAS(after(0, 11, Return{{7, 4, 2}}), "register 4 is empty");
+  EXPECT_HAS(after(0, 11, Return{{7, 5, 2}}), "result again: i64 () became a reference");
+}
+
+TEST(Machine, TheLoaderRefusesWhatDoesNotFit) {
+  const auto with = [](size_t function, size_t instruction, Operation operation) {
+    Executable e = list_executable();
+    e.functions[function].code[instruction].operation = std::move(operation);
+    return run(e, 3);
+  };
+  EXPECT_HAS(with(0, 4, MakeClosure{4, 3, {}}), "0 captures, must be 1");
+  EXPECT_HAS(with(0, 4, MakeClosure{4, 0, {}}), "3 results of a closure, must be 1");
+  EXPECT_HAS(with(0, 7, CallFunction{3, {0}, {6}}), "2 captures of a function that is no closure, must be 0");
+  EXPECT_HAS(with(1, 8, TailCall{0, {3, 4}}), "3 results of the callee, must be 1");
+  EXPECT_HAS(with(0, 6, Construct{6, 1, 0, {}}), "type 1 of 1");
+  EXPECT_HAS(with(0, 6, Construct{6, 0, 2, {}}), "constructor 2 of 2");
+  EXPECT_HAS(with(0, 6, Construct{6, 0, 0, {0}}), "1 fields, must be 2");
+  EXPECT_HAS(with(2, 0, Switch{0, 0, {1}}), "1 targets, must be 2");
+  EXPECT_HAS(with(2, 0, Switch{0, 0, {1, 11}}), "a switch to instruction 11 of 11");
+  EXPECT_HAS(with(1, 5, ScalarCompute{ScalarOp::kAnd, DType::kF32, 3, 0, 2}), "and of f32");
+  EXPECT_HAS(with(0, 0, BindSize{2, 1, 0, {}, {{SizeStep::Op::kDim, 0}}, {{SizeStep::Op::kConstant, 0}}}),
+             "a size is malformed");
+  EXPECT_HAS(with(2, 8, TailCallClosure{1, {4, 1, 9}}), "register 9 of 8");
+}
+
+TEST(Machine, RunsEndAtTheirLimits) {
+  Executable endless = list_executable();
+  endless.functions[1].code[0].operation = Jump{0};
+  EXPECT_HAS(run(endless, 1, {.max_steps = 10'000}), "the run takes more than 10000 instructions");
+  EXPECT_HAS(run(endless, 1, {.max_time = std::chrono::milliseconds(5)}), "the run takes more than 5 ms");
+  const std::atomic<bool> cancel = true;
+  EXPECT_HAS(run(endless, 1, {.cancel = &cancel}), "the run was cancelled");
+  EXPECT_HAS(run(list_executable(), -1, {.max_bytes = 1 << 20}), "the values of the run take more than 1048576 bytes");
+  EXPECT_EQ(run(list_executable(), 3, {.max_steps = 1000}), "18 18 3 ");
+}
+
+TEST(Machine, ThreadsShareASession) {
+  const Executable e = list_executable();
+  auto session = Session::create(e, {});
+  ASSERT_TRUE(session) << session.error().str();
+  constexpr int kThreads = 8;
+  const int runs = static_cast<int>(rounds(1000));
+  std::atomic<int> right = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        for (int i = 0; i < runs; ++i) {
+          const int64_t n = (t * 7 + i) % 40;
+          const auto results = session->run(std::vector{number(n), Tensor(DType::kF32, {i % 5})});
+          right += results && (*results)[0].data<int64_t>()[0] == n * n * (n + 1) / 2 &&
+                   (*results)[2].data<int64_t>()[0] == i % 5;
+        }
+      });
+    }
+  }
+  EXPECT_EQ(right, kThreads * runs);
+  EXPECT_EQ(session->profile().runs, static_cast<uint64_t>(kThreads * runs));
+}
+
+// Damage anywhere in the header, with its hash recomputed: an error, or a run that ends.
+TEST(Machine, MutatedFilesEndInAnErrorOrARun) {
+  const auto good = serialize(list_executable()).value();
+  std::mt19937 random(test_seed(43));
+  int ran = 0, stopped = 0;
+  const int64_t count = rounds(12'000);
+  for (int64_t i = 0; i < count; ++i) {
+    auto bad = good;
+    Preface preface;
+    std::memcpy(&preface, bad.data(), sizeof(preface));
+    for (unsigned n = random() % 3 + 1; n-- > 0;) {
+      const size_t at = sizeof(preface) + random() % preface.header_bytes;
+      if (random() % 2 == 0) bad[at] ^= static_cast<std::byte>(1u << random() % 8);
+      else bad[at] = static_cast<std::byte>(random() % 12);
+    }
+    preface.header_hash = sha256(std::span(bad).subspan(sizeof(preface), preface.header_bytes));
+    std::memcpy(bad.data(), &preface, sizeof(preface));
+    const auto mutant = deserialize(bad, "mutant");
+    if (!mutant) continue;
+    auto session = Session::create(*mutant, {.max_stack = 2000, .max_steps = 2000, .max_bytes = 1 << 20});
+    if (!session) continue;
+    const auto results = session->run(std::vector{number(5), Tensor(DType::kF32, {3})});
+    ++(results ? ran : stopped);
+  }
+  EXPECT_GT(ran, count / 100);
+  EXPECT_GT(stopped, count / 100);
+}
+
+}  // namespace
+}  // namespace tenon::runtime
