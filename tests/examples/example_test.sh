@@ -25,3 +25,21 @@ for module in "$here/$example.tn" "$scratch/$example.tnb" "$scratch/$example.tn"
     generate) expect 0 "$(cat "$here/generate.txt")" "$tenon" run "$module" --input first=5 --input seed=7 ;;
   esac
 done
+
+# Compiled, for all sizes, and run by the virtual machine: the interpreter's result.
+expect 0 "" "$tenon" compile "$here/$example.tn" --cpu -o "$scratch/$example.tnx"
+inputs=()
+case $example in
+  tree_lstm) inputs=(--input "codes=$data:codes") ;;
+  list_lstm)
+    # The scalar 0.5 as a file.
+    printf '\223NUMPY\001\000\166\000%-117s\n\000\000\000\077' "{'descr': '<f4', 'fortran_order': False, 'shape': (), }" >"$scratch/scale.npy"
+    inputs=(--input "x=$data:x" --input "scale=$scratch/scale.npy")
+    ;;
+  banded) inputs=(--input "x=$data:x" --input "band=$data:band") ;;
+esac
+if [ ${#inputs[@]} -gt 0 ]; then
+  expect 0 "" "$tenon-run" "$scratch/$example.tnx" "${inputs[@]}" --output "$scratch/results"
+  results=("$scratch"/results/*.npy)
+  expect 0 "as expected: 1 result" "$tenon" run "$here/$example.tn" "${inputs[@]}" --expect "${results[0]}"
+fi
