@@ -1,6 +1,7 @@
 #include "compiler/bench/cpu_bench.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -65,7 +66,8 @@ struct ScheduledKernel {
   double seconds = 0;
 };
 
-Expected<ScheduledKernel> schedule_problem(Context& context, const Problem& p, const Tensor& x_value, const Tensor& w) {
+Expected<ScheduledKernel> schedule_problem(Context& context, const Problem& p, const Tensor& x_value, const Tensor& w,
+                                           const Machine& machine) {
   Module module;
   Function function;
   Builder b(context, module, function);
@@ -80,9 +82,17 @@ Expected<ScheduledKernel> schedule_problem(Context& context, const Problem& p, c
                                   : b.apply(ops::kConv2d, {x, b.constant(w)},
                                             {{"strides", strides}, {"padding", padding}, {"groups", p.groups}}));
   b.finish(*y);
-  TENON_TRY_ASSIGN(kernel, kernels::make_kernel(context, module, "kernel", function));
+  TENON_TRY_ASSIGN(kernel, kernels::make_kernel(context, module, "kernel", function, machine));
   loop::Function scheduled = kernels::schedule(context, kernel->function).function;
   return ScheduledKernel{std::move(*kernel), std::move(scheduled), cpu_seconds() - begin};
+}
+
+Expected<const Machine*> machine_of(const std::string& level) {
+  const Machine* machine = find_machine(level);
+  if (machine) return machine;
+  return error(fmt::format("there is no level '{}'", level), {},
+               fmt::format("the levels of this processor are {}", fmt::join(runtime::host_levels(), ", ")),
+               Fault::kUsage);
 }
 
 Tensor input(const Problem& p) {
@@ -110,10 +120,10 @@ Status prepare(Context& context, const Problem& p, const std::string& level, Mea
                runtime::ThreadPool& pool) {
   ours.figures.problem = p;
   ours.x = input(p), ours.w = weights(p);
-  TENON_TRY_ASSIGN(scheduled, schedule_problem(context, p, ours.x, ours.w));
-  TENON_TRY_ASSIGN(seconds,
-                   compile_seconds(context, scheduled->function,
-                                   level.empty() ? std::string(runtime::host_levels().front()) : level, &ours.code));
+  const std::string name = level.empty() ? std::string(runtime::host_levels().front()) : level;
+  TENON_TRY_ASSIGN(machine, machine_of(name));
+  TENON_TRY_ASSIGN(scheduled, schedule_problem(context, p, ours.x, ours.w, **machine));
+  TENON_TRY_ASSIGN(seconds, compile_seconds(context, scheduled->function, name, &ours.code));
   ours.figures.compile_seconds = scheduled->seconds + *seconds;
   TENON_TRY_ASSIGN(library, runtime::NativeLibrary::load(ours.code));
   ours.library = std::move(*library);
@@ -227,11 +237,13 @@ Expected<std::vector<CompileFigures>> measure_compilation(const std::vector<Prob
   TENON_TRY_ASSIGN(levels, native::levels_of({}));
   std::vector<CompileFigures> result;
   for (const Problem& p : problems) {
-    TENON_TRY_ASSIGN(scheduled, schedule_problem(context, p, input(p), weights(p)));
-    CompileFigures figures{p, scheduled->seconds, {}};
+    CompileFigures figures{p, 0, {}};
     for (const std::string& level : *levels) {
       // Only int8 code depends on whether the level has dot products.
       if (!p.int8 && level.find('+') != std::string::npos) continue;
+      TENON_TRY_ASSIGN(machine, machine_of(level));
+      TENON_TRY_ASSIGN(scheduled, schedule_problem(context, p, input(p), weights(p), **machine));
+      figures.loops += scheduled->seconds;
       std::vector<double> seconds;
       for (int round = 0; round < rounds; ++round) {
         TENON_TRY_ASSIGN(elapsed, compile_seconds(context, scheduled->function, level));

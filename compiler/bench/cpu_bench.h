@@ -45,7 +45,7 @@ Expected<std::vector<Figures>> measure(const std::vector<Problem>& problems, int
 // The time to compile the kernel of a problem.
 struct CompileFigures {
   Problem problem;
-  double loops = 0;                                    // seconds to emit and schedule its loops
+  double loops = 0;                                    // seconds to emit and schedule its loops for all levels
   std::vector<std::pair<std::string, double>> levels;  // seconds from the loops to linked code, by level
 };
 // Medians of `rounds` compilations for each level of this architecture.

@@ -29,6 +29,7 @@ Action disassemble(Options&);
 Action list_devices(Options&);
 Action doctor(Options&);
 Action tune_model(Options&);
+Action print_schedule(Options&);
 Action bench_sim(Options&);
 Action bench_compile(Options&);
 Action bench_cpu(Options&);
@@ -51,6 +52,8 @@ constexpr Command kCommands[] = {
     {"compile", "compile a model into an executable", compile_model},
     {"compare", "float, quantized and device side by side, layer by layer", compare_model},
     {"tune", "measure which kernels are fastest for a model on this machine, and record them", tune_model},
+    {"schedule", "print the loops of an operator's kernel, the steps of its schedule, and what they result in",
+     print_schedule},
     {"opt", "run passes on a module, and print it, also before and after each pass", opt},
     {"ops", "list the operators, or explain the named ones", list_operators},
     {"passes", "list the passes", list_passes},

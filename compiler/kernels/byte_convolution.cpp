@@ -127,8 +127,9 @@ std::optional<LazyTensor> byte_convolution(const OperatorCall& op) {
   const std::vector<LazyTensor> args{pack_channels(emit, left->bytes, op.integer("groups"), is_copied), weights};
   const auto pad_word = static_cast<int32_t>(0x01010101u * static_cast<uint32_t>(pad));
   const auto convolution = [&](const OperatorCall& call) {
-    return direct_convolution(call, loop::integer_literal(DType::kI32, pad_word),
-                              [](const Expr& w, const Expr& x) { return loop::binary(BinaryOp::kByteDot, x, w); });
+    return direct_convolution(
+        call, loop::integer_literal(DType::kI32, pad_word),
+        [](const Expr& w, const Expr& x) { return loop::binary(BinaryOp::kByteDot, x, w); }, true);
   };
   // The zero point of the weights contributes a term for each window of a group.
   std::optional<LazyTensor> window_corrections;

@@ -39,13 +39,13 @@ std::optional<LazyTensor> byte_product(const OperatorCall& op, std::string_view 
   const size_t rank = op.dims().size();
   const Dims batch(op.dims().begin(), op.dims().end() - 2);
   const Dim rows_dim = x.dims[x.rank() - 2];
-  const TileShape shape = tile_of(op, rows_dim, w.dims[columns_axis]);
+  const TileShape shape = tile_of(op, rows_dim, w.dims[columns_axis], true);
   const LazyTensor rows = padded_rows(emit, left->bytes);
   // Where the four bytes of a pack are contiguous, they are packed into a stored tensor first, so that the panels below
   // gather packs, not bytes, from strided rows.
   LazyTensor packed_terms = pack_int8x4(emit, right->bytes, terms_axis);
   if (!packed_terms.constant && terms_axis + 1 == w.rank()) packed_terms = emit.stored("packed_terms", packed_terms);
-  const LazyTensor packed = pack(emit, packed_terms, columns_axis, shape.vectors * 16);
+  const LazyTensor packed = pack(emit, packed_terms, columns_axis, lanes_of(DType::kI32));
   // The zero points contribute one term for each column and one for each row.
   std::optional<LazyTensor> column_corrections, row_corrections;
   if (left->zero != 0) column_corrections = sums_along(emit, right->bytes, terms_axis);

@@ -12,7 +12,7 @@ LoweredResults dense(const OperatorCall& op) {
   const LazyTensor &x = op.arg(0), &w = op.arg(1);
   const Dim rows = x.dims[0], columns = w.dims[0];
   const TileShape shape = tile_of(op, rows, columns);
-  const LazyTensor panels = pack(op.emit, w, 0, shape.vectors * lanes_of(op.dtype()));
+  const LazyTensor panels = pack(op.emit, w, 0, lanes_of(op.dtype()));
   return std::vector{multiply(op, "dense", shape,
                               {.batch = {},
                                .rows = rows,
@@ -48,7 +48,7 @@ LoweredResults matmul(const OperatorCall& op) {
   // The columns are packed into panels where they are constants, or where their number is not proved to be a multiple
   // of the vector; else where enough rows read the panels to repay the copy.
   if (b.constant || packs_columns(op, product.rows, product.columns)) {
-    const LazyTensor panels = pack(op.emit, b, b.rank() - 1, shape.vectors * lanes_of(op.dtype()));
+    const LazyTensor panels = pack(op.emit, b, b.rank() - 1, lanes_of(op.dtype()));
     product.term = [=, &context](const Dims& batch, Dim i, const Dims& k, const TileIndex& j) {
       Dims at{j.block};
       at.insert(at.end(), batch.end() - static_cast<ptrdiff_t>(b.rank() - 2), batch.end());

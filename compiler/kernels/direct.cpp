@@ -23,8 +23,14 @@ constexpr double kStoreReload = 0.5;        // cycles to store a sum and load it
 // adjacent elements of a phase.
 class Direct {
  public:
-  Direct(const OperatorCall& op, const Windows& windows, Dim groups, Times times)
-      : op_(op), context_(op.context()), windows_(windows), groups_(groups), times_(std::move(times)) {}
+  Direct(const OperatorCall& op, const Windows& windows, Dim groups, Times times, bool bytes)
+      : op_(op),
+        context_(op.context()),
+        machine_(op.emit.machine()),
+        windows_(windows),
+        groups_(groups),
+        times_(std::move(times)),
+        bytes_(bytes) {}
 
   // Whether all sizes that the schedule depends on are constant.
   bool fits() const {
@@ -45,18 +51,20 @@ class Direct {
     // The costs of the knobs: cycles of all tiles.
     const int64_t vector = lanes_of(op_.dtype()), terms = channels_ * kernel_[0] * kernel_[1];
     width_ = pointwise_ ? out_[1] : out_[1] + halo_[1];
-    const Strided strided{.lanes = pointwise_ && flat_pixels() >= kPageElements};
-    const double row_cycles =
-        choose_tile(outputs_, out_[1], vector, {}).cycles * static_cast<double>(out_[0]) * static_cast<double>(terms);
+    const Terms contiguous{.bytes = bytes_},
+        strided{.strided_lanes = pointwise_ && flat_pixels() >= kPageElements, .bytes = bytes_};
+    const double row_cycles = choose_tile(machine_, outputs_, out_[1], vector, contiguous).cycles *
+                              static_cast<double>(out_[0]) * static_cast<double>(terms);
     // The sums of flat tiles are stored and loaded again, to drop the pixels between rows.
     const double unpack_cycles = pointwise_ ? 0 : static_cast<double>(outputs_ * out_[0] * out_[1]) * kStoreReload;
     const double flat_cycles =
-        choose_tile(outputs_, flat_pixels(), vector, strided).cycles * static_cast<double>(terms) + unpack_cycles;
+        choose_tile(machine_, outputs_, flat_pixels(), vector, strided).cycles * static_cast<double>(terms) +
+        unpack_cycles;
     // Channels can be lanes where L2 holds a tile's weights, which each tile of pixels reads again, and where no vector
     // crosses a group boundary.
     across_rows_ = pointwise_ || (windows_.rank() == 2 && out_[1] <= kTransposeSide / 2);
     const TileShape channel_shape = channel_tile();
-    if (vector == kTransposeSide && terms * channel_shape.vectors * kTransposeSide <= kL2Elements &&
+    if (vector == kTransposeSide && terms * channel_shape.vectors * kTransposeSide <= elements_in(machine_.l2_bytes) &&
         (groups_.constant() == 1 || outputs_ % kTransposeSide == 0)) {
       const double phase_cycles = phases_[0] * phases_[1] > 1 ? static_cast<double>(channels_ * in_[0] * in_[1]) : 0;
       const double pixel_cycles = std::min(row_cycles, flat_cycles) + phase_cycles;
@@ -96,7 +104,7 @@ class Direct {
   // Pixels from the first to the last output pixel, in rows of the width of the padded input.
   int64_t flat_pixels() const { return (out_[0] - 1) * width_ + out_[1]; }
 
-  LazyTensor with_pixels_as_lanes(const LazyTensor& x, const Expr& pad, const TileShape& shape, Strided strided) {
+  LazyTensor with_pixels_as_lanes(const LazyTensor& x, const Expr& pad, const TileShape& shape, Terms strided) {
     const int64_t vector = lanes_of(op_.dtype());
     const auto round_up = [](int64_t value, int64_t step) { return (value + step - 1) / step * step; };
     if (!flat_) width_ = round_up(out_[1], vector) + halo_[1];
@@ -111,7 +119,7 @@ class Direct {
     const TileAxis lanes{Role::kLanes, context_.dim(pixels), shape.vectors * vector},
         unrolled{Role::kRows, context_.dim(outputs_), shape.rows};
     AxisIds ids;
-    const bool weights_outer = has_outer_weights(1, 1, strided.lanes);
+    const bool weights_outer = has_outer_weights(1, 1, strided.strided_lanes);
     if (weights_outer) ids.channel = tiles.axes.size(), tiles.axes.push_back(unrolled);
     if (!flat_) ids.row = tiles.axes.size(), tiles.axes.push_back({Role::kOuter, context_.dim(out_[0]), 1});
     ids.lane = tiles.axes.size(), tiles.axes.push_back(lanes);
@@ -149,18 +157,24 @@ class Direct {
   bool has_outer_weights(int64_t pixel_blocks = 1, int64_t weight_blocks = 1, bool strided = false) const {
     const int64_t weights = outputs_ * channels_ * kernel_[0] * kernel_[1], inputs = channels_ * in_[0] * in_[1],
                   results = outputs_ * out_[0] * out_[1];
-    const int64_t stores = strided && results > kL2Elements && inputs <= kL2Elements ? results : 0;
+    const int64_t stores =
+        strided && results > elements_in(machine_.l2_bytes) && inputs <= elements_in(machine_.l2_bytes) ? results : 0;
     return op_.emit.choose_option("outer", {{"pixels", static_cast<double>(weights * pixel_blocks + stores)},
                                             {"weights", static_cast<double>(inputs * weight_blocks)}}) == 1;
   }
 
   // The tile of rows of pixels and vectors of channels, with the cycles of the whole convolution. Tiles cross rows only
-  // with 1x1 kernels, or where a tile consists of whole rows: the strides of its pixels are constant then.
-  TileShape channel_tile() const {
+  // with 1x1 kernels, or where a tile consists of whole rows: the strides of its pixels are constant then. A machine
+  // may have too few registers for a whole row.
+  TileShape channel_tile() {
     const bool whole_rows = across_rows_ && kernel_[0] * kernel_[1] > 1;
-    TileShape best = choose_transposed_tile(across_rows_ ? out_[0] * out_[1] : out_[1], outputs_,
-                                            channels_ * kernel_[0] * kernel_[1],
+    TileShape best = choose_transposed_tile(machine_, across_rows_ ? out_[0] * out_[1] : out_[1], outputs_,
+                                            channels_ * kernel_[0] * kernel_[1], bytes_,
                                             [&](int64_t count) { return !whole_rows || count % out_[1] == 0; });
+    if (best.cycles == 0) {
+      across_rows_ = false;
+      return channel_tile();
+    }
     if (!across_rows_) best.cycles *= static_cast<double>(out_[0]);
     return best;
   }
@@ -174,7 +188,7 @@ class Direct {
     const TileAxis outputs{Role::kLanes, context.dim(outputs_), shape.vectors * kTransposeSide},
         pixels{Role::kRows, context.dim(across_rows_ ? out_[0] * out_[1] : out_[1]), shape.rows};
     // Weights that exceed L1 are loaded again for each tile.
-    const bool exceeds_l1 = outputs_ * channels_ * kernel_[0] * kernel_[1] > kL1Elements;
+    const bool exceeds_l1 = outputs_ * channels_ * kernel_[0] * kernel_[1] > elements_in(machine_.l1_bytes);
     const bool weights_outer =
         exceeds_l1 ? has_outer_weights(out_[0] * out_[1] / shape.rows, (outputs_ + outputs.size - 1) / outputs.size)
                    : has_outer_weights();
@@ -186,7 +200,7 @@ class Direct {
     tiles.axes.push_back(pixels);
     if (!weights_outer) tiles.axes.push_back(outputs);
     tiles.over = reduction_extents();
-    const LazyTensor weights = pack(op_.emit, grouped(op_.arg(1)), 1, outputs.size),
+    const LazyTensor weights = pack(op_.emit, grouped(op_.arg(1)), 1, kTransposeSide),
                      input = pointwise_ ? x : pad_input(x, pad);
     // The row and column of an output pixel.
     const auto pixel_of = [&context, rank = windows_.rank(), across_rows = across_rows_, width = context.dim(out_[1])](
@@ -355,9 +369,11 @@ class Direct {
 
   OperatorCall op_;
   Context& context_;
+  const Machine& machine_;
   Windows windows_;
   Dim groups_;
   Times times_;
+  const bool bytes_;                    // terms are dot products of bytes
   int64_t channels_ = 0, outputs_ = 0;  // input and output channels of a group
   int64_t out_[2]{}, in_[2]{}, kernel_[2]{}, stride_[2]{}, dilation_[2]{}, before_[2]{};
   int64_t phases_[2]{}, halo_[2]{};
@@ -369,9 +385,10 @@ class Direct {
 
 }  // namespace
 
-std::optional<LazyTensor> direct_convolution(const OperatorCall& op, const Expr& pad, const Times& times) {
+std::optional<LazyTensor> direct_convolution(const OperatorCall& op, const Expr& pad, const Times& times, bool bytes) {
   const Dims& w = op.arg(1).dims;
-  Direct direct(op, read_windows(op, Dims(w.begin() + 2, w.end())), op.context().dim(op.integer("groups")), times);
+  Direct direct(op, read_windows(op, Dims(w.begin() + 2, w.end())), op.context().dim(op.integer("groups")), times,
+                bytes);
   return direct.fits() ? std::optional(direct.run(pad)) : std::nullopt;
 }
 

@@ -198,7 +198,7 @@ class Equation {
     const bool reads_in_place =
         columns.back() == column && !b.constant && !packs_columns(op_, product.rows, product.columns);
     const size_t column_at = columns.find(column);
-    const LazyTensor weights = reads_in_place ? b : pack(emit_, b, column_at, shape.vectors * lanes_of(op_.dtype()));
+    const LazyTensor weights = reads_in_place ? b : pack(emit_, b, column_at, lanes_of(op_.dtype()));
     const std::string letters = batch + row + terms + column;
     product.term = [=, rows = rows, columns = columns](const Dims& outer, Dim i, const Dims& k, const TileIndex& j) {
       Dims at = outer;

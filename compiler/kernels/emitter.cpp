@@ -27,8 +27,8 @@ Expr step_of(const Emitter::Sum& sum, const Expr& before, const Expr& term) {
 
 }  // namespace
 
-Emitter::Emitter(Context& context, std::string_view name, const std::vector<Symbol>& dims)
-    : context_(context), builder_(context, name) {
+Emitter::Emitter(Context& context, std::string_view name, const std::vector<Symbol>& dims, const Machine& machine)
+    : context_(context), machine_(machine), builder_(context, name) {
   for (const Symbol dim : dims) {
     builder_.dim(context.name(dim));
     names_.emplace(context.name(dim));
@@ -242,6 +242,7 @@ LazyTensor Emitter::reduce_in_lanes(std::string_view name, const Sum& sum, int64
 }
 
 LazyTensor Emitter::contract(std::string_view name, Dims dims, DType dtype, Tiles tiles) {
+  tiles.shortest_vector = shortest_vector(machine_, lanes_of(dtype));
   return contract(name, std::move(dims), dtype,
                   [this, name = std::string(name), tiles = std::move(tiles), dtype](const auto& results) {
                     return emit_tiles(context_, builder_, name, tiles, dtype, results);

@@ -56,9 +56,11 @@ struct KernelFunction {
 
 class Emitter {
  public:
-  Emitter(Context& context, std::string_view name, const std::vector<Symbol>& dims);
+  Emitter(Context& context, std::string_view name, const std::vector<Symbol>& dims, const Machine& machine);
 
   Context& context() const { return context_; }
+  // The machine that the loops are for; they compute the same results on any other.
+  const Machine& machine() const { return machine_; }
   loop::Builder& builder() { return builder_; }
 
   // The next argument of the group. Its name need not be valid in the text form.
@@ -146,6 +148,7 @@ class Emitter {
   bool reads_in_place(const std::vector<LazyTensor>& results);
 
   Context& context_;
+  const Machine& machine_;
   loop::Builder builder_;
   std::vector<Operand> operands_;
   size_t arguments_ = 0;

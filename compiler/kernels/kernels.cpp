@@ -59,8 +59,13 @@ constexpr size_t kLargestTree = 2048;
 
 class Group {
  public:
-  Group(Context& context, const Module& module, std::string_view name, const Function& group, const KnobLookup& knobs)
-      : module_(module), group_(group), knobs_(knobs), uses_(use_counts(group)), emit_(context, name, group.dims) {}
+  Group(Context& context, const Module& module, std::string_view name, const Function& group, const Machine& machine,
+        const KnobLookup& knobs)
+      : module_(module),
+        group_(group),
+        knobs_(knobs),
+        uses_(use_counts(group)),
+        emit_(context, name, group.dims, machine) {}
 
   Expected<KernelFunction> run() {
     for (const VarId param : group_.params) {
@@ -190,8 +195,8 @@ Expr broadcast(Context& context, const LazyTensor& value, const Dims& at) {
 }
 
 Expected<KernelFunction> make_kernel(Context& context, const Module& module, std::string_view name,
-                                     const Function& group, const KnobLookup& knobs) {
-  return Group(context, module, name, group, knobs).run();
+                                     const Function& group, const Machine& machine, const KnobLookup& knobs) {
+  return Group(context, module, name, group, machine, knobs).run();
 }
 
 }  // namespace tenon::compiler::kernels

@@ -17,10 +17,11 @@ LazyTensor multiply(const OperatorCall& op, std::string_view name, const TileSha
   const TileAxis lanes{TileAxis::Role::kLanes, product.columns, shape.vectors * lanes_of(op.dtype())},
       unrolled{TileAxis::Role::kRows, product.rows, shape.rows};
   // Each iteration of the outer loop reads the inner operand again: the columns are inner only where L2 holds them.
+  const int64_t l2_elements = elements_in(op.emit.machine().l2_bytes);
   const auto elements = [&](Dim size) {
-    return size.constant().value_or(kL2Elements) * op.context().product(product.terms).constant().value_or(1);
+    return size.constant().value_or(l2_elements) * op.context().product(product.terms).constant().value_or(1);
   };
-  const bool tall = elements(product.columns) <= kL2Elements && elements(product.rows) > kL2Elements;
+  const bool tall = elements(product.columns) <= l2_elements && elements(product.rows) > l2_elements;
   const bool rows_first =
       op.emit.choose_option("outer", {{"columns", tall ? kCacheMisses : 1}, {"rows", tall ? 1 : kCacheMisses}}) == 1;
   const size_t row = batch + (rows_first ? 0 : 1), column = batch + (rows_first ? 1 : 0);
@@ -48,10 +49,11 @@ bool packs_columns(const OperatorCall& op, Dim rows, Dim columns) {
                                {{"in_place", repays_packing ? 2.0 : 1.0}, {"packed", repays_packing ? 1.0 : 2.0}}) == 1;
 }
 
-TileShape tile_of(const OperatorCall& op, Dim rows, Dim columns) {
+TileShape tile_of(const OperatorCall& op, Dim rows, Dim columns, bool bytes) {
   const int64_t vector = lanes_of(op.dtype());
   return choose_tile(op.emit, rows.constant().value_or(0),
-                     std::max<int64_t>(columns.constant().value_or(2 * vector), 1), vector, {.rows = true});
+                     std::max<int64_t>(columns.constant().value_or(2 * vector), 1), vector,
+                     {.strided_rows = true, .bytes = bytes});
 }
 
 }  // namespace tenon::compiler::kernels

@@ -24,7 +24,8 @@ LazyTensor multiply(const OperatorCall& op, std::string_view name, const TileSha
 // vectors, else the knob "weights".
 bool packs_columns(const OperatorCall& op, Dim rows, Dim columns);
 
-// The tile for a product of the operator's result type, by the knob "tile".
-TileShape tile_of(const OperatorCall& op, Dim rows, Dim columns);
+// The tile for a product of the operator's result type, by the knob "tile". `bytes`: its terms are
+// dot products of bytes.
+TileShape tile_of(const OperatorCall& op, Dim rows, Dim columns, bool bytes = false);
 
 }  // namespace tenon::compiler::kernels

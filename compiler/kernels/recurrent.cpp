@@ -95,7 +95,7 @@ class Direction {
   // A matrix of recurrent weights, packed before the scan for the product of each step.
   struct Weights {
     std::string name;
-    int64_t from = 0, rows = 0;
+    int64_t from = 0, rows = 0, panel = 0;  // panel: elements of a panel
     TileShape shape;
     LazyTensor packed;
   };
@@ -195,8 +195,9 @@ class Direction {
   // x w + b of all steps: [T, N, rows].
   LazyTensor product_of_inputs() const {
     const int64_t rows = gates_of(cell_) * hidden_, vector = lanes_of(op_.dtype());
-    const TileShape shape = choose_tile(steps_.constant().value_or(0), rows, vector, {.rows = true});
-    const LazyTensor w = pack(op_.emit, rows_of(op_, op_.arg(1), direction_, 0, rows), 0, shape.vectors * vector);
+    const TileShape shape =
+        choose_tile(op_.emit.machine(), steps_.constant().value_or(0), rows, vector, {.strided_rows = true});
+    const LazyTensor w = pack(op_.emit, rows_of(op_, op_.arg(1), direction_, 0, rows), 0, vector);
     Tiles tiles{.axes = {{TileAxis::Role::kOuter, batch_, 1},
                          {TileAxis::Role::kLanes, op_.dim(rows), shape.vectors * vector},
                          {TileAxis::Role::kRows, steps_, shape.rows}},
@@ -228,10 +229,16 @@ class Direction {
   // to hide the latency of a sum.
   Weights gates(std::string_view name, int64_t from, int64_t count) const {
     const int64_t rows = count * hidden_, vector = lanes_of(op_.dtype());
-    TileShape shape = choose_tile(batch_.constant().value_or(0), rows, vector, {.rows = true});
+    TileShape shape =
+        choose_tile(op_.emit.machine(), batch_.constant().value_or(0), rows, vector, {.strided_rows = true});
     if (batch_.constant() == 1) shape = {.rows = 1, .vectors = 8};
-    return {std::string(name), from * hidden_, rows, shape,
-            pack(op_.emit, rows_of(op_, op_.arg(2), direction_, from * hidden_, rows), 0, shape.vectors * vector)};
+    const int64_t panel = batch_.constant() == 1 ? shape.vectors * vector : vector;
+    return {std::string(name),
+            from * hidden_,
+            rows,
+            panel,
+            shape,
+            pack(op_.emit, rows_of(op_, op_.arg(2), direction_, from * hidden_, rows), 0, panel)};
   }
 
   void steps(const std::function<void(Dim t)>& body) const {
@@ -245,17 +252,17 @@ class Direction {
     const Dims dims{batch_, op_.dim(weights.rows)};
     const BufferId to = builder().temporary(op_.emit.unique(weights.name), {{"", dims[0]}, {"", dims[1]}}, op_.dtype());
     const int64_t size = weights.shape.vectors * lanes_of(op_.dtype());
-    const Tiles tiles{
-        .axes = {{TileAxis::Role::kLanes, dims[1], size}, {TileAxis::Role::kRows, batch_, weights.shape.rows}},
-        .over = {op_.dim(hidden_)},
-        .term =
-            [&](const std::vector<TileIndex>& at, const Dims& k) {
-              return state({at[1].index, k[0]}) * weights.packed.at({at[0].block, k[0], at[0].inner});
-            },
-        .result_index =
-            [](const Dims& at) {
-              return Dims{at[1], at[0]};
-            }};
+    const Tiles tiles{.axes = {{TileAxis::Role::kLanes, dims[1], size, weights.panel},
+                               {TileAxis::Role::kRows, batch_, weights.shape.rows}},
+                      .over = {op_.dim(hidden_)},
+                      .term =
+                          [&](const std::vector<TileIndex>& at, const Dims& k) {
+                            return state({at[1].index, k[0]}) * weights.packed.at({at[0].block, k[0], at[0].inner});
+                          },
+                      .result_index =
+                          [](const Dims& at) {
+                            return Dims{at[1], at[0]};
+                          }};
     const bool excludes_inputs = reset_after() && weights.from > 0;
     const TileResult result{to, [&](const Dims& at, const Expr& sum) {
                               if (excludes_inputs) return sum;

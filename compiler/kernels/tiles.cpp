@@ -14,8 +14,9 @@ namespace tenon::compiler::kernels {
 namespace {
 
 constexpr int64_t kTasks = 16;  // tasks that keep many threads busy
-// Cycles to transpose 16 channels of a tile, and to load a cache line from L2 beyond the cycles that computation hides.
-constexpr double kTransposeCycles = 80, kL2Cycles = 0.25;
+// Cycles to transpose 16 channels of a tile: in one register, or for each of several; and to load a cache line from L2
+// beyond the cycles that computation hides.
+constexpr double kTransposeCycles = 80, kPartTransposeCycles = 100, kL2Cycles = 0.25;
 
 // A part of an axis: `count` blocks of `size` elements, from `begin` on.
 struct AxisPart {
@@ -68,7 +69,8 @@ class Nest {
       }
       index.index =
           context_.add(part.begin, context_.add(context_.multiply(index.block, context_.dim(part.size)), index.inner));
-      index.block = context_.add(index.block, part.block), index.inner = context_.add(index.inner, part.inner);
+      if (role == TileAxis::Role::kLanes) set_panel(index, part, tiles_.axes[i].panel);
+      else index.block = context_.add(index.block, part.block), index.inner = context_.add(index.inner, part.inner);
       indices.push_back(index.index);
       at.push_back(index);
       if (part.guarded) guards.push_back({index.index, tiles_.axes[i].extent});
@@ -105,6 +107,18 @@ class Nest {
                                        result.buffer, result_index, result.value(result_index, held))));
     }
     return Stmt{loop::Alloc{.buffer = acc, .scope = loop::Scope::kRegisters, .body = std::move(body)}};
+  }
+
+  // The panel of lanes, and the position in it. A part of several panels begins with one; a shorter one is inside one.
+  void set_panel(TileIndex& index, const AxisPart& part, int64_t panel) const {
+    if (panel == 0) panel = lanes_of(dtype_);
+    const Dim lane = index.inner, size = context_.dim(panel),
+              begin = context_.add(part.begin, context_.multiply(index.block, context_.dim(part.size)));
+    index.block = context_.floor_divide(begin, size);
+    index.inner = context_.add(context_.modulo(begin, size), lane);
+    if (part.size <= panel) return;
+    index.block = context_.add(index.block, context_.floor_divide(lane, size));
+    index.inner = context_.modulo(lane, size);
   }
 
   // Transposes the sums that `body` computes into a copy whose lanes are their rows, and stores the results from it.
@@ -170,7 +184,7 @@ class Nest {
 
 // The parts of an axis: full tiles, and a tail of lanes in powers of two of registers. Where the extent is not
 // constant, the tail of rows is covered by powers of two as well: one copy of the tile for each power serves all tails.
-std::vector<AxisPart> parts_of_axis(Context& context, const TileAxis& axis, int64_t vector) {
+std::vector<AxisPart> parts_of_axis(Context& context, const TileAxis& axis, int64_t vector, int64_t shortest) {
   const Dim zero = context.dim(0), single = context.dim(1);
   if (axis.role == TileAxis::Role::kOuter) return {{zero, axis.extent, 1, zero, zero}};
   const bool lanes = axis.role == TileAxis::Role::kLanes;
@@ -184,8 +198,8 @@ std::vector<AxisPart> parts_of_axis(Context& context, const TileAxis& axis, int6
       return parts;
     }
     for (int64_t covered = 0; covered < *tail_size;) {
-      const int64_t vectors = (*tail_size - covered + vector - 1) / vector;
-      const int64_t count = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(vectors))) * vector;
+      const int64_t units = (*tail_size - covered + shortest - 1) / shortest;
+      const int64_t count = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(units))) * shortest;
       parts.push_back({context.add(begin, context.dim(covered)), single, count, blocks, context.dim(covered),
                        covered + count > *tail_size});
       covered += count;
@@ -217,12 +231,13 @@ loop::Body emit_tiles(Context& context, loop::Builder& builder, const std::strin
   // The steps of a scan are too short for threads, which would mostly wait for each other.
   const bool parallel = terms_of(tiles) >= kParallelTerms && builder.step_axes().empty();
   // The outermost loop with enough blocks for all threads is parallel, or the longest one.
+  const int64_t vector = lanes_of(dtype), shortest = tiles.shortest_vector > 0 ? tiles.shortest_vector : vector;
   const auto has_enough_blocks = [&](size_t axis, const AxisPart& part) {
     const auto blocks = [](const AxisPart& p) { return p.tail ? 1 : p.count.constant().value_or(kTasks); };
     const int64_t count = blocks(part);
     bool is_longest = true;
     for (size_t i = axis + 1; i < tiles.axes.size(); ++i) {
-      for (const AxisPart& inner : parts_of_axis(context, tiles.axes[i], lanes_of(dtype)))
+      for (const AxisPart& inner : parts_of_axis(context, tiles.axes[i], vector, shortest))
         is_longest &= blocks(inner) <= count;
     }
     return count >= kTasks || is_longest;
@@ -236,7 +251,7 @@ loop::Body emit_tiles(Context& context, loop::Builder& builder, const std::strin
       body.push_back(Nest(context, builder, name, tiles, dtype, results).make(parts));
       return body;
     }
-    for (const AxisPart& part : parts_of_axis(context, tiles.axes[axis], lanes_of(dtype))) {
+    for (const AxisPart& part : parts_of_axis(context, tiles.axes[axis], vector, shortest)) {
       const bool loops = part.count.constant() != 1,
                  is_parallel = parallel && outermost && loops && !part.tail && has_enough_blocks(axis, part);
       parts.push_back(part);
@@ -257,29 +272,42 @@ loop::Body emit_tiles(Context& context, loop::Builder& builder, const std::strin
   return nests(0, true);
 }
 
-std::vector<TileShape> tile_shapes(int64_t rows, int64_t lanes, int64_t vector, Strided strided) {
-  constexpr int64_t kRegisters = 32, kAccumulators = 28;
-  constexpr double kLatency = 4;    // cycles from one sum to the next
-  constexpr double kLoaded = 0.25;  // cycles to load a vector, which may come from L2
-  const auto cycles = [strided](int64_t r, int64_t v) {
-    const auto rows = static_cast<double>(r), vectors = static_cast<double>(v);
-    return std::max({0.5 * rows * vectors, 0.5 * (rows + vectors), kLatency}) + kLoaded * vectors +
-           (strided.rows ? 0.125 * rows : 0) + (strided.lanes ? std::max(4 / vectors - 1, 0.0) : 0);
+std::vector<TileShape> tile_shapes(const Machine& machine, int64_t rows, int64_t lanes, int64_t vector, Terms terms) {
+  constexpr double kLoaded = 0.25;                                // cycles to load a cache line, which may come from L2
+  const int64_t registers = kVectorBytes / machine.vector_bytes;  // of a vector
+  const bool split_bytes = terms.bytes && !machine.dot;           // even and odd bytes are multiplied in turn
+  const auto cycles = [&](int64_t r, int64_t width) {
+    const auto row_count = static_cast<double>(r), loaded = static_cast<double>(width),
+               vectors = loaded / static_cast<double>(registers), sums = row_count * loaded;
+    const double operations = split_bytes                  ? 4 * sums + 2 * row_count + 3 * loaded
+                              : machine.fma || terms.bytes ? sums
+                                                           : 2 * sums;
+    return std::max({operations / machine.multiply_adds, (row_count + loaded) / machine.loads, machine.latency}) +
+           kLoaded * vectors + (terms.strided_rows ? 0.125 * row_count : 0) +
+           (terms.strided_lanes ? std::max(4 / vectors - 1, 0.0) : 0);
   };
-  const int64_t vectors = (lanes + vector - 1) / vector, most_rows = rows > 0 ? rows : kAccumulators;
+  // Beside the accumulators, registers hold the vectors, and one broadcast element that multiplies them, a product
+  // that is not added yet where these are two instructions, or parts of bytes.
+  const int64_t accumulators = machine.registers - 4;
+  const auto max_rows = [&](int64_t v) {
+    const int64_t others = split_bytes ? 2 * v * registers + 3 : v * registers + (machine.fma || terms.bytes ? 1 : 2);
+    return std::min(accumulators, machine.registers - others) / (v * registers);
+  };
+  const int64_t vectors = (lanes + vector - 1) / vector, shortest = shortest_vector(machine, vector),
+                unit = registers * shortest / vector, lane_units = (lanes + shortest - 1) / shortest,
+                most_rows = rows > 0 ? rows : accumulators;
   std::vector<TileShape> shapes;
   for (int64_t v = 1; v <= std::min<int64_t>(vectors, 4); v *= 2) {
-    // Beside the accumulators, registers hold the vectors, and one broadcast element that multiplies them.
-    const int64_t max_rows = std::min(kAccumulators, kRegisters - v - 1) / v;
-    for (int64_t r = 1; r <= std::min(most_rows, max_rows); ++r) {
+    for (int64_t r = 1; r <= std::min(most_rows, v == 1 ? std::max<int64_t>(max_rows(v), 1) : max_rows(v)); ++r) {
       TileShape shape{r, v};
       // Blocks of rows and vectors, and their tails: one block of rows, and of vectors one for each power of two.
+      const int64_t widest = v * vector / shortest;
       for (const auto& [rows_of, blocks] : {std::pair(r, most_rows / r), std::pair(most_rows % r, int64_t{1})}) {
-        for (int64_t width = v; width > 0 && rows_of > 0; width /= 2) {
-          const int64_t times = width == v ? vectors / v : vectors / width % 2;
+        for (int64_t width = widest; width > 0 && rows_of > 0; width /= 2) {
+          const int64_t times = width == widest ? lane_units / widest : lane_units / width % 2;
           if (times == 0) continue;
-          shape.cycles += static_cast<double>(blocks * times) * cycles(rows_of, width);
-          shape.code += rows_of * (width + 1);
+          shape.cycles += static_cast<double>(blocks * times) * cycles(rows_of, width * unit);
+          shape.code += rows_of * (width * unit + 1);
         }
       }
       shapes.push_back(shape);
@@ -288,30 +316,33 @@ std::vector<TileShape> tile_shapes(int64_t rows, int64_t lanes, int64_t vector, 
   return shapes;
 }
 
-TileShape choose_tile(int64_t rows, int64_t lanes, int64_t vector, Strided strided) {
-  const std::vector<TileShape> shapes = tile_shapes(rows, lanes, vector, strided);
+TileShape choose_tile(const Machine& machine, int64_t rows, int64_t lanes, int64_t vector, Terms terms) {
+  const std::vector<TileShape> shapes = tile_shapes(machine, rows, lanes, vector, terms);
   return *std::ranges::min_element(shapes, {}, &TileShape::cost);
 }
 
-TileShape choose_transposed_tile(int64_t pixels, int64_t channels, int64_t terms,
+TileShape choose_transposed_tile(const Machine& machine, int64_t pixels, int64_t channels, int64_t terms, bool bytes,
                                  const std::function<bool(int64_t rows)>& allowed) {
-  const int64_t vectors = (channels + kTransposeSide - 1) / kTransposeSide;
+  const int64_t vectors = (channels + kTransposeSide - 1) / kTransposeSide,
+                registers = kVectorBytes / machine.vector_bytes;
+  const double transpose_cycles =
+      registers == 1 ? kTransposeCycles : kPartTransposeCycles * static_cast<double>(registers);
   TileShape best;
-  for (TileShape shape : tile_shapes(pixels, channels, kTransposeSide, {})) {
+  for (TileShape shape : tile_shapes(machine, pixels, channels, kTransposeSide, {.bytes = bytes})) {
     if (shape.rows > kTransposeSide || (allowed && !allowed(shape.rows))) continue;
     // Each vector of channels of a tile is transposed, and reads its weights, from L2 where they exceed L1.
     const int64_t tiles = (pixels + shape.rows - 1) / shape.rows;
     const auto lines = static_cast<double>(tiles * vectors);
-    const bool weights_in_l2 = terms * shape.vectors * kTransposeSide > kL1Elements;
+    const bool weights_in_l2 = terms * shape.vectors * kTransposeSide > elements_in(machine.l1_bytes);
     shape.cycles = (shape.cycles + (weights_in_l2 ? lines * kL2Cycles : 0)) * static_cast<double>(terms) +
-                   lines * kTransposeCycles;
+                   lines * transpose_cycles;
     if (best.cycles == 0 || shape.cost() < best.cost()) best = shape;
   }
   return best;
 }
 
-TileShape choose_tile(Emitter& emit, int64_t rows, int64_t lanes, int64_t vector, Strided strided) {
-  const std::vector<TileShape> shapes = tile_shapes(rows, lanes, vector, strided);
+TileShape choose_tile(Emitter& emit, int64_t rows, int64_t lanes, int64_t vector, Terms terms) {
+  const std::vector<TileShape> shapes = tile_shapes(emit.machine(), rows, lanes, vector, terms);
   std::vector<Option> options;
   for (const TileShape& shape : shapes)
     options.push_back({fmt::format("{}x{}", shape.rows, shape.vectors), shape.cost()});

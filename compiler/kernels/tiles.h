@@ -15,6 +15,7 @@
 #include "compiler/ir/context.h"
 #include "compiler/kernels/arithmetic.h"
 #include "compiler/loop/builder.h"
+#include "compiler/machine/machine.h"
 
 namespace tenon::compiler::kernels {
 
@@ -26,12 +27,13 @@ using loop::Stmt;
 
 // Rows and lanes of a tile that is transposed in registers.
 constexpr int64_t kTransposeSide = 16;
-// Elements of 4 bytes that fit into L1 and into a core's L2.
-constexpr int64_t kL1Elements = 1 << 13, kL2Elements = 1 << 18;
+// Elements of 4 bytes that fit into a cache.
+constexpr int64_t elements_in(int64_t cache_bytes) { return cache_bytes / 4; }
 // Multiply-adds below which threads cost more than they save.
 constexpr double kParallelTerms = 1 << 18;
 
-// An index along an axis: block * tile + inner.
+// An index along an axis. Block and inner are those of the panels that the axis' operand is packed into: of lanes, of
+// TileAxis::panel elements; of rows, tiles.
 struct TileIndex {
   Dim block, inner, index;
   bool guarded = false;  // it may be past the end
@@ -43,7 +45,8 @@ struct TileAxis {
   enum class Role : uint8_t { kOuter, kRows, kLanes };  // a loop; unrolled; a vector
   Role role = Role::kOuter;
   Dim extent;
-  int64_t size = 1;  // of a tile
+  int64_t size = 1;   // of a tile
+  int64_t panel = 0;  // of lanes: elements of a panel, a multiple or a divisor of the size; 0: of a vector
 };
 
 struct Tiles {
@@ -57,6 +60,7 @@ struct Tiles {
   std::function<Dims(const Dims& at)> result_index;
   // The rows of a tile, at most 16, are the contiguous axis of the result: the tile is transposed before it is stored.
   bool transposed = false;
+  int64_t shortest_vector = 0;  // of constant lanes; 0: a whole vector
 };
 
 // A stored result: its element as a function of its indices and of the sum.
@@ -69,13 +73,21 @@ struct TileResult {
 loop::Body emit_tiles(Context& context, loop::Builder& builder, const std::string& name, const Tiles& tiles,
                       DType dtype, const std::vector<TileResult>& results);
 
-// Elements of a vector register.
+// Elements of a vector of 64 bytes: of one register or, where these are shorter, of several. Tiles and packed panels
+// consist of whole vectors on all machines, so that one packed copy of constants serves all of them.
+constexpr int64_t kVectorBytes = 64;
+// The elements of the last vector of constant lanes: half a vector where that is a register or more, so that fewer
+// lanes are computed past the end.
+constexpr int64_t shortest_vector(const Machine& machine, int64_t vector) {
+  return machine.vector_bytes < kVectorBytes ? vector / 2 : vector;
+}
 constexpr int64_t lanes_of(DType dtype) { return dtype == DType::kF64 || dtype == DType::kI64 ? 8 : 16; }
 
-// Whether the elements that a tile reads for one term of its sum are strided: each row, or each vector, is in another
-// page, as in a matrix that is read in place. Packed panels are contiguous.
-struct Strided {
-  bool rows = false, lanes = false;
+// What the terms of a tile's sums are. Strided: whether the elements that a tile reads for one term are strided: each
+// row, or each vector, is in another page, as in a matrix that is read in place. Packed panels are contiguous.
+struct Terms {
+  bool strided_rows = false, strided_lanes = false;
+  bool bytes = false;  // dot products of bytes
 };
 
 // A register tile of rows times vectors.
@@ -87,15 +99,16 @@ struct TileShape {
   // A hundred instructions, which compile in 2 ms, weigh as much as 5 % of the cycles.
   double cost() const { return cycles * (1 + 0.0005 * static_cast<double>(code)); }
 };
-// All tiles that fit into the registers, for `rows` (0: not constant, assumed to be many) and `lanes` in total.
-std::vector<TileShape> tile_shapes(int64_t rows, int64_t lanes, int64_t vector, Strided strided);
+// All tiles that fit into the machine's registers, for `rows` (0: not constant, assumed to be many) and `lanes` in
+// total; at least one.
+std::vector<TileShape> tile_shapes(const Machine& machine, int64_t rows, int64_t lanes, int64_t vector, Terms terms);
 // The cheapest of these tiles.
-TileShape choose_tile(int64_t rows, int64_t lanes, int64_t vector, Strided strided);
+TileShape choose_tile(const Machine& machine, int64_t rows, int64_t lanes, int64_t vector, Terms terms);
 // The cheapest transposed tile, whose lanes are output channels and whose rows are output pixels; its cycles are those
-// of all `terms`. `allowed` filters the number of rows.
-TileShape choose_transposed_tile(int64_t pixels, int64_t channels, int64_t terms,
+// of all `terms`. `allowed` filters the number of rows; 0 cycles where it allows none.
+TileShape choose_transposed_tile(const Machine& machine, int64_t pixels, int64_t channels, int64_t terms, bool bytes,
                                  const std::function<bool(int64_t rows)>& allowed = nullptr);
 // The tile selected by the knob "tile", whose options are tile_shapes().
-TileShape choose_tile(Emitter& emit, int64_t rows, int64_t lanes, int64_t vector, Strided strided);
+TileShape choose_tile(Emitter& emit, int64_t rows, int64_t lanes, int64_t vector, Terms terms);
 
 }  // namespace tenon::compiler::kernels

@@ -43,8 +43,9 @@ class Transposed {
     const int64_t vector = lanes_of(op_.dtype()), row_pixels = axes_.back().count.constant().value_or(0);
     TileShape channel_shape;
     if (is_constant && vector == kTransposeSide && (groups_ == 1 || outputs_ % kTransposeSide == 0)) {
-      channel_shape = choose_transposed_tile(row_pixels, outputs_, terms);
-      const double row = choose_tile(outputs_, row_pixels, vector, {}).cycles * static_cast<double>(terms);
+      channel_shape = choose_transposed_tile(op_.emit.machine(), row_pixels, outputs_, terms, false);
+      const double row =
+          choose_tile(op_.emit.machine(), outputs_, row_pixels, vector, {}).cycles * static_cast<double>(terms);
       channels_as_lanes_ = op_.emit.choose_option("lanes", {{"pixels", row}, {"channels", channel_shape.cycles}}) == 1;
     }
     const TileShape shape = channels_as_lanes_ ? channel_shape
@@ -78,7 +79,7 @@ class Transposed {
       };
     }
     const LazyTensor input = pad_input(x);
-    const LazyTensor panels = pack(op_.emit, w, 1, channel_axis.size);
+    const LazyTensor panels = pack(op_.emit, w, 1, channels_as_lanes_ ? vector : channel_axis.size);
     tiles.term = [=, self = *this](const std::vector<TileIndex>& at, const Dims& k) {
       return self.term(input, panels, at, k);
     };

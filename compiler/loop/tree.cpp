@@ -303,6 +303,19 @@ bool only_mentions(Dim dim, const std::set<Symbol>& variables) {
   return only;
 }
 
+bool has_byte_dots(const Function& function) {
+  bool found = !function.intrinsics.empty();
+  for_each_statement(function.body, [&](const Stmt& stmt) {
+    const auto* store = std::get_if<Store>(&stmt.form);
+    if (!store || found) return;
+    for_each_node(store->value, [&](const ExprNode& node) {
+      const auto* binary = std::get_if<Binary>(&node.form);
+      found |= binary && binary->op == BinaryOp::kByteDot;
+    });
+  });
+  return found;
+}
+
 bool is_instruction(const Stage& stage) {
   bool found = false;
   for_each_statement(stage.body, [&](const Stmt& stmt) { found |= std::holds_alternative<Intrinsic>(stmt.form); });

@@ -19,8 +19,7 @@ struct CpuOptions {
   std::string triple = {};               // of the machine that runs the code; empty: this machine's
   std::vector<std::string> levels = {};  // of the processor, that code is generated for; empty: all of the architecture
   kernels::KnobLookup knobs = {};        // measured knob settings of operators; empty: the cost model decides
-  // Settings for one level alone: code of that level has loops of its own if they take the operands that those of
-  // `knobs` take, which decide how weights are packed.
+  // Settings for one level, instead of `knobs`.
   std::map<std::string, kernels::KnobLookup> level_knobs = {};
   // Loop functions and functions of libraries are CallKernel with their names, as "@f", which the session's kernel
   // lookup must have: for comparisons with an evaluator.

@@ -13,6 +13,7 @@
 #include "compiler/loop/schedule/pattern.h"
 #include "compiler/loop/schedule/primitives.h"
 #include "compiler/loop/text.h"
+#include "compiler/loop/tree.h"
 #include "compiler/loop/verify.h"
 #include "support/try.h"
 
@@ -21,7 +22,64 @@ namespace {
 
 constexpr std::array kViews{ops::kExpandDims, ops::kFlatten, ops::kIdentity, ops::kReshape, ops::kSqueeze};
 
+// The function of some levels.
+struct LevelKernel {
+  std::vector<const Machine*> machines;
+  kernels::KernelFunction kernel;
+};
+
+// Moves each parameter of the function to its position, and adds those that are missing, which it does not read.
+void set_parameters(Context& context, loop::Function& function, const std::vector<size_t>& positions,
+                    const std::vector<kernels::Operand>& operands) {
+  std::vector<std::optional<loop::BufferId>> params(operands.size());
+  for (size_t i = 0; i < positions.size(); ++i) params[positions[i]] = function.params[i];
+  function.params.clear();
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (!params[i]) {
+      const auto& constant = std::get<runtime::Tensor>(operands[i]);
+      loop::Buffer buffer{loop::fresh(context, function, "unused"), constant.dtype(), {}};
+      for (size_t d = 0; d < constant.shape().size(); ++d)
+        buffer.axes.push_back({context.symbol(fmt::format("u{}", d)), context.dim(constant.shape()[d])});
+      params[i] = static_cast<loop::BufferId>(function.buffers.size());
+      function.buffers.push_back(std::move(buffer));
+    }
+    function.params.push_back(*params[i]);
+  }
+}
+
+// Gives all functions of a kernel the operands of each: the constants of a level may be packed for its machine.
+void unify_parameters(Context& context, kernels::KernelFunction& kernel, std::vector<LevelKernel>& others) {
+  std::vector<kernels::KernelFunction*> functions{&kernel};
+  for (LevelKernel& other : others) functions.push_back(&other.kernel);
+  std::vector<kernels::Operand> operands;
+  std::vector<std::vector<size_t>> positions;
+  for (const kernels::KernelFunction* function : functions) {
+    std::vector<size_t>& at = positions.emplace_back();
+    for (const kernels::Operand& operand : function->operands) {
+      size_t i = 0;
+      while (i < operands.size() && (operands[i] != operand || std::ranges::find(at, i) != at.end())) ++i;
+      if (i == operands.size()) operands.push_back(operand);
+      at.push_back(i);
+    }
+  }
+  for (size_t i = 0; i < functions.size(); ++i) {
+    set_parameters(context, functions[i]->function, positions[i], operands);
+    functions[i]->operands = operands;
+  }
+}
+
 }  // namespace
+
+NativeKernels::NativeKernels(Context& context, const Module& module, const CpuOptions& options)
+    : context_(context), module_(module), options_(options) {
+  std::vector<std::string> levels = options.levels;
+  if (levels.empty()) levels = native::levels_of(options.triple).value_or(std::vector<std::string>());
+  for (const std::string& level : levels) {
+    if (const Machine* machine = find_machine(level)) machines_.push_back(machine);
+  }
+  // compile() refuses an unknown triple or level.
+  if (machines_.empty()) machines_.push_back(&machines_of("").front());
+}
 
 Expected<NativeKernels::Entry> NativeKernels::group(std::string_view name, const Function& group) {
   const bool views = std::ranges::all_of(group.body.bindings, [](const Binding& binding) {
@@ -29,11 +87,12 @@ Expected<NativeKernels::Entry> NativeKernels::group(std::string_view name, const
     return apply && std::ranges::find(kViews, apply->op->id) != kViews.end();
   });
   if (views) return error("it only changes the shape, and copies nothing");
-  TENON_TRY_ASSIGN(kernel, kernels::make_kernel(context_, module_, "kernel", group, options_.knobs));
-  loop::Function scheduled = kernels::schedule(context_, std::move(kernel->function)).function;
-  TENON_TRY(native::signature_of(context_, scheduled));  // its operands determine its sizes
-  Variants of_levels = variants(group, *kernel, scheduled);
-  Entry entry = add(name, std::move(scheduled), std::move(kernel->operands), std::move(of_levels));
+  TENON_TRY_ASSIGN(kernel, kernels::make_kernel(context_, module_, "kernel", group, *machines_.front(),
+                                                knobs_of(*machines_.front())));
+  kernel->function = kernels::schedule(context_, std::move(kernel->function)).function;
+  TENON_TRY(native::signature_of(context_, kernel->function));  // its operands determine its sizes
+  Variants of_levels = variants(group, *kernel);
+  Entry entry = add(name, std::move(kernel->function), std::move(kernel->operands), std::move(of_levels));
   for (const kernels::OperatorKnobs& op : kernel->knobs) {
     if (options_.knobs && !options_.knobs(op.key).empty())
       entry.knobs += (entry.knobs.empty() ? "" : "; ") + kernels::str(op.settings());
@@ -41,23 +100,50 @@ Expected<NativeKernels::Entry> NativeKernels::group(std::string_view name, const
   return entry;
 }
 
-// Loops for levels with measured settings of their own, if their operands are packed as those of all levels.
-NativeKernels::Variants NativeKernels::variants(const Function& group, const kernels::KernelFunction& kernel,
-                                                const loop::Function& scheduled) {
+const kernels::KnobLookup& NativeKernels::knobs_of(const Machine& machine) const {
+  const auto found = options_.level_knobs.find(std::string(machine.name));
+  return found == options_.level_knobs.end() ? options_.knobs : found->second;
+}
+
+// The functions of the levels whose machines or measured settings give other loops. All functions of the kernel get one
+// signature.
+NativeKernels::Variants NativeKernels::variants(const Function& group, kernels::KernelFunction& kernel) {
+  if (kernel.knobs.empty()) return {};  // nothing depends on the machine
+  const bool has_dots = loop::has_byte_dots(kernel.function);
+  std::vector<LevelKernel> others;
+  for (const Machine* machine : machines_) {
+    const auto is_alike = [&](const Machine& other) {
+      return machine->has_equal_schedules(other, has_dots) && has_equal_knobs(kernel, *machine, other);
+    };
+    if (is_alike(*machines_.front())) continue;
+    if (const auto same = std::ranges::find_if(others, [&](auto& other) { return is_alike(*other.machines.front()); });
+        same != others.end()) {
+      same->machines.push_back(machine);
+      continue;
+    }
+    auto other = kernels::make_kernel(context_, module_, "kernel", group, *machine, knobs_of(*machine));
+    if (!other) continue;  // the level runs the first function
+    other->function = kernels::schedule(context_, std::move(other->function)).function;
+    if (!equal(other->function, kernel.function) || other->operands != kernel.operands)
+      others.push_back({{machine}, std::move(*other)});
+  }
+  unify_parameters(context_, kernel, others);
   Variants variants;
-  for (const auto& [level, knobs] : options_.level_knobs) {
-    const bool differs = std::ranges::any_of(kernel.knobs, [&](const kernels::OperatorKnobs& op) {
-      return knobs(op.key) != (options_.knobs ? options_.knobs(op.key) : kernels::KnobSettings());
-    });
-    if (!differs) continue;
-    auto variant = kernels::make_kernel(context_, module_, "kernel", group, knobs);
-    if (!variant || variant->operands != kernel.operands) continue;
-    loop::Function function = kernels::schedule(context_, std::move(variant->function)).function;
-    const auto wanted = native::signature_of(context_, scheduled), found = native::signature_of(context_, function);
-    if (wanted && found && *wanted == *found && !equal(function, scheduled))
-      variants.emplace(level, std::move(function));
+  for (const LevelKernel& other : others) {
+    for (const Machine* machine : other.machines) variants.emplace(machine->name, other.kernel.function);
   }
   return variants;
+}
+
+// Whether the measured settings of the kernel's operators are equal for both machines.
+bool NativeKernels::has_equal_knobs(const kernels::KernelFunction& kernel, const Machine& a, const Machine& b) const {
+  const auto settings = [](const kernels::KnobLookup& knobs, const std::string& key) {
+    return knobs ? knobs(key) : kernels::KnobSettings();
+  };
+  const kernels::KnobLookup &first = knobs_of(a), &second = knobs_of(b);
+  return std::ranges::all_of(kernel.knobs, [&](const kernels::OperatorKnobs& op) {
+    return settings(first, op.key) == settings(second, op.key);
+  });
 }
 
 NativeKernels::Entry NativeKernels::add(std::string_view name, loop::Function function,

@@ -25,8 +25,7 @@ Expected<loop::Function> calling_function(Context& context, Symbol name, const L
 
 class NativeKernels {
  public:
-  NativeKernels(Context& context, const Module& module, const CpuOptions& options)
-      : context_(context), module_(module), options_(options) {}
+  NativeKernels(Context& context, const Module& module, const CpuOptions& options);
 
   struct Entry {
     uint32_t kernel = 0;
@@ -51,12 +50,15 @@ class NativeKernels {
   using Variants = std::map<std::string, loop::Function>;  // by level
   Entry add(std::string_view name, loop::Function function, std::vector<kernels::Operand> operands,
             Variants variants = {});
-  Variants variants(const Function& group, const kernels::KernelFunction& kernel, const loop::Function& scheduled);
+  Variants variants(const Function& group, kernels::KernelFunction& kernel);
+  const kernels::KnobLookup& knobs_of(const Machine& machine) const;
+  bool has_equal_knobs(const kernels::KernelFunction& kernel, const Machine& a, const Machine& b) const;
 
   Context& context_;
   const Module& module_;
   const CpuOptions& options_;
-  std::map<std::string, uint32_t> ids_;  // of kernels, by the text of their functions, which have one name there
+  std::vector<const Machine*> machines_;  // of the levels, the best first
+  std::map<std::string, uint32_t> ids_;   // of kernels, by the text of their functions, which have one name there
   std::vector<loop::Function> functions_;
   std::vector<Variants> variants_;    // by function
   std::map<std::string, int> names_;  // the number of kernels that have the name

@@ -16,18 +16,17 @@ using kernels::OperatorKnobs;
 constexpr double kMaxCostRatio = 2;  // cost relative to the best option above which the cost model is trusted
 
 Expected<std::vector<OperatorKnobs>> knobs_of(Context& context, const Module& kernels, const Function& group,
-                                              const std::string& key, const KnobSettings& settings) {
-  TENON_TRY_ASSIGN(kernel,
-                   kernels::make_kernel(context, kernels, "kernel", group, [&](const std::string& operator_key) {
-                     return operator_key == key ? settings : KnobSettings();
-                   }));
+                                              const Machine& machine, const std::string& key,
+                                              const KnobSettings& settings) {
+  const auto knobs = [&](const std::string& operator_key) { return operator_key == key ? settings : KnobSettings(); };
+  TENON_TRY_ASSIGN(kernel, kernels::make_kernel(context, kernels, "kernel", group, machine, knobs));
   return std::move(kernel->knobs);
 }
 
 class Explorer {
  public:
-  Explorer(Context& context, const Module& kernels, const Task& task, size_t limit)
-      : context_(context), kernels_(kernels), task_(task), limit_(limit) {}
+  Explorer(Context& context, const Module& kernels, const Task& task, const Machine& machine, size_t limit)
+      : context_(context), kernels_(kernels), task_(task), machine_(machine), limit_(limit) {}
 
   Expected<std::vector<Candidate>> run() {
     TENON_TRY(explore({}, 0));
@@ -39,7 +38,7 @@ class Explorer {
   // Adds the candidate with these settings and defaults for the other knobs; then explores the other options of all
   // knobs after the first `fixed` ones.
   Status explore(const KnobSettings& settings, size_t fixed) {
-    TENON_TRY_ASSIGN(operators, knobs_of(context_, kernels_, task_.group, task_.key, settings));
+    TENON_TRY_ASSIGN(operators, knobs_of(context_, kernels_, task_.group, machine_, task_.key, settings));
     const auto op = std::ranges::find(*operators, task_.key, &OperatorKnobs::key);
     if (op == operators->end()) return {};
     Candidate& candidate = found_.emplace_back(op->settings(), 1.0);
@@ -78,13 +77,14 @@ class Explorer {
   Context& context_;
   const Module& kernels_;
   const Task& task_;
+  const Machine& machine_;
   const size_t limit_;
   std::vector<Candidate> found_;
 };
 
 }  // namespace
 
-Expected<std::vector<Task>> find_tasks(Context& context, const Module& kernels, Symbol entry) {
+Expected<std::vector<Task>> find_tasks(Context& context, const Module& kernels, Symbol entry, const Machine& machine) {
   std::vector<Task> tasks;
   std::map<std::string, size_t> task_by_key;
   const Function& main = *kernels.function(entry);
@@ -97,7 +97,7 @@ Expected<std::vector<Task>> find_tasks(Context& context, const Module& kernels, 
     else if (std::holds_alternative<Apply>(binding.value)) group = single_operator(context, main, binding).function;
     else continue;
     // Groups without a kernel have no knobs.
-    const auto operators = knobs_of(context, kernels, group, "", {});
+    const auto operators = knobs_of(context, kernels, group, machine, "", {});
     if (!operators) continue;
     for (const OperatorKnobs& op : *operators) {
       const bool has_options = std::ranges::any_of(op.knobs, [](const auto& d) { return d.options.size() > 1; });
@@ -111,8 +111,8 @@ Expected<std::vector<Task>> find_tasks(Context& context, const Module& kernels, 
 }
 
 Expected<std::vector<Candidate>> find_candidates(Context& context, const Module& kernels, const Task& task,
-                                                 size_t limit) {
-  return Explorer(context, kernels, task, limit).run();
+                                                 const Machine& machine, size_t limit) {
+  return Explorer(context, kernels, task, machine, limit).run();
 }
 
 }  // namespace tenon::compiler::tune

@@ -6,6 +6,7 @@
 
 #include "compiler/ir/module.h"
 #include "compiler/kernels/knob.h"
+#include "compiler/machine/machine.h"
 
 namespace tenon::compiler::tune {
 
@@ -17,7 +18,7 @@ struct Task {
 };
 
 // The tasks of the entry function of a module that is grouped into kernels: each operator once, in execution order.
-Expected<std::vector<Task>> find_tasks(Context& context, const Module& kernels, Symbol entry);
+Expected<std::vector<Task>> find_tasks(Context& context, const Module& kernels, Symbol entry, const Machine& machine);
 
 struct Candidate {
   kernels::KnobSettings settings;
@@ -26,6 +27,6 @@ struct Candidate {
 // The candidates, at most `limit`: the default first, then by cost, and in the order of the options where costs are
 // equal. Options of more than twice the cost of the best one are left out, except for the second best.
 Expected<std::vector<Candidate>> find_candidates(Context& context, const Module& kernels, const Task& task,
-                                                 size_t limit = 256);
+                                                 const Machine& machine, size_t limit = 256);
 
 }  // namespace tenon::compiler::tune

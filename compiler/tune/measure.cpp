@@ -62,15 +62,15 @@ struct Bench::State {
   Context& context;
   const Module& kernels;
   const Task& task;
-  const std::string level;
+  const Machine& machine;
   runtime::ThreadPool pool{1};
   std::vector<Tensor> args = {};  // arguments of the group
   std::vector<std::unique_ptr<Batch>> batches = {};
   std::vector<CandidateKernel> candidates = {};
 };
 
-Bench::Bench(Context& context, const Module& kernels, const Task& task, std::string level)
-    : state_(new State{context, kernels, task, std::move(level)}) {
+Bench::Bench(Context& context, const Module& kernels, const Task& task, const Machine& machine)
+    : state_(new State{context, kernels, task, machine}) {
   uint32_t seed = 0;
   for (const VarId param : task.group.params) {
     const TensorType* type = task.group.type(param).tensor();
@@ -90,7 +90,7 @@ Status Bench::add(const std::vector<kernels::KnobSettings>& settings_list) {
   std::vector<State::CandidateKernel> added;
   for (const kernels::KnobSettings& settings : settings_list) {
     TENON_TRY_ASSIGN(kernel, kernels::make_kernel(s.context, s.kernels, fmt::format("kernel{}", functions.size()),
-                                                  s.task.group, [&](const std::string& key) {
+                                                  s.task.group, s.machine, [&](const std::string& key) {
                                                     return key == s.task.key ? settings : kernels::KnobSettings();
                                                   }));
     functions.push_back(kernels::schedule(s.context, std::move(kernel->function)).function);
@@ -104,7 +104,8 @@ Status Bench::add(const std::vector<kernels::KnobSettings>& settings_list) {
   }
   std::vector<const loop::Function*> pointers;
   for (const loop::Function& function : functions) pointers.push_back(&function);
-  TENON_TRY_ASSIGN(code, native::compile(s.context, pointers, {.triple = {}, .levels = {s.level}, .contract = true}));
+  TENON_TRY_ASSIGN(code, native::compile(s.context, pointers,
+                                         {.triple = {}, .levels = {std::string(s.machine.name)}, .contract = true}));
   batch->code = std::move(*code);
   TENON_TRY_ASSIGN(library, runtime::NativeLibrary::load(batch->code));
   batch->library = std::move(*library);

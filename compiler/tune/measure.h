@@ -11,8 +11,8 @@ namespace tenon::compiler::tune {
 
 class Bench {
  public:
-  // Measures code for one level of this machine's processor, on random inputs that are equal in each run.
-  Bench(Context& context, const Module& kernels, const Task& task, std::string level);
+  // Measures code for one level of this processor, on random inputs that are equal in each run.
+  Bench(Context& context, const Module& kernels, const Task& task, const Machine& machine);
   Bench(Bench&&) noexcept;
   ~Bench();
 

@@ -1,5 +1,7 @@
 #include "compiler/tune/search.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -27,9 +29,9 @@ size_t num_shared_options(const KnobSettings& a, const KnobSettings& b) {
 
 class Search {
  public:
-  Search(Context& context, const Module& kernels, const Task& task, const TuneOptions& options,
+  Search(Context& context, const Module& kernels, const Task& task, const Machine& machine, const TuneOptions& options,
          std::vector<Candidate> candidates, const std::vector<Trial>& earlier)
-      : options_(options), candidates_(std::move(candidates)), bench_(context, kernels, task, options.level) {
+      : options_(options), candidates_(std::move(candidates)), bench_(context, kernels, task, machine) {
     ratios_.resize(candidates_.size());
     for (const Trial& trial : earlier) {
       const auto found = std::ranges::find(candidates_, trial.settings, &Candidate::settings);
@@ -141,7 +143,9 @@ Expected<std::vector<Tuned>> tune(Context& context, const Module& kernels, Symbo
   const auto over = [&] {
     return options.seconds > 0 && std::chrono::duration<double>(Clock::now() - begin).count() > options.seconds;
   };
-  TENON_TRY_ASSIGN(tasks, find_tasks(context, kernels, entry));
+  const Machine* machine = find_machine(options.level);
+  if (!machine) return error(fmt::format("there is no level '{}'", options.level), {}, {}, Fault::kUsage);
+  TENON_TRY_ASSIGN(tasks, find_tasks(context, kernels, entry, *machine));
   std::vector<Tuned> result;
   for (const Task& task : *tasks) {
     if (options.progress) options.progress(result.size(), tasks->size(), task.key);
@@ -149,12 +153,12 @@ Expected<std::vector<Tuned>> tune(Context& context, const Module& kernels, Symbo
     TENON_TRY_ASSIGN(record, records.find(task.key, options.level));
     tuned.record = std::move(*record);
     if (over()) continue;
-    TENON_TRY_ASSIGN(candidates, find_candidates(context, kernels, task));
+    TENON_TRY_ASSIGN(candidates, find_candidates(context, kernels, task, *machine));
     TENON_TRY_ASSIGN(earlier, records.trials(task.key, options.level));
     const size_t target = std::min(static_cast<size_t>(options.trials), candidates->size());
     if (tuned.record && earlier->size() >= target) continue;
     tuned.candidates = candidates->size();
-    Search search(context, kernels, task, options, std::move(*candidates), *earlier);
+    Search search(context, kernels, task, *machine, options, std::move(*candidates), *earlier);
     TENON_TRY(search.run(over));
     tuned.measured = search.measured();
     tuned.record = search.best();

@@ -54,6 +54,13 @@ expect 0 "dnnl   dnnl.conv2d" "$tenon" compile "${digits[@]}" --explain --target
 expect 2 "there is no target 'onednn'" "$tenon" compile "${digits[@]}" --targets onednn
 expect 0 "Libraries of kernels" "$tenon" doctor
 # Kernels as they were measured.
+expect 0 "// for x86-64-v3" "$tenon" schedule tests/models/tiny_digits.onnx --shapes N=1 --op conv2d --level x86-64-v3
+expect 0 "mark(copy, i3, vector)" "$tenon" schedule tests/models/tiny_digits.onnx --shapes N=1 --op conv2d
+expect 2 "operators and values with kernels: " "$tenon" schedule tests/models/tiny_digits.onnx --shapes N=1 --op nothing
+expect 2 "there is no level 'x86-64-v9'" "$tenon" schedule tests/models/tiny_digits.onnx --op conv2d --level x86-64-v9
+echo "split(nothing, i, 4)" > "$scratch/steps"
+expect 1 "there is no stage" "$tenon" schedule tests/models/tiny_digits.onnx --shapes N=1 --op conv2d --steps "$scratch/steps"
+
 expect 0 "all of these: " "$tenon" tune tests/models/tiny_digits.onnx --shapes N=1 --trials 2 --records "$scratch/r"
 expect 0 '"measured": 0,' "$tenon" tune tests/models/tiny_digits.onnx --shapes N=1 --trials 2 --records "$scratch/r" --json
 expect 0 ", measured: " "$tenon" compile "${digits[@]}" --explain --records "$scratch/r"

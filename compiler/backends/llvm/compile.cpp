@@ -22,7 +22,7 @@
 #include "compiler/backends/llvm/emit.h"
 #include "compiler/backends/llvm/fit_tiles.h"
 #include "compiler/backends/llvm/link.h"
-#include "compiler/loop/expr.h"
+#include "compiler/loop/tree.h"
 #include "support/try.h"
 
 namespace tenon::compiler::native {
@@ -42,7 +42,8 @@ class LibraryTable {
     auto* variant_type = llvm::StructType::get(pointer, pointer);
     for (size_t i = 0; i < levels.size(); ++i) {
       const std::vector<llvm::Constant*> row(functions[i].begin(), functions[i].end());
-      variants.push_back(llvm::ConstantStruct::get(variant_type, {text(levels[i].name), array(pointer, row)}));
+      variants.push_back(
+          llvm::ConstantStruct::get(variant_type, {text(std::string(levels[i].name)), array(pointer, row)}));
     }
     auto* site_type = llvm::StructType::get(integer, pointer);
     for (const auto& [fault, where] : sites.list)
@@ -86,20 +87,6 @@ class LibraryTable {
   llvm::Module& module_;
   llvm::IRBuilder<> b_;
 };
-
-// Whether the function computes dot products of bytes, or has instructions that may.
-bool has_dots(const loop::Function& function) {
-  bool found = !function.intrinsics.empty();
-  for_each_statement(function.body, [&](const loop::Stmt& stmt) {
-    if (const auto* store = std::get_if<loop::Store>(&stmt.form); store && !found) {
-      loop::for_each_node(store->value, [&](const loop::ExprNode& node) {
-        const auto* binary = std::get_if<loop::Binary>(&node.form);
-        found |= binary && binary->op == loop::BinaryOp::kByteDot;
-      });
-    }
-  });
-  return found;
-}
 
 // Leaves out passes that take much of the compilation and improve little in the emitter's code, whose strength
 // reduction is its own (ControlEmitter::make_inductions()).
@@ -201,9 +188,10 @@ class PassFilter : public llvm::legacy::PassManagerBase {
 llvm::TargetMachine& machine_for(const Target& target, const Level& level) {
   thread_local std::map<std::tuple<std::string, std::string, std::string>, std::unique_ptr<llvm::TargetMachine>>
       machines;
-  auto& machine = machines[{target.triple, level.cpu, level.features}];
+  auto& machine = machines[{target.triple, std::string(level.cpu), std::string(level.features)}];
   if (!machine)
-    machine.reset(target.target->createTargetMachine(target.triple, level.cpu, level.features, llvm::TargetOptions{},
+    machine.reset(target.target->createTargetMachine(target.triple, llvm::StringRef(level.cpu),
+                                                     llvm::StringRef(level.features), llvm::TargetOptions{},
                                                      llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Default));
   return *machine;
 }
@@ -231,7 +219,7 @@ llvm::SmallVector<char, 0> make_object(llvm::Module& module, llvm::TargetMachine
 Expected<std::vector<std::string>> levels_of(const std::string& triple) {
   TENON_TRY_ASSIGN(target, find_target(triple));
   std::vector<std::string> names;
-  for (const Level& level : target->levels) names.push_back(level.name);
+  for (const Level& level : target->levels) names.emplace_back(level.name);
   return names;
 }
 
@@ -250,13 +238,13 @@ Expected<runtime::NativeCode> compile(TypeContext& context, std::span<const loop
   }
   if (levels.empty()) {
     levels = target->levels;
-    if (!std::ranges::any_of(functions, [](const loop::Function* function) { return has_dots(*function); }))
+    if (!std::ranges::any_of(functions, [](const loop::Function* function) { return loop::has_byte_dots(*function); }))
       std::erase_if(levels, [](const Level& level) { return level.for_dots(); });
   }
 
   runtime::NativeCode code;
   code.triple = target->triple;
-  for (const Level& level : levels) code.levels.push_back(level.name);
+  for (const Level& level : levels) code.levels.emplace_back(level.name);
   std::set<std::string> names;
   for (const loop::Function* function : functions) {
     const std::string name(context.name(function->name));
@@ -280,11 +268,10 @@ Expected<runtime::NativeCode> compile(TypeContext& context, std::span<const loop
     for (size_t i = 0; i < functions.size(); ++i) {
       const auto& [name, signature] = code.kernels[i];
       const loop::Function* function = functions[i];
-      if (const auto of_level = options.overrides.find(level.name); of_level != options.overrides.end()) {
+      if (const auto of_level = options.overrides.find(std::string(level.name)); of_level != options.overrides.end()) {
         if (const auto found = of_level->second.find(i); found != of_level->second.end()) function = found->second;
       }
-      const loop::Function fitted =
-          fit_tiles(context, *function, {level.registers, level.vector_bytes, level.fma, level.dot});
+      const loop::Function fitted = fit_tiles(context, *function, level);
       row.push_back(FunctionEmitter(unit, fitted, signature, fmt::format("{}.{}", name, level.name)).run());
     }
   }

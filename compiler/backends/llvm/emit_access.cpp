@@ -129,9 +129,38 @@ Value* MemoryEmitter::load_vector(BufferId id, const Address& address, const Lan
   if (access.kind == LaneAccess::kStrided) {
     if (Value* strided = load_strided(address, access, type, fill, id)) return strided;
   }
-  if (access.kind == LaneAccess::kScattered || access.kind == LaneAccess::kStrided)
+  if (access.kind == LaneAccess::kPanels && !mask) return load_panels(id, address, access, type);
+  if (access.kind != LaneAccess::kContiguous && access.kind != LaneAccess::kReversed)
     return load_scattered(id, address, type, mask, fill);
   return load_contiguous(id, address, access, type, mask, otherwise);
+}
+
+// A load for each panel, or one for adjacent panels.
+Value* MemoryEmitter::load_panels(BufferId id, const Address& address, const LaneAccess& access,
+                                  llvm::FixedVectorType* type) {
+  const auto lanes = static_cast<int64_t>(type->getNumElements()), length = lanes / std::ssize(access.panels);
+  llvm::Type* element = type->getElementType();
+  Value* result = nullptr;
+  for (int64_t first = 0, next = 0; first < lanes; first = next) {
+    const Dim begin = access.panels[static_cast<size_t>(first / length)];
+    next = first + length;
+    while (next < lanes &&
+           context_.subtract(access.panels[static_cast<size_t>(next / length)], begin).constant() == next - first)
+      next += length;
+    auto* part =
+        b_.CreateAlignedLoad(llvm::FixedVectorType::get(element, static_cast<unsigned>(next - first)),
+                             pointer(address, begin, element), llvm::Align(element->getScalarSizeInBits() / 8));
+    set_alias_metadata(part, id);
+    std::vector<int> spread, joined;
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      const bool in_part = lane >= first && lane < next;
+      spread.push_back(in_part ? static_cast<int>(lane - first) : -1);
+      joined.push_back(static_cast<int>(in_part ? lanes + lane : lane));
+    }
+    Value* whole = b_.CreateShuffleVector(part, spread);
+    result = result ? b_.CreateShuffleVector(result, whole, joined) : whole;
+  }
+  return result;
 }
 
 Value* MemoryEmitter::load_scattered(BufferId id, const Address& address, llvm::FixedVectorType* type, Value* mask,
@@ -140,7 +169,7 @@ Value* MemoryEmitter::load_scattered(BufferId id, const Address& address, llvm::
   Value* from = lane_pointers(address, type->getElementType());
   llvm::Instruction* result = nullptr;
   Value* loaded = nullptr;
-  if (mask && !llvm::isa<llvm::Constant>(mask) && !unit_.level.masks() && constant_elements(id).value_or(0) > 0) {
+  if (mask && !llvm::isa<llvm::Constant>(mask) && !unit_.level.masks && constant_elements(id).value_or(0) > 0) {
     // Inactive lanes load the first element, which avoids a branch for each lane.
     from = b_.CreateSelect(mask, from, frames_.splat(address.base));
     result = b_.CreateMaskedGather(type, from, align, frames_.all_lanes(), fill);
@@ -180,7 +209,7 @@ Value* MemoryEmitter::load_contiguous(BufferId id, const Address& address, const
 // would load each element separately. All elements between the first and the last selected one are in the buffer, too.
 Value* MemoryEmitter::load_constant_mask(BufferId id, Value* pointer, llvm::Type* element,
                                          std::span<llvm::Constant* const> wanted, llvm::Constant* fill) {
-  if (unit_.level.masks()) return nullptr;
+  if (unit_.level.masks) return nullptr;
   const auto is_wanted = [](const llvm::Constant* lane) { return lane->isOneValue(); };
   const auto first = std::ranges::find_if(wanted, is_wanted) - wanted.begin(), lanes = std::ssize(wanted);
   auto last = lanes - 1;
@@ -275,7 +304,7 @@ Value* MemoryEmitter::load_strided_register(const StridedLoad& load, int64_t beg
 // for each register.
 bool MemoryEmitter::needs_register_loads(const llvm::FixedVectorType* type, const Value* mask) const {
   const Level& level = unit_.level;
-  return level.family == Family::kX86 && level.masks() && !level.wide() && !llvm::isa<llvm::Constant>(mask) &&
+  return level.family == Machine::Family::kX86 && level.masks && !level.wide() && !llvm::isa<llvm::Constant>(mask) &&
          static_cast<int64_t>(type->getNumElements() * type->getScalarSizeInBits() / 8) > level.vector_bytes;
 }
 
@@ -338,7 +367,7 @@ llvm::Instruction* MemoryEmitter::store_contiguous(const Address& address, const
   Value* to = pointer(address, access.begin, element);
   if (reversed) value = b_.CreateVectorReverse(value);
   // Without masked stores, a constant mask with contiguous lanes becomes a store of a shorter vector.
-  if (const auto range = !reversed && mask && !unit_.level.masks() ? active_range(mask) : std::nullopt) {
+  if (const auto range = !reversed && mask && !unit_.level.masks ? active_range(mask) : std::nullopt) {
     std::vector<int> from(range->second);
     std::iota(from.begin(), from.end(), static_cast<int>(range->first));
     value = b_.CreateShuffleVector(value, from);
@@ -356,7 +385,7 @@ bool MemoryEmitter::store_strided(const Address& address, const LaneAccess& acce
   llvm::Type* element = value->getType()->getScalarType();
   const unsigned bits = element->getScalarSizeInBits();
   const int64_t lanes = frame().lanes, lanes_per_register = kRegisterLanes / access.step;
-  if ((frame().mask && !active) || !unit_.level.masks() || (bits < 32 && !unit_.level.wide()) || lanes_per_register < 2)
+  if ((frame().mask && !active) || !unit_.level.masks || (bits < 32 && !unit_.level.wide()) || lanes_per_register < 2)
     return false;
   for (int64_t first = 0; first < lanes; first += lanes_per_register) {
     const int64_t count = std::min(lanes_per_register, lanes - first);

@@ -98,9 +98,9 @@ Value* register_dot(llvm::IRBuilderBase& b, const Level& level, Value* sum, Valu
                     bool y_signed) {
   RegisterDot dot(b, lanes_of(sum));
   if (x_signed && !y_signed) std::swap(x, y), std::swap(x_signed, y_signed);
-  if (level.family == Family::kX86 && level.dot && !x_signed && y_signed) return dot.vnni(sum, x, y);
-  if (level.family == Family::kX86) return dot.multiply_add_pairs(sum, x, y, x_signed, y_signed);
-  if (level.family == Family::kArm && level.dot) return dot.neon(sum, x, y, x_signed, y_signed);
+  if (level.family == Machine::Family::kX86 && level.dot && !x_signed && y_signed) return dot.vnni(sum, x, y);
+  if (level.family == Machine::Family::kX86) return dot.multiply_add_pairs(sum, x, y, x_signed, y_signed);
+  if (level.family == Machine::Family::kArm && level.dot) return dot.neon(sum, x, y, x_signed, y_signed);
   return dot.generic(sum, x, y, x_signed, y_signed);
 }
 

@@ -48,8 +48,8 @@ llvm::Function* FrameEmitter::make_function(const std::string& name, bool is_tas
 
 void FrameEmitter::set_target_attributes(llvm::Function& function) const {
   function.addFnAttr(llvm::Attribute::NoUnwind);
-  function.addFnAttr("target-cpu", unit_.level.cpu);
-  function.addFnAttr("target-features", unit_.level.features);
+  function.addFnAttr("target-cpu", llvm::StringRef(unit_.level.cpu));
+  function.addFnAttr("target-features", llvm::StringRef(unit_.level.features));
   if (unit_.level.wide()) function.addFnAttr("prefer-vector-width", "512");
 }
 

@@ -8,7 +8,8 @@
 namespace tenon::compiler::native {
 namespace {
 
-constexpr int64_t kMaxStride = 4;  // of strided loads, which load all elements between the lanes'
+constexpr unsigned kPanelLanes = 8;  // the shortest panel
+constexpr int64_t kMaxStride = 4;    // of strided loads, which load all elements between the lanes'
 
 }  // namespace
 
@@ -149,7 +150,23 @@ MemoryEmitter::LaneAccess MemoryEmitter::lane_access(const Address& address) {
         return {LaneAccess::kStrided, begin, *stride};
     }
   }
+  if (auto panels = panels_of(address.offset)) return {LaneAccess::kPanels, panels->front(), 1, std::move(*panels)};
   return {LaneAccess::kScattered, {}};
+}
+
+// The first elements of the panels that the lanes are in, as in x[lane / 16, k, lane % 16]: within a panel, lanes are
+// contiguous.
+std::optional<Dims> MemoryEmitter::panels_of(Dim offset) {
+  if (frame().lanes % kPanelLanes != 0) return std::nullopt;
+  const auto at = [&](unsigned lane) { return context_.substitute(offset, {{frame().lane, context_.dim(lane)}}); };
+  Dims panels;
+  for (unsigned lane = 0; lane < frame().lanes; ++lane) {
+    const Dim element = at(lane);
+    if (lane % kPanelLanes == 0) panels.push_back(element);
+    if (indices_.varies(element) || context_.subtract(element, panels.back()).constant() != lane % kPanelLanes)
+      return std::nullopt;
+  }
+  return panels;
 }
 
 Value* MemoryEmitter::lane_pointers(const Address& address, llvm::Type* element) {

@@ -48,9 +48,10 @@ class MemoryEmitter : EmitterPart {
  private:
   // The elements that the lanes of a vector access.
   struct LaneAccess {
-    enum Kind : uint8_t { kUniform, kContiguous, kReversed, kStrided, kScattered } kind;
+    enum Kind : uint8_t { kUniform, kContiguous, kReversed, kStrided, kPanels, kScattered } kind;
     Dim begin;         // the element with the lowest address
     int64_t step = 1;  // kStrided: the distance between neighbouring lanes
+    Dims panels = {};  // kPanels: the first elements of contiguous parts of equal length
   };
   // The parameters that all registers of one strided load share.
   struct StridedLoad {
@@ -71,11 +72,13 @@ class MemoryEmitter : EmitterPart {
   Value* hoisted_pointer(const Address& address, Dim offset, llvm::Type* element);
   Value* lane_pointers(const Address& address, llvm::Type* element);
   LaneAccess lane_access(const Address& address);
+  std::optional<Dims> panels_of(Dim offset);
 
   Value* load_from_memory(BufferId id, const Address& address, const LaneAccess& access, llvm::Constant* otherwise);
   Value* load_vector(BufferId id, const Address& address, const LaneAccess& access, llvm::Constant* otherwise);
   Value* load_contiguous(BufferId id, const Address& address, const LaneAccess& access, llvm::FixedVectorType* type,
                          Value* mask, llvm::Constant* otherwise);
+  Value* load_panels(BufferId id, const Address& address, const LaneAccess& access, llvm::FixedVectorType* type);
   Value* load_scattered(BufferId id, const Address& address, llvm::FixedVectorType* type, Value* mask,
                         llvm::Constant* fill);
   Value* load_constant_mask(BufferId id, Value* pointer, llvm::Type* element, std::span<llvm::Constant* const> wanted,

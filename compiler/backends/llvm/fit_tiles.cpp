@@ -39,8 +39,8 @@ struct Shape {
 
 class Fitter {
  public:
-  Fitter(TypeContext& context, loop::Function function, const Registers& registers)
-      : context_(context), function_(std::move(function)), registers_(registers) {}
+  Fitter(TypeContext& context, loop::Function function, const Machine& machine)
+      : context_(context), function_(std::move(function)), machine_(machine) {}
 
   loop::Function run() {
     for_each_statement(function_.body, [&](const Stmt& stmt) {
@@ -135,14 +135,14 @@ class Fitter {
   bool fits(const Tile& tile, const Shape& shape) const {
     const int64_t sums = shape.rows * shape.vectors;
     // Besides the sums: even and odd bytes of a vector and of a row, and a product before it is added.
-    if (tile.dots && !registers_.dot) return sums + 2 * shape.vectors + 3 <= registers_.count;
-    return sums + shape.vectors + (registers_.fma || tile.dots ? 1 : 2) <= registers_.count;
+    if (tile.dots && !machine_.dot) return sums + 2 * shape.vectors + 3 <= machine_.registers;
+    return sums + shape.vectors + (machine_.fma || tile.dots ? 1 : 2) <= machine_.registers;
   }
   // The estimated instructions for one term of the sums.
   double cost(const Tile& tile, const Shape& shape) const {
     const auto sums = static_cast<double>(shape.rows * shape.vectors), rows = static_cast<double>(shape.rows),
                vectors = static_cast<double>(shape.vectors);
-    if (tile.dots && !registers_.dot) return 4 * sums + 2 * rows + 3 * vectors;
+    if (tile.dots && !machine_.dot) return 4 * sums + 2 * rows + 3 * vectors;
     const auto terms = static_cast<double>(tile.unrolled);
     const double loads = terms > 1 ? 1 + (rows + terms - 1) * vectors / terms : rows + vectors;
     return std::max(sums, loads) + 0.1 * loads;
@@ -160,7 +160,8 @@ class Fitter {
     const auto tile = tile_of(alloc);
     if (!tile) return std::nullopt;
     const auto bytes = static_cast<int64_t>(runtime::bytes(function_.buffer(alloc.buffer).dtype));
-    const int64_t width = std::max<int64_t>(registers_.bytes / bytes, 1), vectors = (tile->lanes + width - 1) / width;
+    const int64_t width = std::max<int64_t>(machine_.vector_bytes / bytes, 1),
+                  vectors = (tile->lanes + width - 1) / width;
     if (fits(*tile, {tile->rows, vectors}) || tile->lanes % width != 0) return std::nullopt;
     std::optional<Shape> best;
     double least = 0;
@@ -367,14 +368,14 @@ class Fitter {
 
   TypeContext& context_;
   loop::Function function_;
-  const Registers& registers_;
+  const Machine& machine_;
   std::set<Symbol> stages_;
 };
 
 }  // namespace
 
-loop::Function fit_tiles(TypeContext& context, loop::Function function, const Registers& registers) {
-  return Fitter(context, std::move(function), registers).run();
+loop::Function fit_tiles(TypeContext& context, loop::Function function, const Machine& machine) {
+  return Fitter(context, std::move(function), machine).run();
 }
 
 }  // namespace tenon::compiler::native

@@ -10,15 +10,10 @@
 #pragma once
 
 #include "compiler/loop/loop.h"
+#include "compiler/machine/machine.h"
 
 namespace tenon::compiler::native {
 
-struct Registers {
-  int64_t count = 16, bytes = 16;
-  bool fma = false;  // fused multiply-add
-  bool dot = false;  // dot products of bytes, with the addition
-};
-
-loop::Function fit_tiles(TypeContext& context, loop::Function function, const Registers& registers);
+loop::Function fit_tiles(TypeContext& context, loop::Function function, const Machine& machine);
 
 }  // namespace tenon::compiler::native

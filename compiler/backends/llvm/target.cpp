@@ -61,27 +61,17 @@ Expected<Target> find_target(const std::string& name) {
   if (!triple.isOSBinFormatELF() || !triple.isOSLinux())
     return refused(fmt::format("'{}' is not Linux with ELF files", name));
   if (!triple.isLittleEndian()) return refused(fmt::format("'{}' is big-endian", name));
-  if (triple.getArch() == llvm::Triple::x86_64) {
-    using enum Family;
-    target.levels = {{"x86-64-v4+vnni", "x86-64-v4", "+avx512vnni", kX86, 64, 32, true, true},
-                     {"x86-64-v4", "x86-64-v4", "", kX86, 64, 32, true},
-                     {"x86-64-v3+vnni", "x86-64-v3", "+avxvnni", kX86, 32, 16, true, true},
-                     {"x86-64-v3", "x86-64-v3", "", kX86, 32, 16, true},
-                     {"x86-64-v2", "x86-64-v2", "", kX86, 16, 16}};
-  } else if (triple.getArch() == llvm::Triple::aarch64) {
-    target.levels = {{"armv8.2-a+dotprod", "generic", "+v8.2a,+neon,+dotprod", Family::kArm, 16, 32, true, true},
-                     {"armv8-a", "generic", "+v8a,+neon", Family::kArm, 16, 32, true}};
-  } else if (triple.isARM() || triple.isThumb()) {
+  std::string_view architecture = llvm::Triple::getArchTypeName(triple.getArch());
+  if (triple.isARM() || triple.isThumb()) {
     // "arm" alone is the distributions' name for their oldest architecture, which with an FPU is ARMv7.
     const std::string_view arch = triple.getArchName();
     if (arch != "arm" && llvm::ARM::parseArchVersion(arch) < 7)
       return refused(fmt::format("'{}' is older than ARMv7", name));
     triple.setArchName("armv7");
-    target.levels = {{"armv7-a+neon", "generic", "+armv7-a,+vfp3,+neon", Family::kArm, 16, 16},
-                     {"armv7-a", "generic", "+armv7-a,+vfp3d16,-neon", Family::kArm, 16, 8}};
-  } else {
-    target.levels = {{"generic", "generic", ""}};
+    architecture = "arm";
   }
+  const auto levels = machines_of(architecture);
+  target.levels.assign(levels.begin(), levels.end());
   // The runtime compares the triple's first part with its own.
   if (!triple.isARM()) triple.setArchName(llvm::Triple::getArchTypeName(triple.getArch()));
   target.triple = triple.str();

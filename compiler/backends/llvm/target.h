@@ -1,10 +1,10 @@
-// Processors and their levels, with LLVM's names.
+// Targets of LLVM, with the levels that code is generated for.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "compiler/machine/machine.h"
 #include "support/diagnostic.h"
 
 namespace llvm {
@@ -13,21 +13,7 @@ class Target;
 
 namespace tenon::compiler::native {
 
-enum class Family : uint8_t { kX86, kArm, kOther };
-
-struct Level {
-  std::string name;           // "x86-64-v3"
-  std::string cpu, features;  // LLVM's names
-  Family family = Family::kOther;
-  int64_t vector_bytes = 16, registers = 16;  // vector registers
-  bool fma = false;                           // fused multiply-add
-  bool dot = false;                           // dot products of bytes: of u8 and i8 on x86, of two of a kind on AArch64
-
-  bool wide() const { return vector_bytes == 64; }
-  bool masks() const { return vector_bytes > 16; }  // has masked loads and stores
-  // Whether the level is useful only for functions with dot products.
-  bool for_dots() const { return dot && family == Family::kX86; }
-};
+using Level = Machine;  // the code of a function for one of them
 
 struct Target {
   std::string triple;  // LLVM's normal form: "x86_64-pc-linux-gnu"

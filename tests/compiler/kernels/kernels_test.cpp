@@ -31,6 +31,8 @@
 namespace tenon::compiler::kernels {
 namespace {
 
+const Machine& kMachine = machines_of("x86_64").front();
+
 // The call of a stored case as a function of its inputs.
 Expected<Module> parse_case(Context& context, const std::string& name, const OperatorCase& stored) {
   std::string params, type;
@@ -125,7 +127,7 @@ void compare(Context& context, Library& library, std::string_view params, std::s
   const auto module = parse_call(context, params, call);
   ASSERT_TRUE(module) << text << module.error().str();
   const Function& function = *module->function(context.symbol("main"));
-  const auto kernel = make_kernel(context, *module, "kernel", function);
+  const auto kernel = make_kernel(context, *module, "kernel", function, kMachine);
   ASSERT_TRUE(kernel) << text << kernel.error().str();
   const Scheduled scheduled = schedule(context, kernel->function);
   for (const int64_t n : sizes) {
@@ -156,7 +158,7 @@ void compare(Context& context, Library& library, const Module& module, const Fun
   program.globals.emplace(context.symbol("main"), function);
   const auto expected = interpret(context, program, context.symbol("main"), arguments);
   ASSERT_TRUE(expected) << case_name << expected.error().str();
-  const auto kernel = make_kernel(context, module, "kernel", function);
+  const auto kernel = make_kernel(context, module, "kernel", function, kMachine);
   ASSERT_TRUE(kernel) << case_name << ": " << kernel.error().str();
   const auto params = operands_of(*kernel, arguments);
   const Scheduled scheduled = schedule(context, kernel->function);
@@ -176,7 +178,7 @@ TEST(Kernels, EveryStoredCaseOfTheOperatorsIsComputed) {
     if (stored.call.empty() || kWithoutKernel.contains(op)) continue;
     const auto module = parse_case(context, name, stored);
     ASSERT_TRUE(module) << module.error().str();
-    const auto kernel = make_kernel(context, *module, "kernel", *module->function(context.symbol("main")));
+    const auto kernel = make_kernel(context, *module, "kernel", *module->function(context.symbol("main")), kMachine);
     if (!kernel && kPartiallySupported.contains(op)) continue;
     EXPECT_TRUE(kernel) << name << ": " << stored.call << ": " << kernel.error().str();
     if (!kernel) continue;
@@ -758,7 +760,7 @@ TEST(Kernels, IndicesOutOfRangeAndValuesThatAreNotFiniteAreErrors) {
     const auto module = parse_call(context, params, call);
     ASSERT_TRUE(module) << call << module.error().str();
     const Function& function = *module->function(context.symbol("main"));
-    const auto kernel = make_kernel(context, *module, "kernel", function);
+    const auto kernel = make_kernel(context, *module, "kernel", function, kMachine);
     ASSERT_TRUE(kernel) << call << kernel.error().str();
     std::vector<Tensor> arguments;
     for (const VarId param : function.params) {

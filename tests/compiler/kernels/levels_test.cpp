@@ -53,7 +53,8 @@ class Levels : public ::testing::Test {
     return *builder_->apply("subtract", {converted, builder_->constant<int32_t>({}, {static_cast<int32_t>(zero)})});
   }
 
-  // The kernel of the function gives the results of the reference kernels: evaluated, and on every level.
+  // The kernel of the function, whose tiles each level has for itself, gives the results of the reference kernels:
+  // evaluated, and on every level.
   void check(const Atom& result, const std::string& case_name, bool evaluated = true) {
     builder_->finish(result);
     const Expected<std::vector<Tensor>> expected = [&] {
@@ -62,42 +63,46 @@ class Levels : public ::testing::Test {
       return interpret(context_, program, context_.symbol("main"), arguments_);
     }();
     ASSERT_TRUE(expected) << case_name << expected.error().str();
-    const auto kernel = make_kernel(context_, module_, fmt::format("k{}", functions_.size()), function_, knobs_);
-    ASSERT_TRUE(kernel) << case_name << kernel.error().str();
-    loop::Function scheduled = schedule(context_, kernel->function).function;
-    std::vector<Tensor> params;
-    for (const Operand& operand : kernel->operands) {
-      params.push_back(std::holds_alternative<Tensor>(operand) ? std::get<Tensor>(operand)
-                                                               : arguments_[std::get<size_t>(operand)]);
+    for (const std::string& level : levels_) {
+      const auto kernel = make_kernel(context_, module_, fmt::format("k{}", kernels_[level].functions.size()),
+                                      function_, *find_machine(level), knobs_);
+      ASSERT_TRUE(kernel) << level << case_name << kernel.error().str();
+      loop::Function scheduled = schedule(context_, kernel->function).function;
+      std::vector<Tensor> params;
+      for (const Operand& operand : kernel->operands) {
+        params.push_back(std::holds_alternative<Tensor>(operand) ? std::get<Tensor>(operand)
+                                                                 : arguments_[std::get<size_t>(operand)]);
+      }
+      const std::string text = loop::print(context_, scheduled);
+      if (evaluated && text != text_) {
+        const auto found = loop::evaluate(context_, scheduled, params);
+        ASSERT_TRUE(found) << level << case_name << found.error().str() << text;
+        expect_near((*found)[0], (*expected)[0], level + case_name);
+      }
+      text_ = text;
+      kernels_[level].functions.push_back(std::move(scheduled));
+      kernels_[level].params.push_back(std::move(params));
     }
-    if (evaluated) {
-      const auto found = loop::evaluate(context_, scheduled, params);
-      ASSERT_TRUE(found) << case_name << found.error().str() << loop::print(context_, scheduled);
-      expect_near((*found)[0], (*expected)[0], case_name);
-    }
-    text_ = loop::print(context_, scheduled);
-    functions_.push_back(std::move(scheduled));
-    params_.push_back(std::move(params)), expected_.push_back((*expected)[0]), cases_.push_back(case_name);
+    expected_.push_back((*expected)[0]), cases_.push_back(case_name);
   }
+  // Floats are equal bit for bit on all levels, too, without `contract`.
   void run_on_all_levels() {
-    std::vector<const loop::Function*> pointers;
-    for (const loop::Function& function : functions_) pointers.push_back(&function);
-    native::Options options;
-    const auto levels = native::levels_of({});
-    const auto host_levels = runtime::host_levels();
-    for (const std::string& level : *levels) {
-      if (std::ranges::find(host_levels, level) != host_levels.end()) options.levels.push_back(level);
-    }
-    const auto code = native::compile(context_, pointers, options);
-    ASSERT_TRUE(code) << code.error().str();
     runtime::ThreadPool pool(2);
-    for (const std::string& level : options.levels) {
+    std::vector<Tensor> first;
+    for (const std::string& level : levels_) {
+      const auto& [functions, params] = kernels_[level];
+      std::vector<const loop::Function*> pointers;
+      for (const loop::Function& function : functions) pointers.push_back(&function);
+      const auto code = native::compile(context_, pointers, {.triple = {}, .levels = {level}});
+      ASSERT_TRUE(code) << code.error().str();
       const auto library = runtime::NativeLibrary::load(*code, level);
       ASSERT_TRUE(library) << library.error().str();
-      for (size_t i = 0; i < functions_.size(); ++i) {
-        const auto results = library->call(i, params_[i], pool);
+      for (size_t i = 0; i < functions.size(); ++i) {
+        const auto results = library->call(i, params[i], pool);
         ASSERT_TRUE(results) << cases_[i] << results.error().str();
-        expect_near((*results)[0], expected_[i], level + ": " + cases_[i] + loop::print(context_, functions_[i]));
+        expect_near((*results)[0], expected_[i], level + ": " + cases_[i] + loop::print(context_, functions[i]));
+        if (first.size() == i) first.push_back((*results)[0]);
+        EXPECT_EQ(first[i], (*results)[0]) << level << ": " << cases_[i];
       }
     }
   }
@@ -111,8 +116,20 @@ class Levels : public ::testing::Test {
   std::vector<Tensor> arguments_;
   std::string text_;
   KnobLookup knobs_;
-  std::vector<loop::Function> functions_;
-  std::vector<std::vector<Tensor>> params_;
+  struct LevelKernels {
+    std::vector<loop::Function> functions;
+    std::vector<std::vector<Tensor>> params;
+  };
+  // The levels of this processor, the best first.
+  const std::vector<std::string> levels_ = [] {
+    std::vector<std::string> levels;
+    const auto supported = native::levels_of({}).value();
+    std::ranges::copy_if(supported, std::back_inserter(levels), [](const std::string& level) {
+      return std::ranges::find(runtime::host_levels(), level) != runtime::host_levels().end();
+    });
+    return levels;
+  }();
+  std::map<std::string, LevelKernels> kernels_;
   std::vector<Tensor> expected_;
   std::vector<std::string> cases_;
 };
@@ -237,7 +254,7 @@ TEST_F(Levels, SplitTilesHaveUniqueNames) {
 })",
                   "test");
   ASSERT_TRUE(function) << function.error().str();
-  const loop::Function split = native::fit_tiles(context_, *function, {.count = 16, .bytes = 32, .fma = true});
+  const loop::Function split = native::fit_tiles(context_, *function, *find_machine("x86-64-v3"));
   EXPECT_FALSE(loop::equal(split, *function));
   Tensor x(DType::kF32, {2, 2, 4, 64}), expected(DType::kF32, {2, 2, 4, 64});
   for (int i = 0; i < 1024; ++i) x.data<float>()[i] = static_cast<float>(i), expected.data<float>()[i] = 2.0F * i;
@@ -265,13 +282,14 @@ TEST_F(Levels, TilesAreSplitToFitTheRegisters) {
       const auto result = builder_->apply("relu", {*value});
       ASSERT_TRUE(result) << result.error().str();
       check(*result, fmt::format("{} of {}", op, m), false);
-      const loop::Function& function = functions_.back();
+      const auto& [functions, params] = kernels_[levels_.front()];
+      const loop::Function& function = functions.back();
       for (const auto& [count, size] : {std::pair(16, 16), {32, 16}, {32, 64}}) {
         const loop::Function split =
-            native::fit_tiles(context_, function, {.count = count, .bytes = size, .fma = true});
+            native::fit_tiles(context_, function, {.vector_bytes = size, .registers = count, .fma = true});
         const Status verified = loop::verify(context_, split);
         ASSERT_TRUE(verified) << verified.error().str() << loop::print(context_, split);
-        const auto found = loop::evaluate(context_, split, params_.back());
+        const auto found = loop::evaluate(context_, split, params.back());
         ASSERT_TRUE(found) << found.error().str() << loop::print(context_, split);
         expect_near((*found)[0], expected_.back(), cases_.back());
         for (const loop::Buffer& buffer : split.buffers) {
@@ -299,9 +317,11 @@ TEST_F(Levels, TransposedTilesAreSplitToFitTheRegisters) {
     ASSERT_TRUE(value) << value.error().str();
     check(*builder_->apply("relu", {*value}), fmt::format("conv2d of stride {}", stride), false);
     ASSERT_NE(text_.find("conv_tile"), std::string::npos) << text_;
-    const loop::Function split = native::fit_tiles(context_, functions_.back(), {.count = 8, .bytes = 32, .fma = true});
-    EXPECT_FALSE(loop::equal(split, functions_.back())) << loop::print(context_, split);
-    const auto found = loop::evaluate(context_, split, params_.back());
+    const auto& [functions, params] = kernels_[levels_.front()];
+    const loop::Function split =
+        native::fit_tiles(context_, functions.back(), {.vector_bytes = 32, .registers = 8, .fma = true});
+    EXPECT_FALSE(loop::equal(split, functions.back())) << loop::print(context_, split);
+    const auto found = loop::evaluate(context_, split, params.back());
     ASSERT_TRUE(found) << found.error().str() << loop::print(context_, split);
     expect_near((*found)[0], expected_.back(), cases_.back());
   }

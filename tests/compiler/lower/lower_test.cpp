@@ -4,10 +4,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+
+#include "compiler/ir/builder.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/text.h"
+#include "compiler/lower/native.h"
 #include "compiler/passes/passes.h"
 #include "runtime/vm/session.h"
+#include "tests/compiler/ir/operators/cases.h"
+#include "tests/random_tensor.h"
+#include "tests/seed.h"
 
 namespace tenon::compiler {
 namespace {
@@ -121,6 +128,48 @@ TEST_F(LowerTest, EqualNativeKernelsAreCompiledOnce) {
   }
   EXPECT_EQ(kernels, (std::vector<uint32_t>{0, 1, 0}));
   for (const CpuPlacement& placement : placements_) EXPECT_EQ(placement.kernel, placement.op);
+}
+
+// Levels have tiles of their own, and weights that are packed for them: all of them are operands of the one kernel.
+// Without `contract`, the results are equal bit for bit.
+TEST_F(LowerTest, WeightsArePackedForTheTilesOfEachLevel) {
+  Function function;
+  Builder builder(context_, module_, function);
+  std::mt19937 random(test_seed(5));
+  const Tensor x = random_tensor(random, runtime::DType::kF32, {1, 8, 20, 20}),
+               w = random_tensor(random, runtime::DType::kF32, {37, 8, 3, 3});
+  const Atom image = builder.param(context_.type_of(x), "x");
+  const auto y = builder.apply(ops::kConv2d, {image, builder.constant(w)});
+  ASSERT_TRUE(y) << y.error().str();
+  builder.finish(*y);
+  std::vector<std::string> levels;
+  for (const std::string_view level : runtime::host_levels())
+    if (find_machine(level)) levels.emplace_back(level);
+  const CpuOptions options{.levels = levels, .contract = false};
+  NativeKernels natives(context_, module_, options);
+  const auto entry = natives.group("conv", function);
+  ASSERT_TRUE(entry) << entry.error().str();
+  const auto code = natives.compile();
+  ASSERT_TRUE(code && *code) << code.error().str();
+  std::vector<Tensor> params;
+  for (const kernels::Operand& operand : entry->operands)
+    params.push_back(std::holds_alternative<Tensor>(operand) ? std::get<Tensor>(operand) : x);
+  Module program = clone(module_);
+  program.globals.emplace(context_.symbol("main"), function);
+  const auto expected = interpret(context_, program, context_.symbol("main"), {&x, 1});
+  ASSERT_TRUE(expected) << expected.error().str();
+  runtime::ThreadPool pool(2);
+  std::optional<Tensor> first;
+  for (const std::string& level : levels) {
+    const auto library = runtime::NativeLibrary::load(**code, level);
+    ASSERT_TRUE(library) << library.error().str();
+    const auto results = library->call(0, params, pool);
+    ASSERT_TRUE(results) << results.error().str();
+    expect_near((*results)[0], (*expected)[0], level);
+    if (!first) first = (*results)[0];
+    EXPECT_EQ(*first, (*results)[0]) << level;
+  }
+  if (levels.size() > 3) EXPECT_GT(params.size(), 2u) << "weights packed in one way only";
 }
 
 // The fact is the plan that runs: the arena is the session's, and the results outside are its allocations.

@@ -28,6 +28,7 @@ namespace {
 using kernels::KnobSettings;
 
 std::string level() { return std::string(runtime::host_levels().front()); }
+const Machine& host_machine() { return *find_machine(level()); }
 
 struct Fixture : ::testing::Test {
   runtime::TemporaryDirectory scratch;
@@ -154,7 +155,7 @@ struct Parsed {
     auto parsed = parse(context, "#[version = \"1\"]\ndef @main(" + params + ") { " + body + " }\n");
     EXPECT_TRUE(parsed) << parsed.error().str();
     module = std::move(*parsed);
-    auto found = find_tasks(context, module, context.symbol("main"));
+    auto found = find_tasks(context, module, context.symbol("main"), host_machine());
     EXPECT_TRUE(found) << found.error().str();
     tasks = std::move(*found);
   }
@@ -175,13 +176,13 @@ TEST_F(Tune, EveryCandidateComputesTheSameBits) {
   for (const auto& [body, params] : kOperators) {
     Parsed model(body, params);
     for (const Task& task : model.tasks) {
-      auto candidates = find_candidates(model.context, model.module, task);
+      auto candidates = find_candidates(model.context, model.module, task, host_machine());
       ASSERT_TRUE(candidates) << candidates.error().str();
       ASSERT_GT(candidates->size(), 1u) << task.key;
       std::vector<KnobSettings> settings_list;
       for (size_t i = 0; i < candidates->size(); i += std::max<size_t>(1, candidates->size() / kTried))
         settings_list.push_back((*candidates)[i].settings);
-      Bench bench(model.context, model.module, task, level());
+      Bench bench(model.context, model.module, task, host_machine());
       const Status status = bench.add(settings_list);
       EXPECT_TRUE(status) << status.error().str();
     }
@@ -225,7 +226,7 @@ TEST_F(Tune, ALevelMayHaveLoopsOfItsOwn) {
   const std::string best = host_levels.front(), lowest = host_levels.back();
   Parsed model(kOperators[2][0], kOperators[2][1]);
   const Task& task = model.tasks.at(0);
-  const auto candidates = find_candidates(model.context, model.module, task);
+  const auto candidates = find_candidates(model.context, model.module, task, *find_machine(lowest));
   ASSERT_TRUE(candidates && candidates->size() > 1);
   const kernels::KnobLookup tuned_knobs = [&](const std::string& key) {
     return key == task.key ? candidates->at(1).settings : kernels::KnobSettings();
@@ -263,7 +264,7 @@ TEST_F(Tune, ALevelMayHaveLoopsOfItsOwn) {
 TEST_F(Tune, SettingsThatAreNotOptionsAreIgnored) {
   const auto text = [](const auto& op, const std::string& settings) {
     Parsed model(op[0], op[1]);
-    auto kernel = kernels::make_kernel(model.context, model.module, "kernel", model.tasks.at(0).group,
+    auto kernel = kernels::make_kernel(model.context, model.module, "kernel", model.tasks.at(0).group, host_machine(),
                                        [&](const std::string&) { return kernels::parse_knob_settings(settings); });
     EXPECT_TRUE(kernel) << kernel.error().str();
     return loop::print(model.context, kernel->function);

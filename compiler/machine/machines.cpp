@@ -1,0 +1,102 @@
+// The machines.
+#include <algorithm>
+
+#include "compiler/machine/machine.h"
+
+namespace tenon::compiler {
+namespace {
+
+using enum Machine::Family;
+
+constexpr Machine kX86Levels[] = {
+    {.name = "x86-64-v4+vnni",
+     .cpu = "x86-64-v4",
+     .features = "+avx512vnni",
+     .family = kX86,
+     .vector_bytes = 64,
+     .registers = 32,
+     .fma = true,
+     .dot = true,
+     .masks = true,
+     .multiply_adds = 2,
+     .loads = 2},
+    {.name = "x86-64-v4",
+     .cpu = "x86-64-v4",
+     .features = "",
+     .family = kX86,
+     .vector_bytes = 64,
+     .registers = 32,
+     .fma = true,
+     .masks = true,
+     .multiply_adds = 2,
+     .loads = 2},
+    {.name = "x86-64-v3+vnni",
+     .cpu = "x86-64-v3",
+     .features = "+avxvnni",
+     .family = kX86,
+     .vector_bytes = 32,
+     .fma = true,
+     .dot = true,
+     .masks = true,
+     .multiply_adds = 2,
+     .loads = 2,
+     .latency = 5},
+    {.name = "x86-64-v3",
+     .cpu = "x86-64-v3",
+     .features = "",
+     .family = kX86,
+     .vector_bytes = 32,
+     .fma = true,
+     .masks = true,
+     .multiply_adds = 2,
+     .loads = 2,
+     .latency = 5},
+    {.name = "x86-64-v2", .cpu = "x86-64-v2", .features = "", .family = kX86},
+};
+
+constexpr Machine kArm64Levels[] = {
+    {.name = "armv8.2-a+dotprod",
+     .cpu = "generic",
+     .features = "+v8.2a,+neon,+dotprod",
+     .family = kArm,
+     .registers = 32,
+     .fma = true,
+     .dot = true,
+     .multiply_adds = 2,
+     .loads = 2},
+    {.name = "armv8-a",
+     .cpu = "generic",
+     .features = "+v8a,+neon",
+     .family = kArm,
+     .registers = 32,
+     .fma = true,
+     .multiply_adds = 2,
+     .loads = 2},
+};
+
+constexpr Machine kArm32Levels[] = {
+    {.name = "armv7-a+neon", .cpu = "generic", .features = "+armv7-a,+vfp3,+neon", .family = kArm},
+    {.name = "armv7-a", .cpu = "generic", .features = "+armv7-a,+vfp3d16,-neon", .family = kArm, .registers = 8},
+};
+
+constexpr Machine kGeneric[] = {{.name = "generic", .cpu = "generic", .features = ""}};
+
+}  // namespace
+
+std::span<const Machine> machines_of(std::string_view architecture) {
+  if (architecture == "x86_64") return kX86Levels;
+  if (architecture == "aarch64") return kArm64Levels;
+  if (architecture == "arm") return kArm32Levels;
+  return kGeneric;
+}
+
+const Machine* find_machine(std::string_view name) {
+  for (const std::string_view architecture : {"x86_64", "aarch64", "arm", ""}) {
+    const auto machines = machines_of(architecture);
+    const auto found = std::ranges::find(machines, name, &Machine::name);
+    if (found != machines.end()) return &*found;
+  }
+  return nullptr;
+}
+
+}  // namespace tenon::compiler
