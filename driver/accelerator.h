@@ -27,6 +27,11 @@ class Simulator;
 
 namespace tenon::driver {
 
+class Launcher;
+class Server;
+struct ServeOptions;
+struct ServedDevice;
+
 struct Info {
   std::string uri;
   spec::Config config;
@@ -82,6 +87,9 @@ class Accelerator {
   // The transport's human-readable explanation of a stop or hang; may be empty.
   virtual std::string explain() { return {}; }
 
+  // Where a register access is a round trip to another machine: the way to launch there by one (control.h); or nullptr.
+  virtual Launcher* launcher() { return nullptr; }
+
   // The simulator of the device, or nullptr: for lockstep, timelines and debuggers.
   virtual sim::Simulator* simulator() { return nullptr; }
 
@@ -114,8 +122,12 @@ struct Transport {
   std::string scheme;
   std::string doc;
   std::function<Expected<std::unique_ptr<Accelerator>>(std::string_view target)>
-      open;                              // target: the URI after "SCHEME:"
-  std::function<std::string()> missing;  // requirements that this machine lacks, with the remedy; empty: usable
+      open;  // target: the URI after "SCHEME:"
+  // Requirements that this machine lacks, with the remedy; empty: usable.
+  std::function<std::string()> missing = [] { return std::string(); };
+  // Of the transport to other machines only (serve.h).
+  std::function<Expected<std::unique_ptr<Server>>(const ServeOptions&)> serve = {};
+  std::function<Expected<std::vector<ServedDevice>>(std::string_view server)> list = {};
 };
 
 // The transports of this build: the linked ones and the shared libraries tenon-driver-SCHEME.so in the driver

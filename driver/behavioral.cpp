@@ -20,8 +20,7 @@ Transport behavioral_transport() {
           .doc =
               "the fast model in this process, with race detector: behavioral:CONFIG"
               "[?memory=256M&race=on&kernels=NAME]",
-          .open = open,
-          .missing = [] { return std::string(); }};
+          .open = open};
 }
 
 }  // namespace tenon::driver

@@ -1,9 +1,10 @@
 // start, finish and read_counters: the register protocol of a launch, the same for every transport.
+#include "driver/control.h"
+
 #include <fmt/format.h>
 
 #include <utility>
 
-#include "driver/accelerator.h"
 #include "driver/explain.h"
 #include "driver/identity.h"
 #include "support/try.h"
@@ -27,6 +28,7 @@ Expected<uint64_t> read_register64(Accelerator& accelerator, uint32_t offset) {
 }
 
 Status start(Accelerator& accelerator, const Launch& launch) {
+  if (Launcher* launcher = accelerator.launcher()) return launcher->start(launch);
   TENON_TRY(check_identity(accelerator));
   TENON_TRY_ASSIGN(status, accelerator.read_register(reg::kStatus));
   if (*status & kStatusBusy) {
@@ -44,16 +46,21 @@ Status start(Accelerator& accelerator, const Launch& launch) {
 }
 
 Status finish(Accelerator& accelerator, std::chrono::nanoseconds limit) {
+  if (Launcher* launcher = accelerator.launcher()) return launcher->finish(limit);
   TENON_TRY_ASSIGN(idle, accelerator.wait_idle(limit));
+  return conclude(accelerator, *idle, limit);
+}
+
+Status conclude(Accelerator& accelerator, bool idle, std::chrono::nanoseconds limit) {
   TENON_TRY_ASSIGN(status, accelerator.read_register(reg::kStatus));
   const auto code = static_cast<StopCode>(*status & 0xff);
-  if (*idle && code == StopCode::kNone) {
+  if (idle && code == StopCode::kNone) {
     TENON_TRY(accelerator.read_register(reg::kControl));  // clears ap_done
     return {};
   }
 
   std::string what, help;
-  if (!*idle) {
+  if (!idle) {
     TENON_TRY_ASSIGN(done, read_register64(accelerator, reg::kInstructionsDone));
     TENON_TRY_ASSIGN(count, accelerator.read_register(reg::kCount));
     what =
@@ -79,6 +86,7 @@ Status finish(Accelerator& accelerator, std::chrono::nanoseconds limit) {
 }
 
 Expected<Counters> read_counters(Accelerator& accelerator) {
+  if (Launcher* launcher = accelerator.launcher()) return launcher->read_counters();
   Counters counters;
   std::vector<std::pair<uint32_t, uint64_t*>> registers = {{reg::kCycles, &counters.cycles},
                                                            {reg::kInstructionsDone, &counters.instructions},

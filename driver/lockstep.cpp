@@ -3,7 +3,7 @@
 
 #include "driver/behavioral.h"
 #include "driver/open_simulated.h"
-#include "driver/plugin.h"
+#include "driver/plugin_export.h"
 #include "driver/verilated_options.h"
 #include "sim/verilator/builder.h"
 #include "support/pages.h"
@@ -36,14 +36,11 @@ Expected<std::unique_ptr<Accelerator>> open_lockstep(std::string_view target) {
 }  // namespace
 }  // namespace tenon::driver
 
-bool tenon_driver_transport(const char* abi, tenon::driver::Transport* transport) {
-  using namespace tenon;
-  return tenon::driver::offer(
-      abi, transport,
-      {.scheme = "lockstep",
-       .doc = fmt::format("the RTL and the behavioral simulator, compared at every write: lockstep:CONFIG"
-                          "[?race=on&{}]",
-                          driver::kVerilatedOptionsDoc),
-       .open = driver::open_lockstep,
-       .missing = sim::missing_verilator_tools});
+tenon::driver::Transport tenon::driver::transport() {
+  return {.scheme = "lockstep",
+          .doc = fmt::format("the RTL and the behavioral simulator, compared at every write: lockstep:CONFIG"
+                             "[?race=on&{}]",
+                             kVerilatedOptionsDoc),
+          .open = open_lockstep,
+          .missing = sim::missing_verilator_tools};
 }

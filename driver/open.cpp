@@ -10,6 +10,8 @@
 
 #include "driver/behavioral.h"
 #include "driver/plugin.h"
+#include "driver/serve.h"
+#include "support/try.h"
 
 namespace tenon::driver {
 namespace {
@@ -52,6 +54,7 @@ struct Optional {
   std::string_view scheme, doc, library, remedy;
 };
 constexpr Optional kOptional[] = {
+    {"remote", "a device that `tenon serve` lends on another machine", "gRPC", "apt-get install libgrpc++-dev"},
     {"systemc", "a virtual platform in SystemC", "SystemC", "apt-get install libsystemc-dev"},
     {"xrt", "a board with XRT", "XRT", "apt-get install libxrt-dev uuid-dev"},
 };
@@ -115,6 +118,30 @@ Expected<std::unique_ptr<Accelerator>> open(std::string_view uri) {
                std::string(uri),
                fmt::format("expected one of {}; for example behavioral:default", fmt::join(schemes, ", ")),
                Fault::kUsage);
+}
+
+namespace {
+
+// The transport that serves, or the error that this build has none.
+Expected<Transport> remote_transport(std::string_view where) {
+  for (Transport& transport : transports()) {
+    if (transport.scheme != "remote") continue;
+    if (transport.serve) return std::move(transport);
+    return error(transport.missing(), std::string(where));
+  }
+  return error("this build of Tenon has no transport to other machines", std::string(where));
+}
+
+}  // namespace
+
+Expected<std::unique_ptr<Server>> serve(const ServeOptions& options) {
+  TENON_TRY_ASSIGN(transport, remote_transport(options.listen));
+  return transport->serve(options);
+}
+
+Expected<std::vector<ServedDevice>> list_served(std::string_view server) {
+  TENON_TRY_ASSIGN(transport, remote_transport(server));
+  return transport->list(server);
 }
 
 }  // namespace tenon::driver

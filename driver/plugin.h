@@ -7,7 +7,6 @@
 
 #include <filesystem>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "driver/accelerator.h"
@@ -22,15 +21,8 @@ inline constexpr char kPluginAbi[] = "tenon-1 gcc-" __VERSION__;
 // code is linked into, in the build tree and in an installation.
 std::vector<std::filesystem::path> plugin_directories();
 
-// The implementation of the exported function: returns `made` in `transport` if `abi`, the opener's, is this library's.
-inline bool offer(std::string_view abi, Transport* transport, Transport made) {
-  if (abi != kPluginAbi) return false;
-  *transport = std::move(made);
-  return true;
-}
-
 }  // namespace tenon::driver
 
-// Defined by each library.
+// Defined by each library, by including plugin_export.h. False if `abi`, the opener's, is not the library's.
 extern "C" __attribute__((visibility("default"))) bool tenon_driver_transport(const char* abi,
                                                                               tenon::driver::Transport* transport);

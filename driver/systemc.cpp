@@ -1,5 +1,5 @@
 // The transport systemc: -- a virtual platform in SystemC with the accelerator as a TLM-2.0 model, or its RTL.
-#include "driver/plugin.h"
+#include "driver/plugin_export.h"
 #include "driver/simulated.h"
 #include "driver/verilated_options.h"
 #include "sim/systemc/platform.h"
@@ -36,15 +36,11 @@ Expected<std::unique_ptr<Accelerator>> open_systemc(std::string_view target) {
 }  // namespace
 }  // namespace tenon::driver
 
-bool tenon_driver_transport(const char* abi, tenon::driver::Transport* transport) {
-  using namespace tenon;
-  return tenon::driver::offer(
-      abi, transport,
-      {.scheme = "systemc",
-       .doc = fmt::format("a virtual platform in SystemC, one per process: systemc:CONFIG[?model=rtl&dmi=off&{}]",
-                          driver::kVerilatedOptionsDoc),
-       .open = driver::open_systemc,
-       .missing = [] { return std::string(); }});
+tenon::driver::Transport tenon::driver::transport() {
+  return {.scheme = "systemc",
+          .doc = fmt::format("a virtual platform in SystemC, one per process: systemc:CONFIG[?model=rtl&dmi=off&{}]",
+                             kVerilatedOptionsDoc),
+          .open = open_systemc};
 }
 
 // libsystemc has a main() that calls sc_main(), so linking requires a definition. It is never called.

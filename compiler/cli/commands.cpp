@@ -27,6 +27,7 @@ Action hw_overlay(Options&);
 Action assemble(Options&);
 Action disassemble(Options&);
 Action list_devices(Options&);
+Action serve_devices(Options&);
 Action doctor(Options&);
 Action tune_model(Options&);
 Action print_schedule(Options&);
@@ -34,6 +35,7 @@ Action bench_sim(Options&);
 Action bench_compile(Options&);
 Action bench_cpu(Options&);
 Action bench_launch(Options&);
+Action bench_transfer(Options&);
 Action bench_model(Options&);
 Action bench_vm(Options&);
 Action fuzz_accel(Options&);
@@ -66,10 +68,12 @@ constexpr Command kCommands[] = {
     {"hw overlay", "write the device tree overlay for a Zynq board", hw_overlay},
     {"asm", "assemble instructions", assemble},
     {"disasm", "print the instructions of a program", disassemble},
-    {"devices", "list the kinds of devices and what each needs on this machine", list_devices},
+    {"devices", "list the kinds of devices and what each needs, or the devices of a server", list_devices},
+    {"serve", "lend devices of this machine to clients on others", serve_devices},
     {"doctor", "list tools and devices, and which tool is missing for which purpose", doctor},
     {"bench sim", "measure how fast the simulators are", bench_sim},
     {"bench launch", "measure the cost of a launch on a device", bench_launch},
+    {"bench transfer", "measure how fast a device's buffers are written and read", bench_transfer},
     {"bench compile", "measure how the compiler's work grows with the module", bench_compile},
     {"bench cpu", "measure the CPU's kernels beside oneDNN's", bench_cpu},
     {"bench model", "measure a model on the CPU: its compilation, its run, its kernels", bench_model},

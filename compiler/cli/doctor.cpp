@@ -1,5 +1,4 @@
-// tenon devices | doctor: the tools and devices of this machine, which are missing, for which purpose, and how to get
-// them.
+// tenon doctor: the tools and devices of this machine, which are missing, for which purpose, and how to get them.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -173,36 +172,10 @@ struct Doctor {
   }
 };
 
-struct Devices {
-  bool json = false;
-
-  Status run() const {
-    Json out;
-    out.begin_array();
-    for (const auto& transport : driver::transports()) {
-      const std::string missing = transport.missing();
-      out.begin_object().field("scheme", transport.scheme).field("doc", transport.doc).field("missing", missing).end();
-      if (json) continue;
-      fmt::print("{:<13}{}\n", transport.scheme + ":", transport.doc);
-      if (!missing.empty()) fmt::print("{:<13}not usable on this machine: {}\n", "", missing);
-    }
-    if (json) fmt::print("{}", out.end().str());
-    else
-      fmt::print("\nA device is SCHEME:CONFIGURATION, as behavioral:default; `tenon hw list` names configurations.\n");
-    return {};
-  }
-};
-
 }  // namespace
 
 Action doctor(Options& options) {
   auto command = std::make_shared<Doctor>();
-  options.flag(command->json, "--json", "print JSON");
-  return [command] { return command->run(); };
-}
-
-Action list_devices(Options& options) {
-  auto command = std::make_shared<Devices>();
   options.flag(command->json, "--json", "print JSON");
   return [command] { return command->run(); };
 }

@@ -6,7 +6,7 @@
 
 #include "driver/checks.h"
 #include "driver/identity.h"
-#include "driver/plugin.h"
+#include "driver/plugin_export.h"
 #include "driver/uio/device.h"
 #include "driver/uio/files.h"
 #include "driver/uio/fpga.h"
@@ -208,13 +208,11 @@ std::string missing_uio() {
 }  // namespace
 }  // namespace tenon::driver
 
-bool tenon_driver_transport(const char* abi, tenon::driver::Transport* transport) {
-  using namespace tenon;
-  return tenon::driver::offer(
-      abi, transport,
-      {.scheme = "uio",
-       .doc = "a Zynq board: uio:DEVICE[?config=NAME&memory=udmabuf0&bitstream=FILE&partial=on&sync=off&"
+tenon::driver::Transport tenon::driver::transport() {
+  return {.scheme = "uio",
+          .doc =
+              "a Zynq board: uio:DEVICE[?config=NAME&memory=udmabuf0&bitstream=FILE&partial=on&sync=off&"
               "clock=MHZ&root=DIR]",
-       .open = driver::open_uio,
-       .missing = driver::missing_uio});
+          .open = open_uio,
+          .missing = missing_uio};
 }

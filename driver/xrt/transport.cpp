@@ -20,7 +20,7 @@
 
 #include "driver/checks.h"
 #include "driver/identity.h"
-#include "driver/plugin.h"
+#include "driver/plugin_export.h"
 #include "driver/simulated.h"
 #include "driver/uri.h"
 #include "driver/xrt/emulated.h"
@@ -302,12 +302,9 @@ Expected<std::unique_ptr<Accelerator>> open_xrt(std::string_view target) {
 }  // namespace
 }  // namespace tenon::driver
 
-bool tenon_driver_transport(const char* abi, tenon::driver::Transport* transport) {
-  using namespace tenon;
-  return tenon::driver::offer(
-      abi, transport,
-      {.scheme = "xrt",
-       .doc = "a board with XRT, or the emulated device: xrt:INDEX?xclbin=FILE[&unit=1&sync=off&interrupt=off]",
-       .open = driver::open_xrt,
-       .missing = driver::missing_xrt});
+tenon::driver::Transport tenon::driver::transport() {
+  return {.scheme = "xrt",
+          .doc = "a board with XRT, or the emulated device: xrt:INDEX?xclbin=FILE[&unit=1&sync=off&interrupt=off]",
+          .open = open_xrt,
+          .missing = missing_xrt};
 }

@@ -12,6 +12,9 @@
 #include <fstream>
 
 #include "tests/driver/uio/played_board.h"
+#ifdef TENON_REMOTE
+#include "tests/driver/remote/served.h"
+#endif
 #ifdef TENON_XRT_SHIM
 #include "driver/xrt/xclbin.h"
 #endif
@@ -67,6 +70,26 @@ Column played(std::string name, std::string doc, bool rtl) {
           .wrong_uri = [uri] { return uri() + "&config=default"; }};
 }
 
+// A device that another process serves. A client waits for it, since the server needs a moment to notice a killed one.
+Column served(std::string name, std::string doc, uint64_t memory_end, [[maybe_unused]] std::string (*device)()) {
+  Column column{.name = std::move(name), .doc = std::move(doc), .remote = true, .memory_end = memory_end};
+#ifdef TENON_REMOTE
+  const auto uri = [device] {
+    static const Served server({"--device", device()});
+    return server.uri("/0?wait=3");
+  };
+  column.uri = uri;
+  column.wrong_uri = [uri] { return uri() + "&config=default"; };
+#endif
+  return column;
+}
+
+std::string played_board() {
+  static const PlayedBoard board(
+      {.root = {}, .config = spec::load_config("tiny").value(), .memory_bytes = 1 << 20, .physical = kPhysical});
+  return board.uri();
+}
+
 }  // namespace
 
 std::ostream& operator<<(std::ostream& stream, const Column& column) { return stream << column.name; }
@@ -86,7 +109,9 @@ const std::vector<Column>& all_columns() {
       xrt("xrt", "`xrt:`, emulated", "behavioral"),
       xrt("xrt_rtl", "`xrt:`, emulated, RTL", "rtl"),
       played("uio", "`uio:`, played", false),
-      played("uio_rtl", "`uio:`, played, RTL", true)};
+      played("uio_rtl", "`uio:`, played, RTL", true),
+      served("remote", "`remote:`, of `behavioral:`", 1 << 20, [] { return std::string("behavioral:tiny?memory=1M"); }),
+      served("remote_uio", "`remote:`, of `uio:`", kPhysical + (1 << 20), played_board)};
   return list;
 }
 

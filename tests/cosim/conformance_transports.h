@@ -19,6 +19,7 @@ struct Column {
   std::string doc;          // for the table
   bool in_process = false;  // a simulator inside this process: no second client, no other memory
   bool one_opening = false;
+  bool remote = false;                          // the device is a server's, and its options too
   uint64_t memory_end = 1 << 20;                // the first address after its memory
   std::function<std::string()> uri = {};        // empty: not in this build
   std::function<std::string()> wrong_uri = {};  // of hardware that differs from its URI

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A build without SystemC and XRT: configuring says so in a sentence each and how to get them, continues, and
+# A build without SystemC, XRT and gRPC: configuring says so in a sentence each and how to get them, continues, and
 # what is built says the same. Arguments: the directory to build in, and "tests" for the conformance suite as well.
 set -euo pipefail
 # shellcheck source=tests/expect.sh
@@ -8,9 +8,10 @@ build=$1 more=${2:-}
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 rm -rf "$build"
-cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release "-DTENON_WITHOUT=systemc;xrt" >"$log" 2>&1 || { tail -n 30 "$log"; exit 1; }
+cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release "-DTENON_WITHOUT=grpc;systemc;xrt" >"$log" 2>&1 || { tail -n 30 "$log"; exit 1; }
 for sentence in "Without SystemC: systemc: devices are not available in this build; to add them: apt-get install libsystemc-dev" \
-  "Without XRT: xrt: devices are not available in this build; to add them: apt-get install libxrt-dev uuid-dev"; do
+  "Without XRT: xrt: devices are not available in this build; to add them: apt-get install libxrt-dev uuid-dev" \
+  "Without gRPC: remote: devices and tenon serve are not available in this build; to add them: apt-get install libgrpc++-dev"; do
   grep -qF "$sentence" "$log" || { echo "configuring does not say: $sentence"; cat "$log"; exit 1; }
 done
 targets=(tenon tenon-run tenon-driver-verilator tenon-driver-lockstep tenon-driver-uio)
@@ -18,7 +19,7 @@ targets=(tenon tenon-run tenon-driver-verilator tenon-driver-lockstep tenon-driv
 # Where nothing caches the compilation, as this one's own build has left it, it is a second build.
 ninja -C "$build" "${targets[@]}" >"$log" 2>&1 || { grep -A 20 -m 1 FAILED "$log"; exit 1; }
 ninja -C "$build" -t targets all >"$log"
-for part in tenon-driver-xrt.so tenon-driver-systemc.so libxrt_core; do
+for part in tenon-driver-xrt.so tenon-driver-systemc.so tenon-driver-remote.so libxrt_core; do
   ! grep "$part" "$log" || { echo "the build without them has $part"; exit 1; }
 done
 

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "driver/behavioral.h"
-#include "driver/plugin.h"
+#include "driver/plugin_export.h"
 #include "driver/simulated.h"
 #include "sim/lockstep/lockstep.h"
 #include "support/try.h"
@@ -163,11 +163,7 @@ Expected<std::unique_ptr<Accelerator>> open_faulty(std::string_view target) {
 }  // namespace
 }  // namespace tenon::driver
 
-bool tenon_driver_transport(const char* abi, tenon::driver::Transport* transport) {
-  using namespace tenon;
-  return tenon::driver::offer(abi, transport,
-                              {.scheme = "faulty",
-                               .doc = "a simulator with a fault, for tests: faulty:CONFIG?fault=KIND",
-                               .open = driver::open_faulty,
-                               .missing = [] { return std::string(); }});
+tenon::driver::Transport tenon::driver::transport() {
+  return {
+      .scheme = "faulty", .doc = "a simulator with a fault, for tests: faulty:CONFIG?fault=KIND", .open = open_faulty};
 }

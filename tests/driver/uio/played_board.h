@@ -39,7 +39,13 @@ class PlayedBoard {
  public:
   explicit PlayedBoard(uio::PlayerOptions options) {
     options.root = scratch_.path();
-    auto player = uio::Player::create(std::move(options));
+    options_ = std::move(options);
+    restart();
+  }
+  ~PlayedBoard() { kill(); }
+  // Plays the board, after kill() a new one.
+  void restart() {
+    auto player = uio::Player::create(options_);
     if (!player) {
       fmt::print(stderr, "{}\n", player.error().str());
       std::abort();
@@ -51,7 +57,6 @@ class PlayedBoard {
       _exit(1);
     }
   }
-  ~PlayedBoard() { kill(); }
   void kill() {
     if (process_ < 0) return;
     ::kill(process_, SIGKILL);
@@ -63,6 +68,7 @@ class PlayedBoard {
 
  private:
   Scratch scratch_;
+  uio::PlayerOptions options_;
   pid_t process_ = -1;
 };
 
