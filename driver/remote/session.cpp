@@ -80,7 +80,7 @@ grpc::Status Session::serve() {
       case Transfer::kMalformed: return ended(grpc::INVALID_ARGUMENT, "a request is malformed");
       case Transfer::kLate:
         return ended(grpc::DEADLINE_EXCEEDED,
-                     fmt::format("the lease has ended: no request came for {:.0f} s, the server's limit",
+                     fmt::format("the lease has ended: no request came for {:.3g} s, the server's limit",
                                  std::chrono::duration<double>(limit).count()));
     }
     if (auto status = obey(command); !status.ok()) return status;
