@@ -178,7 +178,6 @@ TEST(RemoteTest, LimitsOfALeaseHold) {
   (*accelerator)->free(*buffer);
   EXPECT_TRUE((*accelerator)->allocate(60000));
 
-  EXPECT_THAT(failure(server.uri()), HasSubstr("the server has 1 clients, its limit"));
   std::this_thread::sleep_for(600ms);
   const auto late = (*accelerator)->read_register(0);
   ASSERT_FALSE(late);
