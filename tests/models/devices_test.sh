@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # ResNet-8 on every kind of device, with every layer equal to the integer reference and to the behavioral simulator, bit
-# for bit. A device played:OPTIONS is uio: on a board that tenon-pl plays. Arguments: tenon, samples, devices...
+# for bit. A device played:OPTIONS is uio: on a board that tenon-pl plays, served:URI the device URI of a second process.
+# Arguments: tenon, samples, devices...
 set -euo pipefail
 tenon=$1 samples=$2
 shift 2
 scratch=$(mktemp -d)
 player=
-trap '[ -z "$player" ] || kill "$player"; rm -rf "$scratch"' EXIT
+server=
+trap '[ -z "$player" ] || kill "$player"; [ -z "$server" ] || kill "$server"; rm -rf "$scratch"' EXIT
 digits=tests/models/resnet8_digits_test.npz
 for device in "$@"; do
   case $device in
@@ -17,6 +19,14 @@ for device in "$@"; do
       player=$!
       until grep -qs ready "$scratch/ready"; do kill -0 "$player"; sleep 0.05; done
       device="uio:?root=$scratch/root"
+      ;;
+    served:*)
+      [ -z "$server" ] || kill "$server"
+      : >"$scratch/serving"
+      "$tenon" serve --listen 127.0.0.1:0 --device "${device#*:}" >"$scratch/serving" &
+      server=$!
+      until grep -qs ' at ' "$scratch/serving"; do kill -0 "$server"; sleep 0.05; done
+      device="remote:$(sed -n 's/.* at //p' "$scratch/serving")"
       ;;
   esac
   "$tenon" run tests/models/resnet8_digits.onnx --shapes N=1 --calibrate "$digits:calib" --divide 255 --data "$digits:x" \
