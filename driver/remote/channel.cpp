@@ -1,6 +1,7 @@
 #include "driver/remote/channel.h"
 
 #include <fmt/format.h>
+#include <google/protobuf/stubs/logging.h>
 #include <grpc/grpc.h>
 #include <grpc/support/log.h>
 
@@ -47,7 +48,9 @@ Expected<std::string> read_token(const std::string& file) {
 }
 
 void quiet_grpc() {
-  if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function([](gpr_log_func_args*) {});
+  if (std::getenv("GRPC_VERBOSITY") != nullptr) return;
+  gpr_set_log_function([](gpr_log_func_args*) {});
+  google::protobuf::SetLogHandler(nullptr);
 }
 
 }  // namespace tenon::driver::remote

@@ -26,7 +26,8 @@ Expected<std::string> read_token(const std::string& file);
 // The contents of a file, or nothing where the name is empty.
 Expected<std::string> read_text(const std::string& file);
 
-// gRPC's own log goes nowhere, unless the environment variable GRPC_VERBOSITY is set: what it reports is in our errors.
+// The logs of gRPC and protobuf go nowhere, unless the environment variable GRPC_VERBOSITY is set: what they report is
+// in our errors.
 void quiet_grpc();
 
 }  // namespace tenon::driver::remote

@@ -31,6 +31,15 @@ wire::Answer done() {
   return answer;
 }
 
+// A client's name for itself, fit for the terminals of others.
+std::string printable(std::string name) {
+  constexpr size_t kMaxName = 200;
+  name.resize(std::min(name.size(), kMaxName));
+  std::ranges::replace_if(
+      name, [](char c) { return c < ' ' || c > '~'; }, '?');
+  return name;
+}
+
 bool equal(std::string_view a, std::string_view b) {  // in a time that tells nothing about the bytes
   return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
@@ -203,7 +212,7 @@ wire::Answer Session::listing() const {
 
 Status Session::open(const wire::Open& request) {
   if (lease_) return error("the session holds a device already", {}, "one session is one device");
-  TENON_TRY_ASSIGN(lease, shared_.leases.join(request.device(), request.client()));
+  TENON_TRY_ASSIGN(lease, shared_.leases.join(request.device(), printable(request.client())));
   const Deadline deadline(limit_from_wire(request.wait()));
   while (!lease->wait(std::min<nanoseconds>(kPoll, std::max<nanoseconds>(deadline.remaining(), 0ns)))) {
     if (gone()) return error("the client is gone");

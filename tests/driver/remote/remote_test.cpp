@@ -1,11 +1,8 @@
 // Remote devices beyond the conformance suite: leases and their queue, limits, who may connect, and what a client is
 // told when a server, a network or a device is lost.
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
 #include <filesystem>
 #include <fstream>
@@ -14,11 +11,10 @@
 #include "driver/accelerator.h"
 #include "driver/serve.h"
 #include "support/clock.h"
-#include "support/random.h"
 #include "support/try.h"
 #include "tests/driver/remote/served.h"
+#include "tests/driver/remote/use.h"
 #include "tests/driver/uio/played_board.h"
-#include "tests/seed.h"
 
 namespace tenon::driver {
 namespace {
@@ -28,32 +24,9 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr char kTenon[] = TENON_BINARY_DIR "/bin/tenon";
-
 std::string failure(const std::string& uri) {
   const auto opened = open(uri);
   return opened ? "opened" : opened.error().what;
-}
-
-// Writes, launches an empty stream, reads: an error, or nothing.
-Status use(Accelerator& accelerator) {
-  TENON_TRY_ASSIGN(buffer, accelerator.allocate(5000));
-  std::vector<std::byte> data(5000), back(5000);
-  for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i * 31);
-  TENON_TRY(accelerator.write(*buffer, 0, data));
-  TENON_TRY(start(accelerator, {.instructions = buffer->address & ~uint64_t{15}, .count = 0}));
-  TENON_TRY(finish(accelerator, 1s));
-  TENON_TRY(accelerator.read(*buffer, 0, back));
-  if (data != back) return error("other bytes");
-  accelerator.free(*buffer);
-  return {};
-}
-
-std::string use(const std::string& uri) {
-  const auto opened = open(uri);
-  if (!opened) return opened.error().str();
-  const auto used = use(**opened);
-  return used ? "" : used.error().str();
 }
 
 // A stream without end: a launch that its limit stops.
@@ -339,85 +312,6 @@ TEST(RemoteTest, ADeviceWhoseProcessIsKilledIsAnErrorAndWorksAfterItsRestart) {
   board->restart();
   EXPECT_EQ(use(server.uri("?wait=5")), "");
 }
-
-// What the kernel knows of a process.
-struct Usage {
-  size_t threads = 0, files = 0, kilobytes = 0;
-  explicit Usage(pid_t process) {
-    const std::string directory = fmt::format("/proc/{}/", process);
-    std::ifstream status(directory + "status");
-    for (std::string key; status >> key; status.ignore(1000, '\n')) {
-      if (key == "Threads:") status >> threads;
-      if (key == "VmRSS:") status >> kilobytes;
-    }
-    for ([[maybe_unused]] const auto& file : std::filesystem::directory_iterator(directory + "fd")) ++files;
-  }
-};
-
-int connect_to(const std::string& address) {
-  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in server{};
-  server.sin_family = AF_INET;
-  server.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
-  server.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (::connect(socket, reinterpret_cast<sockaddr*>(&server), sizeof server) == 0) return socket;
-  ::close(socket);
-  return -1;
-}
-
-// Bytes that are no HTTP/2, or begin as it does.
-TEST(RemoteTest, BytesThatAreNoRequestsAreIgnored) {
-  Served server({"--device", "behavioral:tiny"});
-  ASSERT_EQ(use(server.uri()), "");
-  const Usage before(server.process().id());
-  Random random(test_seed(20));
-  for (int i = 0; i < 300; ++i) {
-    const int socket = connect_to(server.address());
-    ASSERT_GE(socket, 0);
-    std::string bytes = random.chance(50) ? "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" : "";
-    for (int64_t n = random.between(0, 200); n > 0; --n) bytes += static_cast<char>(random.next());
-    if (random.chance(30)) bytes.resize(bytes.size() / 2);
-    (void)!::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    ::close(socket);
-  }
-  EXPECT_EQ(use(server.uri("?wait=5")), "");
-  const Usage after(server.process().id());
-  EXPECT_LE(after.threads, before.threads + 8);
-  EXPECT_LE(after.files, before.files + 8);
-  EXPECT_LE(after.kilobytes, before.kilobytes + 100000);
-}
-
-// Kills the client, the server or the device in the middle of a client's work; then all work again.
-void kill_at_random_moments(int rounds, uint32_t seed) {
-  const uio::PlayerOptions options{.root = {}, .config = spec::load_config("tiny").value(), .memory_bytes = 1 << 20};
-  PlayedBoard board(options);
-  const std::vector<std::string> devices = {"--device", board.uri()};
-  auto server = std::make_unique<Served>(devices);
-  const std::string address = server->address();
-  Random random(seed);
-  for (int i = 0; i < rounds; ++i) {
-    Process client(
-        {kTenon, "bench", "transfer", "--rounds", "1000000", "--bytes", "100000", "--device", server->uri("?wait=10")},
-        true);
-    std::this_thread::sleep_for(std::chrono::milliseconds(random.between(0, 250)));
-    const int64_t victim = random.between(0, 2);
-    if (victim == 0) client.kill();
-    if (victim == 1) server->process().kill();
-    if (victim == 2) board.kill();
-    const Stopwatch stopwatch;
-    if (victim != 0) {
-      const std::string said = client.text();
-      EXPECT_GT(client.wait(), 0) << said;
-      EXPECT_THAT(said, HasSubstr("error: "));
-    }
-    if (victim == 1) server = std::make_unique<Served>(devices, address);
-    if (victim == 2) board.restart();
-    ASSERT_EQ(use(server->uri("?wait=10")), "") << "round " << i << ", victim " << victim;
-    EXPECT_LT(stopwatch.seconds(), 30) << "victim " << victim;
-  }
-}
-
-TEST(RemoteTest, KillsAtRandomMomentsEndInAnErrorAndTheNextRunIsRight) { kill_at_random_moments(6, test_seed(21)); }
 
 }  // namespace
 }  // namespace tenon::driver

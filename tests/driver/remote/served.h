@@ -17,6 +17,8 @@
 
 namespace tenon::driver {
 
+inline constexpr char kTenon[] = TENON_BINARY_DIR "/bin/tenon";
+
 // A child process whose standard output is a pipe; killed with the object.
 class Process {
  public:
@@ -99,7 +101,7 @@ class Served {
 
  private:
   static std::vector<std::string> command(std::vector<std::string> arguments, const std::string& address) {
-    arguments.insert(arguments.begin(), {TENON_BINARY_DIR "/bin/tenon", "serve", "--listen", address});
+    arguments.insert(arguments.begin(), {kTenon, "serve", "--listen", address});
     return arguments;
   }
   Process process_;
