@@ -20,15 +20,19 @@
 namespace tenon::cli {
 namespace {
 
-using namespace compiler;
-
 struct ScheduleCommand {
+  using Binding = compiler::Binding;
+  using Context = compiler::Context;
+  using Function = compiler::Function;
+  using Machine = compiler::Machine;
+  using Module = compiler::Module;
+
   ModelOptions model;
   std::string op, level, steps;
 
   Status run() {
     if (level.empty() && !runtime::host_levels().empty()) level = runtime::host_levels().front();
-    const Machine* machine = find_machine(level);
+    const Machine* machine = compiler::find_machine(level);
     if (!machine) return error(fmt::format("there is no level '{}'", level), {}, known_levels(), Fault::kUsage);
     std::string text;
     if (!steps.empty()) {
@@ -63,15 +67,16 @@ struct ScheduleCommand {
   static std::string known_levels() {
     std::vector<std::string_view> names;
     for (const std::string_view architecture : {"x86_64", "aarch64", "arm", ""})
-      for (const Machine& machine : machines_of(architecture)) names.push_back(machine.name);
+      for (const Machine& machine : compiler::machines_of(architecture)) names.push_back(machine.name);
     return fmt::format("the levels are {}", fmt::join(names, ", "));
   }
 
   static std::optional<Function> group_of(Context& context, const Module& kernels, const Function& main,
                                           const Binding& binding) {
-    if (std::holds_alternative<Apply>(binding.value)) return single_operator(context, main, binding).function;
-    const auto* call = std::get_if<Call>(&binding.value);
-    const auto* symbol = call ? std::get_if<Symbol>(&call->callee) : nullptr;
+    if (std::holds_alternative<compiler::Apply>(binding.value))
+      return compiler::single_operator(context, main, binding).function;
+    const auto* call = std::get_if<compiler::Call>(&binding.value);
+    const auto* symbol = call ? std::get_if<compiler::Symbol>(&call->callee) : nullptr;
     const Function* callee = symbol ? kernels.function(*symbol) : nullptr;
     return callee && callee->composite == "fused" ? std::optional(*callee) : std::nullopt;
   }
@@ -81,7 +86,7 @@ struct ScheduleCommand {
                                            const Binding& binding) {
     std::vector<std::string> names{std::string(context.name(main.info(binding.var).name))};
     for (const Binding& inner : group.body.bindings) {
-      if (const auto* apply = std::get_if<Apply>(&inner.value)) names.emplace_back(apply->op->name);
+      if (const auto* apply = std::get_if<compiler::Apply>(&inner.value)) names.emplace_back(apply->op->name);
     }
     return names;
   }
@@ -89,19 +94,19 @@ struct ScheduleCommand {
   // `text`: the steps of the user, one in a line, instead of the schedule.
   static Status print(Context& context, const Module& kernels, const Function& group, const Machine& machine,
                       const std::string& text) {
-    auto kernel = kernels::make_kernel(context, kernels, "kernel", group, machine);
+    auto kernel = compiler::kernels::make_kernel(context, kernels, "kernel", group, machine);
     if (!kernel) {
       fmt::print("// no native kernel: {}\n", kernel.error().what);
       return {};
     }
-    for (const kernels::OperatorKnobs& knobs : kernel->knobs)
-      fmt::print("// {}: {}\n", knobs.key, kernels::str(knobs.settings()));
-    fmt::print("// for {}\n{}\n", machine.name, loop::print(context, kernel->function));
-    kernels::Scheduled scheduled;
+    for (const compiler::kernels::OperatorKnobs& knobs : kernel->knobs)
+      fmt::print("// {}: {}\n", knobs.key, compiler::kernels::str(knobs.settings()));
+    fmt::print("// for {}\n{}\n", machine.name, compiler::loop::print(context, kernel->function));
+    compiler::kernels::Scheduled scheduled;
     if (text.empty()) {
-      scheduled = kernels::schedule(context, std::move(kernel->function));
+      scheduled = compiler::kernels::schedule(context, std::move(kernel->function));
     } else {
-      loop::Schedule own(context, std::move(kernel->function));
+      compiler::loop::Schedule own(context, std::move(kernel->function));
       std::istringstream lines(text);
       for (std::string line; std::getline(lines, line);) {
         if (line.find_first_not_of(" \t\r") != std::string::npos && !line.starts_with("//")) TENON_TRY(own.apply(line));
@@ -109,7 +114,7 @@ struct ScheduleCommand {
       scheduled = {own.function(), own.steps()};
     }
     for (const std::string& step : scheduled.steps) fmt::print("{}\n", step);
-    fmt::print("\n{}", loop::print(context, scheduled.function));
+    fmt::print("\n{}", compiler::loop::print(context, scheduled.function));
     return {};
   }
 };
