@@ -15,9 +15,10 @@ namespace tenon::compiler {
 namespace {
 
 std::vector<std::span<const OnnxConverter>> tables() {
-  return {onnx_elementwise_converters(), onnx_image_converters(),    onnx_index_converters(),
-          onnx_layer_converters(),       onnx_quantize_converters(), onnx_recurrent_converters(),
-          onnx_reduce_converters(),      onnx_shape_converters()};
+  return {onnx_control_converters(),   onnx_elementwise_converters(), onnx_image_converters(),
+          onnx_index_converters(),     onnx_layer_converters(),       onnx_quantize_converters(),
+          onnx_recurrent_converters(), onnx_reduce_converters(),      onnx_sequence_converters(),
+          onnx_shape_converters()};
 }
 
 const OnnxConverter* find_converter(std::string_view op) {
@@ -29,26 +30,106 @@ const OnnxConverter* find_converter(std::string_view op) {
   return nullptr;
 }
 
-// The name as an identifier of the text form.
+// "Relu", "com.microsoft.Gelu"
+std::string qualified(const OnnxNode& node) { return node.domain.empty() ? node.op : node.domain + "." + node.op; }
+
+// Opset 7 redefined many operators; these have kept the meaning of their first version.
+bool unchanged_since_first(std::string_view op) {
+  static constexpr std::string_view kOps[] = {"Abs",    "Ceil",    "Conv", "Exp",  "Floor",      "Identity", "Log",
+                                              "MatMul", "Neg",     "Not",  "Relu", "Reciprocal", "Shape",    "Sigmoid",
+                                              "Size",   "Softmax", "Sqrt", "Tanh", "Transpose"};
+  return std::ranges::find(kOps, op) != std::end(kOps);
+}
+
+// The name as an identifier of the text form; empty where it has neither letter nor digit, as "?".
 std::string identifier(std::string_view name) {
   std::string out;
-  for (const char c : name) out += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  if (out.empty() || std::isdigit(static_cast<unsigned char>(out[0]))) out = "d" + out;
+  bool plain = false;
+  for (const char c : name) {
+    const bool kept = std::isalnum(static_cast<unsigned char>(c)) != 0;
+    plain |= kept;
+    out += kept ? c : '_';
+  }
+  if (!plain) return "";
+  if (std::isdigit(static_cast<unsigned char>(out[0]))) out = "d" + out;
   return out;
 }
 
-class Importer {
+// The node of a function's body as if it stood in the place of the call: references to attributes are replaced by the
+// attributes of the call, and inputs that the call omits are omitted.
+class Substitution {
+ public:
+  Substitution(const OnnxAttrs& attrs, const std::set<std::string>& omitted) : attrs_(attrs), omitted_(omitted) {}
+
+  OnnxNode node(const OnnxNode& from) const {
+    OnnxNode to = from;
+    for (std::string& input : to.inputs) {
+      if (omitted_.contains(input)) input.clear();
+    }
+    for (auto& [name, value] : from.attrs) {
+      if (auto* reference = std::get_if<OnnxReference>(&value)) {
+        to.attrs.erase(name);
+        const auto found = attrs_.find(reference->attr);
+        if (found != attrs_.end()) to.attrs.emplace(name, found->second);
+      } else if (std::holds_alternative<std::vector<OnnxGraph>>(value)) {
+        for (OnnxGraph& graph : std::get<std::vector<OnnxGraph>>(to.attrs.at(name))) {
+          for (OnnxNode& inner : graph.nodes) inner = node(inner);
+        }
+      }
+    }
+    return to;
+  }
+
+ private:
+  const OnnxAttrs& attrs_;
+  const std::set<std::string>& omitted_;
+};
+
+constexpr int kMaxNesting = 16;  // of graphs and of calls of functions
+
+class Importer : public OnnxImport {
  public:
   Importer(Context& context, const OnnxModel& model, const ImportOptions& options)
-      : context_(context), model_(model), options_(options), builder_(context, module_, function_) {}
+      : OnnxImport(builder_),
+        context_(context),
+        model_(model),
+        options_(options),
+        scope_{{}, &model.opsets},
+        builder_(context, module_, function_) {}
 
   Expected<Module> run() {
     TENON_TRY(inputs());
-    for (const auto& [name, tensor] : model_.initializers) names_.insert_or_assign(name, builder_.constant(tensor));
-    for (const OnnxNode& node : model_.nodes) TENON_TRY(convert(node));
+    initializers(model_.graph, scope_);
+    TENON_TRY(convert(model_.graph.nodes, scope_));
     TENON_TRY(outputs());
     module_.globals.emplace(context_.symbol("main"), std::move(function_));
     return std::move(module_);
+  }
+
+  Expected<Atoms> graph(const OnnxGraph& graph, const Atoms& inputs, OnnxScope& scope) override {
+    if (depth_ == kMaxNesting) return error("graphs are nested too deeply", module_.span(builder_.span()).str());
+    if (inputs.size() != graph.inputs.size()) {
+      return error(fmt::format("its graph has {} inputs, must have {}", graph.inputs.size(), inputs.size()),
+                   module_.span(builder_.span()).str());
+    }
+    const SpanId outer = builder_.span();
+    ++depth_;
+    OnnxScope inner{scope.names, scope.opsets};
+    for (size_t i = 0; i < inputs.size(); ++i) inner.names.insert_or_assign(graph.inputs[i].name, inputs[i]);
+    initializers(graph, inner);
+    Status status = convert(graph.nodes, inner);
+    --depth_;
+    builder_.at(outer);
+    if (!status) return std::unexpected(std::move(status.error()));
+    Atoms results;
+    for (const std::string& name : graph.outputs) {
+      const auto found = inner.names.find(name);
+      if (found == inner.names.end()) {
+        return error(fmt::format("the output '{}' of its graph is not defined", name), module_.span(outer).str());
+      }
+      results.push_back(found->second);
+    }
+    return results;
   }
 
  private:
@@ -56,63 +137,72 @@ class Importer {
     return module_.add_span(Span{options_.file, std::move(node), std::move(op), 0, 0});
   }
 
+  void initializers(const OnnxGraph& graph, OnnxScope& scope) {
+    for (const auto& [name, tensor] : graph.initializers) {
+      scope.names.insert_or_assign(name, builder_.constant(tensor));
+    }
+  }
+
   Status inputs() {
-    std::set<std::string> variables;
-    for (const OnnxValue& input : model_.inputs) {
-      Dims dims;
-      for (size_t i = 0; i < input.dims.size(); ++i) {
-        const OnnxDim& dim = input.dims[i];
-        if (dim.value >= 0) {
-          dims.push_back(context_.dim(dim.value));
-          continue;
-        }
-        // Each unnamed size gets its own variable.
-        const std::string name =
-            dim.name.empty() ? fmt::format("{}_{}", identifier(input.name), i) : identifier(dim.name);
-        variables.insert(dim.name.empty() ? name : dim.name);
-        auto bound = options_.shapes.find(dim.name.empty() ? name : dim.name);
-        if (bound != options_.shapes.end()) {
-          dims.push_back(context_.dim(bound->second));
-          continue;
-        }
-        const Symbol variable = context_.symbol(name);
-        if (std::ranges::find(function_.dims, variable) == function_.dims.end()) function_.dims.push_back(variable);
-        dims.push_back(context_.dim(variable));
-      }
+    for (const OnnxValue& input : model_.graph.inputs) {
       builder_.at(span(input.name, "input"));
-      if (names_.contains(input.name)) {
+      if (scope_.names.contains(input.name)) {
         return error(fmt::format("input '{}' is defined twice", input.name), options_.file);
       }
-      names_.emplace(input.name, builder_.param(context_.tensor(std::move(dims), input.dtype), input.name));
+      TENON_TRY_ASSIGN(type, parameter_type(input));
+      scope_.names.emplace(input.name, builder_.param(*type, input.name));
     }
     for (const auto& [name, value] : options_.shapes) {
-      if (variables.contains(name)) continue;
-      return error(
-          fmt::format("the model has no unknown size '{}'", name), options_.file,
-          variables.empty() ? "all of its sizes are fixed" : fmt::format("it has {}", fmt::join(variables, ", ")));
+      if (variables_.contains(name)) continue;
+      std::vector<std::string> known;
+      for (const auto& [variable, symbol] : variables_) known.push_back(variable);
+      return error(fmt::format("the model has no unknown size '{}'", name), options_.file,
+                   known.empty() ? "all of its sizes are fixed" : fmt::format("it has {}", fmt::join(known, ", ")));
     }
     return {};
   }
 
-  Status convert(const OnnxNode& node) {
-    const SpanId span_id = span(node.name, node.op);
-    builder_.at(span_id);
-    NodeImport import(builder_, node, model_.opset, names_);
-    const bool standard = node.domain.empty() || node.domain == "ai.onnx";
-    const OnnxConverter* converter = standard ? find_converter(node.op) : nullptr;
-    if (!converter) {
-      return import.fail(fmt::format("the operator {}{} is not supported", standard ? "" : node.domain + ".", node.op),
-                         "express it by operators that are, or export the model without it");
+  Expected<Type> parameter_type(const OnnxValue& input) {
+    if (input.type.kind != OnnxType::Kind::kTensor) return onnx_type(*this, input.type, "input '" + input.name + "'");
+    if (!input.type.dims) {
+      return error(fmt::format("input '{}' is not a tensor with a shape", input.name), options_.file,
+                   "run onnx.shape_inference, or export with shapes");
     }
-    if (node.inputs.size() < converter->min_inputs || node.inputs.size() > converter->max_inputs) {
-      return import.fail(fmt::format("expected {} .. {} inputs, found {}", converter->min_inputs, converter->max_inputs,
-                                     node.inputs.size()));
+    Dims dims;
+    for (size_t i = 0; i < input.type.dims->size(); ++i) {
+      const OnnxDim& dim = (*input.type.dims)[i];
+      dims.push_back(dim.value >= 0 ? context_.dim(dim.value)
+                                    : unknown_size(dim.name, fmt::format("{}_{}", input.name, i)));
     }
-    if (node.outputs.empty()) return import.fail("has no output");
-    // A message names the later node that defines the input: the user can then sort the graph or correct the name.
+    return context_.tensor(std::move(dims), input.type.dtype);
+  }
+
+  // The variable of a size that is unknown, or the number that it is bound to. Each size without a name has its own.
+  Dim unknown_size(const std::string& name, const std::string& otherwise) {
+    const std::string named = identifier(name).empty() ? identifier(otherwise) : name;
+    const auto bound = options_.shapes.find(named);
+    const auto found = variables_.find(named);
+    if (found == variables_.end()) {
+      std::string text = identifier(named);
+      while (text.empty() || this->dims().contains(context_.symbol(text))) text += '_';
+      variables_.emplace(named, context_.symbol(text));
+      use_dim(context_.symbol(text));
+      if (bound == options_.shapes.end()) function_.dims.push_back(context_.symbol(text));
+    }
+    return bound == options_.shapes.end() ? context_.dim(variables_.at(named)) : context_.dim(bound->second);
+  }
+
+  Status convert(const std::vector<OnnxNode>& nodes, OnnxScope& scope) {
+    for (const OnnxNode& node : nodes) TENON_TRY(convert(node, nodes, scope));
+    return {};
+  }
+
+  // A message names the later node that defines the input: the user can then sort the graph or correct the name.
+  static Status check_inputs(const NodeImport& import, const OnnxNode& node, const std::vector<OnnxNode>& nodes,
+                             const OnnxScope& scope) {
     for (const std::string& name : node.inputs) {
-      if (name.empty() || names_.contains(name)) continue;
-      for (const OnnxNode& other : model_.nodes) {
+      if (name.empty() || scope.names.contains(name)) continue;
+      for (const OnnxNode& other : nodes) {
         if (std::ranges::find(other.outputs, name) == other.outputs.end()) continue;
         return import.fail(fmt::format("input '{}' is an output of {} '{}', which does not come before it", name,
                                        other.op, other.name),
@@ -120,29 +210,121 @@ class Importer {
       }
       return import.fail(fmt::format("input '{}' is not defined", name), "the graph lacks a node or an input");
     }
-    Status status = converter->convert(import);
+    return {};
+  }
+
+  const OnnxFunction* find_function(const OnnxNode& node) const {
+    const auto found = std::ranges::find_if(model_.functions, [&](const OnnxFunction& function) {
+      return function.name == node.op && function.domain == node.domain;
+    });
+    return found == model_.functions.end() ? nullptr : &*found;
+  }
+
+  Status convert(const OnnxNode& node, const std::vector<OnnxNode>& nodes, OnnxScope& scope) {
+    const SpanId span_id = span(prefix_ + node.name, node.op);
+    builder_.at(span_id);
+    NodeImport import(*this, node, scope);
+    Status status = check_inputs(import, node, nodes, scope);
+    if (!status) return status;
+    if (const OnnxFunction* function = find_function(node)) return call(*function, node, import);
+    const OnnxConverter* converter = find_converter(qualified(node));
+    if (!converter) {
+      return import.fail(fmt::format("the operator {} is not supported", qualified(node)),
+                         "express it by operators that are, or export the model without it");
+    }
+    if (node.domain.empty() && import.opset() < 7 && !unchanged_since_first(node.op)) {
+      return import.fail(fmt::format("{} of opset {} is not supported", node.op, import.opset()),
+                         "convert the model to opset 7 or later with onnx.version_converter");
+    }
+    if (node.inputs.size() < converter->min_inputs || node.inputs.size() > converter->max_inputs) {
+      return import.fail(fmt::format("expected {} .. {} inputs, found {}", converter->min_inputs, converter->max_inputs,
+                                     node.inputs.size()));
+    }
+    if (node.outputs.empty()) return import.fail("has no output");
+    status = converter->convert(import);
     if (status) status = import.no_other_attributes();
     if (!status) {
       if (status.error().where.empty()) status.error().where = module_.span(span_id).str();
       return status;
     }
     for (const std::string& name : node.outputs) {
-      if (name.empty() || names_.contains(name)) continue;
+      if (name.empty() || scope.names.contains(name)) continue;
       return import.fail(fmt::format("the output '{}' is not supported, only the first is", name));
     }
     return {};
   }
 
+  // The nodes of a function of the model, with names of their own, in place of the node that calls it.
+  Status call(const OnnxFunction& function, const OnnxNode& node, NodeImport& import) {
+    if (depth_ == kMaxNesting) return import.fail("functions call each other too deeply");
+    if (node.inputs.size() > function.inputs.size() || node.outputs.size() > function.outputs.size()) {
+      return import.fail(fmt::format("the function has {} inputs and {} outputs, its call {} and {}",
+                                     function.inputs.size(), function.outputs.size(), node.inputs.size(),
+                                     node.outputs.size()));
+    }
+    OnnxAttrs attrs = function.defaults;
+    for (const auto& [name, value] : node.attrs) {
+      if (!attrs.contains(name) && std::ranges::find(function.attributes, name) == function.attributes.end()) {
+        return import.fail(fmt::format("the function has no attribute '{}'", name));
+      }
+      attrs.insert_or_assign(name, value);
+    }
+    OnnxScope inner{{}, &function.opsets};
+    std::set<std::string> omitted;
+    for (size_t i = 0; i < function.inputs.size(); ++i) {
+      if (!import.has_input(i)) {
+        omitted.insert(function.inputs[i]);
+        continue;
+      }
+      TENON_TRY_ASSIGN(input, import.input(i));
+      inner.names.emplace(function.inputs[i], *input);
+    }
+    const Substitution substitution(attrs, omitted);
+    std::vector<OnnxNode> nodes;
+    for (const OnnxNode& one : function.nodes) nodes.push_back(substitution.node(one));
+    const std::string outer = prefix_;
+    prefix_ += node.name + "/";
+    ++depth_;
+    Status status = convert(nodes, inner);
+    --depth_;
+    prefix_ = outer;
+    TENON_TRY(status);
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      const auto found = inner.names.find(function.outputs[i]);
+      if (found == inner.names.end()) {
+        return import.fail(fmt::format("the output '{}' of the function is not defined", function.outputs[i]));
+      }
+      TENON_TRY(import.result(i, found->second));
+    }
+    return {};
+  }
+
+  // An output has the model's name, also where it is an input, a constant, or a value with another name: a copy then.
+  Expected<Atom> named(Atom value, const std::string& name, std::set<VarId>& taken) {
+    auto* var = std::get_if<VarId>(&value);
+    const bool own = var && context_.name(function_.info(*var).name) == name && !taken.contains(*var) &&
+                     std::ranges::find(function_.params, *var) == function_.params.end();
+    if (!own && builder_.tensor_type(value)) {
+      TENON_TRY_ASSIGN(copy, builder_.apply(ops::kIdentity, {value}, {}, name));
+      value = *copy;
+    }
+    if (auto* last = std::get_if<VarId>(&value)) taken.insert(*last);
+    return value;
+  }
+
   Status outputs() {
     Atoms results;
-    builder_.at(span("", "output"));
-    for (const std::string& name : model_.outputs) {
-      auto found = names_.find(name);
-      if (found == names_.end()) {
+    std::set<VarId> taken;
+    for (const std::string& name : model_.graph.outputs) {
+      builder_.at(span(name, "output"));
+      auto found = scope_.names.find(name);
+      if (found == scope_.names.end()) {
         return error(fmt::format("output '{}' is not defined", name), options_.file, "the graph lacks a node");
       }
-      results.push_back(found->second);
+      TENON_TRY_ASSIGN(result, named(found->second, name, taken));
+      results.push_back(*result);
     }
+    builder_.at(span("", "output"));
     if (results.empty()) return error("the model has no outputs", options_.file);
     if (results.size() == 1) {
       builder_.finish(results[0]);
@@ -158,21 +340,24 @@ class Importer {
   const ImportOptions& options_;
   Module module_;
   Function function_;
+  OnnxScope scope_;
   Builder builder_;
-  OnnxNames names_;
+  std::map<std::string, Symbol> variables_;  // of unknown sizes, by their names in the model
+  std::string prefix_;                       // of the names of nodes: the calls of functions around them
+  int depth_ = 0;                            // of graphs and calls
 };
 
 }  // namespace
 
 Expected<Module> import_onnx(Context& context, std::span<const std::byte> bytes, const ImportOptions& options) {
-  TENON_TRY_ASSIGN(model, read_onnx(bytes, options.file));
+  TENON_TRY_ASSIGN(model, read_onnx(bytes, options.file, options.folder));
   return Importer(context, *model, options).run();
 }
 
 Expected<Module> load_onnx(Context& context, const std::filesystem::path& path,
                            const std::map<std::string, int64_t>& shapes) {
   TENON_TRY_ASSIGN(bytes, read_file(path));
-  return import_onnx(context, *bytes, {path.filename().string(), shapes});
+  return import_onnx(context, *bytes, {path.filename().string(), shapes, path.parent_path()});
 }
 
 Expected<std::map<std::string, int64_t>> parse_shapes(std::string_view text) {

@@ -7,16 +7,18 @@
 #include <cstring>
 
 #include "compiler/frontend/onnx.pb.h"
+#include "compiler/frontend/onnx_external.h"
 #include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
 
-constexpr int64_t kOldestOpset = 7, kNewestOpset = 23;
+// Of the standard domain. Models of opsets before 7 are accepted where their operators have not changed (onnx.cpp).
+constexpr int64_t kOldestOpset = 1, kNewestOpset = 27;
 
 class Reader {
  public:
-  explicit Reader(const std::string& file) : file_(file) {}
+  Reader(const std::string& file, const std::optional<std::filesystem::path>& folder) : file_(file), folder_(folder) {}
 
   Expected<OnnxModel> run(std::span<const std::byte> bytes) {
     onnx::ModelProto model;
@@ -24,35 +26,21 @@ class Reader {
       return error("this is not an ONNX model, or it is corrupt or truncated", file_,
                    "compare its size with the original's");
     }
-    if (!model.has_graph() || model.graph().node_size() == 0) {
+    if (!model.has_graph() || (model.graph().node_size() == 0 && model.graph().output_size() == 0)) {
       return error("the model has no graph", file_, "check that this is an ONNX model");
     }
     OnnxModel result;
-    for (const auto& opset : model.opset_import()) {
-      if (opset.domain().empty() || opset.domain() == "ai.onnx") result.opset = opset.version();
+    TENON_TRY_ASSIGN(opsets, this->opsets(model.opset_import()));
+    result.opsets = std::move(*opsets);
+    if (result.opsets.empty()) {
+      return error("the model does not state its opset", file_, "export it again, or set its opset_import");
     }
-    if (result.opset < kOldestOpset || result.opset > kNewestOpset) {
-      return error(fmt::format("opset {} is not supported, {} .. {} are", result.opset, kOldestOpset, kNewestOpset),
-                   file_, "convert the model with onnx.version_converter");
+    for (const auto& function : model.functions()) {
+      TENON_TRY_ASSIGN(read, this->function(function));
+      result.functions.push_back(std::move(*read));
     }
-    const onnx::GraphProto& graph = model.graph();
-    if (graph.sparse_initializer_size() > 0) return error("sparse initializers are not supported", file_);
-    for (const auto& initializer : graph.initializer()) {
-      TENON_TRY_ASSIGN(tensor, this->tensor(initializer, "initializer '" + initializer.name() + "'"));
-      if (!result.initializers.emplace(initializer.name(), std::move(*tensor)).second) {
-        return error(fmt::format("initializer '{}' is defined twice", initializer.name()), file_);
-      }
-    }
-    for (const auto& input : graph.input()) {
-      if (result.initializers.contains(input.name())) continue;
-      TENON_TRY_ASSIGN(value, this->value(input));
-      result.inputs.push_back(std::move(*value));
-    }
-    for (const auto& output : graph.output()) result.outputs.push_back(output.name());
-    for (const auto& node : graph.node()) {
-      TENON_TRY_ASSIGN(read, this->node(node));
-      result.nodes.push_back(std::move(*read));
-    }
+    TENON_TRY_ASSIGN(graph, this->graph(model.graph(), true));
+    result.graph = std::move(*graph);
     return result;
   }
 
@@ -65,6 +53,67 @@ class Reader {
   }
 
  private:
+  Expected<OnnxOpsets> opsets(const auto& imports) {
+    OnnxOpsets opsets;
+    for (const auto& import : imports) {
+      const std::string domain = onnx_domain(import.domain());
+      if (domain.empty() && (import.version() < kOldestOpset || import.version() > kNewestOpset)) {
+        return error(
+            fmt::format("opset {} is not supported, {} .. {} are", import.version(), kOldestOpset, kNewestOpset), file_,
+            "convert the model with onnx.version_converter");
+      }
+      opsets.insert_or_assign(domain, import.version());
+    }
+    return opsets;
+  }
+
+  // The types of inputs matter in the main graph alone: those of an inner graph follow from its use.
+  Expected<OnnxGraph> graph(const onnx::GraphProto& graph, bool main) {
+    OnnxGraph result;
+    if (graph.sparse_initializer_size() > 0) return error("sparse initializers are not supported", file_);
+    for (const auto& initializer : graph.initializer()) {
+      TENON_TRY_ASSIGN(tensor, this->tensor(initializer, "initializer '" + initializer.name() + "'"));
+      if (!result.initializers.emplace(initializer.name(), std::move(*tensor)).second) {
+        return error(fmt::format("initializer '{}' is defined twice", initializer.name()), file_);
+      }
+    }
+    for (const auto& input : graph.input()) {
+      if (result.initializers.contains(input.name())) continue;
+      result.inputs.push_back({input.name(), {}});
+      if (!main) continue;
+      TENON_TRY_ASSIGN(type, this->type(input.type(), "input '" + input.name() + "'"));
+      result.inputs.back().type = std::move(*type);
+    }
+    for (const auto& output : graph.output()) result.outputs.push_back(output.name());
+    TENON_TRY_ASSIGN(nodes, this->nodes(graph.node()));
+    result.nodes = std::move(*nodes);
+    return result;
+  }
+
+  Expected<OnnxFunction> function(const onnx::FunctionProto& proto) {
+    OnnxFunction function{.domain = onnx_domain(proto.domain()), .name = proto.name()};
+    TENON_TRY_ASSIGN(opsets, this->opsets(proto.opset_import()));
+    function.opsets = std::move(*opsets);
+    function.inputs.assign(proto.input().begin(), proto.input().end());
+    function.outputs.assign(proto.output().begin(), proto.output().end());
+    function.attributes.assign(proto.attribute().begin(), proto.attribute().end());
+    TENON_TRY_ASSIGN(defaults, attributes(proto.attribute_proto(), fmt::format("function '{}'", proto.name())));
+    function.defaults = std::move(*defaults);
+    TENON_TRY_ASSIGN(nodes, this->nodes(proto.node()));
+    function.nodes = std::move(*nodes);
+    return function;
+  }
+
+  Expected<std::vector<OnnxNode>> nodes(const auto& protos) {
+    std::vector<OnnxNode> nodes;
+    nodes.reserve(static_cast<size_t>(protos.size()));
+    for (const auto& proto : protos) {
+      TENON_TRY_ASSIGN(node, this->node(proto));
+      nodes.push_back(std::move(*node));
+    }
+    return nodes;
+  }
+
   Expected<runtime::DType> dtype(int type, const std::string& what) {
     using runtime::DType;
     switch (type) {
@@ -94,13 +143,25 @@ class Reader {
     return true;
   }
 
+  Expected<runtime::Tensor> external_tensor(const onnx::TensorProto& proto, runtime::DType type, runtime::Shape shape,
+                                            const std::string& what) {
+    ExternalData data{.what = what, .model = file_};
+    for (const auto& entry : proto.external_data()) {
+      if (entry.key() == "location") data.location = entry.value();
+      else if (entry.key() == "offset") data.offset = entry.value();
+      else if (entry.key() == "length") data.length = entry.value();
+    }
+    if (!folder_) {
+      return error(what + " is stored in an external file, and the model's folder is not known", file_,
+                   "save the model as one file");
+    }
+    return read_external(data, *folder_, type, std::move(shape));
+  }
+
   Expected<runtime::Tensor> tensor(const onnx::TensorProto& proto, const std::string& what) {
     using runtime::DType;
     TENON_TRY_ASSIGN(type, dtype(proto.data_type(), what));
-    if (proto.data_location() == onnx::TensorProto::EXTERNAL || proto.external_data_size() > 0) {
-      return error(what + " is stored in an external file, which is not supported", file_,
-                   "save the model as one file");
-    }
+    const bool external = proto.data_location() == onnx::TensorProto::EXTERNAL;
     int64_t count = 1;
     runtime::Shape shape;
     for (int64_t size : proto.dims()) {
@@ -110,6 +171,7 @@ class Reader {
       count *= size;
       shape.push_back(size);
     }
+    if (external) return external_tensor(proto, *type, std::move(shape), what);
     const bool raw = proto.has_raw_data();
     int64_t found = 0;
     switch (*type) {
@@ -155,65 +217,105 @@ class Reader {
     return tensor;
   }
 
-  Expected<OnnxValue> value(const onnx::ValueInfoProto& proto) {
-    const std::string what = "input '" + proto.name() + "'";
-    if (!proto.type().has_tensor_type() || !proto.type().tensor_type().has_shape()) {
-      return error(what + " is not a tensor with a shape", file_, "run onnx.shape_inference, or export with shapes");
+  // `what` has the type, for messages. A size of -1 is what some exporters write for an unknown one.
+  Expected<OnnxType> type(const onnx::TypeProto& proto, const std::string& what) {
+    OnnxType type;
+    if (proto.has_sequence_type() || proto.has_optional_type()) {
+      const bool sequence = proto.has_sequence_type();
+      type.kind = sequence ? OnnxType::Kind::kSequence : OnnxType::Kind::kOptional;
+      TENON_TRY_ASSIGN(
+          element, this->type(sequence ? proto.sequence_type().elem_type() : proto.optional_type().elem_type(), what));
+      type.element.push_back(std::move(*element));
+      return type;
     }
-    OnnxValue value{proto.name(), {}, {}};
-    TENON_TRY_ASSIGN(type, dtype(proto.type().tensor_type().elem_type(), what));
-    value.dtype = *type;
-    for (const auto& dim : proto.type().tensor_type().shape().dim()) {
-      if (dim.has_dim_value() && dim.dim_value() < 0) {
+    if (!proto.has_tensor_type()) {
+      return error(what + " has no type, or one that is not supported: a map or a sparse tensor", file_,
+                   "run onnx.shape_inference, or export with shapes");
+    }
+    TENON_TRY_ASSIGN(dtype, this->dtype(proto.tensor_type().elem_type(), what));
+    type.dtype = *dtype;
+    if (!proto.tensor_type().has_shape()) return type;
+    type.dims.emplace();
+    for (const auto& dim : proto.tensor_type().shape().dim()) {
+      if (dim.has_dim_value() && dim.dim_value() < -1) {
         return error(fmt::format("{} has a negative size {}", what, dim.dim_value()), file_);
       }
-      value.dims.push_back(dim.has_dim_value() ? OnnxDim{dim.dim_value(), ""} : OnnxDim{-1, dim.dim_param()});
+      type.dims->push_back(dim.has_dim_value() ? OnnxDim{dim.dim_value(), ""} : OnnxDim{-1, dim.dim_param()});
     }
-    return value;
+    return type;
   }
 
   Expected<OnnxNode> node(const onnx::NodeProto& proto) {
-    OnnxNode node{proto.op_type(), proto.domain(), proto.name(), {}, {}, {}};
+    OnnxNode node{proto.op_type(), onnx_domain(proto.domain()), proto.name(), {}, {}, {}};
     node.inputs.assign(proto.input().begin(), proto.input().end());
     node.outputs.assign(proto.output().begin(), proto.output().end());
     if (node.name.empty() && !node.outputs.empty()) node.name = node.outputs[0];
-    for (const auto& attr : proto.attribute()) {
-      const std::string what = fmt::format("{} '{}': attribute '{}'", node.op, node.name, attr.name());
-      OnnxAttr value;
-      switch (attr.type()) {
-        case onnx::AttributeProto::INT: value = attr.i(); break;
-        case onnx::AttributeProto::FLOAT: value = static_cast<double>(attr.f()); break;
-        case onnx::AttributeProto::STRING: value = attr.s(); break;
-        case onnx::AttributeProto::INTS: value = std::vector<int64_t>(attr.ints().begin(), attr.ints().end()); break;
-        case onnx::AttributeProto::FLOATS:
-          value = std::vector<double>(attr.floats().begin(), attr.floats().end());
-          break;
-        case onnx::AttributeProto::STRINGS:
-          value = std::vector<std::string>(attr.strings().begin(), attr.strings().end());
-          break;
-        case onnx::AttributeProto::TENSOR: {
-          TENON_TRY_ASSIGN(tensor, this->tensor(attr.t(), what));
-          value = std::move(*tensor);
-          break;
-        }
-        default: return error(what + " has a type that is not supported", file_, "control flow is not supported yet");
-      }
-      node.attrs.insert_or_assign(attr.name(), std::move(value));
-    }
+    TENON_TRY_ASSIGN(attrs, attributes(proto.attribute(), fmt::format("{} '{}'", node.op, node.name)));
+    node.attrs = std::move(*attrs);
     return node;
   }
 
+  Expected<OnnxAttrs> attributes(const auto& protos, const std::string& of) {
+    OnnxAttrs attrs;
+    for (const auto& proto : protos) {
+      TENON_TRY_ASSIGN(value, attribute(proto, fmt::format("{}: attribute '{}'", of, proto.name())));
+      attrs.insert_or_assign(proto.name(), std::move(*value));
+    }
+    return attrs;
+  }
+
+  Expected<OnnxAttr> attribute(const onnx::AttributeProto& attr, const std::string& what) {
+    if (!attr.ref_attr_name().empty()) return OnnxReference{attr.ref_attr_name()};
+    switch (attr.type()) {
+      case onnx::AttributeProto::INT: return attr.i();
+      case onnx::AttributeProto::FLOAT: return static_cast<double>(attr.f());
+      case onnx::AttributeProto::STRING: return attr.s();
+      case onnx::AttributeProto::INTS: return std::vector<int64_t>(attr.ints().begin(), attr.ints().end());
+      case onnx::AttributeProto::FLOATS: return std::vector<double>(attr.floats().begin(), attr.floats().end());
+      case onnx::AttributeProto::STRINGS: return std::vector<std::string>(attr.strings().begin(), attr.strings().end());
+      case onnx::AttributeProto::TENSOR: {
+        TENON_TRY_ASSIGN(tensor, this->tensor(attr.t(), what));
+        return std::move(*tensor);
+      }
+      case onnx::AttributeProto::TENSORS: {
+        std::vector<runtime::Tensor> tensors;
+        for (const auto& proto : attr.tensors()) {
+          TENON_TRY_ASSIGN(tensor, this->tensor(proto, what));
+          tensors.push_back(std::move(*tensor));
+        }
+        return tensors;
+      }
+      case onnx::AttributeProto::TYPE_PROTO: {
+        TENON_TRY_ASSIGN(type, this->type(attr.tp(), what));
+        return std::move(*type);
+      }
+      case onnx::AttributeProto::GRAPH: {
+        std::vector<OnnxGraph> graphs;
+        TENON_TRY_ASSIGN(graph, this->graph(attr.g(), false));
+        graphs.push_back(std::move(*graph));
+        return graphs;
+      }
+      default: break;
+    }
+    const std::string name = onnx::AttributeProto::AttributeType_IsValid(attr.type())
+                                 ? onnx::AttributeProto::AttributeType_Name(attr.type())
+                                 : std::to_string(attr.type());
+    return error(fmt::format("{} has the type {}, which is not supported", what, name), file_);
+  }
+
   const std::string& file_;
+  const std::optional<std::filesystem::path>& folder_;
 };
 
 }  // namespace
 
-Expected<OnnxModel> read_onnx(std::span<const std::byte> bytes, const std::string& file) {
-  return Reader(file).run(bytes);
+Expected<OnnxModel> read_onnx(std::span<const std::byte> bytes, const std::string& file,
+                              const std::optional<std::filesystem::path>& folder) {
+  return Reader(file, folder).run(bytes);
 }
 
 Expected<runtime::Tensor> read_onnx_tensor(std::span<const std::byte> bytes, const std::string& file) {
-  return Reader(file).run_tensor(bytes);
+  return Reader(file, {}).run_tensor(bytes);
 }
 
 }  // namespace tenon::compiler

@@ -1,6 +1,7 @@
 // An ONNX model as plain values, without protobuf: the input of the importer.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <span>
@@ -13,38 +14,75 @@
 
 namespace tenon::compiler {
 
-using OnnxAttr = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
-                              std::vector<std::string>, runtime::Tensor>;
-
-struct OnnxNode {
-  std::string op, domain, name;
-  std::vector<std::string> inputs, outputs;  // an empty name: omitted
-  std::map<std::string, OnnxAttr> attrs;
-};
-
 struct OnnxDim {
   int64_t value = -1;  // -1: unknown
   std::string name;    // of an unknown size; may be empty
 };
 
-struct OnnxValue {
-  std::string name;
-  runtime::DType dtype = runtime::DType::kF32;
-  std::vector<OnnxDim> dims;
+struct OnnxType {
+  enum class Kind : uint8_t { kTensor, kSequence, kOptional };
+  Kind kind = Kind::kTensor;
+  runtime::DType dtype = runtime::DType::kF32;  // kTensor
+  std::optional<std::vector<OnnxDim>> dims;     // kTensor; none: the rank is not stated
+  std::vector<OnnxType> element;                // one, of kSequence and kOptional
 };
 
-struct OnnxModel {
-  int64_t opset = 0;
+struct OnnxGraph;
+// In the body of a function: the attribute of this name of the node that calls the function.
+struct OnnxReference {
+  std::string attr;
+};
+// A graph is one element, since its type is not complete yet.
+using OnnxAttr =
+    std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>, std::vector<std::string>,
+                 runtime::Tensor, std::vector<runtime::Tensor>, OnnxType, OnnxReference, std::vector<OnnxGraph>>;
+using OnnxAttrs = std::map<std::string, OnnxAttr>;
+
+struct OnnxNode {
+  std::string op, domain, name;
+  std::vector<std::string> inputs, outputs;  // an empty name: omitted
+  OnnxAttrs attrs;
+};
+
+struct OnnxValue {
+  std::string name;
+  OnnxType type;
+};
+
+struct OnnxGraph {
   std::vector<OnnxNode> nodes;
   std::map<std::string, runtime::Tensor> initializers;
   std::vector<OnnxValue> inputs;  // without those that are initializers
   std::vector<std::string> outputs;
 };
 
-// The bytes are not trusted: every size is checked against the data before memory is allocated.
-Expected<OnnxModel> read_onnx(std::span<const std::byte> bytes, const std::string& file);
+// The versions of operator sets by domain; the standard domain is "".
+using OnnxOpsets = std::map<std::string, int64_t>;
+
+struct OnnxFunction {
+  std::string domain, name;
+  OnnxOpsets opsets;
+  std::vector<std::string> inputs, outputs;
+  std::vector<std::string> attributes;  // without default values
+  OnnxAttrs defaults;
+  std::vector<OnnxNode> nodes;
+};
+
+struct OnnxModel {
+  OnnxOpsets opsets;
+  OnnxGraph graph;
+  std::vector<OnnxFunction> functions;
+};
+
+// The bytes are not trusted: every size is checked against the data before memory is allocated. `folder`: where tensors
+// in external files are, which must lie below it; none: such tensors are refused.
+Expected<OnnxModel> read_onnx(std::span<const std::byte> bytes, const std::string& file,
+                              const std::optional<std::filesystem::path>& folder = {});
 
 // A TensorProto alone, as ONNX's test data are stored.
 Expected<runtime::Tensor> read_onnx_tensor(std::span<const std::byte> bytes, const std::string& file);
+
+// The standard domain has two names.
+inline std::string onnx_domain(const std::string& name) { return name == "ai.onnx" ? "" : name; }
 
 }  // namespace tenon::compiler

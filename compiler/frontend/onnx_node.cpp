@@ -118,6 +118,18 @@ Expected<std::vector<std::string>> NodeImport::strings(const std::string& attr) 
   return fail(fmt::format("the attribute '{}' must be a list of strings", attr));
 }
 
+Expected<const OnnxGraph*> NodeImport::graph(const std::string& attr) const {
+  auto found = find(attr);
+  if (found == node_.attrs.end()) return fail(fmt::format("the attribute '{}' is missing", attr));
+  if (auto* value = std::get_if<std::vector<OnnxGraph>>(&found->second)) return &value->front();
+  return fail(fmt::format("the attribute '{}' must be a graph", attr));
+}
+
+const OnnxType* NodeImport::type_attr(const std::string& attr) const {
+  auto found = find(attr);
+  return found == node_.attrs.end() ? nullptr : std::get_if<OnnxType>(&found->second);
+}
+
 Expected<Attrs> NodeImport::reals_given(std::initializer_list<const char*> names) const {
   Attrs attrs;
   for (const char* name : names) {
@@ -149,25 +161,34 @@ Status NodeImport::no_other_attributes() const {
   return {};
 }
 
+Expected<Atom> OnnxImport::open_sizes(Atom value, std::string_view name) {
+  TENON_TRY_ASSIGN(type, builder_.type_of(value));
+  if (!has_erased(*type)) return value;
+  Cast cast{value, {}, {}};
+  cast.type = context().map_sizes(*type, [&](Dim dim) {
+    if (!dim.erased()) return dim;
+    cast.fresh.push_back(context().fresh_dim(dims_));
+    return context().dim(cast.fresh.back());
+  });
+  return builder_.bind(std::move(cast), context().symbol(name));
+}
+
 Expected<Atom> NodeImport::apply(OperatorId op, const Atoms& args, Attrs attrs) {
   const std::string name = node_.outputs.empty() ? "" : node_.outputs[0];
   TENON_TRY_ASSIGN(atom, builder_.apply(op, args, std::move(attrs), name));
   std::vector<runtime::Tensor> inputs;
   for (const Atom& arg : args) {
     const runtime::Tensor* tensor = constant_tensor(arg);
-    if (!tensor) return atom;
+    if (!tensor) return import_.open_sizes(*atom, name);
     inputs.push_back(*tensor);
   }
   const TensorType* type = builder_.tensor_type(*atom);
   const auto shape = type ? type->shape() : std::nullopt;
   if (!type || !is_shape_arithmetic(*type) || !shape || runtime::element_count(*shape) > kMaxFolded) return atom;
-  const Binding& binding = builder_.function().body.bindings.back();
-  const Apply& apply = std::get<Apply>(binding.value);
+  const Apply& apply = *builder_.application(*atom);
   auto result = apply.op->reference(apply.attrs, inputs);
   if (!result) return fail(result.error().what);
-  // Removes the binding, whose variable was the last.
-  builder_.function().body.bindings.pop_back();
-  builder_.function().vars.pop_back();
+  builder_.remove_last();
   return builder_.constant(std::move(result->front()));
 }
 
@@ -192,7 +213,8 @@ Status NodeImport::results(Expected<Atom> tuple) {
   for (uint32_t i = 0; i < type->tuple()->fields.size() && i < node_.outputs.size(); ++i) {
     if (node_.outputs[i].empty()) continue;
     TENON_TRY_ASSIGN(field, builder_.project(*tuple, i, node_.outputs[i]));
-    TENON_TRY(result(i, *field));
+    TENON_TRY_ASSIGN(open, import_.open_sizes(*field, node_.outputs[i]));
+    TENON_TRY(result(i, *open));
   }
   return {};
 }

@@ -15,14 +15,50 @@ namespace tenon::compiler {
 
 using OnnxNames = std::unordered_map<std::string, Atom>;  // tensors by their names in the model
 
+// A graph that is being imported, or the body of a function: its names and the versions of the operator sets.
+struct OnnxScope {
+  OnnxNames names;
+  const OnnxOpsets* opsets = nullptr;
+};
+
+// What the nodes of a model share while they are imported.
+class OnnxImport {
+ public:
+  explicit OnnxImport(Builder& builder) : builder_(builder) {}
+  virtual ~OnnxImport() = default;
+
+  Builder& builder() { return builder_; }
+  Context& context() { return builder_.context(); }
+
+  // Appends the nodes of a graph inside `scope`, with `inputs` as its inputs, and returns its outputs. The names of the
+  // graph are forgotten afterwards.
+  virtual Expected<Atoms> graph(const OnnxGraph& graph, const Atoms& inputs, OnnxScope& scope) = 0;
+
+  // The value under names for its erased sizes, which operators require of their arguments.
+  Expected<Atom> open_sizes(Atom value, std::string_view name = {});
+  void use_dim(Symbol name) { dims_.insert(name); }
+  const std::set<Symbol>& dims() const { return dims_; }
+
+ private:
+  Builder& builder_;
+  std::set<Symbol> dims_;  // all names of dims so far
+};
+
 class NodeImport {
  public:
-  NodeImport(Builder& builder, const OnnxNode& node, int64_t opset, OnnxNames& names)
-      : builder_(builder), node_(node), opset_(opset), names_(names) {}
+  NodeImport(OnnxImport& import, const OnnxNode& node, OnnxScope& scope)
+      : import_(import), builder_(import.builder()), node_(node), scope_(scope), names_(scope.names) {
+    const auto opset = scope.opsets->find(node.domain);
+    if (opset != scope.opsets->end()) opset_ = opset->second;
+  }
 
+  // The version of the operator set that the node is from; the newest where the model does not state it.
   int64_t opset() const { return opset_; }
   const OnnxNode& node() const { return node_; }
   Builder& builder() { return builder_; }
+  Context& context() { return builder_.context(); }
+  OnnxImport& import() { return import_; }
+  OnnxScope& scope() { return scope_; }
 
   size_t inputs() const { return node_.inputs.size(); }
   bool has_input(size_t i) const { return i < node_.inputs.size() && !node_.inputs[i].empty(); }
@@ -41,6 +77,8 @@ class NodeImport {
 
   Expected<std::vector<double>> reals(const std::string& attr, std::vector<double> fallback) const;
   Expected<std::vector<std::string>> strings(const std::string& attr) const;  // empty where the attribute is omitted
+  Expected<const OnnxGraph*> graph(const std::string& attr) const;
+  const OnnxType* type_attr(const std::string& attr) const;  // nullptr where the attribute is omitted
   // The float attributes with these names that the node has.
   Expected<Attrs> reals_given(std::initializer_list<const char*> names) const;
   // All inputs.
@@ -70,19 +108,22 @@ class NodeImport {
     return node_.attrs.find(attr);
   }
 
+  OnnxImport& import_;
   Builder& builder_;
   const OnnxNode& node_;
-  int64_t opset_;
+  OnnxScope& scope_;
   OnnxNames& names_;
+  int64_t opset_ = INT64_MAX;
   mutable std::set<std::string> read_attrs_;
 };
 
 struct OnnxConverter {
-  std::string_view op;
+  std::string_view op;  // with its domain where that is not the standard one, as "com.microsoft.Gelu"
   size_t min_inputs, max_inputs;
   Status (*convert)(NodeImport&);
 };
 // One table per file.
+std::span<const OnnxConverter> onnx_control_converters();
 std::span<const OnnxConverter> onnx_elementwise_converters();
 std::span<const OnnxConverter> onnx_image_converters();
 std::span<const OnnxConverter> onnx_index_converters();
@@ -90,7 +131,11 @@ std::span<const OnnxConverter> onnx_layer_converters();
 std::span<const OnnxConverter> onnx_quantize_converters();
 std::span<const OnnxConverter> onnx_recurrent_converters();
 std::span<const OnnxConverter> onnx_reduce_converters();
+std::span<const OnnxConverter> onnx_sequence_converters();
 std::span<const OnnxConverter> onnx_shape_converters();
+
+// The type of values of an ONNX type, whose rank must be stated; `what` has the type, for messages.
+Expected<Type> onnx_type(OnnxImport& import, const OnnxType& type, const std::string& what);
 
 // The dtype with this TensorProto.DataType; nothing where it is not supported.
 std::optional<DType> onnx_dtype(int64_t data_type);

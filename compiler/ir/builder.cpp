@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cassert>
 
 #include "support/try.h"
@@ -33,6 +34,14 @@ void Builder::append(VarId var, Value value) {
   if (positions_.size() <= index(var)) positions_.resize(function_.vars.size());
   positions_[index(var)] = {static_cast<uint32_t>(open_.size()), static_cast<uint32_t>(bindings.size())};
   bindings.push_back({var, std::move(value)});
+}
+
+void Builder::remove_last() {
+  auto& bindings = (open_.empty() ? function_.body : open_.back()).bindings;
+  assert(!bindings.empty() && index(bindings.back().var) + 1 == function_.vars.size());
+  bindings.pop_back();
+  function_.vars.pop_back();
+  positions_.resize(std::min(positions_.size(), function_.vars.size()));
 }
 
 const Value* Builder::value_of(const Atom& atom) const {

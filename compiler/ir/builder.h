@@ -40,6 +40,9 @@ class Builder {
   // builder inserts match_casts of its arguments before it.
   Expected<Atom> bind(Value value, Symbol name);
 
+  // Removes the last binding of the current block, whose variable is the function's last and has no use.
+  void remove_last();
+
   // Declares a variable before it is bound: a variable of a pattern, a parameter of a lambda, or a recursive lambda.
   VarId declare(Type type, std::string_view name);
   // Binds a declared variable; the value must have its type.
