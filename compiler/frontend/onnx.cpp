@@ -326,12 +326,19 @@ class Importer : public OnnxImport {
     }
     builder_.at(span("", "output"));
     if (results.empty()) return error("the model has no outputs", options_.file);
-    if (results.size() == 1) {
-      builder_.finish(results[0]);
-      return {};
+    Atom result = results[0];
+    if (results.size() > 1) {
+      TENON_TRY_ASSIGN(tuple, builder_.tuple(std::move(results), "outputs"));
+      result = *tuple;
     }
-    TENON_TRY_ASSIGN(tuple, builder_.tuple(std::move(results), "outputs"));
-    builder_.finish(*tuple);
+    builder_.finish(result);
+    // Sizes with variables that are not the function's own depend on data: a caller sees some size.
+    function_.result = context_.map_sizes(function_.result, [&](Dim dim) {
+      bool inside = false;
+      for_each_variable(
+          dim, [&](Symbol name) { inside |= std::ranges::find(function_.dims, name) == function_.dims.end(); });
+      return inside ? context_.erased() : dim;
+    });
     return {};
   }
 

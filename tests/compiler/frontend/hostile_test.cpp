@@ -1,6 +1,7 @@
 // Models that are broken, strange or hostile: each gives a message with file, node, operator and reason.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <functional>
@@ -122,8 +123,8 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"domain", [](auto& m) { node_of(m, "Relu")->set_domain("com.example"); },
                "the operator com.example.Relu is not supported"},
         Broken{"opset", [](auto& m) { m.mutable_opset_import(0)->set_version(99); },
-               "opset 99 is not supported, 7 .. 23 are"},
-        Broken{"no_opset", [](auto& m) { m.clear_opset_import(); }, "opset 0 is not supported"},
+               "opset 99 is not supported, 1 .. 27 are"},
+        Broken{"no_opset", [](auto& m) { m.clear_opset_import(); }, "the model does not state its opset"},
         Broken{"no_graph", [](auto& m) { m.clear_graph(); }, "the model has no graph"},
         Broken{"dtype",
                [](auto& m) { m.mutable_graph()->mutable_initializer(0)->set_data_type(onnx::TensorProto::FLOAT16); },
@@ -188,6 +189,71 @@ INSTANTIATE_TEST_SUITE_P(
             [](auto& m) { m.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->clear_shape(); },
             "input 'input' is not a tensor with a shape"}),
     [](const auto& info) { return info.param.name; });
+
+// Weights in a file below the model's folder are read; all that leads out of it is refused.
+TEST(External, TensorsAreReadBelowTheFolderOnly) {
+  namespace fs = std::filesystem;
+  const fs::path root = fs::temp_directory_path() / ("tenon_external_" + std::to_string(getpid()));
+  fs::create_directories(root / "model/weights");
+  const auto import_from = [&](const std::string& location, const std::string& offset) -> std::string {
+    onnx::ModelProto model = tiny();
+    auto* tensor = model.mutable_graph()->mutable_initializer(0);
+    const std::string bytes = "1234" + tensor->raw_data();
+    EXPECT_TRUE(write_file(root / "model/weights/w.bin", std::string_view(bytes)));
+    EXPECT_TRUE(write_file(root / "outside.bin", std::string_view(bytes)));
+    tensor->clear_raw_data();
+    tensor->set_data_location(onnx::TensorProto::EXTERNAL);
+    for (const auto& [key, value] : {std::pair<std::string, std::string>{"location", location}, {"offset", offset}}) {
+      auto* entry = tensor->add_external_data();
+      entry->set_key(key), entry->set_value(value);
+    }
+    const std::string text = model.SerializeAsString();
+    Context context;
+    auto module = import_onnx(context, std::as_bytes(std::span(text)),
+                              {.file = "m.onnx", .shapes = {}, .folder = root / "model"});
+    auto inside = import(context, tiny());
+    if (!module || !inside) return module ? "inside" : module.error().str();
+    return equal(*module, *inside) ? "equal" : "different";
+  };
+  EXPECT_EQ(import_from("weights/w.bin", "4"), "equal");
+  EXPECT_EQ(import_from("weights/w.bin", "0"), "different");
+  EXPECT_THAT(import_from("weights/w.bin", "5"), HasSubstr("of 'weights/w.bin', which has"));
+  EXPECT_THAT(import_from("weights/w.bin", "-1"), HasSubstr("has the offset '-1', must be a number of bytes"));
+  EXPECT_THAT(import_from("../outside.bin", "4"), HasSubstr("which leads out of its folder"));
+  EXPECT_THAT(import_from("weights/../../outside.bin", "4"), HasSubstr("which leads out of its folder"));
+  EXPECT_THAT(import_from((root / "outside.bin").string(), "4"), HasSubstr("which is an absolute path"));
+  EXPECT_THAT(import_from("none.bin", "4"), HasSubstr("'none.bin', which cannot be read"));
+  EXPECT_THAT(import_from("weights", "4"), HasSubstr("which is not a regular file"));
+  fs::create_symlink(root / "outside.bin", root / "model/link.bin");
+  EXPECT_THAT(import_from("link.bin", "4"), HasSubstr("a link that leads out of its folder"));
+  fs::remove_all(root);
+}
+
+// A Relu as a function of the model: the same module as without it.
+TEST(Functions, OfTheModelAreInlined) {
+  onnx::ModelProto model = tiny();
+  auto* function = model.add_functions();
+  function->set_domain("local"), function->set_name("Twice");
+  function->add_input("a"), function->add_output("c");
+  function->add_opset_import()->set_version(13);
+  for (const auto& [from, to] : {std::pair<const char*, const char*>{"a", "b"}, {"b", "c"}}) {
+    auto* node = function->add_node();
+    node->set_op_type("Relu"), node->add_input(from), node->add_output(to);
+  }
+  auto* call = node_of(model, "Relu");
+  call->set_op_type("Twice"), call->set_domain("local");
+  Context context;
+  auto module = import(context, model);
+  ASSERT_TRUE(module) << module.error().str();
+  EXPECT_TRUE(verify(context, *module));
+  call->add_input("input");
+  EXPECT_THAT(import(context, model).error().str(),
+              HasSubstr("the function has 1 inputs and 1 outputs, its call 2 and 1"));
+  call->mutable_input()->RemoveLast();
+  *function->mutable_node(0) = *call;  // the function calls itself
+  function->mutable_node(0)->set_input(0, "a"), function->mutable_node(0)->set_output(0, "b");
+  EXPECT_THAT(import(context, model).error().str(), HasSubstr("functions call each other too deeply"));
+}
 
 TEST(Hostile, ACutModelIsExplained) {
   const auto bytes = read_model("tiny_digits.onnx");
