@@ -126,9 +126,9 @@ Status convert_if(NodeImport& node) {
     }
     (*types)[i] = *type;
   }
-  If choice{*condition, {}};
-  for (OpenBlock& arm : arms) choice.arms.push_back(finish(node.builder(), std::move(arm), *types));
-  TENON_TRY_ASSIGN(value, node.builder().bind(std::move(choice), node.context().symbol(node.node().outputs[0])));
+  If branch{*condition, {}};
+  for (OpenBlock& arm : arms) branch.arms.push_back(finish(node.builder(), std::move(arm), *types));
+  TENON_TRY_ASSIGN(value, node.builder().bind(std::move(branch), node.context().symbol(node.node().outputs[0])));
   TENON_TRY_ASSIGN(fields, fields_of(node, *value, count));
   return results(node, *fields);
 }
@@ -243,13 +243,13 @@ class Iteration {
     };
     if (!open) return longer();
     TENON_TRY_ASSIGN(first, node_.apply(ops::kEqual, {i, integer(0)}));
-    If choice{*first, {}};
+    If branch{*first, {}};
     builder_.open();
-    choice.arms.push_back(finish(builder_, {builder_.close({}), {*row}}, {type}));
+    branch.arms.push_back(finish(builder_, {builder_.close({}), {*row}}, {type}));
     builder_.open();
     TENON_TRY_ASSIGN(more, longer());
-    choice.arms.push_back(finish(builder_, {builder_.close({}), {*more}}, {type}));
-    return builder_.bind(std::move(choice), Symbol{});
+    branch.arms.push_back(finish(builder_, {builder_.close({}), {*more}}, {type}));
+    return builder_.bind(std::move(branch), Symbol{});
   }
 
   Expected<Atoms> close(Atom condition, const Atoms& initial) {
@@ -264,12 +264,12 @@ class Iteration {
     const Atoms state(given.begin() + 2, given.end());
     builder_.open();
     TENON_TRY_ASSIGN(runs, continues(given[0], given[1]));
-    If choice{*runs, {}};
+    If branch{*runs, {}};
     TENON_TRY_ASSIGN(step, this->step(self, given[0], given[1], state));
-    choice.arms.push_back(std::move(*step));
+    branch.arms.push_back(std::move(*step));
     builder_.open();
-    choice.arms.push_back(finish(builder_, {builder_.close({}), state}, results));
-    TENON_TRY_ASSIGN(value, builder_.bind(std::move(choice), Symbol{}));
+    branch.arms.push_back(finish(builder_, {builder_.close({}), state}, results));
+    TENON_TRY_ASSIGN(value, builder_.bind(std::move(branch), Symbol{}));
     lambda.body.push_back(builder_.close(*value));
     TENON_TRY(builder_.bind_to(self, std::move(lambda)));
     Atoms args{integer(0), condition};
