@@ -55,7 +55,7 @@ std::string identifier(std::string_view name) {
   return out;
 }
 
-// The node of a function's body as if it stood in the place of the call: references to attributes are replaced by the
+// The node of a function's body as if it stood where the call is: references to attributes are replaced by the
 // attributes of the call, and inputs that the call omits are omitted.
 class Substitution {
  public:
@@ -254,7 +254,7 @@ class Importer : public OnnxImport {
     return {};
   }
 
-  // The nodes of a function of the model, with names of their own, in place of the node that calls it.
+  // The nodes of a function of the model, with names of their own, instead of the node that calls it.
   Status call(const OnnxFunction& function, const OnnxNode& node, NodeImport& import) {
     if (depth_ == kMaxNesting) return import.fail("functions call each other too deeply");
     if (node.inputs.size() > function.inputs.size() || node.outputs.size() > function.outputs.size()) {
