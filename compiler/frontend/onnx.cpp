@@ -15,10 +15,11 @@ namespace tenon::compiler {
 namespace {
 
 std::vector<std::span<const OnnxConverter>> tables() {
-  return {onnx_control_converters(),   onnx_elementwise_converters(), onnx_image_converters(),
-          onnx_index_converters(),     onnx_layer_converters(),       onnx_quantize_converters(),
-          onnx_recurrent_converters(), onnx_reduce_converters(),      onnx_sequence_converters(),
-          onnx_shape_converters()};
+  return {onnx_attention_converters(), onnx_control_converters(),   onnx_elementwise_converters(),
+          onnx_image_converters(),     onnx_index_converters(),     onnx_layer_converters(),
+          onnx_loss_converters(),      onnx_microsoft_converters(), onnx_quantize_converters(),
+          onnx_recurrent_converters(), onnx_reduce_converters(),    onnx_sequence_converters(),
+          onnx_shape_converters(),     onnx_signal_converters(),    onnx_vision_converters()};
 }
 
 const OnnxConverter* find_converter(std::string_view op) {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "compiler/frontend/onnx_node.h"
+#include "compiler/frontend/onnx_expression.h"
 
 namespace tenon::compiler {
 namespace {
@@ -74,6 +74,70 @@ Expected<Windows> same_windows(NodeImport& node, Ints kernel) {
   return *w;
 }
 
+// The elements of the windows as indices in a map of these sizes, [windows, elements of the kernel]. An element outside
+// of the map is replaced by the first inside, which does not change the maximum or its first index.
+runtime::Tensor window_indices(const Ints& sizes, const Ints& counts, const Windows& w) {
+  const size_t rank = sizes.size();
+  const auto count = [](const Ints& list) { return runtime::element_count(list); };
+  runtime::Tensor indices(DType::kI64, {count(counts), count(w.kernel)});
+  const auto data = indices.data<int64_t>();
+  for (int64_t window = 0; window < count(counts); ++window) {
+    std::optional<int64_t> first;
+    std::vector<size_t> outside;
+    for (int64_t element = 0; element < count(w.kernel); ++element) {
+      int64_t index = 0, scale = 1, origin = window, offset = element;
+      bool inside = true;
+      for (size_t d = rank; d-- > 0;) {
+        const int64_t at = origin % counts[d] * w.strides[d] - w.padding[d] + offset % w.kernel[d] * w.dilation[d];
+        inside &= at >= 0 && at < sizes[d];
+        index += at * scale, scale *= sizes[d];
+        origin /= counts[d], offset /= w.kernel[d];
+      }
+      const auto position = static_cast<size_t>(window * count(w.kernel) + element);
+      if (inside) data[position] = index;
+      else outside.push_back(position);
+      if (inside && !first) first = index;
+    }
+    for (const size_t position : outside) data[position] = first.value_or(0);
+  }
+  return indices;
+}
+
+// Output 1 of MaxPool: the index of each maximum in x as a flat tensor, by rows or (storage_order 1) by columns.
+Status max_pool_indices(NodeImport& node, const Windows& w, const OnnxTerm& y) {
+  TENON_TRY_ASSIGN(by_columns, node.integer("storage_order", 0));
+  OnnxFormula& f = y.formula();
+  const OnnxTerm x = f.input(0);
+  const int64_t batch = f.known_size(x, 0, "the batch"), channels = f.known_size(x, 1, "the number of channels");
+  Ints sizes, counts, transposed{0, 1}, shape{batch, channels};
+  for (int64_t d = 2; d < x.rank(); ++d) {
+    sizes.push_back(f.known_size(x, d, "a size of x"));
+    counts.push_back(f.known_size(y, d, "a size of the result"));
+    transposed.push_back(x.rank() + 1 - d);
+  }
+  if (!f.ok()) return f.status();
+  const int64_t elements = runtime::element_count(sizes);
+  if (runtime::element_count(counts) * runtime::element_count(w.kernel) > 1 << 24) {
+    return node.fail("the indices of so many windows are not supported");
+  }
+  const runtime::Tensor elements_of_windows = window_indices(sizes, counts, w);
+  const OnnxTerm values = gather(x.reshape({batch, channels, elements}), f.constant(elements_of_windows), 2);
+  const OnnxTerm best = f.apply(ops::kArgMax, {values}, {{"axis", int64_t{3}}});  // [N, C, windows]
+  // The maxima's elements as indices in the map, by the row of `elements_of_windows` of their window.
+  const int64_t count = runtime::element_count(w.kernel);
+  OnnxTerm flat = gather(f.constant(elements_of_windows).reshape({-1}),
+                         best + f.positions(best, 2) * static_cast<double>(count), 0);
+  if (*by_columns && sizes.size() == 2) {
+    const OnnxTerm width = f.scalar(static_cast<double>(sizes[1]), DType::kI64);
+    flat = f.apply(ops::kRemainder, {flat, width}) * static_cast<double>(sizes[0]) +
+           f.apply(ops::kFloorDivide, {flat, width});
+  }
+  runtime::Tensor maps(DType::kI64, {batch, channels, 1});
+  for (int64_t i = 0; i < batch * channels; ++i) maps.data<int64_t>()[static_cast<size_t>(i)] = i * elements;
+  shape.insert(shape.end(), counts.begin(), counts.end());
+  return f.results({std::nullopt, (flat + f.constant(std::move(maps))).reshape(shape)});
+}
+
 // The kernel's sizes, from the weight's shape; `kernel_shape` may repeat them.
 Expected<Ints> kernel_of(NodeImport& node, Atom w) {
   const Dims& dims = node.builder().tensor_type(w)->dims;
@@ -131,7 +195,7 @@ Status conv_transpose(NodeImport& node) {
 }
 
 template <OperatorId op_1d, OperatorId op_2d, OperatorId op_3d>
-Status pool(NodeImport& node) {
+Expected<Atom> pooled(NodeImport& node, Atom x) {
   TENON_TRY_ASSIGN(kernel, node.list("kernel_shape"));
   TENON_TRY_ASSIGN(windows, same_windows(node, *kernel));
   TENON_TRY_ASSIGN(ceil, node.integer("ceil_mode", 0));
@@ -148,7 +212,19 @@ Status pool(NodeImport& node) {
     attrs.emplace("p", *power);
   }
   constexpr std::array kPools{op_1d, op_2d, op_3d};
-  return node.result(node.apply(kPools[kernel->size() - 1], {0}, std::move(attrs)));
+  return node.apply(kPools[kernel->size() - 1], Atoms{x}, std::move(attrs));
+}
+
+template <OperatorId op_1d, OperatorId op_2d, OperatorId op_3d>
+Status pool(NodeImport& node) {
+  TENON_TRY_ASSIGN(x, node.input(0));
+  TENON_TRY_ASSIGN(y, pooled<op_1d, op_2d, op_3d>(node, *x));
+  TENON_TRY(node.result(*y));
+  if (op_1d != ops::kMaxPool1d || node.node().outputs.size() < 2) return {};
+  TENON_TRY_ASSIGN(kernel, node.list("kernel_shape"));
+  TENON_TRY_ASSIGN(windows, same_windows(node, *kernel));
+  OnnxFormula f(node);
+  return max_pool_indices(node, *windows, {f, *y});
 }
 
 Status global_lp_pool(NodeImport& node) {
@@ -215,6 +291,22 @@ Status einsum(NodeImport& node) {
   return node.result(node.apply(ops::kEinsum, std::move(*args), {{"equation", *equation}}));
 }
 
+// By the statistics of the batch; outputs 1 and 2 are those of the inputs 3 and 4, moved towards them.
+Status train_batch_normalization(NodeImport& node, double epsilon) {
+  TENON_TRY_ASSIGN(momentum, node.real("momentum", 0.9));
+  OnnxFormula f(node);
+  const OnnxTerm x = f.input(0);
+  Ints axes{0};
+  for (int64_t i = 2; i < x.rank(); ++i) axes.push_back(i);
+  const OnnxTerm mean = x.reduce(ops::kMean, axes), centered = x - x.reduce(ops::kMean, axes, true);
+  const OnnxTerm variance = (centered * centered).reduce(ops::kMean, axes);
+  const auto moved = [&](const OnnxTerm& from, const OnnxTerm& to) {
+    return from * *momentum + to.cast(from.dtype()) * (1 - *momentum);
+  };
+  const OnnxTerm y = f.apply(ops::kBatchNorm, {x, f.input(1), f.input(2), mean, variance}, {{"epsilon", epsilon}});
+  return f.results({y, moved(f.input(3), mean), moved(f.input(4), variance)});
+}
+
 Status batch_normalization(NodeImport& node) {
   Atoms args;
   for (size_t i = 0; i < 5; ++i) {
@@ -224,10 +316,20 @@ Status batch_normalization(NodeImport& node) {
   TENON_TRY_ASSIGN(epsilon, node.real("epsilon", 1e-5));
   TENON_TRY_ASSIGN(training, node.integer("training_mode", 0));
   TENON_TRY_ASSIGN(spatial, node.integer("spatial", 1));
-  if (*training || !*spatial) {
-    return node.fail("batch normalization in training mode is not supported", "export the model for inference");
-  }
+  if (!*spatial) return node.fail("statistics of each element are not supported", "export the model for inference");
+  if (*training) return train_batch_normalization(node, *epsilon);
   return node.result(node.apply(ops::kBatchNorm, std::move(args), {{"epsilon", *epsilon}}));
+}
+
+// Outputs 1 and 2 of LayerNormalization: the mean over the axes from `axis` on, and 1 over the deviation.
+Status row_statistics(NodeImport& node, int64_t axis, double epsilon) {
+  OnnxFormula f(node);
+  const OnnxTerm x = f.input(0);
+  Ints axes;
+  for (int64_t i = axis < 0 ? axis + x.rank() : axis; i < x.rank(); ++i) axes.push_back(i);
+  const OnnxTerm mean = x.reduce(ops::kMean, axes, true), centered = x - mean;
+  const OnnxTerm variance = (centered * centered).reduce(ops::kMean, axes, true);
+  return f.results({std::nullopt, mean, f.apply(ops::kRsqrt, {variance + epsilon})});
 }
 
 Status layer_normalization(NodeImport& node) {
@@ -241,7 +343,8 @@ Status layer_normalization(NodeImport& node) {
   const auto shape = type->shape();
   if (!node.has_input(2) && !shape) return node.fail("the scale's sizes must be known where there is no bias");
   TENON_TRY_ASSIGN(bias, node.has_input(2) ? node.input(2) : node.constant(runtime::Tensor(type->dtype, *shape)));
-  return node.result(node.apply(ops::kLayerNorm, {*x, *scale, *bias}, {{"axis", *axis}, {"epsilon", *epsilon}}));
+  TENON_TRY(node.result(node.apply(ops::kLayerNorm, {*x, *scale, *bias}, {{"axis", *axis}, {"epsilon", *epsilon}})));
+  return node.node().outputs.size() > 1 ? row_statistics(node, *axis, *epsilon) : Status();
 }
 
 Status instance_normalization(NodeImport& node) {
@@ -316,6 +419,10 @@ Expected<Atom> onnx_convolution(NodeImport& node, Atom x, Atom w, const OnnxPadd
                      {"padding", windows->padding},
                      {"dilation", windows->dilation},
                      {"groups", *groups}});
+}
+
+Expected<Atom> onnx_average_pool(NodeImport& node, Atom x) {
+  return pooled<ops::kAvgPool1d, ops::kAvgPool2d, ops::kAvgPool3d>(node, x);
 }
 
 std::span<const OnnxConverter> onnx_layer_converters() {

@@ -123,16 +123,21 @@ struct OnnxConverter {
   Status (*convert)(NodeImport&);
 };
 // One table per file.
+std::span<const OnnxConverter> onnx_attention_converters();
 std::span<const OnnxConverter> onnx_control_converters();
 std::span<const OnnxConverter> onnx_elementwise_converters();
 std::span<const OnnxConverter> onnx_image_converters();
 std::span<const OnnxConverter> onnx_index_converters();
 std::span<const OnnxConverter> onnx_layer_converters();
+std::span<const OnnxConverter> onnx_loss_converters();
+std::span<const OnnxConverter> onnx_microsoft_converters();
 std::span<const OnnxConverter> onnx_quantize_converters();
 std::span<const OnnxConverter> onnx_recurrent_converters();
 std::span<const OnnxConverter> onnx_reduce_converters();
 std::span<const OnnxConverter> onnx_sequence_converters();
 std::span<const OnnxConverter> onnx_shape_converters();
+std::span<const OnnxConverter> onnx_signal_converters();
+std::span<const OnnxConverter> onnx_vision_converters();
 
 // The type of values of an ONNX type, whose rank must be stated; `what` has the type, for messages.
 Expected<Type> onnx_type(OnnxImport& import, const OnnxType& type, const std::string& what);
@@ -143,6 +148,11 @@ std::optional<DType> onnx_dtype(int64_t data_type);
 using OnnxPadding = std::function<Expected<Atom>(Atom x, std::vector<int64_t> before,
                                                  std::vector<int64_t> after)>;  // one element per spatial dim
 Expected<Atom> onnx_convolution(NodeImport& node, Atom x, Atom w, const OnnxPadding& padded = nullptr);
+
+// The average pool of x, which has the shape of input 0, with the node's attributes.
+Expected<Atom> onnx_average_pool(NodeImport& node, Atom x);
+// The LSTM of the node's inputs but w and r, which are given as ONNX's LSTM has them.
+Status onnx_lstm(NodeImport& node, Atom w, Atom r);
 
 // The converter of a node with `inputs` inputs that becomes one operator without attributes.
 template <OperatorId op, size_t inputs = 1>

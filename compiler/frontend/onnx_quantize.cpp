@@ -1,10 +1,10 @@
 // Converters of ONNX's quantized operators. Operators on integers become operators on dequantized values, which later
 // passes turn into integers again; with computed scales or zero points, as in dynamically quantized models, they become
 // explicit arithmetic.
+#include "compiler/frontend/onnx_quantize.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include "compiler/frontend/onnx_node.h"
 
 namespace tenon::compiler {
 namespace {
@@ -85,8 +85,9 @@ Expected<DType> check_computed(NodeImport& node, size_t scale, size_t zero, DTyp
 
 Attrs to(DType dtype) { return {{"dtype", std::string(runtime::name(dtype))}}; }
 
-// x = (input `i` - zero) * scale; vectors are along `axis`.
-Expected<Atom> dequantized(NodeImport& node, size_t i, size_t scale, size_t zero, int64_t axis) {
+}  // namespace
+
+Expected<Atom> onnx_dequantized(NodeImport& node, size_t i, size_t scale, size_t zero, int64_t axis) {
   TENON_TRY_ASSIGN(x, node.input(i));
   if (are_constants(node, scale, zero)) {
     DType dtype = DType::kU8;
@@ -107,8 +108,7 @@ Expected<Atom> dequantized(NodeImport& node, size_t i, size_t scale, size_t zero
   return node.apply(ops::kMultiply, {*real, *steps});
 }
 
-// The value quantized to the zero point's dtype, or to `dtype` without a zero point.
-Expected<Atom> quantized(NodeImport& node, Atom value, size_t scale, size_t zero, int64_t axis, DType& dtype) {
+Expected<Atom> onnx_quantized(NodeImport& node, Atom value, size_t scale, size_t zero, int64_t axis, DType& dtype) {
   if (are_constants(node, scale, zero)) {
     TENON_TRY_ASSIGN(attrs, scales(node, scale, zero, axis, dtype));
     attrs->emplace("dtype", std::string(runtime::name(dtype)));
@@ -133,6 +133,8 @@ Expected<Atom> quantized(NodeImport& node, Atom value, size_t scale, size_t zero
   return node.apply(ops::kCast, {*inside}, to(dtype));
 }
 
+namespace {
+
 // The attributes that QuantizeLinear and DequantizeLinear share.
 Expected<int64_t> linear_axis(NodeImport& node) {
   for (const char* attr : {"block_size", "precision"}) {
@@ -154,7 +156,7 @@ Status quantize_linear(NodeImport& node) {
   }
   const DType wanted = dtype;
   TENON_TRY_ASSIGN(axis, linear_axis(node));
-  TENON_TRY_ASSIGN(value, quantized(node, *x, 1, 2, *axis, dtype));
+  TENON_TRY_ASSIGN(value, onnx_quantized(node, *x, 1, 2, *axis, dtype));
   if (*output != 0 && dtype != wanted) {
     return node.fail(
         fmt::format("output_dtype is {}, the zero point is {}", runtime::name(wanted), runtime::name(dtype)));
@@ -168,7 +170,7 @@ Status dequantize_linear(NodeImport& node) {
     return node.fail(fmt::format("output_dtype {} is not supported, only 1 (f32)", *output));
   }
   TENON_TRY_ASSIGN(axis, linear_axis(node));
-  return node.result(dequantized(node, 0, 1, 2, *axis));
+  return node.result(onnx_dequantized(node, 0, 1, 2, *axis));
 }
 
 Status dynamic_quantize_linear(NodeImport& node) { return node.results(node.apply(ops::kDynamicQuantize, {0})); }
@@ -177,19 +179,19 @@ Status dynamic_quantize_linear(NodeImport& node) { return node.results(node.appl
 Status quantized_result(NodeImport& node, const Expected<Atom>& value, size_t i) {
   if (!value) return std::unexpected(value.error());
   DType dtype = DType::kU8;
-  return node.result(quantized(node, *value, i, i + 1, 1, dtype));
+  return node.result(onnx_quantized(node, *value, i, i + 1, 1, dtype));
 }
 
 Status qlinear_matmul(NodeImport& node) {
-  TENON_TRY_ASSIGN(a, dequantized(node, 0, 1, 2, -2));
-  TENON_TRY_ASSIGN(b, dequantized(node, 3, 4, 5, -1));
+  TENON_TRY_ASSIGN(a, onnx_dequantized(node, 0, 1, 2, -2));
+  TENON_TRY_ASSIGN(b, onnx_dequantized(node, 3, 4, 5, -1));
   return quantized_result(node, node.apply(ops::kMatmul, {*a, *b}), 6);
 }
 
 // The bias is i32 in units of the scales of x and w.
 Status qlinear_conv(NodeImport& node) {
-  TENON_TRY_ASSIGN(x, dequantized(node, 0, 1, 2, 1));
-  TENON_TRY_ASSIGN(w, dequantized(node, 3, 4, 5, 0));
+  TENON_TRY_ASSIGN(x, onnx_dequantized(node, 0, 1, 2, 1));
+  TENON_TRY_ASSIGN(w, onnx_dequantized(node, 3, 4, 5, 0));
   TENON_TRY_ASSIGN(product, onnx_convolution(node, *x, *w));
   if (!node.has_input(8)) return quantized_result(node, *product, 6);
   TENON_TRY_ASSIGN(bias, node.input(8));

@@ -71,10 +71,11 @@ Expected<Attrs> activations(NodeImport& node, size_t count) {
 
 // ONNX's inputs are x, w, r, b, lengths, h, c, p. In layout 1 the batch is the first axis of x, y and the states.
 template <OperatorId op, OperatorId ragged, int gates>
-Status recurrent(NodeImport& node) {
+Status recurrent_layer(NodeImport& node, Atom w_atom, Atom r_atom) {
   constexpr bool kCell = gates == 4;
   TENON_TRY_ASSIGN(x, node.type(0));
-  TENON_TRY_ASSIGN(r, node.type(2));
+  const TensorType* r = node.builder().tensor_type(r_atom);
+  if (!r) return node.fail("r is not a tensor");
   TENON_TRY_ASSIGN(direction, node.string("direction", "forward"));
   TENON_TRY_ASSIGN(layout, node.integer("layout", 0));
   TENON_TRY_ASSIGN(clip, node.real("clip", 0.0));
@@ -94,10 +95,8 @@ Status recurrent(NodeImport& node) {
     return node.apply(ops::kTranspose, Atoms{*atom}, {{"axes", std::move(order)}});
   };
   Atoms args;
-  for (size_t i : {0, 1, 2}) {
-    TENON_TRY_ASSIGN(arg, i == 0 ? transposed(node.input(0), {1, 0, 2}) : node.input(i));
-    args.push_back(*arg);
-  }
+  TENON_TRY_ASSIGN(x_atom, transposed(node.input(0), {1, 0, 2}));
+  args.insert(args.end(), {*x_atom, w_atom, r_atom});
   TENON_TRY_ASSIGN(bias, node.has_input(3) ? node.input(3) : zeros({directions, 2 * gates * hidden}));
   args.push_back(*bias);
   if (kCell && node.has_input(7)) {
@@ -153,7 +152,18 @@ Status recurrent(NodeImport& node) {
   return {};
 }
 
+template <OperatorId op, OperatorId ragged, int gates>
+Status recurrent(NodeImport& node) {
+  TENON_TRY_ASSIGN(w, node.input(1));
+  TENON_TRY_ASSIGN(r, node.input(2));
+  return recurrent_layer<op, ragged, gates>(node, *w, *r);
+}
+
 }  // namespace
+
+Status onnx_lstm(NodeImport& node, Atom w, Atom r) {
+  return recurrent_layer<ops::kLstm, ops::kLstmRagged, 4>(node, w, r);
+}
 
 std::span<const OnnxConverter> onnx_recurrent_converters() {
   static constexpr OnnxConverter kTable[] = {

@@ -45,13 +45,13 @@ Status arg_best(NodeImport& node) {
   return node.result(node.apply(op, {0}, {{"axis", *axis}, {"keep", *keep}, {"select_last", *last}}));
 }
 
-Status cumsum(NodeImport& node) {
+template <OperatorId op>
+Status cumulate(NodeImport& node) {
   TENON_TRY_ASSIGN(axis, node.integers(1, "the axis"));
   TENON_TRY_ASSIGN(exclusive, node.integer("exclusive", 0));
   TENON_TRY_ASSIGN(reverse, node.integer("reverse", 0));
   if (axis->size() != 1) return node.fail("the axis must be one element");
-  return node.result(
-      node.apply(ops::kCumsum, {0}, {{"axis", (*axis)[0]}, {"exclusive", *exclusive}, {"reverse", *reverse}}));
+  return node.result(node.apply(op, {0}, {{"axis", (*axis)[0]}, {"exclusive", *exclusive}, {"reverse", *reverse}}));
 }
 
 // Up to opset 12 the axes from `axis` on are flattened.
@@ -74,21 +74,14 @@ Status softmax(NodeImport& node) {
 
 std::span<const OnnxConverter> onnx_reduce_converters() {
   static constexpr OnnxConverter kTable[] = {
-      {"ArgMax", 1, 1, arg_best<ops::kArgMax>},
-      {"ArgMin", 1, 1, arg_best<ops::kArgMin>},
-      {"CumSum", 2, 2, cumsum},
-      {"Hardmax", 1, 1, softmax<ops::kHardmax>},
-      {"LogSoftmax", 1, 1, softmax<ops::kLogSoftmax>},
-      {"ReduceL1", 1, 2, reduce<ops::kNormL1>},
-      {"ReduceL2", 1, 2, reduce<ops::kNormL2>},
-      {"ReduceLogSum", 1, 2, reduce<ops::kLogSum>},
-      {"ReduceLogSumExp", 1, 2, reduce<ops::kLogSumExp>},
-      {"ReduceMax", 1, 2, reduce<ops::kMax>},
-      {"ReduceMean", 1, 2, reduce<ops::kMean>},
-      {"ReduceMin", 1, 2, reduce<ops::kMin>},
-      {"ReduceProd", 1, 2, reduce<ops::kProd>},
-      {"ReduceSum", 1, 2, reduce<ops::kSum>},
-      {"ReduceSumSquare", 1, 2, reduce<ops::kSumSquare>},
+      {"ArgMax", 1, 1, arg_best<ops::kArgMax>},     {"ArgMin", 1, 1, arg_best<ops::kArgMin>},
+      {"CumProd", 2, 2, cumulate<ops::kCumprod>},   {"CumSum", 2, 2, cumulate<ops::kCumsum>},
+      {"Hardmax", 1, 1, softmax<ops::kHardmax>},    {"LogSoftmax", 1, 1, softmax<ops::kLogSoftmax>},
+      {"ReduceL1", 1, 2, reduce<ops::kNormL1>},     {"ReduceL2", 1, 2, reduce<ops::kNormL2>},
+      {"ReduceLogSum", 1, 2, reduce<ops::kLogSum>}, {"ReduceLogSumExp", 1, 2, reduce<ops::kLogSumExp>},
+      {"ReduceMax", 1, 2, reduce<ops::kMax>},       {"ReduceMean", 1, 2, reduce<ops::kMean>},
+      {"ReduceMin", 1, 2, reduce<ops::kMin>},       {"ReduceProd", 1, 2, reduce<ops::kProd>},
+      {"ReduceSum", 1, 2, reduce<ops::kSum>},       {"ReduceSumSquare", 1, 2, reduce<ops::kSumSquare>},
       {"Softmax", 1, 1, softmax<ops::kSoftmax>},
   };
   return kTable;

@@ -59,8 +59,9 @@ def direct(name, tn, inputs, *results):
     store(name, tn, inputs, results)
 
 
-def case(op, tn, inputs, constants=(), outputs=1, opset=21, name=None, order=None, **attributes):
-    """One ONNX node: its inputs are `inputs` (letters), then `constants` (None: left out), or as `order` says."""
+def case(op, tn, inputs, constants=(), outputs=1, opset=21, name=None, order=None, domain="", more={}, **attributes):
+    """One ONNX node: its inputs are `inputs` (letters), then `constants` (None: left out), or as `order` says; `more` are
+    attributes with the names of these parameters."""
     name = name or op.lower()
     inputs = [np.asarray(value) for value in inputs]
     letters = list("abcdefgh"[: len(inputs)])
@@ -74,14 +75,15 @@ def case(op, tn, inputs, constants=(), outputs=1, opset=21, name=None, order=Non
     if order:
         names = [names[i] for i in order]
     results = [f"y{i}" for i in range(outputs)]
-    node = helper.make_node(op, names, results, name=name, **attributes)
+    node = helper.make_node(op, names, results, name=name, domain=domain or None, **attributes, **more)
     infos = [
         helper.make_tensor_value_info(letter, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
         for letter, value in zip(letters, inputs)
     ]
     values = [onnx.ValueInfoProto(name=result) for result in results]
     graph = helper.make_graph([node], name, infos, values, initializers)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    opsets = [helper.make_opsetid("", opset)] + ([helper.make_opsetid(domain, 1)] if domain else [])
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
     try:
         session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
         found = session.run(None, dict(zip(letters, inputs)))
@@ -604,8 +606,103 @@ def computed_scales():
     dynamic_network("dynamic_conv", normal(1, 2, 6, 6), layers, weights, weight_type=QuantType.QUInt8)
 
 
+def attention():
+    """Attention, and what language models use beside it."""
+    q, k, v = normal(2, 4, 3, 8), normal(2, 2, 5, 8), normal(2, 2, 5, 6)
+    case("Attention", None, [q, k, v], opset=23, name="attention_groups")
+    case("Attention", None, [q, k, v, normal(3, 5)], opset=23, name="attention_mask_cap", softcap=2.0, scale=0.3)
+    case("Attention", None, [q, k, v, normal(3, 5) > 0.2], opset=23, name="attention_bool", is_causal=1)
+    case("Attention", None, [normal(2, 3, 32), normal(2, 5, 16), normal(2, 5, 12), normal(2, 2, 4, 8), normal(2, 2, 4, 6)], opset=23, outputs=3,
+         order=[0, 1, 2, -1, 3, 4], constants=[None], name="attention_past", q_num_heads=4, kv_num_heads=2, is_causal=1)
+    angles = normal(7, 3)
+    case("RotaryEmbedding", None, [normal(2, 4, 3, 8), np.cos(angles), np.sin(angles), ints(2, 3, low=0, high=7, dtype=np.int64)], opset=23,
+         name="rotary", rotary_embedding_dim=6)
+    case("RotaryEmbedding", None, [normal(2, 3, 24), np.cos(normal(2, 3, 4)), np.sin(normal(2, 3, 4))], opset=23, name="rotary_flat", num_heads=3, interleaved=1)
+    case("Swish", None, [normal(3, 4)], opset=24, name="swish_alpha", alpha=0.5)
+    case("TensorScatter", None, [normal(2, 3, 5, 4), normal(2, 3, 2, 4), np.int64([4, 1])], opset=24, mode="circular")
+
+
+def losses():
+    x, classes = normal(3, 5, 2), ints(3, 2, low=0, high=5, dtype=np.int64)
+    for reduction in ("none", "sum", "mean"):
+        case("NegativeLogLikelihoodLoss", None, [x, classes], [positive(5)], opset=13, name=f"nll_{reduction}", reduction=reduction)
+        case("SoftmaxCrossEntropyLoss", None, [x, classes], opset=13, outputs=2, name=f"cross_entropy_{reduction}", reduction=reduction)
+    case("SoftmaxCrossEntropyLoss", None, [x, np.where(classes == 2, -1, classes)], opset=13, name="cross_entropy_ignore", ignore_index=-1)
+    case("NegativeLogLikelihoodLoss", None, [x[:, :, 0], classes[:, 0].astype(np.int32)], [positive(5)], opset=13, name="nll_ignore", ignore_index=2)
+
+
+def signal():
+    x = normal(2, 10, 3, 1)
+    case("DFT", None, [x], [None, np.int64(1)], opset=20, name="dft")
+    case("DFT", None, [x], [np.int64(12), np.int64(1)], opset=20, name="dft_padded", onesided=1)
+    case("DFT", None, [normal(2, 10, 3, 2)], [np.int64(7), np.int64(-2)], opset=20, name="dft_inverse", inverse=1)
+    case("DFT", None, [normal(9, 2)], opset=17, name="dft_17", axis=0)
+    case("STFT", None, [normal(2, 40, 1)], [np.int64(6), positive(8)], opset=17, name="stft")
+    case("STFT", None, [normal(1, 30, 2)], [np.int64(4), None, np.int64(9)], opset=17, name="stft_complex", onesided=0)
+    for op in ("HannWindow", "HammingWindow", "BlackmanWindow"):
+        case(op, None, [], [np.int64(9)], opset=17)
+        case(op, None, [], [np.int64(8)], opset=17, name=op.lower() + "_symmetric", periodic=0)
+    case("MelWeightMatrix", None, [], [np.int64(7), np.int64(64), np.int64(16000), F(20), F(7600)], opset=17)
+    case("CumProd", "cumprod(%a, axis=1)", [normal(2, 3)], [np.int64(1)], opset=26, name="cumprod_26")
+
+
+def vision():
+    case("MaxPool", None, [normal(1, 2, 5, 6)], outputs=2, name="maxpool_indices", kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1])
+    case("LayerNormalization", None, [normal(2, 3, 5), normal(5), normal(5)], outputs=3, name="layernormalization_statistics", opset=17)
+    case("AffineGrid", None, [normal(2, 2, 3)], [np.int64([2, 1, 3, 4])], opset=20)
+    case("AffineGrid", None, [normal(1, 3, 4)], [np.int64([1, 1, 2, 3, 4])], opset=20, name="affinegrid_3d", align_corners=1)
+    case("CenterCropPad", None, [normal(5, 8, 3)], [np.int64([8, 3])], opset=18, axes=[0, -2])
+    case("Col2Im", None, [normal(2, 12, 9)], [np.int64([5, 6]), np.int64([2, 3])], opset=18, pads=[1, 0, 0, 1], strides=[2, 1], dilations=[1, 2])
+    case("DeformConv", None, [normal(2, 4, 5, 6), normal(6, 2, 3, 2), normal(2, 24, 3, 6)], [normal(6), positive(2, 12, 3, 6)], opset=19,
+         group=2, offset_group=2, pads=[1, 0, 2, 1], strides=[2, 1], dilations=[1, 1], kernel_shape=[3, 2])
+    values = normal(1, 2, 2, 2)
+    case("MaxUnpool", None, [values, np.int64([0, 3, 9, 14, 16, 19, 26, 31]).reshape(1, 2, 2, 2)], opset=11, kernel_shape=[2, 2], strides=[2, 2])
+
+
+def microsoft():
+    """Operators that ONNX Runtime's quantizer and its optimizer for transformers write."""
+    ms = dict(domain="com.microsoft")
+    u8, i8 = dict(low=0, high=256, dtype=np.uint8), dict(low=-128, high=128, dtype=np.int8)
+    case("Gelu", None, [normal(3, 4)], name="ms_gelu", **ms)
+    case("FastGelu", None, [normal(3, 4), normal(4)], name="ms_fastgelu", **ms)
+    case("BiasGelu", None, [normal(3, 4), normal(4)], name="ms_biasgelu", **ms)
+    case("QuickGelu", None, [normal(3, 4)], name="ms_quickgelu", **ms)
+    case("FusedMatMul", None, [normal(2, 4, 3), normal(2, 5, 4)], name="ms_fusedmatmul", alpha=0.5, transA=1, transB=1, **ms)
+    case("FusedMatMul", None, [normal(4, 2, 3), normal(2, 3, 5)], name="ms_fusedmatmul_batch", transBatchA=1, **ms)
+    case("FusedGemm", None, [normal(3, 4), normal(4, 5), normal(5)], name="ms_fusedgemm", alpha=0.5, beta=2.0, activation="LeakyRelu", activation_alpha=0.25, **ms)
+    case("FusedConv", None, [normal(1, 2, 5, 5)], [normal(3, 2, 3, 3), normal(3)], name="ms_fusedconv", activation="Relu", kernel_shape=[3, 3], **ms)
+    x, g, b = normal(2, 3, 8), normal(8), normal(8)
+    case("SkipLayerNormalization", None, [x, normal(2, 3, 8)], [g, b, normal(8)], name="ms_skiplayernorm", epsilon=1e-5, **ms)
+    case("SkipSimplifiedLayerNormalization", None, [x, normal(2, 3, 8)], [g], name="ms_skiprmsnorm", epsilon=1e-5, **ms)
+    case("SimplifiedLayerNormalization", None, [x], [g], name="ms_rmsnorm", epsilon=1e-5)
+    case("EmbedLayerNormalization", None, [ints(2, 3, low=0, high=9), ints(2, 3, low=0, high=2)], [normal(9, 8), normal(4, 8), normal(2, 8), g, b],
+         name="ms_embedlayernorm", epsilon=1e-5, outputs=2, **ms)
+    case("Attention", None, [x, np.int32([[1, 1, 0], [1, 1, 1]])], [normal(8, 24), normal(24)], order=[0, 2, 3, 1], name="ms_attention", num_heads=2, **ms)
+    case("Attention", None, [x, normal(2, 2, 2, 5, 4)], [normal(8, 24), normal(24), None], order=[0, 2, 3, 4, 1], outputs=2, name="ms_attention_past", num_heads=2, unidirectional=1, **ms)
+    case("MultiHeadAttention", None, [x, normal(2, 5, 8), normal(2, 5, 12), normal(1, 2, 3, 5)], [None, None], order=[0, 1, 2, 4, 5, 3], name="ms_multihead", num_heads=2, **ms)
+    angles = normal(7, 2)
+    case("RotaryEmbedding", None, [normal(2, 2, 3, 4), ints(2, 3, low=0, high=7, dtype=np.int64)], [np.cos(angles), np.sin(angles)], name="ms_rotary", **ms)
+    case("QAttention", None, [ints(2, 3, 8, **u8), np.int32([3, 2])], [ints(8, 24, **i8), normal(24), F(0.02), F(0.03), np.uint8(120), np.int8(3)],
+         order=[0, 2, 3, 4, 5, 1, 6, 7], name="ms_qattention", num_heads=2, **ms)
+    a, c = ints(2, 3, 4, **u8), ints(3, 4, **u8)
+    scale = lambda s, z: [F(s), np.uint8(z)]
+    for op, result in {"QLinearAdd": scale(0.07, 100), "QLinearMul": scale(0.15, 110)}.items():
+        case(op, None, [a, c], scale(0.03, 120) + scale(0.05, 128) + result, order=[0, 2, 3, 1, 4, 5, 6, 7], name="ms_" + op.lower(), **ms)
+    case("QLinearConcat", None, [a, ints(2, 1, 4, **u8)], scale(0.05, 128) + scale(0.05, 128) + scale(0.02, 30), order=[2, 3, 0, 4, 5, 1, 6, 7], name="ms_qlinearconcat", axis=1, **ms)
+    case("QLinearSigmoid", None, [a], scale(0.03, 128) + scale(1 / 256, 0), name="ms_qlinearsigmoid", **ms)
+    case("QLinearLeakyRelu", None, [a], scale(0.03, 128) + scale(0.02, 40), name="ms_qlinearleakyrelu", alpha=0.1, **ms)
+    case("QLinearSoftmax", None, [a], scale(0.03, 128) + scale(1 / 256, 0), name="ms_qlinearsoftmax", axis=-1, more={"opset": 13}, **ms)
+    case("QLinearGlobalAveragePool", None, [ints(2, 3, 4, 4, **u8)], scale(0.03, 128) + scale(0.02, 100), name="ms_qlinearglobalaveragepool", **ms)
+    case("QLinearAveragePool", None, [ints(2, 3, 5, 5, **u8)], scale(0.03, 128) + scale(0.02, 100), name="ms_qlinearaveragepool", kernel_shape=[2, 2], strides=[2, 1], **ms)
+    case("QGemm", None, [ints(3, 4, **u8)], scale(0.03, 128) + [ints(4, 5, **i8), F(0.02), np.int8(0), ints(5, low=-900, high=900)] + scale(0.04, 120), name="ms_qgemm", **ms)
+    case("QGemm", None, [ints(3, 4, **u8)], scale(0.03, 128) + [ints(5, 4, **i8), F([0.02, 0.03, 0.01, 0.02, 0.05]), np.int8([0, 1, 0, 2, 0])], name="ms_qgemm_real", transB=1, **ms)
+    case("DynamicQuantizeMatMul", None, [normal(2, 3, 4)], [ints(4, 5, **u8), F(0.02), np.uint8(120), normal(5)], name="ms_dynamicquantizematmul", **ms)
+    case("MatMulIntegerToFloat", None, [ints(2, 3, 4, **u8), F(0.03), np.uint8(99)], [ints(4, 5, **u8), F(0.02), np.uint8(120), normal(5)], order=[0, 3, 1, 4, 2, 5, 6],
+         name="ms_matmulintegertofloat", **ms)
+
+
 for family in (elementwise, binary, reduce, normalize, convolution, contraction, pool, shape, index, order, create, image, recurrent, quantize,
-               dynamic, integer_layers, recurrent_variants, computed_scales):
+               dynamic, integer_layers, recurrent_variants, computed_scales, attention, losses, signal, vision, microsoft):
     family()
 target = pathlib.Path(__file__).parent / "cases.npz"
 np.savez_compressed(target, **archive)
