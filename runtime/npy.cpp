@@ -24,15 +24,21 @@ struct Descr {
   std::string_view text;  // without the byte order
   DType dtype;
 };
-constexpr std::array<Descr, 9> kDescrs = {{{"b1", DType::kBool},
-                                           {"i1", DType::kI8},
-                                           {"u1", DType::kU8},
-                                           {"i2", DType::kI16},
-                                           {"u2", DType::kU16},
-                                           {"i4", DType::kI32},
-                                           {"i8", DType::kI64},
-                                           {"f4", DType::kF32},
-                                           {"f8", DType::kF64}}};
+// NumPy has no bfloat16: the dtype of the package ml_dtypes, which JAX and TensorFlow use, is written as raw bytes
+// "V2".
+constexpr std::array<Descr, kDTypeCount> kDescrs = {{{"b1", DType::kBool},
+                                                     {"i1", DType::kI8},
+                                                     {"u1", DType::kU8},
+                                                     {"i2", DType::kI16},
+                                                     {"u2", DType::kU16},
+                                                     {"i4", DType::kI32},
+                                                     {"u4", DType::kU32},
+                                                     {"i8", DType::kI64},
+                                                     {"u8", DType::kU64},
+                                                     {"f2", DType::kF16},
+                                                     {"V2", DType::kBF16},
+                                                     {"f4", DType::kF32},
+                                                     {"f8", DType::kF64}}};
 
 struct Header {
   DType dtype = DType::kF32;
@@ -112,7 +118,7 @@ class HeaderParser {
     auto entry = std::ranges::find(kDescrs, descr.empty() ? descr : descr.substr(1), &Descr::text);
     if (entry == kDescrs.end() || !std::string_view("<>|=").contains(descr[0])) {
       return error(fmt::format("elements of type '{}' are not supported", descr), std::string(where_),
-                   "convert them with NumPy's astype to bool, int8/16/32/64, uint8/16, float32 or float64");
+                   "convert them with NumPy's astype to bool, int8/16/32/64, uint8/16/32/64 or float16/32/64");
     }
     header.dtype = entry->dtype;
     header.swapped = descr[0] == '>' && bytes(entry->dtype) > 1;

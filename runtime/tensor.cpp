@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <cstring>
 #include <new>
@@ -14,22 +13,7 @@ namespace {
 // Vector kernels and DMA are fastest on whole cache lines.
 constexpr std::align_val_t kAlignment{64};
 
-constexpr std::array<std::string_view, 9> kNames = {"bool", "i8", "u8", "i16", "u16", "i32", "i64", "f32", "f64"};
-constexpr std::array<int, 9> kBytes = {1, 1, 1, 2, 2, 4, 8, 4, 8};
-
 }  // namespace
-
-std::string_view name(DType dtype) { return kNames[static_cast<size_t>(dtype)]; }
-
-int bytes(DType dtype) { return kBytes[static_cast<size_t>(dtype)]; }
-
-Expected<DType> parse_dtype(std::string_view text) {
-  for (size_t i = 0; i < kNames.size(); ++i) {
-    if (kNames[i] == text) return static_cast<DType>(i);
-  }
-  return error(fmt::format("unknown element type '{}'", text), {},
-               fmt::format("the types are {}", fmt::join(kNames, ", ")));
-}
 
 int64_t element_count(std::span<const int64_t> shape) {
   int64_t count = 1;

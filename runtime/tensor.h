@@ -1,7 +1,6 @@
 // Tensors of the runtime: dense, row-major, typed; the buffer is shared between copies of the handle.
 #pragma once
 
-#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,27 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "support/diagnostic.h"
+#include "runtime/dtype.h"
 
 namespace tenon::runtime {
-
-enum class DType : uint8_t { kBool, kI8, kU8, kI16, kU16, kI32, kI64, kF32, kF64 };
-std::string_view name(DType dtype);  // "bool", "i8", ..., "f64"
-int bytes(DType dtype);
-Expected<DType> parse_dtype(std::string_view text);
-
-template <class T>
-inline constexpr DType dtype_of = [] {
-  if constexpr (std::is_same_v<T, bool>) return DType::kBool;
-  else if constexpr (std::is_same_v<T, int8_t>) return DType::kI8;
-  else if constexpr (std::is_same_v<T, uint8_t>) return DType::kU8;
-  else if constexpr (std::is_same_v<T, int16_t>) return DType::kI16;
-  else if constexpr (std::is_same_v<T, uint16_t>) return DType::kU16;
-  else if constexpr (std::is_same_v<T, int32_t>) return DType::kI32;
-  else if constexpr (std::is_same_v<T, int64_t>) return DType::kI64;
-  else if constexpr (std::is_same_v<T, float>) return DType::kF32;
-  else return DType::kF64;
-}();
 
 using Shape = std::vector<int64_t>;
 int64_t element_count(std::span<const int64_t> shape);

@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "runtime/reference/dtypes.h"
+#include "runtime/dtype.h"
 
 namespace tenon {
 
@@ -15,7 +15,8 @@ inline runtime::Tensor random_tensor(std::mt19937& random, runtime::DType dtype,
   runtime::Tensor tensor(dtype, std::move(shape));
   runtime::with_dtype<runtime::kNumericTypes>(dtype, [&]<class T>(T) {
     std::uniform_int_distribution<int> some(std::is_unsigned_v<T> ? 0 : -8, 8);
-    for (T& x : tensor.data<T>()) x = static_cast<T>(some(random)) / (std::is_floating_point_v<T> ? T(parts) : T(1));
+    for (T& x : tensor.data<T>())
+      x = static_cast<T>(static_cast<double>(some(random)) / (runtime::is_real<T> ? parts : 1));
   });
   return tensor;
 }

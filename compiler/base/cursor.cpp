@@ -61,6 +61,7 @@ Expected<Attr> Cursor::number() {
   }
   double value = 0;
   if (token.kind == Tok::kName && token.text == "inf") value = std::numeric_limits<double>::infinity();
+  else if (token.kind == Tok::kName && token.text == "nan") value = std::numeric_limits<double>::quiet_NaN();
   else if (token.kind != Tok::kFloat) return fail("expected a number");
   else if (std::from_chars(token.text.data(), token.text.data() + token.text.size(), value).ec != std::errc()) {
     return error_at(token.offset, "the number is beyond the range of a double");

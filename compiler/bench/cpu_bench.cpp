@@ -15,7 +15,7 @@
 #include "compiler/ir/builder.h"
 #include "compiler/kernels/kernels.h"
 #include "compiler/kernels/schedule.h"
-#include "runtime/reference/dtypes.h"
+#include "runtime/dtype.h"
 #include "support/clock.h"
 #include "support/try.h"
 

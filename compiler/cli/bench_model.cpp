@@ -9,8 +9,8 @@
 
 #include "compiler/cli/json.h"
 #include "compiler/cli/model_options.h"
+#include "runtime/dtype.h"
 #include "runtime/npy.h"
-#include "runtime/reference/dtypes.h"
 #include "runtime/run/inputs.h"
 #include "runtime/vm/session.h"
 #include "support/clock.h"
@@ -26,7 +26,7 @@ Tensor random_input(const runtime::Port& port, std::mt19937& random) {
   Tensor tensor(port.dtype, port.shape);
   runtime::with_dtype<runtime::kAnyDType>(port.dtype, [&]<class T>(T) {
     for (T& x : tensor.data<T>()) {
-      if constexpr (std::is_floating_point_v<T>) x = static_cast<T>(static_cast<int>(random() % 4097) - 2048) / 2048;
+      if constexpr (runtime::is_real<T>) x = static_cast<T>((static_cast<double>(random() % 4097) - 2048) / 2048);
       else x = static_cast<T>(random() % 2);
     }
   });

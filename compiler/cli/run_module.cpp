@@ -12,7 +12,7 @@
 #include "compiler/cli/json.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/text.h"
-#include "runtime/reference/dtypes.h"
+#include "runtime/dtype.h"
 #include "runtime/run/inputs.h"
 #include "runtime/run/results.h"
 #include "support/try.h"
@@ -99,8 +99,8 @@ void write_json(Json& out, const Context& context, const RunValue& value, int de
     out.end().key("data").begin_array();
     runtime::with_dtype<runtime::kAnyDType>(tensor.dtype(), [&]<class T>(T) {
       for (const T x : tensor.data<T>()) {
-        if constexpr (std::is_floating_point_v<T>) out.value(static_cast<double>(x));
-        else if constexpr (std::is_same_v<T, bool>) out.value(x);
+        if constexpr (runtime::is_real<T>) out.value(static_cast<double>(x));
+        else if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, uint64_t>) out.value(x);
         else out.value(static_cast<int64_t>(x));
       }
     });

@@ -98,7 +98,7 @@ Status clip(NodeImport& node) {
     TENON_TRY_ASSIGN(bound, node.input(i));
     const runtime::Tensor* known = node.constant_tensor(*bound);
     if (known && known->size() != 1) return node.fail("min and max must be one element");
-    if (known && known->dtype() != DType::kI64 && known->dtype() != DType::kF64) {
+    if (known && known->dtype() != DType::kI64 && known->dtype() != DType::kU64 && known->dtype() != DType::kF64) {
       runtime::with_dtype<runtime::kAnyDType>(
           known->dtype(), [&]<class T>(T) { bounds[i - 1] = static_cast<double>(known->data<T>()[0]); });
       continue;
@@ -139,9 +139,10 @@ Status dropout(NodeImport& node) {
 }  // namespace
 
 std::optional<DType> onnx_dtype(int64_t number) {
-  static constexpr std::pair<int64_t, DType> kTypes[] = {{1, DType::kF32}, {2, DType::kU8},   {3, DType::kI8},
-                                                         {4, DType::kU16}, {5, DType::kI16},  {6, DType::kI32},
-                                                         {7, DType::kI64}, {9, DType::kBool}, {11, DType::kF64}};
+  static constexpr std::pair<int64_t, DType> kTypes[] = {
+      {1, DType::kF32},  {2, DType::kU8},   {3, DType::kI8},   {4, DType::kU16},  {5, DType::kI16},
+      {6, DType::kI32},  {7, DType::kI64},  {9, DType::kBool}, {10, DType::kF16}, {11, DType::kF64},
+      {12, DType::kU32}, {13, DType::kU64}, {16, DType::kBF16}};
   for (const auto& [known, dtype] : kTypes) {
     if (known == number) return dtype;
   }

@@ -126,6 +126,10 @@ class Reader {
       case onnx::TensorProto::INT64: return DType::kI64;
       case onnx::TensorProto::BOOL: return DType::kBool;
       case onnx::TensorProto::DOUBLE: return DType::kF64;
+      case onnx::TensorProto::UINT32: return DType::kU32;
+      case onnx::TensorProto::UINT64: return DType::kU64;
+      case onnx::TensorProto::FLOAT16: return DType::kF16;
+      case onnx::TensorProto::BFLOAT16: return DType::kBF16;
       default: break;
     }
     const std::string& name = onnx::TensorProto::DataType_IsValid(type)
@@ -158,6 +162,13 @@ class Reader {
     return read_external(data, *folder_, type, std::move(shape));
   }
 
+  // The same for short floats, whose bits are stored as integers.
+  template <class T, class Field>
+  static void copy_bits(runtime::Tensor& tensor, const Field& field) {
+    std::transform(field.begin(), field.end(), tensor.data<T>().begin(),
+                   [](int32_t bits) { return T::of_bits(static_cast<uint16_t>(bits)); });
+  }
+
   Expected<runtime::Tensor> tensor(const onnx::TensorProto& proto, const std::string& what) {
     using runtime::DType;
     TENON_TRY_ASSIGN(type, dtype(proto.data_type(), what));
@@ -178,6 +189,10 @@ class Reader {
       case DType::kF32: found = proto.float_data_size(); break;
       case DType::kF64: found = proto.double_data_size(); break;
       case DType::kI64: found = proto.int64_data_size(); break;
+      case DType::kU32:
+      case DType::kU64: found = proto.uint64_data_size(); break;
+      case DType::kF16:
+      case DType::kBF16:
       case DType::kBool:
       case DType::kI8:
       case DType::kU8:
@@ -212,6 +227,10 @@ class Reader {
         case DType::kI16: copy_field<int16_t>(tensor, proto.int32_data()); break;
         case DType::kU16: copy_field<uint16_t>(tensor, proto.int32_data()); break;
         case DType::kI32: copy_field<int32_t>(tensor, proto.int32_data()); break;
+        case DType::kU32: copy_field<uint32_t>(tensor, proto.uint64_data()); break;
+        case DType::kU64: copy_field<uint64_t>(tensor, proto.uint64_data()); break;
+        case DType::kF16: copy_bits<runtime::Half>(tensor, proto.int32_data()); break;
+        case DType::kBF16: copy_bits<runtime::BFloat16>(tensor, proto.int32_data()); break;
       }
     }
     return tensor;

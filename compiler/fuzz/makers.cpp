@@ -64,20 +64,9 @@ std::optional<Proposal> divide(Body& body, const Operator& op) {
   runtime::Shape shape;
   for (Dim dim : tensor.dims) shape.push_back(body.random().chance(50) ? dim.constant().value_or(1) : 1);
   runtime::Tensor divisor = body.types().constant(tensor.dtype, shape);
-  auto positive = [&]<class T>(T) {
-    for (T& value : divisor.data<T>()) value = value > 0 ? value : static_cast<T>(3);
-  };
-  switch (tensor.dtype) {
-    case DType::kBool: return std::nullopt;
-    case DType::kI8: positive(int8_t{}); break;
-    case DType::kU8: positive(uint8_t{}); break;
-    case DType::kI16: positive(int16_t{}); break;
-    case DType::kU16: positive(uint16_t{}); break;
-    case DType::kI32: positive(int32_t{}); break;
-    case DType::kI64: positive(int64_t{}); break;
-    case DType::kF32: positive(float{}); break;
-    case DType::kF64: positive(double{}); break;
-  }
+  runtime::with_dtype<runtime::kNumericTypes>(tensor.dtype, [&]<class T>(T) {
+    for (T& value : divisor.data<T>()) value = value > T{} ? value : static_cast<T>(3);
+  });
   return complete(op, {first, body.constant(std::move(divisor))});
 }
 

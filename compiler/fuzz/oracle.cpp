@@ -47,9 +47,10 @@ struct Run {
 
 template <class T>
 void look(const runtime::Tensor& tensor, Run& run) {
-  for (const T value : tensor.data<T>()) {
+  for (const T element : tensor.data<T>()) {
+    const auto value = static_cast<double>(element);
     run.finite &= std::isfinite(value);
-    if (std::isfinite(value)) run.largest = std::max(run.largest, std::fabs(static_cast<double>(value)));
+    if (std::isfinite(value)) run.largest = std::max(run.largest, std::fabs(value));
   }
 }
 void look(const runtime::Tensor& tensor, Run& run) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "runtime/reference/dtypes.h"
+#include "runtime/dtype.h"
 
 namespace tenon::compiler::fuzz {
 namespace {
@@ -29,7 +29,7 @@ bool match_dim(Context& context, const std::vector<Symbol>& names, Dim pattern, 
 
 }  // namespace
 
-bool is_float(DType dtype) { return dtype == DType::kF32 || dtype == DType::kF64; }
+bool is_float(DType dtype) { return runtime::kReals.contains(dtype); }
 
 void variables(Dim dim, std::vector<Symbol>& found) {
   for_each_variable(dim, [&](Symbol variable) {
@@ -85,7 +85,8 @@ bool match(Context& context, const std::vector<Symbol>& dims, const std::vector<
 Types::Types(Context& context, Random& random, Module& module, const Options& options)
     : context_(context), random_(random), module_(module) {
   floats_ = options.floats ? *options.floats : random_.chance(60) ? DType::kF64 : DType::kF32;
-  const DType odd = random_.of({DType::kI8, DType::kU8, DType::kI16, DType::kU16, DType::kI8, DType::kU8});
+  const DType odd =
+      random_.of({DType::kI8, DType::kU8, DType::kI16, DType::kU16, DType::kI8, DType::kU8, DType::kU32, DType::kU64});
   dtypes_.insert(dtypes_.end(), 9, floats_);
   dtypes_.insert(dtypes_.end(), 4, DType::kI32);
   dtypes_.insert(dtypes_.end(), 3, DType::kI64);
@@ -272,8 +273,8 @@ runtime::Tensor Types::constant(DType dtype, const runtime::Shape& shape) {
     for (T& value : tensor.data<T>()) {
       if constexpr (std::is_same_v<T, bool>) {
         value = random_.chance(50);
-      } else if constexpr (std::is_floating_point_v<T>) {
-        value = static_cast<T>(random_.between(-128, 128)) / 64;
+      } else if constexpr (runtime::is_real<T>) {
+        value = static_cast<T>(static_cast<double>(random_.between(-128, 128)) / 64);
       } else {
         const int64_t low = std::is_signed_v<T> ? -6 : 0;
         value = static_cast<T>(random_.between(low, 8));

@@ -5,11 +5,14 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
+#include <cstring>
+#include <limits>
 
 namespace tenon::compiler {
 namespace {
 
 std::string float_text(double value) {
+  if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
   std::string text = fmt::format("{}", value);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";  // distinguishes a float from an integer
@@ -46,32 +49,25 @@ std::string attribute(const Attr& attr) {
   return std::visit(Visitor{}, attr);
 }
 
-// The elements of a small constant; std::nullopt where the text would not be read as the same bits (NaN).
+// The elements of a small constant; std::nullopt where the text would not be read as the same bits: a NaN that is
+// not the one of the literal.
 std::optional<std::string> elements(const runtime::Tensor& tensor) {
   std::vector<std::string> parts;
   bool exact = true;
   auto write = [&]<class T>(T) {
     for (const T value : tensor.data<T>()) {
-      if constexpr (std::is_floating_point_v<T>) {
-        exact &= !std::isnan(value);
-        std::string text = std::isinf(value) ? float_text(value) : fmt::format("{}", value);
-        parts.push_back(std::move(text));
+      if constexpr (runtime::is_real<T>) {
+        // The shortest text of a short float as an f32 is read as the same short float.
+        const auto real = static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(value);
+        const T nan(std::numeric_limits<double>::quiet_NaN());
+        exact &= !std::isnan(real) || std::memcmp(&value, &nan, sizeof(T)) == 0;
+        parts.push_back(std::isfinite(real) ? fmt::format("{}", real) : float_text(real));
       } else {
-        parts.push_back(fmt::format("{}", static_cast<int64_t>(value)));
+        parts.push_back(fmt::format("{}", static_cast<std::conditional_t<std::is_same_v<T, bool>, int, T>>(value)));
       }
     }
   };
-  switch (tensor.dtype()) {
-    case DType::kBool: write(bool{}); break;
-    case DType::kI8: write(int8_t{}); break;
-    case DType::kU8: write(uint8_t{}); break;
-    case DType::kI16: write(int16_t{}); break;
-    case DType::kU16: write(uint16_t{}); break;
-    case DType::kI32: write(int32_t{}); break;
-    case DType::kI64: write(int64_t{}); break;
-    case DType::kF32: write(float{}); break;
-    case DType::kF64: write(double{}); break;
-  }
+  runtime::with_dtype<runtime::kAnyDType>(tensor.dtype(), write);
   if (!exact) return std::nullopt;
   return fmt::format("[{}]", fmt::join(parts, ", "));
 }
@@ -80,7 +76,7 @@ std::optional<std::string> literal(const runtime::Tensor& tensor) {
   if (!tensor.shape().empty()) return std::nullopt;
   if (tensor.dtype() == DType::kBool) return tensor.data<bool>()[0] ? "true" : "false";
   auto text = elements(tensor);
-  if (!text || text->find("inf") != std::string::npos) return std::nullopt;
+  if (!text) return std::nullopt;
   return text->substr(1, text->size() - 2) + std::string(runtime::name(tensor.dtype()));
 }
 

@@ -10,9 +10,9 @@ namespace tenon::compiler {
 
 std::string quote(std::string_view text);
 std::string attribute(const Attr& attr);
-// 3i64, 0.5f32, true; std::nullopt where the tensor is not a scalar or the scalar has no literal (Inf, NaN).
+// 3i64, 0.5f32, true; std::nullopt where the tensor is not a scalar or is a NaN with bits of its own.
 std::optional<std::string> literal(const runtime::Tensor& tensor);
-// [1, 2]; std::nullopt where the text would not be read as the same bits (NaN).
+// [1, 2]; std::nullopt where the text would not be read as the same bits.
 std::optional<std::string> elements(const runtime::Tensor& tensor);
 
 }  // namespace tenon::compiler

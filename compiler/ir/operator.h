@@ -16,7 +16,7 @@
 #include "compiler/ir/operator_id.h"
 #include "compiler/ir/sample_arguments.h"
 #include "runtime/attrs.h"
-#include "runtime/reference/dtypes.h"
+#include "runtime/dtype.h"
 #include "runtime/reference/kernels.h"
 
 namespace tenon::compiler {

@@ -13,8 +13,10 @@ constexpr size_t kMaxParts = 2000;           // the shown parts of a value
 template <class T>
 std::string number(T value) {
   if constexpr (std::is_same_v<T, bool>) return value ? "true" : "false";
-  else if constexpr (std::is_integral_v<T>) return fmt::format("{}", static_cast<int64_t>(value));
-  else return fmt::format("{}", value);
+  else if constexpr (std::is_integral_v<T>) return fmt::format("{}", value);
+  else if (value != value) return "nan";  // without the sign, which has no meaning
+  else if constexpr (std::is_same_v<T, double>) return fmt::format("{}", value);
+  else return fmt::format("{}", static_cast<float>(value));
 }
 
 template <class T>
@@ -42,18 +44,7 @@ std::string rows(const runtime::Tensor& tensor) {
 std::string tensor_text(const runtime::Tensor& tensor) {
   if (auto scalar = literal(tensor)) return *scalar;
   std::string text = fmt::format("Tensor[{}, {}] ", runtime::to_string(tensor.shape()), runtime::name(tensor.dtype()));
-  switch (tensor.dtype()) {
-    case DType::kBool: return text + rows<bool>(tensor);
-    case DType::kI8: return text + rows<int8_t>(tensor);
-    case DType::kU8: return text + rows<uint8_t>(tensor);
-    case DType::kI16: return text + rows<int16_t>(tensor);
-    case DType::kU16: return text + rows<uint16_t>(tensor);
-    case DType::kI32: return text + rows<int32_t>(tensor);
-    case DType::kI64: return text + rows<int64_t>(tensor);
-    case DType::kF32: return text + rows<float>(tensor);
-    case DType::kF64: return text + rows<double>(tensor);
-  }
-  return text;
+  return text + runtime::with_dtype<runtime::kAnyDType>(tensor.dtype(), [&]<class T>(T) { return rows<T>(tensor); });
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "compiler/kernels/lowerings.h"
-#include "runtime/reference/dtypes.h"
+#include "runtime/dtype.h"
 
 namespace tenon::compiler::kernels {
 namespace {

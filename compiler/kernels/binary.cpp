@@ -1,6 +1,6 @@
 // Elementwise arithmetic, comparisons and logic with broadcasting.
 #include "compiler/kernels/lowerings.h"
-#include "runtime/reference/dtypes.h"
+#include "runtime/dtype.h"
 
 namespace tenon::compiler::kernels {
 namespace {

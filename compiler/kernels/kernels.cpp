@@ -68,6 +68,12 @@ class Group {
         emit_(context, name, group.dims, machine) {}
 
   Expected<KernelFunction> run() {
+    for (const VarInfo& info : group_.vars) {
+      for (const Type part : info.type.parts()) {
+        if (!part.tensor() || loop::kElementTypes.contains(part.tensor()->dtype)) continue;
+        return error(fmt::format("{} has no native code", runtime::name(part.tensor()->dtype)));
+      }
+    }
     for (const VarId param : group_.params) {
       const TensorType* type = group_.type(param).tensor();
       if (!type) return error("a parameter of a kernel must be a tensor");

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "compiler/kernels/lowerings.h"
-#include "runtime/reference/dtypes.h"
+#include "runtime/dtype.h"
 
 namespace tenon::compiler::kernels {
 namespace {
@@ -65,8 +65,8 @@ LoweredResults abs(const OperatorCall& op) {
 LoweredResults bitwise_not(const OperatorCall& op) {
   return op.expression([value = op.arg(0)](const Dims& at) {
     const Expr x = value.at(at);
-    const int64_t ones = x->dtype == DType::kU8 ? 0xFF : x->dtype == DType::kU16 ? 0xFFFF : -1;
-    return loop::binary(BinaryOp::kBitXor, x, loop::integer_literal(x->dtype, ones));
+    const Expr zero = loop::integer_literal(x->dtype, 0), one = loop::integer_literal(x->dtype, 1);
+    return loop::binary(BinaryOp::kBitXor, x, zero - one);
   });
 }
 

@@ -15,25 +15,12 @@
 namespace tenon::compiler::loop {
 namespace {
 
-template <class T>
 Expr extreme(DType dtype, bool largest) {
-  using Limits = std::numeric_limits<T>;
-  return integer_literal(dtype, static_cast<int64_t>(largest ? Limits::max() : Limits::min()));
-}
-
-Expr extreme(DType dtype, bool largest) {
-  switch (dtype) {
-    case DType::kF32:
-    case DType::kF64: return literal(dtype, largest ? HUGE_VAL : -HUGE_VAL);
-    case DType::kI8: return extreme<int8_t>(dtype, largest);
-    case DType::kI16: return extreme<int16_t>(dtype, largest);
-    case DType::kU16: return extreme<uint16_t>(dtype, largest);
-    case DType::kI32: return extreme<int32_t>(dtype, largest);
-    case DType::kI64: return extreme<int64_t>(dtype, largest);
-    case DType::kU8: return extreme<uint8_t>(dtype, largest);
-    case DType::kBool: return integer_literal(dtype, largest ? 1 : 0);
-  }
-  return nullptr;
+  return runtime::with_dtype<kElementTypes>(dtype, [&]<class T>(T) -> Expr {
+    using Limits = std::numeric_limits<T>;
+    if constexpr (std::is_floating_point_v<T>) return literal(dtype, largest ? HUGE_VAL : -HUGE_VAL);
+    else return integer_literal(dtype, static_cast<int64_t>(largest ? Limits::max() : Limits::min()));
+  });
 }
 
 }  // namespace

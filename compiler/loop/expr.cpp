@@ -23,7 +23,7 @@ Expr make(DType dtype, decltype(ExprNode::form) form) {
 
 }  // namespace
 
-bool is_float(DType dtype) { return dtype == DType::kF32 || dtype == DType::kF64; }
+bool is_float(DType dtype) { return runtime::kReals.contains(dtype); }
 
 std::span<const UnaryOp> unary_ops() { return kUnary; }
 std::span<const BinaryOp> binary_ops() { return kBinary; }
@@ -145,7 +145,9 @@ bool is_supported(BinaryOp op, DType dtype) {
 
 Expr literal(DType dtype, double value) {
   if (is_float(dtype)) return make(dtype, Literal{.real = value});
-  return make(dtype, Literal{.integer = static_cast<int64_t>(value)});
+  const bool wide = dtype == DType::kU64 && value >= 0x1p63;
+  return make(dtype, Literal{.integer = wide ? static_cast<int64_t>(static_cast<uint64_t>(value))
+                                             : static_cast<int64_t>(value)});
 }
 Expr integer_literal(DType dtype, int64_t value) {
   assert(!is_float(dtype));

@@ -83,7 +83,14 @@ Expected<DType> ExprReader::dtype() {
   TENON_TRY_ASSIGN(name, cursor_.take(Tok::kName, "an element type, as f32"));
   auto dtype = runtime::parse_dtype(*name);
   if (!dtype) return cursor_.error_at(offset, dtype.error().what, dtype.error().help);
+  TENON_TRY(check_element_type(*dtype, offset));
   return dtype;
+}
+
+Status ExprReader::check_element_type(DType dtype, size_t offset) const {
+  if (kElementTypes.contains(dtype)) return {};
+  return cursor_.error_at(offset, fmt::format("{} is not supported in loop functions", runtime::name(dtype)),
+                          "cast the tensor to f32 before the call, and the result back");
 }
 
 Expected<BufferId> ExprReader::buffer() {
@@ -179,7 +186,10 @@ Expected<Expr> ExprReader::primary(int depth) {
     return index_value(*dim);
   }
   const std::string text = token.text;
-  if (const auto type = runtime::parse_dtype(text)) return typed(*type, depth);
+  if (const auto type = runtime::parse_dtype(text)) {
+    TENON_TRY(check_element_type(*type, token.offset));
+    return typed(*type, depth);
+  }
   cursor_.skip();
   TENON_TRY(cursor_.expect("("));
   std::vector<Expr> args;
@@ -254,17 +264,12 @@ Expected<Expr> ExprReader::literal_of(DType dtype, const Token& token, bool nega
     if (read.ec != std::errc{} || read.ptr != end) return wrong();
     return literal(dtype, dtype == DType::kF32 ? narrow : value);
   }
-  int64_t value = 0;
-  const auto read = std::from_chars(begin, end, value);
-  if (read.ec != std::errc{} || read.ptr != end || !fits(dtype, value)) return wrong();
-  return integer_literal(dtype, value);
-}
-
-bool ExprReader::fits(DType dtype, int64_t value) {
-  const bool is_signed = dtype == DType::kI8 || dtype == DType::kI16 || dtype == DType::kI32 || dtype == DType::kI64;
-  const int bits = dtype == DType::kBool ? 1 : 8 * runtime::bytes(dtype) - (is_signed ? 1 : 0);
-  const int64_t last = bits == 63 ? std::numeric_limits<int64_t>::max() : (int64_t{1} << bits) - 1;
-  return value <= last && value >= (is_signed ? -last - 1 : 0);
+  return runtime::with_dtype<kElementTypes.without(runtime::kReals)>(dtype, [&]<class T>(T) -> Expected<Expr> {
+    std::conditional_t<std::is_same_v<T, bool>, uint8_t, T> value{};
+    const auto read = std::from_chars(begin, end, value);
+    if (read.ec != std::errc{} || read.ptr != end || (std::is_same_v<T, bool> && value > 1)) return wrong();
+    return integer_literal(dtype, static_cast<int64_t>(value));
+  });
 }
 
 Expected<Expr> ExprReader::let(int depth) {

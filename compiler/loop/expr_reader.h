@@ -43,7 +43,7 @@ class ExprReader {
   Expected<Expr> applied(const std::string& text, const std::vector<Expr>& args, size_t offset);
   Expected<Expr> typed(DType dtype, int depth);  // f32(x): a literal or a conversion
   Expected<Expr> literal_of(DType dtype, const Token& token, bool negative);
-  static bool fits(DType dtype, int64_t value);
+  Status check_element_type(DType dtype, size_t offset) const;
   Expected<Expr> let(int depth);  // (let t in (n) = x; y), starting after `let`
 };
 

@@ -66,6 +66,7 @@ class Printer {
   // --- Expressions ---
 
   std::string text(const ExprNode& node, const Literal& form, int) const {
+    if (node.dtype == DType::kU64) return fmt::format("u64({})", static_cast<uint64_t>(form.integer));
     if (!is_float(node.dtype)) return fmt::format("{}({})", runtime::name(node.dtype), form.integer);
     if (std::isnan(form.real)) return fmt::format("{}(nan)", runtime::name(node.dtype));
     if (std::isinf(form.real)) return fmt::format("{}({}inf)", runtime::name(node.dtype), form.real < 0 ? "-" : "");

@@ -14,18 +14,7 @@ namespace {
 
 template <class F>
 auto with_type(DType dtype, F&& f) {
-  switch (dtype) {
-    case DType::kBool: return f(bool{});
-    case DType::kI8: return f(int8_t{});
-    case DType::kU8: return f(uint8_t{});
-    case DType::kI16: return f(int16_t{});
-    case DType::kU16: return f(uint16_t{});
-    case DType::kI32: return f(int32_t{});
-    case DType::kI64: return f(int64_t{});
-    case DType::kF32: return f(float{});
-    case DType::kF64: return f(double{});
-  }
-  return f(double{});
+  return runtime::with_dtype<kElementTypes>(dtype, std::forward<F>(f));
 }
 
 template <class T>
@@ -90,9 +79,14 @@ int64_t power(uint64_t base, uint64_t exponent) {
   return static_cast<int64_t>(result);
 }
 
-// `bits`: of the type.
-Expected<int64_t> integer_binary(BinaryOp op, uint64_t bits, int64_t a, int64_t b) {
+bool integer_less(DType dtype, int64_t a, int64_t b) {
+  return dtype == DType::kU64 ? static_cast<uint64_t>(a) < static_cast<uint64_t>(b) : a < b;
+}
+
+Expected<int64_t> integer_binary(BinaryOp op, DType dtype, int64_t a, int64_t b) {
   const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);  // wraps without overflow
+  const auto bits = 8 * static_cast<uint64_t>(runtime::bytes(dtype));
+  const bool wide = dtype == DType::kU64;  // the only type whose values are not all values of int64_t
   switch (op) {
     case BinaryOp::kAdd: return static_cast<int64_t>(x + y);
     case BinaryOp::kSubtract: return static_cast<int64_t>(x - y);
@@ -100,17 +94,20 @@ Expected<int64_t> integer_binary(BinaryOp op, uint64_t bits, int64_t a, int64_t 
     case BinaryOp::kDivide:
     case BinaryOp::kRemainder:
       if (b == 0) return error("an integer is divided by 0");
+      if (wide) return static_cast<int64_t>(op == BinaryOp::kDivide ? x / y : x % y);
       if (b == -1) return op == BinaryOp::kDivide ? static_cast<int64_t>(0 - x) : 0;
       return op == BinaryOp::kDivide ? a / b : a % b;
-    case BinaryOp::kMin: return std::min(a, b);
-    case BinaryOp::kMax: return std::max(a, b);
+    case BinaryOp::kMin: return integer_less(dtype, b, a) ? b : a;
+    case BinaryOp::kMax: return integer_less(dtype, a, b) ? b : a;
     case BinaryOp::kAnd:
     case BinaryOp::kBitAnd: return a & b;
     case BinaryOp::kOr:
     case BinaryOp::kBitOr: return a | b;
     case BinaryOp::kBitXor: return a ^ b;
     case BinaryOp::kShiftLeft: return y < bits ? static_cast<int64_t>(x << y) : 0;
-    case BinaryOp::kShiftRight: return y < bits ? a >> y : a < 0 ? -1 : 0;
+    case BinaryOp::kShiftRight:
+      if (wide) return y < bits ? static_cast<int64_t>(x >> y) : 0;
+      return y < bits ? a >> y : a < 0 ? -1 : 0;
     case BinaryOp::kByteDot: return byte_dot(x, y);
     case BinaryOp::kPower: return power(x, bits < 64 ? y & ((uint64_t{1} << bits) - 1) : y);
     case BinaryOp::kEqual:
@@ -134,7 +131,7 @@ Expected<Scalar> apply(UnaryOp op, DType dtype, Scalar value) {
   if (dtype == DType::kF32) return Scalar{.real = real_unary(op, static_cast<float>(value.real))};
   if (dtype == DType::kF64) return Scalar{.real = real_unary(op, value.real)};
   if (op == UnaryOp::kNot) return Scalar{.integer = value.integer == 0};
-  const bool negate = op == UnaryOp::kNegate || value.integer < 0;  // else kAbs
+  const bool negate = op == UnaryOp::kNegate || integer_less(dtype, value.integer, 0);  // else kAbs
   const auto bits = static_cast<uint64_t>(value.integer);
   return Scalar{.integer = wrap(dtype, static_cast<int64_t>(negate ? 0 - bits : bits))};
 }
@@ -143,8 +140,10 @@ Expected<Scalar> apply(BinaryOp op, DType dtype, Scalar left, Scalar right) {
   const bool real = is_float(dtype);
   switch (op) {
     case BinaryOp::kEqual: return Scalar{.integer = real ? left.real == right.real : left.integer == right.integer};
-    case BinaryOp::kLess: return Scalar{.integer = real ? left.real < right.real : left.integer < right.integer};
-    case BinaryOp::kLessEqual: return Scalar{.integer = real ? left.real <= right.real : left.integer <= right.integer};
+    case BinaryOp::kLess:
+      return Scalar{.integer = real ? left.real < right.real : integer_less(dtype, left.integer, right.integer)};
+    case BinaryOp::kLessEqual:
+      return Scalar{.integer = real ? left.real <= right.real : !integer_less(dtype, right.integer, left.integer)};
     case BinaryOp::kAdd:
     case BinaryOp::kSubtract:
     case BinaryOp::kMultiply:
@@ -165,8 +164,7 @@ Expected<Scalar> apply(BinaryOp op, DType dtype, Scalar left, Scalar right) {
   if (dtype == DType::kF32)
     return Scalar{.real = real_binary(op, static_cast<float>(left.real), static_cast<float>(right.real))};
   if (dtype == DType::kF64) return Scalar{.real = real_binary(op, left.real, right.real)};
-  TENON_TRY_ASSIGN(value,
-                   integer_binary(op, 8 * static_cast<uint64_t>(runtime::bytes(dtype)), left.integer, right.integer));
+  TENON_TRY_ASSIGN(value, integer_binary(op, dtype, left.integer, right.integer));
   return Scalar{.integer = wrap(dtype, *value)};
 }
 
@@ -179,18 +177,23 @@ Expected<Scalar> convert(DType from, DType to, Scalar value) {
     const bool fits = with_type(to, [&](auto type) {
       using T = decltype(type);
       if constexpr (std::is_integral_v<T>) {
-        // 2^63 is not an int64_t, but the next smaller double is.
+        // 2^n of the range's upper end is exact in a double, while the largest i64 and u64 are not.
         return whole >= static_cast<double>(std::numeric_limits<T>::min()) &&
-               whole < static_cast<double>(std::numeric_limits<T>::max()) + (sizeof(T) < 8 ? 1.0 : 0.0);
+               whole < std::ldexp(1.0, std::numeric_limits<T>::digits);
       } else {
         return true;
       }
     });
     if (!fits) return error(fmt::format("{} does not fit into {}", value.real, runtime::name(to)));
-    return Scalar{.integer = static_cast<int64_t>(whole)};
+    return Scalar{.integer = to == DType::kU64 ? static_cast<int64_t>(static_cast<uint64_t>(whole))
+                                               : static_cast<int64_t>(whole)};
   }
-  if (to == DType::kF32) return Scalar{.real = static_cast<float>(value.integer)};
-  if (to == DType::kF64) return Scalar{.real = static_cast<double>(value.integer)};
+  const auto as_real = [&]<class Real>(Real) {
+    return Scalar{.real = from == DType::kU64 ? static_cast<Real>(static_cast<uint64_t>(value.integer))
+                                              : static_cast<Real>(value.integer)};
+  };
+  if (to == DType::kF32) return as_real(float{});
+  if (to == DType::kF64) return as_real(double{});
   return Scalar{.integer = wrap(to, value.integer)};
 }
 

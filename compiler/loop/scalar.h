@@ -5,7 +5,8 @@
 
 namespace tenon::compiler::loop {
 
-// A value of some dtype: `real` for float types, in their precision; `integer` for all others, in their range.
+// A value of some dtype: `real` for float types, in their precision; `integer` for all others, in their range; a u64 is
+// the int64_t with the same bits.
 struct Scalar {
   double real = 0;
   int64_t integer = 0;

@@ -134,7 +134,7 @@ class Grouping {
   }
   Trait trait(uint32_t i) const {
     const TensorType* type = function_.type(block_.bindings[i].var).tensor();
-    if (!type) return {};
+    if (!type || !has_native_code(i)) return {};
     Trait trait{.fusible = true, .dims = &type->dims};
     switch (patterns_[i]) {
       case OpPattern::kElementwise:
@@ -145,6 +145,19 @@ class Grouping {
       case OpPattern::kOpaque: return {};
     }
     return trait;
+  }
+  // Whether loop functions have the dtypes of binding i and of its operands.
+  bool has_native_code(uint32_t i) const {
+    bool native = true;
+    const auto check = [&](VarId var) {
+      for (const Type part : function_.type(var).parts())
+        native &= !part.tensor() || loop::kElementTypes.contains(part.tensor()->dtype);
+    };
+    check(block_.bindings[i].var);
+    for_each_operand(block_.bindings[i].value, [&](const Atom& atom) {
+      if (const auto* var = std::get_if<VarId>(&atom)) check(*var);
+    });
+    return native;
   }
   // Whether binding i is a `cast` of bytes to i32, or a `subtract` of a constant from one, whose only user is a
   // contraction: kernels of contractions read the bytes themselves.

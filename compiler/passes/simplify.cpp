@@ -134,25 +134,17 @@ class Simplifier {
     return std::nullopt;
   }
   static bool is_all(const runtime::Tensor& tensor, double expected) {
-    const auto all_equal = [&]<class T>(T) {
+    if (tensor.dtype() == DType::kBool) return false;
+    return runtime::with_dtype<runtime::kNumericTypes>(tensor.dtype(), [&]<class T>(T) {
       return std::ranges::all_of(tensor.data<T>(), [&](T x) {
-        if constexpr (std::is_floating_point_v<T>)
-          return x == static_cast<T>(expected) && std::signbit(x) == std::signbit(expected);
-        else return x == static_cast<T>(expected);
+        if constexpr (runtime::is_real<T>) {
+          const auto value = static_cast<double>(x);
+          return value == expected && std::signbit(value) == std::signbit(expected);
+        } else {
+          return x == static_cast<T>(expected);
+        }
       });
-    };
-    switch (tensor.dtype()) {
-      case DType::kBool: return false;
-      case DType::kI8: return all_equal(int8_t{});
-      case DType::kU8: return all_equal(uint8_t{});
-      case DType::kI16: return all_equal(int16_t{});
-      case DType::kU16: return all_equal(uint16_t{});
-      case DType::kI32: return all_equal(int32_t{});
-      case DType::kI64: return all_equal(int64_t{});
-      case DType::kF32: return all_equal(float{});
-      case DType::kF64: return all_equal(double{});
-    }
-    return false;
+    });
   }
 
   // conv2d(pad(x)) -> conv2d(x) with padding

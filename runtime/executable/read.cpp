@@ -84,7 +84,7 @@ class Reader {
   }
 
   DType dtype(uint8_t id) {
-    if (id > static_cast<uint8_t>(DType::kF64)) {
+    if (id >= kDTypeCount) {
       fail(fmt::format("element type {} is unknown", id));
       return DType::kF32;
     }

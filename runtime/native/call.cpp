@@ -84,7 +84,7 @@ std::string message(const tn_site& site, int64_t found, int64_t expected) {
     case TN_FAULT_INDEX: return fmt::format("the index {} is not in 0 .. {}", found, expected - 1);
     case TN_FAULT_CONVERSION:
       return fmt::format("{} does not fit into {}", std::bit_cast<double>(found),
-                         expected >= 0 && expected <= static_cast<int64_t>(DType::kF64)
+                         expected >= 0 && expected < static_cast<int64_t>(kDTypeCount)
                              ? name(static_cast<DType>(expected))
                              : "its type");
     case TN_FAULT_SIZE_DIVISION: return "a size is divided by 0";
@@ -98,7 +98,8 @@ std::string message(const tn_site& site, int64_t found, int64_t expected) {
 
 // tn_dtype is the C form of DType.
 static_assert(TN_BOOL == static_cast<int>(DType::kBool) && TN_U8 == static_cast<int>(DType::kU8) &&
-              TN_I64 == static_cast<int>(DType::kI64) && TN_F64 == static_cast<int>(DType::kF64));
+              TN_I64 == static_cast<int>(DType::kI64) && TN_F64 == static_cast<int>(DType::kF64) &&
+              TN_U32 == static_cast<int>(DType::kU32) && TN_BF16 == static_cast<int>(DType::kBF16));
 
 Call make_call(void* const* buffers, const int64_t* dims, ThreadPool& pool) {
   Call call{};

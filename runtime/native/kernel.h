@@ -58,7 +58,11 @@ typedef enum {
   TN_I32 = 5,
   TN_I64 = 6,
   TN_F32 = 7,
-  TN_F64 = 8
+  TN_F64 = 8,
+  TN_U32 = 9,
+  TN_U64 = 10,
+  TN_F16 = 11,
+  TN_BF16 = 12
 } tn_dtype;
 
 typedef enum {

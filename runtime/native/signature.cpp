@@ -107,17 +107,10 @@ class Sizes {
                                  signature_.params[param].name, to_string(tensor.shape())));
       offset = offset * tensor.shape()[axis] + indices[axis];
     }
-    auto read = [&]<class T>(T) { return static_cast<int64_t>(tensor.data<T>()[static_cast<size_t>(offset)]); };
-    switch (tensor.dtype()) {
-      case DType::kBool: return read(bool{});
-      case DType::kI8: return read(int8_t{});
-      case DType::kU8: return read(uint8_t{});
-      case DType::kI16: return read(int16_t{});
-      case DType::kU16: return read(uint16_t{});
-      case DType::kI32: return read(int32_t{});
-      case DType::kI64: return read(int64_t{});
-      case DType::kF32:
-      case DType::kF64: break;
+    if (kIntegers.contains(tensor.dtype()) || tensor.dtype() == DType::kBool) {
+      return with_dtype<kAnyDType.without(kReals)>(tensor.dtype(), [&]<class T>(T) {
+        return static_cast<int64_t>(tensor.data<T>()[static_cast<size_t>(offset)]);
+      });
     }
     return error(
         fmt::format("a size is an element of '{}', whose elements are not integers", signature_.params[param].name));

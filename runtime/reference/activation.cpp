@@ -28,7 +28,7 @@ Result clamp_between(Call& call, std::span<const Tensor> inputs, double lo, doub
   call.expect(lo <= hi, "min is above max");
   if (!call.ok()) return call.fail();
   Tensor out(inputs[0].dtype(), inputs[0].shape());
-  with_dtype<kNumericTypes>(out.dtype(), [&]<class T>(T) { clamp_elements<T>(inputs[0], out, lo, hi); });
+  with_arithmetic<kNumericTypes>(out.dtype(), [&]<class T>(T) { clamp_elements<T>(inputs[0], out, lo, hi); });
   return std::vector{out};
 }
 

@@ -26,7 +26,7 @@ constexpr auto kRemainder = [](auto a, auto b) {
 Result power(const Attrs& attrs, std::span<const Tensor> inputs) {
   Call call("power", attrs, inputs);
   if (inputs.size() == 2 && kSignedIntegers.contains(inputs[1].dtype())) {
-    with_dtype<kSignedIntegers>(inputs[1].dtype(), [&]<class T>(T) {
+    with_arithmetic<kSignedIntegers>(inputs[1].dtype(), [&]<class T>(T) {
       call.expect(std::ranges::all_of(inputs[1].data<T>(), [](T n) { return n >= 0; }),
                   "an integer is raised to a negative power");
     });
@@ -46,7 +46,7 @@ template <Name op, class F>
 Result shift_elements(const Attrs& attrs, std::span<const Tensor> inputs) {
   Call call(op.view(), attrs, inputs);
   if (inputs.size() == 2 && kIntegers.contains(inputs[1].dtype())) {
-    with_dtype<kIntegers>(inputs[1].dtype(), [&]<class T>(T) {
+    with_arithmetic<kIntegers>(inputs[1].dtype(), [&]<class T>(T) {
       call.expect(std::ranges::all_of(inputs[1].data<T>(), [](T n) { return n >= 0; }), "a shift is negative");
     });
     if (!call.ok()) return call.fail();

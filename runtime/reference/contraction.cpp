@@ -41,7 +41,7 @@ Result dense(const Attrs& attrs, std::span<const Tensor> inputs) {
   call.expect_size(shape);
   if (!call.ok()) return call.fail();
   Tensor out(product_dtype(inputs[0].dtype()), shape);
-  with_dtype<kFactors>(inputs[0].dtype(), [&]<class T>(T) {
+  with_arithmetic<kFactors>(inputs[0].dtype(), [&]<class T>(T) {
     multiply_rows<T>(inputs[0].data<T>(), inputs[1].data<T>(), out.data<Sum<T>>(), depth, outputs);
   });
   return std::vector{out};
@@ -97,7 +97,7 @@ Result matmul(const Attrs& attrs, std::span<const Tensor> inputs) {
   call.expect_size(shape);
   if (!call.ok()) return call.fail();
   Tensor out(product_dtype(inputs[0].dtype()), shape);
-  with_dtype<kFactors>(inputs[0].dtype(), [&]<class T>(T) { multiply_matrices<T>(inputs[0], inputs[1], out); });
+  with_arithmetic<kFactors>(inputs[0].dtype(), [&]<class T>(T) { multiply_matrices<T>(inputs[0], inputs[1], out); });
   return std::vector{out};
 }
 
@@ -146,7 +146,7 @@ Result einsum(const Attrs& attrs, std::span<const Tensor> inputs) {
     return offset;
   };
   Tensor out(inputs[0].dtype(), shape);
-  with_dtype<kTypes>(out.dtype(), [&]<class T>(T) {
+  with_arithmetic<kTypes>(out.dtype(), [&]<class T>(T) {
     using Wide = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;  // integers wrap
     auto y = out.data<T>();
     for_each_index(shape, [&](const Shape& at, int64_t i) {

@@ -148,7 +148,7 @@ Result convolution(const Attrs& attrs, std::span<const Tensor> inputs) {
   const Convolution c = read(call, rank, false);
   if (!call.ok()) return call.fail();
   Tensor out(product_dtype(inputs[0].dtype()), result_shape(c, rank));
-  with_dtype<kFactors>(inputs[0].dtype(), [&]<class T>(T) {
+  with_arithmetic<kFactors>(inputs[0].dtype(), [&]<class T>(T) {
     convolve<T>(c, inputs[0].data<T>(), inputs[1].data<T>(), out.data<Sum<T>>());
   });
   return std::vector{out};
@@ -160,7 +160,7 @@ Result transposed_convolution(const Attrs& attrs, std::span<const Tensor> inputs
   const Convolution c = read(call, rank, true);
   if (!call.ok()) return call.fail();
   Tensor out(inputs[0].dtype(), result_shape(c, rank));
-  with_dtype<kReals>(out.dtype(), [&]<class T>(T) {
+  with_arithmetic<kReals>(out.dtype(), [&]<class T>(T) {
     convolve_transposed<T>(c, inputs[0].data<T>(), inputs[1].data<T>(), out.data<T>());
   });
   return std::vector{out};

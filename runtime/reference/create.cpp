@@ -28,7 +28,7 @@ Result full(const Attrs& attrs, std::span<const Tensor> inputs) {
   call.expect_size(shape);
   if (!call.ok()) return call.fail();
   Tensor out(*dtype, shape);
-  with_dtype<kAnyDType>(*dtype, [&]<class T>(T) { std::ranges::fill(out.data<T>(), static_cast<T>(value)); });
+  with_arithmetic<kAnyDType>(*dtype, [&]<class T>(T) { std::ranges::fill(out.data<T>(), static_cast<T>(value)); });
   return std::vector{out};
 }
 
@@ -46,7 +46,7 @@ Result arange(const Attrs& attrs, std::span<const Tensor> inputs) {
   }
   if (!call.ok()) return call.fail();
   Tensor out(*dtype, Shape{count});
-  with_dtype<kNumericTypes>(*dtype, [&]<class T>(T) {
+  with_arithmetic<kNumericTypes>(*dtype, [&]<class T>(T) {
     for (int64_t i = 0; i < count; ++i) out.data<T>()[i] = static_cast<T>(start + step * static_cast<double>(i));
   });
   return std::vector{out};
@@ -62,7 +62,7 @@ Result eye(const Attrs& attrs, std::span<const Tensor> inputs) {
   call.expect_size(shape);
   if (!call.ok()) return call.fail();
   Tensor out(*dtype, shape);
-  with_dtype<kAnyDType>(*dtype, [&]<class T>(T) {
+  with_arithmetic<kAnyDType>(*dtype, [&]<class T>(T) {
     for (int64_t i = 0; i < rows; ++i) {
       const int64_t k = i + diagonal;
       if (k >= 0 && k < columns) out.data<T>()[i * columns + k] = T{1};
@@ -138,11 +138,11 @@ Result random_values(const Attrs& attrs, std::span<const Tensor> inputs) {
   const Shape shape = call.integers("shape", 0, 0, kMaxExtent);
   const double a = call.real("a"), b = call.real("b");
   TENON_TRY_ASSIGN(dtype, read_dtype(call));
-  call.expect(kReals.contains(*dtype), "the dtype must be f32 or f64");
+  call.expect(kReals.contains(*dtype), "the dtype must be that of a float");
   call.expect_size(shape);
   if (!call.ok()) return call.fail();
   Tensor out(*dtype, shape);
-  with_dtype<kReals>(*dtype, [&]<class T>(T) {
+  with_arithmetic<kReals>(*dtype, [&]<class T>(T) {
     Random random(inputs[0], Purpose::kValues);
     for (T& value : out.data<T>()) value = F{}(random, static_cast<T>(a), static_cast<T>(b));
   });

@@ -54,8 +54,8 @@ Tensor transposed(const Tensor& tensor, const std::vector<int64_t>& axes) {
 
 std::vector<int64_t> to_int64(const Tensor& tensor) {
   std::vector<int64_t> values;
-  with_dtype<kIndices>(tensor.dtype(),
-                       [&]<class T>(T) { values.assign(tensor.data<T>().begin(), tensor.data<T>().end()); });
+  with_arithmetic<kIndices>(tensor.dtype(),
+                            [&]<class T>(T) { values.assign(tensor.data<T>().begin(), tensor.data<T>().end()); });
   return values;
 }
 

@@ -46,7 +46,7 @@ Result bias_add(const Attrs& attrs, std::span<const Tensor> inputs) {
   if (!call.ok()) return call.fail();
   Tensor out(inputs[0].dtype(), inputs[0].shape());
   const AxisView view = view_axis(inputs[0].shape(), axis);
-  with_dtype<kNumericTypes>(out.dtype(), [&]<class T>(T) {
+  with_arithmetic<kNumericTypes>(out.dtype(), [&]<class T>(T) {
     auto from = inputs[0].data<T>(), bias = inputs[1].data<T>();
     auto to = out.data<T>();
     for (int64_t i = 0; i < static_cast<int64_t>(from.size()); ++i) {
@@ -62,8 +62,8 @@ template <class To, class From>
 To convert(From x) {
   if constexpr (std::is_same_v<To, bool>) {
     return x != From{};
-  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    if (std::isnan(x)) return 0;
+  } else if constexpr (is_real<From> && std::is_integral_v<To>) {
+    if (x != x) return 0;
     // 2^n of the range's upper end is exact in every float type.
     const double value = std::trunc(static_cast<double>(x));
     constexpr double kMin = static_cast<double>(std::numeric_limits<To>::min());
@@ -82,8 +82,8 @@ Result cast(const Attrs& attrs, std::span<const Tensor> inputs) {
   if (!call.ok()) return call.fail();
   TENON_TRY_ASSIGN(dtype, parse_dtype(dtype_name));
   Tensor out(*dtype, inputs[0].shape());
-  with_dtype<kAnyDType>(inputs[0].dtype(), [&]<class From>(From) {
-    with_dtype<kAnyDType>(*dtype, [&]<class To>(To) {
+  runtime::with_dtype<kAnyDType>(inputs[0].dtype(), [&]<class From>(From) {
+    runtime::with_dtype<kAnyDType>(*dtype, [&]<class To>(To) {
       std::ranges::transform(inputs[0].data<From>(), out.data<To>().begin(), convert<To, From>);
     });
   });
@@ -94,7 +94,7 @@ Result cast(const Attrs& attrs, std::span<const Tensor> inputs) {
 
 std::span<const Entry> elementwise_kernels() {
   static constexpr Entry kEntries[] = {
-      {"identity", identity}, {"cast", cast}, {"select", select}, {"bias_add", bias_add}};
+      {"identity", identity}, {"cast", Kernel::of_any_dtype(cast)}, {"select", select}, {"bias_add", bias_add}};
   return kEntries;
 }
 

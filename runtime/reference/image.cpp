@@ -59,7 +59,7 @@ Result resize(const Attrs& attrs, std::span<const Tensor> inputs) {
   call.expect_size(shape);
   if (!call.ok()) return call.fail();
   Tensor out = inputs[0];
-  with_dtype<kReals>(out.dtype(), [&]<class T>(T) {
+  with_arithmetic<kReals>(out.dtype(), [&]<class T>(T) {
     for (size_t d = 0; d < rank; ++d) {
       const int64_t in = inputs[0].shape()[d];
       const T scale = scales.empty() ? static_cast<T>(shape[d]) / static_cast<T>(in) : static_cast<T>(scales[d]);
@@ -137,7 +137,7 @@ Result grid_sample(const Attrs& attrs, std::span<const Tensor> inputs) {
   call.expect_size(shape);
   if (!call.ok()) return call.fail();
   Tensor out(inputs[0].dtype(), shape);
-  with_dtype<kReals>(out.dtype(), [&]<class T>(T) {
+  with_arithmetic<kReals>(out.dtype(), [&]<class T>(T) {
     auto coordinate = [&](T value, int64_t size) {
       const T n = static_cast<T>(size);
       return align ? (value + 1) / 2 * (n - 1) : ((value + 1) * n - 1) / 2;
@@ -178,7 +178,7 @@ Result roi_align(const Attrs& attrs, std::span<const Tensor> inputs) {
   call.expect_size(shape);
   if (!call.ok()) return call.fail();
   Tensor out(inputs[0].dtype(), shape);
-  with_dtype<kReals>(out.dtype(), [&]<class T>(T) {
+  with_arithmetic<kReals>(out.dtype(), [&]<class T>(T) {
     const T offset = half ? T(0.5) : T{0};
     for_each_index(shape, [&](const Shape& at, int64_t i) {
       const T* roi = inputs[1].data<T>().data() + at[0] * 4;

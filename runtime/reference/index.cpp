@@ -152,7 +152,7 @@ std::optional<Reduction> read_reduction(Call& call) {
 // out[to] = out[to] combined with from[at]
 void combine(Reduction reduction, const Tensor& from, int64_t at, Tensor& out, int64_t to) {
   if (reduction == Reduction::kNone) return copy_element(from, at, out, to);
-  with_dtype<kNumericTypes>(out.dtype(), [&]<class T>(T) {
+  with_arithmetic<kNumericTypes>(out.dtype(), [&]<class T>(T) {
     using Wide = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;  // integers wrap
     T& y = out.data<T>()[static_cast<size_t>(to)];
     const T x = from.data<T>()[static_cast<size_t>(at)];
@@ -230,7 +230,7 @@ Result one_hot(const Attrs& attrs, std::span<const Tensor> inputs) {
   Tensor out(*dtype, shape);
   const auto indices = to_int64(inputs[0]);
   const AxisView view = view_axis(shape, axis);
-  with_dtype<kAnyDType>(*dtype, [&]<class T>(T) {
+  with_arithmetic<kAnyDType>(*dtype, [&]<class T>(T) {
     auto y = out.data<T>();
     int64_t next = 0;
     for_each_line(view, [&](auto at) {

@@ -19,7 +19,7 @@ Result map_elements(const Attrs& given, std::span<const Tensor> inputs, F f) {
   const std::array<double, sizeof...(attrs)> values{call.real(attrs.view())...};
   if (!call.ok()) return call.fail();
   Tensor out;
-  with_dtype<allowed>(inputs[0].dtype(), [&]<class T>(T) {
+  with_arithmetic<allowed>(inputs[0].dtype(), [&]<class T>(T) {
     auto apply = [&](T x) { return std::apply([&](auto... value) { return f(x, static_cast<T>(value)...); }, values); };
     using Out = std::conditional_t<std::is_same_v<decltype(apply(T{})), bool>, bool, T>;
     out = Tensor(dtype_of<Out>, inputs[0].shape());
@@ -41,7 +41,7 @@ Result zip_elements(const Attrs& attrs, std::span<const Tensor> inputs, F f) {
   if (!call.ok()) return call.fail();
   const Tensor a = broadcast_to(inputs[0], shape), b = broadcast_to(inputs[1], shape);
   Tensor out;
-  with_dtype<allowed>(a.dtype(), [&]<class T>(T) {
+  with_arithmetic<allowed>(a.dtype(), [&]<class T>(T) {
     if constexpr (divides && std::is_integral_v<T>) {
       call.expect(std::ranges::find(b.data<T>(), T{0}) == b.data<T>().end(), "division by zero");
       if (!call.ok()) return;

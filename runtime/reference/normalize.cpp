@@ -45,7 +45,7 @@ Result batch_norm(const Attrs& attrs, std::span<const Tensor> inputs) {
   if (!call.ok()) return call.fail();
   Tensor out(inputs[0].dtype(), inputs[0].shape());
   const AxisView view = view_axis(inputs[0].shape(), 1);
-  with_dtype<kReals>(out.dtype(), [&]<class T>(T) {
+  with_arithmetic<kReals>(out.dtype(), [&]<class T>(T) {
     auto x = inputs[0].data<T>(), gamma = inputs[1].data<T>(), beta = inputs[2].data<T>(), mean = inputs[3].data<T>(),
          variance = inputs[4].data<T>();
     auto y = out.data<T>();
@@ -74,7 +74,7 @@ Result over_last_dims(const Attrs& attrs, std::span<const Tensor> inputs) {
   }
   if (!call.ok()) return call.fail();
   Tensor out(inputs[0].dtype(), shape);
-  with_dtype<kReals>(out.dtype(), [&]<class T>(T) {
+  with_arithmetic<kReals>(out.dtype(), [&]<class T>(T) {
     auto x = inputs[0].data<T>(), scale = inputs[1].data<T>();
     auto y = out.data<T>();
     const size_t length = scale.size();
@@ -105,7 +105,7 @@ Result over_channels(std::string_view op, bool grouped, const Attrs& attrs, std:
   Tensor out(inputs[0].dtype(), inputs[0].shape());
   if (out.size() == 0) return std::vector{out};
   const AxisView view = view_axis(inputs[0].shape(), 1);
-  with_dtype<kReals>(out.dtype(), [&]<class T>(T) {
+  with_arithmetic<kReals>(out.dtype(), [&]<class T>(T) {
     auto x = inputs[0].data<T>(), scale = inputs[1].data<T>(), bias = inputs[2].data<T>();
     auto y = out.data<T>();
     const auto length = static_cast<size_t>(channels / groups * view.inner);
@@ -135,7 +135,7 @@ Result lp_normalize(const Attrs& attrs, std::span<const Tensor> inputs) {
   if (!call.ok()) return call.fail();
   Tensor out(inputs[0].dtype(), inputs[0].shape());
   const AxisView view = view_axis(out.shape(), axis);
-  with_dtype<kReals>(out.dtype(), [&]<class T>(T) {
+  with_arithmetic<kReals>(out.dtype(), [&]<class T>(T) {
     auto x = inputs[0].data<T>();
     auto y = out.data<T>();
     for_each_line(view, [&](auto at) {
@@ -158,7 +158,7 @@ Result local_response_norm(const Attrs& attrs, std::span<const Tensor> inputs) {
   if (!call.ok()) return call.fail();
   Tensor out(inputs[0].dtype(), inputs[0].shape());
   const AxisView view = view_axis(out.shape(), 1);
-  with_dtype<kReals>(out.dtype(), [&]<class T>(T) {
+  with_arithmetic<kReals>(out.dtype(), [&]<class T>(T) {
     auto x = inputs[0].data<T>();
     auto y = out.data<T>();
     for_each_line(view, [&](auto at) {

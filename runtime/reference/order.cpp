@@ -36,7 +36,7 @@ Result ordered(Call& call, const Tensor& in, int64_t axis, int64_t k, bool desce
   Tensor best(in.dtype(), shape), positions(DType::kI64, shape);
   auto position = positions.data<int64_t>();
   int64_t line_index = 0;
-  with_dtype<kNumericTypes>(in.dtype(), [&]<class T>(T) {
+  with_arithmetic<kNumericTypes>(in.dtype(), [&]<class T>(T) {
     std::vector<T> line(view.length);
     for_each_line(view, [&](auto at) {
       for (int64_t i = 0; i < view.length; ++i) line[i] = in.data<T>()[at(i)];
@@ -85,7 +85,7 @@ Result unique(const Attrs& attrs, std::span<const Tensor> inputs) {
   const bool sorted = call.integer("sorted", 0, 1) == 1;
   if (!call.ok()) return call.fail();
   std::vector<Tensor> results;
-  with_dtype<kNumericTypes>(inputs[0].dtype(), [&]<class T>(T) {
+  with_arithmetic<kNumericTypes>(inputs[0].dtype(), [&]<class T>(T) {
     const std::vector<T> x(inputs[0].data<T>().begin(), inputs[0].data<T>().end());
     const auto order = ranking(x, false);
     // Runs of equal elements, each with the index of its first.
@@ -120,7 +120,7 @@ Result nonzero(const Attrs& attrs, std::span<const Tensor> inputs) {
   call.expect_inputs(1);
   if (!call.ok()) return call.fail();
   std::vector<Shape> found;
-  with_dtype<kAnyDType>(inputs[0].dtype(), [&]<class T>(T) {
+  with_arithmetic<kAnyDType>(inputs[0].dtype(), [&]<class T>(T) {
     for_each_index(inputs[0].shape(), [&](const Shape& at, int64_t i) {
       if (inputs[0].data<T>()[i] != T{}) found.push_back(at);
     });

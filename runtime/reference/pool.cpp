@@ -95,7 +95,7 @@ constexpr T kLowestElement = std::numeric_limits<T>::has_infinity ? -std::numeri
 template <DTypes allowed, class F>
 Result pooled(const Pool& p, const Tensor& in, F&& f) {
   Tensor out(in.dtype(), p.shape);
-  with_dtype<allowed>(in.dtype(), [&]<class T>(T) {
+  with_arithmetic<allowed>(in.dtype(), [&]<class T>(T) {
     auto x = in.data<T>();
     T* y = out.data<T>().data();
     for_each_window(p, [&](int64_t base, const Spatial& window) {

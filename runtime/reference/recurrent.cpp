@@ -147,7 +147,7 @@ Result recurrent(const Attrs& attrs, std::span<const Tensor> inputs) {
   if (!call.ok()) return call.fail();
   Tensor y(inputs[0].dtype(), y_shape), last = inputs[4].clone(),
                                         cells = kCell ? inputs[5].clone() : Tensor(inputs[0].dtype(), state);
-  with_dtype<kReals>(y.dtype(), [&]<class T>(T) {
+  with_arithmetic<kReals>(y.dtype(), [&]<class T>(T) {
     for (int64_t d = 0; d < s.directions; ++d) {
       const T *w = inputs[1].data<T>().data() + d * rows * s.inputs, *r = inputs[2].data<T>().data() + d * rows * n,
               *wb = inputs[3].data<T>().data() + d * (2 * rows + (peepholes ? 3 * n : 0)), *rb = wb + rows;

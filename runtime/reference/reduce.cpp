@@ -52,7 +52,7 @@ Result reduce(const Attrs& attrs, std::span<const Tensor> inputs) {
   }
   const Tensor rows = transposed(inputs[0], order);
   Tensor out(inputs[0].dtype(), shape);
-  with_dtype<allowed>(out.dtype(), [&]<class T>(T) {
+  with_arithmetic<allowed>(out.dtype(), [&]<class T>(T) {
     auto x = rows.data<T>();
     auto y = out.data<T>();
     for (size_t i = 0; i < y.size(); ++i) y[i] = F{}(x.subspan(i * static_cast<size_t>(length), length));
@@ -84,7 +84,7 @@ Result along_axis(std::string_view op, const Attrs& attrs, std::span<const Tenso
   if (!call.ok()) return call.fail();
   Tensor out(inputs[0].dtype(), inputs[0].shape());
   const AxisView view = view_axis(inputs[0].shape(), axis);
-  with_dtype<allowed>(out.dtype(), [&]<class T>(T) {
+  with_arithmetic<allowed>(out.dtype(), [&]<class T>(T) {
     auto x = inputs[0].data<T>();
     auto y = out.data<T>();
     std::vector<T> from(view.length), to(view.length);
@@ -163,7 +163,7 @@ Result find_best(const Attrs& attrs, std::span<const Tensor> inputs) {
   else shape.erase(shape.begin() + axis);
   Tensor out(DType::kI64, shape);
   int64_t* next = out.data<int64_t>().data();
-  with_dtype<kNumericTypes>(inputs[0].dtype(), [&]<class T>(T) {
+  with_arithmetic<kNumericTypes>(inputs[0].dtype(), [&]<class T>(T) {
     auto x = inputs[0].data<T>();
     for_each_line(view, [&](auto at) {
       int64_t best = 0;

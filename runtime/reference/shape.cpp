@@ -113,8 +113,8 @@ Result slice(const Attrs& attrs, std::span<const Tensor> inputs) {
 }
 
 void fill(Tensor& tensor, double value) {
-  with_dtype<kAnyDType>(tensor.dtype(),
-                        [&]<class T>(T) { std::ranges::fill(tensor.data<T>(), static_cast<T>(value)); });
+  with_arithmetic<kAnyDType>(tensor.dtype(),
+                             [&]<class T>(T) { std::ranges::fill(tensor.data<T>(), static_cast<T>(value)); });
 }
 
 Result pad(const Attrs& attrs, std::span<const Tensor> inputs) {

@@ -3,19 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-
-namespace tenon::runtime {
-
-std::string DTypes::str() const {
-  std::string text;
-  for (int i = 0; i <= static_cast<int>(DType::kF64); ++i) {
-    if (!contains(static_cast<DType>(i))) continue;
-    text += fmt::format("{}{}", text.empty() ? "" : " or ", name(static_cast<DType>(i)));
-  }
-  return text;
-}
-
-}  // namespace tenon::runtime
+#include <cmath>
+#include <limits>
 
 namespace tenon::runtime::reference {
 
@@ -119,18 +108,14 @@ int64_t Call::axis(std::string_view name, int64_t rank) {
 }
 
 bool representable(DType dtype, double value) {
-  switch (dtype) {
-    case DType::kBool: return value == 0 || value == 1;
-    case DType::kI8: return value >= -128 && value <= 127;
-    case DType::kU8: return value >= 0 && value <= 255;
-    case DType::kI16: return value >= -32768 && value <= 32767;
-    case DType::kU16: return value >= 0 && value <= 65535;
-    case DType::kI32: return value >= INT32_MIN && value <= INT32_MAX;
-    case DType::kI64: return value >= -9e18 && value <= 9e18;
-    case DType::kF32:
-    case DType::kF64: return true;
-  }
-  return false;
+  if (kReals.contains(dtype)) return true;
+  return runtime::with_dtype<kAnyDType.without(kReals)>(dtype, [&]<class T>(T) {
+    if constexpr (std::is_same_v<T, bool>) return value == 0 || value == 1;
+    // 2^n of the range's upper end is exact in a double, while the largest i64 and u64 are not.
+    else
+      return value >= static_cast<double>(std::numeric_limits<T>::min()) &&
+             value < std::ldexp(1.0, std::numeric_limits<T>::digits);
+  });
 }
 
 AxisView view_axis(const Shape& shape, int64_t axis) {

@@ -6,9 +6,10 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "runtime/reference/dtypes.h"
+#include "runtime/dtype.h"
 #include "runtime/reference/kernels.h"
 
 namespace tenon::runtime::reference {
@@ -19,6 +20,13 @@ struct Entry {
   std::string_view op;
   Kernel kernel;
 };
+
+// visit(T{}) for the C++ type of `dtype`, which must be one of `allowed` and has arithmetic: f16 and bf16 do not reach
+// a kernel (Kernel).
+template <DTypes allowed, class F>
+void with_arithmetic(DType dtype, F&& visit) {
+  runtime::with_dtype<allowed.without(kShortFloats)>(dtype, std::forward<F>(visit));
+}
 
 // A name as a template argument, so that one template makes the kernels of many operators.
 template <size_t n>

@@ -8,8 +8,8 @@
 #include <charconv>
 #include <filesystem>
 
+#include "runtime/dtype.h"
 #include "runtime/npy.h"
-#include "runtime/reference/dtypes.h"
 #include "support/try.h"
 
 namespace tenon::runtime {
@@ -22,9 +22,11 @@ std::optional<Tensor> literal(const std::string& text, DType dtype) {
     return Tensor::of<bool>({}, std::array{text == "true"});
   }
   std::optional<Tensor> scalar;
-  with_dtype<kNumericTypes>(dtype, [&]<class T>(T value) {
+  with_dtype<kNumericTypes>(dtype, [&]<class T>(T) {
+    std::conditional_t<kShortFloats.contains(dtype_of<T>), double, T> value{};
     const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (fault == std::errc() && end == text.data() + text.size()) scalar = Tensor::of<T>({}, std::array{value});
+    if (fault == std::errc() && end == text.data() + text.size())
+      scalar = Tensor::of<T>({}, std::array{static_cast<T>(value)});
   });
   return scalar;
 }

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/reference/dtypes.h"
+#include "runtime/dtype.h"
 #include "runtime/run/inputs.h"
 #include "support/try.h"
 

@@ -14,18 +14,9 @@ namespace {
 // Calls visit(span of elements) with the tensor's type; false for bool.
 template <class F>
 bool visit_elements(const Tensor& tensor, F&& visit) {
-  switch (tensor.dtype()) {
-    case DType::kBool: return false;
-    case DType::kI8: visit(tensor.data<int8_t>()); return true;
-    case DType::kU8: visit(tensor.data<uint8_t>()); return true;
-    case DType::kI16: visit(tensor.data<int16_t>()); return true;
-    case DType::kU16: visit(tensor.data<uint16_t>()); return true;
-    case DType::kI32: visit(tensor.data<int32_t>()); return true;
-    case DType::kI64: visit(tensor.data<int64_t>()); return true;
-    case DType::kF32: visit(tensor.data<float>()); return true;
-    case DType::kF64: visit(tensor.data<double>()); return true;
-  }
-  return false;
+  if (tensor.dtype() == DType::kBool) return false;
+  with_dtype<kNumericTypes>(tensor.dtype(), [&]<class T>(T) { visit(tensor.data<T>()); });
+  return true;
 }
 
 }  // namespace
@@ -116,7 +107,7 @@ std::vector<int64_t> arg_max(const Tensor& tensor, int64_t rows) {
 
 Expected<std::vector<int64_t>> load_labels(std::string_view source, size_t count) {
   TENON_TRY_ASSIGN(tensor, load_tensor(source));
-  if (tensor->dtype() == DType::kBool || tensor->dtype() == DType::kF32 || tensor->dtype() == DType::kF64) {
+  if (!kIntegers.contains(tensor->dtype())) {
     return error(fmt::format("labels are {}, must be integers", name(tensor->dtype())), std::string(source), {},
                  Fault::kUsage);
   }

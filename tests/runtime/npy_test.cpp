@@ -39,8 +39,21 @@ TEST(Npy, EveryTypeRoundTrips) {
     round_trip<uint16_t>(shape);
     round_trip<int32_t>(shape);
     round_trip<int64_t>(shape);
+    round_trip<uint32_t>(shape);
+    round_trip<uint64_t>(shape);
     round_trip<float>(shape);
     round_trip<double>(shape);
+  }
+}
+
+TEST(Npy, ShortFloatsKeepTheirBits) {
+  for (DType dtype : {DType::kF16, DType::kBF16}) {
+    Tensor tensor(dtype, {256, 256});
+    for (size_t i = 0; i < tensor.bytes().size(); i += 2)
+      tensor.bytes()[i] = std::byte(i / 2 % 256), tensor.bytes()[i + 1] = std::byte(i / 512);
+    auto again = parse_npy(to_npy(tensor), "memory");
+    ASSERT_TRUE(again) << again.error().str();
+    EXPECT_EQ(*again, tensor);
   }
 }
 

@@ -21,7 +21,7 @@ uint32_t ExternalFunctions::id(const std::string& name, const std::string& calle
   return static_cast<uint32_t>(index);
 }
 
-bool is_signed(DType dtype) { return dtype != DType::kBool && dtype != DType::kU8 && dtype != DType::kU16; }
+bool is_signed(DType dtype) { return runtime::kSignedNumericTypes.contains(dtype); }
 
 FrameEmitter::FrameEmitter(Unit& unit, const loop::Function& function, std::string symbol)
     : unit_(unit),
@@ -172,10 +172,14 @@ llvm::Type* FrameEmitter::memory_type(DType dtype) {
     case DType::kU8: return b_.getInt8Ty();
     case DType::kI16:
     case DType::kU16: return b_.getInt16Ty();
-    case DType::kI32: return b_.getInt32Ty();
-    case DType::kI64: return b_.getInt64Ty();
+    case DType::kI32:
+    case DType::kU32: return b_.getInt32Ty();
+    case DType::kI64:
+    case DType::kU64: return b_.getInt64Ty();
     case DType::kF32: return b_.getFloatTy();
     case DType::kF64: return b_.getDoubleTy();
+    case DType::kF16:
+    case DType::kBF16: break;  // no loop function has one (loop::kElementTypes)
   }
   assert(false);
   return nullptr;

@@ -46,7 +46,7 @@ Expected<Type> random_values(const RuleInput& in) {
   TENON_TRY(check_key(in));
   TENON_TRY_ASSIGN(dtype, dtype_attr(in));
   if (!runtime::kReals.contains(*dtype)) {
-    return error(fmt::format("dtype must be f32 or f64, found {}", runtime::name(*dtype)));
+    return error(fmt::format("dtype must be {}, found {}", runtime::kReals.str(), runtime::name(*dtype)));
   }
   return shaped(in, *dtype);
 }

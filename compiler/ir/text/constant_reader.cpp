@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 
 #include "support/suggest.h"
 #include "support/try.h"
@@ -11,35 +13,59 @@
 namespace tenon::compiler {
 namespace {
 
+// The value of an element from its text; nothing where the dtype does not represent it. The text of a float is rounded
+// once, and a number beyond the range of its dtype is no infinity.
 template <class T>
-bool fill_as(runtime::Tensor& tensor, const std::vector<int64_t>* integers, const std::vector<double>& reals) {
-  auto out = tensor.data<T>();
-  for (size_t i = 0; i < out.size(); ++i) {
-    if constexpr (std::is_floating_point_v<T>) {
-      out[i] = integers ? static_cast<T>((*integers)[i]) : static_cast<T>(reals[i]);
-    } else {
-      if (!integers) return false;
-      out[i] = static_cast<T>((*integers)[i]);
-      if (static_cast<int64_t>(out[i]) != (*integers)[i]) return false;
-    }
+std::optional<T> parse_element(const Token& token, bool negative) {
+  const std::string text = (negative ? "-" : "") + token.text;
+  const char *begin = text.data(), *end = begin + text.size();
+  const auto read = [&]<class Number>(Number number) -> std::optional<Number> {
+    const auto [at, fault] = std::from_chars(begin, end, number);
+    return fault == std::errc{} && at == end ? std::optional(number) : std::nullopt;
+  };
+  if constexpr (std::is_same_v<T, bool>) {
+    const auto value = read(uint8_t{});
+    return value && *value <= 1 ? std::optional(*value == 1) : std::nullopt;
+  } else if constexpr (std::is_integral_v<T>) {
+    if (token.kind == Tok::kInteger && token.text.find_first_not_of('0') == std::string::npos) return T{0};  // -0
+    return token.kind == Tok::kInteger ? read(T{}) : std::nullopt;
+  } else {
+    using Wide = std::conditional_t<std::is_same_v<T, float>, float, double>;
+    const bool written = token.kind == Tok::kName;  // inf or nan
+    const auto value = read(Wide{});
+    if (!value) return std::nullopt;
+    const T element(*value);
+    return written || std::isfinite(static_cast<double>(element)) ? std::optional(element) : std::nullopt;
   }
-  return true;
 }
 
-// Returns false where a value is not representable in the dtype.
-bool fill(runtime::Tensor& tensor, const std::vector<int64_t>* integers, const std::vector<double>& reals) {
-  switch (tensor.dtype()) {
-    case DType::kBool: return fill_as<bool>(tensor, integers, reals);
-    case DType::kI8: return fill_as<int8_t>(tensor, integers, reals);
-    case DType::kU8: return fill_as<uint8_t>(tensor, integers, reals);
-    case DType::kI16: return fill_as<int16_t>(tensor, integers, reals);
-    case DType::kU16: return fill_as<uint16_t>(tensor, integers, reals);
-    case DType::kI32: return fill_as<int32_t>(tensor, integers, reals);
-    case DType::kI64: return fill_as<int64_t>(tensor, integers, reals);
-    case DType::kF32: return fill_as<float>(tensor, integers, reals);
-    case DType::kF64: return fill_as<double>(tensor, integers, reals);
-  }
-  return false;
+// Whether the token begins a number, which may be negative.
+bool is_number(const Token& token) {
+  return token.kind == Tok::kInteger || token.kind == Tok::kFloat ||
+         (token.kind == Tok::kName && (token.text == "inf" || token.text == "nan"));
+}
+
+// Whether the token is the infinity or the NaN of a dtype, as inff32 or nanbf16.
+bool special_dtype(const Token& token) {
+  if (token.kind != Tok::kName || !(token.text.starts_with("inf") || token.text.starts_with("nan"))) return false;
+  const auto dtype = runtime::parse_dtype(std::string_view(token.text).substr(3));
+  return dtype && runtime::kReals.contains(*dtype);
+}
+
+// Reads a number token into element i of the tensor.
+Status read_element(Cursor& cursor, const Token& token, size_t offset, bool negative, runtime::Tensor& tensor,
+                    size_t i) {
+  return runtime::with_dtype<runtime::kAnyDType>(tensor.dtype(), [&]<class T>(T) -> Status {
+    const auto value = parse_element<T>(token, negative);
+    if (value) {
+      tensor.data<T>()[i] = *value;
+      return {};
+    }
+    if (token.kind == Tok::kInteger && token.text.size() > 20)
+      return cursor.error_at(offset, "the integer needs more than 64 bits");
+    return cursor.error_at(offset, fmt::format("the value {}{} is not representable in {}", negative ? "-" : "",
+                                               token.text, runtime::name(tensor.dtype())));
+  });
 }
 
 }  // namespace
@@ -82,30 +108,59 @@ Expected<runtime::Tensor> read_constant(const Context& context, Cursor& cursor, 
   }
   const size_t list_at = cursor.offset();
   if (!cursor.is("[")) return cursor.fail("expected side or a list of values");
-  TENON_TRY_ASSIGN(list, cursor.attribute());
-  std::vector<double> reals;
-  auto* integers = std::get_if<std::vector<int64_t>>(&*list);
-  if (auto* values = std::get_if<std::vector<double>>(&*list)) reals = *values;
-  const size_t found = integers ? integers->size() : reals.size();
-  if (static_cast<int64_t>(found) != count) {
+  // The elements are counted first, so that memory is allocated for no more than the text has.
+  int64_t found = 0;
+  const size_t begin = cursor.at() + 1;
+  for (size_t ahead = 1; !cursor.is("]", ahead) && cursor.peek(ahead).kind != Tok::kEnd; ++ahead)
+    found += is_number(cursor.peek(ahead)) ? 1 : 0;
+  if (found != count) {
     return cursor.error_at(list_at,
                            fmt::format("expected {} values for {}, found {}", count, context.str(type), found));
   }
   runtime::Tensor tensor(tensor_type->dtype, *shape);
-  if (!fill(tensor, integers, reals)) {
-    return cursor.error_at(list_at, fmt::format("a value is not representable in {}", runtime::name(tensor.dtype())));
-  }
+  cursor.go(begin);
+  size_t i = 0;
+  TENON_TRY(cursor.list("]", [&]() -> Status {
+    const size_t offset = cursor.offset();
+    const bool negative = cursor.accept("-");
+    if (!is_number(cursor.peek())) return cursor.fail("expected a number");
+    TENON_TRY(read_element(cursor, cursor.peek(), offset, negative, tensor, i++));
+    cursor.skip();
+    return {};
+  }));
   return tensor;
 }
 
-Expected<runtime::Tensor> make_scalar(const Cursor& cursor, size_t at, const Attr& value, DType dtype) {
-  std::vector<int64_t> integers;
-  std::vector<double> reals;
-  if (auto* integer = std::get_if<int64_t>(&value)) integers.push_back(*integer);
-  else reals.push_back(std::get<double>(value));
-  runtime::Tensor tensor(dtype, {});
-  if (fill(tensor, integers.empty() ? nullptr : &integers, reals)) return tensor;
-  return cursor.error_at(at, fmt::format("the value is not representable in {}", runtime::name(dtype)));
+bool at_scalar(const Cursor& cursor) {
+  const Token& token = cursor.peek(cursor.is("-") ? 1 : 0);
+  return token.kind == Tok::kInteger || token.kind == Tok::kFloat || special_dtype(token);
+}
+
+Expected<runtime::Tensor> read_scalar(Cursor& cursor) {
+  const size_t offset = cursor.offset();
+  const bool negative = cursor.accept("-");
+  Token token = cursor.peek();
+  std::string dtype_text;
+  size_t dtype_at = token.offset + token.text.size();
+  if (special_dtype(token)) {  // inff32 is one token
+    dtype_text = token.text.substr(3);
+    dtype_at = token.offset + 3;
+    token.text.resize(3);
+  } else {
+    cursor.skip();
+    if (cursor.peek().kind != Tok::kName || cursor.offset() != dtype_at)
+      return cursor.fail("expected the number's dtype", "append it to the number, as 3i64 or 0.5f32");
+    dtype_text = cursor.peek().text;
+  }
+  auto dtype = runtime::parse_dtype(dtype_text);
+  if (!dtype) {
+    const std::string suggestion = suggest_dtype(dtype_text);
+    return cursor.error_at(dtype_at, dtype.error().what, suggestion.empty() ? dtype.error().help : suggestion);
+  }
+  cursor.skip();
+  runtime::Tensor tensor(*dtype, {});
+  TENON_TRY(read_element(cursor, token, offset, negative, tensor, 0));
+  return tensor;
 }
 
 }  // namespace tenon::compiler

@@ -11,7 +11,8 @@ namespace tenon::compiler {
 // offset of the type.
 Expected<runtime::Tensor> read_constant(const Context& context, Cursor& cursor, const std::string& name, Type type,
                                         size_t type_at, const runtime::NamedTensors& side);
-// A scalar of this dtype; `at` is its offset.
-Expected<runtime::Tensor> make_scalar(const Cursor& cursor, size_t at, const Attr& value, DType dtype);
+// Whether the cursor is at a scalar: a number followed by its dtype, as 3i64, -0.5f32, inff32 or nanf16.
+bool at_scalar(const Cursor& cursor);
+Expected<runtime::Tensor> read_scalar(Cursor& cursor);
 
 }  // namespace tenon::compiler

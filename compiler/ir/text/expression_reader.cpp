@@ -230,13 +230,13 @@ ExpressionReader::Result ExpressionReader::word(std::string_view name, int depth
     return bind(offset, WriteReference{(*args)[0], (*args)[1]}, name);
   }
   if (module_.constructor(context_.symbol(text))) return construct(name, depth);
+  if (at_scalar(cursor_)) return literal();  // inff32
   return operation(name, depth);
 }
 
 // -0.5f32 is a literal, -%x an application of an operator.
 ExpressionReader::Result ExpressionReader::negation(std::string_view name, int depth) {
-  const Tok next = cursor_.peek(1).kind;
-  if (next == Tok::kInteger || next == Tok::kFloat) return literal();
+  if (at_scalar(cursor_)) return literal();
   const size_t offset = cursor_.offset();
   const Operator* op = &context_.op(kNegation);
   cursor_.skip();
@@ -245,22 +245,8 @@ ExpressionReader::Result ExpressionReader::negation(std::string_view name, int d
   return bind(offset, Apply{op, {}, {*value}}, name);
 }
 
-// 3i64, -0.5f32: a number followed by its dtype, without a space.
 ExpressionReader::Result ExpressionReader::literal() {
-  const size_t offset = cursor_.offset();
-  const Token& digits = cursor_.peek(cursor_.is("-") ? 1 : 0);
-  const size_t end = digits.offset + digits.text.size();
-  TENON_TRY_ASSIGN(value, cursor_.number());
-  if (cursor_.peek().kind != Tok::kName || cursor_.offset() != end) {
-    return cursor_.fail("expected the number's dtype", "append it to the number, as 3i64 or 0.5f32");
-  }
-  auto dtype = runtime::parse_dtype(cursor_.peek().text);
-  if (!dtype) {
-    const std::string suggestion = suggest_dtype(cursor_.peek().text);
-    return cursor_.error_at(end, dtype.error().what, suggestion.empty() ? dtype.error().help : suggestion);
-  }
-  cursor_.skip();
-  TENON_TRY_ASSIGN(tensor, make_scalar(cursor_, offset, *value, *dtype));
+  TENON_TRY_ASSIGN(tensor, read_scalar(cursor_));
   return module_.add_constant(std::move(*tensor));
 }
 

@@ -385,9 +385,36 @@ INSTANTIATE_TEST_SUITE_P(
                 "m.tn:4:45", "expected"},
         Mistake{"itself", body("let %f = fn (%y) { %y(%y) }; %x"), "m.tn:4:20", "the callee would be its own argument"},
         Mistake{"literal", body("add(%x, 1)"), "m.tn:4:10", "expected the number's dtype"},
-        Mistake{"literal_value", body("add(%x, 300u8)"), "m.tn:4:9", "the value is not representable in u8"},
+        Mistake{"literal_value", body("add(%x, 300u8)"), "m.tn:4:9", "the value 300 is not representable in u8"},
+        Mistake{"literal_beyond_f32", body("add(%x, 1e39f32)"), "m.tn:4:9",
+                "the value 1e39 is not representable in f32"},
+        Mistake{"literal_beyond_f16", body("add(%x, -65520f16)"), "m.tn:4:9",
+                "the value -65520 is not representable in f16"},
+        Mistake{"literal_beyond_64_bits", body("add(%x, 184467440737095516160u64)"), "m.tn:4:9", "more than 64 bits"},
         Mistake{"library", "extern @f(Tensor[(), f32]) -> List = \"f\";", "m.tn:3:8", "List takes 1 type arguments"}),
     [](const auto& info) { return info.param.name; });
+
+TEST_F(Language, EveryDtypeHasLiteralsAndConstants) {
+  const Module module = read(R"(
+const $c: Tensor[(4,), bf16] = [0.1, -inf, nan, 3];
+const $u: Tensor[(2,), u64] = [18446744073709551615, 0];
+def @main() -> (Tensor[(), u64], Tensor[(), u32], Tensor[(), f16], Tensor[(4,), bf16], Tensor[(), bool],
+                Tensor[(), f32], Tensor[(2,), u64]) {
+  (18446744073709551615u64, add(4294967295u32, 3u32), 0.1f16 * 3f16, $c + 1bf16,
+   equal(nanf64, nanf64), maximum(-inff32, -3.4e38f32), $u / 2u64)
+}
+)");
+  const auto found = run(module, {});
+  ASSERT_EQ(found.size(), 7u);
+  EXPECT_EQ(found[0].data<uint64_t>()[0], UINT64_MAX);
+  EXPECT_EQ(found[1].data<uint32_t>()[0], 2u);
+  EXPECT_EQ(found[2].data<runtime::Half>()[0], runtime::Half(static_cast<float>(runtime::Half(0.1)) * 3));
+  EXPECT_EQ(found[3].data<runtime::BFloat16>()[3], runtime::BFloat16(4));
+  EXPECT_EQ(found[4].data<bool>()[0], false);
+  EXPECT_EQ(found[5].data<float>()[0], -3.4e38f);
+  EXPECT_EQ(found[6].data<uint64_t>()[0], UINT64_MAX / 2);
+  expect_unchanged_by_passes(module, {});
+}
 
 // A type variable that no argument determines follows from the use of the call, or is stated explicitly.
 TEST_F(Language, TheUseDeterminesATypeThatOnlyTheResultHas) {

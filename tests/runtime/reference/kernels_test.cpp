@@ -295,5 +295,56 @@ TEST(Kernels, RefuseNonsenseWithoutCrashing) {
   EXPECT_GT(worked, 100);
 }
 
+template <class T>
+Tensor filled(Shape shape, double value) {
+  Tensor tensor(dtype_of<T>, std::move(shape));
+  std::ranges::fill(tensor.data<T>(), T(value));
+  return tensor;
+}
+
+// A sum of ones in f16 itself would stop at 2048, in bf16 at 256.
+TEST(ShortFloatKernels, ComputeInF32AndRoundOnce) {
+  const Attrs all{{"axes", Ints{0}}, {"keepdims", int64_t{0}}};
+  EXPECT_EQ(run("sum", all, {filled<Half>({4096}, 1)}).data<Half>()[0], Half(4096));
+  EXPECT_EQ(run("sum", all, {filled<BFloat16>({4098}, 1)}).data<BFloat16>()[0], BFloat16(4096));
+  const Tensor third = run("divide", {}, {filled<Half>({1}, 1), filled<Half>({1}, 3)});
+  EXPECT_EQ(third.data<Half>()[0], Half(1.0 / 3));
+  EXPECT_EQ(run("less", {}, {filled<Half>({1}, 1), filled<Half>({1}, 3)}).data<bool>()[0], true);
+}
+
+TEST(ShortFloatKernels, TheAttributeDtypeIsThatOfTheResult) {
+  const auto full = [&](std::string dtype) {
+    return run("full", {{"shape", Ints{2}}, {"value", 0.1}, {"dtype", std::move(dtype)}}, {});
+  };
+  EXPECT_EQ(full("f16").data<Half>()[1], Half(0.1));
+  EXPECT_EQ(full("bf16").data<BFloat16>()[1], BFloat16(0.1));
+  const auto cast = [&](const Tensor& x, std::string dtype) { return run("cast", {{"dtype", std::move(dtype)}}, {x}); };
+  EXPECT_EQ(cast(filled<Half>({1}, 2.5), "bf16").data<BFloat16>()[0], BFloat16(2.5));
+  EXPECT_EQ(cast(filled<Half>({1}, 2.5), "f32").data<float>()[0], 2.5f);
+  EXPECT_EQ(cast(filled<Half>({1}, -2.5), "u32").data<uint32_t>()[0], 0u);
+  EXPECT_EQ(cast(filled<Half>({1}, NAN), "i32").data<int32_t>()[0], 0);
+  EXPECT_EQ(cast(filled<float>({1}, 3e38), "u64").data<uint64_t>()[0], UINT64_MAX);
+  EXPECT_EQ(cast(filled<float>({1}, 1e6), "f16").data<Half>()[0], Half(INFINITY));
+  // Just above the middle of two f16; as an f32 it is the middle.
+  EXPECT_EQ(cast(filled<double>({1}, 1 + 0x1p-11 + 0x1p-40), "f16").data<Half>()[0], Half(1 + 0x1p-10));
+}
+
+TEST(ShortFloatKernels, MovedElementsKeepTheirBits) {
+  Tensor bits(DType::kF16, {0x10000});
+  for (uint32_t i = 0; i < 0x10000; ++i) bits.data<Half>()[i] = Half::of_bits(static_cast<uint16_t>(i));
+  EXPECT_EQ(run("reshape", {{"shape", Ints{256, 256}}}, {bits}).reshaped({0x10000}), bits);
+}
+
+TEST(UnsignedKernels, UseTheWholeRange) {
+  const auto max = [](uint64_t x) { return Tensor::of<uint64_t>({1}, std::array{x}); };
+  const Tensor big = max(UINT64_MAX), two = max(2);
+  EXPECT_EQ(run("divide", {}, {big, two}), max(UINT64_MAX / 2));
+  EXPECT_EQ(run("maximum", {}, {big, two}), big);
+  EXPECT_EQ(run("add", {}, {big, two}), max(1));
+  EXPECT_EQ(run("shift_right", {}, {big, two}), max(UINT64_MAX >> 2));
+  EXPECT_EQ(run("less", {}, {two, big}).data<bool>()[0], true);
+  EXPECT_EQ(run("cast", {{"dtype", std::string("f32")}}, {big}).data<float>()[0], 0x1p64f);
+}
+
 }  // namespace
 }  // namespace tenon::runtime::reference

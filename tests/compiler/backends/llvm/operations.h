@@ -11,7 +11,7 @@
 #include <sstream>
 
 #include "compiler/loop/expr.h"
-#include "runtime/reference/dtypes.h"
+#include "runtime/dtype.h"
 #include "tests/compiler/backends/llvm/native.h"
 
 namespace tenon::compiler::native {
@@ -20,8 +20,8 @@ using loop::BinaryOp;
 using loop::UnaryOp;
 using runtime::Tensor;
 
-inline constexpr DType kTypes[] = {DType::kBool, DType::kI8,  DType::kU8,  DType::kI16, DType::kU16,
-                                   DType::kI32,  DType::kI64, DType::kF32, DType::kF64};
+inline constexpr DType kTypes[] = {DType::kBool, DType::kI8,  DType::kU8,  DType::kI16, DType::kU16, DType::kI32,
+                                   DType::kI64,  DType::kF32, DType::kF64, DType::kU32, DType::kU64};
 
 // Equal bit for bit, except that all NaNs are equal.
 inline ::testing::AssertionResult same(const Tensor& a, const Tensor& b) {

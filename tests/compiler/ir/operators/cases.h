@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/dtype.h"
 #include "runtime/npy.h"
-#include "runtime/reference/dtypes.h"
 
 namespace tenon::compiler {
 
