@@ -9,9 +9,13 @@
 
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -90,7 +94,30 @@ using TypeAlternatives =
 struct TypeNode : TypeAlternatives {
   using variant::variant;
   const TypeAlternatives& alternatives() const { return *this; }
+
+  // Facts about the whole type, which TypeContext computes once, so that nothing visits a type to learn them. A type
+  // may share parts, so its tree can be exponentially larger than the number of its nodes.
+  bool unknowns = false;   // an UnknownType, or a dim variable whose name starts with '?'
+  bool variables = false;  // a TypeVariable, or a dim that is not a constant
+  bool erased = false;     // a visible `?` (has_erased)
+  uint32_t size = 1;       // nodes of the tree, at most kMaxSize
+  uint32_t depth = 1;      // of the tree
+  static constexpr uint32_t kMaxSize = uint32_t{1} << 30;
+  // The limits of the parts that str() writes, and of the depth of types that the typing rules make.
+  static constexpr uint32_t kMaxWritten = 10000, kMaxDepth = 2000;
 };
+
+// A cache of the results of a function of types, or of pairs of types, by their nodes.
+template <class T>
+using TypeMap = std::unordered_map<const TypeNode*, T>;
+struct TypePairHash {
+  size_t operator()(const std::pair<Type, Type>& pair) const {
+    return std::hash<const void*>()(pair.first.node) * 31 + std::hash<const void*>()(pair.second.node);
+  }
+};
+template <class T>
+using TypePairMap = std::unordered_map<std::pair<Type, Type>, T, TypePairHash>;
+using TypePairs = std::unordered_set<std::pair<Type, Type>, TypePairHash>;
 
 inline const TensorType* Type::tensor() const { return node ? std::get_if<TensorType>(node) : nullptr; }
 inline const TupleType* Type::tuple() const { return node ? std::get_if<TupleType>(node) : nullptr; }
@@ -104,6 +131,9 @@ inline std::vector<Type> Type::parts() const {
   const TupleType* fields = tuple();
   return fields ? fields->fields : std::vector{*this};
 }
+
+// Visits the type and each type that is a part of it, at any depth, once.
+void for_each_part(Type type, const std::function<void(Type)>& visit);
 
 // Whether the type has a visible `?`: in a tensor, or in a field of a tuple. The `?` inside other types is not visible.
 bool has_erased(Type type);

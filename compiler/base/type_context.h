@@ -48,6 +48,7 @@ class TypeContext : public DimPool {
   // The syntax of the text form: "4*n + 1", "(N, 64)", "Tensor[(N, 64), f32]".
   std::string str(Dim dim) const;
   std::string str(const Dims& dims) const;
+  // Parts beyond TypeNode::kMaxWritten, which a type that shares parts may have, are abbreviated to three dots.
   std::string str(Type type) const;
 
   // The work of the compiler, counted instead of timed: every visit of a node of a module, or of a node of an analysis,
@@ -56,7 +57,10 @@ class TypeContext : public DimPool {
   uint64_t visits() const { return visits_; }
 
  private:
+  class Facts;
+  class Mapping;
   Type intern(TypeNode node);
+  std::string str(Type type, size_t& budget) const;
 
   uint64_t visits_ = 0;
   std::deque<std::string> names_;  // a deque: the views in symbols_ stay valid

@@ -17,6 +17,40 @@ void add_variables(const Value& value, std::vector<bool>& bound) {
   }
 }
 
+// Pairs each size of `wanted` that has variables with the size at its position in `found`.
+class DimPairs {
+ public:
+  explicit DimPairs(std::vector<std::pair<Dim, Dim>>& pairs) : pairs_(pairs) {}
+
+  void add(Type wanted, Type found) {
+    if (!wanted.node->variables || wanted.node->index() != found.node->index()) return;
+    if (!seen_.insert({wanted, found}).second) return;
+    if (const TensorType* tensor = wanted.tensor()) {
+      const Dims& dims = found.tensor()->dims;
+      for (size_t i = 0; i < std::min(tensor->dims.size(), dims.size()); ++i) {
+        if (!tensor->dims[i].constant() && tensor->dims[i].valid()) pairs_.emplace_back(tensor->dims[i], dims[i]);
+      }
+    } else if (const TupleType* tuple = wanted.tuple()) {
+      add(tuple->fields, found.tuple()->fields);
+    } else if (const FunctionType* function = wanted.function()) {
+      add(function->params, found.function()->params);
+      add(function->result, found.function()->result);
+    } else if (const AdtType* adt = wanted.adt()) {
+      add(adt->args, found.adt()->args);
+    } else if (const ReferenceType* reference = wanted.reference()) {
+      add(reference->value, found.reference()->value);
+    }
+  }
+
+ private:
+  void add(const std::vector<Type>& a, const std::vector<Type>& b) {
+    for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) add(a[i], b[i]);
+  }
+
+  std::vector<std::pair<Dim, Dim>>& pairs_;
+  TypePairs seen_;
+};
+
 class Maker {
  public:
   Maker(const Module& module, const Function& function) : module_(module), function_(function) {}
@@ -83,7 +117,7 @@ class Maker {
       const Function* callee = symbol ? module_.function(*symbol) : nullptr;
       for (size_t i = 0; callee && i < std::min(callee->params.size(), call->args.size()); ++i) {
         auto* var = std::get_if<VarId>(&call->args[i]);
-        if (var) pair_dims(callee->type(callee->params[i]), function_.type(*var), step.sizes);
+        if (var) DimPairs(step.sizes).add(callee->type(callee->params[i]), function_.type(*var));
       }
     }
     return step;
@@ -116,31 +150,7 @@ class Maker {
 }  // namespace
 
 void pair_dims(Type wanted, Type found, std::vector<std::pair<Dim, Dim>>& pairs) {
-  if (wanted.node->index() != found.node->index()) return;
-  auto lists = [&](const std::vector<Type>& a, const std::vector<Type>& b) {
-    for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) pair_dims(a[i], b[i], pairs);
-  };
-  struct Visitor {
-    Type found;
-    std::vector<std::pair<Dim, Dim>>& pairs;
-    decltype(lists)& pair_lists;
-    void operator()(const TensorType& x) const {
-      const Dims& dims = found.tensor()->dims;
-      for (size_t i = 0; i < std::min(x.dims.size(), dims.size()); ++i) {
-        if (!x.dims[i].constant() && x.dims[i].valid()) pairs.emplace_back(x.dims[i], dims[i]);
-      }
-    }
-    void operator()(const TupleType& x) const { pair_lists(x.fields, found.tuple()->fields); }
-    void operator()(const FunctionType& x) const {
-      pair_lists(x.params, found.function()->params);
-      pair_dims(x.result, found.function()->result, pairs);
-    }
-    void operator()(const AdtType& x) const { pair_lists(x.args, found.adt()->args); }
-    void operator()(const ReferenceType& x) const { pair_dims(x.value, found.reference()->value, pairs); }
-    void operator()(const TypeVariable&) const {}
-    void operator()(const UnknownType&) const {}
-  };
-  std::visit(Visitor{found, pairs, lists}, wanted.node->alternatives());
+  DimPairs(pairs).add(wanted, found);
 }
 
 std::unique_ptr<Code> make_code(const Module& module, const Function& function) {

@@ -343,6 +343,10 @@ struct Rules::Visitor {
   }
 
   bool castable(Type from, Type to) const {
+    TypePairMap<bool> known;
+    return castable(from, to, known);
+  }
+  bool castable(Type from, Type to, TypePairMap<bool>& known) const {
     if (from == to) return true;
     if (const TensorType* a = from.tensor(), *b = to.tensor(); a && b) {
       if (a->dtype != b->dtype || a->dims.size() != b->dims.size()) return false;
@@ -352,13 +356,19 @@ struct Rules::Visitor {
       return true;
     }
     const TupleType *a = from.tuple(), *b = to.tuple();
-    return a && b && std::ranges::equal(a->fields, b->fields, [&](Type x, Type y) { return castable(x, y); });
+    if (!a || !b) return false;
+    if (const auto found = known.find({from, to}); found != known.end()) return found->second;
+    const bool all = std::ranges::equal(a->fields, b->fields, [&](Type x, Type y) { return castable(x, y, known); });
+    return known.emplace(std::pair{from, to}, all).first->second;
   }
 };
 
 Expected<std::optional<Type>> Rules::value(const Value& value, std::vector<Passed>* passed, Type result) {
   context_.visit();
-  return std::visit(Visitor{*this, passed, result}, value);
+  TENON_TRY_ASSIGN(type, std::visit(Visitor{*this, passed, result}, value));
+  if (*type && (*type)->node->depth > TypeNode::kMaxDepth)
+    return error(fmt::format("the type is nested more than {} deep", TypeNode::kMaxDepth));
+  return type;
 }
 
 Status Rules::check_determined(size_t from, size_t to, bool strict) {

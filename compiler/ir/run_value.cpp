@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace tenon::compiler {
 
@@ -50,19 +51,31 @@ std::span<const RunValue> RunValue::fields() const {
   return object->fields;
 }
 
-void pair_sizes(Type type, const RunValue& value, std::vector<std::pair<Dim, int64_t>>& pairs) {
+namespace {
+
+using SeenParts = std::set<std::pair<const TypeNode*, const RunObject*>>;
+
+void pair_parts(Type type, const RunValue& value, std::vector<std::pair<Dim, int64_t>>& pairs, SeenParts& seen) {
+  if (!type.node->variables) return;
   if (const TensorType* tensor = type.tensor()) {
     const auto& shape = value.tensor().shape();
     if (!value.tensor() || shape.size() != tensor->dims.size()) return;
     for (size_t i = 0; i < tensor->dims.size(); ++i) {
       if (!tensor->dims[i].constant() && !tensor->dims[i].erased()) pairs.emplace_back(tensor->dims[i], shape[i]);
     }
-  } else if (const TupleType* tuple = type.tuple()) {
+  } else if (const TupleType* tuple = type.tuple(); tuple && seen.emplace(type.node, value.object.get()).second) {
     const auto fields = value.fields();
     for (size_t i = 0; i < std::min(tuple->fields.size(), fields.size()); ++i) {
-      pair_sizes(tuple->fields[i], fields[i], pairs);
+      pair_parts(tuple->fields[i], fields[i], pairs, seen);
     }
   }
+}
+
+}  // namespace
+
+void pair_sizes(Type type, const RunValue& value, std::vector<std::pair<Dim, int64_t>>& pairs) {
+  SeenParts seen;
+  pair_parts(type, value, pairs, seen);
 }
 
 void solve_sizes(const std::vector<std::pair<Dim, int64_t>>& equations, Sizes& sizes) {
@@ -79,13 +92,12 @@ void bind_sizes(Type type, const RunValue& value, Sizes& sizes) {
 }
 
 bool mentions(Type type, Symbol dim) {
-  if (const TensorType* tensor = type.tensor()) {
-    bool found = false;
-    for (Dim size : tensor->dims) for_each_variable(size, [&](Symbol name) { found |= name == dim; });
-    return found;
-  }
-  const TupleType* tuple = type.tuple();
-  return tuple && std::ranges::any_of(tuple->fields, [&](Type field) { return mentions(field, dim); });
+  bool found = false;
+  for_each_part(type, [&](Type part) {
+    if (!part.tensor()) return;
+    for (Dim size : part.tensor()->dims) for_each_variable(size, [&](Symbol name) { found |= name == dim; });
+  });
+  return found;
 }
 
 std::string describe_sizes(const Context& context, Type type, const Sizes& sizes) {
@@ -97,33 +109,53 @@ std::string describe_sizes(const Context& context, Type type, const Sizes& sizes
   return text;
 }
 
+namespace {
+
+// A part that a type and a value share is compared once.
+class Matcher {
+ public:
+  Matcher(const Module& module, const Sizes& sizes) : module_(module), sizes_(sizes) {}
+
+  bool matches(Type type, const RunValue& value) {
+    if (!value) return false;
+    const RunObject& object = *value.object;
+    return std::visit([&](const auto& form) { return this->form(type, form, object); }, type.node->alternatives());
+  }
+
+ private:
+  bool form(Type, const TensorType& x, const RunObject& object) const {
+    if (!object.tensor || object.tensor.dtype() != x.dtype) return false;
+    const auto& shape = object.tensor.shape();
+    return std::ranges::equal(x.dims, shape,
+                              [&](Dim dim, int64_t size) { return evaluate(dim, sizes_).value_or(size) == size; });
+  }
+  bool form(Type type, const TupleType& x, const RunObject& object) {
+    if (object.kind != ObjectKind::kTuple) return false;
+    if (!matched_.emplace(type.node, &object).second) return true;
+    return std::ranges::equal(x.fields, object.fields,
+                              [&](Type next, const RunValue& field) { return matches(next, field); });
+  }
+  static bool form(Type, const FunctionType&, const RunObject& object) { return object.kind == ObjectKind::kClosure; }
+  bool form(Type, const AdtType& x, const RunObject& object) const {
+    if (object.kind != ObjectKind::kData) return false;
+    const auto decl = module_.constructor(object.constructor);
+    return decl && decl->name == x.name;
+  }
+  static bool form(Type, const ReferenceType&, const RunObject& object) {
+    return object.kind == ObjectKind::kReference;
+  }
+  static bool form(Type, const TypeVariable&, const RunObject&) { return true; }
+  static bool form(Type, const UnknownType&, const RunObject&) { return false; }
+
+  const Module& module_;
+  const Sizes& sizes_;
+  std::set<std::pair<const TypeNode*, const RunObject*>> matched_;
+};
+
+}  // namespace
+
 bool matches(const Module& module, Type type, const RunValue& value, const Sizes& sizes) {
-  struct Visitor {
-    const Module& module;
-    const RunObject& object;
-    const Sizes& sizes;
-    bool operator()(const TensorType& x) const {
-      if (!object.tensor || object.tensor.dtype() != x.dtype) return false;
-      const auto& shape = object.tensor.shape();
-      return std::ranges::equal(x.dims, shape,
-                                [&](Dim dim, int64_t size) { return evaluate(dim, sizes).value_or(size) == size; });
-    }
-    bool operator()(const TupleType& x) const {
-      return object.kind == ObjectKind::kTuple &&
-             std::ranges::equal(x.fields, object.fields,
-                                [&](Type type, const RunValue& field) { return matches(module, type, field, sizes); });
-    }
-    bool operator()(const FunctionType&) const { return object.kind == ObjectKind::kClosure; }
-    bool operator()(const AdtType& x) const {
-      if (object.kind != ObjectKind::kData) return false;
-      const auto decl = module.constructor(object.constructor);
-      return decl && decl->name == x.name;
-    }
-    bool operator()(const ReferenceType&) const { return object.kind == ObjectKind::kReference; }
-    bool operator()(const TypeVariable&) const { return true; }
-    bool operator()(const UnknownType&) const { return false; }
-  };
-  return value && std::visit(Visitor{module, *value.object, sizes}, type.node->alternatives());
+  return Matcher(module, sizes).matches(type, value);
 }
 
 std::string describe(const Context& context, const RunValue& value) {
@@ -134,7 +166,11 @@ std::string describe(const Context& context, const RunValue& value) {
                          runtime::name(value.tensor().dtype()));
     case ObjectKind::kTuple: {
       std::string text;
-      for (const RunValue& field : value.fields()) text += (text.empty() ? "" : ", ") + describe(context, field);
+      for (const RunValue& field : value.fields()) {
+        // A field that is a tuple itself is abbreviated: shared fields may make its text exponentially long.
+        const bool nested = field && field.object->kind == ObjectKind::kTuple && !field.fields().empty();
+        text += (text.empty() ? "" : ", ") + (nested ? "(...)" : describe(context, field));
+      }
       return "(" + text + ")";
     }
     case ObjectKind::kData:

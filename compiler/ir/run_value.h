@@ -56,7 +56,7 @@ void pair_sizes(Type type, const RunValue& value, std::vector<std::pair<Dim, int
 void solve_sizes(const std::vector<std::pair<Dim, int64_t>>& equations, Sizes& sizes);
 // pair_sizes followed by solve_sizes.
 void bind_sizes(Type type, const RunValue& value, Sizes& sizes);
-// Whether a visible size of `type` contains the dim variable.
+// Whether a size in `type` contains the dim variable.
 bool mentions(Type type, Symbol dim);
 // "with n = 4, m = 2": the values of the variables in `type`; empty where no variable of it has a value.
 std::string describe_sizes(const Context& context, Type type, const Sizes& sizes);

@@ -64,23 +64,9 @@ Signature signature_of(Context& context, const Global& global) {
 }
 
 void collect_type_variables(Type type, std::set<Symbol>& names) {
-  struct Visitor {
-    std::set<Symbol>& names;
-    void collect(const std::vector<Type>& types) const {
-      for (Type next : types) collect_type_variables(next, names);
-    }
-    void operator()(const TensorType&) const {}
-    void operator()(const TupleType& x) const { collect(x.fields); }
-    void operator()(const FunctionType& x) const {
-      collect(x.params);
-      collect_type_variables(x.result, names);
-    }
-    void operator()(const AdtType& x) const { collect(x.args); }
-    void operator()(const ReferenceType& x) const { collect_type_variables(x.value, names); }
-    void operator()(const TypeVariable& x) const { names.insert(x.name); }
-    void operator()(const UnknownType&) const {}
-  };
-  std::visit(Visitor{names}, type.node->alternatives());
+  for_each_part(type, [&](Type part) {
+    if (const TypeVariable* variable = part.variable()) names.insert(variable->name);
+  });
 }
 
 std::vector<Symbol> explicit_type_params(const Signature& signature) {

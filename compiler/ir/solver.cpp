@@ -21,7 +21,7 @@ Dim Solver::resolve(Dim dim) {
 }
 
 Type Solver::resolve(Type type) {
-  if (types_ == 0 && dims_ == 0) return type;
+  if (!type.node->unknowns) return type;
   return context_.map_type(
       type,
       [&](Type leaf) {
@@ -39,25 +39,7 @@ bool Solver::is_resolved(Dim dim) const {
   return resolved;
 }
 
-bool Solver::is_resolved(Type type) const {
-  if (types_ == 0 && dims_ == 0) return true;
-  struct Visitor {
-    const Solver& self;
-    bool all_resolved(const std::vector<Type>& types) const {
-      return std::ranges::all_of(types, [&](Type next) { return self.is_resolved(next); });
-    }
-    bool operator()(const TensorType& x) const {
-      return std::ranges::all_of(x.dims, [&](Dim dim) { return self.is_resolved(dim); });
-    }
-    bool operator()(const TupleType& x) const { return all_resolved(x.fields); }
-    bool operator()(const FunctionType& x) const { return all_resolved(x.params) && self.is_resolved(x.result); }
-    bool operator()(const AdtType& x) const { return all_resolved(x.args); }
-    bool operator()(const ReferenceType& x) const { return self.is_resolved(x.value); }
-    bool operator()(const TypeVariable&) const { return true; }
-    bool operator()(const UnknownType&) const { return false; }
-  };
-  return std::visit(Visitor{*this}, type.node->alternatives());
-}
+bool Solver::is_resolved(Type type) const { return !type.node->unknowns; }
 
 bool Solver::unify(const std::vector<Type>& a, const std::vector<Type>& b) {
   if (a.size() != b.size()) return false;
@@ -88,7 +70,10 @@ bool Solver::pass(Type wanted, Type found) {
   }
   const TupleType *x = wanted.tuple(), *y = found.tuple();
   if (!x || !y) return unify(wanted, found);
-  return std::ranges::equal(x->fields, y->fields, [&](Type p, Type q) { return pass(p, q); });
+  if (wanted == found || passed_.contains({wanted, found})) return true;
+  if (!std::ranges::equal(x->fields, y->fields, [&](Type p, Type q) { return pass(p, q); })) return false;
+  passed_.insert({wanted, found});
+  return true;
 }
 
 bool Solver::unify(Type a, Type b) {
@@ -98,6 +83,8 @@ bool Solver::unify(Type a, Type b) {
   if (const UnknownType* unknown = a.unknown()) return solve(unknown->id, b);
   if (const UnknownType* unknown = b.unknown()) return solve(unknown->id, a);
   if (a.node->index() != b.node->index()) return false;
+  if (unified_.contains({a, b})) return true;
+  context_.visit();
   struct Visitor {
     Solver& self;
     Type b;
@@ -118,25 +105,22 @@ bool Solver::unify(Type a, Type b) {
     bool operator()(const TypeVariable&) const { return false; }
     bool operator()(const UnknownType&) const { return false; }
   };
-  return std::visit(Visitor{*this, b}, a.node->alternatives());
+  if (!std::visit(Visitor{*this, b}, a.node->alternatives())) return false;
+  unified_.insert({a, b});
+  return true;
 }
 
-bool Solver::occurs(uint32_t unknown, Type type) const {
-  struct Visitor {
-    const Solver& self;
-    uint32_t unknown;
-    bool any(const std::vector<Type>& types) const {
-      return std::ranges::any_of(types, [&](Type next) { return self.occurs(unknown, next); });
-    }
-    bool operator()(const TensorType&) const { return false; }
-    bool operator()(const TupleType& x) const { return any(x.fields); }
-    bool operator()(const FunctionType& x) const { return any(x.params) || self.occurs(unknown, x.result); }
-    bool operator()(const AdtType& x) const { return any(x.args); }
-    bool operator()(const ReferenceType& x) const { return self.occurs(unknown, x.value); }
-    bool operator()(const TypeVariable&) const { return false; }
-    bool operator()(const UnknownType& x) const { return x.id == unknown; }
-  };
-  return std::visit(Visitor{*this, unknown}, type.node->alternatives());
+bool Solver::occurs(uint32_t unknown, Type type) {
+  bool found = false;
+  if (!type.node->unknowns) return false;
+  context_.map_type(
+      type,
+      [&](Type leaf) {
+        found |= leaf.unknown() && leaf.unknown()->id == unknown;
+        return leaf;
+      },
+      nullptr);
+  return found;
 }
 
 bool Solver::solve(uint32_t unknown, Type type) {
@@ -198,6 +182,11 @@ bool Solver::retry() {
 }
 
 Answer Solver::fit(Type wanted, Type found) {
+  TypePairMap<Answer> answers;
+  return fit(wanted, found, answers);
+}
+
+Answer Solver::fit(Type wanted, Type found, TypePairMap<Answer>& answers) {
   if (wanted == found) return Answer::kYes;
   const TensorType *a = wanted.tensor(), *b = found.tensor();
   const TupleType *x = wanted.tuple(), *y = found.tuple();
@@ -212,7 +201,11 @@ Answer Solver::fit(Type wanted, Type found) {
   }
   if (!x || !y) return unify(wanted, found) ? Answer::kYes : Answer::kNo;
   if (x->fields.size() != y->fields.size()) return Answer::kNo;
-  for (size_t i = 0; i < x->fields.size(); ++i) answer = std::min(answer, fit(x->fields[i], y->fields[i]));
+  const auto known = answers.find({wanted, found});
+  if (known != answers.end()) return known->second;
+  context_.visit();
+  for (size_t i = 0; i < x->fields.size(); ++i) answer = std::min(answer, fit(x->fields[i], y->fields[i], answers));
+  answers.emplace(std::pair{wanted, found}, answer);
   return answer;
 }
 

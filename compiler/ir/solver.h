@@ -59,7 +59,8 @@ class Solver {
 
   bool unify(const std::vector<Type>& a, const std::vector<Type>& b);
   bool solve(uint32_t unknown, Type type);
-  bool occurs(uint32_t unknown, Type type) const;
+  bool occurs(uint32_t unknown, Type type);
+  Answer fit(Type wanted, Type found, TypePairMap<Answer>& answers);
   bool equate(Dim a, Dim b, bool strict);
   Type follow(Type type) const;
   Outcome solve(Dim difference);
@@ -71,6 +72,7 @@ class Solver {
   std::unordered_map<uint32_t, Type> type_solutions_;
   std::map<Symbol, Dim> dim_solutions_;
   std::vector<Equation> pending_;
+  TypePairs unified_, passed_;  // the equations of these hold or are pending
 };
 
 }  // namespace tenon::compiler

@@ -19,49 +19,45 @@ struct Scope {
   std::vector<Symbol> dims, types;
 };
 
+Status well_formed(const Context& context, const Module&, const Scope& scope, const TensorType& x) {
+  for (Dim dim : x.dims) {
+    if (dim == context.invalid()) return error("a size cannot be computed: it is too large, or divided by 0");
+    std::optional<Symbol> unknown;
+    for_each_variable(dim, [&](Symbol variable) {
+      if (std::ranges::find(scope.dims, variable) == scope.dims.end()) unknown = variable;
+    });
+    if (unknown) return error(fmt::format("the dim {} is not in scope here", context.name(*unknown)));
+  }
+  return {};
+}
+Status well_formed(const Context& context, const Module& module, const Scope&, const AdtType& x) {
+  auto found = module.adts.find(x.name);
+  if (found == module.adts.end()) return error(fmt::format("there is no type {}", context.name(x.name)));
+  if (found->second.params.size() == x.args.size()) return {};
+  return error(fmt::format("{} takes {} type arguments, found {}", context.name(x.name), found->second.params.size(),
+                           x.args.size()));
+}
+Status well_formed(const Context& context, const Module&, const Scope& scope, const TypeVariable& x) {
+  if (std::ranges::find(scope.types, x.name) != scope.types.end()) return {};
+  return error(fmt::format("the type variable {} is not in scope here", context.name(x.name)));
+}
+Status well_formed(const Context&, const Module&, const Scope&, const UnknownType&) {
+  return error("a type is not resolved");
+}
+// The parts of these are visited in turn.
+Status well_formed(const Context&, const Module&, const Scope&, const TupleType&) { return {}; }
+Status well_formed(const Context&, const Module&, const Scope&, const FunctionType&) { return {}; }
+Status well_formed(const Context&, const Module&, const Scope&, const ReferenceType&) { return {}; }
+
 Status well_formed(const Context& context, const Module& module, const Scope& scope, Type type) {
   if (!type) return error("a type is missing");
-  struct Visitor {
-    const Context& context;
-    const Module& module;
-    const Scope& scope;
-    Status all_well_formed(const std::vector<Type>& types) const {
-      for (Type next : types) TENON_TRY(well_formed(context, module, scope, next));
-      return {};
-    }
-    Status operator()(const TensorType& x) const {
-      for (Dim dim : x.dims) {
-        if (dim == context.invalid()) return error("a size cannot be computed: it is too large, or divided by 0");
-        std::optional<Symbol> unknown;
-        for_each_variable(dim, [&](Symbol variable) {
-          if (std::ranges::find(scope.dims, variable) == scope.dims.end()) unknown = variable;
-        });
-        if (unknown) return error(fmt::format("the dim {} is not in scope here", context.name(*unknown)));
-      }
-      return {};
-    }
-    Status operator()(const TupleType& x) const { return all_well_formed(x.fields); }
-    Status operator()(const FunctionType& x) const {
-      TENON_TRY(all_well_formed(x.params));
-      return well_formed(context, module, scope, x.result);
-    }
-    Status operator()(const AdtType& x) const {
-      auto found = module.adts.find(x.name);
-      if (found == module.adts.end()) return error(fmt::format("there is no type {}", context.name(x.name)));
-      if (found->second.params.size() != x.args.size()) {
-        return error(fmt::format("{} takes {} type arguments, found {}", context.name(x.name),
-                                 found->second.params.size(), x.args.size()));
-      }
-      return all_well_formed(x.args);
-    }
-    Status operator()(const ReferenceType& x) const { return well_formed(context, module, scope, x.value); }
-    Status operator()(const TypeVariable& x) const {
-      if (std::ranges::find(scope.types, x.name) != scope.types.end()) return {};
-      return error(fmt::format("the type variable {} is not in scope here", context.name(x.name)));
-    }
-    Status operator()(const UnknownType&) const { return error("a type is not resolved"); }
-  };
-  return std::visit(Visitor{context, module, scope}, type.node->alternatives());
+  Status status;
+  for_each_part(type, [&](Type part) {
+    if (!status) return;
+    status = std::visit([&](const auto& form) { return well_formed(context, module, scope, form); },
+                        part.node->alternatives());
+  });
+  return status;
 }
 
 Status bounded(const Context& context, const std::vector<Symbol>& dims, const DimBounds& bounds) {

@@ -62,26 +62,15 @@ struct Names {
   bool erased = false;
 
   void add(Type type) {
-    std::visit([this](const auto& alternative) { (*this)(alternative); }, type.node->alternatives());
+    for_each_part(type, [this](Type part) {
+      if (const TypeVariable* variable = part.variable()) symbols.insert(variable->name);
+      if (!part.tensor()) return;
+      for (Dim dim : part.tensor()->dims) {
+        erased |= dim.erased();
+        for_each_variable(dim, [&](Symbol name) { symbols.insert(name); });
+      }
+    });
   }
-  void add(const std::vector<Type>& types) {
-    for (Type type : types) add(type);
-  }
-  void operator()(const TensorType& x) {
-    for (Dim dim : x.dims) {
-      erased |= dim.erased();
-      for_each_variable(dim, [&](Symbol name) { symbols.insert(name); });
-    }
-  }
-  void operator()(const TupleType& x) { add(x.fields); }
-  void operator()(const FunctionType& x) {
-    add(x.params);
-    add(x.result);
-  }
-  void operator()(const AdtType& x) { add(x.args); }
-  void operator()(const ReferenceType& x) { add(x.value); }
-  void operator()(const TypeVariable& x) { symbols.insert(x.name); }
-  void operator()(const UnknownType&) {}
 };
 Names names_in(Type type) {
   Names names;
@@ -116,9 +105,11 @@ std::string FunctionPrinter::print(Symbol name) {
     if (!function_.composite.empty()) annotations.push_back("composite = " + quote(function_.composite));
     text += fmt::format("#[{}]\n", fmt::join(annotations, ", "));
   }
-  text += fmt::format("def @{}{}{} -> {} ", context_.name(name),
+  // The inference finds a result type that is too large to be written, unless the function is recursive.
+  const bool written = function_.result.node->size <= TypeNode::kMaxWritten;
+  text += fmt::format("def @{}{}{} {}", context_.name(name),
                       variables(context_, function_.dims, function_.types, function_.bounds), params(function_.params),
-                      context_.str(function_.result));
+                      written ? fmt::format("-> {} ", context_.str(function_.result)) : "");
   return text + braces(function_.body).text + "\n";
 }
 
