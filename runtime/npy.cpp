@@ -157,7 +157,10 @@ void transpose(const std::byte* source, Tensor& tensor) {
 
 }  // namespace
 
-Expected<Tensor> parse_npy(std::span<const std::byte> file, std::string_view where) {
+namespace {
+
+// The header, and the offset of the data.
+Expected<std::pair<Header, size_t>> parse_header(std::span<const std::byte> file, std::string_view where) {
   auto fail = [&](std::string what) { return error(std::move(what), std::string(where)); };
   std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
   if (!text.starts_with(kMagic)) {
@@ -172,10 +175,25 @@ Expected<Tensor> parse_npy(std::span<const std::byte> file, std::string_view whe
   size_t begin = 8 + width;
   if (length > file.size() - begin) return fail("the file ends inside its header");
   TENON_TRY_ASSIGN(header, HeaderParser(text.substr(begin, length), where).parse());
+  if (!checked_bytes(header->dtype, header->shape))
+    return fail(fmt::format("shape {} is not plausible", to_string(header->shape)));
+  return std::pair{std::move(*header), begin + length};
+}
+
+}  // namespace
+
+Expected<NpyType> parse_npy_type(std::span<const std::byte> bytes, std::string_view where) {
+  TENON_TRY_ASSIGN(header, parse_header(bytes, where));
+  return NpyType{header->first.dtype, std::move(header->first.shape)};
+}
+
+Expected<Tensor> parse_npy(std::span<const std::byte> file, std::string_view where) {
+  auto fail = [&](std::string what) { return error(std::move(what), std::string(where)); };
+  TENON_TRY_ASSIGN(parsed, parse_header(file, where));
+  const Header* header = &parsed->first;
 
   auto size = checked_bytes(header->dtype, header->shape);
-  auto data = file.subspan(begin + length);
-  if (!size) return fail(fmt::format("shape {} is not plausible", to_string(header->shape)));
+  auto data = file.subspan(parsed->second);
   if (static_cast<uint64_t>(*size) != data.size()) {
     return fail(fmt::format("{} of {} takes {} bytes, the file has {}", to_string(header->shape), name(header->dtype),
                             *size, data.size()));

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +26,33 @@ Expected<Tensor> parse_npy(std::span<const std::byte> bytes, std::string_view wh
 Expected<NamedTensors> parse_npz(std::span<const std::byte> bytes, std::string_view where);  // names without ".npy"
 // The tensor with that name; of the others only the names are read.
 Expected<Tensor> parse_npz(std::span<const std::byte> bytes, std::string_view where, std::string_view name);
+
+// The dtype and shape of a tensor in a file.
+struct NpyType {
+  DType dtype = DType::kF32;
+  Shape shape;
+};
+// From the first bytes of a .npy file, whose data may be missing.
+Expected<NpyType> parse_npy_type(std::span<const std::byte> bytes, std::string_view where);
+
+// An archive whose members are read one at a time, so that a member of no use costs nothing, and the type of a member
+// is known before memory is allocated for its data.
+class Npz {
+ public:
+  static Expected<Npz> open(std::span<const std::byte> bytes, std::string_view where);  // the bytes outlive the archive
+
+  std::vector<std::string_view> names() const;  // without ".npy", sorted
+  bool contains(std::string_view name) const { return entries_.contains(name); }
+  // Of a member, which exists.
+  Expected<NpyType> type(std::string_view name) const;
+  Expected<Tensor> read(std::string_view name) const;
+
+ private:
+  std::span<const std::byte> bytes_;
+  std::string where_;
+  std::map<std::string, std::shared_ptr<const struct NpzEntry>, std::less<>> entries_;
+};
+
 std::vector<std::byte> to_npy(const Tensor& tensor);
 std::vector<std::byte> to_npz(const NamedTensors& tensors, bool deflate = false);  // ZIP64
 

@@ -16,6 +16,14 @@
 #include "support/try.h"
 
 namespace tenon::runtime {
+
+struct NpzEntry {
+  std::string name;
+  uint16_t flags = 0, method = 0;
+  uint32_t crc = 0;
+  uint64_t packed = 0, unpacked = 0, offset = 0;
+};
+
 namespace {
 
 constexpr uint32_t kEndSignature = 0x06054b50, kEntrySignature = 0x02014b50, kLocalSignature = 0x04034b50;
@@ -25,12 +33,7 @@ constexpr uint16_t kExtra64 = 1;  // the extra field with sizes that need 64 bit
 // Deflate's best ratio; a member that claims a better one is damaged, and no memory is allocated for it.
 constexpr uint64_t kMaxRatio = 1032;
 
-struct Entry {
-  std::string name;
-  uint16_t flags = 0, method = 0;
-  uint32_t crc = 0;
-  uint64_t packed = 0, unpacked = 0, offset = 0;
-};
+using Entry = NpzEntry;
 
 class Archive {
  public:
@@ -67,7 +70,8 @@ class Archive {
     return result;
   }
 
-  Expected<std::vector<std::byte>> unpack(const Entry& entry) const {
+  // At most `limit` bytes of the member; all of them are compared with the checksum, fewer are not.
+  Expected<std::vector<std::byte>> unpack(const Entry& entry, uint64_t limit = UINT64_MAX) const {
     if (entry.flags & 1) return error(fmt::format("member '{}' is encrypted", entry.name), where_);
     if (!has(entry.offset, kLocalBytes) || u32(entry.offset) != kLocalSignature) return damaged(entry.name);
     size_t begin = entry.offset + kLocalBytes + u16(entry.offset + 26) + u16(entry.offset + 28);
@@ -76,13 +80,15 @@ class Archive {
     std::vector<std::byte> data;
     if (entry.method == 0) {
       if (entry.packed != entry.unpacked) return damaged(entry.name);
+      packed = packed.first(std::min<uint64_t>(packed.size(), limit));
       data.assign(packed.begin(), packed.end());
     } else if (entry.method == 8) {
       if (entry.unpacked > UINT32_MAX || entry.packed > UINT32_MAX) {
         return error(fmt::format("member '{}' is deflated and larger than 4 GiB", entry.name), where_,
                      "write it with numpy.savez");
       }
-      if (entry.unpacked > kMaxRatio * (entry.packed + 1) || !inflate_into(packed, entry.unpacked, data)) {
+      if (entry.unpacked > kMaxRatio * (entry.packed + 1) ||
+          !inflate_into(packed, std::min<uint64_t>(entry.unpacked, limit), limit >= entry.unpacked, data)) {
         return damaged(entry.name);
       }
     } else {
@@ -90,6 +96,7 @@ class Archive {
           fmt::format("member '{}' has ZIP method {}, must be 0 (stored) or 8 (deflated)", entry.name, entry.method),
           where_);
     }
+    if (limit < entry.unpacked) return data;
     auto crc = crc32_z(0, reinterpret_cast<const Bytef*>(data.data()), data.size());
     if (crc != entry.crc) {
       return error(
@@ -142,7 +149,8 @@ class Archive {
     }
     return std::nullopt;
   }
-  static bool inflate_into(std::span<const std::byte> packed, size_t size, std::vector<std::byte>& data) {
+  // The first `size` bytes, which are all that there are where `whole` is set.
+  static bool inflate_into(std::span<const std::byte> packed, size_t size, bool whole, std::vector<std::byte>& data) {
     data.resize(size);
     z_stream stream{};
     if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) return false;
@@ -151,7 +159,8 @@ class Archive {
     stream.avail_in = static_cast<uInt>(packed.size());
     stream.next_out = reinterpret_cast<Bytef*>(data.data());
     stream.avail_out = static_cast<uInt>(size);
-    return inflate(&stream, Z_FINISH) == Z_STREAM_END && stream.avail_out == 0;
+    const int result = inflate(&stream, whole ? Z_FINISH : Z_SYNC_FLUSH);
+    return (result == Z_STREAM_END || (!whole && result == Z_OK)) && stream.avail_out == 0;
   }
   std::unexpected<Diagnostic> damaged(std::string_view part) const {
     return error(fmt::format("the archive is damaged at '{}'", part), where_);
@@ -196,15 +205,54 @@ std::vector<std::byte> deflated(std::span<const std::byte> data) {
 
 }  // namespace
 
+Expected<Npz> Npz::open(std::span<const std::byte> bytes, std::string_view where) {
+  TENON_TRY_ASSIGN(entries, Archive(bytes, where).entries());
+  Npz npz;
+  npz.bytes_ = bytes, npz.where_ = where;
+  for (Entry& entry : *entries) {
+    const std::string name(member_name(entry));
+    if (!npz.entries_.emplace(name, std::make_shared<const Entry>(std::move(entry))).second)
+      return error(fmt::format("two members are named '{}'", name), npz.where_);
+  }
+  return npz;
+}
+
+std::vector<std::string_view> Npz::names() const {
+  std::vector<std::string_view> names;
+  for (const auto& [name, entry] : entries_) names.push_back(name);
+  return names;
+}
+
+namespace {
+
+constexpr uint64_t kPrefix = 12 + UINT16_MAX;  // the header of format version 1, and every plausible one of others
+
+}  // namespace
+
+Expected<NpyType> Npz::type(std::string_view name) const {
+  const Entry& entry = *entries_.find(name)->second;
+  TENON_TRY_ASSIGN(prefix, Archive(bytes_, where_).unpack(entry, kPrefix));
+  return parse_npy_type(*prefix, fmt::format("{}:{}", where_, entry.name));
+}
+
+Expected<Tensor> Npz::read(std::string_view name) const {
+  const Entry& entry = *entries_.find(name)->second;
+  TENON_TRY_ASSIGN(type, this->type(name));
+  const auto size = static_cast<uint64_t>(checked_bytes(type->dtype, type->shape).value_or(0));
+  if (entry.unpacked > size + kPrefix) {  // gigabytes of zeros may be a small member
+    return error(fmt::format("{} of {} takes {} bytes, the member has {}", to_string(type->shape),
+                             runtime::name(type->dtype), size, entry.unpacked),
+                 fmt::format("{}:{}", where_, entry.name));
+  }
+  return member(Archive(bytes_, where_), entry, where_);
+}
+
 Expected<NamedTensors> parse_npz(std::span<const std::byte> bytes, std::string_view where) {
-  const Archive archive(bytes, where);
-  TENON_TRY_ASSIGN(entries, archive.entries());
+  TENON_TRY_ASSIGN(npz, Npz::open(bytes, where));
   NamedTensors tensors;
-  for (const Entry& entry : *entries) {
-    TENON_TRY_ASSIGN(tensor, member(archive, entry, where));
-    if (!tensors.emplace(member_name(entry), std::move(*tensor)).second) {
-      return error(fmt::format("two members are named '{}'", member_name(entry)), std::string(where));
-    }
+  for (const std::string_view name : npz->names()) {
+    TENON_TRY_ASSIGN(tensor, npz->read(name));
+    tensors.emplace(name, std::move(*tensor));
   }
   return tensors;
 }

@@ -215,6 +215,36 @@ bool contradictory(const std::vector<Row>& rows, const std::vector<std::vector<s
 
 }  // namespace
 
+// The products of linear claims and factors of other claims' products, where these factors are >= 0: i < n implies
+// i*m <= n*m - m, by which i*m + j is an index of n*m elements. The sources of monomials are few, as are these.
+std::vector<Dim> DimProver::products(const std::vector<Dim>& claims) const {
+  constexpr size_t kMaxProducts = 16;
+  std::vector<const DimAtom*> factors;
+  std::set<const DimAtom*> multiplied;  // the atoms of products
+  for (Dim dim : claims) {
+    for (const DimTerm& term : dim.node->terms) {
+      if (term.factors.size() < 2) continue;
+      for (const DimAtom* factor : term.factors) {
+        if (!multiplied.insert(factor).second) continue;
+        if (range(pool_.monomial({factor}), bounds_).lo.value_or(-1) >= 0) factors.push_back(factor);
+      }
+    }
+  }
+  std::vector<Dim> found;
+  for (Dim dim : claims) {
+    bool linear = !dim.constant(), shared = false;
+    for (const DimTerm& term : dim.node->terms) {
+      linear &= term.factors.size() < 2;
+      shared |= term.factors.size() == 1 && multiplied.contains(term.factors[0]);
+    }
+    for (const DimAtom* factor : factors) {
+      if (linear && shared && found.size() < kMaxProducts)
+        found.push_back(pool_.multiply(dim, pool_.monomial({factor})));
+    }
+  }
+  return found;
+}
+
 bool DimProver::impossible(const std::vector<Dim>& claims) const {
   // Interval arithmetic alone proves most claims.
   for (Dim dim : claims) {
@@ -223,6 +253,7 @@ bool DimProver::impossible(const std::vector<Dim>& claims) const {
   }
   Facts facts(pool_, bounds_);
   for (Dim dim : claims) facts.assume(dim);
+  for (Dim dim : products(claims)) facts.assume(dim);
   std::vector<std::vector<std::vector<Row>>> cases;
   for (size_t i = 0; i < facts.extremes().size() && !facts.too_large(); ++i) {
     const DimAtom& extreme = *facts.extremes()[i];

@@ -32,6 +32,7 @@ class DimProver {
  private:
   // Whether no values of the variables make every dim of `facts` >= 0.
   bool impossible(const std::vector<Dim>& facts) const;
+  std::vector<Dim> products(const std::vector<Dim>& claims) const;
 
   DimPool& pool_;
   DimBounds bounds_;

@@ -40,13 +40,13 @@ void for_each_part(Type type, const std::function<void(Type)>& visit) {
   for (std::vector<Type> open{type}; !open.empty();) {
     const Type next = open.back();
     open.pop_back();
-    if (!seen.insert(next.node).second) continue;
+    if (!next || !seen.insert(next.node).second) continue;
     visit(next);
     std::visit(Visitor{open}, next.node->alternatives());
   }
 }
 
-bool has_erased(Type type) { return type.node->erased; }
+bool has_erased(Type type) { return type && type.node->erased; }
 
 namespace {
 
@@ -213,7 +213,7 @@ Type TypeContext::map_sizes(Type type, const std::function<Dim(Dim)>& size) {
 }
 
 Type TypeContext::substitute(Type type, const std::map<Symbol, Dim>& values, const std::map<Symbol, Type>& types) {
-  if (!type.node->variables || (values.empty() && types.empty())) return type;
+  if ((values.empty() && types.empty()) || !type.node->variables) return type;
   return map_type(
       type,
       [&](Type leaf) {

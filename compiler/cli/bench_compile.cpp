@@ -1,6 +1,8 @@
 // tenon bench compile: how the compiler's work grows with the module.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "compiler/cli/command.h"
 #include "compiler/cli/json.h"
 #include "compiler/pipeline/compile_speed.h"
@@ -9,14 +11,21 @@
 namespace tenon::cli {
 namespace {
 
-using compiler::Speed;
+using compiler::Speed, compiler::SpeedShape;
+
+constexpr std::pair<std::string_view, SpeedShape> kShapes[] = {{"mixed", SpeedShape::kMixed},
+                                                               {"line", SpeedShape::kLine},
+                                                               {"calls", SpeedShape::kCalls},
+                                                               {"types", SpeedShape::kTypes}};
 
 struct BenchCompile {
   std::vector<std::string> sizes = {"1000", "10000", "100000"};
+  std::string shape = "mixed";
   bool json = false;
 
   Status run() const {
     std::vector<Speed> speeds;
+    const auto chosen = std::ranges::find(kShapes, shape, &std::pair<std::string_view, SpeedShape>::first)->second;
     for (const std::string& text : sizes) {
       size_t end = 0;
       int64_t operators = 0;
@@ -29,7 +38,7 @@ struct BenchCompile {
         return error(fmt::format("--operators is {}, must be an integer from 100 to 10000000", text), {}, {},
                      Fault::kUsage);
       }
-      TENON_TRY_ASSIGN(speed, compiler::measure_speed(static_cast<size_t>(operators)));
+      TENON_TRY_ASSIGN(speed, compiler::measure_speed(static_cast<size_t>(operators), chosen));
       speeds.push_back(std::move(*speed));
     }
     if (json) print_json(speeds);
@@ -83,6 +92,10 @@ struct BenchCompile {
 Action bench_compile(Options& options) {
   auto command = std::make_shared<BenchCompile>();
   options.option(command->sizes, "-n,--operators", "N", "sizes of the modules");
+  options.choice(
+      command->shape, "--shape", {"mixed", "line", "calls", "types"},
+      "a network of all kinds of values; one long line; functions that call each other twice; types that are "
+      "nested 1,000 deep");
   options.flag(command->json, "--json", "print JSON");
   return [command] { return command->run(); };
 }

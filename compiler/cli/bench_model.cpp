@@ -78,6 +78,8 @@ struct BenchModel {
         if (!port.is_static())
           return error(fmt::format("input {} has no fixed shape", to_string(port)), executable.name,
                        "bind its sizes with --shapes, or give inputs with --input");
+        if (!runtime::checked_bytes(port.dtype, port.shape))
+          return error("the input " + runtime::to_string(port) + " is too large for any machine", executable.name);
         values.push_back(random_input(port, random));
       }
       return values;

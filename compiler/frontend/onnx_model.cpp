@@ -162,7 +162,7 @@ class Reader {
     return read_external(data, *folder_, type, std::move(shape));
   }
 
-  // The same for short floats, whose bits are stored as integers.
+  // Copies the bits of short floats, which are stored as integers.
   template <class T, class Field>
   static void copy_bits(runtime::Tensor& tensor, const Field& field) {
     std::transform(field.begin(), field.end(), tensor.data<T>().begin(),

@@ -82,13 +82,17 @@ Effects::Effects(Context& context, const Module& module) : module_(module) {
   for (const auto& [name, count] : open) {
     if (count > 0) functions_[name] = Effect::kCheck;
   }
-  for (bool changed = true; changed;) {
-    changed = false;
-    for_each_function(module, [&](Symbol name, const Function& function) {
-      const Effect effect = std::max(functions_[name], of(function, function.body));
-      changed |= effect != functions_[name];
-      functions_[name] = effect;
-    });
+  // A function is visited again where the effect of one of its callees has grown, which it does at most twice.
+  std::vector<Symbol> changed;
+  for_each_function(module, [&](Symbol name, const Function&) { changed.push_back(name); });
+  while (!changed.empty()) {
+    const Symbol name = changed.back();
+    changed.pop_back();
+    const Function& function = *module.function(name);
+    const Effect effect = std::max(functions_[name], of(function, function.body));
+    if (effect == functions_[name]) continue;
+    functions_[name] = effect;
+    changed.insert(changed.end(), callers[name].begin(), callers[name].end());
   }
 }
 

@@ -31,7 +31,9 @@ class Interpreter {
     for (const RunValue& input : inputs) {
       if (!plain(input)) return error("an input holds a function or a reference");
     }
-    TENON_TRY(call(name, {inputs.begin(), inputs.end()}, {}));
+    Sizes sizes;
+    TENON_TRY(check_call(name, inputs, sizes));
+    TENON_TRY(push(code_of(name), {inputs.begin(), inputs.end()}, std::make_shared<Sizes>(std::move(sizes))));
     std::optional<RunValue> result;
     while (!result) {
       const Position at = control_.back();
@@ -133,14 +135,12 @@ class Interpreter {
     return error(fmt::format("a tensor {} exceeds the limit of {} bytes", runtime::to_string(shape), limits_.bytes));
   }
 
-  // Calls a global function; `sizes`: the values of dims that the types of the arguments determine.
-  Status call(Symbol name, std::vector<RunValue> args, Sizes sizes) {
-    const Function& function = *module_.function(name);
-    if (Status status = check_inputs(context_, module_, function, args, sizes); !status) {
-      status.error().what = fmt::format("@{}: {}", context_.name(name), status.error().what);
-      return status;
-    }
-    return push(code_of(name), std::move(args), std::make_shared<Sizes>(std::move(sizes)));
+  // Checks the arguments of a global function. `sizes`: the values of dims that the types of the arguments determine;
+  // those of all other dims are added.
+  Status check_call(Symbol name, std::span<const RunValue> args, Sizes& sizes) const {
+    Status status = check_inputs(context_, module_, *module_.function(name), args, sizes);
+    if (!status) status.error().what = fmt::format("@{}: {}", context_.name(name), status.error().what);
+    return status;
   }
 
   Progress leave(const CodeBlock& block) {
@@ -209,9 +209,11 @@ class Interpreter {
           symbol = &closure->constructor;
         }
       }
+      // The frame of a tail call is removed after the check, whose error is located at the call.
+      if (symbol) TENON_TRY(self.check_call(*symbol, args, sizes));
       if (step.tail && !self.observer_) self.pop();
       if (symbol) {
-        TENON_TRY(self.call(*symbol, std::move(args), std::move(sizes)));
+        TENON_TRY(self.push(self.code_of(*symbol), std::move(args), std::make_shared<Sizes>(std::move(sizes))));
         return std::nullopt;
       }
       const Code& code = *closure->code;

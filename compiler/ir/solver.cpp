@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 
 namespace tenon::compiler {
@@ -21,7 +22,7 @@ Dim Solver::resolve(Dim dim) {
 }
 
 Type Solver::resolve(Type type) {
-  if (!type.node->unknowns) return type;
+  if (!type || !type.node->unknowns) return type;
   return context_.map_type(
       type,
       [&](Type leaf) {
@@ -179,6 +180,25 @@ bool Solver::retry() {
     }
   }
   return true;
+}
+
+bool Solver::divide_pending() {
+  bool progress = false;
+  for (const Equation& equation : pending_) {
+    const Dim difference = resolve(equation.difference);
+    std::set<Symbol> unknowns;
+    for_each_variable(difference, [&](Symbol variable) {
+      if (is_unknown(variable)) unknowns.insert(variable);
+    });
+    if (equation.strict || unknowns.size() != 1) continue;
+    const auto linear = context_.linear_in(*unknowns.begin(), difference);  // factor*unknown + offset = 0
+    const auto factor = linear ? linear->first.constant() : std::nullopt;
+    if (!factor || *factor == 0 || *factor == INT64_MIN) continue;
+    const Dim negated = context_.multiply(context_.dim(*factor > 0 ? -1 : 1), linear->second);
+    dim_solutions_.emplace(*unknowns.begin(), context_.floor_divide(negated, context_.dim(std::abs(*factor))));
+    progress = true;
+  }
+  return progress;
 }
 
 Answer Solver::fit(Type wanted, Type found) {

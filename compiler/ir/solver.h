@@ -43,6 +43,9 @@ class Solver {
 
   // Tries the pending equations again; returns false where an equation of unify() fails.
   bool retry();
+  // Solves pending equations of pass() that are linear in one unknown, by a division: 2*k = m by k = m // 2. Whether m
+  // is even remains to be checked, which fit() does. Returns whether an unknown was solved.
+  bool divide_pending();
   // The number of pending equations.
   size_t pending() const { return pending_.size(); }
   // The number of solved unknowns.

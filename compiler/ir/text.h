@@ -12,6 +12,7 @@
 // the equality is not proved, the parser inserts a match_cast (InferOptions).
 //
 //   #[version = "1", side = "model.npz"]   // beside this file
+//   import "layers.tn";                    // the types and functions of another module, beside this file
 //   const $w: Tensor[(16, 1, 3, 3), f32] = side;
 //   const $1: Tensor[(3,), f32] = [0.5, -1.25, inf];
 //   type List[A] { Cons(A, List[A]), Nil }
@@ -26,15 +27,17 @@
 //     match %xs { Nil => %start, Cons(%x, %rest) => @fold(%f, %f(%start, %x), %rest) }
 //   }
 //
-// Expressions: %local, $constant, @global, 3i64 and 0.5f32 and true (scalar constants), operator(a, b, attribute=1),
-// a + b and the other operators of infix.h, f(a) for any function value f, @f[T](a) where only the result of @f has a
-// type variable (T is optional where the use determines it), (a, b), a.0, Constructor(a), fn(%x: T) -> T { ... } (which
-// may call itself by the name of its let), if (c) { ... } else { ... }, match e { Cons(%x, _) => ..., _ => ...
+// Expressions: %local, $constant, @global, 3i64 and 0.5f32 and -inff32 and nanf32 and true (scalar constants),
+// operator(a, b, attribute=1), a + b and the other operators of infix.h, f(a) for any function value f, @f[T](a) where
+// only the result of @f has a type variable (T is optional where the use determines it), (a, b), a.0, Constructor(a),
+// fn(%x: T) -> T { ... } (which may call itself by the name of its let), if (c) { ... } else { ... }, match e {
+// Cons(%x, _) => ..., _ => ...
 // }, match_cast[k](e, Tensor[(k,), f32]), ref(e), read(r), write(r, e). A block is { let %x = e; e; e }.
 #pragma once
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -62,8 +65,12 @@ std::string print(const Context& context, const Function& function, const Value&
 
 // Errors have FILE:LINE:COLUMN and the line with a caret below the location. The Diagnostic contains the first error of
 // each function.
+//
+// The types and globals of an imported module, which are those that it imports too, become part of the module; a
+// definition that is the same in two imported modules is one. Without `importer` a text with imports is an error.
+using Importer = std::function<Expected<const Module*>(const std::string& name)>;
 Expected<Module> parse(Context& context, std::string_view text, std::span<const std::byte> side = {},
-                       std::string_view file = "text", const InferOptions& options = {});
+                       std::string_view file = "text", const InferOptions& options = {}, const Importer& importer = {});
 
 // The binary form: text and constants in a single deflated archive, which is an .npz too. The reader treats the bytes
 // as untrusted input.
@@ -71,7 +78,7 @@ std::vector<std::byte> to_binary(const Context& context, const Module& module);
 Expected<Module> from_binary(Context& context, std::span<const std::byte> bytes, std::string_view file = "module");
 
 // The extension .tnb selects the binary form. Otherwise the text is in PATH, and the side file, if there is one, in
-// PATH with the extension .npz.
+// PATH with the extension .npz. The text has no imports: it is the whole module.
 Status save(const Context& context, const Module& module, const std::filesystem::path& path,
             const PrintOptions& options = {});
 Expected<Module> load(Context& context, const std::filesystem::path& path, const InferOptions& options = {});

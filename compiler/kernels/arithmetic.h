@@ -1,6 +1,8 @@
 // Short names for scalar expressions, so that lowerings read like the formulas of the operators.
 #pragma once
 
+#include <cmath>
+
 #include "compiler/loop/expr.h"
 
 namespace tenon::compiler::kernels {

@@ -146,7 +146,9 @@ void Emitter::overwrite(std::string_view name, const LazyTensor& buffer, const D
 // The index as an i64, where a negative one counts from the end.
 Expr Emitter::counted(const Expr& index, Dim extent) {
   const Expr wide = loop::convert(DType::kI64, index);
-  return select(below(wide, 0), wide + loop::index_value(extent), wide);
+  // An index that is too small even from the end stays as it is, so that the error reports it.
+  const Expr from_end = wide + loop::index_value(extent);
+  return select(logical_and(below(wide, 0), less_equal(like(wide, 0), from_end)), from_end, wide);
 }
 
 void Emitter::update(std::string_view name, const LazyTensor& buffer, const Dims& parallel, const Dims& ordered,

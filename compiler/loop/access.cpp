@@ -67,10 +67,11 @@ std::optional<OffsetIndex> offset_part(Dim dim, Symbol var) {
   return OffsetIndex{0, *offset, folded->second};
 }
 
-// A digit of a mixed-radix sum.
+// A digit of a mixed-radix sum. Its weight is the factor times the product of the symbols, as m in i*m + j.
 struct RadixDigit {
   int64_t factor = 0;
   const Axis* axis = nullptr;
+  Monomial symbols = {};
 };
 
 // The axes whose weighted sum an index is, by ascending weight; nothing if the index is not such a sum.
@@ -82,9 +83,17 @@ std::optional<std::vector<RadixDigit>> radix_digits(const std::vector<DimTerm>& 
     return found == axes.end() ? nullptr : *found;
   };
   for (const DimTerm& term : terms) {
-    const bool alone = term.factors.size() == 1 && term.factors[0]->kind == DimAtom::Kind::kVariable;
-    if (const Axis* axis = alone ? find(term.factors[0]->name) : nullptr) {
-      result.push_back({std::abs(term.coefficient), axis});
+    const auto digit = std::ranges::find_if(term.factors, [&](const DimAtom* factor) {
+      return factor->kind == DimAtom::Kind::kVariable && find(factor->name) != nullptr;
+    });
+    if (digit != term.factors.end()) {
+      Monomial symbols = term.factors;
+      symbols.erase(symbols.begin() + (digit - term.factors.begin()));
+      const bool constant = std::ranges::all_of(symbols, [&](const DimAtom* factor) {
+        return factor->kind == DimAtom::Kind::kVariable && find(factor->name) == nullptr;
+      });
+      if (!constant) return std::nullopt;
+      result.push_back({std::abs(term.coefficient), find((*digit)->name), std::move(symbols)});
       continue;
     }
     bool constant = true;
@@ -97,23 +106,39 @@ std::optional<std::vector<RadixDigit>> radix_digits(const std::vector<DimTerm>& 
     }
     if (!constant) return std::nullopt;
   }
-  std::ranges::sort(result, {}, &RadixDigit::factor);
+  std::ranges::sort(result, [](const RadixDigit& a, const RadixDigit& b) {
+    return std::pair(a.symbols.size(), a.factor) < std::pair(b.symbols.size(), b.factor);
+  });
   return result;
 }
 
 // The axes of the digits if the sum determines them: if each weight exceeds the largest sum of `below` and all smaller
 // digits. Otherwise no axes.
+// A weight with symbols must be the product of the preceding extents.
 std::vector<const Axis*> determined_by(const std::vector<RadixDigit>& digits, int64_t below) {
   std::vector<const Axis*> determined;
-  bool unlimited = false;
+  Monomial product;  // with `factor`: what all preceding digits together are less than, once it has symbols
+  int64_t factor = 0;
+  bool unlimited = false;  // the preceding digits have no known limit
   for (const RadixDigit& digit : digits) {
-    if (unlimited || digit.factor <= below) return {};
-    const auto size = digit.axis->extent.constant();
-    unlimited = !size;
-    int64_t span = 0;
-    if (size && (__builtin_mul_overflow(digit.factor, *size - 1, &span) || __builtin_add_overflow(below, span, &below)))
-      return {};
     determined.push_back(digit.axis);
+    const auto size = digit.axis->extent.constant();
+    const bool symbolic = !digit.symbols.empty();
+    if (symbolic ? digit.factor != factor || digit.symbols != product : digit.factor <= below || factor != 0) return {};
+    if (unlimited && !symbolic) return {};
+    int64_t span = 0;
+    if (size && !symbolic) {
+      if (__builtin_mul_overflow(digit.factor, *size - 1, &span) || __builtin_add_overflow(below, span, &below))
+        return {};
+      continue;
+    }
+    unlimited = true;
+    // The limit of the sum so far is the weight times the extent, where this is one product.
+    const auto& terms = digit.axis->extent.node->terms;
+    factor = 0, product = digit.symbols;
+    if (terms.size() != 1 || __builtin_mul_overflow(digit.factor, terms[0].coefficient, &factor)) continue;
+    product.insert(product.end(), terms[0].factors.begin(), terms[0].factors.end());
+    std::ranges::sort(product, {}, &DimAtom::id);
   }
   return determined;
 }

@@ -37,7 +37,7 @@ class LoopSolver {
   // A loop as a digit of a mixed-radix sum.
   struct RadixDigit {
     EnclosingLoop loop;
-    int64_t weight = 0;
+    Dim weight;
   };
 
   // The dim with the loops that are solved for substituted.
@@ -64,9 +64,10 @@ class LoopSolver {
       for_each_variable(base, [&](Symbol var) { mentioned |= var == loop.var; });
       if (!mentioned) continue;
       const auto parts = context_.linear_in(loop.var, base);
-      const auto weight = parts ? parts->first.constant() : std::nullopt;
-      if (!weight || *weight < 1 || loop.computed || is_open(solved(loop.extent))) return false;
-      digits.push_back({{loop.var, solved(loop.extent)}, *weight});
+      if (!parts || parts->first.constant().value_or(1) < 1 || loop.computed || is_open(parts->first) ||
+          is_open(solved(loop.extent)))
+        return false;
+      digits.push_back({{loop.var, solved(loop.extent)}, parts->first});
       base = parts->second;
     }
     const Dim position = context_.subtract(element, base);
@@ -74,24 +75,22 @@ class LoopSolver {
       need(position), need(context_.subtract(base, element));
       return true;
     }
-    std::ranges::sort(digits, {}, &RadixDigit::weight);
-    int64_t covered = 1;  // the digits so far cover 0 .. covered - 1
-    for (size_t i = 0; i + 1 < digits.size(); ++i) {
-      const auto extent = digits[i].loop.extent.constant();
-      int64_t more;
-      if (!extent || *extent < 1 || digits[i].weight != covered || __builtin_mul_overflow(covered, *extent, &more))
-        return false;
-      covered = more;
+    // From the smallest weight to the largest one; the digits so far cover 0 .. covered - 1. An extent of 0 covers
+    // nothing, and then no position is below the product of all extents.
+    Dim covered = context_.dim(1);
+    for (size_t i = 0; i < digits.size(); ++i) {
+      const auto next = std::find_if(digits.begin() + static_cast<ptrdiff_t>(i), digits.end(),
+                                     [&](const RadixDigit& digit) { return digit.weight == covered; });
+      if (next == digits.end()) return false;
+      std::swap(digits[i], *next);
+      covered = context_.multiply(covered, digits[i].loop.extent);
     }
-    const RadixDigit& last = digits.back();
-    if (last.weight != covered) return false;
     need(position);
-    need(subtract(context_.subtract(context_.multiply(context_.dim(covered), last.loop.extent), position), 1));
+    need(subtract(context_.subtract(covered, position), 1));
     Dim remainder = position;
     for (size_t i = digits.size(); i-- > 0;) {
-      const Dim weight = context_.dim(digits[i].weight);
-      close(digits[i].loop.var, context_.floor_divide(remainder, weight));
-      remainder = context_.modulo(remainder, weight);
+      close(digits[i].loop.var, context_.floor_divide(remainder, digits[i].weight));
+      remainder = context_.modulo(remainder, digits[i].weight);
     }
     return true;
   }

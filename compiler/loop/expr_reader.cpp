@@ -145,7 +145,9 @@ Expected<Operand> ExprReader::block() {
 Expected<Expr> ExprReader::expression(int depth, int above) {
   if (depth > kMaxNesting) return cursor_.fail("nested too deeply");
   TENON_TRY_ASSIGN(left, primary(depth));
-  while (true) {
+  // The tree of a chain of operations is as deep as the chain is long, and everything that visits it recurs.
+  constexpr size_t kMaxOperations = 10'000;
+  for (size_t operations = 0;; ++operations) {
     const size_t offset = cursor_.offset();
     const BinaryOp* found = nullptr;
     for (const BinaryOp& op : binary_ops()) {
@@ -154,6 +156,9 @@ Expected<Expr> ExprReader::expression(int depth, int above) {
         found = &op;
     }
     if (!found) return left;
+    if (operations == kMaxOperations)
+      return cursor_.error_at(offset, fmt::format("the expression has more than {} operations", kMaxOperations),
+                              "compute parts of it in stages of their own");
     cursor_.skip();
     TENON_TRY_ASSIGN(right, expression(depth + 1, precedence(*found)));
     if ((*left)->dtype != (*right)->dtype || !is_supported(*found, (*left)->dtype))

@@ -53,7 +53,13 @@ class SafetyProver {
   // A dim of the function over the walk's variables, which are unique.
   Dim current(Dim dim) { return context_.substitute(dim, values_); }
   Dim minus_one(Dim dim) { return context_.subtract(dim, context_.dim(1)); }
-  bool holds(Dim at_least_0) { return ++questions_ < kMaxQuestions && prover_.implied(facts_, at_least_0); }
+  // A question that was asked with these facts before is free: an expression of thousands of terms asks few.
+  bool holds(Dim at_least_0) {
+    const auto known = answers_.find({facts_, at_least_0});
+    if (known != answers_.end()) return known->second;
+    const bool answer = ++questions_ < kMaxQuestions && prover_.implied(facts_, at_least_0);
+    return answers_.emplace(std::pair{facts_, at_least_0}, answer).first->second;
+  }
   void assume_inside(Dim index, Dim extent) {
     facts_.push_back(minus_one(context_.subtract(extent, index)));
     facts_.push_back(index);
@@ -423,6 +429,7 @@ class SafetyProver {
   const Stage* stage_ = nullptr;
   uint32_t next_variable_ = 0;
   size_t questions_ = 0;
+  std::map<std::pair<Dims, Dim>, bool> answers_;
   Dims facts_;                                             // each >= 0
   std::map<Symbol, Dim> values_;                           // of the variables in scope, over those in loops_
   std::vector<EnclosingLoop> loops_;                       // and computed indices

@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "compiler/ir/operator.h"
 
 namespace tenon::compiler {
 namespace {
 
-constexpr size_t kMaxNodes = 20000;
+// Calls beyond these are single nodes: functions that call each other twice each would be an exponential graph.
+constexpr size_t kMaxExpanded = 10000;
 
 class GraphMaker {
  public:
@@ -37,8 +40,9 @@ class GraphMaker {
   }
 
   uint32_t add(std::string name, std::string op, std::string device, Type type, const Makers& from) {
-    std::string unique = name.empty() ? op : name;
-    for (int i = 2; !names_.insert(unique).second; ++i) unique = fmt::format("{} ({})", name.empty() ? op : name, i);
+    const std::string base = name.empty() ? op : name;
+    std::string unique = base;
+    for (size_t& i = repeated_[base]; !names_.insert(unique).second; ++i) unique = fmt::format("{} ({})", base, i + 2);
     const auto node = static_cast<uint32_t>(graph_.nodes.size());
     graph_.nodes.push_back({unique, std::move(op), std::move(device), context_.str(type)});
     for (const uint32_t source : from) graph_.edges.push_back({source, node});
@@ -72,14 +76,17 @@ class GraphMaker {
           result = {from};
         } else if (module_.loop_function(name)) {
           result = {Makers{add(node, std::string(context_.name(name)), "cpu", type, from)}};
-        } else if (callee && (callee->composite.empty() || callee->target.empty())) {
+        } else if (callee && (callee->composite.empty() || callee->target.empty()) && expanded_ < kMaxExpanded) {
+          ++expanded_;
           std::vector<Parts> args;
           for (const Atom& arg : call->args) args.push_back(of(arg));
-          // A recursive call is part of the node of the first one; a picture of more nodes cannot be read.
+          // A recursive call is part of the node of the first one.
           const bool is_open = std::ranges::find(open_, callee) != open_.end();
-          result = is_open || graph_.nodes.size() > kMaxNodes ? Parts{from} : walk(*callee, args);
+          result = is_open ? Parts{from} : walk(*callee, args);
         } else if (callee) {
-          result = {Makers{add(node, callee->composite, callee->target, type, from)}};
+          const bool composite = !callee->composite.empty() && !callee->target.empty();
+          result = {Makers{add(node, composite ? callee->composite : std::string(context_.name(name)),
+                               composite ? callee->target : "cpu", type, from)}};
         }
       } else if (const auto* tuple = std::get_if<Tuple>(&binding.value)) {
         for (const Atom& field : tuple->fields) result.push_back(joined(of(field)));
@@ -97,8 +104,10 @@ class GraphMaker {
   const Context& context_;
   const Module& module_;
   runtime::Graph graph_;
-  std::set<std::string> names_;
   std::vector<const Function*> open_;  // that are being walked
+  std::unordered_set<std::string> names_;
+  std::unordered_map<std::string, size_t> repeated_;  // the nodes of a name that have a number
+  size_t expanded_ = 0;                               // calls whose callees were expanded
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "compiler/ir/text.h"
@@ -95,9 +96,53 @@ class ModuleText {
   size_t count_ = 0, next_ = 0, turn_ = 0;
 };
 
+constexpr std::string_view kSpeedHeader = "#[version = \"1\"]\n";
+constexpr std::string_view kSpeedSignature = "[n](%x: Tensor[(n, 4), f32]) -> Tensor[(n, 4), f32] {";
+
+std::string line_text(size_t operators) {
+  std::string text = fmt::format("{}def @main{}\n", kSpeedHeader, kSpeedSignature), last = "%x";
+  for (size_t i = 0; i < operators / 2; ++i) {
+    text += fmt::format("  let %v{} = tanh({} + %x);\n", i, last);
+    last = fmt::format("%v{}", i);
+  }
+  return text + fmt::format("  {}\n}}\n", last);
+}
+
+std::string calls_text(size_t operators) {
+  std::string text = fmt::format("{}def @f0{} tanh(%x) }}\n", kSpeedHeader, kSpeedSignature);
+  const size_t functions = operators / 3;
+  for (size_t i = 1; i <= functions; ++i)
+    text += fmt::format("def @f{}{} tanh(@f{}(@f{}(%x))) }}\n", i, kSpeedSignature, i - 1, i - 1);
+  return text + fmt::format("def @main{} @f{}(%x) }}\n", kSpeedSignature, functions);
+}
+
+std::string nested_types_text(size_t operators) {
+  constexpr size_t kDepth = 1000;
+  std::string text = fmt::format("{}def @main{}\n", kSpeedHeader, kSpeedSignature), last = "%x";
+  size_t next = 0;
+  const auto let = [&](const std::string& expression) {
+    text += fmt::format("  let %v{} = {};\n", next, expression);
+    last = fmt::format("%v{}", next++);
+  };
+  for (size_t count = 0; count < operators; count += kDepth) {
+    for (size_t i = 0; i < kDepth; ++i) let(fmt::format("({}, {})", last, last));
+    for (size_t i = 0; i < kDepth; ++i) let(fmt::format("{}.{}", last, i % 2));
+    for (size_t i = 0; i < std::min(kDepth, operators - count); ++i) let(fmt::format("tanh({})", last));
+  }
+  return text + fmt::format("  {}\n}}\n", last);
+}
+
 }  // namespace
 
-std::string speed_module(size_t operators) { return ModuleText().build(operators); }
+std::string speed_module(size_t operators, SpeedShape shape) {
+  switch (shape) {
+    case SpeedShape::kMixed: return ModuleText().build(operators);
+    case SpeedShape::kLine: return line_text(operators);
+    case SpeedShape::kCalls: return calls_text(operators);
+    case SpeedShape::kTypes: return nested_types_text(operators);
+  }
+  return {};
+}
 
 uint64_t Speed::visits() const {
   uint64_t sum = 0;
@@ -110,10 +155,10 @@ double Speed::seconds() const {
   return sum;
 }
 
-Expected<Speed> measure_speed(size_t operators) {
+Expected<Speed> measure_speed(size_t operators, SpeedShape shape) {
   Context context;
   Speed speed;
-  const std::string text = speed_module(operators);
+  const std::string text = speed_module(operators, shape);
   uint64_t visits = 0;
   auto start = std::chrono::steady_clock::now();
   const auto stage = [&](std::string name) {

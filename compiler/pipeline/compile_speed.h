@@ -1,6 +1,7 @@
 // The work of the compiler for an operator, on modules generated for this measurement.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,13 @@ namespace tenon::compiler {
 // The text of a module of about that many operators, equal for equal counts: dense layers with norms and
 // ReLUs, skips over a few operators and over many, transposes and reshapes, calls, arms, closures and a list. One
 // function has half of them in one straight line.
-std::string speed_module(size_t operators);
+enum class SpeedShape : uint8_t {
+  kMixed,  // what is described above
+  kLine,   // one function, one straight line of elementwise operators
+  kCalls,  // functions each of which calls the one before twice: 2^n calls if they were expanded
+  kTypes,  // pairs of pairs, 1,000 deep: types of 2^1000 leaves in 1,000 nodes
+};
+std::string speed_module(size_t operators, SpeedShape shape = SpeedShape::kMixed);
 
 struct SpeedStage {
   std::string name;
@@ -27,6 +34,6 @@ struct Speed {
 };
 
 // Reads the module, and runs the standard passes and those for kernels.
-Expected<Speed> measure_speed(size_t operators);
+Expected<Speed> measure_speed(size_t operators, SpeedShape shape = SpeedShape::kMixed);
 
 }  // namespace tenon::compiler

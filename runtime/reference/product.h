@@ -10,7 +10,7 @@
 namespace tenon::runtime::reference {
 
 // Dtypes of products: i8 is accumulated in i32, other types in their own.
-inline constexpr DTypes kFactors{DType::kI8, DType::kI32, DType::kI64, DType::kF32, DType::kF64};
+inline constexpr DTypes kFactors = DTypes{DType::kI8, DType::kI32, DType::kI64} | kReals;
 template <class T>
 using Factor = std::conditional_t<std::is_same_v<T, int8_t>, int16_t, T>;  // the type in which it is multiplied
 template <class T>

@@ -118,7 +118,9 @@ Result log_softmax(const Attrs& attrs, std::span<const Tensor> inputs) {
 Result hardmax(const Attrs& attrs, std::span<const Tensor> inputs) {
   return along_axis<kReals>("hardmax", attrs, inputs, []<class T>(const std::vector<T>& x, std::vector<T>& y) {
     std::ranges::fill(y, T{0});
-    if (!x.empty()) y[std::ranges::max_element(x) - x.begin()] = 1;
+    size_t best = 0;  // a NaN is preferred to all, as arg_max prefers it
+    for (size_t k = 1; k < x.size(); ++k) best = x[k] > x[best] || (x[k] != x[k] && x[best] == x[best]) ? k : best;
+    if (!x.empty()) y[best] = 1;
   });
 }
 
@@ -214,8 +216,8 @@ std::span<const Entry> reduce_kernels() {
       reduction<"log_sum", kReals>([]<class T>(std::span<const T> row) { return std::log(sum_of(row, kSame)); }),
       reduction<"log_sum_exp", kReals>([]<class T>(std::span<const T> row) {
         T top = kLowest<T>;
-        for (T x : row) top = std::max(top, x);
-        if (std::isinf(top)) return top;  // no element, or one that is infinite
+        for (T x : row) top = x > top || x != x ? x : top;
+        if (!std::isfinite(top)) return top;  // no element, or one that is infinite or NaN
         return top + std::log(sum_of(row, [=](T x) { return std::exp(x - top); }));
       }),
       index_of_best<"arg_max">([](auto a, auto b) { return a > b; }),

@@ -83,6 +83,10 @@ bool compute_scalar(ScalarOp op, DType dtype, const Word& a, const Word& b, Word
     case DType::kI64: return compute<int64_t>(op, a, b, result);
     case DType::kF32: return compute<float>(op, a, b, result);
     case DType::kF64: return compute<double>(op, a, b, result);
+    case DType::kU32: return compute<uint32_t>(op, a, b, result);
+    case DType::kU64: return compute<uint64_t>(op, a, b, result);
+    case DType::kF16:
+    case DType::kBF16: return false;  // reference kernels compute these
   }
   return false;
 }

@@ -32,6 +32,14 @@ expect 2 "there is no pass 'nonsense'" "$tenon" opt "$scratch/m.tn" --print-afte
 expect 2 "there is no pass 'nonsense'" "$tenon" compile "$scratch/m.tn" --cpu --print-before nonsense -o "$scratch/m.tnx"
 expect 1 "@main has no unknown size 'M'" "$tenon" opt "$scratch/m.tn" --shapes M=3
 expect 0 "Tensor[(3, 4), f32]" "$tenon" opt "$scratch/m.tn" --shapes N=3
+expect 0 "Tensor[(0, 4), f32]" "$tenon" opt "$scratch/m.tn" --shapes N=0
+if "$tenon" fmt "$scratch/m.tn" >/dev/full 2>"$scratch/full"; then
+  echo "tenon fmt reports success although the disk is full" >&2
+  exit 1
+fi
+grep -q "the output cannot be written: No space left on device" "$scratch/full"
+printf '#[version = "1"]\ndef @main(%%x: Tensor[(4294967296, 4294967296), f32]) { %%x }\n' >"$scratch/large.tn"
+expect 1 "too large" "$tenon" bench model "$scratch/large.tn"
 expect 0 "// after infer" "$tenon" opt tests/models/resnet8_digits.onnx --shapes N=1 --passes infer --print-after infer
 # Executables keep symbolic sizes, and sizes that depend on data.
 expect 0 "" "$tenon" compile "$scratch/m.tn" --cpu -o "$scratch/m.tnx"
@@ -40,6 +48,7 @@ expect 0 "" "$tenon" compile "$scratch/z.tn" --cpu -o "$scratch/z.tnx"
 
 expect 0 "fuse " "$tenon" bench compile --operators 200
 expect 0 '"visits": ' "$tenon" bench compile -n 200 --json
+for shape in line calls types; do expect 0 "fuse " "$tenon" bench compile -n 300 --shape $shape; done
 # The kernels of operators on the CPU.
 expect 0 "cpu    native @fused_conv2d_bias_add_relu_0" "$tenon" compile tests/models/tiny_digits.onnx --shapes N=1 --cpu --explain -o "$scratch/t.tnx"
 expect 0 "cpu    reference kernel: native kernels are off" "$tenon" compile tests/models/tiny_digits.onnx --shapes N=1 --cpu --explain --kernels reference -o "$scratch/t.tnx"

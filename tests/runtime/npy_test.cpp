@@ -99,7 +99,7 @@ TEST(Npy, FaultsAreNamed) {
             "(2, 3) of f32 takes 24 bytes, the file has 20"},
            {"{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4), }", 0, "not plausible"},
            {"{'descr': '<f4', 'fortran_order': False, 'shape': (0, 4611686018427387904, 4), }", 0, "not plausible"},
-           {"{'descr': '<f2', 'fortran_order': False, 'shape': (1,), }", 2, "type '<f2' are not supported"},
+           {"{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }", 8, "type '<c8' are not supported"},
            {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", 4,
             "records, must be numeric or bool"},
            {"{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }", 4, "expected a tuple of sizes"},
@@ -112,7 +112,7 @@ TEST(Npy, FaultsAreNamed) {
     EXPECT_EQ(result.error().where, "x.npy");
   }
   EXPECT_NE(load_npy("/nonexistent.npy").error().str().find("No such file"), std::string::npos);
-  EXPECT_NE(load_npy(kData / "half.npy").error().what.find("'<f2'"), std::string::npos);
+  EXPECT_EQ(load_npy(kData / "half.npy").value().dtype(), DType::kF16);
   EXPECT_NE(load_npy(kData / "stored.npz").error().what.find("not a .npy file"), std::string::npos);
   EXPECT_NE(load_npz(kData / "half.npy").error().what.find("no ZIP directory"), std::string::npos);
 }
@@ -136,8 +136,7 @@ TEST(Npy, DamagedFilesNeverCrash) {
 
 TEST(Npy, OneMemberIsReadWhateverTheOthersAre) {
   EXPECT_EQ(load_npz(kData / "mixed.npz", "labels").value(), Tensor::of<uint8_t>({2}, std::vector<uint8_t>{3, 1}));
-  EXPECT_NE(load_npz(kData / "mixed.npz").error().str().find("half.npy: error: elements of type '<f2'"),
-            std::string::npos);
+  EXPECT_NE(load_npz(kData / "mixed.npz").error().str().find(": error: elements of type '"), std::string::npos);
   EXPECT_NE(load_npz(kData / "mixed.npz", "words").error().str().find("'<U1'"), std::string::npos);
   const auto missing = load_npz(kData / "mixed.npz", "z");
   ASSERT_FALSE(missing);
@@ -158,7 +157,7 @@ TEST(Npy, ADamagedMemberIsFoundByItsChecksum) {
 
 TEST(Tensor, TypesHaveNames) {
   for (auto t : {DType::kBool, DType::kI8, DType::kU16, DType::kI64, DType::kF64}) EXPECT_EQ(parse_dtype(name(t)), t);
-  EXPECT_NE(parse_dtype("f16").error().str().find("the types are bool, i8"), std::string::npos);
+  EXPECT_NE(parse_dtype("f8").error().str().find("the types are bool, i8"), std::string::npos);
 }
 
 TEST(Tensor, CopiesShareAndClonesDoNot) {

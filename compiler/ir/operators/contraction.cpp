@@ -113,7 +113,7 @@ std::vector<Operator> contraction_operators() {
                   "Sums of products by an equation with a letter per axis, as \"bij,bjk->bik\": axes whose letters are "
                   "not in the "
                   "result are summed, \"...\" stands for leading dims without a letter. Integers wrap.",
-                  {{"...x", {DType::kI32, DType::kI64, DType::kF32, DType::kF64}}},
+                  {{"...x", runtime::DTypes{DType::kI32, DType::kI64} | runtime::kReals}},
                   {{"equation", AttrKind::kString, std::nullopt,
                     "terms of the arguments, and after -> the term of the result"}},
                   einsum,

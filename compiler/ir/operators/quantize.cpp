@@ -5,7 +5,7 @@
 namespace tenon::compiler {
 namespace {
 
-constexpr double kSmallestScale = 1e-37;  // a normal f32
+constexpr double kSmallestScale = 1e-37, kLargestScale = 1e37;  // normal f32, as are their reciprocals
 
 // scale and zero_point have one value for the tensor, or one value for each index along axis.
 Status check_scales(const RuleInput& in, int64_t zero_lo, int64_t zero_hi) {
@@ -16,8 +16,8 @@ Status check_scales(const RuleInput& in, int64_t zero_lo, int64_t zero_hi) {
         fmt::format("requires one zero_point, or one per scale; found {} and {} scales", zeros.size(), scales.size()));
   }
   for (double scale : scales) {
-    if (!(scale >= kSmallestScale && scale <= 1e37))
-      return error(fmt::format("scale must be positive, found {}", scale));
+    if (!(scale >= kSmallestScale && scale <= kLargestScale))
+      return error(fmt::format("scale must be in {} .. {}, found {}", kSmallestScale, kLargestScale, scale));
   }
   TENON_TRY(check_ints(in, "zero_point", zeros.size(), zero_lo, zero_hi));
   if (scales.size() == 1) return {};

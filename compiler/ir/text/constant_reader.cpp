@@ -71,7 +71,7 @@ Status read_element(Cursor& cursor, const Token& token, size_t offset, bool nega
 }  // namespace
 
 Expected<runtime::Tensor> read_constant(const Context& context, Cursor& cursor, const std::string& name, Type type,
-                                        size_t type_at, const runtime::NamedTensors& side) {
+                                        size_t type_at, const runtime::Npz& side) {
   const TensorType* tensor_type = type.tensor();
   const auto shape = tensor_type ? tensor_type->shape() : std::nullopt;
   if (!shape) return cursor.error_at(type_at, "a constant must be a tensor of constant sizes");
@@ -90,21 +90,26 @@ Expected<runtime::Tensor> read_constant(const Context& context, Cursor& cursor, 
       member = std::move(*text);
       TENON_TRY(cursor.expect(")"));
     }
-    auto found = side.find(member);
-    if (found == side.end()) {
-      std::vector<std::string_view> names;
-      for (const auto& [key, tensor] : side) names.push_back(key);
+    if (!side.contains(member)) {
+      const std::vector<std::string_view> names = side.names();
       return cursor.error_at(side_at, fmt::format("the side file has no member \"{}\"", member),
-                             side.empty() ? "the module's first line names its side file: #[version = \"1\", side = "
-                                            "\"weights.npz\"]"
-                                          : suggest(member, names));
+                             names.empty() ? "the module's first line names its side file: #[version = \"1\", side = "
+                                             "\"weights.npz\"]"
+                                           : suggest(member, names));
     }
-    if (found->second.dtype() != tensor_type->dtype || found->second.shape() != *shape) {
-      return cursor.error_at(type_at, fmt::format("the side file's \"{}\" is Tensor[{}, {}], not {}", member,
-                                                  runtime::to_string(found->second.shape()),
-                                                  runtime::name(found->second.dtype()), context.str(type)));
+    const auto unreadable = [&](const Diagnostic& problem) {
+      return cursor.error_at(side_at, "the side file: " + problem.what, problem.help);
+    };
+    auto found = side.type(member);
+    if (!found) return unreadable(found.error());
+    if (found->dtype != tensor_type->dtype || found->shape != *shape) {
+      return cursor.error_at(
+          type_at, fmt::format("the side file's \"{}\" is Tensor[{}, {}], not {}", member,
+                               runtime::to_string(found->shape), runtime::name(found->dtype), context.str(type)));
     }
-    return found->second;
+    auto tensor = side.read(member);
+    if (!tensor) return unreadable(tensor.error());
+    return tensor;
   }
   const size_t list_at = cursor.offset();
   if (!cursor.is("[")) return cursor.fail("expected side or a list of values");

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "compiler/ir/verifier.h"
 #include "support/try.h"
@@ -35,6 +36,8 @@ class Elaborator {
   size_t at() const { return at_; }  // the offset of the error
 
   Status run() {
+    link(function_.body);
+    link_result(function_.body.result, function_.result);
     TENON_TRY(block(function_.body, function_.result));
     const size_t result_at = at_;
     if (!function_.result) {
@@ -84,10 +87,18 @@ class Elaborator {
   // `wanted`: the required type of the block's result, if it is resolved; a `?` in it erases the size of the result.
   Status block(Block& block, Type wanted) {
     ++depth_;
+    std::vector<Binding*> expanded;  // that wait for the next binding, whose type determines theirs
     for (Binding& next : block.bindings) {
+      if (draft_.expanded.contains(next.var)) {
+        TENON_TRY(declare(next));
+        expanded.push_back(&next);
+        continue;
+      }
       const bool last = block.result == Atom{next.var};
       TENON_TRY(binding(next, last ? wanted : Type{}));
+      for (Binding* waiting : std::exchange(expanded, {})) TENON_TRY(expansion(*waiting));
     }
+    for (Binding* waiting : expanded) TENON_TRY(expansion(*waiting));
     --depth_;
     at_ = draft_.results[results_++];
     return {};
@@ -97,6 +108,9 @@ class Elaborator {
   // where `wanted` has one.
   Status inner(Block& inner_block, Type wanted) {
     TENON_TRY(block(inner_block, wanted));
+    return leave(inner_block, wanted);
+  }
+  Status leave(Block& inner_block, Type wanted) {
     TENON_TRY_ASSIGN(found, rules_.atom(inner_block.result));
     if (!solver_.is_resolved(*found)) return {};
     Type to = *found;
@@ -123,10 +137,7 @@ class Elaborator {
     const Type declared = solver_.resolve(function_.type(binding.var));
     if (has_erased(declared)) wanted = declared;
     if (auto* lambda = std::get_if<Lambda>(&value)) {  // the type of the variable is visible in the body
-      std::vector<Type> params;
-      for (VarId param : lambda->params) params.push_back(function_.type(param));
-      TENON_TRY(unify_declared(binding.var, function_.type(binding.var),
-                               context_.function(std::move(params), lambda->result)));
+      TENON_TRY(declare(binding));
       wanted = solver_.resolve(lambda->result);
     }
     if (auto* match = std::get_if<Case>(&value)) {  // the types of the patterns' variables are visible in the arms
@@ -143,6 +154,63 @@ class Elaborator {
     });
     TENON_TRY(status);
     return bound(binding);
+  }
+
+  // Gives the variable of a closure the type of the closure.
+  Status declare(const Binding& binding) {
+    const auto& lambda = std::get<Lambda>(binding.value);
+    std::vector<Type> params;
+    for (VarId param : lambda.params) params.push_back(function_.type(param));
+    return unify_declared(binding.var, function_.type(binding.var),
+                          context_.function(std::move(params), lambda.result));
+  }
+
+  // A closure that calls a polymorphic global, after the binding that uses it.
+  Status expansion(Binding& binding) {
+    auto& lambda = std::get<Lambda>(binding.value);
+    ++depth_;
+    TENON_TRY(bound(lambda.body[0].bindings[0]));
+    --depth_;
+    TENON_TRY(leave(lambda.body[0], solver_.resolve(lambda.result)));
+    return bound(binding);
+  }
+
+  // Before the walk: a constructed value whose type is declared somewhere else, by an annotation, a parameter or a
+  // result, has this type from the beginning. So the elements of a List[Tensor[(?,), f32]] may differ in their sizes.
+  // A contradiction is reported by the walk.
+  void link(const Block& block) {
+    for (const Binding& binding : block.bindings) {
+      if (auto* construct = std::get_if<Construct>(&binding.value)) link(binding.var, *construct);
+      if (auto* call = std::get_if<Call>(&binding.value)) {
+        const std::vector<Type> params = rules_.declared_types(binding.value);
+        for (size_t i = 0; i < std::min(params.size(), call->args.size()); ++i) {
+          if (params[i] && !params[i].node->variables) link_result(call->args[i], params[i]);
+        }
+      }
+      for_each_block(binding.value, [&](const Block& next) {
+        link(next);
+        auto* result = std::get_if<VarId>(&next.result);
+        if (std::holds_alternative<Lambda>(binding.value) || !result || !constructed_.contains(*result)) return;
+        constructed_.insert(binding.var);
+        link_result(next.result, function_.type(binding.var));
+      });
+    }
+  }
+  void link(VarId var, const Construct& construct) {
+    const auto decl = module_.constructor(construct.constructor);
+    if (!decl || decl->adt->params.size() != construct.types.size()) return;
+    constructed_.insert(var);
+    solver_.unify(function_.type(var), context_.adt(decl->name, construct.types));
+    std::map<Symbol, Type> values;
+    for (size_t i = 0; i < construct.types.size(); ++i) values.emplace(decl->adt->params[i], construct.types[i]);
+    const std::vector<Type>& fields = decl->constructor().fields;
+    for (size_t i = 0; i < std::min(fields.size(), construct.fields.size()); ++i)
+      link_result(construct.fields[i], context_.substitute(fields[i], {}, values));
+  }
+  void link_result(const Atom& atom, Type type) {
+    auto* var = std::get_if<VarId>(&atom);
+    if (!var || !type || !constructed_.contains(*var) || !(type.adt() || type.unknown())) return;
+    solver_.unify(function_.type(*var), type);
   }
 
   // Unifies the binding's type with the type of its value, or makes the binding pending.
@@ -284,9 +352,12 @@ class Elaborator {
       pending_.clear();
       for (Binding* binding : bindings) TENON_TRY(bound(*binding));
       if (pending_.empty()) break;
-      if (pending_.size() == bindings.size() && solver_.solved() == solved) return unresolved();
+      if (pending_.size() != bindings.size() || solver_.solved() != solved) continue;
+      if (!solver_.divide_pending()) return unresolved();
     }
-    if (solver_.retry()) return {};
+    bool holds = solver_.retry();
+    while (holds && solver_.divide_pending()) holds = solver_.retry();
+    if (holds) return {};
     at_ = 0;
     return error("the sizes of the function contradict each other");
   }
@@ -349,6 +420,7 @@ class Elaborator {
       auto* lambda = std::get_if<Lambda>(&binding->value);
       auto& insertions = lambda ? tails_[&lambda->body[0]] : before_[binding];
       operand = cast(insertions, operand, checked_type(passed.wanted, *found));
+      function_.vars.back().span = function_.info(binding->var).span;  // a check that fails is located at the use
     }
     return {};
   }
@@ -462,6 +534,7 @@ class Elaborator {
   Rules rules_;
   const InferOptions& options_;
   const std::function<size_t(SpanId)>& offset_;
+  std::set<VarId> constructed_;  // the variables of constructed values
   std::vector<Binding*> pending_;
   std::vector<std::pair<Binding*, Passed>> passed_;
   struct Instance {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <unordered_map>
 
 #include "compiler/base/lexer.h"
@@ -26,6 +27,7 @@ struct Draft {
     size_t offset;
     std::string name;
   };
+  std::set<VarId> expanded;    // closures that call a polymorphic global, which is used as a value
   std::vector<Alias> aliases;  // annotated names of values that are bound already
 };
 

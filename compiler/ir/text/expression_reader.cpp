@@ -16,7 +16,7 @@
 namespace tenon::compiler {
 
 Block ExpressionReader::leave(const Visible& outside, Atom result, size_t result_at) {
-  for (; names_.size() > outside.names; names_.pop_back()) locals_.erase(names_.back());
+  hide(outside.names);
   scope_.dims.resize(outside.dims);
   draft_.results.push_back(result_at);
   Block block = std::move(open_.back());
@@ -31,10 +31,22 @@ VarId ExpressionReader::variable(size_t offset, Type type, std::string_view name
   return id;
 }
 
-Status ExpressionReader::define(size_t offset, const std::string& name, Atom atom) {
-  if (!locals_.emplace(name, atom).second) return cursor_.error_at(offset, fmt::format("%{} is defined twice", name));
-  names_.push_back(name);
+Status ExpressionReader::define(size_t offset, const std::string& name, Atom atom, size_t list) {
+  for (size_t i = list; i < names_.size(); ++i) {
+    if (names_[i].name == name) return cursor_.error_at(offset, fmt::format("%{} is defined twice", name));
+  }
+  const auto [known, is_new] = locals_.try_emplace(name, atom);
+  names_.push_back({name, is_new ? std::nullopt : std::optional(known->second)});
+  known->second = atom;
   return {};
+}
+
+void ExpressionReader::hide(size_t first) {
+  for (; names_.size() > first; names_.pop_back()) {
+    const Named& last = names_.back();
+    if (last.shadowed) locals_[last.name] = *last.shadowed;
+    else locals_.erase(last.name);
+  }
 }
 
 Atom ExpressionReader::bind(size_t offset, Value value, std::string_view name) {
@@ -68,14 +80,13 @@ Status ExpressionReader::statements(int depth) {
 Status ExpressionReader::let(int depth) {
   const size_t offset = cursor_.offset();
   TENON_TRY_ASSIGN(name, cursor_.take(Tok::kLocal, "a variable, as %x"));
-  if (locals_.contains(*name)) return cursor_.error_at(offset, fmt::format("%{} is defined twice", *name));
   std::optional<Type> wanted;
   if (cursor_.accept(":")) {
     TENON_TRY_ASSIGN(type, types_.type(scope_));
     wanted = *type;
   }
   TENON_TRY(cursor_.expect("="));
-  const size_t before = open_.back().bindings.size();
+  const size_t before = open_.back().bindings.size(), names = names_.size();
   TENON_TRY_ASSIGN(value, expression(*name, depth));
   if (wanted) {
     auto* var = std::get_if<VarId>(&*value);
@@ -93,7 +104,7 @@ Status ExpressionReader::let(int depth) {
     }
   }
   TENON_TRY(cursor_.expect(";"));
-  if (!locals_.contains(*name)) return define(offset, *name, *value);
+  if (names_.size() == names) return define(offset, *name, *value);
   locals_[*name] = *value;  // a lambda has defined it already; a lambda that is called at once names the result
   return {};
 }
@@ -189,7 +200,8 @@ ExpressionReader::Result ExpressionReader::primary(std::string_view name, int de
         return unknown(fmt::format("there is no function @{}", token.text), token.text, candidates, "@");
       }
       cursor_.skip();
-      return callee;
+      if (cursor_.is("(") || cursor_.is("[")) return callee;
+      return global_value(token.offset, callee);
     }
     case Tok::kName: return word(name, depth);
     case Tok::kInteger:
@@ -232,6 +244,27 @@ ExpressionReader::Result ExpressionReader::word(std::string_view name, int depth
   if (module_.constructor(context_.symbol(text))) return construct(name, depth);
   if (at_scalar(cursor_)) return literal();  // inff32
   return operation(name, depth);
+}
+
+Atom ExpressionReader::global_value(size_t offset, Symbol name) {
+  const Signature signature = signature_of(context_, module_.globals.at(name));
+  if (signature.dims.empty() && signature.types.empty()) return name;
+  const VarId self = variable(offset, draft_.solver.fresh_type(), "");
+  Lambda lambda;
+  Call call{name, {}, {}};
+  for (size_t i = 0; i < signature.params.size(); ++i) {
+    lambda.params.push_back(variable(offset, draft_.solver.fresh_type(), ""));
+    call.args.emplace_back(lambda.params.back());
+  }
+  lambda.result = draft_.solver.fresh_type();
+  const VarId result = variable(offset, draft_.solver.fresh_type(), "");
+  Block body;
+  body.bindings.push_back({result, std::move(call)});
+  body.result = result;
+  lambda.body.push_back(std::move(body));
+  open_.back().bindings.push_back({self, std::move(lambda)});
+  draft_.expanded.insert(self);
+  return self;
 }
 
 // -0.5f32 is a literal, -%x an application of an operator.
@@ -302,7 +335,7 @@ ExpressionReader::Result ExpressionReader::lambda(std::string_view name, int dep
       type = *annotation;
     }
     value.params.push_back(variable(param_at, type, *param));
-    return define(param_at, *param, value.params.back());
+    return define(param_at, *param, value.params.back(), names);
   }));
   value.result = draft_.solver.fresh_type();
   if (cursor_.accept("->")) {
@@ -310,7 +343,7 @@ ExpressionReader::Result ExpressionReader::lambda(std::string_view name, int dep
     value.result = *result;
   }
   TENON_TRY_ASSIGN(body, block(depth + 1));
-  for (; names_.size() > names; names_.pop_back()) locals_.erase(names_.back());
+  hide(names);
   value.body.push_back(std::move(*body));
   open_.back().bindings.push_back({self, std::move(value)});
   return self;
@@ -347,10 +380,10 @@ ExpressionReader::Result ExpressionReader::match(std::string_view name, int dept
 // PATTERN => { ... }  or  PATTERN => EXPRESSION
 Expected<Arm> ExpressionReader::arm(int depth) {
   const size_t names = names_.size();
-  TENON_TRY_ASSIGN(pattern, this->pattern(depth));
+  TENON_TRY_ASSIGN(pattern, this->pattern(depth, names));
   TENON_TRY(cursor_.expect("=>"));
   TENON_TRY_ASSIGN(block, arm_block(depth));
-  for (; names_.size() > names; names_.pop_back()) locals_.erase(names_.back());
+  hide(names);
   return Arm{std::move(*pattern), std::move(*block)};
 }
 
@@ -363,12 +396,12 @@ Expected<Block> ExpressionReader::arm_block(int depth) {
   return leave(outside, *value, offset);
 }
 
-Expected<MatchPattern> ExpressionReader::pattern(int depth) {
+Expected<MatchPattern> ExpressionReader::pattern(int depth, size_t list) {
   if (depth > kMaxNesting) return cursor_.fail("nested too deeply");
   const size_t offset = cursor_.offset();
   std::vector<MatchPattern> fields;
   auto field = [&]() -> Status {
-    TENON_TRY_ASSIGN(next, pattern(depth + 1));
+    TENON_TRY_ASSIGN(next, pattern(depth + 1, list));
     fields.push_back(std::move(*next));
     return {};
   };
@@ -377,7 +410,7 @@ Expected<MatchPattern> ExpressionReader::pattern(int depth) {
     const std::string name = cursor_.peek().text;
     cursor_.skip();
     const VarId var = variable(offset, draft_.solver.fresh_type(), name);
-    TENON_TRY(define(offset, name, var));
+    TENON_TRY(define(offset, name, var, list));
     return MatchPattern{BindPattern{var}};
   }
   if (cursor_.accept("(")) {

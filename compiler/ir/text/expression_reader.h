@@ -44,7 +44,13 @@ class ExpressionReader {
   Block leave(const Visible& outside, Atom result, size_t result_at);
 
   VarId variable(size_t offset, Type type, std::string_view name);
-  Status define(size_t offset, const std::string& name, Atom atom);
+  // Names the atom until hide(). A name may shadow an earlier one, but not one of the same list: those from `list` on.
+  Status define(size_t offset, const std::string& name, Atom atom, size_t list);
+  Status define(size_t offset, const std::string& name, Atom atom) { return define(offset, name, atom, names_.size()); }
+  // Ends the scope of all names but the first ones; the names that they shadowed are visible again.
+  void hide(size_t first);
+  // A global as a value: itself, or a closure that calls it where it is polymorphic.
+  Atom global_value(size_t offset, Symbol name);
   void unname(const Atom& inner, size_t variables);
   Atom bind(size_t offset, Value value, std::string_view name);
 
@@ -65,7 +71,7 @@ class ExpressionReader {
   Result cast(std::string_view name, int depth);
   Result tuple(std::string_view name, int depth);
   Expected<Arm> arm(int depth);
-  Expected<MatchPattern> pattern(int depth);
+  Expected<MatchPattern> pattern(int depth, size_t list);
   Expected<Block> arm_block(int depth);
   // (a, b, key=value): attributes are accepted only where an operator and `attrs` are passed.
   Expected<Atoms> arguments(const Operator* op, Attrs* attrs, int depth);
@@ -84,7 +90,11 @@ class ExpressionReader {
   TypeScope scope_;
   Locals locals_;
   const std::function<SpanId(size_t)>& span_;
-  std::vector<std::string> names_;  // the visible locals, in the order of their definition
+  struct Named {
+    std::string name;
+    std::optional<Atom> shadowed;  // the meaning of the name before
+  };
+  std::vector<Named> names_;  // the visible locals, in the order of their definition
   std::vector<Block> open_;
 };
 

@@ -1,6 +1,9 @@
 // The files of modules: the text with its side file in the same folder, or the binary form, by the file's extension.
 #include <fmt/format.h>
 
+#include <map>
+#include <memory>
+
 #include "compiler/ir/text.h"
 #include "support/file.h"
 #include "support/try.h"
@@ -31,21 +34,54 @@ Status save(const Context& context, const Module& module, const std::filesystem:
   return write_file(path, text.text);
 }
 
-Expected<Module> load(Context& context, const std::filesystem::path& path, const InferOptions& options) {
-  TENON_TRY_ASSIGN(text, read_file(path));
-  if (path.extension() == ".tnb") return from_binary(context, *text, path.string());
-  const std::string_view view(reinterpret_cast<const char*>(text->data()), text->size());
-  const std::string name = side_name(view);
-  std::vector<std::byte> side;
-  if (!name.empty()) {
-    if (name.find('/') != std::string::npos) {
-      return error(fmt::format("the side file \"{}\" is in another folder", name), path.string(),
-                   "it must be in the folder of the text, and the first line must have its name without a directory");
+namespace {
+
+// Reads a file and those that it imports, each once.
+class Loader {
+ public:
+  Loader(Context& context, const InferOptions& options) : context_(context), options_(options) {}
+
+  Expected<Module> load(const std::filesystem::path& path) {
+    TENON_TRY_ASSIGN(text, read_file(path));
+    if (path.extension() == ".tnb") return from_binary(context_, *text, path.string());
+    const std::string_view view(reinterpret_cast<const char*>(text->data()), text->size());
+    const std::string name = side_name(view);
+    std::vector<std::byte> side;
+    if (!name.empty()) {
+      if (name.find('/') != std::string::npos) {
+        return error(fmt::format("the side file \"{}\" is in another folder", name), path.string(),
+                     "it must be in the folder of the text, and the first line must have its name without a directory");
+      }
+      TENON_TRY_ASSIGN(bytes, read_file(path.parent_path() / name));
+      side = std::move(*bytes);
     }
-    TENON_TRY_ASSIGN(bytes, read_file(path.parent_path() / name));
-    side = std::move(*bytes);
+    return parse(context_, view, side, path.string(), options_,
+                 [&](const std::string& imported) { return import(path.parent_path() / imported); });
   }
-  return parse(context, view, side, path.string(), options);
+
+ private:
+  Expected<const Module*> import(const std::filesystem::path& path) {
+    std::error_code failure;
+    const std::filesystem::path file = std::filesystem::weakly_canonical(path, failure);
+    if (failure) return error(fmt::format("{}: {}", path.string(), failure.message()));
+    const auto [found, is_new] = modules_.try_emplace(file);
+    if (!is_new && !found->second) return error(fmt::format("{} imports itself, through other modules", path.string()));
+    if (is_new) {
+      TENON_TRY_ASSIGN(module, load(path));
+      found->second = std::make_unique<Module>(std::move(*module));
+    }
+    return found->second.get();
+  }
+
+  Context& context_;
+  const InferOptions& options_;
+  std::map<std::filesystem::path, std::unique_ptr<Module>> modules_;  // null: its imports are being read
+};
+
+}  // namespace
+
+Expected<Module> load(Context& context, const std::filesystem::path& path, const InferOptions& options) {
+  return Loader(context, options).load(path);
 }
 
 }  // namespace tenon::compiler

@@ -8,6 +8,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/text/constant_reader.h"
 #include "compiler/ir/text/expression_reader.h"
+#include "compiler/ir/text/merge.h"
 #include "compiler/ir/text/printer.h"
 #include "compiler/ir/verifier.h"
 #include "compiler/loop/text.h"
@@ -43,11 +44,13 @@ class Parser {
         side_bytes_(side),
         options_(options) {}
 
+  void set_importer(const Importer* importer) { importer_ = importer; }
   // Sets the content of a side file that has been read already.
-  void set_side(runtime::NamedTensors side) { side_ = std::move(side); }
+  void set_side(runtime::Npz side) { side_ = std::move(side), side_is_set_ = true; }
 
   Expected<Module> run() {
     TENON_TRY(header());
+    TENON_TRY(imports());
     find_definitions();
     items();
     if (problems_.empty()) {
@@ -102,10 +105,31 @@ class Parser {
                                 "the annotations are version = \"1\" and side = \"weights.npz\"");
       }
     }
-    if (!annotations->contains("side") || !side_.empty()) return {};
-    auto side = runtime::parse_npz(side_bytes_, std::get<std::string>(annotations->at("side")));
+    if (!annotations->contains("side") || side_is_set_) return {};
+    auto side = runtime::Npz::open(side_bytes_, std::get<std::string>(annotations->at("side")));
     if (!side) return source_.error_at(offset, "the side file: " + side.error().what, side.error().help);
     side_ = std::move(*side);
+    return {};
+  }
+
+  // import "layers.tn";
+  Status imports() {
+    while (cursor_.accept_name("import")) {
+      const size_t offset = cursor_.offset();
+      TENON_TRY_ASSIGN(name, cursor_.take(Tok::kString, "a file's name, as \"layers.tn\""));
+      TENON_TRY(cursor_.expect(";"));
+      if (importer_ == nullptr || !*importer_)
+        return source_.error_at(offset, "this text cannot import others", "a module in a file can");
+      auto imported = (*importer_)(*name);
+      if (!imported) {
+        if (!imported.error().where.empty()) return std::unexpected(std::move(imported.error()));
+        return source_.error_at(offset, imported.error().what, imported.error().help);
+      }
+      auto conflict = merge(context_, module_, **imported);
+      if (!conflict.empty())
+        return source_.error_at(offset, fmt::format("{} has another definition in an imported module", conflict));
+    }
+    for (const auto& [name, adt] : module_.adts) defined_.insert(name);
     return {};
   }
 
@@ -413,7 +437,9 @@ class Parser {
   std::set<Symbol> defined_;
   TypeReader types_;
   std::span<const std::byte> side_bytes_;
-  runtime::NamedTensors side_;
+  const Importer* importer_ = nullptr;
+  runtime::Npz side_;
+  bool side_is_set_ = false;
   InferOptions options_;
   Module module_;
   std::vector<Diagnostic> problems_;
@@ -427,24 +453,24 @@ class Parser {
 }  // namespace
 
 Expected<Module> parse(Context& context, std::string_view text, std::span<const std::byte> side, std::string_view file,
-                       const InferOptions& options) {
+                       const InferOptions& options, const Importer& importer) {
   const Source source(text, file);
   TENON_TRY_ASSIGN(tokens, tokenize(source));
-  return Parser(context, source, std::move(*tokens), side, options).run();
+  Parser parser(context, source, std::move(*tokens), side, options);
+  parser.set_importer(&importer);
+  return parser.run();
 }
 
 // The text is a member of the archive as the constants are, so that only one reader must be safe against hostile bytes.
 Expected<Module> from_binary(Context& context, std::span<const std::byte> bytes, std::string_view file) {
-  auto members = runtime::parse_npz(bytes, file);
   constexpr const char* kHelp = "tenon convert writes a module into a .tnb";
+  auto members = runtime::Npz::open(bytes, file);
   if (!members) return error("not a module in the binary form: " + members.error().what, members.error().where, kHelp);
-  const auto found = members->find(kTextMember);
-  if (found == members->end() || found->second.dtype() != DType::kU8) {
-    return error("the archive has no module", std::string(file), kHelp);
-  }
-  const runtime::Tensor text = found->second;
-  members->erase(found);
-  const auto characters = std::as_const(text).bytes();
+  if (!members->contains(kTextMember)) return error("the archive has no module", std::string(file), kHelp);
+  const auto text = members->read(kTextMember);
+  if (!text) return error("not a module in the binary form: " + text.error().what, text.error().where, kHelp);
+  if (text->dtype() != DType::kU8) return error("the archive has no module", std::string(file), kHelp);
+  const auto characters = text->bytes();
   const Source source({reinterpret_cast<const char*>(characters.data()), characters.size()}, file);
   TENON_TRY_ASSIGN(tokens, tokenize(source));
   Parser parser(context, source, std::move(*tokens), {}, {});

@@ -42,7 +42,8 @@ TEST(CustomOperator, IsParsedTypedAndRun) {
                      "#[version = \"1\"]\n"
                      "def @main(%x: Tensor[(3,), i8]) -> Tensor[(3,), i8] { wave(%x) }\n");
   ASSERT_FALSE(wrong);
-  EXPECT_NE(wrong.error().what.find("wave: x must be of f32 or f64, found Tensor[(3,), i8]"), std::string::npos);
+  EXPECT_NE(wrong.error().what.find("wave: x must be of f16 or bf16 or f32 or f64, found Tensor[(3,), i8]"),
+            std::string::npos);
 }
 
 }  // namespace

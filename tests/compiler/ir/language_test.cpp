@@ -1,10 +1,12 @@
 // Tests of the language beyond first order: types, control flow, closures, recursion and references, through inference,
 // printing, parsing and interpretation.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cmath>
+#include <filesystem>
 
 #include "compiler/ir/effects.h"
 #include "compiler/ir/interpreter.h"
@@ -373,8 +375,14 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"two_constructors", "type Other { Nil }", "m.tn:3:14", "there are two constructors Nil"},
         Mistake{"small_name", "type other { Some }", "m.tn:3:6", "other cannot be defined"},
         Mistake{"no_constructor", body("match %l { Nul => %x, _ => %x }"), "m.tn:4:12", "there is no constructor Nul"},
-        Mistake{"polymorphic_value", "def @id[A](%x: A) -> A { %x }\n" + body("let %t = (@id, %x); %x"), "m.tn:5:10",
-                "@id is polymorphic in sizes or types"},
+        Mistake{"polymorphic_value", "def @id[A](%x: A) -> A { %x }\n" + body("let %t = (@id, %x); %x"), "m.tn:5:11",
+                "@id: no argument determines its type A"},
+        Mistake{"parameter_twice", "def @f(%x: Tensor[(), f32], %x: Tensor[(), f32]) -> Tensor[(), f32] { %x }",
+                "m.tn:3:29", "%x is defined twice"},
+        Mistake{"closure_parameter_twice", body("let %f = fn (%y: Tensor[(), f32], %y: Tensor[(), f32]) { %y }; %x"),
+                "m.tn:4:35", "%y is defined twice"},
+        Mistake{"pattern_twice", body("match %l { Cons(%y, %y) => %x, Nil => %x }"), "m.tn:4:21",
+                "%y is defined twice"},
         Mistake{"undetermined_type_argument", "def @none[A]() -> List[A] { Nil }\n" + body("let %e = @none(); %x"),
                 "m.tn:5:10", "@none: its use does not determine its type A"},
         Mistake{"explicit_type_argument", "def @none[A]() -> List[A] { Nil }\n" + body("let %e = @none(); %x"),
@@ -414,6 +422,199 @@ def @main() -> (Tensor[(), u64], Tensor[(), u32], Tensor[(), f16], Tensor[(4,), 
   EXPECT_EQ(found[5].data<float>()[0], -3.4e38f);
   EXPECT_EQ(found[6].data<uint64_t>()[0], UINT64_MAX / 2);
   expect_unchanged_by_passes(module, {});
+}
+
+TEST_F(Language, ANameMayShadowAnother) {
+  const Module module = read(kList + R"(
+def @main(%x: Tensor[(), f32], %l: List[Tensor[(), f32]]) -> Tensor[(), f32] {
+  let %x = %x + 1f32;
+  let %y = if (%x > 0f32) { let %x = %x * 10f32; %x } else { %x };
+  let %f = fn (%x: Tensor[(), f32]) { let %y = %x + %y; %y };
+  let %z = match %l { Cons(%x, %l) => %f(%x), Nil => %x };
+  let %f = %f(%z);
+  (%f + %x) + %y
+}
+)");
+  const auto scalar = [](float value) { return Tensor::of<float>({}, std::array{value}); };
+  const RunValue empty = RunValue::data(context_.symbol("Nil"), {});
+  const auto list = RunValue::data(context_.symbol("Cons"), {RunValue(scalar(100)), empty});
+  const auto value = [&](const RunValue& l) {
+    auto result = interpret(context_, module, context_.symbol("main"), std::array{RunValue(scalar(1)), l});
+    EXPECT_TRUE(result) << result.error().str();
+    return result ? result->tensor().data<float>()[0] : 0;
+  };
+  // x = 2, y = 20; the list's head: z = 100 + 20, f = z + 20; without a head: z = 2, f = 22.
+  EXPECT_EQ(value(list), 140 + 2 + 20);
+  EXPECT_EQ(value(empty), 22 + 2 + 20);
+}
+
+TEST_F(Language, APolymorphicGlobalIsAnArgument) {
+  const Module module = read(kList + R"(
+def @id[A](%x: A) -> A { %x }
+def @total[n](%x: Tensor[(n,), f32]) -> Tensor[(), f32] { sum(%x, axes=[0]) }
+def @map[A, B](%f: fn(A) -> B, %l: List[A]) -> List[B] {
+  match %l { Nil => Nil, Cons(%x, %rest) => Cons(%f(%x), @map(%f, %rest)) }
+}
+def @apply[A, B](%x: A, %f: fn(A) -> B) -> B { %f(%x) }
+def @first[n](%l: List[Tensor[(n,), f32]]) -> Tensor[(n,), f32] {
+  match %l { Cons(%x, _) => %x, Nil => match_cast(full(shape=[0], value=0.0), Tensor[(n,), f32]) }
+}
+def @main(%a: Tensor[(3,), f32], %b: Tensor[(3,), f32]) -> (Tensor[(), f32], Tensor[(3,), f32]) {
+  let %l = @map(@id, Cons(%a, Cons(%b, Nil)));
+  let %t = @map(@total, %l);
+  (match %t { Cons(%s, _) => @apply(%s, @id), Nil => 0f32 }, @apply(%l, @first))
+}
+)");
+  const Tensor a = Tensor::of<float>({3}, std::array{1.f, 2.f, 3.f}),
+               b = Tensor::of<float>({3}, std::array{5.f, 5.f, 5.f});
+  EXPECT_THAT(run(module, {a, b}), ElementsAre(Tensor::of<float>({}, std::array{6.f}), a));
+  expect_unchanged_by_passes(module, {a, b});
+}
+
+// The type that is declared for a constructed value is that of all its parts, so that its elements may differ in sizes.
+TEST_F(Language, AListMayHoldTensorsOfMixedSizes) {
+  const Module module = read(kList + R"(
+def @total[n](%x: Tensor[(n,), f32]) -> Tensor[(), f32] { sum(%x, axes=[0]) }
+def @sums(%l: List[Tensor[(?,), f32]]) -> Tensor[(), f32] {
+  match %l { Nil => 0f32, Cons(%x, %rest) => @total(%x) + @sums(%rest) }
+}
+def @both[n, m](%a: Tensor[(n,), f32], %b: Tensor[(m,), f32]) -> List[Tensor[(?,), f32]] {
+  if (sum(%a, axes=[0]) > 0f32) { Cons(%a, Cons(%b, Nil)) } else { Cons(%b, Nil) }
+}
+def @map[A, B](%f: fn(A) -> B, %l: List[A]) -> List[B] {
+  match %l { Nil => Nil, Cons(%x, %rest) => Cons(%f(%x), @map(%f, %rest)) }
+}
+def @main(%a: Tensor[(3,), f32], %b: Tensor[(2,), f32]) -> (Tensor[(), f32], Tensor[(), f32], Tensor[(), f32]) {
+  let %l: List[Tensor[(?,), f32]] = Cons(%a, Cons(%b, Nil));
+  let %s = match @map(@total, %l) { Cons(_, Cons(%s, _)) => %s, _ => 0f32 };
+  (@sums(%l), @sums(@both(%a, %b)) + @sums(Cons(%b, Cons(%a, Cons(%b, Nil)))), %s)
+}
+)");
+  const Tensor a = Tensor::of<float>({3}, std::array{1.f, 2.f, 3.f}),
+               b = Tensor::of<float>({2}, std::array{10.f, 20.f});
+  const auto scalar = [](float value) { return Tensor::of<float>({}, std::array{value}); };
+  EXPECT_THAT(run(module, {a, b}), ElementsAre(scalar(36), scalar(102), scalar(30)));
+  expect_unchanged_by_passes(module, {a, b});
+}
+
+// A call that binds 2*n divides the size, and checks that it is even.
+TEST_F(Language, ACallBindsAMultipleOfADim) {
+  const Module module = read(R"(
+def @pairs[n](%x: Tensor[(2*n,), f32]) -> Tensor[(n, 2), f32] {
+  match_cast(reshape(%x, shape=[-1, 2]), Tensor[(n, 2), f32])
+}
+def @main[m](%x: Tensor[(m,), f32]) -> Tensor[(?, 2), f32] { @pairs(%x) }
+)");
+  const Tensor even = Tensor::of<float>({4}, std::array{1.f, 2.f, 3.f, 4.f}), odd(DType::kF32, {3});
+  EXPECT_THAT(run(module, {even}), ElementsAre(even.reshaped({2, 2})));
+  const auto result = interpret(context_, module, context_.symbol("main"), std::array{odd});
+  ASSERT_FALSE(result);
+  EXPECT_THAT(result.error().what, HasSubstr("the value is Tensor[(3,), f32], must be Tensor[(2*(m // 2),), f32]"));
+  EXPECT_EQ(result.error().where, "m.tn:6:62");
+}
+
+// The bound of a function that is called last is checked where it is called.
+TEST_F(Language, AViolatedBoundIsLocated) {
+  const Module module = read(R"(
+def @f[n in 2..4](%x: Tensor[(n,), f32]) -> Tensor[(n,), f32] { %x }
+def @main[m](%x: Tensor[(m,), f32]) -> Tensor[(m,), f32] { @f(%x) }
+)");
+  const auto result = interpret(context_, module, context_.symbol("main"), std::array{Tensor(DType::kF32, {7})});
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().where, "m.tn:4:60");
+  EXPECT_THAT(result.error().what, HasSubstr("n must be in 2..4"));
+}
+
+// 40 lines of pairs are a type of 2^40 leaves in 41 nodes: everything that visits a leaf would not end.
+TEST_F(Language, ATypeMaySharePartsExponentially) {
+  std::string text =
+      "def @pair[A](%x: A) -> (A, A) { (%x, %x) }\ndef @main[n](%x0: Tensor[(n,), f32]) -> Tensor[(n,), f32] {\n";
+  for (int i = 1; i <= 40; ++i)
+    text += i % 2 ? fmt::format("  let %x{} = (%x{}, %x{});\n", i, i - 1, i - 1)
+                  : fmt::format("  let %x{} = @pair(%x{});\n", i, i - 1);
+  text +=
+      "  let %f = fn (%y) { %y.0 };\n  let %l = Cons(%x40, Nil);\n  let %z = match %l { Cons(%h, _) => %f(%h), Nil => "
+      "%x39 };\n";
+  std::string last = "%z";
+  for (int i = 0; i < 39; ++i) last += ".1";
+  const uint64_t before = context_.visits();
+  auto module = parse(context_, kHeader + kList + text + "  " + last + "\n}\n", {}, "m.tn");
+  ASSERT_TRUE(module) << module.error().str();
+  EXPECT_TRUE(verify(context_, *module));
+  const Tensor x = Tensor::of<float>({2}, std::array{1.f, 2.f});
+  EXPECT_THAT(run(*module, {x}), ElementsAre(x));
+  const auto optimized = run_passes(context_, clone(*module), standard_passes(), {.verify = true});
+  ASSERT_TRUE(optimized) << optimized.error().str();
+  EXPECT_THAT(run(*optimized, {x}), ElementsAre(x));
+  EXPECT_LT(context_.visits() - before, 100'000u);
+  // The message about such a type is short.
+  auto wrong = parse(context_, kHeader + kList + text + "  %x40 + %x40\n}\n", {}, "m.tn");
+  ASSERT_FALSE(wrong);
+  EXPECT_LT(wrong.error().what.size(), 1'000'000u);
+}
+
+TEST_F(Language, ATypeThatIsNestedTooDeeplyIsAnError) {
+  std::string text = "def @main(%x0: Tensor[(), f32]) -> Tensor[(), f32] {\n";
+  for (int i = 1; i <= 3000; ++i) text += fmt::format("  let %x{} = (%x{},);\n", i, i - 1);
+  const auto module = parse(context_, kHeader + text + "  %x0\n}\n", {}, "m.tn");
+  ASSERT_FALSE(module);
+  EXPECT_THAT(module.error().what, HasSubstr("the type is nested more than 2000 deep"));
+}
+
+// 22 columns: without the memory of what is covered, 2^22 sets of rows.
+TEST_F(Language, AMatchOfManyColumnsIsChecked) {
+  const auto rows = [](int columns, bool last) {
+    std::string text, params, subject, any;
+    for (int i = 0; i < columns; ++i) {
+      params += fmt::format("{}%l{}: List[Tensor[(), f32]]", i ? ", " : "", i);
+      subject += fmt::format("{}%l{}", i ? ", " : "", i);
+      any += i ? ", _" : "_";
+    }
+    for (int row = 0; row < columns; ++row) {
+      std::string pattern;
+      for (int i = 0; i < columns; ++i)
+        pattern += std::string(i ? ", " : "") + (i == row ? "Nil" : i == (row + 1) % columns ? "Cons(_, _)" : "_");
+      text += fmt::format("    ({}) => {}f32,\n", pattern, row);
+    }
+    std::string full;
+    for (int i = 0; i < columns; ++i) full += i ? ", Nil" : "Nil";
+    text += fmt::format("    ({}) => 50f32,\n", full);
+    if (last) {
+      std::string cons;
+      for (int i = 0; i < columns; ++i) cons += i ? ", Cons(_, _)" : "Cons(_, _)";
+      text += fmt::format("    ({}) => 60f32,\n", cons);
+    }
+    return fmt::format("def @main({}) -> Tensor[(), f32] {{\n  match ({}) {{\n{}  }}\n}}\n", params, subject, text);
+  };
+  const Module module = read(kList + rows(22, true));
+  EXPECT_NE(module.function(context_.symbol("main")), nullptr);
+  const auto missing = parse(context_, kHeader + kList + rows(22, false), {}, "m.tn");
+  ASSERT_FALSE(missing);
+  EXPECT_THAT(missing.error().what, HasSubstr("no arm matches (Cons(_, _), Cons(_, _)"));
+}
+
+// Each example_ of tests/examples/literature.tn computes what it states, also after all passes and when it is read
+// again.
+TEST_F(Language, TheExamplesOfTheLiteratureComputeWhatTheyState) {
+  const std::filesystem::path file = std::filesystem::path(TENON_SOURCE_DIR) / "tests/examples/literature.tn";
+  auto module = load(context_, file);
+  ASSERT_TRUE(module) << module.error().str();
+  ASSERT_TRUE(verify(context_, *module));
+  expect_round_trip(*module);
+  auto optimized = run_passes(context_, clone(*module), standard_passes(), {.verify = true});
+  ASSERT_TRUE(optimized) << optimized.error().str();
+  int count = 0;
+  for (const auto& [symbol, global] : module->globals) {
+    const std::string name(context_.name(symbol));
+    if (!name.starts_with("example_")) continue;
+    ++count;
+    for (const Module* each : {&*module, &*optimized}) {
+      const auto pair = interpret(context_, *each, symbol, std::span<const RunValue>());
+      ASSERT_TRUE(pair) << name << ": " << pair.error().str();
+      EXPECT_EQ(str(context_, pair->fields()[0]), str(context_, pair->fields()[1])) << name;
+    }
+  }
+  EXPECT_GE(count, 30);
 }
 
 // A type variable that no argument determines follows from the use of the call, or is stated explicitly.

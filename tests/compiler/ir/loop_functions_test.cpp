@@ -13,6 +13,7 @@
 #include "compiler/loop/safety.h"
 #include "compiler/loop/text.h"
 #include "compiler/passes/pass.h"
+#include "support/deep_stack.h"
 
 namespace tenon::compiler {
 namespace {
@@ -208,16 +209,16 @@ def @main[k](%a: Tensor[(k, 4), f32], %b: Tensor[(4, 2), f32], %c: Tensor[(5, 2)
 
 INSTANTIATE_TEST_SUITE_P(
     All, BadCalls,
-    testing::Values(BadCall{"good", "@dense(%a, %b)", "", ""},
-                    BadCall{"shape", "@dense(%a, %c)", "6:3",
-                            "argument 1 must be Tensor[(4, 2), f32], found Tensor[(5, 2), f32]"},
-                    BadCall{"dtype", "@dense(%a, %i)", "6:3", "found Tensor[(4, 2), i32]"},
-                    BadCall{"count", "@dense(%a)", "6:3", "@dense takes 2 arguments, found 1"},
-                    BadCall{"tuple", "@dense((%a, %a), %b)", "6:3", "@dense: argument 0 must be Tensor"},
-                    BadCall{"result", "@dense(%a, %b).0", "6:", "there is no field 0"},
-                    BadCall{"value", "(fn(%f: fn(Tensor[(k, 4), f32]) -> Tensor[(k, 2), f32]) { %f(%a) })(@dense)",
-                            "6:", "@dense is polymorphic in sizes or types and cannot be used as a value"},
-                    BadCall{"unknown", "@dens(%a, %b)", "6:3", "there is no function @dens"}),
+    testing::Values(
+        BadCall{"good", "@dense(%a, %b)", "", ""},
+        BadCall{"shape", "@dense(%a, %c)", "6:3", "argument 1 must be Tensor[(4, 2), f32], found Tensor[(5, 2), f32]"},
+        BadCall{"dtype", "@dense(%a, %i)", "6:3", "found Tensor[(4, 2), i32]"},
+        BadCall{"count", "@dense(%a)", "6:3", "@dense takes 2 arguments, found 1"},
+        BadCall{"tuple", "@dense((%a, %a), %b)", "6:3", "@dense: argument 0 must be Tensor"},
+        BadCall{"result", "@dense(%a, %b).0", "6:", "there is no field 0"},
+        BadCall{"value", "(fn(%f: fn(Tensor[(k, 4), f32]) -> Tensor[(k, 2), f32]) { %f(%a) })(@dense)",
+                "6:", "argument 0 must be fn(Tensor[(k, 4), f32]) -> Tensor[(k, 2), f32], found fn(_, _) -> _"},
+        BadCall{"unknown", "@dens(%a, %b)", "6:3", "there is no function @dens"}),
     [](const auto& info) { return info.param.name; });
 
 TEST_F(LoopFunctions, MistakesHaveALocation) {
@@ -451,6 +452,50 @@ def @main[n](%x: Tensor[(n,), f32], %at: Tensor[(), i64]) -> Tensor[(), f32] {
   ASSERT_FALSE(failed);
   EXPECT_THAT(failed.error().str(), HasSubstr("the index 2 is not in 0 .. 1 (in @pick)"));
   EXPECT_THAT(failed.error().where, HasSubstr("text:6:"));
+}
+
+// An index with a symbolic weight: it is inside, it determines its axes, and every element is written.
+TEST_F(LoopFunctions, MayStoreAtAFlatIndex) {
+  const auto outer = [](std::string_view size, std::string_view index, std::string_view columns) {
+    return fmt::format(R"(#[version = "1"]
+loop @outer[n, m](%a: Tensor[(n,), f32], %b: Tensor[(m,), f32]) -> (%y: Tensor[({},), f32]) {{
+  for i in (n) {{
+    for j in ({}) {{
+      stage s(i in (n) at (i), j in ({}) at (j)) {{ %y[{}] = %a[i] * %b[j]; }}
+    }}
+  }}
+}}
+def @main[n, m](%a: Tensor[(n,), f32], %b: Tensor[(m,), f32]) -> Tensor[({},), f32] {{ @outer(%a, %b) }}
+)",
+                       size, columns, columns, index, size);
+  };
+  const Module module = read(outer("n*m", "i*m + j", "m"));
+  const auto unproven = loop::unproven_obligations(context_, *module.loop_function(context_.symbol("outer")));
+  EXPECT_FALSE(unproven.program) << unproven.program->str();
+  const Tensor a = Tensor::of<float>({2}, std::array{1.f, 2.f}),
+               b = Tensor::of<float>({3}, std::array{1.f, 10.f, 100.f});
+  EXPECT_THAT(run(module, {a, b})[0].data<float>(), ElementsAre(1, 10, 100, 2, 20, 200));
+  // A weight that is not the number of columns.
+  EXPECT_THAT(problem(outer("n*m", "i*n + j", "m")), HasSubstr("is determined by the axis"));
+  const Module sparse = read(outer("n*m + 1", "i*m + j", "m"));
+  EXPECT_THAT(loop::unproven_obligations(context_, *sparse.loop_function(context_.symbol("outer"))).program->what,
+              HasSubstr("not proved that every element of %y is written"));
+}
+
+// The checks of an expression are linear in its terms, whose questions are mostly the same.
+TEST_F(LoopFunctions, MayHaveThousandsOfTerms) {
+  const auto sum = [](int terms) {
+    std::string text =
+        "#[version = \"1\"]\nloop @f[n](%x: Tensor[(n,), f32]) -> (%y: Tensor[(n,), f32]) {\n"
+        "  for i in (n) { stage s(i in (n) at (i)) { %y[i] = %x[i]";
+    for (int i = 1; i < terms; ++i) text += " + %x[i]";
+    return text + "; } }\n}\ndef @main[n](%x: Tensor[(n,), f32]) -> Tensor[(n,), f32] { @f(%x) }\n";
+  };
+  with_deep_stack([&] {
+    const Module module = read(sum(5000));
+    EXPECT_THAT(run(module, {Tensor::of<float>({2}, std::array{1.f, 2.f})})[0].data<float>(), ElementsAre(5000, 10000));
+    EXPECT_THAT(problem(sum(60000)), HasSubstr("the expression has more than 10000 operations"));
+  });
 }
 
 }  // namespace

@@ -98,9 +98,13 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"relu_bool",
              {"(N,), bool"},
              "relu(%a)",
-             "relu: x must be of i8 or u8 or i16 or u16 or i32 or i64 or f32 or f64, found Tensor[(N,), bool]"},
+             "relu: x must be of i8 or i16 or i32 or i64 or u8 or u16 or u32 or u64 or f16 or bf16 or f32 or f64, "
+             "found Tensor[(N,), bool]"},
         Case{"clip_bounds", {kImage}, "clip(%a, min=2, max=1)", "clip: min 2 is above max 1"},
-        Case{"sigmoid", {kInt}, "sigmoid(%a)", "sigmoid: x must be of f32 or f64, found Tensor[(N, 4, 9, 8), i8]"},
+        Case{"sigmoid",
+             {kInt},
+             "sigmoid(%a)",
+             "sigmoid: x must be of f16 or bf16 or f32 or f64, found Tensor[(N, 4, 9, 8), i8]"},
         Case{"add", {"(N, 1, 3), f32", "(4, 1), f32"}, "add(%a, %b)", "Tensor[(N, 4, 3), f32]"},
         Case{"add_shapes",
              {"(N, 3), f32", "(N, 4), f32"},
@@ -198,7 +202,11 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Case{"quantize", {kImage}, "quantize(%a, scale=[0.1], zero_point=[-3])", "Tensor[(N, 4, 9, 8), i8]"},
         Case{"quantize_u8", {kImage}, "quantize(%a, scale=[1, 2, 3, 4], dtype=\"u8\")", "Tensor[(N, 4, 9, 8), u8]"},
-        Case{"quantize_scale", {kImage}, "quantize(%a, scale=[0])", "scale must be positive, found 0"},
+        Case{"quantize_scale", {kImage}, "quantize(%a, scale=[0])", "scale must be in 1e-37 .. 1e+37, found 0"},
+        Case{"quantize_denormal_scale",
+             {kImage},
+             "quantize(%a, scale=[1e-40])",
+             "scale must be in 1e-37 .. 1e+37, found 1e-40"},
         Case{"quantize_zero",
              {kImage},
              "quantize(%a, scale=[1], zero_point=[128])",
@@ -276,7 +284,7 @@ TEST(Operators, HaveDocumentationRuleAndKernel) {
   for (const Operator* op : context.operators()) {
     EXPECT_FALSE(op->documentation.empty()) << op->name;
     EXPECT_NE(op->rule, nullptr) << op->name;
-    EXPECT_NE(op->reference, nullptr) << op->name;
+    EXPECT_TRUE(op->reference) << op->name;
     for (const AttrSpec& spec : op->attributes) {
       EXPECT_FALSE(spec.documentation.empty()) << op->name << " " << spec.name;
       if (spec.default_value) {

@@ -4,13 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
 
 #include "compiler/base/lexer.h"
 #include "compiler/ir/builder.h"
+#include "compiler/ir/interpreter.h"
 #include "compiler/ir/text/format.h"
 #include "compiler/ir/verifier.h"
 #include "runtime/npy.h"
+#include "support/file.h"
 
 namespace tenon::compiler {
 namespace {
@@ -158,7 +161,7 @@ INSTANTIATE_TEST_SUITE_P(
         TextualMistake{"variable", "flatten(", "flatten(%q, ", "m.tn:11:21", "there is no variable %q"},
         TextualMistake{"constant", "$w)),", "$9)),", "m.tn:11:32", "there is no constant $9"},
         TextualMistake{"function", "@block(%a", "@blok(%a", "m.tn:11:21", "there is no function @blok"},
-        TextualMistake{"twice", "%first:", "%r:", "m.tn:12:7", "%r is defined twice"},
+        TextualMistake{"import", "const $w", "import \"a.tn\";\nconst $w", "m.tn:2:8", "cannot import others"},
         TextualMistake{"field", "%r.1)", "%r.2)", "m.tn:13:35", "there is no field 2"},
         TextualMistake{"dim", "Tensor[(2*m, 3", "Tensor[(2*k, 3", "m.tn:10:28", "the dim variable is not declared"},
         TextualMistake{"dtype", "%x: Tensor[(n, 3, 8, 8), f32]", "%x: Tensor[(n, 3, 8, 8), f33]", "m.tn:6:40", "f33"},
@@ -217,6 +220,67 @@ TEST(Text, ADamagedSideFileIsAnError) {
   module = parse(context, kModel, {}, "m.tn");
   ASSERT_FALSE(module);
   EXPECT_THAT(module.error().what, HasSubstr("the side file: not a .npz file"));
+}
+
+// The type of a member is compared with the constant's by its header, before its data is inflated.
+TEST(Text, AMemberOfAnotherTypeIsNotInflated) {
+  Context context;
+  const runtime::NamedTensors members{{"w", runtime::Tensor(DType::kU8, {int64_t{1} << 24})}};
+  const std::vector<std::byte> bytes = runtime::to_npz(members, true);
+  ASSERT_LT(bytes.size(), size_t{1} << 16);
+  auto module = parse(context, kModel, bytes, "m.tn");
+  ASSERT_FALSE(module);
+  EXPECT_THAT(module.error().what, HasSubstr("\"w\" is Tensor[(16777216,), u8], not Tensor[(4, 3, 3, 3), f32]"));
+}
+
+// Two modules import a third, whose definitions are there once; constants and spans keep their meanings.
+TEST(Text, ModulesImportOthers) {
+  Context context;
+  const auto folder = std::filesystem::path(testing::TempDir()) / "imports";
+  std::filesystem::create_directories(folder / "more");
+  const auto write = [&](const char* name, const std::string& text) {
+    ASSERT_TRUE(write_file(folder / name, "#[version = \"1\"]\n" + text));
+  };
+  write("base.tn",
+        "type Box[A] { Box(A) }\nconst $k: Tensor[(3,), f32] = [1, 2, 3];\n"
+        "def @scale(%x: Tensor[(3,), f32]) -> Tensor[(3,), f32] { %x * $k }\n");
+  write("more/left.tn",
+        "import \"../base.tn\";\n"
+        "def @left(%x: Tensor[(3,), f32]) -> Box[Tensor[(3,), f32]] { Box(@scale(%x)) }\n");
+  write("right.tn",
+        "import \"base.tn\";\nconst $k: Tensor[(3,), f32] = [10, 10, 10];\n"
+        "def @right(%b: Box[Tensor[(3,), f32]]) -> Tensor[(3,), f32] { match %b { Box(%x) => %x + $k } }\n");
+  write("main.tn",
+        "import \"more/left.tn\";\nimport \"right.tn\";\n"
+        "def @main(%x: Tensor[(3,), f32]) -> Tensor[(3,), f32] { @right(@left(%x)) }\n");
+  auto module = load(context, folder / "main.tn");
+  ASSERT_TRUE(module) << module.error().str();
+  EXPECT_TRUE(verify(context, *module));
+  EXPECT_EQ(module->globals.size(), 4u);
+  const auto x = runtime::Tensor::of<float>({3}, std::array{1.f, 1.f, 1.f});
+  const auto result = interpret(context, *module, context.symbol("main"), std::array{x});
+  ASSERT_TRUE(result) << result.error().str();
+  EXPECT_EQ(result->at(0), runtime::Tensor::of<float>({3}, std::array{11.f, 12.f, 13.f}));
+  const Text text = print(context, *module);
+  auto again = parse(context, text.text, text.side);
+  ASSERT_TRUE(again) << again.error().str();
+  EXPECT_TRUE(equal(*module, *again));
+
+  const auto fails = [&](const char* name) {
+    auto loaded = load(context, folder / name);
+    EXPECT_FALSE(loaded);
+    return loaded ? "" : loaded.error().str();
+  };
+  write("other.tn", "def @scale(%x: Tensor[(3,), f32]) -> Tensor[(3,), f32] { %x }\n");
+  write("conflict.tn", "import \"base.tn\";\nimport \"other.tn\";\n");
+  EXPECT_THAT(fails("conflict.tn"), HasSubstr("conflict.tn:3:8: error: @scale has another definition"));
+  write("again.tn", "import \"base.tn\";\ndef @scale(%x: Tensor[(), f32]) -> Tensor[(), f32] { %x }\n");
+  EXPECT_THAT(fails("again.tn"), HasSubstr("@scale is defined twice"));
+  write("a.tn", "import \"b.tn\";\n");
+  write("b.tn", "import \"a.tn\";\n");
+  EXPECT_THAT(fails("a.tn"), HasSubstr("imports itself"));
+  write("missing.tn", "import \"nowhere.tn\";\n");
+  EXPECT_THAT(fails("missing.tn"), HasSubstr("nowhere.tn"));
 }
 
 // The report has the first error of each function, without errors that follow from others.

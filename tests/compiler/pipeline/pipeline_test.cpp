@@ -252,14 +252,18 @@ TEST(Pipeline, AnUnknownKindOfFileIsAnError) {
 }
 
 // Visits of nodes for each operator: parsing, inference, all passes, the verifier.
-double visits_per_operator(size_t operators) {
-  const auto speed = measure_speed(operators);
+double visits_per_operator(size_t operators, SpeedShape shape = SpeedShape::kMixed) {
+  const auto speed = measure_speed(operators, shape);
   EXPECT_TRUE(speed) << speed.error().str();
   return speed ? static_cast<double>(speed->visits()) / static_cast<double>(speed->operators) : 0;
 }
 
 TEST(CompileSpeed, WorkPerOperatorDoesNotGrowWithTheModule) {
   EXPECT_LE(visits_per_operator(10000), 1.05 * visits_per_operator(1000));
+}
+TEST(CompileSpeed, SharedCallsAndTypesAreNotExpanded) {
+  for (const SpeedShape shape : {SpeedShape::kLine, SpeedShape::kCalls, SpeedShape::kTypes})
+    EXPECT_LE(visits_per_operator(6000, shape), 1.1 * visits_per_operator(2000, shape)) << static_cast<int>(shape);
 }
 TEST(CompileSpeed, DISABLED_WorkPerOperatorDoesNotGrowToAHundredThousand) {
   EXPECT_LE(visits_per_operator(100000), 1.05 * visits_per_operator(1000));

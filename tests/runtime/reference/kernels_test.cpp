@@ -304,7 +304,7 @@ Tensor filled(Shape shape, double value) {
 
 // A sum of ones in f16 itself would stop at 2048, in bf16 at 256.
 TEST(ShortFloatKernels, ComputeInF32AndRoundOnce) {
-  const Attrs all{{"axes", Ints{0}}, {"keepdims", int64_t{0}}};
+  const Attrs all{{"axes", Ints{0}}, {"keep", int64_t{0}}};
   EXPECT_EQ(run("sum", all, {filled<Half>({4096}, 1)}).data<Half>()[0], Half(4096));
   EXPECT_EQ(run("sum", all, {filled<BFloat16>({4098}, 1)}).data<BFloat16>()[0], BFloat16(4096));
   const Tensor third = run("divide", {}, {filled<Half>({1}, 1), filled<Half>({1}, 3)});
@@ -344,6 +344,22 @@ TEST(UnsignedKernels, UseTheWholeRange) {
   EXPECT_EQ(run("shift_right", {}, {big, two}), max(UINT64_MAX >> 2));
   EXPECT_EQ(run("less", {}, {two, big}).data<bool>()[0], true);
   EXPECT_EQ(run("cast", {{"dtype", std::string("f32")}}, {big}).data<float>()[0], 0x1p64f);
+}
+
+TEST(Kernels, PreferANaNAsTheDefinitionsDo) {
+  const Tensor row = Tensor::of<float>({1, 3}, std::array{1.f, NAN, 7.f});
+  const Tensor hot = run("hardmax", {{"axis", int64_t{1}}}, {row});
+  EXPECT_EQ(hot, Tensor::of<float>({1, 3}, std::array{0.f, 1.f, 0.f}));
+  const auto log_sum_exp = [](float a, float b) {
+    return run("log_sum_exp", {{"axes", Ints{0}}, {"keep", int64_t{0}}}, {Tensor::of<float>({2}, std::array{a, b})})
+        .data<float>()[0];
+  };
+  EXPECT_TRUE(std::isnan(log_sum_exp(NAN, NAN)));
+  EXPECT_TRUE(std::isnan(log_sum_exp(NAN, -INFINITY)));
+  EXPECT_TRUE(std::isnan(log_sum_exp(NAN, 1)));
+  EXPECT_EQ(log_sum_exp(-INFINITY, -INFINITY), -INFINITY);
+  EXPECT_EQ(log_sum_exp(INFINITY, -INFINITY), INFINITY);
+  EXPECT_FLOAT_EQ(log_sum_exp(1, 1), 1 + std::log(2.f));
 }
 
 }  // namespace

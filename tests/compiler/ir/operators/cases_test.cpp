@@ -110,7 +110,9 @@ TEST(OperatorCases, RoundTheResultsOfF32ForShortFloats) {
   int count = 0;
   for (const auto& [name, test_case] : operator_cases()) {
     const Operator* op = context.find_operator(test_case.call.substr(0, test_case.call.find('(')));
-    if (!op || test_case.call.find("dtype=") != std::string::npos) continue;
+    // An operator on another's result would get it rounded.
+    const bool single = std::ranges::count(test_case.call, '(') == 1;
+    if (!op || op->inputs.empty() || !single || test_case.call.find("dtype=") != std::string::npos) continue;
     for (const DType dtype : {DType::kF16, DType::kBF16}) {
       OperatorCase narrow = test_case, wide = test_case;
       bool changed = false, takes = true;
@@ -138,7 +140,7 @@ TEST(OperatorCases, RoundTheResultsOfF32ForShortFloats) {
       ++count;
     }
   }
-  EXPECT_GT(count, 300);
+  EXPECT_GT(count, 200);
 }
 
 TEST(OperatorCases, CoverEveryOperator) {
