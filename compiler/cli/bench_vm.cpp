@@ -13,39 +13,57 @@
 namespace tenon::cli {
 namespace {
 
-using namespace runtime;  // NOLINT: instructions
+using runtime::Branch;
+using runtime::CallClosure;
+using runtime::CallFunction;
+using runtime::Construct;
+using runtime::Executable;
+using runtime::LoadConstant;
+using runtime::MakeClosure;
+using runtime::MakeReference;
+using runtime::Move;
+using runtime::ReadField;
+using runtime::ReadReference;
+using runtime::Register;
+using runtime::Return;
+using runtime::ScalarCompute;
+using runtime::ScalarOp;
+using runtime::Switch;
+using runtime::Tensor;
+using runtime::WriteReference;
 
 // Loops of n iterations; `instructions` of them in each iteration.
-struct Loop {
+struct MachineLoop {
   std::string name;
   double instructions = 0;
   Executable executable;
 };
 
-Tensor integer(int64_t value) { return Tensor::of<int64_t>({}, std::span<const int64_t>(&value, 1)); }
+Tensor integer_scalar(int64_t value) { return Tensor::of<int64_t>({}, std::span<const int64_t>(&value, 1)); }
 
 // main(n): r1 = 0; r2 = 1; do { BODY; r1 = r1 + r2 } while (r1 < n), with registers 5 to 8 for the body.
-Loop loop(std::string name, std::vector<Operation> body, std::vector<Function> callees = {}) {
+MachineLoop machine_loop(std::string name, std::vector<runtime::Operation> body,
+                         std::vector<runtime::Function> callees = {}) {
   Executable e;
   e.name = name;
   e.types = {{"Pair", {{"Pair", 2}, {"None", 0}}}};
-  e.constants = {integer(0), integer(1)};
+  e.constants = {integer_scalar(0), integer_scalar(1)};
   const double instructions = static_cast<double>(body.size()) + 3;
-  Function main{.name = "main",
-                .params = {{"n", DType::kI64, {}}},
-                .results = {{"count", DType::kI64, {}}},
-                .registers = 9,
-                .code = {{LoadConstant{1, 0}, ""}, {LoadConstant{2, 1}, ""}, {Move{5, 1}, ""}}};
+  runtime::Function main{.name = "main",
+                         .params = {{"n", runtime::DType::kI64, {}}},
+                         .results = {{"count", runtime::DType::kI64, {}}},
+                         .registers = 9,
+                         .code = {{LoadConstant{1, 0}, ""}, {LoadConstant{2, 1}, ""}, {Move{5, 1}, ""}}};
   for (uint32_t r = 6; r < 9; ++r) main.code.push_back({Move{r, 1}, ""});
   const auto begin = static_cast<uint32_t>(main.code.size());
-  for (Operation& operation : body) {
+  for (runtime::Operation& operation : body) {
     if (auto* select = std::get_if<Switch>(&operation)) {
       for (uint32_t& target : select->targets) target += begin;
     }
     main.code.push_back({std::move(operation), ""});
   }
-  main.code.push_back({ScalarCompute{ScalarOp::kAdd, DType::kI64, 1, 1, 2}, ""});
-  main.code.push_back({ScalarCompute{ScalarOp::kGreaterEqual, DType::kI64, 3, 1, 0}, ""});
+  main.code.push_back({ScalarCompute{ScalarOp::kAdd, runtime::DType::kI64, 1, 1, 2}, ""});
+  main.code.push_back({ScalarCompute{ScalarOp::kGreaterEqual, runtime::DType::kI64, 3, 1, 0}, ""});
   main.code.push_back({Branch{3, begin}, ""});
   main.code.push_back({Return{{1}}, ""});
   e.functions.push_back(std::move(main));
@@ -53,19 +71,19 @@ Loop loop(std::string name, std::vector<Operation> body, std::vector<Function> c
   return {std::move(name), instructions, std::move(e)};
 }
 
-std::vector<Loop> loops() {
+std::vector<MachineLoop> machine_loops() {
   const auto add = [](Register to, Register a, Register b) {
-    return ScalarCompute{ScalarOp::kAdd, DType::kI64, to, a, b};
+    return ScalarCompute{ScalarOp::kAdd, runtime::DType::kI64, to, a, b};
   };
-  const Port value{.name = "x", .type = "value"};
-  const Function identity{
+  const runtime::Port value{.name = "x", .type = "value"};
+  const runtime::Function identity{
       .name = "identity", .params = {value}, .results = {value}, .registers = 1, .code = {{Return{{0}}, ""}}};
   return {
-      loop("simple", {add(5, 5, 2), Move{6, 5}, add(7, 6, 5), Move{8, 7}}),
-      loop("call", {CallFunction{1, {1}, {5}}}, {identity}),
-      loop("closure", {MakeClosure{6, 1, {}}, CallClosure{6, {1}, {5}}}, {identity}),
-      loop("data", {Construct{5, 0, 0, {1, 2}}, Switch{5, 0, {2, 2}}, ReadField{6, 5, 0}, Kill{{5}}}),
-      loop("reference", {MakeReference{5, 1}, WriteReference{5, 2}, ReadReference{6, 5}, Kill{{5}}}),
+      machine_loop("simple", {add(5, 5, 2), Move{6, 5}, add(7, 6, 5), Move{8, 7}}),
+      machine_loop("call", {CallFunction{1, {1}, {5}}}, {identity}),
+      machine_loop("closure", {MakeClosure{6, 1, {}}, CallClosure{6, {1}, {5}}}, {identity}),
+      machine_loop("data", {Construct{5, 0, 0, {1, 2}}, Switch{5, 0, {2, 2}}, ReadField{6, 5, 0}, runtime::Kill{{5}}}),
+      machine_loop("reference", {MakeReference{5, 1}, WriteReference{5, 2}, ReadReference{6, 5}, runtime::Kill{{5}}}),
   };
 }
 
@@ -78,13 +96,13 @@ struct BenchVm {
       return error(fmt::format("--iterations is {}, must be 1..1000000000", iterations), {}, {}, Fault::kUsage);
     Json out;
     out.begin_object().field("iterations", iterations).key("loops").begin_array();
-    for (const Loop& loop : loops()) {
+    for (const MachineLoop& loop : machine_loops()) {
       TENON_TRY(verify(loop.executable, loop.name));
-      TENON_TRY_ASSIGN(session, Session::create(loop.executable, {}));
+      TENON_TRY_ASSIGN(session, runtime::Session::create(loop.executable, {}));
       std::vector<double> seconds;
       for (int i = 0; i < 5; ++i) {
         const double begin = cpu_seconds();
-        TENON_TRY(session->run(std::vector{integer(iterations)}));
+        TENON_TRY(session->run(std::vector{integer_scalar(iterations)}));
         seconds.push_back(cpu_seconds() - begin);
       }
       std::ranges::sort(seconds);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <new>
 #include <string>
 #include <string_view>
@@ -40,6 +41,8 @@ Expected<std::vector<Value>> Run::run(std::span<const Value> inputs) {
   profile_ = {};
   heap_.reset();
   finished_.clear();
+  now_ = nullptr;
+  located_ = false;
   const Words& main = session_.code[executable_.entry];
   Status status = reserve(main, 0);
   if (!status) return std::unexpected(std::move(status.error()));
@@ -50,7 +53,15 @@ Expected<std::vector<Value>> Run::run(std::span<const Value> inputs) {
   }
   if (status) status = enter(main, nullptr, 0);
   if (status) status = options.hook ? loop<true>() : loop<false>();
-  if (!status && !frames_.empty()) status.error() = located(std::move(status.error()));
+  if (!status && !located_ && !frames_.empty()) {
+    const Words& words = *frames_.back().words;
+    // A frame that has just been entered or left has executed nothing.
+    const std::less<> before;
+    const bool is_inside =
+        now_ && !before(now_, words.code.data()) && before(now_, words.code.data() + words.code.size());
+    const uint32_t index = is_inside ? words.origin[static_cast<size_t>(now_ - words.code.data())] : 0;
+    status.error() = located(words, index, std::move(status.error()));
+  }
   while (!frames_.empty()) leave_frame();
   clear(0, std::min<size_t>(words_.size(), main.function->registers));
   heap_.collect({});
@@ -62,9 +73,7 @@ Expected<std::vector<Value>> Run::run(std::span<const Value> inputs) {
 
 // Messages.
 
-Diagnostic Run::located(Diagnostic diagnostic) const {
-  const Words& words = *frames_.back().words;
-  const uint32_t index = now_ ? words.origin[static_cast<size_t>(now_ - words.code.data())] : 0;
+Diagnostic Run::located(const Words& words, uint32_t index, Diagnostic diagnostic) const {
   const std::string& layer = words.function->code[index].layer;
   std::string location =
       fmt::format("{}: function '{}', instruction {}", executable_.name, words.function->name, index);
@@ -255,13 +264,11 @@ Status Run::tail_call(uint32_t function, const Word* closure, const uint32_t* ar
     std::ranges::copy(scratch_, words_.begin() + static_cast<ptrdiff_t>(frame.base));
     return {};
   }
-  const uint32_t* now = now_;
   leave_frame();
   std::ranges::copy(scratch_, words_.begin() + static_cast<ptrdiff_t>(top_));
   if (Status status = enter(callee, results, result_count); !status) {
     clear(top_, scratch_.size());
-    if (frames_.empty()) now_ = nullptr;
-    else now_ = now;
+    now_ = nullptr;
     return std::unexpected(std::move(status.error()));
   }
   return {};
@@ -288,6 +295,11 @@ Status Run::show(const Words& words, uint32_t index) {
   args_.clear();
   results_.clear();
   probes_.clear();
+  // The instruction may have left its frame.
+  if (!status) {
+    status.error() = located(words, index, std::move(status.error()));
+    located_ = true;
+  }
   return status;
 }
 

@@ -61,7 +61,7 @@ class Run {
   Expected<Tensor> tensor(Register from) const;
   Status sizes(const Registers& registers);
   Status show(const Words& words, uint32_t index);
-  Diagnostic located(Diagnostic diagnostic) const;
+  Diagnostic located(const Words& words, uint32_t index, Diagnostic diagnostic) const;
   std::unexpected<Diagnostic> empty(Register from) const;
   std::unexpected<Diagnostic> wrong(Register from, std::string_view wanted) const;
   std::unexpected<Diagnostic> no_memory() const;
@@ -85,6 +85,7 @@ class Run {
   uint64_t budget_ = 0, left_ = 0;     // instructions to the next check of the limits, and after it
   std::chrono::steady_clock::time_point deadline_{};
   const uint32_t* now_ = nullptr;  // the current instruction, where an error may occur
+  bool located_ = false;           // the error names its instruction
   Profile profile_;
   uint64_t arena_live_ = 0;
   std::vector<Value> finished_;

@@ -111,6 +111,18 @@ TEST(Machine, ListsClosuresAndReferencesCompute) {
   EXPECT_GT(steps, 100u);
 }
 
+TEST(Machine, AnErrorOfTheHookNamesTheInstruction) {
+  for (const std::string_view at : {"main:7", "build:8", "build:3", "fold:4", "scale:1", "fold:10"}) {
+    const auto hook = [&](const Step& step) -> Status {
+      if (step.function->name + ":" + std::to_string(step.index) != at) return {};
+      return error("stopped here");
+    };
+    const size_t colon = at.find(':');
+    EXPECT_HAS(run(list_executable(), 2, {.hook = hook}),
+               "function '" + std::string(at.substr(0, colon)) + "', instruction " + std::string(at.substr(colon + 1)));
+  }
+}
+
 TEST(Machine, InstructionsCheckWhatTheyRead) {
   const auto after = [](size_t function, size_t instruction, Operation operation) {
     Executable e = list_executable();
