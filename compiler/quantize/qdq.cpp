@@ -241,7 +241,7 @@ class LayerRewriting {
       TENON_TRY_ASSIGN(made, average(producer));
       layer = std::move(*made);
     } else {
-      TENON_TRY_ASSIGN(made, producer.op->is(ops::kAdd) ? sum(producer, *shape, out) : product(producer, {}));
+      TENON_TRY_ASSIGN(made, producer.op->is(ops::kAdd) ? sum(producer, *shape, out) : product(producer, {}, out));
       layer = std::move(*made);
     }
     if (!layer) return std::nullopt;
@@ -397,7 +397,7 @@ class LayerRewriting {
           along_axis(*constant, shape, producer && producer->op->is(ops::kMatmul) ? shape.size() - 1 : axis);
       if (!bias) continue;
       if (const auto x = quantized(add.args[i])) return sum_with_constant(*x, *bias, shape, out);
-      if (producer && used_once(add.args[i])) return product(Apply(*producer), *bias);
+      if (producer && used_once(add.args[i])) return product(Apply(*producer), *bias, out);
     }
     return std::nullopt;
   }
@@ -476,8 +476,17 @@ class LayerRewriting {
     return fits ? std::optional(std::move(weights)) : std::nullopt;
   }
 
+  static void halve_weights(LayerWeights& weights, size_t channel) {
+    const auto products = static_cast<size_t>(weights.products);
+    weights.sums[channel] = 0;
+    for (int8_t& value : weights.values.data<int8_t>().subspan(channel * products, products)) {
+      value = static_cast<int8_t>(std::nearbyint(value / 2.0));
+      weights.sums[channel] += value;
+    }
+  }
+
   // A layer with constant weights, after an addition of `bias` or as a bias_add.
-  Expected<std::optional<IntegerLayer>> product(Apply anchor, std::vector<double> bias) const {
+  Expected<std::optional<IntegerLayer>> product(Apply anchor, std::vector<double> bias, const Scale& out) const {
     if (anchor.op->is(ops::kBiasAdd) && bias.empty()) {
       const auto constant = constant_value(*builder_, anchor.args[1]);
       const auto shape = shape_of(anchor.args[0]);
@@ -495,19 +504,31 @@ class LayerRewriting {
     if (!convolution && !matmul && !anchor.op->is(ops::kDense)) return std::nullopt;
     if (convolution && int_attr(anchor.attrs, "pad_value") != 0) return std::nullopt;
     const auto x = quantized(anchor.args[0]);
-    const auto weights = x ? weights_of(anchor) : std::nullopt;
+    auto weights = x ? weights_of(anchor) : std::nullopt;
     const auto shape = x ? shape_of(x->integers) : std::nullopt;
     if (!weights || !shape || (!convolution && (shape->size() < 2 || shape->back() < 1))) return std::nullopt;
     IntegerLayer layer;
     for (size_t c = 0; c < weights->scales.size(); ++c) {
-      const double step = x->scale.scale * weights->scales[c];
-      const double offset = bias.empty() ? 0 : std::nearbyint(bias[c] / step);
-      const double total = offset - static_cast<double>(x->scale.zero) * static_cast<double>(weights->sums[c]);
-      // The sum with its bias must fit i32, which wraps.
-      const double largest = std::abs(total) + 128.0 * 128.0 * static_cast<double>(weights->products);
-      if (!(largest < std::numeric_limits<int32_t>::max())) return std::nullopt;
+      double step = x->scale.scale * weights->scales[c];
+      const auto total = [&] {
+        const double offset = bias.empty() ? 0 : std::nearbyint(bias[c] / step);
+        return offset - static_cast<double>(x->scale.zero) * static_cast<double>(weights->sums[c]);
+      };
+      // The sum with its bias must fit i32, which wraps. Quantizers give channels of tiny weights a tiny scale, and
+      // with it a bias of all 32 bits: coarser weights are then as good, while their rounding stays far below a step.
+      const auto products = static_cast<double>(weights->products);
+      const auto fits = [&] {
+        return std::abs(total()) + 128.0 * 128.0 * products < std::numeric_limits<int32_t>::max();
+      };
+      constexpr double kLargestError = 0.25;
+      while (!fits()) {
+        step *= 2;
+        if (!(products * 128 * step < kLargestError * out.scale)) return std::nullopt;
+        halve_weights(*weights, c);
+      }
+      const double bias_steps = total();
       layer.steps.push_back(step);
-      layer.bias.push_back(static_cast<int32_t>(total));
+      layer.bias.push_back(static_cast<int32_t>(bias_steps));
     }
     Atom operand = x->integers;
     if (convolution) {

@@ -260,8 +260,21 @@ TEST_F(QdqTest, WeightsThatDoNotFitStayAsTheyAre) {
   EXPECT_EQ(operators()["requantize"], 0);
 }
 
+// As ONNX Runtime's quantizer writes a channel whose weights are almost 0: a tiny scale, and a bias of 32 bits.
+TEST_F(QdqTest, ABiasOf32BitsTakesCoarserWeights) {
+  const Format in{0.03, 5, false}, out{0.1, 0, false};
+  const Atom x = input({1, 2, 3, 3}, in);
+  const double scale = 1e-7, step = static_cast<float>(in.scale) * static_cast<float>(scale);
+  const Atom w = apply("dequantize", {builder_.constant<int8_t>({2, 2, 1, 1}, {127, -100, 3, 90})},
+                       {{"scale", std::vector<double>{scale}}});
+  const Atom b = apply("dequantize", {builder_.constant<int32_t>({2}, {INT32_MAX, INT32_MIN + 1})},
+                       {{"scale", std::vector<double>{step}}});
+  expect_within_a_step(qdq(apply("bias_add", {apply("conv2d", {x, w}), b}), out), out.scale);
+  EXPECT_EQ(operators()["requantize"], 1);
+}
+
 TEST_F(QdqTest, ABiasThatOverflowsTheAccumulatorsStaysInFloat) {
-  const Format in{1e-4, 0, false}, out{4e3, 0, false};
+  const Format in{1e-4, 0, false}, out{1e-5, 0, false};
   const Atom x = input({1, 2, 3, 3}, in);
   const Atom y = apply("conv2d", {x, weights({2, 2, 1, 1}, 0, 1e-4)});
   const Atom z = apply("bias_add", {y, builder_.constant<float>({2}, {3e5, -3e5})});
