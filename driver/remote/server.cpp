@@ -19,6 +19,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kGoodbye = 200ms;     // for sessions to end by themselves when the server ends
 constexpr auto kRefusal = 1s;        // for a client to take that it is refused
+constexpr int kHandshake = 10;       // seconds for a new connection to say what it is
 constexpr int kIdleConnection = 60;  // seconds until a connection without a session is closed
 
 struct RunningSession {
@@ -64,6 +65,7 @@ Status GrpcServer::start(std::shared_ptr<grpc::ServerCredentials> credentials) {
   builder.RegisterAsyncGenericService(&service_);
   for (const auto& [name, value] : channel_arguments()) builder.AddChannelArgument(name, value);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // two servers on a port would share the clients
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 1000 * kHandshake);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, 1000 * kIdleConnection);
   queue_ = builder.AddCompletionQueue();
   server_ = builder.BuildAndStart();
