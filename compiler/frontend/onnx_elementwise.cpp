@@ -1,9 +1,10 @@
 // Converters of elementwise ONNX operators.
 #include <fmt/format.h>
 
+#include <array>
 #include <limits>
 
-#include "compiler/frontend/onnx_node.h"
+#include "compiler/frontend/onnx_expression.h"
 
 namespace tenon::compiler {
 namespace {
@@ -126,14 +127,36 @@ Status cast_like(NodeImport& node) {
   return node.result(node.apply(ops::kCast, {*x}, {{"dtype", std::string(runtime::name(like->dtype))}}));
 }
 
+// In training, each element is dropped with the probability `ratio`, and the others are scaled. They are the same
+// in every run. Output 1 is true for the elements that are kept.
 Status dropout(NodeImport& node) {
+  OnnxFormula f(node);
+  const OnnxTerm x = f.input(0);
+  TENON_TRY_ASSIGN(attribute, node.real("ratio", 0.5));
+  TENON_TRY_ASSIGN(seed, node.integer("seed", 0));
+  std::optional<OnnxTerm> training;
   if (node.has_input(2)) {
-    TENON_TRY_ASSIGN(training, node.constant(2, "training_mode"));
-    if (training->dtype() != DType::kBool || training->size() != 1 || training->data<bool>()[0]) {
-      return node.fail("dropout in training mode is not supported", "export the model for inference");
-    }
+    training = f.input(2);
+    const runtime::Tensor* known = f.ok() ? node.constant_tensor(training->atom()) : nullptr;
+    const bool valid = training->dtype() == DType::kBool && (!known || known->size() == 1);
+    f.expect(valid, "training_mode must be one bool");
+    if (valid && known && !known->data<bool>()[0]) training.reset();
   }
-  return convert_plain<ops::kIdentity>(node);
+  const bool masked = node.node().outputs.size() > 1 && !node.node().outputs[1].empty();
+  if (!training && !masked) return f.result(f.apply(ops::kIdentity, {x}));
+  std::vector<int64_t> shape;
+  for (int64_t i = 0; i < x.rank(); ++i) shape.push_back(f.known_size(x, i, "a size of x"));
+  OnnxTerm kept = f.apply(ops::kFull, {}, {{"shape", shape}, {"value", 1.0}, {"dtype", std::string("bool")}});
+  if (!training) return f.results({f.apply(ops::kIdentity, {x}), kept});
+  const OnnxTerm ratio =
+      node.has_input(1) ? f.input(1).cast(DType::kF32).reshape({}) : f.scalar(*attribute, DType::kF32);
+  const OnnxTerm key = f.constant(runtime::Tensor::of<int32_t>({2}, std::array{static_cast<int32_t>(*seed), 1}));
+  const OnnxTerm drawn = f.apply(ops::kRandomUniform, {key}, {{"shape", shape}});
+  const OnnxTerm mode = training->reshape({}), inference = f.apply(ops::kLogicalNot, {mode});
+  kept = f.apply(ops::kLogicalOr, {f.apply(ops::kGreaterEqual, {drawn, ratio}), inference});
+  const OnnxTerm scaled =
+      x * select(mode, f.apply(ops::kReciprocal, {1.0 - ratio}), f.scalar(1, DType::kF32)).cast(x.dtype());
+  return f.results({select(kept, scaled, f.scalar(0, x.dtype())), kept});
 }
 
 }  // namespace

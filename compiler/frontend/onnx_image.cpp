@@ -33,6 +33,19 @@ Status upsample(NodeImport& node) {
                                  {"nearest", std::string("floor")}}));
 }
 
+// The smallest or largest scale of the axes whose sizes are given (others: -1).
+Expected<double> common_scale(NodeImport& node, const TensorType& type, const Ints& sizes, bool smallest) {
+  std::optional<double> scale;
+  for (size_t axis = 0; axis < sizes.size(); ++axis) {
+    if (sizes[axis] < 0) continue;
+    const auto given = type.dims[axis].constant();
+    if (!given || *given == 0) return node.fail("the aspect ratio is not known", "bind the sizes, as --shapes H=224");
+    const double own = static_cast<double>(sizes[axis]) / static_cast<double>(*given);
+    scale = !scale ? own : smallest ? std::min(*scale, own) : std::max(*scale, own);
+  }
+  return scale.value_or(1);
+}
+
 Status resize(NodeImport& node) {
   if (node.opset() < 11) return upsample(node);
   TENON_TRY_ASSIGN(type, node.type(0));
@@ -45,8 +58,9 @@ Status resize(NodeImport& node) {
   TENON_TRY_ASSIGN(policy, node.string("keep_aspect_ratio_policy", "stretch"));
   TENON_TRY_ASSIGN(outside, node.real("extrapolation_value", 0.0));
   (void)outside;  // only for tf_crop_and_resize, which the operator does not support
-  if (*antialias) return node.fail("antialiasing is not supported");
-  if (*policy != "stretch") return node.fail(fmt::format("keep_aspect_ratio_policy '{}' is not supported", *policy));
+  if (*policy != "stretch" && *policy != "not_larger" && *policy != "not_smaller") {
+    return node.fail(fmt::format("keep_aspect_ratio_policy '{}' is not supported", *policy));
+  }
   const auto rank = static_cast<size_t>(type->rank());
   Ints all;
   for (size_t i = 0; i < rank; ++i) all.push_back(static_cast<int64_t>(i));
@@ -56,11 +70,8 @@ Status resize(NodeImport& node) {
     if (axis < 0 || axis >= type->rank()) return node.fail(fmt::format("there is no axis {}", (*axes)[i]));
     return static_cast<size_t>(axis);
   };
-  Attrs attrs{{"mode", *mode},
-              {"coordinates", *coordinates},
-              {"nearest", *nearest},
-              {"cubic", *cubic},
-              {"exclude_outside", *exclude}};
+  Attrs attrs{{"mode", *mode},   {"coordinates", *coordinates}, {"nearest", *nearest},
+              {"cubic", *cubic}, {"exclude_outside", *exclude}, {"antialias", *antialias}};
   bool by_sizes = node.has_input(3);
   if (by_sizes && node.has_input(2)) {  // an empty tensor is equivalent to an omitted input
     TENON_TRY_ASSIGN(sizes, node.constant(3, "the sizes"));
@@ -73,6 +84,16 @@ Status resize(NodeImport& node) {
     for (size_t i = 0; i < given->size(); ++i) {
       TENON_TRY_ASSIGN(axis, axis_of_size(i));
       sizes[*axis] = (*given)[i];
+    }
+    if (*policy != "stretch") {
+      TENON_TRY_ASSIGN(scale, common_scale(node, *type, sizes, *policy == "not_larger"));
+      Reals scales(rank, 1.0);
+      for (size_t axis = 0; axis < rank; ++axis) {
+        if (sizes[axis] < 0) continue;
+        sizes[axis] = static_cast<int64_t>(*scale * static_cast<double>(*type->dims[axis].constant()) + 0.5);
+        scales[axis] = *scale;
+      }
+      attrs.emplace("scales", std::move(scales));
     }
     attrs.emplace("sizes", std::move(sizes));
   } else {

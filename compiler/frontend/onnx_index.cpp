@@ -1,6 +1,7 @@
 // Converters of ONNX operators that gather, scatter, sort and create elements.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "compiler/frontend/onnx_node.h"
@@ -74,8 +75,12 @@ Status top_k(NodeImport& node) {
 
 Status unique(NodeImport& node) {
   TENON_TRY_ASSIGN(sorted, node.integer("sorted", 1));
-  if (node.has("axis")) return node.fail("different parts along an axis are not supported, only different elements");
-  return node.results(node.apply(ops::kUnique, {0}, {{"sorted", *sorted}}));
+  Ints axes;
+  if (node.has("axis")) {
+    TENON_TRY_ASSIGN(axis, node.integer("axis"));
+    axes = {*axis};
+  }
+  return node.results(node.apply(ops::kUnique, {0}, {{"sorted", *sorted}, {"axes", axes}}));
 }
 
 Status compress(NodeImport& node) {

@@ -121,12 +121,16 @@ LazyTensor resize_axis(const OperatorCall& op, const runtime::reference::Resize&
 }
 
 LoweredResults resize(const OperatorCall& op) {
-  const runtime::reference::Resize how{op.text("mode"), op.text("coordinates"), op.text("nearest"), op.real("cubic"),
-                                       op.integer("exclude_outside") == 1};
+  const runtime::reference::Resize how{op.text("mode"),
+                                       op.text("coordinates"),
+                                       op.text("nearest"),
+                                       op.real("cubic"),
+                                       op.integer("exclude_outside") == 1,
+                                       op.integer("antialias") == 1};
   LazyTensor x = op.arg(0);
   const auto& scales = op.reals("scales");
   for (size_t d = 0; d < op.dims().size(); ++d) {
-    if (scales.empty() ? op.dims()[d] == x.dims[d] : scales[d] == 1 && op.dims()[d] == x.dims[d]) continue;
+    if ((scales.empty() || scales[d] == 1) && op.dims()[d] == x.dims[d]) continue;
     const auto in = x.dims[d].constant(), out = op.dims()[d].constant();
     if (!in || !out) return error("a resized dim must be constant");
     if (*in == 0) return error("a resized dim must not be 0");

@@ -68,6 +68,7 @@ Expr interpolation_weight(const std::string& mode, const Expr& t, Dim source) {
 }
 
 LoweredResults grid_sample(const OperatorCall& op) {
+  if (op.arg(0).rank() != 4) return error("maps of three dims are not supported");
   Emitter& emit = op.emit;
   const std::string &mode = op.text("mode"), &padding = op.text("padding");
   const bool align = op.integer("align_corners") == 1;

@@ -36,8 +36,12 @@ Result resize(const Attrs& attrs, std::span<const Tensor> inputs) {
   call.expect_inputs(1);
   call.expect_dtype(0, kReals);
   const size_t rank = call.input(0).shape().size();
-  Resize r{call.string("mode"), call.string("coordinates"), call.string("nearest"), call.real("cubic"),
-           call.integer("exclude_outside", 0, 1) == 1};
+  Resize r{call.string("mode"),
+           call.string("coordinates"),
+           call.string("nearest"),
+           call.real("cubic"),
+           call.integer("exclude_outside", 0, 1) == 1,
+           call.integer("antialias", 0, 1) == 1};
   call.expect(is_one_of(r.mode, kResizeModes), "mode is not supported");
   call.expect(is_one_of(r.coordinates, kResizeCoordinates), "coordinates are not supported");
   call.expect(is_one_of(r.nearest, kResizeRoundings), "nearest is not supported");
@@ -45,14 +49,14 @@ Result resize(const Attrs& attrs, std::span<const Tensor> inputs) {
   std::vector<double> scales = call.reals("scales");
   call.expect(sizes.empty() || sizes.size() == rank, "needs a size for each dim");
   call.expect(scales.empty() || scales.size() == rank, "needs a scale for each dim");
-  call.expect(sizes.empty() != scales.empty(), "needs either sizes or scales");
+  call.expect(!sizes.empty() || !scales.empty(), "needs sizes or scales");
   if (!call.ok()) return call.fail();
   Shape shape = inputs[0].shape();
   for (size_t d = 0; d < rank; ++d) {
     const int64_t in = shape[d];
     if (!scales.empty()) call.expect(scales[d] > 0 && scales[d] <= 1 << 20, "a scale is not positive");
     if (!call.ok()) return call.fail();
-    if (!scales.empty()) shape[d] = resized_length(in, scales[d]);
+    if (sizes.empty()) shape[d] = resized_length(in, scales[d]);
     else if (sizes[d] >= 0) shape[d] = sizes[d];
     call.expect(in > 0 || shape[d] == 0, "there is nothing to resize");
   }
@@ -70,11 +74,11 @@ Result resize(const Attrs& attrs, std::span<const Tensor> inputs) {
   return std::vector{out};
 }
 
-// One channel of an image, with values outside of its bounds.
+// One channel of an image or, with a depth other than 1, of a volume, with values outside of its bounds.
 template <class T>
 struct Map {
   const T* data;
-  int64_t height, width;
+  int64_t depth, height, width;
   std::string padding;
   bool align;
 
@@ -85,35 +89,42 @@ struct Map {
     int64_t at = ((i % period) + period) % period;
     return at < n ? at : (align ? period - at : period - 1 - at);
   }
-  T at(T row, T column) const {
+  // The index along an axis of n elements; -1 for an element that is zero.
+  int64_t index(T position, int64_t n) const {
     constexpr T kFar = T(1 << 24);  // farther coordinates have the same values, and integers up to it are exact
-    auto y = static_cast<int64_t>(std::clamp(row, -kFar, kFar)),
-         x = static_cast<int64_t>(std::clamp(column, -kFar, kFar));
-    if (padding == "border") {
-      y = std::clamp<int64_t>(y, 0, height - 1), x = std::clamp<int64_t>(x, 0, width - 1);
-    } else if (padding == "reflection") {
-      y = mirrored(y, height), x = mirrored(x, width);
-    } else if (y < 0 || y >= height || x < 0 || x >= width) {
-      return T{0};
-    }
-    return data[y * width + x];
+    const auto i = static_cast<int64_t>(std::clamp(position, -kFar, kFar));
+    if (padding == "border") return std::clamp<int64_t>(i, 0, n - 1);
+    if (padding == "reflection") return mirrored(i, n);
+    return i < 0 || i >= n ? -1 : i;
+  }
+  T at(T layer, T row, T column) const {
+    const int64_t z = index(layer, depth), y = index(row, height), x = index(column, width);
+    return z < 0 || y < 0 || x < 0 ? T{0} : data[(z * height + y) * width + x];
   }
 };
 
 template <class T>
-T sample(const Map<T>& map, const std::string& mode, T y, T x) {
-  if (!std::isfinite(y) || !std::isfinite(x)) return T{0};
-  if (mode == "nearest") return map.at(std::nearbyint(y), std::nearbyint(x));
+T bilinear(const Map<T>& map, T layer, T y, T x) {
   const T top = std::floor(y), left = std::floor(x), dy = y - top, dx = x - left;
+  return (1 - dy) * ((1 - dx) * map.at(layer, top, left) + dx * map.at(layer, top, left + 1)) +
+         dy * ((1 - dx) * map.at(layer, top + 1, left) + dx * map.at(layer, top + 1, left + 1));
+}
+
+template <class T>
+T sample(const Map<T>& map, const std::string& mode, T z, T y, T x) {
+  if (!std::isfinite(z) || !std::isfinite(y) || !std::isfinite(x)) return T{0};
+  if (mode == "nearest") return map.at(std::nearbyint(z), std::nearbyint(y), std::nearbyint(x));
   if (mode == "linear") {
-    return (1 - dy) * ((1 - dx) * map.at(top, left) + dx * map.at(top, left + 1)) +
-           dy * ((1 - dx) * map.at(top + 1, left) + dx * map.at(top + 1, left + 1));
+    const T front = std::floor(z), dz = z - front;
+    if (dz == 0) return bilinear(map, front, y, x);
+    return (1 - dz) * bilinear(map, front, y, x) + dz * bilinear(map, front + 1, y, x);
   }
+  const T top = std::floor(y), left = std::floor(x), dy = y - top, dx = x - left;
   const auto rows = cubic_weights(dy, T(-0.75)), columns = cubic_weights(dx, T(-0.75));
   T sum = 0;
   for (int i = 0; i < 4; ++i) {
     for (int k = 0; k < 4; ++k) {
-      sum += rows[i] * columns[k] * map.at(top + static_cast<T>(i - 1), left + static_cast<T>(k - 1));
+      sum += rows[i] * columns[k] * map.at(0, top + static_cast<T>(i - 1), left + static_cast<T>(k - 1));
     }
   }
   return sum;
@@ -124,31 +135,40 @@ Result grid_sample(const Attrs& attrs, std::span<const Tensor> inputs) {
   call.expect_inputs(2);
   call.expect_dtype(0, kReals);
   call.expect_one_dtype();
-  call.expect_rank(0, 4);
-  call.expect_rank(1, 4);
+  const bool volume = call.input(0).shape().size() == 5;
+  const size_t dims = volume ? 3 : 2;
+  call.expect_rank(0, static_cast<int64_t>(dims) + 2);
+  call.expect_rank(1, static_cast<int64_t>(dims) + 2);
   const std::string mode = call.string("mode"), padding = call.string("padding");
   const bool align = call.integer("align_corners", 0, 1) == 1;
-  call.expect(is_one_of(mode, kResizeModes), "mode is not supported");
+  call.expect(is_one_of(mode, kResizeModes) && (!volume || mode != "cubic"), "mode is not supported");
   call.expect(padding == "zeros" || padding == "border" || padding == "reflection", "padding is not supported");
-  call.expect(call.dim(1, 0) == call.dim(0, 0) && call.dim(1, 3) == 2, "the grid must be [N, H, W, 2]");
-  const int64_t channels = call.dim(0, 1), height = call.dim(0, 2), width = call.dim(0, 3);
-  call.expect(height > 0 && width > 0 && height < 1 << 24 && width < 1 << 24, "the maps are empty or too large");
-  const Shape shape{call.dim(0, 0), channels, call.dim(1, 1), call.dim(1, 2)};
+  call.expect(call.dim(1, 0) == call.dim(0, 0) && call.dim(1, dims + 1) == static_cast<int64_t>(dims),
+              "the grid must be [N, H, W, 2] or [N, D, H, W, 3]");
+  const int64_t channels = call.dim(0, 1), depth = volume ? call.dim(0, 2) : 1, height = call.dim(0, dims),
+                width = call.dim(0, dims + 1);
+  for (const int64_t size : {depth, height, width}) {
+    call.expect(size > 0 && size < 1 << 24, "the maps are empty or too large");
+  }
+  Shape shape{call.dim(0, 0), channels};
+  for (size_t d = 0; d < dims; ++d) shape.push_back(call.dim(1, d + 1));
   call.expect_size(shape);
   if (!call.ok()) return call.fail();
   Tensor out(inputs[0].dtype(), shape);
+  const int64_t points = element_count(std::span(shape).subspan(2));
   with_arithmetic<kReals>(out.dtype(), [&]<class T>(T) {
     auto coordinate = [&](T value, int64_t size) {
       const T n = static_cast<T>(size);
       return align ? (value + 1) / 2 * (n - 1) : ((value + 1) * n - 1) / 2;
     };
-    const int64_t points = shape[2] * shape[3];
-    for_each_index(shape, [&](const Shape& at, int64_t i) {
-      const T* point = inputs[1].data<T>().data() + (at[0] * points + at[2] * shape[3] + at[3]) * 2;
-      const Map<T> map{inputs[0].data<T>().data() + (at[0] * channels + at[1]) * height * width, height, width, padding,
-                       align};
-      out.data<T>()[i] = sample(map, mode, coordinate(point[1], height), coordinate(point[0], width));
-    });
+    for (int64_t i = 0; i < out.size(); ++i) {
+      const int64_t channel = i / points, batch = channel / channels;
+      const T* point = inputs[1].data<T>().data() + (batch * points + i % points) * static_cast<int64_t>(dims);
+      const Map<T> map{
+          inputs[0].data<T>().data() + channel * depth * height * width, depth, height, width, padding, align};
+      out.data<T>()[i] = sample(map, mode, volume ? coordinate(point[2], depth) : T{0}, coordinate(point[1], height),
+                                coordinate(point[0], width));
+    }
   });
   return std::vector{out};
 }

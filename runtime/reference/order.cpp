@@ -78,20 +78,57 @@ Result sort(const Attrs& attrs, std::span<const Tensor> inputs) {
   return ordered(call, inputs[0], axis, inputs[0].shape()[axis], descending, values, !values);
 }
 
+// The order of the first axis of `parts`, [count, ...], by the elements of each part.
+template <class T>
+std::vector<int64_t> ranking_of_parts(const Tensor& parts) {
+  const int64_t count = parts.shape()[0], width = count ? parts.size() / count : 0;
+  const T* x = parts.data<T>().data();
+  std::vector<int64_t> order(static_cast<size_t>(count));
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, [&](int64_t a, int64_t b) {
+    for (int64_t k = 0; k < width; ++k) {
+      const T left = x[a * width + k], right = x[b * width + k];
+      if (below(left, right)) return true;
+      if (below(right, left)) return false;
+    }
+    return false;
+  });
+  return order;
+}
+
 Result unique(const Attrs& attrs, std::span<const Tensor> inputs) {
   Call call("unique", attrs, inputs);
   call.expect_inputs(1);
   call.expect_dtype(0, kNumericTypes);
   const bool sorted = call.integer("sorted", 0, 1) == 1;
+  const auto rank_of_x = static_cast<int64_t>(call.input(0).shape().size());
+  std::vector<int64_t> axes = call.integers("axes", 0, -rank_of_x, rank_of_x - 1);
+  call.expect(axes.size() <= 1, "parts along several axes are not supported");
   if (!call.ok()) return call.fail();
+  // The parts, [count, ...].
+  std::vector<int64_t> forth, back;
+  const int64_t axis = axes.empty() ? 0 : axes[0] + (axes[0] < 0 ? rank_of_x : 0);
+  for (int64_t d = 0; d < rank_of_x; ++d) {
+    if (d != axis) forth.push_back(d);
+    back.push_back(d == axis ? 0 : d < axis ? d + 1 : d);
+  }
+  forth.insert(forth.begin(), axis);
+  const Tensor parts = axes.empty() ? inputs[0].reshaped({inputs[0].size()}) : transposed(inputs[0], forth);
+  const int64_t count = parts.shape()[0], width = count ? parts.size() / count : 0;
   std::vector<Tensor> results;
-  with_arithmetic<kNumericTypes>(inputs[0].dtype(), [&]<class T>(T) {
-    const std::vector<T> x(inputs[0].data<T>().begin(), inputs[0].data<T>().end());
-    const auto order = ranking(x, false);
-    // Runs of equal elements, each with the index of its first.
-    std::vector<int64_t> firsts, run_of(x.size());
+  with_arithmetic<kNumericTypes>(parts.dtype(), [&]<class T>(T) {
+    const std::vector<int64_t> order = ranking_of_parts<T>(parts);
+    const T* x = parts.data<T>().data();
+    const auto differ = [&](int64_t a, int64_t b) {
+      for (int64_t k = 0; k < width; ++k) {
+        if (below(x[a * width + k], x[b * width + k]) || below(x[b * width + k], x[a * width + k])) return true;
+      }
+      return false;
+    };
+    // Runs of equal parts, each with the index of its first.
+    std::vector<int64_t> firsts, run_of(order.size());
     for (size_t i = 0; i < order.size(); ++i) {
-      if (i == 0 || below(x[order[i - 1]], x[order[i]])) firsts.push_back(order[i]);
+      if (i == 0 || differ(order[i - 1], order[i])) firsts.push_back(order[i]);
       run_of[order[i]] = static_cast<int64_t>(firsts.size()) - 1;
     }
     std::vector<int64_t> runs(firsts.size()), rank(firsts.size());
@@ -100,7 +137,8 @@ Result unique(const Attrs& attrs, std::span<const Tensor> inputs) {
     std::vector<T> values;
     std::vector<int64_t> indices, inverse, counts(firsts.size(), 0);
     for (size_t i = 0; i < runs.size(); ++i) {
-      values.push_back(x[firsts[runs[i]]]);
+      const T* part = x + firsts[runs[i]] * width;
+      values.insert(values.end(), part, part + width);
       indices.push_back(firsts[runs[i]]);
       rank[runs[i]] = static_cast<int64_t>(i);
     }
@@ -108,9 +146,11 @@ Result unique(const Attrs& attrs, std::span<const Tensor> inputs) {
       inverse.push_back(rank[run]);
       ++counts[rank[run]];
     }
-    const auto count = static_cast<int64_t>(values.size());
-    results = {Tensor::of<T>({count}, values), Tensor::of<int64_t>({count}, indices),
-               Tensor::of<int64_t>({static_cast<int64_t>(x.size())}, inverse), Tensor::of<int64_t>({count}, counts)};
+    Shape shape = parts.shape();
+    shape[0] = static_cast<int64_t>(runs.size());
+    const Tensor distinct = Tensor::of<T>(shape, values);
+    results = {axes.empty() ? distinct : transposed(distinct, back), Tensor::of<int64_t>({shape[0]}, indices),
+               Tensor::of<int64_t>({count}, inverse), Tensor::of<int64_t>({shape[0]}, counts)};
   });
   return results;
 }

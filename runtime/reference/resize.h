@@ -45,6 +45,7 @@ struct Resize {
   std::string mode, coordinates, nearest;
   double cubic = -0.75;
   bool exclude_outside = false;
+  bool antialias = false;  // where an axis shrinks, the linear and cubic weights are stretched by the same factor
 };
 
 // The input coordinate of output element `i`.
@@ -59,6 +60,32 @@ T coordinate(const Resize& r, int64_t i, int64_t in, int64_t out, T scale) {
   return size / 2 * (1 - length / (scale * size)) + half;
 }
 
+// The weights of all elements nearer to x than the support of the stretched weights; their number is the same for all
+// x.
+template <class T>
+WeightedIndices<T> antialiased(const Resize& r, T x, int64_t in, T scale) {
+  const T stretch = 1 / std::min(scale, T{1}), support = r.mode == "linear" ? T{1} : T{2};
+  const auto half = static_cast<int64_t>(std::ceil(support * stretch));
+  const auto a = static_cast<T>(r.cubic);
+  const auto weight = [&](T distance) {
+    const T d = std::abs(distance) / stretch;
+    if (d >= support) return T{0};
+    if (r.mode == "linear") return 1 - d;
+    return d < 1 ? ((a + 2) * d - (a + 3)) * d * d + 1 : ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
+  };
+  WeightedIndices<T> sources;
+  T sum = 0;
+  for (int64_t k = 1 - half; k <= half; ++k) {
+    const T position = std::floor(x) + static_cast<T>(k);
+    const bool outside = position < 0 || position > static_cast<T>(in - 1);
+    sources.index.push_back(static_cast<int64_t>(std::clamp<T>(position, 0, static_cast<T>(in - 1))));
+    sources.weight.push_back(r.exclude_outside && outside ? T{0} : weight(x - position));
+    sum += sources.weight.back();
+  }
+  for (T& value : sources.weight) value /= sum;
+  return sources;
+}
+
 template <class T>
 WeightedIndices<T> weighted_indices(const Resize& r, int64_t i, int64_t in, int64_t out, T scale) {
   const T x = coordinate(r, i, in, out, scale);
@@ -70,6 +97,7 @@ WeightedIndices<T> weighted_indices(const Resize& r, int64_t i, int64_t in, int6
                                                           : std::ceil(x - T(0.5));
     return {{inside(position)}, {T{1}}};
   }
+  if (r.antialias) return antialiased(r, x, in, scale);
   const T first = std::floor(x), t = x - first;
   if (r.mode == "linear") return {{inside(first), inside(first + 1)}, {1 - t, t}};
   const auto weights = cubic_weights(t, static_cast<T>(r.cubic));

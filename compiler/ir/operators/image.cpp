@@ -9,7 +9,6 @@ using runtime::kReals;
 
 // size * scale, where the product is an integer for all sizes, or the size is a constant.
 Expected<Dim> scaled(const RuleInput& in, Dim size, double scale) {
-  if (!(scale > 0 && scale <= 1 << 20)) return error(fmt::format("scale must be positive, found {}", scale));
   if (const auto value = size.constant()) {
     return in.context.dim(runtime::reference::resized_length(*value, scale));
   }
@@ -29,16 +28,19 @@ Expected<Type> resize(const RuleInput& in) {
   TENON_TRY(check_string(in, "coordinates", kResizeCoordinates));
   TENON_TRY(check_string(in, "nearest", kResizeRoundings));
   TENON_TRY(check_int(in, "exclude_outside", 0, 1));
+  TENON_TRY(check_int(in, "antialias", 0, 1));
   const auto& scales = floats_attr(in.attrs, "scales");
   const auto& sizes = ints_attr(in.attrs, "sizes");
-  if (sizes.empty() == scales.empty()) return error("requires either sizes or scales");
-  if (scales.empty()) {
-    TENON_TRY(check_ints(in, "sizes", dims.size(), -1, kMaxSize));
-  } else if (scales.size() != dims.size()) {
+  if (sizes.empty() && scales.empty()) return error("requires sizes or scales");
+  if (!sizes.empty()) TENON_TRY(check_ints(in, "sizes", dims.size(), -1, kMaxSize));
+  if (!scales.empty() && scales.size() != dims.size()) {
     return error(fmt::format("scales must have {} values, found [{}]", dims.size(), fmt::join(scales, ", ")));
   }
+  for (const double scale : scales) {
+    if (!(scale > 0 && scale <= 1 << 20)) return error(fmt::format("scale must be positive, found {}", scale));
+  }
   for (size_t d = 0; d < dims.size(); ++d) {
-    if (scales.empty()) {
+    if (!sizes.empty()) {
       if (sizes[d] >= 0) dims[d] = in.context.dim(sizes[d]);
     } else {
       TENON_TRY_ASSIGN(size, scaled(in, dims[d], scales[d]));
@@ -52,15 +54,20 @@ Expected<Type> resize(const RuleInput& in) {
 }
 
 Expected<Type> grid_sample(const RuleInput& in) {
-  TENON_TRY(check_rank(in, 0, "x", 4));
-  TENON_TRY(check_rank(in, 1, "grid", 4));
+  const bool volume = in.arg(0).rank() == 5;
+  if (!volume) TENON_TRY(check_rank(in, 0, "x", 4));
+  TENON_TRY(check_rank(in, 1, "grid", in.arg(0).rank()));
   TENON_TRY(check_string(in, "mode", runtime::reference::kResizeModes));
   TENON_TRY(check_string(in, "padding", {"zeros", "border", "reflection"}));
   TENON_TRY(check_int(in, "align_corners", 0, 1));
+  if (volume && string_attr(in.attrs, "mode") == "cubic") return error("volumes have no cubic interpolation");
   const Dims &x = in.arg(0).dims, &grid = in.arg(1).dims;
-  TENON_TRY_ASSIGN(count, require_same(in, 0, 0, 1, 0, "grid must be [N, H, W, 2]"));
-  TENON_TRY(require_size(in, 1, 3, in.context.dim(2), "grid must be [N, H, W, 2]"));
-  return in.context.tensor(Dims{*count, x[1], grid[1], grid[2]}, in.arg(0).dtype);
+  const std::string what = volume ? "grid must be [N, D, H, W, 3]" : "grid must be [N, H, W, 2]";
+  TENON_TRY_ASSIGN(count, require_same(in, 0, 0, 1, 0, what));
+  TENON_TRY(require_size(in, 1, grid.size() - 1, in.context.dim(volume ? 3 : 2), what));
+  Dims dims{*count, x[1]};
+  dims.insert(dims.end(), grid.begin() + 1, grid.end() - 1);
+  return in.context.tensor(std::move(dims), in.arg(0).dtype);
 }
 
 Expected<Type> roi_align(const RuleInput& in) {
@@ -85,9 +92,10 @@ std::vector<Operator> image_operators() {
        "x resampled to other sizes, along each dim whose size or scale changes.",
        {{"x", kReals}},
        {{"sizes", AttrKind::kInts, std::vector<int64_t>{},
-         "the result's sizes, one per dim, -1: the size of x; or scales"},
+         "the result's sizes, one per dim, -1: the size of x; empty: by the scales"},
         {"scales", AttrKind::kFloats, std::vector<double>{},
-         "ratios of the result's sizes to the sizes of x, one per dim; sizes are rounded down"},
+         "ratios of the result's sizes to the sizes of x, one per dim; sizes are rounded down. Beside sizes, these are "
+         "the ratios of the coordinates alone"},
         {"mode", AttrKind::kString, std::string("nearest"), "nearest, linear or cubic"},
         {"coordinates", AttrKind::kString, std::string("half_pixel"),
          "coordinates of the result's elements: half_pixel, half_pixel_symmetric, pytorch_half_pixel, align_corners or "
@@ -96,12 +104,16 @@ std::vector<Operator> image_operators() {
          "rounding to the nearest element: round_prefer_floor, round_prefer_ceil, floor or ceil"},
         {"cubic", AttrKind::kFloat, -0.75, "slope parameter of the cubic"},
         {"exclude_outside", AttrKind::kInt, int64_t{0},
-         "1: elements outside of x have no weight in cubic interpolation"}},
+         "1: elements outside of x have no weight in cubic interpolation"},
+        {"antialias", AttrKind::kInt, int64_t{0},
+         "1: where an axis shrinks, linear and cubic weights extend over more elements"}},
        resize,
        OpPattern::kOpaque,
        may_be_small},
       {"grid_sample",
-       "x [N, C, H, W] sampled at the coordinates grid [N, H', W', 2], each x and y in -1 .. 1: [N, C, H', W'].",
+       "x [N, C, H, W] sampled at the coordinates grid [N, H', W', 2], each x and y in -1 .. 1: [N, C, H', W']. "
+       "Volumes "
+       "x [N, C, D, H, W] have coordinates [N, D', H', W', 3], of x, y and z.",
        {{"x", kReals}, Input::same("grid")},
        {{"mode", AttrKind::kString, std::string("linear"), "nearest, linear or cubic"},
         {"padding", AttrKind::kString, std::string("zeros"), "values outside of x: zeros, border or reflection"},

@@ -31,10 +31,17 @@ Expected<Type> arg_sort(const RuleInput& in) {
 
 Expected<Type> unique(const RuleInput& in) {
   TENON_TRY(check_int(in, "sorted", 0, 1));
-  const Dims erased{in.context.erased()};
-  const Type indices = in.context.tensor(erased, DType::kI64);
-  return in.context.tuple({in.context.tensor(erased, in.arg(0).dtype), indices,
-                           in.context.tensor(Dims{in.context.product(in.arg(0).dims)}, DType::kI64), indices});
+  TENON_TRY_ASSIGN(axes, axes_of(in, "axes", in.arg(0).rank()));
+  if (axes->size() > 1) return error("parts along several axes are not supported");
+  const Type indices = in.context.tensor(Dims{in.context.erased()}, DType::kI64);
+  Dims parts{in.context.erased()};
+  Dim count = in.context.product(in.arg(0).dims);
+  if (!axes->empty()) {
+    parts = in.arg(0).dims;
+    count = std::exchange(parts[axes->front()], in.context.erased());
+  }
+  return in.context.tuple({in.context.tensor(std::move(parts), in.arg(0).dtype), indices,
+                           in.context.tensor(Dims{count}, DType::kI64), indices});
 }
 
 Expected<Type> nonzero(const RuleInput& in) {
@@ -90,9 +97,11 @@ std::vector<Operator> order_operators() {
        OpPattern::kOpaque},
       {"unique",
        "A tuple of the distinct elements of x [?], the index of the first occurrence of each [?], the index of each "
-       "element of x among the distinct elements [size of x], and the number of occurrences [?]; the indices are i64.",
+       "element of x among the distinct elements [size of x], and the number of occurrences [?]; the indices are i64. "
+       "With an axis, of the distinct parts of x along it, compared element by element.",
        {{"x", kNumericTypes}},
-       {{"sorted", AttrKind::kInt, int64_t{1}, "0: in the order of their first occurrences"}},
+       {{"sorted", AttrKind::kInt, int64_t{1}, "0: in the order of their first occurrences"},
+        {"axes", AttrKind::kInts, std::vector<int64_t>{}, "the axis of the parts; none: elements"}},
        unique,
        OpPattern::kOpaque},
       {"nonzero",

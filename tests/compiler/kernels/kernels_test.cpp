@@ -58,8 +58,8 @@ std::vector<Tensor> operands_of(const KernelFunction& kernel, const std::vector<
 // Operators without a loop function, since the sizes of their results depend on data.
 const std::set<std::string_view> kWithoutKernel{"broadcast_dynamic", "compress", "non_max_suppression", "nonzero",
                                                 "unique"};
-// Operators without a loop function for some attributes, for which the number of terms depends on data.
-const std::set<std::string_view> kPartiallySupported{"roi_align"};
+// Operators without a loop function for some arguments: volumes, and a number of terms that depends on data.
+const std::set<std::string_view> kPartiallySupported{"grid_sample", "roi_align"};
 
 // Native kernels of one library, each with its operands and its expected results.
 class Library {

@@ -647,6 +647,18 @@ def signal():
 
 
 def vision():
+    case("Resize", 'resize(%a, sizes=[1, 2, 3, 5], mode="linear", antialias=1)', [normal(1, 2, 7, 8)], [None, None, np.int64([1, 2, 3, 5])], opset=18,
+         name="resize_antialias", mode="linear", antialias=1)
+    case("Resize", 'resize(%a, sizes=[1, 1, 4, 3], mode="cubic", antialias=1, exclude_outside=1)', [normal(1, 1, 9, 8)], [None, None, np.int64([1, 1, 4, 3])],
+         opset=18, name="resize_antialias_cubic", mode="cubic", antialias=1, exclude_outside=1)
+    case("Resize", None, [normal(1, 1, 6, 4)], [None, None, np.int64([7, 8])], opset=18, name="resize_not_larger", axes=[2, 3], mode="linear",
+         keep_aspect_ratio_policy="not_larger")
+    volume = np.random.default_rng(5).uniform(-1.2, 1.2, (1, 2, 3, 2, 3)).astype(F)
+    case("GridSample", "grid_sample(%a, %b)", [normal(1, 2, 3, 4, 5), volume], opset=20, name="gridsample_volume")
+    case("GridSample", 'grid_sample(%a, %b, mode="nearest", padding="border", align_corners=1)', [normal(1, 2, 3, 4, 5), volume], opset=20,
+         name="gridsample_volume_nearest", mode="nearest", padding_mode="border", align_corners=1)
+    parts = ints(4, 3, low=0, high=2)[:, [0, 1, 1, 2]]
+    case("Unique", "unique(%a, axes=[1])", [parts], outputs=4, name="unique_axis", axis=1)
     case("MaxPool", None, [normal(1, 2, 5, 6)], outputs=2, name="maxpool_indices", kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1])
     case("LayerNormalization", None, [normal(2, 3, 5), normal(5), normal(5)], outputs=3, name="layernormalization_statistics", opset=17)
     case("AffineGrid", None, [normal(2, 2, 3)], [np.int64([2, 1, 3, 4])], opset=20)
