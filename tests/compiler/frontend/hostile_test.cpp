@@ -127,8 +127,8 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"no_opset", [](auto& m) { m.clear_opset_import(); }, "the model does not state its opset"},
         Broken{"no_graph", [](auto& m) { m.clear_graph(); }, "the model has no graph"},
         Broken{"dtype",
-               [](auto& m) { m.mutable_graph()->mutable_initializer(0)->set_data_type(onnx::TensorProto::FLOAT16); },
-               "initializer 'fc.weight' has the data type FLOAT16, which is not supported"},
+               [](auto& m) { m.mutable_graph()->mutable_initializer(0)->set_data_type(onnx::TensorProto::FLOAT8E5M2); },
+               "initializer 'fc.weight' has the data type FLOAT8E5M2, which is not supported"},
         Broken{"input_dtype",
                [](auto& m) {
                  m.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(8);
