@@ -61,13 +61,13 @@ OnnxTerm rotate_pairs(OnnxFormula& f, const OnnxTerm& x, const OnnxTerm& cosine,
   const OnnxTerm a = interleaved ? rotated.slice(-1, 0, INT64_MAX, 2) : rotated.slice(-1, 0, width / 2);
   const OnnxTerm b = interleaved ? rotated.slice(-1, 1, INT64_MAX, 2) : rotated.slice(-1, width / 2, width);
   const OnnxTerm real = a * cosine - b * sine, imaginary = a * sine + b * cosine;
-  OnnxTerm result = concat({real, imaginary}, -1);
+  OnnxTerm result = compiler::concat({real, imaginary}, -1);
   if (interleaved) {
     Ints shape(static_cast<size_t>(x.rank()), 0);
     if (!shape.empty()) shape.back() = width;
     result = f.apply(ops::kStack, {real, imaginary}, {{"axis", int64_t{-1}}}).reshape(shape);
   }
-  return x.size(-1) == width ? result : concat({result, x.slice(-1, width, INT64_MAX)}, -1);
+  return x.size(-1) == width ? result : compiler::concat({result, x.slice(-1, width, INT64_MAX)}, -1);
 }
 
 namespace {
@@ -116,7 +116,7 @@ Status attention(NodeImport& node) {
       past = before.size(2) ? f.scalar(static_cast<double>(*before.size(2)), DType::kI64)
                             : f.apply(ops::kShapeOf, {before}).slice(0, 2, 3).squeeze({0});
     }
-    k = concat({before, k}, 2), v = concat({f.input(5), v}, 2);
+    k = compiler::concat({before, k}, 2), v = compiler::concat({f.input(5), v}, 2);
   }
   if (*scale == 0) *scale = 1 / std::sqrt(static_cast<double>(f.known_size(q, 3, "the size of a head")));
   std::vector<OnnxTerm> masks;
@@ -162,7 +162,7 @@ Status causal_convolution(NodeImport& node) {
   OnnxTerm x = f.input(0);
   const OnnxTerm w = f.input(1);
   const int64_t channels = f.known_size(w, 0, "the number of channels"), kernel = f.known_size(w, 2, "the kernel");
-  x = node.has_input(3) ? concat({f.input(3), x}, 2) : x.pad(2, kernel - 1, 0);
+  x = node.has_input(3) ? compiler::concat({f.input(3), x}, 2) : x.pad(2, kernel - 1, 0);
   OnnxTerm result = f.apply(ops::kConv1d, {x, w}, {{"groups", channels}});
   if (node.has_input(2)) result = f.apply(ops::kBiasAdd, {result, f.input(2)});
   if (*activation == "silu" || *activation == "swish") result = f.apply(ops::kSwish, {result});

@@ -220,8 +220,8 @@ Status packed_attention(OnnxFormula& f, const OnnxTerm& x, const OnnxTerm& w, st
   OnnxTerm k = split_heads(packed.slice(2, (*sizes)[0], (*sizes)[0] + (*sizes)[1]), attrs->heads);
   OnnxTerm v = split_heads(packed.slice(2, (*sizes)[0] + (*sizes)[1], all), attrs->heads);
   if (node.has_input(past)) {
-    k = concat({f.input(past).slice(0, 0, 1).squeeze({0}), k}, 2);
-    v = concat({f.input(past).slice(0, 1, 2).squeeze({0}), v}, 2);
+    k = compiler::concat({f.input(past).slice(0, 0, 1).squeeze({0}), k}, 2);
+    v = compiler::concat({f.input(past).slice(0, 1, 2).squeeze({0}), v}, 2);
   }
   std::vector<OnnxTerm> masks;
   if (node.has_input(mask)) masks.push_back(mask_bias(f, f.input(mask), k, attrs->hidden));
@@ -259,7 +259,7 @@ Status multi_head_attention(NodeImport& node) {
   }
   q = split_heads(q, attrs->heads);
   if (k.rank() == 3) k = split_heads(k, attrs->heads), v = split_heads(v, attrs->heads);
-  if (node.has_input(6)) k = concat({f.input(6), k}, 2), v = concat({f.input(7), v}, 2);
+  if (node.has_input(6)) k = compiler::concat({f.input(6), k}, 2), v = compiler::concat({f.input(7), v}, 2);
   std::vector<OnnxTerm> masks;
   if (node.has_input(4)) masks.push_back(mask_bias(f, f.input(4), k, attrs->hidden));
   if (node.has_input(5)) masks.push_back(f.input(5));

@@ -167,7 +167,7 @@ Status deformed_convolution(NodeImport& node) {
     const OnnxTerm at = moves.slice(4, part, part + 1) + f.constant(tensor_of(shape, base, x.dtype()));
     return (at * 2 + 1) / static_cast<double>(size) - 1;
   };
-  const OnnxTerm grid = concat({coordinate(1, xs, width), coordinate(0, ys, height)}, 4);
+  const OnnxTerm grid = compiler::concat({coordinate(1, xs, width), coordinate(0, ys, height)}, 4);
   const OnnxTerm maps = x.reshape({-1, channels / *fields, height, width});
   OnnxTerm samples = f.apply(ops::kGridSample, {maps, grid.reshape({-1, elements * out_height, out_width, 2})});
   if (node.has_input(4)) samples = samples * f.input(4).reshape({-1, 1, elements * out_height, out_width});
