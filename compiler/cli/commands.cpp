@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "compiler/cli/command.h"
 #include "hw/spec/isa.h"
@@ -154,11 +156,24 @@ std::span<const Command> commands() { return kCommands; }
 
 int exit_code(const Status& status) { return status ? 0 : static_cast<int>(status.error().fault); }
 
+namespace {
+
+// Writes the last part of the output: a full disk must not look like success.
+Status flush_output() {
+  const bool flushed = std::fflush(stdout) == 0;
+  if (flushed && std::ferror(stdout) == 0) return {};
+  return error(fmt::format("the output cannot be written{}", flushed ? "" : fmt::format(": {}", std::strerror(errno))),
+               {}, "look for free space where it goes");
+}
+
+}  // namespace
+
 int run(const std::vector<std::string>& arguments) {
-  const Status status = run_one(arguments);
-  std::fflush(stdout);
-  if (!status) fmt::print(stderr, "{}\n", status.error().str());
-  return exit_code(status);
+  const Status status = run_one(arguments), written = flush_output();
+  for (const Status& ended : {status, written}) {
+    if (!ended) fmt::print(stderr, "{}\n", ended.error().str());
+  }
+  return exit_code(status ? written : status);
 }
 
 }  // namespace tenon::cli

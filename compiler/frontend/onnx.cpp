@@ -376,7 +376,7 @@ Expected<std::map<std::string, int64_t>> parse_shapes(std::string_view text) {
     const size_t equals = item.find('=');
     int64_t value = 0;
     const char* end = item.data() + item.size();
-    if (equals == 0 || equals == std::string_view::npos ||
+    if (equals == 0 || equals == std::string_view::npos || equals + 1 == item.size() ||
         std::from_chars(item.data() + equals + 1, end, value).ptr != end || value < 0 || value > INT32_MAX) {
       return error(fmt::format("'{}' is not a size", item), "--shapes", "write NAME=SIZE, as --shapes N=1,T=64",
                    Fault::kUsage);

@@ -149,9 +149,7 @@ class Maker {
 
 }  // namespace
 
-void pair_dims(Type wanted, Type found, std::vector<std::pair<Dim, Dim>>& pairs) {
-  DimPairs(pairs).add(wanted, found);
-}
+void pair_dims(Type wanted, Type found, std::vector<std::pair<Dim, Dim>>& pairs) { DimPairs(pairs).add(wanted, found); }
 
 std::unique_ptr<Code> make_code(const Module& module, const Function& function) {
   return Maker(module, function).function();

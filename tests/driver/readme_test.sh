@@ -8,7 +8,7 @@ tenon=$1 libraries=$2
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 awk '/```cpp/ {on = 1; next} /```/ {on = 0} on' driver/README.md >"$scratch/example.cpp"
-grep -q tenon_driver_transport "$scratch/example.cpp"
+grep -q "Transport tenon::driver::transport()" "$scratch/example.cpp"
 c++ -std=c++23 -Wall -Werror -shared -fPIC -I. "$scratch/example.cpp" -o "$scratch/tenon-driver-example.so" \
   "$libraries"/libtenon_{driver,behavioral,timing,spec,support}.a -lfmt
 export TENON_DRIVER_PATH=$scratch

@@ -21,7 +21,6 @@ expect 1 "noise.onnx" "$tenon" compile "$scratch/noise.onnx" -o "$scratch/x.tnx"
 expect 1 "empty.onnx" "$tenon" compile "$scratch/empty.onnx" -o "$scratch/x.tnx"
 expect 1 "nowhere.onnx" "$tenon" compile "$scratch/nowhere.onnx" -o "$scratch/x.tnx"
 expect 2 'ends in .onnx, .tn or .tnb, not in ".pt"' "$tenon" compile "$scratch/model.pt" -o "$scratch/x.tnx"
-expect 1 "--shapes N=1" "$tenon" compile "$onnx" -o "$scratch/x.tnx"
 expect 2 "--shapes" "$tenon" compile "$onnx" --shapes N=x -o "$scratch/x.tnx"
 expect 1 "cannot" "$tenon" compile "$onnx" --shapes N=1 -o "$scratch/nowhere/x.tnx"
 

@@ -137,7 +137,8 @@ NodeTestResult run_node_test(const fs::path& folder, bool with_compiled) {
   NodeTestResult result{outcome(interpreted(*model, *sets)), {}};
   if (with_compiled && result.interpreted.passed()) {
     std::vector<std::string> names;
-    for (const auto& output : read_proto(folder).graph().output()) names.push_back(output.name());
+    const onnx::ModelProto proto = read_proto(folder);
+    for (const auto& output : proto.graph().output()) names.push_back(output.name());
     result.compiled = outcome(compiled(std::move(*model), *sets, names));
   }
   return result;

@@ -142,7 +142,8 @@ Expected<std::unique_ptr<Accelerator>> open_faulty(std::string_view target) {
   const char* variable = std::getenv("TENON_FAULT");
   const std::string kind = options->text("fault", variable == nullptr ? "none" : variable);
   const bool lockstep = options->flag("lockstep", kind == "write");
-  for (const char* ignored : {"stall_seed", "stalls", "latency", "write_latency", "outstanding", "interleave"}) {
+  for (const char* ignored :
+       {"stall_seed", "stalls", "latency", "write_latency", "outstanding", "interleave", "late_ready", "writes"}) {
     (void)options->text(ignored, "");
   }
   const sim::BehavioralOptions read = behavioral_options(*options);

@@ -20,7 +20,7 @@ std::unique_ptr<driver::Accelerator> device(std::string_view config) {
   return driver::make_simulated("behavioral:" + std::string(config), std::move(simulator).value(), false);
 }
 
-reference::Kernel kernels(std::string_view name) {
+CpuKernel kernels(std::string_view name) {
   if (name == "test.add") {
     return [](const Attrs&, std::span<const Tensor> in) -> Expected<std::vector<Tensor>> {
       Tensor sum = in[0].clone();
