@@ -404,8 +404,9 @@ class LayerRewriting {
 
   Expected<std::optional<IntegerLayer>> sum_with_constant(const Quantized& x, const std::vector<double>& constant,
                                                           const Shape& shape, const Scale& out) const {
-    // The constant is rounded to steps of x: an error of half of them, which must not add up to more than a step.
-    constexpr double kCoarsest = 1.8;
+    // The constant is rounded to steps of x, the same way in every row: an error of at most a tenth of a step of the
+    // result, otherwise the addition stays in float.
+    constexpr double kCoarsest = 0.2;
     if (!is_layer(x) || x.scale.scale > kCoarsest * out.scale) return std::nullopt;
     TENON_TRY_ASSIGN(layer, converted(x, shape));
     for (size_t c = 0; c < constant.size(); ++c) {
