@@ -87,6 +87,8 @@ class Substitution {
 };
 
 constexpr int kMaxNesting = 16;  // of graphs and of calls of functions
+// Nodes that graphs and functions inside the graph expand to: each level may double them.
+constexpr size_t kMaxNestedNodes = size_t{1} << 18;
 
 class Importer : public OnnxImport {
  public:
@@ -225,6 +227,10 @@ class Importer : public OnnxImport {
     const SpanId span_id = span(prefix_ + node.name, node.op);
     builder_.at(span_id);
     NodeImport import(*this, node, scope);
+    if (depth_ > 0 && ++nested_nodes_ > kMaxNestedNodes) {
+      return import.fail(
+          fmt::format("the graphs and functions inside the model expand to more than {} nodes", kMaxNestedNodes));
+    }
     Status status = check_inputs(import, node, nodes, scope);
     if (!status) return status;
     if (const OnnxFunction* function = find_function(node)) return call(*function, node, import);
@@ -353,6 +359,7 @@ class Importer : public OnnxImport {
   std::map<std::string, Symbol> variables_;  // of unknown sizes, by their names in the model
   std::string prefix_;                       // of the names of nodes: the calls of functions around them
   int depth_ = 0;                            // of graphs and calls
+  size_t nested_nodes_ = 0;                  // converted so far at a depth above 0
 };
 
 }  // namespace

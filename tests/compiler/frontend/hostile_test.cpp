@@ -255,6 +255,28 @@ TEST(Functions, OfTheModelAreInlined) {
   EXPECT_THAT(import(context, model).error().str(), HasSubstr("functions call each other too deeply"));
 }
 
+// Each function calls the one before it four times.
+TEST(Functions, ThatExpandWithoutEndAreRefused) {
+  onnx::ModelProto model = tiny();
+  for (int level = 0; level < 12; ++level) {
+    auto* function = model.add_functions();
+    function->set_domain("local"), function->set_name("F" + std::to_string(level));
+    function->add_input("t0"), function->add_output("t4");
+    function->add_opset_import()->set_version(13);
+    for (int i = 0; i < 4; ++i) {
+      auto* node = function->add_node();
+      node->set_op_type(level == 0 ? "Relu" : "F" + std::to_string(level - 1));
+      if (level > 0) node->set_domain("local");
+      node->add_input("t" + std::to_string(i)), node->add_output("t" + std::to_string(i + 1));
+    }
+  }
+  auto* call = node_of(model, "Relu");
+  call->set_op_type("F11"), call->set_domain("local");
+  Context context;
+  EXPECT_THAT(import(context, model).error().str(),
+              HasSubstr("the graphs and functions inside the model expand to more than 262144 nodes"));
+}
+
 TEST(Hostile, ACutModelIsExplained) {
   const auto bytes = read_model("tiny_digits.onnx");
   Context context;
