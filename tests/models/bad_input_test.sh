@@ -51,7 +51,7 @@ expect 2 "minmax" "$tenon" compile "$onnx" "${quantized[@]}" --calibration kl -o
 arrays=tests/runtime/data/mixed.npz
 odd=("$tenon" run tests/models/odd_names.onnx --cpu --quiet)
 expect 0 "dense" "${odd[@]}" --data "$arrays:x"
-expect 1 "mixed.npz:half.npy: error: elements of type '<f2' are not supported" "${odd[@]}" --data "$arrays:half"
+expect 0 "dense" "${odd[@]}" --data "$arrays:half"
 expect 1 "elements of type '<U1' are not supported" "${odd[@]}" --data "$arrays:words"
 expect 2 'no tensor is called "y"' "${odd[@]}" --data "$arrays:y"
 expect 2 "its tensors are flags, half, labels, none, real, words, x" "${odd[@]}" --data "$arrays:"
