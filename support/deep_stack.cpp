@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <csignal>
 #include <exception>
 
 namespace tenon {
@@ -16,11 +17,15 @@ struct Task {
 
 void* run(void* argument) {
   auto& task = *static_cast<Task*>(argument);
+  // LLVM replaces the thread's stack for signal handlers; a sanitizer frees the one that it finds at the thread's end.
+  stack_t signal_stack{};
+  sigaltstack(nullptr, &signal_stack);
   try {
     task.work();
   } catch (...) {
     task.failure = std::current_exception();
   }
+  sigaltstack(&signal_stack, nullptr);
   return nullptr;
 }
 
