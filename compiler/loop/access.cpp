@@ -42,8 +42,8 @@ std::optional<int64_t> offset_from(const std::vector<DimTerm>& terms, Symbol var
   return offset;
 }
 
-// {a, b} if the dim is a % b, that is, a - b * (a // b), with a constant b.
-std::optional<std::pair<Dim, int64_t>> remainder(Dim dim) {
+// {a // b, b} if the dim is a % b, that is, a - b * (a // b), with a constant b.
+std::optional<std::pair<const DimAtom*, int64_t>> remainder(Dim dim) {
   for (const DimTerm& term : dim.node->terms) {
     if (term.factors.size() != 1 || term.factors[0]->kind != DimAtom::Kind::kFloorDivide) continue;
     const Dim dividend = term.factors[0]->args[0];
@@ -52,7 +52,7 @@ std::optional<std::pair<Dim, int64_t>> remainder(Dim dim) {
     std::vector<DimTerm> others;
     std::ranges::copy_if(dim.node->terms, std::back_inserter(others),
                          [&](const DimTerm& other) { return other != term; });
-    if (others == dividend.node->terms) return std::pair{dividend, *divisor};
+    if (others == dividend.node->terms) return std::pair{term.factors[0], *divisor};
   }
   return std::nullopt;
 }
@@ -62,9 +62,18 @@ std::optional<OffsetIndex> offset_part(Dim dim, Symbol var) {
   if (!dim.valid()) return std::nullopt;
   if (const auto offset = offset_from(dim.node->terms, var)) return OffsetIndex{0, *offset, 0};
   const auto folded = remainder(dim);
-  const auto offset = folded ? offset_from(folded->first.node->terms, var) : std::nullopt;
+  const auto offset = folded ? offset_from(folded->first->args[0].node->terms, var) : std::nullopt;
   if (!offset) return std::nullopt;
   return OffsetIndex{0, *offset, folded->second};
+}
+
+// Whether the indices contain the quotient, or its digits: no index that is a remainder folds the buffer then.
+bool contain_quotient(const Dims& indices, const DimAtom* quotient) {
+  return std::ranges::any_of(indices, [&](Dim index) {
+    if (index.atom() == quotient) return true;
+    const auto digit = index.valid() ? remainder(index) : std::nullopt;
+    return digit && digit->first->args[0].atom() == quotient && contain_quotient(indices, digit->first);
+  });
 }
 
 // A digit of a mixed-radix sum. Its weight is the factor times the product of the symbols, as m in i*m + j.
@@ -224,10 +233,10 @@ bool mentions(std::span<const Dim> dims, Symbol var) {
 
 std::optional<OffsetIndex> offset_index(const Dims& indices, Symbol var) {
   for (size_t i = 0; i < indices.size(); ++i) {
-    if (auto found = offset_part(indices[i], var)) {
-      found->position = i;
-      return found;
-    }
+    auto found = offset_part(indices[i], var);
+    if (!found || (found->fold != 0 && contain_quotient(indices, remainder(indices[i])->first))) continue;
+    found->position = i;
+    return found;
   }
   return std::nullopt;
 }

@@ -34,7 +34,8 @@ struct OffsetIndex {
   int64_t offset = 0;
   int64_t fold = 0;  // (var + offset) % fold; 0: var + offset
 };
-// The first of the indices that is `var` plus a constant.
+// The first of the indices that is `var` plus a constant. A remainder whose quotient is an index as well, or digits of
+// it, is a digit of the variable (the step `layout`) and no folded index.
 std::optional<OffsetIndex> offset_index(const Dims& indices, Symbol var);
 
 // The position of an index of a written element that differs whenever `var`, an axis of the stage, differs: an index

@@ -186,6 +186,11 @@ void for_each_index(Stage& stage, BufferId buffer, const std::function<void(size
       });
 }
 
+void map_indices(Stage& stage, BufferId buffer, const std::function<Dims(const Dims& indices)>& map) {
+  for_each_access_indices(
+      stage, buffer, [&](Dims& indices) { indices = map(indices); }, [](std::vector<Part>&) {});
+}
+
 void add_index(Stage& stage, BufferId buffer, Dim index) {
   for_each_access_indices(
       stage, buffer, [&](Dims& indices) { indices.insert(indices.begin(), index); },

@@ -47,6 +47,8 @@ void substitute_axes(TypeContext& context, Stage& stage, const std::map<Symbol, 
 
 // Visits each index of the buffer in a stage's statements, with the buffer's axis.
 void for_each_index(Stage& stage, BufferId buffer, const std::function<void(size_t axis, Dim& index)>& visit);
+// Replaces the indices of each load and store of the buffer, which no instruction in the stage uses.
+void map_indices(Stage& stage, BufferId buffer, const std::function<Dims(const Dims& indices)>& map);
 // Prepends an index to each access to the buffer.
 void add_index(Stage& stage, BufferId buffer, Dim index);
 

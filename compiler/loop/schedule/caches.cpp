@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "compiler/loop/expr.h"
+#include "compiler/loop/schedule/copies.h"
 #include "compiler/loop/schedule/primitives.h"
 #include "compiler/loop/schedule/storage.h"
 #include "support/try.h"
@@ -24,28 +25,6 @@ Body& body_for_copy(const Path& path, std::optional<size_t> loop, BufferId cache
   wrap_in_alloc(path.steps[step], cache);
   Body& alloc_body = std::get<Alloc>(path.steps[step].stmt().form).body;
   return loop ? std::get<For>(alloc_body.front().form).body : alloc_body;
-}
-
-void redirect(Stage& stage, BufferId from, BufferId to) {
-  for_each_expr(stage, [&](Expr& expr) {
-    expr = rewrite(expr, [&](const ExprNode& node) -> Expr {
-      const auto* load = std::get_if<Load>(&node.form);
-      if (!load || load->buffer != from) return nullptr;
-      ExprNode copy = node;
-      std::get<Load>(copy.form).buffer = to;
-      return std::make_shared<const ExprNode>(std::move(copy));
-    });
-  });
-  for_each_store(stage, [&](Store& store) {
-    if (store.buffer == from) store.buffer = to;
-  });
-  for_each_statement(stage.body, [&](Stmt& stmt) {
-    auto* intrinsic = std::get_if<Intrinsic>(&stmt.form);
-    if (!intrinsic) return;
-    for (auto* operands : {&intrinsic->inputs, &intrinsic->outputs})
-      for (Operand& operand : *operands)
-        if (operand.buffer == from) operand.buffer = to;
-  });
 }
 
 // The box of the buffer that the stage uses in an iteration of the loop; without a loop, the whole buffer.

@@ -4,26 +4,13 @@
 #include <algorithm>
 
 #include "compiler/loop/expr.h"
+#include "compiler/loop/schedule/copies.h"
 #include "compiler/loop/schedule/primitives.h"
 #include "compiler/loop/schedule/region.h"
 #include "support/try.h"
 
 namespace tenon::compiler::loop {
 namespace {
-
-// The only buffer that a stage writes, allocated inside the function.
-Expected<BufferId> only_result(const TypeContext& context, Function& function, Stage& stage) {
-  std::set<BufferId> written;
-  for_each_access(stage, [&](const Access& access) {
-    if (access.writes) written.insert(access.buffer);
-  });
-  if (written.size() != 1)
-    return error(fmt::format("the stage '{}' writes {} buffers, not one", context.name(stage.name), written.size()));
-  const BufferId buffer = *written.begin();
-  if (!find_alloc(function.body, buffer))
-    return error(fmt::format("{} is a result of the function", local(context, function, buffer)));
-  return buffer;
-}
 
 // Whether the buffer is allocated in a loop.
 bool allocated_in_loop(const Body& body, BufferId buffer, bool inside) {

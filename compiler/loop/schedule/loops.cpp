@@ -6,6 +6,7 @@
 
 #include "compiler/loop/access.h"
 #include "compiler/loop/expr.h"
+#include "compiler/loop/schedule/copies.h"
 #include "compiler/loop/schedule/primitives.h"
 #include "compiler/loop/tree.h"
 #include "support/try.h"
@@ -41,31 +42,77 @@ bool feeds(const Axis& axis, Symbol var) { return mentions({&axis.value, 1}, var
 
 }  // namespace
 
-Expected<Function> split(TypeContext& context, Function function, Symbol stage, Symbol loop, int64_t factor) {
+namespace {
+
+// The blocks of one size that a loop is split into.
+struct Blocks {
+  int64_t size = 1;
+  Dim begin, count;   // of the first iteration; of blocks
+  bool exact = true;  // otherwise the last block exceeds the loop
+};
+
+// As many blocks of each size as fit into what the preceding ones leave; the last size covers the remaining iterations.
+std::vector<Blocks> blocks_of(TypeContext& context, const DimProver& prover, Dim extent,
+                              std::span<const int64_t> sizes) {
+  std::vector<Blocks> blocks;
+  Dim begin = context.dim(0), left = extent;
+  for (size_t i = 0; i < sizes.size() && left.constant() != 0; ++i) {
+    const Dim size = context.dim(sizes[i]);
+    const bool exact = prover.divides(size, left) == Answer::kYes, last = i + 1 == sizes.size();
+    const Dim count = last && !exact ? context.ceil_divide(left, sizes[i]) : context.floor_divide(left, size);
+    if (count.constant() == 0) continue;
+    blocks.push_back({sizes[i], begin, count, exact || !last});
+    const Dim covered = context.multiply(count, size);
+    begin = context.add(begin, covered), left = context.subtract(left, covered);
+    if (exact) break;
+  }
+  if (blocks.empty()) blocks.push_back({sizes.front(), begin, context.dim(0), true});
+  return blocks;
+}
+
+}  // namespace
+
+Expected<Function> split(TypeContext& context, Function function, Symbol stage, Symbol loop,
+                         std::span<const int64_t> factors) {
   TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
   TENON_TRY_ASSIGN(step, find_loop(context, *path, loop));
-  if (factor < 1) return error(fmt::format("the factor is {}, must be at least 1", factor));
-  For& target = path->loop_at(*step);
+  for (size_t i = 0; i < factors.size(); ++i) {
+    if (factors[i] < 1) return error(fmt::format("the factor is {}, must be at least 1", factors[i]));
+    if (i > 0 && factors[i] >= factors[i - 1])
+      return error(fmt::format("the factor {} follows {}, must be less", factors[i], factors[i - 1]));
+  }
+  const Path::Step original = path->steps[*step];
+  For target = path->loop_at(*step);
   if (target.kind != LoopKind::kSerial)
     return error(fmt::format("the loop '{}' has a loop kind already", context.name(loop)), {},
                  "split the loop before its kind is set");
-  const Dim size = context.dim(factor), extent = target.extent;
-  const bool exact = DimProver(context, bounds_of(*path, *step)).divides(size, extent) == Answer::kYes;
-  if (!exact) TENON_TRY(all_guardable(context, function, target.body, loop));
+  const std::vector<Blocks> blocks =
+      blocks_of(context, DimProver(context, bounds_of(*path, *step)), target.extent, factors);
+  if (!blocks.back().exact) TENON_TRY(all_guardable(context, function, target.body, loop));
   const Symbol outer = fresh(context, function, fmt::format("{}0", context.name(loop)));
   const Symbol inner = fresh(context, function, fmt::format("{}1", context.name(loop)));
-  const Dim value = context.add(context.multiply(context.dim(outer), size), context.dim(inner));
-  Body body = std::move(target.body);
-  for (Stmt& stmt : body) {
-    substitute(context, function, stmt, {{loop, value}});
-    if (exact) continue;
-    for_each_stage(stmt, [&](Stage& inside) { inside.where.push_back({value, extent}); });
+  std::vector<Body> bodies{target.body};
+  while (bodies.size() < blocks.size())
+    bodies.push_back(copy_of(context, function, target.body, std::to_string(bodies.size())));
+  std::vector<Stmt> loops;
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const Dim size = context.dim(blocks[i].size);
+    const Dim value =
+        context.add(blocks[i].begin, context.add(context.multiply(context.dim(outer), size), context.dim(inner)));
+    if (!value.valid()) return error(fmt::format("the iterations of '{}' cannot be expressed", context.name(loop)));
+    for (Stmt& stmt : bodies[i]) {
+      substitute(context, function, stmt, {{loop, value}});
+      if (blocks[i].exact) continue;
+      for_each_stage(stmt, [&](Stage& inside) { inside.where.push_back({value, target.extent}); });
+    }
+    For within{.var = inner, .extent = size, .kind = LoopKind::kSerial, .body = std::move(bodies[i])};
+    For around{.var = outer, .extent = blocks[i].count, .kind = LoopKind::kSerial, .body = {}};
+    around.body.push_back({std::move(within)});
+    loops.push_back({std::move(around)});
   }
-  For within{.var = inner, .extent = size, .kind = LoopKind::kSerial, .body = std::move(body)};
-  target.var = outer;
-  target.extent = exact ? context.floor_divide(extent, size) : context.ceil_divide(extent, factor);
-  target.body.clear();
-  target.body.push_back(Stmt{std::move(within)});
+  erase(original);
+  original.body->insert(original.body->begin() + static_cast<ptrdiff_t>(original.index),
+                        std::make_move_iterator(loops.begin()), std::make_move_iterator(loops.end()));
   return function;
 }
 
@@ -171,11 +218,21 @@ Expected<Function> reorder(TypeContext& context, Function function, Symbol stage
     return std::ranges::any_of(inside.axes,
                                [&](const Axis& axis) { return axis.kind == AxisKind::kReduce && feeds(axis, var); });
   };
+  // Whether both loops feed the reduction, and one of them other axes as well: then 0 need not come first.
+  auto mixes = [&](Symbol a, Symbol b) {
+    return reduces(a) && reduces(b) && std::ranges::any_of(inside.axes, [&](const Axis& axis) {
+             return axis.kind != AxisKind::kReduce && axis.kind != AxisKind::kGiven &&
+                    (feeds(axis, a) || feeds(axis, b));
+           });
+  };
   for (size_t a = 0; a < order.size(); ++a) {
     for (size_t b = a + 1; b < order.size(); ++b) {
       if (order[a] > order[b] && reduces(heads[a].var) != reduces(heads[b].var) &&
           !visits_points_once(context, *path, first))
         return error(fmt::format("'{}' cannot move out of '{}': the points of the stage are computed more than once",
+                                 context.name(heads[a].var), context.name(heads[b].var)));
+      if (order[a] > order[b] && !inside.init.empty() && mixes(heads[a].var, heads[b].var))
+        return error(fmt::format("'{}' cannot move out of '{}': points of the reduction would come before its init",
                                  context.name(heads[a].var), context.name(heads[b].var)));
     }
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "compiler/loop/expr.h"
+#include "compiler/loop/schedule/copies.h"
 #include "compiler/loop/schedule/primitives.h"
 #include "compiler/loop/schedule/region.h"
 #include "support/try.h"
@@ -87,60 +88,6 @@ Expected<Cut> find_cut(TypeContext& context, const Function& function, const Pat
   return cut;
 }
 
-// Copies of statements, with new buffers and stages, whose names end in `suffix`.
-class Copy {
- public:
-  Copy(TypeContext& context, Function& function, std::string suffix)
-      : context_(context), function_(function), suffix_(std::move(suffix)) {}
-
-  Body body(const Body& original) {
-    Body copies = original;
-    for_each_statement(copies, [&](Stmt& stmt) {
-      if (auto* alloc = std::get_if<Alloc>(&stmt.form)) {
-        const BufferId copy = add_buffer(function_, named(function_.buffer(alloc->buffer).name), alloc->buffer);
-        buffers_[alloc->buffer] = copy;
-        alloc->buffer = copy;
-      }
-      if (auto* stage = std::get_if<Stage>(&stmt.form)) stage->name = named(stage->name);
-      rename(stmt);
-    });
-    return copies;
-  }
-
- private:
-  Symbol named(Symbol name) { return fresh(context_, function_, fmt::format("{}_{}", context_.name(name), suffix_)); }
-  void rename(BufferId& id) const {
-    if (const auto found = buffers_.find(id); found != buffers_.end()) id = found->second;
-  }
-  void rename(Expr& expr) const {
-    expr = rewrite(expr, [&](const ExprNode& node) -> Expr {
-      const auto* load = std::get_if<Load>(&node.form);
-      if (!load || !buffers_.contains(load->buffer)) return nullptr;
-      ExprNode copy = node;
-      rename(std::get<Load>(copy.form).buffer);
-      return std::make_shared<const ExprNode>(std::move(copy));
-    });
-  }
-  void rename(Stmt& stmt) const {
-    if (auto* store = std::get_if<Store>(&stmt.form)) rename(store->buffer), rename(store->value);
-    if (auto* branch = std::get_if<If>(&stmt.form)) rename(branch->condition);
-    if (auto* let = std::get_if<Let>(&stmt.form)) rename(let->value);
-    if (auto* call = std::get_if<CallLibrary>(&stmt.form)) {
-      for (auto* list : {&call->inputs, &call->outputs})
-        for (BufferId& id : *list) rename(id);
-    }
-    if (auto* intrinsic = std::get_if<Intrinsic>(&stmt.form)) {
-      for (auto* list : {&intrinsic->inputs, &intrinsic->outputs})
-        for (Operand& operand : *list) rename(operand.buffer);
-    }
-  }
-
-  TypeContext& context_;
-  Function& function_;
-  std::string suffix_;
-  std::map<BufferId, BufferId> buffers_;
-};
-
 }  // namespace
 
 Expected<Function> partition(TypeContext& context, Function function, Symbol stage, Symbol loop) {
@@ -154,7 +101,7 @@ Expected<Function> partition(TypeContext& context, Function function, Symbol sta
   // The iterations from `first` to `end`; all ranges but the middle one are copies.
   auto subrange = [&](Dim first, Dim end, const std::string& suffix) {
     For part = whole;
-    if (!suffix.empty()) part.body = Copy(context, function, suffix).body(whole.body);
+    if (!suffix.empty()) part.body = copy_of(context, function, whole.body, suffix);
     part.extent = context.subtract(end, first);
     if (first != context.dim(0)) {
       part.var =

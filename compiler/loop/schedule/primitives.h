@@ -3,13 +3,18 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <span>
+#include <string_view>
+#include <vector>
 
 #include "compiler/loop/loop.h"
 
 namespace tenon::compiler::loop {
 
-Expected<Function> split(TypeContext& context, Function function, Symbol stage, Symbol loop, int64_t factor);
+// `factors` descend; each but the first one makes a copy of the loop for iterations that remain.
+Expected<Function> split(TypeContext& context, Function function, Symbol stage, Symbol loop,
+                         std::span<const int64_t> factors);
 Expected<Function> fuse(TypeContext& context, Function function, Symbol stage, Symbol outer, Symbol inner);
 Expected<Function> reorder(TypeContext& context, Function function, Symbol stage, std::span<const Symbol> loops);
 // The step `mark`: sets the kind of a loop.
@@ -40,6 +45,18 @@ Expected<Function> store_at(TypeContext& context, Function function, Symbol stag
 Expected<Function> fold_storage(TypeContext& context, Function function, Symbol stage, Symbol buffer, Symbol loop,
                                 int64_t elements);
 Expected<Function> pipeline(TypeContext& context, Function function, Symbol stage, Symbol loop);
+
+Expected<Function> clone(TypeContext& context, Function function, Symbol stage, Symbol reader);
+Expected<Function> layout(TypeContext& context, Function function, Symbol buffer, std::string_view order);
+// A new parameter of a function, which `load` computes once from parameters with constant elements.
+struct LoadStep {
+  Function load;
+  std::vector<BufferId> inputs;  // of the scheduled function; they are the parameters of `load`
+  BufferId operand{};
+};
+// Returns the function without the stage; sets `load`.
+Expected<Function> at_load(TypeContext& context, Function function, Symbol stage, const std::set<BufferId>& constants,
+                           LoadStep& load);
 
 Expected<Function> tensorize(TypeContext& context, Function function, Symbol stage, Symbol loop, Symbol intrinsic);
 

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cstdint>
 
-#include "compiler/loop/schedule/primitives.h"
 #include "compiler/loop/verify.h"
 #include "support/try.h"
 
@@ -28,6 +27,8 @@ std::string_view kind_name(LoopKind kind) {
 struct Arguments {
   TypeContext& context;
   std::vector<std::string_view> tokens;
+  const std::set<BufferId>& constants;
+  std::vector<LoadStep>& loads;
 
   size_t size() const { return tokens.size(); }
   Symbol name(size_t i) const { return context.symbol(tokens[i]); }
@@ -72,10 +73,14 @@ struct Primitive {
 };
 
 constexpr Primitive kPrimitives[] = {
-    {"split", "a stage, a loop and a factor", 3, 3,
+    {"split", "a stage, a loop and factors", 3, 16,
      [](const Arguments& arguments, Function function) -> Expected<Function> {
-       TENON_TRY_ASSIGN(factor, arguments.integer(2, "factor"));
-       return split(arguments.context, std::move(function), arguments.name(0), arguments.name(1), *factor);
+       std::vector<int64_t> factors;
+       for (size_t i = 2; i < arguments.size(); ++i) {
+         TENON_TRY_ASSIGN(factor, arguments.integer(i, "factor"));
+         factors.push_back(*factor);
+       }
+       return split(arguments.context, std::move(function), arguments.name(0), arguments.name(1), factors);
      }},
     {"fuse", "a stage and two loops", 3, 3,
      [](const Arguments& arguments, Function function) {
@@ -154,6 +159,19 @@ constexpr Primitive kPrimitives[] = {
      [](const Arguments& arguments, Function function) {
        return pipeline(arguments.context, std::move(function), arguments.name(0), arguments.name(1));
      }},
+    {"clone", "a stage and its reader", 2, 2,
+     [](const Arguments& arguments, Function function) {
+       return clone(arguments.context, std::move(function), arguments.name(0), arguments.name(1));
+     }},
+    {"layout", "a buffer and the order of its elements, as j k -> j/16 k j%16", 2, 2,
+     [](const Arguments& arguments, Function function) {
+       return layout(arguments.context, std::move(function), arguments.name(0), arguments.tokens[1]);
+     }},
+    {"at_load", "a stage", 1, 1,
+     [](const Arguments& arguments, Function function) {
+       return at_load(arguments.context, std::move(function), arguments.name(0), arguments.constants,
+                      arguments.loads.emplace_back());
+     }},
     {"tensorize", "a stage, a loop and an instruction", 3, 3,
      [](const Arguments& arguments, Function function) {
        return tensorize(arguments.context, std::move(function), arguments.name(0), arguments.name(1),
@@ -175,7 +193,7 @@ Expected<Function> rewritten(TypeContext& context, const Function& function, std
     for (const Primitive& other : kPrimitives) names += fmt::format("{}{}", names.empty() ? "" : ", ", other.name);
     return error(fmt::format("there is no primitive '{}'", primitive), {}, fmt::format("the primitives are {}", names));
   }
-  const bool pairs = found->least + 2 == found->most;  // a loop needs a storage
+  const bool pairs = found->least + 2 == found->most;  // a loop requires a storage
   if (arguments.size() < found->least || arguments.size() > found->most ||
       (pairs && arguments.size() == found->least + 1))
     return error(fmt::format("'{}' requires {}", primitive, found->arguments));
@@ -192,7 +210,8 @@ Status Schedule::apply(std::string_view step) {
   if (open == std::string_view::npos || !text.ends_with(')'))
     return error("a step must be a name with arguments, as split(dot, i, 8)", std::string(text));
   const std::string_view primitive = trim(text.substr(0, open));
-  Arguments arguments{.context = context_, .tokens = {}};
+  std::vector<LoadStep> loads;
+  Arguments arguments{.context = context_, .tokens = {}, .constants = constants_, .loads = loads};
   std::string_view remaining = text.substr(open + 1, text.size() - open - 2);
   std::string normalized(primitive);
   while (!remaining.empty()) {
@@ -204,6 +223,10 @@ Status Schedule::apply(std::string_view step) {
   auto result = rewritten(context_, function_, primitive, arguments);
   if (!result) return error(result.error().what, std::string(text), result.error().help);
   function_ = std::move(*result);
+  for (LoadStep& load : loads) {
+    constants_.insert(load.operand);
+    loads_.push_back(std::move(load));
+  }
   steps_.push_back(normalized + ")");
   return {};
 }

@@ -7,6 +7,9 @@
 //
 //   split(S, I, 8)              I -> I0 (outer), I1 (inner, 8 points). If 8 may not divide the size, the stages inside
 //                               get guards.
+//   split(S, I, 14, 8, 1)       with several factors: blocks of 14 iterations, of the remaining ones as many blocks of
+//   8
+//                               as fit, and so on, each in a copy of the loop with stages S, S_1, S_2.
 //   fuse(S, I, J)               I and J, the only statement in I, become one loop I_J.
 //   reorder(S, I, J, ...)       permutes these loops, so that they are nested in this order, the first outermost.
 //   mark(S, I, parallel)        sets the loop kind: parallel, vector, unroll or serial. Iterations of parallel and
@@ -29,6 +32,12 @@
 //   fold_storage(S, B, I, 3)    B holds only the last 3 elements along the axis that the loop I of S traverses.
 //   pipeline(S, I)              S, the first statement in the loop I, runs one iteration ahead of the remaining ones;
 //                               its buffer is doubled.
+//   clone(S, T)                 T gets a copy of S for itself, S_T, with a buffer of its own.
+//   layout(B, j k -> j/16 k j%16)
+//                               changes the order of B's elements: the new axes are quotients and remainders of the
+//                               old ones, which are named here in their order, and determine them.
+//   at_load(S)                  S leaves the function; its buffer becomes a parameter, which is computed once, when the
+//                               function is loaded. S reads constant parameters only.
 //   tensorize(S, I, dot4)       the loops from I inwards, with S, become a declared instruction (instructions.h).
 //
 // (The primitives are those of Halide and TVM: Ragan-Kelley et al., "Halide", PLDI 2013; Chen et al., "TVM", OSDI 2018;
@@ -36,21 +45,27 @@
 // Fegade et al., "CoRa", MLSys 2022.)
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "compiler/loop/loop.h"
+#include "compiler/loop/schedule/primitives.h"
 
 namespace tenon::compiler::loop {
 
 class Schedule {
  public:
-  Schedule(TypeContext& context, Function function) : context_(context), function_(std::move(function)) {}
+  // `constants`: the parameters whose elements are known when the function is loaded.
+  Schedule(TypeContext& context, Function function, std::set<BufferId> constants = {})
+      : context_(context), function_(std::move(function)), constants_(std::move(constants)) {}
 
   const Function& function() const { return function_; }
   Function take() && { return std::move(function_); }
+  // The operands that at_load steps added, in their order.
+  const std::vector<LoadStep>& loads() const { return loads_; }
   // The applied steps in text form: "split(dot, i, 8)".
   const std::vector<std::string>& steps() const { return steps_; }
 
@@ -75,6 +90,8 @@ class Schedule {
 
   TypeContext& context_;
   Function function_;
+  std::set<BufferId> constants_;
+  std::vector<LoadStep> loads_;
   std::vector<std::string> steps_;
 };
 

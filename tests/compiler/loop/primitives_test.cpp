@@ -240,6 +240,78 @@ TEST(Primitives, TensorizeReplacesANestByAnInstruction) {
             params);
 }
 
+constexpr std::string_view kLinear =
+    R"(loop @linear[n](%x: Tensor[(n, 5), i32], %w: Tensor[(24, 5), i32], %b: Tensor[(24,), i32]) -> (%y: Tensor[(n, 24), i32]) {
+  alloc %d: Tensor[(n, 24), i32] {
+    for i in (n) { for j in (24) { for k in (5) {
+      stage dot(i in (n) at (i), j in (24) at (j), reduce k in (5) at (k)) {
+        init { %d[i, j] = i32(0); }
+        %d[i, j] = %d[i, j] + %x[i, k] * %w[j, k];
+      }
+    } } }
+    for i in (n) { for j in (24) {
+      stage y(i in (n) at (i), j in (24) at (j)) { %y[i, j] = max(%d[i, j] + %b[j], i32(0)); }
+    } }
+  }
+}
+)";
+
+std::vector<std::vector<Tensor>> linear_params() {
+  std::vector<std::vector<Tensor>> params;
+  for (int64_t n : {0, 1, 3, 14, 21})
+    params.push_back({filled(DType::kI32, {n, 5}), filled(DType::kI32, {24, 5}), filled(DType::kI32, {24})});
+  return params;
+}
+
+TEST(Primitives, SplitCoversTailsByCopiesForSmallerBlocks) {
+  const std::string text = scheduled(kLinear, {"split(y, i, 6, 4, 1)", "split(y_1, j, 16)"}, linear_params());
+  for (const std::string_view loop : {"for i0 in (n // 6) {", "for i0 in ((2*(n // 6) + n) // 4 - 2*(n // 6)) {"})
+    EXPECT_NE(text.find(loop), std::string::npos) << text;
+  EXPECT_EQ(text.find("where"), text.rfind("where")) << text;  // a guard of j, none of i
+}
+
+TEST(Primitives, CloneGivesEachReaderItsOwnSums) {
+  const std::string text = scheduled(kLinear,
+                                     {"split(y, i, 6, 1)", "clone(dot, y)", "compute_at(dot_y, y, i0)",
+                                      "compute_at(dot, y_1, i0)", "store_at(y_1, d, i0, registers)"},
+                                     linear_params());
+  EXPECT_NE(text.find("alloc %d: Tensor[(1, 24), i32] in registers {"), std::string::npos) << text;
+  EXPECT_NE(text.find("%dot_y[i, j] = %dot_y[i, j] + %x[i, k] * %w[j, k];"), std::string::npos) << text;
+}
+
+TEST(Primitives, LayoutPacksPanels) {
+  const std::string text = scheduled(
+      kLinear, {"cache_read(dot, w)", "pad(w_dot, c0, 16)", "layout(w_dot, j k -> j/16 k j%16)"}, linear_params());
+  EXPECT_NE(text.find("alloc %w_dot: Tensor[(2, 5, 16), i32] {"), std::string::npos) << text;
+  EXPECT_NE(text.find("%w_dot[j // 16, k, j % 16]"), std::string::npos) << text;
+  scheduled(kLinear, {"cache_read(dot, w)", "layout(w_dot, j k -> k j/12 j%3 j/3%4)", "layout(d, i j -> j i)"},
+            linear_params());
+}
+
+TEST(Primitives, AtLoadComputesAnOperandOnce) {
+  TypeContext context;
+  const Function before = must_parse(context, kLinear);
+  Schedule schedule(context, before, {before.params[1]});
+  for (const std::string_view step : {"cache_read(dot, w)", "pad(w_dot, c0, 16)", "layout(w_dot, j k -> j/16 k j%16)",
+                                      "at_load(w_dot)", "pad(dot, j, 16)"}) {
+    const Status status = schedule.apply(step);
+    ASSERT_TRUE(status) << status.error().str();
+  }
+  ASSERT_EQ(schedule.loads().size(), 1u);
+  const LoadStep& load = schedule.loads().front();
+  EXPECT_EQ(load.inputs, std::vector{before.params[1]});
+  EXPECT_EQ(load.operand, schedule.function().params.back());
+  for (const std::vector<Tensor>& params : linear_params()) {
+    const auto panels = evaluate(context, load.load, std::vector{params[1]});
+    ASSERT_TRUE(panels) << panels.error().str();
+    std::vector<Tensor> operands = params;
+    operands.push_back(panels->front());
+    const auto expected = evaluate(context, before, params), results = evaluate(context, schedule.function(), operands);
+    ASSERT_TRUE(expected && results) << print(context, schedule.function());
+    EXPECT_EQ(*results, *expected);
+  }
+}
+
 struct Refusal {
   std::string_view program;
   std::vector<std::string> before;
@@ -361,6 +433,27 @@ TEST(Primitives, RefuseWithTheReason) {
        {"split(dot, j, 16)", "split_init(dot, k)", "tensorize(dot, j1, vnni_dot_16)"},
        "mark(dot, j0, vector)",
        "the stage 'dot' is an instruction"},
+      {kGemm,
+       {"fuse(dot, j, k)", "split(dot, j_k, 3)"},
+       "reorder(dot, j_k1, j_k0)",
+       "'j_k1' cannot move out of 'j_k0': points of the reduction would come before its init"},
+      {kLinear, {}, "split(y, i, 4, 4)", "the factor 4 follows 4, must be less"},
+      {kLinear, {}, "clone(y, dot)", "%y is a result of the function"},
+      {kLinear, {}, "clone(dot, dot)", "the stage 'dot' does not read the result of 'dot'"},
+      {kLinear, {"split_init(dot, k)"}, "clone(dot, y)", "the stage 'dot_init' also writes %d"},
+      {kLinear, {}, "layout(w, j k -> k j)", "%w is not allocated in the function"},
+      {kLinear, {}, "layout(d, i j)", "a layout must be old axes and new ones"},
+      {kLinear, {}, "layout(d, i i -> i)", "the axis 'i' is named twice"},
+      {kLinear, {}, "layout(d, i -> i)", "%d has 2 axes, 1 are named"},
+      {kLinear, {}, "layout(d, i j -> i k)", "'k' is not an old axis"},
+      {kLinear, {}, "layout(d, i j -> i j/x)", "'j/x' requires an integer from 2 on after '/'"},
+      {kLinear, {}, "layout(d, i j -> i j%4/2)", "'j%4/2' is not an axis, a quotient j/16 or a remainder"},
+      {kLinear, {}, "layout(d, i j -> i j/4)", "the new axes do not determine the axis 'j' once"},
+      {kLinear, {}, "layout(d, i j -> i j/4 j%8)", "the new axes do not determine the axis 'j' once"},
+      {kLinear, {}, "layout(d, i j -> i j/16 j%16)", "16 does not divide the size 24 of %d"},
+      {kLinear, {}, "at_load(dot)", "the stage 'dot' reads %x, which is not a constant operand"},
+      {kLinear, {}, "at_load(y)", "%y is a result of the function"},
+      {kLinear, {"compute_at(dot, y, i)"}, "at_load(dot)", "the stage 'dot' is in a loop with other statements"},
       {kGemm, {"cache_write(dot)", "cache_read(dot, b, j, heap)"}, "inline(dot)", "is more than one assignment"},
   };
   for (const Refusal& refusal : cases) {

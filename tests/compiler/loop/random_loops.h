@@ -131,7 +131,7 @@ inline std::vector<std::string> random_steps(TypeContext& context, const Functio
   if (names.loops.empty() || next.loops.empty()) return {"inline(" + names.stage + ")"};
   const std::string &stage = names.stage, &loop = random.one_of(names.loops), &buffer = random.one_of(names.buffers);
   const std::string scope = random.one_of<std::string>({"heap", "stack", "registers"});
-  switch (random.below(18)) {
+  switch (random.below(22)) {
     case 0: return {fmt::format("split({}, {}, {})", stage, loop, 1 + random.below(5))};
     case 1: return {fmt::format("fuse({}, {}, {})", stage, loop, random.one_of(names.loops))};
     case 2:
@@ -156,7 +156,8 @@ inline std::vector<std::string> random_steps(TypeContext& context, const Functio
       if (random.below(2) == 0) return {fmt::format("cache_write({})", stage)};
       return {fmt::format("cache_write({}, {}, {})", stage, loop, scope)};
     case 10: return {fmt::format("store_at({}, {}, {}, {})", stage, buffer, loop, scope)};
-    case 11: return {fmt::format("rfactor({}, {})", stage, loop)};
+    case 11:
+    case 20: return {fmt::format("rfactor({}, {})", stage, loop)};
     case 12: return {fmt::format("pad({}, {}, {})", stage, random.one_of(names.axes), 2 + random.below(3))};
     case 13:
       return {fmt::format("split({}, {}, {})", stage, loop, 2 + random.below(3)),
@@ -166,6 +167,20 @@ inline std::vector<std::string> random_steps(TypeContext& context, const Functio
     case 16:
       return {fmt::format("compute_at({}, {}, {})", stage, next.stage, next.loops[0]),
               fmt::format("pipeline({}, {})", stage, next.loops[0]), fmt::format("pipeline({}, {})", stage, loop)};
+    case 17:
+      return {fmt::format("split({}, {}, {}, {}{})", stage, loop, 3 + random.below(2), 2,
+                          random.below(2) == 0 ? ", 1" : "")};
+    case 18:
+      return {fmt::format("clone({}, {})", stage, next.stage),
+              fmt::format("compute_at({}, {}, {})", stage, next.stage, next.loops[0])};
+    case 19: {
+      const size_t factor = 2 + random.below(3);
+      return {fmt::format("pad({}, {}, {})", stage, random.one_of(names.axes), factor),
+              fmt::format("layout({}, i j -> {})", buffer,
+                          fmt::format(fmt::runtime(random.one_of<std::string>(
+                                          {"j i", "i/{0} j i%{0}", "j/{0} i j%{0}", "i/{0} j i%{0}", "j i/{0} i%{0}"})),
+                                      factor))};
+    }
     default: {
       const std::string& rows = names.loops[names.loops.size() > 1 ? names.loops.size() - 2 : 0];
       return {fmt::format("split_init({}, {})", stage, rows), fmt::format("tensorize({}, {}, row)", stage, rows)};

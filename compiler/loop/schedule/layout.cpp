@@ -1,0 +1,159 @@
+// The primitive layout: another order of a buffer's elements.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "compiler/base/dim_prover.h"
+#include "compiler/loop/access.h"
+#include "compiler/loop/schedule/primitives.h"
+#include "compiler/loop/schedule/storage.h"
+#include "compiler/loop/tree.h"
+#include "support/try.h"
+
+namespace tenon::compiler::loop {
+namespace {
+
+// (index of `axis` // divisor) % modulus; without a modulus, the quotient.
+struct Digit {
+  size_t axis = 0;
+  int64_t divisor = 1, modulus = 0;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : text_(text) {}
+
+  Expected<std::vector<Digit>> digits() {
+    const size_t arrow = text_.find("->");
+    if (arrow == std::string_view::npos)
+      return error("a layout must be old axes and new ones, as j k -> j/16 k j%16", std::string(text_));
+    for (const std::string_view name : words(text_.substr(0, arrow))) {
+      if (std::ranges::find(names_, name) != names_.end())
+        return error(fmt::format("the axis '{}' is named twice", name), std::string(text_));
+      names_.push_back(name);
+    }
+    std::vector<Digit> digits;
+    for (const std::string_view word : words(text_.substr(arrow + 2))) {
+      TENON_TRY_ASSIGN(digit, this->digit(word));
+      digits.push_back(*digit);
+    }
+    return digits;
+  }
+  size_t rank() const { return names_.size(); }
+  std::string_view name(size_t axis) const { return names_[axis]; }
+
+ private:
+  static std::vector<std::string_view> words(std::string_view text) {
+    std::vector<std::string_view> result;
+    while (!text.empty()) {
+      const size_t begin = std::min(text.find_first_not_of(' '), text.size());
+      const size_t end = std::min(text.find(' ', begin), text.size());
+      if (end > begin) result.push_back(text.substr(begin, end - begin));
+      text.remove_prefix(end);
+    }
+    return result;
+  }
+  Expected<Digit> digit(std::string_view word) const {
+    const size_t end = std::min(word.find_first_of("/%"), word.size());
+    const auto name = std::ranges::find(names_, word.substr(0, end));
+    if (name == names_.end())
+      return error(fmt::format("'{}' is not an old axis", word.substr(0, end)), std::string(text_));
+    Digit digit{.axis = static_cast<size_t>(name - names_.begin())};
+    for (std::string_view left = word.substr(end); !left.empty();) {
+      int64_t& number = left.front() == '/' ? digit.divisor : digit.modulus;
+      const auto [next, problem] = std::from_chars(left.begin() + 1, left.end(), number);
+      if (problem != std::errc{} || number < 2 || (number > INT32_MAX))
+        return error(fmt::format("'{}' requires an integer from 2 on after '{}'", word, left.front()),
+                     std::string(text_));
+      left.remove_prefix(static_cast<size_t>(next - left.begin()));
+      if (!left.empty() && (left.front() != '%' || digit.modulus != 0))
+        return error(fmt::format("'{}' is not an axis, a quotient j/16 or a remainder j%16 or j/4%4", word),
+                     std::string(text_));
+    }
+    return digit;
+  }
+
+  std::string_view text_;
+  std::vector<std::string_view> names_;
+};
+
+// Whether the digits of each axis are all those of its index: 1, and from each digit to the next the product of the
+// moduli; the last has none.
+Status is_permutation(const Reader& names, const std::vector<Digit>& digits, size_t rank) {
+  for (size_t axis = 0; axis < rank; ++axis) {
+    std::vector<Digit> own;
+    std::ranges::copy_if(digits, std::back_inserter(own), [&](const Digit& digit) { return digit.axis == axis; });
+    std::ranges::sort(own, {}, &Digit::divisor);
+    int64_t covered = 1;
+    bool ends = false, fits = true;
+    for (const Digit& digit : own) {
+      fits &= !ends && digit.divisor == covered;
+      ends = digit.modulus == 0;
+      if (!ends && __builtin_mul_overflow(covered, digit.modulus, &covered)) fits = false;
+    }
+    if (!fits || !ends)
+      return error(fmt::format("the new axes do not determine the axis '{}' once", names.name(axis)), {},
+                   "each axis must appear alone, or as quotient and remainders, as j/16 and j%16");
+  }
+  return {};
+}
+
+}  // namespace
+
+Expected<Function> layout(TypeContext& context, Function function, Symbol buffer, std::string_view order) {
+  TENON_TRY_ASSIGN(id, find_buffer(context, function, buffer));
+  Reader reader(order);
+  TENON_TRY_ASSIGN(digits, reader.digits());
+  const std::string shown = local(context, function, *id);
+  const std::vector<BufferAxis> old = function.buffer(*id).axes;
+  if (reader.rank() != old.size())
+    return error(fmt::format("{} has {} axes, {} are named", shown, old.size(), reader.rank()));
+  TENON_TRY(is_permutation(reader, *digits, old.size()));
+  if (!find_alloc(function.body, *id))
+    return error(fmt::format("{} is not allocated in the function", shown), {},
+                 "a parameter or result has the layout of its caller; cache_read and cache_write make copies");
+  for (const BufferAxis& axis : old) {
+    for (const BufferAxis& other : old)
+      if (mentions({&axis.extent, 1}, other.var))
+        return error(fmt::format("{} is ragged: its size {} depends on an index", shown, context.str(axis.extent)));
+  }
+  Status status;
+  for_each_statement(function.body, [&](const Stmt& stmt) {
+    bool uses = false;
+    if (const auto* call = std::get_if<CallLibrary>(&stmt.form)) {
+      for (const auto* list : {&call->inputs, &call->outputs}) uses |= std::ranges::find(*list, *id) != list->end();
+    } else if (!std::holds_alternative<Stage>(stmt.form) && !std::holds_alternative<Store>(stmt.form)) {
+      const bool condition = std::holds_alternative<Let>(stmt.form) || std::holds_alternative<If>(stmt.form);
+      for_each_direct_access(
+          stmt, [&](const Access& access) { uses |= access.buffer == *id && (condition || !access.sizes.empty()); });
+    }
+    if (uses) status = error(fmt::format("{} is used by an if, a let, a library or an instruction", shown));
+  });
+  TENON_TRY(status);
+  std::vector<BufferAxis>& axes = function.buffers[index(*id)].axes;
+  axes.clear();
+  const DimProver prover(context);
+  for (const Digit& digit : *digits) {
+    const Dim size = old[digit.axis].extent, divisor = context.dim(digit.divisor);
+    if (prover.divides(divisor, size) != Answer::kYes)
+      return error(fmt::format("{} does not divide the size {} of {}", digit.divisor, context.str(size), shown), {},
+                   "pad the stage that writes it first");
+    const Symbol var = fresh(context, function, fmt::format("{}_{}", context.name(buffer), axes.size()));
+    axes.push_back({var, digit.modulus > 0 ? context.dim(digit.modulus) : context.floor_divide(size, divisor)});
+  }
+  const auto moved = [&](const Dims& indices) {
+    Dims result;
+    for (const Digit& digit : *digits) {
+      const Dim quotient = context.floor_divide(indices[digit.axis], context.dim(digit.divisor));
+      result.push_back(digit.modulus > 0 ? context.modulo(quotient, context.dim(digit.modulus)) : quotient);
+    }
+    return result;
+  };
+  for (Stmt& stmt : function.body) {
+    for_each_stage(stmt, [&](Stage& stage) { map_indices(stage, *id, moved); });
+  }
+  return function;
+}
+
+}  // namespace tenon::compiler::loop
