@@ -571,7 +571,7 @@ Status Run::compute(const Registers& from, const Registers& to, std::string_view
     args_.push_back(std::move(*value));
   }
   probes_.clear();
-  const bool records = profile_.calls.size() < kMaxCallRecords;
+  const bool records = session_.options.profile && profile_.calls.size() < kMaxCallRecords;
   const std::string& layer =
       frames_.back()
           .words->function
@@ -870,6 +870,20 @@ Value Run::give(const Word& word, Given& made) {
   return result;
 }
 
+void Session::State::add(Profile made, bool ended) {
+  const auto first = static_cast<int32_t>(profile.launches.size());
+  for (CallRecord& call : made.calls) {
+    if (profile.calls.size() >= kMaxCallRecords) break;
+    if (call.launch >= 0) call.launch += first;
+    profile.calls.push_back(std::move(call));
+  }
+  std::ranges::move(made.launches, std::back_inserter(profile.launches));
+  if (ended) {
+    ++profile.runs;
+    profile.memory = made.memory;
+  }
+}
+
 Expected<std::vector<Value>> Session::State::run(std::span<const Value> inputs) {
   std::unique_ptr<Run> run;
   {
@@ -882,18 +896,7 @@ Expected<std::vector<Value>> Session::State::run(std::span<const Value> inputs) 
   if (!run) run = std::make_unique<Run>(*this);
   auto results = run->run(inputs);
   const std::lock_guard lock(mutex);
-  Profile& made = run->profile();
-  const auto first = static_cast<int32_t>(profile.launches.size());
-  for (CallRecord& call : made.calls) {
-    if (profile.calls.size() >= kMaxCallRecords) break;
-    if (call.launch >= 0) call.launch += first;
-    profile.calls.push_back(std::move(call));
-  }
-  std::ranges::move(made.launches, std::back_inserter(profile.launches));
-  if (results) {
-    ++profile.runs;
-    profile.memory = made.memory;
-  }
+  if (options.profile) add(std::move(run->profile()), results.has_value());
   idle.push_back(std::move(run));
   return results;
 }

@@ -47,6 +47,7 @@ using KernelLookup = std::function<CpuKernel(std::string_view name)>;
 struct SessionOptions {
   driver::Accelerator* accelerator = nullptr;  // may be null if the executable has no program; outlives the session
   std::chrono::nanoseconds launch_limit = std::chrono::minutes(10);  // of each wait for the accelerator
+  bool profile = true;        // of all runs; false: a session for any number of runs, whose records would fill memory
   bool timeline = false;      // record the intervals of each program's first launch, if the device is simulated
   KernelLookup kernels = {};  // empty: runtime/reference
   bool native = true;    // native code runs with all rights of this process; false: refuse executables with native code
@@ -77,7 +78,7 @@ class Session {
   // Inputs and results by name; the error for a missing, unknown or wrongly shaped input lists the model's inputs.
   Expected<NamedTensors> run(const NamedTensors& inputs);
 
-  const Profile& profile() const;  // of all runs since creation or the last clear_profile()
+  const Profile& profile() const;  // of all runs since creation or the last clear_profile(), unless options forbid it
   void clear_profile();
 
  private:

@@ -51,7 +51,8 @@ struct Session::State {
   State(const Executable& program, SessionOptions how);
   ~State();
 
-  int64_t now() const;  // since the profile began
+  int64_t now() const;                 // since the profile began
+  void add(Profile made, bool ended);  // to the profile; `mutex` is held
   Status resolve_kernels();
   Status upload_programs();
   Status load_natives();

@@ -3,7 +3,7 @@
 include(CMakePackageConfigHelpers)
 
 foreach(folder support hw sim driver runtime compiler)
-  install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tenon FILES_MATCHING PATTERN "*.h")
+  install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tenon FILES_MATCHING PATTERN "*.h" PATTERN "c_api" EXCLUDE)
 endforeach()
 
 set(tenon_package ${CMAKE_INSTALL_LIBDIR}/cmake/Tenon)

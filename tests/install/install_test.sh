@@ -26,6 +26,22 @@ grep -qx 'tiny: mac first=1 y=3' "$scratch/said"
 grep -qx 'behavioral:tiny is ready' "$scratch/said"
 grep -qE '^[1-9][0-9]* ONNX operators$' "$scratch/said"
 
+# Programs that run an executable by the C interface: found by CMake, and by pkg-config.
+"$tenon" compile tests/models/resnet8_digits.onnx --shapes N=1 --cpu -o "$scratch/digits.tnx" >/dev/null
+"$scratch/example/build/classify" "$scratch/digits.tnx" >"$scratch/classified"
+grep -qE '^logits \(1, 10\):( -?[0-9]+(\.[0-9]+)?(e-?[0-9]+)?){4}$' "$scratch/classified" || { cat "$scratch/classified"; exit 1; }
+"$scratch/example/build/wrapper" "$scratch/digits.tnx" | tail -1 | grep -qx '2 axes'
+"$scratch/example/build/wrapper" "$scratch/none.tnx" 2>"$scratch/said" && exit 1
+grep -q "none.tnx" "$scratch/said"
+if command -v pkg-config >/dev/null; then
+  export PKG_CONFIG_PATH
+  PKG_CONFIG_PATH=$(dirname "$(find "$scratch/moved" -name tenon.pc)")
+  # shellcheck disable=SC2046 # flags are words
+  cc tests/install/example/classify.c $(pkg-config --cflags --libs tenon) -o "$scratch/classify"
+  LD_LIBRARY_PATH=$(pkg-config --variable=libdir tenon) "$scratch/classify" "$scratch/digits.tnx" |
+    cmp - "$scratch/classified"
+fi
+
 # The transports came along, and the harness from which verilator: builds its model.
 "$tenon" devices >"$scratch/devices"
 grep -q '^verilator:' "$scratch/devices"

@@ -1,0 +1,48 @@
+// Errors of the C interface.
+#include "runtime/c_api/handles.h"
+
+namespace tenon::runtime::c_api {
+namespace {
+
+tenon_error* no_memory_error() {
+  static tenon_error error{{"there is not enough memory", {}, {}, Fault::kInternal},
+                           "error: there is not enough memory"};
+  return &error;
+}
+
+}  // namespace
+
+tenon_error* out_of_memory() noexcept { return no_memory_error(); }
+
+tenon_error* make_error(Diagnostic diagnostic) noexcept {
+  try {
+    std::string text = diagnostic.str();
+    return new tenon_error{std::move(diagnostic), std::move(text)};
+  } catch (const std::bad_alloc&) {
+    return out_of_memory();
+  }
+}
+
+Status require(const char* function, std::initializer_list<Argument> arguments) {
+  for (const auto& [name, value] : arguments) {
+    if (value) continue;
+    return error(std::string("the argument ") + name + " is NULL", function, "see tenon.h", Fault::kUsage);
+  }
+  return {};
+}
+
+}  // namespace tenon::runtime::c_api
+
+using tenon::runtime::c_api::out_of_memory;
+
+uint32_t tenon_api_version(void) { return TENON_API_VERSION; }
+const char* tenon_version(void) { return TENON_VERSION; }
+
+tenon_fault tenon_error_fault(const tenon_error* error) { return static_cast<tenon_fault>(error->diagnostic.fault); }
+const char* tenon_error_what(const tenon_error* error) { return error->diagnostic.what.c_str(); }
+const char* tenon_error_where(const tenon_error* error) { return error->diagnostic.where.c_str(); }
+const char* tenon_error_help(const tenon_error* error) { return error->diagnostic.help.c_str(); }
+const char* tenon_error_text(const tenon_error* error) { return error->text.c_str(); }
+void tenon_error_free(tenon_error* error) {
+  if (error != out_of_memory()) delete error;
+}

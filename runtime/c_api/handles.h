@@ -1,0 +1,79 @@
+// What the opaque types of tenon.h are, and the way of every function of it: exceptions and errors become tenon_error.
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <initializer_list>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "driver/accelerator.h"
+#include "runtime/c_api/tenon.h"
+#include "runtime/executable/executable.h"
+#include "runtime/executable/value.h"
+#include "runtime/vm/session.h"
+#include "support/diagnostic.h"
+
+struct tenon_error {
+  tenon::Diagnostic diagnostic;
+  std::string text;
+};
+
+struct tenon_value {
+  tenon::runtime::Value value;
+};
+
+struct tenon_port {
+  const tenon::runtime::Port* port;
+  std::string type;
+};
+
+struct tenon_program {
+  std::shared_ptr<const tenon::runtime::Executable> executable;
+  std::vector<tenon_port> inputs, outputs;
+};
+
+struct tenon_device {
+  std::shared_ptr<tenon::driver::Accelerator> accelerator;
+};
+
+struct tenon_session {
+  // What the session refers to outlives it, so the session is the last member.
+  std::shared_ptr<const tenon::runtime::Executable> executable;
+  std::shared_ptr<tenon::driver::Accelerator> accelerator;
+  std::atomic<bool> cancelled = false;
+  std::optional<tenon::runtime::Session> session;
+};
+
+namespace tenon::runtime::c_api {
+
+// Never null: without memory for an error, the one error that says so, which tenon_error_free() does not free.
+tenon_error* make_error(Diagnostic diagnostic) noexcept;
+tenon_error* out_of_memory() noexcept;
+
+// An error for the first argument that is NULL; `function` is the function of tenon.h.
+using Argument = std::pair<const char*, const void*>;
+Status require(const char* function, std::initializer_list<Argument> arguments);
+
+// Calls body(), which returns a Status, and passes its error or exception on.
+template <class Body>
+tenon_error* guarded(Body&& body) noexcept {
+  try {
+    Status status = body();
+    return status ? nullptr : make_error(std::move(status.error()));
+  } catch (const std::bad_alloc&) {
+    return out_of_memory();
+  } catch (const std::exception& e) {
+    try {
+      return make_error({std::string("internal error: ") + e.what(), {}, {}, Fault::kInternal});
+    } catch (const std::bad_alloc&) {
+      return out_of_memory();
+    }
+  }
+}
+
+}  // namespace tenon::runtime::c_api

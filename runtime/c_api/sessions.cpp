@@ -1,0 +1,169 @@
+// Programs, devices and sessions of the C interface.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstring>
+
+#include "runtime/c_api/handles.h"
+#include "support/try.h"
+
+namespace tenon::runtime::c_api {
+namespace {
+
+std::vector<tenon_port> ports_of(const std::vector<Port>& ports) {
+  std::vector<tenon_port> list;
+  for (const Port& port : ports) list.push_back({&port, type_text(port)});
+  return list;
+}
+
+Status load_program(const char* path, tenon_program** out) {
+  TENON_TRY(require("tenon_program_load", {{"path", path}, {"out", out}}));
+  TENON_TRY_ASSIGN(loaded, load(path));
+  auto program = std::make_unique<tenon_program>();
+  program->executable = std::make_shared<const Executable>(std::move(*loaded));
+  program->inputs = ports_of(program->executable->main().params);
+  program->outputs = ports_of(program->executable->main().results);
+  *out = program.release();
+  return {};
+}
+
+// The options that the caller's version of the struct has; the defaults for later members.
+Expected<tenon_session_options> complete(const tenon_session_options* given) {
+  tenon_session_options options = TENON_SESSION_OPTIONS_INIT;
+  if (!given) return options;
+  if (given->size < sizeof given->size || given->size > 4096) {
+    return error(fmt::format("the options have size {}, must be sizeof(tenon_session_options)", given->size),
+                 "tenon_session_create", "initialize them with TENON_SESSION_OPTIONS_INIT", Fault::kUsage);
+  }
+  std::memcpy(&options, given, std::min(given->size, sizeof options));
+  const auto* bytes = reinterpret_cast<const unsigned char*>(given);
+  for (size_t i = sizeof options; i < given->size; ++i) {
+    if (bytes[i] == 0) continue;
+    return error("the options have members that this library does not know, and that are not 0", "tenon_session_create",
+                 "use a library of the header's version, or a later one", Fault::kUsage);
+  }
+  return options;
+}
+
+Expected<std::chrono::nanoseconds> duration(double seconds, const char* option) {
+  if (!(seconds >= 0 && seconds <= 1e9)) {
+    return error(fmt::format("{} is {}, must be 0 to 1e9", option, seconds), "tenon_session_create", {}, Fault::kUsage);
+  }
+  return std::chrono::nanoseconds(static_cast<int64_t>(seconds * 1e9));
+}
+
+Status create_session(const tenon_program* program, const tenon_session_options* given, tenon_session** out) {
+  TENON_TRY(require("tenon_session_create", {{"program", program}, {"out", out}}));
+  TENON_TRY_ASSIGN(options, complete(given));
+  auto session = std::make_unique<tenon_session>();
+  session->executable = program->executable;
+  if (options->device) session->accelerator = options->device->accelerator;
+  SessionOptions native;
+  native.accelerator = session->accelerator.get();
+  native.cancel = &session->cancelled;
+  native.profile = false;
+  native.native = options->refuse_native == 0;
+  native.threads = options->threads;
+  if (options->native_level) native.native_level = options->native_level;
+  native.max_bytes = options->max_bytes;
+  native.max_steps = options->max_steps;
+  if (options->max_stack > 0) native.max_stack = options->max_stack;
+  TENON_TRY_ASSIGN(max_time, duration(options->max_seconds, "max_seconds"));
+  native.max_time = *max_time;
+  TENON_TRY_ASSIGN(launch_limit, duration(options->launch_seconds, "launch_seconds"));
+  if (options->launch_seconds > 0) native.launch_limit = *launch_limit;
+  TENON_TRY_ASSIGN(created, Session::create(*session->executable, std::move(native)));
+  session->session = std::move(*created);
+  *out = session.release();
+  return {};
+}
+
+Status run(tenon_session* session, const tenon_value* const* inputs, size_t input_count, tenon_value** outputs,
+           size_t output_count) {
+  constexpr char kFunction[] = "tenon_session_run";
+  TENON_TRY(require(kFunction, {{"session", session}}));
+  const size_t results = session->executable->main().results.size();
+  if (output_count != results) {
+    return error(fmt::format("there is space for {} outputs, the program has {}", output_count, results), kFunction, {},
+                 Fault::kUsage);
+  }
+  if (input_count > 0) TENON_TRY(require(kFunction, {{"inputs", inputs}}));
+  if (output_count > 0) TENON_TRY(require(kFunction, {{"outputs", outputs}}));
+  std::vector<Value> values;
+  for (size_t i = 0; i < input_count; ++i) {
+    if (!inputs[i]) return error(fmt::format("input {} is NULL", i), kFunction, {}, Fault::kUsage);
+    values.push_back(inputs[i]->value);
+  }
+  TENON_TRY_ASSIGN(made, session->session->run_values(values));
+  std::vector<std::unique_ptr<tenon_value>> handles;
+  for (Value& value : *made) handles.push_back(std::make_unique<tenon_value>(std::move(value)));
+  for (size_t i = 0; i < handles.size(); ++i) outputs[i] = handles[i].release();
+  return {};
+}
+
+const tenon_port* at(const std::vector<tenon_port>& ports, size_t index) {
+  return index < ports.size() ? &ports[index] : nullptr;
+}
+
+}  // namespace
+}  // namespace tenon::runtime::c_api
+
+using namespace tenon;           // NOLINT: the definitions below are the C interface of what these namespaces hold
+using namespace tenon::runtime;  // NOLINT
+using c_api::guarded;
+using c_api::require;
+
+tenon_error* tenon_program_load(const char* path, tenon_program** out) {
+  return guarded([&] { return c_api::load_program(path, out); });
+}
+void tenon_program_free(tenon_program* program) { delete program; }
+const char* tenon_program_name(const tenon_program* program) { return program->executable->name.c_str(); }
+const char* tenon_program_configuration(const tenon_program* program) {
+  const auto& programs = program->executable->programs;
+  return programs.empty() ? nullptr : programs[0].config.name.c_str();
+}
+size_t tenon_program_input_count(const tenon_program* program) { return program->inputs.size(); }
+size_t tenon_program_output_count(const tenon_program* program) { return program->outputs.size(); }
+const tenon_port* tenon_program_input(const tenon_program* program, size_t index) {
+  return c_api::at(program->inputs, index);
+}
+const tenon_port* tenon_program_output(const tenon_program* program, size_t index) {
+  return c_api::at(program->outputs, index);
+}
+
+const char* tenon_port_name(const tenon_port* port) { return port->port->name.c_str(); }
+int tenon_port_is_tensor(const tenon_port* port) { return port->port->is_tensor() ? 1 : 0; }
+const char* tenon_port_type(const tenon_port* port) { return port->type.c_str(); }
+tenon_dtype tenon_port_dtype(const tenon_port* port) { return static_cast<tenon_dtype>(port->port->dtype); }
+uint32_t tenon_port_rank(const tenon_port* port) { return static_cast<uint32_t>(port->port->shape.size()); }
+const int64_t* tenon_port_sizes(const tenon_port* port) { return port->port->shape.data(); }
+
+tenon_error* tenon_device_open(const char* uri, tenon_device** out) {
+  return guarded([&]() -> Status {
+    TENON_TRY(require("tenon_device_open", {{"uri", uri}, {"out", out}}));
+    TENON_TRY_ASSIGN(opened, driver::open(uri));
+    *out = new tenon_device{std::move(*opened)};
+    return {};
+  });
+}
+void tenon_device_free(tenon_device* device) { delete device; }
+
+tenon_error* tenon_session_create(const tenon_program* program, const tenon_session_options* options,
+                                  tenon_session** out) {
+  return guarded([&] { return c_api::create_session(program, options, out); });
+}
+void tenon_session_free(tenon_session* session) { delete session; }
+
+tenon_error* tenon_session_run(tenon_session* session, const tenon_value* const* inputs, size_t input_count,
+                               tenon_value** outputs, size_t output_count) {
+  return guarded([&] { return c_api::run(session, inputs, input_count, outputs, output_count); });
+}
+
+tenon_error* tenon_session_cancel(tenon_session* session, int cancelled) {
+  return guarded([&]() -> Status {
+    TENON_TRY(require("tenon_session_cancel", {{"session", session}}));
+    session->cancelled = cancelled != 0;
+    return {};
+  });
+}

@@ -1,0 +1,181 @@
+/* The C interface of Tenon's runtime: loads executables (.tnx, as `tenon compile` makes them) and runs them.
+ *
+ * Semantics
+ * - Compatibility: a program compiled with this header works with every library of the same TENON_API_VERSION or a
+ *   later one. Functions and enumerators are only added; a struct begins with its size, by which the library knows
+ *   which of its members the program has.
+ * - Errors: a function that can fail returns a tenon_error, which the caller frees, or NULL for success. Results are
+ *   written to `*out` on success only. A NULL argument is an error (TENON_FAULT_USAGE) unless NULL is said to be legal.
+ * - Ownership: every object that a function writes to `*out` is freed by the caller with tenon_TYPE_free(), in any
+ *   order; an object keeps what it depends on. Freeing NULL does nothing. Pointers that accessors return belong to the
+ *   object asked.
+ * - Threads: tenon_session_run() and tenon_session_cancel() may be called from several threads. Programs, errors and
+ *   values may be read from several threads. A device serves one session at a time.
+ * - Values are immutable. Tensors are dense and row-major. */
+#ifndef TENON_H
+#define TENON_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TENON_API_VERSION 1
+#define TENON_API __attribute__((visibility("default")))
+
+TENON_API uint32_t tenon_api_version(void); /* of the library */
+TENON_API const char* tenon_version(void);  /* of the release, as "0.1.0" */
+
+/* ---- Errors ---- */
+
+typedef struct tenon_error tenon_error;
+
+typedef enum tenon_fault {
+  TENON_FAULT_INPUT = 1,   /* the data, the executable or the device is wrong */
+  TENON_FAULT_USAGE = 2,   /* the call is wrong */
+  TENON_FAULT_INTERNAL = 3 /* a bug of Tenon, or a failure of the machine, as too little memory */
+} tenon_fault;
+
+TENON_API tenon_fault tenon_error_fault(const tenon_error* error);
+TENON_API const char* tenon_error_what(const tenon_error* error);  /* what was found, and what is required */
+TENON_API const char* tenon_error_where(const tenon_error* error); /* file, operator or argument; may be empty */
+TENON_API const char* tenon_error_help(const tenon_error* error);  /* what can be done about it; may be empty */
+TENON_API const char* tenon_error_text(const tenon_error* error);  /* all of this, as the commands print it */
+TENON_API void tenon_error_free(tenon_error* error);
+
+/* ---- Values: tensors, tuples, and data of the model's own types ---- */
+
+typedef struct tenon_value tenon_value;
+
+typedef enum tenon_dtype {
+  TENON_BOOL = 0, /* a byte, 0 or 1 */
+  TENON_I8 = 1,
+  TENON_U8 = 2,
+  TENON_I16 = 3,
+  TENON_U16 = 4,
+  TENON_I32 = 5,
+  TENON_I64 = 6,
+  TENON_F32 = 7,
+  TENON_F64 = 8,
+  TENON_U32 = 9,
+  TENON_U64 = 10,
+  TENON_F16 = 11, /* IEEE 754 binary16 */
+  TENON_BF16 = 12 /* the upper half of a binary32 */
+} tenon_dtype;
+
+typedef enum tenon_kind {
+  TENON_TENSOR = 0,
+  TENON_TUPLE = 1,
+  TENON_DATA = 2,     /* a constructor with fields, as Cons(x, xs) */
+  TENON_FUNCTION = 3, /* as a result only; nothing can be done with it */
+  TENON_REFERENCE = 4 /* as a result only; its only field is the content */
+} tenon_kind;
+
+struct tenon_program;
+
+/* A tensor with a copy of `data`, which has the elements in row-major order; NULL: zeros. `sizes` has `rank` sizes of
+ * at least 0, and may be NULL for rank 0. The rank is at most 32, the bytes are less than 2^48. */
+TENON_API tenon_error* tenon_tensor_create(tenon_dtype dtype, uint32_t rank, const int64_t* sizes, const void* data,
+                                           tenon_value** out);
+TENON_API tenon_error* tenon_tuple_create(const tenon_value* const* fields, size_t count, tenon_value** out);
+/* Data of a type of the program; `constructor` is the constructor's name. */
+TENON_API tenon_error* tenon_data_create(const struct tenon_program* program, const char* constructor,
+                                         const tenon_value* const* fields, size_t count, tenon_value** out);
+TENON_API void tenon_value_free(tenon_value* value);
+
+TENON_API tenon_kind tenon_value_kind(const tenon_value* value);
+/* Of tensors; for other values TENON_BOOL, 0 and NULL. */
+TENON_API tenon_dtype tenon_tensor_dtype(const tenon_value* value);
+TENON_API uint32_t tenon_tensor_rank(const tenon_value* value);
+TENON_API const int64_t* tenon_tensor_sizes(const tenon_value* value);
+TENON_API const void* tenon_tensor_data(const tenon_value* value);
+TENON_API size_t tenon_tensor_bytes(const tenon_value* value);
+/* Of tuples, data and references; for other values 0. */
+TENON_API size_t tenon_value_field_count(const tenon_value* value);
+TENON_API tenon_error* tenon_value_field(const tenon_value* value, size_t index, tenon_value** out);
+/* The name of the constructor of data that the program returned or tenon_data_create() made; otherwise NULL. */
+TENON_API const char* tenon_value_constructor(const struct tenon_program* program, const tenon_value* value);
+
+/* Exchange of tensors with other libraries, without a copy where the data is dense and aligned to 64 bytes. The struct
+ * is DLPack's DLManagedTensor (version 0.8, <dlpack/dlpack.h>). On success the value owns the tensor, which no caller
+ * may write to any more; the exported tensor is freed by its deleter, and must not be written to while the value is
+ * used.
+ */
+struct DLManagedTensor;
+TENON_API tenon_error* tenon_tensor_from_dlpack(struct DLManagedTensor* tensor, tenon_value** out);
+TENON_API tenon_error* tenon_tensor_to_dlpack(const tenon_value* value, struct DLManagedTensor** out);
+
+/* ---- Programs ---- */
+
+typedef struct tenon_program tenon_program;
+typedef struct tenon_port tenon_port; /* an input or output of a program */
+
+/* Reads and checks a whole file. */
+TENON_API tenon_error* tenon_program_load(const char* path, tenon_program** out);
+TENON_API void tenon_program_free(tenon_program* program);
+TENON_API const char* tenon_program_name(const tenon_program* program);
+/* The name of the accelerator configuration that the program requires; NULL: it requires no device. */
+TENON_API const char* tenon_program_configuration(const tenon_program* program);
+TENON_API size_t tenon_program_input_count(const tenon_program* program);
+TENON_API size_t tenon_program_output_count(const tenon_program* program);
+/* NULL where the index is out of range. */
+TENON_API const tenon_port* tenon_program_input(const tenon_program* program, size_t index);
+TENON_API const tenon_port* tenon_program_output(const tenon_program* program, size_t index);
+
+TENON_API const char* tenon_port_name(const tenon_port* port);
+/* 1 for a tensor, 0 for other types. */
+TENON_API int tenon_port_is_tensor(const tenon_port* port);
+/* As "f32 (n, 4)" or "List[f32]". */
+TENON_API const char* tenon_port_type(const tenon_port* port);
+/* Of tensors. A size that varies is -1. */
+TENON_API tenon_dtype tenon_port_dtype(const tenon_port* port);
+TENON_API uint32_t tenon_port_rank(const tenon_port* port);
+TENON_API const int64_t* tenon_port_sizes(const tenon_port* port);
+
+/* ---- Devices ---- */
+
+typedef struct tenon_device tenon_device;
+
+/* Opens the accelerator of a URI, as "behavioral:default", "xrt:0" or "remote:board.local:8461/fpga". */
+TENON_API tenon_error* tenon_device_open(const char* uri, tenon_device** out);
+TENON_API void tenon_device_free(tenon_device* device);
+
+/* ---- Sessions ---- */
+
+typedef struct tenon_session tenon_session;
+
+/* Initialize it with TENON_SESSION_OPTIONS_INIT; 0 and NULL mean the default of each member. */
+typedef struct tenon_session_options {
+  size_t size;              /* of this struct */
+  tenon_device* device;     /* NULL: none, for programs that require none */
+  const char* native_level; /* of native kernels, as "x86-64-v3"; NULL: the best that the processor supports */
+  uint32_t threads;         /* of native kernels; 0: one pool of the process, a thread for each usable processor */
+  int refuse_native;        /* not 0: an executable with native code is an error */
+  uint64_t max_bytes;       /* of the values of one run; 0: no limit */
+  uint64_t max_steps;       /* instructions of one run; 0: no limit */
+  uint64_t max_stack;       /* words of all frames of one run, the limit of recursion; 0: 2^25 */
+  double max_seconds;       /* of one run; 0: no limit. A kernel that runs is not interrupted */
+  double launch_seconds;    /* of one wait for the device; 0: 600 */
+} tenon_session_options;
+#define TENON_SESSION_OPTIONS_INIT \
+  { sizeof(tenon_session_options), NULL, NULL, 0, 0, 0, 0, 0, 0.0, 0.0 }
+
+/* Checks the device against the program, and uploads to it. `options` may be NULL. */
+TENON_API tenon_error* tenon_session_create(const tenon_program* program, const tenon_session_options* options,
+                                            tenon_session** out);
+TENON_API void tenon_session_free(tenon_session* session); /* no run is in progress */
+
+/* One run: the inputs in the program's order, and space for all of its outputs. After an error the session can be used
+ * again. */
+TENON_API tenon_error* tenon_session_run(tenon_session* session, const tenon_value* const* inputs, size_t input_count,
+                                         tenon_value** outputs, size_t output_count);
+
+/* Not 0: runs in progress end soon, with an error, and later ones at once, until it is called with 0. */
+TENON_API tenon_error* tenon_session_cancel(tenon_session* session, int cancelled);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,342 @@
+// The C interface, and its C++ wrapper, on executables that were files.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <tenon.h>
+
+#include <tenon.hpp>
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "compiler/ir/text.h"
+#include "compiler/lower/lower.h"
+#include "runtime/dlpack.h"
+#include "tests/runtime/sample.h"
+
+namespace tenon {
+namespace {
+
+using api::Value;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string file_name(const char* name) {
+  return testing::TempDir() + "c_api_" + std::to_string(getpid()) + "_" + name + ".tnx";
+}
+
+// The file of an executable, which is removed at the end of the test.
+struct File {
+  std::string path;
+  explicit File(const runtime::Executable& executable, const char* name) : path(file_name(name)) {
+    EXPECT_TRUE(runtime::save(executable, path));
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  ~File() { std::filesystem::remove(path); }
+};
+
+runtime::Executable compiled(const std::string& text) {
+  compiler::Context context;
+  const auto module = compiler::parse(context, "#[version = \"1\"]\n" + text);
+  EXPECT_TRUE(module) << module.error().str();
+  auto executable = compiler::lower(context, *module, context.symbol("main"), {},
+                                    {.name = "test", .facts = {}, .cpu = {.native = false}});
+  EXPECT_TRUE(executable) << executable.error().str();
+  return std::move(*executable);
+}
+
+const std::string kAdd = R"(def @main[n](%x: Tensor[(n, 2), f32], %y: Tensor[(n, 2), f32]) { add(%x, %y) })";
+const std::string kCount = R"(
+def @count(%n: Tensor[(), i64]) -> Tensor[(), i64] { if (greater(%n, 0i64)) { @count(subtract(%n, 1i64)) } else { %n } }
+def @main(%n: Tensor[(), i64]) { @count(%n) })";
+const std::string kReverse = R"(
+type List[A] { Nil, Cons(A, List[A]) }
+def @onto[A](%xs: List[A], %ys: List[A]) -> List[A] {
+  match (%xs) { Nil => %ys, Cons(%x, %rest) => @onto(%rest, Cons(%x, %ys)) }
+}
+def @main(%xs: List[Tensor[(), f32]]) { (@onto(%xs, Nil), 1i64) })";
+
+// The text of an error, which is freed.
+std::string text_of(tenon_error* error) {
+  if (!error) return "no error";
+  std::string text = tenon_error_text(error);
+  tenon_error_free(error);
+  return text;
+}
+
+template <class Call>
+std::string thrown(Call&& call) {
+  try {
+    call();
+  } catch (const api::Error& e) {
+    return e.what();
+  }
+  return "nothing thrown";
+}
+
+TEST(CApi, RunsAModelOfAnySizeAndDescribesItsInputs) {
+  const File file(compiled(kAdd), "add");
+  const api::Program program(file.path);
+  EXPECT_EQ(program.configuration(), "");
+  ASSERT_EQ(program.inputs().size(), 2);
+  EXPECT_EQ(program.inputs()[0].name, "x");
+  EXPECT_EQ(program.inputs()[0].type, "f32 (n, 2)");
+  EXPECT_TRUE(program.inputs()[0].is_tensor);
+  EXPECT_EQ(program.inputs()[0].dtype, TENON_F32);
+  EXPECT_THAT(program.inputs()[0].sizes, ElementsAre(-1, 2));
+  EXPECT_EQ(program.outputs().size(), 1);
+  const api::Session session(program);
+  for (int64_t n = 0; n < 5; ++n) {
+    const std::vector<float> ones(static_cast<size_t>(2 * n), 1.0f);
+    const auto sum = session.run({Value::tensor<float>({n, 2}, ones), Value::tensor<float>({n, 2}, ones)});
+    ASSERT_EQ(sum.size(), 1);
+    EXPECT_THAT(sum[0].sizes(), ElementsAre(n, 2));
+    EXPECT_EQ(sum[0].elements<float>(), std::vector<float>(ones.size(), 2.0f));
+  }
+}
+
+TEST(CApi, ObjectsMayBeFreedInAnyOrder) {
+  const File file(compiled(kAdd), "order");
+  tenon_program* program = nullptr;
+  ASSERT_EQ(text_of(tenon_program_load(file.path.c_str(), &program)), "no error");
+  tenon_session* session = nullptr;
+  ASSERT_EQ(text_of(tenon_session_create(program, nullptr, &session)), "no error");
+  tenon_program_free(program);
+  const Value x = Value::tensor<float>({1, 2}, {1, 2});
+  const tenon_value* inputs[] = {x.get(), x.get()};
+  tenon_value* output = nullptr;
+  ASSERT_EQ(text_of(tenon_session_run(session, inputs, 2, &output, 1)), "no error");
+  tenon_session_free(session);
+  EXPECT_THAT(Value(output).elements<float>(), ElementsAre(2, 4));
+  tenon_program_free(nullptr);
+  tenon_session_free(nullptr);
+  tenon_device_free(nullptr);
+  tenon_value_free(nullptr);
+  tenon_error_free(nullptr);
+}
+
+TEST(CApi, ListsOfTheModelsOwnTypeGoInAndOut) {
+  const File file(compiled(kReverse), "reverse");
+  const api::Program program(file.path);
+  EXPECT_FALSE(program.inputs()[0].is_tensor);
+  EXPECT_EQ(program.inputs()[0].type, "List[Tensor[(), f32]]");
+  Value list = Value::data(program, "Nil");
+  for (const float x : {3.0f, 2.0f, 1.0f}) list = Value::data(program, "Cons", {Value::tensor<float>({}, {x}), list});
+  const auto results = api::Session(program).run({list});
+  ASSERT_EQ(results.size(), 2);
+  EXPECT_THAT(results[1].elements<int64_t>(), ElementsAre(1));
+  std::vector<float> found;
+  for (Value at = results[0]; at.constructor(program) == "Cons"; at = at.fields()[1]) {
+    found.push_back(at.fields()[0].elements<float>()[0]);
+  }
+  EXPECT_THAT(found, ElementsAre(3, 2, 1));
+}
+
+TEST(CApi, AnAcceleratorIsAUri) {
+  // The sample without the call of a test kernel.
+  runtime::Executable sample = runtime::sample::executable();
+  sample.functions[0].code[5].operation = runtime::Move{4, 3};
+  const File file(sample, "accelerator");
+  const api::Program program(file.path);
+  EXPECT_EQ(program.configuration(), "default");
+  EXPECT_THAT(thrown([&] { api::Session session(program); }), HasSubstr("no device was given"));
+  std::optional<api::Device> device;
+  device.emplace("behavioral:default");
+  tenon_session_options options = TENON_SESSION_OPTIONS_INIT;
+  options.device = device->get();
+  const api::Session session(program, options);
+  device.reset();
+  std::vector<int8_t> x(runtime::sample::kRows * 16);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<int8_t>(37 * i);
+  const uint8_t pick = 1;
+  const auto results =
+      session.run({Value::tensor<int8_t>({runtime::sample::kRows, 16}, x), Value::tensor(TENON_BOOL, {}, &pick)});
+  EXPECT_EQ(results.at(0).elements<int8_t>(), runtime::sample::expected(x));
+  EXPECT_THAT(thrown([] { api::Device unknown("fpga:0"); }), HasSubstr("fpga"));
+}
+
+TEST(CApi, WrongCallsAreErrorsThatNameFunctionAndArgument) {
+  tenon_program* program = nullptr;
+  tenon_value* value = nullptr;
+  EXPECT_EQ(text_of(tenon_program_load(nullptr, &program)),
+            "tenon_program_load: error: the argument path is NULL\n  help: see tenon.h");
+  EXPECT_THAT(text_of(tenon_program_load("/nonexistent.tnx", &program)), HasSubstr("/nonexistent.tnx"));
+  const int64_t negative = -1, huge = int64_t{1} << 60;
+  EXPECT_THAT(text_of(tenon_tensor_create(TENON_F32, 1, &negative, nullptr, &value)), HasSubstr("the shape is (-1,)"));
+  EXPECT_THAT(text_of(tenon_tensor_create(TENON_F32, 1, &huge, nullptr, &value)), HasSubstr("less than 2^48 bytes"));
+  EXPECT_THAT(text_of(tenon_tensor_create(TENON_F32, 33, &huge, nullptr, &value)), HasSubstr("the rank is 33"));
+  EXPECT_THAT(text_of(tenon_tensor_create(TENON_F32, 1, nullptr, nullptr, &value)), HasSubstr("sizes is NULL"));
+  EXPECT_THAT(text_of(tenon_tensor_create(static_cast<tenon_dtype>(200), 0, nullptr, nullptr, &value)),
+              HasSubstr("the dtype is 200"));
+  EXPECT_THAT(text_of(tenon_device_open(nullptr, nullptr)), HasSubstr("uri is NULL"));
+  EXPECT_THAT(text_of(tenon_session_create(nullptr, nullptr, nullptr)), HasSubstr("program is NULL"));
+  EXPECT_THAT(text_of(tenon_session_cancel(nullptr, 1)), HasSubstr("session is NULL"));
+  EXPECT_THAT(text_of(tenon_session_run(nullptr, nullptr, 0, nullptr, 0)), HasSubstr("session is NULL"));
+  EXPECT_THAT(text_of(tenon_value_field(nullptr, 0, &value)), HasSubstr("value is NULL"));
+  EXPECT_THAT(text_of(tenon_tuple_create(nullptr, 1, &value)), HasSubstr("field 0 of 1 is NULL"));
+  EXPECT_THAT(text_of(tenon_tensor_from_dlpack(nullptr, &value)), HasSubstr("tensor is NULL"));
+  EXPECT_EQ(program, nullptr);
+  EXPECT_EQ(value, nullptr);
+
+  const File file(compiled(kReverse), "wrong");
+  const api::Program reverse(file.path);
+  const Value x = Value::tensor<float>({1}, {1});
+  EXPECT_THAT(thrown([&] { Value::data(reverse, "Snoc"); }), HasSubstr("test has no constructor Snoc"));
+  EXPECT_THAT(thrown([&] { Value::data(reverse, "Cons", {x}); }), HasSubstr("1 fields were given, Cons has 2"));
+  EXPECT_EQ(tenon_value_constructor(reverse.get(), x.get()), nullptr);
+  EXPECT_EQ(tenon_program_input(reverse.get(), 1), nullptr);
+  EXPECT_THAT(text_of(tenon_value_field(x.get(), 0, &value)), HasSubstr("the index is 0, the value has 0 fields"));
+  const api::Session session(reverse);
+  EXPECT_THAT(thrown([&] { session.run({}); }), HasSubstr("0 inputs were given"));
+  EXPECT_THAT(thrown([&] { session.run({x}); }), HasSubstr("input 'xs'"));
+  DLManagedTensor* exported = nullptr;
+  const Value nil = Value::data(reverse, "Nil");
+  EXPECT_THAT(text_of(tenon_tensor_to_dlpack(nil.get(), &exported)), HasSubstr("not a tensor"));
+  EXPECT_EQ(tenon_tensor_sizes(nil.get()), nullptr);
+  EXPECT_EQ(tenon_tensor_bytes(nil.get()), 0);
+}
+
+TEST(CApi, OptionsOfAnotherVersionWorkOrSayWhyNot) {
+  const File file(compiled(kAdd), "version");
+  const api::Program program(file.path);
+  struct {
+    tenon_session_options known = TENON_SESSION_OPTIONS_INIT;
+    uint64_t later = 0;
+  } newer;
+  newer.known.size = sizeof newer;
+  tenon_session* session = nullptr;
+  EXPECT_EQ(text_of(tenon_session_create(program.get(), &newer.known, &session)), "no error");
+  tenon_session_free(session);
+  newer.later = 1;
+  EXPECT_THAT(text_of(tenon_session_create(program.get(), &newer.known, &session)), HasSubstr("does not know"));
+  tenon_session_options older = TENON_SESSION_OPTIONS_INIT;
+  older.size = offsetof(tenon_session_options, threads);
+  older.max_steps = 1;  // beyond the size, so not read
+  EXPECT_EQ(text_of(tenon_session_create(program.get(), &older, &session)), "no error");
+  tenon_session_free(session);
+  tenon_session_options none{};
+  EXPECT_THAT(text_of(tenon_session_create(program.get(), &none, &session)), HasSubstr("TENON_SESSION_OPTIONS_INIT"));
+  tenon_session_options negative = TENON_SESSION_OPTIONS_INIT;
+  negative.max_seconds = -1;
+  EXPECT_THAT(text_of(tenon_session_create(program.get(), &negative, &session)), HasSubstr("max_seconds is -1"));
+}
+
+TEST(CApi, LimitsAndCancellationEndARun) {
+  const File file(compiled(kCount), "limits");
+  const api::Program program(file.path);
+  const auto steps = [](int64_t n) { return std::vector{Value::tensor<int64_t>({}, {n})}; };
+  tenon_session_options options = TENON_SESSION_OPTIONS_INIT;
+  options.max_steps = 1000;
+  const api::Session limited(program, options);
+  EXPECT_NE(thrown([&] { limited.run(steps(1'000'000)); }), "nothing thrown");
+  EXPECT_THAT(limited.run(steps(10))[0].elements<int64_t>(), ElementsAre(0));
+  const api::Session session(program);
+  std::atomic<bool> done = false;
+  std::string said;
+  std::thread runner([&] {
+    said = thrown([&] { session.run(steps(INT64_MAX)); });
+    done = true;
+  });
+  while (!done) {
+    session.cancel();
+    std::this_thread::yield();
+  }
+  runner.join();
+  EXPECT_NE(said, "nothing thrown");
+  session.cancel(false);
+  EXPECT_THAT(session.run(steps(10))[0].elements<int64_t>(), ElementsAre(0));
+}
+
+TEST(CApi, ThreadsShareASession) {
+  const File file(compiled(kReverse), "threads");
+  const api::Program program(file.path);
+  const api::Session session(program);
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      Value list = Value::data(program, "Nil");
+      for (int i = 0; i < 20; ++i) {
+        list = Value::data(program, "Cons", {Value::tensor<float>({}, {static_cast<float>(100 * t + i)}), list});
+        const Value first = session.run({list})[0].fields()[0];
+        wrong += first.elements<float>()[0] != static_cast<float>(100 * t);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+// A DLPack tensor over `data`, which counts the calls of its deleter.
+struct Lent {
+  alignas(64) float data[6] = {0, 1, 2, 3, 4, 5};
+  int64_t sizes[2] = {2, 3}, strides[2] = {3, 1};
+  int deleted = 0;
+  DLManagedTensor managed = {{data, {1, 0}, 2, {2, 32, 1}, sizes, strides, 0}, this, [](DLManagedTensor* self) {
+                               ++static_cast<Lent*>(self->manager_ctx)->deleted;
+                             }};
+};
+
+TEST(CApi, DlpackTensorsComeInWithoutACopyWhereTheyCan) {
+  Lent dense;
+  tenon_value* value = nullptr;
+  ASSERT_EQ(text_of(tenon_tensor_from_dlpack(&dense.managed, &value)), "no error");
+  EXPECT_EQ(tenon_tensor_data(value), dense.data);
+  EXPECT_EQ(dense.deleted, 0);
+  tenon_value_free(value);
+  EXPECT_EQ(dense.deleted, 1);
+
+  Lent transposed;
+  std::swap(transposed.sizes[0], transposed.sizes[1]);
+  std::swap(transposed.strides[0], transposed.strides[1]);
+  ASSERT_EQ(text_of(tenon_tensor_from_dlpack(&transposed.managed, &value)), "no error");
+  EXPECT_EQ(transposed.deleted, 1);
+  EXPECT_THAT(Value(value).elements<float>(), ElementsAre(0, 3, 1, 4, 2, 5));
+
+  Lent offset;
+  offset.managed.dl_tensor.byte_offset = 4;
+  offset.sizes[1] = 1, offset.strides[0] = 3;
+  ASSERT_EQ(text_of(tenon_tensor_from_dlpack(&offset.managed, &value)), "no error");
+  EXPECT_THAT(Value(value).elements<float>(), ElementsAre(1, 4));
+}
+
+TEST(CApi, DlpackTensorsThatCannotComeInStayTheCallers) {
+  Lent wrong;
+  tenon_value* value = nullptr;
+  wrong.managed.dl_tensor.device.device_type = 2;
+  EXPECT_THAT(text_of(tenon_tensor_from_dlpack(&wrong.managed, &value)), HasSubstr("on a device of type 2"));
+  wrong.managed.dl_tensor.device.device_type = 1;
+  wrong.managed.dl_tensor.dtype.lanes = 4;
+  EXPECT_THAT(text_of(tenon_tensor_from_dlpack(&wrong.managed, &value)), HasSubstr("32 bits and 4 lanes"));
+  wrong.managed.dl_tensor.dtype.lanes = 1;
+  wrong.managed.dl_tensor.ndim = 33;
+  EXPECT_THAT(text_of(tenon_tensor_from_dlpack(&wrong.managed, &value)), HasSubstr("rank 33"));
+  wrong.managed.dl_tensor.ndim = 2;
+  wrong.sizes[0] = -2;
+  EXPECT_THAT(text_of(tenon_tensor_from_dlpack(&wrong.managed, &value)), HasSubstr("impossible shape (-2, 3)"));
+  wrong.sizes[0] = 2;
+  wrong.managed.dl_tensor.data = nullptr;
+  EXPECT_THAT(text_of(tenon_tensor_from_dlpack(&wrong.managed, &value)), HasSubstr("no data"));
+  EXPECT_EQ(wrong.deleted, 0);
+}
+
+TEST(CApi, DlpackTensorsGoOutAndBackAndOutliveTheValue) {
+  std::optional<Value> value = Value::tensor<int16_t>({2, 2}, {1, 2, 3, 4});
+  DLManagedTensor* exported = nullptr;
+  ASSERT_EQ(text_of(tenon_tensor_to_dlpack(value->get(), &exported)), "no error");
+  EXPECT_EQ(exported->dl_tensor.data, tenon_tensor_data(value->get()));
+  EXPECT_EQ(exported->dl_tensor.dtype.bits, 16);
+  value.reset();
+  tenon_value* back = nullptr;
+  ASSERT_EQ(text_of(tenon_tensor_from_dlpack(exported, &back)), "no error");
+  EXPECT_THAT(Value(back).elements<int16_t>(), ElementsAre(1, 2, 3, 4));
+}
+
+}  // namespace
+}  // namespace tenon
