@@ -288,6 +288,7 @@ TEST_P(ConformanceTest, AWriteOfAFewBytesKeepsResultsAroundIt) {
 TEST_P(ConformanceTest, WithoutSynchronizationAClientSeesOldBytes) {
   if (GetParam().in_process) GTEST_SKIP() << "the simulator works on the client's own memory";
   if (GetParam().remote) GTEST_SKIP() << "the server synchronizes";
+  if (GetParam().coherent) GTEST_SKIP() << "all accesses go to the device's memory";
   expect_works();
   accelerator.reset();
   auto opened = open(uri + "&sync=off");

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "tests/driver/serial/emulated_board.h"
 #include "tests/driver/uio/played_board.h"
 #ifdef TENON_REMOTE
 #include "tests/driver/remote/served.h"
@@ -70,6 +71,21 @@ Column played(std::string name, std::string doc, bool rtl) {
           .wrong_uri = [uri] { return uri() + "&config=default"; }};
 }
 
+// A board with a serial line; `noise`: of a million bytes, so many are lost, flipped and duplicated.
+Column serial_line(std::string name, std::string doc, uint32_t noise) {
+  const auto uri = [noise] {
+    static const EmulatedBoard board(bridge_of("tiny", 1 << 20),
+                                     {.lost = noise, .flipped = noise, .duplicated = noise, .seed = 1});
+    return board.uri("&timeout=200");
+  };
+  return {.name = std::move(name),
+          .doc = std::move(doc),
+          .coherent = true,
+          .memory_end = spec::serial::memory_end(1 << 20),
+          .uri = uri,
+          .wrong_uri = [uri] { return uri() + "&config=default"; }};
+}
+
 // A device that another process serves. A client waits for it, since the server needs a moment to notice a killed one.
 Column served(std::string name, std::string doc, uint64_t memory_end, [[maybe_unused]] std::string (*device)()) {
   Column column{.name = std::move(name), .doc = std::move(doc), .remote = true, .memory_end = memory_end};
@@ -110,6 +126,8 @@ const std::vector<Column>& all_columns() {
       xrt("xrt_rtl", "`xrt:`, emulated, RTL", "rtl"),
       played("uio", "`uio:`, played", false),
       played("uio_rtl", "`uio:`, played, RTL", true),
+      serial_line("serial", "`serial:`, emulated", 0),
+      serial_line("serial_noise", "`serial:`, emulated, 0.03 % of the bytes lost, flipped or doubled", 100),
       served("remote", "`remote:`, of `behavioral:`", 1 << 20, [] { return std::string("behavioral:tiny?memory=1M"); }),
       served("remote_uio", "`remote:`, of `uio:`", kPhysical + (1 << 20), played_board)};
   return list;

@@ -20,6 +20,7 @@ struct Column {
   bool in_process = false;  // a simulator inside this process: no second client, no other memory
   bool one_opening = false;
   bool remote = false;                          // the device is a server's, and its options too
+  bool coherent = false;                        // no copy of its memory can be old
   uint64_t memory_end = 1 << 20;                // the first address after its memory
   std::function<std::string()> uri = {};        // empty: not in this build
   std::function<std::string()> wrong_uri = {};  // of hardware that differs from its URI

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # ResNet-8 on every kind of device, with every layer equal to the integer reference and to the behavioral simulator, bit
-# for bit. A device played:OPTIONS is uio: on a board that tenon-pl plays, served:URI the device URI of a second process.
+# for bit. A device played:OPTIONS is uio: on a board that tenon-pl plays, line:OPTIONS is serial: on a board that
+# tenon-serial emulates, served:URI the device URI of a second process.
 # Arguments: tenon, samples, devices...
 set -euo pipefail
 tenon=$1 samples=$2
@@ -19,6 +20,13 @@ for device in "$@"; do
       player=$!
       until grep -qs ready "$scratch/ready"; do kill -0 "$player"; sleep 0.05; done
       device="uio:?root=$scratch/root"
+      ;;
+    line:*)
+      [ -z "$player" ] || kill "$player"
+      "${tenon%/*}/tenon-serial" "$scratch/tty?config=default&${device#*:}" >"$scratch/ready" &
+      player=$!
+      until grep -qs ready "$scratch/ready"; do kill -0 "$player"; sleep 0.05; done
+      device="serial:$scratch/tty?baud=1000000"
       ;;
     served:*)
       [ -z "$server" ] || kill "$server"
