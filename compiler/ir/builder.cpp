@@ -30,14 +30,24 @@ Block Builder::close(Atom result) {
 }
 
 void Builder::append(VarId var, Value value) {
-  auto& bindings = (open_.empty() ? function_.body : open_.back()).bindings;
+  auto& bindings = current().bindings;
   if (positions_.size() <= index(var)) positions_.resize(function_.vars.size());
   positions_[index(var)] = {static_cast<uint32_t>(open_.size()), static_cast<uint32_t>(bindings.size())};
   bindings.push_back({var, std::move(value)});
 }
 
+void Builder::rollback(const Checkpoint& checkpoint) {
+  assert(checkpoint.open <= open_.size() && checkpoint.vars <= function_.vars.size());
+  open_.resize(checkpoint.open);
+  auto& bindings = current().bindings;
+  assert(checkpoint.bindings <= bindings.size());
+  bindings.erase(bindings.begin() + static_cast<ptrdiff_t>(checkpoint.bindings), bindings.end());
+  function_.vars.resize(checkpoint.vars);
+  positions_.resize(std::min(positions_.size(), checkpoint.vars));
+}
+
 void Builder::remove_last() {
-  auto& bindings = (open_.empty() ? function_.body : open_.back()).bindings;
+  auto& bindings = current().bindings;
   assert(!bindings.empty() && index(bindings.back().var) + 1 == function_.vars.size());
   bindings.pop_back();
   function_.vars.pop_back();

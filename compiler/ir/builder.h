@@ -43,6 +43,14 @@ class Builder {
   // Removes the last binding of the current block, whose variable is the function's last and has no use.
   void remove_last();
 
+  // A state of the function, to which rollback() returns: everything declared, opened and bound since is discarded. The
+  // block that was the current one must not have been closed in between.
+  struct Checkpoint {
+    size_t open = 0, bindings = 0, vars = 0;
+  };
+  Checkpoint checkpoint() const { return {open_.size(), current().bindings.size(), function_.vars.size()}; }
+  void rollback(const Checkpoint& checkpoint);
+
   // Declares a variable before it is bound: a variable of a pattern, a parameter of a lambda, or a recursive lambda.
   VarId declare(Type type, std::string_view name);
   // Binds a declared variable; the value must have its type.
@@ -85,6 +93,8 @@ class Builder {
   };
   std::vector<BindingPosition> positions_;  // by variable, as far as they are bound
   void append(VarId var, Value value);
+  Block& current() { return open_.empty() ? function_.body : open_.back(); }
+  const Block& current() const { return open_.empty() ? function_.body : open_.back(); }
 };
 
 }  // namespace tenon::compiler

@@ -16,7 +16,7 @@ class Rewriting {
         step_(step),
         builder_(context, module, result_),
         renamed_(from.vars.size(), Atom{VarId{UINT32_MAX}}),
-        results_(named_results(context, from)) {}
+        results_(context, from) {}
 
   Expected<Function> run() {
     result_.dims = from_.dims;
@@ -29,7 +29,6 @@ class Rewriting {
       builder_.at(info.span);
       renamed_[index(param)] = builder_.param(info.type, context_.name(info.name));
     }
-    user_visible_.assign(from_.params.size(), true);
     TENON_TRY(bindings(from_.body));
     Atom value = from_.body.result;
     rename(value);
@@ -88,39 +87,20 @@ class Rewriting {
     TENON_TRY(status);
     builder_.at(info.span);
     TENON_TRY_ASSIGN(replaced, step_(builder_, binding));
+    Atom atom;
     if (*replaced) {
-      TENON_TRY_ASSIGN(named, results_[index(old.var)] ? as_result(**replaced, info) : *replaced);
-      renamed_[index(old.var)] = **named;
-      return {};
-    }
-    TENON_TRY_ASSIGN(kept, self ? builder_.bind_to(*self, std::move(binding.value))
-                                : builder_.bind(std::move(binding.value), info.name));
-    renamed_[index(old.var)] = *kept;
-    if (results_[index(old.var)]) set_user_visible(*kept);
-    return {};
-  }
-
-  // The replacement of a named result gets the name of the result, because users refer to it by name. A replacement
-  // that is user-visible under another name, as a parameter is, is copied under the name of the result.
-  Expected<std::optional<Atom>> as_result(Atom atom, const VarInfo& info) {
-    auto* var = std::get_if<VarId>(&atom);
-    const bool taken = !var || (index(*var) < user_visible_.size() && user_visible_[index(*var)]);
-    if (taken) {
-      TENON_TRY_ASSIGN(type, builder_.type_of(atom));
-      if (!type->tensor() || (var && result_.info(*var).name == info.name)) return atom;
-      TENON_TRY_ASSIGN(copy, builder_.apply(ops::kIdentity, {atom}, {}, context_.name(info.name)));
-      atom = *copy;
+      atom = **replaced;
     } else {
-      result_.vars[index(*var)].name = info.name;
+      TENON_TRY_ASSIGN(kept, self ? builder_.bind_to(*self, std::move(binding.value))
+                                  : builder_.bind(std::move(binding.value), info.name));
+      atom = *kept;
     }
-    set_user_visible(atom);
-    return atom;
-  }
-  void set_user_visible(const Atom& atom) {
-    auto* var = std::get_if<VarId>(&atom);
-    if (!var) return;
-    if (user_visible_.size() <= index(*var)) user_visible_.resize(index(*var) + 1);
-    user_visible_[index(*var)] = true;
+    if (results_.contains(old.var)) {
+      TENON_TRY_ASSIGN(named, results_.keep(builder_, atom, info));
+      atom = *named;
+    }
+    renamed_[index(old.var)] = atom;
+    return {};
   }
 
   Context& context_;
@@ -129,8 +109,7 @@ class Rewriting {
   Function result_;
   Builder builder_;
   std::vector<Atom> renamed_;
-  std::vector<bool> results_;       // by variable of the old function: a named result
-  std::vector<bool> user_visible_;  // by variable of the new function: users refer to it by its name
+  ResultNames results_;
 };
 
 }  // namespace

@@ -15,27 +15,30 @@ bool carries_scales(const Operator& op) { return op.is(ops::kQuantize) || op.is(
 
 }  // namespace
 
+std::optional<Atom> fold(Builder& builder, const Value& value, int64_t max_bytes) {
+  auto* apply = std::get_if<Apply>(&value);
+  if (!apply || !apply->op->reference || carries_scales(*apply->op)) return std::nullopt;
+  std::vector<runtime::Tensor> inputs;
+  int64_t bytes = 0;
+  for (const Atom& arg : apply->args) {
+    const runtime::Tensor* constant = constant_of(builder.module(), arg);
+    if (!constant) return std::nullopt;
+    inputs.push_back(*constant);
+    bytes += static_cast<int64_t>(constant->bytes().size());
+  }
+  const Expected<Type> type = infer_value(builder.context(), builder.module(), builder.function(), value);
+  const auto shape = type && type->tensor() ? type->tensor()->shape() : std::nullopt;
+  if (!shape) return std::nullopt;
+  const int64_t elements = runtime::element_count(*shape), width = runtime::bytes(type->tensor()->dtype);
+  if (elements > kMaxBytes / width || elements * width > std::max(max_bytes, 4 * bytes)) return std::nullopt;
+  auto result = apply->op->reference(apply->attrs, inputs);
+  if (!result) return std::nullopt;
+  return builder.constant(std::move(result->front()));
+}
+
 Expected<Module> fold_constants(Context& context, Module module) {
-  return rewrite(context, std::move(module), [&](Builder& builder, Binding& binding) -> Expected<std::optional<Atom>> {
-    auto* apply = std::get_if<Apply>(&binding.value);
-    if (!apply || !apply->op->reference || carries_scales(*apply->op)) return std::nullopt;
-    std::vector<runtime::Tensor> inputs;
-    int64_t bytes = 0;
-    for (const Atom& arg : apply->args) {
-      const runtime::Tensor* constant = constant_of(builder.module(), arg);
-      if (!constant) return std::nullopt;
-      inputs.push_back(*constant);
-      bytes += static_cast<int64_t>(constant->bytes().size());
-    }
-    const Expected<Type> type = infer_value(context, builder.module(), builder.function(), binding.value);
-    const auto shape = type && type->tensor() ? type->tensor()->shape() : std::nullopt;
-    if (!shape) return std::nullopt;
-    const int64_t elements = runtime::element_count(*shape), width = runtime::bytes(type->tensor()->dtype);
-    if (elements > kMaxBytes / width || elements * width > std::max(kSmallBytes, 4 * bytes)) return std::nullopt;
-    // An operator that fails (a division by zero) must fail at run time, not here.
-    auto result = apply->op->reference(apply->attrs, inputs);
-    if (!result) return std::nullopt;
-    return builder.constant(std::move(result->front()));
+  return rewrite(context, std::move(module), [](Builder& builder, Binding& binding) -> Expected<std::optional<Atom>> {
+    return fold(builder, binding.value, kSmallBytes);
   });
 }
 

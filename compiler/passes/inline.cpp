@@ -8,7 +8,7 @@
 #include <optional>
 #include <set>
 
-#include "compiler/ir/solver.h"
+#include "compiler/passes/calls.h"
 #include "compiler/passes/passes.h"
 #include "support/try.h"
 
@@ -16,22 +16,7 @@ namespace tenon::compiler {
 namespace {
 
 constexpr size_t kMaxCopiedBindings = 8;   // of a body that is copied to each call
-constexpr size_t kMaxDepth = 60;           // of nested blocks that result: far below the reader's limit
 constexpr size_t kMaxMovedBindings = 500;  // of a body that moves: along a chain of calls it moves repeatedly
-
-size_t count_bindings(const Block& block) {
-  size_t count = 0;
-  for_each_binding(block, [&](const Binding&) { ++count; });
-  return count;
-}
-
-size_t depth_of(const Block& block) {
-  size_t deepest = 0;
-  for (const Binding& binding : block.bindings) {
-    for_each_block(binding.value, [&](const Block& inner) { deepest = std::max(deepest, 1 + depth_of(inner)); });
-  }
-  return deepest;
-}
 
 // Copies blocks into a function, with new variables, and with dims and types substituted.
 class Copier {
@@ -199,7 +184,7 @@ class Inliner {
   }
 
   bool within_limits(const Block& body) const {
-    return count_bindings(body) <= kMaxMovedBindings && (depth_ == 0 || depth_ + depth_of(body) <= kMaxDepth);
+    return count_bindings(body) <= kMaxMovedBindings && (depth_ == 0 || depth_ + depth_of(body) <= kMaxBlockDepth);
   }
 
   void insert(VarId var, Block body, std::vector<Binding>& out) {
@@ -208,41 +193,12 @@ class Inliner {
     changed_ = true;
   }
 
-  // Infers the callee's dims and types from the types of the arguments.
   bool instantiate(const Function& callee, const Call& call, Copier& copier) {
     if (has_erased(callee.result)) return false;  // the caller must not see more than the declared type
-    if (callee.dims.empty() && callee.types.empty()) return true;
-    Solver solver(context_, function_.bounds);
-    std::map<Symbol, Dim> dims;
-    std::map<Symbol, Type> types;
-    for (const Symbol name : callee.dims) dims.emplace(name, solver.fresh_dim());
-    const std::vector<Symbol> given = explicit_type_params(signature_of(context_, callee));
-    for (size_t i = 0; i < given.size(); ++i) types.emplace(given[i], call.types[i]);
-    for (const Symbol name : callee.types) types.try_emplace(name, solver.fresh_type());
-    for (size_t i = 0; i < call.args.size(); ++i) {
-      auto* var = std::get_if<VarId>(&call.args[i]);
-      const Expected<Type> found =
-          var ? Expected<Type>(function_.type(*var)) : infer_atom(context_, module_, function_, call.args[i]);
-      if (!found) return false;
-      if (!solver.unify(context_.substitute(callee.type(callee.params[i]), dims, types), *found)) return false;
-    }
-    if (!solver.retry() || solver.pending() > 0) return false;
-    for (const auto& [name, dim] : dims) {
-      const Dim resolved = solver.resolve(dim);
-      if (!solver.is_resolved(resolved)) return false;
-      if (auto bound = callee.bounds.find(name); bound != callee.bounds.end()) {  // a call would check them
-        const DimRange& range = bound->second;
-        const DimProver& prover = solver.prover();
-        if (range.lo && prover.less_equal(context_.dim(*range.lo), resolved) != Answer::kYes) return false;
-        if (range.hi && prover.less_equal(resolved, context_.dim(*range.hi)) != Answer::kYes) return false;
-      }
-      copier.dims().emplace(name, resolved);
-    }
-    for (const auto& [name, type] : types) {
-      const Type resolved = solver.resolve(type);
-      if (!solver.is_resolved(resolved)) return false;
-      copier.types().emplace(name, resolved);
-    }
+    std::optional<Instantiation> found = compiler::instantiate(context_, module_, function_, callee, call);
+    if (!found) return false;
+    copier.dims() = std::move(found->dims);
+    copier.types() = std::move(found->types);
     return true;
   }
 
@@ -258,17 +214,6 @@ class Inliner {
   bool changed_ = false;
 };
 
-// Visits each call of a global function in a function, and each use of one as a value.
-void for_each_callee(const Function& function, const std::function<void(Symbol)>& visit) {
-  for_each_binding(function.body, [&](const Binding& binding) {
-    auto* call = std::get_if<Call>(&binding.value);
-    if (auto* symbol = call ? std::get_if<Symbol>(&call->callee) : nullptr) visit(*symbol);
-  });
-  for_each_use(function.body, [&](const Atom& atom) {
-    if (auto* symbol = std::get_if<Symbol>(&atom)) visit(*symbol);
-  });
-}
-
 // Whether the function calls a function whose dims are bound by its arguments.
 bool calls_polymorphic_in_dims(const Module& module, const Function& function) {
   bool polymorphic = false;
@@ -277,53 +222,6 @@ bool calls_polymorphic_in_dims(const Module& module, const Function& function) {
     polymorphic |= found && !found->dims.empty();
   });
   return polymorphic;
-}
-
-// The functions in bottom-up order of the call graph, and the recursive ones.
-struct CallOrder {
-  std::vector<Symbol> order;
-  std::map<Symbol, size_t> sites;  // calls and uses of a function
-  std::set<Symbol> recursive;
-};
-CallOrder call_order(const Module& module) {
-  CallOrder result;
-  std::map<Symbol, std::set<Symbol>> callees, callers;
-  for_each_function(module, [&](Symbol name, const Function& function) {
-    callees[name];
-    for_each_callee(function, [&](Symbol callee) {
-      ++result.sites[callee];
-      if (!module.function(callee)) return;
-      callees[name].insert(callee);
-      callers[callee].insert(name);
-    });
-  });
-  std::set<Symbol> remaining;
-  for (const auto& [name, called] : callees) remaining.insert(name);
-  // Repeatedly removes the functions without remaining edges: those that are not on a cycle, nor on a path to one.
-  const auto peel = [&](std::map<Symbol, std::set<Symbol>>& edges, std::map<Symbol, std::set<Symbol>>& back) {
-    std::map<Symbol, size_t> open;
-    std::vector<Symbol> ready, order;
-    for (const Symbol name : remaining) {
-      for (const Symbol other : edges[name]) open[name] += remaining.contains(other);
-      if (open[name] == 0) ready.push_back(name);
-    }
-    while (!ready.empty()) {
-      const Symbol name = ready.back();
-      ready.pop_back();
-      order.push_back(name);
-      remaining.erase(name);
-      for (const Symbol other : back[name]) {
-        if (remaining.contains(other) && --open[other] == 0) ready.push_back(other);
-      }
-    }
-    return order;
-  };
-  result.order = peel(callees, callers);
-  const std::vector<Symbol> above = peel(callers, callees);
-  result.recursive = remaining;
-  result.order.insert(result.order.end(), remaining.begin(), remaining.end());
-  result.order.insert(result.order.end(), above.rbegin(), above.rend());
-  return result;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/ir/rewrite.h"
+#include "compiler/passes/partial_evaluate.h"
 #include "compiler/passes/pass.h"
 
 namespace tenon::compiler {
@@ -9,9 +10,14 @@ namespace tenon::compiler {
 Expected<Module> infer(Context& context, Module module);
 Expected<Module> simplify(Context& context, Module module);
 Expected<Module> fold_constants(Context& context, Module module);
+// The constant that an application of an operator to constants computes; std::nullopt where an operand is not constant,
+// where the kernel fails, which must happen at run time, and where the result has more bytes than `max_bytes`, or four
+// times as many as the operands if this is more.
+std::optional<Atom> fold(Builder& builder, const Value& value, int64_t max_bytes);
 Expected<Module> fold_scales(Context& context, Module module);
 Expected<Module> fold_bias(Context& context, Module module);
 Expected<Module> dead_code(Context& context, Module module);
+Expected<Module> dead_references(Context& context, Module module);
 Expected<Module> inline_calls(Context& context, Module module);
 Expected<Module> fold_scale_axis(Context& context, Module module);
 Expected<Module> cancel_layouts(Context& context, Module module);

@@ -1,0 +1,41 @@
+// Calls of global functions, as the passes that copy bodies into callers need them.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "compiler/ir/module.h"
+
+namespace tenon::compiler {
+
+// The bindings of a block and of its nested blocks, and the depth of the nested blocks.
+size_t count_bindings(const Block& block);
+size_t depth_of(const Block& block);
+
+// The depth of nested blocks that a pass may produce: far below the reader's limit.
+inline constexpr size_t kMaxBlockDepth = 60;
+
+// Visits each call of a global function in a function, and each use of one as a value.
+void for_each_callee(const Function& function, const std::function<void(Symbol)>& visit);
+
+// The functions in bottom-up order of the call graph, and the recursive ones.
+struct CallOrder {
+  std::vector<Symbol> order;
+  std::map<Symbol, size_t> sites;  // calls and uses of a function
+  std::set<Symbol> recursive;      // on a cycle of calls, or between two
+};
+CallOrder call_order(const Module& module);
+
+// The sizes and types of the caller that the callee's dims and type variables stand for.
+struct Instantiation {
+  std::map<Symbol, Dim> dims;
+  std::map<Symbol, Type> types;
+};
+// Infers them from the types of the arguments; std::nullopt where they are not determined, or where the call would
+// check the callee's bounds of a dim at run time.
+std::optional<Instantiation> instantiate(Context& context, const Module& module, const Function& caller,
+                                         const Function& callee, const Call& call);
+
+}  // namespace tenon::compiler
