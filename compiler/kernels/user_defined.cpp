@@ -159,6 +159,7 @@ class Copier {
   // can_inline() excludes these statements.
   loop::CallLibrary statement(const loop::CallLibrary& call, const Bindings&, const Bindings&) { return call; }
   loop::Intrinsic statement(const loop::Intrinsic& call, const Bindings&, const Bindings&) { return call; }
+  loop::Barrier statement(const loop::Barrier& barrier, const Bindings&, const Bindings&) { return barrier; }
 
   Emitter& emit_;
   Context& context_;

@@ -78,6 +78,7 @@ class Comparison {
     return a.name == b.name && std::ranges::equal(a.inputs, b.inputs, same_operand) &&
            std::ranges::equal(a.outputs, b.outputs, same_operand);
   }
+  bool same(const Barrier&, const Barrier&) const { return true; }
   bool same(const CallLibrary& a, const CallLibrary& b) const {
     return a.symbol == b.symbol && same(a.inputs, b.inputs) && same(a.outputs, b.outputs);
   }

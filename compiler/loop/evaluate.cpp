@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <deque>
+#include <numeric>
 
 #include "compiler/loop/expr.h"
+#include "compiler/loop/races.h"
 #include "compiler/loop/scalar.h"
 #include "compiler/loop/state.h"
 #include "runtime/native/functions.h"
@@ -19,7 +21,7 @@ using runtime::Tensor;
 class Evaluator {
  public:
   Evaluator(const TypeContext& context, const Function& function, const EvaluateOptions& options)
-      : state_(context, function, options.max_bytes), options_(options) {}
+      : state_(context, function, options.max_bytes), races_(state_), options_(options) {}
 
   Expected<std::vector<Tensor>> run(std::span<const Tensor> params) {
     TENON_TRY(state_.bind(params));
@@ -60,6 +62,7 @@ class Evaluator {
     if (!storage.written[static_cast<size_t>(*offset)])
       return state_.fail(fmt::format("{} is read before it is written, at {}", state_.name(form.buffer),
                                      state_.context().str(form.indices)));
+    TENON_TRY(races_.read(form.buffer, *offset));
     return read(storage.data, *offset);
   }
   Expected<Scalar> evaluate(const ExprNode&, const Unary& form) {
@@ -109,11 +112,31 @@ class Evaluator {
   }
   Status run(const For& loop) {
     TENON_TRY_ASSIGN(extent, state_.value(loop.extent));
-    for (int64_t i = 0; i < *extent; ++i) {
+    const bool is_bound = binds_thread(loop.kind) || binds_block(loop.kind);
+    for (int64_t step = 0; step < *extent; ++step) {
+      const int64_t i = is_bound ? in_order(step, *extent) : step;
       const Binding binding(state_.values(), loop.var, i);
+      if (is_bound) races_.enter(loop.kind, i);
       TENON_TRY(run(loop.body));
+      if (is_bound) races_.leave(loop.kind);
     }
+    if (binds_block(loop.kind)) races_.end_of_loop();
     return {};
+  }
+  Status run(const Barrier&) {
+    races_.barrier();
+    return {};
+  }
+  // The thread or block that is executed at this step.
+  int64_t in_order(int64_t step, int64_t extent) const {
+    switch (options_.threads) {
+      case ThreadOrder::kForward: return step;
+      case ThreadOrder::kBackward: return extent - 1 - step;
+      case ThreadOrder::kShuffled: break;
+    }
+    int64_t factor = 7919;  // a prime
+    while (extent % factor == 0) factor += 2;
+    return std::gcd(factor, extent) == 1 ? (step * factor + 13) % extent : step;
   }
   Status run(const Stage& stage) {
     for (const Guard& guard : stage.where) {
@@ -144,6 +167,7 @@ class Evaluator {
     TENON_TRY_ASSIGN(scalar, evaluate(store.value));
     TENON_TRY_ASSIGN(offset, state_.offset(store.buffer, store.indices));
     Storage& storage = state_.storage(store.buffer);
+    TENON_TRY(races_.write(store.buffer, *offset));
     write(storage.data, *offset, *scalar);
     storage.written[static_cast<size_t>(*offset)] = true;
     return {};
@@ -159,6 +183,7 @@ class Evaluator {
   }
   Status run(const Alloc& alloc) {
     TENON_TRY(state_.allocate(alloc.buffer));
+    races_.reset(alloc.buffer);
     return run(alloc.body);
   }
   Status run(const CallLibrary& call) {
@@ -227,6 +252,7 @@ class Evaluator {
         if (!storage.written[static_cast<size_t>((*from)[k])])
           return state_.fail(fmt::format("{} is read by '{}' before it is written", state_.name(call.inputs[i].buffer),
                                          state_.context().name(call.name)));
+        TENON_TRY(races_.read(call.inputs[i].buffer, (*from)[k]));
         write(block, static_cast<int64_t>(k), read(storage.data, (*from)[k]));
       }
       inputs.push_back(std::move(block));
@@ -251,6 +277,7 @@ class Evaluator {
       Storage& storage = state_.storage(call.outputs[i].buffer);
       const Storage& block = inner.state_.storage(declared.results[i]);
       for (size_t k = 0; k < outputs[i].size(); ++k) {
+        TENON_TRY(races_.write(call.outputs[i].buffer, outputs[i][k]));
         write(storage.data, outputs[i][k], read(block.data, static_cast<int64_t>(k)));
         storage.written[static_cast<size_t>(outputs[i][k])] = block.written[k];
       }
@@ -259,6 +286,7 @@ class Evaluator {
   }
 
   State state_;
+  RaceChecker races_;
   const EvaluateOptions& options_;
   uint64_t steps_ = 0;
 };

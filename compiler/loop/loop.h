@@ -18,6 +18,13 @@
 // folded buffer holds only the last elements along an axis, each at its index modulo their number; the axis is then a
 // scan.
 //
+// A loop bound to a GPU's blocks or threads (block_x .. thread_z) has the iterations of a parallel loop. An outermost
+// nest of block loops is one launch; inside a block, a nest of thread loops is executed by the block's threads, and the
+// threads of the nests that follow one another without a barrier run in any order: such nests are one phase, and no
+// thread may access what another thread of the phase writes. A thread that a nest does not bind has the index 0. A
+// barrier is a statement of a block, never of a thread: all threads execute it. Executed serially, the statements in
+// their order, a bound function has the same results.
+//
 // An Intrinsic is an instruction of the machine that the function declares (Function::intrinsics): its semantics are a
 // loop function on tensors of constant sizes, which at the use are blocks of buffers. It reads all of its operands,
 // including the outputs, before it writes. A back end that supports the instruction emits it; any other executes the
@@ -29,9 +36,11 @@
 // type's bits gives the result of shifting bit by bit.
 #pragma once
 
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -135,7 +144,33 @@ struct Stmt;
 using Body = std::vector<Stmt>;  // executed in order
 
 // How the iterations of a loop are executed.
-enum class LoopKind : uint8_t { kSerial, kParallel, kVectorized, kUnrolled };
+enum class LoopKind : uint8_t {
+  kSerial,
+  kParallel,
+  kVectorized,
+  kUnrolled,
+  kBlockX,
+  kBlockY,
+  kBlockZ,
+  kThreadX,
+  kThreadY,
+  kThreadZ
+};
+// By their ids.
+inline constexpr std::string_view kLoopKindNames[] = {"serial",  "parallel", "vector",   "unroll",   "block_x",
+                                                      "block_y", "block_z",  "thread_x", "thread_y", "thread_z"};
+inline std::string_view name(LoopKind kind) { return kLoopKindNames[static_cast<size_t>(kind)]; }
+inline std::optional<LoopKind> find_loop_kind(std::string_view name) {
+  for (size_t i = 0; i < std::size(kLoopKindNames); ++i)
+    if (kLoopKindNames[i] == name) return static_cast<LoopKind>(i);
+  return std::nullopt;
+}
+inline bool binds_block(LoopKind kind) { return kind >= LoopKind::kBlockX && kind <= LoopKind::kBlockZ; }
+inline bool binds_thread(LoopKind kind) { return kind >= LoopKind::kThreadX; }
+// 0 .. 2: the axis of the grid or of the block that a bound loop has.
+inline size_t bound_axis(LoopKind kind) {
+  return static_cast<size_t>(kind) - static_cast<size_t>(binds_thread(kind) ? LoopKind::kThreadX : LoopKind::kBlockX);
+}
 // The variable runs from 0 to extent - 1.
 struct For {
   Symbol var{};
@@ -179,9 +214,18 @@ struct Let {
   Expr value;
   Body body;
 };
-// The storage of a buffer. Stack and register buffers have constant sizes, those on the stack are small; a buffer in
-// registers is indexed by constants after unrolled and vectorized loops are expanded.
-enum class Scope : uint8_t { kHeap, kStack, kRegisters };
+// The storage of a buffer. Shared memory is a block's, of constant size; registers that a block allocates are indexed
+// by the thread's own indices. Stack and register buffers have constant sizes, those on the stack are small; a buffer
+// in registers is indexed by constants after unrolled and vectorized loops are expanded.
+enum class Scope : uint8_t { kHeap, kStack, kRegisters, kShared };
+// By their ids.
+inline constexpr std::string_view kScopeNames[] = {"heap", "stack", "registers", "shared"};
+inline std::string_view name(Scope scope) { return kScopeNames[static_cast<size_t>(scope)]; }
+inline std::optional<Scope> find_scope(std::string_view name) {
+  for (size_t i = 0; i < std::size(kScopeNames); ++i)
+    if (kScopeNames[i] == name) return static_cast<Scope>(i);
+  return std::nullopt;
+}
 // The buffer exists, with unknown contents, while the body runs.
 struct Alloc {
   BufferId buffer{};
@@ -208,8 +252,10 @@ struct Intrinsic {
   Symbol name{};
   std::vector<Operand> inputs, outputs;
 };
+// All threads of a block have executed the preceding statements before any executes a following one.
+struct Barrier {};
 struct Stmt {
-  std::variant<For, Stage, Store, If, Let, Alloc, CallLibrary, Intrinsic> form;
+  std::variant<For, Stage, Store, If, Let, Alloc, CallLibrary, Intrinsic, Barrier> form;
 };
 
 // --- Functions ---
@@ -266,7 +312,8 @@ void for_each_body(S& stmt, F&& visit) {
         } else if constexpr (std::same_as<Node, If>) {
           visit(node.then), visit(node.otherwise);
         } else {
-          static_assert(std::same_as<Node, Store> || std::same_as<Node, CallLibrary> || std::same_as<Node, Intrinsic>);
+          static_assert(std::same_as<Node, Store> || std::same_as<Node, CallLibrary> || std::same_as<Node, Intrinsic> ||
+                        std::same_as<Node, Barrier>);
         }
       },
       stmt.form);

@@ -1,4 +1,5 @@
 // The parser of loop functions: statements and whole functions.
+#include <span>
 #include <utility>
 
 #include "compiler/loop/expr_reader.h"
@@ -69,6 +70,10 @@ class Reader : public ExprReader {
     if (cursor_.accept_name("if")) return branch(depth);
     if (cursor_.accept_name("call")) return library();
     if (cursor_.accept_name("intrinsic")) return intrinsic();
+    if (cursor_.accept_name("barrier")) {
+      TENON_TRY(cursor_.expect(";"));
+      return Stmt{Barrier{}};
+    }
     if (cursor_.accept_name("let")) {
       TENON_TRY_ASSIGN(let, bound_index(depth));
       scope_.dims.push_back(let->var);
@@ -82,9 +87,11 @@ class Reader : public ExprReader {
       TENON_TRY_ASSIGN(id, declaration());
       alloc.buffer = *id;
       if (cursor_.accept_name("in")) {
-        if (cursor_.accept_name("stack")) alloc.scope = Scope::kStack;
-        else if (cursor_.accept_name("registers")) alloc.scope = Scope::kRegisters;
-        else return cursor_.fail("expected 'stack' or 'registers'");
+        bool is_known = false;
+        for (const Scope scope : {Scope::kStack, Scope::kRegisters, Scope::kShared}) {
+          if (!is_known && cursor_.accept_name(loop::name(scope))) alloc.scope = scope, is_known = true;
+        }
+        if (!is_known) return cursor_.fail("expected 'stack', 'registers' or 'shared'");
       }
       TENON_TRY_ASSIGN(inner, body(depth + 1));
       alloc.body = std::move(*inner);
@@ -93,7 +100,8 @@ class Reader : public ExprReader {
     }
     const size_t offset = cursor_.offset();
     if (cursor_.peek().kind != Tok::kLocal)
-      return cursor_.fail("expected a statement", "for, stage, if, let, alloc, call, intrinsic, or %a[i] = x;");
+      return cursor_.fail("expected a statement",
+                          "for, stage, if, let, alloc, call, intrinsic, barrier, or %a[i] = x;");
     TENON_TRY_ASSIGN(id, buffer());
     TENON_TRY_ASSIGN(at_indices, indices(*id, offset));
     TENON_TRY(cursor_.expect("="));
@@ -112,9 +120,11 @@ class Reader : public ExprReader {
     TENON_TRY(keyword("in"));
     TENON_TRY_ASSIGN(extent, sizes());
     loop.extent = *extent;
-    if (cursor_.accept_name("parallel")) loop.kind = LoopKind::kParallel;
-    else if (cursor_.accept_name("vector")) loop.kind = LoopKind::kVectorized;
-    else if (cursor_.accept_name("unroll")) loop.kind = LoopKind::kUnrolled;
+    for (const std::string_view kind : std::span(kLoopKindNames).subspan(1)) {
+      if (!cursor_.accept_name(kind)) continue;
+      loop.kind = *find_loop_kind(kind);
+      break;
+    }
     scope_.dims.push_back(loop.var);
     TENON_TRY_ASSIGN(inner, body(depth + 1));
     scope_.dims.pop_back();

@@ -113,23 +113,6 @@ class Printer {
     body(statements, depth + 1);
     line(depth, "}");
   }
-  static std::string_view kind(LoopKind kind) {
-    switch (kind) {
-      case LoopKind::kSerial: return "";
-      case LoopKind::kParallel: return " parallel";
-      case LoopKind::kVectorized: return " vector";
-      case LoopKind::kUnrolled: return " unroll";
-    }
-    return "";
-  }
-  static std::string_view scope(Scope scope) {
-    switch (scope) {
-      case Scope::kHeap: return "";
-      case Scope::kStack: return " in stack";
-      case Scope::kRegisters: return " in registers";
-    }
-    return "";
-  }
   static std::string_view kind(AxisKind kind) {
     switch (kind) {
       case AxisKind::kSpatial: return "";
@@ -140,7 +123,8 @@ class Printer {
     return "";
   }
   void statement(const For& loop, int depth) {
-    braces(fmt::format("for {} in {}{}", name(loop.var), sizes(loop.extent), kind(loop.kind)), loop.body, depth);
+    const std::string kind = loop.kind == LoopKind::kSerial ? "" : fmt::format(" {}", loop::name(loop.kind));
+    braces(fmt::format("for {} in {}{}", name(loop.var), sizes(loop.extent), kind), loop.body, depth);
   }
   void statement(const Stage& stage, int depth) {
     std::string head = fmt::format("stage {}(", name(stage.name));
@@ -173,8 +157,10 @@ class Printer {
     braces(fmt::format("let {} in {} = {}", name(let.var), sizes(let.extent), expression(let.value)), let.body, depth);
   }
   void statement(const Alloc& alloc, int depth) {
-    braces(fmt::format("alloc {}{}", declaration(alloc.buffer), scope(alloc.scope)), alloc.body, depth);
+    const std::string scope = alloc.scope == Scope::kHeap ? "" : fmt::format(" in {}", loop::name(alloc.scope));
+    braces(fmt::format("alloc {}{}", declaration(alloc.buffer), scope), alloc.body, depth);
   }
+  void statement(const Barrier&, int depth) { line(depth, "barrier;"); }
   void statement(const CallLibrary& call, int depth) {
     auto list = [&](const std::vector<BufferId>& buffers) {
       std::string text = "(";

@@ -325,6 +325,7 @@ class SafetyProver {
     statements(alloc.body);
     writes_.erase(alloc.buffer);
   }
+  void statement(const Barrier&) {}
   void statement(const CallLibrary& call) {
     unproven_.library = true;
     for (BufferId input : call.inputs) {

@@ -207,17 +207,37 @@ class Verifier {
     TENON_TRY(dim(loop.extent));
     if (std::ranges::find(scope_, loop.var) != scope_.end())
       return fail(fmt::format("the loop '{}' hides another variable of this name", name(loop.var)));
-    return with(loop.var, loop.body);
+    const For* const outer = divergent_;
+    if (binds_thread(loop.kind) && !divergent_) divergent_ = &loop;
+    TENON_TRY(with(loop.var, loop.body));
+    divergent_ = outer;
+    return {};
   }
   Status statement(const Let& let) {
     TENON_TRY(dim(let.extent));
     TENON_TRY(expression(let.value));
-    return with(let.var, let.body);
+    ++num_conditions_;
+    TENON_TRY(with(let.var, let.body));
+    --num_conditions_;
+    return {};
   }
   Status statement(const If& branch) {
     TENON_TRY(expression(branch.condition));
+    ++num_conditions_;
     TENON_TRY(statements(branch.then));
-    return statements(branch.otherwise);
+    TENON_TRY(statements(branch.otherwise));
+    --num_conditions_;
+    return {};
+  }
+  Status statement(const Barrier&) {
+    const std::string_view help = "all threads of a block must execute it: put it between the loops over threads";
+    if (divergent_)
+      return fail(fmt::format("a barrier is inside the loop '{}' over threads", name(divergent_->var)),
+                  std::string(help));
+    if (stage_) return fail("a barrier is inside a stage", std::string(help));
+    if (num_conditions_ > 0)
+      return fail("a barrier depends on data, by an 'if' or a 'let' around it", std::string(help));
+    return {};
   }
   Status statement(const Alloc& alloc) {
     if (stage_) return fail("a buffer is allocated inside a stage");
@@ -315,6 +335,8 @@ class Verifier {
   std::set<Symbol> functions_;              // parameters that sizes may apply
   std::set<BufferId> in_scope_, read_only_;
   std::set<Symbol> stages_;
+  const For* divergent_ = nullptr;  // the outermost loop over threads around the statement
+  int num_conditions_ = 0;          // around the statement
   int depth_ = 0;
 };
 

@@ -12,7 +12,7 @@
 namespace tenon::compiler {
 
 struct Machine {
-  enum class Family : uint8_t { kX86, kArm, kOther };
+  enum class Family : uint8_t { kX86, kArm, kNvidia, kOther };
 
   std::string_view name;           // of the level: "x86-64-v3"
   std::string_view cpu, features;  // LLVM's names
@@ -26,6 +26,8 @@ struct Machine {
   double multiply_adds = 1, loads = 1;  // of vectors, per cycle; without `fma`, multiplications and additions together
   double latency = 4;                   // cycles from one sum to the next
   int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20;  // data caches of a core
+  // Of a GPU: its multiprocessors' shared memory that one block may use, and the most threads of a block.
+  int64_t shared_bytes = 0, threads = 0;
 
   bool wide() const { return vector_bytes == 64; }
   // Whether the level is useful only for functions with dot products.
@@ -38,8 +40,8 @@ struct Machine {
   }
 };
 
-// The levels of an architecture by LLVM's name (x86_64, aarch64, arm), the best first; one level with the least that
-// every processor has, "generic", for any other architecture.
+// The levels of an architecture by LLVM's name (x86_64, aarch64, arm, nvptx64), the best first; one level with the
+// least that every processor has, "generic", for any other architecture.
 std::span<const Machine> machines_of(std::string_view architecture);
 // The record of a level; nullptr where there is none of that name.
 const Machine* find_machine(std::string_view name);

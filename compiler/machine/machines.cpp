@@ -79,6 +79,39 @@ constexpr Machine kArm32Levels[] = {
     {.name = "armv7-a", .cpu = "generic", .features = "+armv7-a,+vfp3d16,-neon", .family = kArm, .registers = 8},
 };
 
+// Compute capabilities; a vector is a warp's 32 lanes of 4 bytes. Code for the lower one runs on all later GPUs: the
+// driver compiles its PTX. (CUDA C++ Programming Guide, table of technical specifications.)
+constexpr Machine kNvidiaLevels[] = {
+    {.name = "sm_90",
+     .cpu = "sm_90",
+     .features = "+ptx78",
+     .family = kNvidia,
+     .vector_bytes = 128,
+     .registers = 255,
+     .fma = true,
+     .masks = true,
+     .multiply_adds = 4,
+     .loads = 1,
+     .l1_bytes = 256 << 10,
+     .l2_bytes = 50 << 20,
+     .shared_bytes = 227 << 10,
+     .threads = 1024},
+    {.name = "sm_80",
+     .cpu = "sm_80",
+     .features = "+ptx70",
+     .family = kNvidia,
+     .vector_bytes = 128,
+     .registers = 255,
+     .fma = true,
+     .masks = true,
+     .multiply_adds = 2,
+     .loads = 1,
+     .l1_bytes = 192 << 10,
+     .l2_bytes = 40 << 20,
+     .shared_bytes = 163 << 10,
+     .threads = 1024},
+};
+
 constexpr Machine kGeneric[] = {{.name = "generic", .cpu = "generic", .features = ""}};
 
 }  // namespace
@@ -87,11 +120,12 @@ std::span<const Machine> machines_of(std::string_view architecture) {
   if (architecture == "x86_64") return kX86Levels;
   if (architecture == "aarch64") return kArm64Levels;
   if (architecture == "arm") return kArm32Levels;
+  if (architecture == "nvptx64") return kNvidiaLevels;
   return kGeneric;
 }
 
 const Machine* find_machine(std::string_view name) {
-  for (const std::string_view architecture : {"x86_64", "aarch64", "arm", ""}) {
+  for (const std::string_view architecture : {"x86_64", "aarch64", "arm", "nvptx64", ""}) {
     const auto machines = machines_of(architecture);
     const auto found = std::ranges::find(machines, name, &Machine::name);
     if (found != machines.end()) return &*found;

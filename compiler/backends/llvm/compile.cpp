@@ -22,6 +22,7 @@
 #include "compiler/backends/llvm/emit.h"
 #include "compiler/backends/llvm/fit_tiles.h"
 #include "compiler/backends/llvm/link.h"
+#include "compiler/loop/bindings.h"
 #include "compiler/loop/tree.h"
 #include "support/try.h"
 
@@ -271,7 +272,7 @@ Expected<runtime::NativeCode> compile(TypeContext& context, std::span<const loop
       if (const auto of_level = options.overrides.find(std::string(level.name)); of_level != options.overrides.end()) {
         if (const auto found = of_level->second.find(i); found != of_level->second.end()) function = found->second;
       }
-      const loop::Function fitted = fit_tiles(context, *function, level);
+      const loop::Function fitted = fit_tiles(context, loop::unbound(*function), level);
       row.push_back(FunctionEmitter(unit, fitted, signature, fmt::format("{}.{}", name, level.name)).run());
     }
   }

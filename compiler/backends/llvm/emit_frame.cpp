@@ -7,6 +7,11 @@
 #include <cassert>
 
 namespace tenon::compiler::native {
+namespace {
+
+constexpr const char *kFaultFunction = "tn_fault", *kFaultRecord = "tn_fault_record";
+
+}  // namespace
 
 uint32_t FaultSites::id(tn_fault fault, const std::string& where) {
   const auto [found, added] = ids.try_emplace({fault, where}, static_cast<uint32_t>(list.size()));
@@ -151,10 +156,36 @@ void FrameEmitter::fail_if(Value* condition, tn_fault fault, Value* found, Value
   if (found->getType()->isDoubleTy()) found = b_.CreateBitCast(found, b_.getInt64Ty());
   auto* type = llvm::FunctionType::get(b_.getInt32Ty(),
                                        {b_.getPtrTy(), b_.getInt32Ty(), b_.getInt64Ty(), b_.getInt64Ty()}, false);
-  b_.CreateCall(type, call_field(5, b_.getPtrTy()),
+  b_.CreateCall(type, unit_.is_gpu() ? static_cast<Value*>(fault_function()) : call_field(5, b_.getPtrTy()),
                 {frame().function->getArg(0), b_.getInt32(unit_.sites.id(fault, where())), found, expected});
   b_.CreateBr(frame().failed);
   continue_at(good);
+}
+
+llvm::Function* FrameEmitter::fault_function() {
+  if (llvm::Function* existing = unit_.module.getFunction(kFaultFunction)) return existing;
+  llvm::Type *i32 = b_.getInt32Ty(), *i64_type = b_.getInt64Ty();
+  auto* type = llvm::FunctionType::get(i32, {b_.getPtrTy(), i32, i64_type, i64_type}, false);
+  auto* function = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, kFaultFunction, unit_.module);
+  function->addFnAttr(llvm::Attribute::NoInline);
+  set_target_attributes(*function);
+  auto* record_type = llvm::StructType::get(i32, i32, i64_type, i64_type);
+  auto* record = new llvm::GlobalVariable(unit_.module, record_type, false, llvm::GlobalValue::ExternalLinkage,
+                                          llvm::ConstantAggregateZero::get(record_type), kFaultRecord, nullptr,
+                                          llvm::GlobalValue::NotThreadLocal, 1);
+  auto *entry = llvm::BasicBlock::Create(b_.getContext(), "", function),
+       *first = llvm::BasicBlock::Create(b_.getContext(), "", function),
+       *done = llvm::BasicBlock::Create(b_.getContext(), "", function);
+  llvm::IRBuilder<> b(entry);
+  Value* exchanged = b.CreateAtomicCmpXchg(record, b.getInt32(0), b.getInt32(1), llvm::MaybeAlign(),
+                                           llvm::AtomicOrdering::Monotonic, llvm::AtomicOrdering::Monotonic);
+  b.CreateCondBr(b.CreateExtractValue(exchanged, 1), first, done);
+  b.SetInsertPoint(first);
+  for (unsigned i = 1; i < 4; ++i) b.CreateStore(function->getArg(i), b.CreateStructGEP(record_type, record, i));
+  b.CreateBr(done);
+  b.SetInsertPoint(done);
+  b.CreateRet(b.getInt32(1));
+  return function;
 }
 
 void FrameEmitter::fail_on(Value* status) {

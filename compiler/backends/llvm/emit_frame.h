@@ -5,6 +5,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
+#include <array>
 #include <deque>
 #include <map>
 #include <string>
@@ -46,6 +47,9 @@ struct Unit {
   ExternalFunctions& functions;
   const Level& level;
   bool contract = false;
+  std::array<int64_t, 3> threads{1, 1, 1};  // of a block, for a GPU
+
+  bool is_gpu() const { return level.family == Machine::Family::kNvidia; }
 };
 
 bool is_signed(DType dtype);
@@ -114,6 +118,7 @@ class FrameEmitter {
   // --- Functions ---
   Frame& frame() { return frames_.back(); }
   llvm::Function* make_kernel() { return make_function(symbol_, false); }
+  llvm::Function* fault_function();  // of a GPU's module: records the first fault, returns 1
   llvm::Function* make_task();
   void set_target_attributes(llvm::Function& function) const;
   void enter(llvm::Function* function, bool is_task);  // loads of arguments and open_scope() must follow

@@ -1,6 +1,7 @@
 #include "compiler/backends/llvm/emit_statement.h"
 
 #include <fmt/format.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <algorithm>
 
@@ -56,6 +57,7 @@ void StatementEmitter::statement(const loop::For& loop) {
   indices_.check_divisions(extent);
   const auto constant = extent.constant();
   if (constant && *constant <= 0) return;
+  if (loop::binds_block(loop.kind) || loop::binds_thread(loop.kind)) return bound_loop(loop);
   if (constant && *constant == 1) return iteration(loop, context_.dim(0));
   switch (loop.kind) {
     case loop::LoopKind::kUnrolled:
@@ -73,10 +75,39 @@ void StatementEmitter::statement(const loop::For& loop) {
     case loop::LoopKind::kParallel:
       if (!frame().is_task && frame().lanes == 0) return parallel_.emit_loop(loop, extent);
       break;
-    case loop::LoopKind::kSerial: break;
+    case loop::LoopKind::kSerial:
+    case loop::LoopKind::kBlockX:
+    case loop::LoopKind::kBlockY:
+    case loop::LoopKind::kBlockZ:
+    case loop::LoopKind::kThreadX:
+    case loop::LoopKind::kThreadY:
+    case loop::LoopKind::kThreadZ: break;
   }
   control_.serial_loop(i64(0), indices_.uniform(extent), !constant, [&](Dim value) { iteration(loop, value); });
 }
+
+// The grid has as many blocks as the loop has iterations; of a block with more threads than the loop has, the others
+// skip it.
+void StatementEmitter::bound_loop(const loop::For& loop) {
+  using llvm::Intrinsic::ID;
+  constexpr ID kBlocks[] = {llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_y,
+                            llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_z};
+  constexpr ID kThreads[] = {llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, llvm::Intrinsic::nvvm_read_ptx_sreg_tid_y,
+                             llvm::Intrinsic::nvvm_read_ptx_sreg_tid_z};
+  const size_t axis = loop::bound_axis(loop.kind);
+  const bool is_thread = loop::binds_thread(loop.kind);
+  Value* index = b_.CreateZExt(b_.CreateIntrinsic((is_thread ? kThreads : kBlocks)[axis], {}, {}), b_.getInt64Ty());
+  const auto run = [&] {
+    frames_.open_scope(false);
+    iteration(loop, frames_.new_variable(index));
+    frames_.close_scope();
+  };
+  const auto extent = loop.extent.constant();
+  if (!is_thread || extent == unit_.threads[axis]) return run();
+  control_.branch(b_.CreateICmpSLT(index, i64(extent.value_or(1))), run, [] {});
+}
+
+void StatementEmitter::statement(const loop::Barrier&) { b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {}); }
 
 // Whether all iterations may be computed in lock-step: the body allocates no memory and has no loops of varying
 // extents, and every stage has different points in all iterations.
@@ -222,6 +253,7 @@ void StatementEmitter::statement(const loop::Alloc& alloc) {
   const auto bytes = static_cast<int64_t>(runtime::bytes(function().buffer(alloc.buffer).dtype));
   const auto outer_tables = frame().tables;
   const auto constant = stack_elements(alloc.buffer);
+  if (alloc.scope == loop::Scope::kShared && constant) return shared_buffer(alloc, *constant);
   const int64_t most = alloc.scope == loop::Scope::kHeap ? kStackBytes : kMaxStackBytes;
   if (constant && *constant * bytes <= most && frame().stack + *constant * bytes <= kMaxStackBytes)
     stack_buffer(alloc, *constant);
@@ -230,6 +262,19 @@ void StatementEmitter::statement(const loop::Alloc& alloc) {
     if (!outer_tables.contains(key)) frames_.release(table.value);
   }
   frame().tables = outer_tables;
+  frame().bases.erase(alloc.buffer);
+}
+
+void StatementEmitter::shared_buffer(const loop::Alloc& alloc, int64_t elements) {
+  auto* type =
+      llvm::ArrayType::get(frames_.memory_type(function().buffer(alloc.buffer).dtype), static_cast<uint64_t>(elements));
+  constexpr unsigned kSharedSpace = 3;
+  auto* memory = new llvm::GlobalVariable(unit_.module, type, false, llvm::GlobalValue::InternalLinkage,
+                                          llvm::UndefValue::get(type), "shared", nullptr,
+                                          llvm::GlobalValue::NotThreadLocal, kSharedSpace);
+  memory->setAlignment(llvm::Align(16));
+  frame().bases[alloc.buffer] = {b_.CreateAddrSpaceCast(memory, b_.getPtrTy()), 0};
+  body(alloc.body);
   frame().bases.erase(alloc.buffer);
 }
 

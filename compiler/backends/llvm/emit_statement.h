@@ -33,8 +33,11 @@ class StatementEmitter : EmitterPart {
   void statement(const loop::Alloc& alloc);
   void statement(const loop::CallLibrary& call);
   void statement(const loop::Intrinsic& call);
+  void statement(const loop::Barrier& barrier);
 
   void iteration(const loop::For& loop, Dim value);
+  void bound_loop(const loop::For& loop);
+  void shared_buffer(const loop::Alloc& alloc, int64_t elements);
   bool vectorizable(const loop::For& loop);
   int64_t lanes_per_iteration(const loop::For& loop);
   void vector_loop(const loop::For& loop, int64_t extent);

@@ -45,6 +45,12 @@ std::unexpected<Diagnostic> refused(std::string reason) {
 
 }  // namespace
 
+const llvm::Target* find_llvm_target(const std::string& triple) {
+  initialize();
+  std::string reason;
+  return llvm::TargetRegistry::lookupTarget(triple, reason);
+}
+
 std::string host_triple() { return llvm::sys::getDefaultTargetTriple(); }
 
 Expected<Target> find_target(const std::string& name) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "compiler/loop/bindings.h"
 #include "compiler/loop/schedule/primitives.h"
 #include "compiler/loop/schedule/region.h"
 #include "support/try.h"
@@ -126,8 +127,11 @@ Expected<Function> annotate(TypeContext& context, Function function, Symbol stag
     if (is_instruction(path->stage()))
       return error(fmt::format("the stage '{}' is an instruction", context.name(stage)));
   }
-  if (kind == LoopKind::kParallel || kind == LoopKind::kVectorized)
-    TENON_TRY(independent(context, function, *path, *step));
+  if (binds_thread(kind) && (!size || *size > kMaxThreads))
+    return error(fmt::format("'{}' has {} iterations, a block has at most {} threads", context.name(loop),
+                             context.str(target.extent), kMaxThreads),
+                 {}, "split it, and bind the inner loop");
+  if (kind != LoopKind::kSerial && kind != LoopKind::kUnrolled) TENON_TRY(independent(context, function, *path, *step));
   target.kind = kind;
   return function;
 }
@@ -140,6 +144,12 @@ std::string_view participle(LoopKind kind) {
     case LoopKind::kParallel: return "parallel";
     case LoopKind::kVectorized: return "vectorized";
     case LoopKind::kUnrolled: return "unrolled";
+    case LoopKind::kBlockX:
+    case LoopKind::kBlockY:
+    case LoopKind::kBlockZ: return "bound to blocks";
+    case LoopKind::kThreadX:
+    case LoopKind::kThreadY:
+    case LoopKind::kThreadZ: return "bound to threads";
   }
   return {};
 }

@@ -13,16 +13,6 @@
 namespace tenon::compiler::loop {
 namespace {
 
-std::string_view kind_name(LoopKind kind) {
-  switch (kind) {
-    case LoopKind::kSerial: return "serial";
-    case LoopKind::kParallel: return "parallel";
-    case LoopKind::kVectorized: return "vector";
-    case LoopKind::kUnrolled: return "unroll";
-  }
-  return {};
-}
-
 // The arguments of a step.
 struct Arguments {
   TypeContext& context;
@@ -49,19 +39,18 @@ struct Arguments {
     return value;
   }
   Expected<LoopKind> loop_kind(size_t i) const {
-    for (LoopKind kind : {LoopKind::kSerial, LoopKind::kParallel, LoopKind::kVectorized, LoopKind::kUnrolled})
-      if (tokens[i] == kind_name(kind)) return kind;
+    if (const auto kind = find_loop_kind(tokens[i])) return *kind;
     return error(fmt::format("'{}' is not a loop kind", tokens[i]), {},
-                 "the loop kinds are serial, parallel, vector and unroll");
+                 "the loop kinds are serial, parallel, vector, unroll, block_x to block_z and thread_x to thread_z");
   }
   // A loop, and the storage of the buffer that is placed there.
   Expected<CachePlacement> placement(size_t i) const {
     CachePlacement placement{.loop = name(i), .scope = Scope::kHeap};
-    if (tokens[i + 1] == "stack") placement.scope = Scope::kStack;
-    else if (tokens[i + 1] == "registers") placement.scope = Scope::kRegisters;
-    else if (tokens[i + 1] != "heap")
+    const auto scope = find_scope(tokens[i + 1]);
+    if (!scope)
       return error(fmt::format("a buffer cannot be placed in '{}'", tokens[i + 1]), {},
-                   "expected heap, stack or registers");
+                   "expected heap, stack, registers or shared");
+    placement.scope = *scope;
     return placement;
   }
 };
@@ -108,7 +97,7 @@ constexpr Primitive kPrimitives[] = {
      [](const Arguments& arguments, Function function) {
        return split_init(arguments.context, std::move(function), arguments.name(0), arguments.name(1));
      }},
-    {"cache_read", "a stage and a buffer, optionally a loop and heap, stack or registers", 2, 4,
+    {"cache_read", "a stage and a buffer, optionally a loop and heap, stack, registers or shared", 2, 4,
      [](const Arguments& arguments, Function function) -> Expected<Function> {
        std::optional<CachePlacement> placement;
        if (arguments.size() == 4) {
@@ -117,7 +106,7 @@ constexpr Primitive kPrimitives[] = {
        }
        return cache_read(arguments.context, std::move(function), arguments.name(0), arguments.name(1), placement);
      }},
-    {"cache_write", "a stage, optionally a loop and heap, stack or registers", 1, 3,
+    {"cache_write", "a stage, optionally a loop and heap, stack, registers or shared", 1, 3,
      [](const Arguments& arguments, Function function) -> Expected<Function> {
        std::optional<CachePlacement> placement;
        if (arguments.size() == 3) {
@@ -126,7 +115,7 @@ constexpr Primitive kPrimitives[] = {
        }
        return cache_write(arguments.context, std::move(function), arguments.name(0), placement);
      }},
-    {"store_at", "a stage, a buffer, a loop and heap, stack or registers", 4, 4,
+    {"store_at", "a stage, a buffer, a loop and heap, stack, registers or shared", 4, 4,
      [](const Arguments& arguments, Function function) -> Expected<Function> {
        TENON_TRY_ASSIGN(placement, arguments.placement(2));
        return store_at(arguments.context, std::move(function), arguments.name(0), arguments.name(1), *placement);
@@ -230,8 +219,6 @@ Status Schedule::apply(std::string_view step) {
   steps_.push_back(normalized + ")");
   return {};
 }
-
-std::string_view Schedule::name(LoopKind kind) { return kind_name(kind); }
 
 Status Schedule::step(std::string_view primitive, const std::vector<Symbol>& names, std::string_view last) {
   std::string text = fmt::format("{}(", primitive);

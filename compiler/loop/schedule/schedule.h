@@ -81,11 +81,10 @@ class Schedule {
     loops.insert(loops.begin(), stage);
     return step("reorder", loops);
   }
-  Status annotate(Symbol stage, Symbol loop, LoopKind kind) { return step("mark", {stage, loop}, name(kind)); }
+  Status annotate(Symbol stage, Symbol loop, LoopKind kind) { return step("mark", {stage, loop}, loop::name(kind)); }
   Status split_init(Symbol stage, Symbol loop) { return step("split_init", {stage, loop}); }
 
  private:
-  static std::string_view name(LoopKind kind);
   Status step(std::string_view primitive, const std::vector<Symbol>& names, std::string_view last = {});
 
   TypeContext& context_;

@@ -115,7 +115,10 @@ Expected<Dims> shrink(TypeContext& context, Function& function, const Target& ta
     }
     if (scope != Scope::kHeap && !axis.extent.constant())
       return error(fmt::format("{} cannot be placed {}: its size {} is not a constant", target.shown,
-                               scope == Scope::kStack ? "on the stack" : "in registers", context.str(axis.extent)));
+                               scope == Scope::kStack       ? "on the stack"
+                               : scope == Scope::kRegisters ? "in registers"
+                                                            : "in shared memory",
+                               context.str(axis.extent)));
   }
   return begins;
 }

@@ -260,7 +260,8 @@ TEST(LoopText, InstructionsAreChecked) {
       {"(%s[0, 0 : 2])", "(%b[0, 0 : 2])", "the parameter %b is written"},
       {"stage dots(i in (n) at (i)) {", "{", "expected a statement"},
       {"(%x: Tensor[(4,)", "[m](%x: Tensor[(m,)", "has an operand %x whose sizes are not positive constants"},
-      {"%s: Tensor[(1, 2), i32] in registers", "%s: Tensor[(1, 2), i32] in rows", "expected 'stack' or 'registers'"},
+      {"%s: Tensor[(1, 2), i32] in registers", "%s: Tensor[(1, 2), i32] in rows",
+       "expected 'stack', 'registers' or 'shared'"},
       {"{\n    for j in (2) {\n      for k", "{ intrinsic @f() -> () { }\n    for j in (2) {\n      for k",
        "expected a variable"},
   };

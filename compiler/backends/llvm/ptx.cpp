@@ -1,0 +1,131 @@
+#include "compiler/backends/llvm/ptx.h"
+
+#include <fmt/format.h>
+#include <llvm/Analysis/TargetTransformInfo.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/Transforms/IPO/AlwaysInliner.h>
+#include <llvm/Transforms/Scalar.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "compiler/backends/llvm/compile.h"
+#include "compiler/backends/llvm/emit.h"
+#include "compiler/backends/llvm/target.h"
+#include "support/try.h"
+
+namespace tenon::compiler::native {
+namespace {
+
+constexpr const char* kTriple = "nvptx64-nvidia-cuda";
+
+// The entry of a kernel: makes the call (tn_call) on its stack, which becomes registers once the body is inlined.
+void make_entry(llvm::Module& module, llvm::Function& body, const std::string& name, size_t buffers, size_t dims,
+                const std::array<int64_t, 3>& threads) {
+  llvm::LLVMContext& context = module.getContext();
+  llvm::IRBuilder<> b(context);
+  std::vector<llvm::Type*> params(buffers, b.getPtrTy());
+  params.resize(buffers + dims, b.getInt64Ty());
+  auto* entry = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), params, false),
+                                       llvm::GlobalValue::ExternalLinkage, name, module);
+  entry->addFnAttrs(llvm::AttrBuilder(context, body.getAttributes().getFnAttrs()));
+  body.addFnAttr(llvm::Attribute::AlwaysInline);
+  b.SetInsertPoint(llvm::BasicBlock::Create(context, "", entry));
+  auto* call_type = llvm::StructType::get(b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy(), b.getPtrTy());
+  Value* call = b.CreateAlloca(call_type);
+  Value* addresses = b.CreateAlloca(llvm::ArrayType::get(b.getPtrTy(), std::max<size_t>(buffers, 1)));
+  Value* sizes = b.CreateAlloca(llvm::ArrayType::get(b.getInt64Ty(), std::max<size_t>(dims, 1)));
+  for (unsigned i = 0; i < buffers; ++i)
+    b.CreateStore(entry->getArg(i), b.CreateConstInBoundsGEP1_64(b.getPtrTy(), addresses, i));
+  for (unsigned i = 0; i < dims; ++i)
+    b.CreateStore(entry->getArg(static_cast<unsigned>(buffers) + i),
+                  b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), sizes, i));
+  b.CreateStore(addresses, b.CreateStructGEP(call_type, call, 2));
+  b.CreateStore(sizes, b.CreateStructGEP(call_type, call, 3));
+  b.CreateCall(body.getFunctionType(), &body, {call});
+  b.CreateRetVoid();
+
+  const auto annotate = [&](const char* key, int64_t value) {
+    llvm::Metadata* const fields[] = {llvm::ValueAsMetadata::get(entry), llvm::MDString::get(context, key),
+                                      llvm::ConstantAsMetadata::get(b.getInt32(static_cast<uint32_t>(value)))};
+    module.getOrInsertNamedMetadata("nvvm.annotations")->addOperand(llvm::MDNode::get(context, fields));
+  };
+  annotate("kernel", 1);
+  annotate("maxntidx", threads[0]);
+  annotate("maxntidy", threads[1]);
+  annotate("maxntidz", threads[2]);
+}
+
+Status check_supported(TypeContext& context, const loop::Function& function) {
+  const std::string where = fmt::format("@{}", context.name(function.name));
+  for (const loop::Buffer& buffer : function.buffers) {
+    if (is_ragged(buffer))
+      return error(fmt::format("%{} is ragged", context.name(buffer.name)), where,
+                   "GPU code supports buffers whose axes have equal sizes for all indices");
+  }
+  return {};
+}
+
+// The functions that the module calls and does not define are those of the C library and of the runtime.
+Status check_defined(const llvm::Module& module, const std::string& where) {
+  for (const llvm::Function& called : module) {
+    if (!called.isDeclaration() || called.isIntrinsic() || called.use_empty()) continue;
+    return error(fmt::format("GPU code has no function '{}'", called.getName().str()), where,
+                 "compute the function on the CPU");
+  }
+  return {};
+}
+
+}  // namespace
+
+Expected<Ptx> make_ptx(TypeContext& context, std::span<const PtxFunction> functions, const std::string& level) {
+  const Machine* const machine = find_machine(level);
+  if (!machine || machine->family != Machine::Family::kNvidia)
+    return error(fmt::format("'{}' is not a GPU that code is generated for", level), {}, "expected sm_80 or sm_90");
+  const llvm::Target* const target = find_llvm_target(kTriple);
+  if (!target) return error("this LLVM has no NVPTX target", {}, "install an LLVM with it; Debian's has it");
+  const std::unique_ptr<llvm::TargetMachine> compiler(target->createTargetMachine(
+      kTriple, llvm::StringRef(machine->cpu), llvm::StringRef(machine->features), llvm::TargetOptions{},
+      llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Default));
+  llvm::LLVMContext llvm_context;
+  llvm::Module module("tenon", llvm_context);
+  module.setTargetTriple(kTriple);
+  module.setDataLayout(compiler->createDataLayout());
+  FaultSites sites;
+  ExternalFunctions called;
+  for (const auto& [function, kernels] : functions) {
+    TENON_TRY(check_supported(context, *function));
+    TENON_TRY_ASSIGN(signature, signature_of(context, *function));
+    for (const loop::Kernel& kernel : kernels) {
+      Unit unit{context, module, sites, called, *machine, false, kernel.launch.threads};
+      const std::string& name = kernel.name;
+      llvm::Function* body = FunctionEmitter(unit, kernel.function, *signature, name + ".body").run();
+      make_entry(module, *body, name, kernel.function.params.size() + kernel.function.results.size(),
+                 signature->dims.size(), kernel.launch.threads);
+    }
+    TENON_TRY(check_defined(module, fmt::format("@{}", context.name(function->name))));
+  }
+  std::string problem;
+  llvm::raw_string_ostream problems(problem);
+  if (llvm::verifyModule(module, &problems))
+    return error(fmt::format("invalid code: {}", problem), {}, "report it as a bug", Fault::kInternal);
+
+  llvm::SmallVector<char, 0> text;
+  llvm::raw_svector_ostream out(text);
+  llvm::legacy::PassManager passes;
+  passes.add(llvm::createTargetTransformInfoWrapperPass(compiler->getTargetIRAnalysis()));
+  passes.add(llvm::createAlwaysInlinerLegacyPass());
+  passes.add(llvm::createSROAPass());
+  passes.add(llvm::createEarlyCSEPass());
+  passes.add(llvm::createCFGSimplificationPass());
+  if (compiler->addPassesToEmitFile(passes, out, nullptr, llvm::CodeGenFileType::AssemblyFile))
+    return error("this LLVM cannot emit PTX", {}, "install an LLVM with the NVPTX target");
+  passes.run(module);
+  return Ptx{std::string(text.data(), text.size()), sites.list};
+}
+
+}  // namespace tenon::compiler::native

@@ -1,0 +1,54 @@
+// Races between the threads and the blocks of a bound function, found while the evaluator executes it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "compiler/loop/loop.h"
+#include "compiler/loop/state.h"
+
+namespace tenon::compiler::loop {
+
+class RaceChecker {
+ public:
+  explicit RaceChecker(const State& state) : state_(state) {}
+
+  // An iteration of a bound loop.
+  void enter(LoopKind kind, int64_t iteration);
+  void leave(LoopKind kind);
+  void end_of_loop();  // over blocks
+  void barrier() { ++phase_; }
+
+  // An error if another thread of the phase, or of another block of the launch, has accessed the element such that one
+  // of the two accesses is a write.
+  Status read(BufferId buffer, int64_t element) { return check(buffer, element, false); }
+  Status write(BufferId buffer, int64_t element) { return check(buffer, element, true); }
+  // The buffer is a new one.
+  void reset(BufferId buffer) { accesses_.erase(buffer); }
+
+ private:
+  using Position = std::array<int64_t, 3>;  // a block in the grid, or a thread in its block
+  // The last accesses in one period: a phase, or a launch.
+  struct Period {
+    int64_t id = -1;
+    bool written = false, read = false, read_by_many = false;
+    Position writer{}, reader{};
+  };
+  struct Accesses {
+    Period phase, launch;
+  };
+
+  Status check(BufferId buffer, int64_t element, bool writes);
+  // The other thread or block, if the access conflicts with an earlier one.
+  static const Position* conflict(Period& period, int64_t id, const Position& position, bool writes);
+
+  const State& state_;
+  Position block_{}, thread_{};
+  int num_blocks_ = 0;  // bound loops around the statement
+  int64_t phase_ = 0, launch_ = 0;
+  std::map<BufferId, std::vector<Accesses>> accesses_;
+};
+
+}  // namespace tenon::compiler::loop

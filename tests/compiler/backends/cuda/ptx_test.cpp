@@ -1,0 +1,137 @@
+// PTX of bound loop functions.
+#include "compiler/backends/llvm/ptx.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "compiler/loop/schedule/bind.h"
+#include "tests/compiler/backends/cuda/ptxas.h"
+#include "tests/compiler/loop/must_parse.h"
+
+namespace tenon::compiler::native {
+namespace {
+
+// A product by tiles in shared memory, a register for each thread's sum, and a tail that only some threads compute.
+constexpr std::string_view kTiled =
+    R"(loop @tiled(%a: Tensor[(32, 64), f32], %b: Tensor[(64, 48), f32]) -> (%c: Tensor[(32, 48), f32]) {
+  for by in (2) block_y {
+    for bx in (3) block_x {
+      alloc %as: Tensor[(16, 16), f32] in shared {
+        alloc %bs: Tensor[(16, 16), f32] in shared {
+          alloc %sum: Tensor[(16, 16), f32] in registers {
+            for k0 in (4) {
+              for y in (16) thread_y { for x in (16) thread_x {
+                stage load(given by in (2) at (by), given bx in (3) at (bx), given k0 in (4) at (k0), y in (16) at (y), x in (16) at (x)) {
+                  %as[y, x] = %a[16*by + y, 16*k0 + x];
+                  %bs[y, x] = %b[16*k0 + y, 16*bx + x];
+                }
+              } }
+              barrier;
+              for y in (16) thread_y { for x in (16) thread_x { for k1 in (16) {
+                stage dot(y in (16) at (y), x in (16) at (x), reduce k in (64) at (16*k0 + k1), given k1 in (16) at (k1)) {
+                  init { %sum[y, x] = f32(0); }
+                  %sum[y, x] = %sum[y, x] + %as[y, k1] * %bs[k1, x];
+                }
+              } } }
+              barrier;
+            }
+            for y in (16) thread_y { for x in (16) thread_x {
+              stage store(by in (2) at (by), bx in (3) at (bx), y in (16) at (y), x in (16) at (x)) {
+                %c[16*by + y, 16*bx + x] = tanh(%sum[y, x]);
+              }
+            } }
+            for x in (8) thread_x {
+              stage first(given by in (2) at (by), given bx in (3) at (bx), x in (8) at (x)) where (by + bx) below (1) { %c[0, x] = f32(1); }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+)";
+
+Expected<Ptx> ptx_of(TypeContext& context, const loop::Function& function, const std::string& level = "sm_80") {
+  auto kernels = loop::kernels_of(context, function);
+  if (!kernels) return std::unexpected(kernels.error());
+  const PtxFunction functions[] = {{&function, std::move(*kernels)}};
+  return make_ptx(context, functions, level);
+}
+
+size_t count(const std::string& text, std::string_view what) {
+  size_t found = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++found;
+  return found;
+}
+
+TEST(Ptx, HasSharedMemoryBarriersAndIeeeOperations) {
+  TypeContext context;
+  const loop::Function function = loop::must_parse(context, kTiled);
+  const auto ptx = ptx_of(context, function);
+  ASSERT_TRUE(ptx) << ptx.error().str();
+  EXPECT_EQ(count(ptx->text, ".visible .entry tiled_0("), 1u) << ptx->text;
+  EXPECT_EQ(count(ptx->text, ".shared .align 16 .b8"), 2u) << ptx->text;
+  EXPECT_EQ(count(ptx->text, ".maxntid 16, 16, 1"), 1u) << ptx->text;
+  EXPECT_GE(count(ptx->text, "bar.sync"), 2u);
+  EXPECT_GE(count(ptx->text, "ld.shared.f32"), 2u) << "addresses of shared memory are not generic";
+  EXPECT_GE(count(ptx->text, "mul.rn.f32"), 1u) << "a product and a sum are rounded each";
+  EXPECT_EQ(count(ptx->text, "fma"), 0u);
+  EXPECT_EQ(count(ptx->text, ".ftz"), 0u);
+  EXPECT_EQ(count(ptx->text, ".approx"), 0u);
+  EXPECT_EQ(count(ptx->text, ".local"), 0u) << "the call's structure and the sums are not in registers";
+}
+
+TEST(Ptx, IsAssembled) {
+  const auto ptxas = find_ptxas();
+  if (!ptxas) GTEST_SKIP() << kNoPtxas;
+  for (const std::string level : {"sm_80", "sm_90"}) {
+    TypeContext context;
+    const auto ptx = ptx_of(context, loop::must_parse(context, kTiled), level);
+    ASSERT_TRUE(ptx) << ptx.error().str();
+    EXPECT_EQ(assemble(*ptxas, ptx->text, level), "") << ptx->text;
+  }
+}
+
+TEST(Ptx, FaultsAreRecorded) {
+  TypeContext context;
+  const auto function = loop::bound(
+      context,
+      loop::must_parse(context,
+                       R"(loop @divide[n](%a: Tensor[(n,), i32], %b: Tensor[(n,), i32]) -> (%c: Tensor[(n,), i32]) {
+  for i in (n) { stage divide(i in (n) at (i)) { %c[i] = %a[i] / %b[i]; } }
+}
+)"));
+  ASSERT_TRUE(function) << function.error().str();
+  const auto ptx = ptx_of(context, *function);
+  ASSERT_TRUE(ptx) << ptx.error().str();
+  EXPECT_EQ(count(ptx->text, ".visible .global .align 8 .b8 tn_fault_record[24]"), 1u) << ptx->text;
+  ASSERT_EQ(ptx->sites.size(), 1u);
+  EXPECT_EQ(ptx->sites[0].second, "@divide, stage 'divide'");
+}
+
+TEST(Ptx, WhatItLacksIsRefused) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"loop @f(%a: Tensor[(4,), f32]) -> (%c: Tensor[(4,), f32]) { for i in (4) { stage s(i in (4) at (i)) { %c[i] = "
+       "sin(%a[i]); } } }",
+       "@f: error: GPU code has no function 'sinf'"},
+      {"loop @f[n](%l: Tensor[(n,), i64], %a: Tensor[(b: n, l(b)), f32]) -> (%c: Tensor[(n,), f32]) { for i in (n) { "
+       "stage s(i in (n) at (i)) { %c[i] = f32(1); } } }",
+       "@f: error: %a is ragged"},
+  };
+  for (const auto& [text, message] : cases) {
+    TypeContext context;
+    const auto function = loop::bound(context, loop::must_parse(context, text));
+    ASSERT_TRUE(function) << function.error().str();
+    const auto ptx = ptx_of(context, *function);
+    ASSERT_FALSE(ptx);
+    EXPECT_NE(ptx.error().str().find(message), std::string::npos) << ptx.error().str();
+  }
+  TypeContext context;
+  const auto ptx = make_ptx(context, {}, "sm_20");
+  ASSERT_FALSE(ptx);
+  EXPECT_NE(ptx.error().str().find("'sm_20' is not a GPU that code is generated for"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tenon::compiler::native
