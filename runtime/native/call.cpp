@@ -6,6 +6,8 @@
 #include <cassert>
 #include <mutex>
 
+#include "runtime/native/fault.h"
+
 namespace tenon::runtime {
 namespace {
 
@@ -78,8 +80,10 @@ int32_t function(tn_call* base, uint32_t index, void* const* buffers, const int6
   return 1;
 }
 
-std::string message(const tn_site& site, int64_t found, int64_t expected) {
-  switch (static_cast<tn_fault>(site.fault)) {
+}  // namespace
+
+std::string fault_message(uint32_t fault, int64_t found, int64_t expected) {
+  switch (static_cast<tn_fault>(fault)) {
     case TN_FAULT_DIVISION: return "an integer is divided by 0";
     case TN_FAULT_INDEX: return fmt::format("the index {} is not in 0 .. {}", found, expected - 1);
     case TN_FAULT_CONVERSION:
@@ -93,8 +97,6 @@ std::string message(const tn_site& site, int64_t found, int64_t expected) {
   }
   return "the kernel failed";
 }
-
-}  // namespace
 
 // tn_dtype is the C form of DType.
 static_assert(TN_BOOL == static_cast<int>(DType::kBool) && TN_U8 == static_cast<int>(DType::kU8) &&
@@ -126,7 +128,7 @@ std::string explain(const Call& call, const tn_library& kernel_library, std::str
   } else if (site) {
     where = site->where;
   }
-  if (site) return message(*site, fault.found, fault.expected);
+  if (site) return fault_message(site->fault, fault.found, fault.expected);
   if (fault.site == kNoMemory) return fmt::format("not enough memory for {} bytes", fault.found);
   return fault.in ? "the library function failed" : "the kernel failed";
 }
