@@ -256,6 +256,52 @@ class Quantizer {
   Builder builder_{context_, to_, result_};
 };
 
+// What a value is that quantization does not support; nullptr where it does.
+const char* unsupported(const Value& value) {
+  struct Visitor {
+    const char* operator()(const Apply&) const { return nullptr; }
+    const char* operator()(const Tuple&) const { return nullptr; }
+    const char* operator()(const Project&) const { return nullptr; }
+    const char* operator()(const Call& call) const {
+      return std::holds_alternative<Symbol>(call.callee) ? nullptr : "the call of a closure";
+    }
+    const char* operator()(const Construct&) const { return "a constructor"; }
+    const char* operator()(const Lambda&) const { return "a closure"; }
+    const char* operator()(const If&) const { return "an if"; }
+    const char* operator()(const Case&) const { return "a match"; }
+    const char* operator()(const Cast&) const { return "a match_cast"; }
+    const char* operator()(const MakeReference&) const { return "a reference"; }
+    const char* operator()(const ReadReference&) const { return "a reference"; }
+    const char* operator()(const WriteReference&) const { return "a reference"; }
+  };
+  return std::visit(Visitor{}, value);
+}
+
+// Names the first binding that quantization does not support, in the function or in one that it calls.
+Diagnostic not_first_order(const Context& context, const Module& module, Symbol entry) {
+  std::vector<Symbol> open{entry}, seen{entry};
+  while (!open.empty()) {
+    const Symbol name = open.back();
+    const Function& function = *module.function(name);
+    open.pop_back();
+    for (const Binding& binding : function.body.bindings) {
+      if (const char* what = unsupported(binding.value)) {
+        return error(fmt::format("@{} has {}, which quantization does not support", context.name(name), what),
+                     module.span(function.info(binding.var).span).str(), "run the model in float, without --calibrate")
+            .error();
+      }
+      auto* call = std::get_if<Call>(&binding.value);
+      auto* callee = call ? std::get_if<Symbol>(&call->callee) : nullptr;
+      if (!callee || !module.function(*callee) || std::ranges::find(seen, *callee) != seen.end()) continue;
+      open.push_back(*callee), seen.push_back(*callee);
+    }
+  }
+  return error(fmt::format("@{} is recursive, or has values other than tensors, which quantization does not support",
+                           context.name(entry)),
+               {}, "run the model in float, without --calibrate")
+      .error();
+}
+
 }  // namespace
 
 Expected<Module> quantize(Context& context, const Module& module, Symbol entry, const Ranges& ranges,
@@ -267,11 +313,7 @@ Expected<Module> quantize(Context& context, const Module& module, Symbol entry, 
     return error("the ranges were calibrated on another function", {}, "calibrate again after the last pass",
                  Fault::kInternal);
   }
-  if (!first_order(module, *function)) {
-    return error(
-        fmt::format("@{} has control flow, closures, recursion or references, which quantization does not support yet",
-                    context.name(entry)));
-  }
+  if (!first_order(module, *function)) return std::unexpected(not_first_order(context, module, entry));
   return Quantizer(context, module, *function, ranges, options, scales).run(entry);
 }
 

@@ -9,6 +9,7 @@
 #include "compiler/ir/builder.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/operator.h"
+#include "compiler/ir/text.h"
 #include "compiler/quantize/parameters.h"
 #include "tests/seed.h"
 
@@ -257,6 +258,29 @@ TEST_F(QuantizeTest, BadCalibrationIsAnError) {
             std::string::npos);
   EXPECT_NE(message(parse_calibration("kl")).find("unknown calibration \"kl\""), std::string::npos);
   EXPECT_NE(message(quantize(context_, module_, main_, {})).find("calibrated on another function"), std::string::npos);
+}
+
+// The message names what is not supported, and where it is.
+TEST_F(QuantizeTest, OtherValuesThanTensorsAreAnError) {
+  const auto message = [&](const std::string& text) {
+    auto module = parse(context_, "#[version = \"1\"]\n" + text, {}, "m.tn");
+    EXPECT_TRUE(module) << module.error().str();
+    const size_t variables = module->function(main_)->vars.size();
+    const auto quantized = quantize(context_, *module, main_, Ranges(variables));
+    return quantized ? std::string("accepted") : quantized.error().str();
+  };
+  const std::string main = "def @main(%x: Tensor[(2,), f32], %c: Tensor[(), bool]) -> Tensor[(2,), f32] ";
+  const std::string cast = message(
+      "def @f(%x: Tensor[(2,), f32]) -> Tensor[(2,), f32] {\n"
+      "  relu(match_cast(%x, Tensor[(2,), f32]))\n}\n" +
+      main + "{ @f(%x) }");
+  EXPECT_NE(cast.find("m.tn:3:8: "), std::string::npos) << cast;
+  EXPECT_NE(cast.find("@f has a match_cast, which quantization does not support"), std::string::npos) << cast;
+  const std::string branch = message(main + "{\n  if (%c) { relu(%x) } else { %x } }");
+  EXPECT_NE(branch.find("m.tn:3:3: "), std::string::npos) << branch;
+  EXPECT_NE(branch.find("@main has an if, "), std::string::npos) << branch;
+  const std::string recursion = message(main + "{ @main(%x, %c) }");
+  EXPECT_NE(recursion.find("@main is recursive"), std::string::npos) << recursion;
 }
 
 }  // namespace
