@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
 #include <utility>
 
 #include "driver/explain.h"
@@ -17,6 +18,15 @@ using namespace spec;
 Status write64(Accelerator& accelerator, uint32_t offset, uint64_t value) {
   TENON_TRY(accelerator.write_register(offset, static_cast<uint32_t>(value)));
   return accelerator.write_register(offset + 4, static_cast<uint32_t>(value >> 32));
+}
+
+// The registers of a narrower memory port keep the low bits alone: the launch would read other memory.
+Status check_address(const Accelerator& accelerator, std::string_view name, uint64_t address) {
+  const Info& info = accelerator.info();
+  if ((address & ~info.config.address_mask()) == 0) return {};
+  return error(fmt::format("{} is {:#x}, and configuration {} has addresses of {} bits", name, address,
+                           info.config.name, info.config.address_bits),
+               info.uri, "use memory at lower addresses, or build hardware with more address_bits");
 }
 
 }  // namespace
@@ -34,6 +44,10 @@ Status start(Accelerator& accelerator, const Launch& launch) {
   if (*status & kStatusBusy) {
     return error("the accelerator is busy with another launch", accelerator.info().uri,
                  "wait for the launch with finish() before the next start()");
+  }
+  TENON_TRY(check_address(accelerator, "the instruction stream's address", launch.instructions));
+  for (size_t i = 0; i < kBases; ++i) {
+    TENON_TRY(check_address(accelerator, fmt::format("base address {}", i), launch.bases[i]));
   }
   TENON_TRY(write64(accelerator, reg::kInstructions, launch.instructions));
   TENON_TRY(accelerator.write_register(reg::kCount, launch.count));

@@ -66,6 +66,13 @@ std::string package_text(const Config& config) {
   p.integer("QUEUE_DEPTH", config.queue_depth);
   p.integer("HAS_BASE", config.base);
   p.integer("HAS_NATIVE", config.native);
+  p.integer("HAS_COUNTERS", config.counters);
+  p.integer("HAS_WEIGHT_ENGINE", config.weight_engine);
+  p.integer("PACKED_PRODUCTS", config.packed_products);
+  p.integer("ADDR_BITS", config.address_bits);
+  p.integer("ALU_MULTIPLY_PASSES", config.alu_multiply_passes);
+  p.integer("RQ_PASSES", config.requantizer_passes);
+  p.vector("CAPABILITIES", 32, capabilities(config));
   p.vector("CONFIG_HASH", 64, hash(config));
   p.vector("ISA_VERSION", 16, kIsaVersion);
   p.vector("REGMAP_VERSION", 16, kRegisterMapVersion);

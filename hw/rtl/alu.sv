@@ -4,7 +4,8 @@
 //          b  dst and src are summed
 //          c  range check; acc is read: first src, if the operation has one, then dst
 //          d  the lanes compute   e  the result is written
-// With an immediate the throughput is one element a cycle, else one in two cycles. A read waits while its address is
+// With an immediate the throughput is one element a cycle, else one in two cycles; a MUL in two passes reads dst twice,
+// which takes another cycle. A read waits while its address is
 // the dst of an operation in d or e, so that results equal sequential execution at any index distance. Completion and
 // errors as in gemm.
 module alu (
@@ -24,7 +25,12 @@ module alu (
   input  logic [tenon_pkg::BLOCK_OUT*32-1:0] acc_rdata_i,
   output logic                               acc_we_o,
   output logic [tenon_pkg::ACC_AW-1:0]       acc_waddr_o,
-  output logic [tenon_pkg::BLOCK_OUT*32-1:0] acc_wdata_o
+  output logic [tenon_pkg::BLOCK_OUT*32-1:0] acc_wdata_o,
+  // Multipliers of 32 by 16 bits (ALU_MULTIPLY_PASSES = 2); the product comes in the next cycle and stays.
+  output logic                               multiply_o,
+  output logic [tenon_pkg::BLOCK_OUT*32-1:0] multiplicand_o,
+  output logic [tenon_pkg::BLOCK_OUT*16-1:0] multiplier_o,
+  input  logic [tenon_pkg::BLOCK_OUT*32-1:0] product_i
 `ifdef TENON_TRACE
   ,
   output logic [31:0]                        trace_index_o
@@ -109,26 +115,30 @@ module alu (
   // verilator lint_on PINCONNECTEMPTY
   assign {c_src_q, c_dst_q} = c_indices;
 
-  // c: one or two reads of acc.
-  logic               c_src_read_q, c_src_phase, c_hazard;
+  // c: one to three reads of acc.
+  localparam logic Twice = tenon_pkg::ALU_MULTIPLY_PASSES == 2;
+  logic               c_src_read_q, c_src_phase, c_half_read_q, c_half_phase, c_hazard, c_read;
   logic               d_work_q, d_last_q, d_bad_q, e_work_q;
   logic [AccBits-1:0] d_dst_q, e_dst_q;
 
   assign c_bad = c_work_q & (c_uop_bad_q | c_dst_q >= IndexWidth'(tenon_pkg::ACC_DEPTH) |
                              (~use_imm_q & c_src_q >= IndexWidth'(tenon_pkg::ACC_DEPTH)));
   assign c_src_phase = ~use_imm_q & ~c_src_read_q;
+  assign c_half_phase = Twice & op_q == tenon_pkg::ALU_MUL & ~c_src_phase & ~c_half_read_q;
   assign acc_raddr_o = c_src_phase ? c_src_q[AccBits-1:0] : c_dst_q[AccBits-1:0];
   assign c_hazard    = (d_work_q & d_dst_q == acc_raddr_o) | (e_work_q & e_dst_q == acc_raddr_o);
   assign acc_req_o   = c_work_q & ~c_bad & ~c_hazard;
-  assign en          = ~c_work_q | c_bad | (acc_req_o & acc_gnt_i & ~c_src_phase);
+  assign c_read      = acc_req_o & acc_gnt_i;
+  assign en          = ~c_work_q | c_bad | (c_read & ~c_src_phase & ~c_half_phase);
 
-  logic src_read_q;  // acc_rdata_i is the source operand
+  logic src_read_q, half_read_q;  // acc_rdata_i is the source operand, operand a of a first pass
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) {c_src_read_q, src_read_q} <= 2'b00;
+    if (!rst_ni) {c_src_read_q, src_read_q, c_half_read_q, half_read_q} <= 4'b0000;
     else begin
-      src_read_q <= acc_req_o & acc_gnt_i & c_src_phase;
-      if (en) c_src_read_q <= 1'b0;
-      else if (acc_req_o & acc_gnt_i) c_src_read_q <= 1'b1;
+      src_read_q  <= c_read & c_src_phase;
+      half_read_q <= c_read & c_half_phase;
+      if (en) {c_src_read_q, c_half_read_q} <= 2'b00;
+      else if (c_read) {c_src_read_q, c_half_read_q} <= {1'b1, c_half_phase};
     end
   end
   // d, e.
@@ -146,6 +156,8 @@ module alu (
     if (d_work_q) e_dst_q <= d_dst_q;
   end
 
+  logic [tenon_pkg::BLOCK_OUT-1:0] multiplies;
+  assign multiply_o = multiplies[0];
   for (genvar l = 0; l < tenon_pkg::BLOCK_OUT; l++) begin : g_lane
     alu_lane u_lane (
       .clk_i,
@@ -155,9 +167,16 @@ module alu (
       .use_imm_i(use_imm_q),
       .imm_i    ({{16{imm_q[15]}}, imm_q}),
       .acc_i    (acc_rdata_i[l*32+:32]),
-      .result_o (acc_wdata_o[l*32+:32])
+      .result_o (acc_wdata_o[l*32+:32]),
+      .half_i        (half_read_q),
+      .multiply_o    (multiplies[l]),
+      .multiplicand_o(multiplicand_o[l*32+:32]),
+      .multiplier_o  (multiplier_o[l*16+:16]),
+      .product_i     (product_i[l*32+:32])
     );
   end
+  logic unused_multiplies;
+  assign unused_multiplies = ^multiplies;  // they are equal
   assign acc_we_o    = e_work_q;
   assign acc_waddr_o = e_dst_q;
 

@@ -1,5 +1,8 @@
 // One lane of the ALU: operand b is held, operand a comes from acc; the result is valid in the next cycle.
-// The product is the sum of three 16-bit products, modulo 2^32.
+//
+// A product is taken modulo 2^32. With ALU_MULTIPLY_PASSES = 1 it is the sum of three 16-bit products of the lane's own
+// multipliers. With 2 a multiplier outside, 32 by 16 bits, gives a * b[15:0] in a first pass, with half_i, and
+// a * b[31:16] in the second, with d_en_i. With 0 decode refuses MUL.
 module alu_lane (
   input  logic        clk_i,
   input  logic        b_en_i,     // takes acc_i as operand b
@@ -8,13 +11,18 @@ module alu_lane (
   input  logic        use_imm_i,
   input  logic [31:0] imm_i,
   input  logic [31:0] acc_i,
-  output logic [31:0] result_o
+  output logic [31:0] result_o,
+  // The multiplier outside, whose product comes in the next cycle and stays.
+  input  logic        half_i,     // takes acc_i as operand a of a first pass
+  output logic        multiply_o,
+  output logic [31:0] multiplicand_o,
+  output logic [15:0] multiplier_o,
+  input  logic [31:0] product_i
 );
   /* verilator no_inline_module */
 
-  logic [31:0] b, b_q, result_q, product_ll_q;
-  logic [15:0] product_lh_q, product_hl_q;
-  logic        mul_q;
+  logic [31:0] b, b_q, result_q, product;
+  logic        mul, mul_q;
 
   // x >> n, or x << -n where n is negative; by 31 at most.
   function automatic logic [31:0] shift_right(logic [31:0] x, logic [31:0] n);
@@ -32,22 +40,49 @@ module alu_lane (
 
   always_ff @(posedge clk_i) begin
     if (d_en_i) begin
-      mul_q <= op_i == tenon_pkg::ALU_MUL;
+      mul_q <= mul;
       unique case (op_i)
         tenon_pkg::ALU_MIN: result_q <= $signed(acc_i) < $signed(b) ? acc_i : b;
         tenon_pkg::ALU_MAX: result_q <= $signed(acc_i) > $signed(b) ? acc_i : b;
         tenon_pkg::ALU_SHR: result_q <= shift_right(acc_i, b);
-        tenon_pkg::ALU_MUL: begin
-          product_ll_q <= {16'd0, acc_i[15:0]} * {16'd0, b[15:0]};
-          product_lh_q <= acc_i[15:0] * b[31:16];
-          product_hl_q <= acc_i[31:16] * b[15:0];
-        end
+        tenon_pkg::ALU_MUL: ;
         default: result_q <= acc_i + b;
       endcase
     end
   end
 
-  assign result_o = mul_q ? product_ll_q + {product_lh_q + product_hl_q, 16'd0} : result_q;
+  assign mul      = tenon_pkg::ALU_MULTIPLY_PASSES != 0 & op_i == tenon_pkg::ALU_MUL;
+  assign result_o = mul_q ? product : result_q;
+
+  if (tenon_pkg::ALU_MULTIPLY_PASSES == 1) begin : g_own
+    logic [31:0] ll_q;
+    logic [15:0] lh_q, hl_q;
+    always_ff @(posedge clk_i) begin
+      if (d_en_i & mul) begin
+        ll_q <= {16'd0, acc_i[15:0]} * {16'd0, b[15:0]};
+        lh_q <= acc_i[15:0] * b[31:16];
+        hl_q <= acc_i[31:16] * b[15:0];
+      end
+    end
+    assign product = ll_q + {lh_q + hl_q, 16'd0};
+    logic unused_outside;
+    assign unused_outside = ^{half_i, product_i};
+    assign {multiply_o, multiplicand_o, multiplier_o} = '0;
+  end else if (tenon_pkg::ALU_MULTIPLY_PASSES == 2) begin : g_outside
+    logic [31:0] low_q;
+    always_ff @(posedge clk_i) begin
+      if (d_en_i & mul) low_q <= product_i;
+    end
+    assign product        = low_q + {product_i[15:0], 16'd0};
+    assign multiply_o     = half_i | (d_en_i & mul);
+    assign multiplicand_o = acc_i;
+    assign multiplier_o   = half_i ? b[15:0] : b[31:16];
+  end else begin : g_none
+    logic unused_outside;
+    assign unused_outside = ^{half_i, product_i};
+    assign product = 32'd0;
+    assign {multiply_o, multiplicand_o, multiplier_o} = '0;
+  end
 
 `ifndef SYNTHESIS
   initial begin

@@ -10,11 +10,11 @@ module burst_split #(
   input  logic                clear_i,
   input  logic                run_valid_i,
   output logic                run_ready_o,
-  input  logic [63:0]         run_addr_i,
+  input  logic [tenon_pkg::ADDR_BITS-1:0] run_addr_i,
   input  logic [LenWidth-1:0] run_bytes_i,  // at least 1
   output logic                burst_valid_o,
   input  logic                burst_ready_i,
-  output logic [63:0]         burst_addr_o,
+  output logic [tenon_pkg::ADDR_BITS-1:0] burst_addr_o,
   output logic [8:0]          burst_beats_o
 );
 
@@ -24,7 +24,7 @@ module burst_split #(
   localparam logic [BeatWidth-1:0] BeatMinus1 = BeatWidth'(BeatBytes) - 1'b1;
 
   logic                  valid_q;
-  logic [63:BeatShift]   addr_q;
+  logic [tenon_pkg::ADDR_BITS-1:BeatShift] addr_q;
   logic [BeatWidth-1:0]  beats_q;
   logic [BeatWidth-1:0]  run_beats;
   logic [PageBits:0]     to_page;
@@ -55,11 +55,11 @@ module burst_split #(
   always_ff @(posedge clk_i) begin
     if (run_ready_o) begin
       if (run_valid_i) begin
-        addr_q  <= run_addr_i[63:BeatShift];
+        addr_q  <= run_addr_i[tenon_pkg::ADDR_BITS-1:BeatShift];
         beats_q <= run_beats;
       end
     end else if (fire) begin
-      addr_q  <= addr_q + (64 - BeatShift)'(beats);
+      addr_q  <= addr_q + (tenon_pkg::ADDR_BITS - BeatShift)'(beats);
       beats_q <= beats_q - BeatWidth'(beats);
     end
   end

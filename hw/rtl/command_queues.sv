@@ -45,20 +45,26 @@ module command_queues (
     .pop_data_o  (ldi_cmd_o)
   );
 
-  prim_fifo #(
-    .Width($bits(dma_cmd_i)),
-    .Depth(tenon_pkg::QUEUE_DEPTH)
-  ) u_ldw (
-    .clk_i,
-    .rst_ni,
-    .clear_i,
-    .push_valid_i(push_valid_i[dma_pkg::UNIT_LDW]),
-    .push_ready_o(push_ready_o[dma_pkg::UNIT_LDW]),
-    .push_data_i (dma_cmd_i),
-    .pop_valid_o (head_valid_o[dma_pkg::UNIT_LDW]),
-    .pop_ready_i (start_i[dma_pkg::UNIT_LDW]),
-    .pop_data_o  (ldw_cmd_o)
-  );
+  if (tenon_pkg::HAS_WEIGHT_ENGINE != 0) begin : g_ldw
+    prim_fifo #(
+      .Width($bits(dma_cmd_i)),
+      .Depth(tenon_pkg::QUEUE_DEPTH)
+    ) u_ldw (
+      .clk_i,
+      .rst_ni,
+      .clear_i,
+      .push_valid_i(push_valid_i[dma_pkg::UNIT_LDW]),
+      .push_ready_o(push_ready_o[dma_pkg::UNIT_LDW]),
+      .push_data_i (dma_cmd_i),
+      .pop_valid_o (head_valid_o[dma_pkg::UNIT_LDW]),
+      .pop_ready_i (start_i[dma_pkg::UNIT_LDW]),
+      .pop_data_o  (ldw_cmd_o)
+    );
+  end else begin : g_no_ldw
+    assign push_ready_o[dma_pkg::UNIT_LDW] = 1'b0;
+    assign head_valid_o[dma_pkg::UNIT_LDW] = 1'b0;
+    assign ldw_cmd_o = '0;
+  end
 
   prim_fifo #(
     .Width($bits(dma_cmd_i)),

@@ -206,6 +206,30 @@ module compute (
 `endif
   );
 
+  // The multipliers that the ALU takes from outside, if any.
+  localparam int RqLanes = Lanes / tenon_pkg::RQ_PASSES;
+  logic                  multiply;
+  logic [Lanes*32-1:0]   multiplicand, product;
+  logic [Lanes*16-1:0]   multiplier;
+  logic [RqLanes*32-1:0] rq_product;
+  if (tenon_pkg::ALU_MULTIPLY_PASSES != 2) begin : g_no_multipliers
+    logic unused_multipliers;
+    assign unused_multipliers = ^{multiply, multiplicand, multiplier, rq_product};
+    assign product = '0;
+  end else if (tenon_pkg::HAS_NATIVE != 0) begin : g_shared_multipliers
+    assign product = rq_product;
+  end else begin : g_multipliers
+    logic unused_product;
+    assign unused_product = ^rq_product;
+    for (genvar l = 0; l < Lanes; l++) begin : g_lane
+      logic [31:0] product_q;
+      always_ff @(posedge clk_i) begin
+        if (multiply) product_q <= multiplicand[l*32+:32] * 32'(multiplier[l*16+:16]);
+      end
+      assign product[l*32+:32] = product_q;
+    end
+  end
+
   // Only in the base profile: micro-ops and ALU.
   if (tenon_pkg::HAS_BASE != 0) begin : g_base
     logic                         alu_uop_re;
@@ -242,7 +266,11 @@ module compute (
       .acc_rdata_i(acc_rdata),
       .acc_we_o   (alu_acc_we),
       .acc_waddr_o(alu_acc_waddr),
-      .acc_wdata_o(alu_acc_wdata)
+      .acc_wdata_o(alu_acc_wdata),
+      .multiply_o    (multiply),
+      .multiplicand_o(multiplicand),
+      .multiplier_o  (multiplier),
+      .product_i     (product)
 `ifdef TENON_TRACE
       ,
       .trace_index_o(alu_trace_index)
@@ -250,8 +278,9 @@ module compute (
     );
   end else begin : g_no_base
     logic unused_base;
-    assign unused_base = ^{alu_valid_i, alu_cmd_i, gemm_uop_re, gemm_uop_addr};
+    assign unused_base = ^{product, alu_valid_i, alu_cmd_i, gemm_uop_re, gemm_uop_addr};
     assign uop_rdata = '0;
+    assign {multiply, multiplicand, multiplier} = '0;
     assign {alu_ready_o, alu_done_o, alu_error_o} = '0;
     assign {alu_acc_req, alu_acc_raddr, alu_acc_we, alu_acc_waddr, alu_acc_wdata} = '0;
 `ifdef TENON_TRACE
@@ -333,7 +362,11 @@ module compute (
       .acc_rdata_i(acc_rdata),
       .out_we_o   (out_we),
       .out_addr_o (out_waddr),
-      .out_data_o (out_wdata)
+      .out_data_o (out_wdata),
+      .multiply_i    (multiply),
+      .multiplicand_i(multiplicand[RqLanes*32-1:0]),
+      .multiplier_i  (multiplier[RqLanes*16-1:0]),
+      .product_o     (rq_product)
 `ifdef TENON_TRACE
       ,
       .trace_index_o(trace_out_index_o)
@@ -347,6 +380,7 @@ module compute (
     assign unused_native = ^{rq_valid_i, rq_cmd_i, out_we, out_wdata};
     assign {rq_ready_o, rq_done_o, rq_error_o, rq_acc_req, rq_acc_raddr} = '0;
     assign {out_we, out_wdata, out_rdata} = '0;
+    assign rq_product = '0;
 `ifdef TENON_TRACE
     assign {trace_out_index_o, trace_out_addr_o} = '0;
 `endif

@@ -33,11 +33,11 @@ module control (
   input  logic [7:0]   code_i,
   input  logic [31:0]  error_index_i,
   input  logic [6:0]   waiting_i,
-  output logic [63:0]  instructions_o,
+  output logic [tenon_pkg::ADDR_BITS-1:0]  instructions_o,
   output logic [31:0]  count_o,
   output logic         native_o,
   input  logic [2:0]   base_i,
-  output logic [63:0]  base_addr_o,
+  output logic [tenon_pkg::ADDR_BITS-1:0]  base_addr_o,
   // Words of the register map that other modules hold.
   output logic         read_o,
   output logic [11:0]  read_addr_o,
@@ -46,12 +46,13 @@ module control (
   input  logic [31:0]  counters_word_i
 );
 
-  localparam logic [6:0] Engines = 7'h6f;  // DW is absent
+  localparam logic [63:0] AddressMask = {64{1'b1}} >> (64 - tenon_pkg::ADDR_BITS);
 
   logic         write_q, write, read;
   logic [31:0]  mask;
   logic [11:0]  waddr, raddr;
-  logic [63:0]  instructions_q;
+  logic [tenon_pkg::ADDR_BITS-1:0]  instructions_q;
+  logic [63:0]  instructions;  // as registers
   logic [31:0]  count_q;
   logic         native_q, global_enable_q, start_q, done_q;
   logic [1:0]   enable_q, status_q;
@@ -72,10 +73,11 @@ module control (
   assign read      = arvalid_i & arready_o;
   assign raddr     = {araddr_i[11:2], 2'd0};
 
+  assign instructions   = 64'(instructions_q);
   assign instructions_o = instructions_q;
   assign count_o        = count_q;
   assign native_o       = native_q;
-  assign base_addr_o    = bases_q[{base_i, 6'd0}+:64];
+  assign base_addr_o    = bases_q[{base_i, 6'd0}+:tenon_pkg::ADDR_BITS];
   assign interrupt_o    = global_enable_q & |status_q;
   assign read_o         = read;
   assign read_addr_o    = raddr;
@@ -100,11 +102,11 @@ module control (
         instructions_q[31:0] <= (instructions_q[31:0] & ~mask) | (wdata_i & mask);
       end
       if (waddr == tenon_pkg::REG_INSTRUCTIONS + 12'd4) begin
-        instructions_q[63:32] <= (instructions_q[63:32] & ~mask) | (wdata_i & mask);
+        instructions_q <= tenon_pkg::ADDR_BITS'({(instructions[63:32] & ~mask) | (wdata_i & mask), instructions[31:0]});
       end
       if (waddr == tenon_pkg::REG_COUNT) count_q <= (count_q & ~mask) | (wdata_i & mask);
       if (waddr == tenon_pkg::REG_MODE & wstrb_i[0]) native_q <= wdata_i[0];
-      if (is_base) bases_q <= (bases_q & ~base_mask) | ((512'(wdata_i) << base_bit) & base_mask);
+      if (is_base) bases_q <= ((bases_q & ~base_mask) | ((512'(wdata_i) << base_bit) & base_mask)) & {8{AddressMask}};
     end
   end
 
@@ -155,7 +157,7 @@ module control (
         tenon_pkg::REG_INTERRUPT_ENABLE:        word = {30'd0, enable_q};
         tenon_pkg::REG_INTERRUPT_STATUS:        word = {30'd0, status_q};
         tenon_pkg::REG_INSTRUCTIONS:            word = instructions_q[31:0];
-        tenon_pkg::REG_INSTRUCTIONS + 12'd4:    word = instructions_q[63:32];
+        tenon_pkg::REG_INSTRUCTIONS + 12'd4:    word = instructions[63:32];
         tenon_pkg::REG_COUNT:                   word = count_q;
         tenon_pkg::REG_MODE:                    word = {31'd0, native_q};
         tenon_pkg::REG_STATUS:                  word = {23'd0, ~idle_i | start_q, code_i};
@@ -163,8 +165,7 @@ module control (
         tenon_pkg::REG_VERSION:                 word = {tenon_pkg::ISA_VERSION, tenon_pkg::REGMAP_VERSION};
         tenon_pkg::REG_CONFIG_HASH:             word = tenon_pkg::CONFIG_HASH[31:0];
         tenon_pkg::REG_CONFIG_HASH + 12'd4:     word = tenon_pkg::CONFIG_HASH[63:32];
-        tenon_pkg::REG_CAPABILITIES:            word = {17'd0, Engines, 6'd0, 1'(tenon_pkg::HAS_NATIVE),
-                                                        1'(tenon_pkg::HAS_BASE)};
+        tenon_pkg::REG_CAPABILITIES:            word = tenon_pkg::CAPABILITIES;
         tenon_pkg::REG_TOKEN_WAIT:              word = {25'd0, waiting_i};
         default: begin
           if (raddr >= tenon_pkg::REG_BASE0 & raddr < tenon_pkg::REG_BASE0 + 12'd64) begin

@@ -16,7 +16,7 @@ module decode (
   input  logic                       slot_error_i,
   // The base address of a transfer.
   output logic [2:0]                 base_o,
-  input  logic [63:0]                base_addr_i,
+  input  logic [tenon_pkg::ADDR_BITS-1:0] base_addr_i,
   // Class queues, by engine index, and units' command queues, by unit index.
   output logic [6:0]                 entry_valid_o,
   input  logic [6:0]                 entry_ready_i,
@@ -40,6 +40,8 @@ module decode (
   localparam logic [6:0] Ldi  = 7'd1 << tenon_pkg::ENG_LDI;
   localparam logic [6:0] St   = 7'd1 << tenon_pkg::ENG_ST;
   localparam logic [6:0] Dw   = 7'd1 << tenon_pkg::ENG_DW;
+
+  localparam logic [2:0] LastAluOp = tenon_pkg::ALU_MULTIPLY_PASSES != 0 ? tenon_pkg::ALU_MUL : tenon_pkg::ALU_SHR;
 
   logic advance;
 
@@ -173,7 +175,7 @@ module decode (
             end
             tenon_pkg::MEMTYPE_WGT: begin
               engine = 3'(tenon_pkg::ENG_LDI);
-              unit   = dma_pkg::UNIT_LDW;
+              unit   = tenon_pkg::HAS_WEIGHT_ENGINE != 0 ? dma_pkg::UNIT_LDW : dma_pkg::UNIT_LDI;
             end
             tenon_pkg::MEMTYPE_UOP,
             tenon_pkg::MEMTYPE_ACC,
@@ -193,7 +195,7 @@ module decode (
         tenon_pkg::OP_GEMM: unit = dma_pkg::UNIT_GEMM;
         tenon_pkg::OP_ALU: begin
           unit = dma_pkg::UNIT_ALU;
-          if (insn_q[tenon_pkg::ALU_ALU_OPCODE_LSB+:3] > tenon_pkg::ALU_MUL) code = tenon_pkg::STOP_BAD_FIELD;
+          if (insn_q[tenon_pkg::ALU_ALU_OPCODE_LSB+:3] > LastAluOp) code = tenon_pkg::STOP_BAD_FIELD;
         end
         tenon_pkg::OP_FINISH: unit = dma_pkg::UNIT_NONE;
         default: code = tenon_pkg::STOP_BAD_OPCODE;

@@ -14,7 +14,7 @@ module decode_transfer (
   input  logic [31:0]       index_i,
   // Step 2: the index of its base address.
   output logic [2:0]        base_o,
-  input  logic [63:0]       base_addr_i,
+  input  logic [tenon_pkg::ADDR_BITS-1:0] base_addr_i,
   // After step 3.
   output dma_pkg::dma_cmd_t cmd_o,
   output logic              empty_o,      // the command moves nothing
@@ -141,13 +141,19 @@ module decode_transfer (
   logic [16:0]       rows_below;
   logic [23:0]       steps;
 
+  logic [33:0] first_byte;  // of the row, that is needed
+  // Addresses wrap at ADDR_BITS.
+  logic [tenon_pkg::ADDR_BITS-1:0] row_addr, first_addr;
+
+  assign row_addr   = base_addr_i + f_q.addr[tenon_pkg::ADDR_BITS-1:0];
+  assign first_addr = p_q.addr[tenon_pkg::ADDR_BITS-1:0] + tenon_pkg::ADDR_BITS'(first_byte);
   assign steps      = f_q.vectors - 24'd1;
   assign rows_below = f_q.rows > 17'(f_q.top) ? f_q.rows - 17'(f_q.top) : 17'd0;
 
   always_ff @(posedge clk_i) begin
     if (step2_i) begin
       p_q             <= f_q;
-      p_q.addr        <= base_addr_i + f_q.addr;
+      p_q.addr        <= 64'(row_addr);
       p_q.source_rows <= f_q.source_rows < rows_below ? f_q.source_rows : rows_below;
       p_q.row_end     <= {{16{f_q.left[17]}}, f_q.left} + 34'(f_q.len);
       p_shift_q       <= f_shift_q;
@@ -163,7 +169,6 @@ module decode_transfer (
 
   // ----------------------------------------------------------------------------------------------------------- command
   logic [17:0]        skipped;     // bytes of the row before the first vector
-  logic [33:0]        first_byte;  // first byte of the row that is needed
   logic signed [42:0] end_byte;    // one past the last such byte
   logic               has_bytes;
   logic [20:0]        depth;       // of the scratchpad, in units
@@ -196,7 +201,7 @@ module decode_transfer (
     if (step3_i) begin
       cmd_o       <= p_q;
       cmd_o.total <= p_total_q[20:0];
-      cmd_o.addr  <= p_q.addr + 64'(first_byte);
+      cmd_o.addr  <= 64'(first_addr);
       cmd_o.len   <= 32'(end_byte - $signed(43'(first_byte)));
       if (!has_bytes) cmd_o.source_rows <= 17'd0;
       if (p_dense_q) begin

@@ -19,7 +19,7 @@ package dma_pkg;  // a test of one part leaves some constants unused
     logic [20:0] total;        // rows * vectors
     logic [7:0]  top;
     logic [16:0] source_rows;  // rows that have bytes in DRAM; 0 if len would be 0
-    logic [63:0] addr;         // of the first byte needed of the first such row
+    logic [63:0] addr;         // of the first byte needed of the first such row, in the low ADDR_BITS bits
     logic [31:0] len;          // bytes from `addr` to the last byte needed
     logic [31:0] y_step;
     logic [15:0] x_step;

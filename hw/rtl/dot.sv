@@ -52,64 +52,35 @@ module dot #(
     if (sum_en_i) sum_o <= $signed(second_q);
   end
 `else
-  // 16 groups of 4 lanes; those beyond Lanes are 0.
-  for (genvar g = 0; g < 16; g++) begin : g_group
-    logic signed [SumWidth-1:0] sum;
-    if (g * 4 < Lanes) begin : g_used
-      for (genvar l = 0; l < 4; l++) begin : g_lane
-        logic signed [31:0] product;
-        if (g * 4 + l < Lanes) begin : g_used
-          logic signed [7:0]  a, b;
-          logic signed [31:0] a_times_b;  // a machine word, which simulates faster; 16 bits hold it
-          logic signed [15:0] product_q;
-          logic               unused_sign;
-          assign a           = a_i[(g*4+l)*8+:8];
-          assign b           = b_i[(g*4+l)*8+:8];
-          assign a_times_b   = a * b;
-          assign unused_sign = ^a_times_b[31:16];
-          always_ff @(posedge clk_i) begin
-            if (product_en_i) product_q <= a_times_b[15:0];
-          end
-          assign product = 32'(product_q);
-        end else begin : g_unused
-          assign product = '0;
-        end
-      end
-      logic signed [31:0] group;
-      logic signed [17:0] group_q;
-      logic               unused_group;
-      assign group = (g_lane[0].product + g_lane[1].product) + (g_lane[2].product + g_lane[3].product);
-      assign unused_group = ^group[31:18];
-      always_ff @(posedge clk_i) begin
-        if (group_en_i) group_q <= group[17:0];
-      end
-      // Of one or two products the upper bits only repeat the sign.
-      if (SumWidth > 18) begin : g_wider
-        assign sum = {{(SumWidth - 18) {group_q[17]}}, group_q};
-      end else begin : g_narrower
-        assign sum = group_q[SumWidth-1:0];
-        logic unused_sign;
-        assign unused_sign = ^group_q;
-      end
-    end else begin : g_unused
-      assign sum = '0;
+  logic [Lanes*16-1:0] products_q;
+  for (genvar l = 0; l < Lanes; l++) begin : g_lane
+    logic signed [7:0]  a, b;
+    logic signed [31:0] a_times_b;  // a machine word, which simulates faster; 16 bits hold it
+    logic               unused_sign;
+    assign a           = a_i[l*8+:8];
+    assign b           = b_i[l*8+:8];
+    assign a_times_b   = a * b;
+    assign unused_sign = ^a_times_b[31:16];
+    always_ff @(posedge clk_i) begin
+      if (product_en_i) products_q[l*16+:16] <= a_times_b[15:0];
     end
   end
 
-  always_ff @(posedge clk_i) begin
-    if (sum_en_i) begin
-      sum_o <= (((g_group[0].sum + g_group[1].sum) + (g_group[2].sum + g_group[3].sum)) +
-                ((g_group[4].sum + g_group[5].sum) + (g_group[6].sum + g_group[7].sum))) +
-               (((g_group[8].sum + g_group[9].sum) + (g_group[10].sum + g_group[11].sum)) +
-                ((g_group[12].sum + g_group[13].sum) + (g_group[14].sum + g_group[15].sum)));
-    end
-  end
+  dot_tree #(
+    .Lanes   (Lanes),
+    .SumWidth(SumWidth)
+  ) u_tree (
+    .clk_i,
+    .group_en_i,
+    .sum_en_i,
+    .products_i(products_q),
+    .sum_o
+  );
 `endif
 
 `ifndef SYNTHESIS
   initial begin
     TheSumHoldsEveryProduct: assert (2**(SumWidth - 16) >= Lanes);
-    TheTreeHasALeafForEveryLane: assert (Lanes <= 64);
 `ifdef TENON_FAST_DOT
     TheFastSumIsExactAtTheExtremes: assert ((dot_of_eight(Signs, Signs) + 64'h80000000) >> 32 == 64'd131072 &&
                                             (dot_of_eight(Signs, ~Signs) + 64'h80000000) >> 32 == 64'hfffe0400);

@@ -5,7 +5,7 @@ module fetch (
   input  logic                           clear_i,
   input  logic                           halt_i,       // send no more addresses
   input  logic                           start_i,
-  input  logic [63:0]                    address_i,    // a multiple of 16
+  input  logic [tenon_pkg::ADDR_BITS-1:0] address_i,    // a multiple of 16
   input  logic [31:0]                    count_i,      // slots, at least 1
   output logic                           slot_valid_o,
   input  logic                           slot_ready_i,
@@ -17,7 +17,7 @@ module fetch (
   // To the arbiter.
   output logic                           ar_valid_o,
   input  logic                           ar_ready_i,
-  output logic [63:0]                    ar_addr_o,
+  output logic [tenon_pkg::ADDR_BITS-1:0] ar_addr_o,
   output logic [7:0]                     ar_len_o,
   input  logic                           r_valid_i,
   input  logic [tenon_pkg::AXI_BITS-1:0] r_data_i,

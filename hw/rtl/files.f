@@ -10,7 +10,10 @@ loop_index.sv
 indexed_nest.sv
 index_stages.sv
 command_port.sv
+dot_tree.sv
+prim_product_pair.sv
 dot.sv
+dot_pair.sv
 tensor_core.sv
 gemm.sv
 alu_lane.sv

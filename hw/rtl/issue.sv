@@ -1,6 +1,7 @@
 // Starts instructions in the order that tokens allow: the matrix of tokens and a sequencer for each class.
 //
-// Engine DW is absent: it gets no instruction, and its outputs are those of an idle engine.
+// Engine DW is absent, and without the native profile all but the classes LDI, GEMM and ST: an absent engine gets no
+// instruction, and its outputs are those of an idle engine.
 module issue (
   input  logic             clk_i,
   input  logic             rst_ni,
@@ -9,7 +10,7 @@ module issue (
   input  logic             token_clear_i,
   // Entries, by class.
   // verilator lint_off UNUSEDSIGNAL
-  input  logic [6:0]       entry_valid_i,  // bit DW stays 0
+  input  logic [6:0]       entry_valid_i,  // bits of absent engines stay 0
   // verilator lint_on UNUSEDSIGNAL
   output logic [6:0]       entry_ready_o,
   input  dma_pkg::entry_t  entry_i,
@@ -36,9 +37,14 @@ module issue (
   output logic [31:0]      word_o
 );
 
+  localparam logic [6:0] Present =
+      tenon_pkg::HAS_NATIVE != 0
+          ? ~(7'd1 << tenon_pkg::ENG_DW)
+          : (7'd1 << tenon_pkg::ENG_LDI) | (7'd1 << tenon_pkg::ENG_GEMM) | (7'd1 << tenon_pkg::ENG_ST);
+
   logic [48:0] give, take, nonzero;
   // verilator lint_off UNUSEDSIGNAL
-  logic [48:0] full;  // those of DW stay 0
+  logic [48:0] full;  // those of absent engines stay 0
   // verilator lint_on UNUSEDSIGNAL
   logic [55:0] start;
 
@@ -57,7 +63,7 @@ module issue (
 
   for (genvar e = 0; e < 7; e++) begin : g_engine
     // verilator lint_off UNUSEDSIGNAL
-    logic [6:0] from;          // counters to this engine, by producer; not used of DW
+    logic [6:0] from;          // counters to this engine, by producer; not used of an absent engine
     // verilator lint_on UNUSEDSIGNAL
     logic [6:0] given, taken;  // by consumer and by producer
     for (genvar p = 0; p < 7; p++) begin : g_producer
@@ -65,7 +71,7 @@ module issue (
       assign take[p*7+e]   = taken[p];
       assign give[e*7+p]   = given[p];
     end
-    if (e == tenon_pkg::ENG_DW) begin : g_absent
+    if (!Present[e]) begin : g_absent
       assign given = 7'd0;
       assign taken = 7'd0;
       assign entry_ready_o[e] = 1'b0;
@@ -139,7 +145,7 @@ module issue (
       AUnitStartsOnlyWhenItIsReady: assert ((unit_start_o & ~unit_ready_i) == 8'd0);
     end
     if (rst_ni & (|entry_valid_i)) begin
-      NothingIsQueuedForTheAbsentEngine: assert (!entry_valid_i[tenon_pkg::ENG_DW]);
+      NothingIsQueuedForAnAbsentEngine: assert ((entry_valid_i & ~Present) == 7'd0);
     end
   end
   // verilator lint_on SYNCASYNCNET

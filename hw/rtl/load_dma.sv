@@ -28,7 +28,7 @@ module load_dma #(
   // To the arbiter.
   output logic                             ar_valid_o,
   input  logic                             ar_ready_i,
-  output logic [63:0]                      ar_addr_o,
+  output logic [tenon_pkg::ADDR_BITS-1:0]  ar_addr_o,
   output logic [7:0]                       ar_len_o,
   input  logic                             r_valid_i,
   input  logic [tenon_pkg::AXI_BITS-1:0]   r_data_i,
@@ -41,7 +41,7 @@ module load_dma #(
 
   // ------------------------------------------------------------------------------------------ addresses, row by row
   logic              run_valid, run_ready;
-  logic [63:0]       run_addr;
+  logic [tenon_pkg::ADDR_BITS-1:0] run_addr;
   logic [31:0]       run_bytes;
   logic              next_valid_q, take_next, accept;
   dma_pkg::dma_cmd_t next_q;

@@ -1,4 +1,4 @@
-// The read side of memory: three load engines and the instruction fetch, which share one AXI4 read port.
+// The read side of memory: up to three load engines and the instruction fetch, which share one AXI4 read port.
 //
 // Each engine writes its own scratchpads, unit by unit: LDI inputs, LDW weights, LDM all others.
 module loads #(
@@ -12,7 +12,7 @@ module loads #(
   // Instruction fetch; its data is that of the read channel.
   input  logic                             fetch_valid_i,
   output logic                             fetch_ready_o,
-  input  logic [63:0]                      fetch_addr_i,
+  input  logic [tenon_pkg::ADDR_BITS-1:0]  fetch_addr_i,
   input  logic [7:0]                       fetch_len_i,
   output logic                             fetch_r_valid_o,
   // Engines by unit index: LDI 0, LDW 1, LDM 2.
@@ -40,7 +40,7 @@ module loads #(
   // AXI4, read channels.
   output logic                             arvalid_o,
   input  logic                             arready_i,
-  output logic [63:0]                      araddr_o,
+  output logic [tenon_pkg::ADDR_BITS-1:0]  araddr_o,
   output logic [7:0]                       arlen_o,
   output logic [1:0]                       arid_o,
   input  logic                             rvalid_i,
@@ -53,13 +53,13 @@ module loads #(
 
   // Reader 0 is the fetch, reader u + 1 the engine of unit u.
   logic [3:0]   valid, ready, r_valid;
-  logic [255:0] addr;
+  logic [4*tenon_pkg::ADDR_BITS-1:0] addr;
   logic [31:0]  len;
   logic [2:0]   engine_idle;
   logic         arbiter_idle;
 
   assign valid[0]        = fetch_valid_i;
-  assign addr[63:0]      = fetch_addr_i;
+  assign addr[0+:tenon_pkg::ADDR_BITS] = fetch_addr_i;
   assign len[7:0]        = fetch_len_i;
   assign fetch_ready_o   = ready[0];
   assign fetch_r_valid_o = r_valid[0];
@@ -83,7 +83,11 @@ module loads #(
     .rid_i
   );
 
-  // verilator lint_off PINCONNECTEMPTY
+  // The engine of inputs loads the weights too, where these have no engine of their own.
+  logic       first_we;
+  // verilator lint_off UNUSEDSIGNAL
+  logic [2:0] first_mem;
+  // verilator lint_on UNUSEDSIGNAL
   load_dma #(
     .UnitBytes(tenon_pkg::BLOCK_IN),
     .FifoDepth(FifoDepth)
@@ -98,50 +102,64 @@ module loads #(
     .done_o     (done_o[0]),
     .error_o    (error_o[0]),
     .idle_o     (engine_idle[0]),
-    .we_o       (ldi_we_o),
-    .mem_o      (),  // one scratchpad
+    .we_o       (first_we),
+    .mem_o      (first_mem),
     .unit_o     (ldi_unit_o),
     .index_o    (ldi_index_o),
     .data_o     (ldi_data_o),
     .ar_valid_o (valid[1]),
     .ar_ready_i (ready[1]),
-    .ar_addr_o  (addr[64+:64]),
+    .ar_addr_o  (addr[tenon_pkg::ADDR_BITS+:tenon_pkg::ADDR_BITS]),
     .ar_len_o   (len[8+:8]),
     .r_valid_i  (r_valid[1]),
     .r_data_i   (rdata_i),
     .r_error_i  (rerror_i)
   );
-  // verilator lint_on PINCONNECTEMPTY
 
-  // verilator lint_off PINCONNECTEMPTY
-  load_dma #(
-    .UnitBytes(tenon_pkg::BLOCK_IN),
-    .FifoDepth(FifoDepth)
-  ) u_ldw (
-    .clk_i,
-    .rst_ni,
-    .clear_i,
-    .halt_i,
-    .cmd_valid_i(start_i[1]),
-    .cmd_ready_o(ready_o[1]),
-    .cmd_i      (ldw_cmd_i),
-    .done_o     (done_o[1]),
-    .error_o    (error_o[1]),
-    .idle_o     (engine_idle[1]),
-    .we_o       (ldw_we_o),
-    .mem_o      (),  // one scratchpad
-    .unit_o     (ldw_unit_o),
-    .index_o    (ldw_index_o),
-    .data_o     (ldw_data_o),
-    .ar_valid_o (valid[2]),
-    .ar_ready_i (ready[2]),
-    .ar_addr_o  (addr[128+:64]),
-    .ar_len_o   (len[16+:8]),
-    .r_valid_i  (r_valid[2]),
-    .r_data_i   (rdata_i),
-    .r_error_i  (rerror_i)
-  );
-  // verilator lint_on PINCONNECTEMPTY
+  if (tenon_pkg::HAS_WEIGHT_ENGINE != 0) begin : g_ldw
+    assign ldi_we_o = first_we;
+
+    // verilator lint_off PINCONNECTEMPTY
+    load_dma #(
+      .UnitBytes(tenon_pkg::BLOCK_IN),
+      .FifoDepth(FifoDepth)
+    ) u_ldw (
+      .clk_i,
+      .rst_ni,
+      .clear_i,
+      .halt_i,
+      .cmd_valid_i(start_i[1]),
+      .cmd_ready_o(ready_o[1]),
+      .cmd_i      (ldw_cmd_i),
+      .done_o     (done_o[1]),
+      .error_o    (error_o[1]),
+      .idle_o     (engine_idle[1]),
+      .we_o       (ldw_we_o),
+      .mem_o      (),  // one scratchpad
+      .unit_o     (ldw_unit_o),
+      .index_o    (ldw_index_o),
+      .data_o     (ldw_data_o),
+      .ar_valid_o (valid[2]),
+      .ar_ready_i (ready[2]),
+      .ar_addr_o  (addr[2*tenon_pkg::ADDR_BITS+:tenon_pkg::ADDR_BITS]),
+      .ar_len_o   (len[16+:8]),
+      .r_valid_i  (r_valid[2]),
+      .r_data_i   (rdata_i),
+      .r_error_i  (rerror_i)
+    );
+    // verilator lint_on PINCONNECTEMPTY
+  end else begin : g_no_ldw
+    logic unused_ldw;
+    assign unused_ldw  = ^{start_i[1], ldw_cmd_i, ready[2], r_valid[2]};
+    assign ldi_we_o    = first_we & first_mem == tenon_pkg::MEM_INP;
+    assign ldw_we_o    = first_we & first_mem == tenon_pkg::MEM_WGT;
+    assign ldw_unit_o  = ldi_unit_o;
+    assign ldw_index_o = ldi_index_o;
+    assign ldw_data_o  = ldi_data_o;
+    assign {ready_o[1], done_o[1], error_o[1], engine_idle[1], valid[2]} = 5'b00010;
+    assign addr[2*tenon_pkg::ADDR_BITS+:tenon_pkg::ADDR_BITS] = '0;
+    assign len[16+:8] = 8'd0;
+  end
 
   load_dma #(
     .UnitBytes(LdmBytes),
@@ -164,7 +182,7 @@ module loads #(
     .data_o     (ldm_data_o),
     .ar_valid_o (valid[3]),
     .ar_ready_i (ready[3]),
-    .ar_addr_o  (addr[192+:64]),
+    .ar_addr_o  (addr[3*tenon_pkg::ADDR_BITS+:tenon_pkg::ADDR_BITS]),
     .ar_len_o   (len[24+:8]),
     .r_valid_i  (r_valid[3]),
     .r_data_i   (rdata_i),

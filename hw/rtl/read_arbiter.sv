@@ -5,13 +5,13 @@ module read_arbiter (
   input  logic         rst_ni,
   input  logic [3:0]   ar_valid_i,
   output logic [3:0]   ar_ready_o,
-  input  logic [255:0] ar_addr_i,   // reader i at 64 i
+  input  logic [4*tenon_pkg::ADDR_BITS-1:0] ar_addr_i,  // reader i at ADDR_BITS * i
   input  logic [31:0]  ar_len_i,    // reader i at 8 i
   output logic [3:0]   r_valid_o,
   output logic         idle_o,      // no address waits at the port
   output logic         arvalid_o,
   input  logic         arready_i,
-  output logic [63:0]  araddr_o,
+  output logic [tenon_pkg::ADDR_BITS-1:0]  araddr_o,
   output logic [7:0]   arlen_o,
   output logic [1:0]   arid_o,
   input  logic         rvalid_i,
@@ -19,7 +19,7 @@ module read_arbiter (
 );
 
   logic        valid_q, take;
-  logic [63:0] addr_q;
+  logic [tenon_pkg::ADDR_BITS-1:0] addr_q;
   logic [7:0]  len_q;
   logic [1:0]  id_q;
   logic [2:0]  rotated;
@@ -55,7 +55,7 @@ module read_arbiter (
 
   always_ff @(posedge clk_i) begin
     if (take & |ar_valid_i) begin
-      addr_q <= ar_addr_i[{pick, 6'd0}+:64];
+      addr_q <= ar_addr_i[pick*tenon_pkg::ADDR_BITS+:tenon_pkg::ADDR_BITS];
       len_q  <= ar_len_i[{pick, 3'd0}+:8];
     end
   end
@@ -74,7 +74,7 @@ module read_arbiter (
   end
   // verilator lint_on SYNCASYNCNET
 
-  stream_check #(.Width(74)) u_ar_check (
+  stream_check #(.Width(tenon_pkg::ADDR_BITS + 10)) u_ar_check (
     .clk_i,
     .rst_ni,
     .valid_i(arvalid_o),

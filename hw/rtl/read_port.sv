@@ -12,7 +12,7 @@ module read_port #(
   input  logic                   halt_i,      // send no more addresses
   input  logic                   run_valid_i,
   output logic                   run_ready_o,
-  input  logic [63:0]            run_addr_i,
+  input  logic [tenon_pkg::ADDR_BITS-1:0] run_addr_i,
   input  logic [LenWidth-1:0]    run_bytes_i,
   output logic                   beat_valid_o,
   input  logic                   beat_ready_i,
@@ -22,7 +22,7 @@ module read_port #(
   // To the arbiter.
   output logic                   ar_valid_o,
   input  logic                   ar_ready_i,
-  output logic [63:0]            ar_addr_o,
+  output logic [tenon_pkg::ADDR_BITS-1:0] ar_addr_o,
   output logic [7:0]             ar_len_o,
   input  logic                   r_valid_i,
   input  logic [BeatBytes*8-1:0] r_data_i,

@@ -9,13 +9,13 @@ module row_addresses (
   // verilator lint_on UNUSEDSIGNAL
   output logic              run_valid_o,
   input  logic              run_ready_i,
-  output logic [63:0]       run_addr_o,
+  output logic [tenon_pkg::ADDR_BITS-1:0] run_addr_o,
   output logic [31:0]       run_bytes_o
 );
 
   logic        valid_q;
   logic [16:0] rows_q;  // after this one
-  logic [63:0] addr_q;
+  logic [tenon_pkg::ADDR_BITS-1:0] addr_q;
   logic [31:0] len_q, step_q;
 
   assign run_valid_o = valid_q;
@@ -32,12 +32,12 @@ module row_addresses (
   always_ff @(posedge clk_i) begin
     if (start_i) begin
       rows_q <= cmd_i.source_rows - 17'd1;
-      addr_q <= cmd_i.addr;
+      addr_q <= cmd_i.addr[tenon_pkg::ADDR_BITS-1:0];
       len_q  <= cmd_i.len;
       step_q <= cmd_i.y_step;
     end else if (valid_q & run_ready_i) begin
       rows_q <= rows_q - 17'd1;
-      addr_q <= addr_q + 64'(step_q);
+      addr_q <= addr_q + tenon_pkg::ADDR_BITS'(step_q);
     end
   end
 

@@ -1,4 +1,5 @@
-// The requantizer of the native profile: out[..] = requantize(acc[..]) over rows and columns, one vector a cycle.
+// The requantizer of the native profile: out[..] = requantize(acc[..]) over rows and columns, one vector in RQ_PASSES
+// cycles. Each pass reads the vector and computes BLOCK_OUT / RQ_PASSES lanes of it, and the last pass writes it.
 //
 // Stages   c  loops, indices, range check; acc and res are read
 //          d to h  the lanes (rq_lane.sv)
@@ -27,7 +28,12 @@ module rq (
   input  logic [tenon_pkg::BLOCK_OUT*32-1:0] acc_rdata_i,
   output logic                               out_we_o,
   output logic [tenon_pkg::OUT_AW-1:0]       out_addr_o,
-  output logic [tenon_pkg::BLOCK_OUT*8-1:0]  out_data_o
+  output logic [tenon_pkg::BLOCK_OUT*8-1:0]  out_data_o,
+  // The lanes' multipliers, for the ALU; the two never run together.
+  input  logic                                                       multiply_i,
+  input  logic [tenon_pkg::BLOCK_OUT/tenon_pkg::RQ_PASSES*32-1:0]    multiplicand_i,
+  input  logic [tenon_pkg::BLOCK_OUT/tenon_pkg::RQ_PASSES*16-1:0]    multiplier_i,
+  output logic [tenon_pkg::BLOCK_OUT/tenon_pkg::RQ_PASSES*32-1:0]    product_o
 `ifdef TENON_TRACE
   ,
   output logic [31:0]                        trace_index_o
@@ -35,6 +41,9 @@ module rq (
 );
 
   localparam int IndexWidth = compute_pkg::INDEX_WIDTH;
+  localparam int Passes     = tenon_pkg::RQ_PASSES;
+  localparam int Lanes      = tenon_pkg::BLOCK_OUT / Passes;
+  localparam int PassWidth  = Passes > 1 ? $clog2(Passes) : 1;
 
   compute_pkg::rq_cmd_t cmd_q;
   logic                 load, en, fail, c_bad;
@@ -87,7 +96,7 @@ module rq (
     .extent_i (extent),
     .base_i   ({cmd_i.res_base, cmd_i.out_base, cmd_i.acc_base}),
     .stride_i (stride),
-    .advance_i(c_valid & en),
+    .advance_i(c_valid & step),
     .valid_o  (c_valid),
     .empty_o  (c_empty),
     .last_o   (c_last),
@@ -105,6 +114,16 @@ module rq (
   assign acc_req_o   = c_work;
   assign acc_raddr_o = c_acc[tenon_pkg::ACC_AW-1:0];
   assign en          = ~acc_req_o | acc_gnt_i;
+
+  // The pass over the vector in c, which stays for the last one.
+  logic [PassWidth-1:0] c_pass_q;
+  logic                 c_last_pass, step;
+  assign c_last_pass = Passes == 1 | c_pass_q == PassWidth'(Passes - 1);
+  assign step        = en & (~c_work | c_last_pass);
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) c_pass_q <= '0;
+    else if (c_work & acc_gnt_i) c_pass_q <= c_last_pass ? '0 : c_pass_q + 1'b1;
+  end
   assign res_re_o    = c_work & acc_gnt_i & cmd_q.residual;
   assign res_addr_o  = c_res[tenon_pkg::RES_AW-1:0];
 
@@ -116,7 +135,7 @@ module rq (
       bad_q  <= '0;
     end else begin
       work_q <= {work_q[4:0], c_work & acc_gnt_i};
-      last_q <= {last_q[4:0], en & ((c_valid & c_last & ~fail) | c_bad)};
+      last_q <= {last_q[4:0], step & ((c_valid & c_last & ~fail) | c_bad)};
       bad_q  <= {bad_q[4:0], c_bad};
     end
   end
@@ -131,7 +150,40 @@ module rq (
     if (work_q[4]) i_out_q <= h_out_q;
   end
 
-  for (genvar l = 0; l < tenon_pkg::BLOCK_OUT; l++) begin : g_lane
+  // The lanes of each stage's pass.
+  logic [Lanes*32-1:0] d_acc;
+  logic [Lanes*8-1:0]  d_res, i_out;
+  logic [Lanes*64-1:0] d_par, e_par, f_par;
+  logic                i_last_pass;
+  if (Passes == 1) begin : g_one_pass
+    assign d_acc       = acc_rdata_i;
+    assign d_res       = res_data_i;
+    assign d_par       = par_data_i;
+    assign e_par       = par_data_i;
+    assign f_par       = par_data_i;
+    assign i_last_pass = 1'b1;
+    assign out_data_o  = i_out;
+  end else begin : g_passes
+    logic [PassWidth-1:0]                             d_pass_q, e_pass_q, f_pass_q;
+    logic [5:0]                                       last_pass_q;  // stages d to i
+    logic [(tenon_pkg::BLOCK_OUT-Lanes)*8-1:0]        kept_q;       // the lanes of the passes before
+    always_ff @(posedge clk_i) begin
+      if (c_work & acc_gnt_i) d_pass_q <= c_pass_q;
+      if (work_q[0]) e_pass_q <= d_pass_q;
+      if (work_q[1]) f_pass_q <= e_pass_q;
+      last_pass_q <= {last_pass_q[4:0], c_last_pass};
+      if (work_q[5]) kept_q <= (tenon_pkg::BLOCK_OUT*8 - Lanes*8)'({i_out, kept_q} >> (Lanes * 8));
+    end
+    assign d_acc       = acc_rdata_i[d_pass_q*(Lanes*32)+:Lanes*32];
+    assign d_res       = res_data_i[d_pass_q*(Lanes*8)+:Lanes*8];
+    assign d_par       = par_data_i[d_pass_q*(Lanes*64)+:Lanes*64];
+    assign e_par       = par_data_i[e_pass_q*(Lanes*64)+:Lanes*64];
+    assign f_par       = par_data_i[f_pass_q*(Lanes*64)+:Lanes*64];
+    assign i_last_pass = last_pass_q[5];
+    assign out_data_o  = {i_out, kept_q};
+  end
+
+  for (genvar l = 0; l < Lanes; l++) begin : g_lane
     rq_lane u_lane (
       .clk_i,
       .d_en_i        (work_q[0]),
@@ -139,11 +191,11 @@ module rq (
       .f_en_i        (work_q[2]),
       .g_en_i        (work_q[3]),
       .h_en_i        (work_q[4]),
-      .acc_i         (acc_rdata_i[l*32+:32]),
-      .res_i         (res_data_i[l*8+:8]),
-      .bias_i        (par_data_i[l*64+:32]),
-      .multiplier_i  (par_data_i[l*64+32+:16]),
-      .shift_i       (par_data_i[l*64+48+:6]),
+      .acc_i         (d_acc[l*32+:32]),
+      .res_i         (d_res[l*8+:8]),
+      .bias_i        (d_par[l*64+:32]),
+      .multiplier_i  (e_par[l*64+32+:16]),
+      .shift_i       (f_par[l*64+48+:6]),
       .residual_i    (cmd_q.residual),
       .v_lo_i        (cmd_q.v_lo),
       .v_hi_i        (cmd_q.v_hi),
@@ -153,10 +205,14 @@ module rq (
       .r_zero_i      (cmd_q.r_zero),
       .r_multiplier_i(cmd_q.r_multiplier),
       .r_shift_i     (cmd_q.r_shift),
-      .out_o         (out_data_o[l*8+:8])
+      .out_o         (i_out[l*8+:8]),
+      .multiply_i,
+      .multiplicand_i  (multiplicand_i[l*32+:32]),
+      .alu_multiplier_i(multiplier_i[l*16+:16]),
+      .product_o       (product_o[l*32+:32])
     );
   end
-  assign out_we_o   = work_q[5];
+  assign out_we_o   = work_q[5] & i_last_pass;
   assign out_addr_o = i_out_q;
 
 `ifdef TENON_TRACE
@@ -164,7 +220,7 @@ module rq (
 `endif
 
   logic unused_bits;
-  assign unused_bits = ^{par_data_i, cmd_q, cmd_i.par_base};
+  assign unused_bits = ^{d_par, e_par, f_par, cmd_q, cmd_i.par_base};
 
 `ifndef SYNTHESIS
   // Only assertions read the reset synchronously.
@@ -173,6 +229,9 @@ module rq (
     if (rst_ni & (|bad_q)) begin
       AVectorInErrorHasNoEffect: assert ((work_q & bad_q) == 6'd0);
       AnErrorIsTheLastOfItsCommand: assert ((bad_q & ~last_q) == 6'd0);
+    end
+    if (rst_ni & multiply_i) begin
+      AluAndRequantizerNeverMultiplyTogether: assert (work_q == 6'd0);
     end
     if (rst_ni & res_re_o) begin
       AResidualIsReadWithItsAccumulator: assert (cmd_q.residual & acc_req_o);

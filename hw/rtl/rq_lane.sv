@@ -28,7 +28,12 @@ module rq_lane (
   input  logic signed [7:0]  r_zero_i,
   input  logic        [15:0] r_multiplier_i,
   input  logic        [4:0]  r_shift_i,
-  output logic        [7:0]  out_o
+  output logic        [7:0]  out_o,
+  // The ALU's use of the multiplier; never in a cycle with e_en_i.
+  input  logic               multiply_i,
+  input  logic        [31:0] multiplicand_i,
+  input  logic        [15:0] alu_multiplier_i,
+  output logic        [31:0] product_o
 );
   /* verilator no_inline_module */
 
@@ -74,13 +79,23 @@ module rq_lane (
     end
   end
 
+  // The ALU's operands, or the requantizer's.
+  logic signed [31:0] x;
+  logic        [15:0] m;
+  assign x = multiply_i ? $signed(multiplicand_i) : t_q;
+  assign m = multiply_i ? alu_multiplier_i : multiplier_i;
+
   // |t| * multiplier < 2^47: the product of 32 signed and 17 signed bits fits 48.
   always_ff @(posedge clk_i) begin
+    if (e_en_i | multiply_i) begin
+      p_q <= x * $signed({1'b0, m});
+    end
     if (e_en_i) begin
-      p_q <= t_q * $signed({1'b0, multiplier_i});
       if (residual_i) r_product_q <= r_q * $signed({1'b0, r_multiplier_i});
     end
   end
+
+  assign product_o = p_q[31:0];
 
   always_ff @(posedge clk_i) begin
     if (f_en_i) begin

@@ -26,7 +26,7 @@ module store_dma #(
   // Write channels of the memory port.
   output logic                             awvalid_o,
   input  logic                             awready_i,
-  output logic [63:0]                      awaddr_o,
+  output logic [tenon_pkg::ADDR_BITS-1:0]  awaddr_o,
   output logic [7:0]                       awlen_o,
   output logic                             wvalid_o,
   input  logic                             wready_i,
@@ -102,7 +102,7 @@ module store_dma #(
 
   // ------------------------------------------------------------------------------------------ addresses, row by row
   logic        run_valid, run_ready, burst_valid, burst_ready, length_ready;
-  logic [63:0] run_addr, burst_addr;
+  logic [tenon_pkg::ADDR_BITS-1:0] run_addr, burst_addr;
   logic [31:0] run_bytes;
   logic [8:0]  burst_beats;
 
@@ -346,7 +346,7 @@ module store_dma #(
   end
   // verilator lint_on SYNCASYNCNET
 
-  stream_check #(.Width(72)) u_aw_check (
+  stream_check #(.Width(tenon_pkg::ADDR_BITS + 8)) u_aw_check (
     .clk_i,
     .rst_ni,
     .valid_i(awvalid_o),

@@ -121,11 +121,15 @@ module tenon (
   assign m_axi_gmem_awprot  = 3'd0;
   assign m_axi_gmem_awqos   = 4'd0;
 
+  logic [tenon_pkg::ADDR_BITS-1:0] araddr, awaddr;
+  assign m_axi_gmem_araddr = 64'(araddr);
+  assign m_axi_gmem_awaddr = 64'(awaddr);
+
   // ------------------------------------------------------------------------------------------------- launch and control
   logic         start, soft_reset, token_clear, fetch_start, running, stop, halt, clear, soft_clear, done, idle;
   logic [7:0]   code;
   logic [31:0]  error_index, count, tokens_word, counters_word, progress_word, decoded;
-  logic [63:0]  instructions, base_addr;
+  logic [tenon_pkg::ADDR_BITS-1:0]  instructions, base_addr;
   logic         native;
   logic [2:0]   base_index;
   logic         read;
@@ -213,23 +217,29 @@ module tenon (
     .memory_idle_i   (fetch_idle & loads_idle & st_idle)
   );
 
-  counters u_counters (
-    .clk_i,
-    .rst_ni,
-    .clear_i      (start | soft_clear),
-    .running_i    (running),
-    .retire_i     (seq_retire),
-    .mac_i        (gemm_active),
-    .read_beat_i  (m_axi_gmem_rvalid & m_axi_gmem_rready),
-    .write_beat_i (m_axi_gmem_wvalid & m_axi_gmem_wready),
-    .read_burst_i (m_axi_gmem_arvalid & m_axi_gmem_arready),
-    .write_burst_i(m_axi_gmem_awvalid & m_axi_gmem_awready),
-    .busy_i       (seq_busy),
-    .stall_i      (seq_waiting),
-    .read_i       (read),
-    .address_i    (read_addr),
-    .word_o       (counters_word)
-  );
+  if (tenon_pkg::HAS_COUNTERS != 0) begin : g_counters
+    counters u_counters (
+      .clk_i,
+      .rst_ni,
+      .clear_i      (start | soft_clear),
+      .running_i    (running),
+      .retire_i     (seq_retire),
+      .mac_i        (gemm_active),
+      .read_beat_i  (m_axi_gmem_rvalid & m_axi_gmem_rready),
+      .write_beat_i (m_axi_gmem_wvalid & m_axi_gmem_wready),
+      .read_burst_i (m_axi_gmem_arvalid & m_axi_gmem_arready),
+      .write_burst_i(m_axi_gmem_awvalid & m_axi_gmem_awready),
+      .busy_i       (seq_busy),
+      .stall_i      (seq_waiting),
+      .read_i       (read),
+      .address_i    (read_addr),
+      .word_o       (counters_word)
+    );
+  end else begin : g_no_counters
+    logic unused_counters;
+    assign unused_counters = ^{running, gemm_active, seq_retire};
+    assign counters_word = 32'd0;
+  end
 
   progress u_progress (
     .clk_i,
@@ -256,7 +266,7 @@ module tenon (
   dma_pkg::entry_t           entry;
   logic [7:0]                cmd_valid, cmd_ready;
   logic                      fetch_valid, fetch_ready, fetch_r_valid;
-  logic [63:0]               fetch_addr;
+  logic [tenon_pkg::ADDR_BITS-1:0] fetch_addr;
   logic [7:0]                fetch_len;
   dma_pkg::dma_cmd_t         dma_cmd;
   compute_pkg::gemm_cmd_t    gemm_cmd;
@@ -287,12 +297,16 @@ module tenon (
     .r_error_i   (m_axi_gmem_rresp[1])
   );
 
+  // A launch of a profile that is off is refused before its first instruction.
+  logic profile;
+  assign profile = tenon_pkg::HAS_BASE == 0 | (tenon_pkg::HAS_NATIVE != 0 & native);
+
   decode u_decode (
     .clk_i,
     .rst_ni,
     .clear_i      (clear),
     .stop_i       (stop),
-    .native_i     (native),
+    .native_i     (profile),
     .slot_valid_i (slot_valid),
     .slot_ready_o (slot_ready),
     .slot_i       (slot),
@@ -365,7 +379,7 @@ module tenon (
     .clk_i,
     .rst_ni,
     .clear_i     (clear),
-    .native_i    (native),
+    .native_i    (profile),
     .push_valid_i(cmd_valid),
     .push_ready_o(cmd_ready),
     .dma_cmd_i   (dma_cmd),
@@ -440,7 +454,7 @@ module tenon (
     .ldm_data_o     (ldm_data),
     .arvalid_o      (m_axi_gmem_arvalid),
     .arready_i      (m_axi_gmem_arready),
-    .araddr_o       (m_axi_gmem_araddr),
+    .araddr_o       (araddr),
     .arlen_o        (m_axi_gmem_arlen),
     .arid_o         (m_axi_gmem_arid),
     .rvalid_i       (m_axi_gmem_rvalid),
@@ -476,7 +490,7 @@ module tenon (
     .st_rdata_i (st_rdata),
     .awvalid_o  (m_axi_gmem_awvalid),
     .awready_i  (m_axi_gmem_awready),
-    .awaddr_o   (m_axi_gmem_awaddr),
+    .awaddr_o   (awaddr),
     .awlen_o    (m_axi_gmem_awlen),
     .wvalid_o   (m_axi_gmem_wvalid),
     .wready_i   (m_axi_gmem_wready),

@@ -30,6 +30,14 @@ module tensor_core (
   assign element        = wgt_unit_i >> LaneBits;
   assign unused_element = ^element;
 
+  localparam int VectorBits = tenon_pkg::BLOCK_IN * 8;
+  // verilator lint_off UNUSEDSIGNAL
+  // verilator lint_off UNDRIVEN
+  logic [tenon_pkg::BLOCK_OUT*VectorBits-1:0] all_weights;  // for pairs of lanes
+  logic [tenon_pkg::BLOCK_OUT*SumWidth-1:0]   pair_sums;
+  // verilator lint_on UNDRIVEN
+  // verilator lint_on UNUSEDSIGNAL
+
   for (genvar l = 0; l < tenon_pkg::BLOCK_OUT; l++) begin : g_lane
     logic [tenon_pkg::BLOCK_IN*8-1:0] weights;
     logic signed [SumWidth-1:0]       sum;
@@ -49,18 +57,40 @@ module tensor_core (
       .rdata_o(weights)
     );
 
-    dot #(
-      .Lanes   (tenon_pkg::BLOCK_IN),
-      .SumWidth(SumWidth)
-    ) u_dot (
-      .clk_i,
-      .product_en_i(d_en_i),
-      .group_en_i  (e_en_i),
-      .sum_en_i    (f_en_i),
-      .a_i         (d_inp_i),
-      .b_i         (weights),
-      .sum_o       (sum)
-    );
+    // An even lane's instance computes the next lane's sum too, where products are packed.
+    if (tenon_pkg::PACKED_PRODUCTS == 0) begin : g_single
+      dot #(
+        .Lanes   (tenon_pkg::BLOCK_IN),
+        .SumWidth(SumWidth)
+      ) u_dot (
+        .clk_i,
+        .product_en_i(d_en_i),
+        .group_en_i  (e_en_i),
+        .sum_en_i    (f_en_i),
+        .a_i         (d_inp_i),
+        .b_i         (weights),
+        .sum_o       (sum)
+      );
+    end else if (l % 2 == 0) begin : g_pair
+      dot_pair #(
+        .Lanes   (tenon_pkg::BLOCK_IN),
+        .SumWidth(SumWidth)
+      ) u_dot (
+        .clk_i,
+        .product_en_i(d_en_i),
+        .group_en_i  (e_en_i),
+        .sum_en_i    (f_en_i),
+        .a_i         (d_inp_i),
+        .b0_i        (all_weights[l*VectorBits+:VectorBits]),
+        .b1_i        (all_weights[(l+1)*VectorBits+:VectorBits]),
+        .sum0_o      (pair_sums[l*SumWidth+:SumWidth]),
+        .sum1_o      (pair_sums[(l+1)*SumWidth+:SumWidth])
+      );
+      assign sum = pair_sums[l*SumWidth+:SumWidth];
+    end else begin : g_second
+      assign sum = pair_sums[l*SumWidth+:SumWidth];
+    end
+    assign all_weights[l*VectorBits+:VectorBits] = weights;
 
     always_comb begin
       base   = 'x;

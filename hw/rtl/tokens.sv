@@ -16,6 +16,13 @@ module tokens (
   output logic [31:0] word_o
 );
 
+  // The base profile's pairs: both directions between GEMM and its neighbors.
+  localparam logic [48:0] BasePairs = (49'd1 << (7 * tenon_pkg::ENG_LDI + tenon_pkg::ENG_GEMM)) |
+                                      (49'd1 << (7 * tenon_pkg::ENG_GEMM + tenon_pkg::ENG_LDI)) |
+                                      (49'd1 << (7 * tenon_pkg::ENG_GEMM + tenon_pkg::ENG_ST)) |
+                                      (49'd1 << (7 * tenon_pkg::ENG_ST + tenon_pkg::ENG_GEMM));
+  localparam logic [48:0] Pairs = tenon_pkg::HAS_NATIVE != 0 ? {49{1'b1}} : BasePairs;
+
   logic [391:0] count_q;
   logic [48:0]  nonzero_q, full_q;
 
@@ -34,11 +41,11 @@ module tokens (
       full_q    <= '0;
     end else if (|(give_i | take_i)) begin
       for (int i = 0; i < 49; i++) begin
-        if (give_i[i] & ~take_i[i]) begin
+        if (Pairs[i] & give_i[i] & ~take_i[i]) begin
           count_q[i*8+:8] <= count_q[i*8+:8] + 8'd1;
           nonzero_q[i]    <= 1'b1;
           full_q[i]       <= count_q[i*8+:8] == 8'd254;
-        end else if (take_i[i] & ~give_i[i]) begin
+        end else if (Pairs[i] & take_i[i] & ~give_i[i]) begin
           count_q[i*8+:8] <= count_q[i*8+:8] - 8'd1;
           nonzero_q[i]    <= count_q[i*8+:8] != 8'd1;
           full_q[i]       <= 1'b0;
@@ -53,6 +60,7 @@ module tokens (
   always_ff @(posedge clk_i) begin
     if (rst_ni & (|(give_i | take_i))) begin
       ATokenIsTakenOnlyFromANonzeroCounter: assert ((take_i & ~nonzero_q) == '0);
+      TokensArePassedOnlyBetweenPairsThatExist: assert (((give_i | take_i) & ~Pairs) == '0);
       ATokenIsGivenOnlyToACounterWithRoom: assert ((give_i & full_q & ~take_i) == '0);
     end
   end

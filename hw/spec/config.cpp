@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
 
 #include "hw/spec/config_limits.h"
+#include "support/try.h"
 
 namespace tenon::spec {
 namespace {
@@ -29,6 +31,54 @@ constexpr DepthLimit kDepthLimits[] = {
     {Memory::kPar, 4096, "par_base has 12 bits"},
     {Memory::kRes, 16384, "res_base has 14 bits"},
 };
+
+Status check_limits(const Config& config, std::span<const Limit> limits, std::string_view prefix,
+                    std::string_view where) {
+  for (const Limit& limit : limits) {
+    const int value = config.*limit.member;
+    const bool fits = value >= limit.min && value <= limit.max &&
+                      (!limit.power_of_two || std::has_single_bit(static_cast<unsigned>(value)));
+    if (!fits) {
+      return broken_limit(
+          where, fmt::format("{}{}", prefix, limit.key), std::to_string(value),
+          fmt::format("{}{} .. {}", limit.power_of_two ? "a power of two in " : "", limit.min, limit.max),
+          limit.reason);
+    }
+  }
+  return {};
+}
+
+// Combinations of extensions that no hardware implements.
+Status check_extensions(const Config& config, std::string_view where) {
+  const auto refuse = [&](std::string what, std::string help) {
+    return error(std::move(what), std::string(where), std::move(help));
+  };
+  if (!config.weight_engine && config.native) {
+    return refuse("extensions.weight_engine is false, and the native profile loads inputs and weights at a time",
+                  "set it to true, or leave \"native\" out of \"profiles\"");
+  }
+  if (config.requantizer_passes > config.block_out) {
+    return refuse(
+        fmt::format("extensions.requantizer_passes is {}, must be at most block_out = {}: a pass takes a lane",
+                    config.requantizer_passes, config.block_out),
+        "use fewer passes");
+  }
+  if (config.requantizer_passes > 1 && !config.native) {
+    return refuse("extensions.requantizer_passes is set, and only the native profile has a requantizer",
+                  "remove it, or add \"native\" to \"profiles\"");
+  }
+  if (config.requantizer_passes > 1 && config.base && config.alu_multiply_passes == 2) {
+    return refuse(fmt::format("extensions.alu_multiply_passes is 2, which requires a multiplier for each of the {} "
+                              "lanes, and requantizer_passes leaves {}",
+                              config.block_out, config.block_out / config.requantizer_passes),
+                  "set one of them to 1, or alu_multiply_passes to 0");
+  }
+  if (config.alu_multiply_passes != 1 && !config.base) {
+    return refuse("extensions.alu_multiply_passes is set, and only the base profile has an ALU",
+                  "remove it, or add \"base\" to \"profiles\"");
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -79,21 +129,13 @@ Status validate(const Config& config, std::string_view where) {
     return broken_limit(where, "name", '"' + config.name + '"', "letters, digits, '-', '_' and '.'",
                         "it becomes part of file names");
   }
-  for (const Limit& limit : kLimits) {
-    const int value = config.*limit.member;
-    const bool fits = value >= limit.min && value <= limit.max &&
-                      (!limit.power_of_two || std::has_single_bit(static_cast<unsigned>(value)));
-    if (!fits) {
-      return broken_limit(
-          where, limit.key, std::to_string(value),
-          fmt::format("{}{} .. {}", limit.power_of_two ? "a power of two in " : "", limit.min, limit.max),
-          limit.reason);
-    }
-  }
+  TENON_TRY(check_limits(config, kLimits, "", where));
+  TENON_TRY(check_limits(config, kExtensionLimits, "extensions.", where));
   if (!config.base && !config.native) {
     return error("profiles is empty: an accelerator requires at least one instruction set", std::string(where),
                  "list \"base\", \"native\" or both");
   }
+  TENON_TRY(check_extensions(config, where));
   for (const DepthLimit& limit : kDepthLimits) {
     const auto key = fmt::format("buffers.{}", name(limit.memory));
     const int64_t bytes = config.bytes[static_cast<size_t>(limit.memory)];

@@ -34,6 +34,13 @@ struct Config {
   int queue_depth = 32;      // commands that an engine's queue holds
   bool base = true;          // VTA's instruction set
   bool native = true;        // the native instruction set
+  // Extensions: what an accelerator can do without, or do more slowly, in fewer cells. The file may leave each out.
+  bool counters = true;          // performance counters; without them their registers read 0
+  bool weight_engine = true;     // weights have a load engine of their own; else that of inputs loads them
+  bool packed_products = false;  // two int8 products in each multiplier of a DSP48
+  int address_bits = 64;         // width of the memory port's addresses; upper bits of registers read 0
+  int alu_multiply_passes = 1;   // cycles of a base MUL: 0 refuses it, 2 uses the requantizer's multipliers
+  int requantizer_passes = 1;    // cycles of a vector in the requantizer, which has block_out / passes lanes
   // Scratchpad sizes in bytes, by Memory.
   std::array<int64_t, kScratchpads> bytes{};
 
@@ -45,11 +52,12 @@ struct Config {
   int64_t depth(Memory memory) const { return bytes[static_cast<size_t>(memory)] / element_bytes(memory); }
   int index_bits(Memory memory) const;  // log2 of the depth
   int axi_bytes() const { return axi_data_bits / 8; }
+  uint64_t address_mask() const { return address_bits == 64 ? ~uint64_t{0} : (uint64_t{1} << address_bits) - 1; }
   int64_t macs_per_cycle() const { return int64_t{block_in} * block_out; }
 };
 
 // Reads a configuration from JSON text; `where` names the text in messages. Every unknown key, missing key and broken
-// limit is an error that states the limit and its reason.
+// limit is an error that states the limit and its reason. Only members of "extensions" may be missing.
 Expected<Config> parse_config(std::string_view json, std::string_view where);
 
 // Finds a configuration by name ("default") in the directories of config_path(), or by path ("my.json").

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 
 #include "hw/spec/config_limits.h"
 #include "hw/spec/isa.h"
@@ -59,6 +60,10 @@ Json to_object(const Config& config) {
   for (const Limit& limit : kLimits) object[std::string(limit.key)] = config.*limit.member;
   object["profiles"] = profiles;
   object["buffers"] = buffers;
+  Json extensions;
+  for (const Switch& s : kExtensionSwitches) extensions[std::string(s.key)] = config.*s.member;
+  for (const Limit& limit : kExtensionLimits) extensions[std::string(limit.key)] = config.*limit.member;
+  object["extensions"] = extensions;
   return object;
 }
 
@@ -66,6 +71,34 @@ Json to_object(const Config& config) {
 class Reader {
  public:
   Reader(const Json& object, std::string_view where) : object_(object), where_(where) {}
+
+  // Whether the object has the member, which it may leave out.
+  bool has(std::string_view key) {
+    requested_.insert(std::string(key));
+    return object_.contains(std::string(key));
+  }
+
+  Expected<bool> boolean(std::string_view key) {
+    TENON_TRY_ASSIGN(value, member(key));
+    if (!(*value)->is_boolean()) {
+      return error(fmt::format("{} is {}, must be true or false", key, shown(**value)), std::string(where_));
+    }
+    return (*value)->get<bool>();
+  }
+
+  // The values of `limits` that stand in the object; with `all` set, each must.
+  Status integers(std::span<const Limit> limits, bool all, Config& config) {
+    for (const Limit& limit : limits) {
+      if (!has(limit.key) && !all) continue;
+      TENON_TRY_ASSIGN(value, integer(limit.key));
+      if (*value < INT32_MIN || *value > INT32_MAX) {
+        return broken_limit(where_, limit.key, std::to_string(*value), fmt::format("{} .. {}", limit.min, limit.max),
+                            limit.reason);
+      }
+      config.*limit.member = static_cast<int>(*value);
+    }
+    return {};
+  }
 
   Expected<int64_t> integer(std::string_view key) {
     TENON_TRY_ASSIGN(value, member(key));
@@ -101,6 +134,21 @@ class Reader {
   std::set<std::string> requested_;
 };
 
+Status read_extensions(Reader& reader, std::string_view where, Config& config) {
+  if (!reader.has("extensions")) return {};
+  TENON_TRY_ASSIGN(extensions, reader.member("extensions"));
+  if (!(*extensions)->is_object()) return error("extensions must be an object", std::string(where));
+  const std::string inner_where = std::string(where) + ": extensions";
+  Reader inner(**extensions, inner_where);
+  for (const Switch& s : kExtensionSwitches) {
+    if (!inner.has(s.key)) continue;
+    TENON_TRY_ASSIGN(value, inner.boolean(s.key));
+    config.*s.member = *value;
+  }
+  TENON_TRY(inner.integers(kExtensionLimits, false, config));
+  return inner.check_unrequested_keys();
+}
+
 }  // namespace
 
 Expected<Config> parse_config(std::string_view json, std::string_view where) {
@@ -119,14 +167,7 @@ Expected<Config> parse_config(std::string_view json, std::string_view where) {
   TENON_TRY_ASSIGN(name_member, reader.member("name"));
   if (!(*name_member)->is_string()) return error("name must be a string", std::string(where));
   config.name = (*name_member)->get<std::string>();
-  for (const Limit& limit : kLimits) {
-    TENON_TRY_ASSIGN(value, reader.integer(limit.key));
-    if (*value < INT32_MIN || *value > INT32_MAX) {
-      return broken_limit(where, limit.key, std::to_string(*value), fmt::format("{} .. {}", limit.min, limit.max),
-                          limit.reason);
-    }
-    config.*limit.member = static_cast<int>(*value);
-  }
+  TENON_TRY(reader.integers(kLimits, true, config));
 
   TENON_TRY_ASSIGN(profiles, reader.member("profiles"));
   config.base = config.native = false;
@@ -148,6 +189,7 @@ Expected<Config> parse_config(std::string_view json, std::string_view where) {
     config.bytes[i] = *value;
   }
   TENON_TRY(inner.check_unrequested_keys());
+  TENON_TRY(read_extensions(reader, where, config));
   TENON_TRY(reader.check_unrequested_keys());
   TENON_TRY(validate(config, where));
   return config;

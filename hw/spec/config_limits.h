@@ -26,6 +26,23 @@ inline constexpr Limit kLimits[] = {
     {"queue_depth", &Config::queue_depth, 2, 64, true, "a queue is a small FIFO in look-up tables"},
 };
 
+// The members of "extensions": each may be missing from the file, and is its default then.
+inline constexpr Limit kExtensionLimits[] = {
+    {"address_bits", &Config::address_bits, 32, 64, false, "base addresses are registers of 32 or 64 bits"},
+    {"alu_multiply_passes", &Config::alu_multiply_passes, 0, 2, false,
+     "MUL is absent, or takes one pass on its own multipliers or two on the requantizer's"},
+    {"requantizer_passes", &Config::requantizer_passes, 1, 64, true, "each pass takes an equal part of a vector"},
+};
+struct Switch {
+  std::string_view key;
+  bool Config::*member;
+};
+inline constexpr Switch kExtensionSwitches[] = {
+    {"counters", &Config::counters},
+    {"weight_engine", &Config::weight_engine},
+    {"packed_products", &Config::packed_products},
+};
+
 std::unexpected<Diagnostic> broken_limit(std::string_view where, std::string_view key, const std::string& found,
                                          const std::string& constraint, std::string_view reason);
 

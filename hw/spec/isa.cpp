@@ -48,7 +48,7 @@ std::unexpected<DecodeError> refuse(StopCode code, uint32_t index, std::string m
 }
 
 // Checks the rules of isa.h that the widths of fields do not imply. The result is empty if the instruction is legal.
-std::string illegal_combination(const Instruction& instruction) {
+std::string illegal_combination(const Config& config, const Instruction& instruction) {
   const auto transfer = [](const base::Transfer& t, bool store) -> std::string {
     if (t.x_size == 0) return {};
     if (!store && t.memory_type != static_cast<int>(base::MemoryType::kOut) &&
@@ -69,7 +69,11 @@ std::string illegal_combination(const Instruction& instruction) {
                         [&](const base::Load& x) { return transfer(x, false); },
                         [&](const base::Store& x) { return transfer(x, true); },
                         [&](const base::Gemm&) { return std::string(); },
-                        [&](const base::Alu& x) {
+                        [&](const base::Alu& x) -> std::string {
+                          const bool multiplies = x.alu_opcode == static_cast<int>(base::AluOp::kMul);
+                          if (multiplies && config.alu_multiply_passes == 0) {
+                            return fmt::format("the ALU of configuration {} cannot multiply", config.name);
+                          }
                           return x.alu_opcode > static_cast<int>(base::AluOp::kMul)
                                      ? fmt::format("unknown alu_opcode {}", x.alu_opcode)
                                      : "";
@@ -174,7 +178,7 @@ Isa::Isa(const Config& config)
 
 Status Isa::encode(const Instruction& instruction, std::vector<Slot>& stream) const {
   const Format& format = formats_[instruction.index()];
-  if (std::string why = illegal_combination(instruction); !why.empty()) {
+  if (std::string why = illegal_combination(config_, instruction); !why.empty()) {
     return error(std::move(why), disassemble(instruction), {}, Fault::kInternal);
   }
   Bits bits{};
@@ -238,7 +242,7 @@ std::expected<Instruction, DecodeError> Isa::decode(std::span<const Slot> stream
   }
   Instruction instruction = make_instruction(which);
   for (size_t i = 0; i < format.fields.size(); ++i) set_field(instruction, i, extract(bits, format.fields[i]));
-  if (std::string why = illegal_combination(instruction); !why.empty())
+  if (std::string why = illegal_combination(config_, instruction); !why.empty())
     return refuse(StopCode::kBadField, index, std::move(why));
   return instruction;
 }

@@ -2,6 +2,9 @@
 
 #include <array>
 
+#include "hw/spec/config.h"
+#include "hw/spec/isa.h"
+
 namespace tenon::spec {
 namespace {
 
@@ -21,7 +24,9 @@ constexpr std::array kRegisters = {
     Register{"ERROR_INDEX", reg::kErrorIndex, "r", "slot of the instruction that caused the stop code"},
     Register{"VERSION", reg::kVersion, "r", "bits 31:16 version of the instruction set, 15:0 of this map"},
     Register{"CONFIG_HASH", reg::kConfigHash, "r", "64 bits: hash of the configuration"},
-    Register{"CAPABILITIES", reg::kCapabilities, "r", "bit 0 base, bit 1 native profile; bits 14:8 engines present"},
+    Register{"CAPABILITIES", reg::kCapabilities, "r",
+             "bit 0 base, bit 1 native profile, bit 2 counters, bit 3 weights' load engine, bits 5:4 passes of a base "
+             "MUL, 14:8 engines present, 23:16 bits of an address, 31:24 passes of the requantizer"},
     Register{"TOKEN_WAIT", reg::kTokenWait, "r", "bit i: the head of engine i's queue waits for tokens"},
     Register{"TOKENS", reg::kTokens, "r", "49 bytes: counter (producer p, consumer c) in byte 7 p + c"},
     Register{"CYCLES", reg::kCycles, "r", "64 bits: cycles of the launch"},
@@ -46,5 +51,12 @@ constexpr std::array kRegisters = {
 }  // namespace
 
 std::span<const Register> registers() { return kRegisters; }
+
+uint32_t capabilities(const Config& config) {
+  constexpr uint32_t kPresent = ((1u << kEngines) - 1) & ~bit(Engine::kDw);
+  return (config.base ? 1u : 0u) | (config.native ? 2u : 0u) | (config.counters ? 4u : 0u) |
+         (config.weight_engine ? 8u : 0u) | static_cast<uint32_t>(config.alu_multiply_passes) << 4 | kPresent << 8 |
+         static_cast<uint32_t>(config.address_bits) << 16 | static_cast<uint32_t>(config.requantizer_passes) << 24;
+}
 
 }  // namespace tenon::spec

@@ -18,9 +18,11 @@
 
 namespace tenon::spec {
 
-inline constexpr int kRegisterMapVersion = 2;
+inline constexpr int kRegisterMapVersion = 3;
 inline constexpr uint32_t kRegisterSpaceBytes = 0x1000;
 inline constexpr int kBases = 8;
+
+struct Config;
 
 struct Register {
   std::string_view name;
@@ -29,6 +31,9 @@ struct Register {
   std::string_view doc;
 };
 std::span<const Register> registers();
+
+// The value of the register CAPABILITIES.
+uint32_t capabilities(const Config& config);
 
 namespace reg {
 inline constexpr uint32_t kControl = 0x00, kGlobalInterruptEnable = 0x04, kInterruptEnable = 0x08,
@@ -55,7 +60,8 @@ inline constexpr uint32_t kSoftReset = 1, kTokenClear = 2;
 // Bits of kMode: bit 0 is the profile of the launch (0 base, 1 native).
 inline constexpr uint32_t kModeNative = 1;
 // kStatus: bits 7:0 the StopCode, bit 8 busy. kVersion: ISA in 31:16, register map in 15:0.
-// kCapabilities: bit 0 base, bit 1 native, bits 14:8 the engines present. kTokenWait: bit i: engine i's head waits.
+// kCapabilities: bit 0 base, bit 1 native, bit 2 counters, bit 3 the weights' engine; bits 5:4 alu_multiply_passes,
+// 14:8 the engines present, 23:16 address_bits, 31:24 requantizer_passes. kTokenWait: bit i: engine i's head waits.
 inline constexpr uint32_t kStatusBusy = 1u << 8;
 // kActivity: bits 6:0 the engines that have an instruction, 14:8 those that have one in flight. kDecoded: slots whose
 // instructions have reached their queues. kOutstanding: outstanding bursts, 15:0 of reads, 31:16 of writes; models

@@ -7,8 +7,6 @@ namespace {
 
 namespace reg = spec::reg;
 
-constexpr uint32_t kEngineBits = ((1u << spec::kEngines) - 1) & ~spec::bit(spec::Engine::kDw);
-
 uint32_t token_word(const Tokens& tokens, uint32_t first) {
   uint32_t value = 0;
   for (uint32_t i = 0; i < 4 && first + i < tokens.counters().size(); ++i) {
@@ -28,11 +26,14 @@ uint32_t engine_bits(const RegisterFile::Progress& progress, Has&& has) {
 
 RegisterFile::RegisterFile(const spec::Config& config)
     : hash_(spec::hash(config)),
-      capabilities_((config.base ? 1u : 0u) | (config.native ? 2u : 0u) | kEngineBits << 8) {}
+      capabilities_(spec::capabilities(config)),
+      upper_mask_(static_cast<uint32_t>(config.address_mask() >> 32)),
+      has_counters_(config.counters) {}
 
 uint32_t RegisterFile::read(uint32_t offset, Run& run, const Tokens& tokens) {
   const auto half = [offset](uint64_t value) { return static_cast<uint32_t>((offset & 4) != 0 ? value >> 32 : value); };
   const auto in = [offset](uint32_t first, uint32_t bytes) { return offset >= first && offset < first + bytes; };
+  if (!has_counters_ && offset >= reg::kCycles && offset < reg::kHead0) return 0;
   if (in(reg::kBusy0, 8 * spec::kEngines)) return half(run.counters().busy[(offset - reg::kBusy0) / 8]);
   if (in(reg::kStall0, 8 * spec::kEngines)) return half(run.counters().stall[(offset - reg::kStall0) / 8]);
   if (in(reg::kTokens, spec::kEngines * spec::kEngines)) return token_word(tokens, offset - reg::kTokens);
@@ -86,7 +87,8 @@ RegisterFile::Request RegisterFile::write(uint32_t offset, uint32_t value) {
   }
   const bool writable = offset == reg::kGlobalInterruptEnable || offset == reg::kInterruptEnable ||
                         (offset >= reg::kInstructions && offset < reg::kBase0 + 8 * spec::kBases);
-  if (writable) arguments_[offset / 4] = value;
+  const bool upper = offset == reg::kInstructions + 4 || (offset >= reg::kBase0 && (offset & 4) != 0);
+  if (writable) arguments_[offset / 4] = upper ? value & upper_mask_ : value;
   return Request::kNone;
 }
 

@@ -102,7 +102,7 @@ void Generator::gemm_base() {
 
 void Generator::alu_base() {
   spec::base::Alu a;
-  a.alu_opcode = random_.between(0, 4);
+  a.alu_opcode = random_.between(0, config_.alu_multiply_passes > 0 ? 4 : 3);
   a.use_imm = random_.between(0, 1);
   a.imm = random_.chance(40) ? random_.between(-40, 40) : random_.value(-32768, 32767);
   a.reset = random_.between(0, 1);

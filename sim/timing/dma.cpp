@@ -11,6 +11,7 @@ using spec::Memory;
 Dma base_transfer(const spec::Config& config, const spec::base::Transfer& t, bool store, const Bases& bases) {
   using spec::base::MemoryType;
   Dma dma;
+  dma.address_mask = config.address_mask();
   dma.store = store;
   dma.first_unit = t.sram_base;
   if (store) {
@@ -68,6 +69,7 @@ Dma base_transfer(const spec::Config& config, const spec::base::Transfer& t, boo
 Dma move(const spec::Config& config, const spec::native::Move& m, const Bases& bases) {
   using spec::native::MoveFunction;
   Dma dma;
+  dma.address_mask = config.address_mask();
   switch (static_cast<MoveFunction>(m.function)) {
     case MoveFunction::kInp: dma.memory = Memory::kInp, dma.engine = Engine::kLdi; break;
     case MoveFunction::kWgt: dma.memory = Memory::kWgt, dma.engine = Engine::kLdw; break;

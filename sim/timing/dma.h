@@ -2,7 +2,7 @@
 //
 // Semantics: vector (y, x), y < rows, x < vectors, is unit first_unit + y * vectors + x of the scratchpad. Its byte j
 // has k = x * x_step - left + j and the DRAM address address + (y - top) * y_step + k where 0 <= k < row_bytes and
-// 0 <= y - top < source_rows. Only bytes j < valid are read from or written to DRAM. Addresses wrap at 2^64.
+// 0 <= y - top < source_rows. Only bytes j < valid are read from or written to DRAM. Addresses wrap at 2^address_bits.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ struct Dma {
   int vector_bytes = 0;  // of one vector in DRAM
   int units_per_element = 1;
   int64_t first_unit = 0, rows = 0, vectors = 0;
-  uint64_t address = 0;
+  uint64_t address = 0, address_mask = ~uint64_t{0};
   int64_t x_step = 0, y_step = 0, row_bytes = 0, left = 0, top = 0, source_rows = 0, valid = 0;
   uint8_t pad_value = 0;
 
@@ -42,7 +42,7 @@ struct Dma {
     return {k < 0 ? -k : 0, row_bytes - k < valid ? row_bytes - k : valid};
   }
   bool row_in_dram(int64_t y) const { return y >= top && y - top < source_rows; }
-  uint64_t row_address(int64_t y) const { return address + static_cast<uint64_t>((y - top) * y_step); }
+  uint64_t row_address(int64_t y) const { return (address + static_cast<uint64_t>((y - top) * y_step)) & address_mask; }
 };
 
 // A range of DRAM bytes, [begin, end).

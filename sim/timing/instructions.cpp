@@ -14,7 +14,8 @@ Unit unit_of(const spec::Config& config, const spec::Instruction& instruction) {
                         [&](const spec::base::Load& l) {
                           switch (static_cast<spec::base::MemoryType>(l.memory_type)) {
                             case spec::base::MemoryType::kInp: return moves(Unit::kLdi);
-                            case spec::base::MemoryType::kWgt: return moves(Unit::kLdw);
+                            case spec::base::MemoryType::kWgt:
+                              return moves(config.weight_engine ? Unit::kLdw : Unit::kLdi);
                             case spec::base::MemoryType::kUop:
                             case spec::base::MemoryType::kAcc:
                             case spec::base::MemoryType::kAcc8:
@@ -58,7 +59,8 @@ uint64_t steps(const spec::Config& config, const spec::Instruction& instruction)
   // A single micro-op that updates the same element repeatedly waits for its own result.
   const auto alu = [&](const spec::base::Alu& a) {
     const bool same = a.uop_end - a.uop_begin == 1 && (a.iter_in > 1 ? a.dst_factor_in == 0 : a.dst_factor_out == 0);
-    return loops(a) * (same ? (a.use_imm != 0 ? 3 : 4) : (a.use_imm != 0 ? 1 : 2));
+    const bool twice = a.alu_opcode == static_cast<int64_t>(spec::base::AluOp::kMul) && config.alu_multiply_passes == 2;
+    return loops(a) * ((same ? 3 : 1) + (a.use_imm != 0 ? 0 : 1) + (twice ? 1 : 0));
   };
   return std::visit(
       Overloaded{
@@ -69,7 +71,9 @@ uint64_t steps(const spec::Config& config, const spec::Instruction& instruction)
           [&](const spec::base::Finish&) { return uint64_t{0}; },
           [&](const spec::native::Move&) { return transfer(); },
           [&](const spec::native::Gemm& g) { return static_cast<uint64_t>(g.r0 * g.r1 * g.r2 * g.y * g.x); },
-          [&](const spec::native::Requantize& q) { return static_cast<uint64_t>(q.rows * q.cols); },
+          [&](const spec::native::Requantize& q) {
+            return static_cast<uint64_t>(q.rows * q.cols * config.requantizer_passes);
+          },
           [&](const spec::native::Sync&) { return uint64_t{0}; },
           [&](const spec::native::Finish&) { return uint64_t{0}; },
       },

@@ -86,7 +86,7 @@ class Verilated final : public Simulator {
   // At the end of an observed launch: its counters against what passed the ports since its start. The engines' cycles
   // are compared for launches without an error alone, since nothing waits any more at their end.
   void check_counters(uint32_t status) {
-    if (!std::exchange(counted_, false)) return;
+    if (!std::exchange(counted_, false) || !config_.counters) return;
     namespace reg = spec::reg;
     tenon_rtl_counts now{};
     api_->counts(rtl_, &now);

@@ -23,7 +23,7 @@ inline constexpr Mutant kMutants[] = {
      "if (stall_i[i] & ~($M & ~busy_i[i]))", "the counter of stalled cycles"},
     {"a deadlock is reported after two cycles", "launch.sv", "stall_cycles_q == 4'd15",
      "stall_cycles_q == ($M ? 4'd1 : 4'd15)", "the window of a deadlock"},
-    {"the adder tree loses a product", "dot.sv", "(g_lane[2].product + g_lane[3].product)",
+    {"the adder tree loses a product", "dot_tree.sv", "(g_lane[2].product + g_lane[3].product)",
      "(g_lane[2].product + ($M ? 32'd0 : g_lane[3].product))", "lane "},
     // Counters.
     {"busy cycles of an engine are those of another", "counters.sv", "if (busy_i[i])",

@@ -73,6 +73,18 @@ TEST_F(ControlTest, ADeviceOfAnotherConfigurationIsAnError) {
   EXPECT_THAT(status.error().str(), HasSubstr("configuration hash is 0000000000001234, configuration tiny has"));
 }
 
+TEST_F(ControlTest, AnAddressBeyondTheMemoryPortIsAnError) {
+  spec::Config narrow = spec::load_config("tiny").value();
+  narrow.address_bits = 32;
+  const auto device = make_simulated("scripted:tiny", std::make_unique<ScriptedSimulator>(narrow, 1 << 20), false);
+  Launch launch;
+  launch.bases[3] = uint64_t{1} << 32;
+  const auto status = start(*device, launch);
+  ASSERT_FALSE(status);
+  EXPECT_THAT(status.error().str(),
+              HasSubstr("base address 3 is 0x100000000, and configuration tiny has addresses of 32 bits"));
+}
+
 TEST_F(ControlTest, AStopNamesCodeInstructionTokensAndExplanation) {
   simulator->code = StopCode::kDeadlock;
   simulator->explanation = "queues: gemm 1";

@@ -1,5 +1,5 @@
-// The dot product of a lane against a plain sum, for every number of lanes: the array that is synthesized, and the one
-// that simulators prefer (TENON_FAST_DOT).
+// The dot product of a lane, and of a pair of lanes, against a plain sum, for every number of lanes: the array that is
+// synthesized, and the one that simulators prefer (TENON_FAST_DOT).
 #include <gtest/gtest.h>
 
 #include <array>
@@ -16,14 +16,26 @@ double sc_time_stamp() { return 0; }
 namespace tenon::rtl_test {
 namespace {
 
-constexpr int kMaxLanes = 64, kSizes = 6;
+constexpr int kMaxLanes = 64, kSizes = 6, kDots = 3;  // one alone, and a pair
 using Operand = std::array<int8_t, kMaxLanes>;
-using Sums = std::array<int32_t, kSizes>;
+using Sums = std::array<int32_t, kDots * kSizes>;
+
+// Operand b of a pair's second dot product.
+Operand second(const Operand& b) {
+  Operand result{};
+  for (size_t lane = 0; lane < kMaxLanes; ++lane) result[lane] = static_cast<int8_t>(b[lane ^ 1] ^ 0x5a);
+  return result;
+}
 
 Sums expected(const Operand& a, const Operand& b) {
+  const std::array<Operand, kDots> operands = {b, b, second(b)};
   Sums sums{};
-  for (int size = 0; size < kSizes; ++size) {
-    for (int lane = 0; lane < 2 << size; ++lane) sums[static_cast<size_t>(size)] += a[lane] * b[lane];
+  for (size_t dot = 0; dot < kDots; ++dot) {
+    for (size_t size = 0; size < kSizes; ++size) {
+      for (size_t lane = 0; lane < size_t{2} << size; ++lane) {
+        sums[dot * kSizes + size] += a[lane] * operands[dot][lane];
+      }
+    }
   }
   return sums;
 }
@@ -43,10 +55,14 @@ class Dot : public testing::Test {
   void drive(const Operand& a, const Operand& b) {
     std::memcpy(&dut_.a_i, a.data(), a.size());
     std::memcpy(&dut_.b_i, b.data(), b.size());
+    const Operand b1 = second(b);
+    std::memcpy(&dut_.b1_i, b1.data(), b1.size());
   }
   Sums sums() const {
     Sums sums{};
-    std::memcpy(sums.data(), &dut_.sum_o, sizeof sums);
+    std::memcpy(sums.data(), &dut_.sum_o, sizeof sums / kDots);
+    std::memcpy(&sums[kSizes], &dut_.pair_sum0_o, sizeof sums / kDots);
+    std::memcpy(&sums[2 * kSizes], &dut_.pair_sum1_o, sizeof sums / kDots);
     return sums;
   }
   Sums run(const Operand& a, const Operand& b) {

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "hw/spec/registers.h"
+
 namespace tenon::spec {
 namespace {
 
@@ -92,6 +94,45 @@ TEST(Config, BadInputIsDiagnosed) {
       parse_with("\"wgt\": 262144, \"inp\": 32768, \"acc\": 131072", "\"wgt\": 512, \"inp\": 32768, \"acc\": 262144"),
       "2 x (12 + 12) bits");
   expect_message(parse_with("\"default\"", "\"a/b\""), "name is \"a/b\"");
+}
+
+// The default configuration with `extensions`.
+Expected<Config> parse_extended(const std::string& extensions, const std::string& profiles = "[\"base\", \"native\"]") {
+  return parse_with("\"profiles\": [\"base\", \"native\"],",
+                    fmt::format("\"profiles\": {}, \"extensions\": {},", profiles, extensions));
+}
+
+TEST(Config, ExtensionsHaveDefaultsAndCountInTheHash) {
+  const Config plain = *load_config("default");
+  const auto same = parse_extended("{}");
+  ASSERT_TRUE(same) << same.error().str();
+  EXPECT_EQ(*same, plain);
+  const auto other = parse_extended("{\"counters\": false, \"address_bits\": 40, \"requantizer_passes\": 4}");
+  ASSERT_TRUE(other) << other.error().str();
+  EXPECT_FALSE(other->counters);
+  EXPECT_EQ(other->address_mask(), (uint64_t{1} << 40) - 1);
+  EXPECT_EQ(other->requantizer_passes, 4);
+  EXPECT_NE(hash(*other), hash(plain));
+  EXPECT_NE(difference(plain, *other).find("extensions.counters: true here, false there"), std::string::npos);
+  EXPECT_EQ(capabilities(plain), 0x01406f1fU);
+  EXPECT_EQ(capabilities(*other), 0x04286f1bU);
+}
+
+TEST(Config, ExtensionsThatDoNotFitTogetherAreRefused) {
+  const std::string native = "[\"native\"]", base = "[\"base\"]";
+  expect_message(parse_extended("3"), "extensions must be an object");
+  expect_message(parse_extended("{\"turbo\": true}"), "unknown key \"turbo\"");
+  expect_message(parse_extended("{\"counters\": 1}"), "counters is 1, must be true or false");
+  expect_message(parse_extended("{\"address_bits\": \"x\"}"), "address_bits is \"x\", must be an integer");
+  expect_message(parse_extended("{\"address_bits\": 31}"), "extensions.address_bits is 31, must be 32 .. 64");
+  expect_message(parse_extended("{\"alu_multiply_passes\": 3}"), "extensions.alu_multiply_passes is 3");
+  expect_message(parse_extended("{\"requantizer_passes\": 3}"), "must be a power of two in 1 .. 64");
+  expect_message(parse_extended("{\"requantizer_passes\": 32}"), "must be at most block_out = 16");
+  expect_message(parse_extended("{\"requantizer_passes\": 2}", base), "only the native profile has a requantizer");
+  expect_message(parse_extended("{\"weight_engine\": false}"), "the native profile loads inputs and weights at a time");
+  expect_message(parse_extended("{\"requantizer_passes\": 2, \"alu_multiply_passes\": 2}"),
+                 "requires a multiplier for each of the 16 lanes, and requantizer_passes leaves 8");
+  expect_message(parse_extended("{\"alu_multiply_passes\": 0}", native), "only the base profile has an ALU");
 }
 
 TEST(Config, EveryJsonNumberIsAcceptedOrRefused) {

@@ -45,7 +45,8 @@ Instruction random_instruction(const Isa& isa, size_t alternative, std::mt19937_
     const Field& field = format.fields[i];
     int64_t value = field.min() + static_cast<int64_t>(random() % static_cast<uint64_t>(field.max() - field.min() + 1));
     if (field.name == "wait" || field.name == "signal") value &= ~int64_t{bit(Engine::kDw)};
-    if (field.name == "alu_opcode" || field.name == "function") value %= 5;
+    if (field.name == "function") value %= 5;
+    if (field.name == "alu_opcode") value %= isa.config().alu_multiply_passes > 0 ? 5 : 4;
     if (field.name == "engine") value = std::array{0, 1, 2, 3, 5, 6}[random() % 6];
     if (field.name == "memory_type") value = format.mnemonic == "store" ? 4 : std::array{0, 1, 2, 3, 5}[random() % 5];
     if (format.mnemonic == "store" && field.name.find("pad") != std::string_view::npos) value = 0;
@@ -103,6 +104,17 @@ TEST(Isa, FieldsOfAFormatDoNotOverlap) {
       EXPECT_LE(last, format.profile == Profile::kBase ? 128 : 256);
     }
   }
+}
+
+TEST(Isa, AMultiplicationIsRefusedWithoutMultipliers) {
+  Config config = *load_config("default");
+  config.alu_multiply_passes = 0;
+  std::vector<Slot> stream;
+  base::Alu multiply;
+  multiply.alu_opcode = static_cast<int64_t>(base::AluOp::kMul);
+  const auto status = Isa(config).encode(multiply, stream);
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().str().find("the ALU of configuration default cannot multiply"), std::string::npos);
 }
 
 TEST(Isa, EncodeAndDecodeRoundTrip) {
