@@ -63,8 +63,8 @@ Status open_libraries(const ModelOptions& options) {
 Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOptions& passes) {
   TENON_TRY(open_libraries(options));
   TENON_TRY_ASSIGN(shapes, compiler::parse_shapes(options.shapes));
-  TENON_TRY_ASSIGN(model,
-                   compiler::load_model(options.model, *shapes, passes, {.strict_shapes = options.strict_shapes}));
+  TENON_TRY_ASSIGN(model, compiler::load_model(options.model, *shapes, passes, {.strict_shapes = options.strict_shapes},
+                                               options.entry));
   LoadedModel loaded{std::move(*model), {}};
   if (options.calibration_data.empty()) return loaded;
   TENON_TRY_ASSIGN(ports, input_ports(loaded.model));

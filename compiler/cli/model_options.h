@@ -11,6 +11,7 @@ namespace tenon::cli {
 
 struct ModelOptions {
   std::string model;
+  std::string entry = "main";  // the function that is compiled
   std::string shapes;
   bool strict_shapes = false;
   std::vector<std::string> calibration_data;  // "[NAME=]FILE" of each input

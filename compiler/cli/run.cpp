@@ -1,7 +1,8 @@
-// tenon run: a model over samples on a device, or a module of the language with inputs by name in the interpreter.
+// tenon run: a model over samples on a device, or a module of the language with inputs by name on the CPU.
 #include <fmt/format.h>
 
 #include "compiler/cli/command.h"
+#include "compiler/cli/run_limits.h"
 #include "compiler/cli/run_module.h"
 #include "compiler/cli/run_samples.h"
 #include "support/try.h"
@@ -14,13 +15,16 @@ struct RunCommand {
   std::string output, expect, entry = "@main";
   std::vector<std::string> inputs;
   double tolerance = 1e-5;
-  bool json = false;
+  bool json = false, interpret = false;
 
   Status run() {
     const std::string& model = samples.model.model;
     if (is_module(model) && samples.data.empty()) {
-      TENON_TRY(open_libraries(samples.model));
-      return run_module({model, entry, inputs, output, expect, tolerance, json, samples.model.strict_shapes});
+      samples.model.entry = entry.starts_with('@') ? entry.substr(1) : entry;
+      samples.model.quiet = true;
+      samples.model.for_this_machine = true;
+      return run_module({samples.model, samples.limits, static_cast<unsigned>(samples.threads), inputs, output, expect,
+                         tolerance, json, interpret});
     }
     if (!inputs.empty() || !expect.empty()) {
       return error("--input and --expect are for modules in the text form or the binary form, .tn or .tnb", model,
@@ -45,8 +49,10 @@ Action run_model(Options& options) {
       "samples for an input: FILE.npy, FILE.npz:MEMBER, or FILE.npz with members of the inputs' names; may be "
       "repeated");
   options.option(command->inputs, "-i,--input", "[NAME=]FILE",
-                 "an input of a .tn module, which the interpreter runs: FILE.npy, FILE.npz:MEMBER, or a scalar");
+                 "an input of a .tn module, which runs once on the CPU: FILE.npy, FILE.npz:MEMBER, or a scalar");
   options.option(command->entry, "--entry", "@NAME", "--input: the function to run");
+  options.flag(command->interpret, "--interpret",
+               "--input: run in the interpreter, which defines the results of the compiled code");
   options.option(command->expect, "--expect", "FILE", "--input: file of the expected results, .npy or .npz");
   options.option(command->tolerance, "--tolerance", "T",
                  "--expect: tolerance of floats, relative to the largest element or 1; integers must be equal");
@@ -64,14 +70,15 @@ Action run_model(Options& options) {
   options.option(command->samples.report, "--report", "FILE.html", "write a self-contained report");
   options.option(command->samples.trace, "--trace", "FILE.json", "write a timeline for Perfetto");
   options.option(command->samples.seconds, "--launch-limit", "SECONDS", "longest wait for one launch");
+  declare(options, command->samples.limits);
   options.option(command->samples.threads, "--threads", "N", "threads of native kernels; 0: all usable processors");
   options.flag(command->samples.no_native, "--no-native", "refuse native code, which runs with all rights of the user");
   options.flag(command->json, "--json", "figures as JSON");
   options.flag(command->samples.quiet, "--quiet", "no progress bar");
   options.flag(command->samples.verbose, "--verbose", "a row for each operator: where it runs, and why");
   options.footer(
-      "A model over samples is compiled and runs on the device; a .tn module with --input, or without inputs, runs in\n"
-      "the interpreter, with every feature of the language.\n\n"
+      "A model over samples is compiled and runs on the device; a .tn module with --input, or without inputs, is\n"
+      "compiled for the CPU and runs once, with every feature of the language.\n\n"
       "tenon run model.onnx --shapes N=1 --calibrate d.npz:calib --data d.npz:x --labels d.npz:y --divide 255 --check\n"
       "tenon run model.tn --input x=x.npy --input steps=20 --expect y.npy");
   return [command] { return command->run(); };

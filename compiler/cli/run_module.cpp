@@ -1,4 +1,4 @@
-// Inputs from files and literals, the interpreter, and results as text, files or a comparison.
+// Inputs from files and literals, one run of the compiled module, and results as text, files or a comparison.
 #include "compiler/cli/run_module.h"
 
 #include <fmt/format.h>
@@ -7,14 +7,16 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
-#include <map>
+#include <span>
 
 #include "compiler/cli/json.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/text.h"
+#include "compiler/lower/values.h"
 #include "runtime/dtype.h"
 #include "runtime/run/inputs.h"
 #include "runtime/run/results.h"
+#include "runtime/vm/session.h"
 #include "support/try.h"
 
 namespace tenon::cli {
@@ -45,7 +47,7 @@ Expected<std::vector<runtime::InputSlot>> input_slots(const Context& context, co
     if (!type) {
       return error(
           fmt::format("input '{}' is {}: only tensors can be given", context.name(info.name), context.str(info.type)),
-          run.model, "write a function that builds the input from tensors, and name it with --entry");
+          run.model.model, "write a function that builds the input from tensors, and name it with --entry");
     }
     slots.push_back({std::string(context.name(info.name)), context.str(info.type),
                      type->rank() == 0 ? std::optional(type->dtype) : std::nullopt});
@@ -55,11 +57,12 @@ Expected<std::vector<runtime::InputSlot>> input_slots(const Context& context, co
 
 Expected<std::vector<RunValue>> read_inputs(const Context& context, const Function& function, const ModuleRun& run) {
   TENON_TRY_ASSIGN(slots, input_slots(context, function, run));
-  TENON_TRY_ASSIGN(tensors,
-                   runtime::read_inputs(*slots, run.inputs,
-                                        {.where = run.model,
-                                         .help = fmt::format("{} takes {}", run.entry, signature(context, function)),
-                                         .fault = Fault::kUsage}));
+  TENON_TRY_ASSIGN(
+      tensors,
+      runtime::read_inputs(*slots, run.inputs,
+                           {.where = run.model.model,
+                            .help = fmt::format("{} takes {}", "@" + run.model.entry, signature(context, function)),
+                            .fault = Fault::kUsage}));
   return std::vector<RunValue>(tensors->begin(), tensors->end());
 }
 
@@ -118,32 +121,61 @@ void write_json(Json& out, const Context& context, const RunValue& value, int de
   }
 }
 
+// The module as it is in the file, for the interpreter.
+Expected<LoadedModel> read(const ModelOptions& options) {
+  TENON_TRY(open_libraries(options));
+  TENON_TRY_ASSIGN(model,
+                   compiler::read_model(options.model, {}, {.strict_shapes = options.strict_shapes}, options.entry));
+  TENON_TRY(compiler::check_entry(*model, options.model));
+  return LoadedModel{std::move(*model), {}};
+}
+
+// One run of the executable. The results of a function whose result is a tuple are its fields.
+Expected<RunValue> execute(compiler::Model& model, const runtime::Executable& executable,
+                           std::span<const RunValue> inputs, runtime::SessionOptions options) {
+  Context& context = *model.context;
+  std::vector<runtime::Value> values;
+  for (const RunValue& input : inputs) {
+    TENON_TRY_ASSIGN(value, compiler::to_session(context, model.module, executable, input));
+    values.push_back(std::move(*value));
+  }
+  TENON_TRY_ASSIGN(session, runtime::Session::create(executable, std::move(options)));
+  TENON_TRY_ASSIGN(made, session->run_values(values));
+  std::vector<RunValue> results;
+  for (const runtime::Value& value : *made) {
+    results.push_back(compiler::from_session(context, executable, value));
+  }
+  return model.main().result.tuple() ? RunValue::tuple(std::move(results)) : std::move(results.at(0));
+}
+
+Expected<RunValue> evaluate(LoadedModel& loaded, const ModuleRun& run, std::span<const RunValue> inputs,
+                            runtime::SessionOptions options) {
+  compiler::Model& model = loaded.model;
+  if (run.interpret) return compiler::interpret(*model.context, model.module, model.entry, inputs);
+  const auto compiled = compile(loaded, run.model, nullptr);
+  if (compiled) return execute(model, compiled->executable, inputs, std::move(options));
+  if (compiled.error().fault != Fault::kInput) return std::unexpected(compiled.error());
+  fmt::print(stderr, "note: the module does not compile and runs in the interpreter: {}\n", compiled.error().what);
+  return compiler::interpret(*model.context, model.module, model.entry, inputs);
+}
+
 }  // namespace
 
 bool is_module(const std::string& path) { return path.ends_with(".tn") || path.ends_with(".tnb"); }
 
 Status run_module(const ModuleRun& run) {
   if (!(run.tolerance >= 0)) return error("--tolerance is at least 0", {}, {}, Fault::kUsage);
-  std::vector<std::string> files{run.model, run.expect};
+  std::vector<std::string> files{run.model.model, run.expect};
   files.insert(files.end(), run.inputs.begin(), run.inputs.end());
   TENON_TRY(runtime::check_output(run.output, "--output", files));
-  Context context;
-  TENON_TRY_ASSIGN(module, compiler::load(context, run.model, {.strict_shapes = run.strict_shapes}));
-  const std::string name = run.entry.starts_with('@') ? run.entry.substr(1) : run.entry;
-  const compiler::Symbol entry = context.symbol(name);
-  const Function* function = module->function(entry);
-  if (!function) {
-    std::vector<std::string> names;
-    for_each_function(*module, [&](compiler::Symbol symbol, const Function&) {
-      names.push_back(fmt::format("@{}", context.name(symbol)));
-    });
-    return error(fmt::format("there is no function @{}", name), run.model,
-                 names.empty() ? "the module has none" : fmt::format("there are {}", fmt::join(names, ", ")),
-                 Fault::kUsage);
-  }
-  TENON_TRY_ASSIGN(inputs, read_inputs(context, *function, run));
-  auto result = compiler::interpret(context, *module, entry, *inputs);
-  if (!result && result.error().where.empty()) result.error().where = run.model;
+  runtime::SessionOptions session;
+  session.threads = run.threads;
+  TENON_TRY(run.limits.apply(session));
+  TENON_TRY_ASSIGN(loaded, run.interpret ? read(run.model) : load(run.model));
+  Context& context = *loaded->model.context;
+  TENON_TRY_ASSIGN(inputs, read_inputs(context, loaded->model.main(), run));
+  auto result = evaluate(*loaded, run, *inputs, std::move(session));
+  if (!result && result.error().where.empty()) result.error().where = run.model.model;
   TENON_TRY(result);
   if (!run.output.empty() || !run.expect.empty()) {
     runtime::NamedTensors tensors;

@@ -1,20 +1,23 @@
-// tenon run on a module of the language with inputs by name: the interpreter.
+// tenon run on a module of the language with inputs by name: compiled for the CPU, and run once.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "support/diagnostic.h"
+#include "compiler/cli/model_options.h"
+#include "runtime/run/limits.h"
 
 namespace tenon::cli {
 
 struct ModuleRun {
-  std::string model, entry = "@main";
+  ModelOptions model;
+  runtime::RunLimits limits;
+  unsigned threads = 0;             // of native kernels; 0: all usable processors
   std::vector<std::string> inputs;  // "[NAME=]FILE" or "[NAME=]LITERAL"
   std::string output, expect;       // .npy, or .npz for a tuple
   double tolerance = 1e-5;          // of floats, relative to the largest element expected or 1
   bool json = false;
-  bool strict_shapes = false;
+  bool interpret = false;  // by the interpreter, which defines what the compiled code computes
 };
 
 // Whether the file is a module of the language, by its ending.

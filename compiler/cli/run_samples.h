@@ -5,11 +5,13 @@
 #include <vector>
 
 #include "compiler/cli/model_options.h"
+#include "runtime/run/limits.h"
 
 namespace tenon::cli {
 
 struct SamplesRun {
   ModelOptions model;
+  runtime::RunLimits limits;
   std::string device = "behavioral:default", labels, output, report, trace, verify, bundle;
   std::vector<std::string> data;  // "[NAME=]FILE" of each input, see runtime/run/inputs.h
   int64_t limit = 0, verify_samples = 20;

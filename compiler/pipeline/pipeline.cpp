@@ -1,6 +1,7 @@
 #include "compiler/pipeline/pipeline.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -14,11 +15,47 @@
 #include "support/try.h"
 
 namespace tenon::compiler {
+namespace {
+
+// Renames function `from`, which no function has the name `to` of.
+void rename(Module& module, Symbol from, Symbol to) {
+  auto node = module.globals.extract(from);
+  node.key() = to;
+  module.globals.insert(std::move(node));
+  const auto replace = [&](Symbol& symbol) {
+    if (symbol == from) symbol = to;
+  };
+  for_each_function(module, [&](Symbol, Function& function) {
+    for_each_binding(function.body, [&](Binding& binding) {
+      auto* call = std::get_if<Call>(&binding.value);
+      if (auto* symbol = call ? std::get_if<Symbol>(&call->callee) : nullptr) replace(*symbol);
+    });
+    for_each_use(function.body, [&](Atom& atom) {
+      if (auto* symbol = std::get_if<Symbol>(&atom)) replace(*symbol);
+    });
+  });
+}
+
+// Makes the entry @main, from which passes find what is used; another @main gets another name.
+void make_main(Model& model) {
+  const Symbol main = model.context->symbol("main");
+  if (model.entry == main) return;
+  if (model.module.globals.contains(main)) {
+    Symbol unused = main;
+    for (int i = 1; model.module.globals.contains(unused); ++i)
+      unused = model.context->symbol(fmt::format("main_{}", i));
+    rename(model.module, main, unused);
+  }
+  rename(model.module, model.entry, main);
+  model.entry = main;
+}
+
+}  // namespace
 
 Expected<Model> read_model(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes,
-                           const InferOptions& inference) {
+                           const InferOptions& inference, std::string_view entry) {
   Model model{.context = std::make_unique<Context>(), .module = {}, .entry = {}, .name = path.stem().string()};
-  model.entry = model.context->symbol("main");
+  model.entry = model.context->symbol(entry);
   if (path.extension() == ".onnx") {
     TENON_TRY_ASSIGN(module, load_onnx(*model.context, path, shapes));
     model.module = std::move(*module);
@@ -36,10 +73,22 @@ Expected<Model> read_model(const std::filesystem::path& path, const std::map<std
   return model;
 }
 
+Status check_entry(const Model& model, const std::string& where) {
+  if (model.module.function(model.entry)) return {};
+  std::vector<std::string> names;
+  for_each_function(model.module, [&](Symbol symbol, const Function&) {
+    names.push_back(fmt::format("@{}", model.context->name(symbol)));
+  });
+  return error(fmt::format("the module has no function @{}", model.context->name(model.entry)), where,
+               names.empty() ? "it has no function" : fmt::format("there are {}", fmt::join(names, ", ")),
+               Fault::kUsage);
+}
+
 Expected<Model> load_model(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes,
-                           const PassOptions& passes, const InferOptions& inference) {
-  TENON_TRY_ASSIGN(model, read_model(path, shapes, inference));
-  if (!model->module.function(model->entry)) return error("the module has no function @main", path.string());
+                           const PassOptions& passes, const InferOptions& inference, std::string_view entry) {
+  TENON_TRY_ASSIGN(model, read_model(path, shapes, inference, entry));
+  TENON_TRY(check_entry(*model, path.string()));
+  make_main(*model);
   TENON_TRY_ASSIGN(simplified, run_passes(*model->context, std::move(model->module), standard_passes(), passes));
   model->module = std::move(*simplified);
   return model;

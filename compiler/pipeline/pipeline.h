@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler/ir/infer.h"
@@ -34,10 +35,13 @@ struct Model {
 // Reads a model without simplification, by the ending of its file: .onnx, or the text form .tn. `shapes` binds unknown
 // sizes by name; `inference` is for the text form.
 Expected<Model> read_model(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes,
-                           const InferOptions& inference = {});
-// Reads a model that has a @main, and runs the standard passes on it.
+                           const InferOptions& inference = {}, std::string_view entry = "main");
+// An error that lists the module's functions where it does not have the entry; `where` is the file.
+Status check_entry(const Model& model, const std::string& where);
+// Reads a model that has the function `entry`, which becomes its @main, and runs the standard passes on it.
 Expected<Model> load_model(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes,
-                           const PassOptions& passes = {}, const InferOptions& inference = {});
+                           const PassOptions& passes = {}, const InferOptions& inference = {},
+                           std::string_view entry = "main");
 
 struct CompileOptions {
   std::optional<spec::Config> accelerator;  // none: everything runs on the CPU

@@ -11,6 +11,7 @@
 #include "runtime/native/functions.h"
 #include "runtime/profile/analysis.h"
 #include "runtime/run/inputs.h"
+#include "runtime/run/limits.h"
 #include "runtime/run/results.h"
 #include "runtime/run/runner.h"
 #include "runtime/run/samples.h"
@@ -25,6 +26,7 @@ struct Options {
   std::string model, device, output, report, trace, verify, bundle;
   std::vector<std::string> inputs;
   double limit_seconds = 600;
+  RunLimits limits;
   uint64_t runs = 1;
   bool json = false, info = false, no_native = false;
   unsigned threads = 0;
@@ -147,6 +149,7 @@ Status run(const Options& options) {
   session.threads = options.threads;
   session.native_level = options.native_level;
   session.launch_limit = std::chrono::nanoseconds(static_cast<int64_t>(options.limit_seconds * 1e9));
+  TENON_TRY(options.limits.apply(session));
   TENON_TRY_ASSIGN(runner, Runner::create(*executable, session, options.bundle));
   TENON_TRY_ASSIGN(inputs, read_inputs(input_slots(executable->main().params), options.inputs,
                                        {.where = executable->name, .help = {}, .fault = Fault::kInput}));
@@ -184,6 +187,10 @@ int command(int argc, char** argv) {
   app.add_option("--runs", options.runs, "number of runs")->check(CLI::Range(uint64_t{1}, uint64_t{1} << 32));
   app.add_option("--limit", options.limit_seconds, "longest wait for one launch, in seconds")
       ->check(CLI::Range(0.0, 1e6));
+  app.add_option("--max-memory", options.limits.memory_mib, kMaxMemoryHelp)->type_name("MIB");
+  app.add_option("--max-steps", options.limits.steps, kMaxStepsHelp)->type_name("N");
+  app.add_option("--max-stack", options.limits.stack, kMaxStackHelp)->type_name("N");
+  app.add_option("--max-seconds", options.limits.seconds, kMaxSecondsHelp)->type_name("SECONDS");
   app.add_flag("--no-native", options.no_native,
                "refuse a model with native code, which runs with all rights of the user");
   app.add_option("--threads", options.threads, "threads of native kernels; default: all usable processors")

@@ -97,7 +97,7 @@ expect 1 "wrong.tnb: error: not a module in the binary form" "$tenon" run "$scra
 rm "$scratch/digits.npz"
 expect 1 "digits.npz" "$tenon" convert "$scratch/digits.tn" -o "$scratch/digits.tnb"
 
-# A module with inputs by name, in the interpreter.
+# A module with inputs by name, compiled and interpreted.
 cat >"$scratch/list.tn" <<'END'
 #[version = "1"]
 type List[A] { Cons(A, List[A]), Nil }
@@ -107,6 +107,7 @@ def @main(%x: Tensor[(), f32], %n: Tensor[(), i64]) -> (Tensor[(), f32], List[Te
 def @double[n](%x: Tensor[(n, 2), f32]) -> Tensor[(n, 2), f32] { %x + %x }
 END
 expect 0 "(5f32, Cons(3i64, Cons(9i64, Nil)))" "$tenon" run "$scratch/list.tn" --input n=3 --input 2.5
+expect 0 "(5f32, Cons(3i64, Cons(9i64, Nil)))" "$tenon" run "$scratch/list.tn" --input n=3 --input 2.5 --interpret
 expect 0 '"constructor": "Cons"' "$tenon" run "$scratch/list.tn" --input 2.5 --input 3 --json
 expect 0 '"dtype": "f32"' "$tenon" run "$scratch/list.tn" --input 2.5 --input 3 --json
 expect 2 "input 'n' is missing" "$tenon" run "$scratch/list.tn" --input x=1
@@ -115,12 +116,32 @@ expect 2 "input 'x' is given twice" "$tenon" run "$scratch/list.tn" --input x=1 
 expect 2 "there are @main, @double" "$tenon" run "$scratch/list.tn" --entry @half
 expect 1 "files hold tensors" "$tenon" run "$scratch/list.tn" --input n=3 --input 2.5 --output "$scratch/o.npz"
 logits=tests/models/tiny_digits_logits.npy
-expect 1 "input 'x' must be Tensor[(n, 2), f32], found Tensor[(8, 10), f32]" \
+expect 1 "input 'x' is f32 (8, 10), the model takes f32 (n, 2)" \
   "$tenon" run "$scratch/list.tn" --entry double --input "$logits"
+expect 1 "input 'x' must be Tensor[(n, 2), f32], found Tensor[(8, 10), f32]" \
+  "$tenon" run "$scratch/list.tn" --entry double --input "$logits" --interpret
 sed -i 's/n, 2/n, 10/g' "$scratch/list.tn"
 expect 0 "" "$tenon" run "$scratch/list.tn" --entry double --input "x=$logits" --output "$scratch/o.npy"
 expect 0 "as expected: 1 result" "$tenon" run "$scratch/list.tn" --entry double --input "$logits" --expect "$scratch/o.npy"
 expect 1 "result 0 differs by" "$tenon" run "$scratch/list.tn" --entry double --input "$scratch/o.npy" --expect "$scratch/o.npy"
+
+# Another entry, which calls @main; and the limits of a run, of a module and of an executable.
+cat >"$scratch/count.tn" <<'END'
+#[version = "1"]
+def @main(%n: Tensor[(), i64]) -> Tensor[(), i64] { if (%n > 0i64) { @main(%n - 1i64) } else { %n } }
+def @deep(%n: Tensor[(), i64]) -> Tensor[(), i64] { if (%n > 0i64) { @deep(%n - 1i64) + 1i64 } else { @main(%n) } }
+END
+expect 0 "7i64" "$tenon" run "$scratch/count.tn" --entry deep --input 7
+expect 0 "7i64" "$tenon" run "$scratch/count.tn" --entry deep --input 7 --interpret
+expect 1 "more than 1000 instructions" "$tenon" run "$scratch/count.tn" --input 100000 --max-steps 1000
+expect 1 "stack" "$tenon" run "$scratch/count.tn" --entry deep --input 100000 --max-stack 1000
+expect 1 "more than 50 ms" "$tenon" run "$scratch/count.tn" --input 9000000000000000000 --max-seconds 0.05
+expect 2 "--max-seconds is -1" "$tenon" run "$scratch/count.tn" --input 1 --max-seconds -1
+expect 2 "--max-memory is" "$tenon" run "$scratch/count.tn" --input 1 --max-memory 9999999999999999
+expect 0 "" "$tenon" compile "$scratch/count.tn" --cpu -o "$scratch/count.tnx"
+expect 0 "" "$tenon_run" "$scratch/count.tnx" --input n=10
+expect 1 "more than 1000 instructions" "$tenon_run" "$scratch/count.tnx" --input n=100000 --max-steps 1000
+expect 2 "--max-seconds is -1" "$tenon_run" "$scratch/count.tnx" --input n=1 --max-seconds=-1
 
 # Functions of a library, called from a loop function and as a function of the module: interpreted and compiled alike.
 cat >"$scratch/outside.tn" <<'END'
@@ -161,7 +182,8 @@ outside "(Tensor[(), f32]) -> Tensor[(?,), f32]" "Tensor[(3,), f32] { match_cast
 expect 1 'the arguments of "halve" do not determine the size of its result' \
   "$tenon" run "$scratch/outside.tn" --input 3 --library "$functions"
 outside "(Tensor[(), f32]) -> Tensor[(99999999999999,), f32]" "Tensor[(99999999999999,), f32] { @f(%x) }"
-expect 1 'a result of "halve" is too large' "$tenon" run "$scratch/outside.tn" --input 3 --library "$functions"
+expect 1 'a result of "halve" is too large' "$tenon" run "$scratch/outside.tn" --input 3 --library "$functions" --interpret
+expect 1 "@f: error: 'y0' would be a (99999999999999,) of f32" "$tenon" run "$scratch/outside.tn" --input 3 --library "$functions"
 cat >"$scratch/outside.tn" <<'END'
 #[version = "1"]
 loop @f[n](%x: Tensor[(n,), f32]) -> (%y: Tensor[(n,), f32]) { for i in (3) parallel { call halve(%x) -> (%y); } }
