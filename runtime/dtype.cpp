@@ -29,7 +29,17 @@ constexpr std::array<Row, kDTypeCount> kRows = {{{DType::kBool, "bool", 1},
                                                  {DType::kU32, "u32", 4},
                                                  {DType::kU64, "u64", 8},
                                                  {DType::kF16, "f16", 2},
-                                                 {DType::kBF16, "bf16", 2}}};
+                                                 {DType::kBF16, "bf16", 2},
+                                                 {DType::kF8E4M3FN, "f8e4m3fn", 1},
+                                                 {DType::kF8E4M3FNUZ, "f8e4m3fnuz", 1},
+                                                 {DType::kF8E5M2, "f8e5m2", 1},
+                                                 {DType::kF8E5M2FNUZ, "f8e5m2fnuz", 1},
+                                                 {DType::kF8E8M0, "f8e8m0", 1},
+                                                 {DType::kF4E2M1, "f4e2m1", 1},
+                                                 {DType::kI4, "i4", 1},
+                                                 {DType::kU4, "u4", 1},
+                                                 {DType::kI2, "i2", 1},
+                                                 {DType::kU2, "u2", 1}}};
 static_assert([] {
   for (size_t i = 0; i < kRows.size(); ++i) {
     if (static_cast<size_t>(kRows[i].dtype) != i) return false;
@@ -37,15 +47,25 @@ static_assert([] {
   return true;
 }());
 
-constexpr std::array<DType, kDTypeCount> kOrdered = {DType::kBool, DType::kI8,  DType::kI16, DType::kI32, DType::kI64,
-                                                     DType::kU8,   DType::kU16, DType::kU32, DType::kU64, DType::kF16,
-                                                     DType::kBF16, DType::kF32, DType::kF64};
+constexpr std::array<DType, kDTypeCount> kOrdered = {
+    DType::kBool,   DType::kI2,     DType::kI4,       DType::kI8,         DType::kI16,    DType::kI32,
+    DType::kI64,    DType::kU2,     DType::kU4,       DType::kU8,         DType::kU16,    DType::kU32,
+    DType::kU64,    DType::kF4E2M1, DType::kF8E4M3FN, DType::kF8E4M3FNUZ, DType::kF8E5M2, DType::kF8E5M2FNUZ,
+    DType::kF8E8M0, DType::kF16,    DType::kBF16,     DType::kF32,        DType::kF64};
 
 }  // namespace
 
 std::string_view name(DType dtype) { return kRows[static_cast<size_t>(dtype)].name; }
 
 int bytes(DType dtype) { return kRows[static_cast<size_t>(dtype)].bytes; }
+
+int bits(DType dtype) {
+  if (!(kNarrowFloats | kNarrowIntegers).contains(dtype)) return 8 * bytes(dtype);
+  return with_dtype<kNarrowFloats | kNarrowIntegers>(dtype, []<class T>(T) {
+    if constexpr (is_narrow<T>) return T::format.bits();
+    else return 0;
+  });
+}
 
 std::span<const DType> all_dtypes() { return kOrdered; }
 

@@ -25,20 +25,22 @@ struct Descr {
   DType dtype;
 };
 // NumPy has no bfloat16: the dtype of the package ml_dtypes, which JAX and TensorFlow use, is written as raw bytes
-// "V2".
-constexpr std::array<Descr, kDTypeCount> kDescrs = {{{"b1", DType::kBool},
-                                                     {"i1", DType::kI8},
-                                                     {"u1", DType::kU8},
-                                                     {"i2", DType::kI16},
-                                                     {"u2", DType::kU16},
-                                                     {"i4", DType::kI32},
-                                                     {"u4", DType::kU32},
-                                                     {"i8", DType::kI64},
-                                                     {"u8", DType::kU64},
-                                                     {"f2", DType::kF16},
-                                                     {"V2", DType::kBF16},
-                                                     {"f4", DType::kF32},
-                                                     {"f8", DType::kF64}}};
+// "V2". It has none of the narrow dtypes either: they are records of one byte, whose field has the dtype's name, as
+// [('f8e4m3fn', '|u1')].
+constexpr DTypes kRecords = kNarrowFloats | kNarrowIntegers;
+constexpr std::array<Descr, kDTypeCount - 10> kDescrs = {{{"b1", DType::kBool},
+                                                          {"i1", DType::kI8},
+                                                          {"u1", DType::kU8},
+                                                          {"i2", DType::kI16},
+                                                          {"u2", DType::kU16},
+                                                          {"i4", DType::kI32},
+                                                          {"u4", DType::kU32},
+                                                          {"i8", DType::kI64},
+                                                          {"u8", DType::kU64},
+                                                          {"f2", DType::kF16},
+                                                          {"V2", DType::kBF16},
+                                                          {"f4", DType::kF32},
+                                                          {"f8", DType::kF64}}};
 
 struct Header {
   DType dtype = DType::kF32;
@@ -60,9 +62,13 @@ class HeaderParser {
       auto key = string();
       if (!key || !take(':')) return fail("a key");
       if (*key == "descr" && !descr) {
-        auto value = string();
-        if (!value) return error("the elements are records, must be numeric or bool", std::string(where_));
-        TENON_TRY(set_type(*value, header));
+        if (auto value = string()) {
+          TENON_TRY(set_type(*value, header));
+        } else if (auto record = this->record()) {
+          header.dtype = *record;
+        } else {
+          return error("the elements are records, must be numeric or bool", std::string(where_));
+        }
         descr = true;
       } else if (*key == "fortran_order" && !order) {
         if (keyword("True")) header.fortran = true;
@@ -100,6 +106,14 @@ class HeaderParser {
     auto result = text_.substr(at_ + 1, end - at_ - 1);
     at_ = end + 1;
     return result;
+  }
+  // A record that stands for a narrow dtype.
+  std::optional<DType> record() {
+    if (!take('[') || !take('(')) return std::nullopt;
+    const auto name = string();
+    if (!name || !take(',') || string() != "|u1" || !take(')') || !take(']')) return std::nullopt;
+    const auto dtype = parse_dtype(*name);
+    return dtype && kRecords.contains(*dtype) ? std::optional(*dtype) : std::nullopt;
   }
   bool tuple(Shape& shape) {
     if (!take('(')) return false;
@@ -211,13 +225,26 @@ Expected<Tensor> parse_npy(std::span<const std::byte> file, std::string_view whe
   if (header->dtype == DType::kBool) {
     for (auto& b : tensor.bytes()) b = static_cast<std::byte>(b != std::byte{0});
   }
+  if (kRecords.contains(header->dtype)) {
+    const auto unused = static_cast<std::byte>(0xff << runtime::bits(header->dtype));
+    if (std::ranges::any_of(tensor.bytes(), [&](std::byte b) { return (b & unused) != std::byte{0}; }))
+      return fail(fmt::format("an element has more bits than {}", name(header->dtype)));
+  }
   return tensor;
 }
 
+namespace {
+
+std::string descr_of(DType dtype) {
+  if (kRecords.contains(dtype)) return fmt::format("[('{}', '|u1')]", name(dtype));
+  return fmt::format("'{}{}'", bytes(dtype) == 1 ? '|' : '<', std::ranges::find(kDescrs, dtype, &Descr::dtype)->text);
+}
+
+}  // namespace
+
 std::vector<std::byte> to_npy(const Tensor& tensor) {
-  auto descr = std::ranges::find(kDescrs, tensor.dtype(), &Descr::dtype)->text;
-  std::string header = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': {}, }}",
-                                   bytes(tensor.dtype()) == 1 ? '|' : '<', descr, to_string(tensor.shape()));
+  std::string header = fmt::format("{{'descr': {}, 'fortran_order': False, 'shape': {}, }}", descr_of(tensor.dtype()),
+                                   to_string(tensor.shape()));
   // The data begins at a multiple of 64 bytes, as in NumPy's files, so that it can be mapped.
   header.append(63 - (10 + header.size()) % 64, ' ').push_back('\n');
   std::string lead(kMagic);

@@ -14,6 +14,7 @@
 namespace tenon::cli {
 
 Action run_model(Options&);
+Action import_model(Options&);
 Action compile_model(Options&);
 Action compare_model(Options&);
 Action opt(Options&);
@@ -53,6 +54,7 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"run", "run a model over data on a device: accuracy, cycles, comparison, report", run_model},
+    {"import", "check a model: its operators, their support per target, and what is missing", import_model},
     {"compile", "compile a model into an executable", compile_model},
     {"compare", "float, quantized and device side by side, layer by layer", compare_model},
     {"tune", "measure which kernels are fastest for a model on this machine, and record them", tune_model},

@@ -7,7 +7,9 @@
 #include <charconv>
 #include <set>
 
+#include "compiler/frontend/onnx_check.h"
 #include "compiler/frontend/onnx_node.h"
+#include "compiler/frontend/onnx_types.h"
 #include "compiler/ir/rewrite.h"
 #include "support/file.h"
 
@@ -15,11 +17,15 @@ namespace tenon::compiler {
 namespace {
 
 std::vector<std::span<const OnnxConverter>> tables() {
-  return {onnx_attention_converters(), onnx_control_converters(),   onnx_elementwise_converters(),
-          onnx_image_converters(),     onnx_index_converters(),     onnx_layer_converters(),
-          onnx_loss_converters(),      onnx_microsoft_converters(), onnx_quantize_converters(),
-          onnx_recurrent_converters(), onnx_reduce_converters(),    onnx_sequence_converters(),
-          onnx_shape_converters(),     onnx_signal_converters(),    onnx_vision_converters()};
+  return {onnx_attention_converters(),    onnx_attention_variant_converters(),
+          onnx_matmul_nbits_converters(), onnx_ml_converters(),
+          onnx_control_converters(),      onnx_elementwise_converters(),
+          onnx_image_converters(),        onnx_index_converters(),
+          onnx_layer_converters(),        onnx_loss_converters(),
+          onnx_microsoft_converters(),    onnx_quantize_converters(),
+          onnx_recurrent_converters(),    onnx_reduce_converters(),
+          onnx_sequence_converters(),     onnx_shape_converters(),
+          onnx_signal_converters(),       onnx_vision_converters()};
 }
 
 const OnnxConverter* find_converter(std::string_view op) {
@@ -107,6 +113,37 @@ class Importer : public OnnxImport {
     TENON_TRY(outputs());
     module_.globals.emplace(context_.symbol("main"), std::move(function_));
     return std::move(module_);
+  }
+
+  // `types` are those of results, which stand in for the results of nodes that are not supported.
+  Expected<OnnxCheck> check(const std::map<std::string, OnnxType>& types) {
+    TENON_TRY(inputs());
+    initializers(model_.graph, scope_);
+    OnnxCheck check;
+    std::set<std::string> unknown;
+    for (const OnnxNode& node : model_.graph.nodes) {
+      ++check.operators[qualified(node)];
+      const auto blocking =
+          std::ranges::find_if(node.inputs, [&](const auto& input) { return unknown.contains(input); });
+      const bool blocked = blocking != node.inputs.end() && supports(node);
+      const Status status = blocked ? error(fmt::format("its input '{}' is the result of such a node", *blocking))
+                                    : convert(node, model_.graph.nodes, scope_);
+      if (status) continue;
+      (blocked ? check.unexamined : check.problems).push_back({node.name, qualified(node), status.error()});
+      for (const std::string& name : node.outputs) {
+        const auto stated = types.find(name);
+        if (name.empty() || scope_.names.contains(name)) continue;
+        const auto type = stated == types.end() ? error("") : parameter_type({name, stated->second});
+        if (type) scope_.names.emplace(name, builder_.param(*type, name));
+        else unknown.insert(name);
+      }
+    }
+    if (check.problems.empty()) {
+      TENON_TRY(outputs());
+      module_.globals.emplace(context_.symbol("main"), std::move(function_));
+      check.module = std::move(module_);
+    }
+    return check;
   }
 
   Expected<Atoms> graph(const OnnxGraph& graph, const Atoms& inputs, OnnxScope& scope) override {
@@ -216,6 +253,8 @@ class Importer : public OnnxImport {
     return {};
   }
 
+  bool supports(const OnnxNode& node) const { return find_function(node) || find_converter(qualified(node)); }
+
   const OnnxFunction* find_function(const OnnxNode& node) const {
     const auto found = std::ranges::find_if(model_.functions, [&](const OnnxFunction& function) {
       return function.name == node.op && function.domain == node.domain;
@@ -231,7 +270,8 @@ class Importer : public OnnxImport {
       return import.fail(
           fmt::format("the graphs and functions inside the model expand to more than {} nodes", kMaxNestedNodes));
     }
-    Status status = check_inputs(import, node, nodes, scope);
+    // An operator that is not supported is so whatever its inputs are.
+    Status status = supports(node) ? check_inputs(import, node, nodes, scope) : Status();
     if (!status) return status;
     if (const OnnxFunction* function = find_function(node)) return call(*function, node, import);
     const OnnxConverter* converter = find_converter(qualified(node));
@@ -373,6 +413,14 @@ Expected<Module> load_onnx(Context& context, const std::filesystem::path& path,
                            const std::map<std::string, int64_t>& shapes) {
   TENON_TRY_ASSIGN(bytes, read_file(path));
   return import_onnx(context, *bytes, {path.filename().string(), shapes, path.parent_path()});
+}
+
+Expected<OnnxCheck> check_onnx(Context& context, const std::filesystem::path& path,
+                               const std::map<std::string, int64_t>& shapes) {
+  TENON_TRY_ASSIGN(bytes, read_file(path));
+  const ImportOptions options{path.filename().string(), shapes, path.parent_path()};
+  TENON_TRY_ASSIGN(model, read_onnx(*bytes, options.file, options.folder));
+  return Importer(context, *model, options).check(read_onnx_types(*bytes));
 }
 
 Expected<std::map<std::string, int64_t>> parse_shapes(std::string_view text) {

@@ -113,18 +113,36 @@ Status clip(NodeImport& node) {
   return node.result(node.apply(ops::kClip, {*result}, {{"min", bounds[0]}, {"max", bounds[1]}}));
 }
 
+// `x` in another dtype, by the attributes of Cast and CastLike.
+Expected<Atom> converted(NodeImport& node, Atom x, DType dtype) {
+  TENON_TRY_ASSIGN(saturate, node.integer("saturate", 1));
+  TENON_TRY_ASSIGN(rounding, node.string("round_mode", "up"));
+  Attrs attrs{{"dtype", std::string(runtime::name(dtype))}};
+  if (runtime::kNarrowFloats.contains(dtype)) attrs["saturate"] = *saturate;
+  if (dtype == DType::kF8E8M0) attrs["rounding"] = *rounding;
+  return node.apply(ops::kCast, {x}, std::move(attrs));
+}
+
 Status cast(NodeImport& node) {
   TENON_TRY_ASSIGN(x, node.input(0));
   TENON_TRY_ASSIGN(to, node.integer("to"));
   const auto dtype = onnx_dtype(*to);
   if (!dtype) return node.fail(fmt::format("a cast to ONNX's data type {} is not supported", *to));
-  return node.result(node.apply(ops::kCast, {*x}, {{"dtype", std::string(runtime::name(*dtype))}}));
+  return node.result(converted(node, *x, *dtype));
+}
+
+Status bit_cast(NodeImport& node) {
+  TENON_TRY_ASSIGN(x, node.input(0));
+  TENON_TRY_ASSIGN(to, node.integer("to"));
+  const auto dtype = onnx_dtype(*to);
+  if (!dtype) return node.fail(fmt::format("a cast to ONNX's data type {} is not supported", *to));
+  return node.result(node.apply(ops::kBitcast, {*x}, {{"dtype", std::string(runtime::name(*dtype))}}));
 }
 
 Status cast_like(NodeImport& node) {
   TENON_TRY_ASSIGN(x, node.input(0));
   TENON_TRY_ASSIGN(like, node.type(1));
-  return node.result(node.apply(ops::kCast, {*x}, {{"dtype", std::string(runtime::name(like->dtype))}}));
+  return node.result(converted(node, *x, like->dtype));
 }
 
 // In training, each element is dropped with the probability `ratio`, and the others are scaled. They are the same
@@ -163,9 +181,12 @@ Status dropout(NodeImport& node) {
 
 std::optional<DType> onnx_dtype(int64_t number) {
   static constexpr std::pair<int64_t, DType> kTypes[] = {
-      {1, DType::kF32},  {2, DType::kU8},   {3, DType::kI8},   {4, DType::kU16},  {5, DType::kI16},
-      {6, DType::kI32},  {7, DType::kI64},  {9, DType::kBool}, {10, DType::kF16}, {11, DType::kF64},
-      {12, DType::kU32}, {13, DType::kU64}, {16, DType::kBF16}};
+      {1, DType::kF32},         {2, DType::kU8},        {3, DType::kI8},          {4, DType::kU16},
+      {5, DType::kI16},         {6, DType::kI32},       {7, DType::kI64},         {9, DType::kBool},
+      {10, DType::kF16},        {11, DType::kF64},      {12, DType::kU32},        {13, DType::kU64},
+      {16, DType::kBF16},       {17, DType::kF8E4M3FN}, {18, DType::kF8E4M3FNUZ}, {19, DType::kF8E5M2},
+      {20, DType::kF8E5M2FNUZ}, {21, DType::kU4},       {22, DType::kI4},         {23, DType::kF4E2M1},
+      {24, DType::kF8E8M0},     {25, DType::kU2},       {26, DType::kI2}};
   for (const auto& [known, dtype] : kTypes) {
     if (known == number) return dtype;
   }
@@ -183,6 +204,7 @@ std::span<const OnnxConverter> onnx_elementwise_converters() {
       {"Asinh", 1, 1, convert_plain<ops::kAsinh>},
       {"Atan", 1, 1, convert_plain<ops::kAtan>},
       {"Atanh", 1, 1, convert_plain<ops::kAtanh>},
+      {"BitCast", 1, 1, bit_cast},
       {"BitShift", 2, 2, bit_shift},
       {"BitwiseAnd", 2, 2, convert_plain<ops::kBitwiseAnd, 2>},
       {"BitwiseNot", 1, 1, convert_plain<ops::kBitwiseNot>},

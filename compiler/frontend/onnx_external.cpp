@@ -1,5 +1,7 @@
 #include "compiler/frontend/onnx_external.h"
 
+#include "compiler/frontend/onnx_packed.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -47,7 +49,7 @@ Expected<int64_t> number(const ExternalData& data, std::string_view name, const 
 Expected<runtime::Tensor> read_external(const ExternalData& data, const fs::path& folder, runtime::DType dtype,
                                         runtime::Shape shape) {
   TENON_TRY_ASSIGN(file, find_file(data, folder));
-  const int64_t bytes = runtime::element_count(shape) * runtime::bytes(dtype);
+  const int64_t bytes = onnx_packed_bytes(dtype, runtime::element_count(shape));
   TENON_TRY_ASSIGN(offset, number(data, "offset", data.offset, 0));
   TENON_TRY_ASSIGN(length, number(data, "length", data.length, bytes));
   if (*length != bytes) {
@@ -64,7 +66,10 @@ Expected<runtime::Tensor> read_external(const ExternalData& data, const fs::path
   }
   runtime::Tensor tensor = runtime::Tensor::for_overwrite(dtype, std::move(shape));
   in.seekg(*offset);
-  in.read(reinterpret_cast<char*>(tensor.bytes().data()), bytes);
+  const bool packed = runtime::bits(dtype) < 8;
+  std::vector<std::byte> buffer(packed ? static_cast<size_t>(bytes) : 0);
+  in.read(reinterpret_cast<char*>(packed ? buffer.data() : tensor.bytes().data()), bytes);
+  if (packed) onnx_unpack(dtype, buffer, tensor.bytes());
   if (!in) return error(fmt::format("'{}' cannot be read", data.location), data.model);
   if (dtype == runtime::DType::kBool) {  // any byte but 0 is true
     std::ranges::transform(tensor.bytes(), tensor.bytes().begin(),

@@ -432,6 +432,7 @@ std::span<const OnnxConverter> onnx_layer_converters() {
       {"Conv", 2, 3, conv},
       {"ConvTranspose", 2, 3, conv_transpose},
       {"Einsum", 1, 4096, einsum},
+      {"Det", 1, 1, convert_plain<ops::kDet>},
       {"Gemm", 2, 3, gemm},
       {"GlobalAveragePool", 1, 1, convert_plain<ops::kGlobalAvgPool>},
       {"GlobalLpPool", 1, 1, global_lp_pool},

@@ -240,7 +240,7 @@ Status fused_attention(NodeImport& node) {
 
 Status quantized_attention(NodeImport& node) {
   OnnxFormula f(node);
-  const OnnxTerm x = f.term(onnx_dequantized(node, 0, 3, 6, 1)), w = f.term(onnx_dequantized(node, 1, 4, 7, 1));
+  const OnnxTerm x = f.term(onnx_dequantized(node, 0, 3, 6, {})), w = f.term(onnx_dequantized(node, 1, 4, 7, {}));
   return packed_attention(f, x, w, 2, 5, 8, {});
 }
 
@@ -299,10 +299,10 @@ Status fused_rotary_embedding(NodeImport& node) {
 Status quantized_result(OnnxFormula& f, const OnnxTerm& value, size_t scale) {
   DType dtype = DType::kU8;
   TENON_TRY(f.status());
-  return f.result(f.term(onnx_quantized(f.node(), value.atom(), scale, scale + 1, 1, dtype)));
+  return f.result(f.term(onnx_quantized(f.node(), value.atom(), scale, scale + 1, {}, dtype)));
 }
 
-OnnxTerm real_input(OnnxFormula& f, size_t i) { return f.term(onnx_dequantized(f.node(), i, i + 1, i + 2, 1)); }
+OnnxTerm real_input(OnnxFormula& f, size_t i) { return f.term(onnx_dequantized(f.node(), i, i + 1, i + 2, {})); }
 
 Status refuse_channels_last(NodeImport& node) {
   TENON_TRY_ASSIGN(last, node.integer("channels_last", 0));
@@ -377,7 +377,7 @@ Status quantized_gemm(NodeImport& node) {
   TENON_TRY_ASSIGN(trans_b, node.integer("transB", 0));
   TENON_TRY_ASSIGN(alpha, node.real("alpha", 1.0));
   OnnxFormula f(node);
-  const OnnxTerm a = real_input(f, 0), b = f.term(onnx_dequantized(node, 3, 4, 5, *trans_b ? 0 : 1));
+  const OnnxTerm a = real_input(f, 0), b = f.term(onnx_dequantized(node, 3, 4, 5, {.axis = *trans_b ? 0 : 1}));
   OnnxTerm y = matmul(*trans_a ? a.swap_last_axes() : a, *trans_b ? b.swap_last_axes() : b);
   if (node.has_input(6)) y = y + f.input(6).cast(DType::kF32) * (f.input(1) * f.input(4));
   if (*alpha != 1) y = y * *alpha;

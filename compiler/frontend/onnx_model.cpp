@@ -8,6 +8,8 @@
 
 #include "compiler/frontend/onnx.pb.h"
 #include "compiler/frontend/onnx_external.h"
+#include "compiler/frontend/onnx_packed.h"
+#include "compiler/frontend/onnx_types.h"
 #include "support/try.h"
 
 namespace tenon::compiler {
@@ -15,6 +17,8 @@ namespace {
 
 // Of the standard domain. Models of opsets before 7 are accepted where their operators have not changed (onnx.cpp).
 constexpr int64_t kOldestOpset = 1, kNewestOpset = 27;
+
+constexpr runtime::DTypes kNarrow = runtime::kNarrowFloats | runtime::kNarrowIntegers;
 
 class Reader {
  public:
@@ -42,6 +46,20 @@ class Reader {
     TENON_TRY_ASSIGN(graph, this->graph(model.graph(), true));
     result.graph = std::move(*graph);
     return result;
+  }
+
+  std::map<std::string, OnnxType> run_types(std::span<const std::byte> bytes) {
+    std::map<std::string, OnnxType> types;
+    onnx::ModelProto model;
+    if (bytes.size() > INT32_MAX || !model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return types;
+    const auto add = [&](const auto& values) {
+      for (const auto& value : values) {
+        if (auto type = this->type(value.type(), value.name())) types.emplace(value.name(), std::move(*type));
+      }
+    };
+    add(model.graph().value_info());
+    add(model.graph().output());
+    return types;
   }
 
   Expected<runtime::Tensor> run_tensor(std::span<const std::byte> bytes) {
@@ -130,6 +148,16 @@ class Reader {
       case onnx::TensorProto::UINT64: return DType::kU64;
       case onnx::TensorProto::FLOAT16: return DType::kF16;
       case onnx::TensorProto::BFLOAT16: return DType::kBF16;
+      case onnx::TensorProto::FLOAT8E4M3FN: return DType::kF8E4M3FN;
+      case onnx::TensorProto::FLOAT8E4M3FNUZ: return DType::kF8E4M3FNUZ;
+      case onnx::TensorProto::FLOAT8E5M2: return DType::kF8E5M2;
+      case onnx::TensorProto::FLOAT8E5M2FNUZ: return DType::kF8E5M2FNUZ;
+      case onnx::TensorProto::FLOAT8E8M0: return DType::kF8E8M0;
+      case onnx::TensorProto::FLOAT4E2M1: return DType::kF4E2M1;
+      case onnx::TensorProto::INT4: return DType::kI4;
+      case onnx::TensorProto::UINT4: return DType::kU4;
+      case onnx::TensorProto::INT2: return DType::kI2;
+      case onnx::TensorProto::UINT2: return DType::kU2;
       default: break;
     }
     const std::string& name = onnx::TensorProto::DataType_IsValid(type)
@@ -169,6 +197,22 @@ class Reader {
                    [](int32_t bits) { return T::of_bits(static_cast<uint16_t>(bits)); });
   }
 
+  // Elements of a byte or less: raw, or each byte of packed elements as an integer.
+  Expected<runtime::Tensor> narrow_tensor(const onnx::TensorProto& proto, runtime::DType type, runtime::Shape shape,
+                                          const std::string& what) {
+    const int64_t count = runtime::element_count(shape), needed = onnx_packed_bytes(type, count);
+    std::string packed(proto.raw_data());
+    if (!proto.has_raw_data()) packed.assign(proto.int32_data().begin(), proto.int32_data().end());
+    if (static_cast<int64_t>(packed.size()) != needed) {
+      return error(fmt::format("{} has {} bytes of data, its shape {} needs {}", what, packed.size(),
+                               runtime::to_string(shape), needed),
+                   file_);
+    }
+    runtime::Tensor tensor(type, std::move(shape));
+    onnx_unpack(type, std::as_bytes(std::span(packed)), tensor.bytes());
+    return tensor;
+  }
+
   Expected<runtime::Tensor> tensor(const onnx::TensorProto& proto, const std::string& what) {
     using runtime::DType;
     TENON_TRY_ASSIGN(type, dtype(proto.data_type(), what));
@@ -183,9 +227,11 @@ class Reader {
       shape.push_back(size);
     }
     if (external) return external_tensor(proto, *type, std::move(shape), what);
+    if (kNarrow.contains(*type)) return narrow_tensor(proto, *type, std::move(shape), what);
     const bool raw = proto.has_raw_data();
     int64_t found = 0;
     switch (*type) {
+      default: break;
       case DType::kF32: found = proto.float_data_size(); break;
       case DType::kF64: found = proto.double_data_size(); break;
       case DType::kI64: found = proto.int64_data_size(); break;
@@ -218,6 +264,7 @@ class Reader {
       if (count > 0) std::memcpy(tensor.bytes().data(), proto.raw_data().data(), proto.raw_data().size());
     } else {
       switch (*type) {
+        default: break;
         case DType::kF32: copy_field<float>(tensor, proto.float_data()); break;
         case DType::kF64: copy_field<double>(tensor, proto.double_data()); break;
         case DType::kI64: copy_field<int64_t>(tensor, proto.int64_data()); break;
@@ -331,6 +378,10 @@ class Reader {
 Expected<OnnxModel> read_onnx(std::span<const std::byte> bytes, const std::string& file,
                               const std::optional<std::filesystem::path>& folder) {
   return Reader(file, folder).run(bytes);
+}
+
+std::map<std::string, OnnxType> read_onnx_types(std::span<const std::byte> bytes) {
+  return Reader({}, {}).run_types(bytes);
 }
 
 Expected<runtime::Tensor> read_onnx_tensor(std::span<const std::byte> bytes, const std::string& file) {

@@ -124,13 +124,16 @@ struct OnnxConverter {
 };
 // One table per file.
 std::span<const OnnxConverter> onnx_attention_converters();
+std::span<const OnnxConverter> onnx_attention_variant_converters();
 std::span<const OnnxConverter> onnx_control_converters();
 std::span<const OnnxConverter> onnx_elementwise_converters();
 std::span<const OnnxConverter> onnx_image_converters();
 std::span<const OnnxConverter> onnx_index_converters();
 std::span<const OnnxConverter> onnx_layer_converters();
 std::span<const OnnxConverter> onnx_loss_converters();
+std::span<const OnnxConverter> onnx_matmul_nbits_converters();
 std::span<const OnnxConverter> onnx_microsoft_converters();
+std::span<const OnnxConverter> onnx_ml_converters();
 std::span<const OnnxConverter> onnx_quantize_converters();
 std::span<const OnnxConverter> onnx_recurrent_converters();
 std::span<const OnnxConverter> onnx_reduce_converters();

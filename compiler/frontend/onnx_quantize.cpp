@@ -6,31 +6,34 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <limits>
+
+#include "compiler/frontend/onnx_expression.h"
+
 namespace tenon::compiler {
 namespace {
 
 using Ints = std::vector<int64_t>;
 
+constexpr runtime::DTypes kZeroPoints = runtime::DTypes{DType::kI8, DType::kU8, DType::kI16, DType::kU16, DType::kI32} |
+                                        runtime::kNarrowIntegers | runtime::kNarrowFloats;
+// The dtypes of QuantizeLinear's result.
+constexpr runtime::DTypes kQuantized = kZeroPoints.without({DType::kI32, DType::kF8E8M0});
+
 // The zero points of a constant input as a list.
 Expected<Ints> zero_points(NodeImport& node, size_t input, DType& integer) {
   TENON_TRY_ASSIGN(zero, node.constant(input, "the zero point"));
   integer = zero->dtype();
-  if (integer != DType::kI8 && integer != DType::kU8 && integer != DType::kI32) {
-    return node.fail(fmt::format("the zero point is {}, must be i8, u8 or i32", runtime::name(integer)));
-  }
   Ints zeros;
-  runtime::with_dtype<runtime::kIntegers>(
-      integer, [&]<class T>(T) { zeros.assign(zero->data<T>().begin(), zero->data<T>().end()); });
+  runtime::with_dtype<runtime::kIntegers | runtime::kNarrowIntegers>(integer, [&]<class T>(T) {
+    for (const T z : zero->data<T>()) zeros.push_back(static_cast<int64_t>(z));
+  });
   return zeros;
 }
 
 // Scale and zero point, both constant inputs, as attributes.
 Expected<Attrs> scales(NodeImport& node, size_t scale_input, size_t zero_input, int64_t axis, DType& integer) {
   TENON_TRY_ASSIGN(scale, node.constant(scale_input, "the scale"));
-  if (scale->dtype() != DType::kF32 || scale->shape().size() > 1) {
-    return node.fail(
-        fmt::format("the scale must be one f32 or a vector, found {}", runtime::to_string(scale->shape())));
-  }
   const bool per_channel = scale->shape().size() == 1 && scale->size() != 1;
   Attrs attrs;
   attrs["scale"] = std::vector<double>(scale->data<float>().begin(), scale->data<float>().end());
@@ -63,114 +66,172 @@ Expected<Atom> along(NodeImport& node, size_t i, std::string_view what, int64_t 
   return node.apply(ops::kReshape, {*atom}, {{"shape", shape}});
 }
 
-// Whether the inputs of the scale and of the zero point, if present, are constants.
-bool are_constants(NodeImport& node, size_t scale, size_t zero) {
-  const auto known = [&](size_t i) {
-    const auto atom = node.input(i);
-    return !node.has_input(i) || (atom && node.constant_tensor(*atom));
-  };
-  return known(scale) && known(zero);
+Attrs to(DType dtype) { return {{"dtype", std::string(runtime::name(dtype))}}; }
+
+// The smallest and the largest value of a dtype of integers.
+Attrs bounds(DType dtype) {
+  Attrs attrs;
+  runtime::with_dtype<runtime::kIntegers | runtime::kNarrowIntegers>(dtype, [&]<class T>(T) {
+    if constexpr (runtime::is_narrow<T>) {
+      attrs = {{"min", T::format.min()}, {"max", T::format.max()}};
+    } else {
+      using Limits = std::numeric_limits<T>;
+      attrs = {{"min", static_cast<double>(Limits::min())}, {"max", static_cast<double>(Limits::max())}};
+    }
+  });
+  return attrs;
 }
-// The dtype of a computed zero point; the dtype of its scale is checked.
-Expected<DType> check_computed(NodeImport& node, size_t scale, size_t zero, DType otherwise) {
+
+// The dtype of the zero point, or `otherwise` without one, after the dtypes of both parameters are checked.
+Expected<DType> check_parameters(NodeImport& node, size_t scale, size_t zero, DType otherwise) {
   TENON_TRY_ASSIGN(scale_type, node.type(scale));
-  if (scale_type->dtype != DType::kF32)
-    return node.fail(fmt::format("the scale must be f32, found {}", runtime::name(scale_type->dtype)));
+  constexpr runtime::DTypes kScales = runtime::kReals.without({DType::kF64});
+  if (!kScales.contains(scale_type->dtype)) {
+    return node.fail(fmt::format("the scale must be {}, found {}", kScales.str(), runtime::name(scale_type->dtype)));
+  }
   if (!node.has_input(zero)) return otherwise;
   TENON_TRY_ASSIGN(type, node.type(zero));
-  if (type->dtype != DType::kI8 && type->dtype != DType::kU8 && type->dtype != DType::kI32)
-    return node.fail(fmt::format("the zero point is {}, must be i8, u8 or i32", runtime::name(type->dtype)));
+  if (!kZeroPoints.contains(type->dtype)) {
+    return node.fail(fmt::format("the zero point is {}, must be {}", runtime::name(type->dtype), kZeroPoints.str()));
+  }
   return type->dtype;
 }
 
-Attrs to(DType dtype) { return {{"dtype", std::string(runtime::name(dtype))}}; }
+// Whether `quantize` and `dequantize`, whose attributes are the parameters, express a tensor of this dtype: the
+// parameters are constants, of the whole tensor or of the indices along an axis.
+bool are_attributes(NodeImport& node, size_t scale, size_t zero, const OnnxScales& layout, DType integer,
+                    runtime::DTypes integers) {
+  const auto known = [&](size_t i) {
+    const auto atom = node.input(i);
+    return atom && node.constant(i, "the parameter");
+  };
+  const auto type = node.type(scale);
+  return layout.block == 0 && integers.contains(integer) && type && type->dtype == DType::kF32 && type->rank() <= 1 &&
+         layout.real.value_or(DType::kF32) == DType::kF32 && known(scale) && (!node.has_input(zero) || known(zero));
+}
+
+// The scale or zero point that is input `i` such that it broadcasts with x.
+OnnxTerm parameter(OnnxFormula& f, size_t i, std::string_view what, const OnnxScales& layout, const OnnxTerm& x) {
+  if (layout.block == 0) return f.term(along(f.node(), i, what, layout.axis, static_cast<int>(x.rank())));
+  OnnxTerm p = f.input(i);
+  const int64_t rank = x.rank(), axis = layout.axis + (layout.axis < 0 ? rank : 0);
+  f.expect(p.rank() == rank && axis >= 0 && axis < rank,
+           fmt::format("{} of blocks along axis {} must have {} dims, found {}", what, layout.axis, rank, p.rank()));
+  if (!f.ok()) return p;
+  Ints repeated(static_cast<size_t>(rank) + 1, -1), joined;
+  repeated[static_cast<size_t>(axis) + 1] = layout.block;
+  for (int64_t d = 0; d < rank; ++d)
+    joined.push_back(f.known_size(p, d, fmt::format("a size of {}", what)) * (d == axis ? layout.block : 1));
+  const int64_t size = f.known_size(x, axis, "the size of x along the axis of the blocks"), end = joined[axis];
+  f.expect(end >= size && end - size < layout.block,
+           fmt::format("{} has blocks of {} for {} elements, x has {}", what, layout.block, end, size));
+  p = p.expand_dims({axis + 1}).broadcast(std::move(repeated)).reshape(std::move(joined));
+  return end == size ? p : p.slice(axis, 0, size);
+}
+
+// Input `i`, with integers of less than a byte as bytes.
+Expected<Atom> in_bytes(NodeImport& node, size_t i) {
+  TENON_TRY_ASSIGN(x, node.input(i));
+  const TensorType* type = node.builder().tensor_type(*x);
+  if (!type || !runtime::kNarrowIntegers.contains(type->dtype)) return *x;
+  const bool is_signed = type->dtype == DType::kI4 || type->dtype == DType::kI2;
+  const runtime::Tensor* constant = node.constant_tensor(*x);
+  if (!constant) return node.apply(ops::kCast, {*x}, to(is_signed ? DType::kI8 : DType::kU8));
+  runtime::Tensor bytes(is_signed ? DType::kI8 : DType::kU8, constant->shape());
+  runtime::with_dtype<runtime::kNarrowIntegers>(constant->dtype(), [&]<class T>(T) {
+    std::ranges::transform(constant->data<T>(), bytes.bytes().begin(),
+                           [](T e) { return static_cast<std::byte>(static_cast<int32_t>(e)); });
+  });
+  return node.constant(std::move(bytes));
+}
 
 }  // namespace
 
-Expected<Atom> onnx_dequantized(NodeImport& node, size_t i, size_t scale, size_t zero, int64_t axis) {
-  TENON_TRY_ASSIGN(x, node.input(i));
-  if (are_constants(node, scale, zero)) {
-    DType dtype = DType::kU8;
-    TENON_TRY_ASSIGN(attrs, scales(node, scale, zero, axis, dtype));
-    return node.apply(ops::kDequantize, {*x}, std::move(*attrs));
-  }
+Expected<Atom> onnx_dequantized(NodeImport& node, size_t i, size_t scale, size_t zero, const OnnxScales& layout) {
   TENON_TRY_ASSIGN(type, node.type(i));
-  TENON_TRY(check_computed(node, scale, zero, DType::kU8));
-  TENON_TRY_ASSIGN(steps, along(node, scale, "the scale", axis, type->rank()));
-  TENON_TRY_ASSIGN(value, node.apply(ops::kCast, {*x}, to(DType::kI32)));
-  if (node.has_input(zero)) {
-    TENON_TRY_ASSIGN(zeros, along(node, zero, "the zero point", axis, type->rank()));
-    TENON_TRY_ASSIGN(wide, node.apply(ops::kCast, {*zeros}, to(DType::kI32)));
-    TENON_TRY_ASSIGN(less, node.apply(ops::kSubtract, {*value, *wide}));
-    *value = *less;
+  TENON_TRY_ASSIGN(dtype, check_parameters(node, scale, zero, type->dtype));
+  TENON_TRY_ASSIGN(bytes, in_bytes(node, i));
+  constexpr runtime::DTypes kIntegers = runtime::DTypes{DType::kI8, DType::kU8, DType::kI32} | runtime::kNarrowIntegers;
+  if (kIntegers.contains(type->dtype) && are_attributes(node, scale, zero, layout, *dtype, kIntegers)) {
+    TENON_TRY_ASSIGN(attrs, scales(node, scale, zero, layout.axis, *dtype));
+    return node.apply(ops::kDequantize, {*bytes}, std::move(*attrs));
   }
-  TENON_TRY_ASSIGN(real, node.apply(ops::kCast, {*value}, to(DType::kF32)));
-  return node.apply(ops::kMultiply, {*real, *steps});
+  OnnxFormula f(node);
+  const DType computed = runtime::kNarrowFloats.contains(type->dtype) ? DType::kF32 : DType::kI32;
+  const OnnxTerm x = f.term(*bytes);
+  OnnxTerm value = x.cast(computed);
+  if (node.has_input(zero)) value = value - parameter(f, zero, "the zero point", layout, x).cast(computed);
+  const OnnxTerm steps = parameter(f, scale, "the scale", layout, x);
+  const OnnxTerm real = value.cast(DType::kF32) * steps.cast(DType::kF32);
+  TENON_TRY(f.status());
+  return real.cast(layout.real.value_or(steps.dtype())).atom();
 }
 
-Expected<Atom> onnx_quantized(NodeImport& node, Atom value, size_t scale, size_t zero, int64_t axis, DType& dtype) {
-  if (are_constants(node, scale, zero)) {
-    TENON_TRY_ASSIGN(attrs, scales(node, scale, zero, axis, dtype));
-    attrs->emplace("dtype", std::string(runtime::name(dtype)));
-    return node.apply(ops::kQuantize, {value}, std::move(*attrs));
-  }
-  TENON_TRY_ASSIGN(found, check_computed(node, scale, zero, dtype));
+Expected<Atom> onnx_quantized(NodeImport& node, Atom value, size_t scale, size_t zero, const OnnxScales& layout,
+                              DType& dtype) {
+  TENON_TRY_ASSIGN(found, check_parameters(node, scale, zero, dtype));
   dtype = *found;
-  if (dtype == DType::kI32) return node.fail("the zero point is i32, must be i8 or u8");
-  const int rank = node.builder().tensor_type(value)->rank();
-  TENON_TRY_ASSIGN(steps, along(node, scale, "the scale", axis, rank));
-  TENON_TRY_ASSIGN(scaled, node.apply(ops::kDivide, {value, *steps}));
-  TENON_TRY_ASSIGN(whole, node.apply(ops::kRound, {*scaled}));
-  if (node.has_input(zero)) {
-    TENON_TRY_ASSIGN(zeros, along(node, zero, "the zero point", axis, rank));
-    TENON_TRY_ASSIGN(real, node.apply(ops::kCast, {*zeros}, to(DType::kF32)));
-    TENON_TRY_ASSIGN(more, node.apply(ops::kAdd, {*whole, *real}));
-    *whole = *more;
+  if (!kQuantized.contains(dtype)) {
+    return node.fail(fmt::format("the zero point is {}, must be {}", runtime::name(dtype), kQuantized.str()));
   }
-  const bool is_signed = dtype == DType::kI8;
-  TENON_TRY_ASSIGN(inside, node.apply(ops::kClip, {*whole},
-                                      {{"min", is_signed ? -128.0 : 0.0}, {"max", is_signed ? 127.0 : 255.0}}));
-  return node.apply(ops::kCast, {*inside}, to(dtype));
+  OnnxFormula f(node);
+  const OnnxTerm x = f.term(value).cast(DType::kF32);
+  if (are_attributes(node, scale, zero, layout, dtype, {DType::kI8, DType::kU8})) {
+    TENON_TRY_ASSIGN(attrs, scales(node, scale, zero, layout.axis, dtype));
+    attrs->emplace("dtype", std::string(runtime::name(dtype)));
+    TENON_TRY(f.status());
+    return node.apply(ops::kQuantize, {x.atom()}, std::move(*attrs));
+  }
+  OnnxTerm scaled = x / parameter(f, scale, "the scale", layout, x).cast(DType::kF32);
+  const bool integers = !runtime::kNarrowFloats.contains(dtype);
+  if (integers) scaled = f.apply(ops::kRound, {scaled});
+  if (node.has_input(zero)) scaled = scaled + parameter(f, zero, "the zero point", layout, x).cast(DType::kF32);
+  if (integers) scaled = f.apply(ops::kClip, {scaled}, bounds(dtype));
+  const OnnxTerm result = scaled.cast(dtype);
+  TENON_TRY(f.status());
+  return result.atom();
 }
 
 namespace {
 
-// The attributes that QuantizeLinear and DequantizeLinear share.
-Expected<int64_t> linear_axis(NodeImport& node) {
-  for (const char* attr : {"block_size", "precision"}) {
-    TENON_TRY_ASSIGN(value, node.integer(attr, 0));
-    if (*value != 0) return node.fail(fmt::format("{} {} is not supported", attr, *value));
+// The attributes that QuantizeLinear and DequantizeLinear share; `output` is the dtype of the result, if stated.
+Expected<OnnxScales> linear_scales(NodeImport& node, runtime::DTypes outputs, std::optional<DType>& output) {
+  OnnxScales layout;
+  TENON_TRY_ASSIGN(precision, node.integer("precision", 0));
+  if (*precision != 0 && onnx_dtype(*precision) != DType::kF32)
+    return node.fail(fmt::format("precision {} is not supported, only 1 (f32)", *precision));
+  TENON_TRY_ASSIGN(block, node.integer("block_size", 0));
+  if (*block < 0) return node.fail(fmt::format("block_size {} is negative", *block));
+  TENON_TRY_ASSIGN(axis, node.integer("axis", 1));
+  layout.axis = *axis, layout.block = *block;
+  TENON_TRY_ASSIGN(number, node.integer("output_dtype", 0));
+  if (*number == 0) return layout;
+  output = onnx_dtype(*number);
+  if (!output || !outputs.contains(*output)) {
+    return node.fail(fmt::format("output_dtype {}{} is not supported, must be {}", *number,
+                                 output ? fmt::format(" ({})", runtime::name(*output)) : "", outputs.str()));
   }
-  return node.integer("axis", 1);
+  return layout;
 }
 
 Status quantize_linear(NodeImport& node) {
   TENON_TRY_ASSIGN(x, node.input(0));
-  TENON_TRY_ASSIGN(output, node.integer("output_dtype", 0));
-  DType dtype = DType::kU8;  // ONNX's default
-  switch (*output) {         // TensorProto.DataType
-    case 0:
-    case 2: break;
-    case 3: dtype = DType::kI8; break;
-    default: return node.fail(fmt::format("output_dtype {} is not supported, only 2 (u8) and 3 (i8)", *output));
-  }
-  const DType wanted = dtype;
-  TENON_TRY_ASSIGN(axis, linear_axis(node));
-  TENON_TRY_ASSIGN(value, onnx_quantized(node, *x, 1, 2, *axis, dtype));
-  if (*output != 0 && dtype != wanted) {
+  std::optional<DType> wanted;
+  TENON_TRY_ASSIGN(layout, linear_scales(node, kQuantized, wanted));
+  DType dtype = wanted.value_or(DType::kU8);  // ONNX's default
+  TENON_TRY_ASSIGN(value, onnx_quantized(node, *x, 1, 2, *layout, dtype));
+  if (wanted && dtype != *wanted) {
     return node.fail(
-        fmt::format("output_dtype is {}, the zero point is {}", runtime::name(wanted), runtime::name(dtype)));
+        fmt::format("output_dtype is {}, the zero point is {}", runtime::name(*wanted), runtime::name(dtype)));
   }
   return node.result(*value);
 }
 
 Status dequantize_linear(NodeImport& node) {
-  TENON_TRY_ASSIGN(output, node.integer("output_dtype", 0));
-  if (*output != 0 && *output != 1) {
-    return node.fail(fmt::format("output_dtype {} is not supported, only 1 (f32)", *output));
-  }
-  TENON_TRY_ASSIGN(axis, linear_axis(node));
-  return node.result(onnx_dequantized(node, 0, 1, 2, *axis));
+  std::optional<DType> wanted;
+  TENON_TRY_ASSIGN(layout, linear_scales(node, runtime::kReals.without({DType::kF64}), wanted));
+  layout->real = wanted;
+  return node.result(onnx_dequantized(node, 0, 1, 2, *layout));
 }
 
 Status dynamic_quantize_linear(NodeImport& node) { return node.results(node.apply(ops::kDynamicQuantize, {0})); }
@@ -179,24 +240,25 @@ Status dynamic_quantize_linear(NodeImport& node) { return node.results(node.appl
 Status quantized_result(NodeImport& node, const Expected<Atom>& value, size_t i) {
   if (!value) return std::unexpected(value.error());
   DType dtype = DType::kU8;
-  return node.result(onnx_quantized(node, *value, i, i + 1, 1, dtype));
+  return node.result(onnx_quantized(node, *value, i, i + 1, {}, dtype));
 }
 
 Status qlinear_matmul(NodeImport& node) {
-  TENON_TRY_ASSIGN(a, onnx_dequantized(node, 0, 1, 2, -2));
-  TENON_TRY_ASSIGN(b, onnx_dequantized(node, 3, 4, 5, -1));
+  TENON_TRY_ASSIGN(a, onnx_dequantized(node, 0, 1, 2, {.axis = -2, .real = DType::kF32}));
+  TENON_TRY_ASSIGN(b, onnx_dequantized(node, 3, 4, 5, {.axis = -1, .real = DType::kF32}));
   return quantized_result(node, node.apply(ops::kMatmul, {*a, *b}), 6);
 }
 
 // The bias is i32 in units of the scales of x and w.
 Status qlinear_conv(NodeImport& node) {
-  TENON_TRY_ASSIGN(x, onnx_dequantized(node, 0, 1, 2, 1));
-  TENON_TRY_ASSIGN(w, onnx_dequantized(node, 3, 4, 5, 0));
+  TENON_TRY_ASSIGN(x, onnx_dequantized(node, 0, 1, 2, {.axis = 1}));
+  TENON_TRY_ASSIGN(w, onnx_dequantized(node, 3, 4, 5, {.axis = 0}));
   TENON_TRY_ASSIGN(product, onnx_convolution(node, *x, *w));
   if (!node.has_input(8)) return quantized_result(node, *product, 6);
   TENON_TRY_ASSIGN(bias, node.input(8));
   Expected<Atom> real = error("none");
-  if (are_constants(node, 1, 4)) {
+  if (are_attributes(node, 1, 9, {}, DType::kI32, {DType::kI32}) &&
+      are_attributes(node, 4, 9, {}, DType::kI32, {DType::kI32})) {
     TENON_TRY_ASSIGN(x_scale, node.constant(1, "the scale"));
     TENON_TRY_ASSIGN(w_scale, node.constant(4, "the scale"));
     std::vector<double> steps;

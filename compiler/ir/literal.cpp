@@ -58,12 +58,13 @@ std::optional<std::string> elements(const runtime::Tensor& tensor) {
     for (const T value : tensor.data<T>()) {
       if constexpr (runtime::is_real<T>) {
         // The shortest text of a short float as an f32 is read as the same short float.
-        const auto real = static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(value);
+        const auto real = static_cast<runtime::Wide<T>>(value);
         const T nan(std::numeric_limits<double>::quiet_NaN());
         exact &= !std::isnan(real) || std::memcmp(&value, &nan, sizeof(T)) == 0;
         parts.push_back(std::isfinite(real) ? fmt::format("{}", real) : float_text(real));
       } else {
-        parts.push_back(fmt::format("{}", static_cast<std::conditional_t<std::is_same_v<T, bool>, int, T>>(value)));
+        parts.push_back(
+            fmt::format("{}", static_cast<std::conditional_t<std::is_same_v<T, bool>, int, runtime::Wide<T>>>(value)));
       }
     }
   };

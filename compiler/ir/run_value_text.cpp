@@ -13,7 +13,7 @@ constexpr size_t kMaxParts = 2000;           // the shown parts of a value
 template <class T>
 std::string number(T value) {
   if constexpr (std::is_same_v<T, bool>) return value ? "true" : "false";
-  else if constexpr (std::is_integral_v<T>) return fmt::format("{}", value);
+  else if constexpr (!runtime::is_real<T>) return fmt::format("{}", static_cast<runtime::Wide<T>>(value));
   else if (value != value) return "nan";  // without the sign, which has no meaning
   else if constexpr (std::is_same_v<T, double>) return fmt::format("{}", value);
   else return fmt::format("{}", static_cast<float>(value));

@@ -51,7 +51,7 @@ namespace tenon::compiler::loop {
 using runtime::DType;
 
 // The dtypes of buffers and expressions.
-inline constexpr runtime::DTypes kElementTypes = runtime::kAnyDType.without(runtime::kShortFloats);
+inline constexpr runtime::DTypes kElementTypes = runtime::kAnyDType.without(runtime::kStorageTypes);
 
 enum class BufferId : uint32_t {};  // index into Function::buffers
 inline size_t index(BufferId id) { return static_cast<size_t>(id); }

@@ -134,7 +134,7 @@ class Simplifier {
     return std::nullopt;
   }
   static bool is_all(const runtime::Tensor& tensor, double expected) {
-    if (tensor.dtype() == DType::kBool) return false;
+    if (!runtime::kNumericTypes.contains(tensor.dtype())) return false;
     return runtime::with_dtype<runtime::kNumericTypes>(tensor.dtype(), [&]<class T>(T) {
       return std::ranges::all_of(tensor.data<T>(), [&](T x) {
         if constexpr (runtime::is_real<T>) {

@@ -61,8 +61,19 @@ typedef enum tenon_dtype {
   TENON_F64 = 8,
   TENON_U32 = 9,
   TENON_U64 = 10,
-  TENON_F16 = 11, /* IEEE 754 binary16 */
-  TENON_BF16 = 12 /* the upper half of a binary32 */
+  TENON_F16 = 11,  /* IEEE 754 binary16 */
+  TENON_BF16 = 12, /* the upper half of a binary32 */
+  /* Of 8, 4 and 2 bits: one element a byte, in its low bits. */
+  TENON_F8E4M3FN = 13,
+  TENON_F8E4M3FNUZ = 14,
+  TENON_F8E5M2 = 15,
+  TENON_F8E5M2FNUZ = 16,
+  TENON_F8E8M0 = 17,
+  TENON_F4E2M1 = 18,
+  TENON_I4 = 19,
+  TENON_U4 = 20,
+  TENON_I2 = 21,
+  TENON_U2 = 22
 } tenon_dtype;
 
 typedef enum tenon_kind {

@@ -15,7 +15,8 @@ static_assert(TENON_BOOL == int(DType::kBool) && TENON_I8 == int(DType::kI8) && 
               TENON_I16 == int(DType::kI16) && TENON_U16 == int(DType::kU16) && TENON_I32 == int(DType::kI32) &&
               TENON_I64 == int(DType::kI64) && TENON_F32 == int(DType::kF32) && TENON_F64 == int(DType::kF64) &&
               TENON_U32 == int(DType::kU32) && TENON_U64 == int(DType::kU64) && TENON_F16 == int(DType::kF16) &&
-              TENON_BF16 == int(DType::kBF16));
+              TENON_BF16 == int(DType::kBF16) && TENON_F8E4M3FN == int(DType::kF8E4M3FN) &&
+              TENON_I4 == int(DType::kI4) && TENON_U2 == int(DType::kU2));
 
 void give(Value value, tenon_value** out) { *out = new tenon_value{std::move(value)}; }
 

@@ -245,7 +245,7 @@ std::string_view name(ScalarOp op) {
 }
 
 bool is_defined(ScalarOp op, DType dtype) {
-  if (kShortFloats.contains(dtype)) return false;
+  if (kStorageTypes.contains(dtype)) return false;
   const bool real = dtype == DType::kF32 || dtype == DType::kF64;
   switch (op) {
     case ScalarOp::kAnd:

@@ -108,7 +108,7 @@ class Sizes {
       offset = offset * tensor.shape()[axis] + indices[axis];
     }
     if (kIntegers.contains(tensor.dtype()) || tensor.dtype() == DType::kBool) {
-      return with_dtype<kAnyDType.without(kReals)>(tensor.dtype(), [&]<class T>(T) {
+      return with_dtype<kIntegers | kBoolean>(tensor.dtype(), [&]<class T>(T) {
         return static_cast<int64_t>(tensor.data<T>()[static_cast<size_t>(offset)]);
       });
     }

@@ -1,6 +1,8 @@
 // Dense layers, matrix products and sums of products.
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <span>
 
 #include "runtime/reference/einsum.h"
 #include "runtime/reference/elements.h"
@@ -147,14 +149,14 @@ Result einsum(const Attrs& attrs, std::span<const Tensor> inputs) {
   };
   Tensor out(inputs[0].dtype(), shape);
   with_arithmetic<kTypes>(out.dtype(), [&]<class T>(T) {
-    using Wide = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;  // integers wrap
+    using Wrapping = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;  // integers wrap
     auto y = out.data<T>();
     for_each_index(shape, [&](const Shape& at, int64_t i) {
-      Wide sum = 0;
+      Wrapping sum = 0;
       for_each_index(sum_shape, [&](const Shape& k, int64_t) {
-        Wide product = 1;
+        Wrapping product = 1;
         for (size_t n = 0; n < inputs.size(); ++n) {
-          product *= static_cast<Wide>(inputs[n].data<T>()[dot(at, out_strides[n]) + dot(k, sum_strides[n])]);
+          product *= static_cast<Wrapping>(inputs[n].data<T>()[dot(at, out_strides[n]) + dot(k, sum_strides[n])]);
         }
         sum += product;
       });
@@ -164,10 +166,54 @@ Result einsum(const Attrs& attrs, std::span<const Tensor> inputs) {
   return std::vector{out};
 }
 
+// The determinant of a matrix of n rows, which elimination with partial pivoting overwrites.
+double determinant(std::span<double> a, int64_t n) {
+  double result = 1;
+  for (int64_t k = 0; k < n; ++k) {
+    int64_t pivot = k;
+    for (int64_t i = k + 1; i < n; ++i) {
+      if (std::abs(a[i * n + k]) > std::abs(a[pivot * n + k])) pivot = i;
+    }
+    if (pivot != k) {
+      std::swap_ranges(a.begin() + pivot * n, a.begin() + (pivot + 1) * n, a.begin() + k * n);
+      result = -result;
+    }
+    const double diagonal = a[k * n + k];
+    result *= diagonal;
+    if (diagonal == 0) return result;
+    for (int64_t i = k + 1; i < n; ++i) {
+      const double factor = a[i * n + k] / diagonal;
+      for (int64_t j = k; j < n; ++j) a[i * n + j] -= factor * a[k * n + j];
+    }
+  }
+  return result;
+}
+
+Result det(const Attrs& attrs, std::span<const Tensor> inputs) {
+  Call call("det", attrs, inputs);
+  call.expect_inputs(1);
+  call.expect_dtype(0, kReals);
+  const size_t rank = call.input(0).shape().size();
+  call.expect(rank >= 2 && call.dim(0, rank - 2) == call.dim(0, rank - 1), "the matrices must be square");
+  if (!call.ok()) return call.fail();
+  const Shape& shape = inputs[0].shape();
+  const int64_t n = shape.back(), elements = n * n;
+  Tensor out(inputs[0].dtype(), Shape(shape.begin(), shape.end() - 2));
+  with_arithmetic<kReals>(out.dtype(), [&]<class T>(T) {
+    const auto x = inputs[0].data<T>();
+    std::vector<double> matrix(static_cast<size_t>(elements));  // in f64: products of pivots lose digits
+    for (int64_t i = 0; i < out.size(); ++i) {
+      std::copy_n(x.begin() + i * elements, elements, matrix.begin());
+      out.data<T>()[i] = static_cast<T>(determinant(matrix, n));
+    }
+  });
+  return std::vector{out};
+}
+
 }  // namespace
 
 std::span<const Entry> contraction_kernels() {
-  static constexpr Entry kEntries[] = {{"dense", dense}, {"matmul", matmul}, {"einsum", einsum}};
+  static constexpr Entry kEntries[] = {{"dense", dense}, {"matmul", matmul}, {"det", det}, {"einsum", einsum}};
   return kEntries;
 }
 

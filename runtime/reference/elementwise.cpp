@@ -58,9 +58,38 @@ Result bias_add(const Attrs& attrs, std::span<const Tensor> inputs) {
   return std::vector{out};
 }
 
+// How a cast to a float of 8 bits or less treats values beyond its range or between its values.
+struct Narrowing {
+  bool saturate = true;
+  enum class Rounding : uint8_t { kNearest, kUp, kDown } rounding = Rounding::kNearest;
+};
+
+// The power of two above or below a positive value that is none.
+double power_of_two(double value, Narrowing::Rounding rounding) {
+  if (rounding == Narrowing::Rounding::kNearest || !(value > 0) || !std::isfinite(value)) return value;
+  int exponent = 0;
+  const double mantissa = std::frexp(value, &exponent);  // in [0.5, 1)
+  return std::ldexp(0.5, exponent + (rounding == Narrowing::Rounding::kUp && mantissa > 0.5 ? 1 : 0));
+}
+
 template <class To, class From>
-To convert(From x) {
-  if constexpr (std::is_same_v<To, bool>) {
+To narrowed(From x, const Narrowing& how) {
+  if constexpr (is_real<To>) {
+    auto value = static_cast<double>(x);
+    if constexpr (!To::format.has_sign) value = power_of_two(value, how.rounding);
+    if (how.saturate && value > To::format.max()) value = To::format.max();
+    if (how.saturate && To::format.has_sign && value < To::format.min()) value = To::format.min();
+    return To(value);
+  } else {
+    return To(static_cast<Wide<From>>(x));
+  }
+}
+
+template <class To, class From>
+To convert(From x, const Narrowing& how) {
+  if constexpr (is_narrow<To>) {
+    return narrowed<To>(x, how);
+  } else if constexpr (std::is_same_v<To, bool>) {
     return x != From{};
   } else if constexpr (is_real<From> && std::is_integral_v<To>) {
     if (x != x) return 0;
@@ -78,23 +107,45 @@ To convert(From x) {
 Result cast(const Attrs& attrs, std::span<const Tensor> inputs) {
   Call call("cast", attrs, inputs);
   call.expect_inputs(1);
-  const std::string dtype_name = call.string("dtype");
+  const std::string dtype_name = call.string("dtype"), rounding = call.string("rounding");
+  Narrowing how{.saturate = call.integer("saturate", 0, 1) == 1};
+  call.expect(rounding == "nearest" || rounding == "up" || rounding == "down", "rounding must be nearest, up or down");
+  if (rounding != "nearest") how.rounding = rounding == "up" ? Narrowing::Rounding::kUp : Narrowing::Rounding::kDown;
   if (!call.ok()) return call.fail();
   TENON_TRY_ASSIGN(dtype, parse_dtype(dtype_name));
   Tensor out(*dtype, inputs[0].shape());
-  runtime::with_dtype<kAnyDType>(inputs[0].dtype(), [&]<class From>(From) {
+  constexpr DTypes kNarrow = kNarrowFloats | kNarrowIntegers;
+  const Tensor x = kNarrow.contains(inputs[0].dtype()) ? widened(inputs[0]) : inputs[0];
+  runtime::with_dtype<kAnyDType.without(kNarrow)>(x.dtype(), [&]<class From>(From) {
     runtime::with_dtype<kAnyDType>(*dtype, [&]<class To>(To) {
-      std::ranges::transform(inputs[0].data<From>(), out.data<To>().begin(), convert<To, From>);
+      std::ranges::transform(x.data<From>(), out.data<To>().begin(), [&](From e) { return convert<To>(e, how); });
     });
   });
+  return std::vector{out};
+}
+
+// The bits of x as elements of another dtype of the same width.
+Result bitcast(const Attrs& attrs, std::span<const Tensor> inputs) {
+  Call call("bitcast", attrs, inputs);
+  call.expect_inputs(1);
+  const std::string dtype_name = call.string("dtype");
+  if (!call.ok()) return call.fail();
+  TENON_TRY_ASSIGN(dtype, parse_dtype(dtype_name));
+  call.expect(bits(*dtype) == bits(inputs[0].dtype()), "the dtypes must have the same width");
+  if (!call.ok()) return call.fail();
+  Tensor out(*dtype, inputs[0].shape());
+  std::ranges::copy(inputs[0].bytes(), out.bytes().begin());
   return std::vector{out};
 }
 
 }  // namespace
 
 std::span<const Entry> elementwise_kernels() {
-  static constexpr Entry kEntries[] = {
-      {"identity", identity}, {"cast", Kernel::of_any_dtype(cast)}, {"select", select}, {"bias_add", bias_add}};
+  static constexpr Entry kEntries[] = {{"identity", identity},
+                                       {"bitcast", Kernel::of_any_dtype(bitcast)},
+                                       {"cast", Kernel::of_any_dtype(cast)},
+                                       {"select", select},
+                                       {"bias_add", bias_add}};
   return kEntries;
 }
 

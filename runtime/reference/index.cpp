@@ -153,13 +153,13 @@ std::optional<Reduction> read_reduction(Call& call) {
 void combine(Reduction reduction, const Tensor& from, int64_t at, Tensor& out, int64_t to) {
   if (reduction == Reduction::kNone) return copy_element(from, at, out, to);
   with_arithmetic<kNumericTypes>(out.dtype(), [&]<class T>(T) {
-    using Wide = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;  // integers wrap
+    using Wrapping = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;  // integers wrap
     T& y = out.data<T>()[static_cast<size_t>(to)];
     const T x = from.data<T>()[static_cast<size_t>(at)];
     switch (reduction) {
       case Reduction::kNone: break;
-      case Reduction::kAdd: y = static_cast<T>(static_cast<Wide>(y) + static_cast<Wide>(x)); break;
-      case Reduction::kMultiply: y = static_cast<T>(static_cast<Wide>(y) * static_cast<Wide>(x)); break;
+      case Reduction::kAdd: y = static_cast<T>(static_cast<Wrapping>(y) + static_cast<Wrapping>(x)); break;
+      case Reduction::kMultiply: y = static_cast<T>(static_cast<Wrapping>(y) * static_cast<Wrapping>(x)); break;
       case Reduction::kMaximum: y = std::max(y, x); break;
       case Reduction::kMinimum: y = std::min(y, x); break;
     }

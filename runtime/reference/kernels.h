@@ -25,7 +25,7 @@ class Kernel {
   template <class F>
   requires std::is_convertible_v<F, Function>
   constexpr Kernel(F function) : function_(function) {}  // NOLINT: a function is a kernel, and nullptr is none
-  // A kernel that handles f16 and bf16 itself.
+  // A kernel that handles types of storage itself.
   static constexpr Kernel of_any_dtype(Function function) {
     Kernel kernel(function);
     kernel.any_dtype_ = true;

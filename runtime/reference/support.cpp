@@ -108,9 +108,11 @@ int64_t Call::axis(std::string_view name, int64_t rank) {
 }
 
 bool representable(DType dtype, double value) {
-  if (kReals.contains(dtype)) return true;
-  return runtime::with_dtype<kAnyDType.without(kReals)>(dtype, [&]<class T>(T) {
+  constexpr DTypes kFloats = kReals | kNarrowFloats;
+  if (kFloats.contains(dtype)) return true;
+  return runtime::with_dtype<kAnyDType.without(kFloats)>(dtype, [&]<class T>(T) {
     if constexpr (std::is_same_v<T, bool>) return value == 0 || value == 1;
+    else if constexpr (is_narrow<T>) return value >= T::format.min() && value <= T::format.max();
     // 2^n of the range's upper end is exact in a double, while the largest i64 and u64 are not.
     else
       return value >= static_cast<double>(std::numeric_limits<T>::min()) &&

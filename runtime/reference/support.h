@@ -21,12 +21,15 @@ struct Entry {
   Kernel kernel;
 };
 
-// visit(T{}) for the C++ type of `dtype`, which must be one of `allowed` and has arithmetic: f16 and bf16 do not reach
-// a kernel (Kernel).
+// visit(T{}) for the C++ type of `dtype`, which must be one of `allowed` and has arithmetic: the arguments of
+// a kernel have no types of storage (Kernel).
 template <DTypes allowed, class F>
 void with_arithmetic(DType dtype, F&& visit) {
-  runtime::with_dtype<allowed.without(kShortFloats)>(dtype, std::forward<F>(visit));
+  runtime::with_dtype<allowed.without(kStorageTypes)>(dtype, std::forward<F>(visit));
 }
+
+// A tensor of a type of storage in the type that kernels compute in.
+Tensor widened(const Tensor& tensor);
 
 // A name as a template argument, so that one template makes the kernels of many operators.
 template <size_t n>

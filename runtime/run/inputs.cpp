@@ -22,9 +22,12 @@ std::optional<Tensor> literal(const std::string& text, DType dtype) {
     return Tensor::of<bool>({}, std::array{text == "true"});
   }
   std::optional<Tensor> scalar;
-  with_dtype<kNumericTypes>(dtype, [&]<class T>(T) {
-    std::conditional_t<kShortFloats.contains(dtype_of<T>), double, T> value{};
+  with_dtype<kAnyDType.without(kBoolean)>(dtype, [&]<class T>(T) {
+    std::conditional_t<is_real<T> && kStorageTypes.contains(dtype_of<T>), double, Wide<T>> value{};
     const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if constexpr (kNarrowIntegers.contains(dtype_of<T>)) {
+      if (value < T::format.min() || value > T::format.max()) return;
+    }
     if (fault == std::errc() && end == text.data() + text.size())
       scalar = Tensor::of<T>({}, std::array{static_cast<T>(value)});
   });

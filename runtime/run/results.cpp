@@ -48,7 +48,7 @@ Status compare(const std::string& result, const Tensor& found, const Tensor& exp
   if (found.dtype() != expected.dtype() || found.shape() != expected.shape()) {
     return error(fmt::format("result {} is {}, expected is {}", result, type_of(found), type_of(expected)), file);
   }
-  const bool real = kReals.contains(found.dtype());
+  const bool real = (kReals | kNarrowFloats).contains(found.dtype());
   if (!real && found == expected) return {};
   const Difference worst = largest_difference(found, expected);
   const double allowed = real ? tolerance * worst.largest : 0;

@@ -11,10 +11,10 @@
 namespace tenon::runtime {
 namespace {
 
-// Calls visit(span of elements) with the tensor's type; false for bool.
+// Calls visit(span of elements) with the tensor's type; false for dtypes without arithmetic.
 template <class F>
 bool visit_elements(const Tensor& tensor, F&& visit) {
-  if (tensor.dtype() == DType::kBool) return false;
+  if (!kNumericTypes.contains(tensor.dtype())) return false;
   with_dtype<kNumericTypes>(tensor.dtype(), [&]<class T>(T) { visit(tensor.data<T>()); });
   return true;
 }

@@ -86,7 +86,17 @@ bool compute_scalar(ScalarOp op, DType dtype, const Word& a, const Word& b, Word
     case DType::kU32: return compute<uint32_t>(op, a, b, result);
     case DType::kU64: return compute<uint64_t>(op, a, b, result);
     case DType::kF16:
-    case DType::kBF16: return false;  // reference kernels compute these
+    case DType::kBF16:
+    case DType::kF8E4M3FN:
+    case DType::kF8E4M3FNUZ:
+    case DType::kF8E5M2:
+    case DType::kF8E5M2FNUZ:
+    case DType::kF8E8M0:
+    case DType::kF4E2M1:
+    case DType::kI4:
+    case DType::kU4:
+    case DType::kI2:
+    case DType::kU2: return false;  // reference kernels compute these
   }
   return false;
 }

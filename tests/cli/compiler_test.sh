@@ -40,6 +40,11 @@ fi
 grep -q "the output cannot be written: No space left on device" "$scratch/full"
 printf '#[version = "1"]\ndef @main(%%x: Tensor[(4294967296, 4294967296), f32]) { %%x }\n' >"$scratch/large.tn"
 expect 1 "too large" "$tenon" bench model "$scratch/large.tn"
+# What is supported of a model, without compiling it.
+expect 0 "not on the accelerator because" "$tenon" import --check tests/models/resnet8_digits.onnx --shapes N=1
+expect 0 "Conv " "$tenon" import --check tests/models/resnet8_digits.onnx --shapes N=1 --cpu
+expect 2 "tenon import only checks models" "$tenon" import tests/models/resnet8_digits.onnx
+expect 1 "No such file" "$tenon" import --check build/nonexistent.onnx
 expect 0 "// after infer" "$tenon" opt tests/models/resnet8_digits.onnx --shapes N=1 --passes infer --print-after infer
 # Executables keep symbolic sizes, and sizes that depend on data.
 expect 0 "" "$tenon" compile "$scratch/m.tn" --cpu -o "$scratch/m.tnx"

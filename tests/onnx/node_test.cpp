@@ -69,9 +69,8 @@ Status compare(const Tensor& have, const Tensor& want, size_t output) {
   Status status;
   runtime::with_dtype<runtime::kAnyDType>(have.dtype(), [&]<class T>(T) {
     const auto x = have.data<T>(), y = want.data<T>();
-    using Plain = std::conditional_t<runtime::kShortFloats.contains(runtime::dtype_of<T>), float, T>;
     for (size_t i = 0; i < x.size() && status; ++i) {
-      const auto a = static_cast<Plain>(x[i]), b = static_cast<Plain>(y[i]);
+      const auto a = static_cast<runtime::Wide<T>>(x[i]), b = static_cast<runtime::Wide<T>>(y[i]);
       if (!is_close(a, b))
         status = error(fmt::format("output {}: wrong values, as element {}: {}, expected {}", output, i, a, b));
     }

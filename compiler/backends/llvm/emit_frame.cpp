@@ -210,7 +210,17 @@ llvm::Type* FrameEmitter::memory_type(DType dtype) {
     case DType::kF32: return b_.getFloatTy();
     case DType::kF64: return b_.getDoubleTy();
     case DType::kF16:
-    case DType::kBF16: break;  // no loop function has one (loop::kElementTypes)
+    case DType::kBF16:
+    case DType::kF8E4M3FN:
+    case DType::kF8E4M3FNUZ:
+    case DType::kF8E5M2:
+    case DType::kF8E5M2FNUZ:
+    case DType::kF8E8M0:
+    case DType::kF4E2M1:
+    case DType::kI4:
+    case DType::kU4:
+    case DType::kI2:
+    case DType::kU2: break;  // no loop function has one (loop::kElementTypes)
   }
   assert(false);
   return nullptr;

@@ -67,6 +67,16 @@ Expected<Type> einsum(const RuleInput& in) {
   return in.context.tensor(std::move(dims), in.arg(0).dtype);
 }
 
+Expected<Type> det(const RuleInput& in) {
+  const Dims& dims = in.arg(0).dims;
+  if (dims.size() < 2) return error(fmt::format("x must have at least 2 dims: {}", describe(in, {"x"})));
+  const size_t rows = dims.size() - 2;
+  TENON_TRY(require_same(in, 0, rows, 0, rows + 1,
+                         fmt::format("the matrices have {} rows and {} columns", in.context.str(dims[rows]),
+                                     in.context.str(dims[rows + 1]))));
+  return in.context.tensor(Dims(dims.begin(), dims.end() - 2), in.arg(0).dtype);
+}
+
 // The scheme of dense: both arguments have two dims and the same dtype.
 bool of_matrices(const SchemeInput& in) {
   for (size_t i : {size_t{0}, size_t{1}}) {
@@ -109,6 +119,12 @@ std::vector<Operator> contraction_operators() {
                   OpPattern::kAnchor,
                   nullptr,
                   of_product}),
+      continuous({"det",
+                  "The determinant of the square matrices in the last two dims.",
+                  {{"x", runtime::kReals}},
+                  {},
+                  det,
+                  OpPattern::kOpaque}),
       continuous({"einsum",
                   "Sums of products by an equation with a letter per axis, as \"bij,bjk->bik\": axes whose letters are "
                   "not in the "

@@ -14,6 +14,17 @@ Expected<Type> bias_add(const RuleInput& in) {
 
 Expected<Type> cast(const RuleInput& in) {
   TENON_TRY_ASSIGN(dtype, dtype_attr(in));
+  TENON_TRY(check_int(in, "saturate", 0, 1));
+  TENON_TRY(check_string(in, "rounding", {"nearest", "up", "down"}));
+  return in.context.tensor(in.arg(0).dims, *dtype);
+}
+
+Expected<Type> bitcast(const RuleInput& in) {
+  TENON_TRY_ASSIGN(dtype, dtype_attr(in));
+  const DType from = in.arg(0).dtype;
+  if (runtime::bits(from) != runtime::bits(*dtype) || from == DType::kBool || *dtype == DType::kBool)
+    return error(fmt::format("the dtypes must have the same width and none be bool: x is {}, dtype {}",
+                             runtime::name(from), runtime::name(*dtype)));
   return in.context.tensor(in.arg(0).dims, *dtype);
 }
 
@@ -32,10 +43,21 @@ Expected<Type> select(const RuleInput& in) {
 std::vector<Operator> elementwise_operators() {
   return {
       continuous({"identity", "x.", {"x"}, {}, same_as_first, OpPattern::kElementwise}),
-      {"cast",
-       "x in another dtype: floats truncate to integers and saturate, integers wrap, bool is x != 0.",
-       {"x"},
+      {"bitcast",
+       "The bits of x as elements of another dtype of the same width.",
+       {{"x", runtime::kAnyDType.without(runtime::kBoolean)}},
        {{"dtype", AttrKind::kString, std::nullopt, "the result's dtype, as i32"}},
+       bitcast,
+       OpPattern::kElementwise},
+      {"cast",
+       "x in another dtype: floats truncate to integers and saturate, integers of 2 and 4 bits and other integers "
+       "wrap, "
+       "bool is x != 0.",
+       {"x"},
+       {{"dtype", AttrKind::kString, std::nullopt, "the result's dtype, as i32"},
+        {"saturate", AttrKind::kInt, int64_t{1},
+         "0: values beyond the range of a float of 8 bits become infinity or NaN; 1: its largest value"},
+        {"rounding", AttrKind::kString, std::string("nearest"), "nearest, up or down: of casts to f8e8m0"}},
        cast,
        OpPattern::kElementwise},
       continuous({"select",

@@ -29,6 +29,9 @@ std::optional<T> parse_element(const Token& token, bool negative) {
   } else if constexpr (std::is_integral_v<T>) {
     if (token.kind == Tok::kInteger && token.text.find_first_not_of('0') == std::string::npos) return T{0};  // -0
     return token.kind == Tok::kInteger ? read(T{}) : std::nullopt;
+  } else if constexpr (!runtime::is_real<T>) {  // an integer of less than a byte
+    const auto value = token.kind == Tok::kInteger ? read(int32_t{}) : std::nullopt;
+    return value && static_cast<int32_t>(T(*value)) == *value ? std::optional(T(*value)) : std::nullopt;
   } else {
     using Wide = std::conditional_t<std::is_same_v<T, float>, float, double>;
     const bool written = token.kind == Tok::kName;  // inf or nan
@@ -49,7 +52,7 @@ bool is_number(const Token& token) {
 bool special_dtype(const Token& token) {
   if (token.kind != Tok::kName || !(token.text.starts_with("inf") || token.text.starts_with("nan"))) return false;
   const auto dtype = runtime::parse_dtype(std::string_view(token.text).substr(3));
-  return dtype && runtime::kReals.contains(*dtype);
+  return dtype && (runtime::kReals | runtime::kNarrowFloats).contains(*dtype);
 }
 
 // Reads a number token into element i of the tensor.

@@ -127,8 +127,8 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"no_opset", [](auto& m) { m.clear_opset_import(); }, "the model does not state its opset"},
         Broken{"no_graph", [](auto& m) { m.clear_graph(); }, "the model has no graph"},
         Broken{"dtype",
-               [](auto& m) { m.mutable_graph()->mutable_initializer(0)->set_data_type(onnx::TensorProto::FLOAT8E5M2); },
-               "initializer 'fc.weight' has the data type FLOAT8E5M2, which is not supported"},
+               [](auto& m) { m.mutable_graph()->mutable_initializer(0)->set_data_type(onnx::TensorProto::COMPLEX64); },
+               "initializer 'fc.weight' has the data type COMPLEX64, which is not supported"},
         Broken{"input_dtype",
                [](auto& m) {
                  m.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(8);
@@ -387,24 +387,33 @@ TEST(Outputs, OfIdentitiesKeepTheirNames) {
 }
 
 TEST(OutputDtype, IsTakenWhereItSaysWhatIsMeant) {
-  constexpr int kFloat = 1, kU8 = 2, kI8 = 3, kI32 = 6, kHalf = 10, kI4 = 22;
+  constexpr int kFloat = 1, kU8 = 2, kI8 = 3, kI32 = 6, kHalf = 10, kDouble = 11, kI4 = 22, kF8 = 17;
   const auto quantized_to = [](const onnx::ModelProto& model) -> std::string {
     Context context;
     auto module = import(context, model);
     if (!module) return module.error().str();
     const Function& function = *module->function(context.symbol("main"));
-    return std::string(runtime::name(function.type(function.body.bindings[0].var).tensor()->dtype));
+    // What the integers are converted from, or the dequantized value without integers.
+    for (const Binding& binding : function.body.bindings) {
+      const DType dtype = function.type(binding.var).tensor()->dtype;
+      if (dtype != runtime::DType::kF32) return std::string(runtime::name(dtype));
+    }
+    return "f32";
   };
   EXPECT_EQ(quantized_to(quantizing(0, 0)), "u8");
   EXPECT_EQ(quantized_to(quantizing(kU8, 0)), "u8");
   EXPECT_EQ(quantized_to(quantizing(0, kI8)), "i8");
   EXPECT_EQ(quantized_to(quantizing(kI8, 0, kFloat)), "i8");
   EXPECT_EQ(quantized_to(quantizing(kI8, kI8)), "i8");
-  EXPECT_THAT(quantized_to(quantizing(kI4, 0)), HasSubstr("'q': error: output_dtype 22 is not supported"));
-  EXPECT_THAT(quantized_to(quantizing(kI32, 0)), HasSubstr("output_dtype 6 is not supported, only 2 (u8) and 3 (i8)"));
+  EXPECT_EQ(quantized_to(quantizing(kI4, 0)), "i4");
+  EXPECT_EQ(quantized_to(quantizing(kF8, 0)), "f8e4m3fn");
+  EXPECT_THAT(quantized_to(quantizing(kI32, 0)),
+              HasSubstr("'q': error: output_dtype 6 (i32) is not supported, must be"));
   EXPECT_THAT(quantized_to(quantizing(-1, 0)), HasSubstr("output_dtype -1 is not supported"));
   EXPECT_THAT(quantized_to(quantizing(kI8, kU8)), HasSubstr("output_dtype is i8, the zero point is u8"));
-  EXPECT_THAT(quantized_to(quantizing(0, kU8, kHalf)), HasSubstr("'d': error: output_dtype 10 is not supported"));
+  EXPECT_EQ(quantized_to(quantizing(0, kU8, kHalf)), "u8");
+  EXPECT_THAT(quantized_to(quantizing(0, kU8, kDouble)),
+              HasSubstr("'d': error: output_dtype 11 (f64) is not supported"));
 }
 
 // Scales and zero points that are inputs of the model.
@@ -440,11 +449,11 @@ TEST(ComputedScales, ThatCannotBeTakenAreErrors) {
   };
   EXPECT_EQ(imported("QuantizeLinear", {{kFloat, {2, 3}}, {kFloat, {3}}, {kI8, {3}}}), "");
   EXPECT_THAT(imported("QuantizeLinear", {{kFloat, {2, 3}}, {kDouble, {}}}),
-              HasSubstr("the scale must be f32, found f64"));
+              HasSubstr("the scale must be f16 or bf16 or f32, found f64"));
   EXPECT_THAT(imported("QuantizeLinear", {{kFloat, {2, 3}}, {kFloat, {}}, {kI64, {}}}),
-              HasSubstr("the zero point is i64, must be i8, u8 or i32"));
+              HasSubstr("the zero point is i64, must be i2 or i4 or i8"));
   EXPECT_THAT(imported("QuantizeLinear", {{kFloat, {2, 3}}, {kFloat, {}}, {kI32, {}}}),
-              HasSubstr("the zero point is i32, must be i8 or u8"));
+              HasSubstr("the zero point is i32, must be i2 or i4 or i8 or i16 or u2"));
   EXPECT_THAT(imported("DequantizeLinear", {{kI8, {2, 3}}, {kFloat, {3}}}, 2),
               HasSubstr("the scale is along axis 2 of 2"));
   EXPECT_THAT(imported("DequantizeLinear", {{kI8, {2}}, {kFloat, {1, 2}}}, 0),

@@ -55,9 +55,10 @@ std::vector<Tensor> operands_of(const KernelFunction& kernel, const std::vector<
   return params;
 }
 
-// Operators without a loop function, since the sizes of their results depend on data.
-const std::set<std::string_view> kWithoutKernel{"broadcast_dynamic", "compress", "non_max_suppression", "nonzero",
-                                                "unique"};
+// Operators without a loop function, since the sizes of their results depend on data, or since expressions of the loop
+// level have no bits.
+const std::set<std::string_view> kWithoutKernel{
+    "bitcast", "broadcast_dynamic", "compress", "det", "non_max_suppression", "nonzero", "unique"};
 // Operators without a loop function for some arguments: volumes, and a number of terms that depends on data.
 const std::set<std::string_view> kPartiallySupported{"grid_sample", "roi_align"};
 

@@ -57,7 +57,8 @@ inline void expect_near(const runtime::Tensor& have, const runtime::Tensor& want
         ASSERT_TRUE(same || std::abs(x[i] - y[i]) <= T(5e-5) * (1 + std::abs(y[i])))
             << where << ": element " << i << " is " << x[i] << ", must be " << y[i];
       } else {
-        ASSERT_EQ(x[i], y[i]) << where << ": element " << i;
+        ASSERT_EQ(static_cast<runtime::Wide<T>>(x[i]), static_cast<runtime::Wide<T>>(y[i]))
+            << where << ": element " << i;
       }
     }
   });

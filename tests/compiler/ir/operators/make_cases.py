@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Generates cases.npz: every operator on small inputs, with the results of ONNX Runtime or NumPy.
 
-    python3 -m venv venv && venv/bin/pip install numpy==2.4.6 onnx==1.23.2 onnxruntime==1.31.1
+    python3 -m venv venv && venv/bin/pip install numpy==2.4.6 onnx==1.23.2 onnxruntime==1.31.1 ml_dtypes==0.6.0
     venv/bin/python tests/compiler/ir/operators/make_cases.py
 
 A case has a name and in the archive
@@ -15,6 +15,7 @@ import pathlib
 import sys
 import tempfile
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime
@@ -713,8 +714,39 @@ def microsoft():
          name="ms_matmulintegertofloat", **ms)
 
 
+def narrow():
+    x = np.concatenate([normal(3, 8) * F(10.0) ** np.arange(-3, 5, dtype=F), F([[0, -0.0, 1e6, -1e6, 0.3, np.nan, 7, 460]])])
+    for dtype in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float4_e2m1fn", "float8_e8m0fnu"):
+        ours = dtype.replace("float", "f").replace("_", "").replace("fnu", "") if dtype[-1] == "u" else dtype.replace("float", "f").replace("_", "")
+        ours = "f4e2m1" if dtype.startswith("float4") else ours
+        given = np.abs(x[:3]) if dtype == "float8_e8m0fnu" else x
+        direct(f"cast_{ours}", f'cast(cast(%a, dtype="{ours}", saturate=0), dtype="f32")', [given], given.astype(ml_dtypes.__dict__[dtype]).astype(F))
+    wide = ints(4, 6, low=-40, high=40)
+    for dtype in ("int4", "uint4", "int2", "uint2"):
+        ours = dtype.replace("uint", "u").replace("int", "i")
+        direct(f"cast_{ours}", f'cast(cast(%a, dtype="{ours}"), dtype="i32")', [wide], wide.astype(np.int8).astype(ml_dtypes.__dict__[dtype]).astype(np.int32))
+    direct("bitcast", 'bitcast(%a, dtype="i32")', [x], x.view(np.int32))
+    direct("bitcast_narrow", 'cast(bitcast(cast(%a, dtype="u4"), dtype="i4"), dtype="i32")', [wide], (wide & 15) - 16 * ((wide & 15) > 7))
+    case("Det", "det(%a)", [normal(2, 4, 4)])
+    case("Det", "det(%a)", [F([[0, 2], [3, 1]])], name="det_pivot")
+    four = ints(6, 16, low=-8, high=8).astype(ml_dtypes.int4)
+    case("DequantizeLinear", None, [], [four, positive(6, 4), ints(6, 4, low=-8, high=8).astype(ml_dtypes.int4)], name="dequantize_blocks", axis=1, block_size=4)
+    case("DequantizeLinear", None, [], [four, positive(6), ints(6, low=-8, high=8).astype(ml_dtypes.int4)], name="dequantize_i4", axis=0)
+    case("QuantizeLinear", None, [normal(3, 5) * 9000], [F(0.3), np.uint16(30000)], name="quantize_u16")
+    blocks = dict(domain="com.microsoft", K=40, N=6, bits=4, block_size=16)
+    packed, scales = ints(6, 3, 8, low=0, high=256, dtype=np.uint8), positive(6 * 3)
+    case("MatMulNBits", None, [normal(2, 3, 40)], [packed, scales], name="ms_matmulnbits", **blocks)
+    case("MatMulNBits", None, [normal(2, 3, 40)], [packed, scales, ints(6 * 2, low=0, high=256, dtype=np.uint8)], name="ms_matmulnbits_zeros", **blocks)
+    grams = dict(max_gram_length=2, max_skip_count=3, ngram_counts=[0, 4], ngram_indexes=[0, 1, 2, 3, 4, 5, 6], pool_int64s=[2, 3, 5, 4, 5, 6, 7, 8, 6, 7])
+    words = ints(3, 12, low=2, high=9)
+    weights = [0.5, 1.5, 2.0, 1.0, 3.0, 0.25, 4.0]
+    for mode in ("TF", "IDF", "TFIDF"):
+        case("TfIdfVectorizer", None, [words], name="tfidf_" + mode.lower(), mode=mode, min_gram_length=1, weights=weights, **grams)
+    case("TfIdfVectorizer", None, [words[0]], name="tfidf_vector", mode="TF", min_gram_length=2, **grams)
+
+
 for family in (elementwise, binary, reduce, normalize, convolution, contraction, pool, shape, index, order, create, image, recurrent, quantize,
-               dynamic, integer_layers, recurrent_variants, computed_scales, attention, losses, signal, vision, microsoft):
+               dynamic, integer_layers, recurrent_variants, computed_scales, attention, losses, signal, vision, microsoft, narrow):
     family()
 target = pathlib.Path(__file__).parent / "cases.npz"
 np.savez_compressed(target, **archive)

@@ -1,0 +1,48 @@
+// tenon import --check: what is supported of a model, before anything is compiled.
+#include <fmt/format.h>
+
+#include "compiler/cli/command.h"
+#include "compiler/frontend/onnx.h"
+#include "compiler/pipeline/import_check.h"
+#include "support/try.h"
+
+namespace tenon::cli {
+namespace {
+
+struct Import {
+  std::string model, shapes, config = "default";
+  bool check = false, cpu = false;
+
+  Status run() const {
+    if (!check) {
+      return error("tenon import only checks models", {},
+                   "give --check, or write the module with tenon convert MODEL.onnx -o MODULE.tn", Fault::kUsage);
+    }
+    TENON_TRY_ASSIGN(bound, compiler::parse_shapes(shapes));
+    std::optional<spec::Config> accelerator;
+    if (!cpu) {
+      TENON_TRY_ASSIGN(found, spec::load_config(config));
+      accelerator = std::move(*found);
+    }
+    TENON_TRY_ASSIGN(report, compiler::check_import(model, *bound, accelerator));
+    fmt::print("{}", compiler::text(*report));
+    const size_t problems = report->nodes.problems.size();
+    if (problems == 0) return {};
+    return error(fmt::format("{} node{} not supported", problems, problems == 1 ? " is" : "s are"), model);
+  }
+};
+
+}  // namespace
+
+Action import_model(Options& options) {
+  auto command = std::make_shared<Import>();
+  options.argument(command->model, "MODEL", "an ONNX file");
+  options.flag(command->check, "--check", "print each operator with its support per target, and what is missing");
+  options.option(command->shapes, "--shapes", "NAME=SIZE,...", "values of the model's unknown sizes");
+  options.option(command->config, "--config", "NAME", "configuration of the accelerator: a name or a .json file");
+  options.flag(command->cpu, "--cpu", "for the CPU alone");
+  options.footer("tenon import --check model.onnx --shapes N=1");
+  return [command] { return command->run(); };
+}
+
+}  // namespace tenon::cli
