@@ -23,7 +23,8 @@ void ModelOptions::declare(Options& options, Records kind) {
   options.repeated(
       calibration_data, "--calibrate", "[NAME=]FILE",
       "quantize to int8 with these samples: FILE.npy or FILE.npz:MEMBER; NAME=FILE for each of several inputs");
-  options.choice(method, "--calibration", {"minmax", "percentile"}, "method that takes ranges from the samples");
+  options.choice(method, "--calibration", {"minmax", "percentile", "kl", "mse", "measured"},
+                 "method that takes ranges from the samples; measured: the one with the least error of the results");
   options.option(percentile, "--percentile", "P", "fraction of the values that --calibration percentile keeps");
   options.flag(symmetric, "--symmetric", "activations without zero points");
   options.option(divide, "--divide", "D", "divide all data by this, as 255 for bytes");

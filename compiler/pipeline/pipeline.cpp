@@ -11,6 +11,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/lower/lower.h"
 #include "compiler/passes/passes.h"
+#include "compiler/quantize/measured.h"
 #include "compiler/quantize/qdq.h"
 #include "support/try.h"
 
@@ -103,11 +104,13 @@ Expected<Compilation> compile(const Model& model, const CompileOptions& options)
   };
   if (options.calibration) {
     begin("calibrating");
-    TENON_TRY_ASSIGN(ranges, calibrate(context, model.module, model.entry, *options.calibration, options.calibrate));
+    TENON_TRY_ASSIGN(found, calibrate_by_error(context, model.module, model.entry, *options.calibration,
+                                               options.calibrate, options.quantize));
     TENON_TRY_ASSIGN(quantized,
-                     quantize(context, model.module, model.entry, *ranges, options.quantize, &result.scales));
+                     quantize(context, model.module, model.entry, found->ranges, options.quantize, &result.scales));
     result.quantized = std::move(*quantized);
-    numeric_types = fmt::format("int8, calibrated on {} samples", options.calibration->size());
+    numeric_types =
+        fmt::format("int8, calibrated on {} samples by {}", options.calibration->size(), name(found->method));
   } else {
     // The requantizations of a model that comes quantized are as the accelerator has them only where one computes them.
     Module module = clone(model.module);

@@ -6,39 +6,11 @@
 #include <cmath>
 
 #include "compiler/ir/interpreter.h"
+#include "compiler/quantize/distributions.h"
 #include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
-
-constexpr int kBins = 4096;
-
-struct Histogram {
-  std::vector<uint64_t> bins = std::vector<uint64_t>(kBins);
-  uint64_t total = 0;
-
-  void add(float value, const Range& range) {
-    const float width = range.hi - range.lo;
-    const auto bin = width > 0 ? static_cast<int>((value - range.lo) / width * kBins) : 0;
-    ++bins[static_cast<size_t>(std::clamp(bin, 0, kBins - 1))];
-    ++total;
-  }
-
-  // The range without the outermost fraction `tail` of the values on each side.
-  Range cut(const Range& range, double tail) const {
-    const auto edge = [&](bool low) {
-      const auto allowed = static_cast<uint64_t>(tail * static_cast<double>(total));
-      uint64_t sum = 0;
-      for (int i = 0; i < kBins; ++i) {
-        const int bin = low ? i : kBins - 1 - i;
-        sum += bins[static_cast<size_t>(bin)];
-        if (sum > allowed) return range.lo + (range.hi - range.lo) * static_cast<float>(low ? bin : bin + 1) / kBins;
-      }
-      return low ? range.lo : range.hi;
-    };
-    return {edge(true), edge(false), true};
-  }
-};
 
 // Calls `visit` with every f32 tensor of the entry function, parameters included.
 template <class F>
@@ -54,32 +26,53 @@ Status run_samples(const Context& context, const Module& module, Symbol entry, c
   return {};
 }
 
+Range chosen(const Histogram& histogram, const Range& range, const CalibrationOptions& options) {
+  switch (options.method) {
+    case Calibration::kMinMax: return range;
+    case Calibration::kPercentile: return histogram.cut(range, (1 - options.percentile) / 2);
+    case Calibration::kDivergence: return histogram.least_divergence(range);
+    case Calibration::kSquaredError:
+    case Calibration::kMeasured: return histogram.least_error(range);
+  }
+  return range;
+}
+
 }  // namespace
+
+std::string_view name(Calibration method) {
+  switch (method) {
+    case Calibration::kMinMax: return "minmax";
+    case Calibration::kPercentile: return "percentile";
+    case Calibration::kDivergence: return "kl";
+    case Calibration::kSquaredError: return "mse";
+    case Calibration::kMeasured: return "measured";
+  }
+  return "";
+}
 
 Expected<Calibration> parse_calibration(std::string_view text) {
   if (text == "minmax") return Calibration::kMinMax;
   if (text == "percentile") return Calibration::kPercentile;
-  return error(fmt::format("unknown calibration \"{}\"", text), {}, "the methods are minmax and percentile",
-               Fault::kUsage);
+  if (text == "kl") return Calibration::kDivergence;
+  if (text == "mse") return Calibration::kSquaredError;
+  if (text == "measured") return Calibration::kMeasured;
+  return error(fmt::format("unknown calibration \"{}\"", text), {},
+               "the methods are minmax, percentile, kl, mse and measured", Fault::kUsage);
 }
 
-Expected<Ranges> calibrate(const Context& context, const Module& module, Symbol entry, const Samples& samples,
-                           const CalibrationOptions& options) {
+Expected<Distributions> observe(const Context& context, const Module& module, Symbol entry, const Samples& samples,
+                                bool with_histograms) {
   if (!module.function(entry)) {
     return error(fmt::format("the module has no function @{}", context.name(entry)), {}, {}, Fault::kInternal);
   }
   if (samples.empty())
     return error("calibration requires at least one sample", {}, "use data like the model's later inputs");
-  if (!(options.percentile > 0.5 && options.percentile <= 1)) {
-    return error(fmt::format("percentile is {}, must be above 0.5 and at most 1", options.percentile), {}, {},
-                 Fault::kUsage);
-  }
   const Function& function = *module.function(entry);
-  Ranges ranges(function.vars.size());
+  Distributions found{Ranges(function.vars.size()), {}};
   std::string not_finite;
   const auto widen = [&](VarId var, const runtime::Tensor& tensor) {
     if (tensor.dtype() != runtime::DType::kF32) return;
-    Range& range = ranges[index(var)];
+    Range& range = found.ranges[index(var)];
     for (const float value : tensor.data<float>()) {
       if (!std::isfinite(value) && not_finite.empty()) {
         not_finite = fmt::format("a value of %{} is {}", context.name(function.info(var).name), value);
@@ -91,18 +84,37 @@ Expected<Ranges> calibrate(const Context& context, const Module& module, Symbol 
   };
   TENON_TRY(run_samples(context, module, entry, samples, widen));
   if (!not_finite.empty()) return error(not_finite + " during calibration", {}, "check the data and its normalization");
-  if (options.method == Calibration::kMinMax) return ranges;
-
-  std::vector<Histogram> histograms(ranges.size());
+  if (!with_histograms) return found;
+  found.histograms.resize(found.ranges.size());
   const auto count = [&](VarId var, const runtime::Tensor& tensor) {
     if (tensor.dtype() != runtime::DType::kF32) return;
-    for (const float value : tensor.data<float>()) histograms[index(var)].add(value, ranges[index(var)]);
+    for (const float value : tensor.data<float>()) found.histograms[index(var)].add(value, found.ranges[index(var)]);
   };
   TENON_TRY(run_samples(context, module, entry, samples, count));
+  return found;
+}
+
+Ranges ranges_by(const Distributions& found, const CalibrationOptions& options) {
+  Ranges ranges = found.ranges;
   for (size_t i = 0; i < ranges.size(); ++i) {
-    if (ranges[i].observed) ranges[i] = histograms[i].cut(ranges[i], (1 - options.percentile) / 2);
+    if (ranges[i].observed && i < found.histograms.size()) ranges[i] = chosen(found.histograms[i], ranges[i], options);
   }
   return ranges;
+}
+
+Status check_options(const CalibrationOptions& options) {
+  if (options.percentile > 0.5 && options.percentile <= 1) return {};
+  return error(fmt::format("percentile is {}, must be above 0.5 and at most 1", options.percentile), {}, {},
+               Fault::kUsage);
+}
+
+Expected<Ranges> calibrate(const Context& context, const Module& module, Symbol entry, const Samples& samples,
+                           const CalibrationOptions& options) {
+  if (options.method == Calibration::kMeasured)
+    return error("the method is not chosen yet", {}, "measure it with calibrate_by_error()", Fault::kInternal);
+  TENON_TRY(check_options(options));
+  TENON_TRY_ASSIGN(found, observe(context, module, entry, samples, options.method != Calibration::kMinMax));
+  return ranges_by(*found, options);
 }
 
 }  // namespace tenon::compiler

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler/ir/module.h"
@@ -10,10 +11,14 @@
 namespace tenon::compiler {
 
 enum class Calibration : uint8_t {
-  kMinMax,      // all observed values
-  kPercentile,  // all but the outermost (1 - percentile) / 2 on each side, by a histogram
+  kMinMax,        // all observed values
+  kPercentile,    // all but the outermost (1 - percentile) / 2 on each side, by a histogram
+  kDivergence,    // the least divergence of the int8 values' distribution from that of the floats, by a histogram
+  kSquaredError,  // the least mean squared error of the int8 values, by a histogram
+  kMeasured,      // the one of these whose int8 function differs least from the float one (measured.h)
 };
-Expected<Calibration> parse_calibration(std::string_view text);  // "minmax", "percentile"
+std::string_view name(Calibration method);                       // "minmax", "percentile", "kl", "mse", "measured"
+Expected<Calibration> parse_calibration(std::string_view text);  // of a name
 
 struct CalibrationOptions {
   Calibration method = Calibration::kMinMax;
@@ -29,8 +34,8 @@ using Ranges = std::vector<Range>;  // by VarId of the calibrated function; tens
 // One list of inputs per sample, as for interpret().
 using Samples = std::vector<std::vector<runtime::Tensor>>;
 
-// Runs `entry` on every sample with the reference kernels. An empty list of samples, or a value that is not finite, is
-// an error.
+// Runs `entry` on every sample with the reference kernels, and takes the ranges by the method; kMeasured is an error.
+// An empty list of samples, or a value that is not finite, is an error.
 Expected<Ranges> calibrate(const Context& context, const Module& module, Symbol entry, const Samples& samples,
                            const CalibrationOptions& options = {});
 

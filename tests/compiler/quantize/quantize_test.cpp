@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <random>
@@ -10,6 +11,7 @@
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/operator.h"
 #include "compiler/ir/text.h"
+#include "compiler/quantize/measured.h"
 #include "compiler/quantize/parameters.h"
 #include "tests/seed.h"
 
@@ -242,6 +244,25 @@ TEST_F(QuantizeTest, PercentileCutsOutliers) {
   EXPECT_LT((*most)[0].hi, 10);
 }
 
+TEST_F(QuantizeTest, MeasuredCalibrationTakesTheMethodWithTheLeastError) {
+  const Atom x = param({1, 1, 100, 100});
+  builder_.finish(apply("sigmoid", {apply("relu", {x})}));
+  module_.globals.emplace(main_, std::move(function_));
+  Tensor sample = random_tensor(shape_, 1);
+  sample.data<float>()[17] = 1000;
+  const auto found = calibrate_by_error(context_, module_, main_, {{sample}}, {.method = Calibration::kMeasured});
+  ASSERT_TRUE(found) << found.error().str();
+  ASSERT_EQ(found->errors.size(), 4u);
+  const auto least = std::ranges::min_element(found->errors, {}, &std::pair<Calibration, double>::second);
+  EXPECT_EQ(found->method, least->first);
+  EXPECT_NE(found->method, Calibration::kMinMax);  // whose steps are 1000 / 255
+  EXPECT_LT(found->ranges[0].hi, 1000);
+  const auto given = calibrate_by_error(context_, module_, main_, {{sample}});
+  ASSERT_TRUE(given) << given.error().str();
+  EXPECT_EQ(given->ranges[0].hi, 1000);
+  EXPECT_TRUE(given->errors.empty());
+}
+
 TEST_F(QuantizeTest, BadCalibrationIsAnError) {
   const Atom x = param({1, 4});
   builder_.finish(apply("relu", {x}));
@@ -256,7 +277,10 @@ TEST_F(QuantizeTest, BadCalibrationIsAnError) {
             std::string::npos);
   EXPECT_NE(message(calibrate(context_, module_, main_, {{sample}}, {.percentile = 2})).find("percentile is 2"),
             std::string::npos);
-  EXPECT_NE(message(parse_calibration("kl")).find("unknown calibration \"kl\""), std::string::npos);
+  EXPECT_NE(message(calibrate(context_, module_, main_, {{sample}}, {.method = Calibration::kMeasured}))
+                .find("the method is not chosen yet"),
+            std::string::npos);
+  EXPECT_NE(message(parse_calibration("guess")).find("unknown calibration \"guess\""), std::string::npos);
   EXPECT_NE(message(quantize(context_, module_, main_, {})).find("calibrated on another function"), std::string::npos);
 }
 
