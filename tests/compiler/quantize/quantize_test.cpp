@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <random>
@@ -246,7 +247,8 @@ TEST_F(QuantizeTest, PercentileCutsOutliers) {
 
 TEST_F(QuantizeTest, MeasuredCalibrationTakesTheMethodWithTheLeastError) {
   const Atom x = param({1, 1, 100, 100});
-  builder_.finish(apply("sigmoid", {apply("relu", {x})}));
+  const Atom unit = builder_.constant(Tensor::of<float>({1, 1, 1, 1}, std::array{1.0f}));
+  builder_.finish(apply("sigmoid", {apply("conv2d", {x, unit})}));
   module_.globals.emplace(main_, std::move(function_));
   Tensor sample = random_tensor(shape_, 1);
   sample.data<float>()[17] = 1000;
