@@ -22,8 +22,8 @@ Expected<Type> cast(const RuleInput& in) {
 Expected<Type> bitcast(const RuleInput& in) {
   TENON_TRY_ASSIGN(dtype, dtype_attr(in));
   const DType from = in.arg(0).dtype;
-  if (runtime::bits(from) != runtime::bits(*dtype) || from == DType::kBool || *dtype == DType::kBool)
-    return error(fmt::format("the dtypes must have the same width and none be bool: x is {}, dtype {}",
+  if (runtime::bits(from) != runtime::bits(*dtype) || *dtype == DType::kBool)
+    return error(fmt::format("the dtypes must have the same width, and bool has no bits of others: x is {}, dtype {}",
                              runtime::name(from), runtime::name(*dtype)));
   return in.context.tensor(in.arg(0).dims, *dtype);
 }
@@ -45,7 +45,7 @@ std::vector<Operator> elementwise_operators() {
       continuous({"identity", "x.", {"x"}, {}, same_as_first, OpPattern::kElementwise}),
       {"bitcast",
        "The bits of x as elements of another dtype of the same width.",
-       {{"x", runtime::kAnyDType.without(runtime::kBoolean)}},
+       {"x"},
        {{"dtype", AttrKind::kString, std::nullopt, "the result's dtype, as i32"}},
        bitcast,
        OpPattern::kElementwise},
