@@ -10,6 +10,7 @@ namespace tenon::compiler::native {
 namespace {
 
 constexpr const char *kFaultFunction = "tn_fault", *kFaultRecord = "tn_fault_record";
+constexpr const char* kAllocator = "a thread's heap";
 
 }  // namespace
 
@@ -117,7 +118,10 @@ Value* FrameEmitter::stack_memory(llvm::Type* type, uint64_t count) {
 
 Value* FrameEmitter::allocate(Value* bytes) {
   auto* type = llvm::FunctionType::get(b_.getPtrTy(), {b_.getPtrTy(), b_.getInt64Ty()}, false);
-  auto* memory = b_.CreateCall(type, call_field(6, b_.getPtrTy()), {frame().function->getArg(0), bytes});
+  // A GPU's threads have no heap: make_ptx() refuses the function that is not defined.
+  Value* const allocator =
+      unit_.is_gpu() ? unit_.module.getOrInsertFunction(kAllocator, type).getCallee() : call_field(6, b_.getPtrTy());
+  auto* memory = b_.CreateCall(type, allocator, {frame().function->getArg(0), bytes});
   memory->addRetAttr(llvm::Attribute::NoAlias);
   auto* good = block("good");
   b_.CreateCondBr(b_.CreateIsNull(memory), frame().failed, good,
@@ -127,6 +131,7 @@ Value* FrameEmitter::allocate(Value* bytes) {
 }
 
 void FrameEmitter::release(Value* memory) {
+  if (unit_.is_gpu()) return;
   auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy(), b_.getPtrTy()}, false);
   b_.CreateCall(type, call_field(7, b_.getPtrTy()), {frame().function->getArg(0), memory});
 }

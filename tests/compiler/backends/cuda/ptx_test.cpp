@@ -118,6 +118,10 @@ TEST(Ptx, WhatItLacksIsRefused) {
       {"loop @f[n](%l: Tensor[(n,), i64], %a: Tensor[(b: n, l(b)), f32]) -> (%c: Tensor[(n,), f32]) { for i in (n) { "
        "stage s(i in (n) at (i)) { %c[i] = f32(1); } } }",
        "@f: error: %a is ragged"},
+      {"loop @f(%a: Tensor[(4,), f64]) -> (%c: Tensor[(4,), f64]) { for i in (4) { alloc %s: Tensor[(60000,), f64] { "
+       "alloc %t: Tensor[(60000,), f64] { alloc %u: Tensor[(60000,), f64] { stage s(i in (4) at (i)) { %u[i] = %a[i]; "
+       "%t[i] = %u[i]; %s[i] = %t[i]; %c[i] = %s[i]; } } } } } }",
+       "@f: error: GPU code has no function 'a thread's heap'"},
   };
   for (const auto& [text, message] : cases) {
     TypeContext context;
