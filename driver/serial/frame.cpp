@@ -72,8 +72,8 @@ std::optional<Bytes> Deframer::push(uint8_t byte) {
   if (byte == wire::kEnd) {
     Bytes frame = std::exchange(frame_, {});
     const bool invalid = std::exchange(invalid_, false), escaped = std::exchange(escaped_, false);
-    if (frame.empty() || invalid || escaped) return {};
-    return frame;
+    if (frame.empty() && !invalid) return {};
+    return invalid || escaped ? Bytes() : frame;
   }
   if (frame_.size() == kMaxFrame) invalid_ = true;
   if (invalid_) return {};

@@ -36,8 +36,8 @@ Bytes encode(const Response& response);
 // The response in a frame without its framing; empty if its length or CRC is wrong.
 std::optional<Response> decode_response(std::span<const uint8_t> frame);
 
-// Removes the framing: push() returns the contents of a frame at its end. Empty frames, and frames above kMaxFrame,
-// which no end of the line sends, yield nothing.
+// Removes the framing: push() returns the contents of a frame at its end, which are empty for a frame with a wrong
+// escape sequence or above kMaxFrame, that is a damaged one. Two ends in a row enclose no frame.
 class Deframer {
  public:
   static constexpr size_t kMaxFrame = 2048;

@@ -15,14 +15,21 @@ if(NOT TARGET verilated_runtime)
   target_link_libraries(verilated_runtime PUBLIC Threads::Threads)
 endif()
 
-# tenon_verilate(NAME CONFIG config TOP module [SOURCES a.sv ...] [ARGS verilator arguments]): generates the RTL of a
-# configuration (a name or a path) and makes NAME, an interface library with the Verilated module: include "V<module>.h"
-# and link it. SOURCES are modules of tests, after those of the accelerator. Lint warnings are errors.
+# tenon_verilate(NAME CONFIG config TOP module [SERIAL] [SOURCES a.sv ...] [ARGS verilator arguments]): generates the RTL
+# of a configuration (a name or a path) and makes NAME, an interface library with the Verilated module: include
+# "V<module>.h" and link it. SERIAL adds the sources of hw/serial. SOURCES are modules of tests, after those of the
+# accelerator. Lint warnings are errors.
 function(tenon_verilate name)
-  cmake_parse_arguments(arg "" "CONFIG;TOP" "ARGS;SOURCES" ${ARGN})
+  cmake_parse_arguments(arg "SERIAL" "CONFIG;TOP" "ARGS;SOURCES" ${ARGN})
   set(rtl "${CMAKE_CURRENT_BINARY_DIR}/${name}.rtl")
   set(model "${CMAKE_CURRENT_BINARY_DIR}/${name}.model")
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/hw/rtl/*.sv" "${CMAKE_SOURCE_DIR}/hw/rtl/files.f")
+  set(serial "")
+  if(arg_SERIAL)
+    set(serial serial)
+    file(GLOB bridge CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/hw/serial/*.sv")
+    list(APPEND sources ${bridge})
+  endif()
   set(json "${CMAKE_SOURCE_DIR}/hw/configs/${arg_CONFIG}.json")
   if(IS_ABSOLUTE "${arg_CONFIG}")
     set(json "${arg_CONFIG}")
@@ -38,7 +45,7 @@ function(tenon_verilate name)
   endif()
   add_custom_command(
     OUTPUT "${model}/V${arg_TOP}__ALL.a"
-    COMMAND generate_rtl ${json} ${rtl}
+    COMMAND generate_rtl ${json} ${rtl} ${serial}
     COMMAND ${CMAKE_COMMAND} -E chdir ${rtl} ${CMAKE_COMMAND} -E env ${cache} ${TENON_VERILATOR} --cc --build -j 2 -Wall
             --assert -O3 --x-assign fast --x-initial fast --top-module ${arg_TOP} --Mdir ${model} -CFLAGS ${flags}
             -MAKEFLAGS OPT_FAST=-O2 -MAKEFLAGS OPT_SLOW=-O0 -MAKEFLAGS OPT_GLOBAL=-O2 ${arg_ARGS} -F files.f ${arg_SOURCES}

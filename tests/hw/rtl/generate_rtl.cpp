@@ -16,8 +16,9 @@ int main(int argc, char** argv) {
           ? tenon::sim::testing::random_config(std::strtoull(argv[1] + random.size(), nullptr, 10), int64_t{1} << 40)
           : tenon::spec::load_config(name);
   if (!config) return std::fprintf(stderr, "%s\n", config.error().what.c_str()), 1;
-  const auto files = argc == 3 ? tenon::generator::generate(*config, argv[2])
-                               : tenon::generator::generate_serial(*config, {.clocks_per_bit = 4}, argv[2]);
+  const auto files =
+      argc == 3 ? tenon::generator::generate(*config, argv[2])
+                : tenon::generator::generate_serial(*config, {.clocks_per_bit = 4, .memory_bytes = 1 << 16}, argv[2]);
   if (!files) return std::fprintf(stderr, "%s\n", files.error().what.c_str()), 1;
   return 0;
 }
