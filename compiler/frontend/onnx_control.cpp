@@ -201,6 +201,7 @@ class Iteration {
       TENON_TRY_ASSIGN(types, types_of(builder_, trial->results));
       (void)builder_.close({});
       builder_.function().vars.resize(vars);
+      node_.import().forget(vars);
       builder_.module().constants.resize(constants);
       for (size_t k = 0; k < carried_.size(); ++k) {
         const auto type = joined(node_.context(), carried_[k], (*types)[k + 1], visible);

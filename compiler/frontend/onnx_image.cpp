@@ -2,7 +2,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "compiler/frontend/onnx_node.h"
+#include "compiler/frontend/onnx_expression.h"
+#include "compiler/frontend/onnx_sizes.h"
 
 namespace tenon::compiler {
 namespace {
@@ -21,10 +22,34 @@ Expected<Reals> reals_of(NodeImport& node, size_t input, std::string_view what) 
   return Reals(tensor->data<float>().begin(), tensor->data<float>().end());
 }
 
+// Scales that are computed, at the axes (all others: 1), as a vector of f32.
+Expected<Atom> computed_scales(NodeImport& node, size_t input, const Ints& axes, size_t rank) {
+  TENON_TRY_ASSIGN(given, node.input(input));
+  TENON_TRY_ASSIGN(type, node.type(input));
+  if (type->dtype != DType::kF32 || type->rank() != 1) return node.fail("the scales must be a vector of f32");
+  if (type->dims[0].constant() != static_cast<int64_t>(axes.size())) return node.fail("requires a scale for each axis");
+  if (axes.size() == rank && std::ranges::is_sorted(axes) && axes.front() == 0) return *given;
+  const auto count = static_cast<int64_t>(rank);
+  const Atom ones = node.builder().constant<float>({count}, std::vector<float>(rank, 1.0f));
+  const Atom indices = node.builder().constant<int64_t>({static_cast<int64_t>(axes.size())}, axes);
+  return node.apply(ops::kScatterElements, {ones, indices, *given}, {{"axis", int64_t{0}}});
+}
+
 // Scales are an input from opset 9 on; coordinates are computed as by Resize in opset 10, rounded down.
 Status upsample(NodeImport& node) {
   TENON_TRY_ASSIGN(mode, node.string("mode", "nearest"));
   const bool second = node.inputs() > 1;
+  if (second && !reals_of(node, 1, "the scales")) {
+    TENON_TRY_ASSIGN(x, node.input(0));
+    TENON_TRY_ASSIGN(type, node.type(0));
+    Ints axes;
+    for (int64_t i = 0; i < type->rank(); ++i) axes.push_back(i);
+    TENON_TRY_ASSIGN(computed, computed_scales(node, 1, axes, axes.size()));
+    OnnxAttributes attrs(
+        {{"mode", mode_name(*mode)}, {"coordinates", std::string("asymmetric")}, {"nearest", std::string("floor")}});
+    attrs.set_operand("scales", *computed);
+    return node.result(attrs.apply(node, ops::kResize, {*x}));
+  }
   TENON_TRY_ASSIGN(scales, second ? reals_of(node, 1, "the scales") : node.reals("scales", {}));
   return node.result(node.apply(ops::kResize, {0},
                                 {{"scales", *scales},
@@ -44,6 +69,37 @@ Expected<double> common_scale(NodeImport& node, const TensorType& type, const In
     scale = !scale ? own : smallest ? std::min(*scale, own) : std::max(*scale, own);
   }
   return scale.value_or(1);
+}
+
+// Sizes that are computed. With an aspect ratio that is kept, the scale is the smallest or largest of all axes.
+Status computed_sizes(NodeImport& node, const Attrs& common, const OnnxInts& given, const Ints& axes,
+                      const std::string& policy) {
+  TENON_TRY_ASSIGN(x, node.input(0));
+  TENON_TRY_ASSIGN(type, node.type(0));
+  const OnnxInts at = OnnxInts::of(node.context(), axes);
+  OnnxAttributes attrs(common);
+  if (policy == "stretch") {
+    TENON_TRY_ASSIGN(sizes, given.at_axes(node, at, type->rank(), -1));
+    attrs.set("sizes", *sizes);
+    return node.result(attrs.apply(node, ops::kResize, {*x}));
+  }
+  OnnxFormula f(node);
+  const OnnxTerm own = gather(f.apply(ops::kShapeOf, {f.input(0)}), f.term(at.vector(node)), 0).cast(DType::kF64);
+  const OnnxTerm wanted = f.term(given.vector(node)).cast(DType::kF64);
+  const OnnxTerm scale = (wanted / own).reduce(policy == "not_larger" ? ops::kMin : ops::kMax, {0});
+  const OnnxTerm rounded = f.apply(ops::kFloor, {scale * own + 0.5}).cast(DType::kI64);
+  const OnnxTerm ones = f.constant(
+      runtime::Tensor::of<double>({type->rank()}, std::vector<double>(static_cast<size_t>(type->rank()), 1.0)));
+  const OnnxTerm indices = f.term(at.vector(node));
+  const OnnxTerm scales = f.apply(
+      ops::kScatterElements,
+      {ones, indices, f.apply(ops::kBroadcastTo, {scale}, {{"shape", Ints{static_cast<int64_t>(axes.size())}}})},
+      {{"axis", int64_t{0}}});
+  if (!f.ok()) return f.status();
+  TENON_TRY_ASSIGN(sizes, OnnxInts(axes.size(), std::nullopt, rounded.atom()).at_axes(node, at, type->rank(), -1));
+  attrs.set("sizes", *sizes);
+  attrs.set_operand("scales", scales.atom());
+  return node.result(attrs.apply(node, ops::kResize, {*x}));
 }
 
 Status resize(NodeImport& node) {
@@ -78,6 +134,8 @@ Status resize(NodeImport& node) {
     by_sizes = sizes->size() > 0;
   }
   if (by_sizes) {
+    TENON_TRY_ASSIGN(sizes_input, OnnxInts::input(node, 3, "the sizes"));
+    if (!sizes_input->constants()) return computed_sizes(node, attrs, *sizes_input, *axes, *policy);
     TENON_TRY_ASSIGN(given, node.integers(3, "the sizes"));
     if (given->size() != axes->size()) return node.fail("requires a size for each axis");
     Ints sizes(rank, -1);
@@ -96,6 +154,12 @@ Status resize(NodeImport& node) {
       attrs.emplace("scales", std::move(scales));
     }
     attrs.emplace("sizes", std::move(sizes));
+  } else if (!reals_of(node, 2, "the scales")) {
+    TENON_TRY_ASSIGN(x, node.input(0));
+    TENON_TRY_ASSIGN(computed, computed_scales(node, 2, *axes, rank));
+    OnnxAttributes with_scales(attrs);
+    with_scales.set_operand("scales", *computed);
+    return node.result(with_scales.apply(node, ops::kResize, {*x}));
   } else {
     TENON_TRY_ASSIGN(given, reals_of(node, 2, "the scales"));
     if (given->size() != axes->size()) return node.fail("requires a scale for each axis");
@@ -147,26 +211,34 @@ Status space_to_depth(NodeImport& node) {
   return node.result(node.apply(ops::kSpaceToDepth, {0}, {{"block", *block}}));
 }
 
-template <class T>
-Expected<T> scalar_or(NodeImport& node, size_t input, std::string_view what, T fallback) {
-  if (!node.has_input(input)) return fallback;
-  TENON_TRY_ASSIGN(tensor, node.constant(input, what));
-  if (tensor->dtype() != runtime::dtype_of<T> || tensor->size() != 1) {
-    return node.fail(fmt::format("{} must be one {}", what, runtime::name(runtime::dtype_of<T>)));
+// Sets an attribute to an input that is one f32, if the node has it.
+Status set_real(NodeImport& node, OnnxAttributes& attrs, const std::string& name, size_t input) {
+  if (!node.has_input(input)) return {};
+  TENON_TRY_ASSIGN(type, node.type(input));
+  if (type->dtype != DType::kF32 || type->rank() > 1 || (type->rank() == 1 && type->dims[0].constant() != 1))
+    return node.fail(fmt::format("{} must be one f32", name));
+  if (const auto known = node.constant(input, name)) {
+    attrs.set(name, static_cast<double>(known->data<float>()[0]));
+    return {};
   }
-  return tensor->template data<T>()[0];
+  TENON_TRY_ASSIGN(scalar, node.apply(ops::kReshape, {input}, {{"shape", Ints{}}}));
+  attrs.set_operand(name, *scalar);
+  return {};
 }
 
 Status non_max_suppression(NodeImport& node) {
   TENON_TRY_ASSIGN(centered, node.integer("center_point_box", 0));
-  TENON_TRY_ASSIGN(most, scalar_or<int64_t>(node, 2, "max_output_boxes_per_class", 0));
-  TENON_TRY_ASSIGN(iou, scalar_or<float>(node, 3, "iou_threshold", 0));
-  TENON_TRY_ASSIGN(score, scalar_or<float>(node, 4, "score_threshold", -std::numeric_limits<float>::infinity()));
-  return node.result(node.apply(ops::kNonMaxSuppression, {0, 1},
-                                {{"max_boxes", *most},
-                                 {"iou_threshold", static_cast<double>(*iou)},
-                                 {"score_threshold", static_cast<double>(*score)},
-                                 {"centered", *centered}}));
+  TENON_TRY_ASSIGN(boxes, node.input(0));
+  TENON_TRY_ASSIGN(scores, node.input(1));
+  OnnxAttributes attrs({{"centered", *centered}, {"max_boxes", int64_t{0}}});
+  if (node.has_input(2)) {
+    attrs = OnnxAttributes({{"centered", *centered}});
+    TENON_TRY_ASSIGN(most, OnnxInts::input(node, 2, "max_output_boxes_per_class"));
+    TENON_TRY(attrs.set_scalar(node, "max_boxes", *most));
+  }
+  TENON_TRY(set_real(node, attrs, "iou_threshold", 3));
+  TENON_TRY(set_real(node, attrs, "score_threshold", 4));
+  return node.result(attrs.apply(node, ops::kNonMaxSuppression, {*boxes, *scores}));
 }
 
 }  // namespace

@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "compiler/frontend/onnx_node.h"
+#include "compiler/frontend/onnx_expression.h"
+#include "compiler/frontend/onnx_sizes.h"
 
 namespace tenon::compiler {
 namespace {
@@ -33,44 +34,64 @@ Status scatter_nd(NodeImport& node) {
   return node.result(node.apply(ops::kScatterNd, {0, 1, 2}, {{"reduction", *reduction}}));
 }
 
-// One integer from a constant input.
-Expected<int64_t> integer_input(NodeImport& node, size_t input, std::string_view what) {
-  TENON_TRY_ASSIGN(values, node.integers(input, what));
-  if (values->size() != 1) return node.fail(fmt::format("{} must be one element", what));
-  return (*values)[0];
-}
-
 Status one_hot(NodeImport& node) {
   TENON_TRY_ASSIGN(indices, node.input(0));
   TENON_TRY_ASSIGN(type, node.type(0));
   TENON_TRY_ASSIGN(axis, node.integer("axis", -1));
-  TENON_TRY_ASSIGN(depth, integer_input(node, 1, "the depth"));
-  TENON_TRY_ASSIGN(values, node.constant(2, "the values"));
-  if (values->size() != 2) return node.fail("the values must be two, off and on");
-  double off = 0, on = 0;
-  runtime::with_dtype<runtime::kAnyDType>(values->dtype(), [&]<class T>(T) {
-    off = static_cast<double>(values->data<T>()[0]), on = static_cast<double>(values->data<T>()[1]);
-  });
+  TENON_TRY_ASSIGN(values, node.input(2));
+  TENON_TRY_ASSIGN(values_type, node.type(2));
+  if (values_type->rank() != 1 || values_type->dims[0].constant() != 2)
+    return node.fail("the values must be two, off and on");
+  OnnxAttributes attrs({{"axis", *axis}, {"dtype", std::string(runtime::name(values_type->dtype))}});
+  if (const runtime::Tensor* known = node.constant_tensor(*values)) {
+    runtime::with_dtype<runtime::kAnyDType>(known->dtype(), [&]<class T>(T) {
+      attrs.set("off", static_cast<double>(known->data<T>()[0]));
+      attrs.set("on", static_cast<double>(known->data<T>()[1]));
+    });
+  } else {
+    for (const auto& [name, index] : {std::pair{"off", int64_t{0}}, std::pair{"on", int64_t{1}}}) {
+      TENON_TRY_ASSIGN(part, node.apply(ops::kSlice, {*values},
+                                        {{"begin", Ints{index}}, {"end", Ints{index + 1}}, {"step", Ints{1}}}));
+      TENON_TRY_ASSIGN(scalar, node.apply(ops::kReshape, {*part}, {{"shape", Ints{}}}));
+      TENON_TRY_ASSIGN(real, node.apply(ops::kCast, {*scalar}, {{"dtype", std::string("f64")}}));
+      attrs.set_operand(name, *real);
+    }
+  }
+  // Any type is allowed for the depth.
+  TENON_TRY_ASSIGN(depth_type, node.type(1));
+  if (runtime::kIndices.contains(depth_type->dtype)) {
+    TENON_TRY_ASSIGN(depth, OnnxInts::input(node, 1, "the depth"));
+    TENON_TRY(attrs.set_scalar(node, "depth", *depth));
+  } else {
+    TENON_TRY_ASSIGN(depth, node.apply(ops::kReshape, {1}, {{"shape", Ints{}}}));
+    TENON_TRY_ASSIGN(integer, node.apply(ops::kCast, {*depth}, {{"dtype", std::string("i64")}}));
+    attrs.set_operand("depth", *integer);
+  }
   if (!runtime::kIndices.contains(type->dtype)) {
     indices = node.apply(ops::kCast, {*indices}, {{"dtype", std::string("i64")}});
     if (!indices) return std::unexpected(indices.error());
   }
-  return node.result(node.apply(ops::kOneHot, {*indices},
-                                {{"depth", *depth},
-                                 {"axis", *axis},
-                                 {"on", on},
-                                 {"off", off},
-                                 {"dtype", std::string(runtime::name(values->dtype()))}}));
+  return node.result(attrs.apply(node, ops::kOneHot, {*indices}));
 }
 
 // k is an attribute up to opset 9.
 Status top_k(NodeImport& node) {
-  TENON_TRY_ASSIGN(k, node.opset() < 10 ? node.integer("k") : integer_input(node, 1, "k"));
+  TENON_TRY_ASSIGN(x, node.input(0));
+  OnnxAttributes attrs;
+  if (node.opset() < 10) {
+    TENON_TRY_ASSIGN(k, node.integer("k"));
+    attrs.set("k", *k);
+  } else {
+    TENON_TRY_ASSIGN(k, OnnxInts::input(node, 1, "k"));
+    TENON_TRY(attrs.set_scalar(node, "k", *k));
+  }
   TENON_TRY_ASSIGN(axis, node.integer("axis", -1));
   TENON_TRY_ASSIGN(largest, node.integer("largest", 1));
   TENON_TRY_ASSIGN(sorted, node.integer("sorted", 1));
   (void)sorted;  // the operator always sorts
-  return node.results(node.apply(ops::kTopK, {0}, {{"k", *k}, {"axis", *axis}, {"largest", *largest}}));
+  attrs.set("axis", *axis);
+  attrs.set("largest", *largest);
+  return node.results(attrs.apply(node, ops::kTopK, {*x}));
 }
 
 Status unique(NodeImport& node) {
@@ -96,12 +117,13 @@ Status compress(NodeImport& node) {
 
 Status trilu(NodeImport& node) {
   TENON_TRY_ASSIGN(upper, node.integer("upper", 1));
-  int64_t diagonal = 0;
+  TENON_TRY_ASSIGN(x, node.input(0));
+  OnnxAttributes attrs({{"upper", *upper}});
   if (node.has_input(1)) {
-    TENON_TRY_ASSIGN(given, integer_input(node, 1, "the diagonal"));
-    diagonal = *given;
+    TENON_TRY_ASSIGN(diagonal, OnnxInts::input(node, 1, "the diagonal"));
+    TENON_TRY(attrs.set_scalar(node, "diagonal", *diagonal));
   }
-  return node.result(node.apply(ops::kTriangle, {0}, {{"upper", *upper}, {"diagonal", diagonal}}));
+  return node.result(attrs.apply(node, ops::kTriangle, {*x}));
 }
 
 Status reverse_sequence(NodeImport& node) {
@@ -110,7 +132,43 @@ Status reverse_sequence(NodeImport& node) {
   return node.result(node.apply(ops::kReverseSequence, {0, 1}, {{"batch_axis", *batch}, {"time_axis", *time}}));
 }
 
+// start + step * (0, 1, ...), whose number is ceil((limit - start) / step): the dims of integers where these are known,
+// else computed when the model runs.
+Status computed_range(NodeImport& node) {
+  TENON_TRY_ASSIGN(type, node.type(0));
+  const std::string dtype(runtime::name(type->dtype));
+  OnnxFormula f(node);
+  const OnnxTerm start = f.input(0).reshape({}), limit = f.input(1).reshape({}), step = f.input(2).reshape({});
+  if (!f.ok()) return f.status();
+  Context& context = node.context();
+  OnnxAttributes attrs({{"dtype", dtype}});
+  const auto first = node.import().sizes(start.atom()), end = node.import().sizes(limit.atom()),
+             by = node.import().sizes(step.atom());
+  const auto stride = by ? (*by)[0].constant() : std::nullopt;
+  if (first && end && stride.value_or(0) > 0) {
+    const Dim count = context.ceil_divide(context.subtract((*end)[0], (*first)[0]), *stride);
+    const bool positive = DimProver(context).less_equal(context.dim(0), count) == Answer::kYes;
+    TENON_TRY(attrs.set_scalar(
+        node, "count", OnnxInts(1, Dims{positive ? count : context.maximum({count, context.dim(0)})}, std::nullopt)));
+  } else {
+    const OnnxTerm distance = (limit.cast(DType::kF64) - start.cast(DType::kF64)) / step.cast(DType::kF64);
+    const OnnxTerm count = f.apply(ops::kMaximum, {f.apply(ops::kCeil, {distance}), f.scalar(0, DType::kF64)});
+    attrs.set_operand("count", count.cast(DType::kI64).atom());
+    if (!f.ok()) return f.status();
+  }
+  const OnnxTerm indices = f.term(attrs.apply(node, ops::kArange, {}));
+  const auto is = [&](const std::optional<Dims>& known, int64_t value) {
+    return known && (*known)[0].constant() == value;
+  };
+  const OnnxTerm steps = is(by, 1) ? indices : indices * step;
+  return f.result(is(first, 0) ? steps : steps + start);
+}
+
 Status range(NodeImport& node) {
+  for (size_t i = 0; i < 3; ++i) {
+    TENON_TRY_ASSIGN(given, node.input(i));
+    if (!node.constant_tensor(*given)) return computed_range(node);
+  }
   TENON_TRY_ASSIGN(start, node.constant(0, "the start"));
   TENON_TRY_ASSIGN(limit, node.constant(1, "the limit"));
   TENON_TRY_ASSIGN(delta, node.constant(2, "the step"));
@@ -146,13 +204,11 @@ Status eye_like(NodeImport& node) {
     if (!known) return node.fail(fmt::format("ONNX's data type {} is not supported", *number));
     dtype = *known;
   }
-  const auto shape = type->shape();
-  if (!shape || shape->size() != 2) return node.fail("requires a matrix of known sizes", "bind them with --shapes");
-  return node.result(node.apply(ops::kEye, Atoms{},
-                                {{"rows", (*shape)[0]},
-                                 {"columns", (*shape)[1]},
-                                 {"diagonal", *diagonal},
-                                 {"dtype", std::string(runtime::name(dtype))}}));
+  if (type->rank() != 2) return node.fail("requires a matrix");
+  OnnxAttributes attrs({{"diagonal", *diagonal}, {"dtype", std::string(runtime::name(dtype))}});
+  TENON_TRY(attrs.set_scalar(node, "rows", OnnxInts(1, Dims{type->dims[0]}, std::nullopt)));
+  TENON_TRY(attrs.set_scalar(node, "columns", OnnxInts(1, Dims{type->dims[1]}, std::nullopt)));
+  return node.result(attrs.apply(node, ops::kEye, {}));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "compiler/frontend/onnx_sizes.h"
 #include "compiler/ir/rewrite.h"
 
 namespace tenon::compiler {
@@ -173,23 +174,54 @@ Expected<Atom> OnnxImport::open_sizes(Atom value, std::string_view name) {
   return builder_.bind(std::move(cast), context().symbol(name));
 }
 
-Expected<Atom> NodeImport::apply(OperatorId op, const Atoms& args, Attrs attrs) {
+std::optional<Dims> OnnxImport::sizes(const Atom& atom) const {
+  if (auto* var = std::get_if<VarId>(&atom)) {
+    const auto found = sizes_.find(*var);
+    return found == sizes_.end() ? std::nullopt : std::optional(found->second);
+  }
+  const runtime::Tensor* constant = constant_of(builder_.module(), atom);
+  return constant ? constant_sizes(builder_.context(), *constant) : std::nullopt;
+}
+void OnnxImport::set_sizes(const Atom& atom, Dims sizes) {
+  if (auto* var = std::get_if<VarId>(&atom)) sizes_.insert_or_assign(*var, std::move(sizes));
+}
+void OnnxImport::forget(size_t variables) {
+  sizes_.erase(sizes_.lower_bound(static_cast<VarId>(variables)), sizes_.end());
+}
+
+Expected<Atom> NodeImport::apply(OperatorId op, const Atoms& args, Attrs attrs, ComputedAttrs computed) {
   const std::string name = node_.outputs.empty() ? "" : node_.outputs[0];
-  TENON_TRY_ASSIGN(atom, builder_.apply(op, args, std::move(attrs), name));
+  TENON_TRY_ASSIGN(atom, builder_.apply(op, args, std::move(attrs), name, std::move(computed)));
+  const Apply& apply = *builder_.application(*atom);
+  const TensorType* type = builder_.tensor_type(*atom);
   std::vector<runtime::Tensor> inputs;
   for (const Atom& arg : args) {
-    const runtime::Tensor* tensor = constant_tensor(arg);
-    if (!tensor) return import_.open_sizes(*atom, name);
-    inputs.push_back(*tensor);
+    if (const runtime::Tensor* tensor = constant_tensor(arg)) inputs.push_back(*tensor);
   }
-  const TensorType* type = builder_.tensor_type(*atom);
-  const auto shape = type ? type->shape() : std::nullopt;
-  if (!type || !is_shape_arithmetic(*type) || !shape || runtime::element_count(*shape) > kMaxFolded) return atom;
-  const Apply& apply = *builder_.application(*atom);
-  auto result = apply.op->reference(apply.attrs, inputs);
-  if (!result) return fail(result.error().what);
-  builder_.remove_last();
-  return builder_.constant(std::move(result->front()));
+  if (inputs.size() == args.size() && apply.computed.empty()) {
+    const auto shape = type ? type->shape() : std::nullopt;
+    if (!type || !is_shape_arithmetic(*type) || !shape || runtime::element_count(*shape) > kMaxFolded) return atom;
+    auto result = apply.op->reference(apply.attrs, inputs);
+    if (!result) return fail(result.error().what);
+    builder_.remove_last();
+    return builder_.constant(std::move(result->front()));
+  }
+  const auto sizes = type ? known_sizes(apply, *type) : std::nullopt;
+  TENON_TRY_ASSIGN(open, import_.open_sizes(*atom, name));
+  if (sizes) import_.set_sizes(*open, *sizes);
+  return open;
+}
+
+std::optional<Dims> NodeImport::known_sizes(const Apply& apply, const TensorType& result) const {
+  std::vector<TensorType> types;
+  std::vector<std::optional<Dims>> args;
+  for (const Atom& arg : apply.args) {
+    const TensorType* type = builder_.tensor_type(arg);
+    if (!type) return std::nullopt;
+    types.push_back(*type);
+    args.push_back(import_.sizes(arg));
+  }
+  return fold_sizes(builder_.context(), apply, types, args, result);
 }
 
 Expected<Atom> NodeImport::apply(OperatorId op, std::initializer_list<size_t> inputs, Attrs attrs) {

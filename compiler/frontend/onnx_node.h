@@ -39,9 +39,16 @@ class OnnxImport {
   void use_dim(Symbol name) { dims_.insert(name); }
   const std::set<Symbol>& dims() const { return dims_; }
 
+  // The elements of a small vector of integers, as far as they are known (onnx_sizes.h).
+  std::optional<Dims> sizes(const Atom& atom) const;
+  void set_sizes(const Atom& atom, Dims sizes);
+  // Forgets what is known of the variables from this one on, which will have other bindings.
+  void forget(size_t variables);
+
  private:
   Builder& builder_;
-  std::set<Symbol> dims_;  // all names of dims so far
+  std::set<Symbol> dims_;        // all names of dims so far
+  std::map<VarId, Dims> sizes_;  // by variable: the elements
 };
 
 class NodeImport {
@@ -85,7 +92,7 @@ class NodeImport {
   Expected<Atoms> all_inputs() const;
 
   // Binds an application of the operator, or folds it where it is shape arithmetic (integers from constants).
-  Expected<Atom> apply(OperatorId op, const Atoms& args, Attrs attrs = {});
+  Expected<Atom> apply(OperatorId op, const Atoms& args, Attrs attrs = {}, ComputedAttrs computed = {});
   Expected<Atom> apply(OperatorId op, std::initializer_list<size_t> inputs, Attrs attrs = {});
   // `value` of a dtype, as a scalar.
   Atom scalar(double value, DType dtype);
@@ -107,6 +114,8 @@ class NodeImport {
     read_attrs_.insert(attr);
     return node_.attrs.find(attr);
   }
+
+  std::optional<Dims> known_sizes(const Apply& apply, const TensorType& result) const;
 
   OnnxImport& import_;
   Builder& builder_;

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "compiler/frontend/onnx_node.h"
+#include "compiler/frontend/onnx_sizes.h"
 
 namespace tenon::compiler {
 namespace {
@@ -15,9 +15,23 @@ template <OperatorId op>
 Status reduce(NodeImport& node) {
   TENON_TRY_ASSIGN(x, node.input(0));
   TENON_TRY_ASSIGN(type, node.type(0));
-  TENON_TRY_ASSIGN(axes, node.has_input(1) ? node.integers(1, "the axes") : node.list("axes", Ints{}));
   TENON_TRY_ASSIGN(keep, node.integer("keepdims", 1));
   TENON_TRY_ASSIGN(noop, node.integer("noop_with_empty_axes", 0));
+  OnnxInts given = OnnxInts::of(node.context(), {});
+  if (node.has_input(1)) {
+    TENON_TRY_ASSIGN(input, OnnxInts::input(node, 1, "the axes"));
+    given = *input;
+  } else {
+    TENON_TRY_ASSIGN(list, node.list("axes", Ints{}));
+    given = OnnxInts::of(node.context(), *list);
+  }
+  if (given.size() == 0) given = OnnxInts::of(node.context(), {});
+  const auto axes = given.constants();
+  if (!axes) {
+    OnnxAttributes attrs({{"keep", *keep}});
+    attrs.set("axes", given);
+    return node.result(attrs.apply(node, op, {*x}));
+  }
   if (axes->empty() && *noop) {
     constexpr bool kChangesElements = op == ops::kSumSquare || op == ops::kNormL1 || op == ops::kNormL2 ||
                                       op == ops::kLogSum || op == ops::kLogSumExp;
@@ -47,11 +61,13 @@ Status arg_best(NodeImport& node) {
 
 template <OperatorId op>
 Status cumulate(NodeImport& node) {
-  TENON_TRY_ASSIGN(axis, node.integers(1, "the axis"));
+  TENON_TRY_ASSIGN(x, node.input(0));
+  TENON_TRY_ASSIGN(axis, OnnxInts::input(node, 1, "the axis"));
   TENON_TRY_ASSIGN(exclusive, node.integer("exclusive", 0));
   TENON_TRY_ASSIGN(reverse, node.integer("reverse", 0));
-  if (axis->size() != 1) return node.fail("the axis must be one element");
-  return node.result(node.apply(op, {0}, {{"axis", (*axis)[0]}, {"exclusive", *exclusive}, {"reverse", *reverse}}));
+  OnnxAttributes attrs({{"exclusive", *exclusive}, {"reverse", *reverse}});
+  TENON_TRY(attrs.set_scalar(node, "axis", *axis));
+  return node.result(attrs.apply(node, op, {*x}));
 }
 
 // Up to opset 12 the axes from `axis` on are flattened.

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "compiler/frontend/onnx_node.h"
+#include "compiler/frontend/onnx_sizes.h"
 
 namespace tenon::compiler {
 namespace {
@@ -34,19 +34,33 @@ Status constant(NodeImport& node) {
   return node.result(node.constant(std::move(tensor)));
 }
 
+// The first element.
+double element_of(const runtime::Tensor& tensor) {
+  double value = 0;
+  runtime::with_dtype<runtime::kAnyDType>(tensor.dtype(),
+                                          [&]<class T>(T) { value = static_cast<double>(tensor.data<T>()[0]); });
+  return value;
+}
+
 Status constant_of_shape(NodeImport& node) {
-  TENON_TRY_ASSIGN(shape, node.integers(0, "the shape"));
-  int64_t count = 1;
-  for (int64_t size : *shape) {
-    if (size < 0 || size > kMaxConstant || (count *= std::max<int64_t>(size, 1)) > kMaxConstant) {
-      return node.fail(fmt::format("the shape [{}] is impossible", fmt::join(*shape, ", ")));
-    }
-  }
   runtime::Tensor value = runtime::Tensor::of<float>({1}, std::array{0.0f});
   if (node.has("value")) {
     auto* given = std::get_if<runtime::Tensor>(&node.node().attrs.at("value"));
     if (!given || given->size() != 1) return node.fail("the attribute 'value' must be one element");
     value = *given;
+  }
+  TENON_TRY_ASSIGN(sizes, OnnxInts::input(node, 0, "the shape"));
+  const auto shape = sizes->constants();
+  if (!shape) {
+    OnnxAttributes attrs({{"value", element_of(value)}, {"dtype", std::string(runtime::name(value.dtype()))}});
+    attrs.set("shape", *sizes);
+    return node.result(attrs.apply(node, ops::kFull, {}));
+  }
+  int64_t count = 1;
+  for (int64_t size : *shape) {
+    if (size < 0 || size > kMaxConstant || (count *= std::max<int64_t>(size, 1)) > kMaxConstant) {
+      return node.fail(fmt::format("the shape [{}] is impossible", fmt::join(*shape, ", ")));
+    }
   }
   runtime::Tensor out(value.dtype(), *shape);
   const size_t width = value.bytes().size();
@@ -62,12 +76,59 @@ Status flatten(NodeImport& node) {
   return node.result(node.apply(ops::kFlatten, {*x}, {{"axis", *axis}}));
 }
 
+// The shape in the form that passes support best: constants, with 0 for a size of x and -1 for one that follows from
+// the others; nothing where more is symbolic.
+std::optional<Ints> constant_shape(Context& context, const Dims& x, const Dims& shape) {
+  Ints sizes;
+  std::optional<size_t> open;
+  Dim left = context.dim(1), right = left;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    const auto value = shape[i].constant();
+    if (value == 0) return std::nullopt;
+    const bool copied = !value && i < x.size() && x[i] == shape[i];
+    if (!value && !copied && open) return std::nullopt;
+    if (!value && !copied) open = i;
+    else right = context.multiply(right, shape[i]);
+    sizes.push_back(value ? *value : copied ? 0 : -1);
+  }
+  for (const Dim dim : x) left = context.multiply(left, dim);
+  if (open && context.divide(left, right) != shape[*open]) return std::nullopt;
+  return sizes;
+}
+
 Status reshape(NodeImport& node) {
   TENON_TRY_ASSIGN(x, node.input(0));
-  TENON_TRY_ASSIGN(shape, node.integers(1, "the shape"));
+  TENON_TRY_ASSIGN(type, node.type(0));
+  TENON_TRY_ASSIGN(shape, OnnxInts::input(node, 1, "the shape"));
   TENON_TRY_ASSIGN(allow_zero, node.integer("allowzero", 0));
-  if (*allow_zero && std::ranges::find(*shape, 0) != shape->end()) return node.fail("allowzero is not supported");
-  return node.result(node.apply(ops::kReshape, {*x}, {{"shape", *shape}}));
+  const auto constants = shape->constants();
+  const bool has_zero = constants && std::ranges::find(*constants, 0) != constants->end();
+  OnnxAttributes attrs;
+  if (*allow_zero && (has_zero || !shape->dims())) attrs.set("zero", int64_t{1});
+  attrs.set("shape", *shape);
+  if (constants || !shape->dims()) return node.result(attrs.apply(node, ops::kReshape, {*x}));
+  // 0 and -1 as the sizes that they stand for.
+  Context& context = node.context();
+  Dims sizes = *shape->dims();
+  Dim elements = context.product(type->dims), others = context.dim(1);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i].constant() == 0 && !*allow_zero && i < type->dims.size()) sizes[i] = type->dims[i];
+    if (sizes[i].constant() != -1) others = context.multiply(others, sizes[i]);
+  }
+  for (Dim& size : sizes) {
+    const auto quotient = size.constant() == -1 ? context.divide(elements, others) : std::nullopt;
+    if (quotient) size = *quotient;
+  }
+  if (const auto plain = constant_shape(context, type->dims, sizes))
+    return node.result(node.apply(ops::kReshape, {*x}, {{"shape", *plain}}));
+  OnnxAttributes exact({{"zero", int64_t{1}}});
+  exact.set("shape", OnnxInts(sizes.size(), sizes, std::nullopt));
+  TENON_TRY_ASSIGN(result, exact.apply(node, ops::kReshape, {*x}));
+  const TensorType* found = node.builder().tensor_type(*result);
+  const bool sized = std::ranges::none_of(sizes, [](Dim size) { return size.constant() == -1; });
+  if (!sized || found->dims == sizes) return node.result(*result);
+  return node.result(node.builder().bind(Cast{*result, context.tensor(sizes, type->dtype), {}},
+                                         context.symbol(node.node().outputs[0])));
 }
 
 Status transpose(NodeImport& node) {
@@ -89,6 +150,24 @@ Status concat(NodeImport& node) {
   return node.result(node.apply(ops::kConcat, std::move(args), {{"axis", *axis}}));
 }
 
+// A list that is an input from opset `since` on, an attribute before.
+Expected<OnnxInts> ints_of(NodeImport& node, int64_t since, size_t input, const std::string& name,
+                           std::string_view what, std::optional<OnnxInts> fallback) {
+  if (node.opset() >= since && node.has_input(input)) return OnnxInts::input(node, input, what);
+  if (node.opset() < since && (node.has(name) || !fallback)) {
+    TENON_TRY_ASSIGN(list, node.list(name));
+    return OnnxInts::of(node.context(), *list);
+  }
+  if (fallback) return *fallback;
+  return node.fail(fmt::format("{} are missing", what));
+}
+// 0 .. rank - 1
+OnnxInts all_axes(NodeImport& node, size_t rank) {
+  Ints axes;
+  for (size_t i = 0; i < rank; ++i) axes.push_back(static_cast<int64_t>(i));
+  return OnnxInts::of(node.context(), axes);
+}
+
 // Pads are an attribute up to opset 10.
 Status pad(NodeImport& node) {
   TENON_TRY_ASSIGN(x, node.input(0));
@@ -98,69 +177,66 @@ Status pad(NodeImport& node) {
   if (!plain && *mode != "reflect" && *mode != "edge" && *mode != "wrap") {
     return node.fail(fmt::format("padding of mode '{}' is not supported", *mode));
   }
-  Expected<Ints> pads = node.opset() < 11 ? node.list("pads") : node.integers(1, "the pads");
-  if (!pads) return std::unexpected(pads.error());
+  TENON_TRY_ASSIGN(pads, ints_of(node, 11, 1, "pads", "the pads", {}));
   double value = 0;
+  std::optional<Atom> computed_value;
   if (node.opset() < 11) {
     TENON_TRY_ASSIGN(given, node.real("value", 0.0));
     value = *given;
   } else if (node.has_input(2)) {
-    TENON_TRY_ASSIGN(given, node.constant(2, "the value"));
-    if (given->size() != 1) return node.fail("the value must be one element");
-    runtime::with_dtype<runtime::kAnyDType>(given->dtype(),
-                                            [&]<class T>(T) { value = static_cast<double>(given->data<T>()[0]); });
+    if (const auto given = node.constant(2, "the value")) {
+      if (given->size() != 1) return node.fail("the value must be one element");
+      value = element_of(*given);
+    } else {
+      TENON_TRY_ASSIGN(scalar, node.apply(ops::kReshape, {2}, {{"shape", Ints{}}}));
+      TENON_TRY_ASSIGN(real, node.apply(ops::kCast, {*scalar}, {{"dtype", std::string("f64")}}));
+      computed_value = *real;
+    }
   }
   const int64_t rank = type->rank();
-  Ints axes;
-  for (int64_t i = 0; i < rank; ++i) axes.push_back(i);
+  OnnxInts axes = all_axes(node, static_cast<size_t>(rank));
   if (node.has_input(3)) {
-    TENON_TRY_ASSIGN(given, node.integers(3, "the axes"));
+    TENON_TRY_ASSIGN(given, OnnxInts::input(node, 3, "the axes"));
     axes = *given;
   }
   if (pads->size() != 2 * axes.size()) return node.fail(fmt::format("{} pads for {} axes", pads->size(), axes.size()));
-  Ints before(rank, 0), after(rank, 0);
-  for (size_t i = 0; i < axes.size(); ++i) {
-    const int64_t axis = axes[i] + (axes[i] < 0 ? rank : 0);
-    if (axis < 0 || axis >= rank) return node.fail(fmt::format("there is no axis {}", axes[i]));
-    before[axis] = (*pads)[i], after[axis] = (*pads)[axes.size() + i];
-  }
-  Attrs attrs{{"before", before}, {"after", after}};
-  if (plain) attrs.emplace("value", value);
-  return node.result(node.apply(plain                ? ops::kPad
-                                : *mode == "edge"    ? ops::kPadEdge
-                                : *mode == "reflect" ? ops::kPadReflect
-                                                     : ops::kPadWrap,
-                                {*x}, std::move(attrs)));
+  TENON_TRY_ASSIGN(before, pads->part(node, 0, axes.size()));
+  TENON_TRY_ASSIGN(after, pads->part(node, axes.size(), pads->size()));
+  TENON_TRY_ASSIGN(all_before, before->at_axes(node, axes, rank, 0));
+  TENON_TRY_ASSIGN(all_after, after->at_axes(node, axes, rank, 0));
+  OnnxAttributes attrs;
+  attrs.set("before", *all_before);
+  attrs.set("after", *all_after);
+  if (plain && computed_value) attrs.set_operand("value", *computed_value);
+  else if (plain) attrs.set("value", value);
+  const OperatorId op = plain                ? ops::kPad
+                        : *mode == "edge"    ? ops::kPadEdge
+                        : *mode == "reflect" ? ops::kPadReflect
+                                             : ops::kPadWrap;
+  return node.result(attrs.apply(node, op, {*x}));
 }
 
 // Starts, ends, axes and steps are inputs from opset 10 on.
 Status slice(NodeImport& node) {
   TENON_TRY_ASSIGN(x, node.input(0));
   TENON_TRY_ASSIGN(type, node.type(0));
-  auto given = [&](size_t input, const std::string& name, std::optional<Ints> fallback) -> Expected<Ints> {
-    if (node.opset() < 10) return node.list(name, fallback);
-    if (node.has_input(input)) return node.integers(input, "the " + name);
-    if (fallback) return *fallback;
-    return node.fail("the " + name + " are missing");
-  };
-  TENON_TRY_ASSIGN(starts, given(1, "starts", {}));
-  TENON_TRY_ASSIGN(ends, given(2, "ends", {}));
-  Ints all;
-  for (size_t i = 0; i < starts->size(); ++i) all.push_back(static_cast<int64_t>(i));
-  TENON_TRY_ASSIGN(axes, given(3, "axes", all));
-  TENON_TRY_ASSIGN(steps, given(4, "steps", Ints(starts->size(), 1)));
+  TENON_TRY_ASSIGN(starts, ints_of(node, 10, 1, "starts", "the starts", {}));
+  TENON_TRY_ASSIGN(ends, ints_of(node, 10, 2, "ends", "the ends", {}));
+  TENON_TRY_ASSIGN(axes, ints_of(node, 10, 3, "axes", "the axes", all_axes(node, starts->size())));
+  const OnnxInts ones = OnnxInts::of(node.context(), Ints(starts->size(), 1));
+  TENON_TRY_ASSIGN(steps, ints_of(node, 10, 4, "steps", "the steps", ones));
   if (ends->size() != starts->size() || axes->size() != starts->size() || steps->size() != starts->size()) {
     return node.fail("starts, ends, axes and steps have different lengths");
   }
   const int64_t rank = type->rank();
-  Ints begin(rank, 0), end(rank, INT64_MAX), step(rank, 1);
-  for (size_t i = 0; i < axes->size(); ++i) {
-    int64_t axis = (*axes)[i];
-    if (axis < -rank || axis >= rank) return node.fail(fmt::format("there is no axis {}", axis));
-    if (axis < 0) axis += rank;
-    begin[axis] = (*starts)[i], end[axis] = (*ends)[i], step[axis] = (*steps)[i];
-  }
-  return node.result(node.apply(ops::kSlice, {*x}, {{"begin", begin}, {"end", end}, {"step", step}}));
+  TENON_TRY_ASSIGN(begin, starts->at_axes(node, *axes, rank, 0));
+  TENON_TRY_ASSIGN(end, ends->at_axes(node, *axes, rank, INT64_MAX));
+  TENON_TRY_ASSIGN(step, steps->at_axes(node, *axes, rank, 1));
+  OnnxAttributes attrs;
+  attrs.set("begin", *begin);
+  attrs.set("end", *end);
+  attrs.set("step", *step);
+  return node.result(attrs.apply(node, ops::kSlice, {*x}));
 }
 
 // The axes of Squeeze and Unsqueeze: an attribute up to opset 12.
@@ -186,8 +262,22 @@ Status change_axes(NodeImport& node, OperatorId op, const Ints& axes, const Dims
   return node.result(open ? node.apply(op, {0}, {{"axes", axes}}) : node.apply(ops::kReshape, {0}, {{"shape", shape}}));
 }
 
+// Squeeze and Unsqueeze with axes that are computed; nothing where they are constants.
+Expected<std::optional<Atom>> with_computed_axes(NodeImport& node, OperatorId op) {
+  if (node.opset() < 13 || !node.has_input(1)) return std::nullopt;
+  TENON_TRY_ASSIGN(axes, OnnxInts::input(node, 1, "the axes"));
+  if (axes->constants()) return std::nullopt;
+  TENON_TRY_ASSIGN(x, node.input(0));
+  OnnxAttributes attrs;
+  attrs.set("axes", *axes);
+  TENON_TRY_ASSIGN(result, attrs.apply(node, op, {*x}));
+  return std::optional(*result);
+}
+
 Status squeeze(NodeImport& node) {
   TENON_TRY_ASSIGN(type, node.type(0));
+  TENON_TRY_ASSIGN(computed, with_computed_axes(node, ops::kSqueeze));
+  if (*computed) return node.result(**computed);
   Ints ones;
   for (int64_t i = 0; i < type->rank(); ++i) {
     if (type->dims[i].constant() == 1) ones.push_back(i);
@@ -206,6 +296,8 @@ Status squeeze(NodeImport& node) {
 
 Status unsqueeze(NodeImport& node) {
   TENON_TRY_ASSIGN(type, node.type(0));
+  TENON_TRY_ASSIGN(computed, with_computed_axes(node, ops::kExpandDims));
+  if (*computed) return node.result(**computed);
   const auto count = node.opset() < 13 ? node.list("axes") : node.integers(1, "the axes");
   if (!count) return std::unexpected(count.error());
   TENON_TRY_ASSIGN(axes, axes_of(node, type->rank() + static_cast<int64_t>(count->size()), {}));
@@ -217,29 +309,27 @@ Status unsqueeze(NodeImport& node) {
   return change_axes(node, ops::kExpandDims, sorted, dims);
 }
 
-// The sizes of input 0, which must be constant.
-Expected<runtime::Shape> known_shape(NodeImport& node) {
-  TENON_TRY_ASSIGN(type, node.type(0));
-  const auto known = type->shape();
-  if (known) return *known;
-  return node.fail(fmt::format("the shape {} is not constant", node.builder().context().str(type->dims)),
-                   "bind its sizes, as --shapes N=1");
-}
-
 Status shape(NodeImport& node) {
-  TENON_TRY_ASSIGN(sizes, known_shape(node));
-  const auto rank = static_cast<int64_t>(sizes->size());
+  TENON_TRY_ASSIGN(type, node.type(0));
+  const int64_t rank = type->rank();
   TENON_TRY_ASSIGN(start, node.integer("start", 0));
   TENON_TRY_ASSIGN(end, node.integer("end", rank));
   auto clamped = [&](int64_t index) { return std::clamp<int64_t>(index < 0 ? index + rank : index, 0, rank); };
   const int64_t first = clamped(*start), last = std::max(clamped(*end), first);
-  return node.result(
-      node.constant(runtime::Tensor::of<int64_t>({last - first}, std::span(*sizes).subspan(first, last - first))));
+  const Dims part(type->dims.begin() + first, type->dims.begin() + last);
+  if (const auto known = TensorType{part, DType::kI64}.shape())
+    return node.result(node.constant(runtime::Tensor::of<int64_t>({last - first}, *known)));
+  TENON_TRY_ASSIGN(all, node.apply(ops::kShapeOf, {0}));
+  if (last - first == rank) return node.result(*all);
+  return node.result(node.apply(ops::kSlice, {*all}, {{"begin", Ints{first}}, {"end", Ints{last}}, {"step", Ints{1}}}));
 }
 
 Status size(NodeImport& node) {
-  TENON_TRY_ASSIGN(sizes, known_shape(node));
-  return node.result(node.constant(runtime::Tensor::of<int64_t>({}, std::array{runtime::element_count(*sizes)})));
+  TENON_TRY_ASSIGN(type, node.type(0));
+  if (const auto known = type->shape())
+    return node.result(node.constant(runtime::Tensor::of<int64_t>({}, std::array{runtime::element_count(*known)})));
+  TENON_TRY_ASSIGN(all, node.apply(ops::kShapeOf, {0}));
+  return node.result(node.apply(ops::kProd, {*all}));
 }
 
 // Sizes are an attribute up to opset 12; without them the parts are equal, except for a smaller last one.
@@ -248,42 +338,73 @@ Status split(NodeImport& node) {
   TENON_TRY_ASSIGN(axis, node.integer("axis", 0));
   const auto parts = static_cast<int64_t>(node.node().outputs.size());
   TENON_TRY_ASSIGN(count, node.integer("num_outputs", parts));
-  TENON_TRY_ASSIGN(sizes, node.has_input(1) ? node.integers(1, "the sizes") : node.list("split", Ints{}));
-  if (sizes->empty()) {
+  OnnxInts sizes = OnnxInts::of(node.context(), {});
+  if (node.has_input(1)) {
+    TENON_TRY_ASSIGN(given, OnnxInts::input(node, 1, "the sizes"));
+    sizes = *given;
+  } else {
+    TENON_TRY_ASSIGN(given, node.list("split", Ints{}));
+    sizes = OnnxInts::of(node.context(), *given);
+  }
+  if (sizes.size() == 0) {
     const int64_t index = *axis < 0 ? *axis + type->rank() : *axis;
     if (index < 0 || index >= type->rank()) return node.fail(fmt::format("there is no axis {}", *axis));
-    const auto size = type->dims[index].constant();
-    if (!size || *count != parts) return node.fail("equal parts of an unknown size are not supported");
-    const int64_t part = (*size + parts - 1) / parts;
-    for (int64_t i = 0; i < parts; ++i) sizes->push_back(std::clamp<int64_t>(*size - i * part, 0, part));
+    if (*count != parts) return node.fail(fmt::format("{} parts for {} outputs", *count, parts));
+    // ceil(size / parts), and less for the last parts
+    Context& context = node.context();
+    const Dim size = type->dims[index], part = context.ceil_divide(size, parts);
+    Dims dims;
+    for (int64_t i = 0; i < parts; ++i) {
+      const Dim left =
+          context.maximum({context.subtract(size, context.multiply(context.dim(i), part)), context.dim(0)});
+      dims.push_back(context.divide(size, context.dim(parts)) ? part : context.minimum({left, part}));
+    }
+    sizes = OnnxInts(dims.size(), dims, std::nullopt);
   }
-  if (static_cast<int64_t>(sizes->size()) != parts) {
-    return node.fail(fmt::format("{} sizes for {} outputs", sizes->size(), parts));
+  if (static_cast<int64_t>(sizes.size()) != parts) {
+    return node.fail(fmt::format("{} sizes for {} outputs", sizes.size(), parts));
   }
-  return node.results(node.apply(ops::kSplit, {0}, {{"sizes", *sizes}, {"axis", *axis}}));
+  TENON_TRY_ASSIGN(x, node.input(0));
+  OnnxAttributes attrs({{"axis", *axis}});
+  attrs.set("sizes", sizes);
+  return node.results(attrs.apply(node, ops::kSplit, {*x}));
 }
 
 Status tile(NodeImport& node) {
-  TENON_TRY_ASSIGN(repeats, node.integers(1, "the repeats"));
-  return node.result(node.apply(ops::kTile, {0}, {{"repeats", *repeats}}));
+  TENON_TRY_ASSIGN(x, node.input(0));
+  TENON_TRY_ASSIGN(repeats, OnnxInts::input(node, 1, "the repeats"));
+  OnnxAttributes attrs;
+  attrs.set("repeats", *repeats);
+  return node.result(attrs.apply(node, ops::kTile, {*x}));
 }
 
-// The shape broadcasts with x's shape: a size of 1 keeps x's size.
+// The shape broadcasts with x's shape: a size of 1 keeps x's size. Where it is not known which of two sizes is 1, the
+// result's size is known when the model runs.
 Status expand(NodeImport& node) {
+  TENON_TRY_ASSIGN(x, node.input(0));
   TENON_TRY_ASSIGN(type, node.type(0));
-  auto shape = node.integers(1, "the shape");
-  if (!shape) {  // a computed shape
-    TENON_TRY_ASSIGN(sizes, node.type(1));
-    if (sizes->dtype != DType::kI64 || sizes->rank() != 1) return std::unexpected(shape.error());
-    return node.result(node.apply(ops::kBroadcastDynamic, {0, 1}));
+  TENON_TRY_ASSIGN(shape, OnnxInts::input(node, 1, "the shape"));
+  Context& context = node.context();
+  const DimProver prover(context);
+  bool known = shape->dims().has_value();
+  Dims sizes = shape->dims().value_or(Dims());
+  while (known && sizes.size() < type->dims.size()) sizes.insert(sizes.begin(), context.dim(1));
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    Dim& size = sizes[i];
+    const auto value = size.constant();
+    if (value && *value < 0) return node.fail(fmt::format("the size {} is negative", *value));
+    if (i + type->dims.size() < sizes.size()) continue;
+    const Dim given = type->dims[i + type->dims.size() - sizes.size()];
+    if (value == 1 || prover.equal(given, size) == Answer::kYes) size = context.dim(-1);
+    else known &= given.constant() == 1 || value.has_value();
   }
-  while (static_cast<int64_t>(shape->size()) < type->rank()) shape->insert(shape->begin(), 1);
-  for (int64_t i = 0; i < static_cast<int64_t>(shape->size()); ++i) {
-    int64_t& size = (*shape)[i];
-    if (size < 0) return node.fail(fmt::format("the size {} is negative", size));
-    if (size == 1 && i >= static_cast<int64_t>(shape->size()) - type->rank()) size = -1;
+  if (!known) {
+    TENON_TRY_ASSIGN(operand, shape->vector(node));
+    return node.result(node.apply(ops::kBroadcastDynamic, {*x, *operand}));
   }
-  return node.result(node.apply(ops::kBroadcastTo, {0}, {{"shape", *shape}}));
+  OnnxAttributes attrs;
+  attrs.set("shape", OnnxInts(sizes.size(), sizes, std::nullopt));
+  return node.result(attrs.apply(node, ops::kBroadcastTo, {*x}));
 }
 
 }  // namespace

@@ -84,7 +84,8 @@ bool Body::statement() {
   if (draw < 75) return any_closure();
   if (draw < 83) return any_data();
   if (draw < 91) return any_reference();
-  if (draw < 95) return any_cast();
+  if (draw < 94) return any_cast();
+  if (draw < 97) return any_size();
   if (draw < 98) return any_library();
   return any_recursion();
 }
@@ -212,6 +213,28 @@ bool Body::any_cast() {
   }
   cast.type = context_.tensor(std::move(dims), tensor.dtype);
   return add_result(bind(std::move(cast))).has_value();
+}
+
+// A dim as a value, and tensors whose sizes are dims, or a value that is computed.
+bool Body::any_size() {
+  const Local* local = any(
+      [](const Local& next) { return next.type.tensor() && !has_erased(next.type) && !next.type.tensor()->shape(); });
+  if (!local) return false;
+  const Local like = *local;
+  const Dims& dims = like.type.tensor()->dims;
+  const Dim dim = dims[random_.between(0, static_cast<int64_t>(dims.size()) - 1)];
+  const int64_t draw = random_.between(0, 3);
+  if (draw == 0) return add_result(bind(DimValue{dim})).has_value();
+  const auto made = [&](OperatorId op, Atoms args, Attrs attrs, ComputedAttrs computed) {
+    ++cost_;
+    auto value = builder_.apply(op, std::move(args), std::move(attrs), {}, std::move(computed));
+    return value ? add_result(*value).has_value() : false;
+  };
+  if (draw == 1) return made(ops::kFull, {}, {{"dtype", std::string("f32")}}, {{"shape", dims}});
+  if (draw == 2)
+    return made(ops::kReshape, {like.atom}, {{"zero", int64_t{1}}}, {{"shape", Dims{context_.product(dims)}}});
+  const Made count = bind(DimValue{dim});
+  return count && made(ops::kArange, {}, {}, {{"count", *count}});
 }
 
 bool Body::any_library() {

@@ -98,6 +98,7 @@ class Body {
   bool any_data();
   bool any_reference();
   bool any_cast();
+  bool any_size();
   bool any_library();
   bool any_recursion();
 

@@ -370,8 +370,8 @@ class Examination {
 }  // namespace
 
 void Counts::count(const Module& module) {
-  constexpr std::array kKinds{"apply", "call",  "tuple",      "project", "construct", "lambda",
-                              "if",    "match", "match_cast", "ref",     "read",      "write"};
+  constexpr std::array kKinds{"apply", "call",       "tuple", "project", "construct", "lambda", "if",
+                              "match", "match_cast", "ref",   "read",    "write",     "size"};
   static_assert(kKinds.size() == std::variant_size_v<Value>);
   for_each_function(module, [&](Symbol, const Function& function) {
     for_each_binding(function.body, [&](const Binding& binding) {

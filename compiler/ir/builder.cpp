@@ -104,6 +104,7 @@ Expected<Type> Builder::checked(Apply& apply) {
 
 Expected<Atom> Builder::bind(Value value, Symbol name) {
   auto* apply = std::get_if<Apply>(&value);
+  if (apply) settle_attributes(*apply);
   Expected<Type> type = apply ? checked(*apply) : infer_value(context_, module_, function_, value);
   if (!type) {
     if (type.error().where.empty()) type.error().where = module_.span(span_).str();
@@ -121,18 +122,23 @@ Expected<Atom> Builder::apply(std::string_view op, Atoms args, Attrs attrs, std:
   return apply(*record, std::move(args), std::move(attrs), name);
 }
 
-Expected<Atom> Builder::apply(OperatorId op, Atoms args, Attrs attrs, std::string_view name) {
-  return apply(context_.op(op), std::move(args), std::move(attrs), name);
+Expected<Atom> Builder::apply(OperatorId op, Atoms args, Attrs attrs, std::string_view name, ComputedAttrs computed) {
+  return apply(context_.op(op), std::move(args), std::move(attrs), name, std::move(computed));
 }
 
-Expected<Atom> Builder::apply(const Operator& op, Atoms args, Attrs attrs, std::string_view name) {
-  Expected<Attrs> complete = complete_attrs(op, std::move(attrs));
+Expected<Atom> Builder::apply(const Operator& op, Atoms args, Attrs attrs, std::string_view name,
+                              ComputedAttrs computed) {
+  std::vector<std::string_view> names;
+  for (const auto& [attr, value] : computed) names.push_back(attr);
+  Expected<Attrs> complete = complete_attrs(op, std::move(attrs), names);
   if (!complete) {
     complete.error().where = module_.span(span_).str();
     return std::unexpected(std::move(complete.error()));
   }
-  return bind(Apply{&op, std::move(*complete), std::move(args)}, context_.symbol(name));
+  return bind(Apply{&op, std::move(*complete), std::move(args), std::move(computed)}, context_.symbol(name));
 }
+
+Expected<Atom> Builder::dim_value(Dim dim) { return bind(DimValue{dim}, Symbol{}); }
 
 Expected<Atom> Builder::call(Symbol callee, Atoms args, std::string_view name) {
   return bind(Call{callee, std::move(args)}, context_.symbol(name));

@@ -29,10 +29,13 @@ class Builder {
   }
 
   // Errors have the location of the span.
-  Expected<Atom> apply(const Operator& op, Atoms args, Attrs attrs = {}, std::string_view name = {});
-  Expected<Atom> apply(OperatorId op, Atoms args, Attrs attrs = {}, std::string_view name = {});
+  Expected<Atom> apply(const Operator& op, Atoms args, Attrs attrs = {}, std::string_view name = {},
+                       ComputedAttrs computed = {});
+  Expected<Atom> apply(OperatorId op, Atoms args, Attrs attrs = {}, std::string_view name = {},
+                       ComputedAttrs computed = {});
   // By the name in a text: an error where no operator has it.
   Expected<Atom> apply(std::string_view op, Atoms args, Attrs attrs = {}, std::string_view name = {});
+  Expected<Atom> dim_value(Dim dim);  // a scalar i64
   Expected<Atom> call(Symbol callee, Atoms args, std::string_view name = {});
   Expected<Atom> tuple(Atoms fields, std::string_view name = {});
   Expected<Atom> project(Atom tuple, uint32_t index, std::string_view name = {});

@@ -23,7 +23,11 @@ std::set<Symbol> callees(const Function& function) {
   return found;
 }
 
+// An operand may have values that the attribute must not have; the type rule has proved that dims have none.
 bool may_fail(const Module& module, const Function& function, const Apply& apply) {
+  for (const auto& [name, attr] : apply.computed) {
+    if (apply.op->may_fail || std::holds_alternative<Atom>(attr)) return true;
+  }
   if (!apply.op->may_fail) return false;
   Application application{apply.attrs, {}};
   for (const Atom& arg : apply.args) {
@@ -119,6 +123,7 @@ Effect Effects::of(const Function& function, const Value& value) const {
       return symbol ? self.of_function(*symbol) : Effect::kState;
     }
     Effect operator()(const Tuple&) const { return Effect::kNone; }
+    Effect operator()(const DimValue&) const { return Effect::kNone; }
     Effect operator()(const Project&) const { return Effect::kNone; }
     Effect operator()(const Construct&) const { return Effect::kNone; }
     Effect operator()(const Lambda&) const { return Effect::kNone; }  // the creation of a closure has no effect

@@ -84,6 +84,13 @@ class Comparison {
   bool same(const Atoms& left, const Atoms& right) const {
     return std::ranges::equal(left, right, [&](const Atom& x, const Atom& y) { return same(x, y); });
   }
+  bool same(const ComputedAttrs& left, const ComputedAttrs& right) const {
+    return std::ranges::equal(left, right, [&](const auto& x, const auto& y) {
+      if (x.first != y.first || x.second.index() != y.second.index()) return false;
+      const auto* atom = std::get_if<Atom>(&x.second);
+      return atom ? same(*atom, std::get<Atom>(y.second)) : x.second == y.second;
+    });
+  }
   bool same(const Value& left, const Value& right) {
     if (left.index() != right.index()) return false;
     struct Visitor {
@@ -91,8 +98,10 @@ class Comparison {
       const Value& right;
       bool operator()(const Apply& x) const {
         const auto& y = std::get<Apply>(right);
-        return x.op == y.op && same_attrs(x.attrs, y.attrs) && self.same(x.args, y.args);
+        return x.op == y.op && same_attrs(x.attrs, y.attrs) && self.same(x.args, y.args) &&
+               self.same(x.computed, y.computed);
       }
+      bool operator()(const DimValue& x) const { return x.dim == std::get<DimValue>(right).dim; }
       bool operator()(const Call& x) const {
         const auto& y = std::get<Call>(right);
         return self.same(x.callee, y.callee) && x.types == y.types && self.same(x.args, y.args);

@@ -11,6 +11,12 @@
 
 namespace tenon::compiler {
 
+namespace {
+
+constexpr int64_t kMaxComputed = 64;  // numbers of a computed attribute
+
+}  // namespace
+
 Status Rules::require_equal(std::string_view what, Type wanted, Type found) {
   if (solver_.unify(wanted, found)) return {};
   return error(fmt::format("{} must be {}, found {}", what, text(wanted), text(found)));
@@ -176,7 +182,7 @@ std::vector<Type> Rules::declared_types(const Value& value) {
 
 // Unifies the types of an operator's arguments and result by its scheme and its type rule.
 Status Rules::unify_scheme(const Apply& apply, std::vector<Type> types, Type result) {
-  if (!apply.op->scheme || !result || apply.op->inputs.size() > types.size()) return {};
+  if (!apply.op->scheme || !apply.computed.empty() || !result || apply.op->inputs.size() > types.size()) return {};
   const auto all_types = [&](auto&& predicate) { return std::ranges::all_of(types, predicate); };
   if (!all_types([](Type type) { return type.unknown() || type.tensor(); })) return {};
   std::vector<Type> found = types;
@@ -199,6 +205,41 @@ Status Rules::unify_scheme(const Apply& apply, std::vector<Type> types, Type res
   return require_equal(fmt::format("{}: the result", apply.op->name), result, *type);
 }
 
+Expected<std::optional<AttrDims>> Rules::computed_dims(const Apply& apply) {
+  AttrDims all;
+  for (const auto& [name, attr] : apply.computed) {
+    const AttrSpec* spec = apply.op->attribute(name);
+    if (!spec || !spec->computable || apply.attrs.find(name) != apply.attrs.end())
+      return error(fmt::format("{}: attribute '{}' cannot be computed", apply.op->name, name));
+    const bool scalar = spec->kind == AttrKind::kInt || spec->kind == AttrKind::kFloat;
+    const bool integral = spec->kind == AttrKind::kInt || spec->kind == AttrKind::kInts;
+    const auto wrong = [&](const std::string& found) {
+      return error(fmt::format("{}: attribute '{}' must be {} of {}, found {}", apply.op->name, name,
+                               scalar ? "a scalar" : "a vector", integral ? "i64" : runtime::kReals.str(), found));
+    };
+    if (auto* dims = std::get_if<Dims>(&attr)) {
+      if (!integral || (scalar && dims->size() != 1)) return wrong(context_.str(*dims));
+      for (const Dim dim : *dims) {
+        if (!dim.valid()) return error(fmt::format("the size {} has no value", context_.str(dim)));
+      }
+      all.emplace(name, *dims);
+      continue;
+    }
+    TENON_TRY_ASSIGN(type, atom(std::get<Atom>(attr)));
+    if (!solver_.is_resolved(*type)) return std::nullopt;
+    const TensorType* tensor = type->tensor();
+    const runtime::DTypes allowed = integral ? runtime::DTypes{DType::kI64} : runtime::kReals;
+    if (!tensor || !allowed.contains(tensor->dtype) || tensor->rank() != (scalar ? 0 : 1)) return wrong(text(*type));
+    const auto count = scalar ? std::optional<int64_t>(1) : tensor->dims[0].constant();
+    if (!count || *count > kMaxComputed) {
+      return error(fmt::format("{}: the number of values of '{}' must be a constant, at most {}: {}", apply.op->name,
+                               name, kMaxComputed, text(*type)));
+    }
+    all.emplace(name, Dims(static_cast<size_t>(*count), context_.erased()));
+  }
+  return all;
+}
+
 struct Rules::Visitor {
   using Result = Expected<std::optional<Type>>;
   Rules& self;
@@ -213,9 +254,11 @@ struct Rules::Visitor {
       TENON_TRY(self.unify_scheme(apply, std::move(*types), result));
       return std::nullopt;
     }
+    TENON_TRY_ASSIGN(computed, self.computed_dims(apply));
+    if (!*computed) return std::nullopt;
     std::vector<Requirement> required;
     TENON_TRY_ASSIGN(type, infer_apply(context(), *apply.op, apply.attrs, *types, self.solver_.prover(),
-                                       passed ? &required : nullptr));
+                                       passed ? &required : nullptr, **computed));
     for (size_t i = 0; i < types->size(); ++i) {
       const TensorType& found = *(*types)[i].tensor();
       Dims dims = found.dims;
@@ -255,6 +298,10 @@ struct Rules::Visitor {
     if (!type) return error(fmt::format("only a function can be called, found {}", self.text(*callee)));
     TENON_TRY_ASSIGN(result, self.call("the closure", {{}, {}, {}, type->params, type->result}, call.args, passed));
     return *result;
+  }
+  Result operator()(const DimValue& value) const {
+    if (!value.dim.valid()) return error(fmt::format("the size {} has no value", context().str(value.dim)));
+    return context().tensor(Dims{}, DType::kI64);
   }
   Result operator()(const Tuple& tuple) const {
     TENON_TRY_ASSIGN(types, self.types_of(tuple.fields));
@@ -436,7 +483,9 @@ Expected<Type> infer_checked(Context& context, const Module& module, const Funct
     TENON_TRY_ASSIGN(type, rules.atom(arg));
     types.push_back(*type);
   }
-  return infer_apply(context, *apply.op, apply.attrs, types, solver.prover(), &required);
+  TENON_TRY_ASSIGN(computed, rules.computed_dims(apply));
+  if (!*computed) return error("the type of an operand is not resolved");
+  return infer_apply(context, *apply.op, apply.attrs, types, solver.prover(), &required, **computed);
 }
 
 Expected<Type> infer_atom(Context& context, const Module& module, const Function& function, const Atom& atom) {

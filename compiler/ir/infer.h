@@ -39,6 +39,8 @@ class Rules {
   // Whether an operand of type `found`, all types resolved, fits without a check; an error where it never fits or, with
   // `strict`, where only a check at run time can prove that it fits.
   Expected<bool> fits(const Passed& passed, Type found, bool strict);
+  // The dims of the computed attributes; std::nullopt where the types of their operands are not resolved.
+  Expected<std::optional<AttrDims>> computed_dims(const Apply& apply);
   // The types that the callee or constructor of `value` declares for its operands; empty where it declares none.
   std::vector<Type> declared_types(const Value& value);
   // Unifies the types of the pattern's variables with the types of the parts of a `subject`.

@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <unordered_set>
 
 #include "compiler/ir/code.h"
 #include "compiler/ir/operator.h"
 #include "compiler/ir/text.h"
 #include "compiler/loop/evaluate.h"
+#include "runtime/computed_attr.h"
 #include "runtime/native/functions.h"
 #include "support/try.h"
 
@@ -172,6 +174,32 @@ class Interpreter {
     return std::nullopt;
   }
 
+  // The value of a dim, as a scalar.
+  Expected<runtime::Tensor> size(Dim dim) const {
+    const auto value = evaluate(dim, *frames_.back().sizes);
+    if (value) return runtime::Tensor::of<int64_t>({}, std::array{*value});
+    return error(fmt::format("no input determines the size {}", context_.str(dim)));
+  }
+  // The attributes with the values of the computed ones.
+  Expected<Attrs> complete(const Apply& apply) {
+    Attrs attrs = apply.attrs;
+    for (const auto& [name, computed] : apply.computed) {
+      std::vector<runtime::Tensor> parts;
+      if (auto* dims = std::get_if<Dims>(&computed)) {
+        for (const Dim dim : *dims) {
+          TENON_TRY_ASSIGN(part, size(dim));
+          parts.push_back(std::move(*part));
+        }
+      } else {
+        parts.push_back(read(std::get<Atom>(computed)).tensor());
+      }
+      auto attr = runtime::computed_attr(name, computed_kind(apply, name), parts);
+      if (!attr) return error(fmt::format("{}: {}", apply.op->name, attr.error().what));
+      attrs.insert_or_assign(name, std::move(*attr));
+    }
+    return attrs;
+  }
+
   Progress advance(const CodeStep& step) { return std::visit(Visitor{*this, step}, step.binding->value); }
 
   struct Visitor {
@@ -185,8 +213,17 @@ class Interpreter {
       TENON_TRY(self.check_bytes(step.binding->var));
       std::vector<runtime::Tensor> tensors;
       for (const Atom& arg : apply.args) tensors.push_back(self.read(arg).tensor());
+      if (!apply.computed.empty()) {
+        TENON_TRY_ASSIGN(attrs, self.complete(apply));
+        TENON_TRY_ASSIGN(results, apply.op->reference(*attrs, tensors));
+        return self.deliver(joined(*results));
+      }
       TENON_TRY_ASSIGN(results, apply.op->reference(apply.attrs, tensors));
       return self.deliver(joined(*results));
+    }
+    Progress operator()(const DimValue& value) const {
+      TENON_TRY_ASSIGN(size, self.size(value.dim));
+      return self.deliver(*size);
     }
     Progress operator()(const Call& call) const {
       std::vector<RunValue> args = self.read(call.args);

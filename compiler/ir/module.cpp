@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "compiler/ir/operator.h"
+
 namespace tenon::compiler {
 namespace {
 
@@ -96,9 +98,41 @@ void for_each_type(Function& function, const std::function<void(Type&)>& visit) 
   });
 }
 
+runtime::ComputedKind computed_kind(const Apply& apply, std::string_view attr) {
+  using runtime::ComputedKind;
+  const AttrSpec* spec = apply.op->attribute(attr);
+  assert(spec && spec->computable);
+  switch (spec->kind) {
+    case AttrKind::kInt: return ComputedKind::kInteger;
+    case AttrKind::kInts: return ComputedKind::kIntegers;
+    case AttrKind::kFloat: return ComputedKind::kReal;
+    case AttrKind::kFloats:
+    case AttrKind::kString: break;
+  }
+  return ComputedKind::kReals;
+}
+
+void settle_attributes(Apply& apply) {
+  std::erase_if(apply.computed, [&](const auto& entry) {
+    const auto& [name, attr] = entry;
+    const auto* dims = std::get_if<Dims>(&attr);
+    if (!dims || !std::ranges::all_of(*dims, [](Dim dim) { return dim.constant().has_value(); })) return false;
+    std::vector<int64_t> values;
+    for (const Dim dim : *dims) values.push_back(*dim.constant());
+    const AttrSpec* spec = apply.op->attribute(name);
+    if (spec && spec->kind == AttrKind::kInt && values.size() == 1) apply.attrs.insert_or_assign(name, values[0]);
+    else apply.attrs.insert_or_assign(name, std::move(values));
+    return true;
+  });
+}
+
 void substitute(Context& context, Function& function, const std::map<Symbol, Dim>& dims,
                 const std::map<Symbol, Type>& types) {
   for_each_type(function, [&](Type& type) { type = context.substitute(type, dims, types); });
+  for_each_binding(function.body, [&](Binding& binding) {
+    for_each_dim(binding.value, [&](Dim& dim) { dim = context.substitute(dim, dims); });
+    if (auto* apply = std::get_if<Apply>(&binding.value)) settle_attributes(*apply);
+  });
 }
 
 bool first_order(const Module& module, const Function& function) {
@@ -115,7 +149,7 @@ bool first_order(const Module& module, const Function& function) {
     }
     for (const Binding& binding : next.body.bindings) {
       if (std::holds_alternative<Apply>(binding.value) || std::holds_alternative<Tuple>(binding.value) ||
-          std::holds_alternative<Project>(binding.value)) {
+          std::holds_alternative<Project>(binding.value) || std::holds_alternative<DimValue>(binding.value)) {
         continue;
       }
       auto* call = std::get_if<Call>(&binding.value);

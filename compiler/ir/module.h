@@ -22,6 +22,7 @@
 #include "compiler/ir/context.h"
 #include "compiler/loop/loop.h"
 #include "runtime/attrs.h"
+#include "runtime/computed_attr.h"
 #include "runtime/tensor.h"
 
 namespace tenon::compiler {
@@ -40,11 +41,22 @@ inline size_t index(SpanId id) { return static_cast<size_t>(id); }
 using Atom = std::variant<VarId, Symbol, ConstId>;  // local, global, constant
 using Atoms = std::vector<Atom>;
 
-// The application of an operator to tensors. The attributes are complete: the builder fills in the defaults.
+// The value of an attribute that is no constant: dims (one for an integer, several for a list of integers), or an
+// operand that the operator reads when it runs: a scalar for a number, a vector for a list, of i64 for integers.
+using ComputedAttr = std::variant<Dims, Atom>;
+using ComputedAttrs = std::map<std::string, ComputedAttr, std::less<>>;
+
+// The application of an operator to tensors. The attributes are complete: the builder fills in the defaults. An
+// attribute is in `attrs` or in `computed`; those whose dims are all constants are in `attrs`.
 struct Apply {
   const Operator* op = nullptr;
   Attrs attrs;
   Atoms args;
+  ComputedAttrs computed = {};
+};
+// The value of a dim, a scalar i64.
+struct DimValue {
+  Dim dim;
 };
 // The call of a global by name, or of a closure. `types`: the arguments for the callee's type variables that no
 // parameter has (explicit_type_params), in that order; the arguments of the call determine all others.
@@ -110,7 +122,7 @@ struct WriteReference {
   Atom value;
 };
 using Value = std::variant<Apply, Call, Tuple, Project, Construct, Lambda, If, Case, Cast, MakeReference, ReadReference,
-                           WriteReference>;
+                           WriteReference, DimValue>;
 
 struct Binding {
   VarId var;
@@ -254,6 +266,10 @@ void substitute(Context& context, Function& function, const std::map<Symbol, Dim
                 const std::map<Symbol, Type>& types = {});
 // Visits each type of the function: of variables, results, constructions and casts.
 void for_each_type(Function& function, const std::function<void(Type&)>& visit);
+// The kind of a computed attribute, which its operator's record states.
+runtime::ComputedKind computed_kind(const Apply& apply, std::string_view attr);
+// Moves computed attributes whose dims are all constants to the constant ones.
+void settle_attributes(Apply& apply);
 
 // Whether the function has neither control flow nor closures, references, constructors or checks and, within `module`,
 // does not call itself: it is straight-line code over tensors and tuples. It may call loop functions and libraries.
@@ -275,6 +291,9 @@ void for_each_operand(V& value, F&& visit) {
         using Node = std::remove_cvref_t<decltype(node)>;
         if constexpr (std::same_as<Node, Apply>) {
           list(node.args);
+          for (auto& [name, attr] : node.computed) {
+            if (auto* atom = std::get_if<Atom>(&attr)) visit(*atom);
+          }
         } else if constexpr (std::same_as<Node, Call>) {
           if (std::holds_alternative<VarId>(node.callee)) visit(node.callee);
           list(node.args);
@@ -294,10 +313,24 @@ void for_each_operand(V& value, F&& visit) {
           visit(node.reference);
           visit(node.value);
         } else {
-          static_assert(std::same_as<Node, Lambda>);
+          static_assert(std::same_as<Node, Lambda> || std::same_as<Node, DimValue>);
         }
       },
       value);
+}
+
+// Every dim that the value itself computes with: of a DimValue, and of computed attributes.
+template <class V, class F>
+requires std::same_as<std::remove_const_t<V>, Value>
+void for_each_dim(V& value, F&& visit) {
+  if (auto* dim = std::get_if<DimValue>(&value)) visit(dim->dim);
+  auto* apply = std::get_if<Apply>(&value);
+  if (!apply) return;
+  for (auto& [name, attr] : apply->computed) {
+    if (auto* dims = std::get_if<Dims>(&attr)) {
+      for (auto& dim : *dims) visit(dim);
+    }
+  }
 }
 
 // Every block of a value, in order.
@@ -317,7 +350,7 @@ void for_each_block(V& value, F&& visit) {
           static_assert(std::same_as<Node, Apply> || std::same_as<Node, Call> || std::same_as<Node, Tuple> ||
                         std::same_as<Node, Project> || std::same_as<Node, Construct> || std::same_as<Node, Cast> ||
                         std::same_as<Node, MakeReference> || std::same_as<Node, ReadReference> ||
-                        std::same_as<Node, WriteReference>);
+                        std::same_as<Node, WriteReference> || std::same_as<Node, DimValue>);
         }
       },
       value);

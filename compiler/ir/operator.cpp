@@ -71,7 +71,15 @@ const AttrSpec* Operator::attribute(std::string_view wanted) const {
   return nullptr;
 }
 
-Expected<runtime::Attrs> complete_attrs(const Operator& op, runtime::Attrs attrs) {
+Expected<runtime::Attrs> complete_attrs(const Operator& op, runtime::Attrs attrs,
+                                        std::span<const std::string_view> computed) {
+  for (const std::string_view name : computed) {
+    const AttrSpec* spec = op.attribute(name);
+    if (!spec)
+      return error(fmt::format("{} has no attribute '{}'", op.name, name), "", fmt::format("{}", attribute_list(op)));
+    if (!spec->computable)
+      return error(fmt::format("{}: attribute '{}' must be a constant {}", op.name, name, compiler::name(spec->kind)));
+  }
   for (auto& [name, value] : attrs) {
     const AttrSpec* spec = op.attribute(name);
     if (!spec) {
@@ -93,7 +101,7 @@ Expected<runtime::Attrs> complete_attrs(const Operator& op, runtime::Attrs attrs
     if (!has_no_nan(value)) return error(fmt::format("{}: attribute '{}' must not be NaN", op.name, name));
   }
   for (const AttrSpec& spec : op.attributes) {
-    if (attrs.contains(spec.name)) continue;
+    if (attrs.contains(spec.name) || std::ranges::find(computed, spec.name) != computed.end()) continue;
     if (!spec.default_value) {
       return error(fmt::format("{} requires the attribute '{}' ({})", op.name, spec.name, spec.documentation));
     }
@@ -103,7 +111,8 @@ Expected<runtime::Attrs> complete_attrs(const Operator& op, runtime::Attrs attrs
 }
 
 Expected<Type> infer_apply(Context& context, const Operator& op, const runtime::Attrs& attrs,
-                           std::span<const Type> args, const DimProver& prover, std::vector<Requirement>* required) {
+                           std::span<const Type> args, const DimProver& prover, std::vector<Requirement>* required,
+                           const AttrDims& computed) {
   const size_t wanted = op.inputs.size();
   if (op.variadic() ? args.size() < wanted : args.size() != wanted) {
     std::string names;
@@ -131,7 +140,7 @@ Expected<Type> infer_apply(Context& context, const Operator& op, const runtime::
                    "", "insert a cast");
     }
   }
-  Expected<Type> type = op.rule(RuleInput{context, attrs, args, prover, required, op.inputs});
+  Expected<Type> type = op.rule(RuleInput{context, attrs, args, prover, required, op.inputs, computed});
   Status sized = type ? check_size(context, *type) : Status{};
   if (!sized) type = std::unexpected(sized.error());
   if (!type) type.error().what = op.name + ": " + type.error().what;

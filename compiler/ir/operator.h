@@ -33,6 +33,7 @@ struct AttrSpec {
   AttrKind kind;
   std::optional<runtime::Attr> default_value;  // std::nullopt: the attribute is required
   std::string documentation;
+  bool computable = false;  // whether dims or an operand may be its value
 };
 
 // An argument: its name and its supported dtypes.
@@ -56,13 +57,18 @@ struct Requirement {
   Dim size;
 };
 
+// The values of computed attributes: dims, or `?` for each number of an operand.
+using AttrDims = std::map<std::string, Dims, std::less<>>;
+
 struct RuleInput {
   Context& context;
-  const runtime::Attrs& attrs;                   // complete and of the right kinds
+  const runtime::Attrs& attrs;                   // complete, but for the computed ones, and of the right kinds
   std::span<const Type> args;                    // tensors, in the number and of the dtypes that `inputs` states
   const DimProver& prover;                       // with the bounds of the variables in scope
   std::vector<Requirement>* required = nullptr;  // receives unproven sizes (require_size()); nullptr: they are errors
   std::span<const Input> inputs = {};            // of the record, for messages
+  const AttrDims& computed;
+  bool is_computed(std::string_view attr) const { return computed.find(attr) != computed.end(); }
   const TensorType& arg(size_t i) const { return *args[i].tensor(); }
 };
 // Returns the type of the result, or an error that names the shapes of the arguments. The caller adds the operator and
@@ -132,15 +138,16 @@ struct Operator {
 };
 
 // Fills in the defaults; an error for a missing, unknown or wrongly typed attribute. An integer is converted to a
-// float.
-Expected<runtime::Attrs> complete_attrs(const Operator& op, runtime::Attrs attrs);
+// float. `computed`: attributes that have another value.
+Expected<runtime::Attrs> complete_attrs(const Operator& op, runtime::Attrs attrs,
+                                        std::span<const std::string_view> computed = {});
 
 // The checked type of the result of `op` for arguments of these types. The error names the operator. The result may
 // have erased sizes, the arguments must not. Unproven requirements are appended to `required`; without it, they are
 // errors.
 Expected<Type> infer_apply(Context& context, const Operator& op, const runtime::Attrs& attrs,
                            std::span<const Type> args, const DimProver& prover,
-                           std::vector<Requirement>* required = nullptr);
+                           std::vector<Requirement>* required = nullptr, const AttrDims& computed = {});
 
 std::vector<Operator> builtin_operators();
 

@@ -57,8 +57,9 @@ std::string describe(const Operator& op) {
                         input.name.starts_with("...") ? "; one or more" : "");
   }
   for (const AttrSpec& spec : op.attributes) {
-    text += fmt::format("  {:<{}}  {}, {}: {}\n", spec.name, width, name(spec.kind),
-                        spec.default_value ? "default " + default_text(spec) : "required", spec.documentation);
+    text += fmt::format("  {:<{}}  {}, {}{}: {}\n", spec.name, width, name(spec.kind),
+                        spec.default_value ? "default " + default_text(spec) : "required",
+                        spec.computable ? ", may be computed" : "", spec.documentation);
   }
   text += fmt::format("\n  {:<{}}  {}: {}\n", "fusion", width, name(op.pattern), documentation(op.pattern));
   if (op.may_fail) text += fmt::format("  {:<{}}  {}\n", "failure", width, kFailure);
@@ -86,8 +87,9 @@ std::string operator_reference(const Context& context) {
                           op->documentation);
       for (const Input& input : op->inputs) text += fmt::format("- {}: {}\n", input.name, dtypes_text(*op, input));
       for (const AttrSpec& spec : op->attributes) {
-        text += fmt::format("- `{}` ({}, {}): {}\n", spec.name, name(spec.kind),
-                            spec.default_value ? "default " + default_text(spec) : "required", spec.documentation);
+        text += fmt::format("- `{}` ({}, {}{}): {}\n", spec.name, name(spec.kind),
+                            spec.default_value ? "default " + default_text(spec) : "required",
+                            spec.computable ? ", may be computed" : "", spec.documentation);
       }
       if (op->may_fail) text += fmt::format("- {}\n", kFailure);
     }

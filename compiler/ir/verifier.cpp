@@ -19,15 +19,17 @@ struct Scope {
   std::vector<Symbol> dims, types;
 };
 
+Status well_formed(const Context& context, const Scope& scope, Dim dim) {
+  if (dim == context.invalid()) return error("a size cannot be computed: it is too large, or divided by 0");
+  std::optional<Symbol> unknown;
+  for_each_variable(dim, [&](Symbol variable) {
+    if (std::ranges::find(scope.dims, variable) == scope.dims.end()) unknown = variable;
+  });
+  if (unknown) return error(fmt::format("the dim {} is not in scope here", context.name(*unknown)));
+  return {};
+}
 Status well_formed(const Context& context, const Module&, const Scope& scope, const TensorType& x) {
-  for (Dim dim : x.dims) {
-    if (dim == context.invalid()) return error("a size cannot be computed: it is too large, or divided by 0");
-    std::optional<Symbol> unknown;
-    for_each_variable(dim, [&](Symbol variable) {
-      if (std::ranges::find(scope.dims, variable) == scope.dims.end()) unknown = variable;
-    });
-    if (unknown) return error(fmt::format("the dim {} is not in scope here", context.name(*unknown)));
-  }
+  for (Dim dim : x.dims) TENON_TRY(well_formed(context, scope, dim));
   return {};
 }
 Status well_formed(const Context& context, const Module& module, const Scope&, const AdtType& x) {
@@ -187,6 +189,9 @@ class Checker {
     Status status = shape(value);
     for_each_operand(value, [&](const Atom& atom) {
       if (status) status = usable(atom);
+    });
+    for_each_dim(value, [&](Dim dim) {
+      if (status) status = well_formed(context_, scope_, dim);
     });
     TENON_TRY(status);
     const bool early = std::holds_alternative<Lambda>(value);  // its body may refer to the variable

@@ -122,9 +122,21 @@ class Group {
     values_[var] = std::move(results);
   }
 
+  // Whether the loops need no attribute that is computed: the sizes are those of the result's type.
+  static bool computable(const Apply& apply) {
+    return apply.computed.empty() ||
+           (apply.op->is_one_of({ops::kArange, ops::kBroadcastTo, ops::kFull, ops::kReshape}) &&
+            std::ranges::all_of(apply.computed,
+                                [](const auto& attr) { return attr.first == "shape" || attr.first == "count"; }) &&
+            std::ranges::all_of(apply.computed,
+                                [](const auto& attr) { return std::holds_alternative<Dims>(attr.second); }));
+  }
+
   Status lower(VarId var, const Apply& apply) {
     const Lowering* lowering = find_lowering(apply.op->id);
     if (!lowering) return error(fmt::format("{} has no loop function", apply.op->name));
+    if (!computable(apply))
+      return error(fmt::format("{} with computed attributes has no loop function", apply.op->name));
     std::vector<LazyTensor> args;
     for (const Atom& atom : apply.args) {
       TENON_TRY_ASSIGN(arg, values(atom));

@@ -435,6 +435,10 @@ Status FunctionLowering::binding(const Binding& binding) {
       self.define(binding.var, std::move(tuple));
       return {};
     }
+    Status operator()(const DimValue& x) const {
+      self.define(binding.var, {self.value_of(x.dim)});
+      return {};
+    }
     Status operator()(const Project& x) const {
       TENON_TRY_ASSIGN(tuple, self.locate(x.tuple));
       self.define(binding.var, self.field(*tuple, x.index));
@@ -637,8 +641,19 @@ Status FunctionLowering::apply(const Binding& binding, const Apply& apply) {
   if (!apply.op->reference) {
     return error(fmt::format("{} has no kernel on the CPU", apply.op->name), origin(binding.var));
   }
-  const Registers results = results_of(binding);
-  emit(runtime::CallKernel{apply.op->name, apply.attrs, *args, results}, layer(binding.var));
+  runtime::CallKernel kernel{apply.op->name, apply.attrs, std::move(*args), {}};
+  for (const auto& [name, attr] : apply.computed) {
+    const size_t before = kernel.args.size();
+    if (auto* dims = std::get_if<Dims>(&attr)) {
+      for (const Dim dim : *dims) kernel.args.push_back(value_of(dim));
+    } else {
+      TENON_TRY_ASSIGN(value, word(std::get<Atom>(attr)));
+      kernel.args.push_back(*value);
+    }
+    kernel.computed.push_back({name, computed_kind(apply, name), static_cast<uint32_t>(kernel.args.size() - before)});
+  }
+  kernel.results = results_of(binding);
+  emit(std::move(kernel), layer(binding.var));
   return {};
 }
 

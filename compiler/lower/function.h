@@ -99,6 +99,7 @@ class FunctionLowering {
   void tensors(const Location& location, Type type, std::vector<TensorPart>& parts);
   Register size(Symbol dim);
   runtime::Size program(Dim dim, Registers& sizes);
+  Register value_of(Dim dim);
   bool solve(const std::vector<TensorPart>& parts, std::vector<Symbol>& open);
   void check(const TensorPart& part, const Registers& known, bool strict, std::string subject, std::string expected);
   void begin_sizes();

@@ -234,7 +234,9 @@ SingleOperator single_operator(Context& context, const Function& function, const
   const auto var = static_cast<VarId>(alone.vars.size());
   alone.vars.push_back(function.info(binding.var));
   add_dims(function.type(binding.var));
-  alone.body.bindings.push_back({var, Apply{apply.op, apply.attrs, args}});
+  Value value = Apply{apply.op, apply.attrs, args, apply.computed};
+  for_each_dim(value, [&](Dim dim) { add_dims(context.tensor(Dims{dim}, DType::kI64)); });
+  alone.body.bindings.push_back({var, std::move(value)});
   alone.body.result = var;
   alone.result = function.type(binding.var);
   return single;
@@ -243,6 +245,10 @@ SingleOperator single_operator(Context& context, const Function& function, const
 Expected<NativeKernels::Entry> NativeKernels::operator_kernel(const Function& function, const Binding& binding) {
   const Apply& apply = std::get<Apply>(binding.value);
   if (!kernels::lowered(apply.op->id)) return error("it has no loop function");
+  for (const auto& [name, attr] : apply.computed) {
+    if (std::holds_alternative<Atom>(attr))
+      return error(fmt::format("its attribute '{}' is computed at run time", name));
+  }
   SingleOperator single = single_operator(context_, function, binding);
   TENON_TRY_ASSIGN(entry, group(apply.op->name, single.function));
   entry->args = std::move(single.args);

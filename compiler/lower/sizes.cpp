@@ -119,6 +119,16 @@ Size FunctionLowering::program(Dim dim, Registers& sizes) {
   return has_value ? out : Size();
 }
 
+// A register with the value of the dim.
+runtime::Register FunctionLowering::value_of(Dim dim) {
+  runtime::ComputeSize compute{.to = 0, .sizes = {}, .value = {}};
+  compute.value = program(dim, compute.sizes);
+  compute.to = fresh();
+  const Register to = compute.to;
+  emit(std::move(compute));
+  return to;
+}
+
 // Binds the open dims that the tensors' sizes determine. Returns whether all are bound.
 bool FunctionLowering::solve(const std::vector<TensorPart>& parts, std::vector<Symbol>& open) {
   std::vector<const TensorType*> types;
@@ -166,6 +176,7 @@ void FunctionLowering::begin_sizes() {
   const auto look = [&](const Block& block) {
     for_each_binding(block, [&](const Binding& binding) {
       all |= std::holds_alternative<Cast>(binding.value);
+      for_each_dim(binding.value, [&](Dim) { all = true; });
       const auto* call = std::get_if<Call>(&binding.value);
       const auto* symbol = call ? std::get_if<Symbol>(&call->callee) : nullptr;
       const Function* callee = symbol ? program_.module.function(*symbol) : nullptr;

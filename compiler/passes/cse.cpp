@@ -47,6 +47,13 @@ class Key {
           attr);
     }
   }
+  void add(const ComputedAttrs& attrs) {
+    for (const auto& [name, attr] : attrs) {
+      add(std::string_view(name));
+      add(static_cast<uint8_t>(attr.index()));
+      std::visit([&](const auto& x) { add(x); }, attr);
+    }
+  }
   std::string take() { return std::move(bytes_); }
 
  private:
@@ -104,6 +111,12 @@ class Numbering {
         key.add(apply.op);
         key.add(apply.attrs);
         key.add(apply.args);
+        key.add(apply.computed);
+        return key;
+      }
+      std::optional<Key> operator()(const DimValue& value) const {
+        Key key = begin(5);
+        key.add(value.dim);
         return key;
       }
       std::optional<Key> operator()(const Call& call) const {

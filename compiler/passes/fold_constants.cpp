@@ -17,7 +17,7 @@ bool carries_scales(const Operator& op) { return op.is(ops::kQuantize) || op.is(
 
 std::optional<Atom> fold(Builder& builder, const Value& value, int64_t max_bytes) {
   auto* apply = std::get_if<Apply>(&value);
-  if (!apply || !apply->op->reference || carries_scales(*apply->op)) return std::nullopt;
+  if (!apply || !apply->op->reference || !apply->computed.empty() || carries_scales(*apply->op)) return std::nullopt;
   std::vector<runtime::Tensor> inputs;
   int64_t bytes = 0;
   for (const Atom& arg : apply->args) {

@@ -227,6 +227,7 @@ class Folding {
     if (op.is(ops::kMaxPool2d)) return axis == 1 && scale.positive();
     if (op.is(ops::kAvgPool2d) || op.is(ops::kGlobalAvgPool) || op.is(ops::kGlobalSumPool)) return axis == 1;
     if (op.is(ops::kPad)) {
+      if (!apply.computed.empty()) return false;
       const auto at = static_cast<size_t>(axis);
       return float_attr(apply.attrs, "value") == 0 && ints_attr(apply.attrs, "before")[at] == 0 &&
              ints_attr(apply.attrs, "after")[at] == 0;

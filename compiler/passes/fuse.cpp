@@ -134,7 +134,11 @@ class Grouping {
   }
   Trait trait(uint32_t i) const {
     const TensorType* type = function_.type(block_.bindings[i].var).tensor();
-    if (!type || !has_native_code(i)) return {};
+    auto* apply = std::get_if<Apply>(&block_.bindings[i].value);
+    const bool computed = apply && std::ranges::any_of(apply->computed, [](const auto& attr) {
+                            return std::holds_alternative<Atom>(attr.second);
+                          });
+    if (!type || computed || !has_native_code(i)) return {};
     Trait trait{.fusible = true, .dims = &type->dims};
     switch (patterns_[i]) {
       case OpPattern::kElementwise:
@@ -390,6 +394,14 @@ class Fusion {
       });
       const VarInfo& info = function_->info(binding.var);
       builder.at(info.span);
+      // The dims that it computes with must be those of the parameters' sizes.
+      bool known = true;
+      for_each_dim(value, [&](Dim dim) {
+        known &= !abstract;
+        for_each_variable(dim,
+                          [&](Symbol symbol) { known &= std::ranges::find(kernel.dims, symbol) != kernel.dims.end(); });
+      });
+      if (!known) return false;
       auto copy = builder.bind(std::move(value), info.name);
       if (!copy) return false;
       copies.emplace(binding.var, *copy);

@@ -81,6 +81,8 @@ class Copier {
     } else if (auto* construct = std::get_if<Construct>(&binding.value)) {
       for (Type& type : construct->types) replace(type);
     }
+    for_each_dim(binding.value, [&](Dim& dim) { dim = context_.substitute(dim, dims_); });
+    if (auto* apply = std::get_if<Apply>(&binding.value)) settle_attributes(*apply);
     for_each_block(binding.value, [&](Block& inner) { inner = block(Block(inner)); });
     if (!std::holds_alternative<Lambda>(binding.value)) binding.var = declare(old.var);
     return binding;

@@ -118,6 +118,7 @@ class TensorRanges {
       for (const Atom& field : tuple.fields) fields.push_back(self.held(field));
       return self.held(tuple.fields);
     }
+    Holds operator()(const DimValue&) const { return {}; }
     Holds operator()(const Project& project) const {
       auto* from = std::get_if<VarId>(&project.tuple);
       auto found = from ? self.fields_.find(*from) : self.fields_.end();

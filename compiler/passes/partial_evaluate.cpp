@@ -217,6 +217,7 @@ class Evaluator {
     if (auto* node = std::get_if<Case>(&old.value)) return match(frame, old.var, *node);
     Value value = old.value;
     for_each_operand(value, [&](Atom& atom) { rename(frame, atom); });
+    for_each_dim(value, [&](Dim& dim) { dim = context_.substitute(dim, frame.names.dims); });
     if (auto* construct = std::get_if<Construct>(&value)) {
       for (Type& type : construct->types) type = replaced(frame, type);
     } else if (auto* cast = std::get_if<Cast>(&value)) {

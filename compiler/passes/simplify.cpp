@@ -23,6 +23,7 @@ class Simplifier {
     auto* apply = std::get_if<Apply>(&binding_.value);
     if (!apply || apply->args.empty()) return std::nullopt;
     const Operator& op = *apply->op;
+    if (!apply->computed.empty()) return computed(*apply);
     if (op.is(ops::kIdentity)) return apply->args[0];
     if (op.is_one_of({ops::kCast, ops::kTranspose, ops::kReshape, ops::kFlatten, ops::kPad, ops::kSlice})) {
       TENON_TRY_ASSIGN(joined, op.is(ops::kTranspose) ? transposes(*apply) : reshapes(*apply));
@@ -42,6 +43,14 @@ class Simplifier {
   }
 
  private:
+  // A reshape or broadcast to the sizes that the operand has.
+  Outcome computed(const Apply& apply) const {
+    if (!apply.op->is_one_of({ops::kReshape, ops::kBroadcastTo})) return std::nullopt;
+    TENON_TRY_ASSIGN(type, infer_value(context_, builder_.module(), function_, binding_.value));
+    const Expected<Type> from = builder_.type_of(apply.args[0]);
+    return from && *from == *type ? Outcome(apply.args[0]) : Outcome(std::nullopt);
+  }
+
   const Apply* operand_of(const Apply& apply, OperatorId op) const { return builder_.application(apply.args[0], op); }
   Expected<Apply> make(OperatorId op, Atoms args, Attrs attrs) const {
     const Operator* record = &context_.op(op);
@@ -70,7 +79,7 @@ class Simplifier {
   Outcome reshapes(const Apply& apply) {
     auto reorders = [](const Apply* a) { return a && (a->op->is(ops::kReshape) || a->op->is(ops::kFlatten)); };
     const Apply* inner = builder_.application(apply.args[0]);
-    if (!reorders(&apply) || !reorders(inner)) return std::nullopt;
+    if (!reorders(&apply) || !reorders(inner) || !inner->computed.empty()) return std::nullopt;
     TENON_TRY_ASSIGN(type, infer_value(context_, builder_.module(), function_, binding_.value));
     Ints shape;
     for (Dim dim : type->tensor()->dims) shape.push_back(dim.constant().value_or(-1));
@@ -150,7 +159,8 @@ class Simplifier {
   // conv2d(pad(x)) -> conv2d(x) with padding
   Outcome padding(Apply& apply) {
     const Apply* pad = operand_of(apply, ops::kPad);
-    if (!pad || float_attr(pad->attrs, "value") != static_cast<double>(int_attr(apply.attrs, "pad_value"))) {
+    if (!pad || !pad->computed.empty() ||
+        float_attr(pad->attrs, "value") != static_cast<double>(int_attr(apply.attrs, "pad_value"))) {
       return std::nullopt;
     }
     const Ints &before = ints_attr(pad->attrs, "before"), &after = ints_attr(pad->attrs, "after");

@@ -47,7 +47,9 @@ struct LayerWeights {
 };
 
 constexpr int32_t kUnsignedShift = 128;
-bool moves_elements(const Operator& op) {
+bool moves_elements(const Apply& apply) {
+  if (!apply.computed.empty()) return false;
+  const Operator& op = *apply.op;
   return op.is_one_of({ops::kReshape, ops::kFlatten, ops::kTranspose, ops::kIdentity, ops::kSqueeze, ops::kExpandDims,
                        ops::kSlice, ops::kMaxPool1d, ops::kMaxPool2d, ops::kMaxPool3d, ops::kTile, ops::kReverse,
                        ops::kDepthToSpace, ops::kSpaceToDepth, ops::kConcat, ops::kPad});
@@ -58,7 +60,7 @@ std::optional<Tensor> constant_value(const Builder& builder, const Atom& atom) {
   if (const Tensor* tensor = constant_of(builder.module(), atom)) return *tensor;
   const Apply* apply = builder.application(atom);
   if (!apply || apply->args.size() != 1 ||
-      !(apply->op->is_one_of({ops::kQuantize, ops::kDequantize}) || moves_elements(*apply->op)))
+      !(apply->op->is_one_of({ops::kQuantize, ops::kDequantize}) || moves_elements(*apply)))
     return std::nullopt;
   const auto operand = constant_value(builder, apply->args[0]);
   if (!operand) return std::nullopt;
@@ -100,7 +102,7 @@ class LayerRewriting {
       name_ = context_.name(function_.info(binding.var).name);
       if (apply->op->is(ops::kDequantize)) return dequantize(std::get<Apply>(binding.value));
       if (apply->op->is(ops::kQuantize)) return quantize(std::get<Apply>(binding.value), binding.var);
-      if (moves_elements(*apply->op)) return move_unsigned(*apply, binding.var);
+      if (moves_elements(*apply)) return move_unsigned(*apply, binding.var);
       return std::nullopt;
     });
   }
@@ -232,7 +234,7 @@ class LayerRewriting {
     if (const auto x = quantized(value)) return clamped(*x, used_once(value), clamp, out);
     const Apply* found = builder_->application(value);
     if (!found || !used_once(value)) return std::nullopt;
-    if (std::isinf(clamp.lo) && std::isinf(clamp.hi) && moves_elements(*found->op)) return moved(value, out);
+    if (std::isinf(clamp.lo) && std::isinf(clamp.hi) && moves_elements(*found)) return moved(value, out);
     const auto shape = shape_of(value);
     if (!shape) return std::nullopt;
     const Apply producer = *found;
@@ -347,7 +349,7 @@ class LayerRewriting {
   Outcome moved(Atom value, const Scale& out) const {
     if (const auto x = quantized(value)) return x->scale == out ? std::optional(x->integers) : std::nullopt;
     const Apply* found = builder_->application(value);
-    if (!found || !moves_elements(*found->op) || !used_once(value)) return std::nullopt;
+    if (!found || !moves_elements(*found) || !used_once(value)) return std::nullopt;
     Apply move = *found;
     if (move.op->is(ops::kPad)) {
       if (float_attr(move.attrs, "value") != 0) return std::nullopt;

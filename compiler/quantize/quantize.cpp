@@ -262,6 +262,7 @@ const char* unsupported(const Value& value) {
     const char* operator()(const Apply&) const { return nullptr; }
     const char* operator()(const Tuple&) const { return nullptr; }
     const char* operator()(const Project&) const { return nullptr; }
+    const char* operator()(const DimValue&) const { return "a size as a value"; }
     const char* operator()(const Call& call) const {
       return std::holds_alternative<Symbol>(call.callee) ? nullptr : "the call of a closure";
     }

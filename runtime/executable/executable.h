@@ -32,6 +32,7 @@
 
 #include "runtime/accelerator_program.h"
 #include "runtime/attrs.h"
+#include "runtime/computed_attr.h"
 #include "runtime/native/native.h"
 #include "runtime/tensor.h"
 
@@ -42,11 +43,19 @@ inline constexpr uint32_t kExecutableVersion = 2;
 using Register = uint32_t;
 using Registers = std::vector<Register>;
 
-// Calls the kernel of runtime/reference with that name: results = kernel(attrs, args).
+// Calls the kernel of runtime/reference with that name: results = kernel(attrs, args). The last arguments are the
+// values of the attributes `computed`, each of `count` tensors, in order.
+struct ComputedAttr {
+  std::string name;
+  ComputedKind kind = ComputedKind::kIntegers;
+  uint32_t count = 1;
+  bool operator==(const ComputedAttr&) const = default;
+};
 struct CallKernel {
   std::string kernel;
   Attrs attrs;
   Registers args, results;
+  std::vector<ComputedAttr> computed = {};
   bool operator==(const CallKernel&) const = default;
 };
 // Runs accelerator program `program`; args and results are its inputs and outputs, in order.

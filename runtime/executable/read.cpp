@@ -147,6 +147,11 @@ class Reader {
           if (!charge(8)) break;
           call.attrs.insert_or_assign(text(a->name()), attr(*a));
         }
+        for (size_t k = 0; c.computed() && k < c.computed()->size() && charge(8); ++k) {
+          const file::ComputedAttr& next = *c.computed()->Get(static_cast<fb::uoffset_t>(k));
+          if (next.kind() >= kComputedKinds) fail(fmt::format("an attribute of unknown kind {}", next.kind()));
+          else call.computed.push_back({text(next.name()), static_cast<ComputedKind>(next.kind()), next.count()});
+        }
         return call;
       }
       case file::Operation::CallProgram: {

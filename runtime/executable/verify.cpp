@@ -111,7 +111,15 @@ class Verifier {
         if (!size.empty() && !is_sound(size, count)) malformed();
       }
     };
-    std::visit(Overloaded{[&](const CallKernel& c) { distinct(c.results); },
+    std::visit(Overloaded{[&](const CallKernel& c) {
+                            distinct(c.results);
+                            uint64_t computed = 0;
+                            for (const ComputedAttr& attr : c.computed) computed += attr.count;
+                            if (computed > c.args.size() && problem.empty()) {
+                              problem =
+                                  fmt::format("{} values of attributes among {} arguments", computed, c.args.size());
+                            }
+                          },
                           [&](const CallProgram& c) {
                             distinct(c.results);
                             if (!index("program", c.program, executable_.programs.size())) return;

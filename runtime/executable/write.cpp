@@ -100,8 +100,13 @@ class Writer {
             [&](const CallKernel& c) {
               std::vector<fb::Offset<file::Attr>> attrs;
               for (const auto& entry : c.attrs) attrs.push_back(attr(entry));
+              std::vector<fb::Offset<file::ComputedAttr>> computed;
+              for (const ComputedAttr& next : c.computed)
+                computed.push_back(
+                    file::CreateComputedAttr(builder_, text(next.name), static_cast<uint8_t>(next.kind), next.count));
+              const auto list = computed.empty() ? 0 : builder_.CreateVector(computed);
               return as(Op::CallKernel, file::CreateCallKernel(builder_, text(c.kernel), builder_.CreateVector(attrs),
-                                                               regs(c.args), regs(c.results)));
+                                                               regs(c.args), regs(c.results), list));
             },
             [&](const CallProgram& c) {
               return as(Op::CallProgram, file::CreateCallProgram(builder_, c.program, regs(c.args), regs(c.results)));

@@ -26,14 +26,16 @@ Result reshape(const Attrs& attrs, std::span<const Tensor> inputs) {
   Call call("reshape", attrs, inputs);
   call.expect_inputs(1);
   Shape shape = call.integers("shape", 0, -1, kMaxExtent);
+  const bool copies = call.integer("zero", 0, 1) == 0;
   if (!call.ok()) return call.fail();
   int64_t product = 1;
   int64_t* inferred = nullptr;
   for (size_t i = 0; i < shape.size(); ++i) {
-    call.expect(shape[i] != 0 || i < inputs[0].shape().size(), "0 copies a size that the input does not have");
+    call.expect(!copies || shape[i] != 0 || i < inputs[0].shape().size(),
+                "0 copies a size that the input does not have");
     call.expect(shape[i] != -1 || !inferred, "only one size may be -1");
     if (!call.ok()) return call.fail();
-    if (shape[i] == 0) shape[i] = inputs[0].shape()[i];
+    if (copies && shape[i] == 0) shape[i] = inputs[0].shape()[i];
     if (shape[i] == -1) inferred = &shape[i];
     else product = std::min(product, kMaxExtent) * shape[i];
   }

@@ -599,6 +599,22 @@ Status Run::compute(const Registers& from, const Registers& to, std::string_view
   return {};
 }
 
+Expected<std::vector<Tensor>> Run::computed(const CallKernel& call, const BoundKernel& bound) {
+  std::span<const Tensor> values(args_);
+  size_t count = 0;
+  for (const ComputedAttr& attr : call.computed) count += attr.count;
+  const auto inputs = values.first(values.size() - count);
+  values = values.subspan(inputs.size());
+  Attrs attrs = call.attrs;
+  for (const ComputedAttr& attr : call.computed) {
+    auto value = computed_attr(attr.name, attr.kind, values.first(attr.count));
+    if (!value) return error(fmt::format("{}: {}", call.kernel, value.error().what));
+    attrs.insert_or_assign(attr.name, std::move(*value));
+    values = values.subspan(attr.count);
+  }
+  return bound.kernel(attrs, inputs);
+}
+
 Status Run::execute(const CallKernel& call) {
   return compute(call.args, call.results, call.kernel, "cpu", [&]() -> Expected<std::vector<Tensor>> {
     const Words& words = *frames_.back().words;
@@ -610,7 +626,7 @@ Status Run::execute(const CallKernel& call) {
         const std::lock_guard lock(*bound.in_use);
         results = bound.library(args_);
       } else {
-        results = bound.kernel(call.attrs, args_);
+        results = call.computed.empty() ? bound.kernel(call.attrs, args_) : computed(call, bound);
       }
       if (!results || results->size() == call.results.size()) return results;
       return error(fmt::format("kernel '{}' has {} results, the executable expects {}", call.kernel, results->size(),

@@ -46,6 +46,8 @@ class Run {
 
   Status other(uint32_t index);
   Status execute(const CallKernel& call);
+  // The results of the kernel, with the values of the attributes that are computed.
+  Expected<std::vector<Tensor>> computed(const CallKernel& call, const BoundKernel& bound);
   Status execute(const CallProgram& call);
   Status execute(const CallNative& call);
   Status execute(const BindSize& bind);

@@ -7,20 +7,23 @@ namespace {
 Expected<Type> split(const RuleInput& in) {
   const TensorType& x = in.arg(0);
   TENON_TRY_ASSIGN(axis, axis_of(in, "axis", x.rank()));
-  const auto& sizes = ints_attr(in.attrs, "sizes");
-  TENON_TRY(check_ints(in, "sizes", sizes.size(), 0, kMaxSize));
-  int64_t sum = 0;
+  TENON_TRY_ASSIGN(sizes, sizes_attr(in, "sizes", {}, 0));
+  Dim sum = in.context.dim(0);
   std::vector<Type> parts;
-  for (int64_t size : sizes) {
+  std::vector<std::string> texts;
+  for (const Dim size : *sizes) {
     Dims dims = x.dims;
-    dims[*axis] = in.context.dim(size);
+    dims[*axis] = size;
     parts.push_back(in.context.tensor(std::move(dims), x.dtype));
-    sum += size;
+    texts.push_back(in.context.str(size));
+    sum = in.context.add(sum, size);
   }
-  if (sizes.empty()) return error("sizes must not be empty");
-  TENON_TRY(require_size(in, 0, *axis, in.context.dim(sum),
-                         fmt::format("the sizes [{}] sum to {}, axis {} is {}", fmt::join(sizes, ", "), sum, *axis,
-                                     in.context.str(x.dims[*axis]))));
+  if (sizes->empty()) return error("sizes must not be empty");
+  if (!sum.erased()) {
+    TENON_TRY(require_size(in, 0, *axis, sum,
+                           fmt::format("the sizes [{}] sum to {}, axis {} is {}", fmt::join(texts, ", "),
+                                       in.context.str(sum), *axis, in.context.str(x.dims[*axis]))));
+  }
   return in.context.tuple(std::move(parts));
 }
 
@@ -36,19 +39,19 @@ Expected<Type> stack(const RuleInput& in) {
 
 Expected<Type> tile(const RuleInput& in) {
   Dims dims = in.arg(0).dims;
-  TENON_TRY(check_ints(in, "repeats", dims.size(), 0, kMaxSize));
-  for (size_t d = 0; d < dims.size(); ++d) {
-    dims[d] = in.context.multiply(dims[d], in.context.dim(ints_attr(in.attrs, "repeats")[d]));
-  }
+  TENON_TRY_ASSIGN(repeats, sizes_attr(in, "repeats", dims.size(), 0));
+  for (size_t d = 0; d < dims.size(); ++d) dims[d] = in.context.multiply(dims[d], (*repeats)[d]);
   return in.context.tensor(std::move(dims), in.arg(0).dtype);
 }
 
 Expected<Type> broadcast_to(const RuleInput& in) {
   const Dims& x = in.arg(0).dims;
-  const auto& shape = ints_attr(in.attrs, "shape");
-  TENON_TRY(check_ints(in, "shape", shape.size(), -1, kMaxSize));
+  TENON_TRY_ASSIGN(sizes, sizes_attr(in, "shape", {}, -1));
+  const Dims& shape = *sizes;
+  std::vector<std::string> texts;
+  for (const Dim size : shape) texts.push_back(in.context.str(size));
   const std::string differs =
-      fmt::format("{} does not broadcast to [{}]", in.context.str(in.args[0]), fmt::join(shape, ", "));
+      fmt::format("{} does not broadcast to [{}]", in.context.str(in.args[0]), fmt::join(texts, ", "));
   if (shape.size() < x.size())
     return error(differs, "", "the shape must have at least as many dims as x; -1 keeps a size of x");
   Dims dims;
@@ -56,8 +59,8 @@ Expected<Type> broadcast_to(const RuleInput& in) {
     const bool has = i + x.size() >= shape.size();
     const size_t axis = i + x.size() - shape.size();
     const Dim size = has ? x[axis] : in.context.dim(1);
-    dims.push_back(shape[i] == -1 ? size : in.context.dim(shape[i]));
-    if (has && size.constant() != 1) TENON_TRY(require_size(in, 0, axis, dims.back(), differs));
+    dims.push_back(shape[i].constant() == -1 ? size : shape[i]);
+    if (has && size.constant() != 1 && !shape[i].erased()) TENON_TRY(require_size(in, 0, axis, dims.back(), differs));
   }
   return in.context.tensor(std::move(dims), in.arg(0).dtype);
 }
@@ -78,6 +81,11 @@ Expected<Type> broadcast_dynamic(const RuleInput& in) {
 }
 
 Expected<Type> squeeze(const RuleInput& in) {
+  if (in.is_computed("axes")) {
+    const int64_t rank = in.arg(0).rank() - static_cast<int64_t>(in.computed.find("axes")->second.size());
+    if (rank < 0) return error(fmt::format("more axes than x has: {}", describe(in, {"x"})));
+    return unknown_sizes(in, rank, in.arg(0).dtype);
+  }
   TENON_TRY_ASSIGN(axes, axes_of(in, "axes", in.arg(0).rank()));
   Dims dims;
   for (int64_t d = 0; d < in.arg(0).rank(); ++d) {
@@ -88,6 +96,10 @@ Expected<Type> squeeze(const RuleInput& in) {
 }
 
 Expected<Type> expand_dims(const RuleInput& in) {
+  if (in.is_computed("axes")) {
+    const size_t count = in.computed.find("axes")->second.size();
+    return unknown_sizes(in, in.arg(0).rank() + static_cast<int64_t>(count), in.arg(0).dtype);
+  }
   Dims dims = in.arg(0).dims;
   TENON_TRY_ASSIGN(axes, axes_of(in, "axes", static_cast<int64_t>(dims.size() + ints_attr(in.attrs, "axes").size())));
   for (int64_t axis : *axes) dims.insert(dims.begin() + axis, in.context.dim(1));
@@ -109,21 +121,21 @@ Expected<Type> reverse_sequence(const RuleInput& in) {
 
 Expected<Type> pad_with_elements(const RuleInput& in) {
   Dims dims = in.arg(0).dims;
-  TENON_TRY(check_ints(in, "before", dims.size(), 0, kMaxSize));
-  TENON_TRY(check_ints(in, "after", dims.size(), 0, kMaxSize));
+  TENON_TRY_ASSIGN(before, sizes_attr(in, "before", dims.size(), 0));
+  TENON_TRY_ASSIGN(after, sizes_attr(in, "after", dims.size(), 0));
   for (size_t d = 0; d < dims.size(); ++d) {
-    const int64_t more = ints_attr(in.attrs, "before")[d] + ints_attr(in.attrs, "after")[d];
-    if (more > 0 && dims[d].constant() == 0) {
+    const Dim more = in.context.add((*before)[d], (*after)[d]);
+    if (more.constant().value_or(0) > 0 && dims[d].constant() == 0) {
       return error(fmt::format("axis {} is empty and cannot be padded: {}", d, describe(in, {"x"})));
     }
-    dims[d] = in.context.add(dims[d], in.context.dim(more));
+    dims[d] = in.context.add(dims[d], more);
   }
   return in.context.tensor(std::move(dims), in.arg(0).dtype);
 }
 
 Expected<Type> triangle(const RuleInput& in) {
   TENON_TRY(check_int(in, "upper", 0, 1));
-  TENON_TRY(check_int(in, "diagonal", -kMaxSize, kMaxSize));
+  TENON_TRY(size_attr(in, "diagonal", -kMaxSize));
   if (in.arg(0).rank() >= 2) return in.args[0];
   return error(fmt::format("x must have at least 2 dims: {}", describe(in, {"x"})));
 }
@@ -184,7 +196,7 @@ std::vector<Operator> arrange_operators() {
   return {
       continuous(
           move("split", "A tuple of the parts of x along axis, with these sizes.",
-               {{"sizes", AttrKind::kInts, std::nullopt, "sizes of the parts, which sum to the size of the axis"},
+               {{"sizes", AttrKind::kInts, std::nullopt, "sizes of the parts, which sum to the size of the axis", true},
                 {"axis", AttrKind::kInt, int64_t{0}, "axis that is split"}},
                split)),
       continuous({"stack",
@@ -194,11 +206,11 @@ std::vector<Operator> arrange_operators() {
                   stack,
                   OpPattern::kInjective}),
       continuous(move("tile", "x, repeated along each dim.",
-                      {{"repeats", AttrKind::kInts, std::nullopt, "number of repetitions, one per dim"}}, tile)),
+                      {{"repeats", AttrKind::kInts, std::nullopt, "number of repetitions, one per dim", true}}, tile)),
       continuous({"broadcast_to",
                   "x with its dims of size 1 repeated to a shape; new dims are leading dims.",
                   {"x"},
-                  {{"shape", AttrKind::kInts, std::nullopt, "the result's sizes; -1 keeps x's"}},
+                  {{"shape", AttrKind::kInts, std::nullopt, "the result's sizes; -1 keeps x's", true}},
                   broadcast_to,
                   OpPattern::kBroadcast}),
       {"broadcast_dynamic",
@@ -210,8 +222,9 @@ std::vector<Operator> arrange_operators() {
        broadcast_dynamic,
        OpPattern::kOpaque,
        depends_on_elements},
-      continuous(move("squeeze", "x without these axes of size 1.", {axes}, squeeze)),
-      continuous(move("expand_dims", "x with new axes of size 1, counted in the result.", {axes}, expand_dims)),
+      continuous(move("squeeze", "x without these axes of size 1.", {computable(axes)}, squeeze)),
+      continuous(
+          move("expand_dims", "x with new axes of size 1, counted in the result.", {computable(axes)}, expand_dims)),
       continuous(move("reverse", "x with its elements along the axes in the opposite order.", {axes}, reverse)),
       continuous({"reverse_sequence",
                   "x with the first lengths[b] elements along time_axis in the opposite order, b being the index of "
@@ -226,11 +239,11 @@ std::vector<Operator> arrange_operators() {
       continuous(padding("pad_edge", "x padded with its nearest edge elements.")),
       continuous(padding("pad_reflect", "x padded with its mirror image; the edge elements are not repeated.")),
       continuous(padding("pad_wrap", "x padded with the elements of its opposite end (circular padding).")),
-      continuous(move(
-          "triangle", "The triangle of each matrix in the last two dims, zeros elsewhere.",
-          {{"upper", AttrKind::kInt, int64_t{1}, "1: the upper right, 0: the lower left"},
-           {"diagonal", AttrKind::kInt, int64_t{0}, "index of the bounding diagonal: 1 is right of the main diagonal"}},
-          triangle)),
+      continuous(move("triangle", "The triangle of each matrix in the last two dims, zeros elsewhere.",
+                      {{"upper", AttrKind::kInt, int64_t{1}, "1: the upper right, 0: the lower left"},
+                       {"diagonal", AttrKind::kInt, int64_t{0},
+                        "index of the bounding diagonal: 1 is right of the main diagonal", true}},
+                      triangle)),
       continuous(
           move("depth_to_space",
                "x [N, C * block^2, H, W] with its channels rearranged into blocks: [N, C, H * block, W * block].",

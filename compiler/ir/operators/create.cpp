@@ -6,9 +6,8 @@ namespace tenon::compiler {
 namespace {
 
 Expected<Type> shaped(const RuleInput& in, DType dtype) {
-  const auto& shape = ints_attr(in.attrs, "shape");
-  TENON_TRY(check_ints(in, "shape", shape.size(), 0, kMaxSize));
-  return in.context.tensor(shape, dtype);
+  TENON_TRY_ASSIGN(shape, sizes_attr(in, "shape", {}, 0));
+  return in.context.tensor(std::move(*shape), dtype);
 }
 
 Expected<Type> full(const RuleInput& in) {
@@ -20,18 +19,17 @@ Expected<Type> full(const RuleInput& in) {
 Expected<Type> arange(const RuleInput& in) {
   TENON_TRY_ASSIGN(dtype, dtype_attr(in));
   if (*dtype == DType::kBool) return error("dtype must be a numeric type, found bool");
-  TENON_TRY(check_int(in, "count", 0, kMaxSize));
+  TENON_TRY_ASSIGN(count, size_attr(in, "count", 0));
   TENON_TRY(check_value(in, "start", *dtype));
-  return in.context.tensor(Dims{in.context.dim(int_attr(in.attrs, "count"))}, *dtype);
+  return in.context.tensor(Dims{*count}, *dtype);
 }
 
 Expected<Type> eye(const RuleInput& in) {
   TENON_TRY_ASSIGN(dtype, dtype_attr(in));
-  TENON_TRY(check_int(in, "rows", 0, kMaxSize));
-  TENON_TRY(check_int(in, "columns", 0, kMaxSize));
+  TENON_TRY_ASSIGN(rows, size_attr(in, "rows", 0));
+  TENON_TRY_ASSIGN(columns, size_attr(in, "columns", 0));
   TENON_TRY(check_int(in, "diagonal", -kMaxSize, kMaxSize));
-  return in.context.tensor(
-      Dims{in.context.dim(int_attr(in.attrs, "rows")), in.context.dim(int_attr(in.attrs, "columns"))}, *dtype);
+  return in.context.tensor(Dims{*rows, *columns}, *dtype);
 }
 
 Status check_key(const RuleInput& in) { return check_vector(in, 0, "key", DType::kI32, in.context.dim(2)); }
@@ -62,7 +60,7 @@ Expected<Type> random_bernoulli(const RuleInput& in) {
 
 std::vector<Operator> create_operators() {
   const AttrSpec dtype{"dtype", AttrKind::kString, std::string("f32"), "the result's dtype"};
-  const AttrSpec shape{"shape", AttrKind::kInts, std::nullopt, "the result's sizes"};
+  const AttrSpec shape{"shape", AttrKind::kInts, std::nullopt, "the result's sizes", true};
   const Input key{"key", {DType::kI32}};
   return {
       {"full",
@@ -74,7 +72,7 @@ std::vector<Operator> create_operators() {
       {"arange",
        "start, start + step, ...: a vector of `count` elements.",
        {},
-       {{"count", AttrKind::kInt, std::nullopt, "number of elements"},
+       {{"count", AttrKind::kInt, std::nullopt, "number of elements", true},
         {"start", AttrKind::kFloat, 0.0, "first element"},
         {"step", AttrKind::kFloat, 1.0, "difference of consecutive elements"},
         {"dtype", AttrKind::kString, std::string("i64"), "the result's dtype"}},
@@ -83,8 +81,8 @@ std::vector<Operator> create_operators() {
       {"eye",
        "A matrix with ones on a diagonal, zeros elsewhere.",
        {},
-       {{"rows", AttrKind::kInt, std::nullopt, "height"},
-        {"columns", AttrKind::kInt, std::nullopt, "width"},
+       {{"rows", AttrKind::kInt, std::nullopt, "height", true},
+        {"columns", AttrKind::kInt, std::nullopt, "width", true},
         {"diagonal", AttrKind::kInt, int64_t{0}, "index of the diagonal: 1 is right of the main diagonal"},
         dtype},
        eye,

@@ -21,6 +21,12 @@ Expected<Dim> scaled(const RuleInput& in, Dim size, double scale) {
                "bind the size, as --shapes H=224,W=224, or give sizes");
 }
 
+Status check_count(const RuleInput& in, std::string_view attr) {
+  const size_t count = in.computed.find(attr)->second.size();
+  if (count == in.arg(0).dims.size()) return {};
+  return error(fmt::format("{} must have {} values, found {}", attr, in.arg(0).dims.size(), count));
+}
+
 Expected<Type> resize(const RuleInput& in) {
   using namespace runtime::reference;
   Dims dims = in.arg(0).dims;
@@ -29,10 +35,16 @@ Expected<Type> resize(const RuleInput& in) {
   TENON_TRY(check_string(in, "nearest", kResizeRoundings));
   TENON_TRY(check_int(in, "exclude_outside", 0, 1));
   TENON_TRY(check_int(in, "antialias", 0, 1));
+  if (in.is_computed("scales")) {
+    TENON_TRY(check_count(in, "scales"));
+    if (!in.is_computed("sizes")) TENON_TRY(check_ints(in, "sizes", 0, 0, 0));
+    return unknown_sizes(in, in.arg(0).rank(), in.arg(0).dtype);
+  }
   const auto& scales = floats_attr(in.attrs, "scales");
-  const auto& sizes = ints_attr(in.attrs, "sizes");
+  TENON_TRY_ASSIGN(given_sizes, sizes_attr(in, "sizes", {}, -1));
+  const Dims& sizes = *given_sizes;
   if (sizes.empty() && scales.empty()) return error("requires sizes or scales");
-  if (!sizes.empty()) TENON_TRY(check_ints(in, "sizes", dims.size(), -1, kMaxSize));
+  if (!sizes.empty()) TENON_TRY(sizes_attr(in, "sizes", dims.size(), -1));
   if (!scales.empty() && scales.size() != dims.size()) {
     return error(fmt::format("scales must have {} values, found [{}]", dims.size(), fmt::join(scales, ", ")));
   }
@@ -41,12 +53,12 @@ Expected<Type> resize(const RuleInput& in) {
   }
   for (size_t d = 0; d < dims.size(); ++d) {
     if (!sizes.empty()) {
-      if (sizes[d] >= 0) dims[d] = in.context.dim(sizes[d]);
+      if (sizes[d].constant() != -1) dims[d] = sizes[d];
     } else {
       TENON_TRY_ASSIGN(size, scaled(in, dims[d], scales[d]));
       dims[d] = *size;
     }
-    if (in.arg(0).dims[d].constant() == 0 && dims[d].constant() != 0) {
+    if (in.arg(0).dims[d].constant() == 0 && !dims[d].erased() && dims[d].constant() != 0) {
       return error(fmt::format("an empty axis cannot be resized: {}", describe(in, {"x"})));
     }
   }
@@ -92,10 +104,11 @@ std::vector<Operator> image_operators() {
        "x resampled to other sizes, along each dim whose size or scale changes.",
        {{"x", kReals}},
        {{"sizes", AttrKind::kInts, std::vector<int64_t>{},
-         "the result's sizes, one per dim, -1: the size of x; empty: by the scales"},
+         "the result's sizes, one per dim, -1: the size of x; empty: by the scales", true},
         {"scales", AttrKind::kFloats, std::vector<double>{},
          "ratios of the result's sizes to the sizes of x, one per dim; sizes are rounded down. Beside sizes, these are "
-         "the ratios of the coordinates alone"},
+         "the ratios of the coordinates alone",
+         true},
         {"mode", AttrKind::kString, std::string("nearest"), "nearest, linear or cubic"},
         {"coordinates", AttrKind::kString, std::string("half_pixel"),
          "coordinates of the result's elements: half_pixel, half_pixel_symmetric, pytorch_half_pixel, align_corners or "

@@ -87,13 +87,13 @@ Expected<Type> scatter_nd(const RuleInput& in) {
 }
 
 Expected<Type> one_hot(const RuleInput& in) {
-  TENON_TRY(check_int(in, "depth", 1, int64_t{1} << 31));
+  TENON_TRY_ASSIGN(depth, size_attr(in, "depth", 1));
   TENON_TRY_ASSIGN(axis, axis_of(in, "axis", in.arg(0).rank() + 1));
   TENON_TRY_ASSIGN(dtype, dtype_attr(in));
   TENON_TRY(check_value(in, "on", *dtype));
   TENON_TRY(check_value(in, "off", *dtype));
   Dims dims = in.arg(0).dims;
-  dims.insert(dims.begin() + *axis, in.context.dim(int_attr(in.attrs, "depth")));
+  dims.insert(dims.begin() + *axis, *depth);
   return in.context.tensor(std::move(dims), *dtype);
 }
 
@@ -153,10 +153,10 @@ std::vector<Operator> index_operators() {
        "A new axis of size depth with `on` at the index and `off` elsewhere; an index out of range produces `off` "
        "only.",
        {{"indices", kIndices}},
-       {{"depth", AttrKind::kInt, std::nullopt, "size of the new axis"},
+       {{"depth", AttrKind::kInt, std::nullopt, "size of the new axis", true},
         {"axis", AttrKind::kInt, int64_t{-1}, "index of the new axis"},
-        {"on", AttrKind::kFloat, 1.0, "value at the index"},
-        {"off", AttrKind::kFloat, 0.0, "value elsewhere"},
+        {"on", AttrKind::kFloat, 1.0, "value at the index", true},
+        {"off", AttrKind::kFloat, 0.0, "value elsewhere", true},
         {"dtype", AttrKind::kString, std::string("f32"), "the result's dtype"}},
        one_hot,
        OpPattern::kInjective},

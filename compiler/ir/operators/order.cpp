@@ -7,15 +7,15 @@ namespace {
 using runtime::kNumericTypes;
 
 Expected<Type> top_k(const RuleInput& in) {
-  TENON_TRY(check_int(in, "k", 0, int64_t{1} << 31));
+  TENON_TRY_ASSIGN(k, size_attr(in, "k", 0));
   TENON_TRY(check_int(in, "largest", 0, 1));
   TENON_TRY_ASSIGN(axis, axis_of(in, "axis", in.arg(0).rank()));
-  const int64_t k = int_attr(in.attrs, "k");
   Dims dims = in.arg(0).dims;
-  if (const auto size = dims[*axis].constant(); size && *size < k) {
-    return error(fmt::format("axis {} has {} elements, k is {}: {}", *axis, *size, k, describe(in, {"x"})));
+  if (!k->erased() && in.prover.less(dims[*axis], *k) == Answer::kYes) {
+    return error(fmt::format("axis {} has {} elements, k is {}: {}", *axis, in.context.str(dims[*axis]),
+                             in.context.str(*k), describe(in, {"x"})));
   }
-  dims[*axis] = in.context.dim(k);
+  dims[*axis] = *k;
   return in.context.tuple({in.context.tensor(dims, in.arg(0).dtype), in.context.tensor(dims, DType::kI64)});
 }
 
@@ -59,7 +59,7 @@ Expected<Type> compress(const RuleInput& in) {
 Expected<Type> non_max_suppression(const RuleInput& in) {
   TENON_TRY(check_rank(in, 0, "boxes", 3));
   TENON_TRY(check_rank(in, 1, "scores", 3));
-  TENON_TRY(check_int(in, "max_boxes", 0, INT64_MAX));
+  TENON_TRY(size_attr(in, "max_boxes", 0, INT64_MAX));
   TENON_TRY(check_int(in, "centered", 0, 1));
   constexpr std::string_view kShapes = "boxes must be [B, N, 4] and scores [B, C, N]";
   TENON_TRY(require_size(in, 0, 2, in.context.dim(4), kShapes));
@@ -77,7 +77,7 @@ std::vector<Operator> order_operators() {
       {"top_k",
        "A tuple of the k largest elements along axis, sorted, and their indices, i64; equal elements keep their order.",
        {{"x", kNumericTypes}},
-       {{"k", AttrKind::kInt, std::nullopt, "number of elements"},
+       {{"k", AttrKind::kInt, std::nullopt, "number of elements", true},
         axis,
         {"largest", AttrKind::kInt, int64_t{1}, "0: the smallest"}},
        top_k,
@@ -121,10 +121,11 @@ std::vector<Operator> order_operators() {
        "The boxes of [B, N, 4] with scores [B, C, N] that overlap no selected box with a higher score of their batch "
        "and class: [?, 3] of batch, class and box, i64.",
        {{"boxes", {DType::kF32}}, {"scores", {DType::kF32}}},
-       {{"max_boxes", AttrKind::kInt, std::nullopt, "maximum number of boxes per batch and class"},
-        {"iou_threshold", AttrKind::kFloat, 0.0, "boxes overlap where intersection over union is above this threshold"},
+       {{"max_boxes", AttrKind::kInt, std::nullopt, "maximum number of boxes per batch and class", true},
+        {"iou_threshold", AttrKind::kFloat, 0.0, "boxes overlap where intersection over union is above this threshold",
+         true},
         {"score_threshold", AttrKind::kFloat, -std::numeric_limits<double>::infinity(),
-         "scores must be above this threshold"},
+         "scores must be above this threshold", true},
         {"centered", AttrKind::kInt, int64_t{0}, "0: a box is two corners [y, x, y, x]; 1: [x, y, width, height]"}},
        non_max_suppression,
        OpPattern::kOpaque},

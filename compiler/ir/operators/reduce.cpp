@@ -9,6 +9,12 @@ using runtime::DTypes, runtime::kNumericTypes, runtime::kReals;
 // The dims of x without the axes, or with 1 in place of them.
 Expected<Type> reduce(const RuleInput& in) {
   TENON_TRY(check_int(in, "keep", 0, 1));
+  if (in.is_computed("axes")) {
+    const auto count = static_cast<int64_t>(in.computed.find("axes")->second.size());
+    const int64_t rank = in.arg(0).rank(), left = count == 0 ? 0 : rank - count;
+    if (left < 0) return error(fmt::format("more axes than x has: {}", describe(in, {"x"})));
+    return unknown_sizes(in, int_attr(in.attrs, "keep") == 1 ? rank : left, in.arg(0).dtype);
+  }
   TENON_TRY_ASSIGN(axes, axes_of(in, "axes", in.arg(0).rank()));
   const bool keep = int_attr(in.attrs, "keep") == 1;
   Dims dims;
@@ -32,7 +38,7 @@ Expected<Type> index_of_best(const RuleInput& in) {
 }
 
 Expected<Type> along_axis(const RuleInput& in) {
-  TENON_TRY(axis_of(in, "axis", in.arg(0).rank()));
+  if (!in.is_computed("axis")) TENON_TRY(axis_of(in, "axis", in.arg(0).rank()));
   return in.args[0];
 }
 
@@ -48,7 +54,7 @@ Operator reduction(std::string name, std::string documentation, DTypes dtypes = 
   return {std::move(name),
           std::move(documentation),
           {{"x", dtypes}},
-          {{"axes", AttrKind::kInts, std::vector<int64_t>{}, "axes to reduce; none: all"}, keep_attribute()},
+          {{"axes", AttrKind::kInts, std::vector<int64_t>{}, "axes to reduce; none: all", true}, keep_attribute()},
           reduce,
           OpPattern::kReduction};
 }
@@ -76,7 +82,7 @@ Operator cumulation(std::string name, std::string documentation) {
   return {std::move(name),
           std::move(documentation),
           {{"x", kNumericTypes}},
-          {{"axis", AttrKind::kInt, std::nullopt, "axis of the accumulation"},
+          {{"axis", AttrKind::kInt, std::nullopt, "axis of the accumulation", true},
            {"exclusive", AttrKind::kInt, int64_t{0}, "1: without the element itself"},
            {"reverse", AttrKind::kInt, int64_t{0}, "1: from the end"}},
           cumulate,

@@ -112,6 +112,46 @@ Status check_int(const RuleInput& in, std::string_view attr, int64_t lo, int64_t
   return error(fmt::format("{} must be in {} .. {}, found {}", attr, lo, hi, value));
 }
 
+Expected<Dims> sizes_attr(const RuleInput& in, std::string_view attr, std::optional<size_t> count, int64_t lo,
+                          int64_t hi) {
+  Dims dims;
+  const auto found = in.computed.find(attr);
+  if (found != in.computed.end()) {
+    dims = found->second;
+  } else {
+    const auto value = in.attrs.find(attr);
+    if (auto* one = std::get_if<int64_t>(&value->second)) dims = {in.context.dim(*one)};
+    else
+      for (int64_t next : std::get<std::vector<int64_t>>(value->second)) dims.push_back(in.context.dim(next));
+  }
+  const auto written = [&] {
+    std::vector<std::string> texts;
+    for (const Dim dim : dims) texts.push_back(in.context.str(dim));
+    return fmt::format("[{}]", fmt::join(texts, ", "));
+  };
+  if (count && dims.size() != *count)
+    return error(fmt::format("{} must have {} values, found {}", attr, *count, written()));
+  for (const Dim dim : dims) {
+    if (dim.erased()) continue;
+    const auto value = dim.constant();
+    if (value && (*value < lo || *value > hi)) {
+      return error(fmt::format("{} must be in {} .. {}, found {}", attr, lo, hi,
+                               dims.size() == 1 ? in.context.str(dim) : written()));
+    }
+    if (value || lo == INT64_MIN || in.prover.less_equal(in.context.dim(lo), dim) == Answer::kYes) continue;
+    return error(fmt::format("{} must be at least {}, and it is not proved that {} is", attr, lo, in.context.str(dim)),
+                 "", fmt::format("write max({}, {})", in.context.str(dim), lo));
+  }
+  return dims;
+}
+Expected<Dim> size_attr(const RuleInput& in, std::string_view attr, int64_t lo, int64_t hi) {
+  TENON_TRY_ASSIGN(dims, sizes_attr(in, attr, 1, lo, hi));
+  return dims->front();
+}
+Type unknown_sizes(const RuleInput& in, int64_t rank, DType dtype) {
+  return in.context.tensor(Dims(static_cast<size_t>(rank), in.context.erased()), dtype);
+}
+
 Status check_string(const RuleInput& in, std::string_view attr, std::span<const std::string_view> allowed) {
   const std::string& value = string_attr(in.attrs, attr);
   if (std::ranges::find(allowed, value) != allowed.end()) return {};
@@ -130,6 +170,7 @@ Expected<DType> dtype_attr(const RuleInput& in) {
 }
 
 Status check_value(const RuleInput& in, std::string_view attr, DType dtype) {
+  if (in.is_computed(attr)) return {};  // the kernel checks it
   const double value = float_attr(in.attrs, attr);
   const bool whole = runtime::kReals.contains(dtype) || std::trunc(value) == value;
   if (whole && runtime::reference::representable(dtype, value)) return {};

@@ -40,6 +40,18 @@ Dim greatest(const RuleInput& in, Dim a, Dim b);
 // Requires the attribute to have `count` values, each in [lo, hi].
 Status check_ints(const RuleInput& in, std::string_view attr, size_t count, int64_t lo, int64_t hi);
 Status check_int(const RuleInput& in, std::string_view attr, int64_t lo, int64_t hi);
+// An attribute that may be computed, as dims: constants in [lo, hi], dims that are proved to be at least lo, or `?`
+// where an operand has them. `count`: the number of values, where only one is possible.
+Expected<Dims> sizes_attr(const RuleInput& in, std::string_view attr, std::optional<size_t> count, int64_t lo,
+                          int64_t hi = kMaxSize);
+Expected<Dim> size_attr(const RuleInput& in, std::string_view attr, int64_t lo, int64_t hi = kMaxSize);
+// The spec with `computable` set.
+inline AttrSpec computable(AttrSpec spec) {
+  spec.computable = true;
+  return spec;
+}
+// A tensor of this rank whose sizes are all unknown.
+Type unknown_sizes(const RuleInput& in, int64_t rank, DType dtype);
 Status check_string(const RuleInput& in, std::string_view attr, std::span<const std::string_view> allowed);
 Status check_string(const RuleInput& in, std::string_view attr, std::initializer_list<std::string_view> allowed);
 // The attribute `dtype`; and the check that a float attribute is representable in a dtype.

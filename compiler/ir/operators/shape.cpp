@@ -43,32 +43,45 @@ Status require_elements(const RuleInput& in, const std::vector<size_t>& axes, Di
   return require_size(in, 0, *open, context.multiply(context.floor_divide(x.dims[*open], step), step), what);
 }
 
+// A dim in the shape is a size: without zero=1 it must not be 0, which has another meaning there.
 Expected<Type> reshape(const RuleInput& in) {
   const TensorType& x = in.arg(0);
-  const auto& shape = ints_attr(in.attrs, "shape");
+  TENON_TRY(check_int(in, "zero", 0, 1));
+  TENON_TRY_ASSIGN(shape, sizes_attr(in, "shape", {}, -1));
+  if (std::ranges::any_of(*shape, [](Dim size) { return size.erased(); }))
+    return unknown_sizes(in, static_cast<int64_t>(shape->size()), x.dtype);
+  const bool copies = int_attr(in.attrs, "zero") == 0;
   auto reason = [&](std::string_view why) {
-    return fmt::format("{} cannot be reshaped to [{}]: {}", in.context.str(in.args[0]), fmt::join(shape, ", "), why);
+    std::vector<std::string> sizes;
+    for (const Dim size : *shape) sizes.push_back(in.context.str(size));
+    return fmt::format("{} cannot be reshaped to [{}]: {}", in.context.str(in.args[0]), fmt::join(sizes, ", "), why);
   };
+  const Dim least_size = in.context.dim(copies ? 1 : 0);
   Dims dims;
   std::optional<size_t> open;
-  for (size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] < -1) return error(reason("a size is negative"));
-    if (shape[i] == -1 && open) return error(reason("only one size may be -1"));
-    if (shape[i] == 0 && static_cast<int64_t>(i) >= x.rank())
-      return error(reason("0 copies a size that x does not have"));
-    if (shape[i] == -1) open = i;
-    dims.push_back(shape[i] == 0 ? x.dims[i] : in.context.dim(shape[i] == -1 ? 1 : shape[i]));
+  std::vector<bool> copied(shape->size(), false);
+  for (size_t i = 0; i < shape->size(); ++i) {
+    const Dim size = (*shape)[i];
+    const auto value = size.constant();
+    if (value == -1 && open) return error(reason("only one size may be -1"));
+    if (!value && in.prover.less_equal(least_size, size) != Answer::kYes)
+      return error(reason(fmt::format("{} may be {}", in.context.str(size), copies ? 0 : -1)), "",
+                   copies ? "set zero=1, so that 0 is a size and does not copy the size of x" : "");
+    copied[i] = copies && value == 0;
+    if (copied[i] && static_cast<int64_t>(i) >= x.rank()) return error(reason("0 copies a size that x does not have"));
+    if (value == -1) open = i;
+    dims.push_back(copied[i] ? x.dims[i] : value == -1 ? in.context.dim(1) : size);
   }
   // The products of the sizes of both sides, without the sizes that are copied.
   Dim elements = in.context.dim(1), given = elements;
   std::vector<size_t> axes;
   for (size_t i = 0; i < x.dims.size(); ++i) {
-    if (i < shape.size() && shape[i] == 0) continue;
+    if (i < shape->size() && copied[i]) continue;
     axes.push_back(i);
     elements = in.context.multiply(elements, x.dims[i]);
   }
   for (size_t i = 0; i < dims.size(); ++i) {
-    if (shape[i] != 0) given = in.context.multiply(given, dims[i]);
+    if (!copied[i]) given = in.context.multiply(given, dims[i]);
   }
   const std::string differs = reason("the number of elements differs");
   if (open) {
@@ -122,58 +135,69 @@ Expected<Type> concat(const RuleInput& in) {
 Expected<Type> pad(const RuleInput& in) {
   const TensorType& x = in.arg(0);
   constexpr int64_t kMax = int64_t{1} << 30;
-  TENON_TRY(check_ints(in, "before", x.dims.size(), 0, kMax));
-  TENON_TRY(check_ints(in, "after", x.dims.size(), 0, kMax));
-  const auto &before = ints_attr(in.attrs, "before"), &after = ints_attr(in.attrs, "after");
+  TENON_TRY_ASSIGN(before, sizes_attr(in, "before", x.dims.size(), 0, kMax));
+  TENON_TRY_ASSIGN(after, sizes_attr(in, "after", x.dims.size(), 0, kMax));
   Dims dims;
   for (size_t i = 0; i < x.dims.size(); ++i) {
-    dims.push_back(in.context.add(x.dims[i], in.context.dim(before[i] + after[i])));
+    dims.push_back(in.context.add(x.dims[i], in.context.add((*before)[i], (*after)[i])));
   }
   TENON_TRY(check_value(in, "value", x.dtype));
   return in.context.tensor(std::move(dims), x.dtype);
 }
 
-// The number of elements of an axis that a slice selects.
-Dim slice_length(const RuleInput& in, Dim size, int64_t begin, int64_t end, int64_t step) {
-  if (const auto value = size.constant()) {
-    return in.context.dim(runtime::reference::slice_length(*value, begin, end, step));
-  }
+// The number of elements of an axis that a slice selects; `?` where it is not known.
+Dim slice_length(const RuleInput& in, Dim size, Dim begin_dim, Dim end_dim, Dim step_dim) {
+  Context& context = in.context;
   // Every size is smaller than kFar: an index beyond it is clamped to the end.
   constexpr int64_t kFar = int64_t{1} << 41;
-  begin = std::clamp(begin, -kFar, kFar), step = std::clamp(step, -kFar, kFar);
-  Context& context = in.context;
+  const auto given_begin = begin_dim.constant(), given_end = end_dim.constant(), given_step = step_dim.constant();
+  if (!given_step || *given_step == 0) return context.erased();
+  if (size.constant() && given_begin && given_end)
+    return context.dim(runtime::reference::slice_length(*size.constant(), *given_begin, *given_end, *given_step));
+  const int64_t step = std::clamp(*given_step, -kFar, kFar);
   const Dim zero = context.dim(0), minus = context.dim(-1), last = context.subtract(size, context.dim(1));
+  // A dim counts from the begin where it is proved not to be negative, from the end where it is proved to be negative.
+  const auto sign = [&](Dim index) -> std::optional<bool> {
+    if (index.erased()) return std::nullopt;
+    if (in.prover.less_equal(zero, index) == Answer::kYes) return true;
+    return in.prover.less(index, zero) == Answer::kYes ? std::optional(false) : std::nullopt;
+  };
+  const auto from_begin = sign(begin_dim), from_end = sign(end_dim);
+  if (!from_begin || !from_end) return context.erased();
   if (step > 0) {
     // [begin, end), each clamped into 0 .. size; the slice is empty where begin is after end.
-    const Dim stop = end >= kFar   ? size
-                     : end >= 0    ? least(in, context.dim(end), size)
-                     : end < -kFar ? zero
-                                   : greatest(in, context.add(size, context.dim(end)), zero);
-    const Dim from_begin = context.subtract(stop, context.dim(begin));
-    const Dim room = begin >= 0 ? from_begin : least(in, context.subtract(from_begin, size), stop);
-    return context.ceil_divide(greatest(in, room, zero), step);
+    const Dim stop = given_end && *given_end >= kFar   ? size
+                     : *from_end                       ? least(in, end_dim, size)
+                     : given_end && *given_end < -kFar ? zero
+                                                       : greatest(in, context.add(size, end_dim), zero);
+    const Dim begin = given_begin ? context.dim(std::clamp(*given_begin, -kFar, kFar)) : begin_dim;
+    const Dim room = context.subtract(stop, begin);
+    const Dim inside = *from_begin ? room : least(in, context.subtract(room, size), stop);
+    return context.ceil_divide(greatest(in, inside, zero), step);
   }
-  auto clamped = [&](int64_t index) {  // into -1 .. size - 1
-    if (index >= kFar) return last;
-    if (index < -kFar) return minus;
-    return index < 0 ? greatest(in, context.add(size, context.dim(index)), minus) : least(in, context.dim(index), last);
+  const auto clamped = [&](Dim index, std::optional<int64_t> value, bool positive) {  // into -1 .. size - 1
+    if (value && *value >= kFar) return last;
+    if (value && *value < -kFar) return minus;
+    return positive ? least(in, index, last) : greatest(in, context.add(size, index), minus);
   };
-  const Dim room = context.subtract(clamped(begin), clamped(end));
+  const Dim room =
+      context.subtract(clamped(begin_dim, given_begin, *from_begin), clamped(end_dim, given_end, *from_end));
   return context.ceil_divide(greatest(in, room, zero), -step);
 }
 
 Expected<Type> slice(const RuleInput& in) {
   const TensorType& x = in.arg(0);
-  const auto &begin = ints_attr(in.attrs, "begin"), &end = ints_attr(in.attrs, "end"),
-             &step = ints_attr(in.attrs, "step");
-  if (begin.size() != x.dims.size() || end.size() != x.dims.size() || step.size() != x.dims.size()) {
-    return error(fmt::format("requires a begin, an end and a step for each dim, found {}, {} and {}: {}", begin.size(),
-                             end.size(), step.size(), describe(in, {"x"})));
+  TENON_TRY_ASSIGN(begin, sizes_attr(in, "begin", {}, INT64_MIN, INT64_MAX));
+  TENON_TRY_ASSIGN(end, sizes_attr(in, "end", {}, INT64_MIN, INT64_MAX));
+  TENON_TRY_ASSIGN(step, sizes_attr(in, "step", {}, INT64_MIN, INT64_MAX));
+  if (begin->size() != x.dims.size() || end->size() != x.dims.size() || step->size() != x.dims.size()) {
+    return error(fmt::format("requires a begin, an end and a step for each dim, found {}, {} and {}: {}", begin->size(),
+                             end->size(), step->size(), describe(in, {"x"})));
   }
   Dims dims;
   for (size_t i = 0; i < x.dims.size(); ++i) {
-    if (step[i] == 0) return error(fmt::format("step 0 along axis {}", i));
-    dims.push_back(slice_length(in, x.dims[i], begin[i], end[i], step[i]));
+    if ((*step)[i].constant() == 0) return error(fmt::format("step 0 along axis {}", i));
+    dims.push_back(slice_length(in, x.dims[i], (*begin)[i], (*end)[i], (*step)[i]));
   }
   return in.context.tensor(std::move(dims), x.dtype);
 }
@@ -229,13 +253,15 @@ std::vector<Operator> shape_operators() {
                   {{"axis", AttrKind::kInt, int64_t{1}, "first axis of the columns"}},
                   flatten,
                   OpPattern::kInjective}),
-      continuous({"reshape",
-                  "The elements of x, in order, in another shape.",
-                  {"x"},
-                  {{"shape", AttrKind::kInts, std::nullopt, "sizes; 0 copies the size of x, a single -1 is inferred"}},
-                  reshape,
-                  OpPattern::kInjective},
-                 SampleArguments::same_size()),
+      continuous(
+          {"reshape",
+           "The elements of x, in order, in another shape.",
+           {"x"},
+           {{"shape", AttrKind::kInts, std::nullopt, "sizes; 0 copies the size of x, a single -1 is inferred", true},
+            {"zero", AttrKind::kInt, int64_t{0}, "1: a size of 0 is a size"}},
+           reshape,
+           OpPattern::kInjective},
+          SampleArguments::same_size()),
       continuous({"transpose",
                   "Dim i of the result is dim axes[i] of x.",
                   {"x"},
@@ -259,17 +285,18 @@ std::vector<Operator> shape_operators() {
            "dim; "
            "indices out of range are clamped. Where step < 0, the end -2^63 is before the first element.",
            {"x"},
-           {{"begin", AttrKind::kInts, std::nullopt, "first index, one per dim"},
-            {"end", AttrKind::kInts, std::nullopt, "index after the last, one per dim; 2^63 - 1: the end of the dim"},
-            {"step", AttrKind::kInts, std::nullopt, "step, one per dim, not 0"}},
+           {{"begin", AttrKind::kInts, std::nullopt, "first index, one per dim", true},
+            {"end", AttrKind::kInts, std::nullopt, "index after the last, one per dim; 2^63 - 1: the end of the dim",
+             true},
+            {"step", AttrKind::kInts, std::nullopt, "step, one per dim, not 0", true}},
            slice,
            OpPattern::kInjective}),
       continuous({"pad",
                   "x padded with elements of `value`.",
                   {"x"},
-                  {{"before", AttrKind::kInts, std::nullopt, "elements before each dim"},
-                   {"after", AttrKind::kInts, std::nullopt, "elements after each dim"},
-                   {"value", AttrKind::kFloat, 0.0, "value of the padding"}},
+                  {{"before", AttrKind::kInts, std::nullopt, "elements before each dim", true},
+                   {"after", AttrKind::kInts, std::nullopt, "elements after each dim", true},
+                   {"value", AttrKind::kFloat, 0.0, "value of the padding", true}},
                   pad,
                   OpPattern::kInjective,
                   nullptr,

@@ -10,6 +10,7 @@
 #include "compiler/ir/operator.h"
 #include "compiler/ir/text/constant_reader.h"
 #include "compiler/ir/text/infix.h"
+#include "compiler/ir/text/keywords.h"
 #include "support/suggest.h"
 #include "support/try.h"
 
@@ -241,8 +242,18 @@ ExpressionReader::Result ExpressionReader::word(std::string_view name, int depth
     if (text == "read") return bind(offset, ReadReference{(*args)[0]}, name);
     return bind(offset, WriteReference{(*args)[0], (*args)[1]}, name);
   }
+  if (text == "size" && cursor_.is("(", 1)) {  // of a dim: size(4*n)
+    cursor_.skip(2);
+    TENON_TRY_ASSIGN(dim, types_.dim(scope_));
+    TENON_TRY(cursor_.expect(")"));
+    return bind(offset, DimValue{*dim}, name);
+  }
   if (module_.constructor(context_.symbol(text))) return construct(name, depth);
   if (at_scalar(cursor_)) return literal();  // inff32
+  if (is_dim(text) && !cursor_.is("(", 1)) {
+    cursor_.skip();
+    return bind(offset, DimValue{context_.dim(context_.symbol(text))}, name);
+  }
   return operation(name, depth);
 }
 
@@ -298,10 +309,52 @@ ExpressionReader::Result ExpressionReader::operation(std::string_view name, int 
   }
   cursor_.skip();
   Attrs attrs;
-  TENON_TRY_ASSIGN(args, arguments(op, &attrs, depth));
-  auto complete = complete_attrs(*op, std::move(attrs));
+  ComputedAttrs computed;
+  TENON_TRY_ASSIGN(args, arguments(op, &attrs, depth, &computed));
+  std::vector<std::string_view> names;
+  for (const auto& [attr, value] : computed) names.push_back(attr);
+  auto complete = complete_attrs(*op, std::move(attrs), names);
   if (!complete) return cursor_.error_at(offset, complete.error().what, complete.error().help);
-  return bind(offset, Apply{op, std::move(*complete), std::move(*args)}, name);
+  Apply apply{op, std::move(*complete), std::move(*args), std::move(computed)};
+  settle_attributes(apply);
+  return bind(offset, std::move(apply), name);
+}
+
+// The value of an attribute that is no constant: dims, as n or [n, 4*m], or an expression; nothing at a constant.
+Expected<std::optional<ComputedAttr>> ExpressionReader::computed_attribute(int depth) {
+  const auto is_name = [&](size_t ahead) {
+    const Token& token = cursor_.peek(ahead);
+    return token.kind == Tok::kName && (is_dim(token.text) || token.text == "min" || token.text == "max");
+  };
+  size_t ahead = 0;
+  const bool list = cursor_.is("[");
+  bool dims = false;
+  while (cursor_.peek(ahead).kind != Tok::kEnd && !cursor_.is(list ? "]" : ",", ahead) &&
+         (list || !cursor_.is(")", ahead))) {
+    dims |= is_name(ahead++);
+  }
+  if (list) {
+    if (!dims) return std::nullopt;
+    cursor_.skip();
+    Dims sizes;
+    TENON_TRY(cursor_.list("]", [&]() -> Status {
+      TENON_TRY_ASSIGN(dim, types_.dim(scope_));
+      sizes.push_back(*dim);
+      return {};
+    }));
+    return ComputedAttr(std::move(sizes));
+  }
+  const Token& first = cursor_.peek();
+  if (dims && first.kind != Tok::kLocal && !context_.find_operator(first.text)) {
+    TENON_TRY_ASSIGN(dim, types_.dim(scope_));
+    return ComputedAttr(Dims{*dim});
+  }
+  const bool constant = first.kind == Tok::kInteger || first.kind == Tok::kFloat || first.kind == Tok::kString ||
+                        (first.kind == Tok::kPunct && first.text == "-") ||
+                        (first.kind == Tok::kName && is_reserved(first.text) && !cursor_.is("(", 1));
+  if (constant) return std::nullopt;
+  TENON_TRY_ASSIGN(value, expression("", depth + 1));
+  return ComputedAttr(*value);
 }
 
 ExpressionReader::Result ExpressionReader::construct(std::string_view name, int depth) {
@@ -478,7 +531,7 @@ ExpressionReader::Result ExpressionReader::tuple(std::string_view name, int dept
   return bind(offset, Tuple{std::move(fields)}, name);
 }
 
-Expected<Atoms> ExpressionReader::arguments(const Operator* op, Attrs* attrs, int depth) {
+Expected<Atoms> ExpressionReader::arguments(const Operator* op, Attrs* attrs, int depth, ComputedAttrs* computed) {
   Atoms args;
   TENON_TRY(cursor_.expect("("));
   TENON_TRY(cursor_.list(")", [&]() -> Status {
@@ -493,8 +546,20 @@ Expected<Atoms> ExpressionReader::arguments(const Operator* op, Attrs* attrs, in
         return cursor_.error_at(key.offset, fmt::format("{} has no attribute '{}'", op->name, key.text), help);
       }
       cursor_.skip(2);
-      TENON_TRY_ASSIGN(value, cursor_.attribute());
-      if (!attrs->emplace(key.text, std::move(*value)).second) {
+      const AttrSpec* spec = op ? op->attribute(key.text) : nullptr;
+      const bool is_new = !attrs->contains(key.text) && !computed->contains(key.text);
+      std::optional<ComputedAttr> other;
+      if (spec && spec->computable) {
+        TENON_TRY_ASSIGN(found, computed_attribute(depth));
+        other = std::move(*found);
+      }
+      if (other) {
+        computed->emplace(key.text, std::move(*other));
+      } else {
+        TENON_TRY_ASSIGN(value, cursor_.attribute());
+        attrs->emplace(key.text, std::move(*value));
+      }
+      if (!is_new) {
         return cursor_.error_at(key.offset, fmt::format("attribute '{}' is given twice", key.text));
       }
       return {};

@@ -1,6 +1,7 @@
 // The parser of function bodies, which produces bindings without types.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <unordered_map>
 
@@ -74,7 +75,12 @@ class ExpressionReader {
   Expected<MatchPattern> pattern(int depth, size_t list);
   Expected<Block> arm_block(int depth);
   // (a, b, key=value): attributes are accepted only where an operator and `attrs` are passed.
-  Expected<Atoms> arguments(const Operator* op, Attrs* attrs, int depth);
+  Expected<Atoms> arguments(const Operator* op, Attrs* attrs, int depth, ComputedAttrs* computed = nullptr);
+  Expected<std::optional<ComputedAttr>> computed_attribute(int depth);
+  bool is_dim(const std::string& name) const {
+    const Symbol symbol = context_.symbol(name);
+    return scope_.declared(symbol) && std::ranges::find(scope_.types, symbol) == scope_.types.end();
+  }
   // The error "WHAT, did you mean ...?" at the token.
   std::unexpected<Diagnostic> unknown(std::string what, std::string_view wrong,
                                       const std::vector<std::string_view>& candidates,

@@ -12,6 +12,7 @@
 #include "compiler/ir/operator.h"
 #include "compiler/ir/result_names.h"
 #include "compiler/ir/text/infix.h"
+#include "compiler/ir/text/keywords.h"
 
 namespace tenon::compiler {
 namespace {
@@ -337,7 +338,27 @@ struct FunctionPrinter::Visitor {
       text += fmt::format("{}{}={}", first ? "" : ", ", spec.name, attribute(found->second));
       first = false;
     }
+    // In the order of for_each_operand(), in which nested operands are bound.
+    for (const auto& [name, attr] : apply.computed) {
+      text += fmt::format("{}{}={}", first ? "" : ", ", name, computed(*apply.op->attribute(name), attr));
+      first = false;
+    }
     return whole(text + ")");
+  }
+  std::string computed(const AttrSpec& spec, const ComputedAttr& attr) {
+    if (auto* value = std::get_if<Atom>(&attr)) return operand(*value);
+    std::vector<std::string> dims;
+    for (const Dim dim : std::get<Dims>(attr)) dims.push_back(self.context_.str(dim));
+    return spec.kind == AttrKind::kInt ? dims[0] : fmt::format("[{}]", fmt::join(dims, ", "));
+  }
+  Text operator()(const DimValue& value) {
+    const std::string text = self.context_.str(value.dim);
+    bool plain = false;  // a name that the reader cannot take for anything else
+    for_each_variable(value.dim, [&](Symbol name) {
+      plain =
+          self.context_.name(name) == text && !is_reserved(text) && !(self.module_ && self.module_->constructor(name));
+    });
+    return whole(plain ? text : fmt::format("size({})", text));
   }
   Text operator()(const Call& call) {
     const std::string callee = operand(call.callee, kHighestPrecedence);
