@@ -155,6 +155,9 @@ class Mutation {
           match.arms.erase(match.arms.begin() + self.random_.between(0, static_cast<int64_t>(match.arms.size()) - 1));
         else self.pattern(arm.pattern);
       }
+      void operator()(DimValue& value) const {
+        value.dim = self.context_.dim(self.context_.symbol(self.random_.of({"k", "n", "k0", "missing"})));
+      }
       void operator()(Cast& cast) const {
         if (self.random_.chance(30)) cast.fresh.clear();
         else cast.type = self.other(cast.type);
