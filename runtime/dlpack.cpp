@@ -13,8 +13,8 @@ namespace tenon::runtime {
 namespace {
 
 constexpr int32_t kCpu = 1;
-constexpr size_t kAlignment = 64;
-constexpr int32_t kMaxRank = 32;
+constexpr size_t kDlpackAlignment = 64;
+constexpr int32_t kMaxDlpackRank = 32;
 
 struct DlpackType {
   DType dtype;
@@ -82,9 +82,9 @@ Expected<Tensor> from_dlpack(DLManagedTensor& managed) {
                              t.dtype.code, t.dtype.bits, t.dtype.lanes),
                  {}, "convert it to bool, an integer, f16, bf16, f32 or f64");
   }
-  if (t.ndim < 0 || t.ndim > kMaxRank || (t.ndim > 0 && !t.shape)) {
+  if (t.ndim < 0 || t.ndim > kMaxDlpackRank || (t.ndim > 0 && !t.shape)) {
     return error(fmt::format("the DLPack tensor has rank {}{}, must be 0 to {}", t.ndim, t.shape ? "" : " and no sizes",
-                             kMaxRank));
+                             kMaxDlpackRank));
   }
   Shape shape(t.shape, t.shape + t.ndim);
   const auto count = checked_bytes(*dtype, shape);
@@ -97,7 +97,7 @@ Expected<Tensor> from_dlpack(DLManagedTensor& managed) {
   }
   data += t.byte_offset;
   const auto size = static_cast<size_t>(*count);
-  if (is_dense(t) && reinterpret_cast<uintptr_t>(data) % kAlignment == 0) {
+  if (is_dense(t) && reinterpret_cast<uintptr_t>(data) % kDlpackAlignment == 0) {
     const std::shared_ptr<DLManagedTensor> owner(&managed, end);
     const std::shared_ptr<std::byte[]> memory(owner, const_cast<std::byte*>(data));
     return Tensor::in({memory, size}, *dtype, std::move(shape));
