@@ -8,9 +8,9 @@
 namespace tenon::compiler {
 namespace {
 
-class Sweep {
+class ReferenceSweep {
  public:
-  explicit Sweep(Function& function) : reads_(function.vars.size(), 0), made_(function.vars.size(), nullptr) {
+  explicit ReferenceSweep(Function& function) : reads_(function.vars.size(), 0), made_(function.vars.size(), nullptr) {
     for_each_binding(function.body, [&](Binding& binding) {
       if (std::holds_alternative<MakeReference>(binding.value)) made_[index(binding.var)] = &binding;
     });
@@ -77,7 +77,7 @@ Expected<Module> dead_references(Context& context, Module module) {
   for (int round = 0; round < kRounds; ++round) {
     bool changed = false;
     for_each_function(module, [&](Symbol, Function& function) {
-      Sweep sweep(function);
+      ReferenceSweep sweep(function);
       if (!sweep.run()) return;
       changed = true;
       std::vector<bool> dead(function.vars.size(), false);
