@@ -20,7 +20,7 @@ using testing::Not;
 const std::string kTypes =
     "const $ones: Tensor[(2,), f32] = [1, 1];\nconst $zeros: Tensor[(2,), f32] = [0, 0];\n"
     "type List[A] { Nil, Cons(A, List[A]) }\ntype Box { Box(Tensor[(2,), f32]) }\n";
-const std::string kMap =
+const std::string kMapModule =
     "def @map[A, B](%f: fn(A) -> B, %l: List[A]) -> List[B] {\n"
     "  match %l { Nil => Nil, Cons(%x, %rest) => Cons(%f(%x), @map(%f, %rest)) }\n"
     "}\n";
@@ -110,7 +110,7 @@ TEST_F(PartialEvaluation, KnowsTheConditionInAnArm) {
 
 TEST_F(PartialEvaluation, UnfoldsRecursionOnKnownData) {
   expect(kPower + kMain + "{ @power(%x, 3i64) }", kMain + "{ %x * (%x * (%x * $ones)) }");
-  expect(kMap +
+  expect(kMapModule +
              "def @sum(%l: List[Tensor[(2,), f32]], %z: Tensor[(2,), f32]) -> Tensor[(2,), f32] {\n"
              "  match %l { Nil => %z, Cons(%x, %rest) => @sum(%rest, %z + %x) }\n"
              "}\n" +

@@ -10,12 +10,12 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr const char* kModels = TENON_SOURCE_DIR "/tests/models/";
+constexpr const char* kModelFolder = TENON_SOURCE_DIR "/tests/models/";
 
 ImportCheck check(const char* model, bool accelerator) {
   std::optional<spec::Config> config;
   if (accelerator) config = *spec::load_config("default");
-  auto found = check_import(std::string(kModels) + model, {{"N", 1}}, config);
+  auto found = check_import(std::string(kModelFolder) + model, {{"N", 1}}, config);
   EXPECT_TRUE(found) << found.error().str();
   return std::move(*found);
 }
