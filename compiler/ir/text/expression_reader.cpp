@@ -349,8 +349,12 @@ Expected<std::optional<ComputedAttr>> ExpressionReader::computed_attribute(int d
     TENON_TRY_ASSIGN(dim, types_.dim(scope_));
     return ComputedAttr(Dims{*dim});
   }
-  const bool constant = first.kind == Tok::kInteger || first.kind == Tok::kFloat || first.kind == Tok::kString ||
-                        (first.kind == Tok::kPunct && first.text == "-") ||
+  // A number with a dtype, as 2i64, is an operand.
+  const bool negative = first.kind == Tok::kPunct && first.text == "-";
+  const Token& after = cursor_.peek(negative ? 2 : 1);
+  const bool typed = after.kind == Tok::kName && runtime::parse_dtype(after.text);
+  const bool number = first.kind == Tok::kInteger || first.kind == Tok::kFloat || negative;
+  const bool constant = (number && !typed) || first.kind == Tok::kString ||
                         (first.kind == Tok::kName && is_reserved(first.text) && !cursor_.is("(", 1));
   if (constant) return std::nullopt;
   TENON_TRY_ASSIGN(value, expression("", depth + 1));

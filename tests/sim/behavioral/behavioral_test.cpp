@@ -229,7 +229,7 @@ TEST(Registers, control_follows_the_handshake) {
   EXPECT_EQ(m.simulator->read_register(reg::kInterruptStatus), 0u);
   EXPECT_EQ(m.simulator->read_register(reg::kControl), spec::kApIdle | spec::kApDone | spec::kApReady);
   EXPECT_EQ(m.simulator->read_register(reg::kControl), spec::kApIdle);
-  EXPECT_EQ(m.simulator->read_register(reg::kVersion), 0x10002u);
+  EXPECT_EQ(m.simulator->read_register(reg::kVersion), 0x10003u);
   EXPECT_EQ(m.read64(reg::kConfigHash), spec::hash(m.isa.config()));
   EXPECT_EQ(m.simulator->read_register(reg::kCapabilities) & 3, 3u);
 }

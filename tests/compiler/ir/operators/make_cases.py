@@ -726,7 +726,7 @@ def narrow():
         ours = dtype.replace("uint", "u").replace("int", "i")
         direct(f"cast_{ours}", f'cast(cast(%a, dtype="{ours}"), dtype="i32")', [wide], wide.astype(np.int8).astype(ml_dtypes.__dict__[dtype]).astype(np.int32))
     direct("bitcast", 'bitcast(%a, dtype="i32")', [x], x.view(np.int32))
-    direct("bitcast_narrow", 'cast(bitcast(cast(%a, dtype="u4"), dtype="i4"), dtype="i32")', [wide], (wide & 15) - 16 * ((wide & 15) > 7))
+    direct("bitcast_narrow", 'cast(bitcast(cast(%a, dtype="u4"), dtype="i4"), dtype="i32")', [wide], ((wide & 15) - 16 * ((wide & 15) > 7)).astype(np.int32))
     case("Det", "det(%a)", [normal(2, 4, 4)])
     case("Det", "det(%a)", [F([[0, 2], [3, 1]])], name="det_pivot")
     four = ints(6, 16, low=-8, high=8).astype(ml_dtypes.int4)
