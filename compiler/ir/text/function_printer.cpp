@@ -196,6 +196,8 @@ std::vector<FunctionPrinter::Waiting> FunctionPrinter::take_operands(const Bindi
 
 bool FunctionPrinter::may_nest(const Binding& consumer, size_t operand, const Waiting& nested,
                                const std::vector<Waiting>& waiting) const {
+  // The operand of an attribute has a name: an expression of dims would be read as dims.
+  if (auto* apply = std::get_if<Apply>(&consumer.value); apply && operand >= apply->args.size()) return false;
   // A line names the origin of a single binding.
   if (!origin(nested.binding->var).empty() && origin(nested.binding->var) != origin(consumer.var)) return false;
   if (nested.text.open) {  // at most one closure of several lines is allowed among the arguments of a call

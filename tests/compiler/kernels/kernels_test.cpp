@@ -180,7 +180,8 @@ TEST(Kernels, EveryStoredCaseOfTheOperatorsIsComputed) {
     const auto module = parse_case(context, name, stored);
     ASSERT_TRUE(module) << module.error().str();
     const auto kernel = make_kernel(context, *module, "kernel", *module->function(context.symbol("main")), kMachine);
-    if (!kernel && kPartiallySupported.contains(op)) continue;
+    const bool narrow = !kernel && kernel.error().what.ends_with("has no native code");  // floats of 8 bits, ints of 4
+    if (!kernel && (kPartiallySupported.contains(op) || (narrow && op == "cast"))) continue;
     EXPECT_TRUE(kernel) << name << ": " << stored.call << ": " << kernel.error().str();
     if (!kernel) continue;
     const Scheduled scheduled = schedule(context, kernel->function);

@@ -69,7 +69,11 @@ void for_each_apply(Context& context, F&& visit) {
 
 Tensor converted(const Tensor& tensor, DType dtype) {
   const auto cast = runtime::reference::find("cast");
-  return cast({{"dtype", std::string(runtime::name(dtype))}}, std::array{tensor})->at(0);
+  return cast({{"dtype", std::string(runtime::name(dtype))},
+               {"saturate", int64_t{1}},
+               {"rounding", std::string("nearest")}},
+              std::array{tensor})
+      ->at(0);
 }
 
 TEST(OperatorCases, MatchTheStoredResults) {
