@@ -84,10 +84,11 @@ class Lexer {
     last_ = tokens_.back();
   }
 
-  // Sizes begin at `Tensor[(` and, in loop functions, at `%a[`, `in (`, `at (`, `where (`, `below (` and `index(`.
+  // Sizes begin at `Tensor[(`, `size(`, an attribute's `shape=[` and, in loop functions, at `%a[`, `in (`, `at (`,
+  // `where (`, `below (` and `index(`.
   bool begins_sizes(std::string_view bracket) const {
-    if (bracket == "[") return last_.kind == Tok::kLocal;
-    static constexpr std::string_view kWords[] = {"in", "at", "where", "below", "index"};
+    if (bracket == "[") return last_.kind == Tok::kLocal || (last_.text == "=" && before_last_.kind == Tok::kName);
+    static constexpr std::string_view kWords[] = {"in", "at", "where", "below", "index", "size"};
     if (last_.kind == Tok::kName) return std::ranges::find(kWords, last_.text) != std::end(kWords);
     return last_.text == "[" && before_last_.kind == Tok::kName && before_last_.text == "Tensor";
   }

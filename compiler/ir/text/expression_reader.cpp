@@ -345,6 +345,12 @@ Expected<std::optional<ComputedAttr>> ExpressionReader::computed_attribute(int d
     return ComputedAttr(std::move(sizes));
   }
   const Token& first = cursor_.peek();
+  if (first.text == "size" && cursor_.is("(", 1)) {
+    cursor_.skip(2);
+    TENON_TRY_ASSIGN(dim, types_.dim(scope_));
+    TENON_TRY(cursor_.expect(")"));
+    return ComputedAttr(Dims{*dim});
+  }
   if (dims && first.kind != Tok::kLocal && !context_.find_operator(first.text)) {
     TENON_TRY_ASSIGN(dim, types_.dim(scope_));
     return ComputedAttr(Dims{*dim});

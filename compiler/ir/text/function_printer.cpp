@@ -351,7 +351,10 @@ struct FunctionPrinter::Visitor {
     if (auto* value = std::get_if<Atom>(&attr)) return operand(*value);
     std::vector<std::string> dims;
     for (const Dim dim : std::get<Dims>(attr)) dims.push_back(self.context_.str(dim));
-    return spec.kind == AttrKind::kInt ? dims[0] : fmt::format("[{}]", fmt::join(dims, ", "));
+    if (spec.kind != AttrKind::kInt) return fmt::format("[{}]", fmt::join(dims, ", "));
+    // Outside of brackets, % and // are no operators.
+    const bool divides = dims[0].find("//") != std::string::npos || dims[0].find('%') != std::string::npos;
+    return divides ? fmt::format("size({})", dims[0]) : dims[0];
   }
   Text operator()(const DimValue& value) {
     const std::string text = self.context_.str(value.dim);

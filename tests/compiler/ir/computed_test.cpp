@@ -86,6 +86,17 @@ TEST_F(Computed, ADimWithTheNameOfAConstructorOrAKeywordIsWrittenAsSize) {
   EXPECT_EQ(result(text, {zeros({3, 8})}), scalar(11));
 }
 
+TEST_F(Computed, DimsMayDivide) {
+  EXPECT_EQ(result(R"(
+    def @main[n](%x: Tensor[(n,), f32]) -> Tensor[(), i64] {
+      let %half = arange(count=size((n + 1) // 2)); // a comment after a division
+      let %whole = full(shape=[n // 2, n % 3], value=1.0, dtype="f32"); // and after a list
+      sum(%half, axes=[0]) + size(n // 2 + n % 3) * 100i64 + reshape(sum(cast(%whole, dtype="i64"), axes=[0, 1]), shape=[]) * 10000i64
+    })",
+                   {zeros({8})}),
+            scalar(6 + 600 + 80000));
+}
+
 TEST_F(Computed, AClosureAndAMatchCastKnowTheirDims) {
   const std::string text = R"(
     def @main[k](%x: Tensor[(k,), f32], %c: Tensor[(k,), bool]) -> Tensor[(), i64] {
