@@ -49,7 +49,9 @@ TENON_API void tenon_error_free(tenon_error* error);
 
 typedef struct tenon_value tenon_value;
 
-typedef enum tenon_dtype {
+/* An integer, so that a dtype that the library does not have is an error and no undefined behavior. */
+typedef int32_t tenon_dtype;
+enum {
   TENON_BOOL = 0, /* a byte, 0 or 1 */
   TENON_I8 = 1,
   TENON_U8 = 2,
@@ -74,7 +76,7 @@ typedef enum tenon_dtype {
   TENON_U4 = 20,
   TENON_I2 = 21,
   TENON_U2 = 22
-} tenon_dtype;
+};
 
 typedef enum tenon_kind {
   TENON_TENSOR = 0,
