@@ -154,7 +154,7 @@ Expected<RunValue> evaluate(LoadedModel& loaded, const ModuleRun& run, std::span
   if (run.interpret) return compiler::interpret(*model.context, model.module, model.entry, inputs);
   const auto compiled = compile(loaded, run.model, nullptr);
   if (compiled) return execute(model, compiled->executable, inputs, std::move(options));
-  if (compiled.error().fault != Fault::kInput) return std::unexpected(compiled.error());
+  if (compiled.error().fault != Fault::kInput || run.limits.any()) return std::unexpected(compiled.error());
   fmt::print(stderr, "note: the module does not compile and runs in the interpreter: {}\n", compiled.error().what);
   return compiler::interpret(*model.context, model.module, model.entry, inputs);
 }
@@ -168,6 +168,10 @@ Status run_module(const ModuleRun& run) {
   std::vector<std::string> files{run.model.model, run.expect};
   files.insert(files.end(), run.inputs.begin(), run.inputs.end());
   TENON_TRY(runtime::check_output(run.output, "--output", files));
+  if (run.interpret && run.limits.any()) {
+    return error("--max-memory, --max-steps, --max-stack and --max-seconds are limits of compiled code", {},
+                 "leave --interpret out", Fault::kUsage);
+  }
   runtime::SessionOptions session;
   session.threads = run.threads;
   TENON_TRY(run.limits.apply(session));

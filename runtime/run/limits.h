@@ -12,6 +12,7 @@ struct RunLimits {
   uint64_t memory_mib = 0, steps = 0, stack = 0;
   double seconds = 0;
 
+  bool any() const { return memory_mib != 0 || steps != 0 || stack != 0 || seconds != 0; }
   // An error where a limit is out of range.
   Status apply(SessionOptions& session) const;
 };

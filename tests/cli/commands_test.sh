@@ -137,6 +137,7 @@ expect 1 "more than 1000 instructions" "$tenon" run "$scratch/count.tn" --input 
 expect 1 "stack" "$tenon" run "$scratch/count.tn" --entry deep --input 100000 --max-stack 1000
 expect 1 "more than 50 ms" "$tenon" run "$scratch/count.tn" --input 9000000000000000000 --max-seconds 0.05
 expect 2 "--max-seconds is -1" "$tenon" run "$scratch/count.tn" --input 1 --max-seconds -1
+expect 2 "are limits of compiled code" "$tenon" run "$scratch/count.tn" --input 1 --max-steps 9 --interpret
 expect 2 "--max-memory is" "$tenon" run "$scratch/count.tn" --input 1 --max-memory 9999999999999999
 expect 0 "" "$tenon" compile "$scratch/count.tn" --cpu -o "$scratch/count.tnx"
 expect 0 "" "$tenon_run" "$scratch/count.tnx" --input n=10
@@ -175,6 +176,7 @@ expect 1 "@f is a library's function, and native kernels are off" \
   "$tenon" compile "$scratch/outside.tn" --cpu --kernels reference -o "$scratch/o.tnx"
 outside "((Tensor[(), f32], Tensor[(), f32])) -> Tensor[(), f32]" "Tensor[(), f32] { @f((%x, %x)) }"
 expect 1 '"halve" supports tensor arguments only' "$tenon" run "$scratch/outside.tn" --input 3 --library "$functions"
+expect 1 "must take tensors only" "$tenon" run "$scratch/outside.tn" --input 3 --library "$functions" --max-steps 99
 expect 1 "@f: error: a library function in native code must take tensors only" "$tenon" compile "$scratch/outside.tn" --cpu -o "$scratch/o.tnx"
 outside "(Tensor[(), f32]) -> (Tensor[(), f32], (Tensor[(), f32], Tensor[(), f32]))" "Tensor[(), f32] { @f(%x).0 }"
 expect 1 "@f: error: a library function in native code must return tensors only" "$tenon" compile "$scratch/outside.tn" --cpu -o "$scratch/o.tnx"
