@@ -27,6 +27,9 @@ Action hw_package(Options&);
 Action hw_list(Options&);
 Action hw_show(Options&);
 Action hw_overlay(Options&);
+Action board_list(Options&);
+Action board_build(Options&);
+Action board_flash(Options&);
 Action assemble(Options&);
 Action disassemble(Options&);
 Action list_devices(Options&);
@@ -70,6 +73,9 @@ constexpr Command kCommands[] = {
     {"hw list", "list the named configurations", hw_list},
     {"hw show", "explain one configuration", hw_show},
     {"hw overlay", "write the device tree overlay for a Zynq board", hw_overlay},
+    {"board list", "list the boards that bitstreams are built for", board_list},
+    {"board build", "build a board's bitstream, or its project for the vendor's tools", board_build},
+    {"board flash", "write a bitstream to its board, and check that the accelerator answers", board_flash},
     {"asm", "assemble instructions", assemble},
     {"disasm", "print the instructions of a program", disassemble},
     {"devices", "list the kinds of devices and what each needs, or the devices of a server", list_devices},

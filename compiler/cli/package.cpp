@@ -10,7 +10,11 @@ namespace {
 
 std::string known_boards() {
   std::string names;
-  for (const auto& board : generator::boards()) names += fmt::format("{}{}", names.empty() ? "" : ", ", board.name);
+  const auto boards = generator::boards();
+  if (!boards) return "a board with XRT";  // find_board() has the error
+  for (const auto& board : *boards) {
+    if (board.flow == generator::Flow::kVitis) names += fmt::format("{}{}", names.empty() ? "" : ", ", board.name);
+  }
   return names;
 }
 
@@ -19,9 +23,10 @@ struct Package {
   int64_t units = 1, clock = 0;
 
   Status run() const {
-    const generator::Board* found = generator::find_board(board);
-    if (found == nullptr) {
-      return error(fmt::format("no board is called \"{}\"", board), {}, "known: " + known_boards(), Fault::kUsage);
+    TENON_TRY_ASSIGN(found, generator::find_board(board));
+    if (found->flow != generator::Flow::kVitis) {
+      return error(fmt::format("{} is built without Vitis", board), {}, fmt::format("use tenon board build {}", board),
+                   Fault::kUsage);
     }
     if (units < 1 || units > found->max_units) {
       return error(fmt::format("--units is {}, must be 1..{} on {}", units, found->max_units, board), {}, {},
@@ -35,7 +40,7 @@ struct Package {
     const generator::VitisOptions options{static_cast<int>(units), static_cast<int>(clock)};
     TENON_TRY_ASSIGN(files, generator::package_for_vitis(*loaded, *found, options, directory));
     fmt::print("{} for {} ({}): {} files in {}\nbuild it where Vitis is: {}/build.sh\n", loaded->name, found->name,
-               found->doc, files->size(), directory, directory);
+               found->description, files->size(), directory, directory);
     return {};
   }
 };

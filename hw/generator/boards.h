@@ -1,23 +1,59 @@
-// The boards that Vitis builds for, with the facts that a recipe requires.
+// The boards that Tenon builds for: hw/boards/NAME/board.json, one file a board beside its constraints.
+//
+// Semantics: every key, limit and name in the file is checked when the board is read; an unknown key is an error.
 #pragma once
 
-#include <span>
+#include <cstdint>
+#include <filesystem>
+#include <string>
 #include <string_view>
+#include <vector>
+
+#include "support/diagnostic.h"
 
 namespace tenon::generator {
 
+// What turns RTL into a bitstream.
+enum class Flow : uint8_t {
+  kIce40,   // yosys, nextpnr-ice40, icepack
+  kEcp5,    // yosys, nextpnr-ecp5, ecppack
+  kVivado,  // a Vivado project around the processor of a Zynq
+  kVitis,   // a kernel for Vitis and XRT
+};
+std::string_view name(Flow flow);
+
 struct Board {
-  std::string_view name;
-  std::string_view doc;
-  std::string_view part;
-  std::string_view platform;  // Vitis platform; the environment's PLATFORM overrides it
-  std::string_view memory;    // memory that units are connected to; empty: Vitis selects it
-  int clock_mhz;              // requested clock, unless the user gives another
-  int max_units;
-  bool embedded;  // a system on chip, whose processor is the host
+  std::string name, description;
+  Flow flow = Flow::kIce40;
+  std::filesystem::path directory;  // of the file
+  std::string config;               // configuration, unless the user names another
+  int clock_mhz = 0;                // of the oscillator; requested from Vivado and Vitis
+  // How the bitstream gets onto the board: a command, empty where the transport of `device` loads it; {bitstream} and
+  // {port} are replaced.
+  std::vector<std::string> flash;
+  std::string port;    // for {port}, unless the user names another
+  std::string device;  // URI by which the accelerator is identified; {bitstream}, {port} and {config} are replaced
+  std::filesystem::path constraints;  // absolute; empty for Vitis, whose platform has them
+  // kIce40, kEcp5.
+  int baud = 0;
+  int64_t memory_bytes = 0;                  // memory on the chip
+  std::vector<std::string> nextpnr, packer;  // options of nextpnr, and of icepack or ecppack
+  // kVivado, kVitis.
+  std::string part;
+  // kVitis.
+  std::string platform;  // the environment's PLATFORM overrides it
+  std::string memory;    // memory that units are connected to; empty: Vitis selects it
+  int max_units = 1;
+  bool embedded = false;  // a system on chip, whose processor is the host
+
+  bool open() const { return flow == Flow::kIce40 || flow == Flow::kEcp5; }
+  int clocks_per_bit() const { return (clock_mhz * 1'000'000 + baud / 2) / baud; }
 };
 
-std::span<const Board> boards();
-const Board* find_board(std::string_view name);  // nullptr: unknown
+// The boards of TENON_BOARD_PATH (directories, colon separated) and of Tenon, sorted by name; the first of a name
+// counts.
+Expected<std::vector<Board>> boards();
+Expected<Board> find_board(std::string_view name);
+Expected<Board> read_board(const std::filesystem::path& directory);
 
 }  // namespace tenon::generator

@@ -18,8 +18,8 @@ namespace fs = std::filesystem;
 namespace wire = spec::serial;
 
 // In the order of the package's use.
-constexpr std::string_view kSources[] = {"uart_rx.sv",      "uart_tx.sv",       "crc32_serial.sv",
-                                         "board_memory.sv", "serial_bridge.sv", "serial_top.sv"};
+constexpr std::string_view kSources[] = {"uart_rx.sv",       "uart_tx.sv",    "crc32_serial.sv", "board_memory.sv",
+                                         "serial_bridge.sv", "serial_top.sv", "board_top.sv"};
 
 Expected<std::string> read_text(const fs::path& file) {
   TENON_TRY_ASSIGN(bytes, read_file(file));

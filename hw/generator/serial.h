@@ -19,7 +19,7 @@ struct SerialDesign {
 std::string serial_package_text(const SerialDesign& design);
 
 // Writes into `directory` what generate() writes, then serial_pkg.sv and the sources of hw/serial, all of them in
-// files.f; the top module is serial_top. Returns the files written.
+// files.f; the top module is serial_top, or with a power-on reset board_top. Returns the files written.
 Expected<std::vector<std::filesystem::path>> generate_serial(const spec::Config& config, const SerialDesign& design,
                                                              const std::filesystem::path& directory);
 
