@@ -4,24 +4,12 @@
 #include <algorithm>
 #include <set>
 
+#include "compiler/ir/dependencies.h"
 #include "compiler/ir/operator.h"
 #include "compiler/loop/safety.h"
 
 namespace tenon::compiler {
 namespace {
-
-// The global functions that a function calls or names.
-std::set<Symbol> callees(const Function& function) {
-  std::set<Symbol> found;
-  for_each_binding(function.body, [&](const Binding& binding) {
-    auto* call = std::get_if<Call>(&binding.value);
-    if (auto* symbol = call ? std::get_if<Symbol>(&call->callee) : nullptr) found.insert(*symbol);
-  });
-  for_each_use(function.body, [&](const Atom& atom) {
-    if (auto* symbol = std::get_if<Symbol>(&atom)) found.insert(*symbol);
-  });
-  return found;
-}
 
 // An operand may have values that the attribute must not have; the type rule has proved that dims have none.
 bool may_fail(const Module& module, const Function& function, const Apply& apply) {

@@ -1,4 +1,8 @@
 #include "compiler/partition/outline.h"
+
+#include <algorithm>
+#include <string>
+
 #include "support/try.h"
 
 namespace tenon::compiler {
@@ -10,29 +14,54 @@ Expected<Atom> pack(Builder& builder, Atoms results) {
   return builder.tuple(std::move(results));
 }
 
+// Declares the dim variables of a parameter's sizes in the outlined function.
+void declare_dims(const Function& from, Type type, Function& to) {
+  for (const Type part : type.parts()) {
+    if (!part.tensor()) continue;
+    for (const Dim dim : part.tensor()->dims) {
+      for_each_variable(dim, [&](Symbol name) {
+        if (std::ranges::find(to.dims, name) != to.dims.end()) return;
+        to.dims.push_back(name);
+        if (const auto bounds = from.bounds.find(name); bounds != from.bounds.end()) to.bounds.insert(*bounds);
+      });
+    }
+  }
+}
+
+Status check_dims(const Context& context, const Value& value, const Function& function) {
+  std::string unknown;
+  for_each_dim(value, [&](Dim dim) {
+    for_each_variable(dim, [&](Symbol name) {
+      if (std::ranges::find(function.dims, name) == function.dims.end()) unknown = context.name(name);
+    });
+  });
+  if (unknown.empty()) return {};
+  return error("it computes with the dim " + unknown + ", which is not the size of an operand");
+}
+
 }  // namespace
 
-Expected<Outlined> outline(Context& context, Module& module, const Function& function,
+Expected<Outlined> outline(Context& context, Module& module, const Function& function, const Block& block,
                            const std::vector<size_t>& bindings, std::vector<VarId> results) {
   Outlined outlined;
   outlined.results = std::move(results);
   std::vector<bool> inside(function.vars.size()), is_param(function.vars.size());
-  for (const size_t binding : bindings) inside[index(function.body.bindings[binding].var)] = true;
+  for (const size_t binding : bindings) inside[index(block.bindings[binding].var)] = true;
   Builder builder(context, module, outlined.function);
   Copier copier(function, builder);
   for (const size_t binding : bindings) {
-    for_each_operand(function.body.bindings[binding].value, [&](const Atom& atom) {
+    for_each_operand(block.bindings[binding].value, [&](const Atom& atom) {
       const auto* var = std::get_if<VarId>(&atom);
       if (!var || inside[index(*var)] || is_param[index(*var)]) return;
       is_param[index(*var)] = true;
       outlined.args.push_back(*var);
       copier.param(context, *var);
+      declare_dims(function, function.type(*var), outlined.function);
     });
   }
-  outlined.function.dims = function.dims;
-  outlined.function.bounds = function.bounds;
   for (const size_t binding : bindings) {
-    TENON_TRY(copier.copy(function.body.bindings[binding]));
+    TENON_TRY(check_dims(context, block.bindings[binding].value, outlined.function));
+    TENON_TRY(copier.copy(block.bindings[binding]));
   }
   Atoms atoms;
   for (const VarId var : outlined.results) atoms.push_back(copier(var));

@@ -1,4 +1,4 @@
-// Outlining: turns some bindings of a function into a function of their own, with layouts at its boundary. Internal to
+// Outlining: turns some bindings of a block into a function of their own, with layouts at its boundary. Internal to
 // the partitioner.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace tenon::compiler {
 
-// Some bindings of a function as a function of their own.
+// Some bindings of a block as a function of their own.
 struct Outlined {
   Function function;
   std::vector<VarId> args;     // the variables of the original that its parameters stand for
@@ -57,8 +57,9 @@ class Copier {
   std::vector<std::optional<Atom>> atoms_;
 };
 
-// The bindings as a function; `results` are its values that are used outside of it.
-Expected<Outlined> outline(Context& context, Module& module, const Function& function,
+// Bindings of a block of the function as a function; `results` are its values that are used outside of it. An error
+// where a binding computes with a dim that no parameter's size is.
+Expected<Outlined> outline(Context& context, Module& module, const Function& function, const Block& block,
                            const std::vector<size_t>& bindings, std::vector<VarId> results);
 
 // A value transformed to a boundary's layout, and back; `type` is the type of the plain value.

@@ -4,22 +4,21 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
+#include <map>
 #include <optional>
+#include <set>
+#include <string>
 
+#include "compiler/ir/dependencies.h"
 #include "compiler/ir/groups.h"
-#include "compiler/partition/outline.h"
+#include "compiler/ir/rewrite.h"
+#include "compiler/partition/composites.h"
 #include "compiler/partition/preassigned.h"
 #include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
-
-// A composite that was found in the function.
-struct Composite {
-  const Target* target = nullptr;
-  const TargetPattern* row = nullptr;
-  std::vector<size_t> bindings;
-};
 
 class Partitioner {
  public:
@@ -27,99 +26,97 @@ class Partitioner {
       : context_(context), module_(module), entry_(entry), targets_(targets) {}
 
   Expected<std::vector<Placement>> run() {
-    Function* function = module_.function(entry_);
-    if (!function) {
+    if (!module_.function(entry_)) {
       return error(fmt::format("the module has no function @{}", context_.name(entry_)), {}, {}, Fault::kInternal);
     }
     TENON_TRY(check_preassigned(context_, module_, targets_));
-    // Regions are made of straight-line code without effects; any other function stays on the CPU as a whole.
-    if (!first_order(module_, *function)) return std::vector<Placement>{};
-    std::vector<Placement> placements = find_composites(*function);
-    TENON_TRY_ASSIGN(with_composites, replace_composites(*function));
-    TENON_TRY_ASSIGN(with_regions, replace_regions(*with_composites));
-    *module_.function(entry_) = std::move(*with_regions);
+    const Effects effects(context_, module_);
+    effects_ = &effects;
+    std::vector<Placement> placements;
+    for (const Symbol name : reachable_globals(module_, entry_)) {
+      const Function* function = module_.function(name);
+      if (!function || !function->target.empty() || !function->composite.empty()) continue;
+      function_ = *function;
+      TENON_TRY(partition_block(function_.body, placements));
+      TENON_TRY_ASSIGN(renumbered,
+                       rewrite(context_, module_, function_, [](Builder&, Binding&) { return std::nullopt; }));
+      *module_.function(name) = std::move(*renumbered);
+    }
     return placements;
   }
 
  private:
-  std::vector<Placement> find_composites(const Function& function) {
-    const auto& bindings = function.body.bindings;
-    const DataFlow flow(function);
-    std::vector<bool> taken(bindings.size());
-    std::vector<std::string> reasons(bindings.size());
-    // From the results up, so that the root of a pattern is visited before its operands.
-    for (size_t root = bindings.size(); root-- > 0;) {
-      if (taken[root]) continue;
-      if (auto composite = find_composite(function, flow, root, taken, reasons)) {
-        for (const size_t binding : composite->bindings) taken[binding] = true;
-        composites_.push_back(std::move(*composite));
-      }
+  // A binding with inner blocks is one opaque node in its own block.
+  Status partition_block(Block& block, std::vector<Placement>& placements) {
+    std::vector<std::vector<Placement>> inner(block.bindings.size());
+    for (size_t i = 0; i < block.bindings.size(); ++i) {
+      Status status;
+      for_each_block(block.bindings[i].value, [&](Block& arm) {
+        if (status) status = partition_block(arm, inner[i]);
+      });
+      TENON_TRY(status);
     }
-    std::ranges::reverse(composites_);
-
-    std::vector<const Composite*> owner(bindings.size());
-    for (const Composite& composite : composites_) {
-      for (const size_t binding : composite.bindings) owner[binding] = &composite;
+    Composites composites = find_composites(context_, module_, function_, block, targets_);
+    make_functions(block, composites);
+    for (size_t i = 0; i < block.bindings.size(); ++i) {
+      if (auto placement = placement_of(block, composites, i)) placements.push_back(std::move(*placement));
+      std::ranges::move(inner[i], std::back_inserter(placements));
     }
-    std::vector<Placement> placements;
-    for (size_t i = 0; i < bindings.size(); ++i) {
-      const auto* call = std::get_if<Call>(&bindings[i].value);
-      const auto* callee = call ? std::get_if<Symbol>(&call->callee) : nullptr;
-      if (callee && module_.loop_function(*callee)) {
-        placements.push_back({.op = fmt::format("@{}", context_.name(*callee)),
-                              .span = function.info(bindings[i].var).span,
-                              .target = {},
-                              .composite = {},
-                              .reason = "a loop function"});
-        continue;
-      }
-      const auto* apply = std::get_if<Apply>(&bindings[i].value);
-      if (!apply) continue;
-      Placement placement{.op = apply->op->name,
-                          .span = function.info(bindings[i].var).span,
-                          .target = {},
-                          .composite = {},
-                          .reason = {}};
-      if (owner[i]) {
-        placement.target = owner[i]->target->name;
-        placement.composite = owner[i]->row->composite;
-      } else {
-        placement.reason = reasons[i].empty() ? no_pattern(*apply->op) : reasons[i];
-      }
-      placements.push_back(std::move(placement));
-    }
-    return placements;
+    replace_composites(block, composites);
+    return replace_regions(block);
   }
 
-  std::optional<Composite> find_composite(const Function& function, const DataFlow& flow, size_t root,
-                                          const std::vector<bool>& taken, std::vector<std::string>& reasons) {
-    for (const Target& target : targets_) {
-      for (const TargetPattern& row : target.patterns) {
-        auto found = match(row.pattern, flow, root, taken);
-        if (!found) continue;
-        const Status accepted = row.accepts ? row.accepts(context_, module_, function, *found) : Status();
-        if (accepted) return Composite{&target, &row, std::move(found->bindings)};
-        for (const size_t binding : found->bindings) {
-          reasons[binding] +=
-              fmt::format("{}{}: {}", reasons[binding].empty() ? "" : "; ", row.composite, accepted.error().what);
-        }
+  // Makes functions of the composites. One whose call cannot be typed, as inference does not derive its sizes from
+  // those of the arguments, stays on the CPU.
+  void make_functions(const Block& block, Composites& composites) {
+    std::erase_if(composites.found, [&](Composite& composite) {
+      const VarId root = block.bindings[composite.bindings.back()].var;
+      std::string name = composite.row->composite;
+      std::ranges::replace(name, '.', '_');
+      composite.name = fresh_global(name);
+      Effect effect = Effect::kNone;
+      for (const size_t i : composite.bindings)
+        effect = std::max(effect, effects_->of(function_, block.bindings[i].value));
+      composite.outlined.function.composite = composite.row->composite;
+      composite.outlined.function.target = composite.target->name;
+      module_.globals.emplace(composite.name, std::move(composite.outlined.function));
+      composite_effects_[composite.name] = effect;
+      const auto& args = composite.outlined.args;
+      const auto type =
+          infer_value(context_, module_, function_, Call{composite.name, Atoms(args.begin(), args.end())});
+      if (type && *type == function_.type(root)) return false;
+      module_.globals.erase(composite.name);
+      for (const size_t i : composite.bindings) {
+        composites.reasons[i] =
+            fmt::format("{}: the sizes of its result do not follow from its operands'", composite.row->composite);
       }
-    }
-    return std::nullopt;
+      return true;
+    });
   }
 
-  std::string no_pattern(const Operator& op) const {
-    std::string text;
-    for (const Target& target : targets_) {
-      const auto row =
-          std::ranges::find_if(target.patterns, [&](const TargetPattern& r) { return mentions(r.pattern, op.id); });
-      if (!text.empty()) text += "; ";
-      if (row == target.patterns.end()) text += fmt::format("{} has no pattern with {}", target.name, op.name);
-      else
-        text += fmt::format("{} supports {} only within {} = {}", target.name, op.name, row->composite,
-                            to_string(row->pattern));
+  std::optional<Placement> placement_of(const Block& block, const Composites& composites, size_t i) const {
+    const Binding& binding = block.bindings[i];
+    Placement placement{
+        .op = {}, .span = function_.info(binding.var).span, .target = {}, .composite = {}, .reason = {}};
+    if (const auto* call = std::get_if<Call>(&binding.value)) {
+      const auto* callee = std::get_if<Symbol>(&call->callee);
+      if (!callee || !module_.loop_function(*callee)) return std::nullopt;
+      placement.op = fmt::format("@{}", context_.name(*callee));
+      placement.reason = "a loop function";
+      return placement;
     }
-    return text.empty() ? "no target" : text;
+    const auto* apply = std::get_if<Apply>(&binding.value);
+    if (!apply) return std::nullopt;
+    placement.op = apply->op->name;
+    placement.reason = composites.reasons[i];
+    const auto owner = std::ranges::find_if(composites.found, [&](const Composite& composite) {
+      return std::ranges::binary_search(composite.bindings, i);
+    });
+    if (owner != composites.found.end()) {
+      placement.target = owner->target->name;
+      placement.composite = owner->row->composite;
+    }
+    return placement;
   }
 
   Symbol fresh_global(const std::string& base) {
@@ -129,37 +126,17 @@ class Partitioner {
     }
   }
 
-  Expected<Function> replace_composites(const Function& function) {
-    std::vector<const Composite*> owner(function.body.bindings.size());
-    for (const Composite& composite : composites_) {
-      for (const size_t binding : composite.bindings) owner[binding] = &composite;
+  void replace_composites(Block& block, const Composites& composites) {
+    std::vector<bool> removed(block.bindings.size());
+    for (const Composite& composite : composites.found) {
+      for (const size_t i : composite.bindings) removed[i] = true;
+      const size_t root = composite.bindings.back();
+      removed[root] = false;
+      const auto& args = composite.outlined.args;
+      block.bindings[root].value = Call{composite.name, Atoms(args.begin(), args.end())};
     }
-    Function result;
-    result.dims = function.dims;
-    result.bounds = function.bounds;
-    Builder builder(context_, module_, result);
-    Copier copier(function, builder);
-    for (const VarId param : function.params) copier.param(context_, param);
-    for (size_t i = 0; i < function.body.bindings.size(); ++i) {
-      const Binding& binding = function.body.bindings[i];
-      if (!owner[i]) {
-        TENON_TRY(copier.copy(binding));
-        continue;
-      }
-      if (i != owner[i]->bindings.back()) continue;
-      TENON_TRY_ASSIGN(outlined, outline(context_, module_, function, owner[i]->bindings, {binding.var}));
-      outlined->function.composite = owner[i]->row->composite;
-      outlined->function.target = owner[i]->target->name;
-      std::string name = owner[i]->row->composite;
-      std::ranges::replace(name, '.', '_');
-      const Symbol symbol = fresh_global(name);
-      module_.globals.emplace(symbol, std::move(outlined->function));
-      Call call{symbol, {}};
-      for (const VarId arg : outlined->args) call.args.push_back(copier(arg));
-      TENON_TRY(copier.bind(binding.var, std::move(call)));
-    }
-    builder.finish(copier(function.body.result));
-    return result;
+    size_t i = 0;
+    std::erase_if(block.bindings, [&](const Binding&) { return removed[i++]; });
   }
 
   // The target whose composite a binding calls, or nullptr.
@@ -173,37 +150,34 @@ class Partitioner {
   }
 
   // The region that consists of these bindings.
-  Expected<Outlined> outline_region(const Function& function, const std::vector<size_t>& members) {
-    std::vector<VarId> results = visible(function, members);
-    if (results.empty())
-      results.push_back(function.body.bindings[members.back()].var);  // dead code is still a function
-    return outline(context_, module_, function, members, std::move(results));
+  Expected<Outlined> outline_region(const Block& block, const std::vector<size_t>& members) {
+    std::vector<VarId> results = visible(block, members);
+    if (results.empty()) results.push_back(block.bindings[members.back()].var);  // dead code is still a function
+    return outline(context_, module_, function_, block, members, std::move(results));
   }
 
   // Whether the target supports both groups as one region.
-  Expected<bool> fits(const Function& function, const ConvexGroups& groups, uint32_t a, uint32_t b,
-                      const Target& target) {
+  Expected<bool> fits(const Block& block, const ConvexGroups& groups, uint32_t a, uint32_t b, const Target& target) {
     if (!target.fits) return true;
     std::vector<size_t> members;
-    for (uint32_t i = 0; i < function.body.bindings.size(); ++i) {
+    for (uint32_t i = 0; i < block.bindings.size(); ++i) {
       if (groups.find(i) == groups.find(a) || groups.find(i) == groups.find(b)) members.push_back(i);
     }
-    TENON_TRY_ASSIGN(outlined, outline_region(function, members));
+    TENON_TRY_ASSIGN(outlined, outline_region(block, members));
     return target.fits(context_, module_, outlined->function).has_value();
   }
 
-  Expected<ConvexGroups> merge_regions(const Function& function) {
-    const auto& bindings = function.body.bindings;
-    const DataFlow flow(function);
-    std::vector<std::vector<uint32_t>> operands(bindings.size());
-    for (size_t i = 0; i < bindings.size(); ++i) {
-      for_each_operand(bindings[i].value, [&](const Atom& atom) {
-        const auto* var = std::get_if<VarId>(&atom);
-        if (const auto producer = var ? flow.producer(*var) : std::nullopt)
-          operands[i].push_back(static_cast<uint32_t>(*producer));
-      });
-    }
-    ConvexGroups groups(operands);
+  Expected<ConvexGroups> merge_regions(const Block& block) {
+    const auto& bindings = block.bindings;
+    const Dependencies graph = dependencies(
+        [&](const Value& value) {
+          const auto* call = std::get_if<Call>(&value);
+          const auto* callee = call ? std::get_if<Symbol>(&call->callee) : nullptr;
+          const auto made = callee ? composite_effects_.find(*callee) : composite_effects_.end();
+          return made == composite_effects_.end() ? effects_->of(function_, value) : made->second;
+        },
+        block);
+    ConvexGroups groups(graph.follows);
     // A merge that was refused because of a third group becomes legal after that group has joined, and a region that
     // was too large may fit after others have joined and the values between them are no longer visible outside: repeat.
     for (bool changed = true; changed;) {
@@ -211,10 +185,10 @@ class Partitioner {
       for (uint32_t i = 0; i < bindings.size(); ++i) {
         const Target* target = target_of(bindings[i]);
         if (!target) continue;
-        for (const uint32_t operand : operands[i]) {
+        for (const uint32_t operand : graph.reads[i]) {
           if (target_of(bindings[operand]) != target || groups.find(operand) == groups.find(i)) continue;
           if (!groups.can_merge(operand, i)) continue;
-          TENON_TRY_ASSIGN(fit, fits(function, groups, operand, i, *target));
+          TENON_TRY_ASSIGN(fit, fits(block, groups, operand, i, *target));
           if (*fit) changed |= groups.merge(operand, i);
         }
       }
@@ -222,48 +196,63 @@ class Partitioner {
     return groups;
   }
 
-  Expected<Function> replace_regions(const Function& function) {
-    const auto& bindings = function.body.bindings;
-    TENON_TRY_ASSIGN(groups, merge_regions(function));
+  Status replace_regions(Block& block) {
+    const auto& bindings = block.bindings;
+    if (std::ranges::none_of(bindings, [&](const Binding& binding) { return target_of(binding) != nullptr; }))
+      return {};
+    TENON_TRY_ASSIGN(groups, merge_regions(block));
     std::vector<std::vector<size_t>> members(bindings.size());
     for (uint32_t i = 0; i < bindings.size(); ++i) members[groups->find(i)].push_back(i);
-
-    Function result;
-    result.dims = function.dims;
-    result.bounds = function.bounds;
-    Builder builder(context_, module_, result);
-    Copier copier(function, builder);
-    for (const VarId param : function.params) copier.param(context_, param);
+    std::vector<Binding> replaced;
     for (const uint32_t group : groups->topological()) {
-      const Target* target = target_of(bindings[members[group][0]]);
-      TENON_TRY(target ? emit_region(function, members[group], *target, builder, copier)
-                       : copier.copy(bindings[members[group][0]]));
+      const size_t first = members[group][0];
+      if (const Target* target = target_of(bindings[first])) {
+        TENON_TRY(emit_region(block, members[group], *target, replaced));
+      } else {
+        replaced.push_back(std::move(block.bindings[first]));
+      }
     }
-    builder.finish(copier(function.body.result));
-    return result;
+    block.bindings = std::move(replaced);
+    return {};
   }
 
-  // Values of the group that are used outside of it.
-  static std::vector<VarId> visible(const Function& function, const std::vector<size_t>& members) {
-    std::vector<uint32_t> inside(function.vars.size());
+  // Values of the group that are used outside of it, by inner blocks too.
+  static std::vector<VarId> visible(const Block& block, const std::vector<size_t>& members) {
+    std::map<VarId, uint32_t> outside;
+    for (const size_t member : members) outside[block.bindings[member].var] = 0;
+    const auto count = [&](const Atom& atom, uint32_t by) {
+      const auto* var = std::get_if<VarId>(&atom);
+      if (const auto found = var ? outside.find(*var) : outside.end(); found != outside.end()) found->second += by;
+    };
+    for_each_use(block, [&](const Atom& atom) { count(atom, 1); });
     for (const size_t member : members) {
-      for_each_operand(function.body.bindings[member].value, [&](const Atom& atom) {
-        if (const auto* var = std::get_if<VarId>(&atom)) ++inside[index(*var)];
-      });
+      for_each_operand(block.bindings[member].value, [&](const Atom& atom) { count(atom, -1u); });
     }
-    const std::vector<uint32_t> uses = use_counts(function);
     std::vector<VarId> vars;
     for (const size_t member : members) {
-      const VarId var = function.body.bindings[member].var;
-      if (inside[index(var)] != uses[index(var)]) vars.push_back(var);
+      const VarId var = block.bindings[member].var;
+      if (outside[var] != 0) vars.push_back(var);
     }
     return vars;
   }
 
-  Status emit_region(const Function& function, const std::vector<size_t>& members, const Target& target,
-                     Builder& builder, Copier& copier) {
-    TENON_TRY_ASSIGN(outlined, outline_region(function, members));
+  // Gives each layer of a region a name of its own, by which its value is compared.
+  void name_layers(Function& region) {
+    std::set<Symbol> names;
+    for (const Binding& binding : region.body.bindings) {
+      VarInfo& info = region.vars[index(binding.var)];
+      const std::string base = context_.name(info.name).empty() ? "layer" : std::string(context_.name(info.name));
+      if (context_.name(info.name).empty()) info.name = context_.symbol(base);
+      for (int i = 1; !names.insert(info.name).second; ++i) info.name = context_.symbol(fmt::format("{}_{}", base, i));
+    }
+  }
+
+  // The region as a function, and its call, between the transforms to and from the layouts of its boundary.
+  Status emit_region(const Block& block, const std::vector<size_t>& members, const Target& target,
+                     std::vector<Binding>& out) {
+    TENON_TRY_ASSIGN(outlined, outline_region(block, members));
     outlined->function.target = target.name;
+    name_layers(outlined->function);
     Boundary boundary;
     if (target.boundary) {
       TENON_TRY_ASSIGN(required, target.boundary(context_, module_, outlined->function));
@@ -275,21 +264,31 @@ class Partitioner {
     const Symbol symbol = fresh_global(target.name);
     module_.globals.emplace(symbol, std::move(*region));
 
+    Builder builder(context_, module_, function_);
+    builder.open();
     Atoms args;
     for (size_t i = 0; i < outlined->args.size(); ++i) {
       const VarId var = outlined->args[i];
-      builder.at(function.info(var).span);
-      TENON_TRY_ASSIGN(stored, store_as(context_, builder, copier(var), boundary.params[i], function.info(var).name));
+      const VarInfo info = function_.info(var);
+      builder.at(info.span);
+      TENON_TRY_ASSIGN(stored, store_as(context_, builder, var, boundary.params[i], info.name));
       args.push_back(*stored);
     }
-    builder.at(function.info(outlined->results.back()).span);
+    builder.at(function_.info(outlined->results.back()).span);
     TENON_TRY_ASSIGN(call, builder.call(symbol, std::move(args), target.name));
+    std::map<VarId, VarId> renamed;
     for (size_t i = 0; i < outlined->results.size(); ++i) {
-      const VarInfo& info = function.info(outlined->results[i]);
+      const VarInfo info = function_.info(outlined->results[i]);
       builder.at(info.span);
       TENON_TRY_ASSIGN(value, outlined->results.size() == 1 ? call : builder.project(*call, static_cast<uint32_t>(i)));
       TENON_TRY_ASSIGN(plain, restore_from(context_, builder, *value, boundary.results[i], info.type, info.name));
-      copier.define(outlined->results[i], *plain);
+      assert(*builder.type_of(*plain) == info.type);
+      renamed.emplace(std::get<VarId>(*plain), outlined->results[i]);
+    }
+    // The values keep the variables that the rest of the function uses.
+    for (Binding& binding : builder.close(*call).bindings) {
+      if (const auto kept = renamed.find(binding.var); kept != renamed.end()) binding.var = kept->second;
+      out.push_back(std::move(binding));
     }
     return {};
   }
@@ -298,7 +297,9 @@ class Partitioner {
   Module& module_;
   Symbol entry_;
   std::span<const Target> targets_;
-  std::vector<Composite> composites_;
+  const Effects* effects_ = nullptr;            // of the module before partitioning
+  std::map<Symbol, Effect> composite_effects_;  // of the composites that were made
+  Function function_;                           // that is partitioned
 };
 
 }  // namespace

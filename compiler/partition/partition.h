@@ -1,11 +1,11 @@
-// Partitioning: assigns each operator of a function to a target, or leaves it to the CPU.
+// Partitioning: assigns each operator of a function, and of those that it calls, to a target, or leaves it to the CPU. It
+// works within one block at a time; control flow, calls, closures and references stay on the host.
 //
 // 1. patterns group operators into composite functions; the first row of the first target that matches wins;
 // 2. regions of one target grow by merging groups as long as no cycle between groups appears and the target's code
 //    generator supports them;
 // 3. each region becomes a function with a target; values cross its boundary in the layouts that the target requires,
-// by
-//    explicit layout_transforms on the caller's side.
+//    by explicit layout_transforms on the caller's side.
 // The meaning of the function does not change. Bring Your Own Codegen (Chen et al. 2021), with composites and regions
 // as global functions.
 #pragma once
@@ -28,7 +28,7 @@ struct Placement {
   std::string kernel = {};  // on the CPU: the kernel that computes it, where it is known
 };
 
-// Partitions function `entry` of the module in place. Composites are named @TARGET_OP_i, regions @TARGET_i.
+// Partitions function `entry` of the module and the functions that it reaches, in place. Composites are named @TARGET_OP_i, regions @TARGET_i.
 Expected<std::vector<Placement>> partition(Context& context, Module& module, Symbol entry,
                                            std::span<const Target> targets);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <map>
 
 #include "compiler/ir/operator.h"
 
@@ -19,7 +20,7 @@ class Matcher {
       return std::ranges::any_of(pattern.parts, [&](const GraphPattern& part) { return attempt(part, binding); });
     }
     if (pattern.kind != GraphPattern::Kind::kOp || taken_[binding]) return false;
-    const auto* apply = std::get_if<Apply>(&flow_.function().body.bindings[binding].value);
+    const auto* apply = std::get_if<Apply>(&flow_.block().bindings[binding].value);
     if (!apply || !apply->op->is(pattern.op) || apply->args.size() != pattern.parts.size()) return false;
     for (size_t i = 0; i < apply->args.size(); ++i) {
       if (!at_atom(pattern.parts[i], apply->args[i])) return false;
@@ -94,9 +95,12 @@ bool mentions(const GraphPattern& pattern, OperatorId op) {
          std::ranges::any_of(pattern.parts, [&](const GraphPattern& part) { return mentions(part, op); });
 }
 
-DataFlow::DataFlow(const Function& function)
-    : function_(&function), producers_(function.vars.size(), SIZE_MAX), uses_(use_counts(function)) {
-  for (size_t i = 0; i < function.body.bindings.size(); ++i) producers_[index(function.body.bindings[i].var)] = i;
+DataFlow::DataFlow(const Function& function, const Block& block)
+    : block_(&block), producers_(function.vars.size(), SIZE_MAX), uses_(function.vars.size()) {
+  for (size_t i = 0; i < block.bindings.size(); ++i) producers_[index(block.bindings[i].var)] = i;
+  for_each_use(block, [&](const Atom& atom) {
+    if (const auto* var = std::get_if<VarId>(&atom)) ++uses_[index(*var)];
+  });
 }
 
 std::optional<size_t> DataFlow::producer(VarId var) const {
@@ -125,15 +129,15 @@ std::optional<Match> match(const GraphPattern& pattern, const DataFlow& flow, si
   Match result{std::move(matcher).found()};
   std::ranges::sort(result.bindings);
   // Every use of an interior value must be inside the match.
-  std::vector<uint32_t> inside(flow.function().vars.size());
+  std::map<VarId, uint32_t> inside;
   for (const size_t binding : result.bindings) {
-    for_each_operand(flow.function().body.bindings[binding].value, [&](const Atom& atom) {
-      if (const auto* var = std::get_if<VarId>(&atom)) ++inside[index(*var)];
+    for_each_operand(flow.block().bindings[binding].value, [&](const Atom& atom) {
+      if (const auto* var = std::get_if<VarId>(&atom)) ++inside[*var];
     });
   }
   for (const size_t binding : result.bindings) {
-    const VarId var = flow.function().body.bindings[binding].var;
-    if (binding != root && inside[index(var)] != flow.uses(var)) return std::nullopt;
+    const VarId var = flow.block().bindings[binding].var;
+    if (binding != root && inside[var] != flow.uses(var)) return std::nullopt;
   }
   return result;
 }

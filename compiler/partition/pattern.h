@@ -2,7 +2,7 @@
 //
 // Semantics: a pattern is a tree. `op` matches an operator's application with matching operands; `any` matches every
 // atom and makes it an input; `constant` matches a constant; `either` tries its alternatives in order, the first that
-// matches wins. A match never extends through a function's parameters. A value inside a match, except its root, must
+// matches wins. A match lies within one block. A value inside a match, except its root, must
 // have no user outside: otherwise fusing would compute it twice.
 #pragma once
 
@@ -35,17 +35,18 @@ std::string to_string(const GraphPattern& pattern);
 // Whether an application of `op` can be part of a match.
 bool mentions(const GraphPattern& pattern, OperatorId op);
 
-// The def-use information of a function: the binding that defines each variable, and the count of its uses.
+// The def-use information of one block of a function: the binding that defines each variable, and the count of its uses
+// in the block and in those inside it.
 class DataFlow {
  public:
-  explicit DataFlow(const Function& function);
-  const Function& function() const { return *function_; }
-  // The index of the binding that defines the variable; nullopt for parameters.
+  DataFlow(const Function& function, const Block& block);
+  const Block& block() const { return *block_; }
+  // The index of the binding of this block that defines the variable; nullopt for variables of other blocks.
   std::optional<size_t> producer(VarId var) const;
   uint32_t uses(VarId var) const { return uses_[index(var)]; }
 
  private:
-  const Function* function_;
+  const Block* block_;
   std::vector<size_t> producers_;
   std::vector<uint32_t> uses_;
 };

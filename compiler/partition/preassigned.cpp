@@ -17,7 +17,7 @@ class Checker {
     const size_t count = function.body.bindings.size();
     std::string expected, why;
     if (count > 0 && function.body.result == Atom(function.body.bindings.back().var)) {
-      const DataFlow flow(function);
+      const DataFlow flow(function, function.body);
       for (const TargetPattern& row : target_.patterns) {
         if (row.composite != function.composite) continue;
         expected = to_string(row.pattern);

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <set>
 
-#include "compiler/ir/effects.h"
+#include "compiler/ir/dependencies.h"
 #include "compiler/passes/passes.h"
 #include "support/try.h"
 
@@ -60,23 +60,8 @@ void drop_unused_constants(Module& module) {
 // A module without @main is a library of functions, all of which are kept.
 void drop_unreachable(Symbol main, Module& module) {
   if (!module.function(main)) return;
-  std::set<Symbol> reached{main};
-  std::vector<Symbol> open{main};
-  const auto visit = [&](Symbol name) {
-    if (reached.insert(name).second) open.push_back(name);
-  };
-  while (!open.empty()) {
-    const Function* function = module.function(open.back());
-    open.pop_back();
-    if (!function) continue;
-    for_each_binding(function->body, [&](const Binding& binding) {
-      auto* call = std::get_if<Call>(&binding.value);
-      if (auto* symbol = call ? std::get_if<Symbol>(&call->callee) : nullptr) visit(*symbol);
-    });
-    for_each_use(function->body, [&](const Atom& atom) {
-      if (auto* symbol = std::get_if<Symbol>(&atom)) visit(*symbol);
-    });
-  }
+  const std::vector<Symbol> found = reachable_globals(module, main);
+  const std::set<Symbol> reached(found.begin(), found.end());
   std::erase_if(module.globals, [&](const auto& global) { return !reached.contains(global.first); });
 }
 

@@ -12,7 +12,7 @@
 #include <queue>
 #include <set>
 
-#include "compiler/ir/effects.h"
+#include "compiler/ir/dependencies.h"
 #include "compiler/ir/groups.h"
 #include "compiler/loop/schedule/pattern.h"
 #include "compiler/passes/passes.h"
@@ -89,39 +89,14 @@ class Grouping {
     return at < size() && block_.bindings[at].var == *var ? at : kNone;
   }
 
-  // Edges of data flow and of order. Bindings with an effect keep their order, except that operators that may fail keep
-  // their order only relative to bindings with other effects. A binding that may use the dims of a match_cast stays
-  // after it (an application that uses them has an operand that does).
   void read(const Effects& effects) {
-    reads_.resize(size());
-    operands_.resize(size());
+    Dependencies graph = dependencies([&](const Value& value) { return effects.of(function_, value); }, block_);
+    reads_ = std::move(graph.reads);
+    operands_ = std::move(graph.follows);
     users_.resize(size());
-    uint32_t effect = kNone, cast = kNone;
-    std::vector<uint32_t> partial;  // applications that may fail, after the last effect
     for (uint32_t i = 0; i < size(); ++i) {
-      const Value& value = block_.bindings[i].value;
-      const auto use = [&](const Atom& atom) {
-        context_.visit();
-        if (const uint32_t from = node(atom); from != kNone && from != i) reads_[i].push_back(from);
-      };
-      for_each_operand(value, use);
-      for_each_block(value, [&](const Block& inner) { for_each_use(inner, use); });
-      std::ranges::sort(reads_[i]);
-      reads_[i].erase(std::ranges::unique(reads_[i]).begin(), reads_[i].end());
-      operands_[i] = reads_[i];
+      context_.visit(1 + reads_[i].size());
       for (const uint32_t from : reads_[i]) users_[from].push_back(i);
-      const bool operation = std::holds_alternative<Apply>(value);
-      if (!operation && cast != kNone) operands_[i].push_back(cast);
-      if (effects.of(function_, value) == Effect::kNone) continue;
-      if (effect != kNone) operands_[i].push_back(effect);
-      if (operation) {
-        partial.push_back(i);
-        continue;
-      }
-      effect = i;
-      operands_[i].insert(operands_[i].end(), partial.begin(), partial.end());
-      partial.clear();
-      if (std::holds_alternative<Cast>(value)) cast = i;
     }
   }
 

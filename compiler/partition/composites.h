@@ -1,0 +1,30 @@
+// The matches of targets' patterns in one block, each as a function. Internal to the partitioner.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compiler/partition/outline.h"
+#include "compiler/partition/target.h"
+
+namespace tenon::compiler {
+
+struct Composite {
+  const Target* target = nullptr;
+  const TargetPattern* row = nullptr;
+  std::vector<size_t> bindings;  // of the block, ascending; the root is the last
+  Outlined outlined;             // of the value of the root
+  Symbol name{};                 // of the function in the module
+};
+
+struct Composites {
+  std::vector<Composite> found;      // ascending by root; no two share a binding
+  std::vector<std::string> reasons;  // by binding: why no target supports it; empty where a target does
+};
+
+// The block is one of the function's. The targets outlive the result.
+Composites find_composites(Context& context, Module& module, const Function& function, const Block& block,
+                           std::span<const Target> targets);
+
+}  // namespace tenon::compiler
